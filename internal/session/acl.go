@@ -25,10 +25,11 @@ func aclHelp() command.Spec {
 	return s
 }
 
-// perUser is the complexity of what looks at every user.
+// perUser is the complexity of commands that visit every user.
 const perUser = "O(N). Where N is the number of configured users."
 
-// everyNode are the tips of what a client of a cluster sends to all nodes, and what is done once all have done it.
+// everyNode holds the tips of commands that a cluster client sends to all nodes. Such a command
+// succeeds when it has succeeded on every node.
 var everyNode = []string{"request_policy:all_nodes", "response_policy:all_succeeded"}
 
 var specACLWhoami = command.Spec{

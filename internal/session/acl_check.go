@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
-// noPermission is the reply to a request of a user that is refused.
+// noPermission returns the error reply to a request that the ACL of the user refuses.
 func noPermission(why acl.Denial, spec *command.Spec, user string) error {
 	if why == acl.DeniedCommand {
 		return command.ReplyError("NOPERM " + mayNotRun(user, spec))
@@ -20,16 +20,17 @@ func noPermission(why acl.Denial, spec *command.Spec, user string) error {
 	return command.ReplyError(why.Reply())
 }
 
-// mayNotRun says that a user may not run a command, on one line whatever the user's name.
+// mayNotRun returns the message that a user may not run a command. The message is one line,
+// whatever the user's name contains.
 func mayNotRun(user string, spec *command.Spec) string {
 	return "User " + command.OneLine(user) + " has no permissions to run the '" + spec.Name + "' command"
 }
 
-// permit returns the error to reply if the session's user, who is not
-// unlimited, may not run a request.
+// permit returns the error to reply if the session's user may not run a request. The user u is not
+// an unlimited user.
 func (c *Session) permit(u *acl.User, spec *command.Spec, args [][]byte) error {
 	if c.multi.on && spec.Has(command.NoMulti) && !spec.Has(command.NoQueue) {
-		return nil // refused in any case, and for that
+		return nil // the command is refused in any case, and for this reason
 	}
 	why, at := c.svc.acl.Check(&c.ctx, u, spec, args)
 	if why == acl.Allowed {
@@ -40,8 +41,8 @@ func (c *Session) permit(u *acl.User, spec *command.Spec, args [][]byte) error {
 	return noPermission(why, spec, c.user.Name)
 }
 
-// permitQueued is permit for a command that EXEC is about to run: its user's
-// rules may have changed since it was queued.
+// permitQueued is permit for a command that EXEC is about to run: the rules of the user may have
+// changed since the command was queued.
 func (c *Session) permitQueued(spec *command.Spec, args [][]byte) error {
 	u := c.user.User()
 	if u.Unlimited {
@@ -56,7 +57,8 @@ func (c *Session) permitQueued(spec *command.Spec, args [][]byte) error {
 		"This command is no longer allowed for the following reason: " + why.Exec())
 }
 
-// refusedObject names what was refused, as far as ACL LOG keeps it.
+// refusedObject returns the name of the object that was refused, cut to the length that ACL LOG
+// keeps.
 func refusedObject(why acl.Denial, spec *command.Spec, args [][]byte, at int) string {
 	if why == acl.DeniedCommand {
 		return spec.Name
@@ -64,10 +66,9 @@ func refusedObject(why acl.Denial, spec *command.Spec, args [][]byte, at int) st
 	return admin.Clip(args[at], aclLogBytes)
 }
 
-// permitServed is permit for a command that has waited and is about to be answered:
-// its user's rules may have changed since it began to wait. The caller holds the
-// waiter's lock; the session is parked. tx is the transaction that serves it, nil for
-// none.
+// permitServed is permit for a command that has waited and is about to be served: the rules of the
+// user may have changed since the wait began. The caller holds the waiter's lock, and the session
+// is parked. tx is the transaction that serves the waiter; it may be nil.
 func (w *waiter) permitServed(tx *engine.Tx) error {
 	x, c := &w.ctx, w.c
 	u := c.user.User()
@@ -89,14 +90,14 @@ func (c *Session) MayReadEveryKey(x *command.Ctx) bool {
 	return allowsToo(x, func(s *acl.Selector) bool { return s.TouchesAll(acl.Read) })
 }
 
-// allowsToo reports whether one set of rules of the session's user lets it run the
-// command with its keys, and has what else the command needs.
+// allowsToo reports whether one set of rules of the session's user both lets the user run the
+// command with its keys and satisfies has.
 func allowsToo(c *command.Ctx, has func(*acl.Selector) bool) bool {
 	return acl.AllowsToo(c, sessionOf(c).user.User(), has)
 }
 
-// MayName implements Host. The user needs what DQ.CONFIG asks of a user that names
-// the key: a delay queue and its dead letters.
+// MayName implements Host. The user needs the permission that DQ.CONFIG requires for the key: a
+// delay queue and its dead letters are named by it.
 func (c *Session) MayName(x *command.Ctx, key []byte) error {
 	if len(key) == 0 || allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Need(command.Insert)) }) {
 		return nil
@@ -112,9 +113,9 @@ func (c *Session) MayName(x *command.Ctx, key []byte) error {
 	return noPermission(acl.DeniedKey, x.Spec, c.user.Name)
 }
 
-// stayAllowed ends the connection if its user lost the channels it has just
-// subscribed to, after the request was let through: whoever took them away has
-// not seen the subscriptions.
+// stayAllowed ends the connection if its user has lost the channels that the client has just
+// subscribed to. The rules may have changed after the request was permitted, and the change did not
+// see the new subscriptions.
 func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
 	u := c.user.User()
 	if u.AllChannels() {
@@ -129,8 +130,8 @@ func (c *Session) stayAllowed(k pubsub.Kind, names [][]byte) {
 	}
 }
 
-// revoked removes the subscriptions of sessions whose user is acc and that have
-// one which u, its rules from now on, does not allow. It returns them.
+// revoked returns the sessions of the user acc that have a subscription which u, the new rules,
+// does not allow. It removes the subscriptions of these sessions.
 func (s *Service) revoked(acc *acl.Account, u *acl.User) (lost []*Session) {
 	p := &s.pubsub
 	if !p.Active() {
@@ -153,17 +154,18 @@ func (s *Service) authRequired() bool {
 	return !u.On || !u.NoPass
 }
 
-// setPassword follows requirepass, which is the default user's password.
+// setPassword applies requirepass, which is the default user's password.
 func (s *Service) setPassword(c *config.Set) error {
 	change, err := s.acl.SetPassword(c.RequirePass())
 	s.usersChanged(change, nil)
 	return err
 }
 
-// usersChanged closes the connections that may not stay after a change of users. by is the
-// session that made the change, or nil. An embedded session stays, and may do nothing.
+// usersChanged closes the connections whose user was deleted or lost its channels. by is the
+// session that made the change, or nil. An embedded session stays open, but the server refuses all
+// its commands.
 func (s *Service) usersChanged(c acl.Change, by *Session) {
-	if len(c.Gone) > 0 { // sessions log in under the lock of the accounts, so none of them can be new
+	if len(c.Gone) > 0 { // sessions log in under the lock of the accounts, so no session logs in as a deleted user now
 		for _, x := range s.clients.snapshot() {
 			if slices.Contains(c.Gone, x.view.user.Load()) {
 				s.pubsub.Leave(x)
@@ -178,8 +180,8 @@ func (s *Service) usersChanged(c acl.Change, by *Session) {
 	}
 }
 
-// closeRemoved closes a connection on behalf of the session by, which may be the
-// same: then it gets its reply first.
+// closeRemoved closes a connection for the session by, which may be the same session: it then gets
+// its reply first.
 func (c *Session) closeRemoved(by *Session) {
 	switch {
 	case c.conn == nil:
@@ -187,7 +189,7 @@ func (c *Session) closeRemoved(by *Session) {
 		c.closing = true
 	default:
 		if w := c.view.waiting.Load(); w != nil {
-			w.abandon(by.transaction()) // it gets nothing more
+			w.abandon(by.transaction()) // the client gets no further replies
 		}
 		c.conn.Kill(errRemoved)
 	}
@@ -195,14 +197,14 @@ func (c *Session) closeRemoved(by *Session) {
 
 var errRemoved = errors.New("its user was deleted, or may not use its channels any more")
 
-// setUser makes the session another user's.
+// setUser makes acc the user of the session.
 func (c *Session) setUser(acc *acl.Account) {
 	c.user = acc
 	c.view.user.Store(acc)
 }
 
-// setDefaultUser makes the session the default user's, as it is from the start:
-// logged in if that takes no password, or if the session is embedded.
+// setDefaultUser makes the default user the user of the session, as at its start. The session is
+// logged in if the default user needs no password or if the session is embedded.
 func (c *Session) setDefaultUser() {
 	c.setUser(c.svc.acl.Default())
 	c.authed = c.conn == nil || !c.svc.authRequired()
@@ -211,8 +213,8 @@ func (c *Session) setDefaultUser() {
 
 const errWrongPass = command.ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
 
-// authenticate logs the session in with a name and a password, for the command that cmd
-// names.
+// authenticate logs the session in with a name and a password. cmd is the command that does so, for
+// ACL LOG.
 func (c *Session) authenticate(cmd, name, password []byte) error {
 	if !c.svc.acl.Login(name, password, c.setUser) {
 		refused(&c.ctx, acl.Refusal{Why: acl.DeniedAuth, Object: string(cmd), User: string(name)}, c.context())
@@ -223,7 +225,8 @@ func (c *Session) authenticate(cmd, name, password []byte) error {
 	return nil
 }
 
-// context is where the session's requests are refused now.
+// context returns where ACL LOG says that the session's requests are refused: at top level, in a
+// transaction or in a script.
 func (c *Session) context() acl.Context {
 	if c.multi.on {
 		return acl.InMulti
@@ -232,9 +235,9 @@ func (c *Session) context() acl.Context {
 }
 
 const (
-	// aclLogBytes is how many bytes ACL LOG keeps of what was refused and of the user's
-	// name, and aclLogClient how many of the client's description, which has texts of the
-	// client's own.
+	// aclLogBytes is the number of bytes that ACL LOG keeps of the refused object and of the user's
+	// name. aclLogClient is the number that it keeps of the client's description, which contains
+	// texts of the client.
 	aclLogBytes  = admin.ClipBytes
 	aclLogClient = 1024
 )

@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/internal/durable"
 )
 
-// initAdmin gives INFO, MEMORY and /metrics what they read.
+// initAdmin connects INFO, MEMORY and /metrics with the values that they report.
 func (s *Service) initAdmin() {
 	a := &s.admin
 	a.DB, a.Config, a.Host = s.DB, s.Config, (*adminHost)(s)
@@ -19,10 +19,10 @@ func (s *Service) initAdmin() {
 	}
 }
 
-// Admin returns what INFO and /metrics read.
+// Admin returns the server that INFO and /metrics read.
 func (s *Service) Admin() *admin.Server { return &s.admin }
 
-// adminHost is the service as package admin sees it.
+// adminHost implements the host interface of package admin.
 type adminHost Service
 
 func (h *adminHost) Clients() (n, subscribed, watching int)     { return h.clients.count() }
@@ -44,7 +44,7 @@ func (h *adminHost) ClientMemory() (n int64) {
 	return n
 }
 
-// Port is the TCP port at which clients find the server.
+// Port returns the TCP port at which clients reach the server.
 func (h *adminHost) Port() int {
 	if h.opts.Port != 0 {
 		return h.opts.Port

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Commands that wait.
+// This file implements commands that wait.
 //
 //	runBLPop ─▶ nothing there ─▶ Ctx.Block ─▶ waiter in the lines of its keys
 //	                                             │  the session parks
@@ -19,27 +19,28 @@ import (
 //	                                             │  the key alone
 //	                          wake the session ◀─┴─ the reply is the waiter's own
 //
-// A waiter ends once, by whoever comes first: it is served, its time is up
-// (timeouts.go), CLIENT UNBLOCK, or its connection goes. It costs no goroutine.
-// The locks: shards, waiter.mu, then those of timeouts and of the engine's lines.
+// A waiter ends exactly once, at the first of these events: a transaction serves it, its time is up
+// (timeouts.go), CLIENT UNBLOCK names it, or its connection ends. It costs no goroutine. Goroutines
+// take the locks in this order: shards, waiter.mu, then those of timeouts and of the engine's
+// lines.
 
 // waiter is a session whose command waits.
 type waiter struct {
-	state   command.Waiting // what the command sees of it
+	state   command.Waiting // the part that the command sees
 	ticket  engine.Ticket
 	c       *Session
 	expired func(*command.Ctx)
 	undo    func(*command.Ctx)
-	keys    [][]byte // where relook or undo is set
+	keys    [][]byte // set where relook or undo is set
 	relook  bool
 	dbi     int
 	noTouch bool
 	done    chan struct{} // for DoContext: closed at the end
 
-	mu    sync.Mutex // guards what follows, until over
+	mu    sync.Mutex // guards the fields below, up to over
 	over  atomic.Bool
-	lost  bool // the connection is gone, or to go
-	last  bool // the connection goes after the reply
+	lost  bool // the connection has ended, or is about to
+	last  bool // the connection ends after the reply
 	given bool // it was served, and the reply has not been written
 	ctx   command.Ctx
 	out   resp.Writer
@@ -68,7 +69,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 	}
 	w.argv = argsBytes(c.Args)
 	s.svc.DB.Charge(w.argv)
-	w.mu.Lock() // who finds it in a line or in the view waits until it is complete
+	w.mu.Lock() // a goroutine that finds the waiter in a line or in the view waits until it is complete
 	defer w.mu.Unlock()
 	c.Tx.Enqueue(&w.ticket, o.Keys...)
 
@@ -87,9 +88,8 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 	return w
 }
 
-// Serve implements engine.Waiter: it runs the command again, or ends the wait with
-// NOPERM if the user may not run it any more. Then what the key has is left to those
-// behind.
+// Serve implements engine.Waiter: it runs the command again, or ends the wait with NOPERM if the
+// user may no longer run it. What the command leaves in the key is for the waiters behind it.
 func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +134,7 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 	return true
 }
 
-// fail replies an error.
+// fail ends the wait with an error reply.
 func (w *waiter) fail(err error) {
 	text := command.WireText(err)
 	w.c.stats.of(w.ctx.Spec).Failed.Add(1)
@@ -142,8 +142,8 @@ func (w *waiter) fail(err error) {
 	w.out.Error(text)
 }
 
-// finish ends the wait, whose last step took us, with mu held. The ticket is
-// still to leave its lines.
+// finish ends the wait, with mu held; us is the time that the last step took. The caller then takes
+// the ticket out of its lines.
 func (w *waiter) finish(us int64) {
 	c := w.c
 	c.svc.timeouts.cancel(w)
@@ -164,8 +164,8 @@ func (w *waiter) finish(us int64) {
 	}
 }
 
-// end ends the wait with a reply, if it has not ended, and reports whether it
-// did. tx is the caller's transaction, nil for none.
+// end ends the wait with a reply, if it has not ended yet, and reports whether it did so. tx is the
+// caller's transaction; it may be nil.
 func (w *waiter) end(tx *engine.Tx, reply func(*command.Ctx)) bool {
 	w.mu.Lock()
 	if w.over.Load() {
@@ -179,7 +179,7 @@ func (w *waiter) end(tx *engine.Tx, reply func(*command.Ctx)) bool {
 	switch {
 	case !w.relook:
 	case tx != nil && tx.Begun():
-		w.c.svc.background.Go(w.again) // its shards are free when the transaction ends
+		w.c.svc.background.Go(w.again) // the shards are unlocked when the transaction ends
 	default:
 		w.c.svc.afterwards(w.again)
 	}
@@ -194,8 +194,8 @@ func (w *waiter) timeOut(tx *engine.Tx) bool {
 	return w.end(tx, func(x *command.Ctx) { x.Out.NullArray() })
 }
 
-// answer ends the wait with a reply that says something, for which the user needs
-// what the command needs.
+// answer ends the wait with a reply that contains data. The user needs the permissions of the
+// command for it.
 func (w *waiter) answer(tx *engine.Tx, reply func(*command.Ctx)) bool {
 	return w.end(tx, func(x *command.Ctx) {
 		if err := w.permitServed(nil); err != nil {
@@ -211,10 +211,10 @@ func (w *waiter) unblock(tx *engine.Tx) bool {
 	return w.end(tx, func(*command.Ctx) { w.fail(command.ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")) })
 }
 
-// abandon ends the wait without a reply, and the session with it.
+// abandon ends the wait without a reply, and ends the session.
 func (w *waiter) abandon(tx *engine.Tx) bool { return w.end(tx, func(*command.Ctx) { w.lost = true }) }
 
-// transaction is what the session runs its commands in; nil for no session.
+// transaction returns the transaction of the session; nil for a nil session.
 func (c *Session) transaction() *engine.Tx {
 	if c == nil {
 		return nil
@@ -222,7 +222,7 @@ func (c *Session) transaction() *engine.Tx {
 	return c.tx
 }
 
-// again has those in line for the waiter's keys look once more.
+// again makes the waiters in the lines of this waiter's keys look once more.
 func (w *waiter) again() {
 	if w.c.svc.DB.Waiters() == 0 {
 		return
@@ -234,7 +234,7 @@ func (w *waiter) again() {
 	tx.Commit()
 }
 
-// takeBack undoes what the command of a connection that is gone was given.
+// takeBack undoes what the command gave to a connection that has ended.
 func (w *waiter) takeBack() {
 	w.mu.Lock()
 	given := w.given && w.undo != nil
@@ -252,7 +252,7 @@ func (w *waiter) takeBack() {
 	})
 }
 
-// resume appends the reply of the command that has waited.
+// resume appends the reply of a command that has waited.
 func (c *Session) resume(w *waiter, out []byte) []byte {
 	switch {
 	case w.lost:
@@ -276,9 +276,9 @@ func (c *Session) resume(w *waiter, out []byte) []byte {
 	return out
 }
 
-// Unsent implements reactor.UnsentWatcher: what a reply gave that did not go out
-// is given back. It may be that the client has read the reply, and what came after
-// it did not go out: the next request would have told.
+// Unsent implements reactor.UnsentWatcher: it takes back what a reply gave if the reply was not
+// sent. The client may have read that reply, when only later bytes were not sent: the session
+// learns that a reply has arrived from the next request, and there was none.
 func (c *Session) Unsent() {
 	if w := c.answered; w != nil {
 		w.takeBack()
@@ -290,7 +290,7 @@ func (w *waiter) Queued() (*command.Spec, command.Queued) {
 	return w.ctx.Spec, command.Queued{Args: w.ctx.Args, Client: w.c.id, Since: w.state.Since}
 }
 
-// await waits for the command of an embedded session.
+// await waits for the command of an embedded session to end.
 func (c *Session) await(ctx context.Context) (resp.Value, error) {
 	w := c.waiting
 	c.waiting = nil
@@ -312,14 +312,13 @@ func (c *Session) await(ctx context.Context) (resp.Value, error) {
 	return w.out.Value(), nil
 }
 
-// LeaveOn has the waits of an embedded session end with engine.ErrClosed when
-// quit is closed.
+// LeaveOn makes the waits of an embedded session end with engine.ErrClosed when quit is closed.
 func (c *Session) LeaveOn(quit <-chan struct{}) { c.quit = quit }
 
-// PeerClosed implements reactor.PeerWatcher: a client that sends no more gets
-// nothing more either if its command waits.
+// PeerClosed implements reactor.PeerWatcher. A client that has stopped sending gets no further
+// reply if its command waits.
 func (c *Session) PeerClosed() {
-	c.peerGone.Store(true) // who begins to wait later looks for it
+	c.peerGone.Store(true) // a command that begins to wait later checks it
 	if w := c.view.waiting.Load(); w != nil {
 		w.abandon(nil)
 	}

@@ -8,32 +8,32 @@ import (
 	"github.com/ebbdb/ebb/internal/script"
 )
 
-// scriptSlice is how long a script may keep its network loop, in us: about as
-// long as any command may. After it the script runs in the background, and shows
-// in Service.running.
+// scriptSlice is how long a script may occupy its network loop, in us: about as long as the longest
+// of other commands. After it the script runs in the background, and Service.running shows it.
 const scriptSlice = 500
 
-// running is a script that has run for longer than scriptSlice: who waits for
-// shards looks at it, and SCRIPT KILL ends it.
+// running is a script that has run for longer than scriptSlice. A command that waits for shards
+// checks it, and SCRIPT KILL ends it.
 type running struct {
-	name     string // of the function; "" for a script
+	name     string // the name of the function; "" for a script
 	args     [][]byte
 	began    int64 // us
 	wrote    atomic.Bool
 	killed   atomic.Bool
-	overdue  chan struct{} // closed after busy-reply-threshold: others get errBusy
+	overdue  chan struct{} // closed after busy-reply-threshold: other clients get errBusy from then on
 	over     atomic.Bool   // overdue is closed
-	finished chan struct{} // closed at the end
+	finished chan struct{} // closed when the script ends
 	killing  chan struct{} // closed when killed is set
 }
 
-// beOverdue has others get errBusy from now on.
+// beOverdue makes other clients get errBusy from now on.
 func (r *running) beOverdue() {
 	r.over.Store(true)
 	close(r.overdue)
 }
 
-// Words for who comes while a script is overdue, and for who wants to end one.
+// These are the replies to commands that come while a script is overdue, and to commands that end a
+// script.
 const (
 	errBusyScript   = command.ReplyError("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 	errBusyFunction = command.ReplyError("BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.")
@@ -45,7 +45,7 @@ const (
 	errScriptLeft   = script.Error("ERR Script ended because its caller has left")
 )
 
-// busy is the error for who finds the script running.
+// busy returns the error for a command that finds the script running.
 func (r *running) busy() error {
 	if r.name != "" {
 		return errBusyFunction
@@ -70,19 +70,20 @@ func (c *Session) tooBusy(spec *command.Spec, args [][]byte) error {
 	return r.busy()
 }
 
-// mostTurns is how often sleepFor looks whether shards are free before it queues for them.
+// mostTurns is how often sleepFor checks whether shards are free before it queues for them.
 const mostTurns = 100
 
-// sleepFor locks the shards of keys, or all, in a goroutine that may sleep for them, and
-// whose caller has said Await. While a script holds them it waits until that ends; once
-// it is overdue, the error is that it is.
+// sleepFor locks the shards of keys, or all shards. It runs in a goroutine that may sleep for them
+// and whose caller has called Await. While a script holds the shards it waits until the script
+// ends; once the script is overdue, it returns the error for that.
 //
-// A script that is young does not show yet; when it does, it wakes who waits. Who slept in
-// a shard's lock would hear nothing for as long as it runs, so that is the last resort.
-// There are no timers here: in a testing/synctest bubble, where who waits for a mutex that
-// our caller holds keeps time from passing, they would never fire.
+// A script that has just begun is not in Service.running yet; when it enters, it wakes the
+// goroutines that wait here. A goroutine that sleeps in the lock of a shard is not woken for as
+// long as the script runs, so this function locks a shard only as the last resort. It uses no
+// timers: in a testing/synctest bubble, time stands still while a goroutine waits for a mutex that
+// our caller holds, so a timer would never fire.
 //
-// What a master or a log says is not refused over that: it waits.
+// Commands of a master's stream or of a log get no error for an overdue script: they wait.
 func (c *Session) sleepFor(all bool, keys [][]byte) error {
 	for turns := 0; turns < mostTurns && !c.replay; turns++ {
 		turn := c.tx.Turn()
@@ -125,7 +126,7 @@ func (c *Session) tryLock(all bool, keys [][]byte) bool {
 	return c.tx.TryLock(c.dbi, keys)
 }
 
-// kill ends the running script, if it is a function or a script as asked.
+// kill ends the running script if it is a function, or an EVAL script, as the parameter wants.
 func (s *Service) kill(function bool) error {
 	r := s.running.Load()
 	switch {

@@ -20,8 +20,8 @@ var specClient = command.Spec{
 
 var specClientHelp = command.HelpSpec("client", command.GroupConnection, 0)
 
-// ownFlags are those of subcommands that look at the connection they come by;
-// adminFlags, of those that reach others.
+// ownFlags are the flags of subcommands that look at their own connection. adminFlags are those of
+// subcommands that reach other connections.
 const (
 	ownFlags   = command.NoScript | command.Loading | command.Stale
 	adminFlags = ownFlags | command.Admin
@@ -107,7 +107,7 @@ func (c *Session) setName(name []byte) {
 	c.countNames()
 }
 
-// countNames counts the bytes of what the client has called itself.
+// countNames counts the bytes of the names that the client has given itself.
 func (c *Session) countNames() {
 	n := int64(0)
 	if name := c.view.name.Load(); name != nil {
@@ -119,8 +119,7 @@ func (c *Session) countNames() {
 	c.svc.DB.Charge(n - c.view.nameBytes.Swap(n))
 }
 
-// printable reports whether b is visible ASCII without blanks, as what CLIENT
-// LIST shows must be.
+// printable reports whether b is visible ASCII without blanks, as texts in CLIENT LIST must be.
 func printable(b []byte) bool {
 	for _, x := range b {
 		if x < '!' || x > '~' {
@@ -170,7 +169,7 @@ func runClientSetinfo(c *command.Ctx) error {
 	return nil
 }
 
-// onOff is the argument of a switch.
+// onOff returns the argument of a switch.
 func onOff() command.Arg { return command.OneOf("enabled", command.Token("ON"), command.Token("OFF")) }
 
 func parseOnOff(b []byte) (on bool, err error) {
@@ -331,8 +330,8 @@ var specClientList = command.Spec{
 	Run: runClientList,
 }
 
-// clientBytes is how many bytes a command walks over in the time that describing or
-// closing a connection takes.
+// clientBytes is the number of bytes that a command walks over in the time that it takes to
+// describe or close one connection.
 const clientBytes = 1024
 
 func runClientList(c *command.Ctx) error {
@@ -381,9 +380,9 @@ func (c *Session) clientType() string {
 	return "normal"
 }
 
-// describe appends a session's line of CLIENT LIST. Connections read and write
-// through buffers that they share, and have none of their own but for what waits:
-// qbuf-free, rbs, rbp, obl and oll are 0.
+// describe appends a session's line of CLIENT LIST. Connections share the buffers for reading and
+// writing, and have none of their own except for data that waits: so qbuf-free, rbs, rbp, obl and
+// oll are 0.
 func describe(c *command.Ctx, b []byte, s *Session) []byte {
 	v, now := &s.view, c.Now()
 	last, lastAt := v.last.Load(), max(v.active.Load(), s.created)
@@ -440,7 +439,7 @@ func describe(c *command.Ctx, b []byte, s *Session) []byte {
 	return f.b
 }
 
-// fields builds a line of name=value.
+// fields builds a line of name=value pairs.
 type fields struct{ b []byte }
 
 func (f *fields) text(name, value string) {
@@ -455,7 +454,7 @@ func (f *fields) num(name string, n int64) {
 	f.text(name, string(strconv.AppendInt(buf[:0], n, 10)))
 }
 
-// flags are the letters of CLIENT LIST, N if there are none.
+// flags returns the letters of CLIENT LIST, N if there are none.
 func (c *Session) flags() string {
 	var b []byte
 	add := func(letter byte, on bool) {
@@ -482,7 +481,7 @@ func (c *Session) flags() string {
 	return string(b)
 }
 
-// sortedNames returns the keys of a set in order.
+// sortedNames returns the keys of a set in ascending order.
 func sortedNames[V any](set map[string]V) []string {
 	names := make([]string, 0, len(set))
 	for n := range set {

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The subcommands of CLIENT that reach other connections.
+// These are the subcommands of CLIENT that reach other connections.
 
 var specClientKill = command.Spec{
 	Name: "client|kill", Group: command.GroupConnection, Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
@@ -124,8 +124,8 @@ func runClientPause(c *command.Ctx) error {
 	return nil
 }
 
-// wrongSubcommand is the error about too many arguments of a subcommand whose
-// arity has no upper bound.
+// wrongSubcommand returns the error about too many arguments of a subcommand whose arity has no
+// upper bound.
 func wrongSubcommand(c *command.Ctx) error {
 	return command.ReplyError(command.OneLine("ERR unknown subcommand or wrong number of arguments for '" + string(command.Clip(c.Args[1], 128)) +
 		"'. Try " + strings.ToUpper(c.Spec.Parent().Name) + " HELP."))

@@ -8,31 +8,31 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// clientFilter says which connections CLIENT LIST shows and CLIENT KILL closes: those
-// that pass every test. A filter that is given again takes the place of the first, but
-// for ID and NOT-ID, which add to what was said.
+// clientFilter selects the connections that CLIENT LIST shows and CLIENT KILL closes: those that
+// pass every test. A filter that is given again replaces the first one. Only ID and NOT-ID add
+// their ids to those given before.
 type clientFilter struct {
 	ids    map[string]map[int64]bool // of "ID" and "NOT-ID"
 	tests  map[string]clientTest     // by the name of the filter
 	skipMe bool
 
-	badID   error // for an ID that is none
-	oddID   error // for a word behind an ID that is neither one nor a filter
-	leastID int64 // below it an ID is none
+	badID   error // the error for an ID that is not a number
+	oddID   error // the error for a word after an ID that is neither an ID nor a filter
+	leastID int64 // a smaller number is not an ID
 }
 
-// clientTest decides about a connection. now is us since 1970.
+// clientTest reports whether a connection passes. now is us since 1970.
 type clientTest func(s *Session, now int64) bool
 
-// The flags that a client may have in CLIENT LIST, in ebb or in Valkey, and the
-// capabilities.
+// These are the letters of flags that a client may have in CLIENT LIST, in ebb or in Valkey, and
+// the capabilities.
 const (
 	clientFlags        = "ABEIMNOPRSTUbcdeijrtux"
 	clientCapabilities = "r"
 )
 
-// clientFilters are the arguments of CLIENT LIST and CLIENT KILL that both have as in
-// Valkey 9. Those with NOT- are left to the words, so that the grammar stays readable.
+// clientFilters returns the arguments that CLIENT LIST and CLIENT KILL have in common, as in Valkey
+// 9. The filters with NOT- are described only in words, so that the grammar stays readable.
 func clientFilters() []command.Arg {
 	return []command.Arg{
 		command.Opt(command.TokenArg("FLAGS", command.Str("flags"))), command.Opt(command.TokenArg("NAME", command.Str("client-name"))),
@@ -42,13 +42,13 @@ func clientFilters() []command.Arg {
 		command.Opt(command.TokenArg("IP", command.Str("ip"))), command.Opt(command.TokenArg("IDLE", command.Int("seconds")))}
 }
 
-// clientFilterWords describe the filters on the pages of both commands.
+// clientFilterWords describes the filters on the pages of both commands.
 const clientFilterWords = "A connection must pass all filters. ID and NOT-ID take several ids, and add up; of any other filter the last one counts. " +
 	"MAXAGE and IDLE take those that are as old, or have been idle for as long, in seconds, or longer. FLAGS takes those that have all the letters, as CLIENT LIST shows them. " +
 	"All but SKIPME, MAXAGE and IDLE exist with NOT- before them (NOT-ID, NOT-NAME ...), and take those that the filter without it does not take. " +
 	"An empty name takes no connection. No connection has a capability (CAPA)."
 
-// parse reads filters.
+// parse reads the filters of a request.
 func (f *clientFilter) parse(c *command.Ctx, args [][]byte) error {
 	f.ids, f.tests = map[string]map[int64]bool{}, map[string]clientTest{}
 	for len(args) > 0 {
@@ -72,7 +72,7 @@ func (f *clientFilter) parse(c *command.Ctx, args [][]byte) error {
 	return nil
 }
 
-// parseIDs reads one number or more, and returns how many.
+// parseIDs reads one or more numbers, and returns how many it has read.
 func (f *clientFilter) parseIDs(name string, args [][]byte) (n int, err error) {
 	if f.ids[name] == nil {
 		f.ids[name] = map[int64]bool{}
@@ -143,7 +143,8 @@ func (f *clientFilter) option(c *command.Ctx, name string, value []byte) error {
 	return nil
 }
 
-// clientProperty is a test of what a connection is or has, or with NOT- of what it has not.
+// clientProperty returns a test of a property of a connection. For NOT- filters the caller negates
+// it.
 func clientProperty(c *command.Ctx, name, value string) (clientTest, error) {
 	base, not := strings.CutPrefix(name, "NOT-")
 	var has func(s *Session) bool
@@ -187,7 +188,7 @@ func clientProperty(c *command.Ctx, name, value string) (clientTest, error) {
 		if strings.Trim(value, clientCapabilities) != "" {
 			return nil, unknownLetters("capa", name, value)
 		}
-		has = func(s *Session) bool { return value == "" } // there are none
+		has = func(s *Session) bool { return value == "" } // no connection has a capability
 	default:
 		return nil, command.ErrSyntax
 	}
@@ -205,7 +206,7 @@ func clientDB(c *command.Ctx, name, value string) (int64, error) {
 	return n, nil
 }
 
-// unknownLetters is the error about a filter by letters.
+// unknownLetters returns the error about letters of a filter that no client can have.
 func unknownLetters(what, name, value string) error {
 	which := "provided"
 	if strings.HasPrefix(name, "NOT-") {
@@ -224,7 +225,7 @@ func hasLetters(set, letters string) bool {
 	return true
 }
 
-// matches reports whether a connection passes, at now, us since 1970.
+// matches reports whether a connection passes at the instant now, in us since 1970.
 func (f *clientFilter) matches(s *Session, now int64) bool {
 	if ids := f.ids["ID"]; ids != nil && !ids[s.id] || f.ids["NOT-ID"][s.id] {
 		return false
@@ -237,7 +238,7 @@ func (f *clientFilter) matches(s *Session, now int64) bool {
 	return true
 }
 
-// remoteAddr and localAddr are the ends of the connection, as CLIENT LIST shows them.
+// remoteAddr and localAddr return the two ends of the connection, as CLIENT LIST shows them.
 func (c *Session) remoteAddr() string {
 	if c.conn == nil {
 		return embeddedAddr
@@ -252,10 +253,10 @@ func (c *Session) localAddr() string {
 	return c.conn.LocalAddr()
 }
 
-// embeddedAddr stands where the address of a connection does, for a session without one.
+// embeddedAddr replaces the address of a connection for an embedded session, which has none.
 const embeddedAddr = "embedded"
 
-// hostOf is an address without its port, and without the brackets of IPv6.
+// hostOf returns an address without its port and without the brackets of IPv6.
 func hostOf(addr string) string {
 	if i := strings.LastIndexByte(addr, ':'); i >= 0 {
 		addr = addr[:i]
@@ -263,7 +264,8 @@ func hostOf(addr string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]")
 }
 
-// clientName is what the client calls itself, and library its library's name and version.
+// clientName returns the name that the client has given itself. library returns the name and the
+// version of its library.
 func (c *Session) clientName() string {
 	if n := c.view.name.Load(); n != nil {
 		return *n

@@ -13,31 +13,31 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// view is what other goroutines may read of a session.
+// view is the part of a session that other goroutines may read.
 type view struct {
 	last   atomic.Pointer[command.Spec]
-	active atomic.Int64 // us of the last batch
+	active atomic.Int64 // us since 1970, of the last batch
 	name   atomic.Pointer[string]
 	lib    atomic.Pointer[[2]string] // LIB-NAME, LIB-VER
 	dbi    atomic.Int32
 	multi  atomic.Int32 // commands queued, -1 outside MULTI
-	// multiBytes is what these take up.
+	// multiBytes is the number of bytes that these take up.
 	multiBytes atomic.Int64
 	watch      atomic.Int32
-	watchBytes atomic.Int64  // and what it takes up
-	nameBytes  atomic.Int64  // name and lib
+	watchBytes atomic.Int64  // the bytes that they take up
+	nameBytes  atomic.Int64  // bytes of the name and the library
 	flags      atomic.Uint32 // of the constants below
 
 	user    atomic.Pointer[acl.Account]
-	waiting atomic.Pointer[waiter] // nil: no command waits
+	waiting atomic.Pointer[waiter] // nil if no command waits
 }
 
 const (
 	viewNoEvict uint32 = 1 << iota
 	viewNoTouch
 	viewMonitor // MONITOR
-	viewReplica // it is a replica, which follows the stream
-	viewMaster  // the master that is followed
+	viewReplica // the client is a replica, which follows the stream
+	viewMaster  // the client is the master of this server
 )
 
 // show sets or clears a flag.
@@ -49,9 +49,9 @@ func (v *view) show(flag uint32, on bool) {
 	}
 }
 
-// clients is the set of sessions, in the order in which they came.
+// clients is the set of sessions, in the order in which they connected.
 type clients struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	next int64
 	all  map[int64]*Session
 }
@@ -73,8 +73,8 @@ func (r *clients) remove(c *Session) {
 	delete(r.all, c.id)
 }
 
-// waiter returns what the command of a session waits for, nil if it does not or
-// there is no such session.
+// waiter returns the waiter of a session's command; nil if no command waits or there is no such
+// session.
 func (r *clients) waiter(id int64) *waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,8 +116,8 @@ func (r *clients) list() []*Session {
 	return l
 }
 
-// count returns how many sessions have connections, how many of these are
-// subscribed to something, and how many watch keys.
+// count returns the number of sessions that have connections, how many of these are subscribed to
+// something, and how many watch keys.
 func (r *clients) count() (n, subscribed, watching int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,22 +136,22 @@ func (r *clients) count() (n, subscribed, watching int) {
 	return n, subscribed, watching
 }
 
-// kill closes a client's connection; the one that asks for it is answered
-// first.
+// kill closes a client's connection. The client that calls for it gets its reply first.
 func (c *Session) kill(target *Session) {
 	switch {
 	case target == c:
 		c.closing = true
 	case target.conn != nil:
 		if w := target.view.waiting.Load(); w != nil {
-			w.abandon(c.tx) // it gets nothing more
+			w.abandon(c.tx) // the client gets no further replies
 		}
 		target.conn.Kill(errKilled)
 	}
 }
 
-// closeUnsent closes the connection without its replies. Until its loop has done so, nothing is
-// handed to a command that waits on it. Any goroutine may call it, with any locks.
+// closeUnsent closes the connection without sending its replies. Until its loop has done so, other
+// commands give nothing to a command that waits on it. Any goroutine may call it, with any locks
+// held.
 func (c *Session) closeUnsent(err error) {
 	c.closingUnsent.Store(true)
 	c.conn.Kill(err)
@@ -159,12 +159,12 @@ func (c *Session) closeUnsent(err error) {
 
 var errKilled = errors.New("killed by another client")
 
-// sessionBytes is about what a connection without buffers takes up.
+// sessionBytes is the approximate memory of a connection without buffers.
 const sessionBytes = 2 << 10
 
-// clientMemory is what a client's connection takes up, in bytes.
+// clientMemory is the memory of a client's connection, in bytes.
 type clientMemory struct {
-	in    int64 // a part of a request
+	in    int64 // an incomplete request
 	out   int64 // replies and messages that are not sent yet
 	argv  int64 // the arguments of a command that waits
 	multi int64 // the commands that wait for EXEC, and the watched keys
@@ -173,8 +173,8 @@ type clientMemory struct {
 
 func (m clientMemory) total() int64 { return sessionBytes + m.in + m.out + m.argv + m.multi + m.lists }
 
-// memory is about what a client's connection takes up. Buffers that connections
-// share belong to nobody. Any goroutine may call it.
+// memory returns the approximate memory of a client's connection. It does not count buffers that
+// connections share. Any goroutine may call it.
 func (c *Session) memory() (m clientMemory) {
 	if c.conn != nil {
 		in, out := c.conn.Buffered()
@@ -192,7 +192,7 @@ func (c *Session) memory() (m clientMemory) {
 	return m
 }
 
-// argsBytes is about what a request's arguments take up.
+// argsBytes returns the approximate memory of a request's arguments.
 func argsBytes(args [][]byte) (n int64) {
 	for _, a := range args {
 		n += int64(len(a))
@@ -200,8 +200,9 @@ func argsBytes(args [][]byte) (n int64) {
 	return n
 }
 
-// overMemory notes what the client takes up, with in bytes of a request that is not complete
-// and out bytes of replies that its connection does not know of yet, and reports whether it has to go because all together take up too much.
+// overMemory records the memory of the client, and reports whether its connection has to close
+// because all clients together take up too much. in is the number of bytes of an incomplete
+// request. out is the number of bytes of replies that the connection does not know of yet.
 func (c *Session) overMemory(in, out int) bool {
 	s := c.svc
 	c.showTransaction()
@@ -214,7 +215,7 @@ func (c *Session) overMemory(in, out int) bool {
 	return c.evicted.Load()
 }
 
-// noteGrowth notes that messages of n bytes wait for a client.
+// noteGrowth records that messages of n bytes wait for a client.
 func (c *Session) noteGrowth(n int) {
 	s := c.svc
 	c.counted.Add(int64(n))
@@ -226,10 +227,10 @@ func (c *Session) noteGrowth(n int) {
 	}
 }
 
-// boundClients keeps the memory of all connections below maxmemory-clients: the
-// largest are closed first, but none that asked for CLIENT NO-EVICT. A client that is
-// to be closed runs no further command. What the caller has just noted about by is kept; by is nil if the
-// caller serves no client.
+// boundClients keeps the memory of all connections below maxmemory-clients: it closes the largest
+// ones first, but never one that has set CLIENT NO-EVICT. A client that is to be closed runs no
+// further command. The caller has just recorded the memory of by, and that record stays; by is nil
+// if the caller serves no client.
 func (s *Service) boundClients(by *Session) {
 	limit := s.clientLimit.Load()
 	if limit <= 0 {
@@ -266,28 +267,28 @@ func (s *Service) boundClients(by *Session) {
 
 var errClientMemory = errors.New("closed because all clients together use more than maxmemory-clients")
 
-// pause is CLIENT PAUSE: commands that wait until a time is up.
+// pause implements CLIENT PAUSE: the commands that wait until a time is up.
 type pause struct {
 	svc *Service
-	on  atomic.Bool // the quick look
+	on  atomic.Bool // for the quick check of dispatch
 
-	mu      sync.Mutex // guards what follows
-	until   int64      // us; 0: none
-	all     bool       // reads as well
+	mu      sync.Mutex // guards the fields below
+	until   int64      // us since 1970; 0: no pause
+	all     bool       // reads wait as well
 	waiting map[*Session]bool
 	over    bool // the service closes
-	held    bool // writes wait whatever the time is: FAILOVER
+	held    bool // writes wait independently of the time: FAILOVER
 	timer   *time.Timer
-	ended   chan struct{} // closed at the end of the pause; nil: no link waits for that
+	ended   chan struct{} // closed at the end of the pause; nil: no link waits for it
 }
 
-// errPaused says that a command is to be dispatched again later.
+// errPaused is returned for a command that is to be dispatched again later.
 var errPaused = errors.New("clients are paused")
 
 func (p *pause) active() bool { return p.on.Load() }
 
-// holds reports whether the pause stops this command now, and if so notes the
-// session, to be woken at the end.
+// holds reports whether the pause stops this command now. If so, it records the session, and the
+// end of the pause wakes it.
 func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,15 +307,14 @@ func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) bool {
 	return true
 }
 
-// forget takes a session that is gone off the list.
+// forget removes a session that has ended from the list.
 func (p *pause) forget(c *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.waiting, c)
 }
 
-// begin pauses for some milliseconds. A pause that is longer or stricter than
-// this one stays so.
+// begin starts a pause of some milliseconds. If the present pause is longer or stricter, it stays.
 func (p *pause) begin(ms int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -331,7 +331,7 @@ func (p *pause) begin(ms int64, all bool) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	// A tick later: then the time is up by the engine's clock as well.
+	// The timer waits one tick longer, so that the time is up by the engine's clock as well.
 	wait := time.Duration(math.MaxInt64)
 	if us := p.until - now; us < math.MaxInt64/2000 {
 		wait = time.Duration(us+1000) * time.Microsecond
@@ -339,8 +339,8 @@ func (p *pause) begin(ms int64, all bool) {
 	p.timer = time.AfterFunc(wait, p.timeUp)
 }
 
-// timeUp ends the pause if it was not prolonged meanwhile, and looks again
-// later if the engine's clock is behind.
+// timeUp ends the pause if it was not prolonged meanwhile. If the engine's clock is behind, it
+// checks again later.
 func (p *pause) timeUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -351,7 +351,8 @@ func (p *pause) timeUp() {
 	p.release()
 }
 
-// state returns why clients are paused, what is, and for how many ms more, as INFO shows it.
+// state returns why clients are paused, which actions are paused, and for how many ms more, as INFO
+// shows them.
 func (p *pause) state() (reason, actions string, ms int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -367,14 +368,14 @@ func (p *pause) state() (reason, actions string, ms int64) {
 	return "client_pause", "write", left / 1000
 }
 
-// end wakes all who wait.
+// end wakes all sessions that wait.
 func (p *pause) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.release()
 }
 
-// close ends the pause and allows no other.
+// close ends the pause and allows no further one.
 func (p *pause) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -382,15 +383,15 @@ func (p *pause) close() {
 	p.release()
 }
 
-// set notes whether anything is paused. Meanwhile nothing expires and nothing is evicted,
-// as in Redis: the data stays as it is.
+// set records whether a pause is active. During a pause the engine expires and evicts nothing, as
+// in Redis, so that the data does not change.
 func (p *pause) set(on bool) {
 	p.on.Store(on)
 	p.svc.DB.SetStill(on && !p.over)
 }
 
-// await waits until the pause lets a master's stream through, which stands for writes. It
-// returns an error when ctx ends.
+// await waits until the pause lets the stream of a master pass, which counts as a write. It returns
+// an error when ctx ends.
 func (p *pause) await(ctx context.Context) error {
 	for p.active() {
 		p.mu.Lock()
@@ -429,7 +430,7 @@ func (p *pause) release() {
 	}
 }
 
-// handOver has writes wait, or go on, beside what CLIENT PAUSE wants.
+// handOver makes writes wait, or lets them go on, for FAILOVER. It is independent of CLIENT PAUSE.
 func (p *pause) handOver(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,14 +11,13 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// With cluster-enabled yes the server is a cluster of one node, which has all
-// slots: clients that insist on a cluster find one. Without it the whole family
-// replies an error, as Redis does.
+// With cluster-enabled yes the server is a cluster of one node, which has all slots, for clients
+// that need a cluster. Without it all commands of CLUSTER reply with an error, as in Redis.
 
 const clusterSlots = 16384
 
-// keySlot is the slot of a key, or of what stands in braces in it: CRC-16 with the
-// polynomial 0x1021 (XMODEM), modulo the number of slots.
+// keySlot returns the slot of a key: the CRC-16 with the polynomial 0x1021 (XMODEM) of the key, or
+// of its hash tag in braces, modulo the number of slots.
 func keySlot(key []byte) int {
 	if i := bytes.IndexByte(key, '{'); i >= 0 {
 		if j := bytes.IndexByte(key[i+1:], '}'); j > 0 {
@@ -55,16 +54,16 @@ func ofCluster(run func(*command.Ctx) error) func(*command.Ctx) error {
 	}
 }
 
-// clustered reports whether the server plays a cluster of one node.
+// clustered reports whether the server is a cluster of one node.
 func (s *Service) clustered() bool { return s.cluster }
 
-// The rules of a cluster hold in a cluster of one as well, so that what works on
-// it works on a larger one: a request's keys have one slot, a transaction's too,
-// and there is one database.
+// A cluster of one node has the rules of larger clusters, so that a program that works on it also
+// works on a larger one: the keys of a request, and of a transaction, have one slot, and there is
+// one database.
 const errCrossSlot = command.ReplyError("CROSSSLOT Keys in request don't hash to the same slot")
 
-// oneSlot returns errCrossSlot if the keys of a request, or its shard channels,
-// have several slots. What is wrong with arguments the handler says.
+// oneSlot returns errCrossSlot if the keys of a request, or its shard channels, have several slots.
+// It returns no error for wrong arguments: the handler reports these.
 func (c *Session) oneSlot(spec *command.Spec, args [][]byte) error {
 	slot := -1
 	if c.splits(&slot, spec, args) {
@@ -87,8 +86,8 @@ func (c *Session) crossesSlots(queue []queued) bool {
 	return false
 }
 
-// splits reports whether a request has a key of another slot than those before,
-// and sets slot where it has none yet: -1.
+// splits reports whether a request has a key of another slot than *slot. If *slot is -1, it sets it
+// to the slot of the first key.
 func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
 	refs, err := c.ctx.KeysOf(spec, args)
 	if err == nil {
@@ -105,7 +104,7 @@ func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
 	return false
 }
 
-// mode is the server's mode, as HELLO and INFO say it.
+// mode returns the server's mode, as HELLO and INFO show it.
 func (s *Service) mode() string {
 	if s.clustered() {
 		return "cluster"
@@ -168,7 +167,7 @@ var specCluster = command.Spec{
 
 var specClusterHelp = command.HelpSpec("cluster", command.GroupCluster, 0)
 
-// clusterExample is an example of a command where there is no cluster.
+// clusterExample returns an example of a command on a server without a cluster.
 func clusterExample(request string) string {
 	return "> CLUSTER " + request + "\n(error) ERR This instance has cluster support disabled\n"
 }
@@ -202,8 +201,8 @@ func runClusterMyID(c *command.Ctx) error {
 	return nil
 }
 
-// endpoint is where the node tells clients to find it: the address that they have
-// come by, unless another is announced.
+// endpoint returns the address that the node announces to clients: the address that the client has
+// connected to, unless the configuration announces another.
 func endpoint(c *command.Ctx) (ip string, port int) {
 	cfg := serviceOf(c).Config
 	if conn := sessionOf(c).conn; conn != nil {
@@ -226,7 +225,7 @@ func endpoint(c *command.Ctx) (ip string, port int) {
 	return ip, port
 }
 
-// busOffset is how far a node's bus port is from its port.
+// busOffset is the distance between a node's port and its bus port.
 const busOffset = 10000
 
 var specClusterNodes = command.Spec{
@@ -328,11 +327,11 @@ func runClusterKeySlot(c *command.Ctx) error {
 	return nil
 }
 
-// slotStep is how many keys a walk looks at before others get the shard.
+// slotStep is how many keys a walk visits before it unlocks the shard for others.
 const slotStep = 256
 
-// keysInSlot walks over the selected database and calls visit for the keys of a
-// slot, until it says that it has enough.
+// keysInSlot walks over the selected database and calls visit for the keys of a slot, until visit
+// returns false.
 func keysInSlot(c *command.Ctx, slot int, visit func(name []byte) (more bool)) {
 	more := true
 	look := func(k engine.Key) {
@@ -369,7 +368,7 @@ func runClusterCountKeysInSlot(c *command.Ctx) error {
 		return errSlot
 	}
 	n := int64(0)
-	seen := map[string]bool{} // a walk may come upon a key twice
+	seen := map[string]bool{} // a walk may visit a key twice
 	keysInSlot(c, int(slot), func(name []byte) bool {
 		if !seen[string(name)] {
 			seen[string(name)] = true
@@ -412,7 +411,8 @@ func runClusterGetKeysInSlot(c *command.Ctx) error {
 	return nil
 }
 
-// clusterRefused are the commands that change a cluster or ask about other nodes.
+// clusterRefused returns the commands that change a cluster or concern other nodes. The server
+// refuses them.
 func clusterRefused() []*command.Spec {
 	node, slots := []command.Arg{command.Str("node-id")}, []command.Arg{command.Repeat(command.Int("slot"))}
 	ranges := []command.Arg{command.Repeat(command.Block("start-slot_end-slot", command.Int("start-slot"), command.Int("end-slot")))}

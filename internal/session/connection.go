@@ -65,7 +65,7 @@ func runEcho(c *command.Ctx) error {
 	return nil
 }
 
-// authFlags are those of what a client may send before it has said who it is.
+// authFlags are the flags of commands that a client may send before it has logged in.
 const authFlags = command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy
 
 var specAuth = command.Spec{
@@ -110,7 +110,7 @@ func runAuth(c *command.Ctx) error {
 	return nil
 }
 
-// redisVersionNum is admin.RedisVersion as redis.REDIS_VERSION_NUM has it.
+// redisVersionNum is admin.RedisVersion in the form of redis.REDIS_VERSION_NUM.
 const redisVersionNum = 0x070400
 
 var specHello = command.Spec{
@@ -179,9 +179,9 @@ func runHello(c *command.Ctx) error {
 	return nil
 }
 
-// hello is what a HELLO asks for.
+// hello holds the options of a HELLO.
 type hello struct {
-	proto          int // 0: as it is
+	proto          int // 0: the protocol stays
 	user, password []byte
 	name           []byte
 	named          bool

@@ -5,11 +5,11 @@ import (
 	"iter"
 )
 
-// coroutine is a goroutine of a network loop's own, to which the loop switches for
-// commands of which nobody can tell how long they will take: scripts. Nearly all
-// end at once, and the loop goes on; a switch there and back takes 0.1 us. One
-// that does not end in time is suspended wherever it is, the loop parks the
-// session, and a goroutine in the background resumes the coroutine:
+// coroutine is a goroutine that belongs to a network loop. The loop switches to it for commands
+// whose duration is not known in advance: scripts. Nearly all of them end at once, and the loop
+// goes on; a switch there and back takes 0.1 us. A command that does not end in time is suspended
+// at any point, the loop parks the session, and a goroutine in the background resumes the
+// coroutine:
 //
 //	loop ──▶ coroutine.run ─ ▶ execute ──▶ script ──▶ ...
 //	  ▲                            │            │ too long: suspend
@@ -27,7 +27,7 @@ type coroutine struct {
 	what outcome
 	over bool
 
-	memory argMemory // for the arguments of scripts, which keep nothing of them
+	memory argMemory // for the arguments of scripts, which keep no reference to them
 }
 
 // keepMemory is how much of its memory a coroutine keeps for the next command, in
@@ -57,14 +57,14 @@ func (st *coroutine) run(c *Session, spec *command.Spec, args [][]byte) (over bo
 	return st.over
 }
 
-// resume carries the command on to its end; it does not suspend itself again.
+// resume continues the command to its end; the command does not suspend itself again.
 func (st *coroutine) resume() outcome {
 	st.next()
 	return st.what
 }
 
-// runOnCoroutine runs a command on the loop's coroutine. What it replies is kept apart
-// from the replies before it, which the loop may send while it still runs.
+// runOnCoroutine runs a command on the loop's coroutine. It keeps the output of the command apart
+// from the replies before it, because the loop may send these while the command still runs.
 func (c *Session) runOnCoroutine(spec *command.Spec, args [][]byte) outcome {
 	l := c.stats
 	if l.coroutine == nil {
@@ -98,9 +98,9 @@ func (c *Session) runOnCoroutine(spec *command.Spec, args [][]byte) outcome {
 	return inBackground
 }
 
-// leaveLoop suspends the session's command, which runs on a coroutine, so that the
-// loop goes on without it; for others it does nothing. When it returns, the
-// command runs in the background and may take its time.
+// leaveLoop suspends the session's command, which runs on a coroutine, so that the loop continues
+// without it. For other commands it does nothing. When it returns, the command runs in the
+// background and may run for long.
 func (c *Session) leaveLoop() {
 	if st := c.coroutine; st != nil {
 		c.coroutine, c.loop = nil, false

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// A panic in a command's handler is a mistake of this program. It ends what asked for
-// the command, and not the process:
+// A panic in a command's handler is a fault of this program. It ends the caller of the command, not
+// the process:
 //
 //	a connection, on a loop or in the background, a script, EXEC   the connection is closed
 //	a command that waits and is being served               its connection is closed; the
@@ -18,16 +18,16 @@ import (
 //	a log that is loaded                                   the start is refused
 //	an embedded caller (Session.Do)                        the panic goes on to the caller
 //
-// The stack is in the log. The shards are let go of in each case (engine.Tx.Abandon).
-// Where the command was to write, memory may differ from the stream by a part of it.
-// Memory is what clients have seen, so it is right from then on: the append-only
-// files are rewritten from it, and the stream gets a new name, so that replicas, or this
-// one if it is a replica, ask for all data.
+// The stack is in the log. The session unlocks the shards in each case (engine.Tx.Abandon). If the
+// command was a write, memory may contain a part of it that the stream does not. Clients have seen
+// the state in memory, so that state is the valid one from then on: the server rewrites the
+// append-only files from it and gives the stream a new name, so that replicas request all data. If
+// this server is a replica, it requests all data of its master.
 
-// errPanicked is what a client hears of, where it hears anything.
+// errPanicked is the reply to the client, where the client still gets a reply.
 const errPanicked = command.ReplyError("ERR the command has failed inside the server: its log has the details")
 
-// Panics returns how many handlers have panicked, and what the last one said.
+// Panics returns how many handlers have panicked, and the message of the last panic.
 func (s *Service) Panics() (n int64, last string) {
 	if text := s.crashes.last.Load(); text != nil {
 		last = *text
@@ -35,8 +35,8 @@ func (s *Service) Panics() (n int64, last string) {
 	return s.crashes.n.Load(), last
 }
 
-// logPanic logs a panic of a command's handler. It is called by the deferred function
-// that has recovered it, so that the stack is the handler's.
+// logPanic logs a panic of a command's handler. The deferred function that has recovered the panic
+// calls it, so that the stack is that of the handler.
 func (s *Service) logPanic(what any, spec *command.Spec, id int64) {
 	name := ""
 	if spec != nil {
@@ -48,7 +48,7 @@ func (s *Service) logPanic(what any, spec *command.Spec, id int64) {
 	s.Log.Error("a command has panicked: this is a mistake in ebb, please report it", "command", name, "client", id, "panic", text)
 }
 
-// resyncAll has the append-only files rewritten, and the replicas synchronised again, from memory.
+// resyncAll rewrites the append-only files from memory, and makes the replicas synchronise again.
 func (s *Service) resyncAll() {
 	s.repl.Distrust("a command has panicked: all data is to be synchronised again")
 	if s.keeper != nil {
@@ -56,21 +56,21 @@ func (s *Service) resyncAll() {
 	}
 }
 
-// crashed ends what the session's command has left, after a panic in it.
+// crashed ends the state that the session's command has left behind after a panic.
 func (c *Session) crashed(what any) {
 	c.svc.logPanic(what, c.ctx.Spec, c.id)
 	if c.tx.Abandon() {
 		c.svc.resyncAll()
 	}
 	if st := c.coroutine; st != nil && c.stats.coroutine == st {
-		c.stats.coroutine, c.stats.scratch = nil, nil // its coroutine has ended
+		c.stats.coroutine, c.stats.scratch = nil, nil // the coroutine of the session has ended
 	}
 	c.coroutine, c.multi, c.last = nil, multi{}, nil
 	c.closing = true
 }
 
-// serveSafely is serveBatch that closes the connection after a panic in a command. The
-// replies of its batch are lost.
+// serveSafely is serveBatch that closes the connection after a panic in a command. The client loses
+// the replies of the batch.
 func (c *Session) serveSafely(in, out []byte) (consumed int, rest []byte, v reactor.Verdict) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -99,8 +99,8 @@ func (c *Session) executeParked(p *parked) (what outcome) {
 	return c.executeInBackground(p)
 }
 
-// run runs the command of a waiter in the transaction of another session. A panic in it
-// is the waiter's alone.
+// run runs the command of a waiter in the transaction of another session. A panic in it ends only
+// the waiter.
 func (w *waiter) run(x *command.Ctx) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -113,7 +113,7 @@ func (w *waiter) run(x *command.Ctx) (err error) {
 	return x.Spec.Run(x)
 }
 
-// applySafely runs a command of a log.
+// applySafely runs a command of a log, and returns an error if it panics.
 func (a *rerun) applySafely(args [][]byte) (what outcome, err error) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -125,7 +125,7 @@ func (a *rerun) applySafely(args [][]byte) (what outcome, err error) {
 	return a.c.dispatch(args), nil
 }
 
-// dispatchSafely is dispatch of an embedded caller, which gets the panic.
+// dispatchSafely is dispatch for an embedded caller, which receives the panic.
 func (c *Session) dispatchSafely(args [][]byte) outcome {
 	ok := false
 	defer func() {

@@ -31,7 +31,7 @@ func debugHelp() command.Spec {
 	return s
 }
 
-// debugging lets only those in whom enable-debug-command admits.
+// debugging wraps a handler so that it runs only for clients that enable-debug-command admits.
 func debugging(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
 		if !serviceOf(c).Config.Allows("enable-debug-command", isLocal(sessionOf(c).conn)) {
@@ -53,7 +53,7 @@ OK
 	Run: debugging(runDebugSleep),
 }
 
-// maxSleep bounds DEBUG SLEEP, in seconds: beyond a day it is a mistake.
+// maxSleep bounds DEBUG SLEEP, in seconds: more than a day is a mistake of the caller.
 const maxSleep = 86400
 
 func runDebugSleep(c *command.Ctx) error {
@@ -67,8 +67,8 @@ func runDebugSleep(c *command.Ctx) error {
 	return nil
 }
 
-// leadingNumber is the number that text begins with, and 0 where it begins with none: DEBUG
-// SLEEP of Redis takes any text so.
+// leadingNumber returns the number that text begins with, or 0 if it begins with none. DEBUG SLEEP
+// of Redis reads any text in this way.
 func leadingNumber(text []byte) float64 {
 	text = bytes.TrimLeft(text, " \t\n\v\f\r")
 	for n := min(len(text), 64); n > 0; n-- {
@@ -221,7 +221,7 @@ func runDebugDigestValue(c *command.Ctx) error {
 var specDebugPopulate = command.Spec{
 	Name: "debug|populate", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the number of keys",
 	Summary: "Creates those of the string keys key:0, key:1 and so on that do not exist yet.",
-	Flags:   adminFlags&^command.Loading | command.SelfLock | command.Slow, // keys that no file has
+	Flags:   adminFlags&^command.Loading | command.SelfLock | command.Slow, // the keys may be some that no file has
 	Args:    []command.Arg{command.Int("count"), command.Opt(command.Block("options", command.Str("prefix"), command.Opt(command.Int("size"))))},
 	Replies: "OK. The values are value:0, value:1 and so on, cut or filled with zero bytes to size.",
 	Examples: `

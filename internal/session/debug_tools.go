@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The subcommands of DEBUG that the test suites of servers and clients ask for.
+// These are the subcommands of DEBUG that the test suites of servers and clients use.
 
 var specDebugListpack = command.Spec{
 	Name: "debug|listpack", Group: command.GroupServer, Since: "7.0.0", Complexity: "O(N) where N is the length of the value",

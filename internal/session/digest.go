@@ -11,13 +11,12 @@ import (
 	"github.com/ebbdb/ebb/engine"
 )
 
-// digest is the signature of data that DEBUG DIGEST shows: 20 bytes, which are
-// the same on Redis up to 7.2 for the same data. Two operations build it. One
-// makes the order count, for what is in order; the other does not, for the
-// keys of a keyspace and the members of a set.
+// digest is the signature of data that DEBUG DIGEST shows. It has 20 bytes, which are the same on
+// Redis up to 7.2 for the same data. Two operations build it: mix depends on the order and is for
+// ordered data; xor does not, and is for the keys of a keyspace and the members of a set.
 type digest [sha1.Size]byte
 
-// xor adds b whatever the order.
+// xor adds b independently of the order.
 func (d *digest) xor(b []byte) {
 	sum := sha1.Sum(b)
 	for i := range d {
@@ -25,7 +24,7 @@ func (d *digest) xor(b []byte) {
 	}
 }
 
-// mix adds b in order.
+// mix adds b in its order.
 func (d *digest) mix(b []byte) {
 	d.xor(b)
 	*d = sha1.Sum(d[:])
@@ -33,15 +32,14 @@ func (d *digest) mix(b []byte) {
 
 func (d *digest) String() string { return hex.EncodeToString(d[:]) }
 
-// typeCodes are Redis's numbers of the data types; all others are those of a
-// module.
+// typeCodes holds Redis's numbers of the data types; all others have the number of a module's type.
 var typeCodes = map[engine.Kind]uint32{engine.String: 0, engine.List: 1, engine.Set: 2, engine.ZSet: 3, engine.Hash: 4, engine.Stream: 6,
 	engine.Limiter: 5, engine.Lock: 5, engine.Semaphore: 5, engine.DelayQueue: 5, engine.Bloom: 5}
 
 func bigEndian(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// value adds a key's value, and whether it has a deadline; which one does not
-// matter, and those of items do not count.
+// value adds a key's value, and whether the key has a deadline. The instant of the deadline and the
+// deadlines of items do not count.
 func (d *digest) value(k engine.Key) {
 	d.mix(bigEndian(typeCodes[k.Kind()]))
 	switch k.Kind() {
@@ -81,7 +79,7 @@ func (d *digest) entries(k engine.Key) {
 	}
 }
 
-// pair adds two strings that belong together, whatever the order of the pairs.
+// pair adds two strings that belong together, independently of the order of the pairs.
 func (d *digest) pair(a, b []byte) {
 	var e digest
 	e.mix(a)
@@ -89,7 +87,7 @@ func (d *digest) pair(a, b []byte) {
 	d.xor(e[:])
 }
 
-// appendScore writes a score as C's "%.17g" does.
+// appendScore appends a score in the format "%.17g" of C.
 func appendScore(dst []byte, f float64) []byte {
 	if math.IsInf(f, 1) {
 		return append(dst, "inf"...)

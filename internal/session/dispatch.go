@@ -8,24 +8,23 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// outcome is what became of a request.
+// outcome is the state of a request after a step of dispatch.
 type outcome uint8
 
 const (
 	done         outcome = iota // replied
-	again                       // not begun: to be dispatched again after a wake
+	again                       // not begun: the session dispatches it again after a wake
 	inBackground                // runs in the background
-	waiting                     // waits, as Session.waiting says
+	waiting                     // it waits, and Session.waiting says for what
 )
 
-// manyArgs is how many arguments a request may have on a network loop, and how long a
-// list of the session's may be that a command walks there: at 50 to 250 ns each others
-// wait for up to a millisecond. More run in the background.
+// manyArgs is the largest number of arguments that a request may have on a network loop, and the
+// longest list of the session that a command walks there. Each takes 50 to 250 ns, so other clients
+// wait for up to a millisecond. Longer requests run in the background.
 const manyArgs = 4096
 
-// dispatch is the only gate between a request and its handler: it finds the
-// command, decides whether it may run, locks the shards of its keys, runs it,
-// and settles what it did.
+// dispatch is the only path from a request to its handler: it finds the command, decides whether it
+// may run, locks the shards of its keys, runs it, and settles what it did.
 func (c *Session) dispatch(args [][]byte) outcome {
 	c.ctx.ForgetKeys()
 	spec, err := c.resolve(args)
@@ -44,7 +43,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 			err = c.abort(err)
 		}
 		named := spec
-		if spec == nil { // of a known command, the number of arguments is wrong
+		if spec == nil { // the command is known, but the number of arguments is wrong
 			if named, _ = c.svc.table.Find(args); named != nil {
 				c.stats.of(named).Rejected.Add(1)
 			}
@@ -131,11 +130,11 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 	return nil
 }
 
-// defers reports whether a request is too long for its arguments to be judged on a
-// network loop: it will run in the background, and admitDeferred checks them there.
+// defers reports whether a request has too many arguments to check them on a network loop. It then
+// runs in the background, and admitDeferred checks them there.
 func (c *Session) defers(args [][]byte) bool { return len(args) > manyArgs && c.loop && !c.multi.on }
 
-// admitDeferred is the part of admit that looks at every argument.
+// admitDeferred is the part of admit that checks every argument.
 func (c *Session) admitDeferred(spec *command.Spec, args [][]byte) error {
 	if u := c.user.User(); !u.Unlimited {
 		if err := c.permit(u, spec, args); err != nil {
@@ -148,7 +147,7 @@ func (c *Session) admitDeferred(spec *command.Spec, args [][]byte) error {
 	return nil
 }
 
-// reject replies an error to a command that was not begun.
+// reject replies with an error to a command that was not begun.
 func (c *Session) reject(spec *command.Spec, err error) {
 	if c.multi.on {
 		c.multi.failed = true
@@ -162,7 +161,7 @@ func (c *Session) reject(spec *command.Spec, err error) {
 	c.fail(err)
 }
 
-// fail replies an error.
+// fail replies with an error.
 func (c *Session) fail(err error) {
 	text := c.svc.countFailure(err)
 	if c.reply == replyOn {
@@ -252,12 +251,12 @@ func (c *Session) skipReply() {
 	}
 }
 
-// spins is how often a loop tries for a shard before it sleeps for it: others
-// hold one for a microsecond or so.
+// spins is how often a loop tries to lock a shard before it sleeps for it: other goroutines hold a
+// shard for about a microsecond.
 const spins = 200
 
-// lock begins the command's transaction, if it has keys. On a network loop it
-// returns ErrBackground where a shard is held by something long.
+// lock begins the command's transaction, if it has keys. On a network loop it returns ErrBackground
+// where a long operation holds a shard.
 func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error) {
 	tx := c.tx
 	if tx.Begun() {
@@ -274,7 +273,7 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 			return true, c.wait(false, args[1:2])
 		}
 	case spec.Has(command.SelfLock) && c.loop:
-		// It would sleep for a shard, and the loop with it.
+		// The goroutine would sleep for a shard, and the loop with it.
 		if !tx.TryLockAll(c.dbi) {
 			return true, command.ErrBackground
 		}
@@ -296,12 +295,12 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 	return true, nil
 }
 
-// busy reports whether a loop that waits for a shard may wait for long: other
-// commands run in the background.
+// busy reports whether a loop may have to wait long for a shard: other commands run in the
+// background.
 func (c *Session) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
 
-// wait locks the shards of keys, or all, which are held by others. A loop does
-// not sleep for them: ErrBackground.
+// wait locks the shards of keys, or all, while others hold them. A loop does not sleep for them: it
+// gets ErrBackground.
 func (c *Session) wait(all bool, keys [][]byte) error {
 	defer c.tx.Await(all, keys)()
 	for range spins {
@@ -324,8 +323,8 @@ func (c *Session) keysOf(spec *command.Spec, args [][]byte) ([][]byte, error) {
 	refs, err := c.ctx.KeysOf(spec, args)
 	c.keys = c.keys[:0]
 	if err != nil {
-		// The handler will say what is wrong with the arguments, better than
-		// the search for keys can; it must not find a key unlocked.
+		// The handler reports what is wrong with the arguments better than the search for keys can;
+		// it must not find a key unlocked.
 		if c.busy() {
 			return nil, command.ErrBackground
 		}
@@ -337,8 +336,8 @@ func (c *Session) keysOf(spec *command.Spec, args [][]byte) ([][]byte, error) {
 	return c.keys, nil
 }
 
-// badArguments lets a handler say what is wrong with arguments in which no keys
-// can be found. It holds every shard, so that nothing it looks at is unlocked.
+// badArguments runs a handler only for its error about arguments in which the server can find no
+// keys. It holds every shard, so that the handler cannot read an unlocked key.
 func (c *Session) badArguments(spec *command.Spec, args [][]byte) error {
 	if err := c.wait(true, nil); err != nil {
 		return err
@@ -361,32 +360,32 @@ type parked struct {
 	args  [][]byte
 	state atomic.Uint32 // of the constants below
 	out   []byte        // the reply, once finished
-	wait  *waiter       // what it waits for, then
+	wait  *waiter       // then the waiter that it waits for
 
-	coroutine *coroutine // has begun to run it; nil: it is to begin
-	check     bool       // its arguments are to be checked first
+	coroutine *coroutine // the coroutine that has begun to run it; nil: it has not begun
+	check     bool       // its arguments are still to be checked
 }
 
 const (
 	parkedRuns uint32 = iota
 	parkedFinished
-	parkedAbandoned // the connection went first: the goroutine cleans up
-	parkedWaits     // no goroutine: the command waits
+	parkedAbandoned // the connection ended first: the goroutine cleans up
+	parkedWaits     // it has no goroutine: the command waits
 )
 
-// runInBackground prepares a command to run in a goroutine of its own: its arguments
-// are copied. The session belongs to that goroutine until it has finished.
+// runInBackground prepares a command to run in a goroutine of its own, and copies its arguments.
+// The session belongs to that goroutine until the command has finished.
 func (c *Session) runInBackground(spec *command.Spec, args [][]byte) outcome {
 	c.parked = &parked{spec: spec, args: ownArgs(args), check: c.defers(args)}
 	c.batch.calls-- // it is counted when it ends
 	return inBackground
 }
 
-// backgroundOut is the first capacity of a reply, in bytes: what runs beside a loop mostly
-// replies at length.
+// backgroundOut is the first capacity of a reply, in bytes: commands in the background mostly have
+// long replies.
 const backgroundOut = 32 << 10
 
-// startParked starts what runInBackground prepared.
+// startParked starts the command that runInBackground has prepared.
 func (c *Session) startParked() {
 	p := c.parked
 	c.loop = false
@@ -432,7 +431,7 @@ func (c *Session) executeInBackground(p *parked) outcome {
 	return c.execute(p.spec, p.args)
 }
 
-// park notes that the session's command waits.
+// park records that the session's command waits.
 func (c *Session) park() {
 	c.parked = &parked{wait: c.waiting}
 	c.parked.state.Store(parkedWaits)
@@ -440,8 +439,8 @@ func (c *Session) park() {
 	c.abandonIfPeerGone(c.parked.wait)
 }
 
-// abandonIfPeerGone ends a wait that began after the client had stopped sending: the
-// loop says that once, which may have been during an earlier command.
+// abandonIfPeerGone ends a wait that began after the client had stopped sending. The loop reports
+// that only once, and it may have been during an earlier command.
 func (c *Session) abandonIfPeerGone(w *waiter) {
 	if c.peerGone.Load() {
 		w.abandon(nil)

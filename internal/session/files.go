@@ -13,26 +13,25 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// What the commands and package durable, which keeps the data in files, are to
-// each other: durable.Keeper asks the service to run logged commands, for the code
-// of functions and for the name of the stream, and tells it when to refuse
-// requests.
+// This file connects the commands with package durable, which keeps the data in files.
+// durable.Keeper makes the service run logged commands, reads the code of functions and the name of
+// the stream from it, and notifies it when to refuse requests.
 
-// FileOptions say where the data is kept, beyond what the configuration does.
+// FileOptions say where the data is kept, in addition to the configuration.
 type FileOptions struct {
-	Dir         string  // instead of the directive dir
+	Dir         string  // replaces the directive dir
 	AcceptClock bool    // start although the clock is far behind the files
-	FS          disk.FS // instead of the system's; for tests
+	FS          disk.FS // replaces the system's; for tests
 }
 
-// OpenFiles locks the directory of the data. Load comes next; before both, and
-// where the configuration names no directory, the data is in memory alone.
+// OpenFiles locks the directory of the data. The caller calls Load next. Before that, and if the
+// configuration names no directory, the data is only in memory.
 func (s *Service) OpenFiles(o FileOptions) error {
 	d := s.keeperOptions()
 	d.Dir, d.AcceptClock, d.FS = o.Dir, o.AcceptClock, o.FS
 	d.Memory = o.Dir == "" && !s.Config.Durable()
 	d.Shared = o.Dir == "" && s.Config.Shares()
-	d.TakeRDB = !s.Config.FromFile() // nobody has said appendonly yes to Redis's meaning of it
+	d.TakeRDB = !s.Config.FromFile() // without a configuration file, appendonly yes was not written with Redis's meaning
 	k, err := durable.Open(d)
 	if err != nil {
 		return err
@@ -42,9 +41,9 @@ func (s *Service) OpenFiles(o FileOptions) error {
 	return nil
 }
 
-// Load loads the data, which may take long: clients hear LOADING until it returns.
-// Then changes are kept as the configuration says, and a replica follows its
-// master. ctx ends it early.
+// Load loads the data, which may take long: clients get LOADING until it returns. Then the server
+// records changes as the configuration wants, and a replica follows its master. Load ends early
+// when ctx does.
 func (s *Service) Load(ctx context.Context) error {
 	if err := s.keeper.Load(ctx); err != nil {
 		return err
@@ -59,7 +58,7 @@ func (s *Service) Load(ctx context.Context) error {
 	return nil
 }
 
-// Keeper returns what keeps the data in files.
+// Keeper returns the durable.Keeper, which keeps the data in files.
 func (s *Service) Keeper() *durable.Keeper { return s.keeper }
 
 func (s *Service) keeperOptions() durable.Options {
@@ -90,14 +89,14 @@ func (s *Service) libraries() (code [][]byte) {
 	return code
 }
 
-// loadLibrary takes a library of a file.
+// loadLibrary loads a library from a file.
 func (s *Service) loadLibrary(code []byte) error {
 	a := s.newApplier()
 	defer a.Close()
 	return a.Apply([][]byte{[]byte("FUNCTION"), []byte("LOAD"), []byte("REPLACE"), code})
 }
 
-// rerun is a session that runs logged commands again.
+// rerun is a session that runs logged commands.
 type rerun struct{ c *Session }
 
 func (s *Service) newApplier() durable.Applier {

@@ -5,10 +5,10 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// A browser can be made to send HTTP to any port of its machine and network: by a
-// form, by fetch with a text/plain body, or by a host name that changes its address.
-// The lines of a request would be inline commands, and the body could hold any. Such
-// a connection ends at its first line, before a line of the body is read:
+// A web page can make a browser send HTTP to any port of its machine and network: by a form, by
+// fetch with a text/plain body, or by a host name that changes its address. The server would read
+// the lines of such a request as inline commands, and the body could contain any command. So the
+// server ends such a connection at its first line, before it reads a line of the body:
 //
 //	POST / HTTP/1.1          "POST" is no command
 //	SET /key HTTP/1.1        nor is a first line that ends in a version of HTTP one
@@ -18,7 +18,8 @@ import (
 
 var errForeign = errors.New("the client speaks HTTP")
 
-// foreignEvery is how often, in us, an attempt is logged: a page can make thousands.
+// foreignEvery is the interval, in us, in which the server logs one attempt at most: a page can
+// make thousands.
 const foreignEvery = 60e6
 
 // isHTTPRequestLine reports whether the first request of a connection, which is an
@@ -27,9 +28,8 @@ func isHTTPRequestLine(args [][]byte) bool {
 	return len(args) == 3 && len(args[2]) > 5 && command.EqualFold(args[2][:5], "HTTP/")
 }
 
-// isHTTPWord reports whether the name of a command that does not exist is one of the
-// words that HTTP requests have at the start of their lines. Redis needs white space
-// behind "Host:", HTTP does not.
+// isHTTPWord reports whether the name of an unknown command is one of the words at the start of the
+// lines of HTTP requests. Redis wants white space after "Host:", HTTP does not.
 func isHTTPWord(name []byte) bool {
 	return command.EqualFold(name, "POST") || len(name) >= 5 && command.EqualFold(name[:5], "Host:")
 }
@@ -47,7 +47,7 @@ func (c *Session) closeForeign() {
 		"id", c.id, "client", c.conn.RemoteAddr())
 }
 
-// cut ends the connection now: what it was to be sent is dropped.
+// cut ends the connection now, and drops the output that is not sent yet.
 func (c *Session) cut(why error) {
 	c.closing, c.cutOff = true, true
 	c.conn.Kill(why)

@@ -7,36 +7,36 @@ import (
 	"github.com/ebbdb/ebb/internal/script"
 )
 
-// Gates are states of the server in which it refuses commands. Dispatch looks at
-// one word; only where a gate is closed does it look closer.
+// Gates are states of the server in which it refuses commands. Dispatch reads one word, and checks
+// further only if a gate is closed.
 
-// gate is a reason to refuse commands: a bit.
+// gate is a bit that stands for a reason to refuse commands.
 type gate uint32
 
 const (
-	gateLoading    gate = 1 << iota // data is being loaded: LOADING
-	gateReadOnly                    // a replica that is not to be written to: READONLY
+	gateLoading    gate = 1 << iota // the server loads data: LOADING
+	gateReadOnly                    // a replica that clients may not write to: READONLY
 	gateStale                       // a replica without its master, which replies MASTERDOWN
-	gateDisk                        // files cannot be written: MISCONF
+	gateDisk                        // the server cannot write its files: MISCONF
 	gateNoReplicas                  // too few good replicas: NOREPLICAS
 )
 
-// The refusals, in Redis's words, which clients know.
+// These are the refusals, in Redis's words, which clients know.
 const (
 	errLoading    = command.ReplyError("LOADING Redis is loading the dataset in memory")
 	errReadOnly   = command.ReplyError("READONLY You can't write against a read only replica.")
 	errMasterDown = command.ReplyError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")
 	errNoReplicas = command.ReplyError("NOREPLICAS Not enough good replicas to write.")
 
-	// errScriptStale is for a command that a script calls on a replica without its
-	// master: the script itself was let in.
+	// errScriptStale is the error of a command that a script calls on a replica without its master.
+	// The script itself was admitted.
 	errScriptStale = command.ReplyError("ERR Can not execute the command on a stale replica")
 )
 
-// gates are those that are closed.
+// gates holds the gates that are closed.
 type gates struct {
 	closed atomic.Uint32
-	disk   atomic.Pointer[command.ReplyError] // what gateDisk says
+	disk   atomic.Pointer[command.ReplyError] // the error of gateDisk
 }
 
 // set closes or opens a gate.
@@ -48,8 +48,8 @@ func (g *gates) set(which gate, closed bool) {
 	}
 }
 
-// refuseWrites closes the gate of files that cannot be written, which then says
-// why; "" opens it.
+// refuseWrites closes the gate for files that cannot be written; why is the error that clients get.
+// "" opens the gate.
 func (g *gates) refuseWrites(why command.ReplyError) {
 	if why != "" {
 		g.disk.Store(&why)
@@ -63,7 +63,7 @@ func (g *gates) has(which gate) bool { return gate(g.closed.Load())&which != 0 }
 // pass the closed gates.
 func (c *Session) pass(closed gate, spec *command.Spec, f command.Flags) error {
 	if c.replay {
-		return nil // what the master, or the log, says is obeyed
+		return nil // commands of the master or of a log are never refused
 	}
 	if err := c.svc.gates.writing(closed, f&command.Write != 0, spec.Name == "ping"); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (c *Session) pass(closed gate, spec *command.Spec, f command.Flags) error {
 	return nil
 }
 
-// recheck decides again, with shards locked, whether a command may pass: since it was
-// admitted the server may have become a replica, or have begun to load.
+// recheck checks again, with shards locked, whether a command may pass: since it was admitted the
+// server may have become a replica, or have begun to load.
 func (c *Session) recheck(spec *command.Spec, args [][]byte) error {
 	if closed := c.svc.gates.closed.Load(); closed != 0 {
 		return c.pass(gate(closed), spec, c.effectiveFlags(spec, args))
@@ -103,9 +103,9 @@ func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flag
 	return spec.Flags
 }
 
-// declared returns the flags that a script or function declares; ok is false where it
-// declares none, as EVAL does without a shebang line, and where there is no such
-// script: its handler then says what is wrong.
+// declared returns the flags that a script or function declares. ok is false if it declares none,
+// as EVAL does without a shebang line. ok is also false if there is no such script: its handler
+// then reports the error.
 func (s *Service) declared(spec *command.Spec, args [][]byte) (f script.Flags, ok bool) {
 	switch spec.Name {
 	case "eval", "eval_ro":
@@ -122,8 +122,8 @@ func (s *Service) declared(spec *command.Spec, args [][]byte) (f script.Flags, o
 	return f, ok
 }
 
-// scriptFlagsOf returns the flags of a command that runs a script which declares f. A
-// script that does not declare no-writes counts as one that writes, whatever it does.
+// scriptFlagsOf returns the flags of a command that runs a script which declares f. A script that
+// does not declare no-writes counts as a script that writes, whatever it does.
 func scriptFlagsOf(own command.Flags, f script.Flags) command.Flags {
 	own &^= command.Write | command.MayReplicate | command.DenyOOM | command.Stale
 	if f&script.NoWrites == 0 {
@@ -138,8 +138,8 @@ func scriptFlagsOf(own command.Flags, f script.Flags) command.Flags {
 	return own
 }
 
-// writing decides whether the closed gates let somebody write. PING is told of
-// disks as well: that is where monitoring looks.
+// writing returns the error of the closed gates for a command that writes, or nil. PING gets the
+// error of the disk as well, because monitoring programs use PING.
 func (g *gates) writing(closed gate, writes, ping bool) error {
 	switch {
 	case closed&gateDisk != 0 && (writes || ping && closed&gateReadOnly == 0):

@@ -12,7 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// Under appendfsync always no byte leaves before what it tells of is synced.
+// With appendfsync always the server sends no reply before the writes that the reply depends on are
+// synced.
 //
 //	Serve ── replies of a batch ──▶ synced already? ── yes ──▶ they leave
 //	                                      │ no
@@ -20,33 +21,34 @@ import (
 //	                 held; the session parks; Log wakes it when the sync is done,
 //	                 which is one for all who wait
 //
-// Where syncs are fast, a loop has all that its batch wrote synced at the end of the
-// batch itself (Settle), and its sessions go on before it looks for more: no goroutine
-// is woken, and as many share a sync as had a request in the batch.
+// Where syncs are fast, a loop syncs all writes of its batch at the end of the batch (Settle), and
+// its sessions continue before the loop looks for more requests. This wakes no goroutine, and all
+// sessions that had a request in the batch share one sync.
 //
-// What a command has seen or written lies before its transaction's mark in the
-// stream. Where somebody else's transaction made the output (a command that was
-// served, a message), that may not have settled yet: a barrier waits for all that
-// are under way, and then the end of the stream is the mark.
+// All that a command has read or written lies before the mark of its transaction in the stream. If
+// the transaction of another session made the output (a command that was served, a message), that
+// transaction may not have settled yet. A barrier then waits for all transactions that are under
+// way, and after that the end of the stream is the mark.
 //
-// While the files cannot be written, writes are refused, and who has written hears
-// that nobody knows what will come of it. Reads go on: they see what is in memory, of
-// which the newest, that nobody was told is done, may not outlast a crash.
+// While the server cannot write the files, it refuses writes, and a client that has already written
+// gets the error that the outcome of its write is not certain. Reads continue: they return the data
+// in memory. The newest of these writes were not acknowledged to any client and may be lost in a
+// crash.
 
 // heldReplies is output that waits for the sync of the writes that it replies to.
 type heldReplies struct {
 	on      bool
-	closing bool // the connection ends behind it
-	wrote   bool // it tells of a write
+	closing bool // the connection ends after it
+	wrote   bool // it replies to a write
 	out     []byte
-	mark    int64    // it may leave when so much of the stream is synced
-	barrier *barrier // or when this is passed; nil: mark says it
-	faults  int64    // Log.Failures when the session began to wait: each wakes it
+	mark    int64    // the server may send it when the stream is synced up to here
+	barrier *barrier // or when this is passed; nil: mark counts
+	faults  int64    // Log.Failures when the session began to wait: each failure wakes it
 }
 
-// Settle ends the batch of a network loop, on which it is called: what the batch wrote
-// is synced, if that is a matter of microseconds, and whoever waited for it is woken.
-// Else that goes on in the background. It reports whether there was anything.
+// Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds,
+// Settle syncs what the batch wrote and wakes the sessions that waited for it. Else the sync runs
+// in the background. Settle reports whether there was anything to sync.
 func (s *Service) Settle(loop int) (did bool) {
 	l := s.stats[loop]
 	if l.settles = true; !l.batch {
@@ -57,9 +59,9 @@ func (s *Service) Settle(loop int) (did bool) {
 	return true
 }
 
-// holdReplies holds output that may not leave yet, and reports whether it does.
-// foreign says that others' transactions have made a part of it, served that a
-// command that waited was served.
+// holdReplies holds output that the server may not send yet, and reports whether it does so.
+// foreign means that transactions of other sessions have made a part of the output, served that
+// another transaction has served the command.
 func (c *Session) holdReplies(out []byte, foreign, served bool) bool {
 	h, log := &c.held, c.svc.DB.Log()
 	h.mark, h.barrier, h.wrote, h.faults = c.mark, nil, c.wrote || served, log.Failures()
@@ -79,8 +81,8 @@ func (c *Session) holdReplies(out []byte, foreign, served bool) bool {
 	return true
 }
 
-// settled is Log.OnSettled for the session. In a batch its loop sees to the
-// sync; nobody else has to begin one.
+// settled calls Log.OnSettled for the session. Within a batch the loop syncs, and no other
+// goroutine has to begin a sync.
 func (c *Session) settled(mark int64) bool {
 	log := c.svc.DB.Log()
 	if c.stats.batch {
@@ -89,8 +91,8 @@ func (c *Session) settled(mark int64) bool {
 	return log.OnSettled(mark, c.conn)
 }
 
-// upTo is how much of the stream is to be synced before what is held may leave; -1:
-// that is not known yet.
+// upTo returns up to which mark the stream is to be synced before the held output may be sent; -1
+// if it is not known yet.
 func (h *heldReplies) upTo() int64 {
 	if h.barrier != nil {
 		return h.barrier.mark.Load()
@@ -98,22 +100,22 @@ func (h *heldReplies) upTo() int64 {
 	return h.mark
 }
 
-// ready reports whether what is held may leave.
+// ready reports whether the held output may be sent.
 func (c *Session) ready() bool {
 	h, log := &c.held, c.svc.DB.Log()
 	mark := h.upTo()
 	if mark < 0 || log.Settled(mark) {
 		return mark >= 0
 	}
-	if n := log.Failures(); n != h.faults { // one has woken it, and may be over: it waits again
+	if n := log.Failures(); n != h.faults { // a failure has woken the session, and may be over: it waits again
 		h.faults = n
 		return c.settled(mark)
 	}
 	return false
 }
 
-// release appends what is held, if it may leave. If the files fail, what tells of a
-// write never may: the client hears that, and is closed.
+// release appends the held output, if the server may send it. If the files fail, the server never
+// sends replies to writes: the client gets an error, and the server closes the connection.
 func (c *Session) release(out []byte) []byte {
 	h := &c.held
 	log := c.svc.DB.Log()
@@ -155,7 +157,7 @@ func (c *Session) TakePushes(out []byte) []byte {
 	return out
 }
 
-// barrier is passed when what was under way as it began is synced.
+// barrier is passed when the transactions that were under way at its start are synced.
 type barrier struct {
 	svc  *Service
 	conn reactor.Conn
@@ -172,12 +174,12 @@ func (b *barrier) pass() {
 	}
 }
 
-// ErrNotDurable says that the files could not take a write that is in memory: what
-// came of it is not certain before they can again.
+// ErrNotDurable means that the server could not write the files for a change that is in memory. The
+// outcome of the change is not certain until the server can write them again.
 var ErrNotDurable = errors.New("the append-only files cannot be written")
 
-// durably waits, in an embedded session, until what a command has written or seen
-// is synced. foreign says that another's transaction has served it.
+// durably waits, in an embedded session, until all that a command has written or read is synced.
+// foreign means that the transaction of another session has served it.
 func (c *Session) durably(ctx context.Context, foreign bool) error {
 	log := c.svc.DB.Log()
 	mark, wrote := c.tx.TakeMark(), c.tx.TakeWrote() || foreign

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// sessionOf is the session whose command runs, and serviceOf its service.
+// sessionOf returns the session whose command runs, and serviceOf its service.
 func sessionOf(c *command.Ctx) *Session { return c.Host.(*Session) }
 func serviceOf(c *command.Ctx) *Service { return c.Host.(*Session).svc }
 

@@ -41,7 +41,7 @@ func runLatencyLatest(c *command.Ctx) error {
 	for _, name := range names {
 		s := m.Get(name)
 		if len(s.Samples) == 0 {
-			continue // reset meanwhile
+			continue // it was reset meanwhile
 		}
 		n++
 		c.Out.Array(4)
@@ -123,7 +123,7 @@ OK
 	Run: runLatencyDoctor,
 }
 
-// latencyAdvice is what to do about an event.
+// latencyAdvice holds the advice of LATENCY DOCTOR for each event.
 var latencyAdvice = map[string]string{
 	"command":            "SLOWLOG GET shows the calls; large collections are better read in parts (SCAN and its kin, ZRANGE with LIMIT).",
 	"fast-command":       "Such a command takes a microsecond: the machine or Go's scheduler kept it waiting. Look for a lack of processors, swapping, or long commands beside it.",
@@ -238,10 +238,10 @@ func runLatencyHistogram(c *command.Ctx) error {
 	return nil
 }
 
-// histogramSteps is how many powers of two the histogram has: up to a minute.
+// histogramSteps is the number of powers of two of the histogram, which reaches up to a minute.
 const histogramSteps = 26
 
-// writeHistogram replies a command's calls by powers of two.
+// writeHistogram replies with a command's calls by powers of two.
 func writeHistogram(c *command.Ctx, t *admin.Tally) {
 	all := t.Timed()
 	c.Out.Map(2)
@@ -259,7 +259,7 @@ func writeHistogram(c *command.Ctx, t *admin.Tally) {
 			sum = all
 		}
 		if sum > said {
-			// The bounds are those that Redis prints: 33 stands for 32 and up.
+			// The bounds are those that Redis prints: 33 means 32 and more.
 			c.Out.Int((1032<<k - 1) / 1000)
 			c.Out.Int(sum)
 			n++
@@ -269,8 +269,7 @@ func writeHistogram(c *command.Ctx, t *admin.Tally) {
 	c.Out.Patch(l, n)
 }
 
-// Latency notes that an event took so many microseconds, if latency-monitor-threshold
-// asks for it.
+// Latency records that an event took so many microseconds, if latency-monitor-threshold enables it.
 func (s *Service) Latency(event string, us int64) {
 	threshold := s.Config.LatencyMonitorThreshold()
 	if threshold == 0 || us/1000 < threshold {
@@ -279,7 +278,7 @@ func (s *Service) Latency(event string, us int64) {
 	s.admin.Latencies.Add(event, s.DB.Clock().Micros()/1e6, us/1000)
 }
 
-// Reclaim runs a slice of the engine's own work and notes how long it took.
+// Reclaim runs a slice of the engine's own work and records how long it took.
 func (s *Service) Reclaim(run func() time.Duration) time.Duration {
 	if s.Config.LatencyMonitorThreshold() == 0 {
 		return run()

@@ -13,29 +13,29 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// Listener accepts connections; the configuration says where. *transport.Server
-// is one.
+// Listener accepts connections at the addresses of the configuration. *transport.Server implements
+// it.
 type Listener interface {
-	// Add binds one more TCP address and returns what ends it.
+	// Add binds one more TCP address and returns the function that closes it.
 	Add(addr string) (stop func(), err error)
 	SetMaxClients(n int)
 	SetKeepAlive(d time.Duration)
-	// Refused is how many connections beyond maxclients were turned away.
+	// Refused returns how many connections beyond maxclients the listener has refused.
 	Refused() int64
 }
 
-// Refusal is what a server sends to a connection beyond maxclients.
+// Refusal is the error that a server sends to a connection beyond maxclients.
 const Refusal = "-ERR max number of clients reached\r\n"
 
 // listeners are the addresses that the directives port and bind name.
 type listeners struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	l    Listener
-	open map[string]func() // what ends a listener, by address
-	base int64             // what Refused said at the last reset of statistics
+	open map[string]func() // the functions that close a listener, by address
+	base int64             // the value of Refused at the last reset of statistics
 }
 
-// refused is how many connections were turned away since the last reset.
+// refused returns how many connections the listener has refused since the last reset.
 func (o *listeners) refused() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -45,14 +45,14 @@ func (o *listeners) refused() int64 {
 	return o.l.Refused() - o.base
 }
 
-// listens reports whether there is a listening side.
+// listens reports whether the server has a listener.
 func (o *listeners) listens() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.l != nil
 }
 
-// resetRefused has refused begin anew.
+// resetRefused makes refused begin at 0 again.
 func (o *listeners) resetRefused() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,9 +61,9 @@ func (o *listeners) resetRefused() {
 	}
 }
 
-// Open has d listen where the directives bind and port say, keep maxclients and
-// tcp-keepalive, and follow them when they change. It fails if an address that
-// is not marked as dispensable cannot be bound, or none at all.
+// Open makes d listen at the addresses of the directives bind and port, and passes maxclients and
+// tcp-keepalive to it. It follows these directives when they change. It fails if no address can be
+// bound, or if one cannot be that is not marked as optional.
 func (s *Service) Open(d Listener) error {
 	s.listeners.mu.Lock()
 	s.listeners.l = d
@@ -74,7 +74,7 @@ func (s *Service) Open(d Listener) error {
 	return s.listeners.rebind(s.Config)
 }
 
-// adjust passes the limits of connections on.
+// adjust passes the limits of connections to the listener.
 func (o *listeners) adjust(c *config.Set) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,8 +85,8 @@ func (o *listeners) adjust(c *config.Set) error {
 	return nil
 }
 
-// rebind opens the listeners that are asked for and closes those that are not
-// any more. If one cannot be opened, all stays as it was.
+// rebind opens the listeners that the configuration wants and closes all others. If one cannot be
+// opened, nothing changes.
 func (o *listeners) rebind(c *config.Set) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,8 +148,8 @@ func listenAddrs(c *config.Set) []listenAddr {
 	return all
 }
 
-// deniedText is what a stranger reads in protected mode. Clients look for the
-// first word; the advice is that of Redis.
+// deniedText is the error that a client from another machine gets in protected mode. Clients look
+// for the first word; the advice is that of Redis.
 const deniedText = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
 	"In this mode connections are only accepted from the loopback interface. " +
 	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
@@ -160,13 +160,13 @@ const deniedText = "-DENIED Redis is running in protected mode because protected
 	"4) Setup a an authentication password for the default user. " +
 	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside.\r\n"
 
-// denied reports whether protected mode keeps a connection out.
+// denied reports whether protected mode refuses a connection.
 func (s *Service) denied(conn reactor.Conn) bool {
 	return conn != nil && s.Config.ProtectedMode() && s.acl.Default().User().NoPass && !isLocal(conn)
 }
 
-// isLocal reports whether the peer is on this machine: anything but TCP from
-// another address than a loopback one. A nil connection is the program itself.
+// isLocal reports whether the peer is on this machine: it is, unless it connects by TCP from an
+// address that is not a loopback one. A nil connection is the program itself.
 func isLocal(conn reactor.Conn) bool {
 	if conn == nil || conn.Network() != "tcp" && conn.Network() != "tls" {
 		return true

@@ -63,7 +63,7 @@ func runMemoryUsage(c *command.Ctx) error {
 	return nil
 }
 
-// memoryTips are the hints on commands that every shard answers for itself.
+// memoryTips are the tips of commands for which every shard has a reply of its own.
 var memoryTips = []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"}
 
 var specMemoryStats = command.Spec{
@@ -143,8 +143,8 @@ var specMemoryDoctor = command.Spec{
 	Run: runMemoryDoctor,
 }
 
-// doctorNeeds is how many bytes of data there must be for ratios to mean
-// something: the process itself takes up some megabytes.
+// doctorNeeds is the size of the data, in bytes, below which ratios mean nothing: the process
+// itself takes up some megabytes.
 const doctorNeeds = 5 << 20
 
 func runMemoryDoctor(c *command.Ctx) error {

@@ -10,8 +10,8 @@ var specModule = command.Spec{
 
 var specModuleHelp = helpSince("module", "5.0.0")
 
-// bloomVersion is the version of RedisBloom whose commands ebb has, as modules
-// count: two digits each for major, minor and patch.
+// bloomVersion is the version of RedisBloom whose commands ebb implements, in the form of modules:
+// two digits each for major, minor and patch.
 const bloomVersion = 20612
 
 var specModuleList = command.Spec{
@@ -52,7 +52,7 @@ const errNoModules = command.ReplyError("ERR ebb loads no modules: what it can d
 
 func runNoModules(*command.Ctx) error { return errNoModules }
 
-// moduleFlags are those of what would load a module.
+// moduleFlags are the flags of the commands that would load a module.
 const moduleFlags = command.Admin | command.NoScript | command.NoAsyncLoading
 
 var specModuleLoad = command.Spec{

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// multi is a session's transaction: what MULTI began and EXEC will run.
+// multi is a session's transaction: the commands between MULTI and EXEC.
 type multi struct {
 	on     bool
 	failed bool // a command was refused while queueing: EXEC will abort
 	queue  []queued
-	bytes  int64 // about what these take up
-	// scripts: one of them runs a script.
+	bytes  int64 // about the memory that these take up
+	// scripts: one of the commands runs a script.
 	scripts bool
-	// any has the flags that one of them has, lacks those that one of them lacks: see
-	// Session.effectiveFlags.
+	// any has the flags that one or more of the commands have, and lacks the flags that one or more
+	// do not have: see Session.effectiveFlags.
 	any, lacks command.Flags
-	flags      command.Flags // of the commands, whatever their arguments: one of them has each
+	flags      command.Flags // of the commands, whatever their arguments: the flags that one or more of them have
 	args       int           // of all of them
 }
 
@@ -26,8 +26,8 @@ type queued struct {
 	args [][]byte
 }
 
-// What a command and each of its arguments take up in the queue, besides the
-// arguments' own bytes: two words and a slice, another slice.
+// These are the bytes that a command and each of its arguments take up in the queue, besides the
+// arguments' own bytes: two words and a slice, and another slice.
 const (
 	queuedBytes = 32
 	argBytes    = 24
@@ -39,7 +39,7 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	case spec.Has(command.NoMulti):
 		c.reject(spec, command.ReplyError("ERR Command not allowed inside a transaction"))
 		return
-	case !c.multi.failed: // what will not run need not be kept
+	case !c.multi.failed: // EXEC will abort, so the queue need not keep the command
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
 		c.multi.scripts = c.multi.scripts || spec.Has(command.Scripts)
 		f := c.effectiveFlags(spec, args)
@@ -56,19 +56,19 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	}
 }
 
-// ownArgs copies a request out of the input, into one piece of memory.
+// ownArgs copies a request out of the input buffer, into one allocation.
 func ownArgs(args [][]byte) [][]byte {
 	var m argMemory
 	return m.copy(args)
 }
 
-// argMemory is memory for requests, one after the other.
+// argMemory is memory for the arguments of requests; each request replaces the one before.
 type argMemory struct {
 	flat []byte
 	args [][]byte
 }
 
-// copy copies a request, over the one before.
+// copy copies a request over the one before.
 func (m *argMemory) copy(args [][]byte) [][]byte {
 	n := 0
 	for _, a := range args {
@@ -205,7 +205,7 @@ func runExec(c *command.Ctx) error {
 		return errCrossSlot
 	}
 
-	s.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all of them only read
+	s.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all of the commands only read
 	switch err := s.lockAll(m.queue); {
 	case err == command.ErrBackground:
 		return err
@@ -222,30 +222,29 @@ func runExec(c *command.Ctx) error {
 		s.tx.Unlock()
 		return err
 	}
-	// The watches go while the shards are still locked, so that nobody breaks
-	// what is over.
+	// The session stops watching while the shards are still locked, so that a later write does not
+	// touch watches that are over.
 	s.endMulti()
 	s.tx.Unlock()
 	return nil
 }
 
-// endMulti forgets the transaction and the watched keys.
+// endMulti drops the transaction and the watched keys.
 func (c *Session) endMulti() {
 	c.multi = multi{}
 	c.unwatch()
 }
 
-// abort ends the transaction because EXEC itself was refused, and returns the
-// error to reply.
+// abort ends the transaction because the server refused EXEC itself, and returns the error to
+// reply.
 func (c *Session) abort(why error) error {
 	c.endMulti()
 	return command.ReplyError("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(command.WireText(why), "ERR "))
 }
 
-// runQueue runs the commands of a transaction, whose shards are locked. It
-// returns ErrBackground, for EXEC to begin anew in the background, where a command
-// will take long and those before it have only read. Once something has been
-// done there is no way back, and the loop has to wait.
+// runQueue runs the commands of a transaction, whose shards are locked. If a command will take long
+// and the commands before it have only read, it returns ErrBackground, and EXEC begins again in the
+// background. After a write it cannot begin again, and the loop has to wait.
 func (c *Session) runQueue(queue []queued) error {
 	loop := c.loop
 	defer func() { c.loop = loop }()
@@ -292,14 +291,14 @@ func (c *Session) runQueued(q queued) error {
 		c.out.Rollback(mark)
 		c.stats.of(q.spec).Failed.Add(1)
 		c.out.Error(c.svc.countFailure(err))
-	case !c.out.Wrote(mark): // CLIENT REPLY OFF: the array stays whole
+	case !c.out.Wrote(mark): // CLIENT REPLY OFF: the array stays complete
 		c.out.Null()
 	}
 	return nil
 }
 
-// manyCommands is how many commands a transaction may have on a network loop:
-// at some 100 ns each they take about as long as LongBytes.
+// manyCommands is the largest number of commands that a transaction may have on a network loop: at
+// some 100 ns each they take about as long as LongBytes.
 const manyCommands = 1024
 
 // slow reports whether a transaction must not run on a network loop.
@@ -307,17 +306,16 @@ func (m *multi) slow() bool {
 	return len(m.queue) > manyCommands || m.args > manyArgs || m.flags&command.Slow != 0
 }
 
-// needsMemory reports whether a command waits that is refused over the memory
-// limit.
+// needsMemory reports whether the queue has a command that the memory limit can refuse.
 func (m *multi) needsMemory() bool { return m.flags&command.DenyOOM != 0 }
 
-// lockAll begins the transaction on all keys of the commands, watched keys
-// included. It returns what wait does.
+// lockAll begins the transaction on all keys of the commands, watched keys included. It returns the
+// errors of wait.
 func (c *Session) lockAll(queue []queued) error {
 	var keys [][]byte
 	all := false
 	if c.watch != nil {
-		if all = c.watch.Len() > manyArgs; !all { // many lie in all shards
+		if all = c.watch.Len() > manyArgs; !all { // many keys lie in all shards
 			keys = c.watch.Keys()
 		}
 	}
@@ -384,9 +382,9 @@ func (c *Session) watchKeys(keys [][]byte) {
 	}
 }
 
-// watchSlices watches keys one at a time, so that others run in between: a client
-// reads what it watches behind the reply to WATCH, and so after all of them. An error
-// says that a script is overdue; none of the keys is watched then.
+// watchSlices watches keys one at a time, so that other commands run in between. A client reads the
+// watched keys after the reply to WATCH, and so after all of them are watched. An error means that
+// a script is overdue; none of the keys is watched then.
 func (c *Session) watchSlices(keys [][]byte) error {
 	had := c.watch.Len()
 	for i := range keys {
@@ -431,13 +429,13 @@ func runUnwatch(c *command.Ctx) error {
 	return nil
 }
 
-// unwatch forgets the watched keys. A goroutine does so where they are many, or where
-// their shards are held: by a script, it may be for long.
+// unwatch drops the watched keys. A goroutine does so if there are many of them, or if other
+// transactions hold their shards: a script may hold a shard for long.
 func (c *Session) unwatch() {
 	w := c.watch
 	switch {
 	case w == nil || w.Len() == 0:
-	case w.Len() > manyArgs: // key by key, while others run
+	case w.Len() > manyArgs: // key by key, while other commands run
 		c.watch = nil
 		c.svc.background.Go(func() { w.Clear(nil) })
 	case c.tx.Begun():

@@ -9,32 +9,32 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// What is looked at around a command's run: who watches with MONITOR, how long it
-// took, and which keys its client caches. Dispatch asks two words of flags, the
-// service's and the session's; while both are zero nothing of this is run.
+// This file records the run of a command: it shows it to clients in MONITOR, measures how long it
+// took, and notes the keys that its client caches. Dispatch checks two words of flags, the
+// service's and the session's; while both are zero it runs none of this.
 const (
-	obsMonitors uint32 = 1 << iota // somebody watches with MONITOR
-	obsSlow                        // calls that took long are noted
-	obsAll                         // and also those of commands that cannot take long
+	obsMonitors uint32 = 1 << iota // a client is in MONITOR
+	obsSlow                        // the server records calls that took long
+	obsAll                         // and also calls of commands that cannot take long
 )
 
-// A session's own.
+// These are the flags of a session.
 const (
-	obsTracks  uint32 = 1 << (iota + 8) // what it reads is remembered
-	obsCaching                          // CLIENT CACHING was said for the next command
-	obsMonitor                          // it watches with MONITOR
+	obsTracks  uint32 = 1 << (iota + 8) // the server remembers the keys that the client reads
+	obsCaching                          // the client has sent CLIENT CACHING for the next command
+	obsMonitor                          // the client is in MONITOR
 )
 
-// fastMicros is a time that a fast command with few arguments does not take but
-// by accident of scheduling, nor does one on strings that stays on its loop: while
-// nothing below it counts as slow, those are not timed, which saves a look at the
-// clock for each: 10 % of a SET.
+// fastMicros is a time that a fast command with few arguments exceeds only by an accident of
+// scheduling; so does a command on strings that stays on its loop. While the threshold of slow
+// calls is above it, the server does not time these commands. This saves a reading of the clock for
+// each, which is 10 % of a SET.
 const (
 	fastMicros = 1000
 	fastArgs   = 16
 )
 
-// setObserved works out from the configuration what is looked at.
+// setObserved computes the flags of the service from the configuration.
 func (s *Service) setObserved() {
 	slower, threshold := s.Config.SlowlogLogSlowerThan(), s.Config.LatencyMonitorThreshold()
 	if s.Config.SlowlogMaxLen() == 0 {
@@ -69,8 +69,7 @@ func (c *Session) alwaysFast(spec *command.Spec) bool {
 	return spec.Has(command.Fast) || c.loop && spec.Group == command.GroupString
 }
 
-// ran settles what is looked at after a command has run, while its shards are
-// still locked.
+// ran records what the flags want after a command has run, while its shards are still locked.
 func (c *Session) ran(o uint32, spec *command.Spec, args [][]byte, began int64) {
 	if o&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
 		c.svc.monitors.feed(c, c.svc.redacted(spec, args))
@@ -83,14 +82,14 @@ func (c *Session) ran(o uint32, spec *command.Spec, args [][]byte, began int64) 
 	}
 }
 
-// settleCaching ends CLIENT CACHING behind the command that it was said for.
+// settleCaching ends the effect of CLIENT CACHING after the command that it was sent for.
 func (c *Session) settleCaching(spec *command.Spec) {
 	if !c.multi.on && (spec == nil || spec.Parent() == nil || spec.Parent().Name != "client") {
 		c.observing &^= obsCaching
 	}
 }
 
-// took notes a call that took long.
+// took records a call that took long.
 func (s *Service) took(c *Session, spec *command.Spec, args [][]byte, began, us int64) {
 	s.logSlow(c, spec, args, began, us)
 	event := "command"
@@ -100,8 +99,8 @@ func (s *Service) took(c *Session, spec *command.Spec, args [][]byte, began, us 
 	s.Latency(event, us)
 }
 
-// served notes the call of a command that has waited. The wait itself does not
-// count, and a call whose time was up is not noted, as Redis does it.
+// served records the call of a command that has waited. As in Redis, the time of the wait does not
+// count, and a call that timed out is not recorded.
 func (s *Service) served(c *Session, spec *command.Spec, args [][]byte, began, us int64) {
 	s.logSlow(c, spec, args, began, us)
 	s.Latency("command-unblocking", us)
@@ -116,7 +115,7 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 	}
 }
 
-// logName is how SLOWLOG names the client: its address and its name.
+// logName returns the address and the name by which SLOWLOG identifies the client.
 func (c *Session) logName() (addr, name string) {
 	addr = "embedded"
 	if c.conn != nil {
@@ -128,7 +127,7 @@ func (c *Session) logName() (addr, name string) {
 	return addr, name
 }
 
-// hidden stands in logs for what nobody must read there.
+// hidden replaces secrets in logs.
 var hidden = []byte("(redacted)")
 
 func secretDirective(name string) bool {
@@ -136,12 +135,11 @@ func secretDirective(name string) bool {
 	return d != nil && d.Sensitive
 }
 
-// wrapped are the commands whose arguments are another command, and where its name
-// stands.
+// wrapped are the commands whose arguments contain another command, with the position of its name.
 var wrapped = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
 
-// redacted returns a request without passwords, for every log that shows requests:
-// also where the request is an argument of another command.
+// redacted returns a request without passwords, for every log that shows requests. It also redacts
+// a request that is an argument of another command.
 func (s *Service) redacted(spec *command.Spec, args [][]byte) [][]byte {
 	at := 0
 	for spec.Parent() != nil && wrapped[spec.Name] > 0 {
@@ -209,15 +207,15 @@ func redacted(spec *command.Spec, args [][]byte) [][]byte {
 	return args
 }
 
-// monitors are the clients that watch with MONITOR. Lines are queued under its
-// lock, and those about a key while its shard is locked: all watchers see one
-// order, in which each key's commands stand as they ran.
+// monitors are the clients in MONITOR. The server queues lines under its lock, and the lines about
+// a key while its shard is locked. So all clients see one order, in which each key's commands stand
+// as they ran.
 type monitors struct {
 	svc *Service
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	all  []*Session
-	last int64 // us: times do not run backwards
+	last int64 // us since 1970: the times of lines never decrease
 	line []byte
 }
 
@@ -228,7 +226,7 @@ func (m *monitors) add(c *Session) {
 	m.svc.observed.Or(obsMonitors)
 }
 
-// remove takes a session off the list, if it is there.
+// remove removes a session from the list, if it is there.
 func (m *monitors) remove(c *Session) {
 	if m.svc.observed.Load()&obsMonitors == 0 {
 		return
@@ -246,7 +244,7 @@ func (m *monitors) remove(c *Session) {
 	}
 }
 
-// feed shows a command to all watchers.
+// feed shows a command to all clients in MONITOR.
 func (m *monitors) feed(c *Session, args [][]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -275,7 +273,7 @@ func (m *monitors) feed(c *Session, args [][]byte) {
 	}
 }
 
-// monitorName is how MONITOR shows where a command comes from.
+// monitorName returns the origin of a command in the form that MONITOR shows.
 func (c *Session) monitorName() string {
 	switch {
 	case c.script:
@@ -328,10 +326,10 @@ func (c *Session) unmonitor() {
 	c.view.show(viewMonitor, false)
 }
 
-// errMonitorKeys is the reply to a watcher that wants data.
+// errMonitorKeys is the reply to a client in MONITOR that reads or writes data.
 const errMonitorKeys = command.ReplyError("ERR Replica can't interact with the keyspace")
 
-// watches reports whether a watcher of MONITOR is refused the command.
+// watches reports whether the server refuses the command because the client is in MONITOR.
 func (c *Session) watches(spec *command.Spec) bool {
 	return c.observing&obsMonitor != 0 && spec.Flags&(command.Write|command.ReadOnly|command.MayReplicate) != 0
 }

@@ -9,7 +9,7 @@ import (
 
 var persistSpecs = []*command.Spec{&specBgrewriteaof, &specBgsave, &specLastsave, &specSave}
 
-// persistError is a job's error as a reply.
+// persistError returns the error of a job as a reply.
 func persistError(err error) error { return command.ReplyError(command.OneLine("ERR " + err.Error())) }
 
 var specSave = command.Spec{
@@ -173,7 +173,7 @@ func runDebugLoadaof(c *command.Ctx) error {
 	return nil
 }
 
-// reloadError says what went wrong with files that were to be loaded.
+// reloadError returns the error reply about files that could not be loaded.
 func reloadError(err error) error {
 	if errors.Is(err, durable.ErrNoDirectory) {
 		return persistError(err)

@@ -9,15 +9,15 @@ import (
 var pubsubSpecs = []*command.Spec{&specPublish, &specPubsub, &specPsubscribe, &specPunsubscribe, &specSpublish, &specSsubscribe,
 	&specSubscribe, &specSunsubscribe, &specUnsubscribe}
 
-// subscribeFlags are those of the commands that change what a client hears.
+// subscribeFlags are the flags of the commands that change a client's subscriptions.
 const subscribeFlags = command.PubSub | command.NoScript | command.Loading | command.Stale
 
-// shardKeySpec says where shard channels stand: they are routed like keys.
+// shardKeySpec returns where shard channels stand in a request: clients route them like keys.
 func shardKeySpec(last int) []command.KeySpec {
 	return []command.KeySpec{{Flags: command.NotKey, Begin: command.BeginIndex, Index: 1, Find: command.FindRange, Last: last, Step: 1}}
 }
 
-// kindWords are the first words of the messages about a kind of subscription.
+// kindWords are the first words of the messages about each kind of subscription.
 var kindWords = [3]struct{ in, out string }{{"subscribe", "unsubscribe"}, {"psubscribe", "punsubscribe"}, {"ssubscribe", "sunsubscribe"}}
 
 var specSubscribe = command.Spec{
@@ -90,8 +90,8 @@ func runSubscribe(c *command.Ctx, k pubsub.Kind) error {
 	return nil
 }
 
-// confirm tells the client of a subscription that came or went; a nil name
-// stands for none. It is a message, so CLIENT REPLY does not silence it.
+// confirm notifies the client of a subscription that was added or removed; a nil name stands for
+// none. It is a message, so CLIENT REPLY does not silence it.
 func confirm(c *command.Ctx, word string, name []byte, count int) {
 	silent := sessionOf(c).reply != replyOn
 	w, quiet := c.Out, resp.Writer{Proto: c.Out.Proto}
