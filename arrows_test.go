@@ -31,8 +31,8 @@ var arrows = []struct {
 	to   []string
 }{
 	{"resp", nil},
-	{"engine", []string{"internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk", "internal/chunklist",
-		"internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
+	{"engine", []string{"internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk",
+		"internal/chunklist", "internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/glob"}},
 	// the commands on data, which see the server through command.Host

@@ -80,10 +80,11 @@ func runRandomKey(c *command.Ctx) error {
 
 var specScan = command.Spec{
 	Name: "scan", Group: command.GroupGeneric, Since: "2.8.0",
-	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database; with TYPE limiter, lock, semaphore or delayqueue the number of keys of that type.",
-	Summary:    "Iterates over the key names of the selected database.",
-	Flags:      command.ReadOnly | command.SelfLock,
-	FanOut:     command.FanOutScan,
+	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database; with " +
+		"TYPE limiter, lock, semaphore or delayqueue the number of keys of that type.",
+	Summary: "Iterates over the key names of the selected database.",
+	Flags:   command.ReadOnly | command.SelfLock,
+	FanOut:  command.FanOutScan,
 	Args: []command.Arg{command.Int("cursor"), command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.TokenArg("TYPE", command.Str("type"))).Since("6.0.0")},
