@@ -1,9 +1,9 @@
 package lua
 
-// event is something that a metatable may define.
+// event is a key that a metatable can define, such as __index.
 type event uint8
 
-// The first eight are looked for often: Table.absent has a bit for each.
+// The machine often looks for the first eight, so Table.absent has a bit for each.
 const (
 	eventIndex event = iota
 	eventNewIndex
@@ -34,11 +34,11 @@ var eventNames = func() (names [numEvents]Value) {
 	return names
 }()
 
-// maxChain is how many steps a chain of __index or __newindex may have:
-// MAXTAGLOOP.
+// maxChain is the most steps of a chain of __index or __newindex, as MAXTAGLOOP of Lua.
 const maxChain = 100
 
-// event returns what the metatable t, which may be nil, defines for e; nil: nothing.
+// event returns the value of e in the metatable t, which may be nil; it returns nil if
+// there is none.
 func (t *Table) event(e event) Value {
 	if t == nil || e < 8 && t.absent&(1<<e) != 0 {
 		return Nil
@@ -61,8 +61,8 @@ func (s *State) meta(v Value) *Table {
 	return nil
 }
 
-// get is Get. It leaves the hash of a string key in the key, which is a register
-// that is used again, as in t[k] = t[k] + 1.
+// get does the same as Get. It also stores the hash of a string key in *k, because
+// programs often use the register of a key again, as in t[k] = t[k] + 1.
 func (t *Table) get(k *Value) Value {
 	if !k.IsString() {
 		return t.Get(*k)
@@ -78,7 +78,7 @@ func (t *Table) get(k *Value) Value {
 	return t.getStr(*k)
 }
 
-// freeTop returns the first slot that nothing uses.
+// freeTop returns the first unused slot of the stack.
 func (t *Thread) freeTop() int {
 	if t.ci.closure == nil {
 		return t.top
@@ -106,7 +106,7 @@ func (t *Thread) callMeta(f, a, b Value) (Value, error) {
 	return t.stack[fn], nil
 }
 
-// index is v[k]. The register that v is in is for the message.
+// index returns v[k]. register is the register of v, for the message.
 func (t *Thread) index(v, k Value, register int) (Value, error) {
 	for range maxChain {
 		var how Value
@@ -129,7 +129,7 @@ func (t *Thread) index(v, k Value, register int) (Value, error) {
 	return Nil, t.errorf("loop in gettable")
 }
 
-// setIndex is v[k] = x.
+// setIndex runs v[k] = x.
 func (t *Thread) setIndex(v, k, x Value, register int) error {
 	for range maxChain {
 		var how Value
@@ -177,8 +177,8 @@ func (t *Thread) callMeta3(f, a, b, c Value) error {
 	return nil
 }
 
-// method returns what v[key] is if tables alone say so, nil otherwise: the fast path of
-// method calls, which mostly find the method in the table of a class.
+// method returns v[key] if the lookup needs only tables, and nil otherwise. It is the fast
+// path of method calls, which mostly find the method in the table of a class.
 func (t *Thread) method(v Value, key *Value) Value {
 	for range maxChain {
 		var meta *Table
@@ -199,8 +199,8 @@ func (t *Thread) method(v Value, key *Value) Value {
 	return Nil
 }
 
-// The following do what an instruction of the running function asks for, in all
-// its cases.
+// Each of the following methods runs an instruction of the running function, in all its
+// cases.
 
 // set stores a register of the running function.
 func (t *Thread) set(register int, v Value) { t.stack[t.ci.base+register] = v }
@@ -248,7 +248,7 @@ func (t *Thread) self(i Instruction) error {
 	return err
 }
 
-// arithmetic is OpAdd to OpUnm.
+// arithmetic runs OpAdd to OpUnm.
 func (t *Thread) arithmetic(i Instruction) error {
 	b, rb := t.operand(i.b())
 	c, rc := b, rb
@@ -279,7 +279,7 @@ func (t *Thread) arithmetic(i Instruction) error {
 	return err
 }
 
-// calculate returns an arithmetic operation with numbers.
+// calculate returns the result of an arithmetic operation on numbers.
 func calculate(op Op, x, y float64) float64 {
 	switch op {
 	case OpAdd:
@@ -301,7 +301,7 @@ func calculate(op Op, x, y float64) float64 {
 	return -x
 }
 
-// toNumber returns a number, or what a string says.
+// toNumber returns a number, or the number that a string contains.
 func (s *State) toNumber(v Value) (float64, bool) {
 	if v.IsNumber() {
 		return v.number(), true
@@ -319,7 +319,7 @@ func (t *Thread) length(i Instruction) error {
 	return t.typeError("get length of", v, register)
 }
 
-// equal is Equal, and counts what it costs with long strings.
+// equal does the same as Equal, and charges the cost of comparing long strings.
 func (t *Thread) equal(a, b Value) bool {
 	if n := a.length(); n > longString && n == b.length() && a.p != b.p && a.IsString() {
 		t.state.read(n)
@@ -327,14 +327,14 @@ func (t *Thread) equal(a, b Value) bool {
 	return Equal(a, b)
 }
 
-// lessString is a < b for strings.
+// lessString reports whether a < b, for strings.
 func (s *State) lessString(a, b Value) bool {
 	s.read(min(a.length(), b.length()))
 	return a.str() < b.str()
 }
 
-// equalTables is == of two tables that are not the same: the metamethod counts if
-// both have it.
+// equalTables runs == for two different tables. It calls the metamethod if both tables
+// have the same one.
 func (t *Thread) equalTables(a, b *Table) (bool, error) {
 	how := a.meta.event(eventEq)
 	if how.IsNil() || a.meta != b.meta && !Equal(how, b.meta.event(eventEq)) {
@@ -344,7 +344,7 @@ func (t *Thread) equalTables(a, b *Table) (bool, error) {
 	return v.Truth(), err
 }
 
-// compare returns a < b or a <= b by the metamethod, which must be that of both.
+// compare runs a < b or a <= b by the metamethod, which must be the same for both.
 func (t *Thread) compare(a, b Value, e event) (result, ok bool, err error) {
 	how := t.state.meta(a).event(e)
 	if how.IsNil() || !Equal(how, t.state.meta(b).event(e)) {
@@ -385,7 +385,8 @@ func (t *Thread) lessOrEqual(a, b Value) (bool, error) {
 	return false, t.compareError(a, b)
 }
 
-// concatenate is OpConcat, from the right, where not all are strings and numbers.
+// concatenate runs OpConcat, from the right, if some values are neither strings nor
+// numbers.
 func (t *Thread) concatenate(i Instruction) error {
 	first, last := i.b(), i.c()
 	base := t.ci.base
@@ -425,7 +426,7 @@ func (t *Thread) concatenate(i Instruction) error {
 	return nil
 }
 
-// forNumbers converts what a for loop begins with.
+// forNumbers converts the three initial values of a numeric for loop.
 func (t *Thread) forNumbers(r *[3]Value) error {
 	for j, name := range [...]string{"initial value", "limit", "step"} {
 		f, ok := t.state.toNumber(r[j])
@@ -516,8 +517,7 @@ func closureOf(n int) *Closure {
 	return &Closure{upvalues: make([]*upvalue, n)}
 }
 
-// iterated does what is left of OpTForLoop when the iterator has returned, and
-// returns the next pc.
+// iterated finishes OpTForLoop after the iterator has returned, and returns the next pc.
 func (t *Thread) iterated(ci *frame) int {
 	i := ci.closure.proto.code[ci.pc-1]
 	r := t.stack[ci.base+i.a()+2:]
@@ -528,9 +528,9 @@ func (t *Thread) iterated(ci *frame) int {
 	return ci.pc + i.d()
 }
 
-// The following are for builtins.
+// Builtins use the following methods.
 
-// Index is v[k], with metamethods; SetIndex is v[k] = x, with metamethods.
+// Index returns v[k], and SetIndex runs v[k] = x, both with metamethods.
 func (t *Thread) Index(v, k Value) (Value, error) {
 	here := t.here()
 	if err := t.enter(); err != nil {
@@ -548,7 +548,7 @@ func (t *Thread) SetIndex(v, k, x Value) error {
 	return t.back(here, t.setIndex(v, k, x, unnamed))
 }
 
-// Less returns a < b and ValuesEqual is a == b, with metamethods.
+// Less returns a < b, and ValuesEqual returns a == b, both with metamethods.
 func (t *Thread) Less(a, b Value) (bool, error) {
 	if a.IsNumber() && b.IsNumber() {
 		return a.number() < b.number(), nil
@@ -579,8 +579,8 @@ func (t *Thread) ValuesEqual(a, b Value) (bool, error) {
 	return ok, t.back(here, err)
 }
 
-// back ends what enter has begun: with an error the frames stay for the catcher, which is
-// the caller itself if nothing runs.
+// back ends a call that enter began. After an error the frames stay for the catcher, which
+// is the caller itself if no Lua function is running.
 func (t *Thread) back(p place, err error) error {
 	if err == nil {
 		t.ci, t.top = p.ci, p.top

@@ -2,16 +2,16 @@ package lua
 
 import "strconv"
 
-// parser compiles a chunk while it reads it: there is no syntax tree. Statements
-// and expressions tell the function that they belong to what code they need.
+// parser compiles a chunk while it reads it, without a syntax tree. Each statement and
+// expression appends its code to the function that contains it.
 type parser struct {
 	lexer
 	fn     *function
-	active []variable // the declared locals of fn and of the functions around it
+	active []variable // the declared locals of fn and of its enclosing functions
 	level  int        // of nesting of blocks and expressions
 }
 
-// main parses a chunk: a function that takes "...".
+// main parses a chunk, which is a function with the parameter "...".
 func (c *parser) main() *Prototype {
 	f := c.openFunction(0)
 	f.Vararg = true
@@ -43,7 +43,8 @@ func (c *parser) expect(kind tokenKind) {
 	c.next()
 }
 
-// expectClosing expects the token that closes what another has opened on a line.
+// expectClosing expects the token that closes the token opening, which stands on the given
+// line.
 func (c *parser) expectClosing(kind, opening tokenKind, line int) {
 	if c.current.kind != kind && line != c.line {
 		c.failHere("'" + kind.String() + "' expected (to close '" + opening.String() + "' at line " + strconv.Itoa(line) + ")")
@@ -58,7 +59,7 @@ func (c *parser) expectName() *text {
 	return t
 }
 
-// enterLevel bounds the nesting, and with it the recursion of the parser.
+// enterLevel limits the nesting of the chunk, and so the recursion of the parser.
 func (c *parser) enterLevel() {
 	if c.level++; c.level > maxLevels {
 		c.fail("chunk has too many syntax levels")
@@ -69,8 +70,8 @@ func (c *parser) leaveLevel() { c.level-- }
 
 // Expressions.
 
-// expressions parses a list: how many there are, and the last one; the others are in
-// registers.
+// expressions parses a list. It returns the number of expressions and the last one; the
+// others are in registers.
 func (c *parser) expressions() (n int, last expr) {
 	last = c.expression()
 	for n = 1; c.accept(','); n++ {
@@ -85,8 +86,8 @@ func (c *parser) expression() (e expr) {
 	return e
 }
 
-// How strongly operators bind: left and right, as ".." and "^" associate to the
-// right.
+// priorities holds the left and the right priority of each operator. They differ for ".."
+// and "^", which associate to the right.
 var priorities = [...]struct{ left, right int }{
 	opAdd: {6, 6}, opSub: {6, 6}, opMul: {7, 7}, opDiv: {7, 7}, opMod: {7, 7}, opPow: {10, 9},
 	opConcat:   {5, 4},
@@ -97,7 +98,7 @@ var priorities = [...]struct{ left, right int }{
 
 const unaryPriority = 8
 
-// operator returns the binary operator that a token is, or opNone.
+// operator returns the binary operator of a token, or opNone.
 func (k tokenKind) operator() operator {
 	switch k {
 	case '+':
@@ -134,8 +135,8 @@ func (k tokenKind) operator() operator {
 	return opNone
 }
 
-// operation parses an expression of operators that bind stronger than limit. It returns
-// the operator behind it.
+// operation parses an expression of operators whose priority is above limit. It returns
+// the operator after the expression.
 func (c *parser) operation(e *expr, limit int) operator {
 	c.enterLevel()
 	switch c.current.kind {
@@ -167,7 +168,7 @@ func (c *parser) unary(op Op, e *expr) {
 	c.fn.prefix(op, e)
 }
 
-// simple is an expression without operators.
+// simple parses an expression without operators.
 func (c *parser) simple(e *expr) {
 	f := c.fn
 	switch c.current.kind {
@@ -243,7 +244,7 @@ func (c *parser) primary() expr {
 	}
 }
 
-// field is ".name" or, in the name of a function, ":name".
+// field parses ".name" or, in the name of a function, ":name".
 func (c *parser) field(e *expr) {
 	c.fn.toAny(e)
 	c.next()
@@ -251,7 +252,7 @@ func (c *parser) field(e *expr) {
 	c.fn.index(e, &key)
 }
 
-// bracketKey is "[expression]".
+// bracketKey parses "[expression]".
 func (c *parser) bracketKey() expr {
 	c.next()
 	key := c.expression()
@@ -260,7 +261,7 @@ func (c *parser) bracketKey() expr {
 	return key
 }
 
-// call is the arguments of a call of e, which lies in the last register.
+// call parses the arguments of a call of e, which is in the last register.
 func (c *parser) call(e *expr) {
 	f := c.fn
 	line := c.line
@@ -294,18 +295,18 @@ func (c *parser) call(e *expr) {
 	}
 	*e = expr{kind: exprCall, info: f.emit(OpCall, base, n+1, 2, 0)}
 	f.setLine(line)
-	f.free = base + 1 // the call takes the function and the arguments away, and leaves one value
+	f.free = base + 1 // the call removes the function and the arguments, and leaves one value
 }
 
-// setAll makes a call or "..." give all its values.
+// setAll makes a call or "..." return all its values.
 func (f *function) setAll(e *expr) {
 	if e.isOpen() {
 		f.setResults(e, all)
 	}
 }
 
-// constructor parses a table. Its items wait in registers until there are enough of them
-// for a SETLIST.
+// constructor parses a table constructor. It keeps items in registers until it has enough
+// of them for a SETLIST.
 func (c *parser) constructor() expr {
 	f := c.fn
 	line := c.line
@@ -344,7 +345,7 @@ func (c *parser) constructor() expr {
 	case item.isOpen():
 		f.setResults(&item, all)
 		f.setList(table.info, items, all)
-		items-- // the compiler does not know how many it has
+		items-- // the compiler does not know the number of its values
 	default:
 		if item.kind != exprVoid {
 			f.toNext(&item)
@@ -372,7 +373,7 @@ func (c *parser) constructorField(table int) {
 	f.free = free
 }
 
-// body parses a function from its parameters on.
+// body parses a function, beginning at its parameters.
 func (c *parser) body(method bool, line int) expr {
 	f := c.openFunction(line)
 	c.expect('(')
@@ -394,9 +395,9 @@ func (c *parser) body(method bool, line int) expr {
 	return expr{kind: exprPending, info: outer.emit(OpClosure, 0, 0, 0, len(outer.children)-1)}
 }
 
-// parameters declares the parameters of the current function. One that takes
-// "..." has a local "arg" for Lua 5.0's sake, with a table of the extra arguments
-// if the function refers to it but not to "...". Otherwise it is nil.
+// parameters declares the parameters of the current function. A function with "..." has a
+// local "arg", as in Lua 5.0. It holds a table of the extra arguments if the function uses
+// "arg" and not "..."; otherwise it is nil.
 func (c *parser) parameters() {
 	f := c.fn
 	n := 0
@@ -423,6 +424,6 @@ func (c *parser) parameters() {
 	if f.Vararg {
 		f.Params--
 		f.clear(f.Params, 1)
-		f.label() // no other LOADNIL may be joined to it, see closeFunction
+		f.label() // the compiler must not merge another LOADNIL into it, see closeFunction
 	}
 }

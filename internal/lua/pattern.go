@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// A pattern of Lua is compiled to a list of items, which a backtracking matcher
-// runs. There is one item for each step of the pattern and no jumps, so that what
-// Lua finds out while it matches, such as which capture a ")" closes, is known
-// when the pattern is compiled. Errors are items too: Lua reports a malformed
-// pattern only when a match gets that far, and so do we.
+// This file compiles a pattern of Lua to a list of items, which a backtracking matcher
+// runs. The list has one item for each step of the pattern and no jumps. So the compiler
+// decides what C's Lua decides during a match, such as the capture that a ")" closes.
+// Errors are items too: Lua reports a malformed pattern only when a match reaches the
+// error, and so does ebb.
 //
 //	"(%w+)=[a-f]-$"    open 0 | max 1 of %w, only | close 0 | char = | min of [a-f], only | finish | end
 //
-// "only" marks a repetition that can end at one place alone, as what follows
-// cannot match inside of it: it needs no backtracking. Start reading at
-// matcher.next.
+// "only" marks a repetition that can end at one position only, because the next item
+// cannot match inside of it. It needs no backtracking. Start reading at matcher.next.
 
 // maxCaptures is LUA_MAXCAPTURES.
 const maxCaptures = 32
@@ -38,14 +37,14 @@ func (s *charset) invert() {
 	}
 }
 
-// disjoint reports whether no byte is in both.
+// disjoint reports whether the sets have no byte in common.
 func (s *charset) disjoint(t *charset) bool {
 	return s[0]&t[0]|s[1]&t[1]|s[2]&t[2]|s[3]&t[3] == 0
 }
 
-// byteSets are the sets of one byte; classSets those of "%" and a byte: a class
-// of C's ctype in its own locale (a capital letter: all but that class), or the
-// byte itself. anySet is that of ".".
+// byteSets holds the sets of one byte. classSets holds the sets of "%" and a byte: a class
+// of C's ctype in the C locale (a capital letter: the complement), or the byte itself.
+// anySet is the set of ".".
 var (
 	byteSets  = makeByteSets()
 	classSets = makeClassSets()
@@ -93,11 +92,11 @@ type pattern struct {
 	text     string
 	items    []item
 	anchored bool
-	// literal is what the pattern is if it is plain text and nothing else.
+	// literal is the text of the pattern if the pattern is plain text.
 	literal string
 	plain   bool
-	// first is what every match begins with; nil if that is unknown. If it is
-	// one byte, that is firstByte; -1 if not.
+	// first is the set of bytes that can begin a match; nil if it is unknown. firstByte is
+	// its byte if it has only one, and -1 otherwise.
 	first     *charset
 	firstByte int
 
@@ -112,13 +111,12 @@ type item struct {
 	op itemOp
 	// only: a repetition ends where its run of bytes ends, or nowhere.
 	only bool
-	// arg is the byte of an itemByte; a capture; the opening byte of an
-	// itemBalance, whose closing byte is arg2. Of an itemMax, arg2 is how many
-	// bytes it takes at least. An itemMin whose arg2 is 1 is ".-" and the byte
-	// arg comes after it.
+	// arg is the byte of an itemByte, the number of a capture, or the opening byte of an
+	// itemBalance, whose closing byte is arg2. In an itemMax, arg2 is the least number of
+	// bytes. An itemMin with arg2 1 is ".-", and the byte arg comes after it.
 	arg, arg2 byte
 	set       *charset
-	// follow is what must come after a repetition; nil if that is unknown.
+	// follow is the set of bytes that can come after a repetition; nil if it is unknown.
 	follow *charset
 }
 
@@ -134,7 +132,7 @@ const (
 	itemOpen                   // "(": begins capture arg
 	itemClose                  // ")": ends capture arg
 	itemPosition               // "()": capture arg
-	itemBack                   // "%1": what capture arg has
+	itemBack                   // "%1": the text of capture arg
 	itemBalance                // "%bxy"
 	itemFrontier               // "%f[set]"
 	itemFinish                 // "$" at the end
@@ -142,8 +140,8 @@ const (
 	itemFail                   // an error
 )
 
-// compilePattern compiles a pattern, of which a zero byte is the end, as in C. An
-// anchor at its beginning is one if anchors, else a byte like others.
+// compilePattern compiles a pattern, which ends at a zero byte, as in C. With anchors a
+// "^" at its beginning is an anchor, otherwise it is an ordinary byte.
 func compilePattern(text string, anchors bool) *pattern {
 	p := &pattern{text: text, firstByte: -1}
 	if i := strings.IndexByte(text, 0); i >= 0 {
@@ -171,7 +169,7 @@ func compilePattern(text string, anchors bool) *pattern {
 
 func (p *pattern) add(i item) { p.items = append(p.items, i) }
 
-// failure adds an error, behind which there is nothing.
+// failure adds an error, which ends the pattern.
 func (p *pattern) failure(message string) string {
 	p.fail = message
 	p.add(item{op: itemFail})
@@ -257,7 +255,7 @@ func (p *pattern) back(text string) (rest string) {
 	return text[2:]
 }
 
-// repetition compiles a byte, class or set, and what repeats it.
+// repetition compiles a byte, class or set with its repetition ("*", "+", "-" or "?").
 func (p *pattern) repetition(text string) (rest string) {
 	end, message := classEnd(text)
 	if message != "" {
@@ -329,7 +327,7 @@ func classEnd(text string) (n int, message string) {
 	return 1, ""
 }
 
-// bracketSet returns the set that text is: "[...]".
+// bracketSet returns the set that text describes: "[...]".
 func bracketSet(text string) *charset {
 	set := new(charset)
 	in := text[1 : len(text)-1]
@@ -340,8 +338,8 @@ func bracketSet(text string) *charset {
 	for i := 0; i < len(in); i++ {
 		switch {
 		case in[i] == '%':
-			// A "%" can be the last if it is not the first of a pair, as in
-			// "[+-%%]"; then it escapes the bracket, which ends the set as well.
+			// A "%" that does not begin a pair can be the last byte, as in "[+-%%]". It then
+			// escapes the bracket, which also ends the set.
 			if i++; i < len(in) {
 				set.addSet(&classSets[in[i]])
 			} else {
@@ -362,7 +360,7 @@ func bracketSet(text string) *charset {
 	return set
 }
 
-// single returns the byte of a set of one byte, -1 if it has not one.
+// single returns the byte of a set that has one byte, and -1 for other sets.
 func single(s *charset) int {
 	for i, w := range s {
 		if w != 0 {
@@ -376,7 +374,7 @@ func single(s *charset) int {
 	return -1
 }
 
-// lookAhead finds out what must come after item i if it is a repetition.
+// lookAhead computes which bytes can come after item i, if the item is a repetition.
 func (p *pattern) lookAhead(i int) {
 	it := &p.items[i]
 	if it.op != itemMax && it.op != itemMin && it.op != itemOptional {
@@ -397,8 +395,8 @@ func (p *pattern) lookAhead(i int) {
 	}
 }
 
-// mandatory returns the set of which the text at item i must have a byte; nil if
-// the pattern does not say so, with the item that is the reason.
+// mandatory returns the set that must contain the text's next byte at item i. It returns
+// nil and the responsible item if the pattern does not determine such a set.
 func (p *pattern) mandatory(i int) (*charset, *item) {
 	for {
 		it := &p.items[i]
@@ -428,7 +426,7 @@ func (p *pattern) findLiteral() {
 		}
 	}
 	if n == 0 {
-		return // the empty pattern matches everywhere; the matcher knows how
+		return // the matcher handles the empty pattern, which matches everywhere
 	}
 	b := make([]byte, n)
 	for i := range b {

@@ -1,10 +1,9 @@
 package lua
 
-// Tables that are made at once: from a list of items, or from keys and values.
+// This file makes tables in one step: from a list of items, or from keys and values.
 
-// Reset makes of the table what NewArray(vs) would make, in the memory that it
-// has if that suffices and is not far too much. It takes away the metatable, and
-// readonly.
+// Reset gives the table the content of NewArray(vs). It reuses the table's memory if that
+// is large enough and not far too large. It removes the metatable and the mark readonly.
 func (t *Table) Reset(vs []Value) error {
 	n := 0
 	if len(vs) > 0 {
@@ -25,15 +24,16 @@ func (t *Table) Reset(vs []Value) error {
 	return nil
 }
 
-// NewArray returns a table whose items are vs, which it copies: with the array
-// part that setting one after the other would give it.
+// NewArray returns a table with the items vs, which it copies. The table has the same
+// array part as if the caller had set one item after the other.
 func (s *State) NewArray(vs []Value) (*Table, error) {
 	t := newTable(&s.heap, 0, 0)
 	return t, t.Reset(vs)
 }
 
-// NewRecord returns a table with the keys and values kvs, in turns: the one that
-// setting one after the other would make. It may change kvs.
+// NewRecord returns a table with the entries kvs, in which keys and values alternate. The
+// table is the same as if the caller had set one entry after the other. NewRecord may
+// change kvs.
 func (s *State) NewRecord(kvs []Value) (*Table, error) {
 	if len(kvs) > 2*maxSketch {
 		return s.setRecord(kvs)
@@ -41,7 +41,7 @@ func (s *State) NewRecord(kvs []Value) (*Table, error) {
 	return s.sketchRecord(kvs)
 }
 
-// setRecord is NewRecord as its comment says it.
+// setRecord sets one entry after the other, as the comment of NewRecord says.
 func (s *State) setRecord(kvs []Value) (*Table, error) {
 	t := newTable(&s.heap, 0, 0)
 	for ; len(kvs) >= 2; kvs = kvs[2:] {
@@ -52,13 +52,13 @@ func (s *State) setRecord(kvs []Value) (*Table, error) {
 	return t, nil
 }
 
-// maxSketch is how many keys a sketch takes, so that a byte counts its nodes.
+// maxSketch is the most keys of a sketch, so that one byte can number its nodes.
 const maxSketch = 64
 
-// sketch finds where the keys of a hash part come to stand, before there is one: a
-// table that grows by a key at a time makes hash parts of 1, 2, 4 ... nodes, and
-// the last depends on how each of them was filled. It does what Table.insert and
-// Table.resize do, with numbers of keys for nodes.
+// sketch computes the order of the nodes of a hash part before that exists. A table that
+// grows by one key at a time makes hash parts of 1, 2, 4 ... nodes, and the order in the
+// last one depends on all earlier ones. sketch repeats the steps of Table.insert and
+// Table.resize with the numbers of keys in the place of nodes.
 type sketch struct {
 	nodes    [maxSketch]sketchNode
 	size     int // nodes in use, 0 or a power of two
@@ -71,8 +71,8 @@ type sketchNode struct {
 	next uint8 // number of the next node in the chain, from 1; 0: none
 }
 
-// sketchRecord does the work of NewRecord of at most maxSketch pairs: with one hash part, the
-// last. Keys that are no strings, and nil, are not its business.
+// sketchRecord does the work of NewRecord for at most maxSketch pairs, and allocates only
+// the last hash part. It does not handle keys that are not strings, and nil values.
 func (s *State) sketchRecord(kvs []Value) (*Table, error) {
 	var k sketch
 	for i := 0; i+1 < len(kvs); i += 2 {
@@ -117,7 +117,7 @@ func (s *State) sketchRecord(kvs []Value) (*Table, error) {
 // home returns the main position of a key.
 func (k *sketch) home(number uint8) int { return int(k.hashes[number-1]) & (k.size - 1) }
 
-// find returns the number of a key that is there, 0 if it is not.
+// find returns the number of a key, 0 if the sketch does not have it.
 func (k *sketch) find(kvs []Value, key Value, hash int) uint8 {
 	if k.size == 0 {
 		return 0
@@ -173,8 +173,8 @@ func (k *sketch) freeNode() int {
 	return -1
 }
 
-// grow doubles the nodes, all of which are taken, and enters their keys again,
-// from the last node on.
+// grow doubles the number of nodes, when all are taken, and inserts their keys again,
+// beginning at the last node.
 func (k *sketch) grow() {
 	if k.size == 0 {
 		k.size, k.lastFree = 1, 1

@@ -48,8 +48,8 @@ func (l *stringLib) search(c Call, find bool) error {
 	return err
 }
 
-// isPlain reports whether string.find takes a pattern as plain text. It looks no
-// further than a zero byte, and ")" and "]" alone are not special to it.
+// isPlain reports whether string.find treats a pattern as plain text. It stops at a zero
+// byte, and does not count a lone ")" or "]" as special.
 func isPlain(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -77,8 +77,8 @@ func (l *stringLib) findPlain(c Call, s, p string, init int) error {
 	return c.Return(Int(init+i+1), Int(init+i+len(p)))
 }
 
-// captures appends what a match has captured; if it has no captures and begin is
-// not negative, the match itself.
+// captures appends the captures of a match. If the match has none and begin is not
+// negative, it appends the match itself.
 func (l *stringLib) captures(c Call, m *matcher, vs []Value, begin, end int) ([]Value, error) {
 	if m.pattern.captures == 0 && begin >= 0 {
 		v, err := l.part(m.text, begin, end)
@@ -94,7 +94,7 @@ func (l *stringLib) captures(c Call, m *matcher, vs []Value, begin, end int) ([]
 	return vs, nil
 }
 
-// capture is capture k of a match; capture 0 of a pattern without captures is the
+// capture returns capture k of a match; capture 0 of a pattern without captures is the
 // match itself.
 func (l *stringLib) capture(c Call, m *matcher, k, begin, end int) (Value, error) {
 	switch {
@@ -122,7 +122,7 @@ func (m *matcher) failed(c Call) error {
 	return nil
 }
 
-// iterator is what string.gmatch returns.
+// iterator holds the state of the function that string.gmatch returns.
 type iterator struct {
 	builtin Builtin
 	lib     *stringLib
@@ -230,11 +230,11 @@ type replacement struct {
 	verbatim bool // a text without "%"
 }
 
-// substitute appends to b the matcher's text with up to most matches replaced,
-// and returns how many were.
+// substitute appends to b the matcher's text, in which it replaces up to most matches. It
+// returns the number of replaced matches.
 func (l *stringLib) substitute(c Call, m *matcher, b []byte, r replacement, most int) ([]byte, int, error) {
 	text := m.text
-	at, done, n := 0, 0, 0 // done: up to where the text is in b
+	at, done, n := 0, 0, 0 // done: the length of the text that is already in b
 	for n < most {
 		begin, end := m.next(at)
 		if begin < 0 {
@@ -294,10 +294,10 @@ func (l *stringLib) appendReplacement(c Call, m *matcher, b []byte, r replacemen
 	return b, c.Errorf("invalid replacement value (a %s)", v.Kind())
 }
 
-// replacementOf asks a function or a table for what replaces a match.
+// replacementOf gets the replacement of a match from a function or a table.
 func (l *stringLib) replacementOf(c Call, m *matcher, by Value, begin, end int) (Value, error) {
 	if by.IsTable() {
-		// A table that keeps no key needs none of its own.
+		// The table does not keep the key, so the key can alias the text.
 		if t := by.table(); t.Meta() == nil && m.pattern.captures == 0 {
 			return t.GetString(m.text[begin:end]), nil
 		}
@@ -314,8 +314,8 @@ func (l *stringLib) replacementOf(c Call, m *matcher, by Value, begin, end int) 
 	return c.Thread().Call1(by, vs...)
 }
 
-// expand appends a replacement text with the captures that it names. A "%" at its
-// end stands for a zero byte, which is what C has there.
+// expand appends a replacement text, and inserts the captures that the text names. A "%"
+// at its end stands for a zero byte, because C reads the zero byte after the string.
 func (l *stringLib) expand(c Call, m *matcher, b []byte, text string, begin, end int) ([]byte, error) {
 	for {
 		i := strings.IndexByte(text, '%')
@@ -345,7 +345,7 @@ func (l *stringLib) expand(c Call, m *matcher, b []byte, text string, begin, end
 	}
 }
 
-// appendCapture is capture without a Value between.
+// appendCapture appends what capture returns, without a Value.
 func (l *stringLib) appendCapture(c Call, m *matcher, b []byte, k, begin, end int) ([]byte, error) {
 	if k < m.pattern.captures && (m.unfinished|m.positions)>>k&1 == 0 {
 		return l.append(b, m.text[m.from[k]:m.to[k]])
@@ -384,16 +384,17 @@ func (l *stringLib) takeMatcher() *matcher {
 	return m
 }
 
-// release gives a matcher back. One that an error left behind is garbage.
+// release returns a matcher for reuse. After an error the caller may drop the matcher
+// instead.
 func (l *stringLib) release(m *matcher) {
 	m.text = ""
 	l.spare = m
 }
 
-// pattern returns a compiled pattern, which it keeps for the next time.
+// pattern returns a compiled pattern and caches it.
 func (l *stringLib) pattern(text string, anchors bool) (*pattern, error) {
-	// One that begins with a byte that anchors elsewhere is not kept: the slots
-	// hold what anchors makes of it.
+	// The cache holds patterns that were compiled with anchors. So pattern does not cache
+	// one that begins with "^" when anchors is false.
 	keep := len(text) <= maxCachedPattern && (anchors || text == "" || text[0] != '^')
 	slot := &l.patterns[slotOf(text)]
 	if keep && *slot != nil && (*slot).text == text {
@@ -412,8 +413,8 @@ func (l *stringLib) pattern(text string, anchors bool) (*pattern, error) {
 	return *slot, nil
 }
 
-// slotOf tells texts apart by their length and three bytes: enough for the few
-// patterns of a program, and where it is not, a pattern is compiled again.
+// slotOf returns the cache slot of a text, from its length and three bytes. That is enough
+// for the few patterns of a program; if two texts collide, pattern compiles them again.
 func slotOf(text string) int {
 	n := len(text)
 	if n == 0 {

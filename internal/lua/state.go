@@ -2,40 +2,41 @@ package lua
 
 import "math"
 
-// State is a machine: a global environment, and the limits within which
-// programs run. One goroutine at a time may use a State and what belongs to it.
+// State is a Lua machine: a global environment, and the limits for its programs. Only one
+// goroutine at a time may use a State and its values.
 type State struct {
 	heap     heap
 	globals  *Table
 	registry *Table
 	main     *Thread
-	current  *Thread // the one that runs
+	current  *Thread // the running thread
 	strings  *Table  // the metatable of strings; nil: none
 
-	// budget is how many steps are left until the next tick.
+	// budget is the number of steps until the next tick.
 	budget    int
 	every     int
 	interrupt func() error
-	stopped   error                // what interrupt returned last, until the program has ended
+	stopped   error                // the last result of interrupt, until the end of the program
 	atLine    func(line int) error // of SetLine
-	ticking   bool                 // interrupt runs because of an instruction, not of a builtin
-	// calls is how deep calls from Go code nest, over all threads.
+	ticking   bool                 // an instruction caused the call of interrupt, not a builtin
+	// calls is the nesting depth of calls from Go code, over all threads.
 	calls int
 
-	// The builtins that for loops do by themselves: next, and what ipairs returns.
+	// next and inext are the builtins that for loops run without a call: next, and the
+	// function that ipairs returns.
 	next, inext *Builtin
 
 	concat  concatBuffer
-	settled int    // what was charged when settle has cleaned up last
-	scratch []byte // for numbers on their way into strings
+	settled int    // the charged bytes after the last cleaning by settle
+	scratch []byte // a buffer for converting numbers to strings
 }
 
 const (
-	// mainStack is how many values the main thread's stack holds at first,
-	// coroutineStack those of others.
+	// mainStack is the initial size of the main thread's stack, in values; coroutineStack is
+	// that of other threads.
 	mainStack      = 1024
 	coroutineStack = 32
-	// callCost is how many steps a call is worth.
+	// callCost is the number of steps that a call costs.
 	callCost = 4
 )
 
@@ -54,21 +55,22 @@ func New() *State {
 // Globals returns the table of globals.
 func (s *State) Globals() *Table { return s.globals }
 
-// SetGlobals changes it, for what is loaded from now on.
+// SetGlobals replaces the table of globals for chunks that are loaded later.
 func (s *State) SetGlobals(t *Table) { s.globals = t }
 
-// Registry returns a table that programs do not see, for Go code to keep values in.
+// Registry returns a table in which Go code can keep values, and which programs cannot
+// reach.
 func (s *State) Registry() *Table { return s.registry }
 
-// Main returns the thread in which programs run unless they make coroutines.
+// Main returns the main thread. Programs run in it, except for their coroutines.
 func (s *State) Main() *Thread { return s.main }
 
-// SetStringMeta gives all strings a metatable.
+// SetStringMeta sets the metatable of all strings.
 func (s *State) SetStringMeta(t *Table) { s.strings = t }
 
-// Load compiles a chunk and returns it as a function in the State's environment.
-// The name is what Lua's chunk names are: "=stdin", "@file", or the text itself.
-// The error is an *Error whose value is the message, as luaL_loadbuffer words it.
+// Load compiles a chunk and returns it as a function in the State's environment. The name
+// has the form of Lua's chunk names: "=stdin", "@file", or the text itself. The error is
+// an *Error whose value is the message of luaL_loadbuffer.
 func (s *State) Load(chunk, name string) (*Closure, error) {
 	if err := s.heap.charge(CompileMemory * len(chunk)); err != nil {
 		return nil, err
@@ -89,8 +91,8 @@ func (s *State) Bind(p *Prototype, env *Table) *Closure { return &Closure{proto:
 // NewTable returns an empty table with room for items and fields.
 func (s *State) NewTable(items, fields int) *Table { return newTable(&s.heap, items, fields) }
 
-// SetMemoryLimit bounds the bytes that a program's values may take together; 0 is
-// no bound. It may be passed by a sixteenth before that is seen.
+// SetMemoryLimit limits the memory of a program's values, in bytes; 0 means no limit. A
+// program can exceed the limit by a sixteenth before the machine notices.
 func (s *State) SetMemoryLimit(bytes int) { s.heap.setLimit(bytes) }
 
 // SetInterrupt makes f be called after every `every` steps of a program (see

@@ -9,7 +9,7 @@ func (c *parser) atBlockEnd() bool {
 	return false
 }
 
-// statements is what a block consists of.
+// statements parses the statements of a block.
 func (c *parser) statements() {
 	c.enterLevel()
 	for last := false; !last && !c.atBlockEnd(); {
@@ -20,7 +20,7 @@ func (c *parser) statements() {
 	c.leaveLevel()
 }
 
-// block is a block with a scope of its own.
+// block parses a block with its own scope.
 func (c *parser) block() {
 	var b block
 	c.fn.enter(&b)
@@ -28,7 +28,7 @@ func (c *parser) block() {
 	c.fn.leave()
 }
 
-// statement reports whether the statement must be the last of its block.
+// statement parses a statement, and reports whether it must be the last of its block.
 func (c *parser) statement() bool {
 	line := c.line
 	switch c.current.kind {
@@ -66,7 +66,8 @@ func (c *parser) statement() bool {
 	return false
 }
 
-// condition is an expression; the jumps that it returns are taken if it is false.
+// condition parses an expression, and returns the jumps that the program takes if it is
+// false.
 func (c *parser) condition() jumps {
 	e := c.expression()
 	if e.kind == exprNil {
@@ -97,8 +98,8 @@ func (c *parser) ifStatement(line int) {
 	c.expectClosing(tokenEnd, tokenIf, line)
 }
 
-// thenBlock parses from "if" or "elseif" to the block's end. It returns the jumps that are
-// taken if the condition is false.
+// thenBlock parses from "if" or "elseif" to the block's end. It returns the jumps that the
+// program takes if the condition is false.
 func (c *parser) thenBlock() jumps {
 	c.next()
 	l := c.condition()
@@ -160,8 +161,8 @@ func (c *parser) breakStatement() {
 	f.add(&b.breaks, f.jump())
 }
 
-// Names of the locals in which loops keep their state, as messages show them: no
-// program can write them.
+// These names of locals hold the state of loops. Messages show them; a program cannot use
+// them, because they are not identifiers.
 var (
 	numericForState = [...]string{"(for index)", "(for limit)", "(for step)"}
 	genericForState = [...]string{"(for generator)", "(for state)", "(for control)"}
@@ -230,8 +231,8 @@ func (c *parser) genericFor(name *text) {
 	c.forBody(base, line, n, false)
 }
 
-// forBody is a loop from "do" on. It has n variables of its own, behind the
-// three that keep its state.
+// forBody parses a loop, beginning at "do". The loop has n variables, after the three that
+// hold its state.
 func (c *parser) forBody(base, line, n int, numeric bool) {
 	f := c.fn
 	f.activate(3)
@@ -281,7 +282,7 @@ func (c *parser) localFunction() {
 	f.activate(1)
 	body := c.body(false, c.line)
 	f.store(&name, &body)
-	// Messages know the variable from here on.
+	// From here on messages can name the variable.
 	f.locals[len(f.locals)-1].begin = len(f.code)
 }
 
@@ -301,8 +302,8 @@ func (c *parser) localStatement() {
 	f.activate(n)
 }
 
-// adjust makes a list of values, whose last one is still an expression, a list
-// of n values in registers; there may be more.
+// adjust turns a list of values, of which the last is still an expression, into n values
+// in registers. It leaves extra values in their registers.
 func (f *function) adjust(n, values int, last *expr) {
 	missing := n - values
 	if last.isOpen() {
@@ -344,7 +345,7 @@ func (c *parser) returnStatement() {
 	}
 }
 
-// expressionStatement is a call or an assignment.
+// expressionStatement parses a call or an assignment.
 func (c *parser) expressionStatement() {
 	first := target{expr: c.primary()}
 	if first.kind == exprCall {
@@ -360,7 +361,7 @@ type target struct {
 	before *target
 }
 
-// assignment is an assignment from behind its n-th variable on.
+// assignment parses the rest of an assignment, after its n-th variable.
 func (c *parser) assignment(to *target, n int) {
 	f := c.fn
 	if to.kind < exprLocal || to.kind > exprIndexed {
@@ -389,8 +390,8 @@ func (c *parser) assignment(to *target, n int) {
 	f.store(&to.expr, &expr{kind: exprRegister, info: f.free - 1})
 }
 
-// protect copies a local that will be assigned to, if variables before it in the
-// same assignment use it as a table or key.
+// protect copies a local on the left side of an assignment, if earlier variables of the
+// same assignment use it as a table or a key.
 func (f *function) protect(to *target, local int) {
 	extra := f.free
 	conflict := false

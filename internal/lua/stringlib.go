@@ -5,39 +5,41 @@ import (
 	"unsafe"
 )
 
-// stringLib is the library string of one State, with what its functions keep
-// from call to call so that a call allocates its result and nothing else.
+// stringLib is the library string of one State. It keeps buffers between calls, so that a
+// call allocates only its result.
 type stringLib struct {
 	state *State
-	// scratch is where results of unknown length grow; nil while one does.
+	// scratch is the buffer in which a result of unknown length grows; nil while it is in
+	// use.
 	scratch []byte
-	// chunk is what is left of a block of which short strings are cut.
+	// chunk is the rest of a block from which result cuts short strings.
 	chunk []byte
-	// spare is a matcher that is free; nil while a call uses it.
+	// spare is a free matcher; nil while a call uses it.
 	spare *matcher
-	// patterns are those that were used last, each in the slot that slotOf says.
+	// patterns holds the patterns that programs used last, each in the slot that slotOf
+	// returns.
 	patterns [64]*pattern
 }
 
 const (
-	// shareLimit is the length of the longest string that its parts share: they
-	// keep it alive as a whole, of which the census does not know. It is the
-	// length of a chunk as well.
+	// shareLimit is the length of the longest string whose parts share its bytes. A part
+	// keeps the whole string alive, and the census does not count that. shareLimit is also
+	// the length of a chunk.
 	shareLimit = 256
-	// pieceLimit is the length of the longest string that is cut of a chunk.
+	// pieceLimit is the length of the longest string that result cuts from a chunk.
 	pieceLimit = 32
-	// maxScratch is up to which length a result is copied out of the scratch; a
-	// longer one takes the scratch away.
+	// maxScratch is the length up to which finish copies a result out of the scratch buffer;
+	// a longer result keeps the buffer.
 	maxScratch = 4096
-	// maxCachedPattern is the length of the longest pattern that is kept.
+	// maxCachedPattern is the length of the longest pattern in the cache.
 	maxCachedPattern = 256
-	// itemBytes is about what a byte of a pattern takes when it is compiled.
+	// itemBytes is the approximate memory of one byte of a pattern after compilation.
 	itemBytes = int(unsafe.Sizeof(item{}))
-	// iteratorBytes is about what a gmatch takes.
+	// iteratorBytes is the approximate memory of a gmatch.
 	iteratorBytes = 192
 )
 
-// oneByte has all bytes: strings of one byte are parts of it.
+// oneByte contains all byte values: strings of one byte are parts of it.
 var oneByte = func() string {
 	b := make([]byte, 256)
 	for c := range b {
@@ -70,12 +72,12 @@ func openString(s *State) {
 	_ = t.SetString("gfind", t.GetString("gmatch")) // one function under two names
 	meta := s.NewTable(0, 1)
 	_ = meta.SetString("__index", TableValue(t))
-	meta.SetReadonly(true) // it is every script's; Redis's is as well
+	meta.SetReadonly(true) // all scripts share it; in Redis it is also read-only
 	s.SetStringMeta(meta)
 }
 
-// position returns where an index of a program points to in a string of n bytes: negative
-// ones count from the end.
+// position converts an index of a program into a position in a string of n bytes: a
+// negative index counts from the end.
 func position(i, n int) int {
 	if i < 0 {
 		i += n + 1
@@ -136,8 +138,8 @@ func (l *stringLib) reverse(c Call) error {
 func (l *stringLib) lower(c Call) error { return l.convert(c, 'A') }
 func (l *stringLib) upper(c Call) error { return l.convert(c, 'a') }
 
-// convert returns a string in which the 26 letters from first on are those of the
-// other case. One that has none of them is not copied.
+// convert returns a string in which it has changed the case of the 26 letters from first
+// on. It does not copy a string without such letters.
 func (l *stringLib) convert(c Call, first byte) error {
 	s, err := c.CheckString(1)
 	if err != nil {
@@ -159,9 +161,9 @@ func (l *stringLib) convert(c Call, first byte) error {
 	return c.Return(Bytes(b))
 }
 
-// flipCase changes the case of the 26 letters from first on in b, eight bytes at
-// a time: with 7 bits of each, the sums reach the eighth where a byte is at least
-// first, and where it is beyond the last letter.
+// flipCase changes the case of the 26 letters from first on in b, eight bytes at a time.
+// It adds constants to the low 7 bits of each byte: one sum sets the eighth bit if the
+// byte is at least first, the other one if it is after the last letter.
 func flipCase(b []byte, first byte) {
 	const ones = 0x0101010101010101
 	from, beyond := (0x80-uint64(first))*ones, (0x80-uint64(first)-26)*ones
@@ -239,8 +241,8 @@ func (l *stringLib) byte(c Call) error {
 	return nil
 }
 
-// checkStack is luaL_checkstack: a builtin has 8000 slots for its arguments and
-// results.
+// checkStack does the work of luaL_checkstack: a builtin has 8000 slots for its arguments
+// and results.
 func checkStack(c Call, n int, what string) error {
 	const maxSlots = 8000
 	if c.N()+n > maxSlots {
@@ -273,9 +275,9 @@ func (l *stringLib) char(c Call) error {
 	return c.Return(v)
 }
 
-// dump returns the header of a dumped function and the name of its chunk. That is
-// a stand-in: no Lua that refuses to load what was dumped, as Redis's does, has a
-// use for the rest.
+// dump returns the header of a dumped function and the name of its chunk. It leaves out
+// the code, because a Lua that refuses to load dumped functions, as Redis's does, cannot
+// use it.
 func (l *stringLib) dump(c Call) error {
 	f, err := c.CheckFunction(1)
 	if err != nil {
@@ -292,7 +294,7 @@ func (l *stringLib) dump(c Call) error {
 	return c.Return(v)
 }
 
-// spend accounts for a quick look at n bytes.
+// spend charges the steps of a scan of n bytes.
 func (l *stringLib) spend(n int) error {
 	if n < 512 {
 		return nil
@@ -300,7 +302,7 @@ func (l *stringLib) spend(n int) error {
 	return l.state.Spend(n >> 6)
 }
 
-// part is s[from:to] as a value. It shares the bytes of a short s.
+// part returns s[from:to] as a value. The value shares the bytes of s if s is short.
 func (l *stringLib) part(s string, from, to int) (Value, error) {
 	if len(s) <= shareLimit || to-from == len(s) {
 		return String(s[from:to]), nil
@@ -324,8 +326,8 @@ func (l *stringLib) copyOf(s string) (Value, error) {
 	return Bytes(b), nil
 }
 
-// result returns n bytes for a result, which they become without a copy. A few
-// are cut of a chunk.
+// result returns a buffer of n bytes, which becomes the result without a copy. A short
+// buffer is a part of a chunk.
 func (l *stringLib) result(n int) ([]byte, error) {
 	if n <= pieceLimit {
 		return l.piece(n)
@@ -354,9 +356,9 @@ func (l *stringLib) piece(n int) ([]byte, error) {
 	return b, nil
 }
 
-// The scratch is taken, grows by append and reserve, and ends as a result with
-// finish, or with an error by dropScratch. A function that a builtin calls
-// meanwhile takes a new one.
+// A builtin takes the scratch buffer and extends it by append and reserve. finish turns it
+// into a result, and dropScratch returns it after an error. If the builtin calls a
+// function meanwhile, that function takes a new buffer.
 
 func (l *stringLib) takeScratch() []byte {
 	b := l.scratch
@@ -364,7 +366,7 @@ func (l *stringLib) takeScratch() []byte {
 	return b
 }
 
-// keepScratch makes b the scratch if it is not too long for that.
+// keepScratch makes b the scratch buffer if b is not too long.
 func (l *stringLib) keepScratch(b []byte) {
 	if cap(b) <= maxScratch {
 		l.scratch = b[:0]
@@ -376,7 +378,7 @@ func (l *stringLib) dropScratch(b []byte, err error) error {
 	return err
 }
 
-// finish returns what was appended to the scratch as a value.
+// finish returns the content of the scratch buffer as a value.
 func (l *stringLib) finish(b []byte) (Value, error) {
 	if cap(b) > maxScratch && len(b) > cap(b)/2 {
 		return Bytes(b), nil
@@ -386,7 +388,7 @@ func (l *stringLib) finish(b []byte) (Value, error) {
 	return v, err
 }
 
-// append appends s to the scratch.
+// append appends s to the scratch buffer.
 func (l *stringLib) append(b []byte, s string) ([]byte, error) {
 	if len(s) > cap(b)-len(b) {
 		var err error
@@ -397,8 +399,8 @@ func (l *stringLib) append(b []byte, s string) ([]byte, error) {
 	return append(b, s...), nil
 }
 
-// reserve makes room for n more bytes in the scratch. It doubles, so that the
-// work of growing is that of appending.
+// reserve makes space for n more bytes in the scratch buffer. It doubles the capacity, so
+// that growing costs no more than appending.
 func (l *stringLib) reserve(b []byte, n int) ([]byte, error) {
 	if n <= cap(b)-len(b) {
 		return b, nil

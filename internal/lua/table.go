@@ -9,37 +9,37 @@ import (
 // Table is a table of Lua 5.1: an array part for the keys 1 to len(array), and a
 // hash part for all others.
 //
-// The hash part is a power of two of nodes. A key has a main position; keys whose
-// main position is taken stand in a free node, found from the end, and are
-// chained to it. A key that stands in another's main position without belonging
-// there is moved away (Brent's variation), so a key is either in its main
-// position or its main position belongs to the same chain. When no node is free,
-// rehash counts the keys and sizes both parts anew.
+// The hash part is a power of two of nodes. A key has a main position. If that is taken,
+// the key goes into a free node, which the table finds from the end and links into the
+// chain. If the key in the main position belongs to another chain, the table moves that
+// key away (Brent's variation). So a key is either in its main position, or its main
+// position belongs to the same chain. When no node is free, rehash counts the keys and
+// computes new sizes for both parts.
 //
-// Scripts see the order of pairs and the borders that # finds, so sizes, main
-// positions and the choice of free nodes are those of Lua 5.1.5, step by step.
-// That includes the key that is entered when nil is assigned to a key that the
-// table does not have. An entry whose value is nil keeps its place until the next
-// rehash, so that a traversal may remove what it has reached.
+// Scripts see the order of pairs and the borders that # finds. So sizes, main positions
+// and the choice of free nodes are those of Lua 5.1.5, step by step. Like Lua 5.1.5, a
+// table inserts a key when a program assigns nil to a key that the table does not have. An
+// entry whose value is nil keeps its node until the next rehash, so that a traversal can
+// remove the entries that it has reached.
 type Table struct {
 	array []Value
 	// nodes is the first of mask+1 nodes, &noNode if there are none.
 	nodes *node
 	mask  uint32
-	// lastFree: every node at or above it is taken.
+	// lastFree is the lowest index from which on all nodes are taken.
 	lastFree uint32
-	// filled: of the array part the first so many items are there, and no others,
-	// which makes it the only border; -1: not known.
+	// filled is the number of items in the array part if they are its first ones without a
+	// gap; it is then the only border. -1: unknown.
 	filled int32
 	meta   *Table
 	heap   *heap
-	// absent has a bit for each metamethod that the table, as a metatable, is
-	// known not to have. Every write that could add a key clears it.
+	// absent has a bit for each metamethod that is known to be missing in the table, if the
+	// table is a metatable. Every write that could add a key clears it.
 	absent   uint8
 	readonly bool
-	// room is for how many nodes there is memory at nodes; 0: for mask+1.
+	// room is the capacity of the memory at nodes, in nodes; 0: mask+1.
 	room uint8
-	mark uint32 // the census that has counted the table last
+	mark uint32 // the last census that counted the table
 }
 
 // node is an entry of the hash part. A free one has a nil key.
@@ -53,29 +53,30 @@ const (
 	valueSize = int(unsafe.Sizeof(Value{}))
 	tableSize = int(unsafe.Sizeof(Table{}))
 
-	// maxSizeBits bounds both parts to 2^26 keys, as in Lua 5.1.
+	// maxSizeBits limits each part to 2^26 keys, as in Lua 5.1.
 	maxSizeBits = 26
-	// maxPresize bounds the room that newTable makes before it is used.
+	// maxPresize limits the space that newTable allocates in advance.
 	maxPresize = 1 << 16
-	// maxKept is the largest array part that Reset keeps without a need, which
-	// costs it 2 us to clear.
+	// maxKept is the largest array part that Reset keeps although the new content is
+	// smaller. Clearing it takes 2 us.
 	maxKept = 1 << 10
 
-	// firstRoom is the memory for items and for nodes that the first rehash makes,
-	// though it makes one: tables that grow at all seldom stop at one or two.
+	// firstRoom is the number of items, and of nodes, for which the first rehash allocates
+	// memory, though it makes only one. Tables that grow seldom stop at one or two.
 	firstRoom = 4
 
-	// tagDead is the tag of a key that is no more: the entry's value is nil, and
-	// bury has let go of what the key referred to. The other 48 bits of the word
-	// are its address, by which a traversal that stands there finds it.
+	// tagDead is the tag of a removed key: the entry's value is nil, and clearKey has
+	// dropped the reference to the key. The other 48 bits of the word hold the key's
+	// address, by which a traversal at this key finds the node.
 	tagDead = 6
 )
 
 // noNode is the hash part of tables that have none. It is never written.
 var noNode node
 
-// What a write to a table may return, beside "not enough memory". The messages
-// have no position: the code that runs a program's own instruction puts it before them.
+// These are the errors of a write to a table, besides "not enough memory". The messages
+// have no position; the code that runs a program's instruction puts the position before
+// them.
 var (
 	ErrReadonly error = &Error{Value: String("Attempt to modify a readonly table")}
 	errNilIndex error = &Error{Value: String("table index is nil")}
@@ -85,9 +86,9 @@ var (
 	errInvalidKey error = &Error{Value: String("invalid key to 'next'")}
 )
 
-// newTable returns a table with room for so many items in the array part and
-// fields in the hash part, both at most maxPresize. What it takes is counted, but
-// not refused.
+// newTable returns a table with space for the given numbers of items in the array part and
+// fields in the hash part, each at most maxPresize. It counts the memory, but does not
+// check the limit.
 func newTable(h *heap, items, fields int) *Table {
 	count := 0
 	if fields > 0 {
@@ -101,8 +102,8 @@ func newTable(h *heap, items, fields int) *Table {
 	return t
 }
 
-// tableOf returns a table with so many nodes, a power of two or 0. A few are
-// allocated together with the table.
+// tableOf returns a table with the given number of nodes, a power of two or 0. It
+// allocates a few nodes together with the table.
 func tableOf(h *heap, nodes int) *Table {
 	var t *Table
 	switch nodes {
@@ -134,8 +135,8 @@ func tableOf(h *heap, nodes int) *Table {
 	return t
 }
 
-// constructorSize returns the room that a table constructor makes for n items or n fields:
-// n rounded up to four significant bits, as Lua 5.1's "floating point byte" does.
+// constructorSize returns the size that a table constructor allocates for n items or n
+// fields: n rounded up to four significant bits, as Lua 5.1's "floating point byte" does.
 func constructorSize(n int) int {
 	e := 0
 	for n >= 16 {
@@ -145,7 +146,7 @@ func constructorSize(n int) int {
 	return n << e
 }
 
-// nodeCount returns how many nodes the hash part has for n > 0 keys.
+// nodeCount returns the number of nodes of a hash part for n > 0 keys.
 func nodeCount(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 // makeNodes replaces the hash part by n free nodes, n a power of two or 0.
@@ -158,8 +159,8 @@ func (t *Table) makeNodes(n int) {
 	t.nodes, t.mask = unsafe.SliceData(make([]node, n)), uint32(n-1)
 }
 
-// makeRoom does the work of makeNodes of 1 to firstRoom nodes, in memory for firstRoom, which
-// may be what the table has.
+// makeRoom does the work of makeNodes for 1 to firstRoom nodes. It allocates memory for
+// firstRoom nodes, or reuses the table's own.
 func (t *Table) makeRoom(n int) {
 	if t.room == 0 {
 		t.makeNodes(firstRoom)
@@ -170,7 +171,7 @@ func (t *Table) makeRoom(n int) {
 	t.lastFree, t.mask = uint32(n), uint32(n-1)
 }
 
-// node is node i, i <= mask.
+// node returns node i, i <= mask.
 func (t *Table) node(i uint32) *node {
 	return (*node)(unsafe.Add(unsafe.Pointer(t.nodes), uintptr(i)*unsafe.Sizeof(node{})))
 }
@@ -183,7 +184,7 @@ func (t *Table) hash() []node {
 	return unsafe.Slice(t.nodes, int(t.mask)+1)
 }
 
-// mainPosition returns the node where the key k, not nil, belongs.
+// mainPosition returns the node that is the main position of the key k, which is not nil.
 func (t *Table) mainPosition(k Value) *node {
 	switch {
 	case k.w >= minNumber:
@@ -207,8 +208,8 @@ func (t *Table) numberPosition(f float64) *node {
 	return t.node((uint32(b) + uint32(b>>32)) % (t.mask | 1))
 }
 
-// keyed returns the key k; a string with its hash, which makes equal strings
-// have equal words.
+// keyed returns the key k. It adds the hash to a string, so that equal strings have equal
+// words.
 func keyed(k Value) Value {
 	if k.IsString() && k.w&hashMask == 0 {
 		return k.hashed()
@@ -216,7 +217,7 @@ func keyed(k Value) Value {
 	return k
 }
 
-// keyed returns the function keyed, and counts what it costs with a long string.
+// keyed does the same as the function keyed, and charges the cost of a long string.
 func (t *Table) keyed(k Value) Value {
 	if k.IsString() && k.length() > longString {
 		t.heap.state.read(4 * k.length())
@@ -224,7 +225,8 @@ func (t *Table) keyed(k Value) Value {
 	return keyed(k)
 }
 
-// Get is rawget. GetInt and GetString are Get of a number and of a string.
+// Get returns the value of a key without metamethods, as rawget does. GetInt and GetString
+// do the same for a number and for a string.
 func (t *Table) Get(k Value) Value {
 	if p := t.place(t.keyed(k)); p != nil {
 		return *p
@@ -238,7 +240,7 @@ func (t *Table) GetInt(i int) Value { return t.getInt(i) }
 // GetString returns the value of the string k, as Get does.
 func (t *Table) GetString(k string) Value { return t.getStr(String(k).hashed()) }
 
-// getInt is GetInt, for callers that inline the array part's case.
+// getInt does the same as GetInt, for callers that inline the case of the array part.
 func (t *Table) getInt(i int) Value {
 	if uint(i-1) < uint(len(t.array)) {
 		return t.array[i-1]
@@ -259,8 +261,8 @@ func (t *Table) getStr(k Value) Value {
 	return Nil
 }
 
-// setStr changes the value of the hashed string k if the table has one that is
-// not nil, and reports whether it did; if not, slot is the way.
+// setStr changes the value of the hashed string k if the table has a value for it that is
+// not nil, and reports whether it did. If it did not, the caller uses slot.
 func (t *Table) setStr(k, v Value) bool {
 	if t.readonly {
 		return false
@@ -277,7 +279,7 @@ func (t *Table) setStr(k, v Value) bool {
 	return false
 }
 
-// place returns where the value of the key k stands, nil if the table has no entry for it.
+// place returns a pointer to the value of the key k, nil if the table has no entry for it.
 // A string must be hashed.
 func (t *Table) place(k Value) *Value {
 	if k.w >= minNumber {
@@ -296,7 +298,7 @@ func (t *Table) place(k Value) *Value {
 	return nil
 }
 
-// numberPlace is place of the number f, which is not in the array part.
+// numberPlace does the work of place for the number f, which is not in the array part.
 func (t *Table) numberPlace(f float64) *Value {
 	for n := t.numberPosition(f); n != nil; n = n.next {
 		if n.key.w >= minNumber && n.key.number() == f {
@@ -306,8 +308,8 @@ func (t *Table) numberPlace(f float64) *Value {
 	return nil
 }
 
-// find returns the node of the key k, nil if there is none. The words of equal keys are
-// equal but for the two zeros.
+// find returns the node of the key k, nil if there is none. Equal keys have equal words,
+// except for the two zeros.
 func (t *Table) find(k Value) *node {
 	for n := t.mainPosition(k); n != nil; n = n.next {
 		if n.key.w == k.w {
@@ -345,7 +347,7 @@ func (t *Table) setItem(i int, v Value) {
 	*at = v
 }
 
-// survey finds out what filled is.
+// survey computes filled.
 func (t *Table) survey() {
 	n := 0
 	for n < len(t.array) && !t.array[n].IsNil() {
@@ -372,8 +374,8 @@ func (t *Table) SetInt(i int, v Value) error {
 // SetString sets the value of the string k, as Set does.
 func (t *Table) SetString(k string, v Value) error { return t.Set(String(k), v) }
 
-// assign does the work of Set of a table that is not readonly. It leaves the hash of a string
-// key in the key, as get does.
+// assign does the work of Set for a table that is not readonly. It stores the hash of a
+// string key in *k, as get does.
 func (t *Table) assign(k, v *Value) error {
 	if k.w >= minNumber {
 		i := arrayIndex(*k)
@@ -394,7 +396,7 @@ func (t *Table) assign(k, v *Value) error {
 		if k.w&hashMask == 0 {
 			*k = t.keyed(*k)
 		}
-		// A node that was never used is in no chain: the key is nowhere else.
+		// A node that was never used is in no chain, so the table does not have the key.
 		n := t.node(k.hashOf(t.mask) & t.mask)
 		if n.key.w == wNil && n != &noNode {
 			t.absent = 0
@@ -409,10 +411,10 @@ func (t *Table) assign(k, v *Value) error {
 	return err
 }
 
-// slot returns where the value of the key k stands, until the next write of a new
-// key; it makes the entry if there is none, with the value nil. It does not look
-// at readonly. Lua 5.1 makes the entry before it looks for __newindex, and so must the
-// caller of slot, for the order of pairs.
+// slot returns a pointer to the value of the key k, which is valid until the next write of
+// a new key. If the table has no entry for k, slot makes one with the value nil. It does
+// not check readonly. Lua 5.1 makes the entry before it looks for __newindex, and the
+// caller of slot must do the same, because the order of pairs depends on it.
 func (t *Table) slot(k Value) (*Value, error) {
 	p, err := t.entry(k)
 	if uint(arrayIndex(k)-1) < uint(len(t.array)) {
@@ -421,7 +423,7 @@ func (t *Table) slot(k Value) (*Value, error) {
 	return p, err
 }
 
-// entry is slot; an item of the array part is set by setItem nevertheless.
+// entry does the work of slot; the caller still sets an item of the array part by setItem.
 func (t *Table) entry(k Value) (*Value, error) {
 	t.absent = 0
 	k = t.keyed(k)
@@ -448,7 +450,7 @@ func (t *Table) entry(k Value) (*Value, error) {
 func (t *Table) insert(k Value) *Value {
 	n := t.mainPosition(k)
 	if n.value.IsNil() && n != &noNode {
-		n.key = k // the node stays in the chain where it was, if it was in one
+		n.key = k // the node stays in its chain, if it was in one
 		return &n.value
 	}
 	free := t.freeNode()
@@ -456,7 +458,7 @@ func (t *Table) insert(k Value) *Value {
 		return nil
 	}
 	if other := t.mainPosition(n.key); other != n {
-		// The key that is in the way is not at home: it moves to the free node.
+		// The key in this node is not in its main position: it moves to the free node.
 		for other.next != n {
 			other = other.next
 		}
@@ -470,7 +472,7 @@ func (t *Table) insert(k Value) *Value {
 	return &free.value
 }
 
-// freeNode returns the last node that is free, nil if there is none.
+// freeNode returns the last free node, nil if there is none.
 func (t *Table) freeNode() *node {
 	for t.lastFree > 0 {
 		t.lastFree--
@@ -481,7 +483,7 @@ func (t *Table) freeNode() *node {
 	return nil
 }
 
-// put returns the place of the key k in a table that has room for it.
+// put returns the place of the key k in a table that has a free node for it.
 func (t *Table) put(k Value) *Value {
 	if i := arrayIndex(k); uint(i-1) < uint(len(t.array)) {
 		return &t.array[i-1]
@@ -501,11 +503,11 @@ func arrayIndex(k Value) int {
 	return 0
 }
 
-// rehash sizes the parts for the keys that the table has and the key extra. The
+// rehash resizes both parts for the keys of the table and the key extra. The size of the
 // array part becomes the largest power of two of which more than half is in use.
 func (t *Table) rehash(extra Value) error {
 	t.heap.state.work(len(t.array)/scanCost + len(t.hash()))
-	// counts[i] is how many integer keys are above 2^(i-1) and up to 2^i.
+	// counts[i] is the number of integer keys above 2^(i-1) and up to 2^i.
 	var counts [maxSizeBits + 1]int
 	total, integers := 1, 0
 	for lg, i := 0, 0; i < len(t.array); lg++ {
@@ -547,8 +549,8 @@ func (t *Table) rehash(extra Value) error {
 	return t.resize(size, total-inArray)
 }
 
-// resize gives the parts room for items and fields, which must suffice for all
-// that is in them.
+// resize changes the sizes of the parts to items and fields, which must be enough for the
+// present content.
 func (t *Table) resize(items, fields int) error {
 	count := 0
 	if fields > 0 {
@@ -601,14 +603,14 @@ func (t *Table) resize(items, fields int) error {
 			*t.put(n.key) = n.value
 		}
 	}
-	if len(nodes) > 0 || items < len(old) || t.filled < 0 { // items have come, or gone
+	if len(nodes) > 0 || items < len(old) || t.filled < 0 { // items were added or removed
 		t.survey()
 	}
 	return nil
 }
 
-// setList sets the keys after last, one for each of vs, in an array part that is
-// made large enough: what a table constructor does with its items.
+// setList sets the keys after last to the values vs, and makes the array part large
+// enough, as a table constructor does with its items.
 func (t *Table) setList(last int, vs []Value) error {
 	if end := last + len(vs); end > len(t.array) {
 		if err := t.resize(end, len(t.hash())); err != nil {
@@ -655,14 +657,15 @@ func (t *Table) Len() int {
 	return t.unboundLen(j)
 }
 
-// unboundLen is Len if the border is not in the array part, whose last item is i.
+// unboundLen does the work of Len if the border is not in the array part, whose last item
+// is i.
 func (t *Table) unboundLen(i int) int {
 	j := i + 1
 	for !t.getInt(j).IsNil() {
 		i = j
 		j *= 2
 		if j > math.MaxInt32 {
-			// A program entered powers of two on purpose: search one by one.
+			// A program inserted powers of two on purpose: search one by one.
 			for i = 1; !t.getInt(i).IsNil(); i++ {
 			}
 			t.heap.state.work(i / scanCost)
@@ -683,7 +686,7 @@ func (t *Table) unboundLen(i int) int {
 // Meta returns the metatable, nil if there is none.
 func (t *Table) Meta() *Table { return t.meta }
 
-// SetMeta changes it. It fails with ErrReadonly.
+// SetMeta sets the metatable; nil removes it. It fails with ErrReadonly.
 func (t *Table) SetMeta(m *Table) error {
 	if t.readonly {
 		return ErrReadonly
@@ -692,13 +695,13 @@ func (t *Table) SetMeta(m *Table) error {
 	return nil
 }
 
-// Readonly reports whether writes fail; SetReadonly makes them.
+// Readonly reports whether the table refuses writes with ErrReadonly.
 func (t *Table) Readonly() bool { return t.readonly }
 
-// SetReadonly makes writes fail, or succeed again.
+// SetReadonly makes writes fail with ErrReadonly, or succeed again.
 func (t *Table) SetReadonly(on bool) { t.readonly = on }
 
-// size returns what the table takes, in bytes, without what it refers to.
+// size returns the memory of the table in bytes, without the values to which it refers.
 func (t *Table) size() int {
 	return tableSize + cap(t.array)*valueSize + max(len(t.hash()), int(t.room))*nodeSize
 }

@@ -101,7 +101,7 @@ func TestTableIsAMap(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			"bury": func(*rapid.T) { table.references(func(Value) {}) },
+			"clearKey": func(*rapid.T) { table.references(func(Value) {}) },
 			"traverse": func(t *rapid.T) {
 				seen := map[any]bool{}
 				for k, v, ok := table.Next(Nil); !k.IsNil(); k, v, ok = table.Next(k) {
@@ -116,7 +116,7 @@ func TestTableIsAMap(t *testing.T) {
 						if err := table.Set(k, Nil); err != nil {
 							t.Fatal(err)
 						}
-						if rapid.Bool().Draw(t, "bury") {
+						if rapid.Bool().Draw(t, "clearKey") {
 							table.references(func(Value) {})
 						}
 					}

@@ -16,14 +16,14 @@ func openTable(s *State) {
 	})
 }
 
-// library is a function of a library. The order in which they are entered is
-// that of Lua 5.1, for pairs.
+// library is a function of a library. openLibrary inserts them in the order of Lua 5.1,
+// because pairs shows it.
 type library struct {
 	name string
 	run  func(Call) error
 }
 
-// openLibrary makes a table of functions, global under its name.
+// openLibrary makes a table of functions, and sets it as the global of its name.
 func openLibrary(s *State, name string, fs []library) *Table {
 	t := s.NewTable(0, len(fs))
 	for _, f := range fs {
@@ -33,7 +33,7 @@ func openLibrary(s *State, name string, fs []library) *Table {
 	return t
 }
 
-// moveCost is how many items are moved in the time of one step.
+// moveCost is the number of moved items that count as one step.
 const moveCost = 16
 
 // tableGetn implements table.getn(t): #t.
@@ -45,7 +45,8 @@ func tableGetn(c Call) error {
 	return c.Return(Int(t.Len()))
 }
 
-// tableSetn implements table.setn, which Lua 5.1 keeps to say that it is gone.
+// tableSetn implements table.setn, which in Lua 5.1 only raises the error that it is
+// obsolete.
 func tableSetn(c Call) error {
 	if _, err := c.CheckTable(1); err != nil {
 		return err
@@ -183,7 +184,7 @@ func tableConcat(c Call) error {
 		return err
 	}
 
-	// The length first, so that the bytes are counted before they are there.
+	// Compute the length first, so that the bytes are counted before they are allocated.
 	length := 0
 	for i := first; i <= last; i++ {
 		switch v := t.getInt(i); v.Kind() {
@@ -209,7 +210,7 @@ func tableConcat(c Call) error {
 	if err := c.State().Charge(length); err != nil {
 		return err
 	}
-	if err := c.State().Spend(length / 64); err != nil { // bytes are copied at some 64 in the time of a step
+	if err := c.State().Spend(length / 64); err != nil { // 64 copied bytes count as one step
 		return err
 	}
 	b := make([]byte, 0, length)
@@ -230,7 +231,7 @@ const (
 	// maxNumberLength is the length of the longest number that tostring makes,
 	// "-1.2345678901234e-308", rounded up.
 	maxNumberLength = 24
-	// concatStride is after how many items table.concat says what it has spent.
+	// concatStride is the number of items between two calls of Spend by table.concat.
 	concatStride = 256
 )
 
@@ -283,7 +284,8 @@ func tableForeachi(c Call) error {
 	return c.Return()
 }
 
-// checkInt32 does the work of CheckInt for what C makes an int of: the low 32 bits remain.
+// checkInt32 does the work of CheckInt where C converts the number to an int, which keeps
+// the low 32 bits.
 func checkInt32(c Call, i int) (int, error) {
 	n, err := c.CheckInt(i)
 	return int(int32(n)), err
@@ -320,8 +322,8 @@ func tableSort(c Call) error {
 	return c.Return()
 }
 
-// plainKind returns the kind of the values, KindNil if they are not all numbers or all
-// strings, which compare without a metamethod.
+// plainKind returns the kind of the values if they are all numbers or all strings, which
+// compare without a metamethod. Otherwise it returns KindNil.
 func plainKind(vs []Value) Kind {
 	if len(vs) == 0 {
 		return KindNil
@@ -338,16 +340,16 @@ func plainKind(vs []Value) Kind {
 	return kind
 }
 
-// sorting is a run of table.sort: the quicksort of Lua 5.1, which a comparison
-// function can watch, and with an order that is none even the result depends on
-// each step. So the comparisons and the writes are the same ones in the same
-// order; only the values that no comparison function sees take a short cut.
+// sorting is a run of table.sort, the quicksort of Lua 5.1. A comparison function can
+// observe its steps, and if the function is not a valid order, the result depends on each
+// of them. So sorting does the same comparisons and writes in the same order. It uses a
+// faster path only for values that it compares without a function.
 type sorting struct {
 	c    Call
 	t    *Table
 	less Value // the comparison function, nil for <
-	// plain: all items are of this kind and stand in the array part, and nothing
-	// can change that meanwhile. KindNil: none of that holds.
+	// plain is the kind of all items if they are all in the array part and cannot change
+	// during the sort; KindNil otherwise.
 	plain Kind
 }
 
@@ -399,7 +401,7 @@ func (s *sorting) sort(lo, hi int) error {
 		if err != nil || hi-lo <= 2 {
 			return err
 		}
-		// The smaller part by a call, the larger one by the loop.
+		// A call sorts the smaller part, and the loop sorts the larger one.
 		if at-lo < hi-at {
 			err = s.sort(lo, at-1)
 			lo = at + 1
@@ -414,9 +416,9 @@ func (s *sorting) sort(lo, hi int) error {
 	return nil
 }
 
-// partition moves the items lo to hi so that none before the one whose index it
-// returns comes after it, and none after it comes before it. Up to three items it
-// sorts.
+// partition moves the items lo to hi around a pivot, and returns the index of the pivot:
+// no item before it is greater, and no item after it is less. It sorts up to three items
+// completely.
 func (s *sorting) partition(lo, hi int) (int, error) {
 	mid := (lo + hi) / 2
 	if err := s.order(lo, mid, hi); err != nil || hi-lo <= 2 {

@@ -2,82 +2,80 @@ package lua
 
 import "unsafe"
 
-// Thread is a coroutine, or a State's main thread: a stack of values and the
-// frames of the calls that are under way on it.
+// Thread is a coroutine or a State's main thread: a stack of values, and the frames of its
+// running calls.
 type Thread struct {
 	state *State
 	stack []Value
-	// limit is the highest base of a frame: above it there is room for spare
-	// values, so that a frame's registers need no check.
+	// limit is the highest base of a frame. Above it the stack has space for spare values,
+	// so that the registers of a frame need no check.
 	limit int
-	// top is the first slot that Go code may use: above the arguments of the
-	// running builtin, or the frame of the function whose instruction needs help.
-	// Between an instruction that makes an open list of values and the one that
-	// takes it, it is the list's end.
+	// top is the first slot that Go code may use: above the arguments of the running
+	// builtin, or the frame of the function whose instruction needs help. Between the
+	// instruction that makes an open list of values and the one that uses it, top is the end
+	// of the list.
 	top int
-	// results is how many results the call that has just ended has.
+	// results is the number of results of the call that ended last.
 	results int
-	// kept is the end of the results that Call has handed out last.
+	// kept is the end of the results that Call returned last.
 	kept int
 
 	ci     *frame
 	root   frame // below all calls
-	frames int   // how many frames are allocated
+	frames int   // the number of allocated frames
 	open   *upvalue
 
 	status  status
-	body    *Closure // what a coroutine that was not started yet will run
+	body    *Closure // the function of a coroutine that has not started yet
 	calls   int      // the State's calls when the coroutine was resumed
-	yielded []Value  // what yield was given
-	// returning: the coroutine stands in a tail call of yield, whose results it
-	// returns.
+	yielded []Value  // the arguments of yield
+	// returning: the coroutine waits in a tail call of yield, whose results it returns.
 	returning bool
-	inHandler bool   // the handler of an error runs, which may go beyond the limit
-	handling  *Error // what CallHandled's handler is looking at
+	inHandler bool   // the handler of an error is running, which may exceed the limit
+	handling  *Error // the error that the handler of CallHandled is handling
 	mark      uint32
 }
 
-// frame is one call of a function of Lua. Calls of builtins have none, unless
-// they call back: then a frame without a closure stands for them.
+// frame is one call of a Lua function. A builtin has no frame, unless it calls a function:
+// it then has a frame without a closure.
 type frame struct {
 	closure    *Closure
 	prev, next *frame
-	base       int   // where register 0 is in the stack
-	fn         int   // where the function stands, and its results will
-	pc         int   // the instruction that comes next, once it has called something
-	want       int32 // how many results the caller wants; -1: all
-	tail       int32 // how many tail calls have replaced each other in the frame
+	base       int   // the index of register 0 in the stack
+	fn         int   // the index of the function, and later of its results
+	pc         int   // the next instruction, valid during a call
+	want       int32 // the number of results that the caller wants; -1: all
+	tail       int32 // the number of tail calls that replaced each other in the frame
 	flags      uint8
-	traced     int32 // of a traced function: the index behind the last OpLine
+	traced     int32 // in a traced function: the index after the last OpLine
 }
 
 const (
 	// flagFresh: execute returns when the call does.
 	flagFresh = 1 << iota
-	// flagIterator: a for loop has called, through which yield does not go.
+	// flagIterator: a for loop made the call; yield cannot cross it.
 	flagIterator
 )
 
 const (
-	// spare is the room above a frame's base: its registers, and what a builtin
-	// is sure to have for its results.
+	// spare is the space above a frame's base: its registers, and the guaranteed slots for
+	// the results of a builtin.
 	spare = maxRegisters + smallFrame
-	// smallFrame is how many values a builtin may return without asking for room.
+	// smallFrame is the number of values that a builtin may return without reserving space.
 	smallFrame = 64
 
-	// maxFrames is how deep calls nest, as the doubling of Lua 5.1's array of
-	// calls yields from LUAI_MAXCALLS = 20000.
+	// maxFrames is the greatest nesting depth of calls. Lua 5.1 reaches the same number,
+	// because it doubles its array of calls up to LUAI_MAXCALLS = 20000.
 	maxFrames = 16384
-	// extraFrames is how much deeper the handler of an error may go.
+	// extraFrames is the number of further calls that the handler of an error may nest.
 	extraFrames = 64
-	// maxCalls is how deep calls from Go nest: LUAI_MAXCCALLS.
+	// maxCalls is the greatest nesting depth of calls from Go, as LUAI_MAXCCALLS.
 	maxCalls = 200
-	// maxResults is how many values a builtin may put on the stack:
-	// LUAI_MAXCSTACK.
+	// maxResults is the most values that a builtin may put on the stack, as LUAI_MAXCSTACK.
 	maxResults = 8000
 )
 
-// Closure is a function of Lua with its upvalues and its environment.
+// Closure is a Lua function with its upvalues and its environment.
 type Closure struct {
 	proto    *Prototype
 	env      *Table
@@ -85,8 +83,8 @@ type Closure struct {
 	mark     uint32
 }
 
-// upvalue is a variable of an enclosing function. It is open while it lives in a
-// register of a thread; then it is closed and holds its value itself.
+// upvalue is a variable of an enclosing function. An open upvalue is in a register of a
+// thread; a closed one holds the value itself.
 type upvalue struct {
 	p      *Value // into the stack, or &value
 	value  Value
@@ -103,7 +101,7 @@ const (
 	upvalueBytes = int(unsafe.Sizeof(upvalue{}))
 )
 
-// newThread returns a thread with room for a function's call.
+// newThread returns a thread with space for the call of a function.
 func newThread(s *State, size int) *Thread {
 	t := &Thread{state: s, stack: make([]Value, size+spare), limit: size}
 	t.ci = &t.root
@@ -113,7 +111,7 @@ func newThread(s *State, size int) *Thread {
 // State returns the machine that the thread belongs to.
 func (t *Thread) State() *State { return t.state }
 
-// grow makes room for a frame at base, or for values up to it.
+// grow makes space for a frame at base, or for values up to base.
 func (t *Thread) grow(base int) error {
 	size := max(2*len(t.stack), base+spare)
 	if err := t.state.heap.charge(size * valueBytes); err != nil {
@@ -128,7 +126,7 @@ func (t *Thread) grow(base int) error {
 	return nil
 }
 
-// reserve makes sure that values up to index end, and a small frame above, fit.
+// reserve makes space for values up to index end, and for a small frame above them.
 func (t *Thread) reserve(end int) error {
 	if end <= t.limit {
 		return nil
@@ -162,7 +160,7 @@ func (t *Thread) nextFrame() (*frame, error) {
 	return t.ci.next, nil
 }
 
-// trim gives back the frames that a handler has made beyond the limit.
+// trim frees the frames that a handler has allocated beyond the limit.
 func (t *Thread) trim() {
 	if t.frames < maxFrames {
 		return
@@ -174,7 +172,7 @@ func (t *Thread) trim() {
 	ci.next, t.frames = nil, maxFrames-1
 }
 
-// enter pushes the frame that stands for the running builtin, for what it calls.
+// enter pushes a frame for the running builtin, before the builtin calls a function.
 func (t *Thread) enter() error {
 	if t.ci == &t.root {
 		return nil
@@ -191,7 +189,7 @@ func (t *Thread) enter() error {
 	return nil
 }
 
-// place is where a thread stands, to come back to it.
+// place is a state of a thread's calls, to which leave returns.
 type place struct {
 	ci         *frame
 	top, calls int
@@ -205,10 +203,10 @@ func (t *Thread) leave(p place) {
 	t.ci, t.top, t.state.calls = p.ci, p.top, p.calls
 }
 
-// Call calls a value and returns its results, valid until the thread runs
-// again. It may be called from builtins (see Call.Thread), which return its error
-// if there is one: use PCall to go on. The error is an *Error, or what the
-// interrupt function returned.
+// Call calls a value and returns its results, which are valid until the thread runs again.
+// Builtins may use it (see Call.Thread), and must return its error; a builtin that wants
+// to continue after an error uses PCall. The error is an *Error, or what the interrupt
+// function returned.
 func (t *Thread) Call(f Value, args ...Value) ([]Value, error) {
 	here := t.here()
 	rs, err := t.call(f, args)
@@ -222,8 +220,8 @@ func (t *Thread) Call(f Value, args ...Value) ([]Value, error) {
 	return t.ended(rs)
 }
 
-// DropResults lets go of the results that Call has returned last, which otherwise
-// live until the thread runs again.
+// DropResults releases the last results of Call, which otherwise stay in memory until the
+// thread runs again.
 func (t *Thread) DropResults() {
 	if t.kept > t.top {
 		clear(t.stack[t.top:t.kept])
@@ -231,14 +229,14 @@ func (t *Thread) DropResults() {
 	}
 }
 
-// PCall does the work of Call for builtins that go on after an *Error, as pcall does.
+// PCall does the work of Call for builtins that continue after an *Error, as pcall does.
 func (t *Thread) PCall(f Value, args ...Value) ([]Value, error) {
 	return t.CallHandled(nil, f, args...)
 }
 
-// CallHandled does the work of PCall with a handler, which looks at an *Error and may replace
-// it. It runs where the error arose: the frames of the functions that were
-// running are still there (see Position).
+// CallHandled does the work of PCall with a handler, which gets an *Error and may replace
+// it. The handler runs before the machine removes the frames of the failed functions (see
+// Position).
 func (t *Thread) CallHandled(handler func(t *Thread, e *Error) *Error, f Value, args ...Value) ([]Value, error) {
 	here := t.here()
 	rs, err := t.call(f, args)
@@ -256,8 +254,8 @@ func (t *Thread) CallHandled(handler func(t *Thread, e *Error) *Error, f Value, 
 	return t.ended(rs)
 }
 
-// ended lets results go to the caller. Of a program that has ended in spite of the
-// interrupt function they go nowhere.
+// ended returns results to the caller. If the interrupt function had stopped the program,
+// ended returns that error instead.
 func (t *Thread) ended(rs []Value) ([]Value, error) {
 	if t.ci != &t.root {
 		return rs, nil
@@ -270,7 +268,7 @@ func (t *Thread) ended(rs []Value) ([]Value, error) {
 	return rs, nil
 }
 
-// finish gives up what is above a place after an error.
+// finish removes the frames above a place after an error.
 func (t *Thread) finish(p place) {
 	t.leave(p)
 	if p.ci == &t.root && t == t.state.main {
@@ -279,7 +277,7 @@ func (t *Thread) finish(p place) {
 	}
 }
 
-// call does the work of Call, and leaves the frame of the builtin that calls.
+// call does the work of Call, and does not remove the frame of the calling builtin.
 func (t *Thread) call(f Value, args []Value) ([]Value, error) {
 	fn := t.top
 	if err := t.reserve(fn + len(args) + 1); err != nil {
@@ -306,9 +304,9 @@ func (t *Thread) Call1(f Value, args ...Value) (Value, error) {
 	return rs[0], nil
 }
 
-// callAt calls the value in a slot of the stack with the n values after it. The
-// results begin in that slot; t.results says how many there are. An error leaves
-// the frames as they were when it arose.
+// callAt calls the value in a slot of the stack with the n values after it. The results
+// begin in that slot; t.results is their number. After an error the frames stay as they
+// are.
 func (t *Thread) callAt(fn, n int) error {
 	s := t.state
 	if s.calls++; s.calls >= maxCalls {
@@ -350,8 +348,7 @@ func (t *Thread) callAt(fn, n int) error {
 	return nil
 }
 
-// push makes the frame for a call of a function of Lua with n arguments above
-// slot fn.
+// push makes the frame for a call of a Lua function with n arguments above slot fn.
 func (t *Thread) push(f *Closure, fn, n int) error {
 	ci := t.ci.next
 	if ci == nil {
@@ -370,8 +367,8 @@ func (t *Thread) push(f *Closure, fn, n int) error {
 	return nil
 }
 
-// frameFor puts the arguments where a function's parameters are and returns the
-// frame's base. The extra arguments of a function with "..." stay below it.
+// frameFor moves the arguments to the slots of the parameters, and returns the base of the
+// frame. The extra arguments of a function with "..." stay below it.
 func (t *Thread) frameFor(p *Prototype, fn, n int) (int, error) {
 	base := fn + 1
 	if p.Vararg {
@@ -431,12 +428,12 @@ func (t *Thread) close(index int) {
 	}
 }
 
-// Position returns where a function is: level 0 is the running builtin, 1 what
-// called it, and so on; in the handler of CallHandled level 0 is the function in
-// which the error arose, in the interrupt function the one that runs. The source is
-// the chunk's name as Load was given it. Of a builtin it is "=[C]" and the line -1; of
-// a call that a tail call has replaced, "=(tail call)" and -1. ok is false beyond the
-// outermost function.
+// Position returns the current position in a function. Level 0 is the running builtin,
+// level 1 its caller, and so on. In the handler of CallHandled level 0 is the function
+// that raised the error; in the interrupt function it is the running function. The source
+// is the chunk's name as Load was given it. For a builtin the source is "=[C]" and the
+// line -1; for a call that a tail call has replaced, they are "=(tail call)" and -1. ok is
+// false if there is no function at the level.
 func (t *Thread) Position(level int) (source string, line int, ok bool) {
 	ci := t.ci
 	if !t.state.ticking && (t.handling == nil || !t.handling.lua) {
@@ -462,11 +459,12 @@ func (t *Thread) Position(level int) (source string, line int, ok bool) {
 	return "", 0, false
 }
 
-// line returns the line of the instruction that a frame has begun.
+// line returns the line of the instruction that the frame is running.
 func (ci *frame) line() int { return int(ci.closure.proto.lines[max(ci.pc-1, 0)]) }
 
-// Where returns the position for messages: "name:line: " of the function at a level, 1
-// being the one that called the running builtin; "" if that is not a function of Lua.
+// Where returns the position for messages: "name:line: " of the function at a level. Level
+// 1 is the caller of the running builtin. Where returns "" if the function is not written
+// in Lua.
 func (t *Thread) Where(level int) string {
 	source, line, ok := t.Position(level)
 	if !ok || line < 0 {

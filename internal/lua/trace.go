@@ -2,20 +2,20 @@ package lua
 
 import "strings"
 
-// Tracing, for a debugger. A prototype is made to stop before its lines by Traced, which
-// puts an instruction of its own before each of the code; what was not traced runs as
-// fast as without a debugger.
+// This file implements tracing, for a debugger. Traced makes a prototype that stops before
+// its lines: it puts an extra instruction before the code of each line. Code that is not
+// traced runs as fast as without a debugger.
 
-// Traced returns the prototype, and all in it, in a form that calls the State's line
-// function. It takes time and memory in proportion to the code.
+// Traced returns a copy of the prototype, and of the prototypes in it, that calls the
+// State's line function. Its time and memory are proportional to the length of the code.
 func (p *Prototype) Traced() *Prototype {
 	q := *p
-	at := make([]int, len(p.code)+1) // where what was at an index begins now
+	at := make([]int, len(p.code)+1) // the new index of each old instruction
 	q.code, q.lines = make([]Instruction, 0, 2*len(p.code)), make([]int32, 0, 2*len(p.code))
 	for i, in := range p.code {
 		at[i] = len(q.code)
-		// A LOADBOOL that skips the next instruction skips exactly one. What prepares the
-		// local "arg" is no part of a line.
+		// A LOADBOOL that skips the next instruction skips exactly one, so no instruction goes
+		// between them. The instruction that prepares the local "arg" belongs to no line.
 		if i == 0 && !p.prepares() || i > 0 && (p.code[i-1].op() != OpLoadBool || p.code[i-1].c() == 0) {
 			q.code, q.lines = append(q.code, encode(OpLine, 0, 0, 0, 0)), append(q.lines, p.lines[i])
 		}
@@ -25,7 +25,7 @@ func (p *Prototype) Traced() *Prototype {
 	for i, in := range p.code {
 		switch in.op() {
 		case OpJmp, OpEq, OpLt, OpLe, OpTest, OpTestSet, OpForLoop, OpForPrep, OpTForLoop:
-			from := at[i+1] // behind the instruction itself
+			from := at[i+1] // the index after the instruction itself
 			q.code[from-1] = in&(1<<40-1) | Instruction(at[i+1+in.d()]-from)<<40
 		}
 	}
@@ -41,17 +41,17 @@ func (p *Prototype) Traced() *Prototype {
 	return &q
 }
 
-// prepares reports whether the first instruction is one of parser.parameters, for the
-// local "arg".
+// prepares reports whether the first instruction comes from parser.parameters, which makes
+// the local "arg".
 func (p *Prototype) prepares() bool { return p.Vararg && p.Line > 0 }
 
-// SetLine makes f be called before a line of a traced function runs: where the function
-// begins, where another line begins, and behind a jump backwards, as the line hook of
-// Lua 5.1 is. An error of f's arises there; one that is no *Error ends the program. nil:
-// none is called.
+// SetLine makes the machine call f before a line of a traced function runs: at the
+// beginning of the function, at the beginning of another line, and after a backward jump,
+// as the line hook of Lua 5.1 does. The line raises an *Error that f returns; any other
+// error ends the program. A nil f removes the function.
 func (s *State) SetLine(f func(line int) error) { s.atLine = f }
 
-// traceLine is OpLine; pc is the index behind it.
+// traceLine runs OpLine; pc is the index after it.
 func (t *Thread) traceLine(pc int) error {
 	ci := t.ci
 	ci.pc = pc
@@ -72,8 +72,8 @@ func (t *Thread) traceLine(pc int) error {
 	return err
 }
 
-// Aside calls a function on a thread of its own, while a line function runs, and returns
-// its first result. An *Error of it is for the caller; any other ends the program.
+// Aside calls f on a new thread, while a line function runs, and returns its first result.
+// It returns an *Error that f raises to its caller; any other error ends the program.
 func (s *State) Aside(f *Closure) (Value, error) {
 	from := s.current
 	co, err := s.newCoroutine(f)
@@ -93,14 +93,13 @@ func (s *State) Aside(f *Closure) (Value, error) {
 	return rs[0], nil
 }
 
-// Activation is a call of a function of Lua that is under way, valid until the program
-// goes on.
+// Activation is a running call of a Lua function. It is valid until the program continues.
 type Activation struct {
 	t  *Thread
 	ci *frame
 }
 
-// Innermost returns the innermost call of a function of Lua on the thread that runs.
+// Innermost returns the innermost call of a Lua function on the running thread.
 func (s *State) Innermost() (Activation, bool) {
 	return Activation{s.current, s.current.ci}.orOuter()
 }
@@ -121,8 +120,8 @@ func (a Activation) Source() string { return a.ci.closure.proto.Source }
 // Line returns the line that the call has reached.
 func (a Activation) Line() int { return a.ci.line() }
 
-// Name returns what the caller calls the function; "" if it has no name there, or the
-// caller is none of Lua.
+// Name returns the name by which the caller called the function; "" if there is no name,
+// or the caller is not a Lua function.
 func (a Activation) Name() string {
 	from := a.ci.prev
 	if a.ci.tail > 0 || from == nil || from == &a.t.root || from.closure == nil {
@@ -137,8 +136,8 @@ func (a Activation) Name() string {
 	return ""
 }
 
-// Locals calls yield for the locals that are alive, the oldest first, until it returns
-// false. Those of the machine itself, as a loop's counter, are left out.
+// Locals calls yield for each local in scope, the oldest first, until yield returns false.
+// It leaves out the machine's own locals, such as the counter of a loop.
 func (a Activation) Locals(yield func(name string, v Value) bool) {
 	pc := max(a.ci.pc-1, 0)
 	for _, l := range a.ci.closure.proto.locals {

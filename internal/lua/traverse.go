@@ -2,9 +2,9 @@ package lua
 
 import "unsafe"
 
-// The order of pairs: the array part from its beginning, then the nodes of the
-// hash part. A traversal knows where it is by the key that it was given last, or,
-// in Go, by a position, which counts the items and nodes passed.
+// This file implements the order of pairs: the array part from its beginning, then the
+// nodes of the hash part. A traversal finds its place by the last key or, in Go, by a
+// position, which counts the items and nodes before it.
 
 // Next returns the entry after key k in the order of pairs, the first for nil;
 // k nil again at the end. ok is false if k is not in the table.
@@ -37,7 +37,7 @@ func (t *Table) nextFrom(i int) (key, value Value, after int) {
 	return Nil, Nil, i
 }
 
-// scanCost is how many places of a table are looked at in the time of a step.
+// scanCost is the number of positions of a table that count as one step.
 const scanCost = 4
 
 // skipped accounts for n places without an entry.
@@ -67,7 +67,7 @@ func (t *Table) position(k Value) (i int, ok bool) {
 	return len(t.array) + int(at) + 1, true
 }
 
-// findDead returns the node of which k was the key before bury.
+// findDead returns the node whose key was k before clearKey.
 func (t *Table) findDead(k Value) *node {
 	if k.p == nil {
 		return nil
@@ -85,9 +85,9 @@ func deadKey(k Value) Value {
 	return Value{w: tagDead<<tagShift | uint64(uintptr(k.p))&(1<<tagShift-1)}
 }
 
-// Entry returns the first entry at or after position i of the order of pairs, in
-// which positions count from 0, and the position behind the entry; -1 at the end.
-// It is Next without a search, for a table that is not written meanwhile.
+// Entry returns the first entry at or after position i of the order of pairs, which begins
+// with 0, and the position after the entry; next is -1 at the end. Entry does not search,
+// as Next does. The caller must not write to the table between calls.
 func (t *Table) Entry(i int) (key, value Value, next int) {
 	key, value, next = t.nextFrom(i)
 	if key.IsNil() {
@@ -96,12 +96,12 @@ func (t *Table) Entry(i int) (key, value Value, next int) {
 	return key, value, next
 }
 
-// Items returns the array part, the values of the keys from 1 on, nil where there is none.
-// It may only be read, until the table is written.
+// Items returns the array part: the values of the keys from 1 on, nil for a missing key.
+// The caller may only read it, and only until the next write to the table.
 func (t *Table) Items() []Value { return t.array }
 
-// references calls visit for every value that refers to something, in keys and
-// values; the metatable is the caller's. Keys without a value are buried.
+// references calls visit for each key and each value that is a reference; the caller
+// visits the metatable. It clears keys without a value.
 func (t *Table) references(visit func(Value)) {
 	for _, v := range t.array {
 		if v.p != nil {
@@ -113,7 +113,7 @@ func (t *Table) references(visit func(Value)) {
 		n := &nodes[i]
 		switch {
 		case n.value.IsNil():
-			t.bury(n)
+			t.clearKey(n)
 			continue
 		case n.key.p != nil:
 			visit(n.key)
@@ -124,9 +124,9 @@ func (t *Table) references(visit func(Value)) {
 	}
 }
 
-// bury lets go of what the key of a node without value refers to. The node is
-// not free: it stays in its chain until the next rehash.
-func (t *Table) bury(n *node) {
+// clearKey releases the object to which the key of a node without a value refers. The node
+// is not free: it stays in its chain until the next rehash.
+func (t *Table) clearKey(n *node) {
 	if n.key.p != nil {
 		n.key = deadKey(n.key)
 	}

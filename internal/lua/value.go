@@ -9,16 +9,16 @@ import (
 // function, a thread or a light userdata. It is two words, and making one from
 // a number allocates nothing. The zero Value is nil.
 //
-// The word w tells the kind. A number is the complement of its IEEE 754 bits,
-// which for every number is at least minNumber: what is below would be the
-// negative NaNs that no arithmetic yields, and those 2^51 words hold the rest:
+// The word w tells the kind. A number is stored as the complement of its IEEE 754 bits,
+// which is at least minNumber. Smaller words would be negative NaNs, which no arithmetic
+// yields; the other kinds use those 2^51 words:
 //
 //	bits 50..48  kind
 //	bits 47..32  of a string: its hash, 0 if it was not computed (see hashOf)
 //	bits 31..0   of a string: its length; of a light value: which
 //
-// p points to what the value refers to: a string's first byte, a *Table, a
-// *Closure, a *Builtin, a *Thread.
+// p is the reference of the value: the first byte of a string, a *Table, a *Closure, a
+// *Builtin or a *Thread.
 type Value struct {
 	p unsafe.Pointer
 	w uint64
@@ -96,9 +96,9 @@ func Bool(b bool) Value {
 	return False
 }
 
-// String returns the string s, whose bytes it shares: they must not change as
-// long as a Value refers to them. String cuts a string longer than MaxString; a caller
-// that can make one bounds it before.
+// String returns the string s as a Value that shares its bytes: they must not change as
+// long as a Value refers to them. String truncates a string that is longer than MaxString;
+// a caller that can make such a string must check the length before.
 func String(s string) Value {
 	if len(s) > MaxString {
 		s = s[:MaxString]
@@ -109,8 +109,8 @@ func String(s string) Value {
 // Bytes does the work of String for a byte slice. It shares b, which must not change.
 func Bytes(b []byte) Value { return String(unsafe.String(unsafe.SliceData(b), len(b))) }
 
-// TableValue, ClosureValue, BuiltinValue and ThreadValue return the value that
-// refers to what they are given, which must not be nil.
+// TableValue, ClosureValue, BuiltinValue and ThreadValue return a Value that refers to
+// their argument, which must not be nil.
 func TableValue(t *Table) Value {
 	return Value{p: unsafe.Pointer(t), w: tagTable << tagShift}
 }
@@ -162,10 +162,12 @@ func (v Value) IsFunction() bool {
 	return tag == tagClosure || tag == tagBuiltin
 }
 
-// Truth is what a condition makes of the value: false and nil are false.
+// Truth reports whether a condition treats the value as true: false and nil are false, all
+// others are true.
 func (v Value) Truth() bool { return v.w > wFalse }
 
-// The following return what the value is; each may be asked only of its kind.
+// The following methods return the content of a value; the caller must check the kind
+// before.
 
 func (v Value) number() float64 { return math.Float64frombits(^v.w) }
 func (v Value) length() int     { return int(uint32(v.w)) }
@@ -177,8 +179,8 @@ func (v Value) closure() *Closure {
 func (v Value) builtin() *Builtin { return (*Builtin)(v.p) }
 func (v Value) thread() *Thread   { return (*Thread)(v.p) }
 
-// AsNumber, AsString, AsTable and AsThread return what the value is, without
-// conversion, and whether it is that.
+// AsNumber, AsString, AsTable and AsThread return the content of a value of their kind,
+// without conversion. ok is false for a value of another kind.
 func (v Value) AsNumber() (float64, bool) {
 	if v.w < minNumber {
 		return 0, false
@@ -207,7 +209,7 @@ func (v Value) AsThread() (*Thread, bool) {
 	return v.thread(), true
 }
 
-// Equal is Lua's == without metamethods: rawequal.
+// Equal reports whether two values are equal by rawequal: Lua's == without metamethods.
 func Equal(a, b Value) bool {
 	if a.w >= minNumber && b.w >= minNumber {
 		return a.number() == b.number()
@@ -218,8 +220,8 @@ func Equal(a, b Value) bool {
 	return a.w == b.w && a.p == b.p
 }
 
-// hash32 returns the hash of strings, on which the order of pairs depends: that of Redis's
-// Lua, which looks at every byte, where Lua 5.1 skips some of long ones.
+// hash32 returns the hash of a string, on which the order of pairs depends. It is the hash
+// of Redis's Lua, which reads every byte; Lua 5.1 skips some bytes of long strings.
 func hash32(s string) uint32 {
 	h := uint32(len(s))
 	for i := len(s) - 1; i >= 0; i-- {
@@ -228,13 +230,13 @@ func hash32(s string) uint32 {
 	return h
 }
 
-// hashed returns the string v with the low bits of its hash in it, for keys that
-// are looked up again and again: a program's constants, and the keys of tables.
+// hashed returns the string v with the low bits of its hash stored in it. It is for keys
+// that the machine looks up often: the constants of a program, and the keys of tables.
 func (v Value) hashed() Value {
 	return Value{p: v.p, w: v.w&^hashMask | uint64(hash32(v.str())&0xffff)<<hashShift}
 }
 
-// hashOf returns at least the bits of mask of the hash of the string v.
+// hashOf returns the hash of the string v, of which at least the bits of mask are right.
 func (v Value) hashOf(mask uint32) uint32 {
 	if h := uint32(v.w>>hashShift) & 0xffff; h != 0 && mask <= 0xffff {
 		return h
@@ -242,6 +244,6 @@ func (v Value) hashOf(mask uint32) uint32 {
 	return hash32(v.str())
 }
 
-// Key does the work of String with the hash in it, for a caller that enters the same key in many
-// tables.
+// Key returns the string s with its hash stored in it, for a caller that sets the same key
+// in many tables.
 func Key(s string) Value { return String(s).hashed() }
