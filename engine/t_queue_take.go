@@ -131,7 +131,7 @@ func (tx *Tx) QueueReturn(key, id []byte, token int64) (ok bool, err error) {
 	if q == nil {
 		return false, err
 	}
-	if q.GiveBack(ref, tx.ms) != nil {
+	if q.Undeliver(ref, tx.ms) != nil {
 		return false, ErrFull
 	}
 	tx.emitQueue("DQ.STEP", key, []byte("BACK"), id, tx.itoa(0, token))

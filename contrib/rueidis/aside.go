@@ -25,13 +25,13 @@ import (
 // do must not write to memory that the caller reads.
 func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T, error) {
 	done := make(chan T, 1)
-	if d.gather != nil {
-		d.gather.in.Add(1)
+	if d.auto != nil {
+		d.auto.in.Add(1)
 	}
 	d.left.Go(func() {
 		done <- do()
-		if d.gather != nil {
-			d.gather.in.Add(-1)
+		if d.auto != nil {
+			d.auto.in.Add(-1)
 		}
 	})
 	ended, late, silent := d.ends.of(ctx)

@@ -20,7 +20,7 @@
 //	Replicated ── a dedicated client for each write, on which WAIT follows
 //
 // Start reading at Open. driver.go is the path of a command, attempt.go decides about
-// retries, gather.go does the automatic pipelining, and dedicated.go follows MOVED and
+// retries, autopipeline.go does the automatic pipelining, and dedicated.go follows MOVED and
 // ASK.
 //
 // [rueidis]: https://pkg.go.dev/github.com/redis/rueidis

@@ -25,7 +25,7 @@ type driver struct {
 	cached   map[string]struct{} // nil: no cache
 	timeouts timeouts
 	ends     *ends
-	gather   *gather // nil in a cluster
+	auto     *autoPipeline // nil in a cluster
 
 	probe *remote.Probe
 
@@ -76,16 +76,16 @@ func (d *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
 		return conn.Ints{}, err
 	}
 	defer d.calls.Leave()
-	if !d.gathers(words) {
+	if !d.joinsBatch(words) {
 		return conn.IntsOf(d.policy.Insist(ctx, words[0], d.send(ctx, words), func() remote.Answer { return d.send(ctx, words) }))
 	}
-	r, err := d.gather.do(ctx, d.command(words))
+	r, err := d.auto.do(ctx, d.command(words))
 	if err == nil {
 		if got, ok := ints(&r); ok {
 			return got, nil
 		}
 	}
-	return conn.IntsOf(d.policy.Insist(ctx, words[0], d.gathered(ctx, words[0], r, err), func() remote.Answer { return d.send(ctx, words) }))
+	return conn.IntsOf(d.policy.Insist(ctx, words[0], d.batchAnswer(ctx, words[0], r, err), func() remote.Answer { return d.send(ctx, words) }))
 }
 
 // send runs one command on the shared connections, once. In a cluster rueidis follows
@@ -96,9 +96,9 @@ func (d *driver) send(ctx context.Context, words []string) remote.Answer {
 			return d.answer(ctx, words[0], d.client.DoCache(ctx, rueidis.Cacheable(d.routed(words)), d.cacheTTL))
 		})
 	}
-	if d.gathers(words) {
-		r, err := d.gather.do(ctx, d.command(words))
-		return d.gathered(ctx, words[0], r, err)
+	if d.joinsBatch(words) {
+		r, err := d.auto.do(ctx, d.command(words))
+		return d.batchAnswer(ctx, words[0], r, err)
 	}
 	return d.shared(ctx, words[0], func() remote.Answer { return d.answer(ctx, words[0], d.client.Do(ctx, d.routed(words))) })
 }
@@ -202,8 +202,8 @@ func (d *driver) Close() error {
 	if first && d.owned {
 		d.client.Close() // which ends the calls that were given up
 	}
-	if d.gather != nil {
-		d.gather.close()
+	if d.auto != nil {
+		d.auto.close()
 	}
 	d.left.Wait()
 	d.ends.close()

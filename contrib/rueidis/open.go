@@ -106,7 +106,7 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 	// The driver cannot read the timeouts of an existing client.
 	d.setTimeouts(rueidis.ClientOption{ConnWriteTimeout: 10 * rueidis.DefaultTCPKeepAlive}, opts)
 	if !d.cluster {
-		d.gather = newGather(client, d.ends)
+		d.auto = newAutoPipeline(client, d.ends)
 	}
 	d.ctx, d.end = context.WithCancel(context.Background())
 	d.policy = remote.Policy{Name: "rueidisebb", Follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel, Closed: d.ctx.Done()}

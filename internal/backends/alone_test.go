@@ -9,8 +9,8 @@ import (
 
 // Without Main nothing ends a server that tests share: each has its own.
 func TestWithoutMainAServerEndsWithItsTest(t *testing.T) {
-	theHouse.main.Store(false)
-	defer theHouse.main.Store(true)
+	servers.main.Store(false)
+	defer servers.main.Store(true)
 	var all []*realserver.Process
 	var ended []<-chan struct{}
 	Each(t, func(t *testing.T, b *Backend) {

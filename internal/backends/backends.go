@@ -178,15 +178,15 @@ func (k kind) run(t *testing.T, test func(t *testing.T, b *Backend)) {
 	if k.name == virtual {
 		synctest.Test(t, func(t *testing.T) {
 			m := ebbtest.Run(t)
-			test(t, &Backend{Conn: m.Conn, Kind: k.name, t: t, mem: m, nr: theHouse.next()})
+			test(t, &Backend{Conn: m.Conn, Kind: k.name, t: t, mem: m, nr: servers.next()})
 		})
 		return
 	}
-	b := &Backend{Kind: k.name, t: t, nr: theHouse.next()}
+	b := &Backend{Kind: k.name, t: t, nr: servers.next()}
 	if k.start == nil {
 		b.site.url = "file://" + t.TempDir()
 	} else {
-		b.site = theHouse.site(t, k)
+		b.site = servers.site(t, k)
 	}
 	b.Conn = b.Open()
 	test(t, b)

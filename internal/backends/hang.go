@@ -100,7 +100,7 @@ type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error),
 	test func(t *testing.T, b *Backend, h *Hang)) {
 	t.Run(way, func(t *testing.T) {
-		b := &Backend{Kind: "another door", t: t, nr: theHouse.next(), site: site{url: "redis://" + p.Addr()}}
+		b := &Backend{Kind: "another driver", t: t, nr: servers.next(), site: site{url: "redis://" + p.Addr()}}
 		b.Conn = b.Open()
 		b.hangProcess(t, p, way, open, test)
 	})

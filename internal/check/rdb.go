@@ -30,7 +30,7 @@ type snapshotCheck struct {
 	aux       map[string]string
 	functions int
 	rows      map[row]*counts
-	strangers map[string]int
+	modules   map[string]int
 	keys      map[xxh3.Uint128]bool
 	name      []byte // scratch: a database and a key
 	total     int
@@ -49,11 +49,11 @@ type counts struct{ keys, deadlines, expired, bytes int64 }
 // snapshot checks an RDB file, and the commands that may follow in an append-only
 // file.
 func (c *checker) snapshot(in *input) {
-	s := &snapshotCheck{c: c, aux: map[string]string{}, rows: map[row]*counts{}, strangers: map[string]int{}, keys: map[xxh3.Uint128]bool{}}
+	s := &snapshotCheck{c: c, aux: map[string]string{}, rows: map[row]*counts{}, modules: map[string]int{}, keys: map[xxh3.Uint128]bool{}}
 	rd := rdb.NewReader(in, rdb.ReaderOptions{
-		Aux:      func(k, v []byte) error { s.aux[string(k)] = string(v); return nil },
-		Function: func([]byte) error { s.functions++; return nil },
-		Stranger: func(module string, _ int, _ []byte) error { s.strangers[module]++; return nil },
+		Aux:           func(k, v []byte) error { s.aux[string(k)] = string(v); return nil },
+		Function:      func([]byte) error { s.functions++; return nil },
+		UnknownModule: func(module string, _ int, _ []byte) error { s.modules[module]++; return nil },
 	})
 	var wrong []error
 	for {
@@ -76,8 +76,8 @@ func (c *checker) snapshot(in *input) {
 	for _, err := range wrong {
 		c.bad("%v", err)
 	}
-	for _, m := range slices.Sorted(maps.Keys(s.strangers)) {
-		c.bad("values of the module %q, which ebb cannot load: %d", m, s.strangers[m])
+	for _, m := range slices.Sorted(maps.Keys(s.modules)) {
+		c.bad("values of the module %q, which ebb cannot load: %d", m, s.modules[m])
 	}
 	if len(wrong) == 0 {
 		c.behind(in, rd)

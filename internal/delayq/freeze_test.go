@@ -72,7 +72,7 @@ func change(t *testing.T, q *Queue, rng *rand.Rand, i int) {
 	case k < 7 && !q.Job(ref).Leased:
 		must(t, q.Take(ref, rng.Int64N(1<<55), 700))
 	case k < 7:
-		must(t, q.GiveBack(ref, 1))
+		must(t, q.Undeliver(ref, 1))
 	case k == 7 && q.Job(ref).Leased:
 		must(t, q.Extend(ref, 900))
 	case k == 8:

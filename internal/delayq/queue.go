@@ -189,9 +189,9 @@ func (q *Queue) Release(ref uint32, due, now int64) error {
 // CanRelease reserves memory so that the next Release succeeds, and reports whether it could.
 func (q *Queue) CanRelease() bool { return q.due.Reserve() && q.events.Reserve() }
 
-// GiveBack is Release for a job that did not reach its worker: the delivery does not
+// Undeliver does the work of Release for a job that did not reach its worker: the delivery does not
 // count, and the job is due at the same instant as before. O(log n). Errors: ErrNoMemory.
-func (q *Queue) GiveBack(ref uint32, now int64) error {
+func (q *Queue) Undeliver(ref uint32, now int64) error {
 	if err := q.Release(ref, q.Job(ref).Due, now); err != nil {
 		return err
 	}

@@ -101,14 +101,14 @@ func (d *Dict) slotOf(h uint64, ref uint32) slot {
 func (b *bucket) match(tag uint8) (m uint32) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	x := binary.LittleEndian.Uint64(b.tag[:8]) ^ ones*uint64(tag)
-	m = gather((x - ones) &^ x & highs)
+	m = packBits((x - ones) &^ x & highs)
 	y := uint64(binary.LittleEndian.Uint32(b.tag[8:])) ^ ones*uint64(tag)
-	m |= gather((y-ones)&^y&highs) & 0xF << 8
+	m |= packBits((y-ones)&^y&highs) & 0xF << 8
 	return m
 }
 
-// gather packs the high bits of eight bytes into one byte.
-func gather(x uint64) uint32 { return uint32(x >> 7 * 0x0102040810204080 >> 56) }
+// packBits packs the high bits of eight bytes into one byte.
+func packBits(x uint64) uint32 { return uint32(x >> 7 * 0x0102040810204080 >> 56) }
 
 // used returns the number of slots filled.
 func (b *bucket) used() int {

@@ -29,7 +29,7 @@ type job struct {
 	progress engine.Progress
 	dirty    int64 // the engine's count of changes at the cut
 
-	told      bool // a caller waits for the job and gets its error
+	wanted    bool // a caller waits for the job and gets its error
 	overtaken bool // its data is older than the file that Emptied has saved; guarded by Keeper.mu
 }
 
@@ -98,7 +98,7 @@ func (k *Keeper) finish(j *job, err error) {
 	k.job, j.err = nil, err
 	k.settleLock()
 	k.mu.Unlock()
-	k.tell(j, now, err)
+	k.logResult(j, now, err)
 	k.look()
 	close(j.done)
 	k.nudge()
@@ -107,7 +107,7 @@ func (k *Keeper) finish(j *job, err error) {
 // saved notes the result of a save. As in Redis, a failed save that a caller waits for (SAVE, or
 // that of a shutdown) is no reason to refuse writes; nor is a skipped save.
 func (j *jobs) saved(x *job, now int64, err error, leftOut bool) {
-	if err == nil || !x.told && !leftOut {
+	if err == nil || !x.wanted && !leftOut {
 		j.saveErr = err
 	}
 	j.leftOut = leftOut
@@ -126,8 +126,8 @@ func (j *jobs) rewritten(x *job, now int64, err error) {
 	}
 }
 
-// tell logs the result of a job.
-func (k *Keeper) tell(j *job, now int64, err error) {
+// logResult logs the result of a job.
+func (k *Keeper) logResult(j *job, now int64, err error) {
 	what := "the RDB file is saved"
 	failed := "the RDB file could not be saved"
 	if j.kind == jobRewrite {
@@ -195,7 +195,7 @@ func (k *Keeper) Save(ctx context.Context) error {
 			err := k.takeLock()
 			if err == nil {
 				j = k.begin(jobSave, k.save)
-				j.told = true
+				j.wanted = true
 			}
 			k.mu.Unlock()
 			if err != nil {

@@ -208,7 +208,7 @@ func (k *Keeper) Start() error {
 	if !k.o.Memory {
 		k.wait.Go(k.run)
 	}
-	k.tellLoading(false)
+	k.changeLoading(false)
 	return nil
 }
 

@@ -98,19 +98,19 @@ func (k *Keeper) Origin() Origin {
 }
 
 // loading runs a load. Meanwhile the server replies LOADING to clients, nothing expires (see
-// tellLoading), and the Keeper logs the progress.
+// changeLoading), and the Keeper logs the progress.
 func (k *Keeper) loading(ctx context.Context, work func(*loadRun) error) error {
 	x := &loadRun{k: k, began: k.now(), origin: Origin{DB: -1}}
 	k.setLoading(x)
 	ctx, cancel := context.WithCancel(ctx)
-	told := make(chan struct{})
+	logged := make(chan struct{})
 	go func() { // ends with ctx; loading waits for it
-		defer close(told)
-		x.tell(ctx)
+		defer close(logged)
+		x.logProgress(ctx)
 	}()
 	err := work(x)
 	cancel()
-	<-told
+	<-logged
 	k.endLoading(x, err)
 	return err
 }
@@ -119,7 +119,7 @@ func (k *Keeper) setLoading(x *loadRun) {
 	k.mu.Lock()
 	k.load.run = x
 	k.mu.Unlock()
-	k.tellLoading(true)
+	k.changeLoading(true)
 }
 
 func (k *Keeper) endLoading(x *loadRun, err error) {
@@ -135,12 +135,12 @@ func (k *Keeper) endLoading(x *loadRun, err error) {
 			"bytes", x.read.Load(), "seconds", fmt.Sprintf("%.3f", float64(took)/1e6))
 	}
 	if started && !errors.Is(err, ErrPartial) {
-		k.tellLoading(false)
+		k.changeLoading(false)
 	}
 }
 
-// tell logs the progress of the load every second.
-func (x *loadRun) tell(ctx context.Context) {
+// logProgress logs the progress of the load every second.
+func (x *loadRun) logProgress(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for last := int64(0); ; {
@@ -318,7 +318,7 @@ func (k *Keeper) Reload(ctx context.Context, o ReloadOptions) error {
 	path := k.rdbPath()
 	k.mu.Unlock()
 	if _, err := k.fs.Stat(path); err != nil {
-		k.tellLoading(false)
+		k.changeLoading(false)
 		return err
 	}
 	err := k.inTurn(ctx, func() error {
@@ -330,31 +330,31 @@ func (k *Keeper) Reload(ctx context.Context, o ReloadOptions) error {
 	case err == nil && (o.NoSave || o.NoFlush):
 		k.Replaced()
 	case err != nil && !errors.Is(err, ErrPartial):
-		k.tellLoading(false)
+		k.changeLoading(false)
 	}
 	return err
 }
 
 // saveFor saves for a reload. From before the save on, the server refuses writes.
 func (k *Keeper) saveFor(ctx context.Context, o ReloadOptions) error {
-	k.tellLoading(true)
+	k.changeLoading(true)
 	if o.NoSave {
 		return nil
 	}
 	err := k.Save(ctx)
 	if err != nil {
-		k.tellLoading(false)
+		k.changeLoading(false)
 	}
 	return err
 }
 
-// tellLoading notes that a load begins or ends. At the begin, it first makes the server refuse
+// changeLoading notes that a load begins or ends. At the begin, it first makes the server refuse
 // clients and then calls DB.BeginLoad; at the end it does the reverse. So the stream has all
-// effects of clients when tellLoading returns, and the engine removes due items only while the
+// effects of clients when changeLoading returns, and the engine removes due items only while the
 // stream goes to the files. For this reason a start ends the load in Start, after the start of the
 // appender, and not in Load. A reload begins the load before its save, because the load would
 // restore items that the reclaimers remove in between. A repeated call changes nothing.
-func (k *Keeper) tellLoading(on bool) {
+func (k *Keeper) changeLoading(on bool) {
 	if on && k.o.SetLoading != nil {
 		k.o.SetLoading(true)
 	}
@@ -394,9 +394,9 @@ func (k *Keeper) reloadMemory(ctx context.Context, o ReloadOptions) error {
 	}
 	return k.inTurn(ctx, func() error {
 		var b bytes.Buffer
-		k.tellLoading(true) // writes from here on would be lost
+		k.changeLoading(true) // writes from here on would be lost
 		if err := k.writeSnapshot(ctx, &b, new(engine.Progress), snapshotKind{hurry: true}, nil); err != nil {
-			k.tellLoading(false)
+			k.changeLoading(false)
 			return err
 		}
 		return k.loading(ctx, func(x *loadRun) error {

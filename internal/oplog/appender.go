@@ -99,7 +99,7 @@ type Appender struct {
 	cancel    context.CancelFunc
 	writeErr  error // the error of the last write
 	syncErr   error // why there are holes
-	told      error // the failure that the log has
+	reported  error // the failure that the log has
 	flying    bool  // a sync is under way
 	delayed   int64
 	baseSize  int64
@@ -182,7 +182,7 @@ func (a *Appender) start(x *Rotation) (*Rotation, error) {
 		r.SetSynced(x.offset)
 		a.baseSize = a.files.Size()
 	}
-	a.tellAlways()
+	a.updateAlways()
 	a.wait.Go(a.run)
 	a.wait.Go(a.syncEverySec)
 	return x, nil
@@ -230,7 +230,7 @@ func (a *Appender) SetPolicy(p Policy) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.policy = p
-	a.tellAlways()
+	a.updateAlways()
 	a.nudge()
 	a.kick()
 }
@@ -241,7 +241,7 @@ func (a *Appender) SuspendSync(on bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.suspended = on
-	a.tellAlways()
+	a.updateAlways()
 	a.nudge()
 	a.kick()
 }
@@ -250,8 +250,8 @@ func (a *Appender) SuspendSync(on bool) {
 // it.
 const maxBehind = 256 << 20
 
-// tellAlways tells the log whether replies must wait for a sync. The lock is held.
-func (a *Appender) tellAlways() {
+// updateAlways tells the log whether replies must wait for a sync. The lock is held.
+func (a *Appender) updateAlways() {
 	unbased := a.fresh && a.holes == 0 // the first base is not written yet
 	bound := int64(maxBehind)
 	if unbased || a.closing {
@@ -300,7 +300,7 @@ func (a *Appender) Close() error {
 	a.files.abortRewrite()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tellAlways()
+	a.updateAlways()
 	a.cancel()
 	return a.trouble()
 }
@@ -421,7 +421,7 @@ func (a *Appender) drain() {
 	defer a.writing.Unlock()
 	for all := a.log.End(); ; {
 		before := a.round.pos
-		a.gather()
+		a.takeBytes()
 		more := len(a.round.pieces) > 0 || a.round.pos > before
 		if a.write() != nil || !more || a.round.pos >= all {
 			return

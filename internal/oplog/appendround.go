@@ -55,7 +55,7 @@ func (a *Appender) take(sync bool) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	a.round.last = a.log.End() - a.round.pos
-	a.gather()
+	a.takeBytes()
 	err := a.write()
 	if err == nil && sync {
 		a.syncing.Lock()
@@ -85,7 +85,7 @@ func (a *Appender) settleBatch() bool {
 		return false
 	}
 	o.last = all - o.pos
-	a.gather()
+	a.takeBytes()
 	if a.write() != nil {
 		o.failed = true
 		a.mu.Lock()
@@ -115,9 +115,9 @@ func (a *Appender) timedSync() {
 	a.quick.Store(o.usual <= quickSync)
 }
 
-// gather takes the bytes of the log up to the cut. It reads the cut after it has taken the bytes,
+// takeBytes takes the bytes of the log up to the cut. It reads the cut after it has taken the bytes,
 // because a cut is set before bytes follow it. The lock writing is held.
-func (a *Appender) gather() {
+func (a *Appender) takeBytes() {
 	o := &a.round
 	a.annotate()
 	for o.size < maxRound && o.pos < a.cut.Load() {
@@ -170,7 +170,7 @@ func (a *Appender) write() error {
 	if err == nil && !given {
 		if len(a.round.pieces) == 0 && a.synced == a.written {
 			a.synced = a.round.pos // the round had only control bytes, which files do not contain
-			a.tellSynced()
+			a.reportSynced()
 		}
 		a.written, a.size = a.round.pos, a.file.size
 		a.r.SetWritten(a.written)
@@ -180,7 +180,7 @@ func (a *Appender) write() error {
 		a.round.pieces, a.round.size = a.round.pieces[:0], 0
 	}
 	a.writeErr = err
-	a.tellFailure()
+	a.reportFailure()
 	return err
 }
 

@@ -37,14 +37,14 @@ func (a *Appender) noteSync(f *appendFile, upTo int64, err error) {
 		return
 	}
 	a.synced = upTo
-	a.tellSynced()
+	a.reportSynced()
 }
 
 // noteHoles notes that a file, and those before it, may lack data. The lock is held.
 func (a *Appender) noteHoles(f *appendFile, err error) {
 	a.holes = max(a.holes, f.number)
 	a.syncErr = fmt.Errorf("%w (the append-only files may lack something: a rewrite makes new ones)", err)
-	a.tellFailure()
+	a.reportFailure()
 }
 
 // giveUp stops writing to the file, which may be closed or only partly renamed. The next rewrite
@@ -56,18 +56,18 @@ func (a *Appender) giveUp(err error) {
 	a.noteHoles(a.file, err)
 }
 
-// tellSynced tells the log up to which offset it is synced, unless data may be missing. The lock is
+// reportSynced tells the log up to which offset it is synced, unless data may be missing. The lock is
 // held.
-func (a *Appender) tellSynced() {
+func (a *Appender) reportSynced() {
 	if a.holes == 0 && !a.fresh {
 		a.r.SetSynced(a.synced)
 	}
 }
 
-// tellFailure tells the log whether the files fail. The lock is held.
-func (a *Appender) tellFailure() {
-	if err := a.trouble(); !sameError(err, a.told) {
-		a.told = err
+// reportFailure tells the log whether the files fail. The lock is held.
+func (a *Appender) reportFailure() {
+	if err := a.trouble(); !sameError(err, a.reported) {
+		a.reported = err
 		a.log.Fail(err)
 		if a.hook != nil {
 			a.hook()
@@ -231,9 +231,9 @@ func (a *Appender) CommitRewrite(base string) error {
 	a.sync()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tellSynced()
-	a.tellAlways()
-	a.tellFailure()
+	a.reportSynced()
+	a.updateAlways()
+	a.reportFailure()
 	return nil
 }
 

@@ -83,7 +83,7 @@ func TestStrangersAreNamedOrLeftOut(t *testing.T) {
 		t.Error(err)
 	}
 	var left []string
-	all, err := readFile(bytes.NewReader(f), ReaderOptions{Stranger: func(module string, db int, key []byte) error {
+	all, err := readFile(bytes.NewReader(f), ReaderOptions{UnknownModule: func(module string, db int, key []byte) error {
 		left = append(left, fmt.Sprint(module, db, string(key)))
 		return nil
 	}})
@@ -213,7 +213,7 @@ func FuzzReader(f *testing.F) {
 		f.Add(enveloped(f, with, small[:len(small)/2]))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		rd := NewReader(bytes.NewReader(file), ReaderOptions{Stranger: func(string, int, []byte) error { return nil }})
+		rd := NewReader(bytes.NewReader(file), ReaderOptions{UnknownModule: func(string, int, []byte) error { return nil }})
 		rd.most = 1 << 20
 		d := Decoder{MaxString: 1 << 24}
 		for {

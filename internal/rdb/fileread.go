@@ -18,9 +18,9 @@ type ReaderOptions struct {
 	// Resize is called before a database's keys, with about how many keys it has, and how many of
 	// them have a deadline. The file may give wrong numbers.
 	Resize func(db int, keys, expires uint64) error
-	// Stranger is called with each value of a module that is not ebb's. If it returns nil, Next
-	// skips the value. Without Stranger, Next returns an error that names the module.
-	Stranger func(module string, db int, key []byte) error
+	// UnknownModule is called with each value of a module that is not ebb's. If it returns nil, Next
+	// skips the value. Without UnknownModule, Next returns an error that names the module.
+	UnknownModule func(module string, db int, key []byte) error
 	// NoChecksum skips the verification of the checksum, which saves a tenth of the time.
 	NoChecksum bool
 }
@@ -362,10 +362,10 @@ func (r *Reader) record(t Type) (skip bool, err error) {
 	if err != nil || module == "" || strings.HasPrefix(module, "ebb-") {
 		return false, r.where(err)
 	}
-	if r.o.Stranger == nil {
+	if r.o.UnknownModule == nil {
 		return false, r.where(bad("a value of the module %q, which only Redis with that module reads", module))
 	}
-	return true, r.o.Stranger(module, r.db, e.Key)
+	return true, r.o.UnknownModule(module, r.db, e.Key)
 }
 
 // finish verifies the checksum, and that an envelope has no further bytes.

@@ -127,16 +127,16 @@ func (l *loop) push(c *conn) {
 func (l *loop) took(c *conn) {
 	if c.sharer != nil {
 		if pieces := c.sharer.TakeShared(); len(pieces) > 0 {
-			l.gather(c, pieces)
+			l.insertPieces(c, pieces)
 			return
 		}
 	}
 	l.wrote(c)
 }
 
-// gather moves c's output from the loop's buffer to its own, inserts the pieces, and
+// insertPieces moves c's output from the loop's buffer to its own, inserts the pieces, and
 // writes what the socket accepts.
-func (l *loop) gather(c *conn, pieces []Piece) {
+func (l *loop) insertPieces(c *conn, pieces []Piece) {
 	base, fresh := 0, c.out == nil
 	if fresh {
 		base = c.outStart

@@ -385,7 +385,7 @@ func (c *portableConn) serveOnce() {
 	n, out, v := c.session.Serve(c.in[c.r:c.w], c.out)
 	c.r += n
 	c.out = out
-	c.gather()
+	c.insertPieces()
 	c.yielded = v == reactor.Yield && c.r < c.w
 	c.parked = v == reactor.Park
 	c.wrote()
@@ -394,8 +394,8 @@ func (c *portableConn) serveOnce() {
 	}
 }
 
-// gather inserts the session's pieces at their positions in the output.
-func (c *portableConn) gather() {
+// insertPieces inserts the session's pieces at their positions in the output.
+func (c *portableConn) insertPieces() {
 	if c.sharer == nil {
 		return
 	}
@@ -547,7 +547,7 @@ func (c *portableConn) onWake() {
 		return
 	}
 	c.out = c.session.TakePushes(c.out)
-	c.gather()
+	c.insertPieces()
 	c.wrote()
 	switch {
 	case c.ended:

@@ -14,9 +14,9 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// gather is the automatic pipelining of concurrent calls to one server. rueidis writes a
+// autoPipeline does the automatic pipelining of concurrent calls to one server. rueidis writes a
 // command as soon as it finds one, so commands that come one by one are written one by
-// one, and each system call costs far more than a command. gather hands the commands of
+// one, and each system call costs far more than a command. autoPipeline hands the commands of
 // many goroutines to rueidis together.
 //
 //	a call ─┬─ no other is under way ───── at once, in its goroutine
@@ -29,7 +29,7 @@ import (
 // may be under way. Each call ends with its own context, while its batch continues. Each
 // call has its own answer, and the decision to send it again is the same as if it had been
 // alone.
-type gather struct {
+type autoPipeline struct {
 	client rueidis.Client
 	in     atomic.Int64 // calls under way, also of aside: one of them may be connecting
 
@@ -53,8 +53,8 @@ const (
 	mostIdle = 1024
 )
 
-func newGather(client rueidis.Client, ends *ends) *gather {
-	g := &gather{client: client, ends: ends}
+func newAutoPipeline(client rueidis.Client, ends *ends) *autoPipeline {
+	g := &autoPipeline{client: client, ends: ends}
 	g.ctx, g.end = context.WithCancel(context.Background())
 	return g
 }
@@ -76,7 +76,7 @@ var (
 
 // do runs one command, once. The errors are errNotSent, errUnknown, and errSilent of a
 // command that the driver's limit has ended.
-func (g *gather) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
+func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
 	if g.in.Add(1) == 1 {
 		here := g.ends.here(ctx)
 		r := g.client.Do(here, cmd)
@@ -118,7 +118,7 @@ func (g *gather) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisRe
 }
 
 // newCall returns an idle call. The caller holds mu.
-func (g *gather) newCall() *call {
+func (g *autoPipeline) newCall() *call {
 	n := len(g.idle)
 	if n == 0 {
 		return &call{done: make(chan struct{}, 1)}
@@ -129,7 +129,7 @@ func (g *gather) newCall() *call {
 }
 
 // free keeps a call for the next.
-func (g *gather) free(c *call) {
+func (g *autoPipeline) free(c *call) {
 	*c = call{done: c.done}
 	g.mu.Lock()
 	if len(g.idle) < mostIdle {
@@ -139,7 +139,7 @@ func (g *gather) free(c *call) {
 }
 
 // leave takes a call out of the queue, and reports whether it was there.
-func (g *gather) leave(c *call) bool {
+func (g *autoPipeline) leave(c *call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.Index(g.queue, c)
@@ -151,7 +151,7 @@ func (g *gather) leave(c *call) bool {
 }
 
 // start sends the calls in the queue.
-func (g *gather) start() {
+func (g *autoPipeline) start() {
 	g.mu.Lock()
 	all := g.queue
 	g.queue = nil
@@ -168,7 +168,7 @@ func (g *gather) start() {
 }
 
 // run sends a batch, and gives each call its result.
-func (g *gather) run(batch []*call) {
+func (g *autoPipeline) run(batch []*call) {
 	ctx, cancel := g.joint(batch)
 	defer cancel()
 	cmds := make([]rueidis.Completed, len(batch))
@@ -191,7 +191,7 @@ func (g *gather) run(batch []*call) {
 
 // joint returns the context of a batch, which ends when the last of its calls' contexts
 // ends.
-func (g *gather) joint(batch []*call) (context.Context, context.CancelFunc) {
+func (g *autoPipeline) joint(batch []*call) (context.Context, context.CancelFunc) {
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
 		for _, c := range batch {
 			if !yield(c.ctx) {
@@ -206,7 +206,7 @@ func (g *gather) joint(batch []*call) (context.Context, context.CancelFunc) {
 }
 
 // close waits for the batches: their callers have gone.
-func (g *gather) close() {
+func (g *autoPipeline) close() {
 	g.end()
 	g.batches.Wait()
 }
@@ -214,10 +214,10 @@ func (g *gather) close() {
 // smallWords is the limit, in bytes, of the arguments of a command that joins a batch.
 const smallWords = 4 << 10
 
-// gathers reports whether a command may join a batch.
-func (d *driver) gathers(words []string) bool {
+// joinsBatch reports whether a command may join a batch.
+func (d *driver) joinsBatch(words []string) bool {
 	c := routing.Find(words[0], "")
-	if d.gather == nil || !c.Has(routing.Pipelined) || d.keeps(words) {
+	if d.auto == nil || !c.Has(routing.Pipelined) || d.keeps(words) {
 		return false
 	}
 	size := 0
@@ -230,8 +230,8 @@ func (d *driver) gathers(words []string) bool {
 	return size <= smallWords
 }
 
-// gathered returns the answer of a command that may have been in a batch.
-func (d *driver) gathered(ctx context.Context, doing string, r rueidis.RedisResult, err error) remote.Answer {
+// batchAnswer returns the answer of a command that may have been in a batch.
+func (d *driver) batchAnswer(ctx context.Context, doing string, r rueidis.RedisResult, err error) remote.Answer {
 	switch err {
 	case nil:
 		return d.answer(ctx, doing, r)

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// house owns the servers that the tests of a process share. The code that starts them
+// sharedServers owns the servers that the tests of a process share. The code that starts them
 // sees it as a test that lasts as long as the process.
-type house struct {
+type sharedServers struct {
 	testing.TB // nil: the methods below replace those that are called
 
 	nr   atomic.Int64 // of the last backend
@@ -26,10 +26,10 @@ type house struct {
 	dirs  []string
 }
 
-// theHouse holds the servers from the first test on. Main ends them.
-var theHouse = &house{sites: map[string]site{}}
+// servers holds the servers of this process from the first test on. Main ends them.
+var servers = &sharedServers{sites: map[string]site{}}
 
-func (h *house) next() int64 { return h.nr.Add(1) }
+func (h *sharedServers) next() int64 { return h.nr.Add(1) }
 
 // missing is the panic that ends a start because a program is missing.
 type missing struct {
@@ -39,7 +39,7 @@ type missing struct {
 
 // site returns the servers that the tests of a kind share; the first test starts them.
 // Without Main each test starts its own.
-func (h *house) site(t testing.TB, k kind) (s site) {
+func (h *sharedServers) site(t testing.TB, k kind) (s site) {
 	t.Helper()
 	if !h.main.Load() {
 		return k.start(t) // for this test alone: nothing ends it later
@@ -70,9 +70,9 @@ func (h *house) site(t testing.TB, k kind) (s site) {
 // left over. Call it from TestMain.
 func Main(m *testing.M) {
 	redis.SetLogger(silence{})
-	theHouse.main.Store(true)
+	servers.main.Store(true)
 	code := m.Run()
-	theHouse.close()
+	servers.close()
 	if code == 0 {
 		err := goleak.Find(theirs()...)
 		for n := 0; err != nil && n < 20; n++ { // each check takes half a second, and a busy machine may need more
@@ -103,7 +103,7 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-func (h *house) close() {
+func (h *sharedServers) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := len(h.ends) - 1; i >= 0; i-- {
@@ -116,14 +116,14 @@ func (h *house) close() {
 
 // The methods below are the part of testing.TB that internal/realserver calls.
 
-func (h *house) Helper()          {}
-func (h *house) Name() string     { return "the backends of this process" }
-func (h *house) Cleanup(f func()) { h.ends = append(h.ends, f) }
-func (h *house) Logf(format string, args ...any) {
+func (h *sharedServers) Helper()          {}
+func (h *sharedServers) Name() string     { return "the backends of this process" }
+func (h *sharedServers) Cleanup(f func()) { h.ends = append(h.ends, f) }
+func (h *sharedServers) Logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }
 
-func (h *house) TempDir() string {
+func (h *sharedServers) TempDir() string {
 	dir, err := os.MkdirTemp("", "ebb-backends-")
 	if err != nil {
 		h.Fatal(err)
@@ -132,8 +132,8 @@ func (h *house) TempDir() string {
 	return dir
 }
 
-func (h *house) Fatal(args ...any) { panic(missing{reason: fmt.Sprint(args...)}) }
-func (h *house) Fatalf(format string, args ...any) {
+func (h *sharedServers) Fatal(args ...any) { panic(missing{reason: fmt.Sprint(args...)}) }
+func (h *sharedServers) Fatalf(format string, args ...any) {
 	panic(missing{reason: fmt.Sprintf(format, args...)})
 }
-func (h *house) Skip(args ...any) { panic(missing{fmt.Sprint(args...), true}) }
+func (h *sharedServers) Skip(args ...any) { panic(missing{fmt.Sprint(args...), true}) }
