@@ -1,5 +1,5 @@
 # The targets, as `make help` prints them. `make test` is the one to run before a
-# commit; it needs Go alone. Versions of tools stand here and nowhere else.
+# commit; it needs Go alone. Only this file has the versions of tools.
 
 GO       ?= go
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -40,7 +40,7 @@ race: ## every test under the race detector, in full
 lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 	$(GO) run $(LINT) run ./...
 
-docs: ## write docs/commands and docs/compatibility.md anew
+docs: ## write docs/commands, docs/compatibility.md and the generated Go files again
 	$(GO) run ./internal/gen/cmd
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
@@ -57,13 +57,13 @@ crash: ## kill -9 under load 100 times, 10 failovers by Sentinel, migration of K
 	EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Sentinel ./crashtest -crash.rounds 10
 	EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Migration ./crashtest -crash.keys $(KEYS)
 
-chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed, paused and parted, for CHAOSTIME (10m)
+chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed, paused and partitioned, for CHAOSTIME (10m)
 	EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run TestChaos ./chaostest -chaos.time $(CHAOSTIME)
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
 	EBB_BACKENDS=$(BACKENDS) $(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT) | $(GO) run ./internal/backends/table -out conformance.out
 
-clients: ## the tests of asynq and other Go projects that live on EVAL, on ebb (five minutes; port 6379)
+clients: ## the tests of asynq and other Go projects that depend on EVAL, on ebb (five minutes; port 6379)
 	internal/test/clienttest/upstream.sh
 
 bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
@@ -73,5 +73,5 @@ bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
 cross: ## compile and vet for the other systems
 	@.ci/test cross
 
-ci: ## what CI runs: installs the real programs, and then a skip is a failure
+ci: ## what CI runs: install the real programs, and run everything; a skip is a failure
 	.ci/run
