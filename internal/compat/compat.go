@@ -24,7 +24,7 @@ import (
 // Servers is a set of the servers that ebb is compared with.
 type Servers uint8
 
-// The servers, and sets of them.
+// These constants are the servers, and sets of them.
 const (
 	Redis7  Servers = 1 << iota // redis-server 7.0.15
 	Redis8                      // Redis 8.0.6
@@ -46,7 +46,7 @@ var servers = []struct {
 	{Valkey9, "valkey-server-9", "Valkey 9.1.2"},
 }
 
-// Of returns the server that a program of package realserver is, 0 for any other.
+// Of returns the server of a program of package realserver, 0 for any other program.
 func Of(program string) Servers {
 	for _, s := range servers {
 		if s.program == program {
@@ -107,14 +107,14 @@ type Difference struct {
 	// ID is a short name in lower case with hyphens, which tests and transcripts use.
 	ID   string
 	Area Area
-	// Servers are those that ebb differs from.
+	// Servers are the servers from which ebb differs.
 	Servers Servers
 	// Commands are names as in command.Spec ("config|get"), separated by spaces. Empty
 	// means that the difference belongs to no command in particular.
 	Commands string
-	// What says in one sentence what ebb does and what the servers do.
+	// What describes in one sentence the behaviour of ebb and of the servers.
 	What string
-	// Reason says why.
+	// Reason explains why ebb differs.
 	Reason string
 }
 

@@ -4,9 +4,9 @@
 //	```go ... ```   ──▶ a function of its own ─┐
 //	//	l, err := …  ──▶ a function of its own ─┴▶ go build, beside testdata/reader.go
 //
-// What a block leaves to its reader, a type Mail or a function send, stands in
-// testdata/reader.go of the test that asks. A line "..." is passed over, and so is a body
-// { ... }. Variables that are declared again, or never used, are a reader's business.
+// Definitions that a block leaves to its reader, such as a type Mail or a function send,
+// are in testdata/reader.go of the calling test. Compile ignores a line "..." and a body {
+// ... }. It also ignores variables that are declared again or never used.
 //
 // Start reading at Code.Compile.
 package doccode
@@ -27,7 +27,8 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-// Code is what a test looks through, in the module of its own directory.
+// Code names the pages and packages that a test compiles, in the module of the test's
+// directory.
 type Code struct {
 	// Root is what Pages and Packages begin from; "": the test's directory.
 	Root string
@@ -36,9 +37,10 @@ type Code struct {
 	// Imports are packages by the names that blocks call them, besides the toolkit's and
 	// some of the library.
 	Imports map[string]string
-	// Others, if not nil, finds what is shown of other libraries: such a block is left out.
+	// Others, if not nil, matches the code of other libraries: Compile leaves out a block
+	// with a match.
 	Others *regexp.Regexp
-	// Least is how many blocks there are at least.
+	// Least is the least number of blocks; Compile fails if it finds fewer.
 	Least int
 }
 
@@ -64,7 +66,7 @@ type block struct {
 	lines []string
 }
 
-// Compile compiles each block, and reports what the compiler says.
+// Compile compiles each block, and reports the errors of the compiler.
 func (c Code) Compile(t *testing.T) {
 	t.Helper()
 	realserver.Program(t, "go")
@@ -142,7 +144,7 @@ func fenced(t *testing.T, page string) (all []block) {
 	return all
 }
 
-// commented returns the code in a file's comments: what is indented and declares something.
+// commented returns the code in a file's comments: indented text that declares something.
 func commented(t *testing.T, file string) (all []block) {
 	if strings.HasSuffix(file, "_test.go") {
 		return nil
@@ -188,7 +190,7 @@ func commented(t *testing.T, file string) (all []block) {
 	return all
 }
 
-// left is a body that is left out.
+// left matches a body that is left out.
 var left = regexp.MustCompile(`\{ ?\.\.\. ?\}`)
 
 // program returns the block as a file of Go.
@@ -222,10 +224,10 @@ func (b block) program(t *testing.T, imports map[string]string) string {
 	return s.String()
 }
 
-// pardoned is what a reader mends himself.
+// pardoned matches compiler errors that a reader can fix.
 var pardoned = regexp.MustCompile(`declared and not used|no new variables on left side|imported (as \w+ )?and not used|^#`)
 
-// build compiles a package of these files, and returns what the compiler says.
+// build compiles a package of these files, and returns the errors of the compiler.
 func build(t *testing.T, dir string, files map[string]string) (errs []string) {
 	replace := map[string]string{}
 	for name, at := range files {

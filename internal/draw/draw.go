@@ -1,5 +1,4 @@
-// Package draw gives tests that draw at random the seed they begin with, and says how
-// long their campaigns last.
+// Package draw returns the seed of a random test, and the duration of its campaigns.
 package draw
 
 import (
@@ -14,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Seed returns the seed of a test: given, a flag's value, if that is not 0; else the
-// number in EBB_SEED, which .ci/test sets, so that a change is judged by the same
-// draws on every machine; else another one each time, so that campaigns find new
-// failures. The test's log names it.
+// Seed returns the seed of a test. This is given, the value of a flag, if it is not 0.
+// Otherwise it is the number in EBB_SEED, which .ci/test sets, so that a change gets the
+// same draws on every machine. Without both it is a new number each time, so that
+// campaigns find new failures. The test's log shows the seed.
 func Seed(t testing.TB, given uint64) uint64 {
 	t.Helper()
 	s := given

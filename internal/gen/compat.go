@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 )
 
-// CompatDir is where Compatibility's page is, below the repository's root.
+// CompatDir is the directory of Compatibility's page, below the repository's root.
 const CompatDir = "docs"
 
 const compatHead = `<!-- Generated from internal/compat by ` + "`make docs`" + `; changes are lost. -->
@@ -28,8 +28,8 @@ fault of ebb: please report it. [The list of commands](commands/index.md) says w
 commands of the three servers ebb does not have.
 `
 
-// Compatibility gives the page of the differences between ebb and the servers that
-// it is compared with, by its name below CompatDir.
+// Compatibility returns the page of the differences between ebb and the servers that it is
+// compared with, by its name below CompatDir.
 func Compatibility() map[string][]byte {
 	var b bytes.Buffer
 	b.WriteString(compatHead)

@@ -33,8 +33,8 @@ const (
 	Transcripts = "testdata/transcripts"
 )
 
-// Pages gives the contents of every generated file by its name below Dir. The
-// transcripts under the repository's root are counted.
+// Pages returns the contents of every generated file by its name below Dir. It counts the
+// transcripts under the repository's root.
 func Pages(root string, t *command.Table) map[string][]byte {
 	pages := map[string][]byte{"index.md": index(root, t), ownPage: own(t)}
 	for id := range t.Len() {

@@ -129,7 +129,7 @@ func at(names []string) string {
 	return strings.Join(out, " ")
 }
 
-// keys says where a command's keys stand and what it does with them.
+// keys describes the positions of a command's keys, and the command's access to them.
 func keys(s *command.Spec) string {
 	var out []string
 	for _, k := range s.AllKeySpecs() {
@@ -167,7 +167,7 @@ func writeArgs(b *bytes.Buffer, args []command.Arg, depth int) {
 	}
 }
 
-// notes says what the usage does not.
+// notes describes properties of an argument that the usage does not show.
 func notes(a *command.Arg) string {
 	var out []string
 	if a.Optional {

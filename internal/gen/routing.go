@@ -22,7 +22,7 @@ const (
 
 const goMarker = "// Code generated from the commands' Specs by `make docs`; DO NOT EDIT.\n\n"
 
-// Sources gives the contents of the generated Go files by their names below the
+// Sources returns the contents of the generated Go files by their names below the
 // repository's root. They hold data for packages that must not import the commands.
 func Sources(t *command.Table) (map[string][]byte, error) {
 	files := map[string][]byte{}
@@ -54,7 +54,7 @@ func routingSource(t *command.Table) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Routing returns what clients know of the table's commands, by name.
+// Routing returns the data of the table's commands that clients need, by name.
 func Routing(t *command.Table) ([]routing.Command, error) {
 	var all []routing.Command
 	for id := range t.Len() {
@@ -190,7 +190,8 @@ func flagNames(f routing.Flags) string {
 	return strings.Join(names, " | ")
 }
 
-// streamSource returns what a plain replica is sent: see oplog.Plain.
+// streamSource returns the Go file with the commands of a plain replica's stream: see
+// oplog.Plain.
 func streamSource(t *command.Table) ([]byte, error) {
 	redis, newer := map[string]bool{}, map[string]string{}
 	for id := range t.Len() {

@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Target is a server and how to enter.
+// Target is the address of a server, with the login.
 type Target struct {
 	Network        string // default tcp
 	Addr           string // host:port, or the path of a unix socket
@@ -124,9 +124,9 @@ func (c *client) skip(n int) error {
 	return nil
 }
 
-// expired returns how many keys and sub-keys the server says it has reclaimed.
-// DBSIZE would not do: a server with exact counts shows them gone before it has
-// reclaimed them.
+// expired returns how many keys and sub-keys the server says it has reclaimed. DBSIZE is
+// not enough: a server with exact counts leaves expired keys out before it has reclaimed
+// them.
 func (c *client) expired() (n int, err error) {
 	v, err := c.do("INFO", "stats")
 	if err != nil {
@@ -145,8 +145,8 @@ func (c *client) expired() (n int, err error) {
 	return n, nil
 }
 
-// flushable makes sure that a test which begins with FLUSHALL destroys nothing
-// the user has not agreed to lose.
+// flushable returns an error if the server has keys and the user has not agreed to lose
+// them.
 func (c *client) flushable(agreed bool) error {
 	v, err := c.do("DBSIZE")
 	if err != nil {
@@ -177,7 +177,7 @@ func (t Target) emptied(ctx context.Context, agreed bool) (c *client, end func()
 	return c, end, nil
 }
 
-// cpuTime returns the CPU a process has used; 0 for no process.
+// cpuTime returns the CPU time of a process; 0 for no process.
 func cpuTime(pid int) (time.Duration, error) {
 	if pid == 0 {
 		return 0, nil
@@ -186,7 +186,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("the server's CPU time: %w", err)
 	}
-	_, rest, _ := strings.Cut(string(b), ") ") // the name before may hold spaces
+	_, rest, _ := strings.Cut(string(b), ") ") // the name before it may contain spaces
 	f := strings.Fields(rest)
 	if len(f) < 13 {
 		return 0, fmt.Errorf("the server's CPU time: %s", b)

@@ -48,20 +48,20 @@ func (cfg *TypesConfig) setDefaults() {
 	}
 }
 
-// typeTest is a command, and what is in the server before it is repeated.
+// typeTest is a command, with the data that the server holds before the test repeats it.
 type typeTest struct {
 	name     string
 	load     int // items that add adds before
 	add      func(c *client, i int)
 	args     []string
 	keyspace int // of __rand_int__
-	requests int // at most: what was loaded is used up then; 0: until the time is over
+	requests int // the most requests, after which the loaded items are used up; 0: until the time is over
 
 	follow []string
-	theirs *typeTest // what the other server is asked for the same job; nil: the same
+	theirs *typeTest // the test on the other server; nil: the same test
 }
 
-// bigZSet is a sorted set of so many members.
+// bigZSet is the number of members of the large sorted set.
 const bigZSet = 1_000_000
 
 var typeTests = []typeTest{

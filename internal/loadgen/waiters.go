@@ -28,13 +28,13 @@ type WaitersConfig struct {
 
 const (
 	waitersKey = "line"
-	// waitersLease is how long a client that is cut off while it holds the lock blocks
-	// the line, in ms.
+	// waitersLease is the lease of the lock, in ms. A client whose connection is cut while
+	// it holds the lock blocks the line for this time.
 	waitersLease = "1000"
 )
 
-// Waiters prints in which order those in line were served, compared with the order
-// that LOCK.INFO or RL.INFO showed before, and what became of every grant.
+// Waiters prints in which order those in line were served, compared with the order that
+// LOCK.INFO or RL.INFO showed before, and the outcome of every grant.
 func Waiters(ctx context.Context, cfg WaitersConfig) error {
 	if cfg.Clients <= 0 {
 		cfg.Clients = 10_000
@@ -78,7 +78,7 @@ type waiting struct {
 	cut bool // by us
 }
 
-// grant is what a client got, in the order in which the server gave it.
+// grant is one grant that a client received.
 type grant struct {
 	w     *waiting
 	token int64
@@ -92,7 +92,7 @@ func (w *waiters) close() {
 	w.ctl.conn.Close()
 }
 
-// ask returns what client n sends.
+// ask returns the request of client n.
 func (w *waiters) ask(n int, wait string) []string {
 	if w.cfg.Limiter {
 		return []string{"RL.WAIT", waitersKey, "200", "1000", wait, "BURST", "1"}
@@ -100,8 +100,8 @@ func (w *waiters) ask(n int, wait string) []string {
 	return []string{"LOCK.ACQUIRE", waitersKey, "owner-" + strconv.Itoa(n), waitersLease, "WAIT", wait}
 }
 
-// queue puts the clients into the line, one after the other, behind the control
-// connection, which holds the lock, or has taken the limiter's future.
+// queue puts the clients into the line, one after the other. The control connection comes
+// first: it holds the lock, or has used up the limiter in advance.
 func (w *waiters) queue(ctx context.Context) error {
 	err := w.ctl.flushable(w.cfg.Flush)
 	if err != nil {
@@ -149,7 +149,7 @@ func (w *waiters) queue(ctx context.Context) error {
 	return w.until(ctx, w.cfg.Clients)
 }
 
-// until waits until so many stand in line.
+// until waits until n clients are in line.
 func (w *waiters) until(ctx context.Context, n int) error {
 	for ctx.Err() == nil {
 		ids, err := w.shown()
@@ -235,7 +235,7 @@ func (w *waiters) serve(ctx context.Context) error {
 	return w.account(ids, len(before), len(meanwhile))
 }
 
-// letGo has the line begin to move.
+// letGo lets the line begin to move.
 func (w *waiters) letGo() (err error) {
 	if w.cfg.Limiter {
 		_, err = w.ctl.do("RL.RESET", waitersKey)
@@ -245,7 +245,7 @@ func (w *waiters) letGo() (err error) {
 	return err
 }
 
-// read waits for a client's grant, notes it, and gives a lock back.
+// read waits for a client's grant, records it, and releases a lock.
 func (w *waiters) read(x *waiting) {
 	v, err := x.c.read()
 	w.mu.Lock()
@@ -308,7 +308,7 @@ func (w *waiters) account(ids []int64, before, meanwhile int) error {
 	return w.counters()
 }
 
-// counters prints what the server says of its grants.
+// counters prints the server's own counts of its grants.
 func (w *waiters) counters() error {
 	v, err := w.ctl.do("INFO", "time")
 	if err == nil && v.String() != "" {

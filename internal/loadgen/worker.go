@@ -81,8 +81,8 @@ func (w *worker) replies(n int) error {
 	return nil
 }
 
-// pairs reads the replies to the n requests of buf, sends what follows on them,
-// and reads the replies to that.
+// pairs reads the replies to the n requests of buf, sends the second requests, and reads
+// their replies.
 func (w *worker) pairs(buf []byte, n int) error {
 	f := w.follow
 	f.out = f.out[:0]
@@ -103,7 +103,7 @@ func (w *worker) pairs(buf []byte, n int) error {
 			}
 		case f.add(number):
 			second++
-		default: // what it asked for was taken, by another client
+		default: // another client has taken the item
 		}
 	}
 	if second == 0 {

@@ -29,7 +29,7 @@ type Test struct {
 	Follow []string
 }
 
-// standard are the tests with a name of their own.
+// standard lists the tests that have a name.
 var standard = []Test{
 	{Name: "ping", Args: []string{"PING"}},
 	{Name: "set", Args: []string{"SET", "__key__", "__data__"}},
@@ -53,7 +53,7 @@ var standard = []Test{
 	{Name: "zpopmin", Args: []string{"ZPOPMIN", "myzset"}},
 }
 
-// DefaultTests are those a run without a choice runs.
+// DefaultTests lists the tests of a run that names none.
 const DefaultTests = "ping,set,get,incr,mset,expire"
 
 // Names returns the names of the standard tests.
@@ -87,8 +87,8 @@ func Custom(args []string) Test {
 	return Test{Name: name, Args: slices.Clone(args)}
 }
 
-// digits are as many as a random number has: with a fixed width the lengths in
-// an encoded request never change.
+// digits is the number of digits of a random number. With a fixed width the lengths in an
+// encoded request never change.
 const digits = 12
 
 // request is a batch of requests, encoded once; before each use fresh digits

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Tally counts what a campaign has sent, and which differences it has met.
+// Tally counts the commands of a campaign, and the differences that it found.
 type Tally struct {
 	Sequences, Requests int
 	// Differences counts by the IDs of package compat.
@@ -20,11 +20,11 @@ type Tally struct {
 	Encodings map[string]int
 }
 
-// Sent is how often a command was sent, and how often both servers answered it without
-// an error.
+// Sent holds the number of times that a campaign sent a command, and the number of times
+// that both servers answered it without an error.
 type Sent struct{ All, OK int }
 
-// NewTally returns one that has counted nothing.
+// NewTally returns an empty Tally.
 func NewTally() *Tally {
 	return &Tally{Differences: map[string]int{}, Commands: map[string]*Sent{}, Encodings: map[string]int{}}
 }
@@ -36,7 +36,7 @@ func (t *Tally) difference(id string) {
 	}
 }
 
-// request counts a request with its replies, and the one that a script makes.
+// request counts a request with its replies, and the request that a script makes.
 func (t *Tally) request(table *command.Table, args []string, ours, theirs resp.Value) {
 	if t == nil {
 		return

@@ -46,13 +46,13 @@ type event struct {
 	Elapsed                                   float64
 }
 
-// report is what was read so far.
+// report holds the results that were read so far.
 type report struct {
 	out io.Writer
-	// output holds what tests have said that have not ended yet, or have failed, by
-	// package and test. A package itself is the test "".
+	// output holds the output of tests that have not ended yet, or have failed, by package
+	// and test. The test "" is the package itself.
 	output map[string]map[string][]string
-	builds map[string][]string // what the compiler said, by package
+	builds map[string][]string // the errors of the compiler, by package
 	took   map[string]float64  // seconds, of the packages that have ended
 	skips  []string
 	failed int
@@ -62,7 +62,7 @@ func newReport(out io.Writer) *report {
 	return &report{out: out, output: map[string]map[string][]string{}, builds: map[string][]string{}, took: map[string]float64{}}
 }
 
-// read reads events until there are no more. Lines that are not events are printed.
+// read reads all events. It prints lines that are not events.
 func (r *report) read(from io.Reader) error {
 	lines := bufio.NewReader(from)
 	for {
@@ -114,10 +114,10 @@ func (r *report) endTest(e event) {
 	}
 }
 
-// logged is what t.Log and t.Skip print.
+// logged matches the output of t.Log and t.Skip.
 var logged = regexp.MustCompile(`^ +[^ :]+\.go:\d+: (.*)`)
 
-// reason returns the last that a test logged.
+// reason returns the last text that a test logged.
 func reason(output []string) string {
 	for _, line := range slices.Backward(output) {
 		if m := logged.FindStringSubmatch(line); m != nil {

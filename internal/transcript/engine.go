@@ -17,16 +17,16 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Engine is a Target in this process: an engine on a clock that stands still,
-// and connections in memory that carry the bytes of the protocol. Its effects
-// are recorded. Close it.
+// Engine is a Target in this process: an engine on a clock that stands still, and
+// connections in memory that carry the bytes of the protocol. It records its effects. The
+// caller closes it.
 type Engine struct {
 	DB      *engine.DB
 	Service *session.Service
 	Clock   *engine.ManualClock
 
 	conns  map[int]*conn
-	broken bool // a panic left it as it was, locks and all
+	broken bool // a command panicked, so its locks may be held
 }
 
 // NewEngine returns an empty engine at Start; options configure it as on a
@@ -46,8 +46,8 @@ func NewEngine(options ...string) (*Engine, error) {
 	return e, nil
 }
 
-// Around returns an Engine round what was opened elsewhere, to speak to it: hang up,
-// and close the parts, instead of Close.
+// Around returns an Engine for a database and a service that the caller opened. The caller
+// calls HangupAll and closes these parts, instead of calling Close.
 func Around(db *engine.DB, svc *session.Service, clock *engine.ManualClock) *Engine {
 	return &Engine{DB: db, Service: svc, Clock: clock, conns: map[int]*conn{}}
 }
@@ -61,8 +61,8 @@ func (e *Engine) HangupAll() error {
 	return errs
 }
 
-// Close ends the connections and the engine. One in which a command panicked is
-// left alone, because its locks are held.
+// Close ends the connections and the engine. It does not close an engine in which a
+// command panicked, because its locks may be held.
 func (e *Engine) Close() {
 	if e.broken {
 		return
@@ -81,8 +81,8 @@ func (e *Engine) Send(n int, args []string) error {
 	return e.SendRaw(n, resp.AppendCommand(nil, args...))
 }
 
-// SendRaw sends bytes, which need not be a request. A panic is an error; the
-// engine is of no use then.
+// SendRaw sends bytes, which need not be a request. SendRaw returns a panic as an error;
+// the engine is unusable after it.
 func (e *Engine) SendRaw(n int, data []byte) (err error) {
 	if e.broken {
 		return errBroken
@@ -104,7 +104,7 @@ func (e *Engine) SendRaw(n int, data []byte) (err error) {
 	return e.settle()
 }
 
-// Do sends a request and returns the first value that comes back.
+// Do sends a request and returns the first value of the reply.
 func (e *Engine) Do(n int, args ...string) (resp.Value, error) {
 	if err := e.Send(n, args); err != nil {
 		return resp.Value{}, err
@@ -116,8 +116,8 @@ func (e *Engine) Do(n int, args ...string) (resp.Value, error) {
 	return v, nil
 }
 
-// Hangup closes a connection, as a client does that goes away. A later request
-// with its number opens a new one.
+// Hangup closes a connection, as a client does when it disconnects. A later request with
+// its number opens a new one.
 func (e *Engine) Hangup(n int) error {
 	if e.broken {
 		return errBroken
@@ -156,7 +156,7 @@ func (e *Engine) Advance(d time.Duration) error {
 	}
 	e.Clock.Advance(d)
 	for _, c := range e.conns {
-		c.woken.Store(c.woken.Load() || c.parked) // what waits for a time asks again
+		c.woken.Store(c.woken.Load() || c.parked) // a command that waits for a time checks it again
 	}
 	return e.settle()
 }
@@ -185,8 +185,8 @@ func (e *Engine) settle() error {
 	return nil
 }
 
-// conn is a connection in memory. Everything but Wake and Kill is called by the
-// goroutine that plays the case.
+// conn is a connection in memory. Only the goroutine that plays the case calls its
+// methods, except Wake and Kill.
 type conn struct {
 	n       int
 	session *session.Session
@@ -198,7 +198,7 @@ type conn struct {
 	killed  atomic.Pointer[error]
 }
 
-// serve runs what has been sent.
+// serve runs the requests that were sent.
 func (c *conn) serve() {
 	for !c.gone && !c.parked && len(c.in) > 0 {
 		if c.serveOnce() == reactor.Continue {
@@ -219,7 +219,7 @@ func (c *conn) serveOnce() reactor.Verdict {
 	return v
 }
 
-// wake does what a loop does after Wake or Kill.
+// wake does the work of an event loop after Wake or Kill.
 func (c *conn) wake() {
 	if c.gone {
 		return
@@ -229,7 +229,7 @@ func (c *conn) wake() {
 		c.close(*err)
 		return
 	}
-	if c.parked { // a reply may be there though nothing more was asked
+	if c.parked { // a reply may be there without a new request
 		c.parked = false
 		if c.serveOnce() == reactor.Yield {
 			c.serve()
@@ -244,7 +244,7 @@ func (c *conn) close(err error) {
 	}
 }
 
-// decode turns the bytes written into values. What is written is whole.
+// decode turns the written bytes into values. The bytes always end with a complete value.
 func (c *conn) decode() error {
 	r := bufio.NewReader(bytes.NewReader(c.out))
 	c.out = nil

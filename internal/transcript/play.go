@@ -11,48 +11,48 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Target is what a case is played on. Its methods are called by one goroutine.
+// Target runs the requests of a case. One goroutine calls its methods.
 type Target interface {
-	// Send sends a request on a connection, which is opened when it speaks for
-	// the first time. It does not wait for the reply.
+	// Send sends a request on a connection, and opens the connection first if it is new. It
+	// does not wait for the reply.
 	Send(conn int, args []string) error
-	// Next returns the next value that has arrived on a connection, and waits
-	// for it where the target is one that takes time. ok is false if there is
-	// none; a connection that is gone says Closed.
+	// Next returns the next value that has arrived on a connection, and waits for it if the
+	// target runs in real time. ok is false if there is none; for a closed connection v is
+	// Closed.
 	Next(conn int) (v resp.Value, ok bool)
 	// Advance lets time pass.
 	Advance(d time.Duration) error
 }
 
-// Arriver is a Target that takes time. Arrive waits until what was sent has been
-// looked at, where no reply tells: a command that waits is to be in line before
-// the next one is sent on another connection.
+// Arriver is a Target that runs in real time. Arrive waits until the target has run the
+// sent requests, also those without a reply: a waiting command must be in line before Play
+// sends the next one on another connection.
 type Arriver interface{ Arrive() error }
 
-// Closed is what a connection says that is gone.
+// Closed is the value that stands for the end of a connection.
 var Closed = resp.Value{Kind: resp.KindStatus, Str: "(closed)"}
 
 // Rules say how replies are compared. The zero value compares them as they are.
 type Rules struct {
-	// Loose says that the reply to a request may differ. One value is taken as the reply,
-	// and the case goes on whatever it is.
+	// Loose says that the reply to a request may differ. Play takes one value as the reply,
+	// and continues with any value.
 	Loose func(s *Step) bool
-	// Compared, if not nil, gets each reply that was compared, and whether it is as the
-	// transcript says.
+	// Compared, if not nil, gets each compared step; same reports whether the reply is that
+	// of the transcript.
 	Compared func(s *Step, same bool)
-	// Reword, if not nil, changes a line that differs, the transcript's or the target's,
-	// to the words that both are compared in.
+	// Reword, if not nil, changes a line that differs, of the transcript or of the target,
+	// before Play compares them again.
 	Reword func(line string) string
-	// Unseen says that a connection may get what the transcript does not show.
+	// Unseen allows messages that the transcript does not show.
 	Unseen bool
 	// Slack returns the amount by which an integer in the reply to a request may be smaller
 	// than the expected one, because time has passed.
 	Slack func(args []string) int64
-	// Record takes the replies as they come, instead of comparing them.
+	// Record stores the target's replies in the case, instead of comparing them.
 	Record bool
 }
 
-// Mismatch is a step that went otherwise than the transcript says.
+// Mismatch is the error of a step whose outcome differs from the transcript.
 type Mismatch struct {
 	Case *Case
 	Step *Step
@@ -91,7 +91,7 @@ func at(lines []string, i int) string {
 	return ""
 }
 
-// Play plays a case and returns nil, a *Mismatch, or what Target said. With
+// Play plays a case and returns nil, a *Mismatch, or the error of the Target. With
 // Rules.Record it changes the replies of the case.
 func Play(c *Case, t Target, r Rules) error {
 	p := player{c: c, t: t, r: r, names: map[string]string{}, open: map[int]bool{}}
@@ -158,7 +158,7 @@ func (p *player) step(i int) error {
 	return nil
 }
 
-// rest checks that a connection holds nothing the transcript does not show.
+// rest checks that a connection has no values that the transcript does not show.
 func (p *player) rest(conn int, s *Step) error {
 	if !p.open[conn] || p.r.Record || p.r.Unseen {
 		return nil
@@ -170,8 +170,8 @@ func (p *player) rest(conn int, s *Step) error {
 	return &Mismatch{p.c, &Step{Kind: Message, Line: s.Line, Conn: conn}, Lines(v), fmt.Sprintf("connection %d got something that is not shown", conn)}
 }
 
-// receive takes as many values as make up the lines that are expected, or one
-// value if it may differ.
+// receive takes the values that make up the expected lines, or one value if the reply may
+// differ.
 func (p *player) receive(s *Step, one bool) (got []string) {
 	want := len(s.Reply)
 	if want == 0 && s.Kind == Request {
@@ -189,8 +189,7 @@ func (p *player) receive(s *Step, one bool) (got []string) {
 	}
 }
 
-// record takes what comes, but leaves a value for each message that is shown
-// next.
+// record takes all values, but leaves one for each message that the transcript shows next.
 func (p *player) record(i int) {
 	s := &p.c.Steps[i]
 	var vals []resp.Value
@@ -229,8 +228,8 @@ func (p *player) record(i int) {
 	}
 }
 
-// ambiguous reports whether a line of a reply, which must be one of a text that
-// is printed as it is, would be read as something else.
+// ambiguous reports whether Parse would read a line of a reply as another kind of line.
+// The line must be from a text that is printed without quotes.
 func ambiguous(line string) bool {
 	_, _, _, isPrompt := prompt(line)
 	return isPrompt || line[0] == '~' || line[0] == '#' && !looksLikeReply(line)
@@ -250,7 +249,7 @@ func Lines(v resp.Value) []string {
 
 var name = regexp.MustCompile(`\$[A-Za-z_][A-Za-z0-9_]*`)
 
-// expand puts captures into an argument. What is no capture stays.
+// expand replaces the captures in an argument. Other text stays.
 func (p *player) expand(arg string) string {
 	return name.ReplaceAllStringFunc(arg, func(n string) string {
 		if v, ok := p.names[n]; ok {
@@ -269,7 +268,8 @@ func hasEllipsis(lines []string) bool {
 	return false
 }
 
-// compare matches lines and takes captures; it returns what is wrong.
+// compare matches lines and stores captures; it returns a description of the difference,
+// "" if there is none.
 func (p *player) compare(s *Step, got []string, slack int64) string {
 	if s.Unordered {
 		if !sameElements(s.Reply, got) {
@@ -318,7 +318,7 @@ var (
 	integer  = regexp.MustCompile(`^(.*)\(integer\) (-?[0-9]+)$`)
 )
 
-// match matches one line, as it is or reworded.
+// match matches one line, unchanged or reworded.
 func (p *player) match(want, got string, slack int64) bool {
 	return p.matchAs(want, got, slack) || p.r.Reword != nil && p.matchAs(p.r.Reword(want), p.r.Reword(got), slack)
 }
@@ -393,7 +393,8 @@ func compareNumbers(a, op, b string) bool {
 	return x >= y
 }
 
-// nearly compares integers, of which the second may be a little smaller.
+// nearly reports whether two integers are equal, or the second is smaller by at most
+// slack.
 func nearly(want, got string, slack int64) bool {
 	w, g := integer.FindStringSubmatch(want), integer.FindStringSubmatch(got)
 	if w == nil || g == nil || w[1] != g[1] {

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Server is a Target on the network. Time passes there by itself, so Advance
-// takes as long as it says. Close it.
+// Server is a Target on the network. It runs in real time, so Advance sleeps. The caller
+// closes it.
 type Server struct {
 	Addr     string
 	Patience time.Duration // how long Next waits
@@ -54,11 +54,11 @@ func (s *Server) Send(n int, args []string) error {
 	return nil
 }
 
-// arrivals is the connection that Arrive asks on.
+// arrivals is the connection on which Arrive sends its PING.
 const arrivals = -1
 
-// Arrive implements Arriver: a server answers a later PING after it has looked
-// at what came before.
+// Arrive implements Arriver: a server answers a later PING after it has run the earlier
+// requests.
 func (s *Server) Arrive() error {
 	for range 2 {
 		if err := s.Send(arrivals, []string{"PING"}); err != nil {

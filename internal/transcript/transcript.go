@@ -17,21 +17,21 @@
 //	2) "news"
 //	3) "hello"
 //
-// $_ stands for anything. Behind a capture may stand a comparison with a number
-// or an earlier capture: (integer) $second > $first. A request without a reply
-// below it gets none at once; a late one is shown like a message. Every message
-// has to be shown. "(closed)" is what a connection says that is gone. Blank
-// lines do not matter. Further lines that begin with "# " between the title and
-// the first step are comment, or a directive:
+// $_ stands for any text. A comparison with a number or an earlier capture may follow a
+// capture: (integer) $second > $first. A request without a reply below it gets none at
+// once; the transcript shows a late reply as a message. It must show every message.
+// "(closed)" stands for the end of a connection. Blank lines have no meaning. Further
+// lines that begin with "# " between the title and the first step are comments, or a
+// directive:
 //
 //	# oracle: none, sliding deadlines are our own
 //
-// keeps a case from being played against a real server, and
+// means that no test plays the case against a real server, and
 //
 //	# differs: shortest-numbers
 //
-// names the difference of package compat because of which some servers reply otherwise.
-// The same word behind one request is about its reply alone:
+// names the difference of package compat because of which some servers reply differently.
+// The same word after one request concerns only its reply:
 //
 //	> GETRANGE k 0 -100 (differs: getrange-end)
 //
@@ -53,32 +53,32 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Start is the time at which the clock of a case begins: a round number of
-// seconds, and in the past for real servers.
+// Start is the time at which the clock of a case begins. It is a whole number of seconds,
+// and in the past for real servers.
 var Start = time.Unix(1_700_000_000, 0).UTC()
 
-// Case is one story, from a title to the next.
+// Case is one test, from a title to the next title.
 type Case struct {
 	File   string
 	Line   int // of the title
 	Title  string
-	Oracle string // what the oracle directive says
+	Oracle string // the text of the oracle directive
 	// Differs are the IDs of the differences that the differs directive names.
 	Differs []string
 	Steps   []Step
 }
 
-// Kind says what a step is.
+// Kind is the kind of a step.
 type Kind uint8
 
-// The kinds of steps.
+// These are the kinds of steps.
 const (
 	Request Kind = iota // connection Conn sends Args and gets Reply
 	Message             // Reply arrives on connection Conn
 	Wait                // Wait passes
 )
 
-// Step is one thing that happens.
+// Step is one step of a case: a request, a message or a wait.
 type Step struct {
 	Kind      Kind
 	Line      int // in the file
@@ -100,8 +100,8 @@ func Load(path string) ([]Case, error) {
 	return Parse(path, string(text))
 }
 
-// Parse splits a transcript into its cases. The name stands in messages, and is
-// the title of what comes before the first title. Errors name file and line.
+// Parse splits a transcript into its cases. Messages show the name, which is also the
+// title of the lines before the first title. Errors name file and line.
 func Parse(name, text string) ([]Case, error) {
 	p := parser{file: name}
 	for i, line := range strings.Split(text, "\n") {
@@ -117,7 +117,7 @@ type parser struct {
 	cases []Case
 }
 
-// current returns the case that is being read; without a title there is one as well.
+// current returns the case that the parser reads. It makes one if there was no title yet.
 func (p *parser) current(line int) *Case {
 	if len(p.cases) == 0 {
 		p.cases = append(p.cases, Case{File: p.file, Line: line, Title: p.file})
@@ -166,8 +166,8 @@ func (p *parser) line(n int, line string) error {
 // looksLikeReply tells the boolean #t from a comment: comments have a blank.
 func looksLikeReply(line string) bool { return len(line) > 1 && line[1] != ' ' && line[1] != '#' }
 
-// comment takes a line that begins with "#": a title, or more about the case
-// that has just begun.
+// comment reads a line that begins with "#": a title, or further lines about the case that
+// has just begun.
 func (p *parser) comment(n int, text string) {
 	if k := len(p.cases); k > 0 && len(p.cases[k-1].Steps) == 0 && p.cases[k-1].Title != p.file {
 		if rest, ok := strings.CutPrefix(text, "oracle:"); ok {
@@ -197,10 +197,10 @@ func prompt(line string) (conn int, sign byte, rest string, ok bool) {
 	return conn, line[i], strings.TrimPrefix(line[i+1:], " "), conn > 0
 }
 
-// unordered is the remark behind a request whose reply has no order.
+// unordered is the remark after a request whose reply has no order.
 const unordered = "(unordered)"
 
-// differs is the remark behind a request to which some servers reply otherwise.
+// differs matches the remark after a request to which some servers reply differently.
 var differs = regexp.MustCompile(` \(differs: ([a-z0-9-]+(, [a-z0-9-]+)*)\)$`)
 
 func (s *Step) request() error {
@@ -222,8 +222,8 @@ func (s *Step) request() error {
 	return nil
 }
 
-// Format writes cases as Parse reads them, titles included. It is how a failing
-// sequence of a random test is shown.
+// Format writes cases as Parse reads them, titles included. Random tests print a failing
+// sequence with it.
 func Format(cases ...Case) string {
 	var b strings.Builder
 	for i, c := range cases {
@@ -263,7 +263,7 @@ func (s *Step) format(b *strings.Builder) {
 	}
 }
 
-// text returns the request's line; made from Args where there is none.
+// text returns the request's line; it makes the line from Args if the step has none.
 func (s *Step) text() string {
 	if s.Text != "" {
 		return s.Text
@@ -271,7 +271,7 @@ func (s *Step) text() string {
 	return Line(s.Args)
 }
 
-// Line writes a request with the quotes it needs.
+// Line returns a request as one line, with the quotes that it needs.
 func Line(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {

@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// Wires are connections. Dial and Within are set before the first; the methods are safe
-// for concurrent use.
+// Wires holds the connections of one program. The caller sets Dial and Within before the
+// first connection. The methods are safe for concurrent use.
 type Wires struct {
 	// Dial makes a connection.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Within is how long an attempt to connect over a cut network takes to fail.
+	// Within is the time after which an attempt to connect over a cut network fails.
 	Within time.Duration
 
 	mu    sync.Mutex // guards what follows
 	torn  chan struct{}
 	where []string // that is cut off; none: everything
 	all   map[*wire]struct{}
-	dead  []net.Conn // that the server has not heard the end of
+	dead  []net.Conn // whose end the server has not received
 }
 
 // Connect is ebb.Options.Dial.
@@ -58,7 +58,8 @@ func (w *Wires) isTorn(addr string) bool {
 	return w.torn != nil && (len(w.where) == 0 || slices.Contains(w.where, addr))
 }
 
-// tornTo returns what is closed when the way to an address is there again; nil if it is.
+// tornTo returns a channel that closes when the path to an address works again; nil if it
+// works.
 func (w *Wires) tornTo(addr string) chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,8 +69,8 @@ func (w *Wires) tornTo(addr string) chan struct{} {
 	return w.torn
 }
 
-// Cut cuts the wires that there are to some addresses, or to all, for good, and has none
-// made there until Join. Nothing happens if some are cut already.
+// Cut cuts the existing connections to some addresses, or to all, for good, and prevents
+// new ones until Join. It does nothing if some are cut already.
 func (w *Wires) Cut(addrs ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +87,7 @@ func (w *Wires) Cut(addrs ...string) {
 	}
 }
 
-// Join lets new ones be made.
+// Join allows new connections again.
 func (w *Wires) Join() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +97,7 @@ func (w *Wires) Join() {
 	}
 }
 
-// Close closes the lost wires, so that the server sees their end.
+// Close closes the lost connections, so that the server sees their end.
 func (w *Wires) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +118,8 @@ type wire struct {
 	closed bool
 }
 
-// Read drops what comes when the wire is lost, and waits until its deadline or Close.
+// Read drops bytes that arrive after the connection is lost, and waits until its deadline
+// or Close.
 func (c *wire) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
@@ -147,7 +149,7 @@ func (c *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close of a lost wire is not heard at the other end.
+// Close of a lost connection does not reach the other end.
 func (c *wire) Close() error {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -177,7 +179,8 @@ func (c *wire) SetReadDeadline(t time.Time) error { return c.deadline(c.Conn.Set
 // SetWriteDeadline implements net.Conn.
 func (c *wire) SetWriteDeadline(t time.Time) error { return c.deadline(c.Conn.SetWriteDeadline, t) }
 
-// deadline sets one, but not after Close: that has ended reads by theirs.
+// deadline sets a deadline, but not after Close, which ends reads by a deadline of its
+// own.
 func (c *wire) deadline(set func(time.Time) error, t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,8 +190,8 @@ func (c *wire) deadline(set func(time.Time) error, t time.Time) error {
 	return set(here(t))
 }
 
-// here returns the bubble's time for a time of the machine's. What is more than a year
-// ahead is taken for one.
+// here returns the bubble's time for a time of the machine. It treats a time that is more
+// than a year ahead as a time of the machine.
 func here(t time.Time) time.Time {
 	if t.IsZero() || time.Until(t) < 365*24*time.Hour {
 		return t

@@ -11,15 +11,15 @@ import (
 type difference struct {
 	oracle string // "" for both
 	reason string
-	// without returns an output without what may differ; it is applied to both.
+	// without returns an output without the parts that may differ; the test applies it to
+	// both outputs.
 	without func(output string) string
-	// ends reports, if without is nil, that what the oracle printed is not
-	// compared at all.
+	// ends, if without is nil, reports that the test does not compare this output of the
+	// oracle.
 	ends func(theirs string) bool
 }
 
-// differences is the one list of what is allowed to differ. Whatever is not on it
-// must be equal, byte by byte.
+// differences lists all allowed differences. Everything else must be equal, byte by byte.
 var differences = []difference{
 	{"", "names in messages are known for more than 256 constants of a function", withoutNamesOfMany, nil},
 	{"", "how often an error handler that fails is called depends on the depth of the C stack around it", beforeTurns, nil},
@@ -27,7 +27,7 @@ var differences = []difference{
 	{"lua5.1", "redis-server, and we, let [[ stand in a long string", nil, nested},
 }
 
-// allowed returns the reason for which outputs may differ, "" if they may not.
+// allowed returns the reason for which two outputs may differ, "" if they may not differ.
 func allowed(oracle, ours, theirs string) (reason string) {
 	for _, d := range differences {
 		switch {
@@ -71,7 +71,7 @@ func beforeTurns(s string) string {
 // nameOfMany is a name as the generator gives them where there are many constants.
 var nameOfMany = regexp.MustCompile(`(field|method) '[a-z]+\d\d\d'`)
 
-// withoutNamesOfMany replaces them with what Lua says of them.
+// withoutNamesOfMany replaces such names with Lua's text for a value without a name.
 func withoutNamesOfMany(s string) string { return nameOfMany.ReplaceAllString(s, "$1 '?'") }
 
 func bytecode(theirs string) bool { return strings.Contains(theirs, "precompiled chunk") }

@@ -11,8 +11,8 @@ type Program struct {
 	root *node
 	// Compile: the program is damaged, so that it is only compiled.
 	Compile bool
-	// Only is the oracle that is asked, if not both: "lua5.1" for what
-	// redis-server refuses to scripts, "redis-server" for what it changed.
+	// Only is the one oracle for the program; "": both. It is "lua5.1" for features that
+	// redis-server forbids, and "redis-server" for features that it changed.
 	Only string
 	text string // of a damaged program, which has no parts
 }
@@ -25,7 +25,8 @@ func (p *Program) Text() string {
 	return p.root.String()
 }
 
-// Request returns the program as a Machine takes it: m, unless it is only compiled.
+// Request returns the program in the form for a Machine, with mode m, or Compile for a
+// damaged program.
 func (p *Program) Request(m Mode) string { return p.request(m, p.Text()) }
 
 func (p *Program) request(m Mode, text string) string {
@@ -35,8 +36,8 @@ func (p *Program) request(m Mode, text string) string {
 	return Request(m, text)
 }
 
-// Shrink makes the program smaller as long as fails reports that it fails, which
-// is asked at most budget times.
+// Shrink makes the program smaller as long as fails reports that it fails. It calls fails
+// at most budget times.
 func (p *Program) Shrink(m Mode, budget int, fails func(request string) bool) {
 	try := func(text string) bool { return fails(p.request(m, text)) }
 	if p.root != nil {
@@ -54,7 +55,7 @@ func (p *Program) Shrink(m Mode, budget int, fails func(request string) bool) {
 	}
 }
 
-// what is what an expression is meant to yield.
+// what is the kind of value that an expression should yield.
 type what uint8
 
 const (
@@ -73,7 +74,7 @@ const (
 type variable struct {
 	name  string
 	what  what
-	fixed bool // never assigned: the program's end depends on it, or a key is made of it
+	fixed bool // never assigned, because the end of the program or a key depends on it
 }
 
 // generator writes one program. Programs end because every loop counts and
@@ -83,7 +84,7 @@ type variable struct {
 type generator struct {
 	*rand.Rand
 	vars   []variable
-	names  int  // that were given
+	names  int  // used so far
 	left   int  // nodes that may be added, about
 	loops  int  // around this point, in this function
 	nested int  // blocks around this point
@@ -132,7 +133,7 @@ func NewExpression(seed uint64) *Program {
 	return p
 }
 
-// one is true once in n times.
+// one returns true with the probability 1/n.
 func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 // pick returns one of the choices.
@@ -145,7 +146,7 @@ func (g *generator) name(prefix string) string {
 	return fmt.Sprint(prefix, g.names)
 }
 
-// declare makes a name usable from here to the end of the scope.
+// declare adds a variable that is in scope from here to the end of the block.
 func (g *generator) declare(name string, w what, fixed bool) {
 	g.vars = append(g.vars, variable{name, w, fixed})
 }

@@ -2,7 +2,7 @@ package luafuzz
 
 import (
 	"bufio"
-	_ "embed" // the parts of a run that are written in Lua
+	_ "embed" // for the parts of a run that are written in Lua
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +25,8 @@ var stock string
 
 // Machine is something that runs programs.
 type Machine interface {
-	// Run runs the programs in turn and returns what each printed. ErrTimeout
-	// says that one of them took longer than patience.
+	// Run runs the programs in turn and returns what each printed. The error is ErrTimeout
+	// if one of them took longer than patience.
 	Run(requests []string) ([]string, error)
 	Close()
 }
@@ -34,14 +34,13 @@ type Machine interface {
 // ErrTimeout is what Run returns if a program does not end.
 var ErrTimeout = errors.New("a program does not end")
 
-// tooMany is what a machine answers in the place of what a program printed that
-// took more steps than it may.
+// tooMany is the output of a machine for a program that exceeded its limit of steps.
 const tooMany = "too many steps"
 
-// patience is how long programs that are run together may take.
+// patience is the time limit of the programs of one Run.
 const patience = 5 * time.Second
 
-// Mode says what a Machine does with a program.
+// Mode is what a Machine does with a program.
 type Mode byte
 
 const (
@@ -56,13 +55,13 @@ func Request(m Mode, text string) string { return string(rune(m)) + text }
 // Ours is the machine of package lua. Each program has a State of its own.
 type Ours struct{}
 
-// mostSteps is well above what lua5.1 is allowed (see stock.lua), as steps are
-// counted otherwise.
+// mostSteps is well above the limit for lua5.1 (see stock.lua), because lua5.1 counts
+// steps differently.
 const mostSteps = 50_000_000
 
 var errSteps = errors.New(tooMany)
 
-// Run returns no error.
+// Run runs each program in a new State. It never returns an error.
 func (Ours) Run(requests []string) ([]string, error) {
 	answers := make([]string, len(requests))
 	for i, r := range requests {
@@ -73,13 +72,13 @@ func (Ours) Run(requests []string) ([]string, error) {
 
 func (Ours) Close() {}
 
-// compiled is the harness, under the name that EVAL gives to what it runs.
+// compiled returns the compiled harness, under the chunk name of EVAL.
 var compiled = sync.OnceValues(func() (*lua.Prototype, error) {
 	return lua.Compile(harness+"\nlocal answer = run(...)\nreturn answer", "=user_script")
 })
 
-// runOurs runs one program. A panic is an answer as well, so that it can be made
-// smaller like any difference.
+// runOurs runs one program. It returns a panic as output, so that Shrink can reduce it
+// like any other difference.
 func runOurs(request string) (answer string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -102,7 +101,7 @@ func runOurs(request string) (answer string) {
 	return answer
 }
 
-// Stock is Debian's lua5.1: one process that is sent programs over a pipe.
+// Stock is Debian's lua5.1: one process that gets programs over a pipe.
 type Stock struct {
 	path string
 	cmd  *exec.Cmd
@@ -120,8 +119,8 @@ func NewStock() (*Stock, error) {
 	return s, s.start()
 }
 
-// start bounds the process's memory, as a program may ask for any amount. The
-// program of the command line is gone from the stack when a request runs, as
+// start starts lua5.1 with a limit on its memory, because a program may allocate any
+// amount. The program of the command line is gone from the stack when a request runs, as
 // error's levels must not find there what the other machines do not have.
 func (s *Stock) start() (err error) {
 	program := "return loadstring([====[" + harness + stock + "]====], '=user_script')()"
@@ -144,7 +143,7 @@ func (s *Stock) Close() {
 	_ = s.cmd.Wait()
 }
 
-// Run starts the process anew after an error.
+// Run runs the programs in the process. After an error it starts a new process.
 func (s *Stock) Run(requests []string) ([]string, error) {
 	process := s.cmd.Process
 	timer := time.AfterFunc(patience, func() { _ = process.Kill() })
@@ -179,7 +178,7 @@ func (s *Stock) answers(n int) ([]string, error) {
 	for i := range answers {
 		line, err := s.out.ReadString('\n')
 		if err != nil {
-			_ = s.cmd.Process.Kill() // the writer must not wait for who reads no more
+			_ = s.cmd.Process.Kill() // the writer must not wait for a process that no longer reads
 			return nil, err
 		}
 		size, err := strconv.Atoi(strings.TrimSpace(line))
@@ -195,10 +194,10 @@ func (s *Stock) answers(n int) ([]string, error) {
 	return answers, nil
 }
 
-// Redis is EVAL on a redis-server.
+// Redis is the Machine that runs programs by EVAL on a redis-server.
 type Redis struct {
 	addr  string
-	again func() // starts the server anew
+	again func() // restarts the server
 	conn  net.Conn
 	r     *bufio.Reader
 	sha   string
@@ -207,8 +206,8 @@ type Redis struct {
 // evalHarness runs each of its arguments.
 const evalHarness = "\nlocal answers = {}\nfor i = 1, #ARGV do answers[i] = run(ARGV[i]) end\nreturn answers"
 
-// NewRedis connects to a redis-server, which again kills and starts at the same
-// address: a script that is within a long call of C's library cannot be ended else.
+// NewRedis connects to a redis-server. The function again kills it and starts it at the
+// same address, which is the only way to end a script within a long call of C's library.
 func NewRedis(addr string, again func()) (*Redis, error) {
 	r := &Redis{addr: addr, again: again}
 	return r, r.start()
@@ -244,7 +243,8 @@ func (r *Redis) do(args ...string) (resp.Value, error) {
 	return v, err
 }
 
-// Run kills a script that does not end, and if that does not help the server.
+// Run runs the programs. It kills a script that does not end, and restarts the server if
+// that does not help.
 func (r *Redis) Run(requests []string) ([]string, error) {
 	conn := r.conn
 	kill := time.AfterFunc(patience, func() {

@@ -2,7 +2,7 @@ package luafuzz
 
 import "strings"
 
-// kind is what a node of a program may be replaced by.
+// kind is the syntactic kind of a node: a node may replace another one of its kind.
 type kind uint8
 
 const (
@@ -62,7 +62,7 @@ func (n *node) write(b *strings.Builder) {
 func (n *node) shrink(budget int, fails func(text string) bool) {
 	s := shrinker{root: n, budget: budget, fails: fails}
 	for s.pass(n) && s.budget > 0 {
-		// Another pass finds what has become superfluous.
+		// Another pass removes parts that are no longer needed.
 	}
 }
 
@@ -108,7 +108,7 @@ func (s *shrinker) drop(n *node) (changed bool) {
 	return changed
 }
 
-// replace tries what could stand in the place of kid i of n.
+// replace tries each possible replacement of kid i of n.
 func (s *shrinker) replace(n *node, i int) (changed bool) {
 	whole := n.kids[i]
 	if whole.kind != expression && whole.kind != statement {
@@ -138,7 +138,7 @@ func (s *shrinker) replace(n *node, i int) (changed bool) {
 	return false
 }
 
-// each visits n and what it consists of.
+// each visits n and all nodes below it.
 func (n *node) each(visit func(*node)) {
 	visit(n)
 	for _, k := range n.kids {
