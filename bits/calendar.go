@@ -23,7 +23,7 @@ type Day struct {
 	Day   int
 }
 
-// DayOf returns the day of an instant, where it is.
+// DayOf returns the day of an instant in its own location.
 func DayOf(t time.Time) Day {
 	y, m, d := t.Date()
 	return Day{y, m, d}

@@ -177,7 +177,7 @@ func (f *Filter[T]) Contains(ctx context.Context, v T) (bool, error) {
 	return len(all) == 1 && all[0], err
 }
 
-// ContainsMany is Contains for several values, in as few calls as possible.
+// ContainsMany does the work of Contains for several values, in as few calls as possible.
 func (f *Filter[T]) ContainsMany(ctx context.Context, values ...T) ([]bool, error) {
 	f.log(ctx)
 	data, err := f.encode(values)

@@ -176,7 +176,7 @@ func (f *RedissonFilter[T]) Contains(ctx context.Context, v T) (bool, error) {
 	return len(all) == 1 && all[0], err
 }
 
-// ContainsMany is Contains for several values. Errors: ErrConfig.
+// ContainsMany does the work of Contains for several values. Errors: ErrConfig.
 func (f *RedissonFilter[T]) ContainsMany(ctx context.Context, values ...T) ([]bool, error) {
 	return f.run(ctx, "contains", redissonHas, f.c.ScriptRO, values)
 }

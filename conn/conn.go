@@ -72,7 +72,7 @@ func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
 	return v, v.Err()
 }
 
-// Block is Do for a command that waits at the server until something happens.
+// Block does the work of Do for a command that waits at the server until something happens.
 // It has a connection to itself, waits as long as the command says, and
 // returns soon after the context ends, also when that has no deadline. What
 // the command took at that very moment is then lost. A server that hangs is

@@ -30,7 +30,7 @@ func (c *Conn) Ints(ctx context.Context, words ...string) (Ints, error) {
 	return c.runInts(ctx, words)
 }
 
-// ScriptInts is Script for one that returns integers, as Ints is Do: the first of its
+// ScriptInts does the work of Script for one that returns integers, as Ints is Do: the first of its
 // words are its keys, so many, the rest its other arguments. It keeps no words.
 func (c *Conn) ScriptInts(ctx context.Context, s *Script, keys int, words ...string) (Ints, error) {
 	if ctx.Err() != nil {

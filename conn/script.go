@@ -40,7 +40,7 @@ func (c *Conn) Script(ctx context.Context, s *Script, keys []string, args ...any
 	return c.script(ctx, "EVALSHA", "EVAL", s, keys, args)
 }
 
-// ScriptRO is Script for scripts that only read: they are refused where they
+// ScriptRO does the work of Script for scripts that only read: they are refused where they
 // write, and replicas run them.
 func (c *Conn) ScriptRO(ctx context.Context, s *Script, keys []string, args ...any) (Value, error) {
 	return c.script(ctx, "EVALSHA_RO", "EVAL_RO", s, keys, args)

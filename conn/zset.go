@@ -63,7 +63,7 @@ func (c *Conn) ZRange(ctx context.Context, key string, start, stop int64) ([]str
 	return texts(c.Do(ctx, "ZRANGE", key, start, stop))
 }
 
-// ZRangeWithScores is ZRange with the scores.
+// ZRangeWithScores does the work of ZRange with the scores.
 func (c *Conn) ZRangeWithScores(ctx context.Context, key string, start, stop int64) ([]Scored, error) {
 	return scoreds(c.Do(ctx, "ZRANGE", key, start, stop, "WITHSCORES"))
 }

@@ -159,7 +159,7 @@ func (w *Watch) Broken(tx *Tx) bool {
 // already holds; tx may be nil. O(keys).
 func (w *Watch) Clear(tx *Tx) { w.Forget(tx, 0) }
 
-// Forget is Clear for all keys but the first n.
+// Forget does the work of Clear for all keys but the first n.
 func (w *Watch) Forget(tx *Tx, n int) {
 	for _, m := range w.marks[n:] {
 		sh := m.l.sh

@@ -16,7 +16,7 @@ func (tx *Tx) LockKey(dbi int, key []byte) {
 	}
 }
 
-// TryLockKey is TryLock for one key.
+// TryLockKey does the work of TryLock for one key.
 func (tx *Tx) TryLockKey(dbi int, key []byte) bool {
 	if !tx.begin(dbi, 1<<tx.hashKey(key), false) {
 		return false

@@ -175,7 +175,7 @@ func (tx *Tx) emitBloom(f *bloom.Filter, key []byte, items [][]byte) {
 	}
 }
 
-// BFInsert is BFAdd for several items. If there is no filter, it creates one with configuration c;
+// BFInsert does the work of BFAdd for several items. If there is no filter, it creates one with configuration c;
 // if c is nil, it returns ErrNoBloom. It calls visit with the result of each item, and continues
 // after an item that was refused. Without items, it only removes the generations that are too old.
 // Errors: those of BFAdd, ErrNoBloom, ErrBloomConfig.
@@ -227,7 +227,7 @@ func (tx *Tx) BFExists(key []byte, items [][]byte, visit func(found bool)) error
 	return nil
 }
 
-// BFHas is BFExists for one item.
+// BFHas does the work of BFExists for one item.
 func (tx *Tx) BFHas(key, item []byte) (bool, error) {
 	f, err := tx.readBloom(key)
 	return f != nil && f.Has(bloom.HashOf(item), tx.ms), err

@@ -106,7 +106,7 @@ func (v *HashView) Each(visit func(field, value []byte)) {
 	v.EachTimed(func(field, value []byte, _ int64) { visit(field, value) })
 }
 
-// EachTimed is Each with the fields' deadlines, in ms since 1970 or NoDeadline.
+// EachTimed does the work of Each with the fields' deadlines, in ms since 1970 or NoDeadline.
 func (v *HashView) EachTimed(visit func(field, value []byte, deadline int64)) {
 	if v.large != nil {
 		for it := range v.large.Iter(v.now) {

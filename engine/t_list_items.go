@@ -174,7 +174,7 @@ func (tx *Tx) persistElement(h *hit, key []byte, i int) (code int, err error) {
 	return ItemDone, tx.stampElement(h, key, i, 0)
 }
 
-// LPushEx is LPush for elements with a deadline, in ms since 1970; 0 for none. With a deadline that
+// LPushEx does the work of LPush for elements with a deadline, in ms since 1970; 0 for none. With a deadline that
 // is not in the future, it pushes nothing. most is the greatest number of living elements after the
 // push, 0 for any number. Errors: the errors of LPush; BoundError, and nothing was pushed.
 func (tx *Tx) LPushEx(key []byte, end End, elems [][]byte, deadline int64, most int) (n int, err error) {

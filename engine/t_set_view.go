@@ -116,7 +116,7 @@ func (v *SetView) Each(visit func(member []byte)) {
 	v.until(func(m []byte) bool { visit(m); return true })
 }
 
-// EachTimed is Each with the members' deadlines, in ms since 1970 or NoDeadline.
+// EachTimed does the work of Each with the members' deadlines, in ms since 1970 or NoDeadline.
 func (v *SetView) EachTimed(visit func(member []byte, deadline int64)) {
 	switch {
 	case v.large != nil:

@@ -254,7 +254,7 @@ func (tx *Tx) XSpan(key []byte, first, last StreamID) int {
 	return max(n, 0)
 }
 
-// XAhead is XSpan for the entries that a group has not read yet, if isNew is set, or for those that
+// XAhead does the work of XSpan for the entries that a group has not read yet, if isNew is set, or for those that
 // are pending in it.
 func (tx *Tx) XAhead(key, group []byte, isNew bool) int {
 	_, s, g, err := tx.group(key, group)

@@ -63,7 +63,7 @@ type IncrOptions struct {
 	Life      Life
 }
 
-// IncrBounded is IncrBy with bounds and a deadline. It returns the new value and the number that it
+// IncrBounded does the work of IncrBy with bounds and a deadline. It returns the new value and the number that it
 // added. Without Saturate, a result out of the bounds or of 64 bits changes nothing, and added is
 // 0. Errors: as IncrBy; ErrOverflow only if added does not fit 64 bits.
 func (tx *Tx) IncrBounded(key []byte, by int64, o IncrOptions) (n, added int64, err error) {
@@ -183,7 +183,7 @@ type boundsError string
 
 func (e boundsError) Error() string { return string(e) }
 
-// IncrBoundedFloat is IncrBounded for the numbers of IncrByFloat. Errors: those of IncrByFloat,
+// IncrBoundedFloat does the work of IncrBounded for the numbers of IncrByFloat. Errors: those of IncrByFloat,
 // ErrBounds.
 func (tx *Tx) IncrBoundedFloat(key, by []byte, o FloatOptions) (n, added []byte, err error) {
 	low, high, err := o.bounds()

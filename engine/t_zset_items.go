@@ -149,7 +149,7 @@ func (tx *Tx) persistScored(h *hit, key, member []byte) (code int, err error) {
 	return ItemDone, tx.stampItem(h, key, ZSet, v.small.SetDeadline(at, 0))
 }
 
-// ZAddEx is ZAdd with a deadline: the written members get it, or lose theirs if it is 0. With a
+// ZAddEx does the work of ZAdd with a deadline: the written members get it, or lose theirs if it is 0. With a
 // deadline that is not in the future, it removes the existing members and adds none. Of t it uses
 // Deadline, Keep and Max. Errors: the errors of ZAdd; BoundError, and nothing has changed.
 func (tx *Tx) ZAddEx(key []byte, items []Scored, o ZAddOptions, t ItemOptions) (added, updated int, err error) {

@@ -151,7 +151,7 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Result, error) {
 	return l.take(ctx, key, 1, modeTake)
 }
 
-// AllowN is Allow for n at once: all or none. Errors also: ErrTooMuch for more than
+// AllowN does the work of Allow for n at once: all or none. Errors also: ErrTooMuch for more than
 // Burst, ebb.ErrArgument.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Result, error) {
 	return l.take(ctx, key, n, modeTake)

@@ -23,14 +23,15 @@ type Reservation struct {
 	cancel func() // of a local one
 }
 
-// Reserve takes one for a key from the future: the caller comes when Delay has passed,
-// and need not ask again. Only for GCRA; at most 1,000 reservations of a key are
-// outstanding. Errors: those of Allow; ErrLate while others Wait for the key.
+// Reserve reserves one request of a key at a later instant: the caller waits for Delay,
+// and then proceeds without another call. It works with GCRA only, and a key has at most
+// 1,000 outstanding reservations. Errors: those of Allow; ErrLate while others Wait for
+// the key.
 func (l *Limiter) Reserve(ctx context.Context, key string) (*Reservation, error) {
 	return l.ReserveN(ctx, key, 1, -1)
 }
 
-// ReserveN is Reserve for n at once, if the turn comes within a time; a negative one
+// ReserveN does the work of Reserve for n at once, if the turn comes within a time; a negative one
 // is for ever. If it does not nothing is taken. Errors also: ErrLate, ErrTooMuch for
 // more than Burst, ebb.ErrArgument.
 func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time.Duration) (*Reservation, error) {

@@ -37,7 +37,7 @@ const (
 // A context that ends at the very moment of the turn may lose what was taken.
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN is Wait for n at once. No call overtakes one that waits for many. Errors also:
+// WaitN does the work of Wait for n at once. No call overtakes one that waits for many. Errors also:
 // ErrTooMuch for more than Burst, ebb.ErrArgument.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	p := l.plan.Load()

@@ -45,9 +45,9 @@ func (m *Many) TryAcquire(ctx context.Context) (*Leases, error) {
 	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) { return l.TryAcquire(ctx) })
 }
 
-// Acquire waits for all locks, for at most wait altogether, or as long as the context
-// lasts if wait is 0. While it waits for one it holds those whose names come before. ctx
-// is the life of the leases, as Lock.Acquire says.
+// Acquire waits for all locks, for at most wait in total; if wait is 0, until the context
+// ends. It acquires them in the order of their names, and holds the earlier ones while it
+// waits for a later one. ctx is the life of the leases, as Lock.Acquire says.
 func (m *Many) Acquire(ctx context.Context, wait time.Duration) (*Leases, error) {
 	began := now()
 	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) {

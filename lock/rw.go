@@ -35,7 +35,8 @@ func (l *RW) claim(shared bool) claim {
 	return scriptLine{c: l.c, name: l.name, ttl: kit.Millis(l.opts.TTL), limit: allPermits, n: n, keys: l.keys}
 }
 
-// TryAcquire asks once for the lock alone; ErrTaken if another owner has it, or waits.
+// TryAcquire tries once to acquire the exclusive lock. It returns ErrTaken if another
+// owner holds the lock, or waits for it.
 func (l *RW) TryAcquire(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(false), l.owner())
 }

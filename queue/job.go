@@ -42,8 +42,8 @@ func (j *Job[T]) Nack(ctx context.Context, delay time.Duration) error {
 	return j.nack(ctx, delay, "given back")
 }
 
-// Fail is Nack with the queue's Backoff, and with the reason that a dead letter
-// shows. If cause has ErrPermanent in its chain it is Bury.
+// Fail does the work of Nack with the queue's Backoff, and with the reason that a dead letter
+// shows. If cause has ErrPermanent in its chain, it does the work of Bury instead.
 func (j *Job[T]) Fail(ctx context.Context, cause error) error {
 	if errors.Is(cause, ErrPermanent) {
 		return j.Bury(ctx, cause.Error())

@@ -90,7 +90,7 @@ func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, 
 	return ids[0], nil
 }
 
-// PushLater is Push with a delay and without the id: the form in which package lock
+// PushLater does the work of Push with a delay and without the id: the form in which package lock
 // hands work to a queue.
 func (q *Queue[T]) PushLater(ctx context.Context, v T, delay time.Duration) error {
 	_, err := q.Push(ctx, v, PushOptions{Delay: delay})

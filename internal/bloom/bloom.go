@@ -336,7 +336,7 @@ func (f *Filter) Living(now int64) *Filter {
 	return v
 }
 
-// NextFrom is NextDue for the generations that live at now, in ms since 1970; 0 if no generation
+// NextFrom does the work of NextDue for the generations that live at now, in ms since 1970; 0 if no generation
 // ends.
 func (f *Filter) NextFrom(now int64) int64 { return f.Living(now).NextDue() }
 

@@ -118,7 +118,7 @@ func (a *Array) Own(i uint32) {
 	}
 }
 
-// Edit is At for writing. O(1), or one copy of the chunk.
+// Edit does the work of At for writing. O(1), or one copy of the chunk.
 func (a *Array) Edit(i uint32) unsafe.Pointer {
 	if a.loan != nil {
 		a.own(i)

@@ -116,9 +116,9 @@ func (d *Drawing) More(n int) bool {
 	return d.n <= d.most || d.n == n+drawnBytes
 }
 
-// ParseDraw reads "count [option]", behind the key, of a command that picks
-// items at random; a negative count allows repetitions. values says whether the
-// option was there.
+// ParseDraw reads "count [option]", after the key, of a command that picks items at
+// random; a negative count allows repetitions. values reports whether the request has the
+// option.
 func ParseDraw(args [][]byte, option string) (n int64, values bool, err error) {
 	n, ok := resp.ParseInt(args[2])
 	values = len(args) > 3

@@ -45,7 +45,8 @@ const (
 
 // Timeout says where a request names the time that it waits at most.
 type Timeout struct {
-	// At is the place of the argument; negative: from the end, -1 being the last.
+	// At is the position of the argument; a negative one counts from the end, -1 is the
+	// last.
 	At int
 	// Keyword, if it is not "", is the option before the argument; without the option
 	// the command does not wait.
@@ -54,8 +55,8 @@ type Timeout struct {
 	Unit time.Duration
 }
 
-// Timeout is where a blocking command's request says how long it waits, the zero value
-// for other commands. It is derived from the grammar.
+// Timeout returns the position of the timeout in the requests of a blocking command, and
+// the zero value for other commands. It comes from the grammar.
 func (s *Spec) Timeout() Timeout { return s.timeout }
 
 // AutoPipelined reports whether a client may send the command together with those of

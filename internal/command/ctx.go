@@ -129,7 +129,7 @@ func (c *Ctx) Long(n int) error {
 // memory: the walk goes through a table, and each item is written by itself.
 const WalkBytes = 8
 
-// LongWalk is Long for a command that walks over all items of a container.
+// LongWalk does the work of Long for a command that walks over all items of a container.
 func (c *Ctx) LongWalk(key []byte) error { return c.Long(c.Tx.ValueSize(key) * WalkBytes) }
 
 // Now is the command's instant in microseconds since 1970.

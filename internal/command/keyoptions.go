@@ -10,16 +10,16 @@ package command
 type KeyOptions struct {
 	// First is the key before the options; its Pos is 0 if there is none.
 	First KeyRef
-	// Instead: the options are read only if the first key is empty, and a key that they
-	// name takes its place.
+	// Instead: the options have a key only if the first key is empty; their key then
+	// replaces it.
 	Instead bool
 	// Only is the word that argument 2 must be; otherwise the request has no keys.
 	// "": any word will do.
 	Only string
-	// From is the place of the first option.
+	// From is the position of the first option.
 	From int
-	// Options are the ones that take arguments. Another word takes none, or one if
-	// Pairs is set.
+	// Options are the options with arguments. Any other word has none, or one if Pairs is
+	// set.
 	Options []KeyOption
 	// Take says which keys count, where several options name one.
 	Take Take

@@ -121,7 +121,7 @@ func (t *Table) LookupFull(name string) *Spec {
 // argument names. nil comes with the error to reply.
 func (t *Table) Find(args [][]byte) (*Spec, error) { return find(t.Lookup(args[0]), args) }
 
-// FindOwn is Find for what a log or a master says: it goes by the commands' own names,
+// FindOwn does the work of Find for what a log or a master says: it goes by the commands' own names,
 // of which rename-command takes none away, and then by those that clients use.
 func (t *Table) FindOwn(args [][]byte) (*Spec, error) {
 	if s := t.own.lookup(args[0]); s != nil {

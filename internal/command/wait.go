@@ -2,23 +2,24 @@ package command
 
 import "github.com/ebbdb/ebb/engine"
 
-// Wait says what a command waits for.
+// Wait describes the event for which a command waits.
 type Wait struct {
-	// Keys are what a change of is worth another look.
+	// Keys are the keys whose changes make the server run the command again.
 	Keys [][]byte
-	// Kinds is what a key must hold for that; engine.None stands for nothing.
+	// Kinds are the types that a key must have for that; engine.None stands for a missing
+	// key.
 	Kinds engine.Kinds
-	// Also are further keys that the command touches when it is served.
+	// Also are further keys that the command accesses when it runs.
 	Also [][]byte
 	// Millis is the longest wait in ms; 0: for ever.
 	Millis int64
-	// Passable lets those behind be served where this one was not.
+	// Passable allows the server to serve later waiters of the line before this one.
 	Passable bool
-	// Relook has those behind looked at again when this one leaves unserved:
-	// what was too little for it may do for the next.
+	// Relook makes the server check the later waiters again when this one leaves unserved:
+	// an amount that was too small for it may be enough for the next.
 	Relook bool
-	// Undo gives back what the command was given, in a transaction of its keys,
-	// where the connection went before the reply was written.
+	// Undo returns what the command has taken, in a transaction of its keys, if the
+	// connection ended before the server wrote the reply.
 	Undo func(*Ctx)
 	// Refused replies where commands may not wait: in a transaction or a script. By
 	// default it is a null array.
@@ -27,7 +28,7 @@ type Wait struct {
 	Expired func(*Ctx)
 }
 
-// Waiting is what a command that has waited knows when it is run again.
+// Waiting is the state of a command that has waited, when the server runs it again.
 type Waiting struct {
 	Since int64     // us since 1970 when it began to wait
 	Until int64     // ms since 1970 when its time is up; 0: it waits for ever

@@ -8,7 +8,7 @@ import "github.com/ebbdb/ebb/internal/chunk"
 // freeze the dict again. O(chunks + items larger than 8 KiB).
 func (d *Dict) Freeze() *Dict { return d.FreezeOn(new(chunk.Loan)) }
 
-// FreezeOn is Freeze for a dict that is part of a larger structure, which settles the loan when it
+// FreezeOn does the work of Freeze for a dict that is part of a larger structure, which settles the loan when it
 // frees its frozen copy.
 func (d *Dict) FreezeOn(l *chunk.Loan) *Dict {
 	f := &Dict{

@@ -262,7 +262,7 @@ func (k *Keeper) Turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Hold is Turn for a caller that replaces all data. It cancels running jobs. Until the caller calls
+// Hold does the work of Turn for a caller that replaces all data. It cancels running jobs. Until the caller calls
 // done, no job begins by itself and Shutdown saves nothing, because the engine's partial data must
 // not be saved.
 func (k *Keeper) Hold(ctx context.Context) (done func(), err error) {

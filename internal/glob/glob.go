@@ -11,7 +11,7 @@ package glob
 // pattern without "*", O(len(pattern) x len(s)) at worst, and allocates nothing.
 func Match[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, 0) }
 
-// MatchFold is Match without regard to the case of ASCII letters.
+// MatchFold does the work of Match without regard to the case of ASCII letters.
 func MatchFold[P, S string | []byte](pattern P, s S) bool { return match(pattern, s, folded) }
 
 // These are the flags of match.

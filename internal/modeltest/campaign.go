@@ -22,7 +22,8 @@ import (
 type Campaign struct {
 	Ours, Theirs string         // addresses
 	Server       compat.Servers // the one at Theirs
-	// HasDigest: both have DEBUG DIGEST, and make it of the same.
+	// HasDigest: both servers have DEBUG DIGEST, and compute the same digest for the same
+	// data.
 	HasDigest bool
 	// Small: containers become large with a few items.
 	Small bool

@@ -160,7 +160,7 @@ func (a *Appender) Start(offset int64, db int) (*Rotation, error) {
 	return a.start(&Rotation{offset: offset, db: db, kind: openFirst, done: make(chan struct{})})
 }
 
-// StartFresh is Start for files that do not contain the data at the offset, for instance when a
+// StartFresh does the work of Start for files that do not contain the data at the offset, for instance when a
 // client sets appendonly to yes. The old files stay unchanged until CommitRewrite adds the base for
 // the new one. No byte counts as synced before that. The caller calls it at the cut of that base.
 func (a *Appender) StartFresh(offset int64, db int) (*Rotation, error) {

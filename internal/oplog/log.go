@@ -214,7 +214,7 @@ func (l *Log) TakeMessages(on bool) {
 // TakesMessages returns what TakeMessages has set. It costs an atomic read.
 func (l *Log) TakesMessages() bool { return l.says.Load() }
 
-// AppendMessage is AppendControl for a caller that holds no shard. It does nothing unless
+// AppendMessage does the work of AppendControl for a caller that holds no shard. It does nothing unless
 // TakeMessages is on.
 func (l *Log) AppendMessage(b []byte) {
 	l.mu.Lock()
@@ -499,7 +499,7 @@ func (l *Log) OnSettled(offset int64, w Waker) bool {
 	return !l.Always() || l.OnSynced(offset, w) || !l.Always()
 }
 
-// OnBatchSynced is OnSynced for a caller that calls EndBatch soon.
+// OnBatchSynced does the work of OnSynced for a caller that calls EndBatch soon.
 func (l *Log) OnBatchSynced(offset int64, w Waker) bool {
 	return l.Settled(offset) || l.await(waiting{offset, false, w})
 }

@@ -229,7 +229,7 @@ func (s IntSet) validate() error {
 	return nil
 }
 
-// Check is Validate for an image that should be valid. It is for tests.
+// Check does the work of Validate for an image that should be valid. It is for tests.
 func (p Packed) Check() error {
 	if binary.LittleEndian.Uint32(p) == 0 {
 		return corrupt("a zero header")

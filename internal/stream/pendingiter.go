@@ -19,7 +19,7 @@ func (g *Group) PendingFrom(from ID) PendingIter {
 	return PendingIter{g: g, owner: noOwner, cur: l.byID.Seek(l.byID.Rank(l.idProbe(from)))}
 }
 
-// PendingOf is PendingFrom for one consumer. O(log n).
+// PendingOf does the work of PendingFrom for one consumer. O(log n).
 func (g *Group) PendingOf(c *Consumer, from ID) PendingIter {
 	l := &g.pel
 	return PendingIter{g: g, owner: c.number, cur: l.byOwner.Seek(l.byOwner.Rank(l.ownerProbe(c.number, from)))}

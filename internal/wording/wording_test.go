@@ -41,7 +41,7 @@ var (
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
 	"docs":     {md: 3, comments: 0, strings: 0},
-	"internal": {md: 0, comments: 46, strings: 18},
+	"internal": {md: 0, comments: 26, strings: 18},
 }
 
 // allowed are texts that look like a finding and are none, with the reason. The key is a
@@ -233,7 +233,7 @@ var longCeilings = map[string]int{
 	"bloom":    1,
 	"expmap":   3,
 	"expset":   1,
-	"internal": 234,
+	"internal": 230,
 	"limit":    5,
 	"near":     1,
 	"queue":    1,

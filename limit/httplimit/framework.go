@@ -52,7 +52,7 @@ type OptionsFor[C any] struct {
 	Logger *slog.Logger
 }
 
-// For is New for a framework. What it returns takes from l for a request and adds the
+// For does the work of New for a framework. What it returns takes from l for a request and adds the
 // header fields: if passed, the next handler is to run; if not, Refused or Failed has, and
 // err is what it returned. Two Options are a panic.
 func For[C any](l *limit.Limiter, f Framework[C], opts ...OptionsFor[C]) (ask func(c C) (passed bool, err error)) {

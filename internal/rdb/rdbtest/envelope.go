@@ -21,7 +21,7 @@ func LZ4(t fatal, file []byte, options ...lz4.Option) []byte {
 	})
 }
 
-// Zstandard is LZ4 with the other algorithm.
+// Zstandard does the work of LZ4 with the other algorithm.
 func Zstandard(t fatal, file []byte, options ...zstd.EOption) []byte {
 	return envelope(t, 2, file, func(w io.Writer) (io.WriteCloser, error) {
 		return zstd.NewWriter(w, append([]zstd.EOption{zstd.WithEncoderConcurrency(1)}, options...)...)
