@@ -165,12 +165,12 @@ var specSunsubscribe = command.Spec{
 	Run: func(c *command.Ctx) error { return runUnsubscribe(c, pubsub.Shard) },
 }
 
-// confirmBytes is how many bytes a command walks over in the time that ending a
-// subscription and telling of it takes.
+// confirmBytes is the number of bytes that a command walks over in the time that it takes to end a
+// subscription and to confirm it.
 const confirmBytes = command.LongBytes / manyArgs
 
-// runUnsubscribe ends subscriptions. Messages that came before are delivered
-// before the client is told, so that it hears nothing of a channel afterwards.
+// runUnsubscribe ends subscriptions. The session delivers earlier messages before the confirmation,
+// so that the client gets no message of a channel after it.
 func runUnsubscribe(c *command.Ctx, k pubsub.Kind) error {
 	p := &serviceOf(c).pubsub
 	names := c.Args[1:]
@@ -178,7 +178,7 @@ func runUnsubscribe(c *command.Ctx, k pubsub.Kind) error {
 		if err := c.Long(sessionOf(c).subs.Len() * confirmBytes); err != nil {
 			return err
 		}
-		names = nil // and nothing of the request's behind it
+		names = nil // the rest of the request does not count
 		for _, name := range p.Names(sessionOf(c), k) {
 			names = append(names, []byte(name))
 		}
@@ -217,8 +217,8 @@ func runPublish(c *command.Ctx) error {
 	return nil
 }
 
-// publish sends the message to those who listen here, and to replicas: in a
-// transaction behind its effects, so that whoever hears it there finds them.
+// publish sends the message to the subscribers of this server, and to replicas. In a transaction it
+// follows the effects, so that a client that gets it on a replica finds them there.
 func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
 	s := serviceOf(c)
 	if !s.DB.Log().TakesMessages() {

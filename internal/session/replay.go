@@ -8,9 +8,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// takeInstant takes NOW and an instant in us off the end of an effect that depends
-// on time, and has the command run at it. Errors: the instant is no number, or beyond
-// the engine's horizon.
+// takeInstant cuts NOW and an instant in us off the end of an effect that depends on time, and
+// makes the command run at that instant. It returns an error if the instant is not a number, or is
+// beyond the engine's horizon.
 func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
 	n := len(args) - 2
 	if n < 1 || !command.EqualFold(args[n], "NOW") {
@@ -23,8 +23,8 @@ func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
 	return args[:n], c.tx.At(us)
 }
 
-// resolveEffect finds the command of an effect, which says its own name whatever
-// rename-command has made of it.
+// resolveEffect finds the command of an effect. Effects use the original name of a command, even if
+// rename-command has renamed it.
 func (c *Session) resolveEffect(args [][]byte) (*command.Spec, error) {
 	cutOwn(args)
 	args = c.svc.withoutInstant(args)
@@ -52,15 +52,15 @@ func (c *Session) resolveTimed(args [][]byte, refused error) (*command.Spec, err
 	return nil, refused
 }
 
-// cutOwn takes engine.OwnPrefix off the name of a request of a replay.
+// cutOwn cuts engine.OwnPrefix off the name of a replayed request.
 func cutOwn(args [][]byte) {
 	if n := len(engine.OwnPrefix); len(args[0]) > n && string(args[0][:n]) == engine.OwnPrefix {
 		args[0] = args[0][n:]
 	}
 }
 
-// withoutInstant returns a request of a replay without NOW and the instant, which the
-// arity of its command does not count.
+// withoutInstant returns a replayed request without NOW and the instant, which the arity of its
+// command does not count.
 func (s *Service) withoutInstant(args [][]byte) [][]byte {
 	n := len(args) - 2
 	if n < 1 || !command.EqualFold(args[n], "NOW") {
@@ -72,11 +72,10 @@ func (s *Service) withoutInstant(args [][]byte) [][]byte {
 	return args[:n]
 }
 
-// Replay runs effects again, in order: those of another engine's Drain, or of a
-// log. Nothing expires meanwhile, however old the deadlines are, because the
-// expiries are among the effects; neither memory limits nor pauses nor users' rules apply. It
-// returns what went wrong with the first effect that was refused, which means
-// that the effects are not those of an engine.
+// Replay runs effects in order: those of another engine's Drain, or of a log. Nothing expires
+// meanwhile, however old the deadlines are, because the effects include the expirations. Memory
+// limits, pauses and the users' rules do not apply. Replay returns the error of the first effect
+// that was refused; such an effect does not come from an engine.
 func (s *Service) Replay(effects []engine.Effect) error {
 	c := s.NewSession(nil)
 	c.replay = true

@@ -215,7 +215,7 @@ func masterRole(c *command.Ctx) error {
 	return nil
 }
 
-// roleName returns the role as HELLO says it.
+// roleName returns the role as HELLO shows it.
 func (s *Service) roleName() string {
 	if s.repl.IsReplica() {
 		return "replica"

@@ -13,13 +13,13 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// replHost is the service as its replication.Host.
+// replHost implements replication.Host for a service.
 type replHost Service
 
-// Replication returns the service's part in replication.
+// Replication returns the replication node of the service.
 func (s *Service) Replication() *replication.Node { return s.repl }
 
-// gateOf has the gate of dispatch for each of replication.
+// gateOf maps each gate of package replication to the gate of dispatch.
 var gateOf = [...]gate{
 	replication.GateReadOnly:   gateReadOnly,
 	replication.GateStale:      gateStale,
@@ -69,7 +69,8 @@ func (h *replHost) StageFunctions(ctx context.Context) replication.StagedFunctio
 	return &libraries{s: s, staged: script.New(s.scriptOptions()), host: loadHost{ctx: ctx, s: s}}
 }
 
-// libraries are those of a full synchronisation, loaded where no client can call them.
+// libraries holds the libraries of a full synchronisation before Install: no client can call them
+// yet.
 type libraries struct {
 	s      *Service
 	staged *script.Engine
@@ -91,8 +92,8 @@ func (x *libraries) Install() error {
 	return x.s.scripts.RestoreLibraries(x.staged.DumpLibraries(), script.Flush, &x.host)
 }
 
-// loadHost is the script.Host of libraries that are loaded for no client: a load may log,
-// and ends with its context.
+// loadHost is the script.Host of libraries that are loaded without a client: a load may log, and
+// ends when its context does.
 type loadHost struct {
 	ctx context.Context
 	s   *Service
@@ -111,7 +112,7 @@ func (h *loadHost) Tick() error                    { return h.ctx.Err() }
 // streamApplier is a session that runs a master's stream.
 type streamApplier struct {
 	c     *Session
-	queue []queued // scratch of LockAll
+	queue []queued // scratch memory of LockAll
 }
 
 func (h *replHost) NewApplier(conn reactor.Conn) replication.Applier {
@@ -140,10 +141,10 @@ func (a *streamApplier) Panicked(what any) {
 	a.c.tx.Abandon()
 }
 
-// replied is an error as its reply says it.
+// replied returns an error with the text of its reply.
 func replied(err error) error { return command.ReplyError(command.WireText(err)) }
 
-// Resolve implements Applier. A command for administrators is refused unless it writes: a
+// Resolve implements Applier. It refuses a command for administrators unless the command writes: a
 // master replicates data, and its stream must not end or change the server.
 func (a *streamApplier) Resolve(args [][]byte) (c replication.Command, err error) {
 	spec, err := a.c.resolve(args)
@@ -177,7 +178,7 @@ func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Comma
 		return to, false
 	}
 	if spec.Group == command.GroupScripting {
-		return to, true // a script or function may write what it does not name
+		return to, true // a script or function may write keys that it does not name
 	}
 	c.ctx.ForgetKeys()
 	refs, err := c.ctx.KeysOf(spec, q.Args)
@@ -193,8 +194,9 @@ func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Comma
 	return to, false
 }
 
-// otherDB returns the database, of so many, in which a command writes its last key where that is
-// named by the command; -1: it writes in the selected one alone.
+// otherDB returns the database in which a command writes its last key, if the command names a
+// database; most is the number of databases. It returns -1 if the command writes only in the
+// selected one.
 func otherDB(spec *command.Spec, args [][]byte, most int) int {
 	at := 0
 	switch spec.Name {
@@ -220,7 +222,7 @@ func otherDB(spec *command.Spec, args [][]byte, most int) int {
 // Lock implements Applier.
 func (a *streamApplier) Lock(q replication.Command) error {
 	c, spec := a.c, q.Own.(*command.Spec)
-	c.ctx.Spec, c.ctx.Args = spec, q.Args // lock may run the handler, for what it says of wrong arguments
+	c.ctx.Spec, c.ctx.Args = spec, q.Args // lock may run the handler, for its error about wrong arguments
 	if _, err := c.lock(spec, q.Args); err != nil {
 		return replied(err)
 	}

@@ -13,7 +13,7 @@ var replSpecs = []*command.Spec{&specPsync, &specSync, &specReplconf}
 var specPsync = command.Spec{
 	Name: "psync", Group: command.GroupServer, Since: "2.8.0", Complexity: "O(1)",
 	Summary:       "Requests the replication stream from an offset on; the connection becomes a replica's.",
-	Flags:         command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.AllKeys, // the stream is one thing meanwhile
+	Flags:         command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.AllKeys, // the stream takes no other writes meanwhile
 	Client:        command.Stateful,
 	Args:          []command.Arg{command.Str("replicationid"), command.Int("offset")},
 	ArityOverride: -3, ArityReason: "FAILOVER may follow, which Redis does not document",
@@ -81,12 +81,12 @@ func replicaRefused(err error) error {
 	return err
 }
 
-// handOver makes the session that of a replica: Serve takes the connection out of its
+// handOver makes the session the session of a replica: Serve takes the connection out of its
 // transport.
 func handOver(c *command.Ctx, f *replication.Replica) {
 	s := sessionOf(c)
 	s.view.show(viewReplica, true)
-	s.closing = true // of the transport; Run goes on with the connection
+	s.closing = true // for the transport; Run continues with the connection
 	serviceOf(c).pubsub.Leave(s)
 	f.Join()
 	s.follows.Store(f)

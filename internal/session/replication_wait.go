@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// WAIT and WAITAOF. A client waits as for a key (block.go). replication.Node ends the wait
-// when enough replicas have acknowledged, or its time does.
+// These are WAIT and WAITAOF. A client waits as it does for a key (block.go). replication.Node ends
+// the wait when enough replicas have acknowledged, or when its time is up.
 
 var waitSpecs = []*command.Spec{&specWait, &specWaitAOF}
 
@@ -60,7 +60,7 @@ func runWait(c *command.Ctx) error {
 	return awaitAcks(c, timeout, reply, func() bool { return int64(r.Acked(offset)) >= replicas })
 }
 
-// awaitAcks makes the command wait until something is acknowledged.
+// awaitAcks makes the command wait until met reports enough acknowledgements.
 func awaitAcks(c *command.Ctx, timeout int64, reply func(*command.Ctx), met func() bool) error {
 	err := c.Block(command.Wait{Millis: timeout, Refused: reply, Expired: reply})
 	if err == command.ErrBlocked && c.Waiting == nil {
@@ -111,7 +111,7 @@ func runWaitAOF(c *command.Ctx) error {
 	log := s.DB.Log()
 	offset := log.End()
 	here := func() int64 {
-		if files && s.keeper.AppendOnly() && log.Synced() >= offset { // else a first base is to come
+		if files && s.keeper.AppendOnly() && log.Synced() >= offset { // else the server still has to write a first base
 			return 1
 		}
 		return 0

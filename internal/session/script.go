@@ -121,8 +121,8 @@ var specScriptLoad = command.Spec{
 	Run: runScriptLoad,
 }
 
-// compileCost is how many bytes a command walks over in the time that compiling
-// one takes.
+// compileCost is the number of bytes that a command walks over in the time that it takes to compile
+// one.
 const compileCost = 64
 
 func runScriptLoad(c *command.Ctx) error {

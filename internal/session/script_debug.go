@@ -21,18 +21,18 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The debugger of scripts. After SCRIPT DEBUG the client's next EVAL takes the connection
-// out of its transport, and a goroutine of the transport's runs the session:
+// This file implements the debugger of scripts. After SCRIPT DEBUG the client's next EVAL takes the
+// connection out of its transport, and a goroutine of the transport runs the session:
 //
 //	EVAL ─▶ debugScript ─▶ Hijack ─▶ scriptDebug.run ─┬▶ read: the user's commands ─▶ words
 //	                                                └▶ EVAL in an embedded session,
 //	                                                   whose script asks Read for words
 //
-// With SYNC the embedded session is one of the service itself: the script holds all
-// shards, and others get BUSY. With YES it is one of a service of its own, on a copy of
-// the data, which goes away with the session; the server runs on meanwhile.
+// With SYNC the embedded session belongs to the service itself: the script holds all shards, and
+// other clients get BUSY. With YES it belongs to a service of its own, on a copy of the data, which
+// the session drops at its end; the server continues meanwhile.
 
-// debugMode is what SCRIPT DEBUG has chosen.
+// debugMode is the mode that SCRIPT DEBUG has chosen.
 type debugMode uint8
 
 const (
@@ -67,39 +67,40 @@ func runScriptDebug(c *command.Ctx) error {
 const (
 	// maxCopied bounds the memory of the data that sessions copy at a time, in bytes.
 	maxCopied = 256 << 20
-	// maxDebugInput is how long a command of the user's may be, in bytes, as in Redis.
+	// maxDebugInput is the largest length of a user's command, in bytes, as in Redis.
 	maxDebugInput = 1 << 20
-	// debugPatience is how long the user may take to read what was sent.
+	// debugPatience is the time that the user has to read the output.
 	debugPatience = 5 * time.Second
 )
 
-// errDebugger is how a script ends whose session has lost its user, and has no effects.
+// errDebugger is the error of a script whose session has lost its user. The script then has no
+// effects.
 var errDebugger = errors.New("the debugging session is over")
 
 // endOfDebugging is the line that says that the reply of EVAL follows.
 const endOfDebugging = "<endsession>"
 
-// scriptDebug is one session. Its methods Send, Rest, Read, Overdue and Refused implement
+// scriptDebug is one debugging session. Its methods Send, Rest, Read, Overdue and Refused implement
 // script.Console.
 type scriptDebug struct {
-	svc  *Service // that the client is connected to
-	c    *Session // the client's
+	svc  *Service // the service that the client is connected to
+	c    *Session // the session of the client
 	mode debugMode
-	args [][]byte // of EVAL
+	args [][]byte // the request of EVAL
 
 	nc       net.Conn
-	words    chan []string // from read, which closes it when there will be no more
-	wrong    error         // why it did; nil: the connection is gone. Set before words is closed
+	words    chan []string // from read, which closes it when no more can come
+	wrong    error         // why read closed it; nil: the connection has ended. Set before words is closed
 	expelled atomic.Bool   // this side closed the connection: CLIENT KILL, or the server ends
-	stop     chan struct{} // closed when the script has ended: read is to end
+	stop     chan struct{} // closed when the script has ended: read then ends
 
-	host *scriptHost // of the running script
-	copy *Service    // of debugCopy
-	last []string    // what the script has noted since its last stop
-	from int64       // us: since when the script has run without a stop
+	host *scriptHost // the host of the running script
+	copy *Service    // the service of debugCopy
+	last []string    // the lines of the script since its last stop
+	from int64       // us: the instant of the last stop
 }
 
-// debugScript makes the client's connection that of a debugging session.
+// debugScript turns the client's connection into a debugging session.
 func debugScript(c *command.Ctx) error {
 	s := sessionOf(c)
 	if s.multi.on {
@@ -107,12 +108,12 @@ func debugScript(c *command.Ctx) error {
 	}
 	s.debugged = &scriptDebug{svc: serviceOf(c), c: s, mode: s.debugs, args: ownArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
 	s.debugs = debugOff
-	s.closing = true // of the transport; run goes on with the connection
+	s.closing = true // for the transport; run continues with the connection
 	serviceOf(c).pubsub.Leave(s)
 	return nil
 }
 
-// run is the session, on the goroutine of the connection.
+// run runs the session, on the goroutine of the connection.
 func (d *scriptDebug) run(nc net.Conn, buffered []byte) {
 	d.nc = nc
 	var reader sync.WaitGroup
@@ -183,7 +184,7 @@ func (d *scriptDebug) read(buf []byte) {
 		buf = append(buf, chunk[:n]...)
 		if err != nil {
 			if d.expelled.Store(errors.Is(err, net.ErrClosed)); d.copy != nil {
-				d.copy.stop() // the script ends, wherever it is
+				d.copy.stop() // it ends the script at any point
 			}
 			return
 		}
@@ -198,14 +199,14 @@ func textsOf(args [][]byte) []string {
 	return words
 }
 
-// write sends to the user, and gives up on one that does not read.
+// write sends b to the user. It gives up if the user does not read.
 func (d *scriptDebug) write(b []byte) {
 	patience := time.AfterFunc(debugPatience, func() { _ = d.nc.Close() })
 	defer patience.Stop()
-	_, _ = d.nc.Write(b) // where it fails, read finds out too
+	_, _ = d.nc.Write(b) // if it fails, read fails too
 }
 
-// debugLines are lines as one reply.
+// debugLines encodes lines as one reply.
 func debugLines(lines []string) []byte {
 	b := strconv.AppendInt([]byte{'*'}, int64(len(lines)), 10)
 	b = append(b, "\r\n"...)
@@ -223,8 +224,8 @@ func (d *scriptDebug) Send(lines []string) { d.write(debugLines(lines)) }
 // Rest implements script.Console.
 func (d *scriptDebug) Rest(lines []string) { d.last = lines }
 
-// Read implements script.Console. With SYNC others hear at once that they wait for a
-// script: it may stand still for as long as the user likes.
+// Read implements script.Console. With SYNC other clients get BUSY at once, because the script may
+// stand still for as long as the user likes.
 func (d *scriptDebug) Read() ([]string, error) {
 	var killing <-chan struct{}
 	if d.mode == debugSync {
@@ -269,7 +270,7 @@ func (d *scriptDebug) Overdue() (bool, error) {
 // Refused implements script.Console.
 func (d *scriptDebug) Refused() bool { return !d.host.begun }
 
-// makeCopy makes a service with a copy of the data, for the session alone.
+// makeCopy makes a service with a copy of the data, for this session only.
 func (d *scriptDebug) makeCopy() (release func(), err error) {
 	s := d.svc
 	size := s.DB.UsedMemory()
@@ -303,13 +304,14 @@ func (d *scriptDebug) makeCopy() (release func(), err error) {
 	}
 	if err := copyData(s.ctx, db, s.DB); err != nil {
 		release()
-		s.copied.Add(size) // it is taken back above
+		s.copied.Add(size) // it is subtracted again above
 		return nil, err
 	}
 	return release, nil
 }
 
-// debugConfig is what of the configuration a script's run depends on, as lines of a file.
+// debugConfig returns the parts of the configuration that the run of a script depends on, as lines
+// of a file.
 func (s *Service) debugConfig() string {
 	var b strings.Builder
 	for _, name := range []string{"databases", "cluster-enabled", "script-memory-limit", "proto-max-bulk-len"} {
@@ -321,7 +323,7 @@ func (s *Service) debugConfig() string {
 	return b.String()
 }
 
-// copyData fills an engine with the keys of another.
+// copyData copies the keys of an engine into another one.
 func copyData(ctx context.Context, to, from *engine.DB) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

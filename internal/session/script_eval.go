@@ -10,10 +10,11 @@ import (
 
 var scriptingSpecs = []*command.Spec{&specEval, &specEvalRO, &specEvalSHA, &specEvalSHARO, &specFCall, &specFCallRO, &specScript, &specFunction}
 
-// scriptFlags are those of whatever runs a script.
+// scriptFlags are the flags of the commands that run a script.
 const scriptFlags = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.AllKeys | command.Scripts
 
-// evalArgs is the grammar of EVAL and its kin; what is how they name the script.
+// evalArgs returns the grammar of EVAL and its variants; what is the argument that names the
+// script.
 func evalArgs(what string, access command.KeyFlags) []command.Arg {
 	return []command.Arg{command.Str(what), command.Count("numkeys"), command.Opt(command.ManyKeys("key", access)), command.Opt(command.Many("arg"))}
 }
@@ -86,8 +87,8 @@ var specEvalSHARO = command.Spec{
 	Run: monitored(runEvalSHA),
 }
 
-// monitored has MONITOR show the command before it runs, so that what its script calls comes
-// behind it, and also where the script cannot run.
+// monitored makes MONITOR show the command before it runs, so that the calls of its script follow
+// it, and so that it also shows if the script cannot run.
 func monitored(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
 		if serviceOf(c).observed.Load()&obsMonitors != 0 && sessionOf(c).debugger == nil {
@@ -112,11 +113,11 @@ func runEval(c *command.Ctx) error {
 	return eval(c, s, keys, args)
 }
 
-// longScript is the length of a script, in bytes, whose compilation shows as a
-// running script does, and can be killed like one.
+// longScript is the length of a script, in bytes, from which on its compilation shows as a running
+// script, and can be killed.
 const longScript = 16 << 10
 
-// scriptOf is the script that EVAL is given.
+// scriptOf returns the script in the arguments of EVAL.
 func scriptOf(c *command.Ctx) (*script.Script, error) {
 	text := c.Args[1]
 	if len(text) < longScript {
@@ -157,8 +158,8 @@ func eval(c *command.Ctx, s *script.Script, keys, args [][]byte) error {
 	})
 }
 
-// scriptArgs parses "numkeys [key ...] [arg ...]" behind the command and the
-// script. wrong is the error where numkeys is no integer.
+// scriptArgs parses "numkeys [key ...] [arg ...]" after the command and the script. wrong is the
+// error to return if numkeys is not an integer.
 func scriptArgs(req [][]byte, wrong error) (keys, args [][]byte, err error) {
 	n, ok := resp.ParseInt(req[2])
 	switch rest := req[3:]; {

@@ -43,9 +43,9 @@ OK
 	Run: monitored(runFCall),
 }
 
-// ownedArgs returns the request in memory of its own: what a function is
-// given becomes its strings, and it may keep them. On a coroutine, in a transaction
-// and in the background it is that already.
+// ownedArgs returns the request in memory of its own: the arguments of a function become its
+// strings, and it may keep them. On a coroutine, in a transaction and in the background the request
+// already has such memory.
 func ownedArgs(c *command.Ctx) [][]byte {
 	if s := sessionOf(c); s.coroutine == nil && s.parked == nil && !c.NoWait {
 		c.Args = ownArgs(c.Args)
@@ -80,7 +80,7 @@ var specFunctionHelp = func() command.Spec {
 	return s
 }()
 
-// everyShard are the tips of commands that change the libraries.
+// everyShard holds the tips of commands that change the libraries.
 var everyShard = []string{"request_policy:all_shards", "response_policy:all_succeeded"}
 
 const exampleLibrary = "> FUNCTION LOAD \"#!lua name=shop\\nredis.register_function('sold', function() return 1 end)\"\n\"shop\"\n"
@@ -164,7 +164,7 @@ func runFunctionFlush(c *command.Ctx) error {
 	return nil
 }
 
-// tooMany is the error for a subcommand with too many arguments.
+// tooMany returns the error for a subcommand with too many arguments.
 func tooMany(args [][]byte) error {
 	return command.ReplyError("ERR unknown subcommand or wrong number of arguments for '" + string(args[1]) + "'. Try " + strings.ToUpper(string(args[0])) +
 		" HELP.")

@@ -11,47 +11,47 @@ import (
 	"github.com/ebbdb/ebb/internal/script"
 )
 
-// Scripts. A script runs in one transaction over all shards, since it may touch
-// keys that it does not name; so one runs at a time, and everything about it is
-// in the service's one scriptHost. What it calls goes through resolve, permit
-// and Run of the command as if a client had sent it inside MULTI:
+// This file runs scripts. A script runs in one transaction over all shards, because it may touch
+// keys that it does not name. So one script runs at a time, and its state is in the service's one
+// scriptHost. Its calls pass resolve, permit and Run of the command as if a client had sent them
+// inside MULTI:
 //
 //	EVAL ─▶ dispatch ─▶ coroutine ─▶ execute: LockAll ─▶ runEval ─▶ script.Engine.Run
 //	                                                                │ redis.call
 //	        scriptHost.Call ◀───────────────────────────────────────┘
 //	          └─▶ spec.Run in the same transaction, the reply in RESP
 //
-// Why, and what happens when one does not end: docs/design/scripts.md.
+// docs/design/scripts.md gives the reasons, and says what happens when a script does not end.
 
-// scriptHost runs the calls of the script that is running. It belongs to whoever
-// holds all shards.
+// scriptHost runs the calls of the script that is running. It belongs to the goroutine that holds
+// all shards.
 type scriptHost struct {
 	svc *Service
-	s   *Session    // stands for the script where a handler asks for its session
-	x   command.Ctx // of the calls
+	s   *Session    // represents the script where a handler needs a session
+	x   command.Ctx // the context of the calls
 
-	c      *Session // who runs the script
-	run    *running // nil while it is young
-	name   string   // of the function; "" for a script
-	args   [][]byte // of EVAL or FCALL
+	c      *Session // the session that runs the script
+	run    *running // nil until the script has run for scriptSlice
+	name   string   // the name of the function; "" for a script
+	args   [][]byte // the request of EVAL or FCALL
 	flags  script.Flags
 	began  int64 // us
-	limit  int64 // us after which others hear that it is overdue; of a load, after which it is too slow
+	limit  int64 // us after which other clients get BUSY; for a load, after which it is too slow
 	loads  bool  // it is FUNCTION LOAD
 	oom    bool  // memory was used up when it began
 	begun  bool  // the last call was not refused
 	wrote  bool
-	failed bool // its result is an error, or has one in it
-	slot   int  // in a cluster: that of its first key; -1: none yet
-	calls  int  // how many, modulo timedCalls
+	failed bool // the result is an error, or contains one
+	slot   int  // in a cluster: the slot of its first key; -1: none yet
+	calls  int  // the number of calls, modulo timedCalls
 	specs  [specCache]*command.Spec
 }
 
-// timedCalls is how many calls of scripts there are to one that is timed, for
-// the statistics of its command: two looks at the clock take as long as a GET.
+// timedCalls is the number of calls of scripts of which the statistics time one: two readings of
+// the clock take as long as a GET.
 const timedCalls = 16
 
-// specCache is how many commands a host remembers: few scripts use more.
+// specCache is the number of commands that a host remembers: few scripts use more.
 const specCache = 16
 
 func (s *Service) initScripts() {
@@ -66,20 +66,20 @@ func (s *Service) initScripts() {
 	h.x = command.Ctx{Out: &h.s.out, DB: s.DB, Table: s.table, Host: h.s, NoWait: true}
 }
 
-// scriptOptions are those of the machines that run scripts and functions.
+// scriptOptions returns the options of the machines that run scripts and functions.
 func (s *Service) scriptOptions() script.Options {
 	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: admin.RedisVersion, VersionNum: redisVersionNum,
 		Own: admin.Version, CPU: cpuSeconds}
 }
 
-// cpuSeconds is the CPU time that the process has used: os.clock of scripts.
+// cpuSeconds returns the CPU time that the process has used, for os.clock of scripts.
 func cpuSeconds() float64 {
 	sys, user := admin.CPUTime()
 	return (sys + user).Seconds()
 }
 
-// startScript makes the service's host the one of a script, function or load that
-// c is about to run, in a transaction that holds all shards.
+// startScript prepares the service's host for a script, function or load that c is about to run, in
+// a transaction that holds all shards.
 func startScript(c *command.Ctx, name string, flags script.Flags) *scriptHost {
 	h := &serviceOf(c).host
 	s := sessionOf(c)
@@ -93,7 +93,7 @@ func startScript(c *command.Ctx, name string, flags script.Flags) *scriptHost {
 	return h
 }
 
-// endScript ends what startScript began.
+// endScript ends the run that startScript has begun.
 func (h *scriptHost) endScript() {
 	if r := h.run; r != nil {
 		h.svc.running.Store(nil)
@@ -109,13 +109,13 @@ func (h *scriptHost) endScript() {
 	}
 }
 
-// releaseAfter is when memory that a script has left behind is given back: so
-// that the next one may use it first, and again when a long reply has been read.
+// releaseAfter holds the delays after which the memory of a script is released: a later script may
+// use it first, and a client may need time to read a long reply.
 var releaseAfter = [...]time.Duration{time.Second, 5 * time.Second}
 
-// scheduleRelease has the garbage of scripts collected and its memory given back to the
-// system, after a while. Left alone, the collector would do so when as much again
-// has been allocated, which may be never.
+// scheduleRelease makes the collector run after a while and return the memory of scripts to the
+// system. Otherwise the collector would run when as much again has been allocated, which may be
+// never.
 func (s *Service) scheduleRelease() {
 	if s.ctx.Err() != nil || s.givesBack.Swap(true) {
 		return
@@ -133,7 +133,7 @@ func (s *Service) scheduleRelease() {
 	})
 }
 
-// Refusals that scripts see.
+// These are the refusals that scripts get.
 const (
 	errScriptUnknown  = command.ReplyError("ERR Unknown Redis command called from script")
 	errScriptArity    = command.ReplyError("ERR Wrong number of args calling Redis command from script")
@@ -142,7 +142,7 @@ const (
 	errScriptSlot     = command.ReplyError("ERR Script attempted to access keys that do not hash to the same slot")
 )
 
-// scriptDenied is the refusal of a command that a script calls by the rules of the user.
+// scriptDenied returns the error for a call that the rules of the user refuse.
 func scriptDenied(why acl.Denial, spec *command.Spec, user string) error {
 	text, _ := strings.CutPrefix(string(noPermission(why, spec, user).(command.ReplyError)), "NOPERM ")
 	return command.ReplyError("ERR ACL failure in script: " + text)
@@ -163,7 +163,7 @@ func (h *scriptHost) Call(args [][]byte) []byte {
 
 func (h *scriptHost) call(args [][]byte) error {
 	if h.run != nil && h.run.killed.Load() {
-		return errScriptKilled // soon it cannot be caught any more
+		return errScriptKilled // the script could not catch the error of a later call
 	}
 	h.begun = false
 	spec, err := h.resolve(args)
@@ -189,12 +189,12 @@ func (h *scriptHost) call(args [][]byte) error {
 	}
 	x.Tx.Tell()
 	if !(spec.Has(command.Fast) || spec.Group == command.GroupString) {
-		_ = h.Tick() // it may have taken long; if it is to end, the machine will ask
+		_ = h.Tick() // the call may have taken long; if the script must end, the machine calls Tick as well
 	}
 	return err
 }
 
-// time runs a call, and counts it.
+// time runs a call and records its time.
 func (h *scriptHost) time(spec *command.Spec) error {
 	x, c := &h.x, h.c
 	stats := c.stats.of(spec)
@@ -211,7 +211,7 @@ func (h *scriptHost) time(spec *command.Spec) error {
 	return nil
 }
 
-// observed runs a call that somebody looks at: see observe.go.
+// observed runs a call that MONITOR, SLOWLOG or tracking observes: see observe.go.
 func (h *scriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) error {
 	c := h.c
 	var since int64
@@ -289,11 +289,11 @@ func (h *scriptHost) admit(spec *command.Spec, args [][]byte) error {
 	return nil
 }
 
-// oneSlot keeps a script, in a cluster, to one slot.
+// oneSlot restricts a script in a cluster to one slot.
 func (h *scriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
 	keys, err := h.x.KeysOf(spec, args)
 	if err != nil {
-		return nil // the command will say what is wrong
+		return nil // the command reports the error
 	}
 	for _, k := range keys {
 		slot := keySlot(args[k.Pos])
@@ -308,8 +308,8 @@ func (h *scriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
 // SetProto implements script.Host.
 func (h *scriptHost) SetProto(proto int) { h.s.out.Proto = proto }
 
-// SetReplication implements script.Host. What a script has changed is always
-// logged: a log that leaves something out could not be replayed.
+// SetReplication implements script.Host. The effects of a script are always logged: a log that
+// leaves some out could not be replayed.
 func (h *scriptHost) SetReplication(aof, replicas bool) {}
 
 // Allowed implements script.Host.
@@ -327,7 +327,7 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 	return why == acl.Allowed, nil
 }
 
-// maxLogged is how many bytes of a message are logged: Redis's LOG_MAX_LEN.
+// maxLogged is the number of bytes of a message that are logged: Redis's LOG_MAX_LEN.
 const maxLogged = 1024
 
 // Log implements script.Host.
@@ -351,8 +351,8 @@ func (h *scriptHost) CountError(text string, counted bool) {
 	h.failed = true
 }
 
-// Tick implements script.Host: it has a script that takes long leave its loop,
-// and ends it where it was killed.
+// Tick implements script.Host: it moves a script that takes long off its loop, and ends a script
+// that was killed.
 func (h *scriptHost) Tick() error {
 	took := h.svc.DB.Clock().Micros() - h.began
 	if took < scriptSlice {
@@ -382,7 +382,7 @@ func (h *scriptHost) Tick() error {
 	return nil
 }
 
-// show has the script show as the one that is running.
+// show makes the script visible as the running one.
 func (h *scriptHost) show() *running {
 	if h.run != nil {
 		return h.run
@@ -397,12 +397,12 @@ func (h *scriptHost) show() *running {
 	return r
 }
 
-// runScript runs a script or function, whose name is "" or the function's.
+// runScript runs a script or a function; name is "" for a script.
 func runScript(c *command.Ctx, flags script.Flags, name string, run func(h *scriptHost) error) error {
 	s, readOnly := sessionOf(c), c.Spec.Has(command.ReadOnly)
 	closed := gate(serviceOf(c).gates.closed.Load())
 	if flags&script.Compat == 0 {
-		if closed != 0 { // inside EXEC nothing has looked yet
+		if closed != 0 { // inside EXEC no gate was checked before
 			if err := s.pass(closed, c.Spec, scriptFlagsOf(c.Spec.Flags, flags)); err != nil {
 				return err
 			}

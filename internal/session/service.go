@@ -19,23 +19,23 @@ import (
 	"github.com/ebbdb/ebb/internal/tracking"
 )
 
-// Options configure a Service. DB is required; the rest may be left out.
+// Options configure a Service. DB is required, all other fields are optional.
 type Options struct {
 	DB     *engine.DB
-	Config *config.Set  // the configuration, for this service alone; defaults if nil
-	Logger *slog.Logger // where to log; nowhere if nil
-	Loops  int          // how many network loops there are: one set of statistics each
-	Port   int          // the TCP port for INFO, where it is not the directive port
-	// LogLevel follows the directive loglevel; may be nil.
+	Config *config.Set  // for this service alone; defaults if nil
+	Logger *slog.Logger // no log if nil
+	Loops  int          // the number of network loops: each has statistics of its own
+	Port   int          // the TCP port for INFO, if it is not that of the directive port
+	// LogLevel follows the directive loglevel; it may be nil.
 	LogLevel *slog.LevelVar
-	// Shutdown is called when a client has sent SHUTDOWN and the data is where it is
-	// to be. It is to have the server ended and must not wait for that: Close waits
-	// for who calls it. nil refuses the command.
+	// Shutdown is called when a client has sent SHUTDOWN and the data is saved as required. It
+	// starts the end of the server, and must not wait for it: Close waits for the caller of
+	// Shutdown. If it is nil, the server refuses the command.
 	Shutdown func()
 }
 
-// Service is an engine as the commands see it: the table, the sessions, the
-// configuration, and what they share. Its methods are safe for concurrent use.
+// Service holds what the sessions of an engine share: the table of commands, the sessions, the
+// configuration. Its methods are safe for concurrent use.
 type Service struct {
 	DB     *engine.DB
 	Config *config.Set
@@ -50,30 +50,30 @@ type Service struct {
 	gates   gates
 	keeper  *durable.Keeper
 	ending  ending
-	// timeouts are of commands that wait.
+	// timeouts holds the timeouts of commands that wait.
 	timeouts  timeouts
 	listeners listeners
 	configs   configs
 	tracking  tracking.Tracker
 	monitors  monitors
-	admin     admin.Server // what INFO and /metrics read
+	admin     admin.Server // for INFO and /metrics
 	acl       acl.Accounts
-	observed  atomic.Uint32 // what dispatch looks at, see observe.go
+	observed  atomic.Uint32 // the flags that dispatch checks, see observe.go
 	scripts   *script.Engine
-	host      scriptHost              // of the script that is running
-	running   atomic.Pointer[running] // the script, once it takes long
-	copied    atomic.Int64            // bytes of data that debugging sessions have copies of
-	givesBack atomic.Bool             // memory that scripts have left goes back soon
-	stats     []*loopStats            // one for each loop, and one for the others
+	host      scriptHost              // the host of the running script
+	running   atomic.Pointer[running] // the script, once it has run for scriptSlice
+	copied    atomic.Int64            // bytes of data that debugging sessions have copied
+	givesBack atomic.Bool             // the memory of scripts is about to be released
+	stats     []*loopStats            // one for each loop, and one for all other goroutines
 	crashes   crashes
-	foreignAt atomic.Int64 // us: when an attempt to send HTTP was logged last; 0: never
+	foreignAt atomic.Int64 // us: when an attempt to send HTTP was last logged; 0: never
 	runID     string
-	nodeID    string // of the cluster of one node
+	nodeID    string // the node's id in the cluster of one node
 	repl      *replication.Node
 	cluster   bool  // cluster-enabled
 	started   int64 // us
-	// clientLimit is maxmemory-clients in bytes, 0 for none; clientBytes is what the
-	// clients took up when each was last counted, while there is a limit.
+	// clientLimit is maxmemory-clients in bytes, 0 for none. clientBytes is the memory of the
+	// clients, each as last counted, while there is a limit.
 	clientLimit, clientBytes atomic.Int64
 	bounding                 atomic.Bool // boundClients is about to run in the background
 
@@ -82,9 +82,8 @@ type Service struct {
 	background sync.WaitGroup // goroutines that run commands in the background
 }
 
-// NewService returns a service on an engine that was opened with a *Hooks of
-// this package, which is bound to the service by this call. Close it before the
-// engine.
+// NewService returns a service on an engine that was opened with a *Hooks of this package; this
+// call binds the hooks to the service. Close the service before the engine.
 func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s := &Service{DB: o.DB, Config: o.Config, Log: o.Logger, opts: o}
 	if s.Config == nil {
@@ -149,8 +148,8 @@ func tableOf(c *config.Set) (*command.Table, error) {
 	return t, nil
 }
 
-// Close waits for the commands that run in the background. All sessions must be
-// closed, or about to be.
+// Close waits for the commands that run in the background. The caller must have closed all
+// sessions, or be about to.
 func (s *Service) Close() {
 	s.stop()
 	s.pause.close()
@@ -179,8 +178,8 @@ func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
 	}
 }
 
-// Afterwards implements engine.Delayer: a loop does not wait for shards that
-// others may hold for long.
+// Afterwards implements engine.Delayer: a loop does not wait for shards that other goroutines may
+// hold for long.
 func (h *Hooks) Afterwards(run func()) {
 	if s := h.svc.Load(); s != nil {
 		s.afterwards(run)
@@ -189,8 +188,8 @@ func (h *Hooks) Afterwards(run func()) {
 	run()
 }
 
-// afterwards runs what may have to wait for shards: in the background where others
-// may hold one for long.
+// afterwards runs a function that may have to wait for shards. It does so in the background where
+// another goroutine may hold a shard for long.
 func (s *Service) afterwards(run func()) {
 	if s.slow.Load() > 0 {
 		s.background.Go(run)
@@ -220,7 +219,7 @@ func (h *Hooks) RuleSuspended(db int, rule, why string) {
 	}
 }
 
-// Modified implements engine.Hooks: it invalidates what clients have cached.
+// Modified implements engine.Hooks: it invalidates the copies that clients have cached.
 func (h *Hooks) Modified(tx *engine.Tx, key []byte) {
 	if s := h.svc.Load(); s != nil {
 		s.tracking.Modified(tx, key)

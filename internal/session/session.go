@@ -16,98 +16,97 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// yieldBytes is how much output one call of Serve makes before the other
-// connections get their turn.
+// yieldBytes is the output that one call of Serve makes before the other connections get their
+// turn.
 const yieldBytes = 1 << 18
 
-// Session is one client: a connection's, or an embedded one. It turns requests
-// into replies. Its methods are called by one goroutine at a time, but for what
-// says otherwise.
+// Session is one client: a connection's, or an embedded one. It turns requests into replies. One
+// goroutine at a time calls its methods, except for those that say otherwise.
 type Session struct {
 	svc  *Service
-	conn reactor.Conn // nil: embedded
-	loop bool         // runs on its network loop now, and must not block; whose it is says stats
+	conn reactor.Conn // nil for an embedded session
+	loop bool         // it runs on its network loop now, and must not block; stats says on which
 
 	parser resp.Parser
 	out    resp.Writer
 	ctx    command.Ctx
 	tx     *engine.Tx
-	last   *command.Spec // the command of the request before: often it comes again
-	stats  *loopStats    // of its loop, or the others'; never changes
+	last   *command.Spec // the command of the request before: the next one is often the same
+	stats  *loopStats    // the statistics of its loop, or of all other goroutines; never changes
 	batch  batchStats
 
 	dbi     int
-	user    *acl.Account // who the client is; its goroutine alone sets it
-	authed  bool         // it said so, or did not have to
-	closing bool         // close after the replies so far are written
-	// shares says that the transport takes pieces; holding, that the output may be held
-	// until it is synced, and so must be in one piece.
+	user    *acl.Account // the user of the client; only the session's goroutine sets it
+	authed  bool         // it has logged in, or did not have to
+	closing bool         // the connection closes after the replies so far are written
+	// shares means that the transport takes pieces. mayHold means that the output may be held until
+	// it is synced, and so must be in one piece.
 	shares, mayHold bool
 	pieces          []reactor.Piece // of the output since TakeShared
-	lent            int             // bytes in them that settle has not counted
-	bulky           int             // bytes of large buffers that were made for it since memory was given back
-	// closingUnsent says that the connection is to be closed without its replies: a command that
-	// waits is given nothing any more.
+	lent            int             // bytes in them that settle has not counted yet
+	bulky           int             // bytes of large buffers that were allocated since memory was last released
+	// closingUnsent means that the connection will be closed without its replies: other commands
+	// give nothing to a command that waits.
 	closingUnsent atomic.Bool
-	// cutOff says that the connection is killed, and what was replied last is dropped.
+	// cutOff means that the connection was killed, and the last replies are dropped.
 	cutOff bool
-	turn   int   // about how many bytes of output one call of Serve makes
+	turn   int   // the approximate bytes of output of one call of Serve
 	reply  uint8 // CLIENT REPLY
 	multi  multi
-	// multiBytes is about how long the requests are that wait for EXEC.
+	// multiBytes is about the length of the requests that wait for EXEC.
 	multiBytes int64
 	watch      *engine.Watch
 	subs       pubsub.Subscriptions
 	noTouch    bool
 	replay     bool
-	script     bool           // it stands for a script
+	script     bool           // it represents a script
 	oom        bool           // memory was used up when a script was about to begin
-	coroutine  *coroutine     // the command runs on it, on the loop
-	observing  uint32         // what dispatch looks at, see observe.go
+	coroutine  *coroutine     // the coroutine on the loop that runs the command
+	observing  uint32         // the flags that dispatch checks, see observe.go
 	track      tracking.State // CLIENT TRACKING
 	keys       [][]byte       // scratch
 
 	announced replication.Announced               // by REPLCONF
-	follows   atomic.Pointer[replication.Replica] // it is a replica's; nil: it is not
+	follows   atomic.Pointer[replication.Replica] // the replica whose session it is; nil for other clients
 
-	mark  int64       // in the stream: what the batch has written or seen
+	mark  int64       // up to where in the stream the batch has written or read
 	wrote bool        // the batch has written
-	held  heldReplies // output that waits for it to be synced
+	held  heldReplies // output that waits for a sync
 
 	parked    *parked         // a command that runs in the background, or waits
-	waiting   *waiter         // what a command has just begun to wait for
-	doing     context.Context // of DoContext; nil: none
-	doneEarly error           // why DoContext's command ended before its time
+	waiting   *waiter         // the waiter of a command that has just begun to wait
+	doing     context.Context // the context of DoContext; nil: none
+	doneEarly error           // why DoContext's command ended early
 	quit      <-chan struct{}
 
 	debugs   debugMode    // SCRIPT DEBUG
-	debugged *scriptDebug // the session becomes that of a debugger
+	debugged *scriptDebug // the session is about to become that of a debugger
 	debugger *scriptDebug // EVAL runs under it
 
 	id      int64
 	created int64 // us
-	view    view  // what others may read
+	view    view  // the part that other goroutines may read
 
-	proto     atomic.Int32 // as out.Proto, for others
-	softSince atomic.Int64 // us since when the soft output limit is exceeded
-	peerGone  atomic.Bool  // the client sends no more
-	counted   atomic.Int64 // what it took up when it was last counted: see overMemory
-	evicted   atomic.Bool  // it is to go, because clients take up too much
+	proto     atomic.Int32 // a copy of out.Proto, for other goroutines
+	softSince atomic.Int64 // us: since when the soft output limit is exceeded
+	peerGone  atomic.Bool  // the client has stopped sending
+	counted   atomic.Int64 // its memory when it was last counted: see overMemory
+	evicted   atomic.Bool  // its connection must close, because clients take up too much
 
-	mu     sync.Mutex // guards what follows
-	queue  []byte     // pushes, encoded
+	mu     sync.Mutex // guards the fields below
+	queue  []byte     // encoded pushes
 	queued atomic.Bool
 	gone   bool
 
-	answered *waiter // its reply was written, and no request has come since
+	answered *waiter // its reply was written, and no request has come since then
 }
 
-// CLIENT REPLY modes.
+// These are the modes of CLIENT REPLY.
 const (
 	replyOn uint8 = iota
 	replyOff
-	replySkip     // not to this one
-	replySkipNext // not to the next one
+	replySkip     // no reply to this command
+	replySkipNext // no reply to the next command
 )
 
 // NewSession returns a session for a connection, or an embedded one if conn is
@@ -149,7 +148,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 			return 0, out, reactor.Park
 		}
 		if c.queued.Load() {
-			c.conn.Wake() // the messages behind it
+			c.conn.Wake() // for the messages after it
 		}
 	}
 	if c.held.closing {
@@ -169,12 +168,12 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	return consumed, out[:before], reactor.Park
 }
 
-// serve is Serve for replies that may leave at once.
+// serve is Serve for replies that need not wait for a sync.
 func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
 	return c.serveSafely(in, out)
 }
 
-// serveBatch is serve without a net.
+// serveBatch is serve without a recovery from panics.
 func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
 	before := len(out)
 	if c.parked != nil {
@@ -183,16 +182,16 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 			return 0, out, reactor.Park
 		}
 		if n := len(out) - before + pieceBytes(c.pieces); n > yieldBytes && !c.closing && len(in) > 0 {
-			return 0, out, reactor.Yield // the transport looks whether the client reads before it goes on
+			return 0, out, reactor.Yield // the transport checks that the client reads before it continues
 		}
 	}
 	bounded := c.svc.clientLimit.Load() > 0
 	if bounded && (c.evicted.Load() || c.overMemory(len(in), len(out)-before)) {
-		return 0, out, reactor.Park // until its loop closes it
+		return 0, out, reactor.Park // parked until its loop closes it
 	}
 	c.out.Buf = out
 	c.followConfig()
-	start := len(out) // of the reply to the request that is being served
+	start := len(out) // the start of the reply to the current request
 	for !c.closing {
 		args, n, err := c.parser.Next(in[consumed:])
 		if err != nil {
@@ -251,7 +250,7 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 	if c.cutOff {
 		c.out.Buf = c.out.Buf[:before]
 		c.dropPieces(-1)
-		return consumed, c.settle(consumed, before), reactor.Park // until Kill ends it
+		return consumed, c.settle(consumed, before), reactor.Park // parked until Kill ends it
 	}
 	if c.closing {
 		if f := c.follows.Load(); f != nil {
@@ -265,7 +264,7 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 	return consumed, c.settle(consumed, before), reactor.Continue
 }
 
-// followConfig takes over what CONFIG SET has changed for clients that are in.
+// followConfig applies the changes of CONFIG SET to a connected client.
 func (c *Session) followConfig() {
 	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() || !c.authed && c.parser.Limits.Unauthenticated != c.svc.authRequired() {
 		c.setLimits()
@@ -273,8 +272,8 @@ func (c *Session) followConfig() {
 	c.turn = int(c.svc.turn.Load())
 }
 
-// boundInput closes a client that has sent more than client-query-buffer-limit
-// of what cannot run yet: a part of a request, and what waits for EXEC.
+// boundInput closes a client that has sent more than client-query-buffer-limit of input that cannot
+// run yet: a part of a request, and the commands that wait for EXEC.
 func (c *Session) boundInput(pending int) {
 	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
 		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
@@ -283,8 +282,8 @@ func (c *Session) boundInput(pending int) {
 	}
 }
 
-// settle ends a batch: it counts what was read and written, and takes the
-// output from the session.
+// settle ends a batch: it counts the bytes that were read and written, and takes the output from
+// the session.
 func (c *Session) settle(consumed, before int) []byte {
 	out := c.out.Buf
 	c.out.Buf = nil
@@ -346,13 +345,13 @@ func (c *Session) Push(msg []byte) {
 
 var errSlowReader = errors.New("the client does not read its messages: client-output-buffer-limit exceeded")
 
-// takePushes is TakePushes for messages that may leave at once.
+// takePushes is TakePushes for messages that need not wait for a sync.
 func (c *Session) takePushes(out []byte) []byte {
 	if !c.queued.Load() {
 		return out
 	}
 	if p := c.parked; p != nil {
-		// What a command has read comes before the message that it is stale.
+		// The reply that a command has read comes before the message that it is stale.
 		if p.state.Load() == parkedRuns {
 			return out
 		}
@@ -361,8 +360,8 @@ func (c *Session) takePushes(out []byte) []byte {
 	return c.takeQueue(out)
 }
 
-// takeQueue appends the messages that are queued. Who owns the session calls it: a
-// command that runs in the background, to have them before its reply.
+// takeQueue appends the queued messages. The owner of the session calls it. A command in the
+// background does so to send them before its reply.
 func (c *Session) takeQueue(out []byte) []byte {
 	c.mu.Lock()
 	c.queued.Store(false)
@@ -390,7 +389,7 @@ func (c *Session) Closed(err error) {
 	}
 	c.releaseMemory()
 	if f := c.follows.Load(); f != nil {
-		f.Leave(err) // where it was never handed over
+		f.Leave(err) // if the connection was never handed over
 	}
 	switch {
 	case err == errSlowReader || err == reactor.ErrOutputLimit:
@@ -404,7 +403,7 @@ func (c *Session) Closed(err error) {
 	}
 	if p := c.parked; p != nil {
 		if p.state.CompareAndSwap(parkedRuns, parkedAbandoned) {
-			return // the goroutine has the session, and cleans up
+			return // the goroutine owns the session, and cleans up
 		}
 		if p.wait != nil && !p.wait.abandon(nil) {
 			p.wait.takeBack()
@@ -413,8 +412,8 @@ func (c *Session) Closed(err error) {
 	c.cleanUp()
 }
 
-// cleanUp takes the session out of everything it is part of. Where that is much, a
-// goroutine in the background does it, some at a time.
+// cleanUp removes the session from all structures. If it is in many, a goroutine in the background
+// does so in slices.
 func (c *Session) cleanUp() {
 	if c.lists() > manyArgs {
 		c.svc.background.Go(c.leaveAll)
@@ -423,8 +422,8 @@ func (c *Session) cleanUp() {
 	c.leaveAll()
 }
 
-// lists is how much the session has to leave that is left one by one. Watched keys are
-// not among it: unwatch sees to them.
+// lists returns the number of entries that the session removes one by one. Watched keys do not
+// count: unwatch removes them.
 func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().Size() }
 
 func (c *Session) leaveAll() {
@@ -438,16 +437,16 @@ func (c *Session) leaveAll() {
 	c.svc.clientBytes.Add(-c.counted.Swap(0))
 }
 
-// Do runs one request in an embedded session and returns the reply. It waits
-// where the command does; see DoContext.
+// Do runs one request in an embedded session and returns the reply. It waits while the command
+// does; see DoContext.
 func (c *Session) Do(args ...[]byte) resp.Value {
 	v, _ := c.DoContext(context.Background(), args...)
 	return v
 }
 
-// DoContext is Do that a command which waits leaves when ctx ends, and so does a
-// script that has not written: it has then done nothing. The error is the
-// context's, or engine.ErrClosed; see LeaveOn.
+// DoContext is Do with a context. When ctx ends, a command that waits ends, and so does a script
+// that has not written: it has then done nothing. The error is the context's, or engine.ErrClosed;
+// see LeaveOn.
 func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
 	c.out.Collect()
 	c.doing, c.doneEarly = ctx, nil
@@ -473,8 +472,8 @@ func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, er
 	return v, nil
 }
 
-// abandonWait decides whether a script that has done nothing ends because nobody waits
-// for it any more: its caller's context has ended, or LeaveOn's channel is closed.
+// abandonWait reports whether a script that has done nothing is to end because its caller has left:
+// the caller's context has ended, or LeaveOn's channel is closed.
 func (c *Session) abandonWait() bool {
 	if c.doing == nil || c.multi.on {
 		return false

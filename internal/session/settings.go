@@ -18,9 +18,9 @@ import (
 // settings are the parts of the configuration that hot paths read.
 type settings struct {
 	events    atomic.Uint32  // notify-keyspace-events
-	slow      atomic.Int32   // commands that run in the background
+	slow      atomic.Int32   // the number of commands that run in the background
 	maxBulk   atomic.Int64   // proto-max-bulk-len
-	timeout   atomic.Int64   // seconds a client may be idle; 0: for ever
+	timeout   atomic.Int64   // seconds that a client may be idle; 0: no limit
 	maxInput  atomic.Int64   // client-query-buffer-limit
 	outLimits [3]outputLimit // by config.Class
 	turn      atomic.Int64   // bytes; see setTurn
@@ -29,16 +29,16 @@ type settings struct {
 	busyAfter atomic.Int64   // us after which a script is overdue
 }
 
-// configs makes one CONFIG SET at a time, and lends its transaction to what it
-// sets: inside EXEC the engine's shards are locked already.
+// configs runs one CONFIG SET at a time, and lends its transaction to the code that applies the
+// directives: inside EXEC the engine's shards are locked already.
 type configs struct {
-	mu sync.Mutex // guards what follows, and is held during a change
-	// recount: there is a new memory limit. It is set when the change is over,
-	// because that locks shards, whose holders may ask for the configuration.
+	mu sync.Mutex // guards the fields below, and is held during a change
+	// recount means that there is a new memory limit. The service applies it when the change is
+	// over, because that locks shards, and their holders may read the configuration.
 	recount bool
 }
 
-// binding is what is done when directives have new values.
+// binding is a function that runs when its directives have new values.
 type binding struct {
 	names []string
 	apply func(*config.Set) error
@@ -89,11 +89,12 @@ func (s *Service) setTrackMax(c *config.Set) error {
 	return nil
 }
 
-// leastClientLimit is the least bound that maxmemory-clients sets, in bytes, as in Redis: below it the server
-// would close every connection, and with it the one that could set another bound.
+// leastClientLimit is the smallest limit of maxmemory-clients, in bytes, as in Redis. With a
+// smaller one the server would close every connection, and with it the one that could set another
+// limit.
 const leastClientLimit = 128 << 10
 
-// clientLimit is how many bytes all clients may take up together; 0: no limit.
+// clientLimit returns the number of bytes that all clients may take up together; 0: no limit.
 func clientLimit(c *config.Set) int64 {
 	if n := c.MaxMemoryClients(); n > 0 && n != math.MaxInt64 {
 		return max(n, leastClientLimit)
@@ -101,17 +102,17 @@ func clientLimit(c *config.Set) int64 {
 	return 0
 }
 
-// toKeeper has the files follow the configuration, once there are any.
+// toKeeper makes the files follow the configuration, once they are open.
 func (s *Service) toKeeper(apply func(*durable.Keeper, *config.Set) error) func(*config.Set) error {
 	return func(c *config.Set) error {
 		if s.keeper == nil {
-			return nil // they will find it when they are opened
+			return nil // they read it when they are opened
 		}
 		return apply(s.keeper, c)
 	}
 }
 
-// applyConfig takes the configuration over, and has its changes taken over.
+// applyConfig applies the configuration, and subscribes to its changes.
 func (s *Service) applyConfig() error {
 	for _, b := range s.bindings() {
 		if err := b.apply(s.Config); err != nil {
@@ -123,7 +124,7 @@ func (s *Service) applyConfig() error {
 	return nil
 }
 
-// changeConfig is CONFIG SET within tx, which holds every shard or none.
+// changeConfig runs CONFIG SET within tx, which holds every shard or none.
 func (s *Service) changeConfig(tx *engine.Tx, local bool, pairs []string) error {
 	s.configs.mu.Lock()
 	s.configs.recount = false
@@ -136,8 +137,8 @@ func (s *Service) changeConfig(tx *engine.Tx, local bool, pairs []string) error 
 	return err
 }
 
-// limitMemory sets the limit that the configuration has; of several changes at
-// once the last one stays.
+// limitMemory sets the memory limit of the configuration; of several concurrent changes the last
+// one stays.
 func (s *Service) limitMemory(tx *engine.Tx) {
 	for {
 		limit := s.Config.MaxMemory()
@@ -166,7 +167,7 @@ func (s *Service) setLayout(c *config.Set) error {
 	return nil
 }
 
-// evictions are what the policies of maxmemory-policy evict.
+// evictions maps each maxmemory-policy to the keys that it evicts.
 var evictions = [...]engine.Eviction{
 	config.VolatileLRU:    {Keys: engine.EvictVolatile, By: engine.ByRecency},
 	config.VolatileLFU:    {Keys: engine.EvictVolatile, By: engine.ByFrequency},
@@ -188,8 +189,8 @@ func (s *Service) setEviction(c *config.Set) error {
 	return nil
 }
 
-// setTenacity sets how long one command may evict for: 500 us at the default of
-// 10, growing by 15 % with each step, without bound at 100, as in Redis.
+// setTenacity sets the longest time that one command may evict: 500 us at the default of 10, 15 %
+// more with each step, without limit at 100, as in Redis.
 func (s *Service) setTenacity(c *config.Set) error {
 	n := c.Int("maxmemory-eviction-tenacity")
 	d := time.Duration(math.MaxInt64 / 4)
@@ -203,8 +204,8 @@ func (s *Service) setTenacity(c *config.Set) error {
 	return nil
 }
 
-// outOfMemory reports whether there is no room for a write, and none can be
-// made. The caller holds no shard.
+// outOfMemory reports whether there is no memory for a write, and eviction cannot free any. The
+// caller holds no shard.
 func (s *Service) outOfMemory() bool {
 	if !s.DB.OverLimit() {
 		return false
@@ -215,7 +216,7 @@ func (s *Service) outOfMemory() bool {
 	return !room
 }
 
-// setBusy sets after how long a script is overdue; at 0 none ever is.
+// setBusy sets the time after which a script is overdue; at 0 no script ever is.
 func (s *Service) setBusy(c *config.Set) error {
 	ms := c.Int("busy-reply-threshold")
 	if ms == 0 || ms > math.MaxInt64/1000 {
@@ -236,7 +237,7 @@ func (s *Service) setOutputLimits(c *config.Set) error {
 	return nil
 }
 
-// logNothing is above every level that is logged.
+// logNothing is a level above every level of a log line.
 const logNothing = slog.Level(100)
 
 func (s *Service) setLogLevel(c *config.Set) error {
@@ -279,7 +280,7 @@ func engineEvents(e config.EventClasses) (classes uint32) {
 
 // outputLimit is one line of client-output-buffer-limit.
 type outputLimit struct {
-	hard, soft atomic.Int64 // bytes; 0: none
+	hard, soft atomic.Int64 // bytes; 0: no limit
 	seconds    atomic.Int64 // how long soft may be exceeded
 }
 
@@ -288,7 +289,7 @@ const (
 	eventKeyevent = engine.EventKeyevent
 )
 
-// setEvents takes notify-keyspace-events: without K or E nothing is published.
+// setEvents applies notify-keyspace-events: without K or E the server publishes nothing.
 func (s *Service) setEvents(classes uint32) {
 	s.events.Store(classes)
 	if classes&(eventKeyspace|eventKeyevent) == 0 {
@@ -297,21 +298,21 @@ func (s *Service) setEvents(classes uint32) {
 	s.DB.SetEvents(classes)
 }
 
-// unknown reports whether the client has to log in before it may do anything.
+// unknown reports whether the client has to log in before it may run commands.
 func (c *Session) unknown() bool { return !c.authed && c.svc.authRequired() }
 
-// setLimits gives the parser the limits that hold for the client now.
+// setLimits gives the parser the limits of the client.
 func (c *Session) setLimits() {
 	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.unknown()}
 }
 
-// replyFloor is the size from which on a reply counts for client-output-buffer-limit
-// before the socket was offered it. Redis has a buffer of that size for each client, which
+// replyFloor is the size from which on a reply counts for client-output-buffer-limit before the
+// transport has offered it to the socket. Redis has a buffer of that size for each client, which
 // its limit does not count.
 const replyFloor = 16 << 10
 
-// setTurn computes how much output one call of Serve makes: no more than a limit allows,
-// so that what a client reads in time does not add up.
+// setTurn computes how much output one call of Serve makes: no more than a limit allows, so that
+// the output for a client that reads in time stays below it.
 func (s *Service) setTurn() {
 	turn := int64(yieldBytes)
 	for _, class := range []config.Class{config.Normal, config.PubSub} {
@@ -322,7 +323,7 @@ func (s *Service) setTurn() {
 	s.turn.Store(max(turn, replyFloor))
 }
 
-// outLimit is the output limit that holds for the client now.
+// outLimit returns the output limit of the client.
 func (c *Session) outLimit() *outputLimit {
 	if c.subs.Len() > 0 {
 		return &c.svc.outLimits[config.PubSub]
@@ -330,8 +331,8 @@ func (c *Session) outLimit() *outputLimit {
 	return &c.svc.outLimits[config.Normal]
 }
 
-// replyTooLong ends the connection if one reply of n bytes, with what is unsent, is more
-// than the hard limit allows, and reports whether it did.
+// replyTooLong ends the connection if one reply of n bytes, with the unsent output, exceeds the
+// hard limit, and reports whether it did.
 func (c *Session) replyTooLong(n int) bool {
 	hard := c.outLimit().hard.Load()
 	if c.conn == nil || hard <= 0 || n < replyFloor {
@@ -344,10 +345,10 @@ func (c *Session) replyTooLong(n int) bool {
 	return true
 }
 
-// overLimit reports whether a client has too much output waiting: n bytes. Where n is
-// below the soft limit, the time for which that may be exceeded ends if settled is set:
-// the transport sets it, and knows all that waits. While messages move from the queue to
-// the transport, the producer of the next one sees neither.
+// overLimit reports whether n bytes of output waiting are too many for a client. If n is below the
+// soft limit and settled is set, the time for which that limit may be exceeded ends. The transport
+// sets settled, because it knows all output that waits. While messages move from the queue to the
+// transport, the producer of the next one sees neither.
 func (c *Session) overLimit(n int, settled bool) bool {
 	l := c.outLimit()
 	if hard := l.hard.Load(); hard > 0 && int64(n) >= hard {
@@ -378,9 +379,9 @@ func (c *Session) OutputExceeded(pending int) bool {
 	return c.overLimit(pending+n, true)
 }
 
-// IdleCheck implements reactor.IdleChecker. Being asked once a second, sessions
-// also keep the service's rates, and notice that what they have waiting has been
-// too much for too long although no more has come.
+// IdleCheck implements reactor.IdleChecker. The transport calls it once a second. So sessions also
+// update the service's rates here, and detect that their waiting output has been too large for too
+// long although no more has come.
 func (c *Session) IdleCheck(int64) bool {
 	c.svc.sample(c.svc.DB.Clock().Micros())
 	in, out := c.conn.Buffered()

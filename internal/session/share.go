@@ -7,14 +7,14 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// Long values leave without being copied: the transport writes from the engine's memory,
-// which stays as it is meanwhile (engine.Tx.Lend), or takes over the buffer of a command
-// that ran in the background. So a client that does not read costs what it was sent once,
-// and clients that were sent the same value share it.
+// The server sends long values without copying them: the transport writes from the engine's memory,
+// which does not change meanwhile (engine.Tx.Lend), or takes over the buffer of a command that ran
+// in the background. So a client that does not read costs the memory of its replies only once, and
+// several clients with the same value share it.
 
 const (
-	// bulkyFrom is how many bytes of large buffers of one connection make it worthwhile to
-	// give memory back, once they are used no more.
+	// bulkyFrom is the number of bytes of a connection's large buffers from which on it is
+	// worthwhile to release them after use.
 	bulkyFrom = 8 << 20
 )
 
@@ -31,7 +31,7 @@ func (c *Session) TakeShared() []reactor.Piece {
 	return p
 }
 
-// dropPieces lets go of pieces behind a place in the output, whose replies were taken back.
+// dropPieces drops the pieces after a place in the output, whose replies were taken back.
 func (c *Session) dropPieces(at int) {
 	for n := len(c.pieces); n > 0 && c.pieces[n-1].At > at; n-- {
 		c.pieces[n-1].Done()
@@ -46,8 +46,8 @@ func pieceBytes(pieces []reactor.Piece) (n int) {
 	return n
 }
 
-// releaseMemory has the collector give back the memory of large buffers that the connection
-// needs no more.
+// releaseMemory makes the collector release the memory of large buffers that the connection no
+// longer needs.
 func (c *Session) releaseMemory() {
 	if c.bulky >= bulkyFrom {
 		c.svc.scheduleRelease()
@@ -55,11 +55,11 @@ func (c *Session) releaseMemory() {
 	c.bulky = 0
 }
 
-// mayShare reports whether output may have pieces that are not in its buffer.
+// mayShare reports whether the output may have pieces outside its buffer.
 func (c *Session) mayShare() bool { return c.shares && !c.mayHold && !c.held.on && c.coroutine == nil }
 
-// share replies a long value that the engine lends, or that has no other owner, and
-// reports whether it did.
+// share replies with a long value that the engine lends, or that has no other owner, and reports
+// whether it did.
 func (c *Session) share(v []byte, uses *atomic.Int32) bool {
 	if c.replyTooLong(len(v)) {
 		return false
@@ -67,7 +67,7 @@ func (c *Session) share(v []byte, uses *atomic.Int32) bool {
 	at := c.out.BulkAround(len(v))
 	c.pieces = append(c.pieces, reactor.Piece{At: at, Bytes: v, Uses: uses})
 	c.lent += len(v)
-	c.turn = 0 // it is enough for one call of Serve
+	c.turn = 0 // one call of Serve sends no more than this
 	return true
 }
 

@@ -31,12 +31,12 @@ var specShutdown = command.Spec{
 
 const errShutdown = command.ReplyError("ERR Errors trying to SHUTDOWN. Check logs.")
 
-// ShutdownOptions say how to end. The zero value saves where there are save points,
+// ShutdownOptions say how the server ends. With the zero value it saves if there are save points,
 // and waits for replicas.
 type ShutdownOptions struct {
 	Mode  durable.ShutdownMode
 	Now   bool // do not wait for replicas that lag
-	Force bool // end even if something cannot be written
+	Force bool // end even if the server cannot write a file
 }
 
 func runShutdown(c *command.Ctx) error {
@@ -89,7 +89,7 @@ func parseShutdown(args [][]byte) (o ShutdownOptions, abort bool, err error) {
 	return o, abort, nil
 }
 
-// ending is a shutdown under way.
+// ending is a shutdown that is under way.
 type ending struct {
 	mu     sync.Mutex
 	cancel context.CancelFunc // nil: none
@@ -127,9 +127,9 @@ func (e *ending) abort() bool {
 	return true
 }
 
-// PrepareShutdown writes out what is to be kept. Writes wait from here on; after an
-// error, which only happens without Force, they go on. Otherwise the caller ends
-// the server.
+// PrepareShutdown saves the data as the options and the configuration require. Writes wait from
+// then on. After an error, which it returns only without Force, writes continue. Otherwise the
+// caller ends the server.
 func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error {
 	ctx, err := s.ending.begin(ctx)
 	if err != nil {

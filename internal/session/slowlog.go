@@ -13,7 +13,7 @@ var specSlowlog = command.Spec{
 
 var specSlowlogHelp = helpSince("slowlog", "6.2.0")
 
-// helpSince is a container's HELP that came with a version.
+// helpSince returns the HELP of a container that has it since a later version.
 func helpSince(container, since string) command.Spec {
 	s := command.HelpSpec(container, command.GroupServer, 0)
 	s.Since = since

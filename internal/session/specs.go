@@ -12,8 +12,8 @@ func Specs() []*command.Spec {
 	return slices.Concat(commands.Specs(), waitSpecs, connectionSpecs, transactionSpecs, serverSpecs, persistSpecs, replSpecs, pubsubSpecs, clusterSpecs, scriptingSpecs)
 }
 
-// DefaultTable builds the table of all commands. Its error is a mistake in a
-// spec, which the tests find.
+// DefaultTable builds the table of all commands. Its error means a mistake in a Spec, which the
+// tests find.
 func DefaultTable() (*command.Table, error) { return command.NewTable(Specs()...) }
 
 var transactionSpecs = []*command.Spec{&specMulti, &specExec, &specDiscard, &specWatch, &specUnwatch}

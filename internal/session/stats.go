@@ -9,15 +9,15 @@ import (
 	"github.com/ebbdb/ebb/internal/script"
 )
 
-// loopStats is what one network loop counts, and what it has for itself.
+// loopStats holds the counters and the memory of one network loop.
 type loopStats struct {
 	admin.LoopStats
 
 	// The loop's own; everybody else has none of it:
-	coroutine *coroutine // for scripts; nil before the first, and while the last runs on
+	coroutine *coroutine // for scripts; nil before the first script, and while the last one still runs
 	scratch   []byte     // for its replies
-	settles   bool       // it calls Settle
-	batch     bool       // and the log knows that it will
+	settles   bool       // the loop calls Settle
+	batch     bool       // the log expects that call
 	_         [64]byte
 }
 
@@ -25,16 +25,16 @@ func newLoopStats(n int) *loopStats { return &loopStats{LoopStats: admin.NewLoop
 
 func (l *loopStats) of(s *command.Spec) *admin.CommandStats { return l.Of(s.ID()) }
 
-// batchStats collects what a session has done since its last batch ended, so
-// that a pipeline of one command costs one addition.
+// batchStats collects the counts of a session since its last batch ended, so that a pipeline of
+// equal commands costs one addition.
 type batchStats struct {
 	spec  *command.Spec
 	calls int64
 	total int64
 	since int64 // us
 
-	// aside is the last command that was refused or queued, and asideAt is total then; no
-	// command has been since asideOn was set if total is still that.
+	// aside is the last command that was refused or queued, and asideAt is total at that moment.
+	// While total is still the same, no command has run since.
 	aside   *command.Spec // nil: its name is unknown
 	asideAt int64
 	asideOn bool
@@ -49,13 +49,13 @@ func (b *batchStats) last() (_ *command.Spec, ok bool) {
 	return b.spec, b.total > 0
 }
 
-// setAside notes a command that was refused or queued: it counts as no call, and yet it is the
+// setAside records a command that was refused or queued. It counts as no call, but it is the
 // client's last command.
 func (b *batchStats) setAside(spec *command.Spec) {
 	b.aside, b.asideAt, b.asideOn = spec, b.total, true
 }
 
-// count notes that a command is about to run.
+// count records that a command is about to run.
 func (c *Session) count(spec *command.Spec, _ int) {
 	b := &c.batch
 	if b.spec != spec {
@@ -66,7 +66,7 @@ func (c *Session) count(spec *command.Spec, _ int) {
 	b.total++
 }
 
-// countInBackground counts a call that ran in the background and took us.
+// countInBackground counts a call that ran in the background and took us microseconds.
 func (c *Session) countInBackground(spec *command.Spec, us int64) {
 	s := c.stats.of(spec)
 	s.Calls.Add(1)
@@ -76,8 +76,8 @@ func (c *Session) countInBackground(spec *command.Spec, us int64) {
 	}
 }
 
-// flushCalls adds the calls of one command to the statistics, with the time
-// that has passed since it was first called.
+// flushCalls adds the calls of one command to the statistics, with the time since the first of
+// them.
 func (c *Session) flushCalls() {
 	b := &c.batch
 	now := c.svc.DB.Clock().Micros()
@@ -113,7 +113,7 @@ func (c *Session) endBatch(in, out int) {
 	}
 }
 
-// showTransaction lets others see what MULTI and WATCH have gathered.
+// showTransaction publishes the sizes of MULTI's queue and of WATCH's keys to other goroutines.
 func (c *Session) showTransaction() {
 	queued, watched := int32(-1), int32(0)
 	if c.multi.on {
@@ -139,13 +139,13 @@ func (c *Session) showTransaction() {
 	}
 }
 
-// crashes are the panics of handlers.
+// crashes records the panics of handlers.
 type crashes struct {
 	n    atomic.Int64
 	last atomic.Pointer[string]
 }
 
-// resetStats is CONFIG RESETSTAT.
+// resetStats implements CONFIG RESETSTAT.
 func (s *Service) resetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.admin.Reset()
@@ -153,8 +153,8 @@ func (s *Service) resetStats(tx *engine.Tx) {
 	s.Keeper().ResetStats()
 }
 
-// sample takes a sample of the traffic if it is time. Idle checks call it once a second,
-// from every connection.
+// sample takes a sample of the traffic if it is time. Each connection calls it once a second, in
+// its idle check.
 func (s *Service) sample(now int64) {
 	if s.admin.Sample(now) {
 		s.boundClients(nil)

@@ -16,15 +16,15 @@ import (
 type timeouts struct {
 	svc     *Service
 	waiting atomic.Int64 // sessions whose commands wait
-	timed   atomic.Int64 // those that do not wait for ever
-	detach  func()       // from the manual clock
+	timed   atomic.Int64 // those with a timeout
+	detach  func()       // detaches it from the manual clock
 
 	ticking sync.Mutex // held by tick, before mu
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	over  bool
-	due   *wheel.Wheel // nil before the first
-	slots []timeSlot   // what the wheel refers to; 0 is not used
+	due   *wheel.Wheel // nil before the first timeout
+	slots []timeSlot   // the entries that the wheel refers to; 0 is not used
 	free  []uint32
 	timer *time.Timer
 	at    int64 // ms that the timer is set to
@@ -45,7 +45,7 @@ func (t *timeouts) init(s *Service) {
 	}
 }
 
-// close cancels all.
+// close cancels all timeouts.
 func (t *timeouts) close() {
 	if t.detach != nil {
 		t.detach()
@@ -60,7 +60,7 @@ func (t *timeouts) close() {
 	defer t.ticking.Unlock()
 }
 
-// schedule sets the time of a waiter.
+// schedule sets the timeout of a waiter.
 func (t *timeouts) schedule(w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +87,7 @@ func (t *timeouts) take(w *waiter) (ref uint32) {
 	return ref
 }
 
-// release takes a waiter out that the wheel has let go of.
+// release removes a waiter that is no longer in the wheel.
 func (t *timeouts) release(w *waiter) {
 	t.slots[w.slot].w = nil
 	t.free = append(t.free, w.slot)
@@ -95,7 +95,7 @@ func (t *timeouts) release(w *waiter) {
 	t.timed.Add(-1)
 }
 
-// cancel forgets a waiter's time.
+// cancel cancels a waiter's timeout.
 func (t *timeouts) cancel(w *waiter) {
 	if w.state.Until == 0 {
 		return
@@ -129,7 +129,7 @@ func (t *timeouts) arm() {
 	}
 }
 
-// next is when tick has something to do, for a manual clock.
+// next returns the instant at which tick has work, for a manual clock.
 func (t *timeouts) next() (ms int64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *timeouts) next() (ms int64, ok bool) {
 	return t.due.Next()
 }
 
-// tick looks after those whose time has come.
+// tick ends the waiters whose time is up.
 func (t *timeouts) tick() {
 	t.ticking.Lock()
 	defer t.ticking.Unlock()

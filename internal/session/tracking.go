@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The subcommands of CLIENT that steer client-side caching.
+// These are the subcommands of CLIENT that control client-side caching.
 
 var specClientTracking = command.Spec{
 	Name: "client|tracking", Group: command.GroupConnection, Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
@@ -171,8 +171,8 @@ func runClientGetredir(c *command.Ctx) error {
 	return nil
 }
 
-// redirect is the id of who gets a session's invalidations, 0 for itself, -1
-// without any.
+// redirect returns the id of the client that gets a session's invalidations: 0 for the session
+// itself, -1 if there is none.
 func (c *Session) redirect() int64 {
 	if m := c.track.Mode(); m != nil {
 		return m.Redirect
@@ -242,8 +242,8 @@ func (c *Session) untrack() {
 	c.observing &^= obsTracks | obsCaching
 }
 
-// noteReads notes the keys that a command of the session has read in a transaction, which
-// holds their shards still.
+// noteReads records the keys that a command of the session has read. The transaction still holds
+// their shards.
 func (c *Session) noteReads(tx *engine.Tx, x *command.Ctx, spec *command.Spec, args [][]byte) {
 	t := &c.svc.tracking
 	if !t.Active() || !spec.Has(command.ReadOnly) || !c.track.Mode().Tracks(c.observing&obsCaching != 0) {
@@ -258,7 +258,7 @@ func (c *Session) noteReads(tx *engine.Tx, x *command.Ctx, spec *command.Spec, a
 	}
 }
 
-// The session is a client of client-side caching.
+// These methods implement tracking.Client.
 
 func (c *Session) ID() int64                 { return c.id }
 func (c *Session) Subscribed() bool          { return c.subs.Len() > 0 }
@@ -282,9 +282,8 @@ func (r *clients) Clients() []tracking.Client {
 	return list
 }
 
-// Readable returns those of the keys that the session's user may read: a client that
-// tracks by prefix hears of no others. Where it may read all of them it allocates
-// nothing.
+// Readable returns those of the keys that the session's user may read: a client that tracks by
+// prefix gets no others. If the user may read all of them, it allocates nothing.
 func (c *Session) Readable(keys [][]byte) [][]byte {
 	u := c.view.user.Load().User()
 	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
