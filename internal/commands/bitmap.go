@@ -8,7 +8,7 @@ import (
 
 var bitmapSpecs = []*command.Spec{&specSetBit, &specGetBit, &specBitCount, &specBitPos, &specBitOp, &specBitField, &specBitFieldRO}
 
-// The errors of the bit commands.
+// These are the errors of the bit commands.
 const (
 	errBitOffset = command.ReplyError("ERR bit offset is not an integer or out of range")
 	errBitValue  = command.ReplyError("ERR bit is not an integer or out of range")
@@ -19,7 +19,7 @@ const (
 	errFieldRO   = command.ReplyError("ERR BITFIELD_RO only supports the GET subcommand")
 )
 
-// bitOffset reads an offset; "#n" is n times width, where that is not 0.
+// bitOffset reads an offset; "#n" means n times width, if width is not 0.
 func bitOffset(c *command.Ctx, a []byte, width int64) (int64, error) {
 	hash := width > 0 && len(a) > 0 && a[0] == '#'
 	if hash {
@@ -298,8 +298,8 @@ var specBitField = command.Spec{
 	Run:  runBitField,
 }
 
-// bitFieldKeys finds BITFIELD's key. With nothing but GET the command reads it;
-// what is not understood counts as a write.
+// bitFieldKeys finds BITFIELD's key. If all operations are GET the command only reads it; an
+// unknown operation counts as a write.
 func bitFieldKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Read
 	for i := 2; i < len(args); {
@@ -361,8 +361,8 @@ func runBitField(c *command.Ctx) error {
 	return err
 }
 
-// fieldOps reads the operations. reach is the highest offset that is written,
-// -1 if none is.
+// fieldOps reads the operations. reach is the highest offset that they write, -1 if they write
+// none.
 func fieldOps(c *command.Ctx, ops []engine.FieldOp) (_ []engine.FieldOp, reach int64, err error) {
 	overflow := engine.Wrap
 	reach = -1

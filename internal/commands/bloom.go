@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Bloom filters: RedisBloom's commands, and WINDOW, which makes items age out.
+// These are RedisBloom's commands, and WINDOW, with which items expire.
 
 var bloomSpecs = []*command.Spec{&specBFReserve, &specBFAdd, &specBFMAdd, &specBFInsert, &specBFExists, &specBFMExists,
 	&specBFCard, &specBFInfo, &specBFScanDump, &specBFLoadChunk}
@@ -30,7 +30,7 @@ const (
 	errBloomTooLarge   = "ERR the filter would be larger than 4 GiB, or have more than 64 sub-filters: reserve a larger capacity, or spread the items"
 )
 
-// bloomConfigErrors are what can be wrong with a filter that is to be made.
+// bloomConfigErrors are the errors in the options of a new filter.
 var bloomConfigErrors = []string{
 	"ERR bad error rate: the error rate is no number",
 	"ERR (0 < error rate range < 1): the error rate is not between 0 and 1",
@@ -46,11 +46,10 @@ var bloomConfigErrors = []string{
 	errBloomTooLarge,
 }
 
-// itemWork is what an item costs, in bytes of a walk over memory: some cache
-// misses.
+// itemWork is the cost of an item, in bytes of a walk over memory: some cache misses.
 const itemWork = 1024
 
-// longBloom is Long for a command about some items.
+// longBloom is Ctx.Long for a command on some items.
 func longBloom(c *command.Ctx, items int) error { return c.Long(items * itemWork) }
 
 func windowArg() command.Arg {
@@ -62,12 +61,12 @@ func growthArg() command.Arg {
 	return command.Opt(command.OneOf("growth", command.TokenArg("EXPANSION", command.Int("expansion")), command.Token("NONSCALING")))
 }
 
-// windowNotes says what WINDOW means.
+// windowNotes explains WINDOW in the documentation.
 const windowNotes = " With WINDOW an item is found for at least so many ms after it was last added, and forgotten at most a generation, WINDOW / GENERATIONS ms, later; " +
 	"adding it again renews it. The capacity is then that of a window. The filter stays when all its items are forgotten."
 
-// bloomOptions reads the options of a filter that is to be made, from args on, up
-// to the word ITEMS where there is one. rest begins with what is no such option.
+// bloomOptions reads the options of a new filter from args, up to the word ITEMS if there is one.
+// rest begins with the first argument that is not such an option.
 func bloomOptions(args [][]byte, c *engine.BloomConfig) (rest [][]byte, err error) {
 	expands, fixed := false, false
 	for ; len(args) > 0; args = args[1:] {
@@ -203,7 +202,7 @@ func runBFReserve(c *command.Ctx) error {
 	return nil
 }
 
-// addErrors are what adding refuses.
+// addErrors are the errors of commands that add items.
 var addErrors = []string{errBloomFilterFull, errBloomTooLarge}
 
 const addComplexity = "O(L*k) where L is the number of sub-filters and k that of bits for an item."
@@ -257,7 +256,7 @@ func runBFMAdd(c *command.Ctx) error {
 	return bfInsert(c, &engine.DefaultBloom, c.Args[2:])
 }
 
-// bfInsert adds items and replies what became of each.
+// bfInsert adds items and replies with the result of each.
 func bfInsert(c *command.Ctx, config *engine.BloomConfig, items [][]byte) error {
 	if err := longBloom(c, len(items)); err != nil {
 		return err
@@ -304,7 +303,7 @@ func runBFInsert(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 && !c.Host.Replaying() { // a replay's lets go of what is too old
+	if len(items) == 0 && !c.Host.Replaying() { // a replayed one removes the generations that are too old
 		return command.WrongArity(c.Spec)
 	}
 	if !create {
@@ -313,7 +312,7 @@ func runBFInsert(c *command.Ctx) error {
 	return bfInsert(c, &config, items)
 }
 
-// insertOptions reads what follows BF.INSERT's key.
+// insertOptions reads the options after BF.INSERT's key.
 func insertOptions(c *command.Ctx, args [][]byte) (config engine.BloomConfig, create bool, items [][]byte, err error) {
 	config, create = engine.DefaultBloom, true
 	for i, a := range args {
@@ -325,7 +324,7 @@ func insertOptions(c *command.Ctx, args [][]byte) (config engine.BloomConfig, cr
 	if len(items) == 0 && len(args) == len(c.Args)-2 {
 		return config, false, nil, command.ErrSyntax
 	}
-	var own [12][]byte // those that BF.RESERVE has as well
+	var own [12][]byte // the options that BF.RESERVE has as well
 	rest := own[:0]
 	for ; len(args) > 0 && err == nil; args = args[1:] {
 		switch {
@@ -499,7 +498,7 @@ func runBFInfo(c *command.Ctx) error {
 	return nil
 }
 
-// bfInfoOf replies a single value.
+// bfInfoOf replies with a single value.
 func bfInfoOf(c *command.Ctx, i *engine.BloomInfo, name []byte) error {
 	var n int64
 	switch {
@@ -531,7 +530,7 @@ func bfInfoOf(c *command.Ctx, i *engine.BloomInfo, name []byte) error {
 	return nil
 }
 
-// expansion replies how a filter grows.
+// expansion replies with the growth factor of a filter.
 func expansion(c *command.Ctx, i *engine.BloomInfo) {
 	if i.Config.Expansion == 0 {
 		c.Out.Null()

@@ -8,15 +8,15 @@ import (
 
 var dumpSpecs = []*command.Spec{&specDump, &specRestore, &specRestoreAsking, &specMigrate}
 
-// The errors of DUMP's kin.
+// These are the errors of DUMP and RESTORE.
 const (
 	errRestoreTTL = command.ReplyError("ERR Invalid TTL value, must be >= 0")
 	errIdleTime   = command.ReplyError("ERR Invalid IDLETIME value, must be >= 0")
 	errFreq       = command.ReplyError("ERR Invalid FREQ value, must be >= 0 and <= 255")
 )
 
-// dumpCost is how many times longer than walking over its bytes the work on a
-// payload takes: elements are hashed, compressed and copied one by one.
+// dumpCost is how many times longer the work on a payload takes than a walk over its bytes: the
+// server hashes, compresses and copies elements one by one.
 const dumpCost = 16
 
 var specDump = command.Spec{
@@ -117,7 +117,7 @@ func runRestore(c *command.Ctx) error {
 	}
 	if o.Deadline, err = restoreTTL(c, absolute); err != nil {
 		if _, ok := c.Tx.Lookup(key); ok && !o.Replace {
-			err = command.ErrBusyKey // which Redis sees first
+			err = command.ErrBusyKey // the error that Redis checks first
 		}
 		return err
 	}
@@ -148,7 +148,7 @@ func restoreTTL(c *command.Ctx, absolute bool) (int64, error) {
 	return min(ttl, engine.MaxDeadline) + c.Tx.Millis(), nil
 }
 
-// restoreOptions reads what follows RESTORE's payload; absolute is ABSTTL.
+// restoreOptions reads the options after RESTORE's payload; absolute means ABSTTL.
 func restoreOptions(args [][]byte) (o engine.RestoreOptions, absolute bool, err error) {
 	idle := false
 	for i := 0; i < len(args); i++ {

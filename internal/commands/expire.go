@@ -8,7 +8,7 @@ import (
 var expirySpecs = []*command.Spec{&specExpire, &specPExpire, &specExpireAt, &specPExpireAt,
 	&specTTL, &specPTTL, &specExpireTime, &specPExpireTime, &specPersist}
 
-// expireArgs is the grammar of EXPIRE and its kin.
+// expireArgs returns the grammar of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 func expireArgs(time command.Arg) []command.Arg {
 	return []command.Arg{command.Key("key", command.Update), time,
 		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"), command.Token("GT"), command.Token("LT"))).Since("7.0.0"),
@@ -117,7 +117,7 @@ OK
 	Run: func(c *command.Ctx) error { return runExpire(c, unixMillis) },
 }
 
-// runExpire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
+// runExpire runs EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 func runExpire(c *command.Ctx, unit timeUnit) error {
 	life := lifetime{unit: unit, arg: c.Args[2]}
 	var cond engine.Condition
@@ -206,7 +206,7 @@ func runTTL(c *command.Ctx) error {
 	return nil
 }
 
-// toSeconds rounds milliseconds to the nearest second; NoDeadline and NoKey stay.
+// toSeconds rounds milliseconds to the nearest second; it returns NoDeadline and NoKey unchanged.
 func toSeconds(ms int64) int64 {
 	if ms < 0 {
 		return ms

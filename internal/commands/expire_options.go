@@ -8,11 +8,11 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// lifetime is what the expiry options of a command say: EX, PX, EXAT, PXAT,
-// KEEPTTL, PERSIST, and our own JITTER, SLIDE and SPAN (which is how the log
-// writes SLIDE). Every command that takes them reads them here.
+// lifetime holds the expiry options of a command: EX, PX, EXAT, PXAT, KEEPTTL, PERSIST, and our own
+// JITTER, SLIDE and SPAN (the form of SLIDE in the log). Every command with such options reads them
+// here.
 type lifetime struct {
-	deadline int64 // ms since 1970; 0: none was given
+	deadline int64 // ms since 1970; 0: no deadline was given
 	span     int64 // ms; above 0: the deadline slides
 	keep     bool  // KEEPTTL
 	persist  bool  // PERSIST
@@ -24,7 +24,7 @@ type lifetime struct {
 	spanArg []byte
 }
 
-// timeUnit is how a time argument is meant.
+// timeUnit is the unit of a time argument, and whether it is absolute.
 type timeUnit uint8
 
 const (
@@ -37,9 +37,8 @@ const (
 
 func (u timeUnit) absolute() bool { return u >= unixSeconds }
 
-// option tries to read the option at args[i] and returns how many arguments it
-// took: 0 if it is none of these. keepTTL and persist say which of the two the
-// command knows.
+// option tries to read the option at args[i] and returns how many arguments it took: 0 if it is
+// none of these. keepTTL and persist report whether the command has these two options.
 func (l *lifetime) option(args [][]byte, i int, keepTTL, persist bool) (int, error) {
 	var unit timeUnit
 	switch a := args[i]; {
@@ -66,7 +65,7 @@ func (l *lifetime) option(args [][]byte, i int, keepTTL, persist bool) (int, err
 	default:
 		return l.modifier(args, i)
 	}
-	// The same option again is fine, and the last one counts, as in Redis.
+	// The same option may be given again, and the last one counts, as in Redis.
 	if l.unit != noTime && l.unit != unit || l.keep || l.persist || i+1 >= len(args) {
 		return 0, command.ErrSyntax
 	}
@@ -100,9 +99,9 @@ func (l *lifetime) modifier(args [][]byte, i int) (int, error) {
 	return 0, nil
 }
 
-// resolve turns the options into an absolute deadline, once, at the command's
-// instant. positive refuses a time that is not above zero, as SET does; EXPIRE
-// takes it for the past.
+// resolve turns the options into an absolute deadline, once, at the command's instant. With
+// positive it refuses a time that is not above zero, as SET does; for EXPIRE such a time is in the
+// past.
 func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
 	if l.unit == noTime {
 		if l.slide || l.jitter > 0 || l.spanArg != nil {
@@ -132,7 +131,7 @@ func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
 	}
 	l.deadline = ms
 	if ms == 0 {
-		l.deadline = -1 // 0 says none
+		l.deadline = -1 // because 0 means no deadline
 	}
 	return nil
 }

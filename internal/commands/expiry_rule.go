@@ -83,13 +83,13 @@ OK
 const (
 	errRuleMaxLen = command.ReplyError("ERR MAXLEN must be positive")
 	errRuleBytes  = command.ReplyError("ERR WITHVALUE must not be negative")
-	// A rule copies names, items and values of keys that are no arguments.
+	// A rule copies names, items and values of keys that are not among the arguments.
 	errRuleDenied = command.ReplyError("ERR EXPIRY RULE SET denied due to insufficient ACL permissions.")
 
-	// ruleMaxLen is how many entries a rule's stream keeps by default: about a
-	// hundred megabytes.
+	// ruleMaxLen is the number of entries that a rule's stream keeps by default: about a hundred
+	// megabytes.
 	ruleMaxLen = 1_000_000
-	// ruleMaxValue is the longest value that goes along by default.
+	// ruleMaxValue is the longest value that an entry includes by default, in bytes.
 	ruleMaxValue = 1024
 )
 
@@ -118,7 +118,7 @@ func runExpiryRule(c *command.Ctx) error {
 	return nil
 }
 
-// parseRule reads what follows EXPIRY RULE SET.
+// parseRule reads the arguments after EXPIRY RULE SET.
 func parseRule(args [][]byte) (r engine.Rule, err error) {
 	r = engine.Rule{MaxLen: ruleMaxLen, MaxValue: -1}
 	if len(args) < 5 || !command.EqualFold(args[1], "MATCH") {
@@ -192,7 +192,7 @@ func parseRuleOptions(r *engine.Rule, args [][]byte) error {
 	return nil
 }
 
-// listRules replies rules and what has become of them.
+// listRules replies with rules and their state.
 func listRules(c *command.Ctx, rules []engine.RuleState) {
 	c.Out.Array(len(rules))
 	for i := range rules {
@@ -221,7 +221,7 @@ func listRules(c *command.Ctx, rules []engine.RuleState) {
 	}
 }
 
-// putText and putInt reply an entry of a map.
+// putText and putInt write an entry of a map.
 func putText(c *command.Ctx, name, value string) {
 	c.Out.BulkString(name)
 	c.Out.BulkString(value)

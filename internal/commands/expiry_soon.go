@@ -116,8 +116,8 @@ func runExpirySoon(c *command.Ctx) error {
 	return nil
 }
 
-// bothMatch returns a filter that lets through what two filters let through; nil is a
-// filter that lets all through.
+// bothMatch returns a filter that accepts a name if both filters do; nil is a filter that accepts
+// all names.
 func bothMatch(a, b func([]byte) bool) func([]byte) bool {
 	switch {
 	case a == nil:

@@ -56,7 +56,7 @@ func runExpirySurvey(c *command.Ctx) error {
 	return nil
 }
 
-// putDue replies the counts of keys, or of containers.
+// putDue replies with the counts of keys, or of containers.
 func putDue(c *command.Ctx, name string, d *engine.DueCounts) {
 	c.Out.BulkString(name)
 	c.Out.Map(6)

@@ -233,7 +233,7 @@ func runExpiryLag(c *command.Ctx) error {
 	return nil
 }
 
-// lag replies a histogram.
+// lag replies with a histogram.
 func lag(c *command.Ctx, name string, h *engine.Histogram) {
 	c.Out.BulkString(name)
 	c.Out.Map(5)

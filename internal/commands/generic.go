@@ -108,7 +108,7 @@ OK
 }
 
 func runTouch(c *command.Ctx) error {
-	// A client that said CLIENT NO-TOUCH means its other commands.
+	// CLIENT NO-TOUCH is for the other commands of the client, not for TOUCH.
 	c.Tx.NoTouch(false)
 	defer c.Tx.NoTouch(c.Host.NoTouch())
 	n := int64(0)
@@ -357,7 +357,7 @@ func runDBSize(c *command.Ctx) error {
 	return nil
 }
 
-// flushArgs is the grammar of FLUSHDB and FLUSHALL.
+// flushArgs returns the grammar of FLUSHDB and FLUSHALL.
 func flushArgs() []command.Arg {
 	return []command.Arg{command.Opt(command.OneOf("async", command.Token("ASYNC").Since("4.0.0"), command.Token("SYNC").Since("6.2.0")))}
 }
@@ -411,8 +411,8 @@ OK
 	Run: func(c *command.Ctx) error { return runFlush(c, -1) },
 }
 
-// runFlush is FLUSHDB and FLUSHALL. Memory is handed over whole, so there is
-// nothing that ASYNC could put off.
+// runFlush runs FLUSHDB and FLUSHALL. The engine hands the memory over in one step, so ASYNC has
+// nothing to postpone.
 func runFlush(c *command.Ctx, dbi int) error {
 	switch {
 	case len(c.Args) == 1:
@@ -451,8 +451,8 @@ OK
 	Run: runSwapDB,
 }
 
-// watchedBytes is how many bytes a command walks over in the time that looking a watched
-// key up takes.
+// watchedBytes is the number of bytes that a command walks over in the time that it takes to look
+// up a watched key.
 const watchedBytes = 256
 
 func runSwapDB(c *command.Ctx) error {

@@ -33,7 +33,7 @@ func placeArgs(args [][]byte) (lon, lat float64, err error) {
 	return lon, lat, nil
 }
 
-// sixDigits is a number as C's %f prints it.
+// sixDigits formats a number as C's %f does.
 func sixDigits(f float64) string {
 	if math.IsInf(f, 0) {
 		return string(resp.AppendDouble(nil, f))
@@ -41,11 +41,11 @@ func sixDigits(f float64) string {
 	return strconv.FormatFloat(f, 'f', 6, 64)
 }
 
-// placeOf is the place that a score stands for.
+// placeOf returns the place that a score encodes.
 func placeOf(score float64) (lon, lat float64) { return geohash.Decode(geoBits(score)) }
 
-// geoBits is a score as a number. Those that are no places wrap, below zero, or
-// are the first place, beyond 2^64.
+// geoBits returns a score as an integer. Scores that encode no place wrap if they are below zero,
+// and are the first place if they are 2^64 or more.
 func geoBits(score float64) uint64 {
 	switch {
 	case score < 0:
@@ -56,7 +56,7 @@ func geoBits(score float64) uint64 {
 	return uint64(score)
 }
 
-// position replies a place.
+// position replies with a place.
 func position(c *command.Ctx, score float64) {
 	lon, lat := placeOf(score)
 	c.Out.Array(2)
@@ -64,7 +64,7 @@ func position(c *command.Ctx, score float64) {
 	c.Out.Double(lat)
 }
 
-// distance replies a distance.
+// distance replies with a distance.
 func distance(c *command.Ctx, d float64) {
 	var text [32]byte
 	c.Out.Bulk(geohash.AppendDistance(text[:0], d))
@@ -113,7 +113,7 @@ options:
 	if err := longMembers(c, len(places)/3); err != nil {
 		return err
 	}
-	var few [8]engine.Scored // as many as fit on the stack
+	var few [8]engine.Scored // the number that fits on the stack
 	items := few[:0]
 	for ; len(places) > 0; places = places[3:] {
 		lon, lat, err := placeArgs(places)

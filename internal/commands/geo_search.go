@@ -22,7 +22,7 @@ const (
 
 const geoSearchComplexity = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape"
 
-// geoShape is the grammar of GEOSEARCH up to its options.
+// geoShape returns the grammar of GEOSEARCH up to its options.
 func geoShape() []command.Arg {
 	return []command.Arg{
 		command.OneOf("from", command.TokenArg("FROMMEMBER", command.Str("member")),
@@ -99,7 +99,7 @@ var specGeoSearchStore = command.Spec{
 
 const geoRadiusComplexity = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index."
 
-// geoRadius is the grammar of GEORADIUS and its kin behind their middle.
+// geoRadius returns the grammar of GEORADIUS and its variants after the centre.
 func geoRadius(anySince string, more ...command.Arg) []command.Arg {
 	return concat([]command.Arg{command.Double("radius"), unitArg()}, geoWith(), []command.Arg{geoCount(anySince), geoOrder()}, more)
 }
@@ -192,20 +192,20 @@ var specGeoRadiusByMemberRO = command.Spec{
 	Run: func(c *command.Ctx) error { return runGeoRadiusAs(c, false, 3) },
 }
 
-// geoRadiusKeys are the index, and the keys behind STORE and STOREDIST among the
-// options from an argument on.
+// geoRadiusKeys returns the keys: the index, and those after STORE and STOREDIST among the options
+// from an argument on.
 func geoRadiusKeys(from int) *command.KeyOptions {
 	return &command.KeyOptions{First: command.KeyRef{Pos: 1, Flags: command.Read}, From: from, Options: []command.KeyOption{
 		{Word: "STORE", Args: 1, Key: command.Overwrite}, {Word: "STOREDIST", Args: 1, Key: command.Overwrite}, {Word: "COUNT", Args: 1}}}
 }
 
-// geoArgs are the arguments of a search.
+// geoArgs holds the arguments of a search.
 type geoArgs struct {
 	z                engine.ZSetView
-	there            bool // there is an index
+	there            bool // the index exists
 	from, by         geoForm
 	lon, lat         float64
-	radius           float64 // m, as all lengths
+	radius           float64 // m, like all lengths here
 	width, height    float64
 	unit             float64
 	count            int64
@@ -216,7 +216,7 @@ type geoArgs struct {
 	storeDist        bool
 }
 
-// geoForm is which of two forms of an argument was given.
+// geoForm says which of two forms of an argument was given.
 type geoForm uint8
 
 const (
@@ -227,7 +227,7 @@ const (
 	geoByBox
 )
 
-// look finds the index, which Redis does before it looks at other arguments.
+// look finds the index; Redis does so before it checks other arguments.
 func (g *geoArgs) look(c *command.Ctx, key []byte) (err error) {
 	g.unit = 1
 	g.z, err = c.Tx.ZSet(key, false)
@@ -292,8 +292,8 @@ func (g *geoArgs) box(args [][]byte) error {
 	return nil
 }
 
-// option reads one of the options that all searches have, and returns how many
-// arguments it took, 0 if it is none of them.
+// option reads one of the options that all searches have, and returns how many arguments it took, 0
+// if it is none of them.
 func (g *geoArgs) option(args [][]byte) (n int, err error) {
 	switch a := args[0]; {
 	case command.EqualFold(a, "WITHDIST"):
@@ -324,7 +324,7 @@ func (g *geoArgs) option(args [][]byte) (n int, err error) {
 	return 1, nil
 }
 
-// searchOptions reads the arguments of GEOSEARCH behind its key.
+// searchOptions reads the arguments of GEOSEARCH after its key.
 func (g *geoArgs) searchOptions(args [][]byte, store bool) error {
 	for len(args) > 0 {
 		n, err := g.option(args)
@@ -356,7 +356,7 @@ func (g *geoArgs) searchOption(args [][]byte, store bool) (n int, err error) {
 	return 0, command.ErrSyntax
 }
 
-// radiusOptions reads the options of GEORADIUS and its kin.
+// radiusOptions reads the options of GEORADIUS and its variants.
 func (g *geoArgs) radiusOptions(args [][]byte, store bool) error {
 	for len(args) > 0 {
 		n, err := g.option(args)
@@ -405,7 +405,7 @@ func runGeoSearchStore(c *command.Ctx) error {
 	return geoSearch(c, &g, "geosearchstore")
 }
 
-// runGeoRadiusAs runs GEORADIUS and its kin, whose radius is the argument at.
+// runGeoRadiusAs runs GEORADIUS and its variants, whose radius is the argument at.
 func runGeoRadiusAs(c *command.Ctx, store bool, at int) error {
 	var g geoArgs
 	err := g.look(c, c.Args[1])
@@ -417,7 +417,7 @@ func runGeoRadiusAs(c *command.Ctx, store bool, at int) error {
 	default:
 		err = g.member(c.Args[2])
 	}
-	if err == nil && (g.there || at == 4) { // else Redis does not look at the radius
+	if err == nil && (g.there || at == 4) { // else Redis does not check the radius
 		err = g.circle(c.Args[at:])
 	}
 	g.by = geoByRadius
@@ -430,10 +430,10 @@ func runGeoRadiusAs(c *command.Ctx, store bool, at int) error {
 	return geoSearch(c, &g, "georadiusstore")
 }
 
-// geoMost is how many candidates a search looks at on a network loop.
+// geoMost is how many candidates a search may check on a network loop.
 const geoMost = command.LongBytes / memberBytes
 
-// geoSearch runs a search and replies, or stores, what it finds.
+// geoSearch runs a search, and replies with the members that it finds or stores them.
 func geoSearch(c *command.Ctx, g *geoArgs, event string) error {
 	if err := g.check(c); err != nil {
 		return err
@@ -472,7 +472,7 @@ func geoSearch(c *command.Ctx, g *geoArgs, event string) error {
 	return nil
 }
 
-// check finds what is missing in the arguments, or too much.
+// check returns an error if an argument is missing or must not be there.
 func (g *geoArgs) check(c *command.Ctx) error {
 	switch with := g.dist || g.hash || g.spot; {
 	case with && g.store != nil && c.Spec.Name == "geosearchstore":
@@ -489,7 +489,7 @@ func (g *geoArgs) check(c *command.Ctx) error {
 	return nil
 }
 
-// geoNothing replies a search in an index that is not there.
+// geoNothing replies to a search in an index that does not exist.
 func geoNothing(c *command.Ctx, g *geoArgs) error {
 	if g.store == nil {
 		c.Out.Array(0)

@@ -9,11 +9,11 @@ import (
 var hashSpecs = []*command.Spec{&specHSet, &specHSetNX, &specHMSet, &specHGet, &specHMGet, &specHGetAll, &specHKeys, &specHVals,
 	&specHLen, &specHStrLen, &specHExists, &specHDel, &specHIncrBy, &specHIncrByFloat, &specHRandField, &specHScan}
 
-// fieldBytes is what looking one field up costs, in bytes of a walk over memory: a cache
-// miss or two.
+// fieldBytes is the cost of a look-up of one field, in bytes of a walk over memory: a cache miss or
+// two.
 const fieldBytes = 512
 
-// longFields is Long for a command that looks up n fields.
+// longFields is Ctx.Long for a command that looks up n fields.
 func longFields(c *command.Ctx, n int) error { return c.Long(n * fieldBytes) }
 
 func fieldValues() command.Arg {
@@ -173,7 +173,7 @@ func runHMGet(c *command.Ctx) error {
 	return nil
 }
 
-// hashOrder are the hints of commands that return fields in no order.
+// hashOrder holds the tips of commands that return fields in no order.
 var hashOrder = []string{"nondeterministic_output_order"}
 
 var specHGetAll = command.Spec{

@@ -8,12 +8,12 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Fields that are written, or read, together with their expiration times.
+// These commands write or read fields together with their expiration times.
 
 var hashExSpecs = []*command.Spec{&specHSetEx, &specHGetEx, &specHGetDel}
 
-// itemTimes are the options that set an item's expiration time; last is the one
-// that does not.
+// itemTimes returns the options that set an item's expiration time; last is the option that keeps
+// or removes it.
 func itemTimes(last string) command.Arg {
 	return command.OneOf("expiration", command.TokenArg("EX", command.Int("seconds")), command.TokenArg("PX", command.Int("milliseconds")),
 		command.TokenArg("EXAT", command.UnixTime("unix-time-seconds")), command.TokenArg("PXAT", command.UnixTime("unix-time-milliseconds")), command.Token(last))
@@ -71,14 +71,14 @@ func runHSetEx(c *command.Ctx) error {
 type itemParser struct {
 	c                *command.Ctx
 	f                *itemFamily
-	onlyNew, onlyOld string // the words for it
+	onlyNew, onlyOld string // the words for these options
 
 	engine.ItemOptions
 	time itemTime
 }
 
-// read reads the options from argument i on, and the items, each of which takes so
-// many arguments. As in Redis they are checked in the order in which they stand.
+// read reads the options from argument i on, and then the items, each of which has width arguments.
+// As in Redis it checks them in the order of the request.
 func (p *itemParser) read(i, width int) ([][]byte, error) {
 	args := p.c.Args
 	for i < len(args) && !command.EqualFold(args[i], p.f.word) {
@@ -146,8 +146,8 @@ func (p *itemParser) option(args [][]byte, i int) (int, error) {
 
 const errTwoTimes = command.ReplyError("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")
 
-// unitOf is how the time behind an option is meant; noTime if it is none of EX, PX,
-// EXAT and PXAT.
+// unitOf returns the unit of the time after an option; noTime if the option is not EX, PX, EXAT or
+// PXAT.
 func unitOf(option []byte) timeUnit {
 	switch {
 	case command.EqualFold(option, "EX"):
@@ -200,8 +200,8 @@ func runHGetEx(c *command.Ctx) error {
 	return c.Tx.HGetEx(c.Args[1], fields, o, reply)
 }
 
-// values returns a function that replies n values one by one: the array begins
-// with the first, when nothing can fail any more.
+// values returns a function that replies with n values one by one. The array begins with the first
+// value, when the command can no longer fail.
 func values(c *command.Ctx, n int) func(value []byte, ok bool) {
 	begun := false
 	return func(value []byte, ok bool) {

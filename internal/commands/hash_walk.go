@@ -47,7 +47,7 @@ func runHRandField(c *command.Ctx) error {
 	return randomFields(c, n, values)
 }
 
-// randomFields replies n different fields, or -n of which some may be the same.
+// randomFields replies with n different fields, or with -n fields that may be the same.
 func randomFields(c *command.Ctx, n int64, values bool) error {
 	work := c.Tx.ValueSize(c.Args[1]) * command.WalkBytes
 	if n < 0 {

@@ -38,12 +38,12 @@ func runPFAdd(c *command.Ctx) error {
 	return nil
 }
 
-// sparseWork is as how many bytes of a walk at memory speed one opcode of a
-// sparse HyperLogLog counts, or one hash: about a nanosecond.
+// sparseWork is the cost of one opcode of a sparse HyperLogLog, or of one hash, in bytes of a walk
+// over memory: about a nanosecond.
 const sparseWork = 8
 
-// pfAddWork is what Ctx.Long wants to know of PFADD: each element walks over a
-// sparse HyperLogLog, which it makes longer by two bytes or so.
+// pfAddWork returns the cost of PFADD for Ctx.Long: each element walks over a sparse HyperLogLog,
+// and makes it about two bytes longer.
 func pfAddWork(c *command.Ctx) int {
 	n := len(c.Args) - 2
 	if n <= 16 {
@@ -51,7 +51,7 @@ func pfAddWork(c *command.Ctx) int {
 	}
 	size := c.Tx.StrSize(c.Args[1]) + 2*n
 	if size >= hll.DenseSize {
-		size = 8 // a hash and one register
+		size = 8 // one hash and one register
 	}
 	return n * size * sparseWork
 }
@@ -95,7 +95,7 @@ func runPFCount(c *command.Ctx) error {
 	return nil
 }
 
-// pfWork is what Ctx.Long wants to know of uniting HyperLogLogs.
+// pfWork returns the cost of a union of HyperLogLogs for Ctx.Long.
 func pfWork(c *command.Ctx) int {
 	n := hll.Registers
 	for _, key := range c.Args[1:] {
@@ -225,7 +225,7 @@ func pfDecode(c *command.Ctx, img []byte) error {
 		return errPFNotSparse
 	}
 	var out []byte
-	// What is corrupt is shown up to there: that is what DECODE is for.
+	// DECODE shows a corrupt HyperLogLog up to the fault: this is its purpose.
 	_ = hll.Walk(img, func(op hll.Op) {
 		name := "z:"
 		switch {

@@ -5,13 +5,13 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// What KeyDB and Dragonfly call the commands about single items, for those who come
-// from there.
+// These are the names of KeyDB and Dragonfly for the commands on single items, for clients that
+// were written for them.
 
 var itemAliasSpecs = []*command.Spec{&specExpireMember, &specExpireMemberAt, &specPExpireMemberAt, &specFieldExpire, &specFieldTTL}
 
-// familyOf returns the family of the container that a key holds; nil where there
-// is no such key. Errors: ErrWrongType, for what has no items that expire by name.
+// familyOf returns the family of the container that a key holds, nil if there is no such key. It
+// returns ErrWrongType for a value whose items have no names and deadlines.
 func familyOf(c *command.Ctx, key []byte) (*itemFamily, error) {
 	switch c.Tx.Type(key) {
 	case engine.None:
@@ -126,8 +126,8 @@ func runExpireMember(c *command.Ctx, unit timeUnit) error {
 	return nil
 }
 
-// deadlineOf is what TTL and PTTL of one item go by: its deadline, NoDeadline, or
-// NoKey where there is no such item, or no such key.
+// deadlineOf returns what TTL and PTTL of one item need: its deadline, NoDeadline, or NoKey if
+// there is no such item or no such key.
 func deadlineOf(c *command.Ctx, key []byte, item [][]byte) (deadline int64, err error) {
 	f, err := familyOf(c, key)
 	if f == nil {
@@ -137,7 +137,7 @@ func deadlineOf(c *command.Ctx, key []byte, item [][]byte) (deadline int64, err 
 	return deadline, err
 }
 
-// persistItem is PERSIST of one item.
+// persistItem runs PERSIST for one item.
 func persistItem(c *command.Ctx, key []byte, item [][]byte) (done bool, err error) {
 	f, err := familyOf(c, key)
 	if f == nil {
@@ -181,7 +181,7 @@ func runFieldExpire(c *command.Ctx) error {
 	}
 
 	if f == nil {
-		f = &hashItems // which answers that nothing is there
+		f = &hashItems // which replies that there is no such item
 	}
 	codes := make([]int, 0, len(fields))
 	err = f.expire(c.Tx, c.Args[1], fields, t.resolve(c), 0, func(code int) { codes = append(codes, code) })
@@ -234,7 +234,7 @@ func runFieldTTL(c *command.Ctx) error {
 	return nil
 }
 
-// replyItemTTL is TTL and PTTL of one item.
+// replyItemTTL replies to TTL and PTTL for one item.
 func replyItemTTL(c *command.Ctx, item [][]byte, unit func(int64) int64) error {
 	d, err := deadlineOf(c, c.Args[1], item)
 	if err != nil {
@@ -244,14 +244,14 @@ func replyItemTTL(c *command.Ctx, item [][]byte, unit func(int64) int64) error {
 	return nil
 }
 
-// takesItem is Spec.Takes of TTL, PTTL and PERSIST, which take an item behind the
-// key, as in KeyDB.
+// takesItem implements Spec.Takes for TTL, PTTL and PERSIST, which accept an item after the key, as
+// in KeyDB.
 func takesItem(args [][]byte) bool { return len(args) <= 3 }
 
-// takesWithTTL is Spec.Takes of commands that take WITHTTL behind a key.
+// takesWithTTL implements Spec.Takes for commands that accept WITHTTL after a key.
 func takesWithTTL(args [][]byte) bool {
 	return len(args) == 2 || len(args) == 3 && command.EqualFold(args[2], "WITHTTL")
 }
 
-// ttlOf is a deadline as WITHTTL tells it: ms that are left, or -1.
+// ttlOf returns a deadline in the form of WITHTTL: the ms that are left, or -1.
 func ttlOf(c *command.Ctx, deadline int64) int64 { return shownAs(deadline, c.Tx.Millis(), nil, true) }

@@ -9,16 +9,17 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The commands about the deadlines of items: HEXPIRE, HPEXPIRE, HEXPIREAT,
-// HPEXPIREAT, HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST, and the same with
-// another first letter. A family is described once, and its commands built of it.
+// These are the commands on the deadlines of items: HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT, HTTL,
+// HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST, and the same with other first letters. An itemFamily
+// describes the commands of one kind of container, and specs builds them.
 
 var itemExpirySpecs = slices.Concat(hashItems.specs(), setItems.specs(), sortedSetItems.specs(),
 	hashExSpecs, setExSpecs, itemAliasSpecs)
 
-// itemFamily is what the nine commands of a kind of container differ in.
+// itemFamily holds the differences between the nine commands of one kind of container and those of
+// another.
 type itemFamily struct {
-	letter string // that the commands begin with
+	letter string // the first letter of the commands
 	kind   engine.Kind
 	group  command.Group
 	since  string
@@ -26,9 +27,9 @@ type itemFamily struct {
 	word        string // FIELDS
 	item, items string // the name of an argument, in errors and in the documentation
 	of          string // "of a hash"
-	thing       string // what has the deadline, if an item only points at it: an index is not deleted, its element is
-	create      string // a request, with its reply, that makes the examples' key "k" with the items a and b
-	a, b, other string // two items, and one that is not there
+	thing       string // the object that has the deadline, if an item only refers to it: an index is not deleted, its element is
+	create      string // a request and its reply, which makes the examples' key "k" with the items a and b
+	a, b, other string // two items, and one that does not exist
 
 	expire    func(tx *engine.Tx, key []byte, items [][]byte, deadline int64, c engine.Condition, visit func(code int)) error
 	deadlines func(tx *engine.Tx, key []byte, items [][]byte, visit func(deadline int64)) error
@@ -83,18 +84,18 @@ func (f *itemFamily) specs() []*command.Spec {
 	}
 }
 
-// listed is the grammar of FIELDS numfields field [field ...].
+// listed returns the grammar of FIELDS numfields field [field ...].
 func (f *itemFamily) listed() command.Arg {
 	return command.Block(f.word, command.Count("num"+f.items), command.Many(f.item))
 }
 
-// example fills the family's words into an example.
+// example inserts the family's words into an example.
 func (f *itemFamily) example(text string) string {
 	upper := strings.ToUpper(f.letter)
 	return f.create + strings.NewReplacer("%W", f.word, "%a", f.a, "%b", f.b, "%z", f.other, "%", upper).Replace(text)
 }
 
-// holder names what has the deadline, in the singular.
+// holder returns the name of the object that has the deadline, in the singular.
 func (f *itemFamily) holder() string {
 	if f.thing != "" {
 		return f.thing
@@ -106,7 +107,7 @@ func (f *itemFamily) complexity() string {
 	return "O(N) where N is the number of specified " + f.items
 }
 
-// refusals documents the errors of all nine.
+// refusals documents the errors of all nine commands.
 func (f *itemFamily) refusals(more ...string) []string {
 	return append([]string{
 		"ERR Mandatory argument " + f.word + " is missing or not at the right position: another word stands there",
@@ -114,8 +115,8 @@ func (f *itemFamily) refusals(more ...string) []string {
 	}, more...)
 }
 
-// effectOf is what the family's commands are in the log, which has deadlines in
-// milliseconds since 1970.
+// effectOf is the use of the family's commands in the log, which has deadlines in milliseconds
+// since 1970.
 var effectOf = map[string]command.StreamUse{"pexpireat": command.StreamEffect, "persist": command.StreamEffect}
 
 func (f *itemFamily) expireSpec(name string, time command.Arg, unit timeUnit, form, example string) *command.Spec {
@@ -144,7 +145,7 @@ func (f *itemFamily) expireSpec(name string, time command.Arg, unit timeUnit, fo
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// runExpire is HEXPIRE and its kin.
+// runExpire runs HEXPIRE and its variants.
 func (f *itemFamily) runExpire(c *command.Ctx, unit timeUnit) error {
 	deadline, cond, items, err := f.parseExpire(c, unit)
 	if err != nil {
@@ -155,7 +156,7 @@ func (f *itemFamily) runExpire(c *command.Ctx, unit timeUnit) error {
 	})
 }
 
-// eachItem replies with an integer for each item: what do visits.
+// eachItem replies with an integer for each item; do calls visit with each of them.
 func eachItem(c *command.Ctx, items [][]byte, do func(visit func(n int64)) error) error {
 	if err := longFields(c, len(items)); err != nil {
 		return err
@@ -195,8 +196,8 @@ func (f *itemFamily) parseExpire(c *command.Ctx, unit timeUnit) (deadline int64,
 	return t.resolve(c), cond, items, err
 }
 
-// list reads FIELDS numfields field ... from args[i] to the end. refused is what
-// to say of a number that is none.
+// list reads FIELDS numfields field ... from args[i] to the end. refused is the error for a count
+// that is not a number.
 func (f *itemFamily) list(args [][]byte, i int, refused string) ([][]byte, error) {
 	if i >= len(args) || !command.EqualFold(args[i], f.word) {
 		return nil, command.ReplyError("ERR Mandatory argument " + f.word + " is missing or not at the right position")
@@ -213,9 +214,8 @@ func (f *itemFamily) list(args [][]byte, i int, refused string) ([][]byte, error
 	return args[i+2:], nil
 }
 
-// wrongTypeFirst is ErrWrongType where the key holds something else than a
-// container of that kind, because Redis looks at the key before it reads on; else
-// it is err.
+// wrongTypeFirst returns ErrWrongType if the key does not hold a container of kind k, because Redis
+// checks the key before it reads on; else it returns err.
 func wrongTypeFirst(c *command.Ctx, k engine.Kind, err error) error {
 	if held := c.Tx.Type(c.Args[1]); held != k && held != engine.None {
 		return command.ErrWrongType
@@ -223,8 +223,7 @@ func wrongTypeFirst(c *command.Ctx, k engine.Kind, err error) error {
 	return err
 }
 
-// itemTime is an expiration time of items on its way from a request to the
-// instant that it means.
+// itemTime is an expiration time of items: first as the request gives it, and then as an instant.
 type itemTime struct {
 	unit   timeUnit
 	ms     int64 // since 1970
@@ -233,7 +232,7 @@ type itemTime struct {
 
 const errNegativeTime = command.ReplyError("ERR invalid expire time, must be >= 0")
 
-// read reads the time; JITTER may come before it or after it.
+// read reads the time; JITTER may stand before or after it.
 func (t *itemTime) read(c *command.Ctx, arg []byte) error {
 	n, ok := resp.ParseInt(arg)
 	switch {
@@ -258,8 +257,8 @@ func (t *itemTime) readJitter(arg []byte) error {
 	return nil
 }
 
-// resolve returns the deadline in ms since 1970, -1 for 1970 itself, since 0 says
-// that there is none.
+// resolve returns the deadline in ms since 1970. For 1970 itself it returns -1, because 0 means
+// that there is no deadline.
 func (t *itemTime) resolve(c *command.Ctx) int64 {
 	now := c.Now() / 1000
 	if t.ms > now {
@@ -271,12 +270,12 @@ func (t *itemTime) resolve(c *command.Ctx) int64 {
 	return t.ms
 }
 
-// roundUp gives milliseconds as seconds: what is left of an item's life is not
-// told to be nothing.
+// roundUp returns milliseconds as seconds, rounded up, so that an item that still lives never has 0
+// seconds left.
 func roundUp(ms int64) int64 { return (ms + 999) / 1000 }
 
-// readSpec describes the command that tells deadlines; left says that it tells
-// what is left until then, and unit, if not nil, turns ms into what it answers.
+// readSpec describes a command that reads deadlines. With left the command replies with the time
+// that is left; unit, if not nil, converts ms to the unit of the reply.
 func (f *itemFamily) readSpec(name, what string, unit func(int64) int64, left bool, example string) *command.Spec {
 	s := &command.Spec{
 		Name: f.letter + name, Group: f.group, Since: f.since, Complexity: f.complexity(),
@@ -300,7 +299,7 @@ func (f *itemFamily) notPositive() string {
 	return "ERR Number of " + f.items + " must be a positive integer"
 }
 
-// runRead is HTTL and its kin.
+// runRead runs HTTL and its variants.
 func (f *itemFamily) runRead(c *command.Ctx, unit func(int64) int64, left bool) error {
 	items, err := f.list(c.Args, 2, f.notPositive())
 	if err != nil {
@@ -311,7 +310,7 @@ func (f *itemFamily) runRead(c *command.Ctx, unit func(int64) int64, left bool) 
 	})
 }
 
-// shownAs turns a deadline into an answer; NoDeadline and NoKey stay.
+// shownAs converts a deadline to a reply; it returns NoDeadline and NoKey unchanged.
 func shownAs(deadline, now int64, unit func(int64) int64, left bool) int64 {
 	if deadline < 0 {
 		return deadline

@@ -8,9 +8,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Rate limiters. RL.TAKE and its kin answer in microseconds and with 1 for
-// allowed; CL.THROTTLE and GCRA answer as redis-cell does: in seconds, with 1 for
-// limited. They share keys: both speak to ALGO gcra.
+// These are the rate limiters. RL.TAKE and its variants reply in microseconds, with 1 for allowed.
+// CL.THROTTLE and GCRA reply as redis-cell does: in seconds, with 1 for limited. They can use the
+// same keys, with ALGO gcra.
 
 var limiterSpecs = []*command.Spec{&specRLTake, &specRLTakeAll, &specRLWait, &specRLReserve, &specRLCancel, &specRLReset, &specRLInfo, &specCLThrottle,
 	&specGCRA, &specRLTop}
@@ -34,7 +34,7 @@ var takeErrors = []string{
 	"WRONGTYPE Operation against a key holding the wrong kind of value: the key holds another type, or a limiter of another ALGO",
 }
 
-// throttleErrors are those of CL.THROTTLE and GCRA.
+// throttleErrors are the errors of CL.THROTTLE and GCRA.
 var throttleErrors = []string{
 	"ERR max_burst must be from 0 to 1125899906842623: the burst is out of range",
 	"ERR the limit must be from 1 to 1125899906842624: the rate is out of range",
@@ -61,7 +61,7 @@ func algoArg() command.Arg {
 func burstArg() command.Arg { return command.Opt(command.TokenArg("BURST", command.Int("burst"))) }
 func costArg() command.Arg  { return command.Opt(command.TokenArg("COST", command.Int("cost"))) }
 
-// limiterArgs is "key limit period-ms" and what follows.
+// limiterArgs returns the grammar of "key limit period-ms" and of the arguments after it.
 func limiterArgs(more ...command.Arg) []command.Arg {
 	return append([]command.Arg{command.Key("key", command.Update|command.Access), command.Int("limit"), command.Int("period-ms")}, more...)
 }
@@ -115,7 +115,7 @@ func runRLTake(c *command.Ctx) error {
 	return nil
 }
 
-// replyTaken replies the five integers of RL.TAKE.
+// replyTaken replies with the five integers of RL.TAKE.
 func replyTaken(c *command.Ctx, t engine.Taken) {
 	c.Out.Array(5)
 	for _, n := range [...]int64{oneIf(t.Allowed), t.Limit, t.Remaining, t.Retry, t.Reset} {
@@ -123,7 +123,7 @@ func replyTaken(c *command.Ctx, t engine.Taken) {
 	}
 }
 
-// oneIf is 1 for yes.
+// oneIf returns 1 for true and 0 for false.
 func oneIf(yes bool) int64 {
 	if yes {
 		return 1
@@ -131,8 +131,7 @@ func oneIf(yes bool) int64 {
 	return 0
 }
 
-// parseTake reads "limit period-ms" behind the key, and the options that stand from
-// an argument on.
+// parseTake reads "limit period-ms" after the key, and the options, which begin at an argument.
 func parseTake(c *command.Ctx, options int) (o engine.ReserveOptions, err error) {
 	if o.TakeOptions, err = parseRate(c.Args[2], c.Args[3]); err != nil {
 		return o, err
@@ -144,12 +143,12 @@ func parseTake(c *command.Ctx, options int) (o engine.ReserveOptions, err error)
 func parseRate(limit, period []byte) (o engine.TakeOptions, err error) {
 	n, ms, err := command.ParseTwo(limit, period)
 	if ms < 1 || ms > engine.MaxPeriod/1000 {
-		ms = 0 // refused by the engine, in its order
+		ms = 0 // the engine refuses it, in its own order of checks
 	}
 	return engine.TakeOptions{Limit: n, Period: ms * 1000, Cost: 1}, err
 }
 
-// parseTakeOptions reads the options of a command that the command has.
+// parseTakeOptions reads those options that the grammar of the command has.
 func parseTakeOptions(c *command.Ctx, o *engine.ReserveOptions, args [][]byte) error {
 	o.MaxWait = -1
 	for len(args) > 0 {
@@ -307,7 +306,7 @@ func parseTakeAll(c *command.Ctx) (keys [][]byte, all []engine.TakeOptions, err 
 	return keys, all, nil
 }
 
-// twice reports whether a key is among others again.
+// twice reports whether a key occurs twice.
 func twice(keys [][]byte) bool {
 	seen := make(map[string]bool, len(keys))
 	for _, k := range keys {
@@ -431,7 +430,7 @@ func parseThrottle(c *command.Ctx, ms int64) (o engine.TakeOptions, err error) {
 	return engine.TakeOptions{Limit: count, Period: ms * 1000, Burst: burst + 1, Cost: 1}, nil
 }
 
-// throttle takes, and replies as redis-cell does.
+// throttle takes from the limiter, and replies as redis-cell does.
 func throttle(c *command.Ctx, o engine.TakeOptions) error {
 	o.Behind = c.Behind(c.Args[1], engine.Limiter)
 	t, err := c.Tx.Take(c.Args[1], o)
@@ -445,7 +444,7 @@ func throttle(c *command.Ctx, o engine.TakeOptions) error {
 	return nil
 }
 
-// ceilSeconds rounds us up to seconds; -1 stays.
+// ceilSeconds rounds us up to seconds; it returns -1 unchanged.
 func ceilSeconds(us int64) int64 {
 	if us < 0 {
 		return us

@@ -6,12 +6,11 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Limiters and the future: waiting for a turn, and reserving one.
+// These are the commands that wait for a limiter, and those that make reservations.
 //
-// Who waits for a limiter stands in its key's line. Only the first is looked at,
-// and only the first sets when that is: at the instant at which it can be served if
-// nobody takes meanwhile, which nobody may. So a grant wakes one client, and a line
-// costs one timer.
+// A client that waits for a limiter stands in the line of its key. The server checks only the first
+// client in line. It does so at the instant at which the limiter can serve that client, because no
+// other client may take before it. So a grant wakes one client, and a line costs one timer.
 
 var specRLWait = command.Spec{
 	Name: "rl.wait", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(1); with ALGO log O(1) amortized",
@@ -83,8 +82,8 @@ func waitMicros(c *command.Ctx, ms int64) int64 {
 	return ms * 1000
 }
 
-// waitForTurn puts the command in line. What it replies if its time is over
-// before its turn is what is known now: others may have come before it.
+// waitForTurn puts the command in line. If its time is up before its turn, it replies with the
+// figures of this moment: later ones could include grants to other clients before it.
 func waitForTurn(c *command.Ctx, t engine.Taken, ms int64) error {
 	turn, full := c.Now()+t.Retry, c.Now()+t.Reset
 	return c.Block(command.Wait{
@@ -97,10 +96,10 @@ func waitForTurn(c *command.Ctx, t engine.Taken, ms int64) error {
 	})
 }
 
-// giveBack undoes a grant whose connection is gone.
+// giveBack undoes a grant whose connection has ended.
 func giveBack(c *command.Ctx) {
 	if g, ok := c.Waiting.Memo.(engine.Grant); ok && g.Cost > 0 {
-		_, _ = c.Tx.GiveBack(c.Args[1], g) // another type: there is nothing to give back to
+		_, _ = c.Tx.GiveBack(c.Args[1], g) // another type: there is no limiter to give back to
 	}
 }
 
@@ -308,7 +307,7 @@ func replyReservations(c *command.Ctx, all []engine.Reservation) {
 	}
 }
 
-// replyLine replies who waits, and for how much.
+// replyLine replies with the clients that wait, and with the cost that each wants.
 func replyLine(c *command.Ctx) {
 	line := c.Queue(c.Args[1])
 	c.Out.BulkString("waiting")

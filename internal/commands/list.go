@@ -10,7 +10,7 @@ var listSpecs = []*command.Spec{&specLPush, &specRPush, &specLPushX, &specRPushX
 	&specLIndex, &specLSet, &specLInsert, &specLRem, &specLTrim, &specLPos, &specLMove, &specRPopLPush, &specLMPop,
 	&specBLPop, &specBRPop, &specBLMove, &specBRPopLPush, &specBLMPop}
 
-// pushComplexity is that of all commands that push.
+// pushComplexity is the complexity of all commands that push.
 const pushComplexity = "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments."
 
 var specLPush = command.Spec{
@@ -166,7 +166,7 @@ func popOne(c *command.Ctx, end engine.End) error {
 	return err
 }
 
-// longPart is Long for count of a list's elements.
+// longPart is Ctx.Long for count elements of a list.
 func longPart(c *command.Ctx, key []byte, count int64) error {
 	if count <= backgroundElements || !c.Host.OnLoop() {
 		return nil
@@ -174,7 +174,7 @@ func longPart(c *command.Ctx, key []byte, count int64) error {
 	return c.Long(c.Tx.ListBytes(key))
 }
 
-// backgroundElements is how many short elements may be replied on a network loop.
+// backgroundElements is the number of short elements that a reply on a network loop may have.
 const backgroundElements = 4096
 
 var specLLen = command.Spec{
@@ -270,7 +270,7 @@ func runLIndex(c *command.Ctx) error {
 	case ok:
 	case l.Exists():
 		return command.ErrNotInteger
-	default: // as Redis, which looks for the list first
+	default: // as Redis, which looks up the list first
 		c.Out.Null()
 		return nil
 	}
@@ -353,7 +353,7 @@ func runLInsert(c *command.Ctx) error {
 	return nil
 }
 
-// longList is Long for a walk over all of a list.
+// longList is Ctx.Long for a walk over a whole list.
 func longList(c *command.Ctx, key []byte) error {
 	if !c.Host.OnLoop() {
 		return nil

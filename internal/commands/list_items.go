@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// LEXPIRE and its kin are HEXPIRE's family for the elements of lists, which go by
-// position.
+// LEXPIRE and its variants are HEXPIRE's family for the elements of lists, which have positions
+// instead of names.
 
 var listItemSpecs = append(listItems.specs(), &specZAddEx, &specLPushEx, &specRPushEx)
 

@@ -5,9 +5,9 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// Commands that take from lists and give elsewhere, or wait for what to take.
+// These commands move elements from lists, or wait for elements.
 
-// leftRight is the grammar of an end of a list.
+// leftRight returns the grammar of an end of a list.
 func leftRight(name string) command.Arg {
 	return command.OneOf(name, command.Token("LEFT"), command.Token("RIGHT"))
 }
@@ -22,7 +22,7 @@ func parseEnd(b []byte) (engine.End, error) {
 	return 0, command.ErrSyntax
 }
 
-// fromTo are the keys of a move.
+// fromTo returns the keys of a move.
 func fromTo() []command.Arg {
 	return []command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert)}
 }
@@ -125,8 +125,7 @@ func runLMPop(c *command.Ctx) error {
 	return err
 }
 
-// popFirst replies with elements of the first list that there is, and reports
-// whether there is one.
+// popFirst replies with elements of the first list that exists, and reports whether one does.
 func popFirst(c *command.Ctx, m command.ManyPop, keys [][]byte) (found bool, err error) {
 	end := engine.Head
 	if m.Last {

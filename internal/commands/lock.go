@@ -13,7 +13,7 @@ const (
 	errToken = command.ReplyError("ERR invalid token, must be a positive integer")
 )
 
-// What the commands of locks and semaphores refuse.
+// These are the errors of locks and semaphores.
 var (
 	leaseLength = []string{
 		"ERR invalid lease, must be a positive number of milliseconds: lease is no integer above 0.",
@@ -33,15 +33,15 @@ func parseLease(b []byte) (ms int64, err error) {
 	return ms, nil
 }
 
-// acquire is what LOCK.ACQUIRE and SEM.ACQUIRE are asked with.
+// acquire holds the arguments of LOCK.ACQUIRE and SEM.ACQUIRE.
 type acquire struct {
 	engine.AcquireOptions
 	count  int64 // permits
-	millis int64 // of WAIT
+	millis int64 // the timeout of WAIT
 }
 
-// parseAcquire reads the options behind the lease; shared and count say which
-// there are beside WAIT.
+// parseAcquire reads the options after the lease; shared and count say which of these options the
+// command has besides WAIT.
 func parseAcquire(c *command.Ctx, lease []byte, args [][]byte, shared, count bool) (a acquire, err error) {
 	a.Since = c.Since()
 	if a.Lease, err = parseLease(lease); err != nil {
@@ -91,8 +91,8 @@ func parseReplayed(c *command.Ctx, b []byte) (token int64, err error) {
 	return token, err
 }
 
-// granted replies to an ACQUIRE, or has it wait for a key of that kind; undo gives
-// back what has not reached who waited.
+// granted replies to an ACQUIRE, or makes it wait for a key of the kind k. undo gives back a grant
+// whose reply has not reached the waiting client.
 func granted(c *command.Ctx, a *acquire, g engine.Lease, ok bool, err error, k engine.Kind, undo func(c *command.Ctx)) error {
 	switch {
 	case err != nil:
@@ -111,7 +111,7 @@ func granted(c *command.Ctx, a *acquire, g engine.Lease, ok bool, err error, k e
 		Refused: replyNull, Expired: replyNull, Undo: undo})
 }
 
-// lease is what Undo is to give back.
+// lease returns the lease that Undo gives back.
 func lease(c *command.Ctx) engine.Lease {
 	l, _ := c.Waiting.Memo.(engine.Lease)
 	return l
@@ -284,8 +284,8 @@ func runLockInfo(c *command.Ctx) error {
 	})
 }
 
-// replyHeld replies with what INFO tells of a lock or a semaphore: what head tells,
-// the holders, and who waits, of each what wants tells of its request.
+// replyHeld replies with the map that INFO returns for a lock or a semaphore: the pairs that head
+// writes, the holders, and for each waiting client what want writes of its request.
 func replyHeld(c *command.Ctx, holders engine.Holders, count bool, head func(), wants func(args [][]byte)) error {
 	if holders == nil {
 		c.Out.Null()
@@ -310,8 +310,7 @@ func replyHeld(c *command.Ctx, holders engine.Holders, count bool, head func(), 
 	return nil
 }
 
-// inLineBytes is what telling of one who waits costs, in bytes of a walk over
-// memory.
+// inLineBytes is the cost of describing one waiting client, in bytes of a walk over memory.
 const inLineBytes = 512
 
 func lockMode(shared bool) string {
@@ -321,8 +320,8 @@ func lockMode(shared bool) string {
 	return "exclusive"
 }
 
-// replyHolders replies who holds a lock or a semaphore: owner, permits where they
-// count, token and what is left of the lease.
+// replyHolders replies with the holders of a lock or a semaphore: owner, permits if they count,
+// token and the rest of the lease.
 func replyHolders(c *command.Ctx, holders engine.Holders, count bool) {
 	c.Out.BulkString("holders")
 	c.Out.Array(holders.Len())

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// MIGRATE's errors.
+// These are MIGRATE's errors.
 const (
 	errMigrateKeys    = command.ReplyError("ERR When using MIGRATE KEYS option, the key argument must be set to the empty string")
 	errMigrateConnect = command.ReplyError("IOERR error or timeout connecting to the client")
@@ -21,7 +21,7 @@ const (
 	errMigrateRead    = command.ReplyError("IOERR error or timeout reading to target instance")
 )
 
-// migrateTimeout is the timeout where none, or a negative one, is given.
+// migrateTimeout is the timeout if the request has none, or a negative one.
 const migrateTimeout = time.Second
 
 var specMigrate = command.Spec{
@@ -57,7 +57,7 @@ NOKEY
 	Run: runMigrate,
 }
 
-// migration is what a MIGRATE asks for.
+// migration holds the arguments of a MIGRATE.
 type migration struct {
 	addr    string
 	db      int64
@@ -132,8 +132,7 @@ options:
 	return m, nil
 }
 
-// target is a connection to another server, each step on which is given the
-// timeout.
+// target is a connection to another server. Each step on it has the timeout.
 type target struct {
 	net.Conn
 	timeout time.Duration
@@ -153,8 +152,8 @@ func (t target) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
-// run moves the keys, which are all there; their shards stay locked all the
-// time, so that what arrives is what is deleted. It ends at once when ctx does.
+// run moves the keys, all of which exist. Their shards stay locked all the time, so that it deletes
+// exactly the data that arrives. It ends at once when ctx does.
 func (m *migration) run(ctx context.Context, tx *engine.Tx) error {
 	dialer := net.Dialer{Timeout: m.timeout}
 	conn, err := dialer.DialContext(ctx, "tcp", m.addr)
@@ -171,8 +170,8 @@ func (m *migration) run(ctx context.Context, tx *engine.Tx) error {
 	return m.settle(bufio.NewReader(t), tx)
 }
 
-// dialError says what Redis says: it does not wait for a connection to be
-// refused, but meets that when it writes.
+// dialError returns Redis's error: Redis does not wait for a connection to be refused, but gets
+// that error when it writes.
 func dialError(err error) error {
 	var name *net.DNSError
 	var e net.Error
@@ -207,8 +206,8 @@ func (m *migration) send(w *bufio.Writer, tx *engine.Tx) error {
 	return w.Flush()
 }
 
-// settle reads the replies and deletes the keys that the target has. The first
-// error is what MIGRATE replies; others may have succeeded all the same.
+// settle reads the replies and deletes the keys that the target has stored. It returns the first
+// error, which MIGRATE replies with; other keys may have been moved all the same.
 func (m *migration) settle(r *bufio.Reader, tx *engine.Tx) (failed error) {
 	answer := func() (ok bool, err error) {
 		v, err := resp.ReadValue(r)
@@ -232,7 +231,7 @@ func (m *migration) settle(r *bufio.Reader, tx *engine.Tx) (failed error) {
 			return err
 		}
 	}
-	stranger := failed != nil // the target does not know us: nothing is where it should be
+	stranger := failed != nil // the target refuses our login: no reply counts as stored
 	for _, key := range m.keys {
 		ok, err := answer()
 		if err != nil {

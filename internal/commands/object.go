@@ -139,7 +139,7 @@ func runObjectRefCount(c *command.Ctx) error {
 	return nil
 }
 
-// intOrNull replies a number, or that there is none.
+// intOrNull replies with a number, or with null if ok is false.
 func intOrNull(c *command.Ctx, n int64, ok bool) {
 	if ok {
 		c.Out.Int(n)

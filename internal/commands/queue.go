@@ -23,9 +23,9 @@ const (
 	errStep       = command.ReplyError("ERR DQ.STEP is what the log says; it cannot be called")
 )
 
-// defaultLease is for how long DQ.POP leases a job, in ms, if it does not say: as
-// long as other queues do. Longer ones leave a crashed consumer's jobs lying, with
-// shorter ones a slow consumer loses them.
+// defaultLease is the length of the lease of DQ.POP if the request has none, in ms: as long as in
+// other queues. With a longer lease the jobs of a crashed consumer wait longer, with a shorter one
+// a slow consumer loses its jobs.
 const defaultLease = 30_000
 
 // parseJobTime reads milliseconds that are not negative.
@@ -37,7 +37,7 @@ func parseJobTime(b []byte) (int64, error) {
 	return min(ms, engine.MaxDeadline), nil
 }
 
-// parseJobSpan reads milliseconds of which there is at least one.
+// parseJobSpan reads a number of milliseconds that is at least one.
 func parseJobSpan(b []byte) (int64, error) {
 	ms, ok := resp.ParseInt(b)
 	if !ok || ms < 1 {
@@ -46,7 +46,7 @@ func parseJobSpan(b []byte) (int64, error) {
 	return min(ms, engine.MaxDeadline), nil
 }
 
-// parseJobCount reads how many jobs.
+// parseJobCount reads a number of jobs.
 func parseJobCount(b []byte) (int64, error) {
 	n, ok := resp.ParseInt(b)
 	if !ok || n < 1 {
@@ -55,7 +55,7 @@ func parseJobCount(b []byte) (int64, error) {
 	return n, nil
 }
 
-// queueError is what the engine's errors of queues read on the wire.
+// queueError returns the wire error for an error of the engine's queues.
 func queueError(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrQueueFull):
@@ -221,7 +221,7 @@ var specDQPop = command.Spec{
 	Run: runDQPop,
 }
 
-// taking is what DQ.POP asks for.
+// taking holds the arguments of DQ.POP.
 type taking struct {
 	count int
 	lease int64
@@ -281,7 +281,7 @@ func parseDQPop(args [][]byte) (t taking, err error) {
 	return t, nil
 }
 
-// longQueue is Long for a command that touches up to count jobs of a queue.
+// longQueue is Ctx.Long for a command that touches up to count jobs of a queue.
 func longQueue(c *command.Ctx, key []byte, count int) error {
 	if count <= command.LongBytes/fieldBytes {
 		return nil
@@ -293,13 +293,13 @@ func longQueue(c *command.Ctx, key []byte, count int) error {
 	return longFields(c, min(n, count))
 }
 
-// lent is a job that a command which has waited was given.
+// lent is a job that was given to a command which has waited.
 type lent struct {
 	id    []byte
 	token int64
 }
 
-// popJobs replies with jobs that are due, or with nothing at all if none is.
+// popJobs replies with jobs that are due. It writes no reply if none is due.
 func popJobs(c *command.Ctx, key []byte, t taking) (n int, err error) {
 	var jobs []lent
 	mark := c.Out.Mark()
@@ -324,10 +324,10 @@ func popJobs(c *command.Ctx, key []byte, t taking) (n int, err error) {
 	return n, err
 }
 
-// returnJobs gives back what a connection that is gone was given.
+// returnJobs returns the jobs of a connection that has ended to the queue.
 func returnJobs(c *command.Ctx) {
 	jobs, _ := c.Waiting.Memo.([]lent)
 	for _, j := range jobs {
-		_, _ = c.Tx.QueueReturn(c.Args[1], j.id, j.token) // another type: there is nothing to give back to
+		_, _ = c.Tx.QueueReturn(c.Args[1], j.id, j.token) // another type: there is no queue to return to
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// What the one who has a lease on a job can do with it, and who has not.
+// These commands are for the consumer that has a lease on a job; they refuse all others.
 
 const jobTokenError = "ERR value is not an integer or out of range: of the token"
 

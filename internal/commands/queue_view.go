@@ -160,7 +160,7 @@ func runDQInfo(c *command.Ctx) error {
 	return nil
 }
 
-// queueConfig writes a configuration as the pairs of a map.
+// queueConfig writes a configuration as pairs of a map.
 func queueConfig(c *command.Ctx, q *engine.QueueConfig) {
 	c.Out.BulkString("max-deliveries")
 	c.Out.Int(q.MaxDeliveries)

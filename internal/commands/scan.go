@@ -107,14 +107,14 @@ OK
 	Run: runScan,
 }
 
-// scanOptions are the options of SCAN, and of its kin on containers.
+// scanOptions are the options of SCAN, HSCAN, SSCAN and ZSCAN.
 type scanOptions struct {
 	match glob.Pattern
-	all   bool // whatever match is
+	all   bool // MATCH accepts every name
 	count int64
 	kind  string // the type's name; empty: any
 
-	fields   bool // of HSCAN: NOVALUES is known
+	fields   bool // for HSCAN: NOVALUES is an option
 	noValues bool
 }
 
@@ -166,14 +166,14 @@ func (o *scanOptions) indexed() engine.Kind {
 	return engine.None
 }
 
-// matches reports whether a name is one that MATCH asks for.
+// matches reports whether MATCH accepts a name.
 func (o *scanOptions) matches(name []byte) bool { return o.all || o.match.Match(name) }
 
-// limit is count as a number of items that can be counted with.
+// limit returns count as an int, cut to a range in which sums do not overflow.
 func (o *scanOptions) limit() int { return int(min(o.count, 1<<30)) }
 
-// scanKeyBytes is what looking at one key costs a scan, in bytes of a walk over
-// memory: two or three cache misses.
+// scanKeyBytes is the cost of one key of a scan, in bytes of a walk over memory: two or three cache
+// misses.
 const scanKeyBytes = 1 << 10
 
 func runScan(c *command.Ctx) error {
@@ -213,20 +213,19 @@ func runScan(c *command.Ctx) error {
 	return nil
 }
 
-// longScan is Long for a command that looks at count items of a container.
+// longScan is Ctx.Long for a command that visits count items of a container.
 func longScan(c *command.Ctx, key []byte, count int64) error {
 	return c.Long(min(c.Tx.ValueSize(key)*command.WalkBytes, int(min(count, 1<<30))*scanKeyBytes))
 }
 
-// scanned replies what a scan has found, and the cursor to go on with.
+// scanned replies with the names that a scan has found, and with the next cursor.
 func scanned(c *command.Ctx, cursor uint64, found *names) {
 	c.Out.Array(2)
 	c.Out.BulkString(strconv.FormatUint(cursor, 10))
 	found.reply(c.Out)
 }
 
-// parseCursor parses a cursor as C's strtoul does, but refuses an empty and a negative
-// one.
+// parseCursor parses a cursor as C's strtoul does, but refuses an empty and a negative one.
 func parseCursor(arg []byte) (uint64, error) {
 	s, _, _ := strings.Cut(string(arg), "\x00") // a C string ends there
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
@@ -247,7 +246,7 @@ type names struct {
 	ends []int
 }
 
-// newNames has room for what a scan finds, as a rule.
+// newNames returns a list with memory for the result of a usual scan.
 func newNames() names { return names{flat: make([]byte, 0, 512), ends: make([]int, 0, 32)} }
 
 func (n *names) add(name []byte) {

@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The commands of one set: set_ops.go has those of several.
+// These are the commands on one set; set_ops.go has those on several.
 
 var setSpecs = []*command.Spec{&specSAdd, &specSRem, &specSCard, &specSIsMember, &specSMIsMember, &specSMembers, &specSMove,
 	&specSPop, &specSRandMember, &specSScan, &specSInter, &specSInterCard, &specSInterStore, &specSUnion, &specSUnionStore,
@@ -286,8 +286,8 @@ func popMany(c *command.Ctx) error {
 	return nil
 }
 
-// pickWork is what Ctx.Long wants to know of picking n items of the first key,
-// or as many as there are.
+// pickWork returns the cost, for Ctx.Long, of picking n items of the first key, or all of them if
+// there are fewer.
 func pickWork(c *command.Ctx, n int64) int {
 	return int(min(n*fieldBytes, int64(c.Tx.ValueSize(c.Args[1]))*command.WalkBytes))
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Members that are added together with their expiration time.
+// This command adds members together with their expiration time.
 
 var setExSpecs = []*command.Spec{&specSAddEx}
 

@@ -87,8 +87,8 @@ func combineSets(c *command.Ctx, o engine.SetOperation) error {
 	return nil
 }
 
-// combineWork is what Ctx.Long wants to know of combining sets: all are walked
-// at worst.
+// combineWork returns the cost of combining sets for Ctx.Long: at worst the command walks over all
+// of them.
 func combineWork(c *command.Ctx, keys [][]byte) int {
 	n := 0
 	for _, key := range keys {
@@ -97,7 +97,7 @@ func combineWork(c *command.Ctx, keys [][]byte) int {
 	return n * command.WalkBytes
 }
 
-// storedSets is the grammar of a combination that is stored.
+// storedSets returns the grammar of a combination that is stored.
 func storedSets(access command.KeyFlags) []command.Arg {
 	return []command.Arg{command.Key("destination", access), command.ManyKeys("key", command.Read)}
 }

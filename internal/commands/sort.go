@@ -9,7 +9,7 @@ import (
 
 var sortSpecs = []*command.Spec{&specSort, &specSortRO}
 
-// sortArgs is the grammar of SORT_RO, and of SORT but for its STORE.
+// sortArgs returns the grammar of SORT_RO, and of SORT without its STORE.
 func sortArgs() []command.Arg {
 	return []command.Arg{command.Key("key", command.Read), command.Opt(command.TokenArg("BY", command.Pattern("pattern"))).Spec(1),
 		command.Opt(command.Block("LIMIT", command.Int("offset"), command.Int("count")).As("offset_count")),
@@ -23,8 +23,7 @@ var sortKeySpecs = []command.KeySpec{
 	{Flags: command.Overwrite, Note: "STORE can stand anywhere among the options."},
 }
 
-// sortKeys are the key to sort and the destination; of several STOREs the last one
-// counts.
+// sortKeys finds the key to sort and the destination; of several STOREs the last one counts.
 var sortKeys = command.KeyOptions{First: command.KeyRef{Pos: 1, Flags: command.Read}, From: 2, Take: command.TakeLast,
 	Options: []command.KeyOption{{Word: "LIMIT", Args: 2}, {Word: "BY", Args: 1}, {Word: "GET", Args: 1}, {Word: "STORE", Args: 1, Key: command.Overwrite}}}
 
@@ -86,8 +85,8 @@ var specSortRO = command.Spec{
 	Run: runSort,
 }
 
-// sortOption tells how many arguments follow the option at args[0] of SORT, -1
-// if it is none.
+// sortOption returns the number of arguments after the option at args[0] of SORT, -1 if it is not
+// an option.
 func sortOption(args [][]byte) int {
 	switch {
 	case command.EqualFold(args[0], "ASC"), command.EqualFold(args[0], "DESC"), command.EqualFold(args[0], "ALPHA"):
@@ -100,7 +99,7 @@ func sortOption(args [][]byte) int {
 	return -1
 }
 
-// sortsByKeys reports whether a SORT looks at keys that it does not name.
+// sortsByKeys reports whether a SORT reads keys that it does not name.
 func sortsByKeys(args [][]byte) bool {
 	for i := 2; i < len(args); i++ {
 		n := max(0, sortOption(args[i:]))
@@ -146,7 +145,7 @@ func runSort(c *command.Ctx) error {
 	return nil
 }
 
-// sortOptions reads what follows the key; store is STORE's destination.
+// sortOptions reads the options after the key; store is STORE's destination.
 func sortOptions(c *command.Ctx) (o engine.SortOptions, store []byte, err error) {
 	o.Count = math.MaxInt64
 	for i := 2; i < len(c.Args); i++ {
@@ -183,8 +182,8 @@ func sortOptions(c *command.Ctx) (o engine.SortOptions, store []byte, err error)
 	return o, store, nil
 }
 
-// sortDenied refuses options that lead to keys which are not among the
-// arguments: to those who may not read all keys, and in a cluster.
+// sortDenied refuses options that read keys which are not among the arguments, if the user may not
+// read all keys, or in a cluster.
 func sortDenied(c *command.Ctx, option string) error {
 	switch {
 	case c.Host.Clustered():

@@ -11,7 +11,7 @@ import (
 var streamSpecs = []*command.Spec{&specXAck, &specXAckDel, &specXAdd, &specXAutoClaim, &specXClaim, &specXDel, &specXDelEx, &specXGroup, &specXInfo, &specXLen,
 	&specXPending, &specXRange, &specXRead, &specXReadGroup, &specXRevRange, &specXSetID, &specXTrim}
 
-// The errors of the stream commands.
+// These are the errors of the stream commands.
 const (
 	errStreamID        = command.ReplyError("ERR Invalid stream ID specified as stream command argument")
 	errStreamZero      = command.ReplyError("ERR The ID specified in XADD must be greater than 0-0")
@@ -51,7 +51,7 @@ func streamError(err error) error {
 	return err
 }
 
-// parseStreamID reads ms or ms-seq; seq is what a missing number stands for.
+// parseStreamID reads ms or ms-seq; seq replaces a missing number.
 func parseStreamID(b []byte, seq uint64) (id engine.StreamID, ok bool) {
 	i := 0
 	for i < len(b) && b[i] != '-' {
@@ -64,7 +64,7 @@ func parseStreamID(b []byte, seq uint64) (id engine.StreamID, ok bool) {
 	return id, ok && len(b) < 128
 }
 
-// parseUint64 reads what C's strtoull does, but for a minus.
+// parseUint64 reads a number as C's strtoull does, but refuses a minus.
 func parseUint64(b []byte) (n uint64, ok bool) {
 	for len(b) > 0 && (b[0] == ' ' || b[0] >= '\t' && b[0] <= '\r') {
 		b = b[1:]
@@ -95,13 +95,13 @@ func parseStreamIDs(args [][]byte) ([]engine.StreamID, error) {
 	return ids, nil
 }
 
-// streamID replies an id.
+// streamID replies with an id.
 func streamID(c *command.Ctx, id engine.StreamID) {
 	var buf [48]byte
 	c.Out.Bulk(engine.AppendStreamID(buf[:0], id))
 }
 
-// streamEntry replies an entry: its id, and fields and values in turn.
+// streamEntry replies with an entry: its id, and its fields and values in turn.
 func streamEntry(c *command.Ctx, e *engine.StreamEntry) {
 	c.Out.Array(2)
 	streamID(c, e.ID())
@@ -125,15 +125,15 @@ func streamTrimArgs() command.Arg {
 		command.Opt(command.TokenArg("LIMIT", command.Int("count"))).Since("6.2.0"))
 }
 
-// trimming is what is read of MAXLEN, MINID and LIMIT.
+// trimming holds the options MAXLEN, MINID and LIMIT.
 type trimming struct {
 	engine.StreamTrim
 	given   bool
 	limited bool
 }
 
-// option reads the option at the start of args and returns its length, 0 if it
-// is none of a trimming.
+// option reads the option at the start of args and returns its length, 0 if it is not an option of
+// a trimming.
 func (t *trimming) option(args [][]byte) (n int, err error) {
 	if len(args) < 2 {
 		return 0, nil
@@ -185,8 +185,8 @@ func (t *trimming) threshold(a []byte) error {
 	return nil
 }
 
-// finish checks the options together. An approximate trimming without LIMIT
-// removes as many entries as 100 of Redis's nodes hold.
+// finish checks the options together. An approximate trimming without LIMIT removes as many entries
+// as 100 of Redis's nodes hold.
 func (t *trimming) finish(c *command.Ctx) error {
 	switch {
 	case t.limited && t.Limit > 0 && !t.given:
@@ -249,7 +249,7 @@ func runXAdd(c *command.Ctx) error {
 	return nil
 }
 
-// parseXAdd reads the arguments of XADD behind the key.
+// parseXAdd reads the arguments of XADD after the key.
 func parseXAdd(c *command.Ctx, x *engine.XAdd) error {
 	var t trimming
 	i, found := 2, false
@@ -367,8 +367,8 @@ func runXDel(c *command.Ctx) error {
 	return nil
 }
 
-// unlessNoStream returns err, but where there is no such stream it replies 0,
-// as Redis does before it looks at the ids.
+// unlessNoStream returns err. If there is no such stream it replies with 0 instead, as Redis does
+// before it checks the ids.
 func unlessNoStream(c *command.Ctx, err error) error {
 	switch e := c.Tx.XCheck(c.Args[1]); e {
 	case nil:
@@ -422,7 +422,7 @@ func runXTrim(c *command.Ctx) error {
 	if err := t.finish(c); err != nil {
 		return err
 	}
-	if err := c.Long(c.Tx.ValueSize(c.Args[1]) / 16); err != nil { // most of it goes by nodes
+	if err := c.Long(c.Tx.ValueSize(c.Args[1]) / 16); err != nil { // most of the work is per node
 		return err
 	}
 
@@ -434,11 +434,11 @@ func runXTrim(c *command.Ctx) error {
 	return nil
 }
 
-// entryBytes is what an entry costs a command, in bytes of a walk over memory.
+// entryBytes is the cost of an entry, in bytes of a walk over memory.
 const entryBytes = 256
 
-// longRange is Long for a command that walks over a range of entries, count at
-// most if that is not 0.
+// longRange is Ctx.Long for a command that walks over a range of entries: over count at most, if
+// count is not 0.
 func longRange(c *command.Ctx, first, last engine.StreamID, count int) error {
 	if count > 0 && count <= command.LongBytes/entryBytes {
 		return nil

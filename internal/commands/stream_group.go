@@ -22,7 +22,7 @@ var specXGroup = command.Spec{
 
 var specXGroupHelp = command.HelpSpec("xgroup", command.GroupStream, 0)
 
-// groupID is the grammar of where a group begins.
+// groupID returns the grammar of the id at which a group begins.
 func groupID() command.Arg {
 	return command.OneOf("id", command.Str("id"), command.Token("$").As("new_id"))
 }
@@ -31,7 +31,7 @@ func entriesRead() command.Arg {
 	return command.Opt(command.TokenArg("ENTRIESREAD", command.Int("entries_read")))
 }
 
-// groupError says what the engine's errors read in XGROUP.
+// groupError returns the wire error of XGROUP for an error of the engine.
 func groupError(c *command.Ctx, err error) error {
 	switch err {
 	case engine.ErrNoKey:
@@ -47,12 +47,12 @@ func groupError(c *command.Ctx, err error) error {
 	return err
 }
 
-// errXGroupArgs is the error of options that are not understood.
+// errXGroupArgs returns the error about unknown options.
 func errXGroupArgs(c *command.Ctx) error {
 	return command.ReplyError("ERR unknown subcommand or wrong number of arguments for '" + shortName(c.Args[1]) + "'. Try XGROUP HELP.")
 }
 
-// shortName shortens what is repeated in an error, as Redis does.
+// shortName shortens a name that an error repeats, as Redis does.
 func shortName(b []byte) string {
 	if len(b) > 128 {
 		b = b[:128]
@@ -192,7 +192,7 @@ func runXGroupDestroy(c *command.Ctx) error {
 	return nil
 }
 
-// intBool replies 1 or 0.
+// intBool replies with 1 or 0.
 func intBool(c *command.Ctx, ok bool) {
 	if ok {
 		c.Out.Int(1)
@@ -292,8 +292,8 @@ func runXAck(c *command.Ctx) error {
 	return nil
 }
 
-// ackIDs reads the ids of XACK. Where there is no such group it replies 0
-// before it looks at them, as Redis does.
+// ackIDs reads the ids of XACK. If there is no such group it replies with 0 before it checks them,
+// as Redis does.
 func ackIDs(c *command.Ctx, args [][]byte) ([]engine.StreamID, error) {
 	ids, err := parseStreamIDs(args)
 	if err == nil {
@@ -394,7 +394,7 @@ func runXDelEx(c *command.Ctx) error {
 	return err
 }
 
-// notFound replies -1 for each of n ids, unless they have been replied to.
+// notFound replies with -1 for each of n ids, unless replied is set.
 func notFound(c *command.Ctx, n int, replied bool) {
 	for ; !replied && n > 0; n-- {
 		c.Out.Int(engine.XNotFound)

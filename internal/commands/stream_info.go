@@ -127,7 +127,7 @@ func runXInfoGroups(c *command.Ctx) error {
 	return nil
 }
 
-// groupPosition replies how far a group has read: six elements of a map.
+// groupPosition replies with the position of a group: six elements of a map.
 func groupPosition(c *command.Ctx, g *engine.GroupInfo) {
 	c.Out.BulkString("last-delivered-id")
 	streamID(c, g.Last)
@@ -237,7 +237,7 @@ func parseXInfoStream(c *command.Ctx) (full bool, count int, err error) {
 	return true, int(n), nil
 }
 
-// streamFigures replies the first seven pairs of XINFO STREAM.
+// streamFigures replies with the first seven pairs of XINFO STREAM.
 func streamFigures(c *command.Ctx, x *engine.StreamInfo) {
 	c.Out.BulkString("length")
 	c.Out.Int(int64(x.Length))
@@ -255,7 +255,7 @@ func streamFigures(c *command.Ctx, x *engine.StreamInfo) {
 	streamID(c, x.First)
 }
 
-// edgeEntry replies the first or the last entry, nil if there is none.
+// edgeEntry replies with the first or the last entry, or with null if there is none.
 func edgeEntry(c *command.Ctx, x *engine.StreamInfo, last bool) {
 	if x.Length == 0 {
 		c.Out.Null()
@@ -264,7 +264,7 @@ func edgeEntry(c *command.Ctx, x *engine.StreamInfo, last bool) {
 	x.Entries(engine.XRange{Last: engine.MaxStreamID, Count: 1, Reverse: last}, func(e *engine.StreamEntry) { streamEntry(c, e) })
 }
 
-// streamFull replies the entries and groups of XINFO STREAM FULL.
+// streamFull replies with the entries and groups of XINFO STREAM FULL.
 func streamFull(c *command.Ctx, x *engine.StreamInfo, count int) {
 	c.Out.BulkString("entries")
 	l, n := c.Out.ArrayLater(), 0

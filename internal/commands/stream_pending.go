@@ -70,8 +70,8 @@ func runXPending(c *command.Ctx) error {
 	return pendingError(c, err)
 }
 
-// longPending is Long for XPENDING, which with IDLE may have to look at many
-// entries to show a few.
+// longPending is Ctx.Long for XPENDING, which with IDLE may have to check many entries to show a
+// few.
 func longPending(c *command.Ctx, r *engine.XPendingRange) error {
 	if r.MinIdle <= 0 && r.Count <= command.LongBytes/entryBytes {
 		return nil
@@ -79,7 +79,7 @@ func longPending(c *command.Ctx, r *engine.XPendingRange) error {
 	return c.Long(c.Tx.ValueSize(c.Args[1]))
 }
 
-// pendingError says what the engine's errors read where a group is needed.
+// pendingError returns the wire error, for an error of the engine, of commands that need a group.
 func pendingError(c *command.Ctx, err error) error {
 	if err == engine.ErrNoGroup {
 		return noGroup(c.Args[1], c.Args[2], "")
@@ -177,9 +177,9 @@ OK
 	Run:  runXClaim,
 }
 
-// claimKeys returns what finds the key of XCLAIM and XAUTOCLAIM, which use it so. The
-// command reads it too unless its options, which begin at a place, have JUSTID: it
-// returns the entries.
+// claimKeys returns a function that finds the key of XCLAIM and XAUTOCLAIM, with the flags use. The
+// command also reads the key unless its options, which begin at from, have JUSTID: it returns the
+// entries.
 func claimKeys(use command.KeyFlags, from int) func([]command.KeyRef, [][]byte) ([]command.KeyRef, error) {
 	return func(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 		for _, a := range args[from:] {
@@ -220,7 +220,7 @@ func claimed(c *command.Ctx, e *engine.StreamEntry, justID bool) {
 	}
 }
 
-// parseClaim reads the arguments of XCLAIM behind the group.
+// parseClaim reads the arguments of XCLAIM after the group.
 func parseClaim(c *command.Ctx) (x engine.XClaim, err error) {
 	x = engine.XClaim{Group: c.Args[2], Consumer: c.Args[3], Time: -1, Count: -1}
 	var ok bool
@@ -320,7 +320,8 @@ func runXAutoClaim(c *command.Ctx) error {
 		return err
 	}
 
-	// The reply begins with what is known last: the entries are written aside.
+	// The reply begins with a part that is known last, so the entries are written to another
+	// buffer.
 	out := c.Out
 	aside := resp.Writer{Proto: out.Proto}
 	c.Out = &aside
@@ -349,7 +350,7 @@ func longClaim(c *command.Ctx, count int) error {
 	return c.Long(min(count, c.Tx.ValueSize(c.Args[1])/fieldBytes) * fieldBytes)
 }
 
-// parseAutoClaim reads the arguments of XAUTOCLAIM behind the group.
+// parseAutoClaim reads the arguments of XAUTOCLAIM after the group.
 func parseAutoClaim(c *command.Ctx) (x engine.XAutoClaim, err error) {
 	x = engine.XAutoClaim{Group: c.Args[2], Consumer: c.Args[3], Count: 100}
 	var ok bool

@@ -133,8 +133,7 @@ func xrange(c *command.Ctx, start, end []byte, reverse bool) (err error) {
 	return err
 }
 
-// xrangeNone replies to COUNT 0: a null, but an empty array where there is no
-// such key.
+// xrangeNone replies to COUNT 0: with null, or with an empty array if there is no such key.
 func xrangeNone(c *command.Ctx) error {
 	ok, err := c.Tx.XRange(c.Args[1], engine.XRange{First: engine.MaxStreamID}, func(*engine.StreamEntry) {})
 	switch {
@@ -158,7 +157,7 @@ const (
 	errXReadGroupNone   = command.ReplyError("ERR Missing GROUP option for XREADGROUP")
 )
 
-// reading is what XREAD and XREADGROUP are asked for.
+// reading holds the arguments of XREAD and XREADGROUP.
 type reading struct {
 	keys, ids       [][]byte
 	first           int // place of the first key in the arguments
@@ -221,8 +220,8 @@ func parseReading(c *command.Ctx, grouped bool) (r reading, err error) {
 	return r, nil
 }
 
-// candidates returns the numbers of the streams to look at: all of them, but
-// only the one that has changed when the command has waited.
+// candidates returns the numbers of the streams to read: all of them, or only the one that has
+// changed if the command has waited.
 func candidates(c *command.Ctx, keys [][]byte) (from, to int) {
 	if c.Waited() {
 		ready := c.Candidates(keys)[0]
@@ -257,7 +256,7 @@ var specXRead = command.Spec{
 	Run: runXRead,
 }
 
-// lastEntry stands for the id +: what is wanted is the last entry.
+// lastEntry marks the id +, which asks for the last entry.
 const lastEntry = '+'
 
 func runXRead(c *command.Ctx) error {
@@ -295,7 +294,7 @@ func runXRead(c *command.Ctx) error {
 	return c.Block(command.Wait{Keys: r.keys, Kinds: engine.KindsOf(engine.Stream), Millis: r.block, Passable: true})
 }
 
-// afterID returns the id behind which to read.
+// afterID returns the id after which to read.
 func afterID(c *command.Ctx, key, id []byte) (after engine.StreamID, err error) {
 	if c.Waited() {
 		after, _ = parseStreamID(id, 0)
@@ -322,8 +321,8 @@ func afterID(c *command.Ctx, key, id []byte) (after engine.StreamID, err error) 
 	return after, nil
 }
 
-// longReading is Long for a reading; ahead says how many entries of stream i
-// there are to show at most.
+// longReading is Ctx.Long for a reading; ahead returns the largest number of entries that stream i
+// can show.
 func longReading(c *command.Ctx, r *reading, ahead func(i int) int) error {
 	if c.Waited() || r.count > 0 && r.count*len(r.keys) <= command.LongBytes/entryBytes {
 		return nil
@@ -356,9 +355,8 @@ func mapLater(c *command.Ctx) (p mapPlace) {
 	return p
 }
 
-// endMap ends the map of n streams that mapLater began. One of none is taken
-// back, and null replied in its place unless the command is to wait; then endMap
-// returns false.
+// endMap ends the map of n streams that mapLater began. If n is 0, it takes the map back; it then
+// replies with null, unless the command is to wait, in which case it returns false.
 func endMap(c *command.Ctx, p mapPlace, n int, wait bool) (done bool) {
 	if n > 0 {
 		c.Out.Patch(p.later, n)
@@ -371,8 +369,8 @@ func endMap(c *command.Ctx, p mapPlace, n int, wait bool) (done bool) {
 	return !wait
 }
 
-// mapOf replies a map of the streams from..to of which read writes one, and reports
-// that it did; done says that the command need not wait, as endMap does.
+// mapOf replies with a map of the streams from..to for which read writes one and returns true. done
+// means that the command need not wait, as in endMap.
 func mapOf(c *command.Ctx, r *reading, from, to int, read func(i int) (bool, error)) (done bool, err error) {
 	p, n := mapLater(c), 0
 	for i := from; i < to; i++ {
@@ -396,8 +394,7 @@ func beginStream(c *command.Ctx, key []byte) resp.Later {
 	return c.Out.ArrayLater()
 }
 
-// xread replies a stream's entries after an id, and reports whether there are
-// any.
+// xread replies with a stream's entries after an id, and reports whether there are any.
 func xread(c *command.Ctx, key []byte, after engine.StreamID, count int) (bool, error) {
 	var l resp.Later
 	n := 0
@@ -461,7 +458,7 @@ func runXReadGroup(c *command.Ctx) error {
 
 func isNew(id []byte) bool { return len(id) == 1 && id[0] == '>' }
 
-// checkReading checks a stream and its group before anything is delivered.
+// checkReading checks a stream and its group before the command delivers anything.
 func checkReading(c *command.Ctx, r *reading, i int) error {
 	err := c.Tx.XGroupCheck(r.keys[i], r.group)
 	switch {
@@ -481,12 +478,12 @@ func checkReading(c *command.Ctx, r *reading, i int) error {
 	return nil
 }
 
-// noGroup is the error of a group that is not there.
+// noGroup returns the error about a group that does not exist.
 func noGroup(key, group []byte, where string) error {
 	return command.ReplyError("NOGROUP No such key '" + string(key) + "' or consumer group '" + string(group) + "'" + where)
 }
 
-// xreadgroup delivers from one stream and reports whether there was anything.
+// xreadgroup delivers entries of one stream and reports whether there were any.
 func xreadgroup(c *command.Ctx, r *reading, i int) (bool, error) {
 	var l resp.Later
 	n := 0

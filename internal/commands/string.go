@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The commands of one string: string_number.go has those of numbers,
-// string_many.go those of several keys, string_compare.go the comparisons.
+// These are the commands on one string: string_number.go has those on numbers, string_many.go those
+// on several keys, string_compare.go the comparisons.
 
 var stringSpecs = []*command.Spec{
 	&specGet, &specSet, &specSetNX, &specSetEX, &specPSetEX, &specGetSet, &specGetEx, &specGetDel,
@@ -17,7 +17,7 @@ var stringSpecs = []*command.Spec{
 	&specDelEx, &specDelIfEq, &specDigest, &specLCS,
 }
 
-// expiryArgs is the grammar of the expiry options of SET's kin.
+// expiryArgs returns the grammar of the expiry options of SET and similar commands.
 func expiryArgs(more ...command.Arg) command.Arg {
 	return command.Opt(command.OneOf("expiration", append([]command.Arg{
 		command.TokenArg("EX", command.Int("seconds")),
@@ -27,8 +27,8 @@ func expiryArgs(more ...command.Arg) command.Arg {
 	}, more...)...))
 }
 
-// setExpiryArgs is the grammar of SET's own expiry options, which came one after
-// another.
+// setExpiryArgs returns the grammar of SET's own expiry options, each with the version that added
+// it.
 func setExpiryArgs() command.Arg {
 	a := expiryArgs(command.Token("KEEPTTL").Since("6.0.0"))
 	a.Args[0].Added, a.Args[1].Added = "2.6.12", "2.6.12"
@@ -36,7 +36,7 @@ func setExpiryArgs() command.Arg {
 	return a
 }
 
-// modifiers is the grammar of our own additions to a time.
+// modifiers returns the grammar of ebb's own additions to a time.
 func modifiers() []command.Arg {
 	return []command.Arg{command.Opt(command.TokenArg("JITTER", command.Int("percent"))), command.Opt(command.Token("SLIDE"))}
 }
@@ -66,7 +66,7 @@ func runGet(c *command.Ctx) error {
 	return nil
 }
 
-// stringOrNull replies the string of a key, or that there is none.
+// stringOrNull replies with the string of a key, or with null if ok is false.
 func stringOrNull(c *command.Ctx, key, val []byte, ok bool) {
 	switch {
 	case !ok:
@@ -78,7 +78,7 @@ func stringOrNull(c *command.Ctx, key, val []byte, ok bool) {
 	}
 }
 
-// bulkOrNull replies a string, or that there is none.
+// bulkOrNull replies with a string, or with null if ok is false.
 func bulkOrNull(c *command.Ctx, val []byte, ok bool) {
 	if ok {
 		c.Out.Bulk(val)
@@ -126,8 +126,8 @@ OK
 	Run:  runSet,
 }
 
-// setKeys finds SET's key. Only with GET, or a condition on the old value, does
-// the command read it.
+// setKeys finds SET's key. The command reads it only with GET, or with a condition on the old
+// value.
 func setKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Overwrite
 	for _, a := range args[3:] {
@@ -349,7 +349,7 @@ func runGetEx(c *command.Ctx) error {
 		i += n
 	}
 
-	// Redis looks the key up before it looks at the time.
+	// Redis looks up the key before it checks the time.
 	val, ok, err := c.Tx.Get(c.Args[1])
 	if err != nil || !ok {
 		bulkOrNull(c, nil, false)
@@ -540,8 +540,7 @@ func runSetRange(c *command.Ctx) error {
 	return nil
 }
 
-// growth is by how many bytes the string of the first key must grow to reach an
-// offset.
+// growth returns by how many bytes the string of the first key must grow to reach an offset.
 func growth(c *command.Ctx, offset int64) int {
 	if offset <= command.LongBytes {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// comparison returns the comparison that an option names, Always if none.
+// comparison returns the comparison that an option names, Always if it names none.
 func comparison(a []byte) engine.Comparison {
 	switch {
 	case command.EqualFold(a, "IFEQ"):
@@ -23,7 +23,7 @@ func comparison(a []byte) engine.Comparison {
 
 const errDigest = command.ReplyError("ERR the digest must be exactly 16 hexadecimal characters")
 
-// checkDigest refuses what cannot be the digest that a comparison needs.
+// checkDigest refuses an argument that cannot be the digest that a comparison needs.
 func checkDigest(c engine.Comparison, x []byte) error {
 	if c != engine.IfDigestEqual && c != engine.IfDigestDiffers {
 		return nil
@@ -63,8 +63,8 @@ OK
 	Run:  runDelEx,
 }
 
-// delExKeys finds DELEX's key. With a condition the command reads it: the reply tells
-// whether a guess is right.
+// delExKeys finds DELEX's key. With a condition the command reads the key: the reply reveals
+// whether the condition is true.
 func delExKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Delete
 	if len(args) > 2 {
@@ -180,18 +180,18 @@ OK
 	Run: runLCS,
 }
 
-// The errors of LCS.
+// These are the errors of LCS.
 const (
 	errLCSType = command.ReplyError("ERR The specified keys must contain string values")
 	errLCSBoth = command.ReplyError("ERR If you want both the length and indexes, please just use IDX.")
 	errLCSSize = command.ReplyError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
 )
 
-// lcsCell is how many bytes one pair of bytes in LCS is worth, as Ctx.Long
-// counts: it takes about a nanosecond.
+// lcsCell is the cost of one pair of bytes in LCS, in bytes as Ctx.Long counts them: about a
+// nanosecond.
 const lcsCell = 10
 
-// lcsOptions are LCS's.
+// lcsOptions holds the options of LCS.
 type lcsOptions struct {
 	length, runs, withLen bool
 	least                 int64
@@ -254,7 +254,7 @@ func readLCS(args [][]byte) (o lcsOptions, err error) {
 	return o, nil
 }
 
-// writeMatches replies the runs that are long enough, and the length of all.
+// writeMatches replies with the runs that are long enough, and with the length of all runs.
 func writeMatches(w *resp.Writer, runs []engine.Match, length int, o lcsOptions) {
 	w.Map(2)
 	w.BulkString("matches")

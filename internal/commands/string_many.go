@@ -36,7 +36,7 @@ func runMGet(c *command.Ctx) error {
 	return nil
 }
 
-// pairArgs is the grammar of keys and values in turn.
+// pairArgs returns the grammar of keys and values in turn.
 func pairArgs(name string, access command.KeyFlags) command.Arg {
 	return command.Repeat(command.Block(name, command.Key("key", access), command.Str("value")))
 }
@@ -123,7 +123,7 @@ var specMSetEx = command.Spec{
 	Run: runMSetEx,
 }
 
-// The errors of MSETEX.
+// These are the errors of MSETEX.
 const (
 	errKeyCount = command.ReplyError("ERR invalid numkeys value")
 	errNumPairs = command.ReplyError("ERR wrong number of key-value pairs")

@@ -82,7 +82,7 @@ func runDecrBy(c *command.Ctx) error {
 	switch {
 	case !ok:
 		return command.ErrNotInteger
-	case by == math.MinInt64: // it has no opposite
+	case by == math.MinInt64: // it has no negation
 		return command.ReplyError("ERR decrement would overflow")
 	}
 	return incrBy(c, -by)
@@ -157,13 +157,13 @@ var specIncrEx = command.Spec{
 	Run: runIncrEx,
 }
 
-// The errors of INCREX.
+// These are the errors of INCREX.
 const (
 	errIncrBounds = command.ReplyError("ERR LBOUND is greater than UBOUND")
 	errIncrENX    = command.ReplyError("ERR ENX needs an expire time: EX, PX, EXAT or PXAT")
 )
 
-// increx is what INCREX was asked for.
+// increx holds the arguments of INCREX.
 type increx struct {
 	by, low, high               []byte
 	float, byInt, saturate, enx bool
@@ -265,7 +265,7 @@ func (x *increx) runFloat(c *command.Ctx, life engine.Life) error {
 	return nil
 }
 
-// replyNumber replies a decimal number: a double in RESP3, else a string.
+// replyNumber replies with a decimal number: a double in RESP3, else a string.
 func replyNumber(c *command.Ctx, text []byte) {
 	f, ok := resp.ParseDouble(text)
 	if c.Out.Proto == 3 && ok {

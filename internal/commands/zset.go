@@ -19,20 +19,20 @@ const (
 	errZAddIncr   = command.ReplyError("ERR INCR option supports a single increment-element pair")
 )
 
-// memberBytes is what finding a member of a sorted set and replying it costs, in
-// bytes of a walk over memory: two cache misses.
+// memberBytes is the cost of finding a member of a sorted set and writing it, in bytes of a walk
+// over memory: two cache misses.
 const memberBytes = 512
 
-// longMembers is Long for a command that goes over n members.
+// longMembers is Ctx.Long for a command that visits n members.
 func longMembers(c *command.Ctx, n int) error { return c.Long(n * memberBytes) }
 
-// scorePair replies a member and its score.
+// scorePair replies with a member and its score.
 func scorePair(c *command.Ctx, member []byte, score float64) {
 	c.Out.Bulk(member)
 	c.Out.Double(score)
 }
 
-// scoreOrNull replies a score.
+// scoreOrNull replies with a score, or with null if ok is false.
 func scoreOrNull(c *command.Ctx, score float64, ok bool) {
 	if ok {
 		c.Out.Double(score)
@@ -73,8 +73,8 @@ var specZAdd = command.Spec{
 	Run:  runZAdd,
 }
 
-// zaddKeys finds the key of ZADD and GEOADD. The command reads it where its reply
-// tells of scores that are there: INCR returns one, CH tells whether it was another.
+// zaddKeys finds the key of ZADD and GEOADD. The command reads the key where its reply depends on
+// existing scores: INCR returns one, and CH reports whether a score has changed.
 func zaddKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Update
 	var a zaddArgs
@@ -91,7 +91,7 @@ func zaddKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	return append(dst, command.KeyRef{Pos: 1, Flags: use}), nil
 }
 
-// zaddArgs are the arguments of ZADD.
+// zaddArgs holds the arguments of ZADD.
 type zaddArgs struct {
 	o          engine.ZAddOptions
 	incr, ch   bool
@@ -103,7 +103,7 @@ func runZAdd(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	var few [8]engine.Scored // as many as fit on the stack
+	var few [8]engine.Scored // the number that fits on the stack
 	items, err := scoredArgs(few[:0], c.Args[a.scoresFrom:])
 	if err != nil {
 		return err
@@ -335,8 +335,8 @@ func runZMScore(c *command.Ctx) error {
 	return eachMember(c, func(score float64, ok bool) { scoreOrNull(c, score, ok) })
 }
 
-// eachMember replies an array of what reply makes of the scores of the members
-// in the arguments.
+// eachMember replies with an array: reply writes an element for each member of the arguments, from
+// its score.
 func eachMember(c *command.Ctx, reply func(score float64, ok bool)) error {
 	if err := longMembers(c, len(c.Args)); err != nil {
 		return err
@@ -352,7 +352,7 @@ func eachMember(c *command.Ctx, reply func(score float64, ok bool)) error {
 	return nil
 }
 
-// withScore is the option of ZRANK and ZREVRANK.
+// withScore returns the option of ZRANK and ZREVRANK.
 func withScore() command.Arg { return command.Opt(command.Token("WITHSCORE")).Since("7.2.0") }
 
 var specZRank = command.Spec{
@@ -498,8 +498,8 @@ func runZRandMember(c *command.Ctx) error {
 	})
 }
 
-// scoredArray begins a reply of n members and returns what writes one: with its
-// score, in an array of its own in RESP3, if scores is set.
+// scoredArray begins a reply of n members and returns the function that writes one. If scores is
+// set, the function writes the score as well, in RESP3 in an array for each member.
 func scoredArray(c *command.Ctx, n int, scores bool) func(member []byte, score float64) {
 	switch {
 	case !scores:

@@ -5,12 +5,12 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// ZADDEX, LPUSHEX and RPUSHEX: adding items that have a deadline, up to a bound.
+// ZADDEX, LPUSHEX and RPUSHEX add items with a deadline, up to a bound.
 
-// addExComplexity is that of adding n items.
+// addExComplexity is the complexity of adding n items.
 const addExComplexity = "O(N) where N is the number of elements added, O(N*log(M)) in a sorted set of M members"
 
-// addExErrors are those of adding up to a bound.
+// addExErrors returns the errors of adding up to a bound.
 func addExErrors() []string {
 	return []string{
 		"FULL 'key' holds ...: more living items would be there than MAXLEN allows; nothing was added",
@@ -20,7 +20,7 @@ func addExErrors() []string {
 	}
 }
 
-// addExOptions is the grammar of the options that end with the items.
+// addExOptions returns the grammar of the options, which end with the items.
 func addExOptions(keep ...command.Arg) []command.Arg {
 	return []command.Arg{expiryArgs(keep...), command.Opt(command.TokenArg("JITTER", command.Int("percent"))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("max-items")))}
@@ -53,7 +53,7 @@ var specZAddEx = command.Spec{
 	Run:  runZAddEx,
 }
 
-// zaddExKeys finds ZADDEX's key, as zaddKeys does that of ZADD.
+// zaddExKeys finds ZADDEX's key, as zaddKeys finds that of ZADD.
 func zaddExKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 	use := command.Update
 	for _, word := range args[2:] {
@@ -74,7 +74,7 @@ func runZAddEx(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	var few [8]engine.Scored // as many as fit on the stack
+	var few [8]engine.Scored // the number that fits on the stack
 	items, err := scoredArgs(few[:0], args)
 	if err != nil {
 		return err
@@ -151,11 +151,11 @@ func pushEx(c *command.Ctx, end engine.End) error {
 	return nil
 }
 
-// pushedItems is what the elements that are pushed are called.
+// pushedItems holds the words for the elements that a command pushes.
 var pushedItems = itemFamily{word: "ELEMENTS", item: "element", items: "elements"}
 
-// added reads options, and the items, each of which takes so many arguments. z
-// takes the options of ZADD; it is nil for lists, where nothing is there before.
+// added reads options, and then the items, each of which has width arguments. z takes the options
+// of ZADD; it is nil for lists, whose elements are always new.
 func (p *itemParser) added(width int, z *zaddArgs) ([][]byte, error) {
 	args, i := p.c.Args, 2
 	for i < len(args) && !command.EqualFold(args[i], p.f.word) {

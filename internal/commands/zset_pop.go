@@ -71,8 +71,8 @@ func zpop(c *command.Ctx, highest bool) error {
 	return err
 }
 
-// popMembers removes members and replies them, each with its score, in an array
-// of its own if pairs is set. begin is called before, if there are any.
+// popMembers removes members and replies with them and their scores, each pair in an array of its
+// own if pairs is set. It calls begin before, if there are any.
 func popMembers(c *command.Ctx, key []byte, count int64, highest bool, begin func(n int), pairs bool) (n int, err error) {
 	many := command.CountTo(count)
 	if many > 1 {
@@ -92,7 +92,7 @@ func popMembers(c *command.Ctx, key []byte, count int64, highest bool, begin fun
 	})
 }
 
-// minMax is the grammar of an end of a sorted set.
+// minMax returns the grammar of an end of a sorted set.
 func minMax() command.Arg { return command.OneOf("where", command.Token("MIN"), command.Token("MAX")) }
 
 var specZMPop = command.Spec{

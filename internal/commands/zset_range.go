@@ -17,12 +17,12 @@ const (
 	errLexScores  = command.ReplyError("ERR syntax error, WITHSCORES not supported in combination with BYLEX")
 )
 
-// limitArg is the grammar of LIMIT.
+// limitArg returns the grammar of LIMIT.
 func limitArg() command.Arg {
 	return command.Opt(command.TokenArg("LIMIT", command.Block("offset_count", command.Int("offset"), command.Int("count"))))
 }
 
-// sortBy is the grammar of the orders other than by rank.
+// sortBy returns the grammar of the orders other than by rank.
 func sortBy() command.Arg {
 	return command.Opt(command.OneOf("sortby", command.Token("BYSCORE"), command.Token("BYLEX")))
 }
@@ -142,8 +142,8 @@ var specZRevRangeByLex = command.Spec{
 	Run: func(c *command.Ctx) error { return zrange(c, rangeOptions{by: engine.ByLex, rev: true}) },
 }
 
-// rangeOptions are what a command's name says of its range: its options may say
-// the rest if auto is set.
+// rangeOptions holds what the name of a command says about its range. If auto is set, its options
+// say the rest.
 type rangeOptions struct {
 	by     engine.ZOrder
 	rev    bool
@@ -191,7 +191,7 @@ func zrange(c *command.Ctx, o rangeOptions) error {
 	return nil
 }
 
-// membersWithTTL replies members with what they have left, each in an array.
+// membersWithTTL replies with members and their remaining time, each in an array.
 func membersWithTTL(c *command.Ctx, w *engine.ZWalk, scores bool) {
 	fields := 2
 	if scores {
@@ -291,8 +291,8 @@ func scoreBound(a []byte) (b engine.ScoreBound, err error) {
 	return b, nil
 }
 
-// looseDouble reads the numbers that bounds may be beyond those that scores may:
-// spaces before them, none at all for 0, and ones that are out of range.
+// looseDouble reads the numbers that bounds may be and scores may not: with spaces before them, an
+// empty text for 0, and numbers out of range.
 func looseDouble(s string) (f float64, ok bool) {
 	s, _, _ = strings.Cut(s, "\x00") // a C string ends there
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
