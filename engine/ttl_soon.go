@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// What expires next, by name.
+// This file finds the keys and items that expire next, by name.
 
 const (
 	// MaxSoon is the largest number of rows that Soon returns.
@@ -30,7 +30,7 @@ type SoonOptions struct {
 	Match  func(key []byte) bool // chooses keys; nil: all. It is called with a shard locked
 }
 
-// Expiry is a deadline and what it belongs to.
+// Expiry is a deadline and the key or item that it belongs to.
 type Expiry struct {
 	Deadline int64 // ms since 1970
 	Level    Level
@@ -124,7 +124,7 @@ func (s *soon) end() int64 {
 	return min(s.until, s.rows[0].Deadline)
 }
 
-// look counts a look at something, and reports whether it is within the bound.
+// look counts one visit, and reports whether it is within the bound.
 func (s *soon) look() bool {
 	if s.looks == 0 {
 		s.spent, s.whole = true, false
@@ -134,7 +134,7 @@ func (s *soon) look() bool {
 	return true
 }
 
-// add adds a row, in place of the latest one if there are enough. It copies the names.
+// add adds a row. If there are enough rows, it replaces the latest one. It copies the names.
 func (s *soon) add(x Expiry) {
 	switch {
 	case x.Deadline > s.end():
@@ -149,7 +149,7 @@ func (s *soon) add(x Expiry) {
 	}
 }
 
-// cloneInto copies src to dst's memory; nil stays nil, and what is empty is not nil.
+// cloneInto copies src to dst's memory; it keeps nil as nil, and an empty slice as an empty one.
 func cloneInto(dst, src []byte) []byte {
 	if src == nil {
 		return nil
@@ -160,7 +160,7 @@ func cloneInto(dst, src []byte) []byte {
 	return append(dst[:0], src...)
 }
 
-// space looks at one shard's part of a database.
+// space visits one shard's part of a database.
 func (s *soon) space(tx *Tx, sp *space) {
 	s.now = tx.ms
 	more := func(start int64) bool { return start <= s.end() }
@@ -186,7 +186,7 @@ func (s *soon) key(tx *Tx, sp *space, r *rec) (more bool) {
 	return true
 }
 
-// container looks at the items of a container in which something expires.
+// container visits the items of a container in which something expires.
 func (s *soon) container(tx *Tx, sp *space, r *rec) (more bool) {
 	if !s.look() {
 		return false
@@ -226,7 +226,7 @@ func expires(k Kind) bool {
 	return false
 }
 
-// small looks at the items of a container within its record.
+// small visits the items of a container within its record.
 func (s *soon) small(k Kind) {
 	if k == Lock || k == Semaphore {
 		for x := range s.h.holders().All() {
@@ -244,8 +244,7 @@ func (s *soon) small(k Kind) {
 	}
 }
 
-// item looks at an item with a deadline, and reports whether one with a later deadline may
-// be wanted.
+// item visits an item with a deadline, and reports whether one with a later deadline may be wanted.
 func (s *soon) item(name []byte, deadline int64) (more bool) {
 	if !s.look() || deadline > s.last || deadline > s.end() {
 		return false

@@ -6,8 +6,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// What the commands of several types read alike: counts, ranges, numbers of
-// keys, timeouts.
+// This file reads the arguments that commands of several types have in common: counts, ranges,
+// numbers of keys, timeouts.
 
 // The errors of numbers that are out of range.
 const (
@@ -60,13 +60,13 @@ func ParseLimit(args [][]byte) (limit int64, err error) {
 const (
 	// MaxDraw is the most items that a command picks with repetitions.
 	MaxDraw = 1 << 27
-	// MaxDrawBytes is how large their reply may be in memory, or as large as the whole
-	// value: a count is nine bytes, and its product with a member has no limit.
+	// MaxDrawBytes is the largest size of their reply in memory, unless the whole value is larger:
+	// a count is nine bytes, and its product with a member has no limit.
 	MaxDrawBytes = 64 << 20
-	// drawnBytes is what an item takes up in a reply beside its bytes, at least: "$1", and
-	// two ends of lines.
+	// drawnBytes is the least size of an item in a reply besides its bytes: "$1", and two ends of
+	// lines.
 	drawnBytes = 6
-	// drawPart is how many are picked before the size is looked at again.
+	// drawPart is how many items a command picks before it checks the size again.
 	drawPart = 256
 )
 
@@ -82,10 +82,9 @@ type Drawing struct {
 	most int
 }
 
-// Draw picks n items of the first key in parts: pick picks as many as it is told, and
-// asks room before it replies one. The error takes the place of the reply where that
-// is too large; where it is beyond the client's output limit the connection is closed
-// as well.
+// Draw picks n items of the first key in parts: pick picks n items, and calls More before it writes
+// one. If the reply is too large, an error replaces it; if it exceeds the client's output limit,
+// the server also closes the connection.
 func (c *Ctx) Draw(n int, pick func(d *Drawing, n int)) error {
 	d := &Drawing{c: c, most: max(MaxDrawBytes, c.Tx.ValueSize(c.Args[1]))}
 	if n > d.most/drawnBytes {
@@ -103,7 +102,8 @@ func (c *Ctx) Draw(n int, pick func(d *Drawing, n int)) error {
 	return nil
 }
 
-// drawMeasured is from which size on the output limit is asked about, as for other replies.
+// drawMeasured is the size from which on a reply is checked against the output limit, as for other
+// replies.
 const drawMeasured = 16 << 10
 
 // More reports whether an item of n bytes, of one part or two, is to be replied. The first
@@ -116,9 +116,8 @@ func (d *Drawing) More(n int) bool {
 	return d.n <= d.most || d.n == n+drawnBytes
 }
 
-// ParseDraw reads "count [option]", after the key, of a command that picks items at
-// random; a negative count allows repetitions. values reports whether the request has the
-// option.
+// ParseDraw reads "count [option]" after the key, for a command that picks items at random. A
+// negative count allows repetitions. values reports whether the option was given.
 func ParseDraw(args [][]byte, option string) (n int64, values bool, err error) {
 	n, ok := resp.ParseInt(args[2])
 	values = len(args) > 3
@@ -135,14 +134,14 @@ func ParseDraw(args [][]byte, option string) (n int64, values bool, err error) {
 	return n, values, nil
 }
 
-// ManyPop is what LMPOP and ZMPOP ask for.
+// ManyPop holds the arguments of LMPOP and ZMPOP.
 type ManyPop struct {
 	Keys  [][]byte
 	Last  bool // from the tail, or the highest
 	Count int64
 }
 
-// ManyPopArgs is the grammar of manyPop; where is that of the end to pop from.
+// ManyPopArgs returns the grammar of ManyPop; where is the grammar of the end to pop from.
 func ManyPopArgs(where Arg) []Arg {
 	return []Arg{Count("numkeys"), ManyKeys("key", Access|Delete), where, Opt(TokenArg("COUNT", Int("count")))}
 }
@@ -173,14 +172,15 @@ func ParseManyPop(args [][]byte, first, last string) (m ManyPop, err error) {
 	return m, nil
 }
 
-// CountTo returns n as an int within MaxInt32 of 0: as far as items are counted.
+// CountTo returns n as an int, cut to plus or minus MaxInt32, which is more than any number of
+// items.
 func CountTo(n int64) int { return int(max(min(n, math.MaxInt32), -math.MaxInt32)) }
 
 // maxWait is the longest time to wait in ms: some 290,000 years.
 const maxWait = math.MaxInt64 / 1000
 
-// ParseTimeout reads a timeout in seconds, which may have a fraction, and returns
-// milliseconds, rounded up; 0 is for ever.
+// ParseTimeout reads a timeout in seconds, which may have a fraction, and returns milliseconds,
+// rounded up; 0 means no timeout.
 func ParseTimeout(b []byte) (ms int64, err error) {
 	f, ok := resp.ParseDouble(b)
 	switch {
@@ -206,7 +206,7 @@ func ParseMillis(b []byte) (ms int64, err error) {
 	return ms, nil
 }
 
-// ParseBlock reads a timeout in milliseconds, as BLOCK takes it; 0 is for ever.
+// ParseBlock reads a timeout in milliseconds, as BLOCK takes it; 0 means no timeout.
 func ParseBlock(b []byte) (ms int64, err error) {
 	if ms, err = ParseMillis(b); ms >= maxWait {
 		return 0, ErrTimeoutRange

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// ClientUse is what a client must know of a command beside its Flags and its grammar.
+// ClientUse is what a client must know of a command besides its Flags and its grammar.
 type ClientUse uint8
 
 const (
-	// Stateful commands change the connection for the commands behind them: a client
-	// refuses them on a connection that callers share.
+	// Stateful commands change the connection for later commands: a client refuses them on a
+	// connection that callers share.
 	Stateful ClientUse = 1 << iota
 	// Pipelined commands may go into an automatic pipeline although they are not Fast:
 	// the caller decides how long they take.
 	Pipelined
 )
 
-// StreamUse is a command's part in the replication stream beside that of its Flags.
+// StreamUse is a command's part in the replication stream, in addition to that of its Flags.
 type StreamUse uint8
 
 const (
-	// StreamControl commands stand in the stream and change no data.
+	// StreamControl commands are in the stream and change no data.
 	StreamControl StreamUse = 1 << iota
 	// StreamEffect commands are newer than Redis 7.0, and ebb's own log has them. A
 	// replica that does not know one keeps the data and misses a deadline only.
@@ -43,7 +43,7 @@ const (
 	FanOutOne         // sends it to one node, although the command has the tip request_policy of all
 )
 
-// Timeout says where a request names the time that it waits at most.
+// Timeout says where a request names the longest time that it waits.
 type Timeout struct {
 	// At is the position of the argument; a negative one counts from the end, -1 is the
 	// last.
@@ -55,8 +55,8 @@ type Timeout struct {
 	Unit time.Duration
 }
 
-// Timeout returns the position of the timeout in the requests of a blocking command, and
-// the zero value for other commands. It comes from the grammar.
+// Timeout returns where a blocking command's request says how long it waits, the zero value for
+// other commands. It is derived from the grammar.
 func (s *Spec) Timeout() Timeout { return s.timeout }
 
 // AutoPipelined reports whether a client may send the command together with those of
@@ -69,12 +69,12 @@ func (s *Spec) AutoPipelined() bool {
 // MayWrite reports whether the command may change data, by a script if it runs one.
 func (s *Spec) MayWrite() bool { return s.Has(Write) || s.Has(Scripts) && !s.Has(ReadOnly) }
 
-// OfEbb reports whether the command is ebb's alone: no Redis or Valkey has it of itself.
+// OfEbb reports whether only ebb has the command: neither Redis nor Valkey has it built in.
 func (s *Spec) OfEbb() bool {
 	return strings.HasPrefix(s.Since, "0.") || strings.Contains(s.Name, ".")
 }
 
-// prepareClient derives what clients need, and checks what the spec says of it.
+// prepareClient derives the properties that clients need, and checks those that the Spec gives.
 func (s *Spec) prepareClient() error {
 	s.timeout = s.deriveTimeout()
 	all := false

@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// The COMMAND family answers from the table alone.
+// The COMMAND family needs only the table.
 
 var SpecCommand = Spec{
 	Name: "command", Group: GroupServer, Since: "2.8.13", Complexity: "O(N) where N is the number of commands",
@@ -198,7 +198,7 @@ const (
 	errKeysArgs    = ReplyError("ERR Invalid arguments specified for command")
 )
 
-// findKeys finds the keys of a request that stands in another's arguments.
+// findKeys finds the keys of a request that is an argument of another request.
 func findKeys(t *Table, args [][]byte) ([]KeyRef, error) {
 	s, err := t.Find(args)
 	switch {
@@ -259,7 +259,7 @@ func runCommandList(c *Ctx) error {
 	return nil
 }
 
-// listFilter parses [FILTERBY kind value]; nil lets everything through.
+// listFilter parses [FILTERBY kind value]; a nil filter accepts every command.
 func listFilter(args [][]byte) (func(*Spec) bool, error) {
 	if len(args) == 0 {
 		return nil, nil

@@ -8,9 +8,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Ctx is what a handler gets: the request, the place for its reply, and the
-// transaction in which it reads and writes. It is valid during the call; so are
-// the argument bytes.
+// Ctx is the context of a handler: the request, the writer of its reply, and the transaction in
+// which it reads and writes. A Ctx and the argument bytes are valid during the call.
 type Ctx struct {
 	// Args is the request, the command's name first; a subcommand's own name
 	// second.
@@ -33,7 +32,7 @@ type Ctx struct {
 	// NoWait says that a command that would wait replies at once instead, as it does in
 	// a transaction and in a script.
 	NoWait bool
-	// keys and found are the positions of a request's keys, and which one that is.
+	// keys and found are the positions of a request's keys, and the request that they belong to.
 	keys  []KeyRef
 	found keysFound
 	// Scratch is memory for one value, which the next command uses again: see
@@ -41,7 +40,7 @@ type Ctx struct {
 	Scratch []byte
 }
 
-// keysFound says of which request Ctx.keys are.
+// keysFound identifies the request that Ctx.keys belongs to.
 type keysFound struct {
 	spec *Spec
 	args *[]byte // the first argument
@@ -70,9 +69,9 @@ func (c *Ctx) ForgetKeys() { c.found.spec = nil }
 // commands on data need them. Package session implements it. The handler's goroutine
 // calls the methods during the call.
 type Host interface {
-	// OnLoop reports whether the command runs on a network loop, which it must not
-	// hold up. OthersRun reports whether it does, and other commands run in the
-	// background, which may hold shards for long.
+	// OnLoop reports whether the command runs on a network loop, which it must not hold up.
+	// OthersRun reports whether it does so while other commands run in the background, which may
+	// hold shards for long.
 	OnLoop() bool
 	OthersRun() bool
 	// Replaying reports whether the request is an effect of a log or of a master.
@@ -81,7 +80,7 @@ type Host interface {
 	InScript() bool
 	// NoTouch reports whether the client's commands leave access times as they are.
 	NoTouch() bool
-	// Clustered reports whether the server plays a cluster of one node.
+	// Clustered reports whether the server is a cluster of one node.
 	Clustered() bool
 	// Context ends when the server closes.
 	Context() context.Context
@@ -90,34 +89,35 @@ type Host interface {
 	// Outgrown reports whether a reply of n bytes is beyond the client's output limit. The
 	// server then closes the connection.
 	Outgrown(n int) bool
-	// ReplyLent replies v, which lies in the engine's memory under key, without a copy,
-	// and ReplyOwned replies v, which belongs to the reply alone. They report false, and
-	// have replied nothing, where the connection needs a copy.
+	// ReplyLent replies with v, which lies in the engine's memory under key, without a copy.
+	// ReplyOwned replies with v, which belongs only to the reply. They write nothing and return
+	// false if the connection needs a copy.
 	ReplyLent(c *Ctx, key, v []byte) bool
 	ReplyOwned(c *Ctx, v []byte) bool
-	// Emptied says that the command has removed all keys of all databases.
+	// Emptied reports to the server that the command has removed all keys of all databases.
 	Emptied(tx *engine.Tx)
 	// MayReadEveryKey reports whether the user may run the command and read every key:
 	// SORT needs that for BY and GET, whose keys are not among its arguments.
 	MayReadEveryKey(c *Ctx) bool
-	// MayReadKeys returns which keys the user may read, for a reply that names keys which are no
-	// arguments; nil: all. The result is valid during the command.
+	// MayReadKeys returns a function that reports whether the user may read a key, for a reply that
+	// names keys which are not arguments; nil means all keys. The function is valid during the
+	// command.
 	MayReadKeys(c *Ctx) func(key []byte) bool
 	// MayName returns the error to reply if the user may not store a value that names
 	// another key, into which the server will write on the value's behalf.
 	MayName(c *Ctx, key []byte) error
 }
 
-// ErrBackground is what a handler returns, before it wrote or changed anything, to
-// be run again in the background because it will take long.
+// ErrBackground is the error of a handler that will take long. The handler returns it before it
+// writes or changes anything, and is run again in the background.
 var ErrBackground = errors.New("runs in the background")
 
-// LongBytes is how many bytes a command may walk over on a network loop: at
-// memory speed that is about 100 us, the longest that others should wait.
+// LongBytes is how many bytes a command may walk over on a network loop: at memory speed that takes
+// about 100 us, the longest time that other clients should wait.
 const LongBytes = 1 << 20
 
-// Long returns ErrBackground where the command is about to walk over n bytes on a
-// network loop, and that is more than others should wait for.
+// Long returns ErrBackground if the command is about to walk over n bytes on a network loop, and n
+// is too large for that.
 func (c *Ctx) Long(n int) error {
 	if n > LongBytes && c.Waiting == nil && c.Host.OnLoop() {
 		return ErrBackground
@@ -132,7 +132,7 @@ const WalkBytes = 8
 // LongWalk does the work of Long for a command that walks over all items of a container.
 func (c *Ctx) LongWalk(key []byte) error { return c.Long(c.Tx.ValueSize(key) * WalkBytes) }
 
-// Now is the command's instant in microseconds since 1970.
+// Now returns the command's instant in microseconds since 1970.
 func (c *Ctx) Now() int64 {
 	if c.Tx != nil && c.Tx.Begun() {
 		return c.Tx.Now()
@@ -152,14 +152,14 @@ func (c *Ctx) KeepScratch(b []byte) {
 // twice.
 const ShareFrom = 128 << 10
 
-// BulkOfKey replies a string, or a part of one, that lies in the engine's memory.
+// BulkOfKey replies with a string, or a part of one, that lies in the engine's memory.
 func (c *Ctx) BulkOfKey(key, v []byte) {
 	if len(v) < ShareFrom || !c.Host.ReplyLent(c, key, v) {
 		c.Out.Bulk(v)
 	}
 }
 
-// BulkOfOwn replies a long string that belongs to the reply alone.
+// BulkOfOwn replies with a long string that belongs only to the reply.
 func (c *Ctx) BulkOfOwn(v []byte) {
 	if len(v) < ShareFrom || !c.Host.ReplyOwned(c, v) {
 		c.Out.Bulk(v)

@@ -106,8 +106,7 @@ type derived struct {
 	subs              index
 }
 
-// Arity is the number of arguments, the command's name included; negative for a
-// minimum.
+// Arity returns the number of arguments, the command's name included; it is negative for a minimum.
 func (s *Spec) Arity() int { return s.arity }
 
 // ArityOK reports whether a request, name included, has a number of arguments that
@@ -122,27 +121,27 @@ func (s *Spec) ArityOK(args [][]byte) bool {
 // there are none at a fixed place.
 func (s *Spec) KeyRange() (first, last, step int) { return s.first, s.last, s.step }
 
-// ACL is the set of the command's ACL categories.
+// ACL returns the set of the command's ACL categories.
 func (s *Spec) ACL() Category { return s.cats }
 
 // ID is the spec's place in its table, 0 <= ID < Table.Len, subcommands
 // included: the index for arrays of statistics and for ACL bit sets.
 func (s *Spec) ID() int { return s.id }
 
-// Called is the name that clients call a top-level command by, in lower case; empty if they
-// may not: see Table.Rename.
+// Called returns the name by which clients call a top-level command, in lower case; it is empty if
+// they may not call it: see Table.Rename.
 func (s *Spec) Called() string { return s.called }
 
 // Plain reports whether the command neither has subcommands nor is one.
 func (s *Spec) Plain() bool { return s.parent == nil && s.subs.slots == nil }
 
-// Parent is the container of a subcommand, nil for a top-level command.
+// Parent returns the container of a subcommand, nil for a top-level command.
 func (s *Spec) Parent() *Spec { return s.parent }
 
 // Has reports whether all of the flags are set.
 func (s *Spec) Has(f Flags) bool { return s.Flags&f == f }
 
-// ShortName is a subcommand's name without its container's, else Name.
+// ShortName returns a subcommand's name without its container's, else Name.
 func (s *Spec) ShortName() string {
 	if i := strings.IndexByte(s.Name, '|'); i >= 0 {
 		return s.Name[i+1:]
@@ -150,7 +149,7 @@ func (s *Spec) ShortName() string {
 	return s.Name
 }
 
-// words is the number of arguments the name takes: 2 for a subcommand.
+// words returns the number of arguments that the name takes: 2 for a subcommand.
 func (s *Spec) words() int { return 1 + strings.Count(s.Name, "|") }
 
 // Flags say how dispatch treats a command.

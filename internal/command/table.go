@@ -79,10 +79,10 @@ func (t *Table) addSubs(s *Spec) {
 	s.Sub = subs
 }
 
-// Len is the number of specs, subcommands included.
+// Len returns the number of specs, subcommands included.
 func (t *Table) Len() int { return len(t.all) }
 
-// Spec is the spec with the given ID.
+// Spec returns the spec with the given ID.
 func (t *Table) Spec(id int) *Spec { return &t.all[id] }
 
 // Commands lists the top-level commands that clients may call, in the order they were
@@ -121,8 +121,8 @@ func (t *Table) LookupFull(name string) *Spec {
 // argument names. nil comes with the error to reply.
 func (t *Table) Find(args [][]byte) (*Spec, error) { return find(t.Lookup(args[0]), args) }
 
-// FindOwn does the work of Find for what a log or a master says: it goes by the commands' own names,
-// of which rename-command takes none away, and then by those that clients use.
+// FindOwn is Find for a log or a master: it looks up commands by their own names, which
+// rename-command does not remove, and then by the names that clients use.
 func (t *Table) FindOwn(args [][]byte) (*Spec, error) {
 	if s := t.own.lookup(args[0]); s != nil {
 		return find(s, args)
@@ -167,8 +167,8 @@ func checkArity(s *Spec, args [][]byte, err error) (*Spec, error) {
 // ReplyError is an error whose text is the reply, without the leading '-'.
 type ReplyError = resp.ReplyError
 
-// unknownCommand is the reply to a name that is not in the table. It quotes the
-// name and as many arguments as fit in 128 bytes, as Redis does.
+// unknownCommand returns the reply to a name that is not in the table. It quotes the name and as
+// many arguments as fit in 128 bytes, as Redis does.
 func unknownCommand(args [][]byte) error {
 	var b strings.Builder
 	for _, a := range args[1:] {
@@ -181,17 +181,17 @@ func unknownCommand(args [][]byte) error {
 	return ReplyError(OneLine(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Clip(args[0], 128), b.String())))
 }
 
-// unknownSubcommand is the reply to a subcommand the container does not have.
+// unknownSubcommand returns the reply to a subcommand that the container does not have.
 func unknownSubcommand(container string, sub []byte) error {
 	return ReplyError(OneLine(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Clip(sub, 128), strings.ToUpper(container))))
 }
 
-// WrongArity is the reply to a request with too few or too many arguments.
+// WrongArity returns the reply to a request with too few or too many arguments.
 func WrongArity(s *Spec) error {
 	return ReplyError("ERR wrong number of arguments for '" + s.Name + "' command")
 }
 
-// Clip is what C's "%.128s" prints of a buffer: it ends at a zero byte.
+// Clip returns what C's "%.128s" prints of a buffer: it ends at a zero byte.
 func Clip(b []byte, n int) []byte {
 	if len(b) > n {
 		b = b[:n]

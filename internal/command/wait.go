@@ -2,41 +2,40 @@ package command
 
 import "github.com/ebbdb/ebb/engine"
 
-// Wait describes the event for which a command waits.
+// Wait describes what a command waits for.
 type Wait struct {
-	// Keys are the keys whose changes make the server run the command again.
+	// Keys are the keys whose change makes the server run the command again.
 	Keys [][]byte
-	// Kinds are the types that a key must have for that; engine.None stands for a missing
-	// key.
+	// Kinds are the types that a key must hold for that; engine.None means no value.
 	Kinds engine.Kinds
 	// Also are further keys that the command accesses when it runs.
 	Also [][]byte
-	// Millis is the longest wait in ms; 0: for ever.
+	// Millis is the longest wait in ms; 0: no limit.
 	Millis int64
-	// Passable allows the server to serve later waiters of the line before this one.
+	// Passable lets later clients in line be served if this one cannot be.
 	Passable bool
-	// Relook makes the server check the later waiters again when this one leaves unserved:
-	// an amount that was too small for it may be enough for the next.
+	// Relook makes the server check the later clients again when this one leaves unserved: a value
+	// that was too little for it may be enough for the next.
 	Relook bool
-	// Undo returns what the command has taken, in a transaction of its keys, if the
-	// connection ended before the server wrote the reply.
+	// Undo takes back what the command was given if the connection ended before the reply was
+	// written. It runs in a transaction of the command's keys.
 	Undo func(*Ctx)
-	// Refused replies where commands may not wait: in a transaction or a script. By
+	// Refused writes the reply where commands may not wait: in a transaction or a script. By
 	// default it is a null array.
 	Refused func(*Ctx)
-	// Expired replies when the time is up; by default a null array.
+	// Expired writes the reply when the time is up; by default it is a null array.
 	Expired func(*Ctx)
 }
 
-// Waiting is the state of a command that has waited, when the server runs it again.
+// Waiting is the state of a command that has waited and is run again.
 type Waiting struct {
 	Since int64     // us since 1970 when it began to wait
-	Until int64     // ms since 1970 when its time is up; 0: it waits for ever
-	Memo  any       // what the command notes for its Undo
+	Until int64     // ms since 1970 when its time is up; 0: no limit
+	Memo  any       // a value that the command keeps for its Undo
 	Key   [1][]byte // the key that has changed
 }
 
-// ErrBlocked is what the handler of a command that waits returns.
+// ErrBlocked is the error that the handler of a waiting command returns.
 const ErrBlocked = ReplyError("ERR the command waits")
 
 // Block makes the command wait, and returns the error that the handler is to
@@ -59,9 +58,9 @@ func (c *Ctx) Block(w Wait) error {
 	return ErrBlocked
 }
 
-// Candidates returns those of a command's keys that it may look at now: when it
-// is run again, the one that has changed; at first, all but those whose contents
-// are about to go to others who have waited longer.
+// Candidates returns those of a command's keys that it may read now. When the command is run again,
+// this is the key that has changed. At first it is all keys except those whose contents will go to
+// clients that have waited longer.
 func (c *Ctx) Candidates(keys [][]byte) [][]byte {
 	if c.Waiting != nil {
 		return c.Waiting.Key[:]
@@ -84,7 +83,7 @@ func (c *Ctx) Candidates(keys [][]byte) [][]byte {
 // Waited reports whether the command has waited and is run again.
 func (c *Ctx) Waited() bool { return c.Waiting != nil }
 
-// Since is when the command began to wait, in us since 1970; 0 if it has not.
+// Since returns when the command began to wait, in us since 1970; 0 if it has not.
 func (c *Ctx) Since() int64 {
 	if c.Waiting == nil {
 		return 0
@@ -99,13 +98,13 @@ type Queued struct {
 	Since  int64    // us since 1970
 }
 
-// Queuer is an engine.Waiter that tells of the request that waits.
+// Queuer is an engine.Waiter that returns the request that waits.
 type Queuer interface {
 	Queued() (spec *Spec, q Queued)
 }
 
-// Queue returns the clients that wait for a key with a command of the same group, first
-// come first. It costs O(those).
+// Queue returns the clients that wait for a key with a command of the same group, first come first.
+// It costs O(clients).
 func (c *Ctx) Queue(key []byte) (line []Queued) {
 	for _, x := range c.Tx.Line(key) {
 		if w, ok := x.(Queuer); ok {
@@ -125,8 +124,8 @@ func (c *Ctx) Line(key []byte) (line [][][]byte) {
 	return line
 }
 
-// Behind reports whether others wait for a key, whose value is of a kind, so that
-// a client that comes now stands behind them. O(1).
+// Behind reports whether other clients wait for a key, whose value is of a kind, so that a new
+// client has to wait after them. O(1).
 func (c *Ctx) Behind(key []byte, kind engine.Kind) bool {
 	return c.Waiting == nil && c.Tx.Awaited(key, kind)
 }

@@ -33,7 +33,7 @@ func ErrNoDatabases(what string) error {
 	return ReplyError("ERR " + what + " is not allowed in cluster mode")
 }
 
-// wireErrors says what the engine's errors read on the wire.
+// wireErrors holds the wire texts of the engine's errors.
 var wireErrors = []struct {
 	err  error
 	text ReplyError

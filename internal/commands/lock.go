@@ -285,7 +285,7 @@ func runLockInfo(c *command.Ctx) error {
 }
 
 // replyHeld replies with the map that INFO returns for a lock or a semaphore: the pairs that head
-// writes, the holders, and for each waiting client what want writes of its request.
+// writes, the holders, and for each waiting client what wants writes of its request.
 func replyHeld(c *command.Ctx, holders engine.Holders, count bool, head func(), wants func(args [][]byte)) error {
 	if holders == nil {
 		c.Out.Null()

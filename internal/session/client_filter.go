@@ -143,8 +143,8 @@ func (f *clientFilter) option(c *command.Ctx, name string, value []byte) error {
 	return nil
 }
 
-// clientProperty returns a test of a property of a connection. For NOT- filters the caller negates
-// it.
+// clientProperty returns a test of a property of a connection. For a NOT- filter it returns the
+// negated test.
 func clientProperty(c *command.Ctx, name, value string) (clientTest, error) {
 	base, not := strings.CutPrefix(name, "NOT-")
 	var has func(s *Session) bool

@@ -39,13 +39,13 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 )
 
-// ErrDead is what operations of a process that was killed return.
+// ErrDead is the error of operations of a process that was killed.
 var ErrDead = errors.New("crashfs: the process is dead")
 
 // FS is the file system as one process sees it. Make the first with New, and the
 // next with Crash or Kill. Its methods are safe for concurrent use.
 type FS struct {
-	mu       sync.Mutex // guards what follows, and all inodes
+	mu       sync.Mutex // guards the fields below, and all inodes
 	rand     *rand.Rand
 	names    map[string]*inode // what is seen; the root is there without a name
 	durable  map[string]*inode // what the disk holds
@@ -61,7 +61,7 @@ type FS struct {
 	syncTime time.Duration
 }
 
-// change is one change of names: what is at the names now, nil for nothing.
+// change is one change of names: the inodes of the names after it, nil for a removed name.
 type change struct {
 	names []string
 	to    []*inode
@@ -139,7 +139,7 @@ func (c change) apply(names map[string]*inode) {
 	}
 }
 
-// rename notes a change of names and makes it seen.
+// rename records a change of names and makes it visible.
 func (f *FS) rename(c change) {
 	c.apply(f.names)
 	f.changes = append(f.changes, c)

@@ -41,7 +41,7 @@ type Fault struct {
 	seen int
 }
 
-// Inject adds a fault, and returns what heals it.
+// Inject adds a fault, and returns the function that ends it.
 func (f *FS) Inject(x Fault) (heal func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func (f *FS) SetCapacity(bytes int64) {
 	f.capacity = bytes
 }
 
-// SetReadOnly has all changes get EROFS.
+// SetReadOnly makes all changes fail with EROFS.
 func (f *FS) SetReadOnly(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,13 +84,13 @@ func (f *FS) Count(op Op) int {
 	return f.count[op]
 }
 
-// begin counts an operation and says whether it fails. The lock is held.
+// begin counts an operation and returns its error if it fails. The caller holds the lock.
 func (f *FS) begin(op Op, name string) error {
 	_, err := f.beginWrite(op, name)
 	return err
 }
 
-// beginWrite is begin, and says how many bytes arrive before the failure.
+// beginWrite is begin for a write, and returns how many bytes arrive before the failure.
 func (f *FS) beginWrite(op Op, name string) (short int, err error) {
 	if f.dead {
 		return 0, ErrDead

@@ -42,7 +42,7 @@ const (
 	maxDepth = 14
 )
 
-// Order is what a tree asks its owner about records.
+// Order gives a tree the keys and the order of its owner's records.
 type Order interface {
 	// Key returns the key of a record. Bare trees only: keyed ones remember it.
 	Key(ref uint32) uint64

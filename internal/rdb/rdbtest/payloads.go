@@ -1,5 +1,5 @@
-// Package rdbtest reads what real servers have dumped, for the tests of all who take
-// such payloads.
+// Package rdbtest reads payloads that real servers have dumped, for the tests of all packages that
+// read such payloads.
 package rdbtest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Payload is what a server replied to DUMP, and what it said that is.
+// Payload is a server's reply to DUMP, with the type and the items that the server reported for the
+// value.
 type Payload struct {
 	Server string   `json:"-"` // redis70, redis80 or valkey81
 	Name   string   // one server's payloads have different ones
