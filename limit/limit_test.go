@@ -88,6 +88,32 @@ func TestALimitIsAllowedAndNoMore(t *testing.T) {
 	})
 }
 
+func TestWithoutKeysResetAndDeleteMeanTheEmptyKey(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		l := must(t, b.Conn, b.Name("api"), seldom(5))
+		l.noNative = scripts
+		for name, end := range map[string]func(context.Context, ...string) error{"reset": l.Reset, "delete": l.Delete} {
+			for _, key := range []string{"", "ann"} {
+				if r, err := l.AllowN(b.Context(), key, 5); !r.Allowed || err != nil {
+					t.Errorf("%s: %q at first: %+v %v", name, key, r, err)
+				}
+			}
+			if err := end(b.Context()); err != nil {
+				t.Error(name, err)
+			}
+			if r, err := l.Peek(b.Context(), ""); r.Remaining != 5 || err != nil {
+				t.Errorf("%s: the empty key: %+v %v", name, r, err)
+			}
+			if r, err := l.Peek(b.Context(), "ann"); r.Allowed || err != nil {
+				t.Errorf("%s: another key: %+v %v", name, r, err)
+			}
+			if err := end(b.Context(), "", "ann"); err != nil {
+				t.Error(name, err)
+			}
+		}
+	})
+}
+
 func TestAtMostTakesWhatThereIs(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {

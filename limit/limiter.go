@@ -168,9 +168,12 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Result, error) {
 	return l.take(ctx, key, 1, modePeek)
 }
 
-// Reset makes the limiter full for some keys, and forgets their reservations. One
-// round trip each.
+// Reset makes the limiter full for some keys, and forgets their reservations. Without keys
+// it resets the key "", as Delete does. It costs one round trip for each key.
 func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
+	if len(keys) == 0 {
+		keys = []string{""}
+	}
 	command := "DEL"
 	if l.native() {
 		command = "RL.RESET"
