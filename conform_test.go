@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -179,6 +181,77 @@ func TestScanYieldsEveryKey(t *testing.T) {
 			t.Errorf("%d keys of %d", len(seen), n)
 		}
 		check(t, "dbsize", int64(n+1))(c.DBSize(ctx))
+	})
+}
+
+func TestScansOfAKeyYieldEveryElement(t *testing.T) {
+	eachBackend(t, func(t *testing.T, c *ebb.Conn) {
+		ctx := testContext(t)
+		const n = 1000 // more than one call reads, and more than a packed encoding holds
+		var b ebb.Batch
+		for i := range n {
+			name := fmt.Sprintf("user:%d", i)
+			b.Do("HSET", "{s}h", name, i)
+			b.Do("SADD", "{s}s", name)
+			b.Do("ZADD", "{s}z", float64(i)+0.5, name)
+		}
+		b.Do("HSET", "{s}h", "other", "")
+		b.Do("SADD", "{s}s", "other")
+		b.Do("ZADD", "{s}z", "-inf", "other")
+		b.Do("HSET", "{s}small", "a", "1", "b", "2")
+		_, err := c.Pipeline(ctx, &b)
+		must(t, err)
+
+		fields, members, scores := map[string]string{}, map[string]bool{}, map[string]float64{}
+		for f, err := range c.HScan(ctx, "{s}h", "user:*") {
+			must(t, err)
+			fields[f.Field] = f.Value
+		}
+		for m, err := range c.SScan(ctx, "{s}s", "user:*") {
+			must(t, err)
+			members[m] = true
+		}
+		for m, err := range c.ZScan(ctx, "{s}z", "") {
+			must(t, err)
+			scores[m.Member] = m.Score
+		}
+		if len(fields) != n || len(members) != n || len(scores) != n+1 {
+			t.Errorf("%d fields, %d members, %d scores", len(fields), len(members), len(scores))
+		}
+		for i := range n {
+			name := fmt.Sprintf("user:%d", i)
+			if fields[name] != strconv.Itoa(i) || !members[name] || scores[name] != float64(i)+0.5 {
+				t.Fatalf("%s: %q, %v, %v", name, fields[name], members[name], scores[name])
+			}
+		}
+		if !math.IsInf(scores["other"], -1) {
+			t.Errorf("-inf: %v", scores["other"])
+		}
+
+		var small []ebb.HashField
+		for f, err := range c.HScan(ctx, "{s}small", "") {
+			must(t, err)
+			small = append(small, f)
+		}
+		if len(small) != 2 {
+			t.Errorf("a small hash: %v", small)
+		}
+		for range c.SScan(ctx, "{s}s", "") {
+			break // the caller may stop
+		}
+		for m, err := range c.SScan(ctx, "{s}none", "") {
+			t.Errorf("no such key: %q, %v", m, err)
+		}
+		calls := 0
+		for f, err := range c.HScan(ctx, "{s}z", "") {
+			var reply ebb.ReplyError
+			if calls++; !errors.As(err, &reply) || reply.Code() != "WRONGTYPE" || f != (ebb.HashField{}) {
+				t.Errorf("another type: %v, %v", f, err)
+			}
+		}
+		if calls != 1 {
+			t.Errorf("an error ends the iteration: %d calls", calls)
+		}
 	})
 }
 

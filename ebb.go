@@ -23,6 +23,8 @@ type (
 	SetOptions = conn.SetOptions
 	// Scored is a member of a sorted set and its score.
 	Scored = conn.Scored
+	// HashField is a field of a hash and its value.
+	HashField = conn.HashField
 	// Message is what a Subscription receives.
 	Message = conn.Message
 	// Subscription receives the messages of its channels in order.

@@ -188,29 +188,38 @@ func lifetime(ms int64, err error) (time.Duration, error) {
 // mostMillis is how many fit into a time.Duration: 292 years.
 const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
-// scanCount is how many keys one call of SCAN looks at: some 20 us of work,
+// scanCount is how many keys or elements one call of SCAN, HSCAN, SSCAN or ZSCAN looks at: some 20 us of work,
 // against a round trip of 50 us or more.
 const scanCount = 200
 
-// Scan yields the keys that match a pattern, all if it is "" or "*". A key that
-// is there from beginning to end is yielded; one that comes or goes meanwhile
-// may be, and a key may be yielded twice. It ends with the first error.
+// Scan yields the keys that match a pattern, all keys if it is "" or "*". A key that
+// exists from beginning to end is yielded; a key that is added or removed meanwhile may
+// be, and a key may be yielded twice. The iteration ends with the first error.
 func (c *Conn) Scan(ctx context.Context, pattern string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+	return scan(ctx, c, []any{"SCAN"}, pattern, 1, func(of []Value) (string, error) { return of[0].Str, nil })
+}
+
+// scan yields what a command of the SCAN family returns: each element is n values of the
+// reply, which read turns into one.
+func scan[T any](ctx context.Context, c *Conn, command []any, pattern string, n int, read func(of []Value) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		if pattern == "" {
 			pattern = "*"
 		}
+		var none T
 		for cursor := "0"; ; {
-			v, err := c.Do(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
-			if err == nil && len(v.Elems) != 2 {
-				err = fmt.Errorf("ebb: SCAN replied %s", v)
+			args := append(append(make([]any, 0, len(command)+5), command...), cursor, "MATCH", pattern, "COUNT", scanCount)
+			v, err := c.Do(ctx, args...)
+			if err == nil && (len(v.Elems) != 2 || len(v.Elems[1].Elems)%n != 0) {
+				err = fmt.Errorf("ebb: %s replied %s", command[0], v)
 			}
 			if err != nil {
-				yield("", err)
+				yield(none, err)
 				return
 			}
-			for _, key := range v.Elems[1].Elems {
-				if !yield(key.Str, nil) {
+			for of := v.Elems[1].Elems; len(of) > 0; of = of[n:] {
+				one, err := read(of[:n])
+				if !yield(one, err) || err != nil {
 					return
 				}
 			}

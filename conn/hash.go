@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -20,7 +21,7 @@ func (c *Conn) HMGet(ctx context.Context, key string, fields ...string) ([]Value
 }
 
 // HGetAll returns all fields and their values; an empty map if there is no such key. It
-// costs O(n) for n fields, at the backend too: read a large hash by HSCAN.
+// costs O(n) for n fields, at the backend too: read a large hash with HScan.
 func (c *Conn) HGetAll(ctx context.Context, key string) (map[string]string, error) {
 	v, err := c.Do(ctx, "HGETALL", key)
 	if err != nil {
@@ -125,4 +126,18 @@ func (c *Conn) known(ctx context.Context) (Capabilities, error) {
 		caps = c.Capabilities()
 	}
 	return caps, nil
+}
+
+// HashField is a field of a hash and its value.
+type HashField struct {
+	Field, Value string
+}
+
+// HScan yields the fields of a hash whose names match a pattern, all fields if it is "" or
+// "*", with their values; none if there is no such key. A field that exists from beginning
+// to end is yielded; a field that is added or removed meanwhile may be, and a field may be
+// yielded twice. The iteration ends with the first error. Each round trip reads some 200
+// fields; the whole costs O(n) for n fields.
+func (c *Conn) HScan(ctx context.Context, key, pattern string) iter.Seq2[HashField, error] {
+	return scan(ctx, c, []any{"HSCAN", key}, pattern, 2, func(of []Value) (HashField, error) { return HashField{of[0].Str, of[1].Str}, nil })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -56,7 +57,7 @@ func (c *Conn) SRem(ctx context.Context, key string, members ...any) (int64, err
 }
 
 // SMembers returns all members, in no particular order; none if there is no such key. It
-// costs O(n) for n members, at the backend too: read a large set by SSCAN.
+// costs O(n) for n members, at the backend too: read a large set with SScan.
 func (c *Conn) SMembers(ctx context.Context, key string) ([]string, error) {
 	return texts(c.Do(ctx, "SMEMBERS", key))
 }
@@ -79,4 +80,13 @@ func (c *Conn) memberTTL(ctx context.Context, method string) error {
 			method, caps.Server, caps.Version, errors.ErrUnsupported)
 	}
 	return err
+}
+
+// SScan yields the members of a set that match a pattern, all members if it is "" or "*";
+// none if there is no such key. A member that is in the set from beginning to end is
+// yielded; a member that is added or removed meanwhile may be, and a member may be yielded
+// twice. The iteration ends with the first error. Each round trip reads some 200 members;
+// the whole costs O(n) for n members.
+func (c *Conn) SScan(ctx context.Context, key, pattern string) iter.Seq2[string, error] {
+	return scan(ctx, c, []any{"SSCAN", key}, pattern, 1, func(of []Value) (string, error) { return of[0].Str, nil })
 }

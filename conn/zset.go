@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 )
@@ -108,4 +109,16 @@ func scoreds(v Value, err error) ([]Scored, error) {
 		}
 	}
 	return all, nil
+}
+
+// ZScan yields the members of a sorted set that match a pattern, all members if it is "" or
+// "*", with their scores, in no particular order; none if there is no such key. A member
+// that is in the set from beginning to end is yielded; a member that is added or removed
+// meanwhile may be, and a member may be yielded twice. The iteration ends with the first
+// error. Each round trip reads some 200 members; the whole costs O(n) for n members.
+func (c *Conn) ZScan(ctx context.Context, key, pattern string) iter.Seq2[Scored, error] {
+	return scan(ctx, c, []any{"ZSCAN", key}, pattern, 2, func(of []Value) (Scored, error) {
+		score, err := of[1].AsFloat()
+		return Scored{of[0].Str, score}, err
+	})
 }
