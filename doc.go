@@ -50,6 +50,10 @@
 // Subscribe need a connection of their own. Replicated returns a view of the Conn whose
 // writes survive a failover. Capabilities says what the backend can do.
 //
+// The constructors of the toolkit have one form: New(c, name, what the object needs,
+// opts ...Options), with at most one Options, whose zero value works; they return an error and
+// contact no server. A second Options value, or an option that makes no sense, is ErrArgument.
+//
 // # Files
 //
 // A file:// URL names a directory. It is locked while it is open: in one process all Conns

@@ -74,7 +74,7 @@ func (b *Bitmap) SetMany(ctx context.Context, all ...int64) (changed int64, err 
 	return changed, nil
 }
 
-// Get returns a bit. O(1). Errors: ebb.ErrArgument.
+// Get returns whether bit i is 1. O(1). Errors: ebb.ErrArgument.
 func (b *Bitmap) Get(ctx context.Context, i int64) (bool, error) {
 	if err := b.check("get", i); err != nil {
 		return false, err
@@ -155,7 +155,7 @@ func (b *Bitmap) All(ctx context.Context, from int64) iter.Seq2[int64, error] {
 	}
 }
 
-// Op is what Bitmap.Op does with the bits of others.
+// Op is the operation by which Bitmap.Op combines bitmaps.
 type Op string
 
 // The operations. Not takes one bitmap, the others one or more; shorter ones have
@@ -197,7 +197,7 @@ func (b *Bitmap) Delete(ctx context.Context) error {
 	return nil
 }
 
-// String says what it is.
+// String returns a description for logs, with the name.
 func (b *Bitmap) String() string { return fmt.Sprintf("bitmap %q", b.name) }
 
 // check refuses numbers that no bit has.

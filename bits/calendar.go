@@ -132,7 +132,7 @@ func (k *Calendar) Count(ctx context.Context, user string, year int, month time.
 	return m.Count(), err
 }
 
-// Month returns a month.
+// Month returns the marked days of a month. One command.
 func (k *Calendar) Month(ctx context.Context, user string, year int, month time.Month) (Month, error) {
 	d := Day{year, month, 1}
 	if err := k.check(d); err != nil {
@@ -240,7 +240,7 @@ func (k *Calendar) check(d Day) error {
 	return nil
 }
 
-// String says what it is.
+// String returns a description for logs, with the name.
 func (k *Calendar) String() string { return fmt.Sprintf("calendar %q (%s)", k.name, k.o.Location) }
 
 func (k *Calendar) failed(doing string, err error) error {
@@ -257,7 +257,7 @@ type Month struct {
 // Signed reports whether a day of the month, 1 to 31, is marked.
 func (m Month) Signed(day int) bool { return day >= 1 && day <= 31 && m.bits>>(day-1)&1 == 1 }
 
-// Count is how many days are marked.
+// Count returns the number of marked days.
 func (m Month) Count() int { return mathbits.OnesCount32(m.bits) }
 
 // String draws the month, with the marked days in brackets:

@@ -1,4 +1,4 @@
-// Package bits is bitmaps: a bit for each number from 0 on, 8 of them in a byte.
+// Package bits implements bitmaps: a bit for each number from 0 on, 8 of them in a byte.
 //
 //	today, err := bits.New(c, "active:2026-11-22")
 //	was, err := today.Set(ctx, userID, true)

@@ -13,11 +13,10 @@ type Type struct {
 	width  int
 }
 
-// Int is a signed number of so many bits, 1 to 64, in two's complement; Uint one
-// without a sign, of 1 to 63.
+// Int returns the type of a signed number of width bits, 1 to 64, in two's complement.
 func Int(width int) Type { return Type{true, width} }
 
-// Uint is a number without a sign.
+// Uint returns the type of an unsigned number of width bits, 1 to 63.
 func Uint(width int) Type { return Type{false, width} }
 
 // String is the type as BITFIELD has it: "i16", "u5".

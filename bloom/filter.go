@@ -217,7 +217,7 @@ func (f *Filter[T]) Count(ctx context.Context) (int64, error) {
 	return r.AsInt()
 }
 
-// Delete deletes the filter: the next Add makes another.
+// Delete deletes the filter. The next Add creates a new one.
 func (f *Filter[T]) Delete(ctx context.Context) error {
 	if f.native() {
 		if _, err := f.c.Del(ctx, f.name); err != nil {

@@ -78,7 +78,7 @@ func (c *Conn) SetNX(ctx context.Context, key string, value any, ttl time.Durati
 	}
 }
 
-// GetDel returns a string and deletes it; ErrNil if there is no such key.
+// GetDel returns a string and deletes it. It returns ErrNil if there is no such key.
 func (c *Conn) GetDel(ctx context.Context, key string) (string, error) {
 	return text(c.Do(ctx, "GETDEL", key))
 }
@@ -98,17 +98,17 @@ func (c *Conn) MGet(ctx context.Context, keys ...string) ([]Value, error) {
 	return v.Elems, err
 }
 
-// MSet sets strings, as one: key, value, key, value.
+// MSet sets strings in one atomic step. pairs are key, value, key, value.
 func (c *Conn) MSet(ctx context.Context, pairs ...any) error {
 	return none(c.Do(ctx, append([]any{"MSET"}, pairs...)...))
 }
 
-// Append adds to a string's end, and returns its length then.
+// Append appends to a string and returns its new length in bytes.
 func (c *Conn) Append(ctx context.Context, key string, value any) (int64, error) {
 	return number(c.Do(ctx, "APPEND", key, value))
 }
 
-// Incr adds one to an integer, that begins as 0, and returns the sum. The key's
+// Incr adds 1 to an integer, which begins as 0, and returns the sum. The key's
 // deadline stays.
 func (c *Conn) Incr(ctx context.Context, key string) (int64, error) {
 	return number(c.Do(ctx, "INCR", key))
@@ -128,22 +128,22 @@ func (c *Conn) IncrByFloat(ctx context.Context, key string, f float64) (float64,
 	return v.AsFloat()
 }
 
-// Del deletes keys and returns how many there were.
+// Del deletes keys and returns how many of them existed.
 func (c *Conn) Del(ctx context.Context, keys ...string) (int64, error) {
 	return number(c.Do(ctx, withKeys("DEL", keys)...))
 }
 
-// Exists counts the keys that are there; one named twice counts twice.
+// Exists returns how many of the keys exist. A key that is named twice counts twice.
 func (c *Conn) Exists(ctx context.Context, keys ...string) (int64, error) {
 	return number(c.Do(ctx, withKeys("EXISTS", keys)...))
 }
 
-// Type returns "string", "none" for a key that is not there, and so on.
+// Type returns the type of a key, such as "string" or "hash"; "none" if there is no such key.
 func (c *Conn) Type(ctx context.Context, key string) (string, error) {
 	return text(c.Do(ctx, "TYPE", key))
 }
 
-// Rename renames a key, over what was there, and keeps its deadline.
+// Rename renames a key and keeps its deadline. It replaces a key that has the new name.
 func (c *Conn) Rename(ctx context.Context, from, to string) error {
 	return none(c.Do(ctx, "RENAME", from, to))
 }
@@ -160,7 +160,7 @@ func (c *Conn) ExpireAt(ctx context.Context, key string, t time.Time) (bool, err
 	return parseBool(c.Do(ctx, "PEXPIREAT", key, t.UnixMilli()))
 }
 
-// Persist takes a key's deadline away, and reports whether it had one.
+// Persist removes a key's deadline, and reports whether the key had one.
 func (c *Conn) Persist(ctx context.Context, key string) (bool, error) {
 	return parseBool(c.Do(ctx, "PERSIST", key))
 }
@@ -230,10 +230,10 @@ func scan[T any](ctx context.Context, c *Conn, command []any, pattern string, n 
 	}
 }
 
-// DBSize returns how many keys there are.
+// DBSize returns the number of keys in the database.
 func (c *Conn) DBSize(ctx context.Context) (int64, error) { return number(c.Do(ctx, "DBSIZE")) }
 
-// Publish sends a message and returns how many received it.
+// Publish sends a message to a channel and returns how many subscribers received it.
 func (c *Conn) Publish(ctx context.Context, channel string, payload any) (int64, error) {
 	return number(c.Do(ctx, "PUBLISH", channel, payload))
 }

@@ -132,7 +132,7 @@ func (c *Conn) Watch(ctx context.Context, fn func(*Watched) error, keys ...strin
 	return c.d.Watch(ctx, fn, keys)
 }
 
-// Capabilities says what the backend is.
+// Capabilities returns what the backend is and can do.
 func (c *Conn) Capabilities() Capabilities { return c.d.Capabilities() }
 
 // Driver returns what the Conn runs on; of a view, what its Conn runs on. It is for what a
@@ -207,14 +207,14 @@ func (b *Batch) commands(ctx context.Context, what string) ([][]any, error) {
 	return b.cmds, nil
 }
 
-// Watched is the connection that Watch gives to its function, which alone may
-// use it.
+// Watched is the connection that Watch gives to its function. Only that function may use
+// it, and only until it returns.
 type Watched struct {
 	runDo func(ctx context.Context, args []any) (Value, error)
 	runTx func(ctx context.Context, cmds [][]any) ([]Value, error)
 }
 
-// Do is Conn.Do on the connection that watches.
+// Do runs a command, as Conn.Do does, on the connection that watches.
 func (w *Watched) Do(ctx context.Context, args ...any) (Value, error) {
 	if err := checkCommand(args); err != nil {
 		return Value{}, err
@@ -229,8 +229,8 @@ func (w *Watched) Do(ctx context.Context, args ...any) (Value, error) {
 	return v, v.Err()
 }
 
-// Tx is Conn.Tx if no watched key has changed, and else ErrConflict. Either
-// way the keys are no longer watched.
+// Tx runs a batch as Conn.Tx does if no watched key has changed. Otherwise it runs nothing
+// and returns ErrConflict. In both cases the keys are no longer watched.
 func (w *Watched) Tx(ctx context.Context, b *Batch) ([]Value, error) {
 	cmds, err := b.commands(ctx, "transaction")
 	if err != nil || len(cmds) == 0 {

@@ -33,7 +33,7 @@ type Driver interface {
 	Watch(ctx context.Context, fn func(*Watched) error, keys []string) error
 	// Subscribe returns when the server has confirmed the subscription.
 	Subscribe(ctx context.Context, kind SubscribeKind, names []string) (Feed, error)
-	// Capabilities says what the backend is. It is called often, and must be fast.
+	// Capabilities returns what the backend is and can do. It is called often, and must be fast.
 	Capabilities() Capabilities
 	// String says how it runs, without a password.
 	String() string

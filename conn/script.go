@@ -24,11 +24,10 @@ func NewScript(text string) *Script {
 	return s
 }
 
-// Text is the script's text; SHA its SHA1 digest, by which servers cache it, as 40
-// hexadecimal digits.
+// Text returns the script's text. Servers cache it under the digest that SHA returns.
 func (s *Script) Text() string { return s.text }
 
-// SHA is the digest of the text.
+// SHA returns the SHA-1 digest of the text, as 40 hexadecimal digits.
 func (s *Script) SHA() string { return s.sha }
 
 // Script runs a script with its keys and other arguments, and returns what it

@@ -7,7 +7,7 @@ import (
 	"iter"
 )
 
-// Message is what a subscription receives. Keyspace events are messages too:
+// Message is a message that a subscription receives. Keyspace events are messages too:
 // on __keyevent@0__:expired the payload is the key, on __keyspace@0__:<key> it
 // is the event. They come once notify-keyspace-events has them sent:
 //
@@ -28,12 +28,12 @@ type Subscription struct {
 	f Feed
 }
 
-// Subscribe receives what is published on channels from now on.
+// Subscribe returns a subscription to the messages that are published on channels from now on.
 func (c *Conn) Subscribe(ctx context.Context, channels ...string) (*Subscription, error) {
 	return c.subscribe(ctx, Channels, channels)
 }
 
-// PSubscribe receives what is published on the channels that match one of the
+// PSubscribe returns a subscription to the messages on the channels that match one of the
 // patterns (of *, ?, [a-c] and \), from now on.
 func (c *Conn) PSubscribe(ctx context.Context, patterns ...string) (*Subscription, error) {
 	return c.subscribe(ctx, Patterns, patterns)

@@ -1,4 +1,4 @@
-// Package expmap is a map that programs share, whose entries expire one by one.
+// Package expmap implements a map that programs share and whose entries expire one by one.
 //
 //	m, err := expmap.New(c, "sessions", expmap.Options[string, Session]{IdleTTL: 30 * time.Minute, MaxLen: 10_000})
 //	err = m.Set(ctx, id, s, 12*time.Hour)

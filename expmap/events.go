@@ -31,7 +31,7 @@ type Expired[K comparable, V any] struct {
 
 // ListenOptions are options of OnExpired. The zero value works.
 type ListenOptions struct {
-	// Consumer is the name of who listens. One that stays the same, and is used by one
+	// Consumer is the name of the consumer. One that stays the same, and is used by one
 	// call at a time, gets what it had taken before a crash as soon as it listens
 	// again; else it comes after ClaimAfter. A random name if empty.
 	Consumer string
@@ -42,7 +42,7 @@ type ListenOptions struct {
 }
 
 // OnExpired calls fn with each expiry of a map with Options.Events until the context
-// ends, whose error is in the chain of its own. All who name the same listener share
+// ends, whose error is in the chain of its own. Calls with the same listener share
 // the expiries; each of several listeners gets them all, beginning with those that are
 // kept when it is first named. They are kept while no listener runs, also across
 // restarts, and delivered at least once, one after the other: again, after

@@ -23,7 +23,7 @@ type load[V any] struct {
 // what that returns to live for ttl, and returns it. Of all the programs and goroutines
 // that want a key at that time one calls its loader, and the others wait for its
 // value, each as long as its context lets it. If a loader fails its caller gets the
-// error, and so does who waits in the same process; in others the next one tries. If
+// error, and so do the calls that wait in the same process; in another process the next call tries. If
 // its program dies, the next one tries after Options.LoadLease. A loader that panics lets
 // the next one try, and the panic goes on to its caller. If the map is full the value is
 // returned and not kept.

@@ -161,8 +161,8 @@ func (k *core[K, V]) decode(stored string) (value V, err error) {
 	return k.o.Codec.Decode([]byte(stored))
 }
 
-// Remove removes entries and returns how many there were. That is no expiry: no event
-// tells of it.
+// Remove removes entries and returns how many of them existed. That is no expiry: the map
+// records no event. O(n) for n keys.
 func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil

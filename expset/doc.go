@@ -1,4 +1,4 @@
-// Package expset is a set that programs share, whose members expire one by one, and a
+// Package expset implements a set that programs share and whose members expire one by one, and a
 // family of such sets: the devices online, the orders that each user has yet to pay.
 //
 //	orders, err := expset.NewFamily[string](c, "orders", expset.Options[string]{MaxLen: 3, Events: true})

@@ -56,8 +56,8 @@ func (s *Set[T]) add(ctx context.Context, ttl time.Duration, nx bool, members []
 	return n, s.failed("add", err)
 }
 
-// Remove removes members and returns how many of them were there: of several who
-// remove one, one is told 1. That is no expiry.
+// Remove removes members and returns how many of them existed. Of several calls that remove
+// the same member exactly one counts it. That is no expiry.
 func (s *Set[T]) Remove(ctx context.Context, members ...T) (int64, error) {
 	args, err := s.members(members)
 	if err == nil {

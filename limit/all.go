@@ -8,17 +8,17 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Take is what AllowAll wants of one limiter.
+// Take is a request of AllowAll to one limiter: N for Key.
 type Take struct {
 	Limiter *Limiter
 	Key     string
 	N       int64
 }
 
-// Take is one for a key, for AllowAll.
+// Take returns a request for one, for AllowAll.
 func (l *Limiter) Take(key string) Take { return Take{l, key, 1} }
 
-// TakeN is n for a key, for AllowAll.
+// TakeN returns a request for n, for AllowAll.
 func (l *Limiter) TakeN(key string, n int64) Take { return Take{l, key, n} }
 
 // AllowAll takes from each of several limiters of one Conn, or from none, in one

@@ -113,9 +113,10 @@ func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot
 	return nil, fmt.Errorf("limit: concurrency %q: acquire %q: %w", q.name, key, err)
 }
 
-// Delete removes what is stored of some keys, without keys of the key "": the
-// holder of such a slot gets ErrLost at its next renewal, and waiting callers ask again. What is
-// stored of other keys ends with its leases. One round trip each.
+// Delete removes what the backend stores for some keys, without keys for the key "". The
+// holder of a slot of such a key gets ErrLost at its next renewal, and waiting callers ask
+// again. What is stored for other keys expires with its leases. Delete costs one round trip
+// for each key.
 func (q *Concurrency) Delete(ctx context.Context, of ...string) error {
 	if len(of) == 0 {
 		of = []string{""}

@@ -49,7 +49,7 @@ type Limiter struct {
 	noNative bool // for tests: scripts, also where ebb's commands are
 }
 
-// Result is a limiter's answer.
+// Result is the reply of a limiter to one request.
 type Result struct {
 	Allowed    bool
 	Limit      int64         // what a full limiter allows at once
@@ -115,13 +115,13 @@ func (l *Limiter) SetRate(rate Rate, burst int64) error {
 	return err
 }
 
-// Rate is what the limiter allows.
+// Rate returns the rate that the limiter allows.
 func (l *Limiter) Rate() Rate { return l.plan.Load().rate }
 
-// Burst is the most that it allows at once.
+// Burst returns the most that the limiter allows at once.
 func (l *Limiter) Burst() int64 { return l.plan.Load().most }
 
-// Name is the limiter's name.
+// Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.name }
 
 // String says how the limiter runs: `limiter "api" (5 per 1m0s, gcra; RL.TAKE of ebb)`.
@@ -163,7 +163,7 @@ func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (Result,
 	return l.take(ctx, key, n, modeMost)
 }
 
-// Peek is what Allow would answer. It takes nothing.
+// Peek returns what Allow would return, and takes nothing. One round trip.
 func (l *Limiter) Peek(ctx context.Context, key string) (Result, error) {
 	return l.take(ctx, key, 1, modePeek)
 }
@@ -187,10 +187,10 @@ func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// Delete removes what is stored of some keys, without keys of the key "": their buckets,
-// which are full then, their reservations, and the lines of those who Wait, who line up
-// again. The buckets of other keys end by themselves when they are full. One round trip
-// each.
+// Delete removes what the backend stores for some keys: their buckets, which are full then,
+// their reservations, and the lines of waiting calls, which line up again. Without keys it
+// removes what is stored for the key "". The buckets of other keys expire when they are
+// full. Delete costs one round trip for each key.
 func (l *Limiter) Delete(ctx context.Context, of ...string) error {
 	if len(of) == 0 {
 		of = []string{""}

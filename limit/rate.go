@@ -8,25 +8,25 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Rate is so many in a period.
+// Rate allows N in each Period.
 type Rate struct {
 	N      int64         // from 1
 	Period time.Duration // whole milliseconds, at most 35 years
 }
 
-// PerSecond is n in a second.
+// PerSecond returns the rate of n in each second.
 func PerSecond(n int64) Rate { return Rate{n, time.Second} }
 
-// PerMinute is n in a minute.
+// PerMinute returns the rate of n in each minute.
 func PerMinute(n int64) Rate { return Rate{n, time.Minute} }
 
-// PerHour is n in an hour.
+// PerHour returns the rate of n in each hour.
 func PerHour(n int64) Rate { return Rate{n, time.Hour} }
 
-// PerDay is n in 24 hours.
+// PerDay returns the rate of n in each 24 hours.
 func PerDay(n int64) Rate { return Rate{n, 24 * time.Hour} }
 
-// Per is n in a period.
+// Per returns the rate of n in each period, which is whole milliseconds.
 func Per(n int64, period time.Duration) Rate { return Rate{n, period} }
 
 // String is like "5 per 1m0s".

@@ -51,7 +51,7 @@ type RedissonOptions struct {
 	Fair bool
 }
 
-// RateType says whom a Redisson rate is for.
+// RateType says whether the clients share a Redisson rate or have one each.
 type RateType int64
 
 // The types.

@@ -26,8 +26,8 @@ const (
 	most  = 32 * time.Millisecond
 )
 
-// Wait takes one for a key, and waits until that is allowed: first come, first
-// served, whatever process one waits in. It returns nil when it has taken; when the
+// Wait takes one for a key, and waits until that is allowed. The limiter serves the calls of
+// all processes in FIFO order. Wait returns nil when it has taken one; when the
 // context ends it leaves the line, and returns its error. A context whose deadline is
 // before the turn gets ErrLate, with context.DeadlineExceeded, as soon as that is
 // known: on the way there if it is the first in line, else at the deadline.

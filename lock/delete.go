@@ -80,7 +80,7 @@ func (e *Leader) Delete(ctx context.Context) error {
 	return nil
 }
 
-// Delete removes the latch: it is open then, and those who wait go on.
+// Delete removes the latch. It is open then, and waiting calls return.
 func (l *Latch) Delete(ctx context.Context) error {
 	return l.erase(ctx, deleteScript, "0", l.both()...)
 }

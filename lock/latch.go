@@ -14,8 +14,8 @@ import (
 // given: longer than most jobs, and not for ever.
 const latchTTL = 24 * time.Hour
 
-// Latch counts down to zero, and then lets all go on who wait. Its state is a number
-// in one key, gone at zero, beside a set {name}:seen of who has counted, so that a
+// Latch counts down to zero, and then all waiting calls return. Its state is a number
+// in one key, which is deleted at zero, and a set {name}:seen of the counts so far, so that a
 // count that is sent twice counts once.
 type Latch struct {
 	object

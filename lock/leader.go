@@ -105,7 +105,7 @@ func (e *Leader) reign(ctx context.Context, lease *Lease, fn func(ctx context.Co
 	return fn(within, lease.Token()), false, nil
 }
 
-// Current returns who leads at the moment.
+// Current returns the present leader, or the zero Reign if there is none.
 func (e *Leader) Current(ctx context.Context) (Reign, error) {
 	var r Reign
 	if e.lock.c.Capabilities().Native {
@@ -134,7 +134,7 @@ func (e *Leader) Current(ctx context.Context) (Reign, error) {
 	return r, nil
 }
 
-// Observe yields who leads, at first and after each change that it sees, until the
+// Observe yields the leader, at first and after each change that it sees, until the
 // context ends. It hears of elections and resignations, and looks every third of TTL
 // besides; a reign that is shorter may be missed. A backend that does not answer is
 // asked again; any other error is yielded, and is the end.

@@ -75,11 +75,11 @@ func newLease(ctx context.Context, o *object, cl claim, owner string, token int6
 // left is for how long a lease that was asked for at sent is certain.
 func (l *Lease) left(sent mark) time.Duration { return l.ttl - margin(l.ttl) - sent.passed() }
 
-// Token is the fencing token: greater than that of every holder before. Give it to
+// Token returns the fencing token, which is greater than that of every earlier holder. Give it to
 // what the lock protects, and have that refuse smaller ones.
 func (l *Lease) Token() int64 { return l.token }
 
-// Owner is the name under which the backend knows the holder.
+// Owner returns the name under which the backend knows the holder.
 func (l *Lease) Owner() string { return l.owner }
 
 // Context ends when the work must stop: when the lease is released or lost, or the

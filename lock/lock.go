@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Lock is a lock that one holds at a time: of all programs that use the same name on
+// Lock is a lock with one holder at a time, over all programs that use the same name on
 // the same backend. It is safe for concurrent use, has no goroutine of its own, and
 // needs no Close.
 type Lock struct {
@@ -27,8 +27,7 @@ func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	return l, nil
 }
 
-// NewFair returns a lock that is given to who waits in the order of asking, on every
-// backend. On servers without LOCK.ACQUIRE it keeps its own line, in other keys than
+// NewFair returns a lock that waiting calls acquire in FIFO order, on every backend. On servers without LOCK.ACQUIRE it keeps its own line, in other keys than
 // New: use one or the other for a name.
 func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{fair: true}
@@ -96,7 +95,7 @@ func (l *Lock) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) 
 // LOCK.ACQUIRE of ebb)`.
 func (l *Lock) String() string { return l.describe(l.leases(), "LOCK.ACQUIRE") }
 
-// Name is the name of the lock, which is the key at the backend.
+// Name returns the name of the lock, which is its key at the backend.
 func (l *Lock) Name() string { return l.name }
 
 // Later is a delay queue, as queue.Queue is one.

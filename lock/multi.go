@@ -19,9 +19,9 @@ type Many struct{ locks []*Lock }
 // way take them in the order of their names, and so never deadlock. It fails
 // with ebb.ErrArgument if there is none, or one is named twice.
 //
-// They are taken one after the other, a round trip each. Of two who ask for all at once
-// each might get some and neither all, time and again; in one order the one who gets the
-// first gets the rest. A script that takes all in one step would be bound to one server
+// They are taken one after the other, a round trip each. Two calls
+// that took the locks in different orders could each hold some and wait for the others; in one
+// order the call that gets the first lock gets the rest. A script that takes all in one step would be bound to one server
 // and one hash slot, and could not wait in the lines of the others.
 func Multi(locks ...*Lock) (*Many, error) {
 	if len(locks) == 0 || slices.Contains(locks, nil) {
@@ -112,7 +112,7 @@ func (l *Leases) with(lease *Lease) context.Context {
 // Context ends as soon as one of the leases does.
 func (l *Leases) Context() context.Context { return l.ctx }
 
-// Token is the fencing token of one of the locks, 0 if it is none of them.
+// Token returns the fencing token of the lock of that name; 0 if it is none of the locks.
 func (l *Leases) Token(name string) int64 {
 	for _, lease := range l.leases {
 		if lease.o.name == name {
@@ -122,7 +122,7 @@ func (l *Leases) Token(name string) int64 {
 	return 0
 }
 
-// Release gives all back, the last first, and returns what went wrong on the way.
+// Release releases all leases, the last first, and returns their errors joined.
 func (l *Leases) Release(ctx context.Context) error {
 	var errs []error
 	for _, lease := range slices.Backward(l.leases) {

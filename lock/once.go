@@ -9,8 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Outcome is what became of a call of Once.Do. The zero value says that it is not
-// known.
+// Outcome is the result of a call of Once.Do. The zero value says that it is not known.
 type Outcome int
 
 const (
@@ -19,7 +18,7 @@ const (
 	Done                     // it was done before
 )
 
-// String is the outcome in words.
+// String returns the outcome in words.
 func (o Outcome) String() string {
 	switch o {
 	case Did:

@@ -31,7 +31,7 @@ func Redisson(c *conn.Conn, id string, opts ...Options) *RedissonClient {
 	return &RedissonClient{c: c, id: id, opts: opts}
 }
 
-// ID is the client's id.
+// ID returns the client's id.
 func (r *RedissonClient) ID() string { return r.id }
 
 func (r *RedissonClient) holder(thread int64) string {

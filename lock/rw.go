@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RW is a lock that many may share, or one have to itself. Waiters are served in
+// RW is a lock that several readers share, or one writer holds alone. Waiters are served in
 // FIFO order, on every backend: readers that come after a writer wait behind it,
 // so that it is not kept out by a stream of them.
 type RW struct{ object }

@@ -1,5 +1,5 @@
-// Package near finds who is nearby, and forgets who has not been seen for a while: the
-// drivers seen in the last minute.
+// Package near finds the members near a point, and removes the members that were not placed
+// again in time: the drivers seen in the last minute, for instance.
 //
 //	drivers, err := near.New(c, "drivers")
 //	err = drivers.Place(ctx, "ann", 13.3777, 52.5163, time.Minute)

@@ -1,5 +1,5 @@
-// Package stream is a log of values that many read, each at its own place, and
-// that groups of consumers share out among themselves.
+// Package stream implements a log of values. Each reader has its own position, and the
+// consumers of a group share the entries.
 //
 //	orders, err := stream.New[Order](c, "orders", stream.Options[Order]{Retention: 24 * time.Hour})
 //	id, err := orders.Add(ctx, Order{ID: 17})

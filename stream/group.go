@@ -296,7 +296,7 @@ func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead
 // Redrive has up to n dead letters, the oldest, delivered to this group again, and to no
 // other, as if they never had been. An entry that is still in the stream keeps its ID. One
 // that is not is added at the end once more, under a new ID, with a field that names the
-// group: other groups pass over it, and those who Read see it. Letters without a value, of
+// group: other groups pass over it, and Read yields it. Letters without a value, of
 // entries that others added without a field v, are dropped. It returns how many went; after
 // an error with ebb.ErrUnavailable or a context's error in its chain up to a hundred more
 // may have gone.

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Tail is where a reader begins who wants only what is added from now on. The
-// empty string is the beginning.
+// Tail is the position of a reader that gets only the entries that are added from now on.
+// The empty string is the beginning.
 const Tail = "$"
 
 // field is the one field of an entry.
@@ -156,8 +156,8 @@ func (s *Stream[T]) Add(ctx context.Context, v T) (id string, err error) {
 	return r.AsString()
 }
 
-// Trim takes out what MaxLen and Retention do not keep, exactly, in calls of some
-// hundred entries, and returns how many went. Add does it as it goes; Trim is for
+// Trim removes exactly the entries that MaxLen and Retention do not keep, in calls of some
+// hundred entries, and returns how many it removed. Add does it as it goes; Trim is for
 // streams that nothing is added to.
 func (s *Stream[T]) Trim(ctx context.Context) (removed int64, err error) {
 	if s.o.MaxLen == 0 && s.o.Retention == 0 {
@@ -175,7 +175,7 @@ func (s *Stream[T]) Trim(ctx context.Context) (removed int64, err error) {
 	}
 }
 
-// Len returns how many entries there are.
+// Len returns the number of entries. O(1).
 func (s *Stream[T]) Len(ctx context.Context) (int64, error) {
 	r, err := s.c.Do(ctx, "XLEN", s.name)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Stream[T]) Delete(ctx context.Context) error {
 	return nil
 }
 
-// Remove takes out entries, and returns how many of them there were.
+// Remove removes entries by ID, and returns how many of them existed. O(n) for n IDs.
 func (s *Stream[T]) Remove(ctx context.Context, ids ...string) (int64, error) {
 	if len(ids) == 0 {
 		return 0, nil

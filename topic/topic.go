@@ -68,9 +68,8 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Topic[T], error
 	return &Topic[T]{c: c, name: name, o: o}, nil
 }
 
-// Publish sends a value to all who are subscribed now, and returns how many they
-// are: at this node, where the backend is a cluster. It waits for the backend and
-// not for them. After an error with ebb.ErrUnavailable or a context's error in its
+// Publish sends a value to the current subscribers, and returns their number; on a cluster
+// it counts those at one node. It waits for the backend and not for the subscribers. After an error with ebb.ErrUnavailable or a context's error in its
 // chain the message may or may not have been sent.
 func (t *Topic[T]) Publish(ctx context.Context, v T) (receivers int64, err error) {
 	t.log(ctx)
@@ -93,7 +92,7 @@ func (t *Topic[T]) Publish(ctx context.Context, v T) (receivers int64, err error
 	}
 }
 
-// Subscribe receives what is published from the moment it returns. The context
+// Subscribe returns a subscription to what is published from the moment it returns. The context
 // bounds the call only. Close the subscription, or the connection.
 func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 	t.log(ctx)
@@ -114,7 +113,7 @@ func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 	}
 }
 
-// PSubscribe receives the messages of all topics whose name matches one of the
+// PSubscribe returns a subscription to the messages of all topics whose name matches one of the
 // patterns, of *, ?, [a-c] and \; Message.Channel says which. One whose name
 // matches several patterns comes once for each. Sharded topics are not among them.
 // Errors: ebb.ErrArgument, and what Subscribe returns.

@@ -106,8 +106,8 @@ for i = 1, n do keys[i] = KEYS[i + at] end
 return {now, redis.call('PFCOUNT', unpack(keys))}
 `)
 
-// Add counts items. Adding one again changes nothing, but for the time when it was
-// there last. It costs O(items), in calls of a thousand.
+// Add counts items. Adding an item again changes only the time at which it was last added.
+// It costs O(n) for n items, in calls of a thousand.
 func (u *Counter) Add(ctx context.Context, items ...string) error {
 	u.log(ctx)
 	for len(items) > 0 {

@@ -105,8 +105,8 @@ func (o *Options) plain() OptionsFor[exchange] {
 	return p
 }
 
-// Headers returns the header fields that tell of a result, names and values, for who
-// asks the limiter himself: RateLimit-Policy; RateLimit, but not where everything is
+// Headers returns the header fields that describe a result, as pairs of name and value, for a
+// program that calls the limiter itself: RateLimit-Policy; RateLimit, but not where everything is
 // allowed because the backend is away, and nothing is known; and Retry-After if it was
 // refused. The policy's name is "" for the limiter's. Several limiters add theirs.
 func Headers(l *limit.Limiter, r limit.Result, name string) [][2]string {
