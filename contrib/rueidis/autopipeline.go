@@ -26,9 +26,17 @@ import (
 //
 // Goroutines that get their replies together call again together, so this is enough. It
 // delays a command only until the other ready goroutines have run. Any number of batches
-// may be under way. Each call ends with its own context, while its batch continues. Each
-// call has its own answer, and the decision to send it again is the same as if it had been
-// alone.
+// may be under way.
+//
+// rueidis also pipelines by itself, but a call of it observes one channel, and a call here
+// ends with its context, at the driver's limit, or while another call connects. Without
+// autoPipeline each call needs a goroutine (aside) or a context of its own. INCR by 8, 64 and 256
+// goroutines (redis-server 7.0.15, least of 40 windows) then takes 1.8, 2.3 and 2.7 times
+// as long with aside, and 1.6, 2.0 and 2.0 times with context.WithTimeout. With the
+// in-flight slots of goredis it takes 1.4 to 1.6 times as long by 8 goroutines.
+//
+// Each call ends with its own context, while its batch continues. Each call has its own
+// answer, and the decision to send it again is the same as if it had been alone.
 type autoPipeline struct {
 	client rueidis.Client
 	in     atomic.Int64 // calls under way, also of aside: one of them may be connecting
