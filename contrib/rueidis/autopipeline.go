@@ -244,6 +244,9 @@ func (d *driver) batchAnswer(ctx context.Context, doing string, r rueidis.RedisR
 	case nil:
 		return d.answer(ctx, doing, r)
 	case errSilent:
+		if ctx.Err() != nil { // it ended while rueidis, which does not observe that, waited for the reply
+			break
+		}
 		return remote.Answer{Err: d.silent(doing), Ran: true}
 	}
 	return remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: err != errNotSent}
