@@ -153,10 +153,10 @@ func (c *Conn) String() string {
 	return c.d.String()
 }
 
-// Close ends the subscriptions, waits for the calls that are running, and
-// leaves nothing behind. The last Conn of an embedded engine takes the engine,
-// its data and what is served of it along. It must not be called from within
-// Watch's function. Calling it again does nothing.
+// Close ends the subscriptions, waits for the calls that are running, and leaves nothing
+// behind. Close of the last Conn of an embedded engine also closes the engine, its data
+// and its listeners. It must not be called from within Watch's function. Calling it again
+// does nothing.
 func (c *Conn) Close() error {
 	if c.of != nil {
 		return nil

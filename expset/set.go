@@ -12,8 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Options of a set. The zero value works. Events and Codec belong to the data: all
-// programs that share a set say the same.
+// Options configures a set. The zero value works. Events and Codec belong to the data: all
+// programs that share a set must use the same.
 type Options[T comparable] struct {
 	// Codec says how members are stored; ebb.CodecOf if nil.
 	Codec conn.Codec[T]

@@ -117,8 +117,8 @@ func (t *Table) LookupFull(name string) *Spec {
 	return s
 }
 
-// Find finds what a request runs: the command, or the subcommand its second
-// argument names. nil comes with the error to reply.
+// Find returns the command of a request, or the subcommand that its second argument names.
+// If there is none, it returns nil and the error to reply.
 func (t *Table) Find(args [][]byte) (*Spec, error) { return find(t.Lookup(args[0]), args) }
 
 // FindOwn is Find for a log or a master: it looks up commands by their own names, which
