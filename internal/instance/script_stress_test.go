@@ -103,7 +103,8 @@ type scriptStress struct {
 }
 
 func newScriptStress(t *testing.T) *scriptStress {
-	return &scriptStress{met: make(chan struct{}), stressed: newStressed(t, "--busy-reply-threshold", "5", "--script-memory-limit", "8mb", "--notify-keyspace-events", "KEA")}
+	return &scriptStress{met: make(chan struct{}), stressed: newStressed(t,
+		"--busy-reply-threshold", "5", "--script-memory-limit", "8mb", "--notify-keyspace-events", "KEA")}
 }
 
 func (s *scriptStress) running(stop <-chan struct{}) bool {

@@ -40,7 +40,6 @@ var (
 // ceilings are the findings that an area still has, at most. Lower a number after you have
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
-	"docs":     {md: 3, comments: 0, strings: 0},
 	"internal": {md: 0, comments: 26, strings: 18},
 }
 
