@@ -122,7 +122,7 @@ func (db *DB) lockAll() {
 func (db *DB) Barrier() {
 	for _, sh := range db.shards {
 		sh.lock.Lock()
-		sh.lock.Unlock() // nolint:staticcheck // the transaction that held the lock has ended
+		sh.lock.Unlock() //nolint:staticcheck // the transaction that held the lock has ended
 	}
 }
 
