@@ -60,11 +60,17 @@ func (tx *Tx) Throttled(n int, match func(key []byte) bool) (rows []ThrottledKey
 	return rows[:min(n, len(rows))]
 }
 
-// ForgetThrottled empties the sketches of the selected database.
-func (tx *Tx) ForgetThrottled() {
+// ForgetThrottled removes the keys that match, which may be nil for all keys, from the sketches of the
+// selected database. It locks one shard at a time, unless the transaction holds them. O(128 x shards).
+func (tx *Tx) ForgetThrottled(match func(key []byte) bool) {
 	for i := range tx.db.shards {
 		tx.inShard(i, func(_ *Tx, sp *space) (done bool) {
-			sp.throttled = nil
+			switch {
+			case match == nil:
+				sp.throttled = nil
+			case sp.throttled != nil:
+				sp.throttled.DropFunc(match)
+			}
 			return true
 		})
 	}

@@ -14,8 +14,8 @@ var specRLTop = command.Spec{
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards"},
 	Replies: "An array of rows, most denials first: the key; denied and allowed, the numbers of requests; since, the " +
 		"denial since which the server counts the key, in ms since 1970; " +
-		"and error, by which denied may be too high. denied is never too low. COUNT is 10 by default. RESET empties the " +
-		"statistic of the database after the reply.\n\n" +
+		"and error, by which denied may be too high. denied is never too low. COUNT is 10 by default. RESET removes the keys " +
+		"of the database that the user may read from the statistic after the reply.\n\n" +
 		"The server keeps 128 keys for each shard and database, halves all counts each minute, and drops keys that deny no " +
 		"more. It counts denials, and the allowed requests of the keys that it " +
 		"has. The statistic is neither in files nor on replicas. RL.RESET removes its key from it, CONFIG RESETSTAT and " +
@@ -74,9 +74,10 @@ func runRLTop(c *command.Ctx) error {
 		}
 	}
 
-	rows := c.Tx.Throttled(int(count), c.Host.MayReadKeys(c))
+	mayRead := c.Host.MayReadKeys(c)
+	rows := c.Tx.Throttled(int(count), mayRead)
 	if reset {
-		c.Tx.ForgetThrottled()
+		c.Tx.ForgetThrottled(mayRead)
 	}
 
 	c.Out.Array(len(rows))

@@ -101,6 +101,15 @@ func (s *Sketch) Drop(h uint64) {
 	}
 }
 
+// DropFunc removes the entries whose keys drop accepts. drop must not keep the key.
+func (s *Sketch) DropFunc(drop func(key []byte) bool) {
+	for i := s.n - 1; i >= 0; i-- { // remove moves the last entry, which was looked at
+		if drop(s.items[i].key) {
+			s.remove(i)
+		}
+	}
+}
+
 // Age halves all counts once for each period since the last Age, and removes entries whose
 // count becomes 0. Periods are numbered by the caller; the first call only notes its own.
 func (s *Sketch) Age(period int64) {
