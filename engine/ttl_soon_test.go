@@ -33,8 +33,10 @@ func walkExpiries(db *DB, dbi int) (all []Expiry) {
 				item(LevelLease, x.Owner, x.Deadline)
 			}
 		case DelayQueue:
-			h.box().(queueBox).Each(func(j delayq.Job) bool {
-				switch {
+			q := h.box().(queueBox)
+			q.Each(func(j delayq.Job) bool {
+				switch f := q.Fate(&j, now); {
+				case f == delayq.Spent || f == delayq.Expired:
 				case j.Leased:
 					item(LevelLease, j.ID, j.Until)
 				case j.Expire != 0:

@@ -266,6 +266,26 @@ func TestAReplicaDumpsJobsInTheirTurn(t *testing.T) {
 	}
 }
 
+// A job whose lease is over waits again, and expires. A replica names it before the master
+// has said that the lease is over.
+func TestAReplicaSeesWhatExpiresAfterALease(t *testing.T) {
+	clock := engine.NewManualClock(transcript.Start)
+	master, replica := newNode(t, clock, true), newNode(t, clock, false)
+	defer master.close()
+	defer replica.close()
+	replica.db.SetReplica(true)
+	master.ask("DQ.ADD", "q", "1", "p", "EXPIRE", "10")
+	master.ask("DQ.POP", "q", "LEASE", "40")
+	if err := replica.svc.Replay(master.db.Drain()); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(45 * time.Millisecond)
+	want := master.ask("EXPIRY", "SOON")
+	if got := replica.ask("EXPIRY", "SOON"); got != want || !strings.HasPrefix(want, "1 1700000000051 ") {
+		t.Errorf("the replica says %q, the master %q", got, want)
+	}
+}
+
 // A replica shows at every instant what the effects that it has give at that
 // instant, and keeps what it hides until the master says that it is gone.
 func TestReplicasHideWhatHasExpired(t *testing.T) {
