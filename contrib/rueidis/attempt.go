@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/remote"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -59,7 +60,8 @@ func refusedGreeting(err error) (conn.Value, bool) {
 
 // unavailable returns the error of a call that got no reply. If the context has ended,
 // that is the error's cause. If it has not, the chain has no context's error, because that
-// error would come from a timeout of rueidis.
+// error is about another call: rueidis closes a connection when a call alone on it reaches
+// its deadline, and gives the error of that call to the calls that came after it.
 func unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {
 		return fmt.Errorf("rueidisebb: %s: %w", doing, c)
@@ -67,7 +69,10 @@ func unavailable(ctx context.Context, doing string, err error) error {
 	if at, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) && time.Until(at) <= 0 {
 		return fmt.Errorf("rueidisebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("rueidisebb: %s: %w: %w: no reply to an earlier call on the same connection", doing, conn.ErrUnavailable, routing.ErrUnresponsive)
+	}
+	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("rueidisebb: %s: %w: %v", doing, conn.ErrUnavailable, err) //nolint:errorlint // hidden on purpose
 	}
 	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, conn.ErrUnavailable, err)
