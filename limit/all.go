@@ -8,27 +8,26 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Take is a request of AllowAll to one limiter: N for Key.
+// Take is one request of AllowAll: N requests of Key from Limiter.
 type Take struct {
 	Limiter *Limiter
 	Key     string
 	N       int64
 }
 
-// Take returns a request for one, for AllowAll.
+// Take returns a Take of one request, for AllowAll.
 func (l *Limiter) Take(key string) Take { return Take{l, key, 1} }
 
-// TakeN returns a request for n, for AllowAll.
+// TakeN returns a Take of n requests, for AllowAll.
 func (l *Limiter) TakeN(key string, n int64) Take { return Take{l, key, n} }
 
-// AllowAll takes from each of several limiters of one Conn, or from none, in one
-// step: a request may pass that is within the minute's limit and within the day's. It
-// reports whether it took, and what each limiter has to say: if all allow it what is
-// left after it, else what each would answer alone.
+// AllowAll takes from all of several limiters of one Conn, or from none, in one step: for
+// instance from a limit for each minute and one for each day. It reports whether it took, and
+// returns the result of each limiter: after the call if all allow it, else what each limiter
+// would reply alone.
 //
-// In a cluster the keys must be in one slot: put the same hash tag into each, such as
-// "{ann}". While the backend does not answer each limiter's Down decides. Errors: as
-// AllowN's.
+// In a cluster all keys must be in one slot: give them the same hash tag, such as "{ann}".
+// While the backend does not reply, each limiter's Down decides. Errors: those of AllowN.
 func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 	if len(takes) == 0 {
 		return false, nil, fmt.Errorf("limit: AllowAll: %w: it got no Take; it needs at least one", conn.ErrArgument)

@@ -12,9 +12,9 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Concurrency limits how many things happen at the same time, over all processes, by
-// slots that are leased: one whose holder has died is free when its lease ends. Its
-// methods are safe for concurrent use.
+// Concurrency limits how many operations run at the same time, over all processes. It leases
+// slots. If a holder dies, its slot becomes free when the lease ends. The methods are safe for
+// concurrent use.
 type Concurrency struct {
 	c     *conn.Conn
 	name  string
@@ -25,13 +25,13 @@ type Concurrency struct {
 	noNative bool // for tests
 }
 
-// ConcurrencyOptions say how slots are leased. The zero value works.
+// ConcurrencyOptions configures the leases of slots. The zero value works.
 type ConcurrencyOptions struct {
 	Lease  time.Duration // renewed at a third of it; 0: 15 s
-	Logger *slog.Logger  // nil: silent
-	// UntilRelease has a slot outlive the context of Acquire: that context bounds the
-	// wait alone, and the slot is renewed until Release, or until it is lost. A slot that
-	// the program forgets to release is then taken for as long as the process lives.
+	Logger *slog.Logger  // nil: no log
+	// UntilRelease lets a slot outlive the context of Acquire. The context then bounds the wait
+	// alone, and the slot is renewed until Release or until it is lost. A slot that the program
+	// forgets to release stays taken while the process lives.
 	UntilRelease bool
 }
 
@@ -43,7 +43,7 @@ const (
 	leastLease = 30 * time.Millisecond
 )
 
-// NewConcurrency returns a limit of so many slots for each key. Nothing is sent yet.
+// NewConcurrency returns a limit of slots for each key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyOptions) (*Concurrency, error) {
 	o, err := kit.Make(c, "limit: concurrency", name, opts)
@@ -65,7 +65,8 @@ func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyO
 	return &Concurrency{c: c, name: name, slots: slots, opt: o, bells: bells{c: c, channel: kit.Key(whole(name), "freed")}}, nil
 }
 
-// String says how it runs: `concurrency limit "resize" (4 slots, lease 15s; SEM.ACQUIRE of ebb)`.
+// String describes the limit: `concurrency limit "resize" (4 slots, lease 15s; SEM.ACQUIRE of
+// ebb)`.
 func (q *Concurrency) String() string {
 	how := "SEM.ACQUIRE of ebb"
 	if !q.native() {
@@ -77,18 +78,21 @@ func (q *Concurrency) String() string {
 
 func (q *Concurrency) native() bool { return !q.noNative && q.c.Capabilities().Native }
 
-// TryAcquire takes a slot for a key if one is free and no call waits for it, else it
-// returns ErrTaken. ctx is the life of the slot: see Acquire.
+// TryAcquire takes a slot of a key if one is free and no call waits for it. Otherwise it
+// returns ErrTaken. ctx bounds the life of the slot: see Acquire.
 func (q *Concurrency) TryAcquire(ctx context.Context, key string) (*Slot, error) {
 	return q.acquire(ctx, key, false)
 }
 
-// Acquire takes a slot for a key, and waits until one is free: first come, first
-// served. Release the slot. Until then it is renewed, as long as ctx lives: when ctx
-// ends it is released, and Slot.Context ends. So ctx is the life of the slot, not only of
-// the call: a function that returns a slot must not cancel the context that it acquired
-// it with. To bound the wait alone set ConcurrencyOptions.UntilRelease. Errors: the
-// context's, and ebb.ErrUnavailable: without a backend no slot is given.
+// Acquire takes a slot of a key, and waits until one is free. Waiting calls get slots in FIFO
+// order. The caller must Release the slot.
+//
+// The slot is renewed while ctx lives. When ctx ends, the slot is released and Slot.Context
+// ends. So ctx bounds the life of the slot, and not only the call: a function that returns a
+// slot must not cancel the context that it acquired it with. To bound the wait alone, set
+// ConcurrencyOptions.UntilRelease.
+//
+// Errors: the context's, and ebb.ErrUnavailable, because without a backend no slot is given.
 func (q *Concurrency) Acquire(ctx context.Context, key string) (*Slot, error) {
 	return q.acquire(ctx, key, true)
 }
@@ -113,10 +117,10 @@ func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot
 	return nil, fmt.Errorf("limit: concurrency %q: acquire %q: %w", q.name, key, err)
 }
 
-// Delete removes what the backend stores for some keys, without keys for the key "". The
-// holder of a slot of such a key gets ErrLost at its next renewal, and waiting callers ask
-// again. What is stored for other keys expires with its leases. Delete costs one round trip
-// for each key.
+// Delete removes what the backend stores for the given keys; without keys, for the key "". The
+// holder of a slot of such a key gets ErrLost at its next renewal, and waiting callers queue
+// again. The data of other keys expires with the leases. Delete costs one round trip for each
+// key.
 func (q *Concurrency) Delete(ctx context.Context, of ...string) error {
 	if len(of) == 0 {
 		of = []string{""}

@@ -1,5 +1,4 @@
-// Package limit limits how often something happens, over all processes that share a
-// backend.
+// Package limit implements rate limiters that all processes with the same backend share.
 //
 //	l, err := limit.New(c, "api", limit.PerMinute(60), limit.Local(0.25))
 //	...
@@ -8,21 +7,20 @@
 //		return tooMany(r.RetryAfter)
 //	}
 //
-// What decides is the backend, on its own clock, in one round trip:
+// The backend decides, by its own clock, in one round trip:
 //
-//	ebb                 its commands: RL.TAKE, RL.WAIT, RL.RESERVE, RL.TAKEALL
-//	Redis, Valkey       one Lua script for each operation, with the same answers
-//	nothing answers     Down, which New demands: FailOpen, FailClosed or Local
+//	ebb                      the commands RL.TAKE, RL.WAIT, RL.RESERVE, RL.TAKEALL
+//	Redis, Valkey            one Lua script for each operation, with the same results
+//	backend does not reply   the argument Down of New: FailOpen, FailClosed or Local
 //
-// A limiter has one bucket for each key that it is asked about: the key's name is
-// the limiter's name, a colon, and the key. It holds some dozens of bytes, and goes by
-// itself when it is full. The rate is not stored: it comes with each call, so a deploy,
-// or SetRate, changes it.
+// A limiter has one bucket for each key that it is called with. The bucket's name is the
+// limiter's name, a colon, and the key. A bucket takes some dozens of bytes and expires when it
+// is full again. The backend does not store the rate: each call carries it, so that a
+// deployment or SetRate changes it.
 //
-// Beside Limiter there are Concurrency, which hands out slots under a lease, and
-// Redisson, the rate limiter of that Java library with the same keys and bytes.
-// Package httplimit has middleware for net/http.
+// Concurrency limits how many operations run at the same time. RedissonLimiter shares the keys
+// of Redisson's RRateLimiter with Java programs. Package httplimit has middleware for net/http.
 //
-// Start reading at Limiter.Allow; the scripts are in lua.go, and what happens without
-// a backend in down.go.
+// Start reading at Limiter.Allow. The scripts are in lua.go; down.go has what happens without a
+// backend.
 package limit

@@ -12,8 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Down is what a limiter does while its backend does not answer: FailOpen,
-// FailClosed, or Local(share). There is no default.
+// Down selects what a limiter does while its backend does not reply: FailOpen, FailClosed, or
+// Local(share). There is no default.
 type Down struct {
 	mode  downMode
 	share float64
@@ -28,19 +28,21 @@ const (
 )
 
 var (
-	// FailOpen allows everything: for limits that are a courtesy.
+	// FailOpen allows every request while the backend does not reply. Use it for limits that are a
+	// courtesy.
 	FailOpen = Down{mode: downOpen}
-	// FailClosed allows nothing, and returns an error: for limits that protect money
-	// or the law.
+	// FailClosed denies every request while the backend does not reply, and returns an error. Use
+	// it for limits that protect money or the law.
 	FailClosed = Down{mode: downClosed}
 )
 
-// Local has each process limit by itself, by GCRA, to a share (above 0, at most 1) of
-// the rate and of the burst: with n processes take about 1/n. Over an outage of t it
-// allows at most share x (burst + t x rate), beside what the backend had allowed.
+// Local returns a Down with which each process limits by itself, with GCRA, to a share of the
+// rate and of the burst. The share is above 0 and at most 1; with n processes use about 1/n. In
+// an outage of length t each process allows at most share x (burst + t x rate), in addition to
+// what the backend allowed before.
 func Local(share float64) Down { return Down{downLocal, share} }
 
-// String is like "FailOpen" or "Local(0.25)".
+// String returns a text such as "FailOpen" or "Local(0.25)".
 func (d Down) String() string {
 	switch d.mode {
 	case downOpen:

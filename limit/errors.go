@@ -8,19 +8,19 @@ import (
 )
 
 var (
-	// ErrTooMuch is in the chain of errors about a request for more than a full
-	// limiter allows at once: it could never be served.
+	// ErrTooMuch is in the chain of errors about a request for more than a full bucket allows at
+	// once. No wait makes such a request possible.
 	ErrTooMuch = errors.New("more than can ever be allowed at once")
-	// ErrLate is in the chain of errors about a turn that comes later than the
-	// caller can wait. A context whose deadline is too early is in the chain as
-	// context.DeadlineExceeded.
+	// ErrLate is in the chain of errors about a request whose turn comes later than the caller can
+	// wait. If the deadline of a context is too early, context.DeadlineExceeded is in the chain
+	// too.
 	ErrLate = errors.New("the turn comes too late")
-	// ErrTaken is returned by TryAcquire when all slots are taken.
+	// TryAcquire returns ErrTaken if all slots are taken.
 	ErrTaken = errors.New("all slots are taken")
-	// ErrLost is the cause of the end of a slot's context when its lease could not
-	// be renewed in time: another owner may have the slot.
+	// ErrLost is the cause with which a slot's context ends when its lease could not be renewed in
+	// time. Another owner may have the slot.
 	ErrLost = errors.New("the lease of the slot is lost")
-	// ErrNoRate is returned by Redisson's methods before a rate was set.
+	// The methods of RedissonLimiter return ErrNoRate before a rate was set.
 	ErrNoRate = errors.New("the rate limiter has no rate yet: TrySetRate sets it")
 )
 

@@ -14,15 +14,15 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Options say how a limiter works. The zero value works.
+// Options configures a limiter. The zero value works.
 type Options struct {
-	Algorithm Algorithm     // how it counts; GCRA
-	Burst     int64         // GCRA: the most at once; 0: the rate's N
-	PerClient bool          // the rate holds for each client by itself; false: for all together
-	Client    string        // the client's name, for PerClient; "": a random one
-	Timeout   time.Duration // after which a decision counts as not made, and Down decides; 0: 1 s
-	Probe     time.Duration // the most time between questions to a backend that is away; 0: 1 s
-	Logger    *slog.Logger  // nil: silent
+	Algorithm Algorithm     // default: GCRA
+	Burst     int64         // GCRA: the most requests at once; 0: the rate's N
+	PerClient bool          // the rate holds for each client separately; false: for all together
+	Client    string        // the client's name, for PerClient; "": a random name
+	Timeout   time.Duration // a call without a reply for so long is decided by Down; 0: 1 s
+	Probe     time.Duration // the longest pause between probes of a backend that does not reply; 0: 1 s
+	Logger    *slog.Logger  // nil: no log
 }
 
 const (
@@ -33,8 +33,8 @@ const (
 	probe = time.Second
 )
 
-// Limiter limits how often something happens, for each key by itself. Its methods
-// are safe for concurrent use.
+// Limiter limits the rate of operations, for each key separately. Its methods are safe for
+// concurrent use.
 type Limiter struct {
 	c      *conn.Conn
 	name   string
@@ -52,19 +52,18 @@ type Limiter struct {
 // Result is the reply of a limiter to one request.
 type Result struct {
 	Allowed    bool
-	Limit      int64         // what a full limiter allows at once
-	Remaining  int64         // what can be had now, after this
-	Taken      int64         // how much this took
-	RetryAfter time.Duration // until the same would be allowed if no other call takes; 0: it is allowed
-	ResetAfter time.Duration // until the limiter is full
+	Limit      int64         // the most that a full bucket allows at once
+	Remaining  int64         // what the limit allows now, after this request
+	Taken      int64         // the number of requests that this call took
+	RetryAfter time.Duration // the time until the same request is allowed if no other call takes; 0: it was allowed
+	ResetAfter time.Duration // the time until the bucket is full
 
-	Down  bool // the backend did not answer, and the limiter's Down decided
+	Down  bool // the backend did not reply, and the limiter's Down decided
 	Local bool // this process decided by itself: Down is Local
 }
 
-// New returns a limiter of that name, whose rate holds for each key that it is asked about.
-// down says what happens while the backend does not answer. Nothing is sent yet. Errors:
-// ebb.ErrArgument.
+// New returns a limiter. The rate holds for each key separately, and down selects what happens
+// while the backend does not reply. New sends nothing to the backend. Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Limiter, error) {
 	o, err := kit.Make(c, "limit", name, opts)
 	if err != nil {
@@ -104,9 +103,9 @@ func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Lim
 	return l, nil
 }
 
-// SetRate changes the rate, and the burst with GCRA (0: the rate's N), of this
-// limiter from its next decision on; other processes have theirs. What was taken
-// before counts on. Errors: ebb.ErrArgument.
+// SetRate changes the rate of this limiter from its next call on, and with GCRA the burst (0:
+// the rate's N). It does not change the limiters of other processes. What was taken before
+// still counts. Errors: ebb.ErrArgument.
 func (l *Limiter) SetRate(rate Rate, burst int64) error {
 	p, err := newPlan(rate, l.opt.Algorithm, burst)
 	if err == nil {
@@ -118,13 +117,13 @@ func (l *Limiter) SetRate(rate Rate, burst int64) error {
 // Rate returns the rate that the limiter allows.
 func (l *Limiter) Rate() Rate { return l.plan.Load().rate }
 
-// Burst returns the most that the limiter allows at once.
+// Burst returns the most requests that the limiter allows at once.
 func (l *Limiter) Burst() int64 { return l.plan.Load().most }
 
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.name }
 
-// String says how the limiter runs: `limiter "api" (5 per 1m0s, gcra; RL.TAKE of ebb)`.
+// String describes the limiter: `limiter "api" (5 per 1m0s, gcra; RL.TAKE of ebb)`.
 func (l *Limiter) String() string {
 	how := "RL.TAKE of ebb"
 	if !l.native() {
@@ -140,35 +139,37 @@ func (l *Limiter) String() string {
 
 func (l *Limiter) native() bool { return !l.noNative && l.c.Capabilities().Native }
 
-// Allow takes one for a key, and reports whether that is allowed; what is not
-// allowed costs nothing. One round trip. While other calls Wait for the key it is denied:
-// waiters are served in FIFO order. The key "" is as good as any.
+// Allow takes one request of a key from the limit, and reports whether it is allowed. A denied
+// request takes nothing. Allow costs one round trip. While other calls Wait for the key, Allow
+// is denied, because waiting calls are served in FIFO order. The key "" is a key like any
+// other.
 //
-// An error means that nothing was decided, and Allowed is false: the context's
-// error; what a backend that does not answer left, if Down is FailClosed, with
-// ebb.ErrUnavailable in its chain; or what the backend says of the key.
+// An error means that there is no decision, and Allowed is false. Errors: the context's; with
+// FailClosed, ebb.ErrUnavailable if the backend does not reply; and the backend's error about
+// the key, for instance a key of another type.
 func (l *Limiter) Allow(ctx context.Context, key string) (Result, error) {
 	return l.take(ctx, key, 1, modeTake)
 }
 
-// AllowN does the work of Allow for n at once: all or none. Errors also: ErrTooMuch for more than
-// Burst, ebb.ErrArgument.
+// AllowN does the work of Allow for n requests at once: it takes all or none. Further errors:
+// ErrTooMuch for more than Burst, ebb.ErrArgument.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Result, error) {
 	return l.take(ctx, key, n, modeTake)
 }
 
-// AllowAtMost takes as many of n as there are, in one step: Result.Taken says how
-// many, and Allowed whether there were any. RetryAfter is for one more then.
+// AllowAtMost takes up to n requests, as many as the limit allows now, in one step.
+// Result.Taken is their number, and Allowed reports whether there were any. RetryAfter is then
+// the time until one more is allowed.
 func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
 	return l.take(ctx, key, n, modeMost)
 }
 
-// Peek returns what Allow would return, and takes nothing. One round trip.
+// Peek returns what Allow would return, and takes nothing. It costs one round trip.
 func (l *Limiter) Peek(ctx context.Context, key string) (Result, error) {
 	return l.take(ctx, key, 1, modePeek)
 }
 
-// Reset makes the limiter full for some keys, and forgets their reservations. Without keys
+// Reset makes the buckets of the given keys full and removes their reservations. Without keys
 // it resets the key "", as Delete does. It costs one round trip for each key.
 func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
@@ -187,10 +188,10 @@ func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// Delete removes what the backend stores for some keys: their buckets, which are full then,
-// their reservations, and the lines of waiting calls, which line up again. Without keys it
-// removes what is stored for the key "". The buckets of other keys expire when they are
-// full. Delete costs one round trip for each key.
+// Delete removes what the backend stores for the given keys: buckets, which count as full
+// afterwards, reservations, and the queues of waiting calls, which queue again. Without keys it
+// removes the data of the key "". The buckets of other keys expire when they are full. Delete
+// costs one round trip for each key.
 func (l *Limiter) Delete(ctx context.Context, of ...string) error {
 	if len(of) == 0 {
 		of = []string{""}

@@ -8,46 +8,46 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Rate allows N in each Period.
+// Rate allows N requests in each Period.
 type Rate struct {
-	N      int64         // from 1
+	N      int64         // at least 1
 	Period time.Duration // whole milliseconds, at most 35 years
 }
 
-// PerSecond returns the rate of n in each second.
+// PerSecond returns the rate of n requests in each second.
 func PerSecond(n int64) Rate { return Rate{n, time.Second} }
 
-// PerMinute returns the rate of n in each minute.
+// PerMinute returns the rate of n requests in each minute.
 func PerMinute(n int64) Rate { return Rate{n, time.Minute} }
 
-// PerHour returns the rate of n in each hour.
+// PerHour returns the rate of n requests in each hour.
 func PerHour(n int64) Rate { return Rate{n, time.Hour} }
 
-// PerDay returns the rate of n in each 24 hours.
+// PerDay returns the rate of n requests in each 24 hours.
 func PerDay(n int64) Rate { return Rate{n, 24 * time.Hour} }
 
-// Per returns the rate of n in each period, which is whole milliseconds.
+// Per returns the rate of n requests in each period. The period is in whole milliseconds.
 func Per(n int64, period time.Duration) Rate { return Rate{n, period} }
 
-// String is like "5 per 1m0s".
+// String returns a text such as "5 per 1m0s".
 func (r Rate) String() string { return fmt.Sprintf("%d per %v", r.N, r.Period) }
 
-// Algorithm is how a limiter counts. In any span of time t it allows at most:
+// Algorithm selects how a limiter counts. Each constant says how much it allows at most.
 type Algorithm uint8
 
 // The algorithms.
 const (
-	// GCRA, a leaky bucket: burst + t x rate. What comes after the burst is spaced
-	// evenly. One number for a bucket; the only one that can Reserve.
+	// GCRA is a leaky bucket: burst + t x rate in any span of time t. Requests after the burst are
+	// spaced evenly. A bucket is one number. Only GCRA supports Reserve.
 	GCRA Algorithm = iota
-	// SlidingWindow counts in windows that are aligned to 1970 and weighs the window
-	// before: the rate's N in such a window, less than twice that in any period.
+	// SlidingWindow counts in windows that are aligned to 1970 and adds a share of the window
+	// before: N in a window, and less than 2N in any period.
 	SlidingWindow
-	// SlidingLog keeps every grant: exactly N in any period. Some 20 bytes a grant on
-	// ebb, some 100 on Redis; N is at most 1,000,000.
+	// SlidingLog stores each grant: exactly N in any period. A grant takes about 20 bytes on ebb
+	// and about 100 on Redis. N is at most 1,000,000.
 	SlidingLog
-	// FixedWindow counts in windows that are aligned to 1970: N in such a window, up
-	// to twice that around its border.
+	// FixedWindow counts in windows that are aligned to 1970: N in a window, and up to 2N around
+	// its border.
 	FixedWindow
 )
 
@@ -58,7 +58,7 @@ var algorithms = [...]struct{ name, words string }{
 	FixedWindow:   {"fixed", "fixed window"},
 }
 
-// String is the algorithm's name: "gcra", "sliding window".
+// String returns the algorithm's name, for instance "gcra" or "sliding window".
 func (a Algorithm) String() string {
 	if int(a) < len(algorithms) {
 		return algorithms[a].words

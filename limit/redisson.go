@@ -12,23 +12,24 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RedissonLimiter is a rate limiter in the layout of Redisson's RRateLimiter, for Go
-// and Java programs that share one:
+// RedissonLimiter is a rate limiter in the layout of Redisson's RRateLimiter, for Go and Java
+// programs that share one limiter:
 //
 //	name                 a hash: rate, interval (ms), type (0 overall, 1 per client), keepAliveTime (ms)
-//	{name}:value         permits that are free
-//	{name}:permits       a sorted set of what was granted: by ms; byte 16, 16 random bytes, uint32 permits;
-//	                     of Redisson 3.13.3 to 3.16.3: 4 random bytes, uint32 permits
-//	{name}:value:<id>    the same two for a client, with type 1
-//	{name}:permits:<id>
+//	{name}:value         the number of free permits
+//	{name}:permits       a sorted set of grants, scored by ms; member: byte 16, 16 random bytes, uint32 permits;
+//	                     in Redisson 3.13.3 to 3.16.3: 4 random bytes, uint32 permits
+//	{name}:value:<id>    the number of free permits of one client, with type 1
+//	{name}:permits:<id>  the grants of one client, with type 1
 //
-// Programs with Redisson of either age can share it, but not of both at once, as Java's
-// programs cannot: the limiter writes what it finds, and rewrites what differs from it. The
-// counters of Redisson 3.13.2 and older have no log, and are refused: ebb.ErrValue.
+// Java programs with either version of the layout can share the limiter, but not both versions
+// at once, which Redisson does not support either. The limiter detects the version and rewrites
+// entries of the other one. Counters of Redisson 3.13.2 and older have no log of grants; the
+// limiter refuses them with ebb.ErrValue.
 //
-// It is a sliding log, whose size grows with the rate: new programs take Limiter. It
-// runs by the server's clock, where Java's goes by each client's. Its methods are
-// safe for concurrent use.
+// The algorithm is a sliding log, whose size grows with the rate. New programs should use
+// Limiter. RedissonLimiter uses the server's clock, while Redisson uses the clock of each
+// client. The methods are safe for concurrent use.
 type RedissonLimiter struct {
 	c      *conn.Conn
 	name   string
@@ -36,39 +37,39 @@ type RedissonLimiter struct {
 	opt    RedissonOptions
 }
 
-// RedissonOptions say how a RedissonLimiter works. The zero value works.
+// RedissonOptions configures a RedissonLimiter. The zero value works.
 type RedissonOptions struct {
-	// Client is the client's id, with PerClient; "": a random UUID, as Redisson has one
+	// Client is the client's id, for PerClient. "": a random UUID, as in Redisson, which has one
 	// for each process.
 	Client string
-	// OldJava says that the Java programs have Redisson 3.13.3 to 3.16.3. The limiter finds
-	// that out by itself once one of them was granted something; it cannot know before.
+	// OldJava says that the Java programs use Redisson 3.13.3 to 3.16.3. The limiter detects that
+	// by itself as soon as a Java program has taken a permit, and cannot know it before.
 	OldJava bool
-	// Fair puts waiting calls of Acquire and TryAcquire into a line: strictly first come,
-	// first served, among the programs that set it. Java's
-	// clients do not know of it. The line is two keys of ours, "{name}:ebb-line" and
-	// "{name}:ebb-heard", while a call waits.
+	// Fair serves waiting calls of Acquire and TryAcquire in FIFO order, among the programs that
+	// set it. Java clients do not take part in the order. While calls wait, the queue is two more
+	// keys, "{name}:ebb-line" and "{name}:ebb-heard".
 	Fair bool
 }
 
-// RateType says whether the clients share a Redisson rate or have one each.
+// RateType selects whether clients share a Redisson rate or have one each.
 type RateType int64
 
-// The types.
+// The types of a rate.
 const (
-	Overall   RateType = 0 // all clients together
-	PerClient RateType = 1 // each client by itself
+	Overall   RateType = 0 // one rate for all clients together
+	PerClient RateType = 1 // a rate for each client
 )
 
-// RedissonRate is what TrySetRate and SetRate store.
+// RedissonRate is the rate that TrySetRate and SetRate store.
 type RedissonRate struct {
 	Type      RateType
 	Rate      int64         // permits in an interval
 	Interval  time.Duration // whole milliseconds
-	KeepAlive time.Duration // how long the limiter lives after it was last used; 0: for ever
+	KeepAlive time.Duration // the limiter expires so long after its last use; 0: never
 }
 
-// Redisson returns the limiter of that name. Nothing is sent yet. Errors: ebb.ErrArgument.
+// Redisson returns the limiter of that name. It sends nothing to the backend. Errors:
+// ebb.ErrArgument.
 func Redisson(c *conn.Conn, name string, opts ...RedissonOptions) (*RedissonLimiter, error) {
 	o, err := kit.Make(c, "limit: Redisson limiter", name, opts)
 	if err != nil {
@@ -80,7 +81,7 @@ func Redisson(c *conn.Conn, name string, opts ...RedissonOptions) (*RedissonLimi
 	return &RedissonLimiter{c: c, name: name, client: o.Client, opt: o}, nil
 }
 
-// String says how the limiter runs.
+// String describes the limiter.
 func (l *RedissonLimiter) String() string {
 	caps := l.c.Capabilities()
 	fair := ""
@@ -126,13 +127,13 @@ func (r RedissonRate) check() error {
 	return nil
 }
 
-// TrySetRate sets the rate unless there is one, and reports whether it did.
+// TrySetRate sets the rate if none is set, and reports whether it did.
 func (l *RedissonLimiter) TrySetRate(ctx context.Context, r RedissonRate) (bool, error) {
 	v, err := l.set(ctx, redissonTrySet, r)
 	return v.Int == 1, err
 }
 
-// SetRate sets the rate, and forgets what was granted.
+// SetRate sets the rate, and removes all grants.
 func (l *RedissonLimiter) SetRate(ctx context.Context, r RedissonRate) error {
 	_, err := l.set(ctx, redissonSet, r)
 	return err
@@ -150,7 +151,7 @@ func (l *RedissonLimiter) set(ctx context.Context, s *conn.Script, r RedissonRat
 	return v, nil
 }
 
-// Rate returns what was set. Errors: ErrNoRate.
+// Rate returns the rate that was set. Errors: ErrNoRate.
 func (l *RedissonLimiter) Rate(ctx context.Context) (r RedissonRate, err error) {
 	v, err := l.c.Do(ctx, "HMGET", l.name, "rate", "interval", "type", "keepAliveTime")
 	if err == nil && (len(v.Elems) != 4 || v.Elems[0].IsNull() || v.Elems[1].IsNull() || v.Elems[2].IsNull()) {
@@ -171,12 +172,11 @@ func (l *RedissonLimiter) Rate(ctx context.Context) (r RedissonRate, err error) 
 	return RedissonRate{Rate: n[0], Interval: time.Duration(n[1]) * time.Millisecond, Type: RateType(n[2]), KeepAlive: time.Duration(n[3]) * time.Millisecond}, nil
 }
 
-// TryAcquire takes permits, waiting up to timeout for them: 0 not at all, a negative
-// one for ever. It reports false as soon as it is known that they come too late, where
-// Redisson's tryAcquire(permits, timeout) sleeps for the timeout first and then answers
-// false: Acquire with a context that has the timeout as its deadline waits like that.
-// Errors: ErrNoRate before a rate was set; ErrTooMuch for more permits than the
-// rate; the context's.
+// TryAcquire takes permits, and waits up to timeout for them: 0 does not wait, a negative
+// timeout has no bound. It returns false as soon as it knows that the permits come too late.
+// Redisson's tryAcquire(permits, timeout) first sleeps for the timeout; Acquire with a context
+// with that deadline does the same. Errors: ErrNoRate before a rate was set; ErrTooMuch for
+// more permits than the rate; the context's.
 func (l *RedissonLimiter) TryAcquire(ctx context.Context, permits int64, timeout time.Duration) (bool, error) {
 	ok, err := l.acquire(ctx, permits, timeout)
 	if err != nil {
@@ -185,8 +185,8 @@ func (l *RedissonLimiter) TryAcquire(ctx context.Context, permits int64, timeout
 	return ok, nil
 }
 
-// Acquire takes permits, and waits until it has them or the context ends. Errors: as
-// TryAcquire's.
+// Acquire takes permits, and waits until it has them or the context ends. Errors: those of
+// TryAcquire.
 func (l *RedissonLimiter) Acquire(ctx context.Context, permits int64) error {
 	_, err := l.TryAcquire(ctx, permits, -1)
 	return err
@@ -246,7 +246,7 @@ func (l *RedissonLimiter) leave(ctx context.Context, ticket string) {
 	})
 }
 
-// AvailablePermits returns how many are free. Errors: ErrNoRate.
+// AvailablePermits returns the number of free permits. Errors: ErrNoRate.
 func (l *RedissonLimiter) AvailablePermits(ctx context.Context) (int64, error) {
 	v, err := l.c.Script(ctx, redissonAvailable, l.keys()[:5])
 	if err == nil {
@@ -258,8 +258,8 @@ func (l *RedissonLimiter) AvailablePermits(ctx context.Context) (int64, error) {
 	return 0, l.failed("count the free permits", err)
 }
 
-// Expire has the limiter, with what was granted, end after a time, and reports
-// whether there is one.
+// Expire sets the time after which the limiter and its grants expire, and reports whether the
+// limiter exists.
 func (l *RedissonLimiter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
 		return false, l.failed("expire", argument("the time to live is %v; it must be positive", ttl))
@@ -267,14 +267,13 @@ func (l *RedissonLimiter) Expire(ctx context.Context, ttl time.Duration) (bool, 
 	return l.every(ctx, "expire", "PEXPIRE", kit.Millis(ttl))
 }
 
-// ClearExpire has the limiter live for ever, and reports whether it was to end.
+// ClearExpire removes the deadline of the limiter, and reports whether it had one.
 func (l *RedissonLimiter) ClearExpire(ctx context.Context) (bool, error) {
 	return l.every(ctx, "clear the expiry", "PERSIST")
 }
 
-// Delete removes the limiter: its rate, what was granted, and the line. What was granted
-// to clients by themselves is looked for among all keys of the backend, O(keys), unless
-// the limiter's rate is Overall.
+// Delete removes the limiter: its rate, its grants, and its queue. Unless the limiter's rate is
+// Overall, Delete searches all keys of the backend for the grants of single clients, O(keys).
 func (l *RedissonLimiter) Delete(ctx context.Context) error {
 	r, err := l.Rate(ctx)
 	if err != nil && !errors.Is(err, ErrNoRate) && !errors.Is(err, conn.ErrValue) {

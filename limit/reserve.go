@@ -8,9 +8,10 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Reservation is a turn in the future. Its methods are safe for concurrent use.
+// Reservation is a request that is allowed at a later instant. Its methods are safe for
+// concurrent use.
 type Reservation struct {
-	// Local says that this process gave it by itself: the backend did not answer, and
+	// Local reports that this process decided by itself, because the backend did not reply and
 	// Down is Local or FailOpen.
 	Local bool
 
@@ -23,17 +24,16 @@ type Reservation struct {
 	cancel func() // of a local one
 }
 
-// Reserve reserves one request of a key at a later instant: the caller waits for Delay,
-// and then proceeds without another call. It works with GCRA only, and a key has at most
-// 1,000 outstanding reservations. Errors: those of Allow; ErrLate while others Wait for
-// the key.
+// Reserve reserves one request of a key for a later instant. The caller waits for Delay and
+// then proceeds without another call. Reserve works with GCRA alone, and a key has at most
+// 1,000 open reservations. Errors: those of Allow; ErrLate while other calls Wait for the key.
 func (l *Limiter) Reserve(ctx context.Context, key string) (*Reservation, error) {
 	return l.ReserveN(ctx, key, 1, -1)
 }
 
-// ReserveN does the work of Reserve for n at once, if the turn comes within a time; a negative one
-// is for ever. If it does not nothing is taken. Errors also: ErrLate, ErrTooMuch for
-// more than Burst, ebb.ErrArgument.
+// ReserveN does the work of Reserve for n requests at once, if their turn comes within the
+// given time; a negative time is no bound. If the turn comes later, ReserveN takes nothing.
+// Further errors: ErrLate, ErrTooMuch for more than Burst, ebb.ErrArgument.
 func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time.Duration) (*Reservation, error) {
 	p := l.plan.Load()
 	err := l.check(p, "reserve", key, n, modeTake)
@@ -113,12 +113,12 @@ func (r *Reservation) aside(n int64, within time.Duration, cause error) error {
 	return nil
 }
 
-// Delay returns in how long the turn is, 0 when it has come.
+// Delay returns the time until the reservation is due; 0 if it is due.
 func (r *Reservation) Delay() time.Duration { return max(0, r.delay-r.since.elapsed()) }
 
-// Cancel gives the reservation back if it is not yet due, for others to have. The
-// turns that others reserved stay as they are. Calling it again does nothing. An error
-// with ebb.ErrUnavailable means that it is not known whether the backend has heard it.
+// Cancel gives the reservation back if it is not yet due. The reservations of others keep their
+// instants. Further calls do nothing. An error with ebb.ErrUnavailable means that the caller
+// cannot know whether the backend got the request.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if r.cancel != nil {
 		r.cancel()

@@ -11,7 +11,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Slot is a slot that Concurrency has given. Its methods are safe for concurrent use.
+// Slot is a slot that Concurrency has leased to the caller. Its methods are safe for concurrent
+// use.
 type Slot struct {
 	q          *Concurrency
 	key, owner string
@@ -28,23 +29,22 @@ type Slot struct {
 	err       error      // of the release that was answered
 }
 
-// Token is greater than that of every slot of the key that was given before: what is
-// done under the slot can be refused where a greater one has been seen.
+// Token returns the slot's fencing token, which is greater than the token of every earlier slot
+// of the key. A resource can refuse work under a token that is smaller than one that it has
+// seen.
 func (s *Slot) Token() int64 { return s.token }
 
-// Context ends when the slot is released, when the context of Acquire ends, and when
-// the lease cannot be proven any more: a tenth of it before its end at the latest, as
-// measured from when it was last asked for. Its cause is ErrLost then. Do what the
-// slot is for under this context.
+// Context returns the context for the work under the slot. It ends when the slot is released,
+// when the context of Acquire ends, and when the lease may be over: at the latest a tenth of
+// the lease before its end, counted from the last request for it. Then its cause is ErrLost.
 func (s *Slot) Context() context.Context { return s.ctx }
 
-// Release gives the slot back. It returns ErrLost if it was lost before; calling it again
-// does nothing then, and returns the same. Any other error, ebb.ErrUnavailable, means that
-// the backend did not answer: call it again, or leave it to the end of the lease.
+// Release gives the slot back. It returns ErrLost if the slot was lost before; further calls
+// return the same. Any other error is ebb.ErrUnavailable: the backend did not reply. Call
+// Release again then, or let the lease end.
 //
-// The end of ctx does not end it, so that deferred calls do their work. It is sent until
-// the backend answers: for 3 seconds at most, and for 1 second at most beyond the end of
-// ctx.
+// The end of ctx does not end Release at once, so that deferred calls do their work. It tries
+// until the backend replies, for at most 3 seconds and at most 1 second beyond the end of ctx.
 func (s *Slot) Release(ctx context.Context) error {
 	s.cancel(context.Canceled)
 	err := s.release(ctx)

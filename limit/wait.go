@@ -26,19 +26,20 @@ const (
 	most  = 32 * time.Millisecond
 )
 
-// Wait takes one for a key, and waits until that is allowed. The limiter serves the calls of
-// all processes in FIFO order. Wait returns nil when it has taken one; when the
-// context ends it leaves the line, and returns its error. A context whose deadline is
-// before the turn gets ErrLate, with context.DeadlineExceeded, as soon as that is
-// known: on the way there if it is the first in line, else at the deadline.
+// Wait takes one request of a key, and waits until the limit allows it. The limiter serves the
+// waiting calls of all processes in FIFO order. Wait returns nil when it has taken the request.
+// When the context ends, the call leaves the queue and returns the context's error. If the
+// deadline of the context is before the turn, Wait returns ErrLate with
+// context.DeadlineExceeded: at once if the call is the first in the queue, else at the
+// deadline.
 //
-// Other errors are those of Allow. If the connection is lost while it waits, Down
-// decides: FailOpen returns nil, FailClosed an error, and Local waits in this process.
-// A context that ends at the very moment of the turn may lose what was taken.
+// Other errors are those of Allow. If the connection is lost while Wait waits, Down decides:
+// FailOpen returns nil, FailClosed an error, and Local waits in this process. If the context
+// ends at the instant of the turn, the request may be lost.
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN does the work of Wait for n at once. No call overtakes one that waits for many. Errors also:
-// ErrTooMuch for more than Burst, ebb.ErrArgument.
+// WaitN does the work of Wait for n requests at once. No later call overtakes a call that waits
+// for many. Further errors: ErrTooMuch for more than Burst, ebb.ErrArgument.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	p := l.plan.Load()
 	err := l.check(p, "wait for", key, n, modeTake)

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// ByAddress returns a key function that tells requests apart by the address that they
-// come from: an IPv4 address, or the /64 of an IPv6 address, which is what one
-// subscriber has.
+// ByAddress returns a key function that identifies the client of a request by its address: an
+// IPv4 address, or the /64 network of an IPv6 address, which one subscriber has.
 //
-// Without proxies that is the address of the connection. With n trusted proxies it is
-// the n-th address from the right in X-Forwarded-For: what the outermost of them has
-// written; any client can make up the addresses left of it. A request that has passed fewer
-// is counted by the address of its connection.
+// Without proxies it uses the address of the connection. With n trusted proxies it uses the
+// n-th address from the right in X-Forwarded-For, which the outermost trusted proxy wrote; any
+// client can forge the addresses to the left of it. If the header has fewer addresses, it uses
+// the address of the connection.
 func ByAddress(proxies int) func(r *http.Request) string {
 	return func(r *http.Request) string {
 		if proxies > 0 {
@@ -25,8 +24,8 @@ func ByAddress(proxies int) func(r *http.Request) string {
 	}
 }
 
-// KeyOf is what ByAddress makes of the address of a connection, with or without a
-// port. What is no address, such as that of a unix socket, stays as it is.
+// KeyOf returns the key that ByAddress makes of the address of a connection, with or without a
+// port. It returns text that is not an IP address, such as that of a unix socket, unchanged.
 func KeyOf(remoteAddr string) string {
 	if a, ok := address(remoteAddr); ok {
 		return network(a)

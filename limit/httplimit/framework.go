@@ -11,50 +11,50 @@ import (
 	"github.com/ebbdb/ebb/limit"
 )
 
-// Framework tells For how to speak with a framework of which a handler gets a context C
-// and returns an error.
+// Framework adapts For to a framework whose handlers get a context C and return an error.
 type Framework[C any] struct {
-	// Request returns the request; looked at are its context, RemoteAddr and, with
-	// OptionsFor.Proxies, X-Forwarded-For.
+	// Request returns the HTTP request. For uses its context, its RemoteAddr and, with
+	// OptionsFor.Proxies, its X-Forwarded-For.
 	Request func(c C) *http.Request
-	// Header returns where the fields of the answer go.
+	// Header returns the header fields of the reply.
 	Header func(c C) Header
-	// Refused and Failed stand in for those of OptionsFor that are nil.
+	// Refused and Failed are the defaults of the fields of OptionsFor with these names.
 	Refused func(c C) error
 	Failed  func(c C, err error) error
 }
 
-// Header are the fields of an answer: an http.Header, or what a framework has instead.
+// Header is the set of header fields of a reply: an http.Header, or the framework's own.
 type Header interface {
 	Add(name, value string)
 	Set(name, value string)
 }
 
-// OptionsFor are Options for a framework of which a handler gets a context C and
-// returns an error. The zero value works.
+// OptionsFor is Options for a framework whose handlers get a context C and return an error. The
+// zero value works.
 type OptionsFor[C any] struct {
-	// Key tells requests apart; nil: ByAddress(Proxies). The key is not kept.
+	// Key returns the key of the limiter for a request. nil: ByAddress(Proxies). For does not keep
+	// the key.
 	Key func(c C) string
-	// Proxies is how many trusted proxies a request passes; 0: none, and
-	// X-Forwarded-For is ignored.
+	// Proxies is the number of trusted proxies that a request passes; 0: X-Forwarded-For is
+	// ignored.
 	Proxies int
-	// Cost is how much a request counts; nil: 1. 0 or less is not limited.
+	// Cost returns what a request counts; nil: 1. A request of 0 or less is not limited.
 	Cost func(c C) int64
 	// Policy is the name in the RateLimit fields; "": the limiter's.
 	Policy string
-	// Refused answers what is refused, as Options.Refused does. nil: the framework's
+	// Refused replies to a request that was denied, as Options.Refused does. nil: the framework's
 	// own error for 429.
 	Refused func(c C) error
-	// Failed answers when nothing could be decided, as Options.Failed does. nil: the
-	// framework's own error for 503.
+	// Failed replies to a request without a decision, as Options.Failed does. nil: the framework's
+	// own error for 503.
 	Failed func(c C, err error) error
-	// Logger hears of what could not be decided. nil: silent.
+	// Logger gets the requests without a decision. nil: no log.
 	Logger *slog.Logger
 }
 
-// For does the work of New for a framework. What it returns takes from l for a request and adds the
-// header fields: if passed, the next handler is to run; if not, Refused or Failed has, and
-// err is what it returned. Two Options are a panic.
+// For does the work of New for another framework. The returned function takes one request from
+// l and adds the header fields. If passed is true, the caller runs the next handler. Otherwise
+// Refused or Failed has replied, and err is what it returned. Two Options are a panic.
 func For[C any](l *limit.Limiter, f Framework[C], opts ...OptionsFor[C]) (ask func(c C) (passed bool, err error)) {
 	a := asker[C]{l: l, f: f, opt: only("For", opts)}
 	o := &a.opt

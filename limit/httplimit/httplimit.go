@@ -4,18 +4,18 @@
 //	...
 //	http.Handle("/api/", httplimit.New(l)(api))
 //
-// What is refused gets 429 Too Many Requests and Retry-After. Every answer says how
-// things stand, by draft-ietf-httpapi-ratelimit-headers (from version 08 on, where the
-// fields are structured):
+// A denied request gets 429 Too Many Requests and Retry-After. Every reply describes the state
+// of the limit, by draft-ietf-httpapi-ratelimit-headers (version 08 and later, with structured
+// fields):
 //
 //	RateLimit-Policy: "api";q=60;w=60      60 in 60 seconds
-//	RateLimit: "api";r=12;t=48             12 are left, all are there again in 48 seconds
+//	RateLimit: "api";r=12;t=48             12 are left; the limit is full in 48 seconds
 //
-// Requests are told apart by the address that they come from. Any client can
-// write X-Forwarded-For, so it is not read unless Options.Proxies says how many proxies
-// of your own are in front of the program.
+// By default a client is identified by the address of its connection. Any client can write
+// X-Forwarded-For, so the middleware reads it only if Options.Proxies says how many trusted
+// proxies are in front of the program.
 //
-// Other frameworks than net/http go through For.
+// For adapts the middleware to other frameworks than net/http.
 //
 // Start reading at New.
 package httplimit
@@ -32,30 +32,30 @@ import (
 	"github.com/ebbdb/ebb/limit"
 )
 
-// Options say how requests are limited. The zero value works.
+// Options configures how requests are limited. The zero value works.
 type Options struct {
-	// Key tells requests apart; nil: ByAddress(Proxies).
+	// Key returns the key of the limiter for a request. nil: ByAddress(Proxies).
 	Key func(r *http.Request) string
-	// Proxies is how many trusted proxies a request passes, each of which appends the
-	// address that it got it from to X-Forwarded-For; 0: none, and the field is ignored.
+	// Proxies is the number of trusted proxies that a request passes. Each appends the address of
+	// its peer to X-Forwarded-For. 0: the header is ignored.
 	Proxies int
-	// Cost is how much a request counts; nil: 1. 0 or less is not limited.
+	// Cost returns what a request counts; nil: 1. A request of 0 or less is not limited.
 	Cost func(r *http.Request) int64
 	// Policy is the name in the RateLimit fields; "": the limiter's.
 	Policy string
-	// Refused answers what is refused. The header fields are there already, but not
-	// for a request that costs more than the limiter ever allows (limit.ErrTooMuch):
-	// there is no time to come back. nil: 429 with a short text.
+	// Refused replies to a request that was denied. The header fields are set before, unless the
+	// request costs more than the limiter ever allows (limit.ErrTooMuch), which has no time to
+	// retry after. nil: 429 with a short text.
 	Refused http.Handler
-	// Failed answers when nothing could be decided: the backend is away and the
-	// limiter's Down is limit.FailClosed. nil: 503 with a short text.
+	// Failed replies to a request without a decision: the backend did not reply, and the limiter's
+	// Down is limit.FailClosed. nil: 503 with a short text.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
-	// Logger hears of what could not be decided. nil: silent.
+	// Logger gets the requests without a decision. nil: no log.
 	Logger *slog.Logger
 }
 
-// New returns middleware that takes from l for each request. Two Options are a panic.
-// Several may be nested: each adds its policy to the fields.
+// New returns middleware that takes one request from l for each HTTP request. Two Options are a
+// panic. Middleware of several limiters can be nested: each adds its policy to the fields.
 func New(l *limit.Limiter, opts ...Options) func(http.Handler) http.Handler {
 	o := only("New", opts)
 	ask := For(l, plain, o.plain())
@@ -106,9 +106,10 @@ func (o *Options) plain() OptionsFor[exchange] {
 }
 
 // Headers returns the header fields that describe a result, as pairs of name and value, for a
-// program that calls the limiter itself: RateLimit-Policy; RateLimit, but not where everything is
-// allowed because the backend is away, and nothing is known; and Retry-After if it was
-// refused. The policy's name is "" for the limiter's. Several limiters add theirs.
+// program that calls the limiter itself: RateLimit-Policy; RateLimit, unless the backend did
+// not reply and the request was allowed without a decision; and Retry-After if the request was
+// denied. The policy's name is the limiter's if name is "". The fields of several limiters can
+// be added to one reply.
 func Headers(l *limit.Limiter, r limit.Result, name string) [][2]string {
 	if name == "" {
 		name = l.Name()
