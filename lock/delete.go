@@ -50,10 +50,10 @@ func (o *object) eraseLock(ctx context.Context) error {
 	return o.erase(ctx, deleteScript, "", o.name, o.keys.fence, o.keys.wait, o.keys.held, o.keys.line, o.keys.alive)
 }
 
-// Delete removes the lock, also while it is held: its holder gets ErrLost from Renew,
-// Release, or as the cause of its Context within a third of the lease. On servers other
-// than ebb the last token goes too: tokens grow all the same, unless the server's clock is
-// set back. One request.
+// Delete removes the lock, also while it is held. Its holder gets ErrLost from Renew, from
+// Release, or within a third of the lease as the cause of its Context. On servers other than
+// ebb Delete also removes the last token; tokens still grow unless the server's clock is set
+// back. Delete is one request.
 func (l *Lock) Delete(ctx context.Context) error { return l.eraseLock(ctx) }
 
 // Delete removes the lock, as Lock.Delete does.
@@ -62,7 +62,7 @@ func (l *RW) Delete(ctx context.Context) error { return l.eraseLock(ctx) }
 // Delete removes the semaphore and all leases of its permits, as Lock.Delete does.
 func (s *Semaphore) Delete(ctx context.Context) error { return s.eraseLock(ctx) }
 
-// Delete removes all the locks, as Lock.Delete does, one after the other.
+// Delete removes all the locks one after the other, as Lock.Delete does.
 func (m *Many) Delete(ctx context.Context) error {
 	var errs []error
 	for _, l := range m.locks {
@@ -71,7 +71,7 @@ func (m *Many) Delete(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Delete removes the office, also while a leader holds it, as Lock.Delete does.
+// Delete removes the election's key, also while a candidate leads, as Lock.Delete does.
 func (e *Leader) Delete(ctx context.Context) error {
 	if err := e.lock.Delete(ctx); err != nil {
 		return err
@@ -80,13 +80,13 @@ func (e *Leader) Delete(ctx context.Context) error {
 	return nil
 }
 
-// Delete removes the latch. It is open then, and waiting calls return.
+// Delete removes the latch. The latch is then open, and waiting calls return.
 func (l *Latch) Delete(ctx context.Context) error {
 	return l.erase(ctx, deleteScript, "0", l.both()...)
 }
 
-// Delete forgets that the work was begun or done: the next Do calls its function, also
-// while another is still at it.
+// Delete removes the record that the work was begun or done: the next Do calls its function,
+// also while another call still runs its own.
 func (o *Once) Delete(ctx context.Context) error {
 	if _, err := o.c.Del(ctx, o.name); err != nil {
 		return o.wrap("delete", err)
@@ -104,12 +104,12 @@ func (l *RedissonRW) Delete(ctx context.Context) error {
 	return l.erase(ctx, deleteRW, "0", l.name, kit.Key(l.name, ""))
 }
 
-// Delete removes the semaphore: there are no permits until TrySetPermits makes some.
+// Delete removes the semaphore. There are no permits until TrySetPermits makes some.
 func (s *RedissonSemaphore) Delete(ctx context.Context) error {
 	return s.erase(ctx, deleteScript, "0", s.name)
 }
 
-// Delete removes the semaphore and all leases of its permits: there are no permits until
+// Delete removes the semaphore and all leases of its permits. There are no permits until
 // TrySetPermits makes some.
 func (s *RedissonPermits) Delete(ctx context.Context) error {
 	return s.erase(ctx, deleteScript, "0", s.name, kit.Key(s.name, "timeout"))

@@ -1,5 +1,5 @@
-// Package lock holds things for a time: locks with one holder, shared locks,
-// semaphores, and what is built of them: a leader, a latch, work that is done once.
+// Package lock implements leased locks: locks with one holder, read-write locks and semaphores,
+// and on top of them leader election, a latch, and work that one program does once.
 //
 //	       Acquire                 every third of TTL             Release
 //	          |                        |         |                   |
@@ -16,17 +16,17 @@
 //
 // Invariants, on every backend:
 //
-//   - The server's clock ends leases. The local one only decides, on the safe side,
-//     when a holder must stop: Context ends before the lease does.
-//   - A Lease is one owner, made for one call, and every request names it. So each may
-//     be sent again after a lost connection: the owner is told what it has.
+//   - The server's clock ends leases. The local clock only decides when a holder must stop,
+//     on the safe side: Context ends before the lease does.
+//   - Each call has an owner name of its own, and every request carries it. So the package
+//     can send a request again after a lost connection: the reply says what the owner holds.
 //   - Tokens grow from holder to holder.
-//   - An owner waits in one place of the line, and a wait that ends leaves none.
+//   - An owner has one place in the queue, and a wait that ends leaves no place behind.
 //
-// On ebb the objects are LOCK.* and SEM.*, which keep the line and wake waiters. On
-// Redis and Valkey each operation is one script; a message wakes a waiter, which
-// polls every second in addition.
+// On ebb the objects use LOCK.* and SEM.*, which keep the queue and wake waiting callers. On
+// Redis and Valkey each operation is one script; a message wakes a waiting caller, which also
+// polls every second.
 //
-// Start reading at Lock; acquire in object.go is the way in, Lease.keep what goes on
-// while it is held, and claim.go what a backend must be able to do.
+// Start reading at Lock. object.go has acquire, Lease.keep renews a lease, and claim.go lists
+// what a backend must be able to do.
 package lock

@@ -7,14 +7,13 @@ import (
 )
 
 var (
-	// ErrTaken says that another owner holds it: at once from TryAcquire, after the
-	// whole wait from Acquire.
+	// ErrTaken says that another owner holds the lock. TryAcquire returns it at once, Acquire
+	// after the whole wait.
 	ErrTaken = errors.New("another owner holds it")
-	// ErrLost says that a lease is over, or may be: the backend said so, or did not
-	// answer in time. It is the cause of a Lease's Context then. What was done under
-	// the lock must stop.
+	// ErrLost says that a lease is over or may be over: the backend said so, or did not reply in
+	// time. It is then the cause of the Lease's Context. Work under the lock must stop.
 	ErrLost = errors.New("the lease is lost")
-	// ErrLater says that the work was handed to a queue: see RunLater.
+	// ErrLater says that the work was pushed to a queue: see RunLater.
 	ErrLater = errors.New("another owner holds it, the work was handed to the queue")
 )
 

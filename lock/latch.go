@@ -14,17 +14,17 @@ import (
 // given: longer than most jobs, and not for ever.
 const latchTTL = 24 * time.Hour
 
-// Latch counts down to zero, and then all waiting calls return. Its state is a number
-// in one key, which is deleted at zero, and a set {name}:seen of the counts so far, so that a
-// count that is sent twice counts once.
+// Latch counts down to zero, and then all waiting calls return. Its state is a number in one
+// key, which is deleted at zero, and a set {name}:seen of the counts so far, so that a request
+// that is sent twice counts once.
 type Latch struct {
 	object
 	redisson bool
 }
 
-// NewLatch returns the latch of that name. Options.TTL is how long it lives after the
-// last Set or CountDown, by default a day: then it is open, whatever is missing. It
-// does not touch the network, and fails with ebb.ErrArgument.
+// NewLatch returns the latch of that name. Options.TTL is its lifetime after the last Set or
+// CountDown, by default a day; then it is open, whatever is left to count. NewLatch sends
+// nothing to the backend. Errors: ebb.ErrArgument.
 func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	l := &Latch{}
 	o, err := kit.Make(c, "lock: latch", name, opts)
@@ -63,7 +63,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return left
 `)
 
-// Set begins a count of n, and reports whether it did: not while one is going on.
+// Set begins a count of n, and reports whether it did: a latch that counts already stays as it
+// is.
 func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	if n < 1 {
 		return false, l.argument("it is set to %d; it must be at least 1", n)
@@ -79,8 +80,8 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	return ok, nil
 }
 
-// CountDown counts one, and returns what is left. At zero, or if the latch was
-// never Set, it does nothing.
+// CountDown counts one, and returns what is left. At zero, or if the latch was never Set, it
+// does nothing.
 func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	l.first(l)
 	if l.redisson {
@@ -115,8 +116,8 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// Wait returns when the count is zero, which it is before Set too. It ends with the
-// context. A message wakes a waiter, which also polls every second.
+// Wait returns when the count is zero. Before Set the count is zero too. Wait ends with the
+// context. A message wakes a waiting call, which also polls every second.
 func (l *Latch) Wait(ctx context.Context) error {
 	l.first(l)
 	_, err := l.poll(ctx, 0, true, func(ctx context.Context) (answer, error) {
@@ -129,7 +130,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 	return err
 }
 
-// String says how the latch runs.
+// String describes the latch.
 func (l *Latch) String() string {
 	if l.redisson {
 		return l.describe("kept until it is zero", "")

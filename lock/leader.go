@@ -12,23 +12,23 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Leader elects one of several candidates for as long as it lives: it is a lock whose
-// holder is known by name.
+// Leader is a candidate in the election of a leader: one of several candidates leads at a time.
+// It is a lock that stores its holder's name.
 type Leader struct {
 	lock *Lock
 	id   string
 	news string // the channel of changes
 }
 
-// Reign is the leader and its token. The zero value says that there is no leader.
+// Reign is a leader and its fencing token. The zero value means that there is no leader.
 type Reign struct {
 	ID    string
 	Token int64
 }
 
-// NewLeader returns a candidate for the office of that name. id is what other programs see of
-// it: a host, an address. Options.TTL is how long there is no leader after a leader has died.
-// It does not touch the network, and fails with ebb.ErrArgument.
+// NewLeader returns a candidate of the election of that name. Other programs see id, for
+// instance a host or an address. After a leader has died, there is no leader for up to
+// Options.TTL. NewLeader sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) {
 	o, err := kit.Make(c, "lock: leader", name, opts)
 	if err != nil {
@@ -45,9 +45,9 @@ func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) 
 	return &Leader{lock: l, id: id, news: kit.Key(name, "reign")}, nil
 }
 
-// Campaign waits until this candidate leads, or the context ends. The lease's Context
-// ends with the office; Release resigns. An elected candidate has to campaign again
-// after that. ctx is the life of the office as well: see Lease.
+// Campaign waits until this candidate leads, or the context ends. The lease's Context ends when
+// the candidate no longer leads; Release resigns. To lead again afterwards, the candidate must
+// campaign again. ctx also bounds the leadership: see Lease.
 func (e *Leader) Campaign(ctx context.Context) (*Lease, error) {
 	lease, err := e.lock.Acquire(ctx, 0)
 	if err != nil {
@@ -65,10 +65,11 @@ func (e *Leader) tell(ctx context.Context, who string) {
 	}
 }
 
-// Lead campaigns, and calls fn while this candidate leads, with a context that ends
-// with the office, and its token. If the office is lost, it campaigns again once fn has
-// returned. When fn returns otherwise, or panics, it resigns; it returns fn's error. It
-// ends with ctx, whose error is in the chain of its own then.
+// Lead campaigns, and calls fn while this candidate leads. fn gets a context that ends when the
+// candidate no longer leads, and the token. If the leadership is lost, Lead campaigns again
+// once fn has returned. If fn returns while the candidate leads, or panics, Lead resigns; it
+// returns fn's error. When ctx ends, Lead ends, with the context's error in the chain of its
+// own.
 func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token int64) error) error {
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return e.lock.wrap("lead", err)
@@ -105,7 +106,7 @@ func (e *Leader) reign(ctx context.Context, lease *Lease, fn func(ctx context.Co
 	return fn(within, lease.Token()), false, nil
 }
 
-// Current returns the present leader, or the zero Reign if there is none.
+// Current returns the leader, or the zero Reign if there is none.
 func (e *Leader) Current(ctx context.Context) (Reign, error) {
 	var r Reign
 	if e.lock.c.Capabilities().Native {
@@ -134,10 +135,10 @@ func (e *Leader) Current(ctx context.Context) (Reign, error) {
 	return r, nil
 }
 
-// Observe yields the leader, at first and after each change that it sees, until the
-// context ends. It hears of elections and resignations, and looks every third of TTL
-// besides; a reign that is shorter may be missed. A backend that does not answer is
-// asked again; any other error is yielded, and is the end.
+// Observe yields the leader, at first and after each change that it sees, until the context
+// ends. Messages report elections and resignations, and Observe also polls every third of TTL,
+// so it may miss a shorter leadership. If the backend does not reply, Observe tries again. It
+// yields any other error, and ends.
 func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 	return func(yield func(Reign, error) bool) {
 		ch, id := channel{c: e.lock.c, name: e.news, does: wakesAll}, kit.ID()
@@ -177,5 +178,5 @@ func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 	}
 }
 
-// String says how the election runs.
+// String describes the election.
 func (e *Leader) String() string { return e.lock.String() + " as " + strconv.Quote(e.id) }

@@ -26,14 +26,14 @@ func (m mark) after(o mark) bool { return time.Time(m).After(time.Time(o)) }
 // differ by less than 1 % by far, and a server's ticks are milliseconds.
 func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// Lease is what one owner holds until Release, or until it is lost. It is renewed in
-// the background, by one goroutine.
+// Lease is what one owner holds until Release, or until it is lost. One goroutine renews it in
+// the background.
 //
-// The context that it was acquired with is its life, unless Options.UntilRelease says
-// otherwise: when that context ends, Context ends and the renewals end, and the lease
-// runs out unless Release comes first. So a helper that acquires with a context of its own
-// and defers the cancel function of that context returns a lease that runs out. Bound a
-// wait by the argument wait, or set UntilRelease. Its methods are safe for concurrent use.
+// Unless Options.UntilRelease is set, the context that acquired the lease bounds its life: when
+// that context ends, Context and the renewals end, and the lease expires unless Release comes
+// first. So a function that acquires with a context of its own, and defers the cancel function
+// of that context, returns a lease that expires. Bound a wait by the argument wait, or set
+// UntilRelease. The methods are safe for concurrent use.
 type Lease struct {
 	o     *object
 	cl    claim
@@ -75,18 +75,18 @@ func newLease(ctx context.Context, o *object, cl claim, owner string, token int6
 // left is for how long a lease that was asked for at sent is certain.
 func (l *Lease) left(sent mark) time.Duration { return l.ttl - margin(l.ttl) - sent.passed() }
 
-// Token returns the fencing token, which is greater than that of every earlier holder. Give it to
-// what the lock protects, and have that refuse smaller ones.
+// Token returns the fencing token, which is greater than the token of every earlier holder.
+// Pass it to the resource that the lock protects, and let the resource refuse smaller tokens.
 func (l *Lease) Token() int64 { return l.token }
 
 // Owner returns the name under which the backend knows the holder.
 func (l *Lease) Owner() string { return l.owner }
 
-// Context ends when the work must stop: when the lease is released or lost, or the
-// context that it was acquired with ends. context.Cause tells why: it is ErrLost, and
-// says what happened, when the backend said that the lease is over, or when it could
-// not be renewed in time. Time is counted by the local monotonic clock from before
-// the last granted request was sent, and 1 % and 2 ms are left out.
+// Context returns the context for the work. It ends when the lease is released or lost, or when
+// the context that acquired it ends. context.Cause returns the reason: ErrLost with an
+// explanation if the backend said that the lease is over, or if it could not be renewed in
+// time. The local monotonic clock measures that time from before the last granted request was
+// sent; a margin of 1 % and 2 ms is subtracted.
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +140,7 @@ func (l *Lease) stop(cause error) (before error) {
 	return nil
 }
 
-// String says what is held.
+// String describes the lease.
 func (l *Lease) String() string {
 	return fmt.Sprintf("lease of %s %q, token %d", l.o.what, l.o.name, l.token)
 }
@@ -205,9 +205,9 @@ func (l *Lease) settled() {
 	}
 }
 
-// Renew asks the backend for the full lease again, now: nil is the proof that it is
-// held at this moment. ErrLost ends the lease and its Context. Renewal goes on by
-// itself; call this before a step that cannot be fenced.
+// Renew renews the lease for its full time, now. nil proves that the caller holds the lease at
+// this moment. ErrLost ends the lease and its Context. The package renews leases by itself;
+// call Renew before a step that cannot be fenced.
 func (l *Lease) Renew(ctx context.Context) error {
 	if cause := l.ended(); cause != nil {
 		return l.o.wrap("renew", cause)
@@ -276,14 +276,13 @@ func (l *Lease) finish() (before bool) {
 	return before
 }
 
-// Release ends Context and the renewals, and gives the lease back: nil if it was
-// held until now, or this is not the first Release of it; ErrLost if it was over
-// before. Any other error means that the backend did not answer: call it again, or
-// leave it to the end of the lease.
+// Release ends Context and the renewals, and gives the lease back. It returns nil if the lease
+// was held until now, and for further calls; ErrLost if the lease was over before. Any other
+// error means that the backend did not reply: call Release again, or let the lease expire.
 //
-// The end of ctx does not end it, so that deferred calls do their work. It is sent until
-// the backend answers: for 3 seconds at most, and for 1 second at most beyond the end of
-// ctx. In Redisson's layout it is sent once, if the backend may have heard it.
+// The end of ctx does not end Release at once, so that deferred calls do their work. It tries
+// until the backend replies, for at most 3 seconds and at most 1 second beyond the end of ctx.
+// In Redisson's layout it does not try again if the backend may have received the request.
 func (l *Lease) Release(ctx context.Context) error {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()

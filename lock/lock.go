@@ -8,17 +8,16 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Lock is a lock with one holder at a time, over all programs that use the same name on
-// the same backend. It is safe for concurrent use, has no goroutine of its own, and
-// needs no Close.
+// Lock is a lock with one holder at a time, over all programs that use the same name on the
+// same backend. It is safe for concurrent use, has no goroutine of its own, and needs no Close.
 type Lock struct {
 	object
 	fair bool
 }
 
-// New returns the lock of that name. Waiters are served in order where the backend is ebb;
-// elsewhere the first to ask after a release has it: see NewFair. It does not touch the
-// network. It fails with ebb.ErrArgument.
+// New returns the lock of that name. On ebb, waiting calls acquire it in FIFO order. On other
+// backends the first call that tries after a release gets it: see NewFair. New sends nothing to
+// the backend. Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{}
 	if err := l.make(c, "lock", name, opts); err != nil {
@@ -27,8 +26,9 @@ func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	return l, nil
 }
 
-// NewFair returns a lock that waiting calls acquire in FIFO order, on every backend. On servers without LOCK.ACQUIRE it keeps its own line, in other keys than
-// New: use one or the other for a name.
+// NewFair returns a lock that waiting calls acquire in FIFO order, on every backend. On servers
+// without LOCK.ACQUIRE it keeps a queue in keys that New does not use: use either New or
+// NewFair for a name.
 func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{fair: true}
 	if err := l.make(c, "fair lock", name, opts); err != nil {
@@ -37,7 +37,7 @@ func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	return l, nil
 }
 
-// Acquire waits for the lock name until ctx ends, and holds it under a lease of ttl:
+// Acquire waits for the lock name until ctx ends, and returns a lease of ttl:
 //
 //	lease, err := lock.Acquire(ctx, c, "report", 30*time.Second)
 //	if err != nil {
@@ -46,12 +46,12 @@ func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 //	defer lease.Release(ctx)
 //	return write(lease.Context(), lease.Token())
 //
-// ctx bounds the wait, and it is the life of the lease: see Lease. Do not give it a
-// deadline for the wait, nor cancel it before the work is done: New, and Lock.Acquire with
-// a wait, or with Options.UntilRelease, are for that.
+// ctx bounds the wait and the life of the lease: see Lease. Do not give it a deadline for the
+// wait, nor cancel it before the work is done. Use New and Lock.Acquire with a wait, or
+// Options.UntilRelease, for that.
 //
-// Where the backend does not answer, Acquire returns up to a second after ctx has ended: it
-// gives back what a request whose reply was lost may have been granted.
+// If the backend does not reply, Acquire returns up to a second after ctx has ended, because it
+// first gives back a lease whose reply was lost.
 func Acquire(ctx context.Context, c *conn.Conn, name string, ttl time.Duration) (*Lease, error) {
 	l, err := New(c, name, Options{TTL: ttl})
 	if err != nil {
@@ -71,42 +71,42 @@ func (l *Lock) claim() claim {
 	return scriptLock{&l.object}
 }
 
-// TryAcquire asks for the lock once: ErrTaken if it is held, or others wait for it.
-// It costs one request, and so does its release. ctx is the life of the lease, not only
-// of the call: see Lease.
+// TryAcquire tries once to acquire the lock. It returns ErrTaken if another owner holds it or
+// waits for it. It costs one request, and so does the release. ctx bounds the life of the
+// lease, and not only the call: see Lease.
 func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(), l.owner())
 }
 
-// Acquire waits for the lock for at most wait, or as long as the context lasts if
-// wait is 0. It fails with ErrTaken when the wait is over, and with the context's
-// error. A backend that does not answer is asked until then, and is named in the
-// error, with ebb.ErrUnavailable. A caller that gives up leaves no place in the line, and no
-// lease: where the backend does not answer, that takes up to a second more.
+// Acquire waits for the lock for at most wait, or until the context ends if wait is 0. It
+// returns ErrTaken when the wait is over, and the context's error. If the backend does not
+// reply, Acquire tries again until then, and its error contains ebb.ErrUnavailable. A call that
+// gives up leaves no place in the queue and no lease; if the backend does not reply, that takes
+// up to a second more.
 //
-// ctx is the life of the lease, not only of the call, unless Options.UntilRelease is set:
-// when it ends, Lease.Context and the renewals end. Bound the wait by wait, not by a
-// context that is cancelled when the function that acquires returns.
+// Unless Options.UntilRelease is set, ctx bounds the life of the lease, and not only the call:
+// when it ends, Lease.Context and the renewals end. Bound the wait by wait, not by a context
+// that is cancelled when the acquiring function returns.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(), l.owner(), wait)
 }
 
-// String says how the lock runs: `lock "report" (lease 30s, renewed every 10s;
-// LOCK.ACQUIRE of ebb)`.
+// String describes the lock: `lock "report" (lease 30s, renewed every 10s; LOCK.ACQUIRE of
+// ebb)`.
 func (l *Lock) String() string { return l.describe(l.leases(), "LOCK.ACQUIRE") }
 
 // Name returns the name of the lock, which is its key at the backend.
 func (l *Lock) Name() string { return l.name }
 
-// Later is a delay queue, as queue.Queue is one.
+// Later is a delay queue such as queue.Queue.
 type Later[T any] interface {
 	// PushLater adds a job that falls due after delay.
 	PushLater(ctx context.Context, job T, delay time.Duration) error
 }
 
-// RunLater asks for the lock once. If it is taken, the job is handed to a queue, where
-// it falls due after Options.Later, and the error is ErrLater: the worker of the
-// queue asks again then. So no call waits, and no work is lost:
+// RunLater tries once to acquire the lock. If another owner holds it, RunLater pushes the job
+// to a queue, where it falls due after Options.Later, and returns ErrLater; the worker of the
+// queue tries again then. So no call waits, and no work is lost:
 //
 //	lease, err := lock.RunLater(ctx, l, jobs, job)
 //	switch {
@@ -127,7 +127,7 @@ func RunLater[T any](ctx context.Context, l *Lock, q Later[T], job T) (*Lease, e
 	return nil, l.wrap("acquire", ErrLater)
 }
 
-// LaterFunc makes a Later of a function.
+// LaterFunc turns a function into a Later.
 type LaterFunc[T any] func(ctx context.Context, job T, delay time.Duration) error
 
 // PushLater calls the function.

@@ -12,17 +12,17 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Many is several locks that are taken together.
+// Many is several locks that are acquired together.
 type Many struct{ locks []*Lock }
 
-// Multi returns locks as one: all are acquired, or none. Calls that take several this
-// way take them in the order of their names, and so never deadlock. It fails
-// with ebb.ErrArgument if there is none, or one is named twice.
+// Multi returns several locks as one: a call acquires all or none. Calls acquire the locks in
+// the order of their names, so they never deadlock. Multi returns ebb.ErrArgument without
+// locks, and if two have the same name.
 //
-// They are taken one after the other, a round trip each. Two calls
-// that took the locks in different orders could each hold some and wait for the others; in one
-// order the call that gets the first lock gets the rest. A script that takes all in one step would be bound to one server
-// and one hash slot, and could not wait in the lines of the others.
+// Each lock costs a round trip. Two calls with different orders could each hold some locks and
+// wait for the others; with one order the call that gets the first lock gets the rest. A script
+// that acquires all in one step would need one server and one hash slot, and could not wait in
+// the queues of the other locks.
 func Multi(locks ...*Lock) (*Many, error) {
 	if len(locks) == 0 || slices.Contains(locks, nil) {
 		return nil, fmt.Errorf("lock: Multi: %w: it got %d locks; it needs one or more, and none may be nil", conn.ErrArgument, len(locks))
@@ -39,15 +39,15 @@ func Multi(locks ...*Lock) (*Many, error) {
 	return &Many{sorted}, nil
 }
 
-// TryAcquire asks once for each lock: ErrTaken if one of them is held, and then
-// nothing stays taken.
+// TryAcquire tries once to acquire each lock. It returns ErrTaken if another owner holds one of
+// them, and then holds none.
 func (m *Many) TryAcquire(ctx context.Context) (*Leases, error) {
 	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) { return l.TryAcquire(ctx) })
 }
 
-// Acquire waits for all locks, for at most wait in total; if wait is 0, until the context
-// ends. It acquires them in the order of their names, and holds the earlier ones while it
-// waits for a later one. ctx is the life of the leases, as Lock.Acquire says.
+// Acquire waits for all locks, for at most wait in total, or until the context ends if wait is
+// 0. It acquires them in the order of their names, and holds the earlier ones while it waits
+// for a later one. ctx bounds the life of the leases: see Lock.Acquire.
 func (m *Many) Acquire(ctx context.Context, wait time.Duration) (*Leases, error) {
 	began := now()
 	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) {
@@ -78,7 +78,7 @@ func (m *Many) each(ctx context.Context, take func(context.Context, *Lock) (*Lea
 	return all, nil
 }
 
-// String names the locks in the order in which they are taken.
+// String lists the locks in the order in which they are acquired.
 func (m *Many) String() string {
 	names := make([]string, len(m.locks))
 	for i, l := range m.locks {
@@ -87,7 +87,7 @@ func (m *Many) String() string {
 	return strings.Join(names, " and ")
 }
 
-// Leases are held together.
+// Leases is the set of leases that Many has acquired together.
 type Leases struct {
 	leases []*Lease
 	ctx    context.Context // ends with the first of the leases that ends
@@ -109,7 +109,7 @@ func (l *Leases) with(lease *Lease) context.Context {
 	return ctx
 }
 
-// Context ends as soon as one of the leases does.
+// Context returns a context that ends as soon as one of the leases does.
 func (l *Leases) Context() context.Context { return l.ctx }
 
 // Token returns the fencing token of the lock of that name; 0 if it is none of the locks.

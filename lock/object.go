@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// DefaultTTL is the lease where Options name none: long enough for a pause of the
-// program or a failover of the backend, short enough to wait for after a crash.
+// DefaultTTL is the lease if Options.TTL is 0. It outlasts a pause of the program or a failover
+// of the backend, and is short enough to wait for after a crash.
 const DefaultTTL = 30 * time.Second
 
 var silent = slog.New(slog.DiscardHandler)
@@ -23,25 +23,24 @@ var silent = slog.New(slog.DiscardHandler)
 // minTTL is the shortest lease: below it the way to the backend would use it up.
 const minTTL = 10 * time.Millisecond
 
-// Options say how long and in whose name. The zero value works.
+// Options configures locks and leases. The zero value works.
 type Options struct {
-	// TTL is the lease: how long others wait for a holder that has died, and how long
-	// a holder may be unable to reach the backend. It is renewed at a third of it.
-	// Default 30 s, at least 10 ms.
+	// TTL is the length of a lease: the time for which others wait for a holder that has died, and
+	// for which a holder may be unable to reach the backend. A lease is renewed at a third of it.
+	// Default: 30 s; at least 10 ms.
 	TTL time.Duration
-	// Owner is what others see of a holder, as in LOCK.INFO, in front of 32 random
-	// digits: a host, a worker. Default: nothing.
+	// Owner is the part of the owner's name that others see, for instance in LOCK.INFO: a host or
+	// a worker. 32 random digits follow it. Default: "".
 	Owner string
-	// Later is how long work that RunLater hands over stays in its queue. Default: a
-	// third of TTL.
+	// Later is the delay with which RunLater pushes work to its queue. Default: a third of TTL.
 	Later time.Duration
-	// UntilRelease has a lease outlive the context that it was acquired with: that
-	// context bounds the acquisition alone, and the lease is renewed until Release, or
-	// until it is lost. A lease that the program forgets to release is then held for as
-	// long as the process lives. Default: the context is the life of the lease.
+	// UntilRelease lets a lease outlive the context that acquired it. The context then bounds the
+	// acquisition alone, and the lease is renewed until Release or until it is lost. A lease that
+	// the program forgets to release stays held while the process lives. Default: the context
+	// bounds the life of the lease.
 	UntilRelease bool
-	// Logger hears of leases that are lost and of backends that do not answer, and of
-	// leases whose context ended before their Release. Default: silence.
+	// Logger gets lost leases, backends that do not reply, and leases whose context ended before
+	// their Release. Default: no log.
 	Logger *slog.Logger
 }
 

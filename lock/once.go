@@ -9,13 +9,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Outcome is the result of a call of Once.Do. The zero value says that it is not known.
+// Outcome is the result of a call of Once.Do. The zero value means that it is unknown.
 type Outcome int
 
 const (
-	Did   Outcome = iota + 1 // this call did it
-	Doing                    // another call does it at the moment, or died of it
-	Done                     // it was done before
+	Did   Outcome = iota + 1 // this call did the work
+	Doing                    // another call does the work now, or died in it
+	Done                     // the work was done before
 )
 
 // String returns the outcome in words.
@@ -31,13 +31,12 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// Once is work that is done at most once in each span of time, by whichever program
-// comes first. Its state is one key, "doing:owner" and then "done:owner", that lives
-// for the span.
+// Once is work that one program does at most once in each span of time. Its state is one key
+// with the value "doing:owner" and then "done:owner", which expires after the span.
 type Once struct{ object }
 
-// NewOnce returns the work of that name, done at most once per ttl, counted from when
-// it is begun. It does not touch the network, and fails with ebb.ErrArgument.
+// NewOnce returns the work of that name, which runs at most once per ttl. The span begins when
+// the work begins. NewOnce sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewOnce(c *conn.Conn, name string, ttl time.Duration, opts ...Options) (*Once, error) {
 	o := &Once{}
 	opt, err := kit.Make(c, "lock: once", name, opts)
@@ -79,12 +78,12 @@ end
 return 1
 `)
 
-// Do calls fn unless it was called within the span, here or elsewhere, and returns at
-// once if it was: Doing or Done. fn's context ends before the span does. If fn fails,
-// its error is returned, with Did, and the next call may try. If the program dies in
-// fn, or fn panics, no call runs it until the span is over, because it is unknown how far it
-// came. An error with the Outcome Did that is not fn's says that the work was done and
-// the backend could not be told: to others it is Doing until the span is over.
+// Do calls fn unless a call here or elsewhere has called it within the span. In that case it
+// returns Doing or Done at once. fn's context ends before the span does. If fn fails, Do
+// returns its error with Did, and the next call may try. If the program dies in fn, or fn
+// panics, no call runs the work before the span is over, because the package cannot know how
+// far fn came. If fn succeeded and the backend did not get the result, Do returns Did with an
+// error that is not fn's; for other calls the Outcome is Doing until the span is over.
 func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome, error) {
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return 0, o.wrap("do", err)
@@ -126,7 +125,7 @@ func (o *Once) finish(ctx context.Context, owner string, done bool) error {
 	return err
 }
 
-// State reports whether the work is Done, or Doing, in the present span; 0 if neither.
+// State returns Done or Doing for the present span; 0 if the work was not begun.
 func (o *Once) State(ctx context.Context) (Outcome, error) {
 	switch s, err := o.c.Get(ctx, o.name); {
 	case err == conn.ErrNil:
@@ -139,5 +138,5 @@ func (o *Once) State(ctx context.Context) (Outcome, error) {
 	return Done, nil
 }
 
-// String says how the work is kept to once.
+// String describes the work.
 func (o *Once) String() string { return o.describe(fmt.Sprintf("per %v", o.opts.TTL), "") }

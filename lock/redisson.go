@@ -10,18 +10,18 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RedissonClient makes objects in the layout of Redisson, the Java library, so that
-// programs in both languages share them. It is for that alone: tokens, lines and
-// idempotent requests are not in this layout.
+// RedissonClient makes objects in the layout of the Java library Redisson, which Go and Java
+// programs can share. The layout has no fencing tokens for plain locks, no queue, and no
+// idempotent requests.
 type RedissonClient struct {
 	c    *conn.Conn
 	id   string
 	opts []Options
 }
 
-// Redisson returns a client with the id of this process, which is a UUID; Redisson makes one
-// if id is "". The holder of a lock is that id with the number of a thread, which the caller
-// chooses, because goroutines have none. Redisson does not contact the backend. It returns no
+// Redisson returns a client. id identifies this process and is a UUID; if it is "", Redisson
+// makes one. The holder of a lock is that id with the number of a thread, which the caller
+// chooses, because goroutines have none. Redisson sends nothing to the backend. It returns no
 // error, so that a program can write lock.Redisson(c, id).Lock(name): the methods of the client
 // check the connection and the options.
 func Redisson(c *conn.Conn, id string, opts ...Options) *RedissonClient {
@@ -38,11 +38,11 @@ func (r *RedissonClient) holder(thread int64) string {
 	return r.id + ":" + strconv.FormatInt(thread, 10)
 }
 
-// RedissonLock is Redisson's RLock, or its RFencedLock: a holder may acquire it again,
-// and holds it until it has released it as often. It is a hash, holder -> count.
+// RedissonLock is Redisson's RLock, or its RFencedLock. It is reentrant: a holder may acquire
+// it again, and holds it until it has released it as often. It is a hash, holder -> count.
 //
-// A request whose answer was lost cannot be sent again without counting twice. It is
-// not: what it took is taken until the lease is over.
+// A request whose reply was lost cannot be sent again, because it would count twice. What it
+// acquired stays held until the lease is over.
 type RedissonLock struct {
 	object
 	r      *RedissonClient
@@ -54,7 +54,7 @@ func (r *RedissonClient) Lock(name string) (*RedissonLock, error) {
 	return r.newLock("Redisson lock", name, false)
 }
 
-// FencedLock returns the lock of that name that counts its holders: Token is the count.
+// FencedLock returns the lock of that name that counts its holders; Token is the count.
 func (r *RedissonClient) FencedLock(name string) (*RedissonLock, error) {
 	return r.newLock("Redisson fenced lock", name, true)
 }
@@ -78,21 +78,22 @@ func (l *RedissonLock) claim() claim {
 	}
 }
 
-// TryAcquire asks once, for a thread of this process; ErrTaken if another has it.
+// TryAcquire tries once, for a thread of this process. It returns ErrTaken if another owner
+// holds the lock.
 func (l *RedissonLock) TryAcquire(ctx context.Context, thread int64) (*Lease, error) {
 	return l.try(ctx, l.claim(), l.r.holder(thread))
 }
 
-// Acquire waits as Lock.Acquire does, without a line.
+// Acquire waits as Lock.Acquire does, but not in FIFO order.
 func (l *RedissonLock) Acquire(ctx context.Context, thread int64, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(), l.r.holder(thread), wait)
 }
 
-// String says how the lock runs.
+// String describes the lock.
 func (l *RedissonLock) String() string { return l.describe(l.leases(), "") }
 
-// RedissonRW is Redisson's RReadWriteLock. Its hash has the field mode beside the
-// holders; each hold of a reader is a key of its own besides, with its lease.
+// RedissonRW is Redisson's RReadWriteLock. Its hash has a field for the mode and one for each
+// holder; each hold of a reader is also a key of its own, with its lease.
 type RedissonRW struct {
 	object
 	r *RedissonClient
@@ -124,7 +125,7 @@ func (l *RedissonRW) claim(thread int64, write bool) (claim, string) {
 	return c, holder
 }
 
-// TryAcquire asks once for the write lock, for a thread of this process.
+// TryAcquire tries once to acquire the write lock, for a thread of this process.
 func (l *RedissonRW) TryAcquire(ctx context.Context, thread int64) (*Lease, error) {
 	cl, holder := l.claim(thread, true)
 	return l.try(ctx, cl, holder)
@@ -136,7 +137,8 @@ func (l *RedissonRW) Acquire(ctx context.Context, thread int64, wait time.Durati
 	return l.acquire(ctx, cl, holder, wait)
 }
 
-// TryShare asks once for the read lock; the thread that has the write lock may read.
+// TryShare tries once to acquire the read lock. The thread that holds the write lock may
+// acquire it.
 func (l *RedissonRW) TryShare(ctx context.Context, thread int64) (*Lease, error) {
 	cl, holder := l.claim(thread, false)
 	return l.try(ctx, cl, holder)
@@ -148,7 +150,7 @@ func (l *RedissonRW) Share(ctx context.Context, thread int64, wait time.Duration
 	return l.acquire(ctx, cl, holder, wait)
 }
 
-// String says how the lock runs.
+// String describes the lock.
 func (l *RedissonRW) String() string { return l.describe(l.leases(), "") }
 
 // redissonClaim is a holder's claim on one of these locks.

@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RedissonSemaphore is Redisson's RSemaphore: an integer. It does not record the holders of
-// permits, so those of a program that died do not come back.
+// RedissonSemaphore is Redisson's RSemaphore, which is an integer. It does not record the
+// holders of permits, so the permits of a program that died are not given back.
 type RedissonSemaphore struct{ object }
 
 // Semaphore returns the semaphore of that name.
@@ -59,12 +59,13 @@ func (o *object) trySetPermits(ctx context.Context, n int64) (bool, error) {
 	return ok, err
 }
 
-// TrySetPermits makes n permits, and reports whether it did: not if they were made before.
+// TrySetPermits makes n permits, and reports whether it did: permits that exist stay as they
+// are.
 func (s *RedissonSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
 	return s.trySetPermits(ctx, n)
 }
 
-// TryAcquire takes n permits if so many are there, and ErrTaken if not.
+// TryAcquire takes n permits, and returns ErrTaken if fewer are free.
 func (s *RedissonSemaphore) TryAcquire(ctx context.Context, n int64) error {
 	if n < 0 {
 		return s.argument("the call wants %d permits; the number must not be negative", n)
@@ -85,8 +86,8 @@ func (s *RedissonSemaphore) take(ctx context.Context, n int64) (answer, error) {
 	return answer{granted: ok}, err
 }
 
-// Acquire waits for n permits, for at most wait, or as long as the context lasts if
-// wait is 0. A request for few permits can overtake one for many.
+// Acquire waits for n permits, for at most wait, or until the context ends if wait is 0. A
+// request for few permits can overtake one for many.
 func (s *RedissonSemaphore) Acquire(ctx context.Context, n int64, wait time.Duration) error {
 	if n < 0 || wait < 0 {
 		return s.argument("the call wants %d permits within %v; neither may be negative", n, wait)
@@ -98,7 +99,7 @@ func (s *RedissonSemaphore) Acquire(ctx context.Context, n int64, wait time.Dura
 	return nil
 }
 
-// Release gives n permits back. Nothing checks that they were taken.
+// Release gives n permits back. The semaphore does not check that they were taken.
 func (s *RedissonSemaphore) Release(ctx context.Context, n int64) error {
 	if _, err := s.c.Script(ctx, rsemGive, []string{s.name}, n, s.hub.name); err != nil {
 		return s.wrap("release", err)
@@ -106,7 +107,7 @@ func (s *RedissonSemaphore) Release(ctx context.Context, n int64) error {
 	return nil
 }
 
-// AvailablePermits returns how many are there.
+// AvailablePermits returns the number of free permits.
 func (s *RedissonSemaphore) AvailablePermits(ctx context.Context) (int64, error) {
 	return s.number(ctx)
 }
@@ -124,15 +125,14 @@ func (o *object) number(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// String says how the semaphore runs.
+// String describes the semaphore.
 func (s *RedissonSemaphore) String() string { return s.describe("permits without leases", "") }
 
 // RedissonPermits is Redisson's RPermitExpirableSemaphore: an integer, and a sorted set
-// {name}:timeout of the permits that are out, 16 raw bytes each, by the end of their
-// leases.
+// {name}:timeout of the leased permits, 16 raw bytes each, scored by the end of their leases.
 type RedissonPermits struct{ object }
 
-// ExpirablePermits returns the semaphore of that name whose permits have leases.
+// ExpirablePermits returns the semaphore of that name, whose permits are leased.
 func (r *RedissonClient) ExpirablePermits(name string) (*RedissonPermits, error) {
 	s := &RedissonPermits{}
 	if err := s.setupPermits(r, "Redisson permits", name); err != nil {
@@ -141,24 +141,24 @@ func (r *RedissonClient) ExpirablePermits(name string) (*RedissonPermits, error)
 	return s, nil
 }
 
-// TrySetPermits makes n permits, and reports whether it did: not if they were made before.
+// TrySetPermits makes n permits, and reports whether it did: permits that exist stay as they
+// are.
 func (s *RedissonPermits) TrySetPermits(ctx context.Context, n int64) (bool, error) {
 	return s.trySetPermits(ctx, n)
 }
 
-// TryAcquire asks once for a permit, and ErrTaken if none is there. Its id is the
-// lease's Owner.
+// TryAcquire tries once to lease a permit, and returns ErrTaken if none is free. The lease's
+// Owner is the permit's id.
 func (s *RedissonPermits) TryAcquire(ctx context.Context) (*Lease, error) {
 	return s.try(ctx, s.claim(), permitID())
 }
 
-// Acquire waits for a permit, for at most wait, or as long as the context lasts if
-// wait is 0.
+// Acquire waits for a permit, for at most wait, or until the context ends if wait is 0.
 func (s *RedissonPermits) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return s.acquire(ctx, s.claim(), permitID(), wait)
 }
 
-// AvailablePermits returns how many are there, those whose lease is over included.
+// AvailablePermits returns the number of free permits, including those whose lease is over.
 func (s *RedissonPermits) AvailablePermits(ctx context.Context) (int64, error) {
 	p := s.claim()
 	v, err := s.c.Script(ctx, rpermitCount, p.keys, s.hub.name)
@@ -169,7 +169,7 @@ func (s *RedissonPermits) AvailablePermits(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// String says how the semaphore runs.
+// String describes the semaphore.
 func (s *RedissonPermits) String() string { return s.describe(s.leases(), "") }
 
 func permitID() string {
@@ -260,8 +260,8 @@ func (p permitClaim) forget(ctx context.Context, id string) error {
 
 func (permitClaim) repeatable() bool { return true }
 
-// Latch returns Redisson's RCountDownLatch of that name: an integer. A count whose
-// answer was lost may have been counted.
+// Latch returns Redisson's RCountDownLatch of that name, which is an integer. If the reply to a
+// request is lost, the latch may have counted it.
 func (r *RedissonClient) Latch(name string) (*Latch, error) {
 	l := &Latch{redisson: true}
 	if err := l.make(r.c, "Redisson latch", name, r.opts); err != nil {

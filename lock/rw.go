@@ -8,13 +8,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RW is a lock that several readers share, or one writer holds alone. Waiters are served in
-// FIFO order, on every backend: readers that come after a writer wait behind it,
-// so that it is not kept out by a stream of them.
+// RW is a read-write lock: several readers share it, or one writer holds it. On every backend
+// waiting calls are served in FIFO order: readers that come after a writer wait behind it, so
+// that a stream of readers cannot keep the writer out.
 type RW struct{ object }
 
-// NewRW returns the read-write lock of that name. On ebb it is the same lock as New's.
-// It does not touch the network, and fails with ebb.ErrArgument.
+// NewRW returns the read-write lock of that name. On ebb it is the same lock as New's. NewRW
+// sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 	l := &RW{}
 	if err := l.make(c, "read-write lock", name, opts); err != nil {
@@ -41,21 +41,21 @@ func (l *RW) TryAcquire(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(false), l.owner())
 }
 
-// Acquire waits to have the lock alone, as Lock.Acquire does: ctx is the life of the
-// lease.
+// Acquire waits for the exclusive lock, as Lock.Acquire does. ctx bounds the life of the lease.
 func (l *RW) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(false), l.owner(), wait)
 }
 
-// TryShare asks once to share the lock; ErrTaken if another owner has it alone, or waits.
+// TryShare tries once to acquire the shared lock. It returns ErrTaken if another owner holds
+// the exclusive lock, or waits for the lock.
 func (l *RW) TryShare(ctx context.Context) (*Lease, error) {
 	return l.try(ctx, l.claim(true), l.owner())
 }
 
-// Share waits to share the lock, as Lock.Acquire does: ctx is the life of the lease.
+// Share waits for the shared lock, as Lock.Acquire does. ctx bounds the life of the lease.
 func (l *RW) Share(ctx context.Context, wait time.Duration) (*Lease, error) {
 	return l.acquire(ctx, l.claim(true), l.owner(), wait)
 }
 
-// String says how the lock runs.
+// String describes the lock.
 func (l *RW) String() string { return l.describe(l.leases(), "LOCK.ACQUIRE") }

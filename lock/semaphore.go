@@ -10,17 +10,17 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Semaphore is a number of permits, held under leases: those of a holder that died
-// come back by themselves. Waiters are served in FIFO order, on every
-// backend, also for many permits.
+// Semaphore is a number of permits that are leased: the permits of a holder that died are given
+// back when the lease ends. On every backend waiting calls are served in FIFO order, also for
+// several permits.
 type Semaphore struct {
 	object
 	permits int64
 }
 
-// NewSemaphore returns the semaphore of that name, of which there are permits in all.
-// Programs that name different numbers are each held to their own: what is taken then
-// counts. It does not touch the network, and fails with ebb.ErrArgument.
+// NewSemaphore returns the semaphore of that name with the given total number of permits. If
+// programs name different numbers, each call is checked against its own; permits that are taken
+// count for all. NewSemaphore sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*Semaphore, error) {
 	s := &Semaphore{permits: permits}
 	if err := s.make(c, "semaphore", name, opts); err != nil {
@@ -44,8 +44,8 @@ func (s *Semaphore) claim(n int64) (claim, error) {
 	return scriptLine{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: n, keys: s.keys}, nil
 }
 
-// TryAcquire asks once for n permits, all or none: ErrTaken if so many are not free,
-// or others wait. The lease is for all of them.
+// TryAcquire tries once to take n permits, all or none. It returns ErrTaken if fewer are free,
+// or if other calls wait. One lease covers all of them.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int64) (*Lease, error) {
 	cl, err := s.claim(n)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int64) (*Lease, error) {
 	return s.try(ctx, cl, s.owner())
 }
 
-// Acquire waits for n permits, as Lock.Acquire does: ctx is the life of the lease.
+// Acquire waits for n permits, as Lock.Acquire does. ctx bounds the life of the lease.
 func (s *Semaphore) Acquire(ctx context.Context, n int64, wait time.Duration) (*Lease, error) {
 	cl, err := s.claim(n)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int64, wait time.Duration) (*
 	return s.acquire(ctx, cl, s.owner(), wait)
 }
 
-// String says how the semaphore runs.
+// String describes the semaphore.
 func (s *Semaphore) String() string {
 	return s.describe(fmt.Sprintf("%d permits, %s", s.permits, s.leases()), "SEM.ACQUIRE")
 }
