@@ -4,21 +4,20 @@
 //	err = m.Set(ctx, id, s, 12*time.Hour)
 //	s, ok, err := m.Get(ctx, id)
 //
-// A map is a hash. How its entries get their deadlines depends on the backend, and
-// on what is asked of the map:
+// A map is a hash. The layout depends on the backend and on the options:
 //
 //	ebb                 fields with deadlines; HSETEX, HGET ... one command each
 //	Redis >= 7.4,       fields with deadlines; a script for each operation
 //	  Valkey >= 9
-//	others, and where   a sorted set of deadlines beside the hash; every script
-//	  Events are asked  removes some of the dead first
-//	Redisson            the layout of its MapCache, to share one with Java
+//	other servers, and  a sorted set of deadlines and the hash; every script
+//	  with Events       removes some expired entries first
+//	Redisson            the layout of Redisson's MapCache, which Java programs can share
 //
-// Invariants, whatever the layout: an entry lives up to and including the millisecond
-// of its deadline (in Redisson's layout up to the one before), by the server's clock, and
-// is then never returned, counted or listed, also while its memory is not yet
-// reclaimed; MaxLen is checked in the step that adds; an expiry of a map with Events
-// is in the stream of events from the step on in which the entry is removed.
+// Invariants of every layout: an entry lives up to and including the millisecond of its
+// deadline (in Redisson's layout up to the millisecond before), by the server's clock.
+// Afterwards no operation returns, counts or lists it, also while the server has not yet
+// reclaimed its memory. MaxLen is checked in the step that adds. In a map with Events, the step
+// that removes an expired entry also records the event.
 //
 // Start reading at Map; scripts.go has the layouts.
 package expmap

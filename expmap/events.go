@@ -12,46 +12,45 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Expired is an entry whose time was over.
+// Expired is the event of an entry whose deadline has passed.
 type Expired[K comparable, V any] struct {
-	// ID is the event's: the same each time it is delivered.
+	// ID identifies the event. It is the same in each delivery.
 	ID string
-	// Map is the name of the map in its family; empty for a map of its own.
+	// Map is the name of the map in its family; "" for a map without a family.
 	Map string
 	Key K
-	// Value is what it was, if HasValue: values of more than a megabyte are left out.
+	// Value is the entry's value if HasValue. The event has no value above one megabyte.
 	Value    V
 	HasValue bool
-	// Deadline is when its time was over, by the server's clock, and FiredAt when that
-	// was noticed.
+	// Deadline is the deadline that has passed, by the server's clock. FiredAt is the instant at
+	// which the backend recorded that.
 	Deadline, FiredAt time.Time
-	// Err is why Key or Value could not be read; it wraps ebb.ErrValue.
+	// Err says why Key or Value could not be decoded; it wraps ebb.ErrValue.
 	Err error
 }
 
-// ListenOptions are options of OnExpired. The zero value works.
+// ListenOptions configures OnExpired. The zero value works.
 type ListenOptions struct {
-	// Consumer is the name of the consumer. One that stays the same, and is used by one
-	// call at a time, gets what it had taken before a crash as soon as it listens
-	// again; else it comes after ClaimAfter. A random name if empty.
+	// Consumer is the name of the consumer. A consumer that keeps its name, and that runs in one
+	// call at a time, gets the events that it had taken before a crash as soon as it listens
+	// again; otherwise they come after ClaimAfter. "": a random name.
 	Consumer string
-	// ClaimAfter is after how long an event that was taken, and whose function has not
-	// returned nil, is delivered again, to any listener; 30 s if 0. Functions
-	// take less. After a lost connection it may come sooner.
+	// ClaimAfter is the time after which an event is delivered again, to any listener, if the
+	// function has not returned nil. 0: 30 s. A function must take less. After a lost connection
+	// an event may come again earlier.
 	ClaimAfter time.Duration
 }
 
-// OnExpired calls fn with each expiry of a map with Options.Events until the context
-// ends, whose error is in the chain of its own. Calls with the same listener share
-// the expiries; each of several listeners gets them all, beginning with those that are
-// kept when it is first named. They are kept while no listener runs, also across
-// restarts, and delivered at least once, one after the other: again, after
-// ListenOptions.ClaimAfter, until a call of fn returns nil. Deleting, overwriting and clearing
-// is no expiry.
+// OnExpired calls fn with each expiration in a map with Options.Events, until the context ends;
+// the context's error is in the chain of its own. Calls with the same listener share the
+// events. Each listener gets all events, beginning with those that were recorded before its
+// first call. Events are kept while no listener runs, also across restarts, and are delivered
+// at least once, one after the other: if fn does not return nil, again after
+// ListenOptions.ClaimAfter. Deleting, overwriting and clearing record no expiration.
 //
-// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call must
-// notice: every operation on the map does, and OnExpired itself looks when the next
-// deadline has come, or 200 ms later at most.
+// On ebb an event comes one or two milliseconds after the deadline. On other servers a call
+// must detect the expiration: every operation on the map does, and OnExpired itself does at the
+// next deadline, at most 200 ms late.
 func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...ListenOptions) error {
 	if err := m.begin(ctx, false); err != nil {
 		return m.failed("listen", err)
@@ -62,7 +61,7 @@ func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx 
 	return m.failed("listen", m.listen(ctx, m.feed, listener, fn, opts))
 }
 
-// OnExpired is Map.OnExpired for all maps of the family.
+// OnExpired does the work of Map.OnExpired for all maps of the family.
 func (f *Family[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...ListenOptions) error {
 	if err := f.listen(ctx, f.feed, listener, fn, opts); err != nil {
 		return fmt.Errorf("expmap: family %q: listen: %w", f.home, err)
@@ -105,9 +104,9 @@ func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener s
 	})
 }
 
-// Watch removes what is dead in time, also while no program uses the map, until the context
-// ends, whose error is in the chain of its own. It outlives lost connections. On ebb, and
-// wherever fields have deadlines, that happens by itself.
+// Watch removes expired entries in time, also while no program uses the map, until the context
+// ends; the context's error is in the chain of its own. It continues after lost connections. On
+// ebb, and on servers whose hash fields have deadlines, the server does that.
 func (m *Map[K, V]) Watch(ctx context.Context) error {
 	if m.bad != nil {
 		return m.failed("watch", m.bad)
@@ -120,7 +119,7 @@ func (m *Map[K, V]) Watch(ctx context.Context) error {
 	return m.failed("watch", own.Watch(ctx))
 }
 
-// Watch is Map.Watch for all maps of the family.
+// Watch does the work of Map.Watch for all maps of the family.
 func (f *Family[K, V]) Watch(ctx context.Context) (err error) {
 	if f.unwatched() {
 		<-ctx.Done()

@@ -11,15 +11,15 @@ import (
 // pageLen is about how many entries one step of an iteration looks at.
 const pageLen = 200
 
-// Entry is a key with its value.
+// Entry is a key and its value.
 type Entry[K comparable, V any] struct {
 	Key   K
 	Value V
 }
 
-// All yields the living entries, some at a time, and ends with the first error. One
-// that is there from beginning to end is yielded, and may be so twice; one that comes
-// or goes meanwhile may be. It is no use: idle entries stay idle.
+// All yields the living entries in batches, and ends with the first error. It yields an entry
+// that exists during the whole iteration at least once; an entry that is added or removed
+// meanwhile may be yielded. It does not count as use: idle times go on.
 func (m *Map[K, V]) All(ctx context.Context) iter.Seq2[Entry[K, V], error] {
 	return func(yield func(Entry[K, V], error) bool) {
 		m.each(ctx, func(f, v string) (Entry[K, V], error) {
@@ -33,7 +33,7 @@ func (m *Map[K, V]) All(ctx context.Context) iter.Seq2[Entry[K, V], error] {
 	}
 }
 
-// Keys yields the keys of the living entries as All does.
+// Keys yields the keys of the living entries, as All does.
 func (m *Map[K, V]) Keys(ctx context.Context) iter.Seq2[K, error] {
 	return func(yield func(K, error) bool) {
 		var none K

@@ -19,16 +19,15 @@ type load[V any] struct {
 	left  bool // the context of who led has ended
 }
 
-// GetOrLoad returns the value of an entry; where there is none it calls loader, sets
-// what that returns to live for ttl, and returns it. Of all the programs and goroutines
-// that want a key at that time one calls its loader, and the others wait for its
-// value, each as long as its context lets it. If a loader fails its caller gets the
-// error, and so do the calls that wait in the same process; in another process the next call tries. If
-// its program dies, the next one tries after Options.LoadLease. A loader that panics lets
-// the next one try, and the panic goes on to its caller. If the map is full the value is
-// returned and not kept.
+// GetOrLoad returns the value of an entry. If there is none, it calls loader, sets the result
+// with ttl, and returns it. Of all goroutines and programs that request a key at that time, one
+// calls its loader, and the others wait for its value until their contexts end. If a loader
+// fails, its caller and the waiting calls of the same process get the error; in another process
+// the next call runs its loader. If the program of the loader dies, the next call tries after
+// Options.LoadLease. If a loader panics, the next call tries, and the panic reaches the caller.
+// If the map is full, GetOrLoad returns the value and does not store it.
 //
-// What is set or deleted while a loader runs may be overwritten by what it returns.
+// The result of a loader may overwrite an entry that was set or deleted while the loader ran.
 func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) (V, error) {
 	if err := kit.Callable(loader != nil, "loader"); err != nil {
 		var none V

@@ -13,36 +13,36 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Options of a map. The zero value works. IdleTTL (whether there is one), Events and
-// the codecs belong to the data: all programs that share a map say the same.
+// Options configures a map. The zero value works. Whether there is an IdleTTL, Events and the
+// codecs belong to the data: all programs that share a map must use the same.
 type Options[K comparable, V any] struct {
-	// Keys and Codec say how keys and values are stored; ebb.CodecOf if nil.
+	// Keys and Codec encode keys and values; nil: ebb.CodecOf.
 	Keys  conn.Codec[K]
 	Codec conn.Codec[V]
-	// IdleTTL is how long an entry lives without being read or written, even if its
-	// own time is not over; 0: as long as its own time. Get, GetMany and GetOrLoad
-	// count as reading, iterating does not.
+	// IdleTTL is the time for which an entry lives without being read or written, even if its own
+	// time is not over; 0: only its own time counts. Get, GetMany and GetOrLoad count as reading,
+	// iterating does not.
 	IdleTTL time.Duration
-	// MaxLen is how many entries may live in the map; 0: as many as there is memory
-	// for. What does not fit is refused with ErrFull, nothing makes room for it.
+	// MaxLen is the limit of entries in the map; 0: no limit. An entry above it is refused with
+	// ErrFull; the map evicts nothing.
 	MaxLen int64
-	// Jitter lengthens each time by a random part of it of up to so many percent, so
-	// that what was written together does not expire together.
+	// Jitter lengthens each time by a random part of up to so many percent, so that entries that
+	// were written together do not expire together.
 	Jitter int
-	// Events keeps what expires for OnExpired.
+	// Events records expirations for OnExpired.
 	Events bool
-	// MaxEvents is about how many are kept, delivered or not; 100,000 if 0. Without
-	// ebb they also go a week after the last one.
+	// MaxEvents is the approximate number of events that are kept, delivered or not; 0: 100,000.
+	// On other servers than ebb all events also expire a week after the last one.
 	MaxEvents int64
-	// LoadLease is how long others wait for a GetOrLoad whose program has died; 10 s
-	// if 0. While the program lives its loader may take longer.
+	// LoadLease is the time for which other calls wait for a GetOrLoad whose program has died; 0:
+	// 10 s. While the program lives, its loader may take longer.
 	LoadLease time.Duration
-	// Logger hears how the map runs, once, and of trouble while waiting. Silent if nil.
+	// Logger gets one description of how the map runs, and errors while calls wait. nil: no log.
 	Logger *slog.Logger
 }
 
-// Map is a map of a backend. Its methods are safe for concurrent use. It holds no
-// resource and need not be closed.
+// Map is a map on a backend. Its methods are safe for concurrent use. It holds no resource and
+// need not be closed.
 type Map[K comparable, V any] struct {
 	*core[K, V]
 	key   string    // of the hash
@@ -81,8 +81,8 @@ const (
 // too.
 const valueBytes = 1 << 20
 
-// New returns the map of a name, which is the key of its hash. It does not touch the
-// network. The error wraps ebb.ErrArgument: a name or an option makes no sense.
+// New returns the map of that name, which is the key of its hash. It sends nothing to the
+// backend. Errors: ebb.ErrArgument.
 func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
 	k, err := newCore(c, "expmap", name, opts)
 	if err != nil {
@@ -94,10 +94,10 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	return m, nil
 }
 
-// Redisson returns the map of a name in the layout of Redisson's MapCache, to share it
-// with Java, where keys and values have StringCodec or a codec that writes what
-// opts.Keys and opts.Codec write. It has no Events; IdleTTL is that of the entries
-// which this program writes.
+// Redisson returns the map of that name in the layout of Redisson's MapCache, which Java
+// programs can share. Their codec is StringCodec, or one that writes what opts.Keys and
+// opts.Codec write. The map has no Events; IdleTTL is that of the entries that this program
+// writes.
 func Redisson[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
 	m, err := New(c, name, opts...)
 	if err != nil {
@@ -111,16 +111,16 @@ func Redisson[K comparable, V any](c *conn.Conn, name string, opts ...Options[K,
 	return m, nil
 }
 
-// Family is maps that share options, and the events of what expires in them. Its
-// methods are safe for concurrent use.
+// Family is a group of maps that share options and one stream of events. Its methods are safe
+// for concurrent use.
 type Family[K comparable, V any] struct {
 	*core[K, V]
 	feed *expiries.Feed
 }
 
-// NewFamily returns the maps whose keys are "{name}:" and a name of their own. In a
-// cluster they share a slot, and on servers without rules a sorted set of the next
-// deadlines tells whose turn it is.
+// NewFamily returns the family of the maps whose keys are "{name}:" and a name of their own. In
+// a cluster they share a slot. On servers without expiry rules a sorted set holds the next
+// deadline of each map.
 func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Family[K, V], error) {
 	k, err := newCore(c, "expmap: family", name, opts)
 	if err != nil {
@@ -133,9 +133,10 @@ func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K
 	return f, nil
 }
 
-// Map returns the family's map of a name, which is not empty and begins with no colon:
-// else its methods return ebb.ErrArgument. GetOrLoad lets one call for each key run in
-// a process for each Map: keep it where that matters. Otherwise it costs nothing.
+// Map returns the family's map of that name. The name is not empty and does not begin with a
+// colon; otherwise the methods of the map return ebb.ErrArgument. GetOrLoad lets one call for
+// each key run in a process, for each Map value: keep the value if that matters. Map sends
+// nothing to the backend.
 func (f *Family[K, V]) Map(name string) *Map[K, V] {
 	m := &Map[K, V]{core: f.core, key: kit.Key(f.home, name), sub: name, feed: f.feed}
 	m.extra = [3]string{kit.Key(f.home, ":due:"+name), f.feed.Stream, f.feed.Index}
@@ -145,7 +146,7 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 	return m
 }
 
-// String says how the maps run.
+// String describes the family.
 func (f *Family[K, V]) String() string { return f.describe("maps", f.home) }
 
 func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Options[K, V]) (*core[K, V], error) {
@@ -217,7 +218,7 @@ func (k *core[K, V]) layout() *layout {
 	return fieldsLayout // also for what ebb's commands cannot do alone
 }
 
-// String says how the map runs: `map "sessions" (HSETEX of ebb)`.
+// String describes the map: `map "sessions" (HSETEX of ebb)`.
 func (m *Map[K, V]) String() string { return m.describe("map", m.key) }
 
 func (k *core[K, V]) describe(what, name string) string {

@@ -11,16 +11,16 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Set sets an entry that lives for ttl, for ever if ttl is 0, whatever was there
-// before. It returns ErrFull if there was none and the map has no room.
+// Set sets an entry that lives for ttl, or without a deadline if ttl is 0, and replaces the
+// entry that existed. It returns ErrFull if the entry is new and the map is full.
 func (m *Map[K, V]) Set(ctx context.Context, key K, value V, ttl time.Duration) error {
 	_, err := m.set(ctx, key, value, ttl, false)
 	return m.failed("set", err)
 }
 
-// SetNX sets an entry that lives for ttl, for ever if ttl is 0, unless there is one,
-// and reports whether it did. It returns ErrFull if there is none and the map has no
-// room.
+// SetNX sets an entry that lives for ttl, or without a deadline if ttl is 0, unless the entry
+// exists, and reports whether it did. It returns ErrFull if the entry is new and the map is
+// full.
 func (m *Map[K, V]) SetNX(ctx context.Context, key K, value V, ttl time.Duration) (bool, error) {
 	did, err := m.set(ctx, key, value, ttl, true)
 	return did, m.failed("set", err)
@@ -71,8 +71,8 @@ func (m *Map[K, V]) encode(key K, value V, ttl time.Duration) (f, v []byte, ms i
 	return f, v, ms, err
 }
 
-// Get returns the value of an entry, and whether there is one. In a map with an
-// IdleTTL it lives on.
+// Get returns the value of an entry, and whether the entry exists. In a map with an IdleTTL it
+// restarts the idle time.
 func (m *Map[K, V]) Get(ctx context.Context, key K) (V, bool, error) {
 	v, ok, err := m.get(ctx, key)
 	return v, ok, m.failed("get", err)
@@ -99,8 +99,8 @@ func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error
 	return value, err == nil, err
 }
 
-// GetMany returns the values of those keys that have an entry, read in one step. In a
-// map with an IdleTTL they live on.
+// GetMany returns the values of those keys that have an entry, read in one step. In a map with
+// an IdleTTL it restarts their idle times.
 func (m *Map[K, V]) GetMany(ctx context.Context, keys ...K) (map[K]V, error) {
 	all := make(map[K]V, len(keys))
 	if len(keys) == 0 {
@@ -161,8 +161,8 @@ func (k *core[K, V]) decode(stored string) (value V, err error) {
 	return k.o.Codec.Decode([]byte(stored))
 }
 
-// Remove removes entries and returns how many of them existed. That is no expiry: the map
-// records no event. O(n) for n keys.
+// Remove removes entries, and returns how many of them existed. It records no expirations. O(n)
+// for n keys.
 func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	if len(keys) == 0 {
 		return 0, nil
@@ -183,9 +183,9 @@ func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	return n, m.failed("remove", err)
 }
 
-// TTL returns how long an entry lives on, ebb.Forever if it has no deadline, and
-// whether there is one. Where there is an IdleTTL it is how long without use; asking is
-// none.
+// TTL returns the remaining time of an entry, ebb.Forever without a deadline, and whether the
+// entry exists. With an IdleTTL it is the remaining time without use. TTL does not count as
+// use.
 func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error) {
 	f, err := m.o.Keys.Encode(key)
 	if err == nil {
@@ -217,8 +217,8 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 	return time.Duration(n) * time.Millisecond, true, nil
 }
 
-// Expire lets an entry live for another ttl, which is positive, and reports whether
-// there is one.
+// Expire gives an entry a new time to live, which is positive, and reports whether the entry
+// exists.
 func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
 		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
@@ -227,8 +227,8 @@ func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool,
 	return did, m.failed("expire", err)
 }
 
-// Persist takes an entry's deadline away, and reports whether it had one. An IdleTTL
-// stays, and counts as one.
+// Persist removes an entry's deadline, and reports whether it had one. An IdleTTL stays, and
+// counts as a deadline.
 func (m *Map[K, V]) Persist(ctx context.Context, key K) (bool, error) {
 	did, err := m.late(ctx, key, 0)
 	return did, m.failed("persist", err)
@@ -262,8 +262,8 @@ func (m *Map[K, V]) late(ctx context.Context, key K, ttl time.Duration) (bool, e
 	return n == 1, err
 }
 
-// Len returns how many entries live in the map: exactly, at that moment. On servers
-// other than ebb whose hash fields have deadlines that costs O(n).
+// Len returns the exact number of living entries. On servers other than ebb whose hash fields
+// have deadlines it costs O(n).
 func (m *Map[K, V]) Len(ctx context.Context) (int64, error) {
 	if err := m.begin(ctx, false); err != nil {
 		return 0, m.failed("len", err)
@@ -276,7 +276,7 @@ func (m *Map[K, V]) Len(ctx context.Context) (int64, error) {
 	return n, m.failed("len", err)
 }
 
-// Clear removes all entries. That is no expiry.
+// Clear removes all entries. It records no expirations.
 func (m *Map[K, V]) Clear(ctx context.Context) error {
 	if err := m.begin(ctx, false); err != nil {
 		return m.failed("clear", err)
@@ -293,10 +293,10 @@ func (m *Map[K, V]) Clear(ctx context.Context) error {
 	}
 }
 
-// Delete removes the map: its entries, and, unless it belongs to a family, the events
-// that are kept, their listeners, and the rule that has ebb keep them, of which a database
-// has 128. End its listeners first: one that goes on makes rule and stream again. The map
-// may be used again. It costs two requests.
+// Delete removes the map: its entries and, unless it belongs to a family, the recorded events,
+// their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
+// because a listener that continues makes the rule and the stream again. The map may be used
+// again. Delete costs two requests.
 func (m *Map[K, V]) Delete(ctx context.Context) error {
 	if m.bad != nil {
 		return m.failed("delete", m.bad)
@@ -315,9 +315,9 @@ func (m *Map[K, V]) Delete(ctx context.Context) error {
 	return m.failed("delete", err)
 }
 
-// Delete removes the family: its maps, the events that are kept, their listeners, and the
-// rule that has ebb keep them. Nothing lists the maps: Delete looks at all keys of the
-// backend, O(keys), and takes for a map each hash whose key begins as theirs do.
+// Delete removes the family: its maps, the recorded events, their listeners, and ebb's expiry
+// rule. The backend has no list of the maps: Delete searches all keys, O(keys), and removes
+// each hash whose key begins as theirs do.
 func (f *Family[K, V]) Delete(ctx context.Context) error {
 	err := kit.Sweep(ctx, f.c, []string{kit.Key(f.home, "")}, "hash", "zset")
 	if err == nil {

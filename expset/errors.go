@@ -8,11 +8,10 @@ import (
 )
 
 var (
-	// ErrFull is in the chain of the error of an Add that would have brought the set
-	// above its MaxLen. Nothing was changed.
+	// ErrFull is in the chain of the error of an operation that would exceed the MaxLen of the
+	// set. The operation changed nothing.
 	ErrFull = errors.New("it is full")
-	// ErrNoEvents is in the chain of the error of OnExpired on a set without
-	// Options.Events.
+	// ErrNoEvents is in the chain of the error of OnExpired on a set without Options.Events.
 	ErrNoEvents = errors.New("it keeps no events")
 )
 

@@ -11,42 +11,42 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Expired is a member whose time was over.
+// Expired is the event of a member whose deadline has passed.
 type Expired[T comparable] struct {
-	// ID is the event's: the same each time it is delivered.
+	// ID identifies the event. It is the same in each delivery.
 	ID string
-	// Set is the name of the set in its family; empty for a set of its own.
+	// Set is the name of the set in its family; "" for a set without a family.
 	Set    string
 	Member T
-	// Deadline is when its time was over, by the server's clock, and FiredAt when that
-	// was noticed.
+	// Deadline is the deadline that has passed, by the server's clock. FiredAt is the instant at
+	// which the backend recorded that.
 	Deadline, FiredAt time.Time
-	// Err is why Member could not be read; it wraps ebb.ErrValue.
+	// Err says why Member could not be decoded; it wraps ebb.ErrValue.
 	Err error
 }
 
-// ListenOptions are options of OnExpired. The zero value works.
+// ListenOptions configures OnExpired. The zero value works.
 type ListenOptions struct {
-	// Consumer is the name of the consumer. One that stays the same, and is used by one
-	// call at a time, gets what it had taken before a crash as soon as it listens
-	// again; else it comes after ClaimAfter. A random name if empty.
+	// Consumer is the name of the consumer. A consumer that keeps its name, and that runs in one
+	// call at a time, gets the events that it had taken before a crash as soon as it listens
+	// again; otherwise they come after ClaimAfter. "": a random name.
 	Consumer string
-	// ClaimAfter is after how long an event that was taken, and whose function has not
-	// returned nil, is delivered again, to any listener; 30 s if 0. Functions
-	// take less. After a lost connection it may come sooner.
+	// ClaimAfter is the time after which an event is delivered again, to any listener, if the
+	// function has not returned nil. 0: 30 s. A function must take less. After a lost connection
+	// an event may come again earlier.
 	ClaimAfter time.Duration
 }
 
-// OnExpired calls fn with each expiry of a set with Options.Events until the context
-// ends, whose error is in the chain of its own. Calls with the same listener share
-// the expiries; each of several listeners gets them all, beginning with those that are
-// kept when it is first named. They are kept while no listener runs, also across
-// restarts, and delivered at least once, one after the other: again, after
-// ListenOptions.ClaimAfter, until a call of fn returns nil. Removing and clearing is no expiry.
+// OnExpired calls fn with each expiration in a set with Options.Events, until the context ends;
+// the context's error is in the chain of its own. Calls with the same listener share the
+// events. Each listener gets all events, beginning with those that were recorded before its
+// first call. Events are kept while no listener runs, also across restarts, and are delivered
+// at least once, one after the other: if fn does not return nil, again after
+// ListenOptions.ClaimAfter. Removing and clearing record no expiration.
 //
-// On ebb an expiry comes a millisecond or two after its deadline. Elsewhere a call must
-// notice: every operation on the set does, and OnExpired itself looks when the next
-// deadline has come, or 200 ms later at most.
+// On ebb an event comes one or two milliseconds after the deadline. On other servers a call
+// must detect the expiration: every operation on the set does, and OnExpired itself does at the
+// next deadline, at most 200 ms late.
 func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...ListenOptions) error {
 	if err := s.begin(ctx, false); err != nil {
 		return s.failed("listen", err)
@@ -57,7 +57,7 @@ func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx con
 	return s.failed("listen", s.listen(ctx, listener, fn, opts))
 }
 
-// OnExpired is Set.OnExpired for all sets of the family.
+// OnExpired does the work of Set.OnExpired for all sets of the family.
 func (f *Family[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...ListenOptions) error {
 	if err := f.listen(ctx, listener, fn, opts); err != nil {
 		return fmt.Errorf("expset: family %q: listen: %w", f.home, err)
@@ -94,9 +94,9 @@ func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx conte
 	})
 }
 
-// Watch removes what is dead in time, also while no program uses the set, until the
-// context ends, whose error is in the chain of its own. It outlives lost connections.
-// On ebb that happens by itself.
+// Watch removes expired members in time, also while no program uses the set, until the context
+// ends; the context's error is in the chain of its own. It continues after lost connections. On
+// ebb the server does that.
 func (s *Set[T]) Watch(ctx context.Context) error {
 	if s.bad != nil {
 		return s.failed("watch", s.bad)
@@ -109,7 +109,7 @@ func (s *Set[T]) Watch(ctx context.Context) error {
 	return s.failed("watch", own.Watch(ctx))
 }
 
-// Watch is Set.Watch for all sets of the family.
+// Watch does the work of Set.Watch for all sets of the family.
 func (f *Family[T]) Watch(ctx context.Context) error {
 	return fmt.Errorf("expset: family %q: watch: %w", f.home, f.feed.Watch(ctx))
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Add adds members that live for ttl, for ever if ttl is 0, and returns how many are
-// new; those that are there get the new time. Where not all new ones have room it adds
-// none and returns ErrFull.
+// Add adds members that live for ttl, or without a deadline if ttl is 0, and returns the number
+// of new ones; members that exist get the new time. If the set has no space for all new
+// members, Add adds none and returns ErrFull.
 func (s *Set[T]) Add(ctx context.Context, ttl time.Duration, members ...T) (int64, error) {
 	return s.add(ctx, ttl, false, members)
 }
 
-// AddNX is Add, but members that are there keep the time that they have.
+// AddNX does the work of Add, but members that exist keep their time.
 func (s *Set[T]) AddNX(ctx context.Context, ttl time.Duration, members ...T) (int64, error) {
 	return s.add(ctx, ttl, true, members)
 }
@@ -56,8 +56,8 @@ func (s *Set[T]) add(ctx context.Context, ttl time.Duration, nx bool, members []
 	return n, s.failed("add", err)
 }
 
-// Remove removes members and returns how many of them existed. Of several calls that remove
-// the same member exactly one counts it. That is no expiry.
+// Remove removes members, and returns how many of them existed. If several calls remove the
+// same member, exactly one counts it. Remove records no expirations.
 func (s *Set[T]) Remove(ctx context.Context, members ...T) (int64, error) {
 	args, err := s.members(members)
 	if err == nil {
@@ -75,13 +75,13 @@ func (s *Set[T]) Remove(ctx context.Context, members ...T) (int64, error) {
 	return n, s.failed("remove", err)
 }
 
-// Contains reports whether a member lives in the set.
+// Contains reports whether the set has a living member.
 func (s *Set[T]) Contains(ctx context.Context, member T) (bool, error) {
 	all, err := s.ContainsMany(ctx, member)
 	return len(all) == 1 && all[0], err
 }
 
-// ContainsMany reports of each whether it lives in the set, in one step.
+// ContainsMany reports for each member whether the set has it, in one step.
 func (s *Set[T]) ContainsMany(ctx context.Context, members ...T) ([]bool, error) {
 	args, err := s.members(members)
 	if err == nil {
@@ -111,8 +111,7 @@ func (s *Set[T]) ContainsMany(ctx context.Context, members ...T) ([]bool, error)
 	return all, nil
 }
 
-// Members returns the living members, in no order, as they are in one moment. All is
-// for sets that are large.
+// Members returns the living members of one moment, in no order. Use All for large sets.
 func (s *Set[T]) Members(ctx context.Context) ([]T, error) {
 	if err := s.begin(ctx, false); err != nil {
 		return nil, s.failed("members", err)
@@ -139,9 +138,9 @@ func (s *Set[T]) Members(ctx context.Context) ([]T, error) {
 // pageLen is about how many members one step of an iteration looks at.
 const pageLen = 200
 
-// All yields the living members, some at a time, and ends with the first error. One
-// that is there from beginning to end is yielded, and may be so twice; one that comes
-// or goes meanwhile may be.
+// All yields the living members in batches, and ends with the first error. It yields a member
+// that exists during the whole iteration at least once; a member that is added or removed
+// meanwhile may be yielded.
 func (s *Set[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -184,7 +183,7 @@ func (s *Set[T]) page(ctx context.Context, cursor string) (v conn.Value, err err
 	return v, err
 }
 
-// Len returns how many members live in the set: exactly, at that moment.
+// Len returns the exact number of living members.
 func (s *Set[T]) Len(ctx context.Context) (int64, error) {
 	if err := s.begin(ctx, false); err != nil {
 		return 0, s.failed("len", err)
@@ -197,8 +196,8 @@ func (s *Set[T]) Len(ctx context.Context) (int64, error) {
 	return n, s.failed("len", err)
 }
 
-// TTL returns how long a member lives on, ebb.Forever if it has no deadline, and
-// whether it is there.
+// TTL returns the remaining time of a member, ebb.Forever without a deadline, and whether the
+// member exists.
 func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error) {
 	m, err := s.o.Codec.Encode(member)
 	if err == nil {
@@ -225,8 +224,8 @@ func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error)
 	return time.Duration(n) * time.Millisecond, true, nil
 }
 
-// Expire lets a member live for another ttl, which is positive, and reports whether it
-// is there.
+// Expire gives a member a new time to live, which is positive, and reports whether the member
+// exists.
 func (s *Set[T]) Expire(ctx context.Context, member T, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
 		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
@@ -235,7 +234,7 @@ func (s *Set[T]) Expire(ctx context.Context, member T, ttl time.Duration) (bool,
 	return did, s.failed("expire", err)
 }
 
-// Persist takes a member's deadline away, and reports whether it had one.
+// Persist removes a member's deadline, and reports whether it had one.
 func (s *Set[T]) Persist(ctx context.Context, member T) (bool, error) {
 	did, err := s.late(ctx, member, 0)
 	return did, s.failed("persist", err)
@@ -270,7 +269,7 @@ func (s *Set[T]) late(ctx context.Context, member T, ttl time.Duration) (bool, e
 	return n == 1, err
 }
 
-// Clear removes all members. That is no expiry.
+// Clear removes all members. It records no expirations.
 func (s *Set[T]) Clear(ctx context.Context) error {
 	if err := s.begin(ctx, false); err != nil {
 		return s.failed("clear", err)
@@ -287,10 +286,10 @@ func (s *Set[T]) Clear(ctx context.Context) error {
 	}
 }
 
-// Delete removes the set: its members, and, unless it belongs to a family, the events
-// that are kept, their listeners, and the rule that has ebb keep them, of which a database
-// has 128. End its listeners first: one that goes on makes rule and stream again. The set
-// may be used again. It costs two requests.
+// Delete removes the set: its members and, unless it belongs to a family, the recorded events,
+// their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
+// because a listener that continues makes the rule and the stream again. The set may be used
+// again. Delete costs two requests.
 func (s *Set[T]) Delete(ctx context.Context) error {
 	if s.bad != nil {
 		return s.failed("delete", s.bad)
@@ -304,10 +303,9 @@ func (s *Set[T]) Delete(ctx context.Context) error {
 	return s.failed("delete", err)
 }
 
-// Delete removes the family: its sets, the events that are kept, their listeners, and the
-// rule that has ebb keep them. Nothing lists the sets: Delete looks at all keys of the
-// backend, O(keys), and takes for a set each one that begins as theirs do, and is a set,
-// or without ebb a sorted set.
+// Delete removes the family: its sets, the recorded events, their listeners, and ebb's expiry
+// rule. The backend has no list of the sets: Delete searches all keys, O(keys), and removes
+// each set, or on other servers than ebb each sorted set, whose key begins as theirs do.
 func (f *Family[T]) Delete(ctx context.Context) error {
 	err := kit.Sweep(ctx, f.c, []string{kit.Key(f.home, "")}, "set", "zset")
 	if err == nil {

@@ -15,23 +15,25 @@ import (
 // Options configures a set. The zero value works. Events and Codec belong to the data: all
 // programs that share a set must use the same.
 type Options[T comparable] struct {
-	// Codec says how members are stored; ebb.CodecOf if nil.
+	// Codec encodes members; nil: ebb.CodecOf.
 	Codec conn.Codec[T]
-	// MaxLen is how many members may live in a set; 0: as many as there is memory for.
+	// MaxLen is the limit of members in a set; 0: no limit. A member above it is refused with
+	// ErrFull.
 	MaxLen int64
-	// Jitter lengthens each time by a random part of it of up to so many percent.
+	// Jitter lengthens each time by a random part of up to so many percent, so that members that
+	// were written together do not expire together.
 	Jitter int
-	// Events keeps what expires for OnExpired.
+	// Events records expirations for OnExpired.
 	Events bool
-	// MaxEvents is about how many are kept, delivered or not; 100,000 if 0. Without
-	// ebb they also go a week after the last one.
+	// MaxEvents is the approximate number of events that are kept, delivered or not; 0: 100,000.
+	// On other servers than ebb all events also expire a week after the last one.
 	MaxEvents int64
-	// Logger hears how the set runs, once, and of trouble while waiting. Silent if nil.
+	// Logger gets one description of how the set runs, and errors while calls wait. nil: no log.
 	Logger *slog.Logger
 }
 
-// Set is a set of a backend. Its methods are safe for concurrent use. It holds no
-// resource and need not be closed.
+// Set is a set on a backend. Its methods are safe for concurrent use. It holds no resource and
+// need not be closed.
 type Set[T comparable] struct {
 	*core[T]
 	key string
@@ -39,8 +41,8 @@ type Set[T comparable] struct {
 	bad error  // why it cannot be used
 }
 
-// Family is sets that share options, and the events of what expires in them. Its
-// methods are safe for concurrent use.
+// Family is a group of sets that share options and one stream of events. Its methods are safe
+// for concurrent use.
 type Family[T comparable] struct {
 	*core[T]
 }
@@ -62,8 +64,8 @@ type core[T comparable] struct {
 // redissonNever is the score of members without a deadline in Redisson's layout.
 const redissonNever = "92233720368547758"
 
-// New returns the set of a name, which is its key. It does not touch the network. The
-// error wraps ebb.ErrArgument: a name or an option makes no sense.
+// New returns the set of that name, which is its key. It sends nothing to the backend. Errors:
+// ebb.ErrArgument.
 func New[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], error) {
 	k, err := newCore(c, "expset", name, opts)
 	if err != nil {
@@ -76,9 +78,9 @@ func New[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], 
 	return s, nil
 }
 
-// NewFamily returns the sets whose keys are "{name}:" and a name of their own. In a
-// cluster they share a slot, and on servers without rules a sorted set of the next
-// deadlines tells whose turn it is.
+// NewFamily returns the family of the sets whose keys are "{name}:" and a name of their own. In
+// a cluster they share a slot. On servers without expiry rules a sorted set holds the next
+// deadline of each set.
 func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Family[T], error) {
 	k, err := newCore(c, "expset: family", name, opts)
 	if err != nil {
@@ -92,8 +94,9 @@ func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Fa
 	return f, nil
 }
 
-// Set returns the family's set of a name, which is not empty and begins with no colon:
-// else its methods return ebb.ErrArgument. It costs nothing.
+// Set returns the family's set of that name. The name is not empty and does not begin with a
+// colon; otherwise the methods of the set return ebb.ErrArgument. Set sends nothing to the
+// backend.
 func (f *Family[T]) Set(name string) *Set[T] {
 	s := &Set[T]{core: f.core, key: kit.Key(f.home, name), sub: name}
 	if name == "" || name[0] == ':' {
@@ -102,9 +105,9 @@ func (f *Family[T]) Set(name string) *Set[T] {
 	return s
 }
 
-// Redisson returns the set of a name in the layout of Redisson's SetCache, to share it
-// with Java, where members have StringCodec or a codec that writes what opts.Codec
-// writes. It has no Events.
+// Redisson returns the set of that name in the layout of Redisson's SetCache, which Java
+// programs can share. Their codec is StringCodec, or one that writes what opts.Codec writes.
+// The set has no Events.
 func Redisson[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], error) {
 	s, err := New(c, name, opts...)
 	if err != nil {
@@ -145,10 +148,10 @@ func (k *core[T]) native() bool {
 	return k.c.Capabilities().Native && !k.redisson && !k.scripts
 }
 
-// String says how the set runs: `set "online" (SADDEX of ebb)`.
+// String describes the set: `set "online" (SADDEX of ebb)`.
 func (s *Set[T]) String() string { return s.describe("set", s.key) }
 
-// String says how the sets run.
+// String describes the family.
 func (f *Family[T]) String() string { return f.describe("sets", f.home) }
 
 func (k *core[T]) describe(what, name string) string {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Dead is a dead letter: a job that was delivered as often as it may be, or that was
-// buried. It stays until it is redriven or discarded.
+// Dead is a dead letter: a job that reached MaxDeliveries or was buried. It is kept until
+// Redrive or Discard.
 type Dead[T any] struct {
 	ID string
-	// Value is the zero value where Err is not nil: the codec could not read it.
+	// Value is the zero value if Err is not nil: the codec could not decode it.
 	Value T
 	Err   error
-	// Deliveries is how often it was delivered.
+	// Deliveries is the number of times that the job was delivered.
 	Deliveries int
-	// Reason is what its last consumer said, or that its lease ended.
+	// Reason is the reason that the last consumer gave, or says that its lease ended.
 	Reason string
-	// Died is when it became a dead letter, by the backend's clock.
+	// Died is the instant at which the job became a dead letter, by the backend's clock.
 	Died time.Time
 }
 
@@ -26,8 +26,8 @@ type deadRaw struct {
 	reason string
 }
 
-// DeadLetters returns up to n dead letters, those first that died first. What other
-// programs took out of ebb's queue {name}:dead with DQ.POP is not among them.
+// DeadLetters returns up to n dead letters, the oldest first. It does not return those that
+// other programs took out of ebb's queue {name}:dead with DQ.POP.
 func (q *Queue[T]) DeadLetters(ctx context.Context, n int) ([]Dead[T], error) {
 	if n <= 0 {
 		return nil, nil
@@ -44,15 +44,14 @@ func (q *Queue[T]) DeadLetters(ctx context.Context, n int) ([]Dead[T], error) {
 	return letters, nil
 }
 
-// Redrive adds dead letters to the queue again, as new jobs that are due at once,
-// without priority and TTL, and returns how many. One whose id is in the queue again
-// stays where it is. MaxLen does not hold for them. On ebb it looks at all dead
-// letters.
+// Redrive adds dead letters to the queue again, as new jobs that are due at once, without
+// priority and TTL, and returns their number. A dead letter whose id is in the queue again
+// stays a dead letter. MaxLen does not apply. On ebb Redrive reads all dead letters.
 func (q *Queue[T]) Redrive(ctx context.Context, ids ...string) (int64, error) {
 	return q.inParts(ctx, "redrive", ids, q.store().revive)
 }
 
-// Discard removes dead letters and returns how many.
+// Discard removes dead letters, and returns the number that it removed.
 func (q *Queue[T]) Discard(ctx context.Context, ids ...string) (int64, error) {
 	return q.inParts(ctx, "discard", ids, q.store().discard)
 }

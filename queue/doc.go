@@ -1,7 +1,7 @@
-// Package queue is a reliable queue: jobs for now or for later, each to one consumer
-// at a time, under a lease, until a consumer acknowledges it.
+// Package queue implements a reliable delay queue. A job is due now or later, one consumer at a
+// time has it under a lease, and it is removed when the consumer acknowledges it.
 //
-//	Push -> delayed -> ready -> leased -> Ack: gone
+//	Push -> delayed -> ready -> leased -> Ack: removed
 //	                     ^        |
 //	                     +--------+  Nack, Fail, or the lease ended
 //	                              |
@@ -13,24 +13,23 @@
 //		return send(ctx, j.Value)
 //	})
 //
-// Jobs of one priority are delivered in the order in which they fall due, those of
-// one millisecond in the order in which they were pushed: without delays it is first
-// in, first out. A job is delivered at least once; nothing is lost by consumers that
-// crash, contexts that end, or connections that break.
+// Jobs of one priority are delivered in the order in which they fall due; jobs of the same
+// millisecond, in the order in which they were pushed. Without delays that is first in, first
+// out. A job is delivered at least once, also if consumers crash, contexts end, or connections
+// break.
 //
-// Behind Sentinel and in a cluster that holds as far as replicas have heard of it: on a
-// view of the Conn, c.Replicated(1, time.Second), each call waits until they have. A job
-// that Pop, Consume and Run deliver is leased there too; other calls return
-// ebb.ErrNotReplicated for what they did on the master alone.
+// Under Sentinel and in a cluster a failover can lose what no replica has received yet. On a
+// view of the Conn, c.Replicated(1, time.Second), each call waits until a replica has it. Pop,
+// Consume and Run deliver a job only when its lease is on the replica; other calls return
+// ebb.ErrNotReplicated for a change that only the master has.
 //
-// On ebb, embedded or a server, a queue is a key of the DQ.* commands, shared with
-// every client of theirs. Elsewhere it is some keys under one hash tag and one Lua
-// script for each operation, on the server's time; a message wakes a waiting consumer,
-// which also knows when the next job is due.
+// On ebb, embedded or a server, a queue is a key of the DQ.* commands, and all clients of these
+// commands can use it. On other servers it is several keys under one hash tag, with one Lua
+// script for each operation, by the server's clock. A message wakes a waiting consumer, which
+// also knows when the next job is due.
 //
-// Redisson is another queue: the layout of Redisson's RDelayedQueue, shared with Java
-// programs. It has no leases.
+// RedissonQueue is another queue, in the layout of Redisson's RDelayedQueue, which Go and Java
+// programs can share. It has no leases.
 //
-// Start reading at Queue.Push, Queue.Pop and the store interface; lua.go says how the
-// scripts keep a queue.
+// Start reading at Queue.Push, Queue.Pop and the store interface; lua.go describes the scripts.
 package queue

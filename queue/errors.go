@@ -3,19 +3,19 @@ package queue
 import "errors"
 
 var (
-	// ErrEmpty is returned by TryPop when no job is due.
+	// TryPop returns ErrEmpty if no job is due.
 	ErrEmpty = errors.New("queue: no job is due")
-	// ErrFull is in the chain of the error of a push that the bound refused: it
-	// added nothing.
+	// ErrFull is in the chain of the error of a push that would exceed MaxLen. The push added
+	// nothing.
 	ErrFull = errors.New("it is full")
-	// ErrDuplicate is in the chain of the error of a push that added nothing,
-	// because a job with the id is in the queue, or because of Unique.
+	// ErrDuplicate is in the chain of the error of a push that added nothing, because a job with
+	// the id is in the queue, or because of Unique.
 	ErrDuplicate = errors.New("there is, or was, such a job")
-	// ErrLost is in the chain of the error of Ack, Nack, Fail, Bury and Extend when
-	// the job is not the caller's any more: its lease was over, it was cancelled, or
-	// it was settled before. It is the cause of a context of Run's that ends for it.
+	// ErrLost is in the chain of the errors of Ack, Nack, Fail, Bury and Extend if the caller no
+	// longer has the job: its lease was over, it was cancelled, or it was settled before. It is
+	// also the cause of the context of a function of Run that has lost its job.
 	ErrLost = errors.New("the lease is lost")
-	// ErrPermanent in the chain of what a function of Run's returns makes the job a
-	// dead letter at once.
+	// If the error of a function of Run has ErrPermanent in its chain, the job becomes a dead
+	// letter at once.
 	ErrPermanent = errors.New("queue: not worth another try")
 )

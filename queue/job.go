@@ -10,20 +10,19 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Job is a job that was delivered: the caller's, for the queue's Lease. Settle it
-// with Ack, Nack, Fail or Bury; if its lease ends before, it is delivered again. Its
-// methods are safe for concurrent use. The error of each has ErrLost in its chain if
-// the job is not the caller's any more; after any other error that is unknown, and
-// the method may be called again.
+// Job is a delivered job. The caller has it for the queue's Lease, and settles it with Ack,
+// Nack, Fail or Bury; if the lease ends before, the job is delivered again. The methods are
+// safe for concurrent use. Their error has ErrLost in its chain if the caller no longer has the
+// job. After any other error the caller cannot know that, and may call the method again.
 type Job[T any] struct {
 	ID    string
 	Value T
-	// Deliveries is how often the job was delivered, this time included.
+	// Deliveries is the number of times that the job was delivered, including this one.
 	Deliveries int
-	// Token is greater than that of every earlier lease of the queue: a fence for
-	// what the job writes.
+	// Token is the fencing token. It is greater than the token of every earlier lease of the
+	// queue, so that a resource can refuse writes of an earlier consumer.
 	Token int64
-	// Due is when the job fell due, by the backend's clock.
+	// Due is the instant at which the job fell due, by the backend's clock.
 	Due time.Time
 
 	q       *Queue[T]
@@ -31,19 +30,19 @@ type Job[T any] struct {
 	settled atomic.Bool
 }
 
-// Ack says that the job is done: it is removed. Calling it again does nothing.
+// Ack acknowledges the job, which is then removed. Further calls do nothing.
 func (j *Job[T]) Ack(ctx context.Context) error {
 	return j.settle("ack", func() (bool, error) { return j.q.store().ack(ctx, j.ID, j.Token) })
 }
 
-// Nack gives the job back, to be delivered again after a delay; or, if that was its
-// last delivery, makes it a dead letter.
+// Nack returns the job to the queue, which delivers it again after delay. If this was the last
+// delivery that MaxDeliveries allows, the job becomes a dead letter.
 func (j *Job[T]) Nack(ctx context.Context, delay time.Duration) error {
 	return j.nack(ctx, delay, "given back")
 }
 
-// Fail does the work of Nack with the queue's Backoff, and with the reason that a dead letter
-// shows. If cause has ErrPermanent in its chain, it does the work of Bury instead.
+// Fail does the work of Nack with the queue's Backoff, and stores cause as the reason that a
+// dead letter shows. If cause has ErrPermanent in its chain, Fail does the work of Bury.
 func (j *Job[T]) Fail(ctx context.Context, cause error) error {
 	if errors.Is(cause, ErrPermanent) {
 		return j.Bury(ctx, cause.Error())
@@ -62,7 +61,7 @@ func (j *Job[T]) Bury(ctx context.Context, reason string) error {
 	return j.settle("bury", func() (bool, error) { return j.q.store().bury(ctx, &j.raw, reason) })
 }
 
-// Extend makes the lease end in d from now, which may be earlier than before.
+// Extend makes the lease end after d from now, which may be earlier than before.
 func (j *Job[T]) Extend(ctx context.Context, d time.Duration) error {
 	ok, err := j.q.store().extend(ctx, j.ID, j.Token, max(kit.Millis(d), 1))
 	return j.outcome("extend", ok, err)

@@ -27,9 +27,9 @@ const (
 	againFirst, againMost = 10 * time.Millisecond, 2 * time.Second
 )
 
-// TryPop returns a job that is due, or ErrEmpty. On ebb it gets nothing while others
-// wait with Pop. One round trip. On a Conn's Replicated view an ebb.ErrNotReplicated
-// may leave a job leased, which comes back after its lease.
+// TryPop returns a job that is due, or ErrEmpty. On ebb it also returns ErrEmpty while other
+// calls wait in Pop. It costs one round trip. On a Replicated view of the Conn, a job may stay
+// leased after ebb.ErrNotReplicated; it is delivered again after its lease.
 func (q *Queue[T]) TryPop(ctx context.Context) (*Job[T], error) {
 	for {
 		t, err := q.store().take(ctx, 1, kit.Millis(q.o.Lease))
@@ -45,11 +45,10 @@ func (q *Queue[T]) TryPop(ctx context.Context) (*Job[T], error) {
 	}
 }
 
-// Pop waits for a job, until the context ends, and returns it. It outlasts a backend
-// that goes and comes back. A job that was on its way when the context ended is
-// delivered again after its lease, at the latest; it is not lost. A value that the
-// codec cannot read counts as a failed delivery. On a Conn's Replicated view it
-// returns a job when its lease is on the replicas.
+// Pop waits for a job, until the context ends. If the backend does not reply, Pop waits until
+// it does. If the context ends while a job is on its way, the queue delivers that job again
+// after its lease. A value that the codec cannot decode counts as a failed delivery. On a
+// Replicated view of the Conn, Pop returns a job when its lease is on the replicas.
 func (q *Queue[T]) Pop(ctx context.Context) (*Job[T], error) {
 	w := q.consumer()
 	defer w.close()
@@ -60,7 +59,7 @@ func (q *Queue[T]) Pop(ctx context.Context) (*Job[T], error) {
 	return jobs[0], nil
 }
 
-// Consume yields jobs as they fall due, one at a time, which the loop's body settles:
+// Consume yields jobs as they fall due, one at a time. The loop's body settles each:
 //
 //	for job, err := range q.Consume(ctx) {
 //		if err != nil {
@@ -70,9 +69,9 @@ func (q *Queue[T]) Pop(ctx context.Context) (*Job[T], error) {
 //		err = job.Ack(ctx)
 //	}
 //
-// It ends with the context, without an error, or with an error of the backend that
-// another try would not mend, which it yields last. A job of which the loop's body has
-// not said what became of it comes back after its lease.
+// The loop ends with the context, without an error. If the backend returns an error that a
+// retry cannot fix, Consume yields it and ends. A job that the loop's body does not settle is
+// delivered again after its lease.
 func (q *Queue[T]) Consume(ctx context.Context) iter.Seq2[*Job[T], error] {
 	return func(yield func(*Job[T], error) bool) {
 		w := q.consumer()

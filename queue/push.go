@@ -10,26 +10,26 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// PushOptions say how a job is added. The zero value adds one that is due at once.
+// PushOptions configures one job. The zero value adds a job that is due at once.
 type PushOptions struct {
-	// ID is the job's name, by which it can be cancelled; a queue holds one job of an
-	// id. Default: a new one.
+	// ID identifies the job, for instance for Cancel. A queue has at most one job with an id.
+	// Default: a new id.
 	ID string
-	// Delay is when the job falls due, from now.
+	// Delay is the time from now until the job falls due.
 	Delay time.Duration
-	// At is when the job falls due, by the backend's clock; instead of Delay.
+	// At is the instant at which the job falls due, by the backend's clock. Use it instead of
+	// Delay.
 	At time.Time
-	// Priority is 0 to 9: of the jobs that are due the highest goes first.
+	// Priority is 0 to 9. Of the jobs that are due, the queue delivers the highest first.
 	Priority int
-	// TTL is for how long the job is kept after it fell due: if no consumer took it by
-	// then, it is dropped. 0: for ever.
+	// TTL is the time after which a due job that no consumer took is dropped. 0: never.
 	TTL time.Duration
-	// Unique is for how long no other job like this is added, whatever becomes of
-	// this one: with the same ID, or, without one, with the same value. 0: not at all.
+	// Unique is the time for which the queue refuses another job with the same ID, or, without an
+	// ID, with the same value, also after this job was settled. 0: no time.
 	Unique time.Duration
 }
 
-// Item is a job for PushMany.
+// Item is one job for PushMany.
 type Item[T any] struct {
 	Value T
 	PushOptions
@@ -71,12 +71,12 @@ const (
 	roomFirst, roomMost = 2 * time.Millisecond, 100 * time.Millisecond
 )
 
-// Push adds a job and returns its id. When it returns nil the backend has the job;
-// otherwise, unless the error is one of those below, it may have it. Then push it again
-// with the same ID and Unique, which is to be longer than the program goes on trying, and
-// take ErrDuplicate for success; by the ID alone a job that was done meanwhile would be
-// done again. One round trip. Errors: ErrFull, ErrDuplicate, ebb.ErrArgument; with Block also the
-// context's, with ErrFull.
+// Push adds a job and returns its id. If it returns nil, the backend has the job. ErrFull,
+// ErrDuplicate and ebb.ErrArgument say that it does not. After any other error it may have the
+// job: push it again with the same ID and with a Unique that is longer than the program's
+// retries, and treat ErrDuplicate as success. With the ID alone, a job that was done meanwhile
+// would be done again. With Block, the context's error together with ErrFull is possible too.
+// Push costs one round trip.
 func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, error) {
 	item := Item[T]{Value: v}
 	var err error
@@ -90,17 +90,17 @@ func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, 
 	return ids[0], nil
 }
 
-// PushLater does the work of Push with a delay and without the id: the form in which package lock
-// hands work to a queue.
+// PushLater pushes a job with a delay, and returns no id. Package lock uses this form to push
+// work to a queue.
 func (q *Queue[T]) PushLater(ctx context.Context, v T, delay time.Duration) error {
 	_, err := q.Push(ctx, v, PushOptions{Delay: delay})
 	return err
 }
 
-// PushMany adds jobs in their order, each as Push would, in one round trip for
-// every 500. It returns their ids, with "" for those that were not added, and the
-// errors of these, joined. If one has neither ErrFull nor ErrDuplicate in its chain,
-// those of its 500 without an id may have been added all the same.
+// PushMany adds jobs in their order, each as Push would, in one round trip for every 500. It
+// returns their ids, "" for jobs that were not added, and the joined errors of these. If an
+// error has neither ErrFull nor ErrDuplicate in its chain, the jobs without an id in its group
+// of 500 may have been added.
 func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, error) {
 	todo := make([]pushItem, len(items))
 	for i := range items {

@@ -23,15 +23,15 @@ const (
 	maxDeliveries = 1<<16 - 1
 )
 
-// Overflow says what a push does when the queue holds MaxLen jobs.
+// Overflow selects what a push does when the queue holds MaxLen jobs.
 type Overflow int
 
 const (
 	// Refuse returns ErrFull.
 	Refuse Overflow = iota
-	// Block waits until there is room, or until the context ends.
+	// Block waits until the queue has space, or until the context ends.
 	Block
-	// DropOldest removes the job that would be delivered next; if all are leased it
+	// DropOldest removes the job that would be delivered next. If all jobs are leased, the push
 	// returns ErrFull.
 	DropOldest
 )
@@ -48,26 +48,26 @@ func (o Overflow) String() string {
 	return fmt.Sprintf("Overflow(%d)", int(o))
 }
 
-// Options say how a queue works. The zero value works.
+// Options configures a queue. The zero value works.
 type Options[T any] struct {
-	// Lease is for how long a job is its consumer's; Run extends it. 0: 30 s.
+	// Lease is the time for which a consumer has a job; Run extends it. 0: 30 s.
 	Lease time.Duration
-	// MaxDeliveries is how often a job is delivered before it becomes a dead letter.
-	// 0: 16; negative: any number of times.
+	// MaxDeliveries is the number of deliveries after which a job becomes a dead letter. 0: 16;
+	// negative: no limit.
 	MaxDeliveries int
-	// Backoff is the pause after delivery n (1, 2, ...) failed. nil: a random part,
-	// at least half, of 1 s, 2 s, 4 s, ... up to 10 min.
+	// Backoff returns the pause after failed delivery n (1, 2, ...). nil: a random part, at least
+	// half, of 1 s, 2 s, 4 s, ... up to 10 min.
 	Backoff func(n int) time.Duration
-	// MaxLen is how many jobs, leased ones included, a push lets in. 0: any number.
+	// MaxLen is the limit of jobs in the queue, leased jobs included. 0: no limit.
 	MaxLen int64
-	// Overflow is what a push does at MaxLen. Default: Refuse.
+	// Overflow selects what a push does at MaxLen. Default: Refuse.
 	Overflow Overflow
-	// Grace is for how long Run lets functions go on after its context has ended
-	// before it ends theirs. 0: not at all.
+	// Grace is the time for which functions of Run may continue after Run's context has ended,
+	// before Run ends their contexts. 0: no time.
 	Grace time.Duration
-	// Codec turns values into bytes. nil: ebb.CodecOf.
+	// Codec encodes values. nil: ebb.CodecOf.
 	Codec conn.Codec[T]
-	// Logger gets what no caller gets as an error. nil: no log.
+	// Logger gets the errors that no call returns. nil: no log.
 	Logger *slog.Logger
 }
 
@@ -106,8 +106,8 @@ func (o *Options[T]) check() error {
 	return nil
 }
 
-// Queue is a queue of jobs with values of type T. Its methods are safe for
-// concurrent use, and it holds nothing that must be closed.
+// Queue is a queue of jobs with values of type T. Its methods are safe for concurrent use. It
+// holds no resource and need not be closed.
 type Queue[T any] struct {
 	c    *conn.Conn
 	name string
@@ -120,8 +120,8 @@ type Queue[T any] struct {
 	bell       bell
 }
 
-// New returns the queue of a name on a connection. All programs that use the name share it;
-// limits and leases are each one's own. It does not speak to the backend. Errors:
+// New returns the queue of that name. All programs that use the name share the queue; limits
+// and leases are those of each program. New sends nothing to the backend. Errors:
 // ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error) {
 	o, err := kit.Make(c, "queue", name, opts)
@@ -139,7 +139,7 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error
 // Name returns the queue's name.
 func (q *Queue[T]) Name() string { return q.name }
 
-// String says how the queue runs: by commands of ebb's own or by scripts.
+// String describes the queue: by commands of ebb or by scripts.
 func (q *Queue[T]) String() string {
 	caps := q.c.Capabilities()
 	how := fmt.Sprintf("Lua scripts on %s %s", caps.Server, caps.Version)
@@ -204,16 +204,16 @@ func (q *Queue[T]) failed(what string, err error) error {
 	return fmt.Errorf("queue %q: %s: %w", q.name, what, err)
 }
 
-// Cancel removes jobs, whatever their state, and returns how many there were. A
-// consumer that has one gets ErrLost when it settles it. What Unique keeps out it
-// keeps out all the same. One round trip for every 500.
+// Cancel removes jobs in any state, and returns the number that it removed. A consumer that has
+// one gets ErrLost when it settles it. Unique still refuses such jobs. Cancel costs one round
+// trip for every 500 ids.
 func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int64, error) {
 	return q.inParts(ctx, "cancel", ids, q.store().cancel)
 }
 
-// Delete removes the queue: its jobs, whatever their state, its dead letters, and what
-// Unique keeps out. A consumer that has a job gets ErrLost when it settles it. Without ebb
-// it looks for what Unique keeps out among all keys of the backend, O(keys).
+// Delete removes the queue: the jobs in all states, the dead letters, and the records of
+// Unique. A consumer that has a job gets ErrLost when it settles it. On other servers than ebb
+// Delete searches all keys of the backend for the records of Unique, O(keys).
 func (q *Queue[T]) Delete(ctx context.Context) error {
 	if err := q.store().remove(ctx); err != nil {
 		return q.failed("delete", err)
@@ -221,16 +221,14 @@ func (q *Queue[T]) Delete(ctx context.Context) error {
 	return nil
 }
 
-// Info is what a queue holds.
+// Info describes the content of a queue.
 type Info struct {
 	Delayed, Ready, Leased int64
-	// Dead is how many dead letters there are. They are not in the queue.
+	// Dead is the number of dead letters. They do not count as jobs of the queue.
 	Dead int64
-	// Lateness is for how long the job has been due that is ready for longest; 0
-	// where none is.
+	// Lateness is the time since the oldest ready job fell due; 0 if no job is ready.
 	Lateness time.Duration
-	// NextDue is when the next delayed job falls due, from now; negative where none
-	// does.
+	// NextDue is the time until the next delayed job falls due; negative if no job is delayed.
 	NextDue time.Duration
 }
 
@@ -239,7 +237,7 @@ func span(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// Len is the number of jobs, whatever their state; MaxLen bounds it.
+// Len returns the number of jobs in all states. MaxLen is its limit.
 func (i Info) Len() int64 { return i.Delayed + i.Ready + i.Leased }
 
 // Info describes the queue. O(log n).
@@ -251,7 +249,7 @@ func (q *Queue[T]) Info(ctx context.Context) (Info, error) {
 	return i, nil
 }
 
-// Len returns the number of jobs, whatever their state, without the dead letters.
+// Len returns the number of jobs in all states, without the dead letters.
 func (q *Queue[T]) Len(ctx context.Context) (int64, error) {
 	i, err := q.Info(ctx)
 	return i.Len(), err

@@ -20,15 +20,14 @@ import (
 //	redisson_delay_queue_timeout:{name}  zset, by due ms \  of the same items:
 //	redisson_delay_queue:{name}          list            /  8, 8 random bytes, length, payload
 //	name                                 list of the payloads that are due
-//	redisson_delay_queue_channel:{name}  says when a new first item is due
+//	redisson_delay_queue_channel:{name}  messages about a new first item
 //
-// Each call moves jobs that are due from the first two to the third; programs in Java
-// and in Go do it for each other. A value is its taker's at once: there are no leases,
-// no retries and no dead letters, and a consumer that dies takes what it took along.
-// Removing an item from the list of those that wait costs O(n). Use a Queue where no
-// Java program takes part.
+// Each call moves due jobs from the first two keys to the third; Go and Java programs do that
+// for each other. The consumer that takes a value has it for good: the layout has no leases, no
+// retries and no dead letters, and the values that a crashed consumer had taken are lost.
+// Removing a delayed value costs O(n). Use Queue if no Java program takes part.
 //
-// Its methods are safe for concurrent use, and it holds nothing that must be closed.
+// The methods are safe for concurrent use. The queue holds no resource and need not be closed.
 type RedissonQueue[T any] struct {
 	c                                  *conn.Conn
 	name, waiting, deadlines, announce string
@@ -36,16 +35,16 @@ type RedissonQueue[T any] struct {
 	log                                *slog.Logger
 }
 
-// RedissonOptions are those of Redisson. The zero value works.
+// RedissonOptions configures a RedissonQueue. The zero value works.
 type RedissonOptions[T any] struct {
-	// Codec turns values into bytes as the Java side does: ebb.CodecOf, the default,
-	// for strings is its StringCodec.
+	// Codec encodes values as the Java programs do. For strings the default, ebb.CodecOf, equals
+	// StringCodec.
 	Codec conn.Codec[T]
-	// Logger gets what no caller gets as an error. nil: no log.
+	// Logger gets the errors that no call returns. nil: no log.
 	Logger *slog.Logger
 }
 
-// Redisson returns the queue of a name in Redisson's layout. It does not speak to the
+// Redisson returns the queue of that name in Redisson's layout. It sends nothing to the
 // backend. Errors: ebb.ErrArgument.
 func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*RedissonQueue[T], error) {
 	o, err := kit.Make(c, "queue: Redisson queue", name, opts)
@@ -64,7 +63,7 @@ func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*Re
 		announce:  kit.Prefixed("redisson_delay_queue_channel", name)}, nil
 }
 
-// String says how the queue runs.
+// String describes the queue.
 func (s *RedissonQueue[T]) String() string {
 	caps := s.c.Capabilities()
 	return fmt.Sprintf("queue %q (Redisson's layout; Lua scripts on %s %s)", s.name, caps.Server, caps.Version)
@@ -151,7 +150,7 @@ func payloadOf(item string) (string, bool) {
 	return payload, binary.LittleEndian.Uint64([]byte(rest[:8])) == uint64(len(payload))
 }
 
-// Push adds a value that is due after a delay.
+// Push adds a value that falls due after delay.
 func (s *RedissonQueue[T]) Push(ctx context.Context, v T, delay time.Duration) error {
 	if delay < 0 {
 		return s.failed(fmt.Errorf("push: %w: the delay is %v, which is negative", conn.ErrArgument, delay))
@@ -164,8 +163,8 @@ func (s *RedissonQueue[T]) Push(ctx context.Context, v T, delay time.Duration) e
 	return err
 }
 
-// TryPop takes the first value that is due, or returns ErrEmpty. It waits for the
-// reply even if the context ends meanwhile, since the value would be lost.
+// TryPop takes the first value that is due, or returns ErrEmpty. It waits for the reply even if
+// the context ends meanwhile, because the value would be lost otherwise.
 func (s *RedissonQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 	if ctx.Err() != nil {
 		return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
@@ -190,9 +189,9 @@ func (s *RedissonQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 	return v, s.failed(err)
 }
 
-// Pop waits for a value, until the context ends, and takes it. It outlasts a backend
-// that goes and comes back. A client that adds to the list wakes it. A value that the
-// codec cannot read is taken nevertheless, and the logger gets it.
+// Pop waits for a value, until the context ends, and takes it. If the backend does not reply,
+// Pop waits until it does. A client that adds to the list wakes it. If the codec cannot decode
+// a value, Pop takes it nevertheless and logs it.
 func (s *RedissonQueue[T]) Pop(ctx context.Context) (v T, err error) {
 	for tries := 0; ; {
 		v, err = s.TryPop(ctx)
@@ -230,10 +229,10 @@ func (s *RedissonQueue[T]) await(ctx context.Context) error {
 	return s.failed(err)
 }
 
-// Transfer moves what falls due to where consumers take it from, until the context
-// ends. Pop does so while it waits: a program needs it where its consumers use other
-// means. It outlasts a backend that goes and comes back, and returns the context's
-// error, or one that another try would not mend.
+// Transfer moves values that fall due to the list that consumers read, until the context ends.
+// Pop does the same while it waits; a program needs Transfer if its consumers read the list by
+// other means. If the backend does not reply, Transfer waits until it does. It returns the
+// context's error, or an error that a retry cannot fix.
 func (s *RedissonQueue[T]) Transfer(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		err := s.transfer(ctx)
@@ -279,8 +278,8 @@ func (s *RedissonQueue[T]) transfer(ctx context.Context) error {
 	}
 }
 
-// Remove withdraws a value that is not due yet, the first that is equal when encoded,
-// and reports whether there was one. O(n).
+// Remove removes a delayed value, the first with equal encoding, and reports whether there was
+// one. O(n).
 func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 	payload, err := s.codec.Encode(v)
 	if err != nil {
@@ -307,13 +306,13 @@ func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 	}
 }
 
-// Delete removes the queue: what waits for its time, and what can be taken.
+// Delete removes the queue with its delayed and its ready values.
 func (s *RedissonQueue[T]) Delete(ctx context.Context) error {
 	_, err := s.c.Del(ctx, s.name, s.waiting, s.deadlines)
 	return s.failed(err)
 }
 
-// Len returns how many values wait for their time, and how many can be taken.
+// Len returns the number of delayed values and of ready values.
 func (s *RedissonQueue[T]) Len(ctx context.Context) (delayed, ready int64, err error) {
 	if _, err := s.script(ctx, transferScript); err != nil {
 		return 0, 0, err

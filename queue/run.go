@@ -15,15 +15,15 @@ import (
 // settleFor is for how long Run tries to settle a job whose function has returned.
 const settleFor = 10 * time.Second
 
-// Run gives jobs to fn, up to workers at a time, each in a goroutine, until the
-// context ends; it returns when all have returned, with an error that says why it
-// ended and has the context's in its chain.
+// Run calls fn with jobs, in up to workers goroutines at a time, until the context ends. It
+// returns when all calls have returned, with an error that says why it ended and that has the
+// context's error in its chain.
 //
-// What fn returns settles the job, unless fn did: nil is Ack, anything else Fail; a
-// panic is an error too. The lease is extended for as long as fn runs. The context
-// that fn gets ends when the lease is lost, with the cause ErrLost, and Grace after
-// Run's own, or after Run has given up; a job that is cut short that way is due again
-// at once, unless the error says ErrPermanent.
+// The result of fn settles the job unless fn did: nil is Ack, an error is Fail, and a panic
+// counts as an error. Run extends the lease while fn runs. The context of fn ends when the
+// lease is lost, with the cause ErrLost, or Grace after Run's context, or when Run ends with an
+// error. A job that is interrupted this way is due again at once, unless fn's error has
+// ErrPermanent in its chain.
 func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Context, j *Job[T]) error) error {
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return q.failed("run", err)
