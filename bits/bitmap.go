@@ -21,19 +21,19 @@ const (
 	readBytes = 16 << 10
 )
 
-// ErrOverflow is returned by Field.Add where the sum does not fit and Overflow is
-// Fail: nothing was changed.
+// Field.Add returns ErrOverflow if the sum does not fit the field and Overflow is Fail. It
+// changed nothing.
 var ErrOverflow = errors.New("the sum does not fit the field")
 
-// Bitmap is a string of bits; those that were never set are 0. It may be used by
-// any number of goroutines.
+// Bitmap is a string of bits. Bits that were never set are 0. The methods are safe for
+// concurrent use.
 type Bitmap struct {
 	c    *conn.Conn
 	name string
 }
 
-// New returns the bitmap of a name, which is its key. It does not touch the
-// network. Errors: ebb.ErrArgument.
+// New returns the bitmap of that name, which is its key. It sends nothing to the backend.
+// Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string) (*Bitmap, error) {
 	if err := kit.Check(c, "bits", name); err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func New(c *conn.Conn, name string) (*Bitmap, error) {
 	return &Bitmap{c, name}, nil
 }
 
-// Set sets a bit, and returns what it was. O(1), but for making the bitmap longer.
-// Errors: ebb.ErrArgument.
+// Set sets a bit, and returns its old value. O(1), unless the bitmap becomes longer. Errors:
+// ebb.ErrArgument.
 func (b *Bitmap) Set(ctx context.Context, i int64, to bool) (was bool, err error) {
 	if err := b.check("set", i); err != nil {
 		return false, err
@@ -50,8 +50,8 @@ func (b *Bitmap) Set(ctx context.Context, i int64, to bool) (was bool, err error
 	return b.truth(b.c.Do(ctx, "SETBIT", b.name, i, to))("set")
 }
 
-// SetMany sets bits to 1, and returns how many were 0: in commands of some
-// hundred, each of which is atomic. Errors: ebb.ErrArgument.
+// SetMany sets bits to 1, and returns how many of them were 0. It sends commands of some
+// hundred bits, each of which is atomic. Errors: ebb.ErrArgument.
 func (b *Bitmap) SetMany(ctx context.Context, all ...int64) (changed int64, err error) {
 	if err := b.check("set", all...); err != nil {
 		return 0, err
@@ -74,7 +74,7 @@ func (b *Bitmap) SetMany(ctx context.Context, all ...int64) (changed int64, err 
 	return changed, nil
 }
 
-// Get returns whether bit i is 1. O(1). Errors: ebb.ErrArgument.
+// Get reports whether bit i is 1. O(1). Errors: ebb.ErrArgument.
 func (b *Bitmap) Get(ctx context.Context, i int64) (bool, error) {
 	if err := b.check("get", i); err != nil {
 		return false, err
@@ -82,19 +82,19 @@ func (b *Bitmap) Get(ctx context.Context, i int64) (bool, error) {
 	return b.truth(b.c.Do(ctx, "GETBIT", b.name, i))("get")
 }
 
-// Count returns how many bits are 1. O(length), at memory speed.
+// Count returns the number of bits that are 1. O(length), at memory speed.
 func (b *Bitmap) Count(ctx context.Context) (int64, error) {
 	return b.number(b.c.Do(ctx, "BITCOUNT", b.name))("count")
 }
 
-// CountRange returns how many of the bits from one to another, both included, are
-// 1. Negative numbers count from the end: -1 is the last bit of the last byte.
+// CountRange returns the number of bits that are 1 from one bit to another, both included.
+// Negative numbers count from the end: -1 is the last bit of the last byte.
 func (b *Bitmap) CountRange(ctx context.Context, from, to int64) (int64, error) {
 	return b.number(b.c.Do(ctx, "BITCOUNT", b.name, from, to, "BIT"))("count")
 }
 
-// Pos returns the first bit from a number on that is as asked, -1 if there is none.
-// A 0 is always found: beyond the end all are. Errors: ebb.ErrArgument.
+// Pos returns the number of the first bit, from a number on, with the given value; -1 if there
+// is none. It always finds a 0, because all bits beyond the end are 0. Errors: ebb.ErrArgument.
 func (b *Bitmap) Pos(ctx context.Context, bit bool, from int64) (int64, error) {
 	if err := b.check("pos", from); err != nil {
 		return -1, err
@@ -117,15 +117,14 @@ func (b *Bitmap) Pos(ctx context.Context, bit bool, from int64) (int64, error) {
 	return max(8*r[1].Int, from), nil
 }
 
-// Len returns how long the bitmap is, a multiple of 8.
+// Len returns the length of the bitmap in bits, a multiple of 8.
 func (b *Bitmap) Len(ctx context.Context) (int64, error) {
 	n, err := b.number(b.c.Do(ctx, "STRLEN", b.name))("len")
 	return 8 * n, err
 }
 
-// All yields the numbers of the bits that are 1, in order, from a number on. It
-// reads 16 KiB at a time: what changes meanwhile may be seen or not. An error is
-// the last.
+// All yields the numbers of the bits that are 1, in order, beginning at from. It reads 16 KiB
+// at a time, and may or may not see bits that change meanwhile. An error ends it.
 func (b *Bitmap) All(ctx context.Context, from int64) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		if err := b.check("all", from); err != nil {
@@ -158,8 +157,8 @@ func (b *Bitmap) All(ctx context.Context, from int64) iter.Seq2[int64, error] {
 // Op is the operation by which Bitmap.Op combines bitmaps.
 type Op string
 
-// The operations. Not takes one bitmap, the others one or more; shorter ones have
-// zeros at the end.
+// The operations. Not takes one bitmap, the others one or more; shorter bitmaps count as padded
+// with zeros.
 const (
 	And Op = "AND"
 	Or  Op = "OR"
@@ -167,9 +166,9 @@ const (
 	Not Op = "NOT"
 )
 
-// Op makes the bitmap what comes of others, which it may be one of, and returns its
-// length. O(length). In a cluster all must be in one slot: give their names a
-// common {part}.
+// Op stores the combination of other bitmaps in this bitmap, which may be one of them, and
+// returns its length in bits. O(length). In a cluster all must be in one slot: give their
+// names a common {part}.
 func (b *Bitmap) Op(ctx context.Context, op Op, of ...*Bitmap) (length int64, err error) {
 	if len(of) == 0 || op == Not && len(of) != 1 {
 		return 0, b.failed("op", fmt.Errorf("%w: %s of %d bitmaps: NOT takes one, the others at least one", conn.ErrArgument, op, len(of)))

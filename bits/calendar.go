@@ -16,7 +16,7 @@ import (
 // streakMonths is how many months Streak asks for at a time.
 const streakMonths = 12
 
-// Day is a day of a calendar.
+// Day is a date.
 type Day struct {
 	Year  int
 	Month time.Month
@@ -29,35 +29,34 @@ func DayOf(t time.Time) Day {
 	return Day{y, m, d}
 }
 
-// Add returns the day so many days later.
+// Add returns the date that is days later.
 func (d Day) Add(days int) Day {
 	return DayOf(time.Date(d.Year, d.Month, d.Day+days, 0, 0, 0, 0, time.UTC))
 }
 
-// String is the day as 2026-11-22.
+// String returns the date as 2026-11-22.
 func (d Day) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day) }
 
 // days is how many days the month has.
 func (d Day) days() int { return time.Date(d.Year, d.Month+1, 0, 0, 0, 0, 0, time.UTC).Day() }
 
-// CalendarOptions are a calendar's. The zero value keeps days for ever, in UTC.
+// CalendarOptions configures a calendar. The zero value keeps days without an end, in UTC.
 type CalendarOptions struct {
-	// Location is where a day begins and ends; nil: UTC.
+	// Location is the time zone in which days begin and end; nil: UTC.
 	Location *time.Location
-	// Keep is how long a month is kept after a day was marked in it; 0: for ever.
+	// Keep is the time for which a month is kept after the last Mark in it; 0: no end.
 	Keep time.Duration
 }
 
-// Calendar keeps for users the days on which they signed in: four bytes for a user
-// and month, {name:<user>}:2026-11, of which bit 0 is the first day. It may be used
-// by any number of goroutines.
+// Calendar stores the days on which users signed in: four bytes for a user and month, the key
+// {name:<user>}:2026-11, whose bit 0 is the first day. The methods are safe for concurrent use.
 type Calendar struct {
 	c    *conn.Conn
 	name string
 	o    CalendarOptions
 }
 
-// NewCalendar returns the calendar of a name. It does not touch the network. Errors:
+// NewCalendar returns the calendar of that name. It sends nothing to the backend. Errors:
 // ebb.ErrArgument.
 func NewCalendar(c *conn.Conn, name string, opts ...CalendarOptions) (*Calendar, error) {
 	o, err := kit.Make(c, "bits: calendar", name, opts)
@@ -73,8 +72,7 @@ func NewCalendar(c *conn.Conn, name string, opts ...CalendarOptions) (*Calendar,
 	return &Calendar{c, name, o}, nil
 }
 
-// Today returns the day that it is, by the backend's clock, in the calendar's
-// location.
+// Today returns the current day by the backend's clock, in the calendar's location.
 func (k *Calendar) Today(ctx context.Context) (Day, error) {
 	v, err := k.c.Do(ctx, "TIME")
 	if err != nil {
@@ -97,8 +95,7 @@ func (k *Calendar) SignIn(ctx context.Context, user string) (first bool, err err
 	return k.Mark(ctx, user, d)
 }
 
-// Mark marks a day, and reports whether it was not marked before. Marking again
-// does no harm. Errors: ebb.ErrArgument.
+// Mark marks a day, and reports whether it was unmarked before. Errors: ebb.ErrArgument.
 func (k *Calendar) Mark(ctx context.Context, user string, d Day) (first bool, err error) {
 	if err := k.check(d); err != nil {
 		return false, err
@@ -126,7 +123,7 @@ func (k *Calendar) Signed(ctx context.Context, user string, d Day) (bool, error)
 	return (&Bitmap{k.c, k.key(user, d)}).Get(ctx, int64(d.Day-1))
 }
 
-// Count returns how many days of a month are marked.
+// Count returns the number of marked days of a month.
 func (k *Calendar) Count(ctx context.Context, user string, year int, month time.Month) (int, error) {
 	m, err := k.Month(ctx, user, year, month)
 	return m.Count(), err
@@ -145,9 +142,9 @@ func (k *Calendar) Month(ctx context.Context, user string, year int, month time.
 	return Month{year, month, all[0]}, nil
 }
 
-// Streak returns for how many days in a row, up to a day, the user signed in. The
-// day itself may still come: if it is not marked, those up to the day before count.
-// It costs one call for each year that the streak goes back.
+// Streak returns the number of days in a row, up to a day, on which the user signed in. If the
+// day itself is not marked, the streak up to the day before counts. Streak costs one call for
+// each year that it goes back.
 func (k *Calendar) Streak(ctx context.Context, user string, upTo Day) (days int, err error) {
 	if err := k.check(upTo); err != nil {
 		return 0, err
@@ -197,10 +194,10 @@ func (k *Calendar) months(ctx context.Context, user string, d Day, n int) ([]uin
 	return all, nil
 }
 
-// Delete removes the months of a user, from that of one day to that of another, both
-// included. Nothing lists the months or the users of a calendar: one with Keep forgets
-// them by itself. It costs a command for each month, in one round trip for each year.
-// Errors: ebb.ErrArgument.
+// Delete removes the months of a user, from the month of one day to that of another, both
+// included. The backend has no list of the months or users of a calendar; with Keep the months
+// expire. Delete costs a command for each month, in one round trip for each year. Errors:
+// ebb.ErrArgument.
 func (k *Calendar) Delete(ctx context.Context, user string, from, to Day) error {
 	if err := errors.Join(k.check(from), k.check(to)); err != nil {
 		return err
@@ -247,7 +244,7 @@ func (k *Calendar) failed(doing string, err error) error {
 	return fmt.Errorf("bits: calendar %q: %s: %w", k.name, doing, err)
 }
 
-// Month is a month of a user.
+// Month is the set of marked days of one user in one month.
 type Month struct {
 	Year  int
 	Month time.Month

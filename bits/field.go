@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Type is the type of a field: a number of some bits.
+// Type is the type of a field: signed or unsigned, with a number of bits.
 type Type struct {
 	signed bool
 	width  int
@@ -19,7 +19,7 @@ func Int(width int) Type { return Type{true, width} }
 // Uint returns the type of an unsigned number of width bits, 1 to 63.
 func Uint(width int) Type { return Type{false, width} }
 
-// String is the type as BITFIELD has it: "i16", "u5".
+// String returns the type in the syntax of BITFIELD: "i16", "u5".
 func (t Type) String() string {
 	if t.signed {
 		return fmt.Sprintf("i%d", t.width)
@@ -27,25 +27,26 @@ func (t Type) String() string {
 	return fmt.Sprintf("u%d", t.width)
 }
 
-// Overflow is what Field.Add does with a sum that does not fit.
+// Overflow selects what Field.Add does if the sum does not fit.
 type Overflow string
 
-// Wrap goes on at the other end, Saturate stays at the end, Fail changes nothing.
+// Wrap keeps the low bits of the sum, Saturate stores the nearest number that fits, and Fail
+// changes nothing.
 const (
 	Wrap     Overflow = "WRAP"
 	Saturate Overflow = "SAT"
 	Fail     Overflow = "FAIL"
 )
 
-// Field is some neighbouring bits of a bitmap, read as a number, the highest bit
-// first. It may be used by any number of goroutines.
+// Field is a number that consists of neighbouring bits of a bitmap, the highest bit first. The
+// methods are safe for concurrent use.
 type Field struct {
 	b  *Bitmap
 	t  Type
 	at int64
 }
 
-// Field returns the bits from a number on as a field. Errors: ebb.ErrArgument.
+// Field returns the bits that begin at bit at as a field. Errors: ebb.ErrArgument.
 func (b *Bitmap) Field(t Type, at int64) (*Field, error) {
 	most := 63
 	if t.signed {
@@ -62,13 +63,12 @@ func (f *Field) Get(ctx context.Context) (int64, error) {
 	return f.first("get")(f.b.c.Do(ctx, "BITFIELD_RO", f.b.name, "GET", f.t.String(), f.at))
 }
 
-// Set sets the number, of which what does not fit is cut off, and returns what it
-// was.
+// Set sets the number, and returns the old one. It drops the high bits that do not fit.
 func (f *Field) Set(ctx context.Context, n int64) (was int64, err error) {
 	return f.first("set")(f.b.c.Do(ctx, "BITFIELD", f.b.name, "SET", f.t.String(), f.at, n))
 }
 
-// Add adds to the number, and returns the sum. Errors: ErrOverflow.
+// Add adds n to the number, and returns the sum. Errors: ErrOverflow.
 func (f *Field) Add(ctx context.Context, n int64, o Overflow) (int64, error) {
 	return f.first("add")(f.b.c.Do(ctx, "BITFIELD", f.b.name, "OVERFLOW", string(o), "INCRBY", f.t.String(), f.at, n))
 }

@@ -1,6 +1,6 @@
-// Package bloom remembers which values it has seen, in a few bits for each: what was
-// added is always found, and what was not is found with a probability that is
-// chosen beforehand.
+// Package bloom implements Bloom filters: a filter stores a few bits for each value. It always
+// finds a value that was added, and finds other values with a probability that the program
+// chooses.
 //
 //	seen, err := bloom.New(c, "seen", bloom.Options[string]{Capacity: 1_000_000, Error: 0.001})
 //	isNew, err := seen.Add(ctx, "https://example.org/")
@@ -8,16 +8,15 @@
 //
 // There are three kinds:
 //
-//	Options{}                 grows: Capacity is where it begins, Error holds throughout
-//	Options{Fixed: true}      does not: it is full with Capacity values (ErrFull)
-//	Options{Window: 24h}      forgets: values are found for at least the window after
-//	                          they were last added, and at most a generation longer
+//	Options{}                 grows from Capacity on; Error holds throughout
+//	Options{Fixed: true}      does not grow: at Capacity values it is full (ErrFull)
+//	Options{Window: 24h}      finds values for at least the window after they were last added,
+//	                          and at most a generation longer
 //
-// On ebb that is BF.INSERT, BF.MEXISTS, BF.CARD. Elsewhere it is a hash, the key
-// itself, that says how the filter was made, and bitmaps beside it, {name}:<generation
-// slot>:<layer>, which one Lua script reads and writes. Which bits belong to a value
-// is worked out here, in Go: see shape and places. The two layouts have nothing in
-// common: the filter of a key is of one kind or the other.
+// On ebb a filter uses BF.INSERT, BF.MEXISTS and BF.CARD. On other servers it is a hash, the
+// key itself, with the configuration, and bitmaps {name}:<generation slot>:<layer>, which one
+// Lua script reads and writes; this package computes the bits of a value (see shape and
+// places). The two layouts are incompatible, and a key has one of them.
 //
 // RedissonFilter is a third layout, Redisson's.
 //

@@ -34,31 +34,30 @@ const (
 	callsMost = 2000
 )
 
-// Options are a filter's. The zero value is a filter that begins with room for
-// 10,000 values and grows, with one false positive in a hundred. They hold for the
-// filter that the first Add makes; one that is there stays as it was made.
+// Options configures a filter. The zero value is a filter that begins with space for 10,000
+// values and grows, with one false positive in a hundred. The first Add makes the filter with
+// these options; they do not change a filter that exists.
 type Options[T any] struct {
-	// Capacity is for how many values the filter is made; with Window, how many come
-	// in a window. 1 to 2^30; default 10,000.
+	// Capacity is the number of values that the filter is made for; with Window, the number in a
+	// window. 1 to 2^30; default 10,000.
 	Capacity int64
-	// Error is the share of values found that were never added, at most: 1e-12 to
+	// Error is the highest share of values that are found although they were not added: 1e-12 to
 	// below 1; default 0.01.
 	Error float64
-	// Fixed: the filter does not grow. Adding more than Capacity is ErrFull.
+	// Fixed prevents the filter from growing: an Add beyond Capacity returns ErrFull.
 	Fixed bool
-	// Expansion is how many times as large as the last the next layer of a filter
-	// that grows is: 1 to 32768; default 2.
+	// Expansion is the ratio of the size of the next layer to that of the last, in a filter that
+	// grows: 1 to 32768; default 2.
 	Expansion int
-	// Window is how long values are found after they were last added, at least; in
-	// whole ms. 0: for ever.
+	// Window is the shortest time for which values are found after they were last added, in whole
+	// ms. 0: no end.
 	Window time.Duration
-	// Generations is in how many steps a Window's values go: 1 to 64; default 8. A
-	// value is found for up to Window/Generations longer.
+	// Generations is the number of steps in which the values of a Window expire: 1 to 64; default
+	// 8. A value is found for up to Window/Generations longer than Window.
 	Generations int
-	// Codec is how values become bytes; nil: ebb.CodecOf. Equal values must have
-	// equal bytes.
+	// Codec encodes values; nil: ebb.CodecOf. Equal values must have equal bytes.
 	Codec conn.Codec[T]
-	// Logger gets a line at debug level at the first use; nil: none.
+	// Logger gets a description at debug level at the first use; nil: no log.
 	Logger *slog.Logger
 }
 
@@ -101,7 +100,7 @@ func (o *Options[T]) check() (c config, err error) {
 	return config{o.Capacity, o.Error, int64(o.Expansion), kit.Millis(o.Window), int64(o.Generations)}, nil
 }
 
-// Filter is a Bloom filter. It may be used by any number of goroutines.
+// Filter is a Bloom filter. Its methods are safe for concurrent use.
 type Filter[T any] struct {
 	c      *conn.Conn
 	name   string
@@ -114,7 +113,7 @@ type Filter[T any] struct {
 	layers atomic.Int64           // how many a generation has, as far as is known
 }
 
-// New returns the filter of a name, which is its key. It does not touch the network.
+// New returns the filter of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Filter[T], error) {
 	o, err := kit.Make(c, "bloom", name, opts)
@@ -135,16 +134,16 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Filter[T], erro
 	return f, nil
 }
 
-// Add adds a value, and reports whether it was new; with the probability Error
-// false though it was. Where values age, adding renews. Errors: ErrFull.
+// Add adds a value, and reports whether it was new. With the probability Error it returns false
+// for a new value. With a Window, adding a value again renews it. Errors: ErrFull.
 func (f *Filter[T]) Add(ctx context.Context, v T) (isNew bool, err error) {
 	all, err := f.AddMany(ctx, v)
 	return len(all) == 1 && all[0], err
 }
 
-// AddMany adds values in as few calls as possible, and reports for each whether it
-// was new. With ErrFull those of which there was room are in all the same; after
-// another error some may be. Adding them again does no harm.
+// AddMany adds values in as few calls as possible, and reports for each whether it was new.
+// With ErrFull the filter has the values for which it had space. After another error it may
+// have some of them; adding them again is safe.
 func (f *Filter[T]) AddMany(ctx context.Context, values ...T) (isNew []bool, err error) {
 	f.log(ctx)
 	data, err := f.encode(values)
@@ -170,8 +169,8 @@ func (f *Filter[T]) AddMany(ctx context.Context, values ...T) (isNew []bool, err
 	return isNew, err
 }
 
-// Contains reports whether a value was added. False is certain; true is wrong with
-// the probability Error.
+// Contains reports whether a value was added. false is certain; true is wrong with the
+// probability Error.
 func (f *Filter[T]) Contains(ctx context.Context, v T) (bool, error) {
 	all, err := f.ContainsMany(ctx, v)
 	return len(all) == 1 && all[0], err
@@ -200,8 +199,8 @@ func (f *Filter[T]) ContainsMany(ctx context.Context, values ...T) ([]bool, erro
 	return found, nil
 }
 
-// Count returns how many values were new when they were added, and are not too
-// old: by the share Error fewer than there are.
+// Count returns the number of values that were new when they were added, without those that
+// have expired. It is lower than the true number by the share Error.
 func (f *Filter[T]) Count(ctx context.Context) (int64, error) {
 	if f.native() {
 		r, err := f.c.Do(ctx, "BF.CARD", f.name)
@@ -405,7 +404,7 @@ func (f *Filter[T]) encode(values []T) ([][]byte, error) {
 	return data, nil
 }
 
-// String says how the filter runs.
+// String describes the filter.
 func (f *Filter[T]) String() string {
 	kind := "grows"
 	if f.o.Fixed {

@@ -14,20 +14,18 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// RedissonFilter is a filter in the layout of Redisson's RBloomFilter, for Go and
-// Java programs that share one: a bitmap, the key itself, and a hash {name}:config
-// with size, hashIterations, expectedInsertions and falseProbability. It does not
-// grow. With Redisson's StringCodec the values are strings. It may be used by any
-// number of goroutines.
+// RedissonFilter is a filter in the layout of Redisson's RBloomFilter, for Go and Java programs
+// that share one: a bitmap, the key itself, and a hash {name}:config with size, hashIterations,
+// expectedInsertions and falseProbability. It does not grow. With Redisson's StringCodec the
+// values are strings. The methods are safe for concurrent use.
 type RedissonFilter[T any] struct {
 	c     *conn.Conn
 	name  string
 	codec conn.Codec[T]
 }
 
-// Redisson returns the filter of a name in Redisson's layout. codec is how values
-// become the bytes that the Java side's codec makes of them; nil: ebb.CodecOf. It does not
-// touch the network. Errors: ebb.ErrArgument.
+// Redisson returns the filter of that name in Redisson's layout. It sends nothing to the
+// backend. Errors: ebb.ErrArgument.
 func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*RedissonFilter[T], error) {
 	o, err := kit.Make(c, "bloom: Redisson filter", name, opts)
 	if err != nil {
@@ -39,10 +37,10 @@ func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*Re
 	return &RedissonFilter[T]{c: c, name: name, codec: o.Codec}, nil
 }
 
-// RedissonOptions are the options of a RedissonFilter. The zero value works.
+// RedissonOptions configures a RedissonFilter. The zero value works.
 type RedissonOptions[T any] struct {
-	// Codec encodes values to the bytes that the codec of the Java program makes of them;
-	// nil: ebb.CodecOf, which for strings is Redisson's StringCodec.
+	// Codec encodes values as the Java program's codec does; nil: ebb.CodecOf, which for strings
+	// equals Redisson's StringCodec.
 	Codec conn.Codec[T]
 }
 
@@ -55,10 +53,10 @@ var redissonKey = func() []byte {
 	return b
 }()
 
-// RedissonConfig is how a filter was made.
+// RedissonConfig is the configuration of a RedissonFilter.
 type RedissonConfig struct {
 	Size               int64 // bits
-	HashIterations     int   // bits of each value
+	HashIterations     int   // bits for each value
 	ExpectedInsertions int64
 	FalseProbability   float64
 }
@@ -119,9 +117,8 @@ var (
 	redissonHas = conn.NewScript(strings.NewReplacer("OUT", "1", "COMMAND", "'GETBIT', KEYS[1], ARGV[i]", "BREAK", "break").Replace(redissonCheck))
 )
 
-// TryInit makes the filter for n values and a share p of false positives, and
-// reports whether it did: false, if it was made before, however. Errors:
-// ebb.ErrArgument.
+// TryInit makes the filter for n values and a share p of false positives, and reports whether
+// it did: a filter that exists stays as it is. Errors: ebb.ErrArgument.
 func (f *RedissonFilter[T]) TryInit(ctx context.Context, n int64, p float64) (bool, error) {
 	if n < 1 || !(p > 0 && p < 1) {
 		return false, f.failed("init", fmt.Errorf("%w: %d values at %v: at least one, and a probability between 0 and 1", conn.ErrArgument, n, p))
@@ -137,7 +134,7 @@ func (f *RedissonFilter[T]) TryInit(ctx context.Context, n int64, p float64) (bo
 	return r.AsBool()
 }
 
-// Config returns how the filter was made. Errors: ErrConfig, ebb.ErrValue.
+// Config returns the filter's configuration. Errors: ErrConfig, ebb.ErrValue.
 func (f *RedissonFilter[T]) Config(ctx context.Context) (c RedissonConfig, err error) {
 	r, err := f.c.Do(ctx, "HMGET", f.config(), "size", "hashIterations", "expectedInsertions", "falseProbability")
 	if err != nil {
@@ -169,8 +166,8 @@ func (f *RedissonFilter[T]) AddMany(ctx context.Context, values ...T) ([]bool, e
 	return f.run(ctx, "add", redissonAdd, f.c.Script, values)
 }
 
-// Contains reports whether a value was added: false for certain, true with the
-// probability of an error. Errors: ErrConfig.
+// Contains reports whether a value was added: false is certain, true may be a false positive.
+// Errors: ErrConfig.
 func (f *RedissonFilter[T]) Contains(ctx context.Context, v T) (bool, error) {
 	all, err := f.ContainsMany(ctx, v)
 	return len(all) == 1 && all[0], err
@@ -218,8 +215,8 @@ func (f *RedissonFilter[T]) run(ctx context.Context, doing string, s *conn.Scrip
 	return found, nil
 }
 
-// Count estimates how many values were added from the share of bits that are set:
-// -m/k ln(1 - X/m). Errors: ErrConfig.
+// Count estimates the number of values from the share of bits that are set: -m/k ln(1 - X/m).
+// Errors: ErrConfig.
 func (f *RedissonFilter[T]) Count(ctx context.Context) (int64, error) {
 	cfg, err := f.Config(ctx)
 	if err != nil {
@@ -246,7 +243,7 @@ func (f *RedissonFilter[T]) Delete(ctx context.Context) error {
 
 func (f *RedissonFilter[T]) config() string { return kit.Key(f.name, "config") }
 
-// String says how the filter runs.
+// String describes the filter.
 func (f *RedissonFilter[T]) String() string {
 	return fmt.Sprintf("bloom filter %q (Redisson's layout; Lua scripts on bitmaps)", f.name)
 }

@@ -8,7 +8,7 @@ import (
 // Distance is a distance in meters.
 type Distance float64
 
-// The units that commands know: 2*Kilometer is a distance, d.In(Mile) a number.
+// The units of the commands: 2*Kilometer is a Distance, d.In(Mile) is a number.
 const (
 	Meter     Distance = 1
 	Kilometer Distance = 1000
@@ -16,11 +16,11 @@ const (
 	Mile      Distance = 1609.34
 )
 
-// In returns the distance in a unit.
+// In returns the distance as a number of units.
 func (d Distance) In(unit Distance) float64 { return float64(d / unit) }
 
-// String returns the distance in meters, or from one kilometer on in those: "870 m",
-// "12.4 km".
+// String returns the distance in meters, or in kilometers from one kilometer on: "870 m", "12.4
+// km".
 func (d Distance) String() string {
 	if d < Kilometer {
 		return strconv.FormatFloat(float64(d), 'f', 0, 64) + " m"
@@ -28,8 +28,8 @@ func (d Distance) String() string {
 	return fmt.Sprintf("%.1f km", d.In(Kilometer))
 }
 
-// Point is a place on the earth, in degrees: longitudes from -180 to 180, latitudes
-// from -85.05112878 to 85.05112878, where the projection ends.
+// Point is a position on the earth in degrees: longitudes from -180 to 180, latitudes from
+// -85.05112878 to 85.05112878, where the projection ends.
 type Point struct {
 	Lon, Lat float64
 }
@@ -38,6 +38,6 @@ type Point struct {
 type Found struct {
 	Member string
 	Point
-	// Distance is that from the middle of what was searched.
+	// Distance is the distance from the centre of the search.
 	Distance Distance
 }

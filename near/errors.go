@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// ErrNoMember is in the chain of the error of a search around a member that is not in
-// the index.
+// ErrNoMember is in the chain of the error of a search around a member that the index does not
+// have.
 var ErrNoMember = errors.New("there is no such member")
 
 // failed says what could not be done to what.

@@ -13,13 +13,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Options of an index. The zero value works.
+// Options configures an index. The zero value works.
 type Options struct {
-	// Logger hears how the index runs, once. Silent if nil.
+	// Logger gets one description of how the index runs. nil: no log.
 	Logger *slog.Logger
 }
 
-// Index is members with their places. Its methods are safe for concurrent use. It holds
+// Index is a set of members with positions. Its methods are safe for concurrent use. It holds
 // no resource and need not be closed.
 type Index struct {
 	c       *conn.Conn
@@ -33,8 +33,8 @@ type Index struct {
 // pole is the latitude at which the projection ends.
 const pole = 85.05112878
 
-// New returns the index of a name, which is its key. It does not touch the network.
-// The error wraps ebb.ErrArgument: a name makes no sense.
+// New returns the index of that name, which is its key. It sends nothing to the backend.
+// Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Index, error) {
 	o, err := kit.Make(c, "near", name, opts)
 	if err != nil {
@@ -44,7 +44,7 @@ func New(c *conn.Conn, name string, opts ...Options) (*Index, error) {
 	return x, nil
 }
 
-// String says how the index runs: `index "drivers" (GEOADD and ZPEXPIRE of ebb)`.
+// String describes the index: `index "drivers" (GEOADD and ZPEXPIRE of ebb)`.
 func (x *Index) String() string {
 	caps := x.c.Capabilities()
 	how := "Lua scripts and a sorted set of deadlines on " + strings.TrimSpace(caps.Server+" "+caps.Version)
@@ -68,8 +68,7 @@ func (x *Index) run(ctx context.Context, s *conn.Script, args ...any) (conn.Valu
 	return x.c.Script(ctx, s, []string{x.name, x.due}, append([]any{expiries.OnTheWay}, args...)...)
 }
 
-// Place puts a member at a place, or moves it there, to live for ttl, for ever if ttl
-// is 0.
+// Place sets the position of a member, which lives for ttl, or without a deadline if ttl is 0.
 func (x *Index) Place(ctx context.Context, member string, lon, lat float64, ttl time.Duration) error {
 	if err := check(lon, lat); err != nil {
 		return x.failed("place", err)
@@ -105,7 +104,7 @@ func check(lon, lat float64) error {
 	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees", conn.ErrArgument, lon, lat, pole, pole)
 }
 
-// Remove removes members and returns how many of them were there.
+// Remove removes members, and returns how many of them existed.
 func (x *Index) Remove(ctx context.Context, members ...string) (int64, error) {
 	if len(members) == 0 {
 		return 0, nil
@@ -125,7 +124,7 @@ func (x *Index) Remove(ctx context.Context, members ...string) (int64, error) {
 	return n, x.failed("remove", err)
 }
 
-// Position returns where a member is, and whether it is there.
+// Position returns the position of a member, and whether the index has the member.
 func (x *Index) Position(ctx context.Context, member string) (Point, bool, error) {
 	var v conn.Value
 	var err error
@@ -141,8 +140,8 @@ func (x *Index) Position(ctx context.Context, member string) (Point, bool, error
 	return p, err == nil, x.failed("position", err)
 }
 
-// Hash returns a member's geohash of 11 letters, as geohash.org has them, and whether
-// it is there. Places with a beginning in common are near each other.
+// Hash returns a member's geohash of 11 letters, in the format of geohash.org, and whether the
+// index has the member. Positions with a common prefix are near each other.
 func (x *Index) Hash(ctx context.Context, member string) (string, bool, error) {
 	var v conn.Value
 	var err error
@@ -157,8 +156,8 @@ func (x *Index) Hash(ctx context.Context, member string) (string, bool, error) {
 	return v.Elems[0].String(), true, nil
 }
 
-// Distance returns how far two members are from each other, along the earth taken as a
-// sphere (which is wrong by up to 0.5 %), and whether both are there.
+// Distance returns the distance between two members on a sphere, which differs from the earth
+// by up to 0.5 %, and whether the index has both.
 func (x *Index) Distance(ctx context.Context, a, b string) (Distance, bool, error) {
 	var v conn.Value
 	var err error
@@ -174,8 +173,8 @@ func (x *Index) Distance(ctx context.Context, a, b string) (Distance, bool, erro
 	return Distance(d), err == nil, x.failed("distance", err)
 }
 
-// TTL returns how long a member lives on, ebb.Forever if it has no deadline, and
-// whether it is there.
+// TTL returns the remaining time of a member, ebb.Forever without a deadline, and whether the
+// index has the member.
 func (x *Index) TTL(ctx context.Context, member string) (time.Duration, bool, error) {
 	var v conn.Value
 	var err error
@@ -196,7 +195,7 @@ func (x *Index) TTL(ctx context.Context, member string) (time.Duration, bool, er
 	return time.Duration(n) * time.Millisecond, true, nil
 }
 
-// Len returns how many members live in the index.
+// Len returns the number of living members.
 func (x *Index) Len(ctx context.Context) (int64, error) {
 	var v conn.Value
 	var err error
@@ -215,9 +214,9 @@ func (x *Index) Delete(ctx context.Context) error {
 	return x.failed("delete", err)
 }
 
-// Watch removes what is dead in time, also while no program uses the index, until the
-// context ends, whose error is in the chain of its own. It outlives lost connections.
-// On ebb that happens by itself.
+// Watch removes expired members in time, also while no program uses the index, until the
+// context ends; the context's error is in the chain of its own. It continues after lost
+// connections. On ebb the server does that.
 func (x *Index) Watch(ctx context.Context) error {
 	own := expiries.Feed{Conn: x.c, Native: x.native, Sweep: func(ctx context.Context, _ string) (int64, error) {
 		return number(x.run(ctx, sweepScript, expiries.AtOnce))

@@ -7,36 +7,36 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Query says what Search looks for. Its middle is Member, or At if that is empty; its
-// extent is Radius, or Width and Height.
+// Query describes a search. Its centre is Member, or At if Member is "". Its extent is Radius,
+// or Width and Height.
 type Query struct {
 	Member string
 	At     Point
 	Radius Distance
-	// Width is from west to east and Height from south to north, At in the middle.
+	// Width is the extent from west to east, and Height from south to north, around the centre.
 	Width, Height Distance
-	// Count is how many at most; 0: all.
+	// Count is the limit of results; 0: all.
 	Count int
 }
 
-// Within returns the members within a radius of a place, the nearest first.
+// Within returns the members within a radius of a position, the nearest first.
 func (x *Index) Within(ctx context.Context, lon, lat float64, radius Distance) ([]Found, error) {
 	return x.Search(ctx, Query{At: Point{lon, lat}, Radius: radius})
 }
 
-// WithinBox returns the members within a box around a place, the nearest first.
+// WithinBox returns the members within a box around a position, the nearest first.
 func (x *Index) WithinBox(ctx context.Context, lon, lat float64, width, height Distance) ([]Found, error) {
 	return x.Search(ctx, Query{At: Point{lon, lat}, Width: width, Height: height})
 }
 
-// WithinOf returns the members within a radius of a member, the nearest first, which is
-// itself; ErrNoMember if it is not there.
+// WithinOf returns the members within a radius of a member, the nearest first, which is the
+// member itself. It returns ErrNoMember if the index does not have the member.
 func (x *Index) WithinOf(ctx context.Context, member string, radius Distance) ([]Found, error) {
 	return x.search(ctx, Query{Member: member, Radius: radius}, true)
 }
 
-// Nearest returns the n members nearest to a place, and no farther than radius: what is
-// farther is not looked at, so do not take the whole earth if it need not be.
+// Nearest returns up to n members within radius of a position, the nearest first. The search
+// covers the whole radius, so a smaller radius costs less.
 func (x *Index) Nearest(ctx context.Context, lon, lat float64, n int, radius Distance) ([]Found, error) {
 	if n < 1 {
 		return nil, x.failed("search", fmt.Errorf("%w: the %d nearest: 1 or more", conn.ErrArgument, n))
@@ -44,7 +44,7 @@ func (x *Index) Nearest(ctx context.Context, lon, lat float64, n int, radius Dis
 	return x.Search(ctx, Query{At: Point{lon, lat}, Radius: radius, Count: n})
 }
 
-// Search returns the members that a query finds, the nearest first.
+// Search returns the members that match a query, the nearest first.
 func (x *Index) Search(ctx context.Context, q Query) ([]Found, error) {
 	return x.search(ctx, q, q.Member != "")
 }

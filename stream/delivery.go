@@ -18,13 +18,12 @@ var one = conn.Value{Kind: resp.KindInt, Int: 1}
 // entries would come again after ClaimAfter.
 const retryKept = time.Hour
 
-// Delivery is an entry that was given to a consumer. It is settled by the first Ack
-// or Nack that succeeds: either of them called again does nothing, and where the
-// reply to one was lost it may be called again as well.
+// Delivery is an entry that a consumer has received. The first Ack or Nack that succeeds
+// settles it. Further calls do nothing, so the caller may repeat a call whose reply was lost.
 type Delivery[T any] struct {
 	Entry[T]
-	// Deliveries is how often the entry was delivered, this time included. With
-	// the consumer's name it is the token by which the delivery is known.
+	// Deliveries is the number of times that the entry was delivered, including this one. With the
+	// consumer's name it identifies the delivery.
 	Deliveries int
 
 	g        *Group[T]
@@ -45,22 +44,22 @@ func (g *Group[T]) delivery(consumer string, v conn.Value) (*Delivery[T], error)
 	return d, err
 }
 
-// Ack says that the entry is done. It is nil too if no consumer holds the entry any
-// more, as after an Ack whose reply was lost. Errors: ErrLost.
+// Ack acknowledges the entry. It also returns nil if no consumer has the entry, for instance
+// after an Ack whose reply was lost. Errors: ErrLost.
 func (d *Delivery[T]) Ack(ctx context.Context) error {
 	return d.settle(ctx, "ack", true, ackScript)
 }
 
-// Nack hands the entry back, to be delivered again after a delay, or to become a
-// dead letter if this was its last delivery: then it is nil too if no consumer holds
-// the entry any more. Errors: ErrLost.
+// Nack returns the entry, which is delivered again after delay. If this was the last delivery
+// that MaxDeliveries allows, the entry becomes a dead letter; then Nack also returns nil if no
+// consumer has the entry. Errors: ErrLost.
 func (d *Delivery[T]) Nack(ctx context.Context, delay time.Duration) error {
 	ms := kit.Millis(max(delay, 0))
 	last := d.g.o.MaxDeliveries > 0 && d.Deliveries >= d.g.o.MaxDeliveries
 	return d.settle(ctx, "nack", last, nackScript, ms, ms+kit.Millis(d.g.o.ClaimAfter+retryKept))
 }
 
-// Extend gives the delivery another ClaimAfter from now on. Errors: ErrLost.
+// Extend restarts the time ClaimAfter of the delivery. Errors: ErrLost.
 func (d *Delivery[T]) Extend(ctx context.Context) error {
 	n, err := d.run(ctx, "extend", extendScript)
 	if err == nil && n != settledDone {

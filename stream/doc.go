@@ -6,7 +6,7 @@
 //
 //	billing, err := orders.Group("billing", stream.GroupOptions{ClaimAfter: 30 * time.Second})
 //	for d, err := range billing.Consume(ctx, "worker-1") {
-//		if err != nil { // told, and tried again if the loop goes on
+//		if err != nil { // the loop may continue: Consume tries again
 //			continue
 //		}
 //		if work(d.Value) != nil {
@@ -16,22 +16,22 @@
 //		}
 //	}
 //
-// What becomes of an entry in a group:
+// The states of an entry in a group:
 //
 //	Add ─▶ new ─▶ delivered ─ Ack ─▶ done
 //	                │  ▲
-//	                │  └── Nack(delay), or ClaimAfter without a word
+//	                │  └── Nack(delay), or no reply within ClaimAfter
 //	                └───── MaxDeliveries reached: a dead letter
 //
-// An entry is one field, v, as the codec writes it, so that others can add and
-// read with XADD and XREAD. The stream is the key itself. Beside it, in the same
-// slot, are for each group {name}:retry:<group>, a sorted set of the entries that
-// wait out a Nack, and {name}:dead:<group>, a stream of dead letters.
+// An entry has one field, v, with the encoded value, so that other clients can add and read
+// entries with XADD and XREAD. The stream is the key itself. For each group there are two more
+// keys in the same slot: {name}:retry:<group>, a sorted set of the entries that a Nack delays,
+// and {name}:dead:<group>, a stream of dead letters.
 //
-// Invariants: an entry of a group is new, or pending for one consumer, or done; a
-// delivery is known by its consumer and its number, and a consumer that lost it to another
-// can neither Ack nor Nack it; an entry becomes a dead letter in the step that takes
-// it out of the group.
+// Invariants: an entry of a group is new, or pending for one consumer, or done. The consumer
+// and the number of deliveries identify a delivery; a consumer that lost it to another can
+// neither Ack nor Nack it. The step that removes an entry from the group also makes it a dead
+// letter.
 //
 // Start reading at Group.Consume.
 package stream

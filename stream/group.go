@@ -30,30 +30,29 @@ const (
 	redriveMost = 100
 )
 
-// GroupOptions are a group's. The zero value is ready to use.
+// GroupOptions configures a group. The zero value works.
 type GroupOptions struct {
-	// From is where the group begins when it is made: "" with all there is, Tail
-	// with what is added from then on, or after an ID.
+	// From is the position at which a new group begins: "" before the first entry, Tail after the
+	// last, or an ID.
 	From string
-	// ClaimAfter is how long a delivery may take: later the entry goes to whichever
-	// consumer asks next. Extend it for longer work. Default 30 s.
+	// ClaimAfter is the time that a delivery may take. Afterwards the next consumer that reads
+	// gets the entry. Call Extend for longer work. Default: 30 s.
 	ClaimAfter time.Duration
-	// MaxDeliveries is how often an entry is delivered at most: then it becomes a
-	// dead letter. Default 16; negative: no end.
+	// MaxDeliveries is the number of deliveries after which an entry becomes a dead letter.
+	// Default: 16; negative: no limit.
 	MaxDeliveries int
-	// Batch is how many entries a consumer takes at a time. Their time begins to run
-	// together, though they are handled one after the other; those that a loop has
-	// not come to when it ends come again after ClaimAfter, as if they had been
-	// delivered. Default 1.
+	// Batch is the number of entries that a consumer reads at a time. Their ClaimAfter begins at
+	// the same instant, although the loop handles them one after the other. Entries that the loop
+	// has not reached when it ends are delivered again after ClaimAfter. Default: 1.
 	Batch int
-	// DeadLen is about how many dead letters are kept, the latest, default 10,000;
-	// DeadTTL how long after the last one they all are, default 30 days.
+	// DeadLen is the approximate number of dead letters that are kept, the newest; default 10,000.
+	// DeadTTL is the time after the last one for which all are kept; default 30 days.
 	DeadLen int64
 	DeadTTL time.Duration
 }
 
-// Group is a group of consumers that share out the entries of a stream: each entry
-// goes to one of them, until it is acknowledged.
+// Group is a group of consumers that share the entries of a stream: one consumer at a time has
+// an entry, until it acknowledges it.
 type Group[T any] struct {
 	s    *Stream[T]
 	name string
@@ -61,8 +60,8 @@ type Group[T any] struct {
 	keys []string // stream, retry set, dead letters
 }
 
-// Group returns a group of the stream. It is made at its first use, where there is none.
-// Errors: ebb.ErrArgument.
+// Group returns a group of the stream. The first use creates it if it does not exist. Errors:
+// ebb.ErrArgument.
 func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) {
 	o, err := kit.Option(opts)
 	if err != nil {
@@ -97,8 +96,8 @@ func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) 
 	return &Group[T]{s: s, name: name, o: o, keys: keys}, nil
 }
 
-// Create makes the group, where there is none, so that what is added from now on
-// is for it. The first Consume does it as well.
+// Create makes the group if it does not exist, so that it gets the entries that are added from
+// now on. The first Consume does the same.
 func (g *Group[T]) Create(ctx context.Context) error { return g.create(ctx, g.o.From) }
 
 func (g *Group[T]) create(ctx context.Context, from string) error {
@@ -121,16 +120,17 @@ func code(err error) string {
 	return ""
 }
 
-// Consume yields deliveries to a consumer, a name within the group: first what is
-// due again, then what is new, and waits for more, until the context ends, which
-// is not yielded. Each is to be answered by Ack or Nack, or comes again after
-// ClaimAfter, to this consumer or another. With an empty name the consumer has one
-// of its own for as long as the loop runs; of a process that dies, the group forgets
-// it a day later, when another such loop begins or ends.
+// Consume yields deliveries to the named consumer: first entries that are due again, then new
+// ones. Then it waits for more, until the context ends; it does not yield that end. The
+// consumer settles each delivery with Ack or Nack; otherwise the group delivers the entry again
+// after ClaimAfter, to this consumer or another. If the name is "", the consumer has a random
+// name while the loop runs. If the process dies, the group removes that name a day later, when
+// another such loop begins or ends.
 //
-// Errors are those of Stream.Read, with a nil Delivery, and ebb.ErrValue with one
-// that has no Value. A loop that goes on after an error goes on when the backend is
-// back. Where the group has vanished it is made again, for all that is there then.
+// Consume yields the errors of Stream.Read with a nil Delivery, and ebb.ErrValue with a
+// Delivery without Value. If the loop continues after an error, Consume continues when the
+// backend replies again. If the group was deleted, Consume makes it again, for all entries of
+// the stream.
 func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Delivery[T], error] {
 	return func(yield func(*Delivery[T], error) bool) {
 		g.s.log(ctx)
@@ -263,16 +263,17 @@ func (g *Group[T]) wait(ctx context.Context, k *cursor, ms int64) ([]conn.Value,
 	return got, nil
 }
 
-// Dead is a dead letter.
+// Dead is a dead letter. Its Entry has the ID of the letter, and its Time is the instant at
+// which the group gave the entry up.
 type Dead[T any] struct {
-	Entry[T]          // its ID is that of the letter, its Time when it was given up
-	Original   string // the ID that it had in the stream
+	Entry[T]          // the ID is the letter's, Time the instant at which the group gave it up
+	Original   string // the entry's ID in the stream
 	Deliveries int
 }
 
-// DeadLetters returns up to n dead letters, the oldest first, after the one with
-// an ID, "" for the first ones. One that the codec cannot read has no Value, and
-// the error, with ebb.ErrValue, is there besides the letters.
+// DeadLetters returns up to n dead letters, the oldest first, after the letter with the ID
+// after; "" begins at the first. A letter that the codec cannot decode has no Value, and the
+// error then has ebb.ErrValue in its chain.
 func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead[T], error) {
 	from := "-"
 	if after != "" {
@@ -293,13 +294,12 @@ func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead
 	return all, err
 }
 
-// Redrive has up to n dead letters, the oldest, delivered to this group again, and to no
-// other, as if they never had been. An entry that is still in the stream keeps its ID. One
-// that is not is added at the end once more, under a new ID, with a field that names the
-// group: other groups pass over it, and Read yields it. Letters without a value, of
-// entries that others added without a field v, are dropped. It returns how many went; after
-// an error with ebb.ErrUnavailable or a context's error in its chain up to a hundred more
-// may have gone.
+// Redrive delivers up to n dead letters, the oldest first, to this group again, as new entries.
+// An entry that is still in the stream keeps its ID. Otherwise Redrive adds it at the end under
+// a new ID, with a field that names the group: other groups skip it, and Read yields it.
+// Redrive drops letters without a value, from entries without a field v. It returns the number
+// of letters that it moved; after an error with ebb.ErrUnavailable or a context's error in its
+// chain, up to a hundred more may have moved.
 func (g *Group[T]) Redrive(ctx context.Context, n int64) (moved int64, err error) {
 	for left := n; left > 0; {
 		step := min(left, redriveMost)
@@ -326,8 +326,8 @@ func (g *Group[T]) Redrive(ctx context.Context, n int64) (moved int64, err error
 	return moved, nil
 }
 
-// Destroy ends the group: what is pending is forgotten, dead letters stay. A group that
-// is not there is destroyed.
+// Destroy removes the group and its pending entries. Dead letters stay. Destroy of a group that
+// does not exist does nothing.
 func (g *Group[T]) Destroy(ctx context.Context) error {
 	var b conn.Batch
 	b.Do("XGROUP", "DESTROY", g.s.name, g.name)
@@ -344,7 +344,7 @@ func (g *Group[T]) Destroy(ctx context.Context) error {
 	return nil
 }
 
-// Delete ends the group as Destroy does, and removes its dead letters.
+// Delete removes the group as Destroy does, and its dead letters.
 func (g *Group[T]) Delete(ctx context.Context) error {
 	if err := g.Destroy(ctx); err != nil {
 		return err
@@ -364,7 +364,7 @@ func (g *Group[T]) leave(ctx context.Context, consumer string) {
 	})
 }
 
-// String says how the group runs.
+// String describes the group.
 func (g *Group[T]) String() string {
 	dead := fmt.Sprintf("dead after %d deliveries", g.o.MaxDeliveries)
 	if g.o.MaxDeliveries == 0 {

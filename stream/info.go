@@ -8,24 +8,24 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Info is the state of a stream at an instant.
+// Info describes the state of a stream at one instant.
 type Info struct {
 	Len           int64
-	First, LastID string // IDs, of the oldest entry and of the latest ever; empty if there is none
+	First, LastID string // IDs of the oldest entry and of the latest ever; "" if there is none
 	Groups        []GroupInfo
 }
 
-// GroupInfo is the state of a group.
+// GroupInfo describes the state of a group.
 type GroupInfo struct {
 	Name          string
 	Consumers     int64
-	Pending       int64  // delivered, neither acknowledged nor dead
-	Lag           int64  // entries that are still to be delivered; -1: unknown, after deletions
+	Pending       int64  // delivered, and neither acknowledged nor dead
+	Lag           int64  // entries not yet delivered; -1: unknown, after deletions
 	LastDelivered string // the ID up to which entries were delivered
 }
 
-// Info describes the stream and its groups. A stream that is not there has the
-// zero Info. It costs two commands, O(groups).
+// Info describes the stream and its groups; a stream that does not exist has the zero Info. It
+// costs two commands, O(groups).
 func (s *Stream[T]) Info(ctx context.Context) (Info, error) {
 	var b conn.Batch
 	b.Do("XINFO", "STREAM", s.name)

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Tail is the position of a reader that gets only the entries that are added from now on.
-// The empty string is the beginning.
+// Tail is the position of a reader that gets only entries that are added from now on. The empty
+// string is the position before the first entry.
 const Tail = "$"
 
 // field is the one field of an entry.
@@ -32,21 +32,21 @@ const (
 	chunk, chunkNodes = 100, 10_000
 )
 
-// Options are a stream's. The zero value keeps everything.
+// Options configures a stream. The zero value keeps all entries.
 type Options[T any] struct {
-	// Codec is how values are kept; nil: ebb.CodecOf.
+	// Codec encodes values; nil: ebb.CodecOf.
 	Codec conn.Codec[T]
-	// MaxLen is about how many entries are kept: older ones go, by whole nodes of
-	// some hundred (MAXLEN ~). 0: no bound.
+	// MaxLen is the approximate limit of entries. The backend removes older entries in nodes of
+	// some hundred (MAXLEN ~). 0: no limit.
 	MaxLen int64
-	// Retention is how long entries are kept, by the backend's clock. They go when
-	// something is added, or at Trim. 0: for ever.
+	// Retention is the time for which entries are kept, by the backend's clock. Add and Trim
+	// remove older entries. 0: no limit.
 	Retention time.Duration
-	// Logger gets a line at debug level at the first use; nil: none.
+	// Logger gets a description at debug level at the first use; nil: no log.
 	Logger *slog.Logger
 }
 
-// Stream is a log of values. It may be used by any number of goroutines.
+// Stream is a log of values. Its methods are safe for concurrent use.
 type Stream[T any] struct {
 	c    *conn.Conn
 	name string
@@ -54,13 +54,13 @@ type Stream[T any] struct {
 	once sync.Once // the line in the log
 }
 
-// Entry is a value of a stream.
+// Entry is a value of a stream and its ID.
 type Entry[T any] struct {
 	ID    string
 	Value T
 }
 
-// Time is when the entry was added, by the backend's clock, from its ID.
+// Time returns the instant at which the entry was added, by the backend's clock, from its ID.
 func (e Entry[T]) Time() time.Time { return timeOf(e.ID) }
 
 func timeOf(id string) time.Time {
@@ -69,7 +69,7 @@ func timeOf(id string) time.Time {
 	return time.UnixMilli(n)
 }
 
-// New returns the stream of a name, which is its key. It does not touch the network.
+// New returns the stream of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Stream[T], error) {
 	o, err := kit.Make(c, "stream", name, opts)
@@ -132,9 +132,8 @@ if ARGV[3] ~= '0' then
 end
 `
 
-// Add appends a value and returns its ID, which is greater than all before. After
-// an error with ebb.ErrUnavailable or a context's error in its chain it may or may
-// not have been added.
+// Add appends a value and returns its ID, which is greater than all IDs before. After an error
+// with ebb.ErrUnavailable or a context's error in its chain, the stream may have the value.
 func (s *Stream[T]) Add(ctx context.Context, v T) (id string, err error) {
 	s.log(ctx)
 	data, err := s.o.Codec.Encode(v)
@@ -156,9 +155,9 @@ func (s *Stream[T]) Add(ctx context.Context, v T) (id string, err error) {
 	return r.AsString()
 }
 
-// Trim removes exactly the entries that MaxLen and Retention do not keep, in calls of some
-// hundred entries, and returns how many it removed. Add does it as it goes; Trim is for
-// streams that nothing is added to.
+// Trim removes exactly the entries beyond MaxLen and Retention, in calls of some hundred
+// entries, and returns how many it removed. Add does this too; use Trim for a stream without
+// new entries.
 func (s *Stream[T]) Trim(ctx context.Context) (removed int64, err error) {
 	if s.o.MaxLen == 0 && s.o.Retention == 0 {
 		return 0, nil
@@ -184,8 +183,8 @@ func (s *Stream[T]) Len(ctx context.Context) (int64, error) {
 	return r.AsInt()
 }
 
-// Range returns up to n entries from one ID to another, both included; "-" and "+"
-// are the ends. An entry that the codec cannot read ends it with ebb.ErrValue.
+// Range returns up to n entries from one ID to another, both included; "-" and "+" are the
+// ends. If the codec cannot decode an entry, Range ends with ebb.ErrValue.
 func (s *Stream[T]) Range(ctx context.Context, from, to string, n int) ([]Entry[T], error) {
 	r, err := s.c.Do(ctx, "XRANGE", s.name, from, to, "COUNT", n)
 	if err != nil {
@@ -202,9 +201,8 @@ func (s *Stream[T]) Range(ctx context.Context, from, to string, n int) ([]Entry[
 	return all, nil
 }
 
-// Delete removes the stream with all its entries, its groups, what waits out a Nack, and
-// the dead letters. Those of groups that were destroyed are listed nowhere: it looks at
-// all keys of the backend, O(keys).
+// Delete removes the stream with its entries, groups, delayed entries and dead letters. To find
+// the keys of groups that were destroyed, it searches all keys of the backend, O(keys).
 func (s *Stream[T]) Delete(ctx context.Context) error {
 	_, err := s.c.Del(ctx, s.name)
 	if err == nil {
@@ -232,12 +230,12 @@ func (s *Stream[T]) Remove(ctx context.Context, ids ...string) (int64, error) {
 	return r.AsInt()
 }
 
-// Read yields the entries after an ID, "" for all and Tail for those to come, and
-// then waits for more, until the context ends, which is not yielded. Errors are:
-// those with ebb.ErrUnavailable in their chain, and replies that pass, such as
-// LOADING, after which a loop that goes on is where it was when the backend is
-// back, with nothing lost; ebb.ErrValue with the entry's ID, after which the next
-// comes; and others, which are the last.
+// Read yields the entries after an ID, "" for all entries and Tail for new ones. Then it waits
+// for more, until the context ends; it does not yield that end. After an error with
+// ebb.ErrUnavailable in its chain, and after a temporary error reply such as LOADING, a loop
+// that continues loses nothing: Read continues at its position when the backend replies again.
+// After ebb.ErrValue, whose text has the entry's ID, the next entry follows. Any other error is
+// the last.
 func (s *Stream[T]) Read(ctx context.Context, after string) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		s.log(ctx)
@@ -322,7 +320,7 @@ func pause(ctx context.Context, n int) error {
 	return kit.Sleep(ctx, kit.Backoff(10*time.Millisecond, time.Second, n))
 }
 
-// String says how the stream runs.
+// String describes the stream.
 func (s *Stream[T]) String() string {
 	keeps := "everything is kept"
 	switch {

@@ -11,15 +11,15 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Message is a value, and where it came from.
+// Message is a value and the topic that it was published to.
 type Message[T any] struct {
 	Channel string // the topic's name
-	Pattern string // the pattern that matched, of PSubscribe
+	Pattern string // the pattern that matched, with PSubscribe
 	Value   T
 }
 
-// Subscription receives messages. Next and All are for one goroutine at a time;
-// Close may be called from any.
+// Subscription receives messages. One goroutine at a time may call Next or All; any goroutine
+// may call Close.
 type Subscription[T any] struct {
 	what  string
 	codec conn.Codec[T]
@@ -102,10 +102,10 @@ func (s *Subscription[T]) wake() {
 	}
 }
 
-// Next waits for a message. Errors: the context's; ebb.ErrInterrupted where
-// a connection was lost, or made again, and messages may be missing; ebb.ErrValue for a
-// message that the codec cannot read, after which the next one may be fine;
-// ErrSlow and ebb.ErrClosed, after which there is nothing more.
+// Next waits for a message. Errors: the context's; ebb.ErrInterrupted if the connection was
+// lost or replaced, and messages may be missing; ebb.ErrValue for a message that the codec
+// cannot decode, after which the next message follows; ErrSlow and ebb.ErrClosed, after which
+// no message follows.
 func (s *Subscription[T]) Next(ctx context.Context) (Message[T], error) {
 	for {
 		if ctx.Err() != nil {
@@ -150,8 +150,8 @@ func (s *Subscription[T]) decode(i item) (Message[T], error) {
 	return m, nil
 }
 
-// Err returns why nothing more will come, ErrSlow or ebb.ErrClosed, also while some
-// messages wait; nil as long as more may come.
+// Err returns why the subscription has ended, ErrSlow or ebb.ErrClosed, also while messages
+// wait; nil if the subscription has not ended.
 func (s *Subscription[T]) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,16 +161,16 @@ func (s *Subscription[T]) Err() error {
 	return fmt.Errorf("%s: %w", s.what, s.reason)
 }
 
-// Waiting returns how many messages wait for Next.
+// Waiting returns the number of messages that wait for Next.
 func (s *Subscription[T]) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue) - s.head
 }
 
-// All yields messages and the errors of Next, until the context ends or the
-// subscription is closed, which are not yielded. It goes on after
-// ebb.ErrInterrupted and ebb.ErrValue; ErrSlow is the last.
+// All yields messages and the errors of Next, until the context ends or the subscription is
+// closed; it does not yield that end. It continues after ebb.ErrInterrupted and ebb.ErrValue.
+// ErrSlow is the last error.
 func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[Message[T], error] {
 	return func(yield func(Message[T], error) bool) {
 		for {
@@ -185,8 +185,8 @@ func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[Message[T], error] 
 	}
 }
 
-// Close ends the subscription, and returns when nothing of it is left. What waits
-// is dropped. Calling it again does nothing.
+// Close ends the subscription and drops waiting messages. It returns when the subscription's
+// goroutines have ended. Further calls do nothing.
 func (s *Subscription[T]) Close() error {
 	s.stop()
 	err := s.sub.Close()

@@ -11,20 +11,20 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Options are a topic's. The zero value is ready to use.
+// Options configures a topic. The zero value works.
 type Options[T any] struct {
-	// Codec is how values travel; nil: ebb.CodecOf.
+	// Codec encodes values; nil: ebb.CodecOf.
 	Codec conn.Codec[T]
-	// Backlog is how many messages may wait for a subscriber before it is cut off
-	// with ErrSlow. Default 1024. It bounds memory in messages, not bytes; a server
-	// has a bound in bytes as well, client-output-buffer-limit, and cuts the
-	// connection at that: the subscriber then sees ebb.ErrInterrupted.
+	// Backlog is the number of messages that may wait for a subscriber before ErrSlow ends the
+	// subscription. Default: 1024. It counts messages, not bytes. A server also has a limit in
+	// bytes, client-output-buffer-limit, and closes the connection at that limit: the subscriber
+	// then gets ebb.ErrInterrupted.
 	Backlog int
-	// Sharded sends messages through the one node of a cluster that has the
-	// topic's slot, instead of through all (SPUBLISH). Publishers and
-	// subscribers must agree. A backend without sharded channels uses plain ones.
+	// Sharded sends messages through the node of a cluster that has the topic's slot, instead of
+	// through all nodes (SPUBLISH). Publishers and subscribers must use the same value. A backend
+	// without sharded channels uses plain ones.
 	Sharded bool
-	// Logger gets a line at debug level at the first use; nil: none.
+	// Logger gets a description at debug level at the first use; nil: no log.
 	Logger *slog.Logger
 }
 
@@ -46,8 +46,7 @@ func (o *Options[T]) check(what string) error {
 	return nil
 }
 
-// Topic is a channel for values of a type. It may be used by any number of
-// goroutines.
+// Topic is a channel for values of a type. Its methods are safe for concurrent use.
 type Topic[T any] struct {
 	c    *conn.Conn
 	name string
@@ -55,7 +54,7 @@ type Topic[T any] struct {
 	once sync.Once // the line in the log
 }
 
-// New returns the topic of a name, which is its channel. It does not touch the network.
+// New returns the topic of that name, which is its channel. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Topic[T], error) {
 	o, err := kit.Make(c, "topic", name, opts)
@@ -68,9 +67,10 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Topic[T], error
 	return &Topic[T]{c: c, name: name, o: o}, nil
 }
 
-// Publish sends a value to the current subscribers, and returns their number; on a cluster
-// it counts those at one node. It waits for the backend and not for the subscribers. After an error with ebb.ErrUnavailable or a context's error in its
-// chain the message may or may not have been sent.
+// Publish sends a value to the current subscribers, and returns their number; in a cluster that
+// is the number at one node. It waits for the backend and not for the subscribers. After an
+// error with ebb.ErrUnavailable or a context's error in its chain, the message may have been
+// sent.
 func (t *Topic[T]) Publish(ctx context.Context, v T) (receivers int64, err error) {
 	t.log(ctx)
 	data, err := t.o.Codec.Encode(v)
@@ -92,8 +92,8 @@ func (t *Topic[T]) Publish(ctx context.Context, v T) (receivers int64, err error
 	}
 }
 
-// Subscribe returns a subscription to what is published from the moment it returns. The context
-// bounds the call only. Close the subscription, or the connection.
+// Subscribe returns a subscription to the messages that are published after it returns. The
+// context bounds the call only. The caller must close the subscription or the connection.
 func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 	t.log(ctx)
 	what := fmt.Sprintf("topic %q", t.name)
@@ -114,9 +114,9 @@ func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 }
 
 // PSubscribe returns a subscription to the messages of all topics whose name matches one of the
-// patterns, of *, ?, [a-c] and \; Message.Channel says which. One whose name
-// matches several patterns comes once for each. Sharded topics are not among them.
-// Errors: ebb.ErrArgument, and what Subscribe returns.
+// patterns, which consist of *, ?, [a-c] and \; Message.Channel is the topic. If a name matches
+// several patterns, the message arrives once for each. Sharded topics are not included. Errors:
+// ebb.ErrArgument, and those of Subscribe.
 func PSubscribe[T any](ctx context.Context, c *conn.Conn, o Options[T], patterns ...string) (*Subscription[T], error) {
 	what := fmt.Sprintf("topic: patterns %q", patterns)
 	if c == nil {
@@ -138,7 +138,7 @@ func PSubscribe[T any](ctx context.Context, c *conn.Conn, o Options[T], patterns
 	return start(what, s, o), nil
 }
 
-// String says how the topic runs: `topic "orders" (PUBLISH; a backlog of 1024)`.
+// String describes the topic: `topic "orders" (PUBLISH; a backlog of 1024)`.
 func (t *Topic[T]) String() string {
 	how := "PUBLISH"
 	switch {

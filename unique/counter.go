@@ -26,22 +26,22 @@ const (
 	aheadMost = 4096
 )
 
-// Options are a counter's. The zero value counts for ever, and not by time. Programs
-// that share a counter need the same Window and Bucket.
+// Options configures a counter. The zero value counts without an end and without a Window.
+// Programs that share a counter must use the same Window and Bucket.
 type Options struct {
-	// Window is how far CountLast can look back; 0: it cannot.
+	// Window is the longest time that CountLast can cover; 0: CountLast is not available.
 	Window time.Duration
-	// Bucket is in what steps: a count goes back up to a bucket further than it is
-	// asked to. A window has up to 256 of them, of up to 12 KiB each. In whole ms;
-	// default: a 60th of the window.
+	// Bucket is the step of CountLast: a count covers up to one bucket more than requested. A
+	// window has up to 256 buckets of up to 12 KiB each. In whole ms; default: a 60th of the
+	// window.
 	Bucket time.Duration
-	// TTL is how long the counter lives after something was added; 0: for ever.
+	// TTL is the time for which the counter lives after the last Add; 0: no end.
 	TTL time.Duration
-	// Logger gets a line at debug level at the first use; nil: none.
+	// Logger gets a description at debug level at the first use; nil: no log.
 	Logger *slog.Logger
 }
 
-// Counter counts different items. It may be used by any number of goroutines.
+// Counter counts different items. Its methods are safe for concurrent use.
 type Counter struct {
 	c    *conn.Conn
 	name string
@@ -51,7 +51,7 @@ type Counter struct {
 	now  atomic.Int64 // number of the present bucket, as it was when last asked
 }
 
-// New returns the counter of a name, which is its key. It does not touch the network.
+// New returns the counter of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Counter, error) {
 	o, err := kit.Make(c, "unique", name, opts)
@@ -176,7 +176,7 @@ func (u *Counter) addPlain(ctx context.Context, items []string) error {
 	return errors.Join(r[0].Err(), r[1].Err())
 }
 
-// Count returns about how many different items were added. O(1).
+// Count returns the approximate number of different items that were added. O(1).
 func (u *Counter) Count(ctx context.Context) (int64, error) {
 	r, err := u.c.Do(ctx, "PFCOUNT", u.name)
 	if err != nil {
@@ -185,9 +185,9 @@ func (u *Counter) Count(ctx context.Context) (int64, error) {
 	return r.AsInt()
 }
 
-// CountLast returns about how many different items were added in the last d, and in
-// up to a Bucket before. It costs O(d/Bucket). Errors: ebb.ErrArgument where d is
-// longer than the Window.
+// CountLast returns the approximate number of different items that were added in the last d,
+// and in up to one Bucket before that. It costs O(d/Bucket). If d is longer than the Window, it
+// returns ebb.ErrArgument.
 func (u *Counter) CountLast(ctx context.Context, d time.Duration) (int64, error) {
 	if d <= 0 || d > u.o.Window {
 		return 0, u.failed("count", fmt.Errorf("%w: the last %v: a span from above 0 to the Window, %v", conn.ErrArgument, d, u.o.Window))
@@ -209,9 +209,9 @@ func (u *Counter) CountLast(ctx context.Context, d time.Duration) (int64, error)
 	}
 }
 
-// Merge adds what others have counted since ever; their windows are not merged. In
-// a cluster others may be in other slots, and they may be on other connections: then
-// they are copied first, one by one. They do not change.
+// Merge adds the items of other counters, without their windows. In a cluster the others may be
+// in other slots, and they may use other connections: Merge then copies them first, one by one.
+// It does not change them.
 func (u *Counter) Merge(ctx context.Context, others ...*Counter) error {
 	args := []any{"PFMERGE", u.name}
 	elsewhere := false
@@ -301,7 +301,7 @@ local t = redis.call('TIME')
 return math.floor((t[1] * 1000 + math.floor(t[2] / 1000)) / tonumber(ARGV[1]))
 `)
 
-// String says how the counter runs.
+// String describes the counter.
 func (u *Counter) String() string {
 	if u.o.Window == 0 {
 		return fmt.Sprintf("unique %q (PFADD)", u.name)
