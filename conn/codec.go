@@ -6,17 +6,16 @@ import (
 	"fmt"
 )
 
-// Codec turns the values of an object into the bytes that the backend keeps, and
-// back. It is used by many goroutines at a time. Encode's result belongs to the
-// caller; Decode must not keep its argument.
+// Codec encodes the values of an object for the backend, and decodes them. Its methods are
+// called concurrently. Encode's result belongs to the caller; Decode must not keep its
+// argument.
 type Codec[T any] interface {
 	Encode(v T) ([]byte, error)
 	Decode(data []byte) (T, error)
 }
 
-// CodecOf returns the codec that objects use when none is given: strings and byte
-// slices as they are, types that marshal themselves to text or bytes by that, and
-// everything else as JSON.
+// CodecOf returns the default codec of a type: strings and byte slices are stored unchanged,
+// types that marshal themselves to text or bytes use that, and other types use JSON.
 func CodecOf[T any]() Codec[T] {
 	var v T
 	switch any(v).(type) {
@@ -33,7 +32,7 @@ func CodecOf[T any]() Codec[T] {
 	return JSON[T]()
 }
 
-// JSON is the codec of encoding/json.
+// JSON returns the codec of encoding/json.
 func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
 
 type jsonCodec[T any] struct{}

@@ -83,8 +83,8 @@ func (c *Conn) GetDel(ctx context.Context, key string) (string, error) {
 	return text(c.Do(ctx, "GETDEL", key))
 }
 
-// GetEx returns a string and lets it live for another ttl, for ever if ttl is
-// 0; ErrNil if there is no such key.
+// GetEx returns a string and sets its remaining time; with ttl 0 it removes the deadline. It
+// returns ErrNil if the key does not exist.
 func (c *Conn) GetEx(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	if ttl == 0 {
 		return text(c.Do(ctx, "GETEX", key, "PERSIST"))
@@ -148,14 +148,14 @@ func (c *Conn) Rename(ctx context.Context, from, to string) error {
 	return none(c.Do(ctx, "RENAME", from, to))
 }
 
-// Expire lets a key live for another ttl, and reports whether there is such a
-// key. A ttl of 0 or less deletes it.
+// Expire sets the remaining time of a key, and reports whether the key exists. A ttl of 0 or
+// less deletes the key.
 func (c *Conn) Expire(ctx context.Context, key string, ttl time.Duration) (bool, error) {
 	return parseBool(c.Do(ctx, "PEXPIRE", key, millis(ttl)))
 }
 
-// ExpireAt lets a key live until t, by the backend's clock, and reports whether
-// there is such a key.
+// ExpireAt sets the deadline of a key, by the backend's clock, and reports whether the key
+// exists.
 func (c *Conn) ExpireAt(ctx context.Context, key string, t time.Time) (bool, error) {
 	return parseBool(c.Do(ctx, "PEXPIREAT", key, t.UnixMilli()))
 }
@@ -238,7 +238,7 @@ func (c *Conn) Publish(ctx context.Context, channel string, payload any) (int64,
 	return number(c.Do(ctx, "PUBLISH", channel, payload))
 }
 
-// Ping returns nil if the backend answers.
+// Ping returns nil if the backend replies.
 func (c *Conn) Ping(ctx context.Context) error { return none(c.Do(ctx, "PING")) }
 
 // withKeys is a command of some texts.

@@ -14,8 +14,8 @@ import (
 // remote backend gives in no particular order: use Pairs and Get.
 type Value = resp.Value
 
-// Conn is an open backend. Its methods are safe for concurrent use, and each
-// borrows a connection or a session for the length of the call. Close it.
+// Conn is an open backend. Its methods are safe for concurrent use. Each call borrows a
+// connection or a session. The caller must Close the Conn.
 type Conn struct {
 	d       Driver
 	ints    IntsDriver    // d, if it is one and this is no view
@@ -36,10 +36,10 @@ func New(d Driver) *Conn {
 	return c
 }
 
-// Capabilities is what a backend can do beyond Redis's commands.
+// Capabilities describes what a backend supports beyond Redis's commands.
 type Capabilities struct {
-	Native   bool   // it is ebb: its own commands (leases, limiters, ...) are there
-	Embedded bool   // it runs in this process
+	Native   bool   // ebb: the server has ebb's own commands (leases, limiters, ...)
+	Embedded bool   // the engine runs in this process
 	Server   string // "ebb", "valkey", or "redis" for whatever else speaks the protocol; "": not known yet (see Wrap)
 	Version  string // Valkey's version, or that of Redis that it is, or behaves as
 
@@ -72,12 +72,12 @@ func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
 	return v, v.Err()
 }
 
-// Block does the work of Do for a command that waits at the server until something happens.
-// It has a connection to itself, waits as long as the command says, and
-// returns soon after the context ends, also when that has no deadline. What
-// the command took at that very moment is then lost. A server that hangs is
-// ErrUnavailable: when the reply is late by the read timeout, or, of a command
-// without an end, when the server does not answer PING either, twice in a row.
+// Block does the work of Do for a command that waits at the server. The command has a
+// connection to itself and waits as long as it says. Block returns soon after the context ends,
+// also if the context has no deadline; a value that the command took at that moment is lost. If
+// the server does not reply, Block returns ErrUnavailable: when the reply is late by the read
+// timeout, or, for a command without a time limit, when the server has not replied to PING
+// twice in a row.
 func (c *Conn) Block(ctx context.Context, args ...any) (Value, error) {
 	if err := checkCommand(args); err != nil {
 		return Value{}, err
@@ -92,11 +92,11 @@ func (c *Conn) Block(ctx context.Context, args ...any) (Value, error) {
 	return v, v.Err()
 }
 
-// Pipeline runs the commands of a batch one after the other, sent at once, and
-// returns their replies in order. The commands of others may run in between.
-// An error reply is in its Value and stops nothing; an error of Pipeline means
-// that the replies are unknown, and if it is not ErrUnavailable or a context's
-// error, that nothing was run.
+// Pipeline sends the commands of a batch together, and returns their replies in order. The
+// server runs them one after the other; commands of other clients may run in between. An error
+// reply is in its Value, and later commands still run. An error of Pipeline means that the
+// replies are unknown; if it is neither ErrUnavailable nor a context's error, no command has
+// run.
 func (c *Conn) Pipeline(ctx context.Context, b *Batch) ([]Value, error) {
 	cmds, err := b.commands(ctx, "pipeline")
 	if err != nil || len(cmds) == 0 {
@@ -132,11 +132,11 @@ func (c *Conn) Watch(ctx context.Context, fn func(*Watched) error, keys ...strin
 	return c.d.Watch(ctx, fn, keys)
 }
 
-// Capabilities returns what the backend is and can do.
+// Capabilities returns what the backend is and what it supports.
 func (c *Conn) Capabilities() Capabilities { return c.d.Capabilities() }
 
-// Driver returns what the Conn runs on; of a view, what its Conn runs on. It is for what a
-// Conn has no method for: embed.Of finds an engine behind it. Requests go by the Conn.
+// Driver returns the Driver of the Conn; for a view, that of its Conn. Use it for features
+// without a method of Conn: embed.Of finds an engine with it. Send requests through the Conn.
 func (c *Conn) Driver() Driver {
 	if c.of != nil {
 		return c.of.d
@@ -153,10 +153,9 @@ func (c *Conn) String() string {
 	return c.d.String()
 }
 
-// Close ends the subscriptions, waits for the calls that are running, and leaves nothing
-// behind. Close of the last Conn of an embedded engine also closes the engine, its data
-// and its listeners. It must not be called from within Watch's function. Calling it again
-// does nothing.
+// Close ends the subscriptions and waits for the running calls. The Close of the last Conn of
+// an embedded engine also closes the engine, its data and its listeners. Watch's function must
+// not call it. Further calls do nothing.
 func (c *Conn) Close() error {
 	if c.of != nil {
 		return nil
@@ -176,13 +175,13 @@ func (c *Conn) Close() error {
 	return c.d.Close()
 }
 
-// Batch is a list of commands for Pipeline and Tx. The zero value is empty and
-// ready. It is used by one goroutine at a time, and may be used again.
+// Batch is a list of commands for Pipeline and Tx. The zero value is an empty batch. One
+// goroutine at a time may use it. It may be used again.
 type Batch struct {
 	cmds [][]any
 }
 
-// Do adds a command. The arguments are looked at when the batch is run.
+// Do adds a command. Pipeline and Tx check the arguments.
 func (b *Batch) Do(args ...any) { b.cmds = append(b.cmds, args) }
 
 // Len returns the number of commands.

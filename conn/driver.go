@@ -76,8 +76,8 @@ type Wrapper interface {
 	Unwrap() *Conn
 }
 
-// Find returns the first T among the Driver of a Conn and the Drivers behind it, by
-// Wrapper.Unwrap. Packages that bring a Driver find theirs with it.
+// Find returns the first T among the Driver of a Conn and the Drivers that it wraps
+// (Wrapper.Unwrap). A package uses it to find its own Driver.
 func Find[T any](c *Conn) (found T, ok bool) {
 	for c != nil {
 		d := c.Driver()
@@ -124,19 +124,18 @@ func NewWatched(do func(ctx context.Context, args []any) (Value, error), tx func
 	return &Watched{runDo: do, runTx: tx}
 }
 
-// AppendArg appends the text of an argument as every backend sends it, for Drivers;
-// ErrArgument for a type that has none. It allocates for types that marshal themselves,
-// and for dst to grow.
+// AppendArg appends the text of an argument, as Drivers send it, to dst. It returns ErrArgument
+// for a type without a text. It allocates for types that marshal themselves, and to grow dst.
 func AppendArg(dst []byte, a any) ([]byte, error) { return appendArg(dst, a) }
 
-// ArgText returns the text of an argument as every backend sends it, for Drivers;
-// ErrArgument for a type that has none. It allocates, but for strings.
+// ArgText returns the text of an argument, as Drivers send it, and ErrArgument for a type
+// without a text. It allocates for all types but strings.
 func ArgText(a any) (string, error) { return argText(a) }
 
-// CapabilitiesOf reads what a server is from two replies: the text of INFO server,
-// which may be empty, and the reply to COMMAND INFO HPEXPIRE FCALL SSUBSCRIBE
-// LOCK.ACQUIRE, which may be an error: a user may have the right to one and not to the
-// other. The last of the four tells ebb where INFO does not.
+// CapabilitiesOf derives the capabilities from two replies: the text of INFO server, which may
+// be empty, and the reply to COMMAND INFO HPEXPIRE FCALL SSUBSCRIBE LOCK.ACQUIRE, which may be
+// an error. A user may be allowed to run one of them alone. LOCK.ACQUIRE identifies ebb if the
+// text of INFO is empty.
 func CapabilitiesOf(infoServer string, commands Value) Capabilities {
 	caps := parseInfo(infoServer)
 	e := commands.Elems

@@ -11,44 +11,41 @@ import (
 )
 
 var (
-	// ErrNil says that there is nothing: no such key, or no such element. The
-	// typed methods return it; Do returns a Value whose IsNull is true.
+	// ErrNil says that the key or the element does not exist. The typed methods return it; Do
+	// returns a Value whose IsNull is true.
 	ErrNil = errors.New("ebb: nil")
-	// ErrNotSet is returned by Set when its condition, NX or XX, did not hold.
+	// ErrNotSet is the error of Set if its condition, NX or XX, does not hold.
 	ErrNotSet = errors.New("ebb: not set: the condition does not hold")
-	// ErrConflict is returned by Watched.Tx when a watched key has changed:
-	// nothing was done, and it can be tried again.
+	// ErrConflict is the error of Watched.Tx if a watched key has changed. The transaction did
+	// nothing; the caller may try again.
 	ErrConflict = errors.New("ebb: a watched key has changed")
-	// ErrClosed is returned by what is called after Close.
+	// ErrClosed is the error of calls after Close.
 	ErrClosed = errors.New("ebb: closed")
-	// ErrUnavailable is in the chain of every error that comes from not
-	// reaching the backend, or from a backend that is not ready: it loads, fails
-	// over, or moves the key. In the latter case there is a ReplyError in the chain
-	// too, and the command has not run.
+	// ErrUnavailable is in the chain of every error about a backend that cannot be reached or is
+	// not ready: it loads data, fails over, or moves the key. If it is not ready, the chain also
+	// has a ReplyError, and the command has not run.
 	ErrUnavailable = errors.New("the backend cannot be reached")
-	// ErrNotReplicated is in the chain of the errors of a Replicated view's call
-	// that has run, but is not on as many replicas as the view wants: if the master is
-	// lost, it may be. ErrUnavailable is in the chain too, unless WAIT is refused.
+	// ErrNotReplicated is in the chain of the error of a Replicated view's call that has run on
+	// the master, but that fewer replicas have received than the view requires. A failover may
+	// lose the change. ErrUnavailable is in the chain too, unless the server refused WAIT.
 	ErrNotReplicated = errors.New("ebb: it has run, but is not on enough replicas")
-	// ErrInterrupted is returned by Subscription.Next when its connection was lost,
-	// and again when the subscription was made anew: messages sent in between are lost.
-	// A message that is missing is missing where this error stands, and nowhere else.
+	// ErrInterrupted is the error of Subscription.Next if the connection was lost, and again when
+	// the subscription has a new connection. Messages that were sent in between are lost, and no
+	// others.
 	ErrInterrupted = errors.New("ebb: the subscription was interrupted, messages may be lost")
-	// ErrURL is in the chain of errors about a URL that Open does not take.
+	// ErrURL is in the chain of errors about a URL that Open does not support.
 	ErrURL = errors.New("ebb: cannot open this URL")
-	// ErrStateful is returned by Do and batches for commands that change the
-	// connection they are sent on, which is borrowed for one call.
+	// ErrStateful is the error of Do and of batches for commands that change the state of a
+	// connection. A call borrows its connection, so such a command would affect other calls.
 	ErrStateful = errors.New("ebb: the command changes its connection")
-	// ErrArgument is in the chain of errors about what the caller has passed: an
-	// argument of a type that has no obvious text, such as a time.Duration, keys of
-	// several slots in one transaction, or a number, a name or an option that a method
-	// or an object of the toolkit does not take. The call has sent nothing.
+	// ErrArgument is in the chain of errors about an argument of the caller: a type without an
+	// obvious text, such as a time.Duration, keys of several slots in one transaction, or a
+	// number, a name or an option that a method does not accept. The call has sent nothing.
 	ErrArgument = errors.New("ebb: unusable argument")
-	// ErrValue is in the chain of errors about stored data that a Codec, or an
-	// object, cannot read: another program's, or of another version.
+	// ErrValue is in the chain of errors about stored data that a Codec or an object cannot
+	// decode, for instance data of another program or version.
 	ErrValue = errors.New("ebb: stored data that cannot be read")
-	// ErrRemote is returned where an embedded engine is needed and the
-	// connection leads to a server.
+	// ErrRemote says that a call needs an embedded engine, and the connection leads to a server.
 	ErrRemote = errors.New("ebb: not an embedded engine")
 )
 
@@ -56,11 +53,9 @@ var (
 // word.
 type ReplyError = resp.ReplyError
 
-// Unavailable returns the error of a Driver whose backend did not answer while it was
-// doing something. Where the
-// context has ended that is the reason, and the backend is not to blame. Where it has
-// not, a context's error is not in the chain: package net has it there for a connection
-// that was not made within the client's own timeout.
+// Unavailable returns the error of a Driver whose backend did not reply. If the context has
+// ended, the error is the context's. Otherwise no context's error is in the chain: package net
+// adds one if its own timeout ends a dial.
 func Unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {
 		return fmt.Errorf("ebb: %s: %w", doing, c)
@@ -80,10 +75,10 @@ func Ended(ctx context.Context, doing string) error {
 	return fmt.Errorf("ebb: %s: %w", doing, ctx.Err())
 }
 
-// Temporary reports whether an error may go away by itself, and the same call is worth
-// another try: the backend cannot be reached, starts, changes roles, moves the key, has
-// no room, or is busy with a script. Whether a call that ended so has done its work is
-// another question: see ErrUnavailable. The end of a context is not temporary.
+// Temporary reports whether an error may be temporary, so that the caller may try the same call
+// again: the backend cannot be reached, starts, changes its role, moves the key, has no memory,
+// or runs a long script. It does not say whether the call has run: see ErrUnavailable. The end
+// of a context is not temporary.
 func Temporary(err error) bool {
 	if errors.Is(err, ErrUnavailable) {
 		return true

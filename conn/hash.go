@@ -40,11 +40,10 @@ func (c *Conn) HSet(ctx context.Context, key string, pairs ...any) (int64, error
 	return number(c.Do(ctx, append([]any{"HSET", key}, pairs...)...))
 }
 
-// HSetTTL sets one field that lives for ttl, which must be positive; a part of a
-// millisecond counts as a whole one. The other fields, and the key's own deadline, stay.
-// Redis before 7.4 and Valkey before 9 have no deadlines of fields
-// (Capabilities.HashFieldTTL): there it returns errors.ErrUnsupported, and does nothing.
-// O(1).
+// HSetTTL sets one field that lives for ttl, which must be positive; a part of a millisecond
+// counts as a whole one. It does not change other fields or the deadline of the key. Redis
+// before 7.4 and Valkey before 9 have no deadlines of fields (Capabilities.HashFieldTTL): there
+// HSetTTL returns errors.ErrUnsupported and does nothing. O(1).
 func (c *Conn) HSetTTL(ctx context.Context, key, field string, value any, ttl time.Duration) error {
 	if ttl <= 0 {
 		return fmt.Errorf("%w: HSetTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
@@ -62,8 +61,8 @@ func (c *Conn) HSetTTL(ctx context.Context, key, field string, value any, ttl ti
 	return firstError(c.Tx(ctx, &b))
 }
 
-// HExpire lets a field live for another ttl, and reports whether there is such a field. A
-// ttl of 0 or less deletes it. Where there are no deadlines of fields it returns
+// HExpire sets the remaining time of a field, and reports whether the field exists. A ttl of 0
+// or less deletes the field. On servers without deadlines of fields it returns
 // errors.ErrUnsupported; see HSetTTL. O(1).
 func (c *Conn) HExpire(ctx context.Context, key, field string, ttl time.Duration) (bool, error) {
 	if _, err := c.fieldTTL(ctx, "HExpire"); err != nil {
@@ -73,9 +72,9 @@ func (c *Conn) HExpire(ctx context.Context, key, field string, ttl time.Duration
 	return n > 0, err
 }
 
-// HTTL returns how long a field lives on, to the millisecond: Forever if it has no
-// deadline, and ErrNil if there is no such field or key. Where there are no deadlines of
-// fields it returns errors.ErrUnsupported; see HSetTTL. O(1).
+// HTTL returns the remaining time of a field, to the millisecond: Forever without a deadline,
+// and ErrNil if the field does not exist. On servers without deadlines of fields it returns
+// errors.ErrUnsupported; see HSetTTL. O(1).
 func (c *Conn) HTTL(ctx context.Context, key, field string) (time.Duration, error) {
 	if _, err := c.fieldTTL(ctx, "HTTL"); err != nil {
 		return 0, err
@@ -83,8 +82,8 @@ func (c *Conn) HTTL(ctx context.Context, key, field string) (time.Duration, erro
 	return lifetime(onlyInt(c.Do(ctx, "HPTTL", key, "FIELDS", 1, field)))
 }
 
-// HDel deletes fields and returns how many there were. The key goes with its last field.
-// O(n) for n fields.
+// HDel deletes fields, and returns how many existed. A hash without fields is deleted. O(n) for
+// n fields.
 func (c *Conn) HDel(ctx context.Context, key string, fields ...string) (int64, error) {
 	return number(c.Do(ctx, withTexts(fields, "HDEL", key)...))
 }

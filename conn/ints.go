@@ -16,10 +16,10 @@ type Ints struct {
 	At [6]int64 // the first N
 }
 
-// Ints runs one command of texts that replies with integers: Do without what that
-// spends on any other type. Another reply, and more integers than an Ints has room
-// for, is resp.ErrType, as of Value.AsInt; an error reply is the error. A list that
-// is given as it is, with words..., must not be changed any more, also not later.
+// Ints runs one command of texts whose reply is integers. It costs less than Do. Another reply,
+// and more integers than an Ints holds, is resp.ErrType, as in Value.AsInt; an error reply is
+// the error. The caller must not change a slice that it passes as words..., also not after the
+// call.
 func (c *Conn) Ints(ctx context.Context, words ...string) (Ints, error) {
 	if err := checkWords(words); err != nil {
 		return Ints{}, err

@@ -2,8 +2,8 @@ package conn
 
 import "context"
 
-// LPush puts values at the head of a list, one after the other, so that the last of them is
-// the first element then. It returns the list's length. O(n) for n values.
+// LPush adds values at the head of a list, one after the other, so that the last value becomes
+// the first element. It returns the list's length. O(n) for n values.
 func (c *Conn) LPush(ctx context.Context, key string, values ...any) (int64, error) {
 	return number(c.Do(ctx, append([]any{"LPUSH", key}, values...)...))
 }
@@ -14,13 +14,14 @@ func (c *Conn) RPush(ctx context.Context, key string, values ...any) (int64, err
 	return number(c.Do(ctx, append([]any{"RPUSH", key}, values...)...))
 }
 
-// LPop takes the first element of a list, or returns ErrNil if there is no such key. The
-// key goes with its last element. O(1). Block with BLPOP waits for an element.
+// LPop removes and returns the first element of a list. It returns ErrNil if the list does not
+// exist. A list without elements is deleted. O(1). Block with BLPOP waits for an element.
 func (c *Conn) LPop(ctx context.Context, key string) (string, error) {
 	return text(c.Do(ctx, "LPOP", key))
 }
 
-// RPop takes the last element of a list, or returns ErrNil if there is no such key. O(1).
+// RPop removes and returns the last element of a list. It returns ErrNil if the list does not
+// exist. O(1).
 func (c *Conn) RPop(ctx context.Context, key string) (string, error) {
 	return text(c.Do(ctx, "RPOP", key))
 }

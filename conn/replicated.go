@@ -8,21 +8,19 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// Replicated returns a view of the Conn whose calls return when what they wrote is
-// on n replicas too (WAIT), so that no failover loses it: Sentinel and a cluster
-// promote a replica that has what the master acknowledged, or may not have it. If
-// fewer have it after within, the call returns ErrNotReplicated beside its reply:
-// it has run, and may be lost with the master. Calls that only read are as before,
-// and so are calls that an error reply refuses.
+// Replicated returns a view of the Conn whose calls return when n replicas have received their
+// writes too (WAIT). Without it a failover can lose acknowledged writes, because Sentinel and a
+// cluster may promote a replica that has not received them. If fewer replicas have a write
+// after within, the call returns its reply and ErrNotReplicated: the command has run, and a
+// failover may lose it. Calls that only read, and calls that an error reply refuses, do not
+// wait.
 //
-// Each write costs a round trip from the master to its replicas. within is cut to
-// three quarters of the URL's read_timeout (3 s). Writes of a Pipeline are waited
-// for together. On an embedded engine with files a call returns when what it wrote
-// is on disk; without files there is nothing to wait for. On a Driver that is no
-// ReplicatedDriver, every write fails with ErrArgument.
+// Each write costs a round trip from the master to its replicas. The longest within is three
+// quarters of the URL's read_timeout (3 s). A Pipeline waits once for all its writes. On an
+// embedded engine with files, a call returns when its write is on disk; without files it does
+// not wait. If the Driver is no ReplicatedDriver, every write returns ErrArgument.
 //
-// The view shares everything with the Conn, and ends with it: closing the view
-// does nothing.
+// The view shares all resources of the Conn and ends with it. Closing the view does nothing.
 func (c *Conn) Replicated(n int, within time.Duration) *Conn {
 	if c.of != nil {
 		c = c.of
@@ -81,8 +79,8 @@ func (u unreplicated) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 
 func (u unreplicated) Watch(context.Context, func(*Watched) error, []string) error { return u.err() }
 
-// MayWrite reports whether a command may change data, for Drivers: one that is not known
-// may, and so may a script.
+// MayWrite reports whether a command may change data, for Drivers. It returns true for unknown
+// commands and for scripts.
 func MayWrite(args []any) bool {
 	if len(args) == 0 {
 		return true

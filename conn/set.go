@@ -15,10 +15,9 @@ func (c *Conn) SAdd(ctx context.Context, key string, members ...any) (int64, err
 }
 
 // SAddTTL adds a member that lives for ttl, which must be positive; a part of a millisecond
-// counts as a whole one. A member that is there already gets the new deadline. It reports
-// whether the member is new. Only ebb has deadlines of members (Capabilities.Native):
-// elsewhere it returns errors.ErrUnsupported, and does nothing. Package expset has such sets
-// on every backend. O(1).
+// counts as a whole one. A member that exists gets the new deadline. It reports whether the
+// member is new. Only ebb has deadlines of members (Capabilities.Native): other servers return
+// errors.ErrUnsupported and do nothing. Package expset has such sets on every backend. O(1).
 func (c *Conn) SAddTTL(ctx context.Context, key string, member any, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
 		return false, fmt.Errorf("%w: SAddTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
@@ -29,9 +28,9 @@ func (c *Conn) SAddTTL(ctx context.Context, key string, member any, ttl time.Dur
 	return parseBool(c.Do(ctx, "SADDEX", key, "PX", millis(ttl), "MEMBERS", 1, member))
 }
 
-// SExpire lets a member live for another ttl, and reports whether there is such a member. A
-// ttl of 0 or less removes it. Where there are no deadlines of members it returns
-// errors.ErrUnsupported; see SAddTTL. O(1).
+// SExpire sets the remaining time of a member, and reports whether the member exists. A ttl of
+// 0 or less removes the member. On other servers than ebb it returns errors.ErrUnsupported; see
+// SAddTTL. O(1).
 func (c *Conn) SExpire(ctx context.Context, key string, member any, ttl time.Duration) (bool, error) {
 	if err := c.memberTTL(ctx, "SExpire"); err != nil {
 		return false, err
@@ -40,9 +39,9 @@ func (c *Conn) SExpire(ctx context.Context, key string, member any, ttl time.Dur
 	return n > 0, err
 }
 
-// STTL returns how long a member lives on, to the millisecond: Forever if it has no
-// deadline, and ErrNil if there is no such member or key. Where there are no deadlines of
-// members it returns errors.ErrUnsupported; see SAddTTL. O(1).
+// STTL returns the remaining time of a member, to the millisecond: Forever without a deadline,
+// and ErrNil if the member does not exist. On other servers than ebb it returns
+// errors.ErrUnsupported; see SAddTTL. O(1).
 func (c *Conn) STTL(ctx context.Context, key string, member any) (time.Duration, error) {
 	if err := c.memberTTL(ctx, "STTL"); err != nil {
 		return 0, err
@@ -50,8 +49,8 @@ func (c *Conn) STTL(ctx context.Context, key string, member any) (time.Duration,
 	return lifetime(onlyInt(c.Do(ctx, "SPTTL", key, "MEMBERS", 1, member)))
 }
 
-// SRem removes members and returns how many there were. The key goes with its last member.
-// O(n) for n members.
+// SRem removes members, and returns how many existed. A set without members is deleted. O(n)
+// for n members.
 func (c *Conn) SRem(ctx context.Context, key string, members ...any) (int64, error) {
 	return number(c.Do(ctx, append([]any{"SREM", key}, members...)...))
 }

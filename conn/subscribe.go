@@ -39,9 +39,9 @@ func (c *Conn) PSubscribe(ctx context.Context, patterns ...string) (*Subscriptio
 	return c.subscribe(ctx, Patterns, patterns)
 }
 
-// SSubscribe receives what is published with SPUBLISH on channels from now on:
-// channels that a cluster keeps on the node of their slot, which all must share.
-// A backend that does not know them (Capabilities.ShardedPubSub) refuses.
+// SSubscribe returns a subscription to the messages that SPUBLISH sends to channels from now
+// on. In a cluster all channels must be in one slot. A backend without sharded channels
+// (Capabilities.ShardedPubSub) returns an error.
 func (c *Conn) SSubscribe(ctx context.Context, channels ...string) (*Subscription, error) {
 	return c.subscribe(ctx, Sharded, channels)
 }

@@ -15,7 +15,7 @@ var (
 	// wait. If the deadline of a context is too early, context.DeadlineExceeded is in the chain
 	// too.
 	ErrLate = errors.New("the turn comes too late")
-	// TryAcquire returns ErrTaken if all slots are taken.
+	// ErrTaken is the error of TryAcquire if all slots are taken.
 	ErrTaken = errors.New("all slots are taken")
 	// ErrLost is the cause with which a slot's context ends when its lease could not be renewed in
 	// time. Another owner may have the slot.

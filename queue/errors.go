@@ -3,7 +3,7 @@ package queue
 import "errors"
 
 var (
-	// TryPop returns ErrEmpty if no job is due.
+	// ErrEmpty is the error of TryPop if no job is due.
 	ErrEmpty = errors.New("queue: no job is due")
 	// ErrFull is in the chain of the error of a push that would exceed MaxLen. The push added
 	// nothing.
