@@ -11,13 +11,13 @@ import (
 // Forever is what TTL returns for a key without a deadline.
 const Forever time.Duration = -1
 
-// SetOptions say how Set sets. The zero value sets a value for ever.
+// SetOptions configures Set. The zero value sets a value without a deadline.
 type SetOptions struct {
-	TTL     time.Duration // how long the value lives; 0: for ever
-	At      time.Time     // when it dies, by the backend's clock; zero: see TTL
-	KeepTTL bool          // the deadline of the value before stays
-	NX      bool          // only if there is no such key
-	XX      bool          // only if there is one
+	TTL     time.Duration // the time for which the value lives; 0: no deadline
+	At      time.Time     // the deadline, by the backend's clock; zero: see TTL
+	KeepTTL bool          // keep the deadline of the value before
+	NX      bool          // only if the key does not exist
+	XX      bool          // only if the key exists
 }
 
 // Get returns a string, or ErrNil if there is no such key.
@@ -25,7 +25,7 @@ func (c *Conn) Get(ctx context.Context, key string) (string, error) {
 	return text(c.Do(ctx, "GET", key))
 }
 
-// Set sets a string, whatever the key held before. It returns ErrNotSet if the condition in
+// Set sets a string, and replaces a value of any type. It returns ErrNotSet if the condition in
 // the options does not hold.
 func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOptions) error {
 	var o SetOptions
@@ -65,8 +65,8 @@ func (c *Conn) SetTTL(ctx context.Context, key string, value any, ttl time.Durat
 	return none(c.Do(ctx, "SET", key, value, "PX", millis(ttl)))
 }
 
-// SetNX sets a string that lives for ttl, for ever if ttl is 0, unless there is
-// such a key already. It reports whether it did.
+// SetNX sets a string that lives for ttl, or without a deadline if ttl is 0, unless the key
+// exists. It reports whether it did.
 func (c *Conn) SetNX(ctx context.Context, key string, value any, ttl time.Duration) (bool, error) {
 	switch err := c.Set(ctx, key, value, SetOptions{TTL: ttl, NX: true}); err {
 	case nil:
@@ -165,8 +165,8 @@ func (c *Conn) Persist(ctx context.Context, key string) (bool, error) {
 	return parseBool(c.Do(ctx, "PERSIST", key))
 }
 
-// TTL returns how long a key lives on, to the millisecond: Forever if it has no
-// deadline, and ErrNil if there is no such key.
+// TTL returns the remaining time of a key, to the millisecond: Forever without a deadline, and
+// ErrNil if the key does not exist.
 func (c *Conn) TTL(ctx context.Context, key string) (time.Duration, error) {
 	return lifetime(number(c.Do(ctx, "PTTL", key)))
 }

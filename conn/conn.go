@@ -8,10 +8,10 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Value is a reply. A status and a string are both text: use AsString, not
-// Kind, to tell them from the rest, since a remote backend's client library
-// does not. The same holds for arrays and sets, and for a map, whose pairs a
-// remote backend gives in no particular order: use Pairs and Get.
+// Value is a reply. A status and a string are both text: use AsString instead of Kind, because
+// the client library of a remote backend does not tell them apart. The same holds for arrays
+// and sets, and for maps, whose pairs a remote backend returns in no particular order: use
+// Pairs and Get.
 type Value = resp.Value
 
 // Conn is an open backend. Its methods are safe for concurrent use. Each call borrows a
@@ -105,11 +105,10 @@ func (c *Conn) Pipeline(ctx context.Context, b *Batch) ([]Value, error) {
 	return c.d.Pipeline(ctx, cmds)
 }
 
-// Tx runs the commands of a batch as one, with nothing in between (MULTI and
-// EXEC), and returns their replies in order. If a command is refused before it
-// runs, none does, and the error is a ReplyError with the code EXECABORT. A
-// command that fails as it runs has its error in its Value, and the others
-// take effect all the same.
+// Tx runs the commands of a batch as one transaction (MULTI and EXEC), and returns their
+// replies in order. If the server refuses a command before the transaction runs, no command
+// runs, and the error is a ReplyError with the code EXECABORT. If a command fails while the
+// transaction runs, its Value is the error, and the other commands take effect.
 func (c *Conn) Tx(ctx context.Context, b *Batch) ([]Value, error) {
 	cmds, err := b.commands(ctx, "transaction")
 	if err != nil || len(cmds) == 0 {
@@ -118,10 +117,9 @@ func (c *Conn) Tx(ctx context.Context, b *Batch) ([]Value, error) {
 	return c.d.Tx(ctx, cmds)
 }
 
-// Watch calls fn with a connection of its own that watches keys: fn reads with
-// Watched.Do, decides, and writes with Watched.Tx, which returns ErrConflict,
-// having done nothing, if one of the keys has changed meanwhile. Watch returns
-// fn's error. It does not try again.
+// Watch calls fn with a connection that watches keys. fn reads with Watched.Do, decides, and
+// writes with Watched.Tx. Tx returns ErrConflict and does nothing if one of the keys has
+// changed. Watch returns fn's error. It does not try again.
 func (c *Conn) Watch(ctx context.Context, fn func(*Watched) error, keys ...string) error {
 	if len(keys) == 0 {
 		return fmt.Errorf("%w: Watch needs keys", ErrArgument)
@@ -144,8 +142,7 @@ func (c *Conn) Driver() Driver {
 	return c.d
 }
 
-// String says how the connection runs, without its password:
-// "mem://sessions (embedded, shared)".
+// String describes the connection, without its password: "mem://sessions (embedded, shared)".
 func (c *Conn) String() string {
 	if c.of != nil {
 		return c.of.String() + c.wait
@@ -206,8 +203,8 @@ func (b *Batch) commands(ctx context.Context, what string) ([][]any, error) {
 	return b.cmds, nil
 }
 
-// Watched is the connection that Watch gives to its function. Only that function may use
-// it, and only until it returns.
+// Watched is the connection that Watch passes to its function. Only that function may use it,
+// until it returns.
 type Watched struct {
 	runDo func(ctx context.Context, args []any) (Value, error)
 	runTx func(ctx context.Context, cmds [][]any) ([]Value, error)

@@ -8,17 +8,16 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// Driver is a backend: packages embed and goredis have one each, and a program may write
-// its own over another client library. New makes a Conn of it. The commands that the Conn
-// gives it are not empty, and none changes the connection's state. A reply that is an error is a Value of
-// that kind, with a nil error; an error means that there was no reply, and has
-// ErrUnavailable, ErrClosed, ErrArgument or the context's error in its chain. A
-// command that may have run must not be sent again. Methods are safe for
-// concurrent use.
+// Driver is a backend. Packages embed and goredis have one each, and a program may write its
+// own over another client library. New makes a Conn of it. The commands that it gets are not
+// empty, and none changes the connection's state. It returns an error reply as a Value of that
+// kind with a nil error. An error means that there was no reply, and has ErrUnavailable,
+// ErrClosed, ErrArgument or the context's error in its chain. A Driver must not send a command
+// again that may have run. Methods are safe for concurrent use.
 //
-// A Driver may have more methods: those of IntsDriver or IntArgsDriver are a shorter way
-// for most of what the toolkit's objects request, Conn.Replicated needs those of
-// ReplicatedDriver, and a Driver that passes requests on to another Conn has Unwrap.
+// A Driver may have further methods. IntsDriver and IntArgsDriver make most calls of the
+// toolkit cheaper, Conn.Replicated needs ReplicatedDriver, and a Driver that passes requests on
+// to another Conn implements Wrapper.
 type Driver interface {
 	// Do runs one command.
 	Do(ctx context.Context, args []any) (Value, error)
@@ -28,49 +27,48 @@ type Driver interface {
 	Pipeline(ctx context.Context, cmds [][]any) ([]Value, error)
 	// Tx runs commands as one; see Conn.Tx.
 	Tx(ctx context.Context, cmds [][]any) ([]Value, error)
-	// Watch calls fn with what NewWatched makes of a connection that watches keys;
-	// see Conn.Watch.
+	// Watch calls fn with the result of NewWatched for a connection that watches keys; see
+	// Conn.Watch.
 	Watch(ctx context.Context, fn func(*Watched) error, keys []string) error
 	// Subscribe returns when the server has confirmed the subscription.
 	Subscribe(ctx context.Context, kind SubscribeKind, names []string) (Feed, error)
-	// Capabilities returns what the backend is and can do. It is called often, and must be fast.
+	// Capabilities returns what the backend is and what it supports. It is called often and must
+	// be fast.
 	Capabilities() Capabilities
-	// String says how it runs, without a password.
+	// String describes the backend, without a password.
 	String() string
-	// Close waits for the calls that are running.
+	// Close waits for the running calls.
 	Close() error
 }
 
-// IntsDriver is a Driver that runs Conn.Ints and Conn.ScriptInts itself: else they go
-// by Do, which costs some ten allocations more.
+// IntsDriver is a Driver that implements Conn.Ints and Conn.ScriptInts. Without it they use Do,
+// which costs some ten allocations more.
 type IntsDriver interface {
-	// Ints runs one command of texts that replies with integers, see IntsOf. In
-	// contrast to Do it returns an error reply as the error, Value.Err. The words are
-	// not changed any more.
+	// Ints runs one command of texts whose reply is integers; see IntsOf. Unlike Do it returns an
+	// error reply as the error, Value.Err. The caller does not change the words afterwards.
 	Ints(ctx context.Context, words []string) (Ints, error)
 }
 
-// IntArgsDriver is an IntsDriver for a client library that takes its arguments as []any:
-// they are made in that form at once, which saves an allocation for each of them. Of a
-// Driver that is both, this one counts.
+// IntArgsDriver is an IntsDriver for a client library whose arguments are []any. The Conn then
+// makes them in that form, which saves an allocation for each. If a Driver implements both, the
+// Conn uses this one.
 type IntArgsDriver interface {
-	// IntArgs is IntsDriver.Ints for arguments that are strings and ints; args is the
-	// Driver's own from then on.
+	// IntArgs does the work of IntsDriver.Ints for arguments that are strings and ints. The Driver
+	// owns args.
 	IntArgs(ctx context.Context, args []any) (Ints, error)
 }
 
-// ReplicatedDriver is a Driver whose writes can wait for replicas; Conn.Replicated needs
-// one.
+// ReplicatedDriver is a Driver whose writes can wait for replicas. Conn.Replicated needs it.
 type ReplicatedDriver interface {
-	// Replicated returns a view of the Driver whose calls return when what they wrote is
-	// on n replicas, and with ErrNotReplicated beside the reply when fewer have it after
-	// within. Calls that only read do not wait. The view shares everything with the
-	// Driver; it is never closed and never subscribes.
+	// Replicated returns a view of the Driver whose calls return when n replicas have received
+	// their writes, and that returns ErrNotReplicated with the reply if fewer have after within.
+	// Calls that only read do not wait. The view shares all resources of the Driver; the Conn
+	// never closes it and never subscribes with it.
 	Replicated(n int, within time.Duration) Driver
 }
 
-// Wrapper is a Driver that passes its requests on to another Conn: one that measures
-// or logs them, for instance.
+// Wrapper is a Driver that passes its requests on to another Conn, for instance to measure or
+// log them.
 type Wrapper interface {
 	// Unwrap returns the Conn behind the Driver.
 	Unwrap() *Conn
@@ -102,7 +100,7 @@ type Feed interface {
 	Close() error
 }
 
-// SubscribeKind is what the names of a subscription are.
+// SubscribeKind is the kind of the names of a subscription.
 type SubscribeKind uint8
 
 // The kinds of subscriptions.
@@ -112,14 +110,13 @@ const (
 	Sharded                       // SSUBSCRIBE
 )
 
-// Command is the command that subscribes: SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE.
+// Command returns the command that subscribes: SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE.
 func (k SubscribeKind) Command() string {
 	return [...]string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"}[k]
 }
 
-// NewWatched returns what a Driver's Watch gives to its function: do runs one
-// command on the connection that watches, and tx commands as one, or returns
-// ErrConflict.
+// NewWatched returns the argument of the function of a Driver's Watch: do runs one command on
+// the connection that watches, and tx runs commands as one transaction, or returns ErrConflict.
 func NewWatched(do func(ctx context.Context, args []any) (Value, error), tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
 	return &Watched{runDo: do, runTx: tx}
 }

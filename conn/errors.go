@@ -49,8 +49,7 @@ var (
 	ErrRemote = errors.New("ebb: not an embedded engine")
 )
 
-// ReplyError is an error reply, as errors.As finds it: its code is the first
-// word.
+// ReplyError is an error reply. errors.As finds it; its code is the first word.
 type ReplyError = resp.ReplyError
 
 // Unavailable returns the error of a Driver whose backend did not reply. If the context has

@@ -10,9 +10,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Ints is a reply that is integers: a single one, an array of a few, or null.
+// Ints is a reply of integers: one integer, an array of a few, or null.
 type Ints struct {
-	N  int      // how many there are; 0 for null
+	N  int      // the number of integers; 0 for null
 	At [6]int64 // the first N
 }
 
@@ -30,8 +30,9 @@ func (c *Conn) Ints(ctx context.Context, words ...string) (Ints, error) {
 	return c.runInts(ctx, words)
 }
 
-// ScriptInts does the work of Script for one that returns integers, as Ints is Do: the first of its
-// words are its keys, so many, the rest its other arguments. It keeps no words.
+// ScriptInts does the work of Script for a script that returns integers, as Ints does that of
+// Do. The first keys of the words are the script's keys, the others its arguments. It keeps no
+// words.
 func (c *Conn) ScriptInts(ctx context.Context, s *Script, keys int, words ...string) (Ints, error) {
 	if ctx.Err() != nil {
 		return Ints{}, Ended(ctx, "EVALSHA")
@@ -71,8 +72,8 @@ func (c *Conn) runInts(ctx context.Context, words []string) (Ints, error) {
 	return IntsOf(c.d.Do(ctx, boxed(words)))
 }
 
-// IntsOf reads a reply as Conn.Ints returns it, for Drivers. An err is returned as it
-// is.
+// IntsOf reads a reply as Conn.Ints returns it, for Drivers. It returns a non-nil err
+// unchanged.
 func IntsOf(v Value, err error) (got Ints, _ error) {
 	if err != nil || v.IsNull() {
 		return got, err

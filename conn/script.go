@@ -7,16 +7,14 @@ import (
 	"errors"
 )
 
-// Script is a Lua script that backends run as one command, with nothing in
-// between. It is a text and its digest: make it once, use it with any Conn, from
-// any goroutine.
+// Script is a Lua script, which a backend runs as one atomic command. It holds the text and its
+// digest. Make it once; any Conn and any goroutine can use it.
 type Script struct {
 	text, sha string
 	boxed     any // sha
 }
 
-// NewScript returns the script of a text. Whether it compiles shows when it is
-// first run.
+// NewScript returns a script. The first run reports a text that does not compile.
 func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text))
 	s := &Script{text: text, sha: hex.EncodeToString(sum[:])}
@@ -30,17 +28,16 @@ func (s *Script) Text() string { return s.text }
 // SHA returns the SHA-1 digest of the text, as 40 hexadecimal digits.
 func (s *Script) SHA() string { return s.sha }
 
-// Script runs a script with its keys and other arguments, and returns what it
-// returns; an error reply is returned as the error too, as with Do. It sends the
-// digest, and the text only to a backend that does not know it yet. The scripts
-// of an embedded engine run in the caller's goroutine. A script that writes is
-// not interrupted by the context.
+// Script runs a script with its keys and other arguments, and returns its result; an error
+// reply is also returned as the error, as in Do. It sends the digest, and sends the text only
+// to a backend that does not have the script yet. Scripts of an embedded engine run in the
+// caller's goroutine. The end of the context does not interrupt a script that has written.
 func (c *Conn) Script(ctx context.Context, s *Script, keys []string, args ...any) (Value, error) {
 	return c.script(ctx, "EVALSHA", "EVAL", s, keys, args)
 }
 
-// ScriptRO does the work of Script for scripts that only read: they are refused where they
-// write, and replicas run them.
+// ScriptRO does the work of Script for scripts that only read. Replicas run them too, and a
+// write in them is an error.
 func (c *Conn) ScriptRO(ctx context.Context, s *Script, keys []string, args ...any) (Value, error) {
 	return c.script(ctx, "EVALSHA_RO", "EVAL_RO", s, keys, args)
 }

@@ -7,22 +7,21 @@ import (
 	"iter"
 )
 
-// Message is a message that a subscription receives. Keyspace events are messages too:
-// on __keyevent@0__:expired the payload is the key, on __keyspace@0__:<key> it
-// is the event. They come once notify-keyspace-events has them sent:
+// Message is a message of a subscription. Keyspace events are messages too: on
+// __keyevent@0__:expired the payload is the key, on __keyspace@0__:<key> it is the event. The
+// server sends them if notify-keyspace-events says so:
 //
 //	c.Do(ctx, "CONFIG", "SET", "notify-keyspace-events", "Ex")
 type Message struct {
 	Channel string
-	Pattern string // the pattern that matched, of PSubscribe
+	Pattern string // the pattern that matched, with PSubscribe
 	Payload string
 }
 
-// Subscription receives the messages of its channels in the order in which
-// they were sent, from the moment it was made. Each message comes once, or
-// ErrInterrupted stands in its place: a caller that counts on every message looks up
-// there what it may have missed. It is used by one goroutine at
-// a time, but for Close. Close it, or the Conn.
+// Subscription receives the messages of its channels, in the order in which they were sent,
+// from the moment it was made. Each message arrives once. Where messages may be missing, Next
+// returns ErrInterrupted, so that the caller can read the source again. One goroutine at a time
+// may use it; any goroutine may call Close. The caller must close it, or the Conn.
 type Subscription struct {
 	c *Conn
 	f Feed
@@ -74,15 +73,13 @@ func (c *Conn) subscribe(ctx context.Context, kind SubscribeKind, names []string
 	return s, nil
 }
 
-// Next waits for a message. It returns the context's error when that ends
-// first, ErrInterrupted when the connection was lost, and once more when it was
-// made again and messages come from then on, ErrClosed
-// after Close, and another error if the backend has ended the subscription
-// because its messages were not taken for too long.
+// Next waits for a message. Errors: the context's; ErrInterrupted when the connection is lost,
+// and again when the subscription has a new one; ErrClosed after Close; and another error if
+// the backend has ended the subscription because its messages were not read in time.
 func (s *Subscription) Next(ctx context.Context) (Message, error) { return s.f.Next(ctx) }
 
-// All yields messages, and the errors of Next, until the context ends or the
-// subscription is closed, which are not yielded.
+// All yields messages and the errors of Next, until the context ends or the subscription is
+// closed; it does not yield that end.
 func (s *Subscription) All(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {

@@ -24,7 +24,7 @@ func (c *Conn) ZAdd(ctx context.Context, key string, members ...Scored) (int64, 
 	return number(c.Do(ctx, args...))
 }
 
-// ZRem removes members and returns how many there were. The key goes with its last member.
+// ZRem removes members, and returns how many existed. A sorted set without members is deleted.
 // O(n log N) for n of N members.
 func (c *Conn) ZRem(ctx context.Context, key string, members ...string) (int64, error) {
 	return number(c.Do(ctx, withTexts(members, "ZREM", key)...))
