@@ -79,7 +79,7 @@ func eachBackend(t *testing.T, test func(t *testing.T, c *ebb.Conn)) {
 	for _, s := range servers {
 		t.Run("redis to "+s.name, func(t *testing.T) { test(t, open(t, "redis://"+s.start(t)+"/2")) })
 	}
-	backends.Asked(t, []string{"ebb2", "ebb-scripts", "sentinel", "cluster", "redis8", "valkey8"}, func(t *testing.T, b *backends.Backend) {
+	backends.Asked(t, []string{"ebb2", "ebb-scripts", "sentinel", "cluster", "redis8", "valkey9"}, func(t *testing.T, b *backends.Backend) {
 		_, err := b.Do(testContext(t), "FLUSHDB")
 		must(t, err)
 		test(t, b.Conn)

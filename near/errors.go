@@ -18,7 +18,8 @@ func (x *Index) failed(doing string, err error) error {
 		return nil
 	}
 	var r conn.ReplyError
-	if errors.As(err, &r) && strings.Contains(string(r), "could not decode requested zset member") {
+	if errors.As(err, &r) && (strings.Contains(string(r), "could not decode requested zset member") || // ebb, Redis
+		strings.HasPrefix(string(r), "ERR member ")) { // Valkey 9: ERR member <name> does not exist
 		err = ErrNoMember
 	}
 	return fmt.Errorf("near %q: %s: %w", x.name, doing, err)

@@ -13,11 +13,10 @@
 //
 // The environment variable EBB_BACKENDS names the kinds to run on, "all" or some of Kinds
 // separated by commas; without it, tests run on the kinds that start quickly: mem, file,
-// ebb3 and redis, and with -short on mem only. redis8 and valkey8 are servers that run
-// already, at the addresses in EBB_REDIS8 and EBB_VALKEY8. ebb-scripts is an ebb server
-// that hides its own commands from the objects, so that their scripts run there. sentinel
-// is a master, a replica and three sentinels; cluster is six nodes: Backend.Cluster moves
-// their slots.
+// ebb3 and redis, and with -short on mem only. redis is Redis 7, redis8 Redis 8 and valkey9
+// Valkey 9. ebb-scripts is an ebb server that hides its own commands from the objects, so
+// that their scripts run there. sentinel is a master, a replica and three sentinels; cluster
+// is six nodes: Backend.Cluster moves their slots.
 //
 // mem runs the test in a testing/synctest bubble, in virtual time: there a test must not
 // call t.Run, t.Parallel or t.Deadline, and may wait as long as it likes. On all other
@@ -39,7 +38,6 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
@@ -62,7 +60,6 @@ type kind struct {
 	// start starts the site that all tests of the process share; nil if each test opens its
 	// own.
 	start func(t testing.TB) site
-	env   string // the variable with the address of a running server
 }
 
 // site holds the servers that the tests of a kind share.
@@ -74,7 +71,6 @@ type site struct {
 	repair func()
 	// wrap wraps each connection, if it is not nil.
 	wrap    func(c *ebb.Conn) *ebb.Conn
-	prefix  string              // of names, on a server that outlives the process
 	process *realserver.Process // a single server; nil if there is none
 	cluster *Cluster
 	group   *Group
@@ -95,12 +91,12 @@ func kinds() []kind {
 		{name: "file", quick: true},
 		{name: "ebb2", start: ebbServer("?protocol=2")},
 		{name: "ebb3", quick: true, start: ebbServer("")},
-		{name: "redis", quick: true, start: redisServer},
+		{name: "redis", quick: true, start: redisServer(realserver.Redis7)},
 		{name: "ebb-scripts", start: scripts},
 		{name: "sentinel", start: sentinelSite},
 		{name: "cluster", start: clusterSite},
-		{name: "redis8", env: "EBB_REDIS8", start: running("EBB_REDIS8")},
-		{name: "valkey8", env: "EBB_VALKEY8", start: running("EBB_VALKEY8")},
+		{name: "redis8", start: redisServer(realserver.Redis8)},
+		{name: "valkey9", start: redisServer(realserver.Valkey9)},
 	}
 }
 
@@ -108,10 +104,8 @@ func kinds() []kind {
 func chosen(t testing.TB) []kind {
 	all := kinds()
 	env := os.Getenv("EBB_BACKENDS")
-	if env == "all" { // with "all", the caller must have set the addresses
-		return slices.DeleteFunc(all, func(k kind) bool {
-			return k.env != "" && os.Getenv(k.env) == "" && realserver.Required()
-		})
+	if env == "all" {
+		return all
 	}
 	if env == "" && realserver.Alone() {
 		return slices.DeleteFunc(all, func(k kind) bool { return k.name != virtual })
@@ -232,7 +226,7 @@ func (b *Backend) Virtual() bool { return b.mem != nil }
 
 // Name returns a name that no other test uses, nor another run of this one.
 func (b *Backend) Name(name string) string {
-	return fmt.Sprintf("%s%s:%d:%s", b.site.prefix, b.t.Name(), b.nr, name)
+	return fmt.Sprintf("%s:%d:%s", b.t.Name(), b.nr, name)
 }
 
 // patience is the limit of a wait for an event that comes in milliseconds, or on a busy
@@ -307,10 +301,13 @@ func ebbServer(parameters string) func(t testing.TB) site {
 	}
 }
 
-func redisServer(t testing.TB) site {
-	p := realserver.NewProcess(t, "redis-server", "--save", "", "--appendonly", "yes", "--appendfsync", "always")
-	p.Start()
-	return site{url: "redis://" + p.Addr() + "/0", process: p, fault: func() { p.Kill(); p.Start() }}
+// redisServer returns a function that starts a program of Redis or Valkey.
+func redisServer(program string) func(t testing.TB) site {
+	return func(t testing.TB) site {
+		p := realserver.NewProcess(t, program, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
+		p.Start()
+		return site{url: "redis://" + p.Addr() + "/0", process: p, fault: func() { p.Kill(); p.Start() }}
+	}
 }
 
 // scripts starts an ebb server that looks to objects like another server.
@@ -318,16 +315,4 @@ func scripts(t testing.TB) site {
 	s := ebbServer("")(t)
 	s.wrap = hide
 	return s
-}
-
-// running returns a function for a server that runs already, and that other programs use
-// too.
-func running(env string) func(t testing.TB) site {
-	return func(t testing.TB) site {
-		addr := os.Getenv(env)
-		if addr == "" {
-			realserver.Require(t, env+" does not name a server")
-		}
-		return site{url: "redis://" + addr + "/0", prefix: kit.ID()[:12] + ":"}
-	}
 }
