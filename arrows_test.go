@@ -51,6 +51,8 @@ var arrows = []struct {
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/kit", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{"conn", "embed", "engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
+	// the web console: an engine's commands under its users, and nothing above them
+	{"console", []string{"conn", "embed", "engine", "resp", "internal/session", "internal/command", "internal/acl", "internal/admin", "internal/adminhttp"}},
 	{"cmd/ebb", []string{"server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.

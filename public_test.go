@@ -27,6 +27,10 @@ var internalInPublic = map[string]string{
 	"engine.Tx.Verbatim":              "passes on what the log has",
 	"engine.GeoShape.Cover":           "its ranges of scores are for the engine's search",
 	"engine.StreamEntry.Field":        "what it returns has methods for a number and for bytes; a program needs no name for it",
+	// Package console runs commands on an embedded engine's sessions, and a server gives it its own.
+	".Engine.Service":      "its sessions",
+	"embed.Engine.Service": "its sessions",
+	"console.ForService":   "a console on a server's own engine",
 	// internal/session prints the structures of values, for DEBUG.
 	"engine.Key.Stream": "a look at a stream's entries and groups",
 }

@@ -214,6 +214,10 @@ func (e *Engine) Sync(ctx context.Context) error {
 // nothing. It is valid until the engine's last Conn is closed.
 func (e *Engine) DB() *engine.DB { return e.db }
 
+// Service returns the engine's sessions, for package console. It is valid until the engine's last Conn
+// is closed.
+func (e *Engine) Service() *session.Service { return e.svc }
+
 // Serve lets clients of the Redis protocol into the engine; server.Serve says how. It
 // serves ln, which it closes, until ctx ends, ln fails or the engine is closed, and returns
 // nil unless ln failed. It returns ErrClosed for a closed engine, and ErrRemote for the nil

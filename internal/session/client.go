@@ -244,6 +244,13 @@ func runClientNoTouch(c *command.Ctx) error {
 	return nil
 }
 
+// Unnoticed makes the reads of an embedded session not count as accesses, as CLIENT NO-TOUCH ON does,
+// and exempts it from maxmemory-clients. It needs no permission of the session's user.
+func (c *Session) Unnoticed() {
+	c.noTouch = true
+	c.view.show(viewNoTouch|viewNoEvict, true)
+}
+
 var specClientReply = command.Spec{
 	Name: "client|reply", Group: command.GroupConnection, Since: "3.2.0", Complexity: "O(1)",
 	Summary: "Turns replies off and on, or skips the next one. Messages are sent all the same.",

@@ -1,0 +1,237 @@
+package console
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// route is an endpoint under api/. An endpoint that is not in the table does not exist.
+type route struct {
+	method, path string
+	// open routes answer requests without a login.
+	open bool
+	// answer returns what is written as JSON, nil for 204, or errSent after it has written to
+	// request.w itself.
+	answer func(c *Console, q *request) (any, error)
+}
+
+// routes is the table of the API.
+func routes() []route {
+	return []route{
+		{method: "GET", path: "commands", answer: getCommands},
+		{method: "GET", path: "help", answer: getHelp},
+	}
+}
+
+// request is a request to the API.
+type request struct {
+	w   http.ResponseWriter
+	r   *http.Request
+	ctx context.Context // ends with the request, and with the console
+	v   *viewer         // nil in an open route of a viewer without a login
+}
+
+// failure is an error answer. Its JSON is the body.
+type failure struct {
+	status  int
+	retry   int    // seconds, for Retry-After; 0: none
+	Text    string `json:"error"`
+	Code    string `json:"code,omitempty"`    // the first word of an error reply
+	Login   bool   `json:"login,omitempty"`   // the viewer must log in
+	Gone    bool   `json:"gone,omitempty"`    // the key does not exist
+	Confirm string `json:"confirm,omitempty"` // what the viewer must type
+	Loading any    `json:"loading,omitempty"`
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.Text }
+
+var (
+	errClosing = &failure{status: http.StatusServiceUnavailable, Text: "the server is shutting down"}
+	errSent    = errors.New("the answer is written")
+)
+
+func badRequest(format string, args ...any) *failure {
+	return &failure{status: http.StatusBadRequest, Text: fmt.Sprintf(format, args...)}
+}
+
+// errGone is the answer about a key that does not exist.
+func errGone(text string) *failure {
+	return &failure{status: http.StatusNotFound, Text: text, Gone: true}
+}
+
+// failureOf returns the answer for an error of a handler.
+func failureOf(err error) *failure {
+	var f *failure
+	var reply resp.ReplyError
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &reply):
+		f = &failure{status: http.StatusConflict, Text: reply.Error(), Code: reply.Code()}
+		switch f.Code {
+		case "NOPERM":
+			f.status = http.StatusForbidden
+		case "LOADING", "BUSY", "MASTERDOWN", "OOM", "MISCONF", "CLUSTERDOWN":
+			f.status = http.StatusServiceUnavailable
+		}
+		return f
+	case errors.Is(err, errNotAllowed):
+		return &failure{status: http.StatusForbidden, Text: err.Error(), Code: "NOPERM"}
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, context.Canceled):
+		return errClosing
+	}
+	return &failure{status: http.StatusInternalServerError, Text: err.Error()}
+}
+
+func writeFailure(w http.ResponseWriter, f *failure) {
+	if f.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.retry))
+	}
+	writeJSON(w, f.status, f)
+}
+
+// writeJSON writes an answer.
+func writeJSON(w http.ResponseWriter, status int, answer any) {
+	body, err := json.Marshal(answer) // escapes <, > and &
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error":"the answer could not be written as JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// serve answers a request.
+func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/")
+	if name, ok := strings.CutPrefix(path, "api/"); ok {
+		c.serveAPI(w, r, name)
+		return
+	}
+	http.NotFound(w, r)
+}
+
+// serveAPI answers a request for api/name.
+func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) {
+	methods := c.api[name]
+	if methods == nil {
+		writeFailure(w, &failure{status: http.StatusNotFound, Text: "the console has no endpoint api/" + name})
+		return
+	}
+	at := methods[r.Method]
+	if at == nil {
+		var allow []string
+		for m := range methods {
+			allow = append(allow, m)
+		}
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		writeFailure(w, &failure{status: http.StatusMethodNotAllowed, Text: "api/" + name + " has no method " + r.Method})
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(c.closing, cancel)()
+	q := &request{w: w, r: r, ctx: ctx}
+	var err error
+	if q.v, err = c.viewerOf(r); err != nil && !at.open {
+		writeFailure(w, failureOf(err))
+		return
+	}
+	answer, err := at.answer(c, q)
+	switch {
+	case err == errSent:
+	case err != nil:
+		writeFailure(w, failureOf(err))
+	case answer == nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		writeJSON(w, http.StatusOK, answer)
+	}
+}
+
+// caller borrows a session for the request, in the database that its parameter db names. The handler releases it.
+func (c *Console) caller(q *request) (*call, error) {
+	db, err := q.number("db", 0, 0, int64(c.svc.DB.Databases())-1)
+	if err != nil {
+		return nil, err
+	}
+	return c.as(q.v, int(db))
+}
+
+// text returns a parameter, "" if it is missing.
+func (q *request) text(name string) string { return q.r.URL.Query().Get(name) }
+
+// number returns a parameter, or def if it is missing or empty.
+func (q *request) number(name string, def, low, high int64) (int64, error) {
+	s := q.text(name)
+	if s == "" {
+		return def, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, badRequest("the parameter %s is %q, and must be a whole number from %d to %d", name, s, low, high)
+	}
+	return n, nil
+}
+
+// word returns a parameter that is one of some words, the first of them if it is missing.
+func (q *request) word(name string, words ...string) (string, error) {
+	s := q.text(name)
+	if s == "" {
+		return words[0], nil
+	}
+	for _, w := range words {
+		if s == w {
+			return s, nil
+		}
+	}
+	return "", badRequest("the parameter %s is %q, and must be one of %s", name, s, strings.Join(words, ", "))
+}
+
+// key returns a parameter that has bytes in base64url without padding, as k=.
+func (q *request) key(name string) (string, error) {
+	s := q.text(name)
+	raw, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || !q.r.URL.Query().Has(name) {
+		return "", badRequest("the parameter %s is %q, and must be bytes in base64url without padding", name, s)
+	}
+	return string(raw), nil
+}
+
+// body reads the JSON of a request into x. Unknown fields are errors.
+func (q *request) body(x any) error {
+	in := json.NewDecoder(q.r.Body)
+	in.DisallowUnknownFields()
+	if err := in.Decode(x); err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			return &failure{status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body has more than %d bytes", long.Limit)}
+		}
+		return badRequest("the body must be JSON: %v", err)
+	}
+	if in.More() {
+		return badRequest("the body must be one JSON value")
+	}
+	return nil
+}
+
+// hostOf returns the host of an address ip:port.
+func hostOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return host
+}

@@ -1,0 +1,160 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/resp"
+)
+
+const (
+	// commandTime is the longest time that a command may wait or run a script that has written
+	// nothing, and walkTime that of a walk over keys, which is sliced.
+	commandTime = 10 * time.Second
+	walkTime    = 30 * time.Second
+	// keepSessions is the number of idle sessions that a viewer keeps, about 2 KiB each. A browser has six
+	// connections to a host.
+	keepSessions = 6
+)
+
+// call is a session that runs the commands of one viewer, in one database. Reads through it change
+// neither idle times nor sliding deadlines. One goroutine at a time uses it; release ends it.
+type call struct {
+	c *Console
+	v *viewer
+	s *slot
+	// denied names the commands that may would not allow, once each: a screen shows what the user
+	// may see, and says what is missing.
+	denied []string
+}
+
+// as borrows a session of a viewer. The caller must release it.
+func (c *Console) as(v *viewer, db int) (*call, error) {
+	s, err := v.borrow()
+	if err != nil {
+		return nil, err
+	}
+	k := &call{c: c, v: v, s: s}
+	if err := k.use(db); err != nil {
+		k.release()
+		return nil, err
+	}
+	return k, nil
+}
+
+// use selects a database for the commands that follow. The user needs the permission for SELECT, unless
+// the session is in the database already.
+func (k *call) use(db int) error {
+	if db == k.s.db {
+		return nil
+	}
+	if n := k.c.svc.DB.Databases(); db < 0 || db >= n {
+		return badRequest("db is %d, and must be from 0 to %d", db, n-1)
+	}
+	v, err := k.s.DoContext(context.Background(), []byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
+	if err = errors.Join(err, v.Err()); err == nil {
+		k.s.db = db
+	}
+	return err
+}
+
+// release gives the session back.
+func (k *call) release() { k.v.giveBack(k.s) }
+
+// do runs a command that the console itself needs for a screen, and returns its reply. An argument is
+// a string, a []byte, an int or an int64. The error is the reply, if that is an error, a context's, or a
+// *failure. A command that the user may not run, errNotAllowed, does not run and stands in no log: see denied.
+func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
+	argv, err := words(args)
+	if err != nil {
+		return resp.Value{}, err
+	}
+	if !k.may(argv) {
+		return resp.Value{}, errNotAllowed
+	}
+	v, err := k.run(ctx, argv)
+	if err == nil {
+		err = v.Err()
+	}
+	var refused resp.ReplyError
+	if errors.As(err, &refused) && refused.Code() == "NOPERM" { // the rules have changed since
+		k.deny(argv)
+		return resp.Value{}, errNotAllowed
+	}
+	return v, err
+}
+
+// errNotAllowed is the error of call.do for a command that the user may not run.
+var errNotAllowed = errors.New("the user may not run the command")
+
+// may reports whether the user may run a command, and notes it as denied if not.
+func (k *call) may(argv [][]byte) bool {
+	ok, _ := k.v.may(argv)
+	if !ok {
+		k.deny(argv)
+	}
+	return ok
+}
+
+// deny notes the command as one that the user may not run.
+func (k *call) deny(argv [][]byte) {
+	name := strings.ToUpper(string(argv[0]))
+	if s := k.c.specOf(argv); s != nil {
+		name = strings.ToUpper(strings.ReplaceAll(s.Name, "|", " "))
+	}
+	if !slices.Contains(k.denied, name) {
+		k.denied = append(k.denied, name)
+	}
+}
+
+// run runs a command and returns its reply. It ends a command that waits after commandTime.
+func (k *call) run(ctx context.Context, argv [][]byte) (resp.Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	v, err := k.s.DoContext(ctx, argv...)
+	switch {
+	case err == nil:
+		return v, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return v, &failure{status: 504, Text: "the command waited for more than " + commandTime.String() + ", and the console has ended it"}
+	case errors.Is(err, engine.ErrClosed):
+		return v, errClosing
+	}
+	return v, err
+}
+
+// words converts the arguments of a command.
+func words(args []any) ([][]byte, error) {
+	argv := make([][]byte, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			argv[i] = []byte(a)
+		case []byte:
+			argv[i] = a
+		case int:
+			argv[i] = strconv.AppendInt(nil, int64(a), 10)
+		case int64:
+			argv[i] = strconv.AppendInt(nil, a, 10)
+		default:
+			return nil, fmt.Errorf("console: argument %d of a command is a %T, and must be a string, a []byte, an int or an int64", i, a)
+		}
+	}
+	return argv, nil
+}
+
+// specOf returns the Spec of a command, nil if there is none.
+func (c *Console) specOf(argv [][]byte) *command.Spec {
+	if len(argv) == 0 {
+		return nil
+	}
+	s, _ := c.svc.Table().Find(argv)
+	return s
+}

@@ -1,0 +1,119 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ebbdb/ebb/embed"
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a console on an engine whose time is a manual clock.
+type bench struct {
+	*Console
+	t     *testing.T
+	clock *engine.ManualClock
+	admin func(args ...string) resp.Value // runs a command as the default user
+}
+
+func newBench(t *testing.T, o Options) *bench {
+	t.Helper()
+	clock := engine.NewManualClock(time.Unix(1_700_000_000, 0))
+	conn, err := embed.Open(t.Context(), "mem://", embed.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := embed.Of(conn)
+	c, err := New(e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := e.Service().NewSession(nil)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		s.Closed(nil)
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &bench{c, t, clock, func(args ...string) resp.Value {
+		argv := make([][]byte, len(args))
+		for i, a := range args {
+			argv[i] = []byte(a)
+		}
+		return s.Do(argv...)
+	}}
+}
+
+// ask sends a request and returns the status and the body.
+func (b *bench) ask(method, path, body string) (int, string) {
+	b.t.Helper()
+	r := httptest.NewRequestWithContext(b.t.Context(), method, "http://localhost/"+path, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:50000"
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, r)
+	text, _ := io.ReadAll(w.Result().Body)
+	return w.Code, string(text)
+}
+
+func TestLookingChangesNothing(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("SET", "k", "v", "EX", "100", "SLIDE")
+	b.clock.Advance(40 * time.Second)
+	v := &viewer{c: b.Console, id: standard{b.svc}, addr: "127.0.0.1:1"}
+	defer v.leave()
+	k, err := b.as(v, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.release()
+	if got, err := k.do(context.Background(), "GET", "k"); err != nil || got.Str != "v" {
+		t.Fatal(got, err)
+	}
+	if got := b.admin("PTTL", "k"); got.Int != 60000 {
+		t.Errorf("the deadline is %d ms away: looking has moved it", got.Int)
+	}
+	if got := b.admin("OBJECT", "IDLETIME", "k"); got.Int != 40 {
+		t.Errorf("the idle time is %d s", got.Int)
+	}
+}
+
+func TestTheShellKnowsEveryCommand(t *testing.T) {
+	b := newBench(t, Options{})
+	status, body := b.ask("GET", "api/commands", "")
+	var all struct{ Rows []commandRow }
+	if err := json.Unmarshal([]byte(body), &all); err != nil || status != 200 || len(all.Rows) < 400 {
+		t.Fatalf("%d, %d rows, %v", status, len(all.Rows), err)
+	}
+	for _, row := range all.Rows {
+		status, body := b.ask("GET", "api/help?name="+strings.ReplaceAll(row.Name, " ", "+"), "")
+		if status != 200 || !strings.Contains(body, row.Name) {
+			t.Fatalf("%s: %d %s", row.Name, status, body)
+		}
+		if strings.HasPrefix(row.Syntax, row.Name) {
+			t.Errorf("the syntax of %s is %q", row.Name, row.Syntax)
+		}
+	}
+	if status, body := b.ask("GET", "api/help?name=nonsense", ""); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _ := b.ask("GET", "api/nonsense", ""); status != http.StatusNotFound {
+		t.Errorf("%d", status)
+	}
+	if status, _ := b.ask("POST", "api/help", ""); status != http.StatusMethodNotAllowed {
+		t.Errorf("%d", status)
+	}
+}

@@ -1,0 +1,235 @@
+package console
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// blob is a byte string for JavaScript, whose strings are not bytes:
+//
+//	{"t":"text"}                       clean text
+//	{"b":"base64","t":"\\x00 escaped"} all others: the bytes, and what redis-cli prints between its quotes
+//	{"t":"the first of it","n":90000}  cut; n is the length of the whole
+//	{"n":90000}                        hidden: http-console-values is no
+//
+// A page shows t as a text node. A name in which a reader cannot see every character, or in which the
+// characters are not in the order of the bytes, is not clean.
+type blob struct {
+	s      string
+	n      int // the length of the whole, if it is cut or hidden
+	cut    bool
+	hidden bool
+}
+
+// bytesOf returns a name: a key, a field, a member, an owner. The console never cuts or hides it.
+func bytesOf(s string) blob { return blob{s: s} }
+
+// MarshalJSON implements json.Marshaler.
+func (b blob) MarshalJSON() ([]byte, error) {
+	if b.hidden {
+		return append(strconv.AppendInt([]byte(`{"n":`), int64(b.n), 10), '}'), nil
+	}
+	var dst []byte
+	if clean(b.s) {
+		text, err := json.Marshal(b.s)
+		if err != nil {
+			return nil, err
+		}
+		dst = append(append(dst, `{"t":`...), text...)
+	} else {
+		quoted := resp.AppendQuoted(nil, b.s)
+		text, err := json.Marshal(string(quoted[1 : len(quoted)-1]))
+		if err != nil {
+			return nil, err
+		}
+		dst = append(dst, `{"b":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(b.s))
+		dst = append(append(dst, `","t":`...), text...)
+	}
+	if b.cut {
+		dst = strconv.AppendInt(append(dst, `,"n":`...), int64(b.n), 10)
+	}
+	return append(dst, '}'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It refuses a blob that is cut or hidden, because its
+// bytes are not all there.
+func (b *blob) UnmarshalJSON(in []byte) error {
+	var x struct {
+		T *string `json:"t"`
+		B *string `json:"b"`
+		N *int    `json:"n"`
+	}
+	if err := json.Unmarshal(in, &x); err != nil {
+		return err
+	}
+	switch {
+	case x.N != nil:
+		return errors.New(`a byte string has "n": it is cut or hidden, and the console needs all its bytes`)
+	case x.B != nil:
+		raw, err := base64.StdEncoding.DecodeString(*x.B)
+		if err != nil {
+			return fmt.Errorf(`"b" of a byte string must be base64: %w`, err)
+		}
+		b.s = string(raw)
+	case x.T != nil:
+		b.s = *x.T
+	default:
+		return errors.New(`a byte string must have "t", its text, or "b", its bytes in base64`)
+	}
+	return nil
+}
+
+// clean reports whether a reader sees all of a text, in the order of its bytes: it is valid UTF-8
+// without control characters, line separators and format characters. The last are, among others, marks of
+// direction, the zero-width ones, the soft hyphen and the byte order mark.
+func clean(s string) bool {
+	for i, r := range s {
+		switch {
+		case r < ' ' || r == 0x7f:
+			return false
+		case r < 0x7f:
+		case r == utf8.RuneError && s[i] != 0xef:
+			return false
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+			return false
+		}
+	}
+	return true
+}
+
+// previewBytes is the number of bytes that a page gets of a value, and of one string in a reply.
+const previewBytes = 64 << 10
+
+// cutTo returns at most limit bytes of a value. It does not cut a UTF-8 sequence.
+func cutTo(s string, limit int) blob {
+	if len(s) <= limit {
+		return blob{s: s}
+	}
+	at := limit
+	for back := 1; back < utf8.UTFMax && back <= limit; back++ {
+		if utf8.RuneStart(s[limit-back]) {
+			if !utf8.FullRuneInString(s[limit-back : limit]) {
+				at = limit - back
+			}
+			break
+		}
+	}
+	return blob{s: s[:at], n: len(s), cut: true}
+}
+
+// value returns a value, a payload or an argument for a page: cut to a preview, or its length alone
+// where values are hidden.
+func (c *Console) value(s string) blob {
+	if c.opt.HideValues {
+		return blob{n: len(s), hidden: true}
+	}
+	return cutTo(s, previewBytes)
+}
+
+// replyJSON returns a reply for JavaScript. An int64 and a big number are texts, because a number of
+// JavaScript holds 53 bits.
+func (c *Console) replyJSON(v resp.Value) any {
+	switch v.Kind {
+	case resp.KindStatus:
+		return map[string]any{"s": v.Str}
+	case resp.KindError:
+		return map[string]any{"e": v.Str}
+	case resp.KindInt:
+		return map[string]any{"i": strconv.FormatInt(v.Int, 10)}
+	case resp.KindBulk:
+		return c.value(v.Str)
+	case resp.KindArray, resp.KindPush:
+		return c.repliesJSON(v.Elems)
+	case resp.KindSet:
+		return map[string]any{"set": c.repliesJSON(v.Elems)}
+	case resp.KindMap:
+		pairs := make([][2]any, 0, len(v.Elems)/2)
+		for k, x := range v.Pairs {
+			pairs = append(pairs, [2]any{c.mapKeyJSON(k), c.replyJSON(x)})
+		}
+		return map[string]any{"map": pairs}
+	case resp.KindDouble:
+		return map[string]any{"d": double(v.Float)}
+	case resp.KindBool:
+		return v.Int != 0
+	case resp.KindBigNumber:
+		return map[string]any{"big": v.Str}
+	case resp.KindVerbatim:
+		return map[string]any{"v": c.value(v.Str), "format": string(v.Format[:])}
+	}
+	return nil
+}
+
+func (c *Console) repliesJSON(all []resp.Value) []any {
+	out := make([]any, len(all))
+	for i, v := range all {
+		out[i] = c.replyJSON(v)
+	}
+	return out
+}
+
+// mapKeyJSON returns a key of a map: it is a name, which is not hidden.
+func (c *Console) mapKeyJSON(v resp.Value) any {
+	if v.Kind == resp.KindBulk {
+		return bytesOf(v.Str)
+	}
+	return c.replyJSON(v)
+}
+
+// double returns a number for JSON, which has no infinities.
+func double(f float64) any {
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	return f
+}
+
+// textBytes is the number of bytes that a page gets of the text of a reply.
+const textBytes = 256 << 10
+
+// replyText returns a reply as ebb cli prints it, without the last line end; "" where values are hidden
+// and the reply may have some.
+func (c *Console) replyText(v resp.Value) string {
+	if c.opt.HideValues {
+		v = hideValues(v)
+	}
+	text := v.AppendTTY(nil)
+	if n := len(text); n > 0 && text[n-1] == '\n' {
+		text = text[:n-1]
+	}
+	if len(text) > textBytes {
+		return cutTo(string(text), textBytes).s + "\n... cut: the text has " + strconv.Itoa(len(text)) + " bytes"
+	}
+	return string(text)
+}
+
+// hideValues replaces the strings of a reply by their lengths.
+func hideValues(v resp.Value) resp.Value {
+	switch v.Kind {
+	case resp.KindBulk, resp.KindVerbatim:
+		return resp.Value{Kind: resp.KindStatus, Str: "(" + strconv.Itoa(len(v.Str)) + " bytes, hidden)"}
+	case resp.KindArray, resp.KindPush, resp.KindSet, resp.KindMap:
+		elems := make([]resp.Value, len(v.Elems))
+		for i, e := range v.Elems {
+			if elems[i] = e; v.Kind != resp.KindMap || i%2 == 1 {
+				elems[i] = hideValues(e)
+			}
+		}
+		v.Elems = elems
+	}
+	return v
+}
