@@ -22,10 +22,10 @@ import (
 // feedQuiet.
 const feedQuiet = 15 * time.Second
 
-// feed is the feed of one server, or of all masters of a cluster if each master has events
-// of its own. A goroutine reads each connection. It stops reading while the caller takes
-// no message, so the server's own limit for slow subscribers applies. When one connection
-// is lost, the feed connects to all servers again.
+// feed subscribes on one server, or on all masters of a cluster if each master has events of
+// its own, for remote.Feed. A goroutine reads each connection. It stops reading while the
+// caller takes no message, so the server's own limit for slow subscribers applies. When one
+// connection is lost, all are closed, and remote.Feed subscribes again.
 //
 // Next returns each message, or returns an error for the interruption in which messages
 // were lost. go-redis reconnects by itself and does not report it. So the feed closes its
@@ -36,30 +36,10 @@ type feed struct {
 	b     *driver
 	kind  conn.SubscribeKind
 	names []string
-	// masters are the nodes of the present subscription, for events of nodes; else nil. Once
-	// run has started, only run uses it.
-	masters []*redis.Client
-	out     chan feedItem
-	ctx     context.Context // ends with close
-	cancel  context.CancelFunc
-	runner  sync.WaitGroup
-	once    sync.Once
 }
 
-type feedItem struct {
-	m   conn.Message
-	err error
-}
-
-var (
-	// errMoved ends a sharded subscription whose slot has moved.
-	errMoved = errors.New("the channel's slot has moved to another node")
-	// errMasters ends a subscription to the events of all nodes when the masters have
-	// changed.
-	errMasters = errors.New("the cluster has other masters")
-	// errAgain ends a subscription for which go-redis has made a new connection.
-	errAgain = errors.New("the connection was made again")
-)
+// errAgain ends a subscription for which go-redis has made a new connection.
+var errAgain = errors.New("the connection was made again")
 
 // source is a connection that is subscribed.
 type source struct {
@@ -89,19 +69,16 @@ func (b *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 			return nil, err
 		}
 	}
-	f := &feed{b: b, kind: kind, names: names, out: make(chan feedItem)}
-	sources, err := f.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
-	f.runner.Go(func() { f.run(sources) })
-	return f, nil
+	f := &feed{b: b, kind: kind, names: names}
+	return remote.NewFeed(ctx, context.Background(), 0, f.open)
 }
 
-// open subscribes, and returns when that is confirmed.
-func (f *feed) open(ctx context.Context) (sources []*source, err error) {
+// open implements remote.Open.
+func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.Context) error, error) {
+	var sources []*source
+	var masters []string // of a subscription to the events of nodes; else nil
 	var v conn.Value
+	var err error
 	within := f.b.subscribeTimeout()
 	try := func(of ...subscriber) remote.Answer {
 		var a remote.Answer
@@ -112,56 +89,46 @@ func (f *feed) open(ctx context.Context) (sources []*source, err error) {
 	switch {
 	case k == nil:
 		v, err = f.b.policy.Persist(ctx, "subscribe", func() remote.Answer { return try(f.b.client) })
-	case f.kind != conn.Sharded && eventsOfNodes(f.names):
-		nodes, err := k.masters(ctx)
-		if err != nil {
-			return nil, err
+	case f.kind != conn.Sharded && remote.EventsOfNodes(f.names):
+		nodes, merr := k.masters(ctx)
+		if merr != nil {
+			return nil, merr
 		}
 		all := make([]subscriber, len(nodes))
 		for i, n := range nodes {
 			all[i] = n
 		}
-		f.masters = nodes
+		masters = addresses(nodes)
 		v, err = f.b.policy.Persist(ctx, "subscribe", func() remote.Answer { return try(all...) })
-		if err == nil {
-			err = v.Err()
-		}
-		return sources, err
 	default:
 		v, err = k.at(ctx, "subscribe", f.names[0], func(_ context.Context, node *redis.Client, _ bool) remote.Answer { return try(node) })
 	}
 	if err == nil {
 		err = v.Err()
 	}
-	return sources, err
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return f.readAll(ctx, sources, masters, give) }, nil
 }
 
-// subscribeTimeout is the limit for a server to confirm a subscription: the time to
-// connect and the time for one reply. For a client without a read timeout it is the time
-// after which the feed's liveness check would close the connection.
+func addresses(nodes []*redis.Client) []string {
+	addrs := make([]string, len(nodes))
+	for i, n := range nodes {
+		addrs[i] = n.Options().Addr
+	}
+	return addrs
+}
+
+// subscribeTimeout is the limit for a server to confirm a subscription.
 func (b *driver) subscribeTimeout() time.Duration {
-	dial, reply := time.Duration(0), time.Duration(0)
 	switch {
 	case b.one != nil:
-		dial, reply = b.one.Options().DialTimeout, b.one.Options().ReadTimeout
+		return remote.SubscribeTimeout(b.one.Options().DialTimeout, b.one.Options().ReadTimeout)
 	case b.nodes != nil:
-		dial, reply = b.nodes.client.Options().DialTimeout, b.nodes.client.Options().ReadTimeout
+		return remote.SubscribeTimeout(b.nodes.client.Options().DialTimeout, b.nodes.client.Options().ReadTimeout)
 	}
-	if reply <= 0 {
-		reply = routing.FeedTimeout
-	}
-	return max(dial, 0) + reply
-}
-
-// eventsOfNodes reports whether a name is a channel of keyspace events, which a node
-// publishes for its own keys only.
-func eventsOfNodes(names []string) bool {
-	for _, n := range names {
-		if strings.HasPrefix(n, "__key") {
-			return true
-		}
-	}
-	return false
+	return remote.SubscribeTimeout(0, 0)
 }
 
 // subscriber is a client that subscribes.
@@ -241,7 +208,7 @@ func (s *source) confirmed(ctx context.Context, kind conn.SubscribeKind, names i
 			s.early = append(s.early, m)
 		case *redis.Subscription:
 			if !strings.EqualFold(m.Kind, kind.Command()) {
-				return errMoved
+				return remote.ErrMoved
 			}
 			names--
 		}
@@ -258,73 +225,34 @@ func closeAll(sources []*source) {
 	}
 }
 
-// run reads until the feed is closed, and subscribes again when a connection is
-// lost. The receiver of the messages gets an error for both.
-func (f *feed) run(sources []*source) {
-	for {
-		err := f.readAll(sources)
-		if f.ctx.Err() != nil {
-			return
-		}
-		f.give(feedItem{err: fmt.Errorf("%w: %w", conn.ErrInterrupted, err)})
-		for pause := routing.FeedRetry; ; pause = min(2*pause, routing.FeedRetryMax) {
-			ctx, cancel := context.WithTimeout(f.ctx, routing.FeedTimeout)
-			sources, err = f.open(ctx)
-			cancel()
-			if err == nil {
-				break
-			}
-			if f.wait(pause); f.ctx.Err() != nil {
-				return
-			}
-		}
-		f.give(feedItem{err: fmt.Errorf("%w: it goes on from here", conn.ErrInterrupted)})
-	}
-}
-
-// readAll reads all connections until the first one is lost or the feed is closed, and
-// then closes all.
-func (f *feed) readAll(sources []*source) error {
-	ctx, cancel := context.WithCancelCause(f.ctx)
+// readAll reads all connections until the first one is lost or ctx ends, and then closes all.
+func (f *feed) readAll(ctx context.Context, sources []*source, masters []string, give func(conn.Message)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { closeAll(sources) })
 	defer stop()
 	var readers sync.WaitGroup
 	for _, s := range sources {
-		readers.Go(func() { cancel(f.read(ctx, s)) })
+		readers.Go(func() { cancel(s.read(ctx, give)) })
 	}
 	readers.Go(func() { cancel(listen(ctx, sources)) })
-	if f.masters != nil {
-		readers.Go(func() { cancel(f.watchMasters(ctx, f.masters)) })
+	if masters != nil {
+		readers.Go(func() {
+			cancel(remote.WatchMasters(ctx, masters, func(ctx context.Context) ([]string, error) {
+				nodes, err := f.b.nodes.masters(ctx)
+				return addresses(nodes), err
+			}))
+		})
 	}
 	readers.Wait()
 	closeAll(sources)
 	return context.Cause(ctx)
 }
 
-// watchMasters returns an error when the masters of the cluster are no longer the given
-// ones.
-func (f *feed) watchMasters(ctx context.Context, are []*redis.Client) error {
-	tick := time.NewTicker(routing.FeedRefresh)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if now, err := f.b.nodes.masters(ctx); err == nil && !slices.EqualFunc(now, are, sameNode) {
-			return errMasters
-		}
-	}
-}
-
-func sameNode(a, b *redis.Client) bool { return a.Options().Addr == b.Options().Addr }
-
 // read receives from one connection.
-func (f *feed) read(ctx context.Context, s *source) error {
+func (s *source) read(ctx context.Context, give func(conn.Message)) error {
 	for _, m := range s.early {
-		f.message(s, m)
+		s.message(m, give)
 	}
 	s.early = nil
 	for {
@@ -337,10 +265,10 @@ func (f *feed) read(ctx context.Context, s *source) error {
 		}
 		switch m := x.(type) {
 		case *redis.Message:
-			f.message(s, m)
+			s.message(m, give)
 		case *redis.Subscription: // we have requested none
 			if m.Kind == "sunsubscribe" {
-				return errMoved
+				return remote.ErrMoved
 			}
 			return errAgain
 		default:
@@ -349,9 +277,9 @@ func (f *feed) read(ctx context.Context, s *source) error {
 	}
 }
 
-func (f *feed) message(s *source, m *redis.Message) {
+func (s *source) message(m *redis.Message, give func(conn.Message)) {
 	s.state.Store(holding)
-	f.give(feedItem{m: conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload}})
+	give(conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload})
 	s.state.Store(heard)
 }
 
@@ -381,45 +309,4 @@ func listen(ctx context.Context, sources []*source) error {
 			}
 		}
 	}
-}
-
-// give hands an item to Next.
-func (f *feed) give(i feedItem) {
-	select {
-	case f.out <- i:
-	case <-f.ctx.Done():
-	}
-}
-
-func (f *feed) wait(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-f.ctx.Done():
-	}
-}
-
-// Next implements Feed.
-func (f *feed) Next(ctx context.Context) (conn.Message, error) {
-	if ctx.Err() != nil {
-		return conn.Message{}, conn.Ended(ctx, "subscription")
-	}
-	select {
-	case i := <-f.out:
-		return i.m, i.err
-	case <-f.ctx.Done():
-		return conn.Message{}, conn.ErrClosed
-	case <-ctx.Done():
-		return conn.Message{}, conn.Ended(ctx, "subscription")
-	}
-}
-
-// Close implements Feed.
-func (f *feed) Close() error {
-	f.once.Do(func() {
-		f.cancel()
-		f.runner.Wait()
-	})
-	return nil
 }

@@ -33,7 +33,6 @@ type driver struct {
 	end   context.CancelFunc
 	calls *remote.Gate
 	left  sync.WaitGroup // goroutines of aside, whose calls may have given up
-	feeds sync.WaitGroup // goroutines of subscriptions; Add only inside a call
 }
 
 // enter counts a call; Close waits for it.
@@ -198,7 +197,6 @@ func (d *driver) Close() error {
 	first := d.calls.Shut()
 	d.end()
 	d.calls.Wait()
-	d.feeds.Wait()
 	if first && d.owned {
 		d.client.Close() // which ends the calls that were given up
 	}

@@ -20,26 +20,13 @@ import (
 // ConnWriteTimeout (10 s), and the subscriber gets an interruption.
 const feedBuffer = 1024
 
-// feed is a subscription on a dedicated client, or on one for each master of a cluster if
-// each master has events of its own. When one of them is lost, a goroutine subscribes on
-// all of them again.
+// feed subscribes on a dedicated client, or on one for each master of a cluster if each
+// master has events of its own, for remote.Feed. When one of them is lost, remote.Feed
+// subscribes on all of them again.
 type feed struct {
 	d     *driver
 	kind  conn.SubscribeKind
 	names []string
-	// masters are the nodes of the present subscription, for events of nodes; else nil. Once
-	// run has started, only run uses it.
-	masters []master
-	out     chan item
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	runner  sync.WaitGroup
-	once    sync.Once
-}
-
-type item struct {
-	m   conn.Message
-	err error
 }
 
 // Subscribe implements ebb.Driver.
@@ -53,71 +40,67 @@ func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 			return nil, err
 		}
 	}
-	f := &feed{d: d, kind: kind, names: names, out: make(chan item, feedBuffer)}
-	f.ctx, f.cancel = context.WithCancel(d.ctx)
-	sources, err := f.open(ctx)
-	if err != nil {
-		f.cancel()
-		return nil, err
-	}
-	d.feeds.Add(1)
-	f.runner.Go(func() {
-		defer d.feeds.Done()
-		f.run(sources)
-	})
-	return f, nil
+	f := &feed{d: d, kind: kind, names: names}
+	return remote.NewFeed(ctx, d.ctx, feedBuffer, f.open)
 }
 
-// open subscribes, and returns when that is confirmed.
-func (f *feed) open(ctx context.Context) (sources []*source, err error) {
+// open implements remote.Open.
+func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.Context) error, error) {
 	d := f.d
-	var v conn.Value
-	if d.cluster && f.kind != conn.Sharded && eventsOfNodes(f.names) {
+	var masters []string // of a subscription to the events of nodes; else nil
+	var sources []*source
+	one := func(subscribe func() (*source, remote.Answer)) error {
+		var s *source
+		v, err := d.policy.Persist(ctx, "subscribe", func() (a remote.Answer) {
+			s, a = subscribe()
+			return a
+		})
+		if err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			closeAll(sources)
+			return err
+		}
+		sources = append(sources, s)
+		return nil
+	}
+	if !d.cluster || f.kind == conn.Sharded || !remote.EventsOfNodes(f.names) {
+		if err := one(func() (*source, remote.Answer) { return f.subscribeAt(ctx, give) }); err != nil {
+			return nil, err
+		}
+	} else {
 		all, err := d.masters(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range all {
-			var s *source
-			v, err = d.policy.Persist(ctx, "subscribe", func() (a remote.Answer) {
-				s, a = f.subscribe(ctx, m, "")
-				return a
-			})
-			if err == nil {
-				err = v.Err()
-			}
-			if err != nil {
-				closeAll(sources)
+			if err := one(func() (*source, remote.Answer) { return f.subscribe(ctx, m, "", give) }); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.addr, err)
 			}
-			sources = append(sources, s)
 		}
-		f.masters = all
-		return sources, nil
+		masters = addresses(all)
 	}
-	var s *source
-	v, err = d.policy.Persist(ctx, "subscribe", func() (a remote.Answer) {
-		s, a = f.subscribeAt(ctx)
-		return a
-	})
-	if err == nil {
-		err = v.Err()
+	return func(ctx context.Context) error { return f.watch(ctx, sources, masters) }, nil
+}
+
+func addresses(masters []master) []string {
+	addrs := make([]string, len(masters))
+	for i, m := range masters {
+		addrs[i] = m.addr
 	}
-	if err != nil {
-		return nil, err
-	}
-	return []*source{s}, nil
+	return addrs
 }
 
 // subscribeAt subscribes once. In a cluster it finds the node of the first name and
 // follows redirections, because rueidis does neither for a dedicated client.
-func (f *feed) subscribeAt(ctx context.Context) (*source, remote.Answer) {
+func (f *feed) subscribeAt(ctx context.Context, give func(conn.Message)) (*source, remote.Answer) {
 	if !f.d.cluster {
-		return f.subscribe(ctx, f.d.client, "")
+		return f.subscribe(ctx, f.d.client, "", give)
 	}
 	node := f.d.client
 	for hop := 0; ; hop++ {
-		s, a := f.subscribe(ctx, node, f.names[0])
+		s, a := f.subscribe(ctx, node, f.names[0], give)
 		addr, _, ok := routing.Redirect(a.V)
 		if s != nil || a.Err != nil || !ok || hop == hops {
 			return s, a
@@ -126,12 +109,6 @@ func (f *feed) subscribeAt(ctx context.Context) (*source, remote.Answer) {
 			return nil, a
 		}
 	}
-}
-
-// eventsOfNodes reports whether a name is a channel of keyspace events, which a node
-// publishes for its own keys only.
-func eventsOfNodes(names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "__key") })
 }
 
 // source is a connection that is subscribed.
@@ -156,16 +133,13 @@ func closeAll(sources []*source) {
 // subscribe subscribes on a client, once. It returns when the server has confirmed each
 // name, or after the timeout. With a key it first sends a command about that key, so that
 // rueidis connects to its node.
-func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*source, remote.Answer) {
+func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string, give func(conn.Message)) (*source, remote.Answer) {
 	c, release := on.Dedicate()
 	s := &source{client: c, release: release, moved: make(chan struct{}, 1)}
-	within := f.d.timeouts.dial + f.d.timeouts.reply
-	if f.d.timeouts.reply <= 0 {
-		within = routing.FeedTimeout
-	}
+	within := remote.SubscribeTimeout(f.d.timeouts.dial, f.d.timeouts.reply)
 	bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrUnresponsive, within))
 	defer cancel()
-	a := f.confirm(bounded, s, key)
+	a := f.confirm(bounded, s, key, give)
 	if cause := routing.LivenessError(ctx, bounded, a.Err); cause != nil {
 		a = remote.Answer{Err: fmt.Errorf("rueidisebb: subscribe: %w: %w", conn.ErrUnavailable, cause), Ran: true}
 	}
@@ -176,12 +150,12 @@ func (f *feed) subscribe(ctx context.Context, on rueidis.Client, key string) (*s
 	return s, a
 }
 
-func (f *feed) confirm(ctx context.Context, s *source, key string) remote.Answer {
+func (f *feed) confirm(ctx context.Context, s *source, key string, give func(conn.Message)) remote.Answer {
 	d, c := f.d, s.client
 	confirmed := make(chan struct{}, len(f.names))
 	s.lost = c.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: func(m rueidis.PubSubMessage) {
-			f.give(item{m: conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Message}})
+			give(conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Message})
 		},
 		OnSubscription: func(sub rueidis.PubSubSubscription) {
 			to := confirmed
@@ -229,25 +203,10 @@ func (f *feed) command(b rueidis.Builder) rueidis.Completed {
 	return b.Subscribe().Channel(f.names...).Build()
 }
 
-// run keeps the sources subscribed until the feed is closed. Next returns an error for
-// each loss and for each new subscription.
-func (f *feed) run(sources []*source) {
-	for sources != nil {
-		err := f.watch(sources)
-		closeAll(sources)
-		if f.ctx.Err() != nil {
-			return
-		}
-		f.give(item{err: fmt.Errorf("%w: %w", conn.ErrInterrupted, err)})
-		if sources = f.again(); sources != nil {
-			f.give(item{err: fmt.Errorf("%w: it goes on from here", conn.ErrInterrupted)})
-		}
-	}
-}
-
-// watch waits until one of the sources is lost, or the feed is closed.
-func (f *feed) watch(sources []*source) error {
-	ctx, cancel := context.WithCancelCause(f.ctx)
+// watch waits until one of the sources is lost or ctx ends, and then closes all.
+func (f *feed) watch(ctx context.Context, sources []*source, masters []string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer closeAll(sources)
 	var all sync.WaitGroup
 	for _, s := range sources {
 		all.Go(func() {
@@ -258,80 +217,20 @@ func (f *feed) watch(sources []*source) error {
 				}
 				cancel(err)
 			case <-s.moved:
-				cancel(errors.New("the channel's slot has moved to another node"))
+				cancel(remote.ErrMoved)
 			case <-ctx.Done():
 			}
 		})
 	}
-	if f.masters != nil {
+	if masters != nil {
 		all.Go(func() {
-			if f.otherMasters(ctx) {
-				cancel(errors.New("the cluster has other masters"))
-			}
+			cancel(remote.WatchMasters(ctx, masters, func(ctx context.Context) ([]string, error) {
+				now, err := f.d.masters(ctx)
+				return addresses(now), err
+			}))
 		})
 	}
 	all.Wait()
 	cancel(nil)
 	return context.Cause(ctx)
-}
-
-// otherMasters waits until the masters of the cluster are no longer the subscribed ones.
-// It reports false if ctx ends before.
-func (f *feed) otherMasters(ctx context.Context) bool {
-	for f.d.rest(ctx, routing.FeedRefresh, nil) {
-		now, err := f.d.masters(ctx)
-		if err == nil && !slices.EqualFunc(now, f.masters, func(a, b master) bool { return a.addr == b.addr }) {
-			return true
-		}
-	}
-	return false
-}
-
-// again opens the sources, and tries until it succeeds; it returns nil once the feed is
-// closed.
-func (f *feed) again() []*source {
-	for pause := routing.FeedRetry; f.d.rest(f.ctx, pause, nil); pause = min(2*pause, routing.FeedRetryMax) {
-		ctx, cancel := context.WithTimeout(f.ctx, routing.FeedTimeout)
-		sources, err := f.open(ctx)
-		cancel()
-		if err == nil {
-			return sources
-		}
-	}
-	return nil
-}
-
-// give hands an item to Next.
-func (f *feed) give(i item) {
-	select {
-	case f.out <- i:
-	case <-f.ctx.Done():
-	}
-}
-
-// Next implements ebb.Feed.
-func (f *feed) Next(ctx context.Context) (conn.Message, error) {
-	if f.ctx.Err() != nil {
-		return conn.Message{}, conn.ErrClosed
-	}
-	if ctx.Err() != nil {
-		return conn.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
-	}
-	select {
-	case i := <-f.out:
-		return i.m, i.err
-	case <-f.ctx.Done():
-		return conn.Message{}, conn.ErrClosed
-	case <-ctx.Done():
-		return conn.Message{}, fmt.Errorf("rueidisebb: subscription: %w", ctx.Err())
-	}
-}
-
-// Close implements ebb.Feed.
-func (f *feed) Close() error {
-	f.once.Do(func() {
-		f.cancel()
-		f.runner.Wait()
-	})
-	return nil
 }
