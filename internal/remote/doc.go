@@ -11,6 +11,7 @@
 //	replicas.go  writes that wait for replicas
 //	probe.go     the capability probe
 //	fanout.go    commands that concern all masters of a cluster
+//	feed.go      subscriptions, which are opened again when a connection is lost
 //
 // Decisions that need only a command's words are in internal/routing. Start reading at
 // Policy.Persist.
