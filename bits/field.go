@@ -53,7 +53,8 @@ func (b *Bitmap) Field(t Type, at int64) (*Field, error) {
 		most = 64
 	}
 	if t.width < 1 || t.width > most || at < 0 || at+int64(t.width)-1 > Max {
-		return nil, b.failed("field", fmt.Errorf("%w: %s at bit %d: a width of 1 to 64 with a sign, to 63 without, within %d bits", conn.ErrArgument, t, at, int64(Max)+1))
+		return nil, b.failed("field", fmt.Errorf("%w: %s at bit %d: a width of 1 to 64 with a sign, to 63 without, "+
+			"within %d bits", conn.ErrArgument, t, at, int64(Max)+1))
 	}
 	return &Field{b, t, at}, nil
 }

@@ -446,7 +446,8 @@ func TestEachCallEndsWithItsContext(t *testing.T) {
 func TestAMapSaysHowItRuns(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		m := open(t, b.Conn, "m", lay, Options[string, int]{})
-		want := map[mode]string{modeFields: "HPEXPIRE in Lua scripts on ", modeZset: "Lua scripts and a sorted set of deadlines on ", modeRedisson: "Redisson's layout, Lua scripts on "}[lay]
+		want := map[mode]string{modeFields: "HPEXPIRE in Lua scripts on ", modeZset: "Lua scripts and a sorted set of " +
+			"deadlines on ", modeRedisson: "Redisson's layout, Lua scripts on "}[lay]
 		switch {
 		case want != "":
 		case b.Native():

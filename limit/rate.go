@@ -124,7 +124,8 @@ func newPlan(rate Rate, algo Algorithm, burst int64) (*plan, error) {
 		return nil, argument("the rate is %v; windows take at most %d in a period; GCRA takes more", rate, mostWindow)
 	}
 	if algo == GCRA && !p.exact() {
-		return nil, argument("the rate is %v with a burst of %d; that cannot be counted exactly; take rounder or smaller numbers, at most 71 years to fill", rate, p.most)
+		return nil, argument("the rate is %v with a burst of %d; that cannot be counted exactly; take rounder or smaller numbers, at most 71 "+
+			"years to fill", rate, p.most)
 	}
 	p.box()
 	return p, nil

@@ -106,5 +106,6 @@ func (q Query) args(of bool) ([]any, error) {
 	case box && q.Radius == 0:
 		return append(args, "BYBOX", float64(q.Width), float64(q.Height), "m"), nil
 	}
-	return nil, fmt.Errorf("%w: a radius of %v, a width of %v and a height of %v: a positive radius, or else a width and a height", conn.ErrArgument, q.Radius, q.Width, q.Height)
+	return nil, fmt.Errorf("%w: a radius of %v, a width of %v and a height of %v: a positive radius, or else a width "+
+		"and a height", conn.ErrArgument, q.Radius, q.Width, q.Height)
 }

@@ -147,14 +147,19 @@ func TestWhatIsWrongWithAppendOnlyFiles(t *testing.T) {
 	set := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
 	table := "  database    commands\n         0           1\n  SET 1"
 	for name, c := range map[string]struct{ file, said string }{
-		"empty":       {"", "x.aof: append-only file, 0 bytes\n  ok"},
-		"annotations": {"#TS:1795400000\r\n" + set, "x.aof: append-only file, 43 bytes\n  database    commands\n         0           1\n  newest time: 2026-11-23 02:13:20 UTC\n  SET 1\n  ok"},
+		"empty": {"", "x.aof: append-only file, 0 bytes\n  ok"},
+		"annotations": {"#TS:1795400000\r\n" + set, "x.aof: append-only file, 43 bytes\n  database    commands\n         0           1\n  newest time: " +
+			"2026-11-23 02:13:20 UTC\n  SET 1\n  ok"},
 		"cut": {set + set[:20], "x.aof: append-only file, 47 bytes\n" + table +
-			"\n  WRONG: the file ends within a command, at offset 47: 20 bytes stand behind the last whole command, which begin with the command \"SET\" \"k\"\n  --fix cuts these bytes off."},
+			"\n  WRONG: the file ends within a command, at offset 47: 20 bytes stand behind the last whole command, which begin with the command \"SET\" " +
+			"\"k\"\n  --fix cuts these bytes off."},
 		"transaction": {set + "*1\r\n$5\r\nMULTI\r\n" + set, "x.aof: append-only file, 69 bytes\n" + table +
-			"\n  WRONG: the file ends within a transaction, at offset 69: 42 bytes stand behind the last whole command, which begin with the command \"MULTI\"\n  --fix cuts these bytes off."},
+			"\n  WRONG: the file ends within a transaction, at offset 69: 42 bytes stand behind the last whole command, which begin with the command " +
+			"\"MULTI\"\n  --fix cuts these bytes off."},
 		"damaged": {set + "*1\r\n?" + set, "x.aof: append-only file, 59 bytes\n" + table +
-			"\n  WRONG: '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin with the bytes \"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is no tail that was cut off: whole commands may follow. To lose them, cut the file to 27 bytes."},
+			"\n  WRONG: '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin with the bytes " +
+			"\"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is no tail that was cut off: whole commands may follow. To lose " +
+			"them, cut the file to 27 bytes."},
 	} {
 		dir := t.TempDir()
 		put(t, dir, "x.aof", []byte(c.file))
@@ -237,7 +242,8 @@ func TestFixAsksAndRespectsLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	yes := func(string) bool { return true }
-	if said, ok := run(dir, incr, Options{Fix: true, Ask: yes}); ok || !strings.Contains(said, fmt.Sprintf("WRONG: not repaired: the directory %s is in use by process %d", dir, os.Getpid())) {
+	if said, ok := run(dir, incr, Options{Fix: true, Ask: yes}); ok || !strings.Contains(said, fmt.Sprintf("WRONG: not repaired: the directory %s is "+
+		"in use by process %d", dir, os.Getpid())) {
 		t.Error(said)
 	}
 	if !bytes.Equal(get(t, filepath.Join(dir, incr)), cut) {

@@ -276,7 +276,8 @@ var specBitField = command.Spec{
 	Name: "bitfield", Group: command.GroupBitmap, Since: "3.2.0", Complexity: "O(1) for each subcommand specified",
 	Summary: "Performs arbitrary bitfield integer operations on strings.",
 	Flags:   command.Write | command.DenyOOM,
-	Args: []command.Arg{command.Key("key", command.Update|command.Access|command.VariableFlags).Note("This command allows both access and modification of the key"),
+	Args: []command.Arg{command.Key("key", command.Update|command.Access|command.VariableFlags).Note("This command allows both access and " +
+		"modification of the key"),
 		command.Opt(command.Repeat(command.OneOf("operation",
 			command.TokenArg("GET", command.Block("encoding_offset", fieldArgs()...)),
 			command.Block("write",
@@ -284,7 +285,8 @@ var specBitField = command.Spec{
 				command.OneOf("write_operation",
 					command.TokenArg("SET", command.Block("encoding_offset_value", fieldArgs(command.Int("value"))...)),
 					command.TokenArg("INCRBY", command.Block("encoding_offset_increment", fieldArgs(command.Int("increment"))...)))))))},
-	Replies: "An array with an element for each operation: GET returns the field, SET the old value, INCRBY the new value; nil if OVERFLOW FAIL refused the operation.",
+	Replies: "An array with an element for each operation: GET returns the field, SET the old value, INCRBY the new value; nil if OVERFLOW FAIL " +
+		"refused the operation.",
 	Examples: `
 > BITFIELD k SET u8 0 255 GET u4 #1 INCRBY i5 100 1
 1) (integer) 0

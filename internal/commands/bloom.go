@@ -62,7 +62,8 @@ func growthArg() command.Arg {
 }
 
 // windowNotes explains WINDOW in the documentation.
-const windowNotes = " With WINDOW an item is found for at least so many ms after it was last added, and forgotten at most a generation, WINDOW / GENERATIONS ms, later; " +
+const windowNotes = " With WINDOW an item is found for at least so many ms after it was last added, and forgotten at most a generation, WINDOW / " +
+	"GENERATIONS ms, later; " +
 	"adding it again renews it. The capacity is then that of a window. The filter stays when all its items are forgotten."
 
 // bloomOptions reads the options of a new filter from args, up to the word ITEMS if there is one.
@@ -151,8 +152,9 @@ var specBFReserve = command.Spec{
 	Summary: "Creates an empty Bloom filter for a number of items and a rate of errors.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Double("error_rate"), command.Int("capacity"), growthArg(), windowArg()},
-	Replies: "OK. The filter allocates memory when items are added. It grows by sub-filters, each EXPANSION (2) times as large as the last, and keeps its error rate; with NONSCALING it is full at its capacity." + windowNotes,
-	Errors:  append([]string{"ERR item exists: a filter of this name exists"}, bloomConfigErrors...),
+	Replies: "OK. The filter allocates memory when items are added. It grows by sub-filters, each EXPANSION (2) times as large as the last, and keeps " +
+		"its error rate; with NONSCALING it is full at its capacity." + windowNotes,
+	Errors: append([]string{"ERR item exists: a filter of this name exists"}, bloomConfigErrors...),
 	Examples: `
 > BF.RESERVE seen 0.001 1000
 OK
@@ -212,7 +214,8 @@ var specBFAdd = command.Spec{
 	Summary: "Adds an item to a Bloom filter. Creates the filter if it doesn't exist.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("item")},
-	Replies: "1 (RESP3: true) if the item is new; 0 if it was added before, or is a false positive. A new filter is for 100 items at an error rate of 0.01, and grows. " +
+	Replies: "1 (RESP3: true) if the item is new; 0 if it was added before, or is a false positive. A new filter is for 100 items at an error rate of " +
+		"0.01, and grows. " +
 		"In a filter with a window, adding an item again renews it.",
 	Errors: addErrors,
 	Examples: `
@@ -284,8 +287,9 @@ var specBFInsert = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Insert), command.Opt(command.TokenArg("CAPACITY", command.Int("capacity"))),
 		command.Opt(command.TokenArg("ERROR", command.Double("error"))), growthArg(),
 		command.Opt(command.Token("NOCREATE")), windowArg(), command.Repeat(command.TokenArg("ITEMS", command.Str("item")))},
-	Replies: "For each item the reply of BF.ADD, or an error if the filter refused it. A new filter has the defaults of BF.ADD for missing options; an existing filter ignores all options." + windowNotes,
-	Errors:  append(append([]string{"ERR not found: NOCREATE is given, and there is no filter"}, addErrors[0]), bloomConfigErrors...),
+	Replies: "For each item the reply of BF.ADD, or an error if the filter refused it. A new filter has the defaults of BF.ADD for missing options; " +
+		"an existing filter ignores all options." + windowNotes,
+	Errors: append(append([]string{"ERR not found: NOCREATE is given, and there is no filter"}, addErrors[0]), bloomConfigErrors...),
 	Examples: `
 > BF.INSERT seen CAPACITY 1000 ERROR 0.001 ITEMS ann bob
 1) (integer) 1
@@ -353,7 +357,8 @@ var specBFExists = command.Spec{
 	Summary: "Determines whether an item was added to a Bloom filter.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("item")},
-	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not, or if there is no filter. An item that was not added gets 1 at the filter's error rate.",
+	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not, or if there is no filter. An item that was not added gets 1 " +
+		"at the filter's error rate.",
 	Examples: `
 > BF.ADD seen ann
 (integer) 1
@@ -414,7 +419,8 @@ var specBFCard = command.Spec{
 	Summary: "Returns the number of items that were added to a Bloom filter.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read)},
-	Replies: "The number of items that were new when they were added; 0 if there is no filter. In a filter with a window, the number of them that are not too old yet. This is an estimate: " +
+	Replies: "The number of items that were new when they were added; 0 if there is no filter. In a filter with a window, the number of them that are " +
+		"not too old yet. This is an estimate: " +
 		"when a false positive is added, it counts as renewed.",
 	Examples: `
 > BF.MADD seen ann bob ann
@@ -590,7 +596,8 @@ var specBFLoadChunk = command.Spec{
 	Args:    []command.Arg{command.Key("key", command.Overwrite), command.Int("iterator"), command.Str("data")},
 	Replies: "OK. The first part, with the iterator 1, creates the filter and replaces an existing one, whose time to live stays. A part may be loaded again. " +
 		"The filter is complete when all parts are loaded.",
-	Errors: []string{"ERR received bad data: the part is damaged, or belongs to another filter", "ERR not found: the filter does not exist, and the part is not the first",
+	Errors: []string{"ERR received bad data: the part is damaged, or belongs to " +
+		"another filter", "ERR not found: the filter does not exist, and the part is not the first",
 		"ERR the iterator is not an integer, or negative: the iterator is invalid"},
 	Examples: `
 > BF.LOADCHUNK copy 1 "\x01\x00\x00\x00\x00\x00\x00\xe0?\n\x04\x00\x00\x02\x00\x02\x02\n\x02\x80\x02\x02\x04"

@@ -39,13 +39,16 @@ var specExpiryRule = command.Spec{
 	KeySpecs:   []command.KeySpec{{Flags: command.Insert, Begin: command.BeginKeyword, Keyword: "TO", Index: 6, Find: command.FindRange, Step: 1}},
 	KeyOptions: &command.KeyOptions{Only: "SET", From: 6, Options: []command.KeyOption{{Word: "TO", Args: 1, Key: command.Insert}}, Take: command.TakeFirst},
 	Replies: "SET: OK; a rule of the same name is replaced. DEL: 1, or 0 if there is no such rule. LIST: for each a map of name, match, levels, stream, " +
-		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (entries that had to be written in a transaction of their own, right after that of the " +
-		"expiration, as when MULTI has a RESTORE of an expired item and then a read of it; they count as the others do), suspended (entries that are lost, because the " +
+		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (entries that had to be written in a transaction of their " +
+		"own, right after that of the " +
+		"expiration, as when MULTI has a RESTORE of an expired item and then a read of it; they count as the others do), suspended (entries that are " +
+		"lost, because the " +
 		"stream's key could not take them, which holds another type), since (ms since 1970 from which on the rule is suspended; 0: it is not) and why.\n\n" +
 		"Each matching expiration appends an entry to the stream in the transaction that removes the key or item: key, item (not of a key), level, value, " +
 		"deadline, fired-at (ms since 1970) and rule. A rule and its stream belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL keep the rules and " +
 		"cause no entries. The streams of a database's rules match none of them. Without LEVEL all levels match; without MAXLEN " +
-		"about a million entries stay; WITHVALUE adds the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it says otherwise: the entry leaves a longer value out.",
+		"about a million entries stay; WITHVALUE adds the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it " +
+		"says otherwise: the entry leaves a longer value out.",
 	Errors: []string{
 		"ERR a database has 128 expiry rules at most: the database has as many, and the name is a new one",
 		"ERR MAXLEN must be positive: the bound is below 1",

@@ -20,7 +20,8 @@ const (
 	errGeoStores = command.ReplyError("ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options")
 )
 
-const geoSearchComplexity = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the filter and M is the number of items inside the shape"
+const geoSearchComplexity = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the " +
+	"filter and M is the number of items inside the shape"
 
 // geoShape returns the grammar of GEOSEARCH up to its options.
 func geoShape() []command.Arg {
@@ -85,7 +86,8 @@ var specGeoSearchStore = command.Spec{
 	Args: concat([]command.Arg{command.Key("destination", command.Overwrite), command.Key("source", command.Read)}, geoShape(),
 		[]command.Arg{geoOrder(), geoCount(""), command.Opt(command.Token("STOREDIST"))}),
 	History: unitHistory,
-	Replies: "The number of members stored: a geospatial index, or with STOREDIST a sorted set by distance in the unit given. None at all deletes the destination.",
+	Replies: "The number of members stored: a geospatial index, or with STOREDIST a sorted set by distance in the unit given. None at all deletes the " +
+		"destination.",
 	Examples: `
 > GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
 (integer) 2
@@ -97,7 +99,8 @@ var specGeoSearchStore = command.Spec{
 	Run: runGeoSearchStore,
 }
 
-const geoRadiusComplexity = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index."
+const geoRadiusComplexity = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and " +
+	"radius and M is the number of items inside the index."
 
 // geoRadius returns the grammar of GEORADIUS and its variants after the centre.
 func geoRadius(anySince string, more ...command.Arg) []command.Arg {

@@ -182,7 +182,8 @@ var specHGetAll = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Token("WITHTTL"))},
 	Tips:    hashOrder,
-	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and the field's time to live in ms, -1 without a deadline.",
+	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and the " +
+		"field's time to live in ms, -1 without a deadline.",
 	Examples: `
 > HSET user name Ada age 36
 (integer) 2

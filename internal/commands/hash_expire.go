@@ -29,8 +29,10 @@ var specHSetEx = command.Spec{
 		command.Opt(itemTimes("KEEPTTL")),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))), command.Opt(command.TokenArg("MAXLEN", command.Int("count"))),
 		command.Block("FIELDS", command.Count("numfields"), command.Repeat(command.Block("data", command.Str("field"), command.Str("value"))))},
-	Replies: "1 if all fields were set, 0 if none was: FNX requires that none of them exists, FXX that all of them do. Without an option fields lose the expiration " +
-		"time that they have; with KEEPTTL they keep it. " + itemTimeReplies + " With MAXLEN the command adds nothing if the hash would have more than so many unexpired fields.",
+	Replies: "1 if all fields were set, 0 if none was: FNX requires that none of them exists, FXX that all of them do. Without an option fields lose " +
+		"the expiration " +
+		"time that they have; with KEEPTTL they " +
+		"keep it. " + itemTimeReplies + " With MAXLEN the command adds nothing if the hash would have more than so many unexpired fields.",
 	Errors: []string{"FULL: the hash would have more fields than MAXLEN allows",
 		"ERR invalid number of fields: numfields is not a positive integer",
 		"ERR unknown argument: X: HSETEX has no such option"},

@@ -102,9 +102,10 @@ func randomFields(c *command.Ctx, n int64, values bool) error {
 
 var specHScan = command.Spec{
 	Name: "hscan", Group: command.GroupHash, Since: "2.8.0",
-	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-	Summary:    "Iterates over fields and values of a hash.",
-	Flags:      command.ReadOnly,
+	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the " +
+		"number of elements inside the collection.",
+	Summary: "Iterates over fields and values of a hash.",
+	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"), command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.Token("NOVALUES")).Since("7.4.0")},

@@ -16,8 +16,10 @@ var limiterSpecs = []*command.Spec{&specRLTake, &specRLTakeAll, &specRLWait, &sp
 	&specGCRA, &specRLTop}
 
 const (
-	takeReply = "Five integers: 1 if it is allowed, 0 if not; the most that a full limiter allows at once (BURST, or the limit); what can be taken now, after this; " +
-		"in how many us the same would be allowed if nobody else takes, -1 if it is allowed, or never will be because COST is above the burst; in how many us the limiter is full."
+	takeReply = "Five integers: 1 if it is allowed, 0 if not; the most that a full limiter allows at once (BURST, or the limit); what can be taken " +
+		"now, after this; " +
+		"in how many us the same would be allowed if nobody else takes, -1 if it is allowed, or never will be because COST is above the burst; in how " +
+		"many us the limiter is full."
 	takeNotes = " What is refused changes nothing. COST 0 asks whether no more was taken than is allowed, and PEEK what would be answered; both change nothing. " +
 		"The key expires when the limiter is full again. The parameters may differ from call to call: gcra keeps its debt as time, the others what they have counted."
 )
@@ -375,7 +377,8 @@ var specGCRA = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Update|command.Access), command.Int("max-burst"), command.Int("tokens-per-period"), command.Double("period"),
 		command.Opt(command.TokenArg("TOKENS", command.Int("count")))},
 	Replies: "Five integers: 0 if allowed, 1 if limited; max-burst + 1; the remaining requests; retry-after in seconds, " +
-		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up. The period is in seconds and may have a fraction, down to a millisecond.",
+		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up. The period is in seconds and may have a fraction, down " +
+		"to a millisecond.",
 	Errors: throttleErrors,
 	Examples: `
 > GCRA user:1 4 10 1 TOKENS 5

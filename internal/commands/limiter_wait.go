@@ -18,7 +18,8 @@ var specRLWait = command.Spec{
 	Flags:   command.Write | command.DenyOOM | command.Blocking | command.Timed,
 	Args:    limiterArgs(command.Int("timeout-ms"), burstArg(), costArg(), algoArg()),
 	Replies: "As RL.TAKE: not allowed when the timeout is over; 0 waits for ever. Waiters are served first come, first served. " +
-		"The limiter denies the first request in line at once if its instant is after its timeout, and every request for more than the burst. In a transaction or a script the command does not wait.",
+		"The limiter denies the first request in line at once if its instant is after its timeout, and every request for more than the burst. In a " +
+		"transaction or a script the command does not wait.",
 	Errors: append([]string{
 		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
 		"ERR timeout is negative: the timeout is below 0",
@@ -164,7 +165,8 @@ var specRLCancel = command.Spec{
 	Summary: "Cancels a reservation that is not yet due.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Access|command.Delete), command.Int("id")},
-	Replies: "1 if it was cancelled, 0 if it is due, cancelled already, or unknown. The other reservations keep their instants; a later request or reservation may use the place.",
+	Replies: "1 if it was cancelled, 0 if it is due, cancelled already, or unknown. The other reservations keep their instants; a later request or " +
+		"reservation may use the place.",
 	Examples: `
 > RL.RESERVE api 1 1000
 1) (integer) $first
@@ -234,8 +236,10 @@ var specRLInfo = command.Spec{
 	Summary:    "Describes a rate limiter, its reservations and its line of waiters.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Access)},
-	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst of the last request; remaining; retry-after-us, until one can be taken, 0 for now; " +
-		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, the number of clients in RL.WAIT; and line, an array of [client id, cost] of each of them, in order.",
+	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst of the last request; remaining; retry-after-us, until one " +
+		"can be taken, 0 for now; " +
+		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, the number of clients in RL.WAIT; and line, an array of " +
+		"[client id, cost] of each of them, in order.",
 	Examples: `
 > RL.TAKE api 5 1000 COST 2
 1) (integer) 1

@@ -456,7 +456,8 @@ var specLPos = command.Spec{
 	Run: runLPos,
 }
 
-const errRankZero = command.ReplyError("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list")
+const errRankZero = command.ReplyError("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to " +
+	"start from the end of the list")
 
 func runLPos(c *command.Ctx) error {
 	rank, count, limit, many := int64(1), int64(1), int64(0), false

@@ -215,7 +215,8 @@ func popOrWait(c *command.Ctx, end engine.End) error {
 
 var specBLMove = command.Spec{
 	Name: "blmove", Group: command.GroupList, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Pops an element from a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list if the last element was moved.",
+	Summary: "Pops an element from a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list " +
+		"if the last element was moved.",
 	Flags:   command.Write | command.DenyOOM | command.Blocking,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), command.Double("timeout")),
 	Replies: "The element; nil when the timeout, in seconds, is over.",
@@ -245,7 +246,8 @@ func runBLMove(c *command.Ctx) error {
 
 var specBRPopLPush = command.Spec{
 	Name: "brpoplpush", Group: command.GroupList, Since: "2.2.0", Complexity: "O(1)",
-	Summary:    "Pops the last element of a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
+	Summary: "Pops the last element of a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes " +
+		"the list if the last element was popped.",
 	Flags:      command.Write | command.DenyOOM | command.Blocking,
 	Args:       append(fromTo(), command.Double("timeout")),
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments"},
@@ -283,10 +285,11 @@ func moveOrWait(c *command.Ctx, from, to engine.End, timeout []byte) error {
 var specBLMPop = command.Spec{
 	Name: "blmpop", Group: command.GroupList, Since: "7.0.0",
 	Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-	Summary:    "Pops the first elements from one of multiple lists. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
-	Flags:      command.Write | command.Blocking,
-	Args:       append([]command.Arg{command.Double("timeout")}, command.ManyPopArgs(leftRight("where"))...),
-	Replies:    "An array of the key and an array of at most COUNT elements, by default one; nil when the timeout, in seconds, is over.",
+	Summary: "Pops the first elements from one of multiple lists. Waits until an element is available otherwise. Deletes the list if the last " +
+		"element was popped.",
+	Flags:   command.Write | command.Blocking,
+	Args:    append([]command.Arg{command.Double("timeout")}, command.ManyPopArgs(leftRight("where"))...),
+	Replies: "An array of the key and an array of at most COUNT elements, by default one; nil when the timeout, in seconds, is over.",
 	Examples: `
 > RPUSH l a b c
 (integer) 3

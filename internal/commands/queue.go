@@ -76,9 +76,11 @@ var specDQAdd = command.Spec{
 		command.Opt(command.TokenArg("PRIORITY", command.Int("priority"))), command.Opt(command.TokenArg("UNIQUE", command.Int("unique")))},
 	Replies: "The job's id; nil if the queue did not add it, because a job with the id is in the queue, or because of UNIQUE. " +
 		"For the id `*` the queue makes an id. The job is due DELAY ms from now, by default at once, or AT a time in ms since 1970, which may be past. " +
-		"Of the jobs that are due those of the highest PRIORITY (default 0) go first, of one priority the one that is due first, of one millisecond the one that was added first. " +
+		"Of the jobs that are due those of the highest PRIORITY (default 0) go first, of one priority the one that is due first, of one millisecond the " +
+		"one that was added first. " +
 		"EXPIRE: the queue drops the job if no consumer took it within so many ms after it was due. " +
-		"UNIQUE: the queue does not add the job if one with the same id (with `*`: the same payload) was added with UNIQUE within its time, so many ms, also if that job is done. " +
+		"UNIQUE: the queue does not add the job if one with the same id (with `*`: the same payload) was added with UNIQUE within its time, so many ms, " +
+		"also if that job is done. " +
 		"MAXLEN overrides that of DQ.CONFIG; jobs in every state count.",
 	Errors: []string{"FULL the queue holds as many jobs as MAXLEN allows: nothing was added",
 		"ERR DELAY and AT exclude each other: both are given", "ERR PRIORITY must be 0 to 9: the priority is outside of that",
@@ -173,9 +175,11 @@ var specDQPop = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.TokenArg("LEASE", command.Int("lease"))),
 		command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds")))},
-	Replies: "An array of at most COUNT jobs, by default one, each an array of its id, its payload, the number of deliveries, the token of the lease, and the time at which it was due, in ms since 1970; " +
+	Replies: "An array of at most COUNT jobs, by default one, each an array of its id, its payload, the number of deliveries, the token of the lease, " +
+		"and the time at which it was due, in ms since 1970; " +
 		"nil if none is due, or when the BLOCK milliseconds are over; BLOCK 0 waits for ever. A job can be taken from the millisecond on at which it is due. " +
-		"No other consumer gets it for LEASE ms, by default 30000; then it is due again, in the millisecond after the last one of the lease, unless it was acknowledged with DQ.ACK. " +
+		"No other consumer gets it for LEASE ms, by default 30000; then it is due again, in the millisecond after the last one of the lease, unless it " +
+		"was acknowledged with DQ.ACK. " +
 		"The longest waiter is served first. While consumers wait, a DQ.POP without BLOCK gets nothing. In transactions and scripts the command does not wait. " +
 		"If the connection of a waiter is gone, the job goes back as it was, and the delivery does not count. " +
 		"If more than 256 leases end or jobs expire at one moment, the last of them are due again a little later than the first.",

@@ -54,7 +54,8 @@ var specDQNack = command.Spec{
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"),
 		command.Opt(command.TokenArg("DELAY", command.Int("delay")))},
-	Replies: "1 on success: the job is due again DELAY ms from now, by default at once, after the jobs that were due before; or, if it was delivered as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
+	Replies: "1 on success: the job is due again DELAY ms from now, by default at once, after the jobs that were due before; or, if it was delivered " +
+		"as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
 		"0 if the lease is over, or belongs to another consumer, or there is no such job.",
 	Errors: []string{jobTokenError, "ERR the time must be in milliseconds and not negative: of DELAY"},
 	Examples: `
@@ -108,8 +109,9 @@ var specDQExtend = command.Spec{
 	Summary: "Extends the lease of a job of a delay queue.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"), command.Int("lease")},
-	Replies: "1 on success: the lease ends so many ms from now, which may be earlier than before. 0 if the lease is over, or belongs to another consumer, or there is no such job.",
-	Errors:  []string{jobTokenError, "ERR the time must be in milliseconds and at least 1: of the lease"},
+	Replies: "1 on success: the lease ends so many ms from now, which may be earlier than before. 0 if the lease is over, or belongs to another " +
+		"consumer, or there is no such job.",
+	Errors: []string{jobTokenError, "ERR the time must be in milliseconds and at least 1: of the lease"},
 	Examples: `
 > DQ.ADD q a job
 "a"

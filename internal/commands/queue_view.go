@@ -13,7 +13,8 @@ var specDQPeek = command.Spec{
 	Summary: "Shows the next jobs of a delay queue and changes nothing.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.TokenArg("COUNT", command.Int("count")))},
-	Replies: "An array of at most COUNT jobs, by default one: jobs that are due in the order of DQ.POP, then delayed ones by their time. Each is an array of its id, its payload, the number of deliveries, `ready` or `delayed`, " +
+	Replies: "An array of at most COUNT jobs, by default one: jobs that are due in the order of DQ.POP, then delayed ones by their time. Each is an " +
+		"array of its id, its payload, the number of deliveries, `ready` or `delayed`, " +
 		"and the time at which it is due, in ms since 1970. Leased jobs are not shown.",
 	Errors: []string{"ERR the number must be at least 1: of COUNT"},
 	Examples: `
@@ -74,8 +75,10 @@ var specDQInfo = command.Spec{
 	Summary: "Describes a delay queue.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read)},
-	Replies: "A map: the numbers of jobs that are `delayed`, `ready` and `leased`; `unique`, the number of ids and payloads that UNIQUE refuses; `oldest-due`, the time at which the oldest ready job was due, and `lateness`, how many ms ago that was; " +
-		"`next-due`, the time at which the next delayed job is due (nil if there is none); `dead-letters`, the number of jobs that became dead letters, `dropped`, the number that were delivered too often without a DEADLETTER, and `expired`, the number that no consumer took in time; " +
+	Replies: "A map: the numbers of jobs that are `delayed`, `ready` and `leased`; `unique`, the number of ids and payloads that UNIQUE refuses; " +
+		"`oldest-due`, the time at which the oldest ready job was due, and `lateness`, how many ms ago that was; " +
+		"`next-due`, the time at which the next delayed job is due (nil if there is none); `dead-letters`, the number of jobs that became dead letters, " +
+		"`dropped`, the number that were delivered too often without a DEADLETTER, and `expired`, the number that no consumer took in time; " +
 		"`line`, the waiters of DQ.POP in FIFO order: the client's id, the number of jobs that it wants, and for how many ms it has waited; " +
 		"and `max-deliveries`, `dead-letter` and `max-len` as in the reply of DQ.CONFIG. Times are in ms since 1970.",
 	Examples: `
@@ -177,8 +180,10 @@ var specDQConfig = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Opt(command.TokenArg("MAXDELIVERIES", command.Int("maxdeliveries"))),
 		command.Opt(command.TokenArg("DEADLETTER", command.Key("deadletter", command.Insert))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen")))},
-	Replies: "OK; without options a map of `max-deliveries`, `dead-letter` and `max-len`. MAXDELIVERIES: a job that was delivered so often, and whose last lease is over or which a consumer returned, is not delivered again: " +
-		"it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time after it), payload, priority and deliveries; without DEADLETTER the queue drops it. " +
+	Replies: "OK; without options a map of `max-deliveries`, `dead-letter` and `max-len`. MAXDELIVERIES: a job that was delivered so often, and whose " +
+		"last lease is over or which a consumer returned, is not delivered again: " +
+		"it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time after it), payload, priority and " +
+		"deliveries; without DEADLETTER the queue drops it. " +
 		"The move is one step with its cause. If DEADLETTER is full, or not a queue, the job is due again, so that nothing is lost. " +
 		"MAXLEN: the number of jobs up to which DQ.ADD adds jobs. 0, or an empty DEADLETTER, removes a limit. " +
 		"A queue without jobs is kept while it has limits, or while UNIQUE refuses an id; otherwise it is removed with its last job.",
@@ -275,7 +280,8 @@ var specDQStep = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.OneOf("step",
 		command.Block("TAKE", command.Str("id"), command.Int("token"), command.Int("until")), command.Block("BACK", command.Str("id"), command.Int("token")),
 		command.TokenArg("LAPSE", command.Str("id")), command.TokenArg("FORGET", command.Int("deadline")))},
-	Replies: "OK, when a log is replayed. TAKE: a job was leased until a time in ms. BACK: it did not reach its consumer. LAPSE: its lease was over, or no consumer took it in time; it is due again, a dead letter, or dropped, as the queue's limits say. " +
+	Replies: "OK, when a log is replayed. TAKE: a job was leased until a time in ms. BACK: it did not reach its consumer. LAPSE: its lease was over, " +
+		"or no consumer took it in time; it is due again, a dead letter, or dropped, as the queue's limits say. " +
 		"FORGET: the marks of UNIQUE up to a time are dropped.",
 	Errors: []string{"ERR DQ.STEP is what the log says; it cannot be called: the caller is not a replay"},
 	Examples: `

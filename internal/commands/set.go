@@ -165,7 +165,8 @@ var specSMembers = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Token("WITHTTL"))},
 	Tips:    setOrder,
-	Replies: "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and its time to live in ms, -1 without a deadline.",
+	Replies: "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and its time to live in ms, -1 " +
+		"without a deadline.",
 	Examples: `
 > SADD tags go
 (integer) 1
@@ -370,9 +371,10 @@ func randomMembers(c *command.Ctx) error {
 
 var specSScan = command.Spec{
 	Name: "sscan", Group: command.GroupSet, Since: "2.8.0",
-	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
-	Summary:    "Iterates over members of a set.",
-	Flags:      command.ReadOnly,
+	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the " +
+		"number of elements inside the collection.",
+	Summary: "Iterates over members of a set.",
+	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"), command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("count")))},
 	Tips: []string{"nondeterministic_output"},

@@ -383,13 +383,14 @@ func unlessNoStream(c *command.Ctx, err error) error {
 
 var specXTrim = command.Spec{
 	Name: "xtrim", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
-	Summary:    "Deletes messages from the beginning of a stream.",
-	Flags:      command.Write,
-	Args:       []command.Arg{command.Key("key", command.Delete), streamTrimArgs()},
-	Tips:       []string{"nondeterministic_output"},
-	History:    []command.Change{{Since: "6.2.0", Text: "Added the `MINID` trimming strategy and the `LIMIT` option."}},
-	Replies:    "The number of entries removed. With `~` only whole nodes of stream-node-max-entries are removed, fewer than requested.",
+	Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes " +
+		"containing multiple entries that can be released with a single deallocation.",
+	Summary: "Deletes messages from the beginning of a stream.",
+	Flags:   command.Write,
+	Args:    []command.Arg{command.Key("key", command.Delete), streamTrimArgs()},
+	Tips:    []string{"nondeterministic_output"},
+	History: []command.Change{{Since: "6.2.0", Text: "Added the `MINID` trimming strategy and the `LIMIT` option."}},
+	Replies: "The number of entries removed. With `~` only whole nodes of stream-node-max-entries are removed, fewer than requested.",
 	Examples: `
 > XADD s 1-1 f a
 "1-1"

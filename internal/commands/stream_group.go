@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	errXGroupNoKey       = command.ReplyError("ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.")
+	errXGroupNoKey = command.ReplyError("ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the " +
+		"MKSTREAM option to create an empty stream automatically.")
 	errXGroupExists      = command.ReplyError("BUSYGROUP Consumer Group name already exists")
 	errXGroupEntriesRead = command.ReplyError("ERR value for ENTRIESREAD must be positive or -1")
 )
@@ -406,7 +407,8 @@ var specXAckDel = command.Spec{
 	Summary: "Acknowledges entries in a consumer group and deletes them from the stream.",
 	Flags:   command.Write | command.Fast,
 	Args:    append([]command.Arg{command.Key("key", command.Delete), command.Str("group")}, delArgs()...),
-	Replies: "For each id: 1 acknowledged and deleted, -1 not pending in the group, 2 acknowledged but not deleted because another group has not acknowledged it (ACKED). " +
+	Replies: "For each id: 1 acknowledged and deleted, -1 not pending in the group, 2 acknowledged but not deleted because another group has not " +
+		"acknowledged it (ACKED). " +
 		"KEEPREF leaves other groups' pending lists alone, DELREF takes the entry out of all of them.",
 	Examples: `
 > XADD s 1-1 f v

@@ -10,15 +10,18 @@ import (
 
 var specXPending = command.Spec{
 	Name: "xpending", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
-	Summary:    "Returns the information and entries from a stream consumer group's pending entries list.",
-	Flags:      command.ReadOnly,
+	Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is " +
+		"the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is " +
+		"small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
+	Summary: "Returns the information and entries from a stream consumer group's pending entries list.",
+	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("group"),
 		command.Opt(command.Block("filters", command.Opt(command.TokenArg("IDLE", command.Int("min-idle-time"))).Since("6.2.0"),
 			command.Str("start"), command.Str("end"), command.Int("count"), command.Opt(command.Str("consumer"))))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `IDLE` option and exclusive range intervals."}},
-	Replies: "Without a range: the number of pending entries, the smallest and the largest id, and the number of each consumer. With a range: id, consumer, milliseconds since the last delivery, and deliveries of each.",
+	Replies: "Without a range: the number of pending entries, the smallest and the largest id, and the number of each consumer. With a range: id, " +
+		"consumer, milliseconds since the last delivery, and deliveries of each.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"
@@ -287,7 +290,8 @@ var specXAutoClaim = command.Spec{
 		command.Opt(command.Token("JUSTID"))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "7.0.0", Text: "Added an element to the reply array, containing deleted entries the command cleared from the PEL"}},
-	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are not pending any more because they were deleted.",
+	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are not pending any more " +
+		"because they were deleted.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"

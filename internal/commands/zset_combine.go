@@ -33,7 +33,8 @@ var specZUnion = command.Spec{
 	Summary:    "Returns the union of multiple sorted sets.",
 	Flags:      command.ReadOnly,
 	Args:       combined(weighing()...),
-	Replies:    "An array of members, each with its score if requested: the sum of its scores, each times the set's weight. The members of sets count with the score 1.",
+	Replies: "An array of members, each with its score if requested: the sum of its scores, each times the set's weight. The members of sets count " +
+		"with the score 1.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -50,11 +51,12 @@ var specZUnion = command.Spec{
 
 var specZInter = command.Spec{
 	Name: "zinter", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
-	Summary:    "Returns the intersect of multiple sorted sets.",
-	Flags:      command.ReadOnly,
-	Args:       combined(weighing()...),
-	Replies:    "An array of members, each with its score if requested, as in ZUNION.",
+	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the " +
+		"number of elements in the resulting sorted set.",
+	Summary: "Returns the intersect of multiple sorted sets.",
+	Flags:   command.ReadOnly,
+	Args:    combined(weighing()...),
+	Replies: "An array of members, each with its score if requested, as in ZUNION.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -69,11 +71,12 @@ var specZInter = command.Spec{
 
 var specZDiff = command.Spec{
 	Name: "zdiff", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
-	Summary:    "Returns the difference between multiple sorted sets.",
-	Flags:      command.ReadOnly,
-	Args:       combined(),
-	Replies:    "An array of the first set's members that are in no other, each with its score if requested.",
+	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the " +
+		"size of the result set.",
+	Summary: "Returns the difference between multiple sorted sets.",
+	Flags:   command.ReadOnly,
+	Args:    combined(),
+	Replies: "An array of the first set's members that are in no other, each with its score if requested.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -132,11 +135,12 @@ var specZUnionStore = command.Spec{
 
 var specZInterStore = command.Spec{
 	Name: "zinterstore", Group: command.GroupSortedSet, Since: "2.0.0",
-	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the number of elements in the resulting sorted set.",
-	Summary:    "Stores the intersect of multiple sorted sets in a key.",
-	Flags:      command.Write | command.DenyOOM,
-	Args:       stored(weighing()...),
-	Replies:    "The number of members stored. None at all deletes the destination.",
+	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the " +
+		"number of elements in the resulting sorted set.",
+	Summary: "Stores the intersect of multiple sorted sets in a key.",
+	Flags:   command.Write | command.DenyOOM,
+	Args:    stored(weighing()...),
+	Replies: "The number of members stored. None at all deletes the destination.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -153,11 +157,12 @@ var specZInterStore = command.Spec{
 
 var specZDiffStore = command.Spec{
 	Name: "zdiffstore", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the size of the result set.",
-	Summary:    "Stores the difference of multiple sorted sets in a key.",
-	Flags:      command.Write | command.DenyOOM,
-	Args:       stored(),
-	Replies:    "The number of members stored. None at all deletes the destination.",
+	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the " +
+		"size of the result set.",
+	Summary: "Stores the difference of multiple sorted sets in a key.",
+	Flags:   command.Write | command.DenyOOM,
+	Args:    stored(),
+	Replies: "The number of members stored. None at all deletes the destination.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2

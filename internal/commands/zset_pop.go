@@ -97,11 +97,12 @@ func minMax() command.Arg { return command.OneOf("where", command.Token("MIN"), 
 
 var specZMPop = command.Spec{
 	Name: "zmpop", Group: command.GroupSortedSet, Since: "7.0.0",
-	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-	Summary:    "Returns the highest- or lowest-scoring members from the first of some sorted sets that is not empty, after removing them.",
-	Flags:      command.Write,
-	Args:       command.ManyPopArgs(minMax()),
-	Replies:    "An array of the key and an array of members, each in an array with its score; nil if all keys are empty.",
+	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number " +
+		"of elements popped.",
+	Summary: "Returns the highest- or lowest-scoring members from the first of some sorted sets that is not empty, after removing them.",
+	Flags:   command.Write,
+	Args:    command.ManyPopArgs(minMax()),
+	Replies: "An array of the key and an array of members, each in an array with its score; nil if all keys are empty.",
 	Examples: `
 > ZADD b 1 x 2 y
 (integer) 2
@@ -149,11 +150,12 @@ func zpopFirst(c *command.Ctx, p command.ManyPop, keys [][]byte) (bool, error) {
 
 var specBZMPop = command.Spec{
 	Name: "bzmpop", Group: command.GroupSortedSet, Since: "7.0.0",
-	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
-	Summary:    "Does what ZMPOP does, but waits while all keys are empty.",
-	Flags:      command.Write | command.Blocking,
-	Args:       append([]command.Arg{command.Double("timeout")}, command.ManyPopArgs(minMax())...),
-	Replies:    "As ZMPOP; nil after timeout seconds, of which 0 is for ever.",
+	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number " +
+		"of elements popped.",
+	Summary: "Does what ZMPOP does, but waits while all keys are empty.",
+	Flags:   command.Write | command.Blocking,
+	Args:    append([]command.Arg{command.Double("timeout")}, command.ManyPopArgs(minMax())...),
+	Replies: "As ZMPOP; nil after timeout seconds, of which 0 is for ever.",
 	Examples: `
 > ZADD z 1 x 2 y
 (integer) 2

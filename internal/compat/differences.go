@@ -142,13 +142,15 @@ var differences = []Difference{
 
 	// Scripts and functions.
 	{"scripts-waiting", Scripting, Redis7, "blpop brpop blmove brpoplpush bzpopmin bzpopmax xread xreadgroup wait",
-		"In a script a command that would wait replies at once, as if its time were up; Redis 7.0 refuses it. Therefore these commands do not have the flag noscript, and WAIT is in @blocking.",
+		"In a script a command that would wait replies at once, as if its time were up; Redis 7.0 refuses it. Therefore these commands do not have the " +
+			"flag noscript, and WAIT is in @blocking.",
 		"ebb does as Redis since 7.2."},
 	{"waitaof-command", Commands, Redis7, "waitaof",
 		"Redis 7.0 does not have WAITAOF.",
 		"It came with Redis 7.2."},
 	{"scripts-server-table", Scripting, Redis, "eval fcall function|load",
-		"Scripts, functions and libraries that load find the table `redis` under the name `server` as well, and `__server__err__handler`; Redis does not have these names.",
+		"Scripts, functions and libraries that load find the table `redis` under the name `server` as well, and `__server__err__handler`; Redis does not " +
+			"have these names.",
 		"Scripts written for Valkey run."},
 	{"scripts-version-names", Scripting, All, "eval fcall function|load",
 		"Scripts find `redis.SERVER_NAME` (\"ebb\", as server_name of INFO says), `EBB_VERSION` and `EBB_VERSION_NUM`, and `REDIS_VERSION` 7.4.0. " +
@@ -161,7 +163,8 @@ var differences = []Difference{
 		"The first line of a script may be `#!LUA`, in capitals; Redis accepts that only from libraries of functions.",
 		"ebb does as Valkey 9."},
 	{"scripts-texts-of-7", Scripting, Redis7, "eval fcall",
-		"`redis.set_repl()` says that it wants one argument, and `redis.log` of a wrong level that the log level is wrong; Redis 7.0 says two arguments, and debug level.",
+		"`redis.set_repl()` says that it wants one argument, and `redis.log` of a wrong level that the log level is wrong; Redis 7.0 says two arguments, " +
+			"and debug level.",
 		"ebb has the texts of Redis 8."},
 	{"scripts-words-of-valkey", Scripting, Valkey9, "eval evalsha fcall function|load",
 		"Errors of scripts say Redis, or `redis.log()`, where those of Valkey say Valkey, nothing, or `server.log()`; NOSCRIPT ends in \"Please use EVAL.\", " +
@@ -175,7 +178,8 @@ var differences = []Difference{
 		"A file or a replica that lacks a write differs from the data for ever, and later commands may fail on it."},
 	{"script-debug", Scripting, All, "script|debug eval",
 		"SCRIPT DEBUG YES copies the data into memory instead of forking: EVAL is refused where the data of all sessions takes more than 256 MB. " +
-			"While a script stands still under SCRIPT DEBUG SYNC other clients get BUSY at once, and SCRIPT KILL ends one that has not written; a server answers nothing. " +
+			"While a script stands still under SCRIPT DEBUG SYNC other clients get BUSY at once, and SCRIPT KILL ends one that has not written; a server " +
+			"answers nothing. " +
 			"CLIENT KILL ends a session. The debugger obeys all of several commands that are sent at once. Its help is ebb's own text.",
 		"ebb serves its clients in several threads, which cannot fork; a server that does not answer looks as if it were down."},
 	{"script-show", Scripting, Redis, "script|show",
@@ -186,7 +190,8 @@ var differences = []Difference{
 		"ebb does as Redis since 7.4: programs that put values into script texts do not fill the memory."},
 	// Hashes, lists, sets and sorted sets.
 	{"small-set-listpacks", Collections, Redis7, "object|encoding sscan smembers config|set",
-		"Small sets with members that are no integers have the encoding listpack, keep their members in order, and have the limits set-max-listpack-entries and -value; in Redis 7.0 they are hash tables.",
+		"Small sets with members that are no integers have the encoding listpack, keep their members in order, and have the limits " +
+			"set-max-listpack-entries and -value; in Redis 7.0 they are hash tables.",
 		"ebb does as Redis since 7.2."},
 	{"zset-conversion", Collections, Redis7, "object|encoding zadd",
 		"ZADD XX with many members makes a small sorted set a skiplist, as ZADD does; in Redis 7.0 it stays a listpack.",
@@ -200,10 +205,12 @@ var differences = []Difference{
 		"CLIENT KILL has MAXAGE; Redis 7.0 does not have it.",
 		"ebb does as Redis since 7.4."},
 	{"client-filters", Connections, Redis, "client|list client|kill",
-		"CLIENT LIST and CLIENT KILL accept the filters of Valkey 9 (NAME, IDLE, FLAGS, DB, LIB-NAME, LIB-VER, IP, CAPA, those with NOT-, and all of them in both), several ids, and TYPE PRIMARY; Redis refuses them.",
+		"CLIENT LIST and CLIENT KILL accept the filters of Valkey 9 (NAME, IDLE, FLAGS, DB, LIB-NAME, LIB-VER, IP, CAPA, those with NOT-, and all of " +
+			"them in both), several ids, and TYPE PRIMARY; Redis refuses them.",
 		"Tools for Valkey run."},
 	{"client-id-errors", Connections, Valkey9, "client|list client|kill",
-		"A text where CLIENT LIST or CLIENT KILL wants an id is an error about the id; in Valkey it is a syntax error. CLIENT LIST ID 0 lists nothing; Valkey refuses it.",
+		"A text where CLIENT LIST or CLIENT KILL wants an id is an error about the id; in Valkey it is a syntax error. CLIENT LIST ID 0 lists nothing; " +
+			"Valkey refuses it.",
 		"ebb does as Redis."},
 	{"acl-log-fields", Connections, Redis7, "acl|log",
 		"ACL LOG has entry-id, timestamp-created and timestamp-last-updated; Redis 7.0 does not have them.",
@@ -221,7 +228,8 @@ var differences = []Difference{
 		"ACL LIST shows rules about commands in the order in which they were given; Redis 7.0 derives them from the allowed commands.",
 		"ebb does as the newer servers. Either form gives the same user."},
 	{"acl-sanitize-payload", Connections, Newer, "acl|list acl|getuser",
-		"ebb shows sanitize-payload and skip-sanitize-payload of users that have them explicitly, and after `reset`; Redis 8 shows one of them of each user, Valkey none.",
+		"ebb shows sanitize-payload and skip-sanitize-payload of users that have them explicitly, and after `reset`; Redis 8 shows one of them of each " +
+			"user, Valkey none.",
 		"ebb does as Redis 7.0, and checks every payload whatever the flag says."},
 	{"acl-databases", Connections, Valkey9, "acl|getuser",
 		"There are no rules about databases; ACL GETUSER of Valkey has the field databases.",
@@ -286,7 +294,8 @@ var differences = []Difference{
 		"ebb refuses rdma-bind and rdma-port because they cannot change while the server runs, Valkey because it is built without RDMA.",
 		"There is no RDMA transport in either."},
 	{"config-defaults-of-valkey", Directives, Valkey9, "config|get",
-		"repl-backlog-size is 1 MiB where Valkey has 10 MiB, and directives without an effect in ebb (lazyfree-lazy-user-del and similar ones, hide-user-data-from-log, syslog-ident) show the defaults of Redis.",
+		"repl-backlog-size is 1 MiB where Valkey has 10 MiB, and directives without an effect in ebb (lazyfree-lazy-user-del and similar ones, " +
+			"hide-user-data-from-log, syslog-ident) show the defaults of Redis.",
 		"ebb has the defaults of Redis 8."},
 
 	// INFO and statistics.
@@ -337,12 +346,15 @@ var differences = []Difference{
 
 	// What random sequences of commands meet as well (internal/modeltest).
 	{"object-encodings", Collections, All, "object|encoding",
-		"OBJECT ENCODING describes ebb's own records: a short string that is an integer is encoded as one, containers become compact again, one command with many items makes them compact, and a hash with deadlines of fields is no listpackex.",
+		"OBJECT ENCODING describes ebb's own records: a short string that is an integer is encoded as one, containers become compact again, one command " +
+			"with many items makes them compact, and a hash with deadlines of fields is no listpackex.",
 		"Each implementation has its own encodings."},
-	{"collection-order", Collections, All, "hgetall hkeys hvals smembers sinter sunion sdiff hrandfield srandmember spop hscan sscan zscan function|list pubsub|channels pubsub|shardchannels",
+	{"collection-order", Collections, All, "hgetall hkeys hvals smembers sinter sunion sdiff hrandfield srandmember spop hscan sscan zscan " +
+		"function|list pubsub|channels pubsub|shardchannels",
 		"The order of the members of large hashes and sets is ebb's own.",
 		"It is the order of the server's own table."},
-	{"shortest-numbers", Replies, Redis7, "zadd zincrby zscore zmscore zrange zrangebyscore zrevrange zrevrangebyscore zunion zinter zdiff zpopmin zpopmax zmpop bzpopmin bzpopmax bzmpop zscan",
+	{"shortest-numbers", Replies, Redis7, "zadd zincrby zscore zmscore zrange zrangebyscore zrevrange zrevrangebyscore zunion zinter zdiff zpopmin " +
+		"zpopmax zmpop bzpopmin bzpopmax bzmpop zscan",
 		"ebb writes scores with the fewest digits that read back as the same number; Redis 7.0 writes 17 digits.",
 		"ebb does as Redis since 7.2."},
 	{"consumers-made-early", Streams, Redis7, "xinfo|consumers xgroup|createconsumer xinfo|stream xinfo|groups",
@@ -388,7 +400,8 @@ var differences = []Difference{
 		"SCAN TYPE with a type that does not exist finds nothing; Valkey refuses it.",
 		"ebb does as Redis. Modules add types of their own."},
 	{"blocked-wrong-type", Streams, Newer, "blpop brpop blmpop blmove brpoplpush bzpopmin bzpopmax bzmpop",
-		"A command that waits for several keys is served by the key that gets an element, whatever another key holds by then; the newer servers begin with the first key again, and reply WRONGTYPE.",
+		"A command that waits for several keys is served by the key that gets an element, whatever another key holds by then; the newer servers begin " +
+			"with the first key again, and reply WRONGTYPE.",
 		"ebb does as Redis 7.0: the client waits for an element, and the element is there."},
 	{"overwritten-wakes", Nature, All, "blpop brpop blmpop blmove brpoplpush bzpopmin bzpopmax bzmpop xread xreadgroup",
 		"A value that replaces one of another type wakes a client that waits for it, and SWAPDB wakes in no order; the servers wake only for new keys.",
@@ -397,7 +410,8 @@ var differences = []Difference{
 		"The commands that send the event keymiss for missing keys are others.",
 		"Redis sends it where its code looks a key up in one of two ways, which differs between similar commands."},
 	{"past-deadline-event", Effects, Valkey9, "expire pexpire expireat pexpireat getex set hexpire hgetex hsetex",
-		"A key whose new deadline has passed is deleted with the event del, and a new one sends new before, and breaks the watch of a client; Valkey sends only expired, and hexpired for fields.",
+		"A key whose new deadline has passed is deleted with the event del, and a new one sends new before, and breaks the watch of a client; Valkey " +
+			"sends only expired, and hexpired for fields.",
 		"ebb does as Redis."},
 	{"arguments-first", Errors, Redis7, "bitcount bitpos",
 		"Commands check their arguments even if the key is missing; Redis 7.0 replies 0 without a check.",
@@ -409,13 +423,15 @@ var differences = []Difference{
 		"SMOVE sends the event new of its destination before srem; the servers send it between srem and sadd.",
 		"ebb adds the member before it removes it, so that a lack of memory loses nothing."},
 	{"expired-overwritten", Effects, All, "",
-		"A key that has expired always sends the event expired; the servers send none if RESTORE, and the newer ones if a script or a transaction, writes in its place before it is removed.",
+		"A key that has expired always sends the event expired; the servers send none if RESTORE, and the newer ones if a script or a transaction, " +
+			"writes in its place before it is removed.",
 		"A program that counts on the event must get it."},
 	{"field-deadline-errors", Errors, Valkey9, "hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist hsetex hgetex hgetdel",
 		"The errors of commands on deadlines of fields have the text and the order of Redis; Valkey has others, and checks a time before the type of the key.",
 		"ebb does as Redis."},
 	{"push-in-transaction", Connections, Redis7, "publish spublish",
-		"A client of RESP3 that is subscribed to a channel and publishes on it in a transaction gets the message before the reply to EXEC; Redis 7.0 writes it into that reply.",
+		"A client of RESP3 that is subscribed to a channel and publishes on it in a transaction gets the message before the reply to EXEC; Redis 7.0 " +
+			"writes it into that reply.",
 		"ebb does as Redis since 7.2: the reply stays whole."},
 	{"expired-fields-counted", Nature, Newer, "hlen exists type del hrandfield hpexpire hexpire",
 		"A hash never shows fields that have expired; the servers count them, and keep the key, until they have removed them.",

@@ -114,7 +114,8 @@ func TestAWrongLineIsNamedWithWhatWouldBeRight(t *testing.T) {
 		{"xyzzy 1", "f line 2: 'xyzzy 1': unknown directive"},
 		{"requirepas secret", "f line 2: 'requirepas': unknown directive; did you mean requirepass?"},
 		{"requirepass a secret", "f line 2: 'requirepass': wrong number of arguments; requirepass takes one string; quote it if it holds spaces"},
-		{`requirepass "secret`, `f line 2: 'requirepass': Unbalanced quotes in configuration line; a quoted value ends with its quote, and inside it \" stands for one`},
+		{`requirepass "secret`, `f line 2: 'requirepass': Unbalanced quotes in configuration line; a quoted value ends with its quote, and inside it \" ` +
+			`stands for one`},
 		{"port", "f line 2: 'port': wrong number of arguments; port takes a whole number from 0 to 65535"},
 		{"hz 20 # x", "f line 2: 'hz 20 # x': wrong number of arguments; hz takes a whole number from 0 to 2147483647"},
 		{"maxmemory 10x", "f line 2: 'maxmemory 10x': argument must be a memory value; maxmemory takes a size such as 104857600, 100mb or 1gb"},

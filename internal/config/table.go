@@ -268,7 +268,8 @@ var durabilityTable = []Directive{
 	yesno("appendonly", "no").does("keep a log of all changes; yes where dir is given and no configuration file"),
 	text("appendfilename", "appendonly.aof").immutable().only(fileName("appendfilename")).does("first part of the names of append-only files"),
 	text("appenddirname", "appendonlydir").immutable().only(fileName("appenddirname")).does("directory of append-only files, inside dir"),
-	enum("appendfsync", "everysec", "everysec", "always", "no").does("when appended changes are fsynced: always before the reply is sent, everysec within a second, no when the system writes them"),
+	enum("appendfsync", "everysec", "everysec", "always", "no").does("when appended changes are fsynced: always before the reply is sent, everysec " +
+		"within a second, no when the system writes them"),
 	yesno("no-appendfsync-on-rewrite", "no").does("do not sync appended changes while a file is being written from scratch"),
 	integer("auto-aof-rewrite-percentage", 100, 0, maxInt).does("by how much append-only files grow before they are rewritten; 0: never"),
 	memory("auto-aof-rewrite-min-size", 64<<20, 0, maxLong).does("bytes below which append-only files are not rewritten by themselves"),
@@ -280,7 +281,8 @@ var durabilityTable = []Directive{
 	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("key-load-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("loading-process-events-interval-bytes", 2<<20, 1024, maxInt).hidden().unused(noTesting),
-	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").does("what follows when a command of the master is refused: the link ends; panic and panic-on-replicas end the server"),
+	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").does("what follows when a command of the master is refused: " +
+		"the link ends; panic and panic-on-replicas end the server"),
 
 	special("replicaof", Master, "").alias("slaveof").immutable().does("master to follow: host and port"),
 	text("masteruser", "").alias("primaryuser").secret().does("user to be at the master; empty: the default user"),
@@ -296,7 +298,8 @@ var durabilityTable = []Directive{
 	yesno("replica-announced", "yes").does("show this replica to Sentinel"),
 	integer("min-replicas-to-write", 0, 0, maxInt).alias("min-slaves-to-write").does("good replicas without which writes are refused; 0: none needed"),
 	integer("min-replicas-max-lag", 10, 0, maxInt).alias("min-slaves-max-lag").does("seconds since its last word up to which a replica is good"),
-	memory("repl-backlog-size", 1<<20, 1, maxLong).stored(func(n int64) int64 { return max(n, 16<<10) }).does("bytes of the stream that are kept for replicas that come back"),
+	memory("repl-backlog-size", 1<<20, 1, maxLong).stored(func(n int64) int64 { return max(n, 16<<10) }).does("bytes of the stream that are kept for " +
+		"replicas that come back"),
 	integer("repl-backlog-ttl", 3600, 0, maxLong).does("seconds without replicas after which the backlog is let go; 0: never"),
 	yesno("repl-disable-tcp-nodelay", "no").unused("the stream leaves in large pieces anyway"),
 	yesno("repl-diskless-sync", "yes").does("send snapshots to replicas without a file"),
@@ -306,7 +309,8 @@ var durabilityTable = []Directive{
 	yesno("repl-mptcp", "no").immutable().unused("the system chooses the transport to the master"),
 	integer("repl-diskless-sync-delay", 5, 0, maxInt).does("seconds to wait for more replicas before a snapshot is sent"),
 	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt).does("replicas that end that wait; 0: none do"),
-	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb", "flush-before-load").does("how a replica takes a full synchronisation: through a file that is checked first, straight into an empty server, or next to the old data; flush-before-load is as disabled"),
+	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb", "flush-before-load").does("how a replica takes a full " +
+		"synchronisation: through a file that is checked first, straight into an empty server, or next to the old data; flush-before-load is as disabled"),
 	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").does("seconds between pings to replicas"),
 	integer("repl-timeout", 60, 1, maxInt).does("seconds of silence after which a link is given up"),
 
@@ -357,7 +361,8 @@ var machineTable = []Directive{
 	text("availability-zone", "").does("name of the zone that the server runs in, for INFO"),
 	text("pidfile", "").immutable().does("file that holds the process id while the server runs"),
 	yesno("daemonize", "no").immutable().does("run in the background: the command returns when the server listens, or fails with its error; not on Windows"),
-	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().does("systemd: tell systemd when the server is ready, and do not daemonize; auto: if systemd has started it"),
+	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().does("systemd: tell systemd when the server is ready, and do not " +
+		"daemonize; auto: if systemd has started it"),
 	yesno("always-show-logo", "no").immutable().unused(noTitle),
 	yesno("set-proc-title", "yes").immutable().unused(noTitle),
 	text("proc-title-template", "{title} {listen-addr} {server-mode}").only(titleTemplate).unused(noTitle),

@@ -205,7 +205,8 @@ func TestACommandThatIsRefusedIsNamed(t *testing.T) {
 		x := newWorld(fs, w.clock, "appendonly", "yes")
 		defer x.close()
 		err := x.open(t)
-		if want := fmt.Sprintf("load: the append-only file %s: the command", incr1); err == nil || !strings.Contains(err.Error(), `the command ["NOSUCH" "k"] of database 2 was refused: unknown command NOSUCH`) {
+		if want := fmt.Sprintf("load: the append-only file %s: "+
+			"the command", incr1); err == nil || !strings.Contains(err.Error(), `the command ["NOSUCH" "k"] of database 2 was refused: unknown command NOSUCH`) {
 			t.Errorf("got %v\nwant %s...", err, want)
 		}
 	})

@@ -234,7 +234,8 @@ func TestLibraryProgramsAreRedis(t *testing.T) {
 		`local t = {10,20,30,nil,50} return #t .. ' ' .. table.maxn(t)`,
 		`local t={} for i=1,3 do table.insert(t,1,i) end return table.concat(t,',')`,
 		`return tostring((select(2, pcall(function() local t = setmetatable({},{__lt=1}) table.sort({t,t,t}) end))))`,
-		`local mt={__lt=function(a,b) return a.v<b.v end} local t={} for i=1,20 do t[i]=setmetatable({v=(i*7)%11},mt) end table.sort(t) local r={} for i=1,20 do r[i]=t[i].v end return table.concat(r,',')`,
+		`local mt={__lt=function(a,b) return a.v<b.v end} local t={} for i=1,20 do t[i]=setmetatable({v=(i*7)%11},mt) end table.sort(t) local r={} for ` +
+			`i=1,20 do r[i]=t[i].v end return table.concat(r,',')`,
 		`local t={5,3,2} return tostring((table.sort(t))) .. t[1]`,
 		`return tostring((select(2, pcall(function() local t={3,2,1,5,4} table.sort(t, function(a,b) error('boom') end) end))))`,
 		`return tostring((select(2, pcall(function() local t={3,2,1,5,4} table.sort(t, function(a,b) coroutine.yield() end) end))))`,

@@ -115,7 +115,8 @@ func TestAMissingManifestBesideDataIsRefused(t *testing.T) {
 
 func TestWhatARewriteLeftIsRemoved(t *testing.T) {
 	f := dir(t, map[string]string{
-		"a.aof.manifest":   "file a.aof.2.base.rdb seq 2 type b\nfile a.aof.1.base.rdb seq 1 type h\nfile a.aof.9.incr.aof seq 9 type h\nfile a.aof.10.incr.aof seq 10 type i\n",
+		"a.aof.manifest": "file a.aof.2.base.rdb seq 2 type b\nfile a.aof.1.base.rdb seq 1 type h\nfile a.aof.9.incr.aof seq 9 type h\nfile " +
+			"a.aof.10.incr.aof seq 10 type i\n",
 		"a.aof.1.base.rdb": "old", "a.aof.2.base.rdb": string(resp("SET a 1")), "a.aof.10.incr.aof": string(resp("SET b 1")),
 		"temp-a.aof.11.incr.aof": "x", "temp-a.aof.manifest": "x", "others": "x",
 	})

@@ -11,7 +11,8 @@ import (
 func TestManifestsOfRedisAreReadAndWrittenAlike(t *testing.T) {
 	for _, text := range []string{
 		"file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n",
-		"file appendonly.aof.2.base.rdb seq 2 type b\nfile appendonly.aof.1.base.rdb seq 1 type h\nfile appendonly.aof.1.incr.aof seq 1 type h\nfile appendonly.aof.2.incr.aof seq 2 type i\n",
+		"file appendonly.aof.2.base.rdb seq 2 type b\nfile appendonly.aof.1.base.rdb seq 1 type h\nfile appendonly.aof.1.incr.aof seq 1 type h\nfile " +
+			"appendonly.aof.2.incr.aof seq 2 type i\n",
 		"file \"my file.aof.2.base.rdb\" seq 2 type b\nfile \"my file.aof.2.incr.aof\" seq 2 type i\n",
 		"file appendonly.aof seq 1 type b\n",
 		"file \"a\\\"b\\\\c\\xc3.1.incr.aof\" seq 1 type i\n",

@@ -105,31 +105,46 @@ func TestWhatIsWrongWithAnEnvelopeIsSaid(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"another version":      {changed(LZ4, 3, 2), "at offset 3: " + bad + "a compressed file in version 2 of the envelope, of which we read 1"},
-		"another algorithm":    {changed(LZ4, 4, 9), "at offset 4: " + bad + "a file compressed by algorithm 9, of which we know 1 (LZ4) and 2 (Zstandard)"},
-		"no algorithm":         {changed(LZ4, 4, 0), "at offset 4: " + bad + "a file compressed by algorithm 0, of which we know 1 (LZ4) and 2 (Zstandard)"},
-		"a flag":               {changed(LZ4, 5, 1), "at offset 5: " + bad + "byte 5 of an envelope is 0x01, and should be 0"},
-		"a stream":             {changed(LZ4, 6, 2), "at offset 6: " + bad + "a compressed replication stream stands where an RDB file should"},
-		"another kind":         {changed(LZ4, 6, 3), "at offset 6: " + bad + "an envelope holds something of kind 3, of which we know 1 (an RDB file)"},
-		"not LZ4":              {changed(LZ4, 7, 5), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "no LZ4 frame begins with 0x184d2205"},
-		"an LZ4 dictionary":    {changed(LZ4, 11, good[LZ4][11]|1), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "the LZ4 frame needs a dictionary"},
-		"an LZ4 version":       {changed(LZ4, 11, 0x80), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "an LZ4 frame in version 2, of which we read 1"},
-		"an LZ4 block size":    {changed(LZ4, 12, 0x30), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "no LZ4 frame has blocks of size 3"},
-		"an LZ4 header's sum":  {changed(LZ4, 13, good[LZ4][13]+1), "at offset 0 of what the LZ4 file holds up to its offset 14: " + bad + "the LZ4 frame is damaged: lz4: invalid header checksum"},
-		"a large LZ4 block":    {changed(LZ4, 16, 2), "at offset 0 of what the LZ4 file holds up to its offset 18: " + bad + "an LZ4 block of"},
-		"not Zstandard":        {changed(Zstandard, 7, 5), "at offset 0 of what the Zstandard file holds up to its offset 12: " + bad + "no Zstandard frame begins with 0xfd2fb505"},
-		"a large window":       {header(0, 0xff, 0, 0, 0), "at offset 0 of what the Zstandard file holds up to its offset 13: " + bad + "the Zstandard frame needs a window of 4123168604160 bytes, of which we give 8388608"},
-		"a large segment":      {header(0xe0, 0, 0, 0, 0, 1, 0, 0, 0, 0), "at offset 0 of what the Zstandard file holds up to its offset 20: " + bad + "the Zstandard frame needs a window of 4294967296 bytes, of which we give 8388608"},
-		"a dictionary":         {header(1, 0x50, 7, 0, 0, 0), "at offset 0 of what the Zstandard file holds up to its offset 14: " + bad + "the Zstandard frame needs a dictionary"},
-		"a block's form":       {header(0, 0x50, 6, 0, 0), "at offset 0 of what the Zstandard file holds up to its offset 16: " + bad + "no Zstandard block has the form 3"},
-		"a large block":        {header(0, 0x50, 0, 0, 0xf0), "at offset 0 of what the Zstandard file holds up to its offset 16: " + bad + "a Zstandard block of 1966080 bytes, of which 131072 are allowed"},
-		"one in the other":     {enveloped(t, LZ4, good[LZ4]), fmt.Sprintf("at offset 9 of what the LZ4 file holds up to its offset %d: "+bad+"an envelope stands in an envelope", len(enveloped(t, LZ4, good[LZ4])))},
-		"something else in it": {enveloped(t, LZ4, []byte("hello, world")), "at offset 9 of what the LZ4 file holds up to its offset 42: " + bad + `not an RDB file: it begins with "hello, wo"`},
-		"a part in it":         {enveloped(t, LZ4, inner[:len(inner)-9]), "at offset 14 of what the LZ4 file holds up to its offset 44: " + bad + "the LZ4 frame ends before the RDB file in it does"},
-		"nothing in it":        {enveloped(t, LZ4, nil), "at offset 0 of what the LZ4 file holds up to its offset 22: " + bad + "the LZ4 frame ends before the RDB file in it does"},
-		"more in it":           {enveloped(t, LZ4, append(slices.Clone(inner), "more"...)), fmt.Sprintf("at offset %d of what the LZ4 file holds up to its offset 57: "+bad+"4 bytes or more follow the end of the RDB file in its envelope", len(inner))},
-		"a value in it":        {enveloped(t, LZ4, fileOf("REDIS0010", 2, "k", 2, "a", "a")), `at offset 17 of what the LZ4 file holds, in the value of key "k" of database 0: ` + bad + "twice the same"},
-		"a draft's magic":      {[]byte("VKCS\x01\x01\x01\x00\x04\x22\x4d\x18"), "at offset 9: " + bad + `not an RDB file: it begins with "VKCS\x01\x01\x01\x00\x04"`},
+		"another version":   {changed(LZ4, 3, 2), "at offset 3: " + bad + "a compressed file in version 2 of the envelope, of which we read 1"},
+		"another algorithm": {changed(LZ4, 4, 9), "at offset 4: " + bad + "a file compressed by algorithm 9, of which we know 1 (LZ4) and 2 (Zstandard)"},
+		"no algorithm":      {changed(LZ4, 4, 0), "at offset 4: " + bad + "a file compressed by algorithm 0, of which we know 1 (LZ4) and 2 (Zstandard)"},
+		"a flag":            {changed(LZ4, 5, 1), "at offset 5: " + bad + "byte 5 of an envelope is 0x01, and should be 0"},
+		"a stream":          {changed(LZ4, 6, 2), "at offset 6: " + bad + "a compressed replication stream stands where an RDB file should"},
+		"another kind":      {changed(LZ4, 6, 3), "at offset 6: " + bad + "an envelope holds something of kind 3, of which we know 1 (an RDB file)"},
+		"not LZ4":           {changed(LZ4, 7, 5), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "no LZ4 frame begins with 0x184d2205"},
+		"an LZ4 dictionary": {changed(LZ4, 11, good[LZ4][11]|1), "at offset 0 of what the LZ4 file holds up to its " +
+			"offset 13: " + bad + "the LZ4 frame needs a dictionary"},
+		"an LZ4 version": {changed(LZ4, 11, 0x80), "at offset 0 of what the LZ4 file holds up to its " +
+			"offset 13: " + bad + "an LZ4 frame in version 2, of which we read 1"},
+		"an LZ4 block size": {changed(LZ4, 12, 0x30), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "no LZ4 frame has blocks of size 3"},
+		"an LZ4 header's sum": {changed(LZ4, 13, good[LZ4][13]+1), "at offset 0 of what the LZ4 file holds up to its " +
+			"offset 14: " + bad + "the LZ4 frame is damaged: lz4: invalid header checksum"},
+		"a large LZ4 block": {changed(LZ4, 16, 2), "at offset 0 of what the LZ4 file holds up to its offset 18: " + bad + "an LZ4 block of"},
+		"not Zstandard": {changed(Zstandard, 7, 5), "at offset 0 of what the Zstandard file holds up to its " +
+			"offset 12: " + bad + "no Zstandard frame begins with 0xfd2fb505"},
+		"a large window": {header(0, 0xff, 0, 0, 0), "at offset 0 of what the Zstandard file holds up to its " +
+			"offset 13: " + bad + "the Zstandard frame needs a window of 4123168604160 bytes, of which we give 8388608"},
+		"a large segment": {header(0xe0, 0, 0, 0, 0, 1, 0, 0, 0, 0), "at offset 0 of what the Zstandard file holds up to its " +
+			"offset 20: " + bad + "the Zstandard frame needs a window of 4294967296 bytes, of which we give 8388608"},
+		"a dictionary": {header(1, 0x50, 7, 0, 0, 0), "at offset 0 of what the Zstandard file holds up to its " +
+			"offset 14: " + bad + "the Zstandard frame needs a dictionary"},
+		"a block's form": {header(0, 0x50, 6, 0, 0), "at offset 0 of what the Zstandard file holds up to its " +
+			"offset 16: " + bad + "no Zstandard block has the form 3"},
+		"a large block": {header(0, 0x50, 0, 0, 0xf0), "at offset 0 of what the Zstandard file holds up to its " +
+			"offset 16: " + bad + "a Zstandard block of 1966080 bytes, of which 131072 are allowed"},
+		"one in the other": {enveloped(t, LZ4, good[LZ4]), fmt.Sprintf("at offset 9 of what the LZ4 file holds up to its "+
+			"offset %d: "+bad+"an envelope stands in an envelope", len(enveloped(t, LZ4, good[LZ4])))},
+		"something else in it": {enveloped(t, LZ4, []byte("hello, world")), "at offset 9 of what the LZ4 file holds up to its " +
+			"offset 42: " + bad + `not an RDB file: it begins with "hello, wo"`},
+		"a part in it": {enveloped(t, LZ4, inner[:len(inner)-9]), "at offset 14 of what the LZ4 file holds up to its " +
+			"offset 44: " + bad + "the LZ4 frame ends before the RDB file in it does"},
+		"nothing in it": {enveloped(t, LZ4, nil), "at offset 0 of what the LZ4 file holds up to its " +
+			"offset 22: " + bad + "the LZ4 frame ends before the RDB file in it does"},
+		"more in it": {enveloped(t, LZ4, append(slices.Clone(inner), "more"...)), fmt.Sprintf("at offset %d of what the LZ4 file holds up to its "+
+			"offset 57: "+bad+"4 bytes or more follow the end of the RDB file in its envelope", len(inner))},
+		"a value in it": {enveloped(t, LZ4, fileOf("REDIS0010", 2, "k", 2, "a", "a")), `at offset 17 of what the LZ4 file holds, in the value of key ` +
+			`"k" of database 0: ` + bad + "twice the same"},
+		"a draft's magic": {[]byte("VKCS\x01\x01\x01\x00\x04\x22\x4d\x18"), "at offset 9: " + bad + `not an RDB file: it begins with "VKCS\x01\x01\x01\x00\x04"`},
 	} {
 		_, err := readFile(bytes.NewReader(c.file), ReaderOptions{})
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {

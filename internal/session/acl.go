@@ -466,7 +466,8 @@ func writeLogEntry(c *command.Ctx, e *acl.LogEntry, now int64) {
 	w.Int(e.Updated / 1000)
 }
 
-const errNoACLFile = command.ReplyError("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command " +
+const errNoACLFile = command.ReplyError("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL " +
+	"SETUSER command " +
 	"and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.")
 
 var specACLLoad = command.Spec{

@@ -122,7 +122,8 @@ func TestUsersOfAnACLFile(t *testing.T) {
 	steps("ACL USERS", `1) "ann" 2) "bob" 3) "default"`, "AUTH ann x", "OK",
 		"ACL SETUSER ann -get (+get ~x)", "OK", "ACL SAVE", "OK", "CONFIG REWRITE", "OK")
 	text, err := os.ReadFile(file)
-	if want := "user ann on nopass ~* &* +@all -get (~x resetchannels -@all +get)\nuser bob on nopass ~* &* +@all\nuser default on nopass ~* &* +@all\n"; err != nil || string(text) != want {
+	if want := "user ann on nopass ~* &* +@all -get (~x resetchannels -@all +get)\nuser bob on nopass ~* &* +@all\nuser default on nopass ~* " +
+		"&* +@all\n"; err != nil || string(text) != want {
 		t.Errorf("the file is\n%s\nwant\n%s", text, want)
 	}
 	if text, _ := os.ReadFile(path); strings.Contains(string(text), "user ") {

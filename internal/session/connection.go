@@ -150,7 +150,8 @@ func runHello(c *command.Ctx) error {
 		}
 	}
 	if s.unknown() {
-		return command.ReplyError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return command.ReplyError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
+			"option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 
 	if h.named {

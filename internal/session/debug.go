@@ -35,7 +35,8 @@ func debugHelp() command.Spec {
 func debugging(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
 		if !serviceOf(c).Config.Allows("enable-debug-command", isLocal(sessionOf(c).conn)) {
-			return command.ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.")
+			return command.ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local " +
+				"connection, otherwise you need to set this option in the configuration file, and then restart the server.")
 		}
 		return run(c)
 	}

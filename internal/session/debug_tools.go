@@ -16,7 +16,8 @@ var specDebugListpack = command.Spec{
 	Summary: "Describes the compact form of a small collection in the server's log.",
 	Flags:   adminFlags | command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
-	Replies: "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the number of its items, and its bytes in memory and in a snapshot.",
+	Replies: "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the number of its items, and its " +
+		"bytes in memory and in a snapshot.",
 	Examples: `
 > RPUSH l a b
 (integer) 2

@@ -26,7 +26,8 @@ var specLatencyLatest = command.Spec{
 	Flags:   adminFlags,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
-	Replies: "For each: its name, the time in seconds, the latency in milliseconds, and the largest latency. The server records nothing while latency-monitor-threshold is 0.",
+	Replies: "For each: its name, the time in seconds, the latency in milliseconds, and the largest latency. The server records nothing while " +
+		"latency-monitor-threshold is 0.",
 	Examples: `
 > LATENCY LATEST
 (empty array)
@@ -125,8 +126,9 @@ OK
 
 // latencyAdvice holds the advice of LATENCY DOCTOR for each event.
 var latencyAdvice = map[string]string{
-	"command":            "SLOWLOG GET shows the calls; large collections are better read in parts (SCAN and its kin, ZRANGE with LIMIT).",
-	"fast-command":       "Such a command takes a microsecond: the machine or Go's scheduler kept it waiting. Look for a lack of processors, swapping, or long commands beside it.",
+	"command": "SLOWLOG GET shows the calls; large collections are better read in parts (SCAN and its kin, ZRANGE with LIMIT).",
+	"fast-command": "Such a command takes a microsecond: the machine or Go's scheduler kept it waiting. Look for a lack of processors, " +
+		"swapping, or long commands beside it.",
 	"expire-cycle":       "Slices of reclaiming end after 150 us by themselves: the machine is short of processors.",
 	"command-unblocking": "A command that has waited is run by the one that serves it: see the advice on command.",
 	"eviction-cycle":     "maxmemory is reached faster than keys are evicted: give it room, or write less.",

@@ -40,7 +40,8 @@ var specBgsave = command.Spec{
 	Args:    []command.Arg{command.Opt(command.Token("SCHEDULE")).Since("3.2.2")},
 	History: []command.Change{{Since: "3.2.2", Text: "Added the `SCHEDULE` option."}},
 	Errors: []string{"ERR Background save already in progress",
-		"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the append-only files are being rewritten"},
+		"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the " +
+			"append-only files are being rewritten"},
 	Replies: "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence report its end.",
 	Examples: `
 > BGSAVE
@@ -119,7 +120,8 @@ var specDebugReload = command.Spec{
 	Summary: "Saves the data, drops it, and loads it again.",
 	Flags:   adminFlags | command.Slow | command.NoMulti,
 	Args:    []command.Arg{command.Opt(command.Repeat(command.OneOf("option", command.Token("MERGE"), command.Token("NOFLUSH"), command.Token("NOSAVE"))))},
-	Replies: "OK. NOSAVE loads the existing file; NOFLUSH keeps the existing data as well, and with MERGE the file's keys replace it. Without a directory the data goes through memory.",
+	Replies: "OK. NOSAVE loads the existing file; NOFLUSH keeps the existing data as well, and with MERGE the file's keys replace it. Without a " +
+		"directory the data goes through memory.",
 	Examples: `
 > SET k v PX 1000
 OK

@@ -26,9 +26,10 @@ var specWait = command.Spec{
 	Flags:      command.Blocking,
 	FanOut:     command.FanOutOne,
 	Categories: command.CatConnection, Without: command.CatKeyspace,
-	Args:    []command.Arg{command.Int("numreplicas"), command.Int("timeout")},
-	Tips:    []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies: "The number of replicas that have acknowledged everything that the server had written when the command arrived. Inside MULTI, and in a script, it does not wait.",
+	Args: []command.Arg{command.Int("numreplicas"), command.Int("timeout")},
+	Tips: []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies: "The number of replicas that have acknowledged everything that the server had written when the command arrived. Inside MULTI, and in a " +
+		"script, it does not wait.",
 	Examples: `
 > SET k v
 OK
@@ -76,9 +77,10 @@ var specWaitAOF = command.Spec{
 	Flags:      command.Blocking,
 	FanOut:     command.FanOutOne,
 	Categories: command.CatConnection, Without: command.CatKeyspace,
-	Args:     []command.Arg{command.Int("numlocal"), command.Int("numreplicas"), command.Int("timeout")},
-	Tips:     []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies:  "Whether they are synced here, 0 or 1, and the number of replicas that report that they have synced them. Inside MULTI, and in a script, it does not wait.",
+	Args: []command.Arg{command.Int("numlocal"), command.Int("numreplicas"), command.Int("timeout")},
+	Tips: []string{"request_policy:all_shards", "response_policy:agg_min"},
+	Replies: "Whether they are synced here, 0 or 1, and the number of replicas that report that they have synced them. Inside MULTI, and in a " +
+		"script, it does not wait.",
 	Errors:   []string{string(errWaitAOFOff) + ": numlocal is 1 and there is no append-only file"},
 	Examples: "> SET k v\nOK\n> WAITAOF 0 0 1000\n1) (integer) 0\n2) (integer) 0\n> WAITAOF 1 0 0\n(error) " + string(errWaitAOFOff) + "\n",
 	Run:      runWaitAOF,

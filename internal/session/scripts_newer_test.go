@@ -108,7 +108,8 @@ func scriptProbes() []scriptProbe {
 		scriptProbe{"scripts-error-without-sha", []string{`FUNCTION LOAD "#!lua name=l\nredis.register_function('f', function() error({err = 'MY error'}) end)"`,
 			"FCALL f 0"}},
 		evaluated("", "return redis.pcall('INCR', 'str')", scriptData...),
-		evaluated("", "local e, list = redis.pcall('INCR', 'str'), {} for k, v in pairs(e) do list[#list + 1] = k .. '=' .. tostring(v) end table.sort(list) return list", scriptData...),
+		evaluated("", "local e, list = redis.pcall('INCR', 'str'), {} for k, v in pairs(e) do list[#list + 1] = k .. '=' .. tostring(v) end "+
+			"table.sort(list) return list", scriptData...),
 		evaluated("", "local ok, e = xpcall(function() redis.call('INCR', 'str') end, __redis__err__handler) "+
 			"local list = {} for k, v in pairs(e) do list[#list + 1] = k .. '=' .. tostring(v) end table.sort(list) return list", scriptData...),
 		evaluated("", "local ok, e = pcall(redis.call, 'INCR', 'str') return {tostring(ok), type(e), e}", scriptData...),
@@ -137,7 +138,8 @@ func scriptProbes() []scriptProbe {
 		scriptProbe{"", []string{"SCRIPT FLUSH SYNC", "SCRIPT FLUSH ASYNC", "SCRIPT FLUSH NOW", "SCRIPT FLUSH SYNC x", "SCRIPT KILL", "FUNCTION KILL",
 			"FUNCTION FLUSH SYNC",
 			"FUNCTION FLUSH ASYNC", "FUNCTION FLUSH NOW", "CONFIG GET lua-time-limit", "CONFIG GET busy-reply-threshold"}},
-		scriptProbe{"", []string{`FUNCTION LOAD "#!lua name=l\nredis.register_function{function_name='f', callback=function() end, flags={'no-writes', 'allow-oom'}, description='d'}"`,
+		scriptProbe{"", []string{`FUNCTION LOAD "#!lua name=l\nredis.register_function{function_name='f', callback=function() end, flags={'no-writes', ` +
+			`'allow-oom'}, description='d'}"`,
 			"FUNCTION LIST WITHCODE", "FUNCTION STATS"}},
 		evictions("script-eviction"),
 	)

@@ -20,7 +20,8 @@ var specClientTracking = command.Spec{
 	Args: []command.Arg{command.OneOf("status", command.Token("ON"), command.Token("OFF")), command.Opt(command.TokenArg("REDIRECT", command.Int("client-id"))),
 		command.Opt(command.RepeatToken(command.TokenArg("PREFIX", command.Str("prefix")))), command.Opt(command.Token("BCAST")), command.Opt(command.Token("OPTIN")),
 		command.Opt(command.Token("OPTOUT")), command.Opt(command.Token("NOLOOP"))},
-	Replies: "OK. From then on the server remembers every key that a read command names, and sends `invalidate` with the key, once, at its next change, expiration or eviction; " +
+	Replies: "OK. From then on the server remembers every key that a read command names, and sends `invalidate` with the key, once, at its next " +
+		"change, expiration or eviction; " +
 		"a flush sends it with null. REDIRECT: to another connection, which in RESP2 must have subscribed to `" + tracking.InvalidateChannel +
 		"`. BCAST: for all keys, or those with a PREFIX, read or not. " +
 		"OPTIN, OPTOUT: reads count only, or do not count, after CLIENT CACHING. NOLOOP: not for the connection's own changes.",

@@ -195,7 +195,8 @@ var rewordings = []struct {
 	{"noperm-texts", regexp.MustCompile(`(This|this|User [a-z]+|user [a-z]+)( user)? has no permissions to`), "User may not"},
 	{"noperm-texts", regexp.MustCompile(`The user executing the script can't access at least one of the keys mentioned in the command arguments`),
 		"ACL failure in script: No permissions to access a key"},
-	{"noperm-texts", regexp.MustCompile(`ERR (The user executing the script can't run this command or subcommand|ACL failure in script: User may not run the '.*' command)`), "ERR ACL"},
+	{"noperm-texts", regexp.MustCompile(`ERR (The user executing the script can't run this command or subcommand|ACL failure in script: User may not ` +
+		`run the '.*' command)`), "ERR ACL"},
 	{"scripts-words-of-valkey", regexp.MustCompile(` Please use EVAL\.`), ""},
 	{"valkey-texts", regexp.MustCompile(`This Redis instance`), "This instance"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`(Lua redis lib command|Command) arguments must`), "Command arguments must"},
@@ -205,7 +206,8 @@ var rewordings = []struct {
 	{"scripts-words-of-valkey", regexp.MustCompile(`redis\.register_function`), "server.register_function"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`(Unknown|calling) Redis command`), "$1 command"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`This (Redis|Valkey) command`), "This command"},
-	{"valkey-texts", regexp.MustCompile(`ERR (MULTI calls can not be nested|WATCH inside MULTI is not allowed|Command not allowed|Command '.*' not allowed)( inside a transaction)?`), "ERR no"},
+	{"valkey-texts", regexp.MustCompile(`ERR (MULTI calls can not be nested|WATCH inside MULTI is not allowed|Command not allowed|Command '.*' not ` +
+		`allowed)( inside a transaction)?`), "ERR no"},
 	{"valkey-texts", regexp.MustCompile(`ERR (could not decode requested zset member|member .* does not exist)`), "ERR member"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`ERR (Unexpected engine in script shebang: #!python|Could not find scripting engine 'python')`), "ERR engine"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`ERR (Error registering functions: ERR Library|Function) names`), "ERR names"},

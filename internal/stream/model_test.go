@@ -84,7 +84,8 @@ func (m *model) check(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if m.s.Len() != len(m.entries) || m.s.Last != m.last || m.s.MaxDeleted != m.max || m.s.Added != m.added {
-		t.Fatalf("length %d, last %v, deleted %v, added %d; want %d, %v, %v, %d", m.s.Len(), m.s.Last, m.s.MaxDeleted, m.s.Added, len(m.entries), m.last, m.max, m.added)
+		t.Fatalf("length %d, last %v, deleted %v, added %d; want %d, "+
+			"%v, %v, %d", m.s.Len(), m.s.Last, m.s.MaxDeleted, m.s.Added, len(m.entries), m.last, m.max, m.added)
 	}
 	from := ID{}
 	if len(m.entries) > 0 && rapid.Bool().Draw(t, "seek") {

@@ -40,7 +40,7 @@ var (
 // ceilings are the findings that an area still has, at most. Lower a number after you have
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
-	"internal": {md: 0, comments: 26, strings: 18},
+	"internal": {md: 0, comments: 14, strings: 18},
 }
 
 // allowed are texts that look like a finding and are none, with the reason. The key is a
@@ -230,10 +230,10 @@ func TestSentencesNameTheirSubject(t *testing.T) {
 var longCeilings = map[string]int{
 	"bits":     1,
 	"bloom":    1,
-	"expmap":   3,
+	"expmap":   2,
 	"expset":   1,
-	"internal": 230,
-	"limit":    5,
+	"internal": 58,
+	"limit":    3,
 	"near":     1,
 	"queue":    1,
 	"resp":     1,
