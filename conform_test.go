@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	backends.Main(m)
 }
 
-// What the tests of both doors share, by short names.
+// Short names for what the tests of both drivers share.
 var (
 	testContext = drivertest.Within
 	must        = drivertest.Must

@@ -22,7 +22,7 @@ var clientNames = sync.OnceValue(func() []string {
 	return all
 })
 
-// Limiters in this process, one for all and 100,000 asked at random, by one and by 64
+// Limiters in this process, one for all and 100,000 used at random, by one and by 64
 // goroutines. A map of rate.Limiter under a mutex is what programs commonly use; unlike
 // the others it never removes a key.
 func BenchmarkLimiterInProcess(b *testing.B) {

@@ -42,7 +42,7 @@ func take(b *testing.B, tx *engine.Tx, key []byte, o engine.TakeOptions) {
 	}
 }
 
-// All goroutines ask one limiter.
+// All goroutines use one limiter.
 func BenchmarkHotKeyTake(b *testing.B) {
 	for algo := range engine.Algos {
 		if algo == engine.Log {
@@ -69,7 +69,7 @@ func BenchmarkHotKeyTimeRate(b *testing.B) {
 	}
 }
 
-// A million limiters, asked at random.
+// A million limiters, used at random.
 func BenchmarkMillionKeysTake(b *testing.B) {
 	const n = 1 << 20
 	key := []byte("limit:0000000")

@@ -22,7 +22,7 @@ const (
 
 var errRefused = errors.New("refused")
 
-// keyOf is the key that a goroutine asks for: one for all is the worst case, one for
+// keyOf returns the key that a goroutine requests: one for all is the worst case, one for
 // each the usual one; both are within a server that runs one command at a time the
 // same, so the second is measured.
 func keyOf(worker int) string { return "client-" + strconv.Itoa(worker) }

@@ -26,7 +26,7 @@ func BenchmarkLock(b *testing.B) {
 		contender{"redsync", openRedsync(keyOf)}))
 }
 
-// One lock that 64 goroutines take in turns. Those that ask again and again do so
+// One lock that 64 goroutines take in turns. Those that request it again and again do so
 // every 1 or 10 ms: their own choices of 100 ms and more are out of the contest.
 func BenchmarkLockContended(b *testing.B) {
 	one := func(int) string { return oneLock }

@@ -19,7 +19,7 @@ import (
 // door opens a Conn for a benchmark.
 type door func(b *testing.B, s *server) *ebb.Conn
 
-// overGoRedis is the door over the same client that the others are given.
+// overGoRedis returns a Conn over the client that the other libraries use.
 func overGoRedis(b *testing.B, s *server) *ebb.Conn { return ebb.Wrap(goRedis(b, s)) }
 
 // overRueidis is contrib/rueidis.

@@ -20,7 +20,7 @@ import (
 // which cmd/toolkit runs in turns and turns into tables. A contender of ours is
 // called "ebb"; what stands beside it in a name says how it is set.
 
-// contender is one library's way to do what a subject asks.
+// contender is one library's way to do the work of a subject.
 type contender struct {
 	name string
 	// open prepares it on a server; what it returns does the work once, for one

@@ -30,7 +30,7 @@ func stored(db *DB) (n int) {
 	return n
 }
 
-// silent fails if a replica has told, logged or counted anything as expired.
+// silent fails if a replica has reported, logged or counted anything as expired.
 func silent(t *testing.T, db *DB, j *journal, events ...string) {
 	t.Helper()
 	if got := j.take(); strings.Join(got, " ") != strings.Join(events, " ") {

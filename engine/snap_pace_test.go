@@ -8,7 +8,7 @@ type walked struct {
 	now int64 // us
 }
 
-// works works for so many us, and returns how long it has to rest then.
+// works works for us microseconds, and returns how long it must rest afterwards.
 func (w *walked) works(us int64) int64 {
 	w.now += us
 	rest := w.due(w.now)

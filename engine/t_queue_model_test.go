@@ -222,7 +222,7 @@ func (m *queueModel) pop(t *rapid.T) {
 	}
 }
 
-// settle acknowledges, gives back, extends or returns a job, with its token or
+// settle acknowledges, rejects, extends or returns a job, with its token or
 // another.
 func (m *queueModel) settle(t *rapid.T) {
 	key := drawQueue(t)

@@ -15,7 +15,7 @@ func openQueues(t testing.TB) (*DB, *ManualClock) {
 	return db, clock
 }
 
-// addJobs adds n jobs, due in so many ms.
+// addJobs adds n jobs that are due after the given number of ms.
 func addJobs(t testing.TB, db *DB, n int, in int64) {
 	tx := db.Begin(0, []byte("q"))
 	defer tx.Commit()

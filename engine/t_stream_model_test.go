@@ -282,7 +282,7 @@ func TestStreamsBehaveAsSlicesAndTheirGroupsAsMaps(t *testing.T) {
 	})
 }
 
-// copy copies the stream and goes on with the copy.
+// copy copies the stream; the model continues with the copy.
 func (m *streamModel) copy(t *rapid.T) {
 	other := []byte("{s}2")
 	tx := m.db.Begin(0, streamKey, other)

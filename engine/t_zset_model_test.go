@@ -106,7 +106,7 @@ func (m *zsetModel) put(key, name string, s float64, d int64) { m.of(key)[name] 
 
 var zaddOptions = []ZAddOptions{{}, {}, {IfAbsent: true}, {IfExists: true}, {IfGreater: true}, {IfLess: true}, {IfExists: true, IfGreater: true}}
 
-// addOne adds a member to the model, and tells what ZAdd does.
+// addOne adds a member to the model, and returns what ZAdd must return.
 func (m *zsetModel) addOne(key, name string, score float64, o ZAddOptions) zoutcome {
 	old, there := m.of(key)[name]
 	switch {

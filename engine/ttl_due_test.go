@@ -23,7 +23,7 @@ func newSteppedDB(t *testing.T) *steppedDB {
 	return s
 }
 
-// readClock is a SystemClock that reads the clocks each time that it is asked: its
+// readClock is a SystemClock that reads the clocks at each call: its
 // own Micros reads the real monotonic clock in between.
 type readClock struct{ *SystemClock }
 
@@ -129,7 +129,7 @@ func TestAStepOfTheWallNeitherEndsNorRevives(t *testing.T) {
 	}
 }
 
-// checkTimes verifies that the rule was told of each expiry, after its
+// checkTimes verifies that the rule recorded each expiry, after its
 // deadline, in order and by engine time.
 func (s *steppedDB) checkTimes(t *testing.T) {
 	t.Helper()

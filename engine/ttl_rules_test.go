@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// setRule sets a rule that tells a stream about all levels.
+// setRule sets a rule that records all levels in a stream.
 func setRule(t testing.TB, db *DB, name, match, stream string) {
 	t.Helper()
 	do(db, func(tx *Tx) {
@@ -22,7 +22,7 @@ func setRule(t testing.TB, db *DB, name, match, stream string) {
 	})
 }
 
-// told returns what the entries of a stream say: level, key and item.
+// told returns the contents of a stream's entries: level, key and item.
 func told(tx *Tx, stream string) (entries []string) {
 	_, _ = tx.XRange([]byte(stream), XRange{Last: MaxStreamID}, func(e *StreamEntry) {
 		x := map[string]string{}
@@ -188,7 +188,7 @@ func TestEveryExpiryHasOneEntryUnderAManualClock(t *testing.T) {
 	}
 }
 
-// checkUnits verifies that an entry is logged with the removal of what it tells of.
+// checkUnits verifies that an entry is logged with the removal that it records.
 func checkUnits(t *testing.T, effects []Effect) {
 	t.Helper()
 	gone := map[string]uint64{}

@@ -37,7 +37,7 @@ func withEvents(t *testing.T, each func(*testing.T, func(*testing.T, *backends.B
 	})
 }
 
-// heard is what a listener was told.
+// heard holds the events that a listener received.
 type heard struct {
 	mu  sync.Mutex
 	all []string

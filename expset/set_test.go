@@ -300,7 +300,7 @@ func listen(t *testing.T, on func(context.Context, string, func(context.Context,
 	})
 }
 
-// heard is what a listener was told.
+// heard holds the events that a listener received.
 type heard struct {
 	mu  sync.Mutex
 	all []string

@@ -66,7 +66,7 @@ func TestACallThatWaitsKeepsNobodyWaiting(t *testing.T) {
 	waiters.Wait()
 }
 
-// held returns a Conn with one lane, in which a call waits for its reply; release ends
+// held returns a Conn with one in-flight slot, in which a call waits for its reply; release ends
 // that call, whose connection is lost.
 func held(t *testing.T) (c, direct *ebb.Conn, release func()) {
 	p := newProxy(t, realserver.Start(t, "redis-server"))

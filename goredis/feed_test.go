@@ -317,7 +317,7 @@ func TestASilenceInTheMiddleOfAMessageDoesNotBreakIt(t *testing.T) {
 	for _, at := range []int{1, len(f) / 2, len(f) - 1} {
 		inBubble(t, nil, func(_ int, write func(string)) {
 			write(f[:at])
-			time.Sleep(20 * time.Second) // virtual: the feed asks PING meanwhile
+			time.Sleep(20 * time.Second) // virtual: the feed sends PING meanwhile
 			write(f[at:])
 			write(f)
 		}, func(t *testing.T, s *ebb.Subscription) {

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// scripted serves a server that answers each command as it is told.
+// scripted starts a server that answers each command with the given reply.
 func scripted(t *testing.T, answer func(name string) string) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -212,7 +212,7 @@ func TestASubscriptionOutlivesItsServer(t *testing.T) {
 	})
 }
 
-// proxy forwards to a server, as slowly as it is told, or not at all.
+// proxy forwards to a server, as slowly as the test says, or not at all.
 type proxy struct {
 	ln    net.Listener
 	to    string

@@ -240,7 +240,7 @@ func TestWithoutABackendWaitersAreLimitedToo(t *testing.T) {
 					}
 				}
 			})
-			if took < 3*time.Second || took > 6*time.Second { // some of them ask the backend whether it is there
+			if took < 3*time.Second || took > 6*time.Second { // some of them probe the backend
 				t.Errorf("4 at a tenth of 10 per second in %v", took)
 			}
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)

@@ -62,7 +62,7 @@ func sameDecisions(t *rapid.T, algo Algorithm) {
 	t.Repeat(actions)
 }
 
-// compare asks both, and fails unless they answer alike.
+// compare calls both, and fails unless their replies are equal.
 func (w *twins) compare(t *rapid.T, what string, ask func(l *Limiter) (Result, error)) {
 	t.Helper()
 	a, err := ask(w.two[0])

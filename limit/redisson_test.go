@@ -195,7 +195,7 @@ func TestRedissonWhatJavaWritesWeRead(t *testing.T) {
 		if ok, err := l.TryAcquire(ctx, 4, 0); !ok || err != nil {
 			t.Error(ok, err)
 		}
-		// The same long ago: each gives back what it took.
+		// The same long ago: each returns the permits that it took.
 		for _, m := range j.do("ZRANGE", j.permits(), 0, -1).Elems {
 			j.do("ZADD", j.permits(), now-60_001, m.Str)
 		}

@@ -188,7 +188,7 @@ func TestADeadWaiterHoldsUpTheLineForItsLeaseAtMost(t *testing.T) {
 		if r, err := l.Allow(t.Context(), "ann"); !r.Allowed || err != nil {
 			t.Fatal(r, err)
 		}
-		// One asks, and is never heard of again.
+		// A waiter sends one request, and no other.
 		p := l.plan.Load()
 		v, err := l.askInLine(t.Context(), p, l.bucket("ann"), append(p.script[:4:4], 1, "dead", "", 2_000_000, -1))
 		if err != nil || v.Elems[0].Int != 2 {

@@ -29,7 +29,7 @@ type twin struct {
 	last map[string]int64     // tokens
 }
 
-// take keeps a lease, and tells what the other way must tell as well.
+// take keeps a lease, and returns what the other implementation must return as well.
 func (w *twin) take(t *rapid.T, of string, ask func(ctx context.Context) (*lock.Lease, error)) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	lease, err := ask(ctx)

@@ -263,7 +263,7 @@ func TestRedissonSemaphoreIsANumber(t *testing.T) {
 			}
 		})
 		b.Pass(5 * time.Millisecond)
-		j.do("INCRBY", name, 4) // Java gives back what it had taken
+		j.do("INCRBY", name, 4) // Java releases what it had taken
 		j.do("PUBLISH", "redisson_sc:{"+name+"}", "5")
 		wg.Wait()
 		j.is("3", "GET", name)

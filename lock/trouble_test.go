@@ -136,7 +136,7 @@ func TestAWaiterThatDiedIsPassedBy(t *testing.T) {
 		ctx, name := b.Context(), b.Name("k")
 		l, err := lock.NewFair(b.Conn, name, lock.Options{TTL: 20 * time.Second})
 		must(t, err)
-		// One that asked long ago and never again, as its keys show it.
+		// A waiter whose only request was long ago, as its keys show.
 		must(t, second(b.Do(ctx, "ZADD", "{"+name+"}:line", 1, "dead")))
 		must(t, second(b.Do(ctx, "ZADD", "{"+name+"}:alive", 1_700_000_000_000, "dead")))
 		lease, err := l.TryAcquire(ctx)

@@ -11,7 +11,7 @@ import (
 type between struct {
 	ebb.Driver // nil: the rest is not called
 	c          *ebb.Conn
-	// call is told a command's name, and runs it or not; nil: it does.
+	// call receives a command's name, and runs it or not; nil: it does.
 	call func(ctx context.Context, name string, run func() (ebb.Value, error)) (ebb.Value, error)
 	// subscribe is the same for a subscription.
 	subscribe func(ctx context.Context, run func() (ebb.Feed, error)) (ebb.Feed, error)

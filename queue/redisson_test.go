@@ -167,7 +167,7 @@ func TestGoAndJavaShareAQueue(t *testing.T) {
 			t.Errorf("Go took %q", v)
 		}
 
-		// From Go to Java: Go hears of it and moves it, Java takes it.
+		// From Go to Java: Go receives the message and moves the job, Java takes it.
 		heard := java.c.Subscribe(ctx, "redisson_delay_queue_channel:{"+name+"}")
 		defer func() { _ = heard.Close() }()
 		must(heard.Receive(ctx))(t)

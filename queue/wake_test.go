@@ -75,7 +75,7 @@ func TestWhoMayNotSubscribeLooksTwiceASecond(t *testing.T) {
 	})
 }
 
-// deaf hears nothing.
+// deaf receives no message.
 type deaf struct{ ebb.Feed }
 
 func (deaf) Next(ctx context.Context) (ebb.Message, error) {
@@ -108,7 +108,7 @@ func TestWhatOneKnewWhoLeavesAnotherFindsOut(t *testing.T) {
 		b.Pass(time.Millisecond)
 		must(other.Push(ctx, "v", PushOptions{Delay: time.Second}))(t)
 		begin := time.Now()
-		b.Pass(500 * time.Millisecond) // the first has been told
+		b.Pass(500 * time.Millisecond) // the first got the message
 		cancel()
 		_, _ = first(begin)
 		if v, took := second(begin); v != "v" || took != time.Second {

@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// watched is an instrumented Conn and what it has told.
+// watched is an instrumented Conn and what it has reported.
 type watched struct {
 	*ebb.Conn
 	tracer *sdktrace.TracerProvider

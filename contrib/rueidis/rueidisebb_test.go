@@ -30,13 +30,13 @@ func TestMain(m *testing.M) {
 	backends.Main(m)
 }
 
-// What the tests of both doors share, by short names.
+// Short names for what the tests of both drivers share.
 var (
 	testContext = drivertest.Within
 	must        = drivertest.Must
 )
 
-// servers are what the door leads to.
+// servers are the backends of the driver.
 var servers = []struct {
 	name  string
 	start func(t testing.TB) *realserver.Process

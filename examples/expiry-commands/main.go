@@ -100,7 +100,7 @@ func fill(cmd string, year time.Time) []any {
 	return args
 }
 
-// time asks the server what time it is: its clock decides what has expired.
+// time requests the server's time: the server's clock decides what has expired.
 func (d desk) time(ctx context.Context) (time.Time, error) {
 	v, err := d.c.Do(ctx, "TIME")
 	if err != nil {

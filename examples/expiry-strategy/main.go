@@ -272,7 +272,7 @@ func (p *program) fail(ctx context.Context, err error) {
 	}
 }
 
-// ask is a client that reads keys all the time, and measures the replies.
+// ask runs a client that reads keys all the time, and measures the replies.
 func (p *program) ask(ctx context.Context) {
 	every := time.NewTicker(2 * time.Millisecond)
 	defer every.Stop()

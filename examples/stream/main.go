@@ -110,7 +110,7 @@ func work(ctx context.Context, w io.Writer, desk *stream.Group[order], n int) er
 		defer mu.Unlock()
 		switch {
 		case tooBig && d.Deliveries < 3 || lost && !tooBig:
-			return nil // it comes again
+			return nil // the group delivers it again
 		case !tooBig:
 			if d.Deliveries > 1 {
 				again = fmt.Sprintf("order %d was claimed: delivery %d", d.Value.ID, d.Deliveries)

@@ -30,7 +30,7 @@ type shop struct {
 	payable time.Duration // the time for which an order may be paid
 }
 
-// run tells the story with short times. In production a user may pay an order for thirty
+// run plays the story with short times. In production a user may pay an order for thirty
 // minutes; the test of the same story, in virtual time, uses thirty minutes.
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return story(ctx, c, w, 2*time.Second)

@@ -23,7 +23,7 @@ func admin(t *testing.T) *Admin {
 	return a
 }
 
-// request asks for a page, on a connection of its own.
+// request requests a page, on a connection of its own.
 func request(t *testing.T, a *Admin, method, path string) (status int, body string, header http.Header) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -336,7 +336,7 @@ func (x *compared) rotate(t *rapid.T) {
 	}
 }
 
-// same goes on with a copy, which is to be the same filter.
+// same continues with a copy, which must be the same filter.
 func (x *compared) same(t *rapid.T, name string, copied func() (*Filter, error)) {
 	g, err := copied()
 	if err != nil || !bytes.Equal(g.AppendDump(nil), x.f.AppendDump(nil)) || g.Size() != x.f.Size() {

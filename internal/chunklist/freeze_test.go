@@ -12,7 +12,7 @@ import (
 )
 
 // freeze freezes the list of the model, unless there is a frozen copy: from then
-// on the live one goes on while a goroutine reads the copy.
+// on the live one continues while a goroutine reads the copy.
 func (m *model) freeze(t *rapid.T) {
 	if m.frozen != nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// heap is a Memory that poisons what is freed and can be told to run dry.
+// heap is a Memory that poisons freed memory and runs out of memory when the test says so.
 type heap struct {
 	chunks [][]byte
 	live   int
@@ -94,7 +94,7 @@ func (m *model) draw(t *rapid.T) item {
 	return it
 }
 
-// clone goes on with a copy. The chunk memory may be dry: then with the original.
+// clone continues with a copy, or with the original if the chunk memory has run out.
 func (m *model) clone(t *rapid.T) {
 	c, ok := m.l.Clone()
 	if !ok {

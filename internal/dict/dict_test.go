@@ -33,7 +33,7 @@ type model struct {
 type item struct {
 	value    []byte
 	deadline int64
-	born     int // which Put made it: tells a key's item from a later one
+	born     int // which Put made it: distinguishes a key's item from a later one
 }
 
 // scan is a Scan under way.

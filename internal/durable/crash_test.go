@@ -22,7 +22,7 @@ type plan struct {
 	seed   uint64
 	fsync  string
 	steps  []byte
-	dies   int  // after so many changes of the disk; -1: at the end
+	dies   int  // after this number of changes of the disk; -1: at the end
 	power  bool // by a power cut, else by kill -9
 	faults []crashfs.Fault
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 )
 
-// valkeyFile is a file of Valkey 9.2 with so many keys, before it is compressed.
+// valkeyFile returns a file of Valkey 9.2 with the given number of keys, before it is compressed.
 func valkeyFile(t *testing.T, keys int) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -75,7 +75,7 @@ func TestWhatIsToBeKeptIsKeptInTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// What has no directory, and so cannot be done, is refused when it is asked for.
+// The server refuses a setting that needs a directory when it has none.
 func TestConfigSetOfWhatNeedsADirectoryIsRefusedWithoutOne(t *testing.T) {
 	c := dial(t, startInstance(t, nil, "--enable-protected-configs", "yes"))
 	for _, pair := range [][]string{{"appendonly", "yes"}, {"save", "3600 1"}, {"dir", t.TempDir()}, {"dbfilename", "x.rdb"}} {

@@ -51,7 +51,7 @@ func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	s.replica.Close()
 	s.db.Close()
 	for until := time.Now().Add(patience); runtime.NumGoroutine() > before && time.Now().Before(until); {
-		runtime.Gosched() // goroutines that are told to end do so by themselves
+		runtime.Gosched() // goroutines that get the signal to end do so by themselves
 	}
 	if n := runtime.NumGoroutine(); n > before {
 		buf := make([]byte, 1<<20)
@@ -167,7 +167,7 @@ func (c *dueClient) read() (resp.Value, error) {
 	}
 }
 
-// shortened makes long times to live short, mostly, so that much falls due.
+// shortened makes most long times to live short, so that many deadlines pass.
 func shortened(args []string, rng *rand.Rand) []string {
 	for i, a := range args {
 		switch a {

@@ -75,7 +75,7 @@ func (c *lineClient) read() resp.Value {
 	return v
 }
 
-// waiters waits until so many stand in line.
+// waiters waits until the given number of clients wait in line.
 func (s *lineServer) waiters(n int64) {
 	for s.db.Waiters() != n {
 		runtime.Gosched()

@@ -33,7 +33,7 @@ func realPeer(t *testing.T) peer {
 	return peer{dialTCP(t, addr), host, port}
 }
 
-// want asks and compares the reply, as redis-cli prints it.
+// want sends a command and compares the reply, as redis-cli prints it.
 func (p peer) want(reply string, args ...string) {
 	p.t.Helper()
 	if got := strings.TrimSpace(string(p.ask(args...).AppendTTY(nil))); got != reply {

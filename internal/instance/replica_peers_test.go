@@ -259,7 +259,7 @@ var notReplicated = map[string]string{
 	"vadd":              "vector sets are not known: the link ends by name", "vrem": "as vadd", "vsetattr": "as vadd",
 }
 
-// commandsOf asks a server for its commands, subcommands as "a|b", and whether they write.
+// commandsOf requests a server's commands, subcommands as "a|b", and whether they write.
 func commandsOf(c client) map[string]bool {
 	all := map[string]bool{}
 	var note func(v resp.Value)
@@ -794,7 +794,7 @@ func TestEachPeerIsToldOnWhenItSendsWhatIsNotKnown(t *testing.T) {
 				if !log.has(`a command of the master was refused`) || !log.has(words[len(words)-1]) {
 					t.Errorf("%q is not in the log", words)
 				}
-				if i > 0 { // the link asks for all data by itself, after a pause that grows
+				if i > 0 { // the link requests all data by itself, after a pause that grows
 					replica.must("REPLICAOF", "NO", "ONE")
 					follow(t, replica, at)
 				}

@@ -38,7 +38,7 @@ func dialTCP(t *testing.T, addr string) client {
 	return client{t, c, bufio.NewReader(c)}
 }
 
-// must is ask for what must not be refused.
+// must is ask for a command that the server must not refuse.
 func (c client) must(args ...string) resp.Value {
 	c.t.Helper()
 	v := c.ask(args...)
@@ -171,7 +171,7 @@ func TestAReplicaOfRedisHoldsWhatItsMasterHolds(t *testing.T) {
 	}
 }
 
-// After a cut the stream goes on where it was, without a snapshot; after the
+// After a cut the stream continues where it was, without a snapshot; after the
 // master's stream has another name, with one.
 func TestAStreamGoesOnAfterACut(t *testing.T) {
 	at := startRedis(t)
@@ -200,7 +200,7 @@ func TestAStreamGoesOnAfterACut(t *testing.T) {
 }
 
 // What a replica of a replica holds does not depend on who is between, and when
-// that one is promoted its replica goes on under the new name.
+// that one is promoted its replica continues under the new name.
 func TestAChainOfReplicasSurvivesAPromotion(t *testing.T) {
 	at := startRedis(t)
 	middleAt := startNode(t)

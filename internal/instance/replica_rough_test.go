@@ -89,7 +89,7 @@ func TestWhoDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 }
 
 // What a master says wrong ends the link, and nothing else. Behind a command that is
-// refused the replica asks for all data.
+// refused the replica requests all data.
 func TestAMasterThatLiesEndsTheLink(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const later = "*2\r\n$3\r\nDEL\r\n$3\r\nnew\r\n"

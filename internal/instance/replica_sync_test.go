@@ -42,7 +42,7 @@ func rdbFile(t *testing.T, checksum bool, more ...[]byte) string {
 func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 	good := rdbFile(t, true)
 	damaged := []byte(good)
-	damaged[len(damaged)-12] ^= 1 // in the last value: only the checksum tells
+	damaged[len(damaged)-12] ^= 1 // in the last value: only the checksum shows it
 	answers := map[string]struct{ answer, why string }{
 		"damaged":              {full(1000, string(damaged), ""), fmt.Sprintf("at offset %d: rdb: the checksum is wrong", len(good))},
 		"damaged, no checksum": {full(1000, rdbFile(t, false, record("bad", "\x10\x03xyz")), ""), "key \"bad\""},
@@ -104,7 +104,7 @@ func inverted(s string, at int) string {
 }
 
 // A master that compresses its data as a whole is followed: with a length or a mark, both
-// algorithms, and each way of loading; the stream goes on behind the frame.
+// algorithms, and each way of loading; the stream continues behind the frame.
 func TestACompressedSynchronisationIsLoaded(t *testing.T) {
 	const mark = "0123456789abcdef0123456789abcdef01234567"
 	var more [][]byte
@@ -195,7 +195,7 @@ func TestAKeyThatComesTwiceFailsTheLoad(t *testing.T) {
 }
 
 // With swapdb clients are served from the old data until the new is there, all of it,
-// if the master's history is this replica's; otherwise they hear LOADING.
+// if the master's history is this replica's; otherwise they get LOADING.
 func TestSwapdbServesTheOldDataMeanwhile(t *testing.T) {
 	good := full(1000, rdbFile(t, true), "")
 	half := good[:len(good)-30]

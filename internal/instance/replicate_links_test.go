@@ -29,7 +29,7 @@ func subscribed(t *testing.T, addr string) client {
 	return c
 }
 
-// hears expects a message.
+// hears waits for a message, and fails if it is another one.
 func hears(t *testing.T, c client, kind, message string) {
 	t.Helper()
 	if v := c.read(); len(v.Elems) != 3 || v.Elems[0].Str != kind || v.Elems[2].Str != message {
@@ -218,7 +218,7 @@ func TestOurTypesPassThroughAChain(t *testing.T) {
 	}
 }
 
-// rulesOf is the number of rules on expiry, once the server may be asked.
+// rulesOf returns the number of expiry rules, as soon as the server answers.
 func rulesOf(c client) int {
 	c.must("REPLICAOF", "NO", "ONE")
 	return len(c.must("EXPIRY", "RULE", "LIST").Elems)

@@ -303,7 +303,7 @@ func TestEbbReplicasGetOurOwnCommands(t *testing.T) {
 	expectBytes(t, ours.r, want)
 	expectBytes(t, plain.r, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*2\r\n$4\r\nPING\r\n$")
 
-	// The stream goes on where it was, under its name and no other.
+	// The stream continues where it was, under the same replication id.
 	_ = plain.Close()
 	again := raw(t, in, "REPLCONF capa psync2")
 	again.send("PSYNC", id, strconv.FormatInt(offset+1, 10))

@@ -112,7 +112,7 @@ func passes(seconds int) {
 	synctest.Wait()
 }
 
-// asks sends PSYNC ? -1 and reads what comes before the snapshot.
+// asks sends PSYNC ? -1 and reads the bytes before the snapshot.
 func asks(t *testing.T, c client) {
 	t.Helper()
 	c.send("PSYNC", "?", "-1")
@@ -340,7 +340,7 @@ func TestTheBacklogIsKeptForItsTime(t *testing.T) {
 	})
 }
 
-// Under appendfsync always a replica hears of nothing that its master could lose.
+// Under appendfsync always a replica receives no write that its master could lose.
 func TestNothingIsSentBeforeItIsSynced(t *testing.T) {
 	fs := crashfs.New(1)
 	inBubble(t, fs, []string{"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync", "no", "--repl-ping-replica-period",
@@ -407,7 +407,7 @@ func TestWhoComesDuringAFileGetsIt(t *testing.T) {
 		asks(t, first)
 		passes(1)
 		second, plain := b.replica("ebb"), b.replica()
-		asks(t, second) // it is told at once where the stream goes on
+		asks(t, second) // the master replies at once where the stream continues
 		plain.send("PSYNC", "?", "-1")
 		other := b.connect()
 		other.send("SET", "k", "x")

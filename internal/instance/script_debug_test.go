@@ -264,7 +264,7 @@ func TestOthersGetBusyWhileAScriptStandsStill(t *testing.T) {
 	}
 }
 
-// A script whose user has left goes on to its end on the data, as in Redis; a copy goes away.
+// A script whose user has left runs to its end on the data, as in Redis; a copy goes away.
 func TestSessionsWithoutAUserEnd(t *testing.T) {
 	in := startMaster(t, "--busy-reply-threshold", "50")
 	addr := in.Addrs()[0].String()

@@ -255,7 +255,7 @@ c GET k
 // volatile are parts of replies that differ by nature.
 var volatile = regexp.MustCompile(`(?s)\d{10}\.\d{6}|127\.0\.0\.1:\d+|unix:[^\]]+|11\) "age-seconds".*?(\n {0,4}\d+\)  1\) "count"|$)`)
 
-// Several clients at once hear from ebb what they hear from Redis 8.
+// Several clients at once get from ebb the replies that they get from Redis 8.
 func TestScriptsAmongClientsBesideRedis(t *testing.T) {
 	for _, c := range conversations {
 		t.Run(c.name, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestScriptsAmongClientsBesideRedis(t *testing.T) {
 	}
 }
 
-// blocked asks how many clients wait.
+// blocked returns the number of clients that wait.
 func blocked(t *testing.T, network, addr string) int {
 	conn, err := net.Dial(network, addr)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// until asks again until the reply begins as wanted; the test's own time limit
+// until repeats a command until the reply begins as wanted; the test's own time limit
 // ends it where it never does.
 func (c client) until(prefix string, args ...string) resp.Value {
 	c.t.Helper()
@@ -144,7 +144,7 @@ func TestFunctionsThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// A server that is told to stop does not wait for a script: startInstance ends it,
+// A server that must stop does not wait for a script: startInstance ends it,
 // and fails where that takes long.
 func TestShutdownEndsAScript(t *testing.T) {
 	in := startInstance(t, nil, "--busy-reply-threshold", "30")

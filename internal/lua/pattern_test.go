@@ -162,7 +162,7 @@ func TestDeepPatternsAreTooComplex(t *testing.T) {
 
 var errOver = errors.New("the budget is spent")
 
-// stateWithBudget returns a State that stops after about so many steps.
+// stateWithBudget returns a State that stops after about the given number of steps.
 func stateWithBudget(steps int) *State {
 	s := New()
 	s.SetInterrupt(steps, func() error { return errOver })

@@ -101,7 +101,7 @@ func drawVariants(seed uint64, small bool) (all []variant) {
 func spares(seed uint64) bool { return seed%2 == 0 }
 
 // slides reports whether the sequence of a seed has sliding deadlines. Append-only
-// files do not tell of each move: after them a key may go earlier by a tenth of its
+// the files do not record each move: after them a key may go earlier by a tenth of its
 // span, and so all that comes after may be different.
 func slides(seed uint64) bool { return seed%5 == 0 }
 
@@ -409,7 +409,7 @@ func unordered(stream string) string {
 }
 
 // TestTokensGrowThroughFiles has tokens far ahead of the clock, and the lock that had
-// the newest one gone, so that nothing but the files can tell of it.
+// the newest one gone, so that only the files can restore it.
 func TestTokensGrowThroughFiles(t *testing.T) {
 	for _, v := range []variant{
 		{again: restarts, job: "none"}, {again: restarts, job: "rewrite"}, {again: dies, job: "none"}, {again: dies, job: "both"},

@@ -270,7 +270,7 @@ func (p *ownPlay) lookAround() error {
 			return err
 		}
 		// Where nothing is reclaimed, what a lock or a queue holds goes when it is looked
-		// up, and the replica hears of it.
+		// up, and the replica receives it.
 		if _, err := p.ask(append([]string{"EXISTS", "told"}, slices.Sorted(maps.Keys(p.words))...)...); err != nil {
 			return err
 		}
@@ -454,7 +454,7 @@ func (p *ownPlay) lookAtItems(key string) error {
 	return nil
 }
 
-// lookAtRules looks whether the rules were told of all that is counted as expired.
+// lookAtRules verifies that the rules recorded all that is counted as expired.
 func (p *ownPlay) lookAtRules() error {
 	tx := p.e.DB.BeginAll(0)
 	fired := int64(0)
@@ -472,7 +472,7 @@ func (p *ownPlay) lookAtRules() error {
 		}
 	}
 	tx.Commit()
-	// A SET whose deadline has passed counts as an expiry, too, of which no rule is told.
+	// A SET whose deadline has passed counts as an expiry too, but no rule records it.
 	c := p.e.DB.Stats()
 	if lags := c.LagOf(); fired != lags.Count || fired > c.Expired+c.ExpiredItems {
 		return fmt.Errorf("told: the rules were told of %d, %d keys and %d items have expired, %d with a delay", fired, c.Expired, c.ExpiredItems, lags.Count)

@@ -65,7 +65,7 @@ func TestARedisServerReplicatesThePlainData(t *testing.T) {
 		if log := complaints(t, other.Log()); log != "" {
 			t.Errorf("-plain.seed %d: the replica says: %s", seed, log)
 		}
-		if sequences%7 == 0 { // it goes on from where it was
+		if sequences%7 == 0 { // it continues where it was
 			say(t, master, "CLIENT", "KILL", "TYPE", "replica")
 			inStep(t, master, replica)
 		}

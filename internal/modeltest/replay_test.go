@@ -134,7 +134,7 @@ func TestABusyEngineIsFollowed(t *testing.T) {
 	defer close(bursts)
 	for i := range 50 {
 		bursts <- i
-		<-begun // the writer goes on meanwhile
+		<-begun // the writer continues meanwhile
 		must(t, replica.Follow(e.DB))
 	}
 }

@@ -69,7 +69,7 @@ func (f *slowFile) Write(b []byte) (int, error) {
 }
 
 // playSnapshot plays a sequence, and takes a snapshot from a third of it on: first
-// only what is about to change is saved, then the walk goes on beside the rest.
+// only what is about to change is saved, then the walk continues beside the rest.
 func playSnapshot(ops []Op, mode ownMode) (err error) {
 	var options []string
 	if mode.small {

@@ -458,7 +458,7 @@ func TestControlBytesCountAndAreNotInFiles(t *testing.T) {
 }
 
 // A message locks no shard, so it may come, and be passed over, between the look at
-// the stream and the rewrite that is told of it.
+// the stream and the rewrite that receives the report.
 func TestARewriteMayBeginBehindAMessage(t *testing.T) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		b.set()

@@ -210,7 +210,7 @@ func (w *world) startFresh() error {
 	return err
 }
 
-// end ends the process, and goes on with what next leaves.
+// end ends the process, and continues with the files that next leaves.
 func (w *world) end(next func() *crashfs.FS) error {
 	w.ack()
 	w.crashes++

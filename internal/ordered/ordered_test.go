@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered"
 )
 
-// model is a set beside a map; the sorted slice is made of it when asked for.
+// model is a set beside a map; a test builds the sorted slice from it on demand.
 type model struct {
 	mem     chunktest.Memory
 	set     *ordered.Set

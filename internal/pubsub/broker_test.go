@@ -168,7 +168,7 @@ func (m *model) publish(t *rapid.T, k Kind, channel string) {
 }
 
 // The broker delivers what a walk over all subscriptions delivers, keeps its invariants,
-// and gives back all memory that it charged.
+// and releases all memory that it charged.
 func TestTheBrokerDeliversAsAWalkOverAllSubscriptions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{}

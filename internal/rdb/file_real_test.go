@@ -258,7 +258,7 @@ func checkRDB(t *testing.T, path string) {
 	}
 }
 
-// compareDumps asks a server for all values.
+// compareDumps requests all values of a server.
 func compareDumps(t *testing.T, addr string, values map[string]*recorder) {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)

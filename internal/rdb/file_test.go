@@ -128,7 +128,7 @@ func TestFilesAreReadBack(t *testing.T) {
 }
 
 // TestLargeValuesCrossBlocks reads values larger than a block, and many around
-// its end, and keeps what it was given while the Reader goes on.
+// its end, and keeps the bytes that it received while the Reader continues.
 func TestLargeValuesCrossBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	f := &memFile{}

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 )
 
-// recorder is a Builder that writes down what it is told, as strings, and
+// recorder is a Builder that records its calls, as strings, and
 // refuses what it has already.
 type recorder struct {
 	kind   string

@@ -10,7 +10,7 @@ import (
 )
 
 // A link that loses the stream dials at once, but not again within a second: a master that
-// says +CONTINUE and closes would be asked hundreds of times a second.
+// says +CONTINUE and closes would get hundreds of requests a second.
 func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
 	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
 	db := engine.Open(engine.Options{Clock: clock})

@@ -115,7 +115,7 @@ func checkCache(t *testing.T, e *Engine) {
 	}
 }
 
-// The catalogue may be asked and changed while code runs.
+// Goroutines may read and change the catalogue while code runs.
 func TestCatalogueIsSafeBesideARun(t *testing.T) {
 	e := New(testOptions)
 	var others sync.WaitGroup

@@ -289,7 +289,7 @@ func poison(list [][]byte) {
 	}
 }
 
-// calls tells whether a script needs a server behind its Host.
+// calls reports whether a script needs a server behind its Host.
 func calls(script string) bool {
 	return strings.Contains(script, "redis.call") || strings.Contains(script, "redis.pcall") || strings.Contains(script, "acl_check")
 }
@@ -328,7 +328,7 @@ func (quietHost) Tick() error                    { return nil }
 var newerWords = strings.NewReplacer("redis.set_repl() requires two arguments", "redis.set_repl() requires one argument",
 	"Invalid debug level", "Invalid log level")
 
-// ask is EVAL by redis-server, on an empty database.
+// ask runs EVAL in redis-server, on an empty database.
 func ask(o *oracle, script string) string {
 	o.do("FLUSHALL")
 	reply := o.do(append([]string{"EVAL", script, "2"}, append(evalKeys, evalArgs...)...)...)

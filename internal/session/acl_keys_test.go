@@ -166,7 +166,7 @@ var sayNothing = map[string]string{
 	"debug|object": "the length in a dump is a size, and a dump is compressed",
 }
 
-// drawn reports whether a request asks for a random deadline.
+// drawn reports whether a request wants a random deadline.
 func drawn(args [][]byte) bool {
 	return slices.ContainsFunc(args, func(a []byte) bool { return command.EqualFold(a, "JITTER") })
 }

@@ -265,7 +265,7 @@ func TestEveryStateOfPermission(t *testing.T) {
 	}
 }
 
-// runs is how many requests are asked about for each command and user.
+// runs is the number of requests for each command and user.
 const runs = 20
 
 // What users may do with which keys is the same as on redis-server: for every
@@ -415,7 +415,7 @@ func TestCategoriesHaveTheMembersOfRedis(t *testing.T) {
 }
 
 // Users change while connections use them; see that with -race. Afterwards
-// nobody hears a channel that was taken away.
+// no client receives messages of a channel that its user has lost.
 func TestUsersChangeWhileTheyWork(t *testing.T) {
 	s, err := withConfig(t, config.New())
 	if err != nil {

@@ -75,8 +75,8 @@ func ends(s *Service, first func(*Session), lines ...string) reactor.Verdict {
 	}
 }
 
-// A panic in a handler ends the connection that asked, and nothing else: the shards are
-// free, the log has what was logged, and replicas are to ask for all data.
+// A panic in a handler ends the connection of its client, and nothing else: the shards are
+// free, the log has what was logged, and replicas must request all data.
 func TestAPanicEndsOneConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  string
@@ -95,7 +95,7 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 					x := s.NewSession(nil)
 					defer x.Closed(nil)
 					if v := x.Do(words("RPUSH boom e")...); v.Int != 1 {
-						t.Errorf("who serves it hears %v", v)
+						t.Errorf("RPUSH replied %v; want 1", v)
 					}
 				}
 			}},

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// quietConn is a connection that nobody looks at.
+// quietConn is a connection that discards all notifications.
 type quietConn struct{}
 
 func (quietConn) Wake()                   {}
@@ -23,7 +23,7 @@ func (quietConn) Buffered() (in, out int) { return 0, 0 }
 
 var _ reactor.Conn = quietConn{}
 
-// BenchmarkExpiredEvents removes expired keys whose events one client hears.
+// BenchmarkExpiredEvents removes expired keys whose events one client receives.
 func BenchmarkExpiredEvents(b *testing.B) {
 	clock := engine.NewManualClock(time.Unix(1e9, 0))
 	hooks := &Hooks{}

@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// A replica that starts again goes on with its master's stream where the file ends,
+// A replica that starts again continues its master's stream where the file ends,
 // in the database that is selected there: the master does not select it again.
 func TestARestartedReplicaGoesOnInTheDatabaseOfTheStream(t *testing.T) {
 	for _, c := range []struct {
@@ -22,7 +22,7 @@ func TestARestartedReplicaGoesOnInTheDatabaseOfTheStream(t *testing.T) {
 	}{
 		{"3", "127.0.0.1 1", 4711, 3},
 		{"3", "no one", 4711, -1},   // a master's own stream begins with a SELECT
-		{"16", "127.0.0.1 1", 0, 0}, // there is no such database: all is asked for again
+		{"16", "127.0.0.1 1", 0, 0}, // there is no such database: the replica requests all data again
 	} {
 		dir := t.TempDir()
 		var b bytes.Buffer
@@ -54,7 +54,7 @@ func TestARestartedReplicaGoesOnInTheDatabaseOfTheStream(t *testing.T) {
 }
 
 // A list whose dead elements a load has left out is not its replicas' list, which count
-// elements from its ends: they are to ask for all data.
+// elements from its ends: they must request all data.
 func TestWhatALoadShortensIsNotTheReplicas(t *testing.T) {
 	for _, c := range []struct {
 		later time.Duration

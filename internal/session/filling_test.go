@@ -23,7 +23,7 @@ import (
 type pausingFS struct {
 	disk.FS
 	at      int64  // of the second piece
-	between func() // nil: nothing is told
+	between func() // nil: no report
 	rename  func(to string)
 }
 
@@ -171,7 +171,7 @@ func (f *fileLife) keys() []string {
 	return keys
 }
 
-// A log in which everything is dead by the clock of the start, and which goes on with it:
+// A log in which all keys are expired by the clock of the start, and which continues with them:
 // MSET is not of one key, so that all before it has been done when the file is read on.
 const deadLog = `
 	RPUSH l1 a b
@@ -310,8 +310,8 @@ func TestWhatDiesBetweenTheLoadAndTheLogIsLogged(t *testing.T) {
 	f.sameAfterARestart()
 }
 
-// The same for the stream that a master goes on with where its RDB file ends: replicas
-// that come back hear of what died in between.
+// The same for the stream that a master continues where its RDB file ends: replicas
+// that reconnect receive what expired in between.
 func TestWhatDiesBetweenAnRDBFileAndTheBacklogIsInTheStream(t *testing.T) {
 	f := newFileLife(t, "--appendonly", "no", "--save", "3600 1")
 	f.start()

@@ -256,7 +256,7 @@ func TestAFailedSyncAtTheEndOfABatchIsRefused(t *testing.T) {
 }
 
 // A read that finds a dead key removes it, which is in the stream. It is a read all
-// the same, and goes on while the files fail.
+// the same, and continues while the files fail.
 func TestAReadThatRemovesWhatIsDeadTellsOfNoWrite(t *testing.T) {
 	s := always(t)
 	s.DB.SetActiveExpiry(false)

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// A connection that dies between its turn and the reply gives the turn to the next.
+// If a connection closes between its grant and the reply, the next client gets the grant.
 func TestATurnThatNobodyTookPassesOn(t *testing.T) {
 	for algo := range engine.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestATurnThatNobodyTookPassesOn(t *testing.T) {
 			ask(own, words("RL.TAKE", "COST", "5")...)
 			dies := waitingPeer(t, s, words("RL.WAIT", "0", "COST", "3")...)
 			next := waitingPeer(t, s, words("RL.WAIT", "0", "COST", "4")...)
-			clock.Advance(80 * time.Second) // the first has its turn, the next has to wait
+			clock.Advance(80 * time.Second) // the first gets the grant, the next must wait
 			if v := ask(own, "RL.INFO", "k"); v.Elems[17].Int != 1 {
 				t.Fatalf("not one waits: %v", v)
 			}

@@ -20,7 +20,7 @@ type containers struct {
 	scores [8]int8
 }
 
-// which tells la from lb, sa from sb.
+// which distinguishes la from lb, sa from sb.
 func which(key string) int { return int(key[1] - 'a') }
 
 func bit(member string) uint8 { return 1 << (member[0] - 'a') }

@@ -97,7 +97,7 @@ func TestAGrantThatNobodyTookPassesOn(t *testing.T) {
 	}
 }
 
-// One that asked again elsewhere, because it thought its connection dead, keeps
+// A client that requested it again elsewhere, because it thought its connection dead, keeps
 // what it got there when the old connection ends.
 func TestWhoAskedAgainKeepsTheLock(t *testing.T) {
 	s := newLockService(t)
@@ -161,8 +161,8 @@ func TestAHalfClosedConnectionIsGivenNothing(t *testing.T) {
 	}
 }
 
-// Many acquire, share, release, give up and die at once. Nobody is in with one
-// who is to be alone, tokens only grow, and nobody is forgotten.
+// Many acquire, share, release, give up and disconnect at once. No client holds the lock with one
+// that holds it alone, tokens only grow, and each waiter gets a reply.
 func TestLocksUnderConcurrencyExclude(t *testing.T) {
 	s := newLockService(t)
 	const workers, rounds = 6, 150
@@ -225,7 +225,7 @@ func TestLocksUnderConcurrencyExclude(t *testing.T) {
 	c := s.NewSession(nil)
 	defer c.Closed(nil)
 	if v := ask(c, "LOCK.INFO", "k"); !v.IsNull() {
-		t.Errorf("somebody has it still: %v", v)
+		t.Errorf("the lock still has a holder: %v", v)
 	}
 	if n := s.DB.Waiters(); n != 0 {
 		t.Errorf("%d places in lines are still taken", n)
@@ -239,7 +239,7 @@ func leave(t *testing.T, c *session.Session, owner string, token int64) {
 	}
 }
 
-// killed asks on a connection that dies at some moment, before its reply.
+// killed sends a request on a connection that closes at some moment, before its reply.
 func killed(t *testing.T, s *session.Service, words []string, rng *rand.Rand) {
 	words[2] = fmt.Sprint(words[2], "-", rng.Uint64())
 	p := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}

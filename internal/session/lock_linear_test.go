@@ -18,7 +18,7 @@ import (
 // owners are the clients; its output is a token or an integer, 0 for nil, and -1
 // for LOST.
 type lockOp struct {
-	words  string // what is asked; "lock" and "sem" mean ACQUIRE
+	words  string // the request; "lock" and "sem" mean ACQUIRE
 	client int
 	shared bool
 	wait   bool
@@ -91,7 +91,7 @@ func (s *heldState) lock(mine *int64, o lockOp, out int64) bool {
 	case n > 0 && !(s.shared && o.shared):
 		return out == 0 && !o.wait
 	}
-	if out == 0 { // others waited: nobody overtakes them
+	if out == 0 { // others waited: no client overtakes them
 		return !o.wait
 	}
 	s.shared, *mine = o.shared, out
@@ -130,7 +130,7 @@ var heldModel = porcupine.Model{
 }
 
 // draw makes a request of a client that believes to hold a lock under a token, or
-// permits. Who holds something does not wait for more: two would wait for each
+// permits. A client that holds something does not wait for more: two would wait for each
 // other.
 func (o *lockOp) draw(rng *rand.Rand, token, permits int64) []string {
 	owner := fmt.Sprint("c", o.client)
@@ -173,8 +173,8 @@ func (o *lockOp) waits(words []string) []string {
 	return words
 }
 
-// lockClient runs random requests and, at the end, gives back what it holds, so
-// that nobody waits for it for ever.
+// lockClient runs random requests and, at the end, releases what it holds, so
+// that no client waits for it for ever.
 func lockClient(s *session.Session, client int, rng *rand.Rand, began time.Time) (history []porcupine.Operation) {
 	var token, permits int64
 	run := func(o lockOp, words []string) {

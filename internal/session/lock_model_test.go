@@ -108,7 +108,7 @@ func (k *heldKey) ending(at int64) int {
 	return slices.IndexFunc(k.line, func(a asking) bool { return a.until == at })
 }
 
-// try gives a request what it asks for, if it is free: the token, "(nil)" for no,
+// try grants a request, if it can: the token, "(nil)" for no,
 // "" for wait.
 func (m *lockModel) try(k *heldKey, a asking, behind bool) string {
 	i := k.find(a.owner)
@@ -220,7 +220,7 @@ func (m *lockModel) wait(t *rapid.T) {
 	a.conn = conn
 	wait := int64(rapid.IntRange(0, 80).Draw(t, "wait"))
 	for wait > 0 && m.ends(m.millis()+wait) {
-		wait++ // who comes first of two is nobody's promise
+		wait++ // the order of two at one instant is undefined
 	}
 	if wait > 0 {
 		a.until = m.millis() + wait
@@ -329,7 +329,7 @@ func (m *lockModel) advance(t *rapid.T) {
 }
 
 // asServed puts keys in the order in which the engine served them. Which of two
-// keys comes first within a millisecond is nobody's promise, and tokens tell.
+// keys comes first within a millisecond is undefined; the tokens show it.
 func (m *lockModel) asServed(t *rapid.T, keys []*heldKey) {
 	newest := map[*heldKey]int64{}
 	for _, k := range keys {
@@ -370,7 +370,7 @@ func (m *lockModel) check(t *rapid.T) {
 	}
 }
 
-// compare compares what INFO tells of a key with the model.
+// compare compares INFO of a key with the model.
 func (m *lockModel) compare(t *rapid.T, k *heldKey) {
 	v, err := m.e.Do(1, k.info(), k.name)
 	switch {

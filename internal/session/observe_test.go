@@ -59,11 +59,11 @@ func TestMonitorEndsWithItsConnection(t *testing.T) {
 	w := svc.NewSession(quietConn{})
 	ask(t, w, "MONITOR")
 	if svc.observed.Load() != obsMonitors {
-		t.Error("nobody is seen to watch")
+		t.Error("the service does not count the monitor")
 	}
 	w.Closed(nil)
 	if svc.observed.Load() != 0 {
-		t.Error("somebody is seen to watch still")
+		t.Error("the service still counts a monitor that is gone")
 	}
 }
 
@@ -82,11 +82,11 @@ func TestFastCommandsAreTimedOnlyWhereItIsAskedFor(t *testing.T) {
 	}
 	do(c, "CONFIG", "SET", "latency-monitor-threshold", "0", "slowlog-max-len", "0")
 	if timed(set) {
-		t.Error("SET is timed although nobody wants to know")
+		t.Error("SET is timed although latency-monitor-threshold and slowlog-max-len are 0")
 	}
 }
 
-// A service's latency events are what LATENCY tells of, drawn as redis-server
+// LATENCY reports a service's latency events, drawn as redis-server
 // 7.0.15 draws them.
 func TestLatencyEvents(t *testing.T) {
 	svc, clock := serviceWith(t, "--latency-monitor-threshold", "5")
@@ -165,7 +165,7 @@ func TestClientMemory(t *testing.T) {
 	ask(t, c, "MULTI")
 	ask(t, c, "SET", "k", strings.Repeat("x", 1000))
 	if m := waits.memory(); m.argv != 16 || m.multi != 0 || m.lists != 340 || m.total() != sessionBytes+16+340 {
-		t.Errorf("who waits has %+v", m)
+		t.Errorf("the waiting client uses %+v", m)
 	}
 	list := do(svc.NewSession(nil), "CLIENT", "LIST").Str
 	for _, want := range []string{"multi=1 watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=1108 ", "tot-mem=3156 events=r ", "argv-mem=16 multi-mem=0 "} {
@@ -179,7 +179,7 @@ func TestClientMemory(t *testing.T) {
 	}
 }
 
-// steppingClock goes on by a millisecond with every look at it.
+// steppingClock advances by a millisecond with every read.
 type steppingClock struct{ now atomic.Int64 }
 
 func (c *steppingClock) Micros() int64 { return c.now.Add(1000) }

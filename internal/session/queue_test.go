@@ -72,7 +72,7 @@ type ledger struct {
 }
 
 // delivered notes a delivery, and what is wrong with it. A delivery is noted
-// after the fact, so only tokens tell which of two came first.
+// after the fact, so only tokens show which of two came first.
 func (l *ledger) delivered(j job, token, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,9 +96,9 @@ func (l *ledger) givenBack(id string) {
 	l.until[id] = 0
 }
 
-// Producers, and consumers that acknowledge, give back, crash, or lose their
+// Producers, and consumers that acknowledge, reject, crash, or lose their
 // connection while they wait: every job is done exactly once, and delivered to
-// nobody else while somebody has a lease on it.
+// no second consumer while one has a lease on it.
 func TestEveryJobIsDoneExactlyOnce(t *testing.T) {
 	bubble(t, func(s *session.Service) {
 		const producers, consumers, each = 4, 8, 60

@@ -21,7 +21,7 @@ var renames = []string{
 	"--rename-command", "ACL", "users",
 }
 
-// What clients may call, and what they hear otherwise, is as in redis-server.
+// The names that clients may call, and the errors for others, are as in redis-server.
 func TestRenamedCommandsAnswerAsInRedis(t *testing.T) {
 	var requests [][]string
 	for line := range strings.Lines(`KSET a 1

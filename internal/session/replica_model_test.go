@@ -180,7 +180,7 @@ func (n *node) read(request string) string {
 	} else {
 		got = n.ask(args...)
 	}
-	if request == "EXPIRY NEXT" { // of several at the same instant any is told
+	if request == "EXPIRY NEXT" { // of several at the same instant it may be any
 		got, _, _ = strings.Cut(got, " ")
 	}
 	if request[0] == '*' {
@@ -218,7 +218,7 @@ func (f *follower) look(t *rapid.T) {
 	}
 }
 
-// stored tells everything that a node holds, the dead as well.
+// stored returns everything that a node holds, expired keys as well.
 func (n *node) stored() string {
 	tx := n.db.BeginAll(0)
 	defer tx.Commit()
@@ -312,7 +312,7 @@ func TestReplicasHideWhatHasExpired(t *testing.T) {
 			f.promote(t)
 			return
 		}
-		f.clock.Advance(time.Second) // everything falls due
+		f.clock.Advance(time.Second) // all deadlines pass
 		f.feed(t, true)
 		f.same(t, f.replica, f.master, "the master")
 		if got, want := f.replica.stored(), f.master.stored(); got != want {

@@ -179,7 +179,7 @@ func TestShutdownIsPassedOn(t *testing.T) {
 	<-called
 }
 
-// door is a listening side that only takes notes.
+// door is a listener that only records its calls.
 type door struct {
 	open    map[string]bool
 	taken   string

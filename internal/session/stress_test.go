@@ -52,7 +52,7 @@ func TestEverythingAtOnceLeavesASoundEngine(t *testing.T) {
 
 	s.db.LimitMemory(0) // nothing is evicted from here on
 	if n := s.db.Waiters(); n != 0 {
-		t.Errorf("%d places in lines are taken, and nobody waits", n)
+		t.Errorf("%d places in lines are taken, although no client waits", n)
 	}
 	if err := s.db.Check(); err != nil {
 		t.Error(err)

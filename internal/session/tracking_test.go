@@ -137,7 +137,7 @@ func writeAtRandom(s *Session, rng *rand.Rand, keys []string, n int) {
 }
 
 // A client that follows the messages never holds a value that is not the key's
-// once it has read them all, whoever writes meanwhile.
+// once it has read them all, also while other clients write.
 func TestCachesAreNotStaleOnceTheirMessagesAreRead(t *testing.T) {
 	for _, mode := range [][]string{nil, {"BCAST"}, {"BCAST", "PREFIX", "a", "PREFIX", "b"}} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 	}
 }
 
-// A lowered bound holds without another read, and the caches hear what has gone.
+// A lowered bound holds without another read, and the clients receive the keys that were dropped.
 func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
 	svc := trackingService(t)
 	c := newCachingClient(t, svc)

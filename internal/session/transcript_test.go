@@ -305,7 +305,7 @@ func (o *oracle) report(t *testing.T) {
 // randomly are the differences that do not show each time.
 var randomly = map[string]bool{"config-get-order": true}
 
-// learn asks the server which of our commands it has, and their options.
+// learn requests from the server which of our commands it has, and their options.
 func (o *oracle) learn(t *testing.T) {
 	s := transcript.NewServer(o.addr)
 	defer s.Close()

@@ -10,7 +10,7 @@ import (
 )
 
 // ice is a frozen copy of a stream, if there is one, which a goroutine reads while
-// the live one goes on.
+// the live one continues.
 type ice struct {
 	s     *Stream
 	watch *chunktest.Frozen

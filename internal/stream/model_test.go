@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/draw"
 )
 
-// heap is a Memory that poisons what is freed and can be told to run dry.
+// heap is a Memory that poisons freed memory and runs out of memory when the test says so.
 type heap struct {
 	chunks  [][]byte
 	live    int

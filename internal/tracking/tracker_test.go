@@ -140,7 +140,7 @@ func TestAChangedKeyIsInvalidatedOnceForItsReaders(t *testing.T) {
 }
 
 // Redirected messages go to another client, which in RESP2 must be subscribed; once that
-// client is gone, the first one is told so.
+// client is gone, the first one gets a message.
 func TestMessagesAreRedirectedUntilTheOtherClientIsGone(t *testing.T) {
 	s := newServer(t)
 	to := s.join(7, nil)

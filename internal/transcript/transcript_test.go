@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// script is a Target that answers what it was told to, and notes what it gets.
+// script is a Target that sends prepared replies, and records the requests.
 type script struct {
 	answers [][]resp.Value // one for each request
 	inbox   map[int][]resp.Value

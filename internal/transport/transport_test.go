@@ -289,7 +289,7 @@ func TestAClientThatDoesNotReadIsClosedAtTheOutputLimit(t *testing.T) {
 		_, _, s := p.client()
 		piece := strings.Repeat("p", 100000)
 		for {
-			if s.unsent() < 4*p.h.limit { // the loop may have to wait for its turn
+			if s.unsent() < 4*p.h.limit { // the loop may have to wait for a processor
 				s.push(piece)
 			}
 			select {

@@ -39,7 +39,7 @@ func BenchmarkAddRemove(b *testing.B) {
 }
 
 // BenchmarkAdvance follows time in steps of 10 ms over an hour in which a million
-// entries fall due. An operation is an entry, from Add through its cascades to fire.
+// deadlines of entries pass. An operation is an entry, from Add through its cascades to fire.
 func BenchmarkAdvance(b *testing.B) {
 	w := filled()
 	rng, now := rand.New(rand.NewPCG(5, 6)), start
@@ -51,7 +51,7 @@ func BenchmarkAdvance(b *testing.B) {
 
 }
 
-// BenchmarkNext asks a wheel with entries in three levels.
+// BenchmarkNext calls Next of a wheel with entries in three levels.
 func BenchmarkNext(b *testing.B) {
 	w := filled()
 	w.Sync(start, million)

@@ -14,7 +14,7 @@ type model struct {
 	r    records
 	free []uint32
 	held map[uint32]int64 // reference to deadline
-	now  int64            // the latest the wheel has been told
+	now  int64            // the latest instant that the wheel has received
 }
 
 func TestWheelBehavesAsASetOfDeadlines(t *testing.T) {

@@ -276,14 +276,14 @@ func drain(t *testing.T, url string, e *events) (dead int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := job.Ack(ctx); err != nil && !errors.Is(err, queue.ErrLost) { // a lost one comes again
+		if err := job.Ack(ctx); err != nil && !errors.Is(err, queue.ErrLost) { // the queue delivers a lost one again
 			t.Fatal(err)
 		}
 		e.done[job.Value]++
 	}
 }
 
-// judge looks for what must not be.
+// judge checks the history for violations.
 func (e *events) judge(t *testing.T, dead int) {
 	most := e.mostIn(time.Second)
 	t.Logf("limiter: %d grants, at most %d within a second, of %d allowed", len(e.grants), most, grantsPerSecond)

@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-// rueidis keeps what it has read, and the server tells it what has changed.
+// rueidis caches what it has read, and the server notifies it of changes.
 func TestACachingClientNeverKeepsWhatHasChanged(t *testing.T) {
 	for _, s := range []struct {
 		name  string

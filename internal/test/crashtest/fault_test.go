@@ -46,7 +46,7 @@ func newFaulty(t *testing.T, path string, args ...string) *faulty {
 	return f
 }
 
-// set writes the next key, of so many bytes.
+// set writes the next key, with a value of the given size.
 func (f *faulty) set(size int) error {
 	f.t.Helper()
 	err := f.c.Set(f.t.Context(), fmt.Sprint("k", f.acked+1), strings.Repeat("x", size), 0).Err()

@@ -76,7 +76,7 @@ func (w *writer) step(ctx context.Context, n int64) error {
 
 func (w *writer) key(kind string) string { return fmt.Sprintf("w%d:%s", w.id, kind) }
 
-// write goes on until the server is gone.
+// write writes until the server is gone.
 func (w *writer) write(ctx context.Context) {
 	for {
 		if err := w.step(ctx, w.acked+1); err != nil {

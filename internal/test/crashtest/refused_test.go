@@ -119,7 +119,7 @@ func watchUntilLoaded(c net.Conn, keys []string, rnd *rand.Rand) error {
 	}
 }
 
-// once asks one thing.
+// once sends one command.
 func once(addr string, args ...string) (resp.Value, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

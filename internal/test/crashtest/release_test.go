@@ -136,7 +136,7 @@ SELECT 3
 GET elsewhere`
 )
 
-// releaseRequests splits lines into requests; \n, \x20 and their kin stand for bytes.
+// releaseRequests splits lines into requests; \n, \x20 and similar escapes stand for bytes.
 func releaseRequests(t testing.TB, lines string) (all [][]string) {
 	t.Helper()
 	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
@@ -168,7 +168,7 @@ func TestFilesOfTheReleaseBeforeAreTaken(t *testing.T) {
 			if err := os.CopyFS(dir, os.DirFS(releaseDir)); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // as they are, and as this build goes on in them
+			for range 2 { // as they are, and as this build continues them
 				if got := askRelease(t, dir, appendonly); got != string(want) {
 					diff(t, got, string(want))
 				}

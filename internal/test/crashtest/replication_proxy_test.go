@@ -167,7 +167,7 @@ func (p *proxy) cut(ctx context.Context, to, from *net.TCPConn) {
 	case 1: // the receiver sees the end, and may go on to speak
 		_ = to.CloseWrite()
 		p.pause(ctx, p.intN(300))
-	case 2: // silence, while the sender goes on
+	case 2: // silence, while the sender continues
 		_ = from.SetReadDeadline(time.Now().Add(time.Duration(p.intN(300)) * time.Millisecond))
 		_, _ = io.Copy(io.Discard, from)
 	}

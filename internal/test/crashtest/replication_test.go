@@ -48,7 +48,7 @@ var modes = []struct {
 
 const oldRedis, us = "redis-server", "ebb"
 
-// TestReplicasUnderCutsAndRestartsHoldTheSame is the whole promise of replication:
+// TestReplicasUnderCutsAndRestartsHoldTheSame tests all guarantees of replication:
 // whatever happens to connections and servers, a replica ends with its master's
 // data, at the same offset, and has refused nothing.
 func TestReplicasUnderCutsAndRestartsHoldTheSame(t *testing.T) {
@@ -260,7 +260,7 @@ func (f facts) like(g facts) bool {
 	return f.kind == g.kind && f.sum == g.sum && f.items == g.items && (f.deadline < 0) == (g.deadline < 0) && d >= 0 && d <= max(f.left, 0)/9+50
 }
 
-// itemCommands ask for the deadlines of items.
+// itemCommands are the commands that return the deadlines of items.
 var itemCommands = map[string][3]string{
 	"hash": {"HKEYS", "HPEXPIRETIME", "FIELDS"}, "set": {"SMEMBERS", "SPEXPIRETIME", "MEMBERS"}, "zset": {"ZRANGE", "ZPEXPIRETIME", "MEMBERS"},
 }

@@ -58,7 +58,7 @@ func (g *group) addrs() (all []string) {
 	return all
 }
 
-// master asks a sentinel for the master.
+// master returns the master that a sentinel names.
 func (g *group) master(ctx context.Context) (*realserver.Process, error) {
 	s := redis.NewSentinelClient(&redis.Options{Addr: g.sentinels[0].Addr()})
 	defer s.Close()
@@ -74,7 +74,7 @@ func (g *group) master(ctx context.Context) (*realserver.Process, error) {
 	return nil, fmt.Errorf("sentinel names %s, which is no server's", addr)
 }
 
-// eventually asks until the answer is yes, for two minutes.
+// eventually repeats a check until it succeeds, for two minutes.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	look := time.NewTicker(20 * time.Millisecond)

@@ -133,7 +133,7 @@ func (j *java) lock(ctx context.Context, name string, thread int) (ok bool, err 
 	return ok && err == nil, err
 }
 
-// unlock gives it back, and tells who waits.
+// unlock releases it, and notifies the waiters.
 func (j *java) unlock(ctx context.Context, name string, thread int) error {
 	holder := fmt.Sprintf("%s:%d", j.id, thread)
 	return j.atomically(ctx, func(tx *redis.Tx) error {

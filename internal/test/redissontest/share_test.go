@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 
 // tally is what a process was granted.
 type tally struct {
-	Asked  int64   // when it first asked, ms since 1970
+	Asked  int64   // when it first requested the lock, in ms since 1970
 	Grants []int64 // as they came, ms since 1970
 	Held   int     // how often it held the lock
 	Error  string

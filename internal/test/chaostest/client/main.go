@@ -63,7 +63,7 @@ func obey(w *wires.Wires, from io.Reader) {
 			w.Cut(words[1:]...)
 		case len(words) > 0 && words[0] == "join":
 			w.Join()
-			w.Close() // the servers hear of what is gone, as from a system that is asked for it
+			w.Close() // the servers learn what is gone, as from a system that they query
 		}
 	}
 }
