@@ -72,9 +72,9 @@ func (f *itemFamily) specs() []*command.Spec {
 		f.expireSpec("pexpireat", command.UnixTime("unix-time-milliseconds"), unixMillis, "as a Unix timestamp in milliseconds",
 			"> %PEXPIREAT k 33177117420000 NX %W 1 %a\n1) (integer) 1\n"+
 				"> %PEXPIREAT k 33177117420001 NX %W 1 %a\n1) (integer) 0\n> %PEXPIRETIME k %W 1 %a\n1) (integer) 33177117420000\n"),
-		f.readSpec("ttl", "how long %s live on, in seconds", roundUp, true,
+		f.readSpec("ttl", "the remaining time of %s, in seconds", roundUp, true,
 			"> %PEXPIRE k 1500 %W 1 %a\n1) (integer) 1\n> %TTL k %W 3 %a %b %z\n1) (integer) 2\n2) (integer) -1\n3) (integer) -2\n"),
-		f.readSpec("pttl", "how long %s live on, in milliseconds", nil, true,
+		f.readSpec("pttl", "the remaining time of %s, in milliseconds", nil, true,
 			"> %EXPIRE k 10 %W 1 %a\n1) (integer) 1\n~ 400ms\n> %PTTL k %W 3 %a %b %z\n1) (integer) 9600\n2) (integer) -1\n3) (integer) -2\n"),
 		f.readSpec("expiretime", "when %s expire, as a Unix timestamp", roundUp, false,
 			"> %EXPIREAT k 33177117420 %W 1 %a\n1) (integer) 1\n> %EXPIRETIME k %W 3 %a %b %z\n1) (integer) 33177117420\n2) (integer) -1\n3) (integer) -2\n"),
@@ -133,7 +133,7 @@ func (f *itemFamily) expireSpec(name string, time command.Arg, unit timeUnit, fo
 			"0 if the condition is not met, -2 if there is no such " + f.item + " or no such key. NX: only if the " + f.holder() +
 			" has no expiration time, XX: only if it has one, " +
 			"GT and LT: only if the new one is later, earlier; none counts as infinite. JITTER adds a random share of up to so many percent. " +
-			"The key goes with the last of its " + f.holder() + "s.",
+			"The server deletes a key without " + f.holder() + "s.",
 		Errors: f.refusals(
 			"ERR Parameter `num"+capital(f.items)+"` should be greater than 0: it is not a positive integer",
 			"ERR invalid expire time, must be >= 0: the time is negative",

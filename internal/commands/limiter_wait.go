@@ -232,8 +232,8 @@ func runRLReset(c *command.Ctx) error {
 
 var specRLInfo = command.Spec{
 	Name: "rl.info", Group: command.GroupLimiter, Since: "0.4.0",
-	Complexity: "O(N+M) where N is the number of outstanding reservations and M that of those who wait",
-	Summary:    "Describes a rate limiter, its reservations and its line of waiters.",
+	Complexity: "O(N+M) where N is the number of outstanding reservations and M that of the waiting calls",
+	Summary:    "Describes a rate limiter, its reservations and its waiting calls.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Access)},
 	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst of the last request; remaining; retry-after-us, until one " +

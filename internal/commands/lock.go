@@ -120,7 +120,7 @@ func lease(c *command.Ctx) engine.Lease {
 func replyNull(c *command.Ctx) { c.Out.Null() }
 
 var specLockAcquire = command.Spec{
-	Name: "lock.acquire", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
+	Name: "lock.acquire", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
 	Summary: "Acquires a lock under a lease, and returns its fencing token.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("lease"),
@@ -162,7 +162,7 @@ func runLockAcquire(c *command.Ctx) error {
 }
 
 var specLockRenew = command.Spec{
-	Name: "lock.renew", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
+	Name: "lock.renew", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
 	Summary: "Renews the lease of a lock's holder, from now on.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("token"), command.Int("lease")},
@@ -208,7 +208,7 @@ func renewed(c *command.Ctx, ok bool, err error) error {
 }
 
 var specLockRelease = command.Spec{
-	Name: "lock.release", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of those who share the lock, mostly O(1)",
+	Name: "lock.release", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
 	Summary: "Releases a lock; the longest waiter acquires it.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Delete), command.Str("owner"), command.Int("token")},
@@ -243,8 +243,8 @@ func runLockRelease(c *command.Ctx) error {
 }
 
 var specLockInfo = command.Spec{
-	Name: "lock.info", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of those who wait",
-	Summary: "Returns the holders of a lock, and its line of waiters.",
+	Name: "lock.info", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of waiting calls",
+	Summary: "Returns the holders of a lock, and its waiting calls.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Tips:    []string{"nondeterministic_output"},

@@ -148,8 +148,8 @@ func runSemRelease(c *command.Ctx) error {
 }
 
 var specSemInfo = command.Spec{
-	Name: "sem.info", Group: command.GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of those who wait",
-	Summary: "Returns the holders of a semaphore's permits, and its line of waiters.",
+	Name: "sem.info", Group: command.GroupSemaphore, Since: "0.4.0", Complexity: "O(N) where N is the number of holders and of waiting calls",
+	Summary: "Returns the holders of a semaphore's permits, and its waiting calls.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	Tips:    []string{"nondeterministic_output"},
