@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,6 +27,12 @@ type route struct {
 // routes is the table of the API.
 func routes() []route {
 	return []route{
+		{method: "POST", path: "login", open: true, answer: postLogin},
+		{method: "POST", path: "logout", open: true, answer: postLogout},
+		{method: "GET", path: "me", answer: getMe},
+		{method: "POST", path: "do", answer: postDo},
+		{method: "POST", path: "batch", answer: postBatch},
+		{method: "GET", path: "audit", answer: getAudit},
 		{method: "GET", path: "commands", answer: getCommands},
 		{method: "GET", path: "help", answer: getHelp},
 	}
@@ -140,15 +145,25 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 		writeFailure(w, &failure{status: http.StatusMethodNotAllowed, Text: "api/" + name + " has no method " + r.Method})
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(c.closing, cancel)()
-	q := &request{w: w, r: r, ctx: ctx}
-	var err error
-	if q.v, err = c.viewerOf(r); err != nil && !at.open {
+	w.Header().Set("Cache-Control", "no-store")
+	if f := vet(r); f != nil {
+		writeFailure(w, f)
+		return
+	}
+	q := &request{w: w, r: r, ctx: r.Context()}
+	if !at.open {
+		var err error
+		if q.v, err = c.viewerOf(r); err != nil {
+			writeFailure(w, failureOf(err))
+			return
+		}
+	}
+	leave, err := c.admit(q)
+	if err != nil {
 		writeFailure(w, failureOf(err))
 		return
 	}
+	defer leave()
 	answer, err := at.answer(c, q)
 	switch {
 	case err == errSent:
@@ -167,7 +182,16 @@ func (c *Console) caller(q *request) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.as(q.v, int(db))
+	return c.from(q, int(db))
+}
+
+// from is as for the viewer of a request, whose address the audit shows.
+func (c *Console) from(q *request, db int) (*call, error) {
+	k, err := c.as(q.v, db)
+	if err == nil {
+		k.addr = q.r.RemoteAddr
+	}
+	return k, err
 }
 
 // text returns a parameter, "" if it is missing.
@@ -225,13 +249,4 @@ func (q *request) body(x any) error {
 		return badRequest("the body must be one JSON value")
 	}
 	return nil
-}
-
-// hostOf returns the host of an address ip:port.
-func hostOf(addr string) string {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	return host
 }

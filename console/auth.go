@@ -1,36 +1,111 @@
 package console
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net"
 	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// identity is a user of the server as whom a viewer runs commands.
-type identity interface {
-	// name is the user's name.
-	name() string
-	// valid reports whether the user still exists, is on, and has the password that it was let in by.
-	valid() bool
-	// may reports whether the user may run a command, and says why not. It logs nothing.
-	may(argv [][]byte) (ok bool, why string)
-	// session returns a session of the user. from is the address of the HTTP client.
-	session(from string) *session.Session
-}
-
-// viewer is one user at one address: what the requests of a browser share.
+// viewer is one user at one address: what the requests of a browser share. It has the sessions in which the
+// user's commands run.
 type viewer struct {
 	c    *Console
 	id   identity
-	addr string // of the HTTP client, ip:port
+	addr string // of the HTTP client that it was made for, ip:port
 
 	mu       sync.Mutex // guards what follows
 	idle     []*slot
-	lent     int // sessions that calls hold
 	requests int // under way
 	streams  int
+	seen     int64 // us: the latest request
 	gone     bool
+
+	// A login has these; Console.mu guards them.
+	token [sha256.Size]byte // the hash of the cookie; the zero value: no login
+	made  int64             // us
+}
+
+// identity is a user of the server, and how the viewer was let in.
+type identity struct {
+	svc  *session.Service
+	acc  *acl.Account
+	hash string // of the password that the user has logged in with
+	kind letIn
+}
+
+// letIn says why a request runs as a user.
+type letIn uint8
+
+const (
+	byNobody   letIn = iota // not at all
+	byNoPass                // the default user has no password
+	byPassword              // a login
+	byProgram               // Options.Access
+)
+
+// valid reports whether the user may still run commands: it exists, is on, and what it was let in by still
+// holds.
+func (id *identity) valid() bool {
+	if id.svc.Accounts().Find(id.acc.Name) != id.acc {
+		return false
+	}
+	u := id.acc.User()
+	switch id.kind {
+	case byNoPass:
+		return !id.svc.NeedsLogin()
+	case byPassword:
+		return u.Accepts(id.hash)
+	}
+	return u.On
+}
+
+// may reports whether the user may run a request, without a word in any log. need is the rule that would allow
+// it: "+rl.reset", or "~key" where the key is what the user may not touch.
+func (id *identity) may(argv [][]byte) (ok bool, need string) {
+	spec, err := id.svc.Table().Resolve(argv)
+	if err != nil {
+		return true, "" // the server refuses the request by itself
+	}
+	u := id.acc.User()
+	if u.Unlimited {
+		return true, ""
+	}
+	why, at := id.svc.Accounts().Check(&command.Ctx{}, u, spec, argv)
+	switch why {
+	case acl.Allowed:
+		return true, ""
+	case acl.DeniedKey:
+		return false, "~" + string(argv[at])
+	case acl.DeniedChannel:
+		return false, "&" + string(argv[at])
+	}
+	return false, "+" + spec.Name
+}
+
+// mayRun reports whether the user may run a command on some key.
+func (id *identity) mayRun(spec *command.Spec, argv [][]byte) bool {
+	u := id.acc.User()
+	if u.Unlimited {
+		return true
+	}
+	for i := range u.Selectors() {
+		if s := &u.Selectors()[i]; s.MayRun(spec.ID(), argv) {
+			return true
+		}
+	}
+	return false
 }
 
 // slot is a session, and the database that it has selected.
@@ -39,33 +114,30 @@ type slot struct {
 	db int
 }
 
-func (v *viewer) may(argv [][]byte) (ok bool, why string) { return v.id.may(argv) }
-
 // borrow returns a session that belongs to the caller until giveBack.
 func (v *viewer) borrow() (*slot, error) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.lent++
 	if n := len(v.idle); n > 0 {
 		s := v.idle[n-1]
 		v.idle = v.idle[:n-1]
+		v.mu.Unlock()
 		return s, nil
 	}
-	s := v.id.session(v.addr)
+	v.mu.Unlock()
+	s := v.c.svc.NewSession(nil)
 	s.LeaveOn(v.c.closing.Done())
 	s.Unnoticed()
 	if err := s.Do([]byte("HELLO"), []byte("3")).Err(); err != nil {
 		s.Closed(nil)
-		v.lent--
 		return nil, err
 	}
+	s.Become(v.id.acc)
 	return &slot{Session: s}, nil
 }
 
 // giveBack ends what borrow began.
 func (v *viewer) giveBack(s *slot) {
 	v.mu.Lock()
-	v.lent--
 	keep := !v.gone && len(v.idle) < keepSessions
 	if keep {
 		v.idle = append(v.idle, s)
@@ -76,37 +148,316 @@ func (v *viewer) giveBack(s *slot) {
 	}
 }
 
-// leave ends the sessions of the viewer: those that are idle now, and the others as they come back.
-func (v *viewer) leave() {
+// rest closes the idle sessions of the viewer.
+func (v *viewer) rest() { v.end(false) }
+
+// leave is rest for a viewer that does not come back.
+func (v *viewer) leave() { v.end(true) }
+
+func (v *viewer) end(gone bool) {
 	v.mu.Lock()
 	idle := v.idle
-	v.idle, v.gone = nil, true
+	v.idle, v.gone = nil, v.gone || gone
 	v.mu.Unlock()
 	for _, s := range idle {
 		s.Closed(nil)
 	}
 }
 
-// standard is the default user of a server that needs no password.
-type standard struct{ svc *session.Service }
+// alive reports whether the viewer may go on: a stream asks before each event.
+func (v *viewer) alive() bool {
+	v.mu.Lock()
+	gone := v.gone
+	v.mu.Unlock()
+	old := v.id.kind == byPassword && v.c.clock.Micros()-v.made > loginLife
+	return !gone && !old && v.id.valid()
+}
 
-func (s standard) name() string                    { return "default" }
-func (s standard) valid() bool                     { return true }
-func (s standard) may([][]byte) (bool, string)     { return true, "" }
-func (s standard) session(string) *session.Session { return s.svc.NewSession(nil) }
+// These bound logins and viewers. Times are in us.
+const (
+	loginIdle = 30 * 60e6
+	loginLife = 12 * 3600e6
+	maxLogins = 1000
+	restAfter = 60e6 // the sessions of a viewer without requests are closed
+	// loginPause is how long the answer to a wrong password takes.
+	loginPause = 250 * time.Millisecond
+)
 
-// viewerOf returns the viewer of a request.
+// local reports whether the client of a request is on this machine.
+func local(r *http.Request) bool {
+	if at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); at != nil && at.Network() == "unix" {
+		return true
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback()
+}
+
+// viewerOf returns the viewer of a request: the program's answer, a login, or the default user without a
+// password. The error is a *failure.
 func (c *Console) viewerOf(r *http.Request) (*viewer, error) {
-	host := hostOf(r.RemoteAddr)
+	now := c.clock.Micros()
+	c.sweep(now)
+	if c.opt.Access != nil {
+		name, ok := c.opt.Access(r)
+		acc := c.svc.Accounts().Find(name)
+		if !ok || acc == nil || !acc.User().On {
+			return nil, &failure{status: http.StatusForbidden, Text: "the program does not let this request in"}
+		}
+		return c.plainViewer(r, identity{c.svc, acc, "", byProgram}, now)
+	}
+	if v := c.loggedIn(r, now); v != nil {
+		return v, nil
+	}
+	if c.svc.NeedsLogin() {
+		return nil, &failure{status: http.StatusUnauthorized, Text: "log in with a user of the server", Login: true}
+	}
+	if denied := c.svc.Denied(); denied != "" && !local(r) {
+		return nil, &failure{status: http.StatusForbidden, Text: denied, Code: "DENIED"}
+	}
+	return c.plainViewer(r, identity{c.svc, c.svc.Accounts().Default(), "", byNoPass}, now)
+}
+
+// plainViewer returns the viewer of a client without a login: there is one for each user at each address.
+func (c *Console) plainViewer(r *http.Request, id identity, now int64) (*viewer, error) {
+	name := strconv.Itoa(int(id.kind)) + id.acc.Name + " " + hostOf(r.RemoteAddr)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, errClosing
 	}
-	v := c.viewers[host]
-	if v == nil {
-		v = &viewer{c: c, id: standard{c.svc}, addr: r.RemoteAddr}
-		c.viewers[host] = v
+	v := c.plain[name]
+	if v == nil || v.id.acc != id.acc {
+		v = &viewer{c: c, id: id, addr: r.RemoteAddr}
+		c.plain[name] = v
 	}
+	v.touch(now)
 	return v, nil
+}
+
+// touch notes a request.
+func (v *viewer) touch(now int64) {
+	v.mu.Lock()
+	v.seen = now
+	v.mu.Unlock()
+}
+
+// idleSince returns the time of the viewer's latest request, us; now if one is under way.
+func (v *viewer) idleSince(now int64) int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.requests > 0 || v.streams > 0 {
+		return now
+	}
+	return v.seen
+}
+
+// loggedIn returns the viewer whose cookie a request has, nil if there is none. It ends a login whose user is
+// not valid any more, and one that is too old.
+func (c *Console) loggedIn(r *http.Request, now int64) *viewer {
+	token, ok := tokenOf(r)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	v := c.logins[token]
+	c.mu.Unlock()
+	if v == nil {
+		return nil
+	}
+	if now-v.idleSince(now) > loginIdle || now-v.made > loginLife || !v.id.valid() {
+		c.logout(v)
+		return nil
+	}
+	v.touch(now)
+	return v
+}
+
+// logout ends a login.
+func (c *Console) logout(v *viewer) {
+	c.mu.Lock()
+	delete(c.logins, v.token)
+	c.mu.Unlock()
+	v.leave()
+}
+
+// sweep closes, at most once a second, the sessions of viewers that have left, and ends logins that are over.
+func (c *Console) sweep(now int64) {
+	var rest, over []*viewer
+	c.mu.Lock()
+	if now-c.swept < 1e6 {
+		c.mu.Unlock()
+		return
+	}
+	c.swept = now
+	for name, v := range c.plain {
+		if now-v.idleSince(now) > restAfter || !v.id.valid() {
+			delete(c.plain, name)
+			over = append(over, v)
+		}
+	}
+	for token, v := range c.logins {
+		switch idle := now - v.idleSince(now); {
+		case idle > loginIdle || now-v.made > loginLife || !v.id.valid():
+			delete(c.logins, token)
+			over = append(over, v)
+		case idle > restAfter:
+			rest = append(rest, v)
+		}
+	}
+	c.mu.Unlock()
+	for _, v := range over {
+		v.leave()
+	}
+	for _, v := range rest {
+		v.rest()
+	}
+}
+
+// cookieName returns the name of the cookie. Browsers share the cookies of a host between its ports, so the
+// name has the port; under TLS a prefix keeps other hosts of the domain from setting it.
+func cookieName(r *http.Request) string {
+	port := 0
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		port = at.Port
+	}
+	name := "ebb-" + strconv.Itoa(port)
+	if r.TLS != nil {
+		name = "__Host-" + name
+	}
+	return name
+}
+
+// cookie returns a cookie for the browser. Without TLS it has no Path: the browser then sends it to all
+// that is below api/ as the browser sees it, whatever prefix a proxy adds.
+func cookie(r *http.Request, value string) *http.Cookie {
+	k := &http.Cookie{Name: cookieName(r), Value: value, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	if r.TLS != nil {
+		k.Secure, k.Path = true, "/"
+	}
+	if value == "" {
+		k.MaxAge = -1
+	}
+	return k
+}
+
+// tokenOf returns the hash of the cookie of a request.
+func tokenOf(r *http.Request) (token [sha256.Size]byte, ok bool) {
+	k, err := r.Cookie(cookieName(r))
+	if err != nil || k.Value == "" {
+		return token, false
+	}
+	return sha256.Sum256([]byte(k.Value)), true
+}
+
+// errWrongPassword is the answer to every login that fails. It does not say whether there is such a user.
+var errWrongPassword = &failure{status: http.StatusUnauthorized, Text: "the user does not exist, is off, or has another password", Code: "WRONGPASS", Login: true}
+
+// postLogin answers POST api/login {user, password} with 204 and a cookie.
+func postLogin(c *Console, q *request) (any, error) {
+	var in struct {
+		User     string `json:"user"`
+		Password string `json:"password"`
+	}
+	if err := q.body(&in); err != nil {
+		return nil, err
+	}
+	if c.opt.Access != nil {
+		return nil, &failure{status: http.StatusForbidden, Text: "the program decides who a request comes from: there is no login"}
+	}
+	now, host := c.clock.Micros(), hostOf(q.r.RemoteAddr)
+	if wait := c.throttle.try(now, host, in.User); wait > 0 {
+		seconds := int((wait + 999_999) / 1e6)
+		return nil, &failure{status: http.StatusTooManyRequests, retry: seconds, Login: true,
+			Text: "too many wrong passwords: wait for " + strconv.Itoa(seconds) + " s"}
+	}
+	id := identity{svc: c.svc, kind: byPassword, hash: acl.Hash([]byte(in.Password))}
+	if !c.svc.Accounts().Login([]byte(in.User), []byte(in.Password), func(acc *acl.Account) { id.acc = acc }) {
+		c.loginRefused(q.r, in.User, now)
+		if err := c.wait(q, loginPause); err != nil {
+			return nil, err
+		}
+		return nil, errWrongPassword
+	}
+	c.throttle.succeeded(host, in.User)
+	return nil, c.login(q, id, now)
+}
+
+// login makes a login and sends its cookie. It ends the one whose cookie the request has.
+func (c *Console) login(q *request, id identity, now int64) error {
+	if old := c.loggedIn(q.r, now); old != nil {
+		c.logout(old)
+	}
+	secret := rand.Text() + rand.Text() // 26 letters of 5 bits, twice
+	v := &viewer{c: c, id: id, addr: q.r.RemoteAddr, token: sha256.Sum256([]byte(secret)), made: now, seen: now}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return errClosing
+	}
+	c.logins[v.token] = v
+	var oldest *viewer
+	if len(c.logins) > maxLogins {
+		for _, x := range c.logins {
+			if x != v && (oldest == nil || x.idleSince(now) < oldest.idleSince(now)) {
+				oldest = x
+			}
+		}
+		delete(c.logins, oldest.token)
+	}
+	c.mu.Unlock()
+	if oldest != nil {
+		oldest.leave()
+	}
+	http.SetCookie(q.w, cookie(q.r, secret))
+	return nil
+}
+
+// loginRefused counts and logs a wrong password as AUTH does.
+func (c *Console) loginRefused(r *http.Request, user string, now int64) {
+	c.svc.Admin().Totals.Denied[acl.DeniedAuth].Add(1)
+	client := "addr=" + r.RemoteAddr + " lib-name=ebb-console"
+	c.svc.Accounts().Log.Add(acl.Refusal{Why: acl.DeniedAuth, Object: "AUTH", User: admin.Clip(user, admin.ClipBytes)}, acl.TopLevel, now, client,
+		c.svc.Config.Int("acllog-max-len"))
+}
+
+// wait waits for some time, or until the request ends.
+func (c *Console) wait(q *request, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-q.ctx.Done():
+		return q.ctx.Err()
+	}
+}
+
+// postLogout answers POST api/logout with 204. It succeeds without a login too.
+func postLogout(c *Console, q *request) (any, error) {
+	if v := c.loggedIn(q.r, c.clock.Micros()); v != nil {
+		c.logout(v)
+	}
+	http.SetCookie(q.w, cookie(q.r, ""))
+	return nil, nil
+}
+
+// hostOf returns the host of an address ip:port.
+func hostOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return host
+}
+
+// parseLabel splits "production #c0392b" into a name and a colour, which may be missing.
+func parseLabel(s string) (text, colour string, err error) {
+	text = strings.TrimSpace(s)
+	if i := strings.LastIndexByte(text, ' '); i >= 0 && strings.HasPrefix(text[i+1:], "#") {
+		text, colour = strings.TrimSpace(text[:i]), text[i+1:]
+		if len(colour) != 7 || strings.Trim(colour[1:], "0123456789abcdefABCDEF") != "" {
+			return "", "", errors.New("the colour of the label must be # and six hexadecimal digits, such as #c0392b")
+		}
+	}
+	return text, colour, nil
 }

@@ -30,6 +30,10 @@ type call struct {
 	c *Console
 	v *viewer
 	s *slot
+	// addr is the address of the HTTP client, for the audit.
+	addr string
+	// broken means that the state of the session is not known: no other call uses it.
+	broken bool
 	// denied names the commands that may would not allow, once each: a screen shows what the user
 	// may see, and says what is missing.
 	denied []string
@@ -41,7 +45,7 @@ func (c *Console) as(v *viewer, db int) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &call{c: c, v: v, s: s}
+	k := &call{c: c, v: v, s: s, addr: v.addr}
 	if err := k.use(db); err != nil {
 		k.release()
 		return nil, err
@@ -66,7 +70,13 @@ func (k *call) use(db int) error {
 }
 
 // release gives the session back.
-func (k *call) release() { k.v.giveBack(k.s) }
+func (k *call) release() {
+	if k.broken {
+		k.s.Closed(nil)
+		return
+	}
+	k.v.giveBack(k.s)
+}
 
 // do runs a command that the console itself needs for a screen, and returns its reply. An argument is
 // a string, a []byte, an int or an int64. The error is the reply, if that is an error, a context's, or a
@@ -96,7 +106,7 @@ var errNotAllowed = errors.New("the user may not run the command")
 
 // may reports whether the user may run a command, and notes it as denied if not.
 func (k *call) may(argv [][]byte) bool {
-	ok, _ := k.v.may(argv)
+	ok, _ := k.v.id.may(argv)
 	if !ok {
 		k.deny(argv)
 	}
@@ -150,11 +160,12 @@ func words(args []any) ([][]byte, error) {
 	return argv, nil
 }
 
-// specOf returns the Spec of a command, nil if there is none.
+// specOf returns the Spec of a request, nil if the server has no such command, or if the number of arguments
+// is wrong. The server then refuses the request by itself.
 func (c *Console) specOf(argv [][]byte) *command.Spec {
-	if len(argv) == 0 {
+	s, err := c.svc.Table().Resolve(argv)
+	if err != nil {
 		return nil
 	}
-	s, _ := c.svc.Table().Find(argv)
 	return s
 }

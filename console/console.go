@@ -2,13 +2,18 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -24,9 +29,16 @@ type Options struct {
 	HideValues bool
 	// Logger receives a line for each write and each refused command. Default: no log.
 	Logger *slog.Logger
-	// Hosts are further names that the header Host may have, without a port: the names of a proxy in
-	// front of the console.
+	// Hosts are the names by which browsers reach the console, without a port: the program's own, or those of
+	// a proxy. localhost and addresses of this machine need not be among them. A request for another name
+	// gets 421, so that no page of another site can read the console by DNS rebinding.
 	Hosts []string
+	// LocalOnly refuses clients of other machines.
+	LocalOnly bool
+	// Access decides who a request comes from, in place of the login: it returns the name of a user of the
+	// engine, or false to refuse the request. Default: the login, or without one the default user where the engine
+	// has no password and the client is on this machine.
+	Access func(*http.Request) (user string, ok bool)
 }
 
 // Console is the pages and their API. It is an http.Handler, whose methods any goroutine may call.
@@ -36,15 +48,24 @@ type Console struct {
 	log   *slog.Logger
 	clock engine.Clock
 	api   map[string]map[string]*route // by path, by method
+	guard *adminhttp.Guard
+
+	label, colour string
 
 	// closing ends with Close, and with it streams, and commands that wait.
 	closing context.Context
 	stop    context.CancelFunc
 
+	throttle throttle
+	audits   auditLog
+
 	mu      sync.Mutex // guards what follows
 	closed  bool
-	viewers map[string]*viewer // those without a login, by the host of their address
-	work    sync.WaitGroup     // requests, and what runs in the background; begun under mu while it is open
+	plain   map[string]*viewer            // those without a login, by user and address
+	logins  map[[sha256.Size]byte]*viewer // by the hash of the cookie
+	swept   int64                         // us: the latest sweep
+	streams int
+	work    sync.WaitGroup // requests, and what runs in the background; begun under mu while it is open
 }
 
 // New returns the console of an embedded engine. The caller mounts it under a path with a slash at its end, and
@@ -65,8 +86,13 @@ func ForService(svc *session.Service, o Options) (*Console, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Console{svc: svc, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{},
-		viewers: map[string]*viewer{}}
+	text, colour, err := parseLabel(o.Label)
+	if err != nil {
+		return nil, fmt.Errorf("console: %w: the label is %q", err, o.Label)
+	}
+	c := &Console{svc: svc, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
+		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}}
+	c.guard = &adminhttp.Guard{Hosts: o.Hosts, Next: http.HandlerFunc(c.serve)}
 	c.closing, c.stop = context.WithCancel(context.Background())
 	routes := routes()
 	for i := range routes {
@@ -102,8 +128,8 @@ func (c *Console) Close() error {
 	}
 	c.closed = true
 	c.stop()
-	viewers := c.viewers
-	c.viewers = nil
+	viewers := slices.AppendSeq(slices.Collect(maps.Values(c.plain)), maps.Values(c.logins))
+	c.plain, c.logins = nil, nil
 	c.mu.Unlock()
 	for _, v := range viewers {
 		v.leave()
@@ -122,5 +148,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.work.Done()
-	c.serve(w, r)
+	if c.opt.LocalOnly && !local(r) {
+		writeFailure(w, &failure{status: http.StatusForbidden, Code: "DENIED", Text: "the console serves clients of this machine alone: http-console yes, or an " +
+			"SSH tunnel, lets others in"})
+		return
+	}
+	c.guard.ServeHTTP(w, r)
 }

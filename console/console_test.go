@@ -3,7 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -58,22 +58,37 @@ func newBench(t *testing.T, o Options) *bench {
 	}}
 }
 
+// request makes a request of a browser of this machine.
+func (b *bench) request(method, path, body string) *http.Request {
+	r := httptest.NewRequestWithContext(b.t.Context(), method, "http://localhost/"+path, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:50000"
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	at := net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9121})
+	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, at))
+}
+
 // ask sends a request and returns the status and the body.
 func (b *bench) ask(method, path, body string) (int, string) {
 	b.t.Helper()
-	r := httptest.NewRequestWithContext(b.t.Context(), method, "http://localhost/"+path, strings.NewReader(body))
-	r.RemoteAddr = "127.0.0.1:50000"
 	w := httptest.NewRecorder()
-	b.ServeHTTP(w, r)
-	text, _ := io.ReadAll(w.Result().Body)
-	return w.Code, string(text)
+	b.ServeHTTP(w, b.request(method, path, body))
+	return w.Code, w.Body.String()
+}
+
+func decode(t *testing.T, body string, x any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(body), x); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
 }
 
 func TestLookingChangesNothing(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "k", "v", "EX", "100", "SLIDE")
 	b.clock.Advance(40 * time.Second)
-	v := &viewer{c: b.Console, id: standard{b.svc}, addr: "127.0.0.1:1"}
+	v := &viewer{c: b.Console, id: identity{b.svc, b.svc.Accounts().Default(), "", byNoPass}, addr: "127.0.0.1:1"}
 	defer v.leave()
 	k, err := b.as(v, 0)
 	if err != nil {
@@ -116,4 +131,13 @@ func TestTheShellKnowsEveryCommand(t *testing.T) {
 	if status, _ := b.ask("POST", "api/help", ""); status != http.StatusMethodNotAllowed {
 		t.Errorf("%d", status)
 	}
+}
+
+func mustJSON(t *testing.T, x any) []byte {
+	t.Helper()
+	out, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

@@ -128,16 +128,22 @@ func cutTo(s string, limit int) blob {
 
 // value returns a value, a payload or an argument for a page: cut to a preview, or its length alone
 // where values are hidden.
-func (c *Console) value(s string) blob {
-	if c.opt.HideValues {
+func (c *Console) value(s string) blob { return shown(s, c.opt.HideValues) }
+
+// shown returns a value cut to a preview, or its length alone.
+func shown(s string, hide bool) blob {
+	if hide {
 		return blob{n: len(s), hidden: true}
 	}
 	return cutTo(s, previewBytes)
 }
 
+// replyJSON returns a reply for JavaScript, with its values hidden where values are.
+func (c *Console) replyJSON(v resp.Value) any { return replyJSON(v, c.opt.HideValues) }
+
 // replyJSON returns a reply for JavaScript. An int64 and a big number are texts, because a number of
 // JavaScript holds 53 bits.
-func (c *Console) replyJSON(v resp.Value) any {
+func replyJSON(v resp.Value, hide bool) any {
 	switch v.Kind {
 	case resp.KindStatus:
 		return map[string]any{"s": v.Str}
@@ -146,15 +152,15 @@ func (c *Console) replyJSON(v resp.Value) any {
 	case resp.KindInt:
 		return map[string]any{"i": strconv.FormatInt(v.Int, 10)}
 	case resp.KindBulk:
-		return c.value(v.Str)
+		return shown(v.Str, hide)
 	case resp.KindArray, resp.KindPush:
-		return c.repliesJSON(v.Elems)
+		return repliesJSON(v.Elems, hide)
 	case resp.KindSet:
-		return map[string]any{"set": c.repliesJSON(v.Elems)}
+		return map[string]any{"set": repliesJSON(v.Elems, hide)}
 	case resp.KindMap:
 		pairs := make([][2]any, 0, len(v.Elems)/2)
 		for k, x := range v.Pairs {
-			pairs = append(pairs, [2]any{c.mapKeyJSON(k), c.replyJSON(x)})
+			pairs = append(pairs, [2]any{replyJSON(k, hide && k.Kind != resp.KindBulk), replyJSON(x, hide)})
 		}
 		return map[string]any{"map": pairs}
 	case resp.KindDouble:
@@ -164,25 +170,17 @@ func (c *Console) replyJSON(v resp.Value) any {
 	case resp.KindBigNumber:
 		return map[string]any{"big": v.Str}
 	case resp.KindVerbatim:
-		return map[string]any{"v": c.value(v.Str), "format": string(v.Format[:])}
+		return map[string]any{"v": shown(v.Str, hide), "format": string(v.Format[:])}
 	}
 	return nil
 }
 
-func (c *Console) repliesJSON(all []resp.Value) []any {
+func repliesJSON(all []resp.Value, hide bool) []any {
 	out := make([]any, len(all))
 	for i, v := range all {
-		out[i] = c.replyJSON(v)
+		out[i] = replyJSON(v, hide)
 	}
 	return out
-}
-
-// mapKeyJSON returns a key of a map: it is a name, which is not hidden.
-func (c *Console) mapKeyJSON(v resp.Value) any {
-	if v.Kind == resp.KindBulk {
-		return bytesOf(v.Str)
-	}
-	return c.replyJSON(v)
 }
 
 // double returns a number for JSON, which has no infinities.
@@ -201,10 +199,9 @@ func double(f float64) any {
 // textBytes is the number of bytes that a page gets of the text of a reply.
 const textBytes = 256 << 10
 
-// replyText returns a reply as ebb cli prints it, without the last line end; "" where values are hidden
-// and the reply may have some.
-func (c *Console) replyText(v resp.Value) string {
-	if c.opt.HideValues {
+// replyText returns a reply as ebb cli prints it, without the last line end.
+func replyText(v resp.Value, hide bool) string {
+	if hide {
 		v = hideValues(v)
 	}
 	text := v.AppendTTY(nil)

@@ -71,7 +71,7 @@ func TestRepliesForJavaScript(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("values hidden %v: %s, %v", hide, got, err)
 		}
-		if text := c.replyText(whole); strings.Contains(text, "secret") == hide || !strings.Contains(text, "(integer) 9007199254740993") {
+		if text := replyText(whole, hide); strings.Contains(text, "secret") == hide || !strings.Contains(text, "(integer) 9007199254740993") {
 			t.Errorf("values hidden %v: %s", hide, text)
 		}
 	}

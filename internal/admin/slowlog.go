@@ -41,7 +41,7 @@ func Clip[T string | []byte](text T, limit int) string {
 // Add stores a call that ended at end (us since 1970) and took us microseconds, and
 // removes the oldest calls beyond limit. It copies the arguments.
 func (l *Slowlog) Add(addr, name string, args [][]byte, end, us int64, limit int) {
-	e := SlowCall{At: end / 1e6, Micros: us, Args: clipArgs(args), Addr: addr, Name: Clip(name, ClipBytes)}
+	e := SlowCall{At: end / 1e6, Micros: us, Args: ClipArgs(args), Addr: addr, Name: Clip(name, ClipBytes)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.ID = l.next
@@ -53,8 +53,8 @@ func (l *Slowlog) Add(addr, name string, args [][]byte, end, us int64, limit int
 	}
 }
 
-// clipArgs copies the part of a call's arguments that the log keeps.
-func clipArgs(args [][]byte) []string {
+// ClipArgs copies the part of a call's arguments that logs keep.
+func ClipArgs(args [][]byte) []string {
 	out := make([]string, min(len(args), slowArgs))
 	for i := range out {
 		if len(args) > slowArgs && i == slowArgs-1 {

@@ -7,6 +7,7 @@ package adminhttp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"html"
@@ -14,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,14 +30,24 @@ type Page struct {
 	Path    string // "/metrics"
 	Title   string // what is there, for the index
 	Handler http.Handler
+	Methods []string // default: GET and HEAD
+	// Home makes / redirect to this page instead of the index.
+	Home bool
+}
+
+// Options configure an Admin. The zero value works.
+type Options struct {
+	Hosts []string     // names that Host may have, in addition to the one that Admin listens on
+	TLS   *tls.Config  // serve HTTPS, and HTTP/2
+	Log   *slog.Logger // default: no log
 }
 
 // Admin is a small HTTP server for operators: /healthz, the pages that it is given, and an
 // index of them all. Its methods may be called from any goroutine.
 //
 // It listens before the server has loaded, so that programs that wait for the server see
-// that it is loading, and until the server has ended. There is no password. It answers
-// only GET and HEAD, and only requests by a name of this server (see guard).
+// that it is loading, and until the server has ended. It has no password; a page may. It answers
+// only GET and HEAD, unless a page says otherwise, and only requests by a name of this server (see Guard).
 type Admin struct {
 	ln    net.Listener
 	srv   *http.Server
@@ -48,7 +60,8 @@ type adminState struct {
 	health int    // status of /healthz
 	line   string // and its text
 	pages  *http.ServeMux
-	index  string
+	index  string // "": the server loads
+	home   string // the path that / redirects to, "" for the index
 }
 
 // The limits of an HTTP client.
@@ -62,19 +75,21 @@ const (
 
 // ListenAdmin binds addr, which AdminAddr returned, and answers that the server is
 // loading until Ready. Close it at the end.
-func ListenAdmin(addr string, log *slog.Logger) (*Admin, error) {
+func ListenAdmin(addr string, o Options) (*Admin, error) {
 	ln, err := transport.ListenTCP(addr, "--http")
 	if err != nil {
 		return nil, err
 	}
+	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	a := &Admin{ln: ln}
-	a.state.Store(&adminState{health: http.StatusServiceUnavailable, line: "loading"})
+	a.Loading()
 	host, _, _ := net.SplitHostPort(addr) // transport.ListenTCP has split it
 	a.srv = &http.Server{
-		Handler:           guard{host, http.HandlerFunc(a.serve)},
+		Handler:           &Guard{Hosts: append([]string{host}, o.Hosts...), Programs: programs, Next: http.HandlerFunc(a.serve)},
+		TLSConfig:         o.TLS,
 		MaxHeaderBytes:    adminHeader,
 		ReadHeaderTimeout: adminRead,
 		IdleTimeout:       adminIdle,
@@ -82,7 +97,11 @@ func ListenAdmin(addr string, log *slog.Logger) (*Admin, error) {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	a.wg.Go(func() {
-		if err := a.srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		serve := a.srv.Serve
+		if o.TLS != nil {
+			serve = func(ln net.Listener) error { return a.srv.ServeTLS(ln, "", "") }
+		}
+		if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("the admin pages are gone", "address", addr, "error", err)
 		}
 	})
@@ -105,22 +124,61 @@ func AdminAddr(directive string) string {
 // Addr returns the bound address.
 func (a *Admin) Addr() net.Addr { return a.ln.Addr() }
 
+// Loading makes /healthz answer "loading", and serves those pages that work while the server loads.
+func (a *Admin) Loading(pages ...Page) {
+	s := &adminState{health: http.StatusServiceUnavailable, line: "loading"}
+	s.add(pages)
+	a.state.Store(s)
+}
+
 // Ready makes /healthz answer "ok", and serves pages from now on.
 func (a *Admin) Ready(pages ...Page) {
-	s := &adminState{health: http.StatusOK, line: "ok", pages: http.NewServeMux()}
+	s := &adminState{health: http.StatusOK, line: "ok"}
+	s.add(pages)
 	var index strings.Builder
 	index.WriteString("<!DOCTYPE html>\n<title>ebb</title>\n<h1>ebb</h1>\n<ul>\n")
-	all := append([]Page{{Path: "/healthz", Title: "200 while the server serves, else 503"}}, pages...)
-	for _, p := range all {
-		if p.Handler != nil {
-			s.pages.Handle(p.Path, p.Handler)
-		}
+	for _, p := range append([]Page{{Path: "/healthz", Title: "200 while the server serves, else 503"}}, pages...) {
 		path := html.EscapeString(p.Path)
 		fmt.Fprintf(&index, "<li><a href=\"%s\">%s</a> %s\n", path, path, html.EscapeString(p.Title))
 	}
 	index.WriteString("</ul>\n")
 	s.index = index.String()
 	a.state.Store(s)
+}
+
+// add makes the state serve pages.
+func (s *adminState) add(pages []Page) {
+	s.pages = http.NewServeMux()
+	for _, p := range pages {
+		methods := p.Methods
+		if methods == nil {
+			methods = reads
+		}
+		s.pages.Handle(p.Path, only{methods, p.Handler})
+		if p.Home {
+			s.home = p.Path
+		}
+	}
+}
+
+// reads are the methods of most pages.
+var reads = []string{http.MethodGet, http.MethodHead}
+
+// only answers requests that have one of some methods.
+type only struct {
+	methods []string
+	next    http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (o only) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if slices.Contains(o.methods, r.Method) {
+		o.next.ServeHTTP(w, r)
+		return
+	}
+	allow := strings.Join(o.methods, ", ")
+	w.Header().Set("Allow", allow)
+	http.Error(w, "this page answers only "+allow, http.StatusMethodNotAllowed)
 }
 
 // Leave makes /healthz answer "shutting down" from now on, so that load balancers send no
@@ -145,24 +203,37 @@ func (a *Admin) Close() error {
 	return err
 }
 
+// programs are the paths that answer programs with any Host: see Guard.
+var programs = []string{"/healthz", "/metrics"}
+
 func (a *Admin) serve(w http.ResponseWriter, r *http.Request) {
 	s := a.state.Load()
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+	own := http.HandlerFunc(s.serveOwn)
+	if r.URL.Path == "/" || r.URL.Path == "/healthz" {
+		only{reads, own}.ServeHTTP(w, r)
+		return
+	}
+	if _, pattern := s.pages.Handler(r); pattern == "" && s.index == "" {
+		http.Error(w, s.line, s.health)
+		return
+	}
+	s.pages.ServeHTTP(w, r)
+}
+
+// serveOwn serves / and /healthz.
+func (s *adminState) serveOwn(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
 	case r.URL.Path == "/healthz":
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(s.health)
 		_, _ = io.WriteString(w, s.line+"\n")
-	case s.pages == nil:
+	case s.home != "":
+		http.Redirect(w, r, s.home, http.StatusFound)
+	case s.index == "":
 		http.Error(w, s.line, s.health)
-	case r.URL.Path == "/":
+	default:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = io.WriteString(w, s.index)
-	default:
-		s.pages.ServeHTTP(w, r)
 	}
 }

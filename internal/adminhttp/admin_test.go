@@ -15,7 +15,7 @@ const patience = time.Minute
 // admin listens on a port of its own until the test ends.
 func admin(t *testing.T) *Admin {
 	t.Helper()
-	a, err := ListenAdmin("127.0.0.1:0", nil)
+	a, err := ListenAdmin("127.0.0.1:0", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 	want("/healthz", 503, "loading\n")
 	want("/metrics", 503, "loading\n")
 	want("/", 503, "loading\n")
-	a.Ready(Page{"/metrics", "numbers & more", http.HandlerFunc(hello)})
+	a.Ready(Page{Path: "/metrics", Title: "numbers & more", Handler: http.HandlerFunc(hello)})
 	want("/healthz", 200, "ok\n")
 	want("/metrics", 200, "hello")
 	a.Leave()
@@ -68,7 +68,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 
 func TestTheIndexLinksThePages(t *testing.T) {
 	a := admin(t)
-	a.Ready(Page{"/metrics", "numbers & more", http.HandlerFunc(hello)})
+	a.Ready(Page{Path: "/metrics", Title: "numbers & more", Handler: http.HandlerFunc(hello)})
 	_, body, header := request(t, a, "GET", "/")
 	for _, want := range []string{`<a href="/healthz">`, `<a href="/metrics">/metrics</a> numbers &amp; more`} {
 		if !strings.Contains(body, want) {
@@ -85,7 +85,7 @@ func TestTheIndexLinksThePages(t *testing.T) {
 
 func TestOnlyReadsAreAnswered(t *testing.T) {
 	a := admin(t)
-	a.Ready(Page{"/metrics", "", http.HandlerFunc(hello)})
+	a.Ready(Page{Path: "/metrics", Title: "", Handler: http.HandlerFunc(hello)})
 	for _, method := range []string{"POST", "DELETE", "OPTIONS"} {
 		if status, _, h := request(t, a, method, "/metrics"); status != 405 || h.Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: %d, %v", method, status, h)
@@ -99,7 +99,7 @@ func TestOnlyReadsAreAnswered(t *testing.T) {
 func TestCloseEndsAnswersThatTakeTooLong(t *testing.T) {
 	a := admin(t)
 	begun, ended := make(chan struct{}), make(chan struct{})
-	a.Ready(Page{"/slow", "", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	a.Ready(Page{Path: "/slow", Title: "", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(begun)
 		<-r.Context().Done()
 		close(ended)
@@ -119,7 +119,7 @@ func TestCloseEndsAnswersThatTakeTooLong(t *testing.T) {
 	}
 	<-ended
 	<-asked
-	b, err := ListenAdmin(a.Addr().String(), nil)
+	b, err := ListenAdmin(a.Addr().String(), Options{})
 	if err != nil {
 		t.Fatalf("the port is not free again: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestAdminAddresses(t *testing.T) {
 		}
 	}
 	a := admin(t)
-	_, err := ListenAdmin(a.Addr().String(), nil)
+	_, err := ListenAdmin(a.Addr().String(), Options{})
 	if err == nil || !strings.Contains(err.Error(), "already in use") || !strings.Contains(err.Error(), "--http") {
 		t.Errorf("a port that is taken: %v", err)
 	}

@@ -4,44 +4,80 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// guard accepts requests whose Host is a name of this server, and refuses others with 421.
-// So a page of another site cannot read this server's pages by making its own name resolve
-// to this server's address (DNS rebinding). It runs before every page.
+// Guard refuses the requests that pages of other sites make a browser send, and tells browsers what the
+// server's own pages may do. It runs before every page.
 //
-// On a connection to a loopback address, Host may be localhost, a loopback address, or the
-// configured host. On another connection it may be the configured host or the address of
-// the connection. Any port is allowed. /healthz and /metrics answer programs with any
-// Host, because Prometheus and load balancers use names of services. A browser is not such
-// a program: it sends Origin or Sec-Fetch-Site, which a page cannot remove.
-type guard struct {
-	host string // that the server was told to listen on
-	next http.Handler
+// It accepts requests whose Host is a name of this server, and refuses others with 421. So a page of
+// another site cannot read this server's pages by making its own name resolve to this server's address (DNS
+// rebinding). On a connection to a loopback address, Host may be localhost, a loopback address, or one of Hosts. On
+// another connection it may be one of Hosts or the address of the connection. Any port is allowed. The
+// paths of Programs answer programs with any Host, because Prometheus and load balancers use names of services. A
+// browser is not such a program: it sends Origin or Sec-Fetch-Site, which a page cannot remove.
+//
+// A request that may change something, and that a page of another origin has sent, gets 403.
+type Guard struct {
+	Hosts    []string // names of this server, without ports
+	Programs []string // paths
+	Next     http.Handler
+
+	origins http.CrossOriginProtection
 }
 
-func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !g.admits(r) {
-		http.Error(w, "this server has no such name: use its address, or the name that the directive http has", http.StatusMisdirectedRequest)
+// headers are those of every answer. A page may set others in their place.
+var headers = [...][2]string{
+	{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Cross-Origin-Opener-Policy", "same-origin"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Permissions-Policy", "accelerometer=(), autoplay=(), camera=(), display-capture=(), fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), " +
+		"microphone=(), midi=(), payment=(), publickey-credentials-get=(), screen-wake-lock=(), usb=(), xr-spatial-tracking=()"},
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, h := range headers {
+		w.Header().Set(h[0], h[1])
+	}
+	if status, why := g.Check(r); status != 0 {
+		http.Error(w, why, status)
 		return
 	}
-	g.next.ServeHTTP(w, r)
+	g.Next.ServeHTTP(w, r)
 }
 
-func (g guard) admits(r *http.Request) bool {
-	if (r.URL.Path == "/healthz" || r.URL.Path == "/metrics") && !fromBrowser(r) {
+// Check returns the status and the reason with which a request is refused, 0 if it is not.
+func (g *Guard) Check(r *http.Request) (status int, why string) {
+	if !g.admits(r) {
+		return http.StatusMisdirectedRequest, "this server has no such name: use its address, the name that the directive http has, or one of http-hosts"
+	}
+	if err := g.origins.Check(r); err != nil {
+		return http.StatusForbidden, "a page of another origin has sent this request"
+	}
+	return 0, ""
+}
+
+func (g *Guard) admits(r *http.Request) bool {
+	if slices.Contains(g.Programs, r.URL.Path) && !fromBrowser(r) {
 		return true
 	}
 	host := hostname(r.Host)
 	if host == "" {
 		return false
 	}
-	if g.host != "" && strings.EqualFold(host, g.host) {
+	if slices.ContainsFunc(g.Hosts, func(name string) bool { return name != "" && strings.EqualFold(host, name) }) {
 		return true
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	at := address(local)
+	if local != nil && local.Network() == "unix" {
+		at = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // as local as loopback
+	}
 	if at.IsLoopback() && strings.EqualFold(host, "localhost") {
 		return true
 	}

@@ -64,7 +64,8 @@ func TestTheGuardKnowsTheServersNames(t *testing.T) {
 		local := &net.TCPAddr{IP: net.ParseIP(x.local), Port: 9121}
 		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
 		w := httptest.NewRecorder()
-		guard{x.listen, passed}.ServeHTTP(w, r)
+		g := &Guard{Hosts: []string{x.listen}, Programs: programs, Next: passed}
+		g.ServeHTTP(w, r)
 		if in := w.Code == http.StatusOK; in != x.in || !in && w.Code != http.StatusMisdirectedRequest {
 			t.Errorf("%+v: %d", x, w.Code)
 		}
@@ -96,7 +97,7 @@ func TestAPageOfAnotherSiteReadsNoAdminPage(t *testing.T) {
 				t.Errorf("%s: %d", path, got)
 			}
 		}
-		a.Ready(Page{"/metrics", "", http.HandlerFunc(hello)}, Page{"/debug/pprof/", "", http.HandlerFunc(hello)})
+		a.Ready(Page{Path: "/metrics", Title: "", Handler: http.HandlerFunc(hello)}, Page{Path: "/debug/pprof/", Title: "", Handler: http.HandlerFunc(hello)})
 	}
 	// An absolute target names the host, whatever Host says.
 	if got := ask("http://evil.test/metrics", a.Addr().String()); got != http.StatusMisdirectedRequest {

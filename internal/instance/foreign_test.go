@@ -133,7 +133,7 @@ func TestHTTPIsNoticedBeforeAUserHasLoggedIn(t *testing.T) {
 }
 
 func TestTheAdminPortRefusesRESP(t *testing.T) {
-	a, err := adminhttp.ListenAdmin("127.0.0.1:0", nil)
+	a, err := adminhttp.ListenAdmin("127.0.0.1:0", adminhttp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

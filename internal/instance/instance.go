@@ -86,7 +86,7 @@ func Open(o Options) (in *Instance, err error) {
 	}
 	in = &Instance{stop: make(chan struct{}, 1)}
 	if addr := adminhttp.AdminAddr(o.Config.String("http")); addr != "" {
-		if in.admin, err = adminhttp.ListenAdmin(addr, o.Log); err != nil {
+		if in.admin, err = adminhttp.ListenAdmin(addr, adminhttp.Options{Log: o.Log}); err != nil {
 			return nil, err
 		}
 	}

@@ -164,7 +164,16 @@ const deniedText = "-DENIED Redis is running in protected mode because protected
 
 // denied reports whether protected mode refuses a connection.
 func (s *Service) denied(conn reactor.Conn) bool {
-	return conn != nil && s.Config.ProtectedMode() && s.acl.Default().User().NoPass && !isLocal(conn)
+	return conn != nil && s.Denied() != "" && !isLocal(conn)
+}
+
+// Denied returns the error that protected mode gives to clients from other machines now, "" if it lets
+// them in.
+func (s *Service) Denied() string {
+	if !s.Config.ProtectedMode() || !s.acl.Default().User().NoPass {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(deniedText, "-"), "\r\n")
 }
 
 // isLocal reports whether the peer is on this machine: it is, unless it connects by TCP from an

@@ -138,6 +138,9 @@ func secretDirective(name string) bool {
 // wrapped are the commands whose arguments contain another command, with the position of its name.
 var wrapped = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
 
+// Redacted returns a request without passwords, for logs. The result may share its arguments.
+func (s *Service) Redacted(spec *command.Spec, args [][]byte) [][]byte { return s.redacted(spec, args) }
+
 // redacted returns a request without passwords, for every log that shows requests. It also redacts
 // a request that is an argument of another command.
 func (s *Service) redacted(spec *command.Spec, args [][]byte) [][]byte {

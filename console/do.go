@@ -1,0 +1,205 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// reply is the answer to a command.
+type reply struct {
+	Reply any     `json:"reply"`
+	Text  string  `json:"text"` // as ebb cli prints it
+	MS    float64 `json:"ms"`
+	Error bool    `json:"error,omitempty"`
+}
+
+// postDo answers POST api/do {db, argv, confirm}: the one way to write.
+func postDo(c *Console, q *request) (any, error) {
+	var in struct {
+		DB      int    `json:"db"`
+		Argv    []blob `json:"argv"`
+		Confirm string `json:"confirm"`
+	}
+	if err := q.body(&in); err != nil {
+		return nil, err
+	}
+	argv := argvOf(in.Argv)
+	if len(argv) == 0 {
+		return nil, badRequest("argv is empty, and must be a command with its arguments")
+	}
+	k, err := c.from(q, in.DB)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	if err := k.pass(argv, in.Confirm); err != nil {
+		return nil, err
+	}
+	began := c.clock.Micros()
+	v, err := k.run(q.ctx, argv)
+	us := c.clock.Micros() - began
+	k.audit(argv, v, err, us)
+	if err != nil {
+		return nil, err
+	}
+	if e := v.Err(); e != nil && resp.ReplyError(v.Str).Code() == "NOPERM" {
+		return nil, e
+	}
+	hide := c.hides(argv)
+	return reply{replyJSON(v, hide), replyText(v, hide), float64(us) / 1000, v.Kind == resp.KindError}, nil
+}
+
+func argvOf(in []blob) [][]byte {
+	argv := make([][]byte, len(in))
+	for i, b := range in {
+		argv[i] = []byte(b.s)
+	}
+	return argv
+}
+
+// maxBatch is the number of commands of a batch.
+const maxBatch = 1000
+
+// postBatch answers POST api/batch {db, cmds, atomic, confirm}: several commands, in order, and as a transaction if
+// they are atomic. A reply that is an error does not stop the others.
+func postBatch(c *Console, q *request) (any, error) {
+	var in struct {
+		DB      int      `json:"db"`
+		Cmds    [][]blob `json:"cmds"`
+		Atomic  bool     `json:"atomic"`
+		Confirm string   `json:"confirm"`
+	}
+	if err := q.body(&in); err != nil {
+		return nil, err
+	}
+	if len(in.Cmds) == 0 || len(in.Cmds) > maxBatch {
+		return nil, badRequest("cmds has %d commands, and must have from 1 to %d", len(in.Cmds), maxBatch)
+	}
+	k, err := c.from(q, in.DB)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	cmds := make([][][]byte, len(in.Cmds))
+	for i, cmd := range in.Cmds {
+		if cmds[i] = argvOf(cmd); len(cmd) == 0 {
+			return nil, badRequest("command %d of cmds is empty", i)
+		}
+		if err := k.pass(cmds[i], in.Confirm); err != nil {
+			return nil, err
+		}
+	}
+	var replies []resp.Value
+	if in.Atomic {
+		replies, err = k.transaction(q, cmds)
+	} else {
+		replies, err = k.each(q, cmds)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Replies []any    `json:"replies"`
+		Text    []string `json:"text"`
+	}{make([]any, len(replies)), make([]string, len(replies))}
+	for i, v := range replies {
+		hide := c.hides(cmds[i])
+		out.Replies[i], out.Text[i] = replyJSON(v, hide), replyText(v, hide)
+	}
+	return out, nil
+}
+
+// each runs commands one after the other.
+func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
+	replies := make([]resp.Value, len(cmds))
+	for i, argv := range cmds {
+		began := k.c.clock.Micros()
+		v, err := k.run(q.ctx, argv)
+		k.audit(argv, v, err, k.c.clock.Micros()-began)
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = v
+	}
+	return replies, nil
+}
+
+// transaction runs commands in MULTI and EXEC. If one is refused as it is queued, none runs, and its error is the
+// answer.
+func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
+	began := k.c.clock.Micros()
+	v, err := k.run(q.ctx, [][]byte{[]byte("MULTI")})
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var refused error
+	for i, argv := range cmds {
+		if v, err = k.run(q.ctx, argv); err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			k.audit(argv, v, err, 0)
+			refused = &failure{status: failureOf(err).status, Code: failureOf(err).Code,
+				Text: "no command of the batch has run: number " + strconv.Itoa(i) + " was refused: " + err.Error()}
+			break
+		}
+	}
+	if refused != nil {
+		if v := k.s.Do([]byte("DISCARD")); v.Err() != nil {
+			k.broken = true
+		}
+		return nil, refused
+	}
+	if v, err = k.run(q.ctx, [][]byte{[]byte("EXEC")}); err != nil {
+		k.broken = true // it may have ended before it began
+	} else {
+		err = v.Err()
+	}
+	if err == nil && len(v.Elems) != len(cmds) {
+		err = &failure{status: http.StatusConflict, Text: "the transaction has not run"}
+	}
+	us := k.c.clock.Micros() - began
+	for i, argv := range cmds {
+		one := resp.Value{}
+		if err == nil {
+			one = v.Elems[i]
+		}
+		k.audit(argv, one, err, us)
+	}
+	return v.Elems, err
+}
+
+// pass applies the gate to a request of the viewer, and notes a refusal in the audit.
+func (k *call) pass(argv [][]byte, typed string) error {
+	spec := k.c.specOf(argv)
+	if spec == nil {
+		return nil // the server says that there is no such command
+	}
+	f := k.c.gate(spec, argv, typed)
+	if f == nil {
+		return nil
+	}
+	if f.Confirm == "" {
+		k.note(spec, argv, f.Text, 0, true)
+	}
+	return f
+}
+
+// hides reports whether the reply to a request has values, and values are hidden. The replies of commands that
+// look at the server are shown, except for those that have arguments of others.
+func (c *Console) hides(argv [][]byte) bool {
+	if !c.opt.HideValues {
+		return false
+	}
+	spec := c.specOf(argv)
+	if spec == nil || spec.HasKeys() || spec.Flags&(command.ReadOnly|command.Scripts) != 0 {
+		return true
+	}
+	return !onlyLooks(spec, argv) || spec.Name == "slowlog|get" || spec.Name == "script|show"
+}

@@ -1,0 +1,138 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/command"
+)
+
+// looks are the commands that change nothing, beside those that have the flag ReadOnly. A name that ends in a
+// bar stands for all subcommands.
+var looks = []string{"command", "command|", "echo", "info", "lastsave", "ping", "role", "time",
+	"acl|cat", "acl|dryrun", "acl|getuser", "acl|help", "acl|list", "acl|log", "acl|users", "acl|whoami",
+	"client|getname", "client|getredir", "client|id", "client|info", "client|list", "client|help", "client|trackinginfo",
+	"cluster|countkeysinslot", "cluster|getkeysinslot", "cluster|help", "cluster|info", "cluster|keyslot", "cluster|links", "cluster|myid",
+	"cluster|nodes", "cluster|replicas", "cluster|shards", "cluster|slaves", "cluster|slots",
+	"config|get", "config|help", "expiry|forecast", "expiry|help", "expiry|lag", "expiry|next", "expiry|rule", "expiry|soon", "expiry|survey",
+	"function|dump", "function|help", "function|list", "function|stats",
+	"latency|doctor", "latency|graph", "latency|help", "latency|histogram", "latency|history", "latency|latest",
+	"memory|doctor", "memory|help", "memory|malloc-stats", "memory|stats", "memory|usage", "module|help", "module|list",
+	"object|", "pubsub|", "rl.top", "script|exists", "script|help", "script|show", "slowlog|get", "slowlog|help", "slowlog|len", "xgroup|help", "xinfo|"}
+
+// onlyLooks reports whether a request changes nothing. The read-only console lets such requests through, and
+// no others.
+func onlyLooks(spec *command.Spec, argv [][]byte) bool {
+	switch spec.Name {
+	case "acl|log":
+		return len(argv) < 3 || !strings.EqualFold(string(argv[2]), "RESET")
+	case "rl.top":
+		return !slices.ContainsFunc(argv[1:], func(a []byte) bool { return strings.EqualFold(string(a), "RESET") })
+	case "expiry|rule":
+		return len(argv) > 2 && strings.EqualFold(string(argv[2]), "LIST")
+	case "touch": // it counts as an access
+		return false
+	}
+	if spec.Flags&(command.Write|command.MayReplicate) != 0 {
+		return false
+	}
+	if spec.Has(command.ReadOnly) {
+		return true
+	}
+	container, _, _ := strings.Cut(spec.Name, "|")
+	return slices.Contains(looks, spec.Name) || strings.Contains(spec.Name, "|") && slices.Contains(looks, container+"|")
+}
+
+// pauseMillis is the longest CLIENT PAUSE.
+const pauseMillis = 10_000
+
+// gate decides, before the user's rules do, whether a request may come by the console. The answer is nil, or
+// what refuses it. typed is what the viewer has typed to confirm it.
+func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure {
+	name := display(spec)
+	if spec.Client&command.Stateful != 0 {
+		return &failure{status: http.StatusForbidden, Code: "STATEFUL", Text: name + " belongs to a connection, and the console's requests have none of their own"}
+	}
+	if c.opt.ReadOnly && !onlyLooks(spec, argv) {
+		return &failure{status: http.StatusForbidden, Code: "READONLY", Text: "READONLY the console is read-only: it does not run " + name}
+	}
+	if wait, ok := waits(spec, argv); ok && (wait <= 0 || wait > commandTime.Milliseconds()) {
+		return &failure{status: http.StatusForbidden, Code: "BLOCKING",
+			Text: fmt.Sprintf("%s would wait for longer than %s, which the console does not: give a shorter timeout", name, commandTime)}
+	}
+	if spec.Name == "client|pause" && len(argv) > 2 {
+		if ms, err := strconv.ParseInt(string(argv[2]), 10, 64); err == nil && ms > pauseMillis {
+			return &failure{status: http.StatusForbidden, Code: "BLOCKING", Text: fmt.Sprintf("the console pauses clients for %d ms at most", pauseMillis)}
+		}
+	}
+	if want := c.mustType(spec, argv); want != "" && typed != want {
+		return &failure{status: http.StatusConflict, Code: "CONFIRM", Confirm: want, Text: name + " needs a confirmation: type " + want}
+	}
+	return nil
+}
+
+// waits returns for how many ms a request may wait, 0 for ever; ok is false if it does not wait.
+func waits(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
+	t := spec.Timeout()
+	if t.Unit == 0 {
+		return 0, false
+	}
+	at := t.At
+	if t.Keyword != "" {
+		at = 1 + slices.IndexFunc(argv, func(a []byte) bool { return strings.EqualFold(string(a), t.Keyword) })
+		if at == 0 {
+			return 0, false
+		}
+	} else if at < 0 {
+		at += len(argv)
+	}
+	if at < 0 || at >= len(argv) {
+		return 0, false // the command says what is wrong
+	}
+	n, err := strconv.ParseFloat(string(argv[at]), 64)
+	if err != nil {
+		return 0, false
+	}
+	n *= float64(t.Unit.Milliseconds())
+	if n > 1e12 {
+		return 1e12, true
+	}
+	if n > 0 && n < 1 {
+		n = 1
+	}
+	return int64(n), true
+}
+
+// mustType returns what the viewer must type before a request runs, "" for nothing: the label of the server, else the
+// first key, else the command. That is for requests of the category dangerous that change something, and
+// for those that remove or overwrite more than one key.
+func (c *Console) mustType(spec *command.Spec, argv [][]byte) string {
+	if onlyLooks(spec, argv) {
+		return ""
+	}
+	keys, _ := spec.AppendKeys(nil, argv) // the command says what is wrong
+	removed, overwritten := 0, 0
+	for _, k := range keys {
+		switch {
+		case k.Flags&command.KeyRM != 0:
+			removed++
+		case k.Flags&command.KeyOW != 0:
+			overwritten++
+		}
+	}
+	if spec.ACL()&command.CatDangerous == 0 && removed < 2 && overwritten < 2 {
+		return ""
+	}
+	if c.label != "" {
+		return c.label
+	}
+	if len(keys) > 0 {
+		if key := string(argv[keys[0].Pos]); clean(key) {
+			return key
+		}
+	}
+	return display(spec)
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// The bounds of what viewers may ask for.
+const (
+	maxBody     = 1 << 20 // bytes of a request's body
+	maxRequests = 32      // of a viewer at a time
+	maxStreams  = 4       // of a viewer at a time: a browser opens six connections to a host
+	allStreams  = 64
+)
+
+// crossSite reports whether a page of another site has made the browser send a request. The API refuses
+// such requests, reads included. A program that is no browser does not send the header.
+func crossSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return true
+}
+
+// vet refuses requests to the API by what they look like, before anything is done for them.
+func vet(r *http.Request) *failure {
+	if crossSite(r) {
+		return &failure{status: http.StatusForbidden, Text: "a page of another site has sent this request"}
+	}
+	if r.Method == http.MethodPost {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+			return &failure{status: http.StatusUnsupportedMediaType, Text: fmt.Sprintf("the Content-Type is %q, and must be application/json",
+				r.Header.Get("Content-Type"))}
+		}
+	}
+	return nil
+}
+
+var errTooMany = &failure{status: http.StatusTooManyRequests, retry: 1,
+	Text: fmt.Sprintf("too many requests at a time: a viewer may have %d requests and %d streams, and all viewers %d streams", maxRequests, maxStreams, allStreams)}
+
+// longAgo is a deadline that has passed: it ends the reads and the writes of a connection.
+var longAgo = time.Unix(1, 0)
+
+// admit counts a request of a viewer, which may be nil, and bounds what it takes up. The caller calls leave at the
+// end of the request. The end of the console cuts the connection off.
+func (c *Console) admit(q *request) (leave func(), err error) {
+	if v := q.v; v != nil {
+		v.mu.Lock()
+		full := v.requests >= maxRequests
+		if !full {
+			v.requests++
+		}
+		v.mu.Unlock()
+		if full {
+			return nil, errTooMany
+		}
+	}
+	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, maxBody)
+	ctx, cancel := context.WithCancel(q.r.Context())
+	q.ctx = ctx
+	conn := http.NewResponseController(q.w)
+	stop := context.AfterFunc(c.closing, func() {
+		cancel()
+		_ = conn.SetReadDeadline(longAgo) // not every ResponseWriter can
+		_ = conn.SetWriteDeadline(longAgo)
+	})
+	return func() {
+		stop()
+		cancel()
+		if v := q.v; v != nil {
+			v.mu.Lock()
+			v.requests--
+			v.mu.Unlock()
+		}
+	}, nil
+}
+
+// stream turns a request into a stream, which may last. The caller calls end at its end. While the stream lasts
+// it does not count as a request.
+func (c *Console) stream(q *request) (end func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := q.v
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.streams >= maxStreams || c.streams >= allStreams {
+		return nil, errTooMany
+	}
+	v.streams++
+	v.requests--
+	c.streams++
+	conn := http.NewResponseController(q.w)
+	_ = conn.SetWriteDeadline(time.Time{}) // the server's bound is for answers that end
+	stop := context.AfterFunc(q.ctx, func() { _ = conn.SetWriteDeadline(longAgo) })
+	return func() {
+		stop()
+		c.mu.Lock()
+		c.streams--
+		c.mu.Unlock()
+		v.mu.Lock()
+		v.streams--
+		v.requests++
+		v.mu.Unlock()
+	}, nil
+}

@@ -1,0 +1,118 @@
+package console
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/admin"
+)
+
+// actions are what the buttons of the pages do, as requests for an example. A viewer may do an action if one of its
+// commands may run; a key in it stands for any key.
+var actions = map[string][]string{
+	"expiry.rule": {"EXPIRY RULE SET r TO s"}, "expiry.persist": {"PERSIST k"}, "expiry.prolong": {"PEXPIRE k 1 GT"},
+	"keys.view": {"SCAN 0"}, "keys.del": {"UNLINK k"}, "keys.rename": {"RENAMENX k l"}, "keys.copy": {"COPY k l"}, "keys.ttl": {"PEXPIRE k 1"},
+	"key.set": {"SET k v", "HSET k f v", "LSET k 0 v"}, "key.add": {"HSET k f v", "SADD k m", "ZADD k 1 m", "RPUSH k v"},
+	"key.remove":  {"HDEL k f", "SREM k m", "ZREM k m", "LREM k 1 v"},
+	"key.itemttl": {"HPEXPIRE k 1 FIELDS 1 f", "SPEXPIRE k 1 MEMBERS 1 m", "ZPEXPIRE k 1 MEMBERS 1 m", "LPEXPIRE k 1 INDEXES 1 0"},
+	"key.persist": {"PERSIST k"}, "key.restore": {"RESTORE k 0 x"}, "key.dump": {"DUMP k"},
+	"limits.view": {"RL.INFO k"}, "limits.reset": {"RL.RESET k"}, "limits.cancel": {"RL.CANCEL k t"},
+	"locks.view": {"LOCK.INFO k"}, "locks.release": {"LOCK.RELEASE k o 1"}, "locks.semrelease": {"SEM.RELEASE k o"}, "locks.kill": {"CLIENT KILL ID 1"},
+	"queues.view": {"DQ.INFO k"}, "queues.add": {"DQ.ADD k p"}, "queues.cancel": {"DQ.CANCEL k i"}, "queues.run": {"DQ.ADD k p"}, "queues.move": {"DQ.MOVE k l"},
+	"queues.config": {"DQ.CONFIG k"}, "queues.pause": {"DQ.CONFIG k"},
+	"streams.view": {"XINFO STREAM k"}, "streams.ack": {"XACK k g 1"}, "streams.claim": {"XCLAIM k g c 0 1"}, "streams.delconsumer": {"XGROUP DELCONSUMER k g c"},
+	"streams.trim": {"XTRIM k MAXLEN 1"}, "streams.rule": {"EXPIRY RULE SET r TO s"},
+	"performance.view": {"INFO"}, "performance.slowreset": {"SLOWLOG RESET"}, "performance.config": {"CONFIG SET a b"}, "performance.scriptkill": {"SCRIPT KILL"},
+	"server.view": {"INFO"}, "server.kill": {"CLIENT KILL ID 1"}, "server.bgsave": {"BGSAVE"}, "server.bgrewrite": {"BGREWRITEAOF"},
+	"server.config": {"CONFIG SET a b"}, "server.rewrite": {"CONFIG REWRITE"}, "server.acl": {"ACL SETUSER u"}, "server.failover": {"FAILOVER"},
+	"server.audit": {"ACL LOG"}, "shell.use": {"PING"}, "monitor.use": {"MONITOR"},
+}
+
+// me is the answer to GET api/me: what the pages need before anything else.
+type me struct {
+	User      blob              `json:"user"`
+	Loginable bool              `json:"loginable"` // there is a login to end, or one to make
+	Label     *label            `json:"label"`
+	ReadOnly  bool              `json:"readOnly"`
+	Values    bool              `json:"values"`
+	DB        int               `json:"db"`
+	Databases int               `json:"databases"`
+	Role      string            `json:"role"`
+	Version   string            `json:"version"`
+	Loading   *progress         `json:"loading"`
+	Open      any               `json:"open"` // false, or why the server is open to everyone
+	Now       float64           `json:"now"`  // ms
+	Can       map[string]bool   `json:"can"`
+	Need      map[string]string `json:"need"` // for the actions that the user may not do: the rule that would allow it
+}
+
+type label struct {
+	Text  string `json:"text"`
+	Color string `json:"color"`
+}
+
+// progress is that of a load, from 0 to 1.
+type progress struct {
+	Done float64 `json:"done"`
+}
+
+// getMe answers GET api/me. It runs no command, so that a user who may run hardly any can log in.
+func getMe(c *Console, q *request) (any, error) {
+	m := me{User: bytesOf(q.v.id.acc.Name), Loginable: c.opt.Access == nil, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
+		Databases: c.svc.DB.Databases(), Role: "master", Version: admin.Version, Loading: c.loading(), Open: false,
+		Now: float64(c.clock.Micros()) / 1000, Can: map[string]bool{}, Need: map[string]string{}}
+	if c.label != "" {
+		m.Label = &label{c.label, c.colour}
+	}
+	if c.svc.Replication().IsReplica() {
+		m.Role = "replica"
+	}
+	if q.v.id.kind == byNoPass && c.svc.Denied() == "" {
+		m.Open = "the server has no password, and lets in clients of other machines: set one (requirepass), or protected-mode yes"
+	}
+	for action, examples := range actions {
+		ok, need := c.can(q.v, examples)
+		if m.Can[action] = ok; !ok {
+			m.Need[action] = need
+		}
+	}
+	return m, nil
+}
+
+// can reports whether a viewer may run one of some commands, on some key. need is what is missing for the first.
+func (c *Console) can(v *viewer, examples []string) (ok bool, need string) {
+	for _, x := range examples {
+		var argv [][]byte
+		for w := range strings.FieldsSeq(x) {
+			argv = append(argv, []byte(w))
+		}
+		spec := c.specOf(argv)
+		why := ""
+		switch {
+		case spec == nil:
+			why = "the server has no command " + string(argv[0])
+		case c.opt.ReadOnly && !onlyLooks(spec, argv):
+			why = "http-console-read-only no"
+		case v.id.mayRun(spec, argv):
+			return true, ""
+		default:
+			why = "+" + spec.Name
+		}
+		if need == "" {
+			need = why
+		}
+	}
+	return false, need
+}
+
+// loading returns the progress of a load, nil if the server has loaded.
+func (c *Console) loading() *progress {
+	h := c.svc.Admin().Host
+	if !h.Loading() {
+		return nil
+	}
+	f := h.Files()
+	if f.LoadingTotal <= 0 {
+		return &progress{}
+	}
+	return &progress{min(1, float64(f.LoadingLoaded)/float64(f.LoadingTotal))}
+}
