@@ -35,6 +35,10 @@ func routes() []route {
 		{method: "GET", path: "audit", answer: getAudit},
 		{method: "GET", path: "commands", answer: getCommands},
 		{method: "GET", path: "help", answer: getHelp},
+		{method: "GET", path: "keys", answer: getKeys},
+		{method: "GET", path: "key", answer: getKey},
+		{method: "GET", path: "forecast", answer: getForecast},
+		{method: "GET", path: "soon", answer: getSoon},
 	}
 }
 

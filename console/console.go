@@ -59,6 +59,8 @@ type Console struct {
 	throttle throttle
 	audits   auditLog
 
+	forecasts forecasts
+
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	plain   map[string]*viewer            // those without a login, by user and address

@@ -1,0 +1,204 @@
+package console
+
+import (
+	"sync"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// spans are the series of EXPIRY SURVEY, by what the page calls them.
+var spans = map[string]struct {
+	series  string // of the reply
+	step    int64  // ms
+	buckets int
+}{
+	"minute": {"seconds", 1000, 60},
+	"hour":   {"minutes", 60_000, 60},
+	"day":    {"hours", 3_600_000, 48},
+	"month":  {"days", 86_400_000, 31},
+}
+
+// bucket is one interval of a forecast, in ms since 1970. Keys counts keys, and containers those whose next
+// item falls due in it. With a pattern, keys counts keys and items.
+type bucket struct {
+	From       int64 `json:"from"`
+	To         int64 `json:"to"`
+	Keys       int64 `json:"keys"`
+	Containers int64 `json:"containers"`
+}
+
+// forecast is the answer of GET api/forecast.
+type forecast struct {
+	At      int64    `json:"at"`
+	Span    string   `json:"span"`
+	Exact   bool     `json:"exact"`
+	Took    int64    `json:"took"` // ms
+	Buckets []bucket `json:"buckets"`
+	Later   int64    `json:"later"`
+	Storm   *storm   `json:"storm"`
+}
+
+// storm is the bucket in which more than a tenth of all keys expires.
+type storm struct {
+	From  int64   `json:"from"`
+	N     int64   `json:"n"`
+	Share float64 `json:"share"`
+}
+
+// forecastKept is the time, in ms, for which a forecast with a pattern answers further requests. It visits
+// all keys, so the console makes one at a time.
+const forecastKept = 10_000
+
+// forecasts keeps the forecasts with a pattern. Its zero value is empty.
+type forecasts struct {
+	mu   sync.Mutex // held while a forecast is made
+	last map[string]*forecast
+}
+
+// getForecast answers GET api/forecast?db&match&span.
+func getForecast(c *Console, q *request) (any, error) {
+	span, err := q.word("span", "minute", "hour", "day", "month")
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	if match := q.text("match"); match != "" {
+		return k.forecastOf(q, span, match)
+	}
+	began := c.clock.Micros()
+	v, err := k.do(q.ctx, "EXPIRY", "SURVEY")
+	if err != nil {
+		return nil, err
+	}
+	at, s := member(v, "at").Int, spans[span]
+	f := &forecast{At: at, Span: span, Buckets: make([]bucket, s.buckets)}
+	for i := range f.Buckets {
+		f.Buckets[i].From, f.Buckets[i].To = at+int64(i)*s.step, at+int64(i+1)*s.step
+	}
+	for _, part := range []struct {
+		name string
+		of   func(b *bucket) *int64
+	}{{"keys", func(b *bucket) *int64 { return &b.Keys }}, {"containers", func(b *bucket) *int64 { return &b.Containers }}} {
+		m := member(v, part.name)
+		all := member(m, "later").Int
+		for _, n := range member(m, "days").Elems {
+			all += n.Int
+		}
+		for i, n := range member(m, s.series).Elems {
+			if i < len(f.Buckets) {
+				*part.of(&f.Buckets[i]) = n.Int
+				all -= n.Int
+			}
+		}
+		f.Later += max(0, all)
+	}
+	if size, err := k.do(q.ctx, "DBSIZE"); err == nil {
+		f.Storm = stormIn(f.Buckets, size.Int)
+	}
+	f.Took = (c.clock.Micros() - began) / 1000
+	return f, nil
+}
+
+// stormIn returns the bucket with most deadlines, if that is more than a tenth of the keys; nil if not.
+func stormIn(buckets []bucket, keys int64) *storm {
+	var most *bucket
+	for i := range buckets {
+		if b := &buckets[i]; most == nil || b.Keys+b.Containers > most.Keys+most.Containers {
+			most = b
+		}
+	}
+	n := most.Keys + most.Containers
+	if keys < 100 || n*10 <= keys {
+		return nil
+	}
+	return &storm{most.From, n, min(1, float64(n)/float64(keys))}
+}
+
+// forecastOf returns the forecast of the keys that match a pattern.
+func (k *call) forecastOf(q *request, span, match string) (*forecast, error) {
+	s, c := spans[span], k.c
+	args := []any{"EXPIRY", "FORECAST", "MATCH", match, "HORIZON", s.step * int64(s.buckets), "BUCKETS", s.buckets}
+	argv, err := words(args)
+	if err != nil {
+		return nil, err
+	}
+	if !k.may(argv) { // the rows of another user may stand in the answers that are kept
+		return nil, errNotAllowed
+	}
+	name := k.v.id.acc.Name + "\x00" + q.text("db") + "\x00" + span + "\x00" + match
+	c.forecasts.mu.Lock()
+	defer c.forecasts.mu.Unlock()
+	now := c.now()
+	if f := c.forecasts.last[name]; f != nil && now-f.At < forecastKept {
+		return f, nil
+	}
+	v, err := k.do(q.ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	f := &forecast{At: now, Span: span, Exact: true, Took: c.now() - now}
+	for _, e := range v.Elems {
+		f.Buckets = append(f.Buckets, bucket{From: now + e.Elems[0].Int, To: now + e.Elems[1].Int, Keys: e.Elems[2].Int})
+	}
+	if len(c.forecasts.last) >= 64 || c.forecasts.last == nil {
+		c.forecasts.last = map[string]*forecast{}
+	}
+	c.forecasts.last[name] = f
+	return f, nil
+}
+
+// soonRow is one deadline. Item is null for a key.
+type soonRow struct {
+	At    int64  `json:"at"`
+	Level string `json:"level"`
+	K     blob   `json:"k"`
+	Item  *blob  `json:"item"`
+}
+
+// getSoon answers GET api/soon?db&count&match&level&within.
+func getSoon(c *Console, q *request) (any, error) {
+	count, err := q.number("count", 20, 1, 1000)
+	if err != nil {
+		return nil, err
+	}
+	within, err := q.number("within", 0, 0, 3_153_600_000_000)
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	args := []any{"EXPIRY", "SOON", "COUNT", count}
+	if within > 0 {
+		args = append(args, "WITHIN", within)
+	}
+	if m := q.text("match"); m != "" {
+		args = append(args, "MATCH", m)
+	}
+	if l := q.text("level"); l != "" {
+		args = append(args, "LEVEL", l)
+	}
+	v, err := k.do(q.ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Whole bool      `json:"whole"`
+		Rows  []soonRow `json:"rows"`
+	}{v.Elems[0].Int != 0, []soonRow{}}
+	for _, e := range v.Elems[1].Elems {
+		row := soonRow{At: e.Elems[0].Int, Level: e.Elems[1].Str, K: bytesOf(e.Elems[2].Str)}
+		if i := e.Elems[3]; i.Kind != resp.KindNull {
+			item := bytesOf(i.Str)
+			row.Item = &item
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, nil
+}

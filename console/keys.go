@@ -1,0 +1,149 @@
+package console
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// keyRow is one key of a list. A field that the user may not see is missing.
+type keyRow struct {
+	K     blob   `json:"k"`
+	Type  string `json:"type,omitempty"`
+	TTL   *int64 `json:"pttl,omitempty"` // ms; -1: no deadline
+	Bytes *int64 `json:"bytes,omitempty"`
+	N     *int64 `json:"n,omitempty"` // items of a container
+}
+
+// keyPage is the answer of GET api/keys. Cursor begins the next page. Looked is the number of keys that the
+// page has looked at, about; filters leave out the others.
+type keyPage struct {
+	Cursor string   `json:"cursor"`
+	Done   bool     `json:"done"`
+	Looked int64    `json:"looked"`
+	Total  int64    `json:"total"`
+	Now    int64    `json:"now"`
+	Rows   []keyRow `json:"rows"`
+	Denied []string `json:"denied,omitempty"`
+}
+
+const (
+	// scanCount is the number of entries that one SCAN of a page looks at.
+	scanCount = 500
+	// pageTime is the longest time that a page takes while no key passes its filters.
+	pageTime = 50 * time.Millisecond
+	// soonTTL is the remaining time of a key that the filter ttl=soon passes.
+	soonTTL = 60_000
+)
+
+// cardinality is the command that counts the items of a type.
+var cardinality = map[string]string{
+	"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "list": "LLEN", "stream": "XLEN", "MBbloom--": "BF.CARD",
+}
+
+// getKeys answers GET api/keys?cursor&match&type&ttl&limit.
+func getKeys(c *Console, q *request) (any, error) {
+	limit, err := q.number("limit", 200, 1, 2000)
+	if err != nil {
+		return nil, err
+	}
+	ttl, err := q.word("ttl", "any", "none", "soon")
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	page := &keyPage{Cursor: q.text("cursor"), Rows: []keyRow{}}
+	if page.Cursor == "" {
+		page.Cursor = "0"
+	}
+	args := []any{"SCAN", "", "COUNT", min(scanCount, int(limit))}
+	if m := q.text("match"); m != "" {
+		args = append(args, "MATCH", m)
+	}
+	if t := q.text("type"); t != "" {
+		args = append(args, "TYPE", t)
+	}
+	until := c.clock.Micros() + pageTime.Microseconds()
+	for {
+		args[1] = page.Cursor
+		v, err := k.do(q.ctx, args...)
+		if err != nil {
+			return nil, err
+		}
+		page.Cursor, page.Looked = v.Elems[0].Str, page.Looked+int64(args[3].(int))
+		for _, e := range v.Elems[1].Elems {
+			if row, ok := k.keyRow(q, e.Str, ttl); ok {
+				page.Rows = append(page.Rows, row)
+			}
+		}
+		page.Done = page.Cursor == "0"
+		if page.Done || len(page.Rows) >= int(limit) || c.clock.Micros() > until {
+			break
+		}
+	}
+	if v, err := k.do(q.ctx, "DBSIZE"); err == nil {
+		page.Total = v.Int
+		page.Looked = min(page.Looked, v.Int)
+	}
+	page.Now, page.Denied = c.now(), k.denied
+	return page, nil
+}
+
+// keyRow returns the row of a key; ok is false if the key is gone, if the user may not read it, or if the
+// filter ttl leaves it out.
+func (k *call) keyRow(q *request, key, ttl string) (row keyRow, ok bool) {
+	if !k.readable(key) {
+		return row, false
+	}
+	row.K = bytesOf(key)
+	if v, err := k.do(q.ctx, "PTTL", key); err == nil {
+		if v.Int == -2 {
+			return row, false
+		}
+		row.TTL = &v.Int
+	}
+	switch {
+	case ttl == "any":
+	case row.TTL == nil, ttl == "none" && *row.TTL >= 0, ttl == "soon" && (*row.TTL < 0 || *row.TTL > soonTTL):
+		return row, false
+	}
+	if v, err := k.do(q.ctx, "TYPE", key); err == nil {
+		row.Type = v.Str
+	}
+	if v, err := k.do(q.ctx, "MEMORY", "USAGE", key); err == nil && !v.IsNull() {
+		row.Bytes = &v.Int
+	}
+	row.N = k.count(q, key, row.Type)
+	return row, true
+}
+
+// readable reports whether the user may read a key. A list leaves out the names of other keys.
+func (k *call) readable(key string) bool {
+	for _, command := range []string{"PTTL", "TYPE", "GET", "HGETALL"} {
+		if ok, _ := k.v.id.may([][]byte{[]byte(command), []byte(key)}); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// count returns the number of items of a container; nil for other types.
+func (k *call) count(q *request, key, kind string) *int64 {
+	name := cardinality[kind]
+	if name == "" {
+		return nil
+	}
+	v, err := k.do(q.ctx, name, key)
+	if err != nil || v.Kind != resp.KindInt {
+		return nil
+	}
+	return &v.Int
+}
+
+// text64 returns an int64 for JavaScript.
+func text64(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,441 @@
+package console
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// keyView is the answer of GET api/key.
+type keyView struct {
+	K        blob     `json:"k"`
+	Type     string   `json:"type"`
+	Encoding string   `json:"encoding,omitempty"`
+	Bytes    *int64   `json:"bytes,omitempty"`
+	Idle     *int64   `json:"idle,omitempty"` // ms
+	Freq     *int64   `json:"freq,omitempty"`
+	TTL      *int64   `json:"pttl,omitempty"`
+	N        *int64   `json:"n,omitempty"`
+	Digest   string   `json:"digest,omitempty"`
+	Next     *string  `json:"next"` // from of the next page; null at the end
+	Now      int64    `json:"now"`
+	Body     any      `json:"body"`
+	Denied   []string `json:"denied,omitempty"`
+}
+
+// part is what a request shows of a key: at most count items, after from, those that contain find.
+type part struct {
+	from, find string
+	count      int64
+}
+
+// viewers returns the body of a key by its type, and where its next page begins.
+var viewers = map[string]func(k *call, q *request, key string, p part) (body any, next string, err error){
+	"string": viewString, "hash": viewHash, "set": viewSet, "zset": viewZSet, "list": viewList, "stream": viewStream,
+	"limiter": viewInfo("RL.INFO"), "lock": viewInfo("LOCK.INFO"), "semaphore": viewInfo("SEM.INFO"), "delayqueue": viewInfo("DQ.INFO"),
+	"MBbloom--": viewInfo("BF.INFO"),
+}
+
+// getKey answers GET api/key?k&from&count&find.
+func getKey(c *Console, q *request) (any, error) {
+	key, err := q.key("k")
+	if err != nil {
+		return nil, err
+	}
+	p := part{from: q.text("from"), find: q.text("find")}
+	if p.count, err = q.number("count", 200, 1, 1000); err != nil {
+		return nil, err
+	}
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	v, err := k.do(q.ctx, "TYPE", key)
+	if err != nil {
+		return nil, err
+	}
+	if v.Str == "none" {
+		return nil, errGone("the key does not exist")
+	}
+	out := &keyView{K: bytesOf(key), Type: v.Str, Now: c.now()}
+	integer := func(args ...any) *int64 {
+		v, err := k.do(q.ctx, args...)
+		if err != nil || v.Kind != resp.KindInt {
+			return nil
+		}
+		return &v.Int
+	}
+	out.TTL, out.Bytes, out.N = integer("PTTL", key), integer("MEMORY", "USAGE", key), k.count(q, key, v.Str)
+	if out.Idle = integer("OBJECT", "IDLETIME", key); out.Idle != nil {
+		*out.Idle *= 1000
+	} else {
+		out.Freq = integer("OBJECT", "FREQ", key)
+	}
+	if e, err := k.do(q.ctx, "OBJECT", "ENCODING", key); err == nil {
+		out.Encoding = e.Str
+	}
+	if v.Str == "string" {
+		if d, err := k.do(q.ctx, "DIGEST", key); err == nil {
+			out.Digest = d.Str
+		}
+	}
+	if view := viewers[v.Str]; view != nil {
+		body, next, err := view(k, q, key, p)
+		switch {
+		case err == errNotAllowed: // the head says what there is
+		case err != nil:
+			return nil, err
+		default:
+			out.Body = body
+		}
+		if next != "" {
+			out.Next = &next
+		}
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// rows is the body of a container.
+type rows[T any] struct {
+	Rows []T `json:"rows"`
+}
+
+func viewString(k *call, q *request, key string, _ part) (any, string, error) {
+	length, err := k.do(q.ctx, "STRLEN", key)
+	if err != nil {
+		return nil, "", err
+	}
+	body := struct {
+		V   blob  `json:"v"`
+		Len int64 `json:"len"`
+	}{Len: length.Int}
+	if k.c.opt.HideValues {
+		body.V = blob{n: int(length.Int), hidden: true}
+		return body, "", nil
+	}
+	v, err := k.do(q.ctx, "GETRANGE", key, 0, previewBytes-1+utf8Rest)
+	if err != nil {
+		return nil, "", err
+	}
+	if body.V = cutTo(v.Str, previewBytes); body.V.cut {
+		body.V.n = int(length.Int)
+	}
+	return body, "", nil
+}
+
+// utf8Rest is the number of bytes beyond a preview that show whether it ends within a character.
+const utf8Rest = 4
+
+// item is one row of a container. The fields that its type does not have are missing.
+type item struct {
+	F     *blob   `json:"f,omitempty"`
+	M     *blob   `json:"m,omitempty"`
+	I     *int64  `json:"i,omitempty"`
+	V     *blob   `json:"v,omitempty"`
+	Score *string `json:"score,omitempty"`
+	TTL   *int64  `json:"pttl,omitempty"`
+}
+
+// scan returns a page of HSCAN, SSCAN or ZSCAN.
+func (k *call) scan(q *request, command, key string, p part) (elems []resp.Value, next string, err error) {
+	if p.from == "" {
+		p.from = "0"
+	}
+	args := []any{command, key, p.from, "COUNT", p.count}
+	if p.find != "" {
+		args = append(args, "MATCH", "*"+escapeGlob(p.find)+"*")
+	}
+	for {
+		args[2] = p.from
+		v, err := k.do(q.ctx, args...)
+		if err != nil {
+			return nil, "", err
+		}
+		p.from, elems = v.Elems[0].Str, append(elems, v.Elems[1].Elems...)
+		if p.from == "0" {
+			return elems, "", nil
+		}
+		if len(elems) > 0 {
+			return elems, p.from, nil
+		}
+	}
+}
+
+// escapeGlob returns a pattern that matches a text itself.
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
+}
+
+// times adds the remaining times of items. word is FIELDS, MEMBERS or INDEXES.
+func (k *call) times(q *request, command, key, word string, items []item, name func(i int) any) {
+	if len(items) == 0 {
+		return
+	}
+	args := []any{command, key, word, len(items)}
+	for i := range items {
+		args = append(args, name(i))
+	}
+	v, err := k.do(q.ctx, args...)
+	if err != nil || len(v.Elems) != len(items) {
+		return
+	}
+	for i := range items {
+		items[i].TTL = &v.Elems[i].Int
+	}
+}
+
+// living leaves out the items that have expired since they were read.
+func living(items []item) []item {
+	out := items[:0]
+	for _, i := range items {
+		if i.TTL == nil || *i.TTL != -2 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func viewHash(k *call, q *request, key string, p part) (any, string, error) {
+	elems, next, err := k.scan(q, "HSCAN", key, p)
+	if err != nil {
+		return nil, "", err
+	}
+	items := make([]item, 0, len(elems)/2)
+	for i := 0; i+1 < len(elems); i += 2 {
+		f, v := bytesOf(elems[i].Str), k.c.value(elems[i+1].Str)
+		items = append(items, item{F: &f, V: &v})
+	}
+	k.times(q, "HPTTL", key, "FIELDS", items, func(i int) any { return items[i].F.s })
+	return rows[item]{living(items)}, next, nil
+}
+
+func viewSet(k *call, q *request, key string, p part) (any, string, error) {
+	elems, next, err := k.scan(q, "SSCAN", key, p)
+	if err != nil {
+		return nil, "", err
+	}
+	items := make([]item, len(elems))
+	for i, e := range elems {
+		m := bytesOf(e.Str)
+		items[i] = item{M: &m}
+	}
+	k.times(q, "SPTTL", key, "MEMBERS", items, func(i int) any { return items[i].M.s })
+	return rows[item]{living(items)}, next, nil
+}
+
+// start returns the index at which a page begins.
+func (p part) start() (int64, error) {
+	if p.from == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(p.from, 10, 64)
+	if err != nil || n < 0 {
+		return 0, badRequest("the parameter from is %q, and must be an index", p.from)
+	}
+	return n, nil
+}
+
+func viewZSet(k *call, q *request, key string, p part) (any, string, error) {
+	var items []item
+	var next string
+	if p.find != "" {
+		elems, after, err := k.scan(q, "ZSCAN", key, p)
+		if err != nil {
+			return nil, "", err
+		}
+		next = after
+		for i := 0; i+1 < len(elems); i += 2 {
+			m, score := bytesOf(elems[i].Str), scoreText(elems[i+1])
+			items = append(items, item{M: &m, Score: &score})
+		}
+	} else {
+		from, err := p.start()
+		if err != nil {
+			return nil, "", err
+		}
+		v, err := k.do(q.ctx, "ZRANGE", key, from, from+p.count, "WITHSCORES") // one more than a page
+		if err != nil {
+			return nil, "", err
+		}
+		for _, e := range v.Elems {
+			m, score := bytesOf(e.Elems[0].Str), scoreText(e.Elems[1])
+			items = append(items, item{M: &m, Score: &score})
+		}
+		if int64(len(items)) > p.count {
+			items, next = items[:p.count], text64(from+p.count)
+		}
+	}
+	k.times(q, "ZPTTL", key, "MEMBERS", items, func(i int) any { return items[i].M.s })
+	return rows[item]{living(items)}, next, nil
+}
+
+// scoreText returns a score as the server writes it.
+func scoreText(v resp.Value) string {
+	if v.Kind == resp.KindDouble {
+		return string(resp.AppendDouble(nil, v.Float))
+	}
+	return v.Str
+}
+
+func viewList(k *call, q *request, key string, p part) (any, string, error) {
+	from, err := p.start()
+	if err != nil {
+		return nil, "", err
+	}
+	v, err := k.do(q.ctx, "LRANGE", key, from, from+p.count)
+	if err != nil {
+		return nil, "", err
+	}
+	next, elems := "", v.Elems
+	if int64(len(elems)) > p.count {
+		elems, next = elems[:p.count], text64(from+p.count)
+	}
+	items := make([]item, len(elems))
+	for i, e := range elems {
+		at, v := from+int64(i), k.c.value(e.Str)
+		items[i] = item{I: &at, V: &v}
+	}
+	k.times(q, "LPTTL", key, "INDEXES", items, func(i int) any { return *items[i].I })
+	return rows[item]{items}, next, nil
+}
+
+// entry is one entry of a stream.
+type entry struct {
+	ID     string   `json:"id"`
+	Fields [][2]any `json:"fields"`
+}
+
+// viewStream shows the entries of a stream, the newest first, and its groups.
+func viewStream(k *call, q *request, key string, p part) (any, string, error) {
+	var body struct {
+		Rows   []entry        `json:"rows"`
+		Info   map[string]any `json:"info,omitempty"`
+		Groups []groupRow     `json:"groups,omitempty"`
+	}
+	before := p.from
+	if before == "" || before == "0" {
+		before = "+"
+	}
+	v, err := k.do(q.ctx, "XREVRANGE", key, before, "-", "COUNT", p.count+1)
+	if err != nil {
+		return nil, "", err
+	}
+	next, elems := "", v.Elems
+	if int64(len(elems)) > p.count {
+		elems = elems[:p.count]
+		next = "(" + elems[p.count-1].Elems[0].Str
+	}
+	body.Rows = make([]entry, len(elems))
+	for i, e := range elems {
+		body.Rows[i].ID = e.Elems[0].Str
+		fields := e.Elems[1].Elems
+		for j := 0; j+1 < len(fields); j += 2 {
+			body.Rows[i].Fields = append(body.Rows[i].Fields, [2]any{bytesOf(fields[j].Str), k.c.value(fields[j+1].Str)})
+		}
+	}
+	if info, err := k.do(q.ctx, "XINFO", "STREAM", key); err == nil {
+		body.Info = map[string]any{}
+		for name, v := range info.Pairs {
+			if name.Str != "first-entry" && name.Str != "last-entry" {
+				body.Info[name.Str] = k.c.factsJSON(v)
+			}
+		}
+	}
+	body.Groups = k.groups(q, key)
+	return body, next, nil
+}
+
+// groupRow is a consumer group.
+type groupRow struct {
+	Name          blob          `json:"name"`
+	Consumers     int64         `json:"consumers"`
+	Pending       int64         `json:"pending"`
+	Lag           *int64        `json:"lag"` // null: unknown
+	Last          string        `json:"last"`
+	ConsumersRows []consumerRow `json:"consumersRows"`
+}
+
+// consumerRow is a consumer of a group. The times are in ms.
+type consumerRow struct {
+	Name     blob  `json:"name"`
+	Pending  int64 `json:"pending"`
+	Idle     int64 `json:"idle"`
+	Inactive int64 `json:"inactive"`
+}
+
+// groups returns the consumer groups of a stream; none if the user may not read them.
+func (k *call) groups(q *request, key string) []groupRow {
+	v, err := k.do(q.ctx, "XINFO", "GROUPS", key)
+	if err != nil {
+		return nil
+	}
+	var out []groupRow
+	for _, g := range v.Elems {
+		row := groupRow{Name: bytesOf(member(g, "name").Str), Consumers: member(g, "consumers").Int, Pending: member(g, "pending").Int,
+			Last: member(g, "last-delivered-id").Str, ConsumersRows: []consumerRow{}}
+		if lag := member(g, "lag"); !lag.IsNull() {
+			row.Lag = &lag.Int
+		}
+		if consumers, err := k.do(q.ctx, "XINFO", "CONSUMERS", key, row.Name.s); err == nil {
+			for _, e := range consumers.Elems {
+				row.ConsumersRows = append(row.ConsumersRows, consumerRow{Name: bytesOf(member(e, "name").Str), Pending: member(e, "pending").Int,
+					Idle: member(e, "idle").Int, Inactive: member(e, "inactive").Int})
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// member returns the value of a name in a reply of pairs; null if it is missing.
+func member(v resp.Value, name string) resp.Value {
+	got, _ := v.Get(name)
+	return got
+}
+
+// viewInfo returns a viewer that shows the reply of a command about the key.
+func viewInfo(command string) func(*call, *request, string, part) (any, string, error) {
+	return func(k *call, q *request, key string, _ part) (any, string, error) {
+		v, err := k.do(q.ctx, command, key)
+		if err != nil {
+			return nil, "", err
+		}
+		if v.IsNull() {
+			return nil, "", errGone("the key has expired")
+		}
+		return struct {
+			Info any `json:"info"`
+		}{k.c.factsJSON(v)}, "", nil
+	}
+}
+
+// factsJSON returns a reply in a form without kinds, for facts: integers as text, strings as byte strings,
+// maps as objects.
+func (c *Console) factsJSON(v resp.Value) any {
+	switch v.Kind {
+	case resp.KindMap:
+		out := map[string]any{}
+		for name, x := range v.Pairs {
+			out[name.Str] = c.factsJSON(x)
+		}
+		return out
+	case resp.KindArray, resp.KindSet, resp.KindPush:
+		out := make([]any, len(v.Elems))
+		for i, e := range v.Elems {
+			out[i] = c.factsJSON(e)
+		}
+		return out
+	case resp.KindInt:
+		return text64(v.Int)
+	case resp.KindDouble:
+		return double(v.Float)
+	case resp.KindBulk, resp.KindStatus, resp.KindVerbatim:
+		return bytesOf(v.Str)
+	case resp.KindBool:
+		return v.Int != 0
+	}
+	return nil
+}

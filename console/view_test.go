@@ -1,0 +1,192 @@
+package console
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// get requests a path and reads the answer into x. It fails the test unless the status is 200.
+func (b *bench) get(path string, x any) {
+	b.t.Helper()
+	status, body := b.ask("GET", path, "")
+	if status != http.StatusOK {
+		b.t.Fatalf("%s: %d %s", path, status, body)
+	}
+	if err := json.Unmarshal([]byte(body), x); err != nil {
+		b.t.Fatalf("%s: %v: %s", path, err, body)
+	}
+}
+
+// url returns a key as the API takes it.
+func url(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+
+// fill writes a key of each type, with deadlines.
+func (b *bench) fill() {
+	b.admin("SET", "s", "hello", "PX", "9000", "SLIDE")
+	b.admin("HSET", "h", "f", "1", "g", "2", "\xff\xfe", "<b>")
+	b.admin("HPEXPIRE", "h", "5000", "FIELDS", "1", "f")
+	b.admin("SADD", "set", "a", "b")
+	b.admin("SPEXPIRE", "set", "4000", "MEMBERS", "1", "b")
+	b.admin("ZADD", "z", "1.5", "one", "2", "two", "inf", "three")
+	b.admin("ZPEXPIRE", "z", "3000", "MEMBERS", "1", "two")
+	b.admin("RPUSH", "l", "x", "y", "z")
+	b.admin("LPEXPIRE", "l", "2000", "INDEXES", "1", "1")
+	for i := range 5 {
+		b.admin("XADD", "stream", fmt.Sprintf("%d-0", i+1), "n", fmt.Sprint(i))
+	}
+	b.admin("XGROUP", "CREATE", "stream", "g", "0")
+	b.admin("XREADGROUP", "GROUP", "g", "c", "COUNT", "2", "STREAMS", "stream", ">")
+	b.admin("RL.TAKE", "rl", "5", "60000")
+	b.admin("LOCK.ACQUIRE", "lock", "ann", "30000")
+	b.admin("SEM.ACQUIRE", "sem", "ann", "3", "30000")
+	b.admin("DQ.ADD", "q", "j", "payload")
+	b.admin("BF.ADD", "bloom", "x")
+}
+
+func TestAKeyIsShownByItsType(t *testing.T) {
+	b := newBench(t, Options{})
+	b.fill()
+	for key, want := range map[string]string{
+		"s":      `"body":{"v":{"t":"hello"},"len":5}`,
+		"h":      `{"rows":[{"f":{"t":"f"},"v":{"t":"1"},"pttl":5000},{"f":{"t":"g"},"v":{"t":"2"},"pttl":-1},{"f":{"b":"//4=","t":"\\xff\\xfe"},"v":{"t":"\u003cb\u003e"},"pttl":-1}]}`,
+		"set":    `{"m":{"t":"b"},"pttl":4000}`,
+		"z":      `{"rows":[{"m":{"t":"one"},"score":"1.5","pttl":-1},{"m":{"t":"two"},"score":"2","pttl":3000},{"m":{"t":"three"},"score":"inf","pttl":-1}]}`,
+		"l":      `{"rows":[{"i":0,"v":{"t":"x"},"pttl":-1},{"i":1,"v":{"t":"y"},"pttl":2000},{"i":2,"v":{"t":"z"},"pttl":-1}]}`,
+		"stream": `"groups":[{"name":{"t":"g"},"consumers":1,"pending":2,"lag":3,"last":"2-0","consumersRows":[{"name":{"t":"c"},"pending":2`,
+		"rl":     `"limit":"5"`,
+		"lock":   `"holders":[[{"t":"ann"},`,
+		"sem":    `"taken":"1"`,
+		"q":      `"ready":"1"`,
+		"bloom":  `"Capacity"`,
+	} {
+		status, body := b.ask("GET", "api/key?k="+url(key), "")
+		if status != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d\n%s\nwant %s", key, status, body, want)
+		}
+	}
+	b.clock.Advance(2001 * time.Millisecond)
+	var list struct{ Body struct{ Rows []item } }
+	b.get("api/key?k="+url("l"), &list)
+	if len(list.Body.Rows) != 2 {
+		t.Errorf("the list has %d rows, want 2: one element has expired", len(list.Body.Rows))
+	}
+	for _, key := range []string{"nothing", "\x00"} {
+		if status, body := b.ask("GET", "api/key?k="+url(key), ""); status != 404 || !strings.Contains(body, `"gone":true`) {
+			t.Errorf("%q: %d %s", key, status, body)
+		}
+	}
+	for _, path := range []string{"api/key", "api/key?k=%25", "api/key?k=" + url("z") + "&from=x", "api/key?k=" + url("z") + "&count=0"} {
+		if status, body := b.ask("GET", path, ""); status != 400 {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+func TestPagesOfAKeyCoverAllItems(t *testing.T) {
+	b := newBench(t, Options{})
+	const n = 1234
+	for i := range n {
+		m := fmt.Sprintf("m%04d", i)
+		b.admin("HSET", "hash", m, "v")
+		b.admin("SADD", "set", m)
+		b.admin("ZADD", "zset", fmt.Sprint(i), m)
+		b.admin("RPUSH", "list", m)
+		b.admin("XADD", "stream", fmt.Sprintf("%d-1", i+1), "f", m)
+	}
+	for _, kind := range []string{"hash", "set", "zset", "list", "stream"} {
+		seen, from := map[string]bool{}, ""
+		for range n {
+			var page struct {
+				Next *string
+				Body struct {
+					Rows []struct {
+						F, M, V *blob
+						ID      string
+					}
+				}
+			}
+			b.get("api/key?count=100&k="+url(kind)+"&from="+from, &page)
+			for _, r := range page.Body.Rows {
+				switch {
+				case r.ID != "":
+					seen[r.ID] = true
+				case r.F != nil:
+					seen[r.F.s] = true
+				case r.M != nil:
+					seen[r.M.s] = true
+				default:
+					seen[r.V.s] = true
+				}
+			}
+			if page.Next == nil {
+				break
+			}
+			from = *page.Next
+		}
+		if len(seen) != n {
+			t.Errorf("%s: the pages have %d of %d items", kind, len(seen), n)
+		}
+	}
+	var found struct{ Body struct{ Rows []item } }
+	b.get("api/key?find=m0017&k="+url("zset"), &found)
+	if len(found.Body.Rows) != 1 || *found.Body.Rows[0].Score != "17" {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestKeysAreListedInPages(t *testing.T) {
+	b := newBench(t, Options{})
+	for i := range 3000 {
+		b.admin("SET", fmt.Sprintf("k:%d", i), "v")
+	}
+	b.admin("SET", "soon", "v", "PX", "5000")
+	b.admin("SADD", "set", "a", "b")
+	list := func(query string) (rows []keyRow, total int64) {
+		cursor := "0"
+		for range 100 {
+			var p keyPage
+			b.get("api/keys?limit=500&cursor="+cursor+query, &p)
+			rows, total, cursor = append(rows, p.Rows...), p.Total, p.Cursor
+			if p.Done {
+				return rows, total
+			}
+		}
+		t.Fatal("the list has no end")
+		return nil, 0
+	}
+	if rows, total := list(""); len(rows) != 3002 || total != 3002 {
+		t.Errorf("%d rows of %d", len(rows), total)
+	}
+	if rows, _ := list("&type=set"); len(rows) != 1 || *rows[0].N != 2 || rows[0].Type != "set" || *rows[0].Bytes < 1 || *rows[0].TTL != -1 {
+		t.Errorf("%+v", rows)
+	}
+	if rows, _ := list("&ttl=soon"); len(rows) != 1 || rows[0].K.s != "soon" || *rows[0].TTL != 5000 {
+		t.Errorf("%+v", rows)
+	}
+	if rows, _ := list("&match=k:1*&ttl=none"); len(rows) != 1111 {
+		t.Errorf("%d rows", len(rows))
+	}
+	for _, bad := range []string{"limit=0", "limit=x", "ttl=never", "db=16", "cursor=x"} {
+		if status, body := b.ask("GET", "api/keys?"+bad, ""); status < 400 || status >= 500 {
+			t.Errorf("%s: %d %s", bad, status, body)
+		}
+	}
+}
+
+func TestHiddenValuesAreNowhere(t *testing.T) {
+	b := newBench(t, Options{HideValues: true})
+	b.admin("SET", "s", "secret")
+	b.admin("HSET", "h", "f", "secret")
+	b.admin("RPUSH", "l", "secret")
+	b.admin("XADD", "x", "1-0", "f", "secret")
+	for _, key := range []string{"s", "h", "l", "x"} {
+		if status, body := b.ask("GET", "api/key?k="+url(key), ""); status != 200 || strings.Contains(body, "secret") || !strings.Contains(body, `"n":6`) {
+			t.Errorf("%s: %d %s", key, status, body)
+		}
+	}
+}
