@@ -39,6 +39,7 @@ func routes() []route {
 		{method: "GET", path: "key", answer: getKey},
 		{method: "GET", path: "forecast", answer: getForecast},
 		{method: "GET", path: "soon", answer: getSoon},
+		{method: "GET", path: "feed", answer: getFeed},
 	}
 }
 
@@ -231,11 +232,17 @@ func (q *request) word(name string, words ...string) (string, error) {
 // key returns a parameter that has bytes in base64url without padding, as k=.
 func (q *request) key(name string) (string, error) {
 	s := q.text(name)
-	raw, err := base64.RawURLEncoding.DecodeString(s)
+	key, err := decodeKey(s)
 	if err != nil || !q.r.URL.Query().Has(name) {
 		return "", badRequest("the parameter %s is %q, and must be bytes in base64url without padding", name, s)
 	}
-	return string(raw), nil
+	return key, nil
+}
+
+// decodeKey returns the bytes of a key in a URL.
+func decodeKey(s string) (string, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(s)
+	return string(raw), err
 }
 
 // body reads the JSON of a request into x. Unknown fields are errors.

@@ -60,6 +60,7 @@ type Console struct {
 	audits   auditLog
 
 	forecasts forecasts
+	hub       hub
 
 	mu      sync.Mutex // guards what follows
 	closed  bool

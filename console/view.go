@@ -76,11 +76,11 @@ func getKey(c *Console, q *request) (any, error) {
 	if e, err := k.do(q.ctx, "OBJECT", "ENCODING", key); err == nil {
 		out.Encoding = e.Str
 	}
-	if v.Str == "string" {
-		if d, err := k.do(q.ctx, "DIGEST", key); err == nil {
-			out.Digest = d.Str
-		}
+	n := int64(0)
+	if out.N != nil {
+		n = *out.N
 	}
+	out.Digest = k.digest(q, key, v.Str, n)
 	if view := viewers[v.Str]; view != nil {
 		body, next, err := view(k, q, key, p)
 		switch {
@@ -96,6 +96,28 @@ func getKey(c *Console, q *request) (any, error) {
 	}
 	out.Denied = k.denied
 	return out, nil
+}
+
+// digestItems is the number of items up to which a container has a digest, which costs O(n).
+const digestItems = 10_000
+
+// digest returns a text that changes with the value of a key: of a string what IFDEQ compares. It is "" for
+// large containers, and where the user may not request it.
+func (k *call) digest(q *request, key, kind string, items int64) string {
+	if kind == "string" {
+		if v, err := k.do(q.ctx, "DIGEST", key); err == nil {
+			return v.Str
+		}
+		return ""
+	}
+	argv := [][]byte{[]byte("DEBUG"), []byte("DIGEST-VALUE"), []byte(key)}
+	if ok, _ := k.v.id.may(argv); !ok || items > digestItems {
+		return ""
+	}
+	if v, err := k.run(q.ctx, argv); err == nil && len(v.Elems) == 1 {
+		return v.Elems[0].Str
+	}
+	return ""
 }
 
 // rows is the body of a container.

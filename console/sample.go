@@ -1,0 +1,200 @@
+package console
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/admin"
+)
+
+// sample is the state of the server at one instant. Rates are per second since the sample before.
+type sample struct {
+	At      int64    `json:"at"` // ms since 1970
+	Keys    float64  `json:"keys"`
+	KeysTTL float64  `json:"keysTTL"`
+	Ops     float64  `json:"ops"`
+	P50     *float64 `json:"p50"` // us; null: no command has run
+	P99     *float64 `json:"p99"`
+	Mem     float64  `json:"mem"`
+	MemMax  float64  `json:"memMax"`
+	RSS     float64  `json:"rss"`
+	Lag50   *float64 `json:"lag50"` // ms; null: nothing has expired
+	Lag99   *float64 `json:"lag99"`
+	LagMax  *float64 `json:"lagMax"`
+	Backlog float64  `json:"backlog"`
+	Clients float64  `json:"clients"`
+	Waiting float64  `json:"waiting"`
+
+	Expired  map[string]float64 `json:"expired"` // by level
+	Hits     float64            `json:"hits"`
+	Misses   float64            `json:"misses"`
+	In       float64            `json:"in"` // bytes
+	Out      float64            `json:"out"`
+	CPU      float64            `json:"cpu"` // seconds of CPU
+	Due      []int64            `json:"due"` // of the next 60 seconds
+	Role     string             `json:"role"`
+	Replicas float64            `json:"replicas"`
+	Link     string             `json:"link"`    // of a replica: up or down
+	ReplLag  float64            `json:"replLag"` // seconds
+
+	Attention []attention `json:"attention"`
+}
+
+// attention is something that an operator should look at, or must act on.
+type attention struct {
+	Code   string `json:"code"`
+	Level  string `json:"level"` // act or look
+	N      int64  `json:"n"`
+	Text   string `json:"text"`
+	Screen string `json:"screen"`
+}
+
+// reading is what a meter has read at an instant. The names of counters are those of /metrics, with the value of
+// their label behind them if there is one.
+type reading struct {
+	at     int64 // us
+	value  map[string]float64
+	labels map[string]string  // of redis_instance_info
+	took   map[float64]uint64 // commands by the upper bounds of their durations, us
+	late   map[float64]uint64 // expirations by the upper bounds of their lag, s
+}
+
+// read reads a meter.
+func (c *Console) read(m *admin.Meter) *reading {
+	r := &reading{at: c.clock.Micros(), value: map[string]float64{}, labels: map[string]string{}, took: map[float64]uint64{}, late: map[float64]uint64{}}
+	m.Read(func(x admin.Metric) {
+		name := x.Name
+		switch {
+		case name == "redis_commands_latencies_usec":
+			addBuckets(r.took, x)
+			return
+		case name == "ebb_expiry_lag_seconds":
+			addBuckets(r.late, x)
+			return
+		case name == "redis_instance_info":
+			for i := 0; i+1 < len(x.Labels); i += 2 {
+				r.labels[x.Labels[i]] = x.Labels[i+1]
+			}
+			return
+		case name == "ebb_rule_events_total":
+			name += " " + x.Labels[len(x.Labels)-1]
+		case strings.HasPrefix(name, "redis_db_"), strings.HasPrefix(name, "redis_connected_slave_"), strings.HasPrefix(name, "ebb_expiry_backlog"):
+			// summed over databases, replicas, and keys and containers
+		case len(x.Labels) == 2:
+			name += " " + x.Labels[1]
+		}
+		r.value[name] += x.Value
+	})
+	return r
+}
+
+// addBuckets adds a distribution to another one with the same bounds.
+func addBuckets(to map[float64]uint64, x admin.Metric) {
+	for bound, n := range x.Buckets {
+		to[bound] += n
+	}
+	to[math.Inf(1)] += x.Count
+}
+
+// quantile returns the value below which a share of the distribution lies, that has been added since before,
+// and false if nothing has. It interpolates within a bucket.
+func quantile(now, before map[float64]uint64, share float64) (float64, bool) {
+	bounds := make([]float64, 0, len(now))
+	for b := range now {
+		bounds = append(bounds, b)
+	}
+	slices.Sort(bounds)
+	if len(bounds) == 0 {
+		return 0, false
+	}
+	since := func(b float64) float64 { return float64(now[b]) - float64(before[b]) }
+	all := since(bounds[len(bounds)-1])
+	if all <= 0 {
+		return 0, false
+	}
+	low, below := 0.0, 0.0
+	for _, b := range bounds {
+		n := since(b)
+		if n >= share*all {
+			switch {
+			case math.IsInf(b, 1):
+				return low, true
+			case n == below:
+				return b, true
+			}
+			return low + (b-low)*(share*all-below)/(n-below), true
+		}
+		low, below = b, n
+	}
+	return low, true
+}
+
+// levels are the labels of ebb_expired_total.
+var levels = []string{"key", "field", "member", "element", "lease"}
+
+// sampleOf returns the sample of a reading. before is an earlier one.
+func (c *Console) sampleOf(now, before *reading) *sample {
+	span := math.Max(float64(now.at-before.at)/1e6, 1e-3)
+	v := func(name string) float64 { return now.value[name] }
+	rate := func(name string) float64 { return math.Max(0, (now.value[name]-before.value[name])/span) }
+	s := &sample{At: now.at / 1000, Keys: v("redis_db_keys"), KeysTTL: v("redis_db_keys_expiring"), Ops: rate("redis_commands_processed_total"),
+		Mem: v("redis_memory_used_bytes"), MemMax: v("redis_config_maxmemory"), RSS: v("redis_memory_used_rss_bytes"), Backlog: v("ebb_expiry_backlog"),
+		Clients: v("redis_connected_clients"), Waiting: v("redis_blocked_clients"), Hits: rate("redis_keyspace_hits_total"),
+		Misses: rate("redis_keyspace_misses_total"), In: rate("redis_net_input_bytes_total"), Out: rate("redis_net_output_bytes_total"),
+		CPU:  rate("redis_cpu_sys_seconds_total") + rate("redis_cpu_user_seconds_total"),
+		Role: now.labels["role"], Replicas: v("redis_connected_slaves"), ReplLag: v("redis_connected_slave_lag_seconds"), Expired: map[string]float64{}}
+	if s.Role == "slave" {
+		s.Role, s.Link, s.ReplLag = "replica", "down", v("redis_master_last_io_seconds_ago")
+		if v("redis_master_link_up") == 1 {
+			s.Link = "up"
+		}
+	}
+	for _, l := range levels {
+		s.Expired[l] = rate("ebb_expired_total " + l)
+	}
+	at := func(d, was map[float64]uint64, share, unit float64) *float64 {
+		x, ok := quantile(d, was, share)
+		if !ok {
+			return nil
+		}
+		x *= unit
+		return &x
+	}
+	s.P50, s.P99 = at(now.took, before.took, 0.5, 1), at(now.took, before.took, 0.99, 1)
+	s.Lag50, s.Lag99, s.LagMax = at(now.late, before.late, 0.5, 1000), at(now.late, before.late, 0.99, 1000), at(now.late, before.late, 1, 1000)
+	survey := c.svc.DB.SurveyDue()
+	for i, n := range survey.Keys.Seconds {
+		s.Due = append(s.Due, n+survey.Containers.Seconds[i])
+	}
+	return s
+}
+
+// attend returns what needs a hand. history is the samples before, the latest last, and minute a
+// reading of a minute ago.
+func attend(s *sample, now, minute *reading, history []*sample) []attention {
+	out := []attention{}
+	add := func(is bool, code, level string, n float64, screen, text string) {
+		if is {
+			out = append(out, attention{code, level, int64(n), text, screen})
+		}
+	}
+	v := func(name string) float64 { return now.value[name] }
+	grown := func(name string) float64 { return now.value[name] - minute.value[name] }
+	late := s.Backlog > 0 && len(history) >= 5
+	for _, h := range history[max(0, len(history)-5):] {
+		late = late && h.Backlog > 0
+	}
+	add(late, "backlog", "act", s.Backlog, "expiry", "expired data waits to be removed")
+	add(v("redis_rdb_last_bgsave_status") == 0, "save", "act", 1, "server", "the last snapshot could not be written")
+	add(v("redis_aof_enabled") == 1 && v("redis_aof_last_write_status") == 0, "aof", "act", 1, "server", "the append-only file cannot be written")
+	add(s.Role == "replica" && s.Link == "down", "replica", "act", s.ReplLag, "server", "the link to the master is down")
+	add(s.MemMax > 0 && s.Mem > 0.9*s.MemMax, "memory", "act", 100*s.Mem/math.Max(1, s.MemMax), "server", "memory is above 90 % of its limit")
+	add(v("ebb_script_overdue") > 0, "script", "act", 1, "performance", "a script runs for longer than the server allows")
+	add(grown("ebb_rule_events_total suspended") > 0, "rule", "act", grown("ebb_rule_events_total suspended"), "streams", "an expiry rule cannot write to its stream: entries are lost")
+	add(grown("ebb_queue_jobs_total dead") > 0, "dead", "look", grown("ebb_queue_jobs_total dead"), "queues", "jobs have become dead letters in the last minute")
+	add(grown("ebb_leases_expired_total") > 0, "leases", "look", grown("ebb_leases_expired_total"), "locks", "leases have ended without a release in the last minute")
+	denied := grown("redis_acl_access_denied_auth_total") + grown("redis_acl_access_denied_cmd_total") + grown("redis_acl_access_denied_key_total")
+	add(denied > 0, "acl", "look", denied, "server", "requests were refused by the ACL in the last minute")
+	return out
+}
