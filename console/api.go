@@ -40,6 +40,9 @@ func routes() []route {
 		{method: "GET", path: "forecast", answer: getForecast},
 		{method: "GET", path: "soon", answer: getSoon},
 		{method: "GET", path: "feed", answer: getFeed},
+		{method: "POST", path: "walk", answer: postWalk},
+		{method: "GET", path: "walk", answer: getWalk},
+		{method: "DELETE", path: "walk", answer: deleteWalk},
 	}
 }
 

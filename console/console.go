@@ -61,6 +61,7 @@ type Console struct {
 
 	forecasts forecasts
 	hub       hub
+	walks     walks
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
