@@ -1,0 +1,131 @@
+// Byte strings as the API writes them: {t} is clean text; {b, t} is base64 and the escaped text; n is the full length of what was cut or hidden.
+import { h, icon } from './h.js';
+import { t as word, num } from './i18n.js';
+
+/** @typedef {{t?: string, b?: string, n?: number}} B */
+
+const UNCLEAN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+const encoder = new TextEncoder();
+
+/** The bytes of B. @param {B} x @returns {Uint8Array} */
+export function bytes(x) {
+  if (x.b === undefined) return encoder.encode(x.t || '');
+  const s = atob(x.b), out = new Uint8Array(s.length);
+  for (let i = 0; i < s.length; i++) out[i] = s.charCodeAt(i);
+  return out;
+}
+
+/** @param {Uint8Array} a */
+function base64(a) {
+  let s = '';
+  for (let i = 0; i < a.length; i += 8192) s += String.fromCharCode(...a.subarray(i, i + 8192));
+  return btoa(s);
+}
+
+/** B of bytes: text where it is clean UTF-8. @param {Uint8Array} a @returns {B} */
+export function fromBytes(a) {
+  try {
+    const s = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(a);
+    if (!UNCLEAN.test(s)) return { t: s };
+  } catch { /* the bytes are not UTF-8 */ }
+  return { b: base64(a), t: escaped(a) };
+}
+
+/** B of typed text. @param {string} s @returns {B} */
+export const fromText = (s) => (UNCLEAN.test(s) ? { b: base64(encoder.encode(s)), t: escaped(encoder.encode(s)) } : { t: s });
+
+/** B list of an argv of strings, numbers and B. @param {Array<string|number|B>} args @returns {B[]} */
+export const argv = (...args) => args.map((a) => (typeof a === 'object' ? a : fromText(String(a))));
+
+const NAMED = new Map([[7, '\\a'], [8, '\\b'], [9, '\\t'], [10, '\\n'], [13, '\\r'], [34, '\\"'], [92, '\\\\']]);
+
+/** Bytes as redis-cli escapes them, without the quotes. @param {Uint8Array} a */
+export function escaped(a) {
+  let s = '';
+  for (const c of a) s += NAMED.get(c) || (c >= 32 && c < 127 ? String.fromCharCode(c) : '\\x' + c.toString(16).padStart(2, '0'));
+  return s;
+}
+
+/** What a person reads: clean text, or the escaped form. @param {B|null|undefined} x */
+export const text = (x) => (!x ? '' : x.t !== undefined ? x.t : x.n !== undefined ? word('bytes.hidden', { n: num(x.n) }) : '');
+
+/** The text, shortened in its middle. @param {B|null|undefined} x @param {number} [max] */
+export function short(x, max = 256) {
+  const s = [...text(x)];
+  return s.length <= max ? s.join('') : s.slice(0, max / 2).join('') + ' … ' + s.slice(-max / 4).join('');
+}
+
+/** A key for Map, the same for the same bytes. @param {B|null|undefined} x */
+export const id = (x) => (!x ? '' : x.b !== undefined ? 'b' + x.b : 't' + x.t);
+
+/** base64url without padding, for `k=` and hashes. @param {B} x */
+export const url = (x) => base64(bytes(x)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+
+/** B of base64url. @param {string} s @returns {B} */
+export const fromUrl = (s) => fromBytes(bytes({ b: s.replace(/-/g, '+').replace(/_/g, '/') }));
+
+/** One argument as a person types it in redis-cli: quoted where it must be. @param {B} x */
+export function quote(x) {
+  const s = text(x);
+  if (x.b === undefined && s !== '' && !/[\s"'\\]/.test(s)) return s;
+  return x.b === undefined ? '"' + s.replace(/["\\]/g, '\\$&') + '"' : '"' + escaped(bytes(x)) + '"';
+}
+
+/** A command as a person types it. @param {B[]} args */
+export const line = (args) => args.map(quote).join(' ');
+
+/** Escapes the letters of a glob, so that a name matches itself. @param {string} s */
+export const glob = (s) => s.replace(/[*?[\]\\]/g, '\\$&');
+
+/** Splits a typed line as redis-cli does; null where a quote is not closed. @param {string} s @returns {B[]|null} */
+export function split(s) {
+  /** @type {B[]} */
+  const out = [];
+  for (let i = 0; i < s.length;) {
+    if (/\s/.test(s[i])) { i++; continue; }
+    /** @type {number[]} */
+    const arg = [];
+    let q = '';
+    for (; i < s.length && (q || !/\s/.test(s[i])); i++) {
+      const c = s[i], hex = /^\\x([0-9a-f]{2})/i.exec(s.slice(i, i + 4));
+      if (q === '"' && hex) { arg.push(parseInt(hex[1], 16)); i += 3; continue; }
+      if (q === '"' && c === '\\' && i + 1 < s.length) { i++; arg.push(...encoder.encode(({ n: '\n', r: '\r', t: '\t', b: '\b', a: '\x07' })[s[i]] || s[i])); continue; }
+      if (q === "'" && c === '\\' && s[i + 1] === "'") { arg.push(39); i++; continue; }
+      if (!q && (c === '"' || c === "'")) { q = c; continue; }
+      if (q && c === q) { q = ''; continue; }
+      const whole = String.fromCodePoint(/** @type {number} */ (s.codePointAt(i)));
+      arg.push(...encoder.encode(whole));
+      i += whole.length - 1;
+    }
+    if (q) return null;
+    out.push(fromBytes(new Uint8Array(arg)));
+  }
+  return out;
+}
+
+/** Copies text to the clipboard. @param {string} s */
+export function copy(s) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(s);
+  const box = h('textarea', { value: s, class: 'sr' });
+  document.body.append(box);
+  box.select();
+  document.execCommand('copy');
+  box.remove();
+  return Promise.resolve();
+}
+
+/** A small button that copies. @param {() => string} s */
+export const copier = (s) => h('button', {
+  class: 'ghost copy', type: 'button', title: word('copy'), 'aria-label': word('copy'),
+  on: { click: (/** @type {Event} */ e) => { e.stopPropagation(); e.preventDefault(); copy(s()); } },
+}, icon('copy'));
+
+/** A name or value as an element: monospace, escaped ones marked, long ones shortened with a copy button. @param {B|null|undefined} x @param {number} [max] */
+export function show(x, max = 256) {
+  if (!x) return h('span', { class: 'faint' }, '–');
+  if (x.t === undefined) return h('span', { class: 'faint' }, text(x));
+  if (x.t === '') return h('span', { class: 'faint' }, word('bytes.empty'));
+  const s = text(x), long = [...s].length > max, cut = x.n !== undefined;
+  return h('span', { class: ['mono', 'bytes', x.b !== undefined && 'escaped'], title: x.b !== undefined ? word('bytes.escaped') : null },
+    short(x, max), cut && h('span', { class: 'faint' }, ' ' + word('bytes.cut', { n: num(x.n) })), long && copier(() => s));
+}

@@ -1,0 +1,94 @@
+// Elements and keyed lists from data. Every string becomes a text node or an attribute: this file never parses HTML.
+
+/** @typedef {Node|string|number|boolean|null|undefined|Array<any>} Child */
+/** @typedef {{[name: string]: any}} Props */
+
+// The HTML parser gives the icon sheet of index.html the namespace of SVG.
+const SVG = /** @type {string} */ (document.getElementById('icons')?.namespaceURI);
+const PROPERTY = new Set(['value', 'checked', 'disabled', 'hidden', 'selected', 'open', 'indeterminate', 'readOnly', 'tabIndex', 'htmlFor']);
+
+/** @param {Element} el @param {Props|null|undefined} props */
+function apply(el, props) {
+  for (const [name, v] of Object.entries(props || {})) {
+    if (v === null || v === undefined) continue;
+    if (name === 'on') for (const [event, fn] of Object.entries(v)) el.addEventListener(event, /** @type {any} */ (fn));
+    else if (name === 'style') for (const [p, x] of Object.entries(v)) /** @type {any} */ (el).style.setProperty(p, String(x));
+    else if (name === 'class') el.setAttribute('class', Array.isArray(v) ? v.filter(Boolean).join(' ') : v);
+    else if (PROPERTY.has(name)) /** @type {any} */ (el)[name] = v;
+    else if (v !== false) el.setAttribute(name, v === true ? '' : String(v));
+  }
+}
+
+/**
+ * Appends children: strings and numbers become text nodes; null, undefined, true and false are left out; arrays are flattened.
+ * @param {Node} parent @param {Child} children
+ */
+export function add(parent, ...children) {
+  for (const c of children) {
+    if (Array.isArray(c)) add(parent, ...c);
+    else if (c instanceof Node) parent.appendChild(c);
+    else if (c !== null && c !== undefined && typeof c !== 'boolean') parent.appendChild(document.createTextNode(String(c)));
+  }
+  return parent;
+}
+
+/**
+ * Makes an HTML element. Props: `class` (string or list), `on: {click: fn}`, `style: {width: '3px'}` (set by CSSOM), DOM properties, other attributes.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag @param {Props|null} [props] @param {Child[]} children @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, props, ...children) {
+  const el = document.createElement(tag);
+  add(el, ...children);
+  apply(el, props);
+  return el;
+}
+
+/** Makes an SVG element, as h does for HTML. @param {string} tag @param {Props|null} [props] @param {Child[]} children @returns {SVGElement} */
+export function svg(tag, props, ...children) {
+  const el = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
+  add(el, ...children);
+  apply(el, props);
+  return el;
+}
+
+/** An icon of the sheet in index.html: `icon('keys')`. @param {string} name */
+export const icon = (name) => svg('svg', { class: 'icon', 'aria-hidden': 'true', focusable: 'false' }, svg('use', { href: '#i-' + name }));
+
+/** Replaces all children of an element. @param {Element} el @param {Child[]} children */
+export function fill(el, ...children) {
+  el.replaceChildren();
+  add(el, ...children);
+  return el;
+}
+
+/** Sets the text of an element only where it differs. @param {Element} el @param {string} s */
+export function say(el, s) {
+  if (el.textContent !== s) el.textContent = s;
+}
+
+/** @type {WeakMap<Element, Map<string, {el: Element, row: any}>>} */
+const lists = new WeakMap();
+
+/**
+ * Keeps the children of parent equal to rows. A row keeps its element as long as its key stays. update is called for rows that were there before.
+ * @template T
+ * @param {Element} parent @param {T[]} rows @param {(row: T, i: number) => string} key
+ * @param {(row: T) => Element} make @param {(el: any, row: T, before: T) => void} [update]
+ */
+export function list(parent, rows, key, make, update) {
+  const old = lists.get(parent) || new Map(), now = new Map();
+  rows.forEach((row, i) => {
+    const k = key(row, i), had = old.get(k);
+    if (now.has(k)) return;
+    if (had && update) update(had.el, row, had.row);
+    now.set(k, { el: had ? had.el : make(row), row });
+  });
+  for (const [k, x] of old) if (!now.has(k)) x.el.remove();
+  let at = parent.firstElementChild;
+  for (const { el } of now.values()) {
+    if (el === at) at = at.nextElementSibling;
+    else parent.insertBefore(el, at);
+  }
+  lists.set(parent, now);
+}

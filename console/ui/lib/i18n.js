@@ -1,0 +1,96 @@
+// Words, numbers and times in the language of the reader.
+
+/** @type {Map<string, string>} */
+let words = new Map();
+let code = 'en';
+
+/** The language now: en or zh. */
+export const lang = () => code;
+
+/** Loads the words of a language and remembers the choice. @param {string} [want] */
+export async function setLang(want) {
+  code = (want || localStorage.getItem('ebb.lang') || navigator.language || 'en').startsWith('zh') ? 'zh' : 'en';
+  if (want) localStorage.setItem('ebb.lang', code);
+  words = new Map(Object.entries(await (await fetch('i18n/' + code + '.json')).json()));
+  document.documentElement.lang = code;
+}
+
+/** The words for key, with {name} replaced. A plural of English is `one|many` with {n}. @param {string} key @param {Record<string, any>} [vars] @returns {string} */
+export function t(key, vars = {}) {
+  let s = words.get(key);
+  if (s === undefined) return key;
+  const at = s.indexOf('|');
+  if (at >= 0) s = String(vars.n) === '1' ? s.slice(0, at) : s.slice(at + 1);
+  return s.replace(/\{(\w+)\}/g, (_, name) => (vars[name] === undefined ? '' : typeof vars[name] === 'number' ? num(vars[name]) : String(vars[name])));
+}
+
+/** Whether a key has words. @param {string} key */
+export const has = (key) => words.has(key);
+
+/** @type {Map<string, any>} */
+const formats = new Map();
+/** @param {string} kind @param {any} options */
+function format(kind, options) {
+  const k = code + kind + JSON.stringify(options);
+  if (!formats.has(k)) formats.set(k, kind === 'n' ? new Intl.NumberFormat(code, options) : new Intl.DateTimeFormat(code === 'en' ? 'en-GB' : code, options));
+  return formats.get(k);
+}
+
+/** A number with its groups: 2,100,000. @param {number|string|null|undefined} n @param {number} [digits] */
+export function num(n, digits = 0) {
+  if (n === null || n === undefined || n === '') return '–';
+  if (typeof n === 'string') { try { return format('n', {}).format(BigInt(n)); } catch { return n; } }
+  return format('n', { maximumFractionDigits: digits }).format(n);
+}
+
+/** A number of at most four letters: 2.1M. @param {number|null|undefined} n */
+export function brief(n) {
+  if (n === null || n === undefined || !isFinite(n)) return '–';
+  if (Math.abs(n) < 10000) return num(n, Math.abs(n) < 10 && n % 1 ? 1 : 0);
+  for (const [u, s] of /** @type {[number, string][]} */ ([[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])) if (Math.abs(n) >= u) return num(n / u, n / u < 100 ? 1 : 0) + s;
+  return num(n);
+}
+
+/** A size in binary units: 1.5 MiB. @param {number|null|undefined} n */
+export function size(n) {
+  if (n === null || n === undefined) return '–';
+  let u = 0;
+  while (Math.abs(n) >= 1024 && u < 5) { n /= 1024; u++; }
+  return num(n, u && n < 100 ? 1 : 0) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][u];
+}
+
+/** A share in percent. @param {number} x */
+export const percent = (x) => format('n', { style: 'percent', maximumFractionDigits: x > 0 && x < 0.1 ? 1 : 0 }).format(x);
+
+/** A span of ms in its two largest units: 1 h 05 min, 4.2 s, 15 ms. @param {number|null|undefined} ms */
+export function span(ms) {
+  if (ms === null || ms === undefined) return '–';
+  if (ms < 0) return '-' + span(-ms);
+  if (ms < 1) return num(ms, 2) + ' ms';
+  if (ms < 1000) return num(Math.round(ms)) + ' ms';
+  const s = ms / 1000, two = (/** @type {number} */ n) => String(Math.floor(n)).padStart(2, '0');
+  if (s < 10) return (Math.floor(s * 10) / 10).toFixed(1) + ' s';
+  if (s < 60) return Math.floor(s) + ' s';
+  if (s < 3600) return Math.floor(s / 60) + ' min ' + two(s % 60) + ' s';
+  if (s < 86400) return Math.floor(s / 3600) + ' h ' + two((s % 3600) / 60) + ' min';
+  return num(Math.floor(s / 86400)) + ' d ' + two((s % 86400) / 3600) + ' h';
+}
+
+/** Microseconds as a span: 120 µs, 4.2 ms. @param {number|null|undefined} us */
+export const micros = (us) => (us === null || us === undefined ? '–' : us < 1000 ? num(Math.round(us)) + ' µs' : us < 1e6 ? num(us / 1000, us < 1e5 ? 1 : 0) + ' ms' : span(us / 1000));
+
+/** Time of day of unix ms: 12:00:01. @param {number} ms @param {boolean} [fraction] with ms */
+export const time = (ms, fraction) => format('d', { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false, ...(fraction ? { fractionalSecondDigits: 3 } : {}) }).format(ms);
+
+/** Date and time of unix ms, with the time zone. @param {number} ms */
+export const date = (ms) => format('d', { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false, timeZoneName: 'short' }).format(ms);
+
+/** Day or hour of unix ms for axes. @param {number} ms @param {'minute'|'hour'|'day'|'month'} unit */
+export const tick = (ms, unit) => format('d', unit === 'month' ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit', hour12: false, ...(unit === 'minute' ? { second: '2-digit' } : {}) }).format(ms);
+
+/** What a span in words is in ms: "90 s", "5m", "1h", "250ms"; NaN otherwise. A bare number is seconds. @param {string} s */
+export function parseSpan(s) {
+  const m = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h|d|w)?\s*$/i.exec(s);
+  const unit = new Map([['ms', 1], ['s', 1e3], ['sec', 1e3], ['m', 6e4], ['min', 6e4], ['h', 36e5], ['d', 864e5], ['w', 6048e5]]);
+  return m ? Math.round(Number(m[1]) * /** @type {number} */ (unit.get((m[2] || 's').toLowerCase()))) : NaN;
+}

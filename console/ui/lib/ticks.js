@@ -1,0 +1,67 @@
+// Cells with a deadline: they count down by the server's clock, and say so in the moment they are over.
+import { h, say } from './h.js';
+import { clock } from './feed.js';
+import { t, span, date } from './i18n.js';
+
+/** @type {Set<{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done: string}>} */
+const cells = new Set();
+/** @type {any} */
+let timer = 0;
+
+/**
+ * A cell for what is left of a lifetime. pttl: ms left at the server's time at; -1: no deadline; undefined: not known.
+ * At its deadline the element dispatches `expired` (it bubbles), within a few ms. whole: the first span, for a bar. up: counts age upwards from `at`.
+ * @param {number|null|undefined} pttl @param {number} [at] @param {{whole?: number, up?: boolean, done?: string}} [o] @returns {HTMLElement}
+ */
+export function ttl(pttl, at = clock(), o = {}) {
+  if (pttl === undefined || pttl === null) return h('span', { class: 'ttl faint' }, '–');
+  if (pttl < 0 && !o.up) return h('span', { class: 'ttl never', title: t('ttl.never.why') }, t('ttl.never'));
+  const words = h('span', { class: 'left' }), bar = o.whole ? h('i', { class: 'bar' }) : null;
+  const el = h('span', { class: 'ttl', title: date(at + pttl) }, bar && h('span', { class: 'track', 'aria-hidden': 'true' }, bar), words);
+  const cell = { el, words, bar, due: at + pttl, whole: o.whole || 0, made: clock(), up: !!o.up, done: o.done || t('ttl.over') };
+  cells.add(cell);
+  draw(cell, clock());
+  plan();
+  return el;
+}
+
+/** A cell that counts how long ago something was. @param {number} at */
+export const since = (at) => ttl(0, at, { up: true });
+
+/** @param {any} c @param {number} now */
+function draw(c, now) {
+  const left = c.up ? now - c.due : c.due - now;
+  if (!c.up && left <= 0) {
+    cells.delete(c);
+    say(c.words, c.done);
+    c.el.classList.add('over');
+    if (c.bar) c.bar.style.setProperty('width', '0');
+    if (c.el.isConnected) c.el.dispatchEvent(new CustomEvent('expired', { bubbles: true }));
+    return;
+  }
+  // What counts down shows the second that has begun to run out; so it never shows 0 while it lives.
+  say(c.words, span(Math.max(left, 1)));
+  c.el.classList.toggle('soon', !c.up && left < 10000);
+  if (c.bar) c.bar.style.setProperty('width', Math.min(100, (left / c.whole) * 100).toFixed(1) + '%');
+}
+
+function plan() {
+  if (timer || !cells.size) return;
+  const now = clock();
+  let next = 1000 - (now % 1000) + 1;
+  for (const c of cells) {
+    const left = c.due - now;
+    if (!c.up && left < 11000) next = Math.min(next, Math.max(1, left > 100 ? 100 : left));
+  }
+  timer = setTimeout(tick, next);
+}
+
+function tick() {
+  timer = 0;
+  const now = clock();
+  for (const c of [...cells]) {
+    if (!c.el.isConnected && now - c.made > 5000) cells.delete(c);
+    else draw(c, now);
+  }
+  plan();
+}
