@@ -21,7 +21,7 @@ function apply(el, props) {
 
 /**
  * Appends children: strings and numbers become text nodes; null, undefined, true and false are left out; arrays are flattened.
- * @param {Node} parent @param {Child} children
+ * @param {Node} parent @param {Child[]} children
  */
 export function add(parent, ...children) {
   for (const c of children) {
@@ -87,7 +87,7 @@ export function list(parent, rows, key, make, update) {
   for (const [k, x] of old) if (!now.has(k)) x.el.remove();
   let at = parent.firstElementChild;
   for (const { el } of now.values()) {
-    if (el === at) at = at.nextElementSibling;
+    if (at && el === at) at = at.nextElementSibling;
     else parent.insertBefore(el, at);
   }
   lists.set(parent, now);

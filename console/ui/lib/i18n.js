@@ -62,7 +62,7 @@ export function size(n) {
 /** A share in percent. @param {number} x */
 export const percent = (x) => format('n', { style: 'percent', maximumFractionDigits: x > 0 && x < 0.1 ? 1 : 0 }).format(x);
 
-/** A span of ms in its two largest units: 1 h 05 min, 4.2 s, 15 ms. @param {number|null|undefined} ms */
+/** A span of ms in its two largest units: 1 h 05 min, 4.2 s, 15 ms. @param {number|null|undefined} ms @returns {string} */
 export function span(ms) {
   if (ms === null || ms === undefined) return '–';
   if (ms < 0) return '-' + span(-ms);

@@ -44,7 +44,7 @@ export function open(root, ctx) {
   async function soon(b) {
     const a = await get('soon', { db: ctx.db, count: 1000, match, within: b ? Math.max(1, Math.ceil(b.to - clock())) : undefined }, ctx.stop).catch((e) => ({ rows: [], whole: true, why: e.message }));
     const rows = a.rows.filter((/** @type {any} */ r) => !b || (r.at >= b.from && r.at < b.to)), now = clock();
-    const one = table({ label: t('expiry.who'), rows: rows.slice(0, 50), key: (r) => r.level + id(r.k) + '/' + id(r.item), open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }), columns: [
+    const one = table({ label: t('expiry.who'), rows: rows.slice(0, 15), key: (r) => r.level + id(r.k) + '/' + id(r.item), open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }), columns: [
       { id: 'level', label: t('expiry.level'), value: (r) => r.level, cell: (r) => swatch(r.level), minor: true }, { id: 'k', label: t('key.title'), wide: true, value: (r) => text(r.k), cell: (r) => h('a', { href: ctx.link('key', { db: ctx.db, k: url(r.k) }) }, show(r.k, 120)) },
       { id: 'item', label: t('expiry.item'), value: (r) => text(r.item), cell: (r) => (r.item ? show(r.item, 80) : '') }, { id: 'ttl', label: 'TTL', num: true, value: (r) => r.at, cell: (r) => ttl(Math.max(0, r.at - now), now) }],
     empty: () => a.why || t(a.whole ? 'expiry.nobody' : 'expiry.far') });

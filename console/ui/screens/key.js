@@ -136,10 +136,10 @@ export function open(root, ctx) {
         command: (v) => (kind === 'hash' ? argv('HSETEX', key, 'KEEPTTL', 'FIELDS', 1, it(r), fromText(v.v)) : kind === 'zset' ? argv('ZADD', key, 'XX', v.v, it(r)) : argv('LSET', key, r.i, fromText(v.v))) });
       if (a) doit(a.argv, { quiet: true });
     }
-    const whole = (/** @type {any} */ v) => v && (v.n !== undefined ? h('span', null, show({ ...v, n: undefined }, 120), ' ', h('small', null, t('bytes.cut', { n: v.n }))) : show(v, 200));
+    const whole = (/** @type {any} */ v) => v && (v.n !== undefined ? h('span', null, show({ ...v, n: undefined }, 120), ' ', h('small', null, t('bytes.cut', { n: v.n }))) : show(v, 120));
     const columns = [
       kind === 'list' && { id: 'i', label: '#', num: true, value: (/** @type {any} */ r) => Number(r.i) },
-      K.item !== 'i' && { id: 'it', label: t('level.one.' + K.level), wide: true, value: (/** @type {any} */ r) => text(r[K.item]), cell: (/** @type {any} */ r) => show(r[K.item]) },
+      K.item !== 'i' && { id: 'it', label: t('level.one.' + K.level), wide: true, value: (/** @type {any} */ r) => text(r[K.item]), cell: (/** @type {any} */ r) => show(r[K.item], 100) },
       kind === 'zset' && { id: 's', label: t('key.score'), num: true, value: (/** @type {any} */ r) => Number(r.score), cell: (/** @type {any} */ r) => r.score },
       (kind === 'hash' || kind === 'list') && { id: 'v', label: t('key.value'), wide: true, value: (/** @type {any} */ r) => text(r.v), cell: (/** @type {any} */ r) => whole(r.v) },
       { id: 'ttl', label: 'TTL', num: true, value: (/** @type {any} */ r) => (r.pttl < 0 ? Infinity : r.at + r.pttl), cell: (/** @type {any} */ r) => ttl(r.pttl, r.at) }].filter(Boolean);

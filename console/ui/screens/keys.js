@@ -17,7 +17,7 @@ const KEEP = 2000;
 export function open(root, ctx) {
   const p = ctx.params, match = p.get('match') || '', tree = p.get('view') === 'tree';
   /** @type {any[]} */ let rows = [];
-  /** @type {Map<string, {p: string, n: number, bytes: number, forever: number, next: number}>} */
+  /** @type {Map<string, {p: string, k: any, folder: boolean, n: number, bytes: number, forever: number, next: number}>} */
   const folders = new Map();
   let cursor = '0', looked = 0, shown = 0, total = 0, done = false, busy = false, all = false, marker = 0;
   const base = match.endsWith('*') && !/[*?[\]\\]/.test(match.slice(0, -1)) ? match.slice(0, -1) : '';
@@ -37,7 +37,7 @@ export function open(root, ctx) {
   const one = table({
     label: t('keys.title'), key: (r) => id(r.k), open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
     columns: [
-      { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: (r) => h('a', { href: ctx.link('key', { db: ctx.db, k: url(r.k) }) }, show(r.k)) },
+      { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: (r) => h('a', { href: ctx.link('key', { db: ctx.db, k: url(r.k) }) }, show(r.k, 120)) },
       { id: 'type', label: t('keys.type'), value: (r) => r.type, minor: true },
       { id: 'ttl', label: 'TTL', num: true, value: (r) => (r.pttl < 0 ? Infinity : r.at + r.pttl), cell: (r) => ttl(r.pttl, r.at) },
       { id: 'bytes', label: t('keys.bytes'), num: true, value: (r) => r.bytes, cell: (r) => size(r.bytes), minor: true },
