@@ -79,7 +79,7 @@ export function lines(el, series, axis) {
 export function bars(el, series, axis) {
   const n = Math.max(0, ...series.map((s) => s.values.length));
   const sum = (/** @type {number} */ i) => series.reduce((a, s) => a + (s.values[i] || 0), 0);
-  let max = 1;
+  let max = 2;
   for (let i = 0; i < n; i++) max = Math.max(max, sum(i));
   plot(el, n, axis, (i) => series.filter((s) => s.values[i] || series.length === 1).map((s) => s.label + ' ' + num(s.values[i] || 0)), ({ x, y, ht }) => {
     const out = [];

@@ -67,7 +67,7 @@ export function span(ms) {
   if (ms === null || ms === undefined) return '–';
   if (ms < 0) return '-' + span(-ms);
   if (ms < 1) return num(ms, 2) + ' ms';
-  if (ms < 1000) return num(Math.round(ms)) + ' ms';
+  if (ms < 1000) return num(ms, ms < 10 ? 1 : 0) + ' ms';
   const s = ms / 1000, two = (/** @type {number} */ n) => String(Math.floor(n)).padStart(2, '0');
   if (s < 10) return (Math.floor(s * 10) / 10).toFixed(1) + ' s';
   if (s < 60) return Math.floor(s) + ' s';

@@ -59,7 +59,7 @@ export function open(root, ctx) {
     fill(first);
     if (s.keys === 0) {
       const line = 'SET hello world PX 30000';
-      fill(first, h('section', { class: 'card' }, h('h2', null, t('now.empty')), h('p', null, t('now.try')), h('div', { class: 'row' }, h('code', { class: 'command mono' }, line), copier(() => line), h('a', { href: ctx.link('shell', { line }) }, t('now.shell')))));
+      fill(first, h('section', { class: 'card' }, h('h2', null, t('now.empty')), h('p', null, t('now.try')), h('div', { class: 'row' }, h('code', { class: 'command mono' }, line), copier(() => line), !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line }) }, t('now.shell')))));
     }
     const all = samples(), x = (/** @type {number} */ i) => (all[i] ? time(all[i].at) : '');
     lines(past, [{ label: t('now.ops'), cls: 's-key', values: all.map((p) => p.ops), format: (n) => num(n) + '/s' }], { label: t('now.past.ops'), x, tick: (i) => x(i), height: 132 });
