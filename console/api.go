@@ -133,7 +133,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
 		c.serveAPI(w, r, name)
 		return
 	}
-	http.NotFound(w, r)
+	c.serveUI(w, r, path)
 }
 
 // serveAPI answers a request for api/name.

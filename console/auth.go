@@ -350,7 +350,8 @@ func tokenOf(r *http.Request) (token [sha256.Size]byte, ok bool) {
 }
 
 // errWrongPassword is the answer to every login that fails. It does not say whether there is such a user.
-var errWrongPassword = &failure{status: http.StatusUnauthorized, Text: "the user does not exist, is off, or has another password", Code: "WRONGPASS", Login: true}
+var errWrongPassword = &failure{status: http.StatusUnauthorized, Code: "WRONGPASS", Login: true,
+	Text: "the user does not exist, is off, or has another password"}
 
 // postLogin answers POST api/login {user, password} with 204 and a cookie.
 func postLogin(c *Console, q *request) (any, error) {

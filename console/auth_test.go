@@ -77,7 +77,7 @@ func TestAUserOfTheServerLogsIn(t *testing.T) {
 		if d := time.Since(before); d != loginPause {
 			t.Errorf("the answer to a wrong password took %s", d)
 		}
-		if got := w.login("nobody", "pw"); got != 401 {
+		if got := w.login("carl", "pw"); got != 401 {
 			t.Errorf("an unknown user: %d", got)
 		}
 		if got := w.login("ann", "pw"); got != 204 || w.whoami() != "ann" {
@@ -94,7 +94,7 @@ func TestAUserOfTheServerLogsIn(t *testing.T) {
 			t.Errorf("an own key: %d %s", status, body)
 		}
 		log := b.admin("ACL", "LOG").String()
-		for _, want := range []string{`"AUTH"`, `"nobody"`, "addr=127.0.0.1:40000 lib-name=ebb-console"} {
+		for _, want := range []string{`"AUTH"`, `"carl"`, "addr=127.0.0.1:40000 lib-name=ebb-console"} {
 			if !strings.Contains(log, want) {
 				t.Errorf("ACL LOG has no %s: %s", want, log)
 			}
@@ -161,7 +161,7 @@ func TestTheProgramDecidesWhoARequestComesFrom(t *testing.T) {
 	}
 }
 
-// The model of a login: who has logged in, with what, and since when.
+// The model of a login has the user, the password, and the times.
 func TestASessionEndsWhenItShould(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		wrong := ""

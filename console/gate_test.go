@@ -46,7 +46,8 @@ func TestACommandRunsByTheConsole(t *testing.T) {
 		{"HGETALL h", `{"reply":{"map":[[{"t":"f"},{"t":"9007199254740993"}]]},"text":"1# \"f\" =\u003e \"9007199254740993\"","ms":0}`},
 		{"NOSUCH a", `{"reply":{"e":"ERR unknown command 'NOSUCH', with args beginning with: 'a' "},"text":"(error) ERR unknown command 'NOSUCH', ` +
 			`with args beginning with: 'a' ","ms":0,"error":true}`},
-		{"GET", `{"reply":{"e":"ERR wrong number of arguments for 'get' command"},"text":"(error) ERR wrong number of arguments for 'get' command","ms":0,"error":true}`},
+		{"GET", `{"reply":{"e":"ERR wrong number of arguments for 'get' command"},` +
+			`"text":"(error) ERR wrong number of arguments for 'get' command","ms":0,"error":true}`},
 	} {
 		if status, body := b.do(x.line); status != 200 || body != x.want {
 			t.Errorf("%s: %d %s", x.line, status, body)
@@ -129,8 +130,9 @@ func TestWhatTheConsoleRefuses(t *testing.T) {
 func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 	b := newBench(t, Options{ReadOnly: true})
 	data := func() {
-		for _, line := range []string{"SET k v", "SET n 7 EX 100 SLIDE", "HSET h f v", "RPUSH l a b", "SADD s a b", "ZADD z 1 a 2 b", "XADD x 1-1 f v", "PFADD p a b", "PFADD p2 c",
-			"PFMERGE pm p p2", "GEOADD g 1 1 a", "RL.TAKE r 5 1000", "LOCK.ACQUIRE lk o 1000", "SEM.ACQUIRE sm o 2 1000", "DQ.ADD q p", "SETBIT b 7 1", "XGROUP CREATE x gr 0"} {
+		for _, line := range []string{"SET k v", "SET n 7 EX 100 SLIDE", "HSET h f v", "RPUSH l a b", "SADD s a b", "ZADD z 1 a 2 b", "XADD x 1-1 f v",
+			"PFADD p a b", "PFADD p2 c", "PFMERGE pm p p2", "GEOADD g 1 1 a", "RL.TAKE r 5 1000", "LOCK.ACQUIRE lk o 1000", "SEM.ACQUIRE sm o 2 1000",
+			"DQ.ADD q p", "SETBIT b 7 1", "XGROUP CREATE x gr 0"} {
 			b.admin(strings.Fields(line)...)
 		}
 	}
@@ -209,8 +211,8 @@ func TestCanSaysWhatDoAllows(t *testing.T) {
 		readOnly := rapid.Bool().Draw(rt, "read-only")
 		b := newBench(t, Options{ReadOnly: readOnly, Access: func(*http.Request) (string, bool) { return "ann", true }})
 		rules := []string{"ACL", "SETUSER", "ann", "on", "nopass", "~*", "&*"}
-		pool := []string{"+@all", "-@all", "+@read", "-@dangerous", "+@write", "-@admin", "+@lock", "-@queue", "+rl.reset", "-client|kill", "+client|kill", "-config|set", "+info",
-			"+@expiry", "-@keyspace", "+acl", "-acl|setuser", "+@hash", "+@list", "-set", "(+@fast ~*)", "(+unlink ~a*)"}
+		pool := []string{"+@all", "-@all", "+@read", "-@dangerous", "+@write", "-@admin", "+@lock", "-@queue", "+rl.reset", "-client|kill",
+			"+client|kill", "-config|set", "+info", "+@expiry", "-@keyspace", "+acl", "-acl|setuser", "+@hash", "+@list", "-set", "(+@fast ~*)", "(+unlink ~a*)"}
 		rules = append(rules, rapid.SliceOfN(rapid.SampledFrom(pool), 0, 6).Draw(rt, "rules")...)
 		if err := b.admin(rules...).Err(); err != nil {
 			rt.Fatalf("%q: %v", rules, err)
@@ -289,8 +291,8 @@ func TestWritesAndRefusalsAreInTheAudit(t *testing.T) {
 func TestHiddenValuesAreHidden(t *testing.T) {
 	b := newBench(t, Options{HideValues: true})
 	b.admin("CONFIG", "SET", "slowlog-log-slower-than", "0")
-	for _, line := range []string{"SET k sesame", "GET k", "HSET h f sesame", "HGETALL h", "LPUSH l sesame", "LRANGE l 0 -1", "SLOWLOG GET 100", "CONFIG GET maxmemory", "DUMP k",
-		"XADD s 1-1 f sesame", "XRANGE s - +", "GETRANGE k 0 -1"} {
+	for _, line := range []string{"SET k sesame", "GET k", "HSET h f sesame", "HGETALL h", "LPUSH l sesame", "LRANGE l 0 -1", "SLOWLOG GET 100",
+		"CONFIG GET maxmemory", "DUMP k", "XADD s 1-1 f sesame", "XRANGE s - +", "GETRANGE k 0 -1"} {
 		if status, body := b.do(line); status != 200 || strings.Contains(body, "sesame") || strings.HasPrefix(line, "CONFIG") != strings.Contains(body, "maxmemory") {
 			t.Errorf("%s: %d %s", line, status, body)
 		}

@@ -41,7 +41,8 @@ func vet(r *http.Request) *failure {
 }
 
 var errTooMany = &failure{status: http.StatusTooManyRequests, retry: 1,
-	Text: fmt.Sprintf("too many requests at a time: a viewer may have %d requests and %d streams, and all viewers %d streams", maxRequests, maxStreams, allStreams)}
+	Text: fmt.Sprintf("too many requests at a time: a viewer may have %d requests and %d streams, and all viewers %d streams",
+		maxRequests, maxStreams, allStreams)}
 
 // longAgo is a deadline that has passed: it ends the reads and the writes of a connection.
 var longAgo = time.Unix(1, 0)

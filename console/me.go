@@ -39,7 +39,7 @@ type me struct {
 	Role      string            `json:"role"`
 	Version   string            `json:"version"`
 	Loading   *progress         `json:"loading"`
-	Open      any               `json:"open"` // false, or why the server is open to everyone
+	Open      any               `json:"open"` // false, or why other machines reach the server without a password
 	Now       float64           `json:"now"`  // ms
 	Can       map[string]bool   `json:"can"`
 	Need      map[string]string `json:"need"` // for the actions that the user may not do: the rule that would allow it

@@ -195,6 +195,8 @@ func TestProfilesAreOffByDefault(t *testing.T) {
 	if status, body := r.get("/debug/pprof/goroutine?debug=1"); status != 200 || !strings.Contains(body, "goroutine profile:") {
 		t.Errorf("%d %.100s", status, body)
 	}
+	_ = r.stop()
+	r = startServe(t, "--http", "127.0.0.1:0", "--http-pprof", "yes", "--http-console", "no")
 	if _, body := r.get("/"); !strings.Contains(body, `href="/debug/pprof/"`) {
 		t.Errorf("the index lacks them:\n%s", body)
 	}

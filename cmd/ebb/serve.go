@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -45,6 +47,9 @@ input. Every directive can also be given as an option, and wins over the file:
 
 --version, or -v, as the first option prints the version of Redis that the server
 reports and ebb's own, in one line as redis-server does.
+
+--console serves the web console at 127.0.0.1:9121, or at the next free port of ten; it is
+short for --http 127.0.0.1:9121.
 
 --accept-clock yes starts although the system's clock is an hour or more behind the
 time in the files.`,
@@ -87,6 +92,10 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 // calls listens when the server listens.
 func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Writer, daemon bool, listens func()) error {
 	accept, args := acceptClock(args)
+	args, err := withConsole(args)
+	if err != nil {
+		return err
+	}
 	if err := makeDirectory(args); err != nil {
 		return err
 	}
@@ -146,7 +155,14 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	}
 	ready(out, cfg, in)
 	if a := in.AdminAddr(); a != nil {
-		fmt.Fprintf(out, "metrics: http://%s/metrics\n", a)
+		scheme := "http"
+		if cfg.Bool("http-tls") {
+			scheme = "https"
+		}
+		fmt.Fprintf(out, "metrics: %s://%s/metrics\n", scheme, a)
+		if cfg.String("http-console") != "no" {
+			fmt.Fprintf(out, "console: %s://%s/\n", scheme, a)
+		}
 	}
 	manager.ready()
 	await(ctx, signals, in, cfg, out, log)
@@ -328,6 +344,31 @@ func acceptClock(args []string) (accept bool, rest []string) {
 		}
 	}
 	return false, args
+}
+
+// consolePorts are the ports that --console tries.
+const consolePorts = 10
+
+// withConsole replaces --console, which is not a directive, by --http with a free port, unless there is an --http.
+func withConsole(args []string) ([]string, error) {
+	at := slices.Index(args, "--console")
+	if at < 0 {
+		return args, nil
+	}
+	args = slices.Delete(slices.Clone(args), at, at+1)
+	if slices.Contains(args, "--http") {
+		return args, nil
+	}
+	const first = 9121
+	for port := first; port < first+consolePorts; port++ {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		return append(args, "--http", addr), ln.Close()
+	}
+	return nil, fmt.Errorf("--console finds no free port from %d to %d: choose one with --http 127.0.0.1:PORT", first, first+consolePorts-1)
 }
 
 // portFlag returns the flag -p that a client needs if the server's port is not 6379.

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +75,28 @@ func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
 		got := regexp.MustCompile(`(?:^version |ebb=|ebb_version:|ebb_build_info\{version="|ebb )(\d+\.\d+\.\d+)`).FindStringSubmatch(text)
 		if got == nil || got[1] != want {
 			t.Errorf("%s shows %q, and CHANGELOG.md has %s:\n%.300s", name, got, want, text)
+		}
+	}
+}
+
+// --console takes the first free port of ten.
+func TestConsoleFindsAFreePort(t *testing.T) {
+	args, err := withConsole([]string{"--port", "1", "--console", "--save", ""})
+	if err != nil || len(args) != 6 || args[4] != "--http" || !strings.HasPrefix(args[5], "127.0.0.1:91") {
+		t.Fatalf("%q, %v", args, err)
+	}
+	taken, err := net.Listen("tcp", args[5])
+	if err == nil { // else another program has just taken it
+		defer taken.Close()
+	}
+	next, err := withConsole([]string{"--console"})
+	if err != nil || len(next) != 2 || next[1] <= args[5] {
+		t.Errorf("%q after %q, %v", next, args, err)
+	}
+	for _, args := range [][]string{{"--http", "7000", "--console"}, {"--port", "7000"}} {
+		got, err := withConsole(args)
+		if err != nil || slices.Contains(got, "--console") || slices.Contains(got[1:], "--http") || len(got) != 2 {
+			t.Errorf("%q became %q, %v", args, got, err)
 		}
 	}
 }

@@ -229,7 +229,8 @@ func (s *adminState) serveOwn(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(s.health)
 		_, _ = io.WriteString(w, s.line+"\n")
 	case s.home != "":
-		http.Redirect(w, r, s.home, http.StatusFound)
+		w.Header().Set("Location", strings.TrimPrefix(s.home, "/")) // relative: a proxy may add a prefix
+		w.WriteHeader(http.StatusFound)
 	case s.index == "":
 		http.Error(w, s.line, s.health)
 	default:

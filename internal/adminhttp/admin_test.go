@@ -139,3 +139,48 @@ func TestAdminAddresses(t *testing.T) {
 		t.Errorf("a port that is taken: %v", err)
 	}
 }
+
+// A page may have methods of its own, work while the server loads, and be what / leads to.
+func TestAPageMayBeHome(t *testing.T) {
+	a := admin(t)
+	home := Page{Path: "/console/", Handler: http.HandlerFunc(hello), Methods: []string{"GET", "POST"}, Home: true}
+	a.Loading(home)
+	for range 2 {
+		if status, body, _ := request(t, a, "POST", "/console/x"); status != 200 || body != "hello" {
+			t.Errorf("POST: %d %s", status, body)
+		}
+		if status, _, h := request(t, a, "DELETE", "/console/"); status != 405 || h.Get("Allow") != "GET, POST" {
+			t.Errorf("DELETE: %d %v", status, h)
+		}
+		if status, body, h := request(t, a, "GET", "/"); status != 200 || body != "hello" || h.Get("Content-Security-Policy") == "" {
+			t.Errorf("the redirect leads to %d %s", status, body)
+		}
+		a.Ready(home, Page{Path: "/metrics", Handler: http.HandlerFunc(hello)})
+	}
+	b := admin(t)
+	b.Loading(home)
+	if status, body, _ := request(t, b, "GET", "/metrics"); status != 503 || body != "loading\n" {
+		t.Errorf("another page while the server loads: %d %q", status, body)
+	}
+}
+
+// A page of another origin cannot write by any page.
+func TestOtherOriginsDoNotWrite(t *testing.T) {
+	a := admin(t)
+	a.Ready(Page{Path: "/w", Handler: http.HandlerFunc(hello), Methods: []string{"POST"}})
+	for site, want := range map[string]int{"cross-site": 403, "same-origin": 200} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+a.Addr().String()+"/w", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Close = true
+		req.Header.Set("Sec-Fetch-Site", site)
+		reply, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = reply.Body.Close(); reply.StatusCode != want {
+			t.Errorf("%s: %d", site, reply.StatusCode)
+		}
+	}
+}

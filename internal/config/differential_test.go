@@ -66,6 +66,8 @@ var ours = map[string]string{
 	"shards": "ebb's own", "script-memory-limit": "ebb's own", "io-loops": "ebb's own",
 	"maxmemory-protect": "ebb's own", "maxmemory-protect-limiters": "ebb's own",
 	"max-clock-ahead": "ebb's own", "http": "ebb's own", "http-pprof": "ebb's own",
+	"http-console": "ebb's own", "http-console-read-only": "ebb's own", "http-console-values": "ebb's own", "http-console-label": "ebb's own",
+	"http-hosts": "ebb's own", "http-tls": "ebb's own",
 }
 
 // knownTo returns the servers that know each directive, and which names those are that

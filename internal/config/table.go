@@ -142,6 +142,14 @@ var networkTable = []Directive{
 	text("http", "").immutable().only(httpAddress).does("address of the admin pages, /metrics and /healthz: a port alone is one of loopback, " +
 		"anything else is host:port; empty listens on none"),
 	yesno("http-pprof", "no").immutable().does("whether the admin pages have /debug/pprof/"),
+	enum("http-console", "local", "no", "local", "yes").immutable().does("the web console, /console/ of the admin pages: local serves loopback " +
+		"clients only, yes all that may log in"),
+	yesno("http-console-read-only", "no").immutable().does("refuse every command of the console that changes something, whatever the user may do"),
+	yesno("http-console-values", "yes").immutable().does("show values in the console; no: their lengths"),
+	text("http-console-label", "").immutable().only(consoleLabel).does("a badge on every page of the console: a name, and a colour such as #c0392b"),
+	text("http-hosts", "").immutable().only(hostNames).does("further names that requests for the admin pages may be for, with spaces between them: " +
+		"those of a proxy"),
+	yesno("http-tls", "no").immutable().does("serve the admin pages by HTTPS, with tls-cert-file and tls-key-file"),
 	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
 	text("bind-source-addr", "").does("address that this server connects to its master from"),
 	integer("tracking-table-max-keys", 1000000, 0, maxLong).does("keys that are remembered for clients that cache; 0 is no bound"),
@@ -444,6 +452,29 @@ func httpAddress(s string) error {
 		return errors.New("argument must be a port, which is one of loopback, or host:port, such as 127.0.0.1:9121")
 	case host == "":
 		return errors.New("argument has no host: say 127.0.0.1:" + port + ", or 0.0.0.0:" + port + " for all addresses")
+	}
+	return nil
+}
+
+// consoleLabel accepts a name, and a colour of six hexadecimal digits as the last word.
+func consoleLabel(s string) error {
+	if i := strings.LastIndexByte(s, ' '); i >= 0 && strings.HasPrefix(s[i+1:], "#") {
+		if c := s[i+2:]; len(c) != 6 || strings.Trim(c, "0123456789abcdefABCDEF") != "" {
+			return errors.New("argument must end in a colour such as #c0392b, or have none")
+		}
+	}
+	return nil
+}
+
+// hostNames accepts names and addresses of hosts, without ports.
+func hostNames(s string) error {
+	for name := range strings.FieldsSeq(s) {
+		if _, err := netip.ParseAddr(name); err == nil {
+			continue
+		}
+		if hostName(name) != nil {
+			return errors.New("argument must be names of hosts without ports, such as ebb.example.com; '" + name + "' is none")
+		}
 	}
 	return nil
 }

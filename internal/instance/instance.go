@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/console"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/adminhttp"
@@ -54,7 +55,9 @@ type Instance struct {
 	srv   *transport.Server
 	admin *adminhttp.Admin // nil without the directive http
 	pages []adminhttp.Page
-	stop  chan struct{} // yields a value when a client has sent SHUTDOWN
+	// console is nil without the directive http, and with http-console no.
+	console *console.Console
+	stop    chan struct{} // yields a value when a client has sent SHUTDOWN
 
 	loaded bool // by Open, because there was nothing to load
 }
@@ -85,15 +88,14 @@ func Open(o Options) (in *Instance, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	in = &Instance{stop: make(chan struct{}, 1)}
-	if addr := adminhttp.AdminAddr(o.Config.String("http")); addr != "" {
-		if in.admin, err = adminhttp.ListenAdmin(addr, adminhttp.Options{Log: o.Log}); err != nil {
-			return nil, err
-		}
+	if in.admin, err = listenAdmin(o.Config, o.Log); err != nil {
+		return nil, err
 	}
 	if err := in.open(o); err != nil {
 		return nil, errors.Join(err, in.closeAdmin())
 	}
-	in.pages = append([]adminhttp.Page{{Path: "/metrics", Title: "for Prometheus", Handler: promtext.Handler(admin.NewMeter(in.svc.Admin()).Read)}}, o.Pages...)
+	metrics := promtext.Handler(admin.NewMeter(in.svc.Admin()).Read)
+	in.pages = append(append(in.pages, adminhttp.Page{Path: "/metrics", Title: "for Prometheus", Handler: metrics}), o.Pages...)
 	return in, nil
 }
 
@@ -122,6 +124,9 @@ func (in *Instance) open(o Options) error {
 		return err
 	}
 	in.svc = svc
+	if err := in.openConsole(cfg, o.Log); err != nil {
+		return errors.Join(err, in.close())
+	}
 	if err = svc.OpenFiles(session.FileOptions{AcceptClock: o.AcceptClock}); err == nil {
 		in.srv, err = in.listen(cfg, o, loops)
 	}
@@ -251,8 +256,8 @@ func hostOf(h string) string {
 	return h
 }
 
-// tlsConfig reads the tls-* directives.
-func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
+// certificate reads the tls-* directives about the server's own certificate.
+func certificate(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 	certs, err := transport.NewCertFiles(cfg.String("tls-cert-file"), cfg.String("tls-key-file"), log)
 	if err != nil {
 		return nil, err
@@ -261,7 +266,15 @@ func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 	if err != nil {
 		return nil, err // the table has checked it
 	}
-	c := &tls.Config{GetCertificate: certs.Get, MinVersion: low, MaxVersion: high}
+	return &tls.Config{GetCertificate: certs.Get, MinVersion: low, MaxVersion: high}, nil
+}
+
+// tlsConfig reads the tls-* directives.
+func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
+	c, err := certificate(cfg, log)
+	if err != nil {
+		return nil, err
+	}
 	switch cfg.String("tls-auth-clients") {
 	case "no":
 		return c, nil
@@ -331,6 +344,7 @@ func (in *Instance) Shutdown(ctx context.Context) error {
 	if in.admin != nil {
 		in.admin.Leave()
 	}
+	in.closeConsole()
 	err := in.srv.Shutdown(ctx)
 	return errors.Join(err, in.close(), in.closeAdmin())
 }
@@ -343,8 +357,9 @@ func (in *Instance) closeAdmin() error {
 	return in.admin.Close()
 }
 
-// close closes the files, the commands and the engine.
+// close closes the console, the files, the commands and the engine.
 func (in *Instance) close() error {
+	in.closeConsole()
 	in.svc.Close()
 	err := in.svc.Keeper().Close()
 	in.db.Close()

@@ -1,0 +1,245 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// Which requests reach the API, by Host, by what browsers say of their origin, and by their body.
+func TestPagesOfOthersReachNothing(t *testing.T) {
+	b := newBench(t, Options{Hosts: []string{"ebb.example.com"}})
+	const json = "application/json"
+	type row struct {
+		local, method, host, site, origin, kind string
+		want                                    int
+	}
+	rows := []row{
+		// Host, on a connection to a loopback address
+		{"127.0.0.1", "GET", "localhost", "", "", "", 200}, {"127.0.0.1", "GET", "localhost:9121", "", "", "", 200},
+		{"127.0.0.1", "GET", "127.0.0.1", "", "", "", 200}, {"127.0.0.1", "GET", "127.0.0.1:1", "", "", "", 200},
+		{"127.0.0.1", "GET", "127.9.9.9:9121", "", "", "", 200}, {"127.0.0.1", "GET", "[::1]", "", "", "", 200},
+		{"127.0.0.1", "GET", "[::1]:9121", "", "", "", 200}, {"::1", "GET", "[::1]:9121", "", "", "", 200},
+		{"::1", "GET", "LOCALHOST", "", "", "", 200}, {"127.0.0.1", "GET", "ebb.example.com", "", "", "", 200},
+		{"127.0.0.1", "GET", "EBB.example.com:443", "", "", "", 200}, {"127.0.0.1", "GET", "", "", "", "", 421},
+		{"127.0.0.1", "GET", " ", "", "", "", 421}, {"127.0.0.1", "GET", ":9121", "", "", "", 421},
+		{"127.0.0.1", "GET", "localhost.evil.com", "", "", "", 421}, {"127.0.0.1", "GET", "127.0.0.1.evil.com", "", "", "", 421},
+		{"127.0.0.1", "GET", "127.0.0.1.evil.com:9121", "", "", "", 421}, {"127.0.0.1", "GET", "evil.com", "", "", "", 421},
+		{"127.0.0.1", "GET", "evil.com:9121", "", "", "", 421}, {"127.0.0.1", "GET", "localhost.", "", "", "", 421},
+		{"127.0.0.1", "GET", "localhost:", "", "", "", 421}, {"127.0.0.1", "GET", "192.0.2.7", "", "", "", 421},
+		{"127.0.0.1", "GET", "0.0.0.0", "", "", "", 421}, {"127.0.0.1", "GET", "2130706433", "", "", "", 421},
+		{"127.0.0.1", "GET", "0x7f.1", "", "", "", 421}, {"127.0.0.1", "GET", "127.1", "", "", "", 421},
+		{"127.0.0.1", "GET", "[::1", "", "", "", 421}, {"127.0.0.1", "GET", "::1", "", "", "", 421},
+		{"127.0.0.1", "GET", "[::ffff:127.0.0.1]", "", "", "", 200}, {"127.0.0.1", "GET", "x.ebb.example.com", "", "", "", 421},
+		{"127.0.0.1", "GET", "user@localhost", "", "", "", 421}, {"127.0.0.1", "GET", "localhost#.evil.com", "", "", "", 421},
+		// Host, on another connection
+		{"192.0.2.7", "GET", "192.0.2.7", "", "", "", 200}, {"192.0.2.7", "GET", "192.0.2.7:9121", "", "", "", 200},
+		{"192.0.2.7", "GET", "192.0.2.8", "", "", "", 421}, {"192.0.2.7", "GET", "localhost", "", "", "", 421},
+		{"192.0.2.7", "GET", "127.0.0.1", "", "", "", 421}, {"192.0.2.7", "GET", "ebb.example.com", "", "", "", 200},
+		{"2001:db8::1", "GET", "[2001:db8::1]:80", "", "", "", 200}, {"2001:db8::1", "GET", "[2001:db8::2]:80", "", "", "", 421},
+		// reads of other sites
+		{"127.0.0.1", "GET", "localhost", "same-origin", "", "", 200}, {"127.0.0.1", "GET", "localhost", "none", "", "", 200},
+		{"127.0.0.1", "GET", "localhost", "cross-site", "", "", 403}, {"127.0.0.1", "GET", "localhost", "same-site", "", "", 403},
+		{"127.0.0.1", "GET", "localhost", "nonsense", "", "", 403}, {"127.0.0.1", "GET", "localhost", "cross-site", "http://evil.com", "", 403},
+		// writes
+		{"127.0.0.1", "POST", "localhost", "same-origin", "http://localhost", json, 200}, {"127.0.0.1", "POST", "localhost", "", "", json, 200},
+		{"127.0.0.1", "POST", "localhost", "none", "", json, 200}, {"127.0.0.1", "POST", "localhost", "cross-site", "http://evil.com", json, 403},
+		{"127.0.0.1", "POST", "localhost", "same-site", "http://localhost:1", json, 403}, {"127.0.0.1", "POST", "localhost", "", "http://evil.com", json, 403},
+		{"127.0.0.1", "POST", "localhost", "", "http://localhost:8080", json, 403}, {"127.0.0.1", "POST", "localhost", "", "null", json, 403},
+		{"127.0.0.1", "POST", "localhost", "", "http://localhost", json, 200}, {"127.0.0.1", "POST", "evil.com", "same-origin", "http://evil.com", json, 421},
+		{"127.0.0.1", "POST", "localhost", "", "", "text/plain", 415}, {"127.0.0.1", "POST", "localhost", "", "", "", 415},
+		{"127.0.0.1", "POST", "localhost", "same-origin", "", "application/x-www-form-urlencoded", 415},
+		{"127.0.0.1", "POST", "localhost", "same-origin", "", "multipart/form-data; boundary=x", 415},
+		{"127.0.0.1", "POST", "localhost", "same-origin", "", "application/json; charset=utf-8", 200},
+		{"127.0.0.1", "POST", "localhost", "same-origin", "", "application/jsonp", 415},
+	}
+	if len(rows) < 60 {
+		t.Errorf("%d rows", len(rows))
+	}
+	b.admin("CONFIG", "SET", "protected-mode", "no")
+	for i, x := range rows {
+		path, body := "api/me", ""
+		if x.method == "POST" {
+			path, body = "api/do", fmt.Sprintf(`{"db":0,"argv":[{"t":"SET"},{"t":"row%d"},{"t":"1"}]}`, i)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), x.method, "http://localhost/"+path, strings.NewReader(body))
+		r.Host = x.host
+		for name, value := range map[string]string{"Sec-Fetch-Site": x.site, "Origin": x.origin, "Content-Type": x.kind} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.ParseIP(x.local), Port: 9121})))
+		w := httptest.NewRecorder()
+		if b.ServeHTTP(w, r); w.Code != x.want {
+			t.Errorf("row %d, %+v: %d %s", i, x, w.Code, w.Body)
+		}
+		if set := b.admin("EXISTS", fmt.Sprintf("row%d", i)).Int == 1; set != (x.method == "POST" && x.want == 200) {
+			t.Errorf("row %d, %+v: written %v", i, x, set)
+		}
+		policy := w.Header().Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "require-trusted-types-for 'script'") {
+			t.Errorf("row %d: the policy is %q", i, policy)
+		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("row %d: %s is %q", i, name, got)
+			}
+		}
+	}
+}
+
+// serveStream serves the console with one more endpoint, a stream, on a socket.
+func serveStream(t *testing.T, b *bench) (addr string, begun chan *request) {
+	t.Helper()
+	begun = make(chan *request, allStreams+1)
+	b.api["stream"] = map[string]*route{"GET": {method: "GET", path: "stream", answer: func(c *Console, q *request) (any, error) {
+		end, err := c.stream(q)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		begun <- q
+		line := []byte(strings.Repeat("x", 64<<10))
+		for q.ctx.Err() == nil {
+			if q.text("fill") == "" {
+				<-q.ctx.Done()
+			} else if _, err := q.w.Write(line); err != nil {
+				break
+			}
+		}
+		return nil, errSent
+	}}}
+	srv := httptest.NewServer(b)
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String(), begun
+}
+
+func dialStream(t *testing.T, addr, query string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	fmt.Fprintf(c, "GET /api/stream%s HTTP/1.1\r\nHost: localhost\r\n\r\n", query)
+	return c
+}
+
+func TestCloseEndsStreamsOfViewersThatDoNotRead(t *testing.T) {
+	b := newBench(t, Options{})
+	addr, begun := serveStream(t, b)
+	dialStream(t, addr, "?fill=1")
+	dialStream(t, addr, "")
+	<-begun
+	<-begun
+	before := time.Now()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(before); d > 500*time.Millisecond {
+		t.Errorf("Close took %s", d) // it is a millisecond; the bar is the specification's
+	}
+	if status, body := b.ask("GET", "api/me", ""); status != 503 {
+		t.Errorf("after Close: %d %s", status, body)
+	}
+	if b.streams != 0 {
+		t.Errorf("%d streams are counted", b.streams)
+	}
+}
+
+func TestAViewerHasFourStreams(t *testing.T) {
+	b := newBench(t, Options{})
+	addr, begun := serveStream(t, b)
+	var open []net.Conn
+	for range maxStreams {
+		open = append(open, dialStream(t, addr, ""))
+		<-begun
+	}
+	fifth := dialStream(t, addr, "")
+	reply, err := http.ReadResponse(bufio.NewReader(fifth), nil)
+	if err != nil || reply.StatusCode != http.StatusTooManyRequests || reply.Header.Get("Retry-After") != "1" {
+		t.Fatalf("%v %v", reply, err)
+	}
+	_, _ = io.Copy(io.Discard, reply.Body)
+	_ = reply.Body.Close()
+	if status, _ := b.ask("GET", "api/me", ""); status != 200 {
+		t.Errorf("streams keep other requests out: %d", status)
+	}
+	_ = open[0].Close()
+	for deadline := time.Now().Add(time.Minute); ; {
+		dialStream(t, addr, "")
+		select {
+		case <-begun:
+			return
+		case <-time.After(time.Millisecond):
+			if time.Now().After(deadline) {
+				t.Fatal("a stream that has ended still counts")
+			}
+		}
+	}
+}
+
+func TestTheServersStatesAreShown(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("SET", "big", strings.Repeat("x", 1000))
+	b.admin("CONFIG", "SET", "maxmemory", "1")
+	b.admin("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	if status, body := b.do("SET k v"); status != 200 || !strings.Contains(body, `"error":true`) || !strings.Contains(body, "OOM command not allowed") {
+		t.Errorf("memory is used up: %d %s", status, body)
+	}
+	b.admin("CONFIG", "SET", "maxmemory", "0")
+	b.admin("CONFIG", "SET", "min-replicas-to-write", "1")
+	if status, body := b.do("SET k v"); status != 200 || !strings.Contains(body, "NOREPLICAS") {
+		t.Errorf("no replicas: %d %s", status, body)
+	}
+	b.admin("CONFIG", "SET", "min-replicas-to-write", "0")
+	b.admin("CONFIG", "SET", "busy-reply-threshold", "1")
+	script := make(chan resp.Value)
+	s := b.svc.NewSession(nil)
+	defer s.Closed(nil)
+	go func() { script <- s.Do([]byte("EVAL"), []byte("while true do end"), []byte("0")) }()
+	for overdue := false; !overdue; {
+		b.clock.Advance(time.Second)
+		_, overdue, _ = b.svc.Admin().Host.RunningScript()
+	}
+	if status, body := b.do("GET k"); status != 200 || !strings.Contains(body, "BUSY") {
+		t.Errorf("a script overruns: %d %s", status, body)
+	}
+	if status, body := b.ask("GET", "api/me", ""); status != 200 {
+		t.Errorf("me during a script: %d %s", status, body)
+	}
+	if status, body := b.do("SCRIPT KILL"); status != 200 || !strings.Contains(body, "OK") {
+		t.Errorf("%d %s", status, body)
+	}
+	if v := <-script; !strings.Contains(v.Str, "killed") {
+		t.Error(v)
+	}
+	if status, body := b.do("SET k v"); status != 200 || !strings.Contains(body, `"OK"`) {
+		t.Errorf("afterwards: %d %s", status, body)
+	}
+}
+
+func TestAViewersSessionsEndWhenItHasLeft(t *testing.T) {
+	b := newBench(t, Options{})
+	b.do("PING")
+	v := b.plain["1default 127.0.0.1"]
+	if len(v.idle) != 1 {
+		t.Fatalf("%d idle sessions", len(v.idle))
+	}
+	b.clock.Advance(2 * time.Minute)
+	b.sweep(b.clock.Micros())
+	if len(v.idle) != 0 || len(b.plain) != 0 {
+		t.Errorf("%d idle sessions, %d viewers", len(v.idle), len(b.plain))
+	}
+}

@@ -1,0 +1,49 @@
+package console
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// pages are the files of the pages. What is reviewed is what is served: no step makes them from others.
+//
+//go:embed ui
+var pages embed.FS
+
+// types are the media types of the files. The console does not ask the system, whose table may be wrong.
+var types = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".json": "application/json", ".svg": "image/svg+xml"}
+
+// serveUI serves a file of the pages. It needs no login: the files have no data. A browser asks at each load
+// whether its copy is the present one.
+func (c *Console) serveUI(w http.ResponseWriter, r *http.Request, name string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the pages answer only GET and HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	if name == "" {
+		name = "index.html"
+	}
+	kind := types[path.Ext(name)]
+	body, err := pages.ReadFile("ui/" + name)
+	if err != nil || kind == "" {
+		http.Error(w, "the console has no such page", http.StatusNotFound)
+		return
+	}
+	sum := sha256.Sum256(body)
+	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", "no-cache")
+	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(body) // the client may be gone
+}

@@ -1,0 +1,62 @@
+package instance
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/ebbdb/ebb/console"
+	"github.com/ebbdb/ebb/internal/adminhttp"
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+// listenAdmin binds the address of the directive http, if there is one.
+func listenAdmin(cfg *config.Set, log *slog.Logger) (*adminhttp.Admin, error) {
+	addr := adminhttp.AdminAddr(cfg.String("http"))
+	if addr == "" {
+		return nil, nil
+	}
+	o := adminhttp.Options{Hosts: strings.Fields(cfg.String("http-hosts")), Log: log}
+	if cfg.Bool("http-tls") {
+		var err error
+		if o.TLS, err = certificate(cfg, log); err != nil {
+			return nil, err
+		}
+		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12) // HTTP/2 needs it
+	}
+	return adminhttp.ListenAdmin(addr, o)
+}
+
+// openConsole opens the console, if the directives want one, and serves it while the server loads.
+func (in *Instance) openConsole(cfg *config.Set, log *slog.Logger) (err error) {
+	mode := cfg.String("http-console")
+	if in.admin == nil || mode == "no" {
+		return nil
+	}
+	host, _, _ := net.SplitHostPort(adminhttp.AdminAddr(cfg.String("http"))) // it is bound
+	in.console, err = console.ForService(in.svc, console.Options{
+		Label:      cfg.String("http-console-label"),
+		ReadOnly:   cfg.Bool("http-console-read-only"),
+		HideValues: !cfg.Bool("http-console-values"),
+		Logger:     log,
+		Hosts:      append(strings.Fields(cfg.String("http-hosts")), host),
+		LocalOnly:  mode == "local",
+	})
+	if err != nil {
+		return err
+	}
+	page := adminhttp.Page{Path: "/console/", Title: "the console", Handler: http.StripPrefix("/console", in.console), Home: true,
+		Methods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete}}
+	in.pages = append(in.pages, page)
+	in.admin.Loading(page)
+	return nil
+}
+
+// closeConsole ends the streams and the requests of the console.
+func (in *Instance) closeConsole() {
+	if in.console != nil {
+		_ = in.console.Close() // nil
+	}
+}
