@@ -40,7 +40,7 @@ var arrows = []struct {
 	{"internal/session", []string{"internal/command", "internal/commands", "engine", "resp", "internal/"}},
 	{"server", []string{"internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
 		"internal/transport"}},
-	{"internal/instance", []string{"engine", "console", "internal/"}},                           // a whole server
+	{"internal/instance", []string{"engine", "console", "internal/"}},                // a whole server
 	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}}, // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}},                             // HTTP, without metrics
