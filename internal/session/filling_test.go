@@ -171,7 +171,7 @@ func (f *fileLife) keys() []string {
 	return keys
 }
 
-// A log in which all keys are expired by the clock of the start, and which continues with them:
+// A log whose deadlines have all passed by the clock of the start, and whose later commands use the same keys:
 // MSET is not of one key, so that all before it has been done when the file is read on.
 const deadLog = `
 	RPUSH l1 a b

@@ -40,7 +40,7 @@ var (
 // ceilings are the findings that an area still has, at most. Lower a number after you have
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
-	"internal": {md: 0, comments: 14, strings: 18},
+	"internal": {md: 0, comments: 1, strings: 11},
 }
 
 // allowed are texts that look like a finding and are none, with the reason. The key is a
