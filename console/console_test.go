@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type bench struct {
 	*Console
 	t     *testing.T
+	conn  *conn.Conn
 	clock *engine.ManualClock
 	admin func(args ...string) resp.Value // runs a command as the default user
 }
@@ -30,11 +32,11 @@ type bench struct {
 func newBench(t *testing.T, o Options) *bench {
 	t.Helper()
 	clock := engine.NewManualClock(time.Unix(1_700_000_000, 0))
-	conn, err := embed.Open(t.Context(), "mem://", embed.Options{Clock: clock})
+	over, err := embed.Open(t.Context(), "mem://", embed.Options{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := embed.Of(conn)
+	e := embed.Of(over)
 	c, err := New(e, o)
 	if err != nil {
 		t.Fatal(err)
@@ -45,11 +47,11 @@ func newBench(t *testing.T, o Options) *bench {
 			t.Error(err)
 		}
 		s.Closed(nil)
-		if err := conn.Close(); err != nil {
+		if err := over.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &bench{c, t, clock, func(args ...string) resp.Value {
+	return &bench{c, t, over, clock, func(args ...string) resp.Value {
 		argv := make([][]byte, len(args))
 		for i, a := range args {
 			argv[i] = []byte(a)

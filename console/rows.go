@@ -1,0 +1,509 @@
+package console
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// rowsMax is the limit of rows of a screen's list.
+const rowsMax = 500
+
+// keysOf returns the keys of a type that the user may read, by SCAN with the index of that type. more reports
+// that there are others.
+func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool, err error) {
+	cursor := "0"
+	for {
+		args := []any{"SCAN", cursor, "COUNT", scanCount, "TYPE", kind}
+		if match != "" {
+			args = append(args, "MATCH", match)
+		}
+		v, err := k.do(q.ctx, args...)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range v.Elems[1].Elems {
+			if k.readable(e.Str) {
+				keys = append(keys, e.Str)
+			}
+		}
+		cursor = v.Elems[0].Str
+		if cursor == "0" || len(keys) > rowsMax {
+			break
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	return keys[:min(len(keys), rowsMax)], cursor != "0" || len(keys) > rowsMax, nil
+}
+
+// us returns a time in us as ms.
+func us(n int64) float64 { return float64(n) / 1000 }
+
+// limitRow is a limiter. Times are in ms.
+type limitRow struct {
+	K            blob    `json:"k"`
+	Algorithm    string  `json:"algorithm"`
+	Limit        int64   `json:"limit"`
+	Period       int64   `json:"period"`
+	Remaining    int64   `json:"remaining"`
+	Retry        float64 `json:"retry"`
+	Reset        float64 `json:"reset"`
+	Reservations int     `json:"reservations"`
+	Line         int     `json:"line"`
+}
+
+// topRow is a limiter that denies requests.
+type topRow struct {
+	K       blob  `json:"k"`
+	Denied  int64 `json:"denied"`
+	Allowed int64 `json:"allowed"`
+	Since   int64 `json:"since"`
+	Error   int64 `json:"error"`
+}
+
+// getLimits answers GET api/limits?db&match.
+func getLimits(c *Console, q *request) (any, error) {
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	keys, more, err := k.keysOf(q, "limiter", q.text("match"))
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Now    int64      `json:"now"`
+		Top    []topRow   `json:"top"`
+		Rows   []limitRow `json:"rows"`
+		More   bool       `json:"more"`
+		Denied []string   `json:"denied,omitempty"`
+	}{Now: c.now(), Top: []topRow{}, Rows: []limitRow{}, More: more}
+	if v, err := k.do(q.ctx, "RL.TOP", "COUNT", 50); err == nil {
+		for _, e := range v.Elems {
+			x := e.Elems
+			out.Top = append(out.Top, topRow{bytesOf(x[0].Str), x[1].Int, x[2].Int, x[3].Int, x[4].Int})
+		}
+	}
+	for _, key := range keys {
+		v, err := k.do(q.ctx, "RL.INFO", key)
+		if err != nil || v.IsNull() {
+			continue
+		}
+		out.Rows = append(out.Rows, limitRow{bytesOf(key), member(v, "algo").Str, member(v, "limit").Int, member(v, "period").Int, member(v, "remaining").Int,
+			us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems), int(member(v, "waiting").Int)})
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// holderRow is a holder of a lock or of permits.
+type holderRow struct {
+	Owner   blob   `json:"owner"`
+	Permits int64  `json:"permits,omitempty"`
+	Token   string `json:"token"`
+	Until   int64  `json:"until"` // ms since 1970
+}
+
+// waiterRow is a request that waits for a lock or for permits.
+type waiterRow struct {
+	Owner   blob       `json:"owner"`
+	Mode    string     `json:"mode,omitempty"`
+	Permits int64      `json:"permits,omitempty"`
+	Client  *clientRow `json:"client"` // null where the user may not list clients
+	Since   int64      `json:"since"`  // ms since 1970
+}
+
+// lockRow is a lock or a semaphore.
+type lockRow struct {
+	K       blob        `json:"k"`
+	Kind    string      `json:"kind"`
+	Mode    string      `json:"mode,omitempty"`
+	Taken   int64       `json:"taken,omitempty"`
+	Holders []holderRow `json:"holders"`
+	Waiting int         `json:"waiting"`
+	Longest int64       `json:"longest"` // ms that the first of the line has waited
+	Line    []waiterRow `json:"line,omitempty"`
+}
+
+// lockRow reads a lock or a semaphore; nil if it has no holder any more. clients is by id.
+func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRow) (*lockRow, error) {
+	command := map[string]string{"lock": "LOCK.INFO", "semaphore": "SEM.INFO"}[kind]
+	v, err := k.do(q.ctx, command, key)
+	if err != nil || v.IsNull() {
+		return nil, err
+	}
+	now := k.c.now()
+	row := &lockRow{K: bytesOf(key), Kind: kind, Mode: member(v, "mode").Str, Taken: member(v, "taken").Int, Holders: []holderRow{}}
+	for _, e := range member(v, "holders").Elems {
+		x := e.Elems
+		h := holderRow{Owner: bytesOf(x[0].Str), Token: text64(x[len(x)-2].Int), Until: now + x[len(x)-1].Int}
+		if kind == "semaphore" {
+			h.Permits = x[1].Int
+		}
+		row.Holders = append(row.Holders, h)
+	}
+	line := member(v, "line").Elems
+	row.Waiting = len(line)
+	for i, e := range line {
+		x := e.Elems
+		w := waiterRow{Owner: bytesOf(x[0].Str), Since: now - x[3].Int, Client: clients[x[2].Int]}
+		if kind == "semaphore" {
+			w.Permits = x[1].Int
+		} else {
+			w.Mode = x[1].Str
+		}
+		if i == 0 {
+			row.Longest = x[3].Int
+		}
+		if clients != nil {
+			row.Line = append(row.Line, w)
+		}
+	}
+	return row, nil
+}
+
+// getLocks answers GET api/locks?db&match.
+func getLocks(c *Console, q *request) (any, error) {
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	out := struct {
+		Now    int64      `json:"now"`
+		Rows   []*lockRow `json:"rows"`
+		More   bool       `json:"more"`
+		Denied []string   `json:"denied,omitempty"`
+	}{Now: c.now(), Rows: []*lockRow{}}
+	for _, kind := range []string{"lock", "semaphore"} {
+		keys, more, err := k.keysOf(q, kind, q.text("match"))
+		if err != nil {
+			return nil, err
+		}
+		out.More = out.More || more
+		for _, key := range keys {
+			if row, err := k.lockRow(q, key, kind, nil); err == nil && row != nil {
+				out.Rows = append(out.Rows, row)
+			}
+		}
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// getLock answers GET api/lock?db&k: one lock or semaphore with its line.
+func getLock(c *Console, q *request) (any, error) {
+	key, err := q.key("k")
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	v, err := k.do(q.ctx, "TYPE", key)
+	if err != nil {
+		return nil, err
+	}
+	if v.Str != "lock" && v.Str != "semaphore" {
+		return nil, errGone("the key is no lock and no semaphore, or has no holder any more")
+	}
+	clients := map[int64]*clientRow{}
+	if all, err := k.clients(q); err == nil {
+		for i := range all {
+			clients[all[i].ID] = &all[i]
+		}
+	}
+	row, err := k.lockRow(q, key, v.Str, clients)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == nil:
+		return nil, errGone("the lock has no holder any more")
+	}
+	return row, nil
+}
+
+// queueRow is a delay queue. Times are in ms.
+type queueRow struct {
+	K       blob   `json:"k"`
+	Delayed int64  `json:"delayed"`
+	Ready   int64  `json:"ready"`
+	Leased  int64  `json:"leased"`
+	Dead    int64  `json:"dead"` // that became dead letters since the queue was made
+	Dropped int64  `json:"dropped"`
+	Next    *int64 `json:"next"` // ms since 1970 at which the next delayed job is due
+	Late    int64  `json:"late"` // of the job that is ready for longest
+	Waiting int    `json:"waiting"`
+	MaxLen  int64  `json:"maxLen"`
+	To      *blob  `json:"to"` // the queue of dead letters
+}
+
+// getQueues answers GET api/queues?db&match.
+func getQueues(c *Console, q *request) (any, error) {
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	keys, more, err := k.keysOf(q, "delayqueue", q.text("match"))
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Now    int64      `json:"now"`
+		Rows   []queueRow `json:"rows"`
+		More   bool       `json:"more"`
+		Denied []string   `json:"denied,omitempty"`
+	}{Now: c.now(), Rows: []queueRow{}, More: more}
+	for _, key := range keys {
+		v, err := k.do(q.ctx, "DQ.INFO", key)
+		if err != nil || v.IsNull() {
+			continue
+		}
+		row := queueRow{K: bytesOf(key), Delayed: member(v, "delayed").Int, Ready: member(v, "ready").Int, Leased: member(v, "leased").Int,
+			Dead: member(v, "dead-letters").Int, Dropped: member(v, "dropped").Int, Late: member(v, "lateness").Int,
+			Waiting: len(member(v, "line").Elems), MaxLen: member(v, "max-len").Int}
+		if next := member(v, "next-due"); next.Kind == resp.KindInt {
+			row.Next = &next.Int
+		}
+		if to := member(v, "dead-letter"); to.Str != "" {
+			b := bytesOf(to.Str)
+			row.To = &b
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// streamRow is a stream with its groups.
+type streamRow struct {
+	K      blob       `json:"k"`
+	Length int64      `json:"length"`
+	Last   string     `json:"last"`
+	Groups []groupRow `json:"groups"`
+}
+
+// ruleRow is an expiry rule.
+type ruleRow struct {
+	Name      blob     `json:"name"`
+	Match     blob     `json:"match"`
+	Levels    []string `json:"levels"`
+	To        blob     `json:"to"`
+	MaxLen    int64    `json:"maxLen"`
+	Fired     int64    `json:"fired"`
+	Missed    int64    `json:"missed"`
+	Suspended int64    `json:"suspended"`
+	Why       *blob    `json:"why"` // null: the rule works
+}
+
+// getStreams answers GET api/streams?db&match.
+func getStreams(c *Console, q *request) (any, error) {
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	keys, more, err := k.keysOf(q, "stream", q.text("match"))
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Now    int64       `json:"now"`
+		Rows   []streamRow `json:"rows"`
+		Rules  []ruleRow   `json:"rules"`
+		More   bool        `json:"more"`
+		Denied []string    `json:"denied,omitempty"`
+	}{Now: c.now(), Rows: []streamRow{}, Rules: []ruleRow{}, More: more}
+	for _, key := range keys {
+		v, err := k.do(q.ctx, "XINFO", "STREAM", key)
+		if err != nil {
+			continue
+		}
+		row := streamRow{K: bytesOf(key), Length: member(v, "length").Int, Last: member(v, "last-generated-id").Str, Groups: k.groups(q, key)}
+		if row.Groups == nil {
+			row.Groups = []groupRow{}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	if v, err := k.do(q.ctx, "EXPIRY", "RULE", "LIST"); err == nil {
+		for _, r := range v.Elems {
+			row := ruleRow{Name: bytesOf(member(r, "name").Str), Match: bytesOf(member(r, "match").Str), To: bytesOf(member(r, "stream").Str), Levels: []string{},
+				MaxLen: member(r, "maxlen").Int, Fired: member(r, "fired").Int, Missed: member(r, "missed").Int, Suspended: member(r, "suspended").Int}
+			levels := member(r, "levels")
+			for _, l := range levels.Elems {
+				row.Levels = append(row.Levels, l.Str)
+			}
+			if levels.Str != "" {
+				row.Levels = strings.Fields(levels.Str)
+			}
+			if member(r, "since").Int > 0 {
+				why := bytesOf(member(r, "why").Str)
+				row.Why = &why
+			}
+			out.Rules = append(out.Rules, row)
+		}
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// clientRow is a connection. Times are in seconds.
+type clientRow struct {
+	ID     int64  `json:"id"`
+	Addr   string `json:"addr"`
+	Name   string `json:"name"`
+	User   blob   `json:"user"`
+	DB     int64  `json:"db"`
+	Age    int64  `json:"age"`
+	Idle   int64  `json:"idle"`
+	Cmd    string `json:"cmd"`
+	Flags  string `json:"flags"`
+	Mem    int64  `json:"mem"`
+	Resp   int64  `json:"resp"`
+	Lib    string `json:"lib"`
+	LibVer string `json:"libVer"`
+}
+
+// clients returns the rows of CLIENT LIST.
+func (k *call) clients(q *request) ([]clientRow, error) {
+	v, err := k.do(q.ctx, "CLIENT", "LIST")
+	if err != nil {
+		return nil, err
+	}
+	return parseClients(v.Str), nil
+}
+
+// parseClients reads the text of CLIENT LIST.
+func parseClients(text string) []clientRow {
+	rows := []clientRow{}
+	for line := range strings.Lines(text) {
+		row := clientRow{}
+		for _, f := range strings.Fields(line) {
+			name, value, _ := strings.Cut(f, "=")
+			n, _ := strconv.ParseInt(value, 10, 64) // 0 where the field is no number
+			switch name {
+			case "id":
+				row.ID = n
+			case "addr":
+				row.Addr = value
+			case "name":
+				row.Name = value
+			case "user":
+				row.User = bytesOf(value)
+			case "db":
+				row.DB = n
+			case "age":
+				row.Age = n
+			case "idle":
+				row.Idle = n
+			case "cmd":
+				row.Cmd = value
+			case "flags":
+				row.Flags = value
+			case "tot-mem":
+				row.Mem = n
+			case "resp":
+				row.Resp = n
+			case "lib-name":
+				row.Lib = value
+			case "lib-ver":
+				row.LibVer = value
+			}
+		}
+		if row.ID > 0 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// getClients answers GET api/clients.
+func getClients(c *Console, q *request) (any, error) {
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	all, err := k.clients(q)
+	if err != nil {
+		return nil, err
+	}
+	return rows[clientRow]{all}, nil
+}
+
+// slowRow is a slow call. Arguments are hidden as values are.
+type slowRow struct {
+	ID   int64  `json:"id"`
+	At   int64  `json:"at"` // ms since 1970
+	Us   int64  `json:"us"`
+	Argv []blob `json:"argv"`
+	Addr string `json:"addr"`
+	Name blob   `json:"name"`
+}
+
+// getSlowlog answers GET api/slowlog.
+func getSlowlog(c *Console, q *request) (any, error) {
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	v, err := k.do(q.ctx, "SLOWLOG", "GET", 128)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Rows      []slowRow `json:"rows"`
+		Threshold string    `json:"threshold,omitempty"` // us
+		Max       string    `json:"max,omitempty"`
+	}{Rows: []slowRow{}}
+	for _, e := range v.Elems {
+		x := e.Elems
+		row := slowRow{ID: x[0].Int, At: x[1].Int * 1000, Us: x[2].Int, Addr: x[4].Str, Name: bytesOf(x[5].Str)}
+		for i, a := range x[3].Elems {
+			if i == 0 {
+				row.Argv = append(row.Argv, bytesOf(a.Str)) // the command's name
+				continue
+			}
+			row.Argv = append(row.Argv, c.value(a.Str))
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	if v, err := k.do(q.ctx, "CONFIG", "GET", "slowlog-*"); err == nil {
+		out.Threshold, out.Max = member(v, "slowlog-log-slower-than").Str, member(v, "slowlog-max-len").Str
+	}
+	return out, nil
+}
+
+// getServer answers GET api/server: INFO everything, by section.
+func getServer(c *Console, q *request) (any, error) {
+	k, err := c.caller(q)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	v, err := k.do(q.ctx, "INFO", "everything")
+	if err != nil {
+		return nil, err
+	}
+	info, section := map[string]map[string]string{}, ""
+	for line := range strings.Lines(v.Str) {
+		line = strings.TrimRight(line, "\r\n")
+		if name, ok := strings.CutPrefix(line, "# "); ok {
+			section = strings.ToLower(name)
+			info[section] = map[string]string{}
+			continue
+		}
+		if name, value, ok := strings.Cut(line, ":"); ok && section != "" {
+			info[section][name] = value
+		}
+	}
+	return map[string]any{"info": info, "now": c.now()}, nil
+}
