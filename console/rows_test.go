@@ -18,15 +18,17 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 	b.admin("DQ.ADD", "{m}", "x", "p", "DELAY", "5000")
 	b.admin("CONFIG", "SET", "slowlog-log-slower-than", "0")
 	for path, want := range map[string][]string{
-		"limits":                {`"top":[{"k":{"t":"abuse"},"denied":1,"allowed":0`, `{"k":{"t":"rl"},"algorithm":"gcra","limit":5,"period":60000,"remaining":4`},
-		"limits?match=ab*":      {`"rows":[{"k":{"t":"abuse"}`},
-		"locks":                 {`{"k":{"t":"lock"},"kind":"lock","mode":"exclusive","holders":[{"owner":{"t":"ann"},"token":"`, `"until":1700000030000`, `{"k":{"t":"sem"},"kind":"semaphore","taken":1,"holders":[{"owner":{"t":"ann"},"permits":1`},
+		"limits":           {`"top":[{"k":{"t":"abuse"},"denied":1,"allowed":0`, `{"k":{"t":"rl"},"algorithm":"gcra","limit":5,"period":60000,"remaining":4`},
+		"limits?match=ab*": {`"rows":[{"k":{"t":"abuse"}`},
+		"locks": {`{"k":{"t":"lock"},"kind":"lock","mode":"exclusive","holders":[{"owner":{"t":"ann"},"token":"`,
+			`"until":1700000030000`, `{"k":{"t":"sem"},"kind":"semaphore","taken":1,"holders":[{"owner":{"t":"ann"},"permits":1`},
 		"lock?k=" + url("lock"): {`"owner":{"t":"ann"}`},
 		"queues":                {`{"k":{"t":"q"},"delayed":0,"ready":1,"leased":0`, `{"k":{"t":"{m}"},"delayed":1`, `"next":1700000005000`, `"to":{"t":"{m}:dead"}`},
-		"streams":               {`"k":{"t":"stream"},"length":5,"last":"5-0","groups":[{"name":{"t":"g"},"consumers":1,"pending":2,"lag":3`, `{"name":{"t":"r"},"match":{"t":"s*"},"levels":["key"],"to":{"t":"ended"},"maxLen":100,"fired":0`, `"why":null`},
-		"clients":               {`"rows":[]`}, // the sessions of an embedded engine are no connections
-		"slowlog":               {`"threshold":"0"`, `"argv":[{"t":"CONFIG"}`},
-		"server":                {`"redis_version":"`, `"keyspace":{`},
+		"streams": {`"k":{"t":"stream"},"length":5,"last":"5-0","groups":[{"name":{"t":"g"},"consumers":1,"pending":2,"lag":3`,
+			`{"name":{"t":"r"},"match":{"t":"s*"},"levels":["key"],"to":{"t":"ended"},"maxLen":100,"fired":0`, `"why":null`},
+		"clients": {`"rows":[]`}, // the sessions of an embedded engine are no connections
+		"slowlog": {`"threshold":"0"`, `"argv":[{"t":"CONFIG"}`},
+		"server":  {`"redis_version":"`, `"keyspace":{`},
 	} {
 		status, body := b.ask("GET", "api/"+path, "")
 		if status != http.StatusOK {
@@ -76,7 +78,8 @@ func TestLookingAtTheDemoChangesNothing(t *testing.T) {
 }
 
 func TestClientsAreReadFromCLIENTLIST(t *testing.T) {
-	text := "id=7 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8 name=app age=12 idle=3 flags=N db=2 sub=0 tot-mem=2048 cmd=get user=ann lib-name=go-redis lib-ver=9.1 resp=3\n\n"
+	text := "id=7 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8 name=app age=12 idle=3 flags=N db=2 sub=0 tot-mem=2048 cmd=get user=ann " +
+		"lib-name=go-redis lib-ver=9.1 resp=3\n\n"
 	want := clientRow{ID: 7, Addr: "127.0.0.1:5000", Name: "app", User: bytesOf("ann"), DB: 2, Age: 12, Idle: 3, Cmd: "get", Flags: "N", Mem: 2048, Resp: 3,
 		Lib: "go-redis", LibVer: "9.1"}
 	if got := parseClients(text); len(got) != 1 || got[0] != want {

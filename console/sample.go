@@ -191,9 +191,11 @@ func attend(s *sample, now, minute *reading, history []*sample) []attention {
 	add(s.Role == "replica" && s.Link == "down", "replica", "act", s.ReplLag, "server", "the link to the master is down")
 	add(s.MemMax > 0 && s.Mem > 0.9*s.MemMax, "memory", "act", 100*s.Mem/math.Max(1, s.MemMax), "server", "memory is above 90 % of its limit")
 	add(v("ebb_script_overdue") > 0, "script", "act", 1, "performance", "a script runs for longer than the server allows")
-	add(grown("ebb_rule_events_total suspended") > 0, "rule", "act", grown("ebb_rule_events_total suspended"), "streams", "an expiry rule cannot write to its stream: entries are lost")
+	add(grown("ebb_rule_events_total suspended") > 0, "rule", "act", grown("ebb_rule_events_total suspended"), "streams", "an expiry rule cannot "+
+		"write to its stream: entries are lost")
 	add(grown("ebb_queue_jobs_total dead") > 0, "dead", "look", grown("ebb_queue_jobs_total dead"), "queues", "jobs have become dead letters in the last minute")
-	add(grown("ebb_leases_expired_total") > 0, "leases", "look", grown("ebb_leases_expired_total"), "locks", "leases have ended without a release in the last minute")
+	add(grown("ebb_leases_expired_total") > 0, "leases", "look", grown("ebb_leases_expired_total"), "locks", "leases have ended without a release in "+
+		"the last minute")
 	denied := grown("redis_acl_access_denied_auth_total") + grown("redis_acl_access_denied_cmd_total") + grown("redis_acl_access_denied_key_total")
 	add(denied > 0, "acl", "look", denied, "server", "requests were refused by the ACL in the last minute")
 	return out

@@ -52,8 +52,9 @@ func TestAKeyIsShownByItsType(t *testing.T) {
 	b := newBench(t, Options{})
 	b.fill()
 	for key, want := range map[string]string{
-		"s":      `"body":{"v":{"t":"hello"},"len":5}`,
-		"h":      `{"rows":[{"f":{"t":"f"},"v":{"t":"1"},"pttl":5000},{"f":{"t":"g"},"v":{"t":"2"},"pttl":-1},{"f":{"b":"//4=","t":"\\xff\\xfe"},"v":{"t":"\u003cb\u003e"},"pttl":-1}]}`,
+		"s": `"body":{"v":{"t":"hello"},"len":5}`,
+		"h": `{"rows":[{"f":{"t":"f"},"v":{"t":"1"},"pttl":5000},{"f":{"t":"g"},"v":{"t":"2"},"pttl":-1},` +
+			`{"f":{"b":"//4=","t":"\\xff\\xfe"},"v":{"t":"\u003cb\u003e"},"pttl":-1}]}`,
 		"set":    `{"m":{"t":"b"},"pttl":4000}`,
 		"z":      `{"rows":[{"m":{"t":"one"},"score":"1.5","pttl":-1},{"m":{"t":"two"},"score":"2","pttl":3000},{"m":{"t":"three"},"score":"inf","pttl":-1}]}`,
 		"l":      `{"rows":[{"i":0,"v":{"t":"x"},"pttl":-1},{"i":1,"v":{"t":"y"},"pttl":2000},{"i":2,"v":{"t":"z"},"pttl":-1}]}`,
