@@ -3,11 +3,15 @@ package console
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"strings"
 	"testing"
 	"time"
@@ -241,5 +245,106 @@ func TestAViewersSessionsEndWhenItHasLeft(t *testing.T) {
 	b.sweep(b.clock.Micros())
 	if len(v.idle) != 0 || len(b.plain) != 0 {
 		t.Errorf("%d idle sessions, %d viewers", len(v.idle), len(b.plain))
+	}
+}
+
+// Behind a reverse proxy that adds a prefix, the pages, the login and the API work as without one.
+func TestTheConsoleWorksBehindAProxy(t *testing.T) {
+	b := newBench(t, Options{Hosts: []string{"ebb.internal"}})
+	b.admin("CONFIG", "SET", "requirepass", "secret")
+	mux := http.NewServeMux()
+	mux.Handle("/console/", http.StripPrefix("/console", b))
+	inner := httptest.NewServer(mux)
+	defer inner.Close()
+	target, err := neturl.Parse(inner.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/x/y")
+		r.SetURL(target)
+		r.Out.Host = "ebb.internal"
+	}}
+	outer := httptest.NewServer(proxy)
+	defer outer.Close()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	defer client.CloseIdleConnections()
+	ask := func(method, path, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, outer.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		reply, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = reply.Body.Close() }()
+		text, err := io.ReadAll(reply.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.StatusCode, string(text)
+	}
+	if status, body := ask("GET", "/x/y/console/", ""); status != 200 || !strings.Contains(body, `src="app.js"`) {
+		t.Errorf("%d %.100s", status, body)
+	}
+	if status, _ := ask("GET", "/x/y/console/api/me", ""); status != 401 {
+		t.Errorf("before the login: %d", status)
+	}
+	if status, body := ask("POST", "/x/y/console/api/login", `{"user":"default","password":"secret"}`); status != 204 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := ask("GET", "/x/y/console/api/me", ""); status != 200 {
+		t.Errorf("after the login: %d %s", status, body)
+	}
+	if status, _ := ask("POST", "/x/y/console/api/logout", "{}"); status != 204 {
+		t.Errorf("%d", status)
+	}
+	if status, _ := ask("GET", "/x/y/console/api/me", ""); status != 401 {
+		t.Errorf("after the logout: %d", status)
+	}
+}
+
+// No endpoint that reads moves the deadline of a sliding key, or its idle time.
+func TestNoEndpointTouchesAKey(t *testing.T) {
+	b := newBench(t, Options{})
+	keys := []string{"str", "hash", "set", "zset", "list", "stream", "lim", "lock", "sem", "queue"}
+	for _, line := range []string{"SET str v", "HSET hash f v", "SADD set a b", "ZADD zset 1 a", "RPUSH list a b", "XADD stream 1-1 f v", "RL.TAKE lim 5 100000 1000000",
+		"LOCK.ACQUIRE lock o 1000000", "SEM.ACQUIRE sem o 2 1000000", "DQ.ADD queue p"} {
+		if v := b.admin(strings.Fields(line)...); v.Err() != nil {
+			t.Fatalf("%s: %v", line, v)
+		}
+	}
+	b.admin("SET", "sliding", "v", "EX", "1000", "SLIDE")
+	b.clock.Advance(100 * time.Second)
+	state := func() string {
+		var s strings.Builder
+		for _, k := range append(keys, "sliding") {
+			fmt.Fprintf(&s, "%s pttl %d idle %d\n", k, b.admin("PTTL", k).Int, b.admin("OBJECT", "IDLETIME", k).Int)
+		}
+		return s.String()
+	}
+	before := state()
+	asked := 0
+	for path, methods := range b.api {
+		if methods["GET"] == nil || path == "feed" {
+			continue // the feed's test is its own
+		}
+		for _, k := range append(keys, "sliding") {
+			b.ask("GET", "api/"+path+"?db=0&state=all&k="+base64.RawURLEncoding.EncodeToString([]byte(k)), "")
+			asked++
+		}
+		if now := state(); now != before {
+			t.Fatalf("GET api/%s has changed\n%sto\n%s", path, before, now)
+		}
+	}
+	if asked < 50 {
+		t.Errorf("%d requests", asked)
 	}
 }
