@@ -131,9 +131,11 @@ func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 	b := newBench(t, Options{ReadOnly: true})
 	data := func() {
 		for _, line := range []string{"SET k v", "SET n 7 EX 100 SLIDE", "HSET h f v", "RPUSH l a b", "SADD s a b", "ZADD z 1 a 2 b", "XADD x 1-1 f v",
-			"PFADD p a b", "PFADD p2 c", "PFMERGE pm p p2", "GEOADD g 1 1 a", "RL.TAKE r 5 1000", "LOCK.ACQUIRE lk o 1000", "SEM.ACQUIRE sm o 2 1000",
-			"DQ.ADD q p", "SETBIT b 7 1", "XGROUP CREATE x gr 0"} {
-			b.admin(strings.Fields(line)...)
+			"PFADD p a b", "PFADD p2 c", "PFMERGE pm p p2", "GEOADD g 1 1 a", "RL.TAKE r 5 1000000", "LOCK.ACQUIRE lk o 1000000", "SEM.ACQUIRE sm o 2 1000000",
+			"DQ.ADD q i p", "SETBIT b 7 1", "XGROUP CREATE x gr 0"} {
+			if v := b.admin(strings.Fields(line)...); v.Err() != nil {
+				t.Fatalf("%s: %v", line, v)
+			}
 		}
 	}
 	data()
@@ -299,5 +301,16 @@ func TestHiddenValuesAreHidden(t *testing.T) {
 	}
 	if status, body := b.ask("GET", "api/audit", ""); status != 200 || strings.Contains(body, "sesame") || !strings.Contains(body, `"t":"k"`) {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestEveryActionIsACommand(t *testing.T) {
+	b := newBench(t, Options{})
+	for action, examples := range actions {
+		for _, line := range examples {
+			if b.specOf(argv(line)) == nil && (!strings.HasPrefix(line, "DQ.MOVE") || b.svc.Table().LookupFull("dq.move") != nil) {
+				t.Errorf("%s: the server refuses %s: %v", action, line, b.admin(strings.Fields(line)...))
+			}
+		}
 	}
 }

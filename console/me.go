@@ -17,7 +17,7 @@ var actions = map[string][]string{
 	"key.persist": {"PERSIST k"}, "key.restore": {"RESTORE k 0 x"}, "key.dump": {"DUMP k"},
 	"limits.view": {"RL.INFO k"}, "limits.reset": {"RL.RESET k"}, "limits.cancel": {"RL.CANCEL k t"},
 	"locks.view": {"LOCK.INFO k"}, "locks.release": {"LOCK.RELEASE k o 1"}, "locks.semrelease": {"SEM.RELEASE k o"}, "locks.kill": {"CLIENT KILL ID 1"},
-	"queues.view": {"DQ.INFO k"}, "queues.add": {"DQ.ADD k p"}, "queues.cancel": {"DQ.CANCEL k i"}, "queues.run": {"DQ.ADD k p"}, "queues.move": {"DQ.MOVE k l"},
+	"queues.view": {"DQ.INFO k"}, "queues.add": {"DQ.ADD k i p"}, "queues.cancel": {"DQ.CANCEL k i"}, "queues.run": {"DQ.ADD k i p"}, "queues.move": {"DQ.MOVE k l"},
 	"queues.config": {"DQ.CONFIG k"}, "queues.pause": {"DQ.CONFIG k"},
 	"streams.view": {"XINFO STREAM k"}, "streams.ack": {"XACK k g 1"}, "streams.claim": {"XCLAIM k g c 0 1"}, "streams.delconsumer": {"XGROUP DELCONSUMER k g c"},
 	"streams.trim": {"XTRIM k MAXLEN 1"}, "streams.rule": {"EXPIRY RULE SET r TO s"},
