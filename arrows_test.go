@@ -38,10 +38,10 @@ var arrows = []struct {
 	// the commands on data, which see the server through command.Host
 	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
 	{"internal/session", []string{"internal/command", "internal/commands", "engine", "resp", "internal/"}},
-	{"server", []string{"internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
+	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
 		"internal/transport"}},
-	{"internal/instance", []string{"engine", "console", "internal/"}},                // a whole server
-	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}}, // a program that uses the toolkit
+	{"internal/instance", []string{"engine", "conn", "embed", "console", "internal/"}}, // a whole server
+	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},   // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}},                             // HTTP, without metrics
 	{"conn", []string{"internal/routing", "resp"}},                                     // what the toolkit runs on: neither an engine nor a client library
@@ -225,7 +225,7 @@ var notLinked = map[string][]string{
 		"github.com/spf13/cobra", "net/http/pprof"},
 	// a program's tests link the engine, and its own client library
 	"ebbtest": {module, "github.com/redis/"},
-	"cmd/ebb": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"}, // 21 MB: .ci/test size
+	"cmd/ebb": {module, module + "/goredis", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"}, // 21 MB: .ci/test size
 }
 
 // A program that imports the toolkit and one driver links that driver, and no other: not

@@ -31,6 +31,7 @@ var internalInPublic = map[string]string{
 	".Engine.Service":      "its sessions",
 	"embed.Engine.Service": "its sessions",
 	"console.ForService":   "a console on a server's own engine",
+	"embed.ForService":     "a Conn on a server's own engine; server.Server.Conn is for programs",
 	// internal/session prints the structures of values, for DEBUG.
 	"engine.Key.Stream": "a look at a stream's entries and groups",
 }

@@ -59,6 +59,13 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	return conn.New(newDriver(eng, p.db)), nil
 }
 
+// ForService returns a Conn over the engine of a running server, in database 0. The caller must
+// close it before the server ends; the Close leaves the engine open. server.Server.Conn is for
+// programs.
+func ForService(svc *session.Service) *conn.Conn {
+	return conn.New(newDriver(&Engine{db: svc.DB, svc: svc, refs: 1, lent: true, stops: map[int]func(){}}, 0))
+}
+
 func newDriver(eng *Engine, dbi int) *driver {
 	b := &driver{eng: eng, dbi: dbi, quit: make(chan struct{})}
 	b.quiet.L = &b.mu
@@ -90,7 +97,8 @@ type Engine struct {
 	db    *engine.DB
 	svc   *session.Service
 
-	refs int // Conns; guarded by shared.mu for named engines
+	refs int  // Conns; guarded by shared.mu for named engines
+	lent bool // it is a server's, which closes it
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -174,7 +182,7 @@ func (e *Engine) release() error {
 	shared.mu.Lock()
 	defer shared.mu.Unlock() // an Open of the same directory waits until the engine has released it
 	e.refs--
-	if e.refs > 0 {
+	if e.refs > 0 || e.lent {
 		return nil
 	}
 	if e.place.name != "" {

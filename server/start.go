@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
@@ -225,6 +226,11 @@ func (s *Server) Addrs() []net.Addr { return s.in.Addrs() }
 // AdminAddr returns the address of /metrics, /healthz and Config.Pages, nil without the
 // directive http.
 func (s *Server) AdminAddr() net.Addr { return s.in.AdminAddr() }
+
+// Conn returns a Conn over the server's engine, in database 0: a call is a function call in this
+// process, without a socket. The objects of the toolkit take it. The caller must close it before
+// Shutdown and Close; its Close leaves the server running.
+func (s *Server) Conn() *conn.Conn { return s.in.Conn() }
 
 // Done returns a channel that is closed when the server has ended: by Shutdown, by Close, or
 // because a client has sent SHUTDOWN.

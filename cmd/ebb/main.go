@@ -1,6 +1,7 @@
 // Command ebb is the server, and the tools for its operators.
 //
 //	ebb serve     a server that speaks the Redis protocol
+//	ebb demo      a server with sample data that moves, and the web console
 //	ebb cli       talk to one
 //	ebb backup    save one's data into a file
 //	ebb check     examine files of data
@@ -40,7 +41,7 @@ func main() {
 
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
-	return []*cobra.Command{serveCommand(), cliCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), versionCommand()}
+	return []*cobra.Command{serveCommand(), demoCommand(), cliCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), versionCommand()}
 }
 
 // exitStatus is the status with which the program ends, as an error whose message is

@@ -96,7 +96,7 @@ function paintBar() {
     h('button', { class: 'ghost', type: 'button', 'aria-pressed': String(paused), title: t(paused ? 'play' : 'pause'), 'aria-label': t(paused ? 'play' : 'pause'), on: { click: () => { feed.pause(!paused); paintBar(); } } }, icon(paused ? 'play' : 'pause')),
     h('button', { class: 'ghost', type: 'button', title: t('theme'), 'aria-label': t('theme'), on: { click: () => theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark') } }, icon('theme')),
     h('button', { class: 'ghost', type: 'button', title: t('language'), on: { click: async () => { await setLang(lang() === 'en' ? 'zh' : 'en'); frame(); } } }, lang() === 'en' ? '中文' : 'English'),
-    h('span', { class: 'user', title: t('user') }, me.user),
+    h('span', { class: 'user', title: t('user') }, show(me.user, 40)),
     me.loginable && h('button', { type: 'button', class: 'ghost optional', on: { click: async () => { await post('logout').catch(() => {}); feed.stop(); boot(); } } }, t('logout')));
 }
 

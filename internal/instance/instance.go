@@ -19,7 +19,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/console"
+	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/adminhttp"
@@ -135,6 +137,10 @@ func (in *Instance) open(o Options) error {
 	}
 	return nil
 }
+
+// Conn returns a Conn over the engine, for the program that runs the server. The caller must
+// close it before Shutdown.
+func (in *Instance) Conn() *conn.Conn { return embed.ForService(in.svc) }
 
 // Load does the second half of Start, and then serves the pages for operators. ctx ends it
 // early; the caller must call Shutdown after an error.

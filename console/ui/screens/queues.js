@@ -3,7 +3,6 @@ import { h, fill, say } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import { table } from '../lib/table.js';
 import { live, missing } from '../lib/live.js';
-import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
@@ -21,7 +20,7 @@ export function open(root, ctx) {
       r.alone && [' ', h('span', { class: 'badge look' }, t('queues.unattended'))]] },
     count('delayed'), count('ready'), count('leased'),
     { id: 'late', label: t('queues.late'), num: true, value: (r) => r.late, cell: (r) => h('span', { class: r.late > 5000 ? 'look' : '' }, r.ready ? span(r.late) : '') },
-    { id: 'next', label: t('queues.next'), num: true, value: (r) => r.next ?? Infinity, cell: (r) => { const at = clock(); return r.next === null ? '' : ttl(Math.max(0, r.next - at), at); } },
+    { id: 'next', label: t('queues.next'), num: true, value: (r) => r.next ?? Infinity, cell: (r) => (r.next === null ? '' : r.next > clock() ? span(r.next - clock()) : t('limits.now')) },
     { id: 'waiting', label: t('queues.consumers'), num: true, value: (r) => r.waiting, cell: (r) => num(r.waiting) },
     { id: 'dead', label: t('queues.dead'), num: true, value: (r) => r.dead, cell: (r) => (r.to && r.dead ? h('a', { href: ctx.link('key', { db, k: url(r.to) }) }, num(r.dead)) : num(r.dead)) },
     { ...count('dropped'), minor: true }],
