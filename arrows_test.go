@@ -38,8 +38,8 @@ var arrows = []struct {
 	// the commands on data, which see the server through command.Host
 	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
 	{"internal/session", []string{"internal/command", "internal/commands", "engine", "resp", "internal/"}},
-	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance", "internal/reactor",
-		"internal/transport"}},
+	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance",
+		"internal/reactor", "internal/transport"}},
 	{"internal/instance", []string{"engine", "conn", "embed", "console", "internal/"}}, // a whole server
 	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},   // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},

@@ -15,7 +15,8 @@ func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {
 		Root:     "..",
 		Pages:    []string{"README.md", "docs/*.md", "docs/guides/*.md", "docs/toolkit/*.md", "docs/design/*.md", "examples/*.md"},
 		Packages: doccode.Toolkit,
-		Imports: map[string]string{"server": "github.com/ebbdb/ebb/server", "console": "github.com/ebbdb/ebb/console", "pprof": "net/http/pprof", "signal": "os/signal", "syscall": "syscall", "os": "os",
+		Imports: map[string]string{"server": "github.com/ebbdb/ebb/server", "console": "github.com/ebbdb/ebb/console", "pprof": "net/http/pprof",
+			"signal": "os/signal", "syscall": "syscall", "os": "os",
 			"redis": "github.com/redis/go-redis/v9", "logging": "github.com/redis/go-redis/v9/logging"},
 		Others: regexp.MustCompile(`\b(asynq|redsync|rs|redis_rate)\.`), // libraries that guides show beside ours
 		Least:  40,

@@ -212,3 +212,24 @@ func TestErrorsOfAStartSayWhatToChange(t *testing.T) {
 		}
 	}
 }
+
+func TestConnCallsTheServersOwnEngine(t *testing.T) {
+	s, err := server.Start(t.Context(), server.Config{Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Conn()
+	if err := c.Set(t.Context(), "k", "v"); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	again := s.Conn() // the Close of a Conn leaves the server running
+	if v, err := again.Get(t.Context(), "k"); err != nil || v != "v" {
+		t.Error(v, err)
+	}
+	if err := errors.Join(again.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+}

@@ -65,7 +65,10 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "ebb demo: a server on %s, in memory\nconsole: http://%s/\nCtrl-C ends it.\n", in.Addrs()[0], in.AdminAddr())
+	for _, a := range in.Addrs() {
+		fmt.Fprintf(out, "ebb demo: a server in memory at %s\n", a)
+	}
+	fmt.Fprintf(out, "console: http://%s/\nCtrl-C ends it.\n", in.AdminAddr())
 	shop, end := context.WithCancel(ctx)
 	defer end()
 	var running sync.WaitGroup
