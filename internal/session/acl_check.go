@@ -213,10 +213,15 @@ func (c *Session) setUser(acc *acl.Account) {
 	c.view.user.Store(acc)
 }
 
-// setDefaultUser makes the default user the user of the session, as at its start. The session is
-// logged in if the default user needs no password or if the session is embedded.
+// setDefaultUser makes the default user the user of the session, as at its start; for the session of
+// an identity it is the identity's user. The session is logged in if the default user needs no
+// password or if the session is embedded.
 func (c *Session) setDefaultUser() {
-	c.setUser(c.svc.acl.Default())
+	acc := c.svc.acl.Default()
+	if c.identity != nil {
+		acc = c.identity.acc
+	}
+	c.setUser(acc)
 	c.authed = c.conn == nil || !c.svc.authRequired()
 	c.setLimits()
 }

@@ -347,7 +347,7 @@ func runClientList(c *command.Ctx) error {
 	if err := f.parse(c, c.Args[2:]); err != nil {
 		return err
 	}
-	all := serviceOf(c).clients.list()
+	all := serviceOf(c).clients.shown()
 	if err := c.Long(len(all) * clientBytes); err != nil {
 		return err
 	}

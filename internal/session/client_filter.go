@@ -241,10 +241,13 @@ func (f *clientFilter) matches(s *Session, now int64) bool {
 
 // remoteAddr and localAddr return the two ends of the connection, as CLIENT LIST shows them.
 func (c *Session) remoteAddr() string {
-	if c.conn == nil {
-		return embeddedAddr
+	switch {
+	case c.conn != nil:
+		return c.conn.RemoteAddr()
+	case c.origin != nil:
+		return c.origin.Addr
 	}
-	return c.conn.RemoteAddr()
+	return embeddedAddr
 }
 
 func (c *Session) localAddr() string {

@@ -103,11 +103,18 @@ func (r *clients) snapshot() []*Session {
 }
 
 // list returns the sessions that have connections, by id.
-func (r *clients) list() []*Session {
+func (r *clients) list() []*Session { return r.those(func(c *Session) bool { return c.conn != nil }) }
+
+// shown returns the sessions that CLIENT LIST shows, by id: those that have connections or an origin.
+func (r *clients) shown() []*Session {
+	return r.those(func(c *Session) bool { return c.conn != nil || c.origin != nil })
+}
+
+func (r *clients) those(has func(*Session) bool) []*Session {
 	r.mu.Lock()
 	var l []*Session
 	for _, c := range r.all {
-		if c.conn != nil {
+		if has(c) {
 			l = append(l, c)
 		}
 	}

@@ -67,7 +67,7 @@ OK
 }
 
 func runConfigSet(c *command.Ctx) error {
-	if err := serviceOf(c).changeConfig(c.Tx, isLocal(sessionOf(c).conn), texts(c.Args[2:])); err != nil {
+	if err := serviceOf(c).changeConfig(c.Tx, sessionOf(c).local(), texts(c.Args[2:])); err != nil {
 		return command.ReplyError(command.OneLine(err.Error()))
 	}
 	c.Out.OK()

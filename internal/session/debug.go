@@ -34,7 +34,7 @@ func debugHelp() command.Spec {
 // debugging wraps a handler so that it runs only for clients that enable-debug-command admits.
 func debugging(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
-		if !serviceOf(c).Config.Allows("enable-debug-command", isLocal(sessionOf(c).conn)) {
+		if !serviceOf(c).Config.Allows("enable-debug-command", sessionOf(c).local()) {
 			return command.ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local " +
 				"connection, otherwise you need to set this option in the configuration file, and then restart the server.")
 		}

@@ -182,6 +182,18 @@ func isLocal(conn reactor.Conn) bool {
 	if conn == nil || conn.Network() != "tcp" && conn.Network() != "tls" {
 		return true
 	}
-	peer, err := netip.ParseAddrPort(conn.RemoteAddr())
+	return isLoopback(conn.RemoteAddr())
+}
+
+func isLoopback(addr string) bool {
+	peer, err := netip.ParseAddrPort(addr)
 	return err == nil && peer.Addr().Unmap().IsLoopback()
+}
+
+// local reports whether the client is on this machine, for directives with the value local.
+func (c *Session) local() bool {
+	if c.origin != nil && c.origin.Addr != embeddedAddr {
+		return isLoopback(c.origin.Addr)
+	}
+	return isLocal(c.conn)
 }

@@ -117,14 +117,7 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 
 // logName returns the address and the name by which SLOWLOG identifies the client.
 func (c *Session) logName() (addr, name string) {
-	addr = "embedded"
-	if c.conn != nil {
-		addr = c.conn.RemoteAddr()
-	}
-	if n := c.view.name.Load(); n != nil {
-		name = *n
-	}
-	return addr, name
+	return c.remoteAddr(), c.clientName()
 }
 
 // hidden replaces secrets in logs.
@@ -281,12 +274,10 @@ func (c *Session) monitorName() string {
 	switch {
 	case c.script:
 		return "lua"
-	case c.conn == nil:
-		return "embedded"
-	case c.conn.Network() == "unix":
+	case c.conn != nil && c.conn.Network() == "unix":
 		return "unix:" + c.svc.Config.String("unixsocket")
 	}
-	return c.conn.RemoteAddr()
+	return c.remoteAddr()
 }
 
 var specMonitor = command.Spec{

@@ -25,7 +25,11 @@ const yieldBytes = 1 << 18
 type Session struct {
 	svc  *Service
 	conn reactor.Conn // nil for an embedded session
-	loop bool         // it runs on its network loop now, and must not block; stats says on which
+	// origin says where the commands of an embedded session come from, and identity as whom they run;
+	// nil: the program itself.
+	origin   *Origin
+	identity *Identity
+	loop     bool // it runs on its network loop now, and must not block; stats says on which
 
 	parser resp.Parser
 	out    resp.Writer
@@ -111,7 +115,10 @@ const (
 
 // NewSession returns a session for a connection, or an embedded one if conn is
 // nil. Closed ends it.
-func (s *Service) NewSession(conn reactor.Conn) *Session {
+func (s *Service) NewSession(conn reactor.Conn) *Session { return s.newSession(conn, nil) }
+
+// newSession is NewSession with the origin of an embedded session, which may be nil.
+func (s *Service) newSession(conn reactor.Conn, from *Origin) *Session {
 	c := &Session{svc: s, conn: conn, tx: s.DB.NewTx(), stats: s.stats[len(s.stats)-1]}
 	if conn != nil {
 		if l := conn.Loop(); l >= 0 && l < len(s.stats)-1 {
@@ -123,6 +130,9 @@ func (s *Service) NewSession(conn reactor.Conn) *Session {
 	c.setDefaultUser()
 	c.created = s.DB.Clock().Micros()
 	c.view.multi.Store(-1)
+	if from != nil {
+		c.introduce(from.shown())
+	}
 	s.clients.add(c)
 	s.admin.Totals.Connections.Add(1)
 	if s.denied(conn) {
