@@ -265,9 +265,8 @@ func ownPairs(pairs [][]byte) [][]byte {
 }
 
 // writeLate writes an entry that its transaction could not write, unless the rule was deleted in
-// the meantime.
+// the meantime. The transaction holds the shard of the rule's stream.
 func (tx *Tx) writeLate(e lateEntry) {
-	tx.begin(0, 1<<e.r.shard, true)
 	if b := tx.db.book.Load(); b != nil {
 		for i, rs := range b.sets {
 			if rs != nil && slices.Contains(rs.rules, e.r) {
@@ -276,7 +275,6 @@ func (tx *Tx) writeLate(e lateEntry) {
 			}
 		}
 	}
-	tx.finish()
 }
 
 // SetRule sets a rule of the selected database. It replaces a rule with the same name and resets

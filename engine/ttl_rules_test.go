@@ -247,12 +247,8 @@ func TestWhoIsServedMayMeetWhatIsDead(t *testing.T) {
 		set(t, l.db, key, "x", 10*time.Millisecond)
 	}
 	clock.Advance(11 * time.Millisecond)
-	l.push(from, "a")
-	for len(l.runs) > 0 {
-		run := l.runs[0]
-		l.runs = l.runs[1:]
-		run()
-	}
+	l.held(t, func() { l.push(from, "a") }, to)
+	l.runDelayed()
 	do(l.db, func(tx *Tx) {
 		if got := told(tx, stream); !slices.Equal(got, []string{"key " + from, "key " + to}) || missed(tx) != 0 || len(l.got) != 1 {
 			t.Error(got, missed(tx), l.got)
@@ -285,19 +281,28 @@ func TestWhatIsDeadIsNotEvictedBeforeItIsTold(t *testing.T) {
 }
 
 func TestEntryWhoseStreamIsNotHeldComesInATransactionOfItsOwn(t *testing.T) {
-	db, clock, _ := open(t, Options{Shards: 64})
+	l := newLines(t)
+	db, clock := l.db, l.db.clock.(*ManualClock)
 	db.SetActiveExpiry(false)
-	stream := apart(db, "s", "k")
+	stream := apart(db, "s", "k", "l")
 	setRule(t, db, "r", "*", stream)
-	set(t, db, "k", "x", 10*time.Millisecond)
-	clock.Advance(11 * time.Millisecond)
-	tx := db.txs.Get().(*Tx)
-	s, _ := db.shardOf([]byte("k"))
-	tx.begin(0, 1<<s, true) // as no caller does
-	tx.Exists([]byte("k"))
-	tx.Commit()
+	expired := func(key string) {
+		set(t, db, key, "x", 10*time.Millisecond)
+		clock.Advance(11 * time.Millisecond)
+		tx := db.txs.Get().(*Tx)
+		s, _ := db.shardOf([]byte(key))
+		tx.begin(0, 1<<s, true) // as no caller does
+		tx.Exists([]byte(key))
+		tx.Commit()
+	}
+	expired("k")
+	l.held(t, func() { expired("l") }, stream)
+	if len(l.runs) != 1 {
+		t.Fatalf("%d transactions left their entries to another goroutine", len(l.runs))
+	}
+	l.runDelayed()
 	do(db, func(tx *Tx) {
-		if got := told(tx, stream); !slices.Equal(got, []string{"key k"}) || missed(tx) != 1 {
+		if got := told(tx, stream); !slices.Equal(got, []string{"key k", "key l"}) || missed(tx) != 2 {
 			t.Error(got, missed(tx))
 		}
 	})

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -438,44 +439,111 @@ func (tx *Tx) kindOf(key []byte) Kind {
 	return None
 }
 
-// Delayer is an optional interface of Hooks that choose which goroutine serves waiters whose keys
-// lie in several shards: the caller's, which may then have to wait for shards, or another one.
+// Delayer is an optional interface of Hooks that serve goroutines which must not sleep, such as a
+// network loop.
 type Delayer interface {
-	// Afterwards calls run now, in this goroutine or in another.
-	Afterwards(run func())
+	// Afterwards runs the rest of a transaction's work, which has to wait for shards that other
+	// transactions hold: in this goroutine, if it may sleep, else in another. caller is the Caller of
+	// the transaction. No shard is locked.
+	Afterwards(caller any, run func())
+}
+
+// lockTries is how often the work after a transaction tries to lock its shards before it sleeps for
+// them, or leaves them to another goroutine. Most transactions hold a shard for about a microsecond.
+const lockTries = 200
+
+// leftover is what a transaction leaves to separate transactions: lines to serve and entries to
+// write.
+type leftover struct {
+	lines   []pendingLine
+	entries []lateEntry
+}
+
+func (o *leftover) empty() bool { return len(o.lines)+len(o.entries) == 0 }
+
+// take adds what a transaction has left.
+func (o *leftover) take(tx *Tx) {
+	o.lines, o.entries = append(o.lines, tx.pending...), append(o.entries, tx.late...)
+	tx.pending, tx.late = nil, nil
 }
 
 // servePending serves the lines and writes the entries that the transaction has left when it is
-// over.
+// over. It does not sleep for a shard: a Delayer decides which goroutine does.
 func (tx *Tx) servePending() {
-	pending, late := tx.pending, tx.late
-	tx.pending, tx.late = nil, nil
-	run := func() { tx.db.servePending(pending, late) }
-	if d, ok := tx.db.hooks.(Delayer); ok {
-		d.Afterwards(run)
-	} else {
-		run()
+	var o leftover
+	o.take(tx)
+	db := tx.db
+	if d, ok := db.hooks.(Delayer); !ok {
+		db.serve(&o, true)
+	} else if db.serve(&o, false); !o.empty() {
+		rest := o
+		d.Afterwards(tx.caller, func() { db.serve(&rest, true) })
 	}
 }
 
-// servePending serves each line in a separate transaction, then the lines that these transactions
-// leave.
-func (db *DB) servePending(pending []pendingLine, late []lateEntry) {
+// serve serves each line and writes each entry in a separate transaction, also those that these
+// transactions leave. Without sleep, it stops at the first that needs a shard which another
+// transaction holds for long: that one and all after it stay in o, in their order.
+func (db *DB) serve(o *leftover, sleep bool) {
 	tx := db.txs.Get().(*Tx)
-	for len(pending)+len(late) > 0 {
-		if len(late) > 0 {
-			tx.writeLate(late[0])
-			pending, late = append(pending, tx.pending...), append(late[1:], tx.late...)
-			tx.pending, tx.late = nil, nil
-			continue
+	defer db.txs.Put(tx)
+	for !o.empty() {
+		if len(o.entries) > 0 {
+			e := o.entries[0]
+			if !tx.lockSoon(1<<e.r.shard, sleep, func(wait bool) bool { return tx.begin(0, 1<<e.r.shard, wait) }) {
+				return
+			}
+			o.entries = o.entries[1:]
+			tx.writeLate(e)
+		} else {
+			p := o.lines[0]
+			if keys := append([][]byte{p.l.name}, p.also...); !tx.lockKeysSoon(p.l.key.db, keys, sleep) {
+				return
+			}
+			o.lines = o.lines[1:]
+			p.l.pending = false
+			tx.signalLine(p.l)
 		}
-		o := pending[0]
-		tx.Lock(o.l.key.db, append([][]byte{o.l.name}, o.also...))
-		o.l.pending = false
-		tx.signalLine(o.l)
 		tx.finish()
-		pending, late = append(pending[1:], tx.pending...), append(late, tx.late...)
-		tx.pending, tx.late = nil, nil
+		o.take(tx)
+	}
+}
+
+// lockSoon begins a transaction with begin. Without sleep it returns false if other transactions
+// hold shards of mask for long.
+func (tx *Tx) lockSoon(mask uint64, sleep bool, begin func(wait bool) bool) bool {
+	if begin(sleep) {
+		return true
+	}
+	tx.await(mask, 1)
+	defer tx.await(mask, -1)
+	for range lockTries {
+		runtime.Gosched()
+		if begin(false) {
+			return true
+		}
+	}
+	return false
+}
+
+func (tx *Tx) lockKeysSoon(dbi int, keys [][]byte, sleep bool) bool {
+	return tx.lockSoon(tx.shardsOf(keys), sleep, func(wait bool) bool { return tx.beginKeys(dbi, keys, wait) })
+}
+
+// Do calls do with a transaction on keys, and commits it: before Do returns, or, if other
+// transactions hold the shards for long and a Delayer wants it so, in another goroutine.
+func (db *DB) Do(dbi int, keys [][]byte, do func(tx *Tx)) {
+	tx := db.txs.Get().(*Tx)
+	d, ok := db.hooks.(Delayer)
+	if tx.lockKeysSoon(dbi, keys, !ok) {
+		do(tx)
+		tx.Commit()
+		return
 	}
 	db.txs.Put(tx)
+	d.Afterwards(nil, func() {
+		tx := db.Begin(dbi, keys...)
+		do(tx)
+		tx.Commit()
+	})
 }

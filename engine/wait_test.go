@@ -25,13 +25,13 @@ func (p *popper) Serve(tx *Tx, key []byte) (done bool) {
 	return done
 }
 
-// delayed keeps what is to run after a transaction.
+// delayed keeps the work that a transaction leaves to another goroutine.
 type delayed struct {
 	noHooks
 	runs *[]func()
 }
 
-func (d delayed) Afterwards(run func()) { *d.runs = append(*d.runs, run) }
+func (d delayed) Afterwards(_ any, run func()) { *d.runs = append(*d.runs, run) }
 
 // lines is an engine with the clients that wait in it.
 type lines struct {
@@ -109,43 +109,160 @@ func TestALineIsServedInItsOrder(t *testing.T) {
 	}
 }
 
-func TestWhoIsOwedKeepsThePlace(t *testing.T) {
-	l := newLines(t)
-	a, b := l.apart()
-	l.wait("mover", b, a)
-	l.wait("behind", "", a)
-	l.push(a, "1", "2")
-	l.expect(t)
-	tx := l.db.Begin(0, []byte(a))
-	if !tx.Pending([]byte(a)) {
-		t.Error("the line is not owed")
+// held runs f while another goroutine holds the shard of a key.
+func (l *lines) held(t *testing.T, f func(), key string) {
+	t.Helper()
+	i, _ := l.db.shardOf([]byte(key))
+	l.db.shards[i].lock.Lock()
+	defer l.db.shards[i].lock.Unlock()
+	promptly(t, f)
+}
+
+// promptly runs f in a goroutine, and fails the test if f waits for what the caller holds.
+func promptly(t *testing.T, f func()) {
+	t.Helper()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		f()
+	}()
+	select {
+	case <-over:
+	case <-time.After(30 * time.Second):
+		t.Error("the transaction waits for a shard that another transaction holds")
 	}
-	tx.Commit()
+}
+
+// runDelayed runs what the transactions have left to another goroutine.
+func (l *lines) runDelayed() {
 	for len(l.runs) > 0 {
 		run := l.runs[0]
 		l.runs = l.runs[1:]
 		run()
 	}
+}
+
+func TestALineIsPendingUntilItsWaiterIsServed(t *testing.T) {
+	l := newLines(t)
+	a, b := l.apart()
+	l.wait("mover", b, a)
+	l.wait("behind", "", a)
+	l.held(t, func() { l.push(a, "1", "2") }, b)
+	l.expect(t)
+	tx := l.db.Begin(0, []byte(a))
+	if !tx.Pending([]byte(a)) {
+		t.Error("the line is not pending")
+	}
+	tx.Commit()
+	l.runDelayed()
 	l.expect(t, "mover "+a+" 1", "behind "+a+" 2")
 	tx = l.db.Begin(0, []byte(a))
 	defer tx.Commit()
 	if tx.Pending([]byte(a)) {
-		t.Error("the line is still owed")
+		t.Error("the line is still pending")
 	}
 }
 
-func TestWhatIsOwedMayBeGone(t *testing.T) {
+// Shards that no other transaction holds are locked in the caller's own goroutine, before Commit returns.
+func TestAWaiterOfTwoShardsIsServedAtOnce(t *testing.T) {
+	l := newLines(t)
+	a, b := l.apart()
+	l.wait("mover", b, a)
+	l.wait("next", "", b)
+	l.push(a, "1")
+	l.expect(t, "mover "+a+" 1", "next "+b+" 1")
+	if len(l.runs) > 0 {
+		t.Error("the work was left to another goroutine")
+	}
+}
+
+// Waiters of other shards do not overtake one that cannot be served yet.
+func TestDelayedWaitersAreServedInTheOrderOfTheSignals(t *testing.T) {
+	l := newLines(t)
+	a, b := l.apart()
+	var near string // in the shard of a, so that one push transaction reaches both
+	for i := 0; near == ""; i++ {
+		k := fmt.Sprint("near", i)
+		x, _ := l.db.shardOf([]byte(a))
+		if y, _ := l.db.shardOf([]byte(k)); x == y {
+			near = k
+		}
+	}
+	free := apart(l.db, "free", a, b)
+	l.wait("first", b, a)
+	l.wait("second", free, near)
+	l.held(t, func() {
+		tx := l.db.Begin(0, []byte(a), []byte(near))
+		for _, k := range []string{a, near} {
+			_, _ = tx.LPush([]byte(k), Tail, [][]byte{[]byte("1")}, false)
+		}
+		tx.Commit()
+	}, b)
+	l.expect(t)
+	l.runDelayed()
+	l.expect(t, "first "+a+" 1", "second "+near+" 1")
+}
+
+// Work on keys that comes after a transaction does not wait either.
+func TestWorkOnKeysIsDelayedWhileTheirShardsAreHeld(t *testing.T) {
+	l := newLines(t)
+	a, b := l.apart()
+	keys := [][]byte{[]byte(a), []byte(b)}
+	var got []string
+	work := func() {
+		l.db.Do(0, keys, func(tx *Tx) {
+			if !tx.Holds(keys[0]) || !tx.Holds(keys[1]) {
+				t.Error("the shards are not locked")
+			}
+			got = append(got, "done")
+		})
+	}
+	l.held(t, work, b)
+	if len(got) != 0 || len(l.runs) != 1 {
+		t.Fatal(got, len(l.runs))
+	}
+	l.runDelayed()
+	work()
+	if len(got) != 2 || len(l.runs) != 0 {
+		t.Error(got, len(l.runs))
+	}
+}
+
+// A snapshot whose queue is full makes writers wait before they lock a shard; a waiter is served later then.
+func TestWorkAfterATransactionDoesNotWaitForASnapshot(t *testing.T) {
+	l := newLines(t)
+	a, b := l.apart()
+	l.wait("mover", b, a)
+	s := &snapshot{}
+	s.room.L = &s.mu
+	promptly(t, func() {
+		tx := l.db.Begin(0, []byte(a))
+		_, _ = tx.LPush([]byte(a), Tail, [][]byte{[]byte("1")}, false)
+		s.full.Store(true)
+		l.db.snap.Store(s)
+		tx.Commit()
+	})
+	l.expect(t)
+	s.mu.Lock()
+	s.full.Store(false)
+	s.room.Broadcast()
+	s.mu.Unlock()
+	l.db.snap.Store(nil)
+	l.runDelayed()
+	l.expect(t, "mover "+a+" 1")
+}
+
+func TestADelayedLineMayHaveNothingLeft(t *testing.T) {
 	l := newLines(t)
 	a, b := l.apart()
 	p := l.wait("mover", b, a)
-	l.push(a, "1")
+	l.held(t, func() { l.push(a, "1") }, b)
 	l.db.Del(0, []byte(a))
-	l.runs[0]()
+	l.runDelayed()
 	l.expect(t)
-	l.runs = nil
-	l.push(a, "2")
+	l.held(t, func() { l.push(a, "2") }, b)
 	p.Leave()
-	l.runs[0]()
+	l.runDelayed()
 	l.expect(t)
 }
 

@@ -181,7 +181,7 @@ func (w *waiter) end(tx *engine.Tx, reply func(*command.Ctx)) bool {
 	case tx != nil && tx.Begun():
 		w.c.svc.background.Go(w.again) // the shards are unlocked when the transaction ends
 	default:
-		w.c.svc.afterwards(w.again)
+		w.again()
 	}
 	return true
 }
@@ -227,11 +227,11 @@ func (w *waiter) again() {
 	if w.c.svc.DB.Waiters() == 0 {
 		return
 	}
-	tx := w.c.svc.DB.Begin(w.dbi, w.keys...)
-	for _, k := range w.keys {
-		tx.Signal(k)
-	}
-	tx.Commit()
+	w.c.svc.DB.Do(w.dbi, w.keys, func(tx *engine.Tx) {
+		for _, k := range w.keys {
+			tx.Signal(k)
+		}
+	})
 }
 
 // takeBack undoes what the command gave to a connection that has ended.
@@ -243,12 +243,10 @@ func (w *waiter) takeBack() {
 	if !given {
 		return
 	}
-	w.c.svc.afterwards(func() {
-		tx := w.c.svc.DB.Begin(w.dbi, w.keys...)
+	w.c.svc.DB.Do(w.dbi, w.keys, func(tx *engine.Tx) {
 		x := w.ctx
 		x.Out, x.Tx = &resp.Writer{}, tx
 		w.undo(&x)
-		tx.Commit()
 	})
 }
 

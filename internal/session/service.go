@@ -178,24 +178,21 @@ func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
 	}
 }
 
-// Afterwards implements engine.Delayer: a loop does not wait for shards that other goroutines may
-// hold for long.
-func (h *Hooks) Afterwards(run func()) {
-	if s := h.svc.Load(); s != nil {
-		s.afterwards(run)
+// Afterwards implements engine.Delayer: a network loop, or a reclaimer that runs on one, does not
+// wait for shards that other transactions hold. It cannot tell how long they hold them: a script
+// that never ends is not known as such when it begins. Other sessions wait, so that their next
+// request finds the work done; while long commands run, their reply would be late, and they do not.
+func (h *Hooks) Afterwards(caller any, run func()) {
+	s := h.svc.Load()
+	if s == nil || s.ctx.Err() != nil { // Close ends scripts, and may not wait for a new goroutine
+		run()
 		return
 	}
-	run()
-}
-
-// afterwards runs a function that may have to wait for shards. It does so in the background where
-// another goroutine may hold a shard for long.
-func (s *Service) afterwards(run func()) {
-	if s.slow.Load() > 0 {
-		s.background.Go(run)
+	if c, ok := caller.(*Session); ok && !c.loop && s.slow.Load() == 0 {
+		run()
 		return
 	}
-	run()
+	s.background.Go(run)
 }
 
 // Sweep implements engine.Sweeper.
