@@ -156,7 +156,8 @@ func TestALoginThatFailsCountsAsThatOfAUTHDoes(t *testing.T) {
 			t.Errorf("%q is not counted", x)
 		}
 		got := admin.send("ACL", "LOG", "1")
-		for _, want := range []string{"\r\nauth\r\n", "\r\nAUTH\r\n", "\r\n" + x[0] + "\r\n", " addr=192.0.2.7:5312 ", " cmd=auth user=default ", " lib-name=ebb-console"} {
+		for _, want := range []string{"\r\nauth\r\n", "\r\nAUTH\r\n", "\r\n" + x[0] + "\r\n", " addr=192.0.2.7:5312 ", " cmd=auth user=default ",
+			" lib-name=ebb-console"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q: ACL LOG has no %q: %q", x, want, got)
 			}
