@@ -168,7 +168,7 @@ func (k *call) scan(q *request, command, key string, p part) (elems []resp.Value
 	}
 	args := []any{command, key, p.from, "COUNT", p.count}
 	if p.find != "" {
-		args = append(args, "MATCH", "*"+escapeGlob(p.find)+"*")
+		args = append(args, "MATCH", patternOf(p.find))
 	}
 	for {
 		args[2] = p.from
@@ -186,9 +186,12 @@ func (k *call) scan(q *request, command, key string, p part) (elems []resp.Value
 	}
 }
 
-// escapeGlob returns a pattern that matches a text itself.
-func escapeGlob(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
+// patternOf returns a pattern that finds a text within names. A text with a character of patterns is one itself.
+func patternOf(find string) string {
+	if strings.ContainsAny(find, `*?[\`) {
+		return find
+	}
+	return "*" + find + "*"
 }
 
 // times adds the remaining times of items. word is FIELDS, MEMBERS or INDEXES.

@@ -134,6 +134,15 @@ func TestPagesOfAKeyCoverAllItems(t *testing.T) {
 		}
 	}
 	var found struct{ Body struct{ Rows []item } }
+	b.get("api/key?find=m0*17&k="+url("zset"), &found)
+	for _, r := range found.Body.Rows {
+		if !strings.HasPrefix(r.M.s, "m0") || !strings.HasSuffix(r.M.s, "17") {
+			t.Errorf("a pattern finds %q", r.M.s)
+		}
+	}
+	if len(found.Body.Rows) == 0 {
+		t.Error("a pattern finds nothing")
+	}
 	b.get("api/key?find=m0017&k="+url("zset"), &found)
 	if len(found.Body.Rows) != 1 || *found.Body.Rows[0].Score != "17" {
 		t.Errorf("%+v", found)

@@ -22,19 +22,19 @@ export function open(root, ctx) {
     { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },
     { id: 'denied', label: t('limits.denied'), num: true, value: (r) => r.denied, cell: (r) => num(r.denied) },
     { id: 'rate', label: t('limits.rate'), num: true, value: (r) => r.denied / minutes(r), cell: (r) => num(r.denied / minutes(r), 1) },
-    { id: 'allowed', label: t('limits.allowed'), num: true, value: (r) => r.allowed, cell: (r) => num(r.allowed) },
+    { id: 'allowed', label: t('limits.allowed'), num: true, minor: true, value: (r) => r.allowed, cell: (r) => num(r.allowed) },
     { id: 'since', label: t('limits.since'), num: true, minor: true, value: (r) => r.since, cell: (r) => span(clock() - r.since) }],
   empty: () => t('limits.calm') });
   const all = table({ label: t('limits.all'), key: (r) => id(r.k), fade: false, actions: (now) => [reset(now)], columns: [
     { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },
     { id: 'left', label: t('limits.remaining'), num: true, value: (r) => r.remaining / Math.max(1, r.limit),
       cell: (r) => h('span', null, h('meter', { min: 0, max: Math.max(1, r.limit), value: Math.max(0, r.remaining), 'aria-hidden': 'true' }), ' ', num(r.remaining) + ' / ' + num(r.limit)) },
-    { id: 'period', label: t('limits.period'), num: true, value: (r) => r.period, cell: (r) => span(r.period) },
+    { id: 'period', label: t('limits.period'), num: true, minor: true, value: (r) => r.period, cell: (r) => span(r.period) },
     { id: 'retry', label: t('limits.retry'), num: true, value: (r) => r.retry, cell: (r) => (r.retry > 0 ? span(r.retry) : t('limits.now')) },
     { id: 'reset', label: t('limits.full'), num: true, minor: true, value: (r) => r.reset, cell: (r) => span(r.reset) },
     { id: 'algo', label: t('limits.algorithm'), minor: true, value: (r) => r.algorithm },
     { id: 'held', label: t('limits.reservations'), num: true, minor: true, value: (r) => r.reservations },
-    { id: 'line', label: t('limits.waiting'), num: true, value: (r) => r.line }],
+    { id: 'line', label: t('limits.waiting'), num: true, minor: true, value: (r) => r.line }],
   empty: () => [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')] });
   fill(root, h('h1', null, t('limits.title')), said,
     h('section', { class: 'card' }, h('h2', null, t('limits.top')), top.el),
