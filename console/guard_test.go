@@ -208,6 +208,15 @@ func TestTheServersStatesAreShown(t *testing.T) {
 		t.Errorf("no replicas: %d %s", status, body)
 	}
 	b.admin("CONFIG", "SET", "min-replicas-to-write", "0")
+	b.admin("CONFIG", "SET", "replica-serve-stale-data", "no")
+	b.admin("REPLICAOF", "127.0.0.1", "1")
+	if status, body := b.do("GET k"); status != 200 || !strings.Contains(body, "MASTERDOWN") {
+		t.Errorf("no master: %d %s", status, body)
+	}
+	if status, body := b.ask("GET", "api/me", ""); status != 200 || !strings.Contains(body, `"role":"replica"`) {
+		t.Errorf("no master: %d %s", status, body)
+	}
+	b.admin("REPLICAOF", "NO", "ONE")
 	b.admin("CONFIG", "SET", "busy-reply-threshold", "1")
 	script := make(chan resp.Value)
 	s := b.svc.NewSession(nil)

@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -10,16 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/certtest"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/realserver"
 )
 
 // startConsole starts a server with the admin pages and returns a function that asks for one of them.
 func startConsole(t *testing.T, client *http.Client, scheme string, options ...string) (ask func(method, path, body string) (int, string)) {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "s")
+	socket := realserver.Socket(t)
 	cfg, err := config.Load(append([]string{"--port", "0", "--unixsocket", socket, "--http", "127.0.0.1:0"}, options...), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -28,13 +27,12 @@ func startConsole(t *testing.T, client *http.Client, scheme string, options ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := in.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { shutDown(t, in) })
+	return asking(t, in, client, scheme)
+}
+
+// asking returns a function that asks for an admin page of an instance.
+func asking(t *testing.T, in *Instance, client *http.Client, scheme string) func(method, path, body string) (int, string) {
 	return func(method, path, body string) (int, string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, scheme+"://"+in.AdminAddr().String()+path, strings.NewReader(body))
@@ -86,6 +84,42 @@ func TestAServerMayHaveNoConsole(t *testing.T) {
 	}
 	if status, _ := ask("GET", "/console/api/me", ""); status != 404 {
 		t.Errorf("the console is there: %d", status)
+	}
+}
+
+// While a server loads, the console shows that, and commands that may run then do.
+func TestTheConsoleShowsThatTheServerLoads(t *testing.T) {
+	dir := t.TempDir()
+	in, socket, end := openIn(t, "--dir", dir)
+	if err := in.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, socket).ask("SET", "large", strings.Repeat("x", quickLoad))
+	end()
+	in, _, end = openIn(t, "--dir", dir, "--http", "127.0.0.1:0")
+	defer end()
+	ask := asking(t, in, http.DefaultClient, "http")
+	const exists = `{"db":0,"argv":[{"t":"EXISTS"},{"t":"large"}]}`
+	if status, body := ask("GET", "/console/api/me", ""); status != 200 || !strings.Contains(body, `"loading":{"done":0`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := ask("POST", "/console/api/do", exists); status != 200 || !strings.Contains(body, `"error":true`) || !strings.Contains(body, "LOADING") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := ask("POST", "/console/api/do", `{"db":0,"argv":[{"t":"ECHO"},{"t":"hi"}]}`); status != 200 || !strings.Contains(body, `"hi"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := ask("GET", "/", ""); status != 200 || !strings.Contains(body, "app.js") {
+		t.Errorf("/ is %d %.100s", status, body)
+	}
+	if err := in.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := ask("GET", "/console/api/me", ""); status != 200 || !strings.Contains(body, `"loading":null`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := ask("POST", "/console/api/do", exists); status != 200 || !strings.Contains(body, `{"i":"1"}`) {
+		t.Errorf("%d %s", status, body)
 	}
 }
 
