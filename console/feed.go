@@ -269,7 +269,7 @@ func (s *stream) send(event string, data any) bool {
 
 // beat sends the news of a second. It reports false when the stream has to end.
 func (s *stream) beat(topics []topic, x *sample) bool {
-	if !s.q.v.id.valid() {
+	if !s.q.v.alive() {
 		s.send("bye", map[string]string{"why": "the user may not be here any longer"})
 		return false
 	}
