@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/acl"
-	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/session"
 )
@@ -39,6 +38,7 @@ type viewer struct {
 
 // identity is a user of the server, and how the viewer was let in.
 type identity struct {
+	who  *session.Identity
 	svc  *session.Service
 	acc  *acl.Account
 	hash string // of the password that the user has logged in with
@@ -108,6 +108,9 @@ func (id *identity) mayRun(spec *command.Spec, argv [][]byte) bool {
 	return false
 }
 
+// library is the lib-name of the console's sessions in CLIENT LIST.
+const library = "ebb-console"
+
 // slot is a session, and the database that it has selected.
 type slot struct {
 	*session.Session
@@ -124,14 +127,13 @@ func (v *viewer) borrow() (*slot, error) {
 		return s, nil
 	}
 	v.mu.Unlock()
-	s := v.c.svc.NewSession(nil)
+	s := v.c.svc.NewSessionFor(v.id.who, session.Origin{Addr: v.addr, Lib: library})
 	s.LeaveOn(v.c.closing.Done())
 	s.Unnoticed()
 	if err := s.Do([]byte("HELLO"), []byte("3")).Err(); err != nil {
 		s.Closed(nil)
 		return nil, err
 	}
-	s.Become(v.id.acc)
 	return &slot{Session: s}, nil
 }
 
@@ -192,6 +194,9 @@ func local(r *http.Request) bool {
 	return err == nil && peer.Addr().Unmap().IsLoopback()
 }
 
+// errAccess is the answer to a request that Options.Access refuses.
+var errAccess = &failure{status: http.StatusForbidden, Text: "the program does not let this request in"}
+
 // viewerOf returns the viewer of a request: the program's answer, a login, or the default user without a
 // password. The error is a *failure.
 func (c *Console) viewerOf(r *http.Request) (*viewer, error) {
@@ -201,9 +206,13 @@ func (c *Console) viewerOf(r *http.Request) (*viewer, error) {
 		name, ok := c.opt.Access(r)
 		acc := c.svc.Accounts().Find(name)
 		if !ok || acc == nil || !acc.User().On {
-			return nil, &failure{status: http.StatusForbidden, Text: "the program does not let this request in"}
+			return nil, errAccess
 		}
-		return c.plainViewer(r, identity{c.svc, acc, "", byProgram}, now)
+		who := c.svc.ActAs(name)
+		if who == nil { // it has just been removed
+			return nil, errAccess
+		}
+		return c.plainViewer(r, identity{who, c.svc, acc, "", byProgram}, now)
 	}
 	if v := c.loggedIn(r, now); v != nil {
 		return v, nil
@@ -214,7 +223,11 @@ func (c *Console) viewerOf(r *http.Request) (*viewer, error) {
 	if denied := c.svc.Denied(); denied != "" && !local(r) {
 		return nil, &failure{status: http.StatusForbidden, Text: denied, Code: "DENIED"}
 	}
-	return c.plainViewer(r, identity{c.svc, c.svc.Accounts().Default(), "", byNoPass}, now)
+	who, err := c.svc.WithoutLogin()
+	if err != nil { // a password has just been set
+		return nil, err
+	}
+	return c.plainViewer(r, identity{who, c.svc, c.svc.Accounts().Default(), "", byNoPass}, now)
 }
 
 // plainViewer returns the viewer of a client without a login: there is one for each user at each address.
@@ -371,16 +384,19 @@ func postLogin(c *Console, q *request) (any, error) {
 		return nil, &failure{status: http.StatusTooManyRequests, retry: seconds, Login: true,
 			Text: "too many wrong passwords: wait for " + strconv.Itoa(seconds) + " s"}
 	}
-	id := identity{svc: c.svc, kind: byPassword, hash: acl.Hash([]byte(in.Password))}
-	if !c.svc.Accounts().Login([]byte(in.User), []byte(in.Password), func(acc *acl.Account) { id.acc = acc }) {
-		c.loginRefused(q.r, in.User, now)
+	who, err := c.svc.Login([]byte(in.User), []byte(in.Password), session.Origin{Addr: q.r.RemoteAddr, Lib: library})
+	var acc *acl.Account
+	if err == nil {
+		acc = c.svc.Accounts().Find(who.Name())
+	}
+	if acc == nil {
 		if err := c.wait(q, loginPause); err != nil {
 			return nil, err
 		}
 		return nil, errWrongPassword
 	}
 	c.throttle.succeeded(host, in.User)
-	return nil, c.login(q, id, now)
+	return nil, c.login(q, identity{who, c.svc, acc, acl.Hash([]byte(in.Password)), byPassword}, now)
 }
 
 // login makes a login and sends its cookie. It ends the one whose cookie the request has.
@@ -411,14 +427,6 @@ func (c *Console) login(q *request, id identity, now int64) error {
 	}
 	http.SetCookie(q.w, cookie(q.r, secret))
 	return nil
-}
-
-// loginRefused counts and logs a wrong password as AUTH does.
-func (c *Console) loginRefused(r *http.Request, user string, now int64) {
-	c.svc.Admin().Totals.Denied[acl.DeniedAuth].Add(1)
-	client := "addr=" + r.RemoteAddr + " lib-name=ebb-console"
-	c.svc.Accounts().Log.Add(acl.Refusal{Why: acl.DeniedAuth, Object: "AUTH", User: admin.Clip(user, admin.ClipBytes)}, acl.TopLevel, now, client,
-		c.svc.Config.Int("acllog-max-len"))
 }
 
 // wait waits for some time, or until the request ends.

@@ -93,8 +93,12 @@ func TestAUserOfTheServerLogsIn(t *testing.T) {
 		if status, body := w.ask("POST", "api/do", `{"db":0,"argv":[{"t":"GET"},{"t":"a"}]}`); status != 200 || !strings.Contains(body, `"reply":null`) {
 			t.Errorf("an own key: %d %s", status, body)
 		}
+		list := b.admin("CLIENT", "LIST").String()
+		if !strings.Contains(list, "addr=127.0.0.1:40000 ") || !strings.Contains(list, "user=ann ") || !strings.Contains(list, "lib-name=ebb-console") {
+			t.Errorf("CLIENT LIST: %s", list)
+		}
 		log := b.admin("ACL", "LOG").String()
-		for _, want := range []string{`"AUTH"`, `"carl"`, "addr=127.0.0.1:40000 lib-name=ebb-console"} {
+		for _, want := range []string{`"AUTH"`, `"carl"`, "addr=127.0.0.1:40000 ", "lib-name=ebb-console"} {
 			if !strings.Contains(log, want) {
 				t.Errorf("ACL LOG has no %s: %s", want, log)
 			}

@@ -90,7 +90,11 @@ func TestLookingChangesNothing(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "k", "v", "EX", "100", "SLIDE")
 	b.clock.Advance(40 * time.Second)
-	v := &viewer{c: b.Console, id: identity{b.svc, b.svc.Accounts().Default(), "", byNoPass}, addr: "127.0.0.1:1"}
+	who, err := b.svc.WithoutLogin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &viewer{c: b.Console, id: identity{who, b.svc, b.svc.Accounts().Default(), "", byNoPass}, addr: "127.0.0.1:1"}
 	defer v.leave()
 	k, err := b.as(v, 0)
 	if err != nil {

@@ -161,9 +161,6 @@ func (s *Service) NeedsLogin() bool { return s.authRequired() }
 // Accounts returns the users of the server.
 func (s *Service) Accounts() *acl.Accounts { return &s.acl }
 
-// Become makes acc the user of an embedded session.
-func (c *Session) Become(acc *acl.Account) { c.setUser(acc) }
-
 // setPassword applies requirepass, which is the default user's password.
 func (s *Service) setPassword(c *config.Set) error {
 	change, err := s.acl.SetPassword(c.RequirePass())
