@@ -53,7 +53,7 @@ var arrows = []struct {
 	{"ebbtest", []string{"conn", "embed", "engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
 	// the web console: an engine's commands under its users, and nothing above them
 	{"console", []string{"conn", "embed", "engine", "resp", "internal/session", "internal/command", "internal/acl", "internal/admin", "internal/adminhttp"}},
-	{"cmd/ebb", []string{"server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
+	{"cmd/ebb", []string{"conn", "server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.
 	{"internal/gen", []string{"internal/"}},

@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/demo"
 	"github.com/ebbdb/ebb/internal/instance"
@@ -65,28 +65,35 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range in.Addrs() {
-		fmt.Fprintf(out, "ebb demo: a server in memory at %s\n", a)
-	}
-	fmt.Fprintf(out, "console: http://%s/\nCtrl-C ends it.\n", in.AdminAddr())
-	shop, end := context.WithCancel(ctx)
-	defer end()
-	var running sync.WaitGroup
 	c := in.Conn()
-	result := make(chan error, 1)
-	running.Go(func() { result <- demo.Run(shop, c, demo.Options{Seed: o.seed, Speed: o.speed, Logger: log}) })
-	select {
-	case <-ctx.Done():
-	case <-in.Asked():
-		fmt.Fprintln(out, "stopping: a client sent SHUTDOWN")
-	case err = <-result:
+	shop := demo.Options{Seed: o.seed, Speed: o.speed, Logger: log}
+	if err = demo.Fill(ctx, c, shop); err == nil {
+		for _, a := range in.Addrs() {
+			fmt.Fprintf(out, "ebb demo: a server in memory at %s\n", a)
+		}
+		fmt.Fprintf(out, "console: http://%s/\nCtrl-C ends it.\n", in.AdminAddr())
+		err = runShop(ctx, in, c, shop, out)
 	}
-	end()
-	running.Wait()
 	err = errors.Join(ignoreCancel(err), c.Close())
 	over, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return errors.Join(err, in.Shutdown(over))
+}
+
+// runShop runs the shop until ctx ends or a client sends SHUTDOWN.
+func runShop(ctx context.Context, in *instance.Instance, c *conn.Conn, o demo.Options, out io.Writer) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	result := make(chan error, 1)
+	go func() { result <- demo.Run(ctx, c, o) }()
+	select {
+	case err := <-result:
+		return err
+	case <-in.Asked():
+		fmt.Fprintln(out, "stopping: a client sent SHUTDOWN")
+		end()
+		return <-result
+	}
 }
 
 // ignoreCancel drops the error of a context that has ended.

@@ -4,8 +4,8 @@
 // workers that die, a mail queue with dead letters, and 50,000 coupons that expire at each
 // full minute.
 //
-//	Run ─ Fill, once
-//	    ├ visitors.go   sessions, carts, orders, requests, pages
+//	Fill, once
+//	Run ┬ visitors.go   sessions, carts, orders, requests, pages
 //	    ├ workers.go    reports (lock), images (semaphore), mail (queue)
 //	    └ coupons.go    keys that expire together
 //
@@ -87,15 +87,12 @@ func open(c *conn.Conn, o Options) (*shop, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-// Run runs the shop on c until ctx ends, and returns the context's error. It begins with Fill.
-// If a command fails, the part of the shop that sent it tries again after a second, so a user
+// Run runs the shop on c until ctx ends, and returns the context's error. Call Fill before. If a
+// command fails, the part of the shop that sent it tries again after a second, so a user
 // may delete its data, kill its connections and pause its queue.
 func Run(ctx context.Context, c *conn.Conn, o Options) error {
 	s, err := open(c, o)
 	if err != nil {
-		return err
-	}
-	if err := s.fill(ctx); err != nil {
 		return err
 	}
 	parts := map[string]func(context.Context) error{

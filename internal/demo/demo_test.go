@@ -28,6 +28,9 @@ func TestTheShopKeepsEverythingInMotion(t *testing.T) {
 		b := ebbtest.Run(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
+		if err := Fill(ctx, b.Conn, Options{Seed: 1}); err != nil {
+			t.Fatal(err)
+		}
 		go func() { ended <- Run(ctx, b.Conn, Options{Seed: 1}) }()
 		count := func(pattern string) (n int) {
 			for _, err := range b.Scan(ctx, pattern) {
