@@ -139,7 +139,7 @@ func (s *Set) LFUDecayTime() int64 { return s.num(hLFUDecayTime) }
 // Events returns the classes of keyspace notifications that are wanted.
 func (s *Set) Events() EventClasses { return EventClasses(s.num(hEvents)) }
 
-// HashMaxListpackEntries returns up to how many fields a hash is packed.
+// HashMaxListpackEntries returns the most fields of a hash that is packed.
 func (s *Set) HashMaxListpackEntries() int64 { return s.num(hHashEntries) }
 
 // HashMaxListpackValue returns the longest field or value of a packed hash, in bytes.
@@ -149,16 +149,16 @@ func (s *Set) HashMaxListpackValue() int64 { return s.num(hHashValue) }
 // for 4 to 64 KiB.
 func (s *Set) ListMaxListpackSize() int64 { return s.num(hListSize) }
 
-// SetMaxIntsetEntries returns up to how many members a set of integers is an intset.
+// SetMaxIntsetEntries returns the most members of a set of integers that is an intset.
 func (s *Set) SetMaxIntsetEntries() int64 { return s.num(hSetIntset) }
 
-// SetMaxListpackEntries returns up to how many members a set is packed.
+// SetMaxListpackEntries returns the most members of a set that is packed.
 func (s *Set) SetMaxListpackEntries() int64 { return s.num(hSetEntries) }
 
 // SetMaxListpackValue returns the longest member of a packed set, in bytes.
 func (s *Set) SetMaxListpackValue() int64 { return s.num(hSetValue) }
 
-// ZsetMaxListpackEntries returns up to how many members a sorted set is packed.
+// ZsetMaxListpackEntries returns the most members of a sorted set that is packed.
 func (s *Set) ZsetMaxListpackEntries() int64 { return s.num(hZsetEntries) }
 
 // ZsetMaxListpackValue returns the longest member of a packed sorted set, in bytes.

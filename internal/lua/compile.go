@@ -26,7 +26,7 @@ const (
 // is bounded. Binary chunks are what Redis takes them for: a syntax error.
 func Compile(chunk, name string) (*Prototype, error) { return CompileTicking(chunk, name, nil) }
 
-// CompileMemory is the greatest number of bytes, approximately, that compiling a byte of a
+// CompileMemory is about the most bytes that compiling one byte of a
 // chunk takes.
 const CompileMemory = 16
 
