@@ -92,13 +92,14 @@ func (b *blob) UnmarshalJSON(in []byte) error {
 // without control characters, line separators and format characters. The last are, among others, marks of
 // direction, the zero-width ones, the soft hyphen and the byte order mark.
 func clean(s string) bool {
-	for i, r := range s {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
 		switch {
 		case r < ' ' || r == 0x7f:
 			return false
 		case r < 0x7f:
-		case r == utf8.RuneError && s[i] != 0xef:
-			return false
 		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
 			return false
 		}
