@@ -28,6 +28,7 @@ import (
 type master struct {
 	r    *Node
 	n    atomic.Int32  // followers
+	gate sync.Mutex    // held by setGate
 	kick chan struct{} // cap 1: attend looks at the waits at once
 	ask  atomic.Bool   // attend then asks all replicas for an acknowledgement
 	lack atomic.Bool   // GateNoReplicas is closed
@@ -173,8 +174,11 @@ func (m *master) remove(f *Replica) {
 }
 
 // setGate closes GateNoReplicas where there are fewer good replicas than
-// min-replicas-to-write, and opens it where there are enough.
+// min-replicas-to-write, and opens it where there are enough. One call at a time reads the
+// directive and sets the gate, so that a call with an old value does not come last.
 func (m *master) setGate() {
+	m.gate.Lock()
+	defer m.gate.Unlock()
 	c := m.r.config
 	need, lag := c.Int("min-replicas-to-write"), c.Int("min-replicas-max-lag")
 	lack := need > 0 && lag > 0 && !m.r.IsReplica() && int64(m.good(lag)) < need
