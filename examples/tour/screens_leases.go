@@ -105,106 +105,129 @@ func playLimiter(s *stage) error {
 	})
 }
 
+// lockWorker is one of the workers of row 8. The stage's mu guards all but the name.
+type lockWorker struct {
+	name  string
+	line  *timeline
+	state rune
+	token int64
+	turns int
+}
+
+// lockRow is row 8: workers that share a lock, and the one that has taken it last.
+type lockRow struct {
+	*stage
+	workers []*lockWorker
+	holder  *lockWorker
+}
+
 // playLock is row 8.
 func playLock(s *stage) error {
 	const length = 9 * second
-	type worker struct {
-		name  string
-		line  *timeline
-		state rune
-		token int64
-		turns int
-	}
-	var workers []*worker
-	var holder *worker
+	row := &lockRow{stage: s}
 	for i := range 4 {
-		w := &worker{name: fmt.Sprintf("worker-%d", i+1), line: newTimeline(length, 54), state: ' '}
-		workers = append(workers, w)
+		w := &lockWorker{name: fmt.Sprintf("worker-%d", i+1), line: newTimeline(length, 54), state: ' '}
+		row.workers = append(row.workers, w)
 		l, err := lock.New(s.c, "report", lock.Options{TTL: s.d(1500 * time.Millisecond), Owner: w.name})
 		if err != nil {
 			return err
-		}
-		set := func(state rune, token int64) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			w.state = state
-			if token != 0 {
-				w.token = token
-				w.turns++
-				holder = w
-			}
 		}
 		s.act(func(ctx context.Context) error {
 			if err := s.sleep(ctx, time.Duration(100+150*i)*time.Millisecond); err != nil {
 				return err
 			}
-			for turn := 1; ; turn++ {
-				set('░', 0)
-				life, die := context.WithCancel(ctx)
-				lease, err := l.Acquire(life, s.d(time.Minute))
-				if err != nil {
-					die()
-					return err
-				}
-				set('█', lease.Token())
-				s.note("lock.Acquire(ctx, c, \"report\", 1500*time.Millisecond)", fmt.Sprintf("%s has token %d", w.name, lease.Token()), green)
-				if i == 1 && turn == 2 {
-					if err := s.sleep(ctx, 200*time.Millisecond); err != nil {
-						die()
-						return err
-					}
-					s.note("kill -9", "worker-2 is gone, and the others do not know", red)
-					die()
-					set('×', 0)
-					return nil
-				}
-				err = s.sleep(ctx, 600*time.Millisecond)
-				if err == nil {
-					err = lease.Release(ctx)
-				}
-				die()
-				set(' ', 0)
-				if err == nil {
-					err = s.sleep(ctx, 300*time.Millisecond)
-				}
-				if err != nil {
-					return err
-				}
+			dies := 0
+			if i == 1 {
+				dies = 2
 			}
+			return row.work(ctx, w, l, dies)
 		})
 	}
-	colours := map[rune]style{'█': green, '░': yellow, '×': red}
-	return s.show(length, func(cv *canvas, t time.Duration) error {
-		// The call must not hold mu: in a bubble, time stands still while an actor waits for
-		// mu.
-		v, err := s.do("LOCK.INFO", "report")
+	return s.show(length, row.draw)
+}
+
+// set changes what the screen shows of w. With a token, w is the holder.
+func (r *lockRow) set(w *lockWorker, state rune, token int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.state = state
+	if token != 0 {
+		w.token = token
+		w.turns++
+		r.holder = w
+	}
+}
+
+// work takes turns with l until ctx ends. In the turn dies, the worker ends without
+// releasing the lock; 0 is never.
+func (r *lockRow) work(ctx context.Context, w *lockWorker, l *lock.Lock, dies int) error {
+	for turn := 1; ; turn++ {
+		r.set(w, '░', 0)
+		life, die := context.WithCancel(ctx)
+		lease, err := l.Acquire(life, r.d(time.Minute))
+		if err != nil {
+			die()
+			return err
+		}
+		r.set(w, '█', lease.Token())
+		r.note("lock.Acquire(ctx, c, \"report\", 1500*time.Millisecond)", fmt.Sprintf("%s has token %d", w.name, lease.Token()), green)
+		if turn == dies {
+			if err := r.sleep(ctx, 200*time.Millisecond); err != nil {
+				die()
+				return err
+			}
+			r.note("kill -9", w.name+" is gone, and the others do not know", red)
+			die()
+			r.set(w, '×', 0)
+			return nil
+		}
+		err = r.sleep(ctx, 600*time.Millisecond)
+		if err == nil {
+			err = lease.Release(ctx)
+		}
+		die()
+		r.set(w, ' ', 0)
+		if err == nil {
+			err = r.sleep(ctx, 300*time.Millisecond)
+		}
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for i, w := range workers {
-			w.line.extend(t, colours[w.state], w.state)
-			y := top + i*3
-			cv.put(1, y, bold, w.name)
-			w.line.draw(cv, 11, y)
-			if w.token != 0 {
-				cv.right(79, y, plain, fmt.Sprintf("%d turns", w.turns))
-				cv.putf(11, y+1, dim, "token %d", w.token)
-			}
+	}
+}
+
+// draw shows the workers, the holder's lease and the line.
+func (r *lockRow) draw(cv *canvas, t time.Duration) error {
+	// The call must not hold mu: in a bubble, time stands still while an actor waits for
+	// mu.
+	v, err := r.do("LOCK.INFO", "report")
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	colours := map[rune]style{'█': green, '░': yellow, '×': red}
+	for i, w := range r.workers {
+		w.line.extend(t, colours[w.state], w.state)
+		y := top + i*3
+		cv.put(1, y, bold, w.name)
+		w.line.draw(cv, 11, y)
+		if w.token != 0 {
+			cv.right(79, y, plain, fmt.Sprintf("%d turns", w.turns))
+			cv.putf(11, y+1, dim, "token %d", w.token)
 		}
-		if h, ok := v.Get("holders"); ok && len(h.Elems) > 0 && holder != nil {
-			ms := s.told(time.Duration(h.Elems[0].Elems[2].Int) * time.Millisecond)
-			share := float64(ms) / float64(1500*time.Millisecond)
-			cv.putf(1, top+13, bold, "%s's lease", holder.name)
-			cv.bar(18, top+13, 40, aging(share), share)
-			cv.right(70, top+13, plain, fmt.Sprintf("%.1f s", ms.Seconds()))
-		}
-		line, _ := v.Get("line")
-		cv.putf(1, top+14, bold, "in line")
-		cv.putf(18, top+14, plain, "%d", len(line.Elems))
-		return nil
-	})
+	}
+	if h, ok := v.Get("holders"); ok && len(h.Elems) > 0 && r.holder != nil {
+		ms := r.told(time.Duration(h.Elems[0].Elems[2].Int) * time.Millisecond)
+		share := float64(ms) / float64(1500*time.Millisecond)
+		cv.putf(1, top+13, bold, "%s's lease", r.holder.name)
+		cv.bar(18, top+13, 40, aging(share), share)
+		cv.right(70, top+13, plain, fmt.Sprintf("%.1f s", ms.Seconds()))
+	}
+	line, _ := v.Get("line")
+	cv.putf(1, top+14, bold, "in line")
+	cv.putf(18, top+14, plain, "%d", len(line.Elems))
+	return nil
 }
 
 // playDelay is row 11.
