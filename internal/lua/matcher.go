@@ -183,14 +183,7 @@ func (m *matcher) match(s, pc, depth int) int {
 				return noMatch
 			}
 		case itemFrontier:
-			var before, after byte
-			if s > 0 {
-				before = text[s-1]
-			}
-			if s < len(text) {
-				after = text[s]
-			}
-			if it.set.has(before) || !it.set.has(after) {
+			if !it.frontier(text, s) {
 				return noMatch
 			}
 		case itemFinish:
@@ -204,6 +197,19 @@ func (m *matcher) match(s, pc, depth int) int {
 			return stopped
 		}
 	}
+}
+
+// frontier reports whether the item's set begins at s: whether it has the byte at s, and
+// not the byte before it. Outside of the text both are zero.
+func (it *item) frontier(text string, s int) bool {
+	var before, after byte
+	if s > 0 {
+		before = text[s-1]
+	}
+	if s < len(text) {
+		after = text[s]
+	}
+	return !it.set.has(before) && it.set.has(after)
 }
 
 // run returns the end of the run of bytes at s that are in the item's set.
