@@ -200,16 +200,7 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 				continue // it cannot be known yet whether the earlier one was served
 			}
 			waits[o.Conn] = i
-			if err := errors.Join(ours.conns[o.Conn].send(o.Args), theirs.conns[o.Conn].send(o.Args)); err != nil {
-				return nil, err
-			}
-			if err := settled(ours, o.Conn); err != nil {
-				return nil, err
-			}
-			if err := settled(theirs, o.Conn); err != nil {
-				return nil, err
-			}
-			if err := c.mark(i, ours, theirs); err != nil {
+			if err := c.block(i, o, ours, theirs); err != nil {
 				return nil, err
 			}
 			continue
@@ -237,17 +228,8 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 				c.tally.difference(id)
 				return nil, err
 			}
-			if strings.EqualFold(o.Args[0], "EXEC") && a.IsNull() && !b.IsNull() &&
-				slices.ContainsFunc(ops[:i], func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "XSETID") }) {
-				c.tally.difference(xsetidWatched)
-				return nil, nil
-			}
-			if c.Server == compat.Valkey9 && bothErrors(a, b) && strings.HasSuffix(b.Str, "not allowed inside a transaction") {
-				c.tally.difference(multiGoesOn)
-				return nil, nil
-			}
-			if c.Server == compat.Valkey9 && strings.EqualFold(o.Args[0], "EXEC") && a.IsNull() && !b.IsNull() && slices.ContainsFunc(ops[:i], setsToPast) {
-				c.tally.difference(pastDeadlineEvent)
+			if id := c.allowedHere(ops[:i], o, a, b); id != "" {
+				c.tally.difference(id)
 				return nil, nil
 			}
 			return &Fault{i, "reply to", typedReply(a), typedReply(b)}, nil
@@ -265,6 +247,36 @@ func (c *Campaign) Run(ops []Op) (*Fault, error) {
 		return f, err
 	}
 	return c.compareState(ops, ours, theirs)
+}
+
+// block sends operation i, whose reply may come much later, to both, and waits until both
+// have it.
+func (c *Campaign) block(i int, o Op, ours, theirs *end) error {
+	if err := errors.Join(ours.conns[o.Conn].send(o.Args), theirs.conns[o.Conn].send(o.Args)); err != nil {
+		return err
+	}
+	if err := settled(ours, o.Conn); err != nil {
+		return err
+	}
+	if err := settled(theirs, o.Conn); err != nil {
+		return err
+	}
+	return c.mark(i, ours, theirs)
+}
+
+// allowedHere returns the allowance for replies a and b that differ because of the
+// operations before o, "" if there is none. The data may differ from there on.
+func (c *Campaign) allowedHere(before []Op, o Op, a, b resp.Value) string {
+	exec := strings.EqualFold(o.Args[0], "EXEC") && a.IsNull() && !b.IsNull()
+	switch {
+	case exec && slices.ContainsFunc(before, func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "XSETID") }):
+		return xsetidWatched
+	case c.Server == compat.Valkey9 && bothErrors(a, b) && strings.HasSuffix(b.Str, "not allowed inside a transaction"):
+		return multiGoesOn
+	case c.Server == compat.Valkey9 && exec && slices.ContainsFunc(before, setsToPast):
+		return pastDeadlineEvent
+	}
+	return ""
 }
 
 // parted reports whether a write that one of the two has refused, as an allowance says, makes
