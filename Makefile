@@ -1,8 +1,7 @@
 # The targets, as `make help` prints them. `make test` is the one to run before a
-# commit; it needs Go alone. Only this file has the versions of tools.
+# commit; it needs Go alone.
 
 GO       ?= go
-LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 1m
 DIFFTIME ?= 10m
 CHAOSTIME ?= 10m
@@ -12,10 +11,10 @@ KEYS     ?= 1000000
 TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./internal/backends
 BACKENDS ?= all
 
-export GO LINT
+export GO
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check everything race lint docs fuzz diff luadiff crash chaos conformance clients bench cross ci
+.PHONY: help build test check race lint docs fuzz diff luadiff crash chaos conformance clients bench cross ci
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -30,15 +29,12 @@ test: ## format, vet and the short tests, with Go alone; says what it skipped
 check: ## the tests in full, with the programs that this machine has; docs and go.mod
 	@.ci/test format tidy docs unit programs
 
-everything:
-	@.ci/test tidy docs build size vet lint unit programs race contrib fuzz cross
-
 race: ## every test under the race detector, in full
 	$(GO) test -race -timeout 30m ./...
 	$(GO) test -C internal/test -race -timeout 30m ./...
 
 lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
-	$(GO) run $(LINT) run ./...
+	@EBB_REQUIRE=1 .ci/test lint
 
 docs: ## write docs/commands, docs/compatibility.md and the generated Go files again
 	$(GO) run ./internal/gen/cmd

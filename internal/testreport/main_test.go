@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,5 +67,70 @@ func TestEachSkipIsWrittenWithItsReason(t *testing.T) {
 	}
 	if text, err := os.ReadFile(name); err != nil || string(text) != "a TestX/y: lua5.1 is not installed: get it\n" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// recorded returns what a report of some events writes into the file of failures.
+func recorded(t *testing.T, lines ...string) string {
+	t.Helper()
+	var failures strings.Builder
+	r := newReport(io.Discard)
+	r.failures, r.step, r.again = &failures, "unit", "go test -race"
+	if err := r.read(strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+		t.Fatal(err)
+	}
+	return failures.String()
+}
+
+func said(test string, lines ...string) string {
+	var events []string
+	for _, line := range lines {
+		e, _ := json.Marshal(event{Action: "output", Package: "m/a", Test: test, Output: line + "\n"})
+		events = append(events, string(e))
+	}
+	return strings.Join(events, "\n")
+}
+
+func TestAFailureIsRecordedWithTheCommandThatRepeatsIt(t *testing.T) {
+	const ends = `{"Action":"fail","Package":"m/a","Test":"TestX/y"}
+{"Action":"fail","Package":"m/a","Test":"TestX"}
+{"Action":"fail","Package":"m/a"}`
+	const head, tail = "unit: m/a TestX/y\n", "  again: go test -race -run '^TestX$' m/a\n"
+	message := []string{"=== RUN   TestX/y", "    x_test.go:9: differs:", "1", "2", "3", "4", "5", "6", "--- FAIL: TestX/y (0.01s)"}
+	for _, c := range []struct {
+		name   string
+		output []string
+		want   string
+	}{
+		{"short", message[:3], "        x_test.go:9: differs:\n    1\n"},
+		{"long", message, "        x_test.go:9: differs:\n    1\n    2\n    3\n    4\n    5\n"},
+		{"race", append([]string{"WARNING: DATA RACE", "Write at x.go:5"}, message...),
+			"    WARNING: DATA RACE\n    Write at x.go:5\n        x_test.go:9: differs:\n    1\n    2\n    3\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := recorded(t, said("TestX/y", c.output...), said("TestX", "=== RUN   TestX", "--- FAIL: TestX (0.01s)"), ends)
+			if want := head + c.want + tail; got != want {
+				t.Errorf("got\n%swant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestAPackageThatFailsWithoutATestIsRecorded(t *testing.T) {
+	got := recorded(t, said("", "panic: no flag", "main.go:3", "FAIL\tm/a\t0.1s"), `{"Action":"fail","Package":"m/a"}`)
+	if want := "unit: m/a \n    panic: no flag\n    main.go:3\n  again: go test -race m/a\n"; got != want {
+		t.Errorf("%q", got)
+	}
+	got = recorded(t, unbuilt, `{"Action":"fail","Package":"m/a","FailedBuild":"m/a"}`)
+	if want := "unit: m/a does not compile\n    a.go:1: syntax error\n  again: go test -race m/a\n"; got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestATestThatHadNotEndedIsRecorded(t *testing.T) {
+	got := recorded(t, said("TestX", "=== RUN   TestX", "    x_test.go:9: waiting"))
+	want := "unit: m/a TestX\n        x_test.go:9: waiting\n    it had not ended when go test was stopped\n  again: go test -race -run '^TestX$' m/a\n"
+	if got != want {
+		t.Errorf("%q", got)
 	}
 }
