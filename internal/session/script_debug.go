@@ -218,22 +218,32 @@ func debugLines(lines []string) []byte {
 
 var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 
-// Send implements script.Console.
-func (d *scriptDebug) Send(lines []string) { d.write(debugLines(lines)) }
+// Send implements script.Console. With SYNC other clients get BUSY, and SCRIPT KILL ends the script, before the user reads that
+// it has stopped.
+func (d *scriptDebug) Send(lines []string) {
+	if d.mode == debugSync {
+		d.hold()
+	}
+	d.write(debugLines(lines))
+}
+
+// hold makes the script the running one that is overdue: it may stand still for as long as the user likes.
+func (d *scriptDebug) hold() *running {
+	r := d.host.show()
+	if !r.over.Load() {
+		r.beOverdue()
+	}
+	return r
+}
 
 // Rest implements script.Console.
 func (d *scriptDebug) Rest(lines []string) { d.last = lines }
 
-// Read implements script.Console. With SYNC other clients get BUSY at once, because the script may
-// stand still for as long as the user likes.
+// Read implements script.Console.
 func (d *scriptDebug) Read() ([]string, error) {
 	var killing <-chan struct{}
 	if d.mode == debugSync {
-		r := d.host.show()
-		if !r.over.Load() {
-			r.beOverdue()
-		}
-		killing = r.killing
+		killing = d.hold().killing
 	}
 	select {
 	case words, ok := <-d.words:
