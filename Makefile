@@ -2,19 +2,20 @@
 # commit; it needs Go alone.
 
 GO       ?= go
+NFPM      = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 FUZZTIME ?= 1m
 DIFFTIME ?= 10m
 CHAOSTIME ?= 10m
 BENCH    ?= .
 COUNT    ?= 6
 KEYS     ?= 1000000
-TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./internal/backends
+TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./cache/... ./internal/sessions ./internal/backends
 BACKENDS ?= all
 
-export GO
+export GO NFPM
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check race lint docs fuzz diff luadiff crash chaos conformance clients bench cross ci
+.PHONY: help build test check race lint docs fuzz diff luadiff crash chaos conformance clients browser bench cross packages ci
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -23,7 +24,7 @@ build: ## compile everything, and the binary to ./ebb
 	$(GO) build ./...
 	$(GO) build -trimpath -o ebb ./cmd/ebb
 
-test: ## format, vet and the short tests, with Go alone; says what it skipped
+test: ## format and the short tests, with Go alone; says what it skipped
 	@.ci/test format short
 
 check: ## the tests in full, with the programs that this machine has; docs and go.mod
@@ -66,8 +67,14 @@ bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 	cd bench && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
-cross: ## compile and vet for the other systems
+browser: ## the console in Chromium, with screenshots in SHOTS (if set)
+	EBB_SCREENSHOTS=$(abspath $(SHOTS)) EBB_REQUIRE=1 $(GO) test -C console/browsertest -v -count 1 -timeout 30m ./...
+
+cross: ## check the types for the other systems, and build ebb for Windows
 	@.ci/test cross
+
+packages: ## build deb, rpm and apk packages into dist
+	packaging/build.sh dist deb rpm apk
 
 ci: ## what CI runs: install the real programs, and run everything; a skip is a failure
 	.ci/run

@@ -23,7 +23,7 @@ const module = "github.com/ebbdb/ebb"
 // holds. Nothing points up:
 //
 //	cmd/ebb -> server -> session -> commands -> command -> engine -> internal/...
-//	toolkit -> conn <- embed -> session -> engine
+//	toolkit -> conn <- embed -> internal/embedded -> session -> engine
 //	           conn <- goredis -> go-redis
 //	ebb -> conn, embed, goredis
 var arrows = []struct {
@@ -32,7 +32,8 @@ var arrows = []struct {
 }{
 	{"resp", nil},
 	{"engine", []string{"internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk",
-		"internal/chunklist", "internal/delayq", "internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
+		"internal/chunklist", "internal/cron", "internal/delayq",
+		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"engine", "resp", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
@@ -46,21 +47,26 @@ var arrows = []struct {
 	{"internal/adminhttp", []string{"internal/transport"}},                             // HTTP, without metrics
 	{"conn", []string{"internal/routing", "resp"}},                                     // what the toolkit runs on: neither an engine nor a client library
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}}, // a go-redis client of an engine
-	{"embed", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/kit", "internal/reactor", "internal/serverurl",
+	// the driver of package embed, and what of it other packages of the module need
+	{"internal/embedded", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl",
 		"internal/transport"}},
+	{"embed", []string{"conn", "engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/kit", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{"conn", "embed", "engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
 	// the web console: an engine's commands under its users, and nothing above them
-	{"console", []string{"conn", "embed", "engine", "resp", "internal/session", "internal/command", "internal/acl", "internal/admin", "internal/adminhttp"}},
-	{"cmd/ebb", []string{"conn", "server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
+	{"console", []string{"conn", "embed", "engine", "resp", "internal/embedded", "internal/session", "internal/command", "internal/acl", "internal/admin",
+		"internal/adminhttp", "internal/config", "internal/glob"}},
+	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.
 	{"internal/gen", []string{"internal/"}},
 	{"internal/transcript", []string{"internal/command", "internal/session", "engine", "resp", "server", "internal/"}},
 	{"internal/modeltest", []string{"internal/command", "internal/session", "engine", "resp", "server", "internal/"}},
 	{"internal/cli", []string{"internal/command", "internal/session", "engine", "resp", "internal/"}},
-	{"internal/loadgen", []string{"resp", "internal/"}},
+	{"internal/loadgen", []string{"conn", "resp", "internal/"}},
+	{"internal/doctor", []string{"conn", "internal/disk"}},
+	{"internal/migrate", []string{"resp", "internal/doctor", "internal/rdb", "internal/serverurl"}},
 	{"internal/lua/luafuzz", []string{"internal/lua", "resp"}},
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
@@ -68,7 +74,7 @@ var arrows = []struct {
 	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}},        // knows clients as Subscribers
 	{"internal/acl", []string{"internal/command", "internal/config", "internal/glob"}}, // knows commands by their Specs
 	{"internal/admin", []string{"engine", "internal/acl", "internal/config", "internal/durable", "internal/pubsub", "internal/replication",
-		"internal/script", "internal/tracking"}}, // asks the sessions by admin.Host
+		"internal/script", "internal/system", "internal/tracking"}}, // asks the sessions by admin.Host
 	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	// behind its Host, as durable
@@ -77,7 +83,9 @@ var arrows = []struct {
 	{"internal/durable", []string{"engine", "resp", "internal/"}},          // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                // what the toolkit's listeners share
+	{"internal/nearcache", []string{"conn", "internal/kit"}},               // copies of values in the process, for expmap and cache
 	{"internal/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
+	{"internal/idemtest", []string{".", "lock"}},                           // the same for idempotency keys
 	{"internal/remote", []string{"conn", "internal/routing"}},              // what goredis and contrib/rueidis share
 	{"internal/routing", []string{"resp"}},                                 // what a client knows of commands: generated data
 	{"internal/doccode", []string{"internal/realserver"}},                  // compiles what documentation shows
@@ -86,15 +94,22 @@ var arrows = []struct {
 	{"internal/hangtest", []string{"", "."}},                               // plays the toolkit's objects through a silence
 	{"internal/test", []string{"", "."}},                                   // a module of its own: tests that drive programs and clients
 	{"internal/objects", []string{"", "."}},                                // all objects of the toolkit, and the rules that they keep
+	{"internal/fresh", []string{"conn", "internal/kit"}},                   // what cache and lock share
+	{"internal/sessions", []string{"conn", "internal/kit"}},                // what contrib/scs and contrib/gorilla share
+	{"internal/sessionstest", nil},                                         // what their tests share
 	{"internal/kit", []string{"conn"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 
 	{"examples/internal/exampletest", []string{".", "internal/backends"}},
 	{"examples", []string{"", "."}},
-	{"expmap", []string{"conn", "internal/kit", "internal/expiries"}},
+	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
+	{"queue", []string{"conn", "internal/cron", "internal/kit"}}, // the arithmetic of schedules
+	{"cache", []string{"conn", "internal/fresh", "internal/kit", "internal/nearcache"}},
+	{"lock/httpidem", []string{"conn", "lock", "internal/kit"}},
+	{"lock", []string{"conn", "internal/fresh", "internal/kit"}},
 	{"limit/httplimit", []string{"limit", "internal/kit"}},
 	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
 }
@@ -109,6 +124,7 @@ var onlyHere = map[string][]string{
 	"github.com/pierrec/lz4":             {"internal/rdb", "internal/rdb/rdbtest"},
 	"github.com/VictoriaMetrics/metrics": {"internal/promtext"}, // a program that embeds an engine has metrics of its own
 	"github.com/prometheus":              {"internal/test"},     // its linter looks at ours
+	"github.com/robfig/cron":             {"internal/cron"},
 }
 
 // source is one parsed Go file of the tree.
@@ -232,10 +248,12 @@ var notLinked = map[string][]string{
 // the engine where the data is on a server, and no client library where it is in the
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
-	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/routing"} // routing is data
-	for _, object := range []string{"limit", "limit/httplimit", "lock", "queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near"} {
+	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/nearcache", "internal/routing"} // routing is data
+	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
+		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}
+	for _, object := range objects {
 		for _, dep := range linked(t, object) {
-			if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !within(to, "limit") && to != object {
+			if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !within(to, "limit") && !within(object, to) && (object != "queue" || to != "internal/cron") {
 				t.Errorf("%s links %s: the toolkit is on conn alone", object, to)
 			}
 			if strings.HasPrefix(dep, "github.com/redis/") {
@@ -296,6 +314,9 @@ var clockReaders = map[string]string{
 	"internal/cli/":                   "a program's front end: prompts and --latency",
 	"internal/loadgen/":               "it measures",
 	"cmd/ebb/":                        "the program",
+	"internal/doctor/doctor.go":       "default of Options.Clock",
+	"internal/migrate/":               "it measures, and patience with other servers",
+	"internal/nearcache/":             "how long a value without reports of changes is kept in the process",
 	"internal/reactor/":               "default of Config.Now, and timeouts of sockets, which the system counts",
 	"internal/transport/server.go":    "default of Options.Now",
 	"internal/transport/portable.go":  "deadlines of sockets, which the system counts",
@@ -311,12 +332,17 @@ var clockReaders = map[string]string{
 	"internal/modeltest/campaign.go":  "how long a campaign may take",
 	"examples/sliding-window/":        "a limiter by hand goes by the client's clock, which is its fault",
 	"examples/funnel/":                "it measures how long a wait was",
+	"internal/sessions/":              "the end of a session, an instant of the program as in the libraries",
 	"internal/kit/bound.go":           "a context's deadline, by the monotonic clock",
 	"internal/kit/rules.go":           "how long a release takes, by the monotonic clock",
 	"limit/local.go":                  "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
 	"examples/tour/":                  "it shows how late things are",
 	"examples/expiry-strategy/":       "it measures how late things are",
 	"examples/unpaid-orders/":         "it measures how late things are",
+	"examples/cache-under-load/":      "it measures how long reads take",
+	"examples/sidekiq-schedule/":      "it measures how late jobs are",
+	"examples/bullmq-delayed/":        "it measures how late jobs are",
+	"queue/metrics.go":                "it measures how long functions take, by the monotonic clock",
 	"lock/lease.go":                   "a lease is counted by the local monotonic clock too, on the safe side",
 }
 

@@ -24,26 +24,48 @@
 //
 // # Packages
 //
-//	ebb        Open, Wrap and Use, and the types and errors of conn by another name
-//	conn       Conn, Driver, Batch, Script, Codec, Subscription, errors
-//	embed      the engine in this process; its Engine: backups, sync, typed data
-//	goredis    servers, through go-redis
-//	limit      rate limiters, and limits on concurrent calls
-//	           (limit/httplimit: middleware of net/http)
-//	lock       leases with fencing tokens, semaphores, leaders, once across processes
-//	queue      jobs with delays, priorities, retries and dead letters
-//	expmap     maps whose entries expire
-//	expset     sets whose members expire
-//	topic      messages to all subscribers
-//	stream     consumer groups
-//	bloom      filters
-//	unique     counters of distinct values
-//	bits       bitmaps and calendars
-//	near       members by distance
-//	ebbtest    a backend on virtual time for tests
-//	engine     the data structures, with typed methods
-//	server     serves an engine on any listener
-//	resp       the protocol, and Value
+// The connection:
+//
+//	ebb              Open, Wrap and Use, and the types and errors of conn by another name
+//	conn             Conn, Driver, Batch, Script, Codec, Subscription, errors
+//	embed            the engine in this process; its Engine: backups, sync, typed data
+//	embed/embedredis a go-redis client of an embedded engine, for libraries that take one
+//	goredis          servers, through go-redis
+//
+// The toolkit, objects on any Conn:
+//
+//	limit            rate limiters, and limits on concurrent calls
+//	limit/httplimit  the same as middleware of net/http
+//	lock             leases with fencing tokens, semaphores, leaders, once across processes
+//	lock/httpidem    Idempotency-Key of HTTP, as middleware
+//	queue            jobs with delays, priorities, schedules, retries and dead letters
+//	cache            values that a program can load again, with one loader at a time
+//	expmap           maps whose entries expire
+//	expset           sets whose members expire
+//	topic            messages to all subscribers
+//	stream           logs of entries, and consumer groups that share them
+//	bloom            filters: was an item seen before?
+//	unique           counters of distinct items
+//	bits             bitmaps and calendars
+//	near             members by distance
+//
+// Servers, tests and the parts below:
+//
+//	server           a server of ebb from Go: Start, or an engine on any listener
+//	console          the web console, as an http.Handler
+//	ebbtest          a backend on virtual time, with faults, for tests
+//	engine           the data structures, with typed methods
+//	resp             the protocol, and Value
+//
+// Modules of their own, below github.com/ebbdb/ebb/contrib, so that ebb does not depend on
+// their libraries:
+//
+//	rueidis          a Driver over rueidis, with client-side caching
+//	otel             traces and metrics of OpenTelemetry
+//	echo, fiber, gin rate limits and idempotency for these frameworks
+//	grpc             rate limits as interceptors
+//	gorilla, scs     stores of sessions
+//	asynq            the delayed tasks of asynq, on time
 //
 // Conn.Do runs any command. The commands that programs use most have typed methods.
 // Pipeline and Tx run a Batch of commands; Tx runs it as one transaction. Watch, Block and
@@ -53,6 +75,7 @@
 // The constructors of the toolkit have one form: New(c, name, what the object needs,
 // opts ...Options), with at most one Options, whose zero value works; they return an error and
 // contact no server. A second Options value, or an option that makes no sense, is ErrArgument.
+// Options.Prefix of Open begins the names of all objects of a Conn.
 //
 // # Files
 //

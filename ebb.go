@@ -21,6 +21,9 @@ type (
 	Capabilities = conn.Capabilities
 	// SetOptions are the options of Conn.Set: expiration and conditions.
 	SetOptions = conn.SetOptions
+	// FreshOptions are the options of Conn.GetFresh, and Fresh is its reply.
+	FreshOptions = conn.FreshOptions
+	Fresh        = conn.Fresh
 	// Scored is a member of a sorted set and its score.
 	Scored = conn.Scored
 	// HashField is a field of a hash and its value.
@@ -51,6 +54,8 @@ type (
 	IntArgsDriver = conn.IntArgsDriver
 	// ReplicatedDriver is a Driver whose writes can wait for replicas.
 	ReplicatedDriver = conn.ReplicatedDriver
+	// TrackingDriver is a Driver whose backend reports which keys have changed.
+	TrackingDriver = conn.TrackingDriver
 	// Wrapper is a Driver that passes its requests on to another Conn.
 	Wrapper = conn.Wrapper
 	// Feed is a Driver's side of a subscription.

@@ -26,11 +26,16 @@ type Options struct {
 	// TLS configures rediss:// connections; the system's roots and the URL's
 	// host name if nil.
 	TLS *tls.Config
-	// Logger receives the log of an embedded engine: loading, files that cannot be written.
-	// If it is nil, the engine logs nothing.
+	// Logger receives the log of an embedded engine: loading, files that cannot be written;
+	// and of go-redis: failed connects (see goredis.Options). If it is nil, they log nothing.
 	Logger *slog.Logger
 	// Dial makes the connections to a server; the system's network if nil.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Prefix begins the names of all objects that are made with the Conn, on every backend:
+	// with "shop:", queue.New(c, "mail") is the queue "shop:mail". It ends with a separator. It
+	// does not change the keys of commands, such as those of Conn.Get. Conn.WithPrefix says
+	// more, and gives a Conn of Wrap or Use a prefix.
+	Prefix string
 }
 
 // Open opens the backend that a URL names:
@@ -39,10 +44,16 @@ type Options struct {
 //	mem://name              the engine of that name in this process, shared; its
 //	                        data is lost when the last Conn is closed
 //	mem://name/3            its database 3
+//	mem://?maxmemory=64mb&maxmemory-policy=allkeys-lru
+//	                        an engine with a limit of memory; mem:// and file:// take
+//	                        maxmemory, maxmemory-policy, maxmemory-samples,
+//	                        maxmemory-eviction-tenacity, maxmemory-protect and
+//	                        maxmemory-protect-limiters, with the values that the
+//	                        directives of the same names have
 //	file:///var/lib/app     an engine in this process whose data is kept in that
 //	                        directory; Open creates it if it is missing; file://data
 //	                        is a directory below the working directory. Parameters:
-//	                        fsync=always|everysec|no, db=3
+//	                        fsync=always|everysec|no, db=3, and those of memory
 //	redis://user:pw@host:6379/0?read_timeout=3s&pool_size=20
 //	rediss://...            the same with TLS
 //	unix://user:pw@/path/to/socket?db=0
@@ -59,7 +70,8 @@ type Options struct {
 //	                        the same with TLS, to sentinels and servers
 //
 // A second Open of a file:// directory in the same process returns a Conn of the same
-// engine. In another process it returns an error that names the owner. With
+// engine. In another process it returns an error that names the owner. An Open that names
+// parameters of memory other than those with which the engine was opened is ErrURL. With
 // fsync=everysec, the default, a failure of the machine may lose the writes of the last
 // second. With always, a call returns when the data that it wrote, or read, is on disk. A
 // server reads the same directory: ebb serve --dir.
@@ -91,9 +103,9 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 	_, servers := serverurl.Canonical(scheme)
 	switch {
 	case scheme == "mem" || scheme == "file":
-		return embed.Open(ctx, rawURL, embed.Options{Clock: o.Clock, Logger: o.Logger})
+		return embed.Open(ctx, rawURL, embed.Options{Clock: o.Clock, Logger: o.Logger, Prefix: o.Prefix})
 	case servers:
-		return goredis.Open(ctx, rawURL, goredis.Options{TLS: o.TLS, Dial: o.Dial})
+		return goredis.Open(ctx, rawURL, goredis.Options{TLS: o.TLS, Dial: o.Dial, Logger: o.Logger, Prefix: o.Prefix})
 	}
 	return nil, fmt.Errorf("%w: scheme %q is none of mem, file, %s, redis+sentinel, redis+cluster", ErrURL, scheme, serverurl.Schemes)
 }

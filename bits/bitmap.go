@@ -35,7 +35,8 @@ type Bitmap struct {
 // New returns the bitmap of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string) (*Bitmap, error) {
-	if err := kit.Check(c, "bits", name); err != nil {
+	name, err := kit.Name(c, "bits", name)
+	if err != nil {
 		return nil, err
 	}
 	return &Bitmap{c, name}, nil

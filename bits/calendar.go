@@ -59,7 +59,7 @@ type Calendar struct {
 // NewCalendar returns the calendar of that name. It sends nothing to the backend. Errors:
 // ebb.ErrArgument.
 func NewCalendar(c *conn.Conn, name string, opts ...CalendarOptions) (*Calendar, error) {
-	o, err := kit.Make(c, "bits: calendar", name, opts)
+	name, o, err := kit.Make(c, "bits: calendar", name, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,9 @@ type Options[T any] struct {
 
 // check completes the options and returns the configuration they ask for.
 func (o *Options[T]) check() (c config, err error) {
+	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return c, err
+	}
 	if o.Capacity == 0 {
 		o.Capacity = 10_000
 	}
@@ -74,9 +77,6 @@ func (o *Options[T]) check() (c config, err error) {
 	}
 	if o.Window > 0 && o.Generations == 0 {
 		o.Generations = int(min(8, kit.Millis(o.Window)))
-	}
-	if o.Codec == nil {
-		o.Codec = conn.CodecOf[T]()
 	}
 	switch {
 	case o.Capacity < 1 || o.Capacity > maxCapacity:
@@ -105,7 +105,7 @@ type Filter[T any] struct {
 	c      *conn.Conn
 	name   string
 	o      Options[T]
-	own    config      // what o asks for
+	own    config      // what o requests
 	native func() bool // whether the backend has filters of its own
 
 	once   sync.Once              // the line in the log
@@ -116,7 +116,7 @@ type Filter[T any] struct {
 // New returns the filter of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Filter[T], error) {
-	o, err := kit.Make(c, "bloom", name, opts)
+	name, o, err := kit.Make(c, "bloom", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -289,8 +289,8 @@ func (f *Filter[T]) each(ctx context.Context, head []any, data [][]byte) (replie
 // runner is Conn.Script or Conn.ScriptRO.
 type runner func(ctx context.Context, s *conn.Script, keys []string, args ...any) (conn.Value, error)
 
-// run runs a script for some values at a time, and again where it says that the
-// filter is of another configuration, or has more layers, than was known.
+// run runs a script for some values at a time. It runs it again if the reply shows that the
+// filter has another configuration, or more layers, than f knows.
 func (f *Filter[T]) run(ctx context.Context, s *conn.Script, run runner, data [][]byte) (replies []int64, err error) {
 	for len(data) > 0 {
 		cfg, layers := *f.made.Load(), int(f.layers.Load())
@@ -319,7 +319,7 @@ func (f *Filter[T]) run(ctx context.Context, s *conn.Script, run runner, data []
 	return replies, nil
 }
 
-// learn takes in what a script says that is not known.
+// learn stores the configuration or the layers that the reply of a script shows.
 func (f *Filter[T]) learn(what string, v conn.Value) error {
 	if what == "config" {
 		return f.adopt(v.Str)

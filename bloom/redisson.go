@@ -27,12 +27,12 @@ type RedissonFilter[T any] struct {
 // Redisson returns the filter of that name in Redisson's layout. It sends nothing to the
 // backend. Errors: ebb.ErrArgument.
 func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*RedissonFilter[T], error) {
-	o, err := kit.Make(c, "bloom: Redisson filter", name, opts)
+	name, o, err := kit.Make(c, "bloom: Redisson filter", name, opts)
 	if err != nil {
 		return nil, err
 	}
-	if o.Codec == nil {
-		o.Codec = conn.CodecOf[T]()
+	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return nil, fmt.Errorf("bloom: Redisson filter %q: %w", name, err)
 	}
 	return &RedissonFilter[T]{c: c, name: name, codec: o.Codec}, nil
 }

@@ -18,6 +18,8 @@ type SetOptions struct {
 	KeepTTL bool          // keep the deadline of the value before
 	NX      bool          // only if the key does not exist
 	XX      bool          // only if the key exists
+	Fresh   time.Duration // with TTL: the value is stale after it (GetFresh); 0: never. ebb only
+	Token   int64         // only if this is the key's refresh token (GetFresh). ebb only
 }
 
 // Get returns a string, or ErrNil if there is no such key.
@@ -51,6 +53,12 @@ func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOption
 	}
 	if o.XX {
 		args = append(args, "XX")
+	}
+	if o.Fresh != 0 {
+		args = append(args, "FRESH", millis(o.Fresh))
+	}
+	if o.Token != 0 {
+		args = append(args, "IFTOKEN", o.Token)
 	}
 	v, err := c.Do(ctx, args...)
 	if err == nil && v.IsNull() {

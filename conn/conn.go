@@ -22,6 +22,8 @@ type Conn struct {
 	intArgs IntArgsDriver // the same
 	of      *Conn         // what this is a view of; nil if it is none
 	wait    string        // what a view waits for, for String
+	prefix  string        // of the names of objects
+	shown   string        // the prefix, for String; "" if the driver shows it
 
 	mu     sync.Mutex // guards what follows
 	subs   map[*Subscription]struct{}
@@ -30,7 +32,7 @@ type Conn struct {
 
 // New returns a Conn over a driver, which Close closes.
 func New(d Driver) *Conn {
-	c := &Conn{d: d}
+	c := &Conn{d: d, prefix: inherited(d)}
 	c.ints, _ = d.(IntsDriver)
 	c.intArgs, _ = d.(IntArgsDriver)
 	return c
@@ -144,10 +146,7 @@ func (c *Conn) Driver() Driver {
 
 // String describes the connection, without its password: "mem://sessions (embedded, shared)".
 func (c *Conn) String() string {
-	if c.of != nil {
-		return c.of.String() + c.wait
-	}
-	return c.d.String()
+	return c.Driver().String() + c.wait + c.shown
 }
 
 // Close ends the subscriptions and waits for the running calls. The Close of the last Conn of

@@ -16,7 +16,7 @@ import (
 // again that may have run. Methods are safe for concurrent use.
 //
 // A Driver may have further methods. IntsDriver and IntArgsDriver make most calls of the
-// toolkit cheaper, Conn.Replicated needs ReplicatedDriver, and a Driver that passes requests on
+// toolkit cheaper, Conn.Replicated needs ReplicatedDriver, Conn.Track needs TrackingDriver, and a Driver that passes requests on
 // to another Conn implements Wrapper.
 type Driver interface {
 	// Do runs one command.
@@ -65,6 +65,14 @@ type ReplicatedDriver interface {
 	// Calls that only read do not wait. The view shares all resources of the Driver; the Conn
 	// never closes it and never subscribes with it.
 	Replicated(n int, within time.Duration) Driver
+}
+
+// TrackingDriver is a Driver whose backend reports which keys have changed. Conn.Track needs it.
+type TrackingDriver interface {
+	// Track returns a Feed of the keys that begin with one of the prefixes, from the moment they
+	// change; see Conn.Track. No prefix begins with another one. It returns errors.ErrUnsupported if the
+	// backend cannot do that.
+	Track(ctx context.Context, prefixes []string) (Feed, error)
 }
 
 // Wrapper is a Driver that passes its requests on to another Conn, for instance to measure or

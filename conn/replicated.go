@@ -22,10 +22,11 @@ import (
 //
 // The view shares all resources of the Conn and ends with it. Closing the view does nothing.
 func (c *Conn) Replicated(n int, within time.Duration) *Conn {
+	prefix, shown := c.prefix, c.shown
 	if c.of != nil {
 		c = c.of
 	}
-	view := &Conn{of: c, d: unreplicated{c.d}, wait: fmt.Sprintf(", writes on %d replicas within %v", n, within)}
+	view := &Conn{of: c, d: unreplicated{c.d}, prefix: prefix, shown: shown, wait: fmt.Sprintf(", writes on %d replicas within %v", n, within)}
 	if d, ok := c.d.(ReplicatedDriver); ok {
 		view.d = d.Replicated(n, within)
 	}

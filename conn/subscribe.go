@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 )
 
 // Message is a message of a subscription. Keyspace events are messages too: on
@@ -45,6 +47,42 @@ func (c *Conn) SSubscribe(ctx context.Context, channels ...string) (*Subscriptio
 	return c.subscribe(ctx, Sharded, channels)
 }
 
+// Tracking is the channel of the messages of Conn.Track.
+const Tracking = "__redis__:invalidate"
+
+// Track returns a subscription to the keys that change from now on and begin with one of the
+// prefixes, for a program that keeps copies of values (CLIENT TRACKING with BCAST). Writes,
+// deletions, expirations and evictions are changes, also those of this Conn. A message has the
+// channel Tracking and the key as its payload; after FLUSHDB or FLUSHALL its Pattern is "*" and it
+// stands for all keys, or Next returns ErrInterrupted. After ErrInterrupted no copy is valid. On a
+// server of ebb Track first writes a key with the first prefix, which lives for a second, to see
+// that reports come. It returns errors.ErrUnsupported if the driver or the server cannot do that:
+// Redis before 6, a Ring.
+func (c *Conn) Track(ctx context.Context, prefixes ...string) (*Subscription, error) {
+	if c.of != nil {
+		return c.of.Track(ctx, prefixes...)
+	}
+	if len(prefixes) == 0 {
+		return nil, fmt.Errorf("%w: Track needs prefixes; the prefix \"\" is that of all keys", ErrArgument)
+	}
+	d, ok := Find[TrackingDriver](c)
+	if !ok {
+		return nil, fmt.Errorf("ebb: track: %s: the driver cannot track keys: %w", c, errors.ErrUnsupported)
+	}
+	return c.feed(ctx, "track", func() (Feed, error) { return d.Track(ctx, apart(prefixes)) })
+}
+
+// apart returns the prefixes without those that begin with another one, which servers refuse.
+func apart(prefixes []string) []string {
+	var some []string
+	for _, p := range slices.Sorted(slices.Values(prefixes)) {
+		if n := len(some); n == 0 || !strings.HasPrefix(p, some[n-1]) {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
 func (c *Conn) subscribe(ctx context.Context, kind SubscribeKind, names []string) (*Subscription, error) {
 	if c.of != nil {
 		return c.of.subscribe(ctx, kind, names)
@@ -52,10 +90,15 @@ func (c *Conn) subscribe(ctx context.Context, kind SubscribeKind, names []string
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: a subscription needs channels", ErrArgument)
 	}
+	return c.feed(ctx, "subscribe", func() (Feed, error) { return c.d.Subscribe(ctx, kind, names) })
+}
+
+// feed opens a feed, which Close closes.
+func (c *Conn) feed(ctx context.Context, doing string, open func() (Feed, error)) (*Subscription, error) {
 	if ctx.Err() != nil {
-		return nil, Ended(ctx, "subscribe")
+		return nil, Ended(ctx, doing)
 	}
-	f, err := c.d.Subscribe(ctx, kind, names)
+	f, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
@@ -35,19 +36,31 @@ func routes() []route {
 		{method: "GET", path: "audit", answer: getAudit},
 		{method: "GET", path: "commands", answer: getCommands},
 		{method: "GET", path: "help", answer: getHelp},
-		{method: "GET", path: "keys", answer: getKeys},
-		{method: "GET", path: "key", answer: getKey},
-		{method: "GET", path: "forecast", answer: getForecast},
-		{method: "GET", path: "soon", answer: getSoon},
+		{method: "GET", path: "keys", answer: inCall(getKeys)},
+		{method: "GET", path: "key", answer: inCall(getKey)},
+		{method: "GET", path: "forecast", answer: inCall(getForecast)},
+		{method: "GET", path: "soon", answer: inCall(getSoon)},
 		{method: "GET", path: "feed", answer: getFeed},
-		{method: "GET", path: "limits", answer: getLimits},
-		{method: "GET", path: "locks", answer: getLocks},
-		{method: "GET", path: "lock", answer: getLock},
-		{method: "GET", path: "queues", answer: getQueues},
-		{method: "GET", path: "streams", answer: getStreams},
-		{method: "GET", path: "clients", answer: getClients},
-		{method: "GET", path: "slowlog", answer: getSlowlog},
-		{method: "GET", path: "server", answer: getServer},
+		{method: "GET", path: "samples", answer: getSamples},
+		{method: "GET", path: "limits", answer: inCall(getLimits)},
+		{method: "GET", path: "locks", answer: inCall(getLocks)},
+		{method: "GET", path: "lock", answer: inCall(getLock)},
+		{method: "GET", path: "queues", answer: inCall(getQueues)},
+		{method: "GET", path: "queue", answer: inCall(getQueue)},
+		{method: "GET", path: "streams", answer: inCall(getStreams)},
+		{method: "GET", path: "stream", answer: inCall(getStream)},
+		{method: "GET", path: "clients", answer: inCall(getClients)},
+		{method: "GET", path: "slowlog", answer: inCall(getSlowlog)},
+		{method: "GET", path: "hot", answer: inCall(getHot)},
+		{method: "GET", path: "server", answer: inCall(getServer)},
+		{method: "GET", path: "performance", answer: inCall(getPerformance)},
+		{method: "GET", path: "latency", answer: inCall(getLatency)},
+		{method: "GET", path: "scripts", answer: inCall(getScripts)},
+		{method: "GET", path: "replication", answer: inCall(getReplication)},
+		{method: "GET", path: "files", answer: inCall(getFiles)},
+		{method: "GET", path: "config", answer: inCall(getConfig)},
+		{method: "GET", path: "acl", answer: inCall(getACL)},
+		{method: "GET", path: "acllog", answer: inCall(getACLLog)},
 		{method: "POST", path: "walk", answer: postWalk},
 		{method: "GET", path: "walk", answer: getWalk},
 		{method: "DELETE", path: "walk", answer: deleteWalk},
@@ -58,8 +71,9 @@ func routes() []route {
 type request struct {
 	w   http.ResponseWriter
 	r   *http.Request
-	ctx context.Context // ends with the request, and with the console
-	v   *viewer         // nil in an open route of a viewer without a login
+	ctx context.Context        // ends with the request, and with the console
+	v   *viewer                // nil in an open route of a viewer without a login
+	cut atomic.Pointer[cutter] // of a stream
 }
 
 // failure is an error answer. Its JSON is the body.
@@ -103,7 +117,7 @@ func failureOf(err error) *failure {
 		switch f.Code {
 		case "NOPERM":
 			f.status = http.StatusForbidden
-		case "LOADING", "BUSY", "MASTERDOWN", "OOM", "MISCONF", "CLUSTERDOWN":
+		case "LOADING", "BUSY", "MASTERDOWN", "OOM", "MISCONF", "CLUSTERDOWN", "PAUSED":
 			f.status = http.StatusServiceUnavailable
 		}
 		return f
@@ -192,13 +206,21 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 	}
 }
 
-// caller borrows a session for the request, in the database that its parameter db names. The handler releases it.
-func (c *Console) caller(q *request) (*call, error) {
-	db, err := q.number("db", 0, 0, int64(c.svc.DB.Databases())-1)
-	if err != nil {
-		return nil, err
+// inCall makes the answer of a route from a function that runs commands: it gets a session of the viewer, in the
+// database that the parameter db names.
+func inCall(answer func(k *call, q *request) (any, error)) func(c *Console, q *request) (any, error) {
+	return func(c *Console, q *request) (any, error) {
+		db, err := q.number("db", 0, 0, int64(c.svc.DB.Databases())-1)
+		if err != nil {
+			return nil, err
+		}
+		k, err := c.from(q, int(db))
+		if err != nil {
+			return nil, err
+		}
+		defer k.release()
+		return answer(k, q)
 	}
-	return c.from(q, int(db))
 }
 
 // from is as for the viewer of a request, whose address the audit shows.
@@ -264,6 +286,10 @@ func (q *request) body(x any) error {
 		var long *http.MaxBytesError
 		if errors.As(err, &long) {
 			return &failure{status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body has more than %d bytes", long.Limit)}
+		}
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) { // its text shows types of Go
+			return badRequest("the body has the JSON value %s at %q, and must have a value of another type there", wrong.Value, wrong.Field)
 		}
 		return badRequest("the body must be JSON: %v", err)
 	}

@@ -88,7 +88,7 @@ func summary(v resp.Value) string {
 func (k *call) note(spec *command.Spec, argv [][]byte, result string, us int64, refused bool) {
 	c := k.c
 	args := admin.ClipArgs(c.svc.Redacted(spec, argv))
-	row := auditRow{At: c.now(), User: bytesOf(k.v.id.acc.Name), Addr: k.addr, DB: k.s.db, Argv: make([]blob, len(args)), Result: admin.Clip(result, 256),
+	row := auditRow{At: c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Argv: make([]blob, len(args)), Result: admin.Clip(result, 256),
 		MS: float64(us) / 1000, Refused: refused}
 	text := make([]byte, 0, 64)
 	for i, a := range args {
@@ -102,7 +102,7 @@ func (k *call) note(spec *command.Spec, argv [][]byte, result string, us int64, 
 		text = resp.AppendQuoted(text, a)
 	}
 	c.audits.add(row)
-	c.log.Info("console", "audit", "console", "user", k.v.id.acc.Name, "addr", row.Addr, "db", row.DB, "command", string(text), "result", row.Result, "ms", row.MS,
+	c.log.Info("console", "audit", "console", "user", k.v.id.Name(), "addr", row.Addr, "db", row.DB, "command", string(text), "result", row.Result, "ms", row.MS,
 		"refused", refused)
 }
 
@@ -122,7 +122,7 @@ func named(spec *command.Spec, argv [][]byte, at int) bool {
 
 // getAudit answers GET api/audit for users who may run ACL LOG.
 func getAudit(c *Console, q *request) (any, error) {
-	if ok, need := q.v.id.may([][]byte{[]byte("ACL"), []byte("LOG")}); !ok {
+	if ok, need := q.v.id.May([][]byte{[]byte("ACL"), []byte("LOG")}); !ok {
 		return nil, &failure{status: 403, Code: "NOPERM", Text: "the audit is for users who may run ACL LOG: the rule " + need + " allows it"}
 	}
 	return struct {

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/acl"
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -21,7 +19,7 @@ import (
 // user's commands run.
 type viewer struct {
 	c    *Console
-	id   identity
+	id   *session.Identity
 	addr string // of the HTTP client that it was made for, ip:port
 
 	mu       sync.Mutex // guards what follows
@@ -33,80 +31,11 @@ type viewer struct {
 
 	// A login has these; Console.mu guards them.
 	token [sha256.Size]byte // the hash of the cookie; the zero value: no login
-	made  int64             // us
+	made  int64             // us; 0: no login
 }
 
-// identity is a user of the server, and how the viewer was let in.
-type identity struct {
-	who  *session.Identity
-	svc  *session.Service
-	acc  *acl.Account
-	hash string // of the password that the user has logged in with
-	kind letIn
-}
-
-// letIn says why a request runs as a user.
-type letIn uint8
-
-const (
-	byNobody   letIn = iota // not at all
-	byNoPass                // the default user has no password
-	byPassword              // a login
-	byProgram               // Options.Access
-)
-
-// valid reports whether the user may still run commands: it exists, is on, and what it was let in by still
-// holds.
-func (id *identity) valid() bool {
-	if id.svc.Accounts().Find(id.acc.Name) != id.acc {
-		return false
-	}
-	u := id.acc.User()
-	switch id.kind {
-	case byNoPass:
-		return !id.svc.NeedsLogin()
-	case byPassword:
-		return u.Accepts(id.hash)
-	}
-	return u.On
-}
-
-// may reports whether the user may run a request, without a word in any log. need is the rule that would allow
-// it: "+rl.reset", or "~key" where the key is what the user may not touch.
-func (id *identity) may(argv [][]byte) (ok bool, need string) {
-	spec, err := id.svc.Table().Resolve(argv)
-	if err != nil {
-		return true, "" // the server refuses the request by itself
-	}
-	u := id.acc.User()
-	if u.Unlimited {
-		return true, ""
-	}
-	why, at := id.svc.Accounts().Check(&command.Ctx{}, u, spec, argv)
-	switch why {
-	case acl.Allowed:
-		return true, ""
-	case acl.DeniedKey:
-		return false, "~" + string(argv[at])
-	case acl.DeniedChannel:
-		return false, "&" + string(argv[at])
-	}
-	return false, "+" + spec.Name
-}
-
-// mayRun reports whether the user may run a command on some key.
-func (id *identity) mayRun(spec *command.Spec, argv [][]byte) bool {
-	u := id.acc.User()
-	if u.Unlimited {
-		return true
-	}
-	for i := range u.Selectors() {
-		if s := &u.Selectors()[i]; s.MayRun(spec.ID(), argv) {
-			return true
-		}
-	}
-	return false
-}
+// open reports whether the viewer is the default user without a password.
+func (v *viewer) open() bool { return v.made == 0 && v.c.opt.Access == nil }
 
 // library is the lib-name of the console's sessions in CLIENT LIST.
 const library = "ebb-console"
@@ -127,7 +56,7 @@ func (v *viewer) borrow() (*slot, error) {
 		return s, nil
 	}
 	v.mu.Unlock()
-	s := v.c.svc.NewSessionFor(v.id.who, session.Origin{Addr: v.addr, Lib: library})
+	s := v.c.svc.NewSessionFor(v.id, session.Origin{Addr: v.addr, Lib: library})
 	s.LeaveOn(v.c.closing.Done())
 	s.Unnoticed()
 	if err := s.Do([]byte("HELLO"), []byte("3")).Err(); err != nil {
@@ -171,8 +100,8 @@ func (v *viewer) alive() bool {
 	v.mu.Lock()
 	gone := v.gone
 	v.mu.Unlock()
-	old := v.id.kind == byPassword && v.c.clock.Micros()-v.made > loginLife
-	return !gone && !old && v.id.valid()
+	old := v.made > 0 && v.c.clock.Micros()-v.made > loginLife
+	return !gone && !old && v.id.Valid()
 }
 
 // These bound logins and viewers. Times are in us.
@@ -204,15 +133,14 @@ func (c *Console) viewerOf(r *http.Request) (*viewer, error) {
 	c.sweep(now)
 	if c.opt.Access != nil {
 		name, ok := c.opt.Access(r)
-		acc := c.svc.Accounts().Find(name)
-		if !ok || acc == nil || !acc.User().On {
+		if !ok {
 			return nil, errAccess
 		}
-		who := c.svc.ActAs(name)
-		if who == nil { // it has just been removed
+		id := c.svc.ActAs(name)
+		if id == nil {
 			return nil, errAccess
 		}
-		return c.plainViewer(r, identity{who, c.svc, acc, "", byProgram}, now)
+		return c.plainViewer(r, id, now)
 	}
 	if v := c.loggedIn(r, now); v != nil {
 		return v, nil
@@ -223,27 +151,35 @@ func (c *Console) viewerOf(r *http.Request) (*viewer, error) {
 	if denied := c.svc.Denied(); denied != "" && !local(r) {
 		return nil, &failure{status: http.StatusForbidden, Text: denied, Code: "DENIED"}
 	}
-	who, err := c.svc.WithoutLogin()
+	id, err := c.svc.WithoutLogin()
 	if err != nil { // a password has just been set
 		return nil, err
 	}
-	return c.plainViewer(r, identity{who, c.svc, c.svc.Accounts().Default(), "", byNoPass}, now)
+	return c.plainViewer(r, id, now)
 }
 
 // plainViewer returns the viewer of a client without a login: there is one for each user at each address.
-func (c *Console) plainViewer(r *http.Request, id identity, now int64) (*viewer, error) {
-	name := strconv.Itoa(int(id.kind)) + id.acc.Name + " " + hostOf(r.RemoteAddr)
+func (c *Console) plainViewer(r *http.Request, id *session.Identity, now int64) (*viewer, error) {
+	name := id.Name() + " " + hostOf(r.RemoteAddr)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed {
+		c.mu.Unlock()
 		return nil, errClosing
 	}
 	v := c.plain[name]
-	if v == nil || v.id.acc != id.acc {
+	var over *viewer // its user was deleted, and a new one has the name
+	if v != nil && !v.id.Valid() {
+		v, over = nil, v
+	}
+	if v == nil {
 		v = &viewer{c: c, id: id, addr: r.RemoteAddr}
 		c.plain[name] = v
 	}
 	v.touch(now)
+	c.mu.Unlock()
+	if over != nil {
+		over.leave()
+	}
 	return v, nil
 }
 
@@ -267,17 +203,11 @@ func (v *viewer) idleSince(now int64) int64 {
 // loggedIn returns the viewer whose cookie a request has, nil if there is none. It ends a login whose user is
 // not valid any more, and one that is too old.
 func (c *Console) loggedIn(r *http.Request, now int64) *viewer {
-	token, ok := tokenOf(r)
-	if !ok {
-		return nil
-	}
-	c.mu.Lock()
-	v := c.logins[token]
-	c.mu.Unlock()
+	v := c.loginOf(r)
 	if v == nil {
 		return nil
 	}
-	if now-v.idleSince(now) > loginIdle || now-v.made > loginLife || !v.id.valid() {
+	if now-v.idleSince(now) > loginIdle || now-v.made > loginLife || !v.id.Valid() {
 		c.logout(v)
 		return nil
 	}
@@ -303,14 +233,14 @@ func (c *Console) sweep(now int64) {
 	}
 	c.swept = now
 	for name, v := range c.plain {
-		if now-v.idleSince(now) > restAfter || !v.id.valid() {
+		if now-v.idleSince(now) > restAfter || !v.id.Valid() {
 			delete(c.plain, name)
 			over = append(over, v)
 		}
 	}
 	for token, v := range c.logins {
 		switch idle := now - v.idleSince(now); {
-		case idle > loginIdle || now-v.made > loginLife || !v.id.valid():
+		case idle > loginIdle || now-v.made > loginLife || !v.id.Valid():
 			delete(c.logins, token)
 			over = append(over, v)
 		case idle > restAfter:
@@ -353,13 +283,21 @@ func cookie(r *http.Request, value string) *http.Cookie {
 	return k
 }
 
-// tokenOf returns the hash of the cookie of a request.
-func tokenOf(r *http.Request) (token [sha256.Size]byte, ok bool) {
-	k, err := r.Cookie(cookieName(r))
-	if err != nil || k.Value == "" {
-		return token, false
+// maxCookies is the number of cookies of a request that loginOf looks at.
+const maxCookies = 8
+
+// loginOf returns the login whose cookie a request has; nil: it has none. A page of another port of this host can set
+// cookies of the same name for other paths, and the browser sends all of them, in an order that the page chooses.
+func (c *Console) loginOf(r *http.Request) *viewer {
+	cookies := r.CookiesNamed(cookieName(r))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range cookies[:min(len(cookies), maxCookies)] {
+		if v := c.logins[sha256.Sum256([]byte(k.Value))]; v != nil {
+			return v
+		}
 	}
-	return sha256.Sum256([]byte(k.Value)), true
+	return nil
 }
 
 // errWrongPassword is the answer to every login that fails. It does not say whether there is such a user.
@@ -384,23 +322,19 @@ func postLogin(c *Console, q *request) (any, error) {
 		return nil, &failure{status: http.StatusTooManyRequests, retry: seconds, Login: true,
 			Text: "too many wrong passwords: wait for " + strconv.Itoa(seconds) + " s"}
 	}
-	who, err := c.svc.Login([]byte(in.User), []byte(in.Password), session.Origin{Addr: q.r.RemoteAddr, Lib: library})
-	var acc *acl.Account
-	if err == nil {
-		acc = c.svc.Accounts().Find(who.Name())
-	}
-	if acc == nil {
+	id, err := c.svc.Login([]byte(in.User), []byte(in.Password), session.Origin{Addr: q.r.RemoteAddr, Lib: library})
+	if err != nil {
 		if err := c.wait(q, loginPause); err != nil {
 			return nil, err
 		}
 		return nil, errWrongPassword
 	}
 	c.throttle.succeeded(host, in.User)
-	return nil, c.login(q, identity{who, c.svc, acc, acl.Hash([]byte(in.Password)), byPassword}, now)
+	return nil, c.login(q, id, now)
 }
 
 // login makes a login and sends its cookie. It ends the one whose cookie the request has.
-func (c *Console) login(q *request, id identity, now int64) error {
+func (c *Console) login(q *request, id *session.Identity, now int64) error {
 	if old := c.loggedIn(q.r, now); old != nil {
 		c.logout(old)
 	}

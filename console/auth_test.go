@@ -150,6 +150,13 @@ func TestProtectedModeKeepsOtherMachinesOut(t *testing.T) {
 	if status, _ := far.ask("GET", "api/me", ""); status != 403 {
 		t.Errorf("the local console let in another machine: %d", status)
 	}
+	r := near.request("GET", "", "")
+	r.RemoteAddr = "192.0.2.7:50000"
+	r.Header.Set("Accept", "text/html")
+	w := httptest.NewRecorder()
+	if near.ServeHTTP(w, r); w.Code != 403 || !strings.Contains(w.Body.String(), "<p>The console serves clients of this machine alone") {
+		t.Errorf("a page for another machine: %d %s", w.Code, w.Body)
+	}
 }
 
 func TestTheProgramDecidesWhoARequestComesFrom(t *testing.T) {
@@ -311,6 +318,19 @@ func TestWrongPasswordsHaveToWait(t *testing.T) {
 	})
 }
 
+// TestANameBeforeTheLoginIsShort: the server keeps the names of users who fail, in its memory and in ACL LOG.
+func TestANameBeforeTheLoginIsShort(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("CONFIG", "SET", "requirepass", "root")
+	w := &browser{b: b, addr: "192.0.2.1:1"}
+	if got := w.login(strings.Repeat("x", openBody), "pw"); got != http.StatusRequestEntityTooLarge {
+		t.Errorf("a name of %d bytes: %d", openBody, got)
+	}
+	if got := w.login("default", "root"); got != 204 {
+		t.Errorf("the right password: %d", got)
+	}
+}
+
 func TestFiftyTriesASecondInAll(t *testing.T) {
 	var h throttle
 	for i := range int64(50) {
@@ -353,4 +373,22 @@ func TestAThousandLoginsAtMost(t *testing.T) {
 			t.Errorf("%d logins; the first is %q, the second %q", len(b.logins), first.whoami(), second.whoami())
 		}
 	})
+}
+
+func TestCookiesOfOthersDoNotHideALogin(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("CONFIG", "SET", "requirepass", "secret")
+	w := &browser{b: b, addr: "127.0.0.1:50000"}
+	if status := w.login("default", "secret"); status != http.StatusNoContent {
+		t.Fatal(status)
+	}
+	r := b.request("GET", "api/me", "")
+	for _, value := range []string{"planted", "", w.cookie.Value} {
+		r.AddCookie(&http.Cookie{Name: w.cookie.Name, Value: value})
+	}
+	rec := httptest.NewRecorder()
+	b.ServeHTTP(rec, r)
+	if rec.Code != http.StatusOK {
+		t.Errorf("a login behind two other cookies of its name answers %d: %s", rec.Code, rec.Body)
+	}
 }

@@ -106,7 +106,7 @@ var errNotAllowed = errors.New("the user may not run the command")
 
 // may reports whether the user may run a command, and notes it as denied if not.
 func (k *call) may(argv [][]byte) bool {
-	ok, _ := k.v.id.may(argv)
+	ok, _ := k.v.id.May(argv)
 	if !ok {
 		k.deny(argv)
 	}

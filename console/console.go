@@ -8,12 +8,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/adminhttp"
+	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -43,7 +45,8 @@ type Options struct {
 
 // Console is the pages and their API. It is an http.Handler, whose methods any goroutine may call.
 type Console struct {
-	svc   *session.Service
+	data  *conn.Conn       // keeps the engine open
+	svc   *session.Service // of the engine
 	opt   Options
 	log   *slog.Logger
 	clock engine.Clock
@@ -61,6 +64,8 @@ type Console struct {
 
 	forecasts forecasts
 	hub       hub
+	lists     lists
+	trails    trails
 	walks     walks
 
 	mu      sync.Mutex // guards what follows
@@ -72,30 +77,40 @@ type Console struct {
 	work    sync.WaitGroup // requests, and what runs in the background; begun under mu while it is open
 }
 
-// New returns the console of an embedded engine. The caller mounts it under a path with a slash at its end, and
-// strips that path:
+// New returns the console of an engine in this process: an embedded one, or that of a server.Server, which its Conn
+// leads to. The caller mounts it under a path with a slash at its end, and strips that path:
 //
-//	http.Handle("/ebb/", http.StripPrefix("/ebb", console.New(ebb.EngineOf(c), console.Options{})))
+//	ui, err := console.New(ebb.EngineOf(c), console.Options{})
+//	http.Handle("/ebb/", http.StripPrefix("/ebb", ui))
 //
-// Close it before the engine's last Conn. New returns conn.ErrRemote for the nil Engine of a remote connection.
+// The console uses a Conn of its own until Close: an embedded engine stays open until then. A server's console must be
+// closed before the server. Errors: conn.ErrRemote for the nil Engine of a remote connection, conn.ErrClosed; others are about
+// the Label.
 func New(e *embed.Engine, o Options) (*Console, error) {
-	if e == nil {
-		return nil, conn.ErrRemote
+	c, err := build(e, o)
+	if err == nil {
+		c.start()
 	}
-	return ForService(e.Service(), o)
+	return c, err
 }
 
-// ForService is New for a server's own engine.
-func ForService(svc *session.Service, o Options) (*Console, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+// build is New without the goroutine that takes samples.
+func build(e *embed.Engine, o Options) (*Console, error) {
 	text, colour, err := parseLabel(o.Label)
 	if err != nil {
 		return nil, fmt.Errorf("console: %w: the label is %q", err, o.Label)
 	}
-	c := &Console{svc: svc, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
+	data, err := e.Conn(0)
+	if err != nil {
+		return nil, err
+	}
+	svc := embedded.Of(data).Service()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Console{svc: svc, data: data, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
 		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}}
+	c.hub.wake = make(chan struct{}, 1)
 	c.guard = &adminhttp.Guard{Hosts: o.Hosts, Next: http.HandlerFunc(c.serve)}
 	c.closing, c.stop = context.WithCancel(context.Background())
 	routes := routes()
@@ -139,7 +154,7 @@ func (c *Console) Close() error {
 		v.leave()
 	}
 	c.work.Wait()
-	return nil
+	return c.data.Close()
 }
 
 // now returns the server's time, in ms since 1970.
@@ -153,9 +168,18 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.work.Done()
 	if c.opt.LocalOnly && !local(r) {
-		writeFailure(w, &failure{status: http.StatusForbidden, Code: "DENIED", Text: "the console serves clients of this machine alone: http-console yes, or an " +
+		c.deny(w, r, &failure{status: http.StatusForbidden, Code: "DENIED", Text: "the console serves clients of this machine alone: http-console yes, or an " +
 			"SSH tunnel, lets others in"})
 		return
 	}
 	c.guard.ServeHTTP(w, r)
+}
+
+// deny refuses a request before the guard has seen it: the API by JSON, and the pages by a page.
+func (c *Console) deny(w http.ResponseWriter, r *http.Request, f *failure) {
+	if strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/"), "api/") {
+		writeFailure(w, f)
+		return
+	}
+	adminhttp.Refuse(w, r, f.status, f.Text)
 }

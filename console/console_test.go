@@ -27,6 +27,9 @@ type bench struct {
 	conn  *conn.Conn
 	clock *engine.ManualClock
 	admin func(args ...string) resp.Value // runs a command as the default user
+
+	pages   *httptest.Server // of listen
+	expired int              // keys that expire has made
 }
 
 func newBench(t *testing.T, o Options) *bench {
@@ -36,12 +39,12 @@ func newBench(t *testing.T, o Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := embed.Of(over)
-	c, err := New(e, o)
+	c, err := build(embed.Of(over), o) // the tests tick by themselves
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := e.Service().NewSession(nil)
+	c.tick()
+	s := c.svc.NewSession(nil)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -51,7 +54,7 @@ func newBench(t *testing.T, o Options) *bench {
 			t.Error(err)
 		}
 	})
-	return &bench{c, t, over, clock, func(args ...string) resp.Value {
+	return &bench{Console: c, t: t, conn: over, clock: clock, admin: func(args ...string) resp.Value {
 		argv := make([][]byte, len(args))
 		for i, a := range args {
 			argv[i] = []byte(a)
@@ -94,7 +97,7 @@ func TestLookingChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &viewer{c: b.Console, id: identity{who, b.svc, b.svc.Accounts().Default(), "", byNoPass}, addr: "127.0.0.1:1"}
+	v := &viewer{c: b.Console, id: who, addr: "127.0.0.1:1"}
 	defer v.leave()
 	k, err := b.as(v, 0)
 	if err != nil {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/command"
@@ -14,6 +15,7 @@ type reply struct {
 	Text  string  `json:"text"` // as ebb cli prints it
 	MS    float64 `json:"ms"`
 	Error bool    `json:"error,omitempty"`
+	Cut   bool    `json:"cut,omitempty"` // the reply has elements that Reply has not
 }
 
 // postDo answers POST api/do {db, argv, confirm}: the one way to write.
@@ -41,6 +43,7 @@ func postDo(c *Console, q *request) (any, error) {
 	began := c.clock.Micros()
 	v, err := k.run(q.ctx, argv)
 	us := c.clock.Micros() - began
+	v = c.scrub(argv, v)
 	k.audit(argv, v, err, us)
 	if err != nil {
 		return nil, err
@@ -49,7 +52,8 @@ func postDo(c *Console, q *request) (any, error) {
 		return nil, e
 	}
 	hide := c.hides(argv)
-	return reply{replyJSON(v, hide), replyText(v, hide), float64(us) / 1000, v.Kind == resp.KindError}, nil
+	short, room := shortener{room: replyBytes}, textBytes
+	return reply{replyJSON(short.of(v), hide), replyText(v, hide, &room), float64(us) / 1000, v.Kind == resp.KindError, short.cut}, nil
 }
 
 func argvOf(in []blob) [][]byte {
@@ -104,11 +108,14 @@ func postBatch(c *Console, q *request) (any, error) {
 	out := struct {
 		Replies []any    `json:"replies"`
 		Text    []string `json:"text"`
-	}{make([]any, len(replies)), make([]string, len(replies))}
+		Cut     bool     `json:"cut,omitempty"` // as of api/do
+	}{Replies: make([]any, len(replies)), Text: make([]string, len(replies))}
+	short, room := shortener{room: replyBytes}, textBytes
 	for i, v := range replies {
 		hide := c.hides(cmds[i])
-		out.Replies[i], out.Text[i] = replyJSON(v, hide), replyText(v, hide)
+		out.Replies[i], out.Text[i] = replyJSON(short.of(v), hide), replyText(v, hide, &room)
 	}
+	out.Cut = short.cut
 	return out, nil
 }
 
@@ -118,6 +125,7 @@ func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	for i, argv := range cmds {
 		began := k.c.clock.Micros()
 		v, err := k.run(q.ctx, argv)
+		v = k.c.scrub(argv, v)
 		k.audit(argv, v, err, k.c.clock.Micros()-began)
 		if err != nil {
 			return nil, err
@@ -168,6 +176,7 @@ func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	for i, argv := range cmds {
 		one := resp.Value{}
 		if err == nil {
+			v.Elems[i] = k.c.scrub(argv, v.Elems[i])
 			one = v.Elems[i]
 		}
 		k.audit(argv, one, err, us)
@@ -190,6 +199,38 @@ func (k *call) pass(argv [][]byte, typed string) error {
 	}
 	return f
 }
+
+// scrub returns the reply of a script without its statuses and the texts of its errors, where values are hidden: a script can put a value
+// there. Those of commands are the server's own.
+func (c *Console) scrub(argv [][]byte, v resp.Value) resp.Value {
+	if spec := c.specOf(argv); !c.opt.HideValues || spec == nil || spec.Flags&command.Scripts == 0 {
+		return v
+	}
+	return scrubbed(v)
+}
+
+func scrubbed(v resp.Value) resp.Value {
+	switch v.Kind {
+	case resp.KindStatus, resp.KindBigNumber:
+		v.Kind = resp.KindBulk
+	case resp.KindError:
+		code := resp.ReplyError(v.Str).Code()
+		if !slices.Contains(serverErrors, code) {
+			code = "ERR"
+		}
+		v.Str = code + " the script has ended with an error, whose text is hidden"
+	case resp.KindMap: // its keys are shown
+		v.Kind = resp.KindArray
+	}
+	for i, e := range v.Elems {
+		v.Elems[i] = scrubbed(e)
+	}
+	return v
+}
+
+// serverErrors are the codes with which the server itself refuses a script. A script may set any code.
+var serverErrors = []string{"ERR", "NOPERM", "READONLY", "NOSCRIPT", "BUSY", "OOM", "WRONGTYPE", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "CROSSSLOT",
+	"CLUSTERDOWN", "PAUSED"}
 
 // hides reports whether the reply to a request has values, and values are hidden. The replies of commands that
 // look at the server are shown, except for those that have arguments of others.

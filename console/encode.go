@@ -29,13 +29,24 @@ type blob struct {
 	hidden bool
 }
 
-// bytesOf returns a name: a key, a field, a member, an owner. The console never cuts or hides it.
+// bytesOf returns a name: a key, a field, a member, an owner. The console never hides it, and cuts only one that is longer than nameBytes.
 func bytesOf(s string) blob { return blob{s: s} }
+
+const (
+	// nameBytes is the length of the longest name that a page gets: a key's name stands in the path of a request, in base64, and
+	// the headers have at most 256 KiB.
+	nameBytes = 128 << 10
+	// nameBegin is what it gets of a longer one.
+	nameBegin = 1 << 10
+)
 
 // MarshalJSON implements json.Marshaler.
 func (b blob) MarshalJSON() ([]byte, error) {
 	if b.hidden {
 		return append(strconv.AppendInt([]byte(`{"n":`), int64(b.n), 10), '}'), nil
+	}
+	if !b.cut && len(b.s) > nameBytes {
+		b = cutTo(b.s, nameBegin)
 	}
 	var dst []byte
 	if clean(b.s) {
@@ -147,9 +158,9 @@ func (c *Console) replyJSON(v resp.Value) any { return replyJSON(v, c.opt.HideVa
 func replyJSON(v resp.Value, hide bool) any {
 	switch v.Kind {
 	case resp.KindStatus:
-		return map[string]any{"s": v.Str}
+		return map[string]any{"s": cutTo(v.Str, previewBytes).s}
 	case resp.KindError:
-		return map[string]any{"e": v.Str}
+		return map[string]any{"e": cutTo(v.Str, previewBytes).s}
 	case resp.KindInt:
 		return map[string]any{"i": strconv.FormatInt(v.Int, 10)}
 	case resp.KindBulk:
@@ -197,22 +208,67 @@ func double(f float64) any {
 	return f
 }
 
-// textBytes is the number of bytes that a page gets of the text of a reply.
-const textBytes = 256 << 10
+// textBytes is the number of bytes that a page gets of the texts of the replies to a request, and replyBytes what it gets of the
+// replies themselves, where an element counts replyElem. A text and JSON can be many times as long as the reply.
+const (
+	textBytes  = 256 << 10
+	replyBytes = 1 << 20
+	replyElem  = 16
+)
 
-// replyText returns a reply as ebb cli prints it, without the last line end.
-func replyText(v resp.Value, hide bool) string {
-	if hide {
+// shortener returns the beginnings of replies. It copies no string.
+type shortener struct {
+	room    int  // what it may still return
+	strings bool // it cuts bulk strings too; else it counts one for at most previewBytes
+	cut     bool // it has left something out
+}
+
+func (x *shortener) of(v resp.Value) resp.Value {
+	x.room -= replyElem
+	n := len(v.Str)
+	switch {
+	case !x.strings && (v.Kind == resp.KindBulk || v.Kind == resp.KindVerbatim):
+		n = min(n, previewBytes)
+	case n > max(x.room, 0):
+		n = max(x.room, 0)
+		v.Str, x.cut = v.Str[:n], true
+	}
+	x.room -= n
+	if len(v.Elems) == 0 {
+		return v
+	}
+	elems := make([]resp.Value, 0, min(len(v.Elems), max(x.room, 0)/replyElem+1))
+	for _, e := range v.Elems {
+		if x.room < replyElem {
+			x.cut = true
+			break
+		}
+		elems = append(elems, x.of(e))
+	}
+	if v.Kind == resp.KindMap {
+		elems = elems[:len(elems)&^1]
+	}
+	v.Elems = elems
+	return v
+}
+
+// replyText returns a reply as ebb cli prints it, without the last line end. It takes the length from room, and cuts the text there.
+func replyText(v resp.Value, hide bool, room *int) string {
+	short := shortener{room: *room, strings: !hide}
+	if v = short.of(v); hide {
 		v = hideValues(v)
 	}
 	text := v.AppendTTY(nil)
 	if n := len(text); n > 0 && text[n-1] == '\n' {
 		text = text[:n-1]
 	}
-	if len(text) > textBytes {
-		return cutTo(string(text), textBytes).s + "\n... cut: the text has " + strconv.Itoa(len(text)) + " bytes"
+	if !short.cut && len(text) <= *room {
+		*room -= len(text)
+		return string(text)
 	}
-	return string(text)
+	begin := cutTo(string(text), max(*room, 0)).s
+	*room = 0
+	return begin + "\n... cut: the console shows " + strconv.Itoa(textBytes>>10) + " KiB of the replies to a request"
 }
 
 // hideValues replaces the strings of a reply by their lengths.

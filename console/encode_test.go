@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,6 +43,18 @@ func FuzzABlobKeepsItsBytes(f *testing.F) {
 	})
 }
 
+func TestALongNameIsCut(t *testing.T) {
+	for n, want := range map[int]string{nameBytes: strings.Repeat("k", nameBytes) + `"}`, nameBytes + 1: strings.Repeat("k", nameBegin) + `","n":131073}`} {
+		if got, err := json.Marshal(bytesOf(strings.Repeat("k", n))); err != nil || string(got) != `{"t":"`+want {
+			t.Errorf("a name of %d bytes: %.50q of %d bytes, %v", n, got, len(got), err)
+		}
+	}
+	var b blob
+	if got, err := json.Marshal(bytesOf(strings.Repeat("\x00", nameBytes+1))); err != nil || json.Unmarshal(got, &b) == nil {
+		t.Errorf("a name that is cut is taken as an argument: %.50q, %v", got, err)
+	}
+}
+
 func TestABlobThatIsCutIsNoArgument(t *testing.T) {
 	for _, in := range []string{`{"t":"a","n":100}`, `{"n":5}`, `{}`, `{"b":"%"}`, `"a"`} {
 		var b blob
@@ -71,8 +84,58 @@ func TestRepliesForJavaScript(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("values hidden %v: %s, %v", hide, got, err)
 		}
-		if text := replyText(whole, hide); strings.Contains(text, "secret") == hide || !strings.Contains(text, "(integer) 9007199254740993") {
+		room := textBytes
+		if text := replyText(whole, hide, &room); strings.Contains(text, "secret") == hide || !strings.Contains(text, "(integer) 9007199254740993") {
 			t.Errorf("values hidden %v: %s", hide, text)
 		}
 	}
+}
+
+// TestALargeReplyIsCut: a page gets a bounded part of a reply, and the console prints no more than that.
+func TestALargeReplyIsCut(t *testing.T) {
+	long := resp.Value{Kind: resp.KindBulk, Str: strings.Repeat("\x00", 32<<20)}
+	var many, pairs resp.Value
+	many.Kind, pairs.Kind = resp.KindArray, resp.KindMap
+	for range replyBytes/replyElem + 1 {
+		many.Elems = append(many.Elems, resp.Value{Kind: resp.KindBulk, Str: "element"})
+		pairs.Elems = append(pairs.Elems, resp.Value{Kind: resp.KindInt, Int: 7})
+	}
+	deep := resp.Value{Kind: resp.KindArray, Elems: []resp.Value{many, long, pairs}}
+	for name, v := range map[string]resp.Value{"long": long, "many": many, "pairs": pairs, "deep": deep, "status": {Kind: resp.KindStatus, Str: long.Str}} {
+		for _, hide := range []bool{false, true} {
+			room := textBytes
+			var text string
+			if bytes := allocated(func() { text = replyText(v, hide, &room) }); bytes > 8<<20 {
+				t.Errorf("%s, values hidden %v: the text takes %d bytes", name, hide, bytes)
+			}
+			if len(text) > textBytes+100 || !strings.Contains(text, "... cut: ") && !(hide && name == "long") {
+				t.Errorf("%s, values hidden %v: the text has %d bytes, and says that it is cut: %v", name, hide, len(text), strings.Contains(text, "... cut: "))
+			}
+			short := shortener{room: replyBytes}
+			got, err := json.Marshal(replyJSON(short.of(v), hide))
+			if err != nil || len(got) > 4*replyBytes {
+				t.Errorf("%s, values hidden %v: %d bytes of JSON, %v", name, hide, len(got), err)
+			}
+			if short.cut != (name != "long") {
+				t.Errorf("%s: the JSON says that it is cut: %v", name, short.cut)
+			}
+		}
+	}
+	short := shortener{room: replyBytes}
+	if got, err := json.Marshal(replyJSON(short.of(long), false)); err != nil || !strings.Contains(string(got), `"n":33554432`) {
+		t.Errorf("the JSON does not say how long the string is: %s, %v", got[len(got)-40:], err)
+	}
+	var room int // another reply of the request has taken it
+	if text := replyText(resp.Value{Kind: resp.KindStatus, Str: "OK"}, false, &room); strings.Contains(text, "OK") || !strings.Contains(text, "... cut: ") {
+		t.Errorf("without room for it a reply is printed as %q", text)
+	}
+}
+
+// allocated returns how many bytes f has allocated.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

@@ -2,15 +2,18 @@ package console_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/console"
+	"github.com/ebbdb/ebb/server"
 )
 
 // A program shows its embedded engine to its own users, who have logged in already.
@@ -59,4 +62,41 @@ func Example() {
 	// Output:
 	// 200 {"reply":null,"text" <nil>
 	// 403 {"error":"NOPERM Use <nil>
+}
+
+// A program that runs a durable server mounts the console next to its own pages.
+func ExampleNew_server() {
+	dir, err := os.MkdirTemp("", "ebb")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	s, err := server.Start(ctx, server.Config{Addr: "127.0.0.1:0", Dir: dir})
+	if err != nil {
+		log.Fatal(err)
+	}
+	c := s.Conn()
+	ui, err := console.New(ebb.EngineOf(c), console.Options{ReadOnly: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/admin/ebb/", http.StripPrefix("/admin/ebb", ui))
+	pages := httptest.NewServer(mux)
+
+	reply, err := http.Get(pages.URL + "/admin/ebb/api/me")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var me struct{ ReadOnly bool }
+	err = json.NewDecoder(reply.Body).Decode(&me)
+	_ = reply.Body.Close()
+	fmt.Println(reply.StatusCode, me.ReadOnly, err)
+
+	pages.Close()
+	fmt.Println(ui.Close(), c.Close(), s.Shutdown(ctx)) // the console and the Conn before the server
+	// Output:
+	// 200 true <nil>
+	// <nil> <nil> <nil>
 }

@@ -9,132 +9,20 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/ebbdb/ebb/internal/admin"
-	"github.com/ebbdb/ebb/resp"
 )
 
-const (
-	// samplesKept is the number of samples, one a second, that a new viewer gets.
-	samplesKept = 900
-	// feedLag is the number of events that may wait for a viewer. A viewer that lags by more is cut off; its page
-	// connects again, and reads its state anew.
-	feedLag = 64
-	// feedTopics is the limit of topics of a stream.
-	feedTopics = 20
-	// tailCount is the limit of expirations of a stream in a second.
-	tailCount = 200
-)
-
-// hub takes a sample each second while a stream is open, and hands it to all streams.
-type hub struct {
-	mu      sync.Mutex // guards what follows
-	streams map[*feed]struct{}
-	ring    []*sample // the last samplesKept, the latest last
-	meter   *admin.Meter
-	last    *reading
-	minute  []*reading // one of each second of the last minute
-	running bool
-}
-
-// feed is one stream of server-sent events.
-type feed struct {
-	samples chan *sample
-	cut     func() // ends the stream of a viewer that does not read
-}
-
-// join adds a stream, and begins to take samples if it is the first.
-func (c *Console) join(f *feed) (history []*sample, ok bool) {
-	h := &c.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.running {
-		if !c.enter() {
-			return nil, false
-		}
-		h.running = true
-		if h.meter == nil {
-			h.meter = admin.NewMeter(c.svc.Admin())
-		}
-		h.last, h.minute = c.read(h.meter), nil
-		go func() {
-			defer c.work.Done()
-			c.takeSamples()
-		}()
-	}
-	if h.streams == nil {
-		h.streams = map[*feed]struct{}{}
-	}
-	h.streams[f] = struct{}{}
-	return slices.Clone(h.ring), true
-}
-
-// part removes a stream.
-func (h *hub) part(f *feed) {
-	h.mu.Lock()
-	delete(h.streams, f)
-	h.mu.Unlock()
-}
-
-// takeSamples takes a sample each second until no stream is open, or the console is closed.
-func (c *Console) takeSamples() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-c.closing.Done():
-		}
-		if !c.tick() {
-			return
-		}
-	}
-}
-
-// tick takes one sample, and reports whether the next one is wanted.
-func (c *Console) tick() bool {
-	h := &c.hub
-	h.mu.Lock()
-	if len(h.streams) == 0 || c.closing.Err() != nil {
-		h.running = false
-		h.mu.Unlock()
-		return false
-	}
-	before, history := h.last, h.ring
-	first := before
-	if len(h.minute) > 0 {
-		first = h.minute[0]
-	}
-	h.mu.Unlock()
-	now := c.read(h.meter)
-	s := c.sampleOf(now, before)
-	s.Attention = attend(s, now, first, history)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last = now
-	if h.minute = append(h.minute, now); len(h.minute) > 60 {
-		h.minute = slices.Delete(h.minute, 0, 1)
-	}
-	if h.ring = append(slices.Clip(h.ring), s); len(h.ring) > samplesKept {
-		h.ring = h.ring[1:]
-	}
-	for f := range h.streams {
-		select {
-		case f.samples <- s:
-		default:
-			f.cut()
-			delete(h.streams, f)
-		}
-	}
-	return true
-}
+// feedTopics is the limit of topics of a stream.
+const feedTopics = 20
 
 // topic is what a stream tells of.
 type topic struct {
-	name string // sample, expired or key
+	name string // sample, expired, key, limits, locks, queues, walk or monitor
 	db   int
-	key  string
+	key  string // of key: the key; of a list: the pattern, "" for all
 }
+
+// isList reports whether the topic is the list of a screen.
+func (t topic) isList() bool { return t.name == "limits" || t.name == "locks" || t.name == "queues" }
 
 // parseTopics reads the parameter topics.
 func (c *Console) parseTopics(q *request) ([]topic, error) {
@@ -144,39 +32,54 @@ func (c *Console) parseTopics(q *request) ([]topic, error) {
 		return nil, badRequest("the stream has %d topics; %d are the limit", len(words), feedTopics)
 	}
 	for _, w := range words {
-		parts := strings.Split(w, ":")
-		t := topic{name: parts[0]}
-		if len(parts) > 1 {
-			n, err := strconv.Atoi(parts[1])
-			if err != nil || n < 0 || n >= c.svc.DB.Databases() {
-				return nil, badRequest("the topic %q names the database %q, which does not exist", w, parts[1])
-			}
-			t.db = n
+		t, err := c.parseTopic(w)
+		if err != nil {
+			return nil, err
 		}
-		switch {
-		case (t.name == "sample" || t.name == "expired" || t.name == "walk") && len(parts) <= 2:
-		case t.name == "key" && len(parts) == 3:
-			key, err := decodeKey(parts[2])
-			if err != nil {
-				return nil, badRequest("the topic %q has a key that is not base64url", w)
-			}
-			t.key = key
-		default:
-			return nil, badRequest("the topic %q is not known; the topics are sample, expired:<db>, walk, and key:<db>:<key in base64url>", w)
+		if !slices.Contains(out, t) {
+			out = append(out, t)
 		}
-		out = append(out, t)
 	}
 	return out, nil
 }
 
+// topicParts are the topics, with how many parts each has at least and at most.
+var topicParts = map[string][2]int{"sample": {1, 1}, "walk": {1, 1}, "monitor": {1, 1}, "expired": {1, 2}, "limits": {2, 3}, "locks": {2, 3}, "queues": {2, 3},
+	"key": {3, 3}}
+
+func (c *Console) parseTopic(w string) (t topic, err error) {
+	parts := strings.Split(w, ":")
+	t.name = parts[0]
+	if n := topicParts[t.name]; len(parts) < n[0] || len(parts) > n[1] {
+		return t, badRequest("the topic %q is not known; the topics are sample, walk, monitor, expired:<db>, key:<db>:<key>, and "+
+			"limits, locks and queues:<db>:<pattern>, with keys and patterns in base64url", w)
+	}
+	if len(parts) > 1 {
+		if t.db, err = strconv.Atoi(parts[1]); err != nil || t.db < 0 || t.db >= c.svc.DB.Databases() {
+			return t, badRequest("the topic %q names the database %q, which does not exist", w, parts[1])
+		}
+	}
+	if len(parts) > 2 {
+		if t.key, err = decodeKey(parts[2]); err != nil {
+			return t, badRequest("the topic %q has a key or a pattern that is not base64url", w)
+		}
+	}
+	return t, nil
+}
+
 // stream is the state of a feed's request. One goroutine uses it.
 type stream struct {
-	q    *request
-	c    *Console
-	conn *http.ResponseController
-	seq  int64
-	keys map[topic]*keyNews
-	tail map[int]*tail // by database
+	q      *request
+	c      *Console
+	conn   *http.ResponseController
+	topics []topic
+	trail  *trail
+	seq    uint32 // of the latest event
+	keys   map[topic]*keyNews
+	lists  map[topic]*listNews
+	tails  map[int]*tail // by database
+	walk   walkNews
+	watch  *watch // of the topic monitor
 }
 
 // keyNews is what a page knows of a key.
@@ -203,52 +106,132 @@ func (x *keyNews) same(y *keyNews) bool {
 	return x.Digest == y.Digest && x.Type == y.Type && x.N == y.N && x.gone == y.gone && d > -50 && d < 50
 }
 
+// why is the data of the events resync and bye.
+type why struct {
+	Why string `json:"why"`
+	// Gap means that expirations may be missing.
+	Gap bool `json:"gap,omitempty"`
+}
+
 // getFeed answers GET api/feed?topics&last with server-sent events.
 func getFeed(c *Console, q *request) (any, error) {
 	topics, err := c.parseTopics(q)
 	if err != nil {
 		return nil, err
 	}
-	end, err := c.stream(q)
+	conn := http.NewResponseController(q.w)
+	cut := &cutter{conn: conn}
+	end, err := c.stream(q, cut)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	s := &stream{q: q, c: c, conn: http.NewResponseController(q.w), keys: map[topic]*keyNews{}, tail: map[int]*tail{}}
-	f := &feed{samples: make(chan *sample, feedLag), cut: func() { _ = s.conn.SetWriteDeadline(longAgo) }}
-	history, ok := c.join(f)
-	if !ok {
-		return nil, errClosing
-	}
+	s := &stream{q: q, c: c, conn: conn, topics: topics, keys: map[topic]*keyNews{}, lists: map[topic]*listNews{}, tails: map[int]*tail{}}
+	defer s.part()
+	f := newFeed(cut.now)
+	c.join(f)
 	defer c.hub.part(f)
 	h := q.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // of proxies that would keep the events back
 	q.w.WriteHeader(http.StatusOK)
-	wants := func(name string) bool {
-		return slices.ContainsFunc(topics, func(t topic) bool { return t.name == name })
+	if !s.greet() {
+		return nil, errSent
 	}
-	hello := map[string]any{"now": c.now(), "epoch": c.epoch()}
-	if wants("sample") {
-		hello["samples"] = history
-	}
-	ok = s.send("hello", hello)
-	if ok && q.text("last") != "" {
-		ok = s.send("resync", struct{}{})
-	}
-	for ok {
+	for {
 		select {
-		case x, open := <-f.samples:
-			ok = open && s.beat(topics, x)
+		case x := <-f.beats:
+			if f.lagged.Swap(false) && !s.resync("the stream has lagged behind", false) {
+				return nil, errSent
+			}
+			if !s.beat(x) {
+				return nil, errSent
+			}
 		case <-q.ctx.Done():
-			ok = false
+			if c.closing.Err() != nil {
+				s.send("bye", why{Why: "the server is shutting down"})
+			}
+			return nil, errSent
 		}
 	}
-	if c.closing.Err() == nil && q.ctx.Err() == nil {
-		s.send("bye", map[string]string{"why": "the stream has ended"})
+}
+
+// greet begins a stream: hello, what the viewer may have missed, and the lists. What happens after hello is news.
+func (s *stream) greet() bool {
+	last := s.q.text("last")
+	if last == "" {
+		last = s.q.r.Header.Get("Last-Event-ID") // of an EventSource that has connected again by itself
 	}
-	return nil, errSent
+	var from *trail
+	s.trail, from = s.c.trails.open(s.q.v.id.Name(), s.c.epoch(), last)
+	hello := map[string]any{"now": s.c.now(), "epoch": s.c.epoch()}
+	for _, t := range s.topics {
+		switch t.name {
+		case "sample":
+			hello["samples"], hello["latest"] = s.c.hub.history(s.c.now())
+		case "expired":
+			s.followAll(t.db)
+		case "monitor":
+			s.watch = s.c.watchCommands(s.q.v)
+		}
+	}
+	ok := s.send("hello", hello)
+	switch {
+	case last == "":
+	case from == nil:
+		ok = ok && s.resync("the server does not know where the stream before has ended: it was restarted, or too much has happened since", true)
+	default:
+		ok = ok && s.resync("the stream goes on", false)
+	}
+	for _, t := range s.topics {
+		switch {
+		case !ok:
+			return false
+		case t.name == "expired":
+			ok = s.expired(t.db)
+		case t.isList():
+			ok = s.list(t, 0)
+		case t.name == "key": // the page may have read the key a moment before
+			delete(s.keys, t)
+			ok = s.key(t)
+		case t.name == "walk":
+			ok = s.walking()
+		}
+	}
+	return ok && s.conn.Flush() == nil
+}
+
+// look notes the state of the keys that the stream tells of: the page reads them itself.
+func (s *stream) look() {
+	for _, t := range s.topics {
+		if t.name != "key" {
+			continue
+		}
+		if now, err := s.keyNow(t); err == nil {
+			s.keys[t] = now
+		}
+	}
+}
+
+// part gives back what a stream has held.
+func (s *stream) part() {
+	if s.watch != nil {
+		s.watch.stop()
+	}
+	for t := range s.lists {
+		s.c.lists.drop(s.listKey(t))
+	}
+	s.c.trails.close(s.trail)
+}
+
+// resync tells the page to read its state again.
+func (s *stream) resync(text string, gap bool) bool {
+	s.look()
+	for _, l := range s.lists {
+		l.sent = 0
+	}
+	return s.send("resync", why{text, gap})
 }
 
 // epoch names this run of the server.
@@ -260,167 +243,124 @@ func (s *stream) send(event string, data any) bool {
 	if err != nil {
 		return false
 	}
+	return s.sendJSON(event, body) && s.conn.Flush() == nil
+}
+
+// sendJSON is send for data that is JSON, without a flush.
+func (s *stream) sendJSON(event string, data []byte) bool {
 	s.seq++
-	if _, err := fmt.Fprintf(s.q.w, "id: %s-%d\nevent: %s\ndata: %s\n\n", s.c.epoch(), s.seq, event, body); err != nil {
-		return false
-	}
-	return s.conn.Flush() == nil
+	_, err := fmt.Fprintf(s.q.w, "id: %s-%d\nevent: %s\ndata: %s\n\n", s.c.epoch(), s.trail.number(s.seq), event, data)
+	return err == nil
 }
 
 // beat sends the news of a second. It reports false when the stream has to end.
-func (s *stream) beat(topics []topic, x *sample) bool {
+func (s *stream) beat(x *beat) bool {
 	if !s.q.v.alive() {
-		s.send("bye", map[string]string{"why": "the user may not be here any longer"})
+		s.send("bye", why{Why: "the user may not be here any longer"})
 		return false
 	}
-	for _, t := range topics {
+	for _, t := range s.topics {
 		ok := true
 		switch t.name {
 		case "sample":
-			ok = s.send("sample", x)
+			ok = s.sendJSON("sample", x.sample)
 		case "expired":
 			ok = s.expired(t.db)
 		case "key":
 			ok = s.key(t)
+		case "limits", "locks", "queues":
+			ok = s.list(t, x.n)
+		case "walk":
+			ok = s.walking()
+		case "monitor":
+			ok = s.monitor()
 		}
 		if !ok {
 			return false
 		}
 	}
-	return true
+	return s.conn.Flush() == nil
 }
 
-// key sends what has changed about a key.
-func (s *stream) key(t topic) bool {
+// keyNow returns the state of a key.
+func (s *stream) keyNow(t topic) (*keyNews, error) {
 	k, err := s.c.as(s.q.v, t.db)
 	if err != nil {
-		return true
+		return nil, err
 	}
 	defer k.release()
 	now := &keyNews{Db: t.db, K: bytesOf(t.key), At: s.c.now(), TTL: -1}
 	v, err := k.do(s.q.ctx, "TYPE", t.key)
 	if err != nil {
-		return true
+		return nil, err
 	}
 	if now.Type = v.Str; v.Str == "none" {
 		now.gone = true
-	} else {
-		if v, err := k.do(s.q.ctx, "PTTL", t.key); err == nil {
-			now.TTL = v.Int
-		}
-		if n := k.count(s.q, t.key, v.Str); n != nil {
-			now.N = *n
-		}
-		now.Digest = k.digest(s.q, t.key, now.Type, now.N)
+		return now, nil
+	}
+	if v, err := k.do(s.q.ctx, "PTTL", t.key); err == nil {
+		now.TTL = v.Int
+	}
+	if n := k.count(s.q, t.key, v.Str); n != nil {
+		now.N = *n
+	}
+	now.Digest = k.digest(s.q, t.key, now.Type, now.N)
+	return now, nil
+}
+
+// key sends what has changed about a key.
+func (s *stream) key(t topic) bool {
+	now, err := s.keyNow(t)
+	if err != nil {
+		return true
 	}
 	before := s.keys[t]
 	s.keys[t] = now
-	if before == nil || before.same(now) {
+	switch {
+	case before != nil && before.same(now):
 		return true
-	}
-	if now.gone {
+	case now.gone:
 		return s.send("gone", now)
 	}
 	return s.send("key", now)
 }
 
-// tail is how far a stream has read the streams of a database's expiry rules.
-type tail struct {
-	names []string
-	last  []string
+// byeTime is how long the last event of a stream may take to be written when the console closes.
+const byeTime = 200 * time.Millisecond
+
+// cutter ends the writes of a connection, unless its handler has returned.
+type cutter struct {
+	conn *http.ResponseController
+
+	mu    sync.Mutex // guards what follows
+	over  bool
+	timer *time.Timer
 }
 
-// expiredNews is one expiration.
-type expiredNews struct {
-	At    int64  `json:"at"`
-	DB    int    `json:"db"`
-	Level string `json:"level"`
-	K     blob   `json:"k"`
-	Item  *blob  `json:"item"`
-	Lag   int64  `json:"lag"` // ms
-	id    string
+// now ends the writes at once.
+func (x *cutter) now() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over {
+		_ = x.conn.SetWriteDeadline(longAgo) // not every ResponseWriter can
+	}
 }
 
-// expired sends the expirations that the rules of a database have recorded since the last beat. A user who may
-// not list the rules gets none.
-func (s *stream) expired(db int) bool {
-	k, err := s.c.as(s.q.v, db)
-	if err != nil {
-		return true
+// soon ends the writes after byeTime.
+func (x *cutter) soon() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over && x.timer == nil {
+		x.timer = time.AfterFunc(byeTime, x.now)
 	}
-	defer k.release()
-	t := s.tail[db]
-	if t == nil {
-		t = &tail{}
-		s.tail[db] = t
-	}
-	rules, err := k.do(s.q.ctx, "EXPIRY", "RULE", "LIST")
-	if err != nil {
-		return true
-	}
-	for _, r := range rules.Elems {
-		name := member(r, "stream").Str
-		if slices.Contains(t.names, name) {
-			continue
-		}
-		last := "0-0"
-		if info, err := k.do(s.q.ctx, "XINFO", "STREAM", name); err == nil {
-			last = member(info, "last-generated-id").Str
-		}
-		t.names, t.last = append(t.names, name), append(t.last, last)
-	}
-	if len(t.names) == 0 {
-		return true
-	}
-	args := []any{"XREAD", "COUNT", tailCount, "STREAMS"}
-	for _, n := range t.names {
-		args = append(args, n)
-	}
-	for _, l := range t.last {
-		args = append(args, l)
-	}
-	v, err := k.do(s.q.ctx, args...)
-	if err != nil || v.IsNull() {
-		return true
-	}
-	for name, entries := range v.Pairs {
-		at := slices.Index(t.names, name.Str)
-		if at < 0 {
-			continue
-		}
-		for _, e := range entries.Elems {
-			x := expirationOf(e)
-			t.last[at] = x.id
-			x.DB = db
-			if k.readable(x.K.s) && !s.send("expired", x) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
-// expirationOf reads an entry of a rule's stream.
-func expirationOf(e resp.Value) *expiredNews {
-	x := &expiredNews{id: e.Elems[0].Str}
-	fields := e.Elems[1].Elems
-	var deadline int64
-	for i := 0; i+1 < len(fields); i += 2 {
-		value := fields[i+1].Str
-		switch fields[i].Str {
-		case "key":
-			x.K = bytesOf(value)
-		case "item":
-			item := bytesOf(value)
-			x.Item = &item
-		case "level":
-			x.Level = value
-		case "deadline":
-			deadline, _ = strconv.ParseInt(value, 10, 64) // a client may have added another entry: 0
-		case "fired-at":
-			x.At, _ = strconv.ParseInt(value, 10, 64)
-		}
+// end is called before the handler returns.
+func (x *cutter) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	if x.timer != nil {
+		x.timer.Stop()
 	}
-	x.Lag = max(0, x.At-deadline)
-	return x
 }

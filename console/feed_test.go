@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +19,28 @@ type listener struct {
 	t    *testing.T
 	body *bufio.Scanner
 	end  context.CancelFunc
+	id   string // of the latest event
 }
 
-// listen opens a stream over a real connection.
+// listen opens a stream over a real connection, and waits for its hello.
 func (b *bench) listen(topics string) *listener {
 	b.t.Helper()
-	srv := httptest.NewServer(b.Console)
+	return b.listenFrom(topics, "")
+}
+
+// listenFrom opens a stream of a page that has received events of another one before.
+func (b *bench) listenFrom(topics, last string) *listener {
+	b.t.Helper()
+	if b.pages == nil {
+		b.pages = httptest.NewServer(b.Console)
+		b.t.Cleanup(func() { // before the console is closed
+			b.pages.CloseClientConnections()
+			b.pages.Close()
+			http.DefaultClient.CloseIdleConnections()
+		})
+	}
 	ctx, cancel := context.WithCancel(b.t.Context())
-	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/api/feed?topics="+topics, nil)
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, b.pages.URL+"/api/feed?topics="+topics+"&last="+last, nil)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		b.t.Fatal(resp, err)
@@ -31,57 +48,95 @@ func (b *bench) listen(topics string) *listener {
 	b.t.Cleanup(func() {
 		cancel()
 		_ = resp.Body.Close()
-		srv.Close()
-		http.DefaultClient.CloseIdleConnections()
 	})
 	s := bufio.NewScanner(resp.Body)
 	s.Buffer(nil, 4<<20)
-	return &listener{b.t, s, cancel}
+	return &listener{t: b.t, body: s, end: cancel}
+}
+
+// read returns the next event; ok is false at the end of the stream.
+func (l *listener) read() (name, data string, ok bool) {
+	for l.body.Scan() {
+		line := l.body.Text()
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			l.id = id
+		}
+		if e, ok := strings.CutPrefix(line, "event: "); ok {
+			name = e
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			return name, data, true
+		}
+	}
+	return "", "", false
 }
 
 // next returns the next event of a name.
 func (l *listener) next(name string, x any) {
 	l.t.Helper()
-	for event := ""; l.body.Scan(); {
-		line := l.body.Text()
-		if e, ok := strings.CutPrefix(line, "event: "); ok {
-			event = e
-		}
-		if data, ok := strings.CutPrefix(line, "data: "); ok && event == name {
+	for {
+		event, data, ok := l.read()
+		switch {
+		case !ok:
+			l.t.Fatalf("the stream ended before an event %s: %v", name, l.body.Err())
+		case event == name:
 			if err := json.Unmarshal([]byte(data), x); err != nil {
 				l.t.Fatal(err)
 			}
 			return
 		}
 	}
-	l.t.Fatalf("the stream ended before an event %s: %v", name, l.body.Err())
+}
+
+// until returns the events of a name that come before the next one of another name.
+func (l *listener) until(end, name string) (data []string) {
+	l.t.Helper()
+	for {
+		event, text, ok := l.read()
+		switch {
+		case !ok:
+			l.t.Fatalf("the stream ended before an event %s: %v", end, l.body.Err())
+		case event == end:
+			return data
+		case event == name:
+			data = append(data, text)
+		}
+	}
+}
+
+// second lets a second pass, and takes a sample.
+func (b *bench) second() {
+	b.clock.Advance(time.Second)
+	b.tick()
 }
 
 func TestTheFeedTellsWhatHappens(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "k", "1", "PX", "3000")
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "*", "TO", "ended")
-	l := b.listen("sample,expired:0,key:0:" + url("k"))
+	l := b.listen("expired:0,sample,key:0:" + url("k"))
 	var hello struct {
 		Now   int64
 		Epoch string
 	}
 	l.next("hello", &hello)
-	if hello.Now != b.now() || hello.Epoch == "" {
-		t.Errorf("%+v", hello)
+	if hello.Now != b.now() || hello.Epoch == "" || !strings.HasPrefix(l.id, hello.Epoch+"-") {
+		t.Errorf("%+v %s", hello, l.id)
 	}
+	var k keyNews
+	l.next("key", &k) // as it is
+	first := k.Digest
 	var s sample
 	b.tick()
-	l.next("sample", &s) // the streams have looked at the key by the next one
+	l.next("sample", &s)
 	if s.Keys != 1 || s.KeysTTL != 1 || len(s.Due) != 60 || s.Due[2]+s.Due[3] != 1 || s.Role != "master" || len(s.Attention) != 0 {
 		t.Errorf("%+v", s)
 	}
-	b.tick()
-	l.next("sample", &s)
 	b.admin("SET", "k", "2", "KEEPTTL")
 	b.tick()
-	var k keyNews
-	l.next("key", &k)
+	for k.Digest == first {
+		l.next("key", &k)
+	}
 	if k.K.s != "k" || k.Type != "string" || k.TTL != 3000 || k.Digest == "" {
 		t.Errorf("%+v", k)
 	}
@@ -100,32 +155,114 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 	}
 }
 
+// A change of a value, of the number of items or of one deadline is news of a key of any type, without the permission for DEBUG.
+func TestTheFeedTellsOfEachChangeOfAKey(t *testing.T) {
+	b := newBench(t, Options{})
+	for _, x := range []struct{ make, change string }{
+		{"SET k 1", "SET k 2"}, {"SET k 1", "PEXPIRE k 100000"}, {"HSET k f 1", "HSET k f 2"}, {"HSET k f 1", "HSET k g 1"},
+		{"HSET k f 1", "HPEXPIRE k 100000 FIELDS 1 f"}, {"SADD k a", "SPEXPIRE k 100000 MEMBERS 1 a"}, {"ZADD k 1 a", "ZADD k 2 a"},
+		{"RPUSH k a", "LSET k 0 b"}, {"XADD k 1-1 a b", "XADD k 2-1 a b"},
+	} {
+		b.admin("DEL", "k")
+		b.admin(strings.Fields(x.make)...)
+		l := b.listen("key:0:" + url("k"))
+		var first, next keyNews
+		l.next("key", &first)
+		b.admin(strings.Fields(x.change)...)
+		b.tick()
+		if l.next("key", &next); next.same(&first) {
+			t.Errorf("%s, %s: the feed says %+v, and then %+v", x.make, x.change, first, next)
+		}
+		l.end()
+	}
+}
+
+// A page sees what expires between the begin of its stream and the first beat, and what the first beat after a new rule finds.
+func TestTheFeedMissesNoExpirationOfItsFirstSecond(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "a*", "TO", "ended")
+	b.admin("SET", "a1", "1", "PX", "1")
+	b.clock.Advance(2 * time.Millisecond)
+	b.tick() // what the rule recorded before is no news
+	l := b.listen("expired:0")
+	var hello struct{}
+	l.next("hello", &hello)
+	expire := func(key string) {
+		t.Helper()
+		b.admin("SET", key, "1", "PX", "1")
+		b.clock.Advance(2 * time.Millisecond)
+		b.admin("EXISTS", key)
+	}
+	expire("a2")
+	var e expiredNews
+	b.tick()
+	if l.next("expired", &e); e.K.s != "a2" {
+		t.Errorf("the first expiration is that of %q, want a2", e.K.s)
+	}
+	b.clock.Advance(time.Second)
+	b.admin("EXPIRY", "RULE", "SET", "s", "MATCH", "b*", "TO", "others")
+	expire("b1")
+	b.tick()
+	if l.next("expired", &e); e.K.s != "b1" {
+		t.Errorf("the expiration after a new rule is that of %q, want b1", e.K.s)
+	}
+}
+
 func TestAStreamNeedsTopicsThatExist(t *testing.T) {
 	b := newBench(t, Options{})
-	for _, bad := range []string{"", "nothing", "key", "key:0", "key:0:%25", "key:99:" + url("k"), "sample:x", strings.Repeat("sample,", 30)} {
+	for _, bad := range []string{"", "nothing", "key", "key:0", "key:0:%25", "key:99:" + url("k"), "sample:x", strings.Repeat("sample,", 30), "limits", "limits:x",
+		"locks:0:%25", "queues:0:a:b", "monitor:0", "walk:1"} {
 		if status, body := b.ask("GET", "api/feed?topics="+bad, ""); status != 400 {
 			t.Errorf("%q: %d %s", bad, status, body)
 		}
 	}
 }
 
-func TestAViewerThatDoesNotReadIsCutOff(t *testing.T) {
+func TestAViewerThatLagsIsToldToReadAnewAndThenCutOff(t *testing.T) {
 	b := newBench(t, Options{})
-	cut := make(chan struct{})
-	f := &feed{samples: make(chan *sample, feedLag), cut: func() { close(cut) }}
-	if _, ok := b.join(f); !ok {
-		t.Fatal("the console is closed")
+	cut := false
+	f := newFeed(func() { cut = true })
+	b.join(f)
+	for range feedLag {
+		b.second()
 	}
-	for range feedLag + 1 {
-		b.clock.Advance(time.Second)
-		if !b.tick() {
-			break
-		}
+	if f.lagged.Load() || len(f.beats) != feedLag {
+		t.Fatalf("%d beats wait", len(f.beats))
 	}
-	<-cut
-	if n := len(b.hub.ring); n > samplesKept {
-		t.Errorf("%d samples", n)
+	b.second()
+	if !f.lagged.Load() || len(f.beats) != 1 || cut {
+		t.Fatalf("lagged %v, %d beats wait, cut off %v", f.lagged.Load(), len(f.beats), cut)
 	}
+	for range feedLag {
+		b.second()
+	}
+	if !cut {
+		t.Error("the viewer takes nothing, and is not cut off")
+	}
+	if b.tick() {
+		t.Error("a stream is open")
+	}
+}
+
+// A stream whose goroutine is slow gets one resync, and then what is new.
+func TestAStreamThatHasLaggedSendsResync(t *testing.T) {
+	b := newBench(t, Options{})
+	l := b.listen("sample,key:0:" + url("k"))
+	var none struct{}
+	l.next("hello", &none)
+	b.hub.mu.Lock()
+	for f := range b.hub.streams {
+		f.lagged.Store(true)
+	}
+	b.hub.mu.Unlock()
+	b.second()
+	var x why
+	l.next("resync", &x)
+	if x.Why == "" || x.Gap {
+		t.Errorf("%+v", x)
+	}
+	var s sample
+	l.next("sample", &s)
 }
 
 func TestQuantilesInterpolate(t *testing.T) {
@@ -139,5 +276,486 @@ func TestQuantilesInterpolate(t *testing.T) {
 	}
 	if _, ok := quantile(now, now, 0.5); ok {
 		t.Error("nothing has happened")
+	}
+}
+
+func TestTheFeedEndsWithBye(t *testing.T) {
+	b := newBench(t, Options{})
+	l := b.listen("sample")
+	var none struct{}
+	l.next("hello", &none)
+	done := make(chan error)
+	go func() { done <- b.Close() }()
+	var x why
+	l.next("bye", &x)
+	if x.Why == "" {
+		t.Error("bye says no reason")
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStreamEndsWithItsUser(t *testing.T) {
+	name := "ann"
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return name, true }})
+	b.admin("ACL", "SETUSER", name, "on", "nopass", "~*", "+@all")
+	l := b.listen("sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.admin("ACL", "DELUSER", name)
+	b.second()
+	var x why
+	l.next("bye", &x)
+	if _, _, ok := l.read(); ok {
+		t.Error("the stream goes on after bye")
+	}
+}
+
+// expire makes n keys of a database expire, each in a millisecond of its own.
+func (b *bench) expire(db string, n int) {
+	b.t.Helper()
+	b.admin("SELECT", db)
+	for range n {
+		b.expired++
+		b.admin("SET", fmt.Sprint("x", b.expired), "v", "PX", "1")
+		b.clock.Advance(2 * time.Millisecond)
+		if v := b.admin("EXISTS", fmt.Sprint("x", b.expired)); v.Int != 0 {
+			b.t.Fatal("the key has not expired")
+		}
+	}
+	b.admin("SELECT", "0")
+}
+
+// names returns the keys of expired events, and what was skipped.
+func names(t *testing.T, data []string) (keys []string, skipped int64) {
+	t.Helper()
+	for _, d := range data {
+		var x struct {
+			expiredNews
+			Skipped int64
+		}
+		if err := json.Unmarshal([]byte(d), &x); err != nil {
+			t.Fatal(err)
+		}
+		if skipped += x.Skipped; x.Skipped == 0 {
+			keys = append(keys, x.K.s)
+		}
+	}
+	return keys, skipped
+}
+
+func (b *bench) wantKeys(data []string, from, to int) {
+	b.t.Helper()
+	keys, skipped := names(b.t, data)
+	for i, k := range keys {
+		if want := fmt.Sprint("x", from+i); k != want {
+			b.t.Fatalf("event %d is about %s, and not %s", i, k, want)
+		}
+	}
+	if len(keys) != to-from+1 || skipped != 0 {
+		b.t.Fatalf("%d events and %d skipped, and not %d", len(keys), skipped, to-from+1)
+	}
+}
+
+func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("SELECT", "3")
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
+	b.admin("SELECT", "0")
+	b.expire("3", 5) // before the first stream
+	l := b.listen("expired:3,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.expire("3", 10)
+	b.tick()
+	l.until("sample", "expired")
+	var first expiredNews
+	b.expire("3", 3)
+	b.tick()
+	l.next("expired", &first) // the page has received x16, and not what the server has sent behind it
+	last := l.id
+	if first.K.s != "x16" || first.DB != 3 {
+		t.Fatalf("%+v", first)
+	}
+	l.end()
+	b.expire("3", 300)
+	l = b.listenFrom("expired:3,sample", last)
+	var x why
+	l.next("resync", &x)
+	if x.Gap {
+		t.Error("the server has forgotten the stream")
+	}
+	b.tick()
+	b.wantKeys(l.until("sample", "expired"), 17, 318)
+	b.expire("3", 2)
+	b.tick()
+	b.wantKeys(l.until("sample", "expired"), 319, 320)
+	// The second stream has a trail of its own.
+	last = l.id
+	l.end()
+	b.expire("3", 1)
+	l = b.listenFrom("expired:3,sample", last)
+	l.next("resync", &x)
+	b.tick()
+	b.wantKeys(l.until("sample", "expired"), 321, 321)
+}
+
+func TestAStreamSaysThatExpirationsMayBeMissing(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
+	var none struct{}
+	l := b.listen("expired:0,sample")
+	l.next("hello", &none)
+	first := l.id
+	for range 3 {
+		b.expire("0", 150)
+		b.tick()
+		l.until("sample", "expired")
+	}
+	epoch, number, _ := strings.Cut(first, "-")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, last := range map[string]string{"too old": first, "another run": "1" + epoch + "-" + number, "no stream": fmt.Sprint(epoch, "-", n+1<<40),
+		"no id": "x", "no number": epoch + "-x"} {
+		l := b.listenFrom("expired:0", last)
+		var x why
+		l.next("resync", &x)
+		if !x.Gap || x.Why == "" {
+			t.Errorf("%s: %+v", name, x)
+		}
+		l.end()
+	}
+}
+
+func TestAnotherUserDoesNotGoOnWithAStream(t *testing.T) {
+	var x trails
+	a, _ := x.open("ann", "7", "")
+	id := fmt.Sprint("7-", a.number(1))
+	if _, from := x.open("bob", "7", id); from != nil {
+		t.Error("bob goes on where ann's stream has ended")
+	}
+	if _, from := x.open("ann", "7", id); from != a {
+		t.Error("ann does not")
+	}
+	for range 3 * trailsKept {
+		b, _ := x.open("bob", "7", "")
+		x.close(b)
+	}
+	if n := len(x.all); n > trailsKept+3 {
+		t.Errorf("%d trails", n)
+	}
+	if _, from := x.open("ann", "7", id); from != a {
+		t.Error("the trail of a stream that is open is forgotten")
+	}
+}
+
+// More expires than a stream may tell of: it tells of the first, says how many it leaves out, and goes on with the latest.
+func TestAStreamFallsNotFarBehind(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
+	l := b.listen("expired:0,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.tick()
+	l.until("sample", "expired") // the stream has begun
+	b.expire("0", 1000)
+	b.clock.Advance(6 * time.Second)
+	b.tick()
+	keys, skipped := names(t, l.until("sample", "expired"))
+	b.tick()
+	more, none2 := names(t, l.until("sample", "expired"))
+	if len(keys) != tailCount+tailLatest || skipped != 1000-tailCount-tailLatest || keys[0] != "x1" || keys[tailCount] != "x901" || keys[len(keys)-1] != "x1000" {
+		t.Errorf("%d keys, from %s to %s, and %d skipped", len(keys), keys[0], keys[len(keys)-1], skipped)
+	}
+	if len(more) != 0 || none2 != 0 {
+		t.Errorf("%v %d", more, none2)
+	}
+	b.expire("0", 1)
+	b.tick()
+	b.wantKeys(l.until("sample", "expired"), 1001, 1001)
+	// What MAXLEN has removed is missing too.
+	b.expire("0", 10)
+	b.admin("XTRIM", "ended", "MAXLEN", "4")
+	b.tick()
+	if keys, skipped := names(t, l.until("sample", "expired")); len(keys) != 4 || skipped != 6 {
+		t.Errorf("%v %d", keys, skipped)
+	}
+}
+
+func TestAStreamTellsOfARuleThatIsNew(t *testing.T) {
+	b := newBench(t, Options{})
+	l := b.listen("expired:0,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
+	b.expire("0", 3)
+	b.tick()
+	b.wantKeys(l.until("sample", "expired"), 1, 3)
+}
+
+func TestAStreamLeavesOutWhatItsUserMayNotRead(t *testing.T) {
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "ann", true }})
+	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~x1*", "~ended", "+@all")
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
+	l := b.listen("expired:0,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.expire("0", 12)
+	b.tick()
+	if keys, _ := names(t, l.until("sample", "expired")); strings.Join(keys, " ") != "x1 x10 x11 x12" {
+		t.Errorf("%v", keys)
+	}
+}
+
+// listRows is what the tests look at of a list.
+type listRows struct {
+	DB    int
+	Match string
+	Now   int64
+	More  bool
+	Error string
+	Code  string
+	Rows  []struct {
+		K         blob
+		Remaining int64
+		Waiting   int
+		Ready     int64
+	}
+}
+
+func TestListsComeWhenTheyChange(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("RL.TAKE", "api:ann", "5", "60000")
+	b.admin("LOCK.ACQUIRE", "report", "worker", "30000")
+	b.admin("DQ.ADD", "mail", "1", "hello")
+	l := b.listen("limits:0,locks:0:" + url("rep*") + ",queues:0,locks:0:" + url("other*") + ",sample")
+	var rows listRows
+	l.next("limits", &rows)
+	if rows.Now != b.now() || len(rows.Rows) != 1 || rows.Rows[0].K.s != "api:ann" || rows.Rows[0].Remaining != 4 {
+		t.Errorf("%+v", rows)
+	}
+	l.next("locks", &rows)
+	if rows.Match != "rep*" || len(rows.Rows) != 1 || rows.Rows[0].K.s != "report" {
+		t.Errorf("%+v", rows)
+	}
+	l.next("queues", &rows)
+	if len(rows.Rows) != 1 || rows.Rows[0].Ready != 1 {
+		t.Errorf("%+v", rows)
+	}
+	l.next("locks", &rows)
+	if rows.Match != "other*" || len(rows.Rows) != 0 {
+		t.Errorf("%+v", rows)
+	}
+	b.tick()
+	if same := l.until("sample", "locks"); len(same) != 0 {
+		t.Errorf("%q", same)
+	}
+	b.admin("LOCK.RELEASE", "report", "worker", "0") // no token: it stays
+	b.admin("DEL", "report")
+	b.tick()
+	l.next("locks", &rows)
+	if rows.Match != "rep*" || len(rows.Rows) != 0 {
+		t.Errorf("%+v", rows)
+	}
+}
+
+func TestTheServerMakesAListOnceForAllViewersOfAUser(t *testing.T) {
+	b := newBench(t, Options{})
+	for i := range 250 {
+		b.admin("LOCK.ACQUIRE", fmt.Sprint("l", i), "o", "30000")
+	}
+	var all []*listener
+	var rows listRows
+	for range 3 {
+		l := b.listen("sample,locks:0")
+		l.next("locks", &rows)
+		all = append(all, l)
+	}
+	if len(rows.Rows) != rowsMax || !rows.More {
+		t.Errorf("%d rows, more %v", len(rows.Rows), rows.More)
+	}
+	calls := func() int {
+		_, rest, _ := strings.Cut(b.admin("INFO", "commandstats").Str, "cmdstat_lock.info:calls=")
+		n, _, _ := strings.Cut(rest, ",")
+		i, err := strconv.Atoi(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	before := calls()
+	b.admin("LOCK.ACQUIRE", "a", "o", "30000")
+	b.second()
+	for _, l := range all {
+		l.next("locks", &rows)
+		if rows.Rows[0].K.s != "a" {
+			t.Errorf("%+v", rows.Rows[0])
+		}
+	}
+	if n := calls() - before; n != rowsMax {
+		t.Errorf("the server has read %d locks for three viewers, and not %d", n, rowsMax)
+	}
+	for _, l := range all {
+		l.end()
+	}
+	b.pages.Close()
+	b.lists.mu.Lock()
+	defer b.lists.mu.Unlock()
+	if len(b.lists.all) != 0 {
+		t.Errorf("%d lists are kept for no stream", len(b.lists.all))
+	}
+}
+
+func TestAListIsMadeForOneUserAlone(t *testing.T) {
+	b := newBench(t, Options{Access: func(r *http.Request) (string, bool) { return r.URL.Query().Get("last"), true }})
+	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~a*", "+@all")
+	b.admin("ACL", "SETUSER", "bob", "on", "nopass", "~*", "-@all", "+lock.info")
+	b.admin("LOCK.ACQUIRE", "a", "o", "30000")
+	b.admin("LOCK.ACQUIRE", "b", "o", "30000")
+	var rows listRows
+	b.listenFrom("locks:0", "ann").next("locks", &rows)
+	if len(rows.Rows) != 1 || rows.Rows[0].K.s != "a" {
+		t.Errorf("%+v", rows)
+	}
+	b.listenFrom("locks:0", "bob").next("locks", &rows)
+	if rows.Code != "NOPERM" || rows.Error == "" {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// TestAUserSeesExpirationsOfTheStreamsThatItMayRead: one rule's stream that the user may not read hides no other.
+func TestAUserSeesExpirationsOfTheStreamsThatItMayRead(t *testing.T) {
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "ann", true }})
+	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~shop:*", "+@all")
+	b.admin("EXPIRY", "RULE", "SET", "theirs", "MATCH", "*", "TO", "all:ended")
+	b.admin("EXPIRY", "RULE", "SET", "own", "MATCH", "*", "TO", "shop:ended")
+	l := b.listen("expired:0,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.admin("SET", "shop:k", "1", "PX", "500")
+	b.admin("SET", "theirs", "1", "PX", "500")
+	b.second()
+	news := l.until("sample", "expired")
+	b.second()
+	if news = append(news, l.until("sample", "expired")...); len(news) != 1 || !strings.Contains(news[0], `"k":{"t":"shop:k"}`) {
+		t.Errorf("the user is told of %v", news)
+	}
+}
+
+func TestAStreamThatEndsWhileItMakesAListLeavesItToTheNext(t *testing.T) {
+	l := &shared{beat: -1}
+	version, body := l.at(1, func() (any, error) { return nil, fmt.Errorf("reading: %w", context.Canceled) }, topic{}, func() int64 { return 5 })
+	if version != 0 || body != nil {
+		t.Error(version, string(body))
+	}
+	version, body = l.at(1, func() (any, error) { return nil, errors.New("refused") }, topic{name: "locks"}, func() int64 { return 5 })
+	if version != 1 || string(body) != `{"db":0,"match":"","now":5,"error":"refused"}` {
+		t.Error(version, string(body))
+	}
+}
+
+func TestTheFeedShowsCommandsForAMinute(t *testing.T) {
+	b := newBench(t, Options{})
+	l := b.listen("monitor,sample")
+	var none struct{}
+	l.next("hello", &none)
+	for i := range monitorLines + 7 {
+		b.admin("SET", fmt.Sprint("k", i), "v\x00")
+	}
+	b.admin("AUTH", "x", "secret")
+	if status, body := b.ask("POST", "api/do", `{"db":0,"argv":[{"t":"SET"},{"t":"own"},{"t":"v"}]}`); status != 200 {
+		t.Fatal(status, body)
+	}
+	b.second()
+	var x monitorNews
+	l.next("monitor", &x)
+	if len(x.Lines) != monitorLines || x.Skipped != 9 || x.Left != 59 || x.Over {
+		t.Fatalf("%d lines, skipped %d, left %d", len(x.Lines), x.Skipped, x.Left)
+	}
+	if a := x.Lines[3]; a.Argv[0].s != "SET" || a.Argv[1].s != "k3" || a.Argv[2].s != "v\x00" || a.DB != 0 || a.Addr == "" || a.At == 0 {
+		t.Errorf("%+v", a)
+	}
+	b.ask("GET", "api/keys?db=0", "") // what screens read is not shown
+	b.ask("POST", "api/do", `{"db":0,"argv":[{"t":"SET"},{"t":"own"},{"t":"v"}]}`)
+	b.second()
+	l.next("monitor", &x)
+	if len(x.Lines) != 1 || x.Lines[0].Argv[1].s != "own" || x.Skipped != 0 {
+		t.Errorf("%+v", x)
+	}
+	for range 57 {
+		b.second()
+		l.next("monitor", &x)
+	}
+	if x.Left != 1 || x.Over {
+		t.Errorf("%+v", x)
+	}
+	b.second()
+	l.next("monitor", &x)
+	if x.Left != 0 || !x.Over || x.Why == "" {
+		t.Errorf("%+v", x)
+	}
+	b.admin("SET", "k", "v")
+	b.second()
+	if more := l.until("sample", "monitor"); len(more) != 0 {
+		t.Errorf("%q", more)
+	}
+}
+
+func TestMonitorNeedsThePermissionAndHidesValues(t *testing.T) {
+	b := newBench(t, Options{HideValues: true, Access: func(*http.Request) (string, bool) { return "ann", true }})
+	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~*", "+@all", "-monitor")
+	l := b.listen("monitor,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.second()
+	var x monitorNews
+	l.next("monitor", &x)
+	if !x.Over || !strings.Contains(x.Why, "+monitor") || len(x.Lines) != 0 {
+		t.Errorf("%+v", x)
+	}
+	l.end()
+	b.admin("ACL", "SETUSER", "ann", "+monitor")
+	l = b.listen("monitor,sample")
+	l.next("hello", &none)
+	b.admin("SET", "k", "secret")
+	b.second()
+	_, data, _ := l.read()
+	if !strings.Contains(data, `[{"t":"SET"},{"t":"k"},{"n":6}]`) {
+		t.Error(data)
+	}
+	b.admin("ACL", "SETUSER", "ann", "-monitor")
+	b.admin("SET", "k", "secret")
+	b.second()
+	l.next("monitor", &x)
+	if !x.Over || len(x.Lines) != 0 {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestTheFeedTellsHowFarAWalkIs(t *testing.T) {
+	b := newBench(t, Options{})
+	for i := range 300 {
+		b.admin("SET", fmt.Sprint("k:", i), "v")
+	}
+	l := b.listen("walk,sample")
+	var none struct{}
+	l.next("hello", &none)
+	if status, body := b.ask("POST", "api/walk", `{"db":0}`); status != 200 {
+		t.Fatal(status, body)
+	}
+	var w walkState
+	for !w.Over {
+		b.second()
+		l.next("walk", &w)
+	}
+	if w.Done != 1 || w.Looked != 300 || w.Total != 300 || w.Error != "" {
+		t.Errorf("%+v", w)
+	}
+	b.second()
+	if more := l.until("sample", "walk"); len(more) != 0 {
+		t.Errorf("%q", more)
 	}
 }

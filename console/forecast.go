@@ -56,20 +56,15 @@ type forecasts struct {
 }
 
 // getForecast answers GET api/forecast?db&match&span.
-func getForecast(c *Console, q *request) (any, error) {
+func getForecast(k *call, q *request) (any, error) {
 	span, err := q.word("span", "minute", "hour", "day", "month")
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
 	if match := q.text("match"); match != "" {
 		return k.forecastOf(q, span, match)
 	}
-	began := c.clock.Micros()
+	began := k.c.clock.Micros()
 	v, err := k.do(q.ctx, "EXPIRY", "SURVEY")
 	if err != nil {
 		return nil, err
@@ -99,7 +94,7 @@ func getForecast(c *Console, q *request) (any, error) {
 	if size, err := k.do(q.ctx, "DBSIZE"); err == nil {
 		f.Storm = stormIn(f.Buckets, size.Int)
 	}
-	f.Took = (c.clock.Micros() - began) / 1000
+	f.Took = (k.c.clock.Micros() - began) / 1000
 	return f, nil
 }
 
@@ -129,7 +124,7 @@ func (k *call) forecastOf(q *request, span, match string) (*forecast, error) {
 	if !k.may(argv) { // the rows of another user may stand in the answers that are kept
 		return nil, errNotAllowed
 	}
-	name := k.v.id.acc.Name + "\x00" + q.text("db") + "\x00" + span + "\x00" + match
+	name := k.v.id.Name() + "\x00" + q.text("db") + "\x00" + span + "\x00" + match
 	c.forecasts.mu.Lock()
 	defer c.forecasts.mu.Unlock()
 	now := c.now()
@@ -160,7 +155,7 @@ type soonRow struct {
 }
 
 // getSoon answers GET api/soon?db&count&match&level&within.
-func getSoon(c *Console, q *request) (any, error) {
+func getSoon(k *call, q *request) (any, error) {
 	count, err := q.number("count", 20, 1, 1000)
 	if err != nil {
 		return nil, err
@@ -169,11 +164,6 @@ func getSoon(c *Console, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
 	args := []any{"EXPIRY", "SOON", "COUNT", count}
 	if within > 0 {
 		args = append(args, "WITHIN", within)

@@ -10,9 +10,11 @@ import (
 
 // The bounds of what viewers may ask for.
 const (
-	maxBody     = 1 << 20 // bytes of a request's body
-	maxRequests = 32      // of a viewer at a time
-	maxStreams  = 4       // of a viewer at a time: a browser opens six connections to a host
+	maxBody     = 1 << 20  // bytes of a request's body
+	openBody    = 16 << 10 // without a login: the names of users who fail are kept
+	maxRequests = 32       // of a viewer at a time
+	maxStreams  = 4        // of a login at a time: a browser opens six connections to a host
+	maxShared   = 32       // of a viewer without a login, which may be several people behind one proxy
 	allStreams  = 64
 )
 
@@ -41,8 +43,8 @@ func vet(r *http.Request) *failure {
 }
 
 var errTooMany = &failure{status: http.StatusTooManyRequests, retry: 1,
-	Text: fmt.Sprintf("too many requests at a time: a viewer may have %d requests and %d streams, and all viewers %d streams",
-		maxRequests, maxStreams, allStreams)}
+	Text: fmt.Sprintf("too many requests at a time: a viewer may have %d requests and %d streams, a user without a login at one address %d streams, "+
+		"and all viewers %d streams", maxRequests, maxStreams, maxShared, allStreams)}
 
 // longAgo is a deadline that has passed: it ends the reads and the writes of a connection.
 var longAgo = time.Unix(1, 0)
@@ -61,13 +63,21 @@ func (c *Console) admit(q *request) (leave func(), err error) {
 			return nil, errTooMany
 		}
 	}
-	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, maxBody)
+	most := int64(maxBody)
+	if q.v == nil {
+		most = openBody
+	}
+	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, most)
 	ctx, cancel := context.WithCancel(q.r.Context())
 	q.ctx = ctx
 	conn := http.NewResponseController(q.w)
 	stop := context.AfterFunc(c.closing, func() {
 		cancel()
 		_ = conn.SetReadDeadline(longAgo) // not every ResponseWriter can
+		if cut := q.cut.Load(); cut != nil {
+			cut.soon()
+			return
+		}
 		_ = conn.SetWriteDeadline(longAgo)
 	})
 	return func() {
@@ -81,15 +91,19 @@ func (c *Console) admit(q *request) (leave func(), err error) {
 	}, nil
 }
 
-// stream turns a request into a stream, which may last. The caller calls end at its end. While the stream lasts
+// stream turns a request into a stream, which may last; cut ends its writes. The caller calls end at its end. While the stream lasts
 // it does not count as a request.
-func (c *Console) stream(q *request) (end func(), err error) {
+func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := q.v
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.streams >= maxStreams || c.streams >= allStreams {
+	most := maxStreams
+	if v.made == 0 {
+		most = maxShared
+	}
+	if v.streams >= most || c.streams >= allStreams {
 		return nil, errTooMany
 	}
 	v.streams++
@@ -97,9 +111,17 @@ func (c *Console) stream(q *request) (end func(), err error) {
 	c.streams++
 	conn := http.NewResponseController(q.w)
 	_ = conn.SetWriteDeadline(time.Time{}) // the server's bound is for answers that end
-	stop := context.AfterFunc(q.ctx, func() { _ = conn.SetWriteDeadline(longAgo) })
+	q.cut.Store(cut)
+	stop := context.AfterFunc(q.ctx, func() { // the viewer has left, or the console is closing
+		if c.closing.Err() == nil {
+			cut.now()
+			return
+		}
+		cut.soon()
+	})
 	return func() {
 		stop()
+		cut.end()
 		c.mu.Lock()
 		c.streams--
 		c.mu.Unlock()

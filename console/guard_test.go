@@ -108,7 +108,7 @@ func serveStream(t *testing.T, b *bench) (addr string, begun chan *request) {
 	t.Helper()
 	begun = make(chan *request, allStreams+1)
 	b.api["stream"] = map[string]*route{"GET": {method: "GET", path: "stream", answer: func(c *Console, q *request) (any, error) {
-		end, err := c.stream(q)
+		end, err := c.stream(q, &cutter{conn: http.NewResponseController(q.w)})
 		if err != nil {
 			return nil, err
 		}
@@ -129,14 +129,14 @@ func serveStream(t *testing.T, b *bench) (addr string, begun chan *request) {
 	return srv.Listener.Addr().String(), begun
 }
 
-func dialStream(t *testing.T, addr, query string) net.Conn {
+func dialStream(t *testing.T, addr, query string, headers ...string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	fmt.Fprintf(c, "GET /api/stream%s HTTP/1.1\r\nHost: localhost\r\n\r\n", query)
+	fmt.Fprintf(c, "GET /api/stream%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", query, strings.Join(headers, ""))
 	return c
 }
 
@@ -162,11 +162,37 @@ func TestCloseEndsStreamsOfViewersThatDoNotRead(t *testing.T) {
 	}
 }
 
-func TestAViewerHasFourStreams(t *testing.T) {
+func TestALoginHasFourStreams(t *testing.T) {
 	b := newBench(t, Options{})
+	b.admin("CONFIG", "SET", "requirepass", "secret")
+	testStreams(t, b, maxStreams, func(addr string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/api/login", strings.NewReader(`{"user":"default","password":"secret"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil || len(reply.Cookies()) != 1 {
+			t.Fatal(reply, err)
+		}
+		_ = reply.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+		return "Cookie: " + reply.Cookies()[0].Name + "=" + reply.Cookies()[0].Value + "\r\n"
+	})
+}
+
+// Several people behind one proxy share a viewer if they need no login.
+func TestUsersWithoutALoginShareMoreStreams(t *testing.T) {
+	testStreams(t, newBench(t, Options{}), maxShared, func(string) string { return "" })
+}
+
+// testStreams opens most streams, one too many, and one in place of one that has ended.
+func testStreams(t *testing.T, b *bench, most int, login func(addr string) (header string)) {
 	addr, begun := serveStream(t, b)
+	header := login(addr)
+	dialStream := func(t *testing.T, addr, query string) net.Conn { return dialStream(t, addr, query, header) }
 	var open []net.Conn
-	for range maxStreams {
+	for range most {
 		open = append(open, dialStream(t, addr, ""))
 		<-begun
 	}
@@ -177,7 +203,7 @@ func TestAViewerHasFourStreams(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, reply.Body)
 	_ = reply.Body.Close()
-	if status, _ := b.ask("GET", "api/me", ""); status != 200 {
+	if status, _ := b.ask("GET", "api/me", ""); status == http.StatusTooManyRequests {
 		t.Errorf("streams keep other requests out: %d", status)
 	}
 	_ = open[0].Close()
@@ -208,6 +234,20 @@ func TestTheServersStatesAreShown(t *testing.T) {
 		t.Errorf("no replicas: %d %s", status, body)
 	}
 	b.admin("CONFIG", "SET", "min-replicas-to-write", "0")
+	for _, mode := range []string{"WRITE", "ALL"} {
+		b.admin("CLIENT", "PAUSE", "100000", mode)
+		if status, body := b.do("SET k paused"); status != 200 || !strings.Contains(body, "(error) PAUSED ") {
+			t.Errorf("a write during CLIENT PAUSE %s: %d %s", mode, status, body)
+		}
+		set := `{"db":0,"atomic":true,"cmds":[[{"t":"SET"},{"t":"k"},{"t":"paused"}]]}`
+		if status, body := b.ask("POST", "api/batch", set); status != 503 || !strings.Contains(body, `"code":"PAUSED"`) {
+			t.Errorf("a transaction during CLIENT PAUSE %s: %d %s", mode, status, body)
+		}
+		if status, body := b.do("GET k"); status != 200 || strings.Contains(body, "error") || strings.Contains(body, "paused") {
+			t.Errorf("a read during CLIENT PAUSE %s: %d %s", mode, status, body)
+		}
+		b.admin("CLIENT", "UNPAUSE")
+	}
 	b.admin("CONFIG", "SET", "replica-serve-stale-data", "no")
 	b.admin("REPLICAOF", "127.0.0.1", "1")
 	if status, body := b.do("GET k"); status != 200 || !strings.Contains(body, "MASTERDOWN") {
@@ -218,6 +258,7 @@ func TestTheServersStatesAreShown(t *testing.T) {
 	}
 	b.admin("REPLICAOF", "NO", "ONE")
 	b.admin("CONFIG", "SET", "busy-reply-threshold", "1")
+	b.clock.Advance(time.Second) // what is due now goes before the script: Advance waits for it, and it for the script
 	script := make(chan resp.Value)
 	s := b.svc.NewSession(nil)
 	defer s.Closed(nil)
@@ -246,7 +287,7 @@ func TestTheServersStatesAreShown(t *testing.T) {
 func TestAViewersSessionsEndWhenItHasLeft(t *testing.T) {
 	b := newBench(t, Options{})
 	b.do("PING")
-	v := b.plain["1default 127.0.0.1"]
+	v := b.plain["default 127.0.0.1"]
 	if len(v.idle) != 1 {
 		t.Fatalf("%d idle sessions", len(v.idle))
 	}

@@ -43,7 +43,7 @@ var cardinality = map[string]string{
 }
 
 // getKeys answers GET api/keys?cursor&match&type&ttl&limit.
-func getKeys(c *Console, q *request) (any, error) {
+func getKeys(k *call, q *request) (any, error) {
 	limit, err := q.number("limit", 200, 1, 2000)
 	if err != nil {
 		return nil, err
@@ -52,11 +52,6 @@ func getKeys(c *Console, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
 	page := &keyPage{Cursor: q.text("cursor"), Rows: []keyRow{}}
 	if page.Cursor == "" {
 		page.Cursor = "0"
@@ -68,7 +63,7 @@ func getKeys(c *Console, q *request) (any, error) {
 	if t := q.text("type"); t != "" {
 		args = append(args, "TYPE", t)
 	}
-	until := c.clock.Micros() + pageTime.Microseconds()
+	until, readable := k.c.clock.Micros()+pageTime.Microseconds(), k.v.id.Reads(readers...)
 	for {
 		args[1] = page.Cursor
 		v, err := k.do(q.ctx, args...)
@@ -77,12 +72,15 @@ func getKeys(c *Console, q *request) (any, error) {
 		}
 		page.Cursor, page.Looked = v.Elems[0].Str, page.Looked+int64(args[3].(int))
 		for _, e := range v.Elems[1].Elems {
+			if !readable([]byte(e.Str)) {
+				continue
+			}
 			if row, ok := k.keyRow(q, e.Str, ttl); ok {
 				page.Rows = append(page.Rows, row)
 			}
 		}
 		page.Done = page.Cursor == "0"
-		if page.Done || len(page.Rows) >= int(limit) || c.clock.Micros() > until {
+		if page.Done || len(page.Rows) >= int(limit) || k.c.clock.Micros() > until {
 			break
 		}
 	}
@@ -90,16 +88,12 @@ func getKeys(c *Console, q *request) (any, error) {
 		page.Total = v.Int
 		page.Looked = min(page.Looked, v.Int)
 	}
-	page.Now, page.Denied = c.now(), k.denied
+	page.Now, page.Denied = k.c.now(), k.denied
 	return page, nil
 }
 
-// keyRow returns the row of a key; ok is false if the key is gone, if the user may not read it, or if the
-// filter ttl leaves it out.
+// keyRow returns the row of a key; ok is false if the key is gone, or if the filter ttl leaves it out.
 func (k *call) keyRow(q *request, key, ttl string) (row keyRow, ok bool) {
-	if !k.readable(key) {
-		return row, false
-	}
 	row.K = bytesOf(key)
 	if v, err := k.do(q.ctx, "PTTL", key); err == nil {
 		if v.Int == -2 {
@@ -122,15 +116,8 @@ func (k *call) keyRow(q *request, key, ttl string) (row keyRow, ok bool) {
 	return row, true
 }
 
-// readable reports whether the user may read a key. A list leaves out the names of other keys.
-func (k *call) readable(key string) bool {
-	for _, command := range []string{"PTTL", "TYPE", "GET", "HGETALL"} {
-		if ok, _ := k.v.id.may([][]byte{[]byte(command), []byte(key)}); ok {
-			return true
-		}
-	}
-	return false
-}
+// readers are the commands of which a user must be allowed one for a key. A list leaves out the names of other keys.
+var readers = []string{"PTTL", "TYPE", "GET", "HGETALL"}
 
 // count returns the number of items of a container; nil for other types.
 func (k *call) count(q *request, key, kind string) *int64 {

@@ -15,17 +15,20 @@ var actions = map[string][]string{
 	"key.remove":  {"HDEL k f", "SREM k m", "ZREM k m", "LREM k 1 v"},
 	"key.itemttl": {"HPEXPIRE k 1 FIELDS 1 f", "SPEXPIRE k 1 MEMBERS 1 m", "ZPEXPIRE k 1 MEMBERS 1 m", "LPEXPIRE k 1 INDEXES 1 0"},
 	"key.persist": {"PERSIST k"}, "key.restore": {"RESTORE k 0 x"}, "key.dump": {"DUMP k"},
-	"limits.view": {"RL.INFO k"}, "limits.reset": {"RL.RESET k"}, "limits.cancel": {"RL.CANCEL k t"},
+	"limits.view": {"RL.INFO k"}, "limits.reset": {"RL.RESET k"}, "limits.cancel": {"RL.CANCEL k t"}, "limits.take": {"RL.TAKE k 1 1000"},
 	"locks.view": {"LOCK.INFO k"}, "locks.release": {"LOCK.RELEASE k o 1"}, "locks.semrelease": {"SEM.RELEASE k o"}, "locks.kill": {"CLIENT KILL ID 1"},
 	"queues.view": {"DQ.INFO k"}, "queues.add": {"DQ.ADD k i p"},
-	"queues.cancel": {"DQ.CANCEL k i"}, "queues.run": {"DQ.ADD k i p"}, "queues.move": {"DQ.MOVE k l"},
+	"queues.cancel": {"DQ.CANCEL k i"}, "queues.run": {"DQ.ADD k i p"}, "queues.move": {"DQ.MOVE k l COUNT 1"}, "queues.unschedule": {"DQ.UNSCHEDULE k n"},
 	"queues.config": {"DQ.CONFIG k"}, "queues.pause": {"DQ.CONFIG k"},
 	"streams.view": {"XINFO STREAM k"}, "streams.ack": {"XACK k g 1"}, "streams.claim": {"XCLAIM k g c 0 1"}, "streams.delconsumer": {"XGROUP DELCONSUMER k g c"},
 	"streams.trim": {"XTRIM k MAXLEN 1"}, "streams.rule": {"EXPIRY RULE SET r TO s"},
 	"performance.view": {"INFO"}, "performance.slowreset": {"SLOWLOG RESET"}, "performance.config": {"CONFIG SET a b"}, "performance.scriptkill": {"SCRIPT KILL"},
+	"performance.scripts": {"FUNCTION LIST", "SCRIPT SHOW x"}, "performance.show": {"SCRIPT SHOW x"}, "performance.scriptflush": {"SCRIPT FLUSH"},
+	"performance.fundel": {"FUNCTION DELETE l"}, "performance.latreset": {"LATENCY RESET"},
 	"server.view": {"INFO"}, "server.kill": {"CLIENT KILL ID 1"}, "server.bgsave": {"BGSAVE"}, "server.bgrewrite": {"BGREWRITEAOF"},
 	"server.config": {"CONFIG SET a b"}, "server.rewrite": {"CONFIG REWRITE"}, "server.acl": {"ACL SETUSER u"}, "server.failover": {"FAILOVER"},
-	"server.audit": {"ACL LOG"}, "shell.use": {"PING"}, "monitor.use": {"MONITOR"},
+	"server.audit": {"ACL LOG"}, "server.aclreset": {"ACL LOG RESET"}, "server.config.view": {"CONFIG GET x"}, "server.acl.view": {"ACL LIST"},
+	"server.deluser": {"ACL DELUSER u"}, "walk.use": {"SCAN 0"}, "shell.use": {"PING"}, "monitor.use": {"MONITOR"},
 }
 
 // me is the answer to GET api/me: what the pages need before anything else.
@@ -58,7 +61,7 @@ type progress struct {
 
 // getMe answers GET api/me. It runs no command, so that a user who may run hardly any can log in.
 func getMe(c *Console, q *request) (any, error) {
-	m := me{User: bytesOf(q.v.id.acc.Name), Loginable: c.opt.Access == nil, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
+	m := me{User: bytesOf(q.v.id.Name()), Loginable: c.opt.Access == nil, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
 		Databases: c.svc.DB.Databases(), Role: "master", Version: admin.Version, Loading: c.loading(), Open: false,
 		Now: float64(c.clock.Micros()) / 1000, Can: map[string]bool{}, Need: map[string]string{}}
 	if c.label != "" {
@@ -67,7 +70,7 @@ func getMe(c *Console, q *request) (any, error) {
 	if c.svc.Replication().IsReplica() {
 		m.Role = "replica"
 	}
-	if q.v.id.kind == byNoPass && c.svc.Denied() == "" {
+	if q.v.open() && c.svc.Denied() == "" {
 		m.Open = "the server has no password, and lets in clients of other machines: set one (requirepass), or protected-mode yes"
 	}
 	for action, examples := range actions {
@@ -93,7 +96,7 @@ func (c *Console) can(v *viewer, examples []string) (ok bool, need string) {
 			why = "the server has no command " + string(argv[0])
 		case c.opt.ReadOnly && !onlyLooks(spec, argv):
 			why = "http-console-read-only no"
-		case v.id.mayRun(spec, argv):
+		case v.id.MayRun(argv...):
 			return true, ""
 		default:
 			why = "+" + spec.Name

@@ -4,17 +4,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/ebbdb/ebb/resp"
 )
 
-// rowsMax is the limit of rows of a screen's list.
-const rowsMax = 500
+// rowsMax is the limit of rows of a screen's list: a list is made each second while its screen is open.
+const rowsMax = 200
 
 // keysOf returns the keys of a type that the user may read, by SCAN with the index of that type. more reports
-// that there are others.
+// that there are others than the limit, rowsMax.
 func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool, err error) {
-	cursor := "0"
+	cursor, readable := "0", k.v.id.Reads(readers...)
 	for {
 		args := []any{"SCAN", cursor, "COUNT", scanCount, "TYPE", kind}
 		if match != "" {
@@ -25,7 +23,7 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 			return nil, false, err
 		}
 		for _, e := range v.Elems[1].Elems {
-			if k.readable(e.Str) {
+			if readable([]byte(e.Str)) {
 				keys = append(keys, e.Str)
 			}
 		}
@@ -53,6 +51,7 @@ type limitRow struct {
 	Reset        float64 `json:"reset"`
 	Reservations int     `json:"reservations"`
 	Line         int     `json:"line"`
+	Burst        int64   `json:"burst"`
 }
 
 // topRow is a limiter that denies requests.
@@ -65,13 +64,14 @@ type topRow struct {
 }
 
 // getLimits answers GET api/limits?db&match.
-func getLimits(c *Console, q *request) (any, error) {
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
-	keys, more, err := k.keysOf(q, "limiter", q.text("match"))
+func getLimits(k *call, q *request) (any, error) {
+	return k.limits(q, q.text("match"), k.c.now())
+}
+
+// limits returns limiters, and those that deny most. Like that of locks and queues, the answer begins with the time: see
+// listNow.
+func (k *call) limits(q *request, match string, now int64) (any, error) {
+	keys, more, err := k.keysOf(q, "limiter", match)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func getLimits(c *Console, q *request) (any, error) {
 		Rows   []limitRow `json:"rows"`
 		More   bool       `json:"more"`
 		Denied []string   `json:"denied,omitempty"`
-	}{Now: c.now(), Top: []topRow{}, Rows: []limitRow{}, More: more}
+	}{Now: now, Top: []topRow{}, Rows: []limitRow{}, More: more}
 	if v, err := k.do(q.ctx, "RL.TOP", "COUNT", 50); err == nil {
 		for _, e := range v.Elems {
 			x := e.Elems
@@ -94,7 +94,8 @@ func getLimits(c *Console, q *request) (any, error) {
 			continue
 		}
 		out.Rows = append(out.Rows, limitRow{bytesOf(key), member(v, "algo").Str, member(v, "limit").Int, member(v, "period").Int, member(v, "remaining").Int,
-			us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems), int(member(v, "waiting").Int)})
+			us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems), int(member(v, "waiting").Int),
+			member(v, "burst").Int})
 	}
 	out.Denied = k.denied
 	return out, nil
@@ -167,20 +168,20 @@ func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRo
 }
 
 // getLocks answers GET api/locks?db&match.
-func getLocks(c *Console, q *request) (any, error) {
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
+func getLocks(k *call, q *request) (any, error) {
+	return k.locks(q, q.text("match"), k.c.now())
+}
+
+// locks returns locks and semaphores.
+func (k *call) locks(q *request, match string, now int64) (any, error) {
 	out := struct {
 		Now    int64      `json:"now"`
 		Rows   []*lockRow `json:"rows"`
 		More   bool       `json:"more"`
 		Denied []string   `json:"denied,omitempty"`
-	}{Now: c.now(), Rows: []*lockRow{}}
+	}{Now: now, Rows: []*lockRow{}}
 	for _, kind := range []string{"lock", "semaphore"} {
-		keys, more, err := k.keysOf(q, kind, q.text("match"))
+		keys, more, err := k.keysOf(q, kind, match)
 		if err != nil {
 			return nil, err
 		}
@@ -196,16 +197,11 @@ func getLocks(c *Console, q *request) (any, error) {
 }
 
 // getLock answers GET api/lock?db&k: one lock or semaphore with its line.
-func getLock(c *Console, q *request) (any, error) {
+func getLock(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
 	v, err := k.do(q.ctx, "TYPE", key)
 	if err != nil {
 		return nil, err
@@ -229,59 +225,6 @@ func getLock(c *Console, q *request) (any, error) {
 	return row, nil
 }
 
-// queueRow is a delay queue. Times are in ms.
-type queueRow struct {
-	K       blob   `json:"k"`
-	Delayed int64  `json:"delayed"`
-	Ready   int64  `json:"ready"`
-	Leased  int64  `json:"leased"`
-	Dead    int64  `json:"dead"` // that became dead letters since the queue was made
-	Dropped int64  `json:"dropped"`
-	Next    *int64 `json:"next"` // ms since 1970 at which the next delayed job is due
-	Late    int64  `json:"late"` // of the job that is ready for longest
-	Waiting int    `json:"waiting"`
-	MaxLen  int64  `json:"maxLen"`
-	To      *blob  `json:"to"` // the queue of dead letters
-}
-
-// getQueues answers GET api/queues?db&match.
-func getQueues(c *Console, q *request) (any, error) {
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
-	keys, more, err := k.keysOf(q, "delayqueue", q.text("match"))
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
-		Now    int64      `json:"now"`
-		Rows   []queueRow `json:"rows"`
-		More   bool       `json:"more"`
-		Denied []string   `json:"denied,omitempty"`
-	}{Now: c.now(), Rows: []queueRow{}, More: more}
-	for _, key := range keys {
-		v, err := k.do(q.ctx, "DQ.INFO", key)
-		if err != nil || v.IsNull() {
-			continue
-		}
-		row := queueRow{K: bytesOf(key), Delayed: member(v, "delayed").Int, Ready: member(v, "ready").Int, Leased: member(v, "leased").Int,
-			Dead: member(v, "dead-letters").Int, Dropped: member(v, "dropped").Int, Late: member(v, "lateness").Int,
-			Waiting: len(member(v, "line").Elems), MaxLen: member(v, "max-len").Int}
-		if next := member(v, "next-due"); next.Kind == resp.KindInt {
-			row.Next = &next.Int
-		}
-		if to := member(v, "dead-letter"); to.Str != "" {
-			b := bytesOf(to.Str)
-			row.To = &b
-		}
-		out.Rows = append(out.Rows, row)
-	}
-	out.Denied = k.denied
-	return out, nil
-}
-
 // streamRow is a stream with its groups.
 type streamRow struct {
 	K      blob       `json:"k"`
@@ -296,6 +239,7 @@ type ruleRow struct {
 	Match     blob     `json:"match"`
 	Levels    []string `json:"levels"`
 	To        blob     `json:"to"`
+	Queue     bool     `json:"queue"` // To is a delay queue, else a stream
 	MaxLen    int64    `json:"maxLen"`
 	Fired     int64    `json:"fired"`
 	Missed    int64    `json:"missed"`
@@ -304,12 +248,7 @@ type ruleRow struct {
 }
 
 // getStreams answers GET api/streams?db&match.
-func getStreams(c *Console, q *request) (any, error) {
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
+func getStreams(k *call, q *request) (any, error) {
 	keys, more, err := k.keysOf(q, "stream", q.text("match"))
 	if err != nil {
 		return nil, err
@@ -320,7 +259,7 @@ func getStreams(c *Console, q *request) (any, error) {
 		Rules  []ruleRow   `json:"rules"`
 		More   bool        `json:"more"`
 		Denied []string    `json:"denied,omitempty"`
-	}{Now: c.now(), Rows: []streamRow{}, Rules: []ruleRow{}, More: more}
+	}{Now: k.c.now(), Rows: []streamRow{}, Rules: []ruleRow{}, More: more}
 	for _, key := range keys {
 		v, err := k.do(q.ctx, "XINFO", "STREAM", key)
 		if err != nil {
@@ -342,6 +281,9 @@ func getStreams(c *Console, q *request) (any, error) {
 			}
 			if levels.Str != "" {
 				row.Levels = strings.Fields(levels.Str)
+			}
+			if queue := member(r, "queue").Str; queue != "" {
+				row.To, row.Queue = bytesOf(queue), true
 			}
 			if member(r, "since").Int > 0 {
 				why := bytesOf(member(r, "why").Str)
@@ -375,7 +317,7 @@ type clientRow struct {
 func (k *call) clients(q *request) ([]clientRow, error) {
 	v, err := k.do(q.ctx, "CLIENT", "LIST")
 	if err != nil {
-		return nil, err
+		return []clientRow{}, err
 	}
 	return parseClients(v.Str), nil
 }
@@ -425,17 +367,15 @@ func parseClients(text string) []clientRow {
 }
 
 // getClients answers GET api/clients.
-func getClients(c *Console, q *request) (any, error) {
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
+func getClients(k *call, q *request) (any, error) {
 	all, err := k.clients(q)
-	if err != nil {
+	if err != nil && err != errNotAllowed {
 		return nil, err
 	}
-	return rows[clientRow]{all}, nil
+	return struct {
+		Rows   []clientRow `json:"rows"`
+		Denied []string    `json:"denied,omitempty"`
+	}{all, k.denied}, nil
 }
 
 // slowRow is a slow call. Arguments are hidden as values are.
@@ -449,20 +389,16 @@ type slowRow struct {
 }
 
 // getSlowlog answers GET api/slowlog.
-func getSlowlog(c *Console, q *request) (any, error) {
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
+func getSlowlog(k *call, q *request) (any, error) {
 	v, err := k.do(q.ctx, "SLOWLOG", "GET", 128)
-	if err != nil {
+	if err != nil && err != errNotAllowed {
 		return nil, err
 	}
 	out := struct {
 		Rows      []slowRow `json:"rows"`
 		Threshold string    `json:"threshold,omitempty"` // us
 		Max       string    `json:"max,omitempty"`
+		Denied    []string  `json:"denied,omitempty"`
 	}{Rows: []slowRow{}}
 	for _, e := range v.Elems {
 		x := e.Elems
@@ -472,10 +408,11 @@ func getSlowlog(c *Console, q *request) (any, error) {
 				row.Argv = append(row.Argv, bytesOf(a.Str)) // the command's name
 				continue
 			}
-			row.Argv = append(row.Argv, c.value(a.Str))
+			row.Argv = append(row.Argv, k.c.value(a.Str))
 		}
 		out.Rows = append(out.Rows, row)
 	}
+	out.Denied = slices.Clone(k.denied)
 	if v, err := k.do(q.ctx, "CONFIG", "GET", "slowlog-*"); err == nil {
 		out.Threshold, out.Max = member(v, "slowlog-log-slower-than").Str, member(v, "slowlog-max-len").Str
 	}
@@ -483,14 +420,9 @@ func getSlowlog(c *Console, q *request) (any, error) {
 }
 
 // getServer answers GET api/server: INFO everything, by section.
-func getServer(c *Console, q *request) (any, error) {
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
+func getServer(k *call, q *request) (any, error) {
 	v, err := k.do(q.ctx, "INFO", "everything")
-	if err != nil {
+	if err != nil && err != errNotAllowed {
 		return nil, err
 	}
 	info, section := map[string]map[string]string{}, ""
@@ -505,5 +437,9 @@ func getServer(c *Console, q *request) (any, error) {
 			info[section][name] = value
 		}
 	}
-	return map[string]any{"info": info, "now": c.now()}, nil
+	return struct {
+		Info   map[string]map[string]string `json:"info"`
+		Now    int64                        `json:"now"`
+		Denied []string                     `json:"denied,omitempty"`
+	}{info, k.c.now(), k.denied}, nil
 }

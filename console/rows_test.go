@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/demo"
 )
@@ -14,8 +15,11 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 	b.admin("RL.TAKE", "abuse", "1", "60000")
 	b.admin("RL.TAKE", "abuse", "1", "60000")
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "s*", "LEVEL", "KEY", "TO", "ended", "MAXLEN", "100")
+	b.admin("EXPIRY", "RULE", "SET", "jobs", "MATCH", "t*", "LEVEL", "KEY", "TO", "QUEUE", "{m}")
 	b.admin("DQ.CONFIG", "{m}", "MAXDELIVERIES", "3", "DEADLETTER", "{m}:dead")
 	b.admin("DQ.ADD", "{m}", "x", "p", "DELAY", "5000")
+	b.admin("DQ.SCHEDULE", "{m}", "beat", "p", "EVERY", "60000")
+	b.admin("DQ.CONFIG", "{m}", "PAUSED", "60000")
 	b.admin("CONFIG", "SET", "slowlog-log-slower-than", "0")
 	for path, want := range map[string][]string{
 		"limits":           {`"top":[{"k":{"t":"abuse"},"denied":1,"allowed":0`, `{"k":{"t":"rl"},"algorithm":"gcra","limit":5,"period":60000,"remaining":4`},
@@ -23,9 +27,12 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 		"locks": {`{"k":{"t":"lock"},"kind":"lock","mode":"exclusive","holders":[{"owner":{"t":"ann"},"token":"`,
 			`"until":1700000030000`, `{"k":{"t":"sem"},"kind":"semaphore","taken":1,"holders":[{"owner":{"t":"ann"},"permits":1`},
 		"lock?k=" + url("lock"): {`"owner":{"t":"ann"}`},
-		"queues":                {`{"k":{"t":"q"},"delayed":0,"ready":1,"leased":0`, `{"k":{"t":"{m}"},"delayed":1`, `"next":1700000005000`, `"to":{"t":"{m}:dead"}`},
+		"queues": {`{"k":{"t":"q"},"delayed":0,"ready":1,"leased":0`, `{"k":{"t":"{m}"},"delayed":1`, `"next":1700000005000`, `"to":{"t":"{m}:dead"}`,
+			`"paused":true,"until":1700000060000,"schedules":1`, `"paused":false,"until":null,"schedules":0`},
+		"hot": {`"rows":[],"waiting":true,"window":10000,"percent":2`},
 		"streams": {`"k":{"t":"stream"},"length":5,"last":"5-0","groups":[{"name":{"t":"g"},"consumers":1,"pending":2,"lag":3`,
-			`{"name":{"t":"r"},"match":{"t":"s*"},"levels":["key"],"to":{"t":"ended"},"maxLen":100,"fired":0`, `"why":null`},
+			`{"name":{"t":"r"},"match":{"t":"s*"},"levels":["key"],"to":{"t":"ended"},"queue":false,"maxLen":100,"fired":0`, `"why":null`,
+			`{"name":{"t":"jobs"},"match":{"t":"t*"},"levels":["key"],"to":{"t":"{m}"},"queue":true,"maxLen":0,"fired":0`},
 		"clients": {`"addr":"127.0.0.1:50000"`, `"lib":"ebb-console"`}, // the sessions of viewers, and of no other embedded client
 		"slowlog": {`"threshold":"0"`, `"argv":[{"t":"CONFIG"}`},
 		"server":  {`"redis_version":"`, `"keyspace":{`},
@@ -40,9 +47,56 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 			}
 		}
 	}
+	b.admin("DQ.POP", "q", "LEASE", "1000")
+	for path, want := range map[string]string{
+		"queue?k=" + url("q"): `"leased":1`,
+		"queue?k=" + url("{m}"): `"schedules":[{"name":{"t":"beat"},"rule":"EVERY 60000","zone":"","next":1700000060000,` +
+			`"last":null,"runs":0,"skipped":0,"late":0}]`,
+		"queue?state=leased&k=" + url("q"):            `"state":"leased","due":1700000000000,"token":"`,
+		"queue?state=ready&k=" + url("q"):             `"jobs":[],"more":false`,
+		"queue?state=delayed&k=" + url("{m}"):         `{"id":{"t":"x"},"payload":{"t":"p"},"deliveries":0,"state":"delayed","due":1700000005000}],"more":false`,
+		"queue?from=" + url("x") + "&k=" + url("{m}"): `"jobs":[],"more":false`,
+		"queue?from=" + url("y") + "&k=" + url("{m}"): `"jobs":[],"more":false`,
+		"queue?k=" + url("nothing"):                   `"row":null,"jobs":[]`,
+	} {
+		if status, body := b.ask("GET", "api/"+path, ""); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s\nwant %s", path, status, body, want)
+		}
+	}
+	for path, want := range map[string]int{"queue": 400, "queue?state=dead&k=" + url("q"): 400, "queue?limit=0&k=" + url("q"): 400,
+		"queue?from=%21&k=" + url("q"): 400,
+		"queue?k=" + url("s"):          409} {
+		if status, body := b.ask("GET", "api/"+path, ""); status != want {
+			t.Errorf("%s: %d %s, want %d", path, status, body, want)
+		}
+	}
 	for _, key := range []string{"s", "nothing"} {
 		if status, body := b.ask("GET", "api/lock?k="+url(key), ""); status != http.StatusNotFound {
 			t.Errorf("%s: %d %s", key, status, body)
+		}
+	}
+}
+
+// A user who may not run the command behind a screen gets the screen without what that command would show.
+func TestAScreenNamesWhatTheUserMayNotSee(t *testing.T) {
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "support", true }})
+	b.admin("ACL", "SETUSER", "support", "on", "nopass", "-@all", "+@read", "~shop:*")
+	for path, want := range map[string]string{
+		"server":      `{"info":{},"now":1700000000000,"denied":["INFO"]}`,
+		"clients":     `{"rows":[],"denied":["CLIENT LIST"]}`,
+		"slowlog":     `{"rows":[],"denied":["SLOWLOG GET"]}`,
+		"config":      `{"file":"","rows":[],"denied":["CONFIG GET"]}`,
+		"acl":         `{"me":{"t":"support"},"users":[],"denied":["ACL LIST"]}`,
+		"performance": `{"now":1700000000000,"timing":false,"commands":[],"errors":[],"denied":["INFO"]}`,
+		"latency":     `{"now":1700000000000,"threshold":null,"events":[],"denied":["LATENCY LATEST"]}`,
+		"scripts": `{"now":1700000000000,"cached":0,"bytes":0,"evicted":0,"functions":0,"functionBytes":0,"running":null,"scripts":[],"libraries":[],` +
+			`"denied":["INFO","SCRIPT SHOW","FUNCTION LIST"]}`,
+		"acllog":      `{"rows":[],"denied":["ACL LOG"]}`,
+		"files":       `{"now":1700000000000,"dir":null,"memory":false,"denied":["INFO"]}`,
+		"replication": `{"now":1700000000000,"master":null,"replicas":[],"full":0,"partial":0,"partialRefused":0,"denied":["INFO"]}`,
+	} {
+		if status, body := b.ask("GET", "api/"+path, ""); status != http.StatusOK || body != want {
+			t.Errorf("%s: %d %s, want %s", path, status, body, want)
 		}
 	}
 }
@@ -54,7 +108,8 @@ func TestLookingAtTheDemoChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, ttl := b.admin("DEBUG", "DIGEST").Str, b.admin("EXPIRY", "SOON", "COUNT", "1000").String()
-	for _, path := range []string{"keys?limit=2000", "forecast", "soon", "limits", "locks", "queues", "streams", "clients", "slowlog", "server", "me"} {
+	for _, path := range []string{"keys?limit=2000", "forecast", "soon", "limits", "locks", "queues", "streams", "clients", "slowlog", "server", "me",
+		"config", "acl", "acllog", "files", "replication", "performance", "latency", "scripts"} {
 		if status, body := b.ask("GET", "api/"+path, ""); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -84,5 +139,29 @@ func TestClientsAreReadFromCLIENTLIST(t *testing.T) {
 		Lib: "go-redis", LibVer: "9.1"}
 	if got := parseClients(text); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestHotKeysAreSampledWhileTheScreenIsOpen(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("CONFIG", "SET", "hotkey-sampling-percentage", "100")
+	for range 20 {
+		b.admin("SET", "hot", "1") // is not sampled
+	}
+	if _, body := b.ask("GET", "api/hot", ""); !strings.Contains(body, `"waiting":true`) {
+		t.Fatal(body)
+	}
+	for i := range 40 {
+		b.admin("GET", []string{"mine", "mine", "mine", "yours"}[i%4])
+	}
+	b.clock.Advance(10 * time.Second)
+	want := `"rows":[{"k":{"t":"mine"},"db":0,"qps":3,"share":0.75},{"k":{"t":"yours"},"db":0,"qps":1,"share":0.25}],"waiting":false`
+	if _, body := b.ask("GET", "api/hot", ""); !strings.Contains(body, want) {
+		t.Fatalf("%s\nwant %s", body, want)
+	}
+	b.clock.Advance(time.Minute) // no viewer looks any more
+	b.admin("SET", "mine", "1")
+	if v := b.admin("HOTKEYS", "GET"); !strings.Contains(v.Str, "hot keys are not collected") {
+		t.Fatal(v)
 	}
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/ebbdb/ebb/internal/admin"
 )
@@ -53,16 +52,36 @@ type attention struct {
 // reading is what a meter has read at an instant. The names of counters are those of /metrics, with the value of
 // their label behind them if there is one.
 type reading struct {
-	at     int64 // us
-	value  map[string]float64
+	at     int64              // us
+	value  map[string]float64 // of wanted
 	labels map[string]string  // of redis_instance_info
 	took   map[float64]uint64 // commands by the upper bounds of their durations, us
 	late   map[float64]uint64 // expirations by the upper bounds of their lag, s
 }
 
+// wanted are the metrics that samples are made of. A reading leaves out the others.
+var wanted = func() map[string]bool {
+	all := map[string]bool{}
+	for _, name := range []string{"redis_db_keys", "redis_db_keys_expiring", "redis_commands_processed_total", "redis_memory_used_bytes", "redis_config_maxmemory",
+		"redis_memory_used_rss_bytes", "ebb_expiry_backlog", "redis_connected_clients", "redis_blocked_clients", "redis_keyspace_hits_total",
+		"redis_keyspace_misses_total", "redis_net_input_bytes_total", "redis_net_output_bytes_total", "redis_cpu_sys_seconds_total", "redis_cpu_user_seconds_total",
+		"redis_connected_slaves", "redis_connected_slave_lag_seconds", "redis_master_last_io_seconds_ago", "redis_master_link_up", "redis_rdb_last_bgsave_status",
+		"redis_aof_enabled", "redis_aof_last_write_status", "ebb_script_overdue"} {
+		all[name] = true
+	}
+	for _, l := range levels {
+		all["ebb_expired_total "+l] = true
+	}
+	for _, name := range events {
+		all[name] = true
+	}
+	return all
+}()
+
 // read reads a meter.
 func (c *Console) read(m *admin.Meter) *reading {
-	r := &reading{at: c.clock.Micros(), value: map[string]float64{}, labels: map[string]string{}, took: map[float64]uint64{}, late: map[float64]uint64{}}
+	r := &reading{at: c.clock.Micros(), value: make(map[string]float64, len(wanted)), labels: map[string]string{}, took: map[float64]uint64{},
+		late: map[float64]uint64{}}
 	m.Read(func(x admin.Metric) {
 		name := x.Name
 		switch {
@@ -77,14 +96,13 @@ func (c *Console) read(m *admin.Meter) *reading {
 				r.labels[x.Labels[i]] = x.Labels[i+1]
 			}
 			return
-		case name == "ebb_rule_events_total":
+		case wanted[name]: // summed over databases, replicas, and keys and containers
+		case len(x.Labels) > 0:
 			name += " " + x.Labels[len(x.Labels)-1]
-		case strings.HasPrefix(name, "redis_db_"), strings.HasPrefix(name, "redis_connected_slave_"), strings.HasPrefix(name, "ebb_expiry_backlog"):
-			// summed over databases, replicas, and keys and containers
-		case len(x.Labels) == 2:
-			name += " " + x.Labels[1]
 		}
-		r.value[name] += x.Value
+		if wanted[name] {
+			r.value[name] += x.Value
+		}
 	})
 	return r
 }
@@ -131,7 +149,7 @@ func quantile(now, before map[float64]uint64, share float64) (float64, bool) {
 }
 
 // levels are the labels of ebb_expired_total.
-var levels = []string{"key", "field", "member", "element", "lease"}
+var levels = [...]string{"key", "field", "member", "element", "lease"}
 
 // sampleOf returns the sample of a reading. before is an earlier one.
 func (c *Console) sampleOf(now, before *reading) *sample {
@@ -163,16 +181,41 @@ func (c *Console) sampleOf(now, before *reading) *sample {
 	}
 	s.P50, s.P99 = at(now.took, before.took, 0.5, 1), at(now.took, before.took, 0.99, 1)
 	s.Lag50, s.Lag99, s.LagMax = at(now.late, before.late, 0.5, 1000), at(now.late, before.late, 0.99, 1000), at(now.late, before.late, 1, 1000)
-	survey := c.svc.DB.SurveyDue()
-	for i, n := range survey.Keys.Seconds {
-		s.Due = append(s.Due, n+survey.Containers.Seconds[i])
+	if survey := c.svc.DB.TrySurveyDue(); survey != nil { // a script may run for ever
+		for i, n := range survey.Keys.Seconds {
+			s.Due = append(s.Due, n+survey.Containers.Seconds[i])
+		}
 	}
 	return s
 }
 
-// attend returns what needs a hand. history is the samples before, the latest last, and minute a
-// reading of a minute ago.
-func attend(s *sample, now, minute *reading, history []*sample) []attention {
+// events are the counters whose growth in the last minute needs a look.
+var events = [...]string{"ebb_rule_events_total suspended", "ebb_queue_jobs_total dead", "ebb_leases_expired_total", "redis_acl_access_denied_auth_total",
+	"redis_acl_access_denied_cmd_total", "redis_acl_access_denied_key_total"}
+
+// tally is the counts of events at an instant, and whether expired data waited.
+type tally struct {
+	at      int64 // us
+	count   [len(events)]float64
+	backlog bool
+}
+
+func (r *reading) tally() tally {
+	t := tally{at: r.at, backlog: r.value["ebb_expiry_backlog"] > 0}
+	for i, name := range events {
+		t.count[i] = r.value[name]
+	}
+	return t
+}
+
+// These bound what the console remembers for attend, in us.
+const (
+	attendSpan = 60e6 // events of the last minute
+	lateSpan   = 5e6  // a backlog that lasts as long needs a hand
+)
+
+// attend returns what needs a hand. minute are the tallies of the last minute, the latest one last.
+func attend(s *sample, now *reading, minute []tally) []attention {
 	out := []attention{}
 	add := func(is bool, code, level string, n float64, screen, text string) {
 		if is {
@@ -180,10 +223,13 @@ func attend(s *sample, now, minute *reading, history []*sample) []attention {
 		}
 	}
 	v := func(name string) float64 { return now.value[name] }
-	grown := func(name string) float64 { return now.value[name] - minute.value[name] }
-	late := s.Backlog > 0 && len(history) >= 5
-	for _, h := range history[max(0, len(history)-5):] {
-		late = late && h.Backlog > 0
+	grown := func(name string) float64 {
+		at := slices.Index(events[:], name)
+		return math.Max(0, minute[len(minute)-1].count[at]-minute[0].count[at])
+	}
+	late := s.Backlog > 0 && now.at-minute[0].at >= lateSpan
+	for _, t := range minute {
+		late = late && (t.backlog || now.at-t.at > lateSpan)
 	}
 	add(late, "backlog", "act", s.Backlog, "expiry", "expired data waits to be removed")
 	add(v("redis_rdb_last_bgsave_status") == 0, "save", "act", 1, "server", "the last snapshot could not be written")

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/ebbdb/ebb/internal/config"
 )
 
 // forbidden is what no page may have: text that a browser parses as HTML or runs, and addresses of others.
@@ -70,6 +73,67 @@ func TestBothLanguagesHaveTheSameWords(t *testing.T) {
 	}
 }
 
+// The server sends the meaning of a directive, why it is unused and which values it takes in English. The console translates each by its
+// text, or by a pattern with *, so a text that changes here has no translation until its line in config.zh.json changes too.
+func TestEveryDirectiveHasAChineseMeaning(t *testing.T) {
+	var words map[string]string
+	text, err := pages.ReadFile("ui/i18n/config.zh.json")
+	if err == nil {
+		err = json.Unmarshal(text, &words)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	translated := func(s string) bool {
+		if words[s] != "" {
+			used[s] = true
+			return true
+		}
+		for from := range words {
+			parts := strings.Split(from, "*")
+			for i := range parts {
+				parts[i] = regexp.QuoteMeta(parts[i])
+			}
+			if len(parts) > 1 && regexp.MustCompile("^"+strings.Join(parts, "(.+)")+"$").MatchString(s) {
+				used[from] = true
+				return true
+			}
+		}
+		return false
+	}
+	for _, d := range config.Directives() {
+		for _, s := range []string{d.Doc, d.Unused, d.Usage()} {
+			if s != "" && !translated(s) {
+				t.Errorf("config.zh.json does not have %q of %s", s, d.Name)
+			}
+		}
+	}
+	given, err := config.Load([]string{"--timeout", "5"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range given.Settings() {
+		if s.Name == "timeout" && !translated(s.Where) {
+			t.Errorf("config.zh.json does not have %q, where a directive was given", s.Where)
+		}
+	}
+	for from, to := range words {
+		if !used[from] {
+			t.Errorf("config.zh.json has %q, which no directive says", from)
+		}
+		if n := strings.Count(from, "*"); n != len(regexp.MustCompile(`\$[1-9]`).FindAllString(to, -1)) {
+			t.Errorf("config.zh.json: %q has %d parts, %q has others", from, n, to)
+		}
+		if !regexp.MustCompile(`\p{Han}`).MatchString(to) {
+			t.Errorf("config.zh.json: %q is not Chinese", to)
+		}
+	}
+	if len(used) < 100 {
+		t.Errorf("%d texts", len(used))
+	}
+}
+
 func TestThePagesAreServedOnce(t *testing.T) {
 	b := newBench(t, Options{})
 	for path, kind := range map[string]string{"": "text/html; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "app.css": "text/css; charset=utf-8",
@@ -94,5 +158,51 @@ func TestThePagesAreServedOnce(t *testing.T) {
 	}
 	if status, _ := b.ask("POST", "", "{}"); status != 405 {
 		t.Errorf("POST: %d", status)
+	}
+}
+
+// The files of the user interface are read as they are: nothing builds them.
+func TestLinesOfTheUserInterfaceFitTheScreen(t *testing.T) {
+	const limit = 140
+	err := fs.WalkDir(pages, "ui", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".js") && !strings.HasSuffix(path, ".css") {
+			return err
+		}
+		text, err := fs.ReadFile(pages, path)
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			if n++; utf8.RuneCountInString(strings.TrimRight(line, "\n")) > limit {
+				t.Errorf("%s:%d has more than %d columns: %.80s", path, n, limit, line)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A key that stands twice in a file of texts would hide its first text.
+func TestEachTextHasAKeyOfItsOwn(t *testing.T) {
+	key := regexp.MustCompile(`(?:^|[,{\n]\s*)"([a-z][A-Za-z0-9.-]*)":`)
+	for _, name := range []string{"ui/i18n/en.json", "ui/i18n/zh.json"} {
+		text, err := pages.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words map[string]string
+		if err := json.Unmarshal(text, &words); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, m := range key.FindAllStringSubmatch(string(text), -1) {
+			if seen[m[1]] {
+				t.Errorf("%s has %s twice", name, m[1])
+			}
+			seen[m[1]] = true
+		}
+		if len(seen) != len(words) {
+			t.Errorf("%s: %d keys were looked at, of %d", name, len(seen), len(words))
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,7 @@ type keyView struct {
 type part struct {
 	from, find string
 	count      int64
+	large      bool // the items are so large that a page of few is larger than pageBytes
 }
 
 // viewers returns the body of a key by its type, and where its next page begins.
@@ -38,7 +40,7 @@ var viewers = map[string]func(k *call, q *request, key string, p part) (body any
 }
 
 // getKey answers GET api/key?k&from&count&find.
-func getKey(c *Console, q *request) (any, error) {
+func getKey(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
 		return nil, err
@@ -47,11 +49,6 @@ func getKey(c *Console, q *request) (any, error) {
 	if p.count, err = q.number("count", 200, 1, 1000); err != nil {
 		return nil, err
 	}
-	k, err := c.caller(q)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
 	v, err := k.do(q.ctx, "TYPE", key)
 	if err != nil {
 		return nil, err
@@ -59,7 +56,7 @@ func getKey(c *Console, q *request) (any, error) {
 	if v.Str == "none" {
 		return nil, errGone("the key does not exist")
 	}
-	out := &keyView{K: bytesOf(key), Type: v.Str, Now: c.now()}
+	out := &keyView{K: bytesOf(key), Type: v.Str, Now: k.c.now()}
 	integer := func(args ...any) *int64 {
 		v, err := k.do(q.ctx, args...)
 		if err != nil || v.Kind != resp.KindInt {
@@ -81,6 +78,8 @@ func getKey(c *Console, q *request) (any, error) {
 		n = *out.N
 	}
 	out.Digest = k.digest(q, key, v.Str, n)
+	p.count = pageOf(p.count, n, out.Bytes)
+	p.large = p.count < scanLeast
 	if view := viewers[v.Str]; view != nil {
 		body, next, err := view(k, q, key, p)
 		switch {
@@ -98,11 +97,44 @@ func getKey(c *Console, q *request) (any, error) {
 	return out, nil
 }
 
-// digestItems is the number of items up to which a container has a digest, which costs O(n).
-const digestItems = 10_000
+// pageBytes is about the size of the values of a page, which are read whole and cut afterwards, and pageBlind the number of items of a
+// page where the user may not see the size of the key.
+const (
+	pageBytes = 4 << 20
+	pageBlind = 20
+	// scanLeast is about the number of items that HSCAN returns even where COUNT is 1.
+	scanLeast = 16
+)
 
-// digest returns a text that changes with the value of a key: of a string what IFDEQ compares. It is "" for
-// large containers, and where the user may not request it.
+// pageOf returns how many of the n items of a key a page has, at most count. bytes is the size of the key, nil: unknown.
+func pageOf(count, n int64, bytes *int64) int64 {
+	if bytes == nil {
+		return min(count, pageBlind)
+	}
+	return min(count, max(1, pageBytes/(*bytes/max(n, 1)+1)))
+}
+
+// usage returns the size of a key; nil if the user may not see it, which no screen need say.
+func (k *call) usage(q *request, key string) *int64 {
+	argv := [][]byte{[]byte("MEMORY"), []byte("USAGE"), []byte(key)}
+	if ok, _ := k.v.id.May(argv); !ok {
+		return nil
+	}
+	v, err := k.run(q.ctx, argv)
+	if err != nil || v.Kind != resp.KindInt {
+		return nil
+	}
+	return &v.Int
+}
+
+// digestItems and digestBytes bound the containers that have a digest, which costs O(n).
+const (
+	digestItems = 10_000
+	digestBytes = 1 << 20
+)
+
+// digest returns a text that changes with the value of a key: of a string what IFDEQ compares, of others the checksum
+// of DUMP, which covers the deadlines of items. It is "" for large values, and where the user may not request it.
 func (k *call) digest(q *request, key, kind string, items int64) string {
 	if kind == "string" {
 		if v, err := k.do(q.ctx, "DIGEST", key); err == nil {
@@ -110,12 +142,15 @@ func (k *call) digest(q *request, key, kind string, items int64) string {
 		}
 		return ""
 	}
-	argv := [][]byte{[]byte("DEBUG"), []byte("DIGEST-VALUE"), []byte(key)}
-	if ok, _ := k.v.id.may(argv); !ok || items > digestItems {
+	argv := [][]byte{[]byte("DUMP"), []byte(key)}
+	if ok, _ := k.v.id.May(argv); !ok || items > digestItems {
 		return ""
 	}
-	if v, err := k.run(q.ctx, argv); err == nil && len(v.Elems) == 1 {
-		return v.Elems[0].Str
+	if v, err := k.do(q.ctx, "MEMORY", "USAGE", key); err != nil || v.Kind != resp.KindInt || v.Int > digestBytes {
+		return ""
+	}
+	if v, err := k.run(q.ctx, argv); err == nil && v.Err() == nil && len(v.Str) >= 8 {
+		return hex.EncodeToString([]byte(v.Str[len(v.Str)-8:]))
 	}
 	return ""
 }
@@ -161,12 +196,12 @@ type item struct {
 	TTL   *int64  `json:"pttl,omitempty"`
 }
 
-// scan returns a page of HSCAN, SSCAN or ZSCAN.
-func (k *call) scan(q *request, command, key string, p part) (elems []resp.Value, next string, err error) {
+// scan returns a page of HSCAN, SSCAN or ZSCAN. more are further arguments.
+func (k *call) scan(q *request, command, key string, p part, more ...any) (elems []resp.Value, next string, err error) {
 	if p.from == "" {
 		p.from = "0"
 	}
-	args := []any{command, key, p.from, "COUNT", p.count}
+	args := append([]any{command, key, p.from, "COUNT", p.count}, more...)
 	if p.find != "" {
 		args = append(args, "MATCH", patternOf(p.find))
 	}
@@ -224,6 +259,11 @@ func living(items []item) []item {
 }
 
 func viewHash(k *call, q *request, key string, p part) (any, string, error) {
+	if p.large {
+		if ok, _ := k.v.id.May([][]byte{[]byte("HSTRLEN"), []byte(key), nil}); ok {
+			return viewLargeHash(k, q, key, p)
+		}
+	}
 	elems, next, err := k.scan(q, "HSCAN", key, p)
 	if err != nil {
 		return nil, "", err
@@ -232,6 +272,32 @@ func viewHash(k *call, q *request, key string, p part) (any, string, error) {
 	for i := 0; i+1 < len(elems); i += 2 {
 		f, v := bytesOf(elems[i].Str), k.c.value(elems[i+1].Str)
 		items = append(items, item{F: &f, V: &v})
+	}
+	k.times(q, "HPTTL", key, "FIELDS", items, func(i int) any { return items[i].F.s })
+	return rows[item]{living(items)}, next, nil
+}
+
+// viewLargeHash is viewHash where values may be large. It reads those of at most pageBytes/scanLeast bytes, and the lengths of the others.
+func viewLargeHash(k *call, q *request, key string, p part) (any, string, error) {
+	fields, next, err := k.scan(q, "HSCAN", key, p, "NOVALUES")
+	if err != nil {
+		return nil, "", err
+	}
+	items := make([]item, len(fields))
+	for i, e := range fields {
+		length, err := k.do(q.ctx, "HSTRLEN", key, e.Str)
+		if err != nil {
+			return nil, "", err
+		}
+		f, v := bytesOf(e.Str), blob{n: int(length.Int), cut: true, hidden: k.c.opt.HideValues}
+		if length.Int <= pageBytes/scanLeast && !v.hidden {
+			got, err := k.do(q.ctx, "HGET", key, e.Str)
+			if err != nil {
+				return nil, "", err
+			}
+			v = k.c.value(got.Str)
+		}
+		items[i] = item{F: &f, V: &v}
 	}
 	k.times(q, "HPTTL", key, "FIELDS", items, func(i int) any { return items[i].F.s })
 	return rows[item]{living(items)}, next, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	neturl "net/url"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +198,79 @@ func TestHiddenValuesAreNowhere(t *testing.T) {
 	for _, key := range []string{"s", "h", "l", "x"} {
 		if status, body := b.ask("GET", "api/key?k="+url(key), ""); status != 200 || strings.Contains(body, "secret") || !strings.Contains(body, `"n":6`) {
 			t.Errorf("%s: %d %s", key, status, body)
+		}
+	}
+}
+
+// TestAPageOfLargeValuesIsShort: the console reads the values of a page whole, so it reads few of them at a time.
+func TestAPageOfLargeValuesIsShort(t *testing.T) {
+	b := newBench(t, Options{})
+	const n = 20
+	large := strings.Repeat("x", 1<<20)
+	for i := range n {
+		name := fmt.Sprint(i)
+		b.admin("HSET", "h", name, large)
+		b.admin("SADD", "s", name+large)
+		b.admin("ZADD", "z", name, name+large)
+		b.admin("RPUSH", "l", name+large)
+		b.admin("XADD", "x", "*", name, large)
+		b.admin("DQ.ADD", "q", name, large)
+	}
+	for _, key := range []string{"h", "s", "z", "l", "x"} {
+		seen, from, pages := 0, "", 0
+		for {
+			var page struct {
+				Next *string
+				Body struct{ Rows []json.RawMessage }
+			}
+			b.get("api/key?count=100&k="+url(key)+"&from="+neturl.QueryEscape(from), &page)
+			seen, pages = seen+len(page.Body.Rows), pages+1
+			if len(page.Body.Rows) > map[string]int{"h": 2 * scanLeast, "s": 2 * scanLeast, "z": 6, "l": 6, "x": 6}[key] {
+				t.Errorf("%s: a page has %d items of 1 MiB", key, len(page.Body.Rows))
+			}
+			if page.Next == nil {
+				break
+			}
+			from = *page.Next
+		}
+		if seen != n || pages < 2 {
+			t.Errorf("%s: %d items on %d pages", key, seen, pages)
+		}
+	}
+	if _, body := b.ask("GET", "api/key?k="+url("h"), ""); strings.Contains(body, "xxx") || !strings.Contains(body, `"v":{"t":"","n":1048576},"pttl":-1}`) {
+		t.Errorf("the large values of a hash are shown as %.200s", body)
+	}
+	b.admin("HSET", "h", "small", "<b>")
+	if _, body := b.ask("GET", "api/key?find=small&k="+url("h"), ""); !strings.Contains(body, `"f":{"t":"small"},"v":{"t":"\u003cb\u003e"},"pttl":-1}]`) {
+		t.Errorf("a small value among large ones is shown as %.300s", body)
+	}
+	seen, from := 0, ""
+	for more := true; more; {
+		var page struct {
+			More bool
+			Jobs []struct{ ID blob }
+		}
+		b.get("api/queue?state=all&limit=100&k="+url("q")+"&from="+from, &page)
+		if seen += len(page.Jobs); len(page.Jobs) == 0 || len(page.Jobs) > 6 {
+			t.Fatalf("a page has %d jobs of 1 MiB", len(page.Jobs))
+		}
+		from, more = url(page.Jobs[len(page.Jobs)-1].ID.s), page.More
+	}
+	if seen != n {
+		t.Errorf("the pages have %d jobs", seen)
+	}
+}
+
+func TestAPageWithoutTheSizeOfItsKey(t *testing.T) {
+	size := func(n int64) *int64 { return &n }
+	for i, x := range []struct {
+		count, n int64
+		bytes    *int64
+		want     int64
+	}{{200, 1000, size(50_000), 200}, {200, 1000, nil, pageBlind}, {5, 1000, nil, 5},
+		{200, 10, size(1 << 40), 1}, {200, 0, size(60), 200}, {200, 1, size(0), 200}} {
+		if got := pageOf(x.count, x.n, x.bytes); got != x.want {
+			t.Errorf("row %d: a page has %d items, want %d", i, got, x.want)
 		}
 	}
 }

@@ -1,19 +1,30 @@
 package console
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/resp"
 )
 
 const (
 	// walkSlice is the time that a walk works before it rests for walkRest: a tenth of a core at most.
 	walkSlice = 2 * time.Millisecond
 	walkRest  = 18 * time.Millisecond
-	// walkScans is the limit of SCANs of a slice, each of a hundred keys.
-	walkScans = 20
+	// walkStep is the number of keys that a walk looks at under the lock of a shard, some 20 us.
+	walkStep = 128
+	// walkSteps is the limit of steps of a slice: a clock that stands still, as in tests, ends no slice.
+	walkSteps = 160
+	// walkTries is how often a walk tries to lock a shard that others hold before it rests.
+	walkTries = 20
 	// walkPrefixes is the limit of prefixes that a walk counts; the keys of others count under "".
 	walkPrefixes = 20_000
 	// walkRows is the limit of rows in an answer, those with most bytes first.
@@ -26,30 +37,52 @@ const (
 // count of keys without a deadline, behind them that of all later ones.
 var walkBounds = [...]int64{60_000, 3_600_000, 86_400_000, 30 * 86_400_000}
 
+// walkOrder is what a viewer wants to have walked.
+type walkOrder struct {
+	DB    int64  `json:"db"`
+	Kind  string `json:"kind"`
+	Sep   string `json:"sep"`
+	Depth int    `json:"depth"`
+	Match string `json:"match"`
+}
+
 // walk is a run over all keys of a database in the background, as the user who has begun it.
 type walk struct {
-	id   string
-	kind string
-	v    *viewer
-	end  context.CancelFunc
+	walkOrder
+	id    string
+	v     *viewer
+	total int64
+	began int64 // ms
+	end   context.CancelFunc
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards what follows; the walk holds it for one walkStep
 	looked int64
-	total  int64
-	began  int64 // ms
 	took   int64
 	done   bool
 	err    string
 	rows   map[string]*walkRow
-	big    []bigRow
+	all    walkSum
+	big    []bigRow // biggest first
+}
+
+// walkSum counts keys.
+type walkSum struct {
+	Keys     int64    `json:"keys"`
+	Bytes    int64    `json:"bytes"`
+	BytesTTL int64    `json:"bytesTTL"` // of keys with a deadline
+	TTL      [6]int64 `json:"ttl"`
+	types    [engine.Bloom + 1]int64
 }
 
 // walkRow is a prefix and its keys.
 type walkRow struct {
-	P     blob             `json:"p"`
-	Keys  int64            `json:"keys"`
-	Bytes int64            `json:"bytes"`
-	TTL   [6]int64         `json:"ttl"`
+	P blob `json:"p"`
+	walkCount
+}
+
+// walkCount is a walkSum for a page.
+type walkCount struct {
+	walkSum
 	Types map[string]int64 `json:"types"`
 }
 
@@ -58,6 +91,7 @@ type bigRow struct {
 	K     blob   `json:"k"`
 	Type  string `json:"type"`
 	Bytes int64  `json:"bytes"`
+	TTL   int64  `json:"pttl"`
 }
 
 // walks holds the latest walk. There is one at a time.
@@ -69,13 +103,7 @@ type walks struct {
 
 // postWalk answers POST api/walk {"db","kind":"prefixes","sep":":","depth":1,"match":"*"}.
 func postWalk(c *Console, q *request) (any, error) {
-	in := struct {
-		DB    int64  `json:"db"`
-		Kind  string `json:"kind"`
-		Sep   string `json:"sep"`
-		Depth int    `json:"depth"`
-		Match string `json:"match"`
-	}{Kind: "prefixes", Sep: ":", Depth: 1, Match: "*"}
+	in := walkOrder{Kind: "prefixes", Sep: ":", Depth: 1, Match: "*"}
 	if err := q.body(&in); err != nil {
 		return nil, err
 	}
@@ -92,6 +120,9 @@ func postWalk(c *Console, q *request) (any, error) {
 		return nil, err
 	}
 	v, err := k.do(q.ctx, "DBSIZE")
+	if err == nil {
+		_, err = k.do(q.ctx, "SCAN", 0, "COUNT", 1, "MATCH", in.Match)
+	}
 	if err != nil {
 		k.release()
 		return nil, err
@@ -107,7 +138,7 @@ func postWalk(c *Console, q *request) (any, error) {
 		return nil, errClosing
 	}
 	c.walks.next++
-	w := &walk{id: text64(c.walks.next), kind: in.Kind, v: q.v, total: v.Int, began: c.now(), rows: map[string]*walkRow{}}
+	w := &walk{walkOrder: in, id: text64(c.walks.next), v: q.v, total: v.Int, began: c.now(), rows: map[string]*walkRow{}}
 	ctx, cancel := context.WithCancel(c.closing)
 	w.end = cancel
 	c.walks.last = w
@@ -115,19 +146,50 @@ func postWalk(c *Console, q *request) (any, error) {
 		defer c.work.Done()
 		defer cancel()
 		defer k.release()
-		w.run(ctx, k, in.Match, in.Sep, in.Depth)
+		w.finish(c, w.run(ctx, k))
 	}()
 	return map[string]string{"id": w.id}, nil
 }
 
-// walkOf returns the walk of a request's parameter id. A viewer sees its own walks alone, because they show names.
+// walkOf returns the walk of a request's parameter id, or without it the latest one. A viewer sees its own walks alone, because
+// they show names.
 func (c *Console) walkOf(q *request) (*walk, error) {
-	c.walks.mu.Lock()
-	defer c.walks.mu.Unlock()
-	if w := c.walks.last; w != nil && w.id == q.text("id") && w.v == q.v {
+	if w := c.latestWalk(q.v); w != nil && (q.text("id") == "" || q.text("id") == w.id) {
 		return w, nil
 	}
 	return nil, errGone("the walk does not exist, or another one has begun since")
+}
+
+// latestWalk returns the latest walk if it is the viewer's, else nil.
+func (c *Console) latestWalk(v *viewer) *walk {
+	c.walks.mu.Lock()
+	defer c.walks.mu.Unlock()
+	if w := c.walks.last; w != nil && w.v == v {
+		return w
+	}
+	return nil
+}
+
+// walkState is how far a walk has come.
+type walkState struct {
+	ID     string  `json:"id"`
+	Kind   string  `json:"kind"`
+	Done   float64 `json:"done"`
+	Over   bool    `json:"over"`
+	Looked int64   `json:"looked"`
+	Total  int64   `json:"total"`
+	Took   int64   `json:"took"` // ms
+	Error  string  `json:"error,omitempty"`
+}
+
+// state returns how far the walk has come. The caller holds w.mu.
+func (w *walk) state(now int64) walkState {
+	s := walkState{ID: w.id, Kind: w.Kind, Done: 1, Over: w.done, Looked: w.looked, Total: w.total, Took: w.took, Error: w.err}
+	if !w.done {
+		s.Done = min(0.99, float64(w.looked)/float64(max(1, w.total)))
+		s.Took = now - w.began
+	}
+	return s
 }
 
 // getWalk answers GET api/walk?id.
@@ -139,35 +201,40 @@ func getWalk(c *Console, q *request) (any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := struct {
-		ID     string     `json:"id"`
-		Kind   string     `json:"kind"`
-		Done   float64    `json:"done"`
-		Looked int64      `json:"looked"`
-		Total  int64      `json:"total"`
-		Took   int64      `json:"took"` // ms
-		Error  string     `json:"error,omitempty"`
-		Rows   []*walkRow `json:"rows"`
-		Big    []bigRow   `json:"big"`
-	}{w.id, w.kind, 1, w.looked, w.total, w.took, w.err, []*walkRow{}, slices.Clone(w.big)}
-	if !w.done {
-		out.Done = min(0.99, float64(w.looked)/float64(max(1, w.total)))
-		out.Took = c.now() - w.began
-	}
+		walkState
+		DB    int64      `json:"db"`
+		Sep   string     `json:"sep"`
+		Depth int        `json:"depth"`
+		Match string     `json:"match"`
+		Keys  int64      `json:"keys"`
+		Bytes int64      `json:"bytes"`
+		Rows  []walkRow  `json:"rows"`
+		Rest  *walkCount `json:"rest"` // of the prefixes that are not among the rows
+		Big   []bigRow   `json:"big"`
+	}{w.state(c.now()), w.DB, w.Sep, w.Depth, w.Match, w.all.Keys, w.all.Bytes, []walkRow{}, nil, append([]bigRow{}, w.big...)}
+	rows := make([]*walkRow, 0, len(w.rows))
 	for _, r := range w.rows {
-		row := *r
-		row.Types = map[string]int64{}
-		for t, n := range r.Types {
-			row.Types[t] = n
-		}
-		out.Rows = append(out.Rows, &row)
+		rows = append(rows, r)
 	}
-	slices.SortFunc(out.Rows, func(a, b *walkRow) int {
+	slices.SortFunc(rows, func(a, b *walkRow) int {
 		if a.Bytes != b.Bytes {
 			return int(min(1, max(-1, b.Bytes-a.Bytes)))
 		}
 		return strings.Compare(a.P.s, b.P.s)
 	})
-	out.Rows = out.Rows[:min(len(out.Rows), walkRows)]
+	for i, r := range rows {
+		switch {
+		case i < walkRows:
+			out.Rows = append(out.Rows, walkRow{r.P, r.count()})
+			continue
+		case i == walkRows:
+			out.Rest = &walkCount{}
+		}
+		out.Rest.add(&r.walkSum)
+	}
+	if out.Rest != nil {
+		*out.Rest = out.Rest.count()
+	}
 	return out, nil
 }
 
@@ -181,6 +248,25 @@ func deleteWalk(c *Console, q *request) (any, error) {
 	return nil, nil
 }
 
+// walkNews is what a stream has sent of a walk.
+type walkNews struct {
+	id   string
+	over bool
+}
+
+// walking sends how far the viewer's walk has come, each second until its end.
+func (s *stream) walking() bool {
+	w := s.c.latestWalk(s.q.v)
+	if w == nil || s.walk == (walkNews{w.id, true}) {
+		return true
+	}
+	w.mu.Lock()
+	x := w.state(s.c.now())
+	w.mu.Unlock()
+	s.walk = walkNews{x.ID, x.Over}
+	return s.sendJSON("walk", encode(x))
+}
+
 // over reports whether the walk has ended.
 func (w *walk) over() bool {
 	w.mu.Lock()
@@ -188,46 +274,63 @@ func (w *walk) over() bool {
 	return w.done
 }
 
-// run walks over the keys, in slices with rests.
-func (w *walk) run(ctx context.Context, k *call, match, sep string, depth int) {
-	c := k.c
-	cursor := "0"
-	q := &request{ctx: ctx, v: k.v}
+// run walks over the keys, in slices with rests. Before each slice a command of the user goes the way of all commands: it
+// waits for a script that is running, and fails where the server or the user's rules refuse it. The slice itself
+// reads the keys without commands, and waits for no lock.
+func (w *walk) run(ctx context.Context, k *call) error {
 	rest := time.NewTimer(walkRest)
 	defer rest.Stop()
+	var cursor uint64
 	for {
-		until := c.clock.Micros() + walkSlice.Microseconds()
-		for range walkScans {
-			v, err := k.do(ctx, "SCAN", cursor, "COUNT", 100, "MATCH", match)
-			if err != nil {
-				w.finish(c, err)
-				return
+		_, err := k.do(ctx, "SCAN", 0, "COUNT", 1)
+		var refused resp.ReplyError
+		switch {
+		case err == nil:
+			var over bool
+			if cursor, over = w.slice(ctx, k, cursor); over {
+				return nil
 			}
-			cursor = v.Elems[0].Str
-			for _, e := range v.Elems[1].Elems {
-				if row, ok := k.keyRow(q, e.Str, "any"); ok {
-					w.count(row, prefixOf(e.Str, sep, depth))
-				}
-			}
-			w.mu.Lock()
-			w.looked = min(w.looked+100, w.total)
-			w.mu.Unlock()
-			if cursor == "0" || c.clock.Micros() >= until {
-				break
-			}
-		}
-		if cursor == "0" {
-			w.finish(c, nil)
-			return
+		case errors.As(err, &refused) && refused.Code() == "BUSY": // a script runs for long
+		default:
+			return err
 		}
 		rest.Reset(walkRest)
 		select {
 		case <-rest.C:
 		case <-ctx.Done():
-			w.finish(c, ctx.Err())
-			return
+			return ctx.Err()
+		}
+		if !w.v.alive() {
+			return errors.New("the user may not be here any longer")
 		}
 	}
+}
+
+// slice walks for walkSlice, and returns where to go on; over means at the end.
+func (w *walk) slice(ctx context.Context, k *call, cursor uint64) (next uint64, over bool) {
+	clock, db := k.c.clock, k.c.svc.DB
+	v := newVisit(w, k)
+	until := clock.Micros() + walkSlice.Microseconds()
+	for steps, tries := 0, 0; steps < walkSteps && ctx.Err() == nil; steps++ {
+		w.mu.Lock()
+		v.n = 0
+		next, ok := db.TryScan(int(w.DB), cursor, walkStep, v.key)
+		w.looked = min(w.looked+int64(v.n), w.total)
+		w.mu.Unlock()
+		if ok {
+			if cursor = next; cursor == 0 {
+				return 0, true
+			}
+		} else if tries++; tries == walkTries {
+			break
+		} else {
+			runtime.Gosched()
+		}
+		if clock.Micros() >= until {
+			break
+		}
+	}
+	return cursor, false
 }
 
 // finish ends the walk.
@@ -242,56 +345,139 @@ func (w *walk) finish(c *Console, err error) {
 	w.looked = w.total
 }
 
-// prefixOf returns a name up to and with its depth-th separator; "" for a name that has fewer.
-func prefixOf(name, sep string, depth int) string {
+// visit looks at the keys of a slice, under the user's rules of that moment.
+type visit struct {
+	w        *walk
+	n        int
+	may      func(key []byte) bool
+	sep      []byte
+	match    func(key []byte) bool // nil: all
+	ttl      bool                  // the user may see these
+	usage    bool
+	kind     bool
+	sequence *walkRow // the row of the key before
+	prefix   []byte   // its prefix
+}
+
+func newVisit(w *walk, k *call) *visit {
+	v := &visit{w: w, may: k.v.id.Reads(readers...), sep: []byte(w.Sep)}
+	allowed := func(words ...string) bool {
+		argv := make([][]byte, len(words))
+		for i, x := range words {
+			argv[i] = []byte(x)
+		}
+		return k.v.id.MayRun(argv...)
+	}
+	v.ttl, v.usage, v.kind = allowed("PTTL", "k"), allowed("MEMORY", "USAGE", "k"), allowed("TYPE", "k")
+	if w.Match != "*" && w.Match != "" {
+		p := glob.New(w.Match)
+		v.match = p.Match
+	}
+	return v
+}
+
+// key counts a key. The engine holds its shard's lock.
+func (v *visit) key(k engine.Key) {
+	v.n++
+	name := k.Name()
+	if v.match != nil && !v.match(name) || !v.may(name) {
+		return
+	}
+	p := prefixOf(name, v.sep, v.w.Depth)
+	r := v.sequence
+	if r == nil || !bytes.Equal(p, v.prefix) {
+		r = v.w.row(p)
+		v.sequence, v.prefix = r, append(v.prefix[:0], p...)
+	}
+	ttl, at, size := int64(engine.NoDeadline), -1, int64(0)
+	if v.ttl {
+		at = 0
+		if ttl = k.TTL(); ttl >= 0 {
+			for at = 1; at <= len(walkBounds) && ttl >= walkBounds[at-1]; at++ {
+			}
+		}
+	}
+	if v.usage {
+		size = k.MemoryUsage()
+	}
+	for _, s := range [...]*walkSum{&r.walkSum, &v.w.all} {
+		s.Keys++
+		s.Bytes += size
+		if ttl >= 0 {
+			s.BytesTTL += size
+		}
+		if at >= 0 {
+			s.TTL[at]++
+		}
+		if v.kind {
+			s.types[k.Kind()]++
+		}
+	}
+	if big := v.w.big; v.usage && (len(big) < walkBig || big[len(big)-1].Bytes < size) {
+		kind := ""
+		if v.kind {
+			kind = k.Kind().String()
+		}
+		v.w.keepBig(bigRow{bytesOf(string(name)), kind, size, ttl})
+	}
+}
+
+// prefixOf returns a name up to and with its depth-th separator, or the last one if it has fewer.
+func prefixOf(name, sep []byte, depth int) []byte {
 	at := 0
 	for range depth {
-		i := strings.Index(name[at:], sep)
+		i := bytes.Index(name[at:], sep)
 		if i < 0 {
-			return name[:at]
+			break
 		}
 		at += i + len(sep)
 	}
 	return name[:at]
 }
 
-// count adds a key.
-func (w *walk) count(row keyRow, prefix string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := w.rows[prefix]
+// row returns the row of a prefix. Prefixes beyond walkPrefixes share the row "".
+func (w *walk) row(prefix []byte) *walkRow {
+	if r := w.rows[string(prefix)]; r != nil {
+		return r
+	}
+	if len(w.rows) >= walkPrefixes {
+		prefix = nil
+	}
+	r := w.rows[string(prefix)]
 	if r == nil {
-		if len(w.rows) >= walkPrefixes {
-			prefix = ""
-		}
-		if r = w.rows[prefix]; r == nil {
-			r = &walkRow{P: bytesOf(prefix), Types: map[string]int64{}}
-			w.rows[prefix] = r
-		}
+		r = &walkRow{P: bytesOf(string(prefix))}
+		w.rows[r.P.s] = r
 	}
-	r.Keys++
-	r.Types[row.Type]++
-	if row.Bytes != nil {
-		r.Bytes += *row.Bytes
-		w.keepBig(row)
-	}
-	if row.TTL == nil {
-		return
-	}
-	at := 0
-	if ttl := *row.TTL; ttl >= 0 {
-		for at = 1; at <= len(walkBounds) && ttl >= walkBounds[at-1]; at++ {
-		}
-	}
-	r.TTL[at]++
+	return r
 }
 
-// keepBig keeps the key if it is one of the biggest.
-func (w *walk) keepBig(row keyRow) {
-	if n := len(w.big); n == walkBig && w.big[n-1].Bytes >= *row.Bytes {
-		return
+// add adds the counts of another sum.
+func (s *walkSum) add(x *walkSum) {
+	s.Keys += x.Keys
+	s.Bytes += x.Bytes
+	s.BytesTTL += x.BytesTTL
+	for i, n := range x.TTL {
+		s.TTL[i] += n
 	}
-	at, _ := slices.BinarySearchFunc(w.big, *row.Bytes, func(b bigRow, bytes int64) int { return int(min(1, max(-1, bytes-b.Bytes))) })
-	w.big = slices.Insert(w.big, at, bigRow{row.K, row.Type, *row.Bytes})
+	for i, n := range x.types {
+		s.types[i] += n
+	}
+}
+
+// count returns the sum for a page.
+func (s *walkSum) count() walkCount {
+	c := walkCount{*s, map[string]int64{}}
+	for kind, n := range s.types {
+		if n > 0 {
+			c.Types[engine.Kind(kind).String()] = n
+		}
+	}
+	return c
+}
+
+// keepBig keeps a key that is one of the biggest.
+func (w *walk) keepBig(row bigRow) {
+	at, _ := slices.BinarySearchFunc(w.big, row.Bytes, func(b bigRow, bytes int64) int { return int(min(1, max(-1, bytes-b.Bytes))) })
+	w.big = slices.Insert(w.big, at, row)
 	w.big = w.big[:min(len(w.big), walkBig)]
 }

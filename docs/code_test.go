@@ -12,8 +12,9 @@ import (
 
 func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {
 	doccode.Code{
-		Root:     "..",
-		Pages:    []string{"README.md", "docs/*.md", "docs/guides/*.md", "docs/toolkit/*.md", "docs/design/*.md", "examples/*.md"},
+		Root: "..",
+		Pages: []string{"README.md", "README.zh-CN.md", "docs/*.md", "docs/guides/*.md", "docs/toolkit/*.md", "docs/design/*.md",
+			"docs/zh-CN/*.md", "examples/*.md"},
 		Packages: doccode.Toolkit,
 		Imports: map[string]string{"server": "github.com/ebbdb/ebb/server", "console": "github.com/ebbdb/ebb/console", "pprof": "net/http/pprof",
 			"signal": "os/signal", "syscall": "syscall", "os": "os",

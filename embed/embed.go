@@ -4,30 +4,21 @@
 //	Conn ── driver ── slot: a session and memory for arguments ── command ── engine ── (files)
 //
 // A call borrows a session, runs the command in the caller's goroutine, and gives the
-// session back: no socket, no RESP. Start reading at Open, then slot.do.
+// session back: no socket, no RESP. The driver is in internal/embedded. Start reading at Open.
 package embed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"sync"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/kit"
-	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/internal/transport"
 )
-
-// databases is the number of databases of an embedded engine; a server has the same
-// number.
-const databases = 16
 
 // Options holds the settings that a URL cannot have. The zero value works.
 type Options struct {
@@ -37,6 +28,9 @@ type Options struct {
 	// Logger receives the engine's log: loading, files that cannot be written. If it is nil,
 	// the engine logs nothing.
 	Logger *slog.Logger
+	// Prefix begins the names of all objects that are made with the Conn; see
+	// conn.Conn.WithPrefix.
+	Prefix string
 }
 
 // Open opens the engine that a mem:// or file:// URL names, as ebb.Open does. Two Options are ebb.ErrArgument.
@@ -48,154 +42,35 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	if ctx.Err() != nil {
 		return nil, conn.Ended(ctx, "open an engine")
 	}
-	p, err := parsePlace(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	eng, err := openEngine(ctx, p, o)
-	if err != nil {
-		return nil, err
-	}
-	return conn.New(newDriver(eng, p.db)), nil
+	return embedded.Open(ctx, rawURL, o.Prefix, embedded.Options{Clock: o.Clock, Logger: o.Logger})
 }
 
-// ForService returns a Conn over the engine of a running server, in database 0. The caller must
-// close it before the server ends; the Close leaves the engine open. server.Server.Conn is for
-// programs.
-func ForService(svc *session.Service) *conn.Conn {
-	return conn.New(newDriver(&Engine{db: svc.DB, svc: svc, refs: 1, lent: true, stops: map[int]func(){}}, 0))
-}
-
-func newDriver(eng *Engine, dbi int) *driver {
-	b := &driver{eng: eng, dbi: dbi, quit: make(chan struct{})}
-	b.quiet.L = &b.mu
-	return b
-}
-
-// Of returns the embedded engine behind a connection, nil for a remote one. It is valid
-// until Close.
+// Of returns the engine behind a connection: an embedded one, or that of the server whose Server.Conn has
+// returned it. It is nil for a remote one, and valid until Close. Connections over the same engine have the same Engine.
 func Of(c *conn.Conn) *Engine {
-	if d, ok := conn.Find[interface{ Engine() *Engine }](c); ok {
-		return d.Engine()
+	in := embedded.Of(c)
+	if in == nil {
+		return nil
 	}
-	return nil
+	return in.Public(func() any { return &Engine{in} }).(*Engine)
 }
 
 // Database returns the number of the database that a Conn of an engine uses; 0 for a remote
 // one.
-func Database(c *conn.Conn) int {
-	if d, ok := conn.Find[*driver](c); ok {
-		return d.dbi
-	}
-	return 0
-}
+func Database(c *conn.Conn) int { return embedded.Database(c) }
 
-// Engine is an embedded engine with its commands. One or more Conns use it, and the close
-// of the last one closes it.
-type Engine struct {
-	place place
-	db    *engine.DB
-	svc   *session.Service
+// Engine is an engine in this process with its commands. One or more Conns use it, and the close
+// of the last one closes it, unless it is a server's.
+type Engine struct{ in *embedded.Engine }
 
-	refs int  // Conns; guarded by shared.mu for named engines
-	lent bool // it is a server's, which closes it
-
-	mu      sync.Mutex // guards what follows
-	closed  bool
-	stops   map[int]func() // of the servers that are attached
-	next    int
-	serving sync.WaitGroup
-}
-
-// shared holds the engines that have names, or files.
-var shared struct {
-	mu      sync.Mutex
-	engines map[string]*Engine
-}
-
-// openEngine returns the open engine of a place, or opens one.
-func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
-	if p.name == "" {
-		return newEngine(ctx, p, o)
+// Conn returns a further Conn over the engine, in a database, which the caller closes. Errors: ErrRemote for the
+// nil Engine of a remote connection, ErrClosed after the close of the engine's last Conn, ErrArgument
+// for a database that does not exist.
+func (e *Engine) Conn(db int) (*conn.Conn, error) {
+	if e == nil {
+		return nil, conn.ErrRemote
 	}
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if e := shared.engines[p.name]; e != nil {
-		switch {
-		case o.Clock != nil && o.Clock != e.db.Clock():
-			return nil, fmt.Errorf("%w: %s is open already, with another clock", conn.ErrURL, p)
-		case p.fsync != e.place.fsync:
-			return nil, fmt.Errorf("%w: %s is open already, with fsync=%s", conn.ErrURL, p, e.place.fsync)
-		}
-		e.refs++
-		return e, nil
-	}
-	e, err := newEngine(ctx, p, o)
-	if err != nil {
-		return nil, err
-	}
-	if shared.engines == nil {
-		shared.engines = map[string]*Engine{}
-	}
-	shared.engines[p.name] = e
-	return e, nil
-}
-
-func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
-	cfg := config.New()
-	if p.dir != "" {
-		if err := cfg.ParseArgs([]string{"--dir", p.dir, "--appendonly", "yes", "--appendfsync", p.fsync}); err != nil {
-			return nil, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
-		}
-	}
-	hooks := &session.Hooks{}
-	db := engine.Open(engine.Options{Databases: databases, Clock: o.Clock, Hooks: hooks})
-	// The service gets one network loop, for the case that a server serves the engine.
-	svc, err := session.NewService(session.Options{DB: db, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
-	if err != nil {
-		db.Close()
-		return nil, err
-	}
-	e := &Engine{place: p, db: db, svc: svc, refs: 1, stops: map[int]func(){}}
-	if p.dir == "" {
-		return e, nil
-	}
-	if err = svc.OpenFiles(session.FileOptions{}); err == nil {
-		err = svc.Load(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", conn.ErrUnavailable, errors.Join(err, e.end()))
-	}
-	return e, nil
-}
-
-// end closes the engine. If it returns nil, all writes are on disk.
-func (e *Engine) end() error {
-	e.svc.Close()
-	err := e.svc.Keeper().Close()
-	e.db.Close()
-	return err
-}
-
-// release drops one Conn's reference; the last one closes the engine.
-func (e *Engine) release() error {
-	shared.mu.Lock()
-	defer shared.mu.Unlock() // an Open of the same directory waits until the engine has released it
-	e.refs--
-	if e.refs > 0 || e.lent {
-		return nil
-	}
-	if e.place.name != "" {
-		delete(shared.engines, e.place.name)
-	}
-	e.mu.Lock()
-	e.closed = true
-	for _, stop := range e.stops {
-		stop()
-	}
-	e.mu.Unlock()
-	e.serving.Wait()
-	return e.end()
+	return e.in.Conn(db)
 }
 
 // Backup writes a snapshot, an RDB file of one instant, to w, while the engine is in use.
@@ -206,7 +81,7 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if e == nil {
 		return conn.ErrRemote
 	}
-	return e.svc.Keeper().Backup(ctx, w)
+	return e.in.Service().Keeper().Backup(ctx, w)
 }
 
 // Sync returns when everything that was written before is on disk, with every value of
@@ -215,51 +90,21 @@ func (e *Engine) Sync(ctx context.Context) error {
 	if e == nil {
 		return conn.ErrRemote
 	}
-	return e.svc.Keeper().Sync(ctx)
+	return e.in.Sync(ctx)
 }
 
 // DB returns the engine's data, for programs that call its typed methods, which allocate
 // nothing. It is valid until the engine's last Conn is closed.
-func (e *Engine) DB() *engine.DB { return e.db }
-
-// Service returns the engine's sessions, for package console. It is valid until the engine's last Conn
-// is closed.
-func (e *Engine) Service() *session.Service { return e.svc }
+func (e *Engine) DB() *engine.DB { return e.in.DB() }
 
 // Serve lets clients of the Redis protocol into the engine; server.Serve says how. It
 // serves ln, which it closes, until ctx ends, ln fails or the engine is closed, and returns
 // nil unless ln failed. It returns ErrClosed for a closed engine, and ErrRemote for the nil
 // Engine of a remote connection.
 func (e *Engine) Serve(ctx context.Context, ln net.Listener) error {
-	return transport.ServeHost(ctx, ln, host{e})
-}
-
-// host is an Engine for internal/transport.
-type host struct{ e *Engine }
-
-// NewSession implements transport.Host.
-func (h host) NewSession(nc reactor.Conn) reactor.Session { return h.e.svc.NewSession(nc) }
-
-// Attach implements transport.Host. Closing the engine calls stop and then waits for
-// detach. Attach fails on a closed engine, and on the nil Engine of a remote connection.
-func (h host) Attach(stop func()) (detach func(), err error) {
-	e := h.e
-	if e == nil {
-		return nil, conn.ErrRemote
+	var in *embedded.Engine
+	if e != nil {
+		in = e.in
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, conn.ErrClosed
-	}
-	id := e.next
-	e.next++
-	e.stops[id] = stop
-	e.serving.Add(1)
-	return func() {
-		e.mu.Lock()
-		delete(e.stops, id)
-		e.mu.Unlock()
-		e.serving.Done()
-	}, nil
+	return in.Serve(ctx, ln)
 }

@@ -53,6 +53,62 @@ func TestFilesKeepTheData(t *testing.T) {
 	}
 }
 
+func TestARuleAndItsJobsAreThereAfterARestart(t *testing.T) {
+	url := "file://" + filepath.ToSlash(t.TempDir())
+	c := openFiles(t, url)
+	do := func(args ...any) ebb.Value { return got[ebb.Value](t)(c.Do(t.Context(), args...)) }
+	do("EXPIRY", "RULE", "SET", "r", "MATCH", "k*", "TO", "QUEUE", "jobs", "PRIORITY", "3", "WITHVALUE")
+	do("SET", "k1", "v", "PX", "5")
+	first := do("DQ.POP", "jobs", "BLOCK", "0", "LEASE", "1000000").Elems[0]
+	do("SET", "k2", "v", "PX", "5")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	c = openFiles(t, url)
+	defer func() { _ = c.Close() }()
+	if second := do("DQ.POP", "jobs", "BLOCK", "0").Elems[0]; !strings.HasPrefix(second.Elems[0].Str, "r:k2::") ||
+		!strings.HasPrefix(second.Elems[1].Str, `{"key":"k2","level":"key","value":"v","deadline":`) {
+		t.Errorf("the second job is %v", second)
+	}
+	if left := do("DQ.PEEK", "jobs", "STATE", "ALL", "COUNT", "9").Elems; len(left) != 2 {
+		t.Errorf("the queue has %v", left)
+	}
+	if v := do("DQ.ACK", "jobs", first.Elems[0].Str, first.Elems[3].Int); v.Int != 1 {
+		t.Error("the lease of the first job was lost")
+	}
+	if r, _ := do("EXPIRY", "RULE", "LIST").Elems[0].Get("queue"); r.Str != "jobs" {
+		t.Errorf("the rule's queue is %v", r)
+	}
+}
+
+func TestAQueueDeliversToItsStreamAfterARestart(t *testing.T) {
+	url := "file://" + filepath.ToSlash(t.TempDir())
+	c := openFiles(t, url)
+	do := func(args ...any) ebb.Value { return got[ebb.Value](t)(c.Do(t.Context(), args...)) }
+	do("DQ.CONFIG", "{q}", "DELIVER", "{q}:s")
+	do("DQ.ADD", "{q}", "now", "a")
+	do("DQ.ADD", "{q}", "soon", "b", "DELAY", "50")
+	do("DQ.ADD", "{q}", "later", "c", "DELAY", "1000000")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	c = openFiles(t, url)
+	defer func() { _ = c.Close() }()
+	last := "0"
+	for _, id := range []string{"now", "soon"} {
+		do("XREAD", "BLOCK", 0, "COUNT", 1, "STREAMS", "{q}:s", last)
+		e := do("XRANGE", "{q}:s", "("+last, "+").Elems[0]
+		if last = e.Elems[0].Str; e.Elems[1].Elems[1].Str != id {
+			t.Errorf("the entry is %v, want that of %s", e, id)
+		}
+	}
+	if left := do("DQ.PEEK", "{q}", "COUNT", 9).Elems; len(left) != 1 || do("XLEN", "{q}:s").Int != 2 {
+		t.Errorf("the queue has %v", left)
+	}
+}
+
 func TestOneDirectoryIsOneEngine(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")

@@ -65,12 +65,14 @@ type DB struct {
 	evicting   atomic.Bool              // the reclaimers have to evict
 	watches    atomic.Int64             // watched keys of all clients; at zero a change looks up no watches
 	waits      atomic.Int64             // places in lines; at zero a change looks up no lines
+	leases     atomic.Int64             // refresh leases; at zero a change looks up none
 	notify     atomic.Uint32            // classes of events that Hooks receives
 	noActive   atomic.Bool              // active expiry is off
 	still      atomic.Bool              // expiration and eviction are suspended; see SetStill
 	snap       atomic.Pointer[snapshot] // the current snapshot; nil: none
 	snapping   atomic.Bool              // a snapshot is under way, or is about to be
 	loadSpan   int64                    // the span of the sliding deadline of the next key that Load stores
+	loadFresh  int64                    // the fresh deadline of the next key that Load stores
 	replica    atomic.Bool              // the master decides what expires; this changes with all shards locked, as do
 	filling    atomic.Bool              // filling (a file or a log is being loaded) and
 	passive    atomic.Bool              // passive (replica or filling): reads hide dead items and do not remove them
@@ -85,6 +87,13 @@ type DB struct {
 	closed     atomic.Bool
 	stop       func()
 }
+
+// These bound the number of shards: minShards those that Open chooses by the processors, maxShards all, because a set of shards
+// is a uint64.
+const (
+	minShards = 16
+	maxShards = 64
+)
 
 // ErrClosed is returned by calls after Close.
 var ErrClosed = errors.New("the engine is closed")
@@ -113,9 +122,9 @@ func Open(o Options) *DB {
 	db.txs.New = func() any { return &Tx{db: db} }
 	n := o.Shards
 	if n == 0 {
-		n = min(64, max(16, 4*runtime.GOMAXPROCS(0)))
+		n = min(maxShards, max(minShards, 4*runtime.GOMAXPROCS(0)))
 	}
-	n = 1 << bits.Len(uint(min(max(n, 1), 64)-1))
+	n = 1 << bits.Len(uint(min(max(n, 1), maxShards)-1))
 	now := db.clock.Micros()
 	for i := range n {
 		sh := &shard{db: db, id: i, last: now, spaces: make([]*space, db.ndb)}
@@ -206,8 +215,8 @@ func (db *DB) SetActiveExpiry(on bool) {
 }
 
 // SetStill suspends expiration and eviction, or resumes them. While they are suspended, the engine
-// reclaims and evicts nothing, and reads hide dead items without removing them. Writes still remove
-// the expired items that they meet. SetStill locks nothing, costs O(shards), and any goroutine may
+// reclaims and evicts nothing, serves no waiter because of the time alone, and reads hide dead items without
+// removing them. Writes still remove the expired items that they meet. SetStill locks nothing, costs O(shards), and any goroutine may
 // call it.
 func (db *DB) SetStill(on bool) {
 	if db.still.Swap(on) == on || on {

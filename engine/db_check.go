@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/packed"
@@ -30,6 +31,12 @@ func (db *DB) Check() error {
 		if err := sh.checkLines(); err != nil {
 			return fmt.Errorf("shard %d: %w", sh.id, err)
 		}
+	}
+	if err := tx.checkWakes(); err != nil {
+		return err
+	}
+	if err := db.checkLeases(); err != nil {
+		return err
 	}
 	if n := db.chunks.Live(); boxes == 0 && n != 0 {
 		return fmt.Errorf("%d bytes of chunks are lent, and there is no large container", n)
@@ -68,8 +75,10 @@ type spaceCheck struct {
 	timed int   // keys with deadlines
 	sum   int64 // of the deadlines
 	nexts int   // entries in the second wheel
+	fresh int   // entries in the wheel of fresh deadlines
 	kept  [maxKinds]int
-	kinds [maxKinds]int // keys
+	kinds [maxKinds]int  // keys
+	sinks map[string]int // the streams that queues deliver to
 }
 
 // dated verifies that the wheel has an entry for a container that is not later than the container's
@@ -77,7 +86,7 @@ type spaceCheck struct {
 func (c *spaceCheck) dated(h *hit) error {
 	at, have, d := (&Tx{db: c.sp.sh.db}).nextIn(h), h.r.nextAt(), h.r.deadline()
 	if at != 0 && (d == 0 || at < d) && (have == 0 || have > at) {
-		return fmt.Errorf("an item falls due at %d, the record's entry says %d", at, have)
+		return fmt.Errorf("an item of the %v falls due at %d, the record's entry says %d", h.r.Kind(), at, have)
 	}
 	return nil
 }
@@ -111,6 +120,14 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 	if r.timed() && r.next().Linked() {
 		c.nexts++
 	}
+	if r.hasFresh() {
+		if r.Kind() != String {
+			return fmt.Errorf("a key of kind %v has a fresh deadline", r.Kind())
+		}
+		if r.freshEntry().Linked() {
+			c.fresh++
+		}
+	}
 	if r.Kind() != String {
 		if err := c.dated(&h); err != nil {
 			return err
@@ -124,6 +141,12 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 		return packed.Validate(h.image())
 	}
 	c.boxes++
+	if q, ok := b.(queueBox); ok && len(q.Deliver) > 0 {
+		if c.sinks == nil {
+			c.sinks = map[string]int{}
+		}
+		c.sinks[string(q.Deliver)]++
+	}
 	if n := sp.exts[handleOf(r.inlineValue())].size; n != b.Size() {
 		return fmt.Errorf("%d bytes are counted for the container, it holds %d", n, b.Size())
 	}
@@ -158,6 +181,9 @@ func (c *spaceCheck) finish() error {
 	if c.kept != sp.kept {
 		return fmt.Errorf("%v bytes are counted by kind, there are %v", sp.kept, c.kept)
 	}
+	if !maps.Equal(c.sinks, sp.sinks) {
+		return fmt.Errorf("the queues deliver to %v, there are %v", sp.sinks, c.sinks)
+	}
 	if n := sp.mem.Live(); n != c.slots {
 		return fmt.Errorf("%d bytes of records are counted, there are %d", n, c.slots)
 	}
@@ -170,6 +196,9 @@ func (c *spaceCheck) finish() error {
 	}
 	if n != c.timed || ttls != c.sum {
 		return fmt.Errorf("%d deadlines with the sum %d are counted, there are %d with %d", n, ttls, c.timed, c.sum)
+	}
+	if err := c.checkFresh(); err != nil {
+		return err
 	}
 	if sp.next != nil {
 		if err := sp.next.Check(); err != nil {
@@ -207,6 +236,7 @@ func (sh *shard) checkLines() error {
 	for k, l := range sh.lines.all {
 		var counts [maxKinds]int32
 		var last *place
+		wants := map[Want]int32{}
 		for p := l.head; p != nil; p = p.next {
 			if !p.in || p.l != l || p.prev != last {
 				return fmt.Errorf("the line of %.100q is broken", k.key)
@@ -216,16 +246,21 @@ func (sh *shard) checkLines() error {
 					counts[kind]++
 				}
 			}
+			if p.t.Want != (Want{}) {
+				wants[p.t.Want]++
+			}
 			last = p
 		}
 		switch {
-		case l.key != k || l.tail != last || counts != l.counts:
+		case l.key != k || l.tail != last || counts != l.counts || !maps.Equal(wants, l.wants):
 			return fmt.Errorf("the line of %.100q is miscounted", k.key)
 		case last == nil:
 			return errors.New("an empty line was kept")
 		case l.signalled:
 			return fmt.Errorf("the line of %.100q was signalled and not served", k.key)
+		case l.slot != 0 && sh.lines.wakes.slots[l.slot].l != l:
+			return fmt.Errorf("the line of %.100q has the wake-up of another line", k.key)
 		}
 	}
-	return nil
+	return sh.lines.wakes.check(&sh.lines)
 }

@@ -26,6 +26,9 @@ type Counters struct {
 	// them.
 	QueueAdded, QueueDelivered, QueueRedelivered, QueueAcked int64
 	QueueLapsed, QueueDead, QueueDropped, QueueExpired       int64
+	// These fields count the occurrences of schedules: those that became jobs, and those that did not,
+	// because the job before was in the queue, no engine ran at the time, or they were too late.
+	ScheduleRuns, ScheduleSkipped, ScheduleLate int64
 	// QueueLate is the time between a job's due instant and its delivery, in us.
 	QueueLate Histogram
 
@@ -88,6 +91,9 @@ func (c *Counters) addQueues(o *Counters) {
 	c.QueueDead += o.QueueDead
 	c.QueueDropped += o.QueueDropped
 	c.QueueExpired += o.QueueExpired
+	c.ScheduleRuns += o.ScheduleRuns
+	c.ScheduleSkipped += o.ScheduleSkipped
+	c.ScheduleLate += o.ScheduleLate
 	c.QueueLate.add(&o.QueueLate)
 }
 

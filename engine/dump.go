@@ -78,7 +78,7 @@ func (tx *Tx) DumpSize(key []byte) int {
 
 // encodeValue writes the value of a key.
 func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
-	k := Key{tx, h.sp, h.r}
+	k := Key{tx: tx, sp: h.sp, r: h.r}
 	if name := timedName(h.r.Kind()); name != "" && !e.Plain {
 		if first := tx.earliestItem(h); first != 0 {
 			e.BeginModule(name)
@@ -94,6 +94,11 @@ func (tx *Tx) encodeValue(e *rdb.Encoder, h *hit) {
 		k.Items(func(it Item) { e.Element(it.Key) })
 		e.EndList()
 	case Set:
+		if h.box() == nil && h.image().Kind() == packed.KindIntSet {
+			s := packed.IntSet(h.image())
+			e.IntSet(s.Len(), s.At)
+			return
+		}
 		e.BeginSet(tx.living(h))
 		k.Items(func(it Item) { e.Member(it.Key) })
 		e.EndSet()
@@ -175,7 +180,7 @@ func (tx *Tx) earliestItem(h *hit) (first int64) {
 	if tx.nextIn(h) == 0 {
 		return 0
 	}
-	Key{tx, h.sp, h.r}.Items(func(it Item) {
+	Key{tx: tx, sp: h.sp, r: h.r}.Items(func(it Item) {
 		if it.Deadline != 0 && (first == 0 || it.Deadline < first) {
 			first = it.Deadline
 		}

@@ -47,7 +47,7 @@ func timedKind(name string) (k Kind, ok bool) {
 
 // dumpTimed encodes a container whose earliest deadline is first, as module.dump does. O(items).
 func (tx *Tx) dumpTimed(e *rdb.Encoder, h *hit, first int64) []byte {
-	k := Key{tx, h.sp, h.r}
+	k := Key{tx: tx, sp: h.sp, r: h.r}
 	out := []byte{timedVersion}
 	out = binary.AppendUvarint(out, uint64(k.Len()))
 	out = binary.AppendUvarint(out, uint64(first))

@@ -158,7 +158,12 @@ func (r *restorer) scored(member []byte, score float64, deadline int64) error {
 
 // addScore adds a member to an image. It tries the end first, because payloads are in order.
 func (r *restorer) addScore(p packed.Packed, member []byte, score float64, deadline int64) error {
-	if !r.seen.note(r.tx, member) && deadline == 0 {
+	if r.seen.note(r.tx, member) {
+		if _, ok := p.Find(member, 0); ok {
+			return errTwice
+		}
+	}
+	if deadline == 0 {
 		it := p.IterBack(0)
 		if !it.Prev() || it.Score() < score || it.Score() == score && it.Key().Compare(member) < 0 {
 			r.image = p.AppendScore(member, score)
@@ -176,11 +181,24 @@ func (r *restorer) addScore(p packed.Packed, member []byte, score float64, deadl
 // BeginSet implements rdb.Builder.
 func (r *restorer) BeginSet(n int) error {
 	r.kind = Set
-	r.image = packed.NewIntSet(r.room[:0])
+	r.image = packed.NewIntSet(r.roomFor(min(n, 512) / 4))
 	if l := r.tx.db.layout.Load(); n > max(l.SetIntegers, l.SetEntries) {
 		r.box = r.tx.newSetTable()
 	}
 	return nil
+}
+
+// Integer implements rdb.IntBuilder.
+func (r *restorer) Integer(n int64) error {
+	l := r.tx.db.layout.Load()
+	if s := packed.IntSet(r.image); r.box == nil && packed.Packed(r.image).Kind() == packed.KindIntSet && s.Len() < min(l.SetIntegers, packed.MaxItems) {
+		if s, ok := s.Append(n); ok {
+			r.image = s
+			r.items++
+			return nil
+		}
+	}
+	return r.member(r.tx.itoa(2, n), 0)
 }
 
 // Member implements rdb.Builder.

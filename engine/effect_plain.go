@@ -78,7 +78,7 @@ func (tx *Tx) emitRestore(h *hit, there bool, key, payload []byte, version int, 
 // commands about them but not ebb's own RESTORE: Redis 8 and Valkey 9.
 func (tx *Tx) emitFieldDeadlines(h *hit, key []byte) {
 	at := map[int64][][]byte{}
-	Key{tx, h.sp, h.r}.Items(func(it Item) {
+	Key{tx: tx, sp: h.sp, r: h.r}.Items(func(it Item) {
 		if it.Deadline > 0 {
 			at[it.Deadline] = append(at[it.Deadline], bytes.Clone(it.Key))
 		}

@@ -161,7 +161,7 @@ func (r *Reclaimer) keepTime(tx *Tx, sh *shard, end int64) (more bool) {
 		if sp == nil {
 			continue
 		}
-		for _, w := range [...]*wheel.Wheel{sp.due, sp.next} {
+		for _, w := range [...]*wheel.Wheel{sp.due, sp.next, sp.fresh} {
 			for w != nil && w.Sync(tx.ms, syncEntries) == syncEntries {
 				if tx.wanted() || tx.db.clock.Micros() >= end {
 					return true

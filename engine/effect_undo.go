@@ -52,7 +52,7 @@ func (u *Undo) Remember(tx *Tx, key []byte) bool {
 		if h.box() != nil || len(val) > undoMost || h.r.Kind() >= Limiter || len(u.bytes)+len(key)+len(val) > undoAll {
 			return false
 		}
-		k.spec = spec{flags: h.r.kind & kindMask, deadline: h.r.deadline()}
+		k.spec = spec{flags: h.r.kind & kindMask, deadline: h.r.deadline(), fresh: h.r.freshUntil()}
 		if h.r.Kind() == String {
 			k.spec.flags |= h.r.kind & flagRaw
 		}

@@ -10,8 +10,9 @@ import (
 // Eviction configures which keys the engine evicts when it uses more memory than LimitMemory
 // allows.
 //
-// Eviction does not touch locks, semaphores, delay queues, limiters, and the streams that expiry
-// rules write to (Protected), because their data cannot be fetched again. Any request of an unknown
+// Eviction does not touch locks, semaphores, delay queues and the streams that these deliver to,
+// limiters, and the streams and queues that expiry rules write to (Protected), because their data
+// cannot be fetched again. Any request of an unknown
 // client may create a limiter. While limiters take up more than Eviction.Limiters, the fullest
 // limiters are evicted first, because that loses the least.
 //
@@ -42,9 +43,9 @@ type Protected uint8
 const (
 	ProtectLocks      Protected = 1 << iota // a second client would get the lock
 	ProtectSemaphores                       // clients would hold more permits than there are
-	ProtectQueues                           // delay queues: acknowledged jobs would be lost
+	ProtectQueues                           // delay queues and the streams that they deliver to: acknowledged jobs would be lost
 	ProtectLimiters                         // a missing limiter counts as full: it would allow a burst
-	ProtectRules                            // streams of expiry rules: the recorded expirations would be lost
+	ProtectRules                            // streams and queues of expiry rules: the recorded expirations would be lost
 
 	ProtectAll Protected = 1<<iota - 1
 )
@@ -262,17 +263,21 @@ var protects = [maxKinds]Protected{Lock: ProtectLocks, Semaphore: ProtectSemapho
 // protected reports whether a record is protected from eviction.
 func (e *evictor) protected(sp *space, r *rec) bool {
 	k := r.Kind()
-	if k == Stream {
-		return e.policy.Unprotected&ProtectRules == 0 && sp.ruleStream(r)
-	}
 	p := protects[k] &^ e.policy.Unprotected
+	if p == 0 && (k == Stream || k == DelayQueue) {
+		return e.policy.Unprotected&ProtectRules == 0 && sp.ruleTarget(r) || e.policy.Unprotected&ProtectQueues == 0 && k == Stream && sp.sink(r)
+	}
 	return p != 0 && !(p == ProtectLimiters && e.over)
 }
 
-// ruleStream reports whether a stream is one that a rule writes to.
-func (sp *space) ruleStream(r *rec) bool {
+// sink reports whether a delay queue delivers to a stream. The two have one hash tag, so that the
+// space with the stream has the queue, too.
+func (sp *space) sink(r *rec) bool { return len(sp.sinks) > 0 && sp.sinks[string(sp.key(r))] > 0 }
+
+// ruleTarget reports whether a stream or a queue is one that a rule writes to.
+func (sp *space) ruleTarget(r *rec) bool {
 	b := sp.sh.db.book.Load()
-	return b != nil && b.sets[sp.db] != nil && b.sets[sp.db].streams[string(sp.key(r))]
+	return b != nil && b.sets[sp.db] != nil && b.sets[sp.db].targets[string(sp.key(r))]
 }
 
 // ProtectedMemory holds the bytes that a DB protects from eviction, and the bytes of its limiters.
@@ -287,7 +292,7 @@ func (p *ProtectedMemory) add(o ProtectedMemory) {
 }
 
 // ProtectedMemory returns the bytes that are protected now. The transaction holds all shards, or
-// none. O(shards, databases and rules).
+// none. O(shards, databases, rules, and streams that queues deliver to).
 func (tx *Tx) ProtectedMemory() (p ProtectedMemory) {
 	tx.eachShard(func(sh *shard) { p.add(sh.protected()) })
 	return p
@@ -306,32 +311,43 @@ func (sh *shard) protected() (p ProtectedMemory) {
 				p.Protected += int64(sp.kept[k])
 			}
 		}
-		if un&ProtectRules == 0 {
-			p.Protected += sp.ruleStreams()
-		}
+		p.Protected += sp.targetBytes(un)
 	}
 	return p
 }
 
-// ruleStreams returns the bytes of the space's streams that rules write to.
-func (sp *space) ruleStreams() (bytes int64) {
-	b := sp.sh.db.book.Load()
-	if b == nil || b.sets[sp.db] == nil {
+// targetBytes returns the bytes of the space's streams and queues that are protected because rules
+// write to them or queues deliver to them, without those of the queues that ProtectQueues protects.
+func (sp *space) targetBytes(un Protected) (bytes int64) {
+	queues := un&ProtectQueues == 0
+	var ruled map[string]bool
+	if b := sp.sh.db.book.Load(); b != nil && b.sets[sp.db] != nil && un&ProtectRules == 0 {
+		ruled = b.sets[sp.db].targets
+	}
+	for name := range ruled {
+		bytes += sp.bytesOf(name, func(k Kind) bool { return k == Stream || k == DelayQueue && !queues })
+	}
+	for name := range sp.sinks {
+		if queues && !ruled[name] {
+			bytes += sp.bytesOf(name, func(k Kind) bool { return k == Stream })
+		}
+	}
+	return bytes
+}
+
+// bytesOf returns the bytes of a key; 0 if the space does not have it, or its kind is not one of kinds.
+func (sp *space) bytesOf(name string, kinds func(Kind) bool) (bytes int64) {
+	pos, ok := sp.tab.Find(sp.sh.db.hashOf(name), []byte(name)) // a rule's target of another shard is not in this table
+	if !ok {
 		return 0
 	}
-	for name := range b.sets[sp.db].streams {
-		pos, ok := sp.tab.Find(sp.sh.db.hashOf(name), []byte(name)) // a rule's stream of another shard is not in this table
-		if !ok {
-			continue
-		}
-		h := hit{sh: sp.sh, sp: sp, pos: pos, r: sp.rec(pos.Ref())}
-		if h.r.Kind() != Stream {
-			continue
-		}
-		bytes += int64(sp.mem.SlotOf(pos.Ref()))
-		if x := h.box(); x != nil {
-			bytes += int64(x.Size())
-		}
+	h := hit{sh: sp.sh, sp: sp, pos: pos, r: sp.rec(pos.Ref())}
+	if !kinds(h.r.Kind()) {
+		return 0
+	}
+	bytes = int64(sp.mem.SlotOf(pos.Ref()))
+	if x := h.box(); x != nil {
+		bytes += int64(x.Size())
 	}
 	return bytes
 }
@@ -472,6 +488,7 @@ func (sh *shard) remove(tx *Tx, c candidate) bool {
 	tx.drop(&h)
 	sh.stats.Evicted++
 	tx.emit("DEL", key)
+	tx.keepLease(key)
 	tx.changed(key, EventEvicted, "evicted")
 	return true
 }

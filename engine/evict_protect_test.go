@@ -19,6 +19,17 @@ func valuables(t *testing.T, db *DB, n int) {
 			t.Fatal(err)
 		}
 	}
+	if err := tx.SetRule(Rule{Name: "three", Match: "nothing*", Levels: AllLevels, ToQueue: true, Queue: "queue-three"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.QueueConfigure([]byte("{mail}:queue"), QueueConfig{Deliver: []byte("{mail}:stream")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"queue-three", "{mail}:queue"} {
+		if _, _, err := tx.QueueAdd([]byte(name), &QueueAdd{ID: []byte("job"), Payload: make([]byte, 100), Due: tx.Millis()}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i := range n {
 		key := func(kind string) []byte { return fmt.Appendf(nil, "%s-%d", kind, i) }
 		owner, lease := []byte("a"), AcquireOptions{Lease: 1e9}
@@ -67,8 +78,11 @@ func TestWhatCannotBeFetchedAgainIsNotEvicted(t *testing.T) {
 					t.Fatalf("%v, %v: %d of 4 valuables are left", keys, by, x)
 				}
 			}
-			if x := left(db, "stream-one", "stream-two"); x != 2 {
-				t.Errorf("%v, %v: %d of the rules' 2 streams are left", keys, by, x)
+			if x := left(db, "stream-one", "stream-two", "queue-three"); x != 3 {
+				t.Errorf("%v, %v: %d of the rules' 3 targets are left", keys, by, x)
+			}
+			if x := left(db, "{mail}:stream"); x != 1 {
+				t.Errorf("%v, %v: the stream that a queue delivers to is gone", keys, by)
 			}
 			if db.Stats().Evicted < 3000 {
 				t.Errorf("%v, %v: only %d keys were evicted", keys, by, db.Stats().Evicted)
@@ -76,6 +90,19 @@ func TestWhatCannotBeFetchedAgainIsNotEvicted(t *testing.T) {
 			if err := db.Check(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// The protection of a queue's stream is that of queues, and the protection of a rule's queue is that of rules, too.
+func TestTargetsAreProtectedWithTheirKind(t *testing.T) {
+	for un, want := range map[Protected][2]bool{ProtectQueues: {false, true}, ProtectRules: {true, true}, ProtectQueues | ProtectRules: {false, false}} {
+		db, clock := openLimited(t, Eviction{Keys: EvictAll, By: ByRecency, Unprotected: un})
+		valuables(t, db, 1)
+		clock.Advance(time.Hour)
+		fillUntil(db, clock, "k", 8000, nil)
+		if got := [2]bool{left(db, "{mail}:stream") == 1, left(db, "queue-three") == 1}; got != want {
+			t.Errorf("without protection of %d: the queue's stream and the rule's queue are there: %v, want %v", un, got, want)
 		}
 	}
 }
@@ -111,6 +138,67 @@ func TestAStreamIsProtectedAsLongAsARuleWritesToIt(t *testing.T) {
 	fillUntil(db, clock, "k", 8000, nil)
 	if left(db, "stream-one") != 0 || left(db, "stream-two") != 1 {
 		t.Errorf("left of the stream without a rule: %d, of that with one: %d", left(db, "stream-one"), left(db, "stream-two"))
+	}
+}
+
+// A stream that a queue delivers to is protected as long as the queue does so, wherever the queue
+// comes from and whatever its name is.
+func TestAStreamIsProtectedAsLongAsAQueueDeliversToIt(t *testing.T) {
+	queue, stream := []byte("{mail}:queue"), []byte("{mail}:stream")
+	other := []byte("{mail}:other")
+	for name, c := range map[string]struct {
+		change func(tx *Tx) error
+		stays  bool
+	}{
+		"nothing": {func(*Tx) error { return nil }, true},
+		"paused": {func(tx *Tx) error {
+			return tx.QueueConfigure(queue, QueueConfig{Deliver: stream, PausedUntil: PausedForGood})
+		}, true},
+		"renamed":    {func(tx *Tx) error { _, err := tx.Rename(queue, other, false); return err }, true},
+		"configured": {func(tx *Tx) error { return tx.QueueConfigure(queue, QueueConfig{MaxLen: 5}) }, false},
+		"deleted":    {func(tx *Tx) error { tx.Del(queue); return nil }, false},
+		"replaced": {func(tx *Tx) error {
+			_, _, err := tx.Set(queue, []byte("v"), SetOptions{}, nil)
+			return err
+		}, false},
+		"copied": {func(tx *Tx) error {
+			_, err := tx.Copy(queue, other, 0, false)
+			tx.Del(queue)
+			return err
+		}, true},
+		"moved": {func(tx *Tx) error { _, err := tx.Move(queue, 1); return err }, false},
+		"restored": {func(tx *Tx) error {
+			payload, _ := tx.Dump(nil, queue)
+			tx.Del(queue)
+			return tx.Restore(queue, payload, RestoreOptions{})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, clock := openLimited(t, Eviction{Keys: EvictAll, By: ByRecency})
+			valuables(t, db, 1)
+			tx := db.BeginAll(0)
+			before := tx.ProtectedMemory()
+			err := c.change(tx)
+			after := tx.ProtectedMemory()
+			tx.Commit()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.stays && after.Protected >= before.Protected {
+				t.Errorf("%d bytes are protected, before it were %d", after.Protected, before.Protected)
+			}
+			if err := db.Check(); err != nil {
+				t.Error(err)
+			}
+			clock.Advance(time.Hour)
+			fillUntil(db, clock, "k", 8000, nil)
+			if stays := left(db, string(stream)) == 1; stays != c.stays {
+				t.Errorf("the stream is there: %v, want %v", stays, c.stays)
+			}
+			if err := db.Check(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

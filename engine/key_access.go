@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
@@ -168,18 +169,26 @@ func (tx *Tx) RefCount(key []byte) (n int64, ok bool) {
 const recordOverhead = 64 / 6.5
 
 // MemoryUsage returns the bytes that a key and its value take up, their share
-// of the table included; ok is false if there is no such key.
+// of the table included; ok is false if there is no such key. O(1).
 func (tx *Tx) MemoryUsage(key []byte) (n int64, ok bool) {
 	h := tx.find(key)
 	if h.r == nil {
 		return 0, false
 	}
-	n = int64(h.sp.mem.SlotOf(h.ref())) + int64(math.Ceil(recordOverhead))
-	if h.r.has(flagExt) {
-		n += int64(h.sp.exts[handleOf(h.r.inlineValue())].size)
+	return h.sp.usage(h.r, h.ref()), true
+}
+
+// MemoryUsage is Tx.MemoryUsage. O(1).
+func (k Key) MemoryUsage() int64 { return k.sp.usage(k.r, k.ref) }
+
+// usage returns the bytes of a record, of its value, and of its share of the table.
+func (sp *space) usage(r *rec, ref arena.Ref) int64 {
+	n := int64(sp.mem.SlotOf(ref)) + int64(math.Ceil(recordOverhead))
+	if r.has(flagExt) {
+		n += int64(sp.exts[handleOf(r.inlineValue())].size)
 	}
-	if h.r.klen&bigKey != 0 {
-		n += int64(cap(h.sp.exts[handleOf(h.r.inlineKey())].bytes))
+	if r.klen&bigKey != 0 {
+		n += int64(cap(sp.exts[handleOf(r.inlineKey())].bytes))
 	}
-	return n, true
+	return n
 }

@@ -34,11 +34,6 @@ func (k Kind) String() string {
 		"limiter", "lock", "semaphore", "delayqueue", "MBbloom--"}[k]
 }
 
-// AllKinds returns every kind but None.
-func AllKinds() []Kind {
-	return []Kind{String, List, Set, ZSet, Hash, Stream, Limiter, Lock, Semaphore, DelayQueue, Bloom}
-}
-
 // plain reports whether a value of the kind is plain bytes: neither a packed
 // image nor a box.
 func (k Kind) plain() bool { return k == String || k == Limiter || k == Lock || k == Semaphore }
@@ -46,9 +41,10 @@ func (k Kind) plain() bool { return k == String || k == Limiter || k == Lock || 
 // rec is the header of a keyspace record:
 //
 //	kind and flags 1 │ access clock 3 │ key length 2 │ value length 2
-//	[deadline and wheel links 16] [slide 16] [next item 16] key, value
+//	[deadline and wheel links 16] [slide 16] [next item 16] key, value [fresh 16]
 //
-// The next item's entry says when something in a container falls due; see due.go.
+// The next item's entry says when something in a container falls due; see ttl_due.go. A string with two
+// deadlines has an entry for the first one behind its value; see t_fresh.go.
 //
 // The record holds a 4-byte handle in place of a value or a key that is too long for a slab, and of
 // every large container (flagExt, bigKey). Only a bucket and the wheels refer to a record, so
@@ -67,7 +63,8 @@ const (
 	flagRaw      = 0x80 // strings only: OBJECT ENCODING replies raw, whatever the value is
 	flagItems    = 0x80 // all other kinds: the record has an entry for its next item
 
-	bigKey = 0x8000 // in klen: the key is a handle
+	bigKey   = 0x8000 // in klen: the key is a handle
+	freshBit = 0x8000 // in vlen, strings only: the record ends in the entry of its fresh deadline
 
 	headSize  = 8
 	entrySize = 16
@@ -104,6 +101,11 @@ func timed(flags uint8) bool { return flags&flagItems != 0 && Kind(flags&0x0f) !
 // next returns the entry for the next item that falls due.
 func (r *rec) next() *wheel.Entry {
 	return (*wheel.Entry)(unsafe.Add(unsafe.Pointer(r), keyOffset(r.kind)-entrySize))
+}
+
+// freshEntry returns the entry for a string's fresh deadline, behind the value.
+func (r *rec) freshEntry() *wheel.Entry {
+	return (*wheel.Entry)(unsafe.Add(unsafe.Pointer(r), freshOffset(r.size())))
 }
 
 // itemDue reports whether the container's entry is due. The entry may be early: it is then due, and
@@ -163,7 +165,7 @@ func (r *rec) inlineKey() []byte {
 
 func (r *rec) inlineValue() []byte {
 	off := keyOffset(r.kind) + int(r.klen&^bigKey)
-	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), off)), int(r.vlen))
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(r), off)), r.valueLen())
 }
 
 // init fills in the header of a record in new memory. Its deadline is still to be
@@ -173,12 +175,18 @@ func (r *rec) init(flags uint8, klen, vlen uint16) {
 	if timed(flags) {
 		*r.next() = wheel.Entry{}
 	}
+	if vlen&freshBit != 0 {
+		*r.freshEntry() = wheel.Entry{}
+	}
 }
 
-// size returns the bytes that the record needs.
+// size returns the bytes that the record needs, without the entry of a fresh deadline.
 func (r *rec) size() int {
-	return keyOffset(r.kind) + int(r.klen&^bigKey) + int(r.vlen)
+	return keyOffset(r.kind) + int(r.klen&^bigKey) + r.valueLen()
 }
+
+// valueLen returns the number of bytes that the record holds as its value.
+func (r *rec) valueLen() int { return int(r.vlen &^ freshBit) }
 
 func handleOf(b []byte) uint32     { return binary.LittleEndian.Uint32(b) }
 func putHandle(b []byte, h uint32) { binary.LittleEndian.PutUint32(b, h) }

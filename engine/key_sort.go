@@ -116,7 +116,7 @@ func (tx *Tx) Sort(key []byte, o SortOptions) (*Sorted, error) {
 		s.loadPart(&h, &o)
 		return s, nil
 	}
-	Key{tx, h.sp, h.r}.Items(func(it Item) { s.elems.add(it.Key) })
+	Key{tx: tx, sp: h.sp, r: h.r}.Items(func(it Item) { s.elems.add(it.Key) })
 	s.keepOrder()
 	if !keep {
 		if err := s.sort(&o); err != nil {

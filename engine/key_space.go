@@ -14,13 +14,14 @@ import (
 // It owns its memory, so that FLUSHDB frees it and SWAPDB moves it as a whole. The shard's lock
 // guards it.
 type space struct {
-	sh   *shard
-	db   int
-	tab  *table.Table
-	mem  *arena.Arena
-	due  *wheel.Wheel // deadlines of keys; nil before the first
-	next *wheel.Wheel // deadlines of the next item of each container; nil before the first
-	ttls int64        // sum of all deadlines in the wheel, ms; for avg_ttl
+	sh    *shard
+	db    int
+	tab   *table.Table
+	mem   *arena.Arena
+	due   *wheel.Wheel // deadlines of keys; nil before the first
+	next  *wheel.Wheel // deadlines of the next item of each container; nil before the first
+	fresh *wheel.Wheel // fresh deadlines of strings; nil before the first
+	ttls  int64        // sum of all deadlines in the wheel, ms; for avg_ttl
 
 	lates bool // a limiter's deadline may be later than its entry in the wheel
 
@@ -30,8 +31,9 @@ type space struct {
 	kept     [maxKinds]int // bytes of records and handles, for the kinds that keeps selects
 	wasteful []uint32      // handles of boxes to compact
 
-	queues map[uint32]struct{} // handles of delay queues
-	index  *keyIndex           // the keys of some kinds; nil before the first
+	queues map[uint32]string // handles of delay queues, and the streams that these deliver to, "" for none
+	sinks  map[string]int    // the streams that queues deliver to, and how many queues each has
+	index  *keyIndex         // the keys of some kinds; nil before the first
 
 	throttled *topk.Sketch // limiters that deny; nil before the first denial
 
@@ -183,13 +185,42 @@ func (sp *space) recast(ref arena.Ref, from, to Kind) {
 	}
 }
 
-// enrol remembers a delay queue, so that its jobs can be counted.
+// enrol remembers a delay queue, so that its jobs can be counted, and the stream that it delivers to.
 func (sp *space) enrol(h uint32, b box) {
-	if _, ok := b.(queueBox); ok {
+	if q, ok := b.(queueBox); ok {
 		if sp.queues == nil {
-			sp.queues = map[uint32]struct{}{}
+			sp.queues = map[uint32]string{}
 		}
-		sp.queues[h] = struct{}{}
+		sp.queues[h] = ""
+		sp.deliversTo(h, q.Deliver)
+	}
+}
+
+// deliversTo notes the stream that the delay queue of a handle delivers to; empty: none.
+func (sp *space) deliversTo(h uint32, stream []byte) {
+	old := sp.queues[h]
+	if old == string(stream) {
+		return
+	}
+	if old != "" {
+		if sp.sinks[old]--; sp.sinks[old] == 0 {
+			delete(sp.sinks, old)
+		}
+	}
+	sp.queues[h] = string(stream)
+	if len(stream) > 0 {
+		if sp.sinks == nil {
+			sp.sinks = map[string]int{}
+		}
+		sp.sinks[sp.queues[h]]++
+	}
+}
+
+// forget undoes enrol, and has no effect on handles of other kinds.
+func (sp *space) forget(h uint32) {
+	if _, ok := sp.queues[h]; ok {
+		sp.deliversTo(h, nil)
+		delete(sp.queues, h)
 	}
 }
 
@@ -204,7 +235,7 @@ func (sp *space) empty(h uint32) {
 	x := &sp.exts[h]
 	sp.extBytes -= x.size
 	sp.kept[x.kind] -= x.size
-	delete(sp.queues, h)
+	sp.forget(h)
 	if x.box != nil {
 		sp.sh.freeLazily(x.box)
 	}
@@ -221,7 +252,7 @@ func (sp *space) dropExt(h uint32) {
 func (sp *space) yield(h uint32) {
 	sp.extBytes -= sp.exts[h].size
 	sp.kept[sp.exts[h].kind] -= sp.exts[h].size
-	delete(sp.queues, h)
+	sp.forget(h)
 	sp.exts[h] = ext{next: sp.freeExt}
 	sp.freeExt = h
 }
@@ -247,21 +278,34 @@ func (sp *space) reserve(flags uint8, key []byte, n int) (arena.Ref, *rec) {
 // build allocates a record and fills in all but the wheel's links. If val is nil, the record takes
 // over the external value of handle.
 func (sp *space) build(flags uint8, key, val []byte, handle uint32) (arena.Ref, *rec) {
+	return sp.buildRecord(flags, key, val, handle, 0)
+}
+
+// buildSpec is build for a record that has what s says. The caller schedules its deadlines.
+func (sp *space) buildSpec(s *spec, key, val []byte, handle uint32) (arena.Ref, *rec) {
+	if s.fresh != 0 {
+		return sp.buildRecord(s.layout(), key, val, handle, freshBit)
+	}
+	return sp.buildRecord(s.layout(), key, val, handle, 0)
+}
+
+// buildRecord is build with freshBit or 0 in fresh.
+func (sp *space) buildRecord(flags uint8, key, val []byte, handle uint32, fresh uint16) (arena.Ref, *rec) {
 	klen, vlen := len(key), len(val)
 	kl := uint16(0)
 	if klen > maxKey {
 		kl, klen = bigKey, extSize
 	}
-	if handle != 0 || keyOffset(flags)+klen+vlen > arena.MaxRecord-1 {
+	if handle != 0 || tailed(keyOffset(flags)+klen+vlen, fresh) > arena.MaxRecord-1 {
 		flags |= flagExt
 		vlen = extSize
 	}
-	ref := sp.mem.Alloc(keyOffset(flags) + klen + vlen)
+	ref := sp.mem.Alloc(tailed(keyOffset(flags)+klen+vlen, fresh))
 	if ref == 0 {
 		return 0, nil
 	}
 	r := sp.rec(ref)
-	r.init(flags, kl|uint16(klen), uint16(vlen))
+	r.init(flags, kl|uint16(klen), uint16(vlen)|fresh)
 	if kl != 0 {
 		putHandle(r.inlineKey(), sp.addExt(append([]byte(nil), key...)))
 	} else {
@@ -316,7 +360,7 @@ func (sp *space) unschedule(ref arena.Ref, r *rec) {
 	}
 }
 
-// detach takes the record out of both wheels.
+// detach takes the record out of all wheels.
 func (sp *space) detach(ref arena.Ref, r *rec) {
 	sp.unschedule(ref, r)
 	sp.unscheduleNext(ref, r)
@@ -327,7 +371,10 @@ func (sp *space) relinked(old, new arena.Ref, r *rec) {
 	if r.has(flagDeadline) {
 		sp.due.Move(uint32(old), uint32(new))
 	}
-	if r.timed() && sp.next != nil {
+	switch {
+	case r.hasFresh() && sp.fresh != nil:
+		sp.fresh.Move(uint32(old), uint32(new))
+	case r.timed() && sp.next != nil:
 		sp.next.Move(uint32(old), uint32(new))
 	}
 }

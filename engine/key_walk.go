@@ -30,7 +30,10 @@ type walker interface {
 // count as an access. The result is valid until the next write.
 func (tx *Tx) Lookup(key []byte) (k Key, ok bool) {
 	h := tx.find(key)
-	return Key{tx, h.sp, h.r}, h.r != nil
+	if h.r == nil {
+		return Key{}, false
+	}
+	return Key{tx, h.sp, h.r, h.ref()}, true
 }
 
 // Items visits the living items of a hash, list, set or sorted set; the item is valid during the
@@ -136,5 +139,5 @@ func (tx *Tx) ValueSize(key []byte) int {
 	case h.r.has(flagExt):
 		return h.sp.exts[handleOf(h.r.inlineValue())].size
 	}
-	return int(h.r.vlen)
+	return h.r.valueLen()
 }

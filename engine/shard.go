@@ -18,6 +18,7 @@ type shard struct {
 	own      *own     // a replica's own keys; nil: there are none
 	watched  map[watchKey]*watchList
 	lines    lineSet      // the waiters for keys
+	leases   leaseSet     // the refresh leases of keys
 	lazyFree []box        // deleted large containers that the reclaimer has to free
 	freed    int          // bytes freed since compaction was last considered
 	bytes    atomic.Int64 // the bytes of the spaces when used was last published

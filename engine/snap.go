@@ -90,14 +90,15 @@ const (
 
 // snapshot is a running snapshot.
 type snapshot struct {
-	db    *DB
-	o     SnapshotOptions
-	ms    int64 // the instant of the cut
-	clock accessIs
-	token int64
-	rules [][]byte
-	timed bool // hash fields had deadlines
-	over  atomic.Bool
+	db     *DB
+	o      SnapshotOptions
+	ms     int64 // the instant of the cut
+	clock  accessIs
+	token  int64
+	rules  [][]byte
+	leases []byte
+	timed  bool // hash fields had deadlines
+	over   atomic.Bool
 
 	mu    sync.Mutex
 	room  sync.Cond // with mu: signals that the queue has room, or that the snapshot is over
@@ -184,7 +185,7 @@ func (s *snapshot) cut() {
 		}
 		sh.snap = parts[i]
 	}
-	s.token, s.rules = db.fence.Load(), tx.encodeRules()
+	s.token, s.rules, s.leases = db.fence.Load(), tx.encodeRules(), tx.encodeLeases()
 	if s.o.AtCut != nil {
 		s.o.AtCut(tx)
 	}

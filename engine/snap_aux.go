@@ -4,28 +4,39 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
 // A file contains data of an engine beside its keys, as auxiliary texts: the last fencing token,
-// the expiry rules of each database that has rules, and, before a key with a sliding deadline, its
-// span.
+// the expiry rules of each database that has rules, the refresh leases, and, before a key with a sliding
+// or a fresh deadline, its span or that deadline.
 //
 //	ebb-token  decimal
 //	ebb-slide  decimal: the span in ms of the deadline of the key that comes next
+//	ebb-fresh  decimal: the fresh deadline in ms of the string that comes next; 1 if the string is stale
+//	ebb-leases version 1 │ number of leases, and each: database │ key │ token │ end in ms
 //	ebb-rules  version 1 │ database │ number of rules, and each:
 //	           name │ match │ levels │ stream │ most entries │ exact │ longest value + 1
+//	           version 2, if a rule writes to a queue or has the level fresh: behind each rule
+//	           0, or 1 │ queue │ delay in ms │ priority
 //
 // Numbers are uvarints. A length stands before the bytes that it counts.
 
 const (
-	auxToken = "ebb-token"
-	auxRules = "ebb-rules"
-	auxSlide = "ebb-slide"
+	auxToken  = "ebb-token"
+	auxRules  = "ebb-rules"
+	auxSlide  = "ebb-slide"
+	auxFresh  = "ebb-fresh"
+	auxLeases = "ebb-leases"
 
-	rulesVersion = 1
+	rulesVersion      = 1
+	rulesQueueVersion = 2
+
+	// knownLevels are the levels of rules in version 2.
+	knownLevels = AllLevels | 1<<LevelFresh
 )
 
 // errAux: the value of one of ebb's auxiliary texts is invalid.
@@ -38,6 +49,9 @@ func (s *snapshot) writeAux(w *rdb.Writer) {
 	}
 	for _, r := range s.rules {
 		w.Aux(auxRules, string(r))
+	}
+	if s.leases != nil {
+		w.Aux(auxLeases, string(s.leases))
 	}
 }
 
@@ -52,18 +66,22 @@ func (tx *Tx) encodeRules() (all [][]byte) {
 		if set == nil {
 			continue
 		}
-		b := binary.AppendUvarint([]byte{rulesVersion}, uint64(dbi))
+		version := byte(rulesVersion)
+		if slices.ContainsFunc(set.rules, func(r *rule) bool { return r.ToQueue || r.Levels.Has(LevelFresh) }) {
+			version = rulesQueueVersion
+		}
+		b := binary.AppendUvarint([]byte{version}, uint64(dbi))
 		b = binary.AppendUvarint(b, uint64(len(set.rules)))
 		for _, r := range set.rules {
-			b = r.Rule.append(b)
+			b = r.Rule.append(b, version)
 		}
 		all = append(all, b)
 	}
 	return all
 }
 
-// append appends a rule in the format of files.
-func (r *Rule) append(b []byte) []byte {
+// append appends a rule in a version of the format of files.
+func (r *Rule) append(b []byte, version byte) []byte {
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
 	text(r.Name)
 	text(r.Match)
@@ -74,7 +92,17 @@ func (r *Rule) append(b []byte) []byte {
 	if r.Exact {
 		exact = 1
 	}
-	return binary.AppendUvarint(append(b, exact), uint64(r.MaxValue+1))
+	b = binary.AppendUvarint(append(b, exact), uint64(r.MaxValue+1))
+	switch {
+	case version < rulesQueueVersion:
+	case r.ToQueue:
+		b = append(b, 1)
+		text(r.Queue)
+		b = append(binary.AppendUvarint(b, uint64(r.Delay)), r.Priority)
+	default:
+		b = append(b, 0)
+	}
+	return b
 }
 
 // LoadAux applies an auxiliary text of a file, and reports whether the text is one of the engine's.
@@ -88,6 +116,10 @@ func (db *DB) LoadAux(name, text []byte) (ours bool, err error) {
 		err = db.loadRules(text)
 	case auxSlide:
 		err = db.loadSlide(string(text))
+	case auxFresh:
+		err = db.loadFreshText(string(text))
+	case auxLeases:
+		err = db.loadLeases(text)
 	default:
 		return false, nil
 	}
@@ -143,18 +175,27 @@ func (db *DB) loadRules(text []byte) error {
 // parseRules parses the text of a database's rules.
 func (db *DB) parseRules(text []byte) (dbi int, rules []*rule, err error) {
 	in := queueReader{b: text}
-	if in.number(0, 255) != rulesVersion {
+	version := in.number(0, 255)
+	if version != rulesVersion && version != rulesQueueVersion {
 		return 0, nil, errAux
 	}
 	dbi = int(in.number(0, int64(db.ndb)-1))
 	for n := in.number(0, MaxRules); n > 0 && !in.bad; n-- {
 		var r Rule
 		r.Name, r.Match = string(in.text()), string(in.text())
-		r.Levels = LevelSet(in.number(0, int64(AllLevels)))
+		levels := int64(AllLevels)
+		if version == rulesQueueVersion {
+			levels = int64(knownLevels)
+		}
+		r.Levels = LevelSet(in.number(0, levels))
 		r.Stream = string(in.text())
 		r.MaxLen = in.number(0, 1<<62)
 		r.Exact = in.number(0, 1) == 1
 		r.MaxValue = int(in.number(0, 1<<62)) - 1
+		if version == rulesQueueVersion && in.number(0, 1) == 1 {
+			r.ToQueue, r.Queue = true, string(in.text())
+			r.Delay, r.Priority = in.number(0, MaxDeadline), uint8(in.number(0, MaxPriority))
+		}
 		rules = append(rules, newRule(db, r))
 	}
 	if in.bad || len(in.b) > 0 {

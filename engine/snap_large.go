@@ -74,6 +74,9 @@ func (c *shardSnapshot) large(sp *space, r *rec) *large {
 	if r.has(flagSlide) && !c.s.o.Plain {
 		l.before = r.appendSlide(nil)
 	}
+	if r.hasFresh() && !c.s.o.Plain {
+		l.before = r.appendFresh(l.before)
+	}
 	return l
 }
 

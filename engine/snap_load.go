@@ -86,7 +86,7 @@ func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 		close(w)
 	}
 	done.Wait()
-	db.loadSpan = 0
+	db.loadSpan, db.loadFresh = 0, 0
 	db.UsedMemory()
 	if failed := l.failed.Load(); failed != nil {
 		return *failed
@@ -114,8 +114,9 @@ type batch struct {
 // loadEntry is a key, and its data as the reader returned them.
 type loadEntry struct {
 	rdb.Entry
-	hash uint64
-	span int64 // ms: the span of a sliding deadline
+	hash  uint64
+	span  int64 // ms: the span of a sliding deadline
+	fresh int64 // ms: the fresh deadline of a string
 }
 
 // split passes the keys that r reads to the workers.
@@ -139,8 +140,8 @@ func (l *loading) split(ctx context.Context, r *rdb.Reader) error {
 			b = l.newBatch(db.shards[s])
 			l.batches[s] = b
 		}
-		b.entries = append(b.entries, loadEntry{*e, hash, db.loadSpan})
-		db.loadSpan = 0
+		b.entries = append(b.entries, loadEntry{*e, hash, db.loadSpan, db.loadFresh})
+		db.loadSpan, db.loadFresh = 0, 0
 		if b.bytes += len(e.Value); len(b.entries) < loadBatch && b.bytes < loadBytes {
 			continue
 		}
@@ -337,11 +338,14 @@ func (x *loader) place(val []byte, b box) error {
 	if s.deadline != 0 {
 		s.span = e.span
 	}
+	if x.kind == String {
+		s.fresh = e.fresh
+	}
 	handle := uint32(0)
 	if b != nil {
 		handle = sp.addBox(nil, b)
 	}
-	ref, r := sp.build(s.layout(), e.Key, val, handle)
+	ref, r := sp.buildSpec(&s, e.Key, val, handle)
 	if r == nil {
 		if handle != 0 {
 			sp.yield(handle)
@@ -355,6 +359,9 @@ func (x *loader) place(val []byte, b box) error {
 	}
 	if s.deadline != 0 {
 		sp.schedule(ref, s.deadline)
+	}
+	if s.fresh != 0 {
+		tx.scheduleFresh(sp, ref, s.fresh)
 	}
 	tx.setAccess(r, RestoreOptions{Idle: max(e.Idle, 0), Freq: e.Freq, SetFreq: e.Freq >= 0})
 	tx.date(&x.h)

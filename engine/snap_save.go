@@ -134,6 +134,9 @@ func (c *shardSnapshot) record(e *rdb.Encoder, sp *space, ref arena.Ref) {
 	if r.has(flagSlide) && !s.o.Plain {
 		c.buf = r.appendSlide(c.buf)
 	}
+	if r.hasFresh() && !s.o.Plain {
+		c.buf = r.appendFresh(c.buf)
+	}
 	e.Reset(c.buf)
 	e.Key = sp.key(r)
 	e.Record(r.deadline(), s.idle(r), s.freq(r))

@@ -17,10 +17,11 @@ import (
 // Meanwhile, clients use the engine's own data. An engine has one Staging at a time. One goroutine
 // calls its methods.
 type Staging struct {
-	db    *DB
-	rules []stagedRules
-	token int64
-	holds bool // the shards have spaces of the Staging
+	db     *DB
+	rules  []stagedRules
+	leases []savedLease
+	token  int64
+	holds  bool // the shards have spaces of the Staging
 }
 
 type stagedRules struct {
@@ -41,6 +42,8 @@ func (s *Staging) LoadAux(name, text []byte) (ours bool, err error) {
 		if r.db, r.rules, err = s.db.parseRules(text); err == nil {
 			s.rules = append(s.rules, r)
 		}
+	case auxLeases:
+		s.leases, err = s.db.parseLeases(text)
 	default:
 		return s.db.LoadAux(name, text) // it belongs to the next key only
 	}
@@ -123,6 +126,8 @@ func (tx *Tx) Install(s *Staging) {
 		tx.setRules(r.rules)
 	}
 	tx.dbi = dbi
+	tx.voidLeases(-1)
+	tx.setLeases(s.leases)
 	tx.SawToken(s.token)
 	tx.signalAll(-1)
 	tx.db.hooks.Flushed(tx, -1)

@@ -442,6 +442,40 @@ func TestASnapshotHoldsRulesTokensAndSlidingDeadlines(t *testing.T) {
 	same(t, picture(tx), want)
 }
 
+func TestASnapshotHoldsRulesThatWriteToQueues(t *testing.T) {
+	db := opened(t)
+	tx := db.BeginAll(2)
+	stream := engine.Rule{Name: "s", Match: "a*", Levels: engine.AllLevels, Stream: "s", MaxLen: 10, MaxValue: -1}
+	queue := engine.Rule{Name: "q", Match: "b*", Levels: 1 << engine.LevelKey, MaxValue: 5, ToQueue: true, Queue: "\xffq", Delay: 1 << 40, Priority: 9}
+	for _, r := range []engine.Rule{stream, queue} {
+		if err := tx.SetRule(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx.Select(1)
+	if err := tx.SetRule(stream); err != nil { // its text has the version that older releases read
+		t.Fatal(err)
+	}
+	tx.Commit()
+	file := begin(t, db, engine.SnapshotOptions{}).finish()
+	if !bytes.Contains(file, []byte("\x01\x01\x01\x01s\x02a*")) || !bytes.Contains(file, []byte("\x02\x02\x02\x01s\x02a*")) {
+		t.Error("the versions of the rules are not 1 and 2")
+	}
+	second, err := load(t, file, engine.LoadOptions{}, frozen())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx = second.BeginAll(2)
+	defer tx.Commit()
+	if got := tx.Rules(); len(got) != 2 || got[0].Rule != stream || got[1].Rule != queue {
+		t.Errorf("the rules are %+v", got)
+	}
+	tx.Select(1)
+	if got := tx.Rules(); len(got) != 1 || got[0].Rule != stream {
+		t.Errorf("the rules are %+v", got)
+	}
+}
+
 func TestALoadLeavesOutWhatIsDeadUnlessToldOtherwise(t *testing.T) {
 	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
 	db := engine.Open(engine.Options{Clock: clock, Shards: 4})

@@ -123,6 +123,46 @@ func (m *listModel) Move(t *rapid.T) {
 	}
 }
 
+// MoveMany moves elements one by one, or in a block.
+func (m *listModel) MoveMany(t *rapid.T) {
+	from, to := m.key(t), m.key(t)
+	o := ListMove{From: End(rapid.IntRange(0, 1).Draw(t, "out")), To: End(rapid.IntRange(0, 1).Draw(t, "in")),
+		Count: rapid.IntRange(1, 9).Draw(t, "count"), Exactly: rapid.Bool().Draw(t, "exactly"), OneByOne: rapid.Bool().Draw(t, "one by one")}
+	m.alive(to)
+	l := m.alive(from)
+	n := min(o.Count, len(l))
+	if o.Exactly && n < o.Count {
+		n = 0
+	}
+	block, rest := l[:n], l[n:]
+	if o.From == Tail {
+		block, rest = l[len(l)-n:], l[:len(l)-n]
+	}
+	block = slices.Clone(block)
+	if o.OneByOne && o.From == o.To {
+		slices.Reverse(block)
+	}
+	if n > 0 {
+		m.lists[string(from)] = slices.Clone(rest)
+		if l := m.lists[string(to)]; o.To == Head {
+			m.lists[string(to)] = slices.Concat(block, l)
+		} else {
+			m.lists[string(to)] = slices.Concat(l, block)
+		}
+	}
+	begun, got := 0, []string{}
+	tx := m.tx(from, to)
+	moved, err := tx.LMoveMany(from, to, o, func(n int) { begun = n }, func(e []byte) { got = append(got, string(e)) })
+	tx.Commit()
+	want := []string{}
+	for _, e := range block {
+		want = append(want, e.val)
+	}
+	if err != nil || moved != n || begun != n || !slices.Equal(got, want) {
+		t.Fatalf("move %+v: %d, %q, %v; want %q", o, moved, got, err, want)
+	}
+}
+
 func (m *listModel) Set(t *rapid.T) {
 	key, i, e := m.key(t), rapid.IntRange(-4, 4).Draw(t, "index"), m.elem(t)
 	l := m.alive(key)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"strconv"
@@ -32,6 +33,9 @@ type Job = delayq.Job
 // QueueConfig is the configuration of a delay queue. The zero QueueConfig sets no limits.
 type QueueConfig = delayq.Config
 
+// PausedForGood as the PausedUntil of a QueueConfig is a pause without an end.
+const PausedForGood = delayq.MaxTime
+
 // These are the limits of a job.
 const (
 	MaxPriority   = delayq.Priorities - 1
@@ -44,6 +48,10 @@ var (
 	ErrQueueFull = errors.New("the queue holds as many jobs as it may")
 	// ErrDeadLetter: the dead-letter queue would not be in the queue's hash slot.
 	ErrDeadLetter = errors.New("the dead-letter queue needs the hash tag of the queue, and another name")
+	// ErrDeliver: the stream would not be in the queue's hash slot.
+	ErrDeliver = errors.New("the stream needs the hash tag of the queue, and another name")
+	// ErrDelivers: workers get no jobs from a queue that delivers to a stream.
+	ErrDelivers = errors.New("the queue delivers to a stream")
 )
 
 // queueBox is a delay queue as a container. It has no small form.
@@ -55,7 +63,7 @@ func (tx *Tx) newQueue() *delayq.Queue { return delayq.New(tx.db.chunks, tx.db.s
 func (b queueBox) Clone(tx *Tx) (box, error) {
 	c := tx.newQueue()
 	c.Config, c.Totals = b.Config, b.Totals
-	c.DeadLetter = append([]byte(nil), b.DeadLetter...)
+	c.DeadLetter, c.Deliver = bytes.Clone(b.DeadLetter), bytes.Clone(b.Deliver)
 	var err error
 	b.Each(func(j Job) bool {
 		err = c.Add(&j, tx.ms)
@@ -66,6 +74,7 @@ func (b queueBox) Clone(tx *Tx) (box, error) {
 			err = c.Mark(key, deadline, 0)
 		}
 	})
+	b.EachSchedule(func(s *QueueSchedule) { c.SetSchedule(s) })
 	if err != nil {
 		discard(queueBox{c})
 		return nil, ErrFull
@@ -100,9 +109,13 @@ func (tx *Tx) storeQueue(h *hit, key []byte, q *delayq.Queue) error {
 	return nil
 }
 
-// settleQueue finishes a change of a queue: it counts the queue's bytes, schedules its next
-// deadline and sends the event. It deletes the key of a queue that holds nothing.
+// settleQueue finishes a change of a queue, which has been logged: it delivers the jobs that are due to
+// the queue's stream, counts the queue's bytes, schedules its next deadline and sends the event. It
+// deletes the key of a queue that holds nothing.
 func (tx *Tx) settleQueue(h *hit, key []byte, q *delayq.Queue, event string) {
+	if len(q.Deliver) > 0 && tx.deliverJobs(h, key, queueBox{q}, lapseMet) > 0 {
+		defer tx.changed(key, EventModule, "dqdeliver")
+	}
 	if q.Empty(tx.ms) {
 		tx.drop(h)
 		tx.changed(key, EventModule, event)
@@ -138,6 +151,9 @@ type QueueAdd struct {
 	// Unique is the time in ms during which the queue ignores further jobs with the same id, or,
 	// without an id, with the same payload; 0: none.
 	Unique int64
+	// Replace puts the job in the place of one that waits under the same id, whatever Unique says. A leased
+	// job stays, and the new one is not added.
+	Replace bool
 	// Token is set in a replay: QueueAdd makes the id from it. If it is 0, QueueAdd takes a new
 	// token.
 	Token int64
@@ -154,8 +170,8 @@ func (a *QueueAdd) mark() []byte {
 }
 
 // QueueAdd adds a job to a delay queue and returns its id, valid until the next call. It creates a
-// missing queue. added is false if there is a job with the id, or if one with the same mark was
-// added less than Unique ago. O(log n). Errors: ErrWrongType, ErrQueueFull, ErrFull.
+// missing queue. added is false if there is a job with the id that Replace does not replace, or if one
+// with the same mark was added less than Unique ago. O(log n). Errors: ErrWrongType, ErrQueueFull, ErrFull.
 func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil {
@@ -166,8 +182,14 @@ func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err erro
 		mark = a.mark()
 	}
 	created := q == nil
+	var old *Job
 	if created {
 		q = tx.newQueue()
+	} else if ref, there := q.Find(a.ID); a.Replace && a.ID != nil && there {
+		if q.Job(ref).Leased {
+			return nil, false, nil
+		}
+		old = takeOut(q, ref)
 	} else if tx.suppressed(q, a, mark) {
 		return nil, false, nil
 	} else if tx.queueFull(q, a.MaxLen) {
@@ -184,12 +206,23 @@ func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err erro
 		discard(queueBox{q})
 	}
 	if err != nil {
+		if old != nil {
+			_ = q.Add(old, tx.ms) // into the memory that it had
+		}
 		return nil, false, ErrFull
 	}
-	tx.logQueueAdd(key, a, token)
+	tx.logQueueAdd(key, a, token, old != nil)
 	h.sh.stats.QueueAdded++
 	tx.settleQueue(&h, key, q, "dqadd")
 	return j.ID, true, nil
+}
+
+// takeOut removes a job and returns a copy.
+func takeOut(q *delayq.Queue, ref uint32) *Job {
+	j := q.Job(ref)
+	j.ID, j.Payload = bytes.Clone(j.ID), bytes.Clone(j.Payload)
+	q.Remove(ref)
+	return &j
 }
 
 // suppressed reports whether the queue must not add a job, because it has the id or an unexpired
@@ -245,8 +278,9 @@ func (tx *Tx) putJob(q *delayq.Queue, j *Job, mark []byte, unique int64) error {
 	return err
 }
 
-// logQueueAdd logs an addition.
-func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64) {
+// logQueueAdd logs an addition. A job that has replaced another is one effect: DQ.CANCEL of the only job
+// would remove the queue, with its counts and its deadline.
+func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64, replaced bool) {
 	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
@@ -268,12 +302,16 @@ func (tx *Tx) logQueueAdd(key []byte, a *QueueAdd, token int64) {
 	if a.ID == nil {
 		args = append(args, []byte("TOKEN"), number(token))
 	}
+	if replaced {
+		args = append(args, []byte("REPLACE"))
+	}
 	tx.emitQueue("DQ.ADD", args...)
 }
 
 // QueueConfigure sets the configuration of a queue, and creates the queue if there is
-// none. It removes a queue that has no jobs and gets the zero configuration. O(1).
-// Errors: ErrWrongType, ErrDeadLetter, ErrFull.
+// none. It removes a queue that has no jobs and gets the zero configuration. The configuration that the
+// queue has changes nothing. O(1).
+// Errors: ErrWrongType, ErrDeadLetter, ErrDeliver, ErrFull.
 func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 	h, q, err := tx.queue(key)
 	if err != nil {
@@ -282,8 +320,11 @@ func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 	if len(c.DeadLetter) > 0 && !sameTag(key, c.DeadLetter) {
 		return ErrDeadLetter
 	}
+	if len(c.Deliver) > 0 && !sameTag(key, c.Deliver) {
+		return ErrDeliver
+	}
 	if q == nil {
-		if c.IsZero() {
+		if c.IsZero(tx.ms) {
 			return nil
 		}
 		q = tx.newQueue()
@@ -291,12 +332,31 @@ func (tx *Tx) QueueConfigure(key []byte, c QueueConfig) error {
 			return err
 		}
 	}
-	c.DeadLetter = append([]byte(nil), c.DeadLetter...)
+	c.DeadLetter, c.Deliver = bytes.Clone(c.DeadLetter), bytes.Clone(c.Deliver)
 	args := [][]byte{key, []byte("MAXDELIVERIES"), tx.itoa(0, c.MaxDeliveries), []byte("MAXLEN"), tx.itoa(1, c.MaxLen)}
 	if string(c.DeadLetter) != string(q.Config.DeadLetter) {
 		args = append(args, []byte("DEADLETTER"), c.DeadLetter)
 	}
+	if string(c.Deliver) != string(q.Config.Deliver) {
+		args = append(args, []byte("DELIVER"), c.Deliver)
+	}
+	if !c.Paused(tx.ms) {
+		c.PausedUntil = 0
+	}
+	switch {
+	case c.PausedUntil == q.PausedUntil:
+	case c.PausedUntil == 0:
+		args = append(args, []byte("PAUSED"), []byte("no"))
+	case c.PausedUntil == PausedForGood:
+		args = append(args, []byte("PAUSED"), []byte("yes"))
+	default:
+		args = append(args, []byte("PAUSED"), tx.itoa(2, c.PausedUntil-tx.ms))
+	}
+	if len(args) == 5 && c.MaxDeliveries == q.MaxDeliveries && c.MaxLen == q.MaxLen && !q.Empty(tx.ms) {
+		return nil
+	}
 	q.Config = c
+	h.sp.deliversTo(handleOf(h.r.inlineValue()), c.Deliver)
 	tx.emitQueue("DQ.CONFIG", args...)
 	tx.settleQueue(&h, key, q, "dqconfig")
 	return nil

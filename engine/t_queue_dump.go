@@ -12,8 +12,11 @@ import (
 // A DUMP payload has a delay queue in the following format. All numbers are uvarints, and a length
 // stands before each text:
 //
-//	version 1
+//	version: 1, 2 of a queue that is paused or has schedules, or 3 of one that delivers to a stream
 //	configuration: most deliveries, dead letters' key, most jobs
+//	of version 2 and 3: the last ms of the pause or 0; schedules, how many, and each: flags, name, payload,
+//	    every, expression, zone, from, until, late, expire, next, last, runs, skipped, too late
+//	of version 3: the stream
 //	what left: dead, dropped, expired
 //	jobs, how many, and each: priority and flags, deliveries, due, [expire],
 //	    [token, until], id, payload; first those that wait, in their order, then
@@ -21,23 +24,63 @@ import (
 //	marks, how many, and each: deadline, key; in that order
 //
 // Equal queues give equal bytes.
-const queueVersion = 1
+const (
+	queueVersion     = 1
+	scheduledVersion = 2
+	deliverVersion   = 3
+)
 
 const (
 	dumpLeased  = 0x10
 	dumpExpires = 0x20
+	dumpOverlap = 0x10 // of a schedule
 )
 
 func queueModule() module { return module{name: "ebb-queue", dump: dumpQueue, restore: restoreQueue} }
 
 func dumpQueue(tx *Tx, e *rdb.Encoder, h *hit) []byte {
 	q := h.box().(queueBox).Queue
+	paused := q.PausedUntil
+	if tx.hiding() && !q.Paused(tx.ms) {
+		paused = 0
+	}
+	sends := len(q.Deliver) > 0
+	timed := paused != 0 || q.Schedules() > 0 || sends
 	b := []byte{queueVersion}
+	switch {
+	case sends:
+		b[0] = deliverVersion
+	case timed:
+		b[0] = scheduledVersion
+	}
 	number := func(n int64) { b = binary.AppendUvarint(b, uint64(n)) }
 	text := func(s []byte) { number(int64(len(s))); b = append(b, s...) }
 	number(q.MaxDeliveries)
 	text(q.DeadLetter)
 	number(q.MaxLen)
+	if timed {
+		number(paused)
+		number(int64(q.Schedules()))
+		q.EachSchedule(func(s *QueueSchedule) {
+			flags := int64(s.Priority)
+			if s.Overlap {
+				flags |= dumpOverlap
+			}
+			number(flags)
+			text(s.Name)
+			text(s.Payload)
+			number(s.Every)
+			text([]byte(s.Cron))
+			text([]byte(s.Zone))
+			for _, n := range [...]int64{s.From, s.Until, s.Late, s.Expire, s.Next, s.Last, s.Runs, s.Skipped, s.TooLate} {
+				number(n)
+			}
+			b = e.Spill(b)
+		})
+	}
+	if sends {
+		text(q.Deliver)
+	}
 	seen := tx.seenQueue(q)
 	number(seen.Dead)
 	number(seen.Dropped)
@@ -130,13 +173,23 @@ func (r *queueReader) text() (s []byte) {
 
 func restoreQueue(tx *Tx, data []byte) (_ []byte, _ box, err error) {
 	r := &queueReader{b: data}
-	if r.number(0, 255) != queueVersion {
+	version := r.number(0, 255)
+	if version < queueVersion || version > deliverVersion {
 		return nil, nil, rdb.ErrFormat
 	}
 	q := tx.newQueue()
 	q.MaxDeliveries = r.number(0, delayq.MaxDeliveries)
 	q.DeadLetter = append([]byte(nil), r.text()...)
 	q.MaxLen = r.number(0, 1<<62)
+	if version >= scheduledVersion {
+		q.PausedUntil = r.number(0, delayq.MaxTime)
+		restoreSchedules(r, q)
+	}
+	if version >= deliverVersion {
+		if q.Deliver = bytes.Clone(r.text()); len(q.Deliver) == 0 {
+			r.bad = true
+		}
+	}
 	q.Dead, q.Dropped, q.Expired = r.number(0, 1<<62), r.number(0, 1<<62), r.number(0, 1<<62)
 	err = tx.restoreJobs(r, q)
 	if err == nil {
@@ -150,6 +203,25 @@ func restoreQueue(tx *Tx, data []byte) (_ []byte, _ box, err error) {
 		return nil, nil, err
 	}
 	return nil, queueBox{q}, nil
+}
+
+// restoreSchedules reads the schedules of a queue. A schedule that would not be accepted by QueueSchedule
+// makes the payload invalid, unless only its time zone is unknown here.
+func restoreSchedules(r *queueReader, q *delayq.Queue) {
+	for n := r.number(0, MaxSchedules); n > 0 && !r.bad; n-- {
+		flags := r.number(0, 0x1f)
+		s := &QueueSchedule{Name: slices.Clone(r.text()), Payload: slices.Clone(r.text())}
+		s.Priority, s.Overlap = uint8(flags&0x0f), flags&dumpOverlap != 0
+		s.Every = r.number(0, delayq.MaxTime)
+		s.Cron, s.Zone = string(r.text()), string(r.text())
+		s.From, s.Until, s.Late = r.number(0, delayq.MaxTime), r.number(0, delayq.MaxTime), r.number(0, delayq.MaxTime)
+		s.Expire, s.Next, s.Last = r.number(0, delayq.MaxTime), r.number(1, delayq.MaxTime), r.number(0, delayq.MaxTime)
+		s.Runs, s.Skipped, s.TooLate = r.number(0, 1<<62), r.number(0, 1<<62), r.number(0, 1<<62)
+		r.bad = r.bad || s.Priority > MaxPriority || !s.Valid() || q.Schedule(s.Name) != nil || s.Load() != nil
+		if !r.bad {
+			q.SetSchedule(s)
+		}
+	}
 }
 
 func (tx *Tx) restoreJobs(r *queueReader, q *delayq.Queue) error {

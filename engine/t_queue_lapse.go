@@ -13,12 +13,15 @@ import (
 //	DQ.STEP key BACK id token NOW us          and did not reach who took it
 //	DQ.STEP key LAPSE id NOW us               its lease was over, or it had expired
 //	DQ.STEP key FORGET deadline NOW us        marks were over, up to that deadline
+//	DQ.STEP key RESUME NOW us                 the time of a pause was over
+//	DQ.STEP key DELIVER id NOW us             a job has become an entry of a stream, see t_queue_deliver.go
+//	DQ.STEP key TICK name due next ... NOW us a schedule was due, see t_queue_schedule.go
 //
 // The instant is when the engine noticed it. A job whose lease is over is due from the ms after the
 // lease on, regardless of that instant.
 
 // lapseQueue handles the due items of a queue: jobs whose leases are over, jobs that have expired,
-// and marks. It handles up to about budget of each. It wakes the clients that wait for jobs that
+// marks and schedules, and the deliveries to a stream. It handles up to about budget of each. It wakes the clients that wait for jobs that
 // have become due.
 func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	q := h.box().(queueBox).Queue
@@ -38,9 +41,16 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	if through := q.Forget(tx.ms, budget); through != 0 {
 		tx.emitQueue("DQ.STEP", key, []byte("FORGET"), tx.itoa(0, through))
 	}
+	if q.Resume(tx.ms) {
+		tx.emitQueue("DQ.STEP", key, []byte("RESUME"))
+	}
+	if !tx.hiding() && tx.tickQueue(h, key, q, budget) {
+		seen[lapsedTick]++
+	}
+	seen[lapsedSent] += tx.deliverJobs(h, key, queueBox{q}, budget)
 	q.Awake(tx.ms)
 	tx.Signal(key)
-	for what, event := range [...]string{lapsedLease: "dqlapsed", lapsedJob: "dqexpired", lapsedDead: "dqdead"} {
+	for what, event := range [...]string{lapsedLease: "dqlapsed", lapsedJob: "dqexpired", lapsedDead: "dqdead", lapsedTick: "dqadd", lapsedSent: "dqdeliver"} {
 		if seen[what] > 0 && !tx.hiding() {
 			tx.changed(key, EventModule, event)
 			tx.dirty--
@@ -61,6 +71,8 @@ const (
 	lapsedLease = iota // the job is due again
 	lapsedJob          // the queue drops it, because no worker took it in time
 	lapsedDead         // the job was delivered too often, and was moved to the dead letters or dropped
+	lapsedTick         // a schedule was due
+	lapsedSent         // a job went to the stream
 	lapseStuck         // lapseJob changed nothing, because memory is used up
 	lapsedKinds
 )
@@ -156,7 +168,9 @@ func (tx *Tx) boundFull(q *delayq.Queue) bool { return q.MaxLen > 0 && int64(q.L
 func (tx *Tx) findPlainly(key []byte) (h hit) {
 	s, hash := tx.shardOf(key)
 	h.sh, h.h = tx.db.shards[s], hash
-	h.sp = h.sh.spaces[tx.dbi]
+	if h.sp = h.sh.spaces[tx.dbi]; h.sp == nil {
+		return h
+	}
 	h.preserve()
 	pos, ok := h.sp.tab.Find(hash, key)
 	if !ok {
@@ -253,6 +267,17 @@ func (tx *Tx) QueueForgot(key []byte, through int64) (ok bool, err error) {
 		return false, err
 	}
 	q.ForgetThrough(through)
+	tx.settleQueue(&h, key, q, "dqlapsed")
+	return true, nil
+}
+
+// QueueResumed ends a pause whose time is over. Errors: ErrWrongType.
+func (tx *Tx) QueueResumed(key []byte) (ok bool, err error) {
+	h, q, err := tx.queue(key)
+	if err != nil || q == nil {
+		return false, err
+	}
+	q.PausedUntil = 0
 	tx.settleQueue(&h, key, q, "dqlapsed")
 	return true, nil
 }

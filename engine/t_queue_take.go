@@ -7,13 +7,20 @@ import "github.com/ebbdb/ebb/internal/delayq"
 const popDead = 4096
 
 // QueuePop leases up to count due jobs for lease ms, and calls visit for each: in the order of
-// priority, highest first, then of the due instant, then of the addition. It returns their number.
+// priority, highest first, then of the due instant, then of the addition. It returns their number,
+// which is 0 while the queue is paused.
 // Each job has a token of its own, greater than all before it. O(log n) for each. Errors:
-// ErrWrongType; ErrFull, and then it has leased fewer than it could have.
+// ErrWrongType; ErrDelivers; ErrFull, and then it has leased fewer than it could have.
 func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(Job)) (n int, err error) {
 	h, q, err := tx.queue(key)
 	if err != nil || q == nil {
 		return 0, err
+	}
+	if len(q.Deliver) > 0 {
+		return 0, ErrDelivers
+	}
+	if q.Paused(tx.ms) {
+		return 0, nil
 	}
 	until := min(tx.ms+lease, MaxDeadline)
 	dead := 0

@@ -57,6 +57,38 @@ func TestJobsThatFallDueTogetherNeedNoWork(t *testing.T) {
 	}
 }
 
+// A queue whose stream takes no job tries again after 100 ms. Its copy does not wait for that.
+func TestTheCopyOfASuspendedQueueIsDated(t *testing.T) {
+	db, _ := openQueues(t)
+	db.SetActiveExpiry(false)
+	tx := db.Begin(0, []byte("q"), []byte("{q}stream"), []byte("copy"))
+	defer tx.Commit()
+	for _, deadline := range []int64{0, tx.Millis() + 50} { // the queue's next attempt is before its deadline, or not
+		if _, _, err := tx.Set([]byte("{q}stream"), []byte("no stream"), SetOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.QueueConfigure([]byte("q"), QueueConfig{Deliver: []byte("{q}stream")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := tx.QueueAdd([]byte("q"), &QueueAdd{ID: []byte("1"), Due: tx.Millis()}); err != nil {
+			t.Fatal(err)
+		}
+		if deadline != 0 {
+			tx.Expire([]byte("q"), deadline, 0, 0)
+		}
+		if ok, err := tx.Copy([]byte("q"), []byte("copy"), 0, true); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		for _, sp := range tx.db.shards[0].spaces {
+			if sp != nil {
+				if _, err := sp.check(0); err != nil {
+					t.Errorf("with the deadline %d: %v", deadline, err)
+				}
+			}
+		}
+	}
+}
+
 // Of many leases that end together a command settles no more than lapseMet, and
 // yet finds what it came for; nothing is lost and nothing comes twice.
 func TestManyLeasesThatEndTogetherAreSettledInSlices(t *testing.T) {

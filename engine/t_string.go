@@ -68,7 +68,9 @@ type SetOptions struct {
 	// Compare, if not 0, sets only if the old value satisfies this comparison with Value.
 	Compare Comparison
 	Value   []byte
-	Get     bool // return the old value: another kind is an error, and Set counts as an access
+	Get     bool  // return the old value: another kind is an error, and Set counts as an access
+	Fresh   int64 // ms since 1970; up to this instant GetFresh calls the value fresh; 0: always
+	Token   int64 // set only if this is the key's refresh token (GetFresh); 0: whatever it is
 	// Jitter makes each deadline of SetMany later by a random share, up to Jitter percent, of the
 	// time to live.
 	Jitter int64
@@ -160,10 +162,10 @@ func (tx *Tx) Set(key, val []byte, o SetOptions, dst []byte) (done bool, old []b
 			return false, old, nil
 		}
 	}
-	if o.IfAbsent && h.r != nil || o.IfExists && h.r == nil {
+	if o.IfAbsent && h.r != nil || o.IfExists && h.r == nil || o.Token != 0 && !tx.HoldsToken(key, o.Token) {
 		return false, old, nil
 	}
-	s := spec{flags: uint8(String), deadline: min(o.Deadline, MaxDeadline), span: o.Span}
+	s := spec{flags: uint8(String), deadline: min(o.Deadline, MaxDeadline), span: o.Span, fresh: o.Fresh}
 	if o.KeepTTL && h.r != nil && h.r.has(flagDeadline) {
 		s.deadline = h.r.deadline()
 		if h.r.has(flagSlide) {
@@ -241,12 +243,18 @@ func (tx *Tx) emitSet(key, val []byte, s spec) {
 		tx.emit("SET", key, val, []byte("PXAT"), tx.itoa(0, s.deadline))
 		tx.emit(OwnPrefix+"PEXPIREAT", key, tx.itoa(0, s.deadline), []byte("SPAN"), tx.itoa(1, s.span))
 	}
+	if s.fresh != 0 {
+		tx.emitFresh(key, s.fresh)
+	}
 }
 
 // kept returns the spec for storing another value under a key that str has looked up, with the
 // key's deadline.
 func kept(h *hit, flags uint8) spec {
 	s := spec{flags: uint8(String) | flags}
+	if h.r != nil {
+		s.fresh = h.r.freshUntil()
+	}
 	if h.r != nil && h.r.has(flagDeadline) {
 		s.deadline = h.r.deadline()
 		if h.r.has(flagSlide) {
@@ -259,7 +267,7 @@ func kept(h *hit, flags uint8) spec {
 // replace stores a new value under a key that str has looked up, and keeps its
 // deadline.
 func (tx *Tx) replace(h *hit, key, val []byte, flags uint8) error {
-	if r := h.r; r != nil && int(r.vlen) == len(val) && !r.has(flagExt) {
+	if r := h.r; r != nil && r.valueLen() == len(val) && !r.has(flagExt) {
 		copy(r.inlineValue(), val)
 		r.kind = r.kind&^flagRaw | flags
 		tx.stamp(r)
@@ -293,7 +301,7 @@ func (tx *Tx) putOwned(h *hit, key, val []byte, s spec) error {
 	}
 	sp := tx.makeSpace(h)
 	handle := sp.addExt(val)
-	ref, r := sp.build(s.layout(), key, nil, handle)
+	ref, r := sp.buildSpec(&s, key, nil, handle)
 	if r == nil {
 		sp.dropExt(handle)
 		return ErrFull
@@ -307,6 +315,7 @@ func (tx *Tx) putOwned(h *hit, key, val []byte, s spec) error {
 func (tx *Tx) GetDel(key, dst []byte) (val []byte, ok bool, err error) {
 	h := tx.read(key)
 	if h.r == nil {
+		tx.revoke(key)
 		return dst, false, nil
 	}
 	if h.r.Kind() != String {
@@ -324,6 +333,7 @@ func (tx *Tx) GetDel(key, dst []byte) (val []byte, ok bool, err error) {
 func (tx *Tx) DelIf(key []byte, c Comparison, want []byte) (bool, error) {
 	h := tx.find(key)
 	if h.r == nil {
+		tx.revoke(key)
 		return false, nil
 	}
 	if c != Always {
@@ -399,7 +409,7 @@ func (tx *Tx) resize(h *hit, key []byte, n int) ([]byte, error) {
 	var old []byte
 	if h.r != nil {
 		old = h.sp.value(h.r)
-		if size := h.r.size() - len(old) + n; size <= h.sp.mem.SlotOf(h.ref()) && n >= len(old) {
+		if size := h.r.size() - len(old) + n; size <= h.sp.mem.SlotOf(h.ref()) && n >= len(old) && !h.r.hasFresh() {
 			h.r.vlen = uint16(n)
 			h.r.kind |= flagRaw
 			tx.stamp(h.r)

@@ -114,6 +114,7 @@ func (tx *Tx) settleIncr(h *hit, key, val []byte, event string, l Life) {
 		return
 	case expires:
 		tx.setDeadline(h, key, l.Deadline, l.Span)
+		tx.cutFresh(h)
 	case l.Persist && had:
 		tx.setDeadline(h, key, 0, 0)
 	}

@@ -16,7 +16,7 @@ func TestCommandsOnSortedSetsAllocateNothing(t *testing.T) {
 		key := []byte("z")
 		fillZSet(db, key, size)
 		tx := db.BeginAll(0)
-		items := []Scored{{0, []byte("m7")}}
+		items, popped := []Scored{{0, []byte("m7")}}, []Scored{{0, make([]byte, 0, 16)}}
 		scan := func(r ZRange) func() {
 			return func() {
 				v, _ := tx.ZSet(key, true)
@@ -40,6 +40,12 @@ func TestCommandsOnSortedSetsAllocateNothing(t *testing.T) {
 			"ZPop": func() {
 				_, _ = tx.ZPop(key, 1, true, func(int) {}, func(m []byte, s float64) { items[0].Score = s })
 				_, _, _ = tx.ZAdd(key, items, ZAddOptions{})
+			},
+			"ZPopDue": func() {
+				_, _ = tx.ZPopDue(key, Due{Unit: 1}, 1, func(int) {}, func(member []byte, s float64) {
+					popped[0] = Scored{s, append(popped[0].Member[:0], member...)}
+				})
+				_, _, _ = tx.ZAdd(key, popped, ZAddOptions{})
 			},
 			"GeoSearch": func() {
 				v, _ := tx.ZSet(key, false)

@@ -482,11 +482,11 @@ func (m *zsetModel) rename(t *rapid.T) {
 		if ok, _ := tx.Rename([]byte(from), []byte(to), false); ok != (len(m.of(from)) > 0) {
 			t.Fatalf("Rename: %v", ok)
 		}
+		if len(m.of(from)) > 0 && from != to {
+			m.keys[to] = m.of(from)
+			delete(m.keys, from)
+		}
 	})
-	if len(m.of(from)) > 0 && from != to {
-		m.keys[to] = m.of(from)
-		delete(m.keys, from)
-	}
 }
 
 func (m *zsetModel) restore(t *rapid.T) {

@@ -343,12 +343,11 @@ func longest(items []Scored) (n int) {
 	return n
 }
 
-// packScored makes an image of members in order.
+// packScored makes an image of members in order. O(n).
 func (tx *Tx) packScored(items []Scored) packed.Packed {
 	p := packed.New(nil, packed.KindZSet)
 	for _, m := range items {
-		e, _ := p.PutScore(m.Member, smallScore(m.Score), 0, 0)
-		p = e.Apply(slices.Grow(p, e.Size()-len(p))[:e.Size()])
+		p = p.AppendScore(m.Member, smallScore(m.Score))
 	}
 	return p
 }

@@ -89,6 +89,7 @@ func (tx *Tx) Expire(key []byte, deadline, span int64, c Condition) bool {
 	}
 	tx.setDeadline(&h, key, max(deadline, 1), span)
 	tx.date(&h)
+	tx.cutFresh(&h)
 	tx.emitDeadline(key, &h)
 	tx.changed(key, EventGeneric, "expire")
 	return true
@@ -143,17 +144,33 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 		}
 		return
 	}
-	// The record needs another layout: build a new record, which takes over the external key and
-	// value.
+	if !tx.relay(h, key, flags, r.vlen&freshBit) {
+		return // 32 GiB in one shard: dispatch refuses writes long before
+	}
+	if span != 0 {
+		*h.r.slide() = slide{span, deadline}
+	}
+	if deadline != 0 {
+		h.sp.schedule(h.ref(), deadline)
+		tx.dated(h.sp, key, deadline, false)
+	}
+}
+
+// relay builds a new record with another layout for a key that a lookup has found, and reports whether it
+// could. The new record takes over the external key and value; flags are those of the layout, with freshBit
+// or 0 in fresh. Its deadline is in no wheel; its next item and its fresh deadline are.
+func (tx *Tx) relay(h *hit, key []byte, flags uint8, fresh uint16) bool {
+	r, ref := h.r, h.ref()
 	var handle uint32
 	val := r.inlineValue()
 	if r.has(flagExt) {
 		handle, val = handleOf(val), nil
 	}
 	old := *h
-	newRef, n := h.sp.build(flags&^flagExt, key, val, handle)
+	until := r.freshUntil()
+	newRef, n := h.sp.buildRecord(flags&^flagExt, key, val, handle, fresh)
 	if n == nil {
-		return // 32 GiB in one shard: dispatch refuses writes long before
+		return false
 	}
 	n.clock = r.clock
 	if handle != 0 {
@@ -166,13 +183,10 @@ func (tx *Tx) setDeadline(h *hit, key []byte, deadline, span int64) {
 	h.sp.shifted(ref, newRef, n.Kind())
 	h.r = n
 	h.sp.scheduleNext(newRef, at)
-	if span != 0 {
-		*n.slide() = slide{span, deadline}
+	if until != 0 {
+		tx.scheduleFresh(h.sp, newRef, until)
 	}
-	if deadline != 0 {
-		h.sp.schedule(newRef, deadline)
-		tx.dated(h.sp, key, deadline, false)
-	}
+	return true
 }
 
 // slideOn moves the sliding deadline of a key that was read. It logs the deadline when it has moved
@@ -196,6 +210,7 @@ func (tx *Tx) slideOn(h *hit, key []byte) {
 	if deadline-s.logged >= (s.span+9)/10 {
 		s.logged = deadline
 		tx.emitDeadline(key, h)
+		tx.keepLease(key)
 	}
 }
 
@@ -223,6 +238,7 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 	if lazy {
 		sh.stats.ExpiredLazily++
 		tx.emit("DEL", key)
+		tx.keepLeaseIn(h.sp.db, key)
 	}
 	db := tx.db
 	tx.dirty++

@@ -30,12 +30,16 @@ const (
 	LevelMember        // a member of a set or a sorted set
 	LevelElement       // an element of a list
 	LevelLease         // a lease of a lock, a semaphore or a job
-	Levels
+	Levels             // the number of levels on which data expires
+
+	// LevelFresh is the level of strings whose values go stale (t_fresh.go). Nothing expires there: only
+	// expiry rules know it.
+	LevelFresh = Levels
 )
 
 // String returns the name of the level in EXPIRY RULE.
 func (l Level) String() string {
-	return [...]string{"key", "field", "member", "element", "lease"}[l]
+	return [...]string{"key", "field", "member", "element", "lease", "fresh"}[l]
 }
 
 // levelOf returns the level of the items of a kind.
@@ -79,9 +83,14 @@ func (sp *space) scheduleNext(ref arena.Ref, at int64) {
 	sp.sh.workAt(at + 1)
 }
 
-// unscheduleNext removes a record from the second wheel.
+// unscheduleNext removes a record from the second wheel, and from that of the fresh deadlines.
 func (sp *space) unscheduleNext(ref arena.Ref, r *rec) {
-	if r.timed() && r.next().Linked() {
+	switch {
+	case r.hasFresh():
+		if r.freshEntry().Linked() {
+			sp.fresh.Remove(uint32(ref))
+		}
+	case r.timed() && r.next().Linked():
 		sp.next.Remove(uint32(ref))
 	}
 }

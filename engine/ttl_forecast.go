@@ -156,7 +156,7 @@ func (f *Forecast) items(tx *Tx, h *hit) {
 		}
 		return
 	}
-	Key{tx, h.sp, h.r}.Items(func(it Item) {
+	Key{tx: tx, sp: h.sp, r: h.r}.Items(func(it Item) {
 		if it.Deadline != 0 && it.Deadline < last {
 			f.add(it.Deadline)
 		}

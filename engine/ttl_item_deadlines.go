@@ -61,3 +61,20 @@ func (tx *Tx) changedTime(key []byte, class uint32, event string) {
 		tx.event(class, event, key)
 	}
 }
+
+// byDeadline visits the indexes of n items by their deadline, in the order in which the deadlines come
+// first.
+func byDeadline(n int, deadline func(i int) int64, visit func(deadline int64, of []int)) {
+	groups := map[int64][]int{}
+	var order []int64
+	for i := range n {
+		d := deadline(i)
+		if groups[d] == nil {
+			order = append(order, d)
+		}
+		groups[d] = append(groups[d], i)
+	}
+	for _, d := range order {
+		visit(d, groups[d])
+	}
+}

@@ -151,6 +151,10 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 	case active && !still:
 		more = r.reclaim(tx, sh, end)
 	}
+	if !still { // a waiter that is served takes something
+		more = sh.wakeLines(tx, sliceItems) || more
+		more = sh.endLeases(tx, sliceItems) || more
+	}
 	more = sh.clean(tx, end) || more
 	if !more && sh.freed > considerAfter {
 		more = sh.compact()
@@ -182,6 +186,9 @@ func (r *Reclaimer) reclaim(tx *Tx, sh *shard, end int64) (more bool) {
 		}
 		if sp.next != nil && !more {
 			more = r.reclaimItems(tx, sp, end)
+		}
+		if sp.fresh != nil && !more {
+			more = r.goStale(tx, sp, end)
 		}
 		if more {
 			sh.stats.TimeCaps++
@@ -255,6 +262,9 @@ func (r *Reclaimer) reap(tx *Tx, sp *space, ref arena.Ref) {
 func (r *Reclaimer) emitDead(tx *Tx) {
 	if len(r.dead) > 0 {
 		tx.emit("DEL", r.dead...)
+		for _, key := range r.dead {
+			tx.keepLease(key)
+		}
 		r.dead, r.bytes = r.dead[:0], r.bytes[:0]
 	}
 }
@@ -310,7 +320,7 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 		if !active || sp == nil {
 			continue
 		}
-		for _, w := range [...]*wheel.Wheel{sp.due, sp.next} {
+		for _, w := range [...]*wheel.Wheel{sp.due, sp.next, sp.fresh} {
 			if w == nil {
 				continue
 			}
@@ -320,6 +330,12 @@ func (sh *shard) nextWork(now int64, active bool) int64 {
 		}
 	}
 	if ms, ok := sh.own.next(); ok && active && !sh.db.still.Load() {
+		next = min(next, ms)
+	}
+	if ms, ok := sh.nextWake(); ok && !sh.db.still.Load() {
+		next = min(next, ms)
+	}
+	if ms, ok := sh.leases.next(); ok && !sh.db.filling.Load() && !sh.db.still.Load() {
 		next = min(next, ms)
 	}
 	if sh.freed > considerAfter {

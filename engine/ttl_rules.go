@@ -14,21 +14,22 @@ import (
 //
 //	Tx.expire, Tx.lapse ─▶ lapsed ─▶ fire: copies, for each rule that matches
 //	                                   │
-//	the transaction ends ─▶ Tx.Tell ◀──┘ an XADD to the rule's stream for each,
-//	                                     before waiting clients are served
+//	the transaction ends ─▶ Tx.Tell ◀──┘ an XADD to the rule's stream for each, or a job for
+//	                                     its delay queue, before waiting clients are served
 //
 // So the transaction that removes an expired item also writes its entry, and there is exactly one
 // entry for each rule and expiration, whether a command or the reclaimer removes the item. For
-// that, the transaction must hold the streams' shards. The reclaimer locks them from the start. A
-// command that finds a due item under its own locks begins again with the streams' shards
-// (lock_escalation.go). The rules of all databases are one immutable book, which the engine
-// replaces with all shards locked. Without rules, they cost one atomic read for each dead item, and
-// one at the start of a transaction.
+// that, the transaction must hold the shards of the rules' targets, which are their streams and
+// queues. The reclaimer locks them from the start. A command that finds a due item under its own
+// locks begins again with these shards (lock_escalation.go). The rules of all databases are one
+// immutable book, which the engine replaces with all shards locked. Without rules, they cost one
+// atomic read for each dead item, and one at the start of a transaction. ttl_rules_queue.go has the
+// jobs.
 
 // LevelSet is a set of levels.
 type LevelSet uint8
 
-// AllLevels is the set of all levels.
+// AllLevels is the set of all levels on which data expires. A rule has LevelFresh only by its name.
 const AllLevels LevelSet = 1<<Levels - 1
 
 // Has reports whether a level is in the set.
@@ -36,7 +37,7 @@ func (s LevelSet) Has(l Level) bool { return s&(1<<l) != 0 }
 
 // LevelNamed returns the level with a name; ok is false if there is none.
 func LevelNamed(name string) (Level, bool) {
-	for l := range Levels {
+	for l := range LevelFresh + 1 {
 		if l.String() == name {
 			return l, true
 		}
@@ -44,7 +45,8 @@ func LevelNamed(name string) (Level, bool) {
 	return 0, false
 }
 
-// Rule selects expirations and says to which stream, and with which data, the engine records them.
+// Rule selects expirations and says to which stream or delay queue, and with which data, the engine
+// records them.
 type Rule struct {
 	Name     string
 	Match    string // a pattern of keys
@@ -53,6 +55,21 @@ type Rule struct {
 	MaxLen   int64  // the greatest number of entries in the stream
 	Exact    bool   // keep MaxLen exactly; otherwise the stream may have a few more
 	MaxValue int    // the longest value of a string, a field or a job, in bytes, that an entry includes; -1: entries have no values
+
+	// ToQueue makes each entry a job of the delay queue Queue, a key in the rule's database. Such a
+	// rule has no Stream and no MaxLen: the queue has its own.
+	ToQueue  bool
+	Queue    string
+	Delay    int64 // of ToQueue: how many ms after the expiration the job is due
+	Priority uint8 // of ToQueue: the job's priority, up to MaxPriority
+}
+
+// Target returns the key to which the rule writes.
+func (r *Rule) Target() string {
+	if r.ToQueue {
+		return r.Queue
+	}
+	return r.Stream
 }
 
 // RuleState is a rule, and its counters since it was set.
@@ -60,7 +77,7 @@ type RuleState struct {
 	Rule
 	Fired     int64  // entries written
 	Missed    int64  // entries that a separate transaction had to write, directly after that of the expiration
-	Suspended int64  // entries not written, because the stream's key could not take them
+	Suspended int64  // entries not written, because the target's key could not take them
 	Since     int64  // the start of the present suspension, ms since 1970; 0: the rule is not suspended
 	Why       string // the reason of the suspension
 }
@@ -78,13 +95,13 @@ const MaxRules = 128
 // ErrRules: the database has MaxRules rules.
 var ErrRules = errors.New("a database has 128 expiry rules at most")
 
-// rule is an active Rule. The shard of its stream guards Since and Why. Its counters are atomic,
+// rule is an active Rule. The shard of its target guards Since and Why. Its counters are atomic,
 // because monitoring reads them without a lock; the counters of the embedded RuleState are not
 // used.
 type rule struct {
 	RuleState
 	match glob.Pattern // Match, compiled
-	key   []byte       // Stream
+	key   []byte       // Target
 	shard int
 
 	fired, missed, suspended atomic.Int64
@@ -93,8 +110,8 @@ type rule struct {
 // ruleSet holds the rules of one database. It is immutable.
 type ruleSet struct {
 	rules   []*rule
-	streams map[string]bool // the rules' streams, whose own expiration no rule records
-	shards  uint64          // the shards of the streams
+	targets map[string]bool // the rules' streams and queues, whose own expirations no rule records
+	shards  uint64          // the shards of the targets
 }
 
 // ruleBook holds the rules of all databases. It is immutable.
@@ -114,7 +131,7 @@ func (tx *Tx) rules() *ruleSet {
 // ruled reports whether a rule of the selected database matches a key on a level.
 func (tx *Tx) ruled(key []byte, l Level) bool {
 	rs := tx.rules()
-	if rs == nil || tx.replay || rs.streams[string(key)] {
+	if rs == nil || tx.replay || rs.targets[string(key)] {
 		return false
 	}
 	return slices.ContainsFunc(rs.rules, func(r *rule) bool { return r.matches(key, l) })
@@ -136,14 +153,14 @@ type firing struct {
 // fire notes entries for the rules that match. It copies the data and moves nothing in the engine's
 // memory.
 func (tx *Tx) fire(rs *ruleSet, l Level, key, item, value []byte, deadline int64) {
-	if tx.replay || rs.streams[string(key)] {
+	if tx.replay || rs.targets[string(key)] {
 		return
 	}
 	for _, r := range rs.rules {
 		if !r.matches(key, l) {
 			continue
 		}
-		f := firing{r: r, db: tx.dbi, level: l, item: l != LevelKey, klen: len(key), ilen: len(item), vlen: -1, at: len(tx.fbuf)}
+		f := firing{r: r, db: tx.dbi, level: l, item: l != LevelKey && l != LevelFresh, klen: len(key), ilen: len(item), vlen: -1, at: len(tx.fbuf)}
 		tx.fbuf = append(append(tx.fbuf, key...), item...)
 		if value != nil && len(value) <= r.MaxValue {
 			f.vlen = len(value)
@@ -202,11 +219,15 @@ func (tx *Tx) Tell() {
 	for i := 0; i < len(tx.fired); i++ {
 		f := &tx.fired[i]
 		tx.dbi = f.db
+		pairs := tx.pairs(room[:0], f)
+		if f.r.ToQueue {
+			pairs = tx.job(pairs[:0], f)
+		}
 		if tx.holds(f.r.shard) {
-			tx.write(f.r, tx.pairs(room[:0], f))
+			tx.write(f.r, pairs)
 		} else {
 			f.r.missed.Add(1)
-			tx.late = append(tx.late, lateEntry{f.r, ownPairs(tx.pairs(room[:0], f))})
+			tx.late = append(tx.late, lateEntry{f.r, ownPairs(pairs)})
 		}
 	}
 	tx.dbi = dbi
@@ -217,11 +238,16 @@ func (tx *Tx) Tell() {
 	}
 }
 
-// write appends an entry to a rule's stream, in the selected database. If the key cannot take the
-// entry, write suspends the rule, which tries again with its next entry.
-func (tx *Tx) write(r *rule, pairs [][]byte) {
+// write appends an entry to a rule's stream, or adds a job, in the selected database. If the key
+// cannot take the entry, write suspends the rule, which tries again with its next entry.
+func (tx *Tx) write(r *rule, entry [][]byte) {
 	tx.reads = false
-	_, _, err := tx.XAdd(r.key, &XAdd{Auto: true, Pairs: pairs, Trim: true, Bounds: StreamTrim{Len: uint64(r.MaxLen), Approx: !r.Exact}})
+	var err error
+	if r.ToQueue {
+		err = tx.writeJob(r, entry)
+	} else {
+		_, _, err = tx.XAdd(r.key, &XAdd{Auto: true, Pairs: entry, Trim: true, Bounds: StreamTrim{Len: uint64(r.MaxLen), Approx: !r.Exact}})
+	}
 	was, stats := r.Since, &tx.db.shards[r.shard].stats
 	switch {
 	case err == nil:
@@ -231,7 +257,7 @@ func (tx *Tx) write(r *rule, pairs [][]byte) {
 	default:
 		r.suspended.Add(1)
 		stats.RuleSuspended++
-		if r.Why = suspension(err); was == 0 {
+		if r.Why = r.suspension(err); was == 0 {
 			r.Since = tx.ms
 		}
 	}
@@ -241,19 +267,22 @@ func (tx *Tx) write(r *rule, pairs [][]byte) {
 }
 
 // suspension returns the reason for which an entry cannot be written.
-func suspension(err error) string {
-	if err == ErrWrongType {
+func (r *Rule) suspension(err error) string {
+	switch {
+	case err == ErrWrongType && r.ToQueue:
+		return "the queue's key holds another type"
+	case err == ErrWrongType:
 		return "the stream's key holds another type"
 	}
 	return err.Error()
 }
 
-// lateEntry is an entry for a stream whose shard the transaction did not hold. A separate
+// lateEntry is an entry for a target whose shard the transaction did not hold. A separate
 // transaction writes it. Only a transaction that restores a dead item and then reads it leaves such
 // an entry.
 type lateEntry struct {
 	r     *rule
-	pairs [][]byte
+	entry [][]byte
 }
 
 func ownPairs(pairs [][]byte) [][]byte {
@@ -265,13 +294,13 @@ func ownPairs(pairs [][]byte) [][]byte {
 }
 
 // writeLate writes an entry that its transaction could not write, unless the rule was deleted in
-// the meantime. The transaction holds the shard of the rule's stream.
+// the meantime. The transaction holds the shard of the rule's target.
 func (tx *Tx) writeLate(e lateEntry) {
 	if b := tx.db.book.Load(); b != nil {
 		for i, rs := range b.sets {
 			if rs != nil && slices.Contains(rs.rules, e.r) {
 				tx.dbi = i
-				tx.write(e.r, e.pairs)
+				tx.write(e.r, e.entry)
 			}
 		}
 	}
@@ -298,7 +327,7 @@ func (tx *Tx) SetRule(r Rule) error {
 }
 
 func newRule(db *DB, r Rule) *rule {
-	n := &rule{RuleState: RuleState{Rule: r}, match: glob.New(r.Match), key: []byte(r.Stream)}
+	n := &rule{RuleState: RuleState{Rule: r}, match: glob.New(r.Match), key: []byte(r.Target())}
 	n.shard, _ = db.shardOf(n.key)
 	return n
 }
@@ -318,7 +347,7 @@ func (tx *Tx) DelRule(name string) bool {
 }
 
 // Rules returns the rules of the selected database in the order in which they were set. It locks
-// the shards of their streams one after the other, except for those that the transaction holds.
+// the shards of their targets one after the other, except for those that the transaction holds.
 func (tx *Tx) Rules() (all []RuleState) {
 	rs := tx.rules()
 	if rs == nil {
@@ -351,9 +380,9 @@ func (rs *ruleSet) index(name string) int {
 func (tx *Tx) setRules(rules []*rule) {
 	var rs *ruleSet
 	if len(rules) > 0 {
-		rs = &ruleSet{rules: rules, streams: map[string]bool{}}
+		rs = &ruleSet{rules: rules, targets: map[string]bool{}}
 		for _, r := range rules {
-			rs.streams[r.Stream] = true
+			rs.targets[r.Target()] = true
 			rs.shards |= 1 << r.shard
 		}
 	}
@@ -397,11 +426,15 @@ func (r *Rule) effect() [][]byte {
 			words = append(words, Level(bits.TrailingZeros8(uint8(m))).String())
 		}
 	}
-	words = append(words, "TO", r.Stream, "MAXLEN")
-	if !r.Exact {
-		words = append(words, "~")
+	if r.ToQueue {
+		words = append(words, "TO", "QUEUE", r.Queue, "DELAY", strconv.FormatInt(r.Delay, 10), "PRIORITY", strconv.Itoa(int(r.Priority)))
+	} else {
+		words = append(words, "TO", r.Stream, "MAXLEN")
+		if !r.Exact {
+			words = append(words, "~")
+		}
+		words = append(words, strconv.FormatInt(r.MaxLen, 10))
 	}
-	words = append(words, strconv.FormatInt(r.MaxLen, 10))
 	if r.MaxValue >= 0 {
 		words = append(words, "WITHVALUE", strconv.Itoa(r.MaxValue))
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -72,6 +73,9 @@ func checkTold(t *testing.T, db *DB) {
 		if n := missed(tx); n != 0 {
 			t.Errorf("%d entries came late, or not at all", n)
 		}
+		if n, err := tx.QueueLen([]byte("jobs")); n != len(all) || err != nil {
+			t.Errorf("%d jobs for %d entries: %v", n, len(all), err)
+		}
 		slices.Sort(all)
 		if n := len(slices.Compact(all)); n != len(all) {
 			t.Errorf("of %d entries %d are different", len(all), n)
@@ -141,6 +145,18 @@ func (s *storm) open(t *testing.T, o Options) {
 	setRule(t, s.db, "all", "*", "all")
 	setRule(t, s.db, "odd", "*[13579]", "odd")
 	setRule(t, s.db, "even", "*[02468]", "even")
+	setQueueRule(t, s.db, Rule{Name: "job", Match: "*", Queue: "jobs", Priority: 3, Delay: 5})
+}
+
+// setQueueRule sets a rule of all levels that makes jobs.
+func setQueueRule(t testing.TB, db *DB, r Rule) {
+	t.Helper()
+	r.ToQueue, r.Levels = true, AllLevels
+	do(db, func(tx *Tx) {
+		if err := tx.SetRule(r); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestEveryExpiryHasOneEntryWhileReclaimersAndClientsRace(t *testing.T) {
@@ -207,10 +223,15 @@ func checkUnits(t *testing.T, effects []Effect) {
 			for _, f := range args[2:] {
 				gone["field "+args[1]+" "+f] = e.Seq
 			}
-		case "XADD":
+		case "XADD", "DQ.ADD":
 			x := map[string]string{}
-			for i := 3; i < len(args); i += 2 {
+			for i := 3; i < len(args) && args[0] == "XADD"; i += 2 {
 				x[args[i]] = args[i+1]
+			}
+			if args[0] == "DQ.ADD" {
+				if err := json.Unmarshal([]byte(args[3]), &x); err != nil && len(x) == 0 { // its instants are numbers
+					t.Error(err)
+				}
 			}
 			what := strings.TrimSpace(x["level"] + " " + x["key"] + " " + x["item"])
 			if n++; gone[what] != e.Seq {
@@ -304,6 +325,71 @@ func TestEntryWhoseStreamIsNotHeldComesInATransactionOfItsOwn(t *testing.T) {
 	do(db, func(tx *Tx) {
 		if got := told(tx, stream); !slices.Equal(got, []string{"key k", "key l"}) || missed(tx) != 2 {
 			t.Error(got, missed(tx))
+		}
+	})
+}
+
+func TestEntriesOfTheSameIDAreJobsOfTheirOwn(t *testing.T) {
+	db, clock, _ := open(t, Options{Shards: 4})
+	setQueueRule(t, db, Rule{Name: "r", Match: "*", Queue: "q", MaxValue: -1})
+	const equal = 1000
+	deadline := clock.Micros()/1000 + 10
+	do(db, func(tx *Tx) {
+		for range equal {
+			if _, err := tx.LPushEx([]byte("l"), Tail, [][]byte{[]byte("e")}, deadline, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	clock.Advance(20 * time.Millisecond)
+	do(db, func(tx *Tx) {
+		base := fmt.Sprint("r:l:e:", deadline)
+		for _, id := range []string{base, base + ":2", fmt.Sprint(base, ":", equal)} {
+			if _, ok, err := tx.QueueGet([]byte("q"), []byte(id)); !ok || err != nil {
+				t.Error(id, "is missing", err)
+			}
+		}
+		if n, _ := tx.QueueLen([]byte("q")); n != equal || missed(tx) != 0 {
+			t.Errorf("%d jobs for %d elements, %d missed", n, equal, missed(tx))
+		}
+	})
+}
+
+func TestAnIDThatIsFreeIsFoundAmongManyThatAreTaken(t *testing.T) {
+	for _, gaps := range []int{0, 3} {
+		taken := map[string]bool{}
+		looks := 0
+		for i := range 3000 {
+			id := string(freeID([]byte("a"), func(id []byte) bool { looks++; return taken[string(id)] }))
+			if taken[id] {
+				t.Fatal(id, "is taken")
+			}
+			if taken[id] = true; gaps > 0 && i%gaps == 0 {
+				delete(taken, id)
+			}
+		}
+		if looks > 3000*30 {
+			t.Error(looks, "looks for 3000 ids")
+		}
+	}
+}
+
+func TestJobOfARuleWhoseQueueIsNotHeldComesInATransactionOfItsOwn(t *testing.T) {
+	l := newLines(t)
+	db, clock := l.db, l.db.clock.(*ManualClock)
+	db.SetActiveExpiry(false)
+	queue := apart(db, "q", "k")
+	setQueueRule(t, db, Rule{Name: "r", Match: "*", Queue: queue, MaxValue: -1})
+	set(t, db, "k", "x", 10*time.Millisecond)
+	clock.Advance(11 * time.Millisecond)
+	tx := db.txs.Get().(*Tx)
+	s, _ := db.shardOf([]byte("k"))
+	tx.begin(0, 1<<s, true) // as no caller does
+	tx.Exists([]byte("k"))
+	tx.Commit()
+	do(db, func(tx *Tx) {
+		if n, _ := tx.QueueLen([]byte(queue)); n != 1 || missed(tx) != 1 {
+			t.Error(n, missed(tx))
 		}
 	})
 }

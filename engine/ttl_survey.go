@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // When the deadlines of a whole engine fall due, from the slots of the wheels alone.
 
 // DueSurvey counts deadlines by when they fall due. All databases are in it.
@@ -82,28 +84,44 @@ func (c *DueCounts) fold(counts []int64) {
 // all intervals is exact. A limiter counts up to an eighth of its time early, and clients
 // in a limiter's line make it a container.
 func (tx *Tx) DueSurvey() *DueSurvey {
-	v := &DueSurvey{At: tx.ms}
+	at := tx.ms
 	if !tx.Begun() {
-		v.At = tx.db.clock.Micros() / 1000
+		at = tx.db.clock.Micros() / 1000
 	}
-	bounds := dueBounds(v.At)
-	var keys, containers [1 + dueParts]int64
-	tx.eachShard(func(sh *shard) {
-		for _, sp := range sh.spaces {
-			if sp == nil {
-				continue
-			}
-			if sp.due != nil {
-				sp.due.Histogram(bounds, keys[:], surveyFew)
-			}
-			if sp.next != nil {
-				sp.next.Histogram(bounds, containers[:], surveyFew)
-			}
+	v := newDueSurvey(at)
+	tx.eachShard(v.look)
+	return v.done()
+}
+
+// dueSurvey is a DueSurvey that is made shard by shard.
+type dueSurvey struct {
+	at               int64
+	bounds           []int64
+	keys, containers [1 + dueParts]int64
+}
+
+func newDueSurvey(at int64) *dueSurvey { return &dueSurvey{at: at, bounds: dueBounds(at)} }
+
+// look adds the deadlines of a shard, which is locked.
+func (v *dueSurvey) look(sh *shard) {
+	for _, sp := range sh.spaces {
+		if sp == nil {
+			continue
 		}
-	})
-	v.Keys.fold(keys[:])
-	v.Containers.fold(containers[:])
-	return v
+		if sp.due != nil {
+			sp.due.Histogram(v.bounds, v.keys[:], surveyFew)
+		}
+		if sp.next != nil {
+			sp.next.Histogram(v.bounds, v.containers[:], surveyFew)
+		}
+	}
+}
+
+func (v *dueSurvey) done() *DueSurvey {
+	d := &DueSurvey{At: v.at}
+	d.Keys.fold(v.keys[:])
+	d.Containers.fold(v.containers[:])
+	return d
 }
 
 // SurveyDue is Tx.DueSurvey for a caller that has no transaction.
@@ -111,4 +129,27 @@ func (db *DB) SurveyDue() *DueSurvey {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
 	return tx.DueSurvey()
+}
+
+// TrySurveyDue is SurveyDue for a caller that must not wait for locks, as that of a script that does not
+// end. It returns nil if another transaction holds a shard during all of its tries, which take up to 3 ms.
+func (db *DB) TrySurveyDue() *DueSurvey {
+	const rounds = 7
+	v, todo := newDueSurvey(db.clock.Micros()/1000), db.all()
+	for round, pause := 0, surveyPause; todo != 0; round, pause = round+1, 2*pause {
+		if round == rounds {
+			return nil
+		}
+		if round > 0 {
+			time.Sleep(pause)
+		}
+		for i, sh := range db.shards {
+			if todo&(1<<i) != 0 && sh.lock.TryLock() {
+				v.look(sh)
+				sh.lock.Unlock()
+				todo &^= 1 << i
+			}
+		}
+	}
+	return v.done()
 }

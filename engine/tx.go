@@ -44,11 +44,14 @@ type Tx struct {
 	num     [4][24]byte   // scratch for numbers in effects
 	ready   []*waitLine   // lines to serve when the transaction ends
 	pending []pendingLine // lines to serve in separate transactions
+	unmet   []Want        // the wants that the line which is being served does not meet
 
 	stale []stale     // containers to look at again when a replay ends
 	fired []firing    // entries of expiry rules to write when the transaction ends
 	fbuf  []byte      // the bytes of fired
 	late  []lateEntry // entries to write in separate transactions
+
+	walked table.Batch // scratch for the records of a walk
 
 	z      zscratch
 	sorted *Sorted     // the result of the last Sort
@@ -381,6 +384,7 @@ type spec struct {
 	deadline int64 // ms, 0: none
 	span     int64 // sliding deadline's span, ms; 0: none
 	logged   int64 // the deadline that the log has, if it differs
+	fresh    int64 // the fresh deadline of a string, ms; 0: none; see rec.freshUntil
 }
 
 func (s *spec) slide() slide {
@@ -409,12 +413,12 @@ func (tx *Tx) put(h *hit, key, val []byte, s spec) error {
 	flags := s.layout()
 	if h.r != nil && !h.r.has(flagExt) && h.r.klen&bigKey == 0 {
 		off := keyOffset(flags)
-		if n := off + len(key) + len(val); sp.mem.Fits(h.ref(), n) {
+		if n := s.tailed(off + len(key) + len(val)); sp.mem.Fits(h.ref(), n) {
 			tx.rewrite(h, key, val, flags, s)
 			return nil
 		}
 	}
-	ref, r := sp.build(flags, key, val, 0)
+	ref, r := sp.buildSpec(&s, key, val, 0)
 	if r == nil {
 		return ErrFull
 	}
@@ -444,6 +448,11 @@ func (tx *Tx) rewrite(h *hit, key, val []byte, flags uint8, s spec) {
 	}
 	if r.kind, r.vlen = flags, uint16(len(val)); timed(flags) {
 		*r.next() = wheel.Entry{}
+	}
+	if s.fresh != 0 {
+		r.vlen |= freshBit
+		*r.freshEntry() = wheel.Entry{}
+		tx.scheduleFresh(h.sp, ref, s.fresh)
 	}
 	if s.span != 0 {
 		*r.slide() = s.slide()
@@ -478,6 +487,9 @@ func (tx *Tx) place(h *hit, ref arena.Ref, r *rec, s spec) {
 		h.sp.schedule(ref, s.deadline)
 		tx.dated(h.sp, h.sp.key(r), s.deadline, false)
 	}
+	if s.fresh != 0 {
+		tx.scheduleFresh(h.sp, ref, s.fresh)
+	}
 	tx.stamp(r)
 }
 
@@ -490,8 +502,10 @@ func (tx *Tx) created(sp *space, r *rec) {
 	}
 }
 
-// passed sends the event of created for a key that one command creates and deletes.
+// passed sends the event of created for a key that one command creates and deletes. It logs the end of the
+// key's lease, because the log has nothing else of such a command.
 func (tx *Tx) passed(key []byte) {
+	tx.revoke(key)
 	if tx.db.notify.Load()&EventNew != 0 {
 		tx.event(EventNew, "new", key)
 	}
@@ -513,6 +527,9 @@ func (tx *Tx) drop(h *hit) {
 // changed reports a change of key to the watches, the waiters and the Hooks, and sends the event.
 func (tx *Tx) changed(key []byte, class uint32, event string) {
 	tx.dirty++
+	if tx.db.leases.Load() > 0 && class != EventEvicted {
+		tx.voidLease(key)
+	}
 	if tx.db.waits.Load() > 0 && wakes(class, event) {
 		tx.Signal(key)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -21,6 +22,11 @@ import (
 //
 // A ticket enters a line with the line's shard locked. To leave, it needs only the lines' own lock,
 // from any goroutine and at any time. While no client waits, a change costs one atomic read.
+//
+// A ticket with a Want waits for more than a value of some kind: for a list of some length, or for a
+// member that is due. The engine checks the want itself, with the line's shard alone. It checks each
+// different want of a line once, however many tickets have it. Where only time is missing, the line
+// gets a wake-up; see wait_due.go.
 
 // Kinds is a set of kinds of values; None is a missing key.
 type Kinds uint16
@@ -55,6 +61,9 @@ type Ticket struct {
 	Kinds Kinds
 	// Also are further keys that Serve needs.
 	Also [][]byte
+	// Want narrows what the engine calls Serve for. A ticket whose want is not met does not keep the
+	// engine from serving later ones.
+	Want Want
 	// Passable lets the engine serve later tickets when it could not serve this one. It is for
 	// readers, which do not take items from each other.
 	Passable bool
@@ -63,6 +72,13 @@ type Ticket struct {
 	one    [1]place
 	bytes  int64       // about how many bytes its places take up
 	gone   atomic.Bool // the ticket leaves, or has left, and no line may serve it
+}
+
+// Want is what a ticket waits for beyond a value of one of its kinds. The zero value wants nothing
+// more. At most one field is set.
+type Want struct {
+	Elems int // a list of at least so many elements
+	Due   Due // a sorted set with a member that is due
 }
 
 // placeBytes estimates the bytes that a place takes up beside the key's name: the place, the line,
@@ -94,9 +110,11 @@ type waitLine struct {
 	key  watchKey
 	name []byte // key.key
 
-	// The lines' lock guards the next three fields.
+	// The lines' lock guards the next five fields.
 	head, tail *place
 	counts     [maxKinds]int32 // the number of places that wait for each kind
+	wants      map[Want]int32  // the number of places with each want; nil if no place has had one
+	slot       uint32          // the line's wake-up in the shard's lineSet; 0: none
 
 	// The shard's lock guards the next two fields.
 	signalled bool // in Tx.ready of the transaction that holds the shard
@@ -105,8 +123,9 @@ type waitLine struct {
 
 // lineSet holds a shard's lines.
 type lineSet struct {
-	mu  sync.Mutex // guards the fields below, and the lines
-	all map[watchKey]*waitLine
+	mu    sync.Mutex // guards the fields below, and the lines
+	all   map[watchKey]*waitLine
+	wakes wakeups
 }
 
 // pendingLine is a line to serve in a separate transaction, and the keys that this needs beside the
@@ -134,6 +153,9 @@ func (tx *Tx) Enqueue(t *Ticket, keys ...[]byte) {
 			t.bytes += placeBytes + 2*int64(len(key))
 		}
 		sh.lines.mu.Unlock()
+		if t.Want.Due.Unit != 0 && !l.pending {
+			tx.meets(l, t.Want) // schedules the wake-up
+		}
 	}
 	tx.db.Charge(t.bytes)
 }
@@ -162,6 +184,7 @@ func (t *Ticket) leave(db *DB) {
 		db.waits.Add(-1)
 		if p.l.head == nil {
 			delete(sh.lines.all, p.l.key)
+			sh.lines.wakes.cancel(p.l)
 		}
 		sh.lines.mu.Unlock()
 	}
@@ -301,14 +324,26 @@ func (l *waitLine) count(p *place, n int32) {
 			l.counts[k] += n
 		}
 	}
+	if p.t.Want != (Want{}) {
+		if l.wants == nil {
+			l.wants = map[Want]int32{}
+		}
+		if l.wants[p.t.Want] += n; l.wants[p.t.Want] == 0 {
+			delete(l.wants, p.t.Want)
+		}
+	}
 }
 
 // next returns the first place after p, or from the head on if p is nil, that waits for a value of
-// this kind.
-func (l *waitLine) next(p *place, kind Kind) *place {
+// this kind and has none of the unmet wants, all of which are for this kind.
+func (l *waitLine) next(p *place, kind Kind, unmet []Want) *place {
 	l.sh.lines.mu.Lock()
 	defer l.sh.lines.mu.Unlock()
-	if l.counts[kind] == 0 {
+	left := l.counts[kind]
+	for _, w := range unmet {
+		left -= l.wants[w]
+	}
+	if left <= 0 {
 		return nil
 	}
 	if p == nil {
@@ -316,7 +351,7 @@ func (l *waitLine) next(p *place, kind Kind) *place {
 	} else {
 		p = p.next
 	}
-	for p != nil && (!p.in || p.t.Kinds&(1<<kind) == 0 || p.t.gone.Load()) {
+	for p != nil && (!p.in || p.t.Kinds&(1<<kind) == 0 || slices.Contains(unmet, p.t.Want) || p.t.gone.Load()) {
 		p = p.next
 	}
 	return p
@@ -405,8 +440,13 @@ func (tx *Tx) serveLine(l *waitLine) {
 		return
 	}
 	kind := tx.kindOf(l.name)
-	for p := l.next(nil, kind); p != nil; p = l.next(p, kind) {
+	tx.unmet = tx.unmet[:0]
+	for p := l.next(nil, kind, nil); p != nil; p = l.next(p, kind, tx.unmet) {
 		t := p.t
+		if t.Want != (Want{}) && !tx.meets(l, t.Want) {
+			tx.unmet = append(tx.unmet, t.Want)
+			continue
+		}
 		if !tx.reaches(t.Also) {
 			l.pending = true
 			tx.pending = append(tx.pending, pendingLine{l, t.Also})

@@ -6,11 +6,13 @@
 //
 // A map is a hash. The layout depends on the backend and on the options:
 //
-//	ebb                 fields with deadlines; HSETEX, HGET ... one command each
+//	ebb                 fields with deadlines; HSETEX, HGET ... one command each, and a
+//	                    script with an Eviction or an IdleTTL
 //	Redis >= 7.4,       fields with deadlines; a script for each operation
 //	  Valkey >= 9
 //	other servers, and  a sorted set of deadlines and the hash; every script
-//	  with Events       removes some expired entries first
+//	  with Events or    removes some expired entries first
+//	  an Eviction
 //	Redisson            the layout of Redisson's MapCache, which Java programs can share
 //
 // Invariants of every layout: an entry lives up to and including the millisecond of its

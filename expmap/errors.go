@@ -12,11 +12,17 @@ var (
 	// ErrFull is in the chain of the error of an operation that would exceed the MaxLen of the
 	// map. The operation changed nothing.
 	ErrFull = errors.New("it is full")
+	// ErrNotNumber is in the chain of the error of Increment and IncrementFloat for an entry whose
+	// value is not a number of that kind. The operation changed nothing.
+	ErrNotNumber = errors.New("the entry's value is not a number")
+	// ErrOverflow is in the chain of the error of Increment and IncrementFloat whose sum is out of
+	// range. The operation changed nothing.
+	ErrOverflow = errors.New("the sum is out of range")
 	// ErrNoEvents is in the chain of the error of OnExpired on a map without Options.Events.
 	ErrNoEvents = errors.New("it keeps no events")
 )
 
-// failed says what could not be done to what.
+// failed adds the map and the operation to an error.
 func (m *Map[K, V]) failed(doing string, err error) error {
 	if err == nil {
 		return nil

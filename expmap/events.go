@@ -69,7 +69,8 @@ func (f *Family[K, V]) OnExpired(ctx context.Context, listener string, fn func(c
 	return nil
 }
 
-func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts []ListenOptions) error {
+func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener string, fn func(ctx context.Context, e Expired[K, V]) error,
+	opts []ListenOptions) error {
 	if !k.o.Events {
 		return fmt.Errorf("%w: set Options.Events where it is written and here", ErrNoEvents)
 	}

@@ -63,6 +63,9 @@ func (m *Map[K, V]) each(ctx context.Context, read func(f, v string) (Entry[K, V
 		}
 		for f, value := range v.Elems[1].Pairs {
 			e, err := read(f.String(), value.String())
+			if m.skips(err) {
+				continue
+			}
 			if err != nil {
 				fail(err)
 				return

@@ -16,7 +16,7 @@ type load[V any] struct {
 	value V
 	err   error
 	sour  bool // err is the loader's
-	left  bool // the context of who led has ended
+	left  bool // the context of the call that loaded has ended
 }
 
 // GetOrLoad returns the value of an entry. If there is none, it calls loader, sets the result
@@ -88,7 +88,8 @@ const (
 )
 
 // loadOnce loads unless another process does, for whose value it waits.
-func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) (value V, err error) {
+func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) (value V,
+	err error) {
 	f, err := m.o.Keys.Encode(key)
 	if err != nil {
 		return value, err
@@ -164,7 +165,8 @@ func (m *Map[K, V]) finish(ctx context.Context, marker, token string, key K, val
 		m.release(ctx, marker, token)
 		return err
 	}
-	if _, err = number(m.run(ctx, m.layout().finish, marker, f, v, ms, false, token)); err != nil {
+	defer m.changed()
+	if _, err = number(m.runEvicting(ctx, m.layout().finish, marker, f, v, ms, false, token)); err != nil {
 		m.release(ctx, marker, token)
 	}
 	return err

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/nearcache"
 )
 
 // Options configures a map. The zero value works. Whether there is an IdleTTL, Events and the
@@ -24,8 +26,18 @@ type Options[K comparable, V any] struct {
 	// iterating does not.
 	IdleTTL time.Duration
 	// MaxLen is the limit of entries in the map; 0: no limit. An entry above it is refused with
-	// ErrFull; the map evicts nothing.
+	// ErrFull, unless Eviction says otherwise.
 	MaxLen int64
+	// Eviction makes a full map remove other entries for a new one, instead of refusing it: LRU or
+	// LFU. It needs MaxLen, and belongs to the data. Set, SetMany, CompareAndSwap, Increment, Get,
+	// GetMany and GetOrLoad are uses of an entry. An eviction is no expiration: OnExpired does not hear of it.
+	Eviction Eviction
+	// Local is the number of values that Get and GetOrLoad keep in this process, those last used;
+	// 0: none. A value goes when a key of the map changes, by any program, or its deadline passes,
+	// and all go when the connection is lost. Where the backend cannot report changes (ebb.Conn.Track)
+	// a value is kept for a tenth of its time at most, and for a second. It cannot be used with IdleTTL, because a
+	// local read does not reach the backend; nor does it count as use for an Eviction. The caller closes the map.
+	Local int
 	// Jitter lengthens each time by a random part of up to so many percent, so that entries that
 	// were written together do not expire together.
 	Jitter int
@@ -37,17 +49,22 @@ type Options[K comparable, V any] struct {
 	// LoadLease is the time for which other calls wait for a GetOrLoad whose program has died; 0:
 	// 10 s. While the program lives, its loader may take longer.
 	LoadLease time.Duration
+	// SkipUnreadable makes an entry whose value Codec cannot decode count as missing for Get, GetMany
+	// and GetOrLoad, which then loads and replaces it; All and Keys leave it out. Figures counts
+	// such reads. Without it they return an error with ebb.ErrValue in its chain. The entry
+	// still exists for SetNX, Len and MaxLen.
+	SkipUnreadable bool
 	// Logger gets one description of how the map runs, and errors while calls wait. nil: no log.
 	Logger *slog.Logger
 }
 
-// Map is a map on a backend. Its methods are safe for concurrent use. It holds no resource and
-// need not be closed.
+// Map is a map on a backend. Its methods are safe for concurrent use. Without Options.Local it
+// holds no resource and need not be closed.
 type Map[K comparable, V any] struct {
 	*core[K, V]
 	key   string    // of the hash
 	sub   string    // its name in its family
-	extra [3]string // the other keys of its layout
+	extra [4]string // the other keys of its layout
 	feed  *expiries.Feed
 	bad   error // why it cannot be used
 
@@ -64,6 +81,43 @@ type core[K comparable, V any] struct {
 	redisson bool
 	force    mode // for tests
 	once     sync.Once
+
+	near *nearcache.Cache // with Options.Local
+
+	hits, misses, unreadable, local, evicted atomic.Int64
+}
+
+// Figures count what the calls of this process have met: those of a map, or of all maps of a
+// family. Each key of GetMany counts.
+type Figures struct {
+	Hits       int64 // entries that Get, GetMany and GetOrLoad found
+	Local      int64 // of these, entries that were kept in this process (Options.Local)
+	Misses     int64 // keys for which they found none; GetOrLoad counts each of its looks
+	Unreadable int64 // of these, entries that the codec could not decode; and those that All and Keys left out
+	// Evicted counts the entries that the writes of this process have removed from a full map
+	// (Options.Eviction). Those that other programs remove are in their figures. A write whose reply
+	// was lost counts none.
+	Evicted int64
+	// LocalEvicted counts the local values that were dropped because there were Options.Local others.
+	// Those that a change or a deadline has ended do not count.
+	LocalEvicted int64
+}
+
+// Figures returns what the calls of this process have met so far.
+func (k *core[K, V]) Figures() Figures {
+	f := Figures{Hits: k.hits.Load(), Misses: k.misses.Load(), Unreadable: k.unreadable.Load(), Local: k.local.Load(), Evicted: k.evicted.Load()}
+	if k.near != nil {
+		f.LocalEvicted = k.near.Evicted()
+	}
+	return f
+}
+
+// Close forgets the values of Options.Local, those of all maps of a family, and ends what keeps
+// them coherent. Later reads keep none. Without Local it does nothing. It may be called twice.
+func (k *core[K, V]) Close() {
+	if k.near != nil {
+		k.near.Close()
+	}
 }
 
 // mode is how a map runs.
@@ -88,8 +142,9 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Map[K, V]{core: k, key: name, extra: [3]string{kit.Key(name, "due"), kit.Key(name, "expired"), kit.Key(name, "next")}}
-	m.feed = k.newFeed(m.extra[1], kit.Escape(name))
+	m := &Map[K, V]{core: k, key: k.home, extra: [4]string{kit.Key(k.home, "due"), kit.Key(k.home, "expired"), kit.Key(k.home, "next"), kit.Key(k.home, "used")}}
+	m.localize()
+	m.feed = k.newFeed(m.extra[1], kit.Escape(k.home))
 	m.feed.Sweep = func(ctx context.Context, _ string) (int64, error) { return m.sweep(ctx) }
 	return m, nil
 }
@@ -97,7 +152,8 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 // Redisson returns the map of that name in the layout of Redisson's MapCache, which Java
 // programs can share. Their codec is StringCodec, or one that writes what opts.Keys and
 // opts.Codec write. The map has no Events; IdleTTL is that of the entries that this program
-// writes.
+// writes. With an Eviction the first call sets the map's size and mode, as trySetMaxSize does; a size that
+// is set already holds for all programs, whatever their options say.
 func Redisson[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
 	m, err := New(c, name, opts...)
 	if err != nil {
@@ -107,7 +163,9 @@ func Redisson[K comparable, V any](c *conn.Conn, name string, opts ...Options[K,
 		return nil, kit.Argument("expmap", name, "Events is set; Redisson's layout has no events")
 	}
 	m.redisson = true
-	m.extra = [3]string{kit.Prefixed("redisson__timeout__set", name), kit.Prefixed("redisson__idle__set", name)}
+	defer m.localize()
+	m.extra = [4]string{kit.Prefixed("redisson__timeout__set", m.home), kit.Prefixed("redisson__idle__set", m.home),
+		kit.Prefixed("redisson__map_cache__last_access__set", m.home), kit.Key(m.home, "redisson_options")}
 	return m, nil
 }
 
@@ -127,8 +185,17 @@ func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K
 		return nil, err
 	}
 	f := &Family[K, V]{core: k}
-	f.feed = k.newFeed(kit.Key(name, ":expired"), kit.Escape(kit.Key(name, ""))+"*")
-	f.feed.Index = kit.Key(name, ":next")
+	f.feed = k.newFeed(kit.Key(k.home, ":expired"), kit.Escape(kit.Key(k.home, ""))+"*")
+	f.feed.Index = kit.Key(k.home, ":next")
+	if k.o.Local > 0 { // the deadlines of map x are in :due:x
+		prefix, due := kit.Key(k.home, ""), kit.Key(k.home, ":due:")
+		k.near = nearcache.New(c, k.o.Local, func(key string) string {
+			if sub, ok := strings.CutPrefix(key, due); ok {
+				return prefix + sub
+			}
+			return key
+		}, prefix)
+	}
 	f.feed.Sweep = func(ctx context.Context, sub string) (int64, error) { return f.Map(sub).sweep(ctx) }
 	return f, nil
 }
@@ -139,7 +206,7 @@ func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K
 // nothing to the backend.
 func (f *Family[K, V]) Map(name string) *Map[K, V] {
 	m := &Map[K, V]{core: f.core, key: kit.Key(f.home, name), sub: name, feed: f.feed}
-	m.extra = [3]string{kit.Key(f.home, ":due:"+name), f.feed.Stream, f.feed.Index}
+	m.extra = [4]string{kit.Key(f.home, ":due:"+name), f.feed.Stream, f.feed.Index, kit.Key(f.home, ":used:"+name)}
 	if name == "" || name[0] == ':' {
 		m.bad = kit.Argument("expmap: family", f.home, "a map of it is named %q; a name has at least one character and does not begin with a colon", name)
 	}
@@ -150,7 +217,7 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 func (f *Family[K, V]) String() string { return f.describe("maps", f.home) }
 
 func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Options[K, V]) (*core[K, V], error) {
-	o, err := kit.Make(c, what, name, opts)
+	name, o, err := kit.Make(c, what, name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -161,17 +228,25 @@ func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Option
 	case bad != "":
 	case o.IdleTTL < 0 || o.IdleTTL > expiries.Longest:
 		bad = fmt.Sprintf("IdleTTL is %v: from 0 (none) to 100 years", o.IdleTTL)
+	case o.Local < 0:
+		bad = fmt.Sprintf("Local is %d: 0 (no local values) or more", o.Local)
+	case o.Local > 0 && o.IdleTTL > 0:
+		bad = fmt.Sprintf("Local is %d and IdleTTL is %v: a local read cannot restart the idle time", o.Local, o.IdleTTL)
+	case o.Eviction < NoEviction || o.Eviction > LFU:
+		bad = fmt.Sprintf("Eviction is %d: NoEviction, LRU or LFU", o.Eviction)
+	case o.Eviction != NoEviction && o.MaxLen == 0:
+		bad = fmt.Sprintf("Eviction is %v and MaxLen is 0: an eviction needs MaxLen", o.Eviction)
 	case o.LoadLease < 0:
 		bad = fmt.Sprintf("LoadLease is %v: 0 (10 s) or more", o.LoadLease)
 	}
 	if bad != "" {
 		return nil, kit.Argument(what, name, "%s", bad)
 	}
-	if k.o.Keys == nil {
-		k.o.Keys = conn.CodecOf[K]()
+	if k.o.Keys, err = kit.Codec(o.Keys, "Keys"); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
-	if k.o.Codec == nil {
-		k.o.Codec = conn.CodecOf[V]()
+	if k.o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
 	if k.o.LoadLease == 0 {
 		k.o.LoadLease = 10 * time.Second
@@ -187,12 +262,19 @@ func (k *core[K, V]) newFeed(stream, match string) *expiries.Feed {
 	}
 }
 
+// plainReads reports whether a read is a plain command: the backend leaves expired fields out, and a
+// read need not count as use.
+func (k *core[K, V]) plainReads() bool {
+	lay := k.mode()
+	return lay == modeNative || lay == modeFields && k.o.IdleTTL == 0 && k.o.Eviction == NoEviction
+}
+
 // native reports whether no call needs to sweep, and rules keep the events.
 func (k *core[K, V]) native() bool {
 	return k.c.Capabilities().Native && !k.redisson && (k.force == modeAuto || k.force == modeNative)
 }
 
-// mode says how an operation runs.
+// mode returns how an operation runs.
 func (k *core[K, V]) mode() mode {
 	caps := k.c.Capabilities()
 	switch {
@@ -200,9 +282,9 @@ func (k *core[K, V]) mode() mode {
 		return modeRedisson
 	case k.force != modeAuto:
 		return k.force
-	case caps.Native && k.o.IdleTTL == 0:
+	case caps.Native && k.o.IdleTTL == 0 && k.o.Eviction == NoEviction:
 		return modeNative
-	case caps.Native || caps.HashFieldTTL && !k.o.Events:
+	case caps.Native || caps.HashFieldTTL && !k.o.Events && k.o.Eviction == NoEviction:
 		return modeFields
 	}
 	return modeZset
@@ -213,7 +295,13 @@ func (k *core[K, V]) layout() *layout {
 	case modeRedisson:
 		return redissonLayout
 	case modeZset:
+		if k.o.Eviction != NoEviction {
+			return evictingZsetLayout
+		}
 		return zsetLayout
+	}
+	if k.o.Eviction != NoEviction {
+		return evictingFieldsLayout
 	}
 	return fieldsLayout // also for what ebb's commands cannot do alone
 }
@@ -255,20 +343,37 @@ func (m *Map[K, V]) begin(ctx context.Context, writes bool) error {
 
 // run runs a script of the map's layout.
 func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args ...any) (conn.Value, error) {
-	keys := append(make([]string, 0, 5), m.key)
+	keys := append(make([]string, 0, 6), m.key)
 	events := int64(0)
 	switch m.mode() {
 	case modeRedisson:
-		keys = append(keys, m.extra[:2]...)
-	case modeZset:
 		keys = append(keys, m.extra[:]...)
+	case modeZset:
+		keys = append(keys, m.extra[:3]...)
 		if m.o.Events {
 			events = m.bounds.MaxEvents
+		}
+		fallthrough
+	default:
+		if m.o.Eviction != NoEviction {
+			keys = append(keys, m.extra[3])
 		}
 	}
 	if marker != "" {
 		keys = append(keys, marker)
 	}
-	all := append(make([]any, 0, 6+len(args)), kit.Millis(m.o.IdleTTL), m.o.MaxLen, expiries.OnTheWay, events, kit.Millis(expiries.Keep), m.sub)
+	all := append(make([]any, 0, 8+len(args)), kit.Millis(m.o.IdleTTL), m.o.MaxLen, expiries.OnTheWay, events, kit.Millis(expiries.Keep), m.sub,
+		m.c.Capabilities().Native, m.o.Eviction.String())
 	return m.c.Script(ctx, s, keys, append(all, args...)...)
+}
+
+// runEvicting is run for a script that may evict entries. It counts them, and returns the script's reply
+// without their number.
+func (m *Map[K, V]) runEvicting(ctx context.Context, s *conn.Script, marker string, args ...any) (conn.Value, error) {
+	v, err := m.run(ctx, s, marker, args...)
+	if err == nil && len(v.Elems) == 2 {
+		m.evicted.Add(v.Elems[1].Int)
+		return v.Elems[0], nil
+	}
+	return v, err
 }

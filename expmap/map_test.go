@@ -371,7 +371,8 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	c, err := ebb.Open(t.Context(), "mem://")
 	must(t, err)
 	defer c.Close()
-	for _, o := range []Options[string, int]{{IdleTTL: -1}, {MaxLen: -1}, {Jitter: 101}, {MaxEvents: -1}, {LoadLease: -1}} {
+	for _, o := range []Options[string, int]{{IdleTTL: -1}, {MaxLen: -1}, {Jitter: 101}, {MaxEvents: -1}, {LoadLease: -1},
+		{Eviction: LRU}, {Eviction: 3, MaxLen: 1}} {
 		if _, err := New(c, "m", o); !errors.Is(err, ebb.ErrArgument) {
 			t.Error(err)
 		}
@@ -413,6 +414,11 @@ func TestEachCallEndsWithItsContext(t *testing.T) {
 			"get":      func() error { _, _, err := m.Get(ctx, "k"); return err },
 			"get many": func() error { _, err := m.GetMany(ctx, "k"); return err },
 			"delete":   func() error { _, err := m.Remove(ctx, "k"); return err },
+			"set many": func() error { return m.SetMany(ctx, map[string]int{"k": 1}, time.Hour) },
+			"swap":     func() error { _, err := m.CompareAndSwap(ctx, "k", 1, 2); return err },
+			"swap del": func() error { _, err := m.CompareAndDelete(ctx, "k", 1); return err },
+			"add":      func() error { _, err := m.Increment(ctx, "k", 1, time.Hour); return err },
+			"add part": func() error { _, err := m.IncrementFloat(ctx, "k", 1, time.Hour); return err },
 			"len":      func() error { _, err := m.Len(ctx); return err },
 			"ttl":      func() error { _, _, err := m.TTL(ctx, "k"); return err },
 			"expire":   func() error { _, err := m.Expire(ctx, "k", time.Hour); return err },

@@ -41,7 +41,8 @@ func model(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]fun
 	}
 	w := &world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove,
 		Idle: o.IdleTTL, MaxLen: o.MaxLen, Sharp: lay == modeRedisson}}
-	return w.Steps(map[string]func(*rapid.T){"set": w.set, "get": w.get, "get many": w.getMany, "": w.compare})
+	return w.Steps(map[string]func(*rapid.T){"set": w.set, "get": w.get, "get many": w.getMany, "set many": w.setMany, "swap": w.swap, "add": w.add,
+		"": w.compare})
 }
 
 func (w *world) set(t *rapid.T) {
@@ -65,12 +66,74 @@ func (w *world) set(t *rapid.T) {
 	}
 }
 
-func (w *world) get(t *rapid.T) {
+func (w *world) setMany(t *rapid.T) {
+	many, ttl := rapid.MapOfN(expirytest.Keys, rapid.IntRange(0, 99), 1, 3).Draw(t, "entries"), expirytest.TTLs.Draw(t, "ttl")
+	fresh := 0
+	for k := range many {
+		if _, there := w.Get(k); !there {
+			fresh++
+		}
+	}
+	err := w.m.SetMany(t.Context(), many, ttl)
+	if w.Full(fresh) {
+		expirytest.Check(t, "set many", errors.Is(err, ErrFull), true, nil)
+		return
+	}
+	expirytest.Check(t, "set many", true, true, err)
+	for k, v := range many {
+		w.Put(k, v, ttl)
+	}
+}
+
+func (w *world) swap(t *rapid.T) {
+	k, old, v := expirytest.Keys.Draw(t, "key"), rapid.IntRange(0, 9).Draw(t, "old"), rapid.IntRange(0, 9).Draw(t, "value")
+	is, there := w.Get(k)
+	if rapid.Bool().Draw(t, "right") {
+		old = is
+	}
+	if rapid.Bool().Draw(t, "delete") {
+		did, err := w.m.CompareAndDelete(t.Context(), k, old)
+		expirytest.Check(t, "compare and delete", did, there && is == old, err)
+		if did {
+			w.Drop(k)
+		}
+		return
+	}
+	did, err := w.m.CompareAndSwap(t.Context(), k, old, v)
+	expirytest.Check(t, "compare and swap", did, there && is == old, err)
+	if did {
+		w.Change(k, v)
+	}
+}
+
+func (w *world) add(t *rapid.T) {
+	k, n, ttl := expirytest.Keys.Draw(t, "key"), rapid.Int64Range(-9, 9).Draw(t, "delta"), expirytest.TTLs.Draw(t, "ttl")
+	is, there := w.Get(k)
+	sum, err := w.m.Increment(t.Context(), k, n, ttl)
+	if !there && w.Full(1) {
+		expirytest.Check(t, "increment", errors.Is(err, ErrFull), true, nil)
+		return
+	}
+	expirytest.Check(t, "increment", sum, int64(is)+n, err)
+	if there {
+		w.Change(k, int(sum))
+	} else {
+		w.Put(k, int(sum), ttl)
+	}
+}
+
+func (w *world) get(t *rapid.T) { w.getAnd(t, func(string) {}) }
+
+// getAnd gets an entry, and calls found if it is there.
+func (w *world) getAnd(t *rapid.T, found func(k string)) {
 	k := expirytest.Keys.Draw(t, "key")
 	want, there := w.Get(k)
 	v, ok, err := w.m.Get(t.Context(), k)
 	expirytest.Check(t, "get", fmt.Sprint(v, ok), fmt.Sprint(want, there), err)
 	w.Touch(k)
+	if there {
+		found(k)
+	}
 }
 
 func (w *world) getMany(t *rapid.T) {

@@ -26,6 +26,56 @@ func (m *Map[K, V]) SetNX(ctx context.Context, key K, value V, ttl time.Duration
 	return did, m.failed("set", err)
 }
 
+// SetMany sets entries in one round trip, each to live for ttl, or without a deadline if ttl is 0,
+// and replaces those that existed. It sets all of them or none: none if an error is returned,
+// such as ErrFull if the map has no space for all new entries. Options.Jitter applies to each entry.
+// O(n) for n entries, during which the backend does nothing else.
+func (m *Map[K, V]) SetMany(ctx context.Context, entries map[K]V, ttl time.Duration) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	return m.failed("set many", m.setMany(ctx, entries, ttl))
+}
+
+func (m *Map[K, V]) setMany(ctx context.Context, entries map[K]V, ttl time.Duration) error {
+	native := m.mode() == modeNative && m.o.Jitter == 0 // HSETEX gives all fields one deadline
+	args := make([]any, 0, 8+3*len(entries))
+	if native {
+		args = append(args, "HSETEX", m.key)
+	}
+	for key, value := range entries {
+		f, v, ms, err := m.encode(key, value, ttl)
+		if err != nil {
+			return err
+		}
+		if !native {
+			args = append(args, f, v, ms)
+			continue
+		}
+		if len(args) == 2 {
+			if ms > 0 {
+				args = append(args, "PX", ms)
+			}
+			if m.o.MaxLen > 0 {
+				args = append(args, "MAXLEN", m.o.MaxLen)
+			}
+			args = append(args, "FIELDS", len(entries))
+		}
+		args = append(args, f, v)
+	}
+	if err := m.begin(ctx, true); err != nil {
+		return err
+	}
+	defer m.changed()
+	if native {
+		_, err := m.c.Do(ctx, args...)
+		return err
+	}
+	reply, err := m.runEvicting(ctx, m.layout().setMany, "", args...)
+	_, err = m.outcome(reply, err)
+	return err
+}
+
 func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, nx bool) (bool, error) {
 	f, v, ms, err := m.encode(key, value, ttl)
 	if err != nil {
@@ -34,8 +84,9 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 	if err := m.begin(ctx, true); err != nil {
 		return false, err
 	}
+	defer m.changed()
 	if m.mode() != modeNative {
-		reply, err := m.run(ctx, m.layout().set, "", f, v, ms, nx)
+		reply, err := m.runEvicting(ctx, m.layout().set, "", f, v, ms, nx)
 		return m.outcome(reply, err)
 	}
 	args := append(make([]any, 0, 12), "HSETEX", m.key)
@@ -86,21 +137,50 @@ func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error
 	if err := m.begin(ctx, false); err != nil {
 		return value, false, err
 	}
+	if m.near != nil {
+		return m.getLocal(ctx, f)
+	}
 	var v conn.Value
-	if m.mode() == modeNative || m.mode() == modeFields && m.o.IdleTTL == 0 {
+	if m.plainReads() {
 		v, err = m.c.Do(ctx, "HGET", m.key, f)
 	} else if v, err = m.run(ctx, m.layout().get, "", f); err == nil && len(v.Elems) == 1 {
 		v = v.Elems[0]
 	}
-	if err != nil || v.IsNull() {
+	if err != nil {
 		return value, false, err
 	}
-	value, err = m.decode(v.String())
-	return value, err == nil, err
+	return m.read(v)
+}
+
+// read decodes a value that a server has returned, and counts it.
+func (k *core[K, V]) read(v conn.Value) (value V, ok bool, err error) {
+	if v.IsNull() {
+		k.misses.Add(1)
+		return value, false, nil
+	}
+	if value, err = k.decode(v.String()); err == nil {
+		k.hits.Add(1)
+		return value, true, nil
+	}
+	var none V
+	if !k.skips(err) {
+		return none, false, err
+	}
+	k.misses.Add(1)
+	return none, false, nil
+}
+
+// skips reports whether an entry that could not be decoded counts as missing, and counts it.
+func (k *core[K, V]) skips(err error) bool {
+	if err == nil || !k.o.SkipUnreadable {
+		return false
+	}
+	k.unreadable.Add(1)
+	return true
 }
 
 // GetMany returns the values of those keys that have an entry, read in one step. In a map with
-// an IdleTTL it restarts their idle times.
+// an IdleTTL it restarts their idle times. It uses no local values.
 func (m *Map[K, V]) GetMany(ctx context.Context, keys ...K) (map[K]V, error) {
 	all := make(map[K]V, len(keys))
 	if len(keys) == 0 {
@@ -114,7 +194,7 @@ func (m *Map[K, V]) GetMany(ctx context.Context, keys ...K) (map[K]V, error) {
 		return nil, m.failed("get many", err)
 	}
 	var v conn.Value
-	if m.mode() == modeNative || m.mode() == modeFields && m.o.IdleTTL == 0 {
+	if m.plainReads() {
 		v, err = m.c.Do(ctx, append([]any{"HMGET", m.key}, args...)...)
 	} else {
 		v, err = m.run(ctx, m.layout().get, "", args...)
@@ -126,11 +206,12 @@ func (m *Map[K, V]) GetMany(ctx context.Context, keys ...K) (map[K]V, error) {
 		return nil, m.failed("get many", err)
 	}
 	for i, e := range v.Elems {
-		if e.IsNull() {
-			continue
-		}
-		if all[keys[i]], err = m.decode(e.String()); err != nil {
+		value, ok, err := m.read(e)
+		if err != nil {
 			return nil, m.failed("get many", err)
+		}
+		if ok {
+			all[keys[i]] = value
 		}
 	}
 	return all, nil
@@ -174,8 +255,9 @@ func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	if err != nil {
 		return 0, m.failed("remove", err)
 	}
+	defer m.changed()
 	var n int64
-	if m.native() { // Redis's HDEL counts the dead too
+	if m.native() && m.o.Eviction == NoEviction { // Redis's HDEL counts the dead too
 		n, err = number(m.c.Do(ctx, append([]any{"HDEL", m.key}, args...)...))
 	} else {
 		n, err = number(m.run(ctx, m.layout().del, "", args...))
@@ -246,6 +328,7 @@ func (m *Map[K, V]) late(ctx context.Context, key K, ttl time.Duration) (bool, e
 	if err := m.begin(ctx, true); err != nil {
 		return false, err
 	}
+	defer m.changed()
 	if m.mode() != modeNative {
 		return truth(m.run(ctx, m.layout().late, "", f, ms))
 	}
@@ -281,8 +364,9 @@ func (m *Map[K, V]) Clear(ctx context.Context) error {
 	if err := m.begin(ctx, false); err != nil {
 		return m.failed("clear", err)
 	}
+	defer m.changed()
 	if m.mode() == modeNative || m.mode() == modeFields {
-		_, err := m.c.Do(ctx, "UNLINK", m.key)
+		_, err := m.c.Do(ctx, "UNLINK", m.key, m.extra[3])
 		return m.failed("clear", err)
 	}
 	for { // those whose time is over get their events first
@@ -301,14 +385,15 @@ func (m *Map[K, V]) Delete(ctx context.Context) error {
 	if m.bad != nil {
 		return m.failed("delete", m.bad)
 	}
+	defer m.changed()
 	var err error
 	switch {
 	case m.redisson:
-		_, err = m.c.Del(ctx, m.key, m.extra[0], m.extra[1])
+		_, err = m.c.Del(ctx, append([]string{m.key}, m.extra[:]...)...)
 	case m.sub != "":
-		_, err = m.c.Script(ctx, dropScript, []string{m.key, m.extra[0], m.feed.Index}, m.sub)
+		_, err = m.c.Script(ctx, dropScript, []string{m.key, m.extra[0], m.extra[3], m.feed.Index}, m.sub)
 	default:
-		if _, err = m.c.Del(ctx, m.key, m.extra[0], m.extra[2]); err == nil {
+		if _, err = m.c.Del(ctx, m.key, m.extra[0], m.extra[2], m.extra[3]); err == nil {
 			err = m.deleteEvents(ctx, m.feed)
 		}
 	}
@@ -337,11 +422,11 @@ func (k *core[K, V]) deleteEvents(ctx context.Context, feed *expiries.Feed) erro
 	return feed.Delete(ctx)
 }
 
-// dropScript removes the map KEYS[1] with its deadlines KEYS[2] from its family, whose
-// index is KEYS[3], and where its name is ARGV[1].
+// dropScript removes the map KEYS[1] with its deadlines KEYS[2] and its uses KEYS[3] from its
+// family, whose index is KEYS[4], and where its name is ARGV[1].
 var dropScript = conn.NewScript(`
-redis.call('DEL', KEYS[1], KEYS[2])
-return redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+return redis.call('ZREM', KEYS[4], ARGV[1])
 `)
 
 // sweep removes some of the dead, and returns how many ms there are until there are

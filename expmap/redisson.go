@@ -1,16 +1,25 @@
 package expmap
 
 // redissonPrelude is the layout of Redisson's MapCache: KEYS are the hash, the sorted
-// set of ends, and that of ends by idleness; a value is a double, how many ms it may
+// set of ends, that of ends by idleness, that of uses (ms for LRU, a number for LFU), and a hash of
+// options; a value is a double, how many ms it may
 // go without use, the length of what follows as a uint64, and that. An entry is dead
 // in the very millisecond of its end.
 const redissonPrelude = `
-local ends, idles, marker = KEYS[2], KEYS[3], KEYS[4]
+local ends, idles = KEYS[2], KEYS[3]
+local shared = redis.call('HMGET', KEYS[5], 'max-size', 'mode')
+local limit, mode = tonumber(shared[1] or 0), shared[2]
+if limit <= 0 and ARGV[8] ~= '' then
+  limit, mode = maxlen, ARGV[8]
+  redis.call('HSET', KEYS[5], 'max-size', int(limit), 'mode', mode)
+end
+local used = limit > 0 and KEYS[4]
 local most = {}
 local function drop(f)
   redis.call('HDEL', map, f)
   redis.call('ZREM', ends, f)
   redis.call('ZREM', idles, f)
+  if used then redis.call('ZREM', used, f) end
 end
 local function over(f)
   local deadline = redis.call('ZSCORE', ends, f)
@@ -100,6 +109,21 @@ local function next()
   end
   return nearest
 end
-local function clear() redis.call('UNLINK', map, ends, idles) end
+local function clear() redis.call('UNLINK', map, ends, idles, KEYS[4]) end
 local function seal() end
+`
+
+// redissonLimits: a use of this millisecond follows those before by fractions of one.
+const redissonLimits = `
+local function refused(n) return ARGV[8] == '' and maxlen > 0 and living() + n > maxlen end
+local function after(last) return math.max(now, last + 1 / 1024) end
+`
+
+const redissonChanges = `
+local plain = false
+local function bare(v) return v end
+local function keep(f, v, new)
+  rewrite(f, struct.pack('<dLc0', most[f], #new, new))
+  touch(f)
+end
 `

@@ -13,41 +13,67 @@ import "github.com/ebbdb/ebb/conn"
 //	left(f)         ms that a living entry has, -1 for ever
 //	drop(f)         removes one
 //	living()        how many live
+//	full(n, f)      whether n new entries do not fit; with an eviction it removes others first,
+//	                and none whose field is a key of the table f, which may be nil
+//	done(reply)     what a script that has called full returns: the reply, or, if full has removed
+//	                entries, an array of the reply and their number
 //	sweep(n)        removes up to n of the dead
 //	page(c, n)      some living entries from a cursor on: the next one, f, v, f, v ...
 //	next()          ms until a deadline is over, -1 if there is none
 //	clear()         removes all
-//	seal()          ends a script that may have written
+//	seal()          ends a script that may have written; dirty says that a deadline or a
+//	                key's existence may have changed
 //
-// KEYS are the layout's, then a marker of GetOrLoad. ARGV are the header's, then the
-// operation's.
+// Scripts that replace values also have these:
+//
+//	bare(v)         the value in what look returned, as the codec made it
+//	keep(f, v, new) replaces the value of a living entry, which look returned as v;
+//	                its deadline stays, and it counts as use
+//	rewrite(f, raw) replaces what the hash stores for a living entry, and nothing else
+//	plain           whether what the hash stores is the value alone
+//
+// used is the sorted set of the last use of each field, false without an eviction. KEYS are the
+// layout's, then a marker of GetOrLoad. ARGV are the header's, then the operation's.
 type layout struct {
 	set, get, del, ttl, late, length, page, sweep, clear, finish *conn.Script
+	setMany, swap, swapDel, add, peek                            *conn.Script
 }
 
-func newLayout(prelude string) *layout {
+// newLayout returns a layout. limits are the functions that scripts need that add entries, or with
+// an eviction count uses.
+func newLayout(prelude, limits, changes string, evicts bool) *layout {
 	script := func(op string) *conn.Script { return conn.NewScript(header + prelude + op) }
+	changes = limits + changes
+	uses := ""
+	if evicts {
+		uses = limits
+	}
 	return &layout{
-		set: script(opSet), get: script(opGet), del: script(opDel), ttl: script(opTTL), late: script(opLate), length: script(opLen),
-		page: script(opPage), sweep: script(opSweep), clear: script(opClear), finish: script(opFinish + opSet),
+		set: script(limits + opSet), get: script(uses + opGet), peek: script(uses + opPeek),
+		del: script(opDel), ttl: script(opTTL), late: script(uses + opLate), length: script(opLen),
+		page: script(opPage), sweep: script(opSweep), clear: script(opClear), finish: script(limits + opFinish + opSet),
+		setMany: script(limits + opSetMany), swap: script(changes + opSwap), swapDel: script(changes + opSwapDel), add: script(changes + opAdd),
 	}
 }
 
 var (
-	fieldsLayout   = newLayout(wrapped + fieldsPrelude)
-	zsetLayout     = newLayout(zsetPrelude + wrapped + zsetMark)
-	redissonLayout = newLayout(redissonPrelude)
+	fieldsLayout   = newLayout(wrapped+fieldsPrelude, refuse, fieldsRewrite+wrappedChanges, false)
+	zsetLayout     = newLayout(zsetPrelude+wrapped+zsetMark, refuse, plainRewrite+wrappedChanges, false)
+	redissonLayout = newLayout(redissonPrelude, redissonLimits+evict, plainRewrite+redissonChanges, true)
+
+	evictingFieldsLayout = newLayout(wrapped+fieldsPrelude, ownLimits+evict+fieldsEvict, fieldsRewrite+wrappedChanges, true)
+	evictingZsetLayout   = newLayout(zsetPrelude+wrapped+zsetMark, ownLimits+evict, plainRewrite+wrappedChanges, true)
 )
 
 // header reads what all have: how long without use, how many at most, how many of the
-// dead a script removes on its way, how many events are kept, for how long, and the
-// map's name in the index of its family.
+// dead a script removes on its way, how many events are kept, for how long, the
+// map's name in the index of its family, whether the server is ebb, and the eviction.
 const header = `
 local idle, maxlen, bound = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local events, grace, name, first = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], 7
+local events, grace, name, first = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], 9
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local map = KEYS[1]
+local map, dirty = KEYS[1], false
 local function int(n) return string.format('%.0f', n) end
 `
 
@@ -81,37 +107,42 @@ end
 `
 
 // fieldsPrelude is for servers whose fields have deadlines. HLEN may count the dead
-// there, HKEYS does not. A deadline of this very millisecond, which an entry of a map
+// there, though not on ebb, HKEYS does not. A deadline of this very millisecond, which an entry of a map
 // with an idle TTL has already, would remove it if it were set again.
 const fieldsPrelude = `
-local marker = KEYS[2]
+local used = ARGV[8] ~= '' and KEYS[2]
 mark = function(f, at)
   if at > now then redis.call('HPEXPIREAT', map, int(at), 'FIELDS', 1, f)
   elseif at == 0 then redis.call('HPERSIST', map, 'FIELDS', 1, f) end
 end
 local function look(f) return redis.call('HGET', map, f) end
 local function left(f) return redis.call('HPTTL', map, 'FIELDS', 1, f)[1] end
-local function drop(f) redis.call('HDEL', map, f) end
+local function drop(f)
+  redis.call('HDEL', map, f)
+  if used then redis.call('ZREM', used, f) end
+end
 local function living()
   local n = redis.call('HLEN', map)
-  if maxlen > 0 and n < maxlen then return n end
+  if ARGV[7] == '1' or maxlen > 0 and n < maxlen then return n end
   return #redis.call('HKEYS', map)
 end
 local function sweep(n) return 0 end
 local function page(cursor, n) return redis.call('HSCAN', map, cursor, 'COUNT', n) end
 local function next() return -1 end
-local function clear() redis.call('UNLINK', map) end
+local function clear() redis.call('UNLINK', map, used or map) end
 local function seal() end
 `
 
 // zsetPrelude keeps the deadlines beside the hash: KEYS are the hash, the deadlines,
 // the stream of events, and the index of a family. The first two end by themselves after the
 // last deadline if all entries have one, with events the grace later, and the index
-// the grace after the last one that it knows: a sweeping call must find it.
+// the grace after the last one that it knows: a sweeping call must find it. A read leaves the
+// keys as they are, so that it is no change for copies of values in other processes.
 const zsetPrelude = `
-local due, stream, index, marker = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local due, stream, index, used = KEYS[2], KEYS[3], KEYS[4], ARGV[8] ~= '' and KEYS[5]
 local told = false
 local function bury(f, deadline)
+  dirty = true
   if events > 0 then
     local v = redis.call('HGET', map, f)
     if v then
@@ -123,6 +154,7 @@ local function bury(f, deadline)
   end
   redis.call('HDEL', map, f)
   redis.call('ZREM', due, f)
+  if used then redis.call('ZREM', used, f) end
 end
 local function look(f)
   local deadline = redis.call('ZSCORE', due, f)
@@ -138,8 +170,10 @@ local function left(f)
   return -1
 end
 local function drop(f)
+  dirty = true
   redis.call('HDEL', map, f)
   redis.call('ZREM', due, f)
+  if used then redis.call('ZREM', used, f) end
 end
 local function living()
   return redis.call('HLEN', map) - redis.call('ZCOUNT', due, '-inf', '(' .. int(now))
@@ -166,8 +200,9 @@ local function next()
   if not head[1] then return -1 end
   return math.max(tonumber(head[2]) - now + 1, 0)
 end
-local function clear() redis.call('UNLINK', map, due) end
+local function clear() redis.call('UNLINK', map, due, used or map) end
 local function seal()
+  if not dirty then return end
   if told then redis.call('PEXPIRE', stream, int(grace)) end
   local n = redis.call('ZCARD', due)
   if n > 0 and n == redis.call('HLEN', map) then
@@ -177,9 +212,11 @@ local function seal()
     at = int(at)
     redis.call('PEXPIREAT', map, at)
     redis.call('PEXPIREAT', due, at)
+    if used then redis.call('PEXPIREAT', used, at) end
   else
     redis.call('PERSIST', map)
     redis.call('PERSIST', due)
+    if used then redis.call('PERSIST', used) end
   end
   if name == '' then return end
   if n > 0 then
@@ -194,13 +231,42 @@ end
 
 const zsetMark = `
 mark = function(f, at)
+  dirty = true
   if at > 0 then redis.call('ZADD', due, int(at), f) else redis.call('ZREM', due, f) end
+end
+`
+
+// fieldsRewrite keeps the deadline, which HSET takes away. HSETEX is younger than HPEXPIREAT.
+// Without it an entry in its last millisecond gets one more.
+const fieldsRewrite = `
+local function rewrite(f, raw)
+  if ARGV[7] == '1' then return redis.call('HSETEX', map, 'KEEPTTL', 'FIELDS', 1, f, raw) end
+  local at = redis.call('HPEXPIRETIME', map, 'FIELDS', 1, f)[1]
+  redis.call('HSET', map, f, raw)
+  if at > 0 then redis.call('HPEXPIREAT', map, int(math.max(at, now + 1)), 'FIELDS', 1, f) end
+end
+`
+
+const plainRewrite = `
+local function rewrite(f, raw) redis.call('HSET', map, f, raw) end
+`
+
+const wrappedChanges = `
+local plain = idle == 0
+local function bare(v)
+  local colon = not plain and string.find(v, ':', 1, true)
+  return colon and string.sub(v, colon + 1) or v
+end
+local function keep(f, v, new)
+  if not plain then new = (string.match(v, '^%d+') or '0') .. ':' .. new end
+  rewrite(f, new)
+  touch(f, v)
 end
 `
 
 // What the operations are. opSet: ARGV field, value, ttl, whether only if there is
 // none. It returns 1, or 0 if there is one, or -1 if the map is full. opFinish comes
-// before it: the marker must hold ARGV[11]; it returns 2 if it does not.
+// before it: the marker must hold ARGV[13]; it returns 2 if it does not.
 const (
 	opSet = `
 sweep(bound)
@@ -210,17 +276,100 @@ if have and ARGV[first + 3] == '1' then
   seal()
   return 0
 end
-if not have and maxlen > 0 and living() >= maxlen then
+if not have and full(1) then
   seal()
-  return -1
+  return done(-1)
 end
 put(f, ARGV[first + 1], ttl)
 seal()
-return 1
+return done(1)
 `
 	opFinish = `
+local marker = KEYS[#KEYS]
 if redis.call('GET', marker) ~= ARGV[first + 4] then return 2 end
 redis.call('DEL', marker)
+`
+	// opSetMany: ARGV field, value, ttl, field, value, ttl ... It returns what opSet does.
+	opSetMany = `
+sweep(bound)
+local new, seen = 0, {}
+for i = first, #ARGV, 3 do
+  local f = ARGV[i]
+  if not seen[f] then
+    seen[f] = true
+    if not look(f) then new = new + 1 end
+  end
+end
+if new > 0 and full(new, seen) then
+  seal()
+  return done(-1)
+end
+for i = first, #ARGV, 3 do put(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])) end
+seal()
+return done(1)
+`
+	// opSwap: ARGV field, the value that it must have, another. opSwapDel: the first two.
+	opSwap = `
+sweep(bound)
+local f, did = ARGV[first], 0
+local v = look(f)
+if v and bare(v) == ARGV[first + 1] then
+  keep(f, v, ARGV[first + 2])
+  did = 1
+end
+seal()
+return did
+`
+	opSwapDel = `
+sweep(bound)
+local f, did = ARGV[first], 0
+local v = look(f)
+if v and bare(v) == ARGV[first + 1] then
+  drop(f)
+  did = 1
+end
+seal()
+return did
+`
+	// opAdd: ARGV field, what to add, the ttl of a new entry, HINCRBY or HINCRBYFLOAT. It returns
+	// the sum in an array, or -1 if the map is full, -2 if the value is no number, -3 if the sum
+	// overflows. The server adds, because a number of Lua has 53 bits; for that the value stands
+	// alone in the field meanwhile. Servers add floats with 80 bits, and so beyond a float64.
+	opAdd = `
+sweep(bound)
+local f, more, ttl = ARGV[first], ARGV[first + 1], tonumber(ARGV[first + 2])
+local have = look(f)
+if not have then
+  if full(1) then
+    seal()
+    return done(-1)
+  end
+  put(f, more, ttl)
+  seal()
+  return done({more})
+end
+local raw = have
+if not plain then
+  raw = redis.call('HGET', map, f)
+  rewrite(f, bare(have))
+end
+local sum = redis.pcall(ARGV[first + 3], map, f, more)
+if type(sum) == 'table' and sum.err then
+  if not plain then rewrite(f, raw) end
+  seal()
+  if string.find(sum.err, 'overflow', 1, true) or string.find(sum.err, 'NaN', 1, true) then return -3 end
+  if string.find(sum.err, 'is not', 1, true) then return -2 end
+  return sum
+end
+sum = redis.call('HGET', map, f)
+if math.abs(tonumber(sum)) == math.huge then
+  rewrite(f, raw)
+  seal()
+  return -3
+end
+if plain then touch(f, have) else keep(f, have, sum) end
+seal()
+return {sum}
 `
 	opGet = `
 sweep(bound)
@@ -232,6 +381,18 @@ for i = first, #ARGV do
 end
 seal()
 return all
+`
+	// opPeek: ARGV field. It returns the value and what left says, or nothing.
+	opPeek = `
+sweep(bound)
+local f, reply = ARGV[first], {}
+local v = look(f)
+if v then
+  touch(f, v)
+  reply = {v, left(f)}
+end
+seal()
+return reply
 `
 	opDel = `
 sweep(bound)

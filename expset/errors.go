@@ -15,7 +15,7 @@ var (
 	ErrNoEvents = errors.New("it keeps no events")
 )
 
-// failed says what could not be done to what.
+// failed adds the set and the operation to an error.
 func (s *Set[T]) failed(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -178,7 +178,7 @@ seal()
 local ms = next()
 return ms
 `)
-	// clearScript returns 1 if there are more of the dead to be told.
+	// clearScript returns 1 if there are more expired members to report.
 	clearScript = newScript(`
 if sweep(tonumber(ARGV[first])) >= tonumber(ARGV[first]) then
   seal()

@@ -71,9 +71,9 @@ func New[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], 
 	if err != nil {
 		return nil, err
 	}
-	s := &Set[T]{core: k, key: name}
-	k.stream = kit.Key(name, "expired")
-	k.newFeed(kit.Escape(name))
+	s := &Set[T]{core: k, key: k.home}
+	k.stream = kit.Key(k.home, "expired")
+	k.newFeed(kit.Escape(k.home))
 	k.feed.Sweep = func(ctx context.Context, _ string) (int64, error) { return s.sweep(ctx) }
 	return s, nil
 }
@@ -87,8 +87,8 @@ func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Fa
 		return nil, err
 	}
 	f := &Family[T]{core: k}
-	k.stream, k.index = kit.Key(name, ":expired"), kit.Key(name, ":next")
-	k.newFeed(kit.Escape(kit.Key(name, "")) + "*")
+	k.stream, k.index = kit.Key(k.home, ":expired"), kit.Key(k.home, ":next")
+	k.newFeed(kit.Escape(kit.Key(k.home, "")) + "*")
 	k.feed.Index = k.index
 	k.feed.Sweep = func(ctx context.Context, sub string) (int64, error) { return f.Set(sub).sweep(ctx) }
 	return f, nil
@@ -121,7 +121,7 @@ func Redisson[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set
 }
 
 func newCore[T comparable](c *conn.Conn, what, name string, opts []Options[T]) (*core[T], error) {
-	o, err := kit.Make(c, what, name, opts)
+	name, o, err := kit.Make(c, what, name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ func newCore[T comparable](c *conn.Conn, what, name string, opts []Options[T]) (
 	if bad := k.bounds.Check(); bad != "" {
 		return nil, kit.Argument(what, name, "%s", bad)
 	}
-	if k.o.Codec == nil {
-		k.o.Codec = conn.CodecOf[T]()
+	if k.o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
 	return k, nil
 }

@@ -287,7 +287,8 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 }
 
 // listen runs a listener until the function that it returns is called.
-func listen(t *testing.T, on func(context.Context, string, func(context.Context, Expired[string]) error, ...ListenOptions) error, fn func(ctx context.Context, e Expired[string]) error, o ListenOptions) (stop func()) {
+func listen(t *testing.T, on func(context.Context, string, func(context.Context, Expired[string]) error, ...ListenOptions) error,
+	fn func(ctx context.Context, e Expired[string]) error, o ListenOptions) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- on(ctx, "l", fn, o) }()

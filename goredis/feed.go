@@ -36,6 +36,7 @@ type feed struct {
 	b     *driver
 	kind  conn.SubscribeKind
 	names []string
+	track *tracker // of a feed of Track; else nil
 }
 
 // errAgain ends a subscription for which go-redis has made a new connection.
@@ -45,6 +46,7 @@ var errAgain = errors.New("the connection was made again")
 type source struct {
 	*redis.PubSub
 	early []*redis.Message // that came before the last confirmation
+	probe string           // the beginning of keys that the tracker has written
 	state atomic.Int32     // of silent, heard and holding
 }
 
@@ -80,8 +82,17 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 	var v conn.Value
 	var err error
 	within := f.b.subscribeTimeout()
+	var clients []*redis.Client // of Track
 	try := func(of ...subscriber) remote.Answer {
 		var a remote.Answer
+		if f.track != nil {
+			closeClients(clients)
+			clients = f.track.clients(of)
+			of = make([]subscriber, len(clients))
+			for i, c := range clients {
+				of[i] = c
+			}
+		}
 		sources, a = subscribeOn(ctx, of, f.kind, f.names, within)
 		return a
 	}
@@ -89,7 +100,7 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 	switch {
 	case k == nil:
 		v, err = f.b.policy.Persist(ctx, "subscribe", func() remote.Answer { return try(f.b.client) })
-	case f.kind != conn.Sharded && remote.EventsOfNodes(f.names):
+	case f.track != nil, f.kind != conn.Sharded && remote.EventsOfNodes(f.names):
 		nodes, merr := k.masters(ctx)
 		if merr != nil {
 			return nil, merr
@@ -106,10 +117,19 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 	if err == nil {
 		err = v.Err()
 	}
+	if err == nil && f.track != nil {
+		if err = f.track.verify(ctx, sources, within); err != nil {
+			closeAll(sources)
+		}
+	}
 	if err != nil {
+		closeClients(clients)
 		return nil, err
 	}
-	return func(ctx context.Context) error { return f.readAll(ctx, sources, masters, give) }, nil
+	return func(ctx context.Context) error {
+		defer closeClients(clients)
+		return f.readAll(ctx, sources, masters, give)
+	}, nil
 }
 
 func addresses(nodes []*redis.Client) []string {
@@ -279,6 +299,16 @@ func (s *source) read(ctx context.Context, give func(conn.Message)) error {
 
 func (s *source) message(m *redis.Message, give func(conn.Message)) {
 	s.state.Store(holding)
+	for _, key := range m.PayloadSlice { // an invalidation
+		if s.probe != "" && strings.HasPrefix(key, s.probe) {
+			continue
+		}
+		give(conn.Message{Channel: m.Channel, Payload: key})
+	}
+	if m.PayloadSlice != nil {
+		s.state.Store(heard)
+		return
+	}
 	give(conn.Message{Channel: m.Channel, Pattern: m.Pattern, Payload: m.Payload})
 	s.state.Store(heard)
 }

@@ -13,7 +13,10 @@ import (
 	"github.com/ebbdb/ebb/server"
 )
 
-func TestMain(m *testing.M) { backends.Main(m) }
+func TestMain(m *testing.M) {
+	runQuiet()
+	backends.Main(m)
+}
 
 // What the tests share, by short names.
 var (

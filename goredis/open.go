@@ -5,12 +5,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ebbdb/ebb/conn"
@@ -142,6 +145,34 @@ type Options struct {
 	TLS *tls.Config
 	// Dial makes the connections to a server; the system's network if nil.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Logger gets, at level info, what go-redis logs: failed connects, changes of the master. go-redis
+	// has one log for all clients of a process, and the last Open with a Logger sets it. If nil,
+	// the first Open of the process turns the log off, because calls return the errors. A program
+	// that calls redis.SetLogger keeps its log if it does so after that Open.
+	Logger *slog.Logger
+	// Prefix begins the names of all objects that are made with the Conn; see
+	// conn.Conn.WithPrefix.
+	Prefix string
+}
+
+// silence turns off the log of go-redis, which goes to standard error, at the first Open.
+var silence sync.Once
+
+// setLog sets the log of go-redis for the process.
+func setLog(l *slog.Logger) {
+	if l == nil {
+		silence.Do(func() { logging.Disable() })
+		return
+	}
+	silence.Do(func() {})
+	redis.SetLogger(logger{l})
+}
+
+// logger is the log of go-redis as a slog.Logger.
+type logger struct{ to *slog.Logger }
+
+func (l logger) Printf(ctx context.Context, format string, args ...any) {
+	l.to.InfoContext(ctx, "go-redis: "+strings.TrimPrefix(fmt.Sprintf(format, args...), "redis: "))
 }
 
 // Open opens the server, the master or the cluster that a URL names, as ebb.Open does.
@@ -158,6 +189,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	if err != nil {
 		return nil, err
 	}
+	setLog(o.Logger)
 	settle(a.opt)
 	tune(a.opt)
 	if a.opt.TLSConfig != nil && o.TLS != nil {
@@ -187,10 +219,14 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 	b := newDriver(client, a.name)
 	b.owned = true
 	b.policy.Follows = kind != ""
-	if err := b.probe.Run(ctx); err != nil {
+	c, err := conn.NewPrefixed(b, o.Prefix)
+	if err == nil {
+		err = b.probe.Run(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	return conn.New(b), nil
+	return c, nil
 }
 
 // newDriver returns the driver over a client.
@@ -256,7 +292,8 @@ func (a address) failover() *redis.FailoverOptions {
 		Dialer: o.Dialer, TLSConfig: o.TLSConfig, ClientName: o.ClientName, Protocol: o.Protocol,
 		Username: o.Username, Password: o.Password, DB: o.DB,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
-		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
+		DialTimeout: o.DialTimeout, DialerRetries: o.DialerRetries, DialerRetryTimeout: o.DialerRetryTimeout,
+		ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: true,
 		PoolFIFO: o.PoolFIFO, PoolSize: o.PoolSize, PoolTimeout: o.PoolTimeout, MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns,
 		MaxActiveConns: o.MaxActiveConns, ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime,
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// bells calls those who wait for a slot of one Concurrency in this process, on servers
-// without SEM.ACQUIRE: the scripts name the owner whose turn it is on one channel,
-// whatever the key, and one subscription hears it for all. It is open while a call
-// waits. A message that is lost costs a refresh.
+// bells is the wake-up dispatcher of the calls in this process that wait for a slot of one
+// Concurrency, on servers without SEM.ACQUIRE. The scripts publish the owner whose turn it is
+// on one channel for all keys, and one subscription receives it for all calls. It is open
+// while a call waits. After a lost message a call asks again at its next refresh.
 type bells struct {
 	c       *conn.Conn
 	channel string
 
 	mu     sync.Mutex               // guards what follows
-	owners map[string]chan struct{} // each has room for one ring
+	owners map[string]chan struct{} // each has space for one wake-up
 	end    context.CancelFunc       // of the reader; there is one while there are owners
 	reader *sync.WaitGroup
 }
 
-// join adds an owner, who leaves in the end, and returns its bell. It rings at once
-// when the subscription begins: it may have been called just before.
+// join adds an owner and returns its channel; the caller calls leave in the end. The channel
+// gets a wake-up when the subscription begins, because a message may have come before.
 func (b *bells) join(owner string) <-chan struct{} {
 	bell := make(chan struct{}, 1)
 	b.mu.Lock()
@@ -54,8 +54,8 @@ func (b *bells) leave(owner string) {
 	}
 }
 
-// read calls who is named until ctx ends. Where there is no subscription to be had
-// those who wait ask every refresh, and the reader tries again as often.
+// read wakes the owner that a message names, until ctx ends. Without a subscription waiting
+// calls ask at every refresh, and read tries to subscribe again as often.
 func (b *bells) read(ctx context.Context) {
 	for ctx.Err() == nil {
 		if sub, err := b.c.Subscribe(ctx, b.channel); err == nil {

@@ -46,7 +46,7 @@ const (
 // NewConcurrency returns a limit of slots for each key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyOptions) (*Concurrency, error) {
-	o, err := kit.Make(c, "limit: concurrency", name, opts)
+	name, o, err := kit.Make(c, "limit: concurrency", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +188,8 @@ func (s *Slot) block(ctx context.Context, args []any) (v conn.Value, err error) 
 	}
 }
 
-// acquireByScript asks again when it is called, when a lease ends if it is the first in
-// line, and at least every refresh.
+// acquireByScript runs the script again when a wake-up comes, when a lease ends if the owner is
+// the first in line, and at least at every refresh.
 func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 	turn := ""
 	var bell <-chan struct{}
@@ -203,7 +203,8 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 	}()
 	for {
 		s.begin(ctx)
-		v, err := s.q.c.Script(ctx, slotScript, s.keys(), s.owner, s.q.slots, s.q.opt.Lease.Microseconds(), turn, (4 * refresh).Microseconds(), wait, s.q.bells.channel)
+		v, err := s.q.c.Script(ctx, slotScript, s.keys(), s.owner, s.q.slots, s.q.opt.Lease.Microseconds(), turn, (4 * refresh).Microseconds(), wait,
+			s.q.bells.channel)
 		switch {
 		case err != nil:
 			return err
@@ -247,8 +248,8 @@ func (s *Slot) keys() []string {
 // "owner" by the end of its lease in us; the last fencing token; the line, and when each
 // waiter was heard of, as at luaLine.
 
-// luaWake tells the first in line that there may be a slot. It asks in any case: a user
-// without channels is no reason to fail, by pcall.
+// luaWake publishes to the first in line that there may be a slot. It uses pcall, so that a user
+// without rights to channels gets no error: the waiter asks again in any case.
 const luaWake = `
 local function wake(channel)
   local head = redis.call('EXISTS', KEYS[3]) == 1 and first(KEYS[3], KEYS[4])

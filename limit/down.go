@@ -81,8 +81,8 @@ func isAway(err error) bool {
 	return errors.As(err, &a)
 }
 
-// judge looks at what came of a question: an error that says that the backend is
-// away is returned as an errAway, and from then on it is asked now and then only.
+// judge checks the error of a request. If it shows that the backend is away, judge returns an
+// errAway, and from then on the limiter sends requests only now and then.
 func (l *Limiter) judge(ctx context.Context, err error) error {
 	if err == nil {
 		if l.away.back() {
@@ -163,8 +163,8 @@ func (l *Limiter) aside(p *plan, bucket, key string, n int64, m mode, cause erro
 // firstProbe is how long a backend that has failed once is left alone.
 const firstProbe = 100 * time.Millisecond
 
-// circuit remembers that a backend is away, so that not every call finds out by
-// itself: then it is asked at growing intervals, by one call at a time.
+// circuit remembers that a backend is away, so that not every call waits for an error. One call
+// at a time then probes the backend, at growing intervals.
 type circuit struct {
 	open atomic.Bool // it is away; the rest is looked at only then
 
@@ -179,8 +179,8 @@ type circuit struct {
 
 func (c *circuit) start(every time.Duration) { c.every, c.clock = every, startWatch() }
 
-// ask reports whether the backend is to be asked. The caller then calls back, gone or
-// undecided.
+// ask reports whether the caller should send a request to the backend. The caller then calls
+// back, gone or undecided.
 func (c *circuit) ask() bool {
 	if !c.open.Load() {
 		return true
@@ -219,7 +219,7 @@ func (c *circuit) gone(err error) bool {
 	return !c.open.Swap(true)
 }
 
-// undecided notes that a question's end says nothing about the backend.
+// undecided notes that the result of a request shows nothing about the backend.
 func (c *circuit) undecided() {
 	if !c.open.Load() {
 		return

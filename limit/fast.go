@@ -12,7 +12,7 @@ import (
 
 // What goes to the fast scripts, and what their short answers mean. The numbers are
 // those of the whole scripts: an instant, and a span, are whole us and a rest in 1/den
-// us, so nothing is rounded but what is told.
+// us, so only what callers get is rounded.
 
 // span is what n cost: n x per/den us, and the rest.
 func (p *plan) span(n int64) (us, rest int64) {
@@ -63,7 +63,8 @@ func texts(numbers ...int64) []any {
 	return all
 }
 
-// granted reads the answer of the fast script to who wants n: one number, or two.
+// granted returns the Result of a request for n from the reply of the fast script, which is one
+// number or two.
 func (p *plan) granted(n int64, told conn.Ints) Result {
 	if p.algo == FixedWindow {
 		return p.grantedFixed(n, told.At[0], span(told.At[1]))
@@ -79,7 +80,8 @@ func (p *plan) grantedFixed(n, used int64, ends time.Duration) Result {
 	return Result{Allowed: true, Limit: p.most, Remaining: p.most - used, Taken: n, ResetAfter: ends}
 }
 
-// grantedGCRA: x and a rest are left, or if x is negative, -1 - x and the rest are owed.
+// grantedGCRA is granted for GCRA: x and a rest are left, or if x is negative, the limiter is in
+// debt by -1 - x and the rest.
 func (p *plan) grantedGCRA(n, x, rest int64) Result {
 	if x >= 0 {
 		owed, part := p.minus(p.wide, p.widen, x, rest)
@@ -106,7 +108,7 @@ func (p *plan) count(us, rest int64) int64 {
 	return int64(min(n, uint64(p.most)))
 }
 
-// told is a span, rounded up.
+// told returns a span for the caller, rounded up.
 func (p *plan) told(us, rest int64) time.Duration {
 	if rest > 0 {
 		us++

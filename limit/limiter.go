@@ -65,7 +65,7 @@ type Result struct {
 // New returns a limiter. The rate holds for each key separately, and down selects what happens
 // while the backend does not reply. New sends nothing to the backend. Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Limiter, error) {
-	o, err := kit.Make(c, "limit", name, opts)
+	name, o, err := kit.Make(c, "limit", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (l *Limiter) Rate() Rate { return l.plan.Load().rate }
 func (l *Limiter) Burst() int64 { return l.plan.Load().most }
 
 // Name returns the limiter's name.
-func (l *Limiter) Name() string { return l.name }
+func (l *Limiter) Name() string { return kit.Given(l.c, l.name) }
 
 // String describes the limiter: `limiter "api" (5 per 1m0s, gcra; RL.TAKE of ebb)`.
 func (l *Limiter) String() string {
@@ -208,7 +208,7 @@ func (l *Limiter) Delete(ctx context.Context, of ...string) error {
 	return nil
 }
 
-// mode is what is asked of a bucket.
+// mode is the operation on a bucket.
 type mode uint8
 
 const (
@@ -289,7 +289,7 @@ func (l *Limiter) bounded(ctx context.Context) (context.Context, context.CancelF
 	return b, b.Stop
 }
 
-// ask asks the backend.
+// ask sends the request of one operation to the backend.
 func (l *Limiter) ask(ctx context.Context, p *plan, bucket string, n int64, m mode) (r Result, err error) {
 	l.said.Do(func() { l.opt.Logger.Debug("limit: first use", "limiter", l.String()) })
 	if !l.c.Capabilities().Embedded { // as bounded, without a function
@@ -397,8 +397,8 @@ func taken(told []int64) (Result, error) {
 	return r, nil
 }
 
-// far is the longest time that is told, 285 years: more is owed where the rate was far
-// greater before.
+// far is the longest time that a Result has, 285 years. The debt is greater where the rate was
+// far greater before.
 const far = 1 << 53 // us
 
 // span is a number of us; a negative one is none.

@@ -6,7 +6,7 @@ import "github.com/ebbdb/ebb/conn"
 //
 //	luaNow      the server's time, in us
 //	an algorithm, which makes of a key a bucket: earliest, take, left, full, store
-//	luaLine     who waits, first come first served
+//	luaLine     the waiters, first come first served
 //	a program   what is done with these
 //
 // The answers are those of ebb's commands, to the microsecond; why the numbers are
@@ -63,8 +63,8 @@ var (
 )
 
 // fastGCRA: for a T of whole us, where the state is the theoretical arrival time alone.
-// ARGV cost x T, burst x T. The answer is how much is left, in us, or what is owed
-// already: -1 less it.
+// ARGV cost x T, burst x T. The reply is how much is left, in us, or if the limiter is
+// in debt, -1 minus the debt.
 var fastGCRA = conn.NewScript(`
 local call = redis.call
 local time = call('TIME')
@@ -446,7 +446,7 @@ local function log(key, limit, period)
 end
 `
 
-// luaLine: first returns who is first in the line, passing over the dead.
+// luaLine: first returns the first waiter in the line, and skips those that are dead.
 const luaLine = `
 local function first(line, heard)
   for _ = 1, 200 do

@@ -42,7 +42,8 @@ func sameDecisions(t *rapid.T, algo Algorithm) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	w.rates = []Rate{Per(3, time.Second), Per(7, time.Second), Per(1, time.Millisecond), Per(1000, 7*time.Millisecond), Per(13, 90*24*time.Hour), Per(50_000_000, 24*time.Hour)}
+	w.rates = []Rate{Per(3, time.Second), Per(7, time.Second), Per(1, time.Millisecond), Per(1000, 7*time.Millisecond), Per(13, 90*24*time.Hour),
+		Per(50_000_000, 24*time.Hour)}
 	if algo == SlidingLog {
 		w.rates = w.rates[:5]
 	}

@@ -71,7 +71,7 @@ type RedissonRate struct {
 // Redisson returns the limiter of that name. It sends nothing to the backend. Errors:
 // ebb.ErrArgument.
 func Redisson(c *conn.Conn, name string, opts ...RedissonOptions) (*RedissonLimiter, error) {
-	o, err := kit.Make(c, "limit: Redisson limiter", name, opts)
+	name, o, err := kit.Make(c, "limit: Redisson limiter", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (l *RedissonLimiter) Delete(ctx context.Context) error {
 	return nil
 }
 
-// every runs a command on all keys; the first tells.
+// every runs a command on all keys, and returns the result for the first.
 func (l *RedissonLimiter) every(ctx context.Context, doing, command string, arg ...any) (bool, error) {
 	v, err := l.c.Script(ctx, redissonEvery, l.keys()[:5], append([]any{command}, arg...)...)
 	if err != nil {

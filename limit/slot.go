@@ -67,7 +67,7 @@ func (s *Slot) life(ctx context.Context) context.Context {
 	return ctx
 }
 
-// begin starts the time of a lease that is about to be asked for.
+// begin starts the time of a lease just before the request for it.
 func (s *Slot) begin(ctx context.Context) {
 	if s.proof != nil {
 		s.proof.Stop()
@@ -111,7 +111,7 @@ func (s *Slot) keep(ctx context.Context) {
 	}
 }
 
-// renew asks for another lease, and takes its time from before it asks.
+// renew requests another lease. Its time starts before the request.
 func (s *Slot) renew(ctx context.Context) error {
 	lease := s.q.opt.Lease
 	proof := s.prove()

@@ -12,15 +12,15 @@ import (
 
 // Waiting in a line. On ebb the line is the server's: RL.WAIT. On other servers it is
 // kept by the script: a waiter asks again when its turn may have come, and at least
-// every refresh, so that the line knows that it lives; a waiter that was not heard of for
-// its lease is skipped. Turns are given by the server, instants are its own.
+// every refresh, so that the line knows that it lives. The script skips a waiter that sent no
+// request during its lease. The server gives the turns, at instants of its own clock.
 
-// refresh is how often a waiter is heard of: seldom enough for thousands of them, and
-// often enough that the line does not stand long behind one that has died.
+// refresh is the longest time between two requests of a waiter: long enough for thousands of
+// them, and short enough that the line does not wait long for one that has died.
 const refresh = 500 * time.Millisecond
 
-// least and most are the pauses of who is not the first in line while there is enough:
-// those before it are a little late, or gone. The pause doubles from one to the other.
+// least and most are the pauses of a waiter that is not the first in line although there is
+// enough: the waiters before it are a little late, or gone. The pause doubles from one to the other.
 const (
 	least = time.Millisecond
 	most  = 32 * time.Millisecond
@@ -72,8 +72,8 @@ func late(turn time.Duration) error {
 	return fmt.Errorf("%w: in %v, after the context's deadline: %w", ErrLate, turn, context.DeadlineExceeded)
 }
 
-// stood is the error of who was in line when something ended it: at the context's
-// deadline the turn had not come.
+// stood returns the error of a waiter whose wait ended without its turn, because of err: at the
+// context's deadline the turn had not come.
 func stood(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrLate, err)
@@ -90,7 +90,7 @@ func patience(ctx context.Context) time.Duration {
 	return max(0, time.Until(d))
 }
 
-// waitNative asks first, which is bounded by Options.Timeout and mostly enough.
+// waitNative first sends a take, which Options.Timeout bounds and which is mostly enough.
 func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int64) error {
 	r, err := l.ask(ctx, p, bucket, n, modeTake)
 	if err = l.judge(ctx, err); err != nil || r.Allowed {

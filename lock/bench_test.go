@@ -2,10 +2,12 @@ package lock_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/lock"
 )
 
 // BenchmarkLock acquires and releases locks of an embedded engine.
@@ -39,5 +41,32 @@ func BenchmarkLock(b *testing.B) {
 				}
 			}
 		})
+	})
+}
+
+// BenchmarkOnceValue reads a kept result, and does work, on an embedded engine.
+func BenchmarkOnceValue(b *testing.B) {
+	ctx := context.Background()
+	c, err := ebb.Open(ctx, "mem://")
+	must(b, err)
+	defer c.Close()
+	o, err := lock.NewOnceValue[string](c, "once", time.Minute)
+	must(b, err)
+	work := func(context.Context) (string, error) { return "result", nil }
+	b.Run("done", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := o.Do(ctx, "done", work); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("did", func(b *testing.B) {
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			if _, what, err := o.Do(ctx, strconv.Itoa(n), work); err != nil || what != lock.Did {
+				b.Fatal(what, err)
+			}
+		}
 	})
 }

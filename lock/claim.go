@@ -10,30 +10,29 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// claim is how an owner asks a backend for something under a lease. An owner is
-// unique for each call of Acquire, so all of it may be repeated: the same owner is
-// given what it has.
+// claim is an acquirer: how an owner requests something under a lease from a backend. An owner is
+// unique for each call of Acquire, so a request may be repeated: the same owner gets what it has.
 type claim interface {
-	// ask asks once and is answered at once. A waiter is remembered if the
-	// backend has a line.
+	// ask sends one request, which gets its reply at once. A backend with a line remembers
+	// the waiter.
 	ask(ctx context.Context, owner string, waits bool) (answer, error)
 	// renew gives the lease its full length again, or fails with ErrLost.
 	renew(ctx context.Context, owner string, token int64) error
-	// release gives it back, and reports whether it was the owner's.
+	// release releases the lease, and reports whether it was the owner's.
 	release(ctx context.Context, owner string, token int64) (bool, error)
-	// forget takes the owner out of the line, and what it was given meanwhile.
+	// forget removes the owner from the line, and releases what it got meanwhile.
 	forget(ctx context.Context, owner string) error
 	// repeatable reports whether a request may be sent twice.
 	repeatable() bool
 }
 
-// stander is a claim of which the backend itself keeps the line.
+// stander is a queued acquirer: the backend itself keeps the line.
 type stander interface {
-	// stand asks and waits for so long, 0: until the context ends.
+	// stand sends a request that waits in the line for at most wait; 0: until the context ends.
 	stand(ctx context.Context, owner string, wait time.Duration) (answer, error)
 }
 
-// answer is what became of a question.
+// answer is the result of a request.
 type answer struct {
 	granted bool
 	token   int64
@@ -73,8 +72,8 @@ func (n nativeLock) release(ctx context.Context, owner string, token int64) (boo
 	return truth(one(n.o.c.Ints(ctx, "LOCK.RELEASE", n.o.name, owner, strconv.FormatInt(token, 10))))
 }
 
-// forget asks for the shortest lease: what the owner has is over with that, and if
-// it had nothing, so is what it gets.
+// forget requests the shortest lease. It replaces the lease that the owner has, if any, and ends
+// at once.
 func (n nativeLock) forget(ctx context.Context, owner string) error {
 	a, err := n.acquire(ctx, owner, "1")
 	if err == nil && a.granted {
@@ -122,7 +121,7 @@ func one(got conn.Ints, err error) (n int64, ok bool, _ error) { return got.At[0
 // number is one of a Value.
 func number(v conn.Value, err error) (n int64, ok bool, _ error) { return one(conn.IntsOf(v, err)) }
 
-// granted is what a token, or nil, says.
+// granted returns the answer for the reply of a script: a token, or nil.
 func granted(token int64, ok bool, err error) (answer, error) {
 	return answer{granted: ok && err == nil, token: token}, err
 }

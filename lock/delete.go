@@ -31,7 +31,7 @@ redis.pcall('PUBLISH', ARGV[1], ARGV[2])
 return 1
 `)
 
-// erase removes keys, and wakes those who wait with a message.
+// erase removes keys, and wakes the waiters with a message.
 func (o *object) erase(ctx context.Context, s *conn.Script, message string, keys ...string) error {
 	if _, err := o.c.Script(ctx, s, keys, o.hub.name, message); err != nil {
 		return o.wrap("delete", err)

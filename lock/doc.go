@@ -1,5 +1,6 @@
 // Package lock implements leased locks: locks with one holder, read-write locks and semaphores,
-// and on top of them leader election, a latch, and work that one program does once.
+// and on top of them leader election, a latch, and work that one program does once. OnceValue
+// keeps the result of such work for later calls.
 //
 //	       Acquire                 every third of TTL             Release
 //	          |                        |         |                   |
@@ -22,6 +23,12 @@
 //     can send a request again after a lost connection: the reply says what the owner holds.
 //   - Tokens grow from holder to holder.
 //   - An owner has one place in the queue, and a wait that ends leaves no place behind.
+//
+// OnceValue is a key with two states on internal/fresh, as package cache is:
+//
+//	Do ─▶ a result      it is returned (Done)
+//	   ─▶ no result     one call is elected, under a lease, and does the work (Did);
+//	                    Do of others waits, TryDo fails with ErrTaken (Doing)
 //
 // On ebb the objects use LOCK.* and SEM.*, which keep the queue and wake waiting callers. On
 // Redis and Valkey each operation is one script; a message wakes a waiting caller, which also

@@ -83,6 +83,32 @@ func ExampleOnce_Do() {
 	// done before <nil>
 }
 
+func ExampleOnceValue_Do() {
+	ctx := context.Background()
+	c, err := ebb.Open(ctx, "mem://")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	type receipt struct{ ID string }
+	payments, err := lock.NewOnceValue[receipt](c, "payment", 24*time.Hour)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 { // a caller that tries again sends the same key
+		r, what, err := payments.Do(ctx, "order-1", func(context.Context) (receipt, error) {
+			fmt.Println("charging the card")
+			return receipt{"r-1"}, nil
+		})
+		fmt.Println(r.ID, what, err)
+	}
+	// Output:
+	// charging the card
+	// r-1 did it <nil>
+	// r-1 done before <nil>
+}
+
 func ExampleLeader_Lead() {
 	ctx := context.Background()
 	c, err := ebb.Open(ctx, "mem://")

@@ -9,48 +9,48 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// channel is what waiters of an object listen to, and what its messages mean.
+// channel is the channel to which waiters of an object subscribe, and what its messages mean.
 type channel struct {
 	c    *conn.Conn
 	name string
 	does wakes
 }
 
-// wakes says who is woken by a message.
+// wakes selects the waiters that a message wakes.
 type wakes int
 
 const (
-	wakesNamed wakes = iota // the owner whose name it is, or any one if it is empty
-	wakesOne                // any one
+	wakesNamed wakes = iota // the owner that the message names, or one waiter if it is empty
+	wakesOne                // one waiter
 	wakesAll
 )
 
-// hubs are those of this process that have waiters, so that these share one
-// subscription for a lock, also across objects.
+// hubs are the dispatchers of this process that have waiters. The waiters for a lock share one
+// subscription, also across objects.
 var hubs struct {
 	mu sync.Mutex // taken before a hub's
 	m  map[channel]*hub
 }
 
-// hub wakes the waiters of one channel in this process. It is open while there are
-// any.
+// hub is the wake-up dispatcher of the waiters of one channel in this process. It is open while
+// there are any.
 type hub struct {
 	channel channel
 
-	gate chan struct{} // held, by filling it, by who opens or closes feed
+	gate chan struct{} // full while a goroutine opens or closes feed
 
 	mu      sync.Mutex // guards what follows
 	users   int        // waiters, and callers about to wait; guarded by hubs.mu
 	waiters []*seat    // in FIFO order of wake-ups
-	missed  bool       // any one was called while one was awake, who may have asked before
+	missed  bool       // a wake-up for any waiter came while one was awake, whose request may have been earlier
 	feed    *hubFeed
 }
 
-// seat is one waiter, whose bell has room for one ring.
+// seat is one waiter; its bell has space for one wake-up.
 type seat struct {
 	owner string
 	bell  chan struct{}
-	awake bool // it was called as any one, and has not settled since
+	awake bool // it got a wake-up for any waiter, and has not settled since
 }
 
 // hubFeed is an open subscription with the goroutine that reads it.
@@ -66,7 +66,7 @@ func (ch channel) busy() bool {
 	return hubs.m[ch] != nil
 }
 
-// ring wakes one who waits here: what was released here needs no message to be heard.
+// ring wakes a waiter of this process: a release in the same process needs no message.
 func (ch channel) ring() {
 	hubs.mu.Lock()
 	h := hubs.m[ch]
@@ -76,7 +76,7 @@ func (ch channel) ring() {
 	}
 }
 
-// join adds a waiter, who leaves in the end.
+// join adds a waiter; the caller calls leave in the end.
 func (ch channel) join(ctx context.Context, owner string) (*hub, <-chan struct{}, error) {
 	hubs.mu.Lock()
 	h := hubs.m[ch]
@@ -124,7 +124,7 @@ func (h *hub) sit(ctx context.Context, owner string) (<-chan struct{}, error) {
 	return bell, nil
 }
 
-// leave removes a waiter; pass says that another should try in its place.
+// leave removes a waiter. pass: another waiter should try in its place.
 func (h *hub) leave(owner string, pass bool) {
 	h.mu.Lock()
 	h.waiters = slices.DeleteFunc(h.waiters, func(s *seat) bool { return s.owner == owner })
@@ -150,7 +150,7 @@ func (h *hub) part() {
 	}
 }
 
-// read wakes who is called until the subscription ends.
+// read wakes the waiters that messages name, until the subscription ends.
 func (h *hub) read(f *hubFeed) {
 	defer close(f.done)
 	for {
@@ -193,8 +193,8 @@ func (h *hub) call(owner string) {
 	}
 }
 
-// settle is told by a waiter that has asked in vain; it is to ask again if it reports
-// true.
+// settle ends the turn of a waiter whose request was denied, and reports whether the waiter
+// should send it again.
 func (h *hub) settle(owner string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,7 +216,7 @@ func (h *hub) callAll() {
 	}
 }
 
-// ring reports whether the waiter did not know yet.
+// ring wakes the waiter, and reports whether it had no wake-up yet.
 func (s *seat) ring() bool {
 	select {
 	case s.bell <- struct{}{}:

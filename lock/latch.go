@@ -27,7 +27,7 @@ type Latch struct {
 // nothing to the backend. Errors: ebb.ErrArgument.
 func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	l := &Latch{}
-	o, err := kit.Make(c, "lock: latch", name, opts)
+	name, o, err := kit.Make(c, "lock: latch", name, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type Reign struct {
 // instance a host or an address. After a leader has died, there is no leader for up to
 // Options.TTL. NewLeader sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) {
-	o, err := kit.Make(c, "lock: leader", name, opts)
+	name, o, err := kit.Make(c, "lock: leader", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +58,10 @@ func (e *Leader) Campaign(ctx context.Context) (*Lease, error) {
 	return lease, nil
 }
 
-// tell informs observers, who would else learn it a little later.
+// tell publishes the new leader to observers, which would otherwise notice it a little later.
 func (e *Leader) tell(ctx context.Context, who string) {
 	if _, err := e.lock.c.Publish(ctx, e.news, who); err != nil {
-		e.lock.opts.Logger.Warn("lock: observers were not told", "name", e.lock.name, "error", err)
+		e.lock.opts.Logger.Warn("lock: observers were not notified", "name", e.lock.name, "error", err)
 	}
 }
 

@@ -72,7 +72,7 @@ func newLease(ctx context.Context, o *object, cl claim, owner string, token int6
 	return l
 }
 
-// left is for how long a lease that was asked for at sent is certain.
+// left returns for how long a lease that was requested at sent is certain.
 func (l *Lease) left(sent mark) time.Duration { return l.ttl - margin(l.ttl) - sent.passed() }
 
 // Token returns the fencing token, which is greater than the token of every earlier holder.
@@ -175,7 +175,7 @@ func (l *Lease) keep() {
 	}
 }
 
-// rest says that the renewals have ended.
+// rest notes that the renewals have ended.
 func (l *Lease) rest() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 //	name          zset: owner -> end of its lease, ms
 //	{name}:held   hash: owner -> "permits:token"; "" -> their sum
 //	{name}:fence  the last token, lives a day longer than the last lease
-//	{name}:line   zset: owner who waits -> its place
-//	{name}:alive  zset: owner who waits -> until when it is believed to, ms
+//	{name}:line   zset: waiting owner -> its place
+//	{name}:alive  zset: waiting owner -> end of the time for which it counts as alive, ms
 //
 // Only the first in line is given anything, so no large request is overtaken.
 // The channel {name}:wake names the waiter that is to ask again. Each call removes what

@@ -95,8 +95,8 @@ func (l *Lock) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) 
 // ebb)`.
 func (l *Lock) String() string { return l.describe(l.leases(), "LOCK.ACQUIRE") }
 
-// Name returns the name of the lock, which is its key at the backend.
-func (l *Lock) Name() string { return l.name }
+// Name returns the name of the lock. With the prefix of the Conn it is the key at the backend.
+func (l *Lock) Name() string { return kit.Given(l.c, l.name) }
 
 // Later is a delay queue such as queue.Queue.
 type Later[T any] interface {

@@ -343,7 +343,7 @@ func TestWhoWaitsIsServedInOrder(t *testing.T) {
 	}
 }
 
-// inLine counts who waits.
+// inLine counts the waiters.
 func inLine(t testing.TB, b *backends.Backend, name string) int {
 	t.Helper()
 	if !b.Native() {

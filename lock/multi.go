@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // Many is several locks that are acquired together.
@@ -29,10 +30,10 @@ func Multi(locks ...*Lock) (*Many, error) {
 	}
 	sorted := slices.Clone(locks)
 	slices.SortFunc(sorted, func(a, b *Lock) int {
-		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.c.String(), b.c.String()))
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.c.Driver().String(), b.c.Driver().String()))
 	})
 	for i, l := range sorted[1:] {
-		if before := sorted[i]; l.name == before.name && (l.c == before.c || l.c.String() == before.c.String()) {
+		if before := sorted[i]; l.name == before.name && (l.c == before.c || l.c.Driver().String() == before.c.Driver().String()) {
 			return nil, fmt.Errorf("lock: Multi: %w: it got lock %q twice; it takes each lock once", conn.ErrArgument, l.name)
 		}
 	}
@@ -115,7 +116,7 @@ func (l *Leases) Context() context.Context { return l.ctx }
 // Token returns the fencing token of the lock of that name; 0 if it is none of the locks.
 func (l *Leases) Token(name string) int64 {
 	for _, lease := range l.leases {
-		if lease.o.name == name {
+		if kit.Given(lease.o.c, lease.o.name) == name {
 			return lease.token
 		}
 	}

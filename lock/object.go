@@ -60,7 +60,7 @@ type object struct {
 // make checks what a constructor got; see setup.
 func (o *object) make(c *conn.Conn, what, name string, opts []Options) error {
 	o.what = what
-	given, err := kit.Make(c, o.label(), name, opts)
+	name, given, err := kit.Make(c, o.label(), name, opts)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (o *object) owner() string {
 	return o.opts.Owner + ":" + kit.ID()
 }
 
-// describe says what the object is and how it runs.
+// describe returns the text of String: what the object is and how it runs.
 func (o *object) describe(detail, native string) string {
 	return fmt.Sprintf("%s %q (%s; %s)", o.what, o.name, detail, runsOn(o.c, native))
 }
@@ -126,14 +126,14 @@ func (o *object) leases() string {
 	return fmt.Sprintf("lease %v, renewed every %v", o.opts.TTL, (o.opts.TTL / 3).Round(time.Millisecond))
 }
 
-// first says once how the object runs.
+// first logs, once, how the object runs.
 func (o *object) first(self fmt.Stringer) {
 	if o.opts.Logger != silent {
 		o.said.Do(func() { o.opts.Logger.Debug("lock: first use", "object", self.String()) })
 	}
 }
 
-// wrap says what failed.
+// wrap adds the object and the operation to an error.
 func (o *object) wrap(doing string, err error) error {
 	return fmt.Errorf("%s %q: %s: %w", o.label(), o.name, doing, err)
 }
@@ -156,7 +156,7 @@ const (
 	// connection that the server closed meanwhile is noticed by using it.
 	attempts = 3
 	// firstPause is before the second attempt, mostPause the longest between two
-	// questions of who waits, which have to be well within patience.
+	// requests of a waiter, which have to be well within patience.
 	firstPause, mostPause = 5 * time.Millisecond, time.Second
 	// grace is how much later than it promised the backend may end a wait.
 	grace = time.Second
@@ -200,7 +200,7 @@ func (o *object) forget(ctx context.Context, cl claim, owner string) {
 	}
 }
 
-// try asks once, and makes the lease.
+// try sends one request, and makes the lease.
 func (o *object) try(ctx context.Context, cl claim, owner string) (*Lease, error) {
 	var a answer
 	var sent mark
@@ -244,8 +244,8 @@ func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.
 	return nil, o.wrap("acquire", err)
 }
 
-// poll waits, for at most wait, for ask to be granted what needs no lease. again says
-// that a question whose answer was lost may be asked again.
+// poll repeats ask, for at most wait, until it is granted; what it requests has no lease. again:
+// a request whose reply was lost may be sent again.
 func (o *object) poll(ctx context.Context, wait time.Duration, again bool, ask func(context.Context) (answer, error)) (answer, error) {
 	cl := &question{f: ask, again: again}
 	w := waiter{o: o, cl: cl, owner: kit.ID(), wait: wait, began: now(), ctx: ctx}
@@ -254,11 +254,11 @@ func (o *object) poll(ctx context.Context, wait time.Duration, again bool, ask f
 	return cl.last, err
 }
 
-// question is a claim that is only asked.
+// question is a claim that poll uses: it has ask and nothing else.
 type question struct {
 	claim
 	f     func(context.Context) (answer, error)
-	again bool // it may be asked twice
+	again bool // the request may be sent twice
 	last  answer
 }
 

@@ -39,7 +39,7 @@ type Once struct{ object }
 // the work begins. NewOnce sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewOnce(c *conn.Conn, name string, ttl time.Duration, opts ...Options) (*Once, error) {
 	o := &Once{}
-	opt, err := kit.Make(c, "lock: once", name, opts)
+	name, opt, err := kit.Make(c, "lock: once", name, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (r *RedissonClient) newLock(what, name string, fenced bool) (*RedissonLock,
 	if err := l.make(r.c, what, name, r.opts); err != nil {
 		return nil, err
 	}
-	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_lock__channel", name)}
+	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_lock__channel", l.name)}
 	l.hub.does = wakesOne // messages name no waiter
 	return l, nil
 }
@@ -105,7 +105,7 @@ func (r *RedissonClient) ReadWriteLock(name string) (*RedissonRW, error) {
 	if err := l.make(r.c, "Redisson read-write lock", name, r.opts); err != nil {
 		return nil, err
 	}
-	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_rwlock", name)}
+	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_rwlock", l.name)}
 	l.hub.does = wakesAll // readers come in together
 	return l, nil
 }
@@ -188,8 +188,8 @@ func (r redissonClaim) release(ctx context.Context, holder string, _ int64) (boo
 	return truth(number(r.c.Script(ctx, r.give, r.keys, holder, r.ttl, r.channel)))
 }
 
-// forget does nothing: there is no line, and what is counted cannot be told from what
-// the holder had before.
+// forget does nothing: there is no line, and the count does not show what the holder had
+// before.
 func (redissonClaim) forget(context.Context, string) error { return nil }
 func (redissonClaim) repeatable() bool                     { return false }
 

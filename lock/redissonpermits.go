@@ -25,7 +25,7 @@ func (r *RedissonClient) Semaphore(name string) (*RedissonSemaphore, error) {
 
 func (o *object) setupPermits(r *RedissonClient, what, name string) error {
 	err := o.make(r.c, what, name, r.opts)
-	o.hub = channel{c: r.c, name: kit.Prefixed("redisson_sc", name)}
+	o.hub = channel{c: r.c, name: kit.Prefixed("redisson_sc", o.name)}
 	o.hub.does = wakesAll // one release may be enough for several
 	return err
 }
@@ -267,7 +267,7 @@ func (r *RedissonClient) Latch(name string) (*Latch, error) {
 	if err := l.make(r.c, "Redisson latch", name, r.opts); err != nil {
 		return nil, err
 	}
-	l.hub = channel{c: r.c, name: "redisson_countdownlatch__channel__{" + name + "}"}
+	l.hub = channel{c: r.c, name: "redisson_countdownlatch__channel__{" + l.name + "}"}
 	l.hub.does = wakesAll
 	return l, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// A lock on servers without LOCK.*, for who needs no line. Its keys:
+// A lock without a line, on servers without LOCK.*. Its keys:
 //
 //	name          the owner, lives as long as the lease
 //	{name}:fence  the last token, which is the holder's; lives a day longer
@@ -21,10 +21,10 @@ import (
 // and a user without channels is no reason to fail half-way.
 //
 // Without contention a lock costs five commands in two scripts: that is why what marks
-// the waiters is removed with the lock, and set again by who asks in vain.
+// the waiters is removed with the lock, and set again by a waiter whose request is denied.
 
-// patience is how long, in ms, who waits is believed to wait without having asked
-// again. Waiters ask at least every mostPause, so that some questions may be late.
+// patience is the time, in ms, after its last request for which the scripts take a waiter for
+// alive. Waiters ask at least every mostPause, so that some requests may be late.
 const (
 	patience     = 5_000
 	patienceText = "5000"
@@ -112,7 +112,7 @@ func (s scriptLock) ask(ctx context.Context, owner string, waits bool) (answer, 
 	return answer{granted: true, token: n}, err
 }
 
-// The owner says it all: it is unique, and has one token.
+// The owner is enough for renew and release: it is unique, and has one token.
 
 func (s scriptLock) renew(ctx context.Context, owner string, _ int64) error {
 	o := s.o

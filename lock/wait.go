@@ -26,8 +26,8 @@ type waiter struct {
 	served bool            // the backend ended the wait itself
 }
 
-// run asks until something is granted, and when that was asked for; the lease is
-// certain for a good while longer then. It fails with ErrTaken when the wait is over.
+// run sends requests until one is granted, and returns the instant before that request; the lease
+// is certain for a good while longer. It fails with ErrTaken when the wait is over.
 func (w *waiter) run() (token int64, sent mark, err error) {
 	st, stands := w.cl.(stander)
 	for {
@@ -75,7 +75,7 @@ func (w *waiter) prove(token int64) (sent mark, err error) {
 	}
 }
 
-// remaining is what is left of the wait; over says that nothing is.
+// remaining returns what is left of the wait; over: nothing is.
 func (w *waiter) remaining() (d time.Duration, over bool) {
 	if w.wait == 0 {
 		return 0, false
@@ -154,13 +154,13 @@ func (w *waiter) stands(st stander) (int64, mark, error) {
 	}
 }
 
-// asks asks, and again when it is woken, when the lease of others ends, and in any
-// case every second.
+// asks sends a request, and sends it again at each wake-up, when the lease of another owner ends,
+// and at least every second.
 func (w *waiter) asks() (int64, mark, error) {
 	failed := 0
-	_, plain := w.cl.(scriptLock) // which keeps no line: a waiter is to be known when it listens
+	_, plain := w.cl.(scriptLock) // which keeps no line: the waiter subscribes first, and then registers
 	if plain && w.o.hub.busy() && w.join() == nil {
-		// Others wait here already: behind them. One at a time asks.
+		// Other callers wait here already: this one queues behind them. One at a time asks.
 		d := mostPause / 2
 		if w.wait > 0 {
 			d = min(d, w.wait)

@@ -12,7 +12,7 @@ import (
 // have.
 var ErrNoMember = errors.New("there is no such member")
 
-// failed says what could not be done to what.
+// failed adds the index and the operation to an error.
 func (x *Index) failed(doing string, err error) error {
 	if err == nil {
 		return nil

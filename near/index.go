@@ -36,7 +36,7 @@ const pole = 85.05112878
 // New returns the index of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Index, error) {
-	o, err := kit.Make(c, "near", name, opts)
+	name, o, err := kit.Make(c, "near", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -48,21 +48,24 @@ func New(c *conn.Conn, name string, opts ...Options) (*Index, error) {
 func (x *Index) String() string {
 	caps := x.c.Capabilities()
 	how := "Lua scripts and a sorted set of deadlines on " + strings.TrimSpace(caps.Server+" "+caps.Version)
-	if x.native() {
+	if x.hasCommands() {
 		how = "GEOADD and ZPEXPIRE of ebb"
 	}
 	return fmt.Sprintf("index %q (%s)", x.name, how)
 }
 
-// native reports whether the index runs on ebb's commands.
+// native reports whether the index runs on ebb's commands. Each operation calls it first.
 func (x *Index) native() bool {
 	x.once.Do(func() {
 		if x.log != nil {
 			x.log.Debug("near: first use", "index", x.String())
 		}
 	})
-	return x.c.Capabilities().Native && !x.scripts
+	return x.hasCommands()
 }
+
+// hasCommands is native without the line of the log, which calls it.
+func (x *Index) hasCommands() bool { return x.c.Capabilities().Native && !x.scripts }
 
 func (x *Index) run(ctx context.Context, s *conn.Script, args ...any) (conn.Value, error) {
 	return x.c.Script(ctx, s, []string{x.name, x.due}, append([]any{expiries.OnTheWay}, args...)...)

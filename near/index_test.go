@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -303,6 +305,19 @@ func TestWatchOutlivesALostConnection(t *testing.T) {
 		stop()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
+		}
+	})
+}
+
+// The first use of an index is logged, and the log's line describes it.
+func TestTheFirstUseIsLogged(t *testing.T) {
+	var log strings.Builder
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		x, err := New(b.Conn, b.Name("drivers"), Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		must(t, err)
+		placeCities(t, t.Context(), x, time.Minute)
+		if n := strings.Count(log.String(), "first use"); n != 1 || !strings.Contains(log.String(), x.name) {
+			t.Errorf("%d lines: %s", n, log.String())
 		}
 	})
 }

@@ -59,7 +59,7 @@ end
 seal()
 return n
 `)
-	// memberScript runs a command that asks of one or two members, in meters.
+	// memberScript runs a command about one or two members, in meters.
 	memberScript = newScript(`
 sweep(bound)
 for i = 3, #ARGV do there(ARGV[i]) end
@@ -80,7 +80,7 @@ seal()
 return redis.call('ZCARD', index) - redis.call('ZCOUNT', due, '-inf', '(' .. int(now))
 `)
 	// searchScript runs GEOSEARCH with ARGV[3] and on, for ARGV[2] members, 0 for all.
-	// Where the dead take places it asks for twice as many.
+	// Where expired members take places it requests twice as many.
 	searchScript = newScript(`
 sweep(bound)
 if ARGV[3] == 'FROMMEMBER' then there(ARGV[4]) end

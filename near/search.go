@@ -49,7 +49,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Found, error) {
 	return x.search(ctx, q, q.Member != "")
 }
 
-// search searches around the query's member, whatever its name, if of says so.
+// search runs a query. of: around the query's member, whatever its name.
 func (x *Index) search(ctx context.Context, q Query, of bool) ([]Found, error) {
 	args, err := q.args(of)
 	if err != nil {

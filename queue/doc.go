@@ -23,6 +23,12 @@
 // Consume and Run deliver a job only when its lease is on the replica; other calls return
 // ebb.ErrNotReplicated for a change that only the master has.
 //
+// Schedule adds a job again and again, as a cron expression or a span says, each time exactly once:
+//
+//	_, err = q.Schedule(ctx, "report", Mail{To: "all"}, queue.Cron("0 9 * * 1-5", "Europe/Berlin"))
+//
+// Pause, Resume, Peek, Get, Requeue and Reschedule are for operators.
+//
 // On ebb, embedded or a server, a queue is a key of the DQ.* commands, and all clients of these
 // commands can use it. On other servers it is several keys under one hash tag, with one Lua
 // script for each operation, by the server's clock. A message wakes a waiting consumer, which
@@ -31,5 +37,6 @@
 // RedissonQueue is another queue, in the layout of Redisson's RDelayedQueue, which Go and Java
 // programs can share. It has no leases.
 //
-// Start reading at Queue.Push, Queue.Pop and the store interface; lua.go describes the scripts.
+// Start reading at Queue.Push, Queue.Pop and the store interface; lua.go describes the scripts, and
+// schedule_scripts.go how they run schedules.
 package queue

@@ -125,3 +125,69 @@ func ExampleRedisson() {
 	// 1 0 <nil>
 	// hello <nil>
 }
+
+// A schedule adds a job at each occurrence; each program declares it when it starts.
+func ExampleQueue_Schedule() {
+	ctx := context.Background()
+	c, err := ebb.Open(ctx, "mem://")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	q, err := queue.New[string](c, "reports")
+	if err != nil {
+		log.Fatal(err)
+	}
+	rule := queue.Cron("0 9 * * 1-5", "Europe/Berlin")
+	first, err := q.Schedule(ctx, "report", "all customers", rule)
+	fmt.Println(rule, first.After(time.Now()), err)
+	if _, err := q.Schedule(ctx, "beat", "x", queue.Every(20*time.Millisecond)); err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		job, err := q.Pop(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(job.Value, job.Ack(ctx))
+	}
+	fmt.Println(q.Unschedule(ctx, "report", "beat"))
+	// Output:
+	// cron "0 9 * * 1-5" in Europe/Berlin true <nil>
+	// x <nil>
+	// x <nil>
+	// 2 <nil>
+}
+
+// Middleware sees each job that Run handles, with its headers.
+func ExampleMiddleware() {
+	ctx, stop := context.WithCancel(context.Background())
+	c, err := ebb.Open(ctx, "mem://")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	logged := func(next queue.Handler[mail]) queue.Handler[mail] {
+		return func(ctx context.Context, j *queue.Job[mail]) error {
+			err := next(ctx, j)
+			fmt.Println("request", j.Headers["request"], "mail to", j.Value.To, err)
+			return err
+		}
+	}
+	q, err := queue.New(c, "mail", queue.Options[mail]{Middleware: []queue.Middleware[mail]{logged}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	o := queue.PushOptions{Headers: map[string]string{"request": "r-17"}}
+	if _, err := q.Push(ctx, mail{"ann", "hello"}, o); err != nil {
+		log.Fatal(err)
+	}
+	err = q.Run(ctx, 1, func(context.Context, *queue.Job[mail]) error {
+		stop()
+		return nil
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// request r-17 mail to ann <nil>
+	// true
+}

@@ -17,6 +17,8 @@ import (
 type Job[T any] struct {
 	ID    string
 	Value T
+	// Headers are those of the push. It is nil if there are none.
+	Headers map[string]string
 	// Deliveries is the number of times that the job was delivered, including this one.
 	Deliveries int
 	// Token is the fencing token. It is greater than the token of every earlier lease of the
@@ -25,14 +27,22 @@ type Job[T any] struct {
 	// Due is the instant at which the job fell due, by the backend's clock.
 	Due time.Time
 
+	timeout time.Duration
+	result  []byte
 	q       *Queue[T]
 	raw     raw
 	settled atomic.Bool
 }
 
-// Ack acknowledges the job, which is then removed. Further calls do nothing.
+// Ack acknowledges the job, which is then removed; Queue.Status knows it for Options.Keep. Further calls
+// do nothing.
 func (j *Job[T]) Ack(ctx context.Context) error {
-	return j.settle("ack", func() (bool, error) { return j.q.store().ack(ctx, j.ID, j.Token) })
+	return j.settle("ack", func() (bool, error) {
+		if keep := j.q.o.Keep; keep > 0 {
+			return j.q.store().note(ctx, &j.raw, (&report{Result: j.result}).text(), kit.Millis(keep), true)
+		}
+		return j.q.store().ack(ctx, j.ID, j.Token)
+	})
 }
 
 // Nack returns the job to the queue, which delivers it again after delay. If this was the last
@@ -51,6 +61,9 @@ func (j *Job[T]) Fail(ctx context.Context, cause error) error {
 }
 
 func (j *Job[T]) nack(ctx context.Context, delay time.Duration, reason string) error {
+	if most := j.q.o.MaxDeliveries; most > 0 && j.Deliveries >= most && j.raw.deliveries < int64(most) { // it was postponed
+		return j.Bury(ctx, reason)
+	}
 	return j.settle("nack", func() (bool, error) {
 		return j.q.store().nack(ctx, &j.raw, max(kit.Millis(delay), 0), reason)
 	})
@@ -58,7 +71,16 @@ func (j *Job[T]) nack(ctx context.Context, delay time.Duration, reason string) e
 
 // Bury makes the job a dead letter at once.
 func (j *Job[T]) Bury(ctx context.Context, reason string) error {
-	return j.settle("bury", func() (bool, error) { return j.q.store().bury(ctx, &j.raw, reason) })
+	r := j.raw
+	if e, value := unwrap(r.payload); e.Before > 0 { // the letter has the count, so a new job begins anew
+		e.Before = 0
+		payload, err := e.wrap(value)
+		if err != nil {
+			return j.q.failed("bury", err)
+		}
+		r.payload, r.deliveries = string(payload), int64(j.Deliveries)
+	}
+	return j.settle("bury", func() (bool, error) { return j.q.store().bury(ctx, &r, reason) })
 }
 
 // Extend makes the lease end after d from now, which may be earlier than before.
@@ -73,14 +95,15 @@ func (j *Job[T]) settle(what string, do func() (bool, error)) error {
 		return nil
 	}
 	ok, err := do()
-	if err == nil && ok {
-		j.settled.Store(true)
+	if err == nil && ok && !j.settled.Swap(true) {
+		j.q.counts.settled(what)
 	}
 	return j.outcome(what, ok, err)
 }
 
 func (j *Job[T]) outcome(what string, ok bool, err error) error {
 	if err == nil && !ok {
+		j.q.counts.lost.Add(1)
 		err = ErrLost
 	}
 	if err != nil {

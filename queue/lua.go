@@ -11,14 +11,15 @@ import "github.com/ebbdb/ebb/conn"
 //	{name}:letters  hash   id -> deliveries reason payload
 //	{name}:last     string the last number given, with a TTL
 //	{name}:once:... string what Unique keeps out, with a TTL
+//	{name}:cron     hash   schedules, see schedule_scripts.go; so are ticks and paused
 //	{name}:wake     channel
 //
 // A number is 16 digits: microseconds since 1970, or one more than the last. It
 // orders what waits with the same priority and instant, and is the token of a lease.
 // As in ebb itself nothing moves when it falls due: the first of each priority in
-// waiting says what is ready. What does change with time, ends of leases and of TTLs,
+// waiting shows what is ready. What does change with time, ends of leases and of TTLs,
 // is settled at the beginning of every call, a bounded number at a time. Only jobs
-// and what belongs to them is without a TTL, and goes with the last job.
+// and what belongs to them is without a TTL, and goes with the last job, and so are schedules.
 //
 // max is the MaxDeliveries of the consumer that took the job, since the next call may
 // have to bury it.
@@ -167,28 +168,37 @@ end
 const leaseOver = "its last lease ended and no consumer had settled it"
 
 // pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, then of each
-// id ("" has one made), payload, delay, instant (0: see delay), priority, TTL, Unique.
+// id ("" has one made), payload, delay, instant (0: see delay), priority, TTL, Unique, whether to
+// replace a job that waits.
 // KEYS go on with what stands for each that is unique. It replies with a pair each.
 var pushScript = conn.NewScript(prelude + `
 local most, drop = tonumber(ARGV[2]), ARGV[3] == '1'
 local reply, mark, news = {}, 6, nil
-for i = 4, #ARGV, 7 do
+for i = 4, #ARGV, 8 do
   local id, unique, once = ARGV[i], tonumber(ARGV[i + 6]), nil
   if unique > 0 then
     mark = mark + 1
     once = KEYS[mark]
   end
-  local plain = most == 0 and not once and id ~= ''
+  local replace = ARGV[i + 7] == '1'
+  local plain = most == 0 and not once and id ~= '' and not replace
   local j = {id = id, leased = false, priority = tonumber(ARGV[i + 4]), deliveries = 0, number = number(),
     till = 0, ttl = tonumber(ARGV[i + 5]), max = 0, due = tonumber(ARGV[i + 3]), payload = ARGV[i + 1]}
   if j.due == 0 then j.due = now + ARGV[i + 2] end
-  local there
-  if plain then
+  local there, old
+  if replace then old = load(id) end
+  if old then
+    there = old.leased
+    if not there then
+      lift(old)
+      forget(old)
+    end
+  elseif plain then
     there = store('HSETNX', j) == 0
   else
     there = id ~= '' and call('HEXISTS', jobs, id) == 1 or once and call('EXISTS', once) == 1
   end
-  local room = there or most == 0 or call('HLEN', jobs) < most
+  local room = there or old or most == 0 or call('HLEN', jobs) < most
   while not room and drop do
     local ready, _, later = first()
     local oldest = ready or later and load(later)
@@ -214,11 +224,34 @@ if news then announce(news) end
 return finish(reply)
 `)
 
-// takeScript leases jobs: ARGV wake, count, lease, MaxDeliveries. It replies with for
-// how many us there is nothing to do, -1 for ever, then with the jobs.
-var takeScript = conn.NewScript(prelude + `
+// takeScript leases jobs: ARGV wake, count, lease, MaxDeliveries, whether to leave schedules alone.
+// It replies with for how many us there is nothing to do, -1 for ever, then with the jobs. If
+// schedules are due, it replies with -2, the time in ms, and a name and a record of each.
+var takeScript = conn.NewScript(timedPrelude + `
 local count, lease, max = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local reply, soonest = {-1}, nil
+if ARGV[5] ~= '1' then
+  reply = {-2, now}
+  for _, name in ipairs(call('ZRANGEBYSCORE', ticks, '-inf', int(now), 'LIMIT', 0, ` + ticksAtOnce + `)) do
+    local record = call('HGET', cron, name)
+    if record then
+      table.insert(reply, name)
+      table.insert(reply, record)
+    else
+      call('ZREM', ticks, name) -- another program deleted keys
+    end
+  end
+  if reply[3] then return finish(reply) end
+  reply = {-1}
+end
+local pause = pausedUntil()
+if pause >= 0 then
+  local x = call('ZRANGE', ticks, 0, 0, 'WITHSCORES')
+  if pause > 0 then soonest = pause + 1 end
+  if x[1] and (not soonest or tonumber(x[2]) < soonest) then soonest = tonumber(x[2]) end
+  if soonest then reply[1] = math.max(soonest * 1000 - us, 0) end
+  return finish(reply)
+end
 while #reply <= count do
   local j
   j, soonest = first()
@@ -236,6 +269,8 @@ end
 if #reply == 1 then
   local x = call('ZRANGE', events, 0, 0, 'WITHSCORES')
   if x[1] and (not soonest or x[2] + 1 < soonest) then soonest = x[2] + 1 end
+  x = call('ZRANGE', ticks, 0, 0, 'WITHSCORES')
+  if x[1] and (not soonest or tonumber(x[2]) < soonest) then soonest = tonumber(x[2]) end
   if soonest then reply[1] = math.max(soonest * 1000 - us, 0) end
 end
 return finish(reply)
@@ -276,11 +311,12 @@ if sooner then redis.pcall('PUBLISH', wake, 'lease') end
 return finish(1)
 `)
 
-// buryScript: ARGV wake, id, token, reason.
+// buryScript: ARGV wake, id, token, reason, deliveries, payload.
 var buryScript = conn.NewScript(prelude + `
 local j = held(ARGV[2], ARGV[3])
 if not j then return finish(0) end
 lift(j)
+j.deliveries, j.payload = ARGV[5], ARGV[6]
 bury(j, ARGV[4], now)
 return finish(1)
 `)
@@ -300,8 +336,9 @@ return finish(n)
 `)
 
 // infoScript replies with counts of delayed, ready, leased and dead, for how many ms
-// the oldest is late, and in how many the next is due, or -1.
-var infoScript = conn.NewScript(prelude + `
+// the oldest is late, in how many the next is due, or -1, how many schedules there are, in how many
+// ms the next is due, or -1, and the last ms of a pause, 0 without an end, or -1.
+var infoScript = conn.NewScript(timedPrelude + `
 local ready, oldest, coming = 0, nil, nil
 for line = 0, 9 do
   local base = line * SPAN
@@ -314,34 +351,50 @@ for line = 0, 9 do
   local x = call('ZRANGEBYSCORE', waiting, '(' .. int(base + now), '(' .. int(base + SPAN), 'WITHSCORES', 'LIMIT', 0, 1)
   if x[1] and (not coming or x[2] - base < coming) then coming = x[2] - base end
 end
-local all = call('ZCARD', waiting)
+local all, tick = call('ZCARD', waiting), call('ZRANGE', ticks, 0, 0, 'WITHSCORES')[2]
 return finish({all - ready, ready, call('HLEN', jobs) - all, call('ZCARD', dead),
-  oldest and now - oldest or 0, coming and coming - now or -1})
+  oldest and now - oldest or 0, coming and coming - now or -1,
+  call('HLEN', cron), tick and math.max(tick - now, 0) or -1, pausedUntil()})
 `)
 
-// deadScript replies with the oldest dead letters: ARGV wake, how many.
+// deadScript replies with dead letters, the oldest first: ARGV wake, how many, the one before the
+// first ("": none). It replies with -1 if that one is not there.
 var deadScript = conn.NewScript(prelude + `
-local reply = {}
-local x = call('ZRANGE', dead, 0, ARGV[2] - 1, 'WITHSCORES')
+local reply, from = {}, 0
+if ARGV[3] ~= '' then
+  from = call('ZRANK', dead, ARGV[3])
+  if not from then return finish(-1) end
+  from = from + 1
+end
+local x = call('ZRANGE', dead, from, from + ARGV[2] - 1, 'WITHSCORES')
 for i = 1, #x, 2 do
   table.insert(reply, {x[i], tonumber(x[i + 1]), call('HGET', letters, x[i])})
 end
 return finish(reply)
 `)
 
+// revive is the part of scripts that adds a dead letter to the queue again.
+const revive = `
+local function revive(id)
+  local letter = call('HGET', letters, id)
+  if not letter or call('HEXISTS', jobs, id) == 1 then return nil end
+  local _, stop, _, size = string.find(letter, '^(%d+) (%d+) ')
+  local j = {id = id, leased = false, priority = 0, deliveries = 0, number = number(), till = 0, ttl = 0, max = 0,
+    due = now, payload = string.sub(letter, stop + 1 + size)}
+  place(j)
+  call('ZREM', dead, id)
+  call('HDEL', letters, id)
+  return j
+end
+`
+
 // reviveScript adds dead letters to the queue again: ARGV wake, ids.
-var reviveScript = conn.NewScript(prelude + `
+var reviveScript = conn.NewScript(prelude + revive + `
 local n, news = 0, nil
 for i = 2, #ARGV do
-  local id = ARGV[i]
-  local letter = call('HGET', letters, id)
-  if letter and call('HEXISTS', jobs, id) == 0 then
-    local _, stop, _, size = string.find(letter, '^(%d+) (%d+) ')
-    news = {id = id, leased = false, priority = 0, deliveries = 0, number = number(), till = 0, ttl = 0, max = 0,
-      due = now, payload = string.sub(letter, stop + 1 + size)}
-    place(news)
-    call('ZREM', dead, id)
-    call('HDEL', letters, id)
+  local j = revive(ARGV[i])
+  if j then
+    news = j
     n = n + 1
   end
 end

@@ -20,11 +20,12 @@ import (
 // pair is a queue kept by ebb's own commands beside one kept by scripts, on one clock: the
 // same calls on both must give the same results.
 type pair struct {
-	t      *rapid.T
-	n, s   *Queue[string]
-	held   [][2]*Job[string]
-	pushed int
-	ctx    context.Context
+	t       *rapid.T
+	n, s    *Queue[string]
+	held    [][2]*Job[string]
+	pushed  int
+	planned bool // there was a schedule
+	ctx     context.Context
 }
 
 func (p *pair) both(what string, do func(q *Queue[string]) string) {
@@ -36,7 +37,7 @@ func (p *pair) both(what string, do func(q *Queue[string]) string) {
 
 // kind is which of our errors it is.
 func kind(err error) string {
-	for _, e := range []error{ErrDuplicate, ErrEmpty, ErrFull, ErrLost} {
+	for _, e := range []error{ErrDuplicate, ErrEmpty, ErrFull, ErrLost, ErrNoJob} {
 		if errors.Is(err, e) {
 			return e.Error()
 		}
@@ -70,7 +71,16 @@ func TestCommandsAndScriptsCannotBeToldApart(t *testing.T) {
 			"settle":  p.settle,
 			"cancel":  p.cancel,
 			"letters": p.letters,
-			"pass":    func(rt *rapid.T) { clock.Advance(ms(rt, "pass", 0, 1, 6, 7, 49, 50, 51, 120)) },
+			"plan":    p.plan,
+			"manage":  p.manage,
+			"pass": func(rt *rapid.T) {
+				left := ms(rt, "pass", 0, 1, 6, 7, 49, 50, 51, 120)
+				for ; p.planned && left > 0; left -= time.Millisecond { // both notice each occurrence at its time
+					clock.Advance(time.Millisecond)
+					p.notice()
+				}
+				clock.Advance(left)
+			},
 		})
 	})
 }
@@ -88,6 +98,7 @@ func (p *pair) push(rt *rapid.T) {
 			ID: ids.Draw(rt, "id"), Delay: ms(rt, "delay", 0, 0, 0, 1, 10, 50),
 			Priority: rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(rt, "priority"),
 			TTL:      ms(rt, "ttl", 0, 0, 0, 1, 30), Unique: ms(rt, "unique", 0, 0, 0, 1, 60)}}
+		it.Replace = it.ID != "" && rapid.IntRange(0, 2).Draw(rt, "replace") == 0
 		if it.Unique > 0 && rapid.Bool().Draw(rt, "like another") {
 			it.Value = "like"
 		}
@@ -127,7 +138,7 @@ func (p *pair) settle(rt *rapid.T) {
 	}
 	at := rapid.IntRange(0, len(p.held)-1).Draw(rt, "job")
 	js := p.held[at]
-	how := rapid.SampledFrom([]string{"ack", "nack", "fail", "bury", "extend", "extend"}).Draw(rt, "how")
+	how := rapid.SampledFrom([]string{"ack", "nack", "fail", "bury", "extend", "extend", "postpone"}).Draw(rt, "how")
 	d := ms(rt, "by", 0, 1, 20, 100)
 	p.both(how, func(q *Queue[string]) string {
 		j, ctx := js[0], p.ctx
@@ -137,6 +148,8 @@ func (p *pair) settle(rt *rapid.T) {
 		switch how {
 		case "ack":
 			return kind(j.Ack(ctx))
+		case "postpone":
+			return kind(j.Postpone(ctx, d))
 		case "nack":
 			return kind(j.Nack(ctx, d))
 		case "fail":
@@ -165,10 +178,77 @@ func (p *pair) letters(rt *rapid.T) {
 	p.both("discard", func(q *Queue[string]) string { return fmt.Sprint(q.Discard(p.ctx, ids...)) })
 }
 
+func (p *pair) plan(rt *rapid.T) {
+	name := rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "name")
+	if rapid.IntRange(0, 3).Draw(rt, "unschedule") == 0 {
+		p.both("unschedule", func(q *Queue[string]) string { return fmt.Sprint(q.Unschedule(p.ctx, name)) })
+		return
+	}
+	p.planned = true
+	rule := Every(ms(rt, "every", 10, 25, 60))
+	o := ScheduleOptions{Late: ms(rt, "late", 0, 0, 5), TTL: ms(rt, "ttl", 0, 0, 30), Overlap: rapid.Bool().Draw(rt, "overlap"),
+		Priority: rapid.SampledFrom([]int{0, 0, 9}).Draw(rt, "priority")}
+	p.both("schedule", func(q *Queue[string]) string {
+		next, err := q.Schedule(p.ctx, name, "planned", rule, o)
+		return fmt.Sprint(next, kind(err))
+	})
+}
+
+func (p *pair) manage(rt *rapid.T) {
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "id")
+	d := ms(rt, "by", 1, 5, 40)
+	switch rapid.SampledFrom([]string{"pause", "resume", "resume", "requeue", "reschedule"}).Draw(rt, "how") {
+	case "pause":
+		p.both("pause", func(q *Queue[string]) string { return kind(q.Pause(p.ctx, d)) })
+	case "resume":
+		p.both("resume", func(q *Queue[string]) string { return kind(q.Resume(p.ctx)) })
+	case "requeue":
+		p.both("requeue", func(q *Queue[string]) string { return fmt.Sprint(q.Requeue(p.ctx, id)) })
+	case "reschedule":
+		p.both("reschedule", func(q *Queue[string]) string { return kind(q.Reschedule(p.ctx, id, d)) })
+	}
+}
+
+// entries describes jobs without what differs: made ids, and tokens.
+func entries(all []Entry[string]) string {
+	for i := range all {
+		if e := &all[i]; len(e.ID) > 1 && !strings.Contains(e.ID, "@") {
+			e.ID = "made"
+		}
+		all[i].Token = 0
+	}
+	return fmt.Sprintf("%+v", all)
+}
+
+// notice lets both handle the schedules that are due. By scripts that happens when a consumer asks
+// for jobs, even for none.
+func (p *pair) notice() {
+	p.t.Helper()
+	if _, err := p.n.Len(p.ctx); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := (&scripts{c: p.s.c, name: p.s.name}).take(p.ctx, 0, 1); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func (p *pair) compare(*rapid.T) {
+	p.notice()
+	p.both("schedules", func(q *Queue[string]) string {
+		all, err := q.Schedules(p.ctx)
+		return fmt.Sprintf("%+v %v", all, err)
+	})
 	p.both("info", func(q *Queue[string]) string {
 		i, err := q.Info(p.ctx)
 		return fmt.Sprintf("%+v %v", i, err)
+	})
+	p.both("peek", func(q *Queue[string]) string {
+		all, err := q.Peek(p.ctx, All)
+		return fmt.Sprint(entries(all), kind(err))
+	})
+	p.both("get", func(q *Queue[string]) string {
+		e, err := q.Get(p.ctx, "a")
+		return fmt.Sprint(entries([]Entry[string]{e}), kind(err))
 	})
 	p.both("dead letters", func(q *Queue[string]) string {
 		dead, err := q.DeadLetters(p.ctx, 100)

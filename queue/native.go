@@ -23,15 +23,15 @@ type native struct {
 	configured *atomic.Bool
 }
 
-// whyTTL is for how long the reason of a dead letter is kept: longer than an operator who
-// reads dead letters waits.
+// whyTTL is for how long the reason of a dead letter is kept: longer than an operator takes to
+// read dead letters.
 const whyTTL = 30 * 24 * time.Hour
 
 func (n *native) deadKey() string { return kit.Key(n.name, "dead") }
 func (n *native) whyKey() string  { return kit.Key(n.name, "why") }
 
-// configure tells the queue its limits. Consumers do it, at their first call and
-// when a job shows that they are forgotten: a client that deletes the key deletes them.
+// configure sends the queue its limits. Consumers call it at their first call, and when a job
+// shows that the queue has no limits: a client that deletes the key deletes them.
 func (n *native) configure(ctx context.Context) error {
 	_, err := n.c.Do(ctx, "DQ.CONFIG", n.name, "MAXDELIVERIES", n.max, "DEADLETTER", n.deadKey())
 	if err == nil {
@@ -64,6 +64,9 @@ func addArgs(p *pushItem, maxLen int64) []any {
 	}
 	if p.unique > 0 {
 		args = append(args, "UNIQUE", p.unique)
+	}
+	if p.replace {
+		args = append(args, "REPLACE")
 	}
 	return args
 }
@@ -172,7 +175,7 @@ func (n *native) take(ctx context.Context, count int, lease int64) (taken, error
 	return n.pop(ctx, n.c.Do, count, lease)
 }
 
-// takeWaiting is take for who waits up to block ms for a job, 0 for ever.
+// takeWaiting is take that waits up to block ms for a job; 0 for ever.
 func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64) (taken, error) {
 	return n.pop(ctx, n.c.Block, count, lease, "BLOCK", block)
 }
@@ -196,9 +199,8 @@ func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn
 	return t, cmp.Or(err, bad)
 }
 
-// enforce gives back what would have been a dead letter if the queue had known the
-// limit, and tells it the limit, whereby it becomes one. What cannot be given back
-// comes back after its lease. It returns the others, and an error only without any.
+// enforce sends the queue its limit, and returns the jobs that exceed it, which become dead
+// letters. A job that it cannot return becomes ready after its lease. It returns the others, and an error only without any.
 func (n *native) enforce(ctx context.Context, jobs []raw) (kept []raw, err error) {
 	for _, r := range jobs {
 		if n.max == 0 || r.deliveries <= int64(n.max) {
@@ -320,17 +322,31 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 	}
 	count := func(v conn.Value, key string) int64 { return max(at(v, key), 0) } // nothing where there is no queue
 	q, d := replies[0], replies[1]
-	i = Info{Delayed: count(q, "delayed"), Ready: count(q, "ready"), Leased: count(q, "leased"),
-		Dead: count(d, "ready") + count(d, "delayed") + count(d, "leased"), NextDue: -1}
+	i = Info{Delayed: count(q, "delayed"), Ready: count(q, "ready"), Leased: count(q, "leased"), Schedules: count(q, "schedules"),
+		Dead: count(d, "ready") + count(d, "delayed") + count(d, "leased"), NextDue: -1, NextOccurrence: -1}
+	if i.Paused = count(q, "paused") == 1; i.Paused && count(q, "paused-until") > 0 {
+		i.PausedUntil = time.UnixMilli(count(q, "paused-until"))
+	}
 	i.Lateness = time.Duration(max(at(q, "lateness"), 0)) * time.Millisecond
-	if due := at(q, "next-due"); due >= 0 && len(replies[2].Elems) == 2 {
-		sec, err := replies[2].Elems[0].AsInt()
-		us, err2 := replies[2].Elems[1].AsInt()
-		if err == nil && err2 == nil {
-			i.NextDue = span(max(due-sec*1000-us/1000, 0))
+	if now, ok := timeOf(replies[2]); ok {
+		if due := at(q, "next-due"); due >= 0 {
+			i.NextDue = span(max(due-now, 0))
+		}
+		if due := at(q, "next-schedule"); due >= 0 {
+			i.NextOccurrence = span(max(due-now, 0))
 		}
 	}
 	return i, nil
+}
+
+// timeOf is the reply of TIME in ms since 1970.
+func timeOf(v conn.Value) (ms int64, ok bool) {
+	if len(v.Elems) != 2 {
+		return 0, false
+	}
+	sec, err := v.Elems[0].AsInt()
+	us, err2 := v.Elems[1].AsInt()
+	return sec*1000 + us/1000, err == nil && err2 == nil
 }
 
 func (n *native) remove(ctx context.Context) error {
@@ -351,10 +367,14 @@ func whyField(id string, died int64) string {
 	return id + "@" + strconv.FormatInt(died, 10)
 }
 
-func (n *native) dead(ctx context.Context, most int) ([]deadRaw, error) {
-	v, err := n.c.Do(ctx, "DQ.PEEK", n.deadKey(), "COUNT", most)
+func (n *native) dead(ctx context.Context, most int, after string) ([]deadRaw, error) {
+	args := []any{"DQ.PEEK", n.deadKey(), "COUNT", most}
+	if after != "" {
+		args = append(args, "FROM", after)
+	}
+	v, err := n.c.Do(ctx, args...)
 	if err != nil || len(v.Elems) == 0 {
-		return nil, err
+		return nil, noJob(err)
 	}
 	found := make([]deadRaw, len(v.Elems))
 	ask := []any{"HMGET", n.whyKey()}
@@ -383,18 +403,13 @@ func (n *native) dead(ctx context.Context, most int) ([]deadRaw, error) {
 	return found, nil
 }
 
-// nativeReviveScript adds dead letters to the queue again: ARGV ids. ebb's commands
-// show dead letters in their order only: it looks at all.
-var nativeReviveScript = conn.NewScript(`
-local want, letters, n = {}, {}, 0
-for _, id in ipairs(ARGV) do want[id] = true end
-for _, j in ipairs(redis.call('DQ.PEEK', KEYS[2], 'COUNT', 1000000)) do
-  if want[j[1]] then letters[j[1]] = j[2] end
-end
+// nativeReviveScript adds dead letters to the queue again: ARGV ids.
+var nativeReviveScript = conn.NewScript(getJob + `
+local n = 0
 for _, id in ipairs(ARGV) do
-  if letters[id] and redis.call('DQ.ADD', KEYS[1], id, letters[id]) then
+  local j = get(KEYS[2], id)
+  if j and redis.call('DQ.ADD', KEYS[1], id, j.payload) then
     redis.call('DQ.CANCEL', KEYS[2], id)
-    letters[id] = nil
     n = n + 1
   end
 end

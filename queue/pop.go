@@ -92,7 +92,7 @@ func (q *Queue[T]) Consume(ctx context.Context) iter.Seq2[*Job[T], error] {
 	}
 }
 
-// consumer is one who waits for jobs, time and again, in one goroutine.
+// consumer waits for jobs, time and again, in one goroutine.
 type consumer[T any] struct {
 	q    *Queue[T]
 	held bool // the bell
@@ -212,7 +212,7 @@ func silence(within time.Duration) error {
 	return fmt.Errorf("%w: no reply within %v", conn.ErrUnavailable, within)
 }
 
-// await looks whenever the bell rings, and when a job falls due.
+// await tries to take jobs at each wake-up, and when a job falls due.
 func (w *consumer[T]) await(ctx context.Context, count int) ([]raw, error) {
 	ring := w.q.bell.enter()
 	defer w.q.bell.leave(ring)
@@ -239,10 +239,12 @@ func (w *consumer[T]) await(ctx context.Context, count int) ([]raw, error) {
 
 // decode makes jobs of what was taken. What cannot be read is given back.
 func (q *Queue[T]) decode(ctx context.Context, raws []raw) []*Job[T] {
+	q.counts.delivered.Add(int64(len(raws)))
 	jobs := make([]*Job[T], 0, len(raws))
 	for _, r := range raws {
-		v, err := q.o.Codec.Decode([]byte(r.payload))
-		j := &Job[T]{ID: r.id, Value: v, Deliveries: int(r.deliveries), Token: r.token, Due: time.UnixMilli(r.due), q: q, raw: r}
+		v, e, err := q.open(r.payload)
+		j := &Job[T]{ID: r.id, Value: v, Headers: e.Headers, Deliveries: int(r.deliveries + e.Before), Token: r.token, Due: time.UnixMilli(r.due),
+			timeout: q.timeout(&e), q: q, raw: r}
 		if err == nil {
 			jobs = append(jobs, j)
 			continue

@@ -2,8 +2,11 @@ package queue
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
@@ -27,6 +30,16 @@ type PushOptions struct {
 	// Unique is the time for which the queue refuses another job with the same ID, or, without an
 	// ID, with the same value, also after this job was settled. 0: no time.
 	Unique time.Duration
+	// Replace puts the job in the place of one that waits under the same ID, whatever Unique and MaxLen
+	// say: a job that is pushed again and again with a Delay runs once, that long after the last push.
+	// If a consumer has the job with the ID, the push returns ErrDuplicate. It needs an ID.
+	Replace bool
+	// Headers go with the job to its consumer: Job.Headers. A job with headers has an envelope in
+	// front of its payload, which clients that do not use this package see. At most 64 KB.
+	Headers map[string]string
+	// Timeout is the time after which the context of a function of Run ends, with the cause
+	// ErrTimeout, at each delivery. 0: that of the consumer's Options.
+	Timeout time.Duration
 }
 
 // Item is one job for PushMany.
@@ -45,6 +58,7 @@ type pushItem struct {
 	priority int
 	ttl      int64
 	unique   int64
+	replace  bool
 }
 
 // pushed is what became of one.
@@ -105,7 +119,7 @@ func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, err
 	todo := make([]pushItem, len(items))
 	for i := range items {
 		var err error
-		if todo[i], err = q.prepare(&items[i]); err != nil {
+		if todo[i], err = q.prepare(ctx, &items[i]); err != nil {
 			return nil, q.failed("push", err)
 		}
 	}
@@ -122,7 +136,7 @@ func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, err
 }
 
 // prepare checks and encodes a job.
-func (q *Queue[T]) prepare(it *Item[T]) (p pushItem, err error) {
+func (q *Queue[T]) prepare(ctx context.Context, it *Item[T]) (p pushItem, err error) {
 	switch {
 	case it.Delay < 0:
 		err = fmt.Errorf("%w: Delay is %v, which is negative", conn.ErrArgument, it.Delay)
@@ -136,21 +150,42 @@ func (q *Queue[T]) prepare(it *Item[T]) (p pushItem, err error) {
 		err = fmt.Errorf("%w: TTL is %v, which is negative", conn.ErrArgument, it.TTL)
 	case it.Unique < 0:
 		err = fmt.Errorf("%w: Unique is %v, which is negative", conn.ErrArgument, it.Unique)
+	case it.Timeout < 0:
+		err = fmt.Errorf("%w: Timeout is %v, which is negative", conn.ErrArgument, it.Timeout)
+	case it.Replace && it.ID == "":
+		err = fmt.Errorf("%w: Replace needs an ID", conn.ErrArgument)
 	case it.ID == "*":
 		err = fmt.Errorf("%w: \"*\" cannot be an ID; leave it out to have one made", conn.ErrArgument)
 	}
 	if err != nil {
 		return p, err
 	}
-	p = pushItem{id: it.ID, delay: kit.Millis(it.Delay), priority: it.Priority, ttl: kit.Millis(it.TTL), unique: kit.Millis(it.Unique)}
+	p = pushItem{id: it.ID, delay: kit.Millis(it.Delay), priority: it.Priority, ttl: kit.Millis(it.TTL), unique: kit.Millis(it.Unique),
+		replace: it.Replace}
 	if !it.At.IsZero() {
 		p.at = it.At.UnixMilli()
 	}
-	if p.id == "" && p.unique == 0 {
-		p.id, p.own = kit.ID(), true // sent twice it is still one job
+	var extra map[string]string
+	if q.o.Headers != nil {
+		extra = maps.Clone(q.o.Headers(ctx))
 	}
-	p.payload, err = q.o.Codec.Encode(it.Value)
-	return p, err
+	if p.payload, err = q.pack(it, extra); err != nil {
+		return p, err
+	}
+	switch {
+	case p.id == "" && p.unique == 0:
+		p.id, p.own = kit.ID(), true // sent twice it is still one job
+	case p.id == "" && len(it.Headers)+len(extra) > 0:
+		_, value := unwrap(string(p.payload))
+		p.id = valueID(value) // the payload differs with each trace, the value does not
+	}
+	return p, nil
+}
+
+// valueID is the id of a job with headers that is unique by its value.
+func valueID(value []byte) string {
+	sum := sha256.Sum256(value)
+	return "value:" + hex.EncodeToString(sum[:16])
 }
 
 // pushPart adds some jobs, and waits for room if it is to; errs are of jobs that
@@ -171,13 +206,16 @@ func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string)
 		for i, r := range results {
 			switch {
 			case r.state == added, r.state == duplicate && items[i].own:
+				q.counts.pushed.Add(1)
 				ids[at[i]] = r.id
 			case r.state == duplicate:
+				q.counts.duplicates.Add(1)
 				errs = append(errs, q.failed("push "+items[i].name(), ErrDuplicate))
 			case q.o.Overflow == Block:
 				items[left], at[left] = items[i], at[i]
 				left++
 			default:
+				q.counts.refused.Add(1)
 				errs = append(errs, q.failed("push "+items[i].name(), fmt.Errorf("%w: it holds %d jobs", ErrFull, q.o.MaxLen)))
 			}
 		}

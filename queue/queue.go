@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/cron"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -65,6 +66,17 @@ type Options[T any] struct {
 	// Grace is the time for which functions of Run may continue after Run's context has ended,
 	// before Run ends their contexts. 0: no time.
 	Grace time.Duration
+	// Timeout is the time after which the context of a function of Run ends, with the cause
+	// ErrTimeout. PushOptions.Timeout overrides it. 0: no limit.
+	Timeout time.Duration
+	// Keep is the time for which Queue.Status knows that a job is done, with its result, and for which
+	// it knows what Job.Progress has reported. It costs a string key for each job. 0: no time.
+	Keep time.Duration
+	// Middleware wraps the function of Run; the first is the outermost.
+	Middleware []Middleware[T]
+	// Headers adds headers to the jobs of a Push, such as the caller's trace. PushOptions.Headers
+	// override them. It must be safe for concurrent use. nil: none.
+	Headers func(ctx context.Context) map[string]string
 	// Codec encodes values. nil: ebb.CodecOf.
 	Codec conn.Codec[T]
 	// Logger gets the errors that no call returns. nil: no log.
@@ -72,7 +84,10 @@ type Options[T any] struct {
 }
 
 // check fills in what was left out.
-func (o *Options[T]) check() error {
+func (o *Options[T]) check() (err error) {
+	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return err
+	}
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
@@ -82,9 +97,6 @@ func (o *Options[T]) check() error {
 	o.MaxDeliveries = max(o.MaxDeliveries, 0)
 	if o.Backoff == nil {
 		o.Backoff = func(n int) time.Duration { return kit.Backoff(time.Second, 10*time.Minute, n-1) }
-	}
-	if o.Codec == nil {
-		o.Codec = conn.CodecOf[T]()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -100,6 +112,10 @@ func (o *Options[T]) check() error {
 		return fmt.Errorf("%w: Overflow is %v; Refuse, Block and DropOldest are right", conn.ErrArgument, o.Overflow)
 	case o.Overflow != Refuse && o.MaxLen == 0:
 		return fmt.Errorf("%w: Overflow is %v, which needs a MaxLen", conn.ErrArgument, o.Overflow)
+	case o.Timeout < 0:
+		return fmt.Errorf("%w: Timeout is %v, which is negative", conn.ErrArgument, o.Timeout)
+	case o.Keep < 0:
+		return fmt.Errorf("%w: Keep is %v, which is negative", conn.ErrArgument, o.Keep)
 	case o.Grace < 0:
 		return fmt.Errorf("%w: Grace is %v, which is negative", conn.ErrArgument, o.Grace)
 	}
@@ -117,6 +133,7 @@ type Queue[T any] struct {
 
 	said       atomic.Bool // how it runs, to the logger
 	configured atomic.Bool // ebb's queue knows the limits
+	counts     counts
 	bell       bell
 }
 
@@ -124,7 +141,7 @@ type Queue[T any] struct {
 // and leases are those of each program. New sends nothing to the backend. Errors:
 // ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error) {
-	o, err := kit.Make(c, "queue", name, opts)
+	name, o, err := kit.Make(c, "queue", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +154,7 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error
 }
 
 // Name returns the queue's name.
-func (q *Queue[T]) Name() string { return q.name }
+func (q *Queue[T]) Name() string { return kit.Given(q.c, q.name) }
 
 // String describes the queue: by commands of ebb or by scripts.
 func (q *Queue[T]) String() string {
@@ -167,9 +184,28 @@ type store interface {
 	bury(ctx context.Context, r *raw, reason string) (bool, error)
 	cancel(ctx context.Context, ids []string) (int64, error)
 	info(ctx context.Context) (Info, error)
-	dead(ctx context.Context, n int) ([]deadRaw, error)
+	// dead returns dead letters, the oldest first, behind the one with an id.
+	dead(ctx context.Context, n int, after string) ([]deadRaw, error)
 	revive(ctx context.Context, ids []string) (int64, error)
 	discard(ctx context.Context, ids []string) (int64, error)
+	// schedule returns the next occurrence.
+	schedule(ctx context.Context, s *cron.Schedule) (int64, error)
+	unschedule(ctx context.Context, names []string) (int64, error)
+	schedules(ctx context.Context) ([]*cron.Schedule, error)
+	peek(ctx context.Context, state State, after string, count int) ([]entryRaw, error)
+	get(ctx context.Context, id string) (entryRaw, error)
+	// pause is without an end if ms is 0.
+	pause(ctx context.Context, ms int64) error
+	resume(ctx context.Context) error
+	requeue(ctx context.Context, ids []string) (int64, error)
+	reschedule(ctx context.Context, id string, delay int64) (bool, error)
+	// note stores a consumer's report for keep ms, and acknowledges the job if done.
+	note(ctx context.Context, r *raw, report string, keep int64, done bool) (bool, error)
+	// status returns the name of a job's state, "dead" for a dead letter, "" if there is no such job,
+	// and its report.
+	status(ctx context.Context, id string) (state, report string, err error)
+	// postpone gives a job back as a new one with another payload.
+	postpone(ctx context.Context, r *raw, delay int64, payload []byte) (bool, error)
 	// remove removes all keys; it is not one step.
 	remove(ctx context.Context) error
 }
@@ -211,9 +247,10 @@ func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int64, error) {
 	return q.inParts(ctx, "cancel", ids, q.store().cancel)
 }
 
-// Delete removes the queue: the jobs in all states, the dead letters, and the records of
-// Unique. A consumer that has a job gets ErrLost when it settles it. On other servers than ebb
-// Delete searches all keys of the backend for the records of Unique, O(keys).
+// Delete removes the queue: the jobs in all states, the dead letters, the schedules, a pause,
+// and the records of Unique. A consumer that has a job gets ErrLost when it settles it. On other servers than ebb
+// Delete searches all keys of the backend for the records of Unique, O(keys). What Status knows about
+// jobs that are done stays for Keep.
 func (q *Queue[T]) Delete(ctx context.Context) error {
 	if err := q.store().remove(ctx); err != nil {
 		return q.failed("delete", err)
@@ -230,6 +267,15 @@ type Info struct {
 	Lateness time.Duration
 	// NextDue is the time until the next delayed job falls due; negative if no job is delayed.
 	NextDue time.Duration
+	// Schedules is the number of schedules.
+	Schedules int64
+	// NextOccurrence is the time until the next occurrence of a schedule; negative if there is none.
+	NextOccurrence time.Duration
+	// Paused says that consumers get no jobs: see Pause.
+	Paused bool
+	// PausedUntil is the last millisecond of the pause, by the backend's clock. It is zero if the
+	// pause has no end.
+	PausedUntil time.Time
 }
 
 // span is a number of ms, or the longest span there is, 292 years.

@@ -473,7 +473,8 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	failsWith(t, err, ebb.ErrArgument)
 	q := must(New[string](c, "q"))(t)
 	for _, o := range []PushOptions{
-		{Delay: -1}, {Delay: 1, At: time.Unix(1, 0)}, {At: time.Unix(-1, 0)}, {At: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}, {Priority: 10}, {TTL: -1}, {Unique: -1}, {ID: "*"},
+		{Delay: -1}, {Delay: 1, At: time.Unix(1, 0)}, {At: time.Unix(-1, 0)}, {At: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}, {Priority: 10}, {TTL: -1},
+		{Unique: -1}, {ID: "*"},
 	} {
 		_, err := q.Push(t.Context(), "v", o)
 		failsWith(t, err, ebb.ErrArgument)
@@ -482,4 +483,34 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	if want := `queue "q" (lease 30s, 16 deliveries; DQ.* of ebb)`; q.String() != want {
 		t.Errorf("%s, want %s", q, want)
 	}
+}
+
+func TestReplaceRunsAJobOnceAfterTheLastPush(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{MaxLen: 1})
+		o := PushOptions{ID: "a", Delay: time.Hour, Replace: true, Unique: time.Minute}
+		for i := range 3 {
+			must(q.Push(ctx, fmt.Sprint("v", i), o))(t)
+		}
+		o.Delay, o.Priority = 0, 3
+		must(q.Push(ctx, "last", o))(t)
+		if e := must(q.Get(ctx, "a"))(t); e.Value != "last" || e.State != Ready || e.Priority != 3 {
+			t.Errorf("%+v", e)
+		}
+		_, err := q.Push(ctx, "other", PushOptions{ID: "b", Replace: true})
+		failsWith(t, err, ErrFull)
+		j := must(q.Pop(ctx))(t)
+		_, err = q.Push(ctx, "late", o)
+		failsWith(t, err, ErrDuplicate)
+		ok(t, j.Nack(ctx, time.Hour))
+		must(q.Push(ctx, "again", o))(t)
+		if j = must(q.Pop(ctx))(t); j.Value != "again" || j.Deliveries != 1 {
+			t.Errorf("%+v", j)
+		}
+		ok(t, j.Ack(ctx))
+		_, err = q.Push(ctx, "done", o) // Unique holds for a job that does not wait
+		failsWith(t, err, ErrDuplicate)
+		_, err = q.Push(ctx, "v", PushOptions{Replace: true})
+		failsWith(t, err, ebb.ErrArgument)
+	})
 }

@@ -47,12 +47,12 @@ type RedissonOptions[T any] struct {
 // Redisson returns the queue of that name in Redisson's layout. It sends nothing to the
 // backend. Errors: ebb.ErrArgument.
 func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*RedissonQueue[T], error) {
-	o, err := kit.Make(c, "queue: Redisson queue", name, opts)
+	name, o, err := kit.Make(c, "queue: Redisson queue", name, opts)
 	if err != nil {
 		return nil, err
 	}
-	if o.Codec == nil {
-		o.Codec = conn.CodecOf[T]()
+	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return nil, fmt.Errorf("queue: Redisson queue %q: %w", name, err)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -214,8 +214,8 @@ func (s *RedissonQueue[T]) Pop(ctx context.Context) (v T, err error) {
 }
 
 // await returns when there may be something to take. Moving the list's first value
-// to where it is waits for one and takes none, so that nothing is lost by whom the
-// context leaves in the middle of it.
+// to where it is waits for one and takes none, so that no job is lost if the context ends in
+// the middle of it.
 func (s *RedissonQueue[T]) await(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
 	var mover sync.WaitGroup

@@ -19,9 +19,9 @@ const settleFor = 10 * time.Second
 // returns when all calls have returned, with an error that says why it ended and that has the
 // context's error in its chain.
 //
-// The result of fn settles the job unless fn did: nil is Ack, an error is Fail, and a panic
-// counts as an error. Run extends the lease while fn runs. The context of fn ends when the
-// lease is lost, with the cause ErrLost, or Grace after Run's context, or when Run ends with an
+// The result of fn, behind the Middleware of Options, settles the job unless fn did: nil is Ack, an
+// error is Fail, that of Later is Postpone, and a panic counts as an error. Run extends the lease while fn runs. The context of fn ends when the
+// lease is lost, with the cause ErrLost, or its Timeout is over, with ErrTimeout, or Grace after Run's context, or when Run ends with an
 // error. A job that is interrupted this way is due again at once, unless fn's error has
 // ErrPermanent in its chain.
 func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Context, j *Job[T]) error) error {
@@ -31,6 +31,7 @@ func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Con
 	if workers < 1 {
 		return q.failed("run", fmt.Errorf("%w: %d workers; at least 1 is right", conn.ErrArgument, workers))
 	}
+	handle := q.chain(fn)
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var running sync.WaitGroup
@@ -38,7 +39,7 @@ func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Con
 	err := q.feed(ctx, busy, func(j *Job[T]) {
 		running.Go(func() {
 			defer func() { <-busy }()
-			q.work(inner, j, fn)
+			q.work(inner, j, handle)
 		})
 	})
 	if q.o.Grace == 0 {
@@ -93,13 +94,21 @@ func (q *Queue[T]) work(ctx context.Context, j *Job[T], fn func(context.Context,
 		q.o.Logger.Warn("a job was lost while it ran", "queue", q.name, "job", j.ID)
 		return
 	}
+	q.finish(ctx, j, err)
+}
+
+// finish settles a job by the error of its function. ctx is the one that Run ends after Grace.
+func (q *Queue[T]) finish(ctx context.Context, j *Job[T], err error) {
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), min(settleFor, q.o.Lease))
 	defer done()
+	var postponed later
 	for tries := 0; ; tries++ {
 		var failed error
 		switch {
 		case err == nil:
 			failed = j.Ack(last)
+		case errors.As(err, &postponed):
+			failed = j.Postpone(last, postponed.delay)
 		case ctx.Err() != nil && !errors.Is(err, ErrPermanent):
 			failed = j.nack(last, 0, err.Error())
 		default:
@@ -125,7 +134,11 @@ func (q *Queue[T]) attend(ctx context.Context, j *Job[T], fn func(context.Contex
 		lost = errors.Is(context.Cause(own), ErrLost)
 		cancel(nil)
 	}()
-	return run(own, j, fn), false
+	timed, stop := j.bounded(own)
+	defer stop()
+	begun := q.counts.begin(1)
+	defer func() { q.counts.end(1, begun) }()
+	return timedOut(timed, run(timed, j, fn)), false
 }
 
 // run calls a function that may panic.

@@ -22,7 +22,7 @@ type scripts struct {
 	max  int
 }
 
-// keys are those that all scripts have, with room for more.
+// keys are those that all scripts have, with space for more.
 func (s *scripts) keys(more int) []string {
 	keys := make([]string, 0, 6+more)
 	for _, suffix := range [...]string{"jobs", "waiting", "events", "died", "letters", "last"} {
@@ -33,7 +33,7 @@ func (s *scripts) keys(more int) []string {
 
 // remove removes the marks of Unique too, which nothing lists: they outlive their jobs.
 func (s *scripts) remove(ctx context.Context) error {
-	if _, err := s.c.Del(ctx, s.keys(0)...); err != nil {
+	if _, err := s.c.Del(ctx, append(s.keys(3), s.timed()...)...); err != nil {
 		return err
 	}
 	return kit.Sweep(ctx, s.c, []string{kit.Key(s.name, "once:")}, "string")
@@ -58,11 +58,11 @@ func (s *scripts) count(ctx context.Context, script *conn.Script, args ...any) (
 }
 
 func (s *scripts) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushed, error) {
-	args := append(make([]any, 0, 2+7*len(items)), maxLen, drop)
+	args := append(make([]any, 0, 2+8*len(items)), maxLen, drop)
 	var marks []string
 	for i := range items {
 		p := &items[i]
-		args = append(args, p.id, p.payload, p.delay, p.at, p.priority, p.ttl, p.unique)
+		args = append(args, p.id, p.payload, p.delay, p.at, p.priority, p.ttl, p.unique, p.replace)
 		if p.unique > 0 {
 			marks = append(marks, kit.Key(s.name, p.mark()))
 		}
@@ -94,17 +94,28 @@ func (p *pushItem) mark() string {
 }
 
 func (s *scripts) take(ctx context.Context, count int, lease int64) (t taken, err error) {
-	v, err := s.run(ctx, takeScript, nil, count, lease, s.max)
-	if err != nil && !errors.Is(err, conn.ErrNotReplicated) {
-		return t, err
+	for round := 0; ; round++ {
+		enough := round >= ticksMost
+		v, err := s.run(ctx, takeScript, s.timed(), count, lease, s.max, enough)
+		if err != nil && !errors.Is(err, conn.ErrNotReplicated) {
+			return t, err
+		}
+		if len(v.Elems) == 0 {
+			return t, unreadable("a pop", v)
+		}
+		if v.Elems[0].Int == ticksDue {
+			if err := s.tick(ctx, v.Elems[1:]); err != nil {
+				return t, err
+			}
+			continue
+		}
+		if t.wait = time.Duration(v.Elems[0].Int) * time.Microsecond; enough {
+			t.wait = 0
+		}
+		jobs, bad := rawJobs(v.Elems[1:])
+		t.jobs = jobs
+		return t, cmp.Or(err, bad)
 	}
-	if len(v.Elems) == 0 {
-		return t, unreadable("a pop", v)
-	}
-	t.wait = time.Duration(v.Elems[0].Int) * time.Microsecond
-	jobs, bad := rawJobs(v.Elems[1:])
-	t.jobs = jobs
-	return t, cmp.Or(err, bad)
 }
 
 // rawJobs reads jobs as DQ.POP and the script reply with them.
@@ -137,7 +148,7 @@ func (s *scripts) extend(ctx context.Context, id string, token, lease int64) (bo
 }
 
 func (s *scripts) bury(ctx context.Context, r *raw, reason string) (bool, error) {
-	return s.truth(ctx, buryScript, r.id, r.token, reason)
+	return s.truth(ctx, buryScript, r.id, r.token, reason, r.deliveries, r.payload)
 }
 
 func (s *scripts) cancel(ctx context.Context, ids []string) (int64, error) {
@@ -161,25 +172,37 @@ func list(ids []string) []any {
 }
 
 func (s *scripts) info(ctx context.Context) (i Info, err error) {
-	v, err := s.run(ctx, infoScript, nil)
+	v, err := s.run(ctx, infoScript, s.timed())
 	if err != nil {
 		return i, err
 	}
-	if len(v.Elems) != 6 {
+	if len(v.Elems) != 9 {
 		return i, unreadable("info", v)
 	}
 	n := func(at int) int64 { return v.Elems[at].Int }
-	i = Info{Delayed: n(0), Ready: n(1), Leased: n(2), Dead: n(3), Lateness: span(v.Elems[4].Int), NextDue: span(v.Elems[5].Int)}
-	if i.NextDue < 0 {
-		i.NextDue = -1
+	i = Info{Delayed: n(0), Ready: n(1), Leased: n(2), Dead: n(3), Lateness: span(n(4)), NextDue: until(n(5)), Schedules: n(6), NextOccurrence: until(n(7)),
+		Paused: n(8) >= 0}
+	if n(8) > 0 {
+		i.PausedUntil = time.UnixMilli(n(8))
 	}
 	return i, nil
 }
 
-func (s *scripts) dead(ctx context.Context, n int) ([]deadRaw, error) {
-	v, err := s.run(ctx, deadScript, nil, n)
+// until is a time of Info in ms; -1: there is none.
+func until(ms int64) time.Duration {
+	if ms < 0 {
+		return -1
+	}
+	return span(ms)
+}
+
+func (s *scripts) dead(ctx context.Context, n int, after string) ([]deadRaw, error) {
+	v, err := s.run(ctx, deadScript, nil, n, after)
 	if err != nil {
 		return nil, err
+	}
+	if v.Int == -1 {
+		return nil, ErrNoJob
 	}
 	list := make([]deadRaw, len(v.Elems))
 	for i, e := range v.Elems {

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// lookAgain is how often who waits looks without having been told to: messages
-	// are lost when a master is replaced.
+	// lookAgain is the longest time after which a waiting consumer looks without a wake-up:
+	// messages are lost when a master is replaced.
 	lookAgain = 5 * time.Second
 	// subscribeFirst and subscribeMost are the pauses between tries to subscribe. A waiting
 	// consumer looks at each, so they bound the delay where SUBSCRIBE is not allowed.
 	subscribeFirst, subscribeMost = 10 * time.Millisecond, 500 * time.Millisecond
 )
 
-// bell tells those who wait in this program that they should look at the queue
-// again, on backends without commands that wait:
+// bell is the wake-up dispatcher of the consumers that wait in this program, on backends
+// without commands that wait:
 //
-//	scripts: PUBLISH wake -> reader -> one of those who wait -> the next ...
+//	scripts: PUBLISH wake -> reader -> a waiting consumer -> the next ...
 //
-// One is told at a time, and tells the next when it leaves, with a job or without
-// one: so however many wait, the server is asked as often as there are jobs, and
-// no consumer sleeps while one is ready. Invariant: one of the waiting consumers has looked
-// since the last message, or has a ring to look at.
+// It wakes one consumer at a time, which wakes the next when it leaves, with a job or without
+// one. However many wait, they send as many requests as there are jobs, and no consumer sleeps
+// while a job is ready. Invariant: one of the waiting consumers has looked
+// since the last message, or has a wake-up pending.
 //
 // There is one subscription for all, from the first hold to the last release.
 type bell struct {
@@ -36,7 +36,7 @@ type bell struct {
 
 	mu      sync.Mutex // guards what follows
 	holders int
-	waiting []chan struct{} // first come first; each has room for one ring
+	waiting []chan struct{} // first come first; each has space for one wake-up
 	end     context.CancelFunc
 	reader  *sync.WaitGroup
 }
@@ -71,7 +71,7 @@ func (b *bell) release() {
 	}
 }
 
-// read rings for every message until ctx ends.
+// read wakes a consumer for every message until ctx ends.
 func (b *bell) read(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		sub, err := b.c.Subscribe(ctx, b.channel)
@@ -91,7 +91,7 @@ func (b *bell) read(ctx context.Context) {
 	}
 }
 
-// enter begins to wait: rings go to the channel from now on, until leave.
+// enter adds a waiting consumer: its wake-ups go to the channel from now on, until leave.
 func (b *bell) enter() chan struct{} {
 	c := make(chan struct{}, 1)
 	b.mu.Lock()
@@ -100,8 +100,8 @@ func (b *bell) enter() chan struct{} {
 	return c
 }
 
-// leave ends it. What one knew who leaves, such as when the next job is due,
-// another must find out.
+// leave removes a consumer and wakes the next, which has to find out what this one knew, such as
+// when the next job is due.
 func (b *bell) leave(c chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +111,7 @@ func (b *bell) leave(c chan struct{}) {
 	b.ringLocked()
 }
 
-// ring tells who has waited longest and has not been told.
+// ring wakes the consumer that has waited longest of those without a wake-up.
 func (b *bell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

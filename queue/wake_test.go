@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// woken runs a test of those who wait on backends without commands that do: q goes
+// woken runs a test of waiting consumers on backends without commands that wait: q goes
 // through d, other is another program's. Times are exact.
 func woken(t *testing.T, test func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string])) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {

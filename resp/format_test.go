@@ -106,7 +106,8 @@ var formats = []struct{ in, tty, raw, csv, json string }{
 		"1\n2 v\n",
 		"1,2,\"v\"\n",
 		"{\"[1,2]\":\"v\"}\n"},
-	{"%10\r\n$2\r\nk0\r\n:0\r\n$2\r\nk1\r\n:1\r\n$2\r\nk2\r\n:2\r\n$2\r\nk3\r\n:3\r\n$2\r\nk4\r\n:4\r\n$2\r\nk5\r\n:5\r\n$2\r\nk6\r\n:6\r\n$2\r\nk7\r\n:7\r\n$2\r\nk8\r\n:8\r\n$2\r\nk9\r\n:9\r\n",
+	{"%10\r\n$2\r\nk0\r\n:0\r\n$2\r\nk1\r\n:1\r\n$2\r\nk2\r\n:2\r\n$2\r\nk3\r\n:3\r\n$2\r\nk4\r\n:4\r\n$2\r\nk5\r\n:5\r\n$2\r\nk6\r\n:6\r\n$2\r\nk7\r\n:7\r\n" +
+		"$2\r\nk8\r\n:8\r\n$2\r\nk9\r\n:9\r\n",
 		" 1# \"k0\" => (integer) 0\n 2# \"k1\" => (integer) 1\n 3# \"k2\" => (integer) 2\n 4# \"k3\" => (integer) 3\n 5# \"k4\" => (integer) 4\n " +
 			"6# \"k5\" => (integer) 5\n 7# \"k6\" => (integer) 6\n 8# \"k7\" => (integer) 7\n 9# \"k8\" => (integer) 8\n10# \"k9\" => (integer) 9\n",
 		"k0 0\nk1 1\nk2 2\nk3 3\nk4 4\nk5 5\nk6 6\nk7 7\nk8 8\nk9 9\n",

@@ -13,6 +13,13 @@ import (
 // reply beyond the limits. The caller cannot use the connection any more.
 var ErrBadReply = errors.New("malformed reply")
 
+// These are the bounds of ReadLimits where a field is 0; defaultMaxBulk is the fourth.
+const (
+	defaultMaxBytes  = 4 << 30
+	defaultMaxValues = 16 << 20
+	defaultMaxDepth  = 128
+)
+
 // ReadLimits bound the memory that a server can make a client hold. The zero value allows
 // every reply that Redis sends.
 type ReadLimits struct {
@@ -35,12 +42,12 @@ func (l ReadLimits) Read(r *bufio.Reader) (Value, error) {
 	d := decoder{
 		r:        r,
 		maxBulk:  orDefault(l.MaxBulk, defaultMaxBulk),
-		left:     orDefault(l.MaxValues, 16<<20),
-		maxDepth: orDefault(l.MaxDepth, 128),
+		left:     orDefault(l.MaxValues, defaultMaxValues),
+		maxDepth: orDefault(l.MaxDepth, defaultMaxDepth),
 		bytes:    l.MaxBytes,
 	}
 	if d.bytes == 0 {
-		d.bytes = 4 << 30
+		d.bytes = defaultMaxBytes
 	}
 	if _, err := r.Peek(1); err != nil {
 		return Value{}, err

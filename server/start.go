@@ -232,6 +232,10 @@ func (s *Server) AdminAddr() net.Addr { return s.in.AdminAddr() }
 // Shutdown and Close; its Close leaves the server running.
 func (s *Server) Conn() *conn.Conn { return s.in.Conn() }
 
+// Reload reads the files of TLS and the aclfile again, as `ebb serve` does at SIGHUP. A part whose files have a mistake
+// stays as it is, and the error names the file. Connections stay open, except those of users that are gone.
+func (s *Server) Reload() error { return s.in.Reload() }
+
 // Done returns a channel that is closed when the server has ended: by Shutdown, by Close, or
 // because a client has sent SHUTDOWN.
 func (s *Server) Done() <-chan struct{} { return s.quit }

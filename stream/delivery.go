@@ -68,7 +68,7 @@ func (d *Delivery[T]) Extend(ctx context.Context) error {
 	return err
 }
 
-// settle runs a script that ends the delivery, once. gone says that it is no error if
+// settle runs a script that ends the delivery, once. gone: it is no error if
 // no consumer holds the entry.
 func (d *Delivery[T]) settle(ctx context.Context, doing string, gone bool, s *conn.Script, more ...any) error {
 	if d.settled.Load() {

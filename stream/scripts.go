@@ -24,7 +24,7 @@ local function bury(id, deliveries)
 	if e then
 		local v
 		for i = 1, #e[2], 2 do
-			if e[2][i] == 'v' then v = e[2][i + 1] end
+			if e[2][i] == 'v' or e[2][i] == 'payload' then v = e[2][i + 1] end
 		end
 		if v then
 			redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'v', v, 'id', id, 'deliveries', deliveries)

@@ -18,8 +18,12 @@ import (
 // string is the position before the first entry.
 const Tail = "$"
 
-// field is the one field of an entry.
-const field = "v"
+// field is the one field of an entry that Add has appended. One that a delay queue has delivered, for AddAt or
+// Schedule, has the fields id, payload and due.
+const (
+	field   = "v"
+	payload = "payload"
+)
 
 const (
 	// readWait is how long one read waits at the backend; then comes the next. It
@@ -72,15 +76,15 @@ func timeOf(id string) time.Time {
 // New returns the stream of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Stream[T], error) {
-	o, err := kit.Make(c, "stream", name, opts)
+	name, o, err := kit.Make(c, "stream", name, opts)
 	if err != nil {
 		return nil, err
 	}
 	if o.MaxLen < 0 || o.Retention < 0 {
 		return nil, kit.Argument("stream", name, "MaxLen is %d and Retention %v; neither may be negative, and 0 keeps everything", o.MaxLen, o.Retention)
 	}
-	if o.Codec == nil {
-		o.Codec = conn.CodecOf[T]()
+	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return nil, fmt.Errorf("stream %q: %w", name, err)
 	}
 	return &Stream[T]{c: c, name: name, o: o}, nil
 }
@@ -201,10 +205,10 @@ func (s *Stream[T]) Range(ctx context.Context, from, to string, n int) ([]Entry[
 	return all, nil
 }
 
-// Delete removes the stream with its entries, groups, delayed entries and dead letters. To find
+// Delete removes the stream with its entries, groups, delayed entries, schedules and dead letters. To find
 // the keys of groups that were destroyed, it searches all keys of the backend, O(keys).
 func (s *Stream[T]) Delete(ctx context.Context) error {
-	_, err := s.c.Del(ctx, s.name)
+	_, err := s.c.Del(ctx, s.later(), s.name)
 	if err == nil {
 		err = kit.Sweep(ctx, s.c, []string{kit.Key(s.name, "retry:"), kit.Key(s.name, "dead:")}, "zset", "stream")
 	}
@@ -284,7 +288,7 @@ func (s *Stream[T]) next(ctx context.Context, at *string) ([]conn.Value, error) 
 	return entriesOf(r), err
 }
 
-// entriesOf returns the entries of the one stream that XREAD was asked for: a map
+// entriesOf returns the entries of the one stream that XREAD reads: a map
 // in RESP3, an array of pairs in RESP2.
 func entriesOf(r conn.Value) []conn.Value {
 	switch {
@@ -305,6 +309,9 @@ func (s *Stream[T]) entry(v conn.Value) (e Entry[T], err error) {
 	}
 	e.ID = v.Elems[0].Str
 	data, ok := v.Elems[1].Get(field)
+	if !ok { // a delay queue has delivered it
+		data, ok = v.Elems[1].Get(payload)
+	}
 	if !ok {
 		return e, fmt.Errorf("%w: entry %s has no field %q", conn.ErrValue, e.ID, field)
 	}
@@ -314,8 +321,8 @@ func (s *Stream[T]) entry(v conn.Value) (e Entry[T], err error) {
 	return e, nil
 }
 
-// pause waits before attempt n: so long that a dead backend is not asked without
-// pause, and so short that one that is back is found.
+// pause waits before attempt n: long enough that a dead backend does not get one request after
+// the other, and short enough that a backend that is back is found soon.
 func pause(ctx context.Context, n int) error {
 	return kit.Sleep(ctx, kit.Backoff(10*time.Millisecond, time.Second, n))
 }
@@ -341,7 +348,7 @@ func (s *Stream[T]) log(ctx context.Context) {
 	s.once.Do(func() { s.o.Logger.DebugContext(ctx, s.String(), "backend", s.c.String()) })
 }
 
-// failed says what could not be done to what.
+// failed adds the stream and the operation to an error.
 func (s *Stream[T]) failed(doing string, err error) error {
 	return fmt.Errorf("stream %q: %s: %w", s.name, doing, err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
@@ -25,6 +26,7 @@ type Subscription[T any] struct {
 	codec conn.Codec[T]
 	most  int
 	sub   *conn.Subscription
+	in    string // the prefix of the Conn, which channels begin with
 
 	stop func()         // ends the pump
 	pump sync.WaitGroup // the goroutine that reads sub
@@ -43,9 +45,9 @@ type item struct {
 }
 
 // start begins to receive.
-func start[T any](what string, sub *conn.Subscription, o Options[T]) *Subscription[T] {
+func start[T any](what string, c *conn.Conn, sub *conn.Subscription, o Options[T]) *Subscription[T] {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Subscription[T]{what: what, codec: o.Codec, most: o.Backlog, sub: sub, stop: cancel, kick: make(chan struct{}, 1)}
+	s := &Subscription[T]{what: what, codec: o.Codec, most: o.Backlog, sub: sub, in: c.Prefix(), stop: cancel, kick: make(chan struct{}, 1)}
 	s.pump.Go(func() { s.read(ctx) })
 	return s
 }
@@ -142,7 +144,7 @@ func (s *Subscription[T]) decode(i item) (Message[T], error) {
 	if i.err != nil {
 		return Message[T]{}, fmt.Errorf("%s: %w", s.what, i.err)
 	}
-	m := Message[T]{Channel: i.m.Channel, Pattern: i.m.Pattern}
+	m := Message[T]{Channel: strings.TrimPrefix(i.m.Channel, s.in), Pattern: strings.TrimPrefix(i.m.Pattern, kit.Escape(s.in))}
 	var err error
 	if m.Value, err = s.codec.Decode([]byte(i.m.Payload)); err != nil {
 		return m, fmt.Errorf("%s: a message on %q: %w", s.what, m.Channel, err)

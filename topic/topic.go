@@ -33,15 +33,15 @@ type Options[T any] struct {
 const defaultBacklog = 1024
 
 // check completes the options.
-func (o *Options[T]) check(what string) error {
+func (o *Options[T]) check(what string) (err error) {
+	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	if o.Backlog < 0 {
 		return fmt.Errorf("%s: %w: Backlog is %d; it is a number of messages, or 0 for %d", what, conn.ErrArgument, o.Backlog, defaultBacklog)
 	}
 	if o.Backlog == 0 {
 		o.Backlog = defaultBacklog
-	}
-	if o.Codec == nil {
-		o.Codec = conn.CodecOf[T]()
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ type Topic[T any] struct {
 // New returns the topic of that name, which is its channel. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Topic[T], error) {
-	o, err := kit.Make(c, "topic", name, opts)
+	name, o, err := kit.Make(c, "topic", name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (t *Topic[T]) Subscribe(ctx context.Context) (*Subscription[T], error) {
 			return nil, fmt.Errorf("%s: subscribe: %w", what, err)
 		}
 		if sharded == t.sharded() {
-			return start(what, s, t.o), nil
+			return start(what, t.c, s, t.o), nil
 		}
 		_ = s.Close()
 	}
@@ -131,11 +131,15 @@ func PSubscribe[T any](ctx context.Context, c *conn.Conn, o Options[T], patterns
 	if o.Logger != nil {
 		o.Logger.DebugContext(ctx, fmt.Sprintf("%s (PSUBSCRIBE; a backlog of %d)", what, o.Backlog), "backend", c.String())
 	}
-	s, err := c.PSubscribe(ctx, patterns...)
+	full := make([]string, len(patterns))
+	for i, p := range patterns {
+		full[i] = kit.Escape(c.Prefix()) + p
+	}
+	s, err := c.PSubscribe(ctx, full...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: subscribe: %w", what, err)
 	}
-	return start(what, s, o), nil
+	return start(what, c, s, o), nil
 }
 
 // String describes the topic: `topic "orders" (PUBLISH; a backlog of 1024)`.

@@ -54,7 +54,7 @@ type Counter struct {
 // New returns the counter of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Counter, error) {
-	o, err := kit.Make(c, "unique", name, opts)
+	name, o, err := kit.Make(c, "unique", name, opts)
 	if err != nil {
 		return nil, err
 	}

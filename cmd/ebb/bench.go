@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/ebbdb/ebb/internal/cli"
 	"github.com/ebbdb/ebb/internal/loadgen"
@@ -37,7 +38,8 @@ __key__ a random key, and __data__ --size bytes.
 Tests: ` + strings.Join(loadgen.Names(), ", "),
 		Example: `  ebb bench -c 50 -P 32 -d 5s -t set,get
   ebb bench --rate 20000 -d 10s GET __key__
-  ebb bench storm -n 1000000`,
+  ebb bench storm -n 1000000
+  ebb bench sweep --only 'z*'`,
 		Args: cobra.ArbitraryArgs,
 	}
 	f := cmd.Flags()
@@ -88,6 +90,7 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 	for _, m := range measurements() {
 		cmd.AddCommand(m.command())
 	}
+	cmd.AddCommand(sweepCommand())
 	return cmd
 }
 
@@ -160,9 +163,9 @@ func progress(quiet bool) io.Writer {
 	return os.Stderr
 }
 
-// interruptible runs a measurement that Ctrl-C can end without an error message.
+// interruptible runs a measurement or a migration that Ctrl-C and SIGTERM can end without an error message.
 func interruptible(cmd *cobra.Command, run func(context.Context) error) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx)
 	if errors.Is(err, context.Canceled) {

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // slack is the number of bytes of garbage that Go's heap may hold before a collection,
@@ -14,12 +16,32 @@ import (
 // have made garbage, the resident memory is greater by about one and a half times slack.
 const slack = 24 << 20
 
-// paceCollector makes Go's collector keep to slack from now on. A value of GOGC in the
-// environment overrides it.
+// paceCollector makes Go's collector keep to slack from now on, and to the memory that a control group leaves
+// it. Values of GOGC and GOMEMLIMIT in the environment override them.
 func paceCollector() {
 	if os.Getenv("GOGC") == "" {
 		paceAfter(0)
 	}
+	if limit := system.MemoryLimit(); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		limitMemory(limit)
+	}
+}
+
+// limitMemory sets Go's memory limit to what a control group's limit leaves for Go beside the data, which is
+// outside of Go's heap, and does the same after each collection.
+func limitMemory(group int64) {
+	used := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(used)
+	ours := int64(used[0].Value.Uint64() - used[1].Value.Uint64())
+	debug.SetMemoryLimit(memoryLimit(group, system.ResidentMemory()-ours))
+	runtime.AddCleanup(new(sentinel), limitMemory, group)
+}
+
+// memoryLimit returns Go's limit for a control group's limit and the bytes outside of Go's heap. A tenth stays
+// free, for the kernel's buffers. The least is what Go needs to work without collecting all the time.
+func memoryLimit(group, outside int64) int64 {
+	const least = 64 << 20
+	return max(least, group-group/10-max(outside, 0))
 }
 
 // sentinel is garbage as soon as it is made: its cleanup runs after each

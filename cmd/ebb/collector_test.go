@@ -35,3 +35,16 @@ func TestPaceCollector(t *testing.T) {
 	}
 	runtime.KeepAlive(held)
 }
+
+func TestGoLeavesAControlGroupsMemoryToTheData(t *testing.T) {
+	for _, x := range []struct{ group, outside, want int64 }{
+		{1000 << 20, 0, 900 << 20},
+		{1000 << 20, 300 << 20, 600 << 20},
+		{1000 << 20, 990 << 20, 64 << 20},
+		{10 << 20, -1, 64 << 20},
+	} {
+		if got := memoryLimit(x.group, x.outside); got != x.want {
+			t.Errorf("%d with %d outside: %d, want %d", x.group, x.outside, got, x.want)
+		}
+	}
+}

@@ -46,6 +46,7 @@ func daemonize(stdin []byte) error {
 	}
 	defer said.Close()
 	child := exec.Command(self, os.Args[1:]...)
+	child.Args[0] = os.Args[0] // the name may choose the command (namedAs)
 	child.Stdin = bytes.NewReader(stdin)
 	child.Env = append(os.Environ(), daemonVariable+"=1")
 	child.ExtraFiles = []*os.File{say}

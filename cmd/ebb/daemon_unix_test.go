@@ -4,17 +4,22 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/spf13/cobra"
 )
 
 // TestMain makes the test program ebb itself where a test says so.
@@ -68,7 +73,8 @@ func TestDaemonizeReturnsWhenTheServerListens(t *testing.T) {
 		log <- string(text)
 	}()
 	stdin := "port 0\nsave \"\"\ndaemonize yes\nunixsocket " + socket + "\npidfile " + pidfile + "\nlogfile " + logfile + "\n"
-	cmd := program(t, stdin, "serve", "-")
+	cmd := program(t, stdin)
+	cmd.Args = []string{"redis-server", "-"} // the child keeps the name, which chooses the command
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil || len(out) > 0 {
@@ -165,7 +171,7 @@ func TestSystemdIsToldWhenTheServerIsReady(t *testing.T) {
 	defer conn.Close()
 	cmd := program(t, "", "serve", "--port", "0", "--unixsocket", socket, "--supervised", "auto", "--daemonize", "yes")
 	cmd.Dir = dir
-	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+notify)
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+notify, "WATCHDOG_USEC=200000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +183,7 @@ func TestSystemdIsToldWhenTheServerIsReady(t *testing.T) {
 		}
 		return string(b[:n])
 	}
-	if got := told(); got != "STATUS=Loading the dataset\n" {
+	if got := told(); got != "STATUS=Loading the dataset" {
 		t.Errorf("%q", got)
 	}
 	if got := told(); !strings.Contains(got, "\nREADY=1") {
@@ -186,11 +192,177 @@ func TestSystemdIsToldWhenTheServerIsReady(t *testing.T) {
 	if got := ask(t, socket, "PING"); got != "+PONG" {
 		t.Errorf("PING: %q", got)
 	}
+	for range 2 { // loops that wait for nothing turn when they are asked
+		if got := told(); got != "WATCHDOG=1" {
+			t.Errorf("%q", got)
+		}
+	}
 	ask(t, socket, "SHUTDOWN NOSAVE")
-	if got := told(); !strings.Contains(got, "\nSTOPPING=1") {
+	got := told()
+	for got == "WATCHDOG=1" {
+		got = told()
+	}
+	if !strings.Contains(got, "\nSTOPPING=1") {
 		t.Errorf("%q", got)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// systemctl reload waits for READY=1 after RELOADING=1, which names its time by the clock that systemd uses.
+func TestSIGHUPReloadsTheUsersAndTellsSystemd(t *testing.T) {
+	dir := t.TempDir()
+	notify, socket, users := filepath.Join(dir, "notify"), filepath.Join(dir, "s"), filepath.Join(dir, "users.acl")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(users, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("user default on nopass ~* &* +@all\n")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	cmd := program(t, "", "serve", "--port", "0", "--unixsocket", socket, "--supervised", "systemd", "--aclfile", users)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+notify)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await := func(part string) string {
+		t.Helper()
+		b := make([]byte, 4096)
+		for {
+			n, err := conn.Read(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(b[:n]), part) {
+				return string(b[:n])
+			}
+		}
+	}
+	// reload returns what systemd hears when the reload is done.
+	reload := func() string {
+		t.Helper()
+		before := monotonicMicros(t, monotonic())
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		began := strings.Split(await("RELOADING=1"), "\n")
+		done := await("READY=1")
+		if at := monotonicMicros(t, began); at < before || at > monotonicMicros(t, monotonic()) {
+			t.Errorf("the reload began at %q, and the signal was sent at %d", began, before)
+		}
+		return done
+	}
+	await("READY=1")
+	by := `EVAL "return redis.status_reply(string.match(redis.call('INFO', 'server'), 'process_supervised:(%a+)'))" 0`
+	if got := ask(t, socket, by); got != "+systemd" {
+		t.Errorf("process_supervised: %q", got)
+	}
+	write("user default on nopass ~* &* +@all\nuser ann on nopass ~* +get\n")
+	if got := reload(); got != "STATUS=Ready to accept connections\nREADY=1" {
+		t.Errorf("%q", got)
+	}
+	if got := ask(t, socket, "ACL USERS"); got != "*2" {
+		t.Errorf("ACL USERS after the reload: %q", got)
+	}
+	write("user default on nonsense\n")
+	if got := reload(); !strings.Contains(got, "the last reload failed") || !strings.Contains(got, "users.acl") {
+		t.Errorf("a reload with a mistake in the file: %q", got)
+	}
+	if got := ask(t, socket, "ACL USERS"); got != "*2" {
+		t.Errorf("ACL USERS after a reload that failed: %q", got)
+	}
+	ask(t, socket, "SHUTDOWN NOSAVE")
+	await("STOPPING=1")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// monotonicMicros returns the time in assignments for systemd; 0 where there is no systemd.
+func monotonicMicros(t *testing.T, assignments []string) (micros int64) {
+	t.Helper()
+	for _, a := range assignments {
+		if n, ok := strings.CutPrefix(a, "MONOTONIC_USEC="); ok {
+			var err error
+			if micros, err = strconv.ParseInt(n, 10, 64); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if micros == 0 && runtime.GOOS == "linux" {
+		t.Errorf("no time in %q", assignments)
+	}
+	return micros
+}
+
+// A load of minutes is not a failed start, and a loop that is stuck is not reported as alive.
+func TestSystemdIsToldHowFarALoadIsAndNothingOfAStuckLoop(t *testing.T) {
+	notify := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", notify)
+	t.Setenv("WATCHDOG_USEC", "20000")
+	told := func() string {
+		b := make([]byte, 1000)
+		n, err := conn.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	var log strings.Builder
+	m := &manager{log: slog.New(slog.NewTextHandler(&log, nil))}
+	m.loads(func() durable.Info {
+		return durable.Info{Loading: true, LoadingTotal: 100 << 20, LoadingLoaded: 43 << 20, LoadingETA: 7}
+	})
+	told()
+	if got := told(); got != "STATUS=Loading the dataset: 43 % of 100 MB, about 7 s left\nEXTEND_TIMEOUT_USEC=30000000" {
+		t.Errorf("%q", got)
+	}
+	tries := make(chan struct{}, 100)
+	m.ready(func(ctx context.Context) error {
+		<-ctx.Done()
+		tries <- struct{}{}
+		return context.Cause(ctx)
+	})
+	if got := told(); !strings.Contains(got, "READY=1") {
+		t.Errorf("%q", got)
+	}
+	<-tries
+	<-tries
+	m.stops()
+	if got := told(); !strings.Contains(got, "STOPPING=1") {
+		t.Errorf("a stuck loop is reported as %q", got)
+	}
+	if !strings.Contains(log.String(), "a quarter of WatchdogSec") {
+		t.Errorf("the log: %s", log.String())
+	}
+}
+
+// A migration undoes its settings at SIGTERM, too: its context ends, and the program does not.
+func TestSIGTERMEndsWhatCtrlCEnds(t *testing.T) {
+	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		cmd := &cobra.Command{}
+		cmd.SetContext(t.Context())
+		err := interruptible(cmd, func(ctx context.Context) error {
+			if err := syscall.Kill(os.Getpid(), sent); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if err != exitStatus(130) {
+			t.Errorf("%v: %v, want status 130", sent, err)
+		}
 	}
 }

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,6 +29,43 @@ type demoOptions struct {
 	http  int
 	speed float64
 	seed  uint64
+	lang  string
+}
+
+// demoWords are the lines that ebb demo prints, in one language.
+type demoWords struct {
+	label           string // the badge of the console
+	server, console string // formats for an address
+	end, stopped    string
+}
+
+// demoLanguages are the languages of ebb demo --lang. Without the option the lines are in English, and the console takes the
+// language of the browser.
+var demoLanguages = map[string]demoWords{
+	"en": {label: "demo", server: "ebb demo: a server in memory at %s\n", console: "console: %s\n", end: "Ctrl-C ends it.",
+		stopped: "stopping: a client sent SHUTDOWN"},
+	"zh": {label: "演示", server: "ebb 演示：内存中的服务器，地址 %s\n", console: "控制台：%s\n", end: "按 Ctrl-C 结束。",
+		stopped: "正在停止：有客户端发送了 SHUTDOWN"},
+}
+
+// words returns the lines in the language of the options.
+func (o demoOptions) words() (demoWords, error) {
+	if o.lang == "" {
+		return demoLanguages["en"], nil
+	}
+	w, ok := demoLanguages[o.lang]
+	if !ok {
+		return w, fmt.Errorf("demo: the language is %q; want one of %s", o.lang, strings.Join(slices.Sorted(maps.Keys(demoLanguages)), ", "))
+	}
+	return w, nil
+}
+
+// console returns the address of the console, which opens in the language of the options.
+func (o demoOptions) console(admin net.Addr) string {
+	if o.lang == "" {
+		return "http://" + admin.String() + "/"
+	}
+	return "http://" + admin.String() + "/console/?lang=" + o.lang
 }
 
 func demoCommand() *cobra.Command {
@@ -48,13 +89,18 @@ Open the printed address in a browser. Nothing is written to disk.`,
 	c.Flags().IntVar(&o.http, "http", 9121, "the TCP `port` of the web console")
 	c.Flags().Float64Var(&o.speed, "speed", 1, "how many times as often the shop acts")
 	c.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the random choices")
+	c.Flags().StringVar(&o.lang, "lang", "", "the `language` of what it prints and of the console, en or zh (default: English, and that of the browser)")
 	return c
 }
 
 // runDemo runs the server and the shop until a signal, SHUTDOWN or the end of ctx.
 func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
+	words, err := o.words()
+	if err != nil {
+		return err
+	}
 	cfg, err := config.Load([]string{"--port", strconv.Itoa(o.port), "--save", "", "--http", "127.0.0.1:" + strconv.Itoa(o.http),
-		"--http-console-label", "demo #2a6f97", "--notify-keyspace-events", "Ex"}, nil)
+		"--http-console-label", words.label + " #2a6f97", "--notify-keyspace-events", "Ex"}, nil)
 	if err != nil {
 		return err
 	}
@@ -69,10 +115,11 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	shop := demo.Options{Seed: o.seed, Speed: o.speed, Logger: log}
 	if err = demo.Fill(ctx, c, shop); err == nil {
 		for _, a := range in.Addrs() {
-			fmt.Fprintf(out, "ebb demo: a server in memory at %s\n", a)
+			fmt.Fprintf(out, words.server, a)
 		}
-		fmt.Fprintf(out, "console: http://%s/\nCtrl-C ends it.\n", in.AdminAddr())
-		err = runShop(ctx, in, c, shop, out)
+		fmt.Fprintf(out, words.console, o.console(in.AdminAddr()))
+		fmt.Fprintln(out, words.end)
+		err = runShop(ctx, in, c, shop, func() { fmt.Fprintln(out, words.stopped) })
 	}
 	err = errors.Join(ignoreCancel(err), c.Close())
 	over, cancel := context.WithTimeout(context.Background(), grace)
@@ -80,8 +127,8 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	return errors.Join(err, in.Shutdown(over))
 }
 
-// runShop runs the shop until ctx ends or a client sends SHUTDOWN.
-func runShop(ctx context.Context, in *instance.Instance, c *conn.Conn, o demo.Options, out io.Writer) error {
+// runShop runs the shop until ctx ends or a client sends SHUTDOWN, of which it tells stopped.
+func runShop(ctx context.Context, in *instance.Instance, c *conn.Conn, o demo.Options, stopped func()) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	result := make(chan error, 1)
@@ -90,7 +137,7 @@ func runShop(ctx context.Context, in *instance.Instance, c *conn.Conn, o demo.Op
 	case err := <-result:
 		return err
 	case <-in.Asked():
-		fmt.Fprintln(out, "stopping: a client sent SHUTDOWN")
+		stopped()
 		end()
 		return <-result
 	}

@@ -9,37 +9,92 @@ import (
 	"testing"
 )
 
-func TestTheDemoServesTheConsoleUntilItsContextEnds(t *testing.T) {
+// runningDemo runs ebb demo until the test ends, and returns the lines that it has printed up to the console's address, and this address.
+func runningDemo(t *testing.T, o demoOptions) (printed, address string) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := runDemo(ctx, demoOptions{speed: 10, seed: 1}, w) // no port for clients, and a free one for the console
+		err := runDemo(ctx, o, w) // no port for clients, and a free one for the console
 		_ = w.Close()
 		ended <- err
 	}()
 	lines := bufio.NewScanner(r)
-	address := ""
 	for address == "" && lines.Scan() {
-		address, _ = strings.CutPrefix(lines.Text(), "console: ")
-		if !strings.HasPrefix(address, "http://") {
-			address = ""
+		printed += lines.Text() + "\n"
+		if i := strings.Index(lines.Text(), "http://"); i >= 0 {
+			address = lines.Text()[i:]
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, r) }()
-	resp, err := http.Get(address + "console/api/limits") //nolint:noctx // the test's own server
+	drained := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, r)
+		close(drained)
+	}()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		<-drained
+	})
+	return printed, address
+}
+
+// fetch returns the status and the body of an address.
+func fetch(t *testing.T, address string) (status int, body string) {
+	t.Helper()
+	resp, err := http.Get(address) //nolint:noctx,gosec // the test's own server
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "api:ann") {
-		t.Errorf("%d %s %v", resp.StatusCode, body, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	http.DefaultClient.CloseIdleConnections()
-	stop()
-	if err := <-ended; err != nil {
+	return resp.StatusCode, string(text)
+}
+
+func TestTheDemoServesTheConsoleUntilItsContextEnds(t *testing.T) {
+	printed, address := runningDemo(t, demoOptions{speed: 10, seed: 1})
+	if status, body := fetch(t, address+"console/api/limits"); status != http.StatusOK || !strings.Contains(body, "api:ann") {
+		t.Errorf("%d %s", status, body)
+	}
+	if !strings.Contains(printed, "console: http://127.0.0.1:") {
+		t.Errorf("it printed %q", printed)
+	}
+}
+
+func TestTheDemoSpeaksChinese(t *testing.T) {
+	printed, address := runningDemo(t, demoOptions{speed: 10, seed: 1, lang: "zh"})
+	if !strings.Contains(printed, "控制台：http://127.0.0.1:") || strings.Contains(printed, "console:") {
+		t.Errorf("it printed %q", printed)
+	}
+	page, chinese := strings.CutSuffix(address, "/console/?lang=zh")
+	if !chinese {
+		t.Errorf("the address is %q", address)
+	}
+	if status, body := fetch(t, address); status != http.StatusOK || !strings.Contains(body, "<html") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := fetch(t, page+"/console/api/me"); status != http.StatusOK || !strings.Contains(body, "演示") {
+		t.Errorf("the badge is not Chinese: %d %s", status, body)
+	}
+}
+
+func TestEveryLanguageOfTheDemoHasAllLines(t *testing.T) {
+	for lang, w := range demoLanguages {
+		if w.label == "" || w.end == "" || w.stopped == "" || strings.Count(w.server, "%s") != 1 || strings.Count(w.console, "%s") != 1 {
+			t.Errorf("%s: %+v", lang, w)
+		}
+	}
+}
+
+func TestTheDemoRefusesALanguageThatItDoesNotHave(t *testing.T) {
+	if err := runDemo(t.Context(), demoOptions{lang: "fr"}, io.Discard); err == nil || !strings.Contains(err.Error(), `"fr"; want one of en, zh`) {
 		t.Error(err)
 	}
 }

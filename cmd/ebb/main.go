@@ -3,10 +3,19 @@
 //	ebb serve     a server that speaks the Redis protocol
 //	ebb demo      a server with sample data that moves, and the web console
 //	ebb cli       talk to one
+//	ebb health    tell by the exit status whether a server can be used
+//	ebb doctor    examine a server: what is wrong, why, and what corrects it
+//	ebb handover  make a replica the master before a server stops
+//	ebb migrate   move the data of running servers, a cluster or files to ebb, and back
+//	ebb queue     look at queues, pause them, run jobs again
 //	ebb backup    save one's data into a file
 //	ebb check     examine files of data
 //	ebb bench     measure one
+//	ebb man       write the manual pages; ebb completion prints a shell's completions
 //	ebb version
+//
+// Under the names redis-server, redis-cli, redis-check-rdb, redis-check-aof and redis-benchmark, or Valkey's, the
+// program is the command of that purpose.
 //
 // Each file of this package holds one command: its flags, and the call into
 // the package that does the work.
@@ -28,6 +37,7 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(commands()...)
+	root.SetArgs(namedAs(os.Args))
 	err := root.Execute()
 	var status exitStatus
 	switch {
@@ -41,7 +51,8 @@ func main() {
 
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
-	return []*cobra.Command{serveCommand(), demoCommand(), cliCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), versionCommand()}
+	return []*cobra.Command{serveCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(), migrateCommand(),
+		handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand()}
 }
 
 // exitStatus is the status with which the program ends, as an error whose message is

@@ -20,7 +20,7 @@ type measurement struct {
 }
 
 func measurements() []measurement {
-	return []measurement{storm(), prompt(), durableEvents(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), waiters(), cache()}
+	return []measurement{storm(), prompt(), durableEvents(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), due(), waiters(), cache()}
 }
 
 // command returns the subcommand. Every one has the flags that name a server,
@@ -264,6 +264,30 @@ keys of the server.`,
 		run: func(ctx context.Context, t loadgen.Target, out, _ io.Writer) error {
 			cfg.Target, cfg.Out = t, out
 			return loadgen.Line(ctx, cfg)
+		},
+	}
+}
+
+func due() measurement {
+	var cfg loadgen.DueConfig
+	return measurement{
+		use: "due", short: "How late jobs of sorted sets are taken",
+		long: `Have clients take jobs from sorted sets whose scores are times, and print how long
+after its time each job was taken, and how many commands the clients send with and without jobs. The clients
+wait with ZPOPDUE BLOCK, or look into all sets in intervals with a script, as on a
+server without that command. Deletes all keys of the server.`,
+		flags: func(f *pflag.FlagSet) {
+			f.IntVarP(&cfg.Sets, "sets", "n", 1000, "sorted sets, each with a job a second")
+			f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections that share the sets")
+			f.DurationVar(&cfg.Poll, "poll", 0, "look in this interval (default: wait with ZPOPDUE)")
+			f.DurationVarP(&cfg.Duration, "duration", "d", 20*time.Second, "time in which jobs fall due")
+			f.DurationVar(&cfg.Idle, "idle", 5*time.Second, "time without jobs before that")
+			pidFlag(f, &cfg.PID, "CPU")
+			flushFlag(f, &cfg.Flush)
+		},
+		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
+			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
+			return loadgen.Due(ctx, cfg)
 		},
 	}
 }

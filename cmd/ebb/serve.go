@@ -45,15 +45,28 @@ input. Every directive can also be given as an option, and wins over the file:
   ebb serve --dir data
   ebb serve --replicaof "10.0.0.5 6379"     # follow a server; REPLICAOF NO ONE takes over
 
+An environment variable with the directive's name in capitals sets it too, between the
+file and the options: EBB_REQUIREPASS=secret, EBB_MAXMEMORY=70%. With _FILE at the end it
+names a file that holds the value (EBB_REQUIREPASS_FILE=/run/secrets/ebb). EBB_ARGS
+has more options.
+
 --version, or -v, as the first option prints the version of Redis that the server
 reports and ebb's own, in one line as redis-server does.
+
+--peers "HOST:PORT HOST:PORT ..." names the servers of a group that replicates, with the same text for each;
+one of the hosts is this machine's name. A server that starts asks the others and follows
+their master; the first of the list is the master of a new group. It keeps its last role in the
+file ebb.role of the data's directory.
 
 --console serves the web console at 127.0.0.1:9121, or at the next free port of ten; it is
 short for --http 127.0.0.1:9121.
 
+SIGHUP makes the server read the files of TLS and the aclfile again (systemctl reload ebb).
+
 --accept-clock yes starts although the system's clock is an hour or more behind the
 time in the files.`,
 		DisableFlagParsing: true,
+		ValidArgsFunction:  completeDirectives,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
 				return cmd.Help()
@@ -92,7 +105,16 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 // calls listens when the server listens.
 func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Writer, daemon bool, listens func()) error {
 	accept, args := acceptClock(args)
-	args, err := withConsole(args)
+	args, misspelt, err := withEnvironment(args, os.Environ())
+	if err != nil {
+		return err
+	}
+	args, err = withConsole(args)
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	group, args, err := takePeers(args, host)
 	if err != nil {
 		return err
 	}
@@ -110,6 +132,25 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	if cfg.Bool("daemonize") && !daemon && !supervised(cfg) {
 		return daemonize(read.Bytes())
 	}
+	label, err := podLabelFrom(os.Getenv, accountDir)
+	if err != nil {
+		return err
+	}
+	if group != nil && cfg.String("replicaof") == "" {
+		master, err := group.master(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		if master != "" {
+			host, port, err := net.SplitHostPort(master)
+			if err != nil {
+				return fmt.Errorf("--peers: the master %q: %w", master, err)
+			}
+			if cfg, err = config.Load(append(args, "--replicaof", host+" "+port), bytes.NewReader(read.Bytes())); err != nil {
+				return err
+			}
+		}
+	}
 	var level slog.LevelVar // the server keeps it as loglevel says
 	logs := io.Writer(os.Stderr)
 	if name := cfg.File("logfile"); name != "" {
@@ -124,10 +165,15 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 		out = io.Discard // the start-up lines have level notice, as in Redis
 	}
 	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &level}))
+	for variable, directive := range misspelt {
+		log.Warn("an environment variable names no directive", "variable", variable, "similar", directive)
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	signal.Ignore(syscall.SIGHUP) // closing the terminal does not end the server, as in Redis
+	hangups := make(chan os.Signal, 1) // closing the terminal does not end the server, as in Redis
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	paceCollector()
 	manager := managed(cfg, log)
 	removePID := func() {}
@@ -136,16 +182,17 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	listening := false
 	in, err := instance.Start(loading, instance.Options{
 		Config: cfg, Log: log, Level: &level, AcceptClock: accept, Pages: profiles(cfg),
+		Bound: func() { removePID = writePID(cfg.File("pidfile"), log) },
 		Listening: func(in *instance.Instance) {
 			listening = true
-			removePID = writePID(cfg.File("pidfile"), log)
 			listens()
-			manager.loads()
+			manager.loads(in.Service().Keeper().Info)
 			greet(out, cfg, in)
 		},
 	})
 	signalled := loading.Err() != nil
 	stop()
+	defer manager.rest()
 	if err != nil {
 		if signalled && listening {
 			fmt.Fprintln(out, "stopping: a signal ended the load; the files are unchanged")
@@ -164,8 +211,18 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 			fmt.Fprintf(out, "console: %s://%s/\n", scheme, a)
 		}
 	}
-	manager.ready()
-	await(ctx, signals, in, cfg, out, log)
+	manager.ready(in.Alive)
+	stopRole := func() {}
+	if group != nil {
+		var told func(context.Context, role) error
+		if label != nil {
+			told = label.set
+		}
+		stopRole = group.keep(cfg, in.Conn(), told, log)
+	}
+	reload := func() { manager.reloads(func() error { return reloadFiles(in, log) }, in.Alive) }
+	await(ctx, signals, hangups, reload, in, cfg, out, log)
+	stopRole()
 	manager.stops()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -186,10 +243,21 @@ func writePID(name string, log *slog.Logger) (remove func()) {
 	return func() { _ = os.Remove(name) } // another program may have removed it
 }
 
+// reloadFiles reads the files of TLS and the aclfile again, and logs the result.
+func reloadFiles(in *instance.Instance, log *slog.Logger) error {
+	err := in.Reload()
+	if err != nil {
+		log.Error("SIGHUP: not all files could be reloaded", "error", err)
+	} else {
+		log.Info("SIGHUP: the TLS files and the aclfile are reloaded")
+	}
+	return err
+}
+
 // await returns when the server must end: a client has sent SHUTDOWN, or a signal came and
 // the data is saved. If the data cannot be saved after a signal, the server continues; a
-// SIGINT after that ends it without saving.
-func await(ctx context.Context, signals <-chan os.Signal, in *instance.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
+// SIGINT after that ends it without saving. Meanwhile it calls reload at each SIGHUP.
+func await(ctx context.Context, signals, hangups <-chan os.Signal, reload func(), in *instance.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
 	o := shutdownOptions(cfg, os.Interrupt)
 	for tries := 0; ; tries++ {
 		select {
@@ -198,6 +266,10 @@ func await(ctx context.Context, signals <-chan os.Signal, in *instance.Instance,
 			return
 		case <-ctx.Done():
 			o.Force = true
+		case <-hangups:
+			reload()
+			tries-- // it is no try to end
+			continue
 		case sig := <-signals:
 			o = shutdownOptions(cfg, sig)
 			o.Force = o.Force || tries > 0 && sig == os.Interrupt
@@ -276,6 +348,10 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	if cfg.RequirePass() == "" && cfg.ProtectedMode() {
 		fmt.Fprintln(out, "no password is set: only clients of this machine are served (protected-mode yes)")
 	}
+	if cfg.RequirePass() == "" && !cfg.ProtectedMode() && cfg.String("aclfile") == "" && !loopbackOnly(in.Addrs()) {
+		fmt.Fprintln(out, "WARNING: no password is set and protected-mode is off: every client that reaches an address above may read and change "+
+			"all data (--requirepass, EBB_REQUIREPASS or EBB_REQUIREPASS_FILE sets a password)")
+	}
 	first := true
 	for _, g := range cfg.Ignored() {
 		if g.AtDefault {
@@ -336,6 +412,20 @@ func makeDirectory(args []string) error {
 	return nil
 }
 
+// withEnvironment puts the options of the environment before those of the command line, which override
+// them, and behind the name of a configuration file, which they override.
+func withEnvironment(args, environ []string) (all []string, misspelt map[string]string, err error) {
+	options, misspelt, err := config.Environ(environ)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := 0
+	if len(args) > 0 && (args[0] == "-" || !strings.HasPrefix(args[0], "-")) {
+		at = 1
+	}
+	return slices.Insert(slices.Clone(args), at, options...), misspelt, nil
+}
+
 // acceptClock removes --accept-clock, which is not a directive, from the arguments.
 func acceptClock(args []string) (accept bool, rest []string) {
 	for i := 0; i+1 < len(args); i++ {
@@ -369,6 +459,16 @@ func withConsole(args []string) ([]string, error) {
 		return append(args, "--http", addr), ln.Close()
 	}
 	return nil, fmt.Errorf("--console finds no free port from %d to %d: choose one with --http 127.0.0.1:PORT", first, first+consolePorts-1)
+}
+
+// loopbackOnly reports whether all addresses are of this machine alone.
+func loopbackOnly(addrs []net.Addr) bool {
+	for _, a := range addrs {
+		if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+			return false
+		}
+	}
+	return true
 }
 
 // portFlag returns the flag -p that a client needs if the server's port is not 6379.

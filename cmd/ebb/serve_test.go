@@ -100,3 +100,18 @@ func TestConsoleFindsAFreePort(t *testing.T) {
 		}
 	}
 }
+
+func TestTheEnvironmentStandsBetweenTheFileAndTheOptions(t *testing.T) {
+	for _, x := range []struct{ args, want []string }{
+		{nil, []string{"--port", "7"}},
+		{[]string{"--port", "8"}, []string{"--port", "7", "--port", "8"}},
+		{[]string{"ebb.conf", "--port", "8"}, []string{"ebb.conf", "--port", "7", "--port", "8"}},
+		{[]string{"-"}, []string{"-", "--port", "7"}},
+		{[]string{"--port", "8", "-"}, []string{"--port", "7", "--port", "8", "-"}},
+	} {
+		got, _, err := withEnvironment(x.args, []string{"EBB_PORT=7"})
+		if err != nil || !slices.Equal(got, x.want) {
+			t.Errorf("%q is %q (%v), want %q", x.args, got, err, x.want)
+		}
+	}
+}

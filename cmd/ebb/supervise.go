@@ -1,17 +1,35 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/durable"
 )
 
-// manager reports the server's state to the service manager. It is nil if there is none to notify.
-type manager struct{ log *slog.Logger }
+// manager reports the server's state to the service manager, as sd_notify(3) describes. It is nil if there
+// is none to notify. While the server loads, and while systemd watches it, a goroutine of the manager sends
+// reports; ready and stops end it.
+type manager struct {
+	log    *slog.Logger
+	cancel context.CancelFunc // nil: no goroutine
+	wg     sync.WaitGroup
+}
+
+// The reports of a load. Each asks systemd for more time than passes until the next two.
+const (
+	loadReports = time.Second
+	loadExtends = 30 * time.Second
+)
 
 // supervised reports whether systemd has started this program and waits for its notification
 // (Type=notify in the unit), and the directive supervised asks for it.
@@ -24,7 +42,7 @@ func supervised(cfg *config.Set) bool {
 // longer exists.
 func managed(cfg *config.Set, log *slog.Logger) *manager {
 	if supervised(cfg) {
-		return &manager{log}
+		return &manager{log: log}
 	}
 	if by := cfg.String("supervised"); by == "systemd" || by == "upstart" {
 		log.Warn("the service manager is not notified when the server is ready: it is not systemd, or its unit has no Type=notify", "supervised", by)
@@ -32,20 +50,112 @@ func managed(cfg *config.Set, log *slog.Logger) *manager {
 	return nil
 }
 
-// loads reports that the server listens and loads its data.
-func (m *manager) loads() { m.tell("STATUS=Loading the dataset\n") }
+// loads reports that the server listens and loads its data, and how far it is, each second. Each report
+// extends the time that the unit allows for the start.
+func (m *manager) loads(state func() durable.Info) {
+	m.tell("STATUS=Loading the dataset")
+	m.run(loadReports, func(context.Context) {
+		i := state()
+		if !i.Loading {
+			return
+		}
+		share := 0.0
+		if i.LoadingTotal > 0 {
+			share = 100 * float64(i.LoadingLoaded) / float64(i.LoadingTotal)
+		}
+		m.tell(fmt.Sprintf("STATUS=Loading the dataset: %.0f %% of %d MB, about %d s left", share, i.LoadingTotal>>20, i.LoadingETA),
+			fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", loadExtends.Microseconds()))
+	})
+}
 
-// ready reports that the data is loaded. A unit with Type=notify has then started.
-func (m *manager) ready() { m.tell("STATUS=Ready to accept connections\n" + daemon.SdNotifyReady) }
+// ready reports that the data is loaded. A unit with Type=notify has then started. If the unit has a
+// WatchdogSec, the manager reports twice in each such time that alive returns without an error.
+func (m *manager) ready(alive func(context.Context) error) {
+	m.rest()
+	m.tell("STATUS=Ready to accept connections", daemon.SdNotifyReady)
+	m.watch(alive)
+}
 
-// stops reports that the server is ending.
-func (m *manager) stops() { m.tell("STATUS=Writing out the last replies\n" + daemon.SdNotifyStopping) }
+// reloads reports that the server reads its files again, calls reload, and reports that it is ready, with its
+// error in the status. The time is that of the kernel's monotonic clock: systemd compares it with its own.
+func (m *manager) reloads(reload func() error, alive func(context.Context) error) {
+	m.rest()
+	m.tell(append(monotonic(), daemon.SdNotifyReloading)...)
+	status := "STATUS=Ready to accept connections"
+	if err := reload(); err != nil {
+		status = "STATUS=Ready to accept connections; the last reload failed: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	m.tell(status, daemon.SdNotifyReady)
+	m.watch(alive)
+}
 
-// tell sends a state. If it cannot be sent, the server logs that and continues.
-func (m *manager) tell(state string) {
+// watch starts the reports for the watchdog of the unit, if it has one.
+func (m *manager) watch(alive func(context.Context) error) {
 	if m == nil {
 		return
 	}
+	limit, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		m.log.Warn("the service manager's watchdog is not served", "error", err)
+	}
+	if limit <= 0 {
+		return
+	}
+	m.run(limit/2, func(ctx context.Context) {
+		within, cancel := context.WithTimeoutCause(ctx, limit/4, errors.New("it took a quarter of WatchdogSec"))
+		defer cancel()
+		if err := alive(within); err != nil {
+			if ctx.Err() == nil {
+				m.log.Error("the service manager's watchdog is not notified", "error", err)
+			}
+			return
+		}
+		m.tell(daemon.SdNotifyWatchdog)
+	})
+}
+
+// stops reports that the server is ending.
+func (m *manager) stops() {
+	m.rest()
+	m.tell("STATUS=Writing out the last replies", daemon.SdNotifyStopping)
+}
+
+// run calls report after each pause, in a goroutine that rest ends.
+func (m *manager) run(pause time.Duration, report func(context.Context)) {
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel = cancel
+	m.wg.Go(func() {
+		ticks := time.NewTicker(pause)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks.C:
+				report(ctx)
+			}
+		}
+	})
+}
+
+// rest ends the goroutine of run, if there is one.
+func (m *manager) rest() {
+	if m != nil && m.cancel != nil {
+		m.cancel()
+		m.wg.Wait()
+		m.cancel = nil
+	}
+}
+
+// tell sends assignments. If they cannot be sent, the server logs that and continues.
+func (m *manager) tell(assignments ...string) {
+	if m == nil {
+		return
+	}
+	state := strings.Join(assignments, "\n")
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		m.log.Warn("the service manager could not be notified", "state", fmt.Sprintf("%q", state), "error", err)
 	}

@@ -2,27 +2,37 @@
 import { h, fill, icon, list } from './lib/h.js';
 import { ApiError, get, post, onFail } from './lib/api.js';
 import * as feed from './lib/feed.js';
-import { setLang, lang, t, span, percent } from './lib/i18n.js';
+import { setLang, startLang, lang, t, span, percent } from './lib/i18n.js';
 import { fromText, glob, quote, show, url } from './lib/bytes.js';
 
 /**
- * What a screen gets. params: of the hash. me: GET api/me. go: opens a route. link: a hash. can: whether the user may do an action. button: a button for an action,
+ * What a screen gets. params: of the hash. me: GET api/me. go: opens a route. link: a hash. can: whether the user may do an action.
+ * button: a button for an action,
  * or null where the console is read-only, or a grey one with the ACL rule that would allow it. onNews: subscribe until the screen closes.
- * @typedef {{params: Map<string, string>, me: any, db: number, go: (name: string, params?: Record<string, any>) => void, link: (name: string, params?: Record<string, any>) => string,
- *   can: (action: string) => boolean, button: (action: string, label: string, fn: () => any, o?: {danger?: boolean, small?: boolean, primary?: boolean}) => HTMLButtonElement|null,
- *   onNews: (topic: string, fn: (data: any, event: string) => void) => void, onClose: (fn: () => void) => void, stop: AbortSignal, fail: (e: any) => void}} Ctx
- * @typedef {{title: string, topics?: (params: Map<string, string>) => string[], open: (root: HTMLElement, ctx: Ctx) => (void|(() => void))}} Screen
+ * @typedef {{params: Map<string, string>, me: any, db: number, go: (name: string, params?: Record<string, any>) => void, link:
+ *   (name: string, params?: Record<string, any>) => string,
+ *   can: (action: string) => boolean, button: (action: string, label: string, fn: () => any, o?: {danger?: boolean, small?:
+ *   boolean, primary?: boolean}) => HTMLButtonElement|null,
+ *   onNews: (topic: string, fn: (data: any, event: string) => void) => void, onClose: (fn: () => void) => void, stop: AbortSignal,
+ *   fail: (e: any) => void}} Ctx
+ * @typedef {{title: string, topics?: (params: Map<string, string>) => string[], open: (root: HTMLElement, ctx: Ctx) => (void|(() =>
+ *   void))}} Screen
  */
 
 const RAIL = ['now', 'expiry', 'keys', 'limits', 'locks', 'queues', 'streams', 'performance', 'server', 'shell'];
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
-const screen = h('main', { id: 'screen', tabIndex: -1 }), bar = h('header', { id: 'bar' }), rail = h('nav', { id: 'rail' }), banner = h('div', { id: 'banner', role: 'status' });
+const screen = h('main', { id: 'screen', tabIndex: -1 }),
+  bar = h('header', { id: 'bar' }),
+  rail = h('nav', { id: 'rail' }),
+  banner = h('div', { id: 'banner', role: 'status' });
 /** @type {any} */
 let me = null;
 /** @type {AbortController} */
 let open = new AbortController();
 /** @type {any} */
 let waiting = 0;
+/** The screen failed because the server is away: it opens again when the news are back. */
+let away = false;
 
 /** @param {string} name @param {Record<string, any>} [params] */
 function link(name, params = {}) {
@@ -31,35 +41,64 @@ function link(name, params = {}) {
   return '#/' + name + (q.size ? '?' + q : '');
 }
 /** @param {string} name @param {Record<string, any>} [params] */
-const go = (name, params) => { location.hash = link(name, params); };
+const go = (name, params) => {
+  location.hash = link(name, params);
+};
 function route() {
   const [name, q] = location.hash.replace(/^#\/?/, '').split('?');
   return { name: /^[a-z]+$/.test(name) ? name : 'now', params: new Map(new URLSearchParams(q || '')) };
 }
-const db = () => { const n = Number(route().params.get('db')); return Number.isInteger(n) && route().params.has('db') ? n : Number(sessionStorage.getItem('ebb.db') || (me ? me.db : 0)); };
+const db = () => {
+  const n = Number(route().params.get('db'));
+  return Number.isInteger(n) && route().params.has('db') ? n : Number(sessionStorage.getItem('ebb.db') || (me ? me.db : 0));
+};
 
 /** @param {string} action */
 const can = (action) => !!me && !!me.can && !!me.can[action] && !me.readOnly;
 /** @type {Ctx['button']} */
 function button(action, label, fn, o = {}) {
   if (me.readOnly) return null;
-  const off = !can(action), why = off ? t('needs', { rule: (me.need && me.need[action]) || action }) : null;
-  return h('button', { type: 'button', class: [o.danger && !o.small && 'danger', o.primary && 'primary', o.small && 'small'], disabled: off, title: why, on: { click: fn } }, label);
+  const off = !can(action),
+    why = off ? t('needs', { rule: (me.need && me.need[action]) || action }) : null;
+  return h(
+    'button',
+    {
+      type: 'button',
+      class: [o.danger && !o.small && 'danger', o.primary && 'primary', o.small && 'small'],
+      disabled: off,
+      title: why,
+      on: { click: fn },
+    },
+    label,
+  );
 }
 
 /** @param {any} e what a screen shows when a read failed */
 function fail(e) {
   if (e.name === 'AbortError' || e.login) return;
-  fill(screen, h('div', { class: 'card' }, h('h2', null, e.status === 403 ? t('error.forbidden') : t('error.title')), h('p', { class: 'error' }, e.message),
-    h('button', { type: 'button', on: { click: () => show_() } }, t('again'))));
+  away = !!e.passing;
+  fill(
+    screen,
+    h(
+      'div',
+      { class: 'card' },
+      h('h2', null, e.status === 403 ? t('error.forbidden') : t('error.title')),
+      h('p', { class: 'error' }, e.message),
+      h('button', { type: 'button', on: { click: () => show_() } }, t('again')),
+    ),
+  );
 }
 
 async function show_() {
   open.abort();
   open = new AbortController();
-  const mine = open, { name, params } = route();
+  away = false;
+  const mine = open,
+    { name, params } = route();
   document.documentElement.classList.remove('drawer');
-  for (const a of rail.querySelectorAll('a.entry')) if (a.getAttribute('data-name') === (name === 'key' ? 'keys' : name)) a.setAttribute('aria-current', 'page'); else a.removeAttribute('aria-current');
+  for (const a of rail.querySelectorAll('a.entry'))
+    if (a.getAttribute('data-name') === (name === 'key' ? 'keys' : name)) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
   if (params.has('db')) sessionStorage.setItem('ebb.db', String(db()));
   paintBar();
   try {
@@ -71,8 +110,21 @@ async function show_() {
     fill(screen, body);
     scrollTo(0, 0);
     /** @type {Ctx} */
-    const ctx = { params, me, db: db(), go, link, can, button, stop: mine.signal, onClose: (fn) => mine.signal.addEventListener('abort', fn),
-      onNews: (topic, fn) => mine.signal.addEventListener('abort', feed.subscribe(topic, fn)), fail: (e) => { if (!mine.signal.aborted) fail(e); } };
+    const ctx = {
+      params,
+      me,
+      db: db(),
+      go,
+      link,
+      can,
+      button,
+      stop: mine.signal,
+      onClose: (fn) => mine.signal.addEventListener('abort', fn),
+      onNews: (topic, fn) => mine.signal.addEventListener('abort', feed.subscribe(topic, fn)),
+      fail: (e) => {
+        if (!mine.signal.aborted) fail(e);
+      },
+    };
     const close = s.open(body, ctx);
     if (close) ctx.onClose(close);
     if (document.activeElement === document.body) screen.focus({ preventScroll: true });
@@ -85,28 +137,124 @@ function paintBar() {
   const label = me.label && h('span', { class: 'badge label' }, me.label.text);
   if (label) label.style.setProperty('background-color', /^#[0-9a-f]{3,8}$/i.test(me.label.color) ? me.label.color : '#555');
   const paused = feed.status().paused;
-  fill(bar,
-    h('button', { class: 'ghost menu', type: 'button', 'aria-label': t('menu'), on: { click: () => document.documentElement.classList.toggle('drawer') } }, icon('menu')), label,
-    h('select', { 'aria-label': t('db'), title: t('db'), on: { change: (/** @type {any} */ e) => { const r = route(), p = Object.fromEntries(r.params); delete p.k; delete p.cursor; go(r.name === 'key' ? 'keys' : r.name, { ...p, db: e.target.value }); } } },
-      Array.from({ length: Math.min(me.databases || 16, 1024) }, (_, i) => h('option', { value: i, selected: i === db() }, 'db' + i))),
-    h('button', { class: 'find', type: 'button', title: t('find.title'), on: { click: find } }, icon('find'), h('span', null, t('find')), h('kbd', null, 'Ctrl-K')),
+  fill(
+    bar,
+    h(
+      'button',
+      {
+        class: 'ghost menu',
+        type: 'button',
+        'aria-label': t('menu'),
+        on: { click: () => document.documentElement.classList.toggle('drawer') },
+      },
+      icon('menu'),
+    ),
+    label,
+    h(
+      'select',
+      {
+        'aria-label': t('db'),
+        title: t('db'),
+        on: {
+          change: (/** @type {any} */ e) => {
+            const r = route(),
+              p = Object.fromEntries(r.params);
+            delete p.k;
+            delete p.cursor;
+            go(r.name === 'key' ? 'keys' : r.name, { ...p, db: e.target.value });
+          },
+        },
+      },
+      Array.from({ length: Math.min(me.databases || 16, 1024) }, (_, i) => h('option', { value: i, selected: i === db() }, 'db' + i)),
+    ),
+    h(
+      'button',
+      { class: 'find', type: 'button', title: t('find.title'), on: { click: find } },
+      icon('find'),
+      h('span', null, t('find')),
+      h('kbd', null, 'Ctrl-K'),
+    ),
     h('span', { class: 'grow' }),
     me.readOnly && h('span', { class: 'badge', title: t('readonly.why') }, t('readonly')),
     me.role === 'replica' && h('span', { class: 'badge' }, t('replica')),
-    h('button', { class: 'ghost', type: 'button', 'aria-pressed': String(paused), title: t(paused ? 'play' : 'pause'), 'aria-label': t(paused ? 'play' : 'pause'), on: { click: () => { feed.pause(!paused); paintBar(); } } }, icon(paused ? 'play' : 'pause')),
-    h('button', { class: 'ghost', type: 'button', title: t('theme'), 'aria-label': t('theme'), on: { click: () => theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark') } }, icon('theme')),
-    h('button', { class: 'ghost', type: 'button', title: t('language'), on: { click: async () => { await setLang(lang() === 'en' ? 'zh' : 'en'); frame(); } } }, lang() === 'en' ? '中文' : 'English'),
+    h(
+      'button',
+      {
+        class: 'ghost',
+        type: 'button',
+        'aria-pressed': String(paused),
+        title: t(paused ? 'play' : 'pause'),
+        'aria-label': t(paused ? 'play' : 'pause'),
+        on: {
+          click: () => {
+            feed.pause(!paused);
+            paintBar();
+          },
+        },
+      },
+      icon(paused ? 'play' : 'pause'),
+    ),
+    h(
+      'button',
+      {
+        class: 'ghost',
+        type: 'button',
+        title: t('theme'),
+        'aria-label': t('theme'),
+        on: { click: () => theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark') },
+      },
+      icon('theme'),
+    ),
+    h(
+      'button',
+      {
+        class: 'ghost',
+        type: 'button',
+        title: t('language'),
+        on: {
+          click: async () => {
+            await setLang(lang() === 'en' ? 'zh' : 'en');
+            frame();
+          },
+        },
+      },
+      lang() === 'en' ? '中文' : 'English',
+    ),
     h('span', { class: 'user', title: t('user') }, show(me.user, 40)),
-    me.loginable && h('button', { type: 'button', class: 'ghost optional', on: { click: async () => { await post('logout').catch(() => {}); feed.stop(); boot(); } } }, t('logout')));
+    me.loginable &&
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'ghost optional',
+          on: {
+            click: async () => {
+              await post('logout').catch(() => {});
+              feed.stop();
+              boot();
+            },
+          },
+        },
+        t('logout'),
+      ),
+  );
 }
 
 function paintBanner() {
-  const s = feed.status(), out = [];
+  const s = feed.status(),
+    out = [];
   if (me && me.open) out.push(h('div', { class: 'bad', role: 'alert' }, me.open));
   if (me && me.loading) out.push(h('div', null, t('loading', { share: percent(me.loading.done || 0) })));
   const off = s.paused || (!s.live && s.since > 0);
   if (s.paused) out.push(h('div', null, t('paused')));
-  else if (off) out.push(h('div', { class: 'bad' }, t('lost', { span: span(Math.max(1000, Math.round((Date.now() - s.since) / 1000) * 1000)) }) + (s.why ? ' ' + s.why : '')));
+  else if (off)
+    out.push(
+      h(
+        'div',
+        { class: 'bad' },
+        t('lost', { span: span(Math.max(1000, Math.round((Date.now() - s.since) / 1000) * 1000)) }) + (s.why ? ' (' + s.why + ')' : ''),
+      ),
+    );
   document.documentElement.classList.toggle('stale', off && !s.paused);
   banner.classList.toggle('on', out.length > 0);
   fill(banner, out);
@@ -114,34 +262,95 @@ function paintBanner() {
 
 function find() {
   if (document.querySelector('dialog[open]')) return;
-  const input = h('input', { type: 'text', placeholder: t('find.title'), 'aria-label': t('find.title'), spellcheck: 'false', autocomplete: 'off' });
+  const input = h('input', {
+    type: 'text',
+    placeholder: t('find.title'),
+    'aria-label': t('find.title'),
+    spellcheck: 'false',
+    autocomplete: 'off',
+  });
   const results = h('ul', { class: 'results' });
   /** @type {Array<{id: string, href: string, what: any, kind: string}>} */
   let rows = [];
-  let at = 0, asked = 0;
+  let at = 0,
+    asked = 0;
   const paint = () => {
-    list(results, rows, (r) => r.id, (r) => h('li', null, h('a', { href: r.href, on: { click: () => box.close() } }, h('span', null, r.what), h('span', { class: 'faint' }, r.kind))));
+    list(
+      results,
+      rows,
+      (r) => r.id,
+      (r) =>
+        h(
+          'li',
+          null,
+          h('a', { href: r.href, on: { click: () => box.close() } }, h('span', null, r.what), h('span', { class: 'faint' }, r.kind)),
+        ),
+    );
     [...results.querySelectorAll('a')].forEach((a, i) => a.classList.toggle('on', i === at));
   };
   const search = async () => {
-    const s = input.value.trim(), low = s.toLowerCase(), mine = ++asked;
+    const s = input.value.trim(),
+      low = s.toLowerCase(),
+      mine = ++asked;
     at = 0;
-    rows = RAIL.filter((n) => !s || n.includes(low) || t(n + '.title').toLowerCase().includes(low)).map((n) => ({ id: 's' + n, href: link(n), what: t(n + '.title'), kind: t('find.screen') }));
+    rows = RAIL.filter(
+      (n) =>
+        !s ||
+        n.includes(low) ||
+        t(n + '.title')
+          .toLowerCase()
+          .includes(low),
+    ).map((n) => ({ id: 's' + n, href: link(n), what: t(n + '.title'), kind: t('find.screen') }));
     if (s) {
-      rows.push({ id: 'k', href: link('key', { db: db(), k: url(fromText(s)) }), what: show(fromText(s), 60), kind: t('find.key') }, { id: 'p', href: link('keys', { db: db(), match: /[*?[]/.test(s) ? s : glob(s) + '*' }), what: show(fromText(s), 60), kind: t('find.prefix') },
-        { id: 'c', href: link('shell', { line: s }), what: show(fromText(s), 60), kind: t('find.command') });
+      rows.push(
+        { id: 'k', href: link('key', { db: db(), k: url(fromText(s)) }), what: show(fromText(s), 60, true), kind: t('find.key') },
+        {
+          id: 'p',
+          href: link('keys', { db: db(), match: /[*?[]/.test(s) ? s : glob(s) + '*' }),
+          what: show(fromText(s), 60, true),
+          kind: t('find.prefix'),
+        },
+        { id: 'c', href: link('shell', { line: s }), what: show(fromText(s), 60, true), kind: t('find.command') },
+      );
       paint();
       const a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: 8 }).catch(() => ({ rows: [] }));
       if (mine !== asked) return;
-      rows = [...a.rows.map((/** @type {any} */ r) => ({ id: 'f' + quote(r.k), href: link('key', { db: db(), k: url(r.k) }), what: show(r.k, 60), kind: r.type })), ...rows];
+      rows = [
+        ...a.rows.map((/** @type {any} */ r) => ({
+          id: 'f' + quote(r.k),
+          href: link('key', { db: db(), k: url(r.k) }),
+          what: show(r.k, 60, true),
+          kind: r.type,
+        })),
+        ...rows,
+      ];
     }
     paint();
   };
-  const box = h('dialog', { 'aria-label': t('find.title'), on: { close: () => box.remove(), click: (/** @type {Event} */ e) => { if (e.target === box) box.close(); }, keydown: (/** @type {KeyboardEvent} */ e) => {
-    if (e.key === 'ArrowDown') at = Math.min(rows.length - 1, at + 1); else if (e.key === 'ArrowUp') at = Math.max(0, at - 1); else if (e.key === 'Enter' && rows[at] && e.target === input) { location.hash = rows[at].href; box.close(); } else return;
-    e.preventDefault();
-    paint();
-  } } }, h('label', null, input), results);
+  const box = h(
+    'dialog',
+    {
+      'aria-label': t('find.title'),
+      on: {
+        close: () => box.remove(),
+        click: (/** @type {Event} */ e) => {
+          if (e.target === box) box.close();
+        },
+        keydown: (/** @type {KeyboardEvent} */ e) => {
+          if (e.key === 'ArrowDown') at = Math.min(rows.length - 1, at + 1);
+          else if (e.key === 'ArrowUp') at = Math.max(0, at - 1);
+          else if (e.key === 'Enter' && rows[at] && e.target === input) {
+            location.hash = rows[at].href;
+            box.close();
+          } else return;
+          e.preventDefault();
+          paint();
+        },
+      },
+    },
+    h('label', null, input),
+    results,
+  );
   input.addEventListener('input', search);
   document.body.append(box);
   box.showModal();
@@ -151,11 +360,16 @@ function find() {
 /** @param {string} [want] */
 function theme(want) {
   if (want) localStorage.setItem('ebb.theme', want);
-  document.documentElement.dataset.theme = want || localStorage.getItem('ebb.theme') || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+  document.documentElement.dataset.theme =
+    want || localStorage.getItem('ebb.theme') || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 }
 
 function frame() {
-  fill(rail, h('a', { class: 'brand', href: '#/now' }, 'ebb'), RAIL.map((n) => h('a', { class: 'entry', href: link(n), 'data-name': n }, icon(n), t(n + '.title'))));
+  fill(
+    rail,
+    h('a', { class: 'brand', href: '#/now' }, 'ebb'),
+    RAIL.map((n) => h('a', { class: 'entry', href: link(n), 'data-name': n }, icon(n), t(n + '.title'))),
+  );
   rail.setAttribute('aria-label', t('menu'));
   fill(root, h('div', { id: 'frame' }, rail, bar, banner, screen));
   paintBanner();
@@ -170,12 +384,25 @@ async function boot() {
   } catch (e) {
     const err = /** @type {ApiError} */ (e);
     if (err.login) return;
-    fill(root, h('div', { class: 'card login' }, h('h1', null, 'ebb'), h('p', { class: err.loading ? '' : 'error' }, err.loading ? t('loading', { share: percent(err.loading.done || 0) }) : err.message),
-      err.status !== 403 && h('button', { type: 'button', on: { click: boot } }, t('again'))));
+    fill(
+      root,
+      h(
+        'div',
+        { class: 'card login' },
+        h('h1', null, 'ebb'),
+        h('p', { class: err.loading ? '' : 'error' }, err.loading ? t('loading', { share: percent(err.loading.done || 0) }) : err.message),
+        err.status !== 403 && h('button', { type: 'button', on: { click: boot } }, t('again')),
+      ),
+    );
     if (err.status !== 403) waiting = setTimeout(boot, 2000);
     return;
   }
-  feed.subscribe('sample', (s) => { if (me && s.role && s.role !== me.role) { me.role = s.role; paintBar(); } });
+  feed.subscribe('sample', (s) => {
+    if (me && s.role && s.role !== me.role) {
+      me.role = s.role;
+      paintBar();
+    }
+  });
   frame();
 }
 
@@ -189,18 +416,42 @@ onFail(async (e) => {
 });
 feed.onState((s) => {
   paintBanner();
-  if (!s.live && !s.paused) get('me').then((m) => { me = m; }, () => {});
+  if (s.live && away) show_();
+  if (!s.live && !s.paused)
+    get('me').then(
+      (m) => {
+        me = m;
+      },
+      () => {},
+    );
 });
-setInterval(() => { if (me && (!feed.status().live || banner.classList.contains('on'))) paintBanner(); }, 1000);
-addEventListener('hashchange', () => { if (me) show_(); });
+setInterval(() => {
+  if (me && (!feed.status().live || banner.classList.contains('on'))) paintBanner();
+}, 1000);
+addEventListener('hashchange', () => {
+  if (me) show_();
+});
 addEventListener('keydown', (e) => {
-  if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') { e.preventDefault(); if (me) find(); return; }
+  if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
+    e.preventDefault();
+    if (me) find();
+    return;
+  }
   const typing = /** @type {Element} */ (e.target).closest?.('input,textarea,select,dialog');
   if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-  if (e.key === '/') { e.preventDefault(); const f = /** @type {HTMLElement|null} */ (screen.querySelector('input[type="search"]')); if (f) f.focus(); else find(); }
-  if (e.key === 'j' && !(/** @type {Element} */ (e.target).closest?.('tr'))) /** @type {HTMLElement|null} */ (screen.querySelector('tbody tr[tabindex]'))?.focus();
+  if (e.key === '/') {
+    e.preventDefault();
+    const f = /** @type {HTMLElement|null} */ (screen.querySelector('input[type="search"]'));
+    if (f) f.focus();
+    else find();
+  }
+  if (e.key === 'j' && !(/** @type {Element} */ (e.target).closest?.('tr')))
+    /** @type {HTMLElement|null} */ (screen.querySelector('tbody tr[tabindex]'))?.focus();
 });
-document.addEventListener('click', (e) => { if (document.documentElement.classList.contains('drawer') && !(/** @type {Element} */ (e.target).closest('#rail,.menu'))) document.documentElement.classList.remove('drawer'); });
+document.addEventListener('click', (e) => {
+  if (document.documentElement.classList.contains('drawer') && !(/** @type {Element} */ (e.target).closest('#rail,.menu')))
+    document.documentElement.classList.remove('drawer');
+});
 theme();
-await setLang();
+await startLang();
 boot();

@@ -12,4 +12,6 @@
 // The middleware refuses a request with the error echo.ErrTooManyRequests, for the
 // HTTPErrorHandler. When the limiter cannot decide, the error is a 503 with the cause as
 // its Internal error.
+//
+// Idempotent is lock/httpidem for echo: requests with an Idempotency-Key are repeatable.
 package echoebb

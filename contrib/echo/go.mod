@@ -3,7 +3,7 @@ module github.com/ebbdb/ebb/contrib/echo
 go 1.26.0
 
 require (
-	github.com/ebbdb/ebb v0.0.0
+	github.com/ebbdb/ebb v0.7.0
 	github.com/labstack/echo/v4 v4.16.0
 )
 
@@ -16,6 +16,7 @@ require (
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasttemplate v1.2.2 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect

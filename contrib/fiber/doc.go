@@ -11,4 +11,6 @@
 // A refused request ends with the error fiber.ErrTooManyRequests, for the app's
 // ErrorHandler. If the limiter cannot decide, the error is fiber.ErrServiceUnavailable,
 // unless Options.Failed replies.
+//
+// Idempotent is lock/httpidem for fiber: requests with an Idempotency-Key are repeatable.
 package fiberebb

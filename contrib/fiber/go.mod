@@ -3,7 +3,7 @@ module github.com/ebbdb/ebb/contrib/fiber
 go 1.26.0
 
 require (
-	github.com/ebbdb/ebb v0.0.0
+	github.com/ebbdb/ebb v0.7.0
 	github.com/gofiber/fiber/v3 v3.1.0
 )
 
@@ -20,6 +20,7 @@ require (
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/tinylib/msgp v1.6.3 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasthttp v1.69.0 // indirect

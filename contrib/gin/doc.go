@@ -9,4 +9,6 @@
 // The package does not use gin's ClientIP: unless the program sets the engine's trusted
 // proxies, ClientIP believes X-Forwarded-For from any client. See Options.Proxies and
 // Options.Key.
+//
+// Idempotent is lock/httpidem for gin: requests with an Idempotency-Key are repeatable.
 package ginebb

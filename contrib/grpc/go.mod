@@ -3,7 +3,7 @@ module github.com/ebbdb/ebb/contrib/grpc
 go 1.26.0
 
 require (
-	github.com/ebbdb/ebb v0.0.0
+	github.com/ebbdb/ebb v0.7.0
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.2
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
 	google.golang.org/grpc v1.85.0
@@ -16,6 +16,7 @@ require (
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/net v0.60.0 // indirect

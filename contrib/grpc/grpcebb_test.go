@@ -3,6 +3,7 @@ package grpcebb_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -194,11 +195,20 @@ func ExampleUnary() {
 		panic(err)
 	}
 	defer c.Close()
-	l, err := limit.New(c, "api", limit.PerMinute(60), limit.Local(0.5))
+	l, err := limit.New(c, "api", limit.PerHour(1), limit.Local(0.5))
 	if err != nil {
 		panic(err)
 	}
-	s := grpc.NewServer(grpc.UnaryInterceptor(grpcebb.Unary(l)), grpc.StreamInterceptor(grpcebb.Stream(l)))
+	limited := grpcebb.Unary(l)
+	s := grpc.NewServer(grpc.UnaryInterceptor(limited), grpc.StreamInterceptor(grpcebb.Stream(l)))
 	defer s.Stop()
-	// Register services, and call s.Serve.
+	// Register services, and call s.Serve. For each call the server does this:
+	hello := func(context.Context, any) (any, error) { return "hello", nil }
+	for range 2 {
+		reply, err := limited(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/greeter/Hello"}, hello)
+		fmt.Println(reply, status.Code(err))
+	}
+	// Output:
+	// hello OK
+	// <nil> ResourceExhausted
 }

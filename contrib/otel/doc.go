@@ -18,4 +18,7 @@
 //
 // Spans and metrics contain no keys and no values, because those are often secrets: see
 // Options.Text.
+//
+// QueueHeaders and QueueMiddleware link the spans of a queue's jobs to their pushes. Their spans name the
+// queue and the job's ID.
 package otelebb

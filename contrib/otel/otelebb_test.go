@@ -25,6 +25,8 @@ type watched struct {
 	tracer *sdktrace.TracerProvider
 	spans  *tracetest.SpanRecorder
 	meter  *sdkmetric.ManualReader
+
+	provider *sdkmetric.MeterProvider // of meter
 }
 
 func instrument(t testing.TB, o otelebb.Options) watched {
@@ -35,7 +37,8 @@ func instrument(t testing.TB, o otelebb.Options) watched {
 	}
 	w := watched{spans: tracetest.NewSpanRecorder(), meter: sdkmetric.NewManualReader()}
 	w.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans))
-	o.TracerProvider, o.MeterProvider = w.tracer, sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.meter))
+	w.provider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.meter))
+	o.TracerProvider, o.MeterProvider = w.tracer, w.provider
 	if w.Conn, err = otelebb.Instrument(c, o); err != nil {
 		t.Fatal(err)
 	}

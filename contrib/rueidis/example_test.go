@@ -3,6 +3,7 @@ package rueidisebb_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -10,25 +11,32 @@ import (
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 
 	"github.com/ebbdb/ebb/limit"
+	"github.com/ebbdb/ebb/server"
 )
 
 // A limiter over rueidis, with reads of single keys cached for the program's own use.
 func ExampleOpen() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := rueidisebb.Open(ctx,
-		rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}},
-		rueidisebb.Options{Cache: time.Minute})
+	s, err := server.Start(ctx, server.Config{Addr: "127.0.0.1:0"}) // or any Redis, Valkey or ebb
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	defer func() { _ = c.Close() }()
+	c, err := rueidisebb.Open(ctx,
+		rueidis.ClientOption{InitAddress: []string{s.Addr().String()}},
+		rueidisebb.Options{Cache: time.Minute, Prefix: "shop:"})
+	if err != nil {
+		log.Fatal(err)
+	}
 	l, err := limit.New(c, "api", limit.PerSecond(100), limit.FailOpen)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	r, err := l.Allow(ctx, "ann")
-	fmt.Println(r.Allowed, err)
+	fmt.Println(r.Allowed, c.Prefix(), err)
+	_ = c.Close()
+	fmt.Println(s.Shutdown(ctx))
+	// Output:
+	// true shop: <nil>
+	// <nil>
 }

@@ -3,7 +3,7 @@ module github.com/ebbdb/ebb/contrib/rueidis
 go 1.26.0
 
 require (
-	github.com/ebbdb/ebb v0.0.0
+	github.com/ebbdb/ebb v0.7.0
 	github.com/redis/rueidis v1.0.67
 )
 
@@ -15,6 +15,7 @@ require (
 	github.com/minio/highwayhash v1.0.3 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/valyala/fastrand v1.1.0 // indirect
 	github.com/valyala/histogram v1.2.0 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect

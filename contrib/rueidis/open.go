@@ -34,6 +34,17 @@ type Options struct {
 	// Wrap 10 s, as in rueidis itself. Negative: rueidis' own limit only, which may be later
 	// than ConnWriteTimeout by twice its Dialer.KeepAlive.
 	ReadTimeout time.Duration
+	// Prefix begins the names of all objects that are made with the Conn; see
+	// conn.Conn.WithPrefix.
+	Prefix string
+}
+
+// prefix returns the Prefix of optional options.
+func prefix(opts []Options) string {
+	if len(opts) == 0 {
+		return ""
+	}
+	return opts[0].Prefix
 }
 
 // DefaultCached are the commands that the driver caches if Options.Cached is nil: reads of
@@ -63,7 +74,11 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 		}
 		return nil, unavailable(ctx, doing, err)
 	}
+	var c *conn.Conn
 	d, err := newDriver(client, true, opts)
+	if err == nil {
+		c, err = conn.NewPrefixed(d, prefix(opts))
+	}
 	if err == nil {
 		d.setTimeouts(option, opts)
 		err = d.probe.Known(ctx)
@@ -72,7 +87,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 		client.Close()
 		return nil, fmt.Errorf("rueidisebb: %s: %w", doing, err)
 	}
-	return conn.New(d), nil
+	return c, nil
 }
 
 // Wrap returns a Conn over a client that the program already has; Close leaves it open.
@@ -85,7 +100,7 @@ func Wrap(client rueidis.Client, opts ...Options) (*conn.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conn.New(d), nil
+	return conn.NewPrefixed(d, prefix(opts))
 }
 
 func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, error) {

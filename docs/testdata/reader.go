@@ -38,6 +38,7 @@ var (
 	w           io.Writer
 	t           *testing.T
 	api         http.Handler
+	payments    http.Handler
 
 	s               Session
 	id, user, url   string
@@ -49,6 +50,9 @@ var (
 	all, site, shop *unique.Counter
 	l               *lock.Lock
 	m               *expmap.Map[string, Session]
+	changed         Session
+	visits          *expmap.Map[string, int64]
+	page            string
 	orders          *topic.Topic[Order]
 	q               *queue.Queue[Mail]
 	jobs            lock.Later[Mail]
@@ -57,6 +61,7 @@ var (
 // What a program does.
 func log(error)                                                          {}
 func use(Order)                                                          {}
+func userOf(r *http.Request) string                                      { return "" }
 func reload()                                                            {}
 func work(Order) error                                                   { return nil }
 func tooMany(after time.Duration) error                                  { return nil }

@@ -12,7 +12,11 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/pubsub"
+	"github.com/ebbdb/ebb/internal/system"
 )
+
+// multiplexing is the way in which the server waits for connections, as INFO names it.
+var multiplexing = map[bool]string{true: "epoll", false: "go"}[runtime.GOOS == "linux"]
 
 // Info returns the sections of INFO whose names, in lower case, wanted has: "all" and
 // "everything" stand for all, "default" and an empty set for all but the long ones. tx locks
@@ -156,14 +160,18 @@ func (i *info) server() {
 	i.put("redis_git_dirty", 0)
 	i.put("redis_build_id", "0")
 	i.put("redis_mode", i.svc.Host.Mode())
-	i.put("os", OSName())
+	i.put("os", system.OSName())
 	i.put("arch_bits", strconv.IntSize)
 	i.put("monotonic_clock", "Go "+runtime.Version())
-	i.put("multiplexing_api", Multiplexing)
+	i.put("multiplexing_api", multiplexing)
 	i.put("atomicvar_api", "sync/atomic")
 	i.put("gcc_version", "0.0.0")
 	i.put("process_id", os.Getpid())
-	i.put("process_supervised", "no")
+	by := "no"
+	if s := i.svc.Config.String("supervised"); (s == "systemd" || s == "auto") && os.Getenv("NOTIFY_SOCKET") != "" {
+		by = "systemd"
+	}
+	i.put("process_supervised", by)
 	i.put("run_id", i.svc.RunID)
 	i.put("tcp_port", i.svc.Host.Port())
 	i.put("server_time_usec", i.now)
@@ -239,7 +247,7 @@ func (i *info) memory() {
 	i.put("allocator_allocated", m.Used)
 	i.put("allocator_active", m.Held)
 	i.put("allocator_resident", m.Held+m.Idle)
-	i.bytes("total_system_memory", SystemMemory())
+	i.bytes("total_system_memory", system.Memory())
 	scripts := i.svc.Scripts.Stats()
 	i.put("used_memory_lua", scripts.ScriptHeap)
 	i.put("used_memory_vm_eval", scripts.ScriptHeap)
@@ -409,6 +417,9 @@ func (i *info) time() {
 	i.put("queue_jobs_dead", e.QueueDead)
 	i.put("queue_jobs_dropped", e.QueueDropped)
 	i.put("queue_jobs_expired", e.QueueExpired)
+	i.put("schedules_run", e.ScheduleRuns)
+	i.put("schedules_skipped", e.ScheduleSkipped)
+	i.put("schedules_late", e.ScheduleLate)
 	i.put("queue_lateness_p50_us", e.QueueLate.Quantile(0.50))
 	i.put("queue_lateness_p99_us", e.QueueLate.Quantile(0.99))
 	i.put("queue_lateness_max_us", e.QueueLate.Max)
@@ -431,7 +442,7 @@ func lagHistogram(h *engine.Histogram) string {
 }
 
 func (i *info) cpu() {
-	sys, user := CPUTime()
+	sys, user := system.CPUTime()
 	i.put("used_cpu_sys", fmt.Sprintf("%.6f", sys.Seconds()))
 	i.put("used_cpu_user", fmt.Sprintf("%.6f", user.Seconds()))
 	i.put("used_cpu_sys_children", "0.000000")

@@ -4,6 +4,7 @@ import (
 	"runtime/metrics"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // Memory holds the uses of the memory, in bytes.
@@ -63,7 +64,7 @@ func (s *Server) settle(m *Memory) {
 	m.Clients = s.Host.ClientMemory()
 	heap, total := goMemory()
 	m.Heap = heap
-	if m.RSS = ResidentMemory(); m.RSS == 0 {
+	if m.RSS = system.ResidentMemory(); m.RSS == 0 {
 		m.RSS = total + m.Held + m.Idle
 	}
 }

@@ -78,10 +78,12 @@ func shortTime(d time.Duration) string {
 }
 
 const (
-	helpLimiters = "Decisions of limiters; questions are none."
-	helpLocks    = "Requests for locks, by what came of them; those that wait count when they are granted."
-	helpPermits  = "Requests for permits of semaphores, likewise."
-	helpJobs     = "What happened to jobs of delay queues: delivered counts each time, redelivered the second and further ones, lapsed leases that were over; " +
+	helpLimiters  = "Decisions of limiters; questions are none."
+	helpLocks     = "Requests for locks, by what came of them; those that wait count when they are granted."
+	helpPermits   = "Requests for permits of semaphores, likewise."
+	helpSchedules = "Occurrences of schedules of delay queues: run counts those that became jobs, skipped those that did not because the job before was " +
+		"in the queue or no server ran at the time, late those that were noticed later than LATE allows."
+	helpJobs = "What happened to jobs of delay queues: delivered counts each time, redelivered the second and further ones, lapsed leases that were over; " +
 		"dead, dropped and expired are the ways out other than acked."
 )
 
@@ -116,6 +118,10 @@ var engineCounters = []struct {
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "dead"}, func(c *engine.Counters) float64 { return float64(c.QueueDead) }},
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "dropped"}, func(c *engine.Counters) float64 { return float64(c.QueueDropped) }},
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "expired"}, func(c *engine.Counters) float64 { return float64(c.QueueExpired) }},
+
+	{"ebb_schedules_total", helpSchedules, []string{"result", "run"}, func(c *engine.Counters) float64 { return float64(c.ScheduleRuns) }},
+	{"ebb_schedules_total", helpSchedules, []string{"result", "skipped"}, func(c *engine.Counters) float64 { return float64(c.ScheduleSkipped) }},
+	{"ebb_schedules_total", helpSchedules, []string{"result", "late"}, func(c *engine.Counters) float64 { return float64(c.ScheduleLate) }},
 }
 
 // waits reads how long clients waited for locks and permits, and how late jobs were taken.

@@ -66,7 +66,7 @@ type adminState struct {
 
 // The limits of an HTTP client.
 const (
-	adminHeader = 16 << 10               // bytes of a request's headers
+	adminHeader = 256 << 10              // bytes of a request's headers: its path may have a key of 64 KiB, encoded twice
 	adminRead   = 5 * time.Second        // time for them to arrive
 	adminIdle   = 2 * time.Minute        // between two requests; scrapes come every 15 s or minute
 	adminWrite  = 2 * time.Minute        // for an answer; a CPU profile takes 30 s

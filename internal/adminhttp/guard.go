@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Guard refuses the requests that pages of other sites make a browser send, and tells browsers what the
@@ -16,15 +17,18 @@ import (
 // rebinding). On a connection to a loopback address, Host may be localhost, a loopback address, or one of Hosts. On
 // another connection it may be one of Hosts or the address of the connection. Any port is allowed. The
 // paths of Programs answer programs with any Host, because Prometheus and load balancers use names of services. A
-// browser is not such a program: it sends Origin or Sec-Fetch-Site, which a page cannot remove.
+// browser is not such a program, see fromBrowser.
 //
 // A request that may change something, and that a page of another origin has sent, gets 403.
+//
+// The body of a request must arrive within 30 s.
 type Guard struct {
 	Hosts    []string // names of this server, without ports
 	Programs []string // paths
 	Next     http.Handler
 
-	origins http.CrossOriginProtection
+	origins  http.CrossOriginProtection
+	patience time.Duration // 0: bodyTime; tests have less
 }
 
 // headers are those of every answer. A page may set others in their place.
@@ -44,8 +48,13 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, h := range headers {
 		w.Header().Set(h[0], h[1])
 	}
+	within := g.patience
+	if within == 0 {
+		within = bodyTime
+	}
+	defer boundBody(w, r, within)()
 	if status, why := g.Check(r); status != 0 {
-		http.Error(w, why, status)
+		Refuse(w, r, status, why)
 		return
 	}
 	g.Next.ServeHTTP(w, r)
@@ -89,15 +98,27 @@ func (g *Guard) admits(r *http.Request) bool {
 	return at.IsLoopback() && asked.IsLoopback() || at.IsValid() && asked == at
 }
 
-// fromBrowser reports whether a browser has sent the request for a page. For the pages
-// of others it sends one of these headers, or both.
+// fromBrowser reports whether a browser may have sent the request. It sends headers that no page can change
+// (https://fetch.spec.whatwg.org/#forbidden-request-header): Origin and Sec-Fetch-Site, but neither for a page
+// of HTTP that reads its own origin, which a page of DNS rebinding does; and Accept-Encoding with more than gzip, which
+// is all that Prometheus, Go's client and Kubernetes send.
 func fromBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Origin" || strings.HasPrefix(name, "Sec-Fetch-") {
 			return true
 		}
 	}
-	return false
+	for _, accepted := range r.Header.Values("Accept-Encoding") {
+		for coding := range strings.SplitSeq(accepted, ",") {
+			coding, _, _ = strings.Cut(coding, ";")
+			switch strings.ToLower(strings.TrimSpace(coding)) {
+			case "", "gzip", "identity":
+			default:
+				return true
+			}
+		}
+	}
+	return strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
 // hostname returns the host in a Host header, without the port and the brackets; "" if the

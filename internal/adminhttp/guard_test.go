@@ -2,11 +2,13 @@ package adminhttp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -53,13 +55,17 @@ func TestTheGuardKnowsTheServersNames(t *testing.T) {
 		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Origin", false},
 		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Sec-Fetch-Site", false},
 		{"127.0.0.1", "127.0.0.1", "evil.test", "/healthz", "Sec-Fetch-Mode", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Accept-Encoding: gzip, deflate", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Accept-Encoding: GZIP;q=1,identity", true},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/healthz", "User-Agent: Mozilla/5.0", false},
+		{"127.0.0.1", "127.0.0.1", "prometheus.test", "/metrics", "User-Agent: Prometheus/3.5.0", true},
 		{"127.0.0.1", "127.0.0.1", "localhost", "/metrics", "Sec-Fetch-Site", true},
 		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics/", "", false},
 	} {
 		r := httptest.NewRequest("GET", "http://x"+x.path, nil)
 		r.Host = x.host
-		if x.header != "" {
-			r.Header.Set(x.header, "x")
+		if name, value, _ := strings.Cut(x.header, ": "); name != "" {
+			r.Header.Set(name, cmp.Or(value, "x"))
 		}
 		local := &net.TCPAddr{IP: net.ParseIP(x.local), Port: 9121}
 		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))

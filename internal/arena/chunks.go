@@ -39,6 +39,7 @@ type Chunks struct {
 	spare []uint32         // slab numbers to use again
 	open  [numSizes]uint32 // first slab of each size that has a free chunk
 	live  int              // bytes of allocated chunks
+	limit int              // the greatest number of them; 0: no limit
 }
 
 // chunkLeaf holds the addresses of slabs. AllocChunk writes an entry before it returns the first
@@ -66,11 +67,23 @@ func (c *Chunks) Live() int {
 	return c.live
 }
 
+// Limit makes AllocChunk fail where more than so many bytes would be allocated; 0 ends the limit. Tests
+// use it to run out of memory.
+func (c *Chunks) Limit(bytes int) {
+	c.mu.Lock()
+	c.limit = bytes
+	c.mu.Unlock()
+}
+
 // AllocChunk returns zeroed memory of size bytes, a power of two from MinChunk to MaxChunk; 0 if
 // the 1 TiB that references can address is used up. O(size).
 func (c *Chunks) AllocChunk(size int) uint32 {
 	k := bits.TrailingZeros(uint(size / MinChunk))
 	c.mu.Lock()
+	if c.limit > 0 && c.live+size > c.limit {
+		c.mu.Unlock()
+		return 0
+	}
 	n := c.open[k]
 	if n == noSlab {
 		if n = c.addSlab(k); n == noSlab {

@@ -16,7 +16,7 @@ const (
 	ErrNegMax        = ReplyError("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
 	ErrRange         = ReplyError("ERR value is out of range")
 	ErrNumKeys       = ReplyError("ERR numkeys should be greater than 0")
-	errCount         = ReplyError("ERR count should be greater than 0")
+	ErrCount         = ReplyError("ERR count should be greater than 0")
 	errLimit         = ReplyError("ERR LIMIT can't be negative")
 	errTimeoutInt    = ReplyError("ERR timeout is not an integer or out of range")
 	errTimeoutFloat  = ReplyError("ERR timeout is not a float or out of range")
@@ -164,7 +164,7 @@ func ParseManyPop(args [][]byte, first, last string) (m ManyPop, err error) {
 	case len(args) == 0:
 	case len(args) == 2 && EqualFold(args[0], "COUNT"):
 		if m.Count, ok = resp.ParseInt(args[1]); !ok || m.Count < 1 {
-			return m, errCount
+			return m, ErrCount
 		}
 	default:
 		return m, ErrSyntax

@@ -2,11 +2,11 @@ package command_test
 
 import (
 	"bytes"
-	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/session"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 func TestUsage(t *testing.T) {
@@ -67,63 +67,6 @@ func TestMatchFollowsTheGrammar(t *testing.T) {
 			t.Errorf("%s: %q, want %q", x.line, got, x.err)
 		}
 	}
-}
-
-// bothTables runs a check for every command that can be run, of the fixtures and
-// of the real table.
-func bothTables(t *testing.T, check func(t *testing.T, table *command.Table, s *command.Spec)) {
-	real, err := session.DefaultTable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range []*command.Table{command.FixtureTable(t), real} {
-		for id := range table.Len() {
-			if s := table.Spec(id); s.Run != nil {
-				check(t, table, s)
-			}
-		}
-	}
-}
-
-func TestMatchAcceptsWhatGenerateMakes(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	bothTables(t, func(t *testing.T, table *command.Table, s *command.Spec) {
-		for range 100 {
-			args := command.Generate(rng, s, nil)
-			found, err := table.Resolve(args)
-			if err != nil || found != s {
-				t.Fatalf("%q: %v", args, err)
-			}
-			if err := s.Match(args); err != nil {
-				t.Fatalf("%q: %v", args, err)
-			}
-			if _, err := s.AppendKeys(nil, args); err != nil {
-				t.Fatalf("%q: %v", args, err)
-			}
-		}
-	})
-}
-
-func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	bothTables(t, func(t *testing.T, _ *command.Table, s *command.Spec) {
-		for range 20 {
-			args, ok := command.GenerateInvalid(rng, s, nil)
-			if ok && s.Match(args) == nil {
-				t.Fatalf("%q is valid", args)
-			}
-			if !ok && !takesAnything(s) {
-				t.Fatalf("%s: nothing is invalid", s.Name)
-			}
-		}
-	})
-}
-
-// takesAnything reports whether no arguments behind a command's name are wrong:
-// a bare container's are a subcommand's, others are a list of free strings.
-func takesAnything(s *command.Spec) bool {
-	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple &&
-		(s.Args[0].Kind == command.KindString || s.Args[0].Kind == command.KindPattern)
 }
 
 func TestPoolsDecideWhatIsGenerated(t *testing.T) {

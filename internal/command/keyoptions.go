@@ -36,6 +36,9 @@ type KeyOption struct {
 	Args int
 	// Key is the use of its arguments as keys; 0: they are none.
 	Key KeyFlags
+	// Before is a word that may stand before the argument, in capitals: TO key and TO QUEUE key. It is
+	// an argument itself if it is the last word, or if another option follows it. "": there is none.
+	Before string
 }
 
 // Take says which of several keys among options count.
@@ -77,6 +80,11 @@ func (o *KeyOptions) append(dst []KeyRef, args [][]byte) ([]KeyRef, error) {
 		if opt != nil && opt.Key != 0 && i+1 < len(args) && !(o.Pairs && len(args[i+1]) == 0) {
 			if o.Take == TakeLast {
 				dst = dst[:begin]
+			}
+			if opt.Before != "" && EqualFold(args[i+1], opt.Before) && i+2 < len(args) {
+				if next, _ := o.option(args[i+2]); next == nil {
+					i++
+				}
 			}
 			if dst = append(dst, KeyRef{i + 1, opt.Key}); o.Take == TakeFirst {
 				return dst, nil

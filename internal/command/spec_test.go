@@ -20,8 +20,7 @@ func Fixture(s Spec) *Spec {
 	return &s
 }
 
-// Fixtures are grammars of every shape that Redis has, under their own names, so
-// that a real server can confirm what is derived from them.
+// Fixtures are grammars of every shape that Redis has, under the names of its commands.
 func Fixtures() []*Spec {
 	expiration := OneOf("expiration", TokenArg("EX", Int("seconds")).Since("2.6.12"), TokenArg("PX", Int("milliseconds")).Since("2.6.12"),
 		TokenArg("EXAT", UnixTime("unix-time-seconds")).Since("6.2.0"), TokenArg("PXAT", UnixTime("unix-time-milliseconds")).Since("6.2.0"),

@@ -286,7 +286,8 @@ func (s *Spec) HasKeys() bool {
 // LocksAll reports whether a request locks every shard.
 func (s *Spec) LocksAll(args [][]byte) bool { return s.Has(AllKeys) || s.Wide != nil && s.Wide(args) }
 
-// AllKeySpecs lists the rules for the command's keys, derived or declared. The slice is the table's.
+// AllKeySpecs lists the rules for the command's keys, derived or declared. The table keeps
+// the slice: the caller does not change it.
 func (s *Spec) AllKeySpecs() []KeySpec { return s.keySpecs }
 
 // AppendKeys appends the keys of a request, whose arity is right, to dst. It

@@ -86,7 +86,7 @@ func (t *Table) Len() int { return len(t.all) }
 func (t *Table) Spec(id int) *Spec { return &t.all[id] }
 
 // Commands lists the top-level commands that clients may call, in the order they were
-// given. The slice is the table's.
+// given. The table keeps the slice: the caller does not change it.
 func (t *Table) Commands() []*Spec { return t.top }
 
 // Lookup finds a top-level command by what clients call it, in any case, nil if there

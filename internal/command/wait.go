@@ -8,6 +8,8 @@ type Wait struct {
 	Keys [][]byte
 	// Kinds are the types that a key must hold for that; engine.None means no value.
 	Kinds engine.Kinds
+	// Want narrows what a key must hold, as engine.Ticket has it.
+	Want engine.Want
 	// Also are further keys that the command accesses when it runs.
 	Also [][]byte
 	// Millis is the longest wait in ms; 0: no limit.

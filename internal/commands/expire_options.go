@@ -16,6 +16,7 @@ type lifetime struct {
 	span     int64 // ms; above 0: the deadline slides
 	keep     bool  // KEEPTTL
 	persist  bool  // PERSIST
+	exact    int64 // the deadline without JITTER
 
 	unit    timeUnit
 	arg     []byte
@@ -118,7 +119,7 @@ func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
 	if !ok || positive && t <= 0 {
 		return errExpireTime(c.Spec)
 	}
-	if l.jitter > 0 && ms > now {
+	if l.exact = ms; l.jitter > 0 && ms > now {
 		ms = now + min(engine.Jitter(ms-now, l.jitter), math.MaxInt64-now)
 	}
 	switch {
@@ -134,6 +135,36 @@ func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
 		l.deadline = -1 // because 0 means no deadline
 	}
 	return nil
+}
+
+// fresh reads the span of FRESH, and returns the fresh deadline in ms since 1970. JITTER makes both deadlines
+// later by one share.
+func (l *lifetime) fresh(c *command.Ctx, arg []byte) (ms int64, err error) {
+	span, ok := resp.ParseInt(arg)
+	now := c.Now() / 1000
+	switch {
+	case l.unit == noTime:
+		return 0, errFreshAlone
+	case l.slide || l.spanArg != nil:
+		return 0, errFreshSlides
+	case !ok:
+		return 0, command.ErrNotInteger
+	case span <= 0:
+		return 0, errFreshSpan
+	}
+	if l.unit == seconds || l.unit == unixSeconds {
+		if span > engine.MaxDeadline/1000 {
+			return 0, errFreshLate
+		}
+		span *= 1000
+	}
+	if span >= l.exact-now {
+		return 0, errFreshLate
+	}
+	if l.deadline != l.exact {
+		span = int64(float64(span) * (float64(l.deadline-now) / float64(l.exact-now)))
+	}
+	return min(now+span, l.deadline-1), nil
 }
 
 func errExpireTime(s *command.Spec) error {

@@ -25,34 +25,49 @@ var specExpiryHelp = func() command.Spec {
 var specExpiryRule = command.Spec{
 	Name: "expiry|rule", Group: command.GroupExpiry, Since: "0.4.0",
 	Complexity: "O(N) where N is the number of the database's rules. An expiry is matched with each of them.",
-	Summary:    "Sets, removes or lists the rules that record expirations in a stream.",
+	Summary:    "Sets, removes or lists the rules that record expirations in a stream or a delay queue.",
 	Flags:      command.Write | command.Admin | command.AllKeys | command.NoMandatoryKeys,
 	Args: []command.Arg{command.OneOf("action",
 		command.Block("SET", command.Str("name"), command.TokenArg("MATCH", command.Pattern("pattern")),
 			command.Opt(command.Block("LEVEL", command.Repeat(command.OneOf("level", command.Token("KEY"), command.Token("FIELD"), command.Token("MEMBER"),
-				command.Token("ELEMENT"), command.Token("LEASE"))))),
-			command.TokenArg("TO", command.Key("stream", command.Insert)).Spec(0),
-			command.Opt(command.Block("MAXLEN", command.Opt(command.Token("~").As("approximately")), command.Int("maxlen"))),
+				command.Token("ELEMENT"), command.Token("LEASE"), command.Token("FRESH"))))),
+			command.OneOf("target",
+				command.Block("TO", command.Key("stream", command.Insert).Spec(0),
+					command.Opt(command.Block("MAXLEN", command.Opt(command.Token("~").As("approximately")), command.Int("maxlen")))),
+				command.Block("TO", command.Token("QUEUE"), command.Key("queue", command.Insert).Spec(0),
+					command.Opt(command.TokenArg("DELAY", command.Int("delay"))), command.Opt(command.TokenArg("PRIORITY", command.Int("priority"))))),
 			command.Opt(command.Block("WITHVALUE", command.Opt(command.Int("maxbytes"))))),
 		command.Block("DEL", command.Str("name")),
 		command.Token("LIST"))},
-	KeySpecs:   []command.KeySpec{{Flags: command.Insert, Begin: command.BeginKeyword, Keyword: "TO", Index: 6, Find: command.FindRange, Step: 1}},
-	KeyOptions: &command.KeyOptions{Only: "SET", From: 6, Options: []command.KeyOption{{Word: "TO", Args: 1, Key: command.Insert}}, Take: command.TakeFirst},
+	KeySpecs: []command.KeySpec{{Flags: command.Insert, Begin: command.BeginKeyword, Keyword: "TO", Index: 6, Find: command.FindRange, Step: 1}},
+	KeyOptions: &command.KeyOptions{Only: "SET", From: 6, Options: []command.KeyOption{{Word: "TO", Args: 1, Key: command.Insert, Before: "QUEUE"},
+		{Word: "MAXLEN", Args: 1}, {Word: "WITHVALUE"}}, Take: command.TakeFirst},
 	Replies: "SET: OK; a rule of the same name is replaced. DEL: 1, or 0 if there is no such rule. LIST: for each a map of name, match, levels, stream, " +
 		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (entries that had to be written in a transaction of their " +
 		"own, right after that of the " +
 		"expiration, as when MULTI has a RESTORE of an expired item and then a read of it; they count as the others do), suspended (entries that are " +
 		"lost, because the " +
-		"stream's key could not take them, which holds another type), since (ms since 1970 from which on the rule is suspended; 0: it is not) and why.\n\n" +
+		"target's key could not take them: it holds another type, or the queue is full), since (ms since 1970 from which on the rule is suspended; 0: it is " +
+		"not), why, and of a rule with TO QUEUE, whose stream is empty and whose maxlen is 0, queue, delay and priority.\n\n" +
 		"Each matching expiration appends an entry to the stream in the transaction that removes the key or item: key, item (not of a key), level, value, " +
-		"deadline, fired-at (ms since 1970) and rule. A rule and its stream belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL keep the rules and " +
-		"cause no entries. The streams of a database's rules match none of them. Without LEVEL all levels match; without MAXLEN " +
+		"deadline, fired-at (ms since 1970) and rule. A rule and its target belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL keep the rules and " +
+		"cause no entries. The streams and queues of a database's rules match none of them. Without LEVEL all levels but FRESH match; without MAXLEN " +
 		"about a million entries stay; WITHVALUE adds the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it " +
-		"says otherwise: the entry leaves a longer value out.",
+		"says otherwise: the entry leaves a longer value out.\n\n" +
+		"LEVEL FRESH: an entry when the value of a string goes stale (SET FRESH, STALE), so that workers load the next value before readers need it. Its " +
+		"deadline is the last ms in which the value was fresh. A value that a write replaces before the reclaimer comes has none. A worker calls GETFRESH " +
+		"with LEASE, so that it and the readers elect one of them.\n\n" +
+		"TO QUEUE makes each entry a job of a delay queue instead, which DQ.POP gives to one worker with a lease, retries and dead letters. The job is due " +
+		"DELAY ms after the expiration (default 0) and has a PRIORITY from 0 to 9 (default 0). Its id is `rule:key:item:deadline`; the item is empty if a key " +
+		"has expired, and a number follows if the queue has a job with the id. Its payload is a JSON object of the fields of an entry, with deadline and " +
+		"fired-at as numbers. A key, an item or a value that is not UTF-8 stands in base64 under its name and `-base64`. A queue named MAXLEN or WITHVALUE " +
+		"cannot be a target: `TO QUEUE MAXLEN 9` means a stream named QUEUE.",
 	Errors: []string{
 		"ERR a database has 128 expiry rules at most: the database has as many, and the name is a new one",
 		"ERR MAXLEN must be positive: the bound is below 1",
 		"ERR WITHVALUE must not be negative: the number of bytes is below 0",
+		"ERR PRIORITY must be 0 to 9: the priority is outside of that",
+		"ERR the time must be in milliseconds and not negative: of DELAY",
 		"ERR EXPIRY RULE SET denied due to insufficient ACL permissions.: the user may not read all keys, whose names a rule reveals",
 	},
 	Examples: `
@@ -75,6 +90,17 @@ OK
       10) "1700000001001"
       11) "rule"
       12) "sessions"
+> EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO QUEUE cleanup WITHVALUE
+OK
+> SET session:2 bob PX 1000
+OK
+~ 1001ms
+> DQ.POP cleanup
+1) 1) "sessions:session:2::1700000002001"
+   2) "{\"key\":\"session:2\",\"level\":\"key\",\"value\":\"bob\",\"deadline\":1700000002001,\"fired-at\":1700000002002,\"rule\":\"sessions\"}"
+   3) (integer) 1
+   4) (integer) $token
+   5) (integer) 1700000002002
 > EXPIRY RULE DEL sessions
 (integer) 1
 > EXPIRY RULE LIST
@@ -129,7 +155,7 @@ func parseRule(args [][]byte) (r engine.Rule, err error) {
 	}
 	r.Name, r.Match = string(args[0]), string(args[2])
 	if args = args[3:]; command.EqualFold(args[0], "LEVEL") {
-		if r.Levels, args = parseLevels(args[1:]); r.Levels == 0 {
+		if r.Levels, args = parseLevels(args[1:], engine.LevelFresh); r.Levels == 0 {
 			return r, command.ErrSyntax
 		}
 	} else {
@@ -138,15 +164,20 @@ func parseRule(args [][]byte) (r engine.Rule, err error) {
 	if len(args) < 2 || !command.EqualFold(args[0], "TO") {
 		return r, command.ErrSyntax
 	}
-	r.Stream = string(args[1])
-	return r, parseRuleOptions(&r, args[2:])
+	args = args[1:]
+	if len(args) > 1 && command.EqualFold(args[0], "QUEUE") && !command.EqualFold(args[1], "MAXLEN") && !command.EqualFold(args[1], "WITHVALUE") {
+		r.ToQueue, r.Queue, r.MaxLen = true, string(args[1]), 0
+		return r, parseRuleOptions(&r, args[2:])
+	}
+	r.Stream = string(args[0])
+	return r, parseRuleOptions(&r, args[1:])
 }
 
-// parseLevels reads the names of levels, as many as there are.
-func parseLevels(args [][]byte) (levels engine.LevelSet, rest [][]byte) {
+// parseLevels reads the names of levels up to last, as many as there are.
+func parseLevels(args [][]byte, last engine.Level) (levels engine.LevelSet, rest [][]byte) {
 	for len(args) > 0 {
 		l, ok := engine.LevelNamed(strings.ToLower(string(args[0])))
-		if !ok {
+		if !ok || l > last {
 			break
 		}
 		levels |= 1 << l
@@ -155,12 +186,22 @@ func parseLevels(args [][]byte) (levels engine.LevelSet, rest [][]byte) {
 	return levels, args
 }
 
-func parseRuleOptions(r *engine.Rule, args [][]byte) error {
+func parseRuleOptions(r *engine.Rule, args [][]byte) (err error) {
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
 		switch {
-		case command.EqualFold(word, "MAXLEN"):
+		case r.ToQueue && len(args) > 0 && command.EqualFold(word, "DELAY"):
+			if r.Delay, err = parseJobTime(args[0]); err != nil {
+				return err
+			}
+			args = args[1:]
+		case r.ToQueue && len(args) > 0 && command.EqualFold(word, "PRIORITY"):
+			if r.Priority, err = parsePriority(args[0]); err != nil {
+				return err
+			}
+			args = args[1:]
+		case !r.ToQueue && command.EqualFold(word, "MAXLEN"):
 			if r.Exact = len(args) == 0 || string(args[0]) != "~"; !r.Exact {
 				args = args[1:]
 			}
@@ -177,7 +218,7 @@ func parseRuleOptions(r *engine.Rule, args [][]byte) error {
 			r.MaxLen, args = n, args[1:]
 		case command.EqualFold(word, "WITHVALUE"):
 			r.MaxValue = ruleMaxValue
-			if len(args) == 0 || command.EqualFold(args[0], "MAXLEN") {
+			if len(args) == 0 || ruleOption(args[0]) {
 				continue
 			}
 			n, ok := resp.ParseInt(args[0])
@@ -195,17 +236,22 @@ func parseRuleOptions(r *engine.Rule, args [][]byte) error {
 	return nil
 }
 
+// ruleOption reports whether a word is an option of EXPIRY RULE SET.
+func ruleOption(word []byte) bool {
+	return command.EqualFold(word, "MAXLEN") || command.EqualFold(word, "DELAY") || command.EqualFold(word, "PRIORITY")
+}
+
 // listRules replies with rules and their state.
 func listRules(c *command.Ctx, rules []engine.RuleState) {
 	c.Out.Array(len(rules))
 	for i := range rules {
 		r := &rules[i]
-		c.Out.Map(12)
+		c.Out.Map(15)
 		putText(c, "name", r.Name)
 		putText(c, "match", r.Match)
 		c.Out.BulkString("levels")
 		l, n := c.Out.ArrayLater(), 0
-		for level := range engine.Levels {
+		for level := range engine.LevelFresh + 1 {
 			if r.Levels.Has(level) {
 				c.Out.BulkString(level.String())
 				n++
@@ -214,13 +260,16 @@ func listRules(c *command.Ctx, rules []engine.RuleState) {
 		c.Out.Patch(l, n)
 		putText(c, "stream", r.Stream)
 		putInt(c, "maxlen", r.MaxLen)
-		putInt(c, "approximate", command.BoolToInt(!r.Exact))
+		putInt(c, "approximate", command.BoolToInt(!r.Exact && !r.ToQueue))
 		putInt(c, "maxbytes", int64(r.MaxValue))
 		putInt(c, "fired", r.Fired)
 		putInt(c, "missed", r.Missed)
 		putInt(c, "suspended", r.Suspended)
 		putInt(c, "since", r.Since)
 		putText(c, "why", r.Why)
+		putText(c, "queue", r.Queue)
+		putInt(c, "delay", r.Delay)
+		putInt(c, "priority", int64(r.Priority))
 	}
 }
 

@@ -69,7 +69,7 @@ func runExpirySoon(c *command.Ctx) error {
 	for args := c.Args[2:]; len(args) > 0; {
 		if command.EqualFold(args[0], "LEVEL") {
 			n := len(args)
-			if o.Levels, args = parseLevels(args[1:]); len(args) == n-1 {
+			if o.Levels, args = parseLevels(args[1:], engine.LevelLease); len(args) == n-1 {
 				return command.ErrSyntax
 			}
 			continue

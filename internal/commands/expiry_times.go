@@ -9,7 +9,7 @@ import (
 
 var specExpiryForecast = command.Spec{
 	Name: "expiry|forecast", Group: command.GroupExpiry, Since: "0.4.0",
-	Complexity: "O(1) for keys. O(N) with MATCH, or where containers have items with deadlines, where N is the number of keys. It holds nobody up for " +
+	Complexity: "O(1) for keys. O(N) with MATCH, or where containers have items with deadlines, where N is the number of keys. It holds up no other client for " +
 		"longer than a slice of that.",
 	Summary: "Returns the number of keys and items that expire in each coming interval.",
 	Flags:   command.ReadOnly | command.SelfLock | command.Slow,

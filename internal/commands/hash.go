@@ -192,7 +192,7 @@ var specHGetAll = command.Spec{
 2) "Ada"
 3) "age"
 4) "36"
-> HGETALL nobody
+> HGETALL none
 (empty array)
 `,
 	Run:   runHGetAll,
@@ -245,7 +245,7 @@ var specHKeys = command.Spec{
 > HKEYS user
 1) "name"
 2) "age"
-> HKEYS nobody
+> HKEYS none
 (empty array)
 `,
 	Run: runHKeys,
@@ -274,7 +274,7 @@ var specHVals = command.Spec{
 > HVALS user
 1) "Ada"
 2) "36"
-> HVALS nobody
+> HVALS none
 (empty array)
 `,
 	Run: runHVals,
@@ -301,7 +301,7 @@ var specHLen = command.Spec{
 (integer) 2
 > HLEN user
 (integer) 2
-> HLEN nobody
+> HLEN none
 (integer) 0
 `,
 	Run: runHLen,

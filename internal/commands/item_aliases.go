@@ -215,7 +215,7 @@ var specFieldTTL = command.Spec{
 (integer) 10
 > FIELDTTL s n
 (integer) -3
-> FIELDTTL nobody n
+> FIELDTTL none n
 (integer) -2
 `,
 	Run: runFieldTTL,

@@ -18,7 +18,7 @@ var limiterSpecs = []*command.Spec{&specRLTake, &specRLTakeAll, &specRLWait, &sp
 const (
 	takeReply = "Five integers: 1 if it is allowed, 0 if not; the most that a full limiter allows at once (BURST, or the limit); what can be taken " +
 		"now, after this; " +
-		"in how many us the same would be allowed if nobody else takes, -1 if it is allowed, or never will be because COST is above the burst; in how " +
+		"in how many us the same would be allowed if no other client takes, -1 if it is allowed, or never will be because COST is above the burst; in how " +
 		"many us the limiter is full."
 	takeNotes = " What is refused changes nothing. COST 0 asks whether no more was taken than is allowed, and PEEK what would be answered; both change nothing. " +
 		"The key expires when the limiter is full again. The parameters may differ from call to call: gcra keeps its debt as time, the others what they have counted."

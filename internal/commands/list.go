@@ -8,7 +8,7 @@ import (
 
 var listSpecs = []*command.Spec{&specLPush, &specRPush, &specLPushX, &specRPushX, &specLPop, &specRPop, &specLLen, &specLRange,
 	&specLIndex, &specLSet, &specLInsert, &specLRem, &specLTrim, &specLPos, &specLMove, &specRPopLPush, &specLMPop,
-	&specBLPop, &specBRPop, &specBLMove, &specBRPopLPush, &specBLMPop}
+	&specBLPop, &specBRPop, &specBLMove, &specBRPopLPush, &specBLMPop, &specLMoveM, &specBLMoveM}
 
 // pushComplexity is the complexity of all commands that push.
 const pushComplexity = "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments."

@@ -9,17 +9,22 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-var queueSpecs = []*command.Spec{&specDQAdd, &specDQPop, &specDQAck, &specDQNack, &specDQExtend, &specDQCancel, &specDQPeek,
-	&specDQInfo, &specDQConfig, &specDQStep}
+var queueSpecs = []*command.Spec{&specDQAdd, &specDQPop, &specDQAck, &specDQNack, &specDQExtend, &specDQCancel, &specDQMove, &specDQPeek,
+	&specDQGet, &specDQInfo, &specDQConfig, &specDQSchedule, &specDQUnschedule, &specDQSchedules, &specDQStep}
 
 const (
 	errQueueFull  = command.ReplyError("FULL the queue holds as many jobs as MAXLEN allows")
 	errDeadLetter = command.ReplyError("ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead")
+	errDeliver    = command.ReplyError("ERR DELIVER must name another key with the queue's hash tag, as in {mail} and {mail}:stream")
+	errDelivers   = command.ReplyError("ERR the queue delivers to a stream")
 	errPriority   = command.ReplyError("ERR PRIORITY must be 0 to 9")
 	errJobTime    = command.ReplyError("ERR the time must be in milliseconds and not negative")
 	errJobSpan    = command.ReplyError("ERR the time must be in milliseconds and at least 1")
 	errJobNumber  = command.ReplyError("ERR the number must be at least 1")
 	errOneTime    = command.ReplyError("ERR DELAY and AT exclude each other")
+	errMove       = command.ReplyError("ERR DQ.MOVE needs another key with the hash tag of the source, as in {mail} and {mail}:dead")
+	errPause      = command.ReplyError("ERR PAUSED must be yes, no, or for how many milliseconds")
+	errNoJob      = command.ReplyError("ERR the queue has no job with the id")
 	errStep       = command.ReplyError("ERR DQ.STEP is what the log says; it cannot be called")
 )
 
@@ -62,6 +67,14 @@ func queueError(err error) error {
 		return errQueueFull
 	case errors.Is(err, engine.ErrDeadLetter):
 		return errDeadLetter
+	case errors.Is(err, engine.ErrDeliver):
+		return errDeliver
+	case errors.Is(err, engine.ErrDelivers):
+		return errDelivers
+	case errors.Is(err, engine.ErrMove):
+		return errMove
+	case errors.Is(err, engine.ErrNoJob):
+		return errNoJob
 	}
 	return err
 }
@@ -73,7 +86,8 @@ var specDQAdd = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("id"), command.Str("payload"),
 		command.Opt(command.OneOf("when", command.TokenArg("DELAY", command.Int("delay")), command.TokenArg("AT", command.UnixTime("at")))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen"))), command.Opt(command.TokenArg("EXPIRE", command.Int("expire"))),
-		command.Opt(command.TokenArg("PRIORITY", command.Int("priority"))), command.Opt(command.TokenArg("UNIQUE", command.Int("unique")))},
+		command.Opt(command.TokenArg("PRIORITY", command.Int("priority"))), command.Opt(command.TokenArg("UNIQUE", command.Int("unique"))),
+		command.Opt(command.Token("REPLACE"))},
 	Replies: "The job's id; nil if the queue did not add it, because a job with the id is in the queue, or because of UNIQUE. " +
 		"For the id `*` the queue makes an id. The job is due DELAY ms from now, by default at once, or AT a time in ms since 1970, which may be past. " +
 		"Of the jobs that are due those of the highest PRIORITY (default 0) go first, of one priority the one that is due first, of one millisecond the " +
@@ -81,7 +95,9 @@ var specDQAdd = command.Spec{
 		"EXPIRE: the queue drops the job if no consumer took it within so many ms after it was due. " +
 		"UNIQUE: the queue does not add the job if one with the same id (with `*`: the same payload) was added with UNIQUE within its time, so many ms, " +
 		"also if that job is done. " +
-		"MAXLEN overrides that of DQ.CONFIG; jobs in every state count.",
+		"MAXLEN overrides that of DQ.CONFIG; jobs in every state count. " +
+		"REPLACE: a job with the id that waits gets the payload, the time, PRIORITY and EXPIRE of this command, and counts as not delivered, whatever " +
+		"UNIQUE and MAXLEN say; so a job that is added again and again runs once, DELAY after the last time. A leased job stays as it is.",
 	Errors: []string{"FULL the queue holds as many jobs as MAXLEN allows: nothing was added",
 		"ERR DELAY and AT exclude each other: both are given", "ERR PRIORITY must be 0 to 9: the priority is outside of that",
 		"ERR the time must be in milliseconds and not negative: of DELAY and AT",
@@ -126,6 +142,11 @@ func parseDQAdd(c *command.Ctx) (a engine.QueueAdd, err error) {
 	}
 	timed := false
 	for i := 4; i < len(c.Args); i += 2 {
+		if command.EqualFold(c.Args[i], "REPLACE") {
+			a.Replace = true
+			i--
+			continue
+		}
 		if i+1 == len(c.Args) {
 			return a, command.ErrSyntax
 		}
@@ -183,7 +204,8 @@ var specDQPop = command.Spec{
 		"The longest waiter is served first. While consumers wait, a DQ.POP without BLOCK gets nothing. In transactions and scripts the command does not wait. " +
 		"If the connection of a waiter is gone, the job goes back as it was, and the delivery does not count. " +
 		"If more than 256 leases end or jobs expire at one moment, the last of them are due again a little later than the first.",
-	Errors: []string{"ERR the number must be at least 1: of COUNT", "ERR the time must be in milliseconds and at least 1: of LEASE",
+	Errors: []string{"ERR the queue delivers to a stream: DQ.CONFIG DELIVER names one, and waiting clients get this error when it is set",
+		"ERR the number must be at least 1: of COUNT", "ERR the time must be in milliseconds and at least 1: of LEASE",
 		"ERR timeout is negative: of BLOCK"},
 	Examples: `
 > DQ.ADD q low a

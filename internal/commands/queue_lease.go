@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"math"
+
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -176,4 +179,105 @@ func runDQCancel(c *command.Ctx) error {
 	}
 	c.Out.Int(int64(n))
 	return nil
+}
+
+var specDQMove = command.Spec{
+	Name: "dq.move", Group: command.GroupQueue, Since: "0.7.0",
+	Complexity: "O(M*log N) where N is the number of jobs in the larger queue and M the number of jobs that are moved.",
+	Summary:    "Moves jobs that wait from one delay queue to another, such as dead letters back to their queue.",
+	Flags:      command.Write | command.DenyOOM | command.Timed,
+	Args: []command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert),
+		command.OneOf("jobs", command.TokenArg("COUNT", command.Int("count")), command.Block("IDS", command.Count("numids"), command.Many("id"))),
+		command.Opt(command.TokenArg("DELAY", command.Int("delay")))},
+	Replies: "The number of jobs that were moved: COUNT takes the first ones in the order of DQ.PEEK, IDS those with these ids. " +
+		"They keep their ids, payloads, priorities and EXPIRE, and count as not delivered. They are due DELAY ms from now; " +
+		"without DELAY, at the time at which they were due. " +
+		"Jobs stay in the source that are leased, whose id the destination has, or for which it has no room (MAXLEN). " +
+		"Both keys must have the same hash tag.",
+	Errors: []string{"ERR DQ.MOVE needs another key with the hash tag of the source, as in {mail} and {mail}:dead: the key has another tag, or is the source",
+		"ERR the number must be at least 1: of COUNT or IDS", "FULL the queue holds as many jobs as MAXLEN allows: not one job could be moved"},
+	Examples: `
+> DQ.ADD {mail}:dead a job
+"a"
+> DQ.ADD {mail}:dead b job
+"b"
+> DQ.MOVE {mail}:dead {mail} IDS 2 b c
+(integer) 1
+> DQ.MOVE {mail}:dead {mail} COUNT 10 DELAY 60000
+(integer) 1
+> EXISTS {mail}:dead
+(integer) 0
+> DQ.PEEK {mail} COUNT 9
+1) 1) "b"
+   2) "job"
+   3) (integer) 0
+   4) "ready"
+   5) (integer) $due
+2) 1) "a"
+   2) "job"
+   3) (integer) 0
+   4) "delayed"
+   5) (integer) $then > $due
+`,
+	Run: runDQMove,
+}
+
+func runDQMove(c *command.Ctx) error {
+	ids, count, delay, err := parseDQMove(c.Args[3:])
+	if err != nil {
+		return err
+	}
+	if ids != nil {
+		err = longFields(c, len(ids))
+	} else {
+		err = longQueue(c, c.Args[1], count)
+	}
+	if err != nil {
+		return err
+	}
+	n, err := c.Tx.QueueMove(c.Args[1], c.Args[2], ids, count, delay)
+	if err != nil {
+		return queueError(err)
+	}
+	c.Out.Int(int64(n))
+	return nil
+}
+
+// parseDQMove reads <COUNT n | IDS n id [id ...]> [DELAY ms], in any order.
+func parseDQMove(args [][]byte) (ids [][]byte, count int, delay int64, err error) {
+	delay = engine.KeepDue
+	for len(args) > 0 {
+		if len(args) < 2 {
+			return nil, 0, 0, command.ErrSyntax
+		}
+		word, value := args[0], args[1]
+		args = args[2:]
+		switch {
+		case command.EqualFold(word, "DELAY") && delay == engine.KeepDue:
+			if delay, err = parseJobTime(value); err != nil {
+				return nil, 0, 0, err
+			}
+		case command.EqualFold(word, "COUNT") && count == 0:
+			n, err := parseJobCount(value)
+			if err != nil {
+				return nil, 0, 0, err
+			}
+			count = int(min(n, math.MaxInt32))
+		case command.EqualFold(word, "IDS") && count == 0:
+			n, err := parseJobCount(value)
+			if err != nil {
+				return nil, 0, 0, err
+			}
+			if n > int64(len(args)) {
+				return nil, 0, 0, command.ErrSyntax
+			}
+			count, ids, args = int(n), args[:n], args[n:]
+		default:
+			return nil, 0, 0, command.ErrSyntax
+		}
+	}
+	if count == 0 {
+		return nil, 0, 0, command.ErrSyntax
+	}
+	return ids, count, delay, nil
 }

@@ -185,6 +185,12 @@ func (t *trimming) threshold(a []byte) error {
 	return nil
 }
 
+// An approximate trimming without LIMIT removes the entries of trimNodes nodes, and trimMost at most.
+const (
+	trimNodes = 100
+	trimMost  = 1_000_000
+)
+
 // finish checks the options together. An approximate trimming without LIMIT removes as many entries
 // as 100 of Redis's nodes hold.
 func (t *trimming) finish(c *command.Ctx) error {
@@ -196,10 +202,10 @@ func (t *trimming) finish(c *command.Ctx) error {
 	case t.limited && !t.Approx:
 		return errLimitExact
 	case t.Approx && !t.limited:
-		if t.Limit = 100 * c.DB.Layout().StreamEntries; t.Limit <= 0 {
+		if t.Limit = trimNodes * c.DB.Layout().StreamEntries; t.Limit <= 0 {
 			t.Limit = 10000
 		}
-		t.Limit = min(t.Limit, 1000000)
+		t.Limit = min(t.Limit, trimMost)
 	}
 	return nil
 }

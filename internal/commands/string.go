@@ -15,6 +15,7 @@ var stringSpecs = []*command.Spec{
 	&specIncr, &specDecr, &specIncrBy, &specDecrBy, &specIncrByFloat, &specIncrEx,
 	&specMGet, &specMSet, &specMSetNX, &specMSetEx,
 	&specDelEx, &specDelIfEq, &specDigest, &specLCS,
+	&specGetFresh, &specStale, &specUnlease, &specEbbFresh, &specEbbLease,
 }
 
 // expiryArgs returns the grammar of the expiry options of SET and similar commands.
@@ -95,15 +96,20 @@ var specSet = command.Spec{
 		command.Key("key", command.Update|command.Access|command.VariableFlags).Note("RW and ACCESS due to the optional `GET` argument"), command.Str("value"),
 		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"),
 			command.TokenArg("IFEQ", command.Str("ifeq-value")), command.TokenArg("IFNE", command.Str("ifne-value")),
-			command.TokenArg("IFDEQ", command.Str("ifdeq-digest")), command.TokenArg("IFDNE", command.Str("ifdne-digest")))).Since("2.6.12"),
+			command.TokenArg("IFDEQ", command.Str("ifdeq-digest")), command.TokenArg("IFDNE", command.Str("ifdne-digest")),
+			command.TokenArg("IFTOKEN", command.Int("token")))).Since("2.6.12"),
 		command.Opt(command.Token("GET")).Since("6.2.0"),
 		setExpiryArgs(),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))),
 		command.Opt(command.Token("SLIDE")),
+		command.Opt(command.TokenArg("FRESH", command.Int("span"))),
 	},
 	History: []command.Change{{Since: "2.6.12", Text: "Added the `EX`, `PX`, `NX` and `XX` options."}, {Since: "6.0.0", Text: "Added the `KEEPTTL` option."},
 		{Since: "6.2.0", Text: "Added the `GET`, `EXAT` and `PXAT` option."}, {Since: "7.0.0", Text: "Allowed the `NX` and `GET` options to be used together."}},
-	Replies: "OK, or nil if a condition was not met. With GET the old value, nil if there was none.",
+	Replies: "OK, or nil if a condition was not met. With GET the old value, nil if there was none. FRESH gives the key a second, earlier deadline: a span " +
+		"from now, in the unit of the time beside it; GETFRESH tells a fresh value from a stale one. Without FRESH a value is always fresh. " +
+		"IFTOKEN sets only if this is the key's refresh token, which GETFRESH has given and nothing has ended since.",
+	Errors: freshErrors,
 	Examples: `
 > SET k v
 OK
@@ -142,9 +148,13 @@ func setKeys(dst []command.KeyRef, args [][]byte) ([]command.KeyRef, error) {
 func runSet(c *command.Ctx) error {
 	var life lifetime
 	var o engine.SetOptions
+	var fresh []byte
 	args := c.Args
 	for i := 3; i < len(args); {
 		n, err := setOption(&o, args, i)
+		if n == 0 && err == nil && command.EqualFold(args[i], "FRESH") && i+1 < len(args) {
+			n, fresh = 2, args[i+1]
+		}
 		if n == 0 && err == nil {
 			n, err = life.option(args, i, true, false)
 		}
@@ -160,6 +170,12 @@ func runSet(c *command.Ctx) error {
 		return err
 	}
 	o.Deadline, o.Span, o.KeepTTL = life.deadline, life.span, life.keep
+	if fresh != nil {
+		var err error
+		if o.Fresh, err = life.fresh(c, fresh); err != nil {
+			return err
+		}
+	}
 
 	done, old, err := c.Tx.Set(args[1], args[2], o, c.Scratch[:0])
 	if err != nil {
@@ -188,13 +204,13 @@ func setOption(o *engine.SetOptions, args [][]byte, i int) (int, error) {
 	a := args[i]
 	switch {
 	case command.EqualFold(a, "NX"):
-		if o.IfExists || o.Compare != engine.Always {
+		if o.IfExists || o.Compare != engine.Always || o.Token != 0 {
 			return 0, command.ErrSyntax
 		}
 		o.IfAbsent = true
 		return 1, nil
 	case command.EqualFold(a, "XX"):
-		if o.IfAbsent || o.Compare != engine.Always {
+		if o.IfAbsent || o.Compare != engine.Always || o.Token != 0 {
 			return 0, command.ErrSyntax
 		}
 		o.IfExists = true
@@ -203,12 +219,17 @@ func setOption(o *engine.SetOptions, args [][]byte, i int) (int, error) {
 		o.Get = true
 		return 1, nil
 	}
-	c := comparison(a)
-	if c == engine.Always {
+	c, token := comparison(a), command.EqualFold(a, "IFTOKEN")
+	if c == engine.Always && !token {
 		return 0, nil
 	}
-	if i+1 >= len(args) || o.IfAbsent || o.IfExists || o.Compare != engine.Always {
+	if i+1 >= len(args) || o.IfAbsent || o.IfExists || o.Compare != engine.Always || o.Token != 0 {
 		return 0, command.ErrSyntax
+	}
+	if token {
+		var err error
+		o.Token, err = parseToken(args[i+1])
+		return 2, err
 	}
 	o.Compare, o.Value = c, args[i+1]
 	return 2, checkDigest(c, o.Value)

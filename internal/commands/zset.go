@@ -11,6 +11,7 @@ var sortedSetSpecs = []*command.Spec{&specZAdd, &specZIncrBy, &specZRem, &specZC
 	&specZRange, &specZRangeStore, &specZRangeByScore, &specZRangeByLex, &specZRevRange, &specZRevRangeByScore, &specZRevRangeByLex,
 	&specZCount, &specZLexCount, &specZRemRangeByRank, &specZRemRangeByScore, &specZRemRangeByLex,
 	&specZPopMin, &specZPopMax, &specZMPop, &specBZPopMin, &specBZPopMax, &specBZMPop,
+	&specZPopDue, &specZMoveDue, &specBZTSPop, &specBZTSMove,
 	&specZUnion, &specZInter, &specZDiff, &specZInterCard, &specZUnionStore, &specZInterStore, &specZDiffStore}
 
 const (

@@ -281,6 +281,10 @@ var differences = []Difference{
 	{"config-listpack-value-unit", Directives, Newer, "config|set",
 		"ebb accepts set-max-listpack-value with a unit, such as 1kb; the servers accept only a plain number.",
 		"Releases of ebb up to 0.6 wrote this form into configuration files."},
+	{"config-share-of-memory", Directives, All, "config|set",
+		"ebb accepts a percentage for maxmemory, such as 70%: of the machine's memory, or of the limit of the control group if that is less. " +
+			"The servers refuse it.",
+		"An image or a package cannot know the memory of the machine that it will run on."},
 	{"config-locale", Directives, Newer, "config|set",
 		"ebb accepts any text for locale-collate; the servers refuse a locale that the system does not have.",
 		"ebb compares strings by bytes and has no use for a locale."},

@@ -284,6 +284,27 @@ func (s *Set) Ignored() []Given {
 	return out
 }
 
+// Setting is a directive with its present value.
+type Setting struct {
+	*Directive
+	Value, Initial string // as CONFIG GET prints it, and the default that is in force
+	Where          string // "redis.conf:12" or "command line" if it was given at start, else ""
+}
+
+// Changed reports whether the value differs from the default.
+func (s *Setting) Changed() bool { return s.Value != s.Initial }
+
+// Settings returns all directives with their present values, secrets included, sorted by name.
+func (s *Set) Settings() []Setting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Setting, len(directives))
+	for i, d := range directives {
+		out[i] = Setting{Directive: d, Value: s.load(d).Text, Initial: s.defaultOf(d).Text, Where: s.given[d].Where}
+	}
+	return out
+}
+
 // WasGiven reports whether a file or the command line set the directive.
 func (s *Set) WasGiven(name string) bool {
 	s.mu.Lock()

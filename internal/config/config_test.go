@@ -32,7 +32,7 @@ func TestGetMatchesPatternsAndAliases(t *testing.T) {
 
 func TestEveryDirectiveHasAValueThatReadsBack(t *testing.T) {
 	s := New()
-	if got := s.Get("*"); len(got) != 2*257 {
+	if got := s.Get("*"); len(got) != 2*260 {
 		t.Errorf("Get(*) lists %d names", len(got)/2)
 	}
 	for _, d := range Directives() {
@@ -209,4 +209,24 @@ func TestReadersNeedNoLockWhileValuesChange(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
+}
+
+func TestSettingsSayWhatHasChanged(t *testing.T) {
+	s := New()
+	if err := s.ParseArgs([]string{"--timeout", "9", "--requirepass", "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Change(false, "maxclients", "77"); err != nil {
+		t.Fatal(err)
+	}
+	var changed []string
+	for _, d := range s.Settings() {
+		if d.Changed() {
+			changed = append(changed, d.Name+" "+d.Initial+" "+d.Value+" "+d.Where)
+		}
+	}
+	want := []string{"maxclients 10000 77 ", "requirepass  x command line", "timeout 0 9 command line"}
+	if !slices.Equal(changed, want) {
+		t.Errorf("%q, want %q", changed, want)
+	}
 }

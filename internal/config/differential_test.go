@@ -68,6 +68,7 @@ var ours = map[string]string{
 	"max-clock-ahead": "ebb's own", "http": "ebb's own", "http-pprof": "ebb's own",
 	"http-console": "ebb's own", "http-console-read-only": "ebb's own", "http-console-values": "ebb's own", "http-console-label": "ebb's own",
 	"http-hosts": "ebb's own", "http-tls": "ebb's own",
+	"hotkey-top-k": "Valkey 9.2's", "hotkey-window-seconds": "Valkey 9.2's", "hotkey-sampling-percentage": "Valkey 9.2's",
 }
 
 // knownTo returns the servers that know each directive, and which names those are that
@@ -173,6 +174,7 @@ func valkeysDefault(t *testing.T, name string) bool {
 // server's answer is not ours: the IDs of the differences in internal/compat.
 var looser = map[string]string{
 	"maxmemory k": "config-unit-alone", "maxmemory b": "config-unit-alone",
+	"maxmemory 5%": "config-share-of-memory", "maxmemory 10%": "config-share-of-memory",
 	"maxmemory 99999999999999999gb":                     "config-numbers-wrap",
 	"proc-title-template {title}":                       "config-empty-title",
 	"maxmemory-clients 18446744073709551615":            "config-numbers-wrap",

@@ -10,22 +10,23 @@ import (
 type Kind uint8
 
 const (
-	Bool         Kind = iota // yes or no
-	Integer                  // a decimal number between Min and Max
-	Octal                    // file permissions
-	Memory                   // bytes, with the units b k kb m mb g gb
-	MemoryOrPart             // the same, or a percentage of maxmemory
-	Enum                     // one of Choices
-	Flags                    // some of Choices
-	Text                     // any string
-	Events                   // the letters of notify-keyspace-events
-	SavePoints               // pairs of seconds and changes; lines add up
-	OutputLimits             // class, hard, soft and seconds, for some classes
-	Addresses                // at most 16 addresses; "-" marks the dispensable
-	Scores                   // three numbers between -2000 and 2000
-	Percentiles              // numbers between 0 and 100
-	Master                   // host and port, or "no one"
-	Directory                // an existing directory
+	Bool          Kind = iota // yes or no
+	Integer                   // a decimal number between Min and Max
+	Octal                     // file permissions
+	Memory                    // bytes, with the units b k kb m mb g gb
+	MemoryOrPart              // the same, or a percentage of maxmemory
+	MemoryOrShare             // the same, or a percentage of the machine's memory, which is converted to bytes
+	Enum                      // one of Choices
+	Flags                     // some of Choices
+	Text                      // any string
+	Events                    // the letters of notify-keyspace-events
+	SavePoints                // pairs of seconds and changes; lines add up
+	OutputLimits              // class, hard, soft and seconds, for some classes
+	Addresses                 // at most 16 addresses; "-" marks the dispensable
+	Scores                    // three numbers between -2000 and 2000
+	Percentiles               // numbers between 0 and 100
+	Master                    // host and port, or "no one"
+	Directory                 // an existing directory
 )
 
 // Directive describes one name of the configuration. The table of all is in table.go; it
@@ -81,8 +82,8 @@ func (d *Directive) multi() bool {
 	return false
 }
 
-// usage describes the valid values, for messages about an invalid one.
-func (d *Directive) usage() string {
+// Usage describes the valid values, for messages about an invalid one.
+func (d *Directive) Usage() string {
 	switch d.Kind {
 	case Bool:
 		return "yes or no"
@@ -100,6 +101,8 @@ func (d *Directive) usage() string {
 		return "a size such as 104857600, 100mb or 1gb"
 	case MemoryOrPart:
 		return "a size such as 100mb, or a percentage of maxmemory such as 5%"
+	case MemoryOrShare:
+		return "a size such as 100mb or 1gb, or a percentage of the machine's memory such as 70%"
 	case Enum:
 		return "one of " + strings.Join(d.Choices, ", ")
 	case Flags:
@@ -128,7 +131,7 @@ func (d *Directive) usage() string {
 // them.
 func (d *Directive) lines(v Value) []string {
 	switch d.Kind {
-	case Memory:
+	case Memory, MemoryOrShare:
 		if v.Num < 0 && d.Min < 0 {
 			return []string{d.Name + " " + v.Text}
 		}

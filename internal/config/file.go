@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -34,9 +36,36 @@ func (e *ParseError) Error() string {
 	if e.Line > 0 {
 		fmt.Fprintf(&b, " line %d", e.Line)
 	}
-	fmt.Fprintf(&b, ": '%s': %v", e.Text, e.Err)
+	text := e.Text
+	if len(text) > maxShown {
+		text = text[:maxShown] + "..."
+	}
+	fmt.Fprintf(&b, ": '%s': %v", text, e.Err)
 	if e.Hint != "" {
 		b.WriteString("; " + e.Hint)
+	}
+	return printable(b.String())
+}
+
+// maxShown is how many bytes of a line an error shows. The longest directive with its usual
+// values has 120; a data file that was given by mistake may be one line of 16 MiB.
+const maxShown = 512
+
+// printable returns s with its bytes that a terminal does not print as escapes: a line may
+// hold any bytes, and those of a terminal's commands would change what the reader sees.
+func printable(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case !strconv.IsPrint(r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+		i += n
 	}
 	return b.String()
 }
@@ -280,7 +309,11 @@ func (s *Set) assign(d *Directive, words []string, at string) error {
 	old := s.load(d)
 	v, err := d.parse(words, old)
 	if err != nil {
-		return &ParseError{Err: err, Hint: d.Name + " takes " + d.usage()}
+		bad, full := &ParseError{Err: err}, complete{}
+		if !errors.As(err, &full) {
+			bad.Hint = d.Name + " takes " + d.Usage()
+		}
+		return bad
 	}
 	if d.Kind == SavePoints {
 		v = s.addSave(words, v, old)

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	maxInt    = math.MaxInt32
-	maxLong   = math.MaxInt64
-	unbounded = math.MaxUint64
+	maxInt     = math.MaxInt32
+	maxLong    = math.MaxInt64
+	unbounded  = math.MaxUint64
+	minBacklog = 16 << 10 // the least repl-backlog-size, as in Redis
 )
 
 // directives is the table sorted by name; byName holds names and aliases.
@@ -165,7 +166,7 @@ var networkTable = []Directive{
 	text("tls-ca-cert-dir", "").does("directory of such certificates"),
 	enum("tls-auth-clients", "yes", "no", "yes", "optional").does("whether clients must show a certificate"),
 	enum("tls-auth-clients-user", "off", "CN", "URI", "off").unused("a certificate does not choose the user: clients send AUTH or HELLO"),
-	integer("tls-auto-reload-interval", 0, 0, maxInt).unused("certificates are read when the server starts"),
+	integer("tls-auto-reload-interval", 0, 0, maxInt).unused("the server reads certificates again when their files change, and at SIGHUP"),
 	text("tls-protocols", "").only(tlsProtocols).does("versions offered, such as TLSv1.2 TLSv1.3; empty for these two"),
 	text("tls-ciphers", "").unused(noExtraTLS),
 	text("tls-ciphersuites", "").unused(noExtraTLS),
@@ -182,15 +183,20 @@ var networkTable = []Directive{
 	integer("acllog-max-len", 128, 0, maxLong).does("entries of ACL LOG"),
 }
 
+// maxDatabases bounds the table of databases that each shard has: with 16 shards this many
+// take 128 MiB. Redis accepts 2147483647, which no memory holds.
+const maxDatabases = 1 << 20
+
 // dataTable has the directives about the keyspace, its limits, events and statistics.
 var dataTable = []Directive{
-	integer("databases", 16, 1, maxInt).immutable().does("databases SELECT can choose from"),
+	integer("databases", 16, 1, maxDatabases).immutable().does("databases SELECT can choose from"),
 	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
-	memory("maxmemory", 0, 0, unbounded).does("bytes of data at which keys are evicted or writes refused; 0 is no bound"),
+	{Name: "maxmemory", Kind: MemoryOrShare, Default: "0", Max: unbounded,
+		Doc: "bytes of data at which keys are evicted or writes refused, or a percentage of the machine's memory; 0 is no bound"},
 	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu",
 		"allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
 	special("maxmemory-protect", Flags, "lock semaphore delayqueue limiter rules").choose("none", "lock", "semaphore", "delayqueue", "limiter",
-		"rules").does("what is never evicted; rules: the streams of expiry rules"),
+		"rules").does("what is never evicted; rules: the streams and queues of expiry rules; delayqueue: also the streams that queues deliver to"),
 	{Name: "maxmemory-protect-limiters", Kind: MemoryOrPart, Default: "25%", Max: maxLong,
 		Doc: "bytes of limiters that maxmemory-protect protects, or a percentage of maxmemory; while there are more, the fullest limiters are " +
 			"evicted first; 0 is no bound"},
@@ -231,6 +237,9 @@ var dataTable = []Directive{
 	integer("commandlog-reply-larger-than", 1<<20, -1, maxLong).unused(noLargeLog),
 	integer("commandlog-large-reply-max-len", 128, 0, maxLong).unused(noLargeLog),
 	yesno("key-memory-histograms", "no").immutable().hidden().unused("MEMORY USAGE and ebb cli --memkeys show the memory of keys"),
+	integer("hotkey-top-k", 0, 0, 128).does("keys that HOTKEYS GET returns; 0 samples no commands"),
+	integer("hotkey-window-seconds", 10, 1, 86400).does("seconds over which HOTKEYS GET counts"),
+	integer("hotkey-sampling-percentage", 2, 1, 100).does("percentage of commands that HOTKEYS GET samples"),
 	integer("latency-monitor-threshold", 0, 0, maxLong).does("milliseconds from which LATENCY keeps an event; 0 keeps none"),
 	yesno("latency-tracking", "yes").does("keep a histogram of latencies per command"),
 	special("latency-tracking-info-percentiles", Percentiles, "50 99 99.9").does("percentiles that INFO latencystats shows"),
@@ -306,7 +315,7 @@ var durabilityTable = []Directive{
 	yesno("replica-announced", "yes").does("show this replica to Sentinel"),
 	integer("min-replicas-to-write", 0, 0, maxInt).alias("min-slaves-to-write").does("good replicas without which writes are refused; 0: none needed"),
 	integer("min-replicas-max-lag", 10, 0, maxInt).alias("min-slaves-max-lag").does("seconds since its last word up to which a replica is good"),
-	memory("repl-backlog-size", 1<<20, 1, maxLong).stored(func(n int64) int64 { return max(n, 16<<10) }).does("bytes of the stream that are kept for " +
+	memory("repl-backlog-size", 1<<20, 1, maxLong).stored(func(n int64) int64 { return max(n, minBacklog) }).does("bytes of the stream that are kept for " +
 		"replicas that come back"),
 	integer("repl-backlog-ttl", 3600, 0, maxLong).does("seconds without replicas after which the backlog is let go; 0: never"),
 	yesno("repl-disable-tcp-nodelay", "no").unused("the stream leaves in large pieces anyway"),
@@ -378,8 +387,10 @@ var machineTable = []Directive{
 	text("syslog-ident", "redis").immutable().unused(noSyslog),
 	enum("syslog-facility", "local0", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7").immutable().unused(noSyslog),
 	integer("shutdown-timeout", 10, 0, maxInt).does("seconds to wait at shutdown for replicas that lag"),
-	special("shutdown-on-sigint", Flags, "default").choose("default", "save", "nosave", "now", "force", "safe", "failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are for clusters and add nothing"),
-	special("shutdown-on-sigterm", Flags, "default").choose("default", "save", "nosave", "now", "force", "safe", "failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are for clusters and add nothing"),
+	special("shutdown-on-sigint", Flags, "default").choose("default", "save", "nosave", "now", "force", "safe",
+		"failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are for clusters and add nothing"),
+	special("shutdown-on-sigterm", Flags, "default").choose("default", "save", "nosave", "now", "force", "safe",
+		"failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are for clusters and add nothing"),
 	yesno("crash-log-enabled", "yes").unused(noCrashLog),
 	yesno("crash-memcheck-enabled", "yes").unused(noCrashLog),
 	yesno("use-exit-on-panic", "no").hidden().unused(noCrashLog),

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // Value is a directive's value. It is immutable once it is in a Set.
@@ -47,6 +49,15 @@ var outputClasses = [3]struct{ get, file string }{{"normal", "normal"}, {"slave"
 // errWords is the error for a wrong number of words.
 var errWords = errors.New("wrong number of arguments")
 
+// complete is an error whose text says which values are valid, so that a message does not
+// add the directive's usage.
+type complete struct{ error }
+
+func (e complete) Unwrap() error { return e.error }
+
+// wants returns a complete error.
+func wants(format string, args ...any) error { return complete{fmt.Errorf(format, args...)} }
+
 // parse converts the words after a directive's name to a value. old is the present value,
 // which some kinds change only in part. Errors are worded as Redis 7.0 words them, for
 // CONFIG SET.
@@ -60,7 +71,7 @@ func (d *Directive) parse(words []string, old Value) (Value, error) {
 	}
 	if d.check != nil {
 		if err := d.check(strings.Join(words, " ")); err != nil {
-			return Value{}, err
+			return Value{}, complete{err}
 		}
 	}
 	switch d.Kind {
@@ -70,7 +81,7 @@ func (d *Directive) parse(words []string, old Value) (Value, error) {
 		return d.parseInteger(words[0])
 	case Octal:
 		return d.parseOctal(words[0])
-	case Memory, MemoryOrPart:
+	case Memory, MemoryOrPart, MemoryOrShare:
 		return d.parseMemory(words[0])
 	case Enum, Flags:
 		return d.parseChoices(words)
@@ -109,7 +120,7 @@ func (d *Directive) parseBool(s string) (Value, error) {
 	case strings.EqualFold(s, "no"):
 		return Value{Text: "no"}, nil
 	}
-	return Value{}, errors.New("argument must be 'yes' or 'no'")
+	return Value{}, wants("argument must be 'yes' or 'no'")
 }
 
 // parseInteger accepts the canonical spelling of a number only: no sign before a positive
@@ -138,7 +149,7 @@ func (d *Directive) number(n int64) (Value, error) {
 }
 
 func (d *Directive) rangeError() error {
-	return fmt.Errorf("argument must be between %d and %d inclusive", d.Min, d.Max)
+	return wants("argument must be between %d and %d inclusive", d.Min, d.Max)
 }
 
 func (d *Directive) parseOctal(s string) (Value, error) {
@@ -147,19 +158,23 @@ func (d *Directive) parseOctal(s string) (Value, error) {
 		return Value{}, errors.New("argument couldn't be parsed as an octal number")
 	}
 	if n > d.Max {
-		return Value{}, fmt.Errorf("argument must be between %o and %o inclusive", d.Min, d.Max)
+		return Value{}, wants("argument must be between %o and %o inclusive", d.Min, d.Max)
 	}
 	return Value{Text: strconv.FormatUint(n, 8), Num: int64(n)}, nil
 }
 
 func (d *Directive) parseMemory(s string) (Value, error) {
-	if percent, ok := strings.CutSuffix(s, "%"); ok && d.Kind == MemoryOrPart {
+	percent, isPercent := strings.CutSuffix(s, "%")
+	if isPercent && d.Kind == MemoryOrShare {
+		return parseShare(percent)
+	}
+	if isPercent && d.Kind == MemoryOrPart {
 		n, err := strconv.ParseInt(percent, 10, 64)
 		if err != nil || n < 0 || strconv.FormatInt(n, 10) != percent {
 			return Value{}, errors.New("argument must be a memory or percent value")
 		}
 		if n > 100 {
-			return Value{}, errors.New("percentage argument must be less or equal to 100")
+			return Value{}, wants("percentage argument must be less or equal to 100")
 		}
 		if n == 0 {
 			return Value{Text: "0"}, nil
@@ -184,6 +199,25 @@ func (d *Directive) parseMemory(s string) (Value, error) {
 		n = uint64(d.adjust(int64(n)))
 	}
 	return Value{Text: strconv.FormatUint(n, 10), Num: int64(n)}, nil
+}
+
+// systemMemory returns the bytes of the machine's memory, or of the limit of the control group, if that is
+// less; 0 where neither is known. Tests replace it.
+var systemMemory = system.Memory
+
+// parseShare converts a percentage of the machine's memory to bytes. CONFIG GET shows the bytes; a line of a
+// file with the percentage stays as it is at CONFIG REWRITE, while it gives the same number.
+func parseShare(percent string) (Value, error) {
+	n, err := strconv.ParseInt(percent, 10, 64)
+	if err != nil || n < 1 || n > 100 || strconv.FormatInt(n, 10) != percent {
+		return Value{}, wants("a percentage must be a whole number from 1%% to 100%%")
+	}
+	all := systemMemory()
+	if all <= 0 {
+		return Value{}, wants("the size of this machine's memory is not known: give a number of bytes instead of a percentage")
+	}
+	bytes := all/100*n + all%100*n/100
+	return Value{Text: strconv.FormatInt(bytes, 10), Num: bytes}, nil
 }
 
 // parseChoices stores the index of an Enum's word and the bits of Flags' words.
@@ -216,7 +250,7 @@ func (d *Directive) parseChoices(words []string) (Value, error) {
 }
 
 func (d *Directive) choiceError() error {
-	return errors.New("argument(s) must be one of the following: " + strings.Join(d.Choices, ", "))
+	return wants("argument(s) must be one of the following: %s", strings.Join(d.Choices, ", "))
 }
 
 func choice(choices []string, w string) int {
@@ -231,7 +265,7 @@ func choice(choices []string, w string) int {
 func (d *Directive) parseEvents(s string) (Value, error) {
 	e, ok := ParseEventClasses(s)
 	if !ok {
-		return Value{}, errors.New("Invalid event class character. Use '" + eventLetters + "'.")
+		return Value{}, wants("Invalid event class character. Use '%s'.", eventLetters)
 	}
 	return Value{Text: e.String(), Num: int64(e)}, nil
 }
@@ -312,7 +346,7 @@ func parseScores(words []string) (Value, error) {
 	for i, w := range words {
 		n, err := strconv.ParseInt(w, 10, 32)
 		if err != nil || n < -2000 || n > 2000 {
-			return Value{}, errors.New("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
+			return Value{}, wants("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")
 		}
 		words[i] = strconv.FormatInt(n, 10)
 	}
@@ -328,7 +362,7 @@ func (d *Directive) parsePercentiles(words []string) (Value, error) {
 			return Value{}, fmt.Errorf("Invalid %s parameters", d.Name)
 		}
 		if f < 0 || f > 100 {
-			return Value{}, fmt.Errorf("%s parameters should sit between [0.0,100.0]", d.Name)
+			return Value{}, wants("%s parameters should sit between [0.0,100.0]", d.Name)
 		}
 		s := strconv.FormatFloat(f, 'f', 6, 64)
 		list = append(list, f)
@@ -354,11 +388,11 @@ func parseDirectory(s string) (Value, error) {
 	info, err := os.Stat(s)
 	switch {
 	case err != nil && errors.Is(err, os.ErrNotExist):
-		return Value{}, errors.New("No such file or directory")
+		return Value{}, wants("No such file or directory")
 	case err != nil:
 		return Value{}, err
 	case !info.IsDir():
-		return Value{}, errors.New("Not a directory")
+		return Value{}, wants("Not a directory")
 	}
 	abs, err := filepath.Abs(s)
 	return Value{Text: abs}, err

@@ -25,7 +25,31 @@ func (q *Queue) Check() error {
 	if q.jobs.Deadlines() != 0 {
 		return fmt.Errorf("delayq: %d jobs have deadlines of the dict", q.jobs.Deadlines())
 	}
+	if err := q.timed.check(); err != nil {
+		return err
+	}
 	return q.checkJobs()
+}
+
+// check verifies that the map and the heap hold the same schedules, each in its place.
+func (t *schedules) check() error {
+	if t == nil || t.rules == nil { // a frozen copy has no names
+		return nil
+	}
+	if len(t.rules) != len(t.order) || len(t.order) == 0 {
+		return fmt.Errorf("delayq: %d schedules by name, %d by time", len(t.rules), len(t.order))
+	}
+	size := 0
+	for i, e := range t.order {
+		size += cost(e.Schedule)
+		if t.rules[string(e.Name)] != e || e.pos != i || i > 0 && t.Less(i, (i-1)/2) || e.Next <= 0 || !e.Parsed() {
+			return fmt.Errorf("delayq: schedule %.100q, due at %d, is at %d in the heap and says %d", e.Name, e.Next, i, e.pos)
+		}
+	}
+	if size != t.size {
+		return fmt.Errorf("delayq: schedules have %d bytes, counted are %d", size, t.size)
+	}
+	return nil
 }
 
 // checkJobs verifies that every job is in the trees of its state, and that the

@@ -13,7 +13,7 @@ import (
 // text writes out all that a queue holds.
 func (q *Queue) text(now int64) string {
 	b := fmt.Appendln(nil, q.Config, q.Totals, q.Len(), q.Leased(), q.Ready(now), q.NextDue(), q.Marks(now))
-	q.Walk(now, func(ref uint32) bool { b = append(b, q.Job(ref).ID...); return true })
+	q.Walk(now, Place{}, func(ref uint32) bool { b = append(b, q.Job(ref).ID...); return true })
 	q.Each(func(j Job) bool {
 		b = fmt.Appendln(b, j.ID, len(j.Payload), j.Due, j.Expire, j.Deliveries, j.Priority, j.Leased, j.Token, j.Until)
 		return true

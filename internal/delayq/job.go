@@ -1,6 +1,10 @@
 package delayq
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/ebbdb/ebb/internal/cron"
+)
 
 // Priorities is the number of priorities; a worker gets the highest first.
 const Priorities = 10
@@ -9,7 +13,7 @@ const Priorities = 10
 const MaxDeliveries = 1<<16 - 1
 
 // MaxTime is the latest instant that a job can have, in ms since 1970.
-const MaxTime = 1<<48 - 1
+const MaxTime = cron.MaxTime
 
 // Job is a stored job. ID and Payload lie in the queue's memory. They are valid until the queue
 // changes, and the caller must not write to them. Instants are in ms since 1970.

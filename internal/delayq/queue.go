@@ -8,6 +8,7 @@
 //	events  btree.Tree   timed events, by instant: the ends of leases,
 //	                        and the expirations of waiting jobs
 //	marks   dict.Dict    ids and payloads not to be added again until a deadline
+//	timed   schedules    rules that add jobs by themselves
 //
 // A job costs its id and payload and about 50 bytes.
 //
@@ -39,11 +40,16 @@ type Config struct {
 	MaxDeliveries int64  // the greatest number of deliveries of a job; 0: no limit
 	DeadLetter    []byte // the queue for jobs that were delivered so often; empty: the queue drops them
 	MaxLen        int64  // the greatest number of jobs in the queue; 0: no limit
+	PausedUntil   int64  // the last ms of a pause, in which workers get no job; 0: none; MaxTime: it has no end
+	Deliver       []byte // the stream to which the owner delivers due jobs, in place of workers; empty: none
 }
 
-// IsZero reports whether no option is set.
-func (c *Config) IsZero() bool {
-	return c.MaxDeliveries == 0 && len(c.DeadLetter) == 0 && c.MaxLen == 0
+// Paused reports whether the queue is paused at now.
+func (c *Config) Paused(now int64) bool { return c.PausedUntil != 0 && now <= c.PausedUntil }
+
+// IsZero reports whether no option is set at now.
+func (c *Config) IsZero(now int64) bool {
+	return c.MaxDeliveries == 0 && len(c.DeadLetter) == 0 && c.MaxLen == 0 && len(c.Deliver) == 0 && !c.Paused(now)
 }
 
 // Totals count the jobs that left the queue without being acknowledged or cancelled.
@@ -62,6 +68,7 @@ type Queue struct {
 	due    *btree.Tree
 	events *btree.Tree
 	marks  *dict.Dict // nil until there is a mark
+	timed  *schedules // nil while there is no schedule
 
 	memory  chunk.Memory
 	seed    maphash.Seed
@@ -69,6 +76,7 @@ type Queue struct {
 	stamp   int64              // the last stamp of a waiting job
 	wake    int64              // when now is greater, a job may have become due; 0: never
 	retry   int64              // memory is used up: do not try again before this instant
+	held    int64              // the stream takes no job: do not try again before this instant
 	frozen  *chunk.Loan        // in a frozen copy: the loan that Free settles
 }
 
@@ -100,9 +108,9 @@ func (q *Queue) Ready(now int64) (n int) {
 	return n
 }
 
-// Empty reports whether the queue has no job, no configuration and no mark.
+// Empty reports whether the queue has no job, no configuration, no mark and no schedule.
 func (q *Queue) Empty(now int64) bool {
-	return q.Len() == 0 && q.Config.IsZero() && q.Marks(now) == 0
+	return q.Len() == 0 && q.Config.IsZero(now) && q.Marks(now) == 0 && q.timed == nil
 }
 
 // Find returns the job with an id. O(1).
@@ -269,9 +277,12 @@ func (q *Queue) moved(old, new uint32) bool {
 
 // Size returns the bytes that the queue holds: chunks, jobs outside of them, and bookkeeping.
 func (q *Queue) Size() int {
-	n := q.jobs.Size() + q.due.Size() + q.events.Size() + int(unsafe.Sizeof(*q)) + len(q.DeadLetter)
+	n := q.jobs.Size() + q.due.Size() + q.events.Size() + int(unsafe.Sizeof(*q)) + len(q.DeadLetter) + len(q.Deliver)
 	if q.marks != nil {
 		n += q.marks.Size()
+	}
+	if q.timed != nil {
+		n += q.timed.size
 	}
 	return n
 }

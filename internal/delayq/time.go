@@ -10,7 +10,8 @@ import (
 const retryAfter = 100
 
 // NextDue returns the instant, in ms since 1970, after which the owner should call
-// LapseNext, Awake and Forget, or an earlier one; 0 for never. O(1).
+// LapseNext, Awake, Forget, Resume and Tick, or deliver due jobs, or an earlier one; 0 for never. O(1);
+// O(log n) for a queue that delivers.
 func (q *Queue) NextDue() int64 {
 	at := q.wake
 	if first, _, ok := q.events.First(); ok && (at == 0 || int64(first) < at) {
@@ -21,10 +22,61 @@ func (q *Queue) NextDue() int64 {
 			at = first
 		}
 	}
+	if end := q.pauseEnd(); end != 0 && (at == 0 || end < at) {
+		at = end
+	}
+	if tick := q.tick(); tick != 0 && (at == 0 || tick < at) {
+		at = tick
+	}
+	if first := q.firstDelivery(); first != 0 && (at == 0 || first < at) {
+		at = first
+	}
 	if at != 0 && at < q.retry {
 		return q.retry
 	}
 	return at
+}
+
+// firstDelivery returns the instant after which the first waiting job can be delivered; 0: the queue has
+// no job, does not deliver, or is paused.
+func (q *Queue) firstDelivery() (at int64) {
+	if len(q.Deliver) == 0 || q.PausedUntil != 0 {
+		return 0
+	}
+	for p := range uint8(Priorities) {
+		if q.waiting[p] == 0 {
+			continue
+		}
+		c := q.due.From(before(p, 0))
+		key, _ := c.Entry()
+		if d := max(dueOf(key)-1, 1); at == 0 || d < at {
+			at = d
+		}
+	}
+	if at != 0 {
+		at = max(at, q.held)
+	}
+	return at
+}
+
+// Held notes that the stream takes no job. NextDue then delays the next attempt by retryAfter.
+func (q *Queue) Held(now int64) { q.held = now + retryAfter }
+
+// pauseEnd returns the last ms of a pause that ends by itself; 0: there is none.
+func (q *Queue) pauseEnd() int64 {
+	if q.PausedUntil == MaxTime {
+		return 0
+	}
+	return q.PausedUntil
+}
+
+// Resume ends a pause whose time is over, and reports whether it did.
+func (q *Queue) Resume(now int64) bool {
+	over := q.PausedUntil != 0 && !q.Paused(now)
+	if over {
+		q.PausedUntil = 0
+	}
+	return over
 }
 
 // LapseNext returns the job whose lease ended, or that expired, first; ok is false if there is none
@@ -96,15 +148,38 @@ func (q *Queue) Coming(now int64) (due int64) {
 	return due
 }
 
+// Place is where a walk begins: at the first job (the zero Place), or behind a job. All jobs have one order: the
+// waiting ones in the order of Walk, then the leased ones in that of WalkLeased.
+type Place struct {
+	job Job
+	ref uint32
+	set bool
+}
+
+// Behind returns the Place behind a job. It is valid until the queue changes.
+func (q *Queue) Behind(ref uint32) Place { return Place{job: q.Job(ref), ref: ref, set: true} }
+
 // Walk visits the waiting jobs in the order of their delivery, until visit returns false: the due
 // jobs in the order of Next, then the others by instant, with the highest priority first within a
 // ms. visit must not change the queue. O(log n), and O(1) for each.
-func (q *Queue) Walk(now int64, visit func(ref uint32) bool) {
-	for p := Priorities - 1; p >= 0; p-- {
+func (q *Queue) Walk(now int64, from Place, visit func(ref uint32) bool) {
+	first := Priorities - 1
+	if from.set {
+		if from.job.Leased || from.job.Due > now {
+			first = -1 // no due job is behind it
+		} else {
+			first = int(from.job.Priority)
+		}
+	}
+	for p := first; p >= 0; p-- {
 		if q.waiting[p] == 0 {
 			continue
 		}
-		for c := q.due.From(before(uint8(p), 0)); c.OK(); c.Next() {
+		c := q.due.From(before(uint8(p), 0))
+		if from.set && p == first {
+			c = q.behind(from)
+		}
+		for ; c.OK(); c.Next() {
 			key, ref := c.Entry()
 			if key > dueKey(uint8(p), now) {
 				break
@@ -114,15 +189,34 @@ func (q *Queue) Walk(now int64, visit func(ref uint32) bool) {
 			}
 		}
 	}
-	q.walkDelayed(now, visit)
+	q.WalkDelayed(now, from, visit)
 }
 
-// walkDelayed visits the jobs that are not due: it merges those of all priorities.
-func (q *Queue) walkDelayed(now int64, visit func(ref uint32) bool) {
+// behind returns a cursor behind a waiting job in the order of due.
+func (q *Queue) behind(from Place) btree.Cursor {
+	c := q.due.From((*byDue)(q).Probe(from.ref))
+	c.Next()
+	return c
+}
+
+// WalkDelayed visits the jobs that are not due, as Walk does after those that are. It merges the jobs of all
+// priorities. O(log n), and O(1) for each.
+func (q *Queue) WalkDelayed(now int64, from Place, visit func(ref uint32) bool) {
+	if from.set && from.job.Leased {
+		return
+	}
 	var cs [Priorities]btree.Cursor
 	for p := range uint8(Priorities) {
-		if q.waiting[p] > 0 {
+		switch j := from.job; {
+		case q.waiting[p] == 0:
+		case !from.set || j.Due <= now:
 			cs[p] = q.due.From(after(p, now))
+		case p > j.Priority:
+			cs[p] = q.due.From(after(p, j.Due))
+		case p < j.Priority:
+			cs[p] = q.due.From(before(p, j.Due))
+		default:
+			cs[p] = q.behind(from)
 		}
 	}
 	for {
@@ -147,11 +241,27 @@ func (q *Queue) walkDelayed(now int64, visit func(ref uint32) bool) {
 	}
 }
 
+// WalkLeased visits the leased jobs by the ends of their leases, until visit returns false. It visits those whose
+// lease is over too. visit must not change the queue. O(log n), and O(1) for each leased job and for each waiting
+// one that expires before the last job that it visits.
+func (q *Queue) WalkLeased(from Place, visit func(ref uint32) bool) {
+	c := q.events.Seek(0)
+	if from.set && from.job.Leased {
+		c = q.events.From((*byEvent)(q).Probe(from.ref))
+		c.Next()
+	}
+	for ; c.OK(); c.Next() {
+		if ref := c.Ref(); q.Job(ref).Leased && !visit(ref) {
+			return
+		}
+	}
+}
+
 // Hollow reports whether the queue would be empty after the owner has handled all due jobs: all
-// jobs have expired, and the queue has no configuration and no mark. O(1) if the first job that it
+// jobs have expired, and the queue has no configuration, no mark and no schedule. O(1) if the first job that it
 // looks at lives, else O(jobs).
 func (q *Queue) Hollow(now int64) bool {
-	hollow := q.IsZero() && q.Marks(now) == 0
+	hollow := q.IsZero(now) && q.Marks(now) == 0 && q.timed == nil
 	if hollow {
 		q.Each(func(j Job) bool {
 			hollow = q.Fate(&j, now) >= Expired
@@ -169,11 +279,7 @@ func (q *Queue) Each(visit func(j Job) bool) {
 			return
 		}
 	}
-	for c := q.events.Seek(0); c.OK(); c.Next() {
-		if j := q.Job(c.Ref()); j.Leased && !visit(j) {
-			return
-		}
-	}
+	q.WalkLeased(Place{}, func(ref uint32) bool { return visit(q.Job(ref)) })
 }
 
 // Mark notes that jobs with this key must not be added until a deadline, in ms, has passed. O(log

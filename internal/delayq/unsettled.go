@@ -75,7 +75,7 @@ func (q *Queue) WalkSettled(now int64, visit func(j Job) bool) {
 			more, again = visit(again[0]), again[1:]
 		}
 	}
-	q.Walk(now, func(ref uint32) bool {
+	q.Walk(now, Place{}, func(ref uint32) bool {
 		j := q.Job(ref)
 		if q.Fate(&j, now) == Expired {
 			return more
@@ -163,6 +163,12 @@ func (q *Queue) NextFrom(now int64) (at int64) {
 			note(j.Expires())
 		}
 	})
+	if q.Paused(now) {
+		note(q.pauseEnd())
+	}
+	if tick := q.tick(); tick >= now {
+		note(tick)
+	}
 	if q.marks != nil {
 		note(q.marks.NextFrom(now))
 	}

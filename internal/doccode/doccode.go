@@ -45,7 +45,8 @@ type Code struct {
 }
 
 // Toolkit are the packages of the toolkit, from the root of the tree.
-var Toolkit = []string{"limit", "limit/httplimit", "lock", "queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "ebbtest"}
+var Toolkit = []string{"limit", "limit/httplimit", "lock", "lock/httpidem", "queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near",
+	"cache", "ebbtest"}
 
 // known returns the packages that a block may use anywhere.
 func known() map[string]string {

@@ -43,7 +43,8 @@ const (
 )
 
 // stepsDrawn has the steps as often as they are to be drawn.
-var stepsDrawn = []byte{stepSet, stepSetTwo, stepDel, stepAck, stepAck, stepAck, stepAck, stepRewrite, stepSave, stepWait, stepSecond, stepSwitch, stepReload, stepLoadAOF}
+var stepsDrawn = []byte{stepSet, stepSetTwo, stepDel, stepAck, stepAck, stepAck, stepAck, stepRewrite, stepSave, stepWait, stepSecond, stepSwitch,
+	stepReload, stepLoadAOF}
 
 func drawPlan(t *rapid.T) plan {
 	p := plan{
@@ -55,7 +56,8 @@ func drawPlan(t *rapid.T) plan {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "faults") {
 		p.faults = append(p.faults, crashfs.Fault{
-			Op:    rapid.SampledFrom([]crashfs.Op{crashfs.OpSync, crashfs.OpSync, crashfs.OpSync, crashfs.OpWrite, crashfs.OpCreate, crashfs.OpRename, crashfs.OpSyncDir, crashfs.OpTruncate, crashfs.OpRemove}).Draw(t, "op"),
+			Op: rapid.SampledFrom([]crashfs.Op{crashfs.OpSync, crashfs.OpSync, crashfs.OpSync, crashfs.OpWrite, crashfs.OpCreate, crashfs.OpRename,
+				crashfs.OpSyncDir, crashfs.OpTruncate, crashfs.OpRemove}).Draw(t, "op"),
 			Skip:  rapid.IntRange(0, 30).Draw(t, "skip"),
 			Times: rapid.IntRange(1, 3).Draw(t, "times"),
 			Err:   rapid.SampledFrom([]error{syscall.EIO, syscall.ENOSPC}).Draw(t, "err"),

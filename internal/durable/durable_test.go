@@ -585,7 +585,8 @@ func (w *world) token() int64 {
 func TestLeftoversAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)
-		for _, n := range []string{"temp-12.rdb", "temp-ebb-sync-12.rdb", "temp-rewriteaof-12.aof", "temp-rewriteaof-bg-12.aof", "temp-mine.rdb", "temp-12.aof", "dump.rdb.bak"} {
+		for _, n := range []string{"temp-12.rdb", "temp-ebb-sync-12.rdb", "temp-rewriteaof-12.aof", "temp-rewriteaof-bg-12.aof", "temp-mine.rdb", "temp-12.aof",
+			"dump.rdb.bak"} {
 			f, err := fs.Create(dir + "/" + n)
 			if err != nil {
 				t.Fatal(err)
@@ -638,7 +639,8 @@ func TestWithoutADirectory(t *testing.T) {
 		w.set("a", "1")
 		_, err1 := w.k.BackgroundSave(false)
 		_, err2 := w.k.RewriteAOF()
-		for _, err := range []error{err1, err2, w.k.Save(t.Context()), w.k.SetAppendOnly(true), w.k.LoadAOF(t.Context()), w.k.Shutdown(t.Context(), ShutdownSave, false)} {
+		for _, err := range []error{err1, err2, w.k.Save(t.Context()), w.k.SetAppendOnly(true), w.k.LoadAOF(t.Context()), w.k.Shutdown(t.Context(),
+			ShutdownSave, false)} {
 			if err != ErrNoDirectory {
 				t.Errorf("%v", err)
 			}

@@ -114,6 +114,17 @@ func (m *Model[V]) Put(key string, v V, ttl time.Duration) {
 	m.Touch(key)
 }
 
+// Change gives an entry another value. Its deadline stays, and it counts as use.
+func (m *Model[V]) Change(key string, v V) {
+	e := m.entries[key]
+	e.value = v
+	m.entries[key] = e
+	m.Touch(key)
+}
+
+// Drop removes an entry.
+func (m *Model[V]) Drop(key string) { delete(m.entries, key) }
+
 // Touch restarts an entry's idle time.
 func (m *Model[V]) Touch(key string) {
 	if e, ok := m.entries[key]; ok && m.Idle > 0 {

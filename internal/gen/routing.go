@@ -63,7 +63,7 @@ func Routing(t *command.Table) ([]routing.Command, error) {
 		if o := s.KeyOptions; o != nil {
 			c.Options = &routing.KeyOptions{First: o.First.Pos, Instead: o.Instead, Only: o.Only, From: o.From, Take: routing.Take(o.Take), Pairs: o.Pairs}
 			for _, x := range o.Options {
-				c.Options.Options = append(c.Options.Options, routing.KeyOption{Word: x.Word, Args: x.Args, Key: x.Key != 0})
+				c.Options.Options = append(c.Options.Options, routing.KeyOption{Word: x.Word, Args: x.Args, Key: x.Key != 0, Before: x.Before})
 			}
 			all = append(all, c)
 			continue

@@ -11,8 +11,10 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bits"
 	"github.com/ebbdb/ebb/bloom"
+	"github.com/ebbdb/ebb/cache"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/expset"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/near"
@@ -65,7 +67,7 @@ func line[H held](acquire func(ctx context.Context) (H, error)) func(ctx context
 
 func (s *site) objects() []*object {
 	all := []*object{
-		s.limiter(), s.concurrency(), s.lock(), s.semaphore(), s.latch(),
+		s.limiter(), s.concurrency(), s.lock(), s.semaphore(), s.latch(), s.onceValue(),
 		s.queue(), s.topic(), s.stream(), s.group(), s.expmap(), s.expset(),
 	}
 	f := made(bloom.New(s.c, s.name("bloom"), bloom.Options[string]{}))(s.T)
@@ -74,7 +76,12 @@ func (s *site) objects() []*object {
 	m := made(bits.New(s.c, s.name("bits")))(s.T)
 	k := made(bits.NewCalendar(s.c, s.name("calendar")))(s.T)
 	x := made(near.New(s.c, s.name("near")))(s.T)
+	ch := made(cache.New(s.c, s.name("cache"), cache.Options[string, string]{}))(s.T)
+	load := func(context.Context, string) (string, error) { return "v", nil }
 	return append(all,
+		&object{name: "cache.Cache", key: s.name("cache"), cleanup: 3 * time.Second,
+			write: func(ctx context.Context) error { return ch.Set(ctx, "ann", "v") },
+			read:  func(ctx context.Context) error { return drop(ch.Get(ctx, "ann", load)) }},
 		&object{name: "bloom.Filter", key: s.name("bloom"),
 			write: func(ctx context.Context) error { return drop(f.Add(ctx, "ann")) },
 			read:  func(ctx context.Context) error { return drop(f.Contains(ctx, "ann")) }},
@@ -113,6 +120,50 @@ func (s *site) limiter() *object {
 		wake: func(ctx context.Context) error { return full.Reset(ctx, "ann") },
 	}
 	return o
+}
+
+func (s *site) onceValue() *object {
+	key := s.name("once")
+	o := made(lock.NewOnceValue[string](s.c, key, time.Hour))(s.T)
+	other := made(lock.NewOnceValue(s.other, key, time.Hour, lock.OnceValueOptions[string]{Lease: theirs}))(s.T)
+	work := func(context.Context) (string, error) { return "v", nil }
+	var taken sync.WaitGroup
+	begun, end := make(chan struct{}), make(chan struct{})
+	finish := sync.OnceFunc(func() { close(end) })
+	taken.Go(func() {
+		_, _, err := other.Do(s.b.Context(), "waits", func(context.Context) (string, error) {
+			close(begun)
+			<-end
+			return "v", nil
+		})
+		if err != nil {
+			s.Error(err)
+		}
+	})
+	<-begun
+	s.Cleanup(func() {
+		finish()
+		taken.Wait()
+	})
+	return &object{name: "lock.OnceValue", key: key, cleanup: 3 * time.Second,
+		write: func(ctx context.Context) error {
+			_, _, err := o.Do(ctx, kit.ID(), work)
+			return err
+		},
+		read: func(ctx context.Context) error {
+			_, _, err := o.State(ctx, "ann")
+			return err
+		},
+		wait: func(ctx context.Context) error {
+			_, _, err := o.Do(ctx, "waits", work)
+			return err
+		},
+		wake: func(context.Context) error {
+			finish()
+			taken.Wait()
+			return nil
+		},
+	}
 }
 
 func (s *site) concurrency() *object {

@@ -2,28 +2,31 @@ package instance
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 
 	"github.com/ebbdb/ebb/console"
+	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/config"
 )
 
 // listenAdmin binds the address of the directive http, if there is one.
-func listenAdmin(cfg *config.Set, log *slog.Logger) (*adminhttp.Admin, error) {
+func (in *Instance) listenAdmin(cfg *config.Set, log *slog.Logger) (*adminhttp.Admin, error) {
 	addr := adminhttp.AdminAddr(cfg.String("http"))
 	if addr == "" {
 		return nil, nil
 	}
 	o := adminhttp.Options{Hosts: strings.Fields(cfg.String("http-hosts")), Log: log}
 	if cfg.Bool("http-tls") {
-		var err error
-		if o.TLS, err = certificate(cfg, log); err != nil {
+		files, err := in.openTLS(cfg, log, certificate)
+		if err != nil {
 			return nil, err
 		}
+		o.TLS = files.certificateOnly()
 		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12) // HTTP/2 needs it
 	}
 	return adminhttp.ListenAdmin(addr, o)
@@ -36,7 +39,8 @@ func (in *Instance) openConsole(cfg *config.Set, log *slog.Logger) (err error) {
 		return nil
 	}
 	host, _, _ := net.SplitHostPort(adminhttp.AdminAddr(cfg.String("http"))) // it is bound
-	in.console, err = console.ForService(in.svc, console.Options{
+	data := in.Conn()                                                        // the console has its own
+	in.console, err = console.New(embed.Of(data), console.Options{
 		Label:      cfg.String("http-console-label"),
 		ReadOnly:   cfg.Bool("http-console-read-only"),
 		HideValues: !cfg.Bool("http-console-values"),
@@ -44,7 +48,7 @@ func (in *Instance) openConsole(cfg *config.Set, log *slog.Logger) (err error) {
 		Hosts:      append(strings.Fields(cfg.String("http-hosts")), host),
 		LocalOnly:  mode == "local",
 	})
-	if err != nil {
+	if err = errors.Join(err, data.Close()); err != nil {
 		return err
 	}
 	page := adminhttp.Page{Path: "/console/", Title: "the console", Handler: http.StripPrefix("/console", in.console), Home: true,

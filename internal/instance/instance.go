@@ -17,15 +17,16 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/console"
-	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/promtext"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
@@ -44,8 +45,10 @@ type Options struct {
 	Listeners []net.Listener
 	// Pages are further pages at the address of the directive http, next to /metrics.
 	Pages []adminhttp.Page
-	// Start calls Listening after it has bound the addresses and before it loads the data;
+	// Start calls Bound after it has bound the addresses and before it serves the first client;
 	// may be nil.
+	Bound func()
+	// Start calls Listening when clients are served and before it loads the data; may be nil.
 	Listening func(*Instance)
 }
 
@@ -60,8 +63,17 @@ type Instance struct {
 	// console is nil without the directive http, and with http-console no.
 	console *console.Console
 	stop    chan struct{} // yields a value when a client has sent SHUTDOWN
+	turns   []turns
+	tls     []*serverTLS // of the TLS port and of the pages for operators, if they have TLS
 
 	loaded bool // by Open, because there was nothing to load
+}
+
+// turns counts how often a network loop has run its idle work. The loops write on different processors, so each has a
+// cache line of its own.
+type turns struct {
+	atomic.Int64
+	_ [56]byte
 }
 
 // Start opens an engine and serves it as the configuration says, and returns when
@@ -90,7 +102,7 @@ func Open(o Options) (in *Instance, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	in = &Instance{stop: make(chan struct{}, 1)}
-	if in.admin, err = listenAdmin(o.Config, o.Log); err != nil {
+	if in.admin, err = in.listenAdmin(o.Config, o.Log); err != nil {
 		return nil, err
 	}
 	if err := in.open(o); err != nil {
@@ -126,10 +138,10 @@ func (in *Instance) open(o Options) error {
 		return err
 	}
 	in.svc = svc
-	if err := in.openConsole(cfg, o.Log); err != nil {
-		return errors.Join(err, in.close())
-	}
 	if err = svc.OpenFiles(session.FileOptions{AcceptClock: o.AcceptClock}); err == nil {
+		err = in.openConsole(cfg, o.Log) // its samples read the state of the files
+	}
+	if err == nil {
 		in.srv, err = in.listen(cfg, o, loops)
 	}
 	if err != nil {
@@ -140,7 +152,7 @@ func (in *Instance) open(o Options) error {
 
 // Conn returns a Conn over the engine, for the program that runs the server. The caller must
 // close it before Shutdown.
-func (in *Instance) Conn() *conn.Conn { return embed.ForService(in.svc) }
+func (in *Instance) Conn() *conn.Conn { return embedded.Lend(in.svc) }
 
 // Load does the second half of Start, and then serves the pages for operators. ctx ends it
 // early; the caller must call Shutdown after an error.
@@ -170,6 +182,7 @@ func Loops(cfg *config.Set) int {
 func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.Server, error) {
 	reclaimers := make([]*engine.Reclaimer, loops)
 	runs := make([]func() time.Duration, loops)
+	in.turns = make([]turns, loops)
 	var srv *transport.Server
 	ready := make(chan struct{})
 	for i := range reclaimers {
@@ -179,6 +192,10 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		})
 		run := reclaimers[i].Run
 		runs[i] = func() time.Duration { return in.svc.Reclaim(run) }
+	}
+	idle := func(loop int) time.Duration {
+		in.turns[loop].Add(1)
+		return runs[loop]()
 	}
 	o := transport.Options{
 		NewSession: func(c transport.Conn) transport.Session { return in.svc.NewSession(c) },
@@ -191,7 +208,7 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
 		Logger:     opt.Log,
 		Bound:      opt.Listeners,
-		Idle:       func(loop int) time.Duration { return runs[loop]() },
+		Idle:       idle,
 		Settle:     in.svc.Settle,
 		Now:        func() int64 { return in.db.Clock().Micros() / 1000 },
 	}
@@ -199,10 +216,11 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		o.UnixPerm = os.FileMode(perm)
 	}
 	if port := cfg.Int("tls-port"); port > 0 {
-		var err error
-		if o.TLS, err = tlsConfig(cfg, opt.Log); err != nil {
+		files, err := in.openTLS(cfg, opt.Log, tlsConfig)
+		if err != nil {
 			return nil, err
 		}
+		o.TLS = files.whole()
 		o.TLSAddrs = addresses(cfg.Bind(), port)
 	}
 	srv, err := transport.New(o)
@@ -210,7 +228,7 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		return nil, err
 	}
 	close(ready)
-	if err = in.bind(srv); err != nil {
+	if err = in.bind(srv, opt.Bound); err != nil {
 		srv.Close()
 		return nil, err
 	}
@@ -223,12 +241,16 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 const quickLoad = 2 << 20
 
 // bind binds all addresses, and then serves them. If there is little or no data, it loads
-// it in between: clients that have connected meanwhile wait, and get no LOADING.
-func (in *Instance) bind(srv *transport.Server) error {
+// it in between: clients that have connected meanwhile wait, and get no LOADING. bind calls
+// bound between the two; bound may be nil.
+func (in *Instance) bind(srv *transport.Server, bound func()) error {
 	srv.Hold()
 	err := in.svc.Open(srv)
 	if err == nil {
 		err = srv.ListenAll()
+	}
+	if err == nil && bound != nil {
+		bound()
 	}
 	if err == nil && in.svc.Keeper().LoadSize() <= quickLoad {
 		err = in.svc.Load(context.Background())
@@ -324,6 +346,30 @@ func (in *Instance) Addrs() []net.Addr { return in.srv.Addrs() }
 
 // Loops returns the number of network loops.
 func (in *Instance) Loops() int { return in.srv.Loops() }
+
+// Alive wakes every network loop and returns when all of them have turned. When ctx ends first, it returns an
+// error that names a loop that has not: a command has kept it since, or the program is stuck. Alive is for
+// the watchdog of a service manager; it takes the time of a wake-up, some 50 us.
+func (in *Instance) Alive(ctx context.Context) error {
+	loops := max(in.srv.Loops(), 1) // without event loops one goroutine does the idle work
+	before := make([]int64, loops)
+	for i := range before {
+		before[i] = in.turns[i].Load()
+		in.srv.Nudge(i)
+	}
+	pause := time.NewTicker(time.Millisecond)
+	defer pause.Stop()
+	for i := range before {
+		for in.turns[i].Load() == before[i] {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("network loop %d of %d does not turn: %w", i, loops, context.Cause(ctx))
+			case <-pause.C:
+			}
+		}
+	}
+	return nil
+}
 
 // AdminAddr returns the address of the pages for operators, nil if there are none.
 func (in *Instance) AdminAddr() net.Addr {

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/config"
@@ -135,6 +137,36 @@ func TestConnectionsBeyondMaxclientsAreCounted(t *testing.T) {
 	rejected(2)
 	c.ask("CONFIG", "RESETSTAT")
 	rejected(0)
+}
+
+// Bound is called before the first client is served, so that cmd/ebb can write its pidfile in time.
+func TestBoundIsCalledBeforeTheFirstReply(t *testing.T) {
+	socket := realserver.Socket(t)
+	cfg, err := config.Load([]string{"--port", "0", "--unixsocket", socket}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bound atomic.Bool
+	boundAtReply := make(chan bool, 1)
+	in, err := Start(context.Background(), Options{Config: cfg, Bound: func() {
+		c := dial(t, socket)
+		c.send("PING")
+		go func() {
+			_, err := resp.ReadValue(c.r)
+			boundAtReply <- err == nil && bound.Load()
+		}()
+		for range 10_000 {
+			runtime.Gosched() // a server that serves already would reply meanwhile
+		}
+		bound.Store(true)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shutDown(t, in) })
+	if !<-boundAtReply {
+		t.Error("a client was served before Bound had returned")
+	}
 }
 
 // A long command's time counts for the command, although it runs beside its loop.

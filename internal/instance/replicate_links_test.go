@@ -150,6 +150,9 @@ func ownTypes(c client) {
 		{"SPEXPIRE", "s", "1000000", "MEMBERS", "1", "a"}, {"ZADDEX", "z", "EX", "1000", "MEMBERS", "1", "1", "a"}, {"RPUSH", "l", "a", "b", "c"},
 		{"LPEXPIRE", "l", "1000000", "INDEXES", "1", "1"}, {"SET", "slide", "v", "PX", "1000000"},
 		{"EXPIRY", "RULE", "SET", "sessions", "MATCH", "session:*", "LEVEL", "KEY", "TO", "ended"},
+		{"DQ.CONFIG", "{news}", "DELIVER", "{news}:s"}, {"DQ.ADD", "{news}", "a", "payload"}, {"DQ.ADD", "{news}", "b", "payload", "DELAY", "1000000"},
+		{"EXPIRY", "RULE", "SET", "jobs", "MATCH", "gone*", "LEVEL", "KEY", "TO", "QUEUE", "jobs", "DELAY", "1000000", "WITHVALUE"},
+		{"SET", "gone", "v", "PX", "1"}, {"DQ.POP", "jobs"}, {"GET", "gone"},
 		{"FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nredis.register_function('f', function() return 1 end)"},
 	} {
 		c.ask(args...)

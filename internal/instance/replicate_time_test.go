@@ -61,7 +61,8 @@ func inBubble(t *testing.T, fs *crashfs.FS, options []string, f func(b *bubbled)
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() {
-			done <- transport.ServeSessions(ctx, ln, transport.Options{NewSession: func(c transport.Conn) transport.Session { return svc.NewSession(c) }, Portable: true})
+			done <- transport.ServeSessions(ctx, ln, transport.Options{NewSession: func(c transport.Conn) transport.Session { return svc.NewSession(c) },
+				Portable: true})
 		}()
 		defer func() { // a test that has failed ends its bubble as well
 			stop()

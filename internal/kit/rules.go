@@ -38,17 +38,39 @@ func Argument(what, name, format string, args ...any) error {
 	return fmt.Errorf("%s %q: %w: %s", what, name, conn.ErrArgument, fmt.Sprintf(format, args...))
 }
 
-// Make checks what all constructors get, and returns their options: the connection and the
-// name as Check does, the options as Option does.
-func Make[O any](c *conn.Conn, what, name string, opts []O) (o O, err error) {
-	if err := Check(c, what, name); err != nil {
-		return o, err
+// Make checks what all constructors get, and returns the name that the object has at the
+// backend and its options: the connection and the name as Check does, the options as Option
+// does.
+func Make[O any](c *conn.Conn, what, name string, opts []O) (full string, o O, err error) {
+	if full, err = Name(c, what, name); err != nil {
+		return name, o, err
 	}
 	if o, err = Option(opts); err != nil {
 		err = fmt.Errorf("%s %q: %w", what, name, err)
 	}
-	return o, err
+	return full, o, err
 }
+
+// Name checks the connection and the name of an object as Check does, and returns the name
+// that the object has at the backend: with the prefix of the Conn. The delay queue of a
+// stream, which Key has named, has the prefix already.
+func Name(c *conn.Conn, what, name string) (full string, err error) {
+	if err := Check(c, what, name); err != nil {
+		return name, err
+	}
+	if p := c.Prefix(); p != "" && strings.HasPrefix(name, "{"+p) && strings.HasSuffix(name, "}:"+Later) {
+		return name, nil
+	}
+	return c.Prefix() + name, nil
+}
+
+// Later is the suffix of the key of the delay queue of a stream; stream.Stream.Later returns
+// that key, and queue.New accepts it.
+const Later = "later"
+
+// Given returns the name with which a constructor makes an object again, from its name at the
+// backend.
+func Given(c *conn.Conn, full string) string { return strings.TrimPrefix(full, c.Prefix()) }
 
 // Option returns the options of a call that takes one optional struct: its zero value if
 // the caller passed none. Two or more are ebb.ErrArgument, because all but one of them would

@@ -32,14 +32,9 @@ type EventsConfig struct {
 }
 
 func (c *EventsConfig) setDefaults() {
-	def := func(p *int, v int) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	def(&c.Items, 1_000_000)
-	def(&c.Consumers, 4)
-	def(&c.Rate, 5000)
+	orDefault(&c.Items, 1_000_000)
+	orDefault(&c.Consumers, 4)
+	orDefault(&c.Rate, 5000)
 	if c.Spread <= 0 {
 		c.Spread = 10 * time.Second
 	}

@@ -4,6 +4,7 @@
 //	Run     requests as fast as the server answers, or at a fixed rate
 //	Storm   millions of items expire in one instant: latency of the others
 //	Prompt  how late the server's `expired` events are
+//	Sweep   CPU an operation of all commands beside other servers
 //
 // Inside Run, each connection has a worker that patches random digits into
 // requests encoded once (workload.go), and skips over replies without decoding
@@ -46,15 +47,10 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	def := func(p *int, v int) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	def(&c.Clients, 50)
-	def(&c.Pipeline, 1)
-	def(&c.Size, 3)
-	def(&c.Keyspace, 100_000)
+	orDefault(&c.Clients, 50)
+	orDefault(&c.Pipeline, 1)
+	orDefault(&c.Size, 3)
+	orDefault(&c.Keyspace, 100_000)
 	if c.Requests <= 0 && c.Duration <= 0 {
 		c.Duration = 3 * time.Second
 	}

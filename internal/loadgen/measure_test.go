@@ -51,6 +51,26 @@ func TestLineSeesTheOrderOfService(t *testing.T) {
 	}
 }
 
+func TestDueTakesEachJobAndNoneTooEarly(t *testing.T) {
+	ebb := realserver.NewProcess(t, realserver.Ebb(t))
+	ebb.Start()
+	for name, cfg := range map[string]DueConfig{
+		"wait": {Target: Target{Addr: ebb.Addr()}},
+		"poll": {Target: Target{Addr: realserver.Start(t, "redis-server")}, Poll: 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			cfg.Sets, cfg.Clients, cfg.Idle, cfg.Duration, cfg.Out = 20, 3, 100*time.Millisecond, time.Second, &out
+			if err := Due(t.Context(), cfg); err != nil {
+				t.Fatal(err)
+			}
+			if !regexp.MustCompile(`(?m)^idle: \d+ commands a second\nbusy: \d+ commands a second\n20 of 20 jobs, 0 too early: late p50=`).MatchString(out.String()) {
+				t.Errorf("printed:\n%s", out.String())
+			}
+		})
+	}
+}
+
 func TestCachePrintsAHitRatioForEachPolicy(t *testing.T) {
 	var out bytes.Buffer
 	cfg := CacheConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction",

@@ -64,7 +64,8 @@ return redis.call('GET', KEYS[1])
 const jsonScript = `
 local list = {}
 for i = 1, 100 do
-  list[i] = {id = i, name = 'customer ' .. i, email = 'customer' .. i .. '@example.com', tags = {'new', 'weekly', 'north'}, balance = i * 1.25, active = i % 2 == 0}
+  list[i] = {id = i, name = 'customer ' .. i, email = 'customer' .. i .. '@example.com',
+    tags = {'new', 'weekly', 'north'}, balance = i * 1.25, active = i % 2 == 0}
 end
 local text = cjson.encode({customers = list, total = #list})
 local back = cjson.decode(text)

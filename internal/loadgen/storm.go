@@ -45,16 +45,11 @@ func (c *StormConfig) setDefaults() {
 	if c.Rate <= 0 {
 		c.Rate = 5000
 	}
-	def := func(p *time.Duration, v time.Duration) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	def(&c.Before, 2500*time.Millisecond)
-	def(&c.During, 2*time.Second)
-	def(&c.After, 2*time.Second)
-	def(&c.Tail, time.Minute)
-	def(&c.Lead, time.Duration(c.Items/150_000+6)*time.Second)
+	orDefault(&c.Before, 2500*time.Millisecond)
+	orDefault(&c.During, 2*time.Second)
+	orDefault(&c.After, 2*time.Second)
+	orDefault(&c.Tail, time.Minute)
+	orDefault(&c.Lead, time.Duration(c.Items/150_000+6)*time.Second)
 }
 
 // warmUp is how long the probes run before they are measured: their first

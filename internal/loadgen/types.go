@@ -35,16 +35,16 @@ type TypesConfig struct {
 }
 
 func (cfg *TypesConfig) setDefaults() {
-	def := func(p *int, v int) {
-		if *p <= 0 {
-			*p = v
-		}
-	}
-	def(&cfg.Clients, 50)
-	def(&cfg.Pipeline, 32)
-	def(&cfg.Rounds, 3)
-	if cfg.Duration <= 0 {
-		cfg.Duration = 2 * time.Second
+	orDefault(&cfg.Clients, 50)
+	orDefault(&cfg.Pipeline, 32)
+	orDefault(&cfg.Rounds, 3)
+	orDefault(&cfg.Duration, 2*time.Second)
+}
+
+// orDefault sets *p to v unless it is above zero.
+func orDefault[N int | time.Duration](p *N, v N) {
+	if *p <= 0 {
+		*p = v
 	}
 }
 

@@ -319,8 +319,8 @@ func (f *function) release(r int) {
 	}
 }
 
-// constant returns the index of a constant. 0 and -0 are the same one, as in Lua 5.1: a
-// function has the one that comes first.
+// constant returns the index of a constant. 0 and -0 share one constant, as in Lua 5.1: a
+// function keeps the one that comes first.
 func (f *function) constant(v Value) int {
 	key := v
 	if n, ok := v.AsNumber(); ok && n == 0 {

@@ -37,8 +37,8 @@ func notFinite(f float64) string {
 	return "inf"
 }
 
-// ParseNumber returns what Lua makes of a string where it wants a number: what ParseDouble
-// takes, with space around. A zero byte ends the string, as in C.
+// ParseNumber converts a string to a number as Lua does where it wants one: it accepts what
+// ParseDouble does, with space around it. A zero byte ends the string, as in C.
 func ParseNumber(s string) (float64, bool) {
 	if f, ok := parseShort(s); ok {
 		return f, true

@@ -131,7 +131,7 @@ var notSent = map[string]string{
 
 // wordsOf maps words of options to the servers that have them.
 var wordsOf = map[string]compat.Servers{
-	"JITTER": 0, "SLIDE": 0, "SPAN": 0, "IFNE": 0, "IFDEQ": 0, "IFDNE": 0, "WITHTTL": 0,
+	"JITTER": 0, "SLIDE": 0, "FRESH": 0, "IFTOKEN": 0, "SPAN": 0, "IFNE": 0, "IFDEQ": 0, "IFDNE": 0, "WITHTTL": 0,
 	"IFEQ": compat.Valkey9, "NOSCORES": compat.Valkey9, "WITHSCORE": compat.Newer, "NOVALUES": compat.Newer,
 }
 

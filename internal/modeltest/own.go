@@ -48,7 +48,7 @@ func NewOwnGenerator(seed uint64, table *command.Table) *OwnGenerator {
 			continue
 		}
 		g.specs = append(g.specs, s)
-		if strings.Contains(s.Name, "expire") || strings.Contains(s.Name, "persist") || strings.HasSuffix(s.Name, "ex") {
+		if slices.Contains(freshCommands, s.Name) || strings.Contains(s.Name, "expire") || strings.Contains(s.Name, "persist") || strings.HasSuffix(s.Name, "ex") {
 			g.own = append(g.own, s)
 		}
 	}
@@ -69,7 +69,12 @@ var (
 	ownArgs = map[string][]string{
 		"seconds": shorts, "milliseconds": spans, "unix-time-seconds": {"$s+1", "$s+60", "$s+0", "$s-1"},
 		"unix-time-milliseconds": {"$ms+17", "$ms+1", "$ms+0", "$ms+1000", "$ms-1", "$ms+60000"},
-		"lease":                  spans, "period-ms": {"1", "17", "1000", "60000"}, "period": {"1", "60"},
+		// The clock goes hours ahead: with a short interval a schedule would add a job for each step, and each
+		// effect looks at the whole queue.
+		"interval": {"9", "60000", "1800000", "3600000", "86400000"}, "expression": {"* * * * *", "0 * * * *", "30 3 * * 1-5", "61 * * * *"},
+		"zone": {"UTC", "Europe/Berlin", "Nowhere"}, "from": {"$ms+0", "$ms+17", "$ms-60000"}, "until": {"$ms+60000", "$ms+3600000", "$ms-1"},
+		"late":  {"1", "1000", "3600000"},
+		"lease": spans, "period-ms": {"1", "17", "1000", "60000"}, "period": {"1", "60"},
 		"timeout-ms": {"0", "1", "17", "1000", "60000"}, "timeout": {"0", "0.001", "1", "0.017"},
 		"limit": {"1", "2", "5"}, "burst": {"1", "2", "10"}, "cost": {"0", "1", "1", "2"}, "max_burst": {"0", "1", "5"},
 		"max-burst": {"0", "1", "5"}, "tokens-per-period": {"1", "5"}, "quantity": {"1", "2"},
@@ -157,10 +162,69 @@ func (g *OwnGenerator) request() []string {
 		return g.classic.blocking()
 	case n < 9:
 		return g.fill()
-	case n < 15:
+	case n < 14:
 		return g.fromGrammar(g.own)
+	case n < 15:
+		return g.due()
+	case n < 16:
+		return g.fresh()
 	}
 	return g.fromGrammar(g.specs)
+}
+
+// due makes a request about members of sorted sets whose scores are times, and about lists that they move to.
+func (g *OwnGenerator) due() []string {
+	one := func(of ...string) string { return of[g.rng.IntN(len(of))] }
+	set, list := one("z1", "z1", "{t}z"), one("l1", "l1", "{t}l")
+	options := func() (o []string) {
+		for _, x := range [][]string{{"COUNT", one("1", "2", "30")}, {"UNIT", one("s", "ms", "us", "4096", "0.001")}, {"AGE", one("0", "17", "1000")},
+			{"BLOCK", one("0", "1", "17", "1000", "60000")}, {"BLOCK", one("0", "1000")}} {
+			if g.rng.IntN(3) == 0 {
+				o = append(o, x...)
+			}
+		}
+		return o
+	}
+	howMany := [][]string{nil, {one("COUNT", "EXACTLY"), one("1", "2", "3", "30"), one("OBO", "BULK")}}[g.rng.IntN(2)]
+	switch g.rng.IntN(8) {
+	case 0, 1:
+		return []string{"ZADD", set, one("$s+1", "$s+60", "$s+0", "$ms+17", "$ms+1000", "1"), one(letters...), one("$s+1", "$s+2", "$ms-1"), one(letters...)}
+	case 2:
+		return join([]string{"ZPOPDUE", "1", set}, options())
+	case 3:
+		return join([]string{"ZPOPDUE", "2", "z1", "{t}z"}, options(), []string{"PEEK"}[:g.rng.IntN(2)])
+	case 4:
+		return join([]string{"ZMOVEDUE", set, list, one("LEFT", "RIGHT")}, options())
+	case 5:
+		return join([]string{"ZMOVEDUE", set, one("z1", "{t}z"), "SCORE", one("0", "17", "1000")}, options())
+	case 6:
+		return join([]string{"LMOVEM", list, one("l1", "{t}l"), one("LEFT", "RIGHT"), one("LEFT", "RIGHT")}, howMany)
+	}
+	return join([]string{"BLMOVEM", list, one("l1", "{t}l"), one("LEFT", "RIGHT"), one("LEFT", "RIGHT"), one("0", "0.017", "1")}, howMany)
+}
+
+// freshCommands are the commands about values with two deadlines.
+var freshCommands = []string{"getfresh", "stale", "unlease"}
+
+// fresh makes a request about strings with two deadlines and the leases of those who load them.
+func (g *OwnGenerator) fresh() []string {
+	one := func(of ...string) string { return of[g.rng.IntN(len(of))] }
+	key := one("a", "a", "b", "l1")
+	switch g.rng.IntN(10) {
+	case 0, 1:
+		return []string{"SET", key, one("1", "x", strings.Repeat("long", 30)), "PX", one("17", "1000", "60000"), "FRESH", one("1", "16", "999", "5000")}
+	case 2, 3:
+		return []string{"SET", key, one("2", "y"), "PX", one("1000", "60000"), "FRESH", one("1", "500"), "IFTOKEN", "$refresh"}
+	case 4:
+		return []string{"GETFRESH", key}
+	case 5, 6:
+		return []string{"GETFRESH", key, "LEASE", one("1", "17", "1000", "60000"), "WAIT", one("0", "17", "1000")}[:4+2*g.rng.IntN(2)]
+	case 7:
+		return []string{"GETFRESH", key, "LEASE", one("17", "1000", "3600000"), "TOKEN", "$refresh"}
+	case 8:
+		return []string{"STALE", key, one("a", "b", "h1")}
+	}
+	return []string{one("UNLEASE", "UNLEASE", "APPEND", "INCR", "PEXPIRE"), key, one("$refresh", "17")}[:2+g.rng.IntN(2)]
 }
 
 // whole makes a request about a whole key, or all keys.
@@ -292,6 +356,10 @@ func (m Memory) Learn(args []string, v resp.Value) {
 	case "LOCK.ACQUIRE":
 		if v.Int > 0 {
 			m["$token"] = strconv.FormatInt(v.Int, 10)
+		}
+	case "GETFRESH":
+		if len(v.Elems) == 4 && v.Elems[2].Int > 0 {
+			m["$refresh"] = strconv.FormatInt(v.Elems[2].Int, 10)
 		}
 	case "RL.RESERVE":
 		if len(v.Elems) == 3 {

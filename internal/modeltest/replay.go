@@ -49,7 +49,7 @@ const late = 20 * 365 * 24 * time.Hour
 
 // blockedFor are the requests with which clients of a replica wait all the time.
 var blockedFor = []string{"BLPOP a l1 {t}l 0", "BLMOVE l1 a LEFT RIGHT 0", "BZPOPMIN z1 {t}z a 0", "XREAD BLOCK 0 STREAMS x1 a 0 0",
-	"DQ.POP {q}1 LEASE 1000 BLOCK 0"}
+	"DQ.POP {q}1 LEASE 1000 BLOCK 0", "BLMOVEM l1 a LEFT RIGHT 0 EXACTLY 2 OBO", "ZPOPDUE 2 z1 {t}z BLOCK 0", "ZMOVEDUE z1 a LEFT BLOCK 0"}
 
 // NewReplica returns an empty replica.
 func NewReplica() (*Replica, error) {
@@ -237,6 +237,7 @@ type item struct {
 	value    string // of a container: its living items with their deadlines
 	deadline int64  // ms
 	span     int64  // ms
+	fresh    int64  // ms; 1 if the value is stale
 }
 
 type place struct {
@@ -249,6 +250,7 @@ type seen struct {
 	keys  map[place]item
 	dead  map[place][]string // the items of containers that have expired and are still there
 	rules [][]engine.Rule    // of each database: what they say, not what has become of them
+	lent  map[place]string   // the refresh leases that are not over
 	now   int64              // ms: when an item whose deadline is earlier has expired
 }
 
@@ -256,7 +258,12 @@ type seen struct {
 // the items that have expired, before now, in ms, and are still there.
 func see(tx *engine.Tx, now int64) seen {
 	tx.Replaying()
-	s := seen{map[place]item{}, map[place][]string{}, rulesOf(tx), now}
+	s := seen{map[place]item{}, map[place][]string{}, rulesOf(tx), map[place]string{}, now}
+	tx.Leases(func(db int, key string, token, until int64) {
+		if until >= now {
+			s.lent[place{db, key}] = fmt.Sprintf("token %d until %d", token, until)
+		}
+	})
 	collect(tx, now, func(at place, it item, dead []string, _ bool) { s.keys[at], s.dead[at] = it, dead })
 	return s
 }
@@ -300,7 +307,10 @@ func collect(tx *engine.Tx, now int64, visit func(at place, it item, dead []stri
 	for i := range tx.DB().Databases() {
 		tx.Select(i)
 		tx.Each(func(k engine.Key) {
-			it := item{kind: k.Kind(), deadline: k.Deadline(), span: k.Span()}
+			it := item{kind: k.Kind(), deadline: k.Deadline(), span: k.Span(), fresh: k.Fresh()}
+			if it.fresh != 0 && it.fresh < now {
+				it.fresh = 1 // how long the value has been stale is not stored
+			}
 			var dead []string
 			empty := false
 			switch it.kind {
@@ -382,7 +392,7 @@ func (r *Replica) compare(master seen) (diff []string) {
 		case !ok && len(master.dead[p]) > 0 && w.value == "":
 		case !ok:
 			diff = append(diff, fmt.Sprintf("db%d %q: is missing: %s", p.db, p.key, w))
-		case g.kind != w.kind || g.value != w.value || g.span != w.span:
+		case g.kind != w.kind || g.value != w.value || g.span != w.span || g.fresh != w.fresh:
 			diff = append(diff, fmt.Sprintf("db%d %q: %s, want %s", p.db, p.key, g, w))
 		case g.deadline != w.deadline && !slidThere(g, w):
 			diff = append(diff, fmt.Sprintf("db%d %q: deadline %d, want %d", p.db, p.key, g.deadline, w.deadline))
@@ -399,6 +409,16 @@ func (r *Replica) compare(master seen) (diff []string) {
 	for i, rules := range master.rules {
 		if !slices.Equal(replica.rules[i], rules) {
 			diff = append(diff, fmt.Sprintf("db%d: rules %+v, want %+v", i, replica.rules[i], rules))
+		}
+	}
+	for p, l := range master.lent {
+		if replica.lent[p] != l {
+			diff = append(diff, fmt.Sprintf("db%d %q: the lease is %q, want %q", p.db, p.key, replica.lent[p], l))
+		}
+	}
+	for p, l := range replica.lent {
+		if master.lent[p] == "" {
+			diff = append(diff, fmt.Sprintf("db%d %q: there should be no lease, it is %q", p.db, p.key, l))
 		}
 	}
 	sort.Strings(diff)
@@ -421,5 +441,5 @@ func slidThere(g, w item) bool {
 }
 
 func (i item) String() string {
-	return fmt.Sprintf("%v %.200q, deadline %d, span %d", i.kind, i.value, i.deadline, i.span)
+	return fmt.Sprintf("%v %.200q, deadline %d, span %d, fresh %d", i.kind, i.value, i.deadline, i.span, i.fresh)
 }

@@ -13,11 +13,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/bloom"
+	"github.com/ebbdb/ebb/cache"
 	"github.com/ebbdb/ebb/expmap"
+	"github.com/ebbdb/ebb/expset"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/lock"
+	"github.com/ebbdb/ebb/queue"
+	"github.com/ebbdb/ebb/stream"
 	"github.com/ebbdb/ebb/topic"
 )
 
@@ -33,6 +39,49 @@ func TestWhatIsHeldDuringACallbackIsGivenBack(t *testing.T)       { each(t, Call
 func TestALoopEndsAsItsKindSays(t *testing.T)                     { each(t, Loops) }
 func TestNamesAreCheckedWhereTheObjectIsMade(t *testing.T)        { each(t, Names) }
 func TestDeleteLeavesNothing(t *testing.T)                        { each(t, Deletes) }
+func TestTwoPrefixesDoNotMeet(t *testing.T)                       { each(t, Prefixes) }
+
+func TestAConstructorRefusesATypeThatItsCodecCannotEncode(t *testing.T) {
+	type value = chan int
+	c, err := ebb.Open(t.Context(), "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const name = "x"
+	for what, got := range map[string]error{
+		"bloom.New":        second(bloom.New[value](c, name)),
+		"cache.New":        second(cache.New[string, value](c, name)),
+		"cache.New, keys":  second(cache.New[value, int](c, name)),
+		"lock.OnceValue":   second(lock.NewOnceValue[value](c, name, time.Hour)),
+		"bloom.Redisson":   second(bloom.Redisson[value](c, name)),
+		"expmap.New, keys": second(expmap.New[value, int](c, name)),
+		"expmap.New":       second(expmap.New[string, value](c, name)),
+		"expmap.NewFamily": second(expmap.NewFamily[string, value](c, name)),
+		"expmap.Redisson":  second(expmap.Redisson[string, value](c, name)),
+		"expset.New":       second(expset.New[value](c, name)),
+		"expset.NewFamily": second(expset.NewFamily[value](c, name)),
+		"expset.Redisson":  second(expset.Redisson[value](c, name)),
+		"queue.New":        second(queue.New[value](c, name)),
+		"queue.Redisson":   second(queue.Redisson[value](c, name)),
+		"stream.New":       second(stream.New[value](c, name)),
+		"topic.New":        second(topic.New[value](c, name)),
+		"topic.PSubscribe": second(topic.PSubscribe(t.Context(), c, topic.Options[value]{}, "x*")),
+	} {
+		if !errors.Is(got, ebb.ErrArgument) || !strings.Contains(got.Error(), "JSON cannot encode chan int") {
+			t.Errorf("%s returns %v, want ErrArgument", what, got)
+		}
+	}
+	if _, err := queue.New(c, name, queue.Options[value]{Codec: chans{}}); err != nil {
+		t.Errorf("with a codec: %v", err)
+	}
+}
+
+// chans is a codec of a type that the default codec refuses.
+type chans struct{}
+
+func (chans) Encode(chan int) ([]byte, error) { return nil, nil }
+func (chans) Decode([]byte) (chan int, error) { return nil, nil }
 
 // A database has 128 rules.
 func TestTheRulesOfMapsAreGivenBack(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bits"
 	"github.com/ebbdb/ebb/bloom"
+	"github.com/ebbdb/ebb/cache"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/expset"
@@ -23,6 +24,7 @@ import (
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/limit/httplimit"
 	"github.com/ebbdb/ebb/lock"
+	"github.com/ebbdb/ebb/lock/httpidem"
 	"github.com/ebbdb/ebb/near"
 	"github.com/ebbdb/ebb/queue"
 	"github.com/ebbdb/ebb/stream"
@@ -31,7 +33,7 @@ import (
 )
 
 // packages are the packages of objects.
-var packages = []string{"bits", "bloom", "expmap", "expset", "limit", "lock", "near", "queue", "stream", "topic", "unique"}
+var packages = []string{"bits", "bloom", "cache", "expmap", "expset", "limit", "lock", "near", "queue", "stream", "topic", "unique"}
 
 // shapeless are exported functions with a Conn whose parameters are in another order, with
 // the reason.
@@ -93,10 +95,12 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 	q := must2(queue.New[string](c, "q"))(t)
 	st := must2(stream.New[string](c, "st"))(t)
 	lo := [2]lock.Options{}
+	once := must2(lock.NewOnceValue[httpidem.Response](c, "once", time.Hour))(t)
 	cases := map[string]func() error{
 		"bits.NewCalendar":     func() error { return second(bits.NewCalendar(c, "x", bits.CalendarOptions{}, bits.CalendarOptions{})) },
 		"bloom.New":            func() error { return second(bloom.New(c, "x", bloom.Options[string]{}, bloom.Options[string]{})) },
 		"bloom.Redisson":       func() error { return second(bloom.Redisson(c, "x", make([]bloom.RedissonOptions[string], 2)...)) },
+		"cache.New":            func() error { return second(cache.New(c, "x", make([]cache.Options[string, int], 2)...)) },
 		"embed.Open":           func() error { return second(embed.Open(ctx, "mem://", embed.Options{}, embed.Options{})) },
 		"expmap.New":           func() error { return second(expmap.New(c, "x", make([]expmap.Options[string, int], 2)...)) },
 		"expmap.NewFamily":     func() error { return second(expmap.NewFamily(c, "x", make([]expmap.Options[string, int], 2)...)) },
@@ -115,18 +119,30 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 		"lock.NewLatch":        func() error { return second(lock.NewLatch(c, "x", lo[:]...)) },
 		"lock.NewLeader":       func() error { return second(lock.NewLeader(c, "x", "me", lo[:]...)) },
 		"lock.NewOnce":         func() error { return second(lock.NewOnce(c, "x", time.Second, lo[:]...)) },
-		"lock.NewRW":           func() error { return second(lock.NewRW(c, "x", lo[:]...)) },
-		"lock.NewSemaphore":    func() error { return second(lock.NewSemaphore(c, "x", 1, lo[:]...)) },
-		"lock.Redisson":        func() error { return second(lock.Redisson(c, "", lo[:]...).Lock("x")) },
-		"near.New":             func() error { return second(near.New(c, "x", near.Options{}, near.Options{})) },
-		"queue.New":            func() error { return second(queue.New(c, "x", make([]queue.Options[int], 2)...)) },
-		"queue.Redisson":       func() error { return second(queue.Redisson(c, "x", make([]queue.RedissonOptions[int], 2)...)) },
-		"queue.Push":           func() error { return second(q.Push(ctx, "v", queue.PushOptions{}, queue.PushOptions{})) },
-		"stream.New":           func() error { return second(stream.New(c, "x", make([]stream.Options[int], 2)...)) },
-		"stream.Group":         func() error { return second(st.Group("g", stream.GroupOptions{}, stream.GroupOptions{})) },
-		"topic.New":            func() error { return second(topic.New(c, "x", make([]topic.Options[int], 2)...)) },
-		"unique.New":           func() error { return second(unique.New(c, "x", unique.Options{}, unique.Options{})) },
-		"httplimit.New":        func() error { return panicked(func() { httplimit.New(l, httplimit.Options{}, httplimit.Options{}) }) },
+		"lock.NewOnceValue": func() error {
+			return second(lock.NewOnceValue(c, "x", time.Second, make([]lock.OnceValueOptions[int], 2)...))
+		},
+		"lock.NewRW":        func() error { return second(lock.NewRW(c, "x", lo[:]...)) },
+		"lock.NewSemaphore": func() error { return second(lock.NewSemaphore(c, "x", 1, lo[:]...)) },
+		"lock.Redisson":     func() error { return second(lock.Redisson(c, "", lo[:]...).Lock("x")) },
+		"near.New":          func() error { return second(near.New(c, "x", near.Options{}, near.Options{})) },
+		"queue.New":         func() error { return second(queue.New(c, "x", make([]queue.Options[int], 2)...)) },
+		"queue.Redisson":    func() error { return second(queue.Redisson(c, "x", make([]queue.RedissonOptions[int], 2)...)) },
+		"queue.Push":        func() error { return second(q.Push(ctx, "v", queue.PushOptions{}, queue.PushOptions{})) },
+		"queue.Peek":        func() error { return second(q.Peek(ctx, queue.All, queue.PeekOptions{}, queue.PeekOptions{})) },
+		"queue.Schedule": func() error {
+			return second(q.Schedule(ctx, "s", "v", queue.Every(time.Second), queue.ScheduleOptions{}, queue.ScheduleOptions{}))
+		},
+		"stream.New":   func() error { return second(stream.New(c, "x", make([]stream.Options[int], 2)...)) },
+		"stream.Group": func() error { return second(st.Group("g", stream.GroupOptions{}, stream.GroupOptions{})) },
+		"stream.AddAt": func() error { return second(st.AddAt(ctx, time.Now(), "v", make([]stream.LaterOptions, 2)...)) },
+		"stream.AddAfter": func() error {
+			return second(st.AddAfter(ctx, 0, "v", make([]stream.LaterOptions, 2)...))
+		},
+		"topic.New":     func() error { return second(topic.New(c, "x", make([]topic.Options[int], 2)...)) },
+		"unique.New":    func() error { return second(unique.New(c, "x", unique.Options{}, unique.Options{})) },
+		"httplimit.New": func() error { return panicked(func() { httplimit.New(l, httplimit.Options{}, httplimit.Options{}) }) },
+		"httpidem.New":  func() error { return panicked(func() { httpidem.New(once, httpidem.Options{}, httpidem.Options{}) }) },
 		"httplimit.For": func() error {
 			return panicked(func() { httplimit.For(l, httplimit.Framework[int]{}, make([]httplimit.OptionsFor[int], 2)...) })
 		},
@@ -182,6 +198,7 @@ func TestABadArgumentIsAnErrorThatBeginsWithThePackageAndNamesTheObject(t *testi
 		"lock.NewLatch":        second(lock.NewLatch(c, "x", lock.Options{TTL: 1})),
 		"lock.NewLeader":       second(lock.NewLeader(c, "x", "")),
 		"lock.NewOnce":         second(lock.NewOnce(c, "x", 0)),
+		"lock.NewOnceValue":    second(lock.NewOnceValue[int](c, "x", 0)),
 		"lock.NewRW":           second(lock.NewRW(c, "x", lock.Options{TTL: -1})),
 		"lock.NewSemaphore":    second(lock.NewSemaphore(c, "x", 0)),
 		"lock.Redisson":        second(lock.Redisson(c, "", lock.Options{TTL: -1}).Semaphore("x")),

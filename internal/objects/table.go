@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bits"
 	"github.com/ebbdb/ebb/bloom"
+	"github.com/ebbdb/ebb/cache"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/expset"
 	"github.com/ebbdb/ebb/limit"
@@ -34,6 +35,7 @@ func All() []Object {
 	all := []Object{
 		{"bits.New", newBitmap}, {"bits.NewCalendar", newCalendar},
 		{"bloom.New", newFilter}, {"bloom.Redisson", newRedissonFilter},
+		{"cache.New", newCache},
 		{"expmap.New", newMap}, {"expmap.NewFamily", newMapFamily}, {"expmap.Redisson", newRedissonMap},
 		{"expset.New", newSet}, {"expset.NewFamily", newSetFamily}, {"expset.Redisson", newRedissonSet},
 		{"limit.New", newLimiter}, {"limit.NewConcurrency", newConcurrency}, {"limit.Redisson", newRedissonLimiter},
@@ -90,6 +92,39 @@ func newRedissonFilter(c *ebb.Conn, name string) (*Instance, error) {
 			return errors.Join(second(f.TryInit(ctx, 100, 0.1)), second(f.Add(ctx, "x")))
 		},
 		Delete: f.Delete,
+	}, nil
+}
+
+func newCache(c *ebb.Conn, name string) (*Instance, error) {
+	x, err := cache.New(c, name, cache.Options[string, string]{Lease: lease, AbsentTTL: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	load := func(_ context.Context, key string) (string, error) {
+		if key == "none" {
+			return "", cache.ErrAbsent
+		}
+		return key, nil
+	}
+	return &Instance{
+		Use: func(ctx context.Context) error {
+			_, err := x.Get(ctx, "none", load)
+			if err == cache.ErrAbsent {
+				err = nil
+			}
+			return errors.Join(err, second(x.Get(ctx, "a}{", load)), x.Set(ctx, "b", "1"), x.Stale(ctx, "b"))
+		},
+		Delete: func(ctx context.Context) error { return x.Delete(ctx, "none", "a}{", "b", "loaded") },
+		Within: func(ctx context.Context, inside func()) error {
+			_, err := x.Get(ctx, "loaded", func(context.Context, string) (string, error) {
+				inside()
+				return "", errNotNow
+			})
+			if errors.Is(err, errNotNow) {
+				return nil
+			}
+			return err
+		},
 	}, nil
 }
 
@@ -439,8 +474,10 @@ func newGroup(c *ebb.Conn, name string) (*Instance, error) {
 		return nil, err
 	}
 	return &Instance{
-		Use:    func(ctx context.Context) error { return useGroup(ctx, s, "g") },
-		Delete: func(ctx context.Context) error { return errors.Join(g.Delete(ctx), inStream(second(c.Del(ctx, name)))) },
+		Use: func(ctx context.Context) error { return useGroup(ctx, s, "g") },
+		Delete: func(ctx context.Context) error {
+			return errors.Join(g.Delete(ctx), inStream(second(c.Del(ctx, c.Prefix()+name))))
+		},
 		Loops: []Loop{
 			{"Consume", Endless, func(ctx context.Context) error { return errs(g.Consume(ctx, "me")) }},
 			{"Consume without a name", Endless, func(ctx context.Context) error { return errs(g.Consume(ctx, "")) }},
@@ -481,6 +518,7 @@ func locks() []Object {
 		{"lock.NewFair", func(c *ebb.Conn, name string) (*Instance, error) { return newLock(lock.NewFair, c, name) }},
 		{"lock.NewRW", newRW}, {"lock.NewSemaphore", newSemaphore}, {"lock.Multi", newMany},
 		{"lock.NewLeader", newLeader}, {"lock.NewLatch", newLatch}, {"lock.NewOnce", newOnce},
+		{"lock.NewOnceValue", newOnceValue},
 		{"lock.RedissonClient.Lock", func(c *ebb.Conn, name string) (*Instance, error) {
 			return newRedissonLock(lock.Redisson(c, "", options).Lock(name))
 		}},
@@ -688,6 +726,38 @@ func newOnce(c *ebb.Conn, name string) (*Instance, error) {
 			return err
 		},
 		Stays: true,
+	}, nil
+}
+
+func newOnceValue(c *ebb.Conn, name string) (*Instance, error) {
+	o, err := lock.NewOnceValue(c, name, time.Hour, lock.OnceValueOptions[string]{Lease: lease})
+	if err != nil {
+		return nil, err
+	}
+	return &Instance{
+		Use: func(ctx context.Context) error {
+			_, _, err := o.Do(ctx, "a}{", func(context.Context) (string, error) { return "x", nil })
+			return err
+		},
+		Delete: func(ctx context.Context) error { return o.Delete(ctx, "a}{", "held") },
+		// What is held is the turn, which comes back if the work fails.
+		Within: func(ctx context.Context, inside func()) error {
+			_, _, err := o.Do(ctx, "held", func(context.Context) (string, error) {
+				inside()
+				return "", errNotNow
+			})
+			if errors.Is(err, errNotNow) {
+				return nil
+			}
+			return err
+		},
+		Loops: []Loop{{"Do", Function, func(ctx context.Context) error {
+			_, _, err := o.Do(context.WithoutCancel(ctx), "waits", func(context.Context) (string, error) {
+				_, _, err := o.Do(ctx, "waits", func(context.Context) (string, error) { return "x", nil })
+				return "", err
+			})
+			return err
+		}}},
 	}, nil
 }
 

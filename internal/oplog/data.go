@@ -121,6 +121,7 @@ var plainNames = map[string]bool{
 
 // newerNames are the commands about plain data that Redis 7.0 does not know.
 var newerNames = map[string]newerName{
+	"BLMOVEM":    {lowest: noDialect, logged: false},
 	"DELEX":      {lowest: noDialect, logged: false},
 	"DELIFEQ":    {lowest: Valkey9, logged: false},
 	"HEXPIRE":    {lowest: Redis8, logged: false},
@@ -132,6 +133,7 @@ var newerNames = map[string]newerName{
 	"HPEXPIREAT": {lowest: Redis8, logged: true},
 	"HSETEX":     {lowest: Redis8, logged: false},
 	"INCREX":     {lowest: noDialect, logged: false},
+	"LMOVEM":     {lowest: noDialect, logged: false},
 	"MSETEX":     {lowest: Valkey9, logged: false},
 	"XACKDEL":    {lowest: noDialect, logged: false},
 	"XDELEX":     {lowest: noDialect, logged: false},

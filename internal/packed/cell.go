@@ -53,7 +53,7 @@ var sizes = func() (t [256]uint8) {
 	return t
 }()
 
-// fixed has the payload's length for codeInt8 and the codes after it.
+// fixed holds the length of the payload, in bytes, of codeInt8 and of each code after it.
 var fixed = [codeImm - codeInt8]uint8{1, 2, 3, 4, 6, 8, 4, 8}
 
 // Cell is an encoded string, integer or score, to be stored or searched for. It aliases the bytes

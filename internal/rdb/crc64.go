@@ -32,7 +32,8 @@ const lane = 1 << 10
 // afterLane has, for each byte of a CRC, its value after lane bytes of 0.
 var afterLane = lanesTable()
 
-// lanesTable computes afterLane: it multiplies each bit, and adds the bits of each byte.
+// lanesTable computes afterLane: the product for each bit, and for each byte the sum of the
+// products of its bits.
 func lanesTable() *[8]crc64.Table {
 	var t [8]crc64.Table
 	p := crcZeros(1<<63, lane)

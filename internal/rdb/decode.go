@@ -303,6 +303,12 @@ func (d *Decoder) set(t Type, b Builder) error {
 		if err == nil {
 			err = b.BeginSet(n)
 		}
+		if ints, ok := b.(IntBuilder); ok && t == TypeSetIntset {
+			for ; err == nil && n > 0; n-- {
+				err = ints.Integer(c.next().n)
+			}
+			return err
+		}
 		for ; err == nil && n > 0; n-- {
 			err = b.Member(c.next().bytes(&d.nums[first]))
 		}

@@ -54,6 +54,7 @@ type Encoder struct {
 	node  streamNode
 	lzf   *lzfTable
 	nums  [3][20]byte
+	ints  []int64 // of a small set
 }
 
 // FieldForm selects how a plain Encoder writes a hash whose fields have deadlines.
@@ -313,13 +314,38 @@ func (e *Encoder) EndSet() {
 		}
 		return
 	}
-	ints := make([]int64, 0, smallInts)
+	ints := e.ints[:0]
 	for c := newListpack(b); n > 0; n-- {
 		ints = append(ints, c.next().n)
 	}
 	slices.Sort(ints)
+	e.ints = ints
+	e.intset(ints)
+}
+
+// IntSet appends a set of n integers in ascending order. It writes the same bytes as Member for each.
+func (e *Encoder) IntSet(n int, at func(i int) int64) {
+	if n > smallInts {
+		e.BeginSet(n)
+		for i := range n {
+			e.Member(strconv.AppendInt(e.nums[first][:0], at(i), 10))
+		}
+		e.EndSet()
+		return
+	}
+	e.begin(TypeSet)
+	e.ints = e.ints[:0]
+	for i := range n {
+		e.ints = append(e.ints, at(i))
+	}
+	e.intset(e.ints)
+}
+
+// intset appends sorted integers as the set that begins at e.at.
+func (e *Encoder) intset(ints []int64) {
 	e.Buf[e.at] = byte(TypeSetIntset)
-	e.string(appendIntset(nil, ints))
+	e.pack.b = appendIntset(e.pack.b[:0], ints)
+	e.string(e.pack.b)
 }
 
 // appendIntset appends sorted integers in the narrowest width that holds them.
@@ -336,8 +362,13 @@ func appendIntset(b []byte, ints []int64) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(width))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(ints)))
 	for _, n := range ints {
-		for i := range width {
-			b = append(b, byte(n>>(8*i)))
+		switch width {
+		case 2:
+			b = binary.LittleEndian.AppendUint16(b, uint16(n))
+		case 4:
+			b = binary.LittleEndian.AppendUint32(b, uint32(n))
+		default:
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
 		}
 	}
 	return b

@@ -52,7 +52,7 @@ func (c Compression) String() string {
 }
 
 // IsFile reports whether the first bytes of a file are those of an RDB file, compressed
-// or not. Five of them are enough.
+// or not. Six of them are enough.
 func IsFile(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(magicRedis)) || bytes.HasPrefix(head, []byte(magicValkey)) || bytes.HasPrefix(head, []byte(magicEnvelope))
 }

@@ -220,7 +220,8 @@ func TestABombIsRefused(t *testing.T) {
 	rd.most = 8 << 20
 	_, err := rd.Next()
 	runtime.ReadMemStats(&after)
-	if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "are allowed: the Zstandard file gave") || !strings.Contains(err.Error(), `key "k"`) {
+	if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "are allowed: the Zstandard file gave") || !strings.Contains(err.Error(),
+		`key "k"`) {
 		t.Fatal(err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 128<<20 {

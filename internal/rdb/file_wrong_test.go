@@ -82,7 +82,8 @@ func TestDialectsAndOldPartsAreRead(t *testing.T) {
 
 func TestStrangersAreNamedOrLeftOut(t *testing.T) {
 	f := fileOf("REDIS0010", 7, "strange", aModule("ReJSON-RL"), 0, "k", "v")
-	if _, err := readFile(bytes.NewReader(f), ReaderOptions{}); err == nil || !strings.Contains(err.Error(), `"ReJSON-RL"`) || !strings.Contains(err.Error(), `key "strange"`) {
+	if _, err := readFile(bytes.NewReader(f), ReaderOptions{}); err == nil || !strings.Contains(err.Error(), `"ReJSON-RL"`) || !strings.Contains(err.Error(),
+		`key "strange"`) {
 		t.Error(err)
 	}
 	var left []string

@@ -186,12 +186,13 @@ func checkIntset(b []byte) (n int, err error) {
 	if width != 2 && width != 4 && width != 8 || uint64(width)*count != uint64(len(b)-intsetHead) {
 		return 0, bad("not an intset")
 	}
-	s := newIntset(b)
+	s, last := newIntset(b), int64(0)
 	for i := range int(count) {
 		v := s.next().n
-		if i > 0 && v <= littleInt(b[intsetHead+(i-1)*int(width):intsetHead+i*int(width)]) {
+		if i > 0 && v <= last {
 			return 0, bad("an intset is not in order")
 		}
+		last = v
 	}
 	return int(count), nil
 }
@@ -202,7 +203,15 @@ func newIntset(b []byte) *intset {
 
 // next returns the next member.
 func (s *intset) next() item {
-	v := littleInt(s.b[:s.width])
+	var v int64
+	switch s.width {
+	case 2:
+		v = int64(int16(binary.LittleEndian.Uint16(s.b)))
+	case 4:
+		v = int64(int32(binary.LittleEndian.Uint32(s.b)))
+	default:
+		v = int64(binary.LittleEndian.Uint64(s.b))
+	}
 	s.b = s.b[s.width:]
 	return item{n: v}
 }

@@ -126,6 +126,10 @@ type Builder interface {
 	Module(name string, data []byte) error
 }
 
+// An IntBuilder is a Builder that takes the members of a set of integers without their text. Integer is called in place of
+// Member, in ascending order.
+type IntBuilder interface{ Integer(n int64) error }
+
 // A StreamBuilder receives a stream: its entries in ascending order of their ids, then its
 // metadata, then each group. After a group come its consumers, each followed by its pending entries
 // in ascending order.

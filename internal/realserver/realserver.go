@@ -187,12 +187,17 @@ var lastPort atomic.Uint32
 // meanwhile.
 const lowPort, highPort = 10_000, 30_000
 
-// freePort returns a port on which no process listens. Processes that run at the same time
-// begin their search at distant ports.
+// freePort returns a port on which no process listens, and which no other test process gets
+// while this one runs: a server that a test kills and starts again finds its port free. Processes
+// that run at the same time begin their search at distant ports: the factor is the golden section
+// of the range.
 func freePort() (int, error) {
-	var err error
+	err := errors.New("other test processes have all ports")
 	for range 1000 {
-		port := lowPort + (997*os.Getpid()+int(lastPort.Add(1)))%(highPort-lowPort)
+		port := lowPort + (12_361*os.Getpid()+int(lastPort.Add(1)))%(highPort-lowPort)
+		if !reserve(port) {
+			continue
+		}
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return port, l.Close()

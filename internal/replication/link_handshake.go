@@ -38,7 +38,7 @@ func (l *link) dial() (net.Conn, error) {
 	if err != nil || !c.Bool("tls-replication") {
 		return conn, err
 	}
-	config, err := replicationTLS(c.String)
+	config, err := ClientTLS(c.String)
 	if err == nil {
 		secured := tls.Client(conn, config)
 		if err = secured.HandshakeContext(ctx); err == nil {
@@ -49,10 +49,10 @@ func (l *link) dial() (net.Conn, error) {
 	return nil, fmt.Errorf("TLS with the master (tls-replication yes): %w", err)
 }
 
-// replicationTLS returns how a replica talks to its master: with this server's own
+// ClientTLS returns how a server talks to its master, by its directives: with this server's own
 // certificate, and to a master whose certificate one of the authorities of
 // tls-ca-cert-file has signed. The certificate may have any host name, as in Redis.
-func replicationTLS(directive func(string) string) (*tls.Config, error) {
+func ClientTLS(directive func(string) string) (*tls.Config, error) {
 	roots, err := authorities(directive("tls-ca-cert-file"), directive("tls-ca-cert-dir"))
 	if err != nil {
 		return nil, err

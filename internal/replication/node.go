@@ -3,6 +3,7 @@ package replication
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
 	"strconv"
@@ -230,6 +231,15 @@ func (r *Node) demote(tx *engine.Tx) {
 // master may have made grants that did not reach this replica, but never so many.
 const tokenGap = 60e6
 
+// tokenSpread returns a random number of us, up to 18 minutes, that a promotion adds to tokenGap. The old master may
+// restart, and go on as a master until it is told otherwise. It raises its tokens by a minute, too. Without the random
+// number both would then grant the same tokens, and a token of the one would be valid on the other.
+func tokenSpread() int64 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return int64(binary.LittleEndian.Uint32(b[:]) >> 2)
+}
+
 // Promote makes a replica a master. Its stream continues at the same offset under a new
 // name. It does nothing on a master. tx holds all shards.
 func (r *Node) Promote(tx *engine.Tx) {
@@ -243,7 +253,7 @@ func (r *Node) Promote(tx *engine.Tx) {
 	tx.SetReplica(false)
 	r.master.keepBacklog(tx) // its former replicas may connect again
 	r.useLog(tx, logFollows, false)
-	tx.SawToken(tx.NextToken() + tokenGap)
+	tx.SawToken(tx.NextToken() + tokenGap + tokenSpread())
 	r.SetGates()
 	r.note("")
 	r.dropReplicas("this replica has become a master: its stream has a new name")

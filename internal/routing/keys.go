@@ -143,6 +143,11 @@ func (o *KeyOptions) append(dst []int, n int, word func(i int) string) []int {
 			if o.Take == TakeLast {
 				dst = dst[:begin]
 			}
+			if opt.Before != "" && i+2 < n && equalFold(word(i+1), opt.Before) {
+				if next, _ := o.option(word(i + 2)); next == nil {
+					i++
+				}
+			}
 			if dst = append(dst, i+1); o.Take == TakeFirst {
 				return dst
 			}

@@ -89,11 +89,14 @@ type KeyOptions struct {
 	Pairs bool
 }
 
-// KeyOption is an option with its arguments: Args of them, or -1 for all that follow.
+// KeyOption is an option with its arguments: Args of them, or -1 for all that follow. Before is a word
+// that may stand before the argument; it is an argument itself if it is the last word, or if another
+// option follows it.
 type KeyOption struct {
-	Word string
-	Args int
-	Key  bool
+	Word   string
+	Args   int
+	Key    bool
+	Before string
 }
 
 // Take says which of several keys among options count.

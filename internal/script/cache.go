@@ -2,6 +2,7 @@ package script
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
@@ -172,6 +173,31 @@ func (e *Engine) Exists(sha []byte) bool {
 	defer e.mu.Unlock()
 	_, ok := e.cache.bySHA[strings.ToLower(string(sha))]
 	return ok
+}
+
+// Entry is a script in the cache.
+type Entry struct {
+	SHA, Body string
+	Loaded    bool // by SCRIPT LOAD: it stays until Flush
+}
+
+// Cached returns at most limit cached scripts: those of EVAL, the most recently used first, and then those of Load, sorted by
+// SHA. The scripts do not count as used.
+func (e *Engine) Cached(limit int) []Entry {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []Entry
+	for s := e.cache.ends.older; s != &e.cache.ends && len(all) < limit; s = s.older {
+		all = append(all, Entry{s.SHA, s.Body, false})
+	}
+	var loaded []Entry
+	for _, s := range e.cache.bySHA {
+		if s.loaded {
+			loaded = append(loaded, Entry{s.SHA, s.Body, true})
+		}
+	}
+	slices.SortFunc(loaded, func(a, b Entry) int { return strings.Compare(a.SHA, b.SHA) })
+	return append(all, loaded[:min(len(loaded), limit-len(all))]...)
 }
 
 // Flush removes all scripts from the cache.

@@ -44,6 +44,27 @@ func TestScriptsAreFoundByTextAndSHA(t *testing.T) {
 	}
 }
 
+func TestCachedScriptsAreListedWithoutUse(t *testing.T) {
+	e := New(testOptions)
+	if _, err := e.Load([]byte("return 0")); err != nil {
+		t.Fatal(err)
+	}
+	mustScript(t, e, "return 1")
+	mustScript(t, e, "return 2")
+	for range 2 {
+		var bodies []string
+		for _, x := range e.Cached(10) {
+			bodies = append(bodies, fmt.Sprint(x.Body, x.Loaded))
+		}
+		if got, want := strings.Join(bodies, ", "), "return 2false, return 1false, return 0true"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if all := e.Cached(1); len(all) != 1 || all[0].Body != "return 2" {
+		t.Errorf("%+v", all)
+	}
+}
+
 // Of scripts that EVAL brought the ones used last stay; those of SCRIPT LOAD all.
 func TestCacheKeepsWhatIsUsedAndLoaded(t *testing.T) {
 	e := New(testOptions)

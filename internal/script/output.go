@@ -108,8 +108,8 @@ const (
 	shortBytes = chunkSize / 4
 )
 
-// begin prepares for the decoding of an input of n bytes. What strings will take
-// together is charged, as they are no longer than the input.
+// begin prepares for the decoding of an input of n bytes. It charges the memory of all
+// strings at once: together they are no longer than the input.
 func (p *pile) begin(s *lua.State, n int) error {
 	p.state, p.steps, p.high, p.rest = s, 0, 0, n
 	return s.Charge(n)

@@ -16,7 +16,8 @@ var ownOptions = Options{Version: "7.4.0", VersionNum: 0x070400, Own: "1.20.3-rc
 
 // listTables is code that leaves in list the fields of _G, and of the tables in it, with
 // their types, and the values of constants of redis and server.
-const listTables = `local list, own = {}, {REDIS_VERSION=1, REDIS_VERSION_NUM=1, VALKEY_VERSION=1, VALKEY_VERSION_NUM=1, EBB_VERSION=1, EBB_VERSION_NUM=1, SERVER_NAME=1}
+const listTables = `local list, own = {}, {REDIS_VERSION=1, REDIS_VERSION_NUM=1,
+	VALKEY_VERSION=1, VALKEY_VERSION_NUM=1, EBB_VERSION=1, EBB_VERSION_NUM=1, SERVER_NAME=1}
 for name, v in pairs(_G) do
   list[#list + 1] = name .. " " .. type(v)
   if type(v) == "table" and name ~= "_G" then

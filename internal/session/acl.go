@@ -485,13 +485,29 @@ func runACLLoad(c *command.Ctx) error {
 	if file == "" {
 		return errNoACLFile
 	}
-	change, err := serviceOf(c).acl.LoadFile(file)
-	if err != nil {
+	if err := serviceOf(c).loadUsers(file, sessionOf(c)); err != nil {
 		return command.ReplyError(command.OneLine("ERR " + err.Error()))
 	}
-	serviceOf(c).usersChanged(change, sessionOf(c))
 	c.Out.OK()
 	return nil
+}
+
+// loadUsers replaces the users by those of a file, for the session by or nil.
+func (s *Service) loadUsers(file string, by *Session) error {
+	change, err := s.acl.LoadFile(file)
+	if err == nil {
+		s.usersChanged(change, by)
+	}
+	return err
+}
+
+// ReloadUsers does what ACL LOAD does. Without the directive aclfile it does nothing.
+func (s *Service) ReloadUsers() error {
+	file := s.Config.File("aclfile")
+	if file == "" {
+		return nil
+	}
+	return s.loadUsers(file, nil)
 }
 
 var specACLSave = command.Spec{

@@ -113,6 +113,14 @@ func (c *Session) MayName(x *command.Ctx, key []byte) error {
 	return noPermission(acl.DeniedKey, x.Spec, c.user.Name)
 }
 
+// MayWrite implements Host.
+func (c *Session) MayWrite(x *command.Ctx, key []byte) bool {
+	if closed := c.svc.gates.closed.Load(); closed != 0 && c.svc.gates.writing(gate(closed), true, false) != nil {
+		return false
+	}
+	return allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Write) })
+}
+
 // stayAllowed ends the connection if its user has lost the channels that the client has just
 // subscribed to. The rules may have changed after the request was permitted, and the change did not
 // see the new subscriptions.

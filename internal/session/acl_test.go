@@ -484,4 +484,4 @@ func BenchmarkPermission(b *testing.B) {
 
 // ownOption are the options that redis-server 7.0.15 does not have.
 var ownOption = map[string]bool{"JITTER": true, "SLIDE": true, "SPAN": true, "IFEQ": true, "IFNE": true, "IFDEQ": true, "IFDNE": true,
-	"WITHTTL": true, "NOVALUES": true, "WITHSCORE": true}
+	"FRESH": true, "IFTOKEN": true, "WITHTTL": true, "NOVALUES": true, "WITHSCORE": true}

@@ -63,7 +63,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 		w.done = make(chan struct{})
 	}
 	w.ctx = command.Ctx{Out: &w.out, Spec: c.Spec, Args: ownArgs(c.Args), Table: c.Table, DB: c.DB, Host: s, Waiting: &w.state}
-	w.ticket.Waiter, w.ticket.Kinds, w.ticket.Passable = w, o.Kinds, o.Passable
+	w.ticket.Waiter, w.ticket.Kinds, w.ticket.Want, w.ticket.Passable = w, o.Kinds, o.Want, o.Passable
 	if len(o.Also) > 0 {
 		w.ticket.Also = ownArgs(o.Also)
 	}
@@ -222,9 +222,10 @@ func (c *Session) transaction() *engine.Tx {
 	return c.tx
 }
 
-// again makes the waiters in the lines of this waiter's keys look once more.
+// again makes the waiters in the lines of this waiter's keys look once more. During a pause it does so
+// when the pause ends, because a waiter that is served changes the data.
 func (w *waiter) again() {
-	if w.c.svc.DB.Waiters() == 0 {
+	if w.c.svc.DB.Waiters() == 0 || w.c.svc.pause.defers(w.again) {
 		return
 	}
 	w.c.svc.DB.Do(w.dbi, w.keys, func(tx *engine.Tx) {
@@ -234,16 +235,26 @@ func (w *waiter) again() {
 	})
 }
 
-// takeBack undoes what the command gave to a connection that has ended.
+// takeBack undoes what the command gave to a connection that has ended. During a pause it does so when
+// the pause ends.
 func (w *waiter) takeBack() {
 	w.mu.Lock()
 	given := w.given && w.undo != nil
 	w.given = false
 	w.mu.Unlock()
-	if !given {
+	if given {
+		w.giveBack(false)
+	}
+}
+
+// giveBack runs undo. A server that became a replica in the pause of a failover leaves it to the end of
+// the lease: the new master has the grant.
+func (w *waiter) giveBack(late bool) {
+	svc := w.c.svc
+	if svc.pause.defers(func() { w.giveBack(true) }) || late && svc.DB.Replica() {
 		return
 	}
-	w.c.svc.DB.Do(w.dbi, w.keys, func(tx *engine.Tx) {
+	svc.DB.Do(w.dbi, w.keys, func(tx *engine.Tx) {
 		x := w.ctx
 		x.Out, x.Tx = &resp.Writer{}, tx
 		w.undo(&x)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -218,6 +220,93 @@ func TestNothingIsLostBetweenManyWhoWait(t *testing.T) {
 		}
 		return true
 	})
+	if n := db.Waiters(); n != 0 {
+		t.Errorf("%d places in lines are still taken", n)
+	}
+}
+
+// Many clients add jobs that are due at times, wait for them, give up and move them on at once. Nothing is
+// lost, comes twice, or comes early.
+func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Hooks: &hooks})
+	s, err := session.NewService(session.Options{DB: db}, &hooks)
+	must1(t, err)
+	defer db.Close()
+	defer s.Close()
+
+	const each, workers = 300, 4
+	var taken sync.Map
+	var left atomic.Int64
+	left.Store(each * workers)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	got := func(job, score string) {
+		if due, err := strconv.ParseFloat(score, 64); err != nil || float64(db.Clock().Micros())/1e6 < due {
+			t.Errorf("%s came at %d, it is due at %s (%v)", job, db.Clock().Micros(), score, err)
+		}
+		if _, twice := taken.LoadOrStore(job, true); twice {
+			t.Errorf("%s came twice", job)
+		}
+		if left.Add(-1) == 0 {
+			cancel()
+		}
+	}
+	for w := range workers {
+		all.Go(func() {
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			rng := rand.New(rand.NewPCG(uint64(w), 1))
+			for i := range each {
+				due := float64(db.Clock().Micros()+rng.Int64N(20_000)) / 1e6
+				ask(c, "ZADD", []string{"a", "b", "c"}[i%3], fmt.Sprint(due), fmt.Sprintf("%d-%d", w, i))
+			}
+		})
+		all.Go(func() {
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			var stops sync.WaitGroup
+			defer stops.Wait()
+			for i := 0; ctx.Err() == nil; i++ {
+				sub, stop := context.WithCancel(ctx)
+				if i%3 != 0 {
+					stops.Go(stop) // gives up at some moment
+				}
+				v, err := askCtx(sub, c, "ZPOPDUE", "3", "c", "b", "d", "COUNT", "2", "BLOCK", "0")
+				stop()
+				if err == nil {
+					for _, e := range v.Elems[1].Elems {
+						got(e.Elems[0].Str, e.Elems[1].Str)
+					}
+				}
+			}
+		})
+		all.Go(func() { // a chain that ends in a list, and one within the sets
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			for ctx.Err() == nil {
+				move := [][]string{{"ZMOVEDUE", "a", "list", "LEFT", "BLOCK", "0"}, {"ZMOVEDUE", "b", "d", "SCORE", "2", "BLOCK", "0"}}[w%2]
+				_, _ = askCtx(ctx, c, move...)
+			}
+		})
+		all.Go(func() {
+			c := s.NewSession(nil)
+			defer c.Closed(nil)
+			for ctx.Err() == nil {
+				if v, err := askCtx(ctx, c, "BLPOP", "list", "0"); err == nil {
+					got(v.Elems[1].Str, "0")
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := left.Load(); n != 0 {
+		t.Errorf("%d jobs did not come", n)
+	}
+	if err := db.Check(); err != nil { // it waits for the transactions that have served the last of them
+		t.Error(err)
+	}
 	if n := db.Waiters(); n != 0 {
 		t.Errorf("%d places in lines are still taken", n)
 	}

@@ -287,31 +287,40 @@ type pause struct {
 	held    bool // writes wait independently of the time: FAILOVER
 	timer   *time.Timer
 	ended   chan struct{} // closed at the end of the pause; nil: no link waits for it
+	left    []func()      // what waiters that have left their lines do at the end
 }
 
 // errPaused is returned for a command that is to be dispatched again later.
 var errPaused = errors.New("clients are paused")
 
+// errHeldBack is the reply to a write of a user of the console. Such a session has no connection that could wait: the console
+// answers a request, and its user tries again.
+var errHeldBack = command.ReplyError("PAUSED writes wait for the end of CLIENT PAUSE or FAILOVER, and the console does not: try again later")
+
 func (p *pause) active() bool { return p.on.Load() }
 
-// holds reports whether the pause stops this command now. If so, it records the session, and the
-// end of the pause wakes it.
-func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) bool {
+// holds returns errPaused if the pause stops this command now, and nil if not. It records the session, and the
+// end of the pause wakes it. The program's own commands go on. A user of the console may read, even where all clients wait, and gets
+// errHeldBack for a write.
+func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	timed := p.until > p.svc.DB.Clock().Micros()
-	if !timed && !p.held || c.conn == nil || p.over {
-		return false
+	timed, guest := p.until > p.svc.DB.Clock().Micros(), c.conn == nil && c.origin != nil
+	if !timed && !p.held || c.conn == nil && !guest || p.over {
+		return nil
 	}
-	if !(timed && p.all) && c.effectiveFlags(spec, args)&(command.Write|command.MayReplicate) == 0 ||
-		spec.Name == "client|unpause" || spec.Name == "client|pause" {
-		return false
+	writes := c.effectiveFlags(spec, args)&(command.Write|command.MayReplicate) != 0
+	switch {
+	case guest && writes:
+		return errHeldBack
+	case guest, !writes && !(timed && p.all), spec.Name == "client|unpause", spec.Name == "client|pause":
+		return nil
 	}
 	if p.waiting == nil {
 		p.waiting = map[*Session]bool{}
 	}
 	p.waiting[c] = true
-	return true
+	return errPaused
 }
 
 // forget removes a session that has ended from the list.
@@ -319,6 +328,37 @@ func (p *pause) forget(c *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.waiting, c)
+}
+
+// defers reports whether the pause is active. If so, its end calls do, in the background: a waiter that
+// has left its lines changes data, or lets others change some.
+func (p *pause) defers(do func()) bool {
+	if !p.active() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.active() || p.over {
+		return false
+	}
+	p.left = append(p.left, do)
+	return true
+}
+
+// relook calls what the pause has deferred, if it is over. The caller holds mu.
+func (p *pause) relook() {
+	if len(p.left) == 0 || p.active() {
+		return
+	}
+	left := p.left
+	if p.left = nil; p.over {
+		return
+	}
+	p.svc.background.Go(func() {
+		for _, do := range left {
+			do()
+		}
+	})
 }
 
 // begin starts a pause of some milliseconds. If the present pause is longer or stricter, it stays.
@@ -427,6 +467,7 @@ func (p *pause) release() {
 		p.ended = nil
 	}
 	p.until, p.all = 0, false
+	p.relook()
 	if p.timer != nil {
 		p.timer.Stop()
 		p.timer = nil
@@ -447,6 +488,7 @@ func (p *pause) handOver(on bool) {
 		return
 	}
 	p.set(p.until > p.svc.DB.Clock().Micros())
+	p.relook()
 	for c := range p.waiting {
 		delete(p.waiting, c)
 		c.conn.Wake()

@@ -56,7 +56,8 @@ func TestAClusterOfOneHasAllSlots(t *testing.T) {
 		"CLUSTER NODES": id + " 127.0.0.1:2@10002 myself,master - 0 0 1 connected 0-16383\n",
 		"CLUSTER INFO":  "cluster_state:ok\r\n",
 		"CLUSTER SHARDS": "*1\r\n*4\r\n$5\r\nslots\r\n*2\r\n:0\r\n:16383\r\n$5\r\nnodes\r\n*1\r\n*14\r\n$2\r\nid\r\n$40\r\n" + id +
-			"\r\n$4\r\nport\r\n:2\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n$8\r\nendpoint\r\n$9\r\n127.0.0.1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$18\r\nreplication-offset\r\n:0\r\n$6\r\nhealth\r\n$6\r\nonline\r\n",
+			"\r\n$4\r\nport\r\n:2\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n$8\r\nendpoint\r\n$9\r\n127.0.0.1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$18\r\n" +
+			"replication-offset\r\n:0\r\n$6\r\nhealth\r\n$6\r\nonline\r\n",
 		"CLUSTER LINKS":                 "*0\r\n",
 		"CLUSTER KEYSLOT {a}b":          ":15495\r\n",
 		"CLUSTER COUNTKEYSINSLOT 16384": "-ERR Invalid slot\r\n",

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -87,6 +88,19 @@ func TestALoopAnswersWhileAWaitersOtherShardIsHeld(t *testing.T) {
 	begins(t, mover, "BLMOVE", "from", to, "LEFT", "RIGHT", "0")
 	replies(t, pusher, ":1\r\n$-1\r\n:2\r\n", []string{"RPUSH", "from", "y"}, []string{"LPOP", "from"}, []string{"LLEN", to})
 	gets(t, mover, "$1\r\ny\r\n")
+}
+
+// A reclaimer runs on a loop, and wakes the clients that wait for a member that is due.
+func TestALoopThatWakesALineDoesNotWaitForAnotherShard(t *testing.T) {
+	svc := loopService(t)
+	mover := svc.NewSession(newLoopConn())
+	defer mover.Closed(nil)
+	to := farFrom(svc, "from")
+	begins(t, mover, "ZMOVEDUE", "from", to, "LEFT", "BLOCK", "0")
+	replies(t, svc.NewSession(newLoopConn()), ":1\r\n", []string{"ZADD", "from", "1700000000.05", "job"})
+	heldShard(t, svc, to, func() { svc.DB.Clock().(*engine.ManualClock).Advance(50 * time.Millisecond) })
+	gets(t, mover, "*1\r\n*2\r\n$3\r\njob\r\n$13\r\n1700000000.05\r\n")
+	replies(t, svc.NewSession(newLoopConn()), "$3\r\njob\r\n", []string{"LPOP", to})
 }
 
 // A client that leaves makes those behind it look again, which needs the shard of the key.

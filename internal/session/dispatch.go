@@ -102,8 +102,10 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 			return err
 		}
 	}
-	if c.svc.pause.active() && c.svc.pause.holds(c, spec, args) {
-		return errPaused
+	if c.svc.pause.active() {
+		if err := c.svc.pause.holds(c, spec, args); err != nil {
+			return err
+		}
 	}
 	if err := c.tooBusy(spec, args); err != nil {
 		return err

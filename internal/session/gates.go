@@ -87,8 +87,8 @@ func (c *Session) recheck(spec *command.Spec, args [][]byte) error {
 }
 
 // effectiveFlags returns the flags that gates, pauses and memory limits check.
-// They are the Spec's, with two exceptions: EXEC has those of what it runs, and a
-// script or function that declares its flags has those. It costs O(1) for EXEC, and
+// They are the Spec's, with three exceptions: EXEC has those of what it runs, a
+// script or function that declares its flags has those, and EXPIRY RULE LIST writes nothing. It costs O(1) for EXEC, and
 // for EVAL one read of the script's first line.
 func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flags {
 	switch {
@@ -96,6 +96,8 @@ func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flag
 		if f, ok := c.svc.declared(spec, args); ok {
 			return scriptFlagsOf(spec.Flags, f)
 		}
+	case spec.Name == "expiry|rule" && len(args) == 3 && command.EqualFold(args[2], "list"):
+		return spec.Flags &^ command.Write
 	case spec.Name == "exec" && c.multi.on:
 		f := spec.Flags | c.multi.any&(command.Write|command.MayReplicate)
 		return f &^ (c.multi.lacks & (command.Stale | command.Loading))

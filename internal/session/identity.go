@@ -26,7 +26,7 @@ type Identity struct {
 	hash string
 }
 
-// letIn says how an identity was let in.
+// letIn is how an identity logged in.
 type letIn uint8
 
 const (
@@ -108,6 +108,46 @@ func (id *Identity) May(argv [][]byte) (ok bool, need string) {
 		return false, "&" + string(argv[at])
 	}
 	return false, "+" + spec.Name
+}
+
+// Reads returns a function that reports whether the user may run one of some commands on a key. The key is their only
+// argument. The function goes by the rules of this moment. A walk over many keys calls it: where a rule allows all keys, it
+// takes no time.
+func (id *Identity) Reads(commands ...string) func(key []byte) bool {
+	u := id.acc.User()
+	type way struct {
+		s   *acl.Selector
+		use acl.Access
+	}
+	var ways []way
+	for _, name := range commands {
+		spec := id.svc.table.Lookup([]byte(name))
+		if spec == nil {
+			continue
+		}
+		use := acl.Read
+		if refs, err := spec.AppendKeys(nil, [][]byte{[]byte(name), []byte("k")}); err == nil && len(refs) == 1 {
+			use = acl.Need(refs[0].Flags)
+		}
+		for i := range u.Selectors() {
+			s := &u.Selectors()[i]
+			if !u.Unlimited && !s.MayRun(spec.ID(), nil) {
+				continue
+			}
+			if u.Unlimited || s.AllKeys() {
+				return func([]byte) bool { return true }
+			}
+			ways = append(ways, way{s, use})
+		}
+	}
+	return func(key []byte) bool {
+		for _, w := range ways {
+			if w.s.MayTouch(key, w.use) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // MayRun reports whether the user's rules allow a command with some keys and channels: with a screen's

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -245,4 +247,33 @@ func TestAnIdentityIsForAllGoroutines(t *testing.T) {
 		admin.send("ACL", "SETUSER", "ann", "~b*")
 	}
 	wg.Wait()
+}
+
+// Reads says what May says of the same commands, for the rules of any user.
+func TestReadsAgreesWithMay(t *testing.T) {
+	s := serve(t)
+	admin := dial(t, s, "tcp", "127.0.0.1:1")
+	readers := []string{"PTTL", "TYPE", "GET", "HGETALL", "PERSIST", "GETDEL"}
+	rules := []string{"~*", "~a*", "~b*", "%R~a*", "%W~b*", "+@all", "-@all", "+@read", "+get", "-get", "+type", "-@string", "+persist", "(~c* +get)",
+		"(%W~c* +@write)", "(~* +hgetall)", "resetkeys"}
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.SampledFrom(rules), 1, 6).Draw(t, "rules")
+		admin.send("ACL", "SETUSER", "ann", "reset", "on", "nopass")
+		for _, w := range words {
+			admin.send("ACL", "SETUSER", "ann", w) // an error for a rule that adds nothing
+		}
+		id := s.ActAs("ann")
+		commands := rapid.SliceOfNDistinct(rapid.SampledFrom(readers), 1, 3, rapid.ID).Draw(t, "commands")
+		reads := id.Reads(append(commands, "nosuch")...)
+		for _, key := range []string{"a1", "b", "c:1", "d", ""} {
+			may := false
+			for _, c := range commands {
+				ok, _ := id.May([][]byte{[]byte(c), []byte(key)})
+				may = may || ok
+			}
+			if got := reads([]byte(key)); got != may {
+				t.Fatalf("%v: %v on %q: %v, and May says %v", words, commands, key, got, may)
+			}
+		}
+	})
 }

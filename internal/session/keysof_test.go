@@ -49,7 +49,8 @@ func BenchmarkRequestWithManyKeys(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer e.Close()
-	for _, line := range [][]string{{"ACL", "SETUSER", "ann", "on", "nopass", "~{k}*", "+@all"}, {"HELLO", "3", "AUTH", "ann", "x"}, {"CLIENT", "TRACKING", "on"}} {
+	for _, line := range [][]string{{"ACL", "SETUSER", "ann", "on", "nopass", "~{k}*", "+@all"}, {"HELLO", "3", "AUTH", "ann", "x"},
+		{"CLIENT", "TRACKING", "on"}} {
 		if _, err := e.Do(1, line...); err != nil {
 			b.Fatal(err)
 		}

@@ -171,30 +171,52 @@ func recordHistory(t *testing.T, seed uint64, random func(*rand.Rand) []string) 
 		t.Fatal(err)
 	}
 	defer svc.Close()
-	began := time.Now()
-	histories := make([][]porcupine.Operation, linearClients)
-	var all sync.WaitGroup
-	for c := range linearClients {
-		all.Go(func() {
-			rng := rand.New(rand.NewPCG(seed, uint64(c)))
-			s := svc.NewSession(nil)
-			defer s.Closed(nil)
-			for range linearOps {
-				a := atom{random(rng)}
-				for len(a) < 4 && rng.IntN(2) == 0 {
-					a = append(a, random(rng))
-				}
-				op := porcupine.Operation{ClientId: c, Input: a, Call: int64(time.Since(began))}
-				op.Output = a.run(s)
-				op.Return = int64(time.Since(began))
-				histories[c] = append(histories[c], op)
+	return record(svc, seed, func(c *linearClient) {
+		for range linearOps {
+			a := atom{random(c.rng)}
+			for len(a) < 4 && c.rng.IntN(2) == 0 {
+				a = append(a, random(c.rng))
 			}
+			c.note(a, func() any { return a.run(c.Session) })
+		}
+	})
+}
+
+// linearClient is a client that notes its operations.
+type linearClient struct {
+	*session.Session
+	id      int
+	rng     *rand.Rand
+	began   time.Time // of the history
+	history []porcupine.Operation
+}
+
+// note makes an operation of the history: do returns its output.
+func (c *linearClient) note(input any, do func() any) (output any) {
+	op := porcupine.Operation{ClientId: c.id, Input: input, Call: int64(time.Since(c.began))}
+	op.Output = do()
+	op.Return = int64(time.Since(c.began))
+	c.history = append(c.history, op)
+	return op.Output
+}
+
+// record runs linearClients clients of a service at a time, each in a session of its own, and returns what they have
+// noted.
+func record(svc *session.Service, seed uint64, run func(c *linearClient)) (history []porcupine.Operation) {
+	began := time.Now()
+	var clients [linearClients]linearClient
+	var all sync.WaitGroup
+	for id := range clients {
+		all.Go(func() {
+			c := &clients[id]
+			*c = linearClient{Session: svc.NewSession(nil), id: id, rng: rand.New(rand.NewPCG(seed, uint64(id))), began: began}
+			defer c.Closed(nil)
+			run(c)
 		})
 	}
 	all.Wait()
-	var history []porcupine.Operation
-	for _, h := range histories {
-		history = append(history, h...)
+	for _, c := range clients {
+		history = append(history, c.history...)
 	}
 	return history
 }

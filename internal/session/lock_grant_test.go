@@ -18,9 +18,12 @@ import (
 )
 
 // newLockService returns commands on an engine of the system's clock.
-func newLockService(t *testing.T) *session.Service {
+func newLockService(t *testing.T) *session.Service { return newServiceAt(t, nil) }
+
+// newServiceAt returns commands on an engine of the clock; nil is the system's.
+func newServiceAt(t *testing.T, clock engine.Clock) *session.Service {
 	var hooks session.Hooks
-	db := engine.Open(engine.Options{Hooks: &hooks})
+	db := engine.Open(engine.Options{Clock: clock, Hooks: &hooks})
 	s, err := session.NewService(session.Options{DB: db}, &hooks)
 	must1(t, err)
 	t.Cleanup(func() {

@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -175,17 +172,16 @@ func (o *lockOp) waits(words []string) []string {
 
 // lockClient runs random requests and, at the end, releases what it holds, so
 // that no client waits for it for ever.
-func lockClient(s *session.Session, client int, rng *rand.Rand, began time.Time) (history []porcupine.Operation) {
+func lockClient(c *linearClient) {
 	var token, permits int64
 	run := func(o lockOp, words []string) {
-		op := porcupine.Operation{ClientId: client, Input: o, Call: int64(time.Since(began))}
-		v := ask(s, words...)
-		out := v.Int
-		if v.Kind == resp.KindError {
-			out = -1
-		}
-		op.Output, op.Return = out, int64(time.Since(began))
-		history = append(history, op)
+		out := c.note(o, func() any {
+			v := ask(c.Session, words...)
+			if v.Kind == resp.KindError {
+				return int64(-1)
+			}
+			return v.Int
+		}).(int64)
 		switch {
 		case o.words == "lock" && out > 0:
 			token = out
@@ -198,35 +194,18 @@ func lockClient(s *session.Session, client int, rng *rand.Rand, began time.Time)
 		}
 	}
 	for range linearOps {
-		o := lockOp{client: client}
-		words := o.draw(rng, token, permits)
+		o := lockOp{client: c.id}
+		words := o.draw(c.rng, token, permits)
 		run(o, words)
 	}
-	owner := fmt.Sprint("c", client)
-	run(lockOp{words: "release", client: client, token: max(token, 1)}, []string{"LOCK.RELEASE", "l", owner, strconv.FormatInt(max(token, 1), 10)})
-	run(lockOp{words: "give", client: client, n: semLimit}, []string{"SEM.RELEASE", "s", owner})
-	return history
+	owner := fmt.Sprint("c", c.id)
+	run(lockOp{words: "release", client: c.id, token: max(token, 1)}, []string{"LOCK.RELEASE", "l", owner, strconv.FormatInt(max(token, 1), 10)})
+	run(lockOp{words: "give", client: c.id, n: semLimit}, []string{"SEM.RELEASE", "s", owner})
 }
 
 func TestLocksAndSemaphoresAreLinearizable(t *testing.T) {
 	for round := range linearRounds {
-		s := newLockService(t)
-		began := time.Now()
-		histories := make([][]porcupine.Operation, linearClients)
-		var all sync.WaitGroup
-		for c := range linearClients {
-			all.Go(func() {
-				session := s.NewSession(nil)
-				defer session.Closed(nil)
-				histories[c] = lockClient(session, c, rand.New(rand.NewPCG(uint64(round), uint64(c))), began)
-			})
-		}
-		all.Wait()
-		var history []porcupine.Operation
-		for _, h := range histories {
-			history = append(history, h...)
-		}
-		if !checkHistory(t, heldModel, history) {
+		if !checkHistory(t, heldModel, record(newLockService(t), uint64(round), lockClient)) {
 			return
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	obsMonitors uint32 = 1 << iota // a client is in MONITOR
 	obsSlow                        // the server records calls that took long
 	obsAll                         // and also calls of commands that cannot take long
+	obsHot                         // some commands are sampled for HOTKEYS
 )
 
 // These are the flags of a session.
@@ -49,7 +50,7 @@ func (s *Service) setObserved() {
 	}
 	for {
 		old := s.observed.Load()
-		if s.observed.CompareAndSwap(old, old&obsMonitors|on) {
+		if s.observed.CompareAndSwap(old, old&(obsMonitors|obsHot)|on) {
 			return
 		}
 	}
@@ -58,6 +59,9 @@ func (s *Service) setObserved() {
 // began returns the instant at which a command begins to run, 0 if it is not
 // timed.
 func (c *Session) began(o uint32, spec *command.Spec, args [][]byte) int64 {
+	if o&obsHot != 0 {
+		c.beginHot(spec)
+	}
 	if o&obsAll == 0 && (o&obsSlow == 0 || len(args) <= fastArgs && c.alwaysFast(spec)) {
 		return 0
 	}
@@ -76,6 +80,9 @@ func (c *Session) ran(o uint32, spec *command.Spec, args [][]byte, began int64) 
 	}
 	if began != 0 {
 		c.svc.took(c, spec, args, began, c.svc.DB.Clock().Micros()-began)
+	}
+	if o&obsHot != 0 && c.hot.wanted != 0 {
+		c.endHot(spec, args)
 	}
 	if c.observing&obsTracks != 0 {
 		c.noteReads(c.tx, &c.ctx, spec, args)
@@ -211,8 +218,48 @@ type monitors struct {
 
 	mu   sync.Mutex // guards the fields below
 	all  []*Session
+	taps map[*tap]struct{}
 	last int64 // us since 1970: the times of lines never decrease
 	line []byte
+}
+
+// MonitorLine is a command as MONITOR shows it.
+type MonitorLine struct {
+	At   int64 // us since 1970
+	DB   int
+	Addr string
+	Lib  string   // lib-name of an embedded session
+	Args [][]byte // without passwords; valid during the call
+}
+
+// tap is a function that receives the lines of MONITOR.
+type tap struct{ show func(MonitorLine) }
+
+// Monitor calls show for every command that MONITOR would show, until the caller calls stop; once stop has
+// returned, show is not called any more. The callers of show hold locks and wait for it: it must be quick, and
+// neither run commands nor call stop.
+func (s *Service) Monitor(show func(MonitorLine)) (stop func()) {
+	m, t := &s.monitors, &tap{show}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taps == nil {
+		m.taps = map[*tap]struct{}{}
+	}
+	m.taps[t] = struct{}{}
+	s.observed.Or(obsMonitors)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.taps, t)
+		m.rest()
+	}
+}
+
+// rest ends the observation of commands if MONITOR shows them to no client.
+func (m *monitors) rest() {
+	if len(m.all)+len(m.taps) == 0 {
+		m.svc.observed.And(^obsMonitors)
+	}
 }
 
 func (m *monitors) add(c *Session) {
@@ -235,19 +282,26 @@ func (m *monitors) remove(c *Session) {
 			break
 		}
 	}
-	if len(m.all) == 0 {
-		m.svc.observed.And(^obsMonitors)
-	}
+	m.rest()
 }
 
 // feed shows a command to all clients in MONITOR.
 func (m *monitors) feed(c *Session, args [][]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.last = max(m.last, c.ctx.Now())
+	if len(m.taps) > 0 {
+		x := MonitorLine{At: m.last, DB: c.dbi, Addr: c.monitorName(), Args: args}
+		if c.origin != nil {
+			x.Lib = c.origin.Lib
+		}
+		for t := range m.taps {
+			t.show(x)
+		}
+	}
 	if len(m.all) == 0 {
 		return
 	}
-	m.last = max(m.last, c.ctx.Now())
 	b := append(m.line[:0], '+')
 	b = strconv.AppendInt(b, m.last/1e6, 10)
 	b = append(b, '.')

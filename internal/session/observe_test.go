@@ -67,6 +67,43 @@ func TestMonitorEndsWithItsConnection(t *testing.T) {
 	}
 }
 
+// A function of the program sees what MONITOR shows, without passwords, and costs nothing once it is stopped.
+func TestAProgramSeesTheLinesOfMonitor(t *testing.T) {
+	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "-1")
+	var seen []string
+	note := func(x MonitorLine) {
+		words := []string{fmt.Sprint(x.DB), x.Addr, x.Lib}
+		for _, a := range x.Args {
+			words = append(words, string(a))
+		}
+		seen = append(seen, strings.Join(words, " "))
+	}
+	stop, other := svc.Monitor(note), svc.Monitor(func(MonitorLine) {})
+	id, err := svc.WithoutLogin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := svc.NewSessionFor(id, Origin{Addr: "192.0.2.7:1", Lib: "page"})
+	defer c.Closed(nil)
+	do(c, "SELECT", "2")
+	do(c, "SET", "k", "v")
+	do(c, "HELLO", "3", "AUTH", "default", "secret")
+	do(c, "CONFIG", "GET", "port") // an administrative command
+	stop()
+	do(c, "SET", "k", "w")
+	if svc.observed.Load() != obsMonitors {
+		t.Error("the service does not count the other function")
+	}
+	other()
+	if svc.observed.Load() != 0 {
+		t.Error("the service still counts a function that is stopped")
+	}
+	want := "2 192.0.2.7:1 page SELECT 2|2 192.0.2.7:1 page SET k v|2 192.0.2.7:1 page HELLO 3 AUTH (redacted) (redacted)"
+	if got := strings.Join(seen, "|"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // What a command took is measured where it may matter.
 func TestFastCommandsAreTimedOnlyWhereItIsAskedFor(t *testing.T) {
 	svc, _ := serviceWith(t)

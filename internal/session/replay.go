@@ -26,7 +26,7 @@ func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
 // resolveEffect finds the command of an effect. Effects use the original name of a command, even if
 // rename-command has renamed it.
 func (c *Session) resolveEffect(args [][]byte) (*command.Spec, error) {
-	cutOwn(args)
+	c.svc.cutOwn(args)
 	args = c.svc.withoutInstant(args)
 	if s := c.last; s != nil && s.Plain() && command.EqualFold(args[0], s.Name) && s.ArityOK(args) {
 		return s, nil
@@ -52,10 +52,12 @@ func (c *Session) resolveTimed(args [][]byte, refused error) (*command.Spec, err
 	return nil, refused
 }
 
-// cutOwn cuts engine.OwnPrefix off the name of a replayed request.
-func cutOwn(args [][]byte) {
+// cutOwn cuts engine.OwnPrefix off the name of a replayed request, unless a command has it in its own name.
+func (s *Service) cutOwn(args [][]byte) {
 	if n := len(engine.OwnPrefix); len(args[0]) > n && string(args[0][:n]) == engine.OwnPrefix {
-		args[0] = args[0][n:]
+		if _, err := s.table.FindOwn(args); err != nil {
+			args[0] = args[0][n:]
+		}
 	}
 }
 

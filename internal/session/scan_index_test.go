@@ -76,7 +76,11 @@ func (n *node) reload(t *rapid.T, clock *engine.ManualClock) *node {
 		t.Fatal(err)
 	}
 	second := newNode(t, clock, true)
-	r := rdb.NewReader(bytes.NewReader(file.Bytes()), rdb.ReaderOptions{Aux: func(name, text []byte) error { _, err := second.db.LoadAux(name, text); return err }})
+	r := rdb.NewReader(bytes.NewReader(file.Bytes()), rdb.ReaderOptions{Aux: func(name, text []byte) error {
+		_, err := second.db.LoadAux(name,
+			text)
+		return err
+	}})
 	if err := second.db.Load(context.Background(), r, engine.LoadOptions{Workers: 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,8 @@ func TestTheIndexOfATypeHasItsKeys(t *testing.T) {
 					run("RESTORE", other, "0", v.String(), "REPLACE")
 				}
 			case "evict":
-				run("CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory-protect", "none", "maxmemory", strconv.Itoa(rapid.IntRange(1, 20_000).Draw(t, "limit")))
+				run("CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory-protect", "none", "maxmemory",
+					strconv.Itoa(rapid.IntRange(1, 20_000).Draw(t, "limit")))
 				clock.Advance(time.Millisecond)
 				run("CONFIG", "SET", "maxmemory", "0")
 			case "time":

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/internal/system"
 )
 
 // This file runs scripts. A script runs in one transaction over all shards, because it may touch
@@ -74,7 +75,7 @@ func (s *Service) scriptOptions() script.Options {
 
 // cpuSeconds returns the CPU time that the process has used, for os.clock of scripts.
 func cpuSeconds() float64 {
-	sys, user := admin.CPUTime()
+	sys, user := system.CPUTime()
 	return (sys + user).Seconds()
 }
 
@@ -215,6 +216,9 @@ func (h *scriptHost) time(spec *command.Spec) error {
 func (h *scriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) error {
 	c := h.c
 	var since int64
+	if seen&obsHot != 0 {
+		c.beginHot(spec)
+	}
 	if seen&obsAll != 0 || seen&obsSlow != 0 && !(spec.Has(command.Fast) || spec.Group == command.GroupString) {
 		since = h.svc.DB.Clock().Micros()
 	}

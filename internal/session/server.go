@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &specDebug, &specInfo, &specLatency, &specLolwut, &specMemory,
+var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &specDebug, &specHotKeys, &specInfo, &specLatency, &specLolwut, &specMemory,
 	&specFailover, &specModule, &specMonitor, &specReplicaof, &specRole, &specSlaveof, &specSlowlog, &specShutdown, &specTime}
 
 var specTime = command.Spec{

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/hotkeys"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
@@ -59,6 +60,8 @@ type Service struct {
 	admin     admin.Server // for INFO and /metrics
 	acl       acl.Accounts
 	observed  atomic.Uint32 // the flags that dispatch checks, see observe.go
+	hot       *hotkeys.Tracker
+	hotCPU    atomic.Pointer[cpuTime]
 	scripts   *script.Engine
 	host      scriptHost              // the host of the running script
 	running   atomic.Pointer[running] // the script, once it has run for scriptSlice
@@ -107,6 +110,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.pause.svc = s
 	s.tracking.Init(s.DB, &s.clients)
 	s.monitors.svc = s
+	s.hot = hotkeys.New(s.switchHot)
 	s.timeouts.init(s)
 	s.acl.Init(acl.CatalogOf(s.table), s.Config, s.Log, s.DB)
 	s.initScripts()
@@ -131,13 +135,20 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	return s, nil
 }
 
+// sharedTable has the commands under their own names. Building it is half of the time in which an
+// embedded engine opens.
+var sharedTable = sync.OnceValues(DefaultTable)
+
 // tableOf returns the commands under the names that rename-command gives them.
 func tableOf(c *config.Set) (*command.Table, error) {
+	lines := c.Renames()
+	if len(lines) == 0 {
+		return sharedTable()
+	}
 	t, err := DefaultTable()
 	if err != nil {
 		return nil, err
 	}
-	lines := c.Renames()
 	renames := make([]command.Rename, len(lines))
 	for i, l := range lines {
 		renames[i] = command.Rename{From: l.From, To: l.To}

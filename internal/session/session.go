@@ -67,6 +67,7 @@ type Session struct {
 	oom        bool           // memory was used up when a script was about to begin
 	coroutine  *coroutine     // the coroutine on the loop that runs the command
 	observing  uint32         // the flags that dispatch checks, see observe.go
+	hot        hotCall        // the command that runs, if HOTKEYS samples it
 	track      tracking.State // CLIENT TRACKING
 	keys       [][]byte       // scratch
 
@@ -401,6 +402,8 @@ func (c *Session) Closed(err error) {
 	if f := c.follows.Load(); f != nil {
 		f.Leave(err) // if the connection was never handed over
 	}
+	p := c.parked
+	runs := p != nil && p.state.CompareAndSwap(parkedRuns, parkedAbandoned) // the goroutine of the command owns the session from here on, and cleans up
 	switch {
 	case err == errSlowReader || err == reactor.ErrOutputLimit:
 		c.svc.admin.Totals.OutputLimit.Add(1)
@@ -408,16 +411,14 @@ func (c *Session) Closed(err error) {
 	case err == errClientMemory:
 		c.svc.admin.Totals.Evicted.Add(1)
 		c.svc.Log.Warn("client closed", "id", c.id, "why", err)
-	case err != nil && !c.closing:
+	case err != nil && (runs || !c.closing):
 		c.svc.Log.Debug("client closed", "id", c.id, "why", err)
 	}
-	if p := c.parked; p != nil {
-		if p.state.CompareAndSwap(parkedRuns, parkedAbandoned) {
-			return // the goroutine owns the session, and cleans up
-		}
-		if p.wait != nil && !p.wait.abandon(nil) {
-			p.wait.takeBack()
-		}
+	if runs {
+		return
+	}
+	if p != nil && p.wait != nil && !p.wait.abandon(nil) {
+		p.wait.takeBack()
 	}
 	c.cleanUp()
 }

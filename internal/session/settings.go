@@ -68,6 +68,7 @@ func (s *Service) bindings() []binding {
 		{[]string{"loglevel"}, s.setLogLevel},
 		{[]string{"tracking-table-max-keys"}, s.setTrackMax},
 		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, func(*config.Set) error { s.setObserved(); return nil }},
+		{[]string{"hotkey-top-k", "hotkey-window-seconds", "hotkey-sampling-percentage"}, s.setHotKeys},
 		{[]string{"busy-reply-threshold"}, s.setBusy},
 		{[]string{"appendonly"}, s.toKeeper(func(k *durable.Keeper, c *config.Set) error { return k.SetAppendOnly(c.Bool("appendonly")) })},
 		{[]string{"appendfsync"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetFsync(); return nil })},
@@ -392,7 +393,7 @@ func (c *Session) IdleCheck(int64) bool {
 		c.releaseMemory()
 	}
 	limit := c.svc.timeout.Load()
-	if limit == 0 || c.subs.Len() > 0 || c.parked != nil {
+	if limit == 0 || c.parked != nil || c.subs.Len() > 0 {
 		return false
 	}
 	last := max(c.view.active.Load(), c.created)

@@ -13,7 +13,7 @@ import (
 type loopStats struct {
 	admin.LoopStats
 
-	// The loop's own; everybody else has none of it:
+	// Only the sessions of the loop use what follows:
 	coroutine *coroutine // for scripts; nil before the first script, and while the last one still runs
 	scratch   []byte     // for its replies
 	settles   bool       // the loop calls Settle
@@ -149,6 +149,7 @@ type crashes struct {
 func (s *Service) resetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.admin.Reset()
+	s.hot.Clear(s.DB.Clock().Micros())
 	s.listeners.resetRefused()
 	s.Keeper().ResetStats()
 }

@@ -318,12 +318,15 @@ func (s *stress) trim(rng *rand.Rand, key string) []string {
 		return []string{"HGETALL", key}
 	case 'l':
 		return [][]string{{"LTRIM", key, n, "-50"}, {"LPOP", key, n}, {"RPOP", key, n}, {"LTRIM", key, "0", n}, {"LMPOP", "2", key, "l1", "LEFT", "COUNT", "50"},
-			{"BLMOVE", key, "l0", "LEFT", "RIGHT", "0.005"}, {"BRPOP", key, "l2", "0.01"}, {"BLMPOP", "0", "2", key, "l3", "RIGHT", "COUNT", "3"}}[rng.IntN(8)]
+			{"BLMOVE", key, "l0", "LEFT", "RIGHT", "0.005"}, {"BRPOP", key, "l2", "0.01"}, {"BLMPOP", "0", "2", key, "l3", "RIGHT", "COUNT", "3"},
+			{"LMOVEM", key, "l1", "LEFT", "RIGHT", "COUNT", n, "OBO"}, {"BLMOVEM", key, "l0", "LEFT", "LEFT", "0.005", "EXACTLY", "3", "OBO"}}[rng.IntN(10)]
 	case 's':
 		return [][]string{{"SPOP", key, n}, {"SINTERSTORE", key, "s0", "s1"}, {"SUNIONSTORE", key, "s0", "s1", "s2"}, {"SDIFFSTORE", key, "s1", "s2"}}[rng.IntN(4)]
 	case 'z':
 		return [][]string{{"ZPOPMIN", key, n}, {"ZREMRANGEBYRANK", key, n, "-1"}, {"ZREMRANGEBYSCORE", key, "1", "2"}, {"BZPOPMAX", key, "z0", "0.003"},
-			{"ZUNIONSTORE", key, "3", "z0", "z1", "s0"}, {"BZMPOP", "0", "2", key, "z3", "MIN", "COUNT", "3"}, {"ZRANGESTORE", key, "z1", "0", "100"}}[rng.IntN(7)]
+			{"ZUNIONSTORE", key, "3", "z0", "z1", "s0"}, {"BZMPOP", "0", "2", key, "z3", "MIN", "COUNT", "3"}, {"ZRANGESTORE", key, "z1", "0", "100"},
+			{"ZPOPDUE", "2", key, "z2", "COUNT", "3", "BLOCK", "3"}, {"ZMOVEDUE", key, "l0", "LEFT", "BLOCK", "5"},
+			{"ZMOVEDUE", key, "z1", "SCORE", "3", "COUNT", n, "BLOCK", "4"}}[rng.IntN(10)]
 	}
 	return [][]string{{"XTRIM", key, "MAXLEN", n}, {"XREAD", "BLOCK", "0", "STREAMS", key, "x0", "$", "$"}, {"XGROUP", "CREATE", key, "g", "0", "MKSTREAM"},
 		{"XREADGROUP", "GROUP", "g", "c", "BLOCK", "5", "COUNT", "10", "STREAMS", key, ">"}, {"XAUTOCLAIM", key, "g", "d", "0", "0"}, {"XGROUP", "DESTROY", key, "g"},

@@ -136,8 +136,11 @@ func inline(v resp.Value) string {
 // element of the value, and what there is then.
 var waiters = map[string][][3]string{
 	"list": {{"BLPOP k 0", "[k a]"}, {"BRPOP other k 0", "[k a]"}, {"BLMPOP 0 2 k other LEFT COUNT 3", "[k [a]]"},
-		{"BLMOVE k out LEFT LEFT 0", "a", "[a]"}, {"BRPOPLPUSH k out 0", "a", "[a]"}},
-	"zset": {{"BZPOPMIN k 0", "[k a 1]"}, {"BZPOPMAX other k 0", "[k a 1]"}, {"BZMPOP 0 2 k other MIN COUNT 3", "[k [[a 1]]]"}},
+		{"BLMOVE k out LEFT LEFT 0", "a", "[a]"}, {"BRPOPLPUSH k out 0", "a", "[a]"},
+		{"BLMOVEM k out LEFT LEFT 0 EXACTLY 1 OBO", "[a]", "[a]"}, {"BLMOVEM k out LEFT LEFT 0 COUNT 3 BULK", "[a]", "[a]"}},
+	"zset": {{"BZPOPMIN k 0", "[k a 1]"}, {"BZPOPMAX other k 0", "[k a 1]"}, {"BZMPOP 0 2 k other MIN COUNT 3", "[k [[a 1]]]"},
+		{"ZPOPDUE 2 other k BLOCK 0", "[k [[a 1]]]"},
+		{"ZMOVEDUE k out LEFT COUNT 3 BLOCK 0", "[[a 1]]", "[a]"}, {"BZTSPOP k 1 0", "[k [[a 1]]]"}},
 	"stream": {{"XREAD BLOCK 0 STREAMS k 0", "[[k [[5-1 [f v]]]]]"}, {"XREAD BLOCK 0 STREAMS k $", "[[k [[5-1 [f v]]]]]"},
 		{"XREAD BLOCK 0 STREAMS other k $ 4-9", "[[k [[5-1 [f v]]]]]"}},
 	"queue": {{"DQ.POP k BLOCK 0", "[[a p 1 "}},
@@ -145,6 +148,12 @@ var waiters = map[string][][3]string{
 
 // contents make a value with the one element at src; only commands make it at k.
 var contents = map[string]string{"list": "RPUSH src a", "zset": "ZADD src 1 a", "stream": "XADD src 5-1 f v", "queue": "DQ.ADD src a p"}
+
+// ours reports whether no server of the tests has the command of a request.
+func ours(request string) bool {
+	name, _, _ := strings.Cut(request, " ")
+	return slices.Contains([]string{"DQ.POP", "BLMOVEM", "ZPOPDUE", "ZMOVEDUE", "BZTSPOP"}, name)
+}
 
 const library = "FUNCTION|LOAD|#!lua name=l\nredis.register_function('mv', function(k) return redis.call('RENAME', k[1], k[2]) end)"
 
@@ -183,6 +192,10 @@ func arrivals(kind string) (all []waking) {
 		add("RPOPLPUSH", src, "RPOPLPUSH src k")
 		add("BLMOVE", src, "BLMOVE src k LEFT RIGHT 0")
 		add("BRPOPLPUSH", src, "BRPOPLPUSH src k 0")
+		add("LMOVEM", src, "LMOVEM src k LEFT RIGHT")
+		add("LMOVEM of many", src, "LMOVEM src k RIGHT RIGHT COUNT 5 OBO")
+		add("BLMOVEM", src, "BLMOVEM src k LEFT RIGHT 0 COUNT 5 BULK")
+		add("ZMOVEDUE", []string{"ZADD src 1 a"}, "ZMOVEDUE src k LEFT")
 	case "zset":
 		add("ZINCRBY", nil, "ZINCRBY k 1 a")
 		geo := []string{"GEOADD src 13 38 b", "ZADD src 1 a"}
@@ -202,17 +215,18 @@ func arrivals(kind string) (all []waking) {
 
 // wakings are all stories of clients that wait for what is not there.
 func wakings() (all []waking) {
-	// redis-server does not wake those that wait for a key that these overwrite.
-	leaves := []string{"SORT over", "ZUNIONSTORE over", "ZINTERSTORE over", "ZDIFFSTORE over", "ZRANGESTORE over"}
+	// redis-server does not wake those that wait for a key that these overwrite, or lacks the command.
+	leaves := []string{"LMOVEM", "LMOVEM of many", "BLMOVEM", "ZMOVEDUE", "SORT over",
+		"ZUNIONSTORE over", "ZINTERSTORE over", "ZDIFFSTORE over", "ZRANGESTORE over"}
 	for _, kind := range []string{"list", "zset", "stream", "queue"} {
 		for _, w := range waiters[kind] {
 			for _, a := range arrivals(kind) {
 				a.wait, a.gets, a.left = w[0], w[1], w[2]
-				a.ours = kind == "queue" || slices.Contains(leaves, a.name)
+				a.ours = ours(w[0]) || slices.Contains(leaves, a.name)
 				all = append(all, a)
 			}
 			all = append(all, waking{name: "added and deleted in EXEC", setup: []string{contents[kind]}, wait: w[0],
-				acts: []string{"MULTI", "RENAME src k", "DEL k", "EXEC"}, gets: still, ours: kind == "queue"})
+				acts: []string{"MULTI", "RENAME src k", "DEL k", "EXEC"}, gets: still, ours: ours(w[0])})
 		}
 	}
 	for _, act := range []string{"SADD k a", "SDIFFSTORE k s", "SUNIONSTORE k s", "SINTERSTORE k s", "SET k v", "HSET k f v", "BITOP NOT k x", "PFADD k a",
@@ -355,6 +369,9 @@ var givenUp = [][4]string{
 	{"BLPOP k 1", "RPUSH k a", "LRANGE k 0 -1", "[a]"},
 	{"BLMOVE k out LEFT LEFT 1", "RPUSH k a", "LRANGE k 0 -1", "[a]"},
 	{"BZPOPMIN k 1", "ZADD k 1 a", "ZRANGE k 0 -1", "[a]"},
+	{"BLMOVEM k out LEFT LEFT 1 EXACTLY 1 OBO", "RPUSH k a", "LRANGE k 0 -1", "[a]"},
+	{"ZPOPDUE 1 k BLOCK 1000", "ZADD k 1 a", "ZRANGE k 0 -1", "[a]"},
+	{"ZMOVEDUE k out LEFT BLOCK 1000", "ZADD k 1 a", "ZRANGE k 0 -1", "[a]"},
 	{"XREADGROUP GROUP g c BLOCK 1000 STREAMS s >", "XADD s 5-1 f v", "XPENDING s g", "[0 nil nil nil]"},
 }
 

@@ -12,14 +12,63 @@ import (
 // its end at least once, whatever the caller inserts and deletes meanwhile. visit must not change
 // the table. Cursors are below 2^32.
 func (t *Table) Scan(cursor uint64, visit func(arena.Ref)) uint64 {
-	mask := uint64(1)<<t.level - 1
-	n := cursor & mask
-	if uint32(n) < t.split {
-		mask = mask<<1 | 1
-		n = cursor & mask
-	}
-	t.each(uint32(n), visit)
+	n, mask := t.suffix(cursor)
+	t.each(n, visit)
 	return next(cursor, mask)
+}
+
+// Batch holds entries of several buckets.
+type Batch struct {
+	Refs []arena.Ref
+	// Touched keeps the compiler from leaving out a read whose value is not used. A caller that reads the records of Refs
+	// ahead of their use adds to it.
+	Touched uint64
+}
+
+// touchAhead is the number of buckets that Gather reads ahead: together they hold about 50 entries.
+const touchAhead = 8
+
+// Gather is Scan for several buckets: it fills b until b has at least size entries, the walk ends, or *count is not positive. Each
+// entry takes one from *count, and so does an empty bucket, because it costs time. Buckets that follow each other in a walk are far
+// from each other in memory: Gather first reads a word of each, so that the processor waits for all of them at once.
+func (t *Table) Gather(cursor uint64, b *Batch, size int, count *int) uint64 {
+	b.Refs = b.Refs[:0]
+	for {
+		for at, i := cursor, 0; i < touchAhead; i++ {
+			n, mask := t.suffix(at)
+			b.Touched += uint64(t.main.at(n).over)
+			if at = next(at, mask); at == 0 {
+				break
+			}
+		}
+		for range touchAhead {
+			n, mask := t.suffix(cursor)
+			before := len(b.Refs)
+			for k := t.main.at(n); ; k = t.over.at(k.next() - 1) {
+				for i, tag := range k.tags {
+					if tag != 0 {
+						b.Refs = append(b.Refs, k.refs[i])
+					}
+				}
+				if k.next() == 0 {
+					break
+				}
+			}
+			*count -= max(1, len(b.Refs)-before)
+			if cursor = next(cursor, mask); cursor == 0 || *count <= 0 || len(b.Refs) >= size {
+				return cursor
+			}
+		}
+	}
+}
+
+// suffix returns the bucket of a cursor, and the mask of the bits that the bucket's entries share.
+func (t *Table) suffix(cursor uint64) (n uint32, mask uint64) {
+	mask = uint64(1)<<t.level - 1
+	if uint32(cursor&mask) < t.split {
+		mask = mask<<1 | 1
+	}
+	return uint32(cursor & mask), mask
 }
 
 // next increments the bits of cursor under mask in reversed bit order. The result is the bucket

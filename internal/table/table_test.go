@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -102,8 +103,16 @@ func TestScanMissesNothingThatStays(t *testing.T) {
 		}
 		up := grown == 0
 		seen := map[string]bool{}
+		var b Batch
 		for cursor, rounds := uint64(0), 0; ; rounds++ {
-			cursor = tab.Scan(cursor, func(r arena.Ref) { seen[string(s.key(r))] = true })
+			if rnd.IntN(2) == 0 {
+				cursor = tab.Scan(cursor, func(r arena.Ref) { seen[string(s.key(r))] = true })
+			} else {
+				cursor = gathers(t, tab, cursor, &b, rnd)
+				for _, r := range b.Refs {
+					seen[string(s.key(r))] = true
+				}
+			}
 			if cursor == 0 {
 				break
 			}
@@ -129,6 +138,31 @@ func TestScanMissesNothingThatStays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// gathers checks that Gather finds what Scan finds, and ends where it should.
+func gathers(t *rapid.T, tab *Table, cursor uint64, b *Batch, rnd *rand.Rand) (next uint64) {
+	size, count := 1+rnd.IntN(100), 1+rnd.IntN(100)
+	left := count
+	next = tab.Gather(cursor, b, size, &left)
+	var want []arena.Ref
+	for at := cursor; ; {
+		before := len(want)
+		at = tab.Scan(at, func(r arena.Ref) { want = append(want, r) })
+		if count -= max(1, len(want)-before); at == next {
+			break
+		}
+		if at == 0 || count <= 0 || len(want) >= size {
+			t.Fatalf("Gather(%d) did not end at %d", cursor, at)
+		}
+	}
+	if !slices.Equal(b.Refs, want) || left != count {
+		t.Fatalf("Gather(%d) found %d entries and left %d, want %d and %d", cursor, len(b.Refs), left, len(want), count)
+	}
+	if next != 0 && left > 0 && len(want) < size {
+		t.Fatalf("Gather(%d) ended early: %d entries of %d, %d left", cursor, len(want), size, left)
+	}
+	return next
 }
 
 func TestRandomIsFair(t *testing.T) {

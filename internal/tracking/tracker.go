@@ -510,7 +510,7 @@ func (t *Tracker) send(c Client, m *Mode, keys [][]byte) {
 		w.Proto = 3
 		w.Push(2)
 		w.BulkString("invalidate")
-	case to != c && to.Subscribed():
+	case m.Redirect != 0 && to.Subscribed():
 		w.Array(3)
 		w.BulkString("message")
 		w.BulkString(InvalidateChannel)

@@ -40,7 +40,7 @@ var (
 // ceilings are the findings that an area still has, at most. Lower a number after you have
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
-	"internal": {md: 0, comments: 1, strings: 11},
+	"internal": {md: 0, comments: 0, strings: 4},
 }
 
 // allowed are texts that look like a finding and are none, with the reason. The key is a
@@ -228,17 +228,7 @@ func TestSentencesNameTheirSubject(t *testing.T) {
 // longCeilings are the lines of Go that an area still has with more than columns, at most.
 // They may only sink, as ceilings do.
 var longCeilings = map[string]int{
-	"bits":     1,
-	"bloom":    1,
-	"expmap":   2,
-	"expset":   1,
-	"internal": 58,
-	"limit":    3,
-	"near":     1,
-	"queue":    1,
-	"resp":     1,
-	"server":   1,
-	"unique":   1,
+	"internal": 4, // transcripts in raw strings, and the generated table of keys
 }
 
 func TestLinesOfGoFitTheScreen(t *testing.T) {

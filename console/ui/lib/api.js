@@ -6,7 +6,10 @@ import { t } from './i18n.js';
 /** @typedef {import('./bytes.js').B} B */
 /** @typedef {{reply: any, text: string, ms: number, error?: boolean}} Reply */
 
-/** An answer that is no success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait; `confirm`: what must be typed. */
+/**
+ * An answer that is no success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
+ * `confirm`: what must be typed; `passing`: the server is away, and the next try may succeed.
+ */
 export class ApiError extends Error {
   /** @param {number} status @param {any} body @param {number} retry */
   constructor(status, body, retry) {
@@ -18,11 +21,14 @@ export class ApiError extends Error {
     this.loading = body.loading || null;
     this.confirm = body.confirm || '';
     this.retry = retry;
+    this.passing = !!this.loading || (!this.code && [0, 502, 503, 504].includes(status));
   }
 }
 
 // The server's clock. The offset of the answer with the shortest way is the best one; it is forgotten after ten minutes.
-let offset = 0, best = Infinity, bestAt = 0;
+let offset = 0,
+  best = Infinity,
+  bestAt = 0;
 const here = () => performance.timeOrigin + performance.now();
 
 /** Tells the clock what the server said, and how long its way was. @param {number} now @param {number} way ms there and back */
@@ -39,18 +45,23 @@ export const clock = () => here() + offset;
 /** @type {(e: ApiError) => void} */
 let failed = () => {};
 /** Calls fn at each answer that asks for a login or says that the server loads. @param {(e: ApiError) => void} fn */
-export const onFail = (fn) => { failed = fn; };
+export const onFail = (fn) => {
+  failed = fn;
+};
 
 /** @param {string} method @param {string} path @param {Record<string, any>} params @param {any} body @param {AbortSignal} [signal] */
 async function call(method, path, params, body, signal) {
   const q = new URLSearchParams();
-  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== null && v !== '') q.set(k, String(v));
+  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== null && (v !== '' || k === 'k')) q.set(k, String(v));
   const sent = performance.now();
   /** @type {Response} */
   let res;
   try {
     res = await fetch('api/' + path + (q.size ? '?' + q : ''), {
-      method, signal, credentials: 'same-origin', cache: 'no-store',
+      method,
+      signal,
+      credentials: 'same-origin',
+      cache: 'no-store',
       ...(body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
     });
   } catch (e) {
@@ -58,10 +69,16 @@ async function call(method, path, params, body, signal) {
     throw new ApiError(0, { error: t('error.network') }, 0);
   }
   const way = performance.now() - sent;
-  const answer = res.status === 204 ? {} : await res.json().catch(() => ({ error: t('error.status', { status: res.status }) }));
+  const answer =
+    res.status === 204
+      ? {}
+      : await res.json().catch((e) => {
+          if (!res.ok) return { error: t('error.status', { status: res.status }) };
+          throw e.name === 'AbortError' ? e : new ApiError(0, { error: t('error.network') }, 0); // the answer has ended too early
+        });
   if (!res.ok) {
     const e = new ApiError(res.status, answer, Number(res.headers.get('Retry-After')) || 0);
-    if (e.login && path !== 'login' || e.loading) failed(e);
+    if ((e.login && path !== 'login') || e.loading) failed(e);
     throw e;
   }
   if (typeof answer.now === 'number') sync(answer.now, way);
@@ -77,13 +94,23 @@ export const post = (path, body = {}) => call('POST', path, {}, body);
 /** DELETE api/path. @param {string} path @param {Record<string, any>} [params] @returns {Promise<any>} */
 export const del = (path, params = {}) => call('DELETE', path, params, undefined);
 
-/** Runs a command without a question: for reads and for the shell. @param {number} db @param {Array<string|number|B>} args @param {object} [more] @returns {Promise<Reply>} */
+/**
+ * Runs a command without a question: for reads and for the shell.
+ * @param {number} db
+ * @param {Array<string|number|B>} args
+ * @param {object} [more]
+ * @returns {Promise<Reply>}
+ */
 export const exec = (db, args, more = {}) => post('do', { db, argv: toArgv(...args), ...more });
 
 /**
  * Shows the command as typed, asks, runs it, and says what came back. null: the user went back, or it failed (and the user has read why).
- * danger: true for a red button, or the text that the user must type. text: what it does, in a sentence. quiet: no question (a form showed the command before).
- * @param {number} db @param {Array<string|number|B>} args @param {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: any}} [o] @returns {Promise<Reply|null>}
+ * danger: true for a red button, or the text that the user must type. text: what it does, in a sentence. quiet: no question (a form
+ * showed the command before).
+ * @param {number} db
+ * @param {Array<string|number|B>} args
+ * @param {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: any}} [o]
+ * @returns {Promise<Reply|null>}
  */
 export async function run(db, args, o = {}) {
   const words = toArgv(...args);
@@ -96,7 +123,10 @@ export async function run(db, args, o = {}) {
       return r.error ? null : r;
     } catch (e) {
       const err = /** @type {ApiError} */ (e);
-      if (err.status !== 409 || !err.confirm || typed === err.confirm) { toast(err.message, 'bad'); return null; }
+      if (err.status !== 409 || !err.confirm || typed === err.confirm) {
+        toast(err.message, 'bad');
+        return null;
+      }
       typed = err.confirm;
       if (!(await confirmCommand({ argv: words, text: err.message, danger: true, type: typed }))) return null;
     }

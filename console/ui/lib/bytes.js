@@ -1,16 +1,22 @@
-// Byte strings as the API writes them: {t} is clean text; {b, t} is base64 and the escaped text; n is the full length of what was cut or hidden.
+// Byte strings as the API writes them: {t} is clean text; {b, t} is base64 and the escaped text; n is the full length of what was
+// cut or hidden.
 import { h, icon } from './h.js';
 import { t as word, num } from './i18n.js';
 
 /** @typedef {{t?: string, b?: string, n?: number}} B */
 
-const UNCLEAN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+// Control characters, marks of direction and others without a shape, and halves of surrogate pairs.
+const UNCLEAN = new RegExp(
+  '[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]' +
+    '|[\\ud800-\\udbff](?![\\udc00-\\udfff])|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]',
+);
 const encoder = new TextEncoder();
 
 /** The bytes of B. @param {B} x @returns {Uint8Array} */
 export function bytes(x) {
   if (x.b === undefined) return encoder.encode(x.t || '');
-  const s = atob(x.b), out = new Uint8Array(s.length);
+  const s = atob(x.b),
+    out = new Uint8Array(s.length);
   for (let i = 0; i < s.length; i++) out[i] = s.charCodeAt(i);
   return out;
 }
@@ -27,7 +33,9 @@ export function fromBytes(a) {
   try {
     const s = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(a);
     if (!UNCLEAN.test(s)) return { t: s };
-  } catch { /* the bytes are not UTF-8 */ }
+  } catch {
+    /* the bytes are not UTF-8 */
+  }
   return { b: base64(a), t: escaped(a) };
 }
 
@@ -37,7 +45,15 @@ export const fromText = (s) => (UNCLEAN.test(s) ? { b: base64(encoder.encode(s))
 /** B list of an argv of strings, numbers and B. @param {Array<string|number|B>} args @returns {B[]} */
 export const argv = (...args) => args.map((a) => (typeof a === 'object' ? a : fromText(String(a))));
 
-const NAMED = new Map([[7, '\\a'], [8, '\\b'], [9, '\\t'], [10, '\\n'], [13, '\\r'], [34, '\\"'], [92, '\\\\']]);
+const NAMED = new Map([
+  [7, '\\a'],
+  [8, '\\b'],
+  [9, '\\t'],
+  [10, '\\n'],
+  [13, '\\r'],
+  [34, '\\"'],
+  [92, '\\\\'],
+]);
 
 /** Bytes as redis-cli escapes them, without the quotes. @param {Uint8Array} a */
 export function escaped(a) {
@@ -56,10 +72,10 @@ export function short(x, max = 256) {
 }
 
 /** A key for Map, the same for the same bytes. @param {B|null|undefined} x */
-export const id = (x) => (!x ? '' : x.b !== undefined ? 'b' + x.b : 't' + x.t);
+export const id = (x) => (!x ? '' : (x.b !== undefined ? 'b' + x.b : 't' + x.t) + (x.n === undefined ? '' : ' ' + x.n));
 
-/** base64url without padding, for `k=` and hashes. @param {B} x */
-export const url = (x) => base64(bytes(x)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+/** base64url without padding, for `k=` and hashes; of a name that the server has cut, "!" and its length. @param {B} x */
+export const url = (x) => (x.n !== undefined ? '!' + x.n : base64(bytes(x)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, ''));
 
 /** B of base64url. @param {string} s @returns {B} */
 export const fromUrl = (s) => fromBytes(bytes({ b: s.replace(/-/g, '+').replace(/_/g, '/') }));
@@ -81,18 +97,40 @@ export const glob = (s) => s.replace(/[*?[\]\\]/g, '\\$&');
 export function split(s) {
   /** @type {B[]} */
   const out = [];
-  for (let i = 0; i < s.length;) {
-    if (/\s/.test(s[i])) { i++; continue; }
+  for (let i = 0; i < s.length; ) {
+    if (/\s/.test(s[i])) {
+      i++;
+      continue;
+    }
     /** @type {number[]} */
     const arg = [];
     let q = '';
     for (; i < s.length && (q || !/\s/.test(s[i])); i++) {
-      const c = s[i], hex = /^\\x([0-9a-f]{2})/i.exec(s.slice(i, i + 4));
-      if (q === '"' && hex) { arg.push(parseInt(hex[1], 16)); i += 3; continue; }
-      if (q === '"' && c === '\\' && i + 1 < s.length) { i++; arg.push(...encoder.encode(({ n: '\n', r: '\r', t: '\t', b: '\b', a: '\x07' })[s[i]] || s[i])); continue; }
-      if (q === "'" && c === '\\' && s[i + 1] === "'") { arg.push(39); i++; continue; }
-      if (!q && (c === '"' || c === "'")) { q = c; continue; }
-      if (q && c === q) { q = ''; continue; }
+      const c = s[i],
+        hex = /^\\x([0-9a-f]{2})/i.exec(s.slice(i, i + 4));
+      if (q === '"' && hex) {
+        arg.push(parseInt(hex[1], 16));
+        i += 3;
+        continue;
+      }
+      if (q === '"' && c === '\\' && i + 1 < s.length) {
+        i++;
+        arg.push(...encoder.encode({ n: '\n', r: '\r', t: '\t', b: '\b', a: '\x07' }[s[i]] || s[i]));
+        continue;
+      }
+      if (q === "'" && c === '\\' && s[i + 1] === "'") {
+        arg.push(39);
+        i++;
+        continue;
+      }
+      if (!q && (c === '"' || c === "'")) {
+        q = c;
+        continue;
+      }
+      if (q && c === q) {
+        q = '';
+        continue;
+      }
       const whole = String.fromCodePoint(/** @type {number} */ (s.codePointAt(i)));
       arg.push(...encoder.encode(whole));
       i += whole.length - 1;
@@ -115,17 +153,41 @@ export function copy(s) {
 }
 
 /** A small button that copies. @param {() => string} s */
-export const copier = (s) => h('button', {
-  class: 'ghost copy', type: 'button', title: word('copy'), 'aria-label': word('copy'),
-  on: { click: (/** @type {Event} */ e) => { e.stopPropagation(); e.preventDefault(); copy(s()); } },
-}, icon('copy'));
+export const copier = (s) =>
+  h(
+    'button',
+    {
+      class: 'ghost copy',
+      type: 'button',
+      title: word('copy'),
+      'aria-label': word('copy'),
+      on: {
+        click: (/** @type {Event} */ e) => {
+          e.stopPropagation();
+          e.preventDefault();
+          copy(s());
+        },
+      },
+    },
+    icon('copy'),
+  );
 
-/** A name or value as an element: monospace, escaped ones marked, long ones shortened with a copy button. @param {B|null|undefined} x @param {number} [max] */
-export function show(x, max = 256) {
+/**
+ * A name or value as an element: monospace, escaped ones marked, long ones shortened with a copy button, but not within a link (bare).
+ * @param {B|null|undefined} x @param {number} [max] @param {boolean} [bare]
+ */
+export function show(x, max = 256, bare = false) {
   if (!x) return h('span', { class: 'faint' }, '–');
   if (x.t === undefined) return h('span', { class: 'faint' }, text(x));
   if (x.t === '') return h('span', { class: 'faint' }, word('bytes.empty'));
-  const s = text(x), long = [...s].length > max, cut = x.n !== undefined;
-  return h('span', { class: ['mono', 'bytes', x.b !== undefined && 'escaped'], title: x.b !== undefined ? word('bytes.escaped') : null },
-    short(x, max), cut && h('span', { class: 'faint' }, ' ' + word('bytes.cut', { n: num(x.n) })), long && copier(() => s));
+  const s = text(x),
+    long = [...s].length > max,
+    cut = x.n !== undefined;
+  return h(
+    'span',
+    { class: ['mono', 'bytes', x.b !== undefined && 'escaped'], title: x.b !== undefined ? word('bytes.escaped') : null },
+    short(x, max),
+    cut && h('span', { class: 'faint' }, ' ' + word('bytes.cut', { n: num(x.n) })),
+    long && !bare && copier(() => s),
+  );
 }

@@ -5,7 +5,18 @@
 
 // The HTML parser gives the icon sheet of index.html the namespace of SVG.
 const SVG = /** @type {string} */ (document.getElementById('icons')?.namespaceURI);
-const PROPERTY = new Set(['value', 'checked', 'disabled', 'hidden', 'selected', 'open', 'indeterminate', 'readOnly', 'tabIndex', 'htmlFor']);
+const PROPERTY = new Set([
+  'value',
+  'checked',
+  'disabled',
+  'hidden',
+  'selected',
+  'open',
+  'indeterminate',
+  'readOnly',
+  'tabIndex',
+  'htmlFor',
+]);
 
 /** @param {Element} el @param {Props|null|undefined} props */
 function apply(el, props) {
@@ -33,7 +44,8 @@ export function add(parent, ...children) {
 }
 
 /**
- * Makes an HTML element. Props: `class` (string or list), `on: {click: fn}`, `style: {width: '3px'}` (set by CSSOM), DOM properties, other attributes.
+ * Makes an HTML element. Props: `class` (string or list), `on: {click: fn}`, `style: {width: '3px'}` (set by CSSOM), DOM
+ * properties, other attributes.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag @param {Props|null} [props] @param {Child[]} children @returns {HTMLElementTagNameMap[K]}
  */
@@ -44,7 +56,13 @@ export function h(tag, props, ...children) {
   return el;
 }
 
-/** Makes an SVG element, as h does for HTML. @param {string} tag @param {Props|null} [props] @param {Child[]} children @returns {SVGElement} */
+/**
+ * Makes an SVG element, as h does for HTML.
+ * @param {string} tag
+ * @param {Props|null} [props]
+ * @param {Child[]} children
+ * @returns {SVGElement}
+ */
 export function svg(tag, props, ...children) {
   const el = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
   add(el, ...children);
@@ -55,10 +73,21 @@ export function svg(tag, props, ...children) {
 /** An icon of the sheet in index.html: `icon('keys')`. @param {string} name */
 export const icon = (name) => svg('svg', { class: 'icon', 'aria-hidden': 'true', focusable: 'false' }, svg('use', { href: '#i-' + name }));
 
-/** Replaces all children of an element. @param {Element} el @param {Child[]} children */
+/**
+ * Replaces all children of an element. A button or link that has the focus hands it to the new one of the same name.
+ * @param {Element} el
+ * @param {Child[]} children
+ */
 export function fill(el, ...children) {
+  const at = document.activeElement,
+    had = at && el !== at && el.contains(at) && /^(A|BUTTON)$/.test(at.tagName) ? at : null;
   el.replaceChildren();
   add(el, ...children);
+  if (had) {
+    const name = (/** @type {Element} */ e) => e.getAttribute('aria-label') || e.textContent;
+    const again = [...el.querySelectorAll(had.localName)].find((e) => name(e) === name(had));
+    if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
+  }
   return el;
 }
 
@@ -71,15 +100,18 @@ export function say(el, s) {
 const lists = new WeakMap();
 
 /**
- * Keeps the children of parent equal to rows. A row keeps its element as long as its key stays. update is called for rows that were there before.
+ * Keeps the children of parent equal to rows. A row keeps its element as long as its key stays. update is called for rows that were
+ * there before.
  * @template T
  * @param {Element} parent @param {T[]} rows @param {(row: T, i: number) => string} key
  * @param {(row: T) => Element} make @param {(el: any, row: T, before: T) => void} [update]
  */
 export function list(parent, rows, key, make, update) {
-  const old = lists.get(parent) || new Map(), now = new Map();
+  const old = lists.get(parent) || new Map(),
+    now = new Map();
   rows.forEach((row, i) => {
-    const k = key(row, i), had = old.get(k);
+    const k = key(row, i),
+      had = old.get(k);
     if (now.has(k)) return;
     if (had && update) update(had.el, row, had.row);
     now.set(k, { el: had ? had.el : make(row), row });

@@ -15,13 +15,30 @@ export async function setLang(want) {
   document.documentElement.lang = code;
 }
 
-/** The words for key, with {name} replaced. A plural of English is `one|many` with {n}. @param {string} key @param {Record<string, any>} [vars] @returns {string} */
+/**
+ * Sets the language with which a page begins. ?lang=zh in its address chooses one as the button does, and then leaves the address:
+ * the next load takes what was chosen last.
+ */
+export async function startLang() {
+  const want = new URLSearchParams(location.search).get('lang');
+  if (want) history.replaceState(null, '', location.pathname + location.hash);
+  await setLang(want || undefined);
+}
+
+/**
+ * The words for key, with {name} replaced. A plural of English is `one|many` with {n}.
+ * @param {string} key
+ * @param {Record<string, any>} [vars]
+ * @returns {string}
+ */
 export function t(key, vars = {}) {
   let s = words.get(key);
   if (s === undefined) return key;
   const at = s.indexOf('|');
   if (at >= 0) s = String(vars.n) === '1' ? s.slice(0, at) : s.slice(at + 1);
-  return s.replace(/\{(\w+)\}/g, (_, name) => (vars[name] === undefined ? '' : typeof vars[name] === 'number' ? num(vars[name]) : String(vars[name])));
+  return s.replace(/\{(\w+)\}/g, (_, name) =>
+    vars[name] === undefined ? '' : typeof vars[name] === 'number' ? num(vars[name]) : String(vars[name]),
+  );
 }
 
 /** Whether a key has words. @param {string} key */
@@ -32,14 +49,21 @@ const formats = new Map();
 /** @param {string} kind @param {any} options */
 function format(kind, options) {
   const k = code + kind + JSON.stringify(options);
-  if (!formats.has(k)) formats.set(k, kind === 'n' ? new Intl.NumberFormat(code, options) : new Intl.DateTimeFormat(code === 'en' ? 'en-GB' : code, options));
+  if (!formats.has(k))
+    formats.set(k, kind === 'n' ? new Intl.NumberFormat(code, options) : new Intl.DateTimeFormat(code === 'en' ? 'en-GB' : code, options));
   return formats.get(k);
 }
 
 /** A number with its groups: 2,100,000. @param {number|string|null|undefined} n @param {number} [digits] */
 export function num(n, digits = 0) {
   if (n === null || n === undefined || n === '') return '–';
-  if (typeof n === 'string') { try { return format('n', {}).format(BigInt(n)); } catch { return n; } }
+  if (typeof n === 'string') {
+    try {
+      return format('n', {}).format(BigInt(n));
+    } catch {
+      return n;
+    }
+  }
   return format('n', { maximumFractionDigits: digits }).format(n);
 }
 
@@ -47,7 +71,13 @@ export function num(n, digits = 0) {
 export function brief(n) {
   if (n === null || n === undefined || !isFinite(n)) return '–';
   if (Math.abs(n) < 10000) return num(n, Math.abs(n) < 10 && n % 1 ? 1 : 0);
-  for (const [u, s] of /** @type {[number, string][]} */ ([[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])) if (Math.abs(n) >= u) return num(n / u, n / u < 100 ? 1 : 0) + s;
+  for (const [u, s] of /** @type {[number, string][]} */ ([
+    [1e12, 'T'],
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ]))
+    if (Math.abs(n) >= u) return num(n / u, n / u < 100 ? 1 : 0) + s;
   return num(n);
 }
 
@@ -55,7 +85,10 @@ export function brief(n) {
 export function size(n) {
   if (n === null || n === undefined) return '–';
   let u = 0;
-  while (Math.abs(n) >= 1024 && u < 5) { n /= 1024; u++; }
+  while (Math.abs(n) >= 1024 && u < 5) {
+    n /= 1024;
+    u++;
+  }
   return num(n, u && n < 100 ? 1 : 0) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][u];
 }
 
@@ -68,7 +101,8 @@ export function span(ms) {
   if (ms < 0) return '-' + span(-ms);
   if (ms < 1) return num(ms, 2) + ' ms';
   if (ms < 1000) return num(ms, ms < 10 ? 1 : 0) + ' ms';
-  const s = ms / 1000, two = (/** @type {number} */ n) => String(Math.floor(n)).padStart(2, '0');
+  const s = ms / 1000,
+    two = (/** @type {number} */ n) => String(Math.floor(n)).padStart(2, '0');
   if (s < 10) return (Math.floor(s * 10) / 10).toFixed(1) + ' s';
   if (s < 60) return Math.floor(s) + ' s';
   if (s < 3600) return Math.floor(s / 60) + ' min ' + two(s % 60) + ' s';
@@ -77,20 +111,89 @@ export function span(ms) {
 }
 
 /** Microseconds as a span: 120 µs, 4.2 ms. @param {number|null|undefined} us */
-export const micros = (us) => (us === null || us === undefined ? '–' : us < 1000 ? num(Math.round(us)) + ' µs' : us < 1e6 ? num(us / 1000, us < 1e5 ? 1 : 0) + ' ms' : span(us / 1000));
+export const micros = (us) =>
+  us === null || us === undefined
+    ? '–'
+    : us < 1000
+      ? num(Math.round(us)) + ' µs'
+      : us < 1e6
+        ? num(us / 1000, us < 1e5 ? 1 : 0) + ' ms'
+        : span(us / 1000);
 
 /** Time of day of unix ms: 12:00:01. @param {number} ms @param {boolean} [fraction] with ms */
-export const time = (ms, fraction) => format('d', { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false, ...(fraction ? { fractionalSecondDigits: 3 } : {}) }).format(ms);
+export const time = (ms, fraction) =>
+  format('d', {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false,
+    ...(fraction ? { fractionalSecondDigits: 3 } : {}),
+  }).format(ms);
 
 /** Date and time of unix ms, with the time zone. @param {number} ms */
-export const date = (ms) => format('d', { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false, timeZoneName: 'short' }).format(ms);
+export const date = (ms) =>
+  format('d', {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false,
+    timeZoneName: 'short',
+  }).format(ms);
 
 /** Day or hour of unix ms for axes. @param {number} ms @param {'minute'|'hour'|'day'|'month'} unit */
-export const tick = (ms, unit) => format('d', unit === 'month' ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit', hour12: false, ...(unit === 'minute' ? { second: '2-digit' } : {}) }).format(ms);
+export const tick = (ms, unit) =>
+  format(
+    'd',
+    unit === 'month'
+      ? { day: 'numeric', month: 'short' }
+      : { hour: '2-digit', minute: '2-digit', hour12: false, ...(unit === 'minute' ? { second: '2-digit' } : {}) },
+  ).format(ms);
 
 /** What a span in words is in ms: "90 s", "5m", "1h", "250ms"; NaN otherwise. A bare number is seconds. @param {string} s */
 export function parseSpan(s) {
   const m = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h|d|w)?\s*$/i.exec(s);
-  const unit = new Map([['ms', 1], ['s', 1e3], ['sec', 1e3], ['m', 6e4], ['min', 6e4], ['h', 36e5], ['d', 864e5], ['w', 6048e5]]);
+  const unit = new Map([
+    ['ms', 1],
+    ['s', 1e3],
+    ['sec', 1e3],
+    ['m', 6e4],
+    ['min', 6e4],
+    ['h', 36e5],
+    ['d', 864e5],
+    ['w', 6048e5],
+  ]);
   return m ? Math.round(Number(m[1]) * /** @type {number} */ (unit.get((m[2] || 's').toLowerCase()))) : NaN;
 }
+
+/** @type {Map<string, (s: string) => string>} */
+const translations = new Map([['en', (s) => s]]);
+
+/**
+ * The function that translates the meanings of directives, which the server sends in English: i18n/config.<language>.json has each
+ * text, or a pattern with *, which $1 stands for. A text that it does not have stays as it is.
+ * @returns {Promise<(s: string) => string>}
+ */
+export async function meanings() {
+  const known = translations.get(code);
+  if (known) return known;
+  const of = code;
+  /** @type {[string, string][]} */
+  const all = Object.entries(await (await fetch('i18n/config.' + of + '.json')).json());
+  const exact = new Map(all);
+  const patterns = all
+    .filter(([from]) => from.includes('*'))
+    .map(([from, to]) => /** @type {[RegExp, string]} */ ([new RegExp('^' + from.split('*').map(literal).join('(.+)') + '$'), to]));
+  /** @param {string} s */
+  const translate = (s) => {
+    const p = exact.has(s) ? undefined : patterns.find(([from]) => from.test(s));
+    return p ? s.replace(p[0], p[1]) : (exact.get(s) ?? s);
+  };
+  translations.set(of, translate);
+  return translate;
+}
+
+/** A regular expression that matches s only. @param {string} s */
+const literal = (s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -1,28 +1,70 @@
-// A screen that reads its state again while the page is visible.
+// A screen that reads its state again while the page is visible, or gets it by the feed.
+import { get } from './api.js';
 
 /**
- * Calls read now, and again ms after each call has ended, while the page is visible and the news are not paused. An error goes to ctx.fail once,
- * until a call succeeds.
+ * Calls read now, and again ms after each call has ended, while the page is visible and the news are not paused. After a call that
+ * has taken long it
+ * waits for ten times as long: the server looks at all keys to list the streams. An error goes to ctx.fail once, until a call
+ * succeeds; not one
+ * that passes, of which the banner tells.
  * @param {import('../app.js').Ctx} ctx @param {number} ms @param {() => Promise<any>} read
  */
 export function live(ctx, ms, read) {
   /** @type {any} */ let timer = 0;
-  let failed = false, over = false;
+  let failed = false,
+    over = false;
   async function beat() {
     clearTimeout(timer);
     if (over) return;
+    const began = performance.now();
     if (!document.hidden) {
-      try { await read(); failed = false; } catch (e) {
-        if (!failed && /** @type {Error} */ (e).name !== 'AbortError') ctx.fail(e);
-        failed = true;
+      try {
+        await read();
+        failed = false;
+      } catch (e) {
+        const passing = /** @type {any} */ (e).passing;
+        if (!failed && !passing && /** @type {Error} */ (e).name !== 'AbortError') ctx.fail(e);
+        failed = !passing;
       }
     }
-    if (!over) timer = setTimeout(beat, ms);
+    if (!over) timer = setTimeout(beat, Math.max(ms, 10 * (performance.now() - began)));
   }
-  ctx.onClose(() => { over = true; clearTimeout(timer); });
+  ctx.onClose(() => {
+    over = true;
+    clearTimeout(timer);
+  });
   beat();
   return beat;
 }
 
-/** The names of commands that the user may not run, as a line of a screen. @param {string[]|undefined} denied @param {(key: string, vars: any) => string} t */
+/**
+ * Shows a list that comes by the feed, each second in which it changes. Answers how to read it again at once.
+ * @param {import('../app.js').Ctx} ctx @param {string} name limits, locks or queues @param {(list: any) => void} show
+ */
+export function listed(ctx, name, show) {
+  let failed = '';
+  const wrong = (/** @type {string} */ why) => {
+    if (why && why !== failed) ctx.fail(new Error(why));
+    failed = why;
+  };
+  const read = async () => {
+    try {
+      show(await get(name, { db: ctx.db }, ctx.stop));
+    } catch (e) {
+      if (/** @type {Error} */ (e).name !== 'AbortError') wrong(/** @type {Error} */ (e).message);
+    }
+  };
+  ctx.onNews(name + ':' + ctx.db, (data, event) => {
+    if (event === 'resync') return;
+    wrong(data.error || '');
+    if (!data.error) show(data);
+  });
+  return read;
+}
+
+/**
+ * The names of commands that the user may not run, as a line of a screen.
+ * @param {string[]|undefined} denied
+ * @param {(key: string, vars: any) => string} t
+ */
 export const missing = (denied, t) => (denied && denied.length ? t('denied', { commands: denied.join(', ') }) : '');

@@ -3,20 +3,28 @@ import { h, say } from './h.js';
 import { clock } from './feed.js';
 import { t, span, date } from './i18n.js';
 
-/** @type {Set<{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done: string}>} */
+/**
+ * @type {Set<{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done:
+ *   string}>}
+ */
 const cells = new Set();
 /** @type {any} */
 let timer = 0;
 
 /**
  * A cell for what is left of a lifetime. pttl: ms left at the server's time at; -1: no deadline; undefined: not known.
- * At its deadline the element dispatches `expired` (it bubbles), within a few ms. whole: the first span, for a bar. up: counts age upwards from `at`.
- * @param {number|null|undefined} pttl @param {number} [at] @param {{whole?: number, up?: boolean, done?: string}} [o] @returns {HTMLElement}
+ * At its deadline the element dispatches `expired` (it bubbles), within a few ms. whole: the first span, for a bar. up: counts age
+ * upwards from `at`.
+ * @param {number|null|undefined} pttl
+ * @param {number} [at]
+ * @param {{whole?: number, up?: boolean, done?: string}} [o]
+ * @returns {HTMLElement}
  */
 export function ttl(pttl, at = clock(), o = {}) {
   if (pttl === undefined || pttl === null) return h('span', { class: 'ttl faint' }, '–');
   if (pttl < 0 && !o.up) return h('span', { class: 'ttl never', title: t('ttl.never.why') }, t('ttl.never'));
-  const words = h('span', { class: 'left' }), bar = o.whole ? h('i', { class: 'bar' }) : null;
+  const words = h('span', { class: 'left' }),
+    bar = o.whole ? h('i', { class: 'bar' }) : null;
   const el = h('span', { class: 'ttl', title: date(at + pttl) }, bar && h('span', { class: 'track', 'aria-hidden': 'true' }, bar), words);
   const cell = { el, words, bar, due: at + pttl, whole: o.whole || 0, made: clock(), up: !!o.up, done: o.done || t('ttl.over') };
   cells.add(cell);

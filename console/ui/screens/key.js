@@ -17,60 +17,161 @@ const KINDS = new Map([
   ['zset', { level: 'member', item: 'm', expire: ['ZPEXPIRE', 'MEMBERS'], persist: ['ZPERSIST', 'MEMBERS'], remove: 'ZREM', add: 'ZADD' }],
   ['list', { level: 'element', item: 'i', expire: ['LPEXPIRE', 'INDEXES'], persist: ['LPERSIST', 'INDEXES'], add: 'RPUSH' }],
 ]);
-const SCREENS = new Map([['limiter', 'limits'], ['lock', 'locks'], ['semaphore', 'locks'], ['delayqueue', 'queues']]);
+const SCREENS = new Map([
+  ['limiter', 'limits'],
+  ['lock', 'locks'],
+  ['semaphore', 'locks'],
+  ['delayqueue', 'queues'],
+  ['stream', 'streams'],
+]);
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
   const { params, db, button } = ctx;
+  const long = /^!(\d+)$/.exec(params.get('k') || '');
+  if (long) {
+    fill(
+      root,
+      h(
+        'section',
+        { class: 'card' },
+        h('h1', null, t('key.title')),
+        h('p', null, t('key.long', { n: num(Number(long[1])) })),
+        h('a', { href: ctx.link('keys', { db }) }, t('key.others')),
+      ),
+    );
+    return;
+  }
   /** @type {import('../lib/bytes.js').B} */ let key;
-  try { key = fromUrl(params.get('k') || ''); } catch { key = fromText(params.get('k') || ''); }
-  const k = url(key), head = h('section', { class: 'card' }), body = h('div'), news = h('span', { class: 'look', role: 'status' });
+  try {
+    key = fromUrl(params.get('k') || '');
+  } catch {
+    key = fromText(params.get('k') || '');
+  }
+  const k = url(key),
+    head = h('section', { class: 'card' }),
+    body = h('div'),
+    news = h('span', { class: 'look', role: 'status' });
   /** @type {any} */ let data = null;
   /** @type {any} */ let items = null;
   /** @type {any[]} */ let pages = ['0'];
-  let finding = '', over = false, later = 0;
+  let finding = '',
+    over = false,
+    later = 0;
 
-  const span_ = (/** @type {string} */ name, /** @type {string} */ value) => ({ name, label: t('bulk.span'), value, hint: t('bulk.span.hint') });
+  const span_ = (/** @type {string} */ name, /** @type {string} */ value) => ({
+    name,
+    label: t('bulk.span'),
+    value,
+    hint: t('bulk.span.hint'),
+  });
   /** @param {any} a @param {any} [o] */
-  const doit = async (a, o) => { const r = await run(db, a, o); if (r) load(); return r; };
+  const doit = async (a, o) => {
+    const r = await run(db, a, o);
+    if (r) load();
+    return r;
+  };
   async function setTTL() {
-    const a = await form({ title: t('keys.ttl.do'), fields: [span_('s', data.pttl > 0 ? String(Math.ceil(data.pttl / 1000)) + 's' : '1h'), { name: 'slide', label: t('key.slide.do'), type: 'check', value: !!data.slide }],
-      command: (v) => (parseSpan(v.s) > 0 ? argv('PEXPIRE', key, parseSpan(v.s), ...(v.slide ? ['SLIDE'] : [])) : t('bulk.span.bad')) });
+    const a = await form({
+      title: t('keys.ttl.do'),
+      fields: [
+        span_('s', data.pttl > 0 ? String(Math.ceil(data.pttl / 1000)) + 's' : '1h'),
+        { name: 'slide', label: t('key.slide.do'), type: 'check', value: !!data.slide },
+      ],
+      command: (v) => (parseSpan(v.s) > 0 ? argv('PEXPIRE', key, parseSpan(v.s), ...(v.slide ? ['SLIDE'] : [])) : t('bulk.span.bad')),
+    });
     if (a) doit(a.argv, { quiet: true });
   }
   async function rename(/** @type {string} */ verb) {
-    const a = await form({ title: t('key.' + verb), fields: [{ name: 'to', label: t('key.newname'), value: key.b ? '' : text(key), required: true }], command: (v) => (v.to && v.to !== text(key) ? (verb === 'copy' ? argv('COPY', key, fromText(v.to)) : argv('RENAMENX', key, fromText(v.to))) : t('key.newname.bad')) });
+    const a = await form({
+      title: t('key.' + verb),
+      fields: [{ name: 'to', label: t('key.newname'), value: key.b ? '' : text(key), required: true }],
+      command: (v) =>
+        v.to && v.to !== text(key)
+          ? verb === 'copy'
+            ? argv('COPY', key, fromText(v.to))
+            : argv('RENAMENX', key, fromText(v.to))
+          : t('key.newname.bad'),
+    });
     if (!a) return;
     const r = await run(db, a.argv, { quiet: true });
-    if (r && r.reply && r.reply.i === '0') toast(t('key.taken'), 'bad'); else if (r) ctx.go('key', { db, k: url(fromText(a.values.to)) });
+    if (r && r.reply && r.reply.i === '0') toast(t('key.taken'), 'bad');
+    else if (r) ctx.go('key', { db, k: url(fromText(a.values.to)) });
   }
   async function dump() {
     try {
       const r = await exec(db, ['DUMP', key]);
       if (!r.reply || r.reply.e || r.reply.n !== undefined) throw new Error(r.reply && r.reply.e ? r.reply.e : t('key.toolarge'));
-      const a = h('a', { href: URL.createObjectURL(new Blob([/** @type {any} */ (bytes(r.reply))], { type: 'application/octet-stream' })), download: 'ebb-key.dump' });
+      const a = h('a', {
+        href: URL.createObjectURL(new Blob([/** @type {any} */ (bytes(r.reply))], { type: 'application/octet-stream' })),
+        download: 'ebb-key.dump',
+      });
       a.click();
       setTimeout(() => URL.revokeObjectURL(a.href), 1000);
-    } catch (e) { toast(/** @type {Error} */ (e).message, 'bad'); }
+    } catch (e) {
+      toast(/** @type {Error} */ (e).message, 'bad');
+    }
   }
   function restore() {
-    const file = h('input', { type: 'file', on: { change: async () => {
-      if (file.files && file.files[0]) doit(['RESTORE', key, 0, fromBytes(new Uint8Array(await file.files[0].arrayBuffer())), 'REPLACE'], { danger: true, text: t('key.restore.text') });
-    } } });
+    const file = h('input', {
+      type: 'file',
+      on: {
+        change: async () => {
+          if (file.files && file.files[0])
+            doit(['RESTORE', key, 0, fromBytes(new Uint8Array(await file.files[0].arrayBuffer())), 'REPLACE'], {
+              danger: true,
+              text: t('key.restore.text'),
+            });
+        },
+      },
+    });
     file.click();
   }
-  const fact = (/** @type {string} */ name, /** @type {any} */ v) => v !== undefined && v !== null && v !== '' && h('div', null, h('dt', null, t('key.' + name)), h('dd', null, v));
+  const fact = (/** @type {string} */ name, /** @type {any} */ v) =>
+    v !== undefined && v !== null && v !== '' && h('div', null, h('dt', null, t('key.' + name)), h('dd', null, v));
   function paintHead() {
-    const at = data.now || clock(), cell = ttl(data.pttl, at);
+    const at = data.now || clock(),
+      cell = ttl(data.pttl, at);
     cell.addEventListener('expired', () => gone(at + data.pttl));
     const elsewhere = SCREENS.get(data.type);
-    fill(head, h('div', { class: 'titlebar' }, h('h1', null, show(key, 120)), copier(() => text(key)), news, h('span', { class: 'grow' }),
-      button('keys.ttl', 'TTL', setTTL), data.pttl >= 0 && button('key.persist', t('bulk.persist'), () => doit(['PERSIST', key])), button('keys.rename', t('key.rename'), () => rename('rename')), button('keys.copy', t('key.copy'), () => rename('copy')),
-      ctx.me.values && ctx.can('key.dump') && h('button', { type: 'button', on: { click: dump } }, t('key.dump')), button('key.restore', t('key.restore'), restore),
-      button('keys.del', t('keys.delete'), async () => { if (await run(db, ['UNLINK', key], { danger: true, text: t('keys.delete.text') })) ctx.go('keys', { db }); }, { danger: true })),
-    h('dl', { class: 'facts' }, fact('type', data.type), fact('ttl', h('span', null, cell, data.pttl >= 0 && h('small', null, ' ' + date(at + data.pttl)))), data.slide > 0 && fact('slide', span(data.slide)),
-      fact('items', data.n === undefined ? undefined : num(data.n)), fact('bytes', size(data.bytes)), fact('encoding', data.encoding), fact('idle', data.idle === undefined ? undefined : span(data.idle)), fact('freq', data.freq)),
-    elsewhere && h('p', null, h('a', { href: ctx.link(elsewhere, { db, k }) }, t('key.elsewhere', { screen: t(elsewhere + '.title') }))));
+    fill(
+      head,
+      h(
+        'div',
+        { class: 'titlebar' },
+        h('h1', null, show(key, 120)),
+        copier(() => text(key)),
+        news,
+        h('span', { class: 'grow' }),
+        button('keys.ttl', 'TTL', setTTL),
+        data.pttl >= 0 && button('key.persist', t('bulk.persist'), () => doit(['PERSIST', key])),
+        button('keys.rename', t('key.rename'), () => rename('rename')),
+        button('keys.copy', t('key.copy'), () => rename('copy')),
+        ctx.me.values && ctx.can('key.dump') && h('button', { type: 'button', on: { click: dump } }, t('key.dump')),
+        button('key.restore', t('key.restore'), restore),
+        button(
+          'keys.del',
+          t('keys.delete'),
+          async () => {
+            if (await run(db, ['UNLINK', key], { danger: true, text: t('keys.delete.text') })) ctx.go('keys', { db });
+          },
+          { danger: true },
+        ),
+      ),
+      h(
+        'dl',
+        { class: 'facts' },
+        fact('type', data.type),
+        fact('ttl', h('span', null, cell, data.pttl >= 0 && h('small', null, ' ' + date(at + data.pttl)))),
+        data.slide > 0 && fact('slide', span(data.slide)),
+        fact('items', data.n === undefined ? undefined : num(data.n)),
+        fact('bytes', size(data.bytes)),
+        fact('encoding', data.encoding),
+        fact('idle', data.idle === undefined ? undefined : span(data.idle)),
+        fact('freq', data.freq),
+      ),
+      elsewhere && h('p', null, h('a', { href: ctx.link(elsewhere, { db, k }) }, t('key.elsewhere', { screen: t(elsewhere + '.title') }))),
+    );
   }
   /** @param {number} [at] @param {string} [why] */
   function gone(at, why = 'key.expired') {
@@ -78,101 +179,422 @@ export function open(root, ctx) {
     over = true;
     say(news, t(why, { at: time(at || clock(), true) }));
     body.classList.add('gone');
-    fill(head, h('div', { class: 'titlebar' }, h('h1', null, show(key, 120)), news), h('a', { href: ctx.link('keys', { db }) }, t('key.others')));
+    fill(
+      head,
+      h('div', { class: 'titlebar' }, h('h1', null, show(key, 120)), news),
+      h('a', { href: ctx.link('keys', { db }) }, t('key.others')),
+    );
+  }
+  /** The key does not exist any longer: says whether it, or the last of its items, has expired. @param {number} [at] */
+  function left(at) {
+    const rows = data && KINDS.has(data.type) && !data.next && pages.length < 2 && !finding && data.body ? data.body.rows : [];
+    const life =
+      data && data.pttl >= 0
+        ? data.pttl
+        : rows.length
+          ? Math.max(...rows.map((/** @type {any} */ r) => (r.pttl >= 0 ? r.pttl : Infinity)))
+          : Infinity;
+    if (data && data.now + life <= clock() + 1000) gone(data.now + life);
+    else gone(at, data ? 'key.gone' : 'key.missing');
   }
 
   /** @param {any} v @param {boolean} [cut] */
   function viewer(v, cut) {
-    const box = h('pre', { class: 'value', tabIndex: 0 }), pick = h('span', { class: 'segments' });
+    const box = h('pre', { class: 'value', tabIndex: 0 }),
+      pick = h('span', { class: 'segments' });
     const raw = () => bytes(v);
     /** @type {Array<[string, () => string|Promise<string>]>} */
-    const ways = [['text', () => text(v)], ['json', () => pretty(text(v))], ['hex', () => hex(raw())], ['msgpack', () => msgpack(raw())], ['gzip', async () => text(fromBytes(await gunzip(raw())))], ['bits', () => bits(raw().subarray(0, 8192))]];
+    const ways = [
+      ['text', () => text(v)],
+      ['json', () => pretty(text(v))],
+      ['hex', () => hex(raw())],
+      ['msgpack', () => msgpack(raw())],
+      ['gzip', async () => text(fromBytes(await gunzip(raw())))],
+      ['bits', () => bits(raw().subarray(0, 8192))],
+    ];
     /** @param {string} name */
     async function see(name) {
       const way = ways.find((w) => w[0] === name);
       for (const b of pick.children) b.setAttribute('aria-pressed', String(b.getAttribute('data-way') === name));
-      try { say(box, way ? await way[1]() : ''); } catch (e) { say(box, t('key.notthis', { way: t('key.way.' + name) }) + ' ' + /** @type {Error} */ (e).message); }
+      try {
+        say(box, way ? await way[1]() : '');
+      } catch (e) {
+        say(box, t('key.notthis', { way: t('key.way.' + name) }) + ' ' + /** @type {Error} */ (e).message);
+      }
     }
-    for (const [name] of ways) pick.append(h('button', { type: 'button', 'data-way': name, on: { click: () => see(name) } }, t('key.way.' + name)));
-    const start = v.b !== undefined ? (raw()[0] === 0x1f && raw()[1] === 0x8b ? 'gzip' : 'text') : /^\s*[[{]/.test(text(v)) && !cut ? 'json' : 'text';
+    for (const [name] of ways)
+      pick.append(h('button', { type: 'button', 'data-way': name, on: { click: () => see(name) } }, t('key.way.' + name)));
+    const start =
+      v.b !== undefined ? (raw()[0] === 0x1f && raw()[1] === 0x8b ? 'gzip' : 'text') : /^\s*[[{]/.test(text(v)) && !cut ? 'json' : 'text';
     see(start);
-    return h('div', null, h('div', { class: 'row' }, pick, copier(() => text(v))), cut && h('p', { class: 'look' }, t('key.cut')), box);
+    return h(
+      'div',
+      null,
+      h(
+        'div',
+        { class: 'row' },
+        pick,
+        copier(() => text(v)),
+      ),
+      cut && h('p', { class: 'look' }, t('key.cut')),
+      box,
+    );
   }
   // Large integers stay as they are written: the text is only laid out anew, not read and written back.
   function pretty(/** @type {string} */ s) {
     JSON.parse(s);
-    let out = '', pad = '';
+    let out = '',
+      pad = '';
     for (const [tok] of s.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
-      if (tok === '{' || tok === '[') { pad += '  '; out += tok + '\n' + pad; } else if (tok === '}' || tok === ']') { pad = pad.slice(2); out = out.trimEnd(); out += (/[{[]$/.test(out) ? '' : '\n' + pad) + tok; } else out += tok === ',' ? ',\n' + pad : tok === ':' ? ': ' : tok;
+      if (tok === '{' || tok === '[') {
+        pad += '  ';
+        out += tok + '\n' + pad;
+      } else if (tok === '}' || tok === ']') {
+        pad = pad.slice(2);
+        out = out.trimEnd();
+        out += (/[{[]$/.test(out) ? '' : '\n' + pad) + tok;
+      } else out += tok === ',' ? ',\n' + pad : tok === ':' ? ': ' : tok;
     }
     return out;
   }
 
   async function edit() {
     const v = data.body.v;
-    const a = await form({ title: t('key.set'), text: t('key.set.text'), fields: [{ name: 'v', label: t('key.value'), type: 'area', value: text(v), rows: 12 }, { name: 'keep', label: t('key.keepttl'), type: 'check', value: true }],
-      command: (x) => argv('SET', key, fromText(x.v), ...(data.digest ? ['IFDEQ', data.digest] : ['XX']), ...(x.keep ? ['KEEPTTL'] : [])) });
+    const a = await form({
+      title: t('key.set'),
+      text: t('key.set.text'),
+      fields: [
+        { name: 'v', label: t('key.value'), type: 'area', value: text(v), rows: 12 },
+        { name: 'keep', label: t('key.keepttl'), type: 'check', value: true },
+      ],
+      command: (x) => argv('SET', key, fromText(x.v), ...(data.digest ? ['IFDEQ', data.digest] : ['XX']), ...(x.keep ? ['KEEPTTL'] : [])),
+    });
     if (!a) return;
     const r = await run(db, a.argv, { quiet: true });
     if (r && r.reply === null) toast(t('key.changed.meanwhile'), 'bad');
     if (r) load();
   }
   async function addItem() {
-    const kind = data.type, K = KINDS.get(kind), f = [];
+    const kind = data.type,
+      K = KINDS.get(kind),
+      f = [];
     if (kind === 'hash') f.push({ name: 'f', label: t('level.one.field') });
     if (kind === 'zset') f.push({ name: 's', label: t('key.score'), value: '0' });
     f.push({ name: 'v', label: kind === 'set' || kind === 'zset' ? t('level.one.member') : t('key.value') });
-    const a = await form({ title: t('key.add'), fields: f, command: (x) => (kind === 'hash' ? argv(K.add, key, fromText(x.f), fromText(x.v)) : kind === 'zset' ? argv(K.add, key, x.s, fromText(x.v)) : argv(K.add, key, fromText(x.v))) });
+    const a = await form({
+      title: t('key.add'),
+      fields: f,
+      command: (x) =>
+        kind === 'hash'
+          ? argv(K.add, key, fromText(x.f), fromText(x.v))
+          : kind === 'zset'
+            ? argv(K.add, key, x.s, fromText(x.v))
+            : argv(K.add, key, fromText(x.v)),
+    });
     if (a) doit(a.argv, { quiet: true });
   }
   function container() {
-    const kind = data.type, K = KINDS.get(kind), it = (/** @type {any} */ r) => (kind === 'list' ? r.i : r[K.item]);
+    const kind = data.type,
+      K = KINDS.get(kind),
+      it = (/** @type {any} */ r) => (kind === 'list' ? r.i : r[K.item]);
     async function itemTTL(/** @type {any} */ r) {
-      const a = await form({ title: t('key.itemttl', { item: kind === 'list' ? '#' + r.i : short(it(r), 60) }), fields: [span_('s', '1h')], command: (v) => (parseSpan(v.s) > 0 ? argv(K.expire[0], key, parseSpan(v.s), K.expire[1], 1, it(r)) : t('bulk.span.bad')) });
+      const a = await form({
+        title: t('key.itemttl', { item: kind === 'list' ? '#' + r.i : short(it(r), 60) }),
+        fields: [span_('s', '1h')],
+        command: (v) => (parseSpan(v.s) > 0 ? argv(K.expire[0], key, parseSpan(v.s), K.expire[1], 1, it(r)) : t('bulk.span.bad')),
+      });
       if (a) doit(a.argv, { quiet: true });
     }
     async function setItem(/** @type {any} */ r) {
-      const a = await form({ title: t('key.set'), fields: [{ name: 'v', label: kind === 'zset' ? t('key.score') : t('key.value'), type: kind === 'zset' ? 'text' : 'area', value: kind === 'zset' ? r.score : text(r.v) }],
-        command: (v) => (kind === 'hash' ? argv('HSETEX', key, 'KEEPTTL', 'FIELDS', 1, it(r), fromText(v.v)) : kind === 'zset' ? argv('ZADD', key, 'XX', v.v, it(r)) : argv('LSET', key, r.i, fromText(v.v))) });
+      const a = await form({
+        title: t('key.set'),
+        fields: [
+          {
+            name: 'v',
+            label: kind === 'zset' ? t('key.score') : t('key.value'),
+            type: kind === 'zset' ? 'text' : 'area',
+            value: kind === 'zset' ? r.score : text(r.v),
+          },
+        ],
+        command: (v) =>
+          kind === 'hash'
+            ? argv('HSETEX', key, 'KEEPTTL', 'FIELDS', 1, it(r), fromText(v.v))
+            : kind === 'zset'
+              ? argv('ZADD', key, 'XX', v.v, it(r))
+              : argv('LSET', key, r.i, fromText(v.v)),
+      });
       if (a) doit(a.argv, { quiet: true });
     }
-    const whole = (/** @type {any} */ v) => v && (v.n !== undefined ? h('span', null, show({ ...v, n: undefined }, 120), ' ', h('small', null, t('bytes.cut', { n: v.n }))) : show(v, 120));
+    const whole = (/** @type {any} */ v) =>
+      v &&
+      (v.n !== undefined
+        ? h('span', null, show({ ...v, n: undefined }, 120), ' ', h('small', null, t('bytes.cut', { n: v.n })))
+        : show(v, 120));
     const columns = [
       kind === 'list' && { id: 'i', label: '#', num: true, value: (/** @type {any} */ r) => Number(r.i) },
-      K.item !== 'i' && { id: 'it', label: t('level.one.' + K.level), wide: true, value: (/** @type {any} */ r) => text(r[K.item]), cell: (/** @type {any} */ r) => show(r[K.item], 100) },
-      kind === 'zset' && { id: 's', label: t('key.score'), num: true, value: (/** @type {any} */ r) => Number(r.score), cell: (/** @type {any} */ r) => r.score },
-      (kind === 'hash' || kind === 'list') && { id: 'v', label: t('key.value'), wide: true, value: (/** @type {any} */ r) => text(r.v), cell: (/** @type {any} */ r) => whole(r.v) },
-      { id: 'ttl', label: 'TTL', num: true, value: (/** @type {any} */ r) => (r.pttl < 0 ? Infinity : r.at + r.pttl), cell: (/** @type {any} */ r) => ttl(r.pttl, r.at) }].filter(Boolean);
-    items = table({ label: t('key.items'), columns: /** @type {any} */ (columns), key: (r) => (kind === 'list' ? String(r.i) : id(it(r))),
-      actions: (now) => [kind !== 'set' && button('key.set', t('key.edit'), () => setItem(now()), { small: true }), button('key.itemttl', 'TTL', () => itemTTL(now()), { small: true }),
-        now().pttl >= 0 && button('key.itemttl', t('bulk.persist'), () => doit([K.persist[0], key, K.persist[1], 1, it(now())]), { small: true }),
-        K.remove && button('key.remove', t('key.remove'), () => doit([K.remove, key, it(now())], { danger: true }), { small: true })],
-      empty: () => t(finding ? 'keys.nomatch' : 'key.noitems') });
-    items.el.addEventListener('expired', () => { clearTimeout(later); later = +setTimeout(load, 800); });
-    const search = h('input', { type: 'search', placeholder: t('key.find'), 'aria-label': t('key.find'), spellcheck: 'false', value: finding, on: { change: () => { finding = search.value; pages = ['0']; load(); } } });
-    const back = h('button', { type: 'button', on: { click: () => { pages.pop(); load(); } } }, t('key.back')), on = h('button', { type: 'button', on: { click: () => { pages.push(data.next); load(); } } }, t('key.next'));
-    fill(body, h('section', { class: 'card' }, h('div', { class: 'titlebar' }, kind !== 'list' && search, button('key.add', t('key.add'), addItem)), items.el, h('div', { class: 'row' }, back, on)));
-    items.paint = () => { back.hidden = pages.length < 2; on.hidden = !data.next; items.set(data.body.rows.map((/** @type {any} */ r) => ({ ...r, at: data.now || clock() }))); };
+      K.item !== 'i' && {
+        id: 'it',
+        label: t('level.one.' + K.level),
+        wide: true,
+        value: (/** @type {any} */ r) => text(r[K.item]),
+        cell: (/** @type {any} */ r) => show(r[K.item], 100),
+      },
+      kind === 'zset' && {
+        id: 's',
+        label: t('key.score'),
+        num: true,
+        value: (/** @type {any} */ r) => Number(r.score),
+        cell: (/** @type {any} */ r) => r.score,
+      },
+      (kind === 'hash' || kind === 'list') && {
+        id: 'v',
+        label: t('key.value'),
+        wide: true,
+        value: (/** @type {any} */ r) => text(r.v),
+        cell: (/** @type {any} */ r) => whole(r.v),
+      },
+      {
+        id: 'ttl',
+        label: 'TTL',
+        num: true,
+        value: (/** @type {any} */ r) => (r.pttl < 0 ? Infinity : r.at + r.pttl),
+        cell: (/** @type {any} */ r) => ttl(r.pttl, r.at),
+      },
+    ].filter(Boolean);
+    items = table({
+      label: t('key.items'),
+      columns: /** @type {any} */ (columns),
+      key: (r) => (kind === 'list' ? String(r.i) : id(it(r))),
+      actions: (now) => [
+        kind !== 'set' && button('key.set', t('key.edit'), () => setItem(now()), { small: true }),
+        button('key.itemttl', 'TTL', () => itemTTL(now()), { small: true }),
+        now().pttl >= 0 &&
+          button('key.itemttl', t('bulk.persist'), () => doit([K.persist[0], key, K.persist[1], 1, it(now())]), { small: true }),
+        K.remove && button('key.remove', t('key.remove'), () => doit([K.remove, key, it(now())], { danger: true }), { small: true }),
+      ],
+      empty: () => t(finding ? 'keys.nomatch' : 'key.noitems'),
+    });
+    items.el.addEventListener('expired', () => {
+      clearTimeout(later);
+      later = +setTimeout(load, 800);
+    });
+    const search = h('input', {
+      type: 'search',
+      placeholder: t('key.find'),
+      'aria-label': t('key.find'),
+      spellcheck: 'false',
+      value: finding,
+      on: {
+        change: () => {
+          finding = search.value;
+          pages = ['0'];
+          load();
+        },
+      },
+    });
+    const back = h(
+        'button',
+        {
+          type: 'button',
+          on: {
+            click: () => {
+              pages.pop();
+              load();
+            },
+          },
+        },
+        t('key.back'),
+      ),
+      on = h(
+        'button',
+        {
+          type: 'button',
+          on: {
+            click: () => {
+              pages.push(data.next);
+              load();
+            },
+          },
+        },
+        t('key.next'),
+      );
+    fill(
+      body,
+      h(
+        'section',
+        { class: 'card' },
+        h('div', { class: 'titlebar' }, kind !== 'list' && search, button('key.add', t('key.add'), addItem)),
+        items.el,
+        h('div', { class: 'row' }, back, on),
+      ),
+    );
+    items.paint = () => {
+      back.hidden = pages.length < 2;
+      on.hidden = !data.next;
+      items.set(data.body.rows.map((/** @type {any} */ r) => ({ ...r, at: data.now || clock() })));
+    };
   }
   /** @param {any} x @returns {any} */
-  const plain = (x) => (x === null || x === undefined ? '–' : Array.isArray(x) ? x.map((y, i) => [i ? ', ' : '', plain(y)]) : typeof x === 'object' ? ('t' in x || 'b' in x ? show(x) : Object.entries(x).map(([a, b], i) => [i ? ', ' : '', a, ' ', plain(b)])) : String(x));
+  const plain = (x) =>
+    x === null || x === undefined
+      ? '–'
+      : Array.isArray(x)
+        ? x.map((y, i) => [i ? ', ' : '', plain(y)])
+        : typeof x === 'object'
+          ? 't' in x || 'b' in x
+            ? show(x)
+            : Object.entries(x).map(([a, b], i) => [i ? ', ' : '', a, ' ', plain(b)])
+          : String(x);
   /** @param {any} info */
-  const facts = (info) => h('section', { class: 'card' }, h('dl', { class: 'facts' }, Object.entries(info).filter(([n]) => n !== 'holders' && n !== 'line').map(([n, v]) => h('div', null, h('dt', null, has('key.info.' + n) ? t('key.info.' + n) : n), h('dd', null, plain(v))))));
+  const facts = (info) =>
+    h(
+      'section',
+      { class: 'card' },
+      h(
+        'dl',
+        { class: 'facts' },
+        Object.entries(info)
+          .filter(([n]) => n !== 'holders' && n !== 'line')
+          .map(([n, v]) => h('div', null, h('dt', null, has('key.info.' + n) ? t('key.info.' + n) : n), h('dd', null, plain(v)))),
+      ),
+    );
   function stream() {
-    const b = data.body, groups = b.groups || [];
-    const simple = (/** @type {string} */ label, /** @type {any[]} */ rows, /** @type {string[]} */ names) => table({ label, rows, key: (r) => id(r.name) + r.i, fade: false, columns: names.map((n) => ({ id: n, label: t('key.g.' + n), num: n !== 'name', value: (/** @type {any} */ r) => (n === 'name' ? text(r.name) : r[n]), cell: (/** @type {any} */ r) => (n === 'name' ? show(r.name) : n === 'idle' || n === 'inactive' ? span(r[n]) : typeof r[n] === 'number' ? num(r[n]) : String(r[n] ?? '–')) })) }).el;
-    const entries = table({ label: t('key.entries'), rows: b.rows, key: (r) => r.id, fade: false, columns: [{ id: 'id', label: 'ID', value: (r) => r.id, cell: (r) => h('span', { class: 'mono', title: date(Number(r.id.split('-')[0])) }, r.id) },
-      { id: 'fields', label: t('level.field'), wide: true, sort: false, value: (r) => r.fields.map((/** @type {any} */ f) => text(f[0]) + '=' + text(f[1])).join(' '), cell: (r) => r.fields.map((/** @type {any} */ f) => h('div', null, h('span', { class: 'faint' }, show(f[0], 60)), ' ', show(f[1], 200))) }], empty: () => t('key.noitems') });
-    fill(body, facts(b.info || {}), groups.length > 0 && h('section', { class: 'card' }, h('h2', null, t('key.groups')), simple(t('key.groups'), groups, ['name', 'consumers', 'pending', 'lag', 'last']),
-      groups.map((/** @type {any} */ g) => g.consumersRows && g.consumersRows.length > 0 && [h('h3', null, show(g.name, 60)), simple(text(g.name), g.consumersRows, ['name', 'pending', 'idle', 'inactive'])])),
-    h('section', { class: 'card' }, h('h2', null, t('key.entries')), entries.el, h('div', { class: 'row' }, pages.length > 1 && h('button', { type: 'button', on: { click: () => { pages.pop(); load(); } } }, t('key.back')), data.next && h('button', { type: 'button', on: { click: () => { pages.push(data.next); load(); } } }, t('key.next')))));
+    const b = data.body,
+      groups = b.groups || [];
+    const simple = (/** @type {string} */ label, /** @type {any[]} */ rows, /** @type {string[]} */ names) =>
+      table({
+        label,
+        rows,
+        key: (r) => id(r.name) + r.i,
+        fade: false,
+        columns: names.map((n) => ({
+          id: n,
+          label: t('key.g.' + n),
+          num: n !== 'name',
+          value: (/** @type {any} */ r) => (n === 'name' ? text(r.name) : r[n]),
+          cell: (/** @type {any} */ r) =>
+            n === 'name'
+              ? show(r.name)
+              : n === 'idle' || n === 'inactive'
+                ? span(r[n])
+                : typeof r[n] === 'number'
+                  ? num(r[n])
+                  : String(r[n] ?? '–'),
+        })),
+      }).el;
+    const entries = table({
+      label: t('key.entries'),
+      rows: b.rows,
+      key: (r) => r.id,
+      fade: false,
+      columns: [
+        {
+          id: 'id',
+          label: 'ID',
+          value: (r) => r.id,
+          cell: (r) => h('span', { class: 'mono', title: date(Number(r.id.split('-')[0])) }, r.id),
+        },
+        {
+          id: 'fields',
+          label: t('level.field'),
+          wide: true,
+          sort: false,
+          value: (r) => r.fields.map((/** @type {any} */ f) => text(f[0]) + '=' + text(f[1])).join(' '),
+          cell: (r) =>
+            r.fields.map((/** @type {any} */ f) => h('div', null, h('span', { class: 'faint' }, show(f[0], 60)), ' ', show(f[1], 200))),
+        },
+      ],
+      empty: () => t('key.noitems'),
+    });
+    fill(
+      body,
+      facts(b.info || {}),
+      groups.length > 0 &&
+        h(
+          'section',
+          { class: 'card' },
+          h('h2', null, t('key.groups')),
+          simple(t('key.groups'), groups, ['name', 'consumers', 'pending', 'lag', 'last']),
+          groups.map(
+            (/** @type {any} */ g) =>
+              g.consumersRows &&
+              g.consumersRows.length > 0 && [
+                h('h3', null, show(g.name, 60)),
+                simple(text(g.name), g.consumersRows, ['name', 'pending', 'idle', 'inactive']),
+              ],
+          ),
+        ),
+      h(
+        'section',
+        { class: 'card' },
+        h('h2', null, t('key.entries')),
+        entries.el,
+        h(
+          'div',
+          { class: 'row' },
+          pages.length > 1 &&
+            h(
+              'button',
+              {
+                type: 'button',
+                on: {
+                  click: () => {
+                    pages.pop();
+                    load();
+                  },
+                },
+              },
+              t('key.back'),
+            ),
+          data.next &&
+            h(
+              'button',
+              {
+                type: 'button',
+                on: {
+                  click: () => {
+                    pages.push(data.next);
+                    load();
+                  },
+                },
+              },
+              t('key.next'),
+            ),
+        ),
+      ),
+    );
   }
   function paintBody(/** @type {boolean} */ same) {
-    if (KINDS.has(data.type)) { if (!same || !items) container(); items.paint(); } else if (data.type === 'stream') stream();
+    if (KINDS.has(data.type)) {
+      if (!same || !items) container();
+      items.paint();
+    } else if (data.type === 'stream') stream();
     else if (data.type === 'string') {
-      const v = data.body.v, cut = v.n !== undefined;
-      fill(body, h('section', { class: 'card' }, h('div', { class: 'titlebar' }, h('h2', null, t('key.value'), ' ', h('small', null, t('key.len', { n: data.body.len ?? v.n ?? bytes(v).length }))), !cut && v.b === undefined && button('key.set', t('key.edit'), edit)), v.t === undefined ? h('p', { class: 'faint' }, t('key.hidden')) : viewer(v, cut)));
+      const v = data.body.v,
+        cut = v.n !== undefined;
+      fill(
+        body,
+        h(
+          'section',
+          { class: 'card' },
+          h(
+            'div',
+            { class: 'titlebar' },
+            h('h2', null, t('key.value'), ' ', h('small', null, t('key.len', { n: data.body.len ?? v.n ?? bytes(v).length }))),
+            !cut && v.b === undefined && button('key.set', t('key.edit'), edit),
+          ),
+          v.t === undefined ? h('p', { class: 'faint' }, t('key.hidden')) : viewer(v, cut),
+        ),
+      );
     } else fill(body, facts((data.body && data.body.info) || {}));
+  }
+  /** The latest news of the key, which may come while an answer is on its way. @type {any} */
+  let newest = null;
+  function compare() {
+    const x = newest;
+    if (!data || !x || x.at < data.now) return;
+    const moved = x.pttl >= 0 && Math.abs(x.at + x.pttl - data.now - data.pttl) > 1500;
+    if (x.digest !== data.digest || (data.n !== undefined && x.n !== data.n) || x.pttl < 0 !== data.pttl < 0 || moved) load();
   }
   async function load() {
     if (over) return;
@@ -182,15 +604,21 @@ export function open(root, ctx) {
       say(news, '');
       paintHead();
       if (!was || was.digest !== data.digest || !data.digest || was.type !== data.type || items) paintBody(!!was && was.type === data.type);
+      compare();
     } catch (e) {
       const err = /** @type {ApiError} */ (e);
-      if (err.gone || err.status === 404) gone(undefined, data ? 'key.gone' : 'key.missing'); else ctx.fail(e);
+      if (err.gone || err.status === 404) left();
+      else ctx.fail(e);
     }
   }
   fill(root, head, body);
   load();
   ctx.onNews('key:' + db + ':' + k, (x, event) => {
-    if (event === 'gone') gone(x.at, data && data.pttl >= 0 && data.now + data.pttl <= clock() + 1000 ? 'key.expired' : 'key.gone');
-    else if (event === 'resync' || (data && (x.digest !== data.digest || (x.pttl < 0) !== (data.pttl < 0) || (x.at && Math.abs(x.at + x.pttl - data.now - data.pttl) > 1500)))) load();
+    if (event === 'gone') left(x.at);
+    else if (event === 'resync') load();
+    else {
+      newest = x;
+      compare();
+    }
   });
 }

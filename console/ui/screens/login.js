@@ -9,9 +9,12 @@ export const title = 'login.title';
 export function open(root, done) {
   const user = h('input', { type: 'text', name: 'user', value: 'default', autocomplete: 'username', spellcheck: 'false', required: true });
   const password = h('input', { type: 'password', name: 'password', autocomplete: 'current-password' });
-  const error = h('p', { class: 'error', role: 'alert' }), caps = h('p', { class: 'look', hidden: true }, t('login.caps'));
+  const error = h('p', { class: 'error', role: 'alert' }),
+    caps = h('p', { class: 'look', hidden: true }, t('login.caps'));
   const ok = h('button', { type: 'submit', class: 'primary' }, t('login.do'));
-  password.addEventListener('keydown', (e) => { caps.hidden = !e.getModifierState('CapsLock'); });
+  password.addEventListener('keydown', (e) => {
+    caps.hidden = !e.getModifierState('CapsLock');
+  });
   /** @param {number} left */
   function wait(left) {
     if (!ok.isConnected) return;
@@ -19,20 +22,39 @@ export function open(root, done) {
     say(error, left > 0 ? t('login.wait', { n: left }) : '');
     if (left > 0) setTimeout(() => wait(left - 1), 1000);
   }
-  fill(root, h('form', { class: 'card login', on: { submit: async (/** @type {Event} */ e) => {
-    e.preventDefault();
-    ok.disabled = true;
-    say(error, '');
-    try {
-      await post('login', { user: user.value, password: password.value });
-      done();
-    } catch (x) {
-      const err = /** @type {import('../lib/api.js').ApiError} */ (x);
-      ok.disabled = false;
-      password.value = '';
-      password.focus();
-      if (err.status === 429) wait(err.retry || 2); else say(error, err.message);
-    }
-  } } }, h('h1', null, 'ebb'), h('p', { class: 'faint' }, t('login.text')), h('label', null, t('login.user'), user), h('label', null, t('login.password'), password), caps, error, ok));
+  fill(
+    root,
+    h(
+      'form',
+      {
+        class: 'card login',
+        on: {
+          submit: async (/** @type {Event} */ e) => {
+            e.preventDefault();
+            ok.disabled = true;
+            say(error, '');
+            try {
+              await post('login', { user: user.value, password: password.value });
+              done();
+            } catch (x) {
+              const err = /** @type {import('../lib/api.js').ApiError} */ (x);
+              ok.disabled = false;
+              password.value = '';
+              password.focus();
+              if (err.status === 429) wait(err.retry || 2);
+              else say(error, err.message);
+            }
+          },
+        },
+      },
+      h('h1', null, 'ebb'),
+      h('p', { class: 'faint' }, t('login.text')),
+      h('label', null, t('login.user'), user),
+      h('label', null, t('login.password'), password),
+      caps,
+      error,
+      ok,
+    ),
+  );
   password.focus();
 }

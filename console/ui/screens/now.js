@@ -1,6 +1,6 @@
 // Now: what needs a hand, six figures, what falls due in the next minute, and the last 15 minutes.
 import { h, fill, say, list } from '../lib/h.js';
-import { lines, bars } from '../lib/chart.js';
+import { lines, bars, even } from '../lib/chart.js';
 import { samples, clock } from '../lib/feed.js';
 import { copier, show, url } from '../lib/bytes.js';
 import { t, num, brief, size, micros, span, time, percent, has } from '../lib/i18n.js';
@@ -10,28 +10,67 @@ export const topics = () => ['sample'];
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
-  const hand = h('div'), first = h('div'), strip = h('div'), past = h('div'), late = h('div'), said = h('p', { class: 'faint' });
+  const hand = h('div'),
+    first = h('div'),
+    strip = h('div'),
+    past = h('div'),
+    late = h('div'),
+    said = h('p', { class: 'faint' });
   const tile = (/** @type {string} */ name, /** @type {string} */ screen) => {
-    const big = h('b', null, '–'), small = h('span', null, ' ');
+    const big = h('b', null, '–'),
+      small = h('span', null, ' ');
     return { big, small, el: h('a', { class: 'tile', href: ctx.link(screen) }, h('span', null, t('now.' + name)), big, small) };
   };
-  const keys = tile('keys', 'keys'), ops = tile('ops', 'performance'), mem = tile('mem', 'server'), lag = tile('lag', 'expiry'), clients = tile('clients', 'server'), role = tile('role', 'server');
-  fill(root, h('h1', { class: 'sr' }, t('now.title')), hand, first,
-    h('div', { class: 'tiles' }, [keys, ops, mem, lag, clients, role].map((x) => x.el)),
+  const keys = tile('keys', 'keys'),
+    ops = tile('ops', 'performance'),
+    mem = tile('mem', 'server'),
+    lag = tile('lag', 'expiry'),
+    clients = tile('clients', 'server'),
+    role = tile('role', 'server');
+  fill(
+    root,
+    h('h1', { class: 'sr' }, t('now.title')),
+    hand,
+    first,
+    h(
+      'div',
+      { class: 'tiles' },
+      [keys, ops, mem, lag, clients, role].map((x) => x.el),
+    ),
     h('section', { class: 'card' }, h('h2', null, t('now.next')), said, strip),
-    h('div', { class: 'cols' }, h('section', { class: 'card' }, h('h2', null, t('now.past.ops')), past), h('section', { class: 'card' }, h('h2', null, t('now.past.p99')), late)));
+    h(
+      'div',
+      { class: 'cols' },
+      h('section', { class: 'card' }, h('h2', null, t('now.past.ops')), past),
+      h('section', { class: 'card' }, h('h2', null, t('now.past.p99')), late),
+    ),
+  );
 
   /** @param {any[]} rows */
   function hands(rows) {
     const bad = rows.some((r) => r.level === 'act');
-    if (!rows.length) { fill(hand, h('p', { class: 'calm' }, '✓ ' + t('now.calm'))); return; }
+    if (!rows.length) {
+      fill(hand, h('p', { class: 'calm' }, '✓ ' + t('now.calm')));
+      return;
+    }
     let ul = hand.querySelector('ul');
-    if (!ul) fill(hand, h('section', { class: 'card hand' }, h('h2', null, t('now.hand')), ul = h('ul')));
+    if (!ul) fill(hand, h('section', { class: 'card hand' }, h('h2', null, t('now.hand')), (ul = h('ul'))));
     ul.parentElement?.classList.toggle('act', bad);
     const sorted = [...rows].sort((a, b) => (a.level === b.level ? 0 : a.level === 'act' ? -1 : 1));
-    const fresh = (/** @type {any} */ r) => h('li', null, h('b', { class: r.level === 'act' ? 'bad' : 'look' }, t(r.level === 'act' ? 'now.act' : 'now.look')),
-      h('span', null, has('now.a.' + r.code) ? t('now.a.' + r.code, { n: r.n }) : r.text, r.k && [' ', show(r.k, 60)], ' ',
-        r.screen && h('a', { href: r.k ? ctx.link('key', { db: r.db ?? ctx.db, k: url(r.k) }) : ctx.link(r.screen) }, t('now.see'))));
+    const fresh = (/** @type {any} */ r) =>
+      h(
+        'li',
+        null,
+        h('b', { class: r.level === 'act' ? 'bad' : 'look' }, t(r.level === 'act' ? 'now.act' : 'now.look')),
+        h(
+          'span',
+          null,
+          has('now.a.' + r.code) ? t('now.a.' + r.code, { n: r.n }) : r.text,
+          r.k && [' ', show(r.k, 60)],
+          ' ',
+          r.screen && h('a', { href: r.k ? ctx.link('key', { db: r.db ?? ctx.db, k: url(r.k) }) : ctx.link(r.screen) }, t('now.see')),
+        ),
+      );
     list(ul, sorted, (r) => r.code + JSON.stringify(r.k || '') + r.n + r.text, fresh);
   }
 
@@ -43,32 +82,88 @@ export function open(root, ctx) {
     say(ops.big, brief(Math.round(s.ops)) + '/s');
     say(ops.small, 'p50 ' + micros(s.p50) + ' · p99 ' + micros(s.p99));
     say(mem.big, size(s.mem));
-    say(mem.small, (s.memMax ? t('now.memof', { max: size(s.memMax), share: percent(s.mem / s.memMax) }) : t('now.memfree')) + ' · rss ' + size(s.rss));
+    say(
+      mem.small,
+      (s.memMax ? t('now.memof', { max: size(s.memMax), share: percent(s.mem / s.memMax) }) : t('now.memfree')) + ' · rss ' + size(s.rss),
+    );
     say(lag.big, s.lag99 === null || s.lag99 === undefined ? '–' : span(s.lag99));
     say(lag.small, s.backlog > 0 ? t('now.backlog', { n: s.backlog }) : t('now.ontime'));
     say(clients.big, num(s.clients));
     say(clients.small, t('now.waiting', { n: s.waiting || 0 }));
     say(role.big, t('role.' + (s.role || 'master')));
-    say(role.small, s.role === 'replica' ? (s.link === 'up' || s.link === true ? t('now.behind', { lag: span((s.replLag || 0) * 1000) }) : t('now.linkdown')) : t('now.replicas', { n: s.replicas || 0 }) + (s.replicas ? ' · ' + span((s.replLag || 0) * 1000) : ''));
-    const due = s.due || [], total = due.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0);
+    say(
+      role.small,
+      s.role === 'replica'
+        ? s.link === 'up' || s.link === true
+          ? t('now.behind', { lag: span((s.replLag || 0) * 1000) })
+          : t('now.linkdown')
+        : t('now.replicas', { n: s.replicas || 0 }) + (s.replicas ? ' · ' + span((s.replLag || 0) * 1000) : ''),
+    );
+    const due = s.due || [],
+      total = due.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0);
     const storms = new Set(due.flatMap((/** @type {number} */ n, /** @type {number} */ i) => (s.keys > 100 && n > s.keys / 10 ? [i] : [])));
-    const from = s.at || clock(), worst = [...storms][0];
+    const from = s.at || clock(),
+      worst = [...storms][0];
     said.className = storms.size ? 'look' : 'faint';
-    say(said, total === 0 ? t('now.nothing') : worst !== undefined ? t('now.storm', { n: due[worst], in: worst + 1, share: percent(due[worst] / s.keys) }) : t('now.due', { n: total }));
-    bars(strip, [{ label: t('now.fall'), cls: 's-key', values: due }], { label: t('now.next'), x: (i) => t('now.in', { n: i + 1 }) + ' · ' + time(from + i * 1000), tick: (i) => (i ? '+' + i + ' s' : t('now.now')), marks: storms, height: 132, pick: () => ctx.go('expiry') });
+    say(
+      said,
+      total === 0
+        ? t('now.nothing')
+        : worst !== undefined
+          ? t('now.storm', { n: due[worst], in: worst + 1, share: percent(due[worst] / s.keys) })
+          : t('now.due', { n: total }),
+    );
+    bars(strip, [{ label: t('now.fall'), cls: 's-key', values: due }], {
+      label: t('now.next'),
+      x: (i) => t('now.in', { n: i + 1 }) + ' · ' + time(from + i * 1000),
+      tick: (i) => (i ? '+' + i + ' s' : t('now.now')),
+      marks: storms,
+      height: 132,
+      pick: () => ctx.go('expiry'),
+    });
     fill(first);
     if (s.keys === 0) {
       const line = 'SET hello world PX 30000';
-      fill(first, h('section', { class: 'card' }, h('h2', null, t('now.empty')), h('p', null, t('now.try')), h('div', { class: 'row' }, h('code', { class: 'command mono' }, line), copier(() => line), !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line }) }, t('now.shell')))));
+      fill(
+        first,
+        h(
+          'section',
+          { class: 'card' },
+          h('h2', null, t('now.empty')),
+          h('p', null, t('now.try')),
+          h(
+            'div',
+            { class: 'row' },
+            h('code', { class: 'command mono' }, line),
+            copier(() => line),
+            !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line }) }, t('now.shell')),
+          ),
+        ),
+      );
     }
-    const all = samples(), x = (/** @type {number} */ i) => (all[i] ? time(all[i].at) : '');
-    lines(past, [{ label: t('now.ops'), cls: 's-key', values: all.map((p) => p.ops), format: (n) => num(n) + '/s' }], { label: t('now.past.ops'), x, tick: (i) => x(i), height: 132 });
-    lines(late, [{ label: 'p50', cls: 's-other', values: all.map((p) => p.p50), format: micros }, { label: 'p99', cls: 's-member', values: all.map((p) => p.p99), format: micros }], { label: t('now.past.p99'), x, tick: (i) => x(i), unit: micros, height: 132 });
+    const all = even(samples()),
+      x = (/** @type {number} */ i) => (all[i] ? time(all[i].at) : '');
+    const series = (/** @type {string} */ name) => all.map((p) => (p.row ? p.row[name] : null));
+    lines(past, [{ label: t('now.ops'), cls: 's-key', values: series('ops'), format: (n) => num(n) + '/s' }], {
+      label: t('now.past.ops'),
+      x,
+      tick: (i) => x(i),
+      height: 132,
+    });
+    lines(
+      late,
+      [
+        { label: 'p50', cls: 's-other', values: series('p50'), format: micros },
+        { label: 'p99', cls: 's-member', values: series('p99'), format: micros },
+      ],
+      { label: t('now.past.p99'), x, tick: (i) => x(i), unit: micros, height: 132 },
+    );
   }
   const was = samples();
   if (was.length) draw(was[was.length - 1]);
   ctx.onNews('sample', (s, event) => {
     const all = samples();
-    if (event === 'sample') draw(s); else if (all.length) draw(all[all.length - 1]);
+    if (event === 'sample') draw(s);
+    else if (all.length) draw(all[all.length - 1]);
   });
 }

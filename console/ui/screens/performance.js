@@ -1,56 +1,169 @@
-// Performance: commands by calls and time, slow calls, and errors by code.
+// Performance: commands by calls and time, slow calls, hot keys, memory by prefix, latency events, scripts, and errors by code.
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { live } from '../lib/live.js';
+import { treemap } from '../lib/treemap.js';
+import { card, col } from '../cards/card.js';
+import { memory } from '../cards/memory.js';
+import { latency, scripts, threshold } from '../cards/scripts.js';
+import { hotKeys } from './hot.js';
 import { show, text } from '../lib/bytes.js';
-import { t, num, micros, time } from '../lib/i18n.js';
+import { t, num, micros, span, time } from '../lib/i18n.js';
 
 export const title = 'performance.title';
 
-/** The fields of a value such as calls=1,usec=2. @param {string} s */
-const fields = (s) => new Map(s.split(',').map((f) => { const [name, v] = f.split('='); return [name, Number(v)]; }));
+/** The cards of commands and of errors, which one answer has. @param {import('../app.js').Ctx} ctx */
+function commands(ctx) {
+  /** @type {Map<string, [number, number]>} */
+  let before = new Map();
+  const map = h('div', { hidden: true }),
+    note = h('p', { class: 'faint' });
+  const us = (/** @type {string} */ name, /** @type {string} */ label, more = {}) =>
+    col(name, label, (r) => r[name], { num: true, cell: (/** @type {any} */ r) => micros(r[name]), ...more });
+  const count = (/** @type {string} */ name, more = {}) =>
+    col(name, t('performance.' + name), (r) => r[name], { num: true, cell: (/** @type {any} */ r) => num(r[name]), ...more });
+  const rows = table({
+    label: t('performance.commands'),
+    key: (r) => r.name,
+    fade: false,
+    sort: ['usec', -1],
+    columns: [
+      col('name', t('performance.command'), (r) => r.name, {
+        wide: true,
+        cell: (/** @type {any} */ r) => h('span', { class: 'mono' }, r.name),
+      }),
+      count('rate', { cell: (/** @type {any} */ r) => (r.rate === null ? '–' : num(r.rate, r.rate < 10 ? 1 : 0)) }),
+      count('calls', { minor: true }),
+      us('usec', t('performance.time'), { minor: true, cell: (/** @type {any} */ r) => span(r.usec / 1000) }),
+      us('each', t('performance.each')),
+      us('p50', 'p50', { minor: true }),
+      us('p99', 'p99'),
+      us('p999', 'p99.9', { minor: true }),
+      count('failed'),
+      count('rejected', { minor: true }),
+    ],
+    empty: () => t('performance.nocommands'),
+  });
+  const errors = table({
+    label: t('performance.errors'),
+    key: (r) => text(r.code),
+    fade: false,
+    sort: ['n', -1],
+    columns: [
+      col('code', t('performance.code'), (r) => text(r.code), { wide: true, cell: (/** @type {any} */ r) => show(r.code, 60) }),
+      col('n', t('performance.count'), (r) => r.n, { num: true, cell: (/** @type {any} */ r) => num(r.n) }),
+    ],
+    empty: () => t('performance.noerrors'),
+  });
+  const errorCard = h('section', { class: 'card' }, h('h2', null, t('performance.errors')), errors.el);
+  const c = card(ctx, {
+    title: t('performance.commands'),
+    ms: 2000,
+    body: [note, map, rows.el],
+    read: async () => {
+      const a = await get('performance', {}, ctx.stop),
+        now = new Map();
+      errorCard.hidden = rows.el.hidden = !!a.denied;
+      rows.set(
+        a.commands.map((/** @type {any} */ x) => {
+          const was = before.get(x.name);
+          now.set(x.name, [x.calls, a.now]);
+          return {
+            ...x,
+            each: x.calls ? x.usec / x.calls : null,
+            rate: was && a.now > was[1] ? Math.max(0, (x.calls - was[0]) / ((a.now - was[1]) / 1000)) : was ? 0 : null,
+          };
+        }),
+      );
+      before = now;
+      const whole = a.commands.reduce((/** @type {number} */ sum, /** @type {any} */ x) => sum + x.usec, 0);
+      say(note, !whole ? '' : t('performance.map', { span: span(whole / 1000) }) + (a.timing ? '' : ' ' + t('performance.untimed')));
+      treemap(
+        map,
+        a.commands.map((/** @type {any} */ x) => ({ label: x.name, value: x.usec, title: x.name + ' ' + span(x.usec / 1000) })),
+        { rest: t('performance.others') },
+      );
+      errors.set(a.errors);
+      return a.denied;
+    },
+  });
+  return [c.el, errorCard];
+}
+
+/** @param {import('../app.js').Ctx} ctx */
+function slowlog(ctx) {
+  const note = h('p', { class: 'faint' });
+  let now = '10000';
+  const rows = table({
+    label: t('performance.slow'),
+    key: (r) => String(r.id),
+    fade: false,
+    columns: [
+      col('at', t('performance.at'), (r) => r.at, { cell: (/** @type {any} */ r) => time(r.at) }),
+      col('us', t('performance.took'), (r) => r.us, { num: true, cell: (/** @type {any} */ r) => micros(r.us) }),
+      col('argv', t('performance.command'), (r) => r.argv.map(text).join(' '), {
+        wide: true,
+        sort: false,
+        cell: (/** @type {any} */ r) => r.argv.map((/** @type {any} */ a, /** @type {number} */ i) => [i ? ' ' : '', show(a, 60)]),
+      }),
+      col('addr', t('performance.client'), (r) => r.addr, { minor: true }),
+    ],
+    empty: () => t('performance.noslow'),
+  });
+  const tools = [
+    ctx.button(
+      'performance.config',
+      t('latency.set'),
+      async () => {
+        if (await threshold(ctx, 'slowlog-log-slower-than', t('latency.set'), now, t('performance.slow.hint'))) c.again();
+      },
+      { small: true },
+    ),
+    ctx.button(
+      'performance.slowreset',
+      t('performance.slowreset'),
+      async () => {
+        if (await run(ctx.db, ['SLOWLOG', 'RESET'])) c.again();
+      },
+      { small: true },
+    ),
+  ];
+  const c = card(ctx, {
+    title: t('performance.slow'),
+    ms: 2000,
+    tools,
+    body: [note, rows.el],
+    read: async () => {
+      const s = await get('slowlog', {}, ctx.stop);
+      rows.set(s.rows);
+      rows.el.hidden = !!s.denied;
+      if (s.threshold !== undefined) now = s.threshold;
+      say(
+        note,
+        s.threshold === undefined
+          ? ''
+          : Number(s.threshold) < 0
+            ? t('performance.off')
+            : t('performance.threshold', { span: micros(Number(s.threshold)) }),
+      );
+      return s.denied;
+    },
+  });
+  return c.el;
+}
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
-  const { button } = ctx, said = h('p', { class: 'faint' }), why = h('p', { class: 'faint' });
-  /** @type {Map<string, [number, number]>} */
-  let before = new Map();
-  const us = (/** @type {string} */ name, /** @type {string} */ label) => ({ id: name, label, num: true, value: (/** @type {any} */ r) => r[name], cell: (/** @type {any} */ r) => micros(r[name]) });
-  const commands = table({ label: t('performance.commands'), key: (r) => r.name, fade: false, sort: ['rate', -1], columns: [
-    { id: 'name', label: t('performance.command'), wide: true, value: (r) => r.name, cell: (r) => h('span', { class: 'mono' }, r.name.toUpperCase().replace('|', ' ')) },
-    { id: 'rate', label: t('performance.rate'), num: true, value: (r) => r.rate, cell: (r) => num(r.rate, r.rate < 10 ? 1 : 0) },
-    { id: 'calls', label: t('performance.calls'), num: true, minor: true, value: (r) => r.calls, cell: (r) => num(r.calls) },
-    us('each', t('performance.each')), us('p50', 'p50'), us('p99', 'p99'), us('p999', 'p99.9'),
-    { id: 'failed', label: t('performance.failed'), num: true, value: (r) => r.failed, cell: (r) => num(r.failed) },
-    { id: 'rejected', label: t('performance.rejected'), num: true, minor: true, value: (r) => r.rejected, cell: (r) => num(r.rejected) }] });
-  const slow = table({ label: t('performance.slow'), key: (r) => String(r.id), fade: false, columns: [
-    { id: 'at', label: t('performance.at'), value: (r) => r.at, cell: (r) => time(r.at) }, us('us', t('performance.took')),
-    { id: 'argv', label: t('performance.command'), wide: true, sort: false, value: (r) => r.argv.map(text).join(' '), cell: (r) => r.argv.map((/** @type {any} */ a, /** @type {number} */ i) => [i ? ' ' : '', show(a, 60)]) },
-    { id: 'addr', label: t('performance.client'), minor: true, value: (r) => r.addr }], empty: () => t('performance.noslow') });
-  const errors = table({ label: t('performance.errors'), key: (r) => r.code, fade: false, sort: ['n', -1], columns: [
-    { id: 'code', label: t('performance.code'), wide: true, value: (r) => r.code }, { id: 'n', label: t('performance.count'), num: true, value: (r) => r.n, cell: (r) => num(r.n) }], empty: () => t('performance.noerrors') });
-  fill(root, h('h1', null, t('performance.title')), said, h('section', { class: 'card' }, h('h2', null, t('performance.commands')), commands.el),
-    h('section', { class: 'card' }, h('div', { class: 'titlebar' }, h('h2', null, t('performance.slow')),
-      button('performance.slowreset', t('performance.slowreset'), async () => { if (await run(ctx.db, ['SLOWLOG', 'RESET'])) again(); })), why, slow.el),
-    h('section', { class: 'card' }, h('h2', null, t('performance.errors')), errors.el));
-  const again = live(ctx, 2000, async () => {
-    const a = await get('server', {}, ctx.stop), now = new Map(), rows = [];
-    const late = a.info.latencystats || {};
-    for (const [name, v] of Object.entries(a.info.commandstats || {})) {
-      const f = fields(String(v)), cmd = name.replace(/^cmdstat_/, ''), was = before.get(cmd), l = fields(String(late['latency_percentiles_usec_' + cmd] || ''));
-      now.set(cmd, [f.get('calls'), a.now]);
-      rows.push({ name: cmd, calls: f.get('calls'), rate: was && a.now > was[1] ? Math.max(0, ((f.get('calls') || 0) - was[0]) / ((a.now - was[1]) / 1000)) : 0, each: f.get('usec_per_call'),
-        p50: l.get('p50'), p99: l.get('p99'), p999: l.get('p99.9'), failed: f.get('failed_calls'), rejected: f.get('rejected_calls') });
-    }
-    before = now;
-    commands.set(rows);
-    errors.set(Object.entries(a.info.errorstats || {}).map(([code, v]) => ({ code: code.replace(/^errorstat_/, ''), n: fields(String(v)).get('count') })));
-    try {
-      const s = await get('slowlog', {}, ctx.stop);
-      slow.set(s.rows);
-      say(why, s.threshold === undefined ? '' : Number(s.threshold) < 0 ? t('performance.off') : t('performance.threshold', { span: micros(Number(s.threshold)) }));
-    } catch (e) { say(why, /** @type {Error} */ (e).message); }
-    say(said, '');
-  });
+  const [times, errors] = commands(ctx);
+  fill(
+    root,
+    h('div', { class: 'titlebar' }, h('h1', null, t('performance.title'))),
+    times,
+    slowlog(ctx),
+    hotKeys(ctx),
+    memory(ctx),
+    latency(ctx),
+    scripts(ctx),
+    errors,
+  );
 }

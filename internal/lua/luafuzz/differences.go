@@ -51,7 +51,7 @@ func allowed(oracle, ours, theirs string) (reason string) {
 // lines it prints each time.
 const (
 	manyTurns   = 20
-	longestTurn = 40
+	longestTurn = 100
 )
 
 // beforeTurns returns an output up to where the same lines come again and again: from

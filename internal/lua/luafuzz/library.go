@@ -66,7 +66,8 @@ func (g *generator) call(w what, depth int) *node {
 	return n
 }
 
-// arguments returns what the letters say.
+// arguments returns random arguments for a function, one for each letter of takes (see
+// argument). Letters after '?' are optional.
 func (g *generator) arguments(takes string, depth int) *node {
 	args, optional := sequence(list), false
 	for _, c := range takes {

@@ -126,9 +126,12 @@ func (g *generator) constants() *node {
 	for range 3 + g.IntN(8) {
 		k := n + g.IntN(40)
 		uses.kids = append(uses.kids, leaf(expression, strings.ReplaceAll(pick(g, "a + #.75", "#.75 - a", "#.5 < a", "a <= #.5", "a == #.5",
-			"t.key#", "t['key#']", "-#.75", "a .. 'str#'", "'str#' == a", "t[#.5]", "#.5 * #.25", "(a > #.5 and 'x#' or 'y#')", "({k# = #.5, ['l#'] = a})", "tostr('m#')", "not 'n#'"), "#", fmt.Sprint(k))))
+			"t.key#", "t['key#']", "-#.75", "a .. 'str#'", "'str#' == a", "t[#.5]", "#.5 * #.25", "(a > #.5 and 'x#' or 'y#')", "({k# = #.5, ['l#'] = a})",
+			"tostr('m#')", "not 'n#'"), "#", fmt.Sprint(k))))
 	}
-	return tree(statement, "emit(pcall(function()\nlocal a, t = 250.5, {key"+fmt.Sprint(n)+" = 1}\nlocal c = {"+b.String()+"}\nt.key"+fmt.Sprint(n+1)+" = c[#c]\nemit($)\nt.key"+fmt.Sprint(n+2)+", t["+fmt.Sprint(n)+".5] = 'new"+fmt.Sprint(n)+"', "+fmt.Sprint(n+3)+".5\nemit(#c, t)\nreturn t:nokey"+fmt.Sprint(n)+"()\nend))\n", uses)
+	return tree(statement, "emit(pcall(function()\nlocal a, t = 250.5, {key"+fmt.Sprint(n)+" = 1}\nlocal c = {"+b.String()+"}\nt.key"+fmt.Sprint(n+1)+
+		" = c[#c]\nemit($)\nt.key"+fmt.Sprint(n+2)+", t["+fmt.Sprint(n)+".5] = 'new"+fmt.Sprint(n)+"', "+fmt.Sprint(n+3)+".5\nemit(#c, t)\nreturn t:nokey"+
+		fmt.Sprint(n)+"()\nend))\n", uses)
 }
 
 // crowd returns a function with many locals, near and above what there is room for.
@@ -141,8 +144,12 @@ func (g *generator) crowd() *node {
 			sum = append(sum, fmt.Sprint("l", i))
 		}
 	}
-	extra := pick(g, "return "+strings.Join(sum, " + "), "return {"+strings.Join(sum, ", ")+"}", "return "+strings.Join(sum, " .. "), "return (function() return "+strings.Join(sum[:min(len(sum), 20)], ", ")+" end)()", "return select('#', "+strings.Join(names, ", ")+")", "return "+strings.Repeat("{", 60)+strings.Repeat("}", 60), "return f(f(f(f(f(1, f(2, f(3)))))))")
-	return leaf(statement, "do\nlocal f, e = loadstring([=[\nlocal f = function(...) return ... end\nlocal "+strings.Join(names, ", ")+" = 1, 2, 3\n"+strings.ReplaceAll("for i = 1, @ do f(i) end\n", "@", fmt.Sprint(g.IntN(3)))+strings.Join(names[max(0, n-9):], ", ")+" = 9, 8, 7, 6, 5, 4, 3, 2, 1\nfor i = 1, 0 do end\n"+extra+"\n]=], '=crowd')\nemit(e)\nif f then emit(pcall(f)) end\nend\n")
+	extra := pick(g, "return "+strings.Join(sum, " + "), "return {"+strings.Join(sum, ", ")+"}", "return "+strings.Join(sum, " .. "),
+		"return (function() return "+strings.Join(sum[:min(len(sum), 20)], ", ")+" end)()", "return select('#', "+strings.Join(names, ", ")+")", "return "+
+			strings.Repeat("{", 60)+strings.Repeat("}", 60), "return f(f(f(f(f(1, f(2, f(3)))))))")
+	return leaf(statement, "do\nlocal f, e = loadstring([=[\nlocal f = function(...) return ... end\nlocal "+strings.Join(names, ", ")+" = 1, 2, 3\n"+
+		strings.ReplaceAll("for i = 1, @ do f(i) end\n", "@", fmt.Sprint(g.IntN(3)))+strings.Join(names[max(0, n-9):], ", ")+
+		" = 9, 8, 7, 6, 5, 4, 3, 2, 1\nfor i = 1, 0 do end\n"+extra+"\n]=], '=crowd')\nemit(e)\nif f then emit(pcall(f)) end\nend\n")
 }
 
 // sizes fills and empties tables, and looks at their order and length.
@@ -151,7 +158,13 @@ func (g *generator) sizes() *node {
 	for range 3 + g.IntN(8) {
 		n, m := 1+g.IntN(70), 1+g.IntN(9)
 		steps.kids = append(steps.kids, leaf(statement, strings.NewReplacer("N", fmt.Sprint(n), "M", fmt.Sprint(m)).Replace(pick(g,
-			"for i = 1, N do t[i] = i end\n", "for i = N, 1, -1 do t[i] = i end\n", "for i = 1, N, M do t[i] = nil end\n", "for i = 1, N do t['k' .. i] = i end\n", "for i = 1, N, M do t['k' .. i] = nil end\n", "for i = N, N + M do t[i] = i end\n", "t[N] = M\n", "t[-N] = M\n", "t[N + 0.5] = M\n", "for i = 1, M do t[#t + 1] = i end\n", "for i = 1, M do t[#t] = nil end\n", "for i = 1, M do table.remove(t, 1) end\n", "for i = 1, M do table.insert(t, 1, 'i' .. i) end\n", "for k in pairs(t) do t[k] = nil end\n", "for k, v in pairs(t) do if v == M or M > 6 then t[k] = nil else t[k] = M end end\n", "t = {unpack(t, 1, N)}\n", "t[2 ^ M] = 'p'\n", "t[true], t[false] = N, M\n", "for i = 0, N do t[i * 2 ^ 20] = i end\n", "t = {N, M, x = N, n = M, [N] = 1}\n", "for i = 1, N do t[i % M] = (t[i % M] or 0) + 1 end\n", "for i = 1, N do t[('x'):rep(i % 20)] = i end\n"))+"emit(#t)\n"))
+			"for i = 1, N do t[i] = i end\n", "for i = N, 1, -1 do t[i] = i end\n", "for i = 1, N, M do t[i] = nil end\n", "for i = 1, N do t['k' .. i] = i end\n",
+			"for i = 1, N, M do t['k' .. i] = nil end\n", "for i = N, N + M do t[i] = i end\n", "t[N] = M\n", "t[-N] = M\n", "t[N + 0.5] = M\n",
+			"for i = 1, M do t[#t + 1] = i end\n", "for i = 1, M do t[#t] = nil end\n", "for i = 1, M do table.remove(t, 1) end\n",
+			"for i = 1, M do table.insert(t, 1, 'i' .. i) end\n", "for k in pairs(t) do t[k] = nil end\n",
+			"for k, v in pairs(t) do if v == M or M > 6 then t[k] = nil else t[k] = M end end\n", "t = {unpack(t, 1, N)}\n", "t[2 ^ M] = 'p'\n",
+			"t[true], t[false] = N, M\n", "for i = 0, N do t[i * 2 ^ 20] = i end\n", "t = {N, M, x = N, n = M, [N] = 1}\n",
+			"for i = 1, N do t[i % M] = (t[i % M] or 0) + 1 end\n", "for i = 1, N do t[('x'):rep(i % 20)] = i end\n"))+"emit(#t)\n"))
 		if g.one(3) {
 			steps.kids = append(steps.kids, leaf(statement, "emit(t)\n"))
 		}
@@ -161,30 +174,46 @@ func (g *generator) sizes() *node {
 
 // sorting sorts arrays of some size with and without a function.
 func (g *generator) sorting() *node {
-	less := pick(g, "nil", "function(a, b) return a > b end", "function(a, b) return a % 7 < b % 7 end", "function(a, b) n = n + 1 return a < b end", "function(a, b) return a <= b end", "function(a, b) return tostring(a) < tostring(b) end", "function(a, b) if n > 30 then error('enough') end n = n + 1 return a < b end", "function(a, b) return b end", "function(a, b) return (a * 7919) % 101 < (b * 7919) % 101 end")
-	return leaf(statement, fmt.Sprintf("do\nlocal t, n = {}, 0\nfor i = 1, %d do t[i] = (i * %d) %% %d end\nemit(pcall(table.sort, t, %s))\nemit(n, table.concat(t, ' '))\nend\n", g.IntN(120), 1+g.IntN(500), 1+g.IntN(60), less))
+	less := pick(g, "nil", "function(a, b) return a > b end", "function(a, b) return a % 7 < b % 7 end", "function(a, b) n = n + 1 return a < b end",
+		"function(a, b) return a <= b end", "function(a, b) return tostring(a) < tostring(b) end", "function(a, b) if n > 30 then error('enough') end n = n + 1 "+
+			"return a < b end", "function(a, b) return b end", "function(a, b) return (a * 7919) % 101 < (b * 7919) % 101 end")
+	return leaf(statement, fmt.Sprintf("do\nlocal t, n = {}, 0\nfor i = 1, %d do t[i] = (i * %d) %% %d end\nemit(pcall(table.sort, t, %s))\n"+
+		"emit(n, table.concat(t, ' '))\nend\n", g.IntN(120), 1+g.IntN(500), 1+g.IntN(60), less))
 }
 
 // nestedCoroutines resume each other.
 func (g *generator) nestedCoroutines() *node {
 	step := func() *node {
-		return leaf(statement, pick(g, "coroutine.yield(n, up)\n", "up = up + 1\n", "emit('in', n, up, coroutine.yield(up))\n", "emit(pcall(coroutine.yield))\n", "if n > 1 then emit(select(2, coroutine.resume(make(), n - 1))) end\n", "if n > 1 then local w = coroutine.wrap(body) emit(pcall(w, n - 1)) emit(pcall(w)) end\n", "for v in coroutine.wrap(function() for i = 1, n do coroutine.yield(i) end end) do emit('it', v) up = up + v end\n", "if up > 40 then error('up ' .. up) end\n", "if up > 40 then error({up}) end\n", "emit(pcall(error, n))\n", "emit(coroutine.status(coroutine.running()))\n", "local x = 5 saved[#saved + 1] = function() x = x + up return x end\n"))
+		return leaf(statement, pick(g, "coroutine.yield(n, up)\n", "up = up + 1\n", "emit('in', n, up, coroutine.yield(up))\n",
+			"emit(pcall(coroutine.yield))\n", "if n > 1 then emit(select(2, coroutine.resume(make(), n - 1))) end\n",
+			"if n > 1 then local w = coroutine.wrap(body) emit(pcall(w, n - 1)) emit(pcall(w)) end\n",
+			"for v in coroutine.wrap(function() for i = 1, n do coroutine.yield(i) end end) do emit('it', v) up = up + v end\n",
+			"if up > 40 then error('up ' .. up) end\n", "if up > 40 then error({up}) end\n", "emit(pcall(error, n))\n",
+			"emit(coroutine.status(coroutine.running()))\n", "local x = 5 saved[#saved + 1] = function() x = x + up return x end\n"))
 	}
 	body := sequence(block)
 	for range 2 + g.IntN(5) {
 		body.kids = append(body.kids, step())
 	}
-	return tree(statement, "do\nlocal up, saved, make = 0, {}\nlocal function body(n)\n$return 'done', n\nend\nmake = function() return coroutine.create(body) end\nlocal a, b = make(), make()\nfor i = 1, 4 do\nemit(coroutine.resume(a, 3))\nemit(coroutine.resume(b, 2))\nend\nemit(coroutine.status(a), coroutine.status(b), up)\nfor i = 1, math.min(#saved, 5) do emit(saved[i](), saved[1]()) end\nend\n", body)
+	return tree(statement, "do\nlocal up, saved, make = 0, {}\nlocal function body(n)\n$return 'done', n\nend\n"+
+		"make = function() return coroutine.create(body) end\nlocal a, b = make(), make()\nfor i = 1, 4 do\nemit(coroutine.resume(a, 3))\n"+
+		"emit(coroutine.resume(b, 2))\nend\nemit(coroutine.status(a), coroutine.status(b), up)\nfor i = 1, math.min(#saved, 5) do emit(saved[i](), saved[1]()) "+
+		"end\nend\n", body)
 }
 
 // iteration leaves loops in all ways, with closures that keep their variables.
 func (g *generator) iteration() *node {
 	leave := func() string {
-		return pick(g, "if i == 2 then break end\n", "if j and j > 1 then break end\n", "if i == 3 then return i, fs end\n", "if i == 3 then return (function() return i end)() end\n", "", "if i > 1 then error('left') end\n", "do local i = i * 2 fs[#fs + 1] = function() i = i + 1 return i end end\n", "local k = i fs[#fs + 1] = function() k = k + i return k end\n")
+		return pick(g, "if i == 2 then break end\n", "if j and j > 1 then break end\n", "if i == 3 then return i, fs end\n",
+			"if i == 3 then return (function() return i end)() end\n", "", "if i > 1 then error('left') end\n",
+			"do local i = i * 2 fs[#fs + 1] = function() i = i + 1 return i end end\n", "local k = i fs[#fs + 1] = function() k = k + i return k end\n")
 	}
 	head := func() string {
-		return pick(g, "for i = 1, 4 do\n", "for i, j in ipairs({5, 6, 7}) do\n", "for i = 4, 1, -1 do\n", "local i = 0 while i < 4 do i = i + 1\n", "for i, j in pairs({3, 2, x = nil}) do\n", "for j in ('abc'):gmatch('.') do local i = #fs\n if i > 9 then break end\n")
+		return pick(g, "for i = 1, 4 do\n", "for i, j in ipairs({5, 6, 7}) do\n", "for i = 4, 1, -1 do\n", "local i = 0 while i < 4 do i = i + 1\n",
+			"for i, j in pairs({3, 2, x = nil}) do\n", "for j in ('abc'):gmatch('.') do local i = #fs\n if i > 9 then break end\n")
 	}
-	text := "emit(pcall(function()\nlocal fs, i, j = {}, 1, 1\nlocal r = {pcall(function(...)\n" + head() + leave() + head() + leave() + "fs[#fs + 1] = function() i = i + 10 return i, j end\n" + leave() + "end\n" + leave() + "end\nreturn 'end', ...\nend, 'extra')}\nfor n = 1, math.min(#fs, 12) do r[#r + 1] = fs[n]() r[#r + 1] = fs[n]() end\nreturn r\nend))\n"
+	text := "emit(pcall(function()\nlocal fs, i, j = {}, 1, 1\nlocal r = {pcall(function(...)\n" + head() + leave() + head() + leave() +
+		"fs[#fs + 1] = function() i = i + 10 return i, j end\n" + leave() + "end\n" + leave() + "end\nreturn 'end', ...\nend, 'extra')}\n" +
+		"for n = 1, math.min(#fs, 12) do r[#r + 1] = fs[n]() r[#r + 1] = fs[n]() end\nreturn r\nend))\n"
 	return leaf(statement, text)
 }

@@ -35,7 +35,8 @@ var onlyLabels = []string{`redis_commands_total{cmd="get"}`, `redis_db_keys{db="
 	`redis_commands_latencies_usec_count{cmd="get"}`}
 
 // exactly are the metrics, with labels, whose values follow from what was done.
-var exactly = regexp.MustCompile(`^redis_(key_size|key_value|stream_\w+|keys_count|db_keys|db_keys_expiring|keyspace_misses_total|pubsub_\w+|blocked_clients|connected_clients|config_maxclients|slowlog_length|` +
+var exactly = regexp.MustCompile(`^redis_(key_size|key_value|stream_\w+|keys_count|db_keys|` +
+	`db_keys_expiring|keyspace_misses_total|pubsub_\w+|blocked_clients|connected_clients|config_maxclients|slowlog_length|` +
 	`commands_(failed_calls_|rejected_calls_|)total|errors_total|evicted_keys_total|expired_keys_total)\b`)
 
 // unlike are metrics that exactly would match, each with a reason.

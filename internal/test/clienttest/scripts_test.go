@@ -41,7 +41,7 @@ func TestClientsSeeTheSameScriptsOnRedisAndOnEbb(t *testing.T) {
 // Queues are made of scripts, locks and blocking reads, with workers in other
 // processes: they run unchanged.
 func TestQueuesRunOnRedisAndOnEbb(t *testing.T) {
-	playOnBoth(t, "bullmq", bullmq, bullmqExpected)
+	playOnBoth(t, "bullmq", bullmq("node/bullmq.js"), bullmqExpected)
 	playOnBoth(t, "rq", func(t *testing.T, addr string) string { return pythonWith(t, "rq", "python/queue_rq.py", addr) }, rqExpected)
 	playOnBoth(t, "celery", func(t *testing.T, addr string) string {
 		return pythonWith(t, "celery", "python/queue_celery.py", addr)
@@ -67,11 +67,14 @@ func playOnBoth(t *testing.T, client string, play play, expected string) {
 	}
 }
 
-func bullmq(t *testing.T, addr string) string {
-	if _, err := os.Stat("node/node_modules/bullmq"); err != nil {
-		realserver.Require(t, "bullmq is not installed: run npm ci in internal/test/clienttest/node")
+// bullmq returns a play by a program of node/ that needs bullmq.
+func bullmq(program string) play {
+	return func(t *testing.T, addr string) string {
+		if _, err := os.Stat("node/node_modules/bullmq"); err != nil {
+			realserver.Require(t, "bullmq is not installed: run npm ci in internal/test/clienttest/node")
+		}
+		return node(program)(t, addr)
 	}
-	return node("node/bullmq.js")(t, addr)
 }
 
 // script is a section of scripts.lua.

@@ -29,11 +29,12 @@ sentinel failover-timeout shop 4000
 sentinel parallel-syncs shop 1
 `
 
-func startGroup(t *testing.T) *group {
+// startGroup starts a group whose master and replica run a program with these arguments.
+func startGroup(t *testing.T, program string, args ...string) *group {
 	t.Helper()
 	g := &group{}
 	for i := range 2 {
-		p := realserver.NewProcess(t, realserver.Ebb(t), "--repl-diskless-sync-delay", "0")
+		p := realserver.NewProcess(t, program, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)
 		g.nodes = append(g.nodes, p)
 		if i == 0 {
 			p.Start()
@@ -172,7 +173,7 @@ func (j *journal) pause() (d time.Duration, ok bool) {
 // replica of the new one.
 func TestSentinelFailsOverWithoutLoss(t *testing.T) {
 	ctx := t.Context()
-	g := startGroup(t)
+	g := startGroup(t, realserver.Ebb(t))
 	eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(ctx) })
 	c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "shop", SentinelAddrs: g.addrs(), MaxRetries: -1,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second})
@@ -248,5 +249,36 @@ func (g *group) compare(t *testing.T, j *journal) {
 		for _, p := range append(g.nodes, g.sentinels...) { // their logs show each change of a master
 			t.Logf("%s said: %s", p.Addr(), p.Said())
 		}
+	}
+}
+
+// TestTwoMastersGrantDifferentTokens promotes the replica of a killed master that then restarts as a master, as it may
+// do before a sentinel tells it otherwise. A token of the one must not be valid on the other.
+func TestTwoMastersGrantDifferentTokens(t *testing.T) {
+	master := realserver.NewProcess(t, realserver.Ebb(t), "--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0")
+	master.Start()
+	master.Kill()
+	master.Start() // its tokens are ahead of the clock now, so that the next one follows from the last one
+	replica := realserver.NewProcess(t, realserver.Ebb(t), "--replicaof", fmt.Sprint("127.0.0.1 ", master.Port))
+	replica.Start()
+	granted := map[int64]string{}
+	for round := range 3 {
+		for i := range 4 {
+			ask(t, master, "LOCK.ACQUIRE", fmt.Sprint(round, "-", i), "me", "60000")
+		}
+		eventually(t, "the replica has all grants", func() bool { return ask(t, master, "WAIT", "1", "1000").Int == 1 })
+		master.Kill()
+		ask(t, replica, "REPLICAOF", "NO", "ONE")
+		master.Start()
+		for i := range 4 {
+			for name, p := range map[string]*realserver.Process{"the old master": master, "the new master": replica} {
+				token := ask(t, p, "LOCK.ACQUIRE", fmt.Sprint("both-", round, "-", i), "me", "60000").Int
+				if before, twice := granted[token]; twice || token == 0 {
+					t.Errorf("round %d: token %d is of %s, and of %s", round, token, name, before)
+				}
+				granted[token] = name
+			}
+		}
+		ask(t, replica, "REPLICAOF", "127.0.0.1", fmt.Sprint(master.Port))
 	}
 }

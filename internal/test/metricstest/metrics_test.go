@@ -16,12 +16,23 @@ import (
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
-// page is /metrics of a server.
-func page(t *testing.T) []byte {
+// page is /metrics of a server with options.
+func page(t *testing.T, options ...string) []byte {
+	t.Helper()
+	text, _ := busyPage(t, nil, options...)
+	return text
+}
+
+// busyPage is /metrics of a server on which each of the commands has run, and its address.
+func busyPage(t *testing.T, commands []string, options ...string) (text []byte, addr string) {
 	t.Helper()
 	admin := fmt.Sprintf("127.0.0.1:%d", realserver.FreePort(t))
-	p := realserver.NewProcess(t, realserver.Ebb(t), "--http", admin)
+	p := realserver.NewProcess(t, realserver.Ebb(t), append([]string{"--http", admin}, options...)...)
 	p.Start()
+	addr = p.Addr()
+	for _, c := range commands {
+		ask(t, addr, c)
+	}
 	for {
 		r, err := http.Get("http://" + admin + "/metrics")
 		if err != nil {
@@ -33,7 +44,7 @@ func page(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 		if r.StatusCode == http.StatusOK { // until it is ready it says 503
-			return text
+			return text, addr
 		}
 	}
 }

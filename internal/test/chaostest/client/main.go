@@ -119,7 +119,7 @@ func (p *client) say(format string, args ...any) {
 	_ = p.out.Flush()
 }
 
-// failed says what was not to be had, and waits a little.
+// failed logs an error with its kind, and waits a little.
 func (p *client) failed(ctx context.Context, kind string, err error) {
 	if ctx.Err() != nil {
 		return

@@ -1,0 +1,324 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/fresh"
+	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/nearcache"
+)
+
+// Options configures a cache. The zero value works. The codecs and the name belong to the data: all programs
+// that share a cache must use the same.
+type Options[K comparable, V any] struct {
+	// Keys and Codec encode keys and values; nil: ebb.CodecOf.
+	Keys  conn.Codec[K]
+	Codec conn.Codec[V]
+	// Fresh is the time for which a value is fresh; 0: a minute.
+	Fresh time.Duration
+	// TTL is the time after which a value is gone; it is longer than Fresh. 0: ten times Fresh.
+	TTL time.Duration
+	// Jitter lengthens Fresh and TTL by one random share of up to so many percent, so that values that were
+	// loaded together do not go stale together.
+	Jitter int
+	// Lease is the time for which other programs wait for a loader whose program has died, up to an hour;
+	// 0: 5 s. While the program lives, its loader may take longer.
+	Lease time.Duration
+	// AbsentTTL is the time for which the absence of a value is remembered, when a loader returns ErrAbsent;
+	// 0: absence is not remembered.
+	AbsentTTL time.Duration
+	// Local is the number of fresh values that Get keeps in this process, those last used; 0: none. A
+	// value goes when it becomes stale, or any program changes it, and all go when the connection is
+	// lost. Where the backend cannot report changes (ebb.Conn.Track) a value is kept for a tenth of Fresh at most.
+	Local int
+	// Alone makes Get call its loader itself while the backend does not answer, once per key in this process;
+	// the result is not stored. Otherwise Get returns the error.
+	Alone bool
+	// Logger gets one description of how the cache runs, and the errors of loads in the background. nil: no
+	// log.
+	Logger *slog.Logger
+}
+
+// State says how old a value is.
+type State int
+
+// These are the states.
+const (
+	Absent = State(fresh.Absent) // there is no value
+	Fresh  = State(fresh.Fresh)  // the value is fresh
+	Stale  = State(fresh.Stale)  // the value is stale: the next Get has a program load another
+)
+
+// String returns the state in a word.
+func (s State) String() string {
+	switch s {
+	case Fresh:
+		return "fresh"
+	case Stale:
+		return "stale"
+	}
+	return "absent"
+}
+
+// Figures count what the calls of Get of this process have met.
+type Figures struct {
+	Fresh  int64 // fresh values, remembered absence included
+	Local  int64 // of these, values that were kept in this process (Options.Local)
+	Stale  int64 // stale values that were returned
+	Waited int64 // calls that waited for another call's load
+	Loads  int64 // calls of loaders
+	Failed int64 // of these, those that returned an error other than ErrAbsent
+	Lost   int64 // of these, those whose value was not stored, because the key had changed meanwhile
+	Alone  int64 // of these, those without the backend
+}
+
+// Cache is a cache on a backend. Its methods are safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	c       *conn.Conn
+	name    string
+	o       Options[K, V]
+	scripts bool // for tests: also on ebb
+	once    sync.Once
+	near    *nearcache.Cache // with Options.Local
+
+	ctx    context.Context // of loads in the background
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	flights map[string]*flight[V]
+
+	fresh, local, stale, waited, loads, failed, lost, alone atomic.Int64
+}
+
+// flight is a call of Get that loads or waits, and for which other calls of this process wait.
+type flight[V any] struct {
+	done  chan struct{} // closed when what follows is there
+	value V
+	err   error
+	left  bool // the context of the call has ended, or the key has changed: another call goes on
+
+	joined bool // another call waits; the cache's mu guards it
+}
+
+// New returns the cache of that name. It sends nothing to the backend. The caller closes the cache. Errors:
+// ebb.ErrArgument.
+func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Cache[K, V], error) {
+	name, o, err := kit.Make(c, "cache", name, opts)
+	if err != nil {
+		return nil, err
+	}
+	if o.Fresh == 0 {
+		o.Fresh = time.Minute
+	}
+	if o.TTL == 0 && o.Fresh > 0 && o.Fresh <= longest/10 {
+		o.TTL = 10 * o.Fresh
+	}
+	if o.Lease == 0 {
+		o.Lease = 5 * time.Second
+	}
+	bad := ""
+	switch {
+	case o.Fresh < time.Millisecond || o.Fresh > longest:
+		bad = fmt.Sprintf("Fresh is %v: from 1 ms to 10 years", o.Fresh)
+	case o.TTL <= o.Fresh || o.TTL > longest:
+		bad = fmt.Sprintf("TTL is %v: longer than Fresh, which is %v, and up to 10 years", o.TTL, o.Fresh)
+	case o.Jitter < 0 || o.Jitter > 100:
+		bad = fmt.Sprintf("Jitter is %d: from 0 to 100 percent", o.Jitter)
+	case o.Lease < time.Millisecond || o.Lease > time.Hour:
+		bad = fmt.Sprintf("Lease is %v: from 1 ms to an hour", o.Lease)
+	case o.Local < 0:
+		bad = fmt.Sprintf("Local is %d: 0 (no local values) or more", o.Local)
+	case o.AbsentTTL < 0 || o.AbsentTTL > longest:
+		bad = fmt.Sprintf("AbsentTTL is %v: from 0 (absence is not remembered) to 10 years", o.AbsentTTL)
+	}
+	if bad != "" {
+		return nil, kit.Argument("cache", name, "%s", bad)
+	}
+	if o.Keys, err = kit.Codec(o.Keys, "Keys"); err != nil {
+		return nil, fmt.Errorf("cache %q: %w", name, err)
+	}
+	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
+		return nil, fmt.Errorf("cache %q: %w", name, err)
+	}
+	x := &Cache[K, V]{c: c, name: name, o: o, flights: map[string]*flight[V]{}}
+	if o.Local > 0 {
+		x.near = nearcache.New(c, o.Local, nil, "{"+name+":")
+	}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	return x, nil
+}
+
+// longest bounds the options that are times.
+const longest = 10 * 365 * 24 * time.Hour
+
+// Close ends the loads in the background, waits for them, and forgets the values of Options.Local. The programs that share the cache go on: what
+// was being loaded is left to them. Calls of Get that run go on too; later ones return stale values without
+// a new load. Close may be called twice.
+func (x *Cache[K, V]) Close() {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.cancel()
+	x.work.Wait()
+	if x.near != nil {
+		x.near.Close()
+	}
+}
+
+// changed forgets local values, so that this process reads what it has written. Each call that writes makes
+// it at its end, also if it failed, because it may have run.
+func (x *Cache[K, V]) changed(keys ...string) {
+	if x.near == nil {
+		return
+	}
+	for _, key := range keys {
+		x.near.Changed(key)
+	}
+}
+
+// String describes the cache: `cache "page" (GETFRESH of ebb)`.
+func (x *Cache[K, V]) String() string {
+	caps := x.c.Capabilities()
+	how := "Lua scripts on " + strings.TrimSpace(caps.Server+" "+caps.Version)
+	if x.native() {
+		how = "GETFRESH of ebb"
+	}
+	return fmt.Sprintf("cache %q (%s)", x.name, how)
+}
+
+// Figures returns what the calls of this process have met so far.
+func (x *Cache[K, V]) Figures() Figures {
+	return Figures{Fresh: x.fresh.Load(), Local: x.local.Load(), Stale: x.stale.Load(), Waited: x.waited.Load(), Loads: x.loads.Load(),
+		Failed: x.failed.Load(), Lost: x.lost.Load(), Alone: x.alone.Load()}
+}
+
+func (x *Cache[K, V]) native() bool { return x.c.Capabilities().Native && !x.scripts }
+
+func (x *Cache[K, V]) backend() fresh.Backend {
+	x.once.Do(func() {
+		if x.o.Logger != nil {
+			x.o.Logger.Debug("cache: first use", "cache", x.String())
+		}
+	})
+	return fresh.On(x.c, x.scripts)
+}
+
+// key returns the key of an entry.
+func (x *Cache[K, V]) key(k K) (string, error) {
+	b, err := x.o.Keys.Encode(k)
+	if err != nil {
+		return "", err
+	}
+	return "{" + x.name + ":" + string(b) + "}", nil
+}
+
+func (x *Cache[K, V]) keys(ks []K) ([]string, error) {
+	keys := make([]string, len(ks))
+	for i, k := range ks {
+		var err error
+		if keys[i], err = x.key(k); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+// The value of an entry is a flag, and what the codec has made.
+const (
+	flagValue  = 'v'
+	flagAbsent = 'a' // the loader says that there is no value
+)
+
+// decode returns the value of an entry, or ErrAbsent.
+func (x *Cache[K, V]) decode(body string) (v V, err error) {
+	switch {
+	case body == "" || body[0] != flagValue && body[0] != flagAbsent:
+		return v, fmt.Errorf("%w: the entry has no flag of package cache", conn.ErrValue)
+	case body[0] == flagAbsent:
+		return v, ErrAbsent
+	}
+	return x.o.Codec.Decode([]byte(body[1:]))
+}
+
+// spans returns the two times to live of a value.
+func (x *Cache[K, V]) spans() (span, ttl time.Duration) {
+	share := 1 + rand.Float64()*float64(x.o.Jitter)/100
+	return time.Duration(float64(x.o.Fresh) * share), max(time.Duration(float64(x.o.TTL)*share), x.o.Fresh+time.Millisecond)
+}
+
+// Look returns the value of a key and its state. It loads nothing. The error is ErrAbsent if a loader has
+// said so within AbsentTTL.
+func (x *Cache[K, V]) Look(ctx context.Context, k K) (v V, s State, err error) {
+	key, err := x.key(k)
+	if err != nil {
+		return v, Absent, x.wrap("look", err)
+	}
+	l, err := x.backend().Look(ctx, key, 0, 1)
+	if err != nil || l.State == fresh.Absent {
+		return v, Absent, x.wrap("look", err)
+	}
+	if v, err = x.decode(l.Body); err != nil {
+		return v, Absent, x.wrap("look", err)
+	}
+	return v, State(l.State), nil
+}
+
+// Set stores a value. A load of the key that is under way stores nothing.
+func (x *Cache[K, V]) Set(ctx context.Context, k K, v V) error {
+	key, err := x.key(k)
+	if err != nil {
+		return x.wrap("set", err)
+	}
+	b, err := x.o.Codec.Encode(v)
+	if err != nil {
+		return x.wrap("set", err)
+	}
+	span, ttl := x.spans()
+	defer x.changed(key)
+	_, err = x.backend().Set(ctx, key, string(flagValue)+string(b), "", span, ttl)
+	return x.wrap("set", err)
+}
+
+// Stale makes the values of keys stale: the next Get of each still returns the value, and has one program
+// load another. A load that is under way stores nothing.
+func (x *Cache[K, V]) Stale(ctx context.Context, ks ...K) error {
+	keys, err := x.keys(ks)
+	if err == nil && len(keys) > 0 {
+		err = x.backend().Stale(ctx, keys)
+		x.changed(keys...)
+	}
+	return x.wrap("make stale", err)
+}
+
+// Delete removes the values of keys. A load that is under way stores nothing.
+func (x *Cache[K, V]) Delete(ctx context.Context, ks ...K) error {
+	keys, err := x.keys(ks)
+	if err == nil && len(keys) > 0 {
+		err = x.backend().Remove(ctx, keys)
+		x.changed(keys...)
+	}
+	return x.wrap("delete", err)
+}
+
+// ErrAbsent is what a loader returns if there is no value, and what Get returns then. With
+// Options.AbsentTTL the cache remembers it.
+var ErrAbsent = errors.New("there is no value")
+
+// wrap adds the cache and the operation to an error. ErrAbsent is a result, and stays as it is.
+func (x *Cache[K, V]) wrap(doing string, err error) error {
+	if err == nil || err == ErrAbsent {
+		return err
+	}
+	return fmt.Errorf("cache %q: %s: %w", x.name, doing, err)
+}

@@ -1,0 +1,401 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/backends"
+)
+
+func TestMain(m *testing.M) { backends.Main(m) }
+
+// each runs a test on each kind of backend, and with scripts also on ebb.
+func each(t *testing.T, o Options[string, string], test func(t *testing.T, b *backends.Backend, x *Cache[string, string])) {
+	t.Helper()
+	on(t, backends.Each, o, test)
+}
+
+// virtually is each in virtual time alone.
+func virtually(t *testing.T, o Options[string, string], test func(t *testing.T, b *backends.Backend, x *Cache[string, string])) {
+	t.Helper()
+	on(t, backends.Virtual, o, test)
+}
+
+func on(t *testing.T, kinds backends.On, o Options[string, string], test func(t *testing.T, b *backends.Backend, x *Cache[string, string])) {
+	t.Helper()
+	for _, scripts := range []bool{false, true} {
+		kinds := kinds
+		if scripts {
+			kinds = backends.Virtual // elsewhere that is how it is, or kind ebb-scripts has it
+		}
+		t.Run(map[bool]string{false: "as-it-is", true: "scripts"}[scripts], func(t *testing.T) {
+			kinds(t, func(t *testing.T, b *backends.Backend) {
+				x := open(t, b.Conn, b.Name("page"), o)
+				x.scripts = scripts
+				defer x.Close()
+				test(t, b, x)
+			})
+		})
+	}
+}
+
+func open(t *testing.T, c *conn.Conn, name string, o Options[string, string]) *Cache[string, string] {
+	t.Helper()
+	x, err := New(c, name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// second returns another program's cache of the same name.
+func second(t *testing.T, x *Cache[string, string]) *Cache[string, string] {
+	y := open(t, x.c, x.name, x.o)
+	y.scripts = x.scripts
+	return y
+}
+
+// loads returns a loader of the value that was there when it began, with the number of its calls.
+func loads(value string, calls *atomic.Int64) Loader[string, string] {
+	return func(context.Context, string) (string, error) {
+		calls.Add(1)
+		return value, nil
+	}
+}
+
+func want(t *testing.T, x *Cache[string, string], value string, load Loader[string, string]) {
+	t.Helper()
+	v, err := x.Get(context.Background(), "k", load)
+	if err != nil || v != value {
+		t.Fatalf("Get returned %q, %v, want %q", v, err, value)
+	}
+}
+
+func wantState(t *testing.T, x *Cache[string, string], value string, s State) {
+	t.Helper()
+	v, got, err := x.Look(context.Background(), "k")
+	if err != nil || v != value || got != s {
+		t.Fatalf("Look returned %q, %v, %v, want %q, %v", v, got, err, value, s)
+	}
+}
+
+var short = Options[string, string]{Fresh: 50 * time.Millisecond, TTL: 10 * time.Second, Lease: 5 * time.Second}
+
+func TestAValueIsLoadedOnceAndStaleWhileTheNextIsLoaded(t *testing.T) {
+	each(t, short, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+		var first, next atomic.Int64
+		want(t, x, "one", loads("one", &first))
+		want(t, x, "one", loads("one", &first))
+		wantState(t, x, "one", Fresh)
+		b.Pass(60 * time.Millisecond)
+		wantState(t, x, "one", Stale)
+		begun, end := make(chan struct{}), make(chan struct{})
+		slow := func(context.Context, string) (string, error) {
+			next.Add(1)
+			close(begun)
+			<-end
+			return "two", nil
+		}
+		want(t, x, "one", slow)
+		<-begun
+		y := second(t, x)
+		for range 5 {
+			want(t, x, "one", slow)
+			want(t, y, "one", slow)
+		}
+		close(end)
+		x.work.Wait()
+		wantState(t, y, "two", Fresh)
+		if first.Load() != 1 || next.Load() != 1 {
+			t.Errorf("the loaders were called %d and %d times", first.Load(), next.Load())
+		}
+		if f := x.Figures(); f.Loads != 2 || f.Stale != 6 || f.Fresh != 1 {
+			t.Errorf("the figures are %+v", f)
+		}
+	})
+}
+
+func TestAMissingValueIsLoadedOnceByAllPrograms(t *testing.T) {
+	each(t, short, func(t *testing.T, _ *backends.Backend, x *Cache[string, string]) {
+		y := second(t, x)
+		defer y.Close()
+		var calls atomic.Int64
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				v, err := []*Cache[string, string]{x, y}[i%2].Get(context.Background(), "k", func(ctx context.Context, _ string) (string, error) {
+					calls.Add(1)
+					return "v", pause(ctx, 20*time.Millisecond)
+				})
+				if err != nil || v != "v" {
+					t.Errorf("Get returned %q, %v", v, err)
+				}
+			})
+		}
+		all.Wait()
+		if calls.Load() != 1 {
+			t.Errorf("%d loads", calls.Load())
+		}
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestALoadThatBeganBeforeAnInvalidationStoresNothing(t *testing.T) {
+	for name, invalidate := range map[string]func(x *Cache[string, string]) error{
+		"Delete": func(x *Cache[string, string]) error { return x.Delete(context.Background(), "k") },
+		"Stale":  func(x *Cache[string, string]) error { return x.Stale(context.Background(), "k") },
+		"Set":    func(x *Cache[string, string]) error { return x.Set(context.Background(), "k", "new") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, short, func(t *testing.T, _ *backends.Backend, x *Cache[string, string]) {
+				want(t, x, "old", func(context.Context, string) (string, error) { return "old", invalidate(x) })
+				v, _, err := x.Look(context.Background(), "k")
+				if err != nil || v == "old" {
+					t.Errorf("after %s the loader has stored %q, %v", name, v, err)
+				}
+				if x.Figures().Lost != 1 {
+					t.Errorf("the figures are %+v", x.Figures())
+				}
+			})
+		})
+	}
+}
+
+// TestACallGetsNoValueFromBeforeAnInvalidation has a call begin after a Delete, in a program whose load from before the
+// Delete still runs, while another program loads the new value.
+func TestACallGetsNoValueFromBeforeAnInvalidation(t *testing.T) {
+	for _, absent := range []bool{false, true} {
+		t.Run(map[bool]string{false: "value", true: "absence"}[absent], func(t *testing.T) {
+			each(t, short, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+				y := second(t, x)
+				defer y.Close()
+				slow := func(value string) (load Loader[string, string], begun, end chan struct{}) {
+					begun, end = make(chan struct{}), make(chan struct{})
+					return func(context.Context, string) (string, error) {
+						close(begun)
+						<-end
+						if absent && value == "old" {
+							return "", ErrAbsent
+						}
+						return value, nil
+					}, begun, end
+				}
+				type result struct {
+					value string
+					err   error
+				}
+				get := func(x *Cache[string, string], load Loader[string, string]) chan result {
+					got := make(chan result, 1)
+					go func() {
+						v, err := x.Get(b.Context(), "k", load)
+						got <- result{v, err}
+					}()
+					return got
+				}
+				old, oldBegun, oldEnd := slow("old")
+				first := get(x, old)
+				<-oldBegun
+				if err := x.Delete(b.Context(), "k"); err != nil {
+					t.Fatal(err)
+				}
+				next, nextBegun, nextEnd := slow("new")
+				other := get(y, next)
+				<-nextBegun
+				late := get(x, loads("not elected", new(atomic.Int64)))
+				b.Until("the late call waits", func() bool { return x.Figures().Waited > 0 })
+				close(oldEnd)
+				if r := <-first; !absent && r.value != "old" || absent && !errors.Is(r.err, ErrAbsent) {
+					t.Errorf("the call from before the Delete returned %q, %v", r.value, r.err)
+				}
+				close(nextEnd)
+				for _, got := range []chan result{other, late} {
+					if r := <-got; r.value != "new" || r.err != nil {
+						t.Errorf("a call from after the Delete returned %q, %v, want %q", r.value, r.err, "new")
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAFailedLoadIsNotStoredAndTheNextCallLoads(t *testing.T) {
+	each(t, short, func(t *testing.T, _ *backends.Backend, x *Cache[string, string]) {
+		bad := errors.New("no database")
+		if _, err := x.Get(context.Background(), "k", func(context.Context, string) (string, error) { return "", bad }); !errors.Is(err, bad) {
+			t.Fatal(err)
+		}
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = x.Get(context.Background(), "k", func(context.Context, string) (string, error) { panic("load") })
+			t.Error("the panic did not reach the caller")
+		}()
+		var calls atomic.Int64
+		want(t, second(t, x), "v", loads("v", &calls))
+	})
+}
+
+func TestAbsenceIsRemembered(t *testing.T) {
+	o := short
+	o.AbsentTTL = 100 * time.Millisecond
+	each(t, o, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+		var calls atomic.Int64
+		none := func(context.Context, string) (string, error) {
+			calls.Add(1)
+			return "", fmt.Errorf("row 7: %w", ErrAbsent)
+		}
+		for range 3 {
+			if _, err := x.Get(context.Background(), "k", none); err != ErrAbsent {
+				t.Fatal(err)
+			}
+		}
+		if calls.Load() != 1 {
+			t.Errorf("%d loads", calls.Load())
+		}
+		b.Pass(150 * time.Millisecond)
+		want(t, x, "v", loads("v", &calls))
+	})
+}
+
+func TestALongLoadKeepsItsLeaseAndADeadOneLosesIt(t *testing.T) {
+	o := short
+	o.Lease = time.Second
+	virtually(t, o, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+		var calls atomic.Int64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			want(t, x, "v", func(ctx context.Context, _ string) (string, error) {
+				calls.Add(1)
+				return "v", pause(ctx, 5*time.Second)
+			})
+		}()
+		b.Pass(10 * time.Millisecond)
+		want(t, second(t, x), "v", loads("w", &calls))
+		<-done
+		if calls.Load() != 1 {
+			t.Errorf("%d loads", calls.Load())
+		}
+		// A program that was elected and died.
+		if err := x.Delete(context.Background(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := x.backend().Look(context.Background(), "{"+x.name+":k}", time.Second, 1); err != nil || l.Token == "" {
+			t.Fatal(l, err)
+		}
+		began := time.Now()
+		want(t, second(t, x), "w", loads("w", &calls))
+		if d := time.Since(began); d < 900*time.Millisecond || d > 1100*time.Millisecond {
+			t.Errorf("the next program was elected after %v", d)
+		}
+	})
+}
+
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	each(t, short, func(t *testing.T, _ *backends.Backend, x *Cache[string, string]) {
+		begun, end := make(chan struct{}), make(chan struct{})
+		var loader sync.WaitGroup
+		loader.Go(func() {
+			want(t, x, "v", func(context.Context, string) (string, error) {
+				close(begun)
+				<-end
+				return "v", nil
+			})
+		})
+		<-begun
+		for _, y := range []*Cache[string, string]{x, second(t, x)} {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+			if _, err := y.Get(ctx, "k", loads("w", new(atomic.Int64))); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Get returned %v", err)
+			}
+			cancel()
+		}
+		close(end)
+		loader.Wait()
+	})
+}
+
+func TestCloseEndsLoadsInTheBackground(t *testing.T) {
+	each(t, short, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+		want(t, x, "one", loads("one", new(atomic.Int64)))
+		b.Pass(60 * time.Millisecond)
+		begun := make(chan struct{})
+		want(t, x, "one", func(ctx context.Context, _ string) (string, error) {
+			close(begun)
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		<-begun
+		x.Close()
+		want(t, second(t, x), "one", loads("two", new(atomic.Int64)))
+	})
+}
+
+func TestAloneLoadsWithoutTheBackend(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		o := short
+		o.Alone = alone
+		backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+			x := open(t, conn.New(away{b.Driver()}), b.Name("page"), o)
+			defer x.Close()
+			v, err := x.Get(context.Background(), "k", loads("v", new(atomic.Int64)))
+			if alone && (err != nil || v != "v" || x.Figures().Alone != 1) || !alone && !errors.Is(err, conn.ErrUnavailable) {
+				t.Errorf("Alone %v: Get returned %q, %v", alone, v, err)
+			}
+		})
+	}
+}
+
+// away is a driver whose server does not answer.
+type away struct{ conn.Driver }
+
+func (away) Do(context.Context, []any) (conn.Value, error) {
+	return conn.Value{}, fmt.Errorf("%w: gone", conn.ErrUnavailable)
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		for _, o := range []Options[string, string]{{Fresh: -1}, {Fresh: time.Minute, TTL: time.Minute}, {Jitter: 101}, {Lease: 2 * time.Hour}, {AbsentTTL: -1}} {
+			if _, err := New(b.Conn, "x", o); !errors.Is(err, conn.ErrArgument) {
+				t.Errorf("%+v: %v", o, err)
+			}
+		}
+		if _, err := New(b.Conn, "", short); !errors.Is(err, conn.ErrArgument) {
+			t.Error(err)
+		}
+	})
+}
+
+// The first use of a cache is logged, and the log's line describes it.
+func TestTheFirstUseIsLogged(t *testing.T) {
+	var log strings.Builder
+	o := Options[string, string]{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	virtually(t, o, func(t *testing.T, _ *backends.Backend, x *Cache[string, string]) {
+		log.Reset()
+		for range 2 {
+			if _, err := x.Get(t.Context(), "k", func(context.Context, string) (string, error) { return "v", nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(log.String(), "first use"); n != 1 || !strings.Contains(log.String(), x.name) {
+			t.Errorf("%d lines: %s", n, log.String())
+		}
+	})
+}

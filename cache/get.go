@@ -1,0 +1,298 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/fresh"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Loader makes the value of a key, or returns ErrAbsent if there is none.
+type Loader[K comparable, V any] func(ctx context.Context, key K) (V, error)
+
+// Get returns the value of a key. Of all goroutines and programs that call it, at most one calls its loader
+// at a time:
+//
+//   - a fresh value, or absence that is remembered, is returned at once;
+//   - a stale value is returned at once, too; if no program loads the key, this one does so in the
+//     background, with a context that has the values of ctx and ends with Close;
+//   - if there is no value, the call loads it, or waits for the program that does until ctx ends.
+//
+// What a call returns is never older than a Set or Delete that had returned before the call.
+//
+// If a loader fails, its call and the calls of the same process that wait for it get the error, and in
+// another process a waiting call runs its loader. If a loader panics, another call loads, and the panic
+// reaches the caller of Get; in the background it ends the program. Errors: ErrAbsent, that of the loader, and
+// those of the backend unless Options.Alone is set.
+func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err error) {
+	if err := kit.Callable(load != nil, "load"); err != nil {
+		return v, x.wrap("get", err)
+	}
+	key, err := x.key(k)
+	if err != nil {
+		return v, x.wrap("get", err)
+	}
+	if x.near != nil {
+		if body, ok := x.near.Get(key, ""); ok {
+			x.fresh.Add(1)
+			x.local.Add(1)
+			v, err = x.decode(body)
+			return v, x.wrap("get", err)
+		}
+	}
+	b := x.backend()
+	for {
+		l, err := x.look(ctx, b, key)
+		if err != nil {
+			return x.withoutBackend(ctx, k, key, load, err)
+		}
+		if l.Body != "" {
+			return x.found(ctx, b, k, key, &l, load)
+		}
+		f, leads := x.board(key, l.Token != "")
+		if leads {
+			x.lead(ctx, f, key, func() (V, bool, error) { return x.loadOrWait(ctx, b, k, key, l, load, f) })
+			return f.value, x.wrap("get", f.err)
+		}
+		x.waited.Add(1)
+		select {
+		case <-f.done:
+			if !f.left {
+				return f.value, x.wrap("get", f.err)
+			}
+		case <-ctx.Done():
+			return v, x.wrap("wait for a loader", ctx.Err())
+		}
+	}
+}
+
+// localShare: without reports of changes a value is kept in the process for a tenth of Fresh.
+const localShare = 10
+
+// look reads an entry for Get, and keeps it in the process while it is fresh.
+func (x *Cache[K, V]) look(ctx context.Context, b fresh.Backend, key string) (l fresh.Entry, err error) {
+	if x.near == nil {
+		return b.Look(ctx, key, x.o.Lease, 1)
+	}
+	r := x.near.Begin(key)
+	defer func() { x.near.End(r, err == nil && l.State == fresh.Fresh, "", l.Body, l.Left, x.o.Fresh/localShare) }()
+	return b.Look(ctx, key, x.o.Lease, 1)
+}
+
+// found returns a value that the backend has, and begins to load the next one if it elected this call.
+func (x *Cache[K, V]) found(ctx context.Context, b fresh.Backend, k K, key string, l *fresh.Entry, load Loader[K, V]) (V, error) {
+	v, err := x.decode(l.Body)
+	if err != nil && err != ErrAbsent { // another program writes the key, or has another codec
+		x.giveBack(ctx, b, key, l.Token)
+		return v, x.wrap("get", err)
+	}
+	if l.State == fresh.Fresh {
+		x.fresh.Add(1)
+		return v, err
+	}
+	x.stale.Add(1)
+	if l.Token != "" {
+		x.refresh(ctx, b, k, key, l.Token, load)
+	}
+	return v, err
+}
+
+// refresh loads in the background.
+func (x *Cache[K, V]) refresh(ctx context.Context, b fresh.Backend, k K, key, token string, load Loader[K, V]) {
+	x.mu.Lock()
+	if x.closed {
+		x.mu.Unlock()
+		x.giveBack(ctx, b, key, token)
+		return
+	}
+	x.work.Add(1)
+	x.mu.Unlock()
+	go func() {
+		defer x.work.Done()
+		inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer context.AfterFunc(x.ctx, cancel)()
+		defer cancel()
+		if _, _, err := x.load(inner, b, k, key, token, load, nil); err != nil && err != ErrAbsent && x.o.Logger != nil && x.ctx.Err() == nil {
+			x.o.Logger.Warn("cache: a load in the background failed", "cache", x.name, "error", err)
+		}
+	}()
+}
+
+// board returns the flight of a key that this process has, and whether the caller leads it. A caller that was
+// elected always leads.
+func (x *Cache[K, V]) board(key string, elected bool) (f *flight[V], leads bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if f := x.flights[key]; f != nil && !elected {
+		f.joined = true
+		return f, false
+	}
+	f = &flight[V]{done: make(chan struct{})}
+	x.flights[key] = f
+	return f, true
+}
+
+// seal ends the time in which calls join a flight, and reports whether one has. What the flight returns must be
+// the key's value at an instant after each of these calls began: a value may be invalidated while it is on its way, and
+// a call that begins then must not get it. So the leader seals the flight before it sends the request that says that
+// its value is the key's. f may be nil.
+func (x *Cache[K, V]) seal(key string, f *flight[V]) (joined bool) {
+	if f == nil {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.flights[key] == f {
+		delete(x.flights, key)
+	}
+	return f.joined
+}
+
+// lead runs do for the calls of this process that wait for the flight. current is false if the value may be older
+// than an invalidation: the leader's call began before that, but the other calls look again.
+func (x *Cache[K, V]) lead(ctx context.Context, f *flight[V], key string, do func() (v V, current bool, err error)) {
+	f.err, f.left = errors.New("the loader panicked"), true
+	defer func() {
+		x.seal(key, f)
+		close(f.done)
+	}()
+	v, current, err := do()
+	f.value, f.err, f.left = v, err, !current || err != nil && ctx.Err() != nil
+}
+
+// loadOrWait loads if this call was elected, and waits for a value or its election if not.
+func (x *Cache[K, V]) loadOrWait(ctx context.Context, b fresh.Backend, k K, key string, l fresh.Entry, load Loader[K, V],
+	f *flight[V]) (v V, current bool, err error) {
+	for n := 0; l.Token == "" && l.Body == ""; n++ {
+		if n == 0 {
+			x.waited.Add(1)
+		}
+		if l, err = b.Await(ctx, key, x.o.Lease, n); err != nil {
+			return v, true, fmt.Errorf("wait for the loader of another program: %w", err)
+		}
+	}
+	if l.Body == "" {
+		return x.load(ctx, b, k, key, l.Token, load, f)
+	}
+	if l.Token != "" {
+		x.refresh(ctx, b, k, key, l.Token, load)
+	}
+	current = true
+	if x.seal(key, f) {
+		again, err := b.Look(ctx, key, 0, 1)
+		if current = err == nil && again.Body != ""; current {
+			l = again
+		}
+	}
+	v, err = x.decode(l.Body)
+	return v, current, err
+}
+
+// load calls the loader under a lease, and stores its value. current reports whether the token was the key's when the
+// value was stored.
+func (x *Cache[K, V]) load(ctx context.Context, b fresh.Backend, k K, key, token string, load Loader[K, V], f *flight[V]) (v V, current bool, err error) {
+	stored := false
+	defer func() {
+		if !stored {
+			x.giveBack(ctx, b, key, token)
+		}
+	}()
+	if v, err = x.hold(ctx, b, k, key, token, load); err != nil && err != ErrAbsent {
+		return v, true, err
+	}
+	body, span, ttl := "", x.o.AbsentTTL, x.o.AbsentTTL+time.Millisecond
+	switch {
+	case err == nil:
+		data, bad := x.o.Codec.Encode(v)
+		if bad != nil {
+			return v, true, bad
+		}
+		body = string(flagValue) + string(data)
+		span, ttl = x.spans()
+	case x.o.AbsentTTL > 0:
+		body = string(flagAbsent)
+	default:
+		if x.seal(key, f) {
+			current, _ = b.Renew(ctx, key, token, x.o.Lease)
+		}
+		return v, current, err
+	}
+	x.seal(key, f)
+	defer x.changed(key)
+	ok, failed := b.Set(ctx, key, body, token, span, ttl)
+	if stored = failed == nil; stored && !ok {
+		x.lost.Add(1)
+	}
+	if failed != nil && !x.o.Alone && err == nil {
+		return v, true, failed
+	}
+	return v, stored && ok, err
+}
+
+// hold calls the loader, and renews the lease meanwhile.
+func (x *Cache[K, V]) hold(ctx context.Context, b fresh.Backend, k K, key, token string, load Loader[K, V]) (v V, err error) {
+	renewing, stop := context.WithCancel(ctx)
+	var renewer sync.WaitGroup
+	renewer.Go(func() {
+		for kit.Sleep(renewing, max(x.o.Lease/3, time.Millisecond)) == nil {
+			if mine, err := b.Renew(renewing, key, token, x.o.Lease); err == nil && !mine {
+				return // the key has changed: what is loaded will not be stored
+			}
+		}
+	})
+	defer renewer.Wait()
+	defer stop()
+	return x.call(ctx, k, load)
+}
+
+// call calls a loader, and counts it.
+func (x *Cache[K, V]) call(ctx context.Context, k K, load Loader[K, V]) (V, error) {
+	x.loads.Add(1)
+	v, err := load(ctx, k)
+	if errors.Is(err, ErrAbsent) {
+		err = ErrAbsent
+	}
+	if err != nil && err != ErrAbsent {
+		x.failed.Add(1)
+	}
+	return v, err
+}
+
+// giveBack gives up a lease, so that the next program is elected at once.
+func (x *Cache[K, V]) giveBack(ctx context.Context, b fresh.Backend, key, token string) {
+	if token != "" {
+		_ = kit.Release(ctx, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, token) })
+	}
+}
+
+// withoutBackend returns the error of the backend, or with Options.Alone loads without it.
+func (x *Cache[K, V]) withoutBackend(ctx context.Context, k K, key string, load Loader[K, V], why error) (v V, err error) {
+	if !x.o.Alone || ctx.Err() != nil || !conn.Temporary(why) {
+		return v, x.wrap("get", why)
+	}
+	for {
+		f, leads := x.board(key, false)
+		if leads {
+			x.alone.Add(1)
+			x.lead(ctx, f, key, func() (V, bool, error) {
+				v, err := x.call(ctx, k, load)
+				return v, true, err
+			})
+			return f.value, x.wrap("load without the backend", f.err)
+		}
+		x.waited.Add(1)
+		select {
+		case <-f.done:
+			if !f.left {
+				return f.value, x.wrap("load without the backend", f.err)
+			}
+		case <-ctx.Done():
+			return v, x.wrap("wait for a loader", ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/doctor"
+	"github.com/ebbdb/ebb/internal/loadgen"
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// runDoctor runs `ebb doctor` and returns its report and exit status.
+func runDoctor(t *testing.T, args ...string) (out string, status int) {
+	t.Helper()
+	var said bytes.Buffer
+	cmd := doctorCommand()
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&said)
+	cmd.SetErr(&said)
+	err := cmd.ExecuteContext(t.Context())
+	var exit exitStatus
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return said.String(), int(exit)
+}
+
+// doctorOn compares the reports on a server that has been set up well, and on the same one with five faults.
+func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
+	c, err := target.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	do := func(args ...any) {
+		t.Helper()
+		v, err := c.Do(t.Context(), args...)
+		if err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	do("CONFIG", "SET", "maxmemory", "100mb", "save", "3600 1")
+	do("SET", "k", "v", "EX", 100)
+	out, status := runDoctor(t, url)
+	t.Logf("%s, healthy (status %d):\n%s", product, status, out)
+	if strings.Contains(out, "act ") || status > 1 || !strings.Contains(out, "ok    server       "+product+" ") || strings.Contains(out, "look  memory") {
+		t.Errorf("the report on a healthy server, status %d:\n%s", status, out)
+	}
+
+	do("CONFIG", "SET", "maxmemory", "0", "save", "", "maxclients", "100", "maxmemory-policy", "volatile-lru", "slowlog-log-slower-than", "0")
+	do("DEL", "k")
+	do("SET", "forever", "v")
+	do("CONFIG", "SET", "notify-keyspace-events", "")
+	stop := subscribe(t, target, "__keyevent@0__:expired")
+	defer stop()
+	do("REPLICAOF", "127.0.0.1", "1")
+	defer do("REPLICAOF", "NO", "ONE")
+	out, status = runDoctor(t, url)
+	t.Logf("%s, with faults (status %d):\n%s", product, status, out)
+	for _, want := range []string{
+		"look  memory", "maxmemory is 0",
+		"act   eviction", "volatile-lru",
+		"act   events", "notify-keyspace-events is empty", "CONFIG SET notify-keyspace-events Ex",
+		"act   replication", "the link to the master 127.0.0.1:1 ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the report lacks %q", want)
+		}
+	}
+	if status != 2 {
+		t.Errorf("the status is %d", status)
+	}
+	do("REPLICAOF", "NO", "ONE")
+	if out, _ = runDoctor(t, url); !strings.Contains(out, "look  files") || !strings.Contains(out, "neither snapshots nor append-only files") {
+		t.Errorf("without files:\n%s", out)
+	}
+
+	// A user with few rights gets what it may see.
+	do("ACL", "SETUSER", "guest", "on", ">pw", "+ping", "+command", "+time")
+	out, status = runDoctor(t, strings.Replace(url, "://", "://guest:pw@", 1))
+	if status != 1 || !strings.Contains(out, "may not ask everything") || !strings.Contains(out, "ok    clock") {
+		t.Errorf("for a guest, status %d:\n%s", status, out)
+	}
+}
+
+// subscribe subscribes on a connection of its own, until the returned function is called.
+func subscribe(t *testing.T, target loadgen.Target, channel string) (stop func()) {
+	t.Helper()
+	nc, err := net.Dial(cmp.Or(target.Network, "tcp"), target.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(nc, "SUBSCRIBE "+channel+"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resp.ReadValue(bufio.NewReader(nc)); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = nc.Close() }
+}
+
+func TestDoctorExaminesEbb(t *testing.T) {
+	s := startServe(t, "--http", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "data"), "--appendonly", "no")
+	doctorOn(t, "ebb", "unix://"+s.socket, loadgen.Target{Network: "unix", Addr: s.socket})
+}
+
+// The dead letters of queues: without a bound, full, dropped for want of a queue, and a stream that takes no jobs.
+func TestDoctorExaminesQueues(t *testing.T) {
+	s := startServe(t, "--http", "127.0.0.1:0")
+	target := loadgen.Target{Network: "unix", Addr: s.socket}
+	c, err := target.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	do := func(line string) {
+		t.Helper()
+		var args []any
+		for _, word := range strings.Fields(line) {
+			args = append(args, word)
+		}
+		v, err := c.Do(t.Context(), args...)
+		if err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	queues := func() string {
+		t.Helper()
+		out, _ := runDoctor(t, "unix://"+s.socket)
+		var lines []string
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, " queues ") {
+				lines = append(lines, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	if got := queues(); got != "" {
+		t.Errorf("without queues: %s", got)
+	}
+	do("DQ.CONFIG mail MAXDELIVERIES 1 DEADLETTER {mail}:dead")
+	do("DQ.ADD mail a payload")
+	if got := queues(); got != "ok queues 1 delay queues, 0 dead letters" {
+		t.Errorf("with a healthy queue: %s", got)
+	}
+	fail := func(queue, id string) { // the only delivery that the queue allows
+		t.Helper()
+		v, err := c.Do(t.Context(), "DQ.POP", queue)
+		if err != nil || v.Err() != nil || len(v.Elems) != 1 || len(v.Elems[0].Elems) < 3 {
+			t.Fatalf("DQ.POP %s: %v %v", queue, v, err)
+		}
+		do("DQ.NACK " + queue + " " + id + " " + v.Elems[0].Elems[3].String())
+	}
+	fail("mail", "a")
+	want := "look queues the dead letters of mail, {mail}:dead, have 1 jobs and no bound"
+	if got := queues(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	do("DQ.CONFIG {mail}:dead MAXLEN 1")
+	want = "act queues the dead letters of mail, {mail}:dead, are full: 1 jobs"
+	if got := queues(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	do("DQ.CONFIG {mail}:dead MAXLEN 10")
+	if got := queues(); got != "ok queues 2 delay queues, 1 dead letters" {
+		t.Errorf("with bounded dead letters: %s", got)
+	}
+
+	do("DQ.CONFIG thumbnails MAXDELIVERIES 1")
+	do("DQ.ADD thumbnails b payload")
+	fail("thumbnails", "b")
+	do("DQ.ADD thumbnails c payload") // a queue without jobs and without limits would be gone
+	do("SET {feed}:events text")
+	do("DQ.CONFIG feed DELIVER {feed}:events")
+	do("DQ.ADD feed d payload")
+	got := queues()
+	for _, want := range []string{"look queues thumbnails has dropped 1 jobs that were delivered too often",
+		"act queues feed cannot deliver to the stream {feed}:events: "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		}
+	}
+}
+
+func TestDoctorExaminesRedisAndValkey(t *testing.T) {
+	for _, x := range []struct{ program, product string }{{realserver.Redis7, "redis"}, {realserver.Redis8, "redis"}, {realserver.Valkey9, "valkey"}} {
+		t.Run(x.program, func(t *testing.T) {
+			addr := realserver.Start(t, x.program)
+			doctorOn(t, x.product, "redis://"+addr, loadgen.Target{Addr: addr})
+		})
+	}
+}
+
+func TestDoctorPrintsJSONAndSaysWhatItCannotReach(t *testing.T) {
+	s := startServe(t, "--http", "127.0.0.1:0")
+	out, _ := runDoctor(t, "--json", "-s", s.socket)
+	var found []struct{ Grade, Area, What string }
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) < 5 || found[0].Area != "server" || found[0].Grade != doctor.OK.String() {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, status := runDoctor(t, "-s", s.socket+".none"); status != 3 || !strings.Contains(out, "cannot be examined") {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
+func TestTheDoctorDoesNotWaitForASilentServer(t *testing.T) {
+	defer func(d time.Duration) { firstReply = d }(firstReply)
+	firstReply = 50 * time.Millisecond
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	out, status := runDoctor(t, "redis://"+silent.Addr().String())
+	if status != 3 || !strings.Contains(out, "no reply to PING within 50ms") {
+		t.Errorf("status %d: %s", status, out)
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ebbdb/ebb/internal/doctor"
+	"github.com/ebbdb/ebb/internal/migrate"
+)
+
+func migrateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Move the data of running servers, a cluster or files to ebb, and back",
+		Long: `Move the data of running servers to another server while clients write.
+
+FROM is the URL of a master of Redis, Valkey or ebb, or of a cluster (redis+cluster://host:port). Several
+masters are several FROM. ` + "`follow`" + ` also takes an RDB file, an append-only file or the directory of such files.
+TO is the URL of one server. A URL may have a user and a password; REDISCLI_AUTH is the password of
+URLs without one.
+
+  ebb migrate check FROM TO      what does not fit, before anything happens
+  ebb migrate follow FROM TO     copy, and keep equal while clients write
+  ebb migrate verify FROM TO     compare values and deadlines
+  ebb migrate cutover FROM TO    hold writes, wait for the last one, make TO a master
+  ebb migrate back FROM TO       from ebb to redis-server: cutover, after a count of what that cannot hold
+
+TO follows by replication where it can. Otherwise (a cluster, no PSYNC, --scan) ebb copies the keys with SCAN and
+follows keyspace events.`,
+		Example: `  ebb migrate check redis://user:secret@old:6379 redis://new:6379
+  ebb migrate cutover --compare redis://user:secret@old:6379 redis://new:6379
+  ebb migrate cutover redis+cluster://node1:6379,node2:6379 redis://new:6379`,
+	}
+	for _, step := range []struct {
+		name, short string
+		flags       string
+		run         func(context.Context, *migrate.Migration, *cobra.Command) error
+	}{
+		{"check", "Examine whether data, commands and memory fit the target; change nothing", "", checkMigration},
+		{"follow", "Copy the data, and follow the source until Ctrl-C", "copy once",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Follow(ctx) }},
+		{"verify", "Compare values and deadlines of both sides, also while clients write", "sample loss",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Verify(ctx) }},
+		{"cutover", "Follow if necessary, hold the source's writes, and make the target a master", "copy cut",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Cutover(ctx) }},
+		{"back", "Move from ebb to redis-server: count what that cannot hold, follow and cut over", "copy cut loss",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Back(ctx) }},
+	} {
+		cmd.AddCommand(migrateStep(step.name, step.short, step.flags, step.run))
+	}
+	return cmd
+}
+
+// migrateStep is a subcommand. flags are the groups of flags that it has.
+func migrateStep(name, short, flags string, run func(context.Context, *migrate.Migration, *cobra.Command) error) *cobra.Command {
+	o := migrate.Options{}
+	cmd := &cobra.Command{Use: name + " [flags] FROM... TO", Short: short}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return fmt.Errorf("ebb migrate %s wants FROM and TO, such as redis://old:6379 redis://new:6379; got %d argument(s)", name, len(args))
+		}
+		return nil
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.CACert, "cacert", "", "file of the certificate authority for rediss URLs")
+	f.BoolVar(&o.Scan, "scan", false, "copy keys with SCAN, even where TO could replicate")
+	for _, group := range strings.Fields(flags) {
+		switch group {
+		case "copy":
+			f.BoolVar(&o.Replace, "replace", false, "delete what TO holds")
+		case "once":
+			f.BoolVar(&o.Once, "once", false, "end when TO has caught up")
+		case "sample":
+			f.IntVar(&o.Sample, "sample", 0, "compare about this many keys (default: all)")
+		case "cut":
+			f.BoolVar(&o.Compare, "compare", false, "compare all data while writes are held, and cut over only if it is equal")
+			f.DurationVar(&o.Pause, "pause", 10*time.Second, "longest time for which the source holds writes")
+			f.BoolVar(&o.Reverse, "reverse", false, "afterwards the source follows TO, and can take over again")
+		case "loss":
+			f.BoolVar(&o.AcceptLoss, "accept-loss", false, "accept that redis-server cannot hold everything that ebb has")
+		}
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.From, o.To = args[:len(args)-1], args[len(args)-1]
+		o.Out, o.Password = cmd.OutOrStdout(), os.Getenv("REDISCLI_AUTH")
+		o.Live = cmd.OutOrStdout() == os.Stdout && progress(false) != nil
+		return interruptible(cmd, func(ctx context.Context) error {
+			m, err := migrate.Open(ctx, o)
+			if err != nil {
+				return cannot(cmd, name, err)
+			}
+			defer m.Close()
+			return cannot(cmd, name, run(ctx, m, cmd))
+		})
+	}
+	return cmd
+}
+
+// cannot gives an error of check the status 3, because 1 and 2 are those of its findings.
+func cannot(cmd *cobra.Command, name string, err error) error {
+	var status exitStatus
+	if err == nil || name != "check" || errors.As(err, &status) {
+		return err
+	}
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "ebb: %v\n", err)
+	return exitStatus(3)
+}
+
+func checkMigration(ctx context.Context, m *migrate.Migration, cmd *cobra.Command) error {
+	found, err := m.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if err := doctor.Print(cmd.OutOrStdout(), found); err != nil {
+		return err
+	}
+	if worst := doctor.Worst(found); worst > doctor.OK {
+		return exitStatus(worst)
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/queue"
+)
+
+// queueCommand shows and manages queues of package queue, on ebb and on other servers, by the
+// functions of that package.
+func queueCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Look at queues, pause them, and run jobs again",
+		Long: `Look at the queues of package queue and of DQ.*, pause them, and run jobs again.
+On Redis and Valkey it works with the keys that package queue keeps there.`,
+		Example: `  ebb queue list
+  ebb queue peek mail --state leased
+  ebb queue pause mail --for 10m
+  ebb queue requeue mail order-7 order-8
+  ebb queue schedules reports -u redis://host:6379`,
+	}
+	cmd.AddCommand(queueList(), queuePeek(), queuePause(), queueResume(), queueRequeue(), queueSchedules())
+	return cmd
+}
+
+// queueAction returns a command that connects to the server and runs do.
+func queueAction(cmd *cobra.Command, do func(ctx context.Context, c *conn.Conn, out io.Writer, args []string) error) *cobra.Command {
+	server := serverFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		target, err := server()
+		if err != nil {
+			return err
+		}
+		return interruptible(cmd, func(ctx context.Context) error {
+			c, err := target.Open(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = c.Close() }()
+			return do(ctx, c, cmd.OutOrStdout(), args)
+		})
+	}
+	return cmd
+}
+
+// payload is the codec of queues whose values the program does not know: the bytes as they are.
+type payload struct{}
+
+func (payload) Encode(s string) ([]byte, error) { return []byte(s), nil }
+func (payload) Decode(b []byte) (string, error) { return string(b), nil }
+
+func openQueue(c *conn.Conn, name string) (*queue.Queue[string], error) {
+	return queue.New(c, name, queue.Options[string]{Codec: payload{}})
+}
+
+// table writes rows under a head, with columns of equal width.
+func table(out io.Writer, head string, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, head)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+func queueList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [PATTERN]",
+		Short: "List queues with the numbers of their jobs",
+		Long: `List queues with the numbers of their jobs. PATTERN is a glob-style pattern of names.
+The command scans the database: O(keys), and O(queues) on ebb.`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, out io.Writer, args []string) error {
+		names, err := queueNames(ctx, c, append(args, "*")[0])
+		if err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, name := range names {
+			q, err := openQueue(c, name)
+			if err != nil {
+				return err
+			}
+			i, err := q.Info(ctx)
+			if err != nil {
+				return err
+			}
+			n := func(v int64) string { return strconv.FormatInt(v, 10) }
+			paused := ""
+			if i.Paused {
+				paused = "yes"
+			}
+			if !i.PausedUntil.IsZero() {
+				paused = "until " + stamp(i.PausedUntil)
+			}
+			rows = append(rows, []string{strconv.Quote(name), n(i.Ready), n(i.Delayed), n(i.Leased), n(i.Dead), i.Lateness.String(), n(i.Schedules), paused})
+		}
+		return table(out, "QUEUE\tREADY\tDELAYED\tLEASED\tDEAD\tLATE\tSCHEDULES\tPAUSED", rows)
+	})
+}
+
+// queueNames returns the names of queues that match a pattern, in order. A queue of dead letters belongs to
+// its queue.
+func queueNames(ctx context.Context, c *conn.Conn, pattern string) ([]string, error) {
+	found := map[string]bool{}
+	scan := func(match, kind, suffix string) error {
+		for cursor := "0"; ; {
+			v, err := c.Do(ctx, "SCAN", cursor, "MATCH", match, "COUNT", 1000, "TYPE", kind)
+			if err != nil {
+				return err
+			}
+			if len(v.Elems) != 2 {
+				return fmt.Errorf("the server replied to SCAN with %s", v)
+			}
+			for _, key := range v.Elems[1].Elems {
+				name := strings.TrimSuffix(key.String(), suffix)
+				if suffix != "" && strings.HasPrefix(name, "{") && strings.HasSuffix(name, "}") {
+					name = name[1 : len(name)-1]
+				}
+				found[name] = true
+			}
+			if cursor = v.Elems[0].String(); cursor == "0" {
+				return nil
+			}
+		}
+	}
+	if c.Capabilities().Native {
+		if err := scan(pattern, "delayqueue", ""); err != nil {
+			return nil, err
+		}
+	} else {
+		for suffix, kind := range map[string]string{":jobs": "hash", ":cron": "hash", ":died": "zset"} {
+			for _, match := range []string{"{" + pattern + "}" + suffix, pattern + suffix} {
+				if err := scan(match, kind, suffix); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	var names []string
+	for name := range found {
+		if main, ok := strings.CutSuffix(name, ":dead"); ok && strings.Contains(main, "}") && c.Capabilities().Native {
+			name = main
+			if strings.HasPrefix(main, "{") && strings.HasSuffix(main, "}") {
+				name = main[1 : len(main)-1]
+			}
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// stamp is how the command prints an instant.
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func queuePeek() *cobra.Command {
+	var state, after string
+	var count int
+	cmd := &cobra.Command{
+		Use:   "peek NAME",
+		Short: "Show jobs of a queue, page by page",
+		Args:  cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&state, "state", "all", "all, ready, delayed, leased, or dead")
+	cmd.Flags().IntVarP(&count, "count", "n", 20, "how many jobs")
+	cmd.Flags().StringVar(&after, "after", "", "id of the last job of the page before")
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, out io.Writer, args []string) error {
+		q, err := openQueue(c, args[0])
+		if err != nil {
+			return err
+		}
+		if state == "dead" {
+			return peekDead(ctx, q, out, after, count)
+		}
+		which, ok := map[string]queue.State{"all": queue.All, "ready": queue.Ready, "delayed": queue.Delayed, "leased": queue.Leased}[state]
+		if !ok {
+			return fmt.Errorf("--state is %q; all, ready, delayed, leased and dead are right", state)
+		}
+		page, err := q.Peek(ctx, which, queue.PeekOptions{Count: count, After: after})
+		if err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, e := range page {
+			rows = append(rows, []string{strconv.Quote(e.ID), e.State.String(), strconv.Itoa(e.Deliveries), stamp(e.Due), stamp(e.Until), strconv.Quote(e.Value)})
+		}
+		return table(out, "JOB\tSTATE\tDELIVERIES\tDUE\tLEASED UNTIL\tPAYLOAD", rows)
+	})
+}
+
+func peekDead(ctx context.Context, q *queue.Queue[string], out io.Writer, after string, count int) error {
+	page, err := q.DeadLettersAfter(ctx, after, count)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, d := range page {
+		rows = append(rows, []string{strconv.Quote(d.ID), strconv.Itoa(d.Deliveries), stamp(d.Died), strconv.Quote(d.Reason), strconv.Quote(d.Value)})
+	}
+	return table(out, "JOB\tDELIVERIES\tDIED\tREASON\tPAYLOAD", rows)
+}
+
+func queuePause() *cobra.Command {
+	var span time.Duration
+	cmd := &cobra.Command{
+		Use:   "pause NAME [--for DURATION]",
+		Short: "Stop the delivery of a queue's jobs",
+		Args:  cobra.ExactArgs(1),
+	}
+	cmd.Flags().DurationVar(&span, "for", 0, "length of the pause (default: until ebb queue resume)")
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, _ io.Writer, args []string) error {
+		q, err := openQueue(c, args[0])
+		if err != nil {
+			return err
+		}
+		return q.Pause(ctx, span)
+	})
+}
+
+func queueResume() *cobra.Command {
+	cmd := &cobra.Command{Use: "resume NAME", Short: "End a pause", Args: cobra.ExactArgs(1)}
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, _ io.Writer, args []string) error {
+		q, err := openQueue(c, args[0])
+		if err != nil {
+			return err
+		}
+		return q.Resume(ctx)
+	})
+}
+
+func queueRequeue() *cobra.Command {
+	var dead bool
+	cmd := &cobra.Command{
+		Use:   "requeue NAME [--dead] [ID...]",
+		Short: "Make jobs due now: delayed ones, leased ones and dead letters",
+		Long: `Make jobs due now, as if they had never been delivered: delayed jobs, leased ones, whose
+consumers lose them, and dead letters. It prints how many it found.`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().BoolVar(&dead, "dead", false, "all dead letters")
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, out io.Writer, args []string) error {
+		if dead == (len(args) > 1) {
+			return errors.New("ebb queue requeue needs either ids or --dead")
+		}
+		q, err := openQueue(c, args[0])
+		if err != nil {
+			return err
+		}
+		n, err := requeue(ctx, q, args[1:])
+		_, _ = fmt.Fprintln(out, n)
+		return err
+	})
+}
+
+// requeue makes jobs due now; without ids, all dead letters, page by page. A dead letter whose id is in the
+// queue stays.
+func requeue(ctx context.Context, q *queue.Queue[string], ids []string) (total int64, err error) {
+	if len(ids) > 0 {
+		return q.Requeue(ctx, ids...)
+	}
+	const page = 500
+	for {
+		letters, err := q.DeadLetters(ctx, page)
+		if err != nil || len(letters) == 0 {
+			return total, err
+		}
+		for _, d := range letters {
+			ids = append(ids, d.ID)
+		}
+		n, err := q.Redrive(ctx, ids...)
+		if total += n; err != nil || n < int64(len(ids)) {
+			return total, err
+		}
+		ids = ids[:0]
+	}
+}
+
+func queueSchedules() *cobra.Command {
+	cmd := &cobra.Command{Use: "schedules NAME", Short: "List the schedules of a queue", Args: cobra.ExactArgs(1)}
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, out io.Writer, args []string) error {
+		q, err := openQueue(c, args[0])
+		if err != nil {
+			return err
+		}
+		all, err := q.Schedules(ctx)
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(all, func(a, b queue.Scheduled[string]) int {
+			return cmp.Or(a.Next.Compare(b.Next), cmp.Compare(a.Name, b.Name))
+		})
+		var rows [][]string
+		for _, s := range all {
+			n := func(v int64) string { return strconv.FormatInt(v, 10) }
+			rows = append(rows, []string{strconv.Quote(s.Name), s.Rule.String(), stamp(s.Next), stamp(s.Last), n(s.Runs), n(s.Skipped), n(s.Late),
+				strconv.Quote(s.Value)})
+		}
+		return table(out, "SCHEDULE\tRULE\tNEXT\tLAST\tRUNS\tSKIPPED\tLATE\tPAYLOAD", rows)
+	})
+}

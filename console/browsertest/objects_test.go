@@ -1,0 +1,185 @@
+package browsertest_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/console/browsertest"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// T4
+func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
+	s := browsertest.Serve(t)
+	for i := range 10 {
+		s.Do("RL.TAKE", fmt.Sprintf("api:user%d", i), 100, 3_600_000, "COST", 90)
+	}
+	for range 300 {
+		s.Do("RL.TAKE", "api:mallory", 5, 3_600_000)
+	}
+	p := browsertest.Open(t, s.URL+"#/limits", browsertest.Options{})
+	top := `$$('#screen section')[0]`
+	p.Eventually(top + `.querySelector('tbody tr')?.innerText.includes('api:mallory') && ` + top + `.querySelector('tbody tr').innerText.includes('295')`)
+	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 11`)
+	p.Click(`[...` + top + `.querySelectorAll('button')].find((b) => b.innerText === 'Reset')`)
+	if command := confirm(p); command != "RL.RESET api:mallory" {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(top + `.innerText.includes('No limiter has denied a request')`)
+	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 10`)
+	if v := s.Do("RL.TAKE", "api:mallory", 5, 60_000); v.Elems[0].Int != 1 {
+		t.Errorf("after the reset the limiter replies %v", v)
+	}
+}
+
+// acquire sends a request for a lock and returns where its token will come.
+func acquire(t *testing.T, s *browsertest.Server, ctx context.Context, key, owner string) <-chan int64 {
+	t.Helper()
+	got := make(chan int64, 1)
+	go func() {
+		defer close(got)
+		if v, err := s.Conn.Block(ctx, "LOCK.ACQUIRE", key, owner, 600_000, "WAIT", 0); err == nil {
+			got <- v.Int
+		}
+	}()
+	return got
+}
+
+// line waits until a lock has so many waiting calls.
+func line(t *testing.T, s *browsertest.Server, key string, n int) {
+	t.Helper()
+	browsertest.Wait(t, fmt.Sprintf("%d calls wait", n), func() bool {
+		v := s.Do("LOCK.INFO", key)
+		waiting, _ := v.Get("line")
+		return len(waiting.Elems) == n
+	})
+}
+
+// T5
+func TestTheLockOfADeadWorkerGoesToTheFirstInLine(t *testing.T) {
+	s := browsertest.Serve(t)
+	worker := client(t, s)
+	send(t, worker, "LOCK.ACQUIRE report worker-1 600000")
+	token := integer(t, worker)
+	second := acquire(t, s, t.Context(), "report", "worker-2")
+	line(t, s, "report", 1)
+	third := acquire(t, s, t.Context(), "report", "worker-3")
+	line(t, s, "report", 2)
+	_ = worker.Close() // the worker dies, and the lock stays
+
+	p := browsertest.Open(t, s.URL+"#/locks", browsertest.Options{})
+	p.Eventually(row("report") + `?.innerText.includes('worker-1')`)
+	p.Click(row("report") + `.querySelector('a')`)
+	p.Eventually(row("worker-1") + ` && ` + row("worker-2") + ` && ` + row("worker-3"))
+	// Another operator has the dialog open, with the same holder in it.
+	q := p.Tab(s.URL + "#/locks?db=0&k=" + keyURL("report"))
+	q.Click(within("worker-1", "Force release"))
+	want := fmt.Sprintf("LOCK.RELEASE report worker-1 %d", token)
+	q.Eventually(`text('dialog[open] pre.command') === ` + browsertest.Quote(want))
+
+	p.Click(within("worker-1", "Force release"))
+	if command := confirm(p); command != want {
+		t.Errorf("the dialog shows %q, want %q", command, want)
+	}
+	granted := <-second
+	if granted <= token {
+		t.Errorf("the token of the first in line is %d; that of the dead worker was %d", granted, token)
+	}
+	p.Eventually(`$$('#screen section')[0].innerText.includes('worker-2') && !$$('#screen section')[1].innerText.includes('worker-2')`)
+	select {
+	case n := <-third:
+		t.Fatalf("the second in line has the lock as well, with token %d", n)
+	default:
+	}
+
+	confirm(q)
+	q.Eventually(`byText('.toast.bad', 'It changed hands').length`)
+	q.Eventually(`$$('#screen section')[0].innerText.includes('worker-2')`)
+	s.Do("LOCK.RELEASE", "report", "worker-2", granted)
+	if n := <-third; n <= granted {
+		t.Errorf("the token of the last in line is %d", n)
+	}
+}
+
+// integer reads an integer reply.
+func integer(t *testing.T, c net.Conn) int64 {
+	t.Helper()
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimPrefix(line, ":")), 10, 64)
+	if err != nil {
+		t.Fatalf("the reply is %q", line)
+	}
+	return n
+}
+
+// pop takes the job that is due, and fails if there is none.
+func pop(t *testing.T, s *browsertest.Server, key string) (id string, token int64) {
+	t.Helper()
+	v := s.Do("DQ.POP", key, "LEASE", 600_000)
+	if v.Kind != resp.KindArray || len(v.Elems) != 1 {
+		t.Fatalf("DQ.POP %s: %v", key, v)
+	}
+	return v.Elems[0].Elems[0].Str, v.Elems[0].Elems[3].Int
+}
+
+// T6
+func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")
+	s.Do("DQ.ADD", "{mail}", "bad", `{"to":"ann@bounce.example"}`)
+	s.Do("DQ.ADD", "{mail}", "later", "x", "DELAY", 3_600_000)
+	for range 3 {
+		id, token := pop(t, s, "{mail}")
+		if s.Do("DQ.NACK", "{mail}", id, token).Int != 1 {
+			t.Fatal("the job was not returned")
+		}
+	}
+	p := browsertest.Open(t, s.URL+"#/queues", browsertest.Options{})
+	p.Eventually(row("{mail}"))
+	p.Click(row("{mail}") + `.querySelector('a')`)
+	p.ClickText("Delayed 1")
+	p.Eventually(row("later"))
+	p.ClickText("Dead letters")
+	p.Eventually(row("bad"))
+	p.Click(within("bad", "Requeue"))
+	if command := confirm(p); command != "DQ.MOVE {mail}:dead {mail} IDS 1 bad" {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(`!` + row("bad"))
+	p.ClickText("Ready 1")
+	p.Eventually(row("bad"))
+	if id, _ := pop(t, s, "{mail}"); id != "bad" {
+		t.Errorf("the consumer got %q", id)
+	}
+	p.ClickText("Leased 1")
+	p.Eventually(row("bad"))
+}
+
+// T6
+func TestALongPayloadIsShownInPart(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("DQ.ADD", "big", "one", strings.Repeat("payload ", 5<<20/8))
+	p := browsertest.Open(t, s.URL+"#/queues?db=0&k="+keyURL("big"), browsertest.Options{})
+	p.Eventually(row("one") + `?.innerText.includes('payload') && ` + row("one") + `.innerText.includes('5,242,880')`)
+	p.Wait("the jobs are loaded", func() bool {
+		for _, h := range p.Hits() {
+			if strings.Contains(h.URL, "/api/queue?") && h.Bytes > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	for _, h := range p.Hits() {
+		if h.Bytes > 100_000 {
+			t.Errorf("%s has %d bytes; a preview has 64 KiB", h.URL, h.Bytes)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package console
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/admin"
+)
+
+// feedLag is the number of beats that may wait for a stream. A stream that lags by more loses them and is told to read its
+// state anew; one that takes nothing for as long again is cut off.
+const feedLag = 64
+
+// hub takes samples, and beats: each second while a stream is open, and each ten seconds otherwise. One goroutine, which New
+// begins and Close waits for, calls Console.tick.
+type hub struct {
+	wake chan struct{} // cap 1: a stream has come
+
+	ticking sync.Mutex // held by tick; guards what follows
+	meter   *admin.Meter
+	last    *reading
+	lastTen *reading // of the latest sample of ten seconds
+	minute  []tally
+
+	mu      sync.Mutex // guards what follows
+	streams map[*feed]struct{}
+	beats   int64
+	short   ring // of a second; a quarter of an hour after the last stream it has no space
+	long    ring // of ten seconds
+	latest  *sample
+}
+
+// beat is the news of a second.
+type beat struct {
+	n      int64
+	sample json.RawMessage
+}
+
+// feed is one stream of server-sent events, as the hub sees it.
+type feed struct {
+	beats  chan *beat
+	lagged atomic.Bool
+	cut    func() // ends the connection of a viewer that does not read
+}
+
+func newFeed(cut func()) *feed { return &feed{beats: make(chan *beat, feedLag), cut: cut} }
+
+// tell hands a beat to a stream, and reports whether the stream may stay.
+func (f *feed) tell(x *beat) bool {
+	select {
+	case f.beats <- x:
+		return true
+	default:
+	}
+	if f.lagged.Swap(true) {
+		return false
+	}
+	for len(f.beats) > 0 {
+		select {
+		case <-f.beats:
+		default: // the stream has taken it
+		}
+	}
+	f.beats <- x // there is space: the hub alone sends
+	return true
+}
+
+// start begins to take samples. The goroutine ends with the console.
+func (c *Console) start() {
+	c.work.Add(1)
+	go func() {
+		defer c.work.Done()
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for {
+			select {
+			case <-timer.C:
+			case <-c.hub.wake:
+				if c.fresh() { // rates over less than half a second say little
+					timer.Reset(shortStep)
+					continue
+				}
+			case <-c.closing.Done():
+				return
+			}
+			if c.tick() {
+				timer.Reset(shortStep)
+			} else {
+				timer.Reset(longStep)
+			}
+		}
+	}()
+}
+
+// fresh reports whether the latest sample is of this moment.
+func (c *Console) fresh() bool {
+	c.hub.ticking.Lock()
+	defer c.hub.ticking.Unlock()
+	return c.hub.last != nil && c.clock.Micros()-c.hub.last.at < (shortStep/2).Microseconds()
+}
+
+// join adds a stream.
+func (c *Console) join(f *feed) {
+	h := &c.hub
+	h.mu.Lock()
+	if h.streams == nil {
+		h.streams = map[*feed]struct{}{}
+	}
+	h.streams[f] = struct{}{}
+	if h.short.points == nil {
+		h.short = newRing(shortKept)
+	}
+	first := len(h.streams) == 1
+	h.mu.Unlock()
+	if first {
+		select {
+		case h.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// part removes a stream.
+func (h *hub) part(f *feed) {
+	h.mu.Lock()
+	delete(h.streams, f)
+	h.mu.Unlock()
+}
+
+// history returns the series of the last quarter of an hour and the latest sample, as JSON; null where there is none.
+func (h *hub) history(now int64) (series, latest json.RawMessage) {
+	h.mu.Lock()
+	points, s := h.quarter(now), h.latest
+	h.mu.Unlock()
+	latest = json.RawMessage("null")
+	if s != nil {
+		latest = encode(s)
+	}
+	return seriesJSON(now, points, shortStep), latest
+}
+
+// encode returns x as JSON. x has no value that cannot be written.
+func encode(x any) json.RawMessage {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+// tick takes a sample and tells the streams. It reports whether there are any. The first one only reads the meter.
+func (c *Console) tick() bool {
+	h := &c.hub
+	h.ticking.Lock()
+	defer h.ticking.Unlock()
+	if h.meter == nil {
+		h.meter = admin.NewMeter(c.svc.Admin())
+		h.last = c.read(h.meter)
+		h.lastTen, h.minute = h.last, []tally{h.last.tally()}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.streams) > 0
+	}
+	now := c.read(h.meter)
+	s := c.sampleOf(now, h.last)
+	h.minute = append(h.minute, now.tally())
+	old := slices.IndexFunc(h.minute, func(t tally) bool { return now.at-t.at <= attendSpan })
+	h.minute = slices.Delete(h.minute, 0, old)
+	s.Attention = attend(s, now, h.minute)
+	ten := (*sample)(nil)
+	if now.at-h.lastTen.at >= (longStep - shortStep/2).Microseconds() {
+		ten = s
+		if h.lastTen != h.last {
+			ten = c.sampleOf(now, h.lastTen)
+		}
+		h.lastTen = now
+	}
+	h.last = now
+	return h.publish(s, ten)
+}
+
+// publish keeps a sample, and the one of the last ten seconds if it is not nil, and tells the streams.
+func (h *hub) publish(s, ten *sample) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.latest = s
+	h.beats++
+	if ten != nil {
+		if h.long.points == nil {
+			h.long = newRing(longKept)
+		}
+		h.long.add(pointOf(ten))
+	}
+	if len(h.streams) == 0 {
+		if h.short.points != nil && s.At-h.short.last() > shortKept*shortStep.Milliseconds() {
+			h.short = ring{}
+		}
+		return false
+	}
+	h.short.add(pointOf(s))
+	x := &beat{h.beats, encode(s)}
+	for f := range h.streams {
+		if !f.tell(x) {
+			f.cut()
+			delete(h.streams, f)
+		}
+	}
+	return true
+}
+
+// getSamples answers GET api/samples?span=15m|1h.
+func getSamples(c *Console, q *request) (any, error) {
+	span, err := q.word("span", "15m", "1h")
+	if err != nil {
+		return nil, err
+	}
+	now, step := c.now(), shortStep
+	h := &c.hub
+	h.mu.Lock()
+	var points []point
+	if span == "1h" {
+		step, points = longStep, h.long.since(now-longKept*longStep.Milliseconds())
+	} else {
+		points = h.quarter(now)
+	}
+	h.mu.Unlock()
+	return seriesJSON(now, points, step), nil
+}

@@ -1,0 +1,145 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+)
+
+// The topics limits, locks and queues are the lists of those screens. The server makes a list once a second for all
+// streams of a user that have the same topic: another user may see other keys.
+
+// listKey says which list it is.
+type listKey struct {
+	topic
+	user string
+}
+
+// shared is a list, and the streams that have it.
+type shared struct {
+	refs int // lists.mu guards it
+
+	mu      sync.Mutex // held while the list is made; guards what follows
+	beat    int64
+	version int
+	rows    []byte // as JSON, without the time
+	body    []byte
+}
+
+// lists are those of the streams that are open. Its zero value has none.
+type lists struct {
+	mu  sync.Mutex // guards what follows
+	all map[listKey]*shared
+}
+
+// get returns a list. drop ends its use.
+func (x *lists) get(key listKey) *shared {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.all[key]
+	if l == nil {
+		if x.all == nil {
+			x.all = map[listKey]*shared{}
+		}
+		l = &shared{beat: -1}
+		x.all[key] = l
+	}
+	l.refs++
+	return l
+}
+
+func (x *lists) drop(key listKey) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.all[key]
+	if l.refs--; l.refs == 0 {
+		delete(x.all, key)
+	}
+}
+
+// listNews is what a stream has sent of a list.
+type listNews struct {
+	*shared
+	sent int // its version; 0: none
+}
+
+func (s *stream) listKey(t topic) listKey { return listKey{t, s.q.v.id.Name()} }
+
+// list sends a list if something in it has changed. n is the number of the beat; 0 takes the list as it is, if another
+// stream has made it already.
+func (s *stream) list(t topic, n int64) bool {
+	l := s.lists[t]
+	if l == nil {
+		l = &listNews{shared: s.c.lists.get(s.listKey(t))}
+		s.lists[t] = l
+	}
+	version, body := l.at(n, func() (any, error) { return s.makeList(t) }, t, s.c.now)
+	if version == l.sent {
+		return true
+	}
+	l.sent = version
+	return s.sendJSON(t.name, body)
+}
+
+// at returns the list as of a beat. The first stream that asks makes it.
+func (l *shared) at(n int64, make func() (any, error), t topic, now func() int64) (version int, body []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.beat >= n {
+		return l.version, l.body
+	}
+	rows, err := make()
+	if errors.Is(err, context.Canceled) {
+		return l.version, l.body // the stream has ended: the next one makes the list
+	}
+	l.beat = n
+	if err != nil {
+		f := failureOf(err)
+		rows = struct {
+			Now   int64  `json:"now"`
+			Error string `json:"error"`
+			Code  string `json:"code,omitempty"`
+		}{0, f.Text, f.Code}
+	}
+	made := encode(rows)
+	if l.version > 0 && bytes.Equal(made, l.rows) {
+		return l.version, l.body
+	}
+	l.version, l.rows = l.version+1, made
+	l.body = listBody(t, made, now())
+	return l.version, l.body
+}
+
+// listNow is how the JSON of a list begins.
+const listNow = `{"now":0`
+
+// listBody adds the topic and the time to a list that begins with listNow.
+func listBody(t topic, rows []byte, now int64) []byte {
+	match, err := json.Marshal(t.key)
+	if err != nil {
+		match = []byte(`""`)
+	}
+	b := strconv.AppendInt([]byte(`{"db":`), int64(t.db), 10)
+	b = append(append(b, `,"match":`...), match...)
+	b = strconv.AppendInt(append(b, `,"now":`...), now, 10)
+	return append(b, rows[len(listNow):]...)
+}
+
+// makeList runs the commands of a list.
+func (s *stream) makeList(t topic) (any, error) {
+	k, err := s.c.as(s.q.v, t.db)
+	if err != nil {
+		return nil, err
+	}
+	defer k.release()
+	switch t.name {
+	case "limits":
+		return k.limits(s.q, t.key, 0)
+	case "locks":
+		return k.locks(s.q, t.key, 0)
+	}
+	return k.queues(s.q, t.key, 0)
+}

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// queueRow is a delay queue. Times are in ms.
+type queueRow struct {
+	K       blob   `json:"k"`
+	Delayed int64  `json:"delayed"`
+	Ready   int64  `json:"ready"`
+	Leased  int64  `json:"leased"`
+	Dead    int64  `json:"dead"` // that became dead letters since the queue was made
+	Dropped int64  `json:"dropped"`
+	Next    *int64 `json:"next"` // ms since 1970 at which the next delayed job is due
+	Late    int64  `json:"late"` // of the job that is ready for longest
+	Waiting int    `json:"waiting"`
+	MaxLen  int64  `json:"maxLen"`
+	To      *blob  `json:"to"`     // the queue of dead letters
+	Stream  *blob  `json:"stream"` // to which the queue delivers; null: to workers
+
+	Paused    bool   `json:"paused"`
+	Until     *int64 `json:"until"` // the last ms of the pause, null: it has no end
+	Schedules int64  `json:"schedules"`
+}
+
+// getQueues answers GET api/queues?db&match.
+func getQueues(k *call, q *request) (any, error) {
+	return k.queues(q, q.text("match"), k.c.now())
+}
+
+// queues returns delay queues.
+func (k *call) queues(q *request, match string, now int64) (any, error) {
+	keys, more, err := k.keysOf(q, "delayqueue", match)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Now    int64      `json:"now"`
+		Rows   []queueRow `json:"rows"`
+		More   bool       `json:"more"`
+		Denied []string   `json:"denied,omitempty"`
+	}{Now: now, Rows: []queueRow{}, More: more}
+	for _, key := range keys {
+		if row, err := k.queueRow(q, key); err == nil && row != nil {
+			out.Rows = append(out.Rows, *row)
+		}
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// queueRow reads a queue; nil if there is none.
+func (k *call) queueRow(q *request, key string) (*queueRow, error) {
+	v, err := k.do(q.ctx, "DQ.INFO", key)
+	if err != nil || v.IsNull() {
+		return nil, err
+	}
+	row := &queueRow{K: bytesOf(key), Delayed: member(v, "delayed").Int, Ready: member(v, "ready").Int, Leased: member(v, "leased").Int,
+		Dead: member(v, "dead-letters").Int, Dropped: member(v, "dropped").Int, Late: member(v, "lateness").Int,
+		Waiting: len(member(v, "line").Elems), MaxLen: member(v, "max-len").Int,
+		Paused: member(v, "paused").Int == 1, Schedules: member(v, "schedules").Int}
+	if until := member(v, "paused-until"); until.Kind == resp.KindInt {
+		row.Until = &until.Int
+	}
+	if next := member(v, "next-due"); next.Kind == resp.KindInt {
+		row.Next = &next.Int
+	}
+	if s := member(v, "deliver").Str; s != "" {
+		b := bytesOf(s)
+		row.Stream = &b
+	}
+	if to := member(v, "dead-letter"); to.Str != "" {
+		b := bytesOf(to.Str)
+		row.To = &b
+	}
+	return row, nil
+}
+
+// jobRow is a job of a delay queue. Times are in ms since 1970.
+type jobRow struct {
+	ID         blob   `json:"id"`
+	Payload    blob   `json:"payload"`
+	Deliveries int64  `json:"deliveries"`
+	State      string `json:"state"`
+	Due        int64  `json:"due"`
+	Token      string `json:"token,omitempty"` // of a leased job
+	Until      int64  `json:"until,omitempty"` // the end of its lease
+}
+
+// scheduleRow is a schedule of a delay queue. Times are in ms since 1970.
+type scheduleRow struct {
+	Name    blob   `json:"name"`
+	Rule    string `json:"rule"`
+	Zone    string `json:"zone"`
+	Next    int64  `json:"next"`
+	Last    *int64 `json:"last"` // null: no occurrence has become a job
+	Runs    int64  `json:"runs"`
+	Skipped int64  `json:"skipped"`
+	Late    int64  `json:"late"`
+}
+
+// schedulesOf reads the schedules of a queue.
+func (k *call) schedulesOf(q *request, key string) ([]scheduleRow, error) {
+	v, err := k.do(q.ctx, "DQ.SCHEDULES", key)
+	if err != nil && err != errNotAllowed {
+		return nil, err
+	}
+	rows := []scheduleRow{}
+	for _, e := range v.Elems {
+		s := scheduleRow{Name: bytesOf(member(e, "name").Str), Rule: member(e, "rule").Str, Zone: member(e, "zone").Str, Next: member(e, "next").Int,
+			Runs: member(e, "runs").Int, Skipped: member(e, "skipped").Int, Late: member(e, "late").Int}
+		if last := member(e, "last"); last.Kind == resp.KindInt {
+			s.Last = &last.Int
+		}
+		rows = append(rows, s)
+	}
+	return rows, nil
+}
+
+// getQueue answers GET api/queue?db&k&state&from&limit: one queue, with a page of its jobs and, for state all, its
+// schedules. from is the id of the job behind which the page begins, as k.
+func getQueue(k *call, q *request) (any, error) {
+	key, err := q.key("k")
+	if err != nil {
+		return nil, err
+	}
+	state, err := q.word("state", "all", "ready", "delayed", "leased")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.number("limit", 100, 1, 1000)
+	if err != nil {
+		return nil, err
+	}
+	row, err := k.queueRow(q, key)
+	if err != nil {
+		return nil, err
+	}
+	if row != nil {
+		limit = pageOf(limit, row.Delayed+row.Ready+row.Leased, k.usage(q, key))
+	}
+	args := []any{"DQ.PEEK", key, "STATE", state, "COUNT", limit + 1}
+	if q.text("from") != "" {
+		from, err := q.key("from")
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "FROM", from)
+	}
+	out := struct {
+		Now    int64     `json:"now"`
+		Row    *queueRow `json:"row"` // null: there is no such queue
+		Jobs   []jobRow  `json:"jobs"`
+		More   bool      `json:"more"`
+		Denied []string  `json:"denied,omitempty"`
+
+		Schedules []scheduleRow `json:"schedules"`
+	}{Now: k.c.now(), Row: row, Jobs: []jobRow{}, Schedules: []scheduleRow{}}
+	if row != nil && row.Schedules > 0 && state == "all" {
+		if out.Schedules, err = k.schedulesOf(q, key); err != nil {
+			return nil, err
+		}
+	}
+	v, err := k.do(q.ctx, args...)
+	var gone resp.ReplyError
+	switch {
+	case err == errNotAllowed || errors.As(err, &gone) && strings.HasSuffix(gone.Error(), engine.ErrNoJob.Error()):
+		// The screen shows the queue without jobs, or begins at its first job again.
+	case err != nil:
+		return nil, err
+	}
+	for i, e := range v.Elems {
+		if out.More = int64(i) == limit; out.More {
+			break
+		}
+		x := e.Elems
+		job := jobRow{ID: bytesOf(x[0].Str), Payload: k.c.value(x[1].Str), Deliveries: x[2].Int, State: x[3].Str, Due: x[4].Int}
+		if len(x) > 5 {
+			job.Token, job.Until = text64(x[5].Int), x[6].Int
+		}
+		out.Jobs = append(out.Jobs, job)
+	}
+	out.Denied = k.denied
+	return out, nil
+}

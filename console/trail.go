@@ -1,0 +1,143 @@
+package console
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A viewer's stream ends and comes back: its tab was hidden, its screen has other topics, the network was gone. The next
+// stream names the last event that the page has received, and goes on with the expirations behind it. So the server
+// remembers, for each stream, which event told of which entry of a rule's stream.
+
+const (
+	// trailsKept is the number of streams that have ended whose trails the console remembers, and trailSteps the number of
+	// events of each, about 100 bytes.
+	trailsKept = 64
+	trailSteps = 256
+)
+
+// source is a stream into which expiry rules write.
+type source struct {
+	db   int
+	name string
+}
+
+// mark is a place in a source: the entry that was told of last, and how many entries the rules had written by then.
+type mark struct {
+	id    string
+	fired int64
+}
+
+// trail is how far a stream has come at each of its events.
+type trail struct {
+	user string
+	id   uint32
+	live bool // trails.mu guards it: the stream has not ended
+
+	mu    sync.Mutex // guards what follows
+	from  map[source]mark
+	after uint32 // the number of the event behind which steps begin
+	steps []step
+}
+
+// step is an event that told of an expiration.
+type step struct {
+	seq uint32
+	at  source
+	to  mark
+}
+
+// number returns an event's number: unlike its place in the stream, it is the event's alone.
+func (t *trail) number(seq uint32) uint64 { return uint64(t.id)<<32 | uint64(seq) }
+
+// begin notes where the stream begins to read a source.
+func (t *trail) begin(at source, m mark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.from[at] = m
+}
+
+// told notes that an event has told of an entry.
+func (t *trail) told(seq uint32, at source, m mark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.steps) == trailSteps {
+		old := t.steps[0]
+		t.from[old.at], t.after = old.to, old.seq
+		t.steps = append(t.steps[:0], t.steps[1:]...)
+	}
+	t.steps = append(t.steps, step{seq, at, m})
+}
+
+// marks returns the place in each source after an event; ok is false if the trail has forgotten it.
+func (t *trail) marks(seq uint32) (all map[source]mark, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if seq < t.after {
+		return nil, false
+	}
+	all = maps.Clone(t.from)
+	for _, s := range t.steps {
+		if s.seq > seq {
+			break
+		}
+		all[s.at] = s.to
+	}
+	return all, true
+}
+
+// trails are those of the latest streams. Its zero value has none.
+type trails struct {
+	mu   sync.Mutex // guards what follows
+	next uint32
+	all  []*trail // the oldest first: those of the streams, and of trailsKept that have ended
+}
+
+// open returns a new stream's trail, and the one of the stream before if the server knows where that was. last is the id of the
+// last event that the page has received.
+func (x *trails) open(user, epoch, last string) (t, from *trail) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.next++
+	t = &trail{user: user, id: x.next, live: true, from: map[source]mark{}}
+	if name, number, ok := strings.Cut(last, "-"); ok && name == epoch {
+		n, err := strconv.ParseUint(number, 10, 64)
+		for i := len(x.all) - 1; i >= 0 && err == nil && from == nil; i-- {
+			if old := x.all[i]; old.id == uint32(n>>32) && old.user == user {
+				if marks, ok := old.marks(uint32(n)); ok {
+					from, t.from = old, marks
+				}
+			}
+		}
+	}
+	x.all = append(x.all, t)
+	return t, from
+}
+
+// close notes that a trail's stream has ended.
+func (x *trails) close(t *trail) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t.live = false
+	ended := 0
+	for _, t := range x.all {
+		if !t.live {
+			ended++
+		}
+	}
+	if ended > trailsKept {
+		oldest := slices.IndexFunc(x.all, func(t *trail) bool { return !t.live })
+		x.all = slices.Delete(x.all, oldest, oldest+1)
+	}
+}
+
+// mark returns where the trail stands in a source at its beginning.
+func (t *trail) mark(at source) (m mark, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m, ok = t.from[at]
+	return m, ok
+}

@@ -1,0 +1,88 @@
+// A treemap: rectangles whose areas are shares of a whole. A table with the same figures stands beside it for screen readers.
+import { h, fill } from './h.js';
+import { percent } from './i18n.js';
+
+/** @typedef {{label: string, value: number, title: string, href?: string, shade?: number}} Part */
+/** @typedef {{x: number, y: number, w: number, h: number}} Rect */
+
+/** The worst ratio of sides in a row of areas along a side. @param {number[]} row @param {number} side */
+function worst(row, side) {
+  const sum = row.reduce((a, b) => a + b, 0),
+    k = (side * side) / (sum * sum);
+  return Math.max(Math.max(...row) * k, 1 / (Math.min(...row) * k));
+}
+
+/**
+ * Rectangles for areas, which are in falling order and fill the room. Rows are laid along the shorter side, as long as
+ * that makes the rectangles squarer (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
+ * @param {number[]} areas @param {Rect} room @returns {Rect[]}
+ */
+export function squarify(areas, room) {
+  const out = [],
+    left = { ...room };
+  for (let i = 0; i < areas.length; ) {
+    const side = Math.min(left.w, left.h),
+      row = [areas[i]];
+    while (i + row.length < areas.length && worst([...row, areas[i + row.length]], side) <= worst(row, side))
+      row.push(areas[i + row.length]);
+    const sum = row.reduce((a, b) => a + b, 0),
+      flat = left.w < left.h,
+      depth = sum / side;
+    let at = 0;
+    for (const a of row) {
+      const len = a / depth;
+      out.push(flat ? { x: left.x + at, y: left.y, w: len, h: depth } : { x: left.x, y: left.y + at, w: depth, h: len });
+      at += len;
+    }
+    if (flat) {
+      left.y += depth;
+      left.h -= depth;
+    } else {
+      left.x += depth;
+      left.w -= depth;
+    }
+    i += row.length;
+  }
+  return out;
+}
+
+/**
+ * Draws parts of a whole. shade of a part, from 0 to 1, is how strong its colour is (default: its share of the biggest one).
+ * The parts that are too small to see are one, with the name rest.
+ * @param {HTMLElement} el @param {Part[]} parts @param {{rest: string}} o
+ */
+export function treemap(el, parts, o) {
+  const all = parts.filter((p) => p.value > 0).sort((a, b) => b.value - a.value),
+    sum = all.reduce((a, p) => a + p.value, 0);
+  const shown = all.filter((p, i) => i < 40 && p.value / sum > 0.004),
+    rest = sum - shown.reduce((a, p) => a + p.value, 0);
+  if (rest > 0 && rest / sum > 0.001) shown.push({ label: o.rest, value: Math.max(rest, sum * 0.004), title: o.rest, shade: 0 });
+  el.hidden = !shown.length;
+  el.classList.add('treemap');
+  el.setAttribute('aria-hidden', 'true');
+  const whole = shown.reduce((a, p) => a + p.value, 0),
+    w = 100,
+    ht = (w * 200) / Math.max(200, el.clientWidth || 800);
+  const rects = squarify(
+    shown.map((p) => (p.value / whole) * w * ht),
+    { x: 0, y: 0, w, h: ht },
+  );
+  fill(
+    el,
+    shown.map((p, i) => {
+      const r = rects[i],
+        style = {
+          left: r.x + '%',
+          top: (r.y / ht) * 100 + '%',
+          width: r.w + '%',
+          height: (r.h / ht) * 100 + '%',
+          background: `color-mix(in srgb, var(--key) ${Math.round(10 + 35 * (p.shade ?? p.value / shown[0].value))}%, var(--card))`,
+        };
+      const title = p.title + ' ' + percent(p.value / sum),
+        text = r.w > 5 && r.h > 4 && [h('b', null, p.label), h('span', null, percent(p.value / sum))];
+      return p.href
+        ? h('a', { class: 'part', href: p.href, tabIndex: -1, title, style }, text)
+        : h('div', { class: 'part', title, style }, text);
+    }),
+  );
+}

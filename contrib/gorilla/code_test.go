@@ -1,0 +1,14 @@
+package gorillaebb_test
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/doccode"
+)
+
+func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {
+	doccode.Code{
+		Pages: []string{"README.md"}, Packages: []string{"."}, Least: 3,
+		Imports: map[string]string{"gorillaebb": "github.com/ebbdb/ebb/contrib/gorilla"},
+	}.Compile(t)
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/ebbdb/ebb/internal/delayq"
+)
+
+// ErrMove is the error of QueueMove for two keys that are the same, or in two hash slots.
+var ErrMove = errors.New("a move needs two keys with the same hash tag")
+
+// moveBatch is the number of ids in one effect of QueueMove.
+const moveBatch = 1024
+
+// KeepDue as the delay of QueueMove leaves the jobs' due instants as they are.
+const KeepDue = -1
+
+// QueueMove moves waiting jobs from one delay queue to another, as new jobs with no deliveries, and returns how many.
+// It creates a missing destination. ids names the jobs; if it is nil, QueueMove takes the first count jobs in the order
+// of delivery. Leased jobs stay, and so do jobs whose id the destination has. A job is due delay ms from now, or with
+// KeepDue when it was due before. O(log n) for each job. Errors: ErrWrongType, ErrMove; ErrQueueFull and ErrFull if
+// not a single job could be moved.
+func (tx *Tx) QueueMove(from, to []byte, ids [][]byte, count int, delay int64) (n int, err error) {
+	if !sameTag(from, to) {
+		return 0, ErrMove
+	}
+	// Both queues settle what is due first. That may change the other one: its dead letters arrive.
+	if _, _, err = tx.queue(to); err == nil {
+		_, _, err = tx.queue(from)
+	}
+	if err != nil {
+		return 0, err
+	}
+	h := tx.findPlainly(from)
+	if h.r == nil {
+		return 0, nil
+	}
+	q := h.box().(queueBox).Queue
+	if ids == nil {
+		ids = tx.firstJobs(q, count)
+	}
+	dst := tx.findPlainly(to)
+	var target *delayq.Queue
+	moved := make([][]byte, 0, min(len(ids), moveBatch))
+	for _, id := range ids {
+		ref, ok := q.Find(id)
+		if !ok {
+			continue
+		}
+		j := q.Job(ref)
+		if at := j.Expires(); j.Leased || at != 0 && tx.itemTime() > at {
+			continue
+		}
+		if target == nil {
+			if target, err = tx.moveTarget(&dst, to); err != nil {
+				return 0, err
+			}
+		}
+		if _, there := target.Find(id); there {
+			continue
+		}
+		if tx.queueFull(target, 0) {
+			err = ErrQueueFull
+			break
+		}
+		j.Deliveries = 0
+		if delay >= 0 {
+			j.Due = tx.ms + min(delay, MaxDeadline)
+		}
+		if target.Add(&j, tx.ms) != nil {
+			err = ErrFull
+			break
+		}
+		q.Remove(ref)
+		n++
+		if moved = append(moved, id); len(moved) == moveBatch {
+			tx.logMove(from, to, moved, delay)
+			moved = moved[:0]
+		}
+	}
+	if len(moved) > 0 {
+		tx.logMove(from, to, moved, delay)
+	}
+	if target != nil {
+		tx.settleQueue(&dst, to, target, "dqadd") // or removes a queue that was made in vain
+	}
+	if n == 0 {
+		return 0, err
+	}
+	h = tx.findPlainly(from) // the destination may have moved the record
+	tx.settleQueue(&h, from, q, "dqmove")
+	tx.dirty += n - 2
+	return n, nil
+}
+
+// firstJobs returns the ids of the first count waiting jobs that have not expired.
+func (tx *Tx) firstJobs(q *delayq.Queue, count int) (ids [][]byte) {
+	q.Walk(tx.ms, delayq.Place{}, func(ref uint32) bool {
+		j := q.Job(ref)
+		if at := j.Expires(); at == 0 || tx.itemTime() <= at {
+			ids = append(ids, append([]byte(nil), j.ID...))
+		}
+		return len(ids) < count
+	})
+	return ids
+}
+
+// moveTarget returns the queue that jobs are moved to, and makes it if it is missing.
+func (tx *Tx) moveTarget(h *hit, key []byte) (*delayq.Queue, error) {
+	if h.r != nil {
+		return h.box().(queueBox).Queue, nil
+	}
+	q := tx.newQueue()
+	return q, tx.storeQueue(h, key, q)
+}
+
+// logMove logs that jobs were moved.
+func (tx *Tx) logMove(from, to []byte, ids [][]byte, delay int64) {
+	if !tx.db.logging.Load() || tx.replay {
+		return
+	}
+	args := append(make([][]byte, 0, len(ids)+6), from, to)
+	if delay >= 0 {
+		args = append(args, []byte("DELAY"), tx.itoa(0, delay))
+	}
+	args = append(args, []byte("IDS"), tx.itoa(1, int64(len(ids))))
+	tx.emitQueue("DQ.MOVE", append(args, ids...)...)
+}

@@ -1,0 +1,137 @@
+package expmap
+
+// Eviction says what a map does with a new entry when it holds MaxLen others.
+type Eviction int
+
+// These are the evictions.
+const (
+	// NoEviction refuses the new entry with ErrFull.
+	NoEviction Eviction = iota
+	// LRU removes the entry whose last use is the longest ago.
+	LRU
+	// LFU removes the entry with the fewest uses since it was added; of several the one whose
+	// encoded key is the least.
+	LFU
+)
+
+// String returns the name of the eviction, as Redisson has it.
+func (e Eviction) String() string {
+	switch e {
+	case LRU:
+		return "LRU"
+	case LFU:
+		return "LFU"
+	}
+	return ""
+}
+
+// refuse is full for maps without an eviction.
+const refuse = `
+local function done(reply) return reply end
+local function full(n) return maxlen > 0 and living() + n > maxlen end
+`
+
+// ownLimits gives evict what the map's options say. The uses of LRU are numbered, so that their
+// order is exact within a millisecond and whatever the clock does.
+const ownLimits = `
+local limit, mode = maxlen, ARGV[8]
+local function refused() return false end
+local function after(last) return last + 1 end
+`
+
+// evict counts uses in the sorted set used, and removes the entries with the lowest scores when new
+// ones need space. One script removes as many as it adds, and up to 100 more, which a lowered limit has
+// left. Entries without a use, written before the map had an eviction, go when no others are left.
+const evict = `
+local top, evicted = nil, 0
+local function done(reply)
+  if evicted == 0 then return reply end
+  return {reply, evicted}
+end
+local function use(f)
+  if not used then return end
+  if mode == 'LFU' then
+    if redis.call('ZINCRBY', used, 1, f) == '1' then dirty = true end
+    return
+  end
+  if not top then
+    top = tonumber(redis.call('ZRANGE', used, -1, -1, 'WITHSCORES')[2] or 0)
+    dirty = dirty or top == 0
+  end
+  top = after(top)
+  redis.call('ZADD', used, string.format('%.17g', top), f)
+end
+local putOnly, touchOnly = put, touch
+local function put(f, v, ttl)
+  putOnly(f, v, ttl)
+  use(f)
+end
+local function touch(f, v)
+  touchOnly(f, v)
+  use(f)
+end
+local function full(n, keep)
+  if refused(n) then return true end
+  if limit == 0 then return false end
+  local all = n
+  if keep then
+    all = 0
+    for _ in pairs(keep) do all = all + 1 end
+  end
+  if all > limit then return true end
+  local over = math.min(living() + n - limit, n + 100)
+  local from = 0
+  while over > 0 do
+    local some = redis.call('ZRANGE', used, from, from + over - 1)
+    if #some == 0 then break end
+    for _, f in ipairs(some) do
+      if keep and keep[f] then
+        from = from + 1
+      elseif look(f) then
+        drop(f)
+        over, evicted = over - 1, evicted + 1
+      else
+        redis.call('ZREM', used, f)
+      end
+    end
+  end
+  local cursor = '0'
+  while over > 0 do
+    local found = page(cursor, 100)
+    for i = 1, #found[2], 2 do
+      local f = found[2][i]
+      if over > 0 and not (keep and keep[f]) then
+        drop(f)
+        over, evicted = over - 1, evicted + 1
+      end
+    end
+    cursor = found[1]
+    if cursor == '0' then break end
+  end
+  return over > 0
+end
+`
+
+// fieldsEvict gives the use of a field the deadline of the field, on ebb, where members of sorted sets
+// have deadlines: the set has no use of an entry that is not there. In its last millisecond a field
+// cannot get its deadline again; such a use goes when its turn to be evicted comes.
+const fieldsEvict = `
+local function same(f)
+  local at = redis.call('HPEXPIRETIME', map, 'FIELDS', 1, f)[1]
+  if at > now then redis.call('ZPEXPIREAT', used, int(at), 'MEMBERS', 1, f)
+  elseif at == -1 then redis.call('ZPERSIST', used, 'MEMBERS', 1, f) end
+end
+local putUsed, touchUsed, lateOnly = put, touch, late
+local function put(f, v, ttl)
+  putUsed(f, v, ttl)
+  same(f)
+end
+local function touch(f, v)
+  touchUsed(f, v)
+  if idle > 0 then same(f) end
+end
+local function late(f, v, ttl)
+  lateOnly(f, v, ttl)
+  same(f)
+end
+`

@@ -1,0 +1,304 @@
+package commands
+
+import (
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// These are the commands on values with two deadlines: SET with FRESH stores one, GETFRESH reads it and
+// elects the client that loads the next.
+
+const (
+	errFreshAlone  = command.ReplyError("ERR FRESH needs EX, PX, EXAT or PXAT")
+	errFreshLate   = command.ReplyError("ERR FRESH must end before the key does")
+	errFreshSpan   = command.ReplyError("ERR FRESH must be a span above 0")
+	errFreshSlides = command.ReplyError("ERR FRESH and SLIDE cannot be combined")
+	errFreshLease  = command.ReplyError("ERR invalid lease, must be from 1 to 3600000 milliseconds")
+	errEbbFresh    = command.ReplyError("ERR EBB.FRESH is what the log says; it cannot be called")
+	errEbbLease    = command.ReplyError("ERR EBB.LEASE is what the log says; it cannot be called")
+)
+
+var freshErrors = []string{
+	string(errFreshAlone) + ": the key would have no deadline of its own.",
+	string(errFreshLate) + ": the value would never be stale.",
+	string(errFreshSpan) + ": the span is 0 or negative.",
+	string(errFreshSlides) + ": each read would move one of the two deadlines.",
+	string(errToken) + ": the argument of IFTOKEN is no token.",
+}
+
+var specGetFresh = command.Spec{
+	Name: "getfresh", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
+	Summary: "Returns the value of a key with its freshness, and elects one client to load a new value.",
+	Flags:   command.ReadOnly | command.Fast | command.Blocking | command.MayReplicate,
+	Args: []command.Arg{command.Key("key", command.Read),
+		command.Opt(command.Block("lease", command.TokenArg("LEASE", command.Int("lease")), command.Opt(command.TokenArg("TOKEN", command.Int("token"))))),
+		command.Opt(command.TokenArg("WAIT", command.Int("milliseconds")))},
+	Tips: []string{"nondeterministic_output"},
+	Replies: "Four elements: a state, the value, a token, and a time in ms. `fresh`: the value, and the time until it is stale, -1 for never. `stale`: " +
+		"the value, and the time until it is gone. `refresh`: the caller is the one to load a new value; the stale value, nil if there is none, the token " +
+		"for SET with IFTOKEN, and the caller's lease. `absent`: no value, and what is left of another client's lease, -1 if there is none. " +
+		"The token is nil but for `refresh`. LEASE says that the caller can load the value, and how long it may take, up to an hour; without it no client " +
+		"is elected. One client at a time holds a key's token. It ends with its lease, by UNLEASE, and by each change of the key, DEL and STALE of a " +
+		"missing key included: what its holder has loaded may be older than the change. LEASE with a valid TOKEN renews the lease. WAIT waits up to so " +
+		"many ms, 0 for ever, for a missing value while another client loads it; the first in line is elected when that lease ends. A stale value is " +
+		"returned at once. In transactions and scripts the command does not wait. A replica elects no client, and no server elects one whose user may not " +
+		"write the key.",
+	Errors: []string{
+		string(errFreshLease) + ": the lease is no integer in this range.",
+		string(errToken) + ": the argument of TOKEN is no token.",
+		waitErrors[0], waitErrors[1],
+	},
+	Examples: `
+> GETFRESH page LEASE 5000
+1) "refresh"
+2) (nil)
+3) (integer) $token
+4) (integer) 5000
+2> GETFRESH page LEASE 5000 WAIT 1000
+> SET page v1 PX 60000 FRESH 10000 IFTOKEN $token
+OK
+2< 1) "fresh"
+2) "v1"
+3) (nil)
+4) (integer) 10000
+~ 10001ms
+> GETFRESH page LEASE 5000
+1) "refresh"
+2) "v1"
+3) (integer) $next > $token
+4) (integer) 5000
+2> GETFRESH page LEASE 5000
+1) "stale"
+2) "v1"
+3) (nil)
+4) (integer) 49999
+`,
+	Run: runGetFresh,
+}
+
+// getFresh holds the arguments of GETFRESH.
+type getFresh struct {
+	engine.FreshOptions
+	waits  bool
+	millis int64
+}
+
+func parseGetFresh(args [][]byte) (g getFresh, err error) {
+	for len(args) > 0 {
+		if len(args) == 1 {
+			return g, command.ErrSyntax
+		}
+		word, value := args[0], args[1]
+		args = args[2:]
+		switch {
+		case command.EqualFold(word, "LEASE") && g.Lease == 0:
+			var ok bool
+			if g.Lease, ok = resp.ParseInt(value); !ok || g.Lease < 1 || g.Lease > engine.MaxRefreshLease {
+				err = errFreshLease
+			}
+		case command.EqualFold(word, "TOKEN") && g.Token == 0 && g.Lease != 0:
+			g.Token, err = parseToken(value)
+		case command.EqualFold(word, "WAIT") && !g.waits:
+			g.waits = true
+			g.millis, err = command.ParseBlock(value)
+		default:
+			err = command.ErrSyntax
+		}
+		if err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+func runGetFresh(c *command.Ctx) error {
+	key := c.Args[1]
+	g, err := parseGetFresh(c.Args[2:])
+	if err != nil {
+		return err
+	}
+
+	if g.Lease > 0 && !c.Host.MayWrite(c, key) {
+		g.Lease = 0
+	}
+	g.Behind = c.Behind(key, engine.None)
+	v, err := c.Tx.GetFresh(key, g.FreshOptions)
+	if err != nil {
+		return err
+	}
+	if g.waits && v.Loading && v.State == engine.FreshAbsent {
+		return waitForFresh(c, &g, v.Millis)
+	}
+
+	if c.Waiting != nil && v.State == engine.FreshRefresh {
+		c.Waiting.Memo = v.Token // for Undo
+	}
+	replyFresh(c, key, v)
+	return nil
+}
+
+// waitForFresh makes the command wait for a value that another client loads under a lease of ms.
+func waitForFresh(c *command.Ctx, g *getFresh, ms int64) error {
+	until := c.Now()/1000 + ms
+	absent := func(c *command.Ctx) {
+		replyFresh(c, nil, engine.FreshValue{Millis: max(0, until-c.Now()/1000)})
+	}
+	return c.Block(command.Wait{Keys: c.Args[1:2], Kinds: engine.AnyKind, Millis: g.millis, Relook: true, Refused: absent, Expired: absent,
+		Undo: func(c *command.Ctx) {
+			if token, ok := c.Waiting.Memo.(int64); ok {
+				c.Tx.Unlease(c.Args[1], token)
+			}
+		}})
+}
+
+func replyFresh(c *command.Ctx, key []byte, v engine.FreshValue) {
+	c.Out.Array(4)
+	c.Out.BulkString(v.State.String())
+	stringOrNull(c, key, v.Value, v.Value != nil)
+	if v.State == engine.FreshRefresh {
+		c.Out.Int(v.Token)
+	} else {
+		c.Out.Null()
+	}
+	c.Out.Int(v.Millis)
+}
+
+var specStale = command.Spec{
+	Name: "stale", Group: command.GroupString, Since: "0.7.0", Complexity: "O(N) where N is the number of keys.",
+	Summary: "Makes the values of keys stale, so that the next GETFRESH has a client load new ones.",
+	Flags:   command.Write | command.Fast,
+	Args:    []command.Arg{command.ManyKeys("key", command.Update)},
+	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
+	Replies: "The number of keys that are stale from now on. A value without FRESH counts as well if its key has a deadline; a key without a deadline " +
+		"and a key of another type stay as they are, and do not count. A client that is loading one of the values loses its token, also if the key is missing.",
+	Examples: `
+> SET page v1 EX 60 FRESH 30
+OK
+> SET other v2
+OK
+> STALE page other nothing
+(integer) 1
+> GETFRESH page
+1) "stale"
+2) "v1"
+3) (nil)
+4) (integer) 60000
+> GET page
+"v1"
+`,
+	Run: runStale,
+}
+
+func runStale(c *command.Ctx) error {
+	n := int64(0)
+	for _, key := range c.Args[1:] {
+		ok, err := c.Tx.MakeStale(key)
+		if err != nil {
+			return err
+		}
+		n += command.BoolToInt(ok)
+	}
+	c.Out.Int(n)
+	return nil
+}
+
+var specUnlease = command.Spec{
+	Name: "unlease", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
+	Summary: "Gives up the loading of a value: the next client is elected.",
+	Flags:   command.Write | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Update), command.Int("token")},
+	Replies: "1 if this was the key's refresh token, 0 if not.",
+	Errors:  []string{string(errToken) + ": the argument is no token."},
+	Examples: `
+> GETFRESH page LEASE 5000
+1) "refresh"
+2) (nil)
+3) (integer) $token
+4) (integer) 5000
+> UNLEASE page $token
+(integer) 1
+> UNLEASE page $token
+(integer) 0
+> GETFRESH page
+1) "absent"
+2) (nil)
+3) (nil)
+4) (integer) -1
+`,
+	Run: runUnlease,
+}
+
+func runUnlease(c *command.Ctx) error {
+	token, err := parseToken(c.Args[2])
+	if err != nil {
+		return err
+	}
+
+	c.Out.Int(command.BoolToInt(c.Tx.Unlease(c.Args[1], token)))
+	return nil
+}
+
+var specEbbFresh = command.Spec{
+	Name: "ebb.fresh", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
+	Summary: "Records the fresh deadline of a string, in the log. Clients cannot call it.",
+	Flags:   command.Write | command.Fast, SysCmd: true,
+	Args:    []command.Arg{command.Key("key", command.Update), command.UnixTime("unix-time-milliseconds")},
+	Replies: "OK, when a log is replayed. The value is fresh up to this instant; 1: STALE has made it stale; 2: the instant has passed.",
+	Errors:  []string{string(errEbbFresh) + ": the caller is not a replay"},
+	Examples: `
+> EBB.FRESH page 1
+(error) ERR EBB.FRESH is what the log says; it cannot be called
+`,
+	Run: runEbbFresh,
+}
+
+func runEbbFresh(c *command.Ctx) error {
+	if !c.Host.Replaying() {
+		return errEbbFresh
+	}
+	at, ok := resp.ParseInt(c.Args[2])
+	if !ok {
+		return command.ErrNotInteger
+	}
+
+	if err := c.Tx.Refresh(c.Args[1], at); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}
+
+var specEbbLease = command.Spec{
+	Name: "ebb.lease", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
+	Summary: "Records the lease of the client that loads a value, in the log. Clients cannot call it.",
+	Flags:   command.Write | command.Fast, SysCmd: true,
+	Args:    []command.Arg{command.Key("key", command.Update), command.Int("token"), command.Int("until")},
+	Replies: "OK, when a log is replayed. The lease lasts up to and including this ms since 1970; 0: it has ended.",
+	Errors:  []string{string(errEbbLease) + ": the caller is not a replay"},
+	Examples: `
+> EBB.LEASE page 1 0
+(error) ERR EBB.LEASE is what the log says; it cannot be called
+`,
+	Run: runEbbLease,
+}
+
+func runEbbLease(c *command.Ctx) error {
+	if !c.Host.Replaying() {
+		return errEbbLease
+	}
+	token, err := parseToken(c.Args[2])
+	if err != nil {
+		return err
+	}
+	until, ok := resp.ParseInt(c.Args[3])
+	if !ok {
+		return command.ErrNotInteger
+	}
+
+	if err := c.Tx.Leased(c.Args[1], token, until); err != nil {
+		return err
+	}
+	c.Out.OK()
+	return nil
+}

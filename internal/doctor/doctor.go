@@ -1,0 +1,205 @@
+// Package doctor examines a running server of the Redis family: ebb, Redis or Valkey. Each finding says what is, why
+// it matters, and the command that corrects it. It reads INFO, CONFIG GET and a few other replies, and changes
+// nothing.
+//
+// Start reading at Examine; checks.go has the table of checks.
+package doctor
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/disk"
+)
+
+// Grade is how urgent a finding is.
+type Grade uint8
+
+// The grades. The exit status of `ebb doctor` is the number of the worst.
+const (
+	OK   Grade = iota
+	Look       // may be intended, and is a risk if not
+	Act        // something fails, or will
+)
+
+func (g Grade) String() string { return [...]string{"ok", "look", "act"}[g] }
+
+// MarshalText writes the grade as its word.
+func (g Grade) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// Finding is the result of one check.
+type Finding struct {
+	Grade Grade  `json:"grade"`
+	Area  string `json:"area"`
+	What  string `json:"what"`
+	Why   string `json:"why,omitempty"`
+	Fix   string `json:"fix,omitempty"` // a command, or what to do
+}
+
+// Options say what Examine may look at besides the connection.
+type Options struct {
+	// Local is for a server on this machine: the settings of the kernel count too.
+	Local bool
+	// Certificates are those that the server showed in the TLS handshake, its own first.
+	Certificates []*x509.Certificate
+	// Clock returns the time; default time.Now.
+	Clock func() time.Time
+	// Root is the root of the file system for Local; default "/".
+	Root string
+	// Free returns the free bytes of a directory's file system for Local, -1 if the system does not say; default that
+	// of internal/disk.
+	Free func(dir string) (int64, error)
+}
+
+// Examine asks a server and returns a finding for each check, in the order of the areas. It returns
+// an error if the server does not reply. What the connection's user may not ask is a finding.
+func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	if o.Free == nil {
+		o.Free = disk.OS().Free
+	}
+	if err := c.Ping(ctx); err != nil {
+		return nil, err
+	}
+	f := &facts{ctx: ctx, c: c, Options: o, config: map[string]string{}, info: map[string]string{}}
+	var found []Finding
+	if err := f.read(); err != nil {
+		found = append(found, Finding{Look, "access", "this user may not ask everything: " + err.Error(), "checks without their data are left out",
+			"connect as a user with +info +config|get +slowlog|get +acl|getuser +pubsub|channels"})
+	}
+	for _, check := range checks {
+		found = append(found, check(f)...)
+	}
+	return found, nil
+}
+
+// Worst returns the worst grade of findings.
+func Worst(found []Finding) Grade {
+	worst := OK
+	for _, f := range found {
+		worst = max(worst, f.Grade)
+	}
+	return worst
+}
+
+// Print writes findings for people: a line each, and under those that are not ok why it matters and what corrects it.
+func Print(w io.Writer, found []Finding) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range found {
+		_, _ = fmt.Fprintf(t, "%-4s\t%s\t%s\n", f.Grade, f.Area, f.What)
+		if f.Grade == OK {
+			continue
+		}
+		if f.Why != "" {
+			_, _ = fmt.Fprintf(t, "\t\t  why: %s\n", f.Why)
+		}
+		if f.Fix != "" {
+			_, _ = fmt.Fprintf(t, "\t\t  fix: %s\n", f.Fix)
+		}
+	}
+	return t.Flush()
+}
+
+// PrintJSON writes findings as one JSON array.
+func PrintJSON(w io.Writer, found []Finding) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(found)
+}
+
+// facts are what the checks look at.
+type facts struct {
+	Options
+	ctx    context.Context //nolint:containedctx // of the one call of Examine
+	c      *conn.Conn
+	info   map[string]string
+	config map[string]string
+
+	product string // ebb, redis or valkey
+}
+
+// Info returns the fields of a reply to INFO.
+func Info(text string) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// Product returns what a server is by its fields of INFO: ebb, valkey or redis. The field <product>_version has its version.
+func Product(info map[string]string) string {
+	for _, p := range []string{"ebb", "valkey"} {
+		if info[p+"_version"] != "" {
+			return p
+		}
+	}
+	return "redis"
+}
+
+func (f *facts) read() error {
+	info, err := f.c.Do(f.ctx, "INFO", "everything")
+	if err == nil {
+		err = info.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("INFO: %w", err)
+	}
+	f.info = Info(info.String())
+	f.product = Product(f.info)
+	config, err := f.c.Do(f.ctx, "CONFIG", "GET", "*")
+	if err == nil {
+		err = config.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("CONFIG GET: %w", err)
+	}
+	for i := 0; i+1 < len(config.Elems); i += 2 {
+		f.config[config.Elems[i].String()] = config.Elems[i+1].String()
+	}
+	return nil
+}
+
+// num returns a number of INFO, 0 if there is none.
+func (f *facts) num(name string) float64 { return number(f.info[name]) }
+
+// setting returns a number of the configuration, 0 if there is none.
+func (f *facts) setting(name string) float64 { return number(f.config[name]) }
+
+func number(s string) float64 {
+	n, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	return n
+}
+
+// ask runs a command whose error only means that a check is left out.
+func (f *facts) ask(args ...any) (conn.Value, bool) {
+	v, err := f.c.Do(f.ctx, args...)
+	return v, err == nil && v.Err() == nil
+}
+
+func size(bytes float64) string {
+	for _, u := range []struct {
+		name string
+		n    float64
+	}{{"GB", 1 << 30}, {"MB", 1 << 20}, {"KB", 1 << 10}} {
+		if bytes >= u.n {
+			return fmt.Sprintf("%.1f %s", bytes/u.n, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f B", bytes)
+}

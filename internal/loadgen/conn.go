@@ -1,0 +1,113 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// single is a conn.Driver on one connection, for programs that send a few commands and end. It runs
+// one command at a time, and neither subscribes nor watches.
+type single struct {
+	caps conn.Capabilities
+	addr string
+
+	mu sync.Mutex // guards what follows
+	c  *client
+}
+
+// errSingle is the error of calls that need a connection of their own.
+var errSingle = errors.New("one connection cannot do this")
+
+// Open connects to the target. The Conn has one connection and runs one command at a time.
+func (t Target) Open(ctx context.Context) (*conn.Conn, error) {
+	c, err := t.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &single{c: c, addr: t.Addr}
+	info, err := s.Do(ctx, []any{"INFO", "server"})
+	if err == nil {
+		var commands conn.Value
+		if commands, err = s.Do(ctx, []any{"COMMAND", "INFO", "HPEXPIRE", "FCALL", "SSUBSCRIBE", "LOCK.ACQUIRE"}); err == nil {
+			text := info.String()
+			if info.Err() != nil {
+				text = "" // the user may not run it
+			}
+			s.caps = conn.CapabilitiesOf(text, commands)
+			return conn.New(s), nil
+		}
+	}
+	_ = s.Close()
+	return nil, err
+}
+
+// Do implements conn.Driver.
+func (s *single) Do(ctx context.Context, args []any) (conn.Value, error) {
+	words := make([]string, len(args))
+	for i, a := range args {
+		var err error
+		if words[i], err = conn.ArgText(a); err != nil {
+			return conn.Value{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.c.closeWith(ctx)()
+	s.c.add(words...)
+	err := s.c.flush()
+	var v resp.Value
+	if err == nil {
+		v, err = s.c.read()
+	}
+	if err != nil {
+		return v, conn.Unavailable(ctx, words[0], err)
+	}
+	return v, nil
+}
+
+// Block implements conn.Driver.
+func (s *single) Block(ctx context.Context, args []any) (conn.Value, error) { return s.Do(ctx, args) }
+
+// Pipeline implements conn.Driver: one command after the other.
+func (s *single) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
+	replies := make([]conn.Value, len(cmds))
+	for i, args := range cmds {
+		var err error
+		if replies[i], err = s.Do(ctx, args); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}
+
+// Tx implements conn.Driver; it returns an error.
+func (s *single) Tx(context.Context, [][]any) ([]conn.Value, error) {
+	return nil, fmt.Errorf("%w: MULTI", errSingle)
+}
+
+// Watch implements conn.Driver; it returns an error.
+func (s *single) Watch(context.Context, func(*conn.Watched) error, []string) error {
+	return fmt.Errorf("%w: WATCH", errSingle)
+}
+
+// Subscribe implements conn.Driver; it returns an error.
+func (s *single) Subscribe(context.Context, conn.SubscribeKind, []string) (conn.Feed, error) {
+	return nil, fmt.Errorf("%w: SUBSCRIBE", errSingle)
+}
+
+// Capabilities implements conn.Driver.
+func (s *single) Capabilities() conn.Capabilities { return s.caps }
+
+func (s *single) String() string { return s.addr }
+
+// Close implements conn.Driver.
+func (s *single) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c.conn.Close()
+}

@@ -1,0 +1,151 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FROM's host and port may lead to another server from TO's machine. That server's data is not the source's.
+func TestATargetThatFollowsAnotherServerIsNotPromoted(t *testing.T) {
+	defer func(d time.Duration) { foreignAfter = d }(foreignAfter)
+	foreignAfter = 100 * time.Millisecond
+	from, other, to := startEbb(t), startEbb(t), startEbb(t)
+	open(t, from).run(t, "SET k right")
+	fill(t, open(t, other), 100, true)
+	gate := newProxy(t, from)
+	m, l := migrating(t, Options{From: []string{gate.url()}, To: to})
+	gate.lead(other) // connections from now on: the target's
+	err := m.Cutover(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "follows another server than FROM") {
+		t.Errorf("%v\n%s", err, l)
+	}
+	if role := open(t, to).run(t, "ROLE").Elems[0].Str; role != "slave" {
+		t.Errorf("the target is a %s", role)
+	}
+}
+
+// A source that was made a replica meanwhile holds no writes: its master accepts them.
+func TestASourceThatBecomesAReplicaEndsTheMove(t *testing.T) {
+	for _, scan := range []bool{false, true} {
+		from, to, elected := startEbb(t), startEbb(t), startEbb(t)
+		c := open(t, from)
+		fill(t, c, 10, true)
+		m, l := migrating(t, Options{From: []string{from}, To: to, Scan: scan})
+		ended, stop := follows(t, m)
+		l.until("TO has the data")
+		host, port, _ := strings.Cut(strings.TrimPrefix(elected, "redis://"), ":")
+		c.run(t, "REPLICAOF "+host+" "+port)
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "is no master any more") {
+			t.Errorf("scan %t: %v\n%s", scan, err, l)
+		}
+		stop()
+	}
+}
+
+func TestATargetThatUsesMoreThanItsLimitIsNotPromoted(t *testing.T) {
+	from, to := startEbb(t), startEbb(t, "maxmemory 100kb", "maxmemory-policy allkeys-lru")
+	c := open(t, from)
+	fill(t, c, 1000, true)
+	said, err := step(t, Options{From: []string{from}, To: to}, (*Migration).Cutover)
+	if err == nil || !strings.Contains(err.Error(), "as a master it would refuse writes or evict keys (maxmemory-policy allkeys-lru)") {
+		t.Errorf("%v\n%s", err, said)
+	}
+	c.run(t, "SET writes go-on")
+	// By copying the target evicts while it is written.
+	to = startEbb(t, "maxmemory 100kb", "maxmemory-policy allkeys-lru")
+	said, err = step(t, Options{From: []string{from}, To: to, Scan: true}, (*Migration).Cutover)
+	if err == nil || !strings.Contains(err.Error(), "has evicted ") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+func TestASourceThatIsRestartedInThePauseEndsTheCutover(t *testing.T) {
+	m, _ := migrating(t, Options{From: []string{startEbb(t)}, To: startEbb(t)})
+	runs, err := m.runs(t.Context())
+	if err != nil || m.sameRuns(t.Context(), runs) != nil {
+		t.Fatal(err, runs)
+	}
+	runs[0] = "another"
+	_, _, err = m.cut(t.Context(), func(ctx context.Context) error { return m.sameRuns(ctx, runs) }, "TO still follows")
+	if err == nil || !strings.Contains(err.Error(), "was restarted meanwhile") || errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+// A program of the source's clients may set notify-keyspace-events for itself, and so end the events of a copy.
+func TestACopyNoticesThatEventsAreSwitchedOff(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	c := open(t, from)
+	fill(t, c, 10, true)
+	m, l := migrating(t, Options{From: []string{from}, To: to, Scan: true})
+	ended, stop := follows(t, m)
+	defer stop()
+	l.until("TO has the data")
+	c.run(t, "CONFIG SET notify-keyspace-events Kx")
+	c.run(t, "SET unseen v")
+	l.untilTimes("TO has the data", 2)
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, l)
+	}
+	mustEqual(t, []string{from}, to)
+	m.Close()
+	if got := c.run(t, "CONFIG GET notify-keyspace-events").Elems[1].Str; got != "xK" {
+		t.Errorf("the source's notify-keyspace-events are %q", got)
+	}
+}
+
+// While many keys are copied, nothing may happen on the source: the silence of its events is no cut connection.
+func TestASourceWithoutWritesIsSentPings(t *testing.T) {
+	defer func(d time.Duration) { quiet = d }(quiet)
+	quiet = 5 * time.Millisecond
+	from := startEbb(t)
+	m, _ := migrating(t, Options{From: []string{from}, To: startEbb(t), Scan: true})
+	if err := m.startCopy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close() // before quiet is set back
+	c := open(t, from)
+	c.run(t, "MONITOR")
+	for pings := 0; pings < 3; {
+		v, err := c.reply(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(v.Str, `"PING" "alive"`) {
+			pings++
+		}
+	}
+}
+
+// CLIENT PAUSE of all commands makes a server silent: the wait has an end, and its error a reason. One of writes does not delay a check.
+func TestAPausedServerIsNamed(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	c := open(t, from)
+	c.run(t, "CLIENT PAUSE 100000 WRITE")
+	m, _ := migrating(t, Options{From: []string{from}, To: to})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := m.countRules(ctx, c, 0, map[string][2]int64{}); err != nil {
+		t.Error(err)
+	}
+	c.run(t, "CLIENT PAUSE 100000 ALL")
+	defer func(d time.Duration) { learnTimeout = d }(learnTimeout)
+	learnTimeout = 100 * time.Millisecond
+	_, err := m.connect(t.Context(), "FROM", from) // not by Open: TO replies, on a slow machine after the timeout
+	if err == nil || !strings.Contains(err.Error(), "FROM ") || !strings.Contains(err.Error(), "may be paused (CLIENT PAUSE)") {
+		t.Error(err)
+	}
+	open(t, from).run(t, "CLIENT UNPAUSE")
+}
+
+func TestAnEmptyPayloadIsNoStream(t *testing.T) {
+	for payload, want := range map[string]bool{"": false, "\x00a": false, "\x0f": true, "\x13": true, "\x15": true} {
+		if isStream(payload) != want {
+			t.Errorf("isStream(%q) = %t", payload, !want)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/doctor"
+)
+
+// Check examines whether the sources' data and commands fit the target. It changes nothing.
+func (m *Migration) Check(ctx context.Context) ([]doctor.Finding, error) {
+	if m.file != "" {
+		return m.checkFile()
+	}
+	var found []doctor.Finding
+	for _, f := range m.from {
+		found = append(found, finding(doctor.OK, "from", "", "", "%s, %d keys, %s", f, keysOf(f.info), size(number(f.info, "used_memory"))))
+	}
+	found = append(found, m.checkTarget(), m.checkPath())
+	for _, check := range []func(context.Context) ([]doctor.Finding, error){
+		m.checkModules, m.checkCommands, m.checkMemory, m.checkDatabases, m.checkUsers, m.checkLoss,
+	} {
+		more, err := check(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+func (m *Migration) checkTarget() doctor.Finding {
+	n := keysOf(m.to.info)
+	switch {
+	case m.file == "" && m.to.info["role"] != "master" && m.linked(m.to.info):
+		return finding(doctor.OK, "to", "", "", "%s follows the source already", m.to)
+	case m.to.info["role"] != "master":
+		return finding(doctor.Act, "to", "a replica refuses writes", "REPLICAOF NO ONE on TO", "%s is a replica of %s", m.to, m.to.info["master_host"])
+	case n > 0:
+		return finding(doctor.Look, "to", "a move replaces what TO holds", "--replace allows it", "%s holds %d keys", m.to, n)
+	}
+	return finding(doctor.OK, "to", "", "", "%s, empty", m.to)
+}
+
+func (m *Migration) checkPath() doctor.Finding {
+	ok, why := m.byLink()
+	if ok {
+		return finding(doctor.OK, "path", "", "", "replication: TO follows FROM")
+	}
+	f := finding(doctor.OK, "path", "", "", "SCAN, DUMP, RESTORE and keyspace events, because %s", why)
+	for _, p := range m.from {
+		if p.info["role"] != "master" {
+			return finding(doctor.Act, "path", "only a master can hold writes", "name the master", "FROM %s is a replica", p)
+		}
+	}
+	return f
+}
+
+// checkModules names modules whose data the target cannot hold.
+func (m *Migration) checkModules(ctx context.Context) (found []doctor.Finding, _ error) {
+	for _, f := range m.from {
+		if f.product == "ebb" { // it names its Bloom filters as the module bf; checkLoss counts them
+			continue
+		}
+		v, err := f.do(ctx, "MODULE", "LIST")
+		if err != nil {
+			found = append(found, finding(doctor.Look, "modules", err.Error(), "ask the source's operator", "%s does not list its modules", address(f.server)))
+			continue
+		}
+		for _, module := range v.Elems {
+			for i := 0; i+1 < len(module.Elems); i += 2 {
+				if module.Elems[i].Str != "name" || module.Elems[i+1].Str == "lua" { // Valkey's script engine has no data
+					continue
+				}
+				grade := doctor.Act
+				if module.Elems[i+1].Str == "vectorset" { // Redis 8 has it, with and without data
+					grade = doctor.Look
+				}
+				found = append(found, finding(grade, "modules", "TO refuses values of a module, and ends the replication at its first one",
+					"move its keys into plain types, or delete them", "the source has loaded the module %s", module.Elems[i+1].Str))
+			}
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, finding(doctor.OK, "modules", "", "", "none"))
+	}
+	return found, nil
+}
+
+// notMoved are commands whose absence on the target does not matter to the data or its clients.
+var notMoved = []string{"cluster", "sync", "psync", "replconf", "asking", "readonly", "readwrite", "debug", "failover",
+	"module", "latency", "memory", "pfdebug", "pfselftest", "sentinel"}
+
+// own are commands of ebb that `ebb migrate` sends itself. The rules that clients have made are counted with the types.
+var own = []string{"expiry|rule"}
+
+// checkCommands names commands that clients of the sources have used and the target does not have.
+func (m *Migration) checkCommands(ctx context.Context) ([]doctor.Finding, error) {
+	calls := map[string]int64{}
+	for _, f := range m.from {
+		info, err := f.section(ctx, "commandstats")
+		if err != nil {
+			return nil, err
+		}
+		for name, line := range info {
+			var n int64
+			name, ok := strings.CutPrefix(name, "cmdstat_")
+			if !ok {
+				continue
+			}
+			if _, err := fmt.Sscanf(line, "calls=%d", &n); err == nil && n > 0 {
+				calls[name] += n
+			}
+		}
+	}
+	var names []string
+	for name := range calls {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return []doctor.Finding{finding(doctor.Look, "commands", "", "", "the source has no commandstats")}, nil
+	}
+	v, err := m.to.do(ctx, append([]string{"COMMAND", "INFO"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	var lacks []string
+	for i, e := range v.Elems[:min(len(v.Elems), len(names))] {
+		base, _, _ := strings.Cut(names[i], "|")
+		if len(e.Elems) == 0 && !slices.Contains(notMoved, base) && !slices.Contains(own, names[i]) {
+			lacks = append(lacks, fmt.Sprintf("%s (%d calls)", strings.ToUpper(strings.ReplaceAll(names[i], "|", " ")), calls[names[i]]))
+		}
+	}
+	if len(lacks) == 0 {
+		return []doctor.Finding{finding(doctor.OK, "commands", "", "", "TO has all %d commands that the source has run (commandstats)", len(names))}, nil
+	}
+	return []doctor.Finding{finding(doctor.Act, "commands", "clients get an error; a write among them ends the replication",
+		"change the clients that send them", "TO lacks %s", strings.Join(lacks, ", "))}, nil
+}
+
+func (m *Migration) checkMemory(context.Context) ([]doctor.Finding, error) {
+	var used int64
+	for _, f := range m.from {
+		used += number(f.info, "used_memory")
+	}
+	limit, machine := number(m.to.info, "maxmemory"), number(m.to.info, "total_system_memory")
+	what := fmt.Sprintf("the source uses %s; TO may use %s", size(used), size(limit))
+	if limit == 0 {
+		what = fmt.Sprintf("the source uses %s; TO has no limit on a machine of %s", size(used), size(machine))
+	}
+	switch {
+	case limit > 0 && used > limit, limit == 0 && machine > 0 && used > machine:
+		return []doctor.Finding{finding(doctor.Act, "memory", "TO refuses writes, or evicts keys, before it has all data",
+			"CONFIG SET maxmemory on TO", "%s", what)}, nil
+	case limit > 0 && used > limit/10*8:
+		return []doctor.Finding{finding(doctor.Look, "memory", "little is left for growth", "CONFIG SET maxmemory on TO", "%s", what)}, nil
+	}
+	return []doctor.Finding{finding(doctor.OK, "memory", "", "", "%s", what)}, nil
+}
+
+func (m *Migration) checkDatabases(ctx context.Context) ([]doctor.Finding, error) {
+	most := 0
+	for _, f := range m.from {
+		for _, d := range databases(f.info) {
+			most = max(most, d.n+1)
+		}
+	}
+	var has int
+	if _, err := fmt.Sscan(m.to.setting(ctx, "databases"), &has); err == nil && has < most {
+		return []doctor.Finding{finding(doctor.Act, "databases", "keys of a database that TO does not have cannot move",
+			fmt.Sprintf("start TO with --databases %d", most), "the source has keys in database %d, and TO has %d databases", most-1, has)}, nil
+	}
+	if most == 0 {
+		return []doctor.Finding{finding(doctor.OK, "databases", "", "", "none is in use")}, nil
+	}
+	return []doctor.Finding{finding(doctor.OK, "databases", "", "", "the highest in use is %d", most-1)}, nil
+}
+
+// checkUsers says what else lies on a server and does not move.
+func (m *Migration) checkUsers(ctx context.Context) ([]doctor.Finding, error) {
+	v, err := m.from[0].do(ctx, "ACL", "USERS")
+	if err != nil || len(v.Elems) < 2 {
+		return nil, nil //nolint:nilerr // before 6.0 there are none, and a user may not list them
+	}
+	return []doctor.Finding{finding(doctor.Look, "users", "ACL users are not data, and do not move", "copy the lines of ACL LIST into TO's aclfile",
+		"the source has %d users", len(v.Elems))}, nil
+}
+
+func (m *Migration) checkFile() ([]doctor.Finding, error) {
+	files, err := dataFiles(m.file)
+	if err != nil {
+		return nil, err
+	}
+	var bytes int64
+	for _, f := range files {
+		if info, err := os.Stat(f.name); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return []doctor.Finding{
+		finding(doctor.OK, "from", "", "", "%s: %d file(s), %s; `ebb check` reads them through", m.file, len(files), size(bytes)),
+		m.checkTarget(),
+	}, nil
+}

@@ -1,0 +1,305 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// startLink makes the target a replica of the source, unless it is one, and returns when it has all data and follows.
+// If the program ends meanwhile, the target goes on by itself, and the next startLink continues.
+func (m *Migration) startLink(ctx context.Context) error {
+	from, to := m.from[0], m.to
+	info, err := to.section(ctx, "replication")
+	if err != nil {
+		return err
+	}
+	if m.linked(info) {
+		m.out.say("TO %s already follows FROM %s", to, from)
+		_, err := m.await(ctx, time.Now())
+		return err
+	}
+	if err := m.empty(ctx); err != nil {
+		return err
+	}
+	if err := m.pointTo(ctx, to, from); err != nil {
+		return err
+	}
+	m.out.say("TO %s follows FROM %s by replication: %d keys, %s", to, from, keysOf(from.info), size(number(from.info, "used_memory")))
+	began := time.Now()
+	keys, err := m.await(ctx, began)
+	if err == nil {
+		m.out.say("TO has the data: %d keys after %.1f s (%d keys/s), and follows", keys, time.Since(began).Seconds(), perSecond(keys, began))
+	}
+	return err
+}
+
+// linked reports whether the target is a replica of the source, by its INFO replication.
+func (m *Migration) linked(info map[string]string) bool {
+	f := m.from[0].server
+	return info["role"] == "slave" && info["master_host"] == host(f) && info["master_port"] == port(f)
+}
+
+// pointTo makes one server a replica of another, with the user and password that this program uses there.
+func (m *Migration) pointTo(ctx context.Context, replica, master *peer) error {
+	var settings [][2]string
+	if s := master.server; s.HavePassword {
+		settings = append(settings, [2]string{"masteruser", s.User}, [2]string{"masterauth", s.Password})
+	}
+	if master.server.TLS {
+		settings = append(settings, [2]string{"tls-replication", "yes"})
+	}
+	for _, s := range settings {
+		if _, err := replica.do(ctx, "CONFIG", "SET", s[0], s[1]); err != nil {
+			return fmt.Errorf("%s %s cannot be given its master's %s: %w", replica.side, replica, s[0], err)
+		}
+	}
+	_, err := replica.do(ctx, "REPLICAOF", host(master.server), port(master.server))
+	return err
+}
+
+// await returns when the link is up and the target has what the source had at some moment after the call, and returns
+// its number of keys. It prints the progress of the synchronisation and each new error that the target reports.
+func (m *Migration) await(ctx context.Context, began time.Time) (keys int64, err error) {
+	var trouble string
+	heard, before := time.Now(), int64(-1)
+	for {
+		info, err := m.to.refresh(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if !m.linked(info) {
+			return 0, fmt.Errorf("TO %s no longer follows FROM %s: its role is %s, its master %s",
+				m.to, m.from[0], info["role"], net.JoinHostPort(info["master_host"], info["master_port"]))
+		}
+		if info["master_link_status"] == "up" && info["loading"] != "1" {
+			if _, up, err := m.lag(ctx); err != nil || up {
+				if err != nil {
+					return 0, err
+				}
+				break
+			}
+		}
+		got := number(info, "master_sync_read_bytes") + keysOf(info) + number(info, "loading_loaded_bytes")
+		if got != before || info["master_sync_in_progress"] == "1" {
+			before, heard = got, time.Now()
+		}
+		if why := info["master_sync_last_error"]; why != "" && why != trouble {
+			trouble = why
+			m.out.say("TO reports: %s", why)
+		}
+		if time.Since(heard) > patience {
+			return 0, fmt.Errorf("TO %s has no link to FROM %s after %v: %s. TO still tries. "+
+				"Can TO reach %s, and may the user replicate (+psync +replconf +ping)? --scan copies without replication",
+				m.to, m.from[0], patience, orElse(trouble, "it reports no reason"), address(m.from[0].server))
+		}
+		m.tellSync(info, began)
+		if !sleep(ctx, 50*time.Millisecond) {
+			return 0, ctx.Err()
+		}
+	}
+	if n := number(m.to.info, "replica_refused_commands"); n > 0 {
+		m.out.say("TO refused %d commands of its master since it started, the last: %s", n, m.to.info["replica_refused_last"])
+	}
+	return keysOf(m.to.info), nil
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func (m *Migration) tellSync(info map[string]string, began time.Time) {
+	total, got := number(info, "master_sync_total_bytes"), number(info, "master_sync_read_bytes")
+	keys, all := keysOf(info), keysOf(m.from[0].info)
+	switch {
+	case total > 0:
+		m.out.tell(time.Second, "snapshot %3d %%  %s of %s", percent(got, total), size(got), size(total))
+	case info["loading"] == "1" || info["async_loading"] == "1":
+		m.out.tell(time.Second, "load %3d %%  %d of some %d keys, %d keys/s", percent(keys, all), keys, all, perSecond(keys, began))
+	case got > 0:
+		m.out.tell(time.Second, "snapshot  %s received, %s/s", size(got), size(perSecond(got, began)))
+	default:
+		m.out.tell(time.Second, "waiting for the source's snapshot, %.0f s", time.Since(began).Seconds())
+	}
+}
+
+// foreignAfter is how long the target may have a link and another replication ID than the source. Then it follows another
+// server: FROM's host and port may lead elsewhere from its machine.
+var foreignAfter = 5 * time.Second
+
+// lag returns by how many bytes of the stream the target is behind; up is false while it has no link to the source.
+func (m *Migration) lag(ctx context.Context) (bytes int64, up bool, err error) {
+	from, err := m.from[0].section(ctx, "replication")
+	if err != nil {
+		return 0, false, err
+	}
+	to, err := m.to.section(ctx, "replication")
+	if err != nil {
+		return 0, false, err
+	}
+	if from["role"] != "master" {
+		return 0, false, fmt.Errorf("FROM %s is no master any more, but a replica of %s: name the master that it follows",
+			m.from[0], net.JoinHostPort(from["master_host"], from["master_port"]))
+	}
+	if !m.linked(to) {
+		return 0, false, fmt.Errorf("TO %s no longer follows FROM %s: its role is %s", m.to, m.from[0], to["role"])
+	}
+	up = to["master_link_status"] == "up"
+	if !up || from["master_replid"] == to["master_replid"] {
+		m.foreign = time.Time{}
+	} else if up = false; m.foreign.IsZero() { // after a restart of FROM, TO notices that its link is down a moment later
+		m.foreign = time.Now()
+	} else if time.Since(m.foreign) > foreignAfter {
+		return 0, false, fmt.Errorf("TO %s follows another server than FROM %s: the replication ID of TO is %s, that of FROM %s. "+
+			"Does %s lead to FROM from TO's machine, too? REPLICAOF NO ONE on TO ends this",
+			m.to, m.from[0], to["master_replid"], from["master_replid"], address(m.from[0].server))
+	}
+	return max(0, number(from, "master_repl_offset")-number(to, "slave_repl_offset")), up, nil
+}
+
+// watchLink prints the lag until ctx ends.
+func (m *Migration) watchLink(ctx context.Context) error {
+	for {
+		lag, up, err := m.lag(ctx)
+		if err != nil {
+			return err
+		}
+		state := "up"
+		if !up {
+			state = "down: TO connects again by itself"
+		}
+		m.out.tell(10*time.Second, "follow  lag %s, link %s", size(lag), state)
+		if !sleep(ctx, 500*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// nearby is the lag in bytes at which a cutover begins: a server applies as much in some ten milliseconds.
+const nearby = 1 << 20
+
+// cutLink promotes the target at the source's last write.
+func (m *Migration) cutLink(ctx context.Context) error {
+	for {
+		lag, up, err := m.lag(ctx)
+		if err != nil {
+			return err
+		}
+		if up && lag < nearby {
+			break
+		}
+		m.out.tell(time.Second, "wait  lag %s; writes are held below %s", size(lag), size(nearby))
+		if !sleep(ctx, 50*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	if err := m.fits(ctx); err != nil {
+		return err
+	}
+	began, equal, err := m.cut(ctx, m.reachEnd, "TO still follows")
+	if err != nil {
+		return err
+	}
+	// Not after the pause: FROM may then have writes that TO does not.
+	promote, end := context.WithDeadline(ctx, began.Add(m.o.Pause))
+	defer end()
+	if _, err := m.to.do(promote, "REPLICAOF", "NO", "ONE"); err != nil {
+		return fmt.Errorf("TO %s has everything, but did not reply to REPLICAOF NO ONE: %w. Ask it for its ROLE before FROM's pause of %v ends: "+
+			"if it is a master, move the clients to it; if not, FROM continues and `cutover` can be repeated", m.to, err, m.o.Pause)
+	}
+	pause := time.Since(began)
+	m.out.say("TO %s is a master. Writes were held for %s (%s until TO had the last one)", m.to, millis(pause), millis(equal))
+	m.forget(ctx)
+	return m.after(ctx)
+}
+
+// fits returns an error if the target uses more than its limit. A replica does not evict; as a master it would begin to, or refuse writes.
+func (m *Migration) fits(ctx context.Context) error {
+	info, err := m.to.refresh(ctx)
+	if err != nil {
+		return err
+	}
+	if used, limit := number(info, "used_memory"), number(info, "maxmemory"); limit > 0 && used > limit {
+		return fmt.Errorf("no cutover: TO %s uses %s, and its maxmemory is %s: as a master it would refuse writes or evict keys (maxmemory-policy %s). "+
+			"CONFIG SET maxmemory on TO, and repeat", m.to, size(used), size(limit), info["maxmemory_policy"])
+	}
+	return nil
+}
+
+// forget removes the source's password from the target's settings.
+func (m *Migration) forget(ctx context.Context) {
+	if m.from[0].server.HavePassword {
+		_, err := m.to.do(ctx, "CONFIG", "SET", "masterauth", "")
+		_, err2 := m.to.do(ctx, "CONFIG", "SET", "masteruser", "")
+		if err = errors.Join(err, err2); err != nil {
+			m.out.say("TO still has the source's password in masterauth: %v", err)
+		}
+	}
+}
+
+// hold makes all sources hold writes, for Options.Pause at most.
+func (m *Migration) hold(ctx context.Context) error {
+	for _, f := range m.from {
+		if _, err := f.do(ctx, "CLIENT", "PAUSE", fmt.Sprint(m.o.Pause.Milliseconds()), "WRITE"); err != nil {
+			return m.letGo(ctx, fmt.Errorf("FROM %s does not hold writes (CLIENT PAUSE ... WRITE needs Redis 6.2): %w", f, err), "TO is unchanged")
+		}
+	}
+	return nil
+}
+
+// letGo ends a cutover that failed: the sources accept writes again.
+func (m *Migration) letGo(ctx context.Context, failed error, stands string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if errors.Is(failed, context.DeadlineExceeded) {
+		failed = fmt.Errorf("TO did not get there within 90 %% of --pause %v", m.o.Pause)
+	}
+	for _, f := range m.from {
+		if _, err := f.do(ctx, "CLIENT", "UNPAUSE"); err != nil {
+			return fmt.Errorf("no cutover: %w; FROM %s holds writes until the pause of %v ends: %v", failed, f, m.o.Pause, err)
+		}
+	}
+	return fmt.Errorf("no cutover: %w; FROM accepts writes again, and %s", failed, stands)
+}
+
+// reachEnd waits until the target has the source's stream up to its end. The source holds writes; only PINGs to
+// replicas come after the offset that is read here.
+func (m *Migration) reachEnd(ctx context.Context) error {
+	for {
+		lag, up, err := m.lag(ctx)
+		if err != nil {
+			return err
+		}
+		if up && lag == 0 {
+			return nil
+		}
+		if !sleep(ctx, time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// after says what the sources do now, or makes the source follow the target.
+func (m *Migration) after(ctx context.Context) error {
+	if !m.o.Reverse || m.copies != nil {
+		m.out.say("FROM holds writes until its pause of %v ends, and accepts them again then: move the clients to TO now, and stop FROM", m.o.Pause)
+		if m.o.Reverse {
+			m.out.say("--reverse was left out: the data was copied, so the source has no common history with TO")
+		}
+		return nil
+	}
+	f := m.from[0]
+	if err := m.pointTo(ctx, f, m.to); err != nil {
+		return fmt.Errorf("TO is a master, but FROM %s does not follow it: %w", f, err)
+	}
+	if _, err := f.do(ctx, "CLIENT", "UNPAUSE"); err != nil {
+		return fmt.Errorf("TO is a master and FROM %s follows it, but its pause goes on: %w", f, err)
+	}
+	m.out.say("FROM %s follows TO: it refuses writes (READONLY) and can take over again", f)
+	return nil
+}

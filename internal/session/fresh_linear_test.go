@@ -1,0 +1,237 @@
+package session_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// The spans of the values and leases of a history, in ms. Clients move the clock by up to freshStep at once.
+const (
+	freshSpan, freshGone, freshLease, freshStep = 20, 45, 15, 12
+)
+
+// freshOp is one request of a history about one key that clients load.
+type freshOp struct {
+	words string // get, renew, load (SET with IFTOKEN), put (SET), del, stale, unlease; tick moves the clock
+	value int64  // of load and put: each has another
+	token int64  // that the client has
+	ms    int64  // of tick
+}
+
+// freshOut is a reply: its word or number, the value and the token.
+type freshOut struct {
+	word         string
+	value, token int64
+}
+
+// freshState is the model: a value with its two deadlines, and a lease. Deadlines count up to and including their
+// millisecond.
+type freshState struct {
+	now                int64
+	value              int64 // 0: there is none
+	fresh, gone        int64
+	token, until, last int64
+}
+
+func (s *freshState) there() bool { return s.value != 0 && s.now <= s.gone }
+
+// holds reports whether a token is the key's.
+func (s *freshState) holds(token int64) bool {
+	return token != 0 && s.token == token && s.now <= s.until
+}
+
+// change is what every change of the key does to its lease.
+func (s *freshState) change() { s.token = 0 }
+
+func (s *freshState) store(v int64) {
+	s.value, s.fresh, s.gone = v, s.now+freshSpan, s.now+freshGone
+	s.change()
+}
+
+// step applies a request and reports whether its reply is right.
+func (s *freshState) step(o freshOp, out freshOut) bool {
+	there := s.there()
+	count := func(n bool) bool { return out == freshOut{word: map[bool]string{true: "1", false: "0"}[n]} }
+	switch o.words {
+	case "tick":
+		s.now += o.ms
+		return true
+	case "get", "renew":
+		return s.get(o, out)
+	case "load":
+		if !s.holds(o.token) {
+			return out == freshOut{word: "(nil)"}
+		}
+		s.store(o.value)
+		return out == freshOut{word: "OK"}
+	case "put":
+		s.store(o.value)
+		return out == freshOut{word: "OK"}
+	case "del":
+		s.value = 0
+		s.change()
+		return count(there)
+	case "stale":
+		if there {
+			s.fresh = -1
+		}
+		s.change()
+		return count(there)
+	}
+	held := s.holds(o.token) // unlease
+	if held {
+		s.token = 0
+	}
+	return count(held)
+}
+
+func (s *freshState) get(o freshOp, out freshOut) bool {
+	v := int64(0)
+	if s.there() {
+		v = s.value
+	}
+	if v != 0 && s.now <= s.fresh {
+		return out == freshOut{word: "fresh", value: v}
+	}
+	leased := s.holds(s.token)
+	switch {
+	case o.words == "renew" && s.holds(o.token):
+		s.until = s.now + freshLease
+		return out == freshOut{word: "refresh", value: v, token: o.token}
+	case o.words == "get" && !leased:
+		ok := out.word == "refresh" && out.value == v && out.token > s.last
+		s.token, s.last, s.until = out.token, out.token, s.now+freshLease
+		return ok
+	case v != 0:
+		return out == freshOut{word: "stale", value: v}
+	}
+	return out == freshOut{word: "absent"}
+}
+
+var freshModel = porcupine.Model{
+	Init: func() any { return freshState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s := state.(freshState)
+		ok := s.step(input.(freshOp), output.(freshOut))
+		return ok, s
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
+}
+
+// request returns the words of an operation.
+func (o freshOp) request() []string {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	switch o.words {
+	case "get":
+		return []string{"GETFRESH", "k", "LEASE", number(freshLease)}
+	case "renew":
+		return []string{"GETFRESH", "k", "LEASE", number(freshLease), "TOKEN", number(o.token)}
+	case "load":
+		return []string{"SET", "k", number(o.value), "PX", number(freshGone), "FRESH", number(freshSpan), "IFTOKEN", number(o.token)}
+	case "put":
+		return []string{"SET", "k", number(o.value), "PX", number(freshGone), "FRESH", number(freshSpan)}
+	case "unlease":
+		return []string{"UNLEASE", "k", number(o.token)}
+	}
+	return []string{strings.ToUpper(o.words), "k"}
+}
+
+// drawFresh draws the next operation of a client with a token. A loader stores, gives up, renews, hangs while
+// the clock moves, or dies: it forgets its token.
+func drawFresh(rng *rand.Rand, token, value int64) freshOp {
+	if token != 0 && rng.IntN(3) > 0 {
+		return freshOp{words: []string{"load", "load", "load", "unlease", "renew", "die"}[rng.IntN(6)], token: token, value: value}
+	}
+	switch rng.IntN(12) {
+	case 0:
+		return freshOp{words: "put", value: value}
+	case 1:
+		return freshOp{words: "del"}
+	case 2:
+		return freshOp{words: "stale"}
+	case 3, 4, 5:
+		return freshOp{words: "tick", ms: 1 + rng.Int64N(freshStep)}
+	}
+	return freshOp{words: "get"}
+}
+
+// TestRefreshLeasesAreLinearizable has clients read, load and invalidate one key, while the clock moves. Loaders give
+// up, die, and take longer than their leases. The replies must be those of a key that has at most one valid token, and
+// that never returns a value from before its last invalidation.
+func TestRefreshLeasesAreLinearizable(t *testing.T) {
+	for round := range 2 * linearRounds {
+		if !checkHistory(t, freshModel, recordFresh(t, uint64(round))) {
+			t.Logf("round %d", round)
+			return
+		}
+	}
+}
+
+func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
+	t.Helper()
+	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Shards: 2, Clock: clock, Hooks: &hooks})
+	defer db.Close()
+	svc, err := session.NewService(session.Options{DB: db}, &hooks)
+	must1(t, err)
+	defer svc.Close()
+	db.SetActiveExpiry(seed%2 == 0)
+	// A transaction reads the clock before it waits for its shard. So that the instant of each request is certain, the
+	// clock moves only between requests.
+	var moving sync.RWMutex
+	return record(svc, seed, func(c *linearClient) {
+		token := int64(0)
+		for i := range int64(linearOps) {
+			o := drawFresh(c.rng, token, 1+i*linearClients+int64(c.id))
+			if o.words == "die" {
+				token = 0
+				continue
+			}
+			out := c.note(o, func() any {
+				if o.words == "tick" {
+					moving.Lock()
+					defer moving.Unlock()
+					clock.Advance(time.Duration(o.ms) * time.Millisecond)
+					return freshOut{}
+				}
+				moving.RLock()
+				defer moving.RUnlock()
+				return readFresh(ask(c.Session, o.request()...))
+			}).(freshOut)
+			if out.token != 0 {
+				token = out.token
+			}
+		}
+	})
+}
+
+// readFresh reads a reply. Times are left out.
+func readFresh(v resp.Value) (o freshOut) {
+	if len(v.Elems) != 4 {
+		return freshOut{word: word(v)}
+	}
+	o.word = v.Elems[0].Str
+	o.value, _ = strconv.ParseInt(v.Elems[1].Str, 10, 64)
+	o.token = v.Elems[2].Int
+	return o
+}
+
+// word returns a short reply in a word.
+func word(v resp.Value) string {
+	if v.Kind == resp.KindNull {
+		return "(nil)"
+	}
+	return v.String()
+}

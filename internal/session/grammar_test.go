@@ -1,0 +1,63 @@
+package session_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/session"
+)
+
+// everyCommand runs a check for every command that can be run.
+func everyCommand(t *testing.T, check func(table *command.Table, s *command.Spec)) {
+	table, err := session.DefaultTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range table.Len() {
+		if s := table.Spec(id); s.Run != nil {
+			check(table, s)
+		}
+	}
+}
+
+func TestMatchAcceptsWhatGenerateMakes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	everyCommand(t, func(table *command.Table, s *command.Spec) {
+		for range 100 {
+			args := command.Generate(rng, s, nil)
+			found, err := table.Resolve(args)
+			if err != nil || found != s {
+				t.Fatalf("%q: %v", args, err)
+			}
+			if err := s.Match(args); err != nil {
+				t.Fatalf("%q: %v", args, err)
+			}
+			if _, err := s.AppendKeys(nil, args); err != nil {
+				t.Fatalf("%q: %v", args, err)
+			}
+		}
+	})
+}
+
+func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	everyCommand(t, func(_ *command.Table, s *command.Spec) {
+		for range 20 {
+			args, ok := command.GenerateInvalid(rng, s, nil)
+			if ok && s.Match(args) == nil {
+				t.Fatalf("%q is valid", args)
+			}
+			if !ok && !takesAnything(s) {
+				t.Fatalf("%s: nothing is invalid", s.Name)
+			}
+		}
+	})
+}
+
+// takesAnything reports whether no arguments behind a command's name are wrong:
+// a bare container's are a subcommand's, others are a list of free strings.
+func takesAnything(s *command.Spec) bool {
+	return len(s.Sub) > 0 || len(s.Args) == 1 && s.Args[0].Optional && s.Args[0].Multiple &&
+		(s.Args[0].Kind == command.KindString || s.Args[0].Kind == command.KindPattern)
+}

@@ -1,0 +1,178 @@
+package httpidem
+
+import (
+	"bufio"
+	"bytes"
+	"maps"
+	"net"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// recorder is the ResponseWriter of a handler. It holds the response back until end, so that it is kept before the
+// client has it. A flush, or a body that is too large, sends what there is; the rest passes through
+// it. As any ResponseWriter it serves one goroutine at a time.
+type recorder struct {
+	w      http.ResponseWriter
+	most   int
+	before http.Header // the fields that were set before the handler ran
+	header http.Header // what the handler sees
+	fields http.Header // those of the response: header when the status was written
+
+	status  int // 0: none yet
+	written int64
+	body    bytes.Buffer
+	sending bool // the status and the body so far are sent; what follows is sent as it comes
+	omitted bool // the response cannot be repeated
+	taken   bool // the handler has the connection
+}
+
+func newRecorder(w http.ResponseWriter, most int) *recorder {
+	before := w.Header().Clone()
+	if before == nil {
+		before = http.Header{}
+	}
+	return &recorder{w: w, most: most, before: before, header: before.Clone()}
+}
+
+// began reports whether there is a response, or another use of the connection.
+func (c *recorder) began() bool { return c.status != 0 || c.taken }
+
+// truncated reports whether the handler has written fewer bytes than it has announced: something ended it.
+func (c *recorder) truncated() bool {
+	length, err := strconv.ParseInt(c.fields.Get("Content-Length"), 10, 64)
+	return err == nil && hasBody(c.status) && c.written < length
+}
+
+// Header implements http.ResponseWriter.
+func (c *recorder) Header() http.Header { return c.header }
+
+// WriteHeader implements http.ResponseWriter. Informational responses (1xx) are sent at once, and are not
+// kept.
+func (c *recorder) WriteHeader(status int) {
+	switch {
+	case c.began():
+	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
+		c.copyHeader(c.header)
+		c.w.WriteHeader(status)
+	default:
+		c.status, c.fields = status, c.header.Clone()
+		if status == http.StatusSwitchingProtocols {
+			c.omitted = true
+			c.send()
+		}
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (c *recorder) Write(p []byte) (int, error) {
+	if c.taken {
+		return 0, http.ErrHijacked
+	}
+	if c.status == 0 {
+		c.WriteHeader(http.StatusOK)
+	}
+	if !hasBody(c.status) && len(p) > 0 {
+		return 0, http.ErrBodyNotAllowed
+	}
+	c.written += int64(len(p))
+	if !c.omitted && c.body.Len()+len(p) > c.most {
+		c.send()
+		c.omitted = true
+		c.body = bytes.Buffer{}
+	}
+	if !c.omitted {
+		c.sniff(p)
+		c.body.Write(p)
+	}
+	if c.sending {
+		return c.w.Write(p)
+	}
+	return len(p), nil
+}
+
+// sniff sets the type of a body as net/http does at the first write, because a repetition writes the body
+// in one piece.
+func (c *recorder) sniff(p []byte) {
+	_, typed := c.fields["Content-Type"]
+	if !typed && c.body.Len() == 0 && len(p) > 0 && c.fields.Get("Content-Encoding") == "" && c.fields.Get("Transfer-Encoding") == "" {
+		c.fields.Set("Content-Type", http.DetectContentType(p))
+	}
+}
+
+// copyHeader replaces the fields of the response proper.
+func (c *recorder) copyHeader(from http.Header) {
+	to := c.w.Header()
+	clear(to)
+	maps.Copy(to, from)
+}
+
+// send sends what there is, and what follows as it comes.
+func (c *recorder) send() {
+	if c.sending {
+		return
+	}
+	c.sending = true
+	c.copyHeader(c.fields)
+	c.w.WriteHeader(c.status)
+	if c.body.Len() > 0 {
+		_, _ = c.w.Write(c.body.Bytes()) // the next Write has the same error
+	}
+}
+
+// Flush implements http.Flusher.
+func (c *recorder) Flush() { _ = c.FlushError() }
+
+// FlushError flushes as http.ResponseController wants it. The client then has the response before it is kept.
+func (c *recorder) FlushError() error {
+	if c.taken {
+		return http.ErrHijacked
+	}
+	if c.status == 0 {
+		c.WriteHeader(http.StatusOK)
+	}
+	c.send()
+	return http.NewResponseController(c.w).Flush()
+}
+
+// Hijack implements http.Hijacker. A connection that the handler takes over has no response to keep.
+func (c *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(c.w).Hijack()
+	if err == nil {
+		c.taken, c.omitted = true, true
+	}
+	return conn, rw, err
+}
+
+// Unwrap returns the ResponseWriter proper, for the deadlines of http.ResponseController.
+func (c *recorder) Unwrap() http.ResponseWriter { return c.w }
+
+// end sends the response, if it has not been sent, and its trailers.
+func (c *recorder) end() {
+	if c.taken {
+		return
+	}
+	c.send()
+	to := c.w.Header()
+	for name, values := range c.header {
+		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(c.trailers(), name) {
+			to[name] = values
+		}
+	}
+}
+
+// trailers returns the names of the trailers that the handler has announced.
+func (c *recorder) trailers() (names []string) {
+	for _, list := range c.fields["Trailer"] {
+		for name := range strings.SplitSeq(list, ",") {
+			names = append(names, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	return names
+}
+
+// kept returns the fields that a repetition gets.
+func (c *recorder) kept(cookies bool) http.Header { return keepable(c.fields, c.before, cookies) }

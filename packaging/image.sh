@@ -1,0 +1,10 @@
+#!/bin/sh
+# packaging/image.sh ROOT: makes the files of the image around ROOT/usr/bin/ebb.
+set -eu
+root=$1
+mkdir -p "$root/data" "$root/tmp"
+chmod 1777 "$root/tmp"
+for name in server cli benchmark check-rdb check-aof; do
+	ln -sf ebb "$root/usr/bin/redis-$name"
+	ln -sf ebb "$root/usr/bin/valkey-$name"
+done

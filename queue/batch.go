@@ -1,0 +1,158 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// BatchOptions configures RunBatch.
+type BatchOptions struct {
+	// Workers is the number of batches that are handled at a time. 0: 1.
+	Workers int
+	// Size is the greatest number of jobs of a batch, at most 500. 0: 100.
+	Size int
+	// Wait is the time for which a batch that is not full waits for more jobs. It must be shorter
+	// than half of the queue's Lease. 0: no time.
+	Wait time.Duration
+}
+
+// batchSize is the Size of BatchOptions by default.
+const batchSize = 100
+
+func (o *BatchOptions) check(lease time.Duration) error {
+	if o.Workers == 0 {
+		o.Workers = 1
+	}
+	if o.Size == 0 {
+		o.Size = batchSize
+	}
+	switch {
+	case o.Workers < 0:
+		return fmt.Errorf("%w: %d workers; at least 1 is right", conn.ErrArgument, o.Workers)
+	case o.Size < 0 || o.Size > pushAtOnce:
+		return fmt.Errorf("%w: Size is %d; 1 to %d are right", conn.ErrArgument, o.Size, pushAtOnce)
+	case o.Wait < 0 || o.Wait > lease/2:
+		return fmt.Errorf("%w: Wait is %v; 0 to %v, half of the lease, are right", conn.ErrArgument, o.Wait, lease/2)
+	}
+	return nil
+}
+
+// RunBatch calls fn with several jobs at a time, until the context ends, as Run does with one. The
+// result of fn settles the jobs that fn did not: nil is Ack, an error is Fail of each, that of Later is
+// Postpone, and a panic counts as an error. A function that can fail for a part of a batch settles its
+// jobs itself. The context of fn ends when one of the leases is lost, with the cause ErrLost, or when
+// Options.Timeout is over, or when RunBatch's context has ended and Grace is over; then jobs that were not
+// done are due again at once. Middleware does not apply.
+func (q *Queue[T]) RunBatch(ctx context.Context, o BatchOptions, fn func(ctx context.Context, jobs []*Job[T]) error) error {
+	if err := kit.Callable(fn != nil, "fn"); err != nil {
+		return q.failed("run", err)
+	}
+	if err := o.check(q.o.Lease); err != nil {
+		return q.failed("run", err)
+	}
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	errs := make([]error, o.Workers)
+	feeding, ended := context.WithCancel(ctx) // an error ends all workers
+	defer ended()
+	var workers sync.WaitGroup
+	for i := range errs {
+		workers.Go(func() {
+			errs[i] = q.batches(feeding, inner, o, fn)
+			ended()
+		})
+	}
+	<-feeding.Done()
+	if q.o.Grace == 0 {
+		stop()
+	}
+	grace := time.AfterFunc(q.o.Grace, stop)
+	workers.Wait()
+	grace.Stop()
+	for _, err := range errs {
+		if !kit.Ended(feeding, err) {
+			return err
+		}
+	}
+	return q.failed("run", ctx.Err())
+}
+
+// batches handles one batch after the other, and returns why it ended.
+func (q *Queue[T]) batches(ctx, inner context.Context, o BatchOptions, fn func(context.Context, []*Job[T]) error) error {
+	w := q.consumer()
+	defer w.close()
+	for {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		jobs, err := w.fetch(ctx, o.Size)
+		if err == nil && len(jobs) < o.Size && o.Wait > 0 && kit.Sleep(ctx, o.Wait) == nil {
+			jobs = append(jobs, q.more(ctx, o.Size-len(jobs))...)
+		}
+		if len(jobs) > 0 {
+			q.workBatch(inner, jobs, fn)
+		}
+		if err != nil {
+			return fmt.Errorf("run: %w", err)
+		}
+	}
+}
+
+// more takes what is due for a batch. An error is left to the next fetch.
+func (q *Queue[T]) more(ctx context.Context, count int) []*Job[T] {
+	t, err := q.store().take(ctx, count, kit.Millis(q.o.Lease))
+	if errors.Is(err, conn.ErrNotReplicated) {
+		return q.decode(ctx, q.prove(ctx, t.jobs, err))
+	}
+	if err != nil {
+		return nil
+	}
+	return q.decode(ctx, t.jobs)
+}
+
+// workBatch runs a function for jobs and settles them.
+func (q *Queue[T]) workBatch(ctx context.Context, jobs []*Job[T], fn func(context.Context, []*Job[T]) error) {
+	own, cancel := context.WithCancelCause(ctx)
+	releases := make([]func(), len(jobs))
+	for i, j := range jobs {
+		releases[i] = q.keep(own, j, cancel)
+	}
+	begun := q.counts.begin(len(jobs))
+	err := func() error {
+		timed, stop := own, func() {}
+		if q.o.Timeout > 0 {
+			timed, stop = context.WithTimeoutCause(own, q.o.Timeout, ErrTimeout)
+		}
+		defer stop()
+		return timedOut(timed, runBatch(timed, jobs, fn))
+	}()
+	q.counts.end(len(jobs), begun)
+	for _, release := range releases {
+		release()
+	}
+	cancel(nil)
+	var settling sync.WaitGroup
+	for _, j := range jobs {
+		if !j.settled.Load() {
+			settling.Go(func() { q.finish(ctx, j, err) })
+		}
+	}
+	settling.Wait()
+}
+
+// runBatch calls a function that may panic.
+func runBatch[T any](ctx context.Context, jobs []*Job[T], fn func(context.Context, []*Job[T]) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn(ctx, jobs)
+}

@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// A payload is what the codec made of the value. If the job has headers, a Timeout or a history, an
+// envelope is in front:
+//
+//	0x00 "ebbq" 0x01   length of the JSON (uvarint)   JSON   the codec's bytes
+//
+// Programs that read the queue by other means than this package see it. A payload that begins like
+// an envelope by chance gets an empty one, so that both can be told apart.
+
+const envelopeMark = "\x00ebbq\x01"
+
+// maxHeaders is the limit of the envelope in bytes: more is a payload.
+const maxHeaders = 64 << 10
+
+// envelope is what a job has beside its value.
+type envelope struct {
+	Headers map[string]string `json:"h,omitempty"`
+	Timeout int64             `json:"t,omitempty"` // ms
+	// Before counts deliveries that the backend does not count any more, see Postpone.
+	Before int64 `json:"n,omitempty"`
+}
+
+func (e *envelope) empty() bool { return len(e.Headers) == 0 && e.Timeout == 0 && e.Before == 0 }
+
+// wrap puts the envelope in front of a value, if it needs one.
+func (e *envelope) wrap(value []byte) ([]byte, error) {
+	if e.empty() && !bytes.HasPrefix(value, []byte(envelopeMark)) {
+		return value, nil
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxHeaders {
+		return nil, fmt.Errorf("%w: the headers have %d bytes; at most %d are right", conn.ErrArgument, len(text), maxHeaders)
+	}
+	b := make([]byte, 0, len(envelopeMark)+binary.MaxVarintLen32+len(text)+len(value))
+	b = binary.AppendUvarint(append(b, envelopeMark...), uint64(len(text)))
+	return append(append(b, text...), value...), nil
+}
+
+// unwrap returns the envelope and the value of a payload. A payload with a damaged envelope is all
+// value.
+func unwrap(payload string) (e envelope, value []byte) {
+	rest, ok := strings.CutPrefix(payload, envelopeMark)
+	if !ok {
+		return e, []byte(payload)
+	}
+	size, n := binary.Uvarint([]byte(rest[:min(len(rest), binary.MaxVarintLen64)]))
+	if n <= 0 || size > uint64(len(rest)-n) { //nolint:gosec // n is at most len(rest)
+		return e, []byte(payload)
+	}
+	end := n + int(size) //nolint:gosec // at most len(rest)
+	if err := json.Unmarshal([]byte(rest[n:end]), &e); err != nil {
+		return envelope{}, []byte(payload)
+	}
+	return e, []byte(rest[end:])
+}
+
+// open decodes a payload.
+func (q *Queue[T]) open(payload string) (v T, e envelope, err error) {
+	e, value := unwrap(payload)
+	v, err = q.o.Codec.Decode(value)
+	return v, e, err
+}
+
+// timeout is the envelope's, or that of the options; 0: none.
+func (q *Queue[T]) timeout(e *envelope) time.Duration {
+	if e.Timeout > 0 {
+		return span(e.Timeout)
+	}
+	return q.o.Timeout
+}
+
+// pack returns the payload of a job.
+func (q *Queue[T]) pack(it *Item[T], extra map[string]string) ([]byte, error) {
+	value, err := q.o.Codec.Encode(it.Value)
+	if err != nil {
+		return nil, err
+	}
+	if len(it.Headers) == 0 && len(extra) == 0 && it.Timeout == 0 && !bytes.HasPrefix(value, []byte(envelopeMark)) {
+		return value, nil // without an allocation
+	}
+	e := envelope{Headers: it.Headers, Timeout: kit.Millis(it.Timeout)}
+	if len(extra) > 0 {
+		e.Headers = extra
+		for k, v := range it.Headers {
+			e.Headers[k] = v
+		}
+	}
+	return e.wrap(value)
+}

@@ -1,0 +1,126 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// Handler handles a job: see Run.
+type Handler[T any] func(ctx context.Context, j *Job[T]) error
+
+// Middleware wraps a Handler, for instance to log, to trace or to limit. It can look at the job
+// before, and at the error after, and need not call next.
+type Middleware[T any] func(next Handler[T]) Handler[T]
+
+// chain returns fn behind the middleware of the options; the first is the outermost.
+func (q *Queue[T]) chain(fn Handler[T]) Handler[T] {
+	for i := len(q.o.Middleware) - 1; i >= 0; i-- {
+		fn = q.o.Middleware[i](fn)
+	}
+	return fn
+}
+
+// later is the error of Later.
+type later struct{ delay time.Duration }
+
+func (e later) Error() string { return fmt.Sprintf("queue: not now, but in %v", e.delay) }
+
+// Later returns an error by which a function of Run postpones its job, as Postpone does, without a
+// failure: a limit does not admit it now.
+func Later(delay time.Duration) error { return later{max(delay, 0)} }
+
+// IsLater reports whether an error postpones its job, for middleware that counts failures.
+func IsLater(err error) bool {
+	var l later
+	return errors.As(err, &l)
+}
+
+// Limit returns middleware that runs at most as many jobs of one key as a limit admits. take asks
+// the limit, of package limit for instance: it returns ok and a release function (nil if there is
+// nothing to release), or after which time to ask again. The job is then postponed, so that other
+// jobs go on; the wait between two tries is at least 10 ms. An error of take is a failure of the
+// job. All programs that use the same limit share it.
+func Limit[T any](key func(j *Job[T]) string,
+	take func(ctx context.Context, key string) (ok bool, again time.Duration, release func(), err error)) Middleware[T] {
+	return func(next Handler[T]) Handler[T] {
+		return func(ctx context.Context, j *Job[T]) error {
+			ok, again, release, err := take(ctx, key(j))
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return Later(max(again, limitPause))
+			}
+			if release != nil {
+				defer release()
+			}
+			return next(ctx, j)
+		}
+	}
+}
+
+// limitPause is the least pause of a job that Limit does not admit.
+const limitPause = 10 * time.Millisecond
+
+// Postpone returns the job to the queue, which delivers it again after delay. Unlike Nack it does
+// not count as a delivery. It keeps its priority and loses its TTL, since it was delivered in time.
+func (j *Job[T]) Postpone(ctx context.Context, delay time.Duration) error {
+	e, value := unwrap(j.raw.payload)
+	e.Before = int64(j.Deliveries) - 1
+	payload, err := e.wrap(value)
+	if err != nil {
+		return j.q.failed("postpone", err)
+	}
+	return j.settle("postpone", func() (bool, error) {
+		return j.q.store().postpone(ctx, &j.raw, max(kit.Millis(delay), 0), payload)
+	})
+}
+
+// bounded returns the context of a function for a job that has a timeout.
+func (j *Job[T]) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if j.timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, j.timeout, ErrTimeout)
+}
+
+// timedOut adds ErrTimeout to the error of a function whose time is over.
+func timedOut(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) && !errors.Is(err, ErrTimeout) {
+		return fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	return err
+}
+
+// nativePostponeScript adds a leased job anew: ARGV id, token, delay, payload.
+var nativePostponeScript = conn.NewScript(getJob + `
+local j = get(KEYS[1], ARGV[1])
+if not j or j.state ~= 'leased' or string.format('%.0f', j.token) ~= ARGV[2] then return 0 end
+redis.call('DQ.CANCEL', KEYS[1], ARGV[1])
+redis.call('DQ.ADD', KEYS[1], ARGV[1], ARGV[4], 'PRIORITY', j.priority, 'DELAY', ARGV[3])
+return 1
+`)
+
+func (n *native) postpone(ctx context.Context, r *raw, delay int64, payload []byte) (bool, error) {
+	return n.scriptTruth(ctx, nativePostponeScript, []string{n.name}, r.id, r.token, delay, payload)
+}
+
+// postponeScript adds a leased job anew: ARGV wake, id, token, delay, payload.
+var postponeScript = conn.NewScript(prelude + `
+local j = held(ARGV[2], ARGV[3])
+if not j then return finish(0) end
+lift(j)
+j.deliveries, j.max, j.ttl, j.payload = 0, 0, 0, ARGV[5]
+again(j, now + ARGV[4])
+announce(j)
+return finish(1)
+`)
+
+func (s *scripts) postpone(ctx context.Context, r *raw, delay int64, payload []byte) (bool, error) {
+	return s.truth(ctx, postponeScript, r.id, r.token, delay, payload)
+}

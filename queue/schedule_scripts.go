@@ -1,0 +1,267 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/cron"
+	"github.com/ebbdb/ebb/internal/kit"
+)
+
+// How schedules run where the server has none:
+//
+//	{name}:cron    hash   schedule -> its rule and its state, in JSON
+//	{name}:ticks   zset   schedule, by its next occurrence in ms
+//	{name}:paused  string kept while the queue is paused, with a TTL if the pause has an end
+//
+// Lua cannot compute the next occurrence of a cron expression, so a consumer does. takeScript replies
+// with the schedules that are due instead of jobs. The consumer computes what becomes of each, for
+// both cases, the job before is in the queue or not. tickScript compares the schedule with the one
+// that the consumer has read, and swaps it: of several consumers one wins, and the job and the next
+// occurrence come in one step.
+
+const (
+	// ticksDue is takeScript's reply if there are schedules to handle first.
+	ticksDue = -2
+	// ticksAtOnce is how many schedules a call handles, as "200" of settleMost.
+	ticksAtOnce = "100"
+	// ticksMost is how often a call of take handles schedules before it looks for jobs.
+	ticksMost = 8
+	// tickLater is after how many ms consumers look again at a schedule that this program cannot
+	// read: another one may.
+	tickLater = 60_000
+	// redeclareMost is how often Schedule reads and swaps a schedule that others change meanwhile.
+	redeclareMost = 10
+)
+
+// timed are the keys of schedules and of a pause, which scripts name behind the others.
+func (s *scripts) timed() []string {
+	return []string{kit.Key(s.name, "cron"), kit.Key(s.name, "ticks"), kit.Key(s.name, "paused")}
+}
+
+const timedPrelude = prelude + `
+local cron, ticks, paused = KEYS[7], KEYS[8], KEYS[9]
+-- pausedUntil returns the last ms of a pause, 0 without an end, -1 if there is no pause.
+local function pausedUntil()
+  local till = tonumber(call('GET', paused) or -1)
+  if till > 0 and till < now then return -1 end
+  return till
+end
+`
+
+// record is a schedule as the hash has it.
+type record struct {
+	Every    int64  `json:"every,omitempty"` // ms
+	Cron     string `json:"cron,omitempty"`
+	Zone     string `json:"zone,omitempty"`
+	From     int64  `json:"from,omitempty"` // ms since 1970, as the other instants
+	Until    int64  `json:"until,omitempty"`
+	Late     int64  `json:"late,omitempty"` // ms
+	Overlap  bool   `json:"overlap,omitempty"`
+	Priority uint8  `json:"priority,omitempty"`
+	TTL      int64  `json:"ttl,omitempty"` // ms
+	Next     int64  `json:"next"`
+	Last     int64  `json:"last,omitempty"`
+	Runs     int64  `json:"runs,omitempty"`
+	Skipped  int64  `json:"skipped,omitempty"`
+	TooLate  int64  `json:"toolate,omitempty"`
+	Payload  []byte `json:"payload"`
+}
+
+// writeRecord returns a schedule as the hash has it.
+func writeRecord(s *cron.Schedule) string {
+	text, _ := json.Marshal(record{Every: s.Every, Cron: s.Cron, Zone: s.Zone, From: s.From, Until: s.Until, Late: s.Late, Overlap: s.Overlap,
+		Priority: s.Priority, TTL: s.Expire, Next: s.Next, Last: s.Last, Runs: s.Runs, Skipped: s.Skipped, TooLate: s.TooLate, Payload: s.Payload})
+	return string(text)
+}
+
+// readRecord reads a schedule of the hash and checks it.
+func readRecord(name, text string) (*cron.Schedule, error) {
+	var r record
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return nil, fmt.Errorf("%w: schedule %q: %w", conn.ErrValue, name, err)
+	}
+	s := &cron.Schedule{Name: []byte(name), Payload: r.Payload, Next: r.Next, Last: r.Last, Runs: r.Runs, Skipped: r.Skipped, TooLate: r.TooLate,
+		Rule: cron.Rule{Every: r.Every, Cron: r.Cron, Zone: r.Zone, From: r.From, Until: r.Until, Late: r.Late, Overlap: r.Overlap, Priority: r.Priority,
+			Expire: r.TTL}}
+	if !s.Valid() || r.Every < 0 || r.Next <= 0 || r.Next > cron.MaxTime || r.Priority > maxPriority || r.TTL < 0 {
+		return nil, fmt.Errorf("%w: schedule %q is %s", conn.ErrValue, name, text)
+	}
+	return s, nil
+}
+
+// readScheduleScript replies with the time in ms, and the record of a schedule: ARGV wake, name.
+var readScheduleScript = conn.NewScript(timedPrelude + `
+return finish({now, call('HGET', cron, ARGV[2])})
+`)
+
+// setScheduleScript swaps a schedule: ARGV wake, name, what it is now ("": there is none), what it becomes,
+// its next occurrence, and how many a queue may have. It replies with 0 if it is something else,
+// 2 if there are too many.
+var setScheduleScript = conn.NewScript(timedPrelude + `
+local old = call('HGET', cron, ARGV[2]) or ''
+if old ~= ARGV[3] then return finish(0) end
+if old == '' and call('HLEN', cron) >= tonumber(ARGV[6]) then return finish(2) end
+call('HSET', cron, ARGV[2], ARGV[4])
+call('ZADD', ticks, ARGV[5], ARGV[2])
+if call('ZRANGE', ticks, 0, 0)[1] == ARGV[2] then redis.pcall('PUBLISH', wake, 'schedule') end
+return finish(1)
+`)
+
+// unscheduleScript removes schedules: ARGV wake, names.
+var unscheduleScript = conn.NewScript(timedPrelude + `
+local n = 0
+for i = 2, #ARGV do
+  n = n + call('HDEL', cron, ARGV[i])
+  call('ZREM', ticks, ARGV[i])
+end
+return finish(n)
+`)
+
+// schedulesScript replies with names and records.
+var schedulesScript = conn.NewScript(timedPrelude + `return finish(call('HGETALL', cron))`)
+
+// tickScript handles schedules that are due: ARGV wake, then of each its name, what it is, what it
+// becomes if the occurrence becomes a job, and if not, the next occurrence (0: there is none), the
+// id of the job, that of the one before ("": it does not count), due, payload, priority, TTL.
+// A due of 0: there is no job.
+var tickScript = conn.NewScript(timedPrelude + `
+local news, n = nil, 0
+for i = 2, #ARGV, 11 do
+  local name, old, id, before, due = ARGV[i], ARGV[i + 1], ARGV[i + 5], ARGV[i + 6], tonumber(ARGV[i + 7])
+  if call('HGET', cron, name) == old then
+    n = n + 1
+    local run = due > 0 and not (before ~= '' and call('HEXISTS', jobs, before) == 1) and call('HEXISTS', jobs, id) == 0
+    if run then
+      local j = {id = id, leased = false, priority = tonumber(ARGV[i + 9]), deliveries = 0, number = number(), till = 0,
+        ttl = tonumber(ARGV[i + 10]), max = 0, due = due, payload = ARGV[i + 8]}
+      place(j)
+      if not news or j.due < news.due then news = j end
+    end
+    if ARGV[i + 4] == '0' then
+      call('HDEL', cron, name)
+      call('ZREM', ticks, name)
+    else
+      call('HSET', cron, name, run and ARGV[i + 2] or ARGV[i + 3])
+      call('ZADD', ticks, ARGV[i + 4], name)
+    end
+  end
+end
+if news then announce(news) end
+return finish(n)
+`)
+
+func (s *scripts) schedule(ctx context.Context, want *cron.Schedule) (int64, error) {
+	name := string(want.Name)
+	for range redeclareMost {
+		v, err := s.run(ctx, readScheduleScript, s.timed(), name)
+		if err != nil && !errors.Is(err, conn.ErrNotReplicated) {
+			return 0, err
+		}
+		if len(v.Elems) < 1 {
+			return 0, unreadable("a schedule", v)
+		}
+		now, text, next := v.Elems[0].Int, "", *want
+		var old *cron.Schedule
+		if len(v.Elems) > 1 && !v.Elems[1].IsNull() {
+			text = v.Elems[1].String()
+			old, _ = readRecord(name, text) // what cannot be read is replaced
+		}
+		if err := begin(&next, old, now); err != nil {
+			return 0, err
+		}
+		v, err = s.run(ctx, setScheduleScript, s.timed(), name, text, writeRecord(&next), next.Next, cron.MaxSchedules)
+		switch {
+		case v.Int == 1:
+			return next.Next, err
+		case err != nil:
+			return 0, err
+		case v.Int == 2:
+			return 0, fmt.Errorf("%w: it has %d schedules", ErrFull, cron.MaxSchedules)
+		}
+	}
+	return 0, fmt.Errorf("%w: other clients changed the schedule %d times meanwhile", conn.ErrConflict, redeclareMost)
+}
+
+// begin gives a schedule the state of the one that it replaces, or its first occurrence.
+func begin(s, old *cron.Schedule, now int64) error {
+	if s.Continue(old) {
+		return nil
+	}
+	if s.From == 0 && s.Every > 0 {
+		s.From = now
+	}
+	there, err := s.Start(now)
+	if err == nil && !there {
+		err = ErrNever
+	}
+	return err
+}
+
+func (s *scripts) unschedule(ctx context.Context, names []string) (int64, error) {
+	v, err := s.run(ctx, unscheduleScript, s.timed(), list(names)...)
+	if err != nil {
+		return 0, err
+	}
+	return v.AsInt()
+}
+
+func (s *scripts) schedules(ctx context.Context) ([]*cron.Schedule, error) {
+	v, err := s.run(ctx, schedulesScript, s.timed())
+	if err != nil {
+		return nil, err
+	}
+	var all []*cron.Schedule
+	for i := 0; i+1 < len(v.Elems); i += 2 {
+		r, err := readRecord(v.Elems[i].String(), v.Elems[i+1].String())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b *cron.Schedule) int { return cmp.Compare(string(a.Name), string(b.Name)) })
+	return all, nil
+}
+
+// tick handles the schedules that takeScript has replied with: the time, then a name and a record of
+// each.
+func (s *scripts) tick(ctx context.Context, due []conn.Value) error {
+	if len(due)%2 == 0 {
+		return unreadable("a pop", conn.Value{Elems: due})
+	}
+	now, args := due[0].Int, []any(nil)
+	for i := 1; i < len(due); i += 2 {
+		args = append(args, occurrence(due[i].String(), due[i+1].String(), now)...)
+	}
+	_, err := s.run(ctx, tickScript, s.timed(), args...)
+	if errors.Is(err, conn.ErrNotReplicated) {
+		return nil // it has run, and the call that takes jobs waits for replicas too
+	}
+	return err
+}
+
+// occurrence returns the arguments of tickScript for a schedule.
+func occurrence(name, text string, now int64) []any {
+	r, err := readRecord(name, text)
+	if err == nil {
+		err = r.Parse()
+	}
+	if err != nil {
+		return []any{name, text, text, text, now + tickLater, "", "", 0, "", 0, 0}
+	}
+	run, skip := r.Tick(now, false), r.Tick(now, true)
+	id, before := "", ""
+	if run.Due != 0 {
+		id = name + "@" + strconv.FormatInt(run.Due, 10)
+	}
+	if r.Last != 0 && !r.Overlap {
+		before = name + "@" + strconv.FormatInt(r.Last, 10)
+	}
+	return []any{name, text, writeRecord(r.Ticked(run)), writeRecord(r.Ticked(skip)), run.Next, id, before, run.Due, r.Payload, r.Priority, r.Expire}
+}
