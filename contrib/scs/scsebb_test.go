@@ -11,11 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
-	"github.com/alexedwards/scs/v2/memstore"
 
 	scsebb "github.com/ebbdb/ebb/contrib/scs"
 
@@ -25,18 +23,6 @@ import (
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }
-
-// manager returns a new manager. scs.New starts a sweeper for the store that is then replaced; in a bubble the sweeper has
-// surely begun when it is stopped.
-func manager(t *testing.T) (m *scs.SessionManager) {
-	t.Helper()
-	synctest.Test(t, func(*testing.T) {
-		m = scs.New()
-		synctest.Wait()
-		m.Store.(*memstore.MemStore).StopCleanup()
-	})
-	return m
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -82,7 +68,7 @@ func app(m *scs.SessionManager, store scs.Store) http.Handler {
 }
 
 func TestASessionOfScsIsSharedByPrograms(t *testing.T) {
-	m, other := manager(t), manager(t)
+	m, other := scs.New(), scs.New()
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		for _, o := range []scsebb.Options{{}, {Idle: time.Hour}} {
 			name := b.Name(fmt.Sprint("session", o.Idle))
@@ -126,7 +112,7 @@ func TestASessionOfScsIsSharedByPrograms(t *testing.T) {
 }
 
 func TestASessionEndsWithItsLifetimeOrWhenItIsIdle(t *testing.T) {
-	m := manager(t)
+	m := scs.New()
 	m.Lifetime = 3 * time.Hour
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		for _, native := range []bool{true, false} {
@@ -192,7 +178,7 @@ func TestScsOverSockets(t *testing.T) {
 	c, err := ebb.Open(t.Context(), "mem://")
 	must(t, err)
 	defer c.Close()
-	h := app(manager(t), open(t, c, "session"))
+	h := app(scs.New(), open(t, c, "session"))
 	sessionstest.Visit(t, h)
 }
 
@@ -226,7 +212,6 @@ func ExampleNew() {
 		panic(err)
 	}
 	manager := scs.New()
-	defer manager.Store.(*memstore.MemStore).StopCleanup() // of the store in memory that scs.New has started
 	manager.Store = store
 	handler := manager.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := manager.GetInt(r.Context(), "n") + 1
