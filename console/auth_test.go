@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // browser is a client that keeps its cookie, at one address.
@@ -174,7 +175,7 @@ func TestTheProgramDecidesWhoARequestComesFrom(t *testing.T) {
 
 // The model of a login has the user, the password, and the times.
 func TestASessionEndsWhenItShould(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		wrong := ""
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, Options{})

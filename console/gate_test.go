@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -214,7 +215,7 @@ func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 
 // What me says a user can do, is what do allows.
 func TestCanSaysWhatDoAllows(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		readOnly := rapid.Bool().Draw(rt, "read-only")
 		b := newBench(t, Options{ReadOnly: readOnly, Access: func(*http.Request) (string, bool) { return "ann", true }})
 		rules := []string{"ACL", "SETUSER", "ann", "on", "nopass", "~*", "&*"}

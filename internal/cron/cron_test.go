@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/ebbdb/ebb/internal/draw"
 )
 
 // at returns an instant, in seconds since 1970, for the text of a wall time with an offset.
@@ -169,7 +171,7 @@ func TestEverySecondRoundEachTransition(t *testing.T) {
 }
 
 func TestCountAndLastAgreeWithNext(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom([]string{"0 0 1 * *", "30 2 * * *", "*/13 * * * *", "0 */3 * * mon", "15 10 4 * * sun", "0 0 29 2 *"}).Draw(t, "expression")
 		e, err := Parse(text, rapid.SampledFrom(zones).Draw(t, "zone"))
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/resp"
 	"pgregory.net/rapid"
@@ -170,7 +171,7 @@ func (m *model) publish(t *rapid.T, k Kind, channel string) {
 // The broker delivers what a walk over all subscriptions delivers, keeps its invariants,
 // and releases all memory that it charged.
 func TestTheBrokerDeliversAsAWalkOverAllSubscriptions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := &model{}
 		m.broker.Init(&m.mem)
 		for i := range 3 {

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -256,7 +257,7 @@ func TestReadsAgreesWithMay(t *testing.T) {
 	readers := []string{"PTTL", "TYPE", "GET", "HGETALL", "PERSIST", "GETDEL"}
 	rules := []string{"~*", "~a*", "~b*", "%R~a*", "%W~b*", "+@all", "-@all", "+@read", "+get", "-get", "+type", "-@string", "+persist", "(~c* +get)",
 		"(%W~c* +@write)", "(~* +hgetall)", "resetkeys"}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.SampledFrom(rules), 1, 6).Draw(t, "rules")
 		admin.send("ACL", "SETUSER", "ann", "reset", "on", "nopass")
 		for _, w := range words {
