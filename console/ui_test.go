@@ -90,17 +90,17 @@ func TestEveryDirectiveHasAChineseMeaning(t *testing.T) {
 			used[s] = true
 			return true
 		}
+		matches := false // of several patterns, such as "from *" and "from * to *", the page takes the one that stands first
 		for from := range words {
 			parts := strings.Split(from, "*")
 			for i := range parts {
 				parts[i] = regexp.QuoteMeta(parts[i])
 			}
 			if len(parts) > 1 && regexp.MustCompile("^"+strings.Join(parts, "(.+)")+"$").MatchString(s) {
-				used[from] = true
-				return true
+				used[from], matches = true, true
 			}
 		}
-		return false
+		return matches
 	}
 	for _, d := range config.Directives() {
 		for _, s := range []string{d.Doc, d.Unused, d.Usage()} {
