@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// secondTries tries the doubtful failures of a report again.
+type secondTries struct {
+	report  *report
+	flaky   io.Writer                         // gets the tests that passed then
+	run     func(pkg, test string) *report    // runs one test
+	source  func(pkg string) (*source, error) // reads the test files of a package
+	stopped func() bool                       // after a signal no test is tried
+	changed changes                           // the lines of test files that the change adds or edits
+	top     string                            // the top of the repository
+}
+
+const (
+	mostTests = 10 // more failures than that have a cause in common
+	tries     = 2
+)
+
+// all tries the tests, and records in the report those that fail each time, and the flaky ones that the change adds or edits.
+func (s *secondTries) all() {
+	type test struct{ pkg, name string }
+	var order []test
+	parts := map[test][]failure{}
+	for _, f := range s.report.doubtful {
+		t := test{f.pkg, f.top()}
+		if parts[t] == nil {
+			order = append(order, t)
+		}
+		parts[t] = append(parts[t], f)
+	}
+	s.report.doubtful = nil
+	for _, t := range order {
+		if len(order) > mostTests || !s.passes(t.pkg, t.name) {
+			s.report.failed++
+			for _, f := range parts[t] {
+				s.report.record(f)
+			}
+			continue
+		}
+		s.report.counts.failed--
+		s.report.counts.flaky++
+		for _, f := range parts[t] {
+			fmt.Fprint(s.flaky, s.report.describe(f))
+		}
+		if s.isNew(t.pkg, t.name) {
+			s.report.failed++
+			for _, f := range parts[t] {
+				f.output = append(f.output, "a second try passed: the test is flaky, and this change adds or edits it\n")
+				s.report.record(f)
+			}
+		}
+	}
+}
+
+// passes reports whether a test passes when it is tried again.
+func (s *secondTries) passes(pkg, test string) bool {
+	functions, err := s.source(pkg)
+	if err != nil || !functions.isOutside(test) {
+		return false
+	}
+	for try := range tries {
+		if s.stopped() {
+			return false
+		}
+		r := s.run(pkg, test)
+		passed := r.passed() && r.counts.passed > 0
+		fmt.Fprintf(s.report.out, "again, alone: %s %s, try %d of %d: %s\n", pkg, test, try+1, tries, map[bool]string{true: "passed", false: "failed"}[passed])
+		if passed {
+			return true
+		}
+		if r.failed > 0 && len(r.doubtful) == 0 { // not a test that failed: a race, a panic, a package
+			return false
+		}
+	}
+	return false
+}
+
+// isNew reports whether the change adds or edits a test.
+func (s *secondTries) isNew(pkg, test string) bool {
+	functions, err := s.source(pkg)
+	if err != nil {
+		return true
+	}
+	f := functions.funcs[test]
+	return f == nil || s.changed.touch(s.top, f)
+}

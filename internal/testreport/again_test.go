@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// outer is a package with one test of each kind.
+const outer = `package a
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+)
+
+func dial() { _, _ = net.Dial("tcp", "") }
+
+// TestX meets a socket by a function.
+func TestX(t *testing.T) { dial() }
+
+func TestVirtual(t *testing.T) { synctest.Test(t, func(*testing.T) { dial() }) }
+
+func TestSum(t *testing.T) { t.Error(1 + 1) }
+`
+
+func TestATestIsOutsideIfItMeetsProcessesOrSockets(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(outer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := readSource(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for test, want := range map[string]bool{"TestX": true, "TestVirtual": false, "TestSum": false, "TestNone": false} {
+		if s.isOutside(test) != want {
+			t.Errorf("%s: %v", test, !want)
+		}
+	}
+	all := parseChanges("+++ b/a_test.go\n@@ -1,2 +12 @@ func\n+++ b/b_test.go\n@@ -0,0 +1,900 @@\n@@ -5,1 +907,0 @@\n")
+	for test, want := range map[string]bool{"TestX": true, "TestVirtual": false, "dial": false} {
+		if all.touch(dir, s.funcs[test]) != want {
+			t.Errorf("%s is changed: %v", test, !want)
+		}
+	}
+}
+
+// tried returns what the second tries make of the failures in events. results are the events of each run, and diff is what the change
+// does to the test files.
+func tried(t *testing.T, diff, events string, results ...string) (r *report, failures, flaky string, runs int) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(outer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var failed, passed strings.Builder
+	r = newReport(io.Discard)
+	r.failures, r.step, r.again = &failed, "unit", "go test"
+	if err := r.read(strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	s := &secondTries{
+		report: r, flaky: &passed, stopped: func() bool { return false }, changed: parseChanges(diff), top: dir,
+		source: func(string) (*source, error) { return readSource(dir) },
+		run: func(_, test string) *report {
+			again := newReport(io.Discard)
+			if err := again.read(strings.NewReader(strings.ReplaceAll(results[runs], "TestX", test))); err != nil {
+				t.Fatal(err)
+			}
+			runs++
+			return again
+		},
+	}
+	s.all()
+	return r, failed.String(), passed.String(), runs
+}
+
+func TestAFailedTestIsTriedAgain(t *testing.T) {
+	const (
+		good  = `{"Action":"pass","Package":"m/a","Test":"TestX"}` + "\n" + passes
+		panic = `{"Action":"output","Package":"m/a","Test":"TestX","Output":"panic: no\n"}` + "\n" + fails
+	)
+	many := ""
+	for i := range mostTests + 1 {
+		many += fmt.Sprintf(`{"Action":"fail","Package":"m/a","Test":"TestX%d"}`+"\n", i)
+	}
+	many += `{"Action":"fail","Package":"m/a","Elapsed":0.1}`
+	for _, c := range []struct {
+		name, events string
+		results      []string
+		passed       bool
+		runs         int
+	}{
+		{"passes at once", fails, []string{good}, true, 1},
+		{"passes later", fails, []string{fails, good}, true, 2},
+		{"fails each time", fails, []string{fails, fails, good}, false, 2},
+		{"is not there", fails, []string{passes, passes}, false, 2},
+		{"panics again", fails, []string{panic, good}, false, 1},
+		{"panics", panic, []string{good}, false, 0},
+		{"races", strings.Replace(panic, "panic: no", "WARNING: DATA RACE", 1), []string{good}, false, 0},
+		{"does not compile", unbuilt, []string{good}, false, 0},
+		{"in memory", strings.ReplaceAll(fails, "TestX", "TestSum"), []string{good}, false, 0},
+		{"in virtual time", strings.ReplaceAll(fails, "TestX", "TestVirtual"), []string{good}, false, 0},
+		{"too many", many, []string{good}, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, failures, flaky, runs := tried(t, "", c.events, c.results...)
+			if r.passed() != c.passed || runs != c.runs {
+				t.Errorf("passed: %v, %d runs", r.passed(), runs)
+			}
+			if (flaky != "") != c.passed || (failures != "") == c.passed {
+				t.Errorf("failures:\n%sflaky:\n%s", failures, flaky)
+			}
+			if c.passed && (r.counts != counts{passed: 1, flaky: 1} || !strings.Contains(flaky, "one and one is three")) {
+				t.Errorf("%+v, flaky:\n%s", r.counts, flaky)
+			}
+		})
+	}
+}
+
+func TestAFlakyTestThatTheChangeEditsFails(t *testing.T) {
+	good := `{"Action":"pass","Package":"m/a","Test":"TestX"}` + "\n" + passes
+	r, failures, flaky, _ := tried(t, "+++ b/a_test.go\n@@ -12 +12 @@\n", fails, good)
+	if r.passed() || flaky == "" || !strings.Contains(failures, "this change adds or edits it") {
+		t.Errorf("passed: %v, failures:\n%sflaky:\n%s", r.passed(), failures, flaky)
+	}
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is a line of `go test -json`; see `go doc test2json`.
+type event struct {
+	Action, Package, ImportPath, FailedBuild, Test, Output string
+	Elapsed                                                float64
+}
+
+// report holds the results that were read so far.
+type report struct {
+	out io.Writer
+	// output holds the output of tests that have not ended yet, or have failed, by package
+	// and test. The test "" is the package itself.
+	output map[string]map[string][]string
+	builds map[string][]string // the errors of the compiler, by package
+	took   map[string]float64  // seconds, of the packages that have ended
+	skips  []string
+	broken map[string][]string // the tests that failed, of packages that have not ended
+	counts counts
+
+	doubtful []failure // the failures that a second try may answer
+	failed   int       // the others
+	failures io.Writer // gets those
+	step     string
+	again    string
+}
+
+// counts are numbers of tests, without their parts.
+type counts struct{ passed, failed, flaky, skipped int }
+
+// failure is a test that failed, or one of its parts.
+type failure struct {
+	pkg, test string
+	output    []string
+}
+
+// top returns the name of the test that f is or belongs to.
+func (f failure) top() string {
+	name, _, _ := strings.Cut(f.test, "/")
+	return name
+}
+
+func newReport(out io.Writer) *report {
+	return &report{
+		out: out, output: map[string]map[string][]string{}, builds: map[string][]string{}, took: map[string]float64{},
+		broken: map[string][]string{}, failures: io.Discard,
+	}
+}
+
+// read reads all events. It prints lines that are not events.
+func (r *report) read(from io.Reader) error {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil || e.Action == "" {
+				fmt.Fprintf(r.out, "%s", line)
+			} else {
+				r.add(e)
+			}
+		}
+		if err == io.EOF {
+			r.unfinished()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *report) add(e event) {
+	switch {
+	case e.Action == "build-output":
+		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
+	case e.Action == "build-fail":
+		r.failed++
+		fmt.Fprintf(r.out, "FAIL %s: it does not compile\n%s", e.ImportPath, strings.Join(r.builds[e.ImportPath], ""))
+		r.record(failure{e.ImportPath, "does not compile", r.builds[e.ImportPath]})
+	case e.Action == "output":
+		if r.output[e.Package] == nil {
+			r.output[e.Package] = map[string][]string{}
+		}
+		said := r.output[e.Package]
+		said[e.Test] = append(said[e.Test], e.Output)
+	case e.Test != "":
+		r.endTest(e)
+	default:
+		r.endPackage(e)
+	}
+}
+
+func (r *report) endTest(e event) {
+	whole := !strings.Contains(e.Test, "/")
+	switch e.Action {
+	case "skip":
+		r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", path.Base(e.Package), e.Test, reason(r.output[e.Package][e.Test])))
+		delete(r.output[e.Package], e.Test)
+		if whole {
+			r.counts.skipped++
+		}
+	case "pass":
+		delete(r.output[e.Package], e.Test)
+		if whole {
+			r.counts.passed++
+		}
+	case "fail":
+		r.broken[e.Package] = append(r.broken[e.Package], e.Test)
+		if whole {
+			r.counts.failed++
+		}
+	}
+}
+
+// logged matches the output of t.Log and t.Skip.
+var logged = regexp.MustCompile(`^ +[^ :]+\.go:\d+: (.*)`)
+
+// reason returns the last text that a test logged.
+func reason(output []string) string {
+	for _, line := range slices.Backward(output) {
+		if m := logged.FindStringSubmatch(line); m != nil {
+			return strings.TrimSpace(m[1])
+		}
+	}
+	return "no reason given"
+}
+
+func (r *report) endPackage(e event) {
+	said := r.output[e.Package]
+	switch e.Action {
+	case "fail":
+		fmt.Fprintf(r.out, "FAIL %s (%.1f s)\n", e.Package, e.Elapsed)
+		r.failPackage(e)
+		for _, test := range sortedKeys(said) {
+			fmt.Fprint(r.out, strings.Join(said[test], ""))
+		}
+	case "pass":
+		cached := ""
+		if slices.ContainsFunc(said[""], func(line string) bool { return strings.HasSuffix(line, "\t(cached)\n") }) {
+			cached = ", the result is from before"
+		}
+		fmt.Fprintf(r.out, "ok   %s (%.1f s%s)\n", e.Package, e.Elapsed, cached)
+	case "skip": // it has no tests
+	default:
+		return
+	}
+	r.took[e.Package] = e.Elapsed
+	delete(r.output, e.Package)
+	delete(r.broken, e.Package)
+}
+
+// failPackage notes the failures of a package that has ended. A test that failed alone may be doubtful; a
+// package that ended abruptly, or failed without a test, is not.
+func (r *report) failPackage(e event) {
+	found := r.failuresOf(e)
+	if len(r.broken[e.Package]) > 0 && !isAbrupt(r.output[e.Package]) {
+		r.doubtful = append(r.doubtful, found...)
+		return
+	}
+	r.failed++
+	for _, f := range found {
+		r.record(f)
+	}
+}
+
+// failuresOf returns the failures of a package: its tests that failed, without those of which only a part did, or else the
+// package itself.
+func (r *report) failuresOf(e event) (found []failure) {
+	broken := r.broken[e.Package]
+	for _, test := range broken {
+		if !slices.ContainsFunc(broken, func(other string) bool { return strings.HasPrefix(other, test+"/") }) {
+			found = append(found, failure{e.Package, test, r.output[e.Package][test]})
+		}
+	}
+	if len(broken) == 0 && len(r.builds[e.FailedBuild]) == 0 {
+		found = append(found, failure{e.Package, "", slices.Concat(r.builds[e.Package], r.output[e.Package][""])})
+	}
+	return found
+}
+
+// unfinished records the tests that had not ended when the output ended: go test was stopped.
+func (r *report) unfinished() {
+	for _, pkg := range sortedKeys(r.output) {
+		r.failed++
+		if len(r.broken[pkg]) > 0 {
+			for _, f := range r.failuresOf(event{Package: pkg}) {
+				r.record(f)
+			}
+		}
+		for _, test := range sortedKeys(r.output[pkg]) {
+			if test != "" && !slices.Contains(r.broken[pkg], test) {
+				r.record(failure{pkg, test, append(r.output[pkg][test], "it had not ended when go test was stopped\n")})
+			}
+		}
+	}
+}
+
+var (
+	noise  = regexp.MustCompile(`^(=== |PASS$|FAIL$|exit status |FAIL\t| *--- )`)
+	abrupt = regexp.MustCompile(`DATA RACE|^panic:|^fatal error:`)
+)
+
+// isAbrupt reports whether tests said that their process ended by itself, or that goroutines raced.
+func isAbrupt(said map[string][]string) bool {
+	for _, output := range said {
+		if slices.ContainsFunc(output, abrupt.MatchString) {
+			return true
+		}
+	}
+	return false
+}
+
+// record appends a failure to those that make the step fail.
+func (r *report) record(f failure) { fmt.Fprint(r.failures, r.describe(f)) }
+
+// describe returns a failure as text: where it was, the six lines of the output that say most, and how to repeat it.
+func (r *report) describe(f failure) string {
+	const most = 6
+	var lines []string
+	for _, line := range strings.Split(strings.Join(f.output, ""), "\n") {
+		if strings.TrimSpace(line) != "" && !noise.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	from := slices.IndexFunc(lines, abrupt.MatchString)
+	if from < 0 { // the last message of the test, from its beginning, with what stands before it as far as there is room
+		from = len(lines) - most
+		for i, line := range slices.Backward(lines) {
+			if logged.MatchString(line) {
+				from = min(from, i)
+				break
+			}
+		}
+	}
+	pkg, _, _ := strings.Cut(f.pkg, " ") // "m/a [m/a.test]" is the package with its tests
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s %s\n", r.step, pkg, f.test)
+	for _, line := range lines[max(0, from):min(len(lines), max(0, from)+most)] {
+		fmt.Fprintf(&text, "    %.300s\n", line)
+	}
+	run := ""
+	if name := f.top(); strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") || strings.HasPrefix(name, "Fuzz") {
+		run = fmt.Sprintf(" -run '^%s$'", name)
+	}
+	fmt.Fprintf(&text, "  again: %s%s %s\n", r.again, run, pkg)
+	return text.String()
+}
+
+// passed reports whether there were packages, and none failed.
+func (r *report) passed() bool { return r.failed == 0 && len(r.doubtful) == 0 && len(r.took) > 0 }
+
+// slowest prints the n packages that took longest.
+func (r *report) slowest(n int) {
+	all := sortedKeys(r.took)
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(r.took[b], r.took[a]) })
+	var parts []string
+	for _, p := range all[:min(n, len(all))] {
+		parts = append(parts, fmt.Sprintf("%s %.1f s", path.Base(p), r.took[p]))
+	}
+	fmt.Fprintf(r.out, "%d packages; the slowest: %s\n", len(all), strings.Join(parts, ", "))
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
