@@ -369,6 +369,20 @@ func TestNoTestSleepsOnTheWallClock(t *testing.T) {
 	})
 }
 
+// A test that draws without a seed is red by chance, and its failure cannot be repeated.
+func TestTestsDrawFromASeed(t *testing.T) {
+	seeded := []string{"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "PCG", "Zipf"}
+	eachCall(t, func(at token.Position, s source, pkg, name string) {
+		switch {
+		case !s.test() || s.dir == "internal/draw":
+		case pkg == "rapid" && (name == "Check" || name == "MakeCheck"):
+			t.Errorf("%s: rapid.%s: use draw.Check, which takes the seed of the run", at, name)
+		case pkg == "rand" && !slices.Contains(seeded, name) && !slices.Contains(s.imports(), "crypto/rand"):
+			t.Errorf("%s: rand.%s has no seed: use draw.Rand", at, name)
+		}
+	})
+}
+
 // A skip that is not counted looks like a test that passed. realserver.Require reports it
 // to make test, and fails if EBB_REQUIRE forbids skips. Tests that mean nothing somewhere
 // are not made there: backends.Virtual, backends.Except. rapid's own Skip draws anew.

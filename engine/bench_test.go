@@ -23,6 +23,7 @@ func BenchmarkRandom(b *testing.B) {
 	n := uint64(*benchKeys)
 	val := []byte("0123456789abcdef0123456789abcdef")
 	var key, buf []byte
+	rng := rand.New(rand.NewPCG(1, 2))
 	b.Run("map", func(b *testing.B) {
 		m := make(map[string][]byte)
 		for i := range n {
@@ -31,13 +32,13 @@ func BenchmarkRandom(b *testing.B) {
 		key := make([]byte, 16)
 		b.Run("GET", func(b *testing.B) {
 			for b.Loop() {
-				key = benchKey(key, rand.Uint64N(n))
+				key = benchKey(key, rng.Uint64N(n))
 				buf = append(buf[:0], m[string(key)]...)
 			}
 		})
 		b.Run("SET", func(b *testing.B) {
 			for b.Loop() {
-				key = benchKey(key, rand.Uint64N(n))
+				key = benchKey(key, rng.Uint64N(n))
 				copy(m[string(key)], val)
 			}
 		})
@@ -57,14 +58,14 @@ func BenchmarkRandom(b *testing.B) {
 			b.Run(fmt.Sprint("GET/ttl=", ttl), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					key = benchKey(key, rand.Uint64N(n))
+					key = benchKey(key, rng.Uint64N(n))
 					buf, _, _ = db.Get(0, key, buf[:0])
 				}
 			})
 			b.Run(fmt.Sprint("SET/ttl=", ttl), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					key = benchKey(key, rand.Uint64N(n))
+					key = benchKey(key, rng.Uint64N(n))
 					_ = db.Set(0, key, val, ttl)
 				}
 			})

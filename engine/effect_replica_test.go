@@ -267,7 +267,7 @@ func TestRandomKeyOfAReplicaFindsTheOneThatLives(t *testing.T) {
 	})
 	clock.Advance(time.Second)
 	do(db, func(tx *Tx) {
-		if k := tx.RandomKey(rand.Uint64); string(k) != "living" {
+		if k := tx.RandomKey(rand.NewPCG(1, 2).Uint64); string(k) != "living" {
 			t.Errorf("found %q", k)
 		}
 		if n := tx.Size(); n != 1 {
@@ -277,7 +277,7 @@ func TestRandomKeyOfAReplicaFindsTheOneThatLives(t *testing.T) {
 		tx.Del([]byte("living"))
 	})
 	do(db, func(tx *Tx) {
-		if k := tx.RandomKey(rand.Uint64); k != nil {
+		if k := tx.RandomKey(rand.NewPCG(1, 2).Uint64); k != nil {
 			t.Errorf("found %q", k)
 		}
 	})

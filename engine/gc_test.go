@@ -26,13 +26,14 @@ func BenchmarkCollector(b *testing.B) {
 		}
 	}
 	runtime.GC()
+	rng := rand.New(rand.NewPCG(1, 2))
 	before := collector()
 	var garbage [64][]byte
 	for i := 0; b.Loop(); i++ {
-		key = benchKey(key, rand.Uint64N(n))
+		key = benchKey(key, rng.Uint64N(n))
 		switch i % 4 {
 		case 0:
-			_ = db.Set(0, key, val[:10+rand.IntN(190)], time.Duration(1+rand.IntN(3600))*time.Second)
+			_ = db.Set(0, key, val[:10+rng.IntN(190)], time.Duration(1+rng.IntN(3600))*time.Second)
 		default:
 			buf, _, _ = db.Get(0, key, buf[:0])
 			garbage[i%len(garbage)] = append([]byte(nil), buf...) // a caller that keeps what it reads

@@ -92,7 +92,7 @@ func waysSeen(db *DB) (n [5]int) {
 		tx.Each(func(Key) { n[1]++ })
 		_, next := tx.NextDue()
 		n[3] = int(b2i(next))
-		n[4] = int(b2i(tx.RandomKey(rand.Uint64) != nil))
+		n[4] = int(b2i(tx.RandomKey(rand.NewPCG(1, 2).Uint64) != nil))
 	})
 	return n
 }

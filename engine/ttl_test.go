@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -123,8 +124,9 @@ func TestCountsAreExactWhileTheDeadAreStillThere(t *testing.T) {
 	db.SetActiveExpiry(false)
 	const n = 5000
 	want := make([]int, 3001) // by ms
+	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
-		ttl := 1 + rand.IntN(3000)
+		ttl := 1 + rng.IntN(3000)
 		set(t, db, fmt.Sprint(i), "v", time.Duration(ttl)*time.Millisecond)
 		for ms := range ttl + 1 {
 			if ms < len(want) {
@@ -145,7 +147,7 @@ func TestCountsAreExactWhileTheDeadAreStillThere(t *testing.T) {
 	}
 	clock.Advance(time.Second)
 	do(db, func(tx *Tx) {
-		if key := tx.RandomKey(rand.Uint64); key != nil {
+		if key := tx.RandomKey(rand.NewPCG(1, 2).Uint64); key != nil {
 			t.Errorf("the random key %q is dead", key)
 		}
 		tx.Each(func(k Key) { t.Errorf("%q is dead and visited", k.Name()) })
@@ -279,7 +281,7 @@ func TestScanEndsWithTheLastKey(t *testing.T) {
 
 func TestCompactionLosesNothing(t *testing.T) {
 	db, clock, _ := open(t, Options{Shards: 2})
-	want := map[string]string{}
+	want, rng := map[string]string{}, rand.New(rand.NewPCG(3, 4))
 	value := func(i int) string { return string(slices.Repeat([]byte{byte('a' + i%26)}, 20+i%400)) }
 	for round := range 3 {
 		for i := range 20000 {
@@ -291,8 +293,8 @@ func TestCompactionLosesNothing(t *testing.T) {
 			set(t, db, key, value(i), ttl)
 			want[key] = value(i)
 		}
-		for key := range want {
-			if rand.IntN(8) > 0 {
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if rng.IntN(8) > 0 {
 				delete(want, key)
 				db.Del(0, []byte(key))
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -52,7 +52,7 @@ func TestJobsInAreJobsDoneAndDead(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		const producers, each, consumers = 3, 40, 3
 		o := Options[string]{Lease: 40 * time.Millisecond, MaxDeliveries: 3, Backoff: func(int) time.Duration { return time.Millisecond }}
-		ctx, q, l, ids := b.Context(), open(o), &ledger{done: map[string]int{}}, map[string]bool{}
+		ctx, q, l, ids, rnd := b.Context(), open(o), &ledger{done: map[string]int{}}, map[string]bool{}, draw.Rand(t)
 		var pushing sync.WaitGroup
 		for p := range producers {
 			for i := range each {
@@ -62,7 +62,7 @@ func TestJobsInAreJobsDoneAndDead(t *testing.T) {
 				mine := open(o)
 				for i := range each {
 					id := fmt.Sprint(p, "-", i)
-					if _, err := mine.Push(ctx, "v", PushOptions{ID: id, Delay: rand.N(20 * time.Millisecond), Priority: rand.N(3)}); err != nil {
+					if _, err := mine.Push(ctx, "v", PushOptions{ID: id, Delay: draw.Below(rnd, 20*time.Millisecond), Priority: rnd.IntN(3)}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -76,7 +76,7 @@ func TestJobsInAreJobsDoneAndDead(t *testing.T) {
 				for inner.Err() == nil {
 					run, crash := context.WithCancel(inner)
 					err := mine.Run(run, 4, func(ctx context.Context, j *Job[string]) error {
-						switch rand.N(12) {
+						switch rnd.IntN(12) {
 						case 0:
 							return errors.New("no")
 						case 1: // as if the process died: the job is not settled
@@ -85,7 +85,7 @@ func TestJobsInAreJobsDoneAndDead(t *testing.T) {
 						case 2:
 							crash()
 						}
-						_ = kit.Sleep(ctx, rand.N(2*time.Millisecond))
+						_ = kit.Sleep(ctx, draw.Below(rnd, 2*time.Millisecond))
 						l.note(j.ID)
 						return nil
 					})
@@ -150,11 +150,11 @@ func TestContextsThatEndAnywhereLoseNothing(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		const jobs = 60
 		o := Options[string]{Lease: 100 * time.Millisecond, MaxDeliveries: -1}
-		ctx, q, l, ids := b.Context(), open(o), &ledger{done: map[string]int{}}, map[string]bool{}
+		ctx, q, l, ids, rnd := b.Context(), open(o), &ledger{done: map[string]int{}}, map[string]bool{}, draw.Rand(t)
 		brief := func(tries int) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			// A machine that is so busy that nothing comes of it gets more time.
-			timer := time.AfterFunc(rand.N(3*time.Millisecond<<min(tries/16, 6)), cancel) // a cancellation, not a deadline
+			timer := time.AfterFunc(draw.Below(rnd, 3*time.Millisecond<<min(tries/16, 6)), cancel) // a cancellation, not a deadline
 			return ctx, func() { timer.Stop(); cancel() }
 		}
 		for i := range jobs {
@@ -187,7 +187,7 @@ func TestContextsThatEndAnywhereLoseNothing(t *testing.T) {
 		for id := range ids {
 			for tries := 0; ; tries++ {
 				short, cancel := brief(tries)
-				_, err := q.Push(short, "v", PushOptions{ID: id, Delay: rand.N(5 * time.Millisecond), Unique: time.Hour})
+				_, err := q.Push(short, "v", PushOptions{ID: id, Delay: draw.Below(rnd, 5*time.Millisecond), Unique: time.Hour})
 				cancel()
 				if err == nil || errors.Is(err, ErrDuplicate) {
 					break

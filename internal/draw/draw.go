@@ -43,6 +43,29 @@ func fixed(t interface{ Fatalf(string, ...any) }) uint64 {
 	return s
 }
 
+// Rand returns a source of numbers with the seed of Seed. It may be used concurrently.
+func Rand(t testing.TB) *rand.Rand {
+	t.Helper()
+	return rand.New(&locked{pcg: rand.NewPCG(Seed(t, 0), 0)})
+}
+
+// locked is a rand.Source for several goroutines. A rand.Rand has no other state.
+type locked struct {
+	mu  sync.Mutex // guards pcg
+	pcg *rand.PCG
+}
+
+func (l *locked) Uint64() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pcg.Uint64()
+}
+
+// Below returns a duration from 0 up to, but not including, limit.
+func Below(r *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(limit)))
+}
+
 // seeded guards the flag that Check sets.
 var seeded sync.Once
 

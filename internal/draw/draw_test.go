@@ -26,6 +26,9 @@ func TestTheSameSeedDrawsTheSame(t *testing.T) {
 	if Seed(t, 0) != 7 || Seed(t, 8) != 8 {
 		t.Error("EBB_SEED gives way to a flag alone")
 	}
+	if Rand(t).Uint64() != Rand(t).Uint64() {
+		t.Error("two sources with one seed differ")
+	}
 }
 
 func TestACampaignLastsAsLongAsItsFlagSays(t *testing.T) {

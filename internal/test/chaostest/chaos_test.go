@@ -44,15 +44,15 @@ func TestChaos(t *testing.T) {
 	for i, skew := range skews {
 		clients = append(clients, start(t, program, cluster.URL(), fmt.Sprintf("client-%d", i), skew))
 	}
-	kills, pauses, partitions := 0, 0, 0
+	kills, pauses, partitions, rnd := 0, 0, 0, draw.Rand(t)
 	lasts := draw.Time(*chaosTime, 10*time.Second)
 	for until := time.Now().Add(lasts); time.Now().Before(until); {
-		pass(time.Duration(4+rand.N(6)) * time.Second)
-		node, away := rand.N(len(cluster.Addrs())), time.Duration(1+rand.N(5))*time.Second
+		pass(time.Duration(4+rnd.IntN(6)) * time.Second)
+		node, away := rnd.IntN(len(cluster.Addrs())), time.Duration(1+rnd.IntN(5))*time.Second
 		what := fmt.Sprintf("node %d was killed", node)
-		who := rand.N(len(clients))
-		parted := clients[who].part(cluster.Addrs())
-		switch rand.N(5) {
+		who := rnd.IntN(len(clients))
+		parted := clients[who].part(rnd, cluster.Addrs())
+		switch rnd.IntN(5) {
 		default:
 			cluster.Kill(node)
 			pass(away)
@@ -65,7 +65,7 @@ func TestChaos(t *testing.T) {
 			cluster.Resume(node)
 			pauses++
 		case 1, 2:
-			nodes := rand.Perm(len(cluster.Addrs()))[:1+rand.N(3)]
+			nodes := rnd.Perm(len(cluster.Addrs()))[:1+rnd.IntN(3)]
 			away += 3 * time.Second // for a failover, and a while after it
 			what = fmt.Sprintf("nodes %d were parted from the others", nodes)
 			cluster.Part(nodes...)
@@ -181,9 +181,9 @@ func start(t *testing.T, program, url, id string, skew time.Duration) *client {
 
 // part has nothing go between the client and some of the nodes, or all of them; it
 // returns how many.
-func (c *client) part(nodes []string) int {
-	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	n := 1 + rand.N(len(nodes))
+func (c *client) part(rnd *rand.Rand, nodes []string) int {
+	rnd.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	n := 1 + rnd.IntN(len(nodes))
 	c.tell("cut " + strings.Join(nodes[:n], " "))
 	return n
 }
