@@ -266,7 +266,7 @@ func (x *Cache[K, V]) call(ctx context.Context, k K, load Loader[K, V]) (V, erro
 // giveBack gives up a lease, so that the next program is elected at once.
 func (x *Cache[K, V]) giveBack(ctx context.Context, b fresh.Backend, key, token string) {
 	if token != "" {
-		_ = kit.Release(ctx, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, token) })
+		_ = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, token) })
 	}
 }
 

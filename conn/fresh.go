@@ -51,7 +51,11 @@ func (c *Conn) GetFresh(ctx context.Context, key string, opts ...FreshOptions) (
 	if o.Wait != 0 {
 		args, do = append(args, "WAIT", max(0, millis(o.Wait))), c.Block
 	}
-	v, err := do(ctx, args...)
+	return FreshOf(do(ctx, args...))
+}
+
+// FreshOf returns the reply of GETFRESH as GetFresh does.
+func FreshOf(v Value, err error) (f Fresh, _ error) {
 	if err == nil && len(v.Elems) != 4 {
 		err = fmt.Errorf("%w: GETFRESH replied with %v; it should reply with four elements", ErrValue, v)
 	}

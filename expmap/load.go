@@ -98,7 +98,7 @@ func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Du
 	for attempt := 0; ; attempt++ {
 		mine, err := m.c.SetNX(ctx, marker, token, m.o.LoadLease)
 		if err != nil {
-			m.release(ctx, marker, token) // it may be ours without our knowing
+			m.release(ctx, marker, token, err) // it may be ours without our knowing
 			return value, err
 		}
 		if mine {
@@ -114,7 +114,7 @@ func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Du
 	// Between our look and the marker another program may have finished.
 	v, ok, err := m.get(ctx, key)
 	if ok || err != nil {
-		m.release(ctx, marker, token)
+		m.release(ctx, marker, token, nil)
 		return v, err
 	}
 	if value, err = m.hold(ctx, marker, token, key, loader); err != nil {
@@ -147,7 +147,7 @@ func (m *Map[K, V]) hold(ctx context.Context, marker, token string, key K, loade
 		close(stop)
 		renewer.Wait()
 		if !kept {
-			m.release(ctx, marker, token)
+			m.release(ctx, marker, token, nil)
 		}
 	}()
 	value, err = loader(ctx, key)
@@ -162,12 +162,12 @@ func (m *Map[K, V]) finish(ctx context.Context, marker, token string, key K, val
 		err = m.begin(ctx, true)
 	}
 	if err != nil {
-		m.release(ctx, marker, token)
+		m.release(ctx, marker, token, nil)
 		return err
 	}
 	defer m.changed()
 	if _, err = number(m.runEvicting(ctx, m.layout().finish, marker, f, v, ms, false, token)); err != nil {
-		m.release(ctx, marker, token)
+		m.release(ctx, marker, token, nil)
 	}
 	return err
 }
@@ -189,9 +189,9 @@ var (
 )
 
 // release gives a marker back, also if the context has ended. If it fails the marker
-// ends by itself.
-func (m *Map[K, V]) release(ctx context.Context, marker, token string) {
-	_ = kit.Release(ctx, conn.Temporary, func(ctx context.Context) error {
+// ends by itself. failed is the error of the call that may have set it, nil for none.
+func (m *Map[K, V]) release(ctx context.Context, marker, token string, failed error) {
+	_ = kit.Release(ctx, failed, conn.Temporary, func(ctx context.Context) error {
 		_, err := m.c.Script(ctx, releaseScript, []string{marker}, token)
 		return err
 	})

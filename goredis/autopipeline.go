@@ -6,10 +6,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -17,7 +19,8 @@ import (
 // autoPipeline sends the commands of many goroutines to one server together, because the
 // round trip to a server costs far more than most commands.
 //
-//	a call ──┬─ an in-flight slot is free ── alone, at once, in the caller's goroutine
+//	a call ──┬─ an in-flight slot is free ── alone, at once, in the caller's goroutine; if its
+//	         │                               deadline is near, in a goroutine of its own
 //	         └─ none is ──────────────────── it waits, and the next slot that gets free
 //	                                         takes all waiting calls, as one pipeline
 //
@@ -102,11 +105,12 @@ func mayJoin(ctx context.Context, plain []any) bool {
 
 // send runs one command, once, alone or in a pipeline.
 func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.Answer {
-	if g.width == 0 || !mayJoin(ctx, plain) {
+	joins, soon := mayJoin(ctx, plain), endsSoon(ctx)
+	if g.width == 0 || !joins && !soon {
 		return sendFor(ctx, g.client, plain, ints)
 	}
 	g.mu.Lock()
-	if g.taken < g.width {
+	if joins && !soon && g.taken < g.width {
 		g.taken++
 		g.mu.Unlock()
 		defer g.free()
@@ -117,7 +121,17 @@ func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.
 		c = &call{done: make(chan struct{}, 1)}
 	}
 	c.ctx, c.plain, c.ints = ctx, owned(plain), ints
-	g.queue = append(g.queue, c)
+	switch {
+	case !joins:
+		g.pipes.Go(func() { g.single(c) })
+	case g.taken < g.width:
+		g.taken++
+		g.queue = append(g.queue, c)
+		together := g.next(nil)
+		g.pipes.Go(func() { g.run(together) })
+	default:
+		g.queue = append(g.queue, c)
+	}
 	g.mu.Unlock()
 	select {
 	case <-c.done:
@@ -126,8 +140,33 @@ func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.
 		g.calls.Put(c)
 		return a
 	case <-ctx.Done():
-		return remote.Answer{Err: conn.Ended(ctx, named(plain)), Ran: !g.leave(c)}
+		err := conn.Ended(ctx, named(plain))
+		if g.leave(c) {
+			return remote.Answer{Err: err}
+		}
+		return remote.Answer{Err: conn.UnderWay(err, c.late), Ran: true}
 	}
+}
+
+// late returns the answer when it has come, or nothing if ctx ends before: see conn.UnderWay.
+func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
+	select {
+	case <-c.done:
+		c.done <- struct{}{} // for the next caller
+		return c.answer.V, c.answer.Err == nil && c.answer.Ints == nil
+	case <-ctx.Done():
+		return v, false
+	}
+}
+
+// brief is the time to a deadline below which a call does not use its own goroutine: go-redis closes a connection whose call
+// reaches its deadline, and then no reply tells when the server has read the command.
+const brief = 250 * time.Millisecond
+
+// endsSoon reports whether the deadline of ctx is near.
+func endsSoon(ctx context.Context) bool {
+	at, ok := ctx.Deadline()
+	return ok && time.Until(at) < brief
 }
 
 // owned copies the byte slices. The caller may change them after the call has ended, and a
@@ -184,6 +223,17 @@ func (g *autoPipeline) run(together []*call) {
 	}
 }
 
+// single sends a call that joins no pipeline.
+func (g *autoPipeline) single(c *call) {
+	ctx, cancel := joint([]*call{c})
+	defer cancel()
+	c.answer = sendFor(ctx, g.client, c.plain, c.ints)
+	if c.answer.Err != nil && c.ctx.Err() != nil {
+		c.answer.Err = conn.Ended(c.ctx, named(c.plain))
+	}
+	c.done <- struct{}{}
+}
+
 // pipe sends calls as one pipeline, and gives each its answer.
 func (g *autoPipeline) pipe(together []*call) {
 	ctx, cancel := joint(together)
@@ -203,8 +253,11 @@ func (g *autoPipeline) pipe(together []*call) {
 	clear(together)
 }
 
-// joint returns the context of several calls, which ends when the last of their contexts
-// ends.
+// linger is the time for which a pipeline waits for its replies after the last of its calls has ended. A caller that takes back
+// what its call may have done waits for that: see conn.Settle.
+const linger = kit.Farewell
+
+// joint returns the context of several calls, which ends linger after the last of their deadlines.
 func joint(together []*call) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(together[0].ctx)
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
@@ -217,7 +270,7 @@ func joint(together []*call) (context.Context, context.CancelFunc) {
 	if !ok {
 		return ctx, func() {}
 	}
-	return context.WithDeadline(ctx, last)
+	return context.WithDeadline(ctx, last.Add(linger))
 }
 
 // close waits for the pipelines.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -28,6 +29,8 @@ type blocker struct {
 	mu      sync.Mutex // guards what follows
 	nc      net.Conn
 	aborted bool
+	over    bool        // the command has ended
+	last    *time.Timer // aborts a command after hangUp
 }
 
 // newBlocker returns a blocker for the server of a client. It connects later. For a client
@@ -71,6 +74,34 @@ func (k *blocker) abort() {
 	}
 }
 
+// parting is the time for which a command whose caller has gone waits for the server to close the connection.
+const parting = 250 * time.Millisecond
+
+// hangUp ends the command that waits, from any goroutine: it tells the server that no more commands come. A server answers that
+// by closing the connection, after it has read the command: so when the call ends, the command does not run any more. If the
+// server does not do that in time, or if there is no connection yet, abort ends the command.
+func (k *blocker) hangUp(abort func()) {
+	k.mu.Lock()
+	half, ok := k.nc.(interface{ CloseWrite() error })
+	if ok && !k.over {
+		k.last = time.AfterFunc(parting, abort)
+	}
+	k.mu.Unlock()
+	if !ok || half.CloseWrite() != nil {
+		abort()
+	}
+}
+
+// rest says that the command has ended; the connection is not used any more.
+func (k *blocker) rest() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	if k.last != nil {
+		k.last.Stop()
+	}
+}
+
 // Block implements Driver.
 func (b *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	if b.one == nil && b.nodes == nil {
@@ -100,9 +131,28 @@ func (b *driver) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 	}
 	bounded, end := k.bound(ctx, of, plain)
 	defer end()
-	stop := context.AfterFunc(bounded, k.abort)
-	a := blamed(ctx, bounded, named(plain), sendTo(bounded, k.client, ask, plain))
+	patient, cancel := context.WithCancel(context.WithoutCancel(bounded))
+	defer cancel()
+	abort := func() {
+		k.abort()
+		cancel()
+	}
+	stop := context.AfterFunc(bounded, func() {
+		if ctx.Err() != nil {
+			k.hangUp(abort)
+		} else {
+			abort()
+		}
+	})
+	a := sendTo(patient, k.client, ask, plain)
+	if a.Err != nil && ctx.Err() != nil {
+		a.Err = conn.Ended(ctx, named(plain))
+	}
+	a = blamed(ctx, bounded, named(plain), a)
 	sound := stop() && a.Err == nil && !routing.Untouched(a.V)
+	if !sound {
+		k.rest()
+	}
 	if a.Err != nil && ctx.Err() == nil && b.cutByClose() {
 		a = remote.Answer{Err: conn.ErrClosed, Ran: true}
 	}

@@ -154,7 +154,7 @@ func (s *Slot) acquireNative(ctx context.Context, wait bool) error {
 	}
 	switch {
 	case err != nil:
-		s.giveUp(ctx)
+		s.giveUp(ctx, err)
 		return err
 	case v.IsNull() && wait:
 		return context.DeadlineExceeded
@@ -198,7 +198,7 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 			s.q.bells.leave(s.owner)
 		}
 		if err != nil && !errors.Is(err, ErrTaken) {
-			s.giveUp(ctx)
+			s.giveUp(ctx, err)
 		}
 	}()
 	for {

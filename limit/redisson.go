@@ -201,8 +201,8 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 	}
 	since, turn, ticket := startWatch(), "", fmt.Sprintf("%s:%d", kit.ID(), permits)
 	defer func() {
-		if turn != "" && !ok {
-			l.leave(ctx, ticket)
+		if !ok && (turn != "" || err != nil && l.opt.Fair) {
+			l.leave(ctx, ticket, err)
 		}
 	}()
 	for {
@@ -239,8 +239,8 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 	}
 }
 
-func (l *RedissonLimiter) leave(ctx context.Context, ticket string) {
-	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error { // else its lease ends
+func (l *RedissonLimiter) leave(ctx context.Context, ticket string, failed error) {
+	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // else its lease ends
 		_, err := l.c.Script(ctx, leaveScript, l.keys()[5:], ticket)
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -47,7 +48,10 @@ func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time
 	}
 	r := &Reservation{l: l, p: p, bucket: l.bucket(key)}
 	if l.away.ask() {
-		err = l.judge(ctx, r.ask(ctx, n, within))
+		if err = r.ask(ctx, n, within); err != nil && ctx.Err() != nil {
+			r.takeBack(ctx, err)
+		}
+		err = l.judge(ctx, err)
 	} else {
 		err = l.away.cause()
 	}
@@ -84,6 +88,7 @@ func (r *Reservation) ask(ctx context.Context, n int64, within time.Duration) er
 		return err
 	}
 	id, most := kit.ID(), int64(-1)
+	r.id = id
 	if within >= 0 {
 		most = within.Milliseconds() * 1000
 	}
@@ -92,7 +97,30 @@ func (r *Reservation) ask(ctx context.Context, n int64, within time.Duration) er
 		return err
 	}
 	us, err := v.Elems[1].AsInt()
-	r.id, r.delay = id, time.Duration(us)*time.Microsecond
+	r.delay = time.Duration(us) * time.Microsecond
+	return err
+}
+
+// takeBack cancels a reservation that the backend may have made, although the call has failed. If that fails too, the request is
+// lost: others wait for its turn.
+func (r *Reservation) takeBack(ctx context.Context, failed error) {
+	id := r.id
+	if late, ok := kit.Late(ctx, failed); ok && r.l.native() && len(late.Elems) == 2 {
+		id = late.Elems[0].Int
+	}
+	if id == nil {
+		return
+	}
+	_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error { return r.revoke(ctx, id) })
+}
+
+// revoke removes a reservation at the backend.
+func (r *Reservation) revoke(ctx context.Context, id any) (err error) {
+	if n, ok := id.(int64); ok {
+		_, err = r.l.c.Do(ctx, "RL.CANCEL", r.bucket, n)
+	} else {
+		_, err = r.l.c.Script(ctx, cancelScript, keys(r.bucket)[:2], id)
+	}
 	return err
 }
 
@@ -127,12 +155,7 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	l := r.l
 	bounded, cancel := l.bounded(ctx)
 	defer cancel()
-	var err error
-	if id, ok := r.id.(int64); ok {
-		_, err = l.c.Do(bounded, "RL.CANCEL", r.bucket, id)
-	} else {
-		_, err = l.c.Script(bounded, cancelScript, keys(r.bucket)[:2], r.id)
-	}
+	err := r.revoke(bounded, r.id)
 	if err != nil {
 		if cause := awayCause(ctx, err, l.opt.Timeout); cause != nil {
 			err = &errAway{cause}

@@ -142,7 +142,7 @@ func (s *Slot) release(ctx context.Context) error {
 		return s.err
 	}
 	held := false
-	err := kit.Release(ctx, conn.Temporary, func(ctx context.Context) (err error) {
+	err := kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) (err error) {
 		held, err = s.ask(ctx, false)
 		s.unsure = s.unsure || err != nil
 		return err
@@ -159,8 +159,8 @@ func (s *Slot) release(ctx context.Context) error {
 }
 
 // giveUp takes back what a failed Acquire may have got; if that fails the lease ends.
-func (s *Slot) giveUp(ctx context.Context) {
-	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
+func (s *Slot) giveUp(ctx context.Context, failed error) {
+	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error {
 		_, err := s.ask(ctx, false)
 		return err
 	})

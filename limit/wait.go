@@ -125,7 +125,7 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 	defer func() {
 		// Also when the first question had no answer: it may have been heard.
 		if err != nil && !out {
-			l.leave(ctx, bucket, ticket, n)
+			l.leave(ctx, bucket, ticket, n, err)
 		}
 	}()
 	lease, behind := 2*refresh+l.opt.Timeout, least
@@ -170,11 +170,11 @@ func (l *Limiter) askInLine(ctx context.Context, p *plan, bucket string, args []
 }
 
 // leave takes a ticket out of the line, so that those behind it need not find out.
-func (l *Limiter) leave(ctx context.Context, bucket, ticket string, n int64) {
+func (l *Limiter) leave(ctx context.Context, bucket, ticket string, n int64, failed error) {
 	if l.away.open.Load() {
 		return
 	}
-	err := kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
+	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.c.Script(ctx, leaveScript, keys(bucket)[1:], fmt.Sprintf("%s:%d", ticket, n))
 		return err
 	})

@@ -318,7 +318,7 @@ func (l *Lease) giveBack(ctx context.Context) (was bool, err error) {
 		l.proof.Stop()
 	}
 	l.mu.Unlock()
-	err = kit.Release(ctx, again(l.cl), func(ctx context.Context) (err error) {
+	err = kit.Release(ctx, nil, again(l.cl), func(ctx context.Context) (err error) {
 		was, err = l.cl.release(ctx, l.owner, l.token)
 		l.unsure = l.unsure || err != nil
 		return err
@@ -331,7 +331,7 @@ func (l *Lease) giveBack(ctx context.Context) (was bool, err error) {
 		l.o.hub.ring()
 	}
 	if l.after != nil {
-		_ = kit.Courtesy(ctx, func(error) bool { return false }, func(ctx context.Context) error {
+		_ = kit.Courtesy(ctx, nil, func(error) bool { return false }, func(ctx context.Context) error {
 			l.after(ctx)
 			return nil
 		})

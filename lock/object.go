@@ -188,13 +188,13 @@ func again(cl claim) func(error) bool {
 	return func(err error) bool { return conn.Temporary(err) && unheard(err) }
 }
 
-// forget gives up what a question may have left behind. An embedded engine leaves
+// forget gives up what a request that failed may have left behind. An embedded engine leaves
 // nothing behind that was not answered.
-func (o *object) forget(ctx context.Context, cl claim, owner string) {
+func (o *object) forget(ctx context.Context, cl claim, owner string, failed error) {
 	if _, stands := cl.(stander); stands && o.c.Capabilities().Embedded {
 		return
 	}
-	err := kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error { return cl.forget(ctx, owner) })
+	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return cl.forget(ctx, owner) })
 	if err != nil {
 		o.opts.Logger.Warn("lock: what was asked for may stay taken for its lease", "object", o.what, "name", o.name, "ttl", o.opts.TTL, "error", err)
 	}
@@ -211,7 +211,7 @@ func (o *object) try(ctx context.Context, cl claim, owner string) (*Lease, error
 	})
 	switch {
 	case err != nil:
-		o.forget(ctx, cl, owner)
+		o.forget(ctx, cl, owner, err)
 		return nil, o.wrap("acquire", err)
 	case !a.granted:
 		return nil, o.wrap("acquire", ErrTaken)
@@ -236,7 +236,7 @@ func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.
 	case err == nil:
 		return newLease(ctx, o, cl, owner, token, sent), nil
 	case !errors.Is(err, ErrTaken) || !w.served:
-		o.forget(ctx, cl, owner)
+		o.forget(ctx, cl, owner, err)
 	}
 	if kit.Overdue(ctx, w.ctx, err) {
 		err = fmt.Errorf("no answer within %v: %w", wait, w.why(conn.ErrUnavailable))

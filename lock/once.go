@@ -101,7 +101,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	})
 	switch {
 	case err != nil:
-		_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, false) })
+		_ = kit.Courtesy(ctx, err, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, false) })
 		return 0, o.wrap("begin", err)
 	case Outcome(state) != Did:
 		return Outcome(state), nil
@@ -110,7 +110,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 		o.wrap("do", fmt.Errorf("%w: its span is over", ErrLost)))
 	defer cancel()
 	err = fn(inside)
-	told := kit.Release(ctx, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })
+	told := kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })
 	switch {
 	case err != nil:
 		return Did, err

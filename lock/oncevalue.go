@@ -159,7 +159,7 @@ func (t *turn[T]) run(ctx context.Context, fn func(context.Context) (T, error)) 
 	ended := false // there is a result, and the lease ends with it
 	defer func() {
 		if !ended {
-			_ = kit.Release(ctx, conn.Temporary, func(ctx context.Context) error { return t.o.backend().Release(ctx, t.key, t.token) })
+			_ = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return t.o.backend().Release(ctx, t.key, t.token) })
 		}
 	}()
 	if v, err = t.call(ctx, fn); err != nil {
@@ -231,7 +231,7 @@ func (t *turn[T]) renew(ctx context.Context, lost func(cause error)) {
 // keep stores a result, and reports whether it is there.
 func (t *turn[T]) keep(ctx context.Context, body string) (kept bool, err error) {
 	b, unsure := t.o.backend(), false
-	err = kit.Release(ctx, conn.Temporary, func(ctx context.Context) (err error) {
+	err = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) (err error) {
 		if kept, err = b.Set(ctx, t.key, body, t.token, 0, t.o.ttl); err == nil && !kept && unsure {
 			var e fresh.Entry // the reply of the request before was lost, which may have stored it
 			e, err = b.Look(ctx, t.key, 0, 1)

@@ -175,6 +175,11 @@ func (n *native) take(ctx context.Context, count int, lease int64) (taken, error
 	return n.pop(ctx, n.c.Do, count, lease)
 }
 
+func (n *native) late(v conn.Value) []raw {
+	jobs, _ := rawJobs(v.Elems)
+	return jobs
+}
+
 // takeWaiting is take that waits up to block ms for a job; 0 for ever.
 func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64) (taken, error) {
 	return n.pop(ctx, n.c.Block, count, lease, "BLOCK", block)

@@ -34,6 +34,7 @@ func (q *Queue[T]) TryPop(ctx context.Context) (*Job[T], error) {
 	for {
 		t, err := q.store().take(ctx, 1, kit.Millis(q.o.Lease))
 		if err != nil {
+			q.giveBackLate(ctx, err)
 			return nil, q.failed("pop", err)
 		}
 		if len(t.jobs) == 0 && t.wait != 0 {
@@ -46,9 +47,10 @@ func (q *Queue[T]) TryPop(ctx context.Context) (*Job[T], error) {
 }
 
 // Pop waits for a job, until the context ends. If the backend does not reply, Pop waits until
-// it does. If the context ends while a job is on its way, the queue delivers that job again
-// after its lease. A value that the codec cannot decode counts as a failed delivery. On a
-// Replicated view of the Conn, Pop returns a job when its lease is on the replicas.
+// it does. If the context ends while a job is on its way, Pop returns the job or gives it back, which
+// may take up to a second; if it cannot, the queue delivers the job again after its lease. A value
+// that the codec cannot decode counts as a failed delivery. On a Replicated view of the Conn, Pop
+// returns a job when its lease is on the replicas.
 func (q *Queue[T]) Pop(ctx context.Context) (*Job[T], error) {
 	w := q.consumer()
 	defer w.close()
@@ -111,6 +113,7 @@ func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
 	var last error // of the backend that could not be reached
 	for tries := 0; ; {
 		raws, err := w.once(ctx, count)
+		w.q.giveBackLate(ctx, err)
 		if errors.Is(err, conn.ErrNotReplicated) {
 			raws = w.q.prove(ctx, raws, err)
 		}
@@ -131,6 +134,23 @@ func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
 			w.q.o.Logger.Warn("cannot reach the queue", "queue", w.q.name, "error", err)
 			_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
 			tries++
+		}
+	}
+}
+
+// giveBackLate gives back the jobs that a failed call has taken all the same. They are ready again, and count one delivery.
+func (q *Queue[T]) giveBackLate(ctx context.Context, failed error) {
+	v, ok := kit.Late(ctx, failed)
+	if !ok || v.Err() != nil {
+		return
+	}
+	for _, r := range q.store().late(v) {
+		err := kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
+			_, err := q.store().nack(ctx, &r, 0, "the call that took it has ended")
+			return err
+		})
+		if err != nil {
+			q.o.Logger.Warn("a job comes back after its lease", "queue", q.name, "job", r.id, "error", err)
 		}
 	}
 }

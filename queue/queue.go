@@ -178,6 +178,8 @@ type store interface {
 	push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushed, error)
 	// take returns what it took beside ebb.ErrNotReplicated, and with no other error.
 	take(ctx context.Context, count int, lease int64) (taken, error)
+	// late returns the jobs of an answer to take.
+	late(v conn.Value) []raw
 	ack(ctx context.Context, id string, token int64) (bool, error)
 	nack(ctx context.Context, r *raw, delay int64, reason string) (bool, error)
 	extend(ctx context.Context, id string, token, lease int64) (bool, error)

@@ -118,6 +118,14 @@ func (s *scripts) take(ctx context.Context, count int, lease int64) (t taken, er
 	}
 }
 
+func (s *scripts) late(v conn.Value) []raw {
+	if len(v.Elems) == 0 || v.Elems[0].Int == ticksDue {
+		return nil
+	}
+	jobs, _ := rawJobs(v.Elems[1:])
+	return jobs
+}
+
 // rawJobs reads jobs as DQ.POP and the script reply with them.
 func rawJobs(elems []conn.Value) ([]raw, error) {
 	jobs := make([]raw, len(elems))

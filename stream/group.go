@@ -358,7 +358,7 @@ func (g *Group[T]) Delete(ctx context.Context) error {
 // leave takes a consumer out of the group if nothing is pending for it, and those
 // that died. It is a courtesy: what fails is left.
 func (g *Group[T]) leave(ctx context.Context, consumer string) {
-	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
+	_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
 		_, err := g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, forgetAfter.Milliseconds())
 		return err
 	})

@@ -40,12 +40,34 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 	case r := <-done:
 		return r, nil
 	case <-ended:
+		silent = false
 	case <-late:
-		if silent {
-			return none, d.silent(doing)
-		}
 	}
-	return none, unavailable(ctx, doing, ctx.Err())
+	err := unavailable(ctx, doing, ctx.Err())
+	if silent {
+		err = d.silent(doing)
+	}
+	return none, conn.UnderWay(err, func(ctx context.Context) (v conn.Value, ok bool) {
+		select {
+		case r := <-done:
+			done <- r // for the next caller
+			if a, single := any(r).(remote.Answer); single && a.Err == nil {
+				return a.V, true
+			}
+		case <-ctx.Done():
+		}
+		return v, false
+	})
+}
+
+// lingering returns a context for the command of a call. It ends linger after the deadline of ctx, so that the answer comes of a
+// command that its caller has given up: see conn.Settle.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	late := context.WithoutCancel(ctx)
+	if at, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(late, at.Add(linger))
+	}
+	return late, func() {}
 }
 
 // shared runs one command on the connections that all calls share, as aside does.

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -82,10 +85,39 @@ var (
 	errSilent  = errors.New("there was no reply")
 )
 
-// do runs one command, once. The errors are errNotSent, errUnknown, and errSilent of a
+// pending is the outcome of a command that was sent, and whose reply is still to come.
+type pending struct {
+	error // errUnknown or errSilent
+	c     *call
+}
+
+// late returns the answer when it has come, or nothing if ctx ends before: see conn.UnderWay.
+func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
+	select {
+	case <-c.done:
+		c.done <- struct{}{} // for the next caller
+		if c.result.NonRedisError() == nil {
+			return value(c.result), true
+		}
+	case <-ctx.Done():
+	}
+	return v, false
+}
+
+// brief is the time to a deadline below which a call does not use its own goroutine: rueidis closes a connection whose only call
+// reaches its deadline, and then no reply tells when the server has read the command.
+const brief = 250 * time.Millisecond
+
+// endsSoon reports whether the deadline of ctx is near.
+func endsSoon(ctx context.Context) bool {
+	at, ok := ctx.Deadline()
+	return ok && time.Until(at) < brief
+}
+
+// do runs one command, once. The errors are errNotSent, pending, and errSilent of a
 // command that the driver's limit has ended.
 func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
-	if g.in.Add(1) == 1 {
+	if g.in.Add(1) == 1 && !endsSoon(ctx) {
 		here := g.ends.here(ctx)
 		r := g.client.Do(here, cmd)
 		g.in.Add(-1)
@@ -117,10 +149,12 @@ func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.R
 	}
 	sent := !g.leave(c)
 	switch {
+	case sent && !timely:
+		return rueidis.RedisResult{}, pending{errSilent, c}
+	case sent:
+		return rueidis.RedisResult{}, pending{errUnknown, c}
 	case !timely:
 		return rueidis.RedisResult{}, errSilent
-	case sent:
-		return rueidis.RedisResult{}, errUnknown
 	}
 	return rueidis.RedisResult{}, errNotSent
 }
@@ -197,8 +231,11 @@ func (g *autoPipeline) run(batch []*call) {
 	g.mu.Unlock()
 }
 
-// joint returns the context of a batch, which ends when the last of its calls' contexts
-// ends.
+// linger is the time for which a batch waits for its replies after the last of its calls has ended. A caller that takes back
+// what its call may have done waits for that: see conn.Settle.
+const linger = kit.Farewell
+
+// joint returns the context of a batch, which ends linger after the last deadline of its calls.
 func (g *autoPipeline) joint(batch []*call) (context.Context, context.CancelFunc) {
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
 		for _, c := range batch {
@@ -210,7 +247,7 @@ func (g *autoPipeline) joint(batch []*call) (context.Context, context.CancelFunc
 	if !ok {
 		return g.ctx, func() {}
 	}
-	return context.WithDeadline(g.ctx, last)
+	return context.WithDeadline(g.ctx, last.Add(linger))
 }
 
 // close waits for the batches: their callers have gone.
@@ -240,14 +277,21 @@ func (d *driver) joinsBatch(words []string) bool {
 
 // batchAnswer returns the answer of a command that may have been in a batch.
 func (d *driver) batchAnswer(ctx context.Context, doing string, r rueidis.RedisResult, err error) remote.Answer {
-	switch err {
-	case nil:
-		return d.answer(ctx, doing, r)
-	case errSilent:
-		if ctx.Err() != nil { // it ended while rueidis, which does not observe that, waited for the reply
-			break
-		}
-		return remote.Answer{Err: d.silent(doing), Ran: true}
+	p, under := err.(pending) //nolint:errorlint // nothing wraps it
+	if under {
+		err = p.error
 	}
-	return remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: err != errNotSent}
+	var a remote.Answer
+	switch {
+	case err == nil:
+		return d.answer(ctx, doing, r)
+	case err == errSilent && ctx.Err() == nil: // else it ended while rueidis, which does not observe that, waited for the reply
+		a = remote.Answer{Err: d.silent(doing), Ran: true}
+	default:
+		a = remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: err != errNotSent}
+	}
+	if under {
+		a.Err = conn.UnderWay(a.Err, p.c.late)
+	}
+	return a
 }

@@ -29,10 +29,11 @@ type driver struct {
 
 	probe *remote.Probe
 
-	ctx   context.Context // ends with Close
-	end   context.CancelFunc
-	calls *remote.Gate
-	left  sync.WaitGroup // goroutines of aside, whose calls may have given up
+	ctx       context.Context // ends with Close
+	end       context.CancelFunc
+	calls     *remote.Gate
+	left      sync.WaitGroup // goroutines of aside, whose calls may have given up
+	*partings                // nil over a client of Wrap
 }
 
 // enter counts a call; Close waits for it.
@@ -99,7 +100,11 @@ func (d *driver) send(ctx context.Context, words []string) remote.Answer {
 		r, err := d.auto.do(ctx, d.command(words))
 		return d.batchAnswer(ctx, words[0], r, err)
 	}
-	return d.shared(ctx, words[0], func() remote.Answer { return d.answer(ctx, words[0], d.client.Do(ctx, d.routed(words))) })
+	return d.shared(ctx, words[0], func() remote.Answer {
+		late, cancel := lingering(ctx)
+		defer cancel()
+		return d.answer(ctx, words[0], d.client.Do(late, d.routed(words)))
+	})
 }
 
 // Pipeline implements ebb.Driver.
@@ -204,6 +209,9 @@ func (d *driver) Close() error {
 		d.auto.close()
 	}
 	d.left.Wait()
+	if d.partings != nil {
+		d.going.Wait()
+	}
 	d.ends.close()
 	return nil
 }

@@ -33,6 +33,10 @@ func TestEntriesEndAtTheirTime(t *testing.T)    { each(t, alone(entries)) }
 
 func TestEveryObjectKeepsTheRules(t *testing.T) { each(t, alone(rules)) }
 
+func TestWhatACallGaveUpIsGivenBack(t *testing.T) {
+	each(t, alone(func(t *testing.T, c *ebb.Conn) { objects.GivenUp(t, c, "up") }))
+}
+
 // rules are those that the objects keep over go-redis.
 func rules(t *testing.T, c *ebb.Conn) {
 	s := objects.Site{Conn: c, Name: func(name string) string { return "rules:" + name }, Pass: func(d time.Duration) {

@@ -67,6 +67,8 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 	}
 	option.DisableRetry = true
 	doing := "open " + strings.Join(option.InitAddress, ",")
+	closing := &partings{}
+	closing.dial(&option)
 	client, err := rueidis.NewClient(option)
 	if err != nil {
 		if v, ok := refusedGreeting(err); ok && !routing.Untouched(v) {
@@ -80,6 +82,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 		c, err = conn.NewPrefixed(d, prefix(opts))
 	}
 	if err == nil {
+		d.partings = closing
 		d.setTimeouts(option, opts)
 		err = d.probe.Known(ctx)
 	}

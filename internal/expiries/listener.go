@@ -179,7 +179,7 @@ func (l *listener) deliver(ctx context.Context, entries []conn.Value) error {
 // ack acknowledges an entry, also when the context has ended meanwhile: the work is done.
 // A server that does not reply in time does not end the listener.
 func (l *listener) ack(ctx context.Context, id string) error {
-	return kit.Release(ctx, conn.Temporary, func(ctx context.Context) error {
+	return kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.f.Conn.Do(ctx, "XACK", l.f.Stream, l.o.Group, id)
 		return err
 	})
@@ -223,7 +223,7 @@ func (l *listener) leave(ctx context.Context) {
 	if !l.passing || !l.grouped {
 		return
 	}
-	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error {
+	_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.f.Conn.Script(ctx, leaveScript, []string{l.f.Stream}, l.o.Group, l.o.Consumer)
 		return err
 	})

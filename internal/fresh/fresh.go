@@ -109,6 +109,7 @@ func (b onEbb) Await(ctx context.Context, key string, lease time.Duration, _ int
 func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions) (Entry, error) {
 	f, err := b.c.GetFresh(ctx, key, o)
 	if err != nil {
+		b.takeBack(ctx, key, o, err)
 		return Entry{}, err
 	}
 	l := Entry{Body: f.Value}
@@ -131,6 +132,21 @@ func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions) (Entry,
 func number(token string) int64 {
 	n, _ := strconv.ParseInt(token, 10, 64) // it was made of a number
 	return n
+}
+
+// takeBack gives up the lease of a call that has failed, and was elected all the same.
+func (b onEbb) takeBack(ctx context.Context, key string, o conn.FreshOptions, failed error) {
+	if o.Lease <= 0 || o.Token != 0 {
+		return
+	}
+	if v, ok := kit.Late(ctx, failed); ok {
+		if f, err := conn.FreshOf(v, v.Err()); err == nil && f.State == "refresh" {
+			_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
+				_, err := b.c.Unlease(ctx, key, f.Token)
+				return err
+			})
+		}
+	}
 }
 
 func (b onEbb) Renew(ctx context.Context, key, token string, lease time.Duration) (bool, error) {
@@ -242,8 +258,8 @@ func (b byScript) Look(ctx context.Context, key string, lease time.Duration, tri
 		err = fmt.Errorf("%w: the script replied with %v; it should reply with four elements", conn.ErrValue, v)
 	}
 	if err != nil {
-		if id != "" && conn.Temporary(err) {
-			b.takeBack(ctx, key, id)
+		if id != "" && (conn.Temporary(err) || ctx.Err() != nil) {
+			b.takeBack(ctx, key, id, err)
 		}
 		return Entry{}, err
 	}
@@ -262,8 +278,8 @@ func (b byScript) Look(ctx context.Context, key string, lease time.Duration, tri
 }
 
 // takeBack gives up a lease that the caller may have without its knowing.
-func (b byScript) takeBack(ctx context.Context, key, id string) {
-	_ = kit.Courtesy(ctx, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, id) })
+func (b byScript) takeBack(ctx context.Context, key, id string, failed error) {
+	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, id) })
 }
 
 const (

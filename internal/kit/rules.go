@@ -140,22 +140,43 @@ const (
 // release: fn gets a context of its own, with the values of ctx. Release calls fn again
 // after each error for which again returns true, for at most ReleaseFor, and for at most
 // Farewell beyond the end of ctx. The error is that of the last call.
-func Release(ctx context.Context, again func(error) bool, fn func(ctx context.Context) error) error {
-	return release(ctx, ReleaseFor, again, fn)
+//
+// failed is the error of the call whose effects fn takes back, nil for none: what of that call is under way reaches the backend
+// before fn does, unless that takes longer than lateFor, a part of the time of Release.
+func Release(ctx context.Context, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
+	return release(ctx, ReleaseFor, failed, again, fn)
 }
 
 // Courtesy runs Release with Farewell as the time limit.
-func Courtesy(ctx context.Context, again func(error) bool, fn func(ctx context.Context) error) error {
-	return release(ctx, Farewell, again, fn)
+func Courtesy(ctx context.Context, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
+	return release(ctx, Farewell, failed, again, fn)
 }
 
-func release(ctx context.Context, most time.Duration, again func(error) bool, fn func(ctx context.Context) error) error {
+// lateFor is the time limit of Late: half of the time that a call may take beyond the end of its context.
+const lateFor = Farewell / 2
+
+// Late waits for what a failed call has left under way, for at most half a second, and returns its answer; see conn.Settle. The
+// end of ctx does not end it.
+func Late(ctx context.Context, failed error) (answer conn.Value, ok bool) {
+	if failed == nil {
+		return answer, false
+	}
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateFor)
+	defer cancel()
+	return conn.Settle(patient, failed)
+}
+
+func release(ctx context.Context, most time.Duration, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
 	whole, began := context.WithoutCancel(ctx), time.Now()
 	left := func() time.Duration { return most - time.Since(began) }
 	if at, ok := ctx.Deadline(); ok {
 		most = min(most, max(at.Sub(began), 0)+Farewell)
 	}
-	ended := false
+	ended := ctx.Err() != nil
+	if ended {
+		most = min(most, Farewell)
+	}
+	Late(ctx, failed)
 	for n := 0; ; n++ {
 		if !ended && ctx.Err() != nil {
 			ended, most = true, min(most, time.Since(began)+Farewell)

@@ -41,6 +41,10 @@ func TestNamesAreCheckedWhereTheObjectIsMade(t *testing.T)        { each(t, Name
 func TestDeleteLeavesNothing(t *testing.T)                        { each(t, Deletes) }
 func TestTwoPrefixesDoNotMeet(t *testing.T)                       { each(t, Prefixes) }
 
+func TestWhatACallGaveUpIsGivenBack(t *testing.T) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) { GivenUp(t, b.Conn, b.Name("up")) })
+}
+
 func TestAConstructorRefusesATypeThatItsCodecCannotEncode(t *testing.T) {
 	type value = chan int
 	c, err := ebb.Open(t.Context(), "mem://")
