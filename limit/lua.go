@@ -497,45 +497,56 @@ return taken(b, 1, -1, behind, c)
 // luaWait: ARGV after the bucket's: cost, the ticket, its turn ("" for none yet), its
 // lease and the most to wait, both in us, the latter -1 for ever. The first answer is
 // 1: taken; 0: refused, the turn would come too late; 2: ask again in so many us, with
-// the turn that is the last answer.
+// the turn that is the last answer; 3: the same, but the ticket is not in the line.
+//
+// A ticket takes when there is enough for it and for all tickets before it, also if one of
+// these has not asked yet: it takes nothing of theirs. A ticket whose turn comes after its
+// deadline stands in no line, because no ticket needs to wait for it. It keeps its turn, and
+// stands there again if tickets before it leave.
 const luaWait = `
 if not b then return redis.error_reply(wrong) end
 local c, turn, lease, patience = num(5), ARGV[7], num(8), num(9)
 local line, heard, me = KEYS[2], KEYS[3], ARGV[6] .. ':' .. ARGV[5]
 local head = redis.call('EXISTS', line) == 1 and first(line, heard)
-local rank = 0
+local rank, before, sure = 0, 0, 200
 if head and head ~= me then
-  rank = redis.call('ZRANK', line, me) or redis.call('ZCARD', line)
+  rank = redis.call('ZRANK', line, me) or turn ~= '' and redis.call('ZCOUNT', line, '-inf', '(' .. turn) or redis.call('ZCARD', line)
 end
-local all = (rank + 1) * c
+if rank > 0 then
+  for _, t in ipairs(redis.call('ZRANGE', line, 0, min(rank, sure) - 1)) do before = before + tonumber(string.match(t, ':(%d+)$')) end
+  before = before + max(0, rank - sure) * c
+end
+local all = before + c
 local at = b.earliest(min(b.most, all))
 if all > b.most then at = at + b.later(all - b.most) end
-if rank == 0 and (not head or head == me) then
-  if at <= now then
-    b.take(c)
-    if head then
-      redis.call('ZREM', line, me)
-      redis.call('HDEL', heard, me)
-    end
-    b.store(head and redis.call('EXISTS', line) == 1 and now + lease or nil)
-    return taken(b, 1, -1, false, c)
-  end
-  if patience >= 0 and at - now > patience then
-    redis.call('ZREM', line, me)
-    redis.call('HDEL', heard, me)
-    return taken(b, 0, at - now, false, 0)
-  end
+local function out()
+  if not head then return end
+  redis.call('ZREM', line, me)
+  redis.call('HDEL', heard, me)
+end
+if at <= now and rank <= sure then
+  b.take(c)
+  out()
+  b.store(head and redis.call('EXISTS', line) == 1 and now + lease or nil)
+  return taken(b, 1, -1, false, c)
+end
+local late = patience >= 0 and at - now > patience
+if late then
+  out()
+  if rank == 0 then return taken(b, 0, at - now, false, 0) end
 end
 if turn == '' then
   local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
   turn = int(max(now, last and tonumber(last) + 1 or 0))
 end
-redis.call('ZADD', line, turn, me)
-redis.call('HSET', heard, me, int(now + lease))
-redis.call('PEXPIRE', line, int(ceil(lease / 1000)))
-redis.call('PEXPIRE', heard, int(ceil(lease / 1000)))
-b.store(now + lease)
-local reply = taken(b, 2, max(0, at - now), false, 0)
+if not late then
+  redis.call('ZADD', line, turn, me)
+  redis.call('HSET', heard, me, int(now + lease))
+  redis.call('PEXPIRE', line, int(ceil(lease / 1000)))
+  redis.call('PEXPIRE', heard, int(ceil(lease / 1000)))
+  b.store(now + lease)
+end
+local reply = taken(b, late and 3 or 2, max(0, at - now), false, 0)
 reply[7] = turn
 return reply
 `

@@ -19,6 +19,13 @@ import (
 // them, and short enough that the line does not wait long for one that has died.
 const refresh = 500 * time.Millisecond
 
+// replyTime is the time that RL.WAIT's reply has after the deadline, which the server observes itself. A client that did not wait
+// for it would close the connection.
+const replyTime = 50 * time.Millisecond
+
+// notInLine is the answer of the script to a ticket whose turn comes after its deadline.
+const notInLine = 3
+
 // least and most are the pauses of a waiter that is not the first in line although there is
 // enough: the waiters before it are a little late, or gone. The pause doubles from one to the other.
 const (
@@ -31,7 +38,8 @@ const (
 // When the context ends, the call leaves the queue and returns the context's error. If the
 // deadline of the context is before the turn, Wait returns ErrLate with
 // context.DeadlineExceeded: at once if the call is the first in the queue, else at the
-// deadline.
+// deadline. An answer that is under way at the deadline still counts, also if it comes up to half a
+// second later.
 //
 // Other errors are those of Allow. If the connection is lost while Wait waits, Down decides:
 // FailOpen returns nil, FailClosed an error, and Local waits in this process. If the context
@@ -103,7 +111,9 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 		}
 		args := append(append([]any{"RL.WAIT", bucket}, p.native[:2]...), ms)
 		args = append(append(args, p.native[2:]...), "COST", n)
-		v, err := l.c.Block(ctx, args...)
+		whole, cancel := kit.Outlast(ctx, replyTime)
+		v, err := l.c.Block(whole, args...)
+		cancel()
 		var refused conn.ReplyError
 		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
 			continue // the server's role has changed, or another client woke it
@@ -134,7 +144,13 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 		if d := patience(ctx); d >= 0 {
 			within = d.Microseconds()
 		}
+		out = false
 		v, err := l.askInLine(ctx, p, bucket, append(p.script[:4:4], n, ticket, turn, lease.Microseconds(), within))
+		if err != nil && ctx.Err() != nil { // the turn is often near the deadline
+			if late, ok := kit.Late(ctx, err); ok && late.Err() == nil {
+				v, err = late, nil
+			}
+		}
 		if err = l.judge(ctx, err); err != nil {
 			if turn != "" {
 				err = stood(err)
@@ -149,11 +165,15 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 			out = true // the script has taken the ticket out
 			return late(r.RetryAfter)
 		}
-		turn = v.Elems[6].String()
+		turn, out = v.Elems[6].String(), v.Elems[0].Int == notInLine
 		pause := min(r.RetryAfter, refresh)
-		if pause == 0 {
+		switch {
+		case out: // the calls before this one may give up: it asks again, more and more often
+			pause = max(least, min(patience(ctx)/2, refresh))
+			behind = least
+		case pause == 0:
 			pause, behind = behind, min(2*behind, most)
-		} else {
+		default:
 			behind = least
 		}
 		if err := kit.Sleep(ctx, pause); err != nil {

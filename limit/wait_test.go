@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -385,5 +387,105 @@ func TestWhatIsOwedToAFarGreaterRateIsToldAsATime(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// While more is wanted than the rate allows, the waiting calls get all of it, however short their deadlines are beside the line.
+func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
+	const (
+		rate  = 200
+		calls = 50 // a line of a quarter of a second
+		lasts = 5 * time.Second
+	)
+	for _, lines := range []float64{0.3, 0.4, 1, 3} {
+		virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
+			l := must(t, b.Conn, "api", PerSecond(rate), Options{Burst: calls})
+			l.noNative = scripts
+			deadline := time.Duration(lines * float64(calls*time.Second/rate))
+			got := waitInALoop(t, l, calls, deadline, lasts, func() { time.Sleep(time.Millisecond) })
+			if most := int64(rate*lasts/time.Second) + calls; got < most*9/10 || got > most {
+				t.Errorf("deadlines of %v: %d grants, want %d to %d", deadline, got, most*9/10, most)
+			}
+		})
+	}
+}
+
+// The same on real servers, whose clocks no test moves: the machine may be busy, so half is enough there.
+func TestWaitersWithDeadlinesGetMostOfTheRateOfAServer(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		l := must(t, b.Conn, b.Name("api"), PerSecond(200), Options{Burst: 50})
+		l.noNative = scripts
+		if got := waitInALoop(t, l, 50, 100*time.Millisecond, time.Second, runtime.Gosched); got < 125 {
+			t.Errorf("%d grants in a second, want 125 to 250", got)
+		}
+		if r, err := l.Allow(b.Context(), "other"); !r.Allowed || err != nil {
+			t.Error(r, err)
+		}
+	})
+}
+
+// waitInALoop has calls that wait with a deadline, again and again, and returns how often one was granted. A caller that was told
+// at once that its turn is too late pauses before it asks again: virtual time would not go on otherwise.
+func waitInALoop(t *testing.T, l *Limiter, calls int, deadline, lasts time.Duration, pause func()) int64 {
+	var grants atomic.Int64
+	var all sync.WaitGroup
+	whole, end := context.WithTimeout(t.Context(), lasts)
+	defer end()
+	for range calls {
+		all.Go(func() {
+			for whole.Err() == nil {
+				ctx, cancel := context.WithTimeout(whole, deadline)
+				err := l.Wait(ctx, "ann")
+				if ctx.Err() == nil && errors.Is(err, ErrLate) {
+					pause()
+				}
+				cancel()
+				switch {
+				case err == nil:
+					grants.Add(1)
+				case !errors.Is(err, context.DeadlineExceeded):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return grants.Load()
+}
+
+// A call whose turn comes after its deadline keeps no other call waiting.
+func TestAHopelessWaiterDoesNotHoldUpOthers(t *testing.T) {
+	virtual(t, func(t *testing.T, b *ebbtest.Backend, _ bool) {
+		l := must(t, b.Conn, "api", PerSecond(10), Options{Burst: 10})
+		l.noNative = true
+		if r, err := l.AllowN(t.Context(), "ann", 10); !r.Allowed || err != nil {
+			t.Fatal(r, err)
+		}
+		first, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+		defer cancel()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := l.Wait(first, "ann"); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		all.Go(func() { // its turn is at 200 ms
+			if err := l.Wait(first, "ann"); !errors.Is(err, ErrLate) {
+				t.Error("the second:", err)
+			}
+		})
+		synctest.Wait()
+		time.Sleep(110 * time.Millisecond)
+		synctest.Wait()
+		if v, err := b.Do(t.Context(), "EXISTS", kit.Key(l.bucket("ann"), "line")); err != nil || v.Int != 0 {
+			t.Errorf("there is a line of %v, %v", v, err)
+		}
+		time.Sleep(110 * time.Millisecond)
+		if r, err := l.Allow(t.Context(), "ann"); !r.Allowed || err != nil {
+			t.Error("Allow:", r, err)
+		}
+		all.Wait()
 	})
 }

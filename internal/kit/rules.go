@@ -152,6 +152,25 @@ func Courtesy(ctx context.Context, failed error, again func(error) bool, fn func
 	return release(ctx, Farewell, failed, again, fn)
 }
 
+// Outlast returns a context for a request whose reply comes at the deadline of ctx: it ends d later than that deadline. A
+// cancellation of ctx ends it too. The caller calls end.
+func Outlast(ctx context.Context, d time.Duration) (longer context.Context, end func()) {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), at.Add(d))
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
 // lateFor is the time limit of Late: half of the time that a call may take beyond the end of its context.
 const lateFor = Farewell / 2
 
