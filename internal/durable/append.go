@@ -239,6 +239,9 @@ func (k *Keeper) rewriteNeeded() bool {
 // rewrite is the job of BGREWRITEAOF: it writes a new base at a cut from which on
 // the stream goes into a new file.
 func (k *Keeper) rewrite(ctx context.Context, j *job) error {
+	if err := k.keepUnloadedAOF(); err != nil {
+		return err
+	}
 	k.mu.Lock()
 	x := rewriting{k: k, files: k.aof.files, state: k.aof.state, a: k.aof.appender, base: k.temp("temp-rewriteaof-bg-%d.aof")}
 	err := k.aof.filesErr

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/oplog"
-	"github.com/ebbdb/ebb/internal/rdb"
 )
 
 // maxBehind is how far, in us, the clock may be behind the files at a start. A greater difference
@@ -84,16 +83,6 @@ func (k *Keeper) newestOf(files *oplog.Files) int64 {
 // rdbTime returns the time, in us, at which an RDB file was written; 0 if the file does not contain
 // it. It ignores errors, because the load finds them.
 func rdbTime(r io.Reader) int64 {
-	var made int64
-	found := errors.New("found")
-	_, _ = rdb.NewReader(r, rdb.ReaderOptions{Aux: func(name, text []byte) error {
-		if string(name) != "ctime" {
-			return nil
-		}
-		if s, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-			made = s * 1e6
-		}
-		return found
-	}}).Next()
-	return made
+	s, _ := strconv.ParseInt(rdbText(r, "ctime"), 10, 64)
+	return s * 1e6
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
@@ -41,7 +40,7 @@ func (k *Keeper) Emptied(tx *engine.Tx) {
 	began := k.now()
 	if err == nil {
 		if err = k.writeEmpty(tx, temp); err == nil {
-			err = disk.Replace(k.fs, temp, path)
+			err = k.replaceRDB(temp, path)
 		}
 		if err != nil {
 			_ = k.fs.Remove(temp) // the file may not exist

@@ -32,20 +32,23 @@ type Keeper struct {
 
 	replacing sync.Mutex // held while the RDB file is replaced; locked before mu
 
-	mu      sync.Mutex // guards the fields below; its holder must not lock a shard
-	dir     string
-	given   string    // the value in Config when dir was locked
-	lock    io.Closer // the lock of dir; nil while the Keeper writes no files by itself
-	closed  bool
-	job     *job // the running job; nil: none
-	jobs    jobs
-	aof     appendOnly
-	load    loading
-	reply   string // the error reply to writes; "": writes are allowed
-	started bool   // the files contain the writes from now on
-	filling bool   // DB.BeginLoad was called, and DB.EndLoad was not
-	held    int    // calls of Hold that have not ended: the engine may have partial data
-	broken  bool   // a reload has failed: ErrPartial
+	mu     sync.Mutex // guards the fields below; its holder must not lock a shard
+	dir    string
+	given  string    // the value in Config when dir was locked
+	lock   io.Closer // the lock of dir; nil while the Keeper writes no files by itself
+	closed bool
+	job    *job // the running job; nil: none
+	jobs   jobs
+	aof    appendOnly
+	load   loading
+	// unloaded is what the start has found and not loaded; filesID is the id of the append-only files.
+	unloaded unloaded
+	filesID  string
+	reply    string // the error reply to writes; "": writes are allowed
+	started  bool   // the files contain the writes from now on
+	filling  bool   // DB.BeginLoad was called, and DB.EndLoad was not
+	held     int    // calls of Hold that have not ended: the engine may have partial data
+	broken   bool   // a reload has failed: ErrPartial
 }
 
 // Open locks the directory, removes the files of an interrupted job, and reads the manifest of the
@@ -181,6 +184,9 @@ func (k *Keeper) openFiles() error {
 		return err
 	}
 	k.aof.files, k.aof.filesErr = files, err
+	if err == nil && !c.Bool("appendonly") && !files.Empty() {
+		k.unloaded.aof = files.Dir()
+	}
 	return nil
 }
 

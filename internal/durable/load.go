@@ -39,6 +39,7 @@ type loadRun struct {
 	commands atomic.Int64
 	progress engine.Progress
 	origin   Origin
+	filesID  string // of the base
 }
 
 // Load loads the append-only files if appendonly is yes, else the RDB file. As in Redis, if these
@@ -68,10 +69,12 @@ func (k *Keeper) loadStart(ctx context.Context) (found bool, err error) {
 	path := k.rdbPath()
 	if k.o.Config.Bool("appendonly") {
 		if !k.aof.files.Empty() {
-			return true, k.loading(ctx, func(x *loadRun) error { return x.aof(ctx, k.o.Config.Bool("aof-load-truncated"), true) })
+			err := k.loading(ctx, func(x *loadRun) error { return x.aof(ctx, k.o.Config.Bool("aof-load-truncated"), true) })
+			k.noteUnloaded()
+			return true, err
 		}
 		if !k.o.TakeRDB {
-			k.warnOfRDB()
+			k.noteUnloaded()
 			return false, nil
 		}
 	}
@@ -79,15 +82,6 @@ func (k *Keeper) loadStart(ctx context.Context) (found bool, err error) {
 		return false, nil
 	}
 	return true, k.loading(ctx, func(x *loadRun) error { return x.rdbFile(ctx, path, true) })
-}
-
-// warnOfRDB logs a warning if there is an RDB file that Load does not load.
-func (k *Keeper) warnOfRDB() {
-	path := k.rdbPath()
-	if _, err := k.fs.Stat(path); err == nil {
-		k.log.Warn("the RDB file is not loaded, because appendonly is yes and there are no append-only files: "+
-			"to take its data over, start with appendonly no, then CONFIG SET appendonly yes", "file", path)
-	}
 }
 
 // Origin returns the stream and the offset that the loaded RDB file names.
@@ -189,6 +183,7 @@ func (x *loadRun) rdbFile(ctx context.Context, path string, start bool) error {
 	if _, err = x.rdb(ctx, f, !start || k.replica()); err != nil {
 		return fmt.Errorf("the RDB file %s: %w; look at it with `ebb check`", path, err)
 	}
+	k.loaded(path)
 	if x.progress.Dropped.Load() > 0 || x.progress.Short.Load() > 0 || x.origin.DB == k.o.DB.Databases() {
 		x.origin = Origin{DB: -1} // the data differs from the replicas', because the load left items out, or the stream has no origin
 	}
@@ -225,6 +220,8 @@ func (x *loadRun) text(name, text []byte) error {
 	switch string(name) {
 	case "repl-id":
 		x.origin.ID = string(text)
+	case filesID:
+		x.filesID = string(text)
 	case "repl-offset":
 		if err == nil {
 			x.origin.Offset = max(n, 0)
@@ -272,6 +269,7 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 		return err
 	}
 	x.origin = Origin{DB: -1} // the stream has continued since the base
+	k.nameFiles(files, x.filesID)
 	if found.Cut > 0 {
 		k.log.Warn("the end of the append-only file was cut off, because the last command is not whole", "file", found.CutFile, "bytes", found.Cut)
 	}

@@ -48,7 +48,7 @@ func (k *Keeper) replaceFile(j *job, temp, path string) error {
 	if overtaken {
 		return context.Canceled
 	}
-	return disk.Replace(k.fs, temp, path)
+	return k.replaceRDB(temp, path)
 }
 
 // rdbPath returns the path of the RDB file. k.mu is held.
@@ -190,12 +190,14 @@ type head struct {
 	now       int64 // us
 	origin    Origin
 	functions [][]byte
+	filesID   string // "": the data is not that of append-only files
 }
 
 // cut collects the data of the instant of the cut. All shards are locked.
 func (h *head) cut(tx *engine.Tx) {
 	o := &h.k.o
 	h.now, h.origin = tx.Now(), Origin{DB: -1}
+	h.filesID = h.k.filesIDOf(h.kind)
 	if o.DumpFunctions != nil {
 		h.functions = o.DumpFunctions()
 	}
@@ -232,6 +234,9 @@ func (h *head) texts() [][2]string {
 	if h.origin.ID != "" {
 		all = append(all, [2]string{"repl-stream-db", strconv.Itoa(h.origin.DB)},
 			[2]string{"repl-id", h.origin.ID}, [2]string{"repl-offset", strconv.FormatInt(h.origin.Offset, 10)})
+	}
+	if h.filesID != "" {
+		all = append(all, [2]string{filesID, h.filesID})
 	}
 	return append(all, [2]string{"aof-base", base})
 }

@@ -61,6 +61,9 @@ func OpenFiles(fsys disk.FS, dir, name string) (*Files, error) {
 		if f.manifest, err = ParseManifest(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.ManifestPath(), err)
 		}
+		if err := f.refuseItself(); err != nil {
+			return nil, err
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -76,6 +79,17 @@ func OpenFiles(fsys disk.FS, dir, name string) (*Files, error) {
 		}
 	}
 	return f, f.sweep()
+}
+
+// refuseItself returns an error if the manifest lists itself: sweep would remove it with the history.
+func (f *Files) refuseItself() error {
+	own := filepath.Base(f.ManifestPath())
+	for _, p := range append(f.manifest.Parts(), f.manifest.History...) {
+		if p.Name == own {
+			return fmt.Errorf("%s: %w: it lists itself as a file of type %c", f.ManifestPath(), ErrManifest, p.Type)
+		}
+	}
+	return nil
 }
 
 // Dir returns the directory.

@@ -39,6 +39,9 @@ type Manifest struct {
 // ErrManifest is wrapped by all errors about the text of a manifest.
 var ErrManifest = errors.New("the manifest of the append-only files is invalid")
 
+// maxSeq is the greatest number of a file. Each rewrite adds one, and must not overflow.
+const maxSeq = 1 << 62
+
 // maxManifestLine is the longest line that Redis reads.
 const maxManifestLine = 1024
 
@@ -123,14 +126,18 @@ func ParseManifest(text []byte) (*Manifest, error) {
 	if len(text) == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrManifest)
 	}
-	m := &Manifest{}
+	m, named := &Manifest{}, map[string]bool{}
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		p, err := parsePart(line)
+		if named[p.Name] && err == nil {
+			err = errors.New("its file stands in a line before")
+		}
 		if err == nil {
+			named[p.Name] = true
 			err = m.add(p)
 		}
 		if err != nil {
@@ -193,8 +200,8 @@ func (p *Part) set(key, value string) (err error) {
 		}
 	case "seq":
 		p.Seq, err = strconv.ParseInt(value, 10, 64)
-		if err != nil || p.Seq < 1 {
-			err = errors.New("seq is not a positive number")
+		if err != nil || p.Seq < 1 || p.Seq > maxSeq {
+			err = fmt.Errorf("seq is not a number from 1 to %d", int64(maxSeq))
 		}
 	case "type":
 		if len(value) == 1 {

@@ -60,6 +60,9 @@ func TestManifestRefusesWhatIsWrong(t *testing.T) {
 		"seq 1 type i other a\n",
 		"file a seq 1 type b\nfile b seq 2 type b\n",
 		"file a seq 2 type i\nfile b seq 2 type i\n",
+		"file a seq 1 type b\nfile a seq 1 type h\n",
+		"file a seq 1 type h\nfile b seq 1 type b\nfile a seq 1 type i\n",
+		"file a seq 9223372036854775807 type b\n",
 		"file " + strings.Repeat("a", 1024) + " seq 1 type i\n",
 	} {
 		if _, err := ParseManifest([]byte(text)); !errors.Is(err, ErrManifest) {

@@ -228,7 +228,7 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	return slices.Clone(n.data), nil
 }
 
-// Rename implements disk.FS.
+// Rename implements disk.FS. What is in a directory moves with it.
 func (f *FS) Rename(from, to string) error {
 	from, to = filepath.Clean(from), filepath.Clean(to)
 	f.mu.Lock()
@@ -241,7 +241,13 @@ func (f *FS) Rename(from, to string) error {
 		err = f.needDir(OpRename, filepath.Dir(to))
 	}
 	if err == nil {
-		f.rename(change{[]string{from, to}, []*inode{nil, n}})
+		c := change{[]string{from, to}, []*inode{nil, n}}
+		for name, inode := range f.names {
+			if rest, below := strings.CutPrefix(name, from+string(filepath.Separator)); below {
+				c.names, c.to = append(c.names, name, filepath.Join(to, rest)), append(c.to, nil, inode)
+			}
+		}
+		f.rename(c)
 	}
 	return err
 }

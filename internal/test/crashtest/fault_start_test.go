@@ -151,7 +151,7 @@ func TestAMissingFileIsNamed(t *testing.T) {
 	}
 	f.row("the manifest is missing", f.refuses("manifest", "is missing", "put the manifest back"), "nothing: the start is refused")
 	f.write(name, []byte("file x seq one type b\n"))
-	f.row("a line of the manifest is damaged", f.refuses("manifest", "line 1", "seq is not a positive number"), "nothing: the start is refused")
+	f.row("a line of the manifest is damaged", f.refuses("manifest", "line 1", "seq is not a number from 1"), "nothing: the start is refused")
 	f.write(name, b)
 	f.again()
 }
