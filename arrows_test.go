@@ -73,12 +73,12 @@ var arrows = []struct {
 	{"internal/prefixes", nil},
 	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}},        // knows clients as Subscribers
 	{"internal/acl", []string{"internal/command", "internal/config", "internal/glob"}}, // knows commands by their Specs
-	{"internal/admin", []string{"engine", "internal/acl", "internal/config", "internal/durable", "internal/pubsub", "internal/replication",
+	{"internal/admin", []string{"engine", "internal/acl", "internal/cleantext", "internal/config", "internal/durable", "internal/pubsub", "internal/replication",
 		"internal/script", "internal/system", "internal/tracking"}}, // asks the sessions by admin.Host
 	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	// behind its Host, as durable
-	{"internal/replication", []string{"engine", "resp", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
+	{"internal/replication", []string{"engine", "resp", "internal/cleantext", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
 		"internal/reactor"}},
 	{"internal/durable", []string{"engine", "resp", "internal/"}},          // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests

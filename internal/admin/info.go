@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/system"
 )
@@ -75,8 +76,12 @@ type info struct {
 	spaces   []engine.KeyspaceStats
 }
 
+// maxInfoText is the number of bytes of a text that INFO shows. A line of a command, of which each number has a name, and a path
+// are shorter.
+const maxInfoText = 8 << 10
+
 // put writes a line. Values of other types than string are written as INFO has
-// them: floats with two decimals, true as 1.
+// them: floats with two decimals, true as 1. A text becomes one clean line.
 func (i *info) put(name string, value any) {
 	if i.visit != nil {
 		i.visit(name, value)
@@ -86,7 +91,7 @@ func (i *info) put(name string, value any) {
 	i.b.WriteByte(':')
 	switch v := value.(type) {
 	case string:
-		i.b.WriteString(v)
+		i.b.WriteString(cleantext.Line(v, maxInfoText))
 	case int:
 		i.b.WriteString(strconv.Itoa(v))
 	case int64:

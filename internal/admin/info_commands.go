@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ebbdb/ebb/internal/cleantext"
 )
 
 // The sections of INFO about single commands and errors.
@@ -24,7 +26,7 @@ func (i *info) commandstats() {
 		if t.Calls+t.Rejected+t.Failed == 0 {
 			continue
 		}
-		i.put("cmdstat_"+i.svc.Commands[id], fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+		i.put("cmdstat_"+cleantext.Word(i.svc.Commands[id], maxInfoText), fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
 			t.Calls, t.Micros, Ratio(t.Micros, t.Calls), t.Rejected, t.Failed))
 	}
 }
@@ -53,6 +55,6 @@ func (i *info) latencystats() {
 		for _, p := range i.svc.Config.LatencyPercentiles() {
 			parts = append(parts, "p"+strconv.FormatFloat(p, 'g', -1, 64)+"="+fmt.Sprintf("%.3f", float64(t.Percentile(p, count))))
 		}
-		i.put("latency_percentiles_usec_"+i.svc.Commands[id], strings.Join(parts, ","))
+		i.put("latency_percentiles_usec_"+cleantext.Word(i.svc.Commands[id], maxInfoText), strings.Join(parts, ","))
 	}
 }

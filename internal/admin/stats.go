@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/cleantext"
 )
 
 // LoopStats holds the counters of one network loop. Each loop has its own, so that loops
@@ -155,10 +156,13 @@ const maxErrorCodes = 128
 // which only a script can create, counts as ERR, as in Redis.
 const maxErrorCode = 31
 
-// CountError counts an error reply by its first word.
+// CountError counts an error reply by its first word. A script may return any text as an error.
 func (t *Totals) CountError(text string) {
-	code, _, _ := strings.Cut(text, " ")
-	if len(code) > maxErrorCode {
+	code := text
+	if i := strings.IndexAny(text, " \r\n"); i >= 0 {
+		code = text[:i]
+	}
+	if code = cleantext.Word(code, len(code)); code == "" || len(code) > maxErrorCode {
 		code = "ERR"
 	}
 	t.Errors.Add(1)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/cleantext"
 )
 
 // ContentType is the media type of the format.
@@ -96,8 +97,11 @@ var kinds = [...]string{admin.Gauge: "gauge", admin.Counter: "counter", admin.Di
 
 var (
 	escapeHelp  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
-	escapeLabel = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+	escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 )
+
+// maxLabel is the number of bytes of a label's value. Prefixes of keys and names of users are labels.
+const maxLabel = 1 << 10
 
 // appendSeries appends one line. le is the bound of a bucket, "" where there is none.
 func appendSeries(out []byte, name, suffix string, labels []string, le string, value float64) []byte {
@@ -105,7 +109,7 @@ func appendSeries(out []byte, name, suffix string, labels []string, le string, v
 	open := byte('{')
 	label := func(name, value string) {
 		out = append(append(append(out, open), name...), '=', '"')
-		out = append(append(out, escapeLabel.Replace(value)...), '"')
+		out = append(append(out, escapeLabel.Replace(cleantext.Line(value, maxLabel))...), '"')
 		open = ','
 	}
 	for i := 0; i < len(labels); i += 2 {

@@ -27,7 +27,7 @@ func TestTextIsThatOfTheFormat(t *testing.T) {
 a 1.5
 # HELP b_total B.
 # TYPE b_total counter
-b_total{db="0",name="a \"b\"\\\n"} 1e+21
+b_total{db="0",name="a \"b\"\\_"} 1e+21
 b_total{db="1",name="é"} +Inf
 # HELP c_seconds C.
 # TYPE c_seconds histogram

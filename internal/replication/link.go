@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -239,7 +240,7 @@ func (l *link) converse(m *masterConn) error {
 func (l *link) failed(err error) {
 	text := ""
 	if err != nil {
-		text = plainText(err.Error(), 4*maxPeerText)
+		text = cleantext.Line(err.Error(), 4*maxPeerText)
 	}
 	l.r.syncError.Store(&text)
 }

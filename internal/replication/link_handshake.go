@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -149,7 +149,7 @@ func (l *link) handshake(m *masterConn) error {
 			return err
 		}
 		if reply[0] == '-' {
-			return fmt.Errorf("the master refused masteruser and masterauth: %s", plainText(reply[1:], maxPeerText))
+			return fmt.Errorf("the master refused masteruser and masterauth: %s", cleantext.Line(reply[1:], maxPeerText))
 		}
 	}
 	return l.introduce(m)
@@ -181,10 +181,10 @@ func (l *link) introduce(m *masterConn) error {
 			return err
 		}
 		if hasAnyPrefix(reply, "-NOAUTH", "-NOPERM") {
-			return fmt.Errorf("the master refused REPLCONF: %s; set masterauth and masteruser", plainText(reply[1:], maxPeerText))
+			return fmt.Errorf("the master refused REPLCONF: %s; set masterauth and masteruser", cleantext.Line(reply[1:], maxPeerText))
 		}
 		if reply[0] == '-' {
-			l.r.log.Info("the master refused a REPLCONF; the link goes on without it", "words", words, "reply", plainText(reply, maxPeerText))
+			l.r.log.Info("the master refused a REPLCONF; the link goes on without it", "words", words, "reply", cleantext.Line(reply, maxPeerText))
 		}
 	}
 	return nil
@@ -218,18 +218,6 @@ func validReplID(s string) bool {
 
 // maxPeerText is the number of bytes of a peer's text that a log line or INFO shows.
 const maxPeerText = 200
-
-// plainText returns a peer's text for a log or for INFO: one line of at most so many bytes
-// without control characters.
-func plainText(s string, most int) string {
-	s = strings.ToValidUTF8(s[:min(len(s), most)], "?")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
-}
 
 // fullSync holds the reply +FULLRESYNC: the stream and the offset at which it continues
 // after the data.
@@ -277,7 +265,7 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 		l.took()
 		return nil, nil
 	case l.handOver:
-		return nil, &handOverError{plainText(reply, maxPeerText)}
+		return nil, &handOverError{cleantext.Line(reply, maxPeerText)}
 	}
 	return nil, fmt.Errorf("the master replied to PSYNC with %q; want +FULLRESYNC or +CONTINUE", head([]byte(reply), maxPeerText))
 }

@@ -26,15 +26,6 @@ func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
 	}
 }
 
-// What a master says is shown as one line of bounded length.
-func TestPlainTextIsOneShortLine(t *testing.T) {
-	for in, want := range map[string]string{"a\r\nrole:master": "a??role:master", "x\x1b[2J\x00": "x?[2J?", "ä\xff": "ä?", "1234567890123456": "12345678901234"} {
-		if got := plainText(in, 14); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
 // A replica that goes while its snapshot waits for its turn gets no reader at the
 // cut: a reader without a replica would keep the whole stream in memory.
 func TestWhoIsGoneHoldsNoStream(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/pubsub"
 )
@@ -449,7 +450,13 @@ func describe(c *command.Ctx, b []byte, s *Session) []byte {
 // fields builds a line of name=value pairs.
 type fields struct{ b []byte }
 
-func (f *fields) text(name, value string) {
+// text adds a text, as a part of one clean line.
+func (f *fields) text(name, value string) { f.add(name, cleantext.Line(value, maxField)) }
+
+// maxField is the number of bytes of a text in CLIENT LIST. The path of a socket and the name of a user may be long.
+const maxField = 4 << 10
+
+func (f *fields) add(name, value string) {
 	if n := len(f.b); n > 0 && f.b[n-1] != '\n' {
 		f.b = append(f.b, ' ')
 	}
@@ -458,7 +465,7 @@ func (f *fields) text(name, value string) {
 
 func (f *fields) num(name string, n int64) {
 	var buf [20]byte
-	f.text(name, string(strconv.AppendInt(buf[:0], n, 10)))
+	f.add(name, string(strconv.AppendInt(buf[:0], n, 10)))
 }
 
 // flags returns the letters of CLIENT LIST, N if there are none.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -47,7 +48,7 @@ func runDebugListpack(c *command.Ctx) error {
 	k.Items(func(engine.Item) { items++ })
 	memory, _ := c.Tx.MemoryUsage(key)
 	length, _ := c.Tx.SerializedSize(key)
-	serviceOf(c).Log.Info("DEBUG LISTPACK", "key", strings.ToValidUTF8(string(command.Clip(key, 128)), "?"), "kind", k.Kind().String(), "items", items, "memory",
+	serviceOf(c).Log.Info("DEBUG LISTPACK", "key", cleantext.Line(string(command.Clip(key, 128)), 128), "kind", k.Kind().String(), "items", items, "memory",
 		memory, "snapshot", length)
 	c.Out.Simple("Listpack structure printed on stdout")
 	return nil
@@ -117,7 +118,7 @@ OK
 }
 
 func runDebugLog(c *command.Ctx) error {
-	serviceOf(c).Log.Warn("DEBUG LOG", "message", strings.ToValidUTF8(string(command.Clip(c.Args[2], maxLogged)), "?"))
+	serviceOf(c).Log.Warn("DEBUG LOG", "message", cleantext.Line(string(command.Clip(c.Args[2], maxLogged)), maxLogged))
 	c.Out.OK()
 	return nil
 }

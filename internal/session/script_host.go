@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/system"
@@ -336,7 +337,7 @@ const maxLogged = 1024
 
 // Log implements script.Host.
 func (h *scriptHost) Log(level int, text string) {
-	text = strings.ToValidUTF8(text[:min(len(text), maxLogged)], "?")
+	text = cleantext.Line(text, maxLogged)
 	switch level {
 	case 0:
 		h.svc.Log.Debug(text, "from", "script")

@@ -1,0 +1,48 @@
+// Package cleantext makes one clean line of a text that a client, a script or a peer chose, for the places that show it: INFO,
+// CLIENT LIST, logs and /metrics. There a line break would begin a line that the server never wrote, and a byte that is not
+// UTF-8 would make a reader drop the whole page.
+package cleantext
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line returns the first most bytes of text as one line of valid UTF-8. Each control character, and each byte that is not
+// UTF-8, becomes '_'. It allocates nothing for a clean text that is short enough.
+func Line(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
+		for n := 0; n < utf8.UTFMax && len(text) > 0 && !lastRuneWhole(text); n++ {
+			text = text[:len(text)-1] // the cut was within a character
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, text)
+}
+
+// lastRuneWhole reports whether the text does not end within a character. A byte that begins no character is whole.
+func lastRuneWhole(text string) bool {
+	for n := 1; n <= utf8.UTFMax && n <= len(text); n++ {
+		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
+			return utf8.FullRuneInString(tail)
+		}
+	}
+	return true
+}
+
+// Word returns text as Line does, as the name of a field of INFO: without the characters that separate names, values and
+// sections there, which become '_' as in Redis, and without blanks.
+func Word(text string, most int) string {
+	return strings.Map(func(r rune) rune {
+		if r == ':' || r == '#' || r == ' ' {
+			return '_'
+		}
+		return r
+	}, Line(text, most))
+}
