@@ -231,7 +231,7 @@ func getACLLog(k *call, q *request) (any, error) {
 	rows := []aclLogRow{}
 	for _, e := range v.Elems {
 		row := aclLogRow{ID: member(e, "entry-id").Int, Count: member(e, "count").Int, Reason: member(e, "reason").Str, Context: member(e, "context").Str,
-			Object: bytesOf(member(e, "object").Str), User: bytesOf(member(e, "username").Str), First: member(e, "timestamp-created").Int,
+			Object: nameOf(member(e, "object")), User: nameOf(member(e, "username")), First: member(e, "timestamp-created").Int,
 			Last: member(e, "timestamp-last-updated").Int}
 		if client := parseClients(member(e, "client-info").Str); len(client) > 0 {
 			row.Addr, row.Name = client[0].Addr, bytesOf(client[0].Name)

@@ -1,15 +1,19 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
@@ -20,6 +24,8 @@ type route struct {
 	method, path string
 	// open routes answer requests without a login.
 	open bool
+	// lasts says that the answer is a stream.
+	lasts bool
 	// answer returns what is written as JSON, nil for 204, or errSent after it has written to
 	// request.w itself.
 	answer func(c *Console, q *request) (any, error)
@@ -40,7 +46,7 @@ func routes() []route {
 		{method: "GET", path: "key", answer: inCall(getKey)},
 		{method: "GET", path: "forecast", answer: inCall(getForecast)},
 		{method: "GET", path: "soon", answer: inCall(getSoon)},
-		{method: "GET", path: "feed", answer: getFeed},
+		{method: "GET", path: "feed", lasts: true, answer: getFeed},
 		{method: "GET", path: "samples", answer: getSamples},
 		{method: "GET", path: "limits", answer: inCall(getLimits)},
 		{method: "GET", path: "locks", answer: inCall(getLocks)},
@@ -74,6 +80,9 @@ type request struct {
 	ctx context.Context        // ends with the request, and with the console
 	v   *viewer                // nil in an open route of a viewer without a login
 	cut atomic.Pointer[cutter] // of a stream
+
+	sent []byte // the body
+	give func() // gives the share back; nil: there is none
 }
 
 // failure is an error answer. Its JSON is the body.
@@ -194,7 +203,12 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 		return
 	}
 	defer leave()
-	answer, err := at.answer(c, q)
+	defer func() {
+		if q.give != nil {
+			q.give()
+		}
+	}()
+	answer, err := c.answer(at, q)
 	switch {
 	case err == errSent:
 	case err != nil:
@@ -204,6 +218,23 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 	default:
 		writeJSON(w, http.StatusOK, answer)
 	}
+}
+
+// answer returns the answer of a route. It reads the body first: a client that sends it slowly holds no share.
+func (c *Console) answer(at *route, q *request) (any, error) {
+	if q.r.Method == http.MethodPost {
+		if err := q.read(); err != nil {
+			return nil, err
+		}
+	}
+	if !at.open && !at.lasts {
+		give, err := c.shares.take(q.ctx, q.v.id.Name())
+		if err != nil {
+			return nil, err
+		}
+		q.give = give
+	}
+	return at.answer(c, q)
 }
 
 // inCall makes the answer of a route from a function that runs commands: it gets a session of the viewer, in the
@@ -278,15 +309,31 @@ func decodeKey(s string) (string, error) {
 	return string(raw), err
 }
 
-// body reads the JSON of a request into x. Unknown fields are errors.
+// bodyTime is how long a client may take to send a body.
+const bodyTime = 10 * time.Second
+
+// read reads the body of a request.
+func (q *request) read() (err error) {
+	conn := http.NewResponseController(q.w)
+	defer time.AfterFunc(bodyTime, func() { _ = conn.SetReadDeadline(longAgo) }).Stop() // not every ResponseWriter can
+	q.sent, err = io.ReadAll(q.r.Body)
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return &failure{status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body has more than %d bytes", long.Limit)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &failure{status: http.StatusRequestTimeout, Text: "the body has not come within " + bodyTime.String()}
+	case err != nil:
+		return badRequest("the body cannot be read: %v", err)
+	}
+	return nil
+}
+
+// body decodes the JSON of a request into x. Unknown fields are errors.
 func (q *request) body(x any) error {
-	in := json.NewDecoder(q.r.Body)
+	in := json.NewDecoder(bytes.NewReader(q.sent))
 	in.DisallowUnknownFields()
 	if err := in.Decode(x); err != nil {
-		var long *http.MaxBytesError
-		if errors.As(err, &long) {
-			return &failure{status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body has more than %d bytes", long.Limit)}
-		}
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) { // its text shows types of Go
 			return badRequest("the body has the JSON value %s at %q, and must have a value of another type there", wrong.Value, wrong.Field)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,10 @@ const (
 	// nothing, and walkTime that of a walk over keys, which is sliced.
 	commandTime = 10 * time.Second
 	walkTime    = 30 * time.Second
+	// replyMost is what the console reads of the reply to a command, in bytes, and partMost what of one text in it. A page gets
+	// less: see replyBytes. A page of items has up to pageBytes.
+	replyMost = 2 * pageBytes
+	partMost  = nameBytes + 1
 	// keepSessions is the number of idle sessions that a viewer keeps, about 2 KiB each. A browser has six
 	// connections to a host.
 	keepSessions = 6
@@ -34,6 +39,8 @@ type call struct {
 	addr string
 	// broken means that the state of the session is not known: no other call uses it.
 	broken bool
+	// cut means that the reply to the latest command was longer than replyMost.
+	cut bool
 	// denied names the commands that may would not allow, once each: a screen shows what the user
 	// may see, and says what is missing.
 	denied []string
@@ -124,12 +131,36 @@ func (k *call) deny(argv [][]byte) {
 	}
 }
 
-// run runs a command and returns its reply. It ends a command that waits after commandTime.
+// run runs a command and returns its reply, or the beginning of a long one: see boundOf. It ends a command that waits after
+// commandTime.
 func (k *call) run(ctx context.Context, argv [][]byte) (resp.Value, error) {
+	return k.runSome(ctx, argv, k.c.boundOf(argv))
+}
+
+// boundOf returns what the console reads of the reply to a request. The texts of values and names are cut, those of the server
+// itself, such as CLIENT LIST, are not.
+func (c *Console) boundOf(argv [][]byte) resp.Bound {
+	b := resp.Bound{Most: replyMost, Part: replyMost}
+	spec := c.specOf(argv)
+	if spec == nil || spec.HasKeys() || spec.Flags&(command.ReadOnly|command.Scripts) != 0 || spec.Name == "exec" {
+		b.Part = partMost
+	}
+	return b
+}
+
+// errLong is the answer to a command of which the console could not read even the beginning.
+var errLong = &failure{status: http.StatusRequestEntityTooLarge,
+	Text: fmt.Sprintf("the reply has one text of more than %d MiB, which is more than the console reads", replyMost>>20)}
+
+// runSome is run with a bound. Cut says afterwards whether something was left out.
+func (k *call) runSome(ctx context.Context, argv [][]byte, most resp.Bound) (resp.Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	v, err := k.s.DoContext(ctx, argv...)
+	v, cut, err := k.s.DoSome(ctx, most, argv...)
+	k.cut = cut
 	switch {
+	case err == nil && cut && v.Kind == 0:
+		return v, errLong
 	case err == nil:
 		return v, nil
 	case errors.Is(err, context.DeadlineExceeded):

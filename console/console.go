@@ -60,6 +60,7 @@ type Console struct {
 	stop    context.CancelFunc
 
 	throttle throttle
+	shares   shares
 	audits   auditLog
 
 	forecasts forecasts

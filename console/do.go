@@ -119,12 +119,19 @@ func postBatch(c *Console, q *request) (any, error) {
 	return out, nil
 }
 
-// each runs commands one after the other.
+// leastReply is what the console reads of a reply in a batch whose other replies have used up replyMost.
+const leastReply = 1 << 10
+
+// each runs commands one after the other. Of all replies together it reads about as much as of one.
 func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
-	replies := make([]resp.Value, len(cmds))
+	replies, room := make([]resp.Value, len(cmds)), replyMost
 	for i, argv := range cmds {
 		began := k.c.clock.Micros()
-		v, err := k.run(q.ctx, argv)
+		bound := k.c.boundOf(argv)
+		bound.Most = max(room, leastReply)
+		bound.Part = min(bound.Part, bound.Most/2)
+		v, err := k.runSome(q.ctx, argv, bound)
+		room -= sizeOf(v)
 		v = k.c.scrub(argv, v)
 		k.audit(argv, v, err, k.c.clock.Micros()-began)
 		if err != nil {
@@ -133,6 +140,15 @@ func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
 		replies[i] = v
 	}
 	return replies, nil
+}
+
+// sizeOf returns about how many bytes a reply takes up.
+func sizeOf(v resp.Value) int {
+	n := 100 + len(v.Str)
+	for _, e := range v.Elems {
+		n += sizeOf(e)
+	}
+	return n
 }
 
 // transaction runs commands in MULTI and EXEC. If one is refused as it is queued, none runs, and its error is the

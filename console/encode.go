@@ -138,16 +138,35 @@ func cutTo(s string, limit int) blob {
 	return blob{s: s[:at], n: len(s), cut: true}
 }
 
-// value returns a value, a payload or an argument for a page: cut to a preview, or its length alone
-// where values are hidden.
-func (c *Console) value(s string) blob { return shown(s, c.opt.HideValues) }
-
 // shown returns a value cut to a preview, or its length alone.
 func shown(s string, hide bool) blob {
 	if hide {
 		return blob{n: len(s), hidden: true}
 	}
 	return cutTo(s, previewBytes)
+}
+
+// shownOf is shown for a string of a reply, of which the console may have read a beginning alone.
+func shownOf(v resp.Value, hide bool) blob {
+	b := shown(v.Str, hide)
+	if whole := int(v.Int); whole > len(v.Str) {
+		b.n, b.cut = whole, !hide
+	}
+	return b
+}
+
+// valueOf returns a value, a payload or an argument in a reply for a page: cut to a preview, or its length alone where values
+// are hidden.
+func (c *Console) valueOf(v resp.Value) blob { return shownOf(v, c.opt.HideValues) }
+
+// nameOf is bytesOf for a string of a reply.
+func nameOf(v resp.Value) blob {
+	if whole := int(v.Int); whole > len(v.Str) {
+		b := cutTo(v.Str, nameBegin)
+		b.n, b.cut = whole, true
+		return b
+	}
+	return bytesOf(v.Str)
 }
 
 // replyJSON returns a reply for JavaScript, with its values hidden where values are.
@@ -164,7 +183,7 @@ func replyJSON(v resp.Value, hide bool) any {
 	case resp.KindInt:
 		return map[string]any{"i": strconv.FormatInt(v.Int, 10)}
 	case resp.KindBulk:
-		return shown(v.Str, hide)
+		return shownOf(v, hide)
 	case resp.KindArray, resp.KindPush:
 		return repliesJSON(v.Elems, hide)
 	case resp.KindSet:
@@ -275,7 +294,7 @@ func replyText(v resp.Value, hide bool, room *int) string {
 func hideValues(v resp.Value) resp.Value {
 	switch v.Kind {
 	case resp.KindBulk, resp.KindVerbatim:
-		return resp.Value{Kind: resp.KindStatus, Str: "(" + strconv.Itoa(len(v.Str)) + " bytes, hidden)"}
+		return resp.Value{Kind: resp.KindStatus, Str: "(" + strconv.Itoa(max(len(v.Str), int(v.Int))) + " bytes, hidden)"}
 	case resp.KindArray, resp.KindPush, resp.KindSet, resp.KindMap:
 		elems := make([]resp.Value, len(v.Elems))
 		for i, e := range v.Elems {

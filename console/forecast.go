@@ -183,9 +183,9 @@ func getSoon(k *call, q *request) (any, error) {
 		Rows  []soonRow `json:"rows"`
 	}{v.Elems[0].Int != 0, []soonRow{}}
 	for _, e := range v.Elems[1].Elems {
-		row := soonRow{At: e.Elems[0].Int, Level: e.Elems[1].Str, K: bytesOf(e.Elems[2].Str)}
+		row := soonRow{At: e.Elems[0].Int, Level: e.Elems[1].Str, K: nameOf(e.Elems[2])}
 		if i := e.Elems[3]; i.Kind != resp.KindNull {
-			item := bytesOf(i.Str)
+			item := nameOf(i)
 			row.Item = &item
 		}
 		out.Rows = append(out.Rows, row)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -40,6 +41,65 @@ func vet(r *http.Request) *failure {
 		}
 	}
 	return nil
+}
+
+// shares bounds what all requests read of the server at a time. A request that runs commands holds one of allShares, of which a
+// user has at most userShares, and takes up to replyMost bytes for replies and about as much for its answer. A user who has all
+// of them waits; others do not.
+type shares struct {
+	mu    sync.Mutex // guards what follows
+	held  int
+	by    map[string]int // by user
+	freed chan struct{}  // closed when a share becomes free, and made anew
+}
+
+const (
+	allShares  = 12
+	userShares = 4
+	// shareTime is the longest time that a request waits for a share.
+	shareTime = 5 * time.Second
+)
+
+// take takes a share for a user. The caller calls give at the end.
+func (s *shares) take(ctx context.Context, user string) (give func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, shareTime)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		if s.held < allShares && s.by[user] < userShares {
+			if s.by == nil {
+				s.by = map[string]int{}
+			}
+			s.held++
+			s.by[user]++
+			s.mu.Unlock()
+			return func() { s.give(user) }, nil
+		}
+		if s.freed == nil {
+			s.freed = make(chan struct{})
+		}
+		freed := s.freed
+		s.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, errTooMany
+		}
+	}
+}
+
+// give gives a share back.
+func (s *shares) give(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held--
+	if s.by[user]--; s.by[user] == 0 {
+		delete(s.by, user)
+	}
+	if s.freed != nil {
+		close(s.freed)
+		s.freed = nil
+	}
 }
 
 var errTooMany = &failure{status: http.StatusTooManyRequests, retry: 1,

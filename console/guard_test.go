@@ -107,7 +107,7 @@ func TestPagesOfOthersReachNothing(t *testing.T) {
 func serveStream(t *testing.T, b *bench) (addr string, begun chan *request) {
 	t.Helper()
 	begun = make(chan *request, allStreams+1)
-	b.api["stream"] = map[string]*route{"GET": {method: "GET", path: "stream", answer: func(c *Console, q *request) (any, error) {
+	b.api["stream"] = map[string]*route{"GET": {method: "GET", path: "stream", lasts: true, answer: func(c *Console, q *request) (any, error) {
 		end, err := c.stream(q, &cutter{conn: http.NewResponseController(q.w)})
 		if err != nil {
 			return nil, err

@@ -33,6 +33,8 @@ const (
 	scanCount = 500
 	// pageTime is the longest time that a page takes while no key passes its filters.
 	pageTime = 50 * time.Millisecond
+	// pageNames is about the number of bytes of the names of a page.
+	pageNames = 1 << 20
 	// soonTTL is the remaining time of a key that the filter ttl=soon passes.
 	soonTTL = 60_000
 )
@@ -63,24 +65,30 @@ func getKeys(k *call, q *request) (any, error) {
 	if t := q.text("type"); t != "" {
 		args = append(args, "TYPE", t)
 	}
-	until, readable := k.c.clock.Micros()+pageTime.Microseconds(), k.v.id.Reads(readers...)
+	until, readable, room := k.c.clock.Micros()+pageTime.Microseconds(), k.v.id.Reads(readers...), pageNames
 	for {
 		args[1] = page.Cursor
 		v, err := k.do(q.ctx, args...)
 		if err != nil {
 			return nil, err
 		}
-		page.Cursor, page.Looked = v.Elems[0].Str, page.Looked+int64(args[3].(int))
+		count := args[3].(int)
+		if k.cut && count > 1 { // long names: fewer of them at a time, so that none is left out
+			args[3] = max(1, count/8)
+			continue
+		}
+		page.Cursor, page.Looked = v.Elems[0].Str, page.Looked+int64(count)
 		for _, e := range v.Elems[1].Elems {
 			if !readable([]byte(e.Str)) {
 				continue
 			}
-			if row, ok := k.keyRow(q, e.Str, ttl); ok {
+			if row, ok := k.keyRow(q, e, ttl); ok {
 				page.Rows = append(page.Rows, row)
+				room -= len(e.Str)
 			}
 		}
 		page.Done = page.Cursor == "0"
-		if page.Done || len(page.Rows) >= int(limit) || k.c.clock.Micros() > until {
+		if page.Done || len(page.Rows) >= int(limit) || room <= 0 || k.c.clock.Micros() > until {
 			break
 		}
 	}
@@ -92,9 +100,14 @@ func getKeys(k *call, q *request) (any, error) {
 	return page, nil
 }
 
-// keyRow returns the row of a key; ok is false if the key is gone, or if the filter ttl leaves it out.
-func (k *call) keyRow(q *request, key, ttl string) (row keyRow, ok bool) {
-	row.K = bytesOf(key)
+// keyRow returns the row of a key; ok is false if the key is gone, or if the filter ttl leaves it out. Of a key whose name the
+// console has not read whole the row has the beginning of the name alone.
+func (k *call) keyRow(q *request, name resp.Value, ttl string) (row keyRow, ok bool) {
+	row.K = nameOf(name)
+	key := name.Str
+	if int(name.Int) > len(key) {
+		return row, ttl == "any"
+	}
 	if v, err := k.do(q.ctx, "PTTL", key); err == nil {
 		if v.Int == -2 {
 			return row, false

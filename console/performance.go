@@ -165,14 +165,14 @@ func getScripts(k *call, q *request) (any, error) {
 		return nil, err
 	}
 	for _, l := range list.Elems {
-		row := libraryRow{Name: bytesOf(member(l, "library_name").Str), Functions: []functionRow{}}
+		row := libraryRow{Name: nameOf(member(l, "library_name")), Functions: []functionRow{}}
 		for _, f := range member(l, "functions").Elems {
-			one := functionRow{Name: bytesOf(member(f, "name").Str), Flags: []string{}}
+			one := functionRow{Name: nameOf(member(f, "name")), Flags: []string{}}
 			for _, flag := range member(f, "flags").Elems {
 				one.Flags = append(one.Flags, flag.Str)
 			}
 			if d := member(f, "description"); !d.IsNull() {
-				text := k.c.value(d.Str)
+				text := k.c.valueOf(d)
 				one.Description = &text
 			}
 			row.Functions = append(row.Functions, one)

@@ -75,7 +75,7 @@ func (k *call) queueRow(q *request, key string) (*queueRow, error) {
 		row.Stream = &b
 	}
 	if to := member(v, "dead-letter"); to.Str != "" {
-		b := bytesOf(to.Str)
+		b := nameOf(to)
 		row.To = &b
 	}
 	return row, nil
@@ -112,7 +112,7 @@ func (k *call) schedulesOf(q *request, key string) ([]scheduleRow, error) {
 	}
 	rows := []scheduleRow{}
 	for _, e := range v.Elems {
-		s := scheduleRow{Name: bytesOf(member(e, "name").Str), Rule: member(e, "rule").Str, Zone: member(e, "zone").Str, Next: member(e, "next").Int,
+		s := scheduleRow{Name: nameOf(member(e, "name")), Rule: member(e, "rule").Str, Zone: member(e, "zone").Str, Next: member(e, "next").Int,
 			Runs: member(e, "runs").Int, Skipped: member(e, "skipped").Int, Late: member(e, "late").Int}
 		if last := member(e, "last"); last.Kind == resp.KindInt {
 			s.Last = &last.Int
@@ -179,7 +179,7 @@ func getQueue(k *call, q *request) (any, error) {
 			break
 		}
 		x := e.Elems
-		job := jobRow{ID: bytesOf(x[0].Str), Payload: k.c.value(x[1].Str), Deliveries: x[2].Int, State: x[3].Str, Due: x[4].Int}
+		job := jobRow{ID: nameOf(x[0]), Payload: k.c.valueOf(x[1]), Deliveries: x[2].Int, State: x[3].Str, Due: x[4].Int}
 		if len(x) > 5 {
 			job.Token, job.Until = text64(x[5].Int), x[6].Int
 		}

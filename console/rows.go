@@ -85,7 +85,7 @@ func (k *call) limits(q *request, match string, now int64) (any, error) {
 	if v, err := k.do(q.ctx, "RL.TOP", "COUNT", 50); err == nil {
 		for _, e := range v.Elems {
 			x := e.Elems
-			out.Top = append(out.Top, topRow{bytesOf(x[0].Str), x[1].Int, x[2].Int, x[3].Int, x[4].Int})
+			out.Top = append(out.Top, topRow{nameOf(x[0]), x[1].Int, x[2].Int, x[3].Int, x[4].Int})
 		}
 	}
 	for _, key := range keys {
@@ -141,7 +141,7 @@ func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRo
 	row := &lockRow{K: bytesOf(key), Kind: kind, Mode: member(v, "mode").Str, Taken: member(v, "taken").Int, Holders: []holderRow{}}
 	for _, e := range member(v, "holders").Elems {
 		x := e.Elems
-		h := holderRow{Owner: bytesOf(x[0].Str), Token: text64(x[len(x)-2].Int), Until: now + x[len(x)-1].Int}
+		h := holderRow{Owner: nameOf(x[0]), Token: text64(x[len(x)-2].Int), Until: now + x[len(x)-1].Int}
 		if kind == "semaphore" {
 			h.Permits = x[1].Int
 		}
@@ -151,7 +151,7 @@ func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRo
 	row.Waiting = len(line)
 	for i, e := range line {
 		x := e.Elems
-		w := waiterRow{Owner: bytesOf(x[0].Str), Since: now - x[3].Int, Client: clients[x[2].Int]}
+		w := waiterRow{Owner: nameOf(x[0]), Since: now - x[3].Int, Client: clients[x[2].Int]}
 		if kind == "semaphore" {
 			w.Permits = x[1].Int
 		} else {
@@ -273,7 +273,7 @@ func getStreams(k *call, q *request) (any, error) {
 	}
 	if v, err := k.do(q.ctx, "EXPIRY", "RULE", "LIST"); err == nil {
 		for _, r := range v.Elems {
-			row := ruleRow{Name: bytesOf(member(r, "name").Str), Match: bytesOf(member(r, "match").Str), To: bytesOf(member(r, "stream").Str), Levels: []string{},
+			row := ruleRow{Name: nameOf(member(r, "name")), Match: nameOf(member(r, "match")), To: nameOf(member(r, "stream")), Levels: []string{},
 				MaxLen: member(r, "maxlen").Int, Fired: member(r, "fired").Int, Missed: member(r, "missed").Int, Suspended: member(r, "suspended").Int}
 			levels := member(r, "levels")
 			for _, l := range levels.Elems {
@@ -286,7 +286,7 @@ func getStreams(k *call, q *request) (any, error) {
 				row.To, row.Queue = bytesOf(queue), true
 			}
 			if member(r, "since").Int > 0 {
-				why := bytesOf(member(r, "why").Str)
+				why := nameOf(member(r, "why"))
 				row.Why = &why
 			}
 			out.Rules = append(out.Rules, row)
@@ -402,13 +402,13 @@ func getSlowlog(k *call, q *request) (any, error) {
 	}{Rows: []slowRow{}}
 	for _, e := range v.Elems {
 		x := e.Elems
-		row := slowRow{ID: x[0].Int, At: x[1].Int * 1000, Us: x[2].Int, Addr: x[4].Str, Name: bytesOf(x[5].Str)}
+		row := slowRow{ID: x[0].Int, At: x[1].Int * 1000, Us: x[2].Int, Addr: x[4].Str, Name: nameOf(x[5])}
 		for i, a := range x[3].Elems {
 			if i == 0 {
-				row.Argv = append(row.Argv, bytesOf(a.Str)) // the command's name
+				row.Argv = append(row.Argv, nameOf(a)) // the command's name
 				continue
 			}
-			row.Argv = append(row.Argv, k.c.value(a.Str))
+			row.Argv = append(row.Argv, k.c.valueOf(a))
 		}
 		out.Rows = append(out.Rows, row)
 	}

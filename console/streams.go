@@ -67,7 +67,7 @@ func (k *call) pending(q *request, key string, rows *[]pendingRow) error {
 	}
 	for _, e := range v.Elems {
 		x := e.Elems
-		*rows = append(*rows, pendingRow{x[0].Str, bytesOf(x[1].Str), x[2].Int, x[3].Int})
+		*rows = append(*rows, pendingRow{x[0].Str, nameOf(x[1]), x[2].Int, x[3].Int})
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (k *call) digest(q *request, key, kind string, items int64) string {
 	if v, err := k.do(q.ctx, "MEMORY", "USAGE", key); err != nil || v.Kind != resp.KindInt || v.Int > digestBytes {
 		return ""
 	}
-	if v, err := k.run(q.ctx, argv); err == nil && v.Err() == nil && len(v.Str) >= 8 {
+	if v, err := k.runSome(q.ctx, argv, resp.Bound{}); err == nil && v.Err() == nil && len(v.Str) >= 8 { // digestBytes bounds it
 		return hex.EncodeToString([]byte(v.Str[len(v.Str)-8:]))
 	}
 	return ""
@@ -229,21 +229,36 @@ func patternOf(find string) string {
 	return "*" + find + "*"
 }
 
-// times adds the remaining times of items. word is FIELDS, MEMBERS or INDEXES.
-func (k *call) times(q *request, command, key, word string, items []item, name func(i int) any) {
-	if len(items) == 0 {
+// name returns what a command calls the item: its field, member or index. whole is false for a name of which the console has
+// read a beginning alone.
+func (i *item) name() (name any, whole bool) {
+	switch {
+	case i.F != nil:
+		return i.F.s, !i.F.cut
+	case i.M != nil:
+		return i.M.s, !i.M.cut
+	}
+	return *i.I, true
+}
+
+// times adds the remaining times of items, except those whose names are cut. word is FIELDS, MEMBERS or INDEXES.
+func (k *call) times(q *request, command, key, word string, items []item) {
+	args, asked := []any{command, key, word, 0}, make([]int, 0, len(items))
+	for i := range items {
+		if name, whole := items[i].name(); whole {
+			args, asked = append(args, name), append(asked, i)
+		}
+	}
+	if len(asked) == 0 {
 		return
 	}
-	args := []any{command, key, word, len(items)}
-	for i := range items {
-		args = append(args, name(i))
-	}
+	args[3] = len(asked)
 	v, err := k.do(q.ctx, args...)
-	if err != nil || len(v.Elems) != len(items) {
+	if err != nil || len(v.Elems) != len(asked) {
 		return
 	}
-	for i := range items {
-		items[i].TTL = &v.Elems[i].Int
+	for at, i := range asked {
+		items[i].TTL = &v.Elems[at].Int
 	}
 }
 
@@ -270,10 +285,10 @@ func viewHash(k *call, q *request, key string, p part) (any, string, error) {
 	}
 	items := make([]item, 0, len(elems)/2)
 	for i := 0; i+1 < len(elems); i += 2 {
-		f, v := bytesOf(elems[i].Str), k.c.value(elems[i+1].Str)
+		f, v := nameOf(elems[i]), k.c.valueOf(elems[i+1])
 		items = append(items, item{F: &f, V: &v})
 	}
-	k.times(q, "HPTTL", key, "FIELDS", items, func(i int) any { return items[i].F.s })
+	k.times(q, "HPTTL", key, "FIELDS", items)
 	return rows[item]{living(items)}, next, nil
 }
 
@@ -285,21 +300,26 @@ func viewLargeHash(k *call, q *request, key string, p part) (any, string, error)
 	}
 	items := make([]item, len(fields))
 	for i, e := range fields {
+		f := nameOf(e)
+		if f.cut {
+			items[i] = item{F: &f, V: &blob{cut: true}}
+			continue
+		}
 		length, err := k.do(q.ctx, "HSTRLEN", key, e.Str)
 		if err != nil {
 			return nil, "", err
 		}
-		f, v := bytesOf(e.Str), blob{n: int(length.Int), cut: true, hidden: k.c.opt.HideValues}
+		v := blob{n: int(length.Int), cut: true, hidden: k.c.opt.HideValues}
 		if length.Int <= pageBytes/scanLeast && !v.hidden {
 			got, err := k.do(q.ctx, "HGET", key, e.Str)
 			if err != nil {
 				return nil, "", err
 			}
-			v = k.c.value(got.Str)
+			v = k.c.valueOf(got)
 		}
 		items[i] = item{F: &f, V: &v}
 	}
-	k.times(q, "HPTTL", key, "FIELDS", items, func(i int) any { return items[i].F.s })
+	k.times(q, "HPTTL", key, "FIELDS", items)
 	return rows[item]{living(items)}, next, nil
 }
 
@@ -310,10 +330,10 @@ func viewSet(k *call, q *request, key string, p part) (any, string, error) {
 	}
 	items := make([]item, len(elems))
 	for i, e := range elems {
-		m := bytesOf(e.Str)
+		m := nameOf(e)
 		items[i] = item{M: &m}
 	}
-	k.times(q, "SPTTL", key, "MEMBERS", items, func(i int) any { return items[i].M.s })
+	k.times(q, "SPTTL", key, "MEMBERS", items)
 	return rows[item]{living(items)}, next, nil
 }
 
@@ -339,7 +359,7 @@ func viewZSet(k *call, q *request, key string, p part) (any, string, error) {
 		}
 		next = after
 		for i := 0; i+1 < len(elems); i += 2 {
-			m, score := bytesOf(elems[i].Str), scoreText(elems[i+1])
+			m, score := nameOf(elems[i]), scoreText(elems[i+1])
 			items = append(items, item{M: &m, Score: &score})
 		}
 	} else {
@@ -352,14 +372,14 @@ func viewZSet(k *call, q *request, key string, p part) (any, string, error) {
 			return nil, "", err
 		}
 		for _, e := range v.Elems {
-			m, score := bytesOf(e.Elems[0].Str), scoreText(e.Elems[1])
+			m, score := nameOf(e.Elems[0]), scoreText(e.Elems[1])
 			items = append(items, item{M: &m, Score: &score})
 		}
 		if int64(len(items)) > p.count {
 			items, next = items[:p.count], text64(from+p.count)
 		}
 	}
-	k.times(q, "ZPTTL", key, "MEMBERS", items, func(i int) any { return items[i].M.s })
+	k.times(q, "ZPTTL", key, "MEMBERS", items)
 	return rows[item]{living(items)}, next, nil
 }
 
@@ -386,10 +406,10 @@ func viewList(k *call, q *request, key string, p part) (any, string, error) {
 	}
 	items := make([]item, len(elems))
 	for i, e := range elems {
-		at, v := from+int64(i), k.c.value(e.Str)
+		at, v := from+int64(i), k.c.valueOf(e)
 		items[i] = item{I: &at, V: &v}
 	}
-	k.times(q, "LPTTL", key, "INDEXES", items, func(i int) any { return *items[i].I })
+	k.times(q, "LPTTL", key, "INDEXES", items)
 	return rows[item]{items}, next, nil
 }
 
@@ -424,7 +444,7 @@ func viewStream(k *call, q *request, key string, p part) (any, string, error) {
 		body.Rows[i].ID = e.Elems[0].Str
 		fields := e.Elems[1].Elems
 		for j := 0; j+1 < len(fields); j += 2 {
-			body.Rows[i].Fields = append(body.Rows[i].Fields, [2]any{bytesOf(fields[j].Str), k.c.value(fields[j+1].Str)})
+			body.Rows[i].Fields = append(body.Rows[i].Fields, [2]any{nameOf(fields[j]), k.c.valueOf(fields[j+1])})
 		}
 	}
 	if info, err := k.do(q.ctx, "XINFO", "STREAM", key); err == nil {
@@ -465,14 +485,14 @@ func (k *call) groups(q *request, key string) []groupRow {
 	}
 	var out []groupRow
 	for _, g := range v.Elems {
-		row := groupRow{Name: bytesOf(member(g, "name").Str), Consumers: member(g, "consumers").Int, Pending: member(g, "pending").Int,
+		row := groupRow{Name: nameOf(member(g, "name")), Consumers: member(g, "consumers").Int, Pending: member(g, "pending").Int,
 			Last: member(g, "last-delivered-id").Str, ConsumersRows: []consumerRow{}}
 		if lag := member(g, "lag"); !lag.IsNull() {
 			row.Lag = &lag.Int
 		}
 		if consumers, err := k.do(q.ctx, "XINFO", "CONSUMERS", key, row.Name.s); err == nil {
 			for _, e := range consumers.Elems {
-				row.ConsumersRows = append(row.ConsumersRows, consumerRow{Name: bytesOf(member(e, "name").Str), Pending: member(e, "pending").Int,
+				row.ConsumersRows = append(row.ConsumersRows, consumerRow{Name: nameOf(member(e, "name")), Pending: member(e, "pending").Int,
 					Idle: member(e, "idle").Int, Inactive: member(e, "inactive").Int})
 			}
 		}
@@ -524,7 +544,7 @@ func (c *Console) factsJSON(v resp.Value) any {
 	case resp.KindDouble:
 		return double(v.Float)
 	case resp.KindBulk, resp.KindStatus, resp.KindVerbatim:
-		return bytesOf(v.Str)
+		return nameOf(v)
 	case resp.KindBool:
 		return v.Int != 0
 	}

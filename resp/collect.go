@@ -1,5 +1,7 @@
 package resp
 
+import "strings"
+
 // A collecting Writer keeps its replies in w.nodes, in the order they were
 // written, with the announced length of an aggregate in Int:
 //
@@ -11,10 +13,30 @@ package resp
 // Collect makes w build a Value from now on, and drops an unfinished one. The kinds
 // follow Proto as the bytes would: in RESP2 w collects a Map as a flat Array, and a
 // Double as a Bulk.
-func (w *Writer) Collect() {
-	w.collecting = true
+func (w *Writer) Collect() { w.CollectSome(Bound{}) }
+
+// Bound limits the memory of a collected reply. The zero value is no limit.
+type Bound struct {
+	// Most is the number of bytes that the whole reply may take up: that of its texts, and about 100 for each Value. What
+	// follows is left out: aggregates then have fewer elements than they were announced with. 0: no limit.
+	Most int
+	// Part is the number of bytes of one text. A longer one is cut, and the Value of a bulk string has the length of the whole
+	// as its Int. 0: no limit.
+	Part int
+}
+
+// CollectSome is Collect for a reply of which a beginning is enough: it copies no more of a long string than the bound allows.
+// Cut reports whether something was left out.
+func (w *Writer) CollectSome(b Bound) {
+	w.collecting, w.bound = true, b
 	w.dropNodes()
 }
+
+// Bound returns the bound of CollectSome.
+func (w *Writer) Bound() Bound { return w.bound }
+
+// Cut reports whether the bound of CollectSome has left out a part of the replies that were written since.
+func (w *Writer) Cut() bool { return w.cut }
 
 // Collecting reports whether w builds a Value.
 func (w *Writer) Collecting() bool { return w.collecting }
@@ -26,9 +48,11 @@ func (w *Writer) Collecting() bool { return w.collecting }
 func (w *Writer) Value() Value {
 	var v Value
 	if len(w.nodes) > 0 {
-		v, _ = fold(w.nodes)
+		v, _ = w.fold(w.nodes)
 	}
+	cut := w.cut
 	w.dropNodes()
+	w.cut = cut // until the next reply
 	return v
 }
 
@@ -38,7 +62,7 @@ func (w *Writer) Values() []Value {
 	var all []Value
 	for rest := w.nodes; len(rest) > 0; {
 		var v Value
-		v, rest = fold(rest)
+		v, rest = w.fold(rest)
 		all = append(all, v)
 	}
 	w.dropNodes()
@@ -49,6 +73,7 @@ func (w *Writer) Values() []Value {
 const keepNodes = 512
 
 func (w *Writer) dropNodes() {
+	w.used, w.cut = 0, false
 	if cap(w.nodes) > keepNodes {
 		w.nodes = nil
 		return
@@ -57,7 +82,43 @@ func (w *Writer) dropNodes() {
 	w.nodes = w.nodes[:0]
 }
 
-func (w *Writer) add(v Value) { w.nodes = append(w.nodes, v) }
+// nodeBytes is about the size of a Value.
+const nodeBytes = 100
+
+func (w *Writer) add(v Value) {
+	if w.bound != (Bound{}) && !w.fits(&v) {
+		return
+	}
+	w.nodes = append(w.nodes, v)
+}
+
+// fits cuts the text of a node, and reports whether there is room for the node. After the first one for which there is none, no
+// other node is added either: the nodes would not fold into a tree.
+func (w *Writer) fits(v *Value) bool {
+	if most := w.bound.Part; most > 0 && len(v.Str) > most {
+		if v.Kind == KindBulk {
+			v.Int = int64(len(v.Str))
+		}
+		v.Str, w.cut = strings.Clone(v.Str[:most]), true
+	}
+	if w.bound.Most == 0 {
+		return true
+	}
+	w.used += nodeBytes + len(v.Str)
+	if w.used > w.bound.Most {
+		w.used, w.cut = w.bound.Most, true // full
+		return false
+	}
+	return true
+}
+
+// recount sets the bytes of the nodes, after some were taken back.
+func (w *Writer) recount() {
+	w.used = 0
+	for i := range w.nodes {
+		w.used += nodeBytes + len(w.nodes[i].Str)
+	}
+}
 
 // addTree appends the nodes of a finished Value.
 func (w *Writer) addTree(v Value) {
@@ -78,8 +139,9 @@ func (w *Writer) addTree(v Value) {
 	}
 }
 
-// fold builds the first reply of nodes and returns the nodes after it.
-func fold(nodes []Value) (v Value, rest []Value) {
+// fold builds the first reply of nodes and returns the nodes after it. If something was left out, an aggregate has those of its
+// elements that there are.
+func (w *Writer) fold(nodes []Value) (v Value, rest []Value) {
 	if len(nodes) == 0 {
 		return Value{Kind: KindNull}, nil
 	}
@@ -89,15 +151,25 @@ func fold(nodes []Value) (v Value, rest []Value) {
 	}
 	n := int(v.Int) * v.Kind.width()
 	v.Int = 0
+	if w.cut {
+		n = min(n, len(rest)) // each element has a node at least
+	}
 	if n > 0 {
 		v.Elems = make([]Value, n)
 	}
 	for i := range v.Elems {
-		v.Elems[i], rest = fold(rest)
+		if w.cut && len(rest) == 0 {
+			v.Elems = v.Elems[:i]
+			break
+		}
+		v.Elems[i], rest = w.fold(rest)
+	}
+	if w.cut {
+		v.Elems = v.Elems[:len(v.Elems)-len(v.Elems)%v.Kind.width()] // no key without its value
 	}
 	if v.Kind == kindAttribute {
 		attrs := v.Elems
-		v, rest = fold(rest)
+		v, rest = w.fold(rest)
 		v.Attrs = append(attrs, v.Attrs...)
 	}
 	return v, rest

@@ -43,7 +43,9 @@ func (w *Writer) Patch(l Later, n int) {
 		n *= l.kind.width()
 	}
 	if w.collecting {
-		w.nodes[l.at].Int = int64(n)
+		if l.at < len(w.nodes) { // else it was left out
+			w.nodes[l.at].Int = int64(n)
+		}
 		return
 	}
 	if n >= 0 && n <= 9 {
@@ -77,6 +79,9 @@ func (w *Writer) Rollback(m Mark) {
 	if w.collecting {
 		clear(w.nodes[m.at:]) // releases their strings
 		w.nodes = w.nodes[:m.at]
+		if w.bound != (Bound{}) {
+			w.recount()
+		}
 		return
 	}
 	w.Buf = w.Buf[:m.at]

@@ -14,6 +14,9 @@ type Writer struct {
 
 	collecting bool
 	nodes      []Value // see collect.go
+	bound      Bound   // of CollectSome
+	used       int     // bytes of the nodes
+	cut        bool    // something was left out
 }
 
 // OK replies +OK.
@@ -60,6 +63,11 @@ func (w *Writer) Int(n int64) {
 // Null.
 func (w *Writer) Bulk(b []byte) {
 	if w.collecting {
+		if most := w.bound.Part; most > 0 && len(b) > most {
+			w.add(Value{Kind: KindBulk, Str: string(b[:most]), Int: int64(len(b))})
+			w.cut = true
+			return
+		}
 		w.add(Value{Kind: KindBulk, Str: string(b)})
 		return
 	}

@@ -59,7 +59,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, state: command.Waiting{Since: c.Now()}, dbi: c.Tx.Selected(), noTouch: s.noTouch}
 	w.out.Proto = c.Out.Proto
 	if c.Out.Collecting() {
-		w.out.Collect()
+		w.out.CollectSome(c.Out.Bound())
 		w.done = make(chan struct{})
 	}
 	w.ctx = command.Ctx{Out: &w.out, Spec: c.Spec, Args: ownArgs(c.Args), Table: c.Table, DB: c.DB, Host: s, Waiting: &w.state}
@@ -300,25 +300,26 @@ func (w *waiter) Queued() (*command.Spec, command.Queued) {
 }
 
 // await waits for the command of an embedded session to end.
-func (c *Session) await(ctx context.Context) (resp.Value, error) {
+func (c *Session) await(ctx context.Context) (v resp.Value, cut bool, err error) {
 	w := c.waiting
 	c.waiting = nil
 	select {
 	case <-w.done:
 	case <-ctx.Done():
 		if w.abandon(nil) {
-			return resp.Value{}, ctx.Err()
+			return v, false, ctx.Err()
 		}
 	case <-c.quit:
 		if w.abandon(nil) {
-			return resp.Value{}, engine.ErrClosed
+			return v, false, engine.ErrClosed
 		}
 	case <-c.svc.ctx.Done():
 		if w.abandon(nil) {
-			return resp.Value{}, engine.ErrClosed
+			return v, false, engine.ErrClosed
 		}
 	}
-	return w.out.Value(), nil
+	v = w.out.Value()
+	return v, w.out.Cut(), nil
 }
 
 // LeaveOn makes the waits of an embedded session end with engine.ErrClosed when quit is closed.

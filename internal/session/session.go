@@ -459,28 +459,35 @@ func (c *Session) Do(args ...[]byte) resp.Value {
 // that has not written: it has then done nothing. The error is the context's, or engine.ErrClosed;
 // see LeaveOn.
 func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
-	c.out.Collect()
+	v, _, err := c.DoSome(ctx, resp.Bound{}, args...)
+	return v, err
+}
+
+// DoSome is DoContext for a caller that needs a beginning of the reply alone. It copies no more than the bound allows; cut
+// reports that it has left something out. The command itself runs as always.
+func (c *Session) DoSome(ctx context.Context, most resp.Bound, args ...[]byte) (v resp.Value, cut bool, err error) {
+	c.out.CollectSome(most)
 	c.doing, c.doneEarly = ctx, nil
 	what := c.dispatchSafely(args)
 	c.doing = nil
 	c.endBatch(0, 0)
 	if what == waiting {
-		v, err := c.await(ctx)
+		v, cut, err = c.await(ctx)
 		if err == nil && c.svc.DB.Log().Always() && !c.replay {
 			err = c.durably(ctx, true)
 		}
-		return v, err
+		return v, cut, err
 	}
 	if c.svc.DB.Log().Always() && !c.replay {
 		if err := c.durably(ctx, false); err != nil {
-			return resp.Value{}, err
+			return resp.Value{}, false, err
 		}
 	}
-	v := c.out.Value()
+	v = c.out.Value()
 	if c.doneEarly != nil {
-		return resp.Value{}, c.doneEarly
+		return resp.Value{}, false, c.doneEarly
 	}
-	return v, nil
+	return v, c.out.Cut(), nil
 }
 
 // abandonWait reports whether a script that has done nothing is to end because its caller has left:
