@@ -128,9 +128,9 @@ func (tx *Tx) remove(h *hit, members [][]byte) (n int) {
 	return n
 }
 
-// SMove moves a member from one set to another and reports whether it existed. It clears
-// the member's deadline. O(1). Errors: ErrWrongType, for the destination only if there is
-// a source; ErrFull.
+// SMove moves a member from one set to another and reports whether it existed. Its deadline moves
+// with it, unless the destination has the member already. O(1). Errors: ErrWrongType, for the
+// destination only if there is a source; ErrFull, and nothing has changed.
 func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	src, err := tx.container(from, Set)
 	if err != nil || src.r == nil {
@@ -145,9 +145,21 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 		return v.Has(member), nil
 	}
 	one := [1][]byte{member}
+	deadline := int64(0)
+	if !tx.replay { // an effect about the deadline follows in the log; in those of older releases the member loses it
+		deadline = max(tx.deadlineIn(&src, member), 0)
+	}
 	was, err := tx.addMember(&dst, to, member, tx.formFor(&dst, one[:]))
 	if err != nil {
 		return false, err
+	}
+	if was == packed.Living {
+		deadline = 0
+	}
+	if deadline > 0 {
+		if err := tx.stampMoved(to, one[:], deadline); err != nil {
+			return false, err
+		}
 	}
 	if src, err = tx.container(from, Set); err != nil { // the table may have moved the source
 		return false, err
@@ -168,6 +180,9 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	if was == packed.Dead {
 		tx.emitRevived(to, one[:])
 	}
+	if deadline > 0 {
+		tx.emitTimed(membersOf.setsDeadline, to, deadline, membersOf.word, one[:])
+	}
 	tx.changed(from, EventSet, "srem")
 	if living == 0 {
 		tx.gone(from)
@@ -176,6 +191,27 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 		tx.changed(to, EventSet, "sadd")
 	}
 	return true, nil
+}
+
+// stampMoved gives a member that SMove has added its deadline, or removes it again.
+func (tx *Tx) stampMoved(to []byte, one [][]byte, deadline int64) error {
+	dst, err := tx.container(to, Set)
+	if err == nil {
+		err = tx.stamp1(&membersOf, &dst, to, one[0], deadline)
+	}
+	switch {
+	case err == nil:
+		if dst.box() != nil {
+			tx.wrote(&dst)
+		}
+		tx.date(&dst)
+	case dst.r != nil:
+		tx.remove(&dst, one)
+		if tx.living(&dst) == 0 {
+			tx.drop(&dst)
+		}
+	}
+	return err
 }
 
 // SPop removes a random member, each with the same probability, and returns it, appended to dst; ok

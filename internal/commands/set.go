@@ -207,7 +207,7 @@ var specSMove = command.Spec{
 	Summary: "Moves a member from one set to another.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert), command.Str("member")},
-	Replies: "1 if the member was in the source, else 0.",
+	Replies: "1 if the member was in the source, else 0. The member keeps its deadline; a member that the destination has keeps its own.",
 	Examples: `
 > SADD todo a b
 (integer) 2
