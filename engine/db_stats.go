@@ -233,6 +233,9 @@ func (db *DB) Dirty() int64 {
 	return n
 }
 
+// Changes returns the number of changes of the transaction so far, which Dirty counts when the transaction ends.
+func (tx *Tx) Changes() int { return tx.dirty }
+
 // countDirty adds changes. The shard is locked.
 func (sh *shard) countDirty(n int) { sh.dirty.Store(sh.dirty.Load() + int64(n)) }
 

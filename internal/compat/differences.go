@@ -136,6 +136,9 @@ var differences = []Difference{
 		"After XTRIM and XDEL the lag of a group that is before the first entry is the length of the stream; Redis 7.0 and Valkey count removed " +
 			"entries, or know no lag. Redis 7.0 also counts entries-read differently.",
 		"ebb does as Redis 8."},
+	{"stream-lag-unknown", Streams, All, "xinfo|groups",
+		"After an XSETID with fewer entries than a group has read the group's lag is null; the servers reply with a negative number.",
+		"The number of entries that the group has not read is unknown."},
 	{"group-gone-texts", Streams, Redis7, "xreadgroup",
 		"A waiting XREADGROUP whose key or group is deleted gets NOGROUP with the key and group, or WRONGTYPE; Redis 7.0 has other texts, and UNBLOCKED.",
 		"ebb does as the newer servers."},

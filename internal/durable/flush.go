@@ -54,7 +54,7 @@ func (k *Keeper) Emptied(tx *engine.Tx) {
 	}
 	k.mu.Lock()
 	k.jobs.lastTry = began
-	k.jobs.saved(&job{began: began, dirty: k.o.DB.Dirty()}, k.now(), err, k.leftOut(err))
+	k.jobs.saved(&job{began: began, dirty: k.o.DB.Dirty() + int64(tx.Changes())}, k.now(), err, k.leftOut(err))
 	k.settleLock()
 	k.mu.Unlock()
 	k.nudge() // the server may have to refuse writes now, or to allow them again

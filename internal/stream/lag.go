@@ -34,8 +34,8 @@ func (s *Stream) ReadBefore(id ID) int64 {
 	return Unknown
 }
 
-// Lag returns how many entries a group has not read yet, or false if deleted entries make that
-// unknowable.
+// Lag returns how many entries a group has not read yet, or false if deleted entries, or an XSETID that set
+// the number of entries below what the group has read, make that unknowable.
 func (s *Stream) Lag(g *Group) (int64, bool) {
 	switch {
 	case s.length == 0:
@@ -44,7 +44,8 @@ func (s *Stream) Lag(g *Group) (int64, bool) {
 		return int64(s.length), true
 	}
 	if g.Read != Unknown && !s.Tombstones(g.Last) {
-		return int64(s.Added) - g.Read, true
+		lag := int64(s.Added) - g.Read
+		return max(lag, 0), lag >= 0
 	}
 	n := s.ReadBefore(g.Last)
 	return int64(s.Added) - n, n != Unknown
