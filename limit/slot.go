@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
@@ -20,7 +21,8 @@ type Slot struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	proof  *time.Timer // when it fires, the lease is not proven any more
+	proof  *time.Timer               // when it fires, the lease is not proven any more
+	asked  atomic.Pointer[stopwatch] // since the last granted request was sent
 	over   chan struct{}
 
 	releasing sync.Mutex // one release at a time; guards what follows
@@ -37,7 +39,22 @@ func (s *Slot) Token() int64 { return s.token }
 // Context returns the context for the work under the slot. It ends when the slot is released,
 // when the context of Acquire ends, and when the lease may be over: at the latest a tenth of
 // the lease before its end, counted from the last request for it. Then its cause is ErrLost.
-func (s *Slot) Context() context.Context { return s.ctx }
+//
+// After a pause of the process Done may be closed some time later than that; Err looks at the clock.
+func (s *Slot) Context() context.Context { return slotContext{s.ctx, s} }
+
+// slotContext is a slot's context whose Err looks at the clock.
+type slotContext struct {
+	context.Context
+	s *Slot
+}
+
+func (c slotContext) Err() error {
+	if c.Context.Err() == nil && c.s.asked.Load().elapsed() >= c.s.certain() {
+		c.s.cancel(ErrLost)
+	}
+	return c.Context.Err()
+}
 
 // Release gives the slot back. It returns ErrLost if the slot was lost before; further calls
 // return the same. Any other error is ebb.ErrUnavailable: the backend did not reply. Call
@@ -74,13 +91,18 @@ func (s *Slot) begin(ctx context.Context) {
 		s.cancel(context.Canceled)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(s.life(ctx))
+	asked := startWatch()
 	s.proof = s.prove()
+	s.asked.Store(&asked)
 }
+
+// certain is the time from a request on for which its lease is certain.
+func (s *Slot) certain() time.Duration { return s.q.opt.Lease - s.q.opt.Lease/10 }
 
 // prove returns a timer that ends the slot when a lease of now is nearly over.
 func (s *Slot) prove() *time.Timer {
-	lease, cancel := s.q.opt.Lease, s.cancel
-	return time.AfterFunc(lease-lease/10, func() { cancel(ErrLost) })
+	cancel := s.cancel
+	return time.AfterFunc(s.certain(), func() { cancel(ErrLost) })
 }
 
 // keep renews the slot until its context ends. If that is because the caller's has
@@ -114,7 +136,7 @@ func (s *Slot) keep(ctx context.Context) {
 // renew requests another lease. Its time starts before the request.
 func (s *Slot) renew(ctx context.Context) error {
 	lease := s.q.opt.Lease
-	proof := s.prove()
+	asked, proof := startWatch(), s.prove()
 	bounded, cancel := context.WithTimeout(ctx, lease/3)
 	defer cancel()
 	held, err := s.ask(bounded, true)
@@ -131,6 +153,7 @@ func (s *Slot) renew(ctx context.Context) error {
 	}
 	s.proof.Stop()
 	s.proof = proof
+	s.asked.Store(&asked)
 	return nil
 }
 

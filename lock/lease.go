@@ -50,6 +50,7 @@ type Lease struct {
 
 	mu      sync.Mutex              // guards what follows
 	ctx     context.Context         // nil until its first use
+	view    context.Context         // ctx as Context returns it
 	cancel  context.CancelCauseFunc // ends it
 	cause   error                   // why it ended before it was looked at
 	rested  bool                    // the renewals have ended
@@ -86,11 +87,57 @@ func (l *Lease) Owner() string { return l.owner }
 // the context that acquired it ends. context.Cause returns the reason: ErrLost with an
 // explanation if the backend said that the lease is over, or if it could not be renewed in
 // time. The local monotonic clock measures that time from before the last granted request was
-// sent; a margin of 1 % and 2 ms is subtracted.
+// sent; a margin of 1 % and 2 ms is subtracted. After a pause of the process Done may be closed some time later than that; Err
+// looks at the clock.
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.context()
+	if l.view == nil {
+		l.view = leaseContext{l.context(), l}
+	}
+	return l.view
+}
+
+// leaseContext is a lease's context whose Err looks at the clock.
+type leaseContext struct {
+	context.Context
+	l *Lease
+}
+
+func (c leaseContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	c.l.lapse()
+	return c.Context.Err()
+}
+
+// Valid reports whether the lease is certain to be held at this moment, by the local monotonic clock, also just after a pause of
+// the process. It sends nothing: Renew asks the backend.
+func (l *Lease) Valid() bool {
+	l.lapse()
+	return l.ended() == nil
+}
+
+// Until returns the local time up to which the lease is certain to be held, if it is not renewed before; the zero Time if it is
+// over. Each renewal moves it.
+func (l *Lease) Until() time.Time {
+	if !l.Valid() {
+		return time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Time(l.sent).Add(l.ttl - margin(l.ttl))
+}
+
+// lapse ends a lease that is not proven any more, although its timer has not fired yet.
+func (l *Lease) lapse() {
+	l.mu.Lock()
+	lapsed := !l.over && l.left(l.sent) <= 0
+	l.mu.Unlock()
+	if lapsed {
+		l.unproven()
+	}
 }
 
 // context makes the context, if there is none yet: a lease that is held for a moment
@@ -253,8 +300,9 @@ func (l *Lease) unproven() {
 		err = errors.New("no answer")
 	}
 	err = l.o.wrap("renew", fmt.Errorf("%w: no renewal has succeeded for %v: %w", ErrLost, l.ttl, err))
-	l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
-	_ = l.stop(err)
+	if l.stop(err) == nil {
+		l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
+	}
 }
 
 // end ends a lease of which the backend has said that it is over.
