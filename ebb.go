@@ -84,6 +84,7 @@ var (
 	ErrUnavailable   = conn.ErrUnavailable   // the backend cannot be reached, or is not ready
 	ErrNotReplicated = conn.ErrNotReplicated // the command has run, but is not on enough replicas
 	ErrInterrupted   = conn.ErrInterrupted   // the subscription's connection was lost; messages may be lost
+	ErrFiles         = conn.ErrFiles         // an engine in this process cannot use its files
 	ErrURL           = conn.ErrURL           // Open cannot use this URL
 	ErrStateful      = conn.ErrStateful      // the command changes its connection
 	ErrArgument      = conn.ErrArgument      // the caller has passed an argument that the call does not accept

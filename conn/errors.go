@@ -25,6 +25,9 @@ var (
 	// not ready: it loads data, fails over, or moves the key. If it is not ready, the chain also
 	// has a ReplyError, and the command has not run.
 	ErrUnavailable = errors.New("the backend cannot be reached")
+	// ErrFiles is in the chain of errors about files that an engine in this process cannot use: the path is no directory, the
+	// rights are missing, or a file is damaged. Trying again does not help before that has changed.
+	ErrFiles = errors.New("ebb: the files cannot be used")
 	// ErrNotReplicated is in the chain of the error of a Replicated view's call that has run on
 	// the master, but that fewer replicas have received than the view requires. A failover may
 	// lose the change. ErrUnavailable is in the chain too, unless the server refused WAIT.

@@ -21,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
@@ -105,8 +106,22 @@ type Engine struct {
 
 // shared holds the engines that have names, or files.
 var shared struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows, and is not held while an engine opens or closes
 	engines map[string]*Engine
+	busy    map[string]chan struct{} // the names of engines that open or close; each channel is closed afterwards
+}
+
+// begin notes that the engine of a name opens or closes, until the caller calls end. The caller holds shared.mu, also for end.
+func begin(name string) (end func()) {
+	if shared.busy == nil {
+		shared.busy, shared.engines = map[string]chan struct{}{}, map[string]*Engine{}
+	}
+	over := make(chan struct{})
+	shared.busy[name] = over
+	return func() {
+		delete(shared.busy, name)
+		close(over)
+	}
 }
 
 // openEngine returns the open engine of a place, or opens one.
@@ -116,35 +131,55 @@ func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
+	for over := shared.busy[p.name]; over != nil; over = shared.busy[p.name] {
+		shared.mu.Unlock()
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+		shared.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, conn.Ended(ctx, "open "+p.String())
+		}
+	}
 	if e := shared.engines[p.name]; e != nil {
-		switch {
-		case o.Clock != nil && o.Clock != e.db.Clock():
-			return nil, fmt.Errorf("%w: %s is open already, with another clock", conn.ErrURL, p)
-		case p.fsync != e.place.fsync:
-			return nil, fmt.Errorf("%w: %s is open already, with fsync=%s", conn.ErrURL, p, e.place.fsync)
+		if err := e.join(p, o); err != nil {
+			return nil, err
 		}
-		if as, differs := p.differs(e.place); differs {
-			return nil, fmt.Errorf("%w: %s is open already, with %s", conn.ErrURL, p, as)
-		}
-		e.refs++
 		return e, nil
 	}
+	end := begin(p.name)
+	shared.mu.Unlock()
 	e, err := newEngine(ctx, p, o)
+	shared.mu.Lock()
+	end()
 	if err != nil {
 		return nil, err
 	}
-	if shared.engines == nil {
-		shared.engines = map[string]*Engine{}
-	}
 	shared.engines[p.name] = e
 	return e, nil
+}
+
+// join adds a reference for an Open that names the place of an open engine. The caller holds shared.mu.
+func (e *Engine) join(p place, o Options) error {
+	switch {
+	case o.Clock != nil && o.Clock != e.db.Clock():
+		return fmt.Errorf("%w: %s is open already, with another clock", conn.ErrURL, p)
+	case p.fsync != e.place.fsync:
+		return fmt.Errorf("%w: %s is open already, with fsync=%s", conn.ErrURL, p, e.place.fsync)
+	}
+	if as, differs := p.differs(e.place); differs {
+		return fmt.Errorf("%w: %s is open already, with %s", conn.ErrURL, p, as)
+	}
+	e.refs++
+	return nil
 }
 
 func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	cfg := config.New()
 	if p.dir != "" {
 		if err := cfg.ParseArgs([]string{"--dir", p.dir, "--appendonly", "yes", "--appendfsync", p.fsync}); err != nil {
-			return nil, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
+			return nil, fmt.Errorf("%w: %w", conn.ErrFiles, err)
 		}
 	}
 	for _, d := range p.limit {
@@ -168,9 +203,22 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 		err = svc.Load(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", conn.ErrUnavailable, errors.Join(err, e.end()))
+		return nil, unopened(ctx, p, errors.Join(err, e.end()))
 	}
 	return e, nil
+}
+
+// unopened returns the error of an Open whose files cannot be used: that of ctx, if it has ended; conn.ErrUnavailable, if another
+// process has them open; else conn.ErrFiles, because a later try would fail as well.
+func unopened(ctx context.Context, p place, err error) error {
+	var locked *disk.LockedError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", conn.Ended(ctx, "open "+p.String()), err)
+	case errors.As(err, &locked):
+		return fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: %w", conn.ErrFiles, err)
 }
 
 // end closes the engine. If it returns nil, all writes are on disk.
@@ -184,14 +232,21 @@ func (e *Engine) end() error {
 // release drops one Conn's reference; the last one closes the engine.
 func (e *Engine) release() error {
 	shared.mu.Lock()
-	defer shared.mu.Unlock() // an Open of the same directory waits until the engine has released it
 	e.refs--
 	if e.refs > 0 || e.lent {
+		shared.mu.Unlock()
 		return nil
 	}
 	if e.place.name != "" {
 		delete(shared.engines, e.place.name)
+		end := begin(e.place.name) // an Open of the same directory waits until the engine has released it
+		defer func() {
+			shared.mu.Lock()
+			defer shared.mu.Unlock()
+			end()
+		}()
 	}
+	shared.mu.Unlock()
 	e.mu.Lock()
 	e.closed = true
 	for _, stop := range e.stops {

@@ -45,11 +45,11 @@ func parsePlace(rawURL string) (p place, err error) {
 		return p, err
 	}
 	if err := disk.OS().MkdirAll(f.dir); err != nil {
-		return p, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
+		return p, fmt.Errorf("%w: %w", conn.ErrFiles, err)
 	}
 	// One directory is one engine, by whatever path the URL names it.
 	if f.dir, err = filepath.EvalSymlinks(f.dir); err != nil {
-		return p, fmt.Errorf("%w: %w", conn.ErrUnavailable, err)
+		return p, fmt.Errorf("%w: %w", conn.ErrFiles, err)
 	}
 	return place{name: "file:" + f.dir, dir: f.dir, fsync: f.fsync, limit: f.limit, db: f.db}, nil
 }
