@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -151,7 +150,11 @@ func (q *Queue[T]) workBatch(ctx context.Context, jobs []*Job[T], fn func(contex
 func runBatch[T any](ctx context.Context, jobs []*Job[T], fn func(context.Context, []*Job[T]) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			ids := make([]string, len(jobs))
+			for i, j := range jobs {
+				ids[i] = j.ID
+			}
+			err = jobs[0].q.panicked(p, ids...)
 		}
 	}()
 	return fn(ctx, jobs)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,10 +146,18 @@ func (q *Queue[T]) attend(ctx context.Context, j *Job[T], fn func(context.Contex
 func run[T any](ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = j.q.panicked(p, j.ID)
 		}
 	}()
 	return fn(ctx, j)
+}
+
+// panicked returns the error of a function that has panicked: the first line of the panic. The stack goes to the Logger, because
+// the error becomes the reason of a dead letter.
+func (q *Queue[T]) panicked(p any, jobs ...string) error {
+	q.o.Logger.Error("the function of a job has panicked", "queue", q.name, "jobs", jobs, "panic", p, "stack", string(debug.Stack()))
+	line, _, _ := strings.Cut(fmt.Sprint(p), "\n")
+	return fmt.Errorf("panic: %s", line)
 }
 
 // keep extends a job's lease every third of it until release is called, and calls

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestWhatTheFunctionReturnsSettlesTheJob(t *testing.T) {
 			case "permanent":
 				return fmt.Errorf("no: %w", ErrPermanent)
 			case "panics":
-				panic("oh")
+				panic("oh\nand a second line")
 			case "own":
 				return errors.Join(j.Ack(ctx), errors.New("it is settled"))
 			}
@@ -81,6 +82,9 @@ func TestWhatTheFunctionReturnsSettlesTheJob(t *testing.T) {
 		reasons := map[string]string{}
 		for _, d := range must(q.DeadLetters(ctx, 10))(t) {
 			reasons[d.ID] = fmt.Sprintf("%d %.9s", d.Deliveries, d.Reason)
+			if strings.Contains(d.Reason, "\n") {
+				t.Errorf("the reason of %s has several lines: %q", d.ID, d.Reason)
+			}
 		}
 		want := map[string]string{"fails": "2 as always", "permanent": "1 no: queue", "panics": "2 panic: oh"}
 		if fmt.Sprint(reasons) != fmt.Sprint(want) {
