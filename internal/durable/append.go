@@ -162,6 +162,7 @@ func (k *Keeper) endAppending() error {
 	k.mu.Unlock()
 	var err error
 	if a != nil {
+		k.o.DB.Barrier() // a waiting client gets its reply before the transaction that serves it has appended its effects
 		err = a.Close()
 		k.flushes.Wait()
 	} else if state == aofStarting {
@@ -220,10 +221,13 @@ func (k *Keeper) flush(ctx context.Context, a *oplog.Appender) error {
 	}
 }
 
-// Sync waits until all bytes that are in the stream now are written and synced, whatever the
+// Sync waits until the effects of all transactions up to now are written and synced, whatever the
 // policy. It returns at once if there are no append-only files. It returns the error that prevents
 // the sync.
-func (k *Keeper) Sync(ctx context.Context) error { return k.flushAppended(ctx) }
+func (k *Keeper) Sync(ctx context.Context) error {
+	k.o.DB.Barrier()
+	return k.flushAppended(ctx)
+}
 
 // rewriteNeeded reports whether the files need a rewrite to be complete. k.mu is held.
 func (k *Keeper) rewriteNeeded() bool {
