@@ -6,12 +6,10 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -105,7 +103,7 @@ func mayJoin(ctx context.Context, plain []any) bool {
 
 // send runs one command, once, alone or in a pipeline.
 func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.Answer {
-	joins, soon := mayJoin(ctx, plain), endsSoon(ctx)
+	joins, soon := mayJoin(ctx, plain), remote.EndsSoon(ctx)
 	if g.width == 0 || !joins && !soon {
 		return sendFor(ctx, g.client, plain, ints)
 	}
@@ -157,16 +155,6 @@ func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	case <-ctx.Done():
 		return v, false
 	}
-}
-
-// brief is the time to a deadline below which a call does not use its own goroutine: go-redis closes a connection whose call
-// reaches its deadline, and then no reply tells when the server has read the command.
-const brief = 250 * time.Millisecond
-
-// endsSoon reports whether the deadline of ctx is near.
-func endsSoon(ctx context.Context) bool {
-	at, ok := ctx.Deadline()
-	return ok && time.Until(at) < brief
 }
 
 // owned copies the byte slices. The caller may change them after the call has ended, and a
@@ -253,11 +241,7 @@ func (g *autoPipeline) pipe(together []*call) {
 	clear(together)
 }
 
-// linger is the time for which a pipeline waits for its replies after the last of its calls has ended. A caller that takes back
-// what its call may have done waits for that: see conn.Settle.
-const linger = kit.Farewell
-
-// joint returns the context of several calls, which ends linger after the last of their deadlines.
+// joint returns the context of several calls, which ends remote.Linger after the last of their deadlines.
 func joint(together []*call) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(together[0].ctx)
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
@@ -270,7 +254,7 @@ func joint(together []*call) (context.Context, context.CancelFunc) {
 	if !ok {
 		return ctx, func() {}
 	}
-	return context.WithDeadline(ctx, last.Add(linger))
+	return context.WithDeadline(ctx, last.Add(remote.Linger))
 }
 
 // close waits for the pipelines.

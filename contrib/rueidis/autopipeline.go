@@ -7,12 +7,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 )
@@ -104,20 +102,10 @@ func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	return v, false
 }
 
-// brief is the time to a deadline below which a call does not use its own goroutine: rueidis closes a connection whose only call
-// reaches its deadline, and then no reply tells when the server has read the command.
-const brief = 250 * time.Millisecond
-
-// endsSoon reports whether the deadline of ctx is near.
-func endsSoon(ctx context.Context) bool {
-	at, ok := ctx.Deadline()
-	return ok && time.Until(at) < brief
-}
-
 // do runs one command, once. The errors are errNotSent, pending, and errSilent of a
 // command that the driver's limit has ended.
 func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
-	if g.in.Add(1) == 1 && !endsSoon(ctx) {
+	if g.in.Add(1) == 1 && !remote.EndsSoon(ctx) {
 		here := g.ends.here(ctx)
 		r := g.client.Do(here, cmd)
 		g.in.Add(-1)
@@ -231,11 +219,7 @@ func (g *autoPipeline) run(batch []*call) {
 	g.mu.Unlock()
 }
 
-// linger is the time for which a batch waits for its replies after the last of its calls has ended. A caller that takes back
-// what its call may have done waits for that: see conn.Settle.
-const linger = kit.Farewell
-
-// joint returns the context of a batch, which ends linger after the last deadline of its calls.
+// joint returns the context of a batch, which ends remote.Linger after the last deadline of its calls.
 func (g *autoPipeline) joint(batch []*call) (context.Context, context.CancelFunc) {
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
 		for _, c := range batch {
@@ -247,7 +231,7 @@ func (g *autoPipeline) joint(batch []*call) (context.Context, context.CancelFunc
 	if !ok {
 		return g.ctx, func() {}
 	}
-	return context.WithDeadline(g.ctx, last.Add(linger))
+	return context.WithDeadline(g.ctx, last.Add(remote.Linger))
 }
 
 // close waits for the batches: their callers have gone.

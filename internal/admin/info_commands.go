@@ -26,7 +26,8 @@ func (i *info) commandstats() {
 		if t.Calls+t.Rejected+t.Failed == 0 {
 			continue
 		}
-		i.put("cmdstat_"+cleantext.Word(i.svc.Commands[id], maxInfoText), fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+		i.put("cmdstat_"+cleantext.Word(i.svc.Commands[id], maxInfoText), fmt.Sprintf(
+			"calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
 			t.Calls, t.Micros, Ratio(t.Micros, t.Calls), t.Rejected, t.Failed))
 	}
 }

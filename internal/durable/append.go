@@ -225,8 +225,17 @@ func (k *Keeper) flush(ctx context.Context, a *oplog.Appender) error {
 // policy. It returns at once if there are no append-only files. It returns the error that prevents
 // the sync.
 func (k *Keeper) Sync(ctx context.Context) error {
-	k.o.DB.Barrier()
-	return k.flushAppended(ctx)
+	passed := make(chan struct{})
+	k.flushes.Go(func() { // a script may hold a shard for longer than ctx lasts
+		k.o.DB.Barrier()
+		close(passed)
+	})
+	select {
+	case <-passed:
+		return k.flushAppended(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // rewriteNeeded reports whether the files need a rewrite to be complete. k.mu is held.

@@ -13,7 +13,8 @@ var infoLine = regexp.MustCompile(`^(# [A-Za-z]+|[!-9;-~é]+:.*|)$`)
 // What a script raises stands in INFO as one field, and adds no line: a sentinel takes role:slave for a master that was demoted.
 func TestWhatAScriptRaisesAddsNoLineToINFO(t *testing.T) {
 	c := dialTCP(t, startNode(t))
-	for _, raised := range []string{"x\r\nrole:slave y", "caf\xe9 x", "a:b#c d", "\x00\x1b[2J", " leading", "\r\n", strings.Repeat("z", 40), "é"} {
+	for _, raised := range []string{"x\r\nrole:slave y", "caf\xe9 x", "a:b#c d", "\x00\x1b[2J", " leading", "\r\n",
+		strings.Repeat("z", 40), "é"} {
 		if v := c.ask("EVAL", "return {err=ARGV[1]}", "0", raised); v.Err() == nil {
 			t.Errorf("%q is answered by %v", raised, v)
 		}

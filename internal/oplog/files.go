@@ -231,6 +231,10 @@ func (f *Files) dropHistory() {
 // save writes a manifest and makes it the current one. If only the sync of its directory fails, the
 // new manifest is current too, and save returns the error. The lock is held.
 func (f *Files) save(m *Manifest) error {
+	if base, incr := m.lastSeqs(); max(base, incr) > maxSeq { // a later start would refuse it
+		return fmt.Errorf("%s: the number of the next append-only file is above %d: start with appendonly no, move %s away, then "+
+			"CONFIG SET appendonly yes", f.ManifestPath(), int64(maxSeq), f.dir)
+	}
 	if err := f.fs.MkdirAll(f.dir); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +160,24 @@ func TestAnOldFileBecomesTheBase(t *testing.T) {
 		if n, _, err := load(f, false); n != 2 || err != nil {
 			t.Fatalf("after %d changes: %d commands, %v", changes, n, err)
 		}
+	}
+}
+
+// What is written can be read again: a number that a start refuses is not given to a file.
+func TestTheNumbersOfFilesHaveAnEnd(t *testing.T) {
+	text := fmt.Sprintf("file a.aof.9.incr.aof seq %d type i\n", int64(maxSeq))
+	f := dir(t, map[string]string{"a.aof.manifest": text, "a.aof.9.incr.aof": string(resp("SET a 1"))})
+	files, err := OpenFiles(f, worldDir, "a.aof")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := *files.manifest
+	next.Incrs = append(slices.Clone(next.Incrs), files.nextIncr())
+	if err := files.save(&next); err == nil || !strings.Contains(err.Error(), "the number of the next append-only file is above") {
+		t.Errorf("a further file: %v", err)
+	}
+	if n, _, err := load(f, false); n != 1 || err != nil {
+		t.Errorf("a later start: %d commands, %v", n, err)
 	}
 }
 

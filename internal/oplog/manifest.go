@@ -39,7 +39,7 @@ type Manifest struct {
 // ErrManifest is wrapped by all errors about the text of a manifest.
 var ErrManifest = errors.New("the manifest of the append-only files is invalid")
 
-// maxSeq is the greatest number of a file. Each rewrite adds one, and must not overflow.
+// maxSeq is the greatest number of a file: each rewrite adds one. A manifest with a greater number is neither read nor written.
 const maxSeq = 1 << 62
 
 // maxManifestLine is the longest line that Redis reads.

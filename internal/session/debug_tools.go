@@ -48,7 +48,8 @@ func runDebugListpack(c *command.Ctx) error {
 	k.Items(func(engine.Item) { items++ })
 	memory, _ := c.Tx.MemoryUsage(key)
 	length, _ := c.Tx.SerializedSize(key)
-	serviceOf(c).Log.Info("DEBUG LISTPACK", "key", cleantext.Line(string(command.Clip(key, 128)), 128), "kind", k.Kind().String(), "items", items, "memory",
+	serviceOf(c).Log.Info("DEBUG LISTPACK", "key", cleantext.Line(string(command.Clip(key, 128)), 128), "kind", k.Kind().String(),
+		"items", items, "memory",
 		memory, "snapshot", length)
 	c.Out.Simple("Listpack structure printed on stdout")
 	return nil
