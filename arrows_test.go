@@ -80,23 +80,23 @@ var arrows = []struct {
 	// behind its Host, as durable
 	{"internal/replication", []string{"engine", "resp", "internal/cleantext", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
 		"internal/reactor"}},
-	{"internal/durable", []string{"engine", "resp", "internal/"}},             // keeps an engine's data in files
-	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},    // the toolkit's tests
-	{"internal/expiries", []string{"conn", "internal/kit"}},                   // what the toolkit's listeners share
-	{"internal/nearcache", []string{"conn", "internal/kit"}},                  // copies of values in the process, for expmap and cache
-	{"internal/limittest", []string{".", "limit"}},                            // what contrib's tests of frameworks share
-	{"internal/idemtest", []string{".", "lock"}},                              // the same for idempotency keys
-	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}}, // what goredis and contrib/rueidis share
-	{"internal/routing", []string{"resp"}},                                    // what a client knows of commands: generated data
-	{"internal/doccode", []string{"internal/realserver"}},                     // compiles what documentation shows
-	{"internal/drivertest", []string{".", "internal/backends"}},               // what tests of the root and contrib/rueidis share
-	{"internal/expirytest", []string{".", "ebbtest", "internal/draw"}},        // the model that expmap and expset are compared with
-	{"internal/hangtest", []string{"", "."}},                                  // plays the toolkit's objects through a silence
-	{"internal/test", []string{"", "."}},                                      // a module of its own: tests that drive programs and clients
-	{"internal/objects", []string{"", "."}},                                   // all objects of the toolkit, and the rules that they keep
-	{"internal/fresh", []string{"conn", "internal/kit"}},                      // what cache and lock share
-	{"internal/sessions", []string{"conn", "internal/kit"}},                   // what contrib/scs and contrib/gorilla share
-	{"internal/sessionstest", nil},                                            // what their tests share
+	{"internal/durable", []string{"engine", "resp", "internal/"}},                // keeps an engine's data in files
+	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},       // the toolkit's tests
+	{"internal/expiries", []string{"conn", "internal/kit"}},                      // what the toolkit's listeners share
+	{"internal/nearcache", []string{"conn", "internal/kit"}},                     // copies of values in the process, for expmap and cache
+	{"internal/limittest", []string{".", "limit"}},                               // what contrib's tests of frameworks share
+	{"internal/idemtest", []string{".", "lock"}},                                 // the same for idempotency keys
+	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
+	{"internal/routing", []string{"resp"}},                                       // what a client knows of commands: generated data
+	{"internal/doccode", []string{"internal/realserver"}},                        // compiles what documentation shows
+	{"internal/drivertest", []string{".", "internal/backends", "internal/tier"}}, // what tests of the root and contrib/rueidis share
+	{"internal/expirytest", []string{".", "ebbtest", "internal/draw"}},           // the model that expmap and expset are compared with
+	{"internal/hangtest", []string{"", "."}},                                     // plays the toolkit's objects through a silence
+	{"internal/test", []string{"", "."}},                                         // a module of its own: tests that drive programs and clients
+	{"internal/objects", []string{"", "."}},                                      // all objects of the toolkit, and the rules that they keep
+	{"internal/fresh", []string{"conn", "internal/kit"}},                         // what cache and lock share
+	{"internal/sessions", []string{"conn", "internal/kit"}},                      // what contrib/scs and contrib/gorilla share
+	{"internal/sessionstest", nil},                                               // what their tests share
 	{"internal/kit", []string{"conn"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
@@ -342,6 +342,7 @@ var clockReaders = map[string]string{
 	"examples/cache-under-load/":      "it measures how long reads take",
 	"examples/sidekiq-schedule/":      "it measures how late jobs are",
 	"examples/bullmq-delayed/":        "it measures how late jobs are",
+	"internal/draw/draw.go":           "a campaign of random tests lasts as long as its flag says",
 	"queue/metrics.go":                "it measures how long functions take, by the monotonic clock",
 	"lock/lease.go":                   "a lease is counted by the local monotonic clock too, on the safe side",
 }

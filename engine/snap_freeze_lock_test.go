@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // waiting is a writer that blocks until the test frees it.
@@ -32,7 +33,7 @@ func TestAFreezeUnderASnapshotCopiesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	all := boxes(tx)
 	changes := 20_000
-	if testing.Short() {
+	if tier.Short() {
 		changes = 5_000
 	}
 	for kind, x := range all {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/stream"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // picture writes down everything that is in the databases. tx holds all shards.
@@ -137,7 +138,7 @@ func TestSnapshotsWhileManyWriteToEverything(t *testing.T) {
 	db := opened(t)
 	mixed(t, db, 1, 20_000)
 	n := 12_000
-	if testing.Short() {
+	if tier.Short() {
 		n = 6_000
 	}
 	for round := range 4 {

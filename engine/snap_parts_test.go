@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // adders add items number i to i+n of a large container: some 128 bytes each.
@@ -135,7 +136,7 @@ func TestALargeContainerIsWrittenInLittleMemory(t *testing.T) {
 	for name := range adders() {
 		size := 16 << 20
 		switch {
-		case testing.Short():
+		case tier.Short():
 			size = 4 << 20
 		case !strings.Contains(name, " ") && name != "queue" && name != "stream":
 			size = 64 << 20
@@ -224,7 +225,7 @@ func TestASnapshotEndsWithinALargeContainer(t *testing.T) {
 		grow(t, db, name, 3<<20/2)
 	}
 	step := 6
-	if testing.Short() {
+	if tier.Short() {
 		step = 19
 	}
 	for fails := 1; fails < 40; fails += step {

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/expiries"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // eachWithEvents runs test with each backend and each layout that keeps events.
@@ -237,7 +238,7 @@ func TestManyExpiriesAreSweptInPortions(t *testing.T) {
 		ctx := b.Context()
 		m := open(t, b.Conn, "m", lay, Options[string, int]{Events: true})
 		n := 2500 // more than one look finds
-		if testing.Short() {
+		if tier.Short() {
 			n = 1100 // more than one sweep removes
 		}
 		for i := range n {

@@ -17,11 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // patience bounds every wait in these tests; nothing depends on its length.
-const patience = time.Minute
+var patience = tier.Patience
 
 // running is a server as `ebb serve` runs it.
 type running struct {

@@ -14,10 +14,11 @@ import (
 	asynqebb "github.com/ebbdb/ebb/contrib/asynq"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // patience bounds a wait, which takes some seconds on an idle machine.
-const patience = time.Minute
+var patience = tier.Patience
 
 // start returns a client of a new ebb server.
 func start(t *testing.T) *redis.Client {

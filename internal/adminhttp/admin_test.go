@@ -6,11 +6,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // patience bounds every wait in these tests; nothing depends on its length.
-const patience = time.Minute
+var patience = tier.Patience
 
 // admin listens on a port of its own until the test ends.
 func admin(t *testing.T) *Admin {

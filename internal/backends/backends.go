@@ -39,6 +39,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Backend is an open backend for one test.
@@ -231,7 +232,7 @@ func (b *Backend) Name(name string) string {
 
 // patience is the limit of a wait for an event that comes in milliseconds, or on a busy
 // machine in seconds.
-const patience = time.Minute
+var patience = tier.Patience
 
 // Context returns a context that ends when the test takes far too long; in virtual time it
 // does not end.

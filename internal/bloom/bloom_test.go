@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func memory() *chunktest.Memory { return new(chunktest.Memory) }
@@ -66,11 +67,11 @@ func atMost(t *testing.T, what string, rate, asked float64, samples int) {
 func TestTheRateIsTheOneAskedForAtCapacity(t *testing.T) {
 	for _, p := range []float64{0.5, 0.1, 0.01, 0.001, 0.0001} {
 		for _, n := range []int64{10, 100, 1000, 100_000, 1_000_000} {
-			if n > 100_000 && testing.Short() {
+			if n > 100_000 && tier.Short() {
 				continue
 			}
 			samples, filters := 2_000_000, 1
-			if testing.Short() {
+			if tier.Short() {
 				samples /= 10
 			}
 			if n <= 1000 {
@@ -92,7 +93,7 @@ func TestTheRateIsTheOneAskedForAtCapacity(t *testing.T) {
 
 func TestTheRateHoldsWhileTheFilterGrows(t *testing.T) {
 	samples := 1_000_000
-	if testing.Short() {
+	if tier.Short() {
 		samples /= 10
 	}
 	for _, p := range []float64{0.1, 0.01, 0.001, 0.0001} {

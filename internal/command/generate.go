@@ -30,6 +30,39 @@ var defaultPools = Pools{
 	Times:    []int64{1, 1 << 31, 1 << 40},
 }
 
+// Pick draws one of specs, and a source of numbers for its request. It takes one number from rng. A further command changes no
+// draw but those that it gets itself: each command has a weight for each number, and the greatest weight wins.
+func Pick(rng *rand.Rand, specs []*Spec) (*Spec, *rand.Rand) {
+	drawn := rng.Uint64()
+	var best *Spec
+	var most uint64
+	for _, s := range specs {
+		if w := mixed(drawn ^ nameHash(s.Name)); best == nil || w > most {
+			best, most = s, w
+		}
+	}
+	return best, rand.New(rand.NewPCG(drawn, nameHash(best.Name)))
+}
+
+// Source returns a source of numbers for the requests of one command, which other commands do not change.
+func (s *Spec) Source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, nameHash(s.Name))) }
+
+// nameHash is FNV-1a.
+func nameHash(name string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return h
+}
+
+// mixed is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+func mixed(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
 // Generate makes a random request, name included, that the command's grammar
 // matches. The pools may be nil.
 func Generate(rng *rand.Rand, s *Spec, pools *Pools) [][]byte {

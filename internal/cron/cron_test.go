@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // at returns an instant, in seconds since 1970, for the text of a wall time with an offset.
@@ -128,7 +129,7 @@ func due(e *Expr, t int64, offset func(int64) int64) bool {
 
 func TestEverySecondRoundEachTransition(t *testing.T) {
 	last := 2037
-	if testing.Short() {
+	if tier.Short() {
 		last = 2028
 	}
 	exprs := []string{"30 2 * * *", "*/20 1-3 * * *", "0 0 * * *", "*/7 * * * *", "15,45 0,1,2 * * *", "59 59 1 * * *", "0 12 * * *"}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // zoneNames are the names of the zones of Go's embedded table, a line each.
@@ -166,7 +167,7 @@ func TestEveryZoneRoundEachTransition(t *testing.T) {
 	switch {
 	case n < 0:
 		n = len(names)
-	case n == 0 && testing.Short():
+	case n == 0 && tier.Short():
 		n = 3
 	case n == 0:
 		n = 30

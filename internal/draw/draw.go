@@ -1,8 +1,9 @@
-// Package draw returns the seed of a random test, and the duration of its campaigns.
+// Package draw returns the seed of a random test, and the rounds of its campaigns.
 package draw
 
 import (
 	"flag"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Seed returns the seed of a test. This is given, the value of a flag, if it is not 0.
@@ -83,17 +86,19 @@ func Check(t rapid.TB, property func(*rapid.T)) {
 	rapid.Check(t, property)
 }
 
-// short is how long a campaign lasts with -short.
-const short = 200 * time.Millisecond
-
-// Time returns how long a campaign lasts: given, a flag's value, if that is not 0; else
-// 200 ms with -short, and full without.
-func Time(given, full time.Duration) time.Duration {
-	switch {
-	case given != 0:
-		return given
-	case testing.Short():
-		return short
+// Rounds yields the numbers of the rounds of a random test, from 0 on: full of them, or a tenth of that, and one at least,
+// with -short. So a slow machine draws what a fast one draws. A campaign names a time: if given, the value of a flag, is not
+// 0, Rounds yields at least one number and ends when that time is over.
+func Rounds(given time.Duration, full int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if tier.Short() {
+			full = max(full/10, 1)
+		}
+		began := time.Now()
+		for n := 0; n == 0 || given == 0 && n < full || given != 0 && time.Since(began) < given; n++ {
+			if !yield(n) {
+				return
+			}
+		}
 	}
-	return full
 }

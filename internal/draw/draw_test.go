@@ -3,9 +3,12 @@ package draw
 import (
 	"flag"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func TestTheSameSeedDrawsTheSame(t *testing.T) {
@@ -31,15 +34,33 @@ func TestTheSameSeedDrawsTheSame(t *testing.T) {
 	}
 }
 
-func TestACampaignLastsAsLongAsItsFlagSays(t *testing.T) {
-	if d := Time(time.Hour, time.Minute); d != time.Hour {
-		t.Errorf("with a flag of an hour, a campaign lasts %v", d)
-	}
-	want := time.Minute
-	if testing.Short() {
-		want = short
-	}
-	if d := Time(0, time.Minute); d != want {
-		t.Errorf("without a flag, a campaign lasts %v, want %v", d, want)
-	}
+func TestARandomTestHasANumberOfRoundsOrATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		count := func(given time.Duration, full int) (n int) {
+			for round := range Rounds(given, full) {
+				if round != n {
+					t.Errorf("round %d has the number %d", n, round)
+				}
+				n++
+				time.Sleep(time.Second)
+			}
+			return n
+		}
+		want := 30
+		if tier.Short() {
+			want = 3
+		}
+		if got := count(0, 30); got != want {
+			t.Errorf("%d rounds, want %d", got, want)
+		}
+		if got := count(0, 3); got < 1 {
+			t.Error("no round")
+		}
+		if got := count(10*time.Second, 1); got != 10 {
+			t.Errorf("%d rounds of a second in a campaign of ten", got)
+		}
+		if got := count(time.Nanosecond, 1); got != 1 {
+			t.Errorf("%d rounds in a short campaign", got)
+		}
+	})
 }

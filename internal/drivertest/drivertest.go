@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // patience is the limit of a wait for an event that comes in milliseconds, and for a
 // failover, which takes seconds, or far more on a busy machine, where sentinels and nodes
 // repeat elections.
-const patience = 90 * time.Second
+var patience = tier.Patience * 3 / 2
 
 // Until calls ok every few milliseconds until it returns true, and fails the test with
 // what if that takes too long.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Many returns the number of messages that a test sends: given, the value of a flag, if
@@ -22,7 +23,7 @@ func Many(given int) int {
 	switch {
 	case given != 0:
 		return given
-	case testing.Short():
+	case tier.Short():
 		return 5_000
 	}
 	return 20_000

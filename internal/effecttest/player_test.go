@@ -17,12 +17,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // patience is how long a reply, or an event that a line waits for, may take.
-const patience = 40 * time.Second
+var patience = tier.Patience
 
 // player plays sections on one process, and writes down what clients observe.
 type player struct {

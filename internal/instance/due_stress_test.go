@@ -21,9 +21,12 @@ import (
 )
 
 var (
-	dueTime = flag.Duration("due.time", 0, "how long the stress test of what falls due runs; 0: 2 s, or 200 ms with -short")
+	dueTime = flag.Duration("due.time", 0, "how long the stress test of what falls due runs; 0: a fixed number of rounds")
 	dueSeed = flag.Uint64("due.seed", 0, "of its random numbers; 0: see package draw")
 )
+
+// duePipelines is the number of pipelines of each client without a flag.
+const duePipelines = 150
 
 // Clients send all kinds of requests, with items, leases, jobs and keys that live for a
 // few ms by the system's clock. Expiry rules record the expirations, and connections end
@@ -36,15 +39,17 @@ func TestWhatFallsDueUnderManyClients(t *testing.T) {
 	s := newDueStress(t)
 	s.noLimiters = seed%2 == 0
 	s.setRules()
-	ctx, cancel := context.WithTimeout(t.Context(), draw.Time(*dueTime, 2*time.Second))
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var clients sync.WaitGroup
+	var clients, others sync.WaitGroup
 	for i := range uint64(16) {
-		clients.Go(func() { s.client(ctx, rand.New(rand.NewPCG(seed, i)), seed+i) })
+		clients.Go(func() { s.client(rand.New(rand.NewPCG(seed, i)), seed+i) })
 	}
-	clients.Go(func() { s.follow(ctx) })
-	clients.Go(func() { s.inspect(ctx) })
+	others.Go(func() { s.follow(ctx) })
+	others.Go(func() { s.inspect(ctx) })
 	clients.Wait()
+	cancel()
+	others.Wait()
 
 	s.stop()
 	s.verify()
@@ -106,20 +111,26 @@ func (s *dueStress) dial() *dueClient {
 
 // client sends pipelines of requests, and leaves now and then, in the middle of one
 // or while it waits.
-func (s *dueStress) client(ctx context.Context, rng *rand.Rand, seed uint64) {
+func (s *dueStress) client(rng *rand.Rand, seed uint64) {
 	g := modeltest.NewOwnGenerator(seed, s.svc.Table())
 	g.Told, g.NoLimiters = true, s.noLimiters
-	for ctx.Err() == nil {
-		c := s.dial()
+	var c *dueClient
+	for range draw.Rounds(*dueTime, duePipelines) {
 		if c == nil {
-			return
+			if c = s.dial(); c == nil {
+				return
+			}
+			if rng.IntN(3) == 0 {
+				_, _ = c.conn.Write(resp.AppendCommand(nil, "HELLO", "3"))
+				_, _ = c.read()
+			}
 		}
-		if rng.IntN(3) == 0 {
-			_, _ = c.conn.Write(resp.AppendCommand(nil, "HELLO", "3"))
-			_, _ = c.read()
+		if !s.pipeline(c, rng, g) {
+			_ = c.conn.Close()
+			c = nil
 		}
-		for ctx.Err() == nil && s.pipeline(c, rng, g) {
-		}
+	}
+	if c != nil {
 		_ = c.conn.Close()
 	}
 }

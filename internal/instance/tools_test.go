@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait in these tests; nothing depends on its length.
-const patience = time.Minute
+var patience = tier.Patience
 
 func send(t *testing.T, c io.Writer, text string) {
 	t.Helper()

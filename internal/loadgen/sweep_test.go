@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func TestSweepHasAWorkloadForEachCommandOrAReasonForNone(t *testing.T) {
@@ -86,7 +87,7 @@ func TestSweepMeasuresEachRowBesideRedis(t *testing.T) {
 	var out bytes.Buffer
 	cfg := SweepConfig{Servers: []Side{{Name: "ebb", Target: Target{Addr: ebb.Addr()}}, {Name: "redis", Target: Target{Addr: redis}}},
 		Clients: 2, Duration: time.Millisecond, Rounds: 1, JSON: true, Out: &out, mostKeys: 100}
-	if testing.Short() {
+	if tier.Short() {
 		cfg.Only = "get*,zcount,dump hash*,hexpire"
 	}
 	if err := Sweep(t.Context(), cfg); err != nil {

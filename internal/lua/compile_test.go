@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func mustCompile(t testing.TB, chunk string) *Prototype {
@@ -470,7 +472,7 @@ func TestProgramsAreCompiledAsByLua(t *testing.T) {
 		}
 	}
 	seeds := uint64(2000)
-	if testing.Short() {
+	if tier.Short() {
 		seeds = 200
 	}
 	for seed := range seeds {
@@ -576,7 +578,7 @@ func TestLimits(t *testing.T) {
 // with the square of what is repeated.
 func TestLongChunksTakeLinearTime(t *testing.T) {
 	n := 200_000
-	if testing.Short() {
+	if tier.Short() {
 		n = 40_000
 	}
 	many := func(s string) string { return strings.Repeat(s, n) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/compat"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -44,7 +45,7 @@ type Fault struct {
 }
 
 // patience is the time limit of a reply.
-const patience = time.Minute
+var patience = tier.Patience
 
 // end is one of the two servers during a sequence.
 type end struct {

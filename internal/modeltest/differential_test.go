@@ -16,12 +16,15 @@ import (
 )
 
 var (
-	diffTime   = flag.Duration("diff.time", 0, "how long random sequences are compared with each server; 0: 3 s, or 200 ms with -short")
+	diffTime   = flag.Duration("diff.time", 0, "how long random sequences are compared with each server; 0: a fixed number of rounds")
 	diffSeed   = flag.Uint64("diff.seed", 0, "the seed of the first sequence; 0: see package draw")
 	diffLen    = flag.Int("diff.len", 100, "operations in a sequence")
 	diffServer = flag.String("diff.server", "", "the program to compare with, of package realserver; empty: each")
 	diffFaults = flag.Int("diff.faults", mostFaults, "after how many faults a campaign ends")
 )
+
+// diffRounds is the number of sequences for each server without a flag.
+const diffRounds = 20
 
 // confirmations is how often a fault must show again: replies at the very
 // millisecond of a deadline differ once in a while.
@@ -76,9 +79,13 @@ func compareWith(t *testing.T, program string) {
 	t.Cleanup(replica.Close)
 
 	tally := NewTally()
-	seed := draw.Seed(t, *diffSeed)
-	began, passing, faults, crashes := time.Now(), 0, 0, 0
-	for ; time.Since(began) < draw.Time(*diffTime, 3*time.Second) && faults < *diffFaults; seed++ {
+	from := draw.Seed(t, *diffSeed)
+	passing, faults, crashes := 0, 0, 0
+	for round := range draw.Rounds(*diffTime, diffRounds) {
+		if faults >= *diffFaults {
+			break
+		}
+		seed := from + uint64(round)
 		g := NewGenerator(seed, c.table, both)
 		g.Server, g.Payloads, g.Library = server, payloads[1:], payloads[0]
 		c.Small, c.RESP3 = seed%2 == 0, seed%4 >= 2
@@ -127,7 +134,7 @@ func compareWith(t *testing.T, program string) {
 	if len(missing) > 0 {
 		t.Logf("not answered without an error: %q", missing)
 	}
-	if len(missing) > 0 && draw.Time(*diffTime, 3*time.Second) >= long && faults < *diffFaults {
+	if len(missing) > 0 && *diffTime >= long && faults < *diffFaults {
 		t.Errorf("%d commands of both servers were not answered once without an error", len(missing))
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
@@ -23,7 +22,7 @@ import (
 )
 
 var (
-	metaTime = flag.Duration("meta.time", 0, "how long metamorphic runs go on; 0: 4 s, or 200 ms with -short")
+	metaTime = flag.Duration("meta.time", 0, "how long metamorphic runs go on; 0: a fixed number of rounds")
 	metaSeed = flag.Uint64("meta.seed", 0, "the seed of the first sequence; 0: see package draw")
 	metaLen  = flag.Int("meta.len", 200, "operations in a sequence")
 	metaMany = flag.Int("meta.variants", 6, "variants that are run of each sequence; 0 for all")
@@ -35,6 +34,9 @@ const (
 	markAgain = "#again" // the data goes through its files
 )
 
+// metaRounds is the number of sequences without a flag.
+const metaRounds = 6
+
 // The same requests give the same keys, values, deadlines of all levels, rules,
 // functions and tokens, with however many shards, in this process or over the wire,
 // while files are rewritten and saved, and through whatever files the data goes.
@@ -43,9 +45,13 @@ func TestTheSameRequestsGiveTheSameData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := draw.Seed(t, *metaSeed)
-	began, sequences, runs, faults := time.Now(), 0, 0, 0
-	for ; (sequences == 0 || time.Since(began) < draw.Time(*metaTime, 4*time.Second)) && faults < mostFaults; seed++ {
+	from := draw.Seed(t, *metaSeed)
+	sequences, runs, faults := 0, 0, 0
+	for round := range draw.Rounds(*metaTime, metaRounds) {
+		if faults >= mostFaults {
+			break
+		}
+		seed := from + uint64(round)
 		ops := metaSequence(seed, table)
 		first := variant{shards: 16, again: stays, job: "none", small: seed%3 == 0}
 		sequences++

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/internal/transport"
 	"github.com/ebbdb/ebb/resp"
@@ -61,7 +62,7 @@ func (v variant) files() bool {
 }
 
 // metaPatience is how long a reply may take, of the machine's time.
-const metaPatience = time.Minute
+var metaPatience = tier.Patience
 
 // metaWorld is an engine on a manual clock with its files, of which there may be
 // several in its life.

@@ -60,7 +60,9 @@ type Generator struct {
 	Library string
 
 	damaged bool // the last request was
-	rng     *rand.Rand
+	seed    uint64
+	step    uint64
+	rng     *rand.Rand      // of the step: see next
 	specs   []*command.Spec // whose grammar is used
 	has     func(name string) bool
 }
@@ -68,7 +70,8 @@ type Generator struct {
 // NewGenerator returns a generator that uses those of a table's commands that
 // both ends have.
 func NewGenerator(seed uint64, table *command.Table, both func(name string) bool) *Generator {
-	g := &Generator{rng: rand.New(rand.NewPCG(seed, 7)), has: both}
+	g := &Generator{seed: seed, has: both}
+	g.next()
 	for id := range table.Len() {
 		s := table.Spec(id)
 		if s.Run == nil || notSent[s.Name] != "" || !both(s.Name) || s.Has(command.Admin) || s.Has(command.Blocking) {
@@ -104,6 +107,13 @@ var (
 	}
 )
 
+// next begins a step of a sequence. Each step has numbers of its own, so that a command that one step draws does not change the
+// steps after it.
+func (g *Generator) next() {
+	g.step++
+	g.rng = rand.New(rand.NewPCG(g.seed, g.step))
+}
+
 func (g *Generator) key() string { return keys[g.rng.IntN(len(keys))] }
 
 // stringKey returns a key for commands of strings.
@@ -131,6 +141,7 @@ func (g *Generator) soon() string {
 func (g *Generator) Sequence(n int) []Op {
 	ops := g.prepared()
 	for len(ops) < n {
+		g.next()
 		switch g.rng.IntN(26) {
 		case 3:
 			if g.Server == 0 {
@@ -288,14 +299,14 @@ var withSub = []string{"client", "script", "function", "pubsub", "command"}
 
 // fromGrammar makes a request from a spec, now and then a damaged one.
 func (g *Generator) fromGrammar() []string {
-	s := g.specs[g.rng.IntN(len(g.specs))]
+	s, rng := command.Pick(g.rng, g.specs)
 	from := &pools
 	if g.Server != 0 && s.Group == command.GroupHash {
 		from = fieldPools()
 	}
-	raw := command.Generate(g.rng, s, from)
-	if g.damaged = g.rng.IntN(6) == 0; g.damaged {
-		raw = command.Damage(g.rng, raw, 1+strings.Count(s.Name, "|"))
+	raw := command.Generate(rng, s, from)
+	if g.damaged = rng.IntN(6) == 0; g.damaged {
+		raw = command.Damage(rng, raw, 1+strings.Count(s.Name, "|"))
 	}
 	args := make([]string, len(raw))
 	for i, a := range raw {

@@ -23,7 +23,7 @@ type OwnGenerator struct {
 	// in a rule's stream.
 	NoLimiters bool
 
-	rng     *rand.Rand
+	rng     *rand.Rand // that of classic, which each step of a sequence sets
 	classic *Generator // of Redis's commands
 	specs   []*command.Spec
 	own     []*command.Spec // those of specs that redis-server does not have
@@ -31,9 +31,9 @@ type OwnGenerator struct {
 
 // NewOwnGenerator returns a generator of requests to the commands of a table.
 func NewOwnGenerator(seed uint64, table *command.Table) *OwnGenerator {
-	g := &OwnGenerator{rng: rand.New(rand.NewPCG(seed, 11))}
-	g.classic = NewGenerator(seed, table, func(name string) bool { return table.LookupFull(name) != nil })
+	g := &OwnGenerator{classic: NewGenerator(seed, table, func(name string) bool { return table.LookupFull(name) != nil })}
 	g.classic.Own = true
+	g.next()
 	for id := range table.Len() {
 		s := table.Spec(id)
 		if s.Run == nil || s.Name == "migrate" || s.Name == "wait" || s.Name == "waitaof" {
@@ -92,8 +92,14 @@ var (
 		"consumer": {"c"}, "consumername": {"c"},
 		"min-idle-time": {"0", "17", "1000"}, "offset": {"0", "1", "7"}, "cursor": {"0"}, "threshold": {"0", "2"},
 	}
-	steps = []time.Duration{0, time.Millisecond, 17 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Minute, time.Hour}
+	waits = []time.Duration{0, time.Millisecond, 17 * time.Millisecond, 999 * time.Millisecond, time.Second, time.Minute, time.Hour}
 )
+
+// next begins a step of a sequence: see Generator.next.
+func (g *OwnGenerator) next() {
+	g.classic.next()
+	g.rng = g.classic.rng
+}
 
 // Sequence makes about n operations. An Op without arguments and Wait is a point at which
 // the test compares the whole state.
@@ -102,20 +108,25 @@ func (g *OwnGenerator) Sequence(n int) (ops []Op) {
 		ops = append(ops, Op{Conn: 1, Args: []string{"DEBUG", "SET-ACTIVE-EXPIRE", "0"}})
 	}
 	for len(ops) < n {
-		switch g.rng.IntN(30) {
-		case 0, 1, 2:
-			ops = append(ops, Op{Wait: steps[g.rng.IntN(len(steps))]})
-		case 3:
-			ops = append(ops, g.transaction()...)
-		case 4:
-			ops = append(ops, Op{Conn: 1 + g.rng.IntN(connections), Hangup: true})
-		case 5, 6, 7:
-			ops = append(ops, Op{})
-		default:
-			ops = append(ops, Op{Conn: g.conn(), Args: g.Request()})
-		}
+		g.next()
+		ops = append(ops, g.some()...)
 	}
 	return append(ops, Op{})
+}
+
+// some makes the operations of a step.
+func (g *OwnGenerator) some() []Op {
+	switch g.rng.IntN(30) {
+	case 0, 1, 2:
+		return []Op{{Wait: waits[g.rng.IntN(len(waits))]}}
+	case 3:
+		return g.transaction()
+	case 4:
+		return []Op{{Conn: 1 + g.rng.IntN(connections), Hangup: true}}
+	case 5, 6, 7:
+		return []Op{{}}
+	}
+	return []Op{{Conn: g.conn(), Args: g.Request()}}
 }
 
 // toldRule is the expiry rule that records all expirations of a database.
@@ -127,7 +138,7 @@ func (g *OwnGenerator) transaction() []Op {
 	conn := g.conn()
 	ops := []Op{{Conn: conn, Args: []string{"MULTI"}}}
 	if g.rng.IntN(3) == 0 {
-		ops = []Op{{Conn: conn, Args: []string{"WATCH", g.key()}}, {Wait: steps[g.rng.IntN(4)]}, ops[0]}
+		ops = []Op{{Conn: conn, Args: []string{"WATCH", g.key()}}, {Wait: waits[g.rng.IntN(4)]}, ops[0]}
 	}
 	for range 1 + g.rng.IntN(6) {
 		ops = append(ops, Op{Conn: conn, Args: g.Request()})
@@ -135,7 +146,7 @@ func (g *OwnGenerator) transaction() []Op {
 		case 0:
 			ops = append(ops, Op{Conn: g.conn(), Args: g.Request()})
 		case 1:
-			ops = append(ops, Op{Wait: steps[g.rng.IntN(len(steps))]})
+			ops = append(ops, Op{Wait: waits[g.rng.IntN(len(waits))]})
 		}
 	}
 	return append(ops, Op{Conn: conn, Args: []string{"EXEC"}})
@@ -300,18 +311,18 @@ func (g *OwnGenerator) fill() []string {
 
 // fromGrammar makes a request to one of the commands, now and then a damaged one.
 func (g *OwnGenerator) fromGrammar(specs []*command.Spec) []string {
-	s := specs[g.rng.IntN(len(specs))]
+	s, rng := command.Pick(g.rng, specs)
 	keys := ownPool
-	if own := ownKeys[s.Group]; own != nil && g.rng.IntN(8) > 0 {
+	if own := ownKeys[s.Group]; own != nil && rng.IntN(8) > 0 {
 		keys = own
 	}
 	if s.Name == "expiry|rule" && g.Told || s.Group == command.GroupLimiter && g.NoLimiters {
 		return nil
 	}
-	raw := command.Generate(g.rng, s, &command.Pools{Keys: keys, Strings: letters, Patterns: []string{"*", "?1"},
+	raw := command.Generate(rng, s, &command.Pools{Keys: keys, Strings: letters, Patterns: []string{"*", "?1"},
 		Ints: []int64{0, 1, 2, 5, -1}, Doubles: []float64{0, 1, 2.5}, Named: ownArgs})
-	if g.rng.IntN(15) == 0 {
-		raw = command.Damage(g.rng, raw, 1+strings.Count(s.Name, "|"))
+	if rng.IntN(15) == 0 {
+		raw = command.Damage(rng, raw, 1+strings.Count(s.Name, "|"))
 	}
 	args := make([]string, len(raw))
 	for i, a := range raw {

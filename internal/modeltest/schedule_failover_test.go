@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/cron"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -69,7 +70,7 @@ func TestSchedulesCrossATransitionOnceWhereverTheMasterDies(t *testing.T) {
 			c := &crossing{t: t, zone: tr.zone, start: tr.at.Add(-hoursAround), end: tr.at.Add(hoursAround)}
 			c.master(rnd)
 			cuts, skip := 0, *scheduleCuts
-			if testing.Short() {
+			if tier.Short() {
 				skip = max(skip, len(c.log)/8)
 			}
 			ticks := 0

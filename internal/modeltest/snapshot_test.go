@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/draw"
@@ -22,9 +21,12 @@ import (
 )
 
 var (
-	snapTime = flag.Duration("snap.time", 0, "how long snapshots are taken during random sequences; 0: 2 s, or 200 ms with -short")
+	snapTime = flag.Duration("snap.time", 0, "how long snapshots are taken during random sequences; 0: a fixed number of rounds")
 	snapSeed = flag.Uint64("snap.seed", 0, "the seed of the first sequence; 0: see package draw")
 )
+
+// snapRounds is the number of sequences without a flag.
+const snapRounds = 30
 
 // Whatever happens while a snapshot is written: the file holds what there was at the
 // cut, and with the effects since then it gives what there is at the end.
@@ -33,9 +35,13 @@ func TestSnapshotsDuringRandomSequences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := draw.Seed(t, *snapSeed)
-	began, sequences, faults := time.Now(), 0, 0
-	for ; (sequences == 0 || time.Since(began) < draw.Time(*snapTime, 2*time.Second)) && faults < mostFaults; seed++ {
+	from := draw.Seed(t, *snapSeed)
+	sequences, faults := 0, 0
+	for round := range draw.Rounds(*snapTime, snapRounds) {
+		if faults >= mostFaults {
+			break
+		}
+		seed := from + uint64(round)
 		mode := ownMode{small: seed%2 == 0, evicts: seed%5 == 0}
 		ops := NewOwnGenerator(seed, table).Sequence(*ownLen)
 		sequences++

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/lua"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // libraryState returns a machine with Lua's libraries and the four of Redis.
@@ -134,11 +135,11 @@ func TestLibrariesAgreeWithRedisOnRandomCases(t *testing.T) {
 	r := dialRedis(t)
 	cases := map[string]int{"cjson_encode": 300, "cjson_decode": 300, "msgpack": 200, "struct": 800, "bit": 300}
 	seeds := 3
-	if testing.Short() {
+	if tier.Short() {
 		seeds = 1 // under the race detector a case takes twenty times as long
 	}
 	for name, n := range cases {
-		if testing.Short() {
+		if tier.Short() {
 			n /= 10
 		}
 		t.Run(name, func(t *testing.T) {

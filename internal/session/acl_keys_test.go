@@ -184,7 +184,6 @@ func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
 			"DEADLETTER", "LEFT", "MIN"},
 		Ints: []int64{0, 1, 2, 3, -1, 5, 1000}, Doubles: []float64{0.001, 1}, Times: []int64{1 << 42}, Most: 2, Named: named(),
 	}
-	rng := rand.New(rand.NewPCG(17, 8))
 	table := one.svc.Table()
 	ran, refused := 0, 0
 	for id := range table.Len() {
@@ -192,6 +191,7 @@ func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
 		if spec.Run == nil || !spec.HasKeys() || sayNothing[spec.Name] != "" {
 			continue
 		}
+		rng := spec.Source(17)
 		for round := range roundsOf(spec) {
 			args := command.Generate(rng, spec, &pools)
 			if round%3 == 2 {
@@ -234,7 +234,6 @@ func TestNoReplyTellsAWriterOfValues(t *testing.T) {
 		Keys: noKeys, Patterns: []string{"no*"}, Strings: []string{"a", "b", "m", "x", "0", "-", "+", "1-1", "1-1", "0", "$", ">"},
 		Ints: []int64{0, 1, 2, 3, -1, 5, 1000}, Doubles: []float64{1.5}, Times: []int64{1 << 42}, Most: 2, Named: named(),
 	}
-	rng := rand.New(rand.NewPCG(17, 9))
 	table := one.svc.Table()
 	allowed := 0
 	for id := range table.Len() {
@@ -243,6 +242,7 @@ func TestNoReplyTellsAWriterOfValues(t *testing.T) {
 			!strings.HasPrefix(spec.Name, "x") {
 			continue
 		}
+		rng := spec.Source(18)
 		for range roundsOf(spec) {
 			args := command.Generate(rng, spec, &pools)
 			of := kinds(rng, spec)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -140,7 +141,7 @@ func must1(t *testing.T, err error) {
 func TestAThousandAreServedInTheirOrder(t *testing.T) {
 	e := newPlayed(t)
 	clients := 1000
-	if testing.Short() {
+	if tier.Short() {
 		clients = 200
 	}
 	for n := range clients {

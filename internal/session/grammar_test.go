@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/command"
@@ -22,8 +21,8 @@ func everyCommand(t *testing.T, check func(table *command.Table, s *command.Spec
 }
 
 func TestMatchAcceptsWhatGenerateMakes(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
 	everyCommand(t, func(table *command.Table, s *command.Spec) {
+		rng := s.Source(3)
 		for range 100 {
 			args := command.Generate(rng, s, nil)
 			found, err := table.Resolve(args)
@@ -41,8 +40,8 @@ func TestMatchAcceptsWhatGenerateMakes(t *testing.T) {
 }
 
 func TestMatchRefusesWhatGenerateInvalidMakes(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
 	everyCommand(t, func(_ *command.Table, s *command.Spec) {
+		rng := s.Source(5)
 		for range 20 {
 			args, ok := command.GenerateInvalid(rng, s, nil)
 			if ok && s.Match(args) == nil {

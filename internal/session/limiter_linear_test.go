@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Limiters whose period is 30 years: within a history nothing comes back, so a
@@ -112,7 +114,7 @@ func TestTakesAreLinearizable(t *testing.T) {
 func TestAThousandWaitForALimiterInTheirOrder(t *testing.T) {
 	e := newPlayed(t)
 	clients := 1000
-	if testing.Short() {
+	if tier.Short() {
 		clients = 200
 	}
 	if v, err := e.Do(1, "RL.TAKE", "k", "1", "10"); err != nil || v.Elems[0].Int != 1 {

@@ -3,7 +3,6 @@ package session_test
 import (
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,11 +84,11 @@ func TestClientsFindTheKeysWhereTheServerDoes(t *testing.T) {
 		}
 		compare(cases)
 	}
-	rng := rand.New(rand.NewPCG(1, 2))
 	pools := &command.Pools{Keys: []string{"a", "b", "", "store", "keys", "streams"}, Strings: []string{"STORE", "KEYS", "COUNT", "2", "TO", "x", ""}}
 	for id := range table.Len() {
 		spec := table.Spec(id)
 		compare(example(t, spec))
+		rng := spec.Source(1)
 		for range 100 {
 			args := command.Generate(rng, spec, pools)
 			compareRouting(t, table, args)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // grown sends requests until a container is so large.
@@ -90,7 +91,7 @@ func digestNow(s *Session) string {
 // TestRedisLoadsLargeContainers: what is written in parts is what redis-server reads.
 func TestRedisLoadsLargeContainers(t *testing.T) {
 	size := 64 << 20
-	if testing.Short() {
+	if tier.Short() {
 		size = 4 << 20
 	}
 	s := embedded(t)

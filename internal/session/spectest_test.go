@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -20,7 +21,7 @@ import (
 // vectors is how many random requests each test makes of each command: enough
 // that each option of SET comes some ten times.
 func vectors() int {
-	if testing.Short() {
+	if tier.Short() {
 		return 15
 	}
 	return 60
@@ -28,7 +29,7 @@ func vectors() int {
 
 // share reports whether the i-th of many is played: with -short, which is for the race
 // detector, one of four, because a connection that is alone shows it little.
-func share(i int) bool { return !testing.Short() || i%4 == 0 }
+func share(i int) bool { return !tier.Short() || i%4 == 0 }
 
 // notGenerated are the commands that are not sent random arguments.
 var notGenerated = map[string]string{
@@ -110,7 +111,7 @@ func newBench(t *testing.T, s *command.Spec) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return &bench{Engine: e, t: t, spec: s, rng: rand.New(rand.NewPCG(uint64(s.ID()), 1))}
+	return &bench{Engine: e, t: t, spec: s, rng: s.Source(1)}
 }
 
 // seed sets the keys that Generate draws from.

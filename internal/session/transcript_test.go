@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -84,7 +85,7 @@ func TestTranscripts(t *testing.T) {
 					play(t, &cases[i], transcript.Rules{Record: *update})
 				}
 			}
-			if *update && !t.Failed() && !testing.Short() {
+			if *update && !t.Failed() && !tier.Short() {
 				if err := transcript.Update(path, cases); err != nil {
 					t.Fatal(err)
 				}

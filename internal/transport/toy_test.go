@@ -17,13 +17,14 @@ import (
 
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait in these tests; nothing depends on its length.
-const patience = time.Minute
+var patience = tier.Patience
 
 // hub is what the toy sessions of one test share.
 type hub struct {

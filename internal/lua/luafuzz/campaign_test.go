@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/realserver"
 
@@ -14,7 +13,7 @@ import (
 )
 
 var (
-	luaTime    = flag.Duration("lua.time", 0, "how long programs, and expressions, are compared with each oracle; 0: 2 s, or 200 ms with -short")
+	luaTime    = flag.Duration("lua.time", 0, "how long programs, and expressions, are compared with each oracle; 0: a fixed number of rounds")
 	luaSeed    = flag.Uint64("lua.seed", 0, "the seed of the first program; 0: see package draw")
 	luaFaults  = flag.Int("lua.faults", 5, "after how many faults a campaign ends")
 	luaBetween = flag.Bool("lua.between", false, "compare lua5.1 with redis-server, to see what the generator must not depend on")
@@ -65,6 +64,9 @@ func startRedis(t *testing.T) *Redis {
 	return r
 }
 
+// luaRounds is the number of batches without a flag.
+const luaRounds = 4
+
 // campaign compares what programs print on two machines.
 type campaign struct {
 	ours, oracle Machine
@@ -80,7 +82,11 @@ func (c *campaign) run(t *testing.T, generate func(seed uint64) *Program) {
 	t.Helper()
 	c.allowed = map[string]int{}
 	seed := draw.Seed(t, *luaSeed)
-	for began, faults := time.Now(), 0; time.Since(began) < draw.Time(*luaTime, 2*time.Second)/2 && faults < *luaFaults; {
+	faults := 0
+	for range draw.Rounds(*luaTime/2, luaRounds) {
+		if faults >= *luaFaults {
+			break
+		}
 		var programs []*Program
 		var seeds []uint64
 		for len(programs) < batch {

@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/instance"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 //go:embed expected.txt
@@ -23,7 +23,7 @@ var expected string
 
 // patience bounds one play, which takes well under a second on an idle machine, and with
 // workers some seconds. What plays in Python gives up before it.
-const patience = 3 * time.Minute
+var patience = 3 * tier.Patience
 
 // play runs the program with one client against addr and returns what it
 // printed. It ends the test where the client is not installed.

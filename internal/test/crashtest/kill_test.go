@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 var rounds = flag.Int("crash.rounds", 0, "how often to kill the server in each test; by default so that it takes seconds")
@@ -26,7 +27,7 @@ func roundsOr(few int) int {
 	switch {
 	case *rounds > 0:
 		return *rounds
-	case testing.Short():
+	case tier.Short():
 		return max(1, few/5)
 	}
 	return few

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	ownFor  = flag.Duration("crash.own", 0, "how long the server is killed under random requests to all commands; 0: 4 s, or 200 ms with -short")
+	ownFor  = flag.Duration("crash.own", 0, "how long the server is killed under random requests to all commands; 0: a fixed number of rounds")
 	ownSeed = flag.Uint64("crash.seed", 0, "the seed of the first of these rounds; 0: see package draw")
 )
 
@@ -38,7 +38,7 @@ func TestAKilledServerTakesItsOwnFiles(t *testing.T) {
 	var p *realserver.Process
 	var requests atomic.Int64
 	rounds, starts, reloads := 0, 0, 0
-	for began := time.Now(); rounds == 0 || time.Since(began) < draw.Time(*ownFor, 4*time.Second); rounds++ {
+	for rounds = range draw.Rounds(*ownFor, 8) {
 		if rounds%20 == 0 { // another directory, another policy
 			p = realserver.NewProcess(t, realserver.Ebb(t), "--appendonly", "yes", "--appendfsync", []string{"everysec", "always"}[rounds/20%2],
 				"--auto-aof-rewrite-min-size", "200kb", "--save", "", "--enable-debug-command", "yes", "--maxmemory", []string{"0", "3mb"}[rounds/40%2],
@@ -64,6 +64,7 @@ func TestAKilledServerTakesItsOwnFiles(t *testing.T) {
 		clients.Wait()
 		p.Kill()
 	}
+	rounds++
 	t.Logf("%d rounds: %d starts and %d reloads of %d requests, none was refused", rounds, starts, reloads, requests.Load())
 }
 

@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 const top = "../../.."
 
 // patience is the time for which a test waits for what must come.
-const patience = 30 * time.Second
+var patience = tier.Patience
 
 // run runs a program in the top directory and returns what it printed.
 func run(t *testing.T, name string, args ...string) string {
@@ -48,7 +49,7 @@ func disposable(t *testing.T) {
 	if !realserver.Required() {
 		realserver.Require(t, "installing a package is for a machine of CI (EBB_REQUIRE=1)")
 	}
-	if testing.Short() {
+	if tier.Short() {
 		realserver.Require(t, "with -short, no package is installed")
 	}
 }

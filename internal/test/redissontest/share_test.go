@@ -19,12 +19,13 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
 )
 
 // patience bounds what one process does.
-const patience = time.Minute
+var patience = tier.Patience
 
 const (
 	childEnv = "EBB_REDISSON_CHILD" // the URL, for a process that is one of ours

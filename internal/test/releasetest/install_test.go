@@ -18,6 +18,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 const (
@@ -150,7 +151,7 @@ func proxy(t *testing.T, version string) (dir string) {
 
 // `go install` of a tag makes the program, and `go get` of a tag of each module below contrib finds all packages that it needs.
 func TestATagCanBeInstalled(t *testing.T) {
-	if testing.Short() {
+	if tier.Short() {
 		realserver.Require(t, "with -short, no tag is installed")
 	}
 	realserver.Program(t, "git")

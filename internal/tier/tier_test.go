@@ -1,0 +1,23 @@
+package tier
+
+import "testing"
+
+func TestTheFullTierIsAskedFor(t *testing.T) {
+	t.Setenv("EBB_FULL", "")
+	if !Short() {
+		t.Error("without EBB_FULL the tests are the full tier")
+	}
+	t.Setenv("EBB_FULL", "1")
+	if Short() != testing.Short() {
+		t.Errorf("with EBB_FULL=1 and -short %v, Short is %v", testing.Short(), Short())
+	}
+}
+
+func TestASlowMachineHasMorePatience(t *testing.T) {
+	for text, want := range map[string]float64{"": 1, "x": 1, "0.5": 1, "1": 1, "3": 3, "2.5": 2.5} {
+		t.Setenv("EBB_SLOW", text)
+		if got := slow(); got != want {
+			t.Errorf("EBB_SLOW=%q: %v, want %v", text, got, want)
+		}
+	}
+}
