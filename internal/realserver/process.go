@@ -86,6 +86,7 @@ func (p *Process) Begin(more ...string) error {
 	}
 	cmd := exec.Command(p.path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Dir, log, log, orphans()
+	cmd.Env = of(p.t)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -18,9 +18,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // The servers that ebb is compared with: redis-server of Debian 12 (7.0.15), and
@@ -42,7 +45,7 @@ const (
 
 // startTimeout bounds the wait for the server's first PONG. It starts in tens of
 // milliseconds; a loaded machine has been seen to need two seconds.
-const startTimeout = time.Minute
+var startTimeout = tier.Patience
 
 // Require ends a test that lacks a program or another part of the system. It fails the
 // test if EBB_REQUIRE is 1, and otherwise skips it with the reason.
@@ -60,7 +63,7 @@ func Required() bool { return os.Getenv(requireEnv) == "1" }
 // Alone reports whether tests must start no program except ebb. This is so with -short,
 // which `make test` uses, unless EBB_PROGRAMS is 1. Such a skip is not a failure with
 // EBB_REQUIRE=1 either, because other runs run the same tests in full.
-func Alone() bool { return testing.Short() && os.Getenv(programsEnv) != "1" }
+func Alone() bool { return tier.Short() && os.Getenv(programsEnv) != "1" }
 
 // Has reports whether Program would return a path.
 func Has(program string) bool {
@@ -77,6 +80,11 @@ func Program(t testing.TB, program string) string {
 		t.Skip("with -short, tests start no program but ebb: " + filepath.Base(program))
 	}
 	path, err := exec.LookPath(program)
+	if err == nil && program == Redis7 {
+		if is := redisVersion(); !strings.Contains(is, " v=7.0.") {
+			Require(t, "the tests compare ebb with redis-server 7.0, and this is "+is)
+		}
+	}
 	if err == nil {
 		return path
 	}
@@ -90,6 +98,15 @@ func Program(t testing.TB, program string) string {
 	Require(t, reason)
 	return ""
 }
+
+// redisVersion returns what redis-server says about itself.
+var redisVersion = sync.OnceValue(func() string {
+	said, err := exec.Command(Redis7, "--version").Output()
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(said))
+})
 
 // find returns the path of a server program, which may be the one that Ebb has returned.
 func find(t testing.TB, program string) string {
@@ -136,6 +153,7 @@ func start(t testing.TB, path string, args []string) (string, error) {
 	}
 	cmd := exec.Command(path, all...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = dir, log, log, orphans()
+	cmd.Env = of(t)
 	if err := cmd.Start(); err != nil {
 		return "", errors.Join(err, log.Close())
 	}
@@ -158,6 +176,10 @@ func start(t testing.TB, path string, args []string) (string, error) {
 	t.Cleanup(stop)
 	return addr, nil
 }
+
+// of returns the environment of a program that a test starts. It names the test, so that .ci/test can say which one has left a
+// process.
+func of(t testing.TB) []string { return append(os.Environ(), "EBB_TEST="+t.Name()) }
 
 func has(args []string, option string) bool {
 	for _, a := range args {

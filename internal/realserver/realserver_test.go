@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func TestAServerAnswersWhileTheTestRunsAndIsGoneAfterwards(t *testing.T) {
@@ -45,8 +47,8 @@ func TestShortTestsStartNoOtherProgram(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, Redis7), []byte("#!/no/such/shell"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if testing.Short() != skipped(t, Redis7) {
-		t.Errorf("-short is %v, and the test was skipped: %v", testing.Short(), !testing.Short())
+	if tier.Short() != skipped(t, Redis7) {
+		t.Errorf("-short is %v, and the test was skipped: %v", tier.Short(), !tier.Short())
 	}
 	if got := find(t, filepath.Join(dir, ebbName)); got != filepath.Join(dir, ebbName) {
 		t.Errorf("ebb was found at %q", got)

@@ -9,11 +9,15 @@
 //
 // It appends to the files that its flags name. A line of -skipped is a skipped test: the package, the test and the
 // reason. -failures and -flaky get the step and the test, up to six indented lines of what the test said, and the command
-// that repeats it. A line of -counts has the numbers of tests that passed, failed, were flaky and were skipped, and a
+// that repeats it. A line of -counts has the numbers of tests that passed, failed, were flaky, were skipped and are left out, and a
 // line of -seconds a package and how long it took. A signal does not end it: it reads on until `go test` has ended.
 //
 // It exits with status 1 if a test, a package or a build failed, if no package was tested, or if a flaky test is one that
 // was added or edited since the commit EBB_BASE (HEAD~1).
+//
+//	testreport -changed
+//
+// names those tests: `make again` runs them many times.
 package main
 
 import (
@@ -35,6 +39,9 @@ func main() {
 	flag.StringVar(&to.flaky, "flaky", os.DevNull, "the file to which flaky tests are appended")
 	flag.StringVar(&to.counts, "counts", os.DevNull, "the file to which the numbers of tests are appended")
 	flag.StringVar(&to.seconds, "seconds", os.DevNull, "the file to which the time of each package is appended")
+	others := flag.Bool("others", false, "skipped tests run in another step: count them as left out, and do not name them")
+	changed := flag.Bool("changed", false, "run nothing: print a line for each directory with tests that were added or edited since "+
+		"EBB_BASE, and a pattern for -run that finds them")
 	step := flag.String("step", "test", "the name of the step in failures")
 	again := flag.String("again", "go test", "the command that repeats a failure, without -run and the package")
 	flag.Parse()
@@ -42,6 +49,9 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 
 	err := func() error {
+		if *changed {
+			return printChanged(os.Stdout)
+		}
 		var files []*os.File
 		for _, name := range []string{to.skipped, to.failures, to.flaky, to.counts, to.seconds} {
 			f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -51,7 +61,7 @@ func main() {
 			files = append(files, f)
 		}
 		r := newReport(os.Stdout)
-		r.step, r.again, r.failures = *step, *again, files[1]
+		r.step, r.again, r.failures, r.others = *step, *again, files[1], *others
 		ended, err := run(r, flag.Args())
 		if err != nil {
 			return err
@@ -67,7 +77,7 @@ func main() {
 		for _, line := range r.skips {
 			fmt.Fprintln(files[0], line)
 		}
-		fmt.Fprintln(files[3], r.counts.passed, r.counts.failed, r.counts.flaky, r.counts.skipped)
+		fmt.Fprintln(files[3], r.counts.passed, r.counts.failed, r.counts.flaky, r.counts.skipped, r.counts.out)
 		for _, pkg := range sortedKeys(r.took) {
 			fmt.Fprintf(files[4], "%.1f %s %s\n", r.took[pkg], *step, pkg)
 		}

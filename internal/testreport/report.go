@@ -27,6 +27,7 @@ type report struct {
 	builds map[string][]string // the errors of the compiler, by package
 	took   map[string]float64  // seconds, of the packages that have ended
 	skips  []string
+	others bool                // tests that are skipped run in another step
 	broken map[string][]string // the tests that failed, of packages that have not ended
 	counts counts
 
@@ -37,8 +38,8 @@ type report struct {
 	again    string
 }
 
-// counts are numbers of tests, without their parts.
-type counts struct{ passed, failed, flaky, skipped int }
+// counts are numbers of tests, without their parts. Those that are out run in another step.
+type counts struct{ passed, failed, flaky, skipped, out int }
 
 // failure is a test that failed, or one of its parts.
 type failure struct {
@@ -107,10 +108,16 @@ func (r *report) endTest(e event) {
 	whole := !strings.Contains(e.Test, "/")
 	switch e.Action {
 	case "skip":
-		r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", path.Base(e.Package), e.Test, reason(r.output[e.Package][e.Test])))
+		why := reason(r.output[e.Package][e.Test])
 		delete(r.output[e.Package], e.Test)
-		if whole {
-			r.counts.skipped++
+		switch {
+		case !r.others:
+			r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", path.Base(e.Package), e.Test, why))
+			if whole {
+				r.counts.skipped++
+			}
+		case whole:
+			r.counts.out++
 		}
 	case "pass":
 		delete(r.output[e.Package], e.Test)

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"math"
 	"os/exec"
 	"path"
@@ -82,9 +83,9 @@ func (s *source) add(name string, file *ast.File) {
 	}
 }
 
-// imports returns the import paths that a test names, itself or by the functions of its directory's test files.
-func (s *source) imports(test string) map[string]bool {
-	all, seen := map[string]bool{}, map[string]bool{}
+// reached returns the functions of the directory's test files that a test calls, itself among them.
+func (s *source) reached(test string) map[string]bool {
+	seen := map[string]bool{}
 	var visit func(name string)
 	visit = func(name string) {
 		f := s.funcs[name]
@@ -92,14 +93,22 @@ func (s *source) imports(test string) map[string]bool {
 			return
 		}
 		seen[name] = true
-		for to := range f.imports {
-			all[to] = true
-		}
 		for name := range f.calls {
 			visit(name)
 		}
 	}
 	visit(test)
+	return seen
+}
+
+// imports returns the import paths that a test names, itself or by the functions of its directory's test files.
+func (s *source) imports(test string) map[string]bool {
+	all := map[string]bool{}
+	for name := range s.reached(test) {
+		for to := range s.funcs[name].imports {
+			all[to] = true
+		}
+	}
 	return all
 }
 
@@ -162,6 +171,46 @@ func parseChanges(diff string) changes {
 		}
 	}
 	return all
+}
+
+// printChanged prints, for each directory, a pattern that finds the tests that were added or edited.
+func printChanged(out io.Writer) error {
+	changed, top, err := changedTests()
+	if err != nil {
+		return err
+	}
+	dirs := map[string]bool{}
+	for name := range changed {
+		if strings.HasSuffix(name, "_test.go") {
+			dirs[path.Dir(name)] = true
+		}
+	}
+	for _, dir := range sortedKeys(dirs) {
+		s, err := readSource(filepath.Join(top, dir))
+		if err != nil {
+			return err
+		}
+		if names := s.touched(changed, top); len(names) > 0 {
+			fmt.Fprintf(out, "%s ^(%s)$\n", dir, strings.Join(names, "|"))
+		}
+	}
+	return nil
+}
+
+// touched returns the tests that are new or edited, or that call a function of the directory's test files that is.
+func (s *source) touched(changed changes, top string) (names []string) {
+	for _, name := range sortedKeys(s.funcs) {
+		if !strings.HasPrefix(name, "Test") || name == "TestMain" {
+			continue
+		}
+		for called := range s.reached(name) {
+			if changed.touch(top, s.funcs[called]) {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	return names
 }
 
 // touch reports whether a function is new or edited. top is the top of the repository.
