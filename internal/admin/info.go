@@ -222,6 +222,11 @@ func (i *info) clients() {
 	i.put("maxclients", i.svc.Config.MaxClients())
 	i.zeros("client_recent_max_input_buffer", "client_recent_max_output_buffer")
 	i.put("blocked_clients", i.svc.Host.Blocked())
+	if i.svc.HTTP != nil {
+		open, closed := i.svc.HTTP()
+		i.put("http_connections", open)
+		i.put("http_closed_connections", closed)
+	}
 	tracking, _, _, _ := i.svc.Tracker.Sizes()
 	i.put("tracking_clients", tracking)
 	i.put("pubsub_clients", subscribed)

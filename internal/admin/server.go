@@ -27,6 +27,9 @@ type Server struct {
 	Commands    []string     // the names of the commands, by ID
 	RunID       string
 	Started     int64 // us since 1970
+	// HTTP returns how many connections the admin pages have, and how many were closed because there were too many; nil: there
+	// are no such pages.
+	HTTP func() (open, closed int64)
 
 	Totals    Totals
 	Rates     Rates

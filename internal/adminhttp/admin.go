@@ -6,6 +6,7 @@
 package adminhttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,6 +41,9 @@ type Options struct {
 	Hosts []string     // names that Host may have, in addition to the one that Admin listens on
 	TLS   *tls.Config  // serve HTTPS, and HTTP/2
 	Log   *slog.Logger // default: no log
+	// Connections is the bound of connections; 0: DefaultConnections. A new one beyond it takes the place of the oldest one on which no
+	// request is answered.
+	Connections int
 }
 
 // Admin is a small HTTP server for operators: /healthz, the pages that it is given, and an
@@ -51,6 +55,7 @@ type Options struct {
 type Admin struct {
 	ln    net.Listener
 	srv   *http.Server
+	conns connections
 	wg    sync.WaitGroup // the accept loop
 	state atomic.Pointer[adminState]
 }
@@ -63,6 +68,9 @@ type adminState struct {
 	index  string // "": the server loads
 	home   string // the path that / redirects to, "" for the index
 }
+
+// DefaultConnections is the number of connections that the admin pages may have.
+const DefaultConnections = 256
 
 // The limits of an HTTP client.
 const (
@@ -84,11 +92,13 @@ func ListenAdmin(addr string, o Options) (*Admin, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	a := &Admin{ln: ln}
+	a := &Admin{ln: ln, conns: connections{most: cmp.Or(o.Connections, DefaultConnections)}}
 	a.Loading()
 	host, _, _ := net.SplitHostPort(addr) // transport.ListenTCP has split it
 	a.srv = &http.Server{
-		Handler:           &Guard{Hosts: append([]string{host}, o.Hosts...), Programs: programs, Next: http.HandlerFunc(a.serve)},
+		Handler:           a.conns.busy(&Guard{Hosts: append([]string{host}, o.Hosts...), Programs: programs, Next: http.HandlerFunc(a.serve)}),
+		ConnContext:       a.conns.enter,
+		ConnState:         a.conns.state,
 		TLSConfig:         o.TLS,
 		MaxHeaderBytes:    adminHeader,
 		ReadHeaderTimeout: adminRead,
@@ -123,6 +133,9 @@ func AdminAddr(directive string) string {
 
 // Addr returns the bound address.
 func (a *Admin) Addr() net.Addr { return a.ln.Addr() }
+
+// Connections returns how many connections are open, and how many were closed since the start because there were too many.
+func (a *Admin) Connections() (open, closed int64) { return a.conns.open(), a.conns.closed.Load() }
 
 // Loading makes /healthz answer "loading", and serves those pages that work while the server loads.
 func (a *Admin) Loading(pages ...Page) {

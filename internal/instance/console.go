@@ -14,13 +14,14 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// listenAdmin binds the address of the directive http, if there is one.
-func (in *Instance) listenAdmin(cfg *config.Set, log *slog.Logger) (*adminhttp.Admin, error) {
+// listenAdmin binds the address of the directive http, if there is one. connections is the bound of its connections, 0 for the
+// default.
+func (in *Instance) listenAdmin(cfg *config.Set, log *slog.Logger, connections int) (*adminhttp.Admin, error) {
 	addr := adminhttp.AdminAddr(cfg.String("http"))
 	if addr == "" {
 		return nil, nil
 	}
-	o := adminhttp.Options{Hosts: strings.Fields(cfg.String("http-hosts")), Log: log}
+	o := adminhttp.Options{Hosts: strings.Fields(cfg.String("http-hosts")), Log: log, Connections: connections}
 	if cfg.Bool("http-tls") {
 		files, err := in.openTLS(cfg, log, certificate)
 		if err != nil {

@@ -102,10 +102,15 @@ func Open(o Options) (in *Instance, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	in = &Instance{stop: make(chan struct{}, 1)}
-	if in.admin, err = in.listenAdmin(o.Config, o.Log); err != nil {
+	limit := descriptorLimit()
+	divided := divide(limit, adminhttp.AdminAddr(o.Config.String("http")) != "")
+	if err := lowerMaxClients(o.Config, o.Log, limit, divided); err != nil {
 		return nil, err
 	}
-	if err := in.open(o); err != nil {
+	if in.admin, err = in.listenAdmin(o.Config, o.Log, divided.http); err != nil {
+		return nil, err
+	}
+	if err := in.open(o, divided); err != nil {
 		return nil, errors.Join(err, in.closeAdmin())
 	}
 	metrics := promtext.Handler(admin.NewMeter(in.svc.Admin()).Read)
@@ -114,7 +119,7 @@ func Open(o Options) (in *Instance, err error) {
 }
 
 // open opens the engine, the commands and the files.
-func (in *Instance) open(o Options) error {
+func (in *Instance) open(o Options, divided descriptors) error {
 	cfg := o.Config
 	loops := Loops(cfg)
 	hooks := &session.Hooks{}
@@ -126,6 +131,7 @@ func (in *Instance) open(o Options) error {
 	})
 	svc, err := session.NewService(session.Options{
 		DB: in.db, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
+		MostClients: divided.clients,
 		Shutdown: func() {
 			select {
 			case in.stop <- struct{}{}:
@@ -138,6 +144,9 @@ func (in *Instance) open(o Options) error {
 		return err
 	}
 	in.svc = svc
+	if in.admin != nil {
+		svc.Admin().HTTP = in.admin.Connections
+	}
 	if err = svc.OpenFiles(session.FileOptions{AcceptClock: o.AcceptClock}); err == nil {
 		err = in.openConsole(cfg, o.Log) // its samples read the state of the files
 	}

@@ -29,6 +29,7 @@ const Refusal = "-ERR max number of clients reached\r\n"
 
 // listeners are the addresses that the directives port and bind name.
 type listeners struct {
+	most int64      // see Options.MostClients
 	mu   sync.Mutex // guards the fields below
 	l    Listener
 	open map[string]func() // the functions that close a listener, by address
@@ -76,6 +77,9 @@ func (s *Service) Open(d Listener) error {
 
 // adjust passes the limits of connections to the listener.
 func (o *listeners) adjust(c *config.Set) error {
+	if o.most > 0 && c.MaxClients() > o.most {
+		return fmt.Errorf("The operating system is not able to handle the specified number of clients, try with %d", o.most) //nolint:staticcheck // as Redis
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.l != nil {

@@ -27,6 +27,8 @@ type Options struct {
 	Logger *slog.Logger // no log if nil
 	Loops  int          // the number of network loops: each has statistics of its own
 	Port   int          // the TCP port for INFO, if it is not that of the directive port
+	// MostClients is the greatest value of maxclients that the system's limit of descriptors allows; 0: any.
+	MostClients int64
 	// LogLevel follows the directive loglevel; it may be nil.
 	LogLevel *slog.LevelVar
 	// Shutdown is called when a client has sent SHUTDOWN and the data is saved as required. It
@@ -108,6 +110,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.pubsub.Init(s.DB)
 	s.clients.init()
 	s.pause.svc = s
+	s.listeners.most = o.MostClients
 	s.tracking.Init(s.DB, &s.clients)
 	s.monitors.svc = s
 	s.hot = hotkeys.New(s.switchHot)

@@ -1,0 +1,14 @@
+//go:build unix
+
+package instance
+
+import "golang.org/x/sys/unix"
+
+// descriptorLimit returns how many files and sockets this process may have open; 0: the system names no limit.
+func descriptorLimit() int64 {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || uint64(l.Cur) > 1<<40 {
+		return 0
+	}
+	return int64(l.Cur) //nolint:unconvert // other systems have other types
+}
