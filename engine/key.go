@@ -361,8 +361,8 @@ const maxCursor = 1 << (32 + shardBits)
 // Scan visits living keys, about count of them, and returns the cursor for the next call; a walk
 // begins with 0 and ends when Scan returns 0. It visits a key that exists from the first call to
 // the last at least once. Scan locks one shard at a time and calls visit under the lock; visit must
-// not write. Cursors stay below 2^38; with a cursor that no call has returned, Scan visits some
-// keys or none.
+// not write. A name of 16 KB or more counts as several keys. Cursors stay below 2^38; with a cursor
+// that no call has returned, Scan visits some keys or none.
 func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
 	return db.scan(dbi, None, cursor, count, visit)
 }
@@ -432,6 +432,12 @@ func (tx *Tx) scan(k Kind, cursor uint64, count int, visit func(Key)) uint64 {
 // cache miss of about 100 ns each. With more than 48 the first ones begin to leave the first-level cache.
 const scanBatch = 48
 
+// firstBatch is the size of the first batch of a walk through a shard: with long names it may be too much already.
+const firstBatch = 12
+
+// nameCost is the number of bytes of a name for which a walk counts another key: a step of SCAN that copies the names is bounded.
+const nameCost = 16 << 10
+
 // scanShard visits buckets of one shard until count is used up or the shard is done. It
 // returns the next cursor, and whether the caller continues there at once. The walk
 // continues through empty shards when count is used up, so that its last keys come with
@@ -446,17 +452,18 @@ func (tx *Tx) scanShard(s int, k Kind, cursor uint64, count *int, visit func(Key
 		b := tx.walked
 		tx.walked = table.Batch{} // a visit may begin another walk
 		defer func() { tx.walked = b }()
-		for {
+		for size := firstBatch; ; size = min(2*size, scanBatch) {
 			if *count <= 0 {
 				return at<<shardBits | uint64(s), false
 			}
-			at = tab.Gather(at, &b, scanBatch, count)
+			at = tab.Gather(at, &b, size, count)
 			for _, ref := range b.Refs { // the processor waits for all of them at once
 				b.Touched += uint64(sp.rec(ref).klen)
 			}
 			for _, ref := range b.Refs { // the name may end in the next cache line
 				if name := sp.key(sp.rec(ref)); len(name) > 0 {
 					b.Touched += uint64(name[len(name)-1])
+					*count -= len(name) / nameCost
 				}
 			}
 			for _, ref := range b.Refs {

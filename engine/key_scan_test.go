@@ -125,3 +125,31 @@ func BenchmarkTryScan(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/keys, "ns/key")
 }
+
+// A step of a walk over keys with long names visits few of them: SCAN copies the names.
+func TestAStepOfAWalkVisitsFewLongNames(t *testing.T) {
+	db := Open(Options{Shards: 1})
+	defer db.Close()
+	const keys, size = 400, 4 * nameCost
+	tx := db.BeginAll(0)
+	for i := range keys {
+		if _, _, err := tx.Set(fmt.Appendf(nil, "%0*d", size, i), []byte("v"), SetOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx.Commit()
+	all := map[string]bool{}
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		visited := 0
+		cursor = db.Scan(0, cursor, 100, func(k Key) {
+			visited++
+			all[string(k.Name())] = true
+		})
+		if visited > 60 {
+			t.Errorf("a step with the count 100 visits %d names of %d bytes", visited, size)
+		}
+	}
+	if len(all) != keys {
+		t.Errorf("the walk visits %d keys of %d", len(all), keys)
+	}
+}
