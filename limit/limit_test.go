@@ -302,6 +302,26 @@ func TestSomebodysCounterIsNoLimiter(t *testing.T) {
 	})
 }
 
+// A sorted set of another program whose member "#" is no sum.
+func TestAnImpossibleSumIsNoSlidingLog(t *testing.T) {
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		for _, score := range []string{"inf", "-inf", "5", "-9007199254740993", "-1e300"} {
+			l := must(t, b.Conn, b.Name("api"+score), PerHour(5), Options{Algorithm: SlidingLog})
+			l.noNative = scripts
+			if _, err := b.Do(b.Context(), "ZADD", l.bucket("ann"), score, "#"); err != nil {
+				t.Fatal(err)
+			}
+			var refused ebb.ReplyError
+			if r, err := l.Allow(b.Context(), "ann"); !errors.As(err, &refused) || refused.Code() != "WRONGTYPE" {
+				t.Errorf("a score of %s: %+v, %v", score, r, err)
+			}
+			if r, err := l.Peek(b.Context(), "ann"); err == nil {
+				t.Errorf("a score of %s: Peek: %+v", score, r)
+			}
+		}
+	})
+}
+
 func TestALimiterSaysHowItRuns(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		l := must(t, b.Conn, "api", PerMinute(5), Options{Burst: 10, PerClient: true})

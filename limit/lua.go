@@ -378,6 +378,7 @@ end
 const luaLog = `
 local function log(key, limit, period)
   local used, over, edge = -(tonumber(redis.call('ZSCORE', key, '#') or 0)), 0, nil
+  if not (used >= 0 and used < 2^53) then return nil end
   local function cost(m) return tonumber(string.match(m, ':(%d+)$')) end
   local function pass(n)
     local old = redis.call('ZRANGEBYSCORE', key, '(0', int(now - period), 'WITHSCORES', 'LIMIT', over, n)
