@@ -167,13 +167,15 @@ func bitRange(args [][]byte) (r engine.BitRange, err error) {
 			*p = n
 		}
 	}
-	if len(args) > 2 {
-		r.Bits = command.EqualFold(args[2], "BIT")
-		if !r.Bits && !command.EqualFold(args[2], "BYTE") {
-			return r, command.ErrSyntax
-		}
+	if len(args) > 2 && !isBitUnit(args[2]) {
+		return r, command.ErrSyntax
 	}
+	r.Bits = len(args) > 2 && command.EqualFold(args[2], "BIT")
 	return r, nil
+}
+
+func isBitUnit(word []byte) bool {
+	return command.EqualFold(word, "BIT") || command.EqualFold(word, "BYTE")
 }
 
 var specBitPos = command.Spec{
@@ -208,6 +210,11 @@ func runBitPos(c *command.Ctx) error {
 		return errBitArg
 	case len(c.Args) > 6:
 		return command.ErrSyntax
+	}
+	if len(c.Args) == 6 && !isBitUnit(c.Args[5]) {
+		if _, ok := resp.ParseInt(c.Args[3]); ok { // servers look at the end after the unit
+			return command.ErrSyntax
+		}
 	}
 	r, err := bitRange(c.Args[3:])
 	if err != nil {

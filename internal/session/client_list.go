@@ -323,6 +323,13 @@ func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) error {
 	return errPaused
 }
 
+// count returns the number of clients that wait for the end of the pause.
+func (p *pause) count() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int64(len(p.waiting))
+}
+
 // forget removes a session that has ended from the list.
 func (p *pause) forget(c *Session) {
 	p.mu.Lock()

@@ -44,7 +44,7 @@ func runWait(c *command.Ctx) error {
 	if !ok {
 		return command.ErrNotInteger
 	}
-	timeout, err := command.ParseMillis(c.Args[2])
+	timeout, err := command.ParseBlock(c.Args[2])
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func runWaitAOF(c *command.Ctx) error {
 	case replicas < 0:
 		return command.ReplyError("ERR value is out of range, must be positive")
 	}
-	timeout, err := command.ParseMillis(c.Args[3])
+	timeout, err := command.ParseBlock(c.Args[3])
 	if err != nil {
 		return err
 	}
@@ -118,12 +118,17 @@ func runWaitAOF(c *command.Ctx) error {
 		}
 		return 0
 	}
+	off := func() bool { return local == 1 && !appends(s.keeper) } // CONFIG SET appendonly no, while the client waits
 	reply := func(c *command.Ctx) {
+		if off() {
+			c.Out.Error(string(errWaitAOFOff))
+			return
+		}
 		c.Out.Array(2)
 		c.Out.Int(here())
 		c.Out.Int(int64(r.SyncedBy(offset)))
 	}
-	met := func() bool { return here() >= local && int64(r.SyncedBy(offset)) >= replicas }
+	met := func() bool { return off() || here() >= local && int64(r.SyncedBy(offset)) >= replicas }
 	if met() {
 		reply(c)
 		return nil
