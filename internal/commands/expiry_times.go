@@ -89,7 +89,7 @@ func runExpiryForecast(c *command.Ctx) error {
 		}
 	}
 
-	f := c.Tx.Forecast(horizon, int(buckets), match)
+	f := c.Tx.Forecast(horizon, int(buckets), bothMatch(match, c.Host.MayReadKeys(c)))
 
 	c.Out.Array(len(f.Counts))
 	from := f.From
@@ -111,9 +111,8 @@ var specExpiryNext = command.Spec{
 	Flags:   command.ReadOnly | command.SelfLock | command.Slow,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards"},
-	Replies: "An array: the deadline in ms since 1970, the level (key, field, member, element or lease), and the key; or nil if nothing in the " +
-		"database has a deadline. " +
-		"Expired keys and items are skipped.",
+	Replies: "An array: the deadline in ms since 1970, the level (key, field, member, element or lease), and the key; or nil if nothing " +
+		"that the user may read in the database has a deadline. Expired keys and items are skipped.",
 	Examples: `
 > EXPIRY NEXT
 (nil)
@@ -128,7 +127,7 @@ OK
 }
 
 func runExpiryNext(c *command.Ctx) error {
-	x, ok := c.Tx.NextDue()
+	x, ok := nextDue(c)
 	if !ok {
 		c.Out.Null()
 		return nil
@@ -138,6 +137,19 @@ func runExpiryNext(c *command.Ctx) error {
 	c.Out.BulkString(x.Level.String())
 	c.Out.Bulk(x.Key)
 	return nil
+}
+
+// nextDue returns what falls due next of all that the user may read.
+func nextDue(c *command.Ctx) (x engine.NextDue, ok bool) {
+	may := c.Host.MayReadKeys(c)
+	if may == nil {
+		return c.Tx.NextDue()
+	}
+	rows, _ := c.Tx.Soon(engine.SoonOptions{Count: 1, Match: may})
+	if len(rows) == 0 {
+		return x, false
+	}
+	return engine.NextDue{Deadline: rows[0].Deadline, Level: rows[0].Level, Key: rows[0].Key}, true
 }
 
 var specExpiryLag = command.Spec{
