@@ -1,6 +1,9 @@
 package console
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/admin"
@@ -8,8 +11,11 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// maxAudit is the number of entries that the console remembers, about 0.5 KB each.
-const maxAudit = 1000
+// maxAudit is the number of writes that the console remembers, and maxRefused that of refused calls, about 0.5 KB each.
+const (
+	maxAudit   = 1000
+	maxRefused = 200
+)
 
 // auditRow is a write, or a call that was refused.
 type auditRow struct {
@@ -21,34 +27,51 @@ type auditRow struct {
 	Result  string  `json:"result"`
 	MS      float64 `json:"ms"`
 	Refused bool    `json:"refused,omitempty"`
+
+	seq int64
 }
 
-// auditLog is the latest entries.
+// auditLog is the latest writes, and the latest refused calls: these are apart, so that they do not displace the writes.
 type auditLog struct {
-	mu   sync.Mutex // guards what follows
-	rows []auditRow // a ring once it is full
-	next int        // where the next one goes
+	mu      sync.Mutex // guards what follows
+	seq     int64
+	writes  auditRing
+	refused auditRing
+}
+
+// auditRing is a ring once it is full.
+type auditRing struct {
+	rows []auditRow
+	next int // where the next one goes
+}
+
+func (r *auditRing) add(row auditRow, most int) {
+	if len(r.rows) < most {
+		r.rows = append(r.rows, row)
+		return
+	}
+	r.rows[r.next] = row
+	r.next = (r.next + 1) % most
 }
 
 func (l *auditLog) add(row auditRow) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.rows) < maxAudit {
-		l.rows = append(l.rows, row)
-		return
+	l.seq++
+	row.seq = l.seq
+	if row.Refused {
+		l.refused.add(row, maxRefused)
+	} else {
+		l.writes.add(row, maxAudit)
 	}
-	l.rows[l.next] = row
-	l.next = (l.next + 1) % maxAudit
 }
 
 // latest returns the entries, the latest first.
 func (l *auditLog) latest() []auditRow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]auditRow, 0, len(l.rows))
-	for i := range l.rows {
-		out = append(out, l.rows[(l.next+len(l.rows)-1-i)%len(l.rows)])
-	}
+	out := slices.Concat(l.writes.rows, l.refused.rows)
+	slices.SortFunc(out, func(a, b auditRow) int { return cmp.Compare(b.seq, a.seq) })
 	return out
 }
 
@@ -68,9 +91,25 @@ func (k *call) audit(argv [][]byte, v resp.Value, err error, us int64) {
 	default:
 		result = summary(v)
 	}
+	if refused && k.batch {
+		if k.refused++; k.refused > 1 {
+			return // endBatch tells their number
+		}
+	}
 	if refused || !onlyLooks(spec, argv) {
 		k.note(spec, argv, result, us, refused)
 	}
+}
+
+// endBatch ends a batch: of its refused commands the audit has the first, and the number of the others.
+func (k *call) endBatch() {
+	if more := k.refused - 1; more > 0 {
+		row := auditRow{At: k.c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Refused: true,
+			Argv: []blob{bytesOf("(batch)")}, Result: strconv.Itoa(more) + " more commands of the batch were refused"}
+		k.c.audits.add(row)
+		k.c.log.Info("console", "audit", "console", "user", k.v.id.Name(), "addr", row.Addr, "db", row.DB, "result", row.Result, "refused", true)
+	}
+	k.batch, k.refused = false, 0
 }
 
 // summary returns what a reply was, without values.

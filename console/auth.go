@@ -59,6 +59,9 @@ func (v *viewer) borrow() (*slot, error) {
 	s := v.c.svc.NewSessionFor(v.id, session.Origin{Addr: v.addr, Lib: library})
 	s.LeaveOn(v.c.closing.Done())
 	s.Unnoticed()
+	if v.c.opt.ReadOnly {
+		s.Restrict(readOnly)
+	}
 	if err := s.Do([]byte("HELLO"), []byte("3")).Err(); err != nil {
 		s.Closed(nil)
 		return nil, err
@@ -109,7 +112,9 @@ const (
 	loginIdle = 30 * 60e6
 	loginLife = 12 * 3600e6
 	maxLogins = 1000
-	restAfter = 60e6 // the sessions of a viewer without requests are closed
+	// userLogins are those of one user.
+	userLogins = 100
+	restAfter  = 60e6 // the sessions of a viewer without requests are closed
 	// loginPause is how long the answer to a wrong password takes.
 	loginPause = 250 * time.Millisecond
 )
@@ -329,7 +334,7 @@ func postLogin(c *Console, q *request) (any, error) {
 		}
 		return nil, errWrongPassword
 	}
-	c.throttle.succeeded(host, in.User)
+	c.throttle.succeeded(now, host, in.User)
 	return nil, c.login(q, id, now)
 }
 
@@ -346,13 +351,8 @@ func (c *Console) login(q *request, id *session.Identity, now int64) error {
 		return errClosing
 	}
 	c.logins[v.token] = v
-	var oldest *viewer
-	if len(c.logins) > maxLogins {
-		for _, x := range c.logins {
-			if x != v && (oldest == nil || x.idleSince(now) < oldest.idleSince(now)) {
-				oldest = x
-			}
-		}
+	oldest := c.surplus(v, now)
+	if oldest != nil {
 		delete(c.logins, oldest.token)
 	}
 	c.mu.Unlock()
@@ -360,6 +360,37 @@ func (c *Console) login(q *request, id *session.Identity, now int64) error {
 		oldest.leave()
 	}
 	http.SetCookie(q.w, cookie(q.r, secret))
+	return nil
+}
+
+// surplus returns the login that ends because v, a new one, is one too many: the one of v's user that was used least recently, if
+// that user has more than userLogins, or the one of all; nil for none. The caller holds mu.
+func (c *Console) surplus(v *viewer, now int64) (oldest *viewer) {
+	var own, all *viewer
+	count := 0
+	older := func(a, b *viewer) *viewer {
+		if a == nil || b.idleSince(now) < a.idleSince(now) {
+			return b
+		}
+		return a
+	}
+	for _, x := range c.logins {
+		if same := x.id.Name() == v.id.Name(); same {
+			count++
+			if x != v {
+				own = older(own, x)
+			}
+		}
+		if x != v {
+			all = older(all, x)
+		}
+	}
+	switch {
+	case count > userLogins:
+		return own
+	case len(c.logins) > maxLogins:
+		return all
+	}
 	return nil
 }
 

@@ -39,6 +39,9 @@ type call struct {
 	addr string
 	// broken means that the state of the session is not known: no other call uses it.
 	broken bool
+	// batch means that the commands are those of a batch, of which refused were refused.
+	batch   bool
+	refused int
 	// cut means that the reply to the latest command was longer than replyMost.
 	cut bool
 	// denied names the commands that may would not allow, once each: a screen shows what the user

@@ -75,7 +75,9 @@ type Console struct {
 	logins  map[[sha256.Size]byte]*viewer // by the hash of the cookie
 	swept   int64                         // us: the latest sweep
 	streams int
-	work    sync.WaitGroup // requests, and what runs in the background; begun under mu while it is open
+	// streamsOf are those of each user.
+	streamsOf map[string]int
+	work      sync.WaitGroup // requests, and what runs in the background; begun under mu while it is open
 }
 
 // New returns the console of an engine in this process: an embedded one, or that of a server.Server, which its Conn
@@ -110,7 +112,7 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Console{svc: svc, data: data, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
-		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}}
+		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}, streamsOf: map[string]int{}}
 	c.hub.wake = make(chan struct{}, 1)
 	c.guard = &adminhttp.Guard{Hosts: o.Hosts, Next: http.HandlerFunc(c.serve)}
 	c.closing, c.stop = context.WithCancel(context.Background())

@@ -125,6 +125,8 @@ const leastReply = 1 << 10
 // each runs commands one after the other. Of all replies together it reads about as much as of one.
 func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	replies, room := make([]resp.Value, len(cmds)), replyMost
+	k.batch, k.refused = true, 0
+	defer k.endBatch()
 	for i, argv := range cmds {
 		began := k.c.clock.Micros()
 		bound := k.c.boundOf(argv)
@@ -216,37 +218,26 @@ func (k *call) pass(argv [][]byte, typed string) error {
 	return f
 }
 
-// scrub returns the reply of a script without its statuses and the texts of its errors, where values are hidden: a script can put a value
-// there. Those of commands are the server's own.
+// numbersOfValues are the commands whose replies have numbers that they read in a value.
+var numbersOfValues = []string{"bitcount", "bitfield", "bitfield_ro", "bitpos", "decr", "decrby", "getbit", "hincrby", "incr", "incrby", "lcs", "setbit"}
+
+// scrub returns a reply without numbers that were read in a value, where values are hidden.
 func (c *Console) scrub(argv [][]byte, v resp.Value) resp.Value {
-	if spec := c.specOf(argv); !c.opt.HideValues || spec == nil || spec.Flags&command.Scripts == 0 {
+	if spec := c.specOf(argv); !c.opt.HideValues || spec == nil || !slices.Contains(numbersOfValues, spec.Name) {
 		return v
 	}
-	return scrubbed(v)
+	return withoutNumbers(v)
 }
 
-func scrubbed(v resp.Value) resp.Value {
-	switch v.Kind {
-	case resp.KindStatus, resp.KindBigNumber:
-		v.Kind = resp.KindBulk
-	case resp.KindError:
-		code := resp.ReplyError(v.Str).Code()
-		if !slices.Contains(serverErrors, code) {
-			code = "ERR"
-		}
-		v.Str = code + " the script has ended with an error, whose text is hidden"
-	case resp.KindMap: // its keys are shown
-		v.Kind = resp.KindArray
+func withoutNumbers(v resp.Value) resp.Value {
+	if v.Kind == resp.KindInt || v.Kind == resp.KindDouble {
+		return resp.Value{Kind: resp.KindStatus, Str: "(a number, hidden)"}
 	}
 	for i, e := range v.Elems {
-		v.Elems[i] = scrubbed(e)
+		v.Elems[i] = withoutNumbers(e)
 	}
 	return v
 }
-
-// serverErrors are the codes with which the server itself refuses a script. A script may set any code.
-var serverErrors = []string{"ERR", "NOPERM", "READONLY", "NOSCRIPT", "BUSY", "OOM", "WRONGTYPE", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "CROSSSLOT",
-	"CLUSTERDOWN", "PAUSED"}
 
 // hides reports whether the reply to a request has values, and values are hidden. The replies of commands that
 // look at the server are shown, except for those that have arguments of others.

@@ -46,6 +46,14 @@ func onlyLooks(spec *command.Spec, argv [][]byte) bool {
 	return slices.Contains(looks, spec.Name) || strings.Contains(spec.Name, "|") && slices.Contains(looks, container+"|")
 }
 
+// readOnly refuses the calls of scripts and functions that the read-only console does not run either.
+func readOnly(spec *command.Spec, argv [][]byte) error {
+	if onlyLooks(spec, argv) {
+		return nil
+	}
+	return command.ReplyError("READONLY the console is read-only: its scripts do not run " + display(spec))
+}
+
 // pauseMillis is the longest CLIENT PAUSE.
 const pauseMillis = 10_000
 
@@ -58,6 +66,10 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 	}
 	if c.opt.ReadOnly && !onlyLooks(spec, argv) {
 		return &failure{status: http.StatusForbidden, Code: "READONLY", Text: "READONLY the console is read-only: it does not run " + name}
+	}
+	if c.opt.HideValues && spec.Has(command.Scripts) {
+		return &failure{status: http.StatusForbidden, Code: "HIDDEN",
+			Text: "the console hides values (http-console-values no) and runs no scripts: a script could show a value as a number or a text"}
 	}
 	if wait, ok := waits(spec, argv); ok && (wait <= 0 || wait > commandTime.Milliseconds()) {
 		return &failure{status: http.StatusForbidden, Code: "BLOCKING",

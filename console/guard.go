@@ -16,7 +16,8 @@ const (
 	maxRequests = 32       // of a viewer at a time
 	maxStreams  = 4        // of a login at a time: a browser opens six connections to a host
 	maxShared   = 32       // of a viewer without a login, which may be several people behind one proxy
-	allStreams  = 64
+	userStreams = 40       // of a user
+	allStreams  = 128
 )
 
 // crossSite reports whether a page of another site has made the browser send a request. The API refuses
@@ -104,7 +105,7 @@ func (s *shares) give(user string) {
 
 var errTooMany = &failure{status: http.StatusTooManyRequests, retry: 1,
 	Text: fmt.Sprintf("too many requests at a time: a viewer may have %d requests and %d streams, a user without a login at one address %d streams, "+
-		"and all viewers %d streams", maxRequests, maxStreams, maxShared, allStreams)}
+		"a user %d streams, and all viewers %d streams", maxRequests, maxStreams, maxShared, userStreams, allStreams)}
 
 // longAgo is a deadline that has passed: it ends the reads and the writes of a connection.
 var longAgo = time.Unix(1, 0)
@@ -163,12 +164,14 @@ func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 	if v.made == 0 {
 		most = maxShared
 	}
-	if v.streams >= most || c.streams >= allStreams {
+	user := v.id.Name()
+	if v.streams >= most || c.streams >= allStreams || c.streamsOf[user] >= userStreams {
 		return nil, errTooMany
 	}
 	v.streams++
 	v.requests--
 	c.streams++
+	c.streamsOf[user]++
 	conn := http.NewResponseController(q.w)
 	_ = conn.SetWriteDeadline(time.Time{}) // the server's bound is for answers that end
 	q.cut.Store(cut)
@@ -184,6 +187,9 @@ func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 		cut.end()
 		c.mu.Lock()
 		c.streams--
+		if c.streamsOf[user]--; c.streamsOf[user] == 0 {
+			delete(c.streamsOf, user)
+		}
 		c.mu.Unlock()
 		v.mu.Lock()
 		v.streams--

@@ -9,29 +9,32 @@ import (
 
 // These are the bounds of tries to log in. Times are in us.
 const (
-	freeTries         = 5 // failures in a row before a try has to wait
+	freeTries         = 5  // failures in a row of one user at one address before a try has to wait
+	userTries         = 50 // failures of one user at all addresses, of which each counts freeTries at most
 	firstPause  int64 = 2_000_000
 	longPause   int64 = 60_000_000
 	forgetAfter       = 15 * 60e6 // without a failure
-	triesASec         = 50        // of all clients
-	maxThrottle       = 10_000    // names of users and addresses that it remembers
+	triesASec         = 10        // of one address
+	maxThrottle       = 10_000    // names that it remembers, of each kind
 )
 
-// throttle slows down guesses of passwords, in memory alone. After five failures in a row from an address, or
-// for a user, one try is allowed after 2 s, then after 4, 8 ... 60 s. A success ends the count of the user
-// and not that of the address, because an attacker may have a user too.
+// throttle slows down guesses of passwords, in memory alone. After five failures in a row for a user at an address, one try is
+// allowed after 2 s, then after 4, 8 ... 60 s. Other users at that address, and that user elsewhere, do not wait: a program that
+// guesses keeps no person out. If guesses for one user come from many addresses, new addresses have to wait for that user,
+// and those at which the user has logged in before do not.
 type throttle struct {
-	mu     sync.Mutex // guards what follows
-	second int64      // us: when the present second began
-	tries  int        // in it
-	by     map[string]*failures
+	mu    sync.Mutex // guards what follows
+	by    map[string]*failures
+	known map[string]int64 // the latest success of a user at an address
 }
 
-// failures are those of one address or one user.
+// failures are those of a user at an address, or of a user; or the tries of an address.
 type failures struct {
-	n    int
-	last int64 // us
-	next int64 // us: when the next try is allowed
+	n      int
+	last   int64 // us
+	next   int64 // us: when the next try is allowed
+	second int64 // us: when the present second began
+	tries  int   // in it
 }
 
 // byAddress returns the name under which an address is counted: for IPv6 its network, of which a client
@@ -48,33 +51,47 @@ func byAddress(host string) string {
 // byUser returns the name under which a user is counted.
 func byUser(name string) string { return "u" + name }
 
+// byBoth returns the name under which a user at an address is counted.
+func byBoth(host, user string) string { return byAddress(host) + " " + user }
+
 // try counts a try at now, and returns how long the caller must wait instead, in us; 0: it may try.
 func (t *throttle) try(now int64, host, user string) (wait int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now-t.second >= 1e6 {
-		t.second, t.tries = now, 0
+	both := byBoth(host, user)
+	if f := t.by[both]; f != nil {
+		wait = f.next - now
 	}
-	if t.tries >= triesASec {
-		return t.second + 1e6 - now
-	}
-	for _, name := range []string{byAddress(host), byUser(user)} {
-		if f := t.by[name]; f != nil {
-			wait = max(wait, f.next-now)
+	if _, known := t.known[both]; known {
+		if wait <= 0 {
+			t.fail(now, both, freeTries)
 		}
+		return max(wait, 0)
+	}
+	if f := t.by[byUser(user)]; f != nil {
+		wait = max(wait, f.next-now)
+	}
+	at := t.of(now, byAddress(host))
+	if now-at.second >= 1e6 {
+		at.second, at.tries = now, 0
+	}
+	if at.tries >= triesASec {
+		wait = max(wait, at.second+1e6-now)
 	}
 	if wait > 0 {
 		return wait
 	}
-	t.tries++
+	at.last = now
+	at.tries++
 	// Tries at the same time count as failures until they have succeeded: else many could begin at once.
-	t.fail(now, byAddress(host))
-	t.fail(now, byUser(user))
+	if t.fail(now, both, freeTries) <= freeTries {
+		t.fail(now, byUser(user), userTries)
+	}
 	return 0
 }
 
-// fail counts a failure. The caller holds the lock.
-func (t *throttle) fail(now int64, name string) {
+// of returns the failures of a name. The caller holds the lock.
+func (t *throttle) of(now int64, name string) *failures {
 	f := t.by[name]
 	if f == nil {
 		if len(t.by) >= maxThrottle {
@@ -86,13 +103,20 @@ func (t *throttle) fail(now int64, name string) {
 		}
 		t.by[name] = f
 	}
+	return f
+}
+
+// fail counts a failure, of which free are without a pause, and returns their number. The caller holds the lock.
+func (t *throttle) fail(now int64, name string, free int) int {
+	f := t.of(now, name)
 	if now-f.last > forgetAfter {
 		f.n = 0
 	}
 	f.n, f.last = f.n+1, now
-	if over := f.n - freeTries; over >= 0 {
+	if over := f.n - free; over >= 0 {
 		f.next = now + min(firstPause<<min(over, 10), longPause)
 	}
+	return f.n
 }
 
 // forget removes what no longer counts, and else the older half. The caller holds the lock.
@@ -101,20 +125,34 @@ func (t *throttle) forget(now int64) {
 	for _, f := range t.by {
 		lasts = append(lasts, f.last)
 	}
-	slices.Sort(lasts)
-	limit := max(lasts[len(lasts)/2], now-forgetAfter)
+	limit := max(median(lasts), now-forgetAfter)
 	maps.DeleteFunc(t.by, func(_ string, f *failures) bool { return f.last <= limit })
 }
 
-// succeeded ends what try has begun: the user's count ends, and the try does not count for the address.
-func (t *throttle) succeeded(host, user string) {
+// median returns the middle one of times, which it sorts.
+func median(times []int64) int64 {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// succeeded ends what try has begun: the count of the user at the address ends, and the try does not count for the user.
+func (t *throttle) succeeded(now int64, host, user string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.by, byUser(user))
-	if f := t.by[byAddress(host)]; f != nil {
-		f.n--
-		if f.n < freeTries {
+	both := byBoth(host, user)
+	delete(t.by, both)
+	if f := t.by[byUser(user)]; f != nil {
+		f.n = max(f.n-1, 0)
+		if f.n < userTries {
 			f.next = 0
 		}
 	}
+	if t.known == nil {
+		t.known = map[string]int64{}
+	}
+	if _, known := t.known[both]; !known && len(t.known) >= maxThrottle {
+		limit := median(slices.Collect(maps.Values(t.known)))
+		maps.DeleteFunc(t.known, func(_ string, at int64) bool { return at <= limit })
+	}
+	t.known[both] = now
 }

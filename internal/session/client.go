@@ -245,6 +245,10 @@ func runClientNoTouch(c *command.Ctx) error {
 	return nil
 }
 
+// Restrict makes the calls of scripts and functions of an embedded session fail with the error that of returns for them. The
+// program itself checks the commands that it sends.
+func (c *Session) Restrict(of func(spec *command.Spec, args [][]byte) error) { c.restrict = of }
+
 // Unnoticed makes the reads of an embedded session not count as accesses, as CLIENT NO-TOUCH ON does,
 // and exempts it from maxmemory-clients. It needs no permission of the session's user.
 func (c *Session) Unnoticed() {

@@ -259,6 +259,11 @@ func (h *scriptHost) admit(spec *command.Spec, args [][]byte) error {
 	if spec.Has(command.NoScript) {
 		return errScriptNot
 	}
+	if h.c.restrict != nil {
+		if err := h.c.restrict(spec, args); err != nil {
+			return err
+		}
+	}
 	h.x.ForgetKeys()
 	if u := h.s.user.User(); !u.Unlimited {
 		if why, at := h.svc.acl.Check(&h.x, u, spec, args); why != acl.Allowed {

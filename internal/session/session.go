@@ -83,6 +83,7 @@ type Session struct {
 	doing     context.Context // the context of DoContext; nil: none
 	doneEarly error           // why DoContext's command ended early
 	quit      <-chan struct{}
+	restrict  func(*command.Spec, [][]byte) error // of calls in scripts; nil: none
 
 	debugs   debugMode    // SCRIPT DEBUG
 	debugged *scriptDebug // the session is about to become that of a debugger
