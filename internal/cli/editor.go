@@ -30,8 +30,9 @@ func newLineEditor(e *editor, path string) (*readline.Instance, error) {
 			f.Close()
 		}
 	}
+	screen := &terminal{in: os.Stdin, out: os.Stdout}
 	rl, err := readline.NewFromConfig(&readline.Config{
-		HistoryFile: path, HistoryLimit: 1000, DisableAutoSaveHistory: true, HistorySearchFold: true,
+		Stdin: screen, Stdout: screen, HistoryFile: path, HistoryLimit: 1000, DisableAutoSaveHistory: true, HistorySearchFold: true,
 		AutoComplete: e, Painter: e.paint, Listener: e.key, Undo: true,
 		InterruptPrompt: "^C",
 	})
@@ -42,7 +43,8 @@ func newLineEditor(e *editor, path string) (*readline.Instance, error) {
 }
 
 func readPassword() (string, error) {
-	rl, err := readline.New("")
+	screen := &terminal{in: os.Stdin, out: os.Stdout}
+	rl, err := readline.NewFromConfig(&readline.Config{Stdin: screen, Stdout: screen})
 	if err != nil {
 		return "", err
 	}

@@ -64,6 +64,13 @@ func (c *client) lines() (read func() (string, error), stop func(), err error) {
 		}, func() {}, nil
 	}
 	c.lookUp()
+	if c.env.Getenv("TERM") == "dumb" { // it knows no escape sequences
+		r := bufio.NewReader(c.env.In)
+		return func() (string, error) {
+			fmt.Fprint(c.env.Out, c.prompt())
+			return r.ReadString('\n')
+		}, func() {}, nil
+	}
 	e := &editor{commands: func() []command { return c.docs.all(false) }, hints: func() bool { return c.hints && !c.debugging }}
 	rl, err := newLineEditor(e, historyFile(c.env.Getenv))
 	if err != nil {
