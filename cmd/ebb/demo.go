@@ -25,8 +25,8 @@ import (
 
 // demoOptions are the options of ebb demo.
 type demoOptions struct {
-	port  int
-	http  int
+	port  string // for clients; "": 6379, or the next free one
+	http  string // the address of the console, as serve takes it; "": port 9121 of loopback, or the next free one
 	speed float64
 	seed  uint64
 	lang  string
@@ -85,12 +85,31 @@ Open the printed address in a browser. Nothing is written to disk.`,
 			return runDemo(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}
-	c.Flags().IntVar(&o.port, "port", 6379, "the TCP `port` for clients")
-	c.Flags().IntVar(&o.http, "http", 9121, "the TCP `port` of the web console")
+	c.Flags().StringVar(&o.port, "port", "", "the TCP `port` for clients (default: 6379, or the next free one of ten)")
+	c.Flags().StringVar(&o.http, "http", "", "the `address` of the web console: a port of loopback, or host:port (default: 9121, or the next free one of ten)")
 	c.Flags().Float64Var(&o.speed, "speed", 1, "how many times as often the shop acts")
 	c.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the random choices")
 	c.Flags().StringVar(&o.lang, "lang", "", "the `language` of what it prints and of the console, en or zh (default: English, and that of the browser)")
 	return c
+}
+
+// choosePorts sets the ports that the caller has not chosen.
+func (o *demoOptions) choosePorts() error {
+	if o.port == "" {
+		port, _, err := freePort(6379)
+		if err != nil {
+			return fmt.Errorf("demo: %w: choose one with --port", err)
+		}
+		o.port = strconv.Itoa(port)
+	}
+	if o.http == "" {
+		_, addr, err := freePort(consolePort)
+		if err != nil {
+			return fmt.Errorf("demo: %w: choose one with --http", err)
+		}
+		o.http = addr
+	}
+	return nil
 }
 
 // runDemo runs the server and the shop until a signal, SHUTDOWN or the end of ctx.
@@ -99,7 +118,10 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Load([]string{"--port", strconv.Itoa(o.port), "--save", "", "--http", "127.0.0.1:" + strconv.Itoa(o.http),
+	if err := o.choosePorts(); err != nil {
+		return err
+	}
+	cfg, err := config.Load([]string{"--port", o.port, "--save", "", "--http", o.http,
 		"--http-console-label", words.label + " #2a6f97", "--notify-keyspace-events", "Ex"}, nil)
 	if err != nil {
 		return err

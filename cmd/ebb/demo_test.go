@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -59,7 +61,7 @@ func fetch(t *testing.T, address string) (status int, body string) {
 }
 
 func TestTheDemoServesTheConsoleUntilItsContextEnds(t *testing.T) {
-	printed, address := runningDemo(t, demoOptions{speed: 10, seed: 1})
+	printed, address := runningDemo(t, demoOptions{port: "0", http: "127.0.0.1:0", speed: 10, seed: 1})
 	if status, body := fetch(t, address+"console/api/limits"); status != http.StatusOK || !strings.Contains(body, "api:ann") {
 		t.Errorf("%d %s", status, body)
 	}
@@ -69,7 +71,7 @@ func TestTheDemoServesTheConsoleUntilItsContextEnds(t *testing.T) {
 }
 
 func TestTheDemoSpeaksChinese(t *testing.T) {
-	printed, address := runningDemo(t, demoOptions{speed: 10, seed: 1, lang: "zh"})
+	printed, address := runningDemo(t, demoOptions{port: "0", http: "127.0.0.1:0", speed: 10, seed: 1, lang: "zh"})
 	if !strings.Contains(printed, "控制台：http://127.0.0.1:") || strings.Contains(printed, "console:") {
 		t.Errorf("it printed %q", printed)
 	}
@@ -90,6 +92,34 @@ func TestEveryLanguageOfTheDemoHasAllLines(t *testing.T) {
 		if w.label == "" || w.end == "" || w.stopped == "" || strings.Count(w.server, "%s") != 1 || strings.Count(w.console, "%s") != 1 {
 			t.Errorf("%s: %+v", lang, w)
 		}
+	}
+}
+
+func TestTheDemoTakesTheNextFreePorts(t *testing.T) {
+	var port int
+	var ln net.Listener
+	for ln == nil {
+		var addr string
+		var err error
+		if port, addr, err = freePort(26_000); err != nil {
+			t.Fatal(err)
+		}
+		ln, _ = net.Listen("tcp", addr) // another program may have taken the port meanwhile
+	}
+	defer ln.Close()
+	if next, _, err := freePort(port); err != nil || next <= port {
+		t.Errorf("with %d taken: %d, %v", port, next, err)
+	}
+	var o demoOptions
+	if err := o.choosePorts(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := strconv.Atoi(o.port); err != nil || n < 6379 || n > 6388 || !strings.HasPrefix(o.http, "127.0.0.1:91") {
+		t.Errorf("%+v", o)
+	}
+	chosen := demoOptions{port: "0", http: "26002"}
+	if err := chosen.choosePorts(); err != nil || chosen.port != "0" || chosen.http != "26002" {
+		t.Errorf("%+v, %v", chosen, err)
 	}
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/cpuguy83/go-md2man/v2/md2man"
@@ -81,6 +84,17 @@ the file. **CONFIG SET** changes most directives while the server runs, and **CO
 	fmt.Fprintf(&b, "# DIRECTIVES WITHOUT AN EFFECT\nFiles of Redis and Valkey may have them.\n\n%s", unused.String())
 	b.WriteString("# SEE ALSO\n**ebb-serve**(1), **ebb-check**(1)\n")
 	return b.String()
+}
+
+// printDirectives prints a table of the directives that have an effect.
+func printDirectives(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, d := range config.Directives() {
+		if d.Unused == "" {
+			fmt.Fprintf(table, "%s %s\t%s\t%s\n", d.Name, d.Usage(), cmp.Or(d.Default, "-"), d.Doc)
+		}
+	}
+	return table.Flush()
 }
 
 // manText escapes what Markdown would take for markup.

@@ -42,6 +42,22 @@ func TestTheManualPagesAreComplete(t *testing.T) {
 	}
 }
 
+func TestServeListsTheDirectives(t *testing.T) {
+	var out strings.Builder
+	root := &cobra.Command{Use: "ebb"}
+	root.AddCommand(commands()...)
+	root.SetOut(&out)
+	root.SetArgs([]string{"serve", "--directives"})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range config.Directives() {
+		if has := strings.Contains("\n"+out.String(), "\n"+d.Name+" "); has == (d.Unused != "") {
+			t.Errorf("%s: listed %v", d.Name, has)
+		}
+	}
+}
+
 // The shells complete the names and values of directives.
 func TestServeCompletesDirectives(t *testing.T) {
 	for _, x := range []struct {

@@ -45,6 +45,8 @@ input. Every directive can also be given as an option, and wins over the file:
   ebb serve --dir data
   ebb serve --replicaof "10.0.0.5 6379"     # follow a server; REPLICAOF NO ONE takes over
 
+--directives, as the first option, prints a list of them with their defaults.
+
 An environment variable with the directive's name in capitals sets it too, between the
 file and the options: EBB_REQUIREPASS=secret, EBB_MAXMEMORY=70%. With _FILE at the end it
 names a file that holds the value (EBB_REQUIREPASS_FILE=/run/secrets/ebb). EBB_ARGS
@@ -74,6 +76,9 @@ time in the files.`,
 			if len(args) > 0 && (args[0] == "-v" || args[0] == "--version") {
 				fmt.Fprintln(cmd.OutOrStdout(), serverVersion())
 				return nil
+			}
+			if len(args) == 1 && args[0] == "--directives" {
+				return printDirectives(cmd.OutOrStdout())
 			}
 			return serve(cmd.Context(), args, os.Stdin, cmd.OutOrStdout())
 		},
@@ -379,7 +384,7 @@ func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 		}
 	}
 	if len(in.Addrs()) > 0 {
-		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", portFlag(cfg))
+		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", clientFlags(cfg))
 	}
 }
 
@@ -436,8 +441,22 @@ func acceptClock(args []string) (accept bool, rest []string) {
 	return false, args
 }
 
-// consolePorts are the ports that --console tries.
-const consolePorts = 10
+// consolePort is the port of the console, if no other was chosen.
+const consolePort = 9121
+
+// portsTried is the number of ports that freePort tries.
+const portsTried = 10
+
+// freePort returns the first free port of loopback from a port on, and the address with that port.
+func freePort(first int) (port int, addr string, err error) {
+	for port = first; port < first+portsTried; port++ {
+		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if ln, err := net.Listen("tcp", addr); err == nil {
+			return port, addr, ln.Close()
+		}
+	}
+	return 0, "", fmt.Errorf("no port from %d to %d is free", first, first+portsTried-1)
+}
 
 // withConsole replaces --console, which is not a directive, by --http with a free port, unless there is an --http.
 func withConsole(args []string) ([]string, error) {
@@ -449,16 +468,11 @@ func withConsole(args []string) ([]string, error) {
 	if slices.Contains(args, "--http") {
 		return args, nil
 	}
-	const first = 9121
-	for port := first; port < first+consolePorts; port++ {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		ln, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		return append(args, "--http", addr), ln.Close()
+	_, addr, err := freePort(consolePort)
+	if err != nil {
+		return nil, fmt.Errorf("--console: %w: choose one with --http 127.0.0.1:PORT", err)
 	}
-	return nil, fmt.Errorf("--console finds no free port from %d to %d: choose one with --http 127.0.0.1:PORT", first, first+consolePorts-1)
+	return append(args, "--http", addr), nil
 }
 
 // loopbackOnly reports whether all addresses are of this machine alone.
@@ -471,10 +485,14 @@ func loopbackOnly(addrs []net.Addr) bool {
 	return true
 }
 
-// portFlag returns the flag -p that a client needs if the server's port is not 6379.
-func portFlag(cfg *config.Set) string {
+// clientFlags returns the flags that ebb cli needs to reach the server: -p if its port is not 6379, and --askpass if it has a
+// password.
+func clientFlags(cfg *config.Set) (flags string) {
 	if p := cfg.Int("port"); p != 6379 {
-		return fmt.Sprintf(" -p %d", p)
+		flags = fmt.Sprintf(" -p %d", p)
 	}
-	return ""
+	if cfg.String("requirepass") != "" {
+		flags += " --askpass"
+	}
+	return flags
 }
