@@ -383,7 +383,9 @@ func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 			fmt.Fprintf(out, "Ready to accept connections %s\n", kind)
 		}
 	}
-	if len(in.Addrs()) > 0 {
+	if len(in.Addrs()) == 0 {
+		fmt.Fprintln(out, "no client can connect: set --port with --bind, --tls-port or --unixsocket")
+	} else {
 		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", clientFlags(cfg))
 	}
 }

@@ -55,11 +55,10 @@ func (d *Decoder) stream(t Type, b StreamBuilder) error {
 			return err
 		}
 	}
-	info, err := s.info(t)
-	if err != nil {
+	if s.info, err = s.metadata(t); err != nil {
 		return err
 	}
-	if err := b.EndEntries(info); err != nil {
+	if err := b.EndEntries(s.info); err != nil {
 		return err
 	}
 	groups, err := d.count(1)
@@ -79,7 +78,9 @@ type streamReader struct {
 	d    *Decoder
 	b    StreamBuilder
 	n    uint64   // living entries so far
+	from StreamID // the id of the first living entry
 	last StreamID // the id of the last living entry
+	info StreamInfo
 	pel  []pending
 }
 
@@ -176,7 +177,9 @@ func (s *streamReader) entry(p *nodeReader, base StreamID, master *listpack, fie
 	if s.n > 0 && !s.last.Less(id) {
 		return false, bad("a stream's entries are not in order")
 	}
-	s.n++
+	if s.n++; s.n == 1 {
+		s.from = id
+	}
 	s.last = id
 	return false, s.b.Entry(id, s.d.pairs)
 }
@@ -210,8 +213,8 @@ func (s *streamReader) fill(p *nodeReader, master *listpack, n int, same bool) {
 	d.ends = d.ends[:0]
 }
 
-// info reads the metadata of a stream.
-func (s *streamReader) info(t Type) (info StreamInfo, err error) {
+// metadata reads what follows the entries of a stream.
+func (s *streamReader) metadata(t Type) (info StreamInfo, err error) {
 	n, err := s.d.number()
 	if err == nil && n != s.n {
 		err = bad("a stream has %d entries, not %d", s.n, n)
@@ -244,6 +247,20 @@ type pending struct {
 	owned bool
 }
 
+// readBefore returns how many entries a group has read, if its last id alone says so; -1: unknown. The format of Redis 6.2 and
+// before does not have the number.
+func (s *streamReader) readBefore(last StreamID) int64 {
+	switch {
+	case s.n == 0 || last.Less(s.from):
+		return 0
+	case last == s.from:
+		return 1
+	case last == s.info.Last:
+		return int64(s.n)
+	}
+	return -1
+}
+
 // group reads a consumer group. The pending entries come first for the whole group, and then, only
 // by id, for each consumer. So group keeps them until then.
 func (s *streamReader) group(t Type) error {
@@ -265,6 +282,8 @@ func (s *streamReader) group(t Type) error {
 		if g.Read < -1 {
 			return bad("a group has read a negative number of entries")
 		}
+	} else {
+		g.Read = s.readBefore(g.Last)
 	}
 	if err := s.pending(); err != nil {
 		return err

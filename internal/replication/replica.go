@@ -248,7 +248,10 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 			if n == 0 {
 				break
 			}
-			f.hear(args)
+			if !f.hear(args) {
+				f.drop("the replica sent a request other than REPLCONF ACK")
+				return
+			}
 			buf = buf[:copy(buf, buf[n:])]
 		}
 		if len(buf) == cap(buf) {
@@ -266,14 +269,15 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	}
 }
 
-// hear handles REPLCONF ACK offset [FACK offset], the only request of a replica, and the
-// empty lines of a replica that loads a snapshot.
-func (f *Replica) hear(args [][]byte) {
+// hear handles REPLCONF ACK offset [FACK offset], the only request of a replica, and the empty lines of a replica that loads a
+// snapshot. It reports false for other requests: their replies would stand in the stream. REPLCONF GETACK has none.
+func (f *Replica) hear(args [][]byte) bool {
 	if len(args) == 0 {
 		f.took()
+		return true
 	}
 	if len(args) < 3 || !is(args[0], "REPLCONF") || !is(args[1], "ACK") {
-		return
+		return len(args) > 1 && is(args[0], "REPLCONF") && (is(args[1], "ACK") || is(args[1], "GETACK"))
 	}
 	raise(&f.acked, args[2])
 	if len(args) >= 5 && is(args[3], "FACK") {
@@ -287,6 +291,7 @@ func (f *Replica) hear(args [][]byte) {
 	}
 	m.settleWaits()
 	m.r.acked()
+	return true
 }
 
 func raise(to *atomic.Int64, text []byte) {

@@ -102,8 +102,7 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 		return true
 	}
 	if err := w.permitServed(tx); err != nil {
-		w.fail(err)
-		w.finish(0)
+		w.reject(err)
 		return true
 	}
 	began := w.c.svc.DB.Clock().Micros()
@@ -136,26 +135,44 @@ func (w *waiter) Serve(tx *engine.Tx, key []byte) (done bool) {
 
 // fail ends the wait with an error reply.
 func (w *waiter) fail(err error) {
-	text := command.WireText(err)
 	w.c.stats.of(w.ctx.Spec).Failed.Add(1)
+	w.refuse(err)
+}
+
+// refuse replies with an error.
+func (w *waiter) refuse(err error) {
+	text := command.WireText(err)
 	w.c.svc.admin.Totals.CountError(text)
 	w.out.Error(text)
+}
+
+// reject ends the wait of a client whose user may no longer run the command: it has not run.
+func (w *waiter) reject(err error) {
+	w.c.stats.of(w.ctx.Spec).Rejected.Add(1)
+	w.refuse(err)
+	w.leave()
 }
 
 // finish ends the wait, with mu held; us is the time that the last step took. The caller then takes
 // the ticket out of its lines.
 func (w *waiter) finish(us int64) {
 	c := w.c
-	c.svc.timeouts.cancel(w)
-	c.svc.DB.Charge(-w.argv)
-	c.svc.timeouts.waiting.Add(-1)
-	c.view.waiting.CompareAndSwap(w, nil)
 	s := c.stats.of(w.ctx.Spec)
 	s.Calls.Add(1)
 	s.Micros.Add(us)
 	if c.svc.latency.Load() {
 		s.Record(us, 1)
 	}
+	w.leave()
+}
+
+// leave is finish without the statistics.
+func (w *waiter) leave() {
+	c := w.c
+	c.svc.timeouts.cancel(w)
+	c.svc.DB.Charge(-w.argv)
+	c.svc.timeouts.waiting.Add(-1)
+	c.view.waiting.CompareAndSwap(w, nil)
 	w.over.Store(true)
 	if w.done != nil {
 		close(w.done)

@@ -115,7 +115,7 @@ func (o *listeners) rebind(c *config.Set) error {
 		}
 		next[b.addr] = stop
 	}
-	if len(next) == 0 && c.Int("port") != 0 {
+	if len(next) == 0 && len(listenAddrs(c)) > 0 {
 		return fmt.Errorf("none of the addresses '%s' can be bound", strings.Join(c.Bind(), " "))
 	}
 	for addr, stop := range o.open {

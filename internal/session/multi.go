@@ -222,6 +222,7 @@ func runExec(c *command.Ctx) error {
 		s.tx.Unlock()
 		return err
 	}
+	s.batch.setAside(c.Spec) // the client's last command is EXEC
 	// The session stops watching while the shards are still locked, so that a later write does not
 	// touch watches that are over.
 	s.endMulti()

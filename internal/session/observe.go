@@ -166,7 +166,7 @@ func (s *Service) redacted(spec *command.Spec, args [][]byte) [][]byte {
 	return append(append([][]byte(nil), args[:at]...), shown...)
 }
 
-// redacted is Service.redacted for a command by itself.
+// redacted is Service.redacted for a command by itself. As on newer servers, it also hides the names of users.
 func redacted(spec *command.Spec, args [][]byte) [][]byte {
 	hide := func(from, n int) [][]byte {
 		out := append([][]byte(nil), args...)
@@ -178,7 +178,7 @@ func redacted(spec *command.Spec, args [][]byte) [][]byte {
 	switch spec.Name {
 	case "auth":
 		return hide(1, len(args))
-	case "acl|setuser":
+	case "acl|setuser", "acl|getuser", "acl|deluser":
 		return hide(2, len(args))
 	case "hello":
 		for i := 2; i < len(args); i++ {

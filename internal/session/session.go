@@ -217,6 +217,9 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 			}
 			break
 		}
+		if n > largeRequest && c.boundInput(n) {
+			break
+		}
 		if len(args) > 0 {
 			if c.last == nil && in[consumed] != '*' && isHTTPRequestLine(args) {
 				c.closeForeign()
@@ -284,14 +287,18 @@ func (c *Session) followConfig() {
 	c.turn = int(c.svc.turn.Load())
 }
 
-// boundInput closes a client that has sent more than client-query-buffer-limit of input that cannot
-// run yet: a part of a request, and the commands that wait for EXEC.
-func (c *Session) boundInput(pending int) {
+// largeRequest is the least client-query-buffer-limit: a request up to this size does not exceed it.
+const largeRequest = 1 << 20
+
+// boundInput closes a client that has sent more than client-query-buffer-limit in a request, or in a part of one, and in the
+// commands that wait for EXEC. It reports whether it did so.
+func (c *Session) boundInput(pending int) bool {
 	if limit := c.svc.maxInput.Load(); limit > 0 && int64(pending)+c.multiBytes > limit {
 		c.svc.Log.Warn("client closed: client-query-buffer-limit exceeded", "id", c.id, "bytes", int64(pending)+c.multiBytes)
 		c.svc.admin.Totals.InputLimit.Add(1)
 		c.closing = true
 	}
+	return c.closing
 }
 
 // settle ends a batch: it counts the bytes that were read and written, and takes the output from

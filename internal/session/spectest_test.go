@@ -53,6 +53,7 @@ var acceptsMore = map[string]string{
 	"zrangebyscore": "an empty bound is 0", "zrevrangebyscore": "an empty bound is 0", "zcount": "an empty bound is 0", "zremrangebyscore": "an empty bound is 0",
 	"georadiusbymember": "without the key the rest is not looked at", "georadiusbymember_ro": "without the key the rest is not looked at",
 	"geosearch": "ANY may stand apart from COUNT, as in Redis", "geosearchstore": "as geosearch", "georadius": "as geosearch",
+	"getex":  "without the key the expire time is not read",
 	"hello":  "an option's values may look like options",
 	"lindex": "where there is no list, the index is not read",
 	"scan":   "cursors are unsigned, and the grammar knows integers only",

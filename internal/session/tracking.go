@@ -243,11 +243,11 @@ func (c *Session) untrack() {
 	c.observing &^= obsTracks | obsCaching
 }
 
-// noteReads records the keys that a command of the session has read. The transaction still holds
-// their shards.
+// noteReads records the keys that a command of the session has read; of a script or function, those that its calls have read. The
+// transaction still holds their shards.
 func (c *Session) noteReads(tx *engine.Tx, x *command.Ctx, spec *command.Spec, args [][]byte) {
 	t := &c.svc.tracking
-	if !t.Active() || !spec.Has(command.ReadOnly) || !c.track.Mode().Tracks(c.observing&obsCaching != 0) {
+	if !t.Active() || !spec.Has(command.ReadOnly) || spec.Has(command.Scripts) || !c.track.Mode().Tracks(c.observing&obsCaching != 0) {
 		return
 	}
 	refs, err := x.KeysOf(spec, args)
