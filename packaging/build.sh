@@ -13,6 +13,7 @@ CGO_ENABLED=0 GOOS=linux $GO build -trimpath -ldflags '-s -w' -o "$dist/files/eb
 packaging/files.sh "$dist/files"
 # nfpm expands no variables in the paths of contents.
 sed "s|dist/|$dist/files/|" packaging/nfpm.yaml >"$dist/nfpm.yaml"
+nfpm=$(.ci/tool "${NFPM:-$(sed -n "s/^NFPM *= *//p" Makefile)}")
 for format in "$@"; do
-	GOARCH='' $GO run "${NFPM:-$(sed -n "s/^NFPM *= *//p" Makefile)}" package --config "$dist/nfpm.yaml" --packager "$format" --target "$dist/"
+	"$nfpm" package --config "$dist/nfpm.yaml" --packager "$format" --target "$dist/"
 done

@@ -7,8 +7,8 @@ import "golang.org/x/sys/unix"
 // descriptorLimit returns how many files and sockets this process may have open; 0: the system names no limit.
 func descriptorLimit() int64 {
 	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || uint64(l.Cur) > 1<<40 {
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || uint64(l.Cur) > 1<<40 { //nolint:unconvert // int64 on FreeBSD
 		return 0
 	}
-	return int64(l.Cur) //nolint:unconvert // other systems have other types
+	return int64(l.Cur)
 }

@@ -78,7 +78,7 @@ func (s *Service) Open(d Listener) error {
 // adjust passes the limits of connections to the listener.
 func (o *listeners) adjust(c *config.Set) error {
 	if o.most > 0 && c.MaxClients() > o.most {
-		return fmt.Errorf("The operating system is not able to handle the specified number of clients, try with %d", o.most) //nolint:staticcheck // as Redis
+		return fmt.Errorf("The operating system is not able to handle the specified number of clients, try with %d", o.most)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
