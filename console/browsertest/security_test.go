@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -218,6 +219,15 @@ func TestARebindingHostGets421(t *testing.T) {
 	for _, path := range []string{"api/me", "api/keys?db=0", "app.js", "../metrics", "../healthz"} {
 		if status := p.Number(`fetch(` + browsertest.Quote(path) + `).then((r) => r.status)`); status != http.StatusMisdirectedRequest {
 			t.Errorf("%s answers %v to a page of evil.test, want 421", path, status)
+		}
+	}
+	// A browser that names itself otherwise looks like a program when it asks for a range: Accept-Encoding is identity, and a page of
+	// HTTP that reads its own origin sends neither Origin nor Sec-Fetch-Site.
+	p.Run(emulation.SetUserAgentOverride("Reader/1.0"))
+	for _, path := range []string{"../metrics", "../healthz"} {
+		const ranged = `, { headers: { Range: 'bytes=0-' } }).then((r) => r.status)`
+		if status := p.Number(`fetch(` + browsertest.Quote(path) + ranged); status != http.StatusMisdirectedRequest {
+			t.Errorf("%s answers %v to a page of evil.test in another browser, want 421", path, status)
 		}
 	}
 }

@@ -15,9 +15,12 @@ import (
 // It accepts requests whose Host is a name of this server, and refuses others with 421. So a page of
 // another site cannot read this server's pages by making its own name resolve to this server's address (DNS
 // rebinding). On a connection to a loopback address, Host may be localhost, a loopback address, or one of Hosts. On
-// another connection it may be one of Hosts or the address of the connection. Any port is allowed. The
-// paths of Programs answer programs with any Host, because Prometheus and load balancers use names of services. A
-// browser is not such a program, see fromBrowser.
+// another connection it may be one of Hosts or the address of the connection. Any port is allowed.
+//
+// The paths of Programs answer programs on other machines with any Host, because Prometheus and load balancers use names of
+// services. A browser is not such a program, see fromBrowser. On a connection from or to a loopback address their rule is that of
+// all paths, except that Host may be missing: that is where a browser of this machine reaches the server, whose user a page of DNS
+// rebinding wants to deceive, and what a browser sends there is no proof of what it is.
 //
 // A request that may change something, and that a page of another origin has sent, gets 403.
 //
@@ -72,7 +75,8 @@ func (g *Guard) Check(r *http.Request) (status int, why string) {
 }
 
 func (g *Guard) admits(r *http.Request) bool {
-	if slices.Contains(g.Programs, r.URL.Path) && !fromBrowser(r) {
+	at, here := connection(r)
+	if slices.Contains(g.Programs, r.URL.Path) && (!here || r.Host == "") && !fromBrowser(r) {
 		return true
 	}
 	host := hostname(r.Host)
@@ -81,11 +85,6 @@ func (g *Guard) admits(r *http.Request) bool {
 	}
 	if slices.ContainsFunc(g.Hosts, func(name string) bool { return name != "" && strings.EqualFold(host, name) }) {
 		return true
-	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	at := address(local)
-	if local != nil && local.Network() == "unix" {
-		at = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // as local as loopback
 	}
 	if at.IsLoopback() && strings.EqualFold(host, "localhost") {
 		return true
@@ -98,10 +97,22 @@ func (g *Guard) admits(r *http.Request) bool {
 	return at.IsLoopback() && asked.IsLoopback() || at.IsValid() && asked == at
 }
 
+// connection returns the address at which a request has arrived, and whether the client is one of this machine: one end of the
+// connection is a loopback address. A connection whose addresses the server does not know counts as one of this machine.
+func connection(r *http.Request) (at netip.Addr, here bool) {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if at = address(local); local != nil && local.Network() == "unix" {
+		at = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // as local as loopback
+	}
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	return at, !at.IsValid() || at.IsLoopback() || err != nil || client.Addr().Unmap().IsLoopback()
+}
+
 // fromBrowser reports whether a browser may have sent the request. It sends headers that no page can change
 // (https://fetch.spec.whatwg.org/#forbidden-request-header): Origin and Sec-Fetch-Site, but neither for a page
 // of HTTP that reads its own origin, which a page of DNS rebinding does; and Accept-Encoding with more than gzip, which
-// is all that Prometheus, Go's client and Kubernetes send.
+// is all that Prometheus, Go's client and Kubernetes send. A request for a range has another Accept-Encoding, and some browsers let
+// a page choose User-Agent. So this is a second wall, not the only one.
 func fromBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Origin" || strings.HasPrefix(name, "Sec-Fetch-") {

@@ -49,26 +49,47 @@ func TestTheGuardKnowsTheServersNames(t *testing.T) {
 		{"ebb.internal", "192.0.2.7", "EBB.internal:9121", "/", "", true},
 		{"ebb.internal", "192.0.2.7", "evil.ebb.internal", "/", "", false},
 		{"ebb.internal", "127.0.0.1", "ebb.internal", "/", "", true},
-		// Programs may use any name for these two, and browsers may not.
-		{"127.0.0.1", "127.0.0.1", "ebb-metrics:9121", "/metrics", "", true},
-		{"127.0.0.1", "127.0.0.1", "ebb-metrics:9121", "/healthz", "", true},
-		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Origin", false},
-		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Sec-Fetch-Site", false},
-		{"127.0.0.1", "127.0.0.1", "evil.test", "/healthz", "Sec-Fetch-Mode", false},
-		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Accept-Encoding: gzip, deflate", false},
-		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Accept-Encoding: GZIP;q=1,identity", true},
-		{"127.0.0.1", "127.0.0.1", "evil.test", "/healthz", "User-Agent: Mozilla/5.0", false},
-		{"127.0.0.1", "127.0.0.1", "prometheus.test", "/metrics", "User-Agent: Prometheus/3.5.0", true},
+		// Programs of other machines may use any name for these two, and browsers may not.
+		{"0.0.0.0", "192.0.2.7", "ebb-metrics:9121", "/metrics", "", true},
+		{"0.0.0.0", "192.0.2.7", "ebb-metrics:9121", "/healthz", "", true},
+		{"0.0.0.0", "192.0.2.7", "", "/healthz", "", true},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/metrics", "Origin", false},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/metrics", "Sec-Fetch-Site", false},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/healthz", "Sec-Fetch-Mode", false},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/metrics", "Accept-Encoding: gzip, deflate", false},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/metrics", "Accept-Encoding: GZIP;q=1,identity", true},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/healthz", "User-Agent: Mozilla/5.0", false},
+		{"0.0.0.0", "192.0.2.7", "prometheus.test", "/metrics", "User-Agent: Prometheus/3.5.0", true},
+		{"0.0.0.0", "192.0.2.7", "evil.test", "/metrics/", "", false},
+		// On this machine a program needs a name of the server too, whatever it looks like. HTTP/1.0 has no Host.
+		{"127.0.0.1", "127.0.0.1", "ebb-metrics:9121", "/metrics", "", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/healthz", "", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "User-Agent: Prometheus/3.5.0", false},
+		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Range: bytes=0-", false},
+		{"::1", "::1", "evil.test", "/metrics", "", false},
+		{"0.0.0.0", "::ffff:127.0.0.1", "evil.test", "/metrics", "", false},
+		{"0.0.0.0", "", "evil.test", "/metrics", "", false}, // where it has arrived is not known
+		{"127.0.0.1", "127.0.0.1", "localhost:9121", "/metrics", "User-Agent: Prometheus/3.5.0", true},
+		{"127.0.0.1", "127.0.0.1", "127.0.0.1:9121", "/metrics", "", true},
+		{"127.0.0.1", "127.0.0.1", "[::1]:9121", "/healthz", "", true},
+		{"ebb-metrics", "127.0.0.1", "ebb-metrics:9121", "/metrics", "", true},
+		{"127.0.0.1", "127.0.0.1", "", "/healthz", "", true},
+		{"127.0.0.1", "127.0.0.1", "", "/healthz", "Sec-Fetch-Mode", false},
+		{"127.0.0.1", "127.0.0.1", ":9121", "/healthz", "", false},
 		{"127.0.0.1", "127.0.0.1", "localhost", "/metrics", "Sec-Fetch-Site", true},
-		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics/", "", false},
 	} {
 		r := httptest.NewRequest("GET", "http://x"+x.path, nil)
 		r.Host = x.host
 		if name, value, _ := strings.Cut(x.header, ": "); name != "" {
 			r.Header.Set(name, cmp.Or(value, "x"))
 		}
-		local := &net.TCPAddr{IP: net.ParseIP(x.local), Port: 9121}
-		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+		if local := net.ParseIP(x.local); local != nil {
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: local, Port: 9121})))
+			r.RemoteAddr = "198.51.100.9:40000"
+			if local.IsLoopback() {
+				r.RemoteAddr = net.JoinHostPort(x.local, "40000")
+			}
+		}
 		w := httptest.NewRecorder()
 		g := &Guard{Hosts: []string{x.listen}, Programs: programs, Next: passed}
 		g.ServeHTTP(w, r)
