@@ -26,6 +26,9 @@ type route struct {
 	open bool
 	// lasts says that the answer is a stream.
 	lasts bool
+	// named says that parameters are names or patterns, which may be too long for an address: the route answers POST as it answers GET,
+	// with the parameters in an object of texts as the body.
+	named bool
 	// answer returns what is written as JSON, nil for 204, or errSent after it has written to
 	// request.w itself.
 	answer func(c *Console, q *request) (any, error)
@@ -42,19 +45,19 @@ func routes() []route {
 		{method: "GET", path: "audit", answer: getAudit},
 		{method: "GET", path: "commands", answer: getCommands},
 		{method: "GET", path: "help", answer: getHelp},
-		{method: "GET", path: "keys", answer: inCall(getKeys)},
-		{method: "GET", path: "key", answer: inCall(getKey)},
-		{method: "GET", path: "forecast", answer: inCall(getForecast)},
-		{method: "GET", path: "soon", answer: inCall(getSoon)},
-		{method: "GET", path: "feed", lasts: true, answer: getFeed},
+		{method: "GET", path: "keys", named: true, answer: inCall(getKeys)},
+		{method: "GET", path: "key", named: true, answer: inCall(getKey)},
+		{method: "GET", path: "forecast", named: true, answer: inCall(getForecast)},
+		{method: "GET", path: "soon", named: true, answer: inCall(getSoon)},
+		{method: "GET", path: "feed", named: true, lasts: true, answer: getFeed},
 		{method: "GET", path: "samples", answer: getSamples},
-		{method: "GET", path: "limits", answer: inCall(getLimits)},
-		{method: "GET", path: "locks", answer: inCall(getLocks)},
-		{method: "GET", path: "lock", answer: inCall(getLock)},
-		{method: "GET", path: "queues", answer: inCall(getQueues)},
-		{method: "GET", path: "queue", answer: inCall(getQueue)},
-		{method: "GET", path: "streams", answer: inCall(getStreams)},
-		{method: "GET", path: "stream", answer: inCall(getStream)},
+		{method: "GET", path: "limits", named: true, answer: inCall(getLimits)},
+		{method: "GET", path: "locks", named: true, answer: inCall(getLocks)},
+		{method: "GET", path: "lock", named: true, answer: inCall(getLock)},
+		{method: "GET", path: "queues", named: true, answer: inCall(getQueues)},
+		{method: "GET", path: "queue", named: true, answer: inCall(getQueue)},
+		{method: "GET", path: "streams", named: true, answer: inCall(getStreams)},
+		{method: "GET", path: "stream", named: true, answer: inCall(getStream)},
 		{method: "GET", path: "clients", answer: inCall(getClients)},
 		{method: "GET", path: "slowlog", answer: inCall(getSlowlog)},
 		{method: "GET", path: "hot", answer: inCall(getHot)},
@@ -81,8 +84,9 @@ type request struct {
 	v   *viewer                // nil in an open route of a viewer without a login
 	cut atomic.Pointer[cutter] // of a stream
 
-	sent []byte // the body
-	give func() // gives the share back; nil: there is none
+	sent  []byte              // the body
+	asked map[string][]string // the parameters
+	give  func()              // gives the share back; nil: there is none
 }
 
 // failure is an error answer. Its JSON is the body.
@@ -189,7 +193,7 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 		writeFailure(w, f)
 		return
 	}
-	q := &request{w: w, r: r, ctx: r.Context()}
+	q := &request{w: w, r: r, ctx: r.Context(), asked: r.URL.Query()}
 	if !at.open {
 		var err error
 		if q.v, err = c.viewerOf(r); err != nil {
@@ -225,6 +229,11 @@ func (c *Console) answer(at *route, q *request) (any, error) {
 	if q.r.Method == http.MethodPost {
 		if err := q.read(); err != nil {
 			return nil, err
+		}
+		if at.named {
+			if err := q.ask(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if !at.open && !at.lasts {
@@ -264,7 +273,15 @@ func (c *Console) from(q *request, db int) (*call, error) {
 }
 
 // text returns a parameter, "" if it is missing.
-func (q *request) text(name string) string { return q.r.URL.Query().Get(name) }
+func (q *request) text(name string) string {
+	if !q.has(name) {
+		return ""
+	}
+	return q.asked[name][0]
+}
+
+// has reports whether a request has a parameter.
+func (q *request) has(name string) bool { return len(q.asked[name]) > 0 }
 
 // number returns a parameter, or def if it is missing or empty.
 func (q *request) number(name string, def, low, high int64) (int64, error) {
@@ -297,8 +314,8 @@ func (q *request) word(name string, words ...string) (string, error) {
 func (q *request) key(name string) (string, error) {
 	s := q.text(name)
 	key, err := decodeKey(s)
-	if err != nil || !q.r.URL.Query().Has(name) {
-		return "", badRequest("the parameter %s is %q, and must be bytes in base64url without padding", name, s)
+	if err != nil || !q.has(name) {
+		return "", badRequest("the parameter %s is %.80q, and must be bytes in base64url without padding", name, s)
 	}
 	return key, nil
 }
@@ -325,6 +342,19 @@ func (q *request) read() (err error) {
 		return &failure{status: http.StatusRequestTimeout, Text: "the body has not come within " + bodyTime.String()}
 	case err != nil:
 		return badRequest("the body cannot be read: %v", err)
+	}
+	return nil
+}
+
+// ask takes the parameters of a request from its body. Those of the address do not count.
+func (q *request) ask() error {
+	params := map[string]string{}
+	if err := q.body(&params); err != nil {
+		return err
+	}
+	q.asked, q.sent = make(map[string][]string, len(params)), nil
+	for name, value := range params {
+		q.asked[name] = []string{value}
 	}
 	return nil
 }

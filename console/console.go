@@ -123,6 +123,9 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 			c.api[r.path] = map[string]*route{}
 		}
 		c.api[r.path][r.method] = r
+		if r.named {
+			c.api[r.path][http.MethodPost] = r
+		}
 	}
 	return c, nil
 }

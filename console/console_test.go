@@ -82,6 +82,13 @@ func (b *bench) ask(method, path, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
+// serveTo sends a request and returns the status.
+func (b *bench) serveTo(r *http.Request) int {
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, r)
+	return w.Code
+}
+
 func decode(t *testing.T, body string, x any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(body), x); err != nil {

@@ -27,14 +27,18 @@ type blob struct {
 	n      int // the length of the whole, if it is cut or hidden
 	cut    bool
 	hidden bool
+	whole  bool // never cut
 }
 
 // bytesOf returns a name: a key, a field, a member, an owner. The console never hides it, and cuts only one that is longer than nameBytes.
 func bytesOf(s string) blob { return blob{s: s} }
 
+// wholeOf is bytesOf for the name in the answer to a question about it: a page compares it with the one that it has asked for.
+func wholeOf(s string) blob { return blob{s: s, whole: true} }
+
 const (
-	// nameBytes is the length of the longest name that a page gets: a key's name stands in the path of a request, in base64, and
-	// the headers have at most 256 KiB.
+	// nameBytes is the length of the longest name that a page gets, and with it opens the key: an answer may have many names. A name
+	// that the user has opens its key as long as the body of a request holds it in base64, up to some 780,000 bytes.
 	nameBytes = 128 << 10
 	// nameBegin is what it gets of a longer one.
 	nameBegin = 1 << 10
@@ -45,7 +49,7 @@ func (b blob) MarshalJSON() ([]byte, error) {
 	if b.hidden {
 		return append(strconv.AppendInt([]byte(`{"n":`), int64(b.n), 10), '}'), nil
 	}
-	if !b.cut && len(b.s) > nameBytes {
+	if !b.cut && !b.whole && len(b.s) > nameBytes {
 		b = cutTo(b.s, nameBegin)
 	}
 	var dst []byte

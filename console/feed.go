@@ -51,17 +51,17 @@ func (c *Console) parseTopic(w string) (t topic, err error) {
 	parts := strings.Split(w, ":")
 	t.name = parts[0]
 	if n := topicParts[t.name]; len(parts) < n[0] || len(parts) > n[1] {
-		return t, badRequest("the topic %q is not known; the topics are sample, walk, monitor, expired:<db>, key:<db>:<key>, and "+
+		return t, badRequest("the topic %.80q is not known; the topics are sample, walk, monitor, expired:<db>, key:<db>:<key>, and "+
 			"limits, locks and queues:<db>:<pattern>, with keys and patterns in base64url", w)
 	}
 	if len(parts) > 1 {
 		if t.db, err = strconv.Atoi(parts[1]); err != nil || t.db < 0 || t.db >= c.svc.DB.Databases() {
-			return t, badRequest("the topic %q names the database %q, which does not exist", w, parts[1])
+			return t, badRequest("the topic %.80q names the database %.80q, which does not exist", w, parts[1])
 		}
 	}
 	if len(parts) > 2 {
 		if t.key, err = decodeKey(parts[2]); err != nil {
-			return t, badRequest("the topic %q has a key or a pattern that is not base64url", w)
+			return t, badRequest("the topic %.80q has a key or a pattern that is not base64url", w)
 		}
 	}
 	return t, nil
@@ -113,7 +113,7 @@ type why struct {
 	Gap bool `json:"gap,omitempty"`
 }
 
-// getFeed answers GET api/feed?topics&last with server-sent events.
+// getFeed answers GET api/feed?topics&last, and POST api/feed with these in the body, with server-sent events.
 func getFeed(c *Console, q *request) (any, error) {
 	topics, err := c.parseTopics(q)
 	if err != nil {
@@ -289,7 +289,7 @@ func (s *stream) keyNow(t topic) (*keyNews, error) {
 		return nil, err
 	}
 	defer k.release()
-	now := &keyNews{Db: t.db, K: bytesOf(t.key), At: s.c.now(), TTL: -1}
+	now := &keyNews{Db: t.db, K: wholeOf(t.key), At: s.c.now(), TTL: -1}
 	v, err := k.do(s.q.ctx, "TYPE", t.key)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (k *call) queueRow(q *request, key string) (*queueRow, error) {
 	if err != nil || v.IsNull() {
 		return nil, err
 	}
-	row := &queueRow{K: bytesOf(key), Delayed: member(v, "delayed").Int, Ready: member(v, "ready").Int, Leased: member(v, "leased").Int,
+	row := &queueRow{K: wholeOf(key), Delayed: member(v, "delayed").Int, Ready: member(v, "ready").Int, Leased: member(v, "leased").Int,
 		Dead: member(v, "dead-letters").Int, Dropped: member(v, "dropped").Int, Late: member(v, "lateness").Int,
 		Waiting: len(member(v, "line").Elems), MaxLen: member(v, "max-len").Int,
 		Paused: member(v, "paused").Int == 1, Schedules: member(v, "schedules").Int}

@@ -9,32 +9,41 @@ import (
 // rowsMax is the limit of rows of a screen's list: a list is made each second while its screen is open.
 const rowsMax = 200
 
-// keysOf returns the keys of a type that the user may read, by SCAN with the index of that type. more reports
-// that there are others than the limit, rowsMax.
+// keysOf returns the keys of a type that the user may read, by SCAN with the index of that type. more reports that there are others:
+// there is a limit of rowsMax keys and about pageNames bytes, and keys with names that the console has not read whole are left out.
 func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool, err error) {
-	cursor, readable := "0", k.v.id.Reads(readers...)
+	cursor, readable, room := "0", k.v.id.Reads(readers...), pageNames
+	args := []any{"SCAN", "", "COUNT", scanCount, "TYPE", kind}
+	if match != "" {
+		args = append(args, "MATCH", match)
+	}
 	for {
-		args := []any{"SCAN", cursor, "COUNT", scanCount, "TYPE", kind}
-		if match != "" {
-			args = append(args, "MATCH", match)
-		}
+		args[1] = cursor
 		v, err := k.do(q.ctx, args...)
 		if err != nil {
 			return nil, false, err
 		}
+		if count := args[3].(int); k.cut && count > 1 { // long names, as in getKeys
+			args[3] = max(1, count/8)
+			continue
+		}
 		for _, e := range v.Elems[1].Elems {
-			if readable([]byte(e.Str)) {
+			switch {
+			case int(e.Int) > len(e.Str), len(e.Str) > nameBytes, room < 0:
+				more = true
+			case readable([]byte(e.Str)):
 				keys = append(keys, e.Str)
+				room -= len(e.Str)
 			}
 		}
 		cursor = v.Elems[0].Str
-		if cursor == "0" || len(keys) > rowsMax {
+		if cursor == "0" || len(keys) > rowsMax || room < 0 {
 			break
 		}
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	return keys[:min(len(keys), rowsMax)], cursor != "0" || len(keys) > rowsMax, nil
+	return keys[:min(len(keys), rowsMax)], more || cursor != "0" || len(keys) > rowsMax, nil
 }
 
 // us returns a time in us as ms.
@@ -138,7 +147,7 @@ func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRo
 		return nil, err
 	}
 	now := k.c.now()
-	row := &lockRow{K: bytesOf(key), Kind: kind, Mode: member(v, "mode").Str, Taken: member(v, "taken").Int, Holders: []holderRow{}}
+	row := &lockRow{K: wholeOf(key), Kind: kind, Mode: member(v, "mode").Str, Taken: member(v, "taken").Int, Holders: []holderRow{}}
 	for _, e := range member(v, "holders").Elems {
 		x := e.Elems
 		h := holderRow{Owner: nameOf(x[0]), Token: text64(x[len(x)-2].Int), Until: now + x[len(x)-1].Int}

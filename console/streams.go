@@ -24,7 +24,7 @@ func getStream(k *call, q *request) (any, error) {
 		Pending []pendingRow `json:"pending"`
 		More    bool         `json:"more"`
 		Denied  []string     `json:"denied,omitempty"`
-	}{Now: k.c.now(), Row: streamRow{K: bytesOf(key), Groups: []groupRow{}}, Pending: []pendingRow{}}
+	}{Now: k.c.now(), Row: streamRow{K: wholeOf(key), Groups: []groupRow{}}, Pending: []pendingRow{}}
 	v, err := k.do(q.ctx, "TYPE", key)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func getStream(k *call, q *request) (any, error) {
 	if groups := k.groups(q, key); groups != nil {
 		out.Row.Groups = groups
 	}
-	if q.r.URL.Query().Has("g") {
+	if q.has("g") {
 		if err := k.pending(q, key, &out.Pending); err != nil && err != errNotAllowed {
 			return nil, err
 		}

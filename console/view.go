@@ -56,7 +56,7 @@ func getKey(k *call, q *request) (any, error) {
 	if v.Str == "none" {
 		return nil, errGone("the key does not exist")
 	}
-	out := &keyView{K: bytesOf(key), Type: v.Str, Now: k.c.now()}
+	out := &keyView{K: wholeOf(key), Type: v.Str, Now: k.c.now()}
 	integer := func(args ...any) *int64 {
 		v, err := k.do(q.ctx, args...)
 		if err != nil || v.Kind != resp.KindInt {

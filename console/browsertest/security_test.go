@@ -124,20 +124,81 @@ func TestHostileNamesAndValuesAreText(t *testing.T) {
 	}
 }
 
-// TestTheShortestAndTheLongestNames: a key may have no name at all, and one that no path of a request can hold.
+// TestTheShortestAndTheLongestNames: a key may have no name at all, and one that no address of a request can hold. The console
+// stands behind a proxy that takes addresses of 8,000 bytes.
 func TestTheShortestAndTheLongestNames(t *testing.T) {
-	s := browsertest.Serve(t)
-	s.Do("SET", "", "nameless")
-	s.Do("SET", strings.Repeat("a", 128<<10), "the longest")
-	s.Do("SET", strings.Repeat("b", 1<<20), "too long")
-	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	for first, want := range map[string]string{"(": "nameless", "a": "the longest", "b": "1,048,576 bytes"} {
+	f := browsertest.Embed(t, browsertest.FrontOptions{Wrap: func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if len(r.RequestURI) > 8000 {
+				http.Error(w, "too long", http.StatusRequestURITooLong)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}})
+	names := []string{"", strings.Repeat("c", 13<<10), strings.Repeat("d\x00\xff", 20<<10), strings.Repeat("a", 128<<10)}
+	for i, name := range names {
+		f.Do("SET", name, fmt.Sprint("value ", i))
+	}
+	f.Do("SET", strings.Repeat("b", 1<<20), "too long")
+	p := browsertest.Open(t, f.URL, browsertest.Options{})
+	open := func(first, want string) {
+		t.Helper()
 		p.Screen("keys")
 		row := `$$('#screen tbody td a').find((a) => a.innerText.startsWith(` + browsertest.Quote(first) + `))`
 		p.Eventually(row + ` !== undefined`)
 		p.Eval(row + `.click()`)
 		p.Eventually(`text('#screen').includes(` + browsertest.Quote(want) + `)`)
 	}
+	for i, first := range []string{"(", "c", "d", "a"} {
+		open(first, fmt.Sprint("value ", i))
+		p.Eventually(`!$('.stale')`)
+		f.Do("SET", names[i], fmt.Sprint("news ", i)) // the stream knows the name too
+		p.Eventually(`text('#screen').includes(` + browsertest.Quote(fmt.Sprint("news ", i)) + `)`)
+		p.Shot(fmt.Sprint("S23-name-", i))
+		f.Do("DEL", names[i])
+		p.Eventually(`text('#screen h1 ~ .look').includes('removed')`)
+	}
+	open("b", "1,048,576 bytes")
+	p.Shot("S23-name-cut")
+	// A longer name than lists have is opened by its address.
+	name := strings.Repeat("e", 500<<10)
+	f.Do("SET", name, "the longest")
+	p.Screen("key?db=0&k=" + keyURL(name))
+	p.Eventually(`text('#screen').includes('the longest')`)
+	f.Do("SET", name, "and its news")
+	p.Eventually(`text('#screen').includes('and its news')`)
+}
+
+// A lock, a queue, a stream, a group and a limiter may have the empty name: each has its screen.
+func TestTheEmptyNameHasScreens(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	for _, x := range []struct {
+		screen, want string
+		make         [][]any
+	}{
+		{"locks", "Waiting calls", [][]any{{"LOCK.ACQUIRE", "", "ann", 3_600_000}}},
+		{"queues", "job-17", [][]any{{"DQ.ADD", "", "job-17", "p"}}},
+		{"streams", "worker-17", [][]any{{"XADD", "", "1-1", "f", "v"}, {"XGROUP", "CREATE", "", "", 0},
+			{"XREADGROUP", "GROUP", "", "worker-17", "STREAMS", "", ">"}}},
+	} {
+		s.Do("FLUSHALL")
+		for _, args := range x.make {
+			s.Do(args...)
+		}
+		p.Screen(x.screen)
+		row := `$$('#screen tbody td a').find((a) => a.innerText.startsWith('('))`
+		p.Eventually(row + ` !== undefined`)
+		p.Eval(row + `.click()`)
+		p.Eventually(`location.hash.includes('k=') && text('#screen').includes(` + browsertest.Quote(x.want) + `)`)
+		p.Shot("S23-empty-" + x.screen)
+	}
+	s.Do("FLUSHALL")
+	s.Do("RL.TAKE", "", 5, 3_600_000)
+	s.Do("RL.TAKE", "other", 5, 3_600_000)
+	p.Screen("limits?db=0&k=")
+	p.Eventually(`$$('#screen tbody tr').some((r) => r.innerText.includes('(')) && !text('#screen').includes('other')`)
 }
 
 // outside serves a page of another origin that runs a script, and returns its URL. The script finds the console's URL in target.

@@ -2,8 +2,8 @@
 import { h, fill, icon, list } from './lib/h.js';
 import { ApiError, get, post, onFail } from './lib/api.js';
 import * as feed from './lib/feed.js';
-import { setLang, startLang, lang, t, span, percent } from './lib/i18n.js';
-import { fromText, glob, quote, show, url } from './lib/bytes.js';
+import { setLang, startLang, lang, num, t, span, percent } from './lib/i18n.js';
+import { fromText, glob, query, quote, show, url } from './lib/bytes.js';
 
 /**
  * What a screen gets. params: of the hash. me: GET api/me. go: opens a route. link: a hash. can: whether the user may do an action.
@@ -36,8 +36,7 @@ let away = false;
 
 /** @param {string} name @param {Record<string, any>} [params] */
 function link(name, params = {}) {
-  const q = new URLSearchParams();
-  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== null && v !== '') q.set(k, String(v));
+  const q = query(params);
   return '#/' + name + (q.size ? '?' + q : '');
 }
 /** @param {string} name @param {Record<string, any>} [params] */
@@ -89,6 +88,20 @@ function fail(e) {
   );
 }
 
+/** Says that the page has only a beginning of a key's name. @param {HTMLElement} root @param {number} n its length */
+function long(root, n) {
+  fill(
+    root,
+    h(
+      'section',
+      { class: 'card' },
+      h('h1', null, t('key.title')),
+      h('p', null, t('key.long', { n: num(n) })),
+      h('a', { href: link('keys', { db: db() }) }, t('key.others')),
+    ),
+  );
+}
+
 async function show_() {
   open.abort();
   open = new AbortController();
@@ -125,7 +138,9 @@ async function show_() {
         if (!mine.signal.aborted) fail(e);
       },
     };
-    const close = s.open(body, ctx);
+    const cut = /^!(\d+)$/.exec(params.get('k') || '');
+    if (cut) long(body, Number(cut[1]));
+    const close = !cut && s.open(body, ctx);
     if (close) ctx.onClose(close);
     if (document.activeElement === document.body) screen.focus({ preventScroll: true });
   } catch (e) {

@@ -157,11 +157,11 @@ export function detail(root, ctx) {
   fill(root, h('p', null, h('a', { href: ctx.link('streams', { db }) }, t('streams.others'))), head, said, tabs, consumerCard, pendingCard);
 
   const again = live(ctx, 2000, async () => {
-    let g = params.get('g') || '',
+    let g = params.get('g'),
       a;
     try {
-      a = await get('stream', { db, k, g: g || undefined }, ctx.stop);
-      if (!g && a.row.groups.length) {
+      a = await get('stream', { db, k, g }, ctx.stop);
+      if (g === undefined && a.row.groups.length) {
         g = url(a.row.groups[0].name);
         a = await get('stream', { db, k, g }, ctx.stop);
       }
@@ -195,7 +195,8 @@ export function detail(root, ctx) {
     );
     say(said, missing(a.denied, t) || (row.groups.length ? '' : t('streams.nogroups')));
     if (!group) return;
-    say(facts, t('streams.facts', { group: text(group.name), lag: group.lag === null ? '–' : num(group.lag), last: group.last }));
+    const name = text(group.name) || t('bytes.empty');
+    say(facts, t('streams.facts', { group: name, lag: group.lag === null ? '–' : num(group.lag), last: group.last }));
     consumers.set(group.consumersRows);
     entries.set(a.pending);
     say(more, a.more ? t('streams.more', { n: a.pending.length }) : '');

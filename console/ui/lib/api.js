@@ -1,5 +1,5 @@
 // The JSON API: get, post, and run, the one way to write.
-import { argv as toArgv, line } from './bytes.js';
+import { argv as toArgv, line, query } from './bytes.js';
 import { confirmCommand, toast } from './dialog.js';
 import { t } from './i18n.js';
 
@@ -49,10 +49,17 @@ export const onFail = (fn) => {
   failed = fn;
 };
 
+/** The length of the longest query in an address. Proxies take addresses of some 8,000 characters; longer names travel in a body. */
+export const LONG = 4000;
+
 /** @param {string} method @param {string} path @param {Record<string, any>} params @param {any} body @param {AbortSignal} [signal] */
 async function call(method, path, params, body, signal) {
-  const q = new URLSearchParams();
-  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== null && (v !== '' || k === 'k')) q.set(k, String(v));
+  let q = query(params);
+  if (method === 'GET' && String(q).length > LONG) {
+    method = 'POST';
+    body = Object.fromEntries(q);
+    q = new URLSearchParams();
+  }
   const sent = performance.now();
   /** @type {Response} */
   let res;

@@ -77,6 +77,17 @@ export const id = (x) => (!x ? '' : (x.b !== undefined ? 'b' + x.b : 't' + x.t) 
 /** base64url without padding, for `k=` and hashes; of a name that the server has cut, "!" and its length. @param {B} x */
 export const url = (x) => (x.n !== undefined ? '!' + x.n : base64(bytes(x)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, ''));
 
+/** Parameters that may have the empty name: without them a request or a route is another one. */
+const NAMES = ['k', 'g'];
+
+/** Parameters of a request or of a route, without those that have no value. @param {Record<string, any>} params */
+export function query(params) {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(params))
+    if (v !== undefined && v !== null && (v !== '' || NAMES.includes(k))) q.set(k, String(v));
+  return q;
+}
+
 /** B of base64url. @param {string} s @returns {B} */
 export const fromUrl = (s) => fromBytes(bytes({ b: s.replace(/-/g, '+').replace(/_/g, '/') }));
 

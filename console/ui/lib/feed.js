@@ -1,6 +1,7 @@
 // The stream of news: one EventSource a tab with all topics in it. It is closed 10 s after the tab is hidden.
-import { clock as serverClock, sync } from './api.js';
+import { LONG, clock as serverClock, sync } from './api.js';
 import { fromText, url } from './bytes.js';
+import { PostSource } from './source.js';
 
 /** @typedef {(data: any, event: string) => void} Listener */
 /** @typedef {{live: boolean, paused: boolean, since: number, why: string}} State */
@@ -9,7 +10,7 @@ import { fromText, url } from './bytes.js';
 const topics = new Map();
 /** @type {Set<(s: State) => void>} */
 const watchers = new Set();
-/** @type {EventSource|null} */
+/** @type {EventSource|PostSource|null} */
 let stream = null;
 let last = '',
   opened = '',
@@ -132,9 +133,10 @@ function open() {
   const want = [...topics.keys()].sort();
   const before = known;
   known = opened = want.join();
-  const q = new URLSearchParams({ topics: opened, ...(last ? { last } : {}) });
+  const asked = { topics: opened, ...(last ? { last } : {}) };
+  const q = String(new URLSearchParams(asked));
   tabs.postMessage('');
-  const es = (stream = new EventSource('api/feed?' + q));
+  const es = (stream = q.length > LONG ? new PostSource('api/feed', asked) : new EventSource('api/feed?' + q));
   heard = Date.now();
   for (const name of ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'walk', 'monitor', 'resync', 'bye']) {
     es.addEventListener(name, (e) => {

@@ -28,20 +28,6 @@ const SCREENS = new Map([
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
   const { params, db, button } = ctx;
-  const long = /^!(\d+)$/.exec(params.get('k') || '');
-  if (long) {
-    fill(
-      root,
-      h(
-        'section',
-        { class: 'card' },
-        h('h1', null, t('key.title')),
-        h('p', null, t('key.long', { n: num(Number(long[1])) })),
-        h('a', { href: ctx.link('keys', { db }) }, t('key.others')),
-      ),
-    );
-    return;
-  }
   /** @type {import('../lib/bytes.js').B} */ let key;
   try {
     key = fromUrl(params.get('k') || '');

@@ -13,7 +13,7 @@ export const title = 'limits.title';
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
   const { db, params, button } = ctx,
-    only = params.get('k') ? text(fromUrl(params.get('k') || '')) : '';
+    only = params.has('k') ? id(fromUrl(params.get('k') || '')) : null;
   const said = h('p', { class: 'faint' }),
     more = h('p', { class: 'faint' });
   const link = (/** @type {any} */ r) => h('a', { href: ctx.link('key', { db, k: url(r.k) }) }, show(r.k, 100, true));
@@ -137,7 +137,7 @@ export function open(root, ctx) {
     h('section', { class: 'card' }, h('h2', null, t('limits.all')), all.el, more),
   );
   const again = listed(ctx, 'limits', (a) => {
-    const mine = (/** @type {any} */ r) => !only || text(r.k) === only;
+    const mine = (/** @type {any} */ r) => only === null || id(r.k) === only;
     top.set(a.top.filter(mine));
     all.set(a.rows.filter(mine));
     say(said, missing(a.denied, t));

@@ -16,7 +16,7 @@ export function open(root, ctx) {
   const { db, params, button } = ctx,
     k = params.get('k') || '';
   const said = h('p', { class: 'faint' });
-  if (k) {
+  if (params.has('k')) {
     detail();
     return;
   }

@@ -16,7 +16,7 @@ export function open(root, ctx) {
   const { db, params, button } = ctx,
     said = h('p', { class: 'faint' }),
     k = params.get('k') || '';
-  if (k) {
+  if (params.has('k')) {
     detail();
     return;
   }
@@ -284,9 +284,9 @@ export function open(root, ctx) {
       shown = dead ? row && row.to : row && row.k;
       const from = pages[pages.length - 1];
       const b = shown
-        ? await get('queue', { db, k: url(shown), state: dead ? 'all' : state, ...(from ? { from } : {}) }, ctx.stop)
+        ? await get('queue', { db, k: url(shown), state: dead ? 'all' : state, from }, ctx.stop)
         : { jobs: [], more: false };
-      if (from && !b.jobs.length && !over) {
+      if (from !== undefined && !b.jobs.length && !over) {
         over = 1;
         pages.pop();
       } else over = 0; // the job has gone: the page before

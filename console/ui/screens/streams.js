@@ -13,7 +13,7 @@ export const title = 'streams.title';
 export function open(root, ctx) {
   const { db, button } = ctx,
     said = h('p', { class: 'faint' });
-  if (ctx.params.get('k')) {
+  if (ctx.params.has('k')) {
     detail(root, ctx);
     return;
   }
@@ -32,7 +32,7 @@ export function open(root, ctx) {
     label: t('streams.title'),
     key: (r) => id(r.k) + '/' + id(r.group),
     fade: false,
-    open: (r) => ctx.go('streams', { db, k: url(r.k), g: r.group ? url(r.group) : '' }),
+    open: (r) => ctx.go('streams', { db, k: url(r.k), g: r.group ? url(r.group) : undefined }),
     columns: [
       { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: (r) => link(r.k) },
       count('length'),
