@@ -90,7 +90,8 @@ func (k *call) release() {
 
 // do runs a command that the console itself needs for a screen, and returns its reply. An argument is
 // a string, a []byte, an int or an int64. The error is the reply, if that is an error, a context's, or a
-// *failure. A command that the user may not run, errNotAllowed, does not run and stands in no log: see denied.
+// *failure. A command that the user may not run, errNotAllowed, does not run and stands in no log: see denied. An error
+// counts in no statistics either, because no client has made it.
 func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 	argv, err := words(args)
 	if err != nil {
@@ -99,7 +100,9 @@ func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 	if !k.may(argv) {
 		return resp.Value{}, errNotAllowed
 	}
+	k.s.Aside(true)
 	v, err := k.run(ctx, argv)
+	k.s.Aside(false)
 	if err == nil {
 		err = v.Err()
 	}

@@ -67,6 +67,7 @@ type Console struct {
 	hub       hub
 	lists     lists
 	trails    trails
+	versions  versions
 	walks     walks
 
 	mu      sync.Mutex // guards what follows
@@ -114,6 +115,7 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 	c := &Console{svc: svc, data: data, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
 		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}, streamsOf: map[string]int{}}
 	c.hub.wake = make(chan struct{}, 1)
+	c.versions.db = svc.DB
 	c.guard = &adminhttp.Guard{Hosts: o.Hosts, Next: http.HandlerFunc(c.serve)}
 	c.closing, c.stop = context.WithCancel(context.Background())
 	routes := routes()
@@ -160,6 +162,7 @@ func (c *Console) Close() error {
 		v.leave()
 	}
 	c.work.Wait()
+	c.versions.close()
 	return c.data.Close()
 }
 

@@ -21,6 +21,7 @@
 //	encode.go                  bytes and int64 for JavaScript
 //	keys.go, view.go, walk.go  lists of keys, one key, and walks over all of them
 //	feed.go, sample.go         news as they come
+//	versions.go                whether a key has changed
 //	docs.go, ui.go             what the shell knows of commands, and the pages
 //
 // docs/design/console.md says why.

@@ -36,9 +36,10 @@ func (c *Console) parseTopics(q *request) ([]topic, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(out, t) {
-			out = append(out, t)
+		if slices.Contains(out, t) {
+			return nil, badRequest("the stream has the topic %.80q twice", w)
 		}
+		out = append(out, t)
 	}
 	return out, nil
 }
@@ -80,18 +81,23 @@ type stream struct {
 	tails  map[int]*tail // by database
 	walk   walkNews
 	watch  *watch // of the topic monitor
+	rests  int64  // the number of the beat at which the topics that read data go on
 }
 
-// keyNews is what a page knows of a key.
+// feedShare is the time, in us, for which a stream may read data in a second, a tenth of it. After a beat whose reads took n times as
+// long the stream rests for n beats: large lists come less often.
+const feedShare = 100_000
+
+// keyNews is what a page knows of a key. To find it costs the same for a value of any size.
 type keyNews struct {
-	Db     int    `json:"db"`
-	K      blob   `json:"k"`
-	Digest string `json:"digest,omitempty"`
-	TTL    int64  `json:"pttl"`
-	Type   string `json:"type"`
-	N      int64  `json:"n"`
-	At     int64  `json:"at"`
-	gone   bool
+	Db      int    `json:"db"`
+	K       blob   `json:"k"`
+	Version string `json:"version,omitempty"`
+	TTL     int64  `json:"pttl"`
+	Type    string `json:"type"`
+	N       int64  `json:"n"`
+	At      int64  `json:"at"`
+	gone    bool
 }
 
 // same reports whether a page that knows x must not read the key again.
@@ -103,7 +109,7 @@ func (x *keyNews) same(y *keyNews) bool {
 		return z.At + z.TTL
 	}
 	d := deadline(x) - deadline(y)
-	return x.Digest == y.Digest && x.Type == y.Type && x.N == y.N && x.gone == y.gone && d > -50 && d < 50
+	return x.Version == y.Version && x.Type == y.Type && x.N == y.N && x.gone == y.gone && d > -50 && d < 50
 }
 
 // why is the data of the events resync and bye.
@@ -127,6 +133,11 @@ func getFeed(c *Console, q *request) (any, error) {
 	}
 	defer end()
 	s := &stream{q: q, c: c, conn: conn, topics: topics, keys: map[topic]*keyNews{}, lists: map[topic]*listNews{}, tails: map[int]*tail{}}
+	for _, t := range topics {
+		if t.name == "key" {
+			c.versions.follow(t.db, t.key)
+		}
+	}
 	defer s.part()
 	f := newFeed(cut.now)
 	c.join(f)
@@ -222,6 +233,11 @@ func (s *stream) part() {
 	for t := range s.lists {
 		s.c.lists.drop(s.listKey(t))
 	}
+	for _, t := range s.topics {
+		if t.name == "key" {
+			s.c.versions.leave(t.db, t.key)
+		}
+	}
 	s.c.trails.close(s.trail)
 }
 
@@ -259,6 +275,7 @@ func (s *stream) beat(x *beat) bool {
 		s.send("bye", why{Why: "the user may not be here any longer"})
 		return false
 	}
+	resting, read := x.n < s.rests, int64(0)
 	for _, t := range s.topics {
 		ok := true
 		switch t.name {
@@ -266,10 +283,17 @@ func (s *stream) beat(x *beat) bool {
 			ok = s.sendJSON("sample", x.sample)
 		case "expired":
 			ok = s.expired(t.db)
-		case "key":
-			ok = s.key(t)
-		case "limits", "locks", "queues":
-			ok = s.list(t, x.n)
+		case "key", "limits", "locks", "queues":
+			if resting {
+				continue
+			}
+			began := s.c.clock.Micros()
+			if t.isList() {
+				ok = s.list(t, x.n)
+			} else {
+				ok = s.key(t)
+			}
+			read += s.c.clock.Micros() - began
 		case "walk":
 			ok = s.walking()
 		case "monitor":
@@ -278,6 +302,9 @@ func (s *stream) beat(x *beat) bool {
 		if !ok {
 			return false
 		}
+	}
+	if !resting {
+		s.rests = x.n + 1 + read/feedShare
 	}
 	return s.conn.Flush() == nil
 }
@@ -289,7 +316,10 @@ func (s *stream) keyNow(t topic) (*keyNews, error) {
 		return nil, err
 	}
 	defer k.release()
-	now := &keyNews{Db: t.db, K: wholeOf(t.key), At: s.c.now(), TTL: -1}
+	if !k.may([][]byte{[]byte("TYPE"), []byte(t.key)}) {
+		return nil, errNotAllowed
+	}
+	now, version := &keyNews{Db: t.db, K: wholeOf(t.key), At: s.c.now(), TTL: -1}, s.c.versions.of(t.db, t.key)
 	v, err := k.do(s.q.ctx, "TYPE", t.key)
 	if err != nil {
 		return nil, err
@@ -304,11 +334,11 @@ func (s *stream) keyNow(t topic) (*keyNews, error) {
 	if n := k.count(s.q, t.key, v.Str); n != nil {
 		now.N = *n
 	}
-	now.Digest = k.digest(s.q, t.key, now.Type, now.N)
+	now.Version = k.versionOf(s.q, t.key, now.Type, version)
 	return now, nil
 }
 
-// key sends what has changed about a key.
+// key writes what has changed about a key. The caller flushes.
 func (s *stream) key(t topic) bool {
 	now, err := s.keyNow(t)
 	if err != nil {
@@ -320,9 +350,9 @@ func (s *stream) key(t topic) bool {
 	case before != nil && before.same(now):
 		return true
 	case now.gone:
-		return s.send("gone", now)
+		return s.sendJSON("gone", encode(now))
 	}
-	return s.send("key", now)
+	return s.sendJSON("key", encode(now))
 }
 
 // byeTime is how long the last event of a stream may take to be written when the console closes.

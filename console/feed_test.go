@@ -6,12 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // listener reads a stream of events in the order in which they come.
@@ -125,7 +132,7 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 	}
 	var k keyNews
 	l.next("key", &k) // as it is
-	first := k.Digest
+	first := k.Version
 	var s sample
 	b.tick()
 	l.next("sample", &s)
@@ -134,10 +141,10 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 	}
 	b.admin("SET", "k", "2", "KEEPTTL")
 	b.tick()
-	for k.Digest == first {
+	for k.Version == first {
 		l.next("key", &k)
 	}
-	if k.K.s != "k" || k.Type != "string" || k.TTL != 3000 || k.Digest == "" {
+	if k.K.s != "k" || k.Type != "string" || k.TTL != 3000 || k.Version == "" {
 		t.Errorf("%+v", k)
 	}
 	b.clock.Advance(3001 * time.Millisecond)
@@ -161,14 +168,28 @@ func TestTheFeedTellsOfEachChangeOfAKey(t *testing.T) {
 	for _, x := range []struct{ make, change string }{
 		{"SET k 1", "SET k 2"}, {"SET k 1", "PEXPIRE k 100000"}, {"HSET k f 1", "HSET k f 2"}, {"HSET k f 1", "HSET k g 1"},
 		{"HSET k f 1", "HPEXPIRE k 100000 FIELDS 1 f"}, {"SADD k a", "SPEXPIRE k 100000 MEMBERS 1 a"}, {"ZADD k 1 a", "ZADD k 2 a"},
-		{"RPUSH k a", "LSET k 0 b"}, {"XADD k 1-1 a b", "XADD k 2-1 a b"},
+		{"RPUSH k a", "LSET k 0 b"}, {"XADD k 1-1 a b", "XADD k 2-1 a b"}, {"XADD k 1-1 a b", "XGROUP CREATE k g 0"},
+		{"XADD k 1-1 a b; XGROUP CREATE k g 0", "XREADGROUP GROUP g c STREAMS k >"},
+		{"XADD k 1-1 a b; XGROUP CREATE k g 0; XREADGROUP GROUP g c STREAMS k >", "XACK k g 1-1"},
+		{"XADD k 1-1 a b; XGROUP CREATE k g 0; XREADGROUP GROUP g c STREAMS k >", "XCLAIM k g d 0 1-1"},
+		{"XADD k 1-1 a b; XGROUP CREATE k g 0", "XGROUP SETID k g $"}, {"XADD k 1-1 a b; XGROUP CREATE k g 0", "XGROUP CREATECONSUMER k g z"},
+		{"XADD k 1-1 a b", "XSETID k 9-1"}, {"DQ.ADD k x p", "DQ.CONFIG k PAUSED yes"},
+		{"RL.TAKE k 5 60000", "RL.TAKE k 5 60000"}, {"LOCK.ACQUIRE k ann 60000", "LOCK.ACQUIRE k ann 90000"},
+		{"SEM.ACQUIRE k ann 2 60000", "SEM.ACQUIRE k bob 2 60000"}, {"DQ.ADD k x p", "DQ.POP k LEASE 60000"}, {"BF.ADD k a", "BF.ADD k b"},
+		{"SET k 1; SET j 2", "COPY j k REPLACE"}, {"SET k 1; SET j 2", "RENAME j k"}, {"SET k 1; SELECT 1; SET k 2; SELECT 0", "SWAPDB 0 1"},
 	} {
-		b.admin("DEL", "k")
-		b.admin(strings.Fields(x.make)...)
+		b.admin("FLUSHALL")
+		for make := range strings.SplitSeq(x.make, "; ") {
+			if v := b.admin(strings.Fields(make)...); v.Err() != nil {
+				t.Fatal(make, v)
+			}
+		}
 		l := b.listen("key:0:" + url("k"))
 		var first, next keyNews
 		l.next("key", &first)
-		b.admin(strings.Fields(x.change)...)
+		if v := b.admin(strings.Fields(x.change)...); v.Err() != nil {
+			t.Fatal(x.change, v)
+		}
 		b.tick()
 		if l.next("key", &next); next.same(&first) {
 			t.Errorf("%s, %s: the feed says %+v, and then %+v", x.make, x.change, first, next)
@@ -215,6 +236,100 @@ func TestAStreamNeedsTopicsThatExist(t *testing.T) {
 		if status, body := b.ask("GET", "api/feed?topics="+bad, ""); status != 400 {
 			t.Errorf("%q: %d %s", bad, status, body)
 		}
+	}
+}
+
+// A stream with the same key many times would do the work for it as often.
+func TestAStreamHasEachTopicOnce(t *testing.T) {
+	b := newBench(t, Options{})
+	key := "key:0:" + url("k") // aw: the last four bits are of no byte, and ax has the same bytes
+	for _, bad := range []string{key + ",sample," + key, key + ",key:0:ax", "sample,sample", "locks:0,locks:0:", "expired:0,expired:0"} {
+		status, body := b.ask("GET", "api/feed?topics="+bad, "")
+		if status != 400 || !strings.Contains(body, "twice") {
+			t.Errorf("%q: %d %s", bad, status, body)
+		}
+	}
+	var none struct{}
+	b.listen(key+",key:1:"+url("k")+",key:0:"+url("K")).next("hello", &none)
+}
+
+// What a stream does for a key costs the same for a value of any size, and also while the value changes.
+func TestAStreamReadsNoValue(t *testing.T) {
+	b := newBench(t, Options{})
+	large := strings.Repeat("x", 1<<20)
+	b.admin("SET", "s", large)
+	b.admin("HSET", "h", "f", large)
+	b.admin("XADD", "x", "*", "f", large)
+	l := b.listen("sample,key:0:" + url("s") + ",key:0:" + url("h") + ",key:0:" + url("x"))
+	var s sample
+	b.second()
+	l.next("sample", &s)
+	var mu sync.Mutex
+	ran := map[string]int{}
+	stop := b.svc.Monitor(func(m session.MonitorLine) {
+		mu.Lock()
+		defer mu.Unlock()
+		if m.Lib == library {
+			ran[strings.ToUpper(string(m.Args[0]))]++
+		}
+	})
+	defer stop()
+	for i := range 3 {
+		b.admin("APPEND", "s", "x")
+		b.admin("HSET", "h", "f", large+fmt.Sprint(i))
+		b.admin("XADD", "x", "*", "f", "v")
+		b.second()
+		for range 3 {
+			var k keyNews
+			l.next("key", &k)
+		}
+	}
+	b.second()
+	l.next("sample", &s)
+	mu.Lock()
+	defer mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(ran)) {
+		if !slices.Contains([]string{"TYPE", "PTTL", "HLEN", "XLEN", "XINFO"}, name) {
+			t.Errorf("the stream has run %s %d times", name, ran[name])
+		}
+	}
+	if ran["TYPE"] < 9 {
+		t.Errorf("the stream has run %v", ran)
+	}
+}
+
+// slowClock is a clock on which each look takes 250 ms.
+type slowClock struct {
+	engine.Clock
+	looks atomic.Int64
+}
+
+func (c *slowClock) Micros() int64 { return c.Clock.Micros() + 250_000*c.looks.Add(1) }
+
+// A stream reads data for a tenth of the time at most.
+func TestAStreamWhoseReadsTakeLongRests(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("SET", "k", "v")
+	b.Console.clock = &slowClock{Clock: b.clock}
+	l := b.listen("key:0:" + url("k") + ",sample")
+	var s sample
+	calls := func() int64 {
+		for id, name := range b.svc.Admin().Commands {
+			if name == "type" {
+				return b.svc.Admin().Tally(id).Calls
+			}
+		}
+		return 0
+	}
+	b.second()
+	l.next("sample", &s)
+	before := calls()
+	for range 12 {
+		b.second()
+		l.next("sample", &s) // samples come each second
+	}
+	if n := calls() - before; n < 2 || n > 4 {
+		t.Errorf("the stream has read its key %d times in 12 s, and each time took more than 250 ms", n)
 	}
 }
 

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -18,8 +17,9 @@ type keyView struct {
 	Freq     *int64   `json:"freq,omitempty"`
 	TTL      *int64   `json:"pttl,omitempty"`
 	N        *int64   `json:"n,omitempty"`
-	Digest   string   `json:"digest,omitempty"`
-	Next     *string  `json:"next"` // from of the next page; null at the end
+	Version  string   `json:"version"`          // as in the news of the key
+	Digest   string   `json:"digest,omitempty"` // of a string that is shown whole: what IFDEQ compares
+	Next     *string  `json:"next"`             // from of the next page; null at the end
 	Now      int64    `json:"now"`
 	Body     any      `json:"body"`
 	Denied   []string `json:"denied,omitempty"`
@@ -49,6 +49,10 @@ func getKey(k *call, q *request) (any, error) {
 	if p.count, err = q.number("count", 200, 1, 1000); err != nil {
 		return nil, err
 	}
+	if !k.may([][]byte{[]byte("TYPE"), []byte(key)}) {
+		return nil, errNotAllowed
+	}
+	version := k.c.versions.of(k.s.db, key) // before the reads
 	v, err := k.do(q.ctx, "TYPE", key)
 	if err != nil {
 		return nil, err
@@ -56,7 +60,7 @@ func getKey(k *call, q *request) (any, error) {
 	if v.Str == "none" {
 		return nil, errGone("the key does not exist")
 	}
-	out := &keyView{K: wholeOf(key), Type: v.Str, Now: k.c.now()}
+	out := &keyView{K: wholeOf(key), Type: v.Str, Now: k.c.now(), Version: k.versionOf(q, key, v.Str, version)}
 	integer := func(args ...any) *int64 {
 		v, err := k.do(q.ctx, args...)
 		if err != nil || v.Kind != resp.KindInt {
@@ -65,10 +69,10 @@ func getKey(k *call, q *request) (any, error) {
 		return &v.Int
 	}
 	out.TTL, out.Bytes, out.N = integer("PTTL", key), integer("MEMORY", "USAGE", key), k.count(q, key, v.Str)
-	if out.Idle = integer("OBJECT", "IDLETIME", key); out.Idle != nil {
-		*out.Idle *= 1000
-	} else {
+	if strings.HasSuffix(k.c.svc.Config.String("maxmemory-policy"), "-lfu") { // the other command is an error
 		out.Freq = integer("OBJECT", "FREQ", key)
+	} else if out.Idle = integer("OBJECT", "IDLETIME", key); out.Idle != nil {
+		*out.Idle *= 1000
 	}
 	if e, err := k.do(q.ctx, "OBJECT", "ENCODING", key); err == nil {
 		out.Encoding = e.Str
@@ -77,7 +81,9 @@ func getKey(k *call, q *request) (any, error) {
 	if out.N != nil {
 		n = *out.N
 	}
-	out.Digest = k.digest(q, key, v.Str, n)
+	if v.Str == "string" {
+		out.Digest = k.digest(q, key)
+	}
 	p.count = pageOf(p.count, n, out.Bytes)
 	p.large = p.count < scanLeast
 	if view := viewers[v.Str]; view != nil {
@@ -127,32 +133,18 @@ func (k *call) usage(q *request, key string) *int64 {
 	return &v.Int
 }
 
-// digestItems and digestBytes bound the containers that have a digest, which costs O(n).
-const (
-	digestItems = 10_000
-	digestBytes = 1 << 20
-)
-
-// digest returns a text that changes with the value of a key: of a string what IFDEQ compares, of others the checksum
-// of DUMP, which covers the deadlines of items. It is "" for large values, and where the user may not request it.
-func (k *call) digest(q *request, key, kind string, items int64) string {
-	if kind == "string" {
-		if v, err := k.do(q.ctx, "DIGEST", key); err == nil {
-			return v.Str
-		}
+// digest returns what IFDEQ compares of a string. It is "" for one that the page does not get whole, and so does not edit, and where
+// the user may not request it.
+func (k *call) digest(q *request, key string) string {
+	length, err := k.do(q.ctx, "STRLEN", key)
+	if err != nil || length.Kind != resp.KindInt || length.Int > previewBytes {
 		return ""
 	}
-	argv := [][]byte{[]byte("DUMP"), []byte(key)}
-	if ok, _ := k.v.id.May(argv); !ok || items > digestItems {
+	v, err := k.do(q.ctx, "DIGEST", key)
+	if err != nil {
 		return ""
 	}
-	if v, err := k.do(q.ctx, "MEMORY", "USAGE", key); err != nil || v.Kind != resp.KindInt || v.Int > digestBytes {
-		return ""
-	}
-	if v, err := k.runSome(q.ctx, argv, resp.Bound{}); err == nil && v.Err() == nil && len(v.Str) >= 8 { // digestBytes bounds it
-		return hex.EncodeToString([]byte(v.Str[len(v.Str)-8:]))
-	}
-	return ""
+	return v.Str
 }
 
 // rows is the body of a container.

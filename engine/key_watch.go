@@ -37,8 +37,8 @@ const markBytes = 240
 
 func (m *mark) bytes() int64 { return markBytes + int64(len(m.l.key.key)) }
 
-// Watch is a client's set of watched keys. One goroutine uses a Watch, except for Broken, which is
-// safe for concurrent use. The memory of a Watch counts as used memory.
+// Watch is a client's set of watched keys. One goroutine uses a Watch, except for Broken and Changed, which
+// are safe for concurrent use. The memory of a Watch counts as used memory.
 type Watch struct {
 	db    *DB
 	marks []*mark
@@ -154,6 +154,25 @@ func (w *Watch) Broken(tx *Tx) bool {
 	}
 	return w.fail.Load()
 }
+
+// TryAdd is Add without a transaction, for a caller that must not wait for a lock, such as that of a script that does not end:
+// it reports false, and watches nothing, if another transaction holds the key's shard. O(1).
+func (w *Watch) TryAdd(dbi int, key []byte) bool {
+	tx := w.db.txs.Get().(*Tx)
+	defer w.db.txs.Put(tx)
+	tx.reads = true
+	if !tx.beginKeys(dbi, [][]byte{key}, false) {
+		tx.reads = false
+		return false
+	}
+	w.Add(tx, key)
+	tx.Unlock()
+	return true
+}
+
+// Changed reports whether a change of a watched key was noticed since it was watched, or since the last call, and goes on
+// watching. It takes no lock, and does not look whether a key has expired that was not removed yet. O(1).
+func (w *Watch) Changed() bool { return w.fail.Swap(false) }
 
 // Clear removes all keys. It locks the shard of each key in turn, except for the shards that tx
 // already holds; tx may be nil. O(keys).

@@ -162,3 +162,38 @@ func TestATicketOfManyKeysLeavesItsLinesLater(t *testing.T) {
 		t.Errorf("%d places are left, %d bytes charged", db.Waiters(), db.Charged())
 	}
 }
+
+// A watch without a transaction tells of each change once, goes on, and waits for no lock.
+func TestAWatchTellsOfEachChangeOnce(t *testing.T) {
+	db, _, _ := open(t, Options{})
+	k, w := []byte("k"), db.NewWatch()
+	set := func(key, value string) {
+		tx := db.Begin(0, []byte(key))
+		tx.Set([]byte(key), []byte(value), SetOptions{}, nil)
+		tx.Commit()
+	}
+	tx := db.BeginAll(0)
+	if w.TryAdd(0, k) || w.Len() != 0 {
+		t.Error("a key is watched while a transaction holds its shard")
+	}
+	tx.Commit()
+	if !w.TryAdd(0, k) || w.Len() != 1 {
+		t.Fatal("a key is not watched")
+	}
+	for i := range 3 {
+		if w.Changed() {
+			t.Errorf("round %d: the key has changed", i)
+		}
+		set("other", "v")
+		set("k", fmt.Sprint(i))
+		set("k", fmt.Sprint(i))
+		if !w.Changed() {
+			t.Errorf("round %d: the change was not noticed", i)
+		}
+	}
+	w.Clear(nil)
+	set("k", "v")
+	if w.Changed() || db.Watches() != 0 {
+		t.Error("the watch goes on after Clear")
+	}
+}

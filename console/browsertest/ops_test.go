@@ -208,3 +208,21 @@ func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {
 	}
 	p.Eventually(`byText('#screen td', '2 / 5').length`)
 }
+
+// The slow log says which calls are the console's own.
+func TestTheSlowLogMarksTheConsolesCalls(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "k", "v")
+	s.Do("CONFIG", "SET", "slowlog-log-slower-than", 0)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("key?db=0&k=" + keyURL("k"))
+	s.Do("GET", "k")
+	s.Do("CONFIG", "SET", "slowlog-log-slower-than", 10_000_000)
+	p.Screen("performance")
+	const badges = `[...($$('#screen tbody tr').find((r) => seen(r) && r.innerText.includes(WHAT))?.querySelectorAll('.badge') || [])]` +
+		`.map((e) => e.innerText).join()`
+	p.Eventually(strings.Replace(badges, "WHAT", `'PTTL k'`, 1) + ` === 'console'`)
+	p.Eventually(strings.Replace(badges, "WHAT", `'GET k'`, 1) + ` === ''`)
+	p.Eval(`byText('#screen h2', 'Slow').forEach((e) => e.scrollIntoView())`)
+	p.Shot("S24-slowlog")
+}

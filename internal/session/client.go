@@ -249,6 +249,10 @@ func runClientNoTouch(c *command.Ctx) error {
 // program itself checks the commands that it sends.
 func (c *Session) Restrict(of func(spec *command.Spec, args [][]byte) error) { c.restrict = of }
 
+// Aside says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
+// their errors do not count in INFO, because no client has made a mistake.
+func (c *Session) Aside(on bool) { c.aside = on }
+
 // Unnoticed makes the reads of an embedded session not count as accesses, as CLIENT NO-TOUCH ON does,
 // and exempts it from maxmemory-clients. It needs no permission of the session's user.
 func (c *Session) Unnoticed() {

@@ -165,7 +165,12 @@ func (c *Session) reject(spec *command.Spec, err error) {
 
 // fail replies with an error.
 func (c *Session) fail(err error) {
-	text := c.svc.countFailure(err)
+	text := ""
+	if c.aside {
+		text = command.WireText(err)
+	} else {
+		text = c.svc.countFailure(err)
+	}
 	if c.reply == replyOn {
 		c.out.Error(text)
 	} else {

@@ -122,9 +122,13 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 	}
 }
 
-// logName returns the address and the name by which SLOWLOG identifies the client.
+// logName returns the address and the name by which SLOWLOG identifies the client. An embedded session without a name has that of
+// its library: the calls of the console are ebb-console.
 func (c *Session) logName() (addr, name string) {
-	return c.remoteAddr(), c.clientName()
+	if name = c.clientName(); name == "" && c.origin != nil {
+		name = c.origin.Lib
+	}
+	return c.remoteAddr(), name
 }
 
 // hidden replaces secrets in logs.

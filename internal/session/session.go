@@ -84,6 +84,7 @@ type Session struct {
 	doneEarly error           // why DoContext's command ended early
 	quit      <-chan struct{}
 	restrict  func(*command.Spec, [][]byte) error // of calls in scripts; nil: none
+	aside     bool                                // errors do not count: see Aside
 
 	debugs   debugMode    // SCRIPT DEBUG
 	debugged *scriptDebug // the session is about to become that of a debugger

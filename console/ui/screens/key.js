@@ -580,7 +580,7 @@ export function open(root, ctx) {
     const x = newest;
     if (!data || !x || x.at < data.now) return;
     const moved = x.pttl >= 0 && Math.abs(x.at + x.pttl - data.now - data.pttl) > 1500;
-    if (x.digest !== data.digest || (data.n !== undefined && x.n !== data.n) || x.pttl < 0 !== data.pttl < 0 || moved) load();
+    if (x.version !== data.version || (data.n !== undefined && x.n !== data.n) || x.pttl < 0 !== data.pttl < 0 || moved) load();
   }
   async function load() {
     if (over) return;
@@ -589,7 +589,7 @@ export function open(root, ctx) {
       data = await get('key', { db, k, from: pages[pages.length - 1], count: 200, find: finding }, ctx.stop);
       say(news, '');
       paintHead();
-      if (!was || was.digest !== data.digest || !data.digest || was.type !== data.type || items) paintBody(!!was && was.type === data.type);
+      if (!was || was.version !== data.version || was.type !== data.type || items) paintBody(!!was && was.type === data.type);
       compare();
     } catch (e) {
       const err = /** @type {ApiError} */ (e);

@@ -106,7 +106,11 @@ function slowlog(ctx) {
         sort: false,
         cell: (/** @type {any} */ r) => r.argv.map((/** @type {any} */ a, /** @type {number} */ i) => [i ? ' ' : '', show(a, 60)]),
       }),
-      col('addr', t('performance.client'), (r) => r.addr, { minor: true }),
+      col('addr', t('performance.client'), (r) => r.addr, {
+        minor: true,
+        cell: (/** @type {any} */ r) =>
+          text(r.name) === 'ebb-console' ? [r.addr, ' ', h('span', { class: 'badge' }, t('performance.console'))] : r.addr,
+      }),
     ],
     empty: () => t('performance.noslow'),
   });

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/ebbdb/ebb/engine"
+)
+
+// versions number the states of keys. A page compares the number of what it shows with the one that its stream tells, and reads the key
+// again if they differ. The engine tells a watch of each change of a key, so a number costs the same whatever the size of the value:
+// a checksum would read all of it, each second for each stream.
+//
+// A number says that a key may have changed, and nothing of its value. It is one of this run of the server.
+type versions struct {
+	db *engine.DB
+
+	mu   sync.Mutex // guards what follows
+	last int64
+	all  map[keyName]*version
+	idle []keyName // those without a stream, the oldest first
+}
+
+// keyName is a key of a database.
+type keyName struct {
+	db  int
+	key string
+}
+
+// version is the number of one key.
+type version struct {
+	watch *engine.Watch // nil: not watched yet
+	n     int64
+	refs  int // the streams that tell of the key
+}
+
+// A page reads its key before it opens its stream: idleVersions is how many keys without a stream have a number, and idleNames how many
+// bytes their names may have.
+const (
+	idleVersions = 32
+	idleNames    = 1 << 20
+)
+
+// of returns the number of a key. The caller reads the key afterwards: what changes from then on gives the key another number.
+func (x *versions) of(db int, key string) int64 {
+	name := keyName{db, key}
+	x.mu.Lock()
+	v := x.all[name]
+	if v == nil {
+		v = x.add(name)
+		x.idle = append(x.idle, name)
+	}
+	switch {
+	case v.watch == nil:
+		if w := x.db.NewWatch(); w.TryAdd(db, []byte(key)) {
+			v.watch = w
+		}
+		x.last++ // and again at the next call, if a transaction has held the key
+		v.n = x.last
+	case v.watch.Changed():
+		x.last++
+		v.n = x.last
+	}
+	n := v.n
+	over := x.forget(idleVersions)
+	x.mu.Unlock()
+	unwatch(over)
+	return n
+}
+
+// follow keeps the number of a key for a stream, which calls leave at its end.
+func (x *versions) follow(db int, key string) {
+	name := keyName{db, key}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	v := x.all[name]
+	if v == nil {
+		v = x.add(name)
+	}
+	if v.refs++; v.refs == 1 {
+		x.idle = slices.DeleteFunc(x.idle, func(k keyName) bool { return k == name })
+	}
+}
+
+func (x *versions) leave(db int, key string) {
+	name := keyName{db, key}
+	x.mu.Lock()
+	v := x.all[name]
+	if v.refs--; v.refs == 0 {
+		x.idle = append(x.idle, name)
+	}
+	over := x.forget(idleVersions)
+	x.mu.Unlock()
+	unwatch(over)
+}
+
+// close forgets all keys. No stream is left.
+func (x *versions) close() {
+	x.mu.Lock()
+	over := x.forget(0)
+	x.mu.Unlock()
+	unwatch(over)
+}
+
+// versionOf returns the text that names the state of a key: its number, and for a stream a checksum of what its groups have, because
+// XREADGROUP and XACK are no changes for a watch. n is the number that the caller has taken before it read the type.
+func (k *call) versionOf(q *request, key, kind string, n int64) string {
+	if kind != "stream" {
+		return text64(n)
+	}
+	sum := fnv.New64a()
+	for _, g := range k.groups(q, key) {
+		_, _ = fmt.Fprintf(sum, "%q %q %d %d", g.Name.s, g.Last, g.Consumers, g.Pending)
+		for _, c := range g.ConsumersRows {
+			_, _ = fmt.Fprintf(sum, " %q %d", c.Name.s, c.Pending)
+		}
+	}
+	return text64(n) + "-" + strconv.FormatUint(sum.Sum64(), 16)
+}
+
+// add makes the number of a key. The caller holds x.mu.
+func (x *versions) add(name keyName) *version {
+	if x.all == nil {
+		x.all = map[keyName]*version{}
+	}
+	v := &version{}
+	x.all[name] = v
+	return v
+}
+
+// forget removes the oldest idle keys until at most most are left, and idleNames bytes of names, and returns their watches. The caller holds x.mu, and ends the
+// watches without it: that waits for the keys' shards.
+func (x *versions) forget(most int) (over []*engine.Watch) {
+	room := idleNames
+	for _, name := range x.idle {
+		room -= len(name.key)
+	}
+	for len(x.idle) > most || len(x.idle) > 0 && room < 0 {
+		oldest := x.idle[0]
+		v := x.all[oldest]
+		delete(x.all, oldest)
+		x.idle, room = slices.Delete(x.idle, 0, 1), room+len(oldest.key)
+		if v.watch != nil {
+			over = append(over, v.watch)
+		}
+	}
+	return over
+}
+
+// unwatch ends watches.
+func unwatch(all []*engine.Watch) {
+	for _, w := range all {
+		w.Clear(nil)
+	}
+}
