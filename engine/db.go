@@ -61,6 +61,8 @@ type DB struct {
 	charged    atomic.Int64             // the part of used that Charge added
 	limiters   atomic.Int64             // the part of used that limiters take up
 	limit      atomic.Int64             // the memory limit in bytes; 0: none. With a limit, shards publish with every write
+	unpackable atomic.Int64             // the limit of LimitUnpacked
+	unpacking  ration                   // of all RESTOREs under way
 	eviction   atomic.Pointer[Eviction]
 	evicting   atomic.Bool              // the reclaimers have to evict
 	watches    atomic.Int64             // watched keys of all clients; at zero a change looks up no watches

@@ -206,7 +206,7 @@ type RestoreOptions struct {
 // have replaced. Restore reads the payloads of Redis up to 8.0 and Valkey up to 9.2, and those of
 // newer versions of Redis if ebb has the type. O(value).
 //
-// Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull, and the errors of o.Names.
+// Errors: ErrBusyKey, ErrPayload, ErrBadFormat, ErrFull, ErrUnpacks, and the errors of o.Names.
 func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	h := tx.find(key)
 	if h.r != nil && !o.Replace {
@@ -220,6 +220,7 @@ func (tx *Tx) Restore(key, payload []byte, o RestoreOptions) error {
 	if err != nil {
 		return err
 	}
+	defer r.settle()
 	if named := r.named(); o.Names != nil && len(named) > 0 {
 		if err := o.Names(named); err != nil {
 			r.discard()
@@ -305,6 +306,7 @@ func (tx *Tx) setAccess(r *rec, o RestoreOptions) {
 // restorer implements rdb.Builder. It builds a value outside of the keyspace: a string, a packed
 // image, or a box.
 type restorer struct {
+	portion
 	tx    *Tx
 	kind  Kind
 	image []byte
@@ -321,13 +323,17 @@ type restorer struct {
 	consumer *stream.Consumer
 }
 
-// decode builds the value that a payload's bytes encode. Errors: ErrBadFormat, ErrFull.
+// decode builds the value that a payload's bytes encode. The caller settles the restorer. Errors:
+// ErrBadFormat, ErrFull, ErrUnpacks.
 func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
 	d := dumpers.Get().(*dumper)
 	defer dumpers.Put(d)
 	d.dec.MaxString = tx.db.MaxString()
 	r := &restorer{tx: tx, now: tx.itemTime()}
+	r.portion = portion{from: &tx.db.unpacking, most: tx.db.mostUnpacked(tx.replay || tx.db.spared()), had: int64(len(value))}
+	d.dec.Meter = r
 	err := d.dec.Restore(value, version, r)
+	d.dec.Meter = nil
 	d.dec.Reset(nil, 0)
 	switch {
 	case err == nil:
@@ -336,6 +342,7 @@ func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
 		err = explained(ErrBadFormat, err)
 	}
 	r.discard()
+	r.settle()
 	return nil, err
 }
 

@@ -73,7 +73,7 @@ func (r *restorer) added(outcome dict.Outcome, err error) error {
 	case outcome != dict.Added:
 		return errTwice
 	}
-	return nil
+	return r.weigh()
 }
 
 // BeginList implements rdb.Builder.
@@ -112,7 +112,7 @@ func (r *restorer) element(elem []byte, deadline int64) error {
 	if !r.box.(listBox).PushBack(elem, deadline) {
 		return ErrFull
 	}
-	return nil
+	return r.weigh()
 }
 
 // BeginZSet implements rdb.Builder.
@@ -153,7 +153,7 @@ func (r *restorer) scored(member []byte, score float64, deadline int64) error {
 	if err := t.Add(member, score, deadline); err != nil {
 		return ErrFull
 	}
-	return nil
+	return r.weigh()
 }
 
 // addScore adds a member to an image. It tries the end first, because payloads are in order.

@@ -56,17 +56,20 @@ const (
 	// small.
 	loadBatch = 64
 	loadBytes = 64 << 10
-	// loadAhead is the number of batches that wait for a worker.
-	loadAhead = 64
+	// loadAhead is the number of batches that wait for a worker, and loadPending the number of bytes
+	// of values above which the reader waits for the workers: one value may be as large as all.
+	loadAhead   = 64
+	loadPending = 16 << 20
 )
 
 // Load installs the keys of a file that r reads. The caller that made r passes its texts to
 // LoadAux. The engine may hold other keys, but none of the file's. Load locks a shard for a batch
 // of keys at a time. It takes O(file) of time, and a few MiB of memory beside the keys that it
-// installs.
+// installs and the largest values. Compressed data may unpack to the memory limit (LimitMemory, or
+// LimitUnpacked), or to 255 times the bytes of the file.
 //
-// Errors: the errors of r; *rdb.FileError for a key that is invalid or exists already (ErrTwice);
-// ErrFull; the error of ctx. Keys that were installed before the error stay.
+// Errors: the errors of r; *rdb.FileError for a key that is invalid or exists already (ErrTwice), and
+// for data that unpacks to more (ErrUnpacks); ErrFull; the error of ctx. Keys that were installed before the error stay.
 func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	if o.Progress == nil {
 		o.Progress = new(Progress)
@@ -75,7 +78,9 @@ func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	l := &loading{db: db, o: o, batches: make([]*batch, len(db.shards)), workers: make([]chan *batch, min(n, len(db.shards)))}
+	l := &loading{db: db, o: o, batches: make([]*batch, len(db.shards)), workers: make([]chan *batch, min(n, len(db.shards))),
+		most: db.mostUnpacked(false), done: make(chan struct{}, 1)}
+	r.Bound(l.most)
 	var done sync.WaitGroup
 	for i := range l.workers {
 		l.workers[i] = make(chan *batch, loadAhead)
@@ -102,6 +107,10 @@ type loading struct {
 	workers []chan *batch
 	idle    sync.Pool // of batches
 	failed  atomic.Pointer[error]
+	ration  ration
+	most    int64         // bytes of the ration
+	pending atomic.Int64  // bytes of values that the workers have yet to install
+	done    chan struct{} // a worker has made pending less
 }
 
 // batch holds some keys of a shard.
@@ -133,6 +142,10 @@ func (l *loading) split(ctx context.Context, r *rdb.Reader) error {
 		}
 		if e.DB >= db.ndb {
 			return e.Wrong(fmt.Errorf("%w: there are %d", errDatabase, db.ndb))
+		}
+		l.ration.read.Store(r.Offset())
+		if err := l.ration.spend(int64(len(e.Key)+len(e.Value)), l.most); err != nil {
+			return e.Wrong(err)
 		}
 		s, hash := db.shardOf(e.Key)
 		b := l.batches[s]
@@ -167,15 +180,28 @@ func (l *loading) flush(ctx context.Context) error {
 
 // give passes a batch to the worker of its shard.
 func (l *loading) give(ctx context.Context, b *batch) error {
+	for l.pending.Load() > 0 && l.pending.Load()+int64(b.bytes) > loadPending {
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if failed := l.failed.Load(); failed != nil {
 		return *failed
 	}
+	l.pending.Add(int64(b.bytes))
 	select {
 	case l.workers[b.sh.id%len(l.workers)] <- b:
 		return ctx.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// portion is the part of the load's ration for an entry, whose own bytes split has taken.
+func (l *loading) portion(e *loadEntry) portion {
+	return portion{from: &l.ration, most: l.most, had: int64(len(e.Value))}
 }
 
 func (l *loading) newBatch(sh *shard) *batch {
@@ -204,6 +230,7 @@ func newLoader(l *loading) *loader {
 	db := l.db
 	x := &loader{l: l, dec: rdb.Decoder{MaxString: max(db.MaxString(), maxString)}}
 	x.tx = &Tx{db: db}
+	x.dec.Meter = x
 	return x
 }
 
@@ -217,6 +244,11 @@ func (x *loader) run(batches chan *batch) {
 			}
 		}
 		clear(b.entries)
+		x.l.pending.Add(-int64(b.bytes))
+		select {
+		case x.l.done <- struct{}{}:
+		default: // the reader will look
+		}
 		b.entries, b.bytes = b.entries[:0], 0
 		x.l.idle.Put(b)
 	}
@@ -282,12 +314,16 @@ func (x *loader) key(sh *shard, e *loadEntry) (kept bool, err error) {
 	if _, there := sp.tab.Find(e.hash, e.Key); there {
 		return false, e.wrong(ErrTwice)
 	}
+	x.portion = x.l.portion(e)
 	if e.Type() == rdb.TypeString {
 		err = x.dec.Entry(&e.Entry, x)
 		return true, e.wrong(err)
 	}
-	x.restorer = restorer{tx: x.tx, now: x.at, room: x.buf}
-	if err = x.dec.Entry(&e.Entry, x); err == nil && !x.empty() {
+	x.restorer = restorer{portion: x.portion, tx: x.tx, now: x.at, room: x.buf}
+	if err = x.dec.Entry(&e.Entry, x); err == nil && x.box != nil {
+		err = x.holds(x.box.Size())
+	}
+	if err == nil && !x.empty() {
 		err = x.place(x.image, x.box)
 		kept = err == nil
 	}
@@ -308,8 +344,11 @@ func (x *loader) check(b *batch) error {
 	x.tx.replay = true
 	for i := range b.entries {
 		e := &b.entries[i]
-		x.entry, x.restorer = e, restorer{tx: x.tx, room: x.buf}
+		x.entry, x.restorer = e, restorer{portion: x.l.portion(e), tx: x.tx, room: x.buf}
 		err := x.dec.Entry(&e.Entry, x)
+		if err == nil && x.box != nil {
+			err = x.holds(x.box.Size())
+		}
 		x.discard()
 		if err != nil {
 			return e.wrong(err)

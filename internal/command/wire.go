@@ -56,6 +56,7 @@ var wireErrors = []struct {
 	{engine.ErrBadFormat, ErrBadFormat},
 	{engine.ErrNotSortable, "ERR One or more scores can't be converted into double"},
 	{engine.ErrRules, "ERR a database has 128 expiry rules at most"},
+	{engine.ErrUnpacks, "OOM the value unpacks to more bytes than maxmemory allows, or the machine has"},
 	{engine.ErrFull, "OOM the shard of this key holds 32 GiB of records, which is all it can; spread the keys over more hash tags"},
 }
 

@@ -76,6 +76,7 @@ var specRestore = command.Spec{
 	Replies: "OK; BUSYKEY if the key exists and REPLACE is not given. The time to live is in ms, 0 for none; with ABSTTL it is a Unix time. " +
 		"The payload may come from Redis up to 8.0 and Valkey up to 9.2, and from a newer Redis if ebb has the type. " +
 		"For a damaged payload, or a type that ebb does not have, the reply is an error that names the type, and nothing changes. " +
+		"So it is for a payload that unpacks to more than maxmemory, or than the memory of the machine (OOM). " +
 		"A delay queue that names a key for its dead letters needs the right to write to that key, as DQ.CONFIG does.",
 	Examples: `
 > RESTORE k 0 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb"

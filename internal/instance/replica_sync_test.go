@@ -2,6 +2,7 @@ package instance
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -283,4 +284,31 @@ func TestNothingExpiresDuringAPause(t *testing.T) {
 	}
 	c.must("CLIENT", "UNPAUSE")
 	eventually(t, "they expire", func() bool { return c.field("expired_keys") == "200" })
+}
+
+// A compressed synchronisation of some kilobytes that would take more memory than the replica has ends
+// the link, which says so, and the old data stays.
+func TestASynchronisationThatUnpacksToTooMuchEndsTheLink(t *testing.T) {
+	var more [][]byte
+	for i := range 100 {
+		more = append(more, record(fmt.Sprint("zeros:", i), "\x00\x80\x00\x10\x00\x00"+strings.Repeat("\x00", 1<<20)))
+	}
+	data := string(rdbtest.Zstandard(t, []byte(rdbFile(t, false, more...))))
+	for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
+		t.Run(how, func(t *testing.T) {
+			s := newScripted(t, full(1000, data, ""), full(1000, rdbFile(t, true), ""))
+			c := dialTCP(t, startNode(t, "--repl-diskless-load", how, "--maxmemory", "20mb"))
+			c.must("SET", "old", "v")
+			followScripted(c, s)
+			eventually(t, "the replica refuses", func() bool { return strings.Contains(c.field("master_sync_last_error"), "are allowed") })
+			if why := c.field("master_sync_last_error"); !strings.Contains(why, "a higher maxmemory allows more; the old data is kept") {
+				t.Errorf("INFO says %q", why)
+			}
+			if n, _ := strconv.ParseInt(c.field("used_memory_peak"), 10, 64); n > 40<<20 {
+				t.Errorf("used_memory was %d; maxmemory is 20mb", n)
+			}
+			linked(t, c) // the next one is honest
+			holdsNew(t, c)
+		})
+	}
 }

@@ -14,6 +14,8 @@ type Decoder struct {
 	version int
 	// MaxString is the greatest length, in bytes, of a string that was compressed; 0: 512 MiB.
 	MaxString int
+	// Meter is asked before a string is decompressed. The decoding ends with its error. It may be nil.
+	Meter Meter
 
 	// bufs has a buffer for each of a layout, a field and its value, which are in use at the same
 	// time.
@@ -25,6 +27,12 @@ type Decoder struct {
 	pairs  [][]byte
 	digits []byte
 	ends   []int
+}
+
+// A Meter bounds what compressed strings may take.
+type Meter interface {
+	// Unpacks is called before n bytes are decompressed.
+	Unpacks(n int) error
 }
 
 // These are the buffers of a Decoder.
@@ -244,6 +252,11 @@ func (d *Decoder) compressed(buf int) ([]byte, error) {
 	}
 	if n > uint64(limit) {
 		return nil, bad("a compressed string of %d bytes is too long", n)
+	}
+	if d.Meter != nil {
+		if err := d.Meter.Unpacks(int(n)); err != nil {
+			return nil, err
+		}
 	}
 	out, err := unpackLZF(d.bufs[buf][:0], src, int(n))
 	if cap(out) <= keepBuffer {

@@ -58,8 +58,9 @@ func IsFile(head []byte) bool {
 }
 
 // maxEntry is the number of bytes of memory that one key of a compressed file may take, if LZ4
-// could not have compressed it so well: the longest string of a server. Without this bound, a few
-// bytes of Zstandard could stand for any number of zeros.
+// could not have compressed it so well: the longest string of a server, or what Reader.Bound says.
+// Without this bound, a few bytes of Zstandard could stand for any number of zeros. All texts and
+// functions together have the same bound, because the receiver keeps them.
 const (
 	maxEntry   = 512 << 20
 	maxDensity = 255

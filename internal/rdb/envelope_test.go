@@ -229,6 +229,25 @@ func TestABombIsRefused(t *testing.T) {
 	}
 }
 
+// TestManyTextsAreABombToo: the receiver keeps texts and functions, so that all of them have one bound.
+func TestManyTextsAreABombToo(t *testing.T) {
+	const size = 1 << 20
+	inner := []byte("REDIS0010")
+	for range 40 {
+		inner = append(binary.BigEndian.AppendUint32(append(inner, opFunction, 0x80), size), make([]byte, size)...)
+	}
+	inner = append(inner, opEOF, 0, 0, 0, 0, 0, 0, 0, 0)
+	for with, refused := range map[Compression]bool{Zstandard: true, LZ4: false} {
+		functions := 0
+		rd := NewReader(bytes.NewReader(enveloped(t, with, inner)), ReaderOptions{Function: func([]byte) error { functions++; return nil }})
+		rd.Bound(8 << 20)
+		_, err := rd.Next()
+		if got := err != io.EOF; got != refused || refused && (functions != 8 || !strings.Contains(err.Error(), "texts and functions of")) {
+			t.Errorf("%s: %d functions of a MiB, %v", with, functions, err)
+		}
+	}
+}
+
 // TestWhatLZ4GivesIsNotABomb: no string of an LZ4 file is refused for its length.
 func TestWhatLZ4GivesIsNotABomb(t *testing.T) {
 	const size = 20 << 20

@@ -37,7 +37,8 @@ type Reader struct {
 	dialect Dialect
 	entry   Entry
 	begun   bool
-	inKey   bool // Next has read the entry's key
+	inKey   bool  // Next has read the entry's key
+	beside  int64 // bytes of texts and functions
 	last    error
 }
 
@@ -46,6 +47,10 @@ type Reader struct {
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	return &Reader{window: window{r: r, mark: none, noSum: o.NoChecksum, most: maxEntry}, o: o}
 }
+
+// Bound sets how many bytes of memory one key of a compressed file may take, if 255 times the bytes
+// of the file read so far are less; 512 MiB without it. The caller calls it before the first Next.
+func (r *Reader) Bound(bytes int64) { r.most = min(r.most, max(bytes, block)) }
 
 // Version returns the version of the file. It is valid after the first Next.
 func (r *Reader) Version() int { return r.version }
@@ -252,6 +257,9 @@ func (r *Reader) part(op byte) error {
 		return r.aux()
 	case opFunction:
 		code, err := r.string()
+		if err == nil {
+			err = r.kept(code)
+		}
 		if err != nil || r.o.Function == nil {
 			return r.where(err)
 		}
@@ -287,6 +295,16 @@ func (r *Reader) silent(op byte) error {
 	return bad("no opcode of a %s file in version %d is %d", r.dialect, r.version, op)
 }
 
+// kept counts bytes beside the keys. It returns an error if those of a compressed file exceed the bound.
+func (r *Reader) kept(b []byte) error {
+	r.beside += int64(len(b))
+	if r.packed == nil || r.beside <= r.packed.most(r.most) {
+		return nil
+	}
+	return bad("texts and functions of %d bytes or more, of which %d are allowed: the %s file gave %d bytes so far",
+		r.beside, r.packed.most(r.most), r.packed.with, r.packed.frame.at)
+}
+
 func (r *Reader) aux() error {
 	name, err := r.string()
 	if err != nil {
@@ -294,6 +312,9 @@ func (r *Reader) aux() error {
 	}
 	text, err := r.string()
 	if err != nil {
+		return r.where(err)
+	}
+	if err := r.kept(text); err != nil {
 		return r.where(err)
 	}
 	if string(name) == "valkey-ver" {

@@ -70,7 +70,7 @@ func (m *machine) loadAll(value []byte, version int) ([]*Library, error) {
 		default:
 			return libraries, errNoFunction
 		}
-		code, rest, err := readCode(value[1:], version)
+		code, rest, err := readCode(value[1:], version, m.limit)
 		if err != nil {
 			return libraries, errBadPayload
 		}
@@ -88,13 +88,13 @@ func (m *machine) loadAll(value []byte, version int) ([]*Library, error) {
 	return libraries, nil
 }
 
-// readCode reads an RDB string and returns what follows it.
-func readCode(b []byte, version int) (code string, rest []byte, err error) {
+// readCode reads an RDB string of at most most bytes, 0 for 512 MiB, and returns what follows it.
+func readCode(b []byte, version, most int) (code string, rest []byte, err error) {
 	n, ok := stringSize(b)
 	if !ok {
 		return "", nil, rdb.ErrFormat
 	}
-	var d rdb.Decoder
+	d := rdb.Decoder{MaxString: most}
 	text := codeBuilder{}
 	err = d.Restore(append([]byte{byte(rdb.TypeString)}, b[:n]...), version, &text)
 	return text.code, b[n:], err

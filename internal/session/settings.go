@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/system"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -122,6 +123,7 @@ func (s *Service) applyConfig() error {
 		s.Config.OnChange(b.apply, b.names...)
 	}
 	s.limitMemory(s.DB.NewTx())
+	s.DB.LimitUnpacked(system.Memory())
 	return nil
 }
 

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+)
+
+// Few bytes of a payload or a file may stand for very many bytes of memory: a byte of LZF stands
+// for up to 88, one of Zstandard for up to 40,000. A ration counts what values unpack to while
+// they are built outside of the data, and ends the work before they take more memory than the
+// server has.
+//
+//	RESTORE  all that are under way share one ration: the memory limit, or the machine's memory
+//	Load     one ration for the file: the same number, or 255 times the bytes read so far if that
+//	         is more. Honest data passes, whatever its size: LZ4 cannot give more
+//
+// A replay of the log, and a replica that leaves eviction to its master, may use more than the memory
+// limit. For their RESTORE the ration is the machine's memory.
+
+// ErrUnpacks: a value or a file unpacks to more bytes than the ration. The error that wraps it names
+// the numbers.
+var ErrUnpacks = errors.New("compressed data takes more memory than there is")
+
+// honest is the number of bytes that a byte of a file may unpack to, without regard to the memory
+// limit. It is what LZ4 can give; LZF gives less.
+const honest = 255
+
+// ration is what all values of a load, or of all RESTOREs, may take.
+type ration struct {
+	spent atomic.Int64
+	read  atomic.Int64 // bytes of the file up to now; 0 for RESTORE
+}
+
+// spend takes n bytes of a ration of most bytes. Error: ErrUnpacks.
+func (r *ration) spend(n, most int64) error {
+	spent := r.spent.Add(n)
+	if spent <= most || spent <= honest*r.read.Load() {
+		return nil
+	}
+	if read := r.read.Load(); read > 0 {
+		return fmt.Errorf("%w: %d bytes of the file unpack to %d or more, and %d are allowed; a higher maxmemory allows more",
+			ErrUnpacks, read, spent, max(most, honest*read))
+	}
+	return fmt.Errorf("%w: the value unpacks to %d bytes or more, and %d are allowed", ErrUnpacks, spent, most)
+}
+
+// LimitUnpacked sets how many bytes the values of a payload or a file may unpack to while
+// LimitMemory sets no limit: the memory of the machine. 0 is no limit.
+func (db *DB) LimitUnpacked(bytes int64) { db.unpackable.Store(bytes) }
+
+// mostUnpacked returns the bytes of a ration. free says that the memory limit does not count.
+func (db *DB) mostUnpacked(free bool) int64 {
+	if n := db.limit.Load(); n > 0 && !free {
+		return n
+	}
+	if n := db.unpackable.Load(); n > 0 {
+		return n
+	}
+	return math.MaxInt64
+}
+
+// portion is the part of a ration that one value takes.
+type portion struct {
+	from *ration // nil: the value has no ration
+	most int64
+	had  int64 // bytes that need no ration: the payload itself is in memory already
+	took int64 // bytes of the ration
+}
+
+// Unpacks implements rdb.Meter: the value gets n more bytes.
+func (p *portion) Unpacks(n int) error {
+	if p.from == nil {
+		return nil
+	}
+	p.took += int64(n)
+	return p.from.spend(int64(n), p.most)
+}
+
+// holds notes that the value takes size bytes now.
+func (p *portion) holds(size int) error {
+	return p.Unpacks(int(max(int64(size)-p.had-p.took, 0)))
+}
+
+// settle gives back what the value has taken of its ration.
+func (p *portion) settle() {
+	if p.from != nil {
+		p.from.spent.Add(-p.took)
+		p.took = 0
+	}
+}
+
+// weighEvery is the number of items of a large container between two looks at its size.
+const weighEvery = 1024
+
+// weigh looks at the size of a large container that grows.
+func (r *restorer) weigh() error {
+	if r.box == nil || r.items%weighEvery != 0 {
+		return nil
+	}
+	return r.holds(r.box.Size())
+}
