@@ -359,7 +359,9 @@ func (m *Map[K, V]) Len(ctx context.Context) (int64, error) {
 	return n, m.failed("len", err)
 }
 
-// Clear removes all entries. It records no expirations.
+// Clear removes all entries. It records no expirations. With Events it keeps the recorded events, their
+// listeners and, on ebb, the expiry rule, so that programs that use the map continue with it: Delete
+// gives the rule back.
 func (m *Map[K, V]) Clear(ctx context.Context) error {
 	if err := m.begin(ctx, false); err != nil {
 		return m.failed("clear", err)
@@ -379,8 +381,9 @@ func (m *Map[K, V]) Clear(ctx context.Context) error {
 
 // Delete removes the map: its entries and, unless it belongs to a family, the recorded events,
 // their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
-// because a listener that continues makes the rule and the stream again. The map may be used
-// again. Delete costs two requests.
+// because a listener that continues makes the rule and the stream again. Other programs that have
+// written to the map with Events record no more of them until they connect again or make the map
+// anew. The map may be used again. Delete costs two requests.
 func (m *Map[K, V]) Delete(ctx context.Context) error {
 	if m.bad != nil {
 		return m.failed("delete", m.bad)

@@ -269,7 +269,9 @@ func (s *Set[T]) late(ctx context.Context, member T, ttl time.Duration) (bool, e
 	return n == 1, err
 }
 
-// Clear removes all members. It records no expirations.
+// Clear removes all members. It records no expirations. With Events it keeps the recorded events, their
+// listeners and, on ebb, the expiry rule, so that programs that use the set continue with it: Delete
+// gives the rule back.
 func (s *Set[T]) Clear(ctx context.Context) error {
 	if err := s.begin(ctx, false); err != nil {
 		return s.failed("clear", err)
@@ -288,8 +290,9 @@ func (s *Set[T]) Clear(ctx context.Context) error {
 
 // Delete removes the set: its members and, unless it belongs to a family, the recorded events,
 // their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
-// because a listener that continues makes the rule and the stream again. The set may be used
-// again. Delete costs two requests.
+// because a listener that continues makes the rule and the stream again. Other programs that have
+// written to the set with Events record no more of them until they connect again or make the set
+// anew. The set may be used again. Delete costs two requests.
 func (s *Set[T]) Delete(ctx context.Context) error {
 	if s.bad != nil {
 		return s.failed("delete", s.bad)

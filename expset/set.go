@@ -23,7 +23,8 @@ type Options[T comparable] struct {
 	// Jitter lengthens each time by a random part of up to so many percent, so that members that
 	// were written together do not expire together.
 	Jitter int
-	// Events records expirations for OnExpired.
+	// Events records expirations for OnExpired. On ebb a set with Events, or a family, has an expiry
+	// rule from its first write until Delete; a database has 128.
 	Events bool
 	// MaxEvents is the approximate number of events that are kept, delivered or not; 0: 100,000.
 	// On other servers than ebb all events also expire a week after the last one.

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -109,11 +110,18 @@ func (f *Feed) Ensure(ctx context.Context) error {
 		args = append(args, "WITHVALUE", f.Rule.ValueBytes)
 	}
 	if _, err := f.Conn.Do(ctx, args...); err != nil {
-		return fmt.Errorf("the rule of expiries %q: %w", f.Stream, err)
+		hint := ""
+		if strings.Contains(err.Error(), rulesUsedUp) {
+			hint = ": Delete of an object with Events gives its rule back, Clear does not; a family of objects has one rule"
+		}
+		return fmt.Errorf("the rule of expiries %q: %w%s", f.Stream, err, hint)
 	}
 	f.ruled.Store(true)
 	return nil
 }
+
+// rulesUsedUp is in ebb's error for a rule above the limit of a database, which has no code of its own.
+const rulesUsedUp = "expiry rules at most"
 
 // Delete removes the rule, and the keys of the feed and of its sources. A running
 // listener creates the rule and its group again.
