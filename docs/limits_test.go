@@ -134,6 +134,7 @@ var figures = []figure{
 	{"RDB versions read", "81", "internal/rdb", "valkeyNewest", 0},
 	{"RDB versions written", "10", "internal/rdb", "PlainVersion", 0},
 	{"RDB versions written", "12", "internal/rdb", "Version", 0},
+	{"bytes of subscriptions, watched keys, queues of MULTI, users and scripts together", "32 MiB", "engine", "leastApart", 0},
 	{"bytes that files and payloads of RESTORE unpack to", "255", "engine", "honest", 0},
 	{"bytes of the stream kept for replicas that reconnect", "16 KiB", "internal/config", "minBacklog", 0},
 }

@@ -59,6 +59,7 @@ type DB struct {
 	logMuted   bool                     // this: the log is off for all users
 	used       atomic.Int64             // used bytes: each shard's as of its last publish, and the bytes of Charge
 	charged    atomic.Int64             // the part of used that Charge added
+	apart      atomic.Int64             // the part of charged that ChargeApart added: the limit does not count it
 	limiters   atomic.Int64             // the part of used that limiters take up
 	limit      atomic.Int64             // the memory limit in bytes; 0: none. With a limit, shards publish with every write
 	unpackable atomic.Int64             // the limit of LimitUnpacked
@@ -174,14 +175,36 @@ func (db *DB) UsedMemory() int64 {
 }
 
 // Charge adds n bytes, which may be negative, to the used memory. The caller charges memory that it
-// keeps beside the data, such as the watches and waits of clients. The bytes count against
+// keeps beside the data, such as libraries of functions. The bytes count against
 // LimitMemory at once. Charge is safe for concurrent use and takes no lock.
 func (db *DB) Charge(n int64) {
 	db.charged.Add(n)
 	db.used.Add(n)
 }
 
-// Charged returns the sum of what Charge has added.
+// ChargeApart is Charge for memory that no write takes: what clients keep in their connections, and
+// users and cached scripts. LimitMemory does not count it, since neither an eviction nor a refused
+// write could make it less. ApartFull bounds it.
+func (db *DB) ChargeApart(n int64) {
+	db.apart.Add(n)
+	db.Charge(n)
+}
+
+// Apart returns the sum of what ChargeApart has added.
+func (db *DB) Apart() int64 { return db.apart.Load() }
+
+// leastApart is the number of bytes up to which ApartFull is false under any limit. A server keeps
+// 16 MiB of scripts by itself.
+const leastApart = 32 << 20
+
+// ApartFull reports whether the memory of ChargeApart is above its own limit, which is as large as
+// that of the data. The caller then refuses what would add to it.
+func (db *DB) ApartFull() bool {
+	limit := db.limit.Load()
+	return limit > 0 && db.apart.Load() > max(limit, leastApart)
+}
+
+// Charged returns the sum of what Charge and ChargeApart have added.
 func (db *DB) Charged() int64 { return db.charged.Load() }
 
 // HeldMemory returns the bytes of the slabs in use, and those of the idle slabs that keep
@@ -196,11 +219,11 @@ func (db *DB) LimitMemory(bytes int64) {
 }
 
 // OverLimit reports whether the engine uses more memory than LimitMemory allows. On a replica that
-// leaves eviction to its master, it reports false. It costs two atomic reads: every transaction
+// leaves eviction to its master, it reports false. It costs three atomic reads: every transaction
 // that writes keeps the sum up to date.
 func (db *DB) OverLimit() bool {
 	limit := db.limit.Load()
-	return limit > 0 && db.used.Load() > limit && !db.spared()
+	return limit > 0 && db.used.Load()-db.apart.Load() > limit && !db.spared()
 }
 
 // SetActiveExpiry switches the reclaimers on (the default) or off. Expired keys and items

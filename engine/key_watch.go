@@ -79,7 +79,7 @@ func (w *Watch) Add(tx *Tx, key []byte) {
 		w.mortal = append(w.mortal, m)
 	}
 	w.bytes += m.bytes()
-	w.db.Charge(m.bytes())
+	w.db.ChargeApart(m.bytes())
 	w.db.watches.Add(1)
 }
 
@@ -191,7 +191,7 @@ func (w *Watch) Forget(tx *Tx, n int) {
 			sh.lock.Unlock()
 		}
 		w.bytes -= m.bytes()
-		w.db.Charge(-m.bytes())
+		w.db.ChargeApart(-m.bytes())
 	}
 	if n > 0 {
 		for _, m := range w.marks[n:] {

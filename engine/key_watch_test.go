@@ -73,7 +73,7 @@ func TestWatchingCostsTheSameForEachKey(t *testing.T) {
 	}
 }
 
-// What is watched counts as used memory, until it is watched no more.
+// What is watched counts as used memory, until it is watched no more. The limit of the data leaves it out.
 func TestWatchesAndLinesCountAsUsedMemory(t *testing.T) {
 	db, _, _ := open(t, Options{})
 	before := db.UsedMemory()
@@ -89,12 +89,15 @@ func TestWatchesAndLinesCountAsUsedMemory(t *testing.T) {
 	ticket := &Ticket{Kinds: AnyKind}
 	tx.Enqueue(ticket, names...)
 	tx.Commit()
-	if got := db.UsedMemory() - before; got < 500_000 || got != db.Charged() {
-		t.Errorf("%d bytes more are used, %d are charged", got, db.Charged())
+	if got := db.UsedMemory() - before; got < 500_000 || got != db.Charged() || got != db.Apart() {
+		t.Errorf("%d bytes more are used, %d are charged, %d apart", got, db.Charged(), db.Apart())
 	}
 	db.LimitMemory(before + 1)
-	if !db.OverLimit() {
-		t.Error("the limit does not see what is watched")
+	if db.OverLimit() {
+		t.Error("the limit of the data counts what is watched")
+	}
+	if db.ApartFull() {
+		t.Error("half a MiB fills what is kept beside the data")
 	}
 	w.Forget(nil, 10)
 	if w.Len() != 10 || w.Bytes() != 10*markBytes+10*int64(len("key:1")) {

@@ -217,7 +217,7 @@ func (tx *Tx) putLease(key []byte, token, until int64) {
 		l = &lease{key: watchKey{tx.dbi, string(key)}}
 		s.add(sh, l)
 		tx.db.leases.Add(1)
-		tx.db.Charge(l.bytes())
+		tx.db.ChargeApart(l.bytes())
 	} else {
 		s.wheel.Remove(l.slot)
 	}
@@ -250,7 +250,7 @@ func (s *leaseSet) remove(db *DB, l *lease) {
 	s.slots[l.slot].l = nil
 	s.free = append(s.free, l.slot)
 	db.leases.Add(-1)
-	db.Charge(-l.bytes())
+	db.ChargeApart(-l.bytes())
 }
 
 // voidLease ends the lease of a key, without an effect: the replay of the change that ends it does the

@@ -157,7 +157,7 @@ func (tx *Tx) Enqueue(t *Ticket, keys ...[]byte) {
 			tx.meets(l, t.Want) // schedules the wake-up
 		}
 	}
-	tx.db.Charge(t.bytes)
+	tx.db.ChargeApart(t.bytes)
 }
 
 // Leave removes a ticket from all its lines. From then on no line serves it. Any goroutine may call
@@ -188,7 +188,7 @@ func (t *Ticket) leave(db *DB) {
 		}
 		sh.lines.mu.Unlock()
 	}
-	db.Charge(-t.bytes)
+	db.ChargeApart(-t.bytes)
 }
 
 // Bytes returns about how many bytes the ticket's places take up.

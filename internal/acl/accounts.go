@@ -31,7 +31,7 @@ func newAccount(u *User) *Account {
 func (a *Account) User() *User { return a.user.Load() }
 
 // Memory counts the bytes that users take up as used memory. engine.DB implements it.
-type Memory interface{ Charge(n int64) }
+type Memory interface{ ChargeApart(n int64) }
 
 // Change is the effect of a change of users on connections. The caller closes the
 // connections that lost their rights.
@@ -72,7 +72,7 @@ func (a *Accounts) Init(catalog *Catalog, cfg *config.Set, logger *slog.Logger, 
 // settle counts n more bytes of users as used memory. The caller holds the lock.
 func (a *Accounts) settle(n int64) {
 	a.bytes += n
-	a.mem.Charge(n)
+	a.mem.ChargeApart(n)
 }
 
 // Rules returns the rules for new users.

@@ -14,7 +14,7 @@ import (
 
 type memory struct{ n int64 }
 
-func (m *memory) Charge(n int64) { m.n += n }
+func (m *memory) ChargeApart(n int64) { m.n += n }
 
 func newAccounts(t *testing.T) (*Accounts, *memory) {
 	t.Helper()

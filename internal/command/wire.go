@@ -15,6 +15,7 @@ const (
 	ErrNotFloat   = ReplyError("ERR value is not a valid float")
 	ErrNoSuchKey  = ReplyError("ERR no such key")
 	ErrOOM        = ReplyError("OOM command not allowed when used memory > 'maxmemory'.")
+	ErrApart      = ReplyError("OOM subscriptions, watched keys, transactions, users and scripts take more than maxmemory together")
 	ErrNoAuth     = ReplyError("NOAUTH Authentication required.")
 	ErrOverflow   = ReplyError("ERR increment or decrement would overflow")
 	ErrNaN        = ReplyError("ERR increment would produce NaN or Infinity")

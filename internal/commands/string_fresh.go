@@ -119,7 +119,7 @@ func runGetFresh(c *command.Ctx) error {
 		return err
 	}
 
-	if g.Lease > 0 && !c.Host.MayWrite(c, key) {
+	if g.Lease > 0 && (!c.Host.MayWrite(c, key) || c.DB.ApartFull()) {
 		g.Lease = 0
 	}
 	g.Behind = c.Behind(key, engine.None)

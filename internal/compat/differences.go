@@ -324,6 +324,12 @@ var differences = []Difference{
 	{"config-locale", Directives, Newer, "config|set",
 		"ebb accepts any text for locale-collate; the servers refuse a locale that the system does not have.",
 		"ebb compares strings by bytes and has no use for a locale."},
+	{"memory-beside-data", Directives, All,
+		"subscribe psubscribe ssubscribe watch multi script|load acl|setuser client|tracking client|setname",
+		"Subscriptions, watched keys, queued commands, users and scripts do not count against maxmemory, so that they evict nothing and " +
+			"refuse no write; if they exceed it together, the commands that add to them get an OOM error. In the servers they count, " +
+			"and only MULTI refuses commands.",
+		"One client that subscribes or watches could otherwise stop the writes of all others."},
 	{"config-many-samples", Directives, Newer, "config|set",
 		"ebb accepts more than 64 maxmemory-samples; the servers refuse them.",
 		"Redis 7.0 accepts them, and its configuration files can have them."},

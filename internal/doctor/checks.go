@@ -35,7 +35,7 @@ func server(f *facts) []Finding {
 }
 
 func memory(f *facts) []Finding {
-	used, limit, all := f.num("used_memory"), f.num("maxmemory"), f.num("total_system_memory")
+	used, limit, all := f.num("used_memory")-f.num("mem_not_counted_for_evict"), f.num("maxmemory"), f.num("total_system_memory")
 	policy := f.info["maxmemory_policy"]
 	what := size(used)
 	if len(f.info) == 0 {

@@ -147,6 +147,9 @@ type Prototype struct {
 	size      int // about how many bytes it takes, with its children
 }
 
+// Size returns about how many bytes the function takes, with those that it contains.
+func (p *Prototype) Size() int { return p.size }
+
 // upvalueSource says where a closure takes an upvalue from when it is made.
 type upvalueSource struct {
 	name  string

@@ -62,7 +62,7 @@ type Subscriber interface {
 
 // Memory counts the bytes that subscriptions take up as used memory. engine.DB
 // implements it.
-type Memory interface{ Charge(n int64) }
+type Memory interface{ ChargeApart(n int64) }
 
 // subscription is the subscription of one client to one topic.
 type subscription struct {
@@ -143,7 +143,7 @@ func (b *Broker) add(c Subscriber, k Kind, name []byte) int {
 		own.list = append(own.list, s)
 		all.n.Add(1)
 		all.bytes.Add(k.cost(t.name))
-		b.mem.Charge(k.cost(t.name))
+		b.mem.ChargeApart(k.cost(t.name))
 		b.active.Add(1)
 	}
 	return all.count(k)
@@ -187,7 +187,7 @@ func (b *Broker) drop(k Kind, s *subscription) {
 	}
 	its.n.Add(-1)
 	its.bytes.Add(-k.cost(t.name))
-	b.mem.Charge(-k.cost(t.name))
+	b.mem.ChargeApart(-k.cost(t.name))
 	b.active.Add(-1)
 
 	t.subs = prefixes.SwapRemove(t.subs, s.at, func(moved *subscription, i int) { moved.at = i })

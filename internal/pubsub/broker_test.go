@@ -48,7 +48,7 @@ func (c *client) take() (all []string) {
 // memory is a Memory that adds up.
 type memory struct{ n int64 }
 
-func (m *memory) Charge(n int64) { m.n += n }
+func (m *memory) ChargeApart(n int64) { m.n += n }
 
 func subscribe(b *Broker, c Subscriber, k Kind, names ...string) (counts []int) {
 	b.Subscribe(c, k, texts(names), func(_ []byte, n int) { counts = append(counts, n) })

@@ -30,13 +30,12 @@ const (
 	maxScriptBytes = 16 << 20
 )
 
-// scriptCost is the approximate number of bytes of a script besides its text: the compiled
-// form of a short one, and its entries in the maps.
-const scriptCost = 1024
+// scriptCost is the approximate number of bytes of a script besides its text and its compiled form:
+// its entries in the maps, and itself.
+const scriptCost = 256
 
-// size returns what the cache counts for a script. The compiled form is about three times
-// as long as the text.
-func (s *Script) size() int { return 4*len(s.Body) + scriptCost }
+// size returns what the cache counts for a script.
+func (s *Script) size() int { return len(s.Body) + s.proto.Size() + scriptCost }
 
 // cache holds the compiled scripts, by text and by SHA1. Scripts of EVAL form a list, from
 // the most recently used to the least recently used, which is evicted next:

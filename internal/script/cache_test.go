@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -178,5 +179,36 @@ func TestCatalogueIsSafeBesideARun(t *testing.T) {
 	e.FlushLibraries()
 	if s := e.Stats(); s.Libraries != 0 || s.FunctionBytes != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestScriptsCountAsWhatTheyTake compares the sizes that scripts count with what Go's heap grows by.
+func TestScriptsCountAsWhatTheyTake(t *testing.T) {
+	code := strings.Repeat("t[#t+1] = redis.call('get', KEYS[1]) ", 200)
+	for what, body := range map[string]func(i int) string{
+		"short":      func(i int) string { return fmt.Sprint("return ", i) },
+		"a comment":  func(i int) string { return fmt.Sprint("return ", i, " --", strings.Repeat("x", 10_000)) },
+		"a constant": func(i int) string { return fmt.Sprint("local s = '", strings.Repeat("x", 10_000), "' return ", i) },
+		"code":       func(i int) string { return fmt.Sprint("local t = {} ", code, "return ", i) },
+	} {
+		e := New(Options{})
+		heap := func() int64 {
+			runtime.GC()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before, counted := heap(), e.Stats().ScriptBytes
+		for i := range 1000 {
+			if _, err := e.Load([]byte(body(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		grown := heap() - before
+		if got := int64(e.Stats().ScriptBytes - counted); got < grown*3/4 || got > grown*3/2 {
+			t.Errorf("%s: 1000 scripts take %d bytes and count %d", what, grown, got)
+		}
+		runtime.KeepAlive(e)
 	}
 }

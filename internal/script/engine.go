@@ -33,7 +33,7 @@ type Options struct {
 	// The Engine calls Charge with the number of bytes by which the cached scripts and the
 	// libraries grow or shrink, as ScriptBytes and FunctionBytes of Stats count them. It may
 	// be nil.
-	Charge func(bytes int)
+	Charge func(scripts, libraries int)
 }
 
 // cpu returns the result of os.clock.
@@ -56,9 +56,9 @@ type Engine struct {
 	mu      sync.Mutex
 	cache   cache
 	library catalogue
-	gone    []*Library // removed libraries that the machine still holds
-	charged int        // the sum of the calls of charge
-	charge  func(int)
+	gone    []*Library                       // removed libraries that the machine still holds
+	charged struct{ scripts, libraries int } // the sums of the calls of charge
+	charge  func(scripts, libraries int)
 
 	liveEval, liveFunc atomic.Int64 // bytes in the machines after their last run
 	heavy              atomic.Bool  // a run has allocated much: see TakeHeavy
@@ -161,11 +161,11 @@ func (e *Engine) finish(m *machine) {
 
 // settle calls charge with the change since its last call. The caller holds the lock.
 func (e *Engine) settle() {
-	n := e.cache.bytes + e.library.bytes
-	if e.charge != nil && n != e.charged {
-		e.charge(n - e.charged)
+	scripts, libraries := e.cache.bytes-e.charged.scripts, e.library.bytes-e.charged.libraries
+	if e.charge != nil && (scripts != 0 || libraries != 0) {
+		e.charge(scripts, libraries)
 	}
-	e.charged = n
+	e.charged.scripts, e.charged.libraries = e.cache.bytes, e.library.bytes
 }
 
 // Stats holds the numbers of INFO and FUNCTION STATS.

@@ -213,10 +213,15 @@ func runACLSetuser(c *command.Ctx) error {
 		return command.ReplyError(command.OneLine("ERR Unmatched parenthesis in acl selector starting at '" + rules[unmatched] + "'."))
 	}
 	a := &serviceOf(c).acl
+	full, known := !sessionOf(c).replay && serviceOf(c).DB.ApartFull(), a.Find(name) != nil
 	change, err := a.Edit(name, func(u *acl.User) error {
+		had := u.Bytes()
 		op, err := u.ApplyAll(a.Rules(), ops)
 		if err != nil {
 			return command.ReplyError(command.OneLine(fmt.Sprintf("ERR Error in ACL SETUSER modifier '%s': %v", op, err)))
+		}
+		if full && (u.Bytes() > had || !known) {
+			return command.ErrApart
 		}
 		return nil
 	})

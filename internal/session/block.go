@@ -68,7 +68,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 		w.ticket.Also = ownArgs(o.Also)
 	}
 	w.argv = argsBytes(c.Args)
-	s.svc.DB.Charge(w.argv)
+	s.svc.DB.ChargeApart(w.argv)
 	w.mu.Lock() // a goroutine that finds the waiter in a line or in the view waits until it is complete
 	defer w.mu.Unlock()
 	c.Tx.Enqueue(&w.ticket, o.Keys...)
@@ -170,7 +170,7 @@ func (w *waiter) finish(us int64) {
 func (w *waiter) leave() {
 	c := w.c
 	c.svc.timeouts.cancel(w)
-	c.svc.DB.Charge(-w.argv)
+	c.svc.DB.ChargeApart(-w.argv)
 	c.svc.timeouts.waiting.Add(-1)
 	c.view.waiting.CompareAndSwap(w, nil)
 	w.over.Store(true)

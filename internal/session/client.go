@@ -93,6 +93,9 @@ func runClientSetname(c *command.Ctx) error {
 	if !printable(c.Args[2]) {
 		return errClientName
 	}
+	if sessionOf(c).full(int64(len(c.Args[2]))) {
+		return command.ErrApart
+	}
 	sessionOf(c).setName(c.Args[2])
 	c.Out.OK()
 	return nil
@@ -117,7 +120,7 @@ func (c *Session) countNames() {
 	if lib := c.view.lib.Load(); lib != nil {
 		n += int64(len(lib[0]) + len(lib[1]))
 	}
-	c.svc.DB.Charge(n - c.view.nameBytes.Swap(n))
+	c.svc.DB.ChargeApart(n - c.view.nameBytes.Swap(n))
 }
 
 // printable reports whether b is visible ASCII without blanks, as texts in CLIENT LIST must be.

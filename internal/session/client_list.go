@@ -199,6 +199,14 @@ func (c *Session) memory() (m clientMemory) {
 	return m
 }
 
+// modest is the number of bytes that a connection may keep even if all connections keep too much. One
+// connection cannot take the subscriptions, watches and transactions of others away.
+const modest = 64 << 10
+
+// full reports whether the connection may keep no more because what the server keeps for clients, users
+// and scripts is above its bound. own is what the connection would then keep of one kind.
+func (c *Session) full(own int64) bool { return own > modest && !c.replay && c.svc.DB.ApartFull() }
+
 // argsBytes returns the approximate memory of a request's arguments.
 func argsBytes(args [][]byte) (n int64) {
 	for _, a := range args {

@@ -160,8 +160,9 @@ func runMemoryDoctor(c *command.Ctx) error {
 		}
 	}
 	limit := serviceOf(c).Config.MaxMemory()
-	say(limit > 0 && m.Used > limit/10*9, "Data takes up %s of the %s of maxmemory: at the limit writes "+
-		"are refused.", admin.HumanBytes(m.Used), admin.HumanBytes(limit))
+	data := m.Used - serviceOf(c).DB.Apart()
+	say(limit > 0 && data > limit/10*9, "Data takes up %s of the %s of maxmemory: at the limit writes "+
+		"are refused.", admin.HumanBytes(data), admin.HumanBytes(limit))
 	say(m.Used < m.Peak/2, "Data takes up less than half of what it did at its peak (%s): the rest goes back to the system in slices.", admin.HumanBytes(m.Peak))
 	say(m.Held > m.Used*3/2, "Slabs hold %s for %s of data: deletes have left gaps, which compaction closes "+
 		"in slices.", admin.HumanBytes(m.Held), admin.HumanBytes(m.Used))

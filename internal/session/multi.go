@@ -39,6 +39,10 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	case spec.Has(command.NoMulti):
 		c.reject(spec, command.ReplyError("ERR Command not allowed inside a transaction"))
 		return
+	case c.full(c.multi.bytes + argsBytes(args)):
+		c.multi.queue = nil // EXEC will abort
+		c.reject(spec, command.ErrApart)
+		return
 	case !c.multi.failed: // EXEC will abort, so the queue need not keep the command
 		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
 		c.multi.scripts = c.multi.scripts || spec.Has(command.Scripts)
@@ -367,6 +371,9 @@ func runWatch(c *command.Ctx) error {
 	}
 	if s.watch == nil {
 		s.watch = serviceOf(c).DB.NewWatch()
+	}
+	if s.full(s.watch.Bytes() + argsBytes(c.Args)) {
+		return command.ErrApart
 	}
 	if keys := c.Args[1:]; c.Tx.Begun() {
 		s.watchKeys(keys)

@@ -84,6 +84,9 @@ var specSsubscribe = command.Spec{
 }
 
 func runSubscribe(c *command.Ctx, k pubsub.Kind) error {
+	if s := sessionOf(c); s.full(s.subs.Bytes() + argsBytes(c.Args)) {
+		return command.ErrApart
+	}
 	word := kindWords[k].in
 	serviceOf(c).pubsub.Subscribe(sessionOf(c), k, c.Args[1:], func(name []byte, n int) { confirm(c, word, name, n) })
 	sessionOf(c).stayAllowed(k, c.Args[1:])

@@ -129,6 +129,9 @@ func runScriptLoad(c *command.Ctx) error {
 	if err := c.Long(len(c.Args[2]) * compileCost); err != nil {
 		return err
 	}
+	if serviceOf(c).DB.ApartFull() {
+		return command.ErrApart
+	}
 	s, err := serviceOf(c).scripts.Load(c.Args[2])
 	if err != nil {
 		return err

@@ -58,7 +58,10 @@ const specCache = 16
 
 func (s *Service) initScripts() {
 	o := s.scriptOptions()
-	o.Charge = func(n int) { s.DB.Charge(int64(n)) }
+	o.Charge = func(scripts, libraries int) {
+		s.DB.ChargeApart(int64(scripts))
+		s.DB.Charge(int64(libraries))
+	}
 	s.scripts = script.New(o)
 	h := &s.host
 	h.svc = s

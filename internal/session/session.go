@@ -453,7 +453,7 @@ func (c *Session) leaveAll() {
 	c.svc.monitors.remove(c)
 	c.unwatch()
 	c.svc.clients.remove(c)
-	c.svc.DB.Charge(-c.view.multiBytes.Swap(0) - c.view.nameBytes.Swap(0))
+	c.svc.DB.ChargeApart(-c.view.multiBytes.Swap(0) - c.view.nameBytes.Swap(0))
 	c.svc.clientBytes.Add(-c.counted.Swap(0))
 }
 

@@ -127,7 +127,7 @@ func (c *Session) showTransaction() {
 	}
 	if old := c.view.multiBytes.Load(); c.multi.bytes != old {
 		c.view.multiBytes.Store(c.multi.bytes)
-		c.svc.DB.Charge(c.multi.bytes - old)
+		c.svc.DB.ChargeApart(c.multi.bytes - old)
 	}
 	if watched != c.view.watch.Load() {
 		c.view.watch.Store(watched)

@@ -60,6 +60,9 @@ func runClientTracking(c *command.Ctx) error {
 	if s.conn == nil {
 		return command.ReplyError("ERR CLIENT TRACKING needs a connection, for its messages to come by")
 	}
+	if on && s.full(s.track.Mode().Bytes()+argsBytes(c.Args)) {
+		return command.ErrApart
+	}
 	if on {
 		if err := m.Check(s.track.Mode()); err != nil {
 			return command.ReplyError(command.OneLine("ERR " + err.Error()))

@@ -109,7 +109,7 @@ func (t *Tracker) charge(tab *table, n int64) {
 			return
 		}
 		if tab.bytes.CompareAndSwap(old, old+n) {
-			t.db.Charge(n)
+			t.db.ChargeApart(n)
 			return
 		}
 	}
@@ -256,7 +256,7 @@ func (t *Tracker) Stop(c Client) {
 		return
 	}
 	tab := t.table.Swap(nil)
-	t.db.Charge(-tab.bytes.Swap(-1))
+	t.db.ChargeApart(-tab.bytes.Swap(-1))
 }
 
 // inSlices calls f for 0 to n-1 with the lock held. It releases the lock after each
@@ -299,7 +299,7 @@ func (t *Tracker) chargePrefix(own *ownPrefixes, x *prefixTracker, n int64) {
 	bytes := n * (prefixBytes + int64(len(x.of.prefix)))
 	own.n.Add(int32(n))
 	own.bytes.Add(bytes)
-	t.db.Charge(bytes)
+	t.db.ChargeApart(bytes)
 }
 
 func (t *Tracker) dropPrefixes(own *ownPrefixes) {
@@ -357,6 +357,8 @@ func (t *Tracker) add(tab *table, tx *engine.Tx, key []byte, id int64) {
 	case !ok:
 		if limit := t.limit.Load(); limit > 0 && tab.keys.Load() >= limit {
 			t.shrink(tab, m, limit-1)
+		} else if t.db.ApartFull() {
+			t.shrink(tab, m, tab.keys.Load()-2)
 		}
 		m[string(key)] = ids{first: id}
 		tab.keys.Add(1)
