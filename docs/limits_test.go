@@ -37,6 +37,13 @@ var figures = []figure{
 	{"records of one database in one shard", "granules of 8 bytes", "internal/arena", "granule", 0},
 	{"databases", "16", "", "databases", 0},
 	{"databases", "1,048,576", "internal/config", "maxDatabases", 0},
+	{"HTTP connections", "256", "internal/adminhttp", "DefaultConnections", 0},
+	{"bytes of names in a list", "128 KiB", "console", "nameBytes", 0},
+	{"bytes of names in a list", "1 MiB", "console", "pageNames", 0},
+	{"logins", "1,000", "console", "maxLogins", 0},
+	{"logins", "100", "console", "userLogins", 0},
+	{"entries of the audit", "1,000", "console", "maxAudit", 0},
+	{"entries of the audit", "200", "console", "maxRefused", 0},
 	{"latest deadline of a key", "2^48 - 1", "engine", "MaxDeadline", 0},
 	{"latest deadline of an item", "2^46 - 1", "engine", "MaxItemDeadline", 0},
 	{"engine time against a stepped wall clock", "1 %", "engine", "maxSlew", 10_000}, // parts per million
@@ -207,6 +214,15 @@ var computeds = []computed{
 	{"lag at which the master disconnects a replica", "256 MiB, or 64 MiB for 60 s", func(func(dir, name string) int64) string {
 		return outputLimit("slave")
 	}},
+	{"requests under way that run commands", "12, of one user 4", func(v func(dir, name string) int64) string {
+		return fmt.Sprintf("%d, of one user %d", v("console", "allShares"), v("console", "userShares"))
+	}},
+	{"feeds", "128, of one user 40", func(v func(dir, name string) int64) string {
+		return fmt.Sprintf("%d, of one user %d", v("console", "allStreams"), v("console", "userStreams"))
+	}},
+	{"bytes that such a request reads of replies", "8 MiB", func(v func(dir, name string) int64) string {
+		return fmt.Sprintf("%d MiB", 2*v("console", "pageBytes")>>20)
+	}},
 	{"error rate", "1e-12", func(func(dir, name string) int64) string { return fmt.Sprint(bloom.MinError) }},
 }
 
@@ -224,6 +240,9 @@ var uncompared = []struct{ row, text, why string }{
 	{"databases", "with 8 bytes", "the size of a pointer"},
 	{"latest deadline of a key", "since 1970", "the epoch"},
 	{"resolution", "1 ms", "the unit of deadlines"},
+	{"requests under way that run commands", "for 5 s, then 429", "a duration, and a status of HTTP"},
+	{"feeds", "429", "a status of HTTP"},
+	{"memory of all requests together", "400 MB", "measured: 12 requests of 8 MiB, and their answers"},
 	{"resolution", "1 us", "the unit of limiters"},
 	{"period", "1 ms", "engine.ErrPeriod has it"},
 	{"limit with ALGO log", "12 to 24 bytes", "measured: docs/design/limiters.md"},

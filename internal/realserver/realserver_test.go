@@ -3,6 +3,7 @@ package realserver
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/tier"
@@ -56,10 +57,26 @@ func TestShortTestsStartNoOtherProgram(t *testing.T) {
 }
 
 // skipped reports whether a test that needs a program is skipped.
-func skipped(t *testing.T, program string) (yes bool) {
-	t.Run("needs "+program, func(t *testing.T) {
-		t.Cleanup(func() { yes = t.Skipped() })
-		Program(t, program)
-	})
-	return yes
+func skipped(t *testing.T, program string) bool {
+	p := &probe{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Program(p, program)
+	}()
+	<-done
+	return p.skipped
 }
+
+// probe is a test that ends alone.
+type probe struct {
+	testing.TB
+	skipped bool
+}
+
+func (p *probe) Skip(...any) {
+	p.skipped = true
+	runtime.Goexit()
+}
+
+func (p *probe) Fatalf(string, ...any) { runtime.Goexit() }
