@@ -19,8 +19,9 @@ import (
 //
 // The paths of Programs answer programs on other machines with any Host, because Prometheus and load balancers use names of
 // services. A browser is not such a program, see fromBrowser. On a connection from or to a loopback address their rule is that of
-// all paths, except that Host may be missing: that is where a browser of this machine reaches the server, whose user a page of DNS
-// rebinding wants to deceive, and what a browser sends there is no proof of what it is.
+// all paths, except that Host may be missing, or any address: that is where a browser of this machine reaches the server, whose user
+// a page of DNS rebinding wants to deceive, and what a browser sends there is no proof of what it is. Such a page has a name. An
+// address is what a proxy beside the server passes on, such as that of a pod.
 //
 // A request that may change something, and that a page of another origin has sent, gets 403.
 //
@@ -76,7 +77,7 @@ func (g *Guard) Check(r *http.Request) (status int, why string) {
 
 func (g *Guard) admits(r *http.Request) bool {
 	at, here := connection(r)
-	if slices.Contains(g.Programs, r.URL.Path) && (!here || r.Host == "") && !fromBrowser(r) {
+	if slices.Contains(g.Programs, r.URL.Path) && (!here || r.Host == "" || isAddress(hostname(r.Host))) && !fromBrowser(r) {
 		return true
 	}
 	host := hostname(r.Host)
@@ -95,6 +96,11 @@ func (g *Guard) admits(r *http.Request) bool {
 	}
 	asked = asked.Unmap()
 	return at.IsLoopback() && asked.IsLoopback() || at.IsValid() && asked == at
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
 
 // connection returns the address at which a request has arrived, and whether the client is one of this machine: one end of the

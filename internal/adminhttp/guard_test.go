@@ -64,6 +64,11 @@ func TestTheGuardKnowsTheServersNames(t *testing.T) {
 		// On this machine a program needs a name of the server too, whatever it looks like. HTTP/1.0 has no Host.
 		{"127.0.0.1", "127.0.0.1", "ebb-metrics:9121", "/metrics", "", false},
 		{"127.0.0.1", "127.0.0.1", "evil.test", "/healthz", "", false},
+		{"127.0.0.1", "127.0.0.1", "10.0.0.7:9121", "/metrics", "", true}, // a proxy beside the server passes the pod's address on
+		{"127.0.0.1", "127.0.0.1", "[2001:db8::7]:9121", "/healthz", "", true},
+		{"127.0.0.1", "127.0.0.1", "10.0.0.7.evil.test", "/metrics", "", false},
+		{"127.0.0.1", "127.0.0.1", "10.0.0.7:9121", "/metrics", "Origin", false},
+		{"127.0.0.1", "127.0.0.1", "10.0.0.7:9121", "/console/", "", false},
 		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "User-Agent: Prometheus/3.5.0", false},
 		{"127.0.0.1", "127.0.0.1", "evil.test", "/metrics", "Range: bytes=0-", false},
 		{"::1", "::1", "evil.test", "/metrics", "", false},
