@@ -1,21 +1,25 @@
 package console
 
 import (
+	"net/http"
 	"sync"
 
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// spans are the series of EXPIRY SURVEY, by what the page calls them.
+// spans are the intervals of a forecast, by what the page calls them. The intervals of the minute begin at full seconds, those of the hour at
+// full minutes, and those of the day at full hours: so a forecast names what expires together by its time. Days are 24 hours from now.
 var spans = map[string]struct {
-	series  string // of the reply
-	step    int64  // ms
+	grid    int64 // ms
+	step    int64 // ms
 	buckets int
+	of      func(c *engine.DueCounts) []int64
 }{
-	"minute": {"seconds", 1000, 60},
-	"hour":   {"minutes", 60_000, 60},
-	"day":    {"hours", 3_600_000, 48},
-	"month":  {"days", 86_400_000, 31},
+	"minute": {1000, 1000, 60, func(c *engine.DueCounts) []int64 { return c.Seconds[:] }},
+	"hour":   {60_000, 60_000, 60, func(c *engine.DueCounts) []int64 { return c.Minutes[:] }},
+	"day":    {3_600_000, 3_600_000, 48, func(c *engine.DueCounts) []int64 { return c.Hours[:] }},
+	"month":  {1, 86_400_000, 31, func(c *engine.DueCounts) []int64 { return c.Days[:] }},
 }
 
 // bucket is one interval of a forecast, in ms since 1970. Keys counts keys, and containers those whose next
@@ -64,34 +68,33 @@ func getForecast(k *call, q *request) (any, error) {
 	if match := q.text("match"); match != "" {
 		return k.forecastOf(q, span, match)
 	}
+	if !k.may([][]byte{[]byte("EXPIRY"), []byte("SURVEY")}) { // what it tells is what the console reads
+		return nil, errNotAllowed
+	}
 	began := k.c.clock.Micros()
-	v, err := k.do(q.ctx, "EXPIRY", "SURVEY")
-	if err != nil {
-		return nil, err
+	size, err := k.do(q.ctx, "DBSIZE")
+	if err != nil && err != errNotAllowed {
+		return nil, err // as LOADING
 	}
-	at, s := member(v, "at").Int, spans[span]
-	f := &forecast{At: at, Span: span, Buckets: make([]bucket, s.buckets)}
+	s := spans[span]
+	survey := k.c.svc.DB.TrySurveyDueOn(s.grid)
+	if survey == nil {
+		return nil, &failure{status: http.StatusServiceUnavailable, Code: "BUSY", Text: "BUSY a transaction holds the data, such as a script that runs for long"}
+	}
+	f := &forecast{At: survey.At, Span: span, Buckets: make([]bucket, s.buckets)}
 	for i := range f.Buckets {
-		f.Buckets[i].From, f.Buckets[i].To = at+int64(i)*s.step, at+int64(i+1)*s.step
+		b := &f.Buckets[i]
+		b.From, b.To = f.At+int64(i)*s.step, f.At+int64(i+1)*s.step
+		b.Keys, b.Containers = s.of(&survey.Keys)[i], s.of(&survey.Containers)[i]
+		f.Later -= b.Keys + b.Containers
 	}
-	for _, part := range []struct {
-		name string
-		of   func(b *bucket) *int64
-	}{{"keys", func(b *bucket) *int64 { return &b.Keys }}, {"containers", func(b *bucket) *int64 { return &b.Containers }}} {
-		m := member(v, part.name)
-		all := member(m, "later").Int
-		for _, n := range member(m, "days").Elems {
-			all += n.Int
+	for _, c := range []*engine.DueCounts{&survey.Keys, &survey.Containers} {
+		f.Later += c.Later
+		for _, n := range c.Days {
+			f.Later += n
 		}
-		for i, n := range member(m, s.series).Elems {
-			if i < len(f.Buckets) {
-				*part.of(&f.Buckets[i]) = n.Int
-				all -= n.Int
-			}
-		}
-		f.Later += max(0, all)
 	}
-	if size, err := k.do(q.ctx, "DBSIZE"); err == nil {
+	if err == nil {
 		f.Storm = stormIn(f.Buckets, size.Int)
 	}
 	f.Took = (k.c.clock.Micros() - began) / 1000

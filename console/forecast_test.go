@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 func TestTheForecastCountsWhatExpires(t *testing.T) {
@@ -47,6 +48,30 @@ func TestTheForecastCountsWhatExpires(t *testing.T) {
 	b.get("api/forecast?match=b:*&span=hour", &again)
 	if again.At != f.At {
 		t.Error("a forecast with a pattern was made twice within ten seconds")
+	}
+}
+
+// A storm at a full minute is named by that time, whenever the forecast is made.
+func TestAForecastNamesAStormByItsTime(t *testing.T) {
+	b := newBench(t, Options{})
+	storm := (b.now()/60_000 + 1) * 60_000
+	for i := range 500 {
+		b.admin("SET", fmt.Sprintf("coupon:%d", i), "v", "PXAT", fmt.Sprint(storm))
+	}
+	for range 20 {
+		for _, span := range []string{"minute", "hour"} {
+			var f forecast
+			b.get("api/forecast?span="+span, &f)
+			if f.Storm == nil || f.Storm.From != storm || f.Storm.N != 500 {
+				t.Fatalf("%d ms before it, the forecast of the %s names the storm %+v, want %d", storm-b.now(), span, f.Storm, storm)
+			}
+		}
+		b.tick()
+		s := b.hub.latest
+		if i := (storm - s.DueFrom) / 1000; s.Due[i] != 500 || s.DueFrom%1000 != 0 {
+			t.Fatalf("%d ms before it, Now has %v from %d on", storm-b.now(), s.Due, s.DueFrom)
+		}
+		b.clock.Advance(337 * time.Millisecond)
 	}
 }
 

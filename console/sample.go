@@ -30,8 +30,9 @@ type sample struct {
 	Misses   float64            `json:"misses"`
 	In       float64            `json:"in"` // bytes
 	Out      float64            `json:"out"`
-	CPU      float64            `json:"cpu"` // seconds of CPU
-	Due      []int64            `json:"due"` // of the next 60 seconds
+	CPU      float64            `json:"cpu"`     // seconds of CPU
+	Due      []int64            `json:"due"`     // of 60 seconds
+	DueFrom  int64              `json:"dueFrom"` // ms since 1970: the full second that is under way, with which they begin
 	Role     string             `json:"role"`
 	Replicas float64            `json:"replicas"`
 	Link     string             `json:"link"`    // of a replica: up or down
@@ -181,7 +182,8 @@ func (c *Console) sampleOf(now, before *reading) *sample {
 	}
 	s.P50, s.P99 = at(now.took, before.took, 0.5, 1), at(now.took, before.took, 0.99, 1)
 	s.Lag50, s.Lag99, s.LagMax = at(now.late, before.late, 0.5, 1000), at(now.late, before.late, 0.99, 1000), at(now.late, before.late, 1, 1000)
-	if survey := c.svc.DB.TrySurveyDue(); survey != nil { // a script may run for ever
+	if survey := c.svc.DB.TrySurveyDueOn(shortStep.Milliseconds()); survey != nil { // a script may run for ever
+		s.DueFrom = survey.At
 		for i, n := range survey.Keys.Seconds {
 			s.Due = append(s.Due, n+survey.Containers.Seconds[i])
 		}

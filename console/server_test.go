@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -153,6 +154,20 @@ func TestTheACLLogIsShown(t *testing.T) {
 		`"reason":"auth"`, `"user":{"t":"\u003ci\u003e"}`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s\nwant %s", body, want)
+		}
+	}
+}
+
+// A page calls slice and map on lists: null would fail there.
+func TestAListWithoutRowsIsNoNull(t *testing.T) {
+	b := newBench(t, Options{})
+	lists := regexp.MustCompile(`"(rows|buckets|commands|errors|rules|groups|scripts|libraries|events|replicas|users)":null`)
+	for _, r := range routes() {
+		if r.method != "GET" || r.lasts {
+			continue
+		}
+		if status, body := b.ask("GET", "api/"+r.path, ""); status == 200 && lists.MatchString(body) {
+			t.Errorf("api/%s answers %.200s", r.path, body)
 		}
 	}
 }

@@ -120,6 +120,29 @@ func TestADueSurveyIsASortOfAWalk(t *testing.T) {
 	}
 }
 
+// What expires at a full second counts in the interval that begins there, whenever the survey is made.
+func TestASurveyOnAGridCountsAStormAtItsSecond(t *testing.T) {
+	db, clock := surveyed(t)
+	storm := (clock.Micros()/1000/minute + 1) * minute
+	for i := range 3000 {
+		setFor(t, db, 0, fmt.Sprint("k", i), storm-clock.Micros()/1000)
+	}
+	for range 40 {
+		v := db.TrySurveyDueOn(second)
+		at := clock.Micros() / 1000
+		if v == nil || v.At != at-at%second {
+			t.Fatalf("%+v at %d", v, at)
+		}
+		if i := (storm - v.At) / second; i < 0 || i >= 60 || v.Keys.Seconds[i] != 3000 {
+			t.Fatalf("%d ms before the storm: %v", storm-at, v.Keys.Seconds)
+		}
+		clock.Advance(137 * time.Millisecond)
+	}
+	if v := db.TrySurveyDueOn(hour); v.At%hour != 0 || v.Keys.Hours[(storm-v.At)/hour] != 3000 {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestADueSurveyIsAForecastWhereKeysAreMany(t *testing.T) {
 	db, _ := surveyed(t)
 	rng := rand.New(rand.NewPCG(3, 4))

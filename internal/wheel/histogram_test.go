@@ -72,6 +72,50 @@ func (m *model) histogram(t *rapid.T, few int) {
 	}
 }
 
+// A storm has one deadline, and counts for one interval where a bound cuts its slot, with some others around it.
+func TestAStormIsInOneIntervalOfAHistogram(t *testing.T) {
+	const n, others = 5000, 12
+	for off := range int64(300) {
+		r := make(records, n+2*others+1)
+		w := New(start, r)
+		at, ref := start+30_000+off, uint32(0)
+		add := func(count int, deadline func(i int64) int64) {
+			for i := range int64(count) {
+				ref++
+				w.Add(ref, deadline(i))
+			}
+		}
+		add(others, func(i int64) int64 { return at - 6 + i })
+		add(n, func(int64) int64 { return at })
+		add(2, func(i int64) int64 { return at - 20 + 7*i })
+		counts := make([]int64, 3)
+		w.Histogram([]int64{at, at + 1000}, counts, 64)
+		if counts[1] < n || counts[0]+counts[1]+counts[2] != n+others+2 {
+			t.Fatalf("%d before the storm, %d in its second, %d later; the storm of %d is at %d", counts[0], counts[1], counts[2], n, at)
+		}
+	}
+}
+
+// Many writes with one lifetime are no storm: they count as spread evenly.
+func TestASteadyLoadIsNoStormInAHistogram(t *testing.T) {
+	const each, span = 50, 4000 // a millisecond has so many
+	r := make(records, each*span+1)
+	w := New(start, r)
+	for i := range int64(each * span) {
+		w.Add(uint32(i+1), start+30_000+i/each)
+	}
+	for off := range int64(300) {
+		counts := make([]int64, 4)
+		b := start + 31_000 + off
+		w.Histogram([]int64{b, b + 1000, b + 2000}, counts, 64)
+		for i := range counts[1:3] {
+			if n := counts[1+i]; n < 1000*each-2*each || n > 1000*each+2*each {
+				t.Fatalf("%d in second %d, want %d", n, i, 1000*each)
+			}
+		}
+	}
+}
+
 func BenchmarkHistogram(b *testing.B) {
 	const n = 100_000
 	r := make(records, n+1)
