@@ -24,6 +24,32 @@ func (p *Page) Overflow(selector string) []string {
 		' "' + e.innerText.slice(0, 60).replaceAll('\n', ' ') + '"')`)
 }
 
+// Columns returns what is wrong with the columns of tables: those that are wider than their place, two cells of a row that overlap, and
+// words of eight letters and more that wrap within six of them.
+func (p *Page) Columns() []string {
+	p.t.Helper()
+	return p.strings(`$$('#screen .table:not(.heat)').filter(seen).flatMap((el) => {
+	const out = [], name = el.querySelector('table')?.getAttribute('aria-label') + ': ';
+	if (el.scrollWidth > el.clientWidth + 1) out.push(name + el.scrollWidth + ' px in ' + el.clientWidth);
+	for (const tr of [...el.querySelectorAll('tr')].filter(seen).slice(0, 40)) {
+		const cells = [...tr.children].filter(seen).map((td) => {
+			const range = document.createRange();
+			range.selectNodeContents(td);
+			return { td, r: range.getBoundingClientRect() };
+		});
+		for (const [i, a] of cells.entries())
+			for (const b of cells.slice(i + 1))
+				if (Math.min(a.r.right, b.r.right) - Math.max(a.r.left, b.r.left) > 1 && Math.min(a.r.bottom, b.r.bottom) - Math.max(a.r.top, b.r.top) > 1)
+					out.push(name + a.td.innerText + ' is above ' + b.td.innerText);
+		for (const e of tr.querySelectorAll('.bytes')) {
+			const size = parseFloat(getComputedStyle(e).fontSize), r = e.getBoundingClientRect();
+			if (seen(e) && e.innerText.length >= 8 && r.width < 6 * 0.6 * size) out.push(name + e.innerText + ' is ' + Math.round(r.width) + ' px wide');
+		}
+	}
+	return out;
+})`)
+}
+
 func (p *Page) strings(js string) []string {
 	p.t.Helper()
 	all, _ := p.Eval(js).([]any)

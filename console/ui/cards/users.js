@@ -147,6 +147,7 @@ export function refusals(ctx) {
   let now = 0;
   const rows = table({
     label: t('acllog.title'),
+    stack: true,
     key: (r) => String(r.id),
     fade: false,
     columns: [
@@ -189,6 +190,7 @@ export function refusals(ctx) {
 export function audit(ctx) {
   const rows = table({
     label: t('audit.title'),
+    stack: true,
     key: (r) => r.at + r.addr + JSON.stringify(r.argv),
     fade: false,
     columns: [

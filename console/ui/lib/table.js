@@ -5,25 +5,31 @@ import { t } from './i18n.js';
 
 /** The rows that come into the document in one frame. */
 const STEP = 40;
+/** A phone has room for so many columns. Where there are more, and where rows have buttons, each row stands as a card. */
+const PHONE = 4;
 
 /**
  * A column. value: what it sorts by and copies. cell: what it shows (default: the value). num: aligned to the right with tabular figures.
  * @template R
  * @typedef {{id: string, label: string, num?: boolean, value: (r: R) => any, cell?: (r: R) => any, title?: string, wide?: boolean,
  *   minor?: boolean, sort?: boolean}} Column
+ * wide: the column that names the row. minor: a phone leaves it out.
  */
 
 /**
  * Makes a table. key: a string for Map, the same for the same row. open: what Enter or a click does. actions: buttons of a row,
  * made once per row (now() is the row of today).
  * empty: what stands there without rows. select: boxes to choose rows. sort: [column id, -1 or 1] at first. fade: a row whose
- * deadline passes fades away (default true).
+ * deadline passes fades away (default true). most: the number of rows that it shows at once, more if fewer
+ * than five of them are alive; the others follow as rows fade away; over: what to do when these are too few. stack: on a phone
+ * a row is a card in any case.
  * set(rows) shows rows; selected() are the chosen ones; focus() goes to the first row. j and k move, Enter opens, x chooses, y
  * copies the row, / goes to the filter of the page.
  * @template R
  * @param {{columns: Column<R>[], rows?: R[], key: (r: R) => string, empty?: () => any, actions?: (now: () => R) => any, open?: (r:
  *   R) => void,
- *   select?: (chosen: R[]) => void, sort?: [string, number], fade?: boolean, label?: string, href?: (r: R) => string}} o
+ *   select?: (chosen: R[]) => void, sort?: [string, number], fade?: boolean, label?: string, href?: (r: R) => string, most?: number,
+ *   alive?: (r: R) => boolean, over?: () => void, stack?: boolean}} o
  */
 export function table(o) {
   let rows = o.rows || [],
@@ -50,12 +56,14 @@ export function table(o) {
       },
     },
   });
+  const lead = o.columns.find((c) => !c.minor);
+  const classes = (/** @type {Column<R>} */ c) => [c.num && 'num', c.wide && 'wide', c.minor && 'minor', c === lead && 'lead'];
   for (const c of o.columns) {
     heads.set(
       c.id,
       h(
         'th',
-        { class: [c.num && 'num', c.wide && 'wide', c.minor && 'minor'], scope: 'col', title: c.title },
+        { class: classes(c), scope: 'col', title: c.title },
         c.sort === false
           ? c.label
           : h(
@@ -80,13 +88,14 @@ export function table(o) {
     null,
     h(
       'tr',
-      null,
+      { 'data-label': t('table.sort') },
       o.select && h('th', { class: 'pick', scope: 'col' }, all),
       [...heads.values()],
       o.actions && h('th', { class: 'acts', scope: 'col' }, h('span', { class: 'sr' }, t('table.actions'))),
     ),
   );
-  const inner = h('table', { 'aria-label': o.label }, head, body);
+  const stack = o.stack || o.actions || o.columns.filter((c) => !c.minor).length > PHONE;
+  const inner = h('table', { 'aria-label': o.label, class: stack ? 'stack' : null }, head, body);
   const el = h('div', { class: 'table' }, inner, none);
 
   /** @param {R} row */
@@ -94,7 +103,7 @@ export function table(o) {
     o.columns.map((c) =>
       h(
         'td',
-        { class: [c.num && 'num', c.wide && 'wide', c.minor && 'minor'], 'data-label': c.label },
+        { class: classes(c), 'data-label': c.label },
         c.cell ? c.cell(row) : String(c.value(row) ?? '–'),
       ),
     );
@@ -128,9 +137,10 @@ export function table(o) {
             if (o.fade !== false) {
               tr.classList.add('gone');
               setTimeout(() => {
-                rows = rows.filter((r) => r !== state.row);
+                rows = rows.filter((r) => r !== state.row && (!o.alive || out.includes(r) || o.alive(r)));
                 chosen.delete(o.key(state.row));
                 render();
+                if (o.over && rows.length < (o.most || 1)) o.over();
               }, 700);
             }
           },
@@ -218,6 +228,14 @@ export function table(o) {
           return (x < y ? -1 : 1) * sort[1];
         })
         .map((x) => x.r);
+    }
+    if (o.most) {
+      let alive = 0;
+      const end = out.findIndex((r, i) => {
+        if (!o.alive || o.alive(r)) alive++;
+        return i + 1 >= (o.most || 0) && alive >= 5;
+      });
+      if (end >= 0) out = out.slice(0, end + 1);
     }
     for (const [k, th] of heads) th.setAttribute('aria-sort', k !== sort[0] ? 'none' : sort[1] > 0 ? 'ascending' : 'descending');
     grow(update);

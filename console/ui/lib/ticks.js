@@ -40,8 +40,9 @@ export const since = (at) => ttl(0, at, { up: true });
 function draw(c, now) {
   const left = c.up ? now - c.due : c.due - now;
   if (!c.up && left <= 0) {
-    cells.delete(c);
     say(c.words, c.done);
+    if (!c.el.isConnected && now - c.made < 1000) return; // it was over before it came into the document: the next tick says so
+    cells.delete(c);
     c.el.classList.add('over');
     if (c.bar) c.bar.style.setProperty('width', '0');
     if (c.el.isConnected) c.el.dispatchEvent(new CustomEvent('expired', { bubbles: true }));
@@ -59,7 +60,7 @@ function plan() {
   let next = 1000 - (now % 1000) + 1;
   for (const c of cells) {
     const left = c.due - now;
-    if (!c.up && left < 11000) next = Math.min(next, Math.max(1, left > 100 ? 100 : left));
+    if (!c.up && left < 11000) next = Math.min(next, left > 100 ? 100 : left > 0 ? left : 20);
   }
   timer = setTimeout(tick, next);
 }

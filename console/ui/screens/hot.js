@@ -16,6 +16,7 @@ export function hotKeys(ctx) {
     label: t('performance.hot'),
     key: (r) => r.db + id(r.k),
     fade: false,
+    most: 10,
     sort: ['qps', -1],
     columns: [
       { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },

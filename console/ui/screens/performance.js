@@ -39,7 +39,7 @@ function commands(ctx) {
       us('p50', 'p50', { minor: true }),
       us('p99', 'p99'),
       us('p999', 'p99.9', { minor: true }),
-      count('failed'),
+      count('failed', { minor: true }),
       count('rejected', { minor: true }),
     ],
     empty: () => t('performance.nocommands'),
@@ -96,6 +96,7 @@ function slowlog(ctx) {
   let now = '10000';
   const rows = table({
     label: t('performance.slow'),
+    stack: true,
     key: (r) => String(r.id),
     fade: false,
     columns: [
