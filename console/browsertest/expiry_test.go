@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/console/browsertest"
 )
@@ -196,4 +198,52 @@ func TestAScreenOfTwoHundredRowsHasNoLongTask(t *testing.T) {
 	if tasks[0].CPU > 100 {
 		t.Errorf("a task took %.0f ms of the processor; 100 ms is the bound", tasks[0].CPU)
 	}
+}
+
+// F8: rows make room for others as they go, so that what expires next is never nothing while deadlines fall.
+func TestWhatExpiresNextIsNeverEmptyWhileDeadlinesFall(t *testing.T) {
+	s := browsertest.Serve(t)
+	at := time.Now().UnixMilli() + 3000
+	for i := range 1500 {
+		s.Do("SET", fmt.Sprintf("due:%04d", i), "v", "PXAT", at+int64(i)*40)
+	}
+	p := browsertest.Open(t, s.URL, browsertest.Options{Blank: true})
+	p.Before(`new MutationObserver(() => {
+		const row = document.querySelector('#screen tbody .bytes'), none = [...document.querySelectorAll('#screen .empty')];
+		if (row && row.innerText.startsWith('due:')) window.began ??= row.innerText;
+		if (window.began && none.some((e) => e.checkVisibility() && e.innerText.includes('Nothing expires'))) window.gone = true;
+	}).observe(document, { subtree: true, childList: true, attributes: true, characterData: true })`)
+	p.Go(s.URL + "#/expiry")
+	p.Eventually(`window.began`)
+	// More than the list had at first, and more than it shows, have gone.
+	p.Eventually(`Number($('#screen tbody .bytes').innerText.slice(4)) > Number(window.began.slice(4)) + 210`)
+	if gone, _ := p.Eval(`window.gone === true`).(bool); gone {
+		t.Error("Expiry said that nothing expires")
+	}
+}
+
+// F8: the list of an interval has a thousand rows at most, and what stands before them is not nothing.
+func TestAnIntervalBehindAStormIsTooFarToList(t *testing.T) {
+	s := browsertest.Serve(t)
+	now := time.Now().UnixMilli()
+	storm(t, s, "voucher", 3000, (now/1000+35)*1000)
+	for i := range 5 {
+		s.Do("SET", fmt.Sprintf("later:%d", i), "v", "PXAT", (now/1000+50)*1000+500)
+	}
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("expiry")
+	p.Eventually(`/3,000 expire together at \d\d:\d\d:\d\d,/.test(text('#screen'))`)
+	want := time.UnixMilli((now/1000 + 35) * 1000).UTC().Format("15:04:05")
+	if !strings.Contains(p.Text(`text('#screen')`), "together at "+want) {
+		t.Errorf("the storm at %s is not named by its time", want)
+	}
+	p.Eval(`$('#screen .chart').focus()`)
+	for range 60 {
+		p.Press(kb.ArrowLeft)
+		if p.Eval(`text('#screen .tip').includes('Keys 5')`) == true {
+			break
+		}
+	}
+	p.Press(kb.Enter)
+	p.Eventually(`text('#screen').includes('This interval is too far ahead to list its keys')`)
 }

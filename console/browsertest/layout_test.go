@@ -1,7 +1,6 @@
 package browsertest_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
@@ -159,19 +158,83 @@ func TestWhatEyesAndScreenReadersNeedIsThere(t *testing.T) {
 	})
 }
 
-// TestALineShowsEvenTimes: the samples of a page are a second apart while it is open, and ten before; a chart shows both on one scale.
-func TestALineShowsEvenTimes(t *testing.T) {
+// F4: seven minutes without a sample are seven minutes wide, and no line crosses them.
+func TestALinePlacesSamplesByTimeAndEndsAtAGap(t *testing.T) {
 	p := browsertest.Open(t, browsertest.Serve(t).URL, browsertest.Options{})
 	p.Eval(`void import('./lib/chart.js').then((m) => {
-		const at = (ms) => ({ at: ms, v: ms / 1000 });
-		const rows = [at(0), at(10000), at(20000), at(21000), at(22000), at(60000)];
-		globalThis.drawn = m.even(rows).map((p) => (p.row ? p.row.v : '-')).join(' ');
-		globalThis.many = m.even(Array.from({ length: 900 }, (_, i) => at(i * 1000))).length;
-		globalThis.few = [[], [at(5)]].map((x) => m.even(x).length).join();
+		const draw = (times, values) => {
+			const el = document.createElement('div');
+			el.style.width = '660px'; // 600 of them for the plot
+			document.body.append(el);
+			m.lines(el, times, [{ label: 'v', cls: 's-key', values }], { label: 'v' });
+			const d = el.querySelector('.series').getAttribute('d'), words = [...el.querySelectorAll('svg text')].map((e) => e.textContent);
+			el.remove();
+			return { d, words, x: [...d.matchAll(/[ML]([\d.]+)/g)].map((m) => Math.round(m[1] - 52)), gaps: d.split('M').length - 2 };
+		};
+		const at = Date.UTC(2030, 0, 1, 12);
+		// ten minutes: two samples ten seconds apart, seven minutes of nothing, and samples each second at the end
+		const times = [0, 10, 430, 598, 599, 600].map((s) => at + s * 1000);
+		globalThis.drawn = draw(times, [1, 2, 3, 4, null, 5]);
+		globalThis.young = draw([at, at + 1000], [1, 2]);
+		globalThis.empty = draw([], []);
 	})`)
-	p.Eventually(`globalThis.few === '0,1' && globalThis.many === 300`)
-	want := strings.Repeat("0 ", 10) + strings.Repeat("10 ", 10) + "20 21 " + strings.Repeat("22 ", 16) + strings.Repeat("- ", 22) + "60"
-	if got := p.Eval(`globalThis.drawn`); got != want {
-		t.Errorf("the line shows %v, want %s", got, want)
+	p.Eventually(`globalThis.empty && empty.d === ''`)
+	for js, want := range map[string]string{
+		"drawn.x.join()": "0,10,430,598,600",
+		"drawn.gaps":     "3", // before 430, before 598, and where a value is missing
+		// The axis has full minutes, and its words stand at them.
+		"drawn.words.filter((w) => /^12:/.test(w)).join()": "12:00,12:02,12:04,12:06,12:08",
+		"young.x.join()": "590,600", // a chart shows a minute at least
+	} {
+		if got := p.Text(`String(` + js + `)`); got != want {
+			t.Errorf("%s is %s, want %s", js, got, want)
+		}
+	}
+}
+
+// F1: what only screen readers read takes no place.
+func TestNoScreenScrollsIntoNothing(t *testing.T) {
+	s := shop(t)
+	for name, o := range map[string]browsertest.Options{"desktop": {}, "phone": {Width: 390, Height: 844, Mobile: true}} {
+		t.Run(name, func(t *testing.T) {
+			p := browsertest.Open(t, s.URL, o)
+			p.Allow(`^status 404: GET .*/api/key\?`)
+			for _, to := range routes() {
+				p.Screen(to)
+				if name == "desktop" {
+					if below := p.Number(`$('#rail').scrollHeight - $('#rail').clientHeight`); below > 0 {
+						t.Errorf("%.40s: the rail scrolls by %v", to, below)
+					}
+				}
+				// A list may grow between the two figures.
+				p.Eventually(`(() => {
+					const last = Math.max(...$$('#screen > div > *').filter(seen).map((e) => e.getBoundingClientRect().bottom + scrollY));
+					return document.scrollingElement.scrollHeight <= Math.max(innerHeight, last + 48);
+				})()`)
+			}
+		})
+	}
+}
+
+// F10: on a phone the columns of a table neither overlap nor stand outside, and a name does not wrap letter by letter.
+func TestColumnsHaveRoom(t *testing.T) {
+	s := shop(t)
+	s.Do("EXPIRY", "RULE", "SET", "checkout-sessions-of-europe", "MATCH", "session:checkout:eu-central-1:*", "TO", "ended:checkout:eu-central-1")
+	s.Do("XGROUP", "CREATE", "ended:checkout:eu-central-1", "warehouse-of-the-north", "0", "MKSTREAM")
+	for name, o := range map[string]browsertest.Options{
+		"desktop":        {},
+		"small":          {Width: 1024, Height: 768},
+		"phone":          {Width: 390, Height: 844, Mobile: true},
+		"phone, Chinese": {Width: 390, Height: 844, Mobile: true, Lang: "zh-CN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := browsertest.Open(t, s.URL, o)
+			for _, to := range screens {
+				p.Screen(to)
+				for _, wrong := range p.Columns() {
+					t.Errorf("%s: %s", to, wrong)
+				}
+			}
+		})
 	}
 }

@@ -1,7 +1,7 @@
 // Charts in SVG: lines for what was, bars for what falls due, a heat map. Each has a crosshair, keys (left, right, Enter) and a
 // table for screen readers.
 import { h, svg, fill } from './h.js';
-import { brief, num, t } from './i18n.js';
+import { brief, num, t, tick, time } from './i18n.js';
 
 const H = 168,
   L = 52,
@@ -12,7 +12,13 @@ const H = 168,
 /** @typedef {{label: string, cls: string, values: Array<number|null>, format?: (n: number) => string}} Series */
 /**
  * @typedef {{x: (i: number) => string, label: string, unit?: (n: number) => string, tick?: (i: number) => string, pick?: (i: number)
- *   => void, height?: number}} Axis
+ *   => void, height?: number, foot?: () => any}} Axis
+ */
+/**
+ * Where things stand on the axis of x, in shares of the plot's width: of(i) is a value's place, edges(i) are those of the mark on it,
+ * at(share) is the value that is nearest to a place. ticks(room) are the words below, for which there is room.
+ * @typedef {{of: (i: number) => number, edges: (i: number) => [number, number], at: (share: number) => number, ticks: (room: number)
+ *   => Array<[number, string]>}} Scale
  */
 /** @type {WeakMap<Element, {draw: () => void, at: number, pick?: (i: number) => void}>} */
 const charts = new WeakMap();
@@ -26,28 +32,80 @@ function nice(n) {
   return ([1, 2, 5, 10].find((m) => m * p >= n) || 10) * p;
 }
 
+/** The scale of n intervals of the same length. @param {number} n @param {Axis} axis @returns {Scale} */
+function even(n, axis) {
+  const all = Math.max(1, n);
+  return {
+    of: (i) => (i + 0.5) / all,
+    edges: (i) => [i / all, (i + 1) / all],
+    at: (share) => Math.min(n - 1, Math.floor(share * n)),
+    ticks: (room) => {
+      const step = Math.max(1, Math.ceil(n / room)),
+        out = /** @type {Array<[number, string]>} */ ([]);
+      for (let i = 0; i < n; i += step) out.push([i / all, (axis.tick || axis.x)(i)]);
+      return out;
+    },
+  };
+}
+
+/** Steps between the words of an axis of time, s. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+/** A chart shows a minute at least. */
+const LEAST = 60_000;
+/** Samples come each second or each ten: values that are further apart have a gap between them, ms. */
+const GAP = 15_000;
+
+/** The scale of instants, in order, ms since 1970: from the first one to the last. @param {number[]} times @returns {Scale} */
+function instants(times) {
+  const n = times.length,
+    to = times[n - 1] || 0,
+    from = Math.min(times[0] || 0, to - LEAST);
+  const of = (/** @type {number} */ ms) => (ms - from) / (to - from);
+  return {
+    of: (i) => of(times[i]),
+    edges: (i) => [of(times[i]), of(times[i])],
+    at: (share) => {
+      const ms = from + share * (to - from);
+      let best = 0;
+      for (let i = 1; i < n; i++) if (Math.abs(times[i] - ms) <= Math.abs(times[best] - ms)) best = i;
+      return n ? best : -1;
+    },
+    ticks: (room) => {
+      const step = 1000 * (STEPS.find((x) => x * 1000 * room >= to - from) || 3600),
+        out = /** @type {Array<[number, string]>} */ ([]);
+      for (let at = Math.ceil(from / step) * step; at <= to; at += step) out.push([of(at), tick(at, step < 60_000 ? 'minute' : 'hour')]);
+      return out;
+    },
+  };
+}
+
 /**
  * @param {HTMLElement} el
  * @param {number} n
  * @param {Axis} axis
+ * @param {Scale} scale
  * @param {(i: number) => any[]} figures
- * @param {(plot: {w: number, ht: number, x: (i: number) => number, y: (v: number) => number}) => any[]} marks
+ * @param {(plot: {w: number, ht: number, x: (share: number) => number, y: (v: number) => number}) => any[]} marks
  * @param {number} top
  * @param {string[]} heads
  */
-function plot(el, n, axis, figures, marks, top, heads) {
+function plot(el, n, axis, scale, figures, marks, top, heads) {
   const first = !charts.has(el);
   const state = charts.get(el) || { draw() {}, at: -1 };
   state.pick = axis.pick;
   state.draw = () => {
     const w = Math.max(200, el.clientWidth),
       ht = axis.height || H,
-      x = (/** @type {number} */ i) => L + ((w - L - R) * i) / Math.max(1, n),
+      x = (/** @type {number} */ share) => L + (w - L - R) * share,
       y = (/** @type {number} */ v) => ht - B - ((ht - B - T) * v) / top;
-    const unit = axis.unit || brief,
-      step = Math.max(1, Math.ceil(n / Math.max(2, Math.floor(w / 110))));
-    const ticks = [];
-    for (let i = 0; i < n; i += step) if (x(i) < w - 50) ticks.push(svg('text', { x: x(i), y: ht - 6 }, (axis.tick || axis.x)(i)));
+    const unit = axis.unit || brief;
+    const ticks = scale
+      .ticks(Math.max(2, Math.floor(w / 110)))
+      .filter(([share]) => x(share) < w - 28)
+      .map(([share, words]) => [
+        svg('line', { class: 'grid', x1: x(share), x2: x(share), y1: ht - B, y2: ht - B + 4 }),
+        svg('text', { x: x(share), y: ht - 5, 'text-anchor': 'middle' }, words),
+      ]);
     const cross = svg('g');
     const tip = h('div', { class: 'tip', hidden: true });
     const at = (/** @type {number} */ i) => {
@@ -57,18 +115,19 @@ function plot(el, n, axis, figures, marks, top, heads) {
         cross.replaceChildren();
         return;
       }
-      cross.replaceChildren(svg('rect', { class: 'pick', x: x(i), y: T, width: Math.max(1, x(i + 1) - x(i)), height: ht - B - T }));
+      const [left, right] = scale.edges(i).map(x);
+      cross.replaceChildren(svg('rect', { class: 'pick', x: left, y: T, width: Math.max(1, right - left), height: ht - B - T }));
       fill(
         tip,
         h('b', null, axis.x(i)),
         figures(i).map((f) => h('div', null, f)),
       );
       tip.hidden = false;
-      if (x(i) > w / 2) {
-        tip.style.setProperty('right', w - x(i) + 8 + 'px');
+      if (left > w / 2) {
+        tip.style.setProperty('right', w - left + 8 + 'px');
         tip.style.setProperty('left', 'auto');
       } else {
-        tip.style.setProperty('left', x(i + 1) + 8 + 'px');
+        tip.style.setProperty('left', right + 8 + 'px');
         tip.style.setProperty('right', 'auto');
       }
     };
@@ -79,7 +138,7 @@ function plot(el, n, axis, figures, marks, top, heads) {
         viewBox: `0 0 ${w} ${ht}`,
         'aria-hidden': 'true',
         on: {
-          pointermove: (/** @type {PointerEvent} */ e) => at(Math.floor(((e.offsetX - L) / (w - L - R)) * n)),
+          pointermove: (/** @type {PointerEvent} */ e) => at(e.offsetX < L ? -1 : scale.at((e.offsetX - L) / (w - L - R))),
           pointerleave: () => at(-1),
           click: () => {
             if (state.at >= 0 && state.pick) state.pick(state.at);
@@ -109,6 +168,7 @@ function plot(el, n, axis, figures, marks, top, heads) {
     fill(
       el,
       pic,
+      axis.foot && axis.foot(),
       tip,
       h(
         'div',
@@ -147,48 +207,42 @@ function plot(el, n, axis, figures, marks, top, heads) {
 }
 
 /**
- * Rows at even steps of time, at most 300: a chart shows places as times, but there is a sample each second only while a page is open, and
- * else each ten. A step repeats the row before it, unless that is older than 15 s and than the step.
- * @param {any[]} rows with at, in order @returns {Array<{at: number, row: any}>}
- */
-export function even(rows) {
-  if (!rows.length) return [];
-  const first = rows[0].at,
-    last = rows[rows.length - 1].at,
-    step = Math.max(1000, (last - first) / 299),
-    out = [];
-  for (let n = 0, i = 0; first + n * step <= last + step / 2; n++) {
-    const at = first + n * step;
-    while (i + 1 < rows.length && rows[i + 1].at <= at + step / 2) i++;
-    out.push({ at, row: at - rows[i].at <= Math.max(15000, step) ? rows[i] : null });
-  }
-  return out;
-}
-
-/**
- * Draws lines on one axis of y; call it again with new values to update.
+ * Draws lines on one axis of y, with a value of each series at each of the times; call it again with new values to update. A line ends
+ * where values are missing, or more than 15 s apart.
  * @param {HTMLElement} el
+ * @param {number[]} times ms since 1970, in order
  * @param {Series[]} series
- * @param {Axis} axis
+ * @param {{label: string, unit?: (n: number) => string, height?: number}} axis
  */
-export function lines(el, series, axis) {
-  const n = Math.max(0, ...series.map((s) => s.values.length));
-  const top = nice(Math.max(1e-9, ...series.flatMap((s) => s.values.map((v) => v || 0))) || 1);
+export function lines(el, times, series, axis) {
+  const top = nice(Math.max(1e-9, ...series.flatMap((s) => s.values.map((v) => v || 0))) || 1),
+    scale = instants(times);
   plot(
     el,
-    n,
-    axis,
+    times.length,
+    {
+      ...axis,
+      x: (i) => time(times[i]),
+      foot: () =>
+        series.length > 1 &&
+        h(
+          'div',
+          { class: 'legend', 'aria-hidden': 'true' },
+          series.map((s) => h('span', null, h('i', { class: 'level ' + s.cls }), s.label)),
+        ),
+    },
+    scale,
     (i) => series.map((s) => s.label + ' ' + (s.values[i] == null ? '–' : (s.format || num)(/** @type {number} */ (s.values[i])))),
     ({ x, y }) =>
       series.map((s) => {
         let d = '',
-          pen = 'M';
+          last = -1; // the value that the pen stands on
         s.values.forEach((v, i) => {
-          if (v == null) pen = 'M';
-          else {
-            d += pen + x(i + 0.5).toFixed(1) + ' ' + y(v).toFixed(1);
-            pen = 'L';
-          }
+          if (v == null) return;
+          const at = x(scale.of(i)).toFixed(1) + ' ' + y(v).toFixed(1);
+          // a value without neighbours is a dot
+          d += last >= 0 && i - last === 1 && times[i] - times[last] <= GAP ? 'L' + at : 'M' + at + 'h0';
+          last = i;
         });
         return svg('path', { class: 'series ' + s.cls, d, fill: 'none', 'fill-opacity': 0 });
       }),
@@ -208,25 +262,28 @@ export function bars(el, series, axis) {
   const sum = (/** @type {number} */ i) => series.reduce((a, s) => a + (s.values[i] || 0), 0);
   let max = 2;
   for (let i = 0; i < n; i++) max = Math.max(max, sum(i));
+  const scale = even(n, axis);
   plot(
     el,
     n,
     axis,
+    scale,
     (i) => series.filter((s) => s.values[i] || series.length === 1).map((s) => s.label + ' ' + (s.format || num)(s.values[i] || 0)),
     ({ x, y, ht }) => {
       const out = [];
       for (let i = 0; i < n; i++) {
+        const [left, right] = scale.edges(i).map(x);
         let base = 0;
         for (const s of series) {
           const v = s.values[i] || 0;
           if (v) {
             const y0 = y(base),
               y1 = Math.min(y(base + v), y0 - 1.5);
-            out.push(svg('rect', { class: s.cls, x: x(i) + 0.5, y: y1, width: Math.max(1, x(i + 1) - x(i) - 1.5), height: y0 - y1 }));
+            out.push(svg('rect', { class: s.cls, x: left + 0.5, y: y1, width: Math.max(1, right - left - 1.5), height: y0 - y1 }));
           }
           base += v;
         }
-        if (axis.marks?.has(i)) out.push(svg('path', { class: 'storm', d: `M${(x(i) + x(i + 1)) / 2 - 5} 1h10l-5 8z` }));
+        if (axis.marks?.has(i)) out.push(svg('path', { class: 'storm', d: `M${(left + right) / 2 - 5} 1h10l-5 8z` }));
       }
       return out;
     },

@@ -22,6 +22,7 @@ let last = '',
 const state = { live: false, paused: false, since: 0, why: '' };
 /** @type {any[]} */
 let ring = [];
+const QUARTER = 900_000;
 /** The topics of the stream before: those of a new one have just been read. */
 let known = '';
 /** A browser opens six connections to a host: a tab that opens its stream makes hidden tabs close theirs at once. */
@@ -30,7 +31,7 @@ const tabs = new BroadcastChannel('ebb.feed');
 /** The server's time now, unix ms. */
 export const clock = () => serverClock();
 
-/** The samples of the last 15 minutes, one a second, oldest first. */
+/** The samples of the last 15 minutes, oldest first: one a second while a page was open, and one in ten seconds before. */
 export const samples = () => ring;
 
 /** The state of the stream now. */
@@ -154,7 +155,8 @@ function open() {
       }
       if (name === 'sample') {
         ring.push(data);
-        if (ring.length > 900) ring.splice(0, ring.length - 900);
+        const old = ring.findIndex((p) => p.at > data.at - QUARTER);
+        if (old > 0) ring.splice(0, old);
       }
       if (name === 'bye') lost(data.why || '');
       else deliver(name, name === 'resync' ? before : data);

@@ -26,7 +26,6 @@ export function open(root, ctx) {
     said = h('p', { class: 'faint' }),
     hint = h('p', { class: 'look', hidden: true }),
     legend = h('div', { class: 'legend' }),
-    who = h('div'),
     lag = h('div'),
     tail = h('tbody'),
     heatmap = h('div'),
@@ -39,8 +38,10 @@ export function open(root, ctx) {
     spellcheck: 'false',
     on: { change: () => move({ match: pattern.value }) },
   });
+  const when = at === 'month' || at === 'day' ? date : (/** @type {number} */ ms) => time(ms);
   const sum = (/** @type {any} */ b) => (b.keys || 0) + (b.containers || 0) + (b.n || 0);
-  let chosen = -1;
+  /** The interval that the reader has chosen. @type {any} */
+  let chosen = null;
 
   async function forecast() {
     try {
@@ -61,6 +62,7 @@ export function open(root, ctx) {
       );
       const steep = new Set(
         bs.flatMap((/** @type {any} */ b, /** @type {number} */ i) => {
+          if (!i && at !== 'minute') return []; // what lives for seconds stands there, at every moment
           const near = ((i ? sum(bs[i - 1]) : 0) + (i + 1 < bs.length ? sum(bs[i + 1]) : 0)) / 2;
           return sum(b) >= 50 && sum(b) > 5 * Math.max(1, near) ? [i] : [];
         }),
@@ -76,9 +78,13 @@ export function open(root, ctx) {
       );
       hint.hidden = worst === undefined;
       if (worst !== undefined)
-        say(hint, t('expiry.storm', { n: sum(bs[worst]), at: time(bs[worst].from), in: span(Math.max(0, bs[worst].from - clock())) }));
-      const x = (/** @type {number} */ i) =>
-        bs[i] ? (at === 'month' || at === 'day' ? date(bs[i].from) : time(bs[i].from) + '–' + time(bs[i].to)) : '';
+        say(
+          hint,
+          at === 'minute'
+            ? t('expiry.storm', { n: sum(bs[worst]), at: time(bs[worst].from), in: span(Math.max(0, bs[worst].from - clock())) })
+            : t('expiry.peak', { n: sum(bs[worst]), from: when(bs[worst].from), to: when(bs[worst].to) }),
+        );
+      const x = (/** @type {number} */ i) => (bs[i] ? when(bs[i].from) + ' – ' + when(bs[i].to) : '');
       bars(chart, series, {
         label: t('expiry.forecast'),
         x,
@@ -86,42 +92,59 @@ export function open(root, ctx) {
         marks: steep,
         height: 208,
         pick: (i) => {
-          chosen = i;
-          soon(bs[i]);
+          chosen = bs[i];
+          soon();
         },
       });
     } catch (e) {
       if (!(/** @type {any} */ (e).passing)) ctx.fail(e);
     } // it is asked again
   }
-  /** @param {any} [b] */
-  async function soon(b) {
+  /** @type {any} */ let heard = {};
+  let asking = 0;
+  /** The rows of What expires next. It has more than it shows: each that expires makes room for another. */
+  const next = table({
+    label: t('expiry.who'),
+    most: 15,
+    key: (r) => r.level + id(r.k) + '/' + id(r.item),
+    open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
+    columns: [
+      { id: 'level', label: t('expiry.level'), value: (r) => r.level, cell: (r) => swatch(r.level), minor: true },
+      {
+        id: 'k',
+        label: t('key.title'),
+        wide: true,
+        value: (r) => text(r.k),
+        cell: (r) => h('a', { href: ctx.link('key', { db: ctx.db, k: url(r.k) }) }, show(r.k, 120, true)),
+      },
+      { id: 'item', label: t('expiry.item'), value: (r) => text(r.item), cell: (r) => (r.item ? show(r.item, 80) : '') },
+      { id: 'ttl', label: 'TTL', num: true, value: (r) => r.at, cell: (r) => ttl(Math.max(0, r.at - clock()), clock()) },
+    ],
+    empty: () => heard.why || t(heard.whole ? 'expiry.empty' : 'expiry.far'),
+    alive: (r) => r.at > clock(),
+    over: () => {
+      if (heard.more && !asking) soon();
+    },
+  });
+  const nextHead = h('h2'),
+    nextText = h('p', { class: 'faint' });
+  async function soon() {
+    if (chosen && chosen.to <= clock()) chosen = null;
+    const b = chosen,
+      count = b ? 1000 : 200;
+    asking++;
     const a = await get(
       'soon',
-      { db: ctx.db, count: 1000, match, within: b ? Math.max(1, Math.ceil(b.to - clock())) : undefined },
+      { db: ctx.db, count, match, within: b ? Math.max(1, Math.ceil(b.to - clock())) : undefined },
       ctx.stop,
     ).catch((e) => ({ rows: [], whole: true, why: e.message }));
+    asking--;
+    if (b !== chosen) return;
     const rows = a.rows.filter((/** @type {any} */ r) => !b || (r.at >= b.from && r.at < b.to)),
-      now = clock();
-    const one = table({
-      label: t('expiry.who'),
-      rows: rows.slice(0, 15),
-      key: (r) => r.level + id(r.k) + '/' + id(r.item),
-      open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
-      columns: [
-        { id: 'level', label: t('expiry.level'), value: (r) => r.level, cell: (r) => swatch(r.level), minor: true },
-        {
-          id: 'k',
-          label: t('key.title'),
-          wide: true,
-          value: (r) => text(r.k),
-          cell: (r) => h('a', { href: ctx.link('key', { db: ctx.db, k: url(r.k) }) }, show(r.k, 120, true)),
-        },
-        { id: 'item', label: t('expiry.item'), value: (r) => text(r.item), cell: (r) => (r.item ? show(r.item, 80) : '') },
-        { id: 'ttl', label: 'TTL', num: true, value: (r) => r.at, cell: (r) => ttl(Math.max(0, r.at - now), now) },
-      ],
-      empty: () => a.why || t(a.whole ? 'expiry.empty' : 'expiry.far'),
-    });
+      last = a.rows[a.rows.length - 1],
+      full = a.rows.length >= count;
+    // A full list may end before the interval does, or begins.
+    heard = { why: a.why, whole: a.whole && !(b && full && last.at < b.to), more: full };
     /** @type {Map<string, number>} */
     const prefixes = new Map();
     for (const r of rows) {
@@ -130,23 +153,19 @@ export function open(root, ctx) {
       prefixes.set(q, (prefixes.get(q) || 0) + 1);
     }
     const top = [...prefixes].sort((x, y) => y[1] - x[1]).slice(0, 5);
+    say(nextHead, b ? t('expiry.who.at', { from: when(b.from), to: when(b.to) }) : t('expiry.who'));
+    nextText.hidden = rows.length < 2;
     fill(
-      who,
-      h('h2', null, b ? t('expiry.who.at', { from: time(b.from), to: time(b.to) }) : t('expiry.who')),
-      rows.length > 1 &&
-        h(
-          'p',
-          { class: 'faint' },
-          t('expiry.sample', { n: rows.length }),
-          ' ',
-          top.map(([q, n], i) => [
-            i ? ', ' : '',
-            h('a', { href: ctx.link('keys', { db: ctx.db, match: glob(q) + '*' }) }, show(fromText(q), 40, true)),
-            ' ' + percent(n / rows.length),
-          ]),
-        ),
-      one.el,
+      nextText,
+      t('expiry.sample', { n: rows.length }),
+      ' ',
+      top.map(([q, n], i) => [
+        i ? ', ' : '',
+        h('a', { href: ctx.link('keys', { db: ctx.db, match: glob(q) + '*' }) }, show(fromText(q), 40, true)),
+        ' ' + percent(n / rows.length),
+      ]),
     );
+    next.set(rows);
   }
   async function onTime() {
     try {
@@ -174,6 +193,7 @@ export function open(root, ctx) {
         id: f,
         label: f === 'p999' ? 'p99.9' : f === 'max' ? t('expiry.max') : f,
         num: true,
+        minor: f === 'p50' || f === 'p999',
         value: (/** @type {any} */ x) => x[f],
         cell: (/** @type {any} */ x) => (x.count ? micros(x[f]) : '–'),
       });
@@ -360,7 +380,7 @@ export function open(root, ctx) {
       ctx.button('expiry.rule', t('expiry.rule'), rule),
     ),
     h('section', { class: 'card' }, h('h2', null, t('expiry.forecast')), said, hint, chart, legend),
-    h('section', { class: 'card' }, who),
+    h('section', { class: 'card' }, nextHead, nextText, next.el),
     h(
       'div',
       { class: 'cols' },
@@ -388,7 +408,7 @@ export function open(root, ctx) {
     () => {
       if (document.hidden) return;
       forecast();
-      if (chosen < 0) soon();
+      soon();
       onTime();
     },
     at === 'minute' ? 5000 : 30000,

@@ -1,6 +1,6 @@
 // Now: what needs a hand, six figures, what falls due in the next minute, and the last 15 minutes.
 import { h, fill, say, list } from '../lib/h.js';
-import { lines, bars, even } from '../lib/chart.js';
+import { lines, bars } from '../lib/chart.js';
 import { samples, clock } from '../lib/feed.js';
 import { copier, show, url } from '../lib/bytes.js';
 import { t, num, brief, size, micros, span, time, percent, has } from '../lib/i18n.js';
@@ -102,20 +102,21 @@ export function open(root, ctx) {
     const due = s.due || [],
       total = due.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0);
     const storms = new Set(due.flatMap((/** @type {number} */ n, /** @type {number} */ i) => (s.keys > 100 && n > s.keys / 10 ? [i] : [])));
-    const from = s.at || clock(),
+    const from = s.dueFrom || s.at || clock(),
       worst = [...storms][0];
+    const left = (/** @type {number} */ i) => Math.max(1, Math.round((from + i * 1000 - (s.at || from)) / 1000));
     said.className = storms.size ? 'look' : 'faint';
     say(
       said,
       total === 0
         ? t('now.nothing')
         : worst !== undefined
-          ? t('now.storm', { n: due[worst], in: worst + 1, share: percent(due[worst] / s.keys) })
+          ? t('now.storm', { n: due[worst], in: left(worst), share: percent(due[worst] / s.keys) })
           : t('now.due', { n: total }),
     );
     bars(strip, [{ label: t('now.fall'), cls: 's-key', values: due }], {
       label: t('now.next'),
-      x: (i) => t('now.in', { n: i + 1 }) + ' · ' + time(from + i * 1000),
+      x: (i) => (i ? t('now.in', { n: i }) : t('now.now')) + ' · ' + time(from + i * 1000),
       tick: (i) => (i ? '+' + i + ' s' : t('now.now')),
       marks: storms,
       height: 132,
@@ -141,22 +142,21 @@ export function open(root, ctx) {
         ),
       );
     }
-    const all = even(samples()),
-      x = (/** @type {number} */ i) => (all[i] ? time(all[i].at) : '');
-    const series = (/** @type {string} */ name) => all.map((p) => (p.row ? p.row[name] : null));
-    lines(past, [{ label: t('now.ops'), cls: 's-key', values: series('ops'), format: (n) => num(n) + '/s' }], {
+    const all = samples(),
+      times = all.map((p) => p.at);
+    const series = (/** @type {string} */ name) => all.map((p) => p[name]);
+    lines(past, times, [{ label: t('now.ops'), cls: 's-key', values: series('ops'), format: (n) => num(n) + '/s' }], {
       label: t('now.past.ops'),
-      x,
-      tick: (i) => x(i),
       height: 132,
     });
     lines(
       late,
+      times,
       [
         { label: 'p50', cls: 's-other', values: series('p50'), format: micros },
         { label: 'p99', cls: 's-member', values: series('p99'), format: micros },
       ],
-      { label: t('now.past.p99'), x, tick: (i) => x(i), unit: micros, height: 132 },
+      { label: t('now.past.p99'), unit: micros, height: 132 },
     );
   }
   const was = samples();
