@@ -9,7 +9,8 @@ import (
 )
 
 // The console keeps two series of samples, as float32: about 92 KiB for the last quarter of an hour, while a
-// stream is open, and 37 KiB for the last hour.
+// stream is open, and 37 KiB for the last hour. A sample takes 0.6 ms with 200,000 keys (go test ./console -bench ASample): one in ten
+// seconds is less than a ten-thousandth of a core.
 const (
 	shortStep = time.Second
 	shortKept = 900

@@ -2,8 +2,10 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +110,31 @@ func TestTheSamplesTakeLessThanHalfAMegabyte(t *testing.T) {
 	if err := json.Unmarshal(seriesJSON(9, []point{pointOf(s)}, time.Second), &x); err != nil || x.At[0] != 7 || *x.Ops[0] != 1234570 || x.P99[0] != nil ||
 		x.Expired["lease"][0] != 2 || x.Now != 9 {
 		t.Errorf("%v %+v", err, x)
+	}
+}
+
+// BenchmarkASample is what a server pays for each sample: one in ten seconds without a viewer.
+func BenchmarkASample(b *testing.B) {
+	over, err := embed.Open(b.Context(), "mem://")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := build(embed.Of(over), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.tick()
+	s := c.svc.NewSession(nil)
+	for i := range 200_000 {
+		s.Do([]byte("SET"), []byte("k"+strconv.Itoa(i)), []byte("v"), []byte("PX"), []byte(strconv.Itoa(1_000_000+17*i)))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.tick()
+	}
+	s.Closed(nil)
+	if err := errors.Join(c.Close(), over.Close()); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -87,6 +87,24 @@ func TestAServerMayHaveNoConsole(t *testing.T) {
 	}
 }
 
+// Samples are the console's: a server without it has nothing that takes them.
+func TestAServerWithoutAConsoleTakesNoSamples(t *testing.T) {
+	for _, o := range [][]string{{"--http", "127.0.0.1:0", "--http-console", "no"}, {"--http", ""}} {
+		cfg, err := config.Load(append([]string{"--port", "0", "--unixsocket", realserver.Socket(t)}, o...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := Start(t.Context(), Options{Config: cfg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.console != nil {
+			t.Errorf("%q: there is a console", o)
+		}
+		shutDown(t, in)
+	}
+}
+
 // While a server loads, the console shows that, and commands that may run then do.
 func TestTheConsoleShowsThatTheServerLoads(t *testing.T) {
 	dir := t.TempDir()
