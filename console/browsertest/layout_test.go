@@ -220,7 +220,11 @@ func TestNoScreenScrollsIntoNothing(t *testing.T) {
 func TestColumnsHaveRoom(t *testing.T) {
 	s := shop(t)
 	s.Do("EXPIRY", "RULE", "SET", "checkout-sessions-of-europe", "MATCH", "session:checkout:eu-central-1:*", "TO", "ended:checkout:eu-central-1")
-	s.Do("XGROUP", "CREATE", "ended:checkout:eu-central-1", "warehouse-of-the-north", "0", "MKSTREAM")
+	stream := "ended:checkout:eu-central-1"
+	s.Do("XGROUP", "CREATE", stream, "warehouse-of-the-north", "0", "MKSTREAM")
+	s.Do("XADD", stream, "*", "id", "17")
+	s.Do("XREADGROUP", "GROUP", "warehouse-of-the-north", "packer-17", "STREAMS", stream, ">")
+	all := append([]string{"streams?db=0&k=" + keyURL(stream) + "&g=" + keyURL("warehouse-of-the-north"), "key?db=0&k=" + keyURL("cart:ann")}, screens...)
 	for name, o := range map[string]browsertest.Options{
 		"desktop":        {},
 		"small":          {Width: 1024, Height: 768},
@@ -229,7 +233,7 @@ func TestColumnsHaveRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := browsertest.Open(t, s.URL, o)
-			for _, to := range screens {
+			for _, to := range all {
 				p.Screen(to)
 				for _, wrong := range p.Columns() {
 					t.Errorf("%s: %s", to, wrong)

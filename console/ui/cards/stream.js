@@ -137,6 +137,7 @@ export function detail(root, ctx) {
         cell: (/** @type {any} */ r) => num(r.deliveries),
       }),
     ],
+    stack: true,
     select:
       ackAll || claimAll
         ? (rows) => {

@@ -32,6 +32,9 @@ function nice(n) {
   return ([1, 2, 5, 10].find((m) => m * p >= n) || 10) * p;
 }
 
+/** The intervals between the words of bars. */
+const COUNTS = [1, 2, 5, 10, 15, 20, 30];
+
 /** The scale of n intervals of the same length. @param {number} n @param {Axis} axis @returns {Scale} */
 function even(n, axis) {
   const all = Math.max(1, n);
@@ -40,7 +43,7 @@ function even(n, axis) {
     edges: (i) => [i / all, (i + 1) / all],
     at: (share) => Math.min(n - 1, Math.floor(share * n)),
     ticks: (room) => {
-      const step = Math.max(1, Math.ceil(n / room)),
+      const step = COUNTS.find((x) => x * room >= n) || n,
         out = /** @type {Array<[number, string]>} */ ([]);
       for (let i = 0; i < n; i += step) out.push([i / all, (axis.tick || axis.x)(i)]);
       return out;
