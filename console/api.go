@@ -51,6 +51,7 @@ func routes() []route {
 		{method: "GET", path: "soon", named: true, answer: inCall(getSoon)},
 		{method: "GET", path: "feed", named: true, lasts: true, answer: getFeed},
 		{method: "GET", path: "samples", answer: getSamples},
+		{method: "GET", path: "concerns", answer: inCall(getConcerns)},
 		{method: "GET", path: "limits", named: true, answer: inCall(getLimits)},
 		{method: "GET", path: "locks", named: true, answer: inCall(getLocks)},
 		{method: "GET", path: "lock", named: true, answer: inCall(getLock)},

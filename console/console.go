@@ -69,6 +69,7 @@ type Console struct {
 	trails    trails
 	versions  versions
 	walks     walks
+	found     streamNames
 
 	mu      sync.Mutex // guards what follows
 	closed  bool

@@ -22,6 +22,7 @@
 //	keys.go, view.go, walk.go  lists of keys, one key, and walks over all of them
 //	feed.go, sample.go         news as they come
 //	versions.go                whether a key has changed
+//	concerns.go                what an operator should look at
 //	docs.go, ui.go             what the shell knows of commands, and the pages
 //
 // docs/design/console.md says why.

@@ -18,7 +18,7 @@ var actions = map[string][]string{
 	"limits.view": {"RL.INFO k"}, "limits.reset": {"RL.RESET k"}, "limits.cancel": {"RL.CANCEL k t"}, "limits.take": {"RL.TAKE k 1 1000"},
 	"locks.view": {"LOCK.INFO k"}, "locks.release": {"LOCK.RELEASE k o 1"}, "locks.semrelease": {"SEM.RELEASE k o"}, "locks.kill": {"CLIENT KILL ID 1"},
 	"queues.view": {"DQ.INFO k"}, "queues.add": {"DQ.ADD k i p"},
-	"queues.cancel": {"DQ.CANCEL k i"}, "queues.run": {"DQ.ADD k i p"}, "queues.move": {"DQ.MOVE k l COUNT 1"}, "queues.unschedule": {"DQ.UNSCHEDULE k n"},
+	"queues.cancel": {"DQ.CANCEL k i"}, "queues.run": {"DQ.MOVE k l COUNT 1"}, "queues.move": {"DQ.MOVE k l COUNT 1"}, "queues.unschedule": {"DQ.UNSCHEDULE k n"},
 	"queues.config": {"DQ.CONFIG k"}, "queues.pause": {"DQ.CONFIG k"},
 	"streams.view": {"XINFO STREAM k"}, "streams.ack": {"XACK k g 1"}, "streams.claim": {"XCLAIM k g c 0 1"}, "streams.delconsumer": {"XGROUP DELCONSUMER k g c"},
 	"streams.trim": {"XTRIM k MAXLEN 1"}, "streams.rule": {"EXPIRY RULE SET r TO s"},
@@ -34,7 +34,7 @@ var actions = map[string][]string{
 // me is the answer to GET api/me: what the pages need before anything else.
 type me struct {
 	User      blob              `json:"user"`
-	Loginable bool              `json:"loginable"` // there is a login to end, or one to make
+	Loginable bool              `json:"loginable"` // there is a login to end
 	Label     *label            `json:"label"`
 	ReadOnly  bool              `json:"readOnly"`
 	Values    bool              `json:"values"`
@@ -61,7 +61,7 @@ type progress struct {
 
 // getMe answers GET api/me. It runs no command, so that a user who may run hardly any can log in.
 func getMe(c *Console, q *request) (any, error) {
-	m := me{User: bytesOf(q.v.id.Name()), Loginable: c.opt.Access == nil, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
+	m := me{User: bytesOf(q.v.id.Name()), Loginable: q.v.made != 0, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
 		Databases: c.svc.DB.Databases(), Role: "master", Version: admin.Version, Loading: c.loading(), Open: false,
 		Now: float64(c.clock.Micros()) / 1000, Can: map[string]bool{}, Need: map[string]string{}}
 	if c.label != "" {

@@ -14,7 +14,8 @@ type queueRow struct {
 	Delayed int64  `json:"delayed"`
 	Ready   int64  `json:"ready"`
 	Leased  int64  `json:"leased"`
-	Dead    int64  `json:"dead"` // that became dead letters since the queue was made
+	Dead    int64  `json:"dead"`    // that became dead letters since the queue was made
+	Letters *int64 `json:"letters"` // that are dead letters now; null: the queue keeps none, or the user may not see them
 	Dropped int64  `json:"dropped"`
 	Next    *int64 `json:"next"` // ms since 1970 at which the next delayed job is due
 	Late    int64  `json:"late"` // of the job that is ready for longest
@@ -26,6 +27,7 @@ type queueRow struct {
 	Paused    bool   `json:"paused"`
 	Until     *int64 `json:"until"` // the last ms of the pause, null: it has no end
 	Schedules int64  `json:"schedules"`
+	Wrong     string `json:"wrong,omitempty"` // why the queue cannot deliver to Stream
 }
 
 // getQueues answers GET api/queues?db&match.
@@ -50,8 +52,26 @@ func (k *call) queues(q *request, match string, now int64) (any, error) {
 			out.Rows = append(out.Rows, *row)
 		}
 	}
+	for i := range out.Rows {
+		k.letters(q, &out.Rows[i])
+	}
 	out.Denied = k.denied
 	return out, nil
+}
+
+// letters counts the dead letters of a queue.
+func (k *call) letters(q *request, row *queueRow) {
+	if row.To == nil {
+		return
+	}
+	n := int64(0)
+	to, err := k.queueRow(q, row.To.s)
+	if to != nil {
+		n = to.Ready + to.Delayed + to.Leased
+	}
+	if err == nil {
+		row.Letters = &n
+	}
 }
 
 // queueRow reads a queue; nil if there is none.
@@ -63,7 +83,8 @@ func (k *call) queueRow(q *request, key string) (*queueRow, error) {
 	row := &queueRow{K: wholeOf(key), Delayed: member(v, "delayed").Int, Ready: member(v, "ready").Int, Leased: member(v, "leased").Int,
 		Dead: member(v, "dead-letters").Int, Dropped: member(v, "dropped").Int, Late: member(v, "lateness").Int,
 		Waiting: len(member(v, "line").Elems), MaxLen: member(v, "max-len").Int,
-		Paused: member(v, "paused").Int == 1, Schedules: member(v, "schedules").Int}
+		Paused: member(v, "paused").Int == 1, Schedules: member(v, "schedules").Int,
+		Wrong: member(v, "deliver-error").Str}
 	if until := member(v, "paused-until"); until.Kind == resp.KindInt {
 		row.Until = &until.Int
 	}
@@ -123,7 +144,8 @@ func (k *call) schedulesOf(q *request, key string) ([]scheduleRow, error) {
 }
 
 // getQueue answers GET api/queue?db&k&state&from&limit: one queue, with a page of its jobs and, for state all, its
-// schedules. from is the id of the job behind which the page begins, as k.
+// schedules. from is the id of the job behind which the page begins, as k. With id instead of state the page has that job alone, in
+// whatever state it is.
 func getQueue(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
@@ -142,6 +164,7 @@ func getQueue(k *call, q *request) (any, error) {
 		return nil, err
 	}
 	if row != nil {
+		k.letters(q, row)
 		limit = pageOf(limit, row.Delayed+row.Ready+row.Leased, k.usage(q, key))
 	}
 	args := []any{"DQ.PEEK", key, "STATE", state, "COUNT", limit + 1}
@@ -166,6 +189,17 @@ func getQueue(k *call, q *request) (any, error) {
 			return nil, err
 		}
 	}
+	if q.text("id") != "" {
+		id, err := q.key("id")
+		if err != nil {
+			return nil, err
+		}
+		if out.Jobs, err = k.job(q, key, id); err != nil && err != errNotAllowed {
+			return nil, err
+		}
+		out.Denied = k.denied
+		return out, nil
+	}
 	v, err := k.do(q.ctx, args...)
 	var gone resp.ReplyError
 	switch {
@@ -187,4 +221,18 @@ func getQueue(k *call, q *request) (any, error) {
 	}
 	out.Denied = k.denied
 	return out, nil
+}
+
+// job returns the job with an id, and none if the queue has no such job.
+func (k *call) job(q *request, key, id string) ([]jobRow, error) {
+	v, err := k.do(q.ctx, "DQ.GET", key, id)
+	if err != nil || v.IsNull() {
+		return []jobRow{}, err
+	}
+	row := jobRow{ID: nameOf(member(v, "id")), Payload: k.c.valueOf(member(v, "payload")), Deliveries: member(v, "deliveries").Int,
+		State: member(v, "state").Str, Due: member(v, "due").Int}
+	if row.State == "leased" {
+		row.Token, row.Until = text64(member(v, "token").Int), member(v, "until").Int
+	}
+	return []jobRow{row}, nil
 }

@@ -72,6 +72,26 @@ type topRow struct {
 	Error   int64 `json:"error"`
 }
 
+// rate returns the denied requests a minute. The server halves the counts each minute, so that those of a limiter that always denies
+// are of a minute and a half on average.
+func (r *topRow) rate(now int64) float64 {
+	return float64(r.Denied) / min(1.5, max(1, float64(now-r.Since)/60_000))
+}
+
+// top returns the limiters that deny most requests.
+func (k *call) top(q *request) ([]topRow, error) {
+	v, err := k.do(q.ctx, "RL.TOP", "COUNT", 50)
+	rows := make([]topRow, 0, len(v.Elems))
+	if err != nil {
+		return rows, err
+	}
+	for _, e := range v.Elems {
+		x := e.Elems
+		rows = append(rows, topRow{nameOf(x[0]), x[1].Int, x[2].Int, x[3].Int, x[4].Int})
+	}
+	return rows, nil
+}
+
 // getLimits answers GET api/limits?db&match.
 func getLimits(k *call, q *request) (any, error) {
 	return k.limits(q, q.text("match"), k.c.now())
@@ -91,11 +111,8 @@ func (k *call) limits(q *request, match string, now int64) (any, error) {
 		More   bool       `json:"more"`
 		Denied []string   `json:"denied,omitempty"`
 	}{Now: now, Top: []topRow{}, Rows: []limitRow{}, More: more}
-	if v, err := k.do(q.ctx, "RL.TOP", "COUNT", 50); err == nil {
-		for _, e := range v.Elems {
-			x := e.Elems
-			out.Top = append(out.Top, topRow{nameOf(x[0]), x[1].Int, x[2].Int, x[3].Int, x[4].Int})
-		}
+	if top, err := k.top(q); err == nil {
+		out.Top = top
 	}
 	for _, key := range keys {
 		v, err := k.do(q.ctx, "RL.INFO", key)
@@ -280,29 +297,40 @@ func getStreams(k *call, q *request) (any, error) {
 		}
 		out.Rows = append(out.Rows, row)
 	}
-	if v, err := k.do(q.ctx, "EXPIRY", "RULE", "LIST"); err == nil {
-		for _, r := range v.Elems {
-			row := ruleRow{Name: nameOf(member(r, "name")), Match: nameOf(member(r, "match")), To: nameOf(member(r, "stream")), Levels: []string{},
-				MaxLen: member(r, "maxlen").Int, Fired: member(r, "fired").Int, Missed: member(r, "missed").Int, Suspended: member(r, "suspended").Int}
-			levels := member(r, "levels")
-			for _, l := range levels.Elems {
-				row.Levels = append(row.Levels, l.Str)
-			}
-			if levels.Str != "" {
-				row.Levels = strings.Fields(levels.Str)
-			}
-			if queue := member(r, "queue").Str; queue != "" {
-				row.To, row.Queue = bytesOf(queue), true
-			}
-			if member(r, "since").Int > 0 {
-				why := nameOf(member(r, "why"))
-				row.Why = &why
-			}
-			out.Rules = append(out.Rules, row)
-		}
+	if rules, err := k.ruleRows(q); err == nil {
+		out.Rules = rules
 	}
 	out.Denied = k.denied
 	return out, nil
+}
+
+// ruleRows returns the expiry rules.
+func (k *call) ruleRows(q *request) ([]ruleRow, error) {
+	rows := []ruleRow{}
+	v, err := k.do(q.ctx, "EXPIRY", "RULE", "LIST")
+	if err != nil {
+		return rows, err
+	}
+	for _, r := range v.Elems {
+		row := ruleRow{Name: nameOf(member(r, "name")), Match: nameOf(member(r, "match")), To: nameOf(member(r, "stream")), Levels: []string{},
+			MaxLen: member(r, "maxlen").Int, Fired: member(r, "fired").Int, Missed: member(r, "missed").Int, Suspended: member(r, "suspended").Int}
+		levels := member(r, "levels")
+		for _, l := range levels.Elems {
+			row.Levels = append(row.Levels, l.Str)
+		}
+		if levels.Str != "" {
+			row.Levels = strings.Fields(levels.Str)
+		}
+		if queue := member(r, "queue").Str; queue != "" {
+			row.To, row.Queue = bytesOf(queue), true
+		}
+		if member(r, "since").Int > 0 {
+			why := nameOf(member(r, "why"))
+			row.Why = &why
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 // clientRow is a connection. Times are in seconds.

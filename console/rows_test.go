@@ -58,6 +58,9 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 		"queue?from=" + url("x") + "&k=" + url("{m}"): `"jobs":[],"more":false`,
 		"queue?from=" + url("y") + "&k=" + url("{m}"): `"jobs":[],"more":false`,
 		"queue?k=" + url("nothing"):                   `"row":null,"jobs":[]`,
+		"queue?id=" + url("x") + "&k=" + url("{m}"):   `"letters":0,`,
+		"queue?id=" + url("j") + "&k=" + url("q"):     `"jobs":[{"id":{"t":"j"},"payload":{"t":"payload"},"deliveries":1,"state":"leased"`,
+		"queue?id=" + url("none") + "&k=" + url("q"):  `"jobs":[],"more":false`,
 	} {
 		if status, body := b.ask("GET", "api/"+path, ""); status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s\nwant %s", path, status, body, want)

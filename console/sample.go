@@ -3,6 +3,8 @@ package console
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/admin"
 )
@@ -39,6 +41,7 @@ type sample struct {
 	ReplLag  float64            `json:"replLag"` // seconds
 
 	Attention []attention `json:"attention"`
+	filled    []int       // the databases that have keys
 }
 
 // attention is something that an operator should look at, or must act on.
@@ -58,6 +61,7 @@ type reading struct {
 	labels map[string]string  // of redis_instance_info
 	took   map[float64]uint64 // commands by the upper bounds of their durations, us
 	late   map[float64]uint64 // expirations by the upper bounds of their lag, s
+	filled []int              // the databases that have keys
 }
 
 // wanted are the metrics that samples are made of. A reading leaves out the others.
@@ -104,8 +108,20 @@ func (c *Console) read(m *admin.Meter) *reading {
 		if wanted[name] {
 			r.value[name] += x.Value
 		}
+		if n, ok := databaseOf(x.Labels); ok && name == "redis_db_keys" && x.Value > 0 {
+			r.filled = append(r.filled, n)
+		}
 	})
 	return r
+}
+
+// databaseOf returns the number of the database that the labels of a metric name: db, db7.
+func databaseOf(labels []string) (int, bool) {
+	if len(labels) < 2 || labels[0] != "db" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(labels[1], "db"))
+	return n, err == nil
 }
 
 // addBuckets adds a distribution to another one with the same bounds.
@@ -162,7 +178,8 @@ func (c *Console) sampleOf(now, before *reading) *sample {
 		Clients: v("redis_connected_clients"), Waiting: v("redis_blocked_clients"), Hits: rate("redis_keyspace_hits_total"),
 		Misses: rate("redis_keyspace_misses_total"), In: rate("redis_net_input_bytes_total"), Out: rate("redis_net_output_bytes_total"),
 		CPU:  rate("redis_cpu_sys_seconds_total") + rate("redis_cpu_user_seconds_total"),
-		Role: now.labels["role"], Replicas: v("redis_connected_slaves"), ReplLag: v("redis_connected_slave_lag_seconds"), Expired: map[string]float64{}}
+		Role: now.labels["role"], Replicas: v("redis_connected_slaves"), ReplLag: v("redis_connected_slave_lag_seconds"), Expired: map[string]float64{},
+		filled: now.filled}
 	if s.Role == "slave" {
 		s.Role, s.Link, s.ReplLag = "replica", "down", v("redis_master_last_io_seconds_ago")
 		if v("redis_master_link_up") == 1 {
@@ -192,8 +209,8 @@ func (c *Console) sampleOf(now, before *reading) *sample {
 }
 
 // events are the counters whose growth in the last minute needs a look.
-var events = [...]string{"ebb_rule_events_total suspended", "ebb_queue_jobs_total dead", "ebb_leases_expired_total", "redis_acl_access_denied_auth_total",
-	"redis_acl_access_denied_cmd_total", "redis_acl_access_denied_key_total"}
+var events = [...]string{"ebb_leases_expired_total", "redis_acl_access_denied_auth_total", "redis_acl_access_denied_cmd_total",
+	"redis_acl_access_denied_key_total"}
 
 // tally is the counts of events at an instant, and whether expired data waited.
 type tally struct {
@@ -213,10 +230,11 @@ func (r *reading) tally() tally {
 // These bound what the console remembers for attend, in us.
 const (
 	attendSpan = 60e6 // events of the last minute
-	lateSpan   = 5e6  // a backlog that lasts as long needs a hand
+	lateSpan   = 5e6  // a backlog that lasts as long needs attention
 )
 
-// attend returns what needs a hand. minute are the tallies of the last minute, the latest one last.
+// attend returns what needs attention in the server as a whole; concerns.go has what does among its data.
+// minute are the tallies of the last minute, the latest one last.
 func attend(s *sample, now *reading, minute []tally) []attention {
 	out := []attention{}
 	add := func(is bool, code, level string, n float64, screen, text string) {
@@ -239,9 +257,6 @@ func attend(s *sample, now *reading, minute []tally) []attention {
 	add(s.Role == "replica" && s.Link == "down", "replica", "act", s.ReplLag, "server", "the link to the master is down")
 	add(s.MemMax > 0 && s.Mem > 0.9*s.MemMax, "memory", "act", 100*s.Mem/math.Max(1, s.MemMax), "server", "memory is above 90 % of its limit")
 	add(v("ebb_script_overdue") > 0, "script", "act", 1, "performance", "a script runs for longer than the server allows")
-	add(grown("ebb_rule_events_total suspended") > 0, "rule", "act", grown("ebb_rule_events_total suspended"), "streams", "an expiry rule cannot "+
-		"write to its stream: entries are lost")
-	add(grown("ebb_queue_jobs_total dead") > 0, "dead", "look", grown("ebb_queue_jobs_total dead"), "queues", "jobs have become dead letters in the last minute")
 	add(grown("ebb_leases_expired_total") > 0, "leases", "look", grown("ebb_leases_expired_total"), "locks", "leases have ended without a release in "+
 		"the last minute")
 	denied := grown("redis_acl_access_denied_auth_total") + grown("redis_acl_access_denied_cmd_total") + grown("redis_acl_access_denied_key_total")

@@ -39,7 +39,7 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	if p.Number(`load_.bytes`) > 150_000 {
 		t.Error("the first load takes more than 150 KB")
 	}
-	p.Eventually(`byText('#screen h2', 'The server has no keys yet').length && byText('#screen', 'Nothing needs a hand').length`)
+	p.Eventually(`byText('#screen h2', 'The server has no keys yet').length && byText('#screen', 'All clear.').length`)
 	p.Eventually(`byText('#screen p', 'Nothing expires in the next minute').length`)
 	line := p.Text(`text('code.command')`)
 

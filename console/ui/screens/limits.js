@@ -77,18 +77,30 @@ export function open(root, ctx) {
     });
     if (take && (await run(db, words(false), { quiet: true }))) again();
   }
-  const minutes = (/** @type {any} */ r) => Math.max(1, (clock() - r.since) / 60000);
+  // The server halves the counts each minute: those of a limiter that always denies are of a minute and a half on average.
+  const minutes = (/** @type {any} */ r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60000));
   const top = table({
     label: t('limits.top'),
     key: (r) => id(r.k),
     fade: false,
-    sort: ['denied', -1],
+    sort: ['rate', -1],
     actions: (now) => [reset(now)],
     columns: [
       { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },
-      { id: 'denied', label: t('limits.denied'), num: true, value: (r) => r.denied, cell: (r) => num(r.denied) },
-      { id: 'rate', label: t('limits.rate'), num: true, value: (r) => r.denied / minutes(r), cell: (r) => num(r.denied / minutes(r), 1) },
-      { id: 'allowed', label: t('limits.allowed'), num: true, minor: true, value: (r) => r.allowed, cell: (r) => num(r.allowed) },
+      {
+        id: 'rate',
+        label: t('limits.rate'),
+        num: true,
+        value: (r) => r.denied / minutes(r),
+        cell: (r) => h('b', { class: 'look' }, num(r.denied / minutes(r), 0)),
+      },
+      {
+        id: 'allowed',
+        label: t('limits.allowed'),
+        num: true,
+        value: (r) => r.allowed / minutes(r),
+        cell: (r) => num(r.allowed / minutes(r), 0),
+      },
       { id: 'since', label: t('limits.since'), num: true, minor: true, value: (r) => r.since, cell: (r) => span(clock() - r.since) },
     ],
     empty: () => t('limits.calm'),
@@ -132,6 +144,7 @@ export function open(root, ctx) {
   fill(
     root,
     h('h1', null, t('limits.title')),
+    h('p', { class: 'faint' }, t('limits.about')),
     said,
     h('section', { class: 'card' }, h('h2', null, t('limits.top')), top.el),
     h('section', { class: 'card' }, h('h2', null, t('limits.all')), all.el, more),

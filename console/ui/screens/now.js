@@ -1,8 +1,10 @@
-// Now: what needs a hand, six figures, what falls due in the next minute, and the last 15 minutes.
+// Now: what needs attention, six figures, what falls due in the next minute, and the last 15 minutes.
 import { h, fill, say, list } from '../lib/h.js';
 import { lines, bars } from '../lib/chart.js';
 import { samples, clock } from '../lib/feed.js';
-import { copier, show, url } from '../lib/bytes.js';
+import { get } from '../lib/api.js';
+import { live, missing } from '../lib/live.js';
+import { copier, show, text, url } from '../lib/bytes.js';
 import { t, num, brief, size, micros, span, time, percent, has } from '../lib/i18n.js';
 
 export const title = 'now.title';
@@ -46,17 +48,44 @@ export function open(root, ctx) {
     ),
   );
 
-  /** @param {any[]} rows */
-  function hands(rows) {
-    const bad = rows.some((r) => r.level === 'act');
+  /** What is wrong in the server as a whole, by the latest sample; and among its data. null: not known yet. @type {any[]|null} */
+  let whole = null;
+  /** @type {any} */ let data = null;
+  /** Where a concern leads to. @param {any} r */
+  function place(r) {
+    if (!r.k) return ctx.link(r.screen);
+    const k = url(r.k);
+    if (r.code === 'behind') return ctx.link('streams', { db: r.db, k, g: url(r.group) });
+    if (r.code === 'throttled') return ctx.link('limits', { db: r.db, k });
+    if (r.code === 'lockwait') return ctx.link('locks', { db: r.db, k });
+    if (r.code === 'rule') return ctx.link('streams', { db: r.db });
+    return ctx.link('queues', { db: r.db, k, s: r.code === 'dead' ? 'dead' : undefined });
+  }
+  function hands() {
+    if (!whole || !data) {
+      fill(hand, h('p', { class: 'faint' }, t('now.checking')));
+      return;
+    }
+    const rows = [...whole, ...data.rows].sort((a, b) => (a.level === b.level ? 0 : a.level === 'act' ? -1 : 1));
     if (!rows.length) {
-      fill(hand, h('p', { class: 'calm' }, '✓ ' + t('now.calm')));
+      const part = data.denied && data.denied.length;
+      fill(
+        hand,
+        h('p', { class: 'calm' }, '✓ ' + t(part ? 'now.calm.part' : 'now.calm')),
+        part && h('p', { class: 'faint' }, missing(data.denied, t)),
+      );
       return;
     }
     let ul = hand.querySelector('ul');
     if (!ul) fill(hand, h('section', { class: 'card hand' }, h('h2', null, t('now.hand')), (ul = h('ul'))));
-    ul.parentElement?.classList.toggle('act', bad);
-    const sorted = [...rows].sort((a, b) => (a.level === b.level ? 0 : a.level === 'act' ? -1 : 1));
+    ul.parentElement?.classList.toggle(
+      'act',
+      rows.some((r) => r.level === 'act'),
+    );
+    const words = (/** @type {any} */ r) =>
+      has('now.a.' + r.code)
+        ? t('now.a.' + r.code, { n: r.n, span: span(r.ms), why: r.why, group: r.group ? text(r.group) : '' })
+        : r.text;
     const fresh = (/** @type {any} */ r) =>
       h(
         'li',
@@ -65,18 +94,33 @@ export function open(root, ctx) {
         h(
           'span',
           null,
-          has('now.a.' + r.code) ? t('now.a.' + r.code, { n: r.n }) : r.text,
-          r.k && [' ', show(r.k, 60)],
-          ' ',
-          r.screen && h('a', { href: r.k ? ctx.link('key', { db: r.db ?? ctx.db, k: url(r.k) }) : ctx.link(r.screen) }, t('now.see')),
+          r.k && [h('a', { href: place(r) }, show(r.k, 60)), r.db !== ctx.db && h('small', null, ' db' + r.db), ': '],
+          h('span', null, words(r)),
+          !r.k && r.screen && [' ', h('a', { href: place(r) }, t('now.see'))],
         ),
       );
-    list(ul, sorted, (r) => r.code + JSON.stringify(r.k || '') + r.n + r.text, fresh);
+    list(
+      ul,
+      rows,
+      (r) => r.code + (r.db ?? '') + JSON.stringify([r.k, r.group]) + r.text,
+      fresh,
+      (el, r) => say(el.lastElementChild.querySelector(':scope > span:not(.bytes)'), words(r)),
+    );
   }
+  live(ctx, 3000, async () => {
+    try {
+      data = await get('concerns', { db: ctx.db }, ctx.stop);
+    } catch (e) {
+      if (/** @type {Error} */ (e).name === 'AbortError') throw e;
+      data = data || { rows: [] }; // a script runs for long, say: the sample tells
+    }
+    hands();
+  });
 
   /** @param {any} s */
   function draw(s) {
-    hands(s.attention || []);
+    whole = s.attention || [];
+    hands();
     say(keys.big, brief(s.keys));
     say(keys.small, t('now.withttl', { n: brief(s.keysTTL) }));
     say(ops.big, brief(Math.round(s.ops)) + '/s');

@@ -1,0 +1,171 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// concernsOf returns what GET api/concerns says, as lines.
+func (b *bench) concernsOf() []string {
+	b.t.Helper()
+	var a struct{ Rows []concern }
+	b.get("api/concerns?db=0", &a)
+	out := []string{}
+	for _, r := range a.Rows {
+		out = append(out, fmt.Sprintf("%s %s db%d %s %d", r.Level, r.Code, r.DB, r.K.s, r.N))
+	}
+	return out
+}
+
+// No viewer has a page open while it happens: Now still tells of it.
+func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
+	b := newBench(t, Options{})
+	if got := b.concernsOf(); len(got) != 0 {
+		t.Fatalf("an empty server has %q", got)
+	}
+	b.admin("DQ.CONFIG", "mail", "MAXDELIVERIES", "1", "DEADLETTER", "{mail}:dead")
+	for i := range 31 {
+		b.admin("DQ.ADD", "mail", fmt.Sprint("m", i), "hello")
+		job := b.admin("DQ.POP", "mail", "LEASE", "1000").Elems[0].Elems
+		b.admin("DQ.NACK", "mail", job[0].Str, text64(job[3].Int))
+	}
+	b.admin("DQ.ADD", "orphan", "1", "x")
+	b.admin("DQ.ADD", "quiet", "1", "x")
+	b.admin("DQ.CONFIG", "quiet", "PAUSED", "yes")
+	for i := range 167 {
+		b.admin("XADD", "orders", fmt.Sprint(i+1, "-1"), "f", "v")
+	}
+	b.admin("XGROUP", "CREATE", "orders", "slow", "0")
+	b.admin("XGROUP", "CREATE", "orders", "done", "$")
+	b.admin("SET", "ended", "not a stream")
+	b.admin("EXPIRY", "RULE", "SET", "lost", "MATCH", "tmp:*", "TO", "ended")
+	b.admin("SET", "tmp:1", "x", "PX", "10")
+	b.admin("LOCK.ACQUIRE", "job", "ann", "6000000")
+	ctx, cancel := context.WithCancel(t.Context())
+	waits, done := b.svc.NewSession(nil), make(chan error)
+	defer waits.Closed(nil)
+	go func() {
+		_, err := waits.DoContext(ctx, []byte("LOCK.ACQUIRE"), []byte("job"), []byte("bob"), []byte("1000"), []byte("WAIT"), []byte("0"))
+		done <- err
+	}()
+	for len(member(b.admin("LOCK.INFO", "job"), "line").Elems) == 0 {
+		runtime.Gosched()
+	}
+	b.admin("SELECT", "3")
+	b.admin("DQ.ADD", "far", "1", "x")
+	b.admin("SELECT", "0")
+	for range 40 {
+		b.clock.Advance(longStep)
+		b.tick()
+	}
+	for range 75 {
+		b.admin("RL.TAKE", "api:ann", "1", "3600000")
+	}
+	b.admin("RL.TAKE", "api:bob", "1", "60000")
+	b.admin("RL.TAKE", "api:bob", "1", "60000") // one denial is no concern
+	want := []string{"act rule db0 lost 1", "look dead db0 mail 31", "look unattended db0 orphan 1", "look throttled db0 api:ann 74",
+		"look lockwait db0 job 1", "look behind db0 orders 167", "look unattended db3 far 1"}
+	if got := b.concernsOf(); !slices.Equal(got, want) {
+		t.Errorf("concerns are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	// What is put right goes.
+	cancel()
+	<-done
+	b.admin("DEL", "job", "{mail}:dead", "orphan", "ended", "orders", "api:ann", "api:bob")
+	b.admin("CONFIG", "RESETSTAT")
+	b.admin("SET", "tmp:2", "x", "PX", "10")
+	b.clock.Advance(longStep)
+	b.admin("GET", "tmp:2")
+	if got := b.concernsOf(); !slices.Equal(got, []string{"look unattended db3 far 1"}) {
+		t.Errorf("concerns are still %q", got)
+	}
+}
+
+// A limiter that always denies has the same rate after any time, though the server halves its counts.
+func TestTheRateOfDenialsIsOfNow(t *testing.T) {
+	at := time.Hour.Milliseconds()
+	for _, x := range []struct {
+		denied, since int64
+		want          float64
+	}{{10, at - 5000, 10}, {90, at - 75_000, 72}, {90, 0, 60}} {
+		if got := (&topRow{Denied: x.denied, Since: x.since}).rate(at); got != x.want {
+			t.Errorf("%d denials since %d: %v a minute, want %v", x.denied, x.since, got, x.want)
+		}
+	}
+}
+
+func TestConcernsAreThoseOfTheKeysThatTheUserMayRead(t *testing.T) {
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "support", true }})
+	b.admin("ACL", "SETUSER", "support", "on", "nopass", "-@all", "+@read", "~shop:*")
+	for _, key := range []string{"shop:mail", "bank:mail"} {
+		b.admin("DQ.ADD", key, "1", "x")
+	}
+	b.clock.Advance(longStep)
+	b.tick()
+	if got := b.concernsOf(); !slices.Equal(got, []string{"look unattended db0 shop:mail 1"}) {
+		t.Errorf("concerns are %q", got)
+	}
+}
+
+// A stream is found wherever it stands among the keys, by several looks.
+func TestStreamsAreFoundAmongManyKeys(t *testing.T) {
+	b := newBench(t, Options{})
+	for i := range 3 * streamSteps * streamStep {
+		if err := b.svc.DB.Set(0, fmt.Appendf(nil, "k%d", i), []byte("v"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.admin("XADD", "orders", "1-1", "f", "v")
+	looks := 0
+	for names := []string{}; !slices.Equal(names, []string{"orders"}); looks++ {
+		if looks > 10 {
+			t.Fatal("ten looks have not found the stream")
+		}
+		names = b.found.look(b.svc.DB, 0)
+	}
+	b.found.forget(0, "orders")
+	b.found.forget(7, "nothing")
+}
+
+// Each has a text in the pages: a sentence behind the name of the key.
+func TestEachConcernHasAText(t *testing.T) {
+	now := &reading{value: map[string]float64{"redis_rdb_last_bgsave_status": 0, "redis_aof_enabled": 1, "ebb_script_overdue": 1}, at: 60e6}
+	before := tally{at: 1, backlog: true}
+	after := tally{at: 60e6, backlog: true}
+	for i := range events {
+		after.count[i] = 3
+	}
+	codes := map[string]bool{}
+	for _, a := range attend(&sample{Backlog: 1, Mem: 95, MemMax: 100, Role: "replica", Link: "down"}, now, []tally{before, after}) {
+		codes[a.Code] = true
+	}
+	for _, code := range []string{"backlog", "save", "aof", "replica", "memory", "script", "leases", "acl"} {
+		if !codes[code] {
+			t.Errorf("attend does not say %s", code)
+		}
+	}
+	for _, code := range []string{"dead", "unattended", "undelivered", "throttled", "lockwait", "behind", "rule"} {
+		codes[code] = true
+	}
+	text, err := pages.ReadFile("ui/i18n/en.json")
+	words := map[string]string{}
+	if err == nil {
+		err = json.Unmarshal(text, &words)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code := range codes {
+		if words["now.a."+code] == "" {
+			t.Errorf("en.json has no now.a.%s", code)
+		}
+	}
+}
