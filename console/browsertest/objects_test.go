@@ -98,12 +98,15 @@ func TestTheLockOfADeadWorkerGoesToTheFirstInLine(t *testing.T) {
 	}
 
 	confirm(q)
-	q.Eventually(`byText('.toast.bad', 'It changed hands').length`)
+	q.Eventually(`byText('.toast.bad', 'It changed hands').length && $$('.toast').length === 1`)
 	q.Eventually(`$$('#screen section')[0].innerText.includes('worker-2')`)
 	s.Do("LOCK.RELEASE", "report", "worker-2", granted)
 	if n := <-third; n <= granted {
 		t.Errorf("the token of the last in line is %d", n)
 	}
+	q.Eventually(`$('.toast.bad')`)
+	q.Screen("queues") // the message ends with its screen
+	q.Eventually(`!$('.toast')`)
 }
 
 // integer reads an integer reply.

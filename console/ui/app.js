@@ -1,6 +1,7 @@
 // The frame: who the user is, the rail, the top bar, Find, and the screen that the hash names.
 import { h, fill, icon, list } from './lib/h.js';
 import { ApiError, get, post, onFail } from './lib/api.js';
+import { endMessages } from './lib/dialog.js';
 import * as feed from './lib/feed.js';
 import { setLang, startLang, lang, num, t, span, percent } from './lib/i18n.js';
 import { fromText, glob, query, quote, show, url } from './lib/bytes.js';
@@ -34,6 +35,9 @@ let waiting = 0;
 /** The screen failed because the server is away: it opens again when the news are back. */
 let away = false;
 
+/** A screen leads to the next one by itself: what it has just said stays. */
+let led = false;
+
 /** @param {string} name @param {Record<string, any>} [params] */
 function link(name, params = {}) {
   const q = query(params);
@@ -41,6 +45,7 @@ function link(name, params = {}) {
 }
 /** @param {string} name @param {Record<string, any>} [params] */
 const go = (name, params) => {
+  led = location.hash !== link(name, params);
   location.hash = link(name, params);
 };
 function route() {
@@ -444,6 +449,8 @@ setInterval(() => {
   if (me && (!feed.status().live || banner.classList.contains('on'))) paintBanner();
 }, 1000);
 addEventListener('hashchange', () => {
+  endMessages(!led);
+  led = false;
   if (me) show_();
 });
 addEventListener('keydown', (e) => {

@@ -113,10 +113,10 @@ export const exec = (db, args, more = {}) => post('do', { db, argv: toArgv(...ar
 /**
  * Shows the command as typed, asks, runs it, and says what came back. null: the user went back, or it failed (and the user has read why).
  * danger: true for a red button, or the text that the user must type. text: what it does, in a sentence. quiet: no question (a form
- * showed the command before).
+ * showed the command before). unchanged: what a reply of 0 or nil means, where it says that the command has changed nothing.
  * @param {number} db
  * @param {Array<string|number|B>} args
- * @param {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: any}} [o]
+ * @param {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: any, unchanged?: string}} [o]
  * @returns {Promise<Reply|null>}
  */
 export async function run(db, args, o = {}) {
@@ -126,7 +126,8 @@ export async function run(db, args, o = {}) {
   for (;;) {
     try {
       const r = await post('do', { db, argv: words, confirm: typed || undefined, expect: o.expect });
-      toast(r.error ? r.text : line(words) + ' → ' + r.text, r.error ? 'bad' : 'good');
+      if (!r.error && o.unchanged && idle(r.reply)) toast(o.unchanged, 'bad');
+      else toast(r.error ? r.text : line(words) + ' → ' + r.text, r.error ? 'bad' : 'good');
       return r.error ? null : r;
     } catch (e) {
       const err = /** @type {ApiError} */ (e);
@@ -137,5 +138,31 @@ export async function run(db, args, o = {}) {
       typed = err.confirm;
       if (!(await confirmCommand({ argv: words, text: err.message, danger: true, type: typed }))) return null;
     }
+  }
+}
+
+/** Whether a reply says that a command has changed nothing: 0 or nil. @param {any} reply */
+export const idle = (reply) => reply === null || reply === undefined || reply.i === '0';
+
+/**
+ * Runs commands as a transaction, as run does a single one. done: what to say of the replies.
+ * @param {number} db
+ * @param {Array<Array<string|number|B>>} cmds
+ * @param {{danger?: boolean, text?: string, quiet?: boolean, done?: (replies: any[]) => [string, 'good'|'bad']}} o
+ * @returns {Promise<any[]|null>}
+ */
+export async function runAll(db, cmds, o) {
+  const argv = cmds.map((c) => toArgv(...c));
+  if (!o.quiet && !(await confirmCommand({ argv, text: o.text, danger: o.danger }))) return null;
+  try {
+    const r = await post('batch', { db, cmds: argv, atomic: true });
+    const bad = r.replies.findIndex((/** @type {any} */ x) => x && x.e !== undefined);
+    if (bad >= 0) toast(r.text[bad], 'bad');
+    else if (o.done) toast(...o.done(r.replies));
+    else toast(argv.map((a, i) => line(a) + ' → ' + r.text[i]).join('\n'));
+    return bad >= 0 ? null : r.replies;
+  } catch (e) {
+    toast(/** @type {Error} */ (e).message, 'bad');
+    return null;
   }
 }

@@ -6,7 +6,7 @@ import { t } from './i18n.js';
 /** @typedef {import('./bytes.js').B} B */
 /**
  * @typedef {{name: string, label: string, type?: string, value?: any, hint?: string, options?: Array<[string, string]>, required?:
- *   boolean, rows?: number, min?: number}} Field
+ *   boolean, rows?: number, min?: number, when?: (v: Record<string, any>) => boolean}} Field when: whether the form shows it
  */
 
 /**
@@ -65,9 +65,14 @@ export function dialog(o) {
   });
 }
 
+/** Commands as typed, one a line. @param {B[]|B[][]} argv */
+const lines = (argv) => several(argv).map(line).join('\n');
+/** @param {B[]|B[][]} argv @returns {B[][]} */
+export const several = (argv) => /** @type {B[][]} */ (Array.isArray(argv[0]) ? argv : [argv]);
+
 /**
- * Asks before a command runs, and shows it as typed. type: what the user must type.
- * @param {{argv: B[], text?: string, danger?: boolean, type?: string}} o
+ * Asks before commands run, and shows them as typed. type: what the user must type.
+ * @param {{argv: B[]|B[][], text?: string, danger?: boolean, type?: string}} o
  */
 export function confirmCommand(o) {
   const input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('confirm.type', { text: o.type }) });
@@ -78,7 +83,7 @@ export function confirmCommand(o) {
     body: [
       o.text && h('p', null, o.text),
       h('p', { class: 'faint' }, t('confirm.as')),
-      h('pre', { class: 'command' }, line(o.argv)),
+      h('pre', { class: 'command' }, lines(o.argv)),
       o.type && h('label', null, t('confirm.type', { text: '' }), h('strong', { class: 'mono' }, o.type), input),
     ],
     live: (ok) => {
@@ -102,11 +107,11 @@ export function control(f) {
 }
 
 /**
- * A form in a dialog. command makes the argv of the values, which the dialog shows as the user types; a string is what is wrong.
- * Answers the values and the argv, or null for back.
+ * A form in a dialog. command makes the argv of the values, or several, which the dialog shows as the user types; a string is what is
+ * wrong. Answers the values and the argv, or null for back.
  * @param {{title: string, text?: string, fields: Field[], ok?: string, danger?: boolean, command?: (v: Record<string, any>) =>
- *   B[]|string}} o
- * @returns {Promise<{values: Record<string, any>, argv: B[]}|null>}
+ *   B[]|B[][]|string}} o
+ * @returns {Promise<{values: Record<string, any>, argv: any}|null>}
  */
 export async function form(o) {
   const inputs = o.fields.map((f) => [f, control(f)]);
@@ -118,28 +123,28 @@ export async function form(o) {
         /** @type {any} */ (f).type === 'check' ? /** @type {any} */ (c).checked : /** @type {any} */ (c).value,
       ]),
     );
+  const labels = inputs.map(([f, c]) =>
+    h(
+      'label',
+      { class: /** @type {any} */ (f).type === 'check' ? 'check' : '' },
+      h('span', null, /** @type {Field} */ (f).label),
+      /** @type {any} */ (c),
+      /** @type {Field} */ (f).hint && h('small', null, /** @type {Field} */ (f).hint),
+    ),
+  );
   const ok = await dialog({
     title: o.title,
     ok: o.ok || t('confirm.run'),
     danger: o.danger,
-    body: [
-      o.text && h('p', null, o.text),
-      inputs.map(([f, c]) =>
-        h(
-          'label',
-          { class: /** @type {any} */ (f).type === 'check' ? 'check' : '' },
-          h('span', null, /** @type {Field} */ (f).label),
-          /** @type {any} */ (c),
-          /** @type {Field} */ (f).hint && h('small', null, /** @type {Field} */ (f).hint),
-        ),
-      ),
-      o.command && preview,
-    ],
+    body: [o.text && h('p', null, o.text), labels, o.command && preview],
     live: (button) => {
+      o.fields.forEach((f, i) => {
+        if (f.when) labels[i].hidden = !f.when(values());
+      });
       if (!o.command) return;
       const a = o.command(values());
       preview.classList.toggle('faint', typeof a === 'string');
-      fill(preview, typeof a === 'string' ? a : line(a));
+      fill(preview, typeof a === 'string' ? a : lines(a));
       button.disabled = typeof a === 'string';
     },
   });
@@ -150,19 +155,27 @@ export async function form(o) {
 }
 
 /**
- * A short message at the foot of the page. kind: good or bad; a bad one stays until it is closed.
+ * A short message at the foot of the page. kind: good or bad; a bad one stays until it is closed, or its screen ends. The same
+ * message again takes the place of the one before.
  * @param {string} s
  * @param {'good'|'bad'} [kind]
  */
 export function toast(s, kind = 'good') {
   let box = document.getElementById('toasts');
   if (!box) document.body.append((box = h('div', { id: 'toasts', role: 'status', 'aria-live': 'polite' })));
+  const words = s.length > 300 ? s.slice(0, 300) + ' …' : s;
+  for (const old of [...box.children]) if (old.firstElementChild?.textContent === words) old.remove();
   const el = h(
     'div',
     { class: 'toast ' + kind },
-    h('span', { class: 'mono' }, s.length > 300 ? s.slice(0, 300) + ' …' : s),
+    h('span', { class: 'mono' }, words),
     h('button', { class: 'ghost', type: 'button', 'aria-label': t('close'), on: { click: () => el.remove() } }, '×'),
   );
   box.append(el);
   if (kind === 'good') setTimeout(() => el.remove(), 5000);
+}
+
+/** Removes the messages of a screen that ends. A good one of an action that leads elsewhere stays its time. @param {boolean} all */
+export function endMessages(all) {
+  for (const el of document.querySelectorAll(all ? '.toast' : '.toast.bad')) el.remove();
 }

@@ -5,7 +5,6 @@ import { table } from '../lib/table.js';
 import { listed, live, missing } from '../lib/live.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
-import { toast } from '../lib/dialog.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -69,7 +68,7 @@ export function open(root, ctx) {
     ],
     empty: () => [t('locks.none'), h('pre', { class: 'command' }, 'LOCK.ACQUIRE report worker-1 30000')],
   });
-  fill(root, h('h1', null, t('locks.title')), said, h('section', { class: 'card' }, one.el));
+  fill(root, h('h1', null, t('locks.title')), h('p', { class: 'faint' }, t('locks.about')), said, h('section', { class: 'card' }, one.el));
   listed(ctx, 'locks', (a) => {
     one.set(a.rows);
     say(said, missing(a.denied, t) || (a.more ? t('list.more', { n: a.rows.length }) : ''));
@@ -89,9 +88,7 @@ export function open(root, ctx) {
     );
     async function release(/** @type {any} */ who) {
       const a = row.kind === 'lock' ? ['LOCK.RELEASE', row.k, who.owner, who.token] : ['SEM.RELEASE', row.k, who.owner];
-      const r = await run(db, a, { danger: true, text: t('locks.release.text') });
-      if (r && r.reply && r.reply.i === '0') toast(t('locks.changed'), 'bad');
-      if (r) again();
+      if (await run(db, a, { danger: true, text: t('locks.release.text'), unchanged: t('locks.changed') })) again();
     }
     const held = table({
       label: t('locks.holders'),
@@ -146,7 +143,7 @@ export function open(root, ctx) {
             'locks.kill',
             t('locks.kill'),
             async () => {
-              if (await run(db, ['CLIENT', 'KILL', 'ID', now().client.id], { danger: true })) again();
+              if (await run(db, ['CLIENT', 'KILL', 'ID', now().client.id], { danger: true, unchanged: t('server.killed') })) again();
             },
             { small: true },
           ),

@@ -42,7 +42,7 @@ function clients(ctx) {
         'server.kill',
         t('server.kill'),
         async () => {
-          if (await run(ctx.db, ['CLIENT', 'KILL', 'ID', now().id], { danger: true })) c.again();
+          if (await run(ctx.db, ['CLIENT', 'KILL', 'ID', now().id], { danger: true, unchanged: t('server.killed') })) c.again();
         },
         { small: true, danger: true },
       ),
