@@ -26,6 +26,7 @@ type keyPage struct {
 	Now    int64    `json:"now"`
 	Rows   []keyRow `json:"rows"`
 	Denied []string `json:"denied,omitempty"`
+	Named  *keyRow  `json:"named,omitempty"`
 }
 
 const (
@@ -44,7 +45,7 @@ var cardinality = map[string]string{
 	"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "list": "LLEN", "stream": "XLEN", "MBbloom--": "BF.CARD",
 }
 
-// getKeys answers GET api/keys?cursor&match&type&ttl&limit.
+// getKeys answers GET api/keys?cursor&match&type&ttl&limit&name. Named is the key that has the name itself, which a walk may not come to.
 func getKeys(k *call, q *request) (any, error) {
 	limit, err := q.number("limit", 200, 1, 2000)
 	if err != nil {
@@ -57,6 +58,15 @@ func getKeys(k *call, q *request) (any, error) {
 	page := &keyPage{Cursor: q.text("cursor"), Rows: []keyRow{}}
 	if page.Cursor == "" {
 		page.Cursor = "0"
+	}
+	if q.text("name") != "" {
+		name, err := q.key("name")
+		if err != nil {
+			return nil, err
+		}
+		if row, ok := k.keyRow(q, resp.Value{Str: name}, "any"); ok && row.Type != "" && row.Type != "none" {
+			page.Named = &row
+		}
 	}
 	args := []any{"SCAN", "", "COUNT", min(scanCount, int(limit))}
 	if m := q.text("match"); m != "" {

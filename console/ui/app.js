@@ -306,46 +306,72 @@ function find() {
           h('a', { href: r.href, on: { click: () => box.close() } }, h('span', null, r.what), h('span', { class: 'faint' }, r.kind)),
         ),
     );
-    [...results.querySelectorAll('a')].forEach((a, i) => a.classList.toggle('on', i === at));
+    [...results.querySelectorAll('a')].forEach((a, i) => {
+      a.classList.toggle('on', i === at);
+      if (i === at) a.scrollIntoView({ block: 'nearest' });
+    });
   };
-  const search = async () => {
-    const s = input.value.trim(),
-      low = s.toLowerCase(),
+  /** @param {string} s what the user has typed */
+  const search = async (s) => {
+    const low = s.toLowerCase(),
       mine = ++asked;
     at = 0;
-    rows = RAIL.filter(
-      (n) =>
-        !s ||
-        n.includes(low) ||
-        t(n + '.title')
-          .toLowerCase()
-          .includes(low),
-    ).map((n) => ({ id: 's' + n, href: link(n), what: t(n + '.title'), kind: t('find.screen') }));
-    if (s) {
-      rows.push(
-        { id: 'k', href: link('key', { db: db(), k: url(fromText(s)) }), what: show(fromText(s), 60, true), kind: t('find.key') },
-        {
-          id: 'p',
-          href: link('keys', { db: db(), match: /[*?[]/.test(s) ? s : glob(s) + '*' }),
-          what: show(fromText(s), 60, true),
-          kind: t('find.prefix'),
-        },
-        { id: 'c', href: link('shell', { line: s }), what: show(fromText(s), 60, true), kind: t('find.command') },
-      );
+    const names = (/** @type {(title: string) => boolean} */ is) =>
+      RAIL.filter((n) => is(t(n + '.title').toLowerCase()) || is(n)).map((n) => ({
+        id: 's' + n,
+        href: link(n),
+        what: t(n + '.title'),
+        kind: t('find.screen'),
+      }));
+    if (!s) {
+      rows = names(() => true);
       paint();
-      const a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: 8 }).catch(() => ({ rows: [] }));
-      if (mine !== asked) return;
-      rows = [
-        ...a.rows.map((/** @type {any} */ r) => ({
-          id: 'f' + quote(r.k),
-          href: link('key', { db: db(), k: url(r.k) }),
-          what: show(r.k, 60, true),
-          kind: r.type,
-        })),
-        ...rows,
-      ];
+      return;
     }
+    const k = fromText(s),
+      begin = names((x) => x.startsWith(low)),
+      within = names((x) => x.includes(low)).filter((x) => !begin.some((y) => y.id === x.id));
+    const last = [
+      {
+        id: 'p' + s,
+        href: link('keys', { db: db(), match: /[*?[]/.test(s) ? s : glob(s) + '*' }),
+        what: show(k, 60, true),
+        kind: t('find.prefix'),
+      },
+      { id: 'c' + s, href: link('shell', { line: s }), what: show(k, 60, true), kind: t('find.command') },
+    ];
+    rows = [...begin, ...within, ...last];
     paint();
+    // The key of this very name, if there is one, and keys that begin so.
+    const a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: 8, name: url(k) }).catch(() => ({ rows: [] }));
+    if (mine !== asked) return;
+    const key = (/** @type {any} */ x, /** @type {string} */ kind) => ({
+      id: 'f' + quote(x),
+      href: link('key', { db: db(), k: url(x) }),
+      what: show(x, 60, true),
+      kind,
+    });
+    rows = [
+      ...(a.named ? [key(k, a.named.type)] : []),
+      ...begin,
+      ...a.rows.filter((/** @type {any} */ r) => quote(r.k) !== quote(k)).map((/** @type {any} */ r) => key(r.k, r.type)),
+      ...within,
+      ...last,
+    ];
+    paint();
+  };
+  /** The search for what the field has. Enter waits for it, and then opens the first row. */
+  let found = Promise.resolve();
+  const begin = () => {
+    found = search(input.value.trim());
+  };
+  const choose = async () => {
+    const was = asked;
+    await found;
+    if (was !== asked || !rows[at] || !box.open) return;
+    location.hash = rows[at].href;
+    box.close();
+    screen.focus({ preventScroll: true }); // not the button of Find, which an Enter that is held would press
   };
   const box = h(
     'dialog',
@@ -359,10 +385,8 @@ function find() {
         keydown: (/** @type {KeyboardEvent} */ e) => {
           if (e.key === 'ArrowDown') at = Math.min(rows.length - 1, at + 1);
           else if (e.key === 'ArrowUp') at = Math.max(0, at - 1);
-          else if (e.key === 'Enter' && rows[at] && e.target === input) {
-            location.hash = rows[at].href;
-            box.close();
-          } else return;
+          else if (e.key === 'Enter' && e.target === input) choose();
+          else return;
           e.preventDefault();
           paint();
         },
@@ -371,10 +395,10 @@ function find() {
     h('label', null, input),
     results,
   );
-  input.addEventListener('input', search);
+  input.addEventListener('input', begin);
   document.body.append(box);
   box.showModal();
-  search();
+  begin();
 }
 
 /** @param {string} [want] */
