@@ -1,15 +1,16 @@
 // Queues: delay queues with lateness and waiting consumers; one of them with its jobs by state.
 import { h, fill, say } from '../lib/h.js';
-import { get, run } from '../lib/api.js';
-import { form } from '../lib/dialog.js';
+import { get, run, runAll } from '../lib/api.js';
+import { dialog, form } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, live, missing } from '../lib/live.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
-import { argv, id, show, text, url } from '../lib/bytes.js';
+import { argv, copier, fromText, id, show, text, url } from '../lib/bytes.js';
 import { t, num, parseSpan, span } from '../lib/i18n.js';
 
 export const title = 'queues.title';
+const FIRST = 'DQ.ADD mail * hello DELAY 30000';
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
@@ -43,6 +44,7 @@ export function open(root, ctx) {
         cell: (r) => [
           h('a', { href: ctx.link('queues', { db, k: url(r.k) }) }, show(r.k, 100, true)),
           r.paused && [' ', h('span', { class: 'badge look' }, t('queues.paused'))],
+          r.source && [' ', h('span', { class: 'badge' }, t('queues.deadof')), ' ', show(r.source, 60)],
           r.stream && [
             ' ',
             h('span', { class: 'badge' }, t('queues.delivers')),
@@ -59,6 +61,7 @@ export function open(root, ctx) {
         id: 'late',
         label: t('queues.late'),
         num: true,
+        minor: true,
         value: (r) => r.late,
         cell: (r) => h('span', { class: r.late > 5000 ? 'look' : '' }, r.ready ? span(r.late) : ''),
       },
@@ -66,26 +69,50 @@ export function open(root, ctx) {
         id: 'next',
         label: t('queues.next'),
         num: true,
+        minor: true,
         value: (r) => r.next ?? Infinity,
         cell: (r) => (r.next === null ? '' : r.next > clock() ? span(r.next - clock()) : t('limits.now')),
       },
-      { id: 'waiting', label: t('queues.consumers'), num: true, value: (r) => r.waiting, cell: (r) => num(r.waiting) },
+      { id: 'waiting', label: t('queues.consumers'), num: true, minor: true, value: (r) => r.waiting, cell: (r) => num(r.waiting) },
       {
         id: 'dead',
         label: t('queues.dead'),
         num: true,
-        value: (r) => r.dead,
-        cell: (r) => (r.to && r.dead ? h('a', { href: ctx.link('queues', { db, k: url(r.k), s: 'dead' }) }, num(r.dead)) : num(r.dead)),
+        value: (r) => r.letters ?? -1,
+        cell: (r) =>
+          r.letters === null
+            ? '–'
+            : r.letters
+              ? h('a', { class: 'look', href: ctx.link('queues', { db, k: url(r.k), s: 'dead' }) }, num(r.letters))
+              : '0',
       },
       { ...count('dropped'), minor: true },
     ],
-    empty: () => [t('queues.none'), h('pre', { class: 'command' }, 'DQ.ADD mail * hello DELAY 30000')],
+    empty: () => [
+      t('queues.none'),
+      h('pre', { class: 'command' }, FIRST),
+      !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST }) }, t('now.shell')),
+    ],
   });
-  fill(root, h('h1', null, t('queues.title')), said, h('section', { class: 'card' }, one.el));
+  fill(
+    root,
+    h('h1', null, t('queues.title')),
+    h('p', { class: 'faint' }, t('queues.about')),
+    said,
+    h('section', { class: 'card' }, one.el),
+  );
   listed(ctx, 'queues', (a) => {
     const now = clock();
+    /** The queues of dead letters, and whose they are. @type {Map<string, any>} */
+    const sources = new Map();
+    for (const r of a.rows) if (r.to) sources.set(id(r.to), r.k);
     for (const r of a.rows) {
       const k = id(r.k);
+      r.source = sources.get(k) || null;
+      if (r.source) {
+        alone.delete(k);
+        continue;
+      }
       if (r.ready > 0 && r.waiting === 0 && r.leased === 0) {
         if (!alone.has(k)) alone.set(k, now);
       } else alone.delete(k);
@@ -100,7 +127,22 @@ export function open(root, ctx) {
       dead = state === 'dead';
     const head = h('div', { class: 'titlebar' }),
       tabs = h('nav', { class: 'titlebar', 'aria-label': t('queues.states') }),
+      facts = h('dl', { class: 'facts' }),
+      about = h('p', { class: 'faint' }, t('queues.about.' + state)),
       more = h('p', { class: 'faint' });
+    /** The id that the user looks for. */ let finding = '';
+    const search = h('input', {
+      type: 'search',
+      placeholder: t('queues.find'),
+      'aria-label': t('queues.find'),
+      spellcheck: 'false',
+      on: {
+        change: () => {
+          finding = search.value.trim();
+          again();
+        },
+      },
+    });
     const next = h(
       'button',
       {
@@ -161,6 +203,54 @@ export function open(root, ctx) {
       },
       { small: true },
     );
+    const add = button(
+      'queues.add',
+      t('queues.add'),
+      async () => {
+        const key = row.k;
+        const a = await form({
+          title: t('queues.add'),
+          fields: [
+            { name: 'payload', label: t('queues.payload'), type: 'area', rows: 4, value: '' },
+            { name: 'delay', label: t('queues.add.delay'), value: '', hint: t('queues.add.delay.hint') },
+            { name: 'id', label: t('queues.add.id'), value: '', hint: t('queues.add.id.hint') },
+          ],
+          command: (v) => {
+            const ms = v.delay ? parseSpan(v.delay) : 0;
+            if (Number.isNaN(ms)) return t('queues.pause.bad');
+            return argv('DQ.ADD', key, fromText(v.id || '*'), fromText(v.payload), ...(ms ? ['DELAY', ms] : []));
+          },
+        });
+        if (a) act(a.argv, { quiet: true, unchanged: t('queues.add.there') });
+      },
+      { small: true },
+    );
+    const ids = () => jobs.selected().map((r) => r.id);
+    const requeue = (/** @type {any[]} */ of) =>
+      act(['DQ.MOVE', shown, row.k, 'IDS', of.length, ...of], { text: t('queues.requeue.text'), unchanged: t('queues.unmoved') });
+    const cancel = (/** @type {any[]} */ of) =>
+      act(['DQ.CANCEL', shown, ...of], { danger: true, text: t('queues.cancel.text', { n: of.length }), unchanged: t('queues.unmoved') });
+    /** Makes jobs due now. A queue beside takes them for a moment, so that they keep their payloads and priorities. @param {any[]} of */
+    async function runNow(of) {
+      const key = row.k,
+        beside = fromText(beside_(text(key)));
+      const done = await runAll(
+        db,
+        [
+          ['DQ.MOVE', key, beside, 'IDS', of.length, ...of, 'DELAY', 0],
+          ['DQ.MOVE', beside, key, 'IDS', of.length, ...of],
+        ],
+        {
+          text: t('queues.run.text'),
+          done: (r) => (r[1].i === '0' ? [t('queues.unmoved'), 'bad'] : [t('queues.run.done', { n: Number(r[1].i) }), 'good']),
+        },
+      );
+      if (done) again();
+    }
+    const due = state === 'delayed' && button('queues.run', t('queues.run'), () => runNow(ids()), { small: true }),
+      back = dead && button('queues.move', t('queues.requeue'), () => requeue(ids()), { small: true }),
+      drop = button('queues.cancel', t('queues.cancel'), () => cancel(ids()), { danger: true, small: true });
+    const chosen = h('div', { class: 'row', hidden: true }, h('b', null), due, back, drop);
     const cells = [
       {
         id: 'id',
@@ -181,6 +271,7 @@ export function open(root, ctx) {
         id: 'deliveries',
         label: t('queues.deliveries'),
         num: true,
+        minor: true,
         value: (/** @type {any} */ r) => r.deliveries,
         cell: (/** @type {any} */ r) => num(r.deliveries),
       },
@@ -191,7 +282,7 @@ export function open(root, ctx) {
         value: (/** @type {any} */ r) => r.due,
         cell: (/** @type {any} */ r) => {
           const at = clock();
-          return r.due > at ? ttl(r.due - at, at) : t('queues.ago', { span: span(at - r.due) });
+          return r.due > at ? ttl(r.due - at, at, { done: t('limits.now') }) : t('queues.ago', { span: span(at - r.due) });
         },
       },
       ...(state === 'leased'
@@ -215,46 +306,73 @@ export function open(root, ctx) {
       key: (r) => id(r.id),
       fade: false,
       columns: cells,
-      empty: () => t('queues.nojobs'),
+      open: look,
+      empty: () => (finding ? t('queues.notfound') : t('queues.nojobs.' + state)),
+      select:
+        due || back || drop
+          ? (rows) => {
+              chosen.hidden = !rows.length;
+              say(/** @type {Element} */ (chosen.firstElementChild), t('keys.chosen', { n: rows.length }));
+            }
+          : undefined,
       actions: (now) => [
-        dead &&
-          button(
-            'queues.move',
-            t('queues.requeue'),
-            () => act(['DQ.MOVE', shown, row.k, 'IDS', 1, now().id], { text: t('queues.requeue.text') }),
-            { small: true },
-          ),
+        dead && button('queues.move', t('queues.requeue'), () => requeue([now().id]), { small: true }),
+        state === 'delayed' && row && row.runs && button('queues.run', t('queues.run'), () => runNow([now().id]), { small: true }),
         ' ',
-        button(
-          'queues.cancel',
-          t('queues.cancel'),
-          () => act(['DQ.CANCEL', shown, now().id], { danger: true, text: t('queues.cancel.text') }),
-          { danger: true, small: true },
-        ),
+        button('queues.cancel', t('queues.cancel'), () => cancel([now().id]), { danger: true, small: true }),
       ],
     });
+    /** Shows a whole job. @param {any} r */
+    function look(r) {
+      const full = text(r.payload);
+      let nice = full;
+      try {
+        if (/^\s*[[{]/.test(full)) nice = JSON.stringify(JSON.parse(full), null, 2);
+      } catch {
+        nice = full;
+      }
+      dialog({
+        title: t('queues.job') + ' ' + text(r.id),
+        wide: true,
+        body: [
+          h('div', { class: 'row' }, h('b', null, t('queues.payload')), r.payload.t !== undefined && copier(() => full)),
+          r.payload.n !== undefined && h('p', { class: 'look' }, t(ctx.me.values ? 'key.cut' : 'key.hidden')),
+          h('pre', { class: 'value', tabIndex: 0 }, nice),
+        ],
+      });
+    }
     const all =
       dead &&
       button('queues.move', t('queues.requeue.all'), () =>
-        act(['DQ.MOVE', shown, row.k, 'COUNT', 10000], { text: t('queues.requeue.text') }),
+        act(['DQ.MOVE', shown, row.k, 'COUNT', 10000], { text: t('queues.requeue.text'), unchanged: t('queues.unmoved') }),
       );
     const plans = schedules(act, () => row.k);
     fill(
       root,
       h('p', null, h('a', { href: ctx.link('queues', { db }) }, t('queues.others'))),
       head,
+      h('section', { class: 'card' }, facts),
       tabs,
       said,
-      h('section', { class: 'card' }, all && h('p', null, all), jobs.el, more, h('p', null, first, ' ', next)),
+      h(
+        'section',
+        { class: 'card' },
+        h('div', { class: 'titlebar' }, about, h('span', { class: 'grow' }), search, all),
+        chosen,
+        jobs.el,
+        more,
+        h('p', null, first, ' ', next),
+      ),
       plans.card,
     );
     const again = live(ctx, 1000, async () => {
       const a = await get('queue', { db, k, limit: 1 }, ctx.stop);
       row = a.row;
+      if (row) row.runs = beside_(text(row.k)) && row.k.t !== undefined;
+      if (due) due.hidden = !row || !row.runs;
       fill(
         head,
         h('h1', null, row ? show(row.k, 120) : t('queues.gone')),
-        row && row.waiting > 0 && h('span', { class: 'badge' }, t('queues.consumers') + ' ' + num(row.waiting)),
         row &&
           row.paused &&
           h(
@@ -262,13 +380,33 @@ export function open(root, ctx) {
             { class: 'badge look' },
             row.until === null ? t('queues.paused') : t('queues.paused.until', { span: span(Math.max(0, row.until - clock())) }),
           ),
-        row && (row.paused ? resume : pause),
+        h('span', { class: 'grow' }),
+        row && [add, row.paused ? resume : pause],
+      );
+      const to = (/** @type {string} */ name, /** @type {any} */ key) =>
+        h('a', { href: ctx.link(name, { db, k: url(key) }) }, show(key, 60, true));
+      const fact = (/** @type {string} */ label, /** @type {any} */ v, /** @type {string} */ cls = '') =>
+        h('div', null, h('dt', null, label), h('dd', { class: cls }, v));
+      fill(
+        facts,
+        row && [
+          fact(t('queues.consumers'), num(row.waiting)),
+          fact(
+            t('queues.next'),
+            row.next === null ? '–' : row.next > clock() ? t('queues.in', { span: span(row.next - clock()) }) : t('limits.now'),
+          ),
+          fact(t('queues.late'), row.ready ? span(row.late) : '–', row.ready && row.late > 5000 ? 'look' : ''),
+          fact(t('queues.deadto'), row.to ? to('queues', row.to) : t('queues.nodead')),
+          row.stream && fact(t('queues.delivers'), to('streams', row.stream)),
+          row.wrong && fact(t('queues.wrong'), row.wrong, 'look'),
+          row.dropped > 0 && fact(t('queues.dropped'), num(row.dropped), 'look'),
+          h('div', null, h('dt', null, t('key.title')), h('dd', null, h('a', { href: ctx.link('key', { db, k }) }, t('queues.raw')))),
+        ],
       );
       plans.set(a.schedules);
       fill(
         tabs,
         ...['ready', 'delayed', 'leased', 'dead']
-          .filter((s) => s !== 'dead' || (row && row.to) || dead)
           .map((s) =>
             h(
               'a',
@@ -277,20 +415,25 @@ export function open(root, ctx) {
                 class: 'badge',
                 'aria-current': s === state ? 'page' : undefined,
               },
-              t('queues.' + s) + (s === 'dead' || !row ? '' : ' ' + num(row[s])),
+              t('queues.' + s) + (!row ? '' : ' ' + num(s === 'dead' ? (row.letters ?? 0) : row[s])),
             ),
           ),
       );
       shown = dead ? row && row.to : row && row.k;
       const from = pages[pages.length - 1];
       const b = shown
-        ? await get('queue', { db, k: url(shown), state: dead ? 'all' : state, from }, ctx.stop)
+        ? await get(
+            'queue',
+            { db, k: url(shown), state: dead ? 'all' : state, ...(finding ? { id: url(fromText(finding)) } : { from }) },
+            ctx.stop,
+          )
         : { jobs: [], more: false };
-      if (from !== undefined && !b.jobs.length && !over) {
+      if (from !== undefined && !finding && !b.jobs.length && !over) {
         over = 1;
         pages.pop();
       } else over = 0; // the job has gone: the page before
       jobs.set(b.jobs);
+      say(about, t(dead && row && !row.to ? 'queues.about.nodead' : 'queues.about.' + state));
       last = b.jobs.length ? url(b.jobs[b.jobs.length - 1].id) : '';
       next.hidden = !b.more;
       first.hidden = !pages.length;
@@ -357,4 +500,15 @@ export function open(root, ctx) {
       },
     };
   }
+}
+
+/**
+ * The name of a key in the hash slot of another one; '' if no name of our form has it.
+ * @param {string} key
+ */
+function beside_(key) {
+  const from = key.indexOf('{'),
+    to = from < 0 ? -1 : key.indexOf('}', from + 1),
+    tag = from >= 0 && to > from + 1 ? key.slice(from + 1, to) : key;
+  return tag && !tag.includes('}') ? '{' + tag + '}:run-now' : '';
 }
