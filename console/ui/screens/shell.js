@@ -2,7 +2,7 @@
 import { h, fill } from '../lib/h.js';
 import { exec, get, ApiError } from '../lib/api.js';
 import { confirmCommand } from '../lib/dialog.js';
-import { split } from '../lib/bytes.js';
+import { split, text } from '../lib/bytes.js';
 import { t, num } from '../lib/i18n.js';
 
 export const title = 'shell.title';
@@ -10,8 +10,9 @@ const KEEP = 200;
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
-  const out = h('div', { class: 'card', role: 'log', 'aria-label': t('shell.title') }),
-    hint = h('p', { class: 'faint mono' });
+  const out = h('div', { class: 'card', role: 'log', 'aria-label': t('shell.title'), hidden: true }),
+    first = h('section', { class: 'card' }),
+    hint = h('p', { class: 'faint mono hint' });
   /** @type {string[]} */ let past = [];
   try {
     past = JSON.parse(localStorage.getItem('ebb.shell') || '[]');
@@ -35,28 +36,91 @@ export function open(root, ctx) {
       keydown: (/** @type {KeyboardEvent} */ e) => {
         if (e.key === 'ArrowUp' && at > 0) {
           input.value = past[--at];
+          help();
           e.preventDefault();
         } else if (e.key === 'ArrowDown' && at < past.length) {
           input.value = past[++at] || '';
+          help();
+          e.preventDefault();
+        } else if (e.key === 'Tab' && !e.shiftKey && complete()) {
           e.preventDefault();
         }
       },
       input: () => help(),
     },
   });
+  /** The commands that begin with what is typed, those of few words first. @param {string} s */
+  const begun = (s) => (s ? commands.filter((x) => x.name.startsWith(s) && x.name !== s) : []);
   function help() {
-    const s = input.value.trim().toUpperCase(),
-      c = s && commands.filter((x) => s === x.name || s.startsWith(x.name + ' ')).sort((a, b) => b.name.length - a.name.length)[0];
-    fill(hint, c ? [h('b', null, c.name), ' ', c.syntax, ' — ', c.summary] : t('shell.hint'));
+    const s = input.value.trimStart().replace(/\s+/g, ' ').toUpperCase(),
+      word = s.trimEnd(),
+      c = word && commands.filter((x) => word === x.name || s.startsWith(x.name + ' ')).sort((a, b) => b.name.length - a.name.length)[0],
+      more = begun(s).slice(0, 8);
+    fill(
+      hint,
+      c ? [h('b', null, c.name), ' ', c.syntax, ' — ', c.summary] : more.length ? '' : t('shell.hint'),
+      more.length > 0 && [
+        c && h('br'),
+        more.map((x) => [
+          h(
+            'button',
+            {
+              type: 'button',
+              class: 'small',
+              title: x.summary,
+              on: {
+                click: () => {
+                  input.value = x.name + ' ';
+                  input.focus();
+                  help();
+                },
+              },
+            },
+            x.name,
+          ),
+          ' ',
+        ]),
+      ],
+    );
   }
-  /** @param {string} line @param {string} text @param {string} cls @param {string} note */
-  function print(line, text, cls, note) {
+  /** Tab: completes the name of a command as far as it is sure, and reports whether it has. */
+  function complete() {
+    const s = input.value.trimStart().toUpperCase(),
+      all = begun(s).map((x) => x.name);
+    if (!all.length) return false;
+    let n = all[0].length;
+    for (const x of all) while (x.slice(0, n) !== all[0].slice(0, n)) n--;
+    const next = all.length === 1 ? all[0] + ' ' : all[0].slice(0, n);
+    if (next.length <= s.length) return false;
+    input.value = next;
+    help();
+    return true;
+  }
+  /** What `help` alone and `help @group` print. @param {string} group */
+  function overview(group) {
+    const of = (/** @type {string} */ g) => commands.filter((c) => c.group === g);
+    if (group) {
+      const rows = of(group);
+      const wide = Math.max(...rows.map((c) => c.name.length)) + 2;
+      return rows.map((c) => c.name.padEnd(wide) + c.summary).join('\n');
+    }
+    const groups = [...new Set(commands.map((c) => c.group))].sort();
+    return [
+      t('shell.help'),
+      '',
+      ...groups.map((g) => ('help @' + g).padEnd(24) + t('shell.commands', { n: of(g).length })),
+    ].join('\n');
+  }
+  /** @param {string} line @param {string} words @param {string} cls @param {string} note */
+  function print(line, words, cls, note) {
+    out.hidden = false;
+    first.hidden = true;
     out.prepend(
       h(
         'div',
         null,
         h('div', { class: 'row' }, h('b', { class: 'mono' }, '> ' + line), h('small', { class: 'faint' }, note)),
-        h('pre', { class: ['value', cls] }, text),
+        h('pre', { class: ['value', cls] }, words),
       ),
     );
     while (out.children.length > KEEP) out.lastElementChild?.remove();
@@ -74,9 +138,32 @@ export function open(root, ctx) {
     localStorage.setItem('ebb.shell', JSON.stringify(past));
     input.value = '';
     help();
-    if (/^help\s/i.test(line)) {
+    const own = words.map(text),
+      verb = own[0].toLowerCase();
+    if (verb === 'clear' && own.length === 1) {
+      fill(out);
+      out.hidden = true;
+      first.hidden = false;
+      return;
+    }
+    if (verb === 'history' && own.length === 1) {
+      print(line, past.join('\n'), '', '');
+      return;
+    }
+    if (verb === 'help' || verb === '?') {
+      const what = own.slice(1).join(' '),
+        group = what.startsWith('@') ? what.slice(1).toLowerCase() : '';
+      if (!what || commands.some((c) => c.group === group)) {
+        print(line, overview(group), '', '');
+        return;
+      }
+      const name = what.toUpperCase();
+      if (commands.length && !commands.some((c) => (c.name + ' ').startsWith(name + ' '))) {
+        print(line, t('shell.unknown', { name }), 'bad', '');
+        return;
+      }
       try {
-        print(line, (await get('help', { name: line.slice(5) })).text, '', '');
+        print(line, (await get('help', { name: what })).text, '', '');
       } catch (e) {
         print(line, /** @type {Error} */ (e).message, 'bad', '');
       }
@@ -123,7 +210,39 @@ export function open(root, ctx) {
       h('button', { type: 'submit', class: 'primary' }, t('shell.run')),
     ),
     hint,
+    first,
     out,
+  );
+  fill(
+    first,
+    h('h2', null, t('shell.first')),
+    h(
+      'ul',
+      { class: 'tries' },
+      ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'].map((line) =>
+        h(
+          'li',
+          null,
+          h(
+            'button',
+            {
+              type: 'button',
+              class: 'mono small',
+              on: {
+                click: () => {
+                  input.value = line;
+                  input.focus();
+                  help();
+                },
+              },
+            },
+            line,
+          ),
+          ' ',
+          h('span', { class: 'faint' }, t('shell.try.' + line.split(' ').slice(0, line.startsWith('help') ? 2 : 1).join('').toLowerCase())),
+        ),
+      ),
+    ),
   );
   help();
   input.focus();
