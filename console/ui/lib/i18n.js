@@ -168,6 +168,20 @@ export function parseSpan(s) {
   return m ? Math.round(Number(m[1]) * /** @type {number} */ (unit.get((m[2] || 's').toLowerCase()))) : NaN;
 }
 
+/** A span as parseSpan reads it, exact: 250ms, 90s, 5m, 1h. Without a deadline (ms is not positive) an hour. @param {number} ms */
+export function asSpan(ms) {
+  if (!(ms > 0)) return '1h';
+  const n = ms < 10000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000;
+  for (const [unit, name] of /** @type {[number, string][]} */ ([
+    [864e5, 'd'],
+    [36e5, 'h'],
+    [6e4, 'm'],
+    [1e3, 's'],
+  ]))
+    if (n % unit === 0) return n / unit + name;
+  return n + 'ms';
+}
+
 /** @type {Map<string, (s: string) => string>} */
 const translations = new Map([['en', (s) => s]]);
 

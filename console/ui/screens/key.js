@@ -1,13 +1,13 @@
 // Key: one key with its deadline, its body by type, and a TTL for each item of it.
 import { h, fill, say } from '../lib/h.js';
-import { get, exec, run, ApiError } from '../lib/api.js';
+import { get, exec, idle, run, ApiError } from '../lib/api.js';
 import { table } from '../lib/table.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { form, toast } from '../lib/dialog.js';
 import { argv, bytes, copier, fromBytes, fromText, fromUrl, id, short, show, text, url } from '../lib/bytes.js';
 import { bits, gunzip, hex, msgpack } from '../lib/formats.js';
-import { t, has, num, size, span, time, date, parseSpan } from '../lib/i18n.js';
+import { t, has, num, size, span, time, date, asSpan, parseSpan } from '../lib/i18n.js';
 
 export const title = 'key.title';
 /** What each container calls its items, the name of an item in a row, and its commands. @type {Map<string, any>} */
@@ -61,7 +61,7 @@ export function open(root, ctx) {
     const a = await form({
       title: t('keys.ttl.do'),
       fields: [
-        span_('s', data.pttl > 0 ? String(Math.ceil(data.pttl / 1000)) + 's' : '1h'),
+        span_('s', asSpan(data.pttl - (clock() - (data.now || clock())))),
         { name: 'slide', label: t('key.slide.do'), type: 'check', value: !!data.slide },
       ],
       command: (v) => (parseSpan(v.s) > 0 ? argv('PEXPIRE', key, parseSpan(v.s), ...(v.slide ? ['SLIDE'] : [])) : t('bulk.span.bad')),
@@ -80,9 +80,8 @@ export function open(root, ctx) {
           : t('key.newname.bad'),
     });
     if (!a) return;
-    const r = await run(db, a.argv, { quiet: true });
-    if (r && r.reply && r.reply.i === '0') toast(t('key.taken'), 'bad');
-    else if (r) ctx.go('key', { db, k: url(fromText(a.values.to)) });
+    const r = await run(db, a.argv, { quiet: true, unchanged: t('key.taken') });
+    if (r && !idle(r.reply)) ctx.go('key', { db, k: url(fromText(a.values.to)) });
   }
   async function dump() {
     try {
@@ -139,7 +138,8 @@ export function open(root, ctx) {
           'keys.del',
           t('keys.delete'),
           async () => {
-            if (await run(db, ['UNLINK', key], { danger: true, text: t('keys.delete.text') })) ctx.go('keys', { db });
+            if (await run(db, ['UNLINK', key], { danger: true, text: t('keys.delete.text'), unchanged: t('key.missing') }))
+              ctx.go('keys', { db });
           },
           { danger: true },
         ),
@@ -156,7 +156,12 @@ export function open(root, ctx) {
         fact('idle', data.idle === undefined ? undefined : span(data.idle)),
         fact('freq', data.freq),
       ),
-      elsewhere && h('p', null, h('a', { href: ctx.link(elsewhere, { db, k }) }, t('key.elsewhere', { screen: t(elsewhere + '.title') }))),
+      elsewhere &&
+        h(
+          'p',
+          null,
+          h('a', { class: 'leads', href: ctx.link(elsewhere, { db, k }) }, t('key.elsewhere', { screen: t(elsewhere + '.title') })),
+        ),
     );
   }
   /** @param {number} [at] @param {string} [why] */
@@ -256,9 +261,7 @@ export function open(root, ctx) {
       command: (x) => argv('SET', key, fromText(x.v), ...(data.digest ? ['IFDEQ', data.digest] : ['XX']), ...(x.keep ? ['KEEPTTL'] : [])),
     });
     if (!a) return;
-    const r = await run(db, a.argv, { quiet: true });
-    if (r && r.reply === null) toast(t('key.changed.meanwhile'), 'bad');
-    if (r) load();
+    if (await run(db, a.argv, { quiet: true, unchanged: t('key.changed.meanwhile') })) load();
   }
   async function addItem() {
     const kind = data.type,
@@ -286,7 +289,7 @@ export function open(root, ctx) {
     async function itemTTL(/** @type {any} */ r) {
       const a = await form({
         title: t('key.itemttl', { item: kind === 'list' ? '#' + r.i : short(it(r), 60) }),
-        fields: [span_('s', '1h')],
+        fields: [span_('s', asSpan(r.pttl - (clock() - r.at)))],
         command: (v) => (parseSpan(v.s) > 0 ? argv(K.expire[0], key, parseSpan(v.s), K.expire[1], 1, it(r)) : t('bulk.span.bad')),
       });
       if (a) doit(a.argv, { quiet: true });
@@ -436,6 +439,7 @@ export function open(root, ctx) {
     h(
       'section',
       { class: 'card' },
+      h('h2', null, t('key.raw')),
       h(
         'dl',
         { class: 'facts' },

@@ -1,16 +1,18 @@
 // Keys: a list or a tree by prefix, looked at page by page. The page says how much of the keys it has looked at.
 import { h, fill, say } from '../lib/h.js';
-import { get, run } from '../lib/api.js';
+import { get, idle, run, runAll } from '../lib/api.js';
 import { table } from '../lib/table.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { form } from '../lib/dialog.js';
 import { bulk } from '../lib/bulk.js';
 import { argv, copier, fromText, glob, id, show, text, url } from '../lib/bytes.js';
-import { t, num, size, percent, parseSpan } from '../lib/i18n.js';
+import { t, num, size, percent, asSpan, parseSpan } from '../lib/i18n.js';
 
 export const title = 'keys.title';
 const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lock', 'semaphore', 'delayqueue', 'bloom'];
+/** The types that the dialog for a new key makes. */
+const MAKES = ['string', 'hash', 'list', 'set', 'zset', 'stream'];
 const KEEP = 2000;
 /** The rows of a page of the list and of the tree; and how many keys a page that is not full yet looks at before it asks. */
 const PAGE = 200,
@@ -89,13 +91,55 @@ export function open(root, ctx) {
   async function setTTL(row) {
     const a = await form({
       title: t('keys.ttl.do'),
-      fields: [{ name: 's', label: t('bulk.span'), value: '1h', hint: t('bulk.span.hint') }],
+      fields: [{ name: 's', label: t('bulk.span'), value: asSpan(row.pttl - (clock() - row.at)), hint: t('bulk.span.hint') }],
       command: (v) => {
         const ms = parseSpan(v.s);
         return ms > 0 ? argv('PEXPIRE', row.k, ms) : t('bulk.span.bad');
       },
     });
     if (a && (await run(ctx.db, a.argv, { quiet: true }))) again();
+  }
+  async function make() {
+    const a = await form({
+      title: t('keys.new'),
+      fields: [
+        { name: 'k', label: t('keys.name'), value: base, required: true, hint: t('keys.new.name.hint') },
+        { name: 'type', label: t('keys.type'), options: MAKES.map((x) => [x, x]), value: 'string' },
+        { name: 'f', label: t('keys.new.field'), value: '', when: (v) => v.type === 'hash' || v.type === 'stream' },
+        { name: 'n', label: t('key.score'), value: '0', when: (v) => v.type === 'zset' },
+        { name: 'v', label: t('key.value'), type: 'area', rows: 3, value: '' },
+        { name: 's', label: t('bulk.span'), value: '', hint: t('keys.new.span.hint') },
+      ],
+      command: (v) => {
+        const ms = v.s ? parseSpan(v.s) : 0,
+          k = fromText(v.k),
+          x = fromText(v.v),
+          f = fromText(v.type === 'zset' ? v.n : v.f);
+        if (!v.k) return t('key.newname.bad');
+        if (v.s && !(ms > 0)) return t('bulk.span.bad');
+        if (v.type === 'string') return argv('SET', k, x, 'NX', ...(ms ? ['PX', ms] : []));
+        if (!v.f && (v.type === 'hash' || v.type === 'stream')) return t('keys.new.field.bad.' + v.type);
+        if (v.type === 'zset' && (!v.n || Number.isNaN(Number(v.n)))) return t('keys.new.field.bad.zset');
+        const first =
+          v.type === 'hash'
+            ? argv('HSETNX', k, f, x)
+            : v.type === 'list'
+              ? argv('RPUSH', k, x)
+              : v.type === 'set'
+                ? argv('SADD', k, x)
+                : v.type === 'zset'
+                  ? argv('ZADD', k, 'NX', f, x)
+                  : argv('XADD', k, '*', f, x);
+        return ms ? [first, argv('PEXPIRE', k, ms)] : first;
+      },
+    });
+    if (!a) return;
+    const taken = t('key.taken'),
+      several = Array.isArray(a.argv[0]),
+      r = several
+        ? await runAll(ctx.db, a.argv, { quiet: true })
+        : await run(ctx.db, a.argv, { quiet: true, unchanged: a.values.type === 'string' ? taken : t('keys.new.there') });
+    if (r && (several || !idle(/** @type {any} */ (r).reply))) ctx.go('key', { db: ctx.db, k: url(fromText(a.values.k)) });
   }
   const one = table({
     label: t('keys.title'),
@@ -300,6 +344,7 @@ export function open(root, ctx) {
         ),
       ),
       h('button', { type: 'button', on: { click: again } }, t('keys.refresh')),
+      ctx.button('key.set', t('keys.new'), make, { primary: true }),
       match && [many('prolong', 'keys.ttl', { match }), many('persist', 'keys.ttl', { match }), many('del', 'keys.del', { match })],
     ),
     tree && crumbs.length > 0 && h('p', null, h('a', { href: ctx.link('keys', { db: ctx.db, view: 'tree' }) }, t('keys.top')), ' ', crumbs),

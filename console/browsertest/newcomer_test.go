@@ -1,0 +1,229 @@
+package browsertest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ebbdb/ebb/console/browsertest"
+)
+
+// field is the line of the shell.
+const field = `$('#screen form input')`
+
+func TestNowTellsWhatWentWrongBeforeThePageWasOpen(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("DQ.CONFIG", "mail", "MAXDELIVERIES", 1, "DEADLETTER", "{mail}:dead")
+	for i := range 31 {
+		s.Do("DQ.ADD", "mail", fmt.Sprint("letter-", i), "hello")
+		id, token := pop(t, s, "mail")
+		s.Do("DQ.NACK", "mail", id, token)
+	}
+	for i := range 167 {
+		s.Do("XADD", "orders", "*", "n", i)
+	}
+	s.Do("XGROUP", "CREATE", "orders", "slow", 0)
+	for range 76 {
+		s.Do("RL.TAKE", "api:ann", 1, 3_600_000)
+	}
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("now")
+	p.Eventually(`byText('#screen h2', 'Needs attention').length && !byText('#screen', 'All clear').length`)
+	for _, want := range []string{"mail: 31 jobs have failed for good (dead letters).", "orders: The group slow has not read 167 entries.",
+		"api:ann: The limiter denies about 75 requests a minute."} {
+		p.Eventually(`text('#screen .hand').includes(` + browsertest.Quote(want) + `)`)
+	}
+	p.Shot("S25-now-attention")
+	p.Click(`byText('#screen .hand a', 'mail')[0]`)
+	p.Eventually(row("letter-0") + ` && ` + button("Requeue all"))
+	p.Click(button("Requeue all"))
+	confirm(p)
+	p.Screen("now")
+	p.Eventually(`$('#screen .hand') && !byText('#screen .hand li', 'dead letters').length`)
+}
+
+func TestAJobIsFoundRunNowAddedAndCanceled(t *testing.T) {
+	s := browsertest.Serve(t)
+	for i := range 3 {
+		s.Do("DQ.ADD", "mail", fmt.Sprint("later-", i), fmt.Sprintf(`{"to":"ann%d"}`, i), "DELAY", 3_600_000, "PRIORITY", i)
+	}
+	p := browsertest.Open(t, s.URL+"#/key?db=0&k="+keyURL("mail"), browsertest.Options{})
+	p.ClickText("Open it on the screen Queues") // the key's page leads there
+	p.ClickText("Delayed 3")
+	p.Eventually(row("later-0"))
+	p.Shot("S26-queue-delayed")
+	p.Fill(`$('#screen input[type=search]')`, "later-2")
+	p.Press(kb.Enter)
+	p.Eventually(row("later-2") + ` && !` + row("later-0"))
+	p.Click(within("later-2", "Run now"))
+	if command := confirm(p); command != "DQ.MOVE mail {mail}:run-now IDS 1 later-2 DELAY 0\nDQ.MOVE {mail}:run-now mail IDS 1 later-2" {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(`byText('.toast', 'One job is due now.').length && $$('.toast').length === 1`)
+	if v := s.Do("DQ.GET", "mail", "later-2"); v.Elems == nil {
+		t.Fatal("the job is gone")
+	} else if state, _ := v.Get("state"); state.Str != "ready" {
+		t.Errorf("the job is %s", state.Str)
+	} else if priority, _ := v.Get("priority"); priority.Int != 2 {
+		t.Errorf("its priority is %d", priority.Int)
+	}
+	if s.Do("EXISTS", "{mail}:run-now").Int != 0 {
+		t.Error("the queue beside stays")
+	}
+	p.Click(button("Add a job"))
+	p.Fill(`$('dialog[open] textarea')`, "hello")
+	p.Fill(`$('dialog[open] input[name=delay]')`, "1h")
+	p.Fill(`$('dialog[open] input[name=id]')`, "mine")
+	if command := confirm(p); command != "DQ.ADD mail mine hello DELAY 3600000" {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Fill(`$('#screen input[type=search]')`, "")
+	p.Press(kb.Enter)
+	p.Eventually(row("mine") + ` && ` + row("later-0"))
+	for _, id := range []string{"mine", "later-0"} {
+		p.Click(row(id) + `.querySelector('input')`)
+	}
+	p.Click(button("Cancel"))
+	if command := confirm(p); !strings.HasPrefix(command, "DQ.CANCEL mail ") || len(strings.Fields(command)) != 4 {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(`!` + row("mine") + ` && !` + row("later-0") + ` && ` + row("later-1"))
+	// The job that another operator has canceled meanwhile: one message, and it says what happened.
+	p.Click(within("later-1", "Cancel"))
+	p.Eventually(`$('dialog[open] pre.command')`)
+	s.Do("DQ.CANCEL", "mail", "later-1")
+	confirm(p)
+	p.Eventually(`byText('.toast.bad', 'left this state meanwhile').length`)
+}
+
+func TestTheShellHelpsANewcomer(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("shell")
+	if wide := p.Number(field + `.getBoundingClientRect().width / $('#screen').clientWidth`); wide < 0.8 {
+		t.Errorf("the line has %.0f %% of the width of the screen", 100*wide)
+	}
+	run := func(line string) {
+		p.Fill(field, line)
+		p.Press(kb.Enter)
+		p.Eventually(`text('#screen [role=log] b') === ` + browsertest.Quote("> "+line))
+	}
+	answer := `text('#screen [role=log] pre')`
+	p.Eventually(`byText('#screen h2', 'Try one of these').filter(seen).length`)
+	p.Shot("S27-shell")
+	p.Fill(field, "HPERS")
+	p.Eventually(`byText('#screen .hint button', 'HPERSIST').length`) // the commands are there
+	run("help")
+	p.Eventually(answer + `.includes('help @hash') && ` + answer + `.includes('history')`)
+	run("help @lock")
+	p.Eventually(answer + `.includes('LOCK.ACQUIRE')`)
+	run("help set")
+	p.Eventually(answer + `.includes('PX milliseconds')`)
+	run("help nonsense")
+	p.Eventually(answer + `.includes('There is no command NONSENSE')`)
+	run("history")
+	p.Eventually(answer + `.includes('help @lock')`)
+	p.Fill(field, "hpers")
+	p.Press(kb.Tab)
+	p.Eventually(field + `.value === 'HPERSIST ' && byText('#screen .hint', 'numfields').length`)
+	p.Press(kb.ArrowUp)
+	p.Press(kb.ArrowUp)
+	p.Eventually(field + `.value === 'help nonsense'`)
+	p.Fill(field, "clear")
+	p.Press(kb.Enter)
+	p.Eventually(`byText('#screen h2', 'Try one of these').filter(seen).length`)
+}
+
+func TestFindShowsWhatIsTypedAndOpensOnlyWhatThereIs(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "mail", "v")
+	s.Do("SET", "mailbox", "v")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("now")
+	find := func(what string) {
+		p.Click(`$('button.find')`)
+		p.Eventually(`$('dialog[open] input')`)
+		p.Type(what)
+	}
+	find("mai")
+	p.Eventually(`byText('dialog .results li', 'list keys that begin so')[0]?.innerText.startsWith('mai')`)
+	p.Eventually(`byText('dialog .results li', 'string').length === 2 && !byText('dialog .results li', 'open this key').length`)
+	p.Shot("S28-find")
+	p.Press(kb.Escape)
+	p.Eventually(`!$('dialog[open]')`)
+
+	// Enter does not wait for the eye: it waits for the answer, and opens the first row that there is.
+	find("mail" + kb.Enter)
+	p.Eventually(`location.hash.startsWith('#/key') && byText('#screen h1', 'mail').length`)
+	find("nothing:like:this" + kb.Enter)
+	p.Eventually(`location.hash.startsWith('#/keys') && byText('#screen .empty', 'Nothing matches').length`)
+	find("queues" + kb.Enter)
+	p.Eventually(`location.hash.startsWith('#/queues')`)
+}
+
+func TestANewKeyIsMadeAndItsTTLIsProposed(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("keys")
+	name, value := `$('dialog[open] input[name=k]')`, `$('dialog[open] textarea')`
+	p.Click(button("New key"))
+	p.Eventually(`$('dialog[open]') && !seen($('dialog[open] input[name=f]'))`)
+	p.Fill(name, "greeting")
+	p.Fill(value, "hello you")
+	p.Fill(`$('dialog[open] input[name=s]')`, "2h")
+	if command := confirm(p); command != `SET greeting "hello you" NX PX 7200000` {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(`location.hash.startsWith('#/key?') && byText('#screen h1', 'greeting').length`)
+	p.Click(button("TTL"))
+	p.Eventually(`/^(2h|7[12]\d\ds|11\dm)$/.test($('dialog[open] input').value)`)
+	p.Press(kb.Escape)
+
+	p.Screen("keys")
+	p.Click(button("New key"))
+	p.Fill(name, "cart")
+	p.Eval(`(() => { const e = $('dialog[open] select'); e.value = 'hash'; e.dispatchEvent(new Event('input', { bubbles: true })); })()`)
+	p.Fill(`$('dialog[open] input[name=f]')`, "apple")
+	p.Fill(value, "3")
+	p.Fill(`$('dialog[open] input[name=s]')`, "1h")
+	if command := confirm(p); command != "HSETNX cart apple 3\nPEXPIRE cart 3600000" {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(row("apple"))
+	s.Do("HPEXPIRE", "cart", 1_800_000, "FIELDS", 1, "apple")
+	p.Eventually(row("apple") + `?.querySelector('.ttl .left')`)
+	p.Click(within("apple", "TTL"))
+	p.Eventually(`/^(30m|1[78]\d\ds|29m)$/.test($('dialog[open] input').value)`)
+	p.Press(kb.Escape)
+
+	// A key of that name is left as it is.
+	p.Screen("keys")
+	p.Click(button("New key"))
+	p.Fill(name, "greeting")
+	p.Fill(value, "other")
+	confirm(p)
+	p.Eventually(`byText('.toast.bad', 'A key of that name exists').length && $$('.toast').length === 1`)
+	if got := s.Do("GET", "greeting"); got.Str != "hello you" {
+		t.Errorf("the value is %q", got.Str)
+	}
+}
+
+func TestLogOutIsOfferedOnlyAfterALogin(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("now")
+	if p.Number(`byText('#bar button', 'Log out').length`) != 0 {
+		t.Error("there is no login, and a button that ends it")
+	}
+	s.Do("ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all")
+	s.Do("ACL", "SETUSER", "default", ">other")
+	q := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Allow(`^status 401: `)
+	q.Allow(`^status 401: `)
+	q.Eventually(`$('form.login')`)
+	login(q, "ann", "secret")
+	q.ClickText("Log out")
+	q.Eventually(`$('form.login')`)
+}
