@@ -1,6 +1,7 @@
-// Command hash-field-ttl gives each field of a hash a deadline of its own, in four ways:
+// Command hash-field-ttl gives each field of a hash a deadline of its own, in five ways:
 // with the commands that servers have today, with a companion sorted set and a sweeper,
-// with a delay queue that deletes the field, and with expmap, which chooses.
+// with a delay queue that deletes the field, with expmap, which chooses, and with the
+// deadline beside the value.
 package main
 
 import (
@@ -31,7 +32,7 @@ var codes = []struct {
 }{{"ann", "1111", moment}, {"bob", "2222", longer}, {"eve", "3333", moment}}
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	for _, way := range []func(context.Context, *ebb.Conn, io.Writer) error{native, companion, delayQueue, toolkit, memory} {
+	for _, way := range []func(context.Context, *ebb.Conn, io.Writer) error{native, companion, delayQueue, toolkit, beside, memory} {
 		if err := way(ctx, c, w); err != nil {
 			return err
 		}
@@ -202,10 +203,63 @@ func toolkit(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	return m.Clear(ctx)
 }
 
+// beside stores the deadline in the value, before the code: "<ms since 1970>:<code>". One
+// field then says by itself until when it holds, in any tool. A reader compares, and a sweep
+// has to look at every field.
+func beside(ctx context.Context, c *ebb.Conn, w io.Writer) error {
+	fmt.Fprintln(w, "5. The deadline beside the value: <ms since 1970>:<code>")
+	const key = "codes:beside"
+	defer func() { _, _ = c.Del(ctx, key) }()
+	for _, x := range codes {
+		if _, err := c.Script(ctx, besideScript, []string{key}, x.user, x.code, x.ttl.Milliseconds()); err != nil {
+			return err
+		}
+	}
+	value, err := c.Do(ctx, "HGET", key, "ann")
+	if err != nil {
+		return err
+	}
+	due, code, _ := strings.Cut(value.Str, ":")
+	ms, err := strconv.ParseInt(due, 10, 64)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "   HGET ann is %s, and its first part is the time %s\n", value.Str, time.UnixMilli(ms).UTC().Format("15:04:05.000"))
+	err = beforeAndAfter(ctx, w, func() ([]string, error) {
+		v, err := c.Script(ctx, validScript, []string{key})
+		if err != nil {
+			return nil, err
+		}
+		return v.AsStrings()
+	})
+	if err != nil {
+		return err
+	}
+	swept, err := c.Script(ctx, tidyScript, []string{key})
+	fmt.Fprintf(w, "   until then a plain HGET showed the code %s that was over; the sweep removed %s\n", code, swept)
+	return err
+}
+
+var (
+	besideScript = ebb.NewScript(now + `return redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + ARGV[3]) .. ':' .. ARGV[2])`)
+	// split calls fn(field) for each field that is over, or that is not.
+	split = now + `
+local function each(over, fn)
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    if (tonumber(string.match(all[i + 1], '^%d+')) < now) == over then fn(all[i]) end
+  end
+end
+local out = {}
+`
+	validScript = ebb.NewScript(split + `each(false, function(f) table.insert(out, f) end) return out`)
+	tidyScript  = ebb.NewScript(split + `each(true, function(f) table.insert(out, f) redis.call('HDEL', KEYS[1], f) end) return #out`)
+)
+
 // memory measures the bytes of a code in each layout, by the server's own used_memory: in
 // hashes of 20 codes, and in one hash for all codes.
 func memory(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	fmt.Fprintf(w, "5. Memory for a code, of %d          in hashes of 20   in one hash\n", codeCount)
+	fmt.Fprintf(w, "6. Memory for a code, of %d          in hashes of 20   in one hash\n", codeCount)
 	all := []layout{aString, aPair, aField}
 	if !c.Capabilities().HashFieldTTL {
 		all = all[:2]

@@ -17,6 +17,10 @@ func TestExample(t *testing.T) {
 		"later    ann bob", // written again
 		"mem:4. expmap: map \"codes:toolkit\" (HSETEX of ebb)",
 		"redis:this server cannot",
+		"5. The deadline beside the value",
+		":1111, and its first part is the time ",
+		"later    bob",
+		"a plain HGET showed the code 1111 that was over; the sweep removed 2",
 		"mem:strings, each with a TTL ",
 		"   a hash and its companion sorted set",
 		"mem:   a hash, fields with deadlines ",
