@@ -166,5 +166,5 @@ func getAudit(c *Console, q *request) (any, error) {
 	}
 	return struct {
 		Rows []auditRow `json:"rows"`
-	}{c.audits.latest()}, nil
+	}{append([]auditRow{}, c.audits.latest()...)}, nil
 }

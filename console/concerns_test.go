@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // concernsOf returns what GET api/concerns says, as lines.
@@ -55,7 +57,12 @@ func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 		_, err := waits.DoContext(ctx, []byte("LOCK.ACQUIRE"), []byte("job"), []byte("bob"), []byte("1000"), []byte("WAIT"), []byte("0"))
 		done <- err
 	}()
+	patience, tired := context.WithTimeout(t.Context(), tier.Patience)
+	defer tired()
 	for len(member(b.admin("LOCK.INFO", "job"), "line").Elems) == 0 {
+		if patience.Err() != nil {
+			t.Fatal("the second request does not wait for the lock")
+		}
 		runtime.Gosched()
 	}
 	b.admin("SELECT", "3")

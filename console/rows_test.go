@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -166,5 +167,26 @@ func TestHotKeysAreSampledWhileTheScreenIsOpen(t *testing.T) {
 	b.admin("SET", "mine", "1")
 	if v := b.admin("HOTKEYS", "GET"); !strings.Contains(v.Str, "hot keys are not collected") {
 		t.Fatal(v)
+	}
+}
+
+// A page goes through each list of an answer: one without rows is empty, not null.
+func TestAnEmptyServerHasEmptyLists(t *testing.T) {
+	b := newBench(t, Options{})
+	null := regexp.MustCompile(`"(rows|top|rules|jobs|schedules|users|commands|errors|events|scripts|libraries|replicas|groups|args)":null`)
+	looked := 0
+	for _, r := range routes() {
+		if r.method != "GET" || r.open || r.lasts {
+			continue
+		}
+		if status, body := b.ask("GET", "api/"+r.path, ""); status == http.StatusOK {
+			looked++
+			if found := null.FindString(body); found != "" {
+				t.Errorf("%s has %s", r.path, found)
+			}
+		}
+	}
+	if looked < 20 {
+		t.Errorf("%d endpoints answer", looked)
 	}
 }

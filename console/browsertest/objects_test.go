@@ -30,7 +30,7 @@ func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	if command := confirm(p); command != "RL.RESET api:mallory" {
 		t.Errorf("the dialog shows %q", command)
 	}
-	p.Eventually(top + `.innerText.includes('No limiter has denied a request')`)
+	p.Eventually(top + `.innerText.includes('No limiter denies requests')`)
 	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 10`)
 	if v := s.Do("RL.TAKE", "api:mallory", 5, 60_000); v.Elems[0].Int != 1 {
 		t.Errorf("after the reset the limiter replies %v", v)

@@ -98,6 +98,7 @@ export function open(root, ctx) {
         id: 'allowed',
         label: t('limits.allowed'),
         num: true,
+        minor: true,
         value: (r) => r.allowed / minutes(r),
         cell: (r) => num(r.allowed / minutes(r), 0),
       },

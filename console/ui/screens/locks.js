@@ -45,7 +45,7 @@ export function open(root, ctx) {
         label: t('locks.holder'),
         wide: true,
         value: (r) => text((r.holders[0] || {}).owner),
-        cell: (r) => [show((r.holders[0] || {}).owner, 60), r.holders.length > 1 && ' +' + num(r.holders.length - 1)],
+        cell: (r) => [show((r.holders[0] || {}).owner, 28, true), r.holders.length > 1 && ' +' + num(r.holders.length - 1)],
       },
       {
         id: 'lease',

@@ -35,7 +35,7 @@ function commands(ctx) {
       count('rate', { cell: (/** @type {any} */ r) => (r.rate === null ? '–' : num(r.rate, r.rate < 10 ? 1 : 0)) }),
       count('calls', { minor: true }),
       us('usec', t('performance.time'), { minor: true, cell: (/** @type {any} */ r) => span(r.usec / 1000) }),
-      us('each', t('performance.each')),
+      us('each', t('performance.each'), { minor: true }),
       us('p50', 'p50', { minor: true }),
       us('p99', 'p99'),
       us('p999', 'p99.9', { minor: true }),

@@ -56,7 +56,7 @@ export function open(root, ctx) {
       },
       count('delayed'),
       count('ready'),
-      count('leased'),
+      { ...count('leased'), minor: true },
       {
         id: 'late',
         label: t('queues.late'),

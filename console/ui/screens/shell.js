@@ -7,6 +7,7 @@ import { t, num } from '../lib/i18n.js';
 
 export const title = 'shell.title';
 const KEEP = 200;
+const TRIES = ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'];
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
@@ -219,7 +220,7 @@ export function open(root, ctx) {
     h(
       'ul',
       { class: 'tries' },
-      ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'].map((line) =>
+      TRIES.filter((line) => !ctx.me.readOnly || !line.startsWith('SET')).map((line) =>
         h(
           'li',
           null,
