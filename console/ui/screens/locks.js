@@ -97,7 +97,7 @@ export function open(root, ctx) {
       columns: [
         { id: 'owner', label: t('locks.holder'), wide: true, value: (r) => text(r.owner), cell: (r) => show(r.owner, 100) },
         { id: 'permits', label: t('locks.permits'), num: true, minor: true, value: (r) => r.permits || 1 },
-        { id: 'token', label: t('locks.token'), num: true, value: (r) => r.token },
+        { id: 'token', label: t('locks.token'), num: true, minor: true, value: (r) => r.token },
         {
           id: 'lease',
           label: t('locks.lease'),
