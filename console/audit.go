@@ -166,5 +166,5 @@ func getAudit(c *Console, q *request) (any, error) {
 	}
 	return struct {
 		Rows []auditRow `json:"rows"`
-	}{append([]auditRow{}, c.audits.latest()...)}, nil
+	}{c.audits.latest()}, nil
 }

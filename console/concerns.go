@@ -206,7 +206,7 @@ func (s *streamNames) look(db *engine.DB, n int) []string {
 	}
 	for range streamSteps {
 		next, ok := db.TryScan(n, x.cursor, streamStep, func(k engine.Key) {
-			if k.Kind() == engine.Stream && len(x.names) < streamMost {
+			if k.Kind() == engine.Stream && len(x.names) < streamMost && len(k.Name()) <= nameBytes {
 				x.names[string(k.Name())] = true
 			}
 		})
