@@ -27,7 +27,7 @@ type Options struct {
 	// ReadOnly refuses every command that may change something, whatever the user may do.
 	ReadOnly bool
 	// HideValues replaces values, payloads and arguments by their lengths. Names of keys, fields and
-	// members are shown.
+	// members are shown, and so are scores, lengths and counts.
 	HideValues bool
 	// Logger receives a line for each write and each refused command. Default: no log.
 	Logger *slog.Logger

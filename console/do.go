@@ -219,7 +219,8 @@ func (k *call) pass(argv [][]byte, typed string) error {
 }
 
 // numbersOfValues are the commands whose replies have numbers that they read in a value.
-var numbersOfValues = []string{"bitcount", "bitfield", "bitfield_ro", "bitpos", "decr", "decrby", "getbit", "hincrby", "incr", "incrby", "lcs", "setbit"}
+var numbersOfValues = []string{"bitcount", "bitfield", "bitfield_ro", "bitpos", "decr", "decrby", "getbit", "hincrby", "incr",
+	"incrby", "increx", "lcs", "setbit"}
 
 // scrub returns a reply without numbers that were read in a value, where values are hidden.
 func (c *Console) scrub(argv [][]byte, v resp.Value) resp.Value {

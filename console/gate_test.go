@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -339,6 +341,31 @@ func TestAReadOnlyConsoleIsSoInScripts(t *testing.T) {
 	}
 }
 
+// otherNumbers are the commands on strings, bitmaps and hashes whose numbers are counts, lengths, times or 0 and 1.
+var otherNumbers = strings.Fields(`get set setnx setex psetex getset getex getdel append strlen getrange substr setrange incrbyfloat mget mset
+	msetnx msetex delex delifeq digest getfresh stale unlease ebb.fresh ebb.lease bitop hset hsetnx hmset hget hmget hgetall hkeys hvals hlen
+	hstrlen hexists hdel hincrbyfloat hrandfield hscan hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist
+	hsetex hgetex hgetdel`)
+
+// A new command whose reply has a number from a value stands in numbersOfValues, so that it is hidden.
+func TestNumbersOfEachCommandAreOfValuesOrNot(t *testing.T) {
+	table, err := session.DefaultTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range table.Len() {
+		s := table.Spec(id)
+		switch s.Group {
+		case command.GroupString, command.GroupBitmap, command.GroupHash:
+		default:
+			continue
+		}
+		if of, other := slices.Contains(numbersOfValues, s.Name), slices.Contains(otherNumbers, s.Name); of == other && s.Run != nil && s.HasKeys() {
+			t.Errorf("%s: of values %v, others %v: name it in numbersOfValues or in otherNumbers", s.Name, of, other)
+		}
+	}
+}
+
 func TestHiddenValuesAreHidden(t *testing.T) {
 	b := newBench(t, Options{HideValues: true})
 	b.admin("CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -356,8 +383,9 @@ func TestHiddenValuesAreHidden(t *testing.T) {
 		}
 	}
 	b.admin("SET", "n", "7391")
-	for _, line := range []string{"INCR n", "DECRBY n 1", "BITFIELD n GET u8 0", "BITFIELD_RO n GET u8 0", "GETBIT n 2", "SETBIT n 2 1", "BITCOUNT n",
-		"BITPOS n 1", "LCS k n LEN", "HINCRBY h g 7391"} {
+	for _, line := range []string{"INCR n", "DECRBY n 1", "BITFIELD n GET u8 0", "BITFIELD_RO n GET u8 0", "GETBIT n 2",
+		"SETBIT n 2 1", "BITCOUNT n",
+		"BITPOS n 1", "INCREX n", "LCS k n LEN", "HINCRBY h g 7391"} {
 		if status, body := b.do(line); status != 200 || !strings.Contains(body, "a number, hidden") || strings.Contains(body, `"i":`) {
 			t.Errorf("%s: %d %s", line, status, body)
 		}

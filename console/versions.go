@@ -131,8 +131,8 @@ func (x *versions) add(name keyName) *version {
 	return v
 }
 
-// forget removes the oldest idle keys until at most most are left, and idleNames bytes of names, and returns their watches. The caller holds x.mu, and ends the
-// watches without it: that waits for the keys' shards.
+// forget removes the oldest idle keys until at most most are left, and idleNames bytes of names, and returns their watches. The
+// caller holds x.mu, and ends the watches without it: that waits for the keys' shards.
 func (x *versions) forget(most int) (over []*engine.Watch) {
 	room := idleNames
 	for _, name := range x.idle {
