@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/expiries"
+	"github.com/ebbdb/ebb/internal/expirytest"
 	"github.com/ebbdb/ebb/internal/tier"
 )
 
@@ -406,43 +407,11 @@ func TestAMapMovesWithItsSlot(t *testing.T) {
 	})
 }
 
-// TestClearKeepsTheRuleAndDeleteGivesItBack: a database has 128 rules. The error of a map that needs one more
-// names the way out.
 func TestClearKeepsTheRuleAndDeleteGivesItBack(t *testing.T) {
-	c, err := ebb.Open(t.Context(), "mem://")
-	must(t, err)
-	defer c.Close()
-	rules := func() int {
-		v, err := c.Do(t.Context(), "EXPIRY", "RULE", "LIST")
+	expirytest.CountRules(t, func(c *ebb.Conn, name string) expirytest.Ruled {
+		m, err := New(c, name, Options[string, string]{Events: true})
 		must(t, err)
-		return len(v.Elems)
-	}
-	var all []*Map[string, string]
-	for i := range 129 {
-		m, err := New(c, fmt.Sprint("m", i), Options[string, string]{Events: true})
-		must(t, err)
-		all = append(all, m)
-		err = m.Set(t.Context(), "k", "v", time.Hour)
-		switch {
-		case i < 128:
-			must(t, err)
-			must(t, m.Clear(t.Context()))
-		case err == nil || !strings.Contains(err.Error(), "128 expiry rules at most: Delete of an object with Events gives its rule back, Clear does not"):
-			t.Errorf("map %d: %v", i, err)
-		}
-	}
-	if n := rules(); n != 128 {
-		t.Errorf("%d rules", n)
-	}
-	must(t, all[0].Delete(t.Context()))
-	m := all[128]
-	err = m.Set(t.Context(), "k", "v", time.Hour)
-	must(t, err)
-	must(t, m.Clear(t.Context()))
-	for _, m := range all[1:] {
-		must(t, m.Delete(t.Context()))
-	}
-	if n := rules(); n != 0 {
-		t.Errorf("%d rules are left", n)
-	}
+		add := func(ctx context.Context) error { return m.Set(ctx, "k", "v", time.Hour) }
+		return expirytest.Ruled{Add: add, Clear: m.Clear, Delete: m.Delete}
+	})
 }

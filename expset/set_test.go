@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/expiries"
+	"github.com/ebbdb/ebb/internal/expirytest"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }
@@ -544,43 +544,14 @@ func TestEachCallEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestClearKeepsTheRuleAndDeleteGivesItBack: a database has 128 rules. The error of a set that needs one more
-// names the way out.
 func TestClearKeepsTheRuleAndDeleteGivesItBack(t *testing.T) {
-	c, err := ebb.Open(t.Context(), "mem://")
-	must(t, err)
-	defer c.Close()
-	rules := func() int {
-		v, err := c.Do(t.Context(), "EXPIRY", "RULE", "LIST")
+	expirytest.CountRules(t, func(c *ebb.Conn, name string) expirytest.Ruled {
+		s, err := New(c, name, Options[string]{Events: true})
 		must(t, err)
-		return len(v.Elems)
-	}
-	var all []*Set[string]
-	for i := range 129 {
-		m, err := New(c, fmt.Sprint("m", i), Options[string]{Events: true})
-		must(t, err)
-		all = append(all, m)
-		_, err = m.Add(t.Context(), time.Hour, "k")
-		switch {
-		case i < 128:
-			must(t, err)
-			must(t, m.Clear(t.Context()))
-		case err == nil || !strings.Contains(err.Error(), "128 expiry rules at most: Delete of an object with Events gives its rule back, Clear does not"):
-			t.Errorf("set %d: %v", i, err)
+		add := func(ctx context.Context) error {
+			_, err := s.Add(ctx, time.Hour, "k")
+			return err
 		}
-	}
-	if n := rules(); n != 128 {
-		t.Errorf("%d rules", n)
-	}
-	must(t, all[0].Delete(t.Context()))
-	m := all[128]
-	_, err = m.Add(t.Context(), time.Hour, "k")
-	must(t, err)
-	must(t, m.Clear(t.Context()))
-	for _, m := range all[1:] {
-		must(t, m.Delete(t.Context()))
-	}
-	if n := rules(); n != 0 {
-		t.Errorf("%d rules are left", n)
-	}
+		return expirytest.Ruled{Add: add, Clear: s.Clear, Delete: s.Delete}
+	})
 }
