@@ -242,7 +242,7 @@ var uncompared = []struct{ row, text, why string }{
 	{"resolution", "1 ms", "the unit of deadlines"},
 	{"requests under way that run commands", "for 5 s, then 429", "a duration, and a status of HTTP"},
 	{"feeds", "429", "a status of HTTP"},
-	{"memory of all requests together", "400 MB", "measured: 12 requests of 8 MiB, and their answers"},
+	{"memory of all requests together", "450 MB", "measured: 12 requests of 8 MiB, and their answers"},
 	{"resolution", "1 us", "the unit of limiters"},
 	{"period", "1 ms", "engine.ErrPeriod has it"},
 	{"limit with ALGO log", "12 to 24 bytes", "measured: docs/design/limiters.md"},

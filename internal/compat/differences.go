@@ -268,10 +268,12 @@ var differences = []Difference{
 		"SLOWLOG and MONITOR hide the names in ACL GETUSER and ACL DELUSER; Redis 7.0 shows them.",
 		"ebb does as Redis 8 and Valkey 9."},
 	{"no-long-expire-cycle", Statistics, All, "latency|latest",
-		"LATENCY has the event expire-cycle only if a slice of 150 us took as long as latency-monitor-threshold; on the servers a cycle takes 25 ms.",
+		"LATENCY has the event expire-cycle only if a slice of 150 us took as long as latency-monitor-threshold; on the servers " +
+			"a cycle takes 25 ms.",
 		"ebb removes expired items in short slices."},
 	{"paused-offset", Statistics, All, "info",
-		"On a replica that CLIENT PAUSE holds slave_read_repl_offset equals slave_repl_offset; the servers count the stream that they keep in memory until then.",
+		"On a replica that CLIENT PAUSE holds slave_read_repl_offset equals slave_repl_offset; the servers count the " +
+			"stream that they keep in memory until then.",
 		"ebb leaves it in the socket."},
 	{"no-cached-connections", Statistics, All, "info migrate",
 		"migrate_cached_sockets is 0; the servers keep the connections of MIGRATE for ten seconds.",
@@ -280,7 +282,8 @@ var differences = []Difference{
 		"INFO stats has no eventloop_cycles and other fields about the servers' event loop.",
 		"ebb serves its clients in several loops, and has no such cycle."},
 	{"effects-in-statistics", Statistics, All, "info",
-		"The commandstats of a replica count what the master sends, such as INCRBY for INCR, LMOVE for RPOPLPUSH; the servers send the command itself.",
+		"The commandstats of a replica count what the master sends, such as INCRBY for INCR, LMOVE for RPOPLPUSH; the " +
+			"servers send the command itself.",
 		"A replica gets effects, which do not depend on the state that they find."},
 	{"keyspace-field", Statistics, Newer, "info",
 		"INFO keyspace has keys, expires and avg_ttl; Redis 8 adds subexpiry, Valkey keys_with_volatile_items.",

@@ -14,7 +14,8 @@ import (
 )
 
 // always are the programs of every machine that runs the tests, and those that .ci/run gets in another way than by its list.
-var always = map[string]bool{"go": true, "sh": true, "sudo": true, "getent": true, "ebb": true, "chromium": true, Redis8: true, Valkey9: true}
+var always = map[string]bool{"go": true, "sh": true, "sudo": true, "getent": true,
+	"ebb": true, "chromium": true, Redis8: true, Valkey9: true}
 
 // asks are the functions that take the name of a program, and the place of that argument.
 var asks = map[string]int{"Program": 1, "Has": 0, "LookPath": 0, "Command": 0, "CommandContext": 1, "Start": 1, "NewProcess": 1}
