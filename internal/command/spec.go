@@ -34,7 +34,8 @@ type Spec struct {
 	Args []Arg
 	// Examples is a transcript: "> COMMAND", the reply as redis-cli prints it.
 	Examples string
-	// Replies says in a line or two what comes back when.
+	// Replies says what comes back when: a line or two, or paragraphs and lists in Markdown
+	// ("* " and "1. " begin an item).
 	Replies string
 	// Errors lists what the command refuses, beside a wrong type, wrong arity and
 	// what is no number: "TEXT: when".

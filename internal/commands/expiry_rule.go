@@ -42,26 +42,32 @@ var specExpiryRule = command.Spec{
 	KeySpecs: []command.KeySpec{{Flags: command.Insert, Begin: command.BeginKeyword, Keyword: "TO", Index: 6, Find: command.FindRange, Step: 1}},
 	KeyOptions: &command.KeyOptions{Only: "SET", From: 6, Options: []command.KeyOption{{Word: "TO", Args: 1, Key: command.Insert, Before: "QUEUE"},
 		{Word: "MAXLEN", Args: 1}, {Word: "WITHVALUE"}}, Take: command.TakeFirst},
-	Replies: "SET: OK; a rule of the same name is replaced. DEL: 1, or 0 if there is no such rule. LIST: for each a map of name, match, levels, stream, " +
-		"maxlen, approximate, maxbytes (-1 without WITHVALUE), fired (entries written), missed (entries that had to be written in a transaction of their " +
-		"own, right after that of the " +
-		"expiration, as when MULTI has a RESTORE of an expired item and then a read of it; they count as the others do), suspended (entries that are " +
-		"lost, because the " +
-		"target's key could not take them: it holds another type, or the queue is full), since (ms since 1970 from which on the rule is suspended; 0: it is " +
-		"not), why, and of a rule with TO QUEUE, whose stream is empty and whose maxlen is 0, queue, delay and priority.\n\n" +
-		"Each matching expiration appends an entry to the stream in the transaction that removes the key or item: key, item (not of a key), level, value, " +
-		"deadline, fired-at (ms since 1970) and rule. A rule and its target belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL keep the rules and " +
-		"cause no entries. The streams and queues of a database's rules match none of them. Without LEVEL all levels but FRESH match; without MAXLEN " +
-		"about a million entries stay; WITHVALUE adds the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it " +
-		"says otherwise: the entry leaves a longer value out.\n\n" +
-		"LEVEL FRESH: an entry when the value of a string goes stale (SET FRESH, STALE), so that workers load the next value before readers need it. Its " +
-		"deadline is the last ms in which the value was fresh. A value that a write replaces before the reclaimer comes has none. A worker calls GETFRESH " +
-		"with LEASE, so that it and the readers elect one of them.\n\n" +
-		"TO QUEUE makes each entry a job of a delay queue instead, which DQ.POP gives to one worker with a lease, retries and dead letters. The job is due " +
-		"DELAY ms after the expiration (default 0) and has a PRIORITY from 0 to 9 (default 0). Its id is `rule:key:item:deadline`; the item is empty if a key " +
-		"has expired, and a number follows if the queue has a job with the id. Its payload is a JSON object of the fields of an entry, with deadline and " +
-		"fired-at as numbers. A key, an item or a value that is not UTF-8 stands in base64 under its name and `-base64`. A queue named MAXLEN or WITHVALUE " +
-		"cannot be a target: `TO QUEUE MAXLEN 9` means a stream named QUEUE.",
+	Replies: "* SET: OK; a rule of the same name is replaced.\n" +
+		"* DEL: 1, or 0 if there is no such rule.\n" +
+		"* LIST: for each rule a map of name, match, levels, stream, maxlen, approximate, maxbytes (-1 without WITHVALUE), fired, missed, " +
+		"suspended, since, why, and, with TO QUEUE, whose stream is empty and whose maxlen is 0, queue, delay and priority.\n\n" +
+		"Of these, fired counts the entries written. missed counts those that had to be written in a transaction of their own, right after " +
+		"that of the expiration, as when MULTI has a RESTORE of an expired item and then a read of it; they count as the others do. suspended " +
+		"counts the entries that are lost, because the target's key could not take them: it holds another type, or the queue is full. since " +
+		"is the time in ms since 1970 from which on the rule is suspended, 0 if it is not, and why the reason.\n\n" +
+		"Each matching expiration appends an entry to the stream in the transaction that removes the key or item: key, item (not of a key), " +
+		"level, value, deadline, fired-at (ms since 1970) and rule.\n\n" +
+		"* A rule and its target belong to a database: SWAPDB exchanges them, FLUSHDB and FLUSHALL keep the rules and cause no entries.\n" +
+		"* The streams and queues of a database's rules match none of them.\n" +
+		"* Without LEVEL all levels but FRESH match.\n" +
+		"* Without MAXLEN about a million entries stay.\n" +
+		"* WITHVALUE adds the values of strings, of hash fields, and the payloads of jobs, of up to 1024 bytes unless it says otherwise: the " +
+		"entry leaves a longer value out.\n\n" +
+		"LEVEL FRESH: an entry when the value of a string goes stale (SET FRESH, STALE), so that workers load the next value before readers " +
+		"need it. Its deadline is the last ms in which the value was fresh. A value that a write replaces before the reclaimer comes has " +
+		"none. A worker calls GETFRESH with LEASE, so that it and the readers elect one of them.\n\n" +
+		"TO QUEUE makes each entry a job of a delay queue instead, which DQ.POP gives to one worker with a lease, retries and dead letters.\n\n" +
+		"* The job is due DELAY ms after the expiration (default 0) and has a PRIORITY from 0 to 9 (default 0).\n" +
+		"* Its id is `rule:key:item:deadline`; the item is empty if a key has expired, and a number follows if the queue has a job with the " +
+		"id.\n" +
+		"* Its payload is a JSON object of the fields of an entry, with deadline and fired-at as numbers. A key, an item or a value that is " +
+		"not UTF-8 stands in base64 under its name and `-base64`.\n" +
+		"* A queue named MAXLEN or WITHVALUE cannot be a target: `TO QUEUE MAXLEN 9` means a stream named QUEUE.",
 	Errors: []string{
 		"ERR a database has 128 expiry rules at most: the database has as many, and the name is a new one",
 		"ERR MAXLEN must be positive: the bound is below 1",

@@ -19,13 +19,13 @@ var specExpirySoon = command.Spec{
 		command.Opt(command.Block("LEVEL", command.Repeat(command.OneOf("level", command.Token("KEY"), command.Token("FIELD"), command.Token("MEMBER"),
 			command.Token("ELEMENT"), command.Token("LEASE")))))},
 	Tips: []string{"nondeterministic_output", "request_policy:all_shards"},
-	Replies: "An array of whole and the rows, earliest first. A row is the deadline in ms since 1970, the level (key, field, member, element " +
-		"or lease), the key, and the item; " +
-		"the item of a key is nil, that of a lease is the name of the holder or the id of the job. COUNT is 10 by default, at most 1,000; WITHIN " +
-		"leaves out later deadlines.\n\n" +
-		"The reply leaves out expired keys and items, items whose key expires first, and keys that the user may not read. " +
-		"whole is 1 if these are the next ones, and 0 if the command stopped before it had seen all that might be earlier: it looks at 65,536 entries in all " +
-		"with MATCH or LEVEL, or if the user may not read all keys; otherwise at 65,536 entries of each shard.",
+	Replies: "An array of whole and the rows, earliest first. A row is the deadline in ms since 1970, the level (key, field, member, element or " +
+		"lease), the key, and the item.\n\n" +
+		"* The item of a key is nil, that of a lease is the name of the holder or the id of the job.\n" +
+		"* COUNT is 10 by default, at most 1,000; WITHIN leaves out later deadlines.\n" +
+		"* The reply leaves out expired keys and items, items whose key expires first, and keys that the user may not read.\n" +
+		"* whole is 1 if these are the next ones, and 0 if the command stopped before it had seen all that might be earlier. It looks at " +
+		"65,536 entries in all with MATCH or LEVEL, or if the user may not read all keys; otherwise at 65,536 entries of each shard.",
 	Errors: []string{
 		"ERR COUNT must be between 1 and 1000: the number is outside of that",
 		"ERR WITHIN must be between 1 and 3153600000000: the span is not positive, or longer than a hundred years",

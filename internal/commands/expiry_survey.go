@@ -12,14 +12,15 @@ var specExpirySurvey = command.Spec{
 	Flags:      command.ReadOnly | command.SelfLock,
 	FanOut:     command.FanOutOne,
 	Tips:       []string{"nondeterministic_output", "request_policy:all_shards"},
-	Replies: "A map: at, the instant in ms since 1970 from which on it counts; keys; and containers, each by when the next " +
-		"of its items falls due. The two are maps of " +
-		"due (expired and not removed yet), seconds (60 counts, of the next minute), minutes (60, of the next hour), hours (48), days (31) and later. " +
-		"Each series begins at the same instant: the first minute is the sum of the seconds.\n\n" +
-		"The command visits no keys: with a million keys it takes less than a millisecond. The sum of all counts is exact. " +
-		"A count may be wrong by the content of the wheel's slots that an end of its interval cuts (256 ms within a minute, " +
-		"65 s within hours, 4.7 hours within weeks); " +
-		"up to 64 deadlines in each shard and database it looks at one by one. A limiter counts up to an eighth of its time " +
+	Replies: "A map of three:\n\n" +
+		"* at: the instant in ms since 1970 from which on the command counts.\n" +
+		"* keys: the keys, by when they fall due.\n" +
+		"* containers: the containers, each by when the next of its items falls due.\n\n" +
+		"The last two are maps of due (expired and not removed yet), seconds (60 counts, of the next minute), minutes (60, of the next hour), " +
+		"hours (48), days (31) and later. Each series begins at the same instant: the first minute is the sum of the seconds.\n\n" +
+		"The command visits no keys: with a million keys it takes less than a millisecond. The sum of all counts is exact. A count may be " +
+		"wrong by the content of the wheel's slots that an end of its interval cuts (256 ms within a minute, 65 s within hours, 4.7 hours " +
+		"within weeks); up to 64 deadlines in each shard and database it looks at one by one. A limiter counts up to an eighth of its time " +
 		"early, and as a container while clients wait for it.",
 	Examples: `
 > SET a 1 PX 1500

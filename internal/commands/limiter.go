@@ -15,15 +15,6 @@ import (
 var limiterSpecs = []*command.Spec{&specRLTake, &specRLTakeAll, &specRLWait, &specRLReserve, &specRLCancel, &specRLReset, &specRLInfo, &specCLThrottle,
 	&specGCRA, &specRLTop}
 
-const (
-	takeReply = "Five integers: 1 if it is allowed, 0 if not; the most that a full limiter allows at once (BURST, or the limit); what can be taken " +
-		"now, after this; " +
-		"in how many us the same would be allowed if no other client takes, -1 if it is allowed, or never will be because COST is above the burst; in how " +
-		"many us the limiter is full."
-	takeNotes = " What is refused changes nothing. COST 0 asks whether no more was taken than is allowed, and PEEK what would be answered; both change nothing. " +
-		"The key expires when the limiter is full again. The parameters may differ from call to call: gcra keeps its debt as time, the others what they have counted."
-)
-
 var takeErrors = []string{
 	"ERR the limit must be from 1 to 1125899906842624: the limit is out of range",
 	"ERR the period must be from 1 ms to 35 years: the period is out of range",
@@ -73,9 +64,21 @@ var specRLTake = command.Spec{
 	Summary: "Takes from a rate limiter, if the limiter allows it: at most limit in a period.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
 	Args:    limiterArgs(burstArg(), costArg(), algoArg(), command.Opt(command.Token("PEEK"))),
-	Replies: takeReply + " While clients wait in RL.WAIT the limiter denies RL.TAKE, because waiters are served in FIFO order." + takeNotes +
-		" Bounds: gcra BURST + t x limit / period in any span t; log exactly limit in any period; fixed limit in each period aligned to 1970; " +
-		"window the same, and less than 2 x limit in any period.",
+	Replies: "Five integers:\n\n" +
+		"1. 1 if the request is allowed, 0 if it is denied.\n" +
+		"2. The most that a full limiter allows at once: BURST, or the limit.\n" +
+		"3. What can be taken now, after this request.\n" +
+		"4. The time in us until the limiter would allow the same request, if no other client takes; -1 if it is allowed, or if it never will " +
+		"be because COST is above the burst.\n" +
+		"5. The time in us until the limiter is full.\n\n" +
+		"A denied request changes nothing. The key expires when the limiter is full again.\n\n" +
+		"* While clients wait in RL.WAIT the limiter denies RL.TAKE: waiters are served in FIFO order.\n" +
+		"* COST 0 asks whether no more was taken than is allowed, PEEK what the reply would be. Both change nothing.\n" +
+		"* The parameters may differ from call to call: gcra keeps its debt as time, the other algorithms what they have counted.\n" +
+		"* gcra allows at most BURST + t x limit / period in any span t.\n" +
+		"* log allows at most the limit in any period.\n" +
+		"* fixed allows at most the limit in each period, aligned to 1970.\n" +
+		"* window allows the same as fixed, and less than 2 x limit in any period.",
 	Errors: takeErrors,
 	Examples: `
 > RL.TAKE api 2 1000

@@ -12,14 +12,18 @@ var specRLTop = command.Spec{
 	FanOut:  command.FanOutOne,
 	Args:    []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.Token("RESET"))},
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards"},
-	Replies: "An array of rows, most denials first: the key; denied and allowed, the numbers of requests; since, the " +
-		"denial since which the server counts the key, in ms since 1970; " +
-		"and error, by which denied may be too high. denied is never too low. COUNT is 10 by default. RESET removes the keys " +
-		"of the database that the user may read from the statistic after the reply.\n\n" +
-		"The server keeps 128 keys for each shard and database, halves all counts each minute, and drops keys that deny no " +
-		"more. It counts denials, and the allowed requests of the keys that it " +
-		"has. The statistic is neither in files nor on replicas. RL.RESET removes its key from it, CONFIG RESETSTAT and " +
-		"FLUSHDB empty it. It leaves out keys of more than 1,024 bytes, and the reply keys that the user may not read.",
+	Replies: "An array of rows, most denials first. A row has five elements:\n\n" +
+		"1. The key.\n" +
+		"2. denied, the number of requests that were denied. It is never too low.\n" +
+		"3. allowed, the number of requests that were allowed.\n" +
+		"4. since, the denial since which the server counts the key, in ms since 1970.\n" +
+		"5. error, by which denied may be too high.\n\n" +
+		"COUNT is 10 by default. RESET removes the keys of the database that the user may read from the statistic after the reply.\n\n" +
+		"The server keeps 128 keys for each shard and database, halves all counts each minute, and drops keys that deny no more. It counts " +
+		"denials, and the allowed requests of the keys that it has.\n\n" +
+		"* The statistic is neither in files nor on replicas.\n" +
+		"* RL.RESET removes its key from it, CONFIG RESETSTAT and FLUSHDB empty it.\n" +
+		"* It leaves out keys of more than 1,024 bytes, and the reply keys that the user may not read.",
 	Errors: []string{"ERR COUNT must be between 1 and 10000: the number is outside of that"},
 	Examples: `
 > RL.TAKE ann 1 60000

@@ -17,8 +17,9 @@ func howMany() command.Arg {
 
 const (
 	moveManyComplexity = "O(N) where N is the number of elements moved."
-	moveManyOrder      = "COUNT moves up to count elements, EXACTLY moves that many or none. OBO pushes them one by one, as LMOVE would: from one " +
-		"end to the same end their order is reversed. BULK keeps their order. Without these words the command moves one element. Elements keep their deadlines."
+	moveManyOrder      = "* COUNT moves up to count elements, EXACTLY moves that many or none. Without these words the command moves one element.\n" +
+		"* OBO pushes them one by one, as LMOVE would: from one end to the same end their order is reversed. BULK keeps their order.\n" +
+		"* Elements keep their deadlines.\n"
 )
 
 var specLMoveM = command.Spec{
@@ -26,8 +27,9 @@ var specLMoveM = command.Spec{
 	Summary: "Returns elements after popping them from one list and pushing them to another. Deletes the list if the last element was moved.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), howMany()),
-	Replies: "An array of the moved elements, as they lie in the destination from left to right: empty if the source is; " +
-		"with EXACTLY nil if the source has fewer elements. " + moveManyOrder,
+	Replies: "* An array of the moved elements, as they lie in the destination from left to right: empty if the source is.\n" +
+		"* nil with EXACTLY if the source has fewer elements.\n\n" +
+		moveManyOrder,
 	Errors: []string{"ERR count should be greater than 0: of COUNT or EXACTLY"},
 	Examples: `
 > RPUSH a 1 2 3 4 5
@@ -105,9 +107,11 @@ var specBLMoveM = command.Spec{
 		"if the last element was moved.",
 	Flags: command.Write | command.DenyOOM | command.Blocking,
 	Args:  append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), command.Double("timeout"), howMany()),
-	Replies: "An array of the moved elements, as they lie in the destination from left to right; nil when the timeout, in seconds, is over. " + moveManyOrder +
-		" With EXACTLY the command waits until the source has that many elements, and clients behind it in line that need fewer are served meanwhile. " +
-		"In a transaction or a script it does not wait.",
+	Replies: "* An array of the moved elements, as they lie in the destination from left to right.\n" +
+		"* nil when the timeout, in seconds, is over.\n\n" +
+		moveManyOrder +
+		"* With EXACTLY the command waits until the source has that many elements, and clients behind it in line that need fewer are served " +
+		"meanwhile. In a transaction or a script it does not wait.",
 	Errors: []string{"ERR count should be greater than 0: of COUNT or EXACTLY"},
 	Examples: `
 2> BLMOVEM a b LEFT RIGHT 0 EXACTLY 3 BULK

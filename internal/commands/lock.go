@@ -125,15 +125,16 @@ var specLockAcquire = command.Spec{
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("lease"),
 		command.Opt(command.TokenArg("WAIT", command.Int("milliseconds"))), command.Opt(command.Token("SHARED"))},
-	Replies: "The fencing token, an integer greater than all before it; nil if another owner holds the lock. The lease is in milliseconds: a lock " +
-		"ends when it is " +
-		"released, or when its lease is over. The owner that holds the lock gets the same token and a new lease, also while other owners wait. " +
-		"WAIT waits for so many milliseconds, 0 for ever. The longest waiter is served first, and a request without WAIT never gets a lock for which others wait. " +
-		"With SHARED several owners that use SHARED hold the lock together; they wait behind exclusive requests. " +
-		"If the only holder of a shared lock sends a request without SHARED, it holds the lock exclusively, with a new token; one of several holders " +
-		"gets nil at once. " +
-		"An exclusive holder that sends a request with SHARED shares the lock from then on, with the same token. In transactions and scripts the command " +
-		"does not wait.",
+	Replies: "* The fencing token: an integer that is greater than all before it.\n" +
+		"* nil if another owner holds the lock, or when the WAIT milliseconds are over.\n\n" +
+		"The lease is in milliseconds. The lock ends when its owner releases it, or when its lease is over.\n\n" +
+		"* The owner that holds the lock gets the same token and a new lease, also while other owners wait.\n" +
+		"* WAIT waits for so many milliseconds, 0 for ever. The longest waiter is served first, and a request without WAIT never gets a lock " +
+		"for which others wait. In transactions and scripts the command does not wait.\n" +
+		"* With SHARED several owners that use SHARED hold the lock together. They wait behind exclusive requests.\n" +
+		"* If the only holder of a shared lock sends a request without SHARED, it holds the lock exclusively, with a new token. One of " +
+		"several holders gets nil at once.\n" +
+		"* An exclusive holder that sends a request with SHARED shares the lock from then on, with the same token.",
 	Errors: waitErrors,
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000

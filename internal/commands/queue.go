@@ -88,16 +88,18 @@ var specDQAdd = command.Spec{
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen"))), command.Opt(command.TokenArg("EXPIRE", command.Int("expire"))),
 		command.Opt(command.TokenArg("PRIORITY", command.Int("priority"))), command.Opt(command.TokenArg("UNIQUE", command.Int("unique"))),
 		command.Opt(command.Token("REPLACE"))},
-	Replies: "The job's id; nil if the queue did not add it, because a job with the id is in the queue, or because of UNIQUE. " +
-		"For the id `*` the queue makes an id. The job is due DELAY ms from now, by default at once, or AT a time in ms since 1970, which may be past. " +
-		"Of the jobs that are due those of the highest PRIORITY (default 0) go first, of one priority the one that is due first, of one millisecond the " +
-		"one that was added first. " +
-		"EXPIRE: the queue drops the job if no consumer took it within so many ms after it was due. " +
-		"UNIQUE: the queue does not add the job if one with the same id (with `*`: the same payload) was added with UNIQUE within its time, so many ms, " +
-		"also if that job is done. " +
-		"MAXLEN overrides that of DQ.CONFIG; jobs in every state count. " +
-		"REPLACE: a job with the id that waits gets the payload, the time, PRIORITY and EXPIRE of this command, and counts as not delivered, whatever " +
-		"UNIQUE and MAXLEN say; so a job that is added again and again runs once, DELAY after the last time. A leased job stays as it is.",
+	Replies: "* The job's id. For the id `*` the queue makes one.\n" +
+		"* nil if the queue did not add the job, because a job with the id is in the queue, or because of UNIQUE.\n\n" +
+		"The job is due DELAY ms from now, by default at once, or AT a time in ms since 1970, which may be past.\n\n" +
+		"* PRIORITY: of the jobs that are due those of the highest priority (default 0) go first, of one priority the one that is due first, " +
+		"of one millisecond the one that was added first.\n" +
+		"* EXPIRE: the queue drops the job if no consumer took it within so many ms after it was due.\n" +
+		"* UNIQUE: the queue does not add the job if one with the same id (with `*`: the same payload) was added with UNIQUE within its time, " +
+		"so many ms, also if that job is done.\n" +
+		"* MAXLEN overrides that of DQ.CONFIG; jobs in every state count.\n" +
+		"* REPLACE: a waiting job with the id gets the payload, the time, PRIORITY and EXPIRE of this command, and counts as not delivered, " +
+		"whatever UNIQUE and MAXLEN say. So a job that is added again and again runs once, DELAY after the last time. A leased job stays as " +
+		"it is.",
 	Errors: []string{"FULL the queue holds as many jobs as MAXLEN allows: nothing was added",
 		"ERR DELAY and AT exclude each other: both are given", "ERR PRIORITY must be 0 to 9: the priority is outside of that",
 		"ERR the time must be in milliseconds and not negative: of DELAY and AT",
@@ -196,14 +198,15 @@ var specDQPop = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.TokenArg("LEASE", command.Int("lease"))),
 		command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds")))},
-	Replies: "An array of at most COUNT jobs, by default one, each an array of its id, its payload, the number of deliveries, the token of the lease, " +
-		"and the time at which it was due, in ms since 1970; " +
-		"nil if none is due, or when the BLOCK milliseconds are over; BLOCK 0 waits for ever. A job can be taken from the millisecond on at which it is due. " +
-		"No other consumer gets it for LEASE ms, by default 30000; then it is due again, in the millisecond after the last one of the lease, unless it " +
-		"was acknowledged with DQ.ACK. " +
-		"The longest waiter is served first. While consumers wait, a DQ.POP without BLOCK gets nothing. In transactions and scripts the command does not wait. " +
-		"If the connection of a waiter is gone, the job goes back as it was, and the delivery does not count. " +
-		"If more than 256 leases end or jobs expire at one moment, the last of them are due again a little later than the first.",
+	Replies: "* An array of at most COUNT jobs, by default one. Each is an array of its id, its payload, the number of deliveries, the token of " +
+		"the lease, and the time at which it was due, in ms since 1970.\n" +
+		"* nil if none is due, or when the BLOCK milliseconds are over; BLOCK 0 waits for ever.\n\n" +
+		"A job can be taken from the millisecond on at which it is due. No other consumer gets it for LEASE ms, by default 30000. Then it is " +
+		"due again, in the millisecond after the last one of the lease, unless DQ.ACK has acknowledged it.\n\n" +
+		"* The longest waiter is served first. While consumers wait, a DQ.POP without BLOCK gets nothing. In transactions and scripts the " +
+		"command does not wait.\n" +
+		"* If the connection of a waiter is gone, the job goes back as it was, and the delivery does not count.\n" +
+		"* If more than 256 leases end or jobs expire at one moment, the last of them are due again a little later than the first.",
 	Errors: []string{"ERR the queue delivers to a stream: DQ.CONFIG DELIVER names one, and waiting clients get this error when it is set",
 		"ERR the number must be at least 1: of COUNT", "ERR the time must be in milliseconds and at least 1: of LEASE",
 		"ERR timeout is negative: of BLOCK"},

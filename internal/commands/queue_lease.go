@@ -189,11 +189,11 @@ var specDQMove = command.Spec{
 	Args: []command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert),
 		command.OneOf("jobs", command.TokenArg("COUNT", command.Int("count")), command.Block("IDS", command.Count("numids"), command.Many("id"))),
 		command.Opt(command.TokenArg("DELAY", command.Int("delay")))},
-	Replies: "The number of jobs that were moved: COUNT takes the first ones in the order of DQ.PEEK, IDS those with these ids. " +
-		"They keep their ids, payloads, priorities and EXPIRE, and count as not delivered. They are due DELAY ms from now; " +
-		"without DELAY, at the time at which they were due. " +
-		"Jobs stay in the source that are leased, whose id the destination has, or for which it has no room (MAXLEN). " +
-		"Both keys must have the same hash tag.",
+	Replies: "The number of jobs that were moved: COUNT takes the first ones in the order of DQ.PEEK, IDS those with these ids.\n\n" +
+		"* They keep their ids, payloads, priorities and EXPIRE, and count as not delivered.\n" +
+		"* They are due DELAY ms from now; without DELAY, at the time at which they were due.\n" +
+		"* Jobs stay in the source that are leased, whose id the destination has, or for which it has no room (MAXLEN).\n" +
+		"* Both keys must have the same hash tag.",
 	Errors: []string{"ERR DQ.MOVE needs another key with the hash tag of the source, as in {mail} and {mail}:dead: the key has another tag, or is the source",
 		"ERR the number must be at least 1: of COUNT or IDS", "FULL the queue holds as many jobs as MAXLEN allows: not one job could be moved"},
 	Examples: `

@@ -28,20 +28,20 @@ var specDQSchedule = command.Spec{
 		command.Opt(command.TokenArg("FROM", command.UnixTime("from"))), command.Opt(command.TokenArg("UNTIL", command.UnixTime("until"))),
 		command.Opt(command.TokenArg("LATE", command.Int("late"))), command.Opt(command.Token("OVERLAP")),
 		command.Opt(command.TokenArg("PRIORITY", command.Int("priority"))), command.Opt(command.TokenArg("EXPIRE", command.Int("expire")))},
-	Replies: "The time of the next occurrence, in ms since 1970. Each occurrence is a job with the id `name@time`, the payload, " +
-		"PRIORITY and EXPIRE, due at its time. " +
-		"The server adds it, exactly once, and no client has to be there. " +
-		"EVERY: the occurrences are FROM + k * EVERY, so they do not drift; without FROM the first one is EVERY ms from now. " +
-		"CRON: five fields (minute, hour, day of month, month, day of week), six with the second in front, or @hourly, @daily, @weekly, @monthly, @yearly; " +
-		"fields have lists, ranges, steps and names, Sunday is 0, and if both days are restricted one of them has to match. " +
-		"TZ is the IANA name of a time zone, by default UTC. A time that the clock skips runs at the first instant after the gap, a time that comes twice " +
-		"runs the first time; an expression for every hour goes by elapsed time. " +
-		"No occurrence is before FROM or after UNTIL; a schedule without a further one, within eight years, is removed. " +
-		"While the job of the last occurrence is in the queue, the next one is skipped and counted, unless OVERLAP is given. " +
-		"After a time without a server the last occurrence of that time runs, and the others count as skipped; " +
-		"with LATE it is skipped too if it is older than so many ms. " +
-		"A schedule replaces the one with its name. If the times are the same ones, it goes on: " +
-		"a program can declare its schedules at each start. A queue with schedules is kept when it is empty.",
+	Replies: "The time of the next occurrence, in ms since 1970. Each occurrence is a job with the id `name@time`, the payload, PRIORITY and " +
+		"EXPIRE, due at its time. The server adds it, exactly once, and no client has to be there.\n\n" +
+		"* EVERY: the occurrences are FROM + k * EVERY, so they do not drift. Without FROM the first one is EVERY ms from now.\n" +
+		"* CRON: five fields (minute, hour, day of month, month, day of week), six with the second in front, or @hourly, @daily, @weekly, " +
+		"@monthly, @yearly. Fields have lists, ranges, steps and names, Sunday is 0, and if both days are restricted one of them has to " +
+		"match.\n" +
+		"* TZ: the IANA name of a time zone, by default UTC. A time that the clock skips runs at the first instant after the gap, a time that " +
+		"comes twice runs the first time; an expression for every hour goes by elapsed time.\n" +
+		"* FROM, UNTIL: no occurrence is before or after it. A schedule without a further one, within eight years, is removed.\n" +
+		"* OVERLAP: without it the next occurrence is skipped and counted while the job of the last one is in the queue.\n" +
+		"* LATE: after a time without a server the last occurrence of that time runs, and the others count as skipped. With LATE it is " +
+		"skipped too if it is older than so many ms.\n\n" +
+		"A schedule replaces the one with its name. If the times are the same ones, it goes on: a program can declare its schedules at each " +
+		"start. A queue with schedules is kept when it is empty.",
 	Errors: []string{"ERR CRON: the expression is wrong: and what is wrong with it", "ERR unknown time zone: the table of zones does not have TZ",
 		"ERR EVERY must be at least 10 milliseconds", "ERR a schedule needs either EVERY or CRON, and TZ goes with CRON",
 		"ERR the schedule would never be due: no time from now or FROM to UNTIL matches, within eight years",
@@ -178,10 +178,13 @@ var specDQSchedules = command.Spec{
 	Summary:    "Lists the schedules of a delay queue.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Access), command.Opt(command.Str("name"))},
-	Replies: "An array of maps, by name, or of the one with the name: `name`; `rule`, such as `EVERY 1000` or `CRON 0 3 * * *`; " +
-		"`zone`, the time zone of CRON; `next`, the time of the next occurrence, and `last`, that of the last one that became a job " +
-		"(nil if there was none), in ms since 1970; `runs`, the number of occurrences that became jobs; `skipped`, the number that did not, " +
-		"because the job before was in the queue, the queue was full, or no server ran at the time; `late`, the number that did not because of LATE; and `payload`.",
+	Replies: "An array of maps, by name, or of the one with the name. Times are in ms since 1970.\n\n" +
+		"* `name`, and `payload`.\n" +
+		"* `rule`: such as `EVERY 1000` or `CRON 0 3 * * *`; `zone`: the time zone of CRON.\n" +
+		"* `next`: the time of the next occurrence; `last`: that of the last one that became a job, nil if there was none.\n" +
+		"* `runs`: the number of occurrences that became jobs.\n" +
+		"* `skipped`: the number that did not, because the job before was in the queue, the queue was full, or no server ran at the time.\n" +
+		"* `late`: the number that did not because of LATE.",
 	Examples: `
 > DQ.SCHEDULE q beat x EVERY 1000
 (integer) $next

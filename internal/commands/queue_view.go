@@ -19,11 +19,14 @@ var specDQPeek = command.Spec{
 		command.Opt(command.TokenArg("STATE", command.OneOf("state", command.Token("READY"), command.Token("DELAYED"), command.Token("LEASED"),
 			command.Token("ALL")))),
 		command.Opt(command.TokenArg("FROM", command.Str("id"))), command.Opt(command.TokenArg("COUNT", command.Int("count")))},
-	Replies: "An array of at most COUNT jobs, by default one: jobs that are due in the order of DQ.POP, then delayed ones by their time. Each is an " +
-		"array of its id, its payload, the number of deliveries, `ready` or `delayed`, " +
-		"and the time at which it is due, in ms since 1970. Leased jobs are not shown. STATE READY and DELAYED show the jobs of that state alone; " +
-		"LEASED those that a consumer has, by the end of their leases; ALL first the jobs that wait, then the leased ones. A leased job also has its token, " +
-		"and the time in ms at which its lease ends. FROM: the jobs behind the one with this id, which is how a client reads page by page.",
+	Replies: "An array of at most COUNT jobs, by default one: jobs that are due in the order of DQ.POP, then delayed ones by their time. Each is " +
+		"an array of its id, its payload, the number of deliveries, `ready` or `delayed`, and the time at which it is due, in ms since 1970. " +
+		"A leased job also has its token, and the time in ms at which its lease ends.\n\n" +
+		"* Without STATE leased jobs are not shown.\n" +
+		"* STATE READY and DELAYED show the jobs of that state alone.\n" +
+		"* STATE LEASED shows those that a consumer has, by the end of their leases.\n" +
+		"* STATE ALL shows first the jobs that wait, then the leased ones.\n" +
+		"* FROM shows the jobs behind the one with this id, so that a client reads page by page.",
 	Errors: []string{"ERR the number must be at least 1: of COUNT", "ERR the queue has no job with the id: FROM names a job that is no longer there"},
 	Examples: `
 > DQ.ADD q later b DELAY 100
@@ -206,14 +209,18 @@ var specDQInfo = command.Spec{
 	Summary: "Describes a delay queue.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read)},
-	Replies: "A map: the numbers of jobs that are `delayed`, `ready` and `leased`; `unique`, the number of ids and payloads that UNIQUE refuses; " +
-		"`oldest-due`, the time at which the oldest ready job was due, and `lateness`, how many ms ago that was; " +
-		"`next-due`, the time at which the next delayed job is due (nil if there is none); `dead-letters`, the number of jobs that became dead letters, " +
-		"`dropped`, the number that were delivered too often without a DEADLETTER, and `expired`, the number that no consumer took in time; " +
-		"`line`, the waiters of DQ.POP in FIFO order: the client's id, the number of jobs that it wants, and for how many ms it has waited; " +
-		"and `max-deliveries`, `dead-letter` and `max-len` as in the reply of DQ.CONFIG, and so are `paused`, `paused-until` and `deliver`; " +
-		"`schedules`, the number of schedules, and `next-schedule`, the time of the next occurrence (nil if there is none); `deliver-error`, the reason for " +
-		"which the stream of DELIVER takes no jobs at present (nil if it does). Times are in ms since 1970.",
+	Replies: "A map, with times in ms since 1970:\n\n" +
+		"* `delayed`, `ready` and `leased`: the numbers of such jobs.\n" +
+		"* `unique`: the number of ids and payloads that UNIQUE refuses.\n" +
+		"* `oldest-due`: the time at which the oldest ready job was due; `lateness`: how many ms ago that was.\n" +
+		"* `next-due`: the time at which the next delayed job is due, nil if there is none.\n" +
+		"* `dead-letters`: the number of jobs that became dead letters.\n" +
+		"* `dropped`: the number that were delivered too often without a DEADLETTER.\n" +
+		"* `expired`: the number that no consumer took in time.\n" +
+		"* `line`: the waiters of DQ.POP in FIFO order: the client's id, the number of jobs that it wants, and for how many ms it has waited.\n" +
+		"* `max-deliveries`, `dead-letter`, `max-len`, `paused`, `paused-until` and `deliver`: as in the reply of DQ.CONFIG.\n" +
+		"* `schedules`: the number of schedules; `next-schedule`: the time of the next occurrence, nil if there is none.\n" +
+		"* `deliver-error`: the reason for which the stream of DELIVER takes no jobs at present, nil if it does.",
 	Examples: `
 > DQ.ADD q a job DELAY 100
 "a"
@@ -344,20 +351,25 @@ var specDQConfig = command.Spec{
 		command.Opt(command.TokenArg("DEADLETTER", command.Key("deadletter", command.Insert))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen"))), command.Opt(command.TokenArg("PAUSED", command.Str("paused"))),
 		command.Opt(command.TokenArg("DELIVER", command.Key("stream", command.Insert)))},
-	Replies: "OK; without options a map of `max-deliveries`, `dead-letter`, `max-len`, `paused` (1 or 0), " +
-		"`paused-until` (nil without an end) and `deliver` (empty without a stream). MAXDELIVERIES: a job that was delivered so often, and whose " +
-		"last lease is over or which a consumer returned, is not delivered again: " +
-		"it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time after it), payload, priority and " +
-		"deliveries; without DEADLETTER the queue drops it. " +
-		"The move is one step with its cause. If DEADLETTER is full, or not a queue, the job is due again, so that nothing is lost. " +
-		"MAXLEN: the number of jobs up to which DQ.ADD adds jobs. 0, or an empty DEADLETTER, removes a limit. " +
-		"PAUSED: while a queue is paused, DQ.POP gives nothing and BLOCK waits; adding, acknowledging, leases, EXPIRE and dead letters go on. " +
-		"yes pauses it until PAUSED no; a number pauses it for so many ms, and it goes on by itself. " +
-		"DELIVER: a job that is due becomes an entry of this stream, with the fields id, payload and due (ms since 1970), in one step; DQ.POP is refused. " +
-		"Jobs that are due together are added in the order of DQ.POP; a job that is due when it is added goes at once. A pause holds jobs back, and EXPIRE drops " +
-		"one that was held back too long. Of jobs that workers have on lease, those that come back go to the stream; MAXDELIVERIES counts leases only. " +
-		"While the stream's key holds another type the jobs wait, and DQ.INFO says so. An empty DELIVER ends it. " +
-		"A queue without jobs is kept while it has limits or is paused, or while UNIQUE refuses an id; otherwise it is removed with its last job.",
+	Replies: "OK. Without options, a map of `max-deliveries`, `dead-letter`, `max-len`, `paused` (1 or 0), `paused-until` (nil without an end) and " +
+		"`deliver` (empty without a stream).\n\n" +
+		"* MAXDELIVERIES: a job that was delivered so often, and whose last lease is over or which a consumer returned, is not delivered " +
+		"again. In one step with that it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time " +
+		"after it), payload, priority and deliveries. Without DEADLETTER the queue drops it. If DEADLETTER is full, or not a queue, the job " +
+		"is due again, so that nothing is lost.\n" +
+		"* MAXLEN: the number of jobs up to which DQ.ADD adds jobs.\n" +
+		"* 0, or an empty DEADLETTER, removes a limit.\n" +
+		"* PAUSED: while a queue is paused, DQ.POP gives nothing and BLOCK waits; adding, acknowledging, leases, EXPIRE and dead letters go " +
+		"on. yes pauses it until PAUSED no; a number pauses it for so many ms, and it goes on by itself.\n" +
+		"* DELIVER: a job that is due becomes an entry of this stream, with the fields id, payload and due (ms since 1970), in one step; " +
+		"DQ.POP is refused. An empty DELIVER ends it.\n\n" +
+		"Of a queue with DELIVER:\n\n" +
+		"* Jobs that are due together are added in the order of DQ.POP; a job that is due when it is added goes at once.\n" +
+		"* A pause holds jobs back, and EXPIRE drops one that was held back too long.\n" +
+		"* Of jobs that workers have on lease, those that come back go to the stream; MAXDELIVERIES counts leases only.\n" +
+		"* While the stream's key holds another type the jobs wait, and DQ.INFO says so.\n\n" +
+		"A queue without jobs is kept while it has limits or is paused, or while UNIQUE refuses an id. Otherwise it is removed with its last " +
+		"job.",
 	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: the key has another tag, or is the queue",
 		"ERR value is out of range: MAXDELIVERIES is not 0 to 65535, or MAXLEN negative",
 		"ERR PAUSED must be yes, no, or for how many milliseconds",
@@ -499,10 +511,14 @@ var specDQStep = command.Spec{
 		command.TokenArg("LAPSE", command.Str("id")), command.TokenArg("DELIVER", command.Str("id")),
 		command.TokenArg("FORGET", command.Int("deadline")), command.Token("RESUME"),
 		command.Block("TICK", command.Str("name"), command.Int("due"), command.Int("next"), command.Int("skipped"), command.Int("late")))},
-	Replies: "OK, when a log is replayed. TAKE: a job was leased until a time in ms. BACK: it did not reach its consumer. LAPSE: its lease was over, " +
-		"or no consumer took it in time; it is due again, a dead letter, or dropped, as the queue's limits say. " +
-		"DELIVER: it has become an entry of the queue's stream. FORGET: the marks of UNIQUE up to a time are dropped. RESUME: the time of a pause is over. " +
-		"TICK: an occurrence of a schedule became a job, or was skipped (0), and the next one has a time (0: there is none).",
+	Replies: "OK, when a log is replayed:\n\n" +
+		"* TAKE: a job was leased until a time in ms.\n" +
+		"* BACK: it did not reach its consumer.\n" +
+		"* LAPSE: its lease was over, or no consumer took it in time; it is due again, a dead letter, or dropped, as the queue's limits say.\n" +
+		"* DELIVER: it has become an entry of the queue's stream.\n" +
+		"* FORGET: the marks of UNIQUE up to a time are dropped.\n" +
+		"* RESUME: the time of a pause is over.\n" +
+		"* TICK: an occurrence of a schedule became a job, or was skipped (0), and the next one has a time (0: there is none).",
 	Errors: []string{"ERR DQ.STEP is what the log says; it cannot be called: the caller is not a replay"},
 	Examples: `
 > DQ.STEP q LAPSE job

@@ -28,14 +28,14 @@ var specSemAcquire = command.Spec{
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("limit"), command.Int("lease"),
 		command.Opt(command.TokenArg("COUNT", command.Int("permits"))), command.Opt(command.TokenArg("WAIT", command.Int("milliseconds")))},
-	Replies: "The fencing token, an integer greater than all before it; the owner then holds COUNT permits, by default 1. nil if they are not free: " +
-		"all owners together " +
-		"never hold more than limit. The lease is in milliseconds: permits end when they are released, or when the lease is over. " +
-		"An owner that holds as many, or more, gets the same token and a new lease for all of them, also while other owners wait; one that holds fewer " +
-		"gets the difference, " +
-		"if that is free. WAIT waits for so many milliseconds, 0 for ever. The longest waiter is served first, also if it needs more than the other waiters, and " +
-		"a request without WAIT never gets permits for which others wait. The limit may change from call to call: it applies to the permits held then. " +
-		"In transactions and scripts the command does not wait.",
+	Replies: "* The fencing token, an integer that is greater than all before it: the owner then holds COUNT permits, by default 1.\n" +
+		"* nil if they are not free, or when the WAIT milliseconds are over: all owners together never hold more than limit.\n\n" +
+		"The lease is in milliseconds. Permits end when their owner releases them, or when the lease is over.\n\n" +
+		"* An owner that holds as many, or more, gets the same token and a new lease for all of them, also while other owners wait. One that " +
+		"holds fewer gets the difference, if that is free.\n" +
+		"* WAIT waits for so many milliseconds, 0 for ever. The longest waiter is served first, also if it needs more than the other waiters, " +
+		"and a request without WAIT never gets permits for which others wait. In transactions and scripts the command does not wait.\n" +
+		"* The limit may change from call to call: it applies to the permits held then.",
 	Errors: append(waitErrors[:len(waitErrors):len(waitErrors)],
 		"ERR a number of permits must be between 1 and 2147483647: limit or COUNT is not.",
 		"ERR COUNT is greater than the limit: it could never be granted."),

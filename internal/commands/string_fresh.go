@@ -35,15 +35,19 @@ var specGetFresh = command.Spec{
 		command.Opt(command.Block("lease", command.TokenArg("LEASE", command.Int("lease")), command.Opt(command.TokenArg("TOKEN", command.Int("token"))))),
 		command.Opt(command.TokenArg("WAIT", command.Int("milliseconds")))},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "Four elements: a state, the value, a token, and a time in ms. `fresh`: the value, and the time until it is stale, -1 for never. `stale`: " +
-		"the value, and the time until it is gone. `refresh`: the caller is the one to load a new value; the stale value, nil if there is none, the token " +
-		"for SET with IFTOKEN, and the caller's lease. `absent`: no value, and what is left of another client's lease, -1 if there is none. " +
-		"The token is nil but for `refresh`. LEASE says that the caller can load the value, and how long it may take, up to an hour; without it no client " +
-		"is elected. One client at a time holds a key's token. It ends with its lease, by UNLEASE, and by each change of the key, DEL and STALE of a " +
-		"missing key included: what its holder has loaded may be older than the change. LEASE with a valid TOKEN renews the lease. WAIT waits up to so " +
-		"many ms, 0 for ever, for a missing value while another client loads it; the first in line is elected when that lease ends. A stale value is " +
-		"returned at once. In transactions and scripts the command does not wait. A replica elects no client, and no server elects one whose user may not " +
-		"write the key.",
+	Replies: "Four elements: a state, the value, a token (nil but for `refresh`), and a time in ms.\n\n" +
+		"* `fresh`: the value, and the time until it is stale, -1 for never.\n" +
+		"* `stale`: the value, and the time until it is gone.\n" +
+		"* `refresh`: the caller is elected to load a new value. It gets the stale value, nil if there is none, the token for SET with " +
+		"IFTOKEN, and its lease.\n" +
+		"* `absent`: no value, and what is left of another client's lease, -1 if there is none.\n\n" +
+		"LEASE says that the caller can load the value, and how long it may take, up to an hour; without it no client is elected.\n\n" +
+		"* One client at a time holds a key's token. It ends with its lease, by UNLEASE, and by each change of the key, DEL and STALE of a " +
+		"missing key included: what its holder has loaded may be older than the change.\n" +
+		"* LEASE with a valid TOKEN renews the lease.\n" +
+		"* WAIT waits up to so many ms, 0 for ever, for a missing value while another client loads it. The first in line is elected when that " +
+		"lease ends. A stale value is returned at once. In transactions and scripts the command does not wait.\n" +
+		"* A replica elects no client, and no server elects one whose user may not write the key.",
 	Errors: []string{
 		string(errFreshLease) + ": the lease is no integer in this range.",
 		string(errToken) + ": the argument of TOKEN is no token.",

@@ -34,10 +34,11 @@ func dueArgs() []command.Arg {
 }
 
 const (
-	dueMeaning = "A member is due if its score, as a time since 1970, is no later than now minus AGE ms. UNIT says what the scores count: " +
-		"seconds (s, the default, with fractions), ms, us, or so many units per ms: BullMQ's scores are UNIT 4096. "
-	dueWaiting = "BLOCK waits for up to so many ms until a member is due, 0 for ever. It is served within 2 ms of that time, never before it. " +
-		"The client that has waited longest is served first. In transactions and scripts the command does not wait. "
+	dueMeaning = "A member is due if its score, as a time since 1970, is no later than now minus AGE ms.\n\n" +
+		"* UNIT says what the scores count: seconds (s, the default, with fractions), ms, us, or so many units per ms: BullMQ's scores are " +
+		"UNIT 4096.\n"
+	dueWaiting = "* BLOCK waits for up to so many ms until a member is due, 0 for ever. It is served within 2 ms of that time, never before it. The " +
+		"client that has waited longest is served first. In transactions and scripts the command does not wait.\n"
 	dueComplexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N the number of members of a sorted set, and M the number of members taken."
 )
 
@@ -54,9 +55,11 @@ var specZPopDue = command.Spec{
 	Flags:   command.Write | command.Blocking,
 	Args: append([]command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Access|command.Delete)},
 		append(dueArgs(), command.Opt(command.Token("PEEK")))...),
-	Replies: "An array of the key and an array of at most COUNT members, by default one, lowest scores first, each in an array with its " +
-		"score; nil if none is due, or when the BLOCK milliseconds are over. " + dueMeaning + dueWaiting +
-		"PEEK removes nothing, and every client that waits with it is served.",
+	Replies: "* An array of the key and an array of at most COUNT members, by default one, lowest scores first, each in an array with its score.\n" +
+		"* nil if none is due, or when the BLOCK milliseconds are over.\n\n" +
+		dueMeaning +
+		dueWaiting +
+		"* PEEK removes nothing, and every client that waits with it is served.",
 	Errors: append([]string{"ERR numkeys should be greater than 0: numkeys is not a positive integer"}, dueErrors...),
 	Examples: `
 > ZADD jobs 1000 a 2000 b 99999999999 c
@@ -260,11 +263,15 @@ var specZMoveDue = command.Spec{
 	Flags:      command.Write | command.DenyOOM | command.Blocking,
 	Args: append([]command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert),
 		command.OneOf("target", command.Token("LEFT"), command.Token("RIGHT"), command.TokenArg("SCORE", command.Int("delay")))}, dueArgs()...),
-	Replies: "An array of at most COUNT members that were moved, by default one, lowest scores first, each in an array with the score by " +
-		"which it was due; nil if none is due, or when the BLOCK milliseconds are over. " + dueMeaning +
-		"LEFT and RIGHT push them one by one onto an end of a list. SCORE adds them to a sorted set with the score of now plus so many " +
-		"milliseconds, in UNIT: a working set, whose members are due again when their lease is over. The destination of SCORE may be the source. " +
-		"Members keep their deadlines. All are moved, or none. " + dueWaiting,
+	Replies: "* An array of at most COUNT members that were moved, by default one, lowest scores first, each in an array with the score by which " +
+		"it was due.\n" +
+		"* nil if none is due, or when the BLOCK milliseconds are over.\n\n" +
+		dueMeaning +
+		dueWaiting +
+		"* LEFT and RIGHT push the members one by one onto an end of a list.\n" +
+		"* SCORE adds them to a sorted set with the score of now plus so many milliseconds, in UNIT: a working set, whose members are due " +
+		"again when their lease is over. The destination of SCORE may be the source.\n" +
+		"* Members keep their deadlines. All are moved, or none.",
 	Errors: append([]string{string(errDueSpan) + ": of SCORE"}, dueErrors...),
 	Examples: `
 > ZADD schedule 1000 a 2000 b

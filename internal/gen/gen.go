@@ -4,8 +4,7 @@
 //	                    │
 //	                    └────> Check: are the files what Pages says?
 //
-// A page is a function of a command's Spec alone, the index of all Specs and
-// their transcripts. Every generated file begins with Marker; files without it are written
+// A page is a function of a command's Spec alone, the index of all Specs. Every generated file begins with Marker; files without it are written
 // by hand, and left alone. Start reading at Pages; see internal/gen/cmd for the
 // program.
 package gen
@@ -33,10 +32,9 @@ const (
 	Transcripts = "testdata/transcripts"
 )
 
-// Pages returns the contents of every generated file by its name below Dir. It counts the
-// transcripts under the repository's root.
-func Pages(root string, t *command.Table) map[string][]byte {
-	pages := map[string][]byte{"index.md": index(root, t), ownPage: own(t)}
+// Pages returns the contents of every generated file by its name below Dir.
+func Pages(t *command.Table) map[string][]byte {
+	pages := map[string][]byte{"index.md": index(t), ownPage: own(t)}
 	for id := range t.Len() {
 		s := t.Spec(id)
 		pages[pageName(s)] = page(s)

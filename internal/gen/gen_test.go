@@ -39,7 +39,7 @@ func table(t *testing.T) *command.Table {
 }
 
 func TestAPageSaysEverythingAboutItsCommand(t *testing.T) {
-	pages := Pages("", table(t))
+	pages := Pages(table(t))
 	text := string(pages["hput.md"])
 	for _, want := range []string{Marker + "# HPUT\n\nStands for a command.\n\n    HPUT key [NX | XX] field [field ...]\n",
 		"| Since | 1.0.0 |", "| Complexity | O(1) |", "| Flags | write |", "| ACL categories | @write @hash @slow |", "| Arity | -3 |",
@@ -53,14 +53,44 @@ func TestAPageSaysEverythingAboutItsCommand(t *testing.T) {
 		t.Errorf("the container does not link its subcommand:\n%s", text)
 	}
 	if text := string(pages["index.md"]); !strings.Contains(text,
-		"## Hash\n\n| Command | Summary | Transcript | Cases | Requests |\n|---|---|---|---|---|\n| [HCTL](hctl.md) | Stands for a command. |  |  "+
-			"|  |\n| [HCTL GET](hctl-get.md) |") {
+		"## Hash\n\n| Command | Summary | Transcript |\n|---|---|---|\n| [HCTL](hctl.md) | Stands for a command. |  |\n| [HCTL GET](hctl-get.md) |") {
 		t.Errorf("the index:\n%s", text)
 	}
 }
 
+func TestRepliesMayBeLists(t *testing.T) {
+	const long = "many words that fill a line and then some more of them, until the line ends, and goes on below, where it is indented as the item is"
+	run := func(*command.Ctx) error { return nil }
+	set, err := command.NewTable(&command.Spec{Name: "hput", Group: command.GroupHash, Since: "0.1.0", Complexity: "O(1)", Summary: "Puts.",
+		Run: run, Examples: "> HPUT\nOK\n", Replies: "Two:\n\n1. " + long + "\n2. the other\n\n* a * b\n",
+		Errors: []string{"ERR no: " + long}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := Pages(set)
+	broken := strings.Replace(long, " as the", "\n   as the", 1)
+	for name, want := range map[string]string{
+		"hput.md": "## Replies\n\nTwo:\n\n1. " + broken + "\n2. the other\n\n* a * b\n\n## Errors",
+		ownPage: "### [HPUT](hput.md)\n\n    HPUT\n\nTwo:\n\n1. " + broken + "\n2. the other\n\n* a * b\n\nErrors:\n\n* ERR no: " +
+			strings.Replace(long, " indented", "\n  indented", 1) + "\n",
+	} {
+		if text := string(pages[name]); !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%s", name, want, text)
+		}
+	}
+}
+
+func TestALineDoesNotBeginWithAMark(t *testing.T) {
+	words := strings.Repeat("word ", width/5)
+	for _, mark := range []string{"*", "-", "1.", "#", ">", "|"} {
+		if got := wrap(words + mark + " more"); strings.Contains(got, "\n"+mark) {
+			t.Errorf("%q begins a line:\n%s", mark, got)
+		}
+	}
+}
+
 func TestCheckNamesWhatIsStaleAndWriteMendsIt(t *testing.T) {
-	dir, pages := t.TempDir(), Pages("", table(t))
+	dir, pages := t.TempDir(), Pages(table(t))
 	if err := Check(dir, pages); err == nil || !strings.Contains(err.Error(), "hctl-get.md, hctl.md, hput.md, index.md") {
 		t.Fatalf("an empty directory: %v", err)
 	}

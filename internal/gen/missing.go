@@ -5,8 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -93,22 +91,4 @@ func writeMissing(b *bytes.Buffer, t *command.Table) {
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", strings.ToUpper(strings.ReplaceAll(name, "|", " ")), strings.Join(from[name], ", "), reasonFor(name))
 	}
-}
-
-// cases counts a transcript's cases and requests; 0 if there is none.
-func cases(root string, s *command.Spec) (cases, requests int) {
-	text, err := os.ReadFile(filepath.Join(root, TranscriptName(s)))
-	if err != nil {
-		return 0, 0
-	}
-	for line := range strings.Lines(string(text)) {
-		prompt := strings.TrimLeft(line, "0123456789")
-		switch {
-		case strings.HasPrefix(line, "# "):
-			cases++
-		case strings.HasPrefix(prompt, "> "):
-			requests++
-		}
-	}
-	return cases, requests
 }

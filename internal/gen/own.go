@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// ownPage is the table of the commands that no other server has, or not in this
+// ownPage is the list of the commands that no other server has, or not in this
 // form.
 const ownPage = "own-commands.md"
 
@@ -16,7 +16,7 @@ const ownPage = "own-commands.md"
 func own(t *command.Table) []byte {
 	var b bytes.Buffer
 	b.WriteString(Marker)
-	b.WriteString("# ebb's own commands\n\nSyntax, replies and errors of the commands that Redis 7.0 does not have. All of them also answer WRONGTYPE, " +
+	b.WriteString("# ebb's own commands\n\nSyntax, replies and errors of the commands that Redis 7.0 does not have. All of them also answer WRONGTYPE,\n" +
 		"an error on a wrong number of arguments, and one on what should be an integer and is none.\n")
 	for _, g := range command.Groups {
 		var specs []*command.Spec
@@ -28,9 +28,15 @@ func own(t *command.Table) []byte {
 		if len(specs) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| Syntax | Replies | Errors |\n|---|---|---|\n", title(g))
+		fmt.Fprintf(&b, "\n## %s\n", title(g))
 		for _, s := range specs {
-			fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s |\n", cell(s.Usage()), pageName(s), cell(replies(s)), cell(strings.Join(s.Errors, "; ")))
+			fmt.Fprintf(&b, "\n### [%s](%s)\n\n    %s\n\n%s\n", display(s), pageName(s), s.Usage(), wrap(replies(s)))
+			if len(s.Errors) > 0 {
+				b.WriteString("\nErrors:\n\n")
+			}
+			for _, e := range s.Errors {
+				b.WriteString(wrap("* "+e) + "\n")
+			}
 		}
 	}
 	return b.Bytes()

@@ -6,27 +6,28 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/internal/command"
 )
 
 // index returns the table of contents: a section for each group.
-func index(root string, t *command.Table) []byte {
+func index(t *command.Table) []byte {
 	var b bytes.Buffer
 	b.WriteString(Marker)
 	b.WriteString("# Commands\n\n")
-	b.WriteString("Every command has a page, and a transcript that the tests replay: its behaviour, by example.\n")
+	b.WriteString("Every command has a page, and a transcript that the tests replay: its behaviour, by example.\n" +
+		"[Those of ebb](" + ownPage + "), which Redis 7.0 does not have, are also on one page.\n")
 	for _, g := range command.Groups {
 		specs := inGroup(t, g)
 		if len(specs) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| Command | Summary | Transcript | Cases | Requests |\n|---|---|---|---|---|\n", title(g))
+		fmt.Fprintf(&b, "\n## %s\n\n| Command | Summary | Transcript |\n|---|---|---|\n", title(g))
 		for _, s := range specs {
-			transcript := " |  | "
+			transcript := ""
 			if s.Run != nil {
-				n, m := cases(root, s)
-				transcript = fmt.Sprintf("[%s.txt](../../%s) | %d | %d", fileName(s), TranscriptName(s), n, m)
+				transcript = fmt.Sprintf("[%s.txt](../../%s)", fileName(s), TranscriptName(s))
 			}
 			fmt.Fprintf(&b, "| [%s](%s) | %s | %s |\n", display(s), pageName(s), cell(s.Summary), transcript)
 		}
@@ -77,7 +78,7 @@ func page(s *command.Spec) []byte {
 	}
 	writeSubs(&b, s)
 	if s.Replies != "" {
-		fmt.Fprintf(&b, "\n## Replies\n\n%s\n", strings.TrimSpace(s.Replies))
+		fmt.Fprintf(&b, "\n## Replies\n\n%s\n", wrap(strings.TrimSpace(s.Replies)))
 	}
 	if len(s.Errors) > 0 {
 		b.WriteString("\n## Errors\n\n")
@@ -212,3 +213,40 @@ var differs = regexp.MustCompile(`(?m) \(differs: [a-z0-9, -]+\)$`)
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
 }
+
+// width is the length of a line of prose at most.
+const width = 120
+
+// item matches the mark that begins an item of a list.
+var item = regexp.MustCompile(`^(\* |\d+\. )`)
+
+// wrap breaks the lines of a text at width. The further lines of an item of a list are
+// indented, so that they stay in it.
+func wrap(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		indent := strings.Repeat(" ", len(item.FindString(line)))
+		n := 0
+		for i, word := range strings.Fields(line) {
+			switch size := utf8.RuneCountInString(word); {
+			case i == 0:
+				n = size
+			case n+1+size > width && !markup.MatchString(word):
+				b.WriteString("\n" + indent)
+				n = len(indent) + size
+			default:
+				b.WriteByte(' ')
+				n += 1 + size
+			}
+			b.WriteString(word)
+		}
+		if strings.HasSuffix(line, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// markup matches a word that would begin a list, a heading, a quotation or a table at the
+// beginning of a line.
+var markup = regexp.MustCompile(`^([-+*#>|=~` + "`" + `]+|\d+[.)])$|^[>|#]`)

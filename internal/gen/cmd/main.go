@@ -41,7 +41,7 @@ func run(root string, check bool) error {
 		dir   string
 		pages map[string][]byte
 	}{
-		{gen.Dir, gen.Pages(root, table)},
+		{gen.Dir, gen.Pages(table)},
 		{gen.CompatDir, gen.Compatibility()},
 	} {
 		dir := filepath.Join(root, part.dir)
