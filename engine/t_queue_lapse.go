@@ -10,7 +10,7 @@ import (
 // them:
 //
 //	DQ.STEP key TAKE id token until NOW us    a job was leased
-//	DQ.STEP key BACK id token NOW us          and did not reach who took it
+//	DQ.STEP key BACK id token NOW us          and did not reach the consumer
 //	DQ.STEP key LAPSE id NOW us               its lease was over, or it had expired
 //	DQ.STEP key FORGET deadline NOW us        marks were over, up to that deadline
 //	DQ.STEP key RESUME NOW us                 the time of a pause was over

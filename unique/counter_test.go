@@ -102,7 +102,7 @@ func TestTheLastMinutes(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
 		u := newCounter(t, b.Conn, b.Name("u"), unique.Options{Window: time.Hour, Bucket: time.Minute})
-		for m := range 70 { // one new each minute, and one who is always there
+		for m := range 70 { // one new each minute, and one user that is always there
 			add(t, ctx, u, fmt.Sprint("m", m), "regular")
 			for _, last := range []int{1, 10, 60} {
 				n, err := u.CountLast(ctx, time.Duration(last)*time.Minute)

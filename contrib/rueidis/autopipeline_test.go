@@ -77,7 +77,7 @@ func endWithTheirContexts(t *testing.T, pipelining bool) {
 	if _, err := c.Do(ctx, "INCR", "n"); err != nil {
 		t.Fatal(err)
 	}
-	// The deadline of a call that was alone ends the connection, for who came behind it too.
+	// The deadline of a call that was alone ends the connection, for the calls behind it too.
 	passed := func(err error) bool {
 		return errors.Is(err, context.DeadlineExceeded) || !pipelining && errors.Is(err, ebb.ErrUnavailable)
 	}

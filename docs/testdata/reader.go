@@ -1,5 +1,5 @@
 // Package code is what the blocks of the documentation are compiled with: what they
-// leave to who reads them.
+// leave to the reader.
 package code
 
 import (

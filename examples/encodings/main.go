@@ -69,7 +69,7 @@ func grow(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	for _, size := range []int{8, 64, 127, 128, 129, 512, 4096} {
 		var b ebb.Batch
 		for ; joined < size; joined++ {
-			// Scores go up and down, but the best are those who joined last.
+			// Scores go up and down, but the best players are the last ones.
 			b.Do("ZADD", board, joined*10+joined%7, fmt.Sprintf("player-%05d", joined))
 		}
 		if _, err := c.Pipeline(ctx, &b); err != nil {

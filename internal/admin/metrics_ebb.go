@@ -127,7 +127,7 @@ var engineCounters = []struct {
 // waits reads how long clients waited for locks and permits, and how late jobs were taken.
 func (r *scrape) waits() {
 	c := &r.v.Counters
-	r.durations("ebb_lock_wait_seconds", "How long those waited who waited for a lock or for permits, and got them.", &c.Waits)
+	r.durations("ebb_lock_wait_seconds", "How long requests waited that waited for a lock or for permits, and got them.", &c.Waits)
 	r.durations("ebb_queue_lateness_seconds", "How long after they were due jobs of delay queues were taken.", &c.QueueLate)
 }
 

@@ -9,7 +9,7 @@ func (q *Queue) Check() error {
 		return err
 	}
 	if err := q.due.Check(); err != nil {
-		return fmt.Errorf("delayq: those who wait: %w", err)
+		return fmt.Errorf("delayq: waiters: %w", err)
 	}
 	if err := q.events.Check(); err != nil {
 		return fmt.Errorf("delayq: events: %w", err)

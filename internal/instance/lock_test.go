@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// lineServer is a server on a TCP socket, with two loops or without any, for those
-// who wait in lines.
+// lineServer is a server on a TCP socket, with two loops or without any, for clients
+// that wait in lines.
 type lineServer struct {
 	t    *testing.T
 	db   *engine.DB

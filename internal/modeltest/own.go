@@ -217,7 +217,7 @@ func (g *OwnGenerator) due() []string {
 // freshCommands are the commands about values with two deadlines.
 var freshCommands = []string{"getfresh", "stale", "unlease"}
 
-// fresh makes a request about strings with two deadlines and the leases of those who load them.
+// fresh makes a request about strings with two deadlines and the leases of the clients that load them.
 func (g *OwnGenerator) fresh() []string {
 	one := func(of ...string) string { return of[g.rng.IntN(len(of))] }
 	key := one("a", "a", "b", "l1")

@@ -154,7 +154,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	})
 }
 
-// A plain Encoder writes deadlines of hash fields in the form of those who are to read it.
+// A plain Encoder writes deadlines of hash fields in the form of the servers that are to read it.
 func TestFieldsOfPlainFilesAreReadBack(t *testing.T) {
 	want := []string{"f=1800000000000", "g=0", "h=33177117420123"}
 	for form, fields := range map[FieldForm][]string{NoFields: {"f=0", "g=0", "h=0"}, RedisFields: want, ValkeyFields: want} {

@@ -359,7 +359,7 @@ func TestTheGateCountsAndRefuses(t *testing.T) {
 	g.Leave()
 	g.Leave()
 	if g.Count() != 0 {
-		t.Error("those who left are counted")
+		t.Error("the connections that left are counted")
 	}
 }
 

@@ -123,7 +123,7 @@ func closesTheLargest(t *testing.T, l *limited) {
 	if line, err := bufio.NewReader(spared).ReadString('\n'); line != "+OK\r\n" {
 		t.Fatalf("NO-EVICT replies %q, %v", line, err)
 	}
-	l.do("CLIENT", "NO-EVICT", "ON") // or the one who watches may go before the large one has been read
+	l.do("CLIENT", "NO-EVICT", "ON") // or the watching client may go before the large one has been read
 	l.say(spared, part(1<<20))
 	l.say(large, part(8<<20))
 	l.do("CONFIG", "SET", "maxmemory-clients", "4mb")

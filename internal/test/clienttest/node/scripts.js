@@ -79,7 +79,7 @@ async function busy(c, name, run, kill) {
   await other.quit();
 }
 
-// lock takes a lock as lock libraries do: who has it holds its token.
+// lock takes a lock as lock libraries do: its holder has its token.
 async function lock(c) {
   c.defineCommand('release', { numberOfKeys: 1, lua: "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('DEL', KEYS[1])" });
   c.defineCommand('extend', { numberOfKeys: 1, lua: "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1]) + ARGV[2])" });
