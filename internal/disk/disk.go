@@ -47,6 +47,8 @@ type FS interface {
 	SyncDir(dir string) error
 	// Stat describes a file.
 	Stat(name string) (Info, error)
+	// Same reports whether two names are those of one file.
+	Same(a, b string) bool
 	// Lock locks a directory for this process, until the caller closes the lock or the process
 	// ends. Errors: *LockedError if another process has locked it.
 	Lock(dir string) (io.Closer, error)

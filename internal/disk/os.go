@@ -113,6 +113,12 @@ func (system) Stat(name string) (Info, error) {
 	return Info{Size: i.Size(), Modified: i.ModTime().UnixMilli(), Dir: i.IsDir()}, nil
 }
 
+func (system) Same(a, b string) bool {
+	x, err := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(x, y)
+}
+
 func (system) Free(dir string) (int64, error) { return free(dir) }
 
 // Lock keeps the lock file open: the system releases it when the process ends, however it ends. The

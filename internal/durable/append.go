@@ -120,6 +120,10 @@ func (k *Keeper) stepAppending() {
 	switch {
 	case !want && state != aofOff:
 		k.closeAppender(aofOff)
+		k.mu.Lock()
+		k.openFilesAgain() // with the size of the last one
+		k.unloaded.aof = ""
+		k.mu.Unlock()
 		k.needLog(false)
 		k.oplg.Fail(nil)
 		k.log.Info("nothing is appended any more")
@@ -391,16 +395,20 @@ func (k *Keeper) SetAppendOnly(on bool) error {
 }
 
 // own locks the directory. If it was not locked before, own reads its append-only files again,
-// because another server may have written them. k.mu is held.
+// because another server may have written them. They are new, unless they are as they were. k.mu is held.
 func (k *Keeper) own() error {
 	if k.lock != nil {
 		return nil
 	}
-	err := k.takeLock()
-	if err == nil {
-		k.openFilesAgain()
+	if err := k.takeLock(); err != nil {
+		return err
 	}
-	return err
+	before, unloaded := k.aof.files, k.unloaded.aof
+	k.openFilesAgain()
+	if before.Same(k.aof.files) {
+		k.unloaded.aof = unloaded
+	}
+	return nil
 }
 
 // tryFiles checks that append-only files can be created. k.mu is held.
@@ -414,11 +422,12 @@ func (k *Keeper) tryFiles() error {
 	return k.fs.MkdirAll(k.aof.files.Dir())
 }
 
-// openFilesAgain opens the append-only files again if they had an error, which may be fixed. k.mu
-// is held.
+// openFilesAgain opens the append-only files again while nothing is appended: they had an error, which may be fixed, or others
+// may have written them. k.mu is held.
 func (k *Keeper) openFilesAgain() {
 	c := k.o.Config
 	k.aof.files, k.aof.filesErr = oplog.OpenFiles(k.fs, filepath.Join(k.dir, c.String("appenddirname")), c.String("appendfilename"))
+	k.noteFiles()
 }
 
 // SetFsync implements CONFIG SET appendfsync: it applies the policy of Config. It locks no shard.

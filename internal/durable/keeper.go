@@ -32,18 +32,16 @@ type Keeper struct {
 
 	replacing sync.Mutex // held while the RDB file is replaced; locked before mu
 
-	mu     sync.Mutex // guards the fields below; its holder must not lock a shard
-	dir    string
-	given  string    // the value in Config when dir was locked
-	lock   io.Closer // the lock of dir; nil while the Keeper writes no files by itself
-	closed bool
-	job    *job // the running job; nil: none
-	jobs   jobs
-	aof    appendOnly
-	load   loading
-	// unloaded is what the start has found and not loaded; filesID is the id of the append-only files.
+	mu       sync.Mutex // guards the fields below; its holder must not lock a shard
+	dir      string
+	given    string    // the value in Config when dir was locked
+	lock     io.Closer // the lock of dir; nil while the Keeper writes no files by itself
+	closed   bool
+	job      *job // the running job; nil: none
+	jobs     jobs
+	aof      appendOnly
+	load     loading
 	unloaded unloaded
-	filesID  string
 	reply    string // the error reply to writes; "": writes are allowed
 	started  bool   // the files contain the writes from now on
 	filling  bool   // DB.BeginLoad was called, and DB.EndLoad was not
@@ -184,8 +182,8 @@ func (k *Keeper) openFiles() error {
 		return err
 	}
 	k.aof.files, k.aof.filesErr = files, err
-	if err == nil && !c.Bool("appendonly") && !files.Empty() {
-		k.unloaded.aof = files.Dir()
+	if !c.Bool("appendonly") {
+		k.noteFiles()
 	}
 	return nil
 }

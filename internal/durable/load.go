@@ -39,7 +39,6 @@ type loadRun struct {
 	commands atomic.Int64
 	progress engine.Progress
 	origin   Origin
-	filesID  string // of the base
 }
 
 // Load loads the append-only files if appendonly is yes, else the RDB file. As in Redis, if these
@@ -220,8 +219,6 @@ func (x *loadRun) text(name, text []byte) error {
 	switch string(name) {
 	case "repl-id":
 		x.origin.ID = string(text)
-	case filesID:
-		x.filesID = string(text)
 	case "repl-offset":
 		if err == nil {
 			x.origin.Offset = max(n, 0)
@@ -269,7 +266,6 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 		return err
 	}
 	x.origin = Origin{DB: -1} // the stream has continued since the base
-	k.nameFiles(files, x.filesID)
 	if found.Cut > 0 {
 		k.log.Warn("the end of the append-only file was cut off, because the last command is not whole", "file", found.CutFile, "bytes", found.Cut)
 	}

@@ -190,14 +190,14 @@ type head struct {
 	now       int64 // us
 	origin    Origin
 	functions [][]byte
-	filesID   string // "": the data is not that of append-only files
+	saveID    string // "": the data is not that of append-only files
 }
 
 // cut collects the data of the instant of the cut. All shards are locked.
 func (h *head) cut(tx *engine.Tx) {
 	o := &h.k.o
 	h.now, h.origin = tx.Now(), Origin{DB: -1}
-	h.filesID = h.k.filesIDOf(h.kind)
+	h.saveID = h.k.newSaveID(h.kind)
 	if o.DumpFunctions != nil {
 		h.functions = o.DumpFunctions()
 	}
@@ -235,8 +235,8 @@ func (h *head) texts() [][2]string {
 		all = append(all, [2]string{"repl-stream-db", strconv.Itoa(h.origin.DB)},
 			[2]string{"repl-id", h.origin.ID}, [2]string{"repl-offset", strconv.FormatInt(h.origin.Offset, 10)})
 	}
-	if h.filesID != "" {
-		all = append(all, [2]string{filesID, h.filesID})
+	if h.saveID != "" {
+		all = append(all, [2]string{saveID, h.saveID})
 	}
 	return append(all, [2]string{"aof-base", base})
 }

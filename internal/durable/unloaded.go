@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
@@ -25,26 +24,48 @@ type unloaded struct {
 	aof string // the directory of the append-only files
 }
 
-// filesID is the auxiliary field of RDB files and of bases that says which append-only files the data belongs to. An RDB file
-// with the id of the loaded append-only files was saved beside them, and contains nothing that they lack.
-const filesID = "ebb-files-id"
+// saveID is the auxiliary field with the random name of a save. The directory of the append-only files has the name of the
+// latest save beside them, in the file of savedPath: this very file, and no older one, contains nothing that they lack.
+const saveID = "ebb-save-id"
 
-// noteUnloaded notes the files that a start with appendonly yes has not loaded: the RDB file, unless it belongs to the
-// append-only files.
+// noteUnloaded notes the RDB file that a start with appendonly yes has not loaded, unless it is the latest save beside the
+// append-only files. A file that cannot be read may have any data.
 func (k *Keeper) noteUnloaded() {
 	path := k.rdbPath()
 	f, err := k.fs.Open(path)
-	if err != nil {
-		return // there is none, or the next save says what is wrong
+	if errors.Is(err, fs.ErrNotExist) {
+		return
 	}
-	defer f.Close()
-	id := rdbText(io.NewSectionReader(f, 0, headBytes), filesID)
+	if err == nil {
+		id := rdbText(io.NewSectionReader(f, 0, headBytes), saveID)
+		_ = f.Close()
+		if saved, err := k.fs.ReadFile(k.savedPath()); err == nil && id != "" && id == string(saved) {
+			return
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if id == "" || id != k.filesID {
-		k.unloaded.rdb = path
-		k.log.Warn("the RDB file is not loaded, because appendonly is yes: a save will keep it under another name. "+
-			"To take its data over, start with appendonly no, then CONFIG SET appendonly yes", "file", path)
+	k.unloaded.rdb = path
+	about := []any{"file", path}
+	if err != nil {
+		about = append(about, "error", err)
+	}
+	k.log.Warn("the RDB file is not loaded, because appendonly is yes: a save will keep it under another name. "+
+		"To take its data over, start with appendonly no, then CONFIG SET appendonly yes", about...)
+}
+
+// savedPath returns the path of the file that names the latest save beside the append-only files. k.mu is held, or nothing runs
+// yet.
+func (k *Keeper) savedPath() string {
+	c := k.o.Config
+	return filepath.Join(k.dir, c.String("appenddirname"), c.String("appendfilename")+"-saved")
+}
+
+// noteFiles notes append-only files that were opened and not loaded. k.mu is held, or nothing runs yet.
+func (k *Keeper) noteFiles() {
+	k.unloaded.aof = ""
+	if k.aof.filesErr == nil && !k.aof.files.Empty() {
+		k.unloaded.aof = k.aof.files.Dir()
 	}
 }
 
@@ -60,13 +81,26 @@ func (k *Keeper) loaded(path string) {
 // replaceRDB renames temp to the RDB file. It first renames a file there that the start has not loaded. k.replacing is held.
 func (k *Keeper) replaceRDB(temp, path string) error {
 	k.mu.Lock()
-	keep := k.unloaded.rdb == path
+	old, saved := k.unloaded.rdb, k.savedPath()
 	k.mu.Unlock()
-	if keep {
+	if old != "" && k.fs.Same(old, path) {
 		if err := k.moveAside(path); err != nil {
 			return err
 		}
-		k.loaded(path)
+		k.loaded(old)
+	}
+	f, err := k.fs.Open(temp)
+	if err != nil {
+		return err
+	}
+	id := rdbText(io.NewSectionReader(f, 0, headBytes), saveID)
+	if err = f.Close(); err != nil {
+		return err
+	}
+	if id != "" {
+		if err := disk.WriteFile(k.fs, saved, []byte(id)); err != nil {
+			k.log.Warn("the save is not noted beside the append-only files: the next start will keep it under another name", "error", err)
+		}
 	}
 	return disk.Replace(k.fs, temp, path)
 }
@@ -100,7 +134,6 @@ func (k *Keeper) keepUnloadedAOF() error {
 	if err := k.moveAside(k.unloaded.aof); err != nil {
 		return err
 	}
-	k.unloaded.aof = ""
 	k.openFilesAgain()
 	return k.aof.filesErr
 }
@@ -119,31 +152,12 @@ func rdbText(r io.Reader, name string) (text string) {
 	return text
 }
 
-// nameFiles notes the id of append-only files that were loaded. Files without one, which an older release or Redis has
-// written, are named by their first part, which stays as it is until a rewrite.
-func (k *Keeper) nameFiles(files *oplog.Files, id string) {
-	if id == "" {
-		first := files.Parts()[0]
-		id = first.Name
-		if i, err := k.fs.Stat(filepath.Join(files.Dir(), first.Name)); err == nil && first.Type == oplog.Base {
-			id = fmt.Sprintf("%s-%d", id, i.Size)
-		}
-	}
-	k.mu.Lock()
-	k.filesID = id
-	k.mu.Unlock()
-}
-
-// filesIDOf returns the id of the append-only files for the head of a snapshot: for a base a new id if there is none yet, and
-// for an RDB file none unless the files have all of its data.
-func (k *Keeper) filesIDOf(kind snapshotKind) string {
+// newSaveID returns a name for a save, "" for a snapshot whose data the append-only files do not have.
+func (k *Keeper) newSaveID(kind snapshotKind) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if kind.base && k.filesID == "" {
-		k.filesID = rand.Text()
-	}
-	if !kind.base && (k.aof.state != aofOn || k.aof.replaced) {
+	if kind.base || k.aof.state != aofOn || k.aof.replaced {
 		return ""
 	}
-	return k.filesID
+	return rand.Text()
 }

@@ -3,10 +3,16 @@ package durable
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 )
 
@@ -150,6 +156,135 @@ func TestWhatIsKeptReplacesNothing(t *testing.T) {
 			_ = fs.Rename(dir+"/appendonlydir", dir+"/away-"+string(rune('a'+n)))
 		}
 		if kept := aside(t, fs); len(kept) != 3 {
+			t.Errorf("kept are %q", kept)
+		}
+	})
+}
+
+// A file that the process may not read can have any data.
+func TestAnRDBFileThatCannotBeReadIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFS(1)
+		w := run(t, fs, "save", "3600 1")
+		w.set("only", "here")
+		ending(t, w)
+		before, err := fs.ReadFile(dir + "/dump.rdb")
+		if err != nil {
+			t.Fatal(err)
+		}
+		heal := fs.Inject(crashfs.Fault{Op: crashfs.OpRead, Name: "/dump.rdb", Times: 1, Err: syscall.EACCES})
+		w = run(t, fs, "appendonly", "yes", "save", "3600 1")
+		heal()
+		w.logged(t, "permission denied")
+		w.set("more", "data")
+		ending(t, w)
+		kept := aside(t, fs)
+		if len(kept) != 1 {
+			t.Fatalf("kept are %q", kept)
+		}
+		if now, err := fs.ReadFile(dir + "/" + kept[0]); err != nil || !bytes.Equal(now, before) {
+			t.Errorf("the kept file differs: %v", err)
+		}
+	})
+}
+
+// Of the files that a server saves beside its append-only files, only the latest has nothing that they lack: what an older one
+// has may have been deleted since.
+func TestAnOlderSaveThatWasPutBackIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFS(1)
+		w := run(t, fs, "appendonly", "yes", "save", "3600 1")
+		w.set("old", "data")
+		ending(t, w)
+		backup, err := fs.ReadFile(dir + "/dump.rdb")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w = run(t, fs, "appendonly", "yes", "save", "3600 1")
+		w.del("old")
+		w.set("new", "data")
+		ending(t, w)
+		if err := disk.WriteFile(fs, dir+"/dump.rdb", backup); err != nil {
+			t.Fatal(err)
+		}
+
+		w = run(t, fs, "appendonly", "yes", "save", "3600 1")
+		w.logged(t, "the RDB file is not loaded")
+		w.holds(t, "old", "", "new", "data")
+		w.set("newer", "data")
+		ending(t, w)
+		kept := aside(t, fs)
+		if len(kept) != 1 {
+			t.Fatalf("kept are %q", kept)
+		}
+		if now, err := fs.ReadFile(dir + "/" + kept[0]); err != nil || !bytes.Equal(now, backup) {
+			t.Errorf("the kept file differs: %v", err)
+		}
+	})
+}
+
+// other returns a directory with the append-only files of another server.
+func other(t *testing.T, fs *crashfs.FS) string {
+	t.Helper()
+	there := t.TempDir() // CONFIG SET looks whether it exists
+	if err := fs.MkdirAll(there); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(fs, engine.NewManualClock(start), "appendonly", "yes", "save", "")
+	w.options.Dir = there
+	if err := w.open(t); err != nil {
+		t.Fatal(err)
+	}
+	w.set("only", "there")
+	ending(t, w)
+	return there
+}
+
+func TestAppendOnlyFilesOfANewDirectoryAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFS(1)
+		there := other(t, fs)
+		conf, err := config.Load([]string{"--enable-protected-configs", "yes", "--save", ""}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(fs, engine.NewManualClock(start))
+		w.conf, w.options.Config = conf, conf
+		t.Cleanup(func() { _ = w.close() })
+		if err := w.open(t); err != nil {
+			t.Fatal(err)
+		}
+		w.set("other", "data")
+		if err := errors.Join(w.conf.Change(false, "dir", there), w.k.SetDir(), w.k.SetAppendOnly(true)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ending(t, w)
+		names, err := fs.ReadDir(there)
+		if err != nil || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "appendonlydir.not-loaded-") }) {
+			t.Errorf("the directory has %q (%v)", names, err)
+		}
+	})
+}
+
+// Files that were appended to, and to which nothing is appended any more, are this server's own.
+func TestOwnAppendOnlyFilesAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFS(1)
+		w := run(t, fs, "appendonly", "yes", "save", "")
+		w.set("n", "1")
+		for _, on := range []bool{false, true, false, true} {
+			if err := w.k.SetAppendOnly(on); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			if w.k.AppendOnly() != on {
+				t.Fatalf("appending: %+v", w.k.Info())
+			}
+			w.set("n", "2")
+		}
+		ending(t, w)
+		if kept := aside(t, fs); len(kept) != 0 {
 			t.Errorf("kept are %q", kept)
 		}
 	})

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,6 +115,18 @@ func (f *Files) Empty() bool { return len(f.Parts()) == 0 }
 // Size returns the bytes of all parts that are closed for appending. It takes no lock:
 // Files holds its own lock while it waits for the disk.
 func (f *Files) Size() int64 { return f.total.Load() }
+
+// Same reports whether o lists the same parts with the same sizes. Neither may be appended to; o may be nil.
+func (f *Files) Same(o *Files) bool {
+	if f == nil || o == nil {
+		return f == o
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Equal(f.manifest.Parts(), o.manifest.Parts()) && maps.Equal(f.sizes, o.sizes)
+}
 
 // count adds the sizes up. The lock is held.
 func (f *Files) count() {

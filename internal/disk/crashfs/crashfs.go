@@ -376,6 +376,9 @@ func (f *FS) Stat(name string) (disk.Info, error) {
 	return disk.Info{Size: int64(len(n.data)), Modified: n.modified, Dir: n.dir}, nil
 }
 
+// Same implements disk.FS.
+func (f *FS) Same(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
+
 // Lock implements disk.FS. The owner's pid is 1.
 func (f *FS) Lock(dir string) (io.Closer, error) {
 	dir = filepath.Clean(dir)
