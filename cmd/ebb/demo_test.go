@@ -134,3 +134,11 @@ func TestTheDemoRefusesABadSpeed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestDemoNeedsItsPorts(t *testing.T) {
+	for _, o := range []demoOptions{{port: "0", http: "9121"}, {port: "6379", http: "0"}} {
+		if err := runDemo(t.Context(), o, io.Discard); err == nil || !strings.Contains(err.Error(), "port 0 means none") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}

@@ -386,7 +386,7 @@ func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	if len(in.Addrs()) == 0 {
 		fmt.Fprintln(out, "no client can connect: set --port with --bind, --tls-port or --unixsocket")
 	} else {
-		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", clientFlags(cfg))
+		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", clientFlags(cfg, in.Addrs()))
 	}
 }
 
@@ -487,11 +487,32 @@ func loopbackOnly(addrs []net.Addr) bool {
 	return true
 }
 
-// clientFlags returns the flags that ebb cli needs to reach the server: -p if its port is not 6379, and --askpass if it has a
-// password.
-func clientFlags(cfg *config.Set) (flags string) {
-	if p := cfg.Int("port"); p != 6379 {
-		flags = fmt.Sprintf(" -p %d", p)
+// hostFlag returns -h with the host of a TCP address, "" if ebb cli connects to it without: 127.0.0.1, or any.
+func hostFlag(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if ip := net.ParseIP(host); err == nil && a.Network() == "tcp" && (host == "127.0.0.1" || ip.IsUnspecified()) {
+		return ""
+	}
+	return " -h " + host
+}
+
+// clientFlags returns the flags that ebb cli needs to reach the server: those of the first address that this machine reaches over
+// TCP, else of the first one, and --askpass if the server has a password.
+func clientFlags(cfg *config.Set, addrs []net.Addr) (flags string) {
+	at := addrs[0]
+	if i := slices.IndexFunc(addrs, func(a net.Addr) bool { return hostFlag(a) == "" }); i >= 0 {
+		at = addrs[i]
+	}
+	if at.Network() == "unix" {
+		flags = " -s " + cfg.String("unixsocket")
+	} else {
+		if at.Network() == "tls" {
+			flags = " --tls"
+		}
+		flags += hostFlag(at)
+		if _, port, _ := net.SplitHostPort(at.String()); port != "6379" {
+			flags += " -p " + port
+		}
 	}
 	if cfg.String("requirepass") != "" {
 		flags += " --askpass"

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/config"
 )
 
 // Test harnesses read the version of Redis from the first v= of this line.
@@ -112,6 +113,31 @@ func TestTheEnvironmentStandsBetweenTheFileAndTheOptions(t *testing.T) {
 		got, _, err := withEnvironment(x.args, []string{"EBB_PORT=7"})
 		if err != nil || !slices.Equal(got, x.want) {
 			t.Errorf("%q is %q (%v), want %q", x.args, got, err, x.want)
+		}
+	}
+}
+
+// The line that shows how to try the server reaches it.
+func TestClientFlagsReachTheServer(t *testing.T) {
+	tcp := func(host string, port int) net.Addr { return &net.TCPAddr{IP: net.ParseIP(host), Port: port} }
+	socket := &net.UnixAddr{Net: "unix", Name: "/run/s.sock"}
+	for _, x := range []struct {
+		addrs []net.Addr
+		want  string
+	}{
+		{[]net.Addr{tcp("127.0.0.1", 6379), tcp("::1", 6379)}, ""},
+		{[]net.Addr{tcp("::", 7000)}, " -p 7000"},
+		{[]net.Addr{tcp("192.0.2.1", 6379), tcp("0.0.0.0", 7000)}, " -p 7000"},
+		{[]net.Addr{tcp("127.0.0.2", 7000)}, " -h 127.0.0.2 -p 7000"},
+		{[]net.Addr{tcp("::1", 6379), socket}, " -h ::1"},
+		{[]net.Addr{socket}, " -s /run/s.sock"},
+	} {
+		cfg, err := config.Load([]string{"--unixsocket", "/run/s.sock"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := clientFlags(cfg, x.addrs); got != x.want {
+			t.Errorf("%v: %q, want %q", x.addrs, got, x.want)
 		}
 	}
 }
