@@ -2,6 +2,7 @@ package adminhttp
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -10,7 +11,7 @@ import (
 
 // connections bounds the connections of the admin pages, so that the server keeps file descriptors for its clients and files. A
 // new one beyond the bound takes the place of the oldest one on which no request is answered: clients that open connections and
-// send nothing, or a request without its end, lose those first.
+// send nothing, or a request or a body without its end, lose those first.
 type connections struct {
 	most   int
 	closed atomic.Int64 // because of the bound
@@ -24,7 +25,20 @@ type connections struct {
 type client struct {
 	nc      net.Conn
 	number  int64
-	answers atomic.Int32 // requests that a handler answers
+	answers atomic.Int32 // requests that a handler answers, and whose body it does not wait for
+}
+
+// awaited is the body of a request: its connection is not protected while a handler waits for the client to send more of it.
+type awaited struct {
+	io.ReadCloser
+	one *client
+}
+
+// Read implements io.Reader.
+func (b *awaited) Read(p []byte) (int, error) {
+	b.one.answers.Add(-1)
+	defer b.one.answers.Add(1)
+	return b.ReadCloser.Read(p)
 }
 
 // clientKey is the key of the client in the context of a request.
@@ -73,6 +87,9 @@ func (c *connections) busy(next http.Handler) http.Handler {
 		if one, ok := r.Context().Value(clientKey{}).(*client); ok {
 			one.answers.Add(1)
 			defer one.answers.Add(-1)
+			if r.Body != nil && r.Body != http.NoBody {
+				r.Body = &awaited{r.Body, one}
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

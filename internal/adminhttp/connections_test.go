@@ -46,6 +46,31 @@ func TestUnfinishedRequestsKeepNoOtherOut(t *testing.T) {
 	}
 }
 
+// A client that sends the head of a request and not its body is not protected by the handler that waits for it.
+func TestUnfinishedBodiesKeepNoOtherOut(t *testing.T) {
+	a, err := ListenAdmin("127.0.0.1:0", Options{Connections: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	begun := make(chan struct{}, 100)
+	a.Ready(Page{Path: "/login", Methods: []string{http.MethodPost}, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var b [1]byte
+		_, _ = io.ReadFull(r.Body, b[:])
+		begun <- struct{}{}
+		_, _ = io.Copy(io.Discard, r.Body)
+	})})
+	for range 8 {
+		fmt.Fprint(dial(t, a), "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16000\r\n\r\nx")
+		<-begun
+	}
+	for range 20 {
+		if status, body, _ := request(t, a, "GET", "/healthz"); status != http.StatusOK || body != "ok\n" {
+			t.Fatalf("%d %q", status, body)
+		}
+	}
+}
+
 func dial(t *testing.T, a *Admin) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", a.Addr().String())
