@@ -76,6 +76,16 @@ func (w *Writer) Bulk(b []byte) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
+// BulkBegin replies a string of n bytes to a Writer with a Bound that cuts such a string, of which b is the beginning.
+func (w *Writer) BulkBegin(b []byte, n int) {
+	if n == len(b) {
+		w.Bulk(b)
+		return
+	}
+	w.add(Value{Kind: KindBulk, Str: string(b), Int: int64(n)})
+	w.cut = true
+}
+
 // BulkAround writes the header and the line end of a bulk string of n bytes, and returns
 // the position in Buf where the string belongs. The caller sends the string without
 // copying it into Buf. BulkAround must not be called after Collect.

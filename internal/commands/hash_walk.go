@@ -148,7 +148,7 @@ func runHScan(c *command.Ctx) error {
 		return err
 	}
 
-	found := newNames()
+	found := newNames(c)
 	cursor = h.Scan(cursor, o.limit(), func(field, value []byte) {
 		if !o.matches(field) {
 			return

@@ -193,7 +193,7 @@ func runScan(c *command.Ctx) error {
 		return command.ErrBackground // another command may hold a shard for long
 	}
 
-	found := newNames()
+	found := newNames(c)
 	visit := func(k engine.Key) {
 		if o.kind != "" && !strings.EqualFold(o.kind, k.Kind().String()) {
 			return
@@ -240,16 +240,29 @@ func parseCursor(arg []byte) (uint64, error) {
 	return n, nil
 }
 
-// names is a list of copied strings.
+// names is a list of copied strings. Of those that a bounded reply leaves out it copies no more than the reply has room for.
 type names struct {
-	flat []byte
-	ends []int
+	flat  []byte
+	ends  []int
+	bound resp.Bound
+	sizes []int // the lengths of the whole strings, where there is a bound
 }
 
 // newNames returns a list with memory for the result of a usual scan.
-func newNames() names { return names{flat: make([]byte, 0, 512), ends: make([]int, 0, 32)} }
+func newNames(c *command.Ctx) names {
+	return names{flat: make([]byte, 0, 512), ends: make([]int, 0, 32), bound: c.Out.Bound()}
+}
 
 func (n *names) add(name []byte) {
+	if n.bound != (resp.Bound{}) {
+		n.sizes = append(n.sizes, len(name))
+		if most := n.bound.Part; most > 0 && len(name) > most {
+			name = name[:most]
+		}
+		if most := n.bound.Most; most > 0 && len(n.flat) > most {
+			name = nil // the reply ends before it
+		}
+	}
 	n.flat = append(n.flat, name...)
 	n.ends = append(n.ends, len(n.flat))
 }
@@ -257,8 +270,12 @@ func (n *names) add(name []byte) {
 func (n *names) reply(w *resp.Writer) {
 	w.Array(len(n.ends))
 	start := 0
-	for _, end := range n.ends {
-		w.Bulk(n.flat[start:end])
+	for i, end := range n.ends {
+		if name := n.flat[start:end]; n.sizes != nil {
+			w.BulkBegin(name, n.sizes[i])
+		} else {
+			w.Bulk(name)
+		}
 		start = end
 	}
 }

@@ -414,7 +414,7 @@ func runSScan(c *command.Ctx) error {
 		return err
 	}
 
-	found := newNames()
+	found := newNames(c)
 	cursor = s.Scan(cursor, o.limit(), func(m []byte) {
 		if o.matches(m) {
 			found.add(m)

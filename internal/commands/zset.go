@@ -559,7 +559,7 @@ func runZScan(c *command.Ctx) error {
 		return err
 	}
 
-	found := newNames()
+	found := newNames(c)
 	var text [32]byte
 	cursor = z.Scan(cursor, o.limit(), func(member []byte, score float64) {
 		if o.matches(member) {
