@@ -238,13 +238,27 @@ func (c *Console) answer(at *route, q *request) (any, error) {
 		}
 	}
 	if !at.open && !at.lasts {
-		give, err := c.shares.take(q.ctx, q.v.id.Name())
-		if err != nil {
+		if err := q.share(c); err != nil {
 			return nil, err
 		}
-		q.give = give
 	}
 	return at.answer(c, q)
+}
+
+// share takes a share for the request.
+func (q *request) share(c *Console) error {
+	give, err := c.shares.take(q.ctx, q.v.id.Name())
+	q.give = give
+	return err
+}
+
+// shareAgain lets a request that waits have the share of this one, and takes one again.
+func (q *request) shareAgain(c *Console) error {
+	if q.give == nil || !c.shares.awaited() {
+		return nil
+	}
+	q.give()
+	return q.share(c)
 }
 
 // inCall makes the answer of a route from a function that runs commands: it gets a session of the viewer, in the

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -122,13 +123,22 @@ func postBatch(c *Console, q *request) (any, error) {
 // leastReply is what the console reads of a reply in a batch whose other replies have used up replyMost.
 const leastReply = 1 << 10
 
-// each runs commands one after the other. Of all replies together it reads about as much as of one.
+// batchTime is the longest time after which a batch begins another command.
+const batchTime = 10_000_000 // us
+
+// each runs commands one after the other. Of all replies together it reads about as much as of one. It ends with the request, and
+// gives its share back between two commands, so that others do not wait for a long batch.
 func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	replies, room := make([]resp.Value, len(cmds)), replyMost
 	k.batch, k.refused = true, 0
 	defer k.endBatch()
+	first := k.c.clock.Micros()
 	for i, argv := range cmds {
 		began := k.c.clock.Micros()
+		if err := k.mayGoOn(q, began-first); err != nil {
+			return nil, &failure{status: failureOf(err).status, Code: failureOf(err).Code,
+				Text: fmt.Sprintf("%d of the %d commands of the batch have run: %s", i, len(cmds), err.Error())}
+		}
 		bound := k.c.boundOf(argv)
 		bound.Most = max(room, leastReply)
 		bound.Part = min(bound.Part, bound.Most/2)
@@ -142,6 +152,18 @@ func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
 		replies[i] = v
 	}
 	return replies, nil
+}
+
+// mayGoOn lets other requests have the share of a batch that has run for took, in us, and takes one again. It returns an error if
+// the batch must end.
+func (k *call) mayGoOn(q *request, took int64) error {
+	if q.ctx.Err() != nil {
+		return errClosing // or the client has left, and nothing arrives
+	}
+	if took > batchTime {
+		return &failure{status: http.StatusServiceUnavailable, Text: fmt.Sprintf("a batch may take %d s", batchTime/1_000_000)}
+	}
+	return q.shareAgain(k.c)
 }
 
 // sizeOf returns about how many bytes a reply takes up.

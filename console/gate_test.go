@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -74,6 +75,28 @@ func TestACommandRunsByTheConsole(t *testing.T) {
 	}
 	if _, body := b.do("GET in0"); !strings.Contains(body, `"x"`) {
 		t.Errorf("the session has stayed in database 3: %s", body)
+	}
+}
+
+// A batch of a viewer that has left, or of a server that stops, begins no further command.
+func TestABatchEndsWithItsRequest(t *testing.T) {
+	b := newBench(t, Options{})
+	cmds := `{"db":0,"cmds":[` + argvJSON("SET a 1") + "," + argvJSON("SET b 1") + `]}`
+	r := b.request("POST", "api/batch", cmds)
+	ctx, cancel := context.WithCancel(r.Context())
+	cancel()
+	if status := b.serveTo(r.WithContext(ctx)); status != http.StatusServiceUnavailable {
+		t.Errorf("%d", status)
+	}
+	if got := b.admin("EXISTS", "a", "b"); got.Int != 0 {
+		t.Errorf("%d commands have run", got.Int)
+	}
+	if status, _ := b.ask("POST", "api/batch", cmds); status != http.StatusOK {
+		t.Errorf("the next batch: %d", status)
+	}
+	k := &call{c: b.Console}
+	if err := k.mayGoOn(&request{ctx: t.Context()}, batchTime+1); err == nil {
+		t.Error("a batch has no end")
 	}
 }
 

@@ -46,7 +46,7 @@ func vet(r *http.Request) *failure {
 
 // shares bounds what all requests read of the server at a time. A request that runs commands holds one of allShares, of which a
 // user has at most userShares, and takes up to replyMost bytes for replies and about as much for its answer. A user who has all
-// of them waits; others do not.
+// of them waits; others do not: the last firstShares are for users who have none.
 type shares struct {
 	mu    sync.Mutex // guards what follows
 	held  int
@@ -55,8 +55,9 @@ type shares struct {
 }
 
 const (
-	allShares  = 12
-	userShares = 4
+	allShares   = 12
+	userShares  = 4
+	firstShares = 4
 	// shareTime is the longest time that a request waits for a share.
 	shareTime = 5 * time.Second
 )
@@ -67,7 +68,11 @@ func (s *shares) take(ctx context.Context, user string) (give func(), err error)
 	defer cancel()
 	for {
 		s.mu.Lock()
-		if s.held < allShares && s.by[user] < userShares {
+		most := allShares
+		if s.by[user] > 0 {
+			most -= firstShares
+		}
+		if s.held < most && s.by[user] < userShares {
 			if s.by == nil {
 				s.by = map[string]int{}
 			}
@@ -87,6 +92,13 @@ func (s *shares) take(ctx context.Context, user string) (give func(), err error)
 			return nil, errTooMany
 		}
 	}
+}
+
+// awaited reports whether a request waits for a share.
+func (s *shares) awaited() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.freed != nil
 }
 
 // give gives a share back.

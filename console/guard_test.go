@@ -398,3 +398,44 @@ func TestNoEndpointTouchesAKey(t *testing.T) {
 		t.Errorf("%d requests", asked)
 	}
 }
+
+// Users who have all the shares that one may have keep none of the others out.
+func TestAUserWithoutAShareGetsOne(t *testing.T) {
+	var s shares
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	var give func()
+	for n := range 3 * userShares {
+		user := string(rune('a' + n/userShares))
+		g, err := s.take(over, user)
+		if want := n < allShares-firstShares || n%userShares == 0; (err == nil) != want {
+			t.Errorf("share %d of %s: %v", n%userShares, user, err)
+		}
+		if err == nil {
+			give = g
+		}
+	}
+	for _, user := range []string{"x", "y", "z"} {
+		if _, err := s.take(over, user); err != nil {
+			t.Errorf("the first share of %s: %v", user, err)
+		}
+	}
+	if s.awaited() {
+		give() // of c
+		if s.awaited() {
+			t.Error("shares are awaited after one became free")
+		}
+	}
+}
+
+func TestTheNamesOfTriesAreShort(t *testing.T) {
+	seen := map[string]bool{}
+	for _, user := range []string{"", "ann", strings.Repeat("x", 16_000), strings.Repeat("x", 16_001), strings.Repeat("y", 31), strings.Repeat("y", 32)} {
+		for _, name := range []string{byUser(user), byBoth("192.0.2.1", user)} {
+			if len(name) > 60 || seen[name] {
+				t.Errorf("%.20s: %q", user, name)
+			}
+			seen[name] = true
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/sha256"
 	"maps"
 	"net/netip"
 	"slices"
@@ -49,10 +50,20 @@ func byAddress(host string) string {
 }
 
 // byUser returns the name under which a user is counted.
-func byUser(name string) string { return "u" + name }
+func byUser(name string) string { return "u" + short(name) }
 
 // byBoth returns the name under which a user at an address is counted.
-func byBoth(host, user string) string { return byAddress(host) + " " + user }
+func byBoth(host, user string) string { return byAddress(host) + " " + short(user) }
+
+// short returns a name, or the hash of a long one: a client without a login chooses it. No name that it returns as it is has the
+// length of a hash.
+func short(name string) string {
+	if len(name) < sha256.Size {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return string(sum[:])
+}
 
 // try counts a try at now, and returns how long the caller must wait instead, in us; 0: it may try.
 func (t *throttle) try(now int64, host, user string) (wait int64) {
