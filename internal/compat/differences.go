@@ -331,7 +331,8 @@ var differences = []Difference{
 		"subscribe psubscribe ssubscribe watch multi script|load acl|setuser client|tracking client|setname",
 		"Subscriptions, watched keys, queued commands, users and scripts do not count against maxmemory, so that they evict nothing and " +
 			"refuse no write; if they exceed it together, the commands that add to them get an OOM error. In the servers they count, " +
-			"and only MULTI refuses commands.",
+			"and only MULTI refuses commands. Nor do unfinished requests and unread replies count: maxmemory-clients, " +
+			"client-query-buffer-limit and client-output-buffer-limit bound them.",
 		"One client that subscribes or watches could otherwise stop the writes of all others."},
 	{"config-many-samples", Directives, Newer, "config|set",
 		"ebb accepts more than 64 maxmemory-samples; the servers refuse them.",
