@@ -190,7 +190,7 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Databases: databases, Clock: o.Clock, Hooks: hooks})
 	// The service gets one network loop, for the case that a server serves the engine.
-	svc, err := session.NewService(session.Options{DB: db, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
+	svc, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
 	if err != nil {
 		db.Close()
 		return nil, err

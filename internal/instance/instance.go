@@ -130,7 +130,7 @@ func (in *Instance) open(o Options, divided descriptors) error {
 		Reclaimers: loops,
 	})
 	svc, err := session.NewService(session.Options{
-		DB: in.db, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
+		DB: in.db, Table: session.Table, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
 		MostClients: divided.clients,
 		Shutdown: func() {
 			select {

@@ -27,7 +27,7 @@ func newLineServer(t *testing.T, portable bool, clock engine.Clock) *lineServer 
 	s := &lineServer{t: t}
 	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Clock: clock})
-	svc, err := session.NewService(session.Options{DB: s.db, Loops: 2}, hooks)
+	svc, err := session.NewService(session.Options{DB: s.db, Table: session.Table, Loops: 2}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func inBubble(t *testing.T, fs *crashfs.FS, options []string, f func(b *bubbled)
 		}
 		hooks := &session.Hooks{}
 		db := engine.Open(engine.Options{Hooks: hooks, Shards: 4})
-		svc, err := session.NewService(session.Options{DB: db, Config: cfg}, hooks)
+		svc, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, hooks)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func newStressed(t *testing.T, options ...string) *stressed {
 	}
 	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: 4, RecordEffects: true, Reclaimers: stressLoops})
-	if s.svc, err = session.NewService(session.Options{DB: s.db, Config: cfg, Loops: stressLoops}, hooks); err != nil {
+	if s.svc, err = session.NewService(session.Options{DB: s.db, Table: session.Table, Config: cfg, Loops: stressLoops}, hooks); err != nil {
 		t.Fatal(err)
 	}
 	if s.replica, err = modeltest.NewReplica(); err != nil {

@@ -117,7 +117,7 @@ func (w *metaWorld) open() error {
 	}
 	hooks := &session.Hooks{}
 	w.db = engine.Open(engine.Options{Clock: w.clock, Shards: w.shards, Hooks: hooks, Reclaimers: loops})
-	if w.svc, err = session.NewService(session.Options{DB: w.db, Config: cfg, Loops: loops}, hooks); err != nil {
+	if w.svc, err = session.NewService(session.Options{DB: w.db, Table: session.Table, Config: cfg, Loops: loops}, hooks); err != nil {
 		return err
 	}
 	w.e = transcript.Around(w.db, w.svc, w.clock)

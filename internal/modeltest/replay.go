@@ -58,7 +58,7 @@ func NewReplica() (*Replica, error) {
 	r.db = engine.Open(engine.Options{Clock: r.clock, Shards: 16, Hooks: &hooks})
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
 	if err == nil {
-		r.svc, err = session.NewService(session.Options{DB: r.db, Config: cfg}, &hooks)
+		r.svc, err = session.NewService(session.Options{DB: r.db, Table: session.Table, Config: cfg}, &hooks)
 	}
 	if err != nil {
 		r.db.Close()

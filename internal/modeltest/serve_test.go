@@ -33,7 +33,7 @@ func Serve() (*Instance, error) {
 	}
 	hooks := &session.Hooks{}
 	in := &Instance{DB: engine.Open(engine.Options{Hooks: hooks, RecordEffects: true, Reclaimers: loops})}
-	if in.svc, err = session.NewService(session.Options{DB: in.DB, Config: cfg, Loops: loops}, hooks); err != nil {
+	if in.svc, err = session.NewService(session.Options{DB: in.DB, Table: session.Table, Config: cfg, Loops: loops}, hooks); err != nil {
 		in.DB.Close()
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func newServer(t *testing.T) *session.Service {
 	t.Helper()
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

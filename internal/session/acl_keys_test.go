@@ -33,7 +33,7 @@ func newSecretWorld(t *testing.T, rules ...string) *secretWorld {
 		t.Fatal(err)
 	}
 	w := &secretWorld{}
-	if w.svc, err = session.NewService(session.Options{DB: db, Config: cfg}, &hooks); err != nil {
+	if w.svc, err = session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, &hooks); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.svc.Close)

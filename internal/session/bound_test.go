@@ -37,7 +37,7 @@ func loopService(t *testing.T, options ...string) *Service {
 	t.Helper()
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1700000000, 0)), Hooks: hooks})
-	svc, err := NewService(Options{DB: db, Loops: 1}, hooks)
+	svc, err := NewService(Options{DB: db, Table: testTable, Loops: 1}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestClientListShowsRefusedAndQueuedCommands(t *testing.T) {
 	clock := engine.NewManualClock(time.Unix(1700000000, 0))
 	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
 	t.Cleanup(db.Close)
-	svc, err := NewService(Options{DB: db}, hooks)
+	svc, err := NewService(Options{DB: db, Table: testTable}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

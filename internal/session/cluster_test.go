@@ -21,7 +21,7 @@ func serviceWith(t *testing.T, options ...string) (*Service, *engine.ManualClock
 	clock := engine.NewManualClock(time.Unix(1700000000, 0))
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
-	svc, err := NewService(Options{DB: db, Config: cfg}, hooks)
+	svc, err := NewService(Options{DB: db, Table: testTable, Config: cfg}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func (c *realConn) ok(t tester, args ...string) resp.Value {
 func embedded(t testing.TB) *Session {
 	t.Helper()
 	db := engine.Open(engine.Options{})
-	svc, err := NewService(Options{DB: db}, nil)
+	svc, err := NewService(Options{DB: db, Table: testTable}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

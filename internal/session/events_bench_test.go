@@ -29,7 +29,7 @@ func BenchmarkExpiredEvents(b *testing.B) {
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
 	defer db.Close()
-	svc, err := NewService(Options{DB: db, Loops: 1}, hooks)
+	svc, err := NewService(Options{DB: db, Table: testTable, Loops: 1}, hooks)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Shards: 2, Clock: clock, Hooks: &hooks})
 	defer db.Close()
-	svc, err := session.NewService(session.Options{DB: db}, &hooks)
+	svc, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
 	must1(t, err)
 	defer svc.Close()
 	db.SetActiveExpiry(seed%2 == 0)

@@ -11,7 +11,7 @@ func gated(t *testing.T) *Service {
 	t.Helper()
 	var hooks Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
-	s, err := NewService(Options{DB: db}, &hooks)
+	s, err := NewService(Options{DB: db, Table: testTable}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

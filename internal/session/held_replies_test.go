@@ -176,7 +176,7 @@ func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *p
 	must1(t, err)
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
-	s, err = session.NewService(session.Options{DB: db, Config: cfg, Loops: 1}, &hooks)
+	s, err = session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg, Loops: 1}, &hooks)
 	must1(t, err)
 	s.DB.NeedLog(1)
 	fs = crashfs.New(1)

@@ -19,7 +19,7 @@ func TestATurnThatNobodyTookPassesOn(t *testing.T) {
 			clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
 			db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
 			defer db.Close()
-			s, err := session.NewService(session.Options{DB: db}, &hooks)
+			s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
 			must1(t, err)
 			defer s.Close()
 			own := s.NewSession(nil)

@@ -166,7 +166,7 @@ func recordHistory(t *testing.T, seed uint64, random func(*rand.Rand) []string) 
 	t.Helper()
 	db := engine.Open(engine.Options{Shards: 2}) // few, so that clients meet
 	defer db.Close()
-	svc, err := session.NewService(session.Options{DB: db}, nil)
+	svc, err := session.NewService(session.Options{DB: db, Table: session.Table}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

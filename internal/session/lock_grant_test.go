@@ -24,7 +24,7 @@ func newLockService(t *testing.T) *session.Service { return newServiceAt(t, nil)
 func newServiceAt(t *testing.T, clock engine.Clock) *session.Service {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: clock, Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
 	must1(t, err)
 	t.Cleanup(func() {
 		s.Close()

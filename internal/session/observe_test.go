@@ -230,7 +230,7 @@ func TestEvictionIsALatencyEvent(t *testing.T) {
 	clock := &steppingClock{}
 	clock.now.Store(1700000000e6)
 	db := engine.Open(engine.Options{Clock: clock})
-	svc, err := NewService(Options{DB: db, Config: cfg}, nil)
+	svc, err := NewService(Options{DB: db, Table: testTable, Config: cfg}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

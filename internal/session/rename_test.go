@@ -99,7 +99,7 @@ func renamed(t *testing.T, options ...string) *Session {
 		t.Fatal(err)
 	}
 	db := engine.Open(engine.Options{})
-	svc, err := NewService(Options{DB: db, Config: cfg}, nil)
+	svc, err := NewService(Options{DB: db, Table: testTable, Config: cfg}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestARenameOfNothingIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		db := engine.Open(engine.Options{})
-		if _, err := NewService(Options{DB: db, Config: cfg}, nil); !errors.Is(err, x.is) || err.Error() != x.want {
+		if _, err := NewService(Options{DB: db, Table: testTable, Config: cfg}, nil); !errors.Is(err, x.is) || err.Error() != x.want {
 			t.Errorf("%v: %v", x.options, err)
 		}
 		db.Close()

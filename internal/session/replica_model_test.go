@@ -30,7 +30,7 @@ func newNode(t interface{ Fatal(...any) }, clock *engine.ManualClock, record boo
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes", "--hash-max-listpack-entries", "3", "--set-max-listpack-entries", "3",
 		"--set-max-intset-entries", "2", "--zset-max-listpack-entries", "3", "--list-max-listpack-size", "4"}, nil)
 	if err == nil {
-		n.svc, err = session.NewService(session.Options{DB: n.db, Config: cfg}, nil)
+		n.svc, err = session.NewService(session.Options{DB: n.db, Table: session.Table, Config: cfg}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

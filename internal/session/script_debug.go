@@ -301,7 +301,7 @@ func (d *scriptDebug) makeCopy() (release func(), err error) {
 	}
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Databases: s.DB.Databases(), Clock: s.DB.Clock(), Hooks: hooks})
-	if d.copy, err = NewService(Options{DB: db, Config: cfg, Logger: s.Log}, hooks); err != nil {
+	if d.copy, err = NewService(Options{DB: db, Table: s.opts.Table, Config: cfg, Logger: s.Log}, hooks); err != nil {
 		db.Close()
 		return nil, err
 	}

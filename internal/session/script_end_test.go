@@ -14,7 +14,7 @@ func scriptService(t *testing.T) (*engine.DB, *Service, *Session) {
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks, RecordEffects: true})
 	t.Cleanup(db.Close)
-	svc, err := NewService(Options{DB: db}, hooks)
+	svc, err := NewService(Options{DB: db, Table: testTable}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -20,9 +19,11 @@ import (
 	"github.com/ebbdb/ebb/internal/tracking"
 )
 
-// Options configure a Service. DB is required, all other fields are optional.
+// Options configure a Service. DB and Table are required, all other fields are optional.
 type Options struct {
-	DB     *engine.DB
+	DB *engine.DB
+	// Table returns the commands, under the names that the directive rename-command gives them.
+	Table  func(*config.Set) (*command.Table, error)
 	Config *config.Set  // for this service alone; defaults if nil
 	Logger *slog.Logger // no log if nil
 	Loops  int          // the number of network loops: each has statistics of its own
@@ -95,7 +96,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 		s.Config = config.New()
 	}
 	var err error
-	if s.table, err = tableOf(s.Config); err != nil {
+	if s.table, err = o.Table(s.Config); err != nil {
 		return nil, err
 	}
 	if s.Log == nil {
@@ -136,30 +137,6 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 		hooks.svc.Store(s)
 	}
 	return s, nil
-}
-
-// sharedTable has the commands under their own names. Building it is half of the time in which an
-// embedded engine opens.
-var sharedTable = sync.OnceValues(DefaultTable)
-
-// tableOf returns the commands under the names that rename-command gives them.
-func tableOf(c *config.Set) (*command.Table, error) {
-	lines := c.Renames()
-	if len(lines) == 0 {
-		return sharedTable()
-	}
-	t, err := DefaultTable()
-	if err != nil {
-		return nil, err
-	}
-	renames := make([]command.Rename, len(lines))
-	for i, l := range lines {
-		renames[i] = command.Rename{From: l.From, To: l.To}
-	}
-	if i, err := t.Rename(renames); err != nil {
-		return nil, fmt.Errorf("%s: 'rename-command %s %q': %w", lines[i].Where, lines[i].From, lines[i].To, err)
-	}
-	return t, nil
 }
 
 // Close waits for the commands that run in the background. The caller must have closed all

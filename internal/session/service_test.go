@@ -69,7 +69,7 @@ func serve(t *testing.T, options ...string) *session.Service {
 	}
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Config: cfg}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestShutdownIsPassedOn(t *testing.T) {
 	called := make(chan struct{}, 1)
 	db := engine.Open(engine.Options{})
 	defer db.Close()
-	s, err := session.NewService(session.Options{DB: db, Shutdown: func() { called <- struct{}{} }}, nil)
+	s, err := session.NewService(session.Options{DB: db, Table: session.Table, Shutdown: func() { called <- struct{}{} }}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,7 +149,7 @@ func newStress(t *testing.T) *stress {
 	}
 	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: stressShards, RecordEffects: true})
-	if s.svc, err = session.NewService(session.Options{DB: s.db, Config: cfg}, hooks); err != nil {
+	if s.svc, err = session.NewService(session.Options{DB: s.db, Table: session.Table, Config: cfg}, hooks); err != nil {
 		t.Fatal(err)
 	}
 	if s.replica, err = modeltest.NewReplica(); err != nil {

@@ -29,7 +29,7 @@ func beside(t *testing.T, requests [][]string, options ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc, err := NewService(Options{DB: db, Config: cfg}, nil)
+	svc, err := NewService(Options{DB: db, Table: testTable, Config: cfg}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

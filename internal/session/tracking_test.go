@@ -87,7 +87,7 @@ func (c *cachingClient) invalidate(v resp.Value) {
 func trackingService(t *testing.T) *Service {
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks})
-	svc, err := NewService(Options{DB: db}, hooks)
+	svc, err := NewService(Options{DB: db, Table: testTable}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func BenchmarkSetWhileNobodyTracks(b *testing.B) {
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks})
 	defer db.Close()
-	svc, err := NewService(Options{DB: db, Loops: 1}, hooks)
+	svc, err := NewService(Options{DB: db, Table: testTable, Loops: 1}, hooks)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func askRelease(t *testing.T, dir, appendonly string) string {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(written.Add(time.Minute)), Hooks: &hooks})
 	defer db.Close()
-	s, err := session.NewService(session.Options{DB: db, Config: cfg}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
