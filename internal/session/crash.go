@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/reactor"
 )
 
 // A panic in a command's handler is a fault of this program. It ends the caller of the command, not
@@ -67,20 +66,6 @@ func (c *Session) crashed(what any) {
 	}
 	c.coroutine, c.multi, c.last = nil, multi{}, nil
 	c.closing = true
-}
-
-// serveSafely is serveBatch that closes the connection after a panic in a command. The client loses
-// the replies of the batch.
-func (c *Session) serveSafely(in, out []byte) (consumed int, rest []byte, v reactor.Verdict) {
-	defer func() {
-		if what := recover(); what != nil {
-			c.crashed(what)
-			c.out.Buf = nil
-			c.endBatch(0, 0)
-			consumed, rest, v = len(in), out, reactor.Close
-		}
-	}()
-	return c.serveBatch(in, out)
 }
 
 // executeParked runs a parked command in the background.

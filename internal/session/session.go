@@ -181,14 +181,18 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	return consumed, out[:before], reactor.Park
 }
 
-// serve is Serve for replies that need not wait for a sync.
-func (c *Session) serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
-	return c.serveSafely(in, out)
-}
-
-// serveBatch is serve without a recovery from panics.
-func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.Verdict) {
+// serve is Serve for replies that need not wait for a sync: it runs the complete requests of the input. After a panic in a
+// command it closes the connection, and the client loses the replies of the batch.
+func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Verdict) {
 	before := len(out)
+	defer func() {
+		if what := recover(); what != nil {
+			c.crashed(what)
+			c.out.Buf = nil
+			c.endBatch(0, 0)
+			consumed, rest, v = len(in), out[:before], reactor.Close
+		}
+	}()
 	if c.parked != nil {
 		var ok bool
 		if out, ok = c.unpark(out); !ok {
@@ -263,21 +267,28 @@ func (c *Session) serveBatch(in, out []byte) (consumed int, _ []byte, v reactor.
 			return consumed, c.settle(consumed, before), reactor.Yield
 		}
 	}
-	if c.cutOff {
+	v = c.verdict(before)
+	return consumed, c.settle(consumed, before), v
+}
+
+// verdict returns what the transport does with the connection after a batch whose output begins at before, and completes or
+// drops that output.
+func (c *Session) verdict(before int) reactor.Verdict {
+	switch {
+	case c.cutOff:
 		c.out.Buf = c.out.Buf[:before]
 		c.dropPieces(-1)
-		return consumed, c.settle(consumed, before), reactor.Park // parked until Kill ends it
-	}
-	if c.closing {
+		return reactor.Park // until Kill ends it
+	case c.closing:
 		if f := c.follows.Load(); f != nil {
 			c.conn.(reactor.Hijacker).Hijack(f.Run)
 		} else if c.debugged != nil {
 			c.conn.(reactor.Hijacker).Hijack(c.debugged.run)
 		}
 		c.out.Buf = c.takePushes(c.out.Buf)
-		return consumed, c.settle(consumed, before), reactor.Close
+		return reactor.Close
 	}
-	return consumed, c.settle(consumed, before), reactor.Continue
+	return reactor.Continue
 }
 
 // followConfig applies the changes of CONFIG SET to a connected client.
