@@ -62,12 +62,12 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 		w.out.CollectSome(c.Out.Bound())
 		w.done = make(chan struct{})
 	}
-	w.ctx = command.Ctx{Out: &w.out, Spec: c.Spec, Args: ownArgs(c.Args), Table: c.Table, DB: c.DB, Host: s, Waiting: &w.state}
+	w.ctx = command.Ctx{Out: &w.out, Spec: c.Spec, Args: command.CopyArgs(c.Args), Table: c.Table, DB: c.DB, Host: s, Waiting: &w.state}
 	w.ticket.Waiter, w.ticket.Kinds, w.ticket.Want, w.ticket.Passable = w, o.Kinds, o.Want, o.Passable
 	if len(o.Also) > 0 {
-		w.ticket.Also = ownArgs(o.Also)
+		w.ticket.Also = command.CopyArgs(o.Also)
 	}
-	w.argv = argsBytes(c.Args)
+	w.argv = command.ArgsBytes(c.Args)
 	s.svc.DB.ChargeApart(w.argv)
 	w.mu.Lock() // a goroutine that finds the waiter in a line or in the view waits until it is complete
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 		w.state.Until = (w.state.Since+999)/1000 + o.Millis
 	}
 	if o.Relook || o.Undo != nil {
-		w.keys = ownArgs(o.Keys)
+		w.keys = command.CopyArgs(o.Keys)
 	}
 	if w.state.Until > 0 {
 		t.schedule(w)

@@ -411,7 +411,7 @@ func describe(c *command.Ctx, b []byte, s *Session) []byte {
 	}
 	mem := s.memory()
 	if s == sessionOf(c) {
-		mem.argv = argsBytes(c.Args)
+		mem.argv = command.ArgsBytes(c.Args)
 	}
 	fd := -1
 	if s.conn != nil {

@@ -207,14 +207,6 @@ const modest = 64 << 10
 // and scripts is above its bound. own is what the connection would then keep of one kind.
 func (c *Session) full(own int64) bool { return own > modest && !c.replay && c.svc.DB.ApartFull() }
 
-// argsBytes returns the approximate memory of a request's arguments.
-func argsBytes(args [][]byte) (n int64) {
-	for _, a := range args {
-		n += int64(len(a))
-	}
-	return n
-}
-
 // overMemory records the memory of the client, and reports whether its connection has to close
 // because all clients together take up too much. in is the number of bytes of an incomplete
 // request. out is the number of bytes of replies that the connection does not know of yet.

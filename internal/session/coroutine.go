@@ -27,7 +27,7 @@ type coroutine struct {
 	what outcome
 	over bool
 
-	memory argMemory // for the arguments of scripts, which keep no reference to them
+	memory command.ArgMemory // for the arguments of scripts, which keep no reference to them
 }
 
 // keepMemory is how much of its memory a coroutine keeps for the next command, in
@@ -75,9 +75,9 @@ func (c *Session) runOnCoroutine(spec *command.Spec, args [][]byte) outcome {
 	c.out.Buf = l.scratch[:0]
 	c.coroutine = st
 	if spec.Has(command.Keeps) {
-		args = ownArgs(args)
+		args = command.CopyArgs(args)
 	} else {
-		args = st.memory.copy(args)
+		args = st.memory.Copy(args)
 	}
 	if st.run(c, spec, args) {
 		c.coroutine = nil
@@ -86,8 +86,8 @@ func (c *Session) runOnCoroutine(spec *command.Spec, args [][]byte) outcome {
 		if cap(l.scratch) > keepMemory {
 			l.scratch = nil
 		}
-		if cap(st.memory.flat)+cap(st.memory.args)*argBytes > keepMemory {
-			st.memory = argMemory{}
+		if st.memory.Size() > keepMemory {
+			st.memory = command.ArgMemory{}
 		}
 		return st.what
 	}

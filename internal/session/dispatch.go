@@ -383,7 +383,7 @@ const (
 // runInBackground prepares a command to run in a goroutine of its own, and copies its arguments.
 // The session belongs to that goroutine until the command has finished.
 func (c *Session) runInBackground(spec *command.Spec, args [][]byte) outcome {
-	c.parked = &parked{spec: spec, args: ownArgs(args), check: c.defers(args)}
+	c.parked = &parked{spec: spec, args: command.CopyArgs(args), check: c.defers(args)}
 	c.batch.calls-- // it is counted when it ends
 	return inBackground
 }

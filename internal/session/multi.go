@@ -26,12 +26,8 @@ type queued struct {
 	args [][]byte
 }
 
-// These are the bytes that a command and each of its arguments take up in the queue, besides the
-// arguments' own bytes: two words and a slice, and another slice.
-const (
-	queuedBytes = 32
-	argBytes    = 24
-)
+// queuedBytes is what a command takes up in the queue, besides its arguments: two words and a slice.
+const queuedBytes = 32
 
 // enqueue puts a command off until EXEC.
 func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
@@ -39,57 +35,25 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	case spec.Has(command.NoMulti):
 		c.reject(spec, command.ReplyError("ERR Command not allowed inside a transaction"))
 		return
-	case c.full(c.multi.bytes + argsBytes(args)):
+	case c.full(c.multi.bytes + command.ArgsBytes(args)):
 		c.multi.queue = nil // EXEC will abort
 		c.reject(spec, command.ErrApart)
 		return
 	case !c.multi.failed: // EXEC will abort, so the queue need not keep the command
-		c.multi.queue = append(c.multi.queue, queued{spec, ownArgs(args)})
+		c.multi.queue = append(c.multi.queue, queued{spec, command.CopyArgs(args)})
 		c.multi.scripts = c.multi.scripts || spec.Has(command.Scripts)
 		f := c.effectiveFlags(spec, args)
 		c.multi.flags |= spec.Flags
 		c.multi.args += len(args)
 		c.multi.any |= f
 		c.multi.lacks |= ^f
-		c.multi.bytes += queuedBytes + argBytes*int64(len(args)) + argsBytes(args)
+		c.multi.bytes += queuedBytes + command.ArgBytes*int64(len(args)) + command.ArgsBytes(args)
 	}
 	if c.reply == replyOn {
 		c.out.Simple("QUEUED")
 	} else {
 		c.skipReply()
 	}
-}
-
-// ownArgs copies a request out of the input buffer, into one allocation.
-func ownArgs(args [][]byte) [][]byte {
-	var m argMemory
-	return m.copy(args)
-}
-
-// argMemory is memory for the arguments of requests; each request replaces the one before.
-type argMemory struct {
-	flat []byte
-	args [][]byte
-}
-
-// copy copies a request over the one before.
-func (m *argMemory) copy(args [][]byte) [][]byte {
-	n := 0
-	for _, a := range args {
-		n += len(a)
-	}
-	if cap(m.flat) < n {
-		m.flat = make([]byte, 0, n)
-	}
-	if cap(m.args) < len(args) {
-		m.args = make([][]byte, len(args))
-	}
-	flat, own := m.flat[:0], m.args[:len(args)]
-	for i, a := range args {
-		flat = append(flat, a...)
-		own[i] = flat[len(flat)-len(a) : len(flat) : len(flat)]
-	}
-	return own
 }
 
 var specMulti = command.Spec{
@@ -372,7 +336,7 @@ func runWatch(c *command.Ctx) error {
 	if s.watch == nil {
 		s.watch = serviceOf(c).DB.NewWatch()
 	}
-	if s.full(s.watch.Bytes() + argsBytes(c.Args)) {
+	if s.full(s.watch.Bytes() + command.ArgsBytes(c.Args)) {
 		return command.ErrApart
 	}
 	if keys := c.Args[1:]; c.Tx.Begun() {

@@ -84,7 +84,7 @@ var specSsubscribe = command.Spec{
 }
 
 func runSubscribe(c *command.Ctx, k pubsub.Kind) error {
-	if s := sessionOf(c); s.full(s.subs.Bytes() + argsBytes(c.Args)) {
+	if s := sessionOf(c); s.full(s.subs.Bytes() + command.ArgsBytes(c.Args)) {
 		return command.ErrApart
 	}
 	word := kindWords[k].in

@@ -106,7 +106,7 @@ func debugScript(c *command.Ctx) error {
 	if s.multi.on {
 		return command.ReplyError("ERR a script cannot be debugged in a transaction")
 	}
-	s.debugged = &scriptDebug{svc: serviceOf(c), c: s, mode: s.debugs, args: ownArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
+	s.debugged = &scriptDebug{svc: serviceOf(c), c: s, mode: s.debugs, args: command.CopyArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
 	s.debugs = debugOff
 	s.closing = true // for the transport; run continues with the connection
 	serviceOf(c).pubsub.Leave(s)

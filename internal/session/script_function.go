@@ -48,7 +48,7 @@ OK
 // already has such memory.
 func ownedArgs(c *command.Ctx) [][]byte {
 	if s := sessionOf(c); s.coroutine == nil && s.parked == nil && !c.NoWait {
-		c.Args = ownArgs(c.Args)
+		c.Args = command.CopyArgs(c.Args)
 	}
 	return c.Args
 }

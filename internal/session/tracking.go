@@ -60,7 +60,7 @@ func runClientTracking(c *command.Ctx) error {
 	if s.conn == nil {
 		return command.ReplyError("ERR CLIENT TRACKING needs a connection, for its messages to come by")
 	}
-	if on && s.full(s.track.Mode().Bytes()+argsBytes(c.Args)) {
+	if on && s.full(s.track.Mode().Bytes()+command.ArgsBytes(c.Args)) {
 		return command.ErrApart
 	}
 	if on {
