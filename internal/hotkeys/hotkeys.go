@@ -22,6 +22,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/topk"
 )
@@ -51,6 +52,8 @@ type Options struct {
 	Span     int64 // the time after which the collection stops by itself, us; 0: never
 	Slots    []int // the hash slots whose keys count, for the report; Counts decides
 	Counts   func(key []byte) bool
+	// Sys and User are the CPU times of the process at the start, for the report.
+	Sys, User time.Duration
 }
 
 // Access is the use of a key by a command.

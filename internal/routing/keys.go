@@ -3,7 +3,6 @@ package routing
 import (
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/ebbdb/ebb/resp"
 )
@@ -182,9 +181,9 @@ const Slots = 16384
 
 // Slot returns the hash slot of a key: CRC16 (XMODEM) of the key, or of the text between
 // the first { and the next }, if that is not empty.
-func Slot(key string) int {
-	if i := strings.IndexByte(key, '{'); i >= 0 {
-		if n := strings.IndexByte(key[i+1:], '}'); n > 0 {
+func Slot[K string | []byte](key K) int {
+	if i := indexByte(key, '{'); i >= 0 {
+		if n := indexByte(key[i+1:], '}'); n > 0 {
 			key = key[i+1 : i+1+n]
 		}
 	}
@@ -200,6 +199,16 @@ func Slot(key string) int {
 		}
 	}
 	return int(crc) % Slots
+}
+
+// indexByte is strings.IndexByte and bytes.IndexByte.
+func indexByte[K string | []byte](text K, b byte) int {
+	for i := range len(text) {
+		if text[i] == b {
+			return i
+		}
+	}
+	return -1
 }
 
 // OneSlot returns the first of some keys, "" if there is none, and an error if another key

@@ -1,42 +1,18 @@
 package session
 
 import (
-	"bytes"
 	"net"
 	"strconv"
 	"strings"
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // With cluster-enabled yes the server is a cluster of one node, which has all slots, for clients
 // that need a cluster. Without it all commands of CLUSTER reply with an error, as in Redis.
-
-const clusterSlots = 16384
-
-// keySlot returns the slot of a key: the CRC-16 with the polynomial 0x1021 (XMODEM) of the key, or
-// of its hash tag in braces, modulo the number of slots.
-func keySlot(key []byte) int {
-	if i := bytes.IndexByte(key, '{'); i >= 0 {
-		if j := bytes.IndexByte(key[i+1:], '}'); j > 0 {
-			key = key[i+1 : i+1+j]
-		}
-	}
-	crc := uint16(0)
-	for _, b := range key {
-		crc ^= uint16(b) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return int(crc) % clusterSlots
-}
 
 const (
 	errNoCluster = command.ReplyError("ERR This instance has cluster support disabled")
@@ -94,7 +70,7 @@ func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
 		refs = spec.AppendNotKeys(refs, args)
 	}
 	for _, k := range refs {
-		switch s := keySlot(args[k.Pos]); {
+		switch s := routing.Slot(args[k.Pos]); {
 		case *slot < 0:
 			*slot = s
 		case *slot != s:
@@ -261,7 +237,7 @@ func runClusterSlots(c *command.Ctx) error {
 	c.Out.Array(1)
 	c.Out.Array(3)
 	c.Out.Int(0)
-	c.Out.Int(clusterSlots - 1)
+	c.Out.Int(routing.Slots - 1)
 	c.Out.Array(4)
 	c.Out.BulkString(ip)
 	c.Out.Int(int64(port))
@@ -290,7 +266,7 @@ func runClusterShards(c *command.Ctx) error {
 	w.BulkString("slots")
 	w.Array(2)
 	w.Int(0)
-	w.Int(clusterSlots - 1)
+	w.Int(routing.Slots - 1)
 	w.BulkString("nodes")
 	w.Array(1)
 	w.Map(7)
@@ -323,7 +299,7 @@ var specClusterKeySlot = command.Spec{
 }
 
 func runClusterKeySlot(c *command.Ctx) error {
-	c.Out.Int(int64(keySlot(c.Args[2])))
+	c.Out.Int(int64(routing.Slot(c.Args[2])))
 	return nil
 }
 
@@ -335,7 +311,7 @@ const slotStep = 256
 func keysInSlot(c *command.Ctx, slot int, visit func(name []byte) (more bool)) {
 	more := true
 	look := func(k engine.Key) {
-		if name := k.Name(); more && keySlot(name) == slot {
+		if name := k.Name(); more && routing.Slot(name) == slot {
 			more = visit(name)
 		}
 	}
@@ -364,7 +340,7 @@ func runClusterCountKeysInSlot(c *command.Ctx) error {
 	switch {
 	case !ok:
 		return command.ErrNotInteger
-	case slot < 0 || slot >= clusterSlots:
+	case slot < 0 || slot >= routing.Slots:
 		return errSlot
 	}
 	n := int64(0)
@@ -394,7 +370,7 @@ func runClusterGetKeysInSlot(c *command.Ctx) error {
 	switch {
 	case !ok || !ok2:
 		return command.ErrNotInteger
-	case slot < 0 || slot >= clusterSlots || count < 0:
+	case slot < 0 || slot >= routing.Slots || count < 0:
 		return errSlotKeys
 	}
 	found := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -40,7 +41,7 @@ func ask(t *testing.T, s *Session, args ...string) string {
 func TestKeySlot(t *testing.T) {
 	for key, want := range map[string]int{"123456789": 12739, "foo": 12182, "{user1000}.following": 3443, "{user1000}.followers": 3443,
 		"foo{}{bar}": 8363, "foo{{bar}}zap": 4015, "foo{bar}{zap}": 5061, "": 0, "k": 7629, "{a}b": 15495} {
-		if got := keySlot([]byte(key)); got != want {
+		if got := routing.Slot([]byte(key)); got != want {
 			t.Errorf("the slot of %q is %d, want %d", key, got, want)
 		}
 	}

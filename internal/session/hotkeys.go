@@ -154,17 +154,13 @@ func runHotKeysStart(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
+	o.Sys, o.User = system.CPUTime()
 	if s.hot.Start(o, c.Now()) != nil {
 		return errHotActive
 	}
-	sys, user := system.CPUTime()
-	s.hotCPU.Store(&cpuTime{sys, user})
 	c.Out.OK()
 	return nil
 }
-
-// cpuTime is the time of the process at the start of a collection.
-type cpuTime struct{ sys, user time.Duration }
 
 // parseHotKeys reads the arguments of HOTKEYS START.
 func parseHotKeys(args [][]byte, cluster bool) (o hotkeys.Options, err error) {
@@ -221,7 +217,7 @@ func parseHotKeys(args [][]byte, cluster bool) (o hotkeys.Options, err error) {
 	}
 	if slots := o.Slots; slots != nil {
 		o.Counts = func(key []byte) bool {
-			_, there := slices.BinarySearch(slots, routing.Slot(string(key)))
+			_, there := slices.BinarySearch(slots, routing.Slot(key))
 			return there
 		}
 	}
@@ -232,7 +228,7 @@ func parseHotKeys(args [][]byte, cluster bool) (o hotkeys.Options, err error) {
 func parseHotSlots(args [][]byte) (slots []int, err error) {
 	for _, a := range args {
 		n, ok := resp.ParseInt(a)
-		if !ok || n < 0 || n > 16383 {
+		if !ok || n < 0 || n >= routing.Slots {
 			return nil, errHotSlots
 		}
 		slots = append(slots, int(n))
@@ -334,7 +330,7 @@ OK
 func runHotKeysGet(c *command.Ctx) error {
 	s := serviceOf(c)
 	if r, ok := s.hot.Report(c.Now()); ok {
-		putHotReport(c, &r, s.hotCPU.Load())
+		putHotReport(c, &r)
 		return nil
 	}
 	n := s.hot.Keys()
@@ -359,7 +355,7 @@ func runHotKeysGet(c *command.Ctx) error {
 }
 
 // putHotReport replies with a collection.
-func putHotReport(c *command.Ctx, r *hotkeys.Report, began *cpuTime) {
+func putHotReport(c *command.Ctx, r *hotkeys.Report) {
 	c.Out.Map(7 + 3*int(command.BoolToInt(r.CPU)) + int(command.BoolToInt(r.Net)))
 	number := func(name string, n int64) {
 		c.Out.BulkString(name)
@@ -388,8 +384,8 @@ func putHotReport(c *command.Ctx, r *hotkeys.Report, began *cpuTime) {
 	}
 	if r.CPU {
 		sys, user := system.CPUTime()
-		number("total-cpu-time-user-ms", (user - began.user).Milliseconds())
-		number("total-cpu-time-sys-ms", (sys - began.sys).Milliseconds())
+		number("total-cpu-time-user-ms", (user - r.User).Milliseconds())
+		number("total-cpu-time-sys-ms", (sys - r.Sys).Milliseconds())
 		list("by-cpu-time-us", r.ByCPU)
 	}
 	if r.Net {

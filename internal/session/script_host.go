@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/system"
 )
@@ -309,7 +310,7 @@ func (h *scriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
 		return nil // the command reports the error
 	}
 	for _, k := range keys {
-		slot := keySlot(args[k.Pos])
+		slot := routing.Slot(args[k.Pos])
 		if h.slot >= 0 && slot != h.slot {
 			return errScriptSlot
 		}

@@ -64,7 +64,6 @@ type Service struct {
 	acl       acl.Accounts
 	observed  atomic.Uint32 // the flags that dispatch checks, see observe.go
 	hot       *hotkeys.Tracker
-	hotCPU    atomic.Pointer[cpuTime]
 	scripts   *script.Engine
 	host      scriptHost              // the host of the running script
 	running   atomic.Pointer[running] // the script, once it has run for scriptSlice
