@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/redact"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -76,7 +76,7 @@ func (c *Session) alwaysFast(spec *command.Spec) bool {
 // ran records what the flags want after a command has run, while its shards are still locked.
 func (c *Session) ran(o uint32, spec *command.Spec, args [][]byte, began int64) {
 	if o&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
-		c.svc.monitors.feed(c, c.svc.redacted(spec, args))
+		c.svc.monitors.feed(c, c.svc.Redacted(spec, args))
 	}
 	if began != 0 {
 		c.svc.took(c, spec, args, began, c.svc.DB.Clock().Micros()-began)
@@ -118,7 +118,7 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 	limit := int(s.Config.SlowlogMaxLen())
 	if slower := s.Config.SlowlogLogSlowerThan(); slower >= 0 && us >= slower && limit > 0 && !spec.Has(command.SkipSlowlog) {
 		addr, name := c.logName()
-		s.admin.Slowlog.Add(addr, name, s.redacted(spec, args), began+us, us, limit)
+		s.admin.Slowlog.Add(addr, name, s.Redacted(spec, args), began+us, us, limit)
 	}
 }
 
@@ -131,87 +131,10 @@ func (c *Session) logName() (addr, name string) {
 	return c.remoteAddr(), name
 }
 
-// hidden replaces secrets in logs.
-var hidden = []byte("(redacted)")
-
-func secretDirective(name string) bool {
-	d := config.Lookup(name)
-	return d != nil && d.Sensitive
-}
-
-// wrapped are the commands whose arguments contain another command, with the position of its name.
-var wrapped = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
-
-// Redacted returns a request without passwords, for logs. The result may share its arguments.
-func (s *Service) Redacted(spec *command.Spec, args [][]byte) [][]byte { return s.redacted(spec, args) }
-
-// redacted returns a request without passwords, for every log that shows requests. It also redacts
-// a request that is an argument of another command.
-func (s *Service) redacted(spec *command.Spec, args [][]byte) [][]byte {
-	at := 0
-	for spec.Parent() != nil && wrapped[spec.Name] > 0 {
-		at += wrapped[spec.Name]
-		if at >= len(args) {
-			return args
-		}
-		inner, err := s.table.Find(args[at:])
-		if err != nil {
-			return args
-		}
-		spec = inner
-	}
-	shown := redacted(spec, args[at:])
-	if at == 0 {
-		return shown
-	}
-	if &shown[0] == &args[at] {
-		return args
-	}
-	return append(append([][]byte(nil), args[:at]...), shown...)
-}
-
-// redacted is Service.redacted for a command by itself. As on newer servers, it also hides the names of users.
-func redacted(spec *command.Spec, args [][]byte) [][]byte {
-	hide := func(from, n int) [][]byte {
-		out := append([][]byte(nil), args...)
-		for i := from; i < from+n && i < len(out); i++ {
-			out[i] = hidden
-		}
-		return out
-	}
-	switch spec.Name {
-	case "auth":
-		return hide(1, len(args))
-	case "acl|setuser", "acl|getuser", "acl|deluser":
-		return hide(2, len(args))
-	case "hello":
-		for i := 2; i < len(args); i++ {
-			if command.EqualFold(args[i], "AUTH") {
-				return hide(i+1, 2)
-			}
-		}
-	case "migrate":
-		for i := 6; i < len(args); i++ {
-			switch {
-			case command.EqualFold(args[i], "AUTH"):
-				return hide(i+1, 1)
-			case command.EqualFold(args[i], "AUTH2"):
-				return hide(i+1, 2)
-			}
-		}
-	case "config|set":
-		out := args
-		for i := 2; i+1 < len(args); i += 2 {
-			if secretDirective(string(args[i])) {
-				if &out[0] == &args[0] {
-					out = append([][]byte(nil), args...)
-				}
-				out[i+1] = hidden
-			}
-		}
-		return out
-	}
-	return args
+// Redacted returns a request without passwords, for every log that shows requests. The result may share
+// its arguments.
+func (s *Service) Redacted(spec *command.Spec, args [][]byte) [][]byte {
+	return redact.Request(s.table, spec, args)
 }
 
 // monitors are the clients in MONITOR. The server queues lines under its lock, and the lines about

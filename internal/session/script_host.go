@@ -229,7 +229,7 @@ func (h *scriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) er
 	}
 	err := h.time(spec)
 	if seen&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
-		h.svc.monitors.feed(h.s, h.svc.redacted(spec, args))
+		h.svc.monitors.feed(h.s, h.svc.Redacted(spec, args))
 	}
 	c.ran(seen&^obsMonitors, spec, args, since)
 	return err
