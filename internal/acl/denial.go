@@ -1,5 +1,7 @@
 package acl
 
+import "github.com/ebbdb/ebb/internal/command"
+
 // Denial is the reason for which a request is refused. If there are several, the reply
 // names the greatest one.
 type Denial uint8
@@ -31,3 +33,9 @@ func (d Denial) Reply() string { return denials[d].reply }
 
 // Exec returns the reason in the error reply of EXEC.
 func (d Denial) Exec() string { return denials[d].exec }
+
+// MayNotRun returns the message that a user may not run a command. The message is one line, whatever the
+// user's name contains.
+func MayNotRun(user string, spec *command.Spec) string {
+	return "User " + command.OneLine(user) + " has no permissions to run the '" + spec.Name + "' command"
+}

@@ -46,3 +46,13 @@ func Word(text string, most int) string {
 		return r
 	}, Line(text, most))
 }
+
+// Visible reports whether b is visible ASCII without blanks, as names in CLIENT LIST must be.
+func Visible(b []byte) bool {
+	for _, x := range b {
+		if x < '!' || x > '~' {
+			return false
+		}
+	}
+	return true
+}

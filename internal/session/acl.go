@@ -50,7 +50,7 @@ OK
 }
 
 func runACLWhoami(c *command.Ctx) error {
-	c.Out.BulkString(sessionOf(c).user.Name)
+	c.Out.BulkString(Of(c).User().Name)
 	return nil
 }
 
@@ -69,7 +69,7 @@ OK
 }
 
 func runACLUsers(c *command.Ctx) error {
-	all := serviceOf(c).acl.List()
+	all := ServiceOf(c).Accounts().List()
 	c.Out.Array(len(all))
 	for _, a := range all {
 		c.Out.BulkString(a.Name)
@@ -93,7 +93,7 @@ OK
 }
 
 func runACLList(c *command.Ctx) error {
-	a := &serviceOf(c).acl
+	a := ServiceOf(c).Accounts()
 	lines := a.Lines(a.List())
 	c.Out.Array(len(lines))
 	for _, l := range lines {
@@ -140,7 +140,7 @@ OK
 }
 
 func runACLGetuser(c *command.Ctx) error {
-	acc := serviceOf(c).acl.Find(string(c.Args[2]))
+	acc := ServiceOf(c).Accounts().Find(string(c.Args[2]))
 	if acc == nil {
 		c.Out.Null()
 		return nil
@@ -212,8 +212,8 @@ func runACLSetuser(c *command.Ctx) error {
 	if unmatched >= 0 {
 		return command.ReplyError(command.OneLine("ERR Unmatched parenthesis in acl selector starting at '" + rules[unmatched] + "'."))
 	}
-	a := &serviceOf(c).acl
-	full, known := !sessionOf(c).replay && serviceOf(c).DB.ApartFull(), a.Find(name) != nil
+	a := ServiceOf(c).Accounts()
+	full, known := !c.Host.Replaying() && ServiceOf(c).DB.ApartFull(), a.Find(name) != nil
 	change, err := a.Edit(name, func(u *acl.User) error {
 		had := u.Bytes()
 		op, err := u.ApplyAll(a.Rules(), ops)
@@ -228,7 +228,7 @@ func runACLSetuser(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	serviceOf(c).usersChanged(change, sessionOf(c))
+	ServiceOf(c).UsersChanged(change, Of(c))
 	c.Out.OK()
 	return nil
 }
@@ -259,8 +259,8 @@ func runACLDeluser(c *command.Ctx) error {
 			return command.ReplyError("ERR The 'default' user cannot be removed")
 		}
 	}
-	change := serviceOf(c).acl.Remove(names)
-	serviceOf(c).usersChanged(change, sessionOf(c))
+	change := ServiceOf(c).Accounts().Remove(names)
+	ServiceOf(c).UsersChanged(change, Of(c))
 	c.Out.Int(int64(len(change.Gone)))
 	return nil
 }
@@ -366,7 +366,7 @@ OK
 }
 
 func runACLDryrun(c *command.Ctx) error {
-	acc, args := serviceOf(c).acl.Find(string(c.Args[2])), c.Args[3:]
+	acc, args := ServiceOf(c).Accounts().Find(string(c.Args[2])), c.Args[3:]
 	if acc == nil {
 		return command.ReplyError(command.OneLine("ERR User '" + string(c.Args[2]) + "' not found"))
 	}
@@ -377,13 +377,13 @@ func runACLDryrun(c *command.Ctx) error {
 	if !spec.ArityOK(args) {
 		return command.WrongArity(spec)
 	}
-	why, at := serviceOf(c).acl.Check(c, acc.User(), spec, args)
+	why, at := ServiceOf(c).Accounts().Check(c, acc.User(), spec, args)
 
 	switch why {
 	case acl.Allowed:
 		c.Out.OK()
 	case acl.DeniedCommand:
-		c.Out.BulkString(mayNotRun(string(c.Args[2]), spec))
+		c.Out.BulkString(acl.MayNotRun(string(c.Args[2]), spec))
 	default:
 		c.Out.BulkString("User " + string(c.Args[2]) + " has no permissions to access the '" + string(args[at]) + "' " + why.String())
 	}
@@ -428,7 +428,7 @@ OK
 }
 
 func runACLLog(c *command.Ctx) error {
-	log, count := &serviceOf(c).acl.Log, int64(10)
+	log, count := &ServiceOf(c).Accounts().Log, int64(10)
 	switch {
 	case len(c.Args) > 3:
 		return wrongSubcommand(c)
@@ -486,33 +486,17 @@ var specACLLoad = command.Spec{
 }
 
 func runACLLoad(c *command.Ctx) error {
-	file := serviceOf(c).Config.File("aclfile")
+	file := ServiceOf(c).Config.File("aclfile")
 	if file == "" {
 		return errNoACLFile
 	}
-	if err := serviceOf(c).loadUsers(file, sessionOf(c)); err != nil {
+	change, err := ServiceOf(c).Accounts().LoadFile(file)
+	if err != nil {
 		return command.ReplyError(command.OneLine("ERR " + err.Error()))
 	}
+	ServiceOf(c).UsersChanged(change, Of(c))
 	c.Out.OK()
 	return nil
-}
-
-// loadUsers replaces the users by those of a file, for the session by or nil.
-func (s *Service) loadUsers(file string, by *Session) error {
-	change, err := s.acl.LoadFile(file)
-	if err == nil {
-		s.usersChanged(change, by)
-	}
-	return err
-}
-
-// ReloadUsers does what ACL LOAD does. Without the directive aclfile it does nothing.
-func (s *Service) ReloadUsers() error {
-	file := s.Config.File("aclfile")
-	if file == "" {
-		return nil
-	}
-	return s.loadUsers(file, nil)
 }
 
 var specACLSave = command.Spec{
@@ -526,12 +510,12 @@ var specACLSave = command.Spec{
 }
 
 func runACLSave(c *command.Ctx) error {
-	file := serviceOf(c).Config.File("aclfile")
+	file := ServiceOf(c).Config.File("aclfile")
 	if file == "" {
 		return errNoACLFile
 	}
-	if err := serviceOf(c).acl.SaveFile(file); err != nil {
-		serviceOf(c).Log.Warn("ACL SAVE failed", "err", err)
+	if err := ServiceOf(c).Accounts().SaveFile(file); err != nil {
+		ServiceOf(c).Log.Warn("ACL SAVE failed", "err", err)
 		return command.ReplyError("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
 	}
 	c.Out.OK()

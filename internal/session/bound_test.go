@@ -73,7 +73,7 @@ func numbered(words []string, prefix string, n int) []string {
 // do those that walk a long list of the client's.
 func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 	svc := loopService(t)
-	const many = manyArgs + 10
+	const many = ManyArgs + 10
 	for _, x := range []struct {
 		name  string
 		setup [][]string
@@ -128,11 +128,11 @@ func TestLongRequestsAreJudged(t *testing.T) {
 	s := svc.NewSession(c)
 	do(svc.NewSession(nil), "ACL", "SETUSER", "u", "on", "nopass", "~k*", "+@all")
 	c.beside(s, "AUTH", "u", "x")
-	words := numbered([]string{"MSET"}, "k", 2*manyArgs)
+	words := numbered([]string{"MSET"}, "k", 2*ManyArgs)
 	if got, beside := c.beside(s, words...); got != "+OK\r\n" || !beside {
 		t.Errorf("%.60q, in the background: %v", got, beside)
 	}
-	words[manyArgs+1] = "secret"
+	words[ManyArgs+1] = "secret"
 	if got, _ := c.beside(s, words...); !strings.HasPrefix(got, "-NOPERM") {
 		t.Errorf("%.60q", got)
 	}
@@ -148,10 +148,10 @@ func TestLongRequestsAreJudged(t *testing.T) {
 func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 	svc := loopService(t)
 	for name, words := range map[string][]string{
-		"patterns": numbered([]string{"PSUBSCRIBE"}, "p*", 2*manyArgs),
-		"prefixes": trackingOf(2 * manyArgs),
-		"watches":  numbered([]string{"WATCH"}, "k", 2*manyArgs),
-		"lists":    append(numbered([]string{"BLPOP"}, "l", 2*manyArgs), "0"),
+		"patterns": numbered([]string{"PSUBSCRIBE"}, "p*", 2*ManyArgs),
+		"prefixes": trackingOf(2 * ManyArgs),
+		"watches":  numbered([]string{"WATCH"}, "k", 2*ManyArgs),
+		"lists":    append(numbered([]string{"BLPOP"}, "l", 2*ManyArgs), "0"),
 	} {
 		c := newLoopConn()
 		s := svc.NewSession(c)
@@ -164,7 +164,7 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 		if name != "lists" {
 			s.Serve(in[n:], out)
 		}
-		if svc.DB.Charged() < 2*manyArgs*100 {
+		if svc.DB.Charged() < 2*ManyArgs*100 {
 			t.Errorf("%s: %d bytes count as used", name, svc.DB.Charged())
 		}
 		// Closed must return although the test holds the locks of the lists.

@@ -40,7 +40,7 @@ const (
 	errNotBusy      = command.ReplyError("NOTBUSY No scripts in execution right now.")
 	errUnkillable   = command.ReplyError("UNKILLABLE Sorry the script already executed write commands against the dataset. " +
 		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.")
-	errScriptKilled = script.Error("ERR Script killed by user with SCRIPT KILL...")
+	ErrScriptKilled = script.Error("ERR Script killed by user with SCRIPT KILL...")
 	errScriptEnded  = script.Error("ERR Script ended because the server stops")
 	errScriptLeft   = script.Error("ERR Script ended because its caller has left")
 )
@@ -126,8 +126,30 @@ func (c *Session) tryLock(all bool, keys [][]byte) bool {
 	return c.tx.TryLock(c.dbi, keys)
 }
 
-// kill ends the running script if it is a function, or an EVAL script, as the parameter wants.
-func (s *Service) kill(function bool) error {
+// RunningFunction is a function that runs.
+type RunningFunction struct {
+	Name  string
+	Args  [][]byte // the request of FCALL
+	Began int64    // us since 1970
+}
+
+// RunningFunction returns the function that has run for longer than half a millisecond; ok is false if there is none. The
+// error is the one for other clients while an EVAL script is overdue.
+func (s *Service) RunningFunction() (f RunningFunction, ok bool, err error) {
+	r := s.running.Load()
+	switch {
+	case r == nil:
+		return f, false, nil
+	case r.name != "":
+		return RunningFunction{Name: r.name, Args: r.args, Began: r.began}, true, nil
+	case r.over.Load():
+		return f, false, r.busy()
+	}
+	return f, false, nil
+}
+
+// KillScript ends the running script if it is a function, or an EVAL script, as the parameter wants.
+func (s *Service) KillScript(function bool) error {
 	r := s.running.Load()
 	switch {
 	case r == nil:

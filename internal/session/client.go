@@ -3,12 +3,10 @@ package session
 import (
 	"math"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
 var specClient = command.Spec{
@@ -42,7 +40,7 @@ var specClientID = command.Spec{
 }
 
 func runClientID(c *command.Ctx) error {
-	c.Out.Int(sessionOf(c).id)
+	c.Out.Int(Of(c).ID())
 	return nil
 }
 
@@ -62,8 +60,8 @@ OK
 }
 
 func runClientGetname(c *command.Ctx) error {
-	if name := sessionOf(c).view.name.Load(); name != nil {
-		c.Out.BulkString(*name)
+	if name := Of(c).Name(); name != "" {
+		c.Out.BulkString(name)
 	} else {
 		c.Out.Null()
 	}
@@ -90,47 +88,15 @@ OK
 const errClientName = command.ReplyError("ERR Client names cannot contain spaces, newlines or special characters.")
 
 func runClientSetname(c *command.Ctx) error {
-	if !printable(c.Args[2]) {
+	if !cleantext.Visible(c.Args[2]) {
 		return errClientName
 	}
-	if sessionOf(c).full(int64(len(c.Args[2]))) {
+	if Of(c).Full(int64(len(c.Args[2]))) {
 		return command.ErrApart
 	}
-	sessionOf(c).setName(c.Args[2])
+	Of(c).SetName(c.Args[2])
 	c.Out.OK()
 	return nil
-}
-
-func (c *Session) setName(name []byte) {
-	if len(name) == 0 {
-		c.view.name.Store(nil)
-	} else {
-		s := string(name)
-		c.view.name.Store(&s)
-	}
-	c.countNames()
-}
-
-// countNames counts the bytes of the names that the client has given itself.
-func (c *Session) countNames() {
-	n := int64(0)
-	if name := c.view.name.Load(); name != nil {
-		n = int64(len(*name))
-	}
-	if lib := c.view.lib.Load(); lib != nil {
-		n += int64(len(lib[0]) + len(lib[1]))
-	}
-	c.svc.DB.ChargeApart(n - c.view.nameBytes.Swap(n))
-}
-
-// printable reports whether b is visible ASCII without blanks, as texts in CLIENT LIST must be.
-func printable(b []byte) bool {
-	for _, x := range b {
-		if x < '!' || x > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 var specClientSetinfo = command.Spec{
@@ -151,11 +117,7 @@ OK
 }
 
 func runClientSetinfo(c *command.Ctx) error {
-	var lib [2]string
-	if old := sessionOf(c).view.lib.Load(); old != nil {
-		lib = *old
-	}
-	at := 0
+	lib, at := Of(c).Library(), 0
 	switch {
 	case command.EqualFold(c.Args[2], "LIB-NAME"):
 	case command.EqualFold(c.Args[2], "LIB-VER"):
@@ -163,12 +125,11 @@ func runClientSetinfo(c *command.Ctx) error {
 	default:
 		return command.ReplyError("ERR Unrecognized option '" + string(c.Args[2]) + "'")
 	}
-	if !printable(c.Args[3]) {
+	if !cleantext.Visible(c.Args[3]) {
 		return command.ReplyError("ERR " + string(c.Args[2]) + " cannot contain spaces, newlines or special characters.")
 	}
 	lib[at] = string(c.Args[3])
-	sessionOf(c).view.lib.Store(&lib)
-	sessionOf(c).countNames()
+	Of(c).SetLibrary(lib)
 	c.Out.OK()
 	return nil
 }
@@ -206,7 +167,7 @@ func runClientNoEvict(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	sessionOf(c).view.show(viewNoEvict, on)
+	Of(c).SetNoEvict(on)
 	c.Out.OK()
 	return nil
 }
@@ -242,25 +203,9 @@ func runClientNoTouch(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	sessionOf(c).noTouch = on
-	sessionOf(c).view.show(viewNoTouch, on)
+	Of(c).SetNoTouch(on)
 	c.Out.OK()
 	return nil
-}
-
-// Restrict makes the calls of scripts and functions of an embedded session fail with the error that of returns for them. The
-// program itself checks the commands that it sends.
-func (c *Session) Restrict(of func(spec *command.Spec, args [][]byte) error) { c.restrict = of }
-
-// Aside says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
-// their errors do not count in INFO, because no client has made a mistake.
-func (c *Session) Aside(on bool) { c.aside = on }
-
-// Unnoticed makes the reads of an embedded session not count as accesses, as CLIENT NO-TOUCH ON does,
-// and exempts it from maxmemory-clients. It needs no permission of the session's user.
-func (c *Session) Unnoticed() {
-	c.noTouch = true
-	c.view.show(viewNoTouch|viewNoEvict, true)
 }
 
 var specClientReply = command.Spec{
@@ -284,17 +229,15 @@ OK
 }
 
 func runClientReply(c *command.Ctx) error {
-	s := sessionOf(c)
+	s := Of(c)
 	switch {
 	case command.EqualFold(c.Args[2], "ON"):
-		s.reply = replyOn
+		s.SetReplies(true)
 		c.Out.OK()
 	case command.EqualFold(c.Args[2], "OFF"):
-		s.reply = replyOff
+		s.SetReplies(false)
 	case command.EqualFold(c.Args[2], "SKIP"):
-		if s.reply != replyOff {
-			s.reply = replySkipNext
-		}
+		s.SkipReply()
 	default:
 		return command.ErrSyntax
 	}
@@ -316,7 +259,7 @@ OK
 }
 
 func runClientInfo(c *command.Ctx) error {
-	c.Out.Verbatim("txt", string(describe(c, nil, sessionOf(c))))
+	c.Out.Verbatim("txt", string(Of(c).Describe(nil, c)))
 	return nil
 }
 
@@ -359,15 +302,15 @@ func runClientList(c *command.Ctx) error {
 	if err := f.parse(c, c.Args[2:]); err != nil {
 		return err
 	}
-	all := serviceOf(c).clients.shown()
+	all := ServiceOf(c).Clients()
 	if err := c.Long(len(all) * clientBytes); err != nil {
 		return err
 	}
 	var b []byte
 	now := c.Now()
 	for _, s := range all {
-		if !(f.skipMe && s == sessionOf(c)) && f.matches(s, now) {
-			b = append(describe(c, b, s), '\n')
+		if !(f.skipMe && s == Of(c)) && f.matches(s, now) {
+			b = append(s.Describe(b, c), '\n')
 		}
 	}
 	c.Out.Verbatim("txt", string(b))
@@ -384,126 +327,6 @@ func parseClientType(b []byte) (string, error) {
 		return "master", nil
 	}
 	return "", command.ReplyError("ERR Unknown client type '" + string(b) + "'")
-}
-
-func (c *Session) clientType() string {
-	if c.view.flags.Load()&viewMaster != 0 {
-		return "master"
-	}
-	if c.view.flags.Load()&viewReplica != 0 {
-		return "replica"
-	}
-	if c.subs.Len() > 0 {
-		return "pubsub"
-	}
-	return "normal"
-}
-
-// describe appends a session's line of CLIENT LIST. Connections share the buffers for reading and
-// writing, and have none of their own except for data that waits: so qbuf-free, rbs, rbp, obl and
-// oll are 0.
-func describe(c *command.Ctx, b []byte, s *Session) []byte {
-	v, now := &s.view, c.Now()
-	last, lastAt := v.last.Load(), max(v.active.Load(), s.created)
-	if s == sessionOf(c) {
-		last, lastAt = c.Spec, now
-		s.showTransaction()
-	}
-	mem := s.memory()
-	if s == sessionOf(c) {
-		mem.argv = command.ArgsBytes(c.Args)
-	}
-	fd := -1
-	if s.conn != nil {
-		fd = s.conn.FD()
-	}
-	subs := serviceOf(c).pubsub.Counts(s)
-	cmd := "NULL"
-	if last != nil {
-		cmd = last.Name
-	}
-	lib := s.library()
-	f := fields{b}
-	f.num("id", s.id)
-	f.text("addr", s.remoteAddr())
-	f.text("laddr", s.localAddr())
-	f.num("fd", int64(fd))
-	f.text("name", s.clientName())
-	f.num("age", (now-s.created)/1e6)
-	f.num("idle", (now-lastAt)/1e6)
-	f.text("flags", s.flags())
-	f.num("db", int64(v.dbi.Load()))
-	f.num("sub", int64(subs[pubsub.Channel]))
-	f.num("psub", int64(subs[pubsub.Pattern]))
-	f.num("ssub", int64(subs[pubsub.Shard]))
-	f.num("multi", int64(v.multi.Load()))
-	f.num("watch", int64(v.watch.Load()))
-	f.num("qbuf", mem.in)
-	f.num("qbuf-free", 0)
-	f.num("argv-mem", mem.argv)
-	f.num("multi-mem", mem.multi)
-	f.num("rbs", 0)
-	f.num("rbp", 0)
-	f.num("obl", 0)
-	f.num("oll", command.BoolToInt(mem.out > 0))
-	f.num("omem", mem.out)
-	f.num("tot-mem", mem.total())
-	f.text("events", "r")
-	f.text("cmd", cmd)
-	f.text("user", v.user.Load().Name)
-	f.num("redir", s.redirect())
-	f.num("resp", int64(max(s.proto.Load(), 2)))
-	f.text("lib-name", lib[0])
-	f.text("lib-ver", lib[1])
-	return f.b
-}
-
-// fields builds a line of name=value pairs.
-type fields struct{ b []byte }
-
-// text adds a text, as a part of one clean line.
-func (f *fields) text(name, value string) { f.add(name, cleantext.Line(value, maxField)) }
-
-// maxField is the number of bytes of a text in CLIENT LIST. The path of a socket and the name of a user may be long.
-const maxField = 4 << 10
-
-func (f *fields) add(name, value string) {
-	if n := len(f.b); n > 0 && f.b[n-1] != '\n' {
-		f.b = append(f.b, ' ')
-	}
-	f.b = append(append(append(f.b, name...), '='), value...)
-}
-
-func (f *fields) num(name string, n int64) {
-	var buf [20]byte
-	f.add(name, string(strconv.AppendInt(buf[:0], n, 10)))
-}
-
-// flags returns the letters of CLIENT LIST, N if there are none.
-func (c *Session) flags() string {
-	var b []byte
-	add := func(letter byte, on bool) {
-		if on {
-			b = append(b, letter)
-		}
-	}
-	f, m := c.view.flags.Load(), c.track.Mode()
-	add('M', f&viewMaster != 0)
-	add('S', f&viewReplica != 0)
-	add('O', f&viewMonitor != 0)
-	add('P', c.subs.Len() > 0)
-	add('x', c.view.multi.Load() >= 0)
-	add('t', m != nil)
-	add('R', c.track.Broken())
-	add('B', m != nil && m.BCast)
-	add('b', c.view.waiting.Load() != nil)
-	add('U', c.conn != nil && c.conn.Network() == "unix")
-	add('e', f&viewNoEvict != 0)
-	add('T', f&viewNoTouch != 0)
-	if len(b) == 0 {
-		return "N"
-	}
-	return string(b)
 }
 
 // sortedNames returns the keys of a set in ascending order.

@@ -50,20 +50,20 @@ func runClientKill(c *command.Ctx) error {
 	f := clientFilter{skipMe: true, badID: command.ReplyError("ERR client-id should be greater than 0"), oddID: command.ErrSyntax, leastID: 1}
 	old := len(c.Args) == 3
 	if old {
-		f.tests = map[string]clientTest{"ADDR": func(s *Session, _ int64) bool { return s.remoteAddr() == string(c.Args[2]) }}
+		f.tests = map[string]clientTest{"ADDR": func(s *Session, _ int64) bool { return s.RemoteAddr() == string(c.Args[2]) }}
 		f.skipMe = false
 	} else if err := f.parse(c, c.Args[2:]); err != nil {
 		return err
 	}
 
-	all := serviceOf(c).clients.list()
+	all := ServiceOf(c).Connections()
 	if err := c.Long(len(all) * clientBytes); err != nil {
 		return err
 	}
 	n, now := int64(0), c.Now()
 	for _, s := range all {
-		if !(f.skipMe && s == sessionOf(c)) && f.matches(s, now) {
-			sessionOf(c).kill(s)
+		if !(f.skipMe && s == Of(c)) && f.matches(s, now) {
+			Of(c).Kill(s)
 			n++
 		}
 	}
@@ -119,7 +119,7 @@ func runClientPause(c *command.Ctx) error {
 	case err != nil:
 		return err
 	}
-	serviceOf(c).pause.begin(ms, all)
+	ServiceOf(c).Pause(ms, all)
 	c.Out.OK()
 	return nil
 }
@@ -147,7 +147,7 @@ OK
 }
 
 func runClientUnpause(c *command.Ctx) error {
-	serviceOf(c).pause.end()
+	ServiceOf(c).Unpause()
 	c.Out.OK()
 	return nil
 }
@@ -180,14 +180,7 @@ func runClientUnblock(c *command.Ctx) error {
 		return command.ErrNotInteger
 	}
 
-	done := false
-	if w := serviceOf(c).clients.waiter(id); w != nil {
-		if withError {
-			done = w.unblock(c.Tx)
-		} else {
-			done = w.timeOut(c.Tx)
-		}
-	}
+	done := ServiceOf(c).Unblock(c.Tx, id, withError)
 
 	c.Out.Int(command.BoolToInt(done))
 	return nil

@@ -125,10 +125,10 @@ func (f *clientFilter) option(c *command.Ctx, name string, value []byte) error {
 			return command.ReplyError("ERR " + strings.ToLower(name) + " should be greater than 0")
 		}
 		f.tests[name] = func(s *Session, now int64) bool {
-			since := s.created
+			since := s.Created()
 			if name == "IDLE" {
-				since = max(since, s.view.active.Load())
-				if s == sessionOf(c) {
+				since = s.Active()
+				if s == Of(c) {
 					since = now
 				}
 			}
@@ -155,36 +155,36 @@ func clientProperty(c *command.Ctx, name, value string) (clientTest, error) {
 		if err != nil {
 			return nil, err
 		}
-		has = func(s *Session) bool { return s.clientType() == kind }
+		has = func(s *Session) bool { return s.Type() == kind }
 	case "USER":
-		user := serviceOf(c).acl.Find(value)
+		user := ServiceOf(c).Accounts().Find(value)
 		if user == nil {
 			return nil, command.ReplyError("ERR No such user '" + value + "'")
 		}
-		has = func(s *Session) bool { return s.view.user.Load() == user }
+		has = func(s *Session) bool { return s.User() == user }
 	case "ADDR":
-		has = func(s *Session) bool { return s.remoteAddr() == value }
+		has = func(s *Session) bool { return s.RemoteAddr() == value }
 	case "LADDR":
-		has = func(s *Session) bool { return s.localAddr() == value }
+		has = func(s *Session) bool { return s.LocalAddr() == value }
 	case "IP":
-		has = func(s *Session) bool { return value != "" && hostOf(s.remoteAddr()) == value }
+		has = func(s *Session) bool { return value != "" && hostOf(s.RemoteAddr()) == value }
 	case "NAME":
-		has = func(s *Session) bool { return value != "" && s.clientName() == value }
+		has = func(s *Session) bool { return value != "" && s.Name() == value }
 	case "LIB-NAME":
-		has = func(s *Session) bool { return value != "" && s.library()[0] == value }
+		has = func(s *Session) bool { return value != "" && s.Library()[0] == value }
 	case "LIB-VER":
-		has = func(s *Session) bool { return value != "" && s.library()[1] == value }
+		has = func(s *Session) bool { return value != "" && s.Library()[1] == value }
 	case "DB":
 		n, err := clientDB(c, name, value)
 		if err != nil {
 			return nil, err
 		}
-		has = func(s *Session) bool { return int64(s.view.dbi.Load()) == n }
+		has = func(s *Session) bool { return int64(s.Database()) == n }
 	case "FLAGS":
 		if strings.Trim(value, clientFlags) != "" {
 			return nil, unknownLetters("flags", name, value)
 		}
-		has = func(s *Session) bool { return hasLetters(s.flags(), value) }
+		has = func(s *Session) bool { return hasLetters(s.Flags(), value) }
 	case "CAPA":
 		if strings.Trim(value, clientCapabilities) != "" {
 			return nil, unknownLetters("capa", name, value)
@@ -201,7 +201,7 @@ func clientDB(c *command.Ctx, name, value string) (int64, error) {
 	if !ok {
 		return 0, command.ReplyError("ERR " + name + " is not an integer or out of range")
 	}
-	if last := serviceOf(c).Config.Int("databases") - 1; n < 0 || n > last {
+	if last := ServiceOf(c).Config.Int("databases") - 1; n < 0 || n > last {
 		return 0, command.ReplyError(fmt.Sprintf("ERR %s number should be between 0 and %d", name, last))
 	}
 	return n, nil
@@ -228,7 +228,7 @@ func hasLetters(set, letters string) bool {
 
 // matches reports whether a connection passes at the instant now, in us since 1970.
 func (f *clientFilter) matches(s *Session, now int64) bool {
-	if ids := f.ids["ID"]; ids != nil && !ids[s.id] || f.ids["NOT-ID"][s.id] {
+	if ids := f.ids["ID"]; ids != nil && !ids[s.ID()] || f.ids["NOT-ID"][s.ID()] {
 		return false
 	}
 	for _, test := range f.tests {
@@ -239,47 +239,10 @@ func (f *clientFilter) matches(s *Session, now int64) bool {
 	return true
 }
 
-// remoteAddr and localAddr return the two ends of the connection, as CLIENT LIST shows them.
-func (c *Session) remoteAddr() string {
-	switch {
-	case c.conn != nil:
-		return c.conn.RemoteAddr()
-	case c.origin != nil:
-		return c.origin.Addr
-	}
-	return embeddedAddr
-}
-
-func (c *Session) localAddr() string {
-	if c.conn == nil {
-		return embeddedAddr
-	}
-	return c.conn.LocalAddr()
-}
-
-// embeddedAddr replaces the address of a connection for an embedded session, which has none.
-const embeddedAddr = "embedded"
-
 // hostOf returns an address without its port and without the brackets of IPv6.
 func hostOf(addr string) string {
 	if i := strings.LastIndexByte(addr, ':'); i >= 0 {
 		addr = addr[:i]
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]")
-}
-
-// clientName returns the name that the client has given itself. library returns the name and the
-// version of its library.
-func (c *Session) clientName() string {
-	if n := c.view.name.Load(); n != nil {
-		return *n
-	}
-	return ""
-}
-
-func (c *Session) library() (lib [2]string) {
-	if l := c.view.lib.Load(); l != nil {
-		lib = *l
-	}
-	return lib
 }

@@ -143,8 +143,8 @@ func (r *clients) count() (n, subscribed, watching int) {
 	return n, subscribed, watching
 }
 
-// kill closes a client's connection. The client that calls for it gets its reply first.
-func (c *Session) kill(target *Session) {
+// Kill closes the connection of a client, which may be this one: it then gets the reply to its command first.
+func (c *Session) Kill(target *Session) {
 	switch {
 	case target == c:
 		c.closing = true
@@ -203,9 +203,9 @@ func (c *Session) memory() (m clientMemory) {
 // connection cannot take the subscriptions, watches and transactions of others away.
 const modest = 64 << 10
 
-// full reports whether the connection may keep no more because what the server keeps for clients, users
+// Full reports whether the connection may keep no more because what the server keeps for clients, users
 // and scripts is above its bound. own is what the connection would then keep of one kind.
-func (c *Session) full(own int64) bool { return own > modest && !c.replay && c.svc.DB.ApartFull() }
+func (c *Session) Full(own int64) bool { return own > modest && !c.replay && c.svc.DB.ApartFull() }
 
 // overMemory records the memory of the client, and reports whether its connection has to close
 // because all clients together take up too much. in is the number of bytes of an incomplete

@@ -23,69 +23,11 @@ const (
 // ofCluster wraps a handler that needs cluster-enabled.
 func ofCluster(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
-		if !serviceOf(c).clustered() {
+		if !c.Host.Clustered() {
 			return errNoCluster
 		}
 		return run(c)
 	}
-}
-
-// clustered reports whether the server is a cluster of one node.
-func (s *Service) clustered() bool { return s.cluster }
-
-// A cluster of one node has the rules of larger clusters, so that a program that works on it also
-// works on a larger one: the keys of a request, and of a transaction, have one slot, and there is
-// one database.
-const errCrossSlot = command.ReplyError("CROSSSLOT Keys in request don't hash to the same slot")
-
-// oneSlot returns errCrossSlot if the keys of a request, or its shard channels, have several slots.
-// It returns no error for wrong arguments: the handler reports these.
-func (c *Session) oneSlot(spec *command.Spec, args [][]byte) error {
-	slot := -1
-	if c.splits(&slot, spec, args) {
-		return errCrossSlot
-	}
-	return nil
-}
-
-// crossesSlots reports whether the commands of a transaction have several slots.
-func (c *Session) crossesSlots(queue []queued) bool {
-	if !c.svc.cluster || c.replay {
-		return false
-	}
-	slot := -1
-	for _, q := range queue {
-		if c.splits(&slot, q.spec, q.args) {
-			return true
-		}
-	}
-	return false
-}
-
-// splits reports whether a request has a key of another slot than *slot. If *slot is -1, it sets it
-// to the slot of the first key.
-func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
-	refs, err := c.ctx.KeysOf(spec, args)
-	if err == nil {
-		refs = spec.AppendNotKeys(refs, args)
-	}
-	for _, k := range refs {
-		switch s := routing.Slot(args[k.Pos]); {
-		case *slot < 0:
-			*slot = s
-		case *slot != s:
-			return true
-		}
-	}
-	return false
-}
-
-// mode returns the server's mode, as HELLO and INFO show it.
-func (s *Service) mode() string {
-	if s.clustered() {
-		return "cluster"
-	}
-	return "standalone"
 }
 
 func replyOK(c *command.Ctx) error {
@@ -173,24 +115,22 @@ var specClusterMyID = command.Spec{
 }
 
 func runClusterMyID(c *command.Ctx) error {
-	c.Out.BulkString(serviceOf(c).nodeID)
+	c.Out.BulkString(ServiceOf(c).NodeID())
 	return nil
 }
 
 // endpoint returns the address that the node announces to clients: the address that the client has
 // connected to, unless the configuration announces another.
 func endpoint(c *command.Ctx) (ip string, port int) {
-	cfg := serviceOf(c).Config
-	if conn := sessionOf(c).conn; conn != nil {
+	cfg := ServiceOf(c).Config
+	if conn := Of(c).Conn(); conn != nil {
 		if host, p, err := net.SplitHostPort(conn.LocalAddr()); err == nil && conn.Network() != "unix" {
 			ip = host
 			port, _ = strconv.Atoi(p)
 		}
 	}
 	if port == 0 {
-		if port = serviceOf(c).opts.Port; port == 0 {
-			port = int(cfg.Int("port"))
-		}
+		port = ServiceOf(c).Port()
 	}
 	if s := cfg.String("cluster-announce-ip"); s != "" {
 		ip = s
@@ -215,10 +155,10 @@ var specClusterNodes = command.Spec{
 func runClusterNodes(c *command.Ctx) error {
 	ip, port := endpoint(c)
 	bus := port + busOffset
-	if n := serviceOf(c).Config.Int("cluster-announce-bus-port"); n != 0 {
+	if n := ServiceOf(c).Config.Int("cluster-announce-bus-port"); n != 0 {
 		bus = int(n)
 	}
-	c.Out.Verbatim("txt", serviceOf(c).nodeID+" "+ip+":"+strconv.Itoa(port)+"@"+strconv.Itoa(bus)+" myself,master - 0 0 1 connected 0-16383\n")
+	c.Out.Verbatim("txt", ServiceOf(c).NodeID()+" "+ip+":"+strconv.Itoa(port)+"@"+strconv.Itoa(bus)+" myself,master - 0 0 1 connected 0-16383\n")
 	return nil
 }
 
@@ -241,7 +181,7 @@ func runClusterSlots(c *command.Ctx) error {
 	c.Out.Array(4)
 	c.Out.BulkString(ip)
 	c.Out.Int(int64(port))
-	c.Out.BulkString(serviceOf(c).nodeID)
+	c.Out.BulkString(ServiceOf(c).NodeID())
 	c.Out.Array(0)
 	return nil
 }
@@ -270,7 +210,7 @@ func runClusterShards(c *command.Ctx) error {
 	w.BulkString("nodes")
 	w.Array(1)
 	w.Map(7)
-	text("id", serviceOf(c).nodeID)
+	text("id", ServiceOf(c).NodeID())
 	w.BulkString("port")
 	w.Int(int64(port))
 	text("ip", ip)
@@ -319,7 +259,7 @@ func keysInSlot(c *command.Ctx, slot int, visit func(name []byte) (more bool)) {
 		if c.Tx.Begun() {
 			cursor = c.Tx.Scan(cursor, slotStep, look)
 		} else {
-			cursor = serviceOf(c).DB.Scan(c.Tx.Selected(), cursor, slotStep, look)
+			cursor = ServiceOf(c).DB.Scan(c.Tx.Selected(), cursor, slotStep, look)
 		}
 		if cursor == 0 || !more {
 			return

@@ -29,7 +29,7 @@ var specConfigGet = command.Spec{
 }
 
 func runConfigGet(c *command.Ctx) error {
-	pairs := serviceOf(c).Config.Get(texts(c.Args[2:])...)
+	pairs := ServiceOf(c).Config.Get(texts(c.Args[2:])...)
 	c.Out.Map(len(pairs) / 2)
 	for _, s := range pairs {
 		c.Out.BulkString(s)
@@ -67,7 +67,7 @@ OK
 }
 
 func runConfigSet(c *command.Ctx) error {
-	if err := serviceOf(c).changeConfig(c.Tx, sessionOf(c).local(), texts(c.Args[2:])); err != nil {
+	if err := ServiceOf(c).ChangeConfig(c.Tx, Of(c).Local(), texts(c.Args[2:])); err != nil {
 		return command.ReplyError(command.OneLine(err.Error()))
 	}
 	c.Out.OK()
@@ -88,8 +88,8 @@ var specConfigRewrite = command.Spec{
 }
 
 func runConfigRewrite(c *command.Ctx) error {
-	if err := serviceOf(c).Config.Rewrite(); err != nil {
-		serviceOf(c).Log.Warn("CONFIG REWRITE failed", "err", err)
+	if err := ServiceOf(c).Config.Rewrite(); err != nil {
+		ServiceOf(c).Log.Warn("CONFIG REWRITE failed", "err", err)
 		return command.ReplyError(command.OneLine(err.Error()))
 	}
 	c.Out.OK()
@@ -110,7 +110,7 @@ OK
 }
 
 func runConfigResetstat(c *command.Ctx) error {
-	serviceOf(c).resetStats(c.Tx)
+	ServiceOf(c).ResetStats(c.Tx)
 	c.Out.OK()
 	return nil
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -30,7 +31,7 @@ func runPing(c *command.Ctx) error {
 	if len(c.Args) > 2 {
 		return command.WrongArity(c.Spec)
 	}
-	if sessionOf(c).subs.Len() > 0 && c.Out.Proto != 3 {
+	if Of(c).Subscribed() && c.Out.Proto != 3 {
 		c.Out.Array(2)
 		c.Out.BulkString("pong")
 		if len(c.Args) == 2 {
@@ -100,18 +101,15 @@ func runAuth(c *command.Ctx) error {
 		return command.ErrSyntax
 	case len(c.Args) == 3:
 		user = c.Args[1]
-	case serviceOf(c).acl.Default().User().NoPass:
+	case ServiceOf(c).Accounts().Default().User().NoPass:
 		return command.ReplyError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
-	if err := sessionOf(c).authenticate(c.Args[0], user, password); err != nil {
+	if err := Of(c).Authenticate(c.Args[0], user, password); err != nil {
 		return err
 	}
 	c.Out.OK()
 	return nil
 }
-
-// redisVersionNum is admin.RedisVersion in the form of redis.REDIS_VERSION_NUM.
-const redisVersionNum = 0x070400
 
 var specHello = command.Spec{
 	Name: "hello", Group: command.GroupConnection, Since: "6.0.0", Complexity: "O(1)",
@@ -139,26 +137,26 @@ var specHello = command.Spec{
 }
 
 func runHello(c *command.Ctx) error {
-	s := sessionOf(c)
+	s := Of(c)
 	h, err := parseHello(c.Args[1:])
 	if err != nil {
 		return err
 	}
 	if h.user != nil {
-		if err := s.authenticate(c.Args[0], h.user, h.password); err != nil {
+		if err := s.Authenticate(c.Args[0], h.user, h.password); err != nil {
 			return err
 		}
 	}
-	if s.unknown() {
+	if s.LoggedOut() {
 		return command.ReplyError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
 			"option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 
 	if h.named {
-		s.setName(h.name)
+		s.SetName(h.name)
 	}
 	if h.proto != 0 {
-		s.setProto(h.proto)
+		s.SetProto(h.proto)
 	}
 
 	w := c.Out
@@ -170,11 +168,11 @@ func runHello(c *command.Ctx) error {
 	w.BulkString("proto")
 	w.Int(int64(max(w.Proto, 2)))
 	w.BulkString("id")
-	w.Int(s.id)
+	w.Int(s.ID())
 	w.BulkString("mode")
-	w.BulkString(serviceOf(c).mode())
+	w.BulkString(ServiceOf(c).Mode())
 	w.BulkString("role")
-	w.BulkString(serviceOf(c).roleName())
+	w.BulkString(ServiceOf(c).Role())
 	w.BulkString("modules")
 	w.Array(0)
 	return nil
@@ -206,7 +204,7 @@ func parseHello(args [][]byte) (h hello, err error) {
 			h.user, h.password = args[1], args[2]
 			args = args[3:]
 		case command.EqualFold(args[0], "SETNAME") && len(args) > 1:
-			if !printable(args[1]) {
+			if !cleantext.Visible(args[1]) {
 				return h, errClientName
 			}
 			h.name, h.named = args[1], true
@@ -216,12 +214,6 @@ func parseHello(args [][]byte) (h hello, err error) {
 		}
 	}
 	return h, nil
-}
-
-// setProto switches to RESP2 or RESP3, from the next reply on.
-func (c *Session) setProto(n int) {
-	c.out.Proto = n
-	c.proto.Store(int32(n))
 }
 
 var specSelect = command.Spec{
@@ -251,19 +243,14 @@ func runSelect(c *command.Ctx) error {
 		return command.ErrNotInteger
 	case int64(int32(n)) != n:
 		return command.ErrInt32
-	case n != 0 && serviceOf(c).clustered():
+	case n != 0 && c.Host.Clustered():
 		return command.ErrNoDatabases("SELECT")
-	case n < 0 || n >= int64(serviceOf(c).DB.Databases()):
+	case n < 0 || n >= int64(ServiceOf(c).DB.Databases()):
 		return command.ErrDBIndex
 	}
-	sessionOf(c).selectDB(int(n))
+	Of(c).SelectDB(int(n))
 	c.Out.OK()
 	return nil
-}
-
-func (c *Session) selectDB(n int) {
-	c.dbi = n
-	c.view.dbi.Store(int32(n))
 }
 
 var specReset = command.Spec{
@@ -291,22 +278,11 @@ RESET
 }
 
 func runReset(c *command.Ctx) error {
-	s := sessionOf(c)
-	if err := c.Long(s.lists() * confirmBytes); err != nil {
+	s := Of(c)
+	if err := c.Long(s.Lists() * confirmBytes); err != nil {
 		return err
 	}
-	s.multi = multi{}
-	s.unwatch()
-	serviceOf(c).pubsub.Leave(s)
-	s.untrack()
-	s.unmonitor()
-	s.selectDB(0)
-	s.setProto(2)
-	s.setName(nil)
-	s.reply = replyOn
-	s.noTouch = false
-	s.view.show(viewNoEvict|viewNoTouch, false)
-	s.setDefaultUser()
+	s.Reset()
 	c.Out.Simple("RESET")
 	return nil
 }
@@ -327,7 +303,7 @@ OK
 }
 
 func runQuit(c *command.Ctx) error {
-	sessionOf(c).closing = true
+	Of(c).CloseAfterReply()
 	c.Out.OK()
 	return nil
 }

@@ -34,7 +34,7 @@ func debugHelp() command.Spec {
 // debugging wraps a handler so that it runs only for clients that enable-debug-command admits.
 func debugging(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
-		if !serviceOf(c).Config.Allows("enable-debug-command", sessionOf(c).local()) {
+		if !ServiceOf(c).Config.Allows("enable-debug-command", Of(c).Local()) {
 			return command.ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local " +
 				"connection, otherwise you need to set this option in the configuration file, and then restart the server.")
 		}
@@ -62,7 +62,7 @@ func runDebugSleep(c *command.Ctx) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-serviceOf(c).ctx.Done():
+	case <-c.Host.Context().Done():
 	}
 	c.Out.OK()
 	return nil
@@ -252,7 +252,7 @@ func runDebugPopulate(c *command.Ctx) error {
 	if !positive(c.Args[2], &count) || len(c.Args) > 4 && !positive(c.Args[4], &size) {
 		return command.ReplyError("ERR value is out of range, must be positive")
 	}
-	if size > int64(serviceOf(c).DB.MaxString()) {
+	if size > int64(ServiceOf(c).DB.MaxString()) {
 		return command.ErrTooLarge
 	}
 	if len(c.Args) > 3 {
@@ -270,10 +270,10 @@ func populate(c *command.Ctx, count int64, prefix string, size int) error {
 	key, value := []byte(prefix+":"), []byte("value:")
 	fill := make([]byte, size)
 	nk, nv := len(key), len(value)
-	held := c.Tx.Begun()
+	held, db := c.Tx.Begun(), c.Tx.Selected()
 	for i := range count {
-		if serviceOf(c).ctx.Err() != nil {
-			return serviceOf(c).ctx.Err()
+		if err := c.Host.Context().Err(); err != nil {
+			return err
 		}
 		key, value = strconv.AppendInt(key[:nk], i, 10), strconv.AppendInt(value[:nv], i, 10)
 		v := value
@@ -283,7 +283,7 @@ func populate(c *command.Ctx, count int64, prefix string, size int) error {
 			v = fill
 		}
 		if !held {
-			c.Tx.LockKey(sessionOf(c).dbi, key)
+			c.Tx.LockKey(db, key)
 		}
 		_, _, err := c.Tx.Set(key, v, engine.SetOptions{IfAbsent: true}, nil)
 		if !held {

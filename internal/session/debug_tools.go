@@ -48,7 +48,7 @@ func runDebugListpack(c *command.Ctx) error {
 	k.Items(func(engine.Item) { items++ })
 	memory, _ := c.Tx.MemoryUsage(key)
 	length, _ := c.Tx.SerializedSize(key)
-	serviceOf(c).Log.Info("DEBUG LISTPACK", "key", cleantext.Line(string(command.Clip(key, 128)), 128), "kind", k.Kind().String(),
+	ServiceOf(c).Log.Info("DEBUG LISTPACK", "key", cleantext.Line(string(command.Clip(key, 128)), 128), "kind", k.Kind().String(),
 		"items", items, "memory",
 		memory, "snapshot", length)
 	c.Out.Simple("Listpack structure printed on stdout")
@@ -119,7 +119,7 @@ OK
 }
 
 func runDebugLog(c *command.Ctx) error {
-	serviceOf(c).Log.Warn("DEBUG LOG", "message", cleantext.Line(string(command.Clip(c.Args[2], maxLogged)), maxLogged))
+	ServiceOf(c).Log.Warn("DEBUG LOG", "message", cleantext.Line(string(command.Clip(c.Args[2], MaxLogged)), MaxLogged))
 	c.Out.OK()
 	return nil
 }

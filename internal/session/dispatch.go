@@ -18,10 +18,10 @@ const (
 	waiting                     // it waits, and Session.waiting says for what
 )
 
-// manyArgs is the largest number of arguments that a request may have on a network loop, and the
+// ManyArgs is the largest number of arguments that a request may have on a network loop, and the
 // longest list of the session that a command walks there. Each takes 50 to 250 ns, so other clients
 // wait for up to a millisecond. Longer requests run in the background.
-const manyArgs = 4096
+const ManyArgs = 4096
 
 // dispatch is the only path from a request to its handler: it finds the command, decides whether it
 // may run, locks the shards of its keys, runs it, and settles what it did.
@@ -58,7 +58,7 @@ func (c *Session) dispatch(args [][]byte) outcome {
 		return done
 	}
 	c.count(spec, len(args))
-	if c.loop && (len(args) > manyArgs || spec.Has(command.Slow)) {
+	if c.loop && (len(args) > ManyArgs || spec.Has(command.Slow)) {
 		if spec.Has(command.Scripts) {
 			c.oom = !c.replay && c.svc.outOfMemory()
 		}
@@ -134,7 +134,7 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 
 // defers reports whether a request has too many arguments to check them on a network loop. It then
 // runs in the background, and admitDeferred checks them there.
-func (c *Session) defers(args [][]byte) bool { return len(args) > manyArgs && c.loop && !c.multi.on }
+func (c *Session) defers(args [][]byte) bool { return len(args) > ManyArgs && c.loop && !c.multi.on }
 
 // admitDeferred is the part of admit that checks every argument.
 func (c *Session) admitDeferred(spec *command.Spec, args [][]byte) error {
@@ -284,7 +284,7 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 		if !tx.TryLockAll(c.dbi) {
 			return true, command.ErrBackground
 		}
-	case spec.Has(command.Sliced) && len(args) > manyArgs:
+	case spec.Has(command.Sliced) && len(args) > ManyArgs:
 		tx.Select(c.dbi)
 		return false, nil
 	case spec.HasKeys():

@@ -7,9 +7,11 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// sessionOf returns the session whose command runs, and serviceOf its service.
-func sessionOf(c *command.Ctx) *Session { return c.Host.(*Session) }
-func serviceOf(c *command.Ctx) *Service { return c.Host.(*Session).svc }
+// Of returns the session whose command runs. All handlers that need more of it than command.Host get it here.
+func Of(c *command.Ctx) *Session { return c.Host.(*Session) }
+
+// ServiceOf returns the service of the session whose command runs.
+func ServiceOf(c *command.Ctx) *Service { return Of(c).svc }
 
 var _ command.Host = (*Session)(nil)
 

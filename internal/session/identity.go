@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 )
 
@@ -43,7 +44,7 @@ func (s *Service) Login(user, password []byte, from Origin) (*Identity, error) {
 	defer c.Closed(nil)
 	cmd := []byte("AUTH")
 	c.ctx.Spec = s.table.Lookup(cmd) // nil where rename-command has removed it
-	if err := c.authenticate(cmd, user, password); err != nil {
+	if err := c.Authenticate(cmd, user, password); err != nil {
 		return nil, err
 	}
 	return &Identity{svc: s, acc: c.user, hash: acl.Hash(password)}, nil
@@ -185,7 +186,7 @@ func (o *Origin) shown() *Origin {
 	clean := func(s string) string {
 		b := []byte(s)
 		for i := range b {
-			if !printable(b[i : i+1]) {
+			if !cleantext.Visible(b[i : i+1]) {
 				b[i] = '?'
 			}
 		}
@@ -204,5 +205,20 @@ func (c *Session) introduce(o *Origin) {
 	if o.Lib != "" {
 		c.view.lib.Store(&[2]string{o.Lib})
 	}
-	c.setName([]byte(o.Name))
+	c.SetName([]byte(o.Name))
+}
+
+// Restrict makes the calls of scripts and functions of an embedded session fail with the error that of returns for them. The
+// program itself checks the commands that it sends.
+func (c *Session) Restrict(of func(spec *command.Spec, args [][]byte) error) { c.restrict = of }
+
+// Aside says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
+// their errors do not count in INFO, because no client has made a mistake.
+func (c *Session) Aside(on bool) { c.aside = on }
+
+// Unnoticed makes the reads of an embedded session not count as accesses, as CLIENT NO-TOUCH ON does,
+// and exempts it from maxmemory-clients. It needs no permission of the session's user.
+func (c *Session) Unnoticed() {
+	c.noTouch = true
+	c.view.show(viewNoTouch|viewNoEvict, true)
 }

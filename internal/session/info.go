@@ -34,6 +34,6 @@ func runInfo(c *command.Ctx) error {
 		wanted[strings.ToLower(string(a))] = true
 	}
 
-	c.Out.Verbatim("txt", serviceOf(c).admin.Info(c.Tx, c.Now(), wanted))
+	c.Out.Verbatim("txt", ServiceOf(c).Admin().Info(c.Tx, c.Now(), wanted))
 	return nil
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
@@ -36,7 +35,7 @@ var specLatencyLatest = command.Spec{
 }
 
 func runLatencyLatest(c *command.Ctx) error {
-	m := &serviceOf(c).admin.Latencies
+	m := &ServiceOf(c).Admin().Latencies
 	names := m.Names()
 	l, n := c.Out.ArrayLater(), 0
 	for _, name := range names {
@@ -71,7 +70,7 @@ var specLatencyHistory = command.Spec{
 }
 
 func runLatencyHistory(c *command.Ctx) error {
-	s := serviceOf(c).admin.Latencies.Get(string(c.Args[2]))
+	s := ServiceOf(c).Admin().Latencies.Get(string(c.Args[2]))
 	c.Out.Array(len(s.Samples))
 	for _, x := range s.Samples {
 		c.Out.Array(2)
@@ -97,7 +96,7 @@ var specLatencyGraph = command.Spec{
 }
 
 func runLatencyGraph(c *command.Ctx) error {
-	s := serviceOf(c).admin.Latencies.Get(string(c.Args[2]))
+	s := ServiceOf(c).Admin().Latencies.Get(string(c.Args[2]))
 	if len(s.Samples) == 0 {
 		return command.ReplyError(command.OneLine("ERR No samples available for event '" + string(c.Args[2]) + "'"))
 	}
@@ -135,7 +134,7 @@ var latencyAdvice = map[string]string{
 }
 
 func runLatencyDoctor(c *command.Ctx) error {
-	m, threshold := &serviceOf(c).admin.Latencies, serviceOf(c).Config.LatencyMonitorThreshold()
+	m, threshold := &ServiceOf(c).Admin().Latencies, ServiceOf(c).Config.LatencyMonitorThreshold()
 	var b strings.Builder
 	for _, name := range m.Names() {
 		s := m.Get(name)
@@ -173,7 +172,7 @@ var specLatencyReset = command.Spec{
 }
 
 func runLatencyReset(c *command.Ctx) error {
-	m := &serviceOf(c).admin.Latencies
+	m := &ServiceOf(c).Admin().Latencies
 	names := texts(c.Args[2:])
 	if len(names) == 0 {
 		names = m.Names()
@@ -211,26 +210,25 @@ OK
 }
 
 func runLatencyHistogram(c *command.Ctx) error {
-	table := serviceOf(c).table
 	var specs []*command.Spec
 	add := func(s *command.Spec) {
 		specs = append(specs, s)
 		specs = append(specs, s.Sub...)
 	}
 	if len(c.Args) == 2 {
-		for _, s := range table.Commands() {
+		for _, s := range c.Table.Commands() {
 			add(s)
 		}
 	}
 	for _, name := range texts(c.Args[2:]) {
-		if s := table.LookupFull(name); s != nil {
+		if s := c.Table.LookupFull(name); s != nil {
 			add(s)
 		}
 	}
 
 	l, n := c.Out.MapLater(), 0
 	for _, s := range specs {
-		if t := serviceOf(c).admin.Tally(s.ID()); t.Timed() > 0 {
+		if t := ServiceOf(c).Admin().Tally(s.ID()); t.Timed() > 0 {
 			c.Out.BulkString(s.Name)
 			writeHistogram(c, &t)
 			n++
@@ -269,24 +267,4 @@ func writeHistogram(c *command.Ctx, t *admin.Tally) {
 		}
 	}
 	c.Out.Patch(l, n)
-}
-
-// Latency records that an event took so many microseconds, if latency-monitor-threshold enables it.
-func (s *Service) Latency(event string, us int64) {
-	threshold := s.Config.LatencyMonitorThreshold()
-	if threshold == 0 || us/1000 < threshold {
-		return
-	}
-	s.admin.Latencies.Add(event, s.DB.Clock().Micros()/1e6, us/1000)
-}
-
-// Reclaim runs a slice of the engine's own work and records how long it took.
-func (s *Service) Reclaim(run func() time.Duration) time.Duration {
-	if s.Config.LatencyMonitorThreshold() == 0 {
-		return run()
-	}
-	began := s.DB.Clock().Micros()
-	next := run()
-	s.Latency("expire-cycle", s.DB.Clock().Micros()-began)
-	return next
 }

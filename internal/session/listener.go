@@ -194,8 +194,8 @@ func isLoopback(addr string) bool {
 	return err == nil && peer.Addr().Unmap().IsLoopback()
 }
 
-// local reports whether the client is on this machine, for directives with the value local.
-func (c *Session) local() bool {
+// Local reports whether the client is on this machine, for directives with the value local.
+func (c *Session) Local() bool {
 	if c.origin != nil && c.origin.Addr != embeddedAddr {
 		return isLoopback(c.origin.Addr)
 	}

@@ -83,7 +83,7 @@ $_
 }
 
 func runMemoryStats(c *command.Ctx) error {
-	m := serviceOf(c).admin.Memory(c.Tx)
+	m := ServiceOf(c).Admin().Memory(c.Tx)
 	w := c.Out
 	l := w.MapLater()
 	n := 0
@@ -97,7 +97,7 @@ func runMemoryStats(c *command.Ctx) error {
 	num("clients.normal", m.Clients)
 	num("cluster.links", 0)
 	num("aof.buffer", 0)
-	scripts := serviceOf(c).scripts.Stats()
+	scripts := ServiceOf(c).Scripts().Stats()
 	num("lua.caches", int64(scripts.ScriptBytes))
 	num("functions.caches", int64(scripts.FunctionBytes))
 	for _, t := range m.Tables {
@@ -148,7 +148,7 @@ var specMemoryDoctor = command.Spec{
 const doctorNeeds = 5 << 20
 
 func runMemoryDoctor(c *command.Ctx) error {
-	m := serviceOf(c).admin.Memory(c.Tx)
+	m := ServiceOf(c).Admin().Memory(c.Tx)
 	if m.Used < doctorNeeds {
 		c.Out.Verbatim("txt", fmt.Sprintf("There is so little data (%s) that nothing can be said about its memory.\n", admin.HumanBytes(m.Used)))
 		return nil
@@ -159,8 +159,8 @@ func runMemoryDoctor(c *command.Ctx) error {
 			fmt.Fprintf(&b, "* "+format+"\n", args...)
 		}
 	}
-	limit := serviceOf(c).Config.MaxMemory()
-	data := m.Used - serviceOf(c).DB.Apart()
+	limit := ServiceOf(c).Config.MaxMemory()
+	data := m.Used - ServiceOf(c).DB.Apart()
 	say(limit > 0 && data > limit/10*9, "Data takes up %s of the %s of maxmemory: at the limit writes "+
 		"are refused.", admin.HumanBytes(data), admin.HumanBytes(limit))
 	say(m.Used < m.Peak/2, "Data takes up less than half of what it did at its peak (%s): the rest goes back to the system in slices.", admin.HumanBytes(m.Peak))
@@ -207,7 +207,7 @@ var specMemoryMallocStats = command.Spec{
 }
 
 func runMemoryMallocStats(c *command.Ctx) error {
-	m := serviceOf(c).admin.Memory(c.Tx)
+	m := ServiceOf(c).Admin().Memory(c.Tx)
 	var g runtime.MemStats
 	runtime.ReadMemStats(&g)
 	c.Out.Verbatim("txt", fmt.Sprintf("slabs in use %d\nslabs idle %d\nliving bytes %d\ngo heap in use %d\ngo heap idle %d\ngo heap released %d\ngo "+

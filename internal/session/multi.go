@@ -1,8 +1,9 @@
 package session
 
 import (
-	"github.com/ebbdb/ebb/internal/command"
 	"strings"
+
+	"github.com/ebbdb/ebb/internal/command"
 )
 
 // multi is a session's transaction: the commands between MULTI and EXEC.
@@ -35,7 +36,7 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	case spec.Has(command.NoMulti):
 		c.reject(spec, command.ReplyError("ERR Command not allowed inside a transaction"))
 		return
-	case c.full(c.multi.bytes + command.ArgsBytes(args)):
+	case c.Full(c.multi.bytes + command.ArgsBytes(args)):
 		c.multi.queue = nil // EXEC will abort
 		c.reject(spec, command.ErrApart)
 		return
@@ -56,158 +57,67 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 	}
 }
 
-var specMulti = command.Spec{
-	Name: "multi", Group: command.GroupTransactions, Since: "1.2.0", Complexity: "O(1)",
-	Summary: "Starts a transaction.",
-	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue,
-	Client:  command.Stateful,
-	Stream:  command.StreamControl,
-	Examples: `
-> MULTI
-OK
-> INCR visits
-QUEUED
-> INCR visits
-QUEUED
-> EXEC
-1) (integer) 1
-2) (integer) 2
-> MULTI
-OK
-> MULTI
-(error) ERR MULTI calls can not be nested
-> DISCARD
-OK
-`,
-	Run: runMulti,
+// BeginMulti begins a transaction, and reports whether the client was in none.
+func (c *Session) BeginMulti() bool {
+	was := c.multi.on
+	c.multi.on = true
+	return !was
 }
 
-func runMulti(c *command.Ctx) error {
-	m := &sessionOf(c).multi
-	if m.on {
-		return command.ReplyError("ERR MULTI calls can not be nested")
-	}
-	m.on = true
-	c.Out.OK()
-	return nil
-}
+// InMulti reports whether the client is in a transaction.
+func (c *Session) InMulti() bool { return c.multi.on }
 
-var specDiscard = command.Spec{
-	Name: "discard", Group: command.GroupTransactions, Since: "2.0.0", Complexity: "O(N), when N is the number of queued commands",
-	Summary: "Discards a transaction.",
-	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue,
-	Client:  command.Stateful,
-	Examples: `
-> MULTI
-OK
-> SET k v
-QUEUED
-> DISCARD
-OK
-> GET k
-(nil)
-> DISCARD
-(error) ERR DISCARD without MULTI
-`,
-	Run: runDiscard,
-}
-
-func runDiscard(c *command.Ctx) error {
-	s := sessionOf(c)
-	if !s.multi.on {
-		return command.ReplyError("ERR DISCARD without MULTI")
-	}
-	s.multi = multi{}
-	s.unwatch()
-	c.Out.OK()
-	return nil
-}
-
-var specExec = command.Spec{
-	Name: "exec", Group: command.GroupTransactions, Since: "1.2.0", Complexity: "Depends on commands in the transaction",
-	Summary: "Executes all commands in a transaction.",
-	Flags:   command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.NoQueue,
-	Client:  command.Stateful,
-	Stream:  command.StreamControl,
-	Examples: `
-> MULTI
-OK
-> SET k v
-QUEUED
-> GET k
-QUEUED
-> EXEC
-1) OK
-2) "v"
-> WATCH k
-OK
-2> SET k other
-OK
-> MULTI
-OK
-> SET k mine
-QUEUED
-> EXEC
-(nil)
-> EXEC
-(error) ERR EXEC without MULTI
-`,
-	Run: runExec,
-}
-
-func runExec(c *command.Ctx) error {
-	s := sessionOf(c)
-	m := &s.multi
+// Exec runs the commands of the client's transaction for EXEC, whose context is x, and writes its reply.
+func (c *Session) Exec(x *command.Ctx) error {
+	m := &c.multi
 	switch {
-	case !m.on:
-		return command.ReplyError("ERR EXEC without MULTI")
-	case m.needsMemory() && !s.replay && serviceOf(c).outOfMemory():
-		return s.abort(command.ErrOOM)
+	case m.needsMemory() && !c.replay && c.svc.outOfMemory():
+		return c.abort(command.ErrOOM)
 	case m.failed:
-		s.endMulti()
+		c.EndMulti()
 		return command.ErrExecAbort
-	case s.loop && (m.slow() || s.watch != nil && s.watch.Len() > manyArgs):
+	case c.loop && (m.slow() || c.watch != nil && c.watch.Len() > ManyArgs):
 		return command.ErrBackground
-	case s.crossesSlots(m.queue):
-		s.endMulti()
+	case c.crossesSlots(m.queue):
+		c.EndMulti()
 		return errCrossSlot
 	}
 
-	s.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all of the commands only read
-	switch err := s.lockAll(m.queue); {
+	c.tx.ReadOnly(m.lacks&command.ReadOnly == 0) // all of the commands only read
+	switch err := c.lockAll(m.queue); {
 	case err == command.ErrBackground:
 		return err
 	case err != nil: // a script is overdue
-		return s.abort(err)
+		return c.abort(err)
 	}
-	if err := s.recheck(c.Spec, c.Args); err != nil {
-		s.tx.Unlock()
-		return s.abort(err)
+	if err := c.recheck(x.Spec, x.Args); err != nil {
+		c.tx.Unlock()
+		return c.abort(err)
 	}
-	if s.watch != nil && s.watch.Broken(s.tx) {
-		c.Out.NullArray()
-	} else if err := s.runQueue(m.queue); err != nil {
-		s.tx.Unlock()
+	if c.watch != nil && c.watch.Broken(c.tx) {
+		x.Out.NullArray()
+	} else if err := c.runQueue(m.queue); err != nil {
+		c.tx.Unlock()
 		return err
 	}
-	s.batch.setAside(c.Spec) // the client's last command is EXEC
+	c.batch.setAside(x.Spec) // the client's last command is EXEC
 	// The session stops watching while the shards are still locked, so that a later write does not
 	// touch watches that are over.
-	s.endMulti()
-	s.tx.Unlock()
+	c.EndMulti()
+	c.tx.Unlock()
 	return nil
 }
 
-// endMulti drops the transaction and the watched keys.
-func (c *Session) endMulti() {
+// EndMulti drops the transaction and the watched keys.
+func (c *Session) EndMulti() {
 	c.multi = multi{}
-	c.unwatch()
+	c.Unwatch()
 }
 
 // abort ends the transaction because the server refused EXEC itself, and returns the error to
 // reply.
 func (c *Session) abort(why error) error {
-	c.endMulti()
+	c.EndMulti()
 	return command.ReplyError("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(command.WireText(why), "ERR "))
 }
 
@@ -272,7 +182,7 @@ const manyCommands = 1024
 
 // slow reports whether a transaction must not run on a network loop.
 func (m *multi) slow() bool {
-	return len(m.queue) > manyCommands || m.args > manyArgs || m.flags&command.Slow != 0
+	return len(m.queue) > manyCommands || m.args > ManyArgs || m.flags&command.Slow != 0
 }
 
 // needsMemory reports whether the queue has a command that the memory limit can refuse.
@@ -284,7 +194,7 @@ func (c *Session) lockAll(queue []queued) error {
 	var keys [][]byte
 	all := false
 	if c.watch != nil {
-		if all = c.watch.Len() > manyArgs; !all { // many keys lie in all shards
+		if all = c.watch.Len() > ManyArgs; !all { // many keys lie in all shards
 			keys = c.watch.Keys()
 		}
 	}
@@ -309,43 +219,20 @@ func (c *Session) lockAll(queue []queued) error {
 	return c.wait(all, keys)
 }
 
-var specWatch = command.Spec{
-	Name: "watch", Group: command.GroupTransactions, Since: "2.2.0", Complexity: "O(1) for every key.",
-	Summary: "Monitors changes to keys to determine the execution of a transaction.",
-	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.NoQueue | command.Sliced,
-	Client:  command.Stateful,
-	Args:    []command.Arg{command.ManyKeys("key", command.Meta)},
-	Examples: `
-> WATCH a b
-OK
-> MULTI
-OK
-> WATCH c
-(error) ERR WATCH inside MULTI is not allowed
-> DISCARD
-OK
-`,
-	Run: runWatch,
-}
-
-func runWatch(c *command.Ctx) error {
-	s := sessionOf(c)
-	if s.multi.on {
-		return command.ReplyError("ERR WATCH inside MULTI is not allowed")
+// Watch watches keys, whose shards are locked, or not if there are many: see command.Sliced. Errors: ErrApart, and that of an
+// overdue script; none of the keys is watched then.
+func (c *Session) Watch(keys [][]byte) error {
+	if c.watch == nil {
+		c.watch = c.svc.DB.NewWatch()
 	}
-	if s.watch == nil {
-		s.watch = serviceOf(c).DB.NewWatch()
-	}
-	if s.full(s.watch.Bytes() + command.ArgsBytes(c.Args)) {
+	if c.Full(c.watch.Bytes() + command.ArgsBytes(keys)) {
 		return command.ErrApart
 	}
-	if keys := c.Args[1:]; c.Tx.Begun() {
-		s.watchKeys(keys)
-	} else if err := s.watchSlices(keys); err != nil {
-		return err
+	if c.tx.Begun() {
+		c.watchKeys(keys)
+		return nil
 	}
-	c.Out.OK()
-	return nil
+	return c.watchSlices(keys)
 }
 
 func (c *Session) watchKeys(keys [][]byte) {
@@ -373,41 +260,13 @@ func (c *Session) watchSlices(keys [][]byte) error {
 	return nil
 }
 
-var specUnwatch = command.Spec{
-	Name: "unwatch", Group: command.GroupTransactions, Since: "2.2.0", Complexity: "O(1)",
-	Summary: "Unwatches all keys.",
-	Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy,
-	Client:  command.Stateful,
-	Examples: `
-> WATCH k
-OK
-> UNWATCH
-OK
-2> SET k v
-OK
-> MULTI
-OK
-> GET k
-QUEUED
-> EXEC
-1) "v"
-`,
-	Run: runUnwatch,
-}
-
-func runUnwatch(c *command.Ctx) error {
-	sessionOf(c).unwatch()
-	c.Out.OK()
-	return nil
-}
-
-// unwatch drops the watched keys. A goroutine does so if there are many of them, or if other
+// Unwatch drops the watched keys. A goroutine does so if there are many of them, or if other
 // transactions hold their shards: a script may hold a shard for long.
-func (c *Session) unwatch() {
+func (c *Session) Unwatch() {
 	w := c.watch
 	switch {
 	case w == nil || w.Len() == 0:
-	case w.Len() > manyArgs: // key by key, while other commands run
+	case w.Len() > ManyArgs: // key by key, while other commands run
 		c.watch = nil
 		c.svc.background.Go(func() { w.Clear(nil) })
 	case c.tx.Begun():

@@ -3,6 +3,7 @@ package session
 import (
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/redact"
@@ -113,6 +114,26 @@ func (s *Service) served(c *Session, spec *command.Spec, args [][]byte, began, u
 	s.Latency("command-unblocking", us)
 }
 
+// Latency records that an event took so many microseconds, if latency-monitor-threshold enables it.
+func (s *Service) Latency(event string, us int64) {
+	threshold := s.Config.LatencyMonitorThreshold()
+	if threshold == 0 || us/1000 < threshold {
+		return
+	}
+	s.admin.Latencies.Add(event, s.DB.Clock().Micros()/1e6, us/1000)
+}
+
+// Reclaim runs a slice of the engine's own work and records how long it took.
+func (s *Service) Reclaim(run func() time.Duration) time.Duration {
+	if s.Config.LatencyMonitorThreshold() == 0 {
+		return run()
+	}
+	began := s.DB.Clock().Micros()
+	next := run()
+	s.Latency("expire-cycle", s.DB.Clock().Micros()-began)
+	return next
+}
+
 // logSlow puts a call that took long into the SLOWLOG.
 func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, us int64) {
 	limit := int(s.Config.SlowlogMaxLen())
@@ -125,10 +146,10 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 // logName returns the address and the name by which SLOWLOG identifies the client. An embedded session without a name has that of
 // its library: the calls of the console are ebb-console.
 func (c *Session) logName() (addr, name string) {
-	if name = c.clientName(); name == "" && c.origin != nil {
+	if name = c.Name(); name == "" && c.origin != nil {
 		name = c.origin.Lib
 	}
-	return c.remoteAddr(), name
+	return c.RemoteAddr(), name
 }
 
 // Redacted returns a request without passwords, for every log that shows requests. The result may share
@@ -258,40 +279,25 @@ func (c *Session) monitorName() string {
 	case c.conn != nil && c.conn.Network() == "unix":
 		return "unix:" + c.svc.Config.String("unixsocket")
 	}
-	return c.remoteAddr()
+	return c.RemoteAddr()
 }
 
-var specMonitor = command.Spec{
-	Name: "monitor", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(1); from then on every command costs a line more",
-	Summary: "Shows every command that the server runs, until RESET or the end of the connection.",
-	Flags:   adminFlags,
-	Client:  command.Stateful,
-	Replies: "OK, and then a line for each command: time, database, address, arguments. The lines leave out administrative commands and passwords.",
-	Examples: `
-2> MONITOR
-OK
-> SET k "a b"
-OK
-2< $_ [0 $_] "SET" "k" "a b"
-`,
-	Run: runMonitor,
-}
-
-const errNoMonitor = command.ReplyError("ERR MONITOR isn't allowed for DENY BLOCKING client")
-
-func runMonitor(c *command.Ctx) error {
-	s := sessionOf(c)
-	switch {
-	case s.conn == nil || s.multi.on:
-		return errNoMonitor
-	case s.observing&obsMonitor != 0:
-		return nil // without a reply, as Redis does
+// StartMonitor puts the client in MONITOR, and reports whether it was not there. The client has a connection.
+func (c *Session) StartMonitor() bool {
+	if c.observing&obsMonitor != 0 {
+		return false
 	}
-	s.observing |= obsMonitor
-	s.view.show(viewMonitor, true)
-	serviceOf(c).monitors.add(s)
-	c.Out.OK()
-	return nil
+	c.observing |= obsMonitor
+	c.view.show(viewMonitor, true)
+	c.svc.monitors.add(c)
+	return true
+}
+
+// ShowInMonitors shows a request of the client to all clients in MONITOR, if there are any.
+func (c *Session) ShowInMonitors(args [][]byte) {
+	if c.svc.observed.Load()&obsMonitors != 0 && c.debugger == nil {
+		c.svc.monitors.feed(c, args)
+	}
 }
 
 // unmonitor ends MONITOR.

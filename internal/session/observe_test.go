@@ -179,7 +179,7 @@ func reply(v resp.Value) any {
 func TestSlowlogHasWhatWasServed(t *testing.T) {
 	svc, clock := serviceWith(t, "--slowlog-log-slower-than", "0", "--latency-monitor-threshold", "1")
 	waits, c := svc.NewSession(quietConn{}), svc.NewSession(quietConn{})
-	waits.setName([]byte("waits"))
+	waits.SetName([]byte("waits"))
 	ask(t, waits, "BLPOP", "queue", "0")
 	clock.Advance(time.Minute)
 	ask(t, c, "RPUSH", "queue", "a")

@@ -26,7 +26,7 @@ var specSave = command.Spec{
 }
 
 func runSave(c *command.Ctx) error {
-	if err := serviceOf(c).keeper.Save(serviceOf(c).ctx); err != nil {
+	if err := ServiceOf(c).Keeper().Save(c.Host.Context()); err != nil {
 		return persistError(err)
 	}
 	c.Out.OK()
@@ -56,7 +56,7 @@ func runBgsave(c *command.Ctx) error {
 		return command.ErrSyntax
 	}
 
-	scheduled, err := serviceOf(c).keeper.BackgroundSave(schedule)
+	scheduled, err := ServiceOf(c).Keeper().BackgroundSave(schedule)
 
 	switch {
 	case err != nil:
@@ -83,7 +83,7 @@ var specBgrewriteaof = command.Spec{
 }
 
 func runBgrewriteaof(c *command.Ctx) error {
-	scheduled, err := serviceOf(c).keeper.RewriteAOF()
+	scheduled, err := ServiceOf(c).Keeper().RewriteAOF()
 
 	switch {
 	case err != nil:
@@ -111,7 +111,7 @@ var specLastsave = command.Spec{
 }
 
 func runLastsave(c *command.Ctx) error {
-	c.Out.Int(serviceOf(c).keeper.LastSave())
+	c.Out.Int(ServiceOf(c).Keeper().LastSave())
 	return nil
 }
 
@@ -148,7 +148,7 @@ func runDebugReload(c *command.Ctx) error {
 		}
 	}
 
-	if err := serviceOf(c).keeper.Reload(serviceOf(c).ctx, o); err != nil {
+	if err := ServiceOf(c).Keeper().Reload(c.Host.Context(), o); err != nil {
 		return reloadError(err)
 	}
 
@@ -168,7 +168,7 @@ var specDebugLoadaof = command.Spec{
 }
 
 func runDebugLoadaof(c *command.Ctx) error {
-	if err := serviceOf(c).keeper.LoadAOF(serviceOf(c).ctx); err != nil {
+	if err := ServiceOf(c).Keeper().LoadAOF(c.Host.Context()); err != nil {
 		return reloadError(err)
 	}
 	c.Out.OK()

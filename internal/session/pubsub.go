@@ -84,19 +84,18 @@ var specSsubscribe = command.Spec{
 }
 
 func runSubscribe(c *command.Ctx, k pubsub.Kind) error {
-	if s := sessionOf(c); s.full(s.subs.Bytes() + command.ArgsBytes(c.Args)) {
+	s, word := Of(c), kindWords[k].in
+	if s.Full(s.Subscriptions().Bytes() + command.ArgsBytes(c.Args)) {
 		return command.ErrApart
 	}
-	word := kindWords[k].in
-	serviceOf(c).pubsub.Subscribe(sessionOf(c), k, c.Args[1:], func(name []byte, n int) { confirm(c, word, name, n) })
-	sessionOf(c).stayAllowed(k, c.Args[1:])
+	s.Subscribe(k, c.Args[1:], func(name []byte, n int) { confirm(c, word, name, n) })
 	return nil
 }
 
 // confirm notifies the client of a subscription that was added or removed; a nil name stands for
 // none. It is a message, so CLIENT REPLY does not silence it.
 func confirm(c *command.Ctx, word string, name []byte, count int) {
-	silent := sessionOf(c).reply != replyOn
+	silent := !Of(c).Replies()
 	w, quiet := c.Out, resp.Writer{Proto: c.Out.Proto}
 	if silent {
 		w = &quiet
@@ -110,7 +109,7 @@ func confirm(c *command.Ctx, word string, name []byte, count int) {
 	}
 	w.Int(int64(count))
 	if silent {
-		sessionOf(c).Push(quiet.Buf)
+		Of(c).Push(quiet.Buf)
 	}
 }
 
@@ -170,33 +169,30 @@ var specSunsubscribe = command.Spec{
 
 // confirmBytes is the number of bytes that a command walks over in the time that it takes to end a
 // subscription and to confirm it.
-const confirmBytes = command.LongBytes / manyArgs
+const confirmBytes = command.LongBytes / ManyArgs
 
 // runUnsubscribe ends subscriptions. The session delivers earlier messages before the confirmation,
 // so that the client gets no message of a channel after it.
 func runUnsubscribe(c *command.Ctx, k pubsub.Kind) error {
-	p := &serviceOf(c).pubsub
+	p := ServiceOf(c).PubSub()
 	names := c.Args[1:]
 	if len(names) == 0 {
-		if err := c.Long(sessionOf(c).subs.Len() * confirmBytes); err != nil {
+		if err := c.Long(Of(c).Subscriptions().Len() * confirmBytes); err != nil {
 			return err
 		}
 		names = nil // the rest of the request does not count
-		for _, name := range p.Names(sessionOf(c), k) {
+		for _, name := range p.Names(Of(c), k) {
 			names = append(names, []byte(name))
 		}
 	}
-	counts := p.Unsubscribe(sessionOf(c), k, names)
+	counts := p.Unsubscribe(Of(c), k, names)
 
-	inExec := c != &sessionOf(c).ctx
-	if !inExec && sessionOf(c).reply == replyOn {
-		c.Out.Raw(sessionOf(c).takeQueue(nil))
-	}
+	Of(c).SendQueued(c)
 	for i, name := range names {
 		confirm(c, kindWords[k].out, name, counts[i])
 	}
 	if len(names) == 0 {
-		confirm(c, kindWords[k].out, nil, p.Count(sessionOf(c), k))
+		confirm(c, kindWords[k].out, nil, p.Count(Of(c), k))
 	}
 	return nil
 }
@@ -223,16 +219,16 @@ func runPublish(c *command.Ctx) error {
 // publish sends the message to the subscribers of this server, and to replicas. In a transaction it
 // follows the effects, so that a client that gets it on a replica finds them there.
 func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
-	s := serviceOf(c)
+	s := ServiceOf(c)
 	if !s.DB.Log().TakesMessages() {
-		return s.pubsub.Publish(kind, c.Args[1], c.Args[2], nil)
+		return s.PubSub().Publish(kind, c.Args[1], c.Args[2], nil)
 	}
 	raw := resp.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
 	then := s.DB.Log().AppendMessage
 	if c.Tx.Begun() {
 		then = c.Tx.Message
 	}
-	return s.pubsub.Publish(kind, c.Args[1], c.Args[2], func() { then(raw) })
+	return s.PubSub().Publish(kind, c.Args[1], c.Args[2], func() { then(raw) })
 }
 
 var specSpublish = command.Spec{
@@ -306,10 +302,10 @@ func runPubsubChannels(c *command.Ctx, k pubsub.Kind) error {
 	case len(c.Args) == 3:
 		pattern = c.Args[2]
 	}
-	if err := c.Long(serviceOf(c).pubsub.Sizes()[k] * confirmBytes); err != nil {
+	if err := c.Long(ServiceOf(c).PubSub().Sizes()[k] * confirmBytes); err != nil {
 		return err
 	}
-	names := serviceOf(c).pubsub.Channels(k, pattern)
+	names := ServiceOf(c).PubSub().Channels(k, pattern)
 	c.Out.Array(len(names))
 	for _, n := range names {
 		c.Out.BulkString(n)
@@ -329,7 +325,7 @@ var specPubsubNumpat = command.Spec{
 }
 
 func runPubsubNumpat(c *command.Ctx) error {
-	c.Out.Int(int64(serviceOf(c).pubsub.Sizes()[pubsub.Pattern]))
+	c.Out.Int(int64(ServiceOf(c).PubSub().Sizes()[pubsub.Pattern]))
 	return nil
 }
 
@@ -369,7 +365,7 @@ func runPubsubNumsub(c *command.Ctx, k pubsub.Kind) error {
 	c.Out.Array(2 * (len(c.Args) - 2))
 	for _, name := range c.Args[2:] {
 		c.Out.Bulk(name)
-		c.Out.Int(int64(serviceOf(c).pubsub.Subscribers(k, name)))
+		c.Out.Int(int64(ServiceOf(c).PubSub().Subscribers(k, name)))
 	}
 	return nil
 }

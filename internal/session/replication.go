@@ -45,11 +45,11 @@ OK
 }
 
 func runReplicaof(c *command.Ctx) error {
-	r, host := serviceOf(c).repl, string(c.Args[1])
+	r, host := ServiceOf(c).Replication(), string(c.Args[1])
 	noOne := command.EqualFold(c.Args[1], "NO") && command.EqualFold(c.Args[2], "ONE")
 	port, ok := resp.ParseInt(c.Args[2])
 	switch {
-	case serviceOf(c).cluster:
+	case c.Host.Clustered():
 		return command.ReplyError("ERR REPLICAOF not allowed in cluster mode.")
 	case r.FailingOver():
 		return command.ReplyError("ERR REPLICAOF not allowed while failing over.")
@@ -61,13 +61,13 @@ func runReplicaof(c *command.Ctx) error {
 	switch {
 	case noOne && replica:
 		r.Promote(c.Tx)
-		serviceOf(c).Log.Info("a replica has become a master, as a client asked", "id", sessionOf(c).id, "offset", serviceOf(c).DB.Log().End())
+		ServiceOf(c).Log.Info("a replica has become a master, as a client asked", "id", Of(c).ID(), "offset", ServiceOf(c).DB.Log().End())
 	case noOne:
 	case replica && link.Host == host && link.Port == int(port):
 		c.Out.Simple("OK Already connected to specified master")
 		return nil
 	default:
-		serviceOf(c).Log.Info("a client asked to replicate a master", "id", sessionOf(c).id, "host", host, "port", port)
+		ServiceOf(c).Log.Info("a client asked to replicate a master", "id", Of(c).ID(), "host", host, "port", port)
 		r.Follow(c.Tx, host, int(port))
 	}
 
@@ -98,8 +98,8 @@ func runFailover(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r := serviceOf(c).repl
-	if serviceOf(c).cluster {
+	r := ServiceOf(c).Replication()
+	if c.Host.Clustered() {
 		return command.ReplyError("ERR FAILOVER not allowed in cluster mode.")
 	}
 	if abort {
@@ -175,13 +175,13 @@ var specRole = command.Spec{
 }
 
 func runRole(c *command.Ctx) error {
-	link, replica := serviceOf(c).repl.Link()
+	link, replica := ServiceOf(c).Replication().Link()
 	if !replica {
 		return masterRole(c)
 	}
 	offset := int64(-1)
 	if link.Up {
-		offset = serviceOf(c).DB.Log().End()
+		offset = ServiceOf(c).DB.Log().End()
 	}
 
 	c.Out.Array(5)
@@ -196,7 +196,7 @@ func runRole(c *command.Ctx) error {
 // masterRole writes ROLE's reply on a master.
 func masterRole(c *command.Ctx) error {
 	var online []replication.ReplicaState
-	for _, f := range serviceOf(c).repl.Replicas() {
+	for _, f := range ServiceOf(c).Replication().Replicas() {
 		if f.Online {
 			online = append(online, f)
 		}
@@ -204,7 +204,7 @@ func masterRole(c *command.Ctx) error {
 
 	c.Out.Array(3)
 	c.Out.BulkString("master")
-	c.Out.Int(serviceOf(c).DB.Log().End())
+	c.Out.Int(ServiceOf(c).DB.Log().End())
 	c.Out.Array(len(online))
 	for _, f := range online {
 		c.Out.Array(3)
@@ -213,14 +213,6 @@ func masterRole(c *command.Ctx) error {
 		c.Out.BulkString(strconv.FormatInt(f.Acked, 10))
 	}
 	return nil
-}
-
-// roleName returns the role as HELLO shows it.
-func (s *Service) roleName() string {
-	if s.repl.IsReplica() {
-		return "replica"
-	}
-	return "master"
 }
 
 var specDebugChangeReplID = command.Spec{
@@ -235,7 +227,7 @@ OK
 }
 
 func runDebugChangeReplID(c *command.Ctx) error {
-	serviceOf(c).repl.ChangeID()
+	ServiceOf(c).Replication().ChangeID()
 	c.Out.OK()
 	return nil
 }

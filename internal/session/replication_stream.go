@@ -51,25 +51,25 @@ func runPsync(c *command.Ctx) error {
 	if !ok {
 		return command.ErrNotInteger
 	}
-	q := replication.PsyncRequest{Conn: sessionOf(c).conn, Said: sessionOf(c).announced, ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
+	q := replication.PsyncRequest{Conn: Of(c).Conn(), Said: Of(c).Announced(), ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
 	if q.FailOver && !command.EqualFold(c.Args[3], "FAILOVER") {
 		return command.ErrSyntax
 	}
 
-	f, err := serviceOf(c).repl.Psync(c.Tx, q)
+	f, err := ServiceOf(c).Replication().Psync(c.Tx, q)
 	if err != nil {
 		return replicaRefused(err)
 	}
-	handOver(c, f)
+	Of(c).Follow(f)
 	return nil
 }
 
 func runSync(c *command.Ctx) error {
-	f, err := serviceOf(c).repl.Sync(sessionOf(c).conn, sessionOf(c).announced)
+	f, err := ServiceOf(c).Replication().Sync(Of(c).Conn(), Of(c).Announced())
 	if err != nil {
 		return replicaRefused(err)
 	}
-	handOver(c, f)
+	Of(c).Follow(f)
 	return nil
 }
 
@@ -79,17 +79,6 @@ func replicaRefused(err error) error {
 		return command.ReplyError("NOMASTERLINK " + err.Error())
 	}
 	return err
-}
-
-// handOver makes the session the session of a replica: Serve takes the connection out of its
-// transport.
-func handOver(c *command.Ctx, f *replication.Replica) {
-	s := sessionOf(c)
-	s.view.show(viewReplica, true)
-	s.closing = true // for the transport; Run continues with the connection
-	serviceOf(c).pubsub.Leave(s)
-	f.Join()
-	s.follows.Store(f)
 }
 
 var specReplconf = command.Spec{
@@ -114,14 +103,14 @@ func runReplconf(c *command.Ctx) error {
 	if len(c.Args)%2 == 0 {
 		return command.ErrSyntax
 	}
-	said := sessionOf(c).announced
+	said := Of(c).Announced()
 	for i := 1; i < len(c.Args); i += 2 {
 		if err := said.Take(strings.ToLower(string(c.Args[i])), string(c.Args[i+1])); err != nil {
 			return err
 		}
 	}
 
-	sessionOf(c).announced = said
+	Of(c).Announce(said)
 
 	c.Out.OK()
 	return nil

@@ -3,7 +3,6 @@ package session
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/durable"
-	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -48,11 +47,11 @@ func runWait(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if serviceOf(c).repl.IsReplica() {
+	if ServiceOf(c).Replication().IsReplica() {
 		return errWaitOnReplica
 	}
 
-	r, offset := serviceOf(c).repl, serviceOf(c).DB.Log().End()
+	r, offset := ServiceOf(c).Replication(), ServiceOf(c).DB.Log().End()
 	reply := func(c *command.Ctx) { c.Out.Int(int64(r.Acked(offset))) }
 	if int64(r.Acked(offset)) >= replicas {
 		reply(c)
@@ -65,8 +64,7 @@ func runWait(c *command.Ctx) error {
 func awaitAcks(c *command.Ctx, timeout int64, reply func(*command.Ctx), met func() bool) error {
 	err := c.Block(command.Wait{Millis: timeout, Refused: reply, Expired: reply})
 	if err == command.ErrBlocked && c.Waiting == nil {
-		w := sessionOf(c).waiting
-		serviceOf(c).repl.Await(&replication.AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
+		Of(c).AwaitAcks(met, reply)
 	}
 	return err
 }
@@ -101,8 +99,8 @@ func runWaitAOF(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, r := serviceOf(c), serviceOf(c).repl
-	files := s.keeper != nil && appends(s.keeper)
+	s, r := ServiceOf(c), ServiceOf(c).Replication()
+	files := appends(s.Keeper())
 	switch {
 	case r.IsReplica():
 		return errWaitAOFOnReplica
@@ -113,12 +111,12 @@ func runWaitAOF(c *command.Ctx) error {
 	log := s.DB.Log()
 	offset := log.End()
 	here := func() int64 {
-		if files && s.keeper.AppendOnly() && log.Synced() >= offset { // else the server still has to write a first base
+		if files && s.Keeper().AppendOnly() && log.Synced() >= offset { // else the server still has to write a first base
 			return 1
 		}
 		return 0
 	}
-	off := func() bool { return local == 1 && !appends(s.keeper) } // CONFIG SET appendonly no, while the client waits
+	off := func() bool { return local == 1 && !appends(s.Keeper()) } // CONFIG SET appendonly no, while the client waits
 	reply := func(c *command.Ctx) {
 		if off() {
 			c.Out.Error(string(errWaitAOFOff))

@@ -48,7 +48,7 @@ var specScriptExists = command.Spec{
 func runScriptExists(c *command.Ctx) error {
 	c.Out.Array(len(c.Args) - 2)
 	for _, sha := range c.Args[2:] {
-		c.Out.Int(command.BoolToInt(serviceOf(c).scripts.BySHA(sha) != nil))
+		c.Out.Int(command.BoolToInt(ServiceOf(c).Scripts().BySHA(sha) != nil))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func runScriptFlush(c *command.Ctx) error {
 	if len(c.Args) > 3 || len(c.Args) == 3 && !command.EqualFold(c.Args[2], "SYNC") && !command.EqualFold(c.Args[2], "ASYNC") {
 		return command.ReplyError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	}
-	serviceOf(c).scripts.Flush()
+	ServiceOf(c).Scripts().Flush()
 	c.Out.OK()
 	return nil
 }
@@ -97,7 +97,7 @@ var specScriptKill = command.Spec{
 }
 
 func runKill(c *command.Ctx, function bool) error {
-	if err := serviceOf(c).kill(function); err != nil {
+	if err := ServiceOf(c).KillScript(function); err != nil {
 		return err
 	}
 	c.Out.OK()
@@ -129,10 +129,10 @@ func runScriptLoad(c *command.Ctx) error {
 	if err := c.Long(len(c.Args[2]) * compileCost); err != nil {
 		return err
 	}
-	if serviceOf(c).DB.ApartFull() {
+	if ServiceOf(c).DB.ApartFull() {
 		return command.ErrApart
 	}
-	s, err := serviceOf(c).scripts.Load(c.Args[2])
+	s, err := ServiceOf(c).Scripts().Load(c.Args[2])
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ var specScriptShow = command.Spec{
 }
 
 func runScriptShow(c *command.Ctx) error {
-	s := serviceOf(c).scripts.BySHA(c.Args[2])
+	s := ServiceOf(c).Scripts().BySHA(c.Args[2])
 	if s == nil {
 		return errNoScript
 	}

@@ -42,7 +42,7 @@ const (
 )
 
 func runScriptDebug(c *command.Ctx) error {
-	s := sessionOf(c)
+	s := Of(c)
 	mode := debugOff
 	switch a := c.Args[2]; {
 	case command.EqualFold(a, "NO"):
@@ -53,13 +53,16 @@ func runScriptDebug(c *command.Ctx) error {
 	default:
 		return command.ReplyError("ERR Use SCRIPT DEBUG YES/SYNC/NO")
 	}
-	if mode != debugOff && (s.multi.on || len(c.Out.Buf) > 0) {
+	if mode != debugOff && (s.InMulti() || len(c.Out.Buf) > 0) {
 		return command.ReplyError("ERR SCRIPT DEBUG must be called outside a pipeline")
 	}
-	if _, ok := s.conn.(reactor.Hijacker); !ok && mode != debugOff {
+	if _, ok := s.Conn().(reactor.Hijacker); !ok && mode != debugOff {
 		return command.ReplyError("ERR the script debugger needs a connection to a server")
 	}
-	s.debugs = mode
+	s.SetDebug(nil)
+	if mode != debugOff {
+		s.SetDebug(func(c *command.Ctx) error { return debugScript(c, mode) })
+	}
 	c.Out.OK()
 	return nil
 }
@@ -94,22 +97,21 @@ type scriptDebug struct {
 	expelled atomic.Bool   // this side closed the connection: CLIENT KILL, or the server ends
 	stop     chan struct{} // closed when the script has ended: read then ends
 
-	host *scriptHost // the host of the running script
+	host *ScriptHost // the host of the running script
 	copy *Service    // the service of debugCopy
 	last []string    // the lines of the script since its last stop
 	from int64       // us: the instant of the last stop
 }
 
 // debugScript turns the client's connection into a debugging session.
-func debugScript(c *command.Ctx) error {
-	s := sessionOf(c)
-	if s.multi.on {
+func debugScript(c *command.Ctx, mode debugMode) error {
+	s := Of(c)
+	if s.InMulti() {
 		return command.ReplyError("ERR a script cannot be debugged in a transaction")
 	}
-	s.debugged = &scriptDebug{svc: serviceOf(c), c: s, mode: s.debugs, args: command.CopyArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
-	s.debugs = debugOff
-	s.closing = true // for the transport; run continues with the connection
-	serviceOf(c).pubsub.Leave(s)
+	d := &scriptDebug{svc: ServiceOf(c), c: s, mode: mode, args: command.CopyArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
+	s.SetDebug(nil)
+	s.HandOver(d.run)
 	return nil
 }
 
@@ -135,19 +137,10 @@ func (d *scriptDebug) run(nc net.Conn, buffered []byte) {
 	}
 	reader.Go(func() { d.read(buffered) })
 
-	s := svc.NewSession(nil)
-	defer s.Closed(nil)
-	s.setUser(d.c.user)
-	s.dbi, s.debugger, s.quit = d.c.dbi, d, d.svc.ctx.Done()
-	s.out.Proto = d.c.out.Proto
-	s.dispatchSafely(d.args)
-	s.endBatch(0, 0)
-	if svc.DB.Log().Always() {
-		if err := s.durably(svc.ctx, false); err != nil {
-			return
-		}
+	reply, err := svc.RunDebugged(d.c, d, d.args)
+	if err == nil {
+		d.write(append(debugLines(append(d.last, endOfDebugging)), reply...))
 	}
-	d.write(append(debugLines(append(d.last, endOfDebugging)), s.out.Buf...))
 }
 
 // read reads the user's commands until the connection or the script ends.
@@ -167,7 +160,7 @@ func (d *scriptDebug) read(buf []byte) {
 			d.wrong = script.Misspoken("ERR protocol error")
 			return
 		case n > 0:
-			if words := textsOf(args); len(words) > 0 {
+			if words := texts(args); len(words) > 0 {
 				select {
 				case d.words <- words:
 				case <-d.stop:
@@ -184,19 +177,11 @@ func (d *scriptDebug) read(buf []byte) {
 		buf = append(buf, chunk[:n]...)
 		if err != nil {
 			if d.expelled.Store(errors.Is(err, net.ErrClosed)); d.copy != nil {
-				d.copy.stop() // it ends the script at any point
+				d.copy.Interrupt() // it ends the script at any point
 			}
 			return
 		}
 	}
-}
-
-func textsOf(args [][]byte) []string {
-	words := make([]string, len(args))
-	for i, a := range args {
-		words[i] = string(a)
-	}
-	return words
 }
 
 // write sends b to the user. It gives up if the user does not read.
@@ -222,18 +207,9 @@ var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 // it has stopped.
 func (d *scriptDebug) Send(lines []string) {
 	if d.mode == debugSync {
-		d.hold()
+		d.host.Hold()
 	}
 	d.write(debugLines(lines))
-}
-
-// hold makes the script the running one that is overdue: it may stand still for as long as the user likes.
-func (d *scriptDebug) hold() *running {
-	r := d.host.show()
-	if !r.over.Load() {
-		r.beOverdue()
-	}
-	return r
 }
 
 // Rest implements script.Console.
@@ -243,7 +219,7 @@ func (d *scriptDebug) Rest(lines []string) { d.last = lines }
 func (d *scriptDebug) Read() ([]string, error) {
 	var killing <-chan struct{}
 	if d.mode == debugSync {
-		killing = d.hold().killing
+		killing = d.host.Hold()
 	}
 	select {
 	case words, ok := <-d.words:
@@ -258,12 +234,9 @@ func (d *scriptDebug) Read() ([]string, error) {
 		}
 		return nil, script.ErrLeft
 	case <-killing:
-		return nil, errScriptKilled
-	case <-d.svc.ctx.Done():
-		if d.host.wrote {
-			d.host.x.Tx.Forget()
-		}
-		return nil, errScriptEnded
+		return nil, ErrScriptKilled
+	case <-d.c.Context().Done():
+		return nil, d.host.Ended()
 	}
 }
 
@@ -274,61 +247,59 @@ func (d *scriptDebug) Overdue() (bool, error) {
 	if d.expelled.Load() {
 		return false, errDebugger
 	}
-	return d.now()-d.from >= d.svc.busyAfter.Load(), nil
+	return d.now()-d.from >= d.svc.BusyAfter(), nil
 }
 
 // Refused implements script.Console.
-func (d *scriptDebug) Refused() bool { return !d.host.begun }
+func (d *scriptDebug) Refused() bool { return d.host.Refused() }
 
 // makeCopy makes a service with a copy of the data, for this session only.
 func (d *scriptDebug) makeCopy() (release func(), err error) {
 	s := d.svc
 	size := s.DB.UsedMemory()
-	if taken := s.copied.Add(size); taken > maxCopied {
-		s.copied.Add(-size)
+	copied := s.DebugCopies()
+	if taken := copied.Add(size); taken > maxCopied {
+		copied.Add(-size)
 		return nil, command.ReplyError(fmt.Sprintf("ERR SCRIPT DEBUG YES runs the script on a copy of the data, which takes %d bytes now; "+
 			"the copies of all sessions may take %d: debug with SYNC, or on a server with less data", taken, maxCopied))
 	}
 	defer func() {
 		if err != nil {
-			s.copied.Add(-size)
+			copied.Add(-size)
 			err = fmt.Errorf("SCRIPT DEBUG YES cannot copy the data: %w", err)
 		}
 	}()
 	cfg := config.New()
-	if err := cfg.Parse(strings.NewReader(s.debugConfig()), "debugger"); err != nil {
+	if err := cfg.Parse(strings.NewReader(debugConfig(s.Config)), "debugger"); err != nil {
 		return nil, err
 	}
-	hooks := &Hooks{}
+	hooks, table := &Hooks{}, func(*config.Set) (*command.Table, error) { return s.Table(), nil }
 	db := engine.Open(engine.Options{Databases: s.DB.Databases(), Clock: s.DB.Clock(), Hooks: hooks})
-	if d.copy, err = NewService(Options{DB: db, Table: s.opts.Table, Config: cfg, Logger: s.Log}, hooks); err != nil {
+	if d.copy, err = NewService(Options{DB: db, Table: table, Config: cfg, Logger: s.Log}, hooks); err != nil {
 		db.Close()
 		return nil, err
 	}
 	db.SetLayout(s.DB.Layout())
 	release = func() {
 		d.copy.Close()
-		_ = d.copy.keeper.Close()
+		_ = d.copy.Keeper().Close()
 		db.Close()
-		s.copied.Add(-size)
+		copied.Add(-size)
 	}
-	if err := copyData(s.ctx, db, s.DB); err != nil {
+	if err := copyData(d.c.Context(), db, s.DB); err != nil {
 		release()
-		s.copied.Add(size) // it is subtracted again above
+		copied.Add(size) // it is subtracted again above
 		return nil, err
 	}
 	return release, nil
 }
 
 // debugConfig returns the parts of the configuration that the run of a script depends on, as lines
-// of a file.
-func (s *Service) debugConfig() string {
+// of a file. The commands keep the names that they have: both services have one table.
+func debugConfig(c *config.Set) string {
 	var b strings.Builder
 	for _, name := range []string{"databases", "cluster-enabled", "script-memory-limit", "proto-max-bulk-len"} {
-		fmt.Fprintf(&b, "%s %s\n", name, s.Config.String(name))
-	}
-	for _, r := range s.Config.Renames() {
-		fmt.Fprintf(&b, "rename-command %q %q\n", r.From, r.To)
+		fmt.Fprintf(&b, "%s %s\n", name, c.String(name))
 	}
 	return b.String()
 }

@@ -106,7 +106,7 @@ func TestWhoWaitsForAScriptLeavesWithTheContext(t *testing.T) {
 	if v := other.Do([]byte("SCRIPT"), []byte("KILL")); v.Str != "OK" {
 		t.Error(v)
 	}
-	if text := <-ended; !strings.HasPrefix(text, string(errScriptKilled)) {
+	if text := <-ended; !strings.HasPrefix(text, string(ErrScriptKilled)) {
 		t.Errorf("got %q", text)
 	}
 }
@@ -137,7 +137,7 @@ func TestTheCompilationOfALongScriptIsKilled(t *testing.T) {
 		other.Do([]byte("SCRIPT"), []byte("KILL"))
 	}()
 	v := c.Do([]byte("EVAL"), []byte(strings.Repeat("x = 1 ", 2<<20)), []byte("0"))
-	if !strings.HasPrefix(v.Str, string(errScriptKilled)) {
+	if !strings.HasPrefix(v.Str, string(ErrScriptKilled)) {
 		t.Errorf("got %.100q", v.Str)
 	}
 	if v := c.Do([]byte("EVAL"), []byte(strings.Repeat("x = 1 ", 5<<20)), []byte("0")); v.Str != "ERR Error compiling script (new function): not enough memory" {

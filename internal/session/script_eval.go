@@ -91,16 +91,14 @@ var specEvalSHARO = command.Spec{
 // it, and so that it also shows if the script cannot run.
 func monitored(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
-		if serviceOf(c).observed.Load()&obsMonitors != 0 && sessionOf(c).debugger == nil {
-			serviceOf(c).monitors.feed(sessionOf(c), c.Args)
-		}
+		Of(c).ShowInMonitors(c.Args)
 		return run(c)
 	}
 }
 
 func runEval(c *command.Ctx) error {
-	if sessionOf(c).debugs != debugOff {
-		return debugScript(c)
+	if start := Of(c).Debug(); start != nil {
+		return start(c)
 	}
 	keys, args, err := scriptArgs(c.Args, command.ErrNotInteger)
 	if err != nil {
@@ -118,20 +116,22 @@ func runEval(c *command.Ctx) error {
 const longScript = 16 << 10
 
 // scriptOf returns the script in the arguments of EVAL.
-func scriptOf(c *command.Ctx) (*script.Script, error) {
+func scriptOf(c *command.Ctx) (s *script.Script, err error) {
 	text := c.Args[1]
 	if len(text) < longScript {
-		return serviceOf(c).scripts.Script(text)
+		return ServiceOf(c).Scripts().Script(text)
 	}
-	h := startScript(c, "", 0)
-	defer h.endScript()
-	return serviceOf(c).scripts.ScriptTicking(text, h.Tick)
+	err = Of(c).WithScripts(c, false, func(h *ScriptHost) error {
+		s, err = ServiceOf(c).Scripts().ScriptTicking(text, h.Tick)
+		return err
+	})
+	return s, err
 }
 
 const errNoScript = command.ReplyError("NOSCRIPT No matching script. Please use EVAL.")
 
 func runEvalSHA(c *command.Ctx) error {
-	if sessionOf(c).debugs != debugOff {
+	if Of(c).Debug() != nil {
 		return command.ReplyError("ERR Please use EVAL instead of EVALSHA for debugging")
 	}
 	if len(c.Args[1]) != 2*sha1.Size {
@@ -141,7 +141,7 @@ func runEvalSHA(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s := serviceOf(c).scripts.BySHA(c.Args[1])
+	s := ServiceOf(c).Scripts().BySHA(c.Args[1])
 	if s == nil {
 		return errNoScript
 	}
@@ -149,12 +149,12 @@ func runEvalSHA(c *command.Ctx) error {
 }
 
 func eval(c *command.Ctx, s *script.Script, keys, args [][]byte) error {
-	return runScript(c, s.Flags, "", func(h *scriptHost) error {
-		if d := sessionOf(c).debugger; d != nil {
+	return Of(c).RunScript(c, s.Flags, "", func(h *ScriptHost) error {
+		if d, ok := Of(c).Debugger().(*scriptDebug); ok {
 			d.host = h
-			return serviceOf(c).scripts.Debug(s, h, keys, args, c.Out, d)
+			return ServiceOf(c).Scripts().Debug(s, h, keys, args, c.Out, d)
 		}
-		return serviceOf(c).scripts.Run(s, h, keys, args, c.Out)
+		return ServiceOf(c).Scripts().Run(s, h, keys, args, c.Out)
 	})
 }
 

@@ -43,27 +43,17 @@ OK
 	Run: monitored(runFCall),
 }
 
-// ownedArgs returns the request in memory of its own: the arguments of a function become its
-// strings, and it may keep them. On a coroutine, in a transaction and in the background the request
-// already has such memory.
-func ownedArgs(c *command.Ctx) [][]byte {
-	if s := sessionOf(c); s.coroutine == nil && s.parked == nil && !c.NoWait {
-		c.Args = command.CopyArgs(c.Args)
-	}
-	return c.Args
-}
-
 func runFCall(c *command.Ctx) error {
-	f := serviceOf(c).scripts.Function(c.Args[1])
+	f := ServiceOf(c).Scripts().Function(c.Args[1])
 	if f == nil {
 		return command.ReplyError("ERR Function not found")
 	}
-	keys, args, err := scriptArgs(ownedArgs(c), command.ReplyError("ERR Bad number of keys provided"))
+	keys, args, err := scriptArgs(Of(c).OwnArgs(c), command.ReplyError("ERR Bad number of keys provided"))
 	if err != nil {
 		return err
 	}
-	return runScript(c, f.Flags, f.Name, func(h *scriptHost) error {
-		return serviceOf(c).scripts.CallFunction(f, h, keys, args, c.Out)
+	return Of(c).RunScript(c, f.Flags, f.Name, func(h *ScriptHost) error {
+		return ServiceOf(c).Scripts().CallFunction(f, h, keys, args, c.Out)
 	})
 }
 
@@ -99,17 +89,18 @@ var specFunctionLoad = command.Spec{
 }
 
 func runFunctionLoad(c *command.Ctx) error {
-	replace, code := false, ownedArgs(c)[2:]
+	replace, code := false, Of(c).OwnArgs(c)[2:]
 	for ; len(code) > 1; code = code[1:] {
 		if !command.EqualFold(code[0], "REPLACE") {
 			return command.ReplyError("ERR Unknown option given: " + string(code[0]))
 		}
 		replace = true
 	}
-	h := startScript(c, "", 0)
-	h.loads = true
-	defer h.endScript()
-	name, err := serviceOf(c).scripts.LoadLibrary(code[0], replace, h)
+	var name string
+	err := Of(c).WithScripts(c, true, func(h *ScriptHost) (err error) {
+		name, err = ServiceOf(c).Scripts().LoadLibrary(code[0], replace, h)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -131,7 +122,7 @@ var specFunctionDelete = command.Spec{
 }
 
 func runFunctionDelete(c *command.Ctx) error {
-	if err := serviceOf(c).scripts.DeleteLibrary(c.Args[2]); err != nil {
+	if err := ServiceOf(c).Scripts().DeleteLibrary(c.Args[2]); err != nil {
 		return err
 	}
 	c.Tx.Effect("FUNCTION", []byte("DELETE"), c.Args[2])
@@ -158,7 +149,7 @@ func runFunctionFlush(c *command.Ctx) error {
 	case len(c.Args) == 3 && !command.EqualFold(c.Args[2], "SYNC") && !command.EqualFold(c.Args[2], "ASYNC"):
 		return command.ReplyError("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
 	}
-	serviceOf(c).scripts.FlushLibraries()
+	ServiceOf(c).Scripts().FlushLibraries()
 	c.Tx.Effect("FUNCTION", []byte("FLUSH"))
 	c.Out.OK()
 	return nil
@@ -183,10 +174,10 @@ var specFunctionDump = command.Spec{
 }
 
 func runFunctionDump(c *command.Ctx) error {
-	if err := c.Long(serviceOf(c).scripts.Stats().FunctionBytes); err != nil {
+	if err := c.Long(ServiceOf(c).Scripts().Stats().FunctionBytes); err != nil {
 		return err
 	}
-	c.Out.Bulk(serviceOf(c).scripts.DumpLibraries())
+	c.Out.Bulk(ServiceOf(c).Scripts().DumpLibraries())
 	return nil
 }
 
@@ -220,10 +211,8 @@ func runFunctionRestore(c *command.Ctx) error {
 			return command.ReplyError("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
 		}
 	}
-	h := startScript(c, "", 0)
-	h.loads = true
-	defer h.endScript()
-	if err := serviceOf(c).scripts.RestoreLibraries(c.Args[2], policy, h); err != nil {
+	err := Of(c).WithScripts(c, true, func(h *ScriptHost) error { return ServiceOf(c).Scripts().RestoreLibraries(c.Args[2], policy, h) })
+	if err != nil {
 		return err
 	}
 
@@ -278,11 +267,11 @@ func runFunctionList(c *command.Ctx) error {
 			return command.ReplyError("ERR Unknown argument " + string(args[0]))
 		}
 	}
-	if err := c.Long(serviceOf(c).scripts.Stats().FunctionBytes); err != nil {
+	if err := c.Long(ServiceOf(c).Scripts().Stats().FunctionBytes); err != nil {
 		return err
 	}
 	var found []*script.Library
-	for _, l := range serviceOf(c).scripts.Libraries() {
+	for _, l := range ServiceOf(c).Scripts().Libraries() {
 		if pattern == nil || glob.MatchFold(pattern, []byte(l.Name)) {
 			found = append(found, l)
 		}
@@ -348,31 +337,28 @@ var specFunctionStats = command.Spec{
 }
 
 func runFunctionStats(c *command.Ctx) error {
-	r := serviceOf(c).running.Load()
-	if r != nil && r.name == "" {
-		if r.over.Load() {
-			return r.busy()
-		}
-		r = nil
+	r, runs, err := ServiceOf(c).RunningFunction()
+	if err != nil {
+		return err
 	}
 
 	c.Out.Map(2)
 	c.Out.BulkString("running_script")
-	if r == nil {
+	if !runs {
 		c.Out.Null()
 	} else {
 		c.Out.Map(3)
 		c.Out.BulkString("name")
-		c.Out.BulkString(r.name)
+		c.Out.BulkString(r.Name)
 		c.Out.BulkString("command")
-		c.Out.Array(len(r.args))
-		for _, a := range r.args {
+		c.Out.Array(len(r.Args))
+		for _, a := range r.Args {
 			c.Out.Bulk(a)
 		}
 		c.Out.BulkString("duration_ms")
-		c.Out.Int((serviceOf(c).DB.Clock().Micros() - r.began) / 1000)
+		c.Out.Int((ServiceOf(c).DB.Clock().Micros() - r.Began) / 1000)
 	}
-	stats := serviceOf(c).scripts.Stats()
+	stats := ServiceOf(c).Scripts().Stats()
 	c.Out.BulkString("engines")
 	c.Out.Map(1)
 	c.Out.BulkString("LUA")

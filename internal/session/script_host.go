@@ -16,19 +16,19 @@ import (
 
 // This file runs scripts. A script runs in one transaction over all shards, because it may touch
 // keys that it does not name. So one script runs at a time, and its state is in the service's one
-// scriptHost. Its calls pass resolve, permit and Run of the command as if a client had sent them
+// ScriptHost. Its calls pass resolve, permit and Run of the command as if a client had sent them
 // inside MULTI:
 //
 //	EVAL ─▶ dispatch ─▶ coroutine ─▶ execute: LockAll ─▶ runEval ─▶ script.Engine.Run
 //	                                                                │ redis.call
-//	        scriptHost.Call ◀───────────────────────────────────────┘
+//	        ScriptHost.Call ◀───────────────────────────────────────┘
 //	          └─▶ spec.Run in the same transaction, the reply in RESP
 //
 // docs/design/scripts.md gives the reasons, and says what happens when a script does not end.
 
-// scriptHost runs the calls of the script that is running. It belongs to the goroutine that holds
+// ScriptHost runs the calls of the script that is running, as a script.Host. It belongs to the goroutine that holds
 // all shards.
-type scriptHost struct {
+type ScriptHost struct {
 	svc *Service
 	s   *Session    // represents the script where a handler needs a session
 	x   command.Ctx // the context of the calls
@@ -78,6 +78,9 @@ func (s *Service) scriptOptions() script.Options {
 		Own: admin.Version, CPU: cpuSeconds}
 }
 
+// redisVersionNum is admin.RedisVersion in the form of redis.REDIS_VERSION_NUM.
+const redisVersionNum = 0x070400
+
 // cpuSeconds returns the CPU time that the process has used, for os.clock of scripts.
 func cpuSeconds() float64 {
 	sys, user := system.CPUTime()
@@ -86,13 +89,13 @@ func cpuSeconds() float64 {
 
 // startScript prepares the service's host for a script, function or load that c is about to run, in
 // a transaction that holds all shards.
-func startScript(c *command.Ctx, name string, flags script.Flags) *scriptHost {
-	h := &serviceOf(c).host
-	s := sessionOf(c)
+func startScript(c *command.Ctx, name string, flags script.Flags) *ScriptHost {
+	h := &ServiceOf(c).host
+	s := Of(c)
 	h.c, h.name, h.args, h.flags = s, name, c.Args, flags
 	h.run, h.wrote, h.failed, h.slot, h.loads = nil, false, false, -1, false
-	h.began = serviceOf(c).DB.Clock().Micros()
-	h.limit = serviceOf(c).busyAfter.Load()
+	h.began = ServiceOf(c).DB.Clock().Micros()
+	h.limit = ServiceOf(c).busyAfter.Load()
 	h.oom = s.oom
 	h.s.dbi, h.s.user, h.s.noTouch, h.s.out.Proto = c.Tx.Selected(), s.user, s.noTouch, 2
 	h.s.tx, h.x.Tx, h.s.ctx.Tx = c.Tx, c.Tx, c.Tx
@@ -100,7 +103,7 @@ func startScript(c *command.Ctx, name string, flags script.Flags) *scriptHost {
 }
 
 // endScript ends the run that startScript has begun.
-func (h *scriptHost) endScript() {
+func (h *ScriptHost) endScript() {
 	if r := h.run; r != nil {
 		h.svc.running.Store(nil)
 		close(r.finished)
@@ -155,7 +158,7 @@ func scriptDenied(why acl.Denial, spec *command.Spec, user string) error {
 }
 
 // Call implements script.Host.
-func (h *scriptHost) Call(args [][]byte) []byte {
+func (h *ScriptHost) Call(args [][]byte) []byte {
 	out := &h.s.out
 	out.Buf = out.Buf[:0]
 	if err := h.call(args); err != nil {
@@ -167,9 +170,9 @@ func (h *scriptHost) Call(args [][]byte) []byte {
 	return out.Buf
 }
 
-func (h *scriptHost) call(args [][]byte) error {
+func (h *ScriptHost) call(args [][]byte) error {
 	if h.run != nil && h.run.killed.Load() {
-		return errScriptKilled // the script could not catch the error of a later call
+		return ErrScriptKilled // the script could not catch the error of a later call
 	}
 	h.begun = false
 	spec, err := h.resolve(args)
@@ -201,7 +204,7 @@ func (h *scriptHost) call(args [][]byte) error {
 }
 
 // time runs a call and records its time.
-func (h *scriptHost) time(spec *command.Spec) error {
+func (h *ScriptHost) time(spec *command.Spec) error {
 	x, c := &h.x, h.c
 	stats := c.stats.of(spec)
 	stats.Calls.Add(1)
@@ -218,7 +221,7 @@ func (h *scriptHost) time(spec *command.Spec) error {
 }
 
 // observed runs a call that MONITOR, SLOWLOG or tracking observes: see observe.go.
-func (h *scriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) error {
+func (h *ScriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) error {
 	c := h.c
 	var since int64
 	if seen&obsHot != 0 {
@@ -236,7 +239,7 @@ func (h *scriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) er
 }
 
 // resolve finds the command of a call.
-func (h *scriptHost) resolve(args [][]byte) (*command.Spec, error) {
+func (h *ScriptHost) resolve(args [][]byte) (*command.Spec, error) {
 	var slot **command.Spec
 	if n := len(args[0]); n > 0 {
 		slot = &h.specs[(int(args[0][0]|0x20)+n*5)%specCache]
@@ -259,7 +262,7 @@ func (h *scriptHost) resolve(args [][]byte) (*command.Spec, error) {
 }
 
 // admit decides whether the script may run a command.
-func (h *scriptHost) admit(spec *command.Spec, args [][]byte) error {
+func (h *ScriptHost) admit(spec *command.Spec, args [][]byte) error {
 	if spec.Has(command.NoScript) {
 		return errScriptNot
 	}
@@ -304,7 +307,7 @@ func (h *scriptHost) admit(spec *command.Spec, args [][]byte) error {
 }
 
 // oneSlot restricts a script in a cluster to one slot.
-func (h *scriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
+func (h *ScriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
 	keys, err := h.x.KeysOf(spec, args)
 	if err != nil {
 		return nil // the command reports the error
@@ -320,14 +323,14 @@ func (h *scriptHost) oneSlot(spec *command.Spec, args [][]byte) error {
 }
 
 // SetProto implements script.Host.
-func (h *scriptHost) SetProto(proto int) { h.s.out.Proto = proto }
+func (h *ScriptHost) SetProto(proto int) { h.s.out.Proto = proto }
 
 // SetReplication implements script.Host. The effects of a script are always logged: a log that
 // leaves some out could not be replayed.
-func (h *scriptHost) SetReplication(aof, replicas bool) {}
+func (h *ScriptHost) SetReplication(aof, replicas bool) {}
 
 // Allowed implements script.Host.
-func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
+func (h *ScriptHost) Allowed(args [][]byte) (bool, error) {
 	spec, err := h.svc.table.Find(args)
 	if err != nil {
 		return false, err
@@ -341,12 +344,12 @@ func (h *scriptHost) Allowed(args [][]byte) (bool, error) {
 	return why == acl.Allowed, nil
 }
 
-// maxLogged is the number of bytes of a message that are logged: Redis's LOG_MAX_LEN.
-const maxLogged = 1024
+// MaxLogged is the number of bytes of a message that are logged: Redis's LOG_MAX_LEN.
+const MaxLogged = 1024
 
 // Log implements script.Host.
-func (h *scriptHost) Log(level int, text string) {
-	text = cleantext.Line(text, maxLogged)
+func (h *ScriptHost) Log(level int, text string) {
+	text = cleantext.Line(text, MaxLogged)
 	switch level {
 	case 0:
 		h.svc.Log.Debug(text, "from", "script")
@@ -358,7 +361,7 @@ func (h *scriptHost) Log(level int, text string) {
 }
 
 // CountError implements script.Host.
-func (h *scriptHost) CountError(text string, counted bool) {
+func (h *ScriptHost) CountError(text string, counted bool) {
 	if !counted {
 		h.svc.admin.Totals.CountError(text)
 	}
@@ -367,17 +370,14 @@ func (h *scriptHost) CountError(text string, counted bool) {
 
 // Tick implements script.Host: it moves a script that takes long off its loop, and ends a script
 // that was killed.
-func (h *scriptHost) Tick() error {
+func (h *ScriptHost) Tick() error {
 	took := h.svc.DB.Clock().Micros() - h.began
 	if took < scriptSlice {
 		return nil
 	}
 	switch {
 	case h.svc.ctx.Err() != nil:
-		if h.wrote {
-			h.x.Tx.Forget()
-		}
-		return errScriptEnded
+		return h.Ended()
 	case !h.wrote && h.c.abandonWait():
 		return errScriptLeft
 	}
@@ -388,7 +388,7 @@ func (h *scriptHost) Tick() error {
 			return script.ErrLoadTimeout
 		}
 	case r.killed.Load():
-		return errScriptKilled
+		return ErrScriptKilled
 	case took >= h.limit && !r.over.Load():
 		r.beOverdue()
 		h.svc.Log.Warn("a script takes long; SCRIPT KILL or FUNCTION KILL ends it", "name", h.name, "ms", took/1000)
@@ -396,8 +396,29 @@ func (h *scriptHost) Tick() error {
 	return nil
 }
 
+// Ended returns the error of a script that ends because the server stops, and drops its effects.
+func (h *ScriptHost) Ended() error {
+	if h.wrote {
+		h.x.Tx.Forget()
+	}
+	return errScriptEnded
+}
+
+// Hold makes other clients get BUSY from now on: the script may stand still for as long as the user of a debugger likes.
+// killing is closed when SCRIPT KILL ends it.
+func (h *ScriptHost) Hold() (killing <-chan struct{}) {
+	r := h.show()
+	if !r.over.Load() {
+		r.beOverdue()
+	}
+	return r.killing
+}
+
+// Refused reports whether the last call was refused, so that its command did not run.
+func (h *ScriptHost) Refused() bool { return !h.begun }
+
 // show makes the script visible as the running one.
-func (h *scriptHost) show() *running {
+func (h *ScriptHost) show() *running {
 	if h.run != nil {
 		return h.run
 	}
@@ -411,35 +432,55 @@ func (h *scriptHost) show() *running {
 	return r
 }
 
-// runScript runs a script or a function; name is "" for a script.
-func runScript(c *command.Ctx, flags script.Flags, name string, run func(h *scriptHost) error) error {
-	s, readOnly := sessionOf(c), c.Spec.Has(command.ReadOnly)
-	closed := gate(serviceOf(c).gates.closed.Load())
+// RunScript runs a script or a function for the command x, in its transaction, which holds all shards; name is
+// "" for a script. It returns an error without calling run if the script may not run because of its flags.
+func (c *Session) RunScript(x *command.Ctx, flags script.Flags, name string, run func(h *ScriptHost) error) error {
+	readOnly := x.Spec.Has(command.ReadOnly)
+	closed := gate(c.svc.gates.closed.Load())
 	if flags&script.Compat == 0 {
 		if closed != 0 { // inside EXEC no gate was checked before
-			if err := s.pass(closed, c.Spec, scriptFlagsOf(c.Spec.Flags, flags)); err != nil {
+			if err := c.pass(closed, x.Spec, scriptFlagsOf(x.Spec.Flags, flags)); err != nil {
 				return err
 			}
 		}
 		switch {
 		case readOnly && flags&script.NoWrites == 0:
 			return command.ReplyError("ERR Can not execute a script with write flag using *_ro command.")
-		case s.oom && flags&(script.AllowOOM|script.NoWrites) == 0:
+		case c.oom && flags&(script.AllowOOM|script.NoWrites) == 0:
 			return command.ErrOOM
-		case serviceOf(c).cluster && flags&script.NoCluster != 0:
+		case c.svc.cluster && flags&script.NoCluster != 0:
 			return command.ReplyError("ERR Can not run script on cluster, 'no-cluster' flag is set.")
 		}
-	} else if closed&gateStale != 0 && !s.replay {
+	} else if closed&gateStale != 0 && !c.replay {
 		return errMasterDown
 	}
 	if readOnly {
 		flags |= script.NoWrites
 	}
-	h := startScript(c, name, flags)
+	h := startScript(x, name, flags)
 	defer h.endScript()
 	err := run(h)
 	if err == nil && h.failed {
-		s.stats.of(c.Spec).Failed.Add(1)
+		c.stats.of(x.Spec).Failed.Add(1)
 	}
 	return err
+}
+
+// WithScripts calls run with a host for the command x, in whose transaction all shards are locked: run compiles a script or
+// loads libraries, which may take long. loads bounds its time, as that of FUNCTION LOAD.
+func (c *Session) WithScripts(x *command.Ctx, loads bool, run func(h *ScriptHost) error) error {
+	h := startScript(x, "", 0)
+	h.loads = loads
+	defer h.endScript()
+	return run(h)
+}
+
+// OwnArgs returns the request of x in memory of its own: the arguments of a function become its
+// strings, and it may keep them. On a coroutine, in a transaction and in the background the request
+// already has such memory.
+func (c *Session) OwnArgs(x *command.Ctx) [][]byte {
+	if c.coroutine == nil && c.parked == nil && !x.NoWait {
+		x.Args = command.CopyArgs(x.Args)
+	}
+	return x.Args
 }

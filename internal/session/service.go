@@ -65,7 +65,7 @@ type Service struct {
 	observed  atomic.Uint32 // the flags that dispatch checks, see observe.go
 	hot       *hotkeys.Tracker
 	scripts   *script.Engine
-	host      scriptHost              // the host of the running script
+	host      ScriptHost              // the host of the running script
 	running   atomic.Pointer[running] // the script, once it has run for scriptSlice
 	copied    atomic.Int64            // bytes of data that debugging sessions have copied
 	givesBack atomic.Bool             // the memory of scripts is about to be released

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/tracking"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -86,9 +88,9 @@ type Session struct {
 	restrict  func(*command.Spec, [][]byte) error // of calls in scripts; nil: none
 	aside     bool                                // errors do not count: see Aside
 
-	debugs   debugMode    // SCRIPT DEBUG
-	debugged *scriptDebug // the session is about to become that of a debugger
-	debugger *scriptDebug // EVAL runs under it
+	takeOver func(net.Conn, []byte)   // takes the connection over when it closes: see HandOver
+	debug    func(*command.Ctx) error // runs the next EVAL under a debugger; nil: there is none
+	debugger script.Console           // EVAL runs under it; nil: under none
 
 	id      int64
 	created int64 // us
@@ -280,10 +282,8 @@ func (c *Session) verdict(before int) reactor.Verdict {
 		c.dropPieces(-1)
 		return reactor.Park // until Kill ends it
 	case c.closing:
-		if f := c.follows.Load(); f != nil {
-			c.conn.(reactor.Hijacker).Hijack(f.Run)
-		} else if c.debugged != nil {
-			c.conn.(reactor.Hijacker).Hijack(c.debugged.run)
+		if c.takeOver != nil {
+			c.conn.(reactor.Hijacker).Hijack(c.takeOver)
 		}
 		c.out.Buf = c.takePushes(c.out.Buf)
 		return reactor.Close
@@ -446,23 +446,23 @@ func (c *Session) Closed(err error) {
 // cleanUp removes the session from all structures. If it is in many, a goroutine in the background
 // does so in slices.
 func (c *Session) cleanUp() {
-	if c.lists() > manyArgs {
+	if c.Lists() > ManyArgs {
 		c.svc.background.Go(c.leaveAll)
 		return
 	}
 	c.leaveAll()
 }
 
-// lists returns the number of entries that the session removes one by one. Watched keys do not
-// count: unwatch removes them.
-func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().Size() }
+// Lists returns the number of entries that the session removes one by one. Watched keys do not
+// count: Unwatch removes them.
+func (c *Session) Lists() int { return c.subs.Len() + c.track.Mode().Size() }
 
 func (c *Session) leaveAll() {
 	c.svc.pubsub.Leave(c)
 	c.svc.pause.forget(c)
-	c.untrack()
+	c.StopTracking()
 	c.svc.monitors.remove(c)
-	c.unwatch()
+	c.Unwatch()
 	c.svc.clients.remove(c)
 	c.svc.DB.ChargeApart(-c.view.multiBytes.Swap(0) - c.view.nameBytes.Swap(0))
 	c.svc.clientBytes.Add(-c.counted.Swap(0))

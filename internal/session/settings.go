@@ -127,8 +127,8 @@ func (s *Service) applyConfig() error {
 	return nil
 }
 
-// changeConfig runs CONFIG SET within tx, which holds every shard or none.
-func (s *Service) changeConfig(tx *engine.Tx, local bool, pairs []string) error {
+// ChangeConfig runs CONFIG SET within tx, which holds every shard or none.
+func (s *Service) ChangeConfig(tx *engine.Tx, local bool, pairs []string) error {
 	s.configs.mu.Lock()
 	s.configs.recount = false
 	err := s.Config.Change(local, pairs...)
@@ -301,12 +301,12 @@ func (s *Service) setEvents(classes uint32) {
 	s.DB.SetEvents(classes)
 }
 
-// unknown reports whether the client has to log in before it may run commands.
-func (c *Session) unknown() bool { return !c.authed && c.svc.authRequired() }
+// LoggedOut reports whether the client has to log in before it may run commands.
+func (c *Session) LoggedOut() bool { return !c.authed && c.svc.authRequired() }
 
 // setLimits gives the parser the limits of the client.
 func (c *Session) setLimits() {
-	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.unknown()}
+	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.LoggedOut()}
 }
 
 // replyFloor is the size from which on a reply counts for client-output-buffer-limit before the

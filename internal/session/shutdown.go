@@ -1,11 +1,6 @@
 package session
 
 import (
-	"context"
-	"errors"
-	"sync"
-	"time"
-
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/durable"
 )
@@ -33,38 +28,30 @@ var specShutdown = command.Spec{
 
 const errShutdown = command.ReplyError("ERR Errors trying to SHUTDOWN. Check logs.")
 
-// ShutdownOptions say how the server ends. With the zero value it saves if there are save points,
-// and waits for replicas.
-type ShutdownOptions struct {
-	Mode  durable.ShutdownMode
-	Now   bool // do not wait for replicas that lag
-	Force bool // end even if the server cannot write a file
-}
-
 func runShutdown(c *command.Ctx) error {
 	o, abort, err := parseShutdown(c.Args[1:])
-	s := serviceOf(c)
+	s := ServiceOf(c)
 	switch {
 	case err != nil:
 		return err
-	case abort && s.ending.abort():
+	case abort && s.AbortShutdown():
 		c.Out.OK()
 		return nil
 	case abort:
 		return command.ReplyError("ERR No shutdown in progress.")
-	case s.opts.Shutdown == nil:
+	case s.Shutdown() == nil:
 		s.Log.Warn("SHUTDOWN refused: the program that runs this server does not allow it")
 		return errShutdown
 	}
 
-	s.Log.Info("SHUTDOWN asked for by a client", "id", sessionOf(c).id)
-	if err := s.PrepareShutdown(s.ctx, o); err != nil {
+	s.Log.Info("SHUTDOWN asked for by a client", "id", Of(c).ID())
+	if err := s.PrepareShutdown(c.Host.Context(), o); err != nil {
 		s.Log.Error("the server goes on: SHUTDOWN failed", "err", err)
 		return errShutdown
 	}
 
-	s.opts.Shutdown()
-	sessionOf(c).closing = true
+	s.Shutdown()()
+	Of(c).CloseAfterReply()
 	return nil
 }
 
@@ -89,68 +76,4 @@ func parseShutdown(args [][]byte) (o ShutdownOptions, abort bool, err error) {
 		return o, abort, command.ErrSyntax
 	}
 	return o, abort, nil
-}
-
-// ending is a shutdown that is under way.
-type ending struct {
-	mu     sync.Mutex
-	cancel context.CancelFunc // nil: none
-}
-
-var errEnding = errors.New("a shutdown is in progress")
-
-func (e *ending) begin(ctx context.Context) (context.Context, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cancel != nil {
-		return nil, errEnding
-	}
-	ctx, e.cancel = context.WithCancel(ctx)
-	return ctx, nil
-}
-
-func (e *ending) end() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cancel != nil {
-		e.cancel()
-		e.cancel = nil
-	}
-}
-
-// abort ends a shutdown that waits, and reports whether there was one.
-func (e *ending) abort() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cancel == nil {
-		return false
-	}
-	e.cancel()
-	return true
-}
-
-// PrepareShutdown saves the data as the options and the configuration require. Writes wait from
-// then on. After an error, which it returns only without Force, writes continue. Otherwise the
-// caller ends the server.
-func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error {
-	ctx, err := s.ending.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.ending.end()
-	s.pause.begin(1<<50, false)
-	if !o.Now {
-		err = s.repl.AwaitReplicas(ctx, time.Duration(s.Config.Int("shutdown-timeout"))*time.Second)
-	}
-	if err == nil {
-		err = s.keeper.Shutdown(ctx, o.Mode, o.Force)
-	}
-	if err != nil && !o.Force {
-		s.pause.end()
-		return err
-	}
-	if err != nil {
-		s.Log.Error("the server ends although not all could be written", "err", err)
-	}
-	return nil
 }

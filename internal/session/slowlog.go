@@ -60,7 +60,7 @@ func runSlowlogGet(c *command.Ctx) error {
 		}
 	}
 
-	calls := serviceOf(c).admin.Slowlog.Latest(n)
+	calls := ServiceOf(c).Admin().Slowlog.Latest(n)
 
 	c.Out.Array(len(calls))
 	for _, e := range calls {
@@ -92,7 +92,7 @@ var specSlowlogLen = command.Spec{
 }
 
 func runSlowlogLen(c *command.Ctx) error {
-	c.Out.Int(int64(serviceOf(c).admin.Slowlog.Len()))
+	c.Out.Int(int64(ServiceOf(c).Admin().Slowlog.Len()))
 	return nil
 }
 
@@ -112,7 +112,7 @@ OK
 }
 
 func runSlowlogReset(c *command.Ctx) error {
-	serviceOf(c).admin.Slowlog.Reset()
+	ServiceOf(c).Admin().Slowlog.Reset()
 	c.Out.OK()
 	return nil
 }

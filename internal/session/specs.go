@@ -44,5 +44,3 @@ func Table(c *config.Set) (*command.Table, error) {
 	}
 	return t, nil
 }
-
-var transactionSpecs = []*command.Spec{&specMulti, &specExec, &specDiscard, &specWatch, &specUnwatch}

@@ -145,8 +145,8 @@ type crashes struct {
 	last atomic.Pointer[string]
 }
 
-// resetStats implements CONFIG RESETSTAT.
-func (s *Service) resetStats(tx *engine.Tx) {
+// ResetStats implements CONFIG RESETSTAT.
+func (s *Service) ResetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.admin.Reset()
 	s.hot.Clear(s.DB.Clock().Micros())

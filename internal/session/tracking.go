@@ -1,10 +1,6 @@
 package session
 
 import (
-	"slices"
-
-	"github.com/ebbdb/ebb/engine"
-	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/tracking"
 	"github.com/ebbdb/ebb/resp"
@@ -44,8 +40,8 @@ OK
 }
 
 func runClientTracking(c *command.Ctx) error {
-	s := sessionOf(c)
-	if err := c.Long(s.track.Mode().Size() * confirmBytes); err != nil && command.EqualFold(c.Args[2], "OFF") {
+	s := Of(c)
+	if err := c.Long(s.Tracking().Mode().Size() * confirmBytes); err != nil && command.EqualFold(c.Args[2], "OFF") {
 		return err
 	}
 	m := &tracking.Mode{}
@@ -57,23 +53,19 @@ func runClientTracking(c *command.Ctx) error {
 		return err
 	}
 
-	if s.conn == nil {
+	if s.Conn() == nil {
 		return command.ReplyError("ERR CLIENT TRACKING needs a connection, for its messages to come by")
 	}
-	if on && s.full(s.track.Mode().Bytes()+command.ArgsBytes(c.Args)) {
+	if on && s.Full(s.Tracking().Mode().Bytes()+command.ArgsBytes(c.Args)) {
 		return command.ErrApart
 	}
 	if on {
-		if err := m.Check(s.track.Mode()); err != nil {
+		if err := m.Check(s.Tracking().Mode()); err != nil {
 			return command.ReplyError(command.OneLine("ERR " + err.Error()))
 		}
-		serviceOf(c).tracking.Start(s, m)
-		s.observing &^= obsTracks | obsCaching
-		if !m.BCast {
-			s.observing |= obsTracks
-		}
+		s.StartTracking(m)
 	} else {
-		s.untrack()
+		s.StopTracking()
 	}
 
 	c.Out.OK()
@@ -91,7 +83,7 @@ func parseTracking(c *command.Ctx, m *tracking.Mode) error {
 			switch {
 			case !ok:
 				return command.ErrNotInteger
-			case serviceOf(c).clients.find(id) == nil:
+			case ServiceOf(c).Client(id) == nil:
 				return command.ReplyError("ERR The client ID you want redirect to does not exist")
 			}
 			m.Redirect = id
@@ -133,8 +125,8 @@ OK
 }
 
 func runClientCaching(c *command.Ctx) error {
-	s := sessionOf(c)
-	m := s.track.Mode()
+	s := Of(c)
+	m := s.Tracking().Mode()
 	switch {
 	case m == nil:
 		return command.ReplyError("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
@@ -149,7 +141,7 @@ func runClientCaching(c *command.Ctx) error {
 	default:
 		return command.ErrSyntax
 	}
-	s.observing |= obsCaching
+	s.CacheNext()
 	c.Out.OK()
 	return nil
 }
@@ -171,17 +163,8 @@ OK
 }
 
 func runClientGetredir(c *command.Ctx) error {
-	c.Out.Int(sessionOf(c).redirect())
+	c.Out.Int(Of(c).Redirect())
 	return nil
-}
-
-// redirect returns the id of the client that gets a session's invalidations: 0 for the session
-// itself, -1 if there is none.
-func (c *Session) redirect() int64 {
-	if m := c.track.Mode(); m != nil {
-		return m.Redirect
-	}
-	return -1
 }
 
 var specClientTrackinginfo = command.Spec{
@@ -201,13 +184,13 @@ var specClientTrackinginfo = command.Spec{
 }
 
 func runClientTrackinginfo(c *command.Ctx) error {
-	s := sessionOf(c)
-	if err := c.Long(s.track.Mode().Size() * confirmBytes); err != nil {
+	s := Of(c)
+	if err := c.Long(s.Tracking().Mode().Size() * confirmBytes); err != nil {
 		return err
 	}
 	var own []string
 	flags := []string{"off"}
-	if m := s.track.Mode(); m != nil {
+	if m := s.Tracking().Mode(); m != nil {
 		flags[0] = "on"
 		own = m.Texts()
 		add := func(flag string, on bool) {
@@ -217,11 +200,11 @@ func runClientTrackinginfo(c *command.Ctx) error {
 		}
 		add("bcast", m.BCast)
 		add("optin", m.OptIn)
-		add("caching-yes", m.OptIn && s.observing&obsCaching != 0)
+		add("caching-yes", m.OptIn && s.Caching())
 		add("optout", m.OptOut)
-		add("caching-no", m.OptOut && s.observing&obsCaching != 0)
+		add("caching-no", m.OptOut && s.Caching())
 		add("noloop", m.NoLoop)
-		add("broken_redirect", s.track.Broken())
+		add("broken_redirect", s.Tracking().Broken())
 	}
 
 	c.Out.Map(3)
@@ -231,68 +214,11 @@ func runClientTrackinginfo(c *command.Ctx) error {
 		c.Out.BulkString(f)
 	}
 	c.Out.BulkString("redirect")
-	c.Out.Int(s.redirect())
+	c.Out.Int(s.Redirect())
 	c.Out.BulkString("prefixes")
 	c.Out.Array(len(own))
 	for _, p := range own {
 		c.Out.BulkString(p)
 	}
 	return nil
-}
-
-// untrack ends the session's tracking, if there is any.
-func (c *Session) untrack() {
-	c.svc.tracking.Stop(c)
-	c.observing &^= obsTracks | obsCaching
-}
-
-// noteReads records the keys that a command of the session has read; of a script or function, those that its calls have read. The
-// transaction still holds their shards.
-func (c *Session) noteReads(tx *engine.Tx, x *command.Ctx, spec *command.Spec, args [][]byte) {
-	t := &c.svc.tracking
-	if !t.Active() || !spec.Has(command.ReadOnly) || spec.Has(command.Scripts) || !c.track.Mode().Tracks(c.observing&obsCaching != 0) {
-		return
-	}
-	refs, err := x.KeysOf(spec, args)
-	if err != nil {
-		return
-	}
-	for _, r := range refs {
-		t.Read(tx, c, args[r.Pos])
-	}
-}
-
-// These methods implement tracking.Client.
-
-func (c *Session) ID() int64                 { return c.id }
-func (c *Session) Subscribed() bool          { return c.subs.Len() > 0 }
-func (c *Session) Tracking() *tracking.State { return &c.track }
-
-// Client implements tracking.Host.
-func (r *clients) Client(id int64) tracking.Client {
-	if c := r.find(id); c != nil {
-		return c
-	}
-	return nil
-}
-
-// Clients implements tracking.Host.
-func (r *clients) Clients() []tracking.Client {
-	all := r.snapshot()
-	list := make([]tracking.Client, len(all))
-	for i, c := range all {
-		list[i] = c
-	}
-	return list
-}
-
-// Readable returns those of the keys that the session's user may read: a client that tracks by
-// prefix gets no others. If the user may read all of them, it allocates nothing.
-func (c *Session) Readable(keys [][]byte) [][]byte {
-	u := c.view.user.Load().User()
-	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
-	if u.Unlimited || !slices.ContainsFunc(keys, hidden) {
-		return keys
-	}
-	return slices.DeleteFunc(slices.Clone(keys), hidden)
 }

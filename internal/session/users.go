@@ -15,15 +15,9 @@ import (
 // noPermission returns the error reply to a request that the ACL of the user refuses.
 func noPermission(why acl.Denial, spec *command.Spec, user string) error {
 	if why == acl.DeniedCommand {
-		return command.ReplyError("NOPERM " + mayNotRun(user, spec))
+		return command.ReplyError("NOPERM " + acl.MayNotRun(user, spec))
 	}
 	return command.ReplyError(why.Reply())
-}
-
-// mayNotRun returns the message that a user may not run a command. The message is one line,
-// whatever the user's name contains.
-func mayNotRun(user string, spec *command.Spec) string {
-	return "User " + command.OneLine(user) + " has no permissions to run the '" + spec.Name + "' command"
 }
 
 // permit returns the error to reply if the session's user may not run a request. The user u is not
@@ -93,7 +87,7 @@ func (c *Session) MayReadEveryKey(x *command.Ctx) bool {
 // allowsToo reports whether one set of rules of the session's user both lets the user run the
 // command with its keys and satisfies has.
 func allowsToo(c *command.Ctx, has func(*acl.Selector) bool) bool {
-	return acl.AllowsToo(c, sessionOf(c).user.User(), has)
+	return acl.AllowsToo(c, Of(c).user.User(), has)
 }
 
 // MayName implements Host. The user needs the permission that DQ.CONFIG requires for the key: a
@@ -119,6 +113,23 @@ func (c *Session) MayWrite(x *command.Ctx, key []byte) bool {
 		return false
 	}
 	return allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Write) })
+}
+
+// MayReadKeys implements Host.
+func (c *Session) MayReadKeys(x *command.Ctx) func(key []byte) bool {
+	if c.MayReadEveryKey(x) {
+		return nil
+	}
+	return func(key []byte) bool {
+		return allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Read) })
+	}
+}
+
+// Subscribe subscribes the client to channels or patterns, and calls confirm for each, with the number of its
+// subscriptions.
+func (c *Session) Subscribe(k pubsub.Kind, names [][]byte, confirm func(name []byte, n int)) {
+	c.svc.pubsub.Subscribe(c, k, names, confirm)
+	c.stayAllowed(k, names)
 }
 
 // stayAllowed ends the connection if its user has lost the channels that the client has just
@@ -169,17 +180,30 @@ func (s *Service) NeedsLogin() bool { return s.authRequired() }
 // Accounts returns the users of the server.
 func (s *Service) Accounts() *acl.Accounts { return &s.acl }
 
-// setPassword applies requirepass, which is the default user's password.
-func (s *Service) setPassword(c *config.Set) error {
-	change, err := s.acl.SetPassword(c.RequirePass())
-	s.usersChanged(change, nil)
+// ReloadUsers does what ACL LOAD does. Without the directive aclfile it does nothing.
+func (s *Service) ReloadUsers() error {
+	file := s.Config.File("aclfile")
+	if file == "" {
+		return nil
+	}
+	change, err := s.acl.LoadFile(file)
+	if err == nil {
+		s.UsersChanged(change, nil)
+	}
 	return err
 }
 
-// usersChanged closes the connections whose user was deleted or lost its channels. by is the
+// setPassword applies requirepass, which is the default user's password.
+func (s *Service) setPassword(c *config.Set) error {
+	change, err := s.acl.SetPassword(c.RequirePass())
+	s.UsersChanged(change, nil)
+	return err
+}
+
+// UsersChanged closes the connections whose user was deleted or lost its channels. by is the
 // session that made the change, or nil. An embedded session stays open, but the server refuses all
 // its commands.
-func (s *Service) usersChanged(c acl.Change, by *Session) {
+func (s *Service) UsersChanged(c acl.Change, by *Session) {
 	if len(c.Gone) > 0 { // sessions log in under the lock of the accounts, so no session logs in as a deleted user now
 		for _, x := range s.clients.snapshot() {
 			if slices.Contains(c.Gone, x.view.user.Load()) {
@@ -233,9 +257,9 @@ func (c *Session) setDefaultUser() {
 
 const errWrongPass = command.ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
 
-// authenticate logs the session in with a name and a password. cmd is the command that does so, for
+// Authenticate logs the session in with a name and a password. cmd is the command that does so, for
 // ACL LOG.
-func (c *Session) authenticate(cmd, name, password []byte) error {
+func (c *Session) Authenticate(cmd, name, password []byte) error {
 	if !c.svc.acl.Login(name, password, c.setUser) {
 		refused(&c.ctx, acl.Refusal{Why: acl.DeniedAuth, Object: string(cmd), User: string(name)}, c.context())
 		return errWrongPass
@@ -264,9 +288,9 @@ const (
 
 // refused counts and logs a refusal.
 func refused(c *command.Ctx, r acl.Refusal, where acl.Context) {
-	s := serviceOf(c)
+	s := ServiceOf(c)
 	s.admin.Totals.Denied[r.Why].Add(1)
 	r.User = admin.Clip(r.User, aclLogBytes)
-	client := admin.Clip(describe(c, nil, sessionOf(c)), aclLogClient)
+	client := admin.Clip(Of(c).Describe(nil, c), aclLogClient)
 	s.acl.Log.Add(r, where, c.Now(), client, s.Config.Int("acllog-max-len"))
 }

@@ -1,0 +1,93 @@
+package session
+
+import (
+	"time"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/hotkeys"
+)
+
+// This file samples commands for HOTKEYS. Dispatch sees the flag obsHot, which is set while a window or
+// a collection is on, and asks hotkeys.Tracker.Sample for each command then.
+
+// hotCall is a command of a session that is sampled.
+type hotCall struct {
+	wanted hotkeys.Wanted // 0: it is not
+	out    int            // bytes of output before it
+	began  int64          // us since 1970; 0: its time does not matter
+	used   []hotkeys.Access
+}
+
+// setHotKeys sets the windows from the configuration.
+func (s *Service) setHotKeys(c *config.Set) error {
+	s.hot.Configure(hotkeys.Config{Keys: int(c.Int("hotkey-top-k")), Span: c.Int("hotkey-window-seconds") * 1e6,
+		Percent: int(c.Int("hotkey-sampling-percentage"))}, s.DB.Clock().Micros())
+	return nil
+}
+
+// switchHot sets or removes the flag of dispatch.
+func (s *Service) switchHot(on bool) {
+	if on {
+		s.observed.Or(obsHot)
+	} else {
+		s.observed.And(^obsHot)
+	}
+}
+
+// beginHot decides whether a command is sampled. What a script runs counts, and the script does not;
+// what a master or a file sends does not count either.
+func (c *Session) beginHot(spec *command.Spec) {
+	c.hot.wanted = 0
+	if c.replay || spec.Has(command.Scripts) {
+		return
+	}
+	if c.hot.wanted = c.svc.hot.Sample(); c.hot.wanted.Timed() {
+		c.hot.out, c.hot.began = c.outBytes(), c.svc.DB.Clock().Micros()
+	}
+}
+
+// endHot counts a sampled command for its keys.
+func (c *Session) endHot(spec *command.Spec, args [][]byte) {
+	w := c.hot.wanted
+	c.hot.wanted = 0
+	refs, err := c.ctx.KeysOf(spec, args)
+	if err != nil || len(refs) == 0 {
+		return
+	}
+	now, micros, bytes := c.ctx.Now(), int64(0), int64(0)
+	if w.Timed() {
+		now = c.svc.DB.Clock().Micros()
+		micros = max(now-c.hot.began, 0)
+		bytes = int64(max(c.outBytes()-c.hot.out, 0))
+		for _, a := range args {
+			bytes += int64(len(a))
+		}
+	}
+	c.hot.used = c.hot.used[:0]
+	for _, r := range refs {
+		c.hot.used = append(c.hot.used, hotkeys.Access{DB: c.dbi, Key: args[r.Pos]})
+	}
+	c.svc.hot.Note(w, now, c.hot.used, micros, bytes)
+	clear(c.hot.used) // the keys lie in the input
+	if cap(c.hot.used) > hotKeysKept {
+		c.hot.used = nil
+	}
+}
+
+// hotKeysKept is the number of keys for which a session keeps its memory.
+const hotKeysKept = 64
+
+// outBytes returns the bytes of output that the session has not sent.
+func (c *Session) outBytes() int { return len(c.out.Buf) + pieceBytes(c.pieces) }
+
+// HotKeys returns the keys that clients have used most in the last whole window of HOTKEYS GET, at most n of
+// them, and keeps the windows on for the time of watch. ok is false while the first window has not ended.
+func (s *Service) HotKeys(n int, watch time.Duration) (w hotkeys.Window, ok bool) {
+	now := s.DB.Clock().Micros()
+	if watch > 0 {
+		s.hot.Watch(now+watch.Microseconds(), now)
+	}
+	w, err := s.hot.Last(n, now)
+	return w, err == nil && w.Span > 0
+}

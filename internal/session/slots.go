@@ -1,0 +1,64 @@
+package session
+
+import (
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/routing"
+)
+
+// clustered reports whether the server is a cluster of one node.
+func (s *Service) clustered() bool { return s.cluster }
+
+// A cluster of one node has the rules of larger clusters, so that a program that works on it also
+// works on a larger one: the keys of a request, and of a transaction, have one slot, and there is
+// one database.
+const errCrossSlot = command.ReplyError("CROSSSLOT Keys in request don't hash to the same slot")
+
+// oneSlot returns errCrossSlot if the keys of a request, or its shard channels, have several slots.
+// It returns no error for wrong arguments: the handler reports these.
+func (c *Session) oneSlot(spec *command.Spec, args [][]byte) error {
+	slot := -1
+	if c.splits(&slot, spec, args) {
+		return errCrossSlot
+	}
+	return nil
+}
+
+// crossesSlots reports whether the commands of a transaction have several slots.
+func (c *Session) crossesSlots(queue []queued) bool {
+	if !c.svc.cluster || c.replay {
+		return false
+	}
+	slot := -1
+	for _, q := range queue {
+		if c.splits(&slot, q.spec, q.args) {
+			return true
+		}
+	}
+	return false
+}
+
+// splits reports whether a request has a key of another slot than *slot. If *slot is -1, it sets it
+// to the slot of the first key.
+func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
+	refs, err := c.ctx.KeysOf(spec, args)
+	if err == nil {
+		refs = spec.AppendNotKeys(refs, args)
+	}
+	for _, k := range refs {
+		switch s := routing.Slot(args[k.Pos]); {
+		case *slot < 0:
+			*slot = s
+		case *slot != s:
+			return true
+		}
+	}
+	return false
+}
+
+// Mode returns the server's mode, as HELLO and INFO show it.
+func (s *Service) Mode() string {
+	if s.clustered() {
+		return "cluster"
+	}
+	return "standalone"
+}
