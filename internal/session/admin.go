@@ -31,8 +31,8 @@ func (h *adminHost) BlockedWithTimeout() int64                  { return h.timeo
 func (h *adminHost) Paused() (reason, actions string, ms int64) { return h.pause.state() }
 func (h *adminHost) Mode() string                               { return (*Service)(h).Mode() }
 func (h *adminHost) Clustered() bool                            { return h.cluster }
-func (h *adminHost) Listening() bool                            { return h.listeners.listens() }
-func (h *adminHost) Refused() int64                             { return h.listeners.refused() }
+func (h *adminHost) Listening() bool                            { return h.listeners.Listening() }
+func (h *adminHost) Refused() int64                             { return h.listeners.Refused() }
 func (h *adminHost) Files() durable.Info                        { return h.keeper.Info() }
 func (h *adminHost) Loading() bool                              { return h.gates.has(gateLoading) }
 func (h *adminHost) Timing() bool                               { return h.latency.Load() }

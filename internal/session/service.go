@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/hotkeys"
+	"github.com/ebbdb/ebb/internal/listen"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
@@ -56,7 +57,7 @@ type Service struct {
 	ending  ending
 	// timeouts holds the timeouts of commands that wait.
 	timeouts  timeouts
-	listeners listeners
+	listeners listen.Addresses
 	configs   configs
 	tracking  tracking.Tracker
 	monitors  monitors
@@ -110,7 +111,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.pubsub.Init(s.DB)
 	s.clients.init()
 	s.pause.svc = s
-	s.listeners.most = o.MostClients
+	s.listeners.Most = o.MostClients
 	s.tracking.Init(s.DB, &s.clients)
 	s.monitors.svc = s
 	s.hot = hotkeys.New(s.switchHot)

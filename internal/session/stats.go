@@ -150,7 +150,7 @@ func (s *Service) ResetStats(tx *engine.Tx) {
 	tx.ResetStats()
 	s.admin.Reset()
 	s.hot.Clear(s.DB.Clock().Micros())
-	s.listeners.resetRefused()
+	s.listeners.ResetRefused()
 	s.Keeper().ResetStats()
 }
 
