@@ -22,8 +22,9 @@ const module = "github.com/ebbdb/ebb"
 // prefix; "." is the root package alone. The first line that fits a package
 // holds. Nothing points up:
 //
-//	cmd/ebb -> server -> session -> commands -> command -> engine -> internal/...
-//	toolkit -> conn <- embed -> internal/embedded -> session -> engine
+//	cmd/ebb -> server -> servercmd -> session -> command -> engine -> internal/...
+//	                     servercmd -> commands -> command
+//	toolkit -> conn <- embed -> internal/embedded -> servercmd, session -> engine
 //	           conn <- goredis -> go-redis
 //	ebb -> conn, embed, goredis
 var arrows = []struct {
@@ -38,7 +39,16 @@ var arrows = []struct {
 	{"internal/command", []string{"engine", "resp", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
 	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
-	{"internal/session", []string{"internal/command", "internal/commands", "engine", "resp", "internal/"}},
+	// clients: they know no command but by its Spec
+	{"internal/session", []string{"internal/command", "engine", "resp", "internal/acl", "internal/admin", "internal/cleantext", "internal/config",
+		"internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog", "internal/pubsub", "internal/reactor", "internal/redact",
+		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
+	// the commands about the server and its clients, and the list of all commands
+	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "engine", "resp", "internal/acl", "internal/admin",
+		"internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub", "internal/rdb", "internal/reactor",
+		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
+	{"internal/redact", []string{"internal/command", "internal/config"}},
+	{"internal/listen", []string{"internal/config"}},
 	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance",
 		"internal/reactor", "internal/transport"}},
 	{"internal/instance", []string{"engine", "conn", "embed", "console", "internal/"}}, // a whole server
@@ -48,8 +58,8 @@ var arrows = []struct {
 	{"conn", []string{"internal/routing", "resp"}},                                     // what the toolkit runs on: neither an engine nor a client library
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}}, // a go-redis client of an engine
 	// the driver of package embed, and what of it other packages of the module need
-	{"internal/embedded", []string{"conn", "internal/session", "engine", "resp", "internal/config", "internal/disk", "internal/reactor", "internal/serverurl",
-		"internal/transport"}},
+	{"internal/embedded", []string{"conn", "internal/servercmd", "internal/session", "engine", "resp", "internal/config", "internal/disk",
+		"internal/reactor", "internal/serverurl", "internal/transport"}},
 	{"embed", []string{"conn", "engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/kit", "internal/serverurl"}}, // the facade
@@ -236,7 +246,7 @@ func mayImport(from, to string) bool {
 
 // notLinked lists what a package must not link, directly or through others, and why.
 var notLinked = map[string][]string{
-	"engine": {module + "/internal/command", module + "/internal/session", "net/http", "github.com/redis/"},
+	"engine": {module + "/internal/command", module + "/internal/session", module + "/internal/servercmd", "net/http", "github.com/redis/"},
 	"server": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf",
 		"github.com/spf13/cobra", "net/http/pprof"},
 	// a program's tests link the engine, and its own client library

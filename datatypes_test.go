@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -35,7 +35,7 @@ func typed(word string) any {
 // Every command of the table runs through Do, with its examples' arguments as Go
 // values. What they reply is checked where the examples are played.
 func TestEveryCommandCanBeCalledEmbedded(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	must(t, err)
 	var called, refused, waited int
 	for id := range table.Len() {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -372,7 +372,7 @@ var otherNumbers = strings.Fields(`get set setnx setex psetex getset getex getde
 
 // A new command whose reply has a number from a value stands in numbersOfValues, so that it is hidden.
 func TestNumbersOfEachCommandAreOfValuesOrNot(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ var figures = []figure{
 	{"items that HRANDFIELD, SRANDMEMBER, ZRANDMEMBER pick with repetitions", "134,217,728", "internal/command", "MaxDraw", 0},
 	{"keys remembered for client-side caching", "1,000,000", "", "tracking-table-max-keys", 0},
 	{"entries of ACL LOG", "128", "", "acllog-max-len", 0},
-	{"bits of ACL GENPASS", "4,096", "internal/session", "maxPassBits", 0},
+	{"bits of ACL GENPASS", "4,096", "internal/servercmd", "maxPassBits", 0},
 	{"calls in the slow log", "128,", "", "slowlog-max-len", 0},
 	{"calls in the slow log", "128 bytes", "internal/admin", "ClipBytes", 0},
 	{"samples of an event of LATENCY", "160", "internal/admin", "latencySamples", 0},

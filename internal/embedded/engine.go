@@ -23,6 +23,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -190,7 +191,7 @@ func newEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Databases: databases, Clock: o.Clock, Hooks: hooks})
 	// The service gets one network loop, for the case that a server serves the engine.
-	svc, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
+	svc, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Logger: o.Logger, Loops: 1}, hooks)
 	if err != nil {
 		db.Close()
 		return nil, err

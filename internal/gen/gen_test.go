@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/routing"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -131,7 +131,7 @@ func TestMissingTranscriptsAreNamed(t *testing.T) {
 }
 
 func TestWhatIsMissingOfAServerHasAReason(t *testing.T) {
-	all, err := session.DefaultTable()
+	all, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestThePageOfDifferencesHasEachWithItsServers(t *testing.T) {
 
 // The data that other packages have of the commands is that of the Specs.
 func TestGeneratedSourcesAreFresh(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/promtext"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -130,7 +131,7 @@ func (in *Instance) open(o Options, divided descriptors) error {
 		Reclaimers: loops,
 	})
 	svc, err := session.NewService(session.Options{
-		DB: in.db, Table: session.Table, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
+		DB: in.db, Table: servercmd.Table, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
 		MostClients: divided.clients,
 		Shutdown: func() {
 			select {

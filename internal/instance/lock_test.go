@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 	"github.com/ebbdb/ebb/resp"
@@ -27,7 +28,7 @@ func newLineServer(t *testing.T, portable bool, clock engine.Clock) *lineServer 
 	s := &lineServer{t: t}
 	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Clock: clock})
-	svc, err := session.NewService(session.Options{DB: s.db, Table: session.Table, Loops: 2}, hooks)
+	svc, err := session.NewService(session.Options{DB: s.db, Table: servercmd.Table, Loops: 2}, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

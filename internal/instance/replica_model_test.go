@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/modeltest"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -24,7 +24,7 @@ const (
 // holds the same.
 func TestWhateverIsDoneReachesTheReplica(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

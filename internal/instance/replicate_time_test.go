@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/memnet"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -39,7 +40,7 @@ func inBubble(t *testing.T, fs *crashfs.FS, options []string, f func(b *bubbled)
 		}
 		hooks := &session.Hooks{}
 		db := engine.Open(engine.Options{Hooks: hooks, Shards: 4})
-		svc, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, hooks)
+		svc, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, hooks)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -34,7 +35,7 @@ func newStressed(t *testing.T, options ...string) *stressed {
 	}
 	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: 4, RecordEffects: true, Reclaimers: stressLoops})
-	if s.svc, err = session.NewService(session.Options{DB: s.db, Table: session.Table, Config: cfg, Loops: stressLoops}, hooks); err != nil {
+	if s.svc, err = session.NewService(session.Options{DB: s.db, Table: servercmd.Table, Config: cfg, Loops: stressLoops}, hooks); err != nil {
 		t.Fatal(err)
 	}
 	if s.replica, err = modeltest.NewReplica(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/tier"
 )
 
@@ -51,7 +51,7 @@ func TestSweepHasAWorkloadForEachCommandOrAReasonForNone(t *testing.T) {
 			walk(sub)
 		}
 	}
-	for _, s := range session.Specs() {
+	for _, s := range servercmd.Specs() {
 		walk(s)
 	}
 	for c := range measured {

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
@@ -60,7 +60,7 @@ func compareWith(t *testing.T, program string) {
 	peer := realserver.NewProcess(t, program, "--save", "", "--enable-debug-command", "yes")
 	peer.Start()
 	c := &Campaign{Ours: in.Addr, Theirs: peer.Addr(), Server: server}
-	if c.table, err = session.DefaultTable(); err != nil {
+	if c.table, err = servercmd.DefaultTable(); err != nil {
 		t.Fatal(err)
 	}
 	if c.allowances, err = allowed(server); err != nil {

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 )
 
 // A command that is added to the table gets draws of its own, and changes no step that does not draw it: the random tests of a
 // change are those of the commit before, and some more.
 func TestANewCommandChangesNoOtherDraw(t *testing.T) {
-	specs := session.Specs()
+	specs := servercmd.Specs()
 	get := specs[slices.IndexFunc(specs, func(s *command.Spec) bool { return s.Name == "get" })]
 	for _, name := range []string{"aaa", "hnew", "zzz", "getmore", "dq.what", "x", "rl.other", "spopdue", "tt", "neverseen"} {
 		more := *get

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -41,7 +41,7 @@ const metaRounds = 6
 // functions and tokens, with however many shards, in this process or over the wire,
 // while files are rewritten and saved, and through whatever files the data goes.
 func TestTheSameRequestsGiveTheSameData(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
@@ -117,7 +118,7 @@ func (w *metaWorld) open() error {
 	}
 	hooks := &session.Hooks{}
 	w.db = engine.Open(engine.Options{Clock: w.clock, Shards: w.shards, Hooks: hooks, Reclaimers: loops})
-	if w.svc, err = session.NewService(session.Options{DB: w.db, Table: session.Table, Config: cfg, Loops: loops}, hooks); err != nil {
+	if w.svc, err = session.NewService(session.Options{DB: w.db, Table: servercmd.Table, Config: cfg, Loops: loops}, hooks); err != nil {
 		return err
 	}
 	w.e = transcript.Around(w.db, w.svc, w.clock)

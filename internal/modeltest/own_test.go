@@ -13,7 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/draw"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -31,7 +31,7 @@ const ownRounds = 40
 // engine is sound, its effects give the same keys, items and rules, nothing that has
 // expired is to be seen, nothing else has gone, and rules are told of each expiry.
 func TestRandomSequencesOverAllCommandsLeaveASoundEngine(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

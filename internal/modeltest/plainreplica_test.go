@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 )
 
 var (
@@ -52,7 +52,7 @@ func TestARedisServerReplicatesThePlainData(t *testing.T) {
 	replica.conns = append(replica.conns, p)
 	inStep(t, master, replica)
 
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/stream"
 	"github.com/ebbdb/ebb/internal/transcript"
@@ -58,7 +59,7 @@ func NewReplica() (*Replica, error) {
 	r.db = engine.Open(engine.Options{Clock: r.clock, Shards: 16, Hooks: &hooks})
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
 	if err == nil {
-		r.svc, err = session.NewService(session.Options{DB: r.db, Table: session.Table, Config: cfg}, &hooks)
+		r.svc, err = session.NewService(session.Options{DB: r.db, Table: servercmd.Table, Config: cfg}, &hooks)
 	}
 	if err != nil {
 		r.db.Close()
@@ -191,7 +192,7 @@ func checkPlain(effects []engine.Effect) error {
 	return nil
 }
 
-var table = sync.OnceValues(session.DefaultTable)
+var table = sync.OnceValues(servercmd.DefaultTable)
 
 // specOf finds a command by its name, nil if there is none.
 func specOf(name string) *command.Spec {

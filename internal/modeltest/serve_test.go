@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -33,7 +34,7 @@ func Serve() (*Instance, error) {
 	}
 	hooks := &session.Hooks{}
 	in := &Instance{DB: engine.Open(engine.Options{Hooks: hooks, RecordEffects: true, Reclaimers: loops})}
-	if in.svc, err = session.NewService(session.Options{DB: in.DB, Table: session.Table, Config: cfg, Loops: loops}, hooks); err != nil {
+	if in.svc, err = session.NewService(session.Options{DB: in.DB, Table: servercmd.Table, Config: cfg, Loops: loops}, hooks); err != nil {
 		in.DB.Close()
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
@@ -31,7 +31,7 @@ const snapRounds = 30
 // Whatever happens while a snapshot is written: the file holds what there was at the
 // cut, and with the effects since then it gives what there is at the end.
 func TestSnapshotsDuringRandomSequences(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -19,7 +20,7 @@ func newServer(t *testing.T) *session.Service {
 	t.Helper()
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -33,7 +34,7 @@ func newSecretWorld(t *testing.T, rules ...string) *secretWorld {
 		t.Fatal(err)
 	}
 	w := &secretWorld{}
-	if w.svc, err = session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, &hooks); err != nil {
+	if w.svc, err = session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.svc.Close)

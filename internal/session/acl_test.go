@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -26,7 +27,7 @@ func withConfig(t *testing.T, cfg *config.Set) (*session.Service, error) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(transcript.Start), Hooks: &hooks})
 	t.Cleanup(db.Close)
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks)
 	if err == nil {
 		t.Cleanup(s.Close)
 	}
@@ -462,7 +463,7 @@ func BenchmarkPermission(b *testing.B) {
 			var hooks session.Hooks
 			db := engine.Open(engine.Options{Hooks: &hooks})
 			defer db.Close()
-			s, err := session.NewService(session.Options{DB: db, Table: session.Table, Logger: slog.New(slog.DiscardHandler)}, &hooks)
+			s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Logger: slog.New(slog.DiscardHandler)}, &hooks)
 			if err != nil {
 				b.Fatal(err)
 			}

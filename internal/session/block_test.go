@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
@@ -33,7 +34,7 @@ func bubble(t *testing.T, f func(s *session.Service)) {
 	synctest.Test(t, func(t *testing.T) {
 		var hooks session.Hooks
 		db := engine.Open(engine.Options{Hooks: &hooks})
-		s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+		s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestClosingTheServiceEndsEmbeddedWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hooks session.Hooks
 		db := engine.Open(engine.Options{Hooks: &hooks})
-		s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+		s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +162,7 @@ func TestAThousandAreServedInTheirOrder(t *testing.T) {
 func TestNothingIsLostBetweenManyWhoWait(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	must1(t, err)
 	defer db.Close()
 	defer s.Close()
@@ -231,7 +232,7 @@ func TestNothingIsLostBetweenManyWhoWait(t *testing.T) {
 func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	must1(t, err)
 	defer db.Close()
 	defer s.Close()
@@ -320,7 +321,7 @@ func BenchmarkWaitAndServe(b *testing.B) {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
 			var hooks session.Hooks
 			db := engine.Open(engine.Options{Hooks: &hooks})
-			s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+			s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 			if err != nil {
 				b.Fatal(err)
 			}

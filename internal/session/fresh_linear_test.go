@@ -12,6 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -184,7 +185,7 @@ func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Shards: 2, Clock: clock, Hooks: &hooks})
 	defer db.Close()
-	svc, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	svc, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	must1(t, err)
 	defer svc.Close()
 	db.SetActiveExpiry(seed%2 == 0)

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 )
 
 // everyCommand runs a check for every command that can be run.
 func everyCommand(t *testing.T, check func(table *command.Table, s *command.Spec)) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

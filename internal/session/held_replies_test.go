@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -176,7 +177,7 @@ func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *p
 	must1(t, err)
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
-	s, err = session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg, Loops: 1}, &hooks)
+	s, err = session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Loops: 1}, &hooks)
 	must1(t, err)
 	s.DB.NeedLog(1)
 	fs = crashfs.New(1)

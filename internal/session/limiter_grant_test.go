@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -19,7 +20,7 @@ func TestATurnThatNobodyTookPassesOn(t *testing.T) {
 			clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
 			db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
 			defer db.Close()
-			s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+			s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 			must1(t, err)
 			defer s.Close()
 			own := s.NewSession(nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -166,7 +167,7 @@ func recordHistory(t *testing.T, seed uint64, random func(*rand.Rand) []string) 
 	t.Helper()
 	db := engine.Open(engine.Options{Shards: 2}) // few, so that clients meet
 	defer db.Close()
-	svc, err := session.NewService(session.Options{DB: db, Table: session.Table}, nil)
+	svc, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -24,7 +25,7 @@ func newLockService(t *testing.T) *session.Service { return newServiceAt(t, nil)
 func newServiceAt(t *testing.T, clock engine.Clock) *session.Service {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: clock, Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	must1(t, err)
 	t.Cleanup(func() {
 		s.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
@@ -23,7 +24,7 @@ func metered(t *testing.T) (*session.Session, *engine.ManualClock, *admin.Meter)
 	clock := engine.NewManualClock(transcript.Start)
 	db := engine.Open(engine.Options{Clock: clock, Hooks: &hooks, Shards: 4})
 	t.Cleanup(db.Close)
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +245,7 @@ func TestMetricsAnswerWhileAScriptHoldsEverything(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks, Shards: 4})
 	defer db.Close()
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func BenchmarkMeter(b *testing.B) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks, Shards: 16})
 	defer db.Close()
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	if err != nil {
 		b.Fatal(err)
 	}

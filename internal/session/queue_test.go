@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -21,7 +22,7 @@ func TestAJobThatDidNotArriveGoesBackAsItWas(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
 	defer db.Close()
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
 	must1(t, err)
 	defer s.Close()
 	gone, other := waitingPeer(t, s, "DQ.POP", "q", "COUNT", "2", "BLOCK", "0"), s.NewSession(nil)

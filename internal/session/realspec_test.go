@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -101,7 +101,7 @@ var ownArguments = map[string]string{
 
 // What is derived from a grammar is what Redis says of it.
 func TestEveryCommandIsDescribedAsByRedis(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
@@ -30,7 +31,7 @@ func newNode(t interface{ Fatal(...any) }, clock *engine.ManualClock, record boo
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes", "--hash-max-listpack-entries", "3", "--set-max-listpack-entries", "3",
 		"--set-max-intset-entries", "2", "--zset-max-listpack-entries", "3", "--list-max-listpack-size", "4"}, nil)
 	if err == nil {
-		n.svc, err = session.NewService(session.Options{DB: n.db, Table: session.Table, Config: cfg}, nil)
+		n.svc, err = session.NewService(session.Options{DB: n.db, Table: servercmd.Table, Config: cfg}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -69,7 +70,7 @@ func serve(t *testing.T, options ...string) *session.Service {
 	}
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestShutdownIsPassedOn(t *testing.T) {
 	called := make(chan struct{}, 1)
 	db := engine.Open(engine.Options{})
 	defer db.Close()
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table, Shutdown: func() { called <- struct{}{} }}, nil)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Shutdown: func() { called <- struct{}{} }}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

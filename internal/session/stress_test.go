@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -149,7 +150,7 @@ func newStress(t *testing.T) *stress {
 	}
 	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Shards: stressShards, RecordEffects: true})
-	if s.svc, err = session.NewService(session.Options{DB: s.db, Table: session.Table, Config: cfg}, hooks); err != nil {
+	if s.svc, err = session.NewService(session.Options{DB: s.db, Table: servercmd.Table, Config: cfg}, hooks); err != nil {
 		t.Fatal(err)
 	}
 	if s.replica, err = modeltest.NewReplica(); err != nil {

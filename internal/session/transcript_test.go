@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/gen"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite the replies in testdata/transcr
 
 func defaultTable(t testing.TB) *command.Table {
 	t.Helper()
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

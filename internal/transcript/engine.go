@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -37,7 +38,7 @@ func NewEngine(options ...string) (*Engine, error) {
 	e.DB = engine.Open(engine.Options{Clock: e.Clock, Shards: 64, RecordEffects: true, Hooks: &hooks})
 	cfg, err := config.Load(append([]string{"--enable-debug-command", "yes"}, options...), nil)
 	if err == nil {
-		e.Service, err = session.NewService(session.Options{DB: e.DB, Table: session.Table, Config: cfg}, &hooks)
+		e.Service, err = session.NewService(session.Options{DB: e.DB, Table: servercmd.Table, Config: cfg}, &hooks)
 	}
 	if err != nil {
 		e.DB.Close()

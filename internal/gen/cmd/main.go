@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/ebbdb/ebb/internal/gen"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(root string, check bool) error {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -29,7 +29,7 @@ var (
 // live everywhere; while it loads, clients watch keys and look at them. Each start must
 // take the files, and so must DEBUG LOADAOF after it.
 func TestAKilledServerTakesItsOwnFiles(t *testing.T) {
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}

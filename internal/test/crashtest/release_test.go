@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -195,7 +196,7 @@ func askRelease(t *testing.T, dir, appendonly string) string {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: engine.NewManualClock(written.Add(time.Minute)), Hooks: &hooks})
 	defer db.Close()
-	s, err := session.NewService(session.Options{DB: db, Table: session.Table, Config: cfg}, &hooks)
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks)
 	if err != nil {
 		t.Fatal(err)
 	}

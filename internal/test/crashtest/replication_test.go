@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -366,7 +366,7 @@ func newFlow(t *testing.T, p *realserver.Process, seed uint64, own bool) *flow {
 	for _, e := range ask(t, p, "COMMAND", "LIST").Elems {
 		known[e.Str] = true
 	}
-	table, err := session.DefaultTable()
+	table, err := servercmd.DefaultTable()
 	if err != nil {
 		t.Fatal(err)
 	}
