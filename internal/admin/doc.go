@@ -9,7 +9,7 @@
 //	/metrics ─▶ Meter.Read ──┴▶ counters, engine, pub/sub, tracking, scripts, replication; Host
 //
 // The package imports neither sessions nor commands: a command is its ID, and Host returns
-// the numbers of the sessions. The sessions' package counts, and has the commands.
+// the numbers of the sessions. Package session counts, and package servercmd has the commands.
 //
 // Invariants: each network loop writes its own LoopStats, so that loops share no cache lines,
 // and a reader sums them up; a metric redis_... has the value of INFO's field. Start reading at

@@ -6,8 +6,7 @@
 //
 // A command is one block: its Spec, which package command explains, and its run function in three
 // paragraphs (parse, do, reply). A group of commands has a file, or some files with the same stem,
-// and a list of its Specs. Commands on connections and on the server are in package session, beside
-// the state that they show.
+// and a list of its Specs. Commands about connections and the server are in package servercmd.
 //
 // Invariants: a handler takes the instant from its transaction and takes no lock; it reaches the
 // client and the server only through command.Host; it replies once, or returns an error.

@@ -14,11 +14,21 @@
 // Invariants: a session's methods are called by one goroutine at a time; what a command did is
 // settled before another client sees the shards.
 //
+// The package has no command: package commands has those on data, and package servercmd, above this one,
+// those about the server and its clients. A command reaches the session by command.Host (host.go) or, from
+// servercmd, by Of and the exported methods of Session and Service.
+//
 // Start reading at Session.Serve, then Session.dispatch. These files are around them:
 //
-//	host.go                   what the commands on data (package commands) see of a session (command.Host)
-//	block.go, timeouts.go     commands that wait (Ctx.Block)
-//	acl*.go                   users, and what dispatch asks of them
-//	observe.go                MONITOR, slow calls; tracking.go: client-side caching
-//	cluster.go                slots, where the server plays a cluster of one
+//	host.go                       what commands on data see of a session (command.Host)
+//	access.go, access_service.go  what commands about the server ask for; describe.go: what CLIENT LIST shows
+//	multi.go                      transactions and watched keys
+//	block.go, timeouts.go         commands that wait (Ctx.Block)
+//	users.go, identity.go         users, and what dispatch asks of them
+//	gates.go, client_list.go      when the server refuses or suspends commands; the sessions of a service
+//	script_host.go, busy.go       scripts and their calls; coroutine.go: how they leave a loop
+//	observe.go, sampling.go       MONITOR, slow calls, hot keys; caching.go: client-side caching
+//	settings.go, listener.go      what follows the configuration
+//	files.go, replication_host.go what the files and the replication ask of the server; replay.go: logged commands
+//	slots.go                      slots, where the server plays a cluster of one
 package session
