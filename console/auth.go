@@ -56,12 +56,11 @@ func (v *viewer) borrow() (*slot, error) {
 		return s, nil
 	}
 	v.mu.Unlock()
-	s := v.c.svc.NewSessionFor(v.id, session.Origin{Addr: v.addr, Lib: library})
-	s.LeaveOn(v.c.closing.Done())
-	s.Unnoticed()
+	o := session.GuestOptions{From: session.Origin{Addr: v.addr, Lib: library}, Unnoticed: true, Quit: v.c.closing.Done()}
 	if v.c.opt.ReadOnly {
-		s.Restrict(readOnly)
+		o.Restrict = readOnly
 	}
+	s := v.c.svc.NewSessionFor(v.id, o)
 	if err := s.Do([]byte("HELLO"), []byte("3")).Err(); err != nil {
 		s.Closed(nil)
 		return nil, err

@@ -171,13 +171,30 @@ func (id *Identity) MayRun(argv ...[]byte) bool {
 	return false
 }
 
+// GuestOptions say how NewSessionFor sets up a session. The zero value is that of a client like any other.
+type GuestOptions struct {
+	From Origin
+	// Unnoticed makes the reads of the session not count as accesses, as CLIENT NO-TOUCH ON does, and exempts it from
+	// maxmemory-clients. It needs no permission of the user.
+	Unnoticed bool
+	// Restrict makes the calls of scripts and functions fail with the error that it returns for them; nil: it allows all.
+	// The program itself checks the commands that it sends.
+	Restrict func(spec *command.Spec, args [][]byte) error
+	// Quit ends the session's waits with engine.ErrClosed when it is closed; nil: never.
+	Quit <-chan struct{}
+}
+
 // NewSessionFor returns an embedded session of an identity. CLIENT LIST shows it, and CLIENT KILL and
 // maxmemory-clients do not close it. RESET makes the identity's user the session's user again. Closed ends it.
-func (s *Service) NewSessionFor(id *Identity, from Origin) *Session {
-	c := s.newSession(nil, &from)
-	c.identity = id
+func (s *Service) NewSessionFor(id *Identity, o GuestOptions) *Session {
+	c := s.newSession(nil, &o.From)
+	c.identity, c.restrict, c.quit = id, o.Restrict, o.Quit
 	c.setUser(id.acc)
 	c.setLimits()
+	if o.Unnoticed {
+		c.SetNoTouch(true)
+		c.SetNoEvict(true)
+	}
 	return c
 }
 
@@ -208,17 +225,6 @@ func (c *Session) introduce(o *Origin) {
 	c.SetName([]byte(o.Name))
 }
 
-// Restrict makes the calls of scripts and functions of an embedded session fail with the error that of returns for them. The
-// program itself checks the commands that it sends.
-func (c *Session) Restrict(of func(spec *command.Spec, args [][]byte) error) { c.restrict = of }
-
 // Aside says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
 // their errors do not count in INFO, because no client has made a mistake.
 func (c *Session) Aside(on bool) { c.aside = on }
-
-// Unnoticed makes the reads of an embedded session not count as accesses, as CLIENT NO-TOUCH ON does,
-// and exempts it from maxmemory-clients. It needs no permission of the session's user.
-func (c *Session) Unnoticed() {
-	c.noTouch = true
-	c.view.show(viewNoTouch|viewNoEvict, true)
-}

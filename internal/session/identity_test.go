@@ -41,7 +41,7 @@ func TestASessionOfAnIdentityRunsAsItsUserAndShowsItsOrigin(t *testing.T) {
 	monitor := dial(t, s, "tcp", "127.0.0.1:2")
 	monitor.send("MONITOR")
 	from := session.Origin{Addr: "192.0.2.7:5312", Name: "tab 1", Lib: "ebb-console"}
-	c := s.NewSessionFor(login(t, s, "ann", "secret"), from)
+	c := s.NewSessionFor(login(t, s, "ann", "secret"), session.GuestOptions{From: from})
 	defer c.Closed(nil)
 
 	as(c, "SELECT 3")
@@ -176,7 +176,7 @@ func TestMayAgreesWithDispatch(t *testing.T) {
 	admin := dial(t, s, "tcp", "127.0.0.1:1")
 	admin.send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "-del", "-config|set", "~a*", "%R~r*", "resetchannels", "&news", "(+rl.reset ~*)")
 	id := login(t, s, "ann", "secret")
-	c := s.NewSessionFor(id, session.Origin{})
+	c := s.NewSessionFor(id, session.GuestOptions{})
 	defer c.Closed(nil)
 	for request, need := range map[string]string{
 		"GET a": "", "SET a 1": "", "GET b": "~b", "GET r1": "", "SET r1 1": "~r1", "DEL a": "+del", "MSET a 1 b 2": "~b",
@@ -214,7 +214,7 @@ func TestALocalDirectiveLooksAtTheOrigin(t *testing.T) {
 	s := serve(t, "--enable-debug-command", "local", "--enable-protected-configs", "local")
 	id, _ := s.WithoutLogin()
 	for addr, local := range map[string]bool{"": true, "127.0.0.1:5000": true, "[::1]:5000": true, "192.0.2.7:5000": false, "nonsense": false} {
-		c := s.NewSessionFor(id, session.Origin{Addr: addr})
+		c := s.NewSessionFor(id, session.GuestOptions{From: session.Origin{Addr: addr}})
 		for _, request := range []string{"DEBUG SLEEP 0", "CONFIG SET dir ."} {
 			got := as(c, request)
 			if refused := strings.Contains(got, "not allowed") || strings.Contains(got, "protected config"); refused == local {
@@ -235,7 +235,7 @@ func TestAnIdentityIsForAllGoroutines(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 50 {
-				c := s.NewSessionFor(id, session.Origin{Addr: "192.0.2.7:1", Name: "n"})
+				c := s.NewSessionFor(id, session.GuestOptions{From: session.Origin{Addr: "192.0.2.7:1", Name: "n"}})
 				as(c, "SET a 1")
 				id.May([][]byte{[]byte("GET"), []byte("b")})
 				id.Valid()

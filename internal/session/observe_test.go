@@ -83,7 +83,7 @@ func TestAProgramSeesTheLinesOfMonitor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := svc.NewSessionFor(id, Origin{Addr: "192.0.2.7:1", Lib: "page"})
+	c := svc.NewSessionFor(id, GuestOptions{From: Origin{Addr: "192.0.2.7:1", Lib: "page"}})
 	defer c.Closed(nil)
 	do(c, "SELECT", "2")
 	do(c, "SET", "k", "v")
