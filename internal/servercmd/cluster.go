@@ -154,12 +154,13 @@ var specClusterNodes = command.Spec{
 }
 
 func runClusterNodes(c *command.Ctx) error {
+	svc := session.ServiceOf(c)
 	ip, port := endpoint(c)
 	bus := port + busOffset
-	if n := session.ServiceOf(c).Config.Int("cluster-announce-bus-port"); n != 0 {
+	if n := svc.Config.Int("cluster-announce-bus-port"); n != 0 {
 		bus = int(n)
 	}
-	c.Out.Verbatim("txt", session.ServiceOf(c).NodeID()+" "+ip+":"+strconv.Itoa(port)+"@"+strconv.Itoa(bus)+" myself,master - 0 0 1 connected 0-16383\n")
+	c.Out.Verbatim("txt", svc.NodeID()+" "+ip+":"+strconv.Itoa(port)+"@"+strconv.Itoa(bus)+" myself,master - 0 0 1 connected 0-16383\n")
 	return nil
 }
 

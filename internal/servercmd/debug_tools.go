@@ -120,7 +120,8 @@ OK
 }
 
 func runDebugLog(c *command.Ctx) error {
-	session.ServiceOf(c).Log.Warn("DEBUG LOG", "message", cleantext.Line(string(command.Clip(c.Args[2], session.MaxLogged)), session.MaxLogged))
+	const most = session.MaxLogged
+	session.ServiceOf(c).Log.Warn("DEBUG LOG", "message", cleantext.Line(string(command.Clip(c.Args[2], most)), most))
 	c.Out.OK()
 	return nil
 }

@@ -46,7 +46,8 @@ OK
 }
 
 func runReplicaof(c *command.Ctx) error {
-	r, host := session.ServiceOf(c).Replication(), string(c.Args[1])
+	svc, host := session.ServiceOf(c), string(c.Args[1])
+	r := svc.Replication()
 	noOne := command.EqualFold(c.Args[1], "NO") && command.EqualFold(c.Args[2], "ONE")
 	port, ok := resp.ParseInt(c.Args[2])
 	switch {
@@ -62,13 +63,13 @@ func runReplicaof(c *command.Ctx) error {
 	switch {
 	case noOne && replica:
 		r.Promote(c.Tx)
-		session.ServiceOf(c).Log.Info("a replica has become a master, as a client asked", "id", session.Of(c).ID(), "offset", session.ServiceOf(c).DB.Log().End())
+		svc.Log.Info("a replica has become a master, as a client asked", "id", session.Of(c).ID(), "offset", svc.DB.Log().End())
 	case noOne:
 	case replica && link.Host == host && link.Port == int(port):
 		c.Out.Simple("OK Already connected to specified master")
 		return nil
 	default:
-		session.ServiceOf(c).Log.Info("a client asked to replicate a master", "id", session.Of(c).ID(), "host", host, "port", port)
+		svc.Log.Info("a client asked to replicate a master", "id", session.Of(c).ID(), "host", host, "port", port)
 		r.Follow(c.Tx, host, int(port))
 	}
 

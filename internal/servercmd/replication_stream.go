@@ -52,7 +52,8 @@ func runPsync(c *command.Ctx) error {
 	if !ok {
 		return command.ErrNotInteger
 	}
-	q := replication.PsyncRequest{Conn: session.Of(c).Conn(), Said: session.Of(c).Announced(), ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
+	s := session.Of(c)
+	q := replication.PsyncRequest{Conn: s.Conn(), Said: s.Announced(), ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
 	if q.FailOver && !command.EqualFold(c.Args[3], "FAILOVER") {
 		return command.ErrSyntax
 	}
@@ -61,7 +62,7 @@ func runPsync(c *command.Ctx) error {
 	if err != nil {
 		return replicaRefused(err)
 	}
-	session.Of(c).Follow(f)
+	s.Follow(f)
 	return nil
 }
 

@@ -110,7 +110,8 @@ func debugScript(c *command.Ctx, mode debugMode) error {
 	if s.InMulti() {
 		return command.ReplyError("ERR a script cannot be debugged in a transaction")
 	}
-	d := &scriptDebug{svc: session.ServiceOf(c), c: s, mode: mode, args: command.CopyArgs(c.Args), words: make(chan []string), stop: make(chan struct{})}
+	d := &scriptDebug{svc: session.ServiceOf(c), c: s, mode: mode, args: command.CopyArgs(c.Args),
+		words: make(chan []string), stop: make(chan struct{})}
 	s.SetDebug(nil)
 	s.HandOver(d.run)
 	return nil
