@@ -51,7 +51,7 @@ OK
 }
 
 func runACLWhoami(c *command.Ctx) error {
-	c.Out.BulkString(session.Of(c).User().Name)
+	c.Out.BulkString(session.Of(c).Info().User.Name)
 	return nil
 }
 

@@ -61,7 +61,7 @@ OK
 }
 
 func runClientGetname(c *command.Ctx) error {
-	if name := session.Of(c).Name(); name != "" {
+	if name := session.Of(c).Info().Name; name != "" {
 		c.Out.BulkString(name)
 	} else {
 		c.Out.Null()
@@ -118,7 +118,7 @@ OK
 }
 
 func runClientSetinfo(c *command.Ctx) error {
-	lib, at := session.Of(c).Library(), 0
+	lib, at := session.Of(c).Info().Library, 0
 	switch {
 	case command.EqualFold(c.Args[2], "LIB-NAME"):
 	case command.EqualFold(c.Args[2], "LIB-VER"):
@@ -310,7 +310,7 @@ func runClientList(c *command.Ctx) error {
 	var b []byte
 	now := c.Now()
 	for _, s := range all {
-		if !(f.skipMe && s == session.Of(c)) && f.matches(s, now) {
+		if !(f.skipMe && s == session.Of(c)) && f.matches(s.Info(), now) {
 			b = append(s.Describe(b, c), '\n')
 		}
 	}

@@ -51,19 +51,19 @@ func runClientKill(c *command.Ctx) error {
 	f := clientFilter{skipMe: true, badID: command.ReplyError("ERR client-id should be greater than 0"), oddID: command.ErrSyntax, leastID: 1}
 	old := len(c.Args) == 3
 	if old {
-		f.tests = map[string]clientTest{"ADDR": func(s *session.Session, _ int64) bool { return s.RemoteAddr() == string(c.Args[2]) }}
+		f.tests = map[string]clientTest{"ADDR": func(x session.ClientInfo, _ int64) bool { return x.Addr == string(c.Args[2]) }}
 		f.skipMe = false
 	} else if err := f.parse(c, c.Args[2:]); err != nil {
 		return err
 	}
 
-	all := session.ServiceOf(c).Connections()
+	all := session.ServiceOf(c).Clients()
 	if err := c.Long(len(all) * clientBytes); err != nil {
 		return err
 	}
 	n, now := int64(0), c.Now()
 	for _, s := range all {
-		if !(f.skipMe && s == session.Of(c)) && f.matches(s, now) {
+		if s.Conn() != nil && !(f.skipMe && s == session.Of(c)) && f.matches(s.Info(), now) {
 			session.Of(c).Kill(s)
 			n++
 		}

@@ -23,7 +23,7 @@ type clientFilter struct {
 }
 
 // clientTest reports whether a connection passes. now is us since 1970.
-type clientTest func(s *session.Session, now int64) bool
+type clientTest func(x session.ClientInfo, now int64) bool
 
 // These are the letters of flags that a client may have in CLIENT LIST, in ebb or in Valkey, and
 // the capabilities.
@@ -125,11 +125,11 @@ func (f *clientFilter) option(c *command.Ctx, name string, value []byte) error {
 		case seconds < 1:
 			return command.ReplyError("ERR " + strings.ToLower(name) + " should be greater than 0")
 		}
-		f.tests[name] = func(s *session.Session, now int64) bool {
-			since := s.Created()
+		f.tests[name] = func(x session.ClientInfo, now int64) bool {
+			since := x.Created
 			if name == "IDLE" {
-				since = s.Active()
-				if s == session.Of(c) {
+				since = x.Active
+				if x.ID == session.Of(c).ID() {
 					since = now
 				}
 			}
@@ -149,52 +149,52 @@ func (f *clientFilter) option(c *command.Ctx, name string, value []byte) error {
 // negated test.
 func clientProperty(c *command.Ctx, name, value string) (clientTest, error) {
 	base, not := strings.CutPrefix(name, "NOT-")
-	var has func(s *session.Session) bool
+	var has func(x session.ClientInfo) bool
 	switch base {
 	case "TYPE":
 		kind, err := parseClientType([]byte(value))
 		if err != nil {
 			return nil, err
 		}
-		has = func(s *session.Session) bool { return s.Type() == kind }
+		has = func(x session.ClientInfo) bool { return x.Type == kind }
 	case "USER":
 		user := session.ServiceOf(c).Accounts().Find(value)
 		if user == nil {
 			return nil, command.ReplyError("ERR No such user '" + value + "'")
 		}
-		has = func(s *session.Session) bool { return s.User() == user }
+		has = func(x session.ClientInfo) bool { return x.User == user }
 	case "ADDR":
-		has = func(s *session.Session) bool { return s.RemoteAddr() == value }
+		has = func(x session.ClientInfo) bool { return x.Addr == value }
 	case "LADDR":
-		has = func(s *session.Session) bool { return s.LocalAddr() == value }
+		has = func(x session.ClientInfo) bool { return x.LocalAddr == value }
 	case "IP":
-		has = func(s *session.Session) bool { return value != "" && hostOf(s.RemoteAddr()) == value }
+		has = func(x session.ClientInfo) bool { return value != "" && hostOf(x.Addr) == value }
 	case "NAME":
-		has = func(s *session.Session) bool { return value != "" && s.Name() == value }
+		has = func(x session.ClientInfo) bool { return value != "" && x.Name == value }
 	case "LIB-NAME":
-		has = func(s *session.Session) bool { return value != "" && s.Library()[0] == value }
+		has = func(x session.ClientInfo) bool { return value != "" && x.Library[0] == value }
 	case "LIB-VER":
-		has = func(s *session.Session) bool { return value != "" && s.Library()[1] == value }
+		has = func(x session.ClientInfo) bool { return value != "" && x.Library[1] == value }
 	case "DB":
 		n, err := clientDB(c, name, value)
 		if err != nil {
 			return nil, err
 		}
-		has = func(s *session.Session) bool { return int64(s.Database()) == n }
+		has = func(x session.ClientInfo) bool { return int64(x.Database) == n }
 	case "FLAGS":
 		if strings.Trim(value, clientFlags) != "" {
 			return nil, unknownLetters("flags", name, value)
 		}
-		has = func(s *session.Session) bool { return hasLetters(s.Flags(), value) }
+		has = func(x session.ClientInfo) bool { return hasLetters(x.Flags, value) }
 	case "CAPA":
 		if strings.Trim(value, clientCapabilities) != "" {
 			return nil, unknownLetters("capa", name, value)
 		}
-		has = func(s *session.Session) bool { return value == "" } // no connection has a capability
+		has = func(x session.ClientInfo) bool { return value == "" } // no connection has a capability
 	default:
 		return nil, command.ErrSyntax
 	}
-	return func(s *session.Session, _ int64) bool { return has(s) != not }, nil
+	return func(x session.ClientInfo, _ int64) bool { return has(x) != not }, nil
 }
 
 func clientDB(c *command.Ctx, name, value string) (int64, error) {
@@ -228,12 +228,12 @@ func hasLetters(set, letters string) bool {
 }
 
 // matches reports whether a connection passes at the instant now, in us since 1970.
-func (f *clientFilter) matches(s *session.Session, now int64) bool {
-	if ids := f.ids["ID"]; ids != nil && !ids[s.ID()] || f.ids["NOT-ID"][s.ID()] {
+func (f *clientFilter) matches(x session.ClientInfo, now int64) bool {
+	if ids := f.ids["ID"]; ids != nil && !ids[x.ID] || f.ids["NOT-ID"][x.ID] {
 		return false
 	}
 	for _, test := range f.tests {
-		if !test(s, now) {
+		if !test(x, now) {
 			return false
 		}
 	}

@@ -131,7 +131,7 @@ func endpoint(c *command.Ctx) (ip string, port int) {
 		}
 	}
 	if port == 0 {
-		port = session.ServiceOf(c).Port()
+		port = session.ServiceOf(c).Admin().Host.Port()
 	}
 	if s := cfg.String("cluster-announce-ip"); s != "" {
 		ip = s

@@ -138,7 +138,7 @@ var specHello = command.Spec{
 }
 
 func runHello(c *command.Ctx) error {
-	s := session.Of(c)
+	s, svc := session.Of(c), session.ServiceOf(c)
 	h, err := parseHello(c.Args[1:])
 	if err != nil {
 		return err
@@ -171,9 +171,13 @@ func runHello(c *command.Ctx) error {
 	w.BulkString("id")
 	w.Int(s.ID())
 	w.BulkString("mode")
-	w.BulkString(session.ServiceOf(c).Mode())
+	w.BulkString(svc.Admin().Host.Mode())
 	w.BulkString("role")
-	w.BulkString(session.ServiceOf(c).Role())
+	if svc.Replication().IsReplica() {
+		w.BulkString("replica")
+	} else {
+		w.BulkString("master")
+	}
 	w.BulkString("modules")
 	w.Array(0)
 	return nil
@@ -280,7 +284,7 @@ RESET
 
 func runReset(c *command.Ctx) error {
 	s := session.Of(c)
-	if err := c.Long(s.Lists() * confirmBytes); err != nil {
+	if err := c.Long((s.Subscriptions().Len() + s.Tracking().Mode().Size()) * confirmBytes); err != nil {
 		return err
 	}
 	s.Reset()

@@ -164,7 +164,7 @@ OK
 }
 
 func runClientGetredir(c *command.Ctx) error {
-	c.Out.Int(session.Of(c).Redirect())
+	c.Out.Int(session.Of(c).Tracking().Redirect())
 	return nil
 }
 
@@ -215,7 +215,7 @@ func runClientTrackinginfo(c *command.Ctx) error {
 		c.Out.BulkString(f)
 	}
 	c.Out.BulkString("redirect")
-	c.Out.Int(s.Redirect())
+	c.Out.Int(s.Tracking().Redirect())
 	c.Out.BulkString("prefixes")
 	c.Out.Array(len(own))
 	for _, p := range own {

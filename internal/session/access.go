@@ -94,11 +94,8 @@ func (c *Session) SetNoTouch(on bool) {
 // SetNoEvict exempts the client from maxmemory-clients.
 func (c *Session) SetNoEvict(on bool) { c.view.show(viewNoEvict, on) }
 
-// Announced returns what the client has said by REPLCONF, for PSYNC.
-func (c *Session) Announced() replication.Announced { return c.announced }
-
-// Announce sets what Announced returns.
-func (c *Session) Announce(a replication.Announced) { c.announced = a }
+// Announced returns what the client has said by REPLCONF, which adds to it, for PSYNC.
+func (c *Session) Announced() *replication.Announced { return &c.announced }
 
 // Follow makes the client a replica, whose connection f takes over.
 func (c *Session) Follow(f *replication.Replica) {

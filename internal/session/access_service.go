@@ -12,9 +12,6 @@ import (
 // Clients returns the sessions that CLIENT LIST shows, by id: those that have connections or an origin.
 func (s *Service) Clients() []*Session { return s.clients.shown() }
 
-// Connections returns the sessions that have connections, by id.
-func (s *Service) Connections() []*Session { return s.clients.list() }
-
 // Client returns the session with an id, nil if there is none.
 func (s *Service) Client(id int64) *Session { return s.clients.find(id) }
 
@@ -49,22 +46,6 @@ func (s *Service) HotTracker() *hotkeys.Tracker { return s.hot }
 
 // NodeID returns the node's id in the cluster of one node.
 func (s *Service) NodeID() string { return s.nodeID }
-
-// Port returns the TCP port at which clients reach the server.
-func (s *Service) Port() int {
-	if s.opts.Port != 0 {
-		return s.opts.Port
-	}
-	return int(s.Config.Int("port"))
-}
-
-// Role returns the role in replication as HELLO shows it, master or replica.
-func (s *Service) Role() string {
-	if s.repl.IsReplica() {
-		return "replica"
-	}
-	return "master"
-}
 
 // BusyAfter returns the time, in us, after which a script is overdue.
 func (s *Service) BusyAfter() int64 { return s.busyAfter.Load() }

@@ -29,7 +29,7 @@ func (h *adminHost) Clients() (n, subscribed, watching int)     { return h.clien
 func (h *adminHost) Blocked() int64                             { return h.timeouts.waiting.Load() + h.pause.count() }
 func (h *adminHost) BlockedWithTimeout() int64                  { return h.timeouts.timed.Load() }
 func (h *adminHost) Paused() (reason, actions string, ms int64) { return h.pause.state() }
-func (h *adminHost) Mode() string                               { return (*Service)(h).Mode() }
+func (h *adminHost) Mode() string                               { return (*Service)(h).mode() }
 func (h *adminHost) Clustered() bool                            { return h.cluster }
 func (h *adminHost) Listening() bool                            { return h.listeners.Listening() }
 func (h *adminHost) Refused() int64                             { return h.listeners.Refused() }
@@ -44,7 +44,13 @@ func (h *adminHost) ClientMemory() (n int64) {
 	return n
 }
 
-func (h *adminHost) Port() int { return (*Service)(h).Port() }
+// Port returns the TCP port at which clients reach the server.
+func (h *adminHost) Port() int {
+	if h.opts.Port != 0 {
+		return h.opts.Port
+	}
+	return int(h.Config.Int("port"))
+}
 
 func (h *adminHost) RunningScript() (began int64, overdue, running bool) {
 	if x := h.running.Load(); x != nil {

@@ -32,15 +32,6 @@ func (c *Session) CacheNext() { c.observing |= obsCaching }
 // Caching reports whether CacheNext was called for the next command.
 func (c *Session) Caching() bool { return c.observing&obsCaching != 0 }
 
-// Redirect returns the id of the client that gets a session's invalidations: 0 for the session
-// itself, -1 if there is none.
-func (c *Session) Redirect() int64 {
-	if m := c.track.Mode(); m != nil {
-		return m.Redirect
-	}
-	return -1
-}
-
 // noteReads records the keys that a command of the session has read; of a script or function, those that its calls have read. The
 // transaction still holds their shards.
 func (c *Session) noteReads(tx *engine.Tx, x *command.Ctx, spec *command.Spec, args [][]byte) {

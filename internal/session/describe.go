@@ -9,15 +9,36 @@ import (
 	"github.com/ebbdb/ebb/internal/pubsub"
 )
 
-// This file describes a client: what CLIENT LIST, ACL LOG, SLOWLOG and MONITOR show of it. Any goroutine
-// may call the methods that return something.
+// This file describes a client: what CLIENT LIST, ACL LOG, SLOWLOG and MONITOR show of it.
+
+// ClientInfo is what the filters of CLIENT LIST look at.
+type ClientInfo struct {
+	ID              int64
+	User            *acl.Account
+	Type            string    // normal, master, replica or pubsub
+	Flags           string    // the letters of CLIENT LIST
+	Name            string    // that the client has given itself; "": none
+	Library         [2]string // name and version
+	Addr, LocalAddr string    // the two ends of the connection, "embedded" for a session without one
+	Database        int
+	Created, Active int64 // us since 1970: when it connected, and when its last batch of requests ended
+}
+
+// Info returns what the client is now. Any goroutine may call it.
+func (c *Session) Info() ClientInfo {
+	return ClientInfo{ID: c.id, User: c.view.user.Load(), Type: c.clientType(), Flags: c.flags(), Name: c.name(), Library: c.library(),
+		Addr: c.remoteAddr(), LocalAddr: c.localAddr(), Database: int(c.view.dbi.Load()), Created: c.created, Active: c.lastActive()}
+}
+
+// lastActive returns when the client's last batch ended, in us since 1970; before the first one, when it connected.
+func (c *Session) lastActive() int64 { return max(c.view.active.Load(), c.created) }
 
 // Describe appends the session's line of CLIENT LIST, for the command x of this session or of another.
 // Connections share the buffers for reading and writing, and have none of their own except for data that
 // waits: so qbuf-free, rbs, rbp, obl and oll are 0.
 func (c *Session) Describe(b []byte, x *command.Ctx) []byte {
 	v, now := &c.view, x.Now()
-	last, lastAt := v.last.Load(), c.Active()
+	last, lastAt := v.last.Load(), c.lastActive()
 	if c == Of(x) {
 		last, lastAt = x.Spec, now
 		c.showTransaction()
@@ -35,16 +56,16 @@ func (c *Session) Describe(b []byte, x *command.Ctx) []byte {
 	if last != nil {
 		cmd = last.Name
 	}
-	lib := c.Library()
+	lib := c.library()
 	f := fields{b}
 	f.num("id", c.id)
-	f.text("addr", c.RemoteAddr())
-	f.text("laddr", c.LocalAddr())
+	f.text("addr", c.remoteAddr())
+	f.text("laddr", c.localAddr())
 	f.num("fd", int64(fd))
-	f.text("name", c.Name())
+	f.text("name", c.name())
 	f.num("age", (now-c.created)/1e6)
 	f.num("idle", (now-lastAt)/1e6)
-	f.text("flags", c.Flags())
+	f.text("flags", c.flags())
 	f.num("db", int64(v.dbi.Load()))
 	f.num("sub", int64(subs[pubsub.Channel]))
 	f.num("psub", int64(subs[pubsub.Pattern]))
@@ -64,7 +85,7 @@ func (c *Session) Describe(b []byte, x *command.Ctx) []byte {
 	f.text("events", "r")
 	f.text("cmd", cmd)
 	f.text("user", v.user.Load().Name)
-	f.num("redir", c.Redirect())
+	f.num("redir", c.track.Redirect())
 	f.num("resp", int64(max(c.proto.Load(), 2)))
 	f.text("lib-name", lib[0])
 	f.text("lib-ver", lib[1])
@@ -92,8 +113,8 @@ func (f *fields) num(name string, n int64) {
 	f.add(name, string(strconv.AppendInt(buf[:0], n, 10)))
 }
 
-// Flags returns the letters of CLIENT LIST, N if there are none.
-func (c *Session) Flags() string {
+// flags returns the letters of CLIENT LIST, N if there are none.
+func (c *Session) flags() string {
 	var b []byte
 	add := func(letter byte, on bool) {
 		if on {
@@ -119,8 +140,8 @@ func (c *Session) Flags() string {
 	return string(b)
 }
 
-// Type returns the client's type, as CLIENT LIST TYPE names it: normal, master, replica or pubsub.
-func (c *Session) Type() string {
+// clientType returns the client's type, as CLIENT LIST TYPE names it.
+func (c *Session) clientType() string {
 	if c.view.flags.Load()&viewMaster != 0 {
 		return "master"
 	}
@@ -133,9 +154,9 @@ func (c *Session) Type() string {
 	return "normal"
 }
 
-// RemoteAddr returns the client's end of the connection, as CLIENT LIST shows it. An embedded session has the address of its
+// remoteAddr returns the client's end of the connection, as CLIENT LIST shows it. An embedded session has the address of its
 // origin, or "embedded".
-func (c *Session) RemoteAddr() string {
+func (c *Session) remoteAddr() string {
 	switch {
 	case c.conn != nil:
 		return c.conn.RemoteAddr()
@@ -145,8 +166,8 @@ func (c *Session) RemoteAddr() string {
 	return embeddedAddr
 }
 
-// LocalAddr returns the server's end of the connection, as CLIENT LIST shows it.
-func (c *Session) LocalAddr() string {
+// localAddr returns the server's end of the connection, as CLIENT LIST shows it.
+func (c *Session) localAddr() string {
 	if c.conn == nil {
 		return embeddedAddr
 	}
@@ -156,16 +177,16 @@ func (c *Session) LocalAddr() string {
 // embeddedAddr replaces the address of a connection for an embedded session, which has none.
 const embeddedAddr = "embedded"
 
-// Name returns the name that the client has given itself, "" if it has none.
-func (c *Session) Name() string {
+// name returns the name that the client has given itself, "" if it has none.
+func (c *Session) name() string {
 	if n := c.view.name.Load(); n != nil {
 		return *n
 	}
 	return ""
 }
 
-// Library returns the name and the version of the client's library.
-func (c *Session) Library() (lib [2]string) {
+// library returns the name and the version of the client's library.
+func (c *Session) library() (lib [2]string) {
 	if l := c.view.lib.Load(); l != nil {
 		lib = *l
 	}
@@ -200,15 +221,3 @@ func (c *Session) SetLibrary(lib [2]string) {
 	c.view.lib.Store(&lib)
 	c.countNames()
 }
-
-// Created returns when the client connected, in us since 1970.
-func (c *Session) Created() int64 { return c.created }
-
-// Active returns when the client's last batch of requests ended, in us since 1970; before the first one it is Created.
-func (c *Session) Active() int64 { return max(c.view.active.Load(), c.created) }
-
-// Database returns the database that the client has selected.
-func (c *Session) Database() int { return int(c.view.dbi.Load()) }
-
-// User returns the client's user.
-func (c *Session) User() *acl.Account { return c.view.user.Load() }

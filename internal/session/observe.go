@@ -146,10 +146,10 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 // logName returns the address and the name by which SLOWLOG identifies the client. An embedded session without a name has that of
 // its library: the calls of the console are ebb-console.
 func (c *Session) logName() (addr, name string) {
-	if name = c.Name(); name == "" && c.origin != nil {
+	if name = c.name(); name == "" && c.origin != nil {
 		name = c.origin.Lib
 	}
-	return c.RemoteAddr(), name
+	return c.remoteAddr(), name
 }
 
 // Redacted returns a request without passwords, for every log that shows requests. The result may share
@@ -279,7 +279,7 @@ func (c *Session) monitorName() string {
 	case c.conn != nil && c.conn.Network() == "unix":
 		return "unix:" + c.svc.Config.String("unixsocket")
 	}
-	return c.RemoteAddr()
+	return c.remoteAddr()
 }
 
 // StartMonitor puts the client in MONITOR, and reports whether it was not there. The client has a connection.

@@ -47,7 +47,7 @@ func (h *replHost) Demoted(tx *engine.Tx) {
 
 func (h *replHost) Keeper() *durable.Keeper { return h.keeper }
 
-func (h *replHost) Port() int { return (*Service)(h).Port() }
+func (h *replHost) Port() int { return (*adminHost)(h).Port() }
 
 func (h *replHost) Shutdown() bool {
 	end := h.opts.Shutdown

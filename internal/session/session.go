@@ -446,16 +446,16 @@ func (c *Session) Closed(err error) {
 // cleanUp removes the session from all structures. If it is in many, a goroutine in the background
 // does so in slices.
 func (c *Session) cleanUp() {
-	if c.Lists() > ManyArgs {
+	if c.lists() > ManyArgs {
 		c.svc.background.Go(c.leaveAll)
 		return
 	}
 	c.leaveAll()
 }
 
-// Lists returns the number of entries that the session removes one by one. Watched keys do not
+// lists returns the number of entries that the session removes one by one. Watched keys do not
 // count: Unwatch removes them.
-func (c *Session) Lists() int { return c.subs.Len() + c.track.Mode().Size() }
+func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().Size() }
 
 func (c *Session) leaveAll() {
 	c.svc.pubsub.Leave(c)

@@ -55,8 +55,8 @@ func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
 	return false
 }
 
-// Mode returns the server's mode, as HELLO and INFO show it.
-func (s *Service) Mode() string {
+// mode returns the server's mode, as HELLO and INFO show it.
+func (s *Service) mode() string {
 	if s.clustered() {
 		return "cluster"
 	}

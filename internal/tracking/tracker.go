@@ -63,6 +63,14 @@ type State struct {
 // Mode returns how the client tracks, nil if it does not.
 func (s *State) Mode() *Mode { return s.mode.Load() }
 
+// Redirect returns the id of the client that gets the messages: 0 for the client itself, -1 if it does not track.
+func (s *State) Redirect() int64 {
+	if m := s.Mode(); m != nil {
+		return m.Redirect
+	}
+	return -1
+}
+
 // Broken reports whether the client to which the messages are redirected is gone.
 func (s *State) Broken() bool { return s.broken.Load() }
 
