@@ -236,22 +236,14 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 				c.answered = nil
 			}
 			start = len(c.out.Buf)
-			switch c.dispatch(args) {
+			switch what := c.dispatch(args); what {
 			case again: // the request stays in the input
 				c.parser.Reset()
 				return consumed, c.settle(consumed, before), reactor.Park
-			case inBackground:
+			case inBackground, waiting:
 				consumed += n
 				out = c.settle(consumed, before)
-				c.startParked()
-				return consumed, out, reactor.Park
-			case waiting:
-				consumed += n
-				out = c.settle(consumed, before)
-				c.park()
-				if bounded {
-					c.overMemory(len(in)-consumed, 0)
-				}
+				c.parkRequest(what, len(in)-consumed)
 				return consumed, out, reactor.Park
 			}
 			if c.queued.Load() {
@@ -271,6 +263,19 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 	}
 	v = c.verdict(before)
 	return consumed, c.settle(consumed, before), v
+}
+
+// parkRequest parks the session for a request that runs in the background or waits; left is the number of bytes of input
+// after it.
+func (c *Session) parkRequest(what outcome, left int) {
+	if what == inBackground {
+		c.startParked()
+		return
+	}
+	c.park()
+	if c.svc.clientLimit.Load() > 0 {
+		c.overMemory(left, 0)
+	}
 }
 
 // verdict returns what the transport does with the connection after a batch whose output begins at before, and completes or
