@@ -186,13 +186,13 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 // serve is Serve for replies that need not wait for a sync: it runs the complete requests of the input. After a panic in a
 // command it closes the connection, and the client loses the replies of the batch.
 func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Verdict) {
-	before := len(out)
+	given, before, used := out, len(out), 0 // the recovery changes the results, so that the loop has variables of its own
 	defer func() {
 		if what := recover(); what != nil {
 			c.crashed(what)
 			c.out.Buf = nil
 			c.endBatch(0, 0)
-			consumed, rest, v = len(in), out[:before], reactor.Close
+			consumed, rest, v = len(in), given, reactor.Close
 		}
 	}()
 	if c.parked != nil {
@@ -212,15 +212,15 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 	c.followConfig()
 	start := len(out) // the start of the reply to the current request
 	for !c.closing {
-		args, n, err := c.parser.Next(in[consumed:])
+		args, n, err := c.parser.Next(in[used:])
 		if err != nil {
 			c.protocolError(err)
 			break
 		}
 		if n == 0 {
-			c.boundInput(len(in) - consumed)
-			if bounded && len(in) > consumed && c.overMemory(len(in)-consumed, len(c.out.Buf)-before) {
-				return consumed, c.settle(consumed, before), reactor.Park
+			c.boundInput(len(in) - used)
+			if bounded && len(in) > used && c.overMemory(len(in)-used, len(c.out.Buf)-before) {
+				return used, c.settle(used, before), reactor.Park
 			}
 			break
 		}
@@ -228,7 +228,7 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 			break
 		}
 		if len(args) > 0 {
-			if c.last == nil && in[consumed] != '*' && isHTTPRequestLine(args) {
+			if c.last == nil && in[used] != '*' && isHTTPRequestLine(args) {
 				c.closeForeign()
 				break
 			}
@@ -239,30 +239,30 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 			switch what := c.dispatch(args); what {
 			case again: // the request stays in the input
 				c.parser.Reset()
-				return consumed, c.settle(consumed, before), reactor.Park
+				return used, c.settle(used, before), reactor.Park
 			case inBackground, waiting:
-				consumed += n
-				out = c.settle(consumed, before)
-				c.parkRequest(what, len(in)-consumed)
-				return consumed, out, reactor.Park
+				used += n
+				out = c.settle(used, before)
+				c.parkRequest(what, len(in)-used)
+				return used, out, reactor.Park
 			}
 			if c.queued.Load() {
 				c.out.Buf = c.takePushes(c.out.Buf)
 			}
 		}
-		consumed += n
-		if bounded && c.overMemory(len(in)-consumed, len(c.out.Buf)-before) {
-			return consumed, c.settle(consumed, before), reactor.Park
+		used += n
+		if bounded && c.overMemory(len(in)-used, len(c.out.Buf)-before) {
+			return used, c.settle(used, before), reactor.Park
 		}
 		if len(c.out.Buf)-before > c.turn {
 			if c.replyTooLong(len(c.out.Buf) - start) {
 				break
 			}
-			return consumed, c.settle(consumed, before), reactor.Yield
+			return used, c.settle(used, before), reactor.Yield
 		}
 	}
-	v = c.verdict(before)
-	return consumed, c.settle(consumed, before), v
+	next := c.verdict(before)
+	return used, c.settle(used, before), next
 }
 
 // parkRequest parks the session for a request that runs in the background or waits; left is the number of bytes of input
