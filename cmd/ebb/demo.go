@@ -95,8 +95,8 @@ Open the printed address in a browser. Nothing is written to disk.`,
 
 // choosePorts sets the ports that the caller has not chosen.
 func (o *demoOptions) choosePorts() error {
-	if o.port == "0" || o.http == "0" {
-		return errors.New("demo: port 0 means none, and the demo needs both: leave --port and --http out for free ones")
+	if o.http == "0" {
+		return errors.New("demo: --http 0 means no console, which the demo shows: leave the option out for a free port")
 	}
 	if o.port == "" {
 		port, _, err := freePort(6379)
