@@ -6,6 +6,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -142,5 +143,25 @@ func TestALockEndsWithItsProcess(t *testing.T) {
 func TestFreeSpaceIsKnown(t *testing.T) {
 	if n, err := disk.OS().Free(t.TempDir()); err != nil || n == 0 || n < -1 {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestTwoNamesOfOneFileAreTheSame(t *testing.T) {
+	dir := t.TempDir()
+	a, b, link := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "link")
+	for _, name := range []string{a, b} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(dir, link); err != nil {
+		if runtime.GOOS == "windows" {
+			t.Skip("symbolic links need a right on this system")
+		}
+		t.Fatal(err)
+	}
+	same := disk.OS().Same
+	if !same(a, filepath.Join(link, "a")) || same(a, b) || same(a, filepath.Join(dir, "none")) {
+		t.Error("Same compares names, or takes two files for one")
 	}
 }

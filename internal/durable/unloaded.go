@@ -32,16 +32,12 @@ const saveID = "ebb-save-id"
 // append-only files. A file that cannot be read may have any data.
 func (k *Keeper) noteUnloaded() {
 	path := k.rdbPath()
-	f, err := k.fs.Open(path)
+	id, err := k.saveIDIn(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if err == nil {
-		id := rdbText(io.NewSectionReader(f, 0, headBytes), saveID)
-		_ = f.Close()
-		if saved, err := k.fs.ReadFile(k.savedPath()); err == nil && id != "" && id == string(saved) {
-			return
-		}
+	if saved, err := k.fs.ReadFile(k.savedPath()); err == nil && id != "" && id == string(saved) {
+		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,12 +85,8 @@ func (k *Keeper) replaceRDB(temp, path string) error {
 		}
 		k.loaded(old)
 	}
-	f, err := k.fs.Open(temp)
+	id, err := k.saveIDIn(temp)
 	if err != nil {
-		return err
-	}
-	id := rdbText(io.NewSectionReader(f, 0, headBytes), saveID)
-	if err = f.Close(); err != nil {
 		return err
 	}
 	if id != "" {
@@ -136,6 +128,15 @@ func (k *Keeper) keepUnloadedAOF() error {
 	}
 	k.openFilesAgain()
 	return k.aof.filesErr
+}
+
+// saveIDIn returns the save ID of an RDB file, "" if it has none. Errors are those of opening the file.
+func (k *Keeper) saveIDIn(path string) (id string, err error) {
+	f, err := k.fs.Open(path)
+	if err != nil {
+		return "", err
+	}
+	return rdbText(io.NewSectionReader(f, 0, headBytes), saveID), f.Close()
 }
 
 // rdbText returns an auxiliary text of an RDB file, "" if the beginning of the file does not have it. It ignores errors,

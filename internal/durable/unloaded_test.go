@@ -31,6 +31,19 @@ func aside(t *testing.T, fs *crashfs.FS) (names []string) {
 	return names
 }
 
+// wantAside checks that one file was kept under another name, with the bytes that it had.
+func wantAside(t *testing.T, fs *crashfs.FS, before []byte) (name string) {
+	t.Helper()
+	kept := aside(t, fs)
+	if len(kept) != 1 || !strings.HasPrefix(kept[0], "dump.rdb.not-loaded-") {
+		t.Fatalf("kept are %q", kept)
+	}
+	if now, err := fs.ReadFile(dir + "/" + kept[0]); err != nil || !bytes.Equal(now, before) {
+		t.Errorf("the kept file differs: %v", err)
+	}
+	return kept[0]
+}
+
 // ending closes a world as a server ends: with a save, where there are save points.
 func ending(t *testing.T, w *world) {
 	t.Helper()
@@ -82,14 +95,7 @@ func TestAnRDBFileThatTheStartHasNotLoadedIsKept(t *testing.T) {
 					t.Fatal(err)
 				}
 				ending(t, w)
-				kept := aside(t, fs)
-				if len(kept) != 1 || !strings.HasPrefix(kept[0], "dump.rdb.not-loaded-") {
-					t.Fatalf("kept are %q", kept)
-				}
-				w.logged(t, kept[0])
-				if now, err := fs.ReadFile(dir + "/" + kept[0]); err != nil || !bytes.Equal(now, before) {
-					t.Errorf("the kept file differs: %v", err)
-				}
+				w.logged(t, wantAside(t, fs, before))
 
 				// The file that was saved beside the append-only files holds nothing else: it is replaced.
 				for range 2 {
@@ -178,13 +184,7 @@ func TestAnRDBFileThatCannotBeReadIsKept(t *testing.T) {
 		w.logged(t, "permission denied")
 		w.set("more", "data")
 		ending(t, w)
-		kept := aside(t, fs)
-		if len(kept) != 1 {
-			t.Fatalf("kept are %q", kept)
-		}
-		if now, err := fs.ReadFile(dir + "/" + kept[0]); err != nil || !bytes.Equal(now, before) {
-			t.Errorf("the kept file differs: %v", err)
-		}
+		wantAside(t, fs, before)
 	})
 }
 
@@ -213,13 +213,7 @@ func TestAnOlderSaveThatWasPutBackIsKept(t *testing.T) {
 		w.holds(t, "old", "", "new", "data")
 		w.set("newer", "data")
 		ending(t, w)
-		kept := aside(t, fs)
-		if len(kept) != 1 {
-			t.Fatalf("kept are %q", kept)
-		}
-		if now, err := fs.ReadFile(dir + "/" + kept[0]); err != nil || !bytes.Equal(now, backup) {
-			t.Errorf("the kept file differs: %v", err)
-		}
+		wantAside(t, fs, backup)
 	})
 }
 
