@@ -40,12 +40,14 @@ var arrows = []struct {
 	// the commands on data, which see the server through command.Host
 	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
 	// clients: they know no command but by its Spec
-	{"internal/session", []string{"internal/command", "engine", "resp", "internal/acl", "internal/admin", "internal/cleantext", "internal/config",
-		"internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog", "internal/pubsub", "internal/reactor", "internal/redact",
+	{"internal/session", []string{"internal/command", "engine", "resp", "internal/acl", "internal/admin", "internal/cleantext",
+		"internal/config", "internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog", "internal/pubsub", "internal/reactor",
+		"internal/redact",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
-	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "engine", "resp", "internal/acl", "internal/admin",
-		"internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub", "internal/rdb", "internal/reactor",
+	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "engine", "resp", "internal/acl",
+		"internal/admin", "internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub",
+		"internal/rdb", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
 	{"internal/redact", []string{"internal/command", "internal/config"}},
 	{"internal/listen", []string{"internal/config"}},

@@ -26,10 +26,7 @@ type ArgMemory struct {
 
 // Copy copies a request over the one before. The copy is valid until the next call.
 func (m *ArgMemory) Copy(args [][]byte) [][]byte {
-	n := 0
-	for _, a := range args {
-		n += len(a)
-	}
+	n := int(ArgsBytes(args))
 	if cap(m.flat) < n {
 		m.flat = make([]byte, 0, n)
 	}

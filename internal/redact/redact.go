@@ -10,12 +10,6 @@ import (
 // hidden replaces secrets in logs.
 var hidden = []byte("(redacted)")
 
-// secretDirective reports whether the value of a directive is a secret.
-func secretDirective(name string) bool {
-	d := config.Lookup(name)
-	return d != nil && d.Sensitive
-}
-
 // wrapped are the commands whose arguments contain another command, with the position of its name.
 var wrapped = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
 
@@ -77,7 +71,7 @@ func one(spec *command.Spec, args [][]byte) [][]byte {
 	case "config|set":
 		out := args
 		for i := 2; i+1 < len(args); i += 2 {
-			if secretDirective(string(args[i])) {
+			if d := config.Lookup(string(args[i])); d != nil && d.Sensitive {
 				if &out[0] == &args[0] {
 					out = append([][]byte(nil), args...)
 				}

@@ -10,7 +10,8 @@ var specMonitor = command.Spec{
 	Summary: "Shows every command that the server runs, until RESET or the end of the connection.",
 	Flags:   adminFlags,
 	Client:  command.Stateful,
-	Replies: "OK, and then a line for each command: time, database, address, arguments. The lines leave out administrative commands and passwords.",
+	Replies: "OK, and then a line for each command: time, database, address, arguments. " +
+		"The lines leave out administrative commands and passwords.",
 	Examples: `
 2> MONITOR
 OK

@@ -12,8 +12,8 @@ import (
 
 // Specs lists all commands, group by group.
 func Specs() []*command.Spec {
-	return slices.Concat(commands.Specs(), waitSpecs, connectionSpecs, transactionSpecs, serverSpecs, persistSpecs, replSpecs, pubsubSpecs, clusterSpecs,
-		scriptingSpecs)
+	return slices.Concat(commands.Specs(), waitSpecs, connectionSpecs, transactionSpecs, serverSpecs, persistSpecs, replSpecs,
+		pubsubSpecs, clusterSpecs, scriptingSpecs)
 }
 
 // DefaultTable builds the table of all commands. Its error means a mistake in a Spec, which the

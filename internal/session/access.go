@@ -45,8 +45,7 @@ func (c *Session) SetProto(n int) {
 
 // Reset does what RESET does, but for its reply.
 func (c *Session) Reset() {
-	c.multi = multi{}
-	c.Unwatch()
+	c.EndMulti()
 	c.svc.pubsub.Leave(c)
 	c.StopTracking()
 	c.unmonitor()

@@ -147,7 +147,7 @@ func TestUsersOfAnACLFile(t *testing.T) {
 	steps("ACL LOAD", "(error) ERR Error loading ACLs, opening file '"+file+"': No such file or directory")
 }
 
-// Loading keeps who may stay.
+// A load keeps the clients that may stay.
 func TestLoadClosesWhoseUserIsGoneOrMayNotListen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
 	if err := os.WriteFile(file, []byte("user a on nopass +@all &*\nuser b on nopass +@all &*\nuser c on nopass +@all &*\n"), 0o600); err != nil {
@@ -281,7 +281,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 	c := newSession(t, s)
 	users := [][]string{
 		{"reader", "+@all", "%R~a*"}, {"writer", "+@all", "%W~a*"}, {"both", "+@all", "~a*", "&a*"},
-		{"split", "+@all", "%R~r*", "%W~w*", "~a", "&r*"}, {"nobody"}, {"safe", "+@all", "-@dangerous", "~*", "&w*"},
+		{"split", "+@all", "%R~r*", "%W~w*", "~a", "&r*"}, {"idle"}, {"safe", "+@all", "-@dangerous", "~*", "&w*"},
 		{"some", "+@read", "~a*", "(+@write ~w*)", "(+@pubsub &a*)", "(+@stream ~r* ~a)"},
 	}
 	for _, u := range users {

@@ -206,13 +206,8 @@ func (c *Session) SetName(name []byte) {
 
 // countNames counts the bytes of the names that the client has given itself.
 func (c *Session) countNames() {
-	n := int64(0)
-	if name := c.view.name.Load(); name != nil {
-		n = int64(len(*name))
-	}
-	if lib := c.view.lib.Load(); lib != nil {
-		n += int64(len(lib[0]) + len(lib[1]))
-	}
+	lib := c.library()
+	n := int64(len(c.name()) + len(lib[0]) + len(lib[1]))
 	c.svc.DB.ChargeApart(n - c.view.nameBytes.Swap(n))
 }
 

@@ -19,7 +19,7 @@ import (
 //	                                      │ no
 //	                                      ▼
 //	                 held; the session parks; Log wakes it when the sync is done,
-//	                 which is one for all who wait
+//	                 which is one for all of them
 //
 // Where syncs are fast, a loop syncs all writes of its batch at the end of the batch (Settle), and
 // its sessions continue before the loop looks for more requests. This wakes no goroutine, and all

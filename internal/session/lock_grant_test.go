@@ -211,7 +211,7 @@ func TestLocksUnderConcurrencyExclude(t *testing.T) {
 					t.Error("two have the lock alone")
 				}
 				if alone.Load() > 0 && sharing.Load() > 0 {
-					t.Error("one who is alone has company")
+					t.Error("a waiter that is alone has company")
 				}
 				if old := last.Swap(v.Int); !shared && old >= v.Int {
 					t.Errorf("token %d came after %d", v.Int, old)

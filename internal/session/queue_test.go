@@ -32,7 +32,7 @@ func TestAJobThatDidNotArriveGoesBackAsItWas(t *testing.T) {
 	}
 	clock.Advance(30 * time.Millisecond)
 	if v := ask(other, "DQ.PEEK", "q"); len(v.Elems) != 0 {
-		t.Fatalf("the one who waits was not served: %v", v)
+		t.Fatalf("the waiting client was not served: %v", v)
 	}
 	gone.session.Closed(io.EOF)
 	v := ask(other, "DQ.POP", "q", "COUNT", "9")

@@ -59,10 +59,7 @@ func (c *Session) endHot(spec *command.Spec, args [][]byte) {
 	if w.Timed() {
 		now = c.svc.DB.Clock().Micros()
 		micros = max(now-c.hot.began, 0)
-		bytes = int64(max(c.outBytes()-c.hot.out, 0))
-		for _, a := range args {
-			bytes += int64(len(a))
-		}
+		bytes = int64(max(c.outBytes()-c.hot.out, 0)) + command.ArgsBytes(args)
 	}
 	c.hot.used = c.hot.used[:0]
 	for _, r := range refs {

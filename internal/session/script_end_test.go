@@ -89,7 +89,7 @@ func TestAScriptEndsWithTheContextOfItsCaller(t *testing.T) {
 	}
 }
 
-// One who waits for another's script leaves with the context as well.
+// A call that waits for another's script ends with its context as well.
 func TestWhoWaitsForAScriptLeavesWithTheContext(t *testing.T) {
 	_, svc, c := scriptService(t)
 	defer svc.Close()
