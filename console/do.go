@@ -136,8 +136,9 @@ func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	for i, argv := range cmds {
 		began := k.c.clock.Micros()
 		if err := k.mayGoOn(q, began-first); err != nil {
-			return nil, &failure{status: failureOf(err).status, Code: failureOf(err).Code,
-				Text: fmt.Sprintf("%d of the %d commands of the batch have run: %s", i, len(cmds), err.Error())}
+			f := *failureOf(err)
+			f.Text = fmt.Sprintf("%d of the %d commands of the batch have run: %s", i, len(cmds), f.Text)
+			return nil, &f
 		}
 		bound := k.c.boundOf(argv)
 		bound.Most = max(room, leastReply)

@@ -8,8 +8,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// spans are the intervals of a forecast, by what the page calls them. The intervals of the minute begin at full seconds, those of the hour at
-// full minutes, and those of the day at full hours: so a forecast names what expires together by its time. Days are 24 hours from now.
+// spans are the intervals of a forecast, by what the page calls them. The intervals of the minute begin at full seconds, those of
+// the hour at full minutes, and those of the day at full hours: so a forecast names what expires together by its time. Days are
+// 24 hours from now.
 var spans = map[string]struct {
 	grid    int64 // ms
 	step    int64 // ms
@@ -79,7 +80,8 @@ func getForecast(k *call, q *request) (any, error) {
 	s := spans[span]
 	survey := k.c.svc.DB.TrySurveyDueOn(s.grid)
 	if survey == nil {
-		return nil, &failure{status: http.StatusServiceUnavailable, Code: "BUSY", Text: "BUSY a transaction holds the data, such as a script that runs for long"}
+		return nil, &failure{status: http.StatusServiceUnavailable, Code: "BUSY",
+			Text: "BUSY a transaction holds the data, such as a script that runs for long"}
 	}
 	f := &forecast{At: survey.At, Span: span, Buckets: make([]bucket, s.buckets)}
 	for i := range f.Buckets {

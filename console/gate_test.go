@@ -365,7 +365,8 @@ func TestAReadOnlyConsoleIsSoInScripts(t *testing.T) {
 }
 
 // otherNumbers are the commands on strings, bitmaps and hashes whose numbers are counts, lengths, times or 0 and 1.
-var otherNumbers = strings.Fields(`get set setnx setex psetex getset getex getdel append strlen getrange substr setrange incrbyfloat mget mset
+var otherNumbers = strings.Fields(`get set setnx setex psetex getset getex getdel append strlen getrange substr setrange incrbyfloat
+	mget mset
 	msetnx msetex delex delifeq digest getfresh stale unlease ebb.fresh ebb.lease bitop hset hsetnx hmset hget hmget hgetall hkeys hvals hlen
 	hstrlen hexists hdel hincrbyfloat hrandfield hscan hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist
 	hsetex hgetex hgetdel`)
@@ -383,7 +384,8 @@ func TestNumbersOfEachCommandAreOfValuesOrNot(t *testing.T) {
 		default:
 			continue
 		}
-		if of, other := slices.Contains(numbersOfValues, s.Name), slices.Contains(otherNumbers, s.Name); of == other && s.Run != nil && s.HasKeys() {
+		of, other := slices.Contains(numbersOfValues, s.Name), slices.Contains(otherNumbers, s.Name)
+		if of == other && s.Run != nil && s.HasKeys() {
 			t.Errorf("%s: of values %v, others %v: name it in numbersOfValues or in otherNumbers", s.Name, of, other)
 		}
 	}

@@ -178,8 +178,9 @@ func (c *Console) sampleOf(now, before *reading) *sample {
 		Clients: v("redis_connected_clients"), Waiting: v("redis_blocked_clients"), Hits: rate("redis_keyspace_hits_total"),
 		Misses: rate("redis_keyspace_misses_total"), In: rate("redis_net_input_bytes_total"), Out: rate("redis_net_output_bytes_total"),
 		CPU:  rate("redis_cpu_sys_seconds_total") + rate("redis_cpu_user_seconds_total"),
-		Role: now.labels["role"], Replicas: v("redis_connected_slaves"), ReplLag: v("redis_connected_slave_lag_seconds"), Expired: map[string]float64{},
-		filled: now.filled}
+		Role: now.labels["role"], Replicas: v("redis_connected_slaves"), ReplLag: v("redis_connected_slave_lag_seconds"),
+		Expired: map[string]float64{},
+		filled:  now.filled}
 	if s.Role == "slave" {
 		s.Role, s.Link, s.ReplLag = "replica", "down", v("redis_master_last_io_seconds_ago")
 		if v("redis_master_link_up") == 1 {

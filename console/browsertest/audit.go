@@ -39,11 +39,13 @@ func (p *Page) Columns() []string {
 		});
 		for (const [i, a] of cells.entries())
 			for (const b of cells.slice(i + 1))
-				if (Math.min(a.r.right, b.r.right) - Math.max(a.r.left, b.r.left) > 1 && Math.min(a.r.bottom, b.r.bottom) - Math.max(a.r.top, b.r.top) > 1)
+				if (Math.min(a.r.right, b.r.right) - Math.max(a.r.left, b.r.left) > 1 &&
+					Math.min(a.r.bottom, b.r.bottom) - Math.max(a.r.top, b.r.top) > 1)
 					out.push(name + a.td.innerText + ' is above ' + b.td.innerText);
 		for (const e of tr.querySelectorAll('.bytes')) {
 			const size = parseFloat(getComputedStyle(e).fontSize), r = e.getBoundingClientRect();
-			if (seen(e) && e.innerText.length >= 8 && r.width < 6 * 0.6 * size) out.push(name + e.innerText + ' is ' + Math.round(r.width) + ' px wide');
+			if (seen(e) && e.innerText.length >= 8 && r.width < 6 * 0.6 * size)
+				out.push(name + e.innerText + ' is ' + Math.round(r.width) + ' px wide');
 		}
 	}
 	return out;

@@ -219,12 +219,14 @@ func TestNoScreenScrollsIntoNothing(t *testing.T) {
 // F10: on a phone the columns of a table neither overlap nor stand outside, and a name does not wrap letter by letter.
 func TestColumnsHaveRoom(t *testing.T) {
 	s := shop(t)
-	s.Do("EXPIRY", "RULE", "SET", "checkout-sessions-of-europe", "MATCH", "session:checkout:eu-central-1:*", "TO", "ended:checkout:eu-central-1")
+	s.Do("EXPIRY", "RULE", "SET", "checkout-sessions-of-europe", "MATCH", "session:checkout:eu-central-1:*",
+		"TO", "ended:checkout:eu-central-1")
 	stream := "ended:checkout:eu-central-1"
 	s.Do("XGROUP", "CREATE", stream, "warehouse-of-the-north", "0", "MKSTREAM")
 	s.Do("XADD", stream, "*", "id", "17")
 	s.Do("XREADGROUP", "GROUP", "warehouse-of-the-north", "packer-17", "STREAMS", stream, ">")
-	all := append([]string{"streams?db=0&k=" + keyURL(stream) + "&g=" + keyURL("warehouse-of-the-north"), "key?db=0&k=" + keyURL("cart:ann")}, screens...)
+	all := append([]string{"streams?db=0&k=" + keyURL(stream) + "&g=" + keyURL("warehouse-of-the-north"),
+		"key?db=0&k=" + keyURL("cart:ann")}, screens...)
 	for name, o := range map[string]browsertest.Options{
 		"desktop":        {},
 		"small":          {Width: 1024, Height: 768},

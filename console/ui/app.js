@@ -1,4 +1,4 @@
-// The frame: who the user is, the rail, the top bar, Find, and the screen that the hash names.
+// The frame: the user, the rail, the top bar, Find, and the screen that the hash names.
 import { h, fill, icon, list } from './lib/h.js';
 import { ApiError, get, post, onFail } from './lib/api.js';
 import { endMessages } from './lib/dialog.js';

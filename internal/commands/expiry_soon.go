@@ -19,7 +19,8 @@ var specExpirySoon = command.Spec{
 		command.Opt(command.Block("LEVEL", command.Repeat(command.OneOf("level", command.Token("KEY"), command.Token("FIELD"), command.Token("MEMBER"),
 			command.Token("ELEMENT"), command.Token("LEASE")))))},
 	Tips: []string{"nondeterministic_output", "request_policy:all_shards"},
-	Replies: "An array of whole and the rows, earliest first. A row is the deadline in ms since 1970, the level (key, field, member, element or " +
+	Replies: "An array of whole and the rows, earliest first. A row is the deadline in ms since 1970, the level (key, field, member, " +
+		"element or " +
 		"lease), the key, and the item.\n\n" +
 		"* The item of a key is nil, that of a lease is the name of the holder or the id of the job.\n" +
 		"* COUNT is 10 by default, at most 1,000; WITHIN leaves out later deadlines.\n" +

@@ -17,7 +17,8 @@ func howMany() command.Arg {
 
 const (
 	moveManyComplexity = "O(N) where N is the number of elements moved."
-	moveManyOrder      = "* COUNT moves up to count elements, EXACTLY moves that many or none. Without these words the command moves one element.\n" +
+	moveManyOrder      = "* COUNT moves up to count elements, EXACTLY moves that many or none. Without these words the command moves " +
+		"one element.\n" +
 		"* OBO pushes them one by one, as LMOVE would: from one end to the same end their order is reversed. BULK keeps their order.\n" +
 		"* Elements keep their deadlines.\n"
 )

@@ -198,7 +198,8 @@ var specDQPop = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.TokenArg("LEASE", command.Int("lease"))),
 		command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds")))},
-	Replies: "* An array of at most COUNT jobs, by default one. Each is an array of its id, its payload, the number of deliveries, the token of " +
+	Replies: "* An array of at most COUNT jobs, by default one. Each is an array of its id, its payload, the number of deliveries, the " +
+		"token of " +
 		"the lease, and the time at which it was due, in ms since 1970.\n" +
 		"* nil if none is due, or when the BLOCK milliseconds are over; BLOCK 0 waits for ever.\n\n" +
 		"A job can be taken from the millisecond on at which it is due. No other consumer gets it for LEASE ms, by default 30000. Then it is " +

@@ -28,7 +28,8 @@ var specDQSchedule = command.Spec{
 		command.Opt(command.TokenArg("FROM", command.UnixTime("from"))), command.Opt(command.TokenArg("UNTIL", command.UnixTime("until"))),
 		command.Opt(command.TokenArg("LATE", command.Int("late"))), command.Opt(command.Token("OVERLAP")),
 		command.Opt(command.TokenArg("PRIORITY", command.Int("priority"))), command.Opt(command.TokenArg("EXPIRE", command.Int("expire")))},
-	Replies: "The time of the next occurrence, in ms since 1970. Each occurrence is a job with the id `name@time`, the payload, PRIORITY and " +
+	Replies: "The time of the next occurrence, in ms since 1970. Each occurrence is a job with the id `name@time`, the payload, " +
+		"PRIORITY and " +
 		"EXPIRE, due at its time. The server adds it, exactly once, and no client has to be there.\n\n" +
 		"* EVERY: the occurrences are FROM + k * EVERY, so they do not drift. Without FROM the first one is EVERY ms from now.\n" +
 		"* CRON: five fields (minute, hour, day of month, month, day of week), six with the second in front, or @hourly, @daily, @weekly, " +

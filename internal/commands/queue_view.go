@@ -19,7 +19,8 @@ var specDQPeek = command.Spec{
 		command.Opt(command.TokenArg("STATE", command.OneOf("state", command.Token("READY"), command.Token("DELAYED"), command.Token("LEASED"),
 			command.Token("ALL")))),
 		command.Opt(command.TokenArg("FROM", command.Str("id"))), command.Opt(command.TokenArg("COUNT", command.Int("count")))},
-	Replies: "An array of at most COUNT jobs, by default one: jobs that are due in the order of DQ.POP, then delayed ones by their time. Each is " +
+	Replies: "An array of at most COUNT jobs, by default one: jobs that are due in the order of DQ.POP, then delayed ones by their " +
+		"time. Each is " +
 		"an array of its id, its payload, the number of deliveries, `ready` or `delayed`, and the time at which it is due, in ms since 1970. " +
 		"A leased job also has its token, and the time in ms at which its lease ends.\n\n" +
 		"* Without STATE leased jobs are not shown.\n" +
@@ -140,7 +141,8 @@ var specDQGet = command.Spec{
 	Summary: "Describes one job of a delay queue.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("id")},
-	Replies: "A map: `id`, `payload`, `state` (`ready`, `delayed` or `leased`), `priority`, `deliveries`, `due`, the time at which the job is or was due, " +
+	Replies: "A map: `id`, `payload`, `state` (`ready`, `delayed` or `leased`), `priority`, `deliveries`, `due`, the time at which the " +
+		"job is or was due, " +
 		"`expires`, the last time at which a consumer can take it (nil if it waits for ever), and of a leased job `token` and `until`, " +
 		"the end of its lease (else nil). Times are in ms since 1970. nil if the queue has no such job.",
 	Examples: `
@@ -351,7 +353,8 @@ var specDQConfig = command.Spec{
 		command.Opt(command.TokenArg("DEADLETTER", command.Key("deadletter", command.Insert))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen"))), command.Opt(command.TokenArg("PAUSED", command.Str("paused"))),
 		command.Opt(command.TokenArg("DELIVER", command.Key("stream", command.Insert)))},
-	Replies: "OK. Without options, a map of `max-deliveries`, `dead-letter`, `max-len`, `paused` (1 or 0), `paused-until` (nil without an end) and " +
+	Replies: "OK. Without options, a map of `max-deliveries`, `dead-letter`, `max-len`, `paused` (1 or 0), `paused-until` (nil without " +
+		"an end) and " +
 		"`deliver` (empty without a stream).\n\n" +
 		"* MAXDELIVERIES: a job that was delivered so often, and whose last lease is over or which a consumer returned, is not delivered " +
 		"again. In one step with that it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time " +

@@ -37,9 +37,11 @@ const (
 	dueMeaning = "A member is due if its score, as a time since 1970, is no later than now minus AGE ms.\n\n" +
 		"* UNIT says what the scores count: seconds (s, the default, with fractions), ms, us, or so many units per ms: BullMQ's scores are " +
 		"UNIT 4096.\n"
-	dueWaiting = "* BLOCK waits for up to so many ms until a member is due, 0 for ever. It is served within 2 ms of that time, never before it. The " +
+	dueWaiting = "* BLOCK waits for up to so many ms until a member is due, 0 for ever. It is served within 2 ms of that time, never " +
+		"before it. The " +
 		"client that has waited longest is served first. In transactions and scripts the command does not wait.\n"
-	dueComplexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N the number of members of a sorted set, and M the number of members taken."
+	dueComplexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N the number of members of a sorted set, and M the " +
+		"number of members taken."
 )
 
 var dueErrors = []string{
@@ -55,7 +57,8 @@ var specZPopDue = command.Spec{
 	Flags:   command.Write | command.Blocking,
 	Args: append([]command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Access|command.Delete)},
 		append(dueArgs(), command.Opt(command.Token("PEEK")))...),
-	Replies: "* An array of the key and an array of at most COUNT members, by default one, lowest scores first, each in an array with its score.\n" +
+	Replies: "* An array of the key and an array of at most COUNT members, by default one, lowest scores first, each in an array with " +
+		"its score.\n" +
 		"* nil if none is due, or when the BLOCK milliseconds are over.\n\n" +
 		dueMeaning +
 		dueWaiting +
@@ -263,7 +266,8 @@ var specZMoveDue = command.Spec{
 	Flags:      command.Write | command.DenyOOM | command.Blocking,
 	Args: append([]command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert),
 		command.OneOf("target", command.Token("LEFT"), command.Token("RIGHT"), command.TokenArg("SCORE", command.Int("delay")))}, dueArgs()...),
-	Replies: "* An array of at most COUNT members that were moved, by default one, lowest scores first, each in an array with the score by which " +
+	Replies: "* An array of at most COUNT members that were moved, by default one, lowest scores first, each in an array with the " +
+		"score by which " +
 		"it was due.\n" +
 		"* nil if none is due, or when the BLOCK milliseconds are over.\n\n" +
 		dueMeaning +

@@ -4,7 +4,8 @@
 //	                    │
 //	                    └────> Check: are the files what Pages says?
 //
-// A page is a function of a command's Spec alone, the index of all Specs. Every generated file begins with Marker; files without it are written
+// A page is a function of a command's Spec alone, the index of all Specs. Every generated file begins with Marker; files without it
+// are written
 // by hand, and left alone. Start reading at Pages; see internal/gen/cmd for the
 // program.
 package gen

@@ -53,13 +53,15 @@ func TestAPageSaysEverythingAboutItsCommand(t *testing.T) {
 		t.Errorf("the container does not link its subcommand:\n%s", text)
 	}
 	if text := string(pages["index.md"]); !strings.Contains(text,
-		"## Hash\n\n| Command | Summary | Transcript |\n|---|---|---|\n| [HCTL](hctl.md) | Stands for a command. |  |\n| [HCTL GET](hctl-get.md) |") {
+		"## Hash\n\n| Command | Summary | Transcript |\n|---|---|---|\n"+
+			"| [HCTL](hctl.md) | Stands for a command. |  |\n| [HCTL GET](hctl-get.md) |") {
 		t.Errorf("the index:\n%s", text)
 	}
 }
 
 func TestRepliesMayBeLists(t *testing.T) {
-	const long = "many words that fill a line and then some more of them, until the line ends, and goes on below, where it is indented as the item is"
+	const long = "many words that fill a line and then some more of them, until the line ends, " +
+		"and goes on below, where it is indented as the item is"
 	run := func(*command.Ctx) error { return nil }
 	set, err := command.NewTable(&command.Spec{Name: "hput", Group: command.GroupHash, Since: "0.1.0", Complexity: "O(1)", Summary: "Puts.",
 		Run: run, Examples: "> HPUT\nOK\n", Replies: "Two:\n\n1. " + long + "\n2. the other\n\n* a * b\n",

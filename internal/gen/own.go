@@ -16,7 +16,8 @@ const ownPage = "own-commands.md"
 func own(t *command.Table) []byte {
 	var b bytes.Buffer
 	b.WriteString(Marker)
-	b.WriteString("# ebb's own commands\n\nSyntax, replies and errors of the commands that Redis 7.0 does not have. All of them also answer WRONGTYPE,\n" +
+	b.WriteString("# ebb's own commands\n\nSyntax, replies and errors of the commands that Redis 7.0 does not have. " +
+		"All of them also answer WRONGTYPE,\n" +
 		"an error on a wrong number of arguments, and one on what should be an integer and is none.\n")
 	for _, g := range command.Groups {
 		var specs []*command.Spec
