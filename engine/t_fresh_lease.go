@@ -24,24 +24,32 @@ import (
 // The expiry and the eviction of the key end no lease, because they say nothing about the value. The log
 // has a DEL for these two; the lease follows it once more, because a replayed DEL ends a lease.
 //
-//	EBB.LEASE key token ms     the lease, up to and including ms; 0: it has ended
+// A client may name itself when it asks for a lease. Then it gets the same lease when it asks again, and can give it up without
+// its token: the reply with the token may have been lost.
+//
+//	EBB.LEASE key token ms [owner]     the lease, up to and including ms; 0: it has ended
 //
 // An engine without leases looks none up: a change costs one atomic read.
 
 // MaxRefreshLease is the longest refresh lease, in ms.
 const MaxRefreshLease = 3600 * 1000
 
+// MaxRefreshOwner is the longest name of the owner of a refresh lease, in bytes. Owners are random or name a process; the
+// names lie beside the data, which eviction does not reach.
+const MaxRefreshOwner = 256
+
 // leaseBytes estimates the bytes that a lease takes up beside the key's name.
 const leaseBytes = 176
 
 // leasesVersion is the version of the text of the leases in a file.
-const leasesVersion = 1
+const leasesVersion = 2
 
 // lease is the right of one client to load the value of a key.
 type lease struct {
 	key   watchKey
 	token int64
-	until int64 // ms; the lease holds up to and including this instant
+	until int64  // ms; the lease holds up to and including this instant
+	owner string // "": the client has given none
 	slot  uint32
 }
 
@@ -87,9 +95,10 @@ func (f Freshness) String() string {
 
 // FreshOptions configure GetFresh. The zero value only reads.
 type FreshOptions struct {
-	Lease  int64 // ms, up to MaxRefreshLease: the caller can load a value, and holds the key that long if it is elected; 0: it cannot
-	Token  int64 // above 0: renew the lease with this token, and elect no client otherwise
-	Behind bool  // other clients wait in the key's line: the caller is not elected before them
+	Lease  int64  // ms, up to MaxRefreshLease: the caller can load a value, and holds the key that long if it is elected; 0: it cannot
+	Token  int64  // above 0: renew the lease with this token, and elect no client otherwise
+	Owner  []byte // the caller's name, up to MaxRefreshOwner bytes: renew the lease of this owner if it has one; empty: no name
+	Behind bool   // other clients wait in the key's line: the caller is not elected before them
 }
 
 // FreshValue is the result of GetFresh.
@@ -129,11 +138,11 @@ func (tx *Tx) GetFresh(key []byte, o FreshOptions) (v FreshValue, err error) {
 	l := tx.leaseOf(key)
 	switch {
 	case o.Lease <= 0 || tx.db.passive.Load():
-	case o.Token != 0 && l != nil && l.token == o.Token:
-		return tx.refresh(v, key, l.token, o.Lease), nil
+	case l != nil && (o.Token != 0 && l.token == o.Token || o.Token == 0 && l.ownedBy(o.Owner)):
+		return tx.refresh(v, key, l.token, o.Lease, l.owner), nil
 	case o.Token != 0 || l != nil:
 	case h.r != nil || !o.Behind:
-		return tx.refresh(v, key, tx.NextToken(), o.Lease), nil
+		return tx.refresh(v, key, tx.NextToken(), o.Lease, string(o.Owner)), nil
 	}
 
 	v.Loading = l != nil
@@ -155,9 +164,9 @@ func (tx *Tx) GetFresh(key []byte, o FreshOptions) (v FreshValue, err error) {
 }
 
 // refresh gives the caller a lease, and returns the reply.
-func (tx *Tx) refresh(v FreshValue, key []byte, token, ms int64) FreshValue {
-	tx.putLease(key, token, tx.ms+ms)
-	tx.emitLease(key, token, tx.ms+ms)
+func (tx *Tx) refresh(v FreshValue, key []byte, token, ms int64, owner string) FreshValue {
+	tx.putLease(key, token, tx.ms+ms, owner)
+	tx.emitLease(key, token, tx.ms+ms, owner)
 	v.State, v.Token, v.Millis = FreshRefresh, token, ms
 	return v
 }
@@ -178,14 +187,26 @@ func (tx *Tx) Unlease(key []byte, token int64) bool {
 	return true
 }
 
+// UnleaseOwner is Unlease for the lease of an owner, which may not know its token. O(1).
+func (tx *Tx) UnleaseOwner(key, owner []byte) bool {
+	if l := tx.leaseOf(key); l == nil || !l.ownedBy(owner) {
+		return false
+	}
+	tx.revoke(key)
+	return true
+}
+
+// ownedBy reports whether an owner, which has a name, has the lease.
+func (l *lease) ownedBy(owner []byte) bool { return len(owner) > 0 && l.owner == string(owner) }
+
 // Leased executes EBB.LEASE in a replay. Errors: those of CheckToken.
-func (tx *Tx) Leased(key []byte, token, until int64) error {
+func (tx *Tx) Leased(key []byte, token, until int64, owner []byte) error {
 	if err := tx.CheckToken(token); err != nil {
 		return err
 	}
 	tx.SawToken(token)
 	if until > 0 {
-		tx.putLease(key, token, min(until, MaxDeadline))
+		tx.putLease(key, token, min(until, MaxDeadline), string(owner))
 		return nil
 	}
 	if tx.db.leases.Load() > 0 {
@@ -209,24 +230,25 @@ func (tx *Tx) leaseOf(key []byte) *lease {
 }
 
 // putLease stores a lease of a key, in place of the one that the key has.
-func (tx *Tx) putLease(key []byte, token, until int64) {
+func (tx *Tx) putLease(key []byte, token, until int64, owner string) {
 	sh := tx.db.shards[tx.shardID(key)]
 	s := &sh.leases
 	l := s.all[watchKey{tx.dbi, string(key)}]
 	if l == nil {
-		l = &lease{key: watchKey{tx.dbi, string(key)}}
+		l = &lease{key: watchKey{tx.dbi, string(key)}, owner: owner}
 		s.add(sh, l)
 		tx.db.leases.Add(1)
 		tx.db.ChargeApart(l.bytes())
 	} else {
 		s.wheel.Remove(l.slot)
+		tx.db.ChargeApart(int64(len(owner) - len(l.owner)))
 	}
-	l.token, l.until = token, until
+	l.token, l.until, l.owner = token, until, owner
 	s.wheel.Add(l.slot, until)
 	sh.workAt(until + 1)
 }
 
-func (l *lease) bytes() int64 { return leaseBytes + int64(len(l.key.key)) }
+func (l *lease) bytes() int64 { return leaseBytes + int64(len(l.key.key)+len(l.owner)) }
 
 // add adds a lease to the table, and gives it a slot.
 func (s *leaseSet) add(sh *shard, l *lease) {
@@ -270,7 +292,7 @@ func (tx *Tx) revoke(key []byte) {
 	}
 	s := &tx.db.shards[tx.shardID(key)].leases
 	if l := s.all[watchKey{tx.dbi, string(key)}]; l != nil {
-		tx.emitLease(key, l.token, 0)
+		tx.emitLease(key, l.token, 0, "")
 		tx.voidLease(key)
 		tx.Signal(key)
 	}
@@ -313,23 +335,27 @@ func (sh *shard) endLeases(tx *Tx, budget int) (more bool) {
 
 // Leases visits the refresh leases of all databases, those included whose time is over and that the
 // reclaimer has not removed yet. The transaction holds all shards. O(leases).
-func (tx *Tx) Leases(visit func(db int, key string, token, until int64)) {
+func (tx *Tx) Leases(visit func(db int, key string, token, until int64, owner string)) {
 	for _, sh := range tx.db.shards {
 		for k, l := range sh.leases.all {
-			visit(k.db, k.key, l.token, l.until)
+			visit(k.db, k.key, l.token, l.until, l.owner)
 		}
 	}
 }
 
-func (tx *Tx) emitLease(key []byte, token, until int64) {
-	tx.emit(OwnPrefix+"LEASE", key, tx.itoa(0, token), tx.itoa(1, until))
+func (tx *Tx) emitLease(key []byte, token, until int64, owner string) {
+	if owner == "" {
+		tx.emit(OwnPrefix+"LEASE", key, tx.itoa(0, token), tx.itoa(1, until))
+		return
+	}
+	tx.emit(OwnPrefix+"LEASE", key, tx.itoa(0, token), tx.itoa(1, until), []byte(owner))
 }
 
 // keepLease logs the lease of a key of the selected database once more, after an effect whose replay ends
 // it.
 func (tx *Tx) keepLease(key []byte) {
 	if l := tx.leaseOf(key); l != nil {
-		tx.emitLease(key, l.token, l.until)
+		tx.emitLease(key, l.token, l.until, l.owner)
 	}
 }
 
@@ -347,6 +373,7 @@ func (tx *Tx) keepLeaseIn(dbi int, key []byte) {
 type savedLease struct {
 	key          watchKey
 	token, until int64
+	owner        string
 }
 
 // encodeLeases returns the text of all leases for a file; nil if there are none. The transaction holds all
@@ -361,6 +388,7 @@ func (tx *Tx) encodeLeases() []byte {
 			b = append(binary.AppendUvarint(b, uint64(len(k.key))), k.key...)
 			b = binary.AppendUvarint(b, uint64(l.token))
 			b = binary.AppendUvarint(b, uint64(l.until))
+			b = append(binary.AppendUvarint(b, uint64(len(l.owner))), l.owner...)
 		}
 	}
 	if n == 0 {
@@ -381,6 +409,7 @@ func (db *DB) parseLeases(text []byte) (all []savedLease, err error) {
 		l.key.key = string(in.text())
 		l.token = in.number(1, maxToken)
 		l.until = in.number(0, MaxDeadline)
+		l.owner = string(in.text())
 		all = append(all, l)
 	}
 	if in.bad || len(in.b) > 0 {
@@ -407,7 +436,7 @@ func (tx *Tx) setLeases(all []savedLease) {
 	for _, l := range all {
 		if tx.CheckToken(l.token) == nil {
 			tx.dbi = l.key.db
-			tx.putLease([]byte(l.key.key), l.token, l.until)
+			tx.putLease([]byte(l.key.key), l.token, l.until, l.owner)
 			tx.SawToken(l.token)
 		}
 	}

@@ -56,7 +56,7 @@ func TestAFileHasFreshDeadlinesAndLeases(t *testing.T) {
 	}
 	clock.Advance(2 * time.Millisecond)
 	token := get(t, db, "stale0", FreshOptions{Lease: 5000}).Token
-	absent := get(t, db, "none", FreshOptions{Lease: 5000}).Token
+	absent := get(t, db, "none", FreshOptions{Lease: 5000, Owner: []byte("me")}).Token
 	var file bytes.Buffer
 	w := rdb.NewWriter(&file, rdb.WriterOptions{})
 	if err := db.Snapshot(context.Background(), w, SnapshotOptions{}); err != nil {
@@ -91,6 +91,9 @@ func TestAFileHasFreshDeadlinesAndLeases(t *testing.T) {
 	if v := get(t, second, "none", FreshOptions{Lease: 100}); v.State != FreshAbsent || !v.Loading {
 		t.Errorf("the lease of a missing key is not in the file: %v", v.State)
 	}
+	if v := get(t, second, "none", FreshOptions{Lease: 5000, Owner: []byte("me")}); v.State != FreshRefresh || v.Token != absent {
+		t.Errorf("the owner of a lease is not in the file: %v, token %d, want %d", v.State, v.Token, absent)
+	}
 	if !setFreshly(t, second, "none", "new", SetOptions{Deadline: 1000, Fresh: 500, Token: absent}) {
 		t.Error("the token of a missing value was not in the file")
 	}
@@ -113,7 +116,7 @@ func TestAReplicaElectsNoClientAndGoesOnWithTheLeasesWhenItIsPromoted(t *testing
 	if _, _, err := tx.Set([]byte("k"), []byte("v"), SetOptions{Deadline: tx.Millis() + 50_000, Fresh: tx.Millis() - 1}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Leased([]byte("k"), v.Token, tx.Millis()+5000); err != nil {
+	if err := tx.Leased([]byte("k"), v.Token, tx.Millis()+5000, []byte("me")); err != nil {
 		t.Fatal(err)
 	}
 	tx.Commit()
@@ -126,6 +129,9 @@ func TestAReplicaElectsNoClientAndGoesOnWithTheLeasesWhenItIsPromoted(t *testing
 	replica.SetReplica(false)
 	if v := get(t, replica, "k", FreshOptions{Lease: 100}); v.State != FreshStale {
 		t.Errorf("the new master elects a second client: %v", v.State)
+	}
+	if again := get(t, replica, "k", FreshOptions{Lease: 100, Owner: []byte("me")}); again.State != FreshRefresh || again.Token != v.Token {
+		t.Errorf("the owner of the lease got %v and token %d of the new master, want %d", again.State, again.Token, v.Token)
 	}
 	if !setFreshly(t, replica, "k", "new", SetOptions{Deadline: 1000, Fresh: 500, Token: v.Token}) {
 		t.Error("the new master refuses the token of the old one")
@@ -155,7 +161,7 @@ func followFresh(t *testing.T, db, replica *DB) {
 		case "EBB.FRESH":
 			err = tx.Refresh(e.Args[1], number(2))
 		case "EBB.LEASE":
-			err = tx.Leased(e.Args[1], number(2), number(3))
+			err = tx.Leased(e.Args[1], number(2), number(3), bytes.Join(e.Args[4:], nil))
 		}
 		tx.Commit()
 		if err != nil {

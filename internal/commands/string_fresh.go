@@ -15,6 +15,7 @@ const (
 	errFreshSpan   = command.ReplyError("ERR FRESH must be a span above 0")
 	errFreshSlides = command.ReplyError("ERR FRESH and SLIDE cannot be combined")
 	errFreshLease  = command.ReplyError("ERR invalid lease, must be from 1 to 3600000 milliseconds")
+	errFreshOwner  = command.ReplyError("ERR invalid owner, must be from 1 to 256 bytes")
 	errEbbFresh    = command.ReplyError("ERR EBB.FRESH is what the log says; it cannot be called")
 	errEbbLease    = command.ReplyError("ERR EBB.LEASE is what the log says; it cannot be called")
 )
@@ -32,7 +33,8 @@ var specGetFresh = command.Spec{
 	Summary: "Returns the value of a key with its freshness, and elects one client to load a new value.",
 	Flags:   command.ReadOnly | command.Fast | command.Blocking | command.MayReplicate,
 	Args: []command.Arg{command.Key("key", command.Read),
-		command.Opt(command.Block("lease", command.TokenArg("LEASE", command.Int("lease")), command.Opt(command.TokenArg("TOKEN", command.Int("token"))))),
+		command.Opt(command.Block("lease", command.TokenArg("LEASE", command.Int("lease")), command.Opt(command.OneOf("holder",
+			command.TokenArg("TOKEN", command.Int("token")), command.TokenArg("OWNER", command.Str("owner")))))),
 		command.Opt(command.TokenArg("WAIT", command.Int("milliseconds")))},
 	Tips: []string{"nondeterministic_output"},
 	Replies: "Four elements: a state, the value, a token (nil but for `refresh`), and a time in ms.\n\n" +
@@ -45,12 +47,15 @@ var specGetFresh = command.Spec{
 		"* One client at a time holds a key's token. It ends with its lease, by UNLEASE, and by each change of the key, DEL and STALE of a " +
 		"missing key included: what its holder has loaded may be older than the change.\n" +
 		"* LEASE with a valid TOKEN renews the lease.\n" +
+		"* OWNER is a name of the caller, which it uses for this request alone. An owner that has the lease gets the same token again, and a new " +
+		"lease: a request whose reply was lost can be sent once more. UNLEASE takes the owner in place of the token.\n" +
 		"* WAIT waits up to so many ms, 0 for ever, for a missing value while another client loads it. The first in line is elected when that " +
 		"lease ends. A stale value is returned at once. In transactions and scripts the command does not wait.\n" +
 		"* A replica elects no client, and no server elects one whose user may not write the key.",
 	Errors: []string{
 		string(errFreshLease) + ": the lease is no integer in this range.",
 		string(errToken) + ": the argument of TOKEN is no token.",
+		string(errFreshOwner) + ": the argument of OWNER is empty or too long.",
 		waitErrors[0], waitErrors[1],
 	},
 	Examples: `
@@ -103,6 +108,8 @@ func parseGetFresh(args [][]byte) (g getFresh, err error) {
 			}
 		case command.EqualFold(word, "TOKEN") && g.Token == 0 && g.Lease != 0:
 			g.Token, err = parseToken(value)
+		case command.EqualFold(word, "OWNER") && g.Owner == nil && g.Lease != 0:
+			g.Owner, err = value, checkOwner(value)
 		case command.EqualFold(word, "WAIT") && !g.waits:
 			g.waits = true
 			g.millis, err = command.ParseBlock(value)
@@ -113,7 +120,17 @@ func parseGetFresh(args [][]byte) (g getFresh, err error) {
 			return g, err
 		}
 	}
+	if g.Token != 0 && g.Owner != nil {
+		return g, command.ErrSyntax
+	}
 	return g, nil
+}
+
+func checkOwner(owner []byte) error {
+	if len(owner) == 0 || len(owner) > engine.MaxRefreshOwner {
+		return errFreshOwner
+	}
+	return nil
 }
 
 func runGetFresh(c *command.Ctx) error {
@@ -211,9 +228,13 @@ var specUnlease = command.Spec{
 	Name: "unlease", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
 	Summary: "Gives up the loading of a value: the next client is elected.",
 	Flags:   command.Write | command.Fast,
-	Args:    []command.Arg{command.Key("key", command.Update), command.Int("token")},
-	Replies: "1 if this was the key's refresh token, 0 if not.",
-	Errors:  []string{string(errToken) + ": the argument is no token."},
+	Args: []command.Arg{command.Key("key", command.Update), command.OneOf("holder",
+		command.Int("token"), command.TokenArg("OWNER", command.Str("owner")))},
+	Replies: "1 if this was the key's refresh token, or the owner of its lease, 0 if not.",
+	Errors: []string{
+		string(errToken) + ": the argument is no token.",
+		string(errFreshOwner) + ": the argument of OWNER is empty or too long.",
+	},
 	Examples: `
 > GETFRESH page LEASE 5000
 1) "refresh"
@@ -224,6 +245,13 @@ var specUnlease = command.Spec{
 (integer) 1
 > UNLEASE page $token
 (integer) 0
+> GETFRESH page LEASE 5000 OWNER program-1
+1) "refresh"
+2) (nil)
+3) (integer) $other > $token
+4) (integer) 5000
+> UNLEASE page OWNER program-1
+(integer) 1
 > GETFRESH page
 1) "absent"
 2) (nil)
@@ -234,6 +262,16 @@ var specUnlease = command.Spec{
 }
 
 func runUnlease(c *command.Ctx) error {
+	if len(c.Args) > 3 {
+		if len(c.Args) > 4 || !command.EqualFold(c.Args[2], "OWNER") {
+			return command.ErrSyntax
+		}
+		if err := checkOwner(c.Args[3]); err != nil {
+			return err
+		}
+		c.Out.Int(command.BoolToInt(c.Tx.UnleaseOwner(c.Args[1], c.Args[3])))
+		return nil
+	}
 	token, err := parseToken(c.Args[2])
 	if err != nil {
 		return err
@@ -277,8 +315,8 @@ var specEbbLease = command.Spec{
 	Name: "ebb.lease", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
 	Summary: "Records the lease of the client that loads a value, in the log. Clients cannot call it.",
 	Flags:   command.Write | command.Fast, SysCmd: true,
-	Args:    []command.Arg{command.Key("key", command.Update), command.Int("token"), command.Int("until")},
-	Replies: "OK, when a log is replayed. The lease lasts up to and including this ms since 1970; 0: it has ended.",
+	Args:    []command.Arg{command.Key("key", command.Update), command.Int("token"), command.Int("until"), command.Opt(command.Str("owner"))},
+	Replies: "OK, when a log is replayed. The lease lasts up to and including this ms since 1970; 0: it has ended. The owner is what GETFRESH had.",
 	Errors:  []string{string(errEbbLease) + ": the caller is not a replay"},
 	Examples: `
 > EBB.LEASE page 1 0
@@ -300,7 +338,11 @@ func runEbbLease(c *command.Ctx) error {
 		return command.ErrNotInteger
 	}
 
-	if err := c.Tx.Leased(c.Args[1], token, until); err != nil {
+	var owner []byte
+	if len(c.Args) > 4 {
+		owner = c.Args[4]
+	}
+	if err := c.Tx.Leased(c.Args[1], token, until, owner); err != nil {
 		return err
 	}
 	c.Out.OK()

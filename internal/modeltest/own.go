@@ -231,9 +231,15 @@ func (g *OwnGenerator) fresh() []string {
 	case 5, 6:
 		return []string{"GETFRESH", key, "LEASE", one("1", "17", "1000", "60000"), "WAIT", one("0", "17", "1000")}[:4+2*g.rng.IntN(2)]
 	case 7:
+		if g.rng.IntN(2) == 0 {
+			return []string{"GETFRESH", key, "LEASE", one("17", "1000"), "OWNER", one("me", "you"), "WAIT", one("0", "17")}[:6+2*g.rng.IntN(2)]
+		}
 		return []string{"GETFRESH", key, "LEASE", one("17", "1000", "3600000"), "TOKEN", "$refresh"}
 	case 8:
 		return []string{"STALE", key, one("a", "b", "h1")}
+	}
+	if g.rng.IntN(4) == 0 {
+		return []string{"UNLEASE", key, "OWNER", one("me", "you")}
 	}
 	return []string{one("UNLEASE", "UNLEASE", "APPEND", "INCR", "PEXPIRE"), key, one("$refresh", "17")}[:2+g.rng.IntN(2)]
 }

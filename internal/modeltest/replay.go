@@ -260,9 +260,9 @@ type seen struct {
 func see(tx *engine.Tx, now int64) seen {
 	tx.Replaying()
 	s := seen{map[place]item{}, map[place][]string{}, rulesOf(tx), map[place]string{}, now}
-	tx.Leases(func(db int, key string, token, until int64) {
+	tx.Leases(func(db int, key string, token, until int64, owner string) {
 		if until >= now {
-			s.lent[place{db, key}] = fmt.Sprintf("token %d until %d", token, until)
+			s.lent[place{db, key}] = fmt.Sprintf("token %d of %q until %d", token, owner, until)
 		}
 	})
 	collect(tx, now, func(at place, it item, dead []string, _ bool) { s.keys[at], s.dead[at] = it, dead })

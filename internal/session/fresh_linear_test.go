@@ -24,9 +24,10 @@ const (
 
 // freshOp is one request of a history about one key that clients load.
 type freshOp struct {
-	words string // get, renew, load (SET with IFTOKEN), put (SET), del, stale, unlease; tick moves the clock
+	words string // get, ask (as owner), renew, load (SET with IFTOKEN), put (SET), del, stale, unlease, drop (as owner); tick moves the clock
 	value int64  // of load and put: each has another
 	token int64  // that the client has
+	owner int64  // of ask and drop
 	ms    int64  // of tick
 }
 
@@ -43,6 +44,7 @@ type freshState struct {
 	value              int64 // 0: there is none
 	fresh, gone        int64
 	token, until, last int64
+	owner              int64 // of the lease; 0: it has none
 }
 
 func (s *freshState) there() bool { return s.value != 0 && s.now <= s.gone }
@@ -68,7 +70,7 @@ func (s *freshState) step(o freshOp, out freshOut) bool {
 	case "tick":
 		s.now += o.ms
 		return true
-	case "get", "renew":
+	case "get", "ask", "renew":
 		return s.get(o, out)
 	case "load":
 		if !s.holds(o.token) {
@@ -91,6 +93,9 @@ func (s *freshState) step(o freshOp, out freshOut) bool {
 		return count(there)
 	}
 	held := s.holds(o.token) // unlease
+	if o.words == "drop" {
+		held = s.holds(s.token) && s.owner == o.owner
+	}
 	if held {
 		s.token = 0
 	}
@@ -110,9 +115,15 @@ func (s *freshState) get(o freshOp, out freshOut) bool {
 	case o.words == "renew" && s.holds(o.token):
 		s.until = s.now + freshLease
 		return out == freshOut{word: "refresh", value: v, token: o.token}
-	case o.words == "get" && !leased:
+	case o.words == "ask" && leased && s.owner == o.owner:
+		s.until = s.now + freshLease
+		return out == freshOut{word: "refresh", value: v, token: s.token}
+	case o.words != "renew" && !leased:
 		ok := out.word == "refresh" && out.value == v && out.token > s.last
-		s.token, s.last, s.until = out.token, out.token, s.now+freshLease
+		s.token, s.last, s.until, s.owner = out.token, out.token, s.now+freshLease, 0
+		if o.words == "ask" {
+			s.owner = o.owner
+		}
 		return ok
 	case v != 0:
 		return out == freshOut{word: "stale", value: v}
@@ -136,6 +147,8 @@ func (o freshOp) request() []string {
 	switch o.words {
 	case "get":
 		return []string{"GETFRESH", "k", "LEASE", number(freshLease)}
+	case "ask":
+		return []string{"GETFRESH", "k", "LEASE", number(freshLease), "OWNER", number(o.owner)}
 	case "renew":
 		return []string{"GETFRESH", "k", "LEASE", number(freshLease), "TOKEN", number(o.token)}
 	case "load":
@@ -144,13 +157,15 @@ func (o freshOp) request() []string {
 		return []string{"SET", "k", number(o.value), "PX", number(freshGone), "FRESH", number(freshSpan)}
 	case "unlease":
 		return []string{"UNLEASE", "k", number(o.token)}
+	case "drop":
+		return []string{"UNLEASE", "k", "OWNER", number(o.owner)}
 	}
 	return []string{strings.ToUpper(o.words), "k"}
 }
 
-// drawFresh draws the next operation of a client with a token. A loader stores, gives up, renews, hangs while
+// drawFresh draws the next operation of a client with a token; owner is the client's name. A loader stores, gives up, renews, hangs while
 // the clock moves, or dies: it forgets its token.
-func drawFresh(rng *rand.Rand, token, value int64) freshOp {
+func drawFresh(rng *rand.Rand, token, value, owner int64) freshOp {
 	if token != 0 && rng.IntN(3) > 0 {
 		return freshOp{words: []string{"load", "load", "load", "unlease", "renew", "die"}[rng.IntN(6)], token: token, value: value}
 	}
@@ -164,7 +179,7 @@ func drawFresh(rng *rand.Rand, token, value int64) freshOp {
 	case 3, 4, 5:
 		return freshOp{words: "tick", ms: 1 + rng.Int64N(freshStep)}
 	}
-	return freshOp{words: "get"}
+	return freshOp{words: []string{"get", "ask", "ask", "drop"}[rng.IntN(4)], owner: owner}
 }
 
 // TestRefreshLeasesAreLinearizable has clients read, load and invalidate one key, while the clock moves. Loaders give
@@ -195,7 +210,7 @@ func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
 	return record(svc, seed, func(c *linearClient) {
 		token := int64(0)
 		for i := range int64(linearOps) {
-			o := drawFresh(c.rng, token, 1+i*linearClients+int64(c.id))
+			o := drawFresh(c.rng, token, 1+i*linearClients+int64(c.id), 1+int64(c.id))
 			if o.words == "die" {
 				token = 0
 				continue
