@@ -13,6 +13,9 @@ import (
 type FreshOptions struct {
 	Lease time.Duration // the caller can load a new value, and needs that long at most; up to an hour
 	Token int64         // renew the lease with this token instead of asking for one
+	// Owner names the request. An owner that has the lease gets it again, so a request whose reply was lost can be sent once
+	// more; and UnleaseOwner gives it up. Up to 256 bytes; it goes with Lease, and not with Token.
+	Owner string
 	Wait  time.Duration // wait that long for a missing value that another client loads; below 0: until ctx ends
 }
 
@@ -40,12 +43,15 @@ func (c *Conn) GetFresh(ctx context.Context, key string, opts ...FreshOptions) (
 	default:
 		return f, fmt.Errorf("%w: GetFresh got %d values of FreshOptions; it takes one, or none for the defaults", ErrArgument, len(opts))
 	}
-	args := append(make([]any, 0, 8), "GETFRESH", key)
+	args := append(make([]any, 0, 10), "GETFRESH", key)
 	if o.Lease != 0 {
 		args = append(args, "LEASE", millis(o.Lease))
 	}
 	if o.Token != 0 {
 		args = append(args, "TOKEN", o.Token)
+	}
+	if o.Owner != "" {
+		args = append(args, "OWNER", o.Owner)
 	}
 	do := c.Do
 	if o.Wait != 0 {
@@ -78,4 +84,10 @@ func (c *Conn) Stale(ctx context.Context, keys ...string) (int64, error) {
 // command.
 func (c *Conn) Unlease(ctx context.Context, key string, token int64) (bool, error) {
 	return parseBool(c.Do(ctx, "UNLEASE", key, token))
+}
+
+// UnleaseOwner gives up the loading of a value as Unlease does, by the owner of the lease: see FreshOptions.Owner. It reports
+// whether the owner had one. Only ebb has the command.
+func (c *Conn) UnleaseOwner(ctx context.Context, key, owner string) (bool, error) {
+	return parseBool(c.Do(ctx, "UNLEASE", key, "OWNER", owner))
 }

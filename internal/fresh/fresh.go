@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -78,12 +79,8 @@ func On(c *conn.Conn, scripts bool) Backend {
 // onEbb is the layout of ebb's own commands.
 type onEbb struct{ c *conn.Conn }
 
-func (b onEbb) Look(ctx context.Context, key string, lease time.Duration, tries int) (e Entry, err error) {
-	err = repeat(ctx, tries, func() error {
-		e, err = b.get(ctx, key, conn.FreshOptions{Lease: lease})
-		return err
-	})
-	return e, err
+func (b onEbb) Look(ctx context.Context, key string, lease time.Duration, tries int) (Entry, error) {
+	return b.get(ctx, key, conn.FreshOptions{Lease: lease}, tries)
 }
 
 // The pauses between two tries of a request.
@@ -99,17 +96,39 @@ func repeat(ctx context.Context, tries int, fn func() error) error {
 	}
 }
 
+// unsure reports whether a request that failed may have elected the caller. One that found no server has not.
+func unsure(ctx context.Context, err error) bool {
+	var op *net.OpError
+	return err != nil && (ctx.Err() != nil || conn.Temporary(err)) && !(errors.As(err, &op) && op.Op == "dial")
+}
+
 // awaitFor is how long one command waits; the next begins behind the waiters that came meanwhile.
 const awaitFor = 10 * time.Second
 
 func (b onEbb) Await(ctx context.Context, key string, lease time.Duration, _ int) (Entry, error) {
-	return b.get(ctx, key, conn.FreshOptions{Lease: lease, Wait: awaitFor})
+	return b.get(ctx, key, conn.FreshOptions{Lease: lease, Wait: awaitFor}, 1)
 }
 
-func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions) (Entry, error) {
-	f, err := b.c.GetFresh(ctx, key, o)
+// get asks with a name of its own: its request may be repeated, and what it got without a reply can be given back. An embedded
+// engine elects no client that gets no reply.
+func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions, tries int) (Entry, error) {
+	if o.Lease > 0 && !b.c.Capabilities().Embedded {
+		o.Owner = kit.ID()
+	}
+	var f conn.Fresh
+	maybe := false
+	err := repeat(ctx, tries, func() (err error) {
+		f, err = b.c.GetFresh(ctx, key, o)
+		maybe = maybe || unsure(ctx, err)
+		return err
+	})
 	if err != nil {
-		b.takeBack(ctx, key, o, err)
+		if o.Owner != "" && maybe {
+			_ = kit.Courtesy(ctx, err, conn.Temporary, func(ctx context.Context) error {
+				_, err := b.c.UnleaseOwner(ctx, key, o.Owner)
+				return err
+			})
+		}
 		return Entry{}, err
 	}
 	l := Entry{Body: f.Value}
@@ -132,21 +151,6 @@ func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions) (Entry,
 func number(token string) int64 {
 	n, _ := strconv.ParseInt(token, 10, 64) // it was made of a number
 	return n
-}
-
-// takeBack gives up the lease of a call that has failed, and was elected all the same.
-func (b onEbb) takeBack(ctx context.Context, key string, o conn.FreshOptions, failed error) {
-	if o.Lease <= 0 || o.Token != 0 {
-		return
-	}
-	if v, ok := kit.Late(ctx, failed); ok {
-		if f, err := conn.FreshOf(v, v.Err()); err == nil && f.State == "refresh" {
-			_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
-				_, err := b.c.Unlease(ctx, key, f.Token)
-				return err
-			})
-		}
-	}
 }
 
 func (b onEbb) Renew(ctx context.Context, key, token string, lease time.Duration) (bool, error) {
@@ -250,15 +254,17 @@ func (b byScript) Look(ctx context.Context, key string, lease time.Duration, tri
 		span, id = kit.Millis(lease), kit.ID()
 	}
 	var v conn.Value
+	maybe := false
 	err := repeat(ctx, tries, func() (err error) {
 		v, err = b.c.Script(ctx, lookScript, []string{key, loadKey(key)}, span, id)
+		maybe = maybe || unsure(ctx, err)
 		return err
 	})
 	if err == nil && len(v.Elems) != 4 {
 		err = fmt.Errorf("%w: the script replied with %v; it should reply with four elements", conn.ErrValue, v)
 	}
 	if err != nil {
-		if id != "" && (conn.Temporary(err) || ctx.Err() != nil) {
+		if id != "" && maybe {
 			b.takeBack(ctx, key, id, err)
 		}
 		return Entry{}, err
