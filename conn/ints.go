@@ -98,6 +98,21 @@ func IntsOf(v Value, err error) (got Ints, _ error) {
 	return got, nil
 }
 
+// Value returns the integers as a reply, for Drivers. An array of one integer becomes that integer.
+func (i Ints) Value() Value {
+	switch i.N {
+	case 0:
+		return Value{Kind: resp.KindNull}
+	case 1:
+		return Value{Kind: resp.KindInt, Int: i.At[0]}
+	}
+	v := Value{Kind: resp.KindArray}
+	for _, n := range i.At[:i.N] {
+		v.Elems = append(v.Elems, Value{Kind: resp.KindInt, Int: n})
+	}
+	return v
+}
+
 // boxed returns texts as arguments.
 func boxed(words []string) []any {
 	args := make([]any, len(words))

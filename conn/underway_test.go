@@ -33,7 +33,23 @@ func TestSettleWaitsForAllThatIsUnderWay(t *testing.T) {
 		}
 	}
 	err := fmt.Errorf("acquire: %w", under(context.Canceled))
+	if Again(err, func(context.Context) {}) {
+		t.Error("a call that has its answer is to be taken back again")
+	}
+	planned := 0
+	lost := fmt.Errorf("%w; before that: %w", err, Unanswered(ErrUnavailable, func(fn func(context.Context)) { fn(t.Context()) }))
+	if !Again(lost, func(context.Context) { planned++ }) || planned != 1 {
+		t.Errorf("what a call without an answer did is taken back again %d times, want once", planned)
+	}
 	if !errors.Is(err, context.Canceled) || err.Error() != "acquire: context canceled" {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestALateReplyOfIntegersIsAReply(t *testing.T) {
+	for _, was := range []Ints{{}, {N: 1, At: [6]int64{7}}, {N: 3, At: [6]int64{7, 0, 9}}} {
+		if got, err := IntsOf(was.Value(), nil); got != was || err != nil {
+			t.Errorf("%v as a reply: %v, %v", was, got, err)
+		}
 	}
 }

@@ -151,7 +151,7 @@ func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	select {
 	case <-c.done:
 		c.done <- struct{}{} // for the next caller
-		return c.answer.V, c.answer.Err == nil && c.answer.Ints == nil
+		return c.answer.Value(), c.answer.Err == nil
 	case <-ctx.Done():
 		return v, false
 	}

@@ -31,6 +31,7 @@ import (
 //	         └─ lost after it was written ───────────── ErrUnavailable
 type cluster struct {
 	client *redis.ClusterClient
+	policy remote.Policy // for the errors
 
 	look chan struct{} // cap 1: the holder of the token reads the map
 
@@ -44,7 +45,7 @@ type cluster struct {
 
 func newCluster(c *redis.ClusterClient) *cluster {
 	return &cluster{
-		client: c, look: make(chan struct{}, 1), byAddr: map[string]*redis.Client{}, extra: map[string]*redis.Client{},
+		client: c, policy: policy, look: make(chan struct{}, 1), byAddr: map[string]*redis.Client{}, extra: map[string]*redis.Client{},
 		auto: map[*redis.Client]*autoPipeline{},
 	}
 }
@@ -236,7 +237,7 @@ func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx contex
 		}
 		_ = k.refresh(ctx, seen)
 	}
-	return policy.Result(ctx, doing, a)
+	return k.policy.Result(ctx, doing, a)
 }
 
 // again reports whether another try is safe and may succeed. In a cluster this includes

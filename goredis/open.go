@@ -232,11 +232,13 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*conn.Conn, erro
 // newDriver returns the driver over a client.
 func newDriver(client redis.UniversalClient, name string) *driver {
 	b := &driver{client: client, name: name, waiting: map[*blocker]struct{}{}, calls: remote.NewGate(), policy: policy}
+	b.policy.Later = &b.later
 	switch c := client.(type) {
 	case *redis.Client:
 		b.one, b.auto = c, newAutoPipeline(c)
 	case *redis.ClusterClient:
 		b.nodes, b.policy.Follows = newCluster(c), true
+		b.nodes.policy.Later = &b.later
 	}
 	b.probe = remote.NewProbe("ebb", "open "+name, b.nodes != nil, b.raw)
 	return b

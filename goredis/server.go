@@ -53,6 +53,7 @@ type driver struct {
 
 	probe *remote.Probe
 	calls *remote.Gate
+	later remote.Later // gives back again what calls without an answer may have got
 
 	mu       sync.Mutex // guards what follows
 	blockers []*blocker // idle ones
@@ -452,6 +453,7 @@ func (b *driver) String() string {
 
 // Close implements Driver.
 func (b *driver) Close() error {
+	b.later.Close()
 	b.mu.Lock()
 	b.closed = true
 	idle := b.blockers

@@ -106,12 +106,12 @@ func (r *Reservation) ask(ctx context.Context, n int64, within time.Duration) er
 func (r *Reservation) takeBack(ctx context.Context, failed error) {
 	id := r.id
 	if late, ok := kit.Late(ctx, failed); ok && r.l.native() && len(late.Elems) == 2 {
-		id = late.Elems[0].Int
+		id, failed = late.Elems[0].Int, nil
 	}
 	if id == nil {
 		return
 	}
-	_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error { return r.revoke(ctx, id) })
+	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return r.revoke(ctx, id) })
 }
 
 // revoke removes a reservation at the backend.

@@ -142,7 +142,9 @@ const (
 // Farewell beyond the end of ctx. The error is that of the last call.
 //
 // failed is the error of the call whose effects fn takes back, nil for none: what of that call is under way reaches the backend
-// before fn does, unless that takes longer than lateFor, a part of the time of Release.
+// before fn does, unless that takes longer than lateFor, a part of the time of Release. If the call got no answer by then, fn
+// runs again some time later, in the background: see conn.Unanswered. Such an fn names an owner that no other call has, takes
+// nothing (see Repeated), and uses nothing that the caller changes.
 func Release(ctx context.Context, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
 	return release(ctx, ReleaseFor, failed, again, fn)
 }
@@ -195,7 +197,9 @@ func release(ctx context.Context, most time.Duration, failed error, again func(e
 	if ended {
 		most = min(most, Farewell)
 	}
-	Late(ctx, failed)
+	if _, answered := Late(ctx, failed); !answered {
+		defer conn.Again(failed, func(life context.Context) { repeat(whole, life, fn) })
+	}
 	for n := 0; ; n++ {
 		if !ended && ctx.Err() != nil {
 			ended, most = true, min(most, time.Since(began)+Farewell)
@@ -217,3 +221,17 @@ func release(ctx context.Context, most time.Duration, failed error, again func(e
 		_ = Sleep(whole, pause) // whole has no end
 	}
 }
+
+// repeat calls fn once more, some time after its call.
+func repeat(whole, life context.Context, fn func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(whole, repeated{}, true), ReleaseOnce)
+	defer cancel()
+	defer context.AfterFunc(life, cancel)()
+	_ = fn(ctx) // its state is cleaned up without it: this is more than Release promises
+}
+
+type repeated struct{}
+
+// Repeated reports whether ctx is that of a function of Release that runs again some time after its call. Most likely there is
+// nothing to take back any more then.
+func Repeated(ctx context.Context) bool { return ctx.Value(repeated{}) != nil }

@@ -28,6 +28,14 @@ type Answer struct {
 // Of returns the Answer for a reply.
 func Of(v conn.Value) Answer { return Answer{V: v, Ran: !routing.Untouched(v)} }
 
+// Value returns the reply of an Answer that has one, also where Ints has it.
+func (a Answer) Value() conn.Value {
+	if a.Ints != nil {
+		return a.Ints.Value()
+	}
+	return a.V
+}
+
 // Together returns the Answer of a batch. Ran is true if one of its commands may have run.
 func Together(answers []Answer) Answer {
 	for _, a := range answers {
@@ -47,6 +55,8 @@ type Policy struct {
 	Follows bool
 	// Closed ends the pauses when the driver closes; nil: nothing does.
 	Closed <-chan struct{}
+	// Later repeats what takes back the effects of calls without an answer; nil: nothing does.
+	Later *Later
 }
 
 // Persist calls try until its answer is final, or until routing.Retry allows no further
@@ -96,7 +106,16 @@ func (p *Policy) Result(ctx context.Context, doing string, a Answer) (conn.Value
 	if c := ctx.Err(); err != nil && c != nil && !a.Ran && !errors.Is(err, c) && !errors.Is(err, conn.ErrClosed) {
 		err = fmt.Errorf("%s: %s: %w, after: %w", p.Name, doing, c, err)
 	}
-	return a.V, err
+	return a.V, p.Unanswered(ctx, a, err)
+}
+
+// Unanswered returns err, the error of a call with this last answer. If the command may have run without a reply, conn.Unanswered
+// is in its chain.
+func (p *Policy) Unanswered(ctx context.Context, a Answer, err error) error {
+	if p.Later == nil || a.Err == nil || !a.Ran || !conn.Temporary(err) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
+		return err
+	}
+	return conn.Unanswered(err, p.Later.Run)
 }
 
 // Refusal returns the error of a command that the server refused for a temporary reason at
