@@ -17,10 +17,10 @@ const (
 	// firstLook is the time after which a call that waits without a limit finds the node at
 	// which it waits. Few calls last that long, and no failover is quicker.
 	firstLook = 250 * time.Millisecond
-	// letGo is the time that a call whose context has ended waits until rueidis has closed
-	// its connection, so that the server ends the command. A handshake ends at
+	// letGo is the time that a call whose context has ended waits for its connection to
+	// end, by which the server ends the command. A handshake ends at
 	// ClientOption.Dialer.Timeout only; it continues in the background.
-	letGo = 200 * time.Millisecond
+	letGo = partingTime + 50*time.Millisecond
 )
 
 // timeouts holds the timeouts of a client: to connect, and for a reply.
@@ -45,8 +45,8 @@ func (d *driver) setTimeouts(o rueidis.ClientOption, opts []Options) {
 	d.ends.reply = d.timeouts.reply
 }
 
-// Block implements ebb.Driver. When the context ends, rueidis closes the connection, so
-// that the server ends the command.
+// Block implements ebb.Driver. When the context ends, Block hangs up, and the server ends the command. In a cluster, and over a
+// client of Wrap, rueidis closes the connection, and a reply that comes then is lost.
 func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
@@ -56,10 +56,18 @@ func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 		return conn.Value{}, err
 	}
 	defer d.calls.Leave()
-	return d.blocked(ctx, words, 0, func(ctx context.Context) remote.Answer {
-		return d.answer(ctx, words[0], d.client.Do(ctx, d.blocking(words)))
+	return d.blocked(ctx, words, 0, func(bounded context.Context) remote.Answer {
+		if !d.hangsUp() {
+			return d.answer(bounded, words[0], d.client.Do(bounded, d.blocking(words)))
+		}
+		return d.onBlocker(ctx, bounded, words[0], func(ctx context.Context, c rueidis.DedicatedClient) remote.Answer {
+			return d.answer(ctx, words[0], c.Do(ctx, d.blocking(words)))
+		})
 	})
 }
+
+// hangsUp reports whether the driver knows the connections of commands that wait.
+func (d *driver) hangsUp() bool { return d.partings != nil && !d.cluster }
 
 // blocked runs a command that waits, and tries again while more says so. The context of a
 // try ends when the caller's does, at Close, and when the server is silent.

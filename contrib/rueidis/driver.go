@@ -33,7 +33,9 @@ type driver struct {
 	end       context.CancelFunc
 	calls     *remote.Gate
 	left      sync.WaitGroup // goroutines of aside, whose calls may have given up
-	*partings                // nil over a client of Wrap
+	later     remote.Later   // gives back again what calls without an answer may have got
+	blockers  blockers
+	*partings // nil over a client of Wrap
 }
 
 // enter counts a call; Close waits for it.
@@ -199,9 +201,11 @@ func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]conn.Va
 
 // Close implements ebb.Driver.
 func (d *driver) Close() error {
+	d.later.Close()
 	first := d.calls.Shut()
 	d.end()
 	d.calls.Wait()
+	d.dropBlockers()
 	if first && d.owned {
 		d.client.Close() // which ends the calls that were given up
 	}

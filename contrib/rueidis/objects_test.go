@@ -37,6 +37,17 @@ func TestWhatACallGaveUpIsGivenBack(t *testing.T) {
 	each(t, alone(func(t *testing.T, c *ebb.Conn) { objects.GivenUp(t, c, "up") }))
 }
 
+func TestWhatACallGaveUpIsGivenBackOverProxies(t *testing.T) {
+	p := realserver.NewProcess(t, realserver.Ebb(t))
+	p.Start()
+	objects.Proxied(t, p.Addr(), func(t *testing.T, addr string) *ebb.Conn {
+		c, err := rueidisebb.Open(testContext(t), rueidis.ClientOption{InitAddress: []string{addr}})
+		must(t, err)
+		t.Cleanup(func() { must(t, c.Close()) })
+		return c
+	})
+}
+
 // rules are those that the objects keep over go-redis.
 func rules(t *testing.T, c *ebb.Conn) {
 	s := objects.Site{Conn: c, Name: func(name string) string { return "rules:" + name }, Pass: func(d time.Duration) {

@@ -82,7 +82,7 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 		c, err = conn.NewPrefixed(d, prefix(opts))
 	}
 	if err == nil {
-		d.partings = closing
+		d.partings, d.blockers.most = closing, min(keepBlockers, poolSize(option)/2)
 		d.setTimeouts(option, opts)
 		err = d.probe.Known(ctx)
 	}
@@ -91,6 +91,14 @@ func Open(ctx context.Context, option rueidis.ClientOption, opts ...Options) (*c
 		return nil, fmt.Errorf("rueidisebb: %s: %w", doing, err)
 	}
 	return c, nil
+}
+
+// poolSize returns the number of connections that a client has for commands that wait.
+func poolSize(option rueidis.ClientOption) int {
+	if option.BlockingPoolSize == 0 {
+		return rueidis.DefaultPoolSize
+	}
+	return option.BlockingPoolSize
 }
 
 // Wrap returns a Conn over a client that the program already has; Close leaves it open.
@@ -127,7 +135,7 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 		d.auto = newAutoPipeline(client, d.ends)
 	}
 	d.ctx, d.end = context.WithCancel(context.Background())
-	d.policy = remote.Policy{Name: "rueidisebb", Follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel, Closed: d.ctx.Done()}
+	d.policy = remote.Policy{Name: "rueidisebb", Follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel, Closed: d.ctx.Done(), Later: &d.later}
 	d.probe = remote.NewProbe("rueidisebb", "", d.cluster, d.raw)
 	if o.Cache > 0 {
 		names := o.Cached

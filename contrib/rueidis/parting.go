@@ -24,13 +24,17 @@ const partingTime = 250 * time.Millisecond
 type partings struct {
 	mu    sync.Mutex // guards what follows
 	open  map[*parting]struct{}
+	names []*naming      // see name
 	going sync.WaitGroup // one for each open
+
+	naming atomic.Int32 // the number of names; nothing looks at what is written while it is 0
 }
 
 // parting is a connection whose Close waits for the server, in the background.
 type parting struct {
 	net.Conn
 	all    *partings
+	addr   string // for which it was opened
 	closed atomic.Bool
 	gone   chan struct{} // closed when the server has closed the connection, or partingTime is over
 }
@@ -52,7 +56,7 @@ func (p *partings) dial(o *rueidis.ClientOption) {
 		if _, half := nc.(interface{ CloseWrite() error }); err != nil || !half {
 			return nc, err
 		}
-		return &parting{Conn: nc, all: p, gone: make(chan struct{})}, nil
+		return &parting{Conn: nc, all: p, addr: addr, gone: make(chan struct{})}, nil
 	}
 }
 
@@ -73,6 +77,9 @@ func (c *parting) Write(b []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
 	}
+	if c.all.naming.Load() > 0 {
+		c.all.see(c, b)
+	}
 	return c.Conn.Write(b)
 }
 
@@ -83,6 +90,9 @@ func (c *parting) SetDeadline(t time.Time) error {
 	}
 	return c.Conn.SetDeadline(t)
 }
+
+// CloseWrite tells the server that no more commands come.
+func (c *parting) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
 // Close implements net.Conn.
 func (c *parting) Close() error {
@@ -103,7 +113,7 @@ func (c *parting) Close() error {
 // part closes the connection when the server has.
 func (c *parting) part() {
 	_ = c.Conn.SetDeadline(time.Now().Add(partingTime))
-	if c.Conn.(interface{ CloseWrite() error }).CloseWrite() == nil {
+	if c.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, c.Conn)
 	}
 	_ = c.Conn.Close()

@@ -85,9 +85,14 @@ func (r *replicated) Block(ctx context.Context, args []any) (conn.Value, error) 
 		return conn.Value{}, err
 	}
 	defer r.calls.Leave()
-	return r.blocked(ctx, words, r.wait.Within, func(ctx context.Context) remote.Answer {
-		return r.dedicated(ctx, keyOf(words), func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
-			a := r.blockOn(ctx, c, ask, words)
+	return r.blocked(ctx, words, r.wait.Within, func(bounded context.Context) remote.Answer {
+		if r.hangsUp() {
+			return r.onBlocker(ctx, bounded, words[0], func(ctx context.Context, c rueidis.DedicatedClient) remote.Answer {
+				return r.blockOn(ctx, c, false, words)
+			})
+		}
+		return r.dedicated(bounded, keyOf(words), func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
+			a := r.blockOn(bounded, c, ask, words)
 			return a, a.Err == nil
 		})
 	})

@@ -137,12 +137,23 @@ func takers(t *testing.T, c *ebb.Conn, name string) []taker {
 	}
 	one := func(ctx context.Context) (*lock.Lease, error) { return sem.TryAcquire(ctx, 1) }
 	trySlot := func(ctx context.Context) (*limit.Slot, error) { return slots.TryAcquire(ctx, "k") }
-	pop := func(ctx context.Context) (func(context.Context) error, error) {
-		j, err := q.TryPop(ctx)
-		if err != nil {
-			return nil, err
+	value, err := lock.NewOnceValue(c, name+"-value", time.Hour, lock.OnceValueOptions[int]{Lease: time.Hour})
+	must(err)
+	nothing := func(context.Context) (int, error) { return 0, lock.ErrTaken } // so that the next may try
+	popWith := func(pop func(context.Context) (*queue.Job[int], error)) func(ctx context.Context) (func(context.Context) error, error) {
+		return func(ctx context.Context) (func(context.Context) error, error) {
+			j, err := pop(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context) error { return j.Nack(ctx, 0) }, nil
 		}
-		return func(ctx context.Context) error { return j.Nack(ctx, 0) }, nil
+	}
+	allJobs := func(ctx context.Context) error {
+		if i, err := q.Info(ctx); err != nil || i.Leased != 0 || i.Ready != jobs {
+			return fmt.Errorf("of %d jobs %d are leased, and %d ready: %v", jobs, i.Leased, i.Ready, err)
+		}
+		return nil
 	}
 	return []taker{
 		{"TryAcquire of a lock", leased(l.TryAcquire), allOf(1, leased(l.TryAcquire))},
@@ -160,11 +171,16 @@ func takers(t *testing.T, c *ebb.Conn, name string) []taker {
 			}
 			return nil
 		}},
-		{"jobs", pop, func(ctx context.Context) error {
-			if i, err := q.Info(ctx); err != nil || i.Leased != 0 || i.Ready != jobs {
-				return fmt.Errorf("of %d jobs %d are leased, and %d ready: %v", jobs, i.Leased, i.Ready, err)
+		{"a value once", func(ctx context.Context) (func(context.Context) error, error) {
+			_, _, err := value.Do(ctx, "k", nothing)
+			return nil, err
+		}, func(ctx context.Context) error {
+			if _, did, err := value.TryDo(ctx, "k", nothing); did != lock.Did {
+				return fmt.Errorf("the outcome is %v, %v", did, err)
 			}
 			return nil
 		}},
+		{"TryPop of a queue", popWith(q.TryPop), allJobs},
+		{"Pop of a queue", popWith(q.Pop), allJobs},
 	}
 }

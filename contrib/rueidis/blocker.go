@@ -1,0 +1,196 @@
+package rueidisebb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/remote"
+	"github.com/ebbdb/ebb/internal/routing"
+)
+
+// keepBlockers is the number of idle connections that Block keeps; see blockers.
+const keepBlockers = 8
+
+// blocker is a connection that waits for one command at a time. rueidis ends such a wait by closing the connection, and throws
+// away a reply that comes meanwhile, which may be a job or a turn. So a blocker knows its connection, and hangs up itself.
+type blocker struct {
+	c       rueidis.DedicatedClient
+	release func()
+	nc      *parting // nil: it cannot be half-closed
+
+	mu   sync.Mutex  // guards what follows
+	over bool        // the command has ended
+	last *time.Timer // aborts a command after hangUp
+}
+
+// blockers are the idle ones. They are kept, because rueidis sends four commands when a dedicated client goes back to its pool.
+type blockers struct {
+	most int // at most half of the pool, so that some are left for Watch
+
+	mu   sync.Mutex // guards what follows
+	idle []*blocker
+}
+
+// takeBlocker returns an idle blocker, or a new one; nil: the answer says why.
+func (d *driver) takeBlocker(ctx context.Context) (*blocker, remote.Answer) {
+	b := &d.blockers
+	b.mu.Lock()
+	for len(b.idle) > 0 {
+		k := b.idle[len(b.idle)-1]
+		b.idle = b.idle[:len(b.idle)-1]
+		if !k.nc.closed.Load() && d.client.Nodes()[k.nc.addr] != nil { // else the server has closed it, or is the master no more
+			b.mu.Unlock()
+			k.over, k.last = false, nil
+			return k, remote.Answer{}
+		}
+		d.left.Go(k.close)
+	}
+	b.mu.Unlock()
+	k := &blocker{}
+	k.c, k.release = d.client.Dedicate()
+	found := d.name(kit.ID(), func(name string) error {
+		a := d.answer(ctx, "PING", k.c.Do(ctx, k.c.B().Arbitrary("PING", name).Build()))
+		return a.Err
+	})
+	if k.nc = found.nc; found.err != nil {
+		k.close()
+		return nil, remote.Answer{Err: found.err}
+	}
+	return k, remote.Answer{}
+}
+
+// giveBlocker keeps a connection for the next call if it is sound: no call has hung up or is about to, and its last command got
+// a reply. If too many are idle, giveBlocker closes it.
+func (d *driver) giveBlocker(k *blocker, sound bool) {
+	b := &d.blockers
+	b.mu.Lock()
+	if sound = sound && k.nc != nil && len(b.idle) < b.most; sound {
+		b.idle = append(b.idle, k)
+	}
+	b.mu.Unlock()
+	if !sound {
+		k.close()
+	}
+}
+
+// dropBlockers closes the idle connections.
+func (d *driver) dropBlockers() {
+	b := &d.blockers
+	b.mu.Lock()
+	idle := b.idle
+	b.idle = nil
+	b.mu.Unlock()
+	for _, k := range idle {
+		k.close()
+	}
+}
+
+// close closes the connection. It closes the network connection first: rueidis would wait for a reply to PING.
+func (k *blocker) close() {
+	if k.nc != nil {
+		_ = k.nc.Close()
+	}
+	k.c.Close()
+	k.release()
+}
+
+// hangUp ends the command that waits: it tells the server that no more commands come. A server answers that by closing the
+// connection, after it has read the command and has sent its reply. If it does not do that in time, abort ends the command.
+func (k *blocker) hangUp(abort func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.over:
+	case k.nc == nil || k.nc.CloseWrite() != nil:
+		abort()
+	default:
+		k.last = time.AfterFunc(partingTime, abort)
+	}
+}
+
+// rest says that the command has ended.
+func (k *blocker) rest() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	if k.last != nil {
+		k.last.Stop()
+	}
+}
+
+// onBlocker runs one command on a connection of its own, once. bounded is the context of blocked, and ctx the caller's, whose
+// end lets the command end with its reply.
+func (d *driver) onBlocker(ctx, bounded context.Context, doing string, use func(ctx context.Context, c rueidis.DedicatedClient) remote.Answer) remote.Answer {
+	k, a := d.takeBlocker(bounded)
+	if k == nil {
+		return a
+	}
+	patient, cancel := context.WithCancel(context.WithoutCancel(bounded))
+	defer cancel()
+	stop := context.AfterFunc(bounded, func() {
+		if ctx.Err() != nil {
+			k.hangUp(cancel)
+		} else {
+			cancel()
+		}
+	})
+	if bounded.Err() == nil {
+		a = use(patient, k.c)
+	}
+	if bounded.Err() != nil && !errors.Is(a.Err, conn.ErrNotReplicated) && (a.Err != nil || !a.Ran) {
+		a.Err = unavailable(bounded, doing, a.Err)
+	}
+	sound := stop() && a.Err == nil && !routing.Untouched(a.V)
+	k.rest()
+	d.giveBlocker(k, sound)
+	if !sound && bounded.Err() == nil {
+		d.dropBlockers() // they may be lost too, and a call that uses one would wait as long to find out
+	}
+	return a
+}
+
+// naming is a connection that is looked for: the one that carries the name.
+type naming struct {
+	name []byte
+	nc   *parting
+	err  error
+}
+
+// name finds the connection on which send sends a new name.
+func (p *partings) name(name string, send func(name string) error) naming {
+	n := &naming{name: []byte(name)}
+	p.mu.Lock()
+	p.names = append(p.names, n)
+	p.mu.Unlock()
+	p.naming.Add(1)
+	err := send(name)
+	p.naming.Add(-1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, other := range p.names {
+		if other == n {
+			p.names = append(p.names[:i], p.names[i+1:]...)
+			break
+		}
+	}
+	n.err = err
+	return *n
+}
+
+// see looks for names in what is written to a connection.
+func (p *partings) see(c *parting, b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.names {
+		if n.nc == nil && bytes.Contains(b, n.name) {
+			n.nc = c
+		}
+	}
+}
