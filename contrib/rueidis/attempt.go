@@ -77,17 +77,3 @@ func unavailable(ctx context.Context, doing string, err error) error {
 	}
 	return fmt.Errorf("rueidisebb: %s: %w: %w", doing, conn.ErrUnavailable, err)
 }
-
-// rest waits for pause, and reports whether the whole time has passed.
-func (d *driver) rest(ctx context.Context, pause time.Duration, over <-chan time.Time) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-over:
-	case <-ctx.Done():
-	case <-d.ctx.Done():
-	}
-	return false
-}
