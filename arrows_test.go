@@ -107,6 +107,7 @@ var arrows = []struct {
 	{"internal/test", []string{"", "."}},                                         // a module of its own: tests that drive programs and clients
 	{"internal/objects", []string{"", "."}},                                      // all objects of the toolkit, and the rules that they keep
 	{"internal/fresh", []string{"conn", "internal/kit"}},                         // what cache and lock share
+	{"internal/wake", []string{"conn", "internal/kit"}},                          // wake-ups by messages, for limit, lock and queue
 	{"internal/sessions", []string{"conn", "internal/kit"}},                      // what contrib/scs and contrib/gorilla share
 	{"internal/sessionstest", nil},                                               // what their tests share
 	{"internal/kit", []string{"conn"}},
@@ -118,11 +119,12 @@ var arrows = []struct {
 	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
-	{"queue", []string{"conn", "internal/cron", "internal/kit"}}, // the arithmetic of schedules
+	{"queue", []string{"conn", "internal/cron", "internal/kit", "internal/wake"}}, // the arithmetic of schedules
 	{"cache", []string{"conn", "internal/fresh", "internal/kit", "internal/nearcache"}},
 	{"lock/httpidem", []string{"conn", "lock", "internal/kit"}},
-	{"lock", []string{"conn", "internal/fresh", "internal/kit"}},
+	{"lock", []string{"conn", "internal/fresh", "internal/kit", "internal/wake"}},
 	{"limit/httplimit", []string{"limit", "internal/kit"}},
+	{"limit", []string{"conn", "internal/kit", "internal/wake"}},
 	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
 }
 
@@ -260,7 +262,8 @@ var notLinked = map[string][]string{
 // the engine where the data is on a server, and no client library where it is in the
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
-	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/nearcache", "internal/routing"} // routing is data
+	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/nearcache", "internal/routing",
+		"internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}
 	for _, object := range objects {

@@ -10,17 +10,18 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 // Concurrency limits how many operations run at the same time, over all processes. It leases
 // slots. If a holder dies, its slot becomes free when the lease ends. The methods are safe for
 // concurrent use.
 type Concurrency struct {
-	c     *conn.Conn
-	name  string
-	slots int64
-	opt   ConcurrencyOptions
-	bells bells
+	c       *conn.Conn
+	name    string
+	slots   int64
+	opt     ConcurrencyOptions
+	wakeups wake.Channel // for all keys: the scripts publish the owner whose turn it is
 
 	noNative bool // for tests
 }
@@ -62,7 +63,7 @@ func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyO
 	case o.Lease < leastLease:
 		return nil, kit.Argument("limit: concurrency", name, "Lease is %v; it must be at least %v, or 0 for %v", o.Lease, leastLease, slotLease)
 	}
-	return &Concurrency{c: c, name: name, slots: slots, opt: o, bells: bells{c: c, channel: kit.Key(whole(name), "freed")}}, nil
+	return &Concurrency{c: c, name: name, slots: slots, opt: o, wakeups: wake.Channel{Conn: c, Name: kit.Key(whole(name), "freed")}}, nil
 }
 
 // String describes the limit: `concurrency limit "resize" (4 slots, lease 15s; SEM.ACQUIRE of
@@ -192,10 +193,12 @@ func (s *Slot) block(ctx context.Context, args []any) (v conn.Value, err error) 
 // the first in line, and at least at every refresh.
 func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 	turn := ""
-	var bell <-chan struct{}
+	var d *wake.Dispatcher
+	var w *wake.Waiter
 	defer func() {
-		if bell != nil {
-			s.q.bells.leave(s.owner)
+		if d != nil {
+			w.Leave(false)
+			d.Close()
 		}
 		if err != nil && !errors.Is(err, ErrTaken) {
 			s.giveUp(ctx, err)
@@ -204,7 +207,7 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 	for {
 		s.begin(ctx)
 		v, err := s.q.c.Script(ctx, slotScript, s.keys(), s.owner, s.q.slots, s.q.opt.Lease.Microseconds(), turn, (4 * refresh).Microseconds(), wait,
-			s.q.bells.channel)
+			s.q.wakeups.Name)
 		switch {
 		case err != nil:
 			return err
@@ -218,21 +221,27 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 		}
 		turn = v.Elems[1].String()
 		us, _ := v.Elems[2].AsInt()
-		if bell == nil {
-			bell = s.q.bells.join(s.owner)
+		pause := max(least, min(refresh, time.Duration(us)*time.Microsecond))
+		if d == nil {
+			d = s.q.wakeups.Open()
+			bounded, cancel := context.WithTimeout(ctx, pause)
+			_ = d.Ready(bounded) // without a subscription, the call polls
+			cancel()
+			w = d.Join(s.owner)
+			continue // a message may have come before
 		}
-		if err := await(ctx, bell, max(least, min(refresh, time.Duration(us)*time.Microsecond))); err != nil {
+		if err := await(ctx, w.C, pause); err != nil {
 			return err
 		}
 	}
 }
 
-// await waits for a bell, or for so long.
-func await(ctx context.Context, bell <-chan struct{}, long time.Duration) error {
-	t := time.NewTimer(long)
+// await waits for a wake-up, but for d at most.
+func await(ctx context.Context, woken <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-bell:
+	case <-woken:
 	case <-t.C:
 	case <-ctx.Done():
 	}

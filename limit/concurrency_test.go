@@ -171,7 +171,7 @@ func TestThoseWhoWaitForSlotsShareASubscription(t *testing.T) {
 			held = append(held, s)
 		}
 		subscribed := func() int64 {
-			v, err := c.Do(ctx, "PUBSUB", "NUMSUB", q.bells.channel)
+			v, err := c.Do(ctx, "PUBSUB", "NUMSUB", q.wakeups.Name)
 			if err != nil || len(v.Elems) != 2 {
 				t.Fatal(v, err)
 			}

@@ -206,7 +206,7 @@ func (s *Slot) ask(ctx context.Context, renew bool) (bool, error) {
 	case renew:
 		v, err = s.q.c.Script(ctx, slotRenew, s.keys()[:2], s.owner, lease.Microseconds())
 	default:
-		v, err = s.q.c.Script(ctx, slotRelease, s.keys(), s.owner, s.q.bells.channel)
+		v, err = s.q.c.Script(ctx, slotRelease, s.keys(), s.owner, s.q.wakeups.Name)
 	}
 	return v.Int == 1, err
 }

@@ -33,7 +33,7 @@ return 1
 
 // erase removes keys, and wakes the waiters with a message.
 func (o *object) erase(ctx context.Context, s *conn.Script, message string, keys ...string) error {
-	if _, err := o.c.Script(ctx, s, keys, o.hub.name, message); err != nil {
+	if _, err := o.c.Script(ctx, s, keys, o.wakeups.Name, message); err != nil {
 		return o.wrap("delete", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 // latchTTL is how long an unused latch is kept, if Options.TTL is not
@@ -37,7 +38,7 @@ func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	if err := l.setup(c, "latch", name, o); err != nil {
 		return nil, err
 	}
-	l.hub.does = wakesAll
+	l.wakeups.Wakes = wake.All
 	return l, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 // Leader is a candidate in the election of a leader: one of several candidates leads at a time.
@@ -141,18 +142,20 @@ func (e *Leader) Current(ctx context.Context) (Reign, error) {
 // yields any other error, and ends.
 func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 	return func(yield func(Reign, error) bool) {
-		ch, id := channel{c: e.lock.c, name: e.news, does: wakesAll}, kit.ID()
-		var h *hub
-		var news <-chan struct{}
+		changes := wake.Channel{Conn: e.lock.c, Name: e.news, Wakes: wake.All}
+		var p *place
+		var changed <-chan struct{}
 		defer func() {
-			if h != nil {
-				h.leave(id, false)
+			if p != nil {
+				p.leave(false)
 			}
 		}()
 		var last Reign
 		for known := false; ctx.Err() == nil; {
-			if h == nil {
-				h, news, _ = ch.join(ctx, id) // without it, looking has to do
+			if p == nil { // without a subscription, Observe polls
+				if p, _ = join(ctx, changes, ""); p != nil {
+					changed = p.C
+				}
 			}
 			r, err := e.Current(ctx)
 			switch {
@@ -170,7 +173,7 @@ func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 			t := time.NewTimer(e.lock.opts.TTL / 3)
 			select {
 			case <-t.C:
-			case <-news:
+			case <-changed:
 			case <-ctx.Done():
 			}
 			t.Stop()

@@ -376,7 +376,9 @@ func (l *Lease) giveBack(ctx context.Context) (was bool, err error) {
 	}
 	l.finish()
 	if _, plain := l.cl.(scriptLock); plain {
-		l.o.hub.ring()
+		if d := l.o.wakeups.Find(); d != nil {
+			d.Wake("") // a release in this process needs no message
+		}
 	}
 	if l.after != nil {
 		_ = kit.Courtesy(ctx, nil, func(error) bool { return false }, func(ctx context.Context) error {

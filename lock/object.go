@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 // DefaultTTL is the lease if Options.TTL is 0. It outlasts a pause of the program or a failover
@@ -46,12 +47,12 @@ type Options struct {
 
 // object is what all objects of this package share.
 type object struct {
-	c    *conn.Conn
-	what string // "lock"
-	name string
-	opts Options
-	keys keys
-	hub  channel // of wake-ups
+	c       *conn.Conn
+	what    string // "lock"
+	name    string
+	opts    Options
+	keys    keys
+	wakeups wake.Channel
 
 	ttl, fenced string // in ms, as they are sent: the lease, and how long its token is kept
 	said        sync.Once
@@ -91,7 +92,7 @@ func (o *object) setup(c *conn.Conn, what, name string, opts Options) error {
 	first := strconv.AppendInt(room[:0], ttl, 10)
 	both := string(strconv.AppendInt(first, ttl+fenceLife, 10))
 	o.ttl, o.fenced = both[:len(first)], both[len(first):]
-	o.hub = channel{c: c, name: o.keys.wake}
+	o.wakeups = wake.Channel{Conn: c, Name: o.keys.wake, Settles: true}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 // RedissonClient makes objects in the layout of the Java library Redisson, which Go and Java
@@ -64,8 +65,8 @@ func (r *RedissonClient) newLock(what, name string, fenced bool) (*RedissonLock,
 	if err := l.make(r.c, what, name, r.opts); err != nil {
 		return nil, err
 	}
-	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_lock__channel", l.name)}
-	l.hub.does = wakesOne // messages name no waiter
+	l.wakeups = wake.Channel{Conn: r.c, Name: kit.Prefixed("redisson_lock__channel", l.name), Settles: true}
+	l.wakeups.Wakes = wake.One // messages name no waiter
 	return l, nil
 }
 
@@ -73,7 +74,7 @@ func (l *RedissonLock) claim() claim {
 	l.first(l)
 	return redissonClaim{
 		c: l.c, ttl: kit.Millis(l.opts.TTL), fenced: l.fenced,
-		keys: []string{l.name, kit.Prefixed("redisson_lock_token", l.name)}, channel: l.hub.name,
+		keys: []string{l.name, kit.Prefixed("redisson_lock_token", l.name)}, channel: l.wakeups.Name,
 		take: rlockTake, keep: rlockKeep, give: rlockGive,
 	}
 }
@@ -105,8 +106,8 @@ func (r *RedissonClient) ReadWriteLock(name string) (*RedissonRW, error) {
 	if err := l.make(r.c, "Redisson read-write lock", name, r.opts); err != nil {
 		return nil, err
 	}
-	l.hub = channel{c: r.c, name: kit.Prefixed("redisson_rwlock", l.name)}
-	l.hub.does = wakesAll // readers come in together
+	l.wakeups = wake.Channel{Conn: r.c, Name: kit.Prefixed("redisson_rwlock", l.name), Settles: true}
+	l.wakeups.Wakes = wake.All // readers come in together
 	return l, nil
 }
 
@@ -114,7 +115,7 @@ func (l *RedissonRW) claim(thread int64, write bool) (claim, string) {
 	l.first(l)
 	holder := l.r.holder(thread)
 	c := redissonClaim{
-		c: l.c, ttl: kit.Millis(l.opts.TTL), channel: l.hub.name,
+		c: l.c, ttl: kit.Millis(l.opts.TTL), channel: l.wakeups.Name,
 		keys: []string{l.name, kit.Key(l.name, holder+":rwlock_timeout")},
 		take: rreadTake, keep: rreadKeep, give: rreadGive,
 	}

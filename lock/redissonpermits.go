@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 // RedissonSemaphore is Redisson's RSemaphore, which is an integer. It does not record the
@@ -25,8 +26,8 @@ func (r *RedissonClient) Semaphore(name string) (*RedissonSemaphore, error) {
 
 func (o *object) setupPermits(r *RedissonClient, what, name string) error {
 	err := o.make(r.c, what, name, r.opts)
-	o.hub = channel{c: r.c, name: kit.Prefixed("redisson_sc", o.name)}
-	o.hub.does = wakesAll // one release may be enough for several
+	o.wakeups = wake.Channel{Conn: r.c, Name: kit.Prefixed("redisson_sc", o.name), Settles: true}
+	o.wakeups.Wakes = wake.All // one release may be enough for several
 	return err
 }
 
@@ -52,7 +53,7 @@ return value
 
 // trySetPermits makes the permits, and reports whether it did: not if they were made before.
 func (o *object) trySetPermits(ctx context.Context, n int64) (bool, error) {
-	ok, err := truth(number(o.c.Script(ctx, rsemSet, []string{o.name}, n, o.hub.name)))
+	ok, err := truth(number(o.c.Script(ctx, rsemSet, []string{o.name}, n, o.wakeups.Name)))
 	if err != nil {
 		err = o.wrap("set", err)
 	}
@@ -101,7 +102,7 @@ func (s *RedissonSemaphore) Acquire(ctx context.Context, n int64, wait time.Dura
 
 // Release gives n permits back. The semaphore does not check that they were taken.
 func (s *RedissonSemaphore) Release(ctx context.Context, n int64) error {
-	if _, err := s.c.Script(ctx, rsemGive, []string{s.name}, n, s.hub.name); err != nil {
+	if _, err := s.c.Script(ctx, rsemGive, []string{s.name}, n, s.wakeups.Name); err != nil {
 		return s.wrap("release", err)
 	}
 	return nil
@@ -161,7 +162,7 @@ func (s *RedissonPermits) Acquire(ctx context.Context, wait time.Duration) (*Lea
 // AvailablePermits returns the number of free permits, including those whose lease is over.
 func (s *RedissonPermits) AvailablePermits(ctx context.Context) (int64, error) {
 	p := s.claim()
-	v, err := s.c.Script(ctx, rpermitCount, p.keys, s.hub.name)
+	v, err := s.c.Script(ctx, rpermitCount, p.keys, s.wakeups.Name)
 	if err != nil {
 		return 0, s.wrap("look at", err)
 	}
@@ -180,7 +181,7 @@ func permitID() string {
 
 func (s *RedissonPermits) claim() permitClaim {
 	s.first(s)
-	return permitClaim{c: s.c, ttl: kit.Millis(s.opts.TTL), keys: []string{s.name, kit.Key(s.name, "timeout")}, channel: s.hub.name}
+	return permitClaim{c: s.c, ttl: kit.Millis(s.opts.TTL), keys: []string{s.name, kit.Key(s.name, "timeout")}, channel: s.wakeups.Name}
 }
 
 // permitClaim is a permit's id asking for the permit.
@@ -267,8 +268,8 @@ func (r *RedissonClient) Latch(name string) (*Latch, error) {
 	if err := l.make(r.c, "Redisson latch", name, r.opts); err != nil {
 		return nil, err
 	}
-	l.hub = channel{c: r.c, name: "redisson_countdownlatch__channel__{" + l.name + "}"}
-	l.hub.does = wakesAll
+	l.wakeups = wake.Channel{Conn: r.c, Name: "redisson_countdownlatch__channel__{" + l.name + "}", Settles: true}
+	l.wakeups.Wakes = wake.All
 	return l, nil
 }
 
@@ -289,7 +290,7 @@ return left
 )
 
 func (l *Latch) setRedisson(ctx context.Context, n int64) (bool, error) {
-	ok, err := truth(number(l.c.Script(ctx, rlatchSet, []string{l.name}, n, l.hub.name)))
+	ok, err := truth(number(l.c.Script(ctx, rlatchSet, []string{l.name}, n, l.wakeups.Name)))
 	if err != nil {
 		err = l.wrap("set", err)
 	}
@@ -297,7 +298,7 @@ func (l *Latch) setRedisson(ctx context.Context, n int64) (bool, error) {
 }
 
 func (l *Latch) countRedisson(ctx context.Context) (int64, error) {
-	v, err := l.c.Script(ctx, rlatchCount, []string{l.name}, l.hub.name)
+	v, err := l.c.Script(ctx, rlatchCount, []string{l.name}, l.wakeups.Name)
 	if err != nil {
 		return 0, l.wrap("count down", err)
 	}

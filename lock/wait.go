@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 // waiter is one call of Acquire.
@@ -19,11 +20,9 @@ type waiter struct {
 	began mark
 	wait  time.Duration // 0: as long as ctx
 
-	joined bool // the hub
-	hub    *hub
-	wake   <-chan struct{} // of the hub
-	last   error           // why the backend did not answer, the last time
-	served bool            // the backend ended the wait itself
+	place  *place // for wake-ups; nil: none yet
+	last   error  // why the backend did not answer, the last time
+	served bool   // the backend ended the wait itself
 }
 
 // run sends requests until one is granted, and returns the instant before that request; the lease
@@ -159,7 +158,7 @@ func (w *waiter) stands(st stander) (int64, mark, error) {
 func (w *waiter) asks() (int64, mark, error) {
 	failed := 0
 	_, plain := w.cl.(scriptLock) // which keeps no line: the waiter subscribes first, and then registers
-	if plain && w.o.hub.busy() && w.join() == nil {
+	if plain && w.o.wakeups.Find() != nil && w.join() == nil {
 		// Other callers wait here already: this one queues behind them. One at a time asks.
 		d := mostPause / 2
 		if w.wait > 0 {
@@ -171,7 +170,7 @@ func (w *waiter) asks() (int64, mark, error) {
 	}
 	for n := 0; ; n++ {
 		sent := now()
-		a, err := w.cl.ask(w.ctx, w.owner, w.joined || !plain)
+		a, err := w.cl.ask(w.ctx, w.owner, w.place != nil || !plain)
 		pause := kit.Backoff(mostPause, mostPause, 0)
 		switch {
 		case err == nil && a.granted:
@@ -194,10 +193,10 @@ func (w *waiter) asks() (int64, mark, error) {
 		} else if w.wait > 0 {
 			pause = min(pause, d)
 		}
-		if w.joined && w.hub.settle(w.owner) {
+		if w.place != nil && w.place.Settle() {
 			continue // something was released meanwhile
 		}
-		if err == nil && !w.joined {
+		if err == nil && w.place == nil {
 			if err = w.join(); err == nil {
 				continue // what was said before is not heard
 			}
@@ -212,30 +211,53 @@ func (w *waiter) asks() (int64, mark, error) {
 
 // sleep ends when the waiter is woken.
 func (w *waiter) sleep(d time.Duration) error {
+	var woken <-chan struct{}
+	if w.place != nil {
+		woken = w.place.C
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-w.wake:
+	case <-woken:
 	case <-w.ctx.Done():
 		return w.ctx.Err()
 	}
 	return nil
 }
 
-// join joins the hub.
-func (w *waiter) join() error {
-	h, seat, err := w.o.hub.join(w.ctx, w.owner)
-	if err == nil {
-		w.joined, w.hub, w.wake = true, h, seat
-	}
+// join subscribes to wake-ups.
+func (w *waiter) join() (err error) {
+	w.place, err = join(w.ctx, w.o.wakeups, w.owner)
 	return err
 }
 
-// leave leaves the hub; a waiter that leaves without the lock lets another one try.
+// leave ends that; a waiter that leaves without the lock lets another one try.
 func (w *waiter) leave(err error) {
-	if w.joined {
-		w.hub.leave(w.owner, err != nil)
-		w.joined = false
+	if w.place != nil {
+		w.place.leave(err != nil)
+		w.place = nil
 	}
+}
+
+// place is the place of a call among those of this process that a channel wakes.
+type place struct {
+	*wake.Waiter
+	d *wake.Dispatcher
+}
+
+// join returns a place when the channel is subscribed to, or the error of that. The caller calls leave.
+func join(ctx context.Context, ch wake.Channel, owner string) (*place, error) {
+	d := ch.Open()
+	if err := d.Ready(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return &place{d.Join(owner), d}, nil
+}
+
+// leave gives up the place. pass: another call of this process is to look in its stead.
+func (p *place) leave(pass bool) {
+	p.Leave(pass)
+	p.d.Close()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 const (
@@ -20,6 +21,9 @@ const (
 	// overdue is how much later a reply may come before the connection is taken for
 	// dead, and made again.
 	overdue = 10 * time.Second
+	// lookAgain is the longest time after which a waiting consumer looks without a wake-up:
+	// messages are lost when a master is replaced.
+	lookAgain = 5 * time.Second
 	// popAtOnce is how many jobs a consumer takes in one call.
 	popAtOnce = 64
 	// againFirst and againMost are the pauses of consumers that cannot reach the
@@ -96,15 +100,15 @@ func (q *Queue[T]) Consume(ctx context.Context) iter.Seq2[*Job[T], error] {
 
 // consumer waits for jobs, time and again, in one goroutine.
 type consumer[T any] struct {
-	q    *Queue[T]
-	held bool // the bell
+	q       *Queue[T]
+	wakeups *wake.Dispatcher // open from the first wait to close; nil: there was none
 }
 
 func (q *Queue[T]) consumer() *consumer[T] { return &consumer[T]{q: q} }
 
 func (w *consumer[T]) close() {
-	if w.held {
-		w.q.bell.release()
+	if w.wakeups != nil {
+		w.wakeups.Close()
 	}
 }
 
@@ -198,14 +202,13 @@ func (w *consumer[T]) once(ctx context.Context, count int) ([]raw, error) {
 	if n, ok := w.q.store().(*native); ok {
 		return w.block(ctx, n, count)
 	}
-	if !w.held {
+	if w.wakeups == nil {
 		// A subscription is not worth its while if there is a job.
 		t, err := w.q.store().take(ctx, count, kit.Millis(w.q.o.Lease))
 		if err != nil || len(t.jobs) > 0 {
 			return t.jobs, err
 		}
-		w.q.bell.hold()
-		w.held = true
+		w.wakeups = w.q.wakeups.Open()
 	}
 	return w.await(ctx, count)
 }
@@ -234,8 +237,8 @@ func silence(within time.Duration) error {
 
 // await tries to take jobs at each wake-up, and when a job falls due.
 func (w *consumer[T]) await(ctx context.Context, count int) ([]raw, error) {
-	ring := w.q.bell.enter()
-	defer w.q.bell.leave(ring)
+	waiter := w.wakeups.Join("")
+	defer waiter.Leave(true) // the next one finds out what this one knew, such as when the next job is due
 	for {
 		t, err := w.q.store().take(ctx, count, kit.Millis(w.q.o.Lease))
 		if err != nil || len(t.jobs) > 0 {
@@ -247,7 +250,7 @@ func (w *consumer[T]) await(ctx context.Context, count int) ([]raw, error) {
 		}
 		timer := time.NewTimer(wait)
 		select {
-		case <-ring:
+		case <-waiter.C:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -278,5 +281,3 @@ func (q *Queue[T]) decode(ctx context.Context, raws []raw) []*Job[T] {
 	}
 	return jobs
 }
-
-func isInterrupted(err error) bool { return errors.Is(err, conn.ErrInterrupted) }

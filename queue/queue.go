@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/cron"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/wake"
 )
 
 const (
@@ -134,7 +135,7 @@ type Queue[T any] struct {
 	said       atomic.Bool // how it runs, to the logger
 	configured atomic.Bool // ebb's queue knows the limits
 	counts     counts
-	bell       bell
+	wakeups    wake.Channel // on backends without commands that wait
 }
 
 // New returns the queue of that name. All programs that use the name share the queue; limits
@@ -149,7 +150,7 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error
 		return nil, fmt.Errorf("queue %q: %w", name, err)
 	}
 	q := &Queue[T]{c: c, name: name, o: o}
-	q.bell.init(c, kit.Key(name, "wake"))
+	q.wakeups = wake.Channel{Conn: c, Name: kit.Key(name, "wake"), Wakes: wake.One}
 	return q, nil
 }
 
