@@ -32,7 +32,7 @@ func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 	if len(takes) == 0 {
 		return false, nil, fmt.Errorf("limit: AllowAll: %w: it got no Take; it needs at least one", conn.ErrArgument)
 	}
-	all, err := newTogether(takes)
+	all, err := newMultiTake(takes)
 	if err != nil {
 		return false, nil, err
 	}
@@ -40,13 +40,13 @@ func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 	if err := ctx.Err(); err != nil {
 		return false, nil, first.failed("take all from", takes[0].Key, err)
 	}
-	if !first.away.ask() {
-		return all.aside(first.away.cause())
+	if !first.breaker.allow() {
+		return all.decideLocally(first.breaker.lastError())
 	}
 	v, err := all.send(ctx)
-	if err = first.judge(ctx, err); err != nil {
-		if isAway(err) {
-			return all.aside(err)
+	if err = first.classify(ctx, err); err != nil {
+		if isUnavailable(err) {
+			return all.decideLocally(err)
 		}
 		var refused conn.ReplyError
 		if errors.As(err, &refused) && refused.Code() == "CROSSSLOT" {
@@ -57,16 +57,16 @@ func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 	return all.read(v)
 }
 
-// together is what is taken at once.
-type together struct {
+// multiTake is one call of AllowAll.
+type multiTake struct {
 	takes   []Take
 	plans   []*plan
 	buckets []string
-	same    bool // one algorithm, one cost, and no bursts: RL.TAKEALL
+	uniform bool // one algorithm, one cost, and no bursts: RL.TAKEALL
 }
 
-func newTogether(takes []Take) (*together, error) {
-	t := &together{takes: takes, same: true}
+func newMultiTake(takes []Take) (*multiTake, error) {
+	t := &multiTake{takes: takes, uniform: true}
 	seen := map[string]bool{}
 	for _, x := range takes {
 		l := x.Limiter
@@ -83,19 +83,19 @@ func newTogether(takes []Take) (*together, error) {
 		}
 		seen[b] = true
 		t.plans, t.buckets = append(t.plans, p), append(t.buckets, b)
-		t.same = t.same && p.algo == t.plans[0].algo && p.most == p.rate.N && x.N == takes[0].N
+		t.uniform = t.uniform && p.algo == t.plans[0].algo && p.burst == p.rate.N && x.N == takes[0].N
 	}
 	return t, nil
 }
 
-func (t *together) send(ctx context.Context) (conn.Value, error) {
+func (t *multiTake) send(ctx context.Context) (conn.Value, error) {
 	l := t.takes[0].Limiter
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
+	ctx, b := l.bounded(ctx)
+	defer b.Stop()
 	switch {
 	case !l.native():
 		return t.script(ctx)
-	case t.same:
+	case t.uniform:
 		return t.takeAll(ctx)
 	}
 	var args []any
@@ -107,7 +107,7 @@ func (t *together) send(ctx context.Context) (conn.Value, error) {
 	return l.c.Script(ctx, nativeAll, t.buckets, args...)
 }
 
-func (t *together) takeAll(ctx context.Context) (conn.Value, error) {
+func (t *multiTake) takeAll(ctx context.Context) (conn.Value, error) {
 	args := []any{"RL.TAKEALL", len(t.buckets)}
 	for _, b := range t.buckets {
 		args = append(args, b)
@@ -122,7 +122,7 @@ func (t *together) takeAll(ctx context.Context) (conn.Value, error) {
 	return t.takes[0].Limiter.c.Do(ctx, args...)
 }
 
-func (t *together) script(ctx context.Context) (conn.Value, error) {
+func (t *multiTake) script(ctx context.Context) (conn.Value, error) {
 	var names []string
 	var args []any
 	for i, p := range t.plans {
@@ -134,14 +134,14 @@ func (t *together) script(ctx context.Context) (conn.Value, error) {
 	return t.takes[0].Limiter.c.Script(ctx, allScript, names, append(args, "take")...)
 }
 
-func (t *together) read(v conn.Value) (bool, []Result, error) {
+func (t *multiTake) read(v conn.Value) (bool, []Result, error) {
 	if len(v.Elems) != len(t.takes)+1 {
-		return false, nil, fmt.Errorf("limit: %w: the answer %s", conn.ErrValue, v)
+		return false, nil, fmt.Errorf("limit: %w: the reply is %s", conn.ErrValue, v)
 	}
 	ok := v.Elems[0].Int == 1
 	results := make([]Result, len(t.takes))
 	for i := range results {
-		r, err := result(v.Elems[i+1])
+		r, err := parseResult(v.Elems[i+1])
 		if err != nil {
 			return false, nil, err
 		}
@@ -153,13 +153,13 @@ func (t *together) read(v conn.Value) (bool, []Result, error) {
 	return ok, results, nil
 }
 
-// aside decides without the backend.
-func (t *together) aside(cause error) (ok bool, results []Result, err error) {
+// decideLocally applies the Down policy of each limiter.
+func (t *multiTake) decideLocally(cause error) (ok bool, results []Result, err error) {
 	results = make([]Result, len(t.takes))
 	ok = true
 	for _, m := range []mode{modePeek, modeTake} {
 		for i, x := range t.takes {
-			if results[i], err = x.Limiter.aside(t.plans[i], t.buckets[i], x.Key, x.N, m, cause); err != nil {
+			if results[i], err = x.Limiter.decideLocally(t.plans[i], t.buckets[i], x.Key, x.N, m, cause); err != nil {
 				return false, results, err
 			}
 			ok = ok && results[i].Allowed
@@ -171,8 +171,8 @@ func (t *together) aside(cause error) (ok bool, results []Result, err error) {
 	return ok, results, nil
 }
 
-// nativeAll takes from each of ebb's limiters or from none: ARGV for each key the
-// number of arguments of its RL.TAKE, and these.
+// nativeAll takes from all of several limiters of ebb or from none: ARGV for each key the number of arguments of its RL.TAKE, and
+// these.
 var nativeAll = conn.NewScript(`
 local at, calls, ok, reply = 1, {}, 1, {}
 for i, key in ipairs(KEYS) do

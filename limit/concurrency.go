@@ -37,11 +37,10 @@ type ConcurrencyOptions struct {
 }
 
 const (
-	// slotLease is how long a slot stays taken whose process has died; renewing it
-	// every five seconds costs next to nothing.
+	// slotLease is the time for which the slot of a process that has died stays taken. A renewal every five seconds costs little.
 	slotLease = 15 * time.Second
-	// leastLease is as short as renewals can keep up with.
-	leastLease = 30 * time.Millisecond
+	// minLease is the shortest lease that renewals can keep.
+	minLease = 30 * time.Millisecond
 )
 
 // NewConcurrency returns a limit of slots for each key. It sends nothing to the backend.
@@ -60,10 +59,10 @@ func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyO
 	switch {
 	case slots < 1 || slots > 1<<31-1:
 		return nil, kit.Argument("limit: concurrency", name, "it has %d slots; it must have from 1 to %d", slots, 1<<31-1)
-	case o.Lease < leastLease:
-		return nil, kit.Argument("limit: concurrency", name, "Lease is %v; it must be at least %v, or 0 for %v", o.Lease, leastLease, slotLease)
+	case o.Lease < minLease:
+		return nil, kit.Argument("limit: concurrency", name, "Lease is %v; it must be at least %v, or 0 for %v", o.Lease, minLease, slotLease)
 	}
-	return &Concurrency{c: c, name: name, slots: slots, opt: o, wakeups: wake.Channel{Conn: c, Name: kit.Key(whole(name), "freed")}}, nil
+	return &Concurrency{c: c, name: name, slots: slots, opt: o, wakeups: wake.Channel{Conn: c, Name: kit.Key(escapeBraces(name), "freed")}}, nil
 }
 
 // String describes the limit: `concurrency limit "resize" (4 slots, lease 15s; SEM.ACQUIRE of
@@ -99,20 +98,20 @@ func (q *Concurrency) Acquire(ctx context.Context, key string) (*Slot, error) {
 }
 
 func (q *Concurrency) acquire(ctx context.Context, key string, wait bool) (*Slot, error) {
-	s := &Slot{q: q, key: q.key(key), owner: kit.ID(), over: make(chan struct{})}
+	s := &Slot{q: q, key: q.key(key), owner: kit.ID(), done: make(chan struct{})}
 	err := ctx.Err()
 	if err == nil {
-		s.begin(ctx)
+		s.startLease(ctx)
 		if q.native() {
 			err = s.acquireNative(ctx, wait)
 		} else {
 			err = s.acquireByScript(ctx, wait)
 		}
 		if err == nil {
-			go s.keep(s.life(ctx))
+			go s.renewLoop(s.lifetime(ctx))
 			return s, nil
 		}
-		s.proof.Stop()
+		s.expiry.Stop()
 		s.cancel(err)
 	}
 	return nil, fmt.Errorf("limit: concurrency %q: acquire %q: %w", q.name, key, err)
@@ -139,23 +138,23 @@ func (q *Concurrency) Delete(ctx context.Context, of ...string) error {
 	return nil
 }
 
-// key is where the slots of a key are.
+// key returns the name of the slots of a key at the backend.
 func (q *Concurrency) key(key string) string {
 	if key == "" {
-		return whole(q.name)
+		return escapeBraces(q.name)
 	}
-	return whole(q.name + ":" + key)
+	return escapeBraces(q.name + ":" + key)
 }
 
 func (s *Slot) acquireNative(ctx context.Context, wait bool) error {
 	args := []any{"SEM.ACQUIRE", s.key, s.owner, s.q.slots, s.q.opt.Lease.Milliseconds()}
 	v, err := s.q.c.Do(ctx, args...)
 	if err == nil && v.IsNull() && wait {
-		v, err = s.block(ctx, args)
+		v, err = s.waitNative(ctx, args)
 	}
 	switch {
 	case err != nil:
-		s.giveUp(ctx, err)
+		s.takeBack(ctx, err)
 		return err
 	case v.IsNull() && wait:
 		return context.DeadlineExceeded
@@ -166,12 +165,12 @@ func (s *Slot) acquireNative(ctx context.Context, wait bool) error {
 	return nil
 }
 
-// block waits in the server's line, and renews at once: the call does not know when, while it
-// waited, the lease began. Its time, and the slot's context, begin then.
-func (s *Slot) block(ctx context.Context, args []any) (v conn.Value, err error) {
+// waitNative waits in the server's line, and renews the slot at once, because the call does not know when its lease began. The
+// lease and the slot's context count from that renewal.
+func (s *Slot) waitNative(ctx context.Context, args []any) (v conn.Value, err error) {
 	for {
 		ms := int64(0)
-		if d := patience(ctx); d >= 0 {
+		if d := untilDeadline(ctx); d >= 0 {
 			ms = max(1, kit.Millis(d))
 		}
 		v, err = s.q.c.Block(ctx, append(args[:5:5], "WAIT", ms)...)
@@ -182,15 +181,15 @@ func (s *Slot) block(ctx context.Context, args []any) (v conn.Value, err error) 
 		if err != nil || v.IsNull() {
 			return v, err
 		}
-		s.begin(ctx)
+		s.startLease(ctx)
 		if err = s.renew(s.ctx); !errors.Is(err, ErrLost) {
 			return v, err
 		}
 	}
 }
 
-// acquireByScript runs the script again when a wake-up comes, when a lease ends if the owner is
-// the first in line, and at least at every refresh.
+// acquireByScript polls by the script: after each wake-up, when a lease ends if the owner is the first in line, and at least every
+// refresh.
 func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 	turn := ""
 	var d *wake.Dispatcher
@@ -201,18 +200,18 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 			d.Close()
 		}
 		if err != nil && !errors.Is(err, ErrTaken) {
-			s.giveUp(ctx, err)
+			s.takeBack(ctx, err)
 		}
 	}()
 	for {
-		s.begin(ctx)
+		s.startLease(ctx)
 		v, err := s.q.c.Script(ctx, slotScript, s.keys(), s.owner, s.q.slots, s.q.opt.Lease.Microseconds(), turn, (4 * refresh).Microseconds(), wait,
 			s.q.wakeups.Name)
 		switch {
 		case err != nil:
 			return err
 		case len(v.Elems) < 3:
-			return fmt.Errorf("%w: the answer %s", conn.ErrValue, v)
+			return fmt.Errorf("%w: the reply is %s", conn.ErrValue, v)
 		case v.Elems[0].Int == 1:
 			s.token, err = v.Elems[1].AsInt()
 			return err
@@ -221,7 +220,7 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 		}
 		turn = v.Elems[1].String()
 		us, _ := v.Elems[2].AsInt()
-		pause := max(least, min(refresh, time.Duration(us)*time.Microsecond))
+		pause := max(minPause, min(refresh, time.Duration(us)*time.Microsecond))
 		if d == nil {
 			d = s.q.wakeups.Open()
 			bounded, cancel := context.WithTimeout(ctx, pause)
@@ -248,17 +247,16 @@ func await(ctx context.Context, woken <-chan struct{}, d time.Duration) error {
 	return ctx.Err()
 }
 
-// keys are those of the scripts.
+// keys returns the KEYS of the scripts.
 func (s *Slot) keys() []string {
 	return []string{s.key, kit.Key(s.key, "fence"), kit.Key(s.key, "line"), kit.Key(s.key, "heard")}
 }
 
-// The scripts, for servers without SEM.ACQUIRE. KEYS the slots, a sorted set of
-// "owner" by the end of its lease in us; the last fencing token; the line, and when each
-// waiter was heard of, as at luaLine.
+// The scripts, for servers without SEM.ACQUIRE. KEYS the slots, a sorted set of "owner" by the end of its lease in us; the last
+// fencing token; the line, and the lease of each waiter in it, as at luaLine.
 
-// luaWake publishes to the first in line that there may be a slot. It uses pcall, so that a user
-// without rights to channels gets no error: the waiter asks again in any case.
+// luaWake publishes the owner that is the first in line. It uses pcall, so that a user without rights to channels gets no error: the
+// waiter polls in any case.
 const luaWake = `
 local function wake(channel)
   local head = redis.call('EXISTS', KEYS[3]) == 1 and first(KEYS[3], KEYS[4])
@@ -266,9 +264,9 @@ local function wake(channel)
 end
 `
 
-// slotScript: ARGV owner, slots, lease in us, its turn in the line or "", its lease in
-// the line, whether it waits, the channel. It answers {1, token, 0} or {0, turn, us to
-// wait}: until a lease ends for the first in line, and else its lease in the line.
+// slotScript acquires a slot: ARGV owner, slots, lease in us, its turn in the line or "", its lease in the line, whether it waits,
+// the channel. The reply is {1, token, 0} or {0, turn, us to wait}: for the first in line the time until a lease ends, for others
+// their lease in the line.
 var slotScript = conn.NewScript(luaNow + luaLine + luaWake + `
 local me, slots, lease, turn = ARGV[1], num(2), num(3), ARGV[4]
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. int(now))
@@ -297,7 +295,7 @@ local ends = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 return {0, turn, ends and max(0, tonumber(ends) - now) + 1 or 1}
 `)
 
-// slotRenew: ARGV owner, lease in us. It answers 1, or 0 if the slot is lost.
+// slotRenew renews a slot: ARGV owner, lease in us. The reply is 1, or 0 if the slot is lost.
 var slotRenew = conn.NewScript(luaNow + `
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not ends or tonumber(ends) < now then return 0 end
@@ -307,8 +305,7 @@ redis.call('PEXPIRE', KEYS[2], int(ceil(num(2) / 1000) + 86400000), 'GT')
 return 1
 `)
 
-// slotRelease: ARGV owner, the channel. It answers 1, or 0 if the slot was lost. It
-// leaves the line as well.
+// slotRelease releases a slot and leaves the line: ARGV owner, the channel. The reply is 1, or 0 if the slot was lost.
 var slotRelease = conn.NewScript(luaNow + luaLine + luaWake + `
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('HDEL', KEYS[4], ARGV[1])

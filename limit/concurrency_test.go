@@ -242,9 +242,9 @@ func TestTwoSlotsThatAreFreedAtOnceAreBothGiven(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.proof.Stop()
+			s.expiry.Stop()
 			s.cancel(context.Canceled)
-			<-s.over
+			<-s.done
 		}
 		var all sync.WaitGroup
 		took := spent(func() {
@@ -283,9 +283,9 @@ func TestSlotsAreRenewedAndTheDeadLoseThem(t *testing.T) {
 			t.Error("the slot was not renewed:", err, s.Context().Err())
 		}
 		// One that dies: nothing renews it.
-		s.proof.Stop()
+		s.expiry.Stop()
 		s.cancel(context.Canceled)
-		<-s.over
+		<-s.done
 		took := spent(func() {
 			next, err := q.Acquire(t.Context(), "")
 			if err != nil {
@@ -453,7 +453,7 @@ func TestAReleaseEndsSoonAfterItsContext(t *testing.T) {
 		if took > 2*time.Second {
 			t.Error("after", took)
 		}
-		<-s.over
+		<-s.done
 	})
 }
 

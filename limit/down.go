@@ -65,57 +65,56 @@ func (d Down) check() error {
 	return nil
 }
 
-// errSlow is the cause of the end of a question that Options.Timeout ended.
-var errSlow = errors.New("no answer")
+// errTimeout is the cause with which the context of a request ends after Options.Timeout.
+var errTimeout = errors.New("no answer")
 
-// errAway is a backend that does not answer, or that cannot decide now.
-type errAway struct{ err error }
+// unavailable is the error of a backend that does not reply, or that cannot decide now.
+type unavailable struct{ err error }
 
-func (e *errAway) Error() string {
+func (e *unavailable) Error() string {
 	return fmt.Sprintf("%v: %v", conn.ErrUnavailable, e.err)
 }
-func (e *errAway) Unwrap() []error { return []error{conn.ErrUnavailable, e.err} }
+func (e *unavailable) Unwrap() []error { return []error{conn.ErrUnavailable, e.err} }
 
-func isAway(err error) bool {
-	var a *errAway
+func isUnavailable(err error) bool {
+	var a *unavailable
 	return errors.As(err, &a)
 }
 
-// judge checks the error of a request. If it shows that the backend is away, judge returns an
-// errAway, and from then on the limiter sends requests only now and then.
-func (l *Limiter) judge(ctx context.Context, err error) error {
+// classify tells the breaker the result of a request. If err shows that the backend is unavailable, classify opens the breaker and
+// returns an *unavailable. It returns any other error, with the context's if that has ended.
+func (l *Limiter) classify(ctx context.Context, err error) error {
 	if err == nil {
-		if l.away.back() {
+		if l.breaker.succeeded() {
 			l.opt.Logger.Info("limit: the backend answers again", "limiter", l.name)
 		}
 		return nil
 	}
-	cause := awayCause(ctx, err, l.opt.Timeout)
+	cause := outage(ctx, err, l.opt.Timeout)
 	if cause == nil {
-		l.away.undecided()
+		l.breaker.inconclusive()
 		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-			err = fmt.Errorf("%w: %w", ended, err) // both came at the same moment
+			err = fmt.Errorf("%w: %w", ended, err) // both ended at the same moment
 		}
 		return err
 	}
-	a := &errAway{cause}
-	if l.away.gone(a) {
-		l.opt.Logger.Warn("limit: the backend does not answer, "+l.meanwhile(), "limiter", l.name, "error", cause)
+	a := &unavailable{cause}
+	if l.breaker.failed(a) {
+		l.opt.Logger.Warn("limit: the backend does not answer, "+l.policy(), "limiter", l.name, "error", cause)
 	}
 	return a
 }
 
-// nearly is how near the caller's deadline an answer that does not come may be for its
-// sake: client libraries notice a deadline some ms early.
-const nearly = 10 * time.Millisecond
+// deadlineSlack is the time before the caller's deadline in which a timeout may come from that deadline: client libraries notice
+// a deadline some ms early.
+const deadlineSlack = 10 * time.Millisecond
 
-// awayCause returns why a backend is away, nil if it is not, or if that cannot be
-// known because the caller was in a hurry. The end of the time that the limiter has set
-// itself is not the end of the caller's context, and does not look like it.
-func awayCause(ctx context.Context, err error, timeout time.Duration) error {
+// outage returns why the backend is unavailable. It returns nil if err does not show that: the backend replied, or the caller's
+// context ended first. The end of Options.Timeout is not the end of the caller's context.
+func outage(ctx context.Context, err error, timeout time.Duration) error {
 	slow := errors.Is(err, context.DeadlineExceeded)
-	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= nearly || errors.Is(err, conn.ErrClosed) {
-		return nil // maybe the caller's own deadline, whose timer is late, or the client's early
+	if d, ok := ctx.Deadline(); ctx.Err() != nil || slow && ok && time.Until(d) <= deadlineSlack || errors.Is(err, conn.ErrClosed) {
+		return nil // it may be the caller's own deadline, if its timer is late or the client library early
 	}
 	var refused conn.ReplyError
 	switch {
@@ -124,18 +123,19 @@ func awayCause(ctx context.Context, err error, timeout time.Duration) error {
 			return nil
 		}
 		if slow { // the last of several tries
-			return fmt.Errorf("%w within %v (Options.Timeout), but: %w", errSlow, timeout, refused)
+			return fmt.Errorf("%w within %v (Options.Timeout), but: %w", errTimeout, timeout, refused)
 		}
 		return err
 	case slow:
-		return fmt.Errorf("%w within %v (Options.Timeout)", errSlow, timeout)
+		return fmt.Errorf("%w within %v (Options.Timeout)", errTimeout, timeout)
 	case errors.Is(err, conn.ErrUnavailable):
 		return err
 	}
 	return nil
 }
 
-func (l *Limiter) meanwhile() string {
+// policy describes Down for the log.
+func (l *Limiter) policy() string {
 	switch l.down.mode {
 	case downOpen:
 		return "everything is allowed"
@@ -145,11 +145,11 @@ func (l *Limiter) meanwhile() string {
 	return "nothing is allowed"
 }
 
-// aside decides without the backend.
-func (l *Limiter) aside(p *plan, bucket, key string, n int64, m mode, cause error) (Result, error) {
+// decideLocally applies the Down policy. cause is why the backend is unavailable.
+func (l *Limiter) decideLocally(p *plan, bucket, key string, n int64, m mode, cause error) (Result, error) {
 	switch l.down.mode {
 	case downOpen:
-		r := Result{Allowed: true, Limit: p.most, Remaining: p.most, Down: true}
+		r := Result{Allowed: true, Limit: p.burst, Remaining: p.burst, Down: true}
 		if m != modePeek {
 			r.Taken = n
 		}
@@ -157,91 +157,101 @@ func (l *Limiter) aside(p *plan, bucket, key string, n int64, m mode, cause erro
 	case downLocal:
 		return l.local.take(p, l.down.share, bucket, n, m), nil
 	}
-	return Result{Limit: p.most, Down: true, RetryAfter: l.away.rest()}, l.failed("take from", key, cause)
+	return Result{Limit: p.burst, Down: true, RetryAfter: l.breaker.retryAfter()}, l.failed("take from", key, cause)
 }
 
-// firstProbe is how long a backend that has failed once is left alone.
+// firstProbe is the first pause of a breaker between a failure and the next probe.
 const firstProbe = 100 * time.Millisecond
 
-// circuit remembers that a backend is away, so that not every call waits for an error. One call
-// at a time then probes the backend, at growing intervals.
-type circuit struct {
-	open atomic.Bool // it is away; the rest is looked at only then
+// The states of a breaker.
+const (
+	closed   = iota // all requests go to the backend
+	open            // none does, until probeAt
+	halfOpen        // one request probes the backend
+)
 
-	mu      sync.Mutex // guards what follows
-	every   time.Duration
-	fails   int
-	next    time.Duration // by the clock
-	probing bool
-	err     error
-	clock   stopwatch
+// breaker is a circuit breaker: after a failure of the backend the limiter decides without waiting for an error at every call.
+// One call at a time then probes the backend, with growing pauses. The zero value is closed; the caller calls start.
+type breaker struct {
+	state atomic.Int32 // written under mu
+
+	mu       sync.Mutex // guards what follows
+	maxPause time.Duration
+	failures int
+	probeAt  time.Duration // by the clock
+	err      error         // of the last failure
+	clock    stopwatch
 }
 
-func (c *circuit) start(every time.Duration) { c.every, c.clock = every, startWatch() }
+func (c *breaker) start(maxPause time.Duration) { c.maxPause, c.clock = maxPause, startWatch() }
 
-// ask reports whether the caller should send a request to the backend. The caller then calls
-// back, gone or undecided.
-func (c *circuit) ask() bool {
-	if !c.open.Load() {
+// isClosed costs one atomic load.
+func (c *breaker) isClosed() bool { return c.state.Load() == closed }
+
+// allow reports whether the caller is to send a request to the backend. The caller then calls succeeded, failed or inconclusive.
+func (c *breaker) allow() bool {
+	if c.isClosed() {
 		return true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.probing || c.clock.elapsed() < c.next {
+	switch {
+	case c.isClosed():
+		return true
+	case c.state.Load() == halfOpen || c.clock.elapsed() < c.probeAt:
 		return false
 	}
-	c.probing = true
+	c.state.Store(halfOpen)
 	return true
 }
 
-// back notes that the backend has answered, and reports whether that is news.
-func (c *circuit) back() bool {
-	if !c.open.Load() {
+// succeeded closes the breaker, and reports whether it was not.
+func (c *breaker) succeeded() bool {
+	if c.isClosed() {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	news := c.open.Swap(false)
-	c.fails, c.probing, c.err = 0, false, nil
-	return news
+	c.failures, c.err = 0, nil
+	return c.state.Swap(closed) != closed
 }
 
-// gone notes that it has not, and reports whether that is news.
-func (c *circuit) gone(err error) bool {
+// failed opens the breaker, and reports whether it was closed.
+func (c *breaker) failed(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.Load() && !c.probing {
-		return false // one of those that were under way
+	if c.state.Load() == open {
+		return false // the request was sent before another one failed
 	}
-	c.next = c.clock.elapsed() + kit.Backoff(min(firstProbe, c.every), c.every, c.fails)
-	c.fails++
-	c.probing, c.err = false, err
-	return !c.open.Swap(true)
+	c.probeAt = c.clock.elapsed() + kit.Backoff(min(firstProbe, c.maxPause), c.maxPause, c.failures)
+	c.failures++
+	c.err = err
+	return c.state.Swap(open) == closed
 }
 
-// undecided notes that the result of a request shows nothing about the backend.
-func (c *circuit) undecided() {
-	if !c.open.Load() {
+// inconclusive ends a probe whose result shows nothing about the backend: the next call probes.
+func (c *breaker) inconclusive() {
+	if c.isClosed() {
 		return
 	}
 	c.mu.Lock()
-	c.probing = false
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.state.CompareAndSwap(halfOpen, open)
 }
 
-// cause is why the backend is away.
-func (c *circuit) cause() error {
+// lastError returns the error of the last failure.
+func (c *breaker) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
-		return &errAway{errSlow} // it has just come back
+		return &unavailable{errTimeout} // the breaker has closed since the caller looked
 	}
 	return c.err
 }
 
-// rest is how long it is left alone.
-func (c *circuit) rest() time.Duration {
+// retryAfter returns the time until the next probe.
+func (c *breaker) retryAfter() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(c.next-c.clock.elapsed(), time.Millisecond)
+	return max(c.probeAt-c.clock.elapsed(), time.Millisecond)
 }

@@ -24,13 +24,12 @@ var (
 	ErrNoRate = errors.New("the rate limiter has no rate yet: TrySetRate sets it")
 )
 
-// argument returns an error about an argument, in the chain of which is
-// ebb.ErrArgument.
+// argument returns an error about an argument, with ebb.ErrArgument in its chain.
 func argument(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", conn.ErrArgument, fmt.Sprintf(format, args...))
 }
 
-// failed is an error of an operation on a bucket.
+// failed returns the error of an operation on a bucket.
 func (l *Limiter) failed(doing, key string, err error) error {
 	return fmt.Errorf("limit %q: %s %q: %w", l.name, doing, key, err)
 }

@@ -10,43 +10,42 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// What goes to the fast scripts, and what their short answers mean. The numbers are
-// those of the whole scripts: an instant, and a span, are whole us and a rest in 1/den
-// us, so only what callers get is rounded.
+// The arguments of the fast scripts, and the Results of their short replies. The numbers are those of the whole scripts: an instant
+// or a span is whole us and a rest in 1/den us. Only the times of a Result are rounded.
 
-// span is what n cost: n x per/den us, and the rest.
-func (p *plan) span(n int64) (us, rest int64) {
+// cost returns the time that n requests cost: n x per/den us, and the rest.
+func (p *plan) cost(n int64) (us, rest int64) {
 	t, r := p.per/p.den, p.per%p.den
 	return n*t + n*r/p.den, n * r % p.den
 }
 
-// minus is a - b.
-func (p *plan) minus(a, an, b, bn int64) (us, rest int64) {
+// subtract returns a - b for spans of us and a rest.
+func (p *plan) subtract(a, an, b, bn int64) (us, rest int64) {
 	if a, an = a-b, an-bn; an < 0 {
 		return a - 1, an + p.den
 	}
 	return a, an
 }
 
-// fastArgs are the arguments of the fast script, none if there is no such.
+// fastArgs returns the arguments of the fast script; nil if the plan has none.
 func (p *plan) fastArgs(n int64) []string {
-	if n == 1 && p.one != nil {
-		return p.one
+	if n == 1 && p.fastOne != nil {
+		return p.fastOne
 	}
-	us, rest := p.span(n)
+	us, rest := p.cost(n)
 	switch p.fast {
 	case nil:
 		return nil
 	case fastGCRA:
-		return []string{strconv.FormatInt(us, 10), strconv.FormatInt(p.wide, 10)}
+		return []string{strconv.FormatInt(us, 10), strconv.FormatInt(p.burstSpan, 10)}
 	case fastFraction:
-		return []string{packed(us, rest, p.wide, p.widen, p.den, p.per)}
+		return []string{packDoubles(us, rest, p.burstSpan, p.burstRest, p.den, p.per)}
 	}
-	return []string{packed(p.most, p.rate.Period.Microseconds(), n)}
+	return []string{packDoubles(p.burst, p.rate.Period.Microseconds(), n)}
 }
 
-// packed is one argument that holds numbers below 2^53, which scripts unpack as doubles.
-func packed(numbers ...int64) string {
+// packDoubles returns one argument with numbers below 2^53, which scripts unpack as doubles.
+func packDoubles(numbers ...int64) string {
 	b := make([]byte, 0, 8*len(numbers))
 	for _, n := range numbers {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(n)))
@@ -54,8 +53,8 @@ func packed(numbers ...int64) string {
 	return string(b)
 }
 
-// texts boxes numbers as their texts, which cost nothing to send.
-func texts(numbers ...int64) []any {
+// formatInts returns the texts of numbers, which need no further conversion when they are sent.
+func formatInts(numbers ...int64) []any {
 	all := make([]any, len(numbers))
 	for i, n := range numbers {
 		all[i] = strconv.FormatInt(n, 10)
@@ -63,55 +62,54 @@ func texts(numbers ...int64) []any {
 	return all
 }
 
-// granted returns the Result of a request for n from the reply of the fast script, which is one
-// number or two.
-func (p *plan) granted(n int64, told conn.Ints) Result {
+// fastResult converts the fast script's reply (one or two numbers) to the Result of a request for n.
+func (p *plan) fastResult(n int64, reply conn.Ints) Result {
 	if p.algo == FixedWindow {
-		return p.grantedFixed(n, told.At[0], span(told.At[1]))
+		return p.fixedResult(n, reply.At[0], microseconds(reply.At[1]))
 	}
-	return p.grantedGCRA(n, told.At[0], told.At[1])
+	return p.gcraResult(n, reply.At[0], reply.At[1])
 }
 
-// grantedFixed: used with n of it, and when the window ends.
-func (p *plan) grantedFixed(n, used int64, ends time.Duration) Result {
-	if used > p.most {
-		return Result{Limit: p.most, Remaining: max(0, p.most-(used-n)), RetryAfter: ends, ResetAfter: ends}
+// fixedResult returns the Result of fastFixed: used counts the requests of the window with these n, and the window ends in ends.
+func (p *plan) fixedResult(n, used int64, ends time.Duration) Result {
+	if used > p.burst {
+		return Result{Limit: p.burst, Remaining: max(0, p.burst-(used-n)), RetryAfter: ends, ResetAfter: ends}
 	}
-	return Result{Allowed: true, Limit: p.most, Remaining: p.most - used, Taken: n, ResetAfter: ends}
+	return Result{Allowed: true, Limit: p.burst, Remaining: p.burst - used, Taken: n, ResetAfter: ends}
 }
 
-// grantedGCRA is granted for GCRA: x and a rest are left, or if x is negative, the limiter is in
-// debt by -1 - x and the rest.
-func (p *plan) grantedGCRA(n, x, rest int64) Result {
+// gcraResult returns the Result of fastGCRA and fastFraction: x and a rest are left, or if x is negative, the bucket is in debt by
+// -1 - x and the rest.
+func (p *plan) gcraResult(n, x, rest int64) Result {
 	if x >= 0 {
-		owed, part := p.minus(p.wide, p.widen, x, rest)
-		return Result{Allowed: true, Limit: p.most, Remaining: p.count(x, rest), Taken: n, ResetAfter: p.told(owed, part)}
+		owed, part := p.subtract(p.burstSpan, p.burstRest, x, rest)
+		return Result{Allowed: true, Limit: p.burst, Remaining: p.requestsIn(x, rest), Taken: n, ResetAfter: p.roundUp(owed, part)}
 	}
 	owed := -1 - x
-	left, part := p.minus(p.wide, p.widen, owed, rest)
-	us, more := p.span(n)
-	us, more = p.minus(us, more, left, part) // what is missing
-	return Result{Limit: p.most, Remaining: p.count(left, part), RetryAfter: p.told(us, more), ResetAfter: p.told(owed, rest)}
+	left, part := p.subtract(p.burstSpan, p.burstRest, owed, rest)
+	us, more := p.cost(n)
+	us, more = p.subtract(us, more, left, part) // the missing time
+	return Result{Limit: p.burst, Remaining: p.requestsIn(left, part), RetryAfter: p.roundUp(us, more), ResetAfter: p.roundUp(owed, rest)}
 }
 
-// count is how many go into a span.
-func (p *plan) count(us, rest int64) int64 {
+// requestsIn returns how many requests a span pays for.
+func (p *plan) requestsIn(us, rest int64) int64 {
 	if us < 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(us), uint64(p.den))
 	lo, carry := bits.Add64(lo, uint64(rest), 0)
 	if hi += carry; hi >= uint64(p.per) {
-		return p.most
+		return p.burst
 	}
 	n, _ := bits.Div64(hi, lo, uint64(p.per))
-	return int64(min(n, uint64(p.most)))
+	return int64(min(n, uint64(p.burst)))
 }
 
-// told returns a span for the caller, rounded up.
-func (p *plan) told(us, rest int64) time.Duration {
+// roundUp returns a span as a duration of whole us, rounded up.
+func (p *plan) roundUp(us, rest int64) time.Duration {
 	if rest > 0 {
 		us++
 	}
-	return span(us)
+	return microseconds(us)
 }

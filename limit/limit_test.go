@@ -231,7 +231,7 @@ func TestBadOptionsSayWhatWouldBeRight(t *testing.T) {
 			"at most 1000000": func() (*Limiter, error) {
 				return New(b.Conn, "api", PerSecond(1e7), FailOpen, Options{Algorithm: SlidingLog})
 			},
-			"cannot be counted":   func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1e9+7), FailOpen) },
+			"cannot count it exactly":   func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1e9+7), FailOpen) },
 			"it must be GCRA":     func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Algorithm: 9}) },
 			"only PerClient uses": func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Client: "x"}) },
 		} {

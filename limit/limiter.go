@@ -26,25 +26,24 @@ type Options struct {
 }
 
 const (
-	// timeout is longer than a failover of the network, and shorter than most
-	// callers are patient.
+	// timeout is longer than a failover of the network, and shorter than the time that most callers can wait.
 	timeout = time.Second
-	// probe is as long as a caller may be decided for by Down after all is well.
+	// probe is the longest time for which Down still decides after the backend has come back.
 	probe = time.Second
 )
 
 // Limiter limits the rate of operations, for each key separately. Its methods are safe for
 // concurrent use.
 type Limiter struct {
-	c      *conn.Conn
-	name   string
-	client string // ":id" with PerClient
-	opt    Options
-	down   Down
-	plan   atomic.Pointer[plan]
-	away   circuit
-	local  local
-	said   sync.Once
+	c       *conn.Conn
+	name    string
+	client  string // with PerClient ":" and the client's name, else ""
+	opt     Options
+	down    Down
+	plan    atomic.Pointer[plan]
+	breaker breaker
+	local   local
+	logged  sync.Once
 
 	noNative bool // for tests: scripts, also where ebb's commands are
 }
@@ -99,7 +98,7 @@ func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Lim
 		l.client = ":" + o.Client
 	}
 	l.plan.Store(p)
-	l.away.start(o.Probe)
+	l.breaker.start(o.Probe)
 	return l, nil
 }
 
@@ -118,7 +117,7 @@ func (l *Limiter) SetRate(rate Rate, burst int64) error {
 func (l *Limiter) Rate() Rate { return l.plan.Load().rate }
 
 // Burst returns the most requests that the limiter allows at once.
-func (l *Limiter) Burst() int64 { return l.plan.Load().most }
+func (l *Limiter) Burst() int64 { return l.plan.Load().burst }
 
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return kit.Given(l.c, l.name) }
@@ -130,11 +129,11 @@ func (l *Limiter) String() string {
 		caps := l.c.Capabilities()
 		how = strings.TrimRight("a Lua script on "+caps.Server+" "+caps.Version, " ")
 	}
-	who := ""
+	scope := ""
 	if l.client != "" {
-		who = " for each client"
+		scope = " for each client"
 	}
-	return fmt.Sprintf("limiter %q (%v%s; %s)", l.name, l.plan.Load(), who, how)
+	return fmt.Sprintf("limiter %q (%v%s; %s)", l.name, l.plan.Load(), scope, how)
 }
 
 func (l *Limiter) native() bool { return !l.noNative && l.c.Capabilities().Native }
@@ -180,7 +179,7 @@ func (l *Limiter) Reset(ctx context.Context, keys ...string) error {
 		command = "RL.RESET"
 	}
 	for _, k := range keys {
-		l.local.forget(l.bucket(k))
+		l.local.remove(l.bucket(k))
 		if _, err := l.c.Do(ctx, command, l.bucket(k)); err != nil {
 			return l.failed("reset", k, err)
 		}
@@ -200,7 +199,7 @@ func (l *Limiter) Delete(ctx context.Context, of ...string) error {
 		return l.Reset(ctx, of...)
 	}
 	for _, k := range of {
-		l.local.forget(l.bucket(k))
+		l.local.remove(l.bucket(k))
 		if _, err := l.c.Del(ctx, keys(l.bucket(k))...); err != nil {
 			return l.failed("delete", k, err)
 		}
@@ -219,38 +218,38 @@ const (
 
 var modeNames = [...]string{modeTake: "take", modePeek: "peek", modeMost: "most"}
 
-// bucket is the key of a bucket.
+// bucket returns the name of the bucket of a key, which is a key at the backend.
 func (l *Limiter) bucket(key string) string {
 	b := l.name + l.client
 	if key != "" {
 		b += ":" + key
 	}
-	return whole(b)
+	return escapeBraces(b)
 }
 
-// whole returns a key without half a hash tag, which a helper key could not share.
-// Keys may be input of any client.
-func whole(key string) string {
+// escapeBraces returns a key whose helper keys are in its slot: it replaces braces that are no hash tag. A key may be the input
+// of any user.
+func escapeBraces(key string) string {
 	if kit.Tagged(key) || !strings.ContainsAny(key, "{}") {
 		return key
 	}
-	return braces.Replace(key)
+	return braceEscapes.Replace(key)
 }
 
-var braces = strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25")
+var braceEscapes = strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25")
 
-// keys are the keys of a bucket's script.
+// keys returns the KEYS of the scripts of a bucket.
 func keys(bucket string) []string {
 	return []string{bucket, kit.Key(bucket, "line"), kit.Key(bucket, "heard")}
 }
 
-// check refuses what no limiter could ever answer.
+// check returns an error for a request that the limit can never allow.
 func (l *Limiter) check(p *plan, doing, key string, n int64, m mode) error {
 	switch {
 	case n < 1:
 		return l.failed(doing, key, argument("the call wants to take %d; it must take at least 1", n))
-	case n > p.most && m == modeTake:
-		return l.failed(doing, key, fmt.Errorf("%w: %d, of at most %d (%v)", ErrTooMuch, n, p.most, p))
+	case n > p.burst && m == modeTake:
+		return l.failed(doing, key, fmt.Errorf("%w: %d, of at most %d (%v)", ErrTooMuch, n, p.burst, p))
 	}
 	return nil
 }
@@ -260,76 +259,100 @@ func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result
 	if err := l.check(p, "take from", key, n, m); err != nil {
 		return Result{}, err
 	}
-	if err := ctx.Err(); err != nil { // also where Down decides
+	if err := ctx.Err(); err != nil { // Down would not look at it
 		return Result{}, l.failed("take from", key, err)
 	}
 	if m == modeMost {
-		n = min(n, p.most) // there never are more
+		n = min(n, p.burst) // a full bucket has no more
 	}
 	bucket := l.bucket(key)
-	if !l.away.ask() {
-		return l.aside(p, bucket, key, n, m, l.away.cause())
+	if !l.breaker.allow() {
+		return l.decideLocally(p, bucket, key, n, m, l.breaker.lastError())
 	}
-	r, err := l.ask(ctx, p, bucket, n, m)
-	if err = l.judge(ctx, err); err != nil {
-		if isAway(err) {
-			return l.aside(p, bucket, key, n, m, err)
+	r, err := l.send(ctx, p, bucket, n, m)
+	if err = l.classify(ctx, err); err != nil {
+		if isUnavailable(err) {
+			return l.decideLocally(p, bucket, key, n, m, err)
 		}
 		return Result{}, l.failed("take from", key, err)
 	}
 	return r, nil
 }
 
-// bounded is the context of one question, which embedded needs no bound.
-func (l *Limiter) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// bounded returns the context of one request, and the timeout in it, which the caller stops. The embedded engine needs none.
+func (l *Limiter) bounded(ctx context.Context) (context.Context, *kit.Bound) {
 	if l.c.Capabilities().Embedded {
-		return ctx, func() {}
+		return ctx, nil
 	}
-	b := kit.NewBound(ctx, l.opt.Timeout, errSlow)
-	return b, b.Stop
+	b := kit.NewBound(ctx, l.opt.Timeout, errTimeout)
+	return b, b
 }
 
-// ask sends the request of one operation to the backend.
-func (l *Limiter) ask(ctx context.Context, p *plan, bucket string, n int64, m mode) (r Result, err error) {
-	l.said.Do(func() { l.opt.Logger.Debug("limit: first use", "limiter", l.String()) })
-	if !l.c.Capabilities().Embedded { // as bounded, without a function
-		b := kit.NewBound(ctx, l.opt.Timeout, errSlow)
-		defer b.Stop()
-		ctx = b
+// logFirstUse logs, once, how the limiter runs.
+func (l *Limiter) logFirstUse() {
+	l.logged.Do(func() { l.opt.Logger.Debug("limit: first use", "limiter", l.String()) })
+}
+
+// send sends the request of one operation to the backend.
+func (l *Limiter) send(ctx context.Context, p *plan, bucket string, n int64, m mode) (Result, error) {
+	l.logFirstUse()
+	ctx, b := l.bounded(ctx)
+	defer b.Stop()
+	if l.native() {
+		return l.sendNative(ctx, p, bucket, n, m)
 	}
-	var told conn.Ints
-	var v conn.Value
-	native := l.native()
-	switch {
-	case native && m != modeMost:
-		if told, err = l.c.Ints(ctx, p.nativeWords(bucket, n, m)...); err == nil {
-			r, err = taken(told.At[:told.N])
-		}
-	case !native && p.fast != nil && m == modeTake:
-		words := append([]string{bucket, "", ""}[:1], p.fastArgs(n)...)
-		if told, err = l.c.ScriptInts(ctx, p.fast, 1, words...); err != nil {
+	if p.fast != nil && m == modeTake {
+		if r, ok, err := l.sendFast(ctx, p, bucket, n); ok || err != nil {
 			return r, err
 		}
-		if told.N > 0 {
-			return p.granted(n, told), nil
-		}
-		fallthrough // a state that is for the whole program
-	case !native:
-		if v, err = l.c.Script(ctx, byAlgorithm[p.algo].take, keys(bucket), append(p.script[:4:4], n, modeNames[m])...); err == nil {
-			r, err = result(v)
-		}
-	default:
-		if v, err = l.c.Script(ctx, nativeMost, []string{bucket}, append([]any{n}, p.native...)...); err == nil {
-			r, err = result(v)
-		}
 	}
+	return l.sendScript(ctx, p, bucket, n, m)
+}
+
+// sendNative sends RL.TAKE, or the script that calls it twice for modeMost.
+func (l *Limiter) sendNative(ctx context.Context, p *plan, bucket string, n int64, m mode) (Result, error) {
+	if m == modeMost {
+		v, err := l.c.Script(ctx, nativeMost, []string{bucket}, append([]any{n}, p.native...)...)
+		if err != nil {
+			return Result{}, err
+		}
+		return parseResult(v)
+	}
+	reply, err := l.c.Ints(ctx, p.nativeWords(bucket, n, m)...)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := newResult(reply.At[:reply.N])
 	if m == modeTake && r.Allowed {
 		r.Taken = n
 	}
 	return r, err
 }
 
-// nativeWords are RL.TAKE.
+// sendFast runs the fast script of the plan. ok: it has decided; otherwise the bucket has a state that only the whole script reads.
+func (l *Limiter) sendFast(ctx context.Context, p *plan, bucket string, n int64) (r Result, ok bool, err error) {
+	words := append(make([]string, 0, 3), bucket)
+	reply, err := l.c.ScriptInts(ctx, p.fast, 1, append(words, p.fastArgs(n)...)...)
+	if err != nil || reply.N == 0 {
+		return r, false, err
+	}
+	return p.fastResult(n, reply), true, nil
+}
+
+// sendScript runs the whole script of the algorithm.
+func (l *Limiter) sendScript(ctx context.Context, p *plan, bucket string, n int64, m mode) (Result, error) {
+	v, err := l.c.Script(ctx, byAlgorithm[p.algo].take, keys(bucket), append(p.script[:4:4], n, modeNames[m])...)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := parseResult(v)
+	if m == modeTake && r.Allowed {
+		r.Taken = n
+	}
+	return r, err
+}
+
+// nativeWords returns the words of RL.TAKE.
 func (p *plan) nativeWords(bucket string, n int64, m mode) []string {
 	words := make([]string, 0, 2+len(p.words)+3)
 	words = append(append(words, "RL.TAKE", bucket), p.words...)
@@ -342,8 +365,7 @@ func (p *plan) nativeWords(bucket string, n int64, m mode) []string {
 	return words
 }
 
-// nativeMost takes as much as there is from a limiter of ebb's: ARGV the most, and
-// what follows the key in RL.TAKE.
+// nativeMost takes as many requests as a limiter of ebb allows: ARGV the most, and the arguments of RL.TAKE behind the key.
 var nativeMost = conn.NewScript(`
 local n, rest = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 local function take(cost, peek)
@@ -365,43 +387,42 @@ t[6] = t[1] == 1 and n or 0
 return t
 `)
 
-// result is taken for a reply.
-func result(v conn.Value) (Result, error) {
-	var told [6]int64
-	n := min(len(told), len(v.Elems))
+// parseResult returns the Result of a reply of integers or texts.
+func parseResult(v conn.Value) (Result, error) {
+	var reply [6]int64
+	n := min(len(reply), len(v.Elems))
 	for i := range v.Elems[:n] {
 		x, err := v.Elems[i].AsInt()
 		if err != nil {
 			return Result{}, err
 		}
-		told[i] = x
+		reply[i] = x
 	}
 	if n < 5 {
-		return Result{}, fmt.Errorf("%w: the answer %s", conn.ErrValue, v)
+		return Result{}, fmt.Errorf("%w: the reply is %s", conn.ErrValue, v)
 	}
-	return taken(told[:n])
+	return newResult(reply[:n])
 }
 
-// taken reads the five integers of RL.TAKE, and the sixth of scripts.
-func taken(told []int64) (Result, error) {
-	if len(told) < 5 {
-		return Result{}, fmt.Errorf("%w: the answer %v", conn.ErrValue, told)
+// newResult returns the Result of the five integers of RL.TAKE, and of the sixth that scripts add.
+func newResult(reply []int64) (Result, error) {
+	if len(reply) < 5 {
+		return Result{}, fmt.Errorf("%w: the reply is %v", conn.ErrValue, reply)
 	}
 	r := Result{
-		Allowed: told[0] == 1, Limit: told[1], Remaining: told[2],
-		RetryAfter: span(told[3]), ResetAfter: span(told[4]),
+		Allowed: reply[0] == 1, Limit: reply[1], Remaining: reply[2],
+		RetryAfter: microseconds(reply[3]), ResetAfter: microseconds(reply[4]),
 	}
-	if len(told) > 5 {
-		r.Taken = told[5]
+	if len(reply) > 5 {
+		r.Taken = reply[5]
 	}
 	return r, nil
 }
 
-// far is the longest time that a Result has, 285 years. The debt is greater where the rate was
-// far greater before.
-const far = 1 << 53 // us
+// maxSpan is the longest time in a Result, 285 years. The debt of a bucket can be longer if its rate was far greater before.
+const maxSpan = 1 << 53 // us
 
-// span is a number of us; a negative one is none.
-func span(us int64) time.Duration {
-	return time.Duration(min(max(0, us), far)) * time.Microsecond
+// microseconds returns the duration of us microseconds, from 0 to maxSpan.
+func microseconds(us int64) time.Duration {
+	return time.Duration(min(max(0, us), maxSpan)) * time.Microsecond
 }

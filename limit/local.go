@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// stopwatch measures spans in this process, by the monotonic clock: how long a
-// backend has been away, and what is allowed meanwhile. No instant of it is ever sent.
+// stopwatch measures spans in this process by the monotonic clock: leases, the pauses of a breaker, and local limits. Its instants
+// are never sent.
 type stopwatch struct{ from time.Time }
 
 func startWatch() stopwatch { return stopwatch{time.Now()} }
 
 func (w stopwatch) elapsed() time.Duration { return time.Since(w.from) }
 
-// local limits in this process, by GCRA, while the backend is away. A bucket outlives
-// the outage: a backend that comes and goes does not fill it each time.
+// local limits in this process, by GCRA, while the backend is unavailable. A bucket outlives the outage, so that a backend with
+// many short outages does not fill it each time.
 type local struct {
 	mu      sync.Mutex         // guards what follows
 	arrival map[string]float64 // theoretical arrival times, ns
@@ -23,80 +23,79 @@ type local struct {
 	sweepAt int
 }
 
-// firstSweep is how many buckets are kept before those that are full are looked for.
+// firstSweep is the number of buckets at which local first removes those that are full.
 const firstSweep = 1024
 
-// spanOf returns what one costs, and what the burst is worth, in whole ns: sums of
-// these are exact.
-func spanOf(p *plan, share float64) (one, wide float64) {
+// localSpans returns the cost of one request and of the burst, in whole ns, whose sums are exact.
+func localSpans(p *plan, share float64) (one, burst float64) {
 	one = math.Ceil(float64(p.rate.Period) / (float64(p.rate.N) * share))
-	return one, math.Max(1, math.Floor(float64(p.most)*share)) * one
+	return one, math.Max(1, math.Floor(float64(p.burst)*share)) * one
 }
 
-// ready makes the map. The caller holds the mutex.
-func (l *local) ready() (now float64) {
+// init makes the map if there is none, and returns the time. The caller holds the mutex.
+func (l *local) init() (now float64) {
 	if l.arrival == nil {
 		l.arrival, l.clock, l.sweepAt = map[string]float64{}, startWatch(), firstSweep
 	}
 	return float64(l.clock.elapsed())
 }
 
-// take decides. More than the share of the burst is allowed from a full bucket, which
-// then is in debt: it could never be had otherwise.
+// take decides about n requests. A full bucket allows more than the share of the burst, and is in debt then: otherwise such a
+// request could never succeed.
 func (l *local) take(p *plan, share float64, bucket string, n int64, m mode) Result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.ready()
-	one, wide := spanOf(p, share)
+	now := l.init()
+	one, burst := localSpans(p, share)
 	tat := math.Max(l.arrival[bucket], now)
-	left := int64((now + wide - tat) / one)
+	left := int64((now + burst - tat) / one)
 	if m == modeMost {
 		n = min(n, max(left, 1))
 	}
-	r := Result{Limit: int64(wide / one), Down: true, Local: true}
-	at := math.Min(tat, math.Max(0, tat+float64(n)*one-wide))
+	r := Result{Limit: int64(burst / one), Down: true, Local: true}
+	at := math.Min(tat, math.Max(0, tat+float64(n)*one-burst))
 	if at <= now {
 		r.Allowed = true
 		if m != modePeek {
 			tat += float64(n) * one
 			r.Taken = n
-			l.put(bucket, tat, now)
+			l.store(bucket, tat, now)
 		}
 	} else {
 		r.RetryAfter = time.Duration(math.Ceil(at - now))
 	}
-	r.Remaining = max(0, int64((now+wide-tat)/one))
+	r.Remaining = max(0, int64((now+burst-tat)/one))
 	r.ResetAfter = time.Duration(tat - now)
 	return r
 }
 
-// reserve takes from the future, and returns in how long that is and what gives it
-// back; within is the most to wait, -1 for ever.
+// reserve takes n requests for a later instant. It returns the time until then, and a function that gives them back. within is the
+// longest wait, -1 for no bound.
 func (l *local) reserve(p *plan, share float64, bucket string, n int64, within time.Duration) (wait time.Duration, cancel func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.ready()
-	one, wide := spanOf(p, share)
+	now := l.init()
+	one, burst := localSpans(p, share)
 	tat := math.Max(l.arrival[bucket], now)
 	cost := float64(n) * one
-	at := math.Max(now, math.Min(tat, tat+cost-wide))
+	at := math.Max(now, math.Min(tat, tat+cost-burst))
 	wait = time.Duration(math.Ceil(at - now))
 	if within >= 0 && wait > within {
 		return wait, nil, false
 	}
 	mine := tat + cost
-	l.put(bucket, mine, now)
+	l.store(bucket, mine, now)
 	return wait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.arrival[bucket] == mine { // no later call built upon it
+		if l.arrival[bucket] == mine { // no later call has taken
 			l.arrival[bucket] = tat
 		}
 	}, true
 }
 
-// put stores a bucket, and now and then forgets those that are full.
-func (l *local) put(bucket string, tat, now float64) {
+// store stores a bucket, and sometimes removes those that are full.
+func (l *local) store(bucket string, tat, now float64) {
 	l.arrival[bucket] = tat
 	if len(l.arrival) < l.sweepAt {
 		return
@@ -109,7 +108,7 @@ func (l *local) put(bucket string, tat, now float64) {
 	l.sweepAt = max(firstSweep, 2*len(l.arrival))
 }
 
-func (l *local) forget(bucket string) {
+func (l *local) remove(bucket string) {
 	l.mu.Lock()
 	delete(l.arrival, bucket)
 	l.mu.Unlock()

@@ -2,31 +2,28 @@ package limit
 
 import "github.com/ebbdb/ebb/conn"
 
-// The scripts, for servers without ebb's commands. Each is put together from
+// The scripts, for servers without ebb's commands. The same algorithms for ebb are in engine/t_limiter*.go, and
+// TestScriptsDecideAsTheCommandsDo compares them. A script consists of
 //
 //	luaNow      the server's time, in us
-//	an algorithm, which makes of a key a bucket: earliest, take, left, full, store
-//	luaLine     the waiters, first come first served
-//	a program   what is done with these
+//	an algorithm, which makes a bucket of a key: earliest, take, left, full, store
+//	luaLine     the waiters in FIFO order
+//	a program   which uses these
 //
-// The answers are those of ebb's commands, to the microsecond; why the numbers are
-// exact is said at mostProduct. A bucket's key ends at PEXPIREAT of the instant at
-// which it is full, rounded up: by the server's clock, of which TIME is the same
-// reading, so it never ends too early.
+// The replies are those of ebb's commands, to the microsecond; the comment of maxProduct explains why the numbers are exact. A
+// bucket's key has the deadline (PEXPIREAT) at which the bucket is full, rounded up. TIME reads the same clock, so that the key never
+// expires too early.
 //
-// Keys: the bucket; the line, a sorted set of tickets by their turn; and when each
-// ticket was last heard of, a hash. The last two exist only while a call waits.
-// A ticket is "id:cost"; one that was not heard of for its lease is passed over.
-
-// Programs of a few lines are written out for the calls that most are: fastGCRA,
-// fastFraction and fastFixed take three calls of the server's, and look at no line. So
-// the state of a bucket whose line has a waiter is marked, by a capital letter,
-// and kept as long as the line; a fast program that does not understand a state answers
-// nothing, and the whole one is run. What they answer is as short as can be, and
-// plan.granted makes the rest of it.
+// Keys: the bucket; the line, a sorted set of tickets by their turn; and a hash with the lease of each ticket. The last two exist
+// only while a call waits. A ticket is "id:cost"; the scripts skip one whose lease is over.
 //
-// A state that fast programs read and write is a number, or packed: a byte that says
-// what it is, and four doubles. It is text where a whole program needs more than that.
+// Most calls run a short program: fastGCRA, fastFraction and fastFixed make three calls of the server's commands, and do not read the
+// line. So a whole program marks the state of a bucket whose line has a waiter, by a capital letter, and keeps it as long as the
+// line. A fast program returns an empty reply for a state that it does not understand, and the limiter runs the whole program. The
+// reply of a fast program is one number or two, of which plan.fastResult makes a Result.
+//
+// A state that fast programs read and write is a number, or packed: a byte for its kind, and four doubles. It is a text where a whole
+// program needs more than that.
 
 // scripts are the programs for one algorithm.
 type scripts struct {
@@ -42,8 +39,8 @@ var byAlgorithm = [...]scripts{
 
 var luaOf = map[string]string{"gcra": luaGCRA, "window": luaWindow, "log": luaLog, "fixed": luaWindow}
 
-// luaMake makes the bucket of the keys and the first arguments.
-var luaMake = map[string]string{
+// luaBucket makes the bucket of KEYS and the first ARGV.
+var luaBucket = map[string]string{
 	"gcra":   "local b = gcra(KEYS[1], num(1), num(3), num(4))\n",
 	"window": "local b = window(KEYS[1], num(1), num(2), 'w')\n",
 	"log":    "local b = log(KEYS[1], num(1), num(2))\n",
@@ -51,20 +48,19 @@ var luaMake = map[string]string{
 }
 
 func newScripts(algo string) scripts {
-	head := luaNow + luaOf[algo] + luaLine + luaMake[algo]
+	head := luaNow + luaOf[algo] + luaLine + luaBucket[algo]
 	return scripts{take: conn.NewScript(head + luaTake), wait: conn.NewScript(head + luaWait)}
 }
 
 var (
-	reserveScript = conn.NewScript(luaNow + luaGCRA + luaLine + luaMake["gcra"] + luaReserve)
+	reserveScript = conn.NewScript(luaNow + luaGCRA + luaLine + luaBucket["gcra"] + luaReserve)
 	cancelScript  = conn.NewScript(luaNow + luaGCRA + luaCancel)
 	leaveScript   = conn.NewScript(luaLeave)
 	allScript     = conn.NewScript(luaNow + luaGCRA + luaWindow + luaLog + luaLine + luaAll)
 )
 
-// fastGCRA: for a T of whole us, where the state is the theoretical arrival time alone.
-// ARGV cost x T, burst x T. The reply is how much is left, in us, or if the limiter is
-// in debt, -1 minus the debt.
+// fastGCRA is for a T of whole us: the state is the theoretical arrival time alone. ARGV cost x T, burst x T. The reply is the time
+// that is left, in us, or if the limiter is in debt, -1 minus the debt.
 var fastGCRA = conn.NewScript(`
 local call = redis.call
 local time = call('TIME')
@@ -84,9 +80,8 @@ call('SET', KEYS[1], new, 'PXAT', math.ceil(new / 1000))
 return room
 `)
 
-// fastFraction: for any T, of per/den us. ARGV six doubles in one text, which costs a
-// fifth of the time less than six texts: cost x T and burst x T, each as whole us and a
-// rest in 1/den us; den, per. The answer is as fastGCRA's, with its rest.
+// fastFraction is for any T, of per/den us. ARGV six doubles in one text, which takes a fifth less time than six texts: cost x T and
+// burst x T, each as whole us and a rest in 1/den us; den, per. The reply is that of fastGCRA, and the rest.
 var fastFraction = conn.NewScript(`
 local call, unpack = redis.call, struct.unpack
 local time = call('TIME')
@@ -114,9 +109,8 @@ call('SET', KEYS[1], struct.pack('<Bdddd', 1, new, part, den, per), 'PXAT', math
 return {room, left}
 `)
 
-// fastFixed: ARGV three doubles in one text: limit, period in us, cost. The answer is
-// what is used with the cost, which is more than the limit if it was refused, and the us
-// until the window ends.
+// fastFixed is for fixed windows: ARGV three doubles in one text: limit, period in us, cost. The reply is the number of used requests
+// with the cost, which is above the limit if the request was denied, and the us until the window ends.
 var fastFixed = conn.NewScript(`
 local call, unpack = redis.call, struct.unpack
 local time = call('TIME')
@@ -146,14 +140,13 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local fmod, floor, ceil, max, min = math.fmod, math.floor, math.ceil, math.max, math.min
 local function num(i) return tonumber(ARGV[i]) end
 local function int(x) return string.format('%.0f', x) end
-local far = 2^53 -- us: what is owed to a rate that was far greater may take for ever
+local far = 2^53 -- us: the debt from a far greater rate may be longer
 local wrong = 'WRONGTYPE the key holds another kind of value, or a limiter of another algorithm'
 `
 
-// luaGCRA: the state is the theoretical arrival time, us and a fraction of den, the
-// rate, den in per us, and the reservations, each "due:cost:id", in the order of their instants. They are a
-// schedule in which each conforms; a new grant goes where it conforms and lets those
-// behind it conform.
+// luaGCRA: the state is the theoretical arrival time (us and a fraction of den), the rate (den in per us), and the reservations, each
+// "due:cost:id", in the order of their instants. They are a schedule in which each reservation conforms. A new grant goes to the
+// first place at which it and the reservations behind it conform.
 const luaGCRA = `
 local function gcra(key, most, den, per, asItIs)
   local R = fmod(per, den)
@@ -279,8 +272,8 @@ local function gcra(key, most, den, per, asItIs)
 end
 `
 
-// luaWindow: the state is the period that it was counted in, the start of the window
-// that was last taken from, what was taken in the one before, and in it.
+// luaWindow: the state is the period, the start of the latest window with a grant, the number of grants in the window before it, and
+// the number in it.
 const luaWindow = `
 local function muldiv(a, b, c)
   local r = fmod(b, c)
@@ -371,10 +364,9 @@ local function window(key, limit, period, form)
 end
 `
 
-// luaLog: each grant is a member "at:cost" with its instant as the score, and one
-// member "#" has their sum, negative, as its score: so that it cannot be lost without
-// them. What has left the period is passed over, as much as is needed and some hundreds
-// more, and removed when something is taken.
+// luaLog: each grant is a member "at:cost" with its instant as the score. One member "#" has their negative sum as its score, so that
+// the sum cannot be lost without the grants. A program skips the grants that have left the period, as many as it needs and some
+// hundreds more, and removes them when it takes.
 const luaLog = `
 local function log(key, limit, period)
   local used, over, edge = -(tonumber(redis.call('ZSCORE', key, '#') or 0)), 0, nil
@@ -447,7 +439,7 @@ local function log(key, limit, period)
 end
 `
 
-// luaLine: first returns the first waiter in the line, and skips those that are dead.
+// luaLine: first returns the first waiter in the line, and removes those whose lease is over.
 const luaLine = `
 local function first(line, heard)
   for _ = 1, 200 do
@@ -476,8 +468,7 @@ local function taken(b, allowed, retry, behind, c)
 end
 `
 
-// luaTake: ARGV after the bucket's: cost, and what is wanted: take, peek, or most,
-// which takes as much of the cost as there is.
+// luaTake: ARGV after the bucket's: cost, and the mode: take, peek, or most, which takes as much of the cost as the bucket allows.
 const luaTake = `
 if not b then return redis.error_reply(wrong) end
 local c, mode = num(5), ARGV[6]
@@ -495,15 +486,13 @@ b.store()
 return taken(b, 1, -1, behind, c)
 `
 
-// luaWait: ARGV after the bucket's: cost, the ticket, its turn ("" for none yet), its
-// lease and the most to wait, both in us, the latter -1 for ever. The first answer is
-// 1: taken; 0: refused, the turn would come too late; 2: ask again in so many us, with
-// the turn that is the last answer; 3: the same, but the ticket is not in the line.
+// luaWait: ARGV after the bucket's: cost, the ticket, its turn ("" for none yet), its lease in us, and the longest wait in us, -1 for
+// no bound. The first element of the reply is 1: taken; 0: denied, because the turn comes too late; 2: poll again after the us in
+// the reply, with the turn that is its last element; 3: as 2, but the ticket is not in the line.
 //
-// A ticket takes when there is enough for it and for all tickets before it, also if one of
-// these has not asked yet: it takes nothing of theirs. A ticket whose turn comes after its
-// deadline stands in no line, because no ticket needs to wait for it. It keeps its turn, and
-// stands there again if tickets before it leave.
+// A ticket takes when the bucket has enough for it and for all tickets before it, also if one of these has not polled yet. A ticket
+// whose turn comes after its deadline is not in the line, because no other ticket needs to wait for it. It keeps its turn, and
+// returns to the line if tickets before it leave.
 const luaWait = `
 if not b then return redis.error_reply(wrong) end
 local c, turn, lease, patience = num(5), ARGV[7], num(8), num(9)
@@ -552,13 +541,13 @@ reply[7] = turn
 return reply
 `
 
-// luaLeave removes a waiter. KEYS the line and when each was heard of; ARGV the ticket.
+// luaLeave removes a waiter. KEYS the line and the leases in it; ARGV the ticket.
 const luaLeave = `
 redis.call('HDEL', KEYS[2], ARGV[1])
 return redis.call('ZREM', KEYS[1], ARGV[1])
 `
 
-// luaReserve: ARGV after the bucket's: cost, the most to wait in us or -1, an id.
+// luaReserve: ARGV after the bucket's: cost, the longest wait in us or -1, an id.
 const luaReserve = `
 if not b then return redis.error_reply(wrong) end
 local c, patience, id = num(5), num(6), ARGV[7]
@@ -577,8 +566,8 @@ b.store()
 return {1, at - now}
 `
 
-// luaCancel: KEYS the bucket and its line; ARGV the id. The rest of the state stays as
-// it is, with the rate that it was last used with, and marked if a call waits.
+// luaCancel cancels a reservation: KEYS the bucket and its line; ARGV the id. The rest of the state stays, with its rate, and with the
+// mark if a call waits.
 const luaCancel = `
 local den, per = string.match(redis.call('GET', KEYS[1]) or '', '^[gG] %d+ %d+ (%d+) (%d+)')
 if not den then return 0 end

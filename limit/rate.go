@@ -66,82 +66,79 @@ func (a Algorithm) String() string {
 	return fmt.Sprintf("algorithm %d", uint8(a))
 }
 
-// What scripts can count exactly. Their numbers are doubles, in which integers are
-// exact up to 2^53. An instant in us is below 2^51 until 2041 and below 2^52 until
-// 2112; what comes upon it is bounded by mostFill. A grant of c moves a bucket by
-// c x period / limit, of which the whole us are below mostFill, and the rest is the
-// remainder of c x (period mod limit) < c x limit: mostProduct bounds that. Nothing
-// is ever rounded.
+// Bounds of what scripts count exactly. Their numbers are doubles, in which integers are exact up to 2^53. An instant in us is below
+// 2^51 until 2041 and below 2^52 until 2112; maxFill bounds what a script adds to it. A grant of c moves a bucket by c x period /
+// limit: the whole us are below maxFill, and the rest is the remainder of c x (period mod limit) < c x limit, which maxProduct
+// bounds. Scripts round nothing.
 const (
-	mostPeriod  = 35 * 365 * 24 * time.Hour
-	mostFill    = 1 << 51 // us: 71 years
-	mostProduct = 1 << 53
-	mostWindow  = 1 << 26 // of window counters, which multiply two counts
-	mostLogged  = 1_000_000
+	maxPeriod  = 35 * 365 * 24 * time.Hour
+	maxFill    = 1 << 51 // us: 71 years
+	maxProduct = 1 << 53
+	maxWindow  = 1 << 26 // of window counters, which multiply two counts
+	maxLogged  = 1_000_000
 )
 
-// plan is a rate as it is sent: immutable.
+// plan is a rate in the forms that requests need. It is immutable.
 type plan struct {
-	rate Rate
-	algo Algorithm
-	most int64 // at once
+	rate  Rate
+	algo  Algorithm
+	burst int64 // the most requests at once
 
 	// For scripts: a grant of 1 is per/den us.
 	per, den int64
 
-	// Boxed once, so that a call does not: what follows the key in RL.TAKE, and the
-	// beginning of every script's arguments.
+	// Made once for all calls: the arguments of RL.TAKE behind the key, and the first arguments of each script.
 	native []any
 	words  []string // as native, texts
 	script []any
 
-	fast *conn.Script // for most calls, nil if there is none
-	one  []string     // its arguments for a cost of 1
+	fast    *conn.Script // for most calls, nil if there is none
+	fastOne []string     // its arguments for a cost of 1
 
-	wide, widen int64 // most x per/den us, and a rest in 1/den us
+	burstSpan, burstRest int64 // burst x per/den us, and a rest in 1/den us
 }
 
-// newPlan checks a rate.
+// newPlan returns the plan of a rate, or an error with ebb.ErrArgument.
 func newPlan(rate Rate, algo Algorithm, burst int64) (*plan, error) {
-	p := &plan{rate: rate, algo: algo, most: burst, per: rate.Period.Microseconds(), den: rate.N}
+	p := &plan{rate: rate, algo: algo, burst: burst, per: rate.Period.Microseconds(), den: rate.N}
 	if burst == 0 {
-		p.most = rate.N
+		p.burst = rate.N
 	}
 	switch {
 	case int(algo) >= len(algorithms):
 		return nil, argument("Algorithm is %v; it must be GCRA, SlidingWindow, SlidingLog or FixedWindow", algo)
 	case rate.N < 1:
 		return nil, argument("the rate is %v; it must be at least 1 in a period", rate)
-	case rate.Period < time.Millisecond || rate.Period%time.Millisecond != 0 || rate.Period > mostPeriod:
+	case rate.Period < time.Millisecond || rate.Period%time.Millisecond != 0 || rate.Period > maxPeriod:
 		return nil, argument("the rate is %v; the period must be whole milliseconds, at most 35 years", rate)
 	case burst < 0:
 		return nil, argument("Burst is %d; it must be at least 1, or 0 for the rate's %d", burst, rate.N)
-	case algo != GCRA && p.most != rate.N:
+	case algo != GCRA && p.burst != rate.N:
 		return nil, argument("Burst is %d; only GCRA has one, and %v allows the rate's %d at once", burst, algo, rate.N)
-	case algo == SlidingLog && rate.N > mostLogged:
-		return nil, argument("the rate is %v; a sliding log keeps every grant, so it takes at most %d in a period; SlidingWindow takes more", rate, mostLogged)
-	case algo != GCRA && rate.N > mostWindow:
-		return nil, argument("the rate is %v; windows take at most %d in a period; GCRA takes more", rate, mostWindow)
+	case algo == SlidingLog && rate.N > maxLogged:
+		return nil, argument("the rate is %v; a sliding log keeps every grant, so it takes at most %d in a period; SlidingWindow takes more", rate, maxLogged)
+	case algo != GCRA && rate.N > maxWindow:
+		return nil, argument("the rate is %v; windows take at most %d in a period; GCRA takes more", rate, maxWindow)
 	}
 	if algo == GCRA && !p.exact() {
-		return nil, argument("the rate is %v with a burst of %d; that cannot be counted exactly; take rounder or smaller numbers, at most 71 "+
-			"years to fill", rate, p.most)
+		return nil, argument("the rate is %v with a burst of %d; scripts cannot count it exactly; take rounder or smaller numbers, at most 71 "+
+			"years to fill", rate, p.burst)
 	}
-	p.box()
+	p.precompute()
 	return p, nil
 }
 
-// exact reduces per/den where it must, and reports whether scripts can count so.
+// exact reduces per/den if it must, and reports whether scripts can count exactly with it.
 func (p *plan) exact() bool {
-	if !below(p.most+1, p.den, mostProduct) {
+	if !productBelow(p.burst+1, p.den, maxProduct) {
 		g := gcd(p.per, p.den)
 		p.per, p.den = p.per/g, p.den/g
 	}
-	return p.most < 1<<50 && below(p.most+1, p.den, mostProduct) && below(p.most/p.den+1, p.per, mostFill)
+	return p.burst < 1<<50 && productBelow(p.burst+1, p.den, maxProduct) && productBelow(p.burst/p.den+1, p.per, maxFill)
 }
 
-// below reports whether a x b < c, for positive numbers.
-func below(a, b, c int64) bool {
+// productBelow reports whether a x b < c, for positive numbers.
+func productBelow(a, b, c int64) bool {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	return hi == 0 && lo < uint64(c)
 }
@@ -153,18 +150,19 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-func (p *plan) box() {
-	p.native = texts(p.rate.N, p.rate.Period.Milliseconds())
+// precompute makes what all calls share.
+func (p *plan) precompute() {
+	p.native = formatInts(p.rate.N, p.rate.Period.Milliseconds())
 	if p.algo != GCRA {
 		p.native = append(p.native, "ALGO", algorithms[p.algo].name)
-	} else if p.most != p.rate.N {
-		p.native = append(append(p.native, "BURST"), texts(p.most)...)
+	} else if p.burst != p.rate.N {
+		p.native = append(append(p.native, "BURST"), formatInts(p.burst)...)
 	}
 	for _, a := range p.native {
 		p.words = append(p.words, a.(string))
 	}
-	p.script = []any{p.most, p.rate.Period.Microseconds(), p.den, p.per}
-	p.wide, p.widen = p.span(p.most)
+	p.script = []any{p.burst, p.rate.Period.Microseconds(), p.den, p.per}
+	p.burstSpan, p.burstRest = p.cost(p.burst)
 	switch {
 	case p.algo == GCRA && p.per%p.den == 0:
 		p.fast = fastGCRA
@@ -173,14 +171,14 @@ func (p *plan) box() {
 	case p.algo == FixedWindow:
 		p.fast = fastFixed
 	}
-	p.one = p.fastArgs(1)
+	p.fastOne = p.fastArgs(1)
 }
 
-// String is like "5 per 1m0s, gcra, burst 10".
+// String returns a text such as "5 per 1m0s, gcra, burst 10".
 func (p *plan) String() string {
 	s := fmt.Sprintf("%v, %v", p.rate, p.algo)
-	if p.most != p.rate.N {
-		s += fmt.Sprintf(", burst %d", p.most)
+	if p.burst != p.rate.N {
+		s += fmt.Sprintf(", burst %d", p.burst)
 	}
 	return s
 }

@@ -91,7 +91,7 @@ func (l *RedissonLimiter) String() string {
 	return fmt.Sprintf("limiter %q (Redisson's layout%s; a Lua script on %s)", l.name, fair, strings.TrimRight(caps.Server+" "+caps.Version, " "))
 }
 
-// keys are the five of Redisson and the two of the line.
+// keys returns the five keys of Redisson and the two of the line.
 func (l *RedissonLimiter) keys() []string {
 	value, permits := kit.Key(l.name, "value"), kit.Key(l.name, "permits")
 	return []string{l.name, value, permits, value + ":" + l.client, permits + ":" + l.client,
@@ -217,7 +217,7 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 			return false, err
 		}
 		if len(v.Elems) < 3 {
-			return false, fmt.Errorf("%w: the answer %s", conn.ErrValue, v)
+			return false, fmt.Errorf("%w: the reply is %s", conn.ErrValue, v)
 		}
 		switch v.Elems[0].Int {
 		case 1:
@@ -233,14 +233,14 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 		if timeout >= 0 {
 			pause = min(pause, max(0, timeout-since.elapsed()))
 		}
-		if err := kit.Sleep(ctx, max(least, pause)); err != nil {
+		if err := kit.Sleep(ctx, max(minPause, pause)); err != nil {
 			return false, err
 		}
 	}
 }
 
 func (l *RedissonLimiter) leave(ctx context.Context, ticket string, failed error) {
-	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // else its lease ends
+	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the ticket expires
 		_, err := l.c.Script(ctx, leaveScript, l.keys()[5:], ticket)
 		return err
 	})

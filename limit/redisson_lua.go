@@ -2,11 +2,10 @@ package limit
 
 import "github.com/ebbdb/ebb/conn"
 
-// The scripts of Redisson's layout. KEYS: the rate; value and permits of all clients;
-// value and permits of this one. The times in it are in ms.
+// The scripts of Redisson's layout. KEYS: the rate; value and permits of all clients; value and permits of this client. Times are in
+// ms.
 
-// luaRedisson reads the rate, chooses the keys, counts what is free, and gives the
-// keys their TTL.
+// luaRedisson reads the rate, chooses the keys, counts the free permits, and sets the TTL of the keys.
 const luaRedisson = luaNow + `
 local ms = floor(now / 1000)
 local conf = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime', 'ebb-members')
@@ -15,7 +14,7 @@ local rate, interval = tonumber(conf[1]), tonumber(conf[2])
 local value, permits = KEYS[2], KEYS[3]
 if conf[3] == '1' then value, permits = KEYS[4], KEYS[5] end
 
--- The members of three ages of Redisson, told apart by their length: those of 3.13.3 to
+-- The members of three generations of Redisson, which differ in their length: those of 3.13.3 to
 -- 3.16.3 have 8 bytes.
 local function count(m)
   if #m == 8 then return (select(2, struct.unpack('<fI', m))) end
@@ -26,9 +25,9 @@ local function member(old, random, n)
   return struct.pack('<Bc0I', #random, random, n)
 end
 
--- settle returns whether Java's programs read the old members, and nothing else: their
--- scripts take the random bytes of the new ones for permits, and the new scripts fail at
--- the old ones. The newest grant tells, or what was seen before: all are made alike.
+-- settle returns whether the Java programs read only the old members: their scripts read the random
+-- bytes of new members as permits, and the new scripts fail at old members. All programs write the same
+-- kind: the newest grant shows it, or the one that was seen before.
 local function settle(old)
   local newest = redis.call('ZRANGE', permits, -1, -1)[1]
   if not newest and redis.call('PTTL', value) > 0 and redis.call('PTTL', KEYS[1]) < 0 then return nil end
@@ -57,7 +56,7 @@ local function sum(all)
   return n
 end
 
--- free returns what is free, having taken back what has left the interval.
+-- free returns the number of free permits, after the grants that have left the interval are removed.
 local function free()
   local have = redis.call('GET', value)
   if not have then return nil end
@@ -85,10 +84,9 @@ local function touch()
 end
 `
 
-// redissonAcquire: KEYS also the line's two; ARGV permits, 16 random bytes, a ticket,
-// its turn or "", its lease in us, the most to wait in ms or -1, whether there is a
-// line, whether Java's programs are old. It answers {1, 0, 0} if it took, {0, ms, 0} if it would come too late, and
-// {2, ms, turn} to ask again in so many ms.
+// redissonAcquire: KEYS also the two of the line; ARGV permits, 16 random bytes, a ticket, its turn or "", its lease in us, the longest
+// wait in ms or -1, whether there is a line, whether the Java programs are old. The reply is {1, 0, 0} if it took the permits,
+// {0, ms, 0} if they would come too late, and {2, ms, turn} to poll again after ms.
 var redissonAcquire = conn.NewScript(luaRedisson + luaLine + `
 local n, me, turn, patience, fair = num(1), ARGV[3], ARGV[4], num(6), ARGV[7] == '1'
 if n > rate then return redis.error_reply('EBBTOOMUCH more than the rate') end
@@ -112,7 +110,7 @@ end
 touch()
 local oldest = redis.call('ZRANGE', permits, 0, 0, 'WITHSCORES')[2]
 local wait = 3 + interval - (ms - tonumber(oldest or ms))
-if head and have and have >= n then wait = 25 end -- the first in line wants more
+if head and have and have >= n then wait = 25 end -- the first waiter in line needs more
 if patience >= 0 and (patience == 0 or (wait > patience and not head)) then
   if fair then
     redis.call('ZREM', line, me)
@@ -158,11 +156,11 @@ return 1
 `)
 	// redissonEvery: ARGV a command, and its argument.
 	redissonEvery = conn.NewScript(`
-local told = 0
+local changed = 0
 for i, key in ipairs(KEYS) do
   local n = redis.call(ARGV[1], key, unpack(ARGV, 2))
-  if i == 1 then told = n end
+  if i == 1 then changed = n end
 end
-return told
+return changed
 `)
 )

@@ -22,7 +22,7 @@ type Reservation struct {
 	id     any
 	delay  time.Duration
 	since  stopwatch
-	cancel func() // of a local one
+	cancel func() // of a local reservation
 }
 
 // Reserve reserves one request of a key for a later instant. The caller waits for Delay and
@@ -47,19 +47,19 @@ func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time
 		return nil, l.failed("reserve", key, ctx.Err())
 	}
 	r := &Reservation{l: l, p: p, bucket: l.bucket(key)}
-	if l.away.ask() {
-		if err = r.ask(ctx, n, within); err != nil && ctx.Err() != nil {
+	if l.breaker.allow() {
+		if err = r.send(ctx, n, within); err != nil && ctx.Err() != nil {
 			r.takeBack(ctx, err)
 		}
-		err = l.judge(ctx, err)
+		err = l.classify(ctx, err)
 	} else {
-		err = l.away.cause()
+		err = l.breaker.lastError()
 	}
-	if isAway(err) {
-		err = r.aside(n, within, err)
+	if isUnavailable(err) {
+		err = r.reserveLocally(n, within, err)
 	}
 	if err == nil && r.delay < 0 {
-		err = fmt.Errorf("%w: not within %v, or others wait", ErrLate, within)
+		err = fmt.Errorf("%w: not within %v, or other calls wait", ErrLate, within)
 	}
 	if err != nil {
 		return nil, l.failed("reserve", key, err)
@@ -68,11 +68,11 @@ func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time
 	return r, nil
 }
 
-// ask sends it; a delay of -1 is none.
-func (r *Reservation) ask(ctx context.Context, n int64, within time.Duration) error {
+// send reserves at the backend. Afterwards the delay is -1 if the backend did not reserve.
+func (r *Reservation) send(ctx context.Context, n int64, within time.Duration) error {
 	l := r.l
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
+	ctx, b := l.bounded(ctx)
+	defer b.Stop()
 	r.delay = -1
 	if l.native() {
 		args := append(append([]any{"RL.RESERVE", r.bucket}, r.p.native...), "COST", n)
@@ -101,8 +101,8 @@ func (r *Reservation) ask(ctx context.Context, n int64, within time.Duration) er
 	return err
 }
 
-// takeBack cancels a reservation that the backend may have made, although the call has failed. If that fails too, the request is
-// lost: others wait for its turn.
+// takeBack cancels a reservation that the backend may have made although the call has failed. If that fails too, the reserved
+// requests are lost.
 func (r *Reservation) takeBack(ctx context.Context, failed error) {
 	id := r.id
 	if late, ok := kit.Late(ctx, failed); ok && r.l.native() && len(late.Elems) == 2 {
@@ -124,8 +124,8 @@ func (r *Reservation) revoke(ctx context.Context, id any) (err error) {
 	return err
 }
 
-// aside reserves without the backend.
-func (r *Reservation) aside(n int64, within time.Duration, cause error) error {
+// reserveLocally applies the Down policy.
+func (r *Reservation) reserveLocally(n int64, within time.Duration, cause error) error {
 	r.Local, r.delay = true, 0
 	switch r.l.down.mode {
 	case downOpen:
@@ -153,12 +153,12 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 		return nil
 	}
 	l := r.l
-	bounded, cancel := l.bounded(ctx)
-	defer cancel()
+	bounded, b := l.bounded(ctx)
+	defer b.Stop()
 	err := r.revoke(bounded, r.id)
 	if err != nil {
-		if cause := awayCause(ctx, err, l.opt.Timeout); cause != nil {
-			err = &errAway{cause}
+		if cause := outage(ctx, err, l.opt.Timeout); cause != nil {
+			err = &unavailable{cause}
 		}
 		return l.failed("cancel a reservation of", r.bucket, err)
 	}

@@ -19,16 +19,16 @@ type Slot struct {
 	key, owner string
 	token      int64
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	proof  *time.Timer               // when it fires, the lease is not proven any more
-	asked  atomic.Pointer[stopwatch] // since the last granted request was sent
-	over   chan struct{}
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	expiry    *time.Timer               // ends ctx when the lease is no longer certain
+	requested atomic.Pointer[stopwatch] // since the last granted request was sent
+	done      chan struct{}             // closed when renewLoop has returned
 
-	releasing sync.Mutex // one release at a time; guards what follows
-	released  bool       // the backend has answered
-	unsure    bool       // a release was sent and not answered
-	err       error      // of the release that was answered
+	releasing  sync.Mutex // one release at a time; guards what follows
+	released   bool       // the backend has replied to a release
+	unanswered bool       // a release was sent and had no reply
+	err        error      // of the release that had a reply
 }
 
 // Token returns the slot's fencing token, which is greater than the token of every earlier slot
@@ -50,7 +50,7 @@ type slotContext struct {
 }
 
 func (c slotContext) Err() error {
-	if c.Context.Err() == nil && c.s.asked.Load().elapsed() >= c.s.certain() {
+	if c.Context.Err() == nil && c.s.requested.Load().elapsed() >= c.s.certainFor() {
 		c.s.cancel(ErrLost)
 	}
 	return c.Context.Err()
@@ -69,46 +69,45 @@ func (s *Slot) Release(ctx context.Context) error {
 		t := time.NewTimer(kit.Farewell)
 		defer t.Stop()
 		select {
-		case <-s.over:
-		case <-t.C: // a renewal hangs: it renews nothing that has been given back
+		case <-s.done:
+		case <-t.C: // a renewal hangs; the backend refuses it, because the slot is released
 		}
 	}
 	return err
 }
 
-// life is the context that a slot lives as long as.
-func (s *Slot) life(ctx context.Context) context.Context {
+// lifetime returns the context that bounds the life of a slot.
+func (s *Slot) lifetime(ctx context.Context) context.Context {
 	if s.q.opt.UntilRelease {
 		return context.WithoutCancel(ctx)
 	}
 	return ctx
 }
 
-// begin starts the time of a lease just before the request for it.
-func (s *Slot) begin(ctx context.Context) {
-	if s.proof != nil {
-		s.proof.Stop()
+// startLease begins to count a lease, just before the request for it.
+func (s *Slot) startLease(ctx context.Context) {
+	if s.expiry != nil {
+		s.expiry.Stop()
 		s.cancel(context.Canceled)
 	}
-	s.ctx, s.cancel = context.WithCancelCause(s.life(ctx))
-	asked := startWatch()
-	s.proof = s.prove()
-	s.asked.Store(&asked)
+	s.ctx, s.cancel = context.WithCancelCause(s.lifetime(ctx))
+	requested := startWatch()
+	s.expiry = s.expireLater()
+	s.requested.Store(&requested)
 }
 
-// certain is the time from a request on for which its lease is certain.
-func (s *Slot) certain() time.Duration { return s.q.opt.Lease - s.q.opt.Lease/10 }
+// certainFor returns how long a lease is certain, counted from its request.
+func (s *Slot) certainFor() time.Duration { return s.q.opt.Lease - s.q.opt.Lease/10 }
 
-// prove returns a timer that ends the slot when a lease of now is nearly over.
-func (s *Slot) prove() *time.Timer {
+// expireLater returns a timer that ends the context when a lease that is requested now is no longer certain.
+func (s *Slot) expireLater() *time.Timer {
 	cancel := s.cancel
-	return time.AfterFunc(s.certain(), func() { cancel(ErrLost) })
+	return time.AfterFunc(s.certainFor(), func() { cancel(ErrLost) })
 }
 
-// keep renews the slot until its context ends. If that is because the caller's has
-// ended it releases the slot.
-func (s *Slot) keep(ctx context.Context) {
-	defer close(s.over)
+// renewLoop renews the slot until its context ends. If the caller's context has ended, it releases the slot.
+func (s *Slot) renewLoop(ctx context.Context) {
+	defer close(s.done)
 	lease := s.q.opt.Lease
 	pause := lease / 3
 	for kit.Sleep(s.ctx, pause) == nil {
@@ -124,7 +123,7 @@ func (s *Slot) keep(ctx context.Context) {
 		}
 		pause = lease / 10
 	}
-	s.proof.Stop()
+	s.expiry.Stop()
 	if cause := context.Cause(s.ctx); errors.Is(cause, ErrLost) {
 		s.q.opt.Logger.Warn("limit: a slot is lost", "limit", s.q.name)
 	}
@@ -133,31 +132,31 @@ func (s *Slot) keep(ctx context.Context) {
 	}
 }
 
-// renew requests another lease. Its time starts before the request.
+// renew requests another lease, and counts it from before the request.
 func (s *Slot) renew(ctx context.Context) error {
 	lease := s.q.opt.Lease
-	asked, proof := startWatch(), s.prove()
+	requested, expiry := startWatch(), s.expireLater()
 	bounded, cancel := context.WithTimeout(ctx, lease/3)
 	defer cancel()
-	held, err := s.ask(bounded, true)
+	held, err := s.send(bounded, true)
 	switch {
 	case err != nil:
-		proof.Stop()
+		expiry.Stop()
 		if kit.Overdue(ctx, bounded, err) {
 			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, lease/3)
 		}
 		return err
 	case !held:
-		proof.Stop()
+		expiry.Stop()
 		return ErrLost
 	}
-	s.proof.Stop()
-	s.proof = proof
-	s.asked.Store(&asked)
+	s.expiry.Stop()
+	s.expiry = expiry
+	s.requested.Store(&requested)
 	return nil
 }
 
-// release releases, until the backend has answered once.
+// release releases the slot, and sends the request again until the backend has replied.
 func (s *Slot) release(ctx context.Context) error {
 	s.releasing.Lock()
 	defer s.releasing.Unlock()
@@ -166,12 +165,12 @@ func (s *Slot) release(ctx context.Context) error {
 	}
 	held := false
 	err := kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) (err error) {
-		held, err = s.ask(ctx, false)
-		s.unsure = s.unsure || err != nil
+		held, err = s.send(ctx, false)
+		s.unanswered = s.unanswered || err != nil
 		return err
 	})
 	s.released = err == nil
-	if err == nil && !held && !s.unsure {
+	if err == nil && !held && !s.unanswered {
 		err = ErrLost
 	}
 	if err != nil {
@@ -181,16 +180,16 @@ func (s *Slot) release(ctx context.Context) error {
 	return err
 }
 
-// giveUp takes back what a failed Acquire may have got; if that fails the lease ends.
-func (s *Slot) giveUp(ctx context.Context, failed error) {
+// takeBack releases the slot that a failed Acquire may have got. If it fails too, the lease expires.
+func (s *Slot) takeBack(ctx context.Context, failed error) {
 	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error {
-		_, err := s.ask(ctx, false)
+		_, err := s.send(ctx, false)
 		return err
 	})
 }
 
-// ask renews or releases, and reports whether the slot was held.
-func (s *Slot) ask(ctx context.Context, renew bool) (bool, error) {
+// send sends a renewal or a release, and reports whether the slot was held.
+func (s *Slot) send(ctx context.Context, renew bool) (bool, error) {
 	var v conn.Value
 	var err error
 	lease := s.q.opt.Lease

@@ -10,27 +10,26 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Waiting in a line. On ebb the line is the server's: RL.WAIT. On other servers it is
-// kept by the script: a waiter asks again when its turn may have come, and at least
-// every refresh, so that the line knows that it lives. The script skips a waiter that sent no
-// request during its lease. The server gives the turns, at instants of its own clock.
+// Waiting in a line. On ebb the server keeps the line: RL.WAIT. On other servers a script keeps it: a waiter polls when its turn
+// may have come, and at least every refresh, which renews its lease in the line. The script skips a waiter whose lease is over.
+// The server determines the turns, by its own clock.
 
-// refresh is the longest time between two requests of a waiter: long enough for thousands of
-// them, and short enough that the line does not wait long for one that has died.
+// refresh is the longest time between two requests of a waiter: long enough for thousands of waiters, and short enough that the
+// others do not wait long for one that has died.
 const refresh = 500 * time.Millisecond
 
 // replyTime is the time that RL.WAIT's reply has after the deadline, which the server observes itself. A client that did not wait
 // for it would close the connection.
 const replyTime = 50 * time.Millisecond
 
-// notInLine is the answer of the script to a ticket whose turn comes after its deadline.
-const notInLine = 3
+// notQueued is the reply of the script to a ticket whose turn comes after its deadline.
+const notQueued = 3
 
-// least and most are the pauses of a waiter that is not the first in line although there is
-// enough: the waiters before it are a little late, or gone. The pause doubles from one to the other.
+// minPause and maxPause bound the pauses of a waiter that is not the first in line although the bucket has enough: the waiters
+// before it are a little late, or have died. Each pause is twice the one before.
 const (
-	least = time.Millisecond
-	most  = 32 * time.Millisecond
+	minPause = time.Millisecond
+	maxPause = 32 * time.Millisecond
 )
 
 // Wait takes one request of a key, and waits until the limit allows it. The limiter serves the
@@ -59,15 +58,15 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	}
 	bucket := l.bucket(key)
 	switch {
-	case !l.away.ask():
-		err = l.away.cause()
+	case !l.breaker.allow():
+		err = l.breaker.lastError()
 	case l.native():
 		err = l.waitNative(ctx, p, bucket, n)
 	default:
 		err = l.waitInLine(ctx, p, bucket, n)
 	}
-	if isAway(err) {
-		err = l.waitAside(ctx, p, bucket, n, err)
+	if isUnavailable(err) {
+		err = l.waitLocally(ctx, p, bucket, n, err)
 	}
 	if err != nil {
 		return l.failed("wait for", key, err)
@@ -75,22 +74,21 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	return nil
 }
 
-// late is the error of a turn that is known to come after the context's deadline.
-func late(turn time.Duration) error {
+// errorLate returns the error for a turn that comes after the context's deadline.
+func errorLate(turn time.Duration) error {
 	return fmt.Errorf("%w: in %v, after the context's deadline: %w", ErrLate, turn, context.DeadlineExceeded)
 }
 
-// stood returns the error of a waiter whose wait ended without its turn, because of err: at the
-// context's deadline the turn had not come.
-func stood(err error) error {
+// lateAtDeadline returns the error of a waiter whose wait ended with err: at the context's deadline it is also ErrLate.
+func lateAtDeadline(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrLate, err)
 	}
 	return err
 }
 
-// patience is how long a context lasts, -1 for ever.
-func patience(ctx context.Context) time.Duration {
+// untilDeadline returns the time until the deadline of a context, -1 if it has none.
+func untilDeadline(ctx context.Context) time.Duration {
 	d, ok := ctx.Deadline()
 	if !ok {
 		return -1
@@ -98,15 +96,15 @@ func patience(ctx context.Context) time.Duration {
 	return max(0, time.Until(d))
 }
 
-// waitNative first sends a take, which Options.Timeout bounds and which is mostly enough.
+// waitNative first sends RL.TAKE, which Options.Timeout bounds and which is mostly enough, and then RL.WAIT.
 func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int64) error {
-	r, err := l.ask(ctx, p, bucket, n, modeTake)
-	if err = l.judge(ctx, err); err != nil || r.Allowed {
+	r, err := l.send(ctx, p, bucket, n, modeTake)
+	if err = l.classify(ctx, err); err != nil || r.Allowed {
 		return err
 	}
 	for {
 		ms := int64(0)
-		if d := patience(ctx); d >= 0 {
+		if d := untilDeadline(ctx); d >= 0 {
 			ms = max(1, kit.Millis(d))
 		}
 		args := append(append([]any{"RL.WAIT", bucket}, p.native[:2]...), ms)
@@ -118,80 +116,81 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
 			continue // the server's role has changed, or another client woke it
 		}
-		if err = l.judge(ctx, err); err != nil {
-			return stood(err)
+		if err = l.classify(ctx, err); err != nil {
+			return lateAtDeadline(err)
 		}
-		r, err := result(v)
+		r, err := parseResult(v)
 		if err == nil && !r.Allowed {
-			err = late(r.RetryAfter)
+			err = errorLate(r.RetryAfter)
 		}
 		return err
 	}
 }
 
-// waitInLine stands in a script's line.
+// waitInLine waits for the caller's turn in the line that the script keeps.
 func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int64) (err error) {
 	ticket, turn, out := kit.ID(), "", false
 	defer func() {
-		// Also when the first question had no answer: it may have been heard.
+		// Also if the first request had no reply: the backend may have run it.
 		if err != nil && !out {
-			l.leave(ctx, bucket, ticket, n, err)
+			l.leaveLine(ctx, bucket, ticket, n, err)
 		}
 	}()
-	lease, behind := 2*refresh+l.opt.Timeout, least
+	lease, behind := 2*refresh+l.opt.Timeout, minPause
 	for {
 		within := int64(-1)
-		if d := patience(ctx); d >= 0 {
+		if d := untilDeadline(ctx); d >= 0 {
 			within = d.Microseconds()
 		}
 		out = false
-		v, err := l.askInLine(ctx, p, bucket, append(p.script[:4:4], n, ticket, turn, lease.Microseconds(), within))
+		v, err := l.pollLine(ctx, p, bucket, append(p.script[:4:4], n, ticket, turn, lease.Microseconds(), within))
 		if err != nil && ctx.Err() != nil { // the turn is often near the deadline
 			if late, ok := kit.Late(ctx, err); ok && late.Err() == nil {
 				v, err = late, nil
 			}
 		}
-		if err = l.judge(ctx, err); err != nil {
+		if err = l.classify(ctx, err); err != nil {
 			if turn != "" {
-				err = stood(err)
+				err = lateAtDeadline(err)
 			}
 			return err
 		}
-		r, err := result(v)
+		r, err := parseResult(v)
 		switch {
 		case err != nil || r.Allowed:
 			return err
 		case len(v.Elems) < 7:
-			out = true // the script has taken the ticket out
-			return late(r.RetryAfter)
+			out = true // the script has removed the ticket
+			return errorLate(r.RetryAfter)
 		}
-		turn, out = v.Elems[6].String(), v.Elems[0].Int == notInLine
+		turn, out = v.Elems[6].String(), v.Elems[0].Int == notQueued
 		pause := min(r.RetryAfter, refresh)
 		switch {
-		case out: // the calls before this one may give up: it asks again, more and more often
-			pause = max(least, min(patience(ctx)/2, refresh))
-			behind = least
+		case out: // the calls before this one may give up: it polls, more and more often
+			pause = max(minPause, min(untilDeadline(ctx)/2, refresh))
+			behind = minPause
 		case pause == 0:
-			pause, behind = behind, min(2*behind, most)
+			pause, behind = behind, min(2*behind, maxPause)
 		default:
-			behind = least
+			behind = minPause
 		}
 		if err := kit.Sleep(ctx, pause); err != nil {
-			return stood(err)
+			return lateAtDeadline(err)
 		}
 	}
 }
 
-func (l *Limiter) askInLine(ctx context.Context, p *plan, bucket string, args []any) (conn.Value, error) {
-	l.said.Do(func() { l.opt.Logger.Debug("limit: first use", "limiter", l.String()) })
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
+// pollLine runs the script that waits, once.
+func (l *Limiter) pollLine(ctx context.Context, p *plan, bucket string, args []any) (conn.Value, error) {
+	l.logFirstUse()
+	ctx, b := l.bounded(ctx)
+	defer b.Stop()
 	return l.c.Script(ctx, byAlgorithm[p.algo].wait, keys(bucket), args...)
 }
 
-// leave takes a ticket out of the line, so that those behind it need not find out.
-func (l *Limiter) leave(ctx context.Context, bucket, ticket string, n int64, failed error) {
-	if l.away.open.Load() {
+// leaveLine removes a ticket from the line, so that the waiters behind it need not wait for the end of its lease.
+func (l *Limiter) leaveLine(ctx context.Context, bucket, ticket string, n int64, failed error) {
+	if !l.breaker.isClosed() {
 		return
 	}
 	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error {
@@ -203,8 +202,8 @@ func (l *Limiter) leave(ctx context.Context, bucket, ticket string, n int64, fai
 	}
 }
 
-// waitAside waits without the backend.
-func (l *Limiter) waitAside(ctx context.Context, p *plan, bucket string, n int64, cause error) error {
+// waitLocally applies the Down policy to a call that waits.
+func (l *Limiter) waitLocally(ctx context.Context, p *plan, bucket string, n int64, cause error) error {
 	switch l.down.mode {
 	case downOpen:
 		return nil
@@ -212,9 +211,9 @@ func (l *Limiter) waitAside(ctx context.Context, p *plan, bucket string, n int64
 	default:
 		return cause
 	}
-	wait, cancel, ok := l.local.reserve(p, l.down.share, bucket, n, patience(ctx))
+	wait, cancel, ok := l.local.reserve(p, l.down.share, bucket, n, untilDeadline(ctx))
 	if !ok {
-		return late(wait)
+		return errorLate(wait)
 	}
 	if err := kit.Sleep(ctx, wait); err != nil {
 		cancel()

@@ -137,7 +137,7 @@ func TestWhoStandsBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 		if !l.native() {
 			v, err := b.Do(b.Context(), "ZCARD", kit.Key(l.bucket("ann"), "line"))
 			if err != nil || v.Int != 1 {
-				t.Errorf("in line: %s, %v, want the one who waits", v, err)
+				t.Errorf("in line: %s, %v, want the waiter", v, err)
 			}
 		}
 		cancel()
@@ -192,7 +192,7 @@ func TestADeadWaiterHoldsUpTheLineForItsLeaseAtMost(t *testing.T) {
 		}
 		// A waiter sends one request, and no other.
 		p := l.plan.Load()
-		v, err := l.askInLine(t.Context(), p, l.bucket("ann"), append(p.script[:4:4], 1, "dead", "", 2_000_000, -1))
+		v, err := l.pollLine(t.Context(), p, l.bucket("ann"), append(p.script[:4:4], 1, "dead", "", 2_000_000, -1))
 		if err != nil || v.Elems[0].Int != 2 {
 			t.Fatal(v, err)
 		}

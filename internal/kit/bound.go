@@ -36,8 +36,11 @@ func NewBound(parent context.Context, within time.Duration, cause error) *Bound 
 // Parent returns the context from which NewBound made it.
 func (b *Bound) Parent() context.Context { return b.parent }
 
-// Stop releases the timer of the context.
+// Stop releases the timer of the context. A nil Bound has none.
 func (b *Bound) Stop() {
+	if b == nil {
+		return
+	}
 	if t := b.real.Load(); t != nil {
 		t.stop()
 	}

@@ -42,7 +42,6 @@ var (
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
 	"internal": {strings: 3}, // names of the wire
-	"limit":    {strings: 1},
 	"queue":    {strings: 1},
 }
 
