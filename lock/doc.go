@@ -34,6 +34,6 @@
 // Redis and Valkey each operation is one script; a message wakes a waiting caller, which also
 // polls every second.
 //
-// Start reading at Lock. object.go has acquire, Lease.keep renews a lease, and claim.go lists
+// Start reading at Lock. object.go has acquire, Lease.renewLoop renews a lease, and acquirer.go lists
 // what a backend must be able to do.
 package lock

@@ -17,14 +17,14 @@ var (
 	ErrLater = errors.New("another owner holds it, the work was handed to the queue")
 )
 
-// unheard reports whether it is certain that the request of a temporary error has not
-// run: the backend itself said that it is not ready.
-func unheard(err error) bool {
+// certainlyNotRun reports whether a request with a temporary error has certainly not run: the backend itself replied that it is not
+// ready.
+func certainlyNotRun(err error) bool {
 	var refused conn.ReplyError
 	return errors.As(err, &refused) && !errors.Is(err, conn.ErrNotReplicated)
 }
 
-// isLost reports whether the reply to a renewal is that there is nothing to renew.
+// isLost reports whether a renewal failed because there is no lease to renew.
 func isLost(err error) bool {
 	var refused conn.ReplyError
 	return errors.As(err, &refused) && refused.Code() == "LOST"

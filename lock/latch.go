@@ -11,8 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wake"
 )
 
-// latchTTL is how long an unused latch is kept, if Options.TTL is not
-// given: longer than most jobs, and not for ever.
+// latchTTL is the default of Options.TTL: longer than most jobs, and bounded.
 const latchTTL = 24 * time.Hour
 
 // Latch counts down to zero, and then all waiting calls return. Its state is a number in one
@@ -42,17 +41,17 @@ func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	return l, nil
 }
 
-var setScript = conn.NewScript(`
+var latchSetScript = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('DEL', KEYS[2])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 `)
 
-var countScript = conn.NewScript(`
+var latchCountScript = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local again = redis.call('SADD', KEYS[2], ARGV[1]) == 0
-redis.call('PEXPIRE', KEYS[2], ARGV[2]) -- also then: replicas are waited for
+redis.call('PEXPIRE', KEYS[2], ARGV[2]) -- a repeated request writes too, so that the call can wait for replicas
 if again then return redis.call('GET', KEYS[1]) end
 local left = redis.call('DECR', KEYS[1])
 if left <= 0 then
@@ -70,11 +69,11 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 	if n < 1 {
 		return false, l.argument("it is set to %d; it must be at least 1", n)
 	}
-	l.first(l)
+	l.logFirstUse(l)
 	if l.redisson {
 		return l.setRedisson(ctx, n)
 	}
-	ok, err := truth(number(l.c.Script(ctx, setScript, l.both(), n, kit.Millis(l.opts.TTL))))
+	ok, err := boolean(integer(l.c.Script(ctx, latchSetScript, l.latchKeys(), n, kit.Millis(l.opts.TTL))))
 	if err != nil {
 		return false, l.wrap("set", err)
 	}
@@ -84,13 +83,13 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 // CountDown counts one, and returns what is left. At zero, or if the latch was never Set, it
 // does nothing.
 func (l *Latch) CountDown(ctx context.Context) (int64, error) {
-	l.first(l)
+	l.logFirstUse(l)
 	if l.redisson {
 		return l.countRedisson(ctx)
 	}
-	who, left := kit.ID(), int64(0)
-	err := repeat(ctx, attempts, func() error {
-		v, err := l.c.Script(ctx, countScript, l.both(), who, kit.Millis(l.opts.TTL), l.keys.wake)
+	id, left := kit.ID(), int64(0)
+	err := repeat(ctx, maxAttempts, func() error {
+		v, err := l.c.Script(ctx, latchCountScript, l.latchKeys(), id, kit.Millis(l.opts.TTL), l.keys.wake)
 		if err == nil {
 			left, err = v.AsInt()
 		}
@@ -102,7 +101,7 @@ func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	return left, nil
 }
 
-func (l *Latch) both() []string { return []string{l.name, kit.Key(l.name, "seen")} }
+func (l *Latch) latchKeys() []string { return []string{l.name, kit.Key(l.name, "seen")} }
 
 // Count returns what is left to count.
 func (l *Latch) Count(ctx context.Context) (int64, error) {
@@ -120,10 +119,10 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 // Wait returns when the count is zero. Before Set the count is zero too. Wait ends with the
 // context. A message wakes a waiting call, which also polls every second.
 func (l *Latch) Wait(ctx context.Context) error {
-	l.first(l)
-	_, err := l.poll(ctx, 0, true, func(ctx context.Context) (answer, error) {
+	l.logFirstUse(l)
+	_, err := l.poll(ctx, 0, true, func(ctx context.Context) (reply, error) {
 		n, err := l.Count(ctx)
-		return answer{granted: err == nil && n == 0}, err
+		return reply{granted: err == nil && n == 0}, err
 	})
 	if err != nil && !errors.Is(err, conn.ErrArgument) {
 		return l.wrap("wait for", err)

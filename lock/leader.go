@@ -16,9 +16,9 @@ import (
 // Leader is a candidate in the election of a leader: one of several candidates leads at a time.
 // It is a lock that stores its holder's name.
 type Leader struct {
-	lock *Lock
-	id   string
-	news string // the channel of changes
+	lock    *Lock
+	id      string
+	changes string // the channel on which candidates publish changes
 }
 
 // Reign is a leader and its fencing token. The zero value means that there is no leader.
@@ -43,7 +43,7 @@ func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) 
 	if err := l.setup(c, "leader", name, o); err != nil {
 		return nil, err
 	}
-	return &Leader{lock: l, id: id, news: kit.Key(name, "reign")}, nil
+	return &Leader{lock: l, id: id, changes: kit.Key(name, "reign")}, nil
 }
 
 // Campaign waits until this candidate leads, or the context ends. The lease's Context ends when
@@ -54,14 +54,14 @@ func (e *Leader) Campaign(ctx context.Context) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease.after = func(ctx context.Context) { e.tell(ctx, "") }
-	e.tell(ctx, e.id)
+	lease.afterRelease = func(ctx context.Context) { e.announce(ctx, "") }
+	e.announce(ctx, e.id)
 	return lease, nil
 }
 
-// tell publishes the new leader to observers, which would otherwise notice it a little later.
-func (e *Leader) tell(ctx context.Context, who string) {
-	if _, err := e.lock.c.Publish(ctx, e.news, who); err != nil {
+// announce publishes the new leader to observers, which would otherwise notice it at their next poll.
+func (e *Leader) announce(ctx context.Context, id string) {
+	if _, err := e.lock.c.Publish(ctx, e.changes, id); err != nil {
 		e.lock.opts.Logger.Warn("lock: observers were not notified", "name", e.lock.name, "error", err)
 	}
 }
@@ -80,7 +80,7 @@ func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token in
 		if err != nil {
 			return err
 		}
-		err, lost, released := e.reign(ctx, lease, fn)
+		err, lost, released := e.leadOnce(ctx, lease, fn)
 		switch {
 		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
@@ -88,23 +88,22 @@ func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token in
 			return err
 		case !lost:
 			if errors.Is(released, ErrLost) {
-				released = nil // fn had come to its end
+				released = nil // fn had returned
 			}
 			return released
 		}
 	}
 }
 
-// reign calls fn for one time in office, and resigns, also if fn panics: else the lease
-// would be renewed for as long as ctx lives.
-func (e *Leader) reign(ctx context.Context, lease *Lease, fn func(ctx context.Context, token int64) error) (err error, lost bool, released error) {
-	within, end := lease.Context(), context.AfterFunc(ctx, func() { _ = lease.stop(context.Cause(ctx)) })
+// leadOnce calls fn for one leadership, and resigns, also if fn panics: otherwise the lease would be renewed for as long as ctx lives.
+func (e *Leader) leadOnce(ctx context.Context, lease *Lease, fn func(ctx context.Context, token int64) error) (err error, lost bool, released error) {
+	leadCtx, end := lease.Context(), context.AfterFunc(ctx, func() { _ = lease.stop(context.Cause(ctx)) })
 	defer func() {
 		end()
-		lost = errors.Is(context.Cause(within), ErrLost)
+		lost = errors.Is(context.Cause(leadCtx), ErrLost)
 		released = lease.Release(ctx)
 	}()
-	return fn(within, lease.Token()), false, nil
+	return fn(leadCtx, lease.Token()), false, nil
 }
 
 // Current returns the leader, or the zero Reign if there is none.
@@ -131,7 +130,7 @@ func (e *Leader) Current(ctx context.Context) (Reign, error) {
 		}
 	}
 	if i := strings.LastIndexByte(r.ID, ':'); i > 0 {
-		r.ID = r.ID[:i] // without what makes an owner unique
+		r.ID = r.ID[:i] // without the random part of the owner
 	}
 	return r, nil
 }
@@ -142,7 +141,7 @@ func (e *Leader) Current(ctx context.Context) (Reign, error) {
 // yields any other error, and ends.
 func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 	return func(yield func(Reign, error) bool) {
-		changes := wake.Channel{Conn: e.lock.c, Name: e.news, Wakes: wake.All}
+		changes := wake.Channel{Conn: e.lock.c, Name: e.changes, Wakes: wake.All}
 		var p *place
 		var changed <-chan struct{}
 		defer func() {

@@ -11,19 +11,18 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// mark is a reading of the local monotonic clock. Leases are counted by it: it does
-// not follow a wall clock that is set, and differs from the server's by its drift
-// alone, for which margin is left.
-type mark time.Time
+// instant is a reading of the local monotonic clock, which counts leases. It does not follow a wall clock that is set, and differs from
+// the server's clock by its drift alone, for which margin is subtracted.
+type instant time.Time
 
-func now() mark { return mark(time.Now()) }
+func now() instant { return instant(time.Now()) }
 
-func (m mark) passed() time.Duration { return time.Since(time.Time(m)) }
+func (m instant) elapsed() time.Duration { return time.Since(time.Time(m)) }
 
-func (m mark) after(o mark) bool { return time.Time(m).After(time.Time(o)) }
+func (m instant) after(o instant) bool { return time.Time(m).After(time.Time(o)) }
 
-// margin is what a lease is taken to be shorter than it is: clocks of computers
-// differ by less than 1 % by far, and a server's ticks are milliseconds.
+// margin returns the time by which a lease counts as shorter than it is: clocks of computers differ by far less than 1 %, and a
+// server counts milliseconds.
 func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
 // Lease is what one owner holds until Release, or until it is lost. One goroutine renews it in
@@ -35,46 +34,46 @@ func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Milliseco
 // of that context, returns a lease that expires. Bound a wait by the argument wait, or set
 // UntilRelease. The methods are safe for concurrent use.
 type Lease struct {
-	o     *object
-	cl    claim
-	owner string
-	token int64
-	ttl   time.Duration
+	o        *object
+	acquirer acquirer
+	owner    string
+	token    int64
+	ttl      time.Duration
 
-	parent context.Context           // that it was acquired with
-	start  *time.Timer               // begins the renewals: a shorter lease needs no goroutine
-	after  func(ctx context.Context) // what follows a release; nil: nothing
+	parent       context.Context           // that the lease was acquired with
+	firstRenewal *time.Timer               // calls renewLoop: a shorter lease needs no goroutine
+	afterRelease func(ctx context.Context) // nil: nothing
 
-	releasing sync.Mutex // one Release at a time; taken before mu
-	unbegun   bool       // a Release was in time to stop start
+	releasing    sync.Mutex // one Release at a time; taken before mu
+	neverRenewed bool       // Release stopped firstRenewal in time
 
-	mu      sync.Mutex              // guards what follows
-	ctx     context.Context         // nil until its first use
-	view    context.Context         // ctx as Context returns it
-	cancel  context.CancelCauseFunc // ends it
-	cause   error                   // why it ended before it was looked at
-	rested  bool                    // the renewals have ended
-	resting chan struct{}           // closed then; nil while no call waits for it
-	proof   *time.Timer             // ends the lease when it cannot be proven any more; nil before start
-	sent    mark                    // when the last request was sent that was granted
-	lastErr error                   // of the last renewal
-	over    bool                    // released, or lost by what the backend said
-	unsure  bool                    // a release was sent and not answered
+	mu         sync.Mutex              // guards what follows
+	ctx        context.Context         // nil until its first use
+	view       context.Context         // ctx as Context returns it
+	cancel     context.CancelCauseFunc // ends it
+	cause      error                   // why it ended before its first use
+	stopped    bool                    // renewLoop has returned
+	stopping   chan struct{}           // closed then; nil while no call waits for it
+	expiry     *time.Timer             // ends the lease when it is no longer certain; nil before renewLoop
+	sent       instant                 // before the last granted request
+	lastErr    error                   // of the last renewal
+	over       bool                    // released, or lost according to the backend
+	unanswered bool                    // a release was sent and had no reply
 }
 
-// newLease begins to renew. sent is when the question was sent whose answer was yes:
-// the server counts the lease from a later moment.
-func newLease(ctx context.Context, o *object, cl claim, owner string, token int64, sent mark) *Lease {
+// newLease returns a lease and begins to renew it. sent is the instant before the granted request: the server counts the lease from a
+// later one.
+func newLease(ctx context.Context, o *object, acq acquirer, owner string, token int64, sent instant) *Lease {
 	if o.opts.UntilRelease {
 		ctx = context.WithoutCancel(ctx)
 	}
-	l := &Lease{o: o, cl: cl, owner: owner, token: token, ttl: o.opts.TTL, sent: sent, parent: ctx}
-	l.start = time.AfterFunc(max(l.ttl/3-sent.passed(), 0), l.keep)
+	l := &Lease{o: o, acquirer: acq, owner: owner, token: token, ttl: o.opts.TTL, sent: sent, parent: ctx}
+	l.firstRenewal = time.AfterFunc(max(l.ttl/3-sent.elapsed(), 0), l.renewLoop)
 	return l
 }
 
-// left returns for how long a lease that was requested at sent is certain.
-func (l *Lease) left(sent mark) time.Duration { return l.ttl - margin(l.ttl) - sent.passed() }
+// certainFor returns how much longer a lease is certain that was requested at sent.
+func (l *Lease) certainFor(sent instant) time.Duration { return l.ttl - margin(l.ttl) - sent.elapsed() }
 
 // Token returns the fencing token, which is greater than the token of every earlier holder.
 // Pass it to the resource that the lock protects, and let the resource refuse smaller tokens.
@@ -108,15 +107,15 @@ func (c leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	c.l.lapse()
+	c.l.checkClock()
 	return c.Context.Err()
 }
 
 // Valid reports whether the lease is certain to be held at this moment, by the local monotonic clock, also just after a pause of
 // the process. It sends nothing: Renew asks the backend.
 func (l *Lease) Valid() bool {
-	l.lapse()
-	return l.ended() == nil
+	l.checkClock()
+	return l.endCause() == nil
 }
 
 // Until returns the local time up to which the lease is certain to be held, if it is not renewed before; the zero Time if it is
@@ -130,18 +129,18 @@ func (l *Lease) Until() time.Time {
 	return time.Time(l.sent).Add(l.ttl - margin(l.ttl))
 }
 
-// lapse ends a lease that is not proven any more, although its timer has not fired yet.
-func (l *Lease) lapse() {
+// checkClock ends a lease that is no longer certain although its timer has not fired yet, as after a pause of the process.
+func (l *Lease) checkClock() {
 	l.mu.Lock()
-	lapsed := !l.over && l.left(l.sent) <= 0
+	lapsed := !l.over && l.certainFor(l.sent) <= 0
 	l.mu.Unlock()
 	if lapsed {
-		l.unproven()
+		l.expire()
 	}
 }
 
-// context makes the context, if there is none yet: a lease that is held for a moment
-// mostly needs none. The caller holds mu.
+// context returns the context, and makes it if there is none yet: a lease that is held for a moment mostly needs none. The caller holds
+// mu.
 func (l *Lease) context() context.Context {
 	switch {
 	case l.ctx != nil:
@@ -154,15 +153,15 @@ func (l *Lease) context() context.Context {
 	return l.ctx
 }
 
-// ended is the cause with which the context has ended, nil if it has not.
-func (l *Lease) ended() error {
+// endCause returns the cause with which the context has ended, nil if it has not.
+func (l *Lease) endCause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.why()
+	return l.endCauseLocked()
 }
 
-// why is ended. The caller holds mu.
-func (l *Lease) why() error {
+// endCauseLocked does the work of endCause. The caller holds mu.
+func (l *Lease) endCauseLocked() error {
 	switch {
 	case l.ctx != nil:
 		return context.Cause(l.ctx)
@@ -172,11 +171,11 @@ func (l *Lease) why() error {
 	return context.Cause(l.parent)
 }
 
-// stop ends the context, and returns the cause with which it had ended before.
+// stop ends the context. before is the cause with which it had ended already, or nil.
 func (l *Lease) stop(cause error) (before error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before = l.why(); before != nil {
+	if before = l.endCauseLocked(); before != nil {
 		return before
 	}
 	if l.ctx != nil {
@@ -192,15 +191,14 @@ func (l *Lease) String() string {
 	return fmt.Sprintf("lease of %s %q, token %d", l.o.what, l.o.name, l.token)
 }
 
-// keep renews at every third of the lease, the first of which has passed, until the
-// context ends. The lease runs out then, rather than being given back: the work may still
-// be on its way to Release.
-func (l *Lease) keep() {
-	defer l.rest()
+// renewLoop renews the lease every TTL/3 until the context ends. The caller has already waited the first third. When the context ends,
+// the lease expires; renewLoop does not release it, because the work may still be on its way to Release.
+func (l *Lease) renewLoop() {
+	defer l.stopRenewing()
 	l.mu.Lock()
 	ctx := l.context()
 	if !l.over {
-		l.proof = time.AfterFunc(l.left(l.sent), l.unproven)
+		l.expiry = time.AfterFunc(l.certainFor(l.sent), l.expire)
 	}
 	l.mu.Unlock()
 	for failed := 0; ctx.Err() == nil; {
@@ -222,32 +220,32 @@ func (l *Lease) keep() {
 	}
 }
 
-// rest notes that the renewals have ended.
-func (l *Lease) rest() {
+// stopRenewing notes that renewLoop has returned.
+func (l *Lease) stopRenewing() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.rested = true; l.resting != nil {
-		close(l.resting)
+	if l.stopped = true; l.stopping != nil {
+		close(l.stopping)
 	}
 }
 
-// settled waits a while for the renewals to end: one that hangs renews nothing that has
-// been given back.
-func (l *Lease) settled() {
+// waitForRenewals waits up to a second until renewLoop has returned. A renewal that hangs for longer renews nothing, because the lease is
+// released.
+func (l *Lease) waitForRenewals() {
 	l.mu.Lock()
-	if l.rested {
+	if l.stopped {
 		l.mu.Unlock()
 		return
 	}
-	if l.resting == nil {
-		l.resting = make(chan struct{})
+	if l.stopping == nil {
+		l.stopping = make(chan struct{})
 	}
-	resting := l.resting
+	stopping := l.stopping
 	l.mu.Unlock()
 	t := time.NewTimer(kit.Farewell)
 	defer t.Stop()
 	select {
-	case <-resting:
+	case <-stopping:
 	case <-t.C:
 	}
 }
@@ -256,18 +254,18 @@ func (l *Lease) settled() {
 // this moment. ErrLost ends the lease and its Context. The package renews leases by itself;
 // call Renew before a step that cannot be fenced.
 func (l *Lease) Renew(ctx context.Context) error {
-	if cause := l.ended(); cause != nil {
+	if cause := l.endCause(); cause != nil {
 		return l.o.wrap("renew", cause)
 	}
-	// One that hangs is given up in time for another.
+	// A renewal that hangs ends early enough for another one.
 	bounded, cancel := context.WithTimeout(ctx, l.ttl/3)
 	defer cancel()
 	sent := now()
-	err := l.cl.renew(bounded, l.owner, l.token)
+	err := l.acquirer.renew(bounded, l.owner, l.token)
 	switch {
 	case errors.Is(err, ErrLost):
 		err = l.o.wrap("renew", err)
-		l.end(err)
+		l.lost(err)
 		return err
 	case kit.Overdue(ctx, bounded, err):
 		err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, l.ttl/3)
@@ -279,15 +277,15 @@ func (l *Lease) Renew(ctx context.Context) error {
 	}
 	if !l.over && sent.after(l.sent) {
 		l.sent = sent
-		if l.proof != nil {
-			l.proof.Reset(l.left(sent))
+		if l.expiry != nil {
+			l.expiry.Reset(l.certainFor(sent))
 		}
 	}
 	return nil
 }
 
-// unproven ends a lease that nothing proves any more.
-func (l *Lease) unproven() {
+// expire ends a lease that is no longer certain.
+func (l *Lease) expire() {
 	if l.parent.Err() != nil {
 		l.o.opts.Logger.Warn("lock: a lease has run out: the context that it was acquired with ended before Release",
 			"object", l.o.what, "name", l.o.name, "token", l.token, "error", context.Cause(l.parent))
@@ -305,21 +303,21 @@ func (l *Lease) unproven() {
 	}
 }
 
-// end ends a lease of which the backend has said that it is over.
-func (l *Lease) end(err error) {
+// lost ends a lease that is over according to the backend.
+func (l *Lease) lost(err error) {
 	l.finish()
-	if l.stop(err) == nil { // else it was given back meanwhile
+	if l.stop(err) == nil { // otherwise the program has released it meanwhile
 		l.o.opts.Logger.Error("lock: lease lost", "object", l.o.what, "name", l.o.name, "token", l.token, "error", err)
 	}
 }
 
-// finish marks a lease that is over. It reports whether it was before.
+// finish marks the lease as over, and reports whether it was before.
 func (l *Lease) finish() (before bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, l.over = l.over, true
-	if l.proof != nil {
-		l.proof.Stop()
+	if l.expiry != nil {
+		l.expiry.Stop()
 	}
 	return before
 }
@@ -335,7 +333,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	cause := l.stop(context.Canceled)
-	l.unbegun = l.unbegun || l.start.Stop()
+	l.neverRenewed = l.neverRenewed || l.firstRenewal.Stop()
 	l.mu.Lock()
 	over := l.over
 	l.mu.Unlock()
@@ -345,12 +343,12 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return nil
 	}
-	was, err := l.giveBack(ctx)
+	was, err := l.release(ctx)
 	if err != nil {
 		return l.o.wrap("release", err)
 	}
-	if !l.unbegun {
-		l.settled()
+	if !l.neverRenewed {
+		l.waitForRenewals()
 	}
 	if !was {
 		return l.o.wrap("release", ErrLost)
@@ -358,33 +356,32 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// giveBack gives the lease back, and reports whether it was held until then, as far as
-// can be known. The caller holds releasing.
-func (l *Lease) giveBack(ctx context.Context) (was bool, err error) {
+// release releases the lease, and reports whether it was held until then, as far as the package can know. The caller holds releasing.
+func (l *Lease) release(ctx context.Context) (was bool, err error) {
 	l.mu.Lock()
-	if l.proof != nil {
-		l.proof.Stop()
+	if l.expiry != nil {
+		l.expiry.Stop()
 	}
 	l.mu.Unlock()
-	err = kit.Release(ctx, nil, again(l.cl), func(ctx context.Context) (err error) {
-		was, err = l.cl.release(ctx, l.owner, l.token)
-		l.unsure = l.unsure || err != nil
+	err = kit.Release(ctx, nil, retryable(l.acquirer), func(ctx context.Context) (err error) {
+		was, err = l.acquirer.release(ctx, l.owner, l.token)
+		l.unanswered = l.unanswered || err != nil
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
 	l.finish()
-	if _, plain := l.cl.(scriptLock); plain {
+	if _, plain := l.acquirer.(scriptLock); plain {
 		if d := l.o.wakeups.Find(); d != nil {
 			d.Wake("") // a release in this process needs no message
 		}
 	}
-	if l.after != nil {
+	if l.afterRelease != nil {
 		_ = kit.Courtesy(ctx, nil, func(error) bool { return false }, func(ctx context.Context) error {
-			l.after(ctx)
+			l.afterRelease(ctx)
 			return nil
 		})
 	}
-	return was || l.unsure, nil
+	return was || l.unanswered, nil
 }

@@ -6,25 +6,24 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// A number of permits with a line, on servers without LOCK.* and SEM.*. A fair lock
-// is one permit; a read-write lock has allPermits, of which a reader takes one and a
-// writer all. The keys, each with a TTL:
+// A number of permits with a line, on servers without LOCK.* and SEM.*. A fair lock is one permit; a read-write lock has allPermits,
+// of which a reader takes one and a writer all. engine/t_holders.go is the same for ebb. The keys, each with a TTL:
 //
 //	name          zset: owner -> end of its lease, ms
 //	{name}:held   hash: owner -> "permits:token"; "" -> their sum
-//	{name}:fence  the last token, lives a day longer than the last lease
+//	{name}:fence  the last token; expires a day after the last lease
 //	{name}:line   zset: waiting owner -> its place
-//	{name}:alive  zset: waiting owner -> end of the time for which it counts as alive, ms
+//	{name}:alive  zset: waiting owner -> the instant at which scripts remove it, ms
 //
-// Only the first in line is given anything, so no large request is overtaken.
-// The channel {name}:wake names the waiter that is to ask again. Each call removes what
-// is over, at most some hundreds of entries, and so costs O(log N) mostly.
+// The scripts grant permits to the first waiter in line only, so that no request overtakes a larger one. A message on the channel
+// {name}:wake names the waiter that is to poll. Each call removes expired leases and waiters, at most some hundreds, and so mostly
+// costs O(log N).
 
-// allPermits is what a writer takes.
+// allPermits is the number of permits that a writer takes.
 const allPermits = 1 << 30
 
-// lineHead is the beginning of each script: the time, and what is over removed.
-const lineHead = `
+// linePrelude begins each script: it reads the time, and removes expired leases and waiters.
+const linePrelude = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function drop(owner)
@@ -39,8 +38,8 @@ end
 for _, owner in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. now, 'LIMIT', 0, 200)) do
   drop(owner)
 end
-local gone = redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', '(' .. now, 'LIMIT', 0, 200)
-for _, owner in ipairs(gone) do
+local expired = redis.call('ZRANGEBYSCORE', KEYS[5], '-inf', '(' .. now, 'LIMIT', 0, 200)
+for _, owner in ipairs(expired) do
   redis.call('ZREM', KEYS[4], owner)
   redis.call('ZREM', KEYS[5], owner)
 end
@@ -56,8 +55,8 @@ local function wake(channel)
 end
 `
 
-var joinScript = conn.NewScript(lineHead + `
-local owner, want, limit, lease, patience, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+var acquireInLineScript = conn.NewScript(linePrelude + `
+local owner, want, limit, lease, timeout, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local mine = redis.call('HGET', KEYS[2], owner)
 if mine then
   keep(owner, lease)
@@ -81,22 +80,22 @@ if (not head or head == owner) and sum + want <= limit then
   if sum + want < limit then wake(channel) end
   return {token, 0}
 end
-if patience > 0 then
+if timeout > 0 then
   if not redis.call('ZSCORE', KEYS[4], owner) then
     local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
     redis.call('ZADD', KEYS[4], tonumber(last or 0) + 1, owner)
   end
-  redis.call('ZADD', KEYS[5], now + patience, owner)
-  redis.call('PEXPIRE', KEYS[4], patience)
-  redis.call('PEXPIRE', KEYS[5], patience)
+  redis.call('ZADD', KEYS[5], now + timeout, owner)
+  redis.call('PEXPIRE', KEYS[4], timeout)
+  redis.call('PEXPIRE', KEYS[5], timeout)
 end
-if #gone > 0 then wake(channel) end
+if #expired > 0 then wake(channel) end
 local ends = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 if not ends then return {'0', 0} end
 return {'0', math.max(ends - now + 1, 1)}
 `)
 
-var stayScript = conn.NewScript(lineHead + `
+var renewInLineScript = conn.NewScript(linePrelude + `
 local mine = redis.call('HGET', KEYS[2], ARGV[1])
 if not mine or string.match(mine, '%d+$') ~= ARGV[2] then return 0 end
 keep(ARGV[1], tonumber(ARGV[3]))
@@ -104,9 +103,8 @@ redis.call('PEXPIRE', KEYS[3], ARGV[3] + 86400000)
 return 1
 `)
 
-// leaveScript gives back what the owner holds, if the token is its token or 0, and
-// its place in the line.
-var leaveScript = conn.NewScript(lineHead + `
+// releaseInLineScript releases the permits of the owner if the token is its token or 0, and removes the owner from the line.
+var releaseInLineScript = conn.NewScript(linePrelude + `
 local mine = redis.call('HGET', KEYS[2], ARGV[1])
 local found = 0
 if mine and (ARGV[2] == '0' or string.match(mine, '%d+$') == ARGV[2]) then
@@ -121,7 +119,7 @@ wake(ARGV[3])
 return found
 `)
 
-// scriptLine is these scripts.
+// scriptLine uses these scripts.
 type scriptLine struct {
 	c        *conn.Conn
 	name     string
@@ -130,27 +128,27 @@ type scriptLine struct {
 	keys     keys
 }
 
-func (s scriptLine) all() []string {
+func (s scriptLine) scriptKeys() []string {
 	return []string{s.name, s.keys.held, s.keys.fence, s.keys.line, s.keys.alive}
 }
 
-func (s scriptLine) ask(ctx context.Context, owner string, waits bool) (answer, error) {
-	remember := 0
-	if waits {
-		remember = patience
+func (s scriptLine) try(ctx context.Context, owner string, queue bool) (reply, error) {
+	timeout := 0 // 0: the script does not add the owner to the line
+	if queue {
+		timeout = waiterTimeout
 	}
-	return scripted(s.c.Script(ctx, joinScript, s.all(), owner, s.n, s.limit, s.ttl, remember, s.keys.wake))
+	return scriptReply(s.c.Script(ctx, acquireInLineScript, s.scriptKeys(), owner, s.n, s.limit, s.ttl, timeout, s.keys.wake))
 }
 
 func (s scriptLine) renew(ctx context.Context, owner string, token int64) error {
-	return renewed(number(s.c.Script(ctx, stayScript, s.all(), owner, token, s.ttl)))
+	return renewed(integer(s.c.Script(ctx, renewInLineScript, s.scriptKeys(), owner, token, s.ttl)))
 }
 
 func (s scriptLine) release(ctx context.Context, owner string, token int64) (bool, error) {
-	return truth(number(s.c.Script(ctx, leaveScript, s.all(), owner, token, s.keys.wake)))
+	return boolean(integer(s.c.Script(ctx, releaseInLineScript, s.scriptKeys(), owner, token, s.keys.wake)))
 }
 
-func (s scriptLine) forget(ctx context.Context, owner string) error {
+func (s scriptLine) abandon(ctx context.Context, owner string) error {
 	_, err := s.release(ctx, owner, 0)
 	return err
 }

@@ -20,7 +20,7 @@ type Lock struct {
 // the backend. Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{}
-	if err := l.make(c, "lock", name, opts); err != nil {
+	if err := l.init(c, "lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -31,7 +31,7 @@ func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 // NewFair for a name.
 func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{fair: true}
-	if err := l.make(c, "fair lock", name, opts); err != nil {
+	if err := l.init(c, "fair lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -60,8 +60,8 @@ func Acquire(ctx context.Context, c *conn.Conn, name string, ttl time.Duration) 
 	return l.Acquire(ctx, 0)
 }
 
-func (l *Lock) claim() claim {
-	l.first(l)
+func (l *Lock) acquirer() acquirer {
+	l.logFirstUse(l)
 	switch {
 	case l.c.Capabilities().Native:
 		return nativeLock{o: &l.object}
@@ -75,7 +75,7 @@ func (l *Lock) claim() claim {
 // waits for it. It costs one request, and so does the release. ctx bounds the life of the
 // lease, and not only the call: see Lease.
 func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
-	return l.try(ctx, l.claim(), l.owner())
+	return l.tryAcquire(ctx, l.acquirer(), l.owner())
 }
 
 // Acquire waits for the lock for at most wait, or until the context ends if wait is 0. It
@@ -88,7 +88,7 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
 // when it ends, Lease.Context and the renewals end. Bound the wait by wait, not by a context
 // that is cancelled when the acquiring function returns.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
-	return l.acquire(ctx, l.claim(), l.owner(), wait)
+	return l.acquire(ctx, l.acquirer(), l.owner(), wait)
 }
 
 // String describes the lock: `lock "report" (lease 30s, renewed every 10s; LOCK.ACQUIRE of

@@ -60,18 +60,18 @@ var exclusive = map[string]func(t testing.TB, c *ebb.Conn, name string, ttl time
 	"semaphore": func(t testing.TB, c *ebb.Conn, name string, ttl time.Duration) acquirer {
 		s, err := lock.NewSemaphore(c, name, 1, lock.Options{TTL: ttl})
 		must(t, err)
-		return one{s}
+		return firstInt{s}
 	},
 }
 
-// one makes a lock of a semaphore.
-type one struct{ *lock.Semaphore }
+// firstInt makes a lock of a semaphore.
+type firstInt struct{ *lock.Semaphore }
 
-func (o one) TryAcquire(ctx context.Context) (*lock.Lease, error) {
+func (o firstInt) TryAcquire(ctx context.Context) (*lock.Lease, error) {
 	return o.Semaphore.TryAcquire(ctx, 1)
 }
 
-func (o one) Acquire(ctx context.Context, wait time.Duration) (*lock.Lease, error) {
+func (o firstInt) Acquire(ctx context.Context, wait time.Duration) (*lock.Lease, error) {
 	return o.Semaphore.Acquire(ctx, 1, wait)
 }
 

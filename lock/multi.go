@@ -43,7 +43,7 @@ func Multi(locks ...*Lock) (*Many, error) {
 // TryAcquire tries once to acquire each lock. It returns ErrTaken if another owner holds one of
 // them, and then holds none.
 func (m *Many) TryAcquire(ctx context.Context) (*Leases, error) {
-	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) { return l.TryAcquire(ctx) })
+	return m.acquireEach(ctx, func(ctx context.Context, l *Lock) (*Lease, error) { return l.TryAcquire(ctx) })
 }
 
 // Acquire waits for all locks, for at most wait in total, or until the context ends if wait is
@@ -51,11 +51,11 @@ func (m *Many) TryAcquire(ctx context.Context) (*Leases, error) {
 // for a later one. ctx bounds the life of the leases: see Lock.Acquire.
 func (m *Many) Acquire(ctx context.Context, wait time.Duration) (*Leases, error) {
 	began := now()
-	return m.each(ctx, func(ctx context.Context, l *Lock) (*Lease, error) {
+	return m.acquireEach(ctx, func(ctx context.Context, l *Lock) (*Lease, error) {
 		if wait == 0 {
 			return l.Acquire(ctx, 0)
 		}
-		left := wait - began.passed()
+		left := wait - began.elapsed()
 		if wait > 0 && left <= 0 {
 			return l.TryAcquire(ctx)
 		}
@@ -63,18 +63,18 @@ func (m *Many) Acquire(ctx context.Context, wait time.Duration) (*Leases, error)
 	})
 }
 
-// each takes one lock after the other, each for as long as those before it are held.
-func (m *Many) each(ctx context.Context, take func(context.Context, *Lock) (*Lease, error)) (*Leases, error) {
+// acquireEach acquires one lock after the other. The context of each ends with the leases before it.
+func (m *Many) acquireEach(ctx context.Context, take func(context.Context, *Lock) (*Lease, error)) (*Leases, error) {
 	all := &Leases{ctx: ctx}
 	for _, l := range m.locks {
 		lease, err := take(all.ctx, l)
 		if err != nil {
 			if cause := context.Cause(all.ctx); ctx.Err() == nil && cause != nil {
-				err = cause // one that we had was lost meanwhile
+				err = cause // an earlier lease was lost meanwhile
 			}
 			return nil, errors.Join(err, all.Release(ctx))
 		}
-		all.leases, all.ctx = append(all.leases, lease), all.with(lease)
+		all.leases, all.ctx = append(all.leases, lease), all.joinContext(lease)
 	}
 	return all, nil
 }
@@ -94,10 +94,9 @@ type Leases struct {
 	ctx    context.Context // ends with the first of the leases that ends
 }
 
-// with returns a context that ends with those before and with one more lease. The
-// context of a lease is a child of the one that it was acquired with, unless that lease
-// lives until it is released.
-func (l *Leases) with(lease *Lease) context.Context {
+// joinContext returns a context that ends with the leases so far and with one more lease. The context of a lease is a child of the
+// one that it was acquired with, unless that lease lives until it is released.
+func (l *Leases) joinContext(lease *Lease) context.Context {
 	if !lease.o.opts.UntilRelease {
 		return lease.Context()
 	}

@@ -19,7 +19,7 @@ import (
 // of the backend, and is short enough to wait for after a crash.
 const DefaultTTL = 30 * time.Second
 
-var silent = slog.New(slog.DiscardHandler)
+var discard = slog.New(slog.DiscardHandler)
 
 // minTTL is the shortest lease: below it the way to the backend would use it up.
 const minTTL = 10 * time.Millisecond
@@ -45,7 +45,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// object is what all objects of this package share.
+// object is the part that all objects of this package share.
 type object struct {
 	c       *conn.Conn
 	what    string // "lock"
@@ -54,12 +54,12 @@ type object struct {
 	keys    keys
 	wakeups wake.Channel
 
-	ttl, fenced string // in ms, as they are sent: the lease, and how long its token is kept
-	said        sync.Once
+	ttl, fenceTTL string // in ms, as texts: the lease, and the time for which its token is kept
+	logged        sync.Once
 }
 
-// make checks what a constructor got; see setup.
-func (o *object) make(c *conn.Conn, what, name string, opts []Options) error {
+// init checks the arguments of a constructor; see setup.
+func (o *object) init(c *conn.Conn, what, name string, opts []Options) error {
 	o.what = what
 	name, given, err := kit.Make(c, o.label(), name, opts)
 	if err != nil {
@@ -84,14 +84,14 @@ func (o *object) setup(c *conn.Conn, what, name string, opts Options) error {
 		o.opts.Later = o.opts.TTL / 3
 	}
 	if o.opts.Logger == nil {
-		o.opts.Logger = silent
+		o.opts.Logger = discard
 	}
 	o.keys = keysOf(name)
 	var room [40]byte
 	ttl := kit.Millis(o.opts.TTL)
 	first := strconv.AppendInt(room[:0], ttl, 10)
 	both := string(strconv.AppendInt(first, ttl+fenceLife, 10))
-	o.ttl, o.fenced = both[:len(first)], both[len(first):]
+	o.ttl, o.fenceTTL = both[:len(first)], both[len(first):]
 	o.wakeups = wake.Channel{Conn: c, Name: o.keys.wake, Settles: true}
 	return nil
 }
@@ -127,10 +127,10 @@ func (o *object) leases() string {
 	return fmt.Sprintf("lease %v, renewed every %v", o.opts.TTL, (o.opts.TTL / 3).Round(time.Millisecond))
 }
 
-// first logs, once, how the object runs.
-func (o *object) first(self fmt.Stringer) {
-	if o.opts.Logger != silent {
-		o.said.Do(func() { o.opts.Logger.Debug("lock: first use", "object", self.String()) })
+// logFirstUse logs, once, how the object runs.
+func (o *object) logFirstUse(self fmt.Stringer) {
+	if o.opts.Logger != discard {
+		o.logged.Do(func() { o.opts.Logger.Debug("lock: first use", "object", self.String()) })
 	}
 }
 
@@ -153,79 +153,79 @@ func (o *object) argument(format string, args ...any) error {
 }
 
 const (
-	// attempts is how often a request that found no backend is sent at once: a
-	// connection that the server closed meanwhile is noticed by using it.
-	attempts = 3
-	// firstPause is before the second attempt, mostPause the longest between two
-	// requests of a waiter, which have to be well within patience.
-	firstPause, mostPause = 5 * time.Millisecond, time.Second
-	// grace is how much later than it promised the backend may end a wait.
+	// maxAttempts bounds the attempts of a request after temporary errors: a driver notices only when it uses a connection that the
+	// server has closed it.
+	maxAttempts = 3
+	// minPause is the first pause before another attempt. maxPause is the longest pause between two requests of a waiter, and far
+	// below waiterTimeout.
+	minPause, maxPause = 5 * time.Millisecond, time.Second
+	// grace is the time after its end at which a backend may still reply to a wait.
 	grace = time.Second
 )
 
-// repeat calls fn until it is answered, a few times.
+// repeat calls fn until it has no temporary error, at most the given number of times.
 func repeat(ctx context.Context, times int, fn func() error) error {
 	for n := 0; ; n++ {
 		err := fn()
-		if err == nil || !conn.Temporary(err) || n+1 >= times || kit.Sleep(ctx, kit.Backoff(firstPause, mostPause, n)) != nil {
+		if err == nil || !conn.Temporary(err) || n+1 >= times || kit.Sleep(ctx, kit.Backoff(minPause, maxPause, n)) != nil {
 			return err
 		}
 	}
 }
 
-// times is how often a claim's request may be sent at once.
-func times(cl claim) int {
-	if cl.repeatable() {
-		return attempts
+// attemptsOf returns the number of attempts that a request may have.
+func attemptsOf(acq acquirer) int {
+	if acq.repeatable() {
+		return maxAttempts
 	}
 	return 1
 }
 
-// again returns which errors of a claim's request allow to send it once more.
-func again(cl claim) func(error) bool {
-	if cl.repeatable() {
+// retryable returns a function that reports whether a request may be sent again after an error.
+func retryable(acq acquirer) func(error) bool {
+	if acq.repeatable() {
 		return conn.Temporary
 	}
-	return func(err error) bool { return conn.Temporary(err) && unheard(err) }
+	return func(err error) bool { return conn.Temporary(err) && certainlyNotRun(err) }
 }
 
-// forget gives up what a request that failed may have left behind. An embedded engine leaves
-// nothing behind that was not answered.
-func (o *object) forget(ctx context.Context, cl claim, owner string, failed error) {
-	if _, stands := cl.(stander); stands && o.c.Capabilities().Embedded {
+// abandon takes back what a failed request may have got. With a line, a request to the embedded engine without a reply has got
+// nothing.
+func (o *object) abandon(ctx context.Context, acq acquirer, owner string, failed error) {
+	if _, queued := acq.(queuedAcquirer); queued && o.c.Capabilities().Embedded {
 		return
 	}
-	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return cl.forget(ctx, owner) })
+	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return acq.abandon(ctx, owner) })
 	if err != nil {
-		o.opts.Logger.Warn("lock: what was asked for may stay taken for its lease", "object", o.what, "name", o.name, "ttl", o.opts.TTL, "error", err)
+		o.opts.Logger.Warn("lock: a failed request may keep the lock until its lease ends", "object", o.what, "name", o.name, "ttl", o.opts.TTL, "error", err)
 	}
 }
 
-// try sends one request, and makes the lease.
-func (o *object) try(ctx context.Context, cl claim, owner string) (*Lease, error) {
-	var a answer
-	var sent mark
-	err := repeat(ctx, times(cl), func() (err error) {
+// tryAcquire sends one request, and returns its lease.
+func (o *object) tryAcquire(ctx context.Context, acq acquirer, owner string) (*Lease, error) {
+	var r reply
+	var sent instant
+	err := repeat(ctx, attemptsOf(acq), func() (err error) {
 		sent = now()
-		a, err = cl.ask(ctx, owner, false)
+		r, err = acq.try(ctx, owner, false)
 		return err
 	})
 	switch {
 	case err != nil:
-		o.forget(ctx, cl, owner, err)
+		o.abandon(ctx, acq, owner, err)
 		return nil, o.wrap("acquire", err)
-	case !a.granted:
+	case !r.granted:
 		return nil, o.wrap("acquire", ErrTaken)
 	}
-	return newLease(ctx, o, cl, owner, a.token, sent), nil
+	return newLease(ctx, o, acq, owner, r.token, sent), nil
 }
 
-// acquire waits for at most wait, 0: until the context ends.
-func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.Duration) (*Lease, error) {
+// acquire waits for the lease, for at most wait; 0: until the context ends.
+func (o *object) acquire(ctx context.Context, acq acquirer, owner string, wait time.Duration) (*Lease, error) {
 	if wait < 0 {
 		return nil, o.argument("wait is %v; it must be positive, or 0 to wait as long as the context lasts (TryAcquire does not wait)", wait)
 	}
-	w := waiter{o: o, cl: cl, owner: owner, wait: wait, began: now()}
+	w := waiter{o: o, acquirer: acq, owner: owner, wait: wait, began: now()}
 	var cancel context.CancelFunc = func() {}
 	if w.ctx = ctx; wait > 0 {
 		w.ctx, cancel = context.WithTimeout(ctx, min(wait, math.MaxInt64-grace)+grace)
@@ -235,37 +235,37 @@ func (o *object) acquire(ctx context.Context, cl claim, owner string, wait time.
 	w.leave(err)
 	switch {
 	case err == nil:
-		return newLease(ctx, o, cl, owner, token, sent), nil
-	case !errors.Is(err, ErrTaken) || !w.served:
-		o.forget(ctx, cl, owner, err)
+		return newLease(ctx, o, acq, owner, token, sent), nil
+	case !errors.Is(err, ErrTaken) || !w.endedByServer:
+		o.abandon(ctx, acq, owner, err)
 	}
 	if kit.Overdue(ctx, w.ctx, err) {
-		err = fmt.Errorf("no answer within %v: %w", wait, w.why(conn.ErrUnavailable))
+		err = fmt.Errorf("no answer within %v: %w", wait, w.withLastError(conn.ErrUnavailable))
 	}
 	return nil, o.wrap("acquire", err)
 }
 
-// poll repeats ask, for at most wait, until it is granted; what it requests has no lease. again:
-// a request whose reply was lost may be sent again.
-func (o *object) poll(ctx context.Context, wait time.Duration, again bool, ask func(context.Context) (answer, error)) (answer, error) {
-	cl := &question{f: ask, again: again}
-	w := waiter{o: o, cl: cl, owner: kit.ID(), wait: wait, began: now(), ctx: ctx}
-	_, _, err := w.asks()
+// poll repeats request until it is granted, for at most wait, for objects without leases. mayRepeat: a request whose reply was lost may
+// be sent again.
+func (o *object) poll(ctx context.Context, wait time.Duration, mayRepeat bool, request func(context.Context) (reply, error)) (reply, error) {
+	acq := &pollAcquirer{f: request, mayRepeat: mayRepeat}
+	w := waiter{o: o, acquirer: acq, owner: kit.ID(), wait: wait, began: now(), ctx: ctx}
+	_, _, err := w.waitByPolling()
 	w.leave(err)
-	return cl.last, err
+	return acq.last, err
 }
 
-// question is a claim that poll uses: it has ask and nothing else.
-type question struct {
-	claim
-	f     func(context.Context) (answer, error)
-	again bool // the request may be sent twice
-	last  answer
+// pollAcquirer is the acquirer of poll: it implements try and repeatable only.
+type pollAcquirer struct {
+	acquirer
+	f         func(context.Context) (reply, error)
+	mayRepeat bool
+	last      reply
 }
 
-func (q *question) repeatable() bool { return q.again }
+func (q *pollAcquirer) repeatable() bool { return q.mayRepeat }
 
-func (q *question) ask(ctx context.Context, _ string, _ bool) (a answer, err error) {
+func (q *pollAcquirer) try(ctx context.Context, _ string, _ bool) (r reply, err error) {
 	q.last, err = q.f(ctx)
 	return q.last, err
 }

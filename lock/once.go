@@ -60,7 +60,7 @@ if not state then
   return 1
 end
 if state == 'doing:' .. ARGV[1] then
-  redis.call('SET', KEYS[1], state, 'KEEPTTL') -- so that replicas are waited for
+  redis.call('SET', KEYS[1], state, 'KEEPTTL') -- a write, so that the call can wait for replicas
   return 1
 end
 if string.sub(state, 1, 6) == 'doing:' then return 2 end
@@ -88,11 +88,11 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return 0, o.wrap("do", err)
 	}
-	o.first(o)
+	o.logFirstUse(o)
 	owner, ttl := o.owner(), kit.Millis(o.opts.TTL)
-	sent := now() // the first time: the span does not begin again
+	sent := now() // before the first attempt: a later one does not begin the span again
 	var state int64
-	err := repeat(ctx, attempts, func() error {
+	err := repeat(ctx, maxAttempts, func() error {
 		v, err := o.c.Script(ctx, beginScript, []string{o.name}, owner, ttl)
 		if err == nil {
 			state, err = v.AsInt()
@@ -106,16 +106,16 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	case Outcome(state) != Did:
 		return Outcome(state), nil
 	}
-	inside, cancel := context.WithTimeoutCause(ctx, o.opts.TTL-margin(o.opts.TTL)-sent.passed(),
+	workCtx, cancel := context.WithTimeoutCause(ctx, o.opts.TTL-margin(o.opts.TTL)-sent.elapsed(),
 		o.wrap("do", fmt.Errorf("%w: its span is over", ErrLost)))
 	defer cancel()
-	err = fn(inside)
-	told := kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })
+	err = fn(workCtx)
+	releaseErr := kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, err == nil) })
 	switch {
 	case err != nil:
 		return Did, err
-	case told != nil:
-		return Did, o.wrap("finish", told)
+	case releaseErr != nil:
+		return Did, o.wrap("finish", releaseErr)
 	}
 	return Did, nil
 }

@@ -39,11 +39,11 @@ type OnceValue[T any] struct {
 	opts OnceValueOptions[T]
 }
 
-// longestLease is the longest that GETFRESH grants.
-const longestLease = time.Hour
+// maxLease is the longest lease that GETFRESH grants.
+const maxLease = time.Hour
 
-// longestTTL bounds the span of a result, so that its end is an instant.
-const longestTTL = 10 * 365 * 24 * time.Hour
+// maxTTL bounds the span of a result, so that an instant can represent its end.
+const maxTTL = 10 * 365 * 24 * time.Hour
 
 // NewOnceValue returns the work of that name, whose results are kept for ttl. The span begins
 // when the work has ended. NewOnceValue sends nothing to the backend. Errors: ebb.ErrArgument.
@@ -57,22 +57,22 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 		opt.Lease = DefaultTTL
 	}
 	switch {
-	case ttl < time.Millisecond || ttl > longestTTL:
+	case ttl < time.Millisecond || ttl > maxTTL:
 		return nil, kit.Argument(what, name, "the span is %v; it must be from 1 ms to 10 years", ttl)
-	case opt.Lease < minTTL || opt.Lease > longestLease:
-		return nil, kit.Argument(what, name, "Lease is %v; it must be from %v to %v, or 0 for the default", opt.Lease, minTTL, longestLease)
+	case opt.Lease < minTTL || opt.Lease > maxLease:
+		return nil, kit.Argument(what, name, "Lease is %v; it must be from %v to %v, or 0 for the default", opt.Lease, minTTL, maxLease)
 	}
 	if opt.Codec, err = kit.Codec(opt.Codec, "Codec"); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
 	if opt.Logger == nil {
-		opt.Logger = silent
+		opt.Logger = discard
 	}
 	return &OnceValue[T]{c: c, name: name, ttl: ttl, opts: opt}, nil
 }
 
 // Do returns the result of a key. If there is none, one call calls fn, and the others wait for its
-// result, or for their turn, until their contexts end, also while the backend is away. The Outcome
+// result, or for their turn, until their contexts end, also during an outage of the backend. The Outcome
 // says whether this call did the work (Did) or got the kept result (Done).
 //
 // fn's context ends with ctx, and when the lease is lost. The lease is renewed until fn returns, also
@@ -90,11 +90,11 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 func (o *OnceValue[T]) Do(ctx context.Context, key string, fn func(context.Context) (T, error)) (v T, what Outcome, err error) {
 	return o.do(ctx, key, fn, func(n int) (fresh.Entry, error) {
 		if n == 0 {
-			return o.backend().Look(ctx, o.key(key), o.opts.Lease, attempts)
+			return o.backend().Look(ctx, o.key(key), o.opts.Lease, maxAttempts)
 		}
 		e, err := o.backend().Await(ctx, o.key(key), o.opts.Lease, n-1)
-		if err != nil && ctx.Err() == nil && conn.Temporary(err) { // it may be away for a while
-			if kit.Sleep(ctx, kit.Backoff(firstPause, mostPause, n)) == nil {
+		if err != nil && ctx.Err() == nil && conn.Temporary(err) { // the outage may last
+			if kit.Sleep(ctx, kit.Backoff(minPause, maxPause, n)) == nil {
 				return fresh.Entry{}, nil
 			}
 		}
@@ -109,7 +109,7 @@ func (o *OnceValue[T]) TryDo(ctx context.Context, key string, fn func(context.Co
 		if n > 0 {
 			return fresh.Entry{}, ErrTaken
 		}
-		return o.backend().Look(ctx, o.key(key), o.opts.Lease, attempts)
+		return o.backend().Look(ctx, o.key(key), o.opts.Lease, maxAttempts)
 	})
 }
 
@@ -135,27 +135,27 @@ func (o *OnceValue[T]) do(ctx context.Context, key string, fn func(context.Conte
 			}
 			return v, Done, nil
 		case e.Token != "":
-			t := &turn[T]{o: o, key: o.key(key), token: e.Token, sent: sent}
-			v, err := t.run(ctx, fn)
+			t := &work[T]{o: o, key: o.key(key), token: e.Token, sent: sent}
+			v, err := t.do(ctx, fn)
 			return v, Did, err
 		case e.State == fresh.Stale: // another client has made the result stale, and another call does the work
-			if err := kit.Sleep(ctx, kit.Backoff(firstPause, mostPause, n)); err != nil {
+			if err := kit.Sleep(ctx, kit.Backoff(minPause, maxPause, n)); err != nil {
 				return v, 0, o.wrap("begin", err)
 			}
 		}
 	}
 }
 
-// turn is the work of one call.
-type turn[T any] struct {
+// work is the work of one call, under a lease.
+type work[T any] struct {
 	o     *OnceValue[T]
 	key   string
 	token string
-	sent  mark // when the lease was requested
+	sent  instant // when the lease was requested
 }
 
-// run calls fn under the lease, and keeps its result.
-func (t *turn[T]) run(ctx context.Context, fn func(context.Context) (T, error)) (v T, err error) {
+// do calls fn under the lease, and stores its result.
+func (t *work[T]) do(ctx context.Context, fn func(context.Context) (T, error)) (v T, err error) {
 	ended := false // there is a result, and the lease ends with it
 	defer func() {
 		if !ended {
@@ -170,7 +170,7 @@ func (t *turn[T]) run(ctx context.Context, fn func(context.Context) (T, error)) 
 		return v, t.o.wrap("keep the result", err)
 	}
 	ended = true
-	kept, err := t.keep(ctx, resultFlag+string(data))
+	kept, err := t.store(ctx, resultFlag+string(data))
 	switch {
 	case err != nil:
 		return v, t.o.wrap("keep the result", err)
@@ -182,32 +182,32 @@ func (t *turn[T]) run(ctx context.Context, fn func(context.Context) (T, error)) 
 	return v, nil
 }
 
-// call calls fn while a goroutine renews the lease. Its error is that of fn, with ErrLost if that may be
-// why: whether the lease still counts for a result is for keep to say.
-func (t *turn[T]) call(ctx context.Context, fn func(context.Context) (T, error)) (T, error) {
-	inside, cancel := context.WithCancelCause(ctx)
-	working, done := context.WithCancel(context.WithoutCancel(ctx))
+// call calls fn while a goroutine renews the lease. It returns the error of fn, with ErrLost if the lease was lost. store finds out
+// whether the lease still counts for a result.
+func (t *work[T]) call(ctx context.Context, fn func(context.Context) (T, error)) (T, error) {
+	workCtx, cancel := context.WithCancelCause(ctx)
+	renewCtx, done := context.WithCancel(context.WithoutCancel(ctx))
 	var renewer sync.WaitGroup
-	renewer.Go(func() { t.renew(working, cancel) })
+	renewer.Go(func() { t.renew(renewCtx, cancel) })
 	defer renewer.Wait()
 	defer done()
 	defer cancel(nil)
-	v, err := fn(inside)
-	if cause := context.Cause(inside); err != nil && errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
+	v, err := fn(workCtx)
+	if cause := context.Cause(workCtx); err != nil && errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
 		err = fmt.Errorf("%w; the function returned: %w", cause, err)
 	}
 	return v, err
 }
 
 // renew renews the lease at each third of it while ctx lasts, and calls lost when it is over.
-func (t *turn[T]) renew(ctx context.Context, lost func(cause error)) {
+func (t *work[T]) renew(ctx context.Context, lost func(cause error)) {
 	lease := t.o.opts.Lease
-	left := func(sent mark) time.Duration { return lease - margin(lease) - sent.passed() }
+	left := func(sent instant) time.Duration { return lease - margin(lease) - sent.elapsed() }
 	end := func(format string, args ...any) {
 		lost(t.o.wrap("do", fmt.Errorf("%w: "+format, append([]any{ErrLost}, args...)...)))
 	}
-	unproven := time.AfterFunc(left(t.sent), func() { end("no renewal has succeeded for %v", lease) })
-	defer unproven.Stop()
+	expiry := time.AfterFunc(left(t.sent), func() { end("no renewal has succeeded for %v", lease) })
+	defer expiry.Stop()
 	pause := lease / 3
 	for failed := 0; kit.Sleep(ctx, pause) == nil; {
 		sent := now()
@@ -223,21 +223,21 @@ func (t *turn[T]) renew(ctx context.Context, lost func(cause error)) {
 			return
 		default:
 			failed, pause = 0, lease/3
-			unproven.Reset(left(sent))
+			expiry.Reset(left(sent))
 		}
 	}
 }
 
-// keep stores a result, and reports whether it is there.
-func (t *turn[T]) keep(ctx context.Context, body string) (kept bool, err error) {
-	b, unsure := t.o.backend(), false
+// store stores the result, and reports whether the backend has it.
+func (t *work[T]) store(ctx context.Context, body string) (kept bool, err error) {
+	b, unanswered := t.o.backend(), false
 	err = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) (err error) {
-		if kept, err = b.Set(ctx, t.key, body, t.token, 0, t.o.ttl); err == nil && !kept && unsure {
-			var e fresh.Entry // the reply of the request before was lost, which may have stored it
+		if kept, err = b.Set(ctx, t.key, body, t.token, 0, t.o.ttl); err == nil && !kept && unanswered {
+			var e fresh.Entry // an earlier request without a reply may have stored it
 			e, err = b.Look(ctx, t.key, 0, 1)
 			kept = e.Body == body
 		}
-		unsure = unsure || err != nil
+		unanswered = unanswered || err != nil
 		return err
 	})
 	return kept && err == nil, err
@@ -246,7 +246,7 @@ func (t *turn[T]) keep(ctx context.Context, body string) (kept bool, err error) 
 // State returns the kept result of a key with Done, Doing if a call does the work now, or 0. It
 // does no work.
 func (o *OnceValue[T]) State(ctx context.Context, key string) (v T, what Outcome, err error) {
-	e, err := o.backend().Look(ctx, o.key(key), 0, attempts)
+	e, err := o.backend().Look(ctx, o.key(key), 0, maxAttempts)
 	switch {
 	case err != nil:
 		return v, 0, o.wrap("look at", err)
@@ -287,7 +287,7 @@ func (o *OnceValue[T]) backend() fresh.Backend { return fresh.On(o.c, false) }
 // key returns the key of a result.
 func (o *OnceValue[T]) key(key string) string { return "{" + o.name + ":" + key + "}" }
 
-// resultFlag begins a result, which is never empty then.
+// resultFlag begins a result, so that no result is empty.
 const resultFlag = "r"
 
 func (o *OnceValue[T]) decode(body string) (v T, err error) {

@@ -62,7 +62,7 @@ func (r *RedissonClient) FencedLock(name string) (*RedissonLock, error) {
 
 func (r *RedissonClient) newLock(what, name string, fenced bool) (*RedissonLock, error) {
 	l := &RedissonLock{r: r, fenced: fenced}
-	if err := l.make(r.c, what, name, r.opts); err != nil {
+	if err := l.init(r.c, what, name, r.opts); err != nil {
 		return nil, err
 	}
 	l.wakeups = wake.Channel{Conn: r.c, Name: kit.Prefixed("redisson_lock__channel", l.name), Settles: true}
@@ -70,24 +70,24 @@ func (r *RedissonClient) newLock(what, name string, fenced bool) (*RedissonLock,
 	return l, nil
 }
 
-func (l *RedissonLock) claim() claim {
-	l.first(l)
-	return redissonClaim{
+func (l *RedissonLock) acquirer() acquirer {
+	l.logFirstUse(l)
+	return redissonAcquirer{
 		c: l.c, ttl: kit.Millis(l.opts.TTL), fenced: l.fenced,
 		keys: []string{l.name, kit.Prefixed("redisson_lock_token", l.name)}, channel: l.wakeups.Name,
-		take: rlockTake, keep: rlockKeep, give: rlockGive,
+		acquireScript: redissonLockAcquire, renewScript: redissonLockRenew, releaseScript: redissonLockRelease,
 	}
 }
 
 // TryAcquire tries once, for a thread of this process. It returns ErrTaken if another owner
 // holds the lock.
 func (l *RedissonLock) TryAcquire(ctx context.Context, thread int64) (*Lease, error) {
-	return l.try(ctx, l.claim(), l.r.holder(thread))
+	return l.tryAcquire(ctx, l.acquirer(), l.r.holder(thread))
 }
 
 // Acquire waits as Lock.Acquire does, but not in FIFO order.
 func (l *RedissonLock) Acquire(ctx context.Context, thread int64, wait time.Duration) (*Lease, error) {
-	return l.acquire(ctx, l.claim(), l.r.holder(thread), wait)
+	return l.acquire(ctx, l.acquirer(), l.r.holder(thread), wait)
 }
 
 // String describes the lock.
@@ -103,24 +103,24 @@ type RedissonRW struct {
 // ReadWriteLock returns the read-write lock of that name.
 func (r *RedissonClient) ReadWriteLock(name string) (*RedissonRW, error) {
 	l := &RedissonRW{r: r}
-	if err := l.make(r.c, "Redisson read-write lock", name, r.opts); err != nil {
+	if err := l.init(r.c, "Redisson read-write lock", name, r.opts); err != nil {
 		return nil, err
 	}
 	l.wakeups = wake.Channel{Conn: r.c, Name: kit.Prefixed("redisson_rwlock", l.name), Settles: true}
-	l.wakeups.Wakes = wake.All // readers come in together
+	l.wakeups.Wakes = wake.All // several readers can acquire it at once
 	return l, nil
 }
 
-func (l *RedissonRW) claim(thread int64, write bool) (claim, string) {
-	l.first(l)
+func (l *RedissonRW) acquirer(thread int64, write bool) (acquirer, string) {
+	l.logFirstUse(l)
 	holder := l.r.holder(thread)
-	c := redissonClaim{
+	c := redissonAcquirer{
 		c: l.c, ttl: kit.Millis(l.opts.TTL), channel: l.wakeups.Name,
-		keys: []string{l.name, kit.Key(l.name, holder+":rwlock_timeout")},
-		take: rreadTake, keep: rreadKeep, give: rreadGive,
+		keys:          []string{l.name, kit.Key(l.name, holder+":rwlock_timeout")},
+		acquireScript: redissonReadAcquire, renewScript: redissonReadRenew, releaseScript: redissonReadRelease,
 	}
 	if write {
-		c.take, c.keep, c.give = rwriteTake, rlockKeep, rwriteGive
+		c.acquireScript, c.renewScript, c.releaseScript = redissonWriteAcquire, redissonLockRenew, redissonWriteRelease
 		holder += ":write"
 	}
 	return c, holder
@@ -128,44 +128,44 @@ func (l *RedissonRW) claim(thread int64, write bool) (claim, string) {
 
 // TryAcquire tries once to acquire the write lock, for a thread of this process.
 func (l *RedissonRW) TryAcquire(ctx context.Context, thread int64) (*Lease, error) {
-	cl, holder := l.claim(thread, true)
-	return l.try(ctx, cl, holder)
+	acq, holder := l.acquirer(thread, true)
+	return l.tryAcquire(ctx, acq, holder)
 }
 
 // Acquire waits for the write lock.
 func (l *RedissonRW) Acquire(ctx context.Context, thread int64, wait time.Duration) (*Lease, error) {
-	cl, holder := l.claim(thread, true)
-	return l.acquire(ctx, cl, holder, wait)
+	acq, holder := l.acquirer(thread, true)
+	return l.acquire(ctx, acq, holder, wait)
 }
 
 // TryShare tries once to acquire the read lock. The thread that holds the write lock may
 // acquire it.
 func (l *RedissonRW) TryShare(ctx context.Context, thread int64) (*Lease, error) {
-	cl, holder := l.claim(thread, false)
-	return l.try(ctx, cl, holder)
+	acq, holder := l.acquirer(thread, false)
+	return l.tryAcquire(ctx, acq, holder)
 }
 
 // Share waits for the read lock.
 func (l *RedissonRW) Share(ctx context.Context, thread int64, wait time.Duration) (*Lease, error) {
-	cl, holder := l.claim(thread, false)
-	return l.acquire(ctx, cl, holder, wait)
+	acq, holder := l.acquirer(thread, false)
+	return l.acquire(ctx, acq, holder, wait)
 }
 
 // String describes the lock.
 func (l *RedissonRW) String() string { return l.describe(l.leases(), "") }
 
-// redissonClaim is a holder's claim on one of these locks.
-type redissonClaim struct {
-	c                *conn.Conn
-	ttl              int64 // ms
-	keys             []string
-	channel          string
-	fenced           bool
-	take, keep, give *conn.Script
+// redissonAcquirer acquires one of these locks for a holder.
+type redissonAcquirer struct {
+	c                                         *conn.Conn
+	ttl                                       int64 // ms
+	keys                                      []string
+	channel                                   string
+	fenced                                    bool
+	acquireScript, renewScript, releaseScript *conn.Script
 }
 
-func (r redissonClaim) ask(ctx context.Context, holder string, _ bool) (a answer, _ error) {
-	v, err := r.c.Script(ctx, r.take, r.keys, holder, r.ttl, r.fenced)
+func (r redissonAcquirer) try(ctx context.Context, holder string, _ bool) (a reply, _ error) {
+	v, err := r.c.Script(ctx, r.acquireScript, r.keys, holder, r.ttl, r.fenced)
 	if err != nil {
 		return a, err
 	}
@@ -178,24 +178,23 @@ func (r redissonClaim) ask(ctx context.Context, holder string, _ bool) (a answer
 			return a, err
 		}
 	}
-	return answer{granted: n[0] == 1, token: n[1], again: time.Duration(n[2]) * time.Millisecond}, nil
+	return reply{granted: n[0] == 1, token: n[1], retryAfter: time.Duration(n[2]) * time.Millisecond}, nil
 }
 
-func (r redissonClaim) renew(ctx context.Context, holder string, _ int64) error {
-	return renewed(number(r.c.Script(ctx, r.keep, r.keys, holder, r.ttl)))
+func (r redissonAcquirer) renew(ctx context.Context, holder string, _ int64) error {
+	return renewed(integer(r.c.Script(ctx, r.renewScript, r.keys, holder, r.ttl)))
 }
 
-func (r redissonClaim) release(ctx context.Context, holder string, _ int64) (bool, error) {
-	return truth(number(r.c.Script(ctx, r.give, r.keys, holder, r.ttl, r.channel)))
+func (r redissonAcquirer) release(ctx context.Context, holder string, _ int64) (bool, error) {
+	return boolean(integer(r.c.Script(ctx, r.releaseScript, r.keys, holder, r.ttl, r.channel)))
 }
 
-// forget does nothing: there is no line, and the count does not show what the holder had
-// before.
-func (redissonClaim) forget(context.Context, string) error { return nil }
-func (redissonClaim) repeatable() bool                     { return false }
+// abandon does nothing: there is no line, and the count does not show how often the holder had acquired the lock before.
+func (redissonAcquirer) abandon(context.Context, string) error { return nil }
+func (redissonAcquirer) repeatable() bool                      { return false }
 
 var (
-	rlockTake = conn.NewScript(`
+	redissonLockAcquire = conn.NewScript(`
 local new = redis.call('EXISTS', KEYS[1]) == 0
 if new or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   local token = 0
@@ -209,11 +208,11 @@ if new or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
 end
 return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
 `)
-	rlockKeep = conn.NewScript(`
+	redissonLockRenew = conn.NewScript(`
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
-	rlockGive = conn.NewScript(`
+	redissonLockRelease = conn.NewScript(`
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -224,8 +223,8 @@ end
 return 1
 `)
 
-	// A reader's lock lives as long as the longest of the holds.
-	rreadTake = conn.NewScript(`
+	// The key of a lock of readers expires with the longest hold.
+	redissonReadAcquire = conn.NewScript(`
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode and mode ~= 'read' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
   return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
@@ -236,15 +235,15 @@ redis.call('SET', KEYS[2] .. ':' .. n, '1', 'PX', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
 return {1, 0, 0}
 `)
-	rreadKeep = conn.NewScript(`
+	redissonReadRenew = conn.NewScript(`
 local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
 if n == 0 then return 0 end
 for i = 1, n do redis.call('PEXPIRE', KEYS[2] .. ':' .. i, ARGV[2]) end
 redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
 return 1
 `)
-	// KEYS[2] ends with this holder's name: those of the others differ in it.
-	rreadGive = conn.NewScript(`
+	// KEYS[2] ends with the name of this holder; the keys of other holders differ in it.
+	redissonReadRelease = conn.NewScript(`
 local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0)
 if n == 0 then return 0 end
 redis.call('DEL', KEYS[2] .. ':' .. n)
@@ -277,7 +276,7 @@ redis.pcall('PUBLISH', ARGV[3], '0')
 return 1
 `)
 
-	rwriteTake = conn.NewScript(`
+	redissonWriteAcquire = conn.NewScript(`
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if mode and (mode ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0) then
   return {0, 0, redis.call('PTTL', KEYS[1]) + 1}
@@ -287,8 +286,8 @@ redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
 return {1, 0, 0}
 `)
-	// A writer that reads as well goes on as a reader.
-	rwriteGive = conn.NewScript(`
+	// A writer that is a reader too remains a reader.
+	redissonWriteRelease = conn.NewScript(`
 if redis.call('HGET', KEYS[1], 'mode') ~= 'write' or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -25,35 +25,35 @@ func (r *RedissonClient) Semaphore(name string) (*RedissonSemaphore, error) {
 }
 
 func (o *object) setupPermits(r *RedissonClient, what, name string) error {
-	err := o.make(r.c, what, name, r.opts)
+	err := o.init(r.c, what, name, r.opts)
 	o.wakeups = wake.Channel{Conn: r.c, Name: kit.Prefixed("redisson_sc", o.name), Settles: true}
-	o.wakeups.Wakes = wake.All // one release may be enough for several
+	o.wakeups.Wakes = wake.All // one release may be enough for several waiters
 	return err
 }
 
 var (
-	rsemSet = conn.NewScript(`
+	redissonSemSet = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], ARGV[1])
 return 1
 `)
-	rsemTake = conn.NewScript(`
+	redissonSemAcquire = conn.NewScript(`
 local value = tonumber(redis.call('GET', KEYS[1]) or 0)
 if value < tonumber(ARGV[1]) then return 0 end
 redis.call('DECRBY', KEYS[1], ARGV[1])
 return 1
 `)
-	rsemGive = conn.NewScript(`
+	redissonSemRelease = conn.NewScript(`
 local value = redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], value)
 return value
 `)
 )
 
-// trySetPermits makes the permits, and reports whether it did: not if they were made before.
+// trySetPermits makes the permits unless they exist, and reports whether it did.
 func (o *object) trySetPermits(ctx context.Context, n int64) (bool, error) {
-	ok, err := truth(number(o.c.Script(ctx, rsemSet, []string{o.name}, n, o.wakeups.Name)))
+	ok, err := boolean(integer(o.c.Script(ctx, redissonSemSet, []string{o.name}, n, o.wakeups.Name)))
 	if err != nil {
 		err = o.wrap("set", err)
 	}
@@ -71,20 +71,20 @@ func (s *RedissonSemaphore) TryAcquire(ctx context.Context, n int64) error {
 	if n < 0 {
 		return s.argument("the call wants %d permits; the number must not be negative", n)
 	}
-	s.first(s)
-	a, err := s.take(ctx, n)
+	s.logFirstUse(s)
+	r, err := s.take(ctx, n)
 	switch {
 	case err != nil:
 		return s.wrap("acquire", err)
-	case !a.granted:
+	case !r.granted:
 		return s.wrap("acquire", ErrTaken)
 	}
 	return nil
 }
 
-func (s *RedissonSemaphore) take(ctx context.Context, n int64) (answer, error) {
-	ok, err := truth(number(s.c.Script(ctx, rsemTake, []string{s.name}, n)))
-	return answer{granted: ok}, err
+func (s *RedissonSemaphore) take(ctx context.Context, n int64) (reply, error) {
+	ok, err := boolean(integer(s.c.Script(ctx, redissonSemAcquire, []string{s.name}, n)))
+	return reply{granted: ok}, err
 }
 
 // Acquire waits for n permits, for at most wait, or until the context ends if wait is 0. A
@@ -93,8 +93,8 @@ func (s *RedissonSemaphore) Acquire(ctx context.Context, n int64, wait time.Dura
 	if n < 0 || wait < 0 {
 		return s.argument("the call wants %d permits within %v; neither may be negative", n, wait)
 	}
-	s.first(s)
-	if _, err := s.poll(ctx, wait, false, func(ctx context.Context) (answer, error) { return s.take(ctx, n) }); err != nil {
+	s.logFirstUse(s)
+	if _, err := s.poll(ctx, wait, false, func(ctx context.Context) (reply, error) { return s.take(ctx, n) }); err != nil {
 		return s.wrap("acquire", err)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (s *RedissonSemaphore) Acquire(ctx context.Context, n int64, wait time.Dura
 
 // Release gives n permits back. The semaphore does not check that they were taken.
 func (s *RedissonSemaphore) Release(ctx context.Context, n int64) error {
-	if _, err := s.c.Script(ctx, rsemGive, []string{s.name}, n, s.wakeups.Name); err != nil {
+	if _, err := s.c.Script(ctx, redissonSemRelease, []string{s.name}, n, s.wakeups.Name); err != nil {
 		return s.wrap("release", err)
 	}
 	return nil
@@ -110,11 +110,11 @@ func (s *RedissonSemaphore) Release(ctx context.Context, n int64) error {
 
 // AvailablePermits returns the number of free permits.
 func (s *RedissonSemaphore) AvailablePermits(ctx context.Context) (int64, error) {
-	return s.number(ctx)
+	return s.readNumber(ctx)
 }
 
-// number reads the integer that is the object; none is 0.
-func (o *object) number(ctx context.Context) (int64, error) {
+// readNumber returns the integer of the object; 0 if there is none.
+func (o *object) readNumber(ctx context.Context) (int64, error) {
 	v, err := o.c.Do(ctx, "GET", o.name)
 	if err != nil {
 		return 0, o.wrap("look at", err)
@@ -151,18 +151,18 @@ func (s *RedissonPermits) TrySetPermits(ctx context.Context, n int64) (bool, err
 // TryAcquire tries once to lease a permit, and returns ErrTaken if none is free. The lease's
 // Owner is the permit's id.
 func (s *RedissonPermits) TryAcquire(ctx context.Context) (*Lease, error) {
-	return s.try(ctx, s.claim(), permitID())
+	return s.tryAcquire(ctx, s.acquirer(), permitID())
 }
 
 // Acquire waits for a permit, for at most wait, or until the context ends if wait is 0.
 func (s *RedissonPermits) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
-	return s.acquire(ctx, s.claim(), permitID(), wait)
+	return s.acquire(ctx, s.acquirer(), permitID(), wait)
 }
 
 // AvailablePermits returns the number of free permits, including those whose lease is over.
 func (s *RedissonPermits) AvailablePermits(ctx context.Context) (int64, error) {
-	p := s.claim()
-	v, err := s.c.Script(ctx, rpermitCount, p.keys, s.wakeups.Name)
+	p := s.acquirer()
+	v, err := s.c.Script(ctx, redissonPermitCount, p.keys, s.wakeups.Name)
 	if err != nil {
 		return 0, s.wrap("look at", err)
 	}
@@ -179,24 +179,24 @@ func permitID() string {
 	return string(id[:])
 }
 
-func (s *RedissonPermits) claim() permitClaim {
-	s.first(s)
-	return permitClaim{c: s.c, ttl: kit.Millis(s.opts.TTL), keys: []string{s.name, kit.Key(s.name, "timeout")}, channel: s.wakeups.Name}
+func (s *RedissonPermits) acquirer() permitAcquirer {
+	s.logFirstUse(s)
+	return permitAcquirer{c: s.c, ttl: kit.Millis(s.opts.TTL), keys: []string{s.name, kit.Key(s.name, "timeout")}, channel: s.wakeups.Name}
 }
 
-// permitClaim is a permit's id asking for the permit.
-type permitClaim struct {
+// permitAcquirer acquires a permit, whose id is the owner.
+type permitAcquirer struct {
 	c       *conn.Conn
 	ttl     int64 // ms
 	keys    []string
 	channel string
 }
 
-// rpermitHead brings those back whose lease is over.
-const rpermitHead = `
+// redissonPermitPrelude returns permits whose lease is over.
+const redissonPermitPrelude = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function back(channel)
+local function returnExpired(channel)
   local over = redis.call('ZRANGEBYSCORE', KEYS[2], 0, now, 'LIMIT', 0, 200)
   if #over == 0 then return end
   for _, id in ipairs(over) do redis.call('ZREM', KEYS[2], id) end
@@ -205,9 +205,9 @@ end
 `
 
 var (
-	rpermitTake = conn.NewScript(rpermitHead + `
-back(ARGV[3])
-if redis.call('ZSCORE', KEYS[2], ARGV[1]) then -- asked for again
+	redissonPermitAcquire = conn.NewScript(redissonPermitPrelude + `
+returnExpired(ARGV[3])
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) then -- the request is repeated
   redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
   return {1, 0}
 end
@@ -220,52 +220,52 @@ redis.call('DECR', KEYS[1])
 redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
 return {1, 0}
 `)
-	rpermitKeep = conn.NewScript(rpermitHead + `
+	redissonPermitRenew = conn.NewScript(redissonPermitPrelude + `
 local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not ends or tonumber(ends) <= now then return 0 end
 redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
 return 1
 `)
-	rpermitGive = conn.NewScript(rpermitHead + `
+	redissonPermitRelease = conn.NewScript(redissonPermitPrelude + `
 local ends = redis.call('ZSCORE', KEYS[2], ARGV[1])
-if not ends or tonumber(ends) <= now then back(ARGV[3]) return 0 end
+if not ends or tonumber(ends) <= now then returnExpired(ARGV[3]) return 0 end
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.pcall('PUBLISH', ARGV[3], redis.call('INCRBY', KEYS[1], 1))
 return 1
 `)
-	rpermitCount = conn.NewScript(rpermitHead + `
-back(ARGV[1])
+	redissonPermitCount = conn.NewScript(redissonPermitPrelude + `
+returnExpired(ARGV[1])
 return redis.call('GET', KEYS[1]) or 0
 `)
 )
 
-func (p permitClaim) ask(ctx context.Context, id string, _ bool) (answer, error) {
-	v, err := p.c.Script(ctx, rpermitTake, p.keys, id, p.ttl, p.channel)
-	a, err := scripted(v, err)
-	a.token = 0 // permits have none
-	return a, err
+func (p permitAcquirer) try(ctx context.Context, id string, _ bool) (reply, error) {
+	v, err := p.c.Script(ctx, redissonPermitAcquire, p.keys, id, p.ttl, p.channel)
+	r, err := scriptReply(v, err)
+	r.token = 0 // permits have no token
+	return r, err
 }
 
-func (p permitClaim) renew(ctx context.Context, id string, _ int64) error {
-	return renewed(number(p.c.Script(ctx, rpermitKeep, p.keys, id, p.ttl)))
+func (p permitAcquirer) renew(ctx context.Context, id string, _ int64) error {
+	return renewed(integer(p.c.Script(ctx, redissonPermitRenew, p.keys, id, p.ttl)))
 }
 
-func (p permitClaim) release(ctx context.Context, id string, _ int64) (bool, error) {
-	return truth(number(p.c.Script(ctx, rpermitGive, p.keys, id, p.ttl, p.channel)))
+func (p permitAcquirer) release(ctx context.Context, id string, _ int64) (bool, error) {
+	return boolean(integer(p.c.Script(ctx, redissonPermitRelease, p.keys, id, p.ttl, p.channel)))
 }
 
-func (p permitClaim) forget(ctx context.Context, id string) error {
+func (p permitAcquirer) abandon(ctx context.Context, id string) error {
 	_, err := p.release(ctx, id, 0)
 	return err
 }
 
-func (permitClaim) repeatable() bool { return true }
+func (permitAcquirer) repeatable() bool { return true }
 
 // Latch returns Redisson's RCountDownLatch of that name, which is an integer. If the reply to a
 // request is lost, the latch may have counted it.
 func (r *RedissonClient) Latch(name string) (*Latch, error) {
 	l := &Latch{redisson: true}
-	if err := l.make(r.c, "Redisson latch", name, r.opts); err != nil {
+	if err := l.init(r.c, "Redisson latch", name, r.opts); err != nil {
 		return nil, err
 	}
 	l.wakeups = wake.Channel{Conn: r.c, Name: "redisson_countdownlatch__channel__{" + l.name + "}", Settles: true}
@@ -274,13 +274,13 @@ func (r *RedissonClient) Latch(name string) (*Latch, error) {
 }
 
 var (
-	rlatchSet = conn.NewScript(`
+	redissonLatchSet = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], '1')
 return 1
 `)
-	rlatchCount = conn.NewScript(`
+	redissonLatchCount = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local left = redis.call('DECR', KEYS[1])
 if left <= 0 then redis.call('DEL', KEYS[1]) end
@@ -290,7 +290,7 @@ return left
 )
 
 func (l *Latch) setRedisson(ctx context.Context, n int64) (bool, error) {
-	ok, err := truth(number(l.c.Script(ctx, rlatchSet, []string{l.name}, n, l.wakeups.Name)))
+	ok, err := boolean(integer(l.c.Script(ctx, redissonLatchSet, []string{l.name}, n, l.wakeups.Name)))
 	if err != nil {
 		err = l.wrap("set", err)
 	}
@@ -298,7 +298,7 @@ func (l *Latch) setRedisson(ctx context.Context, n int64) (bool, error) {
 }
 
 func (l *Latch) countRedisson(ctx context.Context) (int64, error) {
-	v, err := l.c.Script(ctx, rlatchCount, []string{l.name}, l.wakeups.Name)
+	v, err := l.c.Script(ctx, redissonLatchCount, []string{l.name}, l.wakeups.Name)
 	if err != nil {
 		return 0, l.wrap("count down", err)
 	}

@@ -17,14 +17,14 @@ type RW struct{ object }
 // sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 	l := &RW{}
-	if err := l.make(c, "read-write lock", name, opts); err != nil {
+	if err := l.init(c, "read-write lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *RW) claim(shared bool) claim {
-	l.first(l)
+func (l *RW) acquirer(shared bool) acquirer {
+	l.logFirstUse(l)
 	if l.c.Capabilities().Native {
 		return nativeLock{o: &l.object, shared: shared}
 	}
@@ -38,23 +38,23 @@ func (l *RW) claim(shared bool) claim {
 // TryAcquire tries once to acquire the exclusive lock. It returns ErrTaken if another
 // owner holds the lock, or waits for it.
 func (l *RW) TryAcquire(ctx context.Context) (*Lease, error) {
-	return l.try(ctx, l.claim(false), l.owner())
+	return l.tryAcquire(ctx, l.acquirer(false), l.owner())
 }
 
 // Acquire waits for the exclusive lock, as Lock.Acquire does. ctx bounds the life of the lease.
 func (l *RW) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
-	return l.acquire(ctx, l.claim(false), l.owner(), wait)
+	return l.acquire(ctx, l.acquirer(false), l.owner(), wait)
 }
 
 // TryShare tries once to acquire the shared lock. It returns ErrTaken if another owner holds
 // the exclusive lock, or waits for the lock.
 func (l *RW) TryShare(ctx context.Context) (*Lease, error) {
-	return l.try(ctx, l.claim(true), l.owner())
+	return l.tryAcquire(ctx, l.acquirer(true), l.owner())
 }
 
 // Share waits for the shared lock, as Lock.Acquire does. ctx bounds the life of the lease.
 func (l *RW) Share(ctx context.Context, wait time.Duration) (*Lease, error) {
-	return l.acquire(ctx, l.claim(true), l.owner(), wait)
+	return l.acquire(ctx, l.acquirer(true), l.owner(), wait)
 }
 
 // String describes the lock.

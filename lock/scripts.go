@@ -10,34 +10,33 @@ import (
 
 // A lock without a line, on servers without LOCK.*. Its keys:
 //
-//	name          the owner, lives as long as the lease
-//	{name}:fence  the last token, which is the holder's; lives a day longer
-//	{name}:wait   there is a waiter to be woken; channel {name}:wake
+//	name          the owner; expires with the lease
+//	{name}:fence  the last token, which is the holder's; expires a day later
+//	{name}:wait   exists if a waiter wants a message on the channel {name}:wake
 //
-// A token is the server's time in microseconds, or the last token plus one where
-// that is greater: so tokens grow, also if the counter was lost or the clock was set.
+// A token is the server's time in microseconds, or the last token plus one if that is greater. So tokens grow, also if the counter
+// was lost or the clock was set back.
 //
-// Messages are sent by pcall, here and in the other scripts: a waiter polls in any case,
-// and a user without channels is no reason to fail half-way.
+// All scripts send messages by pcall: a waiter polls in any case, and a script must not fail half-way for a user without rights to
+// channels.
 //
-// Without contention a lock costs five commands in two scripts: that is why what marks
-// the waiters is removed with the lock, and set again by a waiter whose request is denied.
+// Without contention a lock costs five commands in two scripts: the release removes the mark of the waiters with the lock, and a
+// waiter whose request is denied sets it again.
 
-// patience is the time, in ms, after its last request for which the scripts take a waiter for
-// alive. Waiters ask at least every mostPause, so that some requests may be late.
+// waiterTimeout (ms): the scripts remove a waiter that has not polled for this long. Waiters poll at least every maxPause, so that
+// some requests may be late.
 const (
-	patience     = 5_000
-	patienceText = "5000"
+	waiterTimeout     = 5_000
+	waiterTimeoutText = "5000"
 )
 
-// fenceLife is how long, in ms, the last token is kept after the lease.
+// fenceLife is the time, in ms, for which the last token is kept after the lease.
 const fenceLife = 24 * 60 * 60 * 1000
 
-// takeScript returns the token, or 0 or less: minus the milliseconds for which it is
-// taken. A waiter gives the third key, which is set then, and its time to live. The
-// new token is put together as a text: to print a number costs as much as to read the
-// clock.
-var takeScript = conn.NewScript(`
+// acquireScript returns the token. If the lock is taken, it returns minus the milliseconds that are left of the lease, or 0. A waiter
+// passes the third key, which the script sets then, and its time to live. The script joins the digits of the new token as texts,
+// because the conversion of a number costs as much as TIME.
+var acquireScript = conn.NewScript(`
 local call = redis.call
 if not call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   if call('GET', KEYS[1]) ~= ARGV[1] then
@@ -60,27 +59,27 @@ end
 return token
 `)
 
-var keepScript = conn.NewScript(`
+var renewScript = conn.NewScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
 
-// giveScript makes the channel's name of that of the waiters' key, which it seldom needs.
-var giveScript = conn.NewScript(`
+// releaseScript derives the name of the channel from KEYS[2], because it seldom needs it.
+var releaseScript = conn.NewScript(`
 local call = redis.call
 if call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if call('DEL', KEYS[1], KEYS[2]) == 2 then redis.pcall('PUBLISH', string.sub(KEYS[2], 1, -5) .. 'wake', '') end
 return 1
 `)
 
-// scriptLock is these scripts.
+// scriptLock uses these scripts.
 type scriptLock struct{ o *object }
 
-// keys are the helper keys of an object, made once.
+// keys are the names of the helper keys of an object, and of its channel.
 type keys struct{ fence, wait, held, line, alive, wake string }
 
-// keysOf makes them all in one piece: a lock is often made for one lease.
+// keysOf makes all names with one allocation, because programs often make a lock for one lease.
 func keysOf(name string) (k keys) {
 	open, end := "{", "}:"
 	if strings.Contains(name, "{") { // as kit.Key has it
@@ -96,35 +95,35 @@ func keysOf(name string) (k keys) {
 	return keys{fence: cut(5), wait: cut(4), held: cut(4), line: cut(4), alive: cut(5), wake: cut(4)}
 }
 
-func (s scriptLock) ask(ctx context.Context, owner string, waits bool) (answer, error) {
+func (s scriptLock) try(ctx context.Context, owner string, queue bool) (reply, error) {
 	o := s.o
 	var got conn.Ints
 	var err error
-	if waits {
-		got, err = o.c.ScriptInts(ctx, takeScript, 3, o.name, o.keys.fence, o.keys.wait, owner, o.ttl, o.fenced, patienceText)
+	if queue {
+		got, err = o.c.ScriptInts(ctx, acquireScript, 3, o.name, o.keys.fence, o.keys.wait, owner, o.ttl, o.fenceTTL, waiterTimeoutText)
 	} else {
-		got, err = o.c.ScriptInts(ctx, takeScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenced)
+		got, err = o.c.ScriptInts(ctx, acquireScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenceTTL)
 	}
 	n := got.At[0]
 	if err != nil || n <= 0 {
-		return answer{again: time.Duration(-n) * time.Millisecond}, err
+		return reply{retryAfter: time.Duration(-n) * time.Millisecond}, err
 	}
-	return answer{granted: true, token: n}, err
+	return reply{granted: true, token: n}, err
 }
 
 // The owner is enough for renew and release: it is unique, and has one token.
 
 func (s scriptLock) renew(ctx context.Context, owner string, _ int64) error {
 	o := s.o
-	return renewed(one(o.c.ScriptInts(ctx, keepScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenced)))
+	return renewed(firstInt(o.c.ScriptInts(ctx, renewScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenceTTL)))
 }
 
 func (s scriptLock) release(ctx context.Context, owner string, _ int64) (bool, error) {
 	o := s.o
-	return truth(one(o.c.ScriptInts(ctx, giveScript, 2, o.name, o.keys.wait, owner)))
+	return boolean(firstInt(o.c.ScriptInts(ctx, releaseScript, 2, o.name, o.keys.wait, owner)))
 }
 
-func (s scriptLock) forget(ctx context.Context, owner string) error {
+func (s scriptLock) abandon(ctx context.Context, owner string) error {
 	_, err := s.release(ctx, owner, 0)
 	return err
 }

@@ -23,7 +23,7 @@ type Semaphore struct {
 // count for all. NewSemaphore sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*Semaphore, error) {
 	s := &Semaphore{permits: permits}
-	if err := s.make(c, "semaphore", name, opts); err != nil {
+	if err := s.init(c, "semaphore", name, opts); err != nil {
 		return nil, err
 	}
 	if permits < 1 || permits > math.MaxInt32 {
@@ -32,11 +32,11 @@ func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*S
 	return s, nil
 }
 
-func (s *Semaphore) claim(n int64) (claim, error) {
+func (s *Semaphore) acquirer(n int64) (acquirer, error) {
 	if n < 1 || n > s.permits {
 		return nil, s.argument("the call wants %d permits; it may take from 1 to the %d that there are", n, s.permits)
 	}
-	s.first(s)
+	s.logFirstUse(s)
 	ttl := kit.Millis(s.opts.TTL)
 	if s.c.Capabilities().Native {
 		return nativeSem{c: s.c, name: s.name, ttl: ttl, limit: s.permits, n: n}, nil
@@ -47,20 +47,20 @@ func (s *Semaphore) claim(n int64) (claim, error) {
 // TryAcquire tries once to take n permits, all or none. It returns ErrTaken if fewer are free,
 // or if other calls wait. One lease covers all of them.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int64) (*Lease, error) {
-	cl, err := s.claim(n)
+	acq, err := s.acquirer(n)
 	if err != nil {
 		return nil, err
 	}
-	return s.try(ctx, cl, s.owner())
+	return s.tryAcquire(ctx, acq, s.owner())
 }
 
 // Acquire waits for n permits, as Lock.Acquire does. ctx bounds the life of the lease.
 func (s *Semaphore) Acquire(ctx context.Context, n int64, wait time.Duration) (*Lease, error) {
-	cl, err := s.claim(n)
+	acq, err := s.acquirer(n)
 	if err != nil {
 		return nil, err
 	}
-	return s.acquire(ctx, cl, s.owner(), wait)
+	return s.acquire(ctx, acq, s.owner(), wait)
 }
 
 // String describes the semaphore.

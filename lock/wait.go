@@ -11,53 +11,51 @@ import (
 	"github.com/ebbdb/ebb/internal/wake"
 )
 
-// waiter is one call of Acquire.
+// waiter is one call of Acquire that waits.
 type waiter struct {
-	o     *object
-	cl    claim
-	owner string
-	ctx   context.Context // ends a little after wait
-	began mark
-	wait  time.Duration // 0: as long as ctx
+	o        *object
+	acquirer acquirer
+	owner    string
+	ctx      context.Context // ends a little later than wait
+	began    instant
+	wait     time.Duration // 0: as long as ctx
 
-	place  *place // for wake-ups; nil: none yet
-	last   error  // why the backend did not answer, the last time
-	served bool   // the backend ended the wait itself
+	place         *place // for wake-ups; nil: none yet
+	lastErr       error  // of the last request, if the backend did not reply
+	endedByServer bool   // the backend ended the wait itself
 }
 
-// run sends requests until one is granted, and returns the instant before that request; the lease
-// is certain for a good while longer. It fails with ErrTaken when the wait is over.
-func (w *waiter) run() (token int64, sent mark, err error) {
-	st, stands := w.cl.(stander)
+// run sends requests until one is granted, and returns the instant before the last of them, of which less than a quarter of the lease
+// has passed. It fails with ErrTaken when the wait is over.
+func (w *waiter) run() (token int64, sent instant, err error) {
+	queued, inLine := w.acquirer.(queuedAcquirer)
 	for {
-		if stands {
-			token, sent, err = w.stands(st)
+		if inLine {
+			token, sent, err = w.waitInLine(queued)
 		} else {
-			token, sent, err = w.asks()
+			token, sent, err = w.waitByPolling()
 		}
-		if err != nil || sent.passed() < w.o.opts.TTL/4 {
+		if err != nil || sent.elapsed() < w.o.opts.TTL/4 {
 			return token, sent, err
 		}
-		// The answer was long on its way, or the wait was: have the lease counted
-		// from now.
-		if sent, err = w.prove(token); err == nil {
+		// The reply or the wait took long: the lease must count from now.
+		if sent, err = w.confirmLease(token); err == nil {
 			return token, sent, nil
 		}
 		if !errors.Is(err, ErrLost) {
 			return 0, sent, err
 		}
-		w.last = err
+		w.lastErr = err
 	}
 }
 
-// prove renews what was granted, until there is an answer: a second request would
-// hold it twice, where an acquirer counts.
-func (w *waiter) prove(token int64) (sent mark, err error) {
+// confirmLease renews a granted lease until the backend replies. A second acquisition would count twice in Redisson's locks.
+func (w *waiter) confirmLease(token int64) (sent instant, err error) {
 	within := w.o.opts.TTL / 3
 	for n := 0; ; n++ {
 		sent = now()
 		ctx, cancel := context.WithTimeout(w.ctx, within)
-		err = w.cl.renew(ctx, w.owner, token)
+		err = w.acquirer.renew(ctx, w.owner, token)
 		if kit.Overdue(w.ctx, ctx, err) {
 			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, within)
 		}
@@ -66,7 +64,7 @@ func (w *waiter) prove(token int64) (sent mark, err error) {
 		case err == nil || errors.Is(err, ErrLost):
 			return sent, err
 		case w.ctx.Err() != nil || !conn.Temporary(err):
-			return sent, w.why(err)
+			return sent, w.withLastError(err)
 		}
 		if err = w.pause(n, err); err != nil {
 			return sent, err
@@ -74,78 +72,77 @@ func (w *waiter) prove(token int64) (sent mark, err error) {
 	}
 }
 
-// remaining returns what is left of the wait; over: nothing is.
+// remaining returns the rest of the wait; over: the wait has ended.
 func (w *waiter) remaining() (d time.Duration, over bool) {
 	if w.wait == 0 {
 		return 0, false
 	}
-	d = w.wait - w.began.passed()
+	d = w.wait - w.began.elapsed()
 	return d, d <= 0
 }
 
-// why adds what was in the way before err.
-func (w *waiter) why(err error) error {
-	if w.last == nil {
+// withLastError adds the last error of the backend to err.
+func (w *waiter) withLastError(err error) error {
+	if w.lastErr == nil {
 		return err
 	}
-	return fmt.Errorf("%w; before that: %w", err, w.last)
+	return fmt.Errorf("%w; before that: %w", err, w.lastErr)
 }
 
-// timeUp is the error of a wait that is over: what is wanted is taken, if the last
-// question had an answer.
-func (w *waiter) timeUp() error {
-	if w.last != nil {
-		return fmt.Errorf("no answer within %v: %w", w.wait, w.last)
+// timeoutError returns the error of a wait that is over: ErrTaken if the last request had a reply.
+func (w *waiter) timeoutError() error {
+	if w.lastErr != nil {
+		return fmt.Errorf("no answer within %v: %w", w.wait, w.lastErr)
 	}
 	return fmt.Errorf("%w, for %v now", ErrTaken, w.wait)
 }
 
 // pause sleeps after a failed request.
 func (w *waiter) pause(n int, err error) error {
-	w.last = err
+	w.lastErr = err
 	w.o.opts.Logger.Warn("lock: no answer, trying again", "object", w.o.what, "name", w.o.name, "error", err)
-	if kit.Sleep(w.ctx, kit.Backoff(firstPause, mostPause, n)) != nil {
-		return w.why(w.ctx.Err())
+	if kit.Sleep(w.ctx, kit.Backoff(minPause, maxPause, n)) != nil {
+		return w.withLastError(w.ctx.Err())
 	}
 	return nil
 }
 
-// stands waits in the line that the backend keeps; after a lost connection at its
-// end again, or the owner was granted what it wants meanwhile.
-func (w *waiter) stands(st stander) (int64, mark, error) {
-	if !w.o.c.Capabilities().Embedded { // what is free needs no connection of its own
+// waitInLine waits in the line that the backend keeps. After a lost connection the caller starts again at the end of the line, unless
+// the backend has granted its request meanwhile.
+func (w *waiter) waitInLine(queued queuedAcquirer) (int64, instant, error) {
+	if !w.o.c.Capabilities().Embedded { // a request that is granted at once needs no connection of its own
 		sent := now()
-		a, err := w.cl.ask(w.ctx, w.owner, false)
-		if err == nil && a.granted || err != nil && (w.ctx.Err() != nil || !conn.Temporary(err)) {
-			return a.token, sent, err
+		r, err := w.acquirer.try(w.ctx, w.owner, false)
+		if err == nil && r.granted || err != nil && (w.ctx.Err() != nil || !conn.Temporary(err)) {
+			return r.token, sent, err
 		}
 	}
 	for n := 0; ; n++ {
 		d, over := w.remaining()
 		if over && n > 0 {
-			return 0, mark{}, w.timeUp()
+			return 0, instant{}, w.timeoutError()
 		}
 		if w.wait > 0 {
-			d = max(d, 1) // 0 would be without end
+			d = max(d, 1) // 0 is a wait without an end
 		}
 		sent := now()
-		a, err := st.stand(w.ctx, w.owner, d)
+		r, err := queued.wait(w.ctx, w.owner, d)
 		switch {
-		case err == nil && a.granted:
-			return a.token, sent, nil
+		case err == nil && r.granted:
+			return r.token, sent, nil
 		case err == nil:
-			w.last, w.served = nil, true
+			w.lastErr, w.endedByServer = nil, true
 			if _, over := w.remaining(); !over {
 				err = errors.New("the server ended the wait early")
 				if err = w.pause(n, err); err != nil {
 					return 0, sent, err
 				}
-				w.last = nil
+				w.lastErr = nil
 			}
 		case w.ctx.Err() != nil || !conn.Temporary(err):
-			return 0, sent, w.why(err)
+			return 0, sent, w.withLastError(err)
 		default:
-			w.served = false
+			w.endedByServer = false
 			if err := w.pause(n, err); err != nil {
 				return 0, sent, err
 			}
@@ -153,63 +150,63 @@ func (w *waiter) stands(st stander) (int64, mark, error) {
 	}
 }
 
-// asks sends a request, and sends it again at each wake-up, when the lease of another owner ends,
-// and at least every second.
-func (w *waiter) asks() (int64, mark, error) {
+// waitByPolling sends a request, and sends it again after each wake-up, when the lease of another owner ends, and at least every
+// second.
+func (w *waiter) waitByPolling() (int64, instant, error) {
 	failed := 0
-	_, plain := w.cl.(scriptLock) // which keeps no line: the waiter subscribes first, and then registers
+	_, plain := w.acquirer.(scriptLock) // it keeps no line: the waiter subscribes first, and then registers
 	if plain && w.o.wakeups.Find() != nil && w.join() == nil {
-		// Other callers wait here already: this one queues behind them. One at a time asks.
-		d := mostPause / 2
+		// Other calls of this process wait already: this one queues behind them, because one at a time sends requests.
+		d := maxPause / 2
 		if w.wait > 0 {
 			d = min(d, w.wait)
 		}
 		if err := w.sleep(d); err != nil {
-			return 0, mark{}, err
+			return 0, instant{}, err
 		}
 	}
 	for n := 0; ; n++ {
 		sent := now()
-		a, err := w.cl.ask(w.ctx, w.owner, w.place != nil || !plain)
-		pause := kit.Backoff(mostPause, mostPause, 0)
+		r, err := w.acquirer.try(w.ctx, w.owner, w.place != nil || !plain)
+		pause := kit.Backoff(maxPause, maxPause, 0)
 		switch {
-		case err == nil && a.granted:
-			return a.token, sent, nil
+		case err == nil && r.granted:
+			return r.token, sent, nil
 		case err == nil:
-			w.last, failed = nil, 0
-			if a.again > 0 {
-				pause = min(pause, a.again)
+			w.lastErr, failed = nil, 0
+			if r.retryAfter > 0 {
+				pause = min(pause, r.retryAfter)
 			}
-		case w.ctx.Err() != nil || !conn.Temporary(err) || !w.cl.repeatable() && !unheard(err):
-			return 0, sent, w.why(err)
+		case w.ctx.Err() != nil || !conn.Temporary(err) || !w.acquirer.repeatable() && !certainlyNotRun(err):
+			return 0, sent, w.withLastError(err)
 		default:
 			w.o.opts.Logger.Warn("lock: no answer, trying again", "object", w.o.what, "name", w.o.name, "error", err)
-			w.last = err
-			pause = kit.Backoff(firstPause, mostPause, failed)
+			w.lastErr = err
+			pause = kit.Backoff(minPause, maxPause, failed)
 			failed++
 		}
 		if d, over := w.remaining(); over {
-			return 0, sent, w.timeUp()
+			return 0, sent, w.timeoutError()
 		} else if w.wait > 0 {
 			pause = min(pause, d)
 		}
 		if w.place != nil && w.place.Settle() {
-			continue // something was released meanwhile
+			continue // another owner released the lock meanwhile
 		}
 		if err == nil && w.place == nil {
 			if err = w.join(); err == nil {
-				continue // what was said before is not heard
+				continue // a message may have come before
 			}
-			// Without channels it goes by asking more often.
-			pause = min(pause, kit.Backoff(firstPause, mostPause/4, n))
+			// Without a subscription the caller polls more often.
+			pause = min(pause, kit.Backoff(minPause, maxPause/4, n))
 		}
 		if err := w.sleep(pause); err != nil {
-			return 0, sent, w.why(err)
+			return 0, sent, w.withLastError(err)
 		}
 	}
 }
 
-// sleep ends when the waiter is woken.
+// sleep waits for d, or for a wake-up.
 func (w *waiter) sleep(d time.Duration) error {
 	var woken <-chan struct{}
 	if w.place != nil {
@@ -232,7 +229,7 @@ func (w *waiter) join() (err error) {
 	return err
 }
 
-// leave ends that; a waiter that leaves without the lock lets another one try.
+// leave ends the subscription. A waiter that leaves without the lock wakes another one.
 func (w *waiter) leave(err error) {
 	if w.place != nil {
 		w.place.leave(err != nil)
@@ -240,13 +237,13 @@ func (w *waiter) leave(err error) {
 	}
 }
 
-// place is the place of a call among those of this process that a channel wakes.
+// place is the place of a call among the waiters of a channel in this process.
 type place struct {
 	*wake.Waiter
 	d *wake.Dispatcher
 }
 
-// join returns a place when the channel is subscribed to, or the error of that. The caller calls leave.
+// join subscribes to the channel, or returns the error of that. The caller calls leave.
 func join(ctx context.Context, ch wake.Channel, owner string) (*place, error) {
 	d := ch.Open()
 	if err := d.Ready(ctx); err != nil {
@@ -256,7 +253,7 @@ func join(ctx context.Context, ch wake.Channel, owner string) (*place, error) {
 	return &place{d.Join(owner), d}, nil
 }
 
-// leave gives up the place. pass: another call of this process is to look in its stead.
+// leave gives up the place. pass: another call of this process is to poll in its stead.
 func (p *place) leave(pass bool) {
 	p.Leave(pass)
 	p.d.Close()
