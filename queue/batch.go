@@ -22,23 +22,23 @@ type BatchOptions struct {
 	Wait time.Duration
 }
 
-// batchSize is the Size of BatchOptions by default.
-const batchSize = 100
+// defaultBatchSize is the default of BatchOptions.Size.
+const defaultBatchSize = 100
 
 func (o *BatchOptions) check(lease time.Duration) error {
 	if o.Workers == 0 {
 		o.Workers = 1
 	}
 	if o.Size == 0 {
-		o.Size = batchSize
+		o.Size = defaultBatchSize
 	}
 	switch {
 	case o.Workers < 0:
-		return fmt.Errorf("%w: %d workers; at least 1 is right", conn.ErrArgument, o.Workers)
-	case o.Size < 0 || o.Size > pushAtOnce:
-		return fmt.Errorf("%w: Size is %d; 1 to %d are right", conn.ErrArgument, o.Size, pushAtOnce)
+		return fmt.Errorf("%w: Workers is %d; it must be at least 1, or 0 for 1", conn.ErrArgument, o.Workers)
+	case o.Size < 0 || o.Size > maxPush:
+		return fmt.Errorf("%w: Size is %d; it must be from 1 to %d", conn.ErrArgument, o.Size, maxPush)
 	case o.Wait < 0 || o.Wait > lease/2:
-		return fmt.Errorf("%w: Wait is %v; 0 to %v, half of the lease, are right", conn.ErrArgument, o.Wait, lease/2)
+		return fmt.Errorf("%w: Wait is %v; it must be from 0 to %v, half of the lease", conn.ErrArgument, o.Wait, lease/2)
 	}
 	return nil
 }
@@ -56,19 +56,19 @@ func (q *Queue[T]) RunBatch(ctx context.Context, o BatchOptions, fn func(ctx con
 	if err := o.check(q.o.Lease); err != nil {
 		return q.failed("run", err)
 	}
-	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	workCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	errs := make([]error, o.Workers)
-	feeding, ended := context.WithCancel(ctx) // an error ends all workers
-	defer ended()
+	fetchCtx, stopFetching := context.WithCancel(ctx) // an error ends all workers
+	defer stopFetching()
 	var workers sync.WaitGroup
 	for i := range errs {
 		workers.Go(func() {
-			errs[i] = q.batches(feeding, inner, o, fn)
-			ended()
+			errs[i] = q.batchLoop(fetchCtx, workCtx, o, fn)
+			stopFetching()
 		})
 	}
-	<-feeding.Done()
+	<-fetchCtx.Done()
 	if q.o.Grace == 0 {
 		stop()
 	}
@@ -76,15 +76,15 @@ func (q *Queue[T]) RunBatch(ctx context.Context, o BatchOptions, fn func(ctx con
 	workers.Wait()
 	grace.Stop()
 	for _, err := range errs {
-		if !kit.Ended(feeding, err) {
+		if !kit.Ended(fetchCtx, err) {
 			return err
 		}
 	}
 	return q.failed("run", ctx.Err())
 }
 
-// batches handles one batch after the other, and returns why it ended.
-func (q *Queue[T]) batches(ctx, inner context.Context, o BatchOptions, fn func(context.Context, []*Job[T]) error) error {
+// batchLoop handles one batch after the other until ctx ends or a fetch fails. It returns why it ended.
+func (q *Queue[T]) batchLoop(ctx, inner context.Context, o BatchOptions, fn func(context.Context, []*Job[T]) error) error {
 	w := q.consumer()
 	defer w.close()
 	for {
@@ -93,10 +93,10 @@ func (q *Queue[T]) batches(ctx, inner context.Context, o BatchOptions, fn func(c
 		}
 		jobs, err := w.fetch(ctx, o.Size)
 		if err == nil && len(jobs) < o.Size && o.Wait > 0 && kit.Sleep(ctx, o.Wait) == nil {
-			jobs = append(jobs, q.more(ctx, o.Size-len(jobs))...)
+			jobs = append(jobs, q.takeMore(ctx, o.Size-len(jobs))...)
 		}
 		if len(jobs) > 0 {
-			q.workBatch(inner, jobs, fn)
+			q.handleBatch(inner, jobs, fn)
 		}
 		if err != nil {
 			return fmt.Errorf("run: %w", err)
@@ -104,11 +104,11 @@ func (q *Queue[T]) batches(ctx, inner context.Context, o BatchOptions, fn func(c
 	}
 }
 
-// more takes what is due for a batch. An error is left to the next fetch.
-func (q *Queue[T]) more(ctx context.Context, count int) []*Job[T] {
+// takeMore takes due jobs for a batch that is not full. It ignores an error, which the next fetch meets.
+func (q *Queue[T]) takeMore(ctx context.Context, count int) []*Job[T] {
 	t, err := q.store().take(ctx, count, kit.Millis(q.o.Lease))
 	if errors.Is(err, conn.ErrNotReplicated) {
-		return q.decode(ctx, q.prove(ctx, t.jobs, err))
+		return q.decode(ctx, q.confirmReplicated(ctx, t.jobs, err))
 	}
 	if err != nil {
 		return nil
@@ -116,21 +116,21 @@ func (q *Queue[T]) more(ctx context.Context, count int) []*Job[T] {
 	return q.decode(ctx, t.jobs)
 }
 
-// workBatch runs a function for jobs and settles them.
-func (q *Queue[T]) workBatch(ctx context.Context, jobs []*Job[T], fn func(context.Context, []*Job[T]) error) {
-	own, cancel := context.WithCancelCause(ctx)
+// handleBatch runs the function for the jobs of a batch and settles them.
+func (q *Queue[T]) handleBatch(ctx context.Context, jobs []*Job[T], fn func(context.Context, []*Job[T]) error) {
+	jobsCtx, cancel := context.WithCancelCause(ctx)
 	releases := make([]func(), len(jobs))
 	for i, j := range jobs {
-		releases[i] = q.keep(own, j, cancel)
+		releases[i] = q.keepLease(jobsCtx, j, cancel)
 	}
 	begun := q.counts.begin(len(jobs))
 	err := func() error {
-		timed, stop := own, func() {}
+		fnCtx, stop := jobsCtx, func() {}
 		if q.o.Timeout > 0 {
-			timed, stop = context.WithTimeoutCause(own, q.o.Timeout, ErrTimeout)
+			fnCtx, stop = context.WithTimeoutCause(jobsCtx, q.o.Timeout, ErrTimeout)
 		}
 		defer stop()
-		return timedOut(timed, runBatch(timed, jobs, fn))
+		return addTimeout(fnCtx, runBatch(fnCtx, jobs, fn))
 	}()
 	q.counts.end(len(jobs), begun)
 	for _, release := range releases {

@@ -111,7 +111,7 @@ func TestManyLeasesThatEndTogetherAreAllSettled(t *testing.T) {
 		}
 		done := map[string]bool{}
 		for len(done) < jobs {
-			taken := must(q.store().take(ctx, popAtOnce, time.Hour.Milliseconds()))(t)
+			taken := must(q.store().take(ctx, maxPop, time.Hour.Milliseconds()))(t)
 			for _, r := range taken.jobs {
 				if done[r.id] || r.deliveries != 2 {
 					t.Fatalf("%+v", r)
@@ -223,7 +223,7 @@ func TestAReasonIsFoundByTheIdThatTheJobHad(t *testing.T) {
 		{"order:42", 1_800_000_000_000, "order:42@1800000000000"},
 		{"order:x", 1_800_000_000_000, "order:x@1800000000000"},
 	} {
-		if got := whyField(x.id, x.died); got != x.want {
+		if got := reasonField(x.id, x.died); got != x.want {
 			t.Errorf("%s died at %d: %s, want %s", x.id, x.died, got, x.want)
 		}
 	}
@@ -244,7 +244,7 @@ func TestEbbsQueueShowsAsItIs(t *testing.T) {
 		}
 		for _, f := range fields {
 			v := must(b.Do(ctx, "HPTTL", why, "FIELDS", 1, f.String()))(t)
-			if left := time.Duration(v.Elems[0].Int) * time.Millisecond; left != whyTTL-700*time.Millisecond {
+			if left := time.Duration(v.Elems[0].Int) * time.Millisecond; left != reasonTTL-700*time.Millisecond {
 				t.Errorf("%s is known for %v", f, left)
 			}
 		}

@@ -22,9 +22,9 @@ type Dead[T any] struct {
 	Died time.Time
 }
 
-// deadRaw is a dead letter as it is stored; due is when it died.
-type deadRaw struct {
-	raw
+// storedLetter is a dead letter in the form of the backend; due is the instant at which it died.
+type storedLetter struct {
+	storedJob
 	reason string
 }
 
@@ -47,7 +47,7 @@ func (q *Queue[T]) DeadLettersAfter(ctx context.Context, id string, n int) ([]De
 	}
 	letters := make([]Dead[T], len(found))
 	for i, d := range found {
-		v, e, err := q.open(d.payload)
+		v, e, err := q.decodePayload(d.payload)
 		letters[i] = Dead[T]{ID: d.id, Value: v, Err: err, Headers: e.Headers, Deliveries: int(d.deliveries + e.Before),
 			Reason: d.reason, Died: time.UnixMilli(d.due)}
 	}
@@ -59,18 +59,18 @@ func (q *Queue[T]) DeadLettersAfter(ctx context.Context, id string, n int) ([]De
 // stays a dead letter. MaxLen does not apply. It costs one round trip for every
 // 500 ids.
 func (q *Queue[T]) Redrive(ctx context.Context, ids ...string) (int64, error) {
-	return q.inParts(ctx, "redrive", ids, q.store().revive)
+	return q.inChunks(ctx, "redrive", ids, q.store().revive)
 }
 
 // Discard removes dead letters, and returns the number that it removed.
 func (q *Queue[T]) Discard(ctx context.Context, ids ...string) (int64, error) {
-	return q.inParts(ctx, "discard", ids, q.store().discard)
+	return q.inChunks(ctx, "discard", ids, q.store().discard)
 }
 
-func (q *Queue[T]) inParts(ctx context.Context, what string, ids []string, do func(context.Context, []string) (int64, error)) (int64, error) {
+func (q *Queue[T]) inChunks(ctx context.Context, what string, ids []string, do func(context.Context, []string) (int64, error)) (int64, error) {
 	total := int64(0)
 	for len(ids) > 0 {
-		part := ids[:min(len(ids), pushAtOnce)]
+		part := ids[:min(len(ids), maxPush)]
 		n, err := do(ctx, part)
 		if err != nil {
 			return total, q.failed(what, err)

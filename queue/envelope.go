@@ -12,20 +12,20 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// A payload is what the codec made of the value. If the job has headers, a Timeout or a history, an
+// A payload is the encoded value. If the job has headers, a Timeout or a history, an
 // envelope is in front:
 //
 //	0x00 "ebbq" 0x01   length of the JSON (uvarint)   JSON   the codec's bytes
 //
-// Programs that read the queue by other means than this package see it. A payload that begins like
-// an envelope by chance gets an empty one, so that both can be told apart.
+// Programs that read the queue without this package see it. A payload that begins like
+// an envelope by chance gets an empty one in front.
 
 const envelopeMark = "\x00ebbq\x01"
 
-// maxHeaders is the limit of the envelope in bytes: more is a payload.
+// maxHeaders is the limit of the envelope in bytes: larger data belongs into the payload.
 const maxHeaders = 64 << 10
 
-// envelope is what a job has beside its value.
+// envelope is the data of a job besides its value.
 type envelope struct {
 	Headers map[string]string `json:"h,omitempty"`
 	Timeout int64             `json:"t,omitempty"` // ms
@@ -45,7 +45,7 @@ func (e *envelope) wrap(value []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(text) > maxHeaders {
-		return nil, fmt.Errorf("%w: the headers have %d bytes; at most %d are right", conn.ErrArgument, len(text), maxHeaders)
+		return nil, fmt.Errorf("%w: the headers have %d bytes; at most %d are allowed", conn.ErrArgument, len(text), maxHeaders)
 	}
 	b := make([]byte, 0, len(envelopeMark)+binary.MaxVarintLen32+len(text)+len(value))
 	b = binary.AppendUvarint(append(b, envelopeMark...), uint64(len(text)))
@@ -70,23 +70,23 @@ func unwrap(payload string) (e envelope, value []byte) {
 	return e, []byte(rest[end:])
 }
 
-// open decodes a payload.
-func (q *Queue[T]) open(payload string) (v T, e envelope, err error) {
+// decodePayload decodes a payload.
+func (q *Queue[T]) decodePayload(payload string) (v T, e envelope, err error) {
 	e, value := unwrap(payload)
 	v, err = q.o.Codec.Decode(value)
 	return v, e, err
 }
 
-// timeout is the envelope's, or that of the options; 0: none.
+// timeout returns the timeout in the envelope, or that of the options; 0: none.
 func (q *Queue[T]) timeout(e *envelope) time.Duration {
 	if e.Timeout > 0 {
-		return span(e.Timeout)
+		return toDuration(e.Timeout)
 	}
 	return q.o.Timeout
 }
 
-// pack returns the payload of a job.
-func (q *Queue[T]) pack(it *Item[T], extra map[string]string) ([]byte, error) {
+// encodePayload returns the payload of a job.
+func (q *Queue[T]) encodePayload(it *Item[T], extra map[string]string) ([]byte, error) {
 	value, err := q.o.Codec.Encode(it.Value)
 	if err != nil {
 		return nil, err

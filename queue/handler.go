@@ -25,18 +25,18 @@ func (q *Queue[T]) chain(fn Handler[T]) Handler[T] {
 	return fn
 }
 
-// later is the error of Later.
-type later struct{ delay time.Duration }
+// postponeError is the error of Later.
+type postponeError struct{ delay time.Duration }
 
-func (e later) Error() string { return fmt.Sprintf("queue: not now, but in %v", e.delay) }
+func (e postponeError) Error() string { return fmt.Sprintf("queue: not now, but in %v", e.delay) }
 
 // Later returns an error by which a function of Run postpones its job, as Postpone does, without a
 // failure: a limit does not admit it now.
-func Later(delay time.Duration) error { return later{max(delay, 0)} }
+func Later(delay time.Duration) error { return postponeError{max(delay, 0)} }
 
 // IsLater reports whether an error postpones its job, for middleware that counts failures.
 func IsLater(err error) bool {
-	var l later
+	var l postponeError
 	return errors.As(err, &l)
 }
 
@@ -54,7 +54,7 @@ func Limit[T any](key func(j *Job[T]) string,
 				return err
 			}
 			if !ok {
-				return Later(max(again, limitPause))
+				return Later(max(again, minPostpone))
 			}
 			if release != nil {
 				defer release()
@@ -64,41 +64,41 @@ func Limit[T any](key func(j *Job[T]) string,
 	}
 }
 
-// limitPause is the least pause of a job that Limit does not admit.
-const limitPause = 10 * time.Millisecond
+// minPostpone is the shortest delay of a job that Limit does not admit.
+const minPostpone = 10 * time.Millisecond
 
 // Postpone returns the job to the queue, which delivers it again after delay. Unlike Nack it does
 // not count as a delivery. It keeps its priority and loses its TTL, since it was delivered in time.
 func (j *Job[T]) Postpone(ctx context.Context, delay time.Duration) error {
-	e, value := unwrap(j.raw.payload)
+	e, value := unwrap(j.stored.payload)
 	e.Before = int64(j.Deliveries) - 1
 	payload, err := e.wrap(value)
 	if err != nil {
 		return j.q.failed("postpone", err)
 	}
 	return j.settle("postpone", func() (bool, error) {
-		return j.q.store().postpone(ctx, &j.raw, max(kit.Millis(delay), 0), payload)
+		return j.q.store().postpone(ctx, &j.stored, max(kit.Millis(delay), 0), payload)
 	})
 }
 
-// bounded returns the context of a function for a job that has a timeout.
-func (j *Job[T]) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns the context of the function of a job, with the timeout of the job.
+func (j *Job[T]) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if j.timeout == 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, j.timeout, ErrTimeout)
 }
 
-// timedOut adds ErrTimeout to the error of a function whose time is over.
-func timedOut(ctx context.Context, err error) error {
+// addTimeout adds ErrTimeout to the error of a function that ended because of its timeout.
+func addTimeout(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) && !errors.Is(err, ErrTimeout) {
 		return fmt.Errorf("%w: %w", ErrTimeout, err)
 	}
 	return err
 }
 
-// nativePostponeScript adds a leased job anew: ARGV id, token, delay, payload.
-var nativePostponeScript = conn.NewScript(getJob + `
+// nativePostponeScript replaces a leased job by a new one: ARGV id, token, delay, payload.
+var nativePostponeScript = conn.NewScript(luaGetJob + `
 local j = get(KEYS[1], ARGV[1])
 if not j or j.state ~= 'leased' or string.format('%.0f', j.token) ~= ARGV[2] then return 0 end
 redis.call('DQ.CANCEL', KEYS[1], ARGV[1])
@@ -106,21 +106,21 @@ redis.call('DQ.ADD', KEYS[1], ARGV[1], ARGV[4], 'PRIORITY', j.priority, 'DELAY',
 return 1
 `)
 
-func (n *native) postpone(ctx context.Context, r *raw, delay int64, payload []byte) (bool, error) {
-	return n.scriptTruth(ctx, nativePostponeScript, []string{n.name}, r.id, r.token, delay, payload)
+func (n *native) postpone(ctx context.Context, r *storedJob, delay int64, payload []byte) (bool, error) {
+	return n.scriptBoolean(ctx, nativePostponeScript, []string{n.name}, r.id, r.token, delay, payload)
 }
 
-// postponeScript adds a leased job anew: ARGV wake, id, token, delay, payload.
-var postponeScript = conn.NewScript(prelude + `
-local j = held(ARGV[2], ARGV[3])
+// postponeScript replaces a leased job by a new one: ARGV wake, id, token, delay, payload.
+var postponeScript = conn.NewScript(luaPrelude + `
+local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
-lift(j)
+unindex(j)
 j.deliveries, j.max, j.ttl, j.payload = 0, 0, 0, ARGV[5]
-again(j, now + ARGV[4])
+returnJob(j, now + ARGV[4])
 announce(j)
 return finish(1)
 `)
 
-func (s *scripts) postpone(ctx context.Context, r *raw, delay int64, payload []byte) (bool, error) {
-	return s.truth(ctx, postponeScript, r.id, r.token, delay, payload)
+func (s *scripts) postpone(ctx context.Context, r *storedJob, delay int64, payload []byte) (bool, error) {
+	return s.boolean(ctx, postponeScript, r.id, r.token, delay, payload)
 }

@@ -30,7 +30,7 @@ type Job[T any] struct {
 	timeout time.Duration
 	result  []byte
 	q       *Queue[T]
-	raw     raw
+	stored  storedJob
 	settled atomic.Bool
 }
 
@@ -39,7 +39,7 @@ type Job[T any] struct {
 func (j *Job[T]) Ack(ctx context.Context) error {
 	return j.settle("ack", func() (bool, error) {
 		if keep := j.q.o.Keep; keep > 0 {
-			return j.q.store().note(ctx, &j.raw, (&report{Result: j.result}).text(), kit.Millis(keep), true)
+			return j.q.store().note(ctx, &j.stored, (&report{Result: j.result}).text(), kit.Millis(keep), true)
 		}
 		return j.q.store().ack(ctx, j.ID, j.Token)
 	})
@@ -61,18 +61,18 @@ func (j *Job[T]) Fail(ctx context.Context, cause error) error {
 }
 
 func (j *Job[T]) nack(ctx context.Context, delay time.Duration, reason string) error {
-	if most := j.q.o.MaxDeliveries; most > 0 && j.Deliveries >= most && j.raw.deliveries < int64(most) { // it was postponed
+	if most := j.q.o.MaxDeliveries; most > 0 && j.Deliveries >= most && j.stored.deliveries < int64(most) { // Postpone has reset the count of the backend
 		return j.Bury(ctx, reason)
 	}
 	return j.settle("nack", func() (bool, error) {
-		return j.q.store().nack(ctx, &j.raw, max(kit.Millis(delay), 0), reason)
+		return j.q.store().nack(ctx, &j.stored, max(kit.Millis(delay), 0), reason)
 	})
 }
 
 // Bury makes the job a dead letter at once.
 func (j *Job[T]) Bury(ctx context.Context, reason string) error {
-	r := j.raw
-	if e, value := unwrap(r.payload); e.Before > 0 { // the letter has the count, so a new job begins anew
+	r := j.stored
+	if e, value := unwrap(r.payload); e.Before > 0 { // the dead letter has the count; the job of a Redrive begins with 0
 		e.Before = 0
 		payload, err := e.wrap(value)
 		if err != nil {

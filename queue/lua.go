@@ -2,7 +2,7 @@ package queue
 
 import "github.com/ebbdb/ebb/conn"
 
-// How the scripts keep a queue:
+// The keys of a queue on servers without DQ.*. internal/delayq is the same for ebb; a model test compares them.
 //
 //	{name}:jobs     hash   id -> leased, priority, deliveries, max, due, number, till, ttl, payload
 //	{name}:waiting  zset   number+id, by (9 - priority) x 2^48 + due ms
@@ -10,28 +10,23 @@ import "github.com/ebbdb/ebb/conn"
 //	{name}:died     zset   dead letters, by when they died
 //	{name}:letters  hash   id -> deliveries reason payload
 //	{name}:last     string the last number given, with a TTL
-//	{name}:once:... string what Unique keeps out, with a TTL
+//	{name}:once:... string a job that Unique refuses, with a TTL
 //	{name}:cron     hash   schedules, see schedule_scripts.go; so are ticks and paused
 //	{name}:wake     channel
 //
-// A number is 16 digits: microseconds since 1970, or one more than the last. It
-// orders what waits with the same priority and instant, and is the token of a lease.
-// As in ebb itself nothing moves when it falls due: the first of each priority in
-// waiting shows what is ready. What does change with time, ends of leases and of TTLs,
-// is settled at the beginning of every call, a bounded number at a time. Only jobs
-// and what belongs to them is without a TTL, and goes with the last job, and so are schedules.
+// A number has 16 digits: microseconds since 1970, or one more than the last number. It orders waiting jobs of one priority and
+// instant, and is the token of a lease. As in ebb, no job moves when it falls due: the first of each priority in waiting shows
+// whether one is ready. Each call first handles leases and TTLs that have ended, a bounded number of them. The keys of jobs and of
+// schedules have no TTL; Redis removes them with the last job and the last schedule.
 //
-// max is the MaxDeliveries of the consumer that took the job, since the next call may
-// have to bury it.
+// max is the MaxDeliveries of the consumer that took the job, because the next call may have to bury it.
 //
-// None of the keys is one that ebb's own commands use for a queue of the same name:
-// data that moves from Redis to ebb conflicts with no other key.
+// The commands of ebb use other keys for a queue of the same name, so that data can move from Redis to ebb.
 
-// settleMost is how many ends of leases and TTLs a call settles: some ms of a
-// server's time.
-const settleMost = "200"
+// maxExpirations is the number of ended leases and TTLs that a call handles: some ms of a server's time.
+const maxExpirations = "200"
 
-const prelude = `
+const luaPrelude = `
 local jobs, waiting, events = KEYS[1], KEYS[2], KEYS[3]
 local dead, letters, last, wake = KEYS[4], KEYS[5], KEYS[6], ARGV[1]
 local call = redis.call
@@ -75,16 +70,16 @@ local function index(j)
     if j.ttl > 0 then call('ZADD', events, int(j.due + j.ttl), m) end
   end
 end
-local function place(j)
+local function putJob(j)
   store('HSET', j)
   index(j)
 end
-local function lift(j)
+local function unindex(j)
   local m = member(j)
   if not j.leased then call('ZREM', waiting, m) end
   if j.leased or j.ttl > 0 then call('ZREM', events, m) end
 end
-local function forget(j) call('HDEL', jobs, j.id) end
+local function removeJob(j) call('HDEL', jobs, j.id) end
 local function bury(j, reason, died)
   local id, at = j.id, died
   while call('ZSCORE', dead, id) do
@@ -93,44 +88,44 @@ local function bury(j, reason, died)
   end
   call('ZADD', dead, int(died), id)
   call('HSET', letters, id, j.deliveries .. ' ' .. #reason .. ' ' .. reason .. j.payload)
-  forget(j)
+  removeJob(j)
 end
-local function again(j, due)
+local function returnJob(j, due)
   j.leased, j.due, j.number, j.till = false, due, number(), 0
-  place(j)
+  putJob(j)
 end
 local function expired(j) return not j.leased and j.ttl > 0 and now > j.due + j.ttl end
-local function spent(j) return j.max > 0 and j.deliveries >= j.max end
+local function exhausted(j) return j.max > 0 and j.deliveries >= j.max end
 
-local over = call('ZRANGEBYSCORE', events, '-inf', '(' .. int(now), 'LIMIT', 0, ` + settleMost + `)
+local over = call('ZRANGEBYSCORE', events, '-inf', '(' .. int(now), 'LIMIT', 0, ` + maxExpirations + `)
 for _, m in ipairs(over) do
   local j = load(string.sub(m, 17))
   local own = j and member(j) == m
-  if own then lift(j) end
+  if own then unindex(j) end
   if not own then
     call('ZREM', events, m) -- another program deleted keys
   elseif not j.leased then
-    forget(j)
-  elseif spent(j) then
+    removeJob(j)
+  elseif exhausted(j) then
     bury(j, '` + leaseOver + `', j.till + 1)
   else
-    again(j, j.till + 1)
+    returnJob(j, j.till + 1)
     if expired(j) then
-      lift(j)
-      forget(j)
+      unindex(j)
+      removeJob(j)
     end
   end
 end
 
--- patience is how much more a call removes that is of no use.
-local patience = ` + settleMost + `
--- first returns the job to be taken next, and otherwise when one falls due, and which.
--- What is left of a job that is not there, because another program deleted a key, is removed;
--- if there is much of it, something falls due at once.
+-- budget is the number of useless entries that the call may still remove.
+local budget = ` + maxExpirations + `
+-- first returns the job to take next; without one, the instant at which the next falls due, and its id.
+-- It removes entries without a job, because another program deleted a key. When the budget is spent,
+-- it returns now as that instant.
 local function first()
   local from, soonest, which = '-inf', nil, nil
   while true do
-    if patience <= 0 then return nil, now, nil end
+    if budget <= 0 then return nil, now, nil end
     local x = call('ZRANGEBYSCORE', waiting, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     if not x[1] then return nil, soonest, which end
     local score = tonumber(x[2])
@@ -141,15 +136,15 @@ local function first()
       local j = load(id)
       if j and member(j) == x[1] then return j end
       call('ZREM', waiting, x[1])
-      patience = patience - 1
+      budget = budget - 1
     else
       if not soonest or due < soonest then soonest, which = due, id end
       from = int((line + 1) * SPAN)
     end
   end
 end
--- announce tells those who wait for what has come, unless something else comes first.
--- They look in any case: a user without channels is no reason to fail, by pcall.
+-- announce publishes a message about a new job, unless another job falls due first. It uses pcall, so that
+-- a user without rights to channels gets no error: consumers poll in any case.
 local function announce(j)
   if j.due <= now then
     redis.pcall('PUBLISH', wake, 'ready')
@@ -158,7 +153,7 @@ local function announce(j)
     if not ready and not (soonest and soonest < j.due) then redis.pcall('PUBLISH', wake, 'later') end
   end
 end
-local function held(id, token)
+local function leasedJob(id, token)
   local j = load(id)
   if j and j.leased and j.number == tonumber(token) and now <= j.till then return j end
 end
@@ -167,13 +162,12 @@ end
 // leaseOver is the reason of a job whose last lease ended.
 const leaseOver = "its last lease ended and no consumer had settled it"
 
-// pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, then of each
-// id ("" has one made), payload, delay, instant (0: see delay), priority, TTL, Unique, whether to
-// replace a job that waits.
-// KEYS go on with what stands for each that is unique. It replies with a pair each.
-var pushScript = conn.NewScript(prelude + `
+// pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, then of each its id ("": the script makes one), payload, delay,
+// instant (0: see delay), priority, TTL, Unique, whether to replace a waiting job. The KEYS behind the common ones are the records of
+// jobs with Unique. The reply has a pair of state and id for each.
+var pushScript = conn.NewScript(luaPrelude + `
 local most, drop = tonumber(ARGV[2]), ARGV[3] == '1'
-local reply, mark, news = {}, 6, nil
+local reply, mark, added = {}, 6, nil
 for i = 4, #ARGV, 8 do
   local id, unique, once = ARGV[i], tonumber(ARGV[i + 6]), nil
   if unique > 0 then
@@ -190,8 +184,8 @@ for i = 4, #ARGV, 8 do
   if old then
     there = old.leased
     if not there then
-      lift(old)
-      forget(old)
+      unindex(old)
+      removeJob(old)
     end
   elseif plain then
     there = store('HSETNX', j) == 0
@@ -203,8 +197,8 @@ for i = 4, #ARGV, 8 do
     local ready, _, later = first()
     local oldest = ready or later and load(later)
     if not oldest then break end
-    lift(oldest)
-    forget(oldest)
+    unindex(oldest)
+    removeJob(oldest)
     room = call('HLEN', jobs) < most
   end
   if there then
@@ -217,22 +211,21 @@ for i = 4, #ARGV, 8 do
     index(j)
     if once then call('SET', once, j.id, 'PX', unique) end
     table.insert(reply, {0, j.id})
-    if not news or j.due < news.due then news = j end
+    if not added or j.due < added.due then added = j end
   end
 end
-if news then announce(news) end
+if added then announce(added) end
 return finish(reply)
 `)
 
-// takeScript leases jobs: ARGV wake, count, lease, MaxDeliveries, whether to leave schedules alone.
-// It replies with for how many us there is nothing to do, -1 for ever, then with the jobs. If
-// schedules are due, it replies with -2, the time in ms, and a name and a record of each.
-var takeScript = conn.NewScript(timedPrelude + `
+// takeScript leases jobs: ARGV wake, count, lease, MaxDeliveries, whether to skip schedules. The reply is the us until the next job
+// falls due (-1: none will), and the jobs. If schedules are due, it is -2, the time in ms, and the name and the record of each.
+var takeScript = conn.NewScript(luaSchedulePrelude + `
 local count, lease, max = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local reply, soonest = {-1}, nil
 if ARGV[5] ~= '1' then
   reply = {-2, now}
-  for _, name in ipairs(call('ZRANGEBYSCORE', ticks, '-inf', int(now), 'LIMIT', 0, ` + ticksAtOnce + `)) do
+  for _, name in ipairs(call('ZRANGEBYSCORE', ticks, '-inf', int(now), 'LIMIT', 0, ` + maxTicks + `)) do
     local record = call('HGET', cron, name)
     if record then
       table.insert(reply, name)
@@ -256,13 +249,13 @@ while #reply <= count do
   local j
   j, soonest = first()
   if not j then break end
-  lift(j)
+  unindex(j)
   if expired(j) then
-    forget(j)
-    patience = patience - 1
+    removeJob(j)
+    budget = budget - 1
   else
     j.leased, j.number, j.till, j.deliveries, j.max = true, number(), now + lease, j.deliveries + 1, max
-    place(j)
+    putJob(j)
     table.insert(reply, {j.id, j.payload, j.deliveries, j.number, j.due})
   end
 end
@@ -276,69 +269,69 @@ end
 return finish(reply)
 `)
 
-// ackScript: ARGV wake, id, token.
-var ackScript = conn.NewScript(prelude + `
-local j = held(ARGV[2], ARGV[3])
+// ackScript acknowledges a job: ARGV wake, id, token.
+var ackScript = conn.NewScript(luaPrelude + `
+local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
-lift(j)
-forget(j)
+unindex(j)
+removeJob(j)
 return finish(1)
 `)
 
-// nackScript: ARGV wake, id, token, delay, reason.
-var nackScript = conn.NewScript(prelude + `
-local j = held(ARGV[2], ARGV[3])
+// nackScript gives a job back: ARGV wake, id, token, delay, reason.
+var nackScript = conn.NewScript(luaPrelude + `
+local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
-lift(j)
-if spent(j) then
+unindex(j)
+if exhausted(j) then
   bury(j, ARGV[5], now)
 else
-  again(j, now + ARGV[4])
+  returnJob(j, now + ARGV[4])
   announce(j)
 end
 return finish(1)
 `)
 
-// extendScript: ARGV wake, id, token, lease.
-var extendScript = conn.NewScript(prelude + `
-local j = held(ARGV[2], ARGV[3])
+// extendScript extends a lease: ARGV wake, id, token, lease.
+var extendScript = conn.NewScript(luaPrelude + `
+local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
-lift(j)
+unindex(j)
 local sooner = now + ARGV[4] < j.till
 j.till = now + ARGV[4]
-place(j)
+putJob(j)
 if sooner then redis.pcall('PUBLISH', wake, 'lease') end
 return finish(1)
 `)
 
-// buryScript: ARGV wake, id, token, reason, deliveries, payload.
-var buryScript = conn.NewScript(prelude + `
-local j = held(ARGV[2], ARGV[3])
+// buryScript makes a job a dead letter: ARGV wake, id, token, reason, deliveries, payload.
+var buryScript = conn.NewScript(luaPrelude + `
+local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
-lift(j)
+unindex(j)
 j.deliveries, j.payload = ARGV[5], ARGV[6]
 bury(j, ARGV[4], now)
 return finish(1)
 `)
 
-// cancelScript: ARGV wake, ids.
-var cancelScript = conn.NewScript(prelude + `
+// cancelScript removes jobs: ARGV wake, ids.
+var cancelScript = conn.NewScript(luaPrelude + `
 local n = 0
 for i = 2, #ARGV do
   local j = load(ARGV[i])
   if j then
-    lift(j)
-    forget(j)
+    unindex(j)
+    removeJob(j)
     n = n + 1
   end
 end
 return finish(n)
 `)
 
-// infoScript replies with counts of delayed, ready, leased and dead, for how many ms
-// the oldest is late, in how many the next is due, or -1, how many schedules there are, in how many
-// ms the next is due, or -1, and the last ms of a pause, 0 without an end, or -1.
-var infoScript = conn.NewScript(timedPrelude + `
+// infoScript replies with the counts of delayed, ready, leased and dead jobs; the ms since the oldest ready job fell due; the ms until
+// the next job falls due, or -1; the number of schedules; the ms until the next occurrence, or -1; and the last ms of a pause, 0
+// without an end, -1 without a pause.
+var infoScript = conn.NewScript(luaSchedulePrelude + `
 local ready, oldest, coming = 0, nil, nil
 for line = 0, 9 do
   local base = line * SPAN
@@ -357,9 +350,9 @@ return finish({all - ready, ready, call('HLEN', jobs) - all, call('ZCARD', dead)
   call('HLEN', cron), tick and math.max(tick - now, 0) or -1, pausedUntil()})
 `)
 
-// deadScript replies with dead letters, the oldest first: ARGV wake, how many, the one before the
-// first ("": none). It replies with -1 if that one is not there.
-var deadScript = conn.NewScript(prelude + `
+// deadScript replies with dead letters, the oldest first: ARGV wake, their number, the one before the first ("": none). The reply is -1 if
+// that one does not exist.
+var deadScript = conn.NewScript(luaPrelude + `
 local reply, from = {}, 0
 if ARGV[3] ~= '' then
   from = call('ZRANK', dead, ARGV[3])
@@ -373,15 +366,15 @@ end
 return finish(reply)
 `)
 
-// revive is the part of scripts that adds a dead letter to the queue again.
-const revive = `
+// luaRevive adds a dead letter to the queue again.
+const luaRevive = `
 local function revive(id)
   local letter = call('HGET', letters, id)
   if not letter or call('HEXISTS', jobs, id) == 1 then return nil end
   local _, stop, _, size = string.find(letter, '^(%d+) (%d+) ')
   local j = {id = id, leased = false, priority = 0, deliveries = 0, number = number(), till = 0, ttl = 0, max = 0,
     due = now, payload = string.sub(letter, stop + 1 + size)}
-  place(j)
+  putJob(j)
   call('ZREM', dead, id)
   call('HDEL', letters, id)
   return j
@@ -389,21 +382,21 @@ end
 `
 
 // reviveScript adds dead letters to the queue again: ARGV wake, ids.
-var reviveScript = conn.NewScript(prelude + revive + `
-local n, news = 0, nil
+var reviveScript = conn.NewScript(luaPrelude + luaRevive + `
+local n, added = 0, nil
 for i = 2, #ARGV do
   local j = revive(ARGV[i])
   if j then
-    news = j
+    added = j
     n = n + 1
   end
 end
-if news then announce(news) end
+if added then announce(added) end
 return finish(n)
 `)
 
 // discardScript removes dead letters: ARGV wake, ids.
-var discardScript = conn.NewScript(prelude + `
+var discardScript = conn.NewScript(luaPrelude + `
 local n = 0
 for i = 2, #ARGV do
   n = n + call('ZREM', dead, ARGV[i])

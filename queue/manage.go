@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// This file is what an operator needs: a look at jobs in each state, a pause, and jobs that run again.
+// This file has the methods for operators: they show jobs in each state, pause the queue, and run jobs again.
 
 // State selects or describes jobs.
 type State int
@@ -31,7 +31,7 @@ const (
 	DeadLetter
 )
 
-// states are the names of states, as DQ.PEEK has them.
+// states are the names of states in DQ.PEEK.
 var states = [...]string{All: "all", Ready: "ready", Delayed: "delayed", Leased: "leased", Done: "done", DeadLetter: "dead letter"}
 
 func (s State) String() string {
@@ -41,7 +41,7 @@ func (s State) String() string {
 	return states[s]
 }
 
-// stateOf returns the state of a name; All if there is none.
+// stateOf returns the state of a name; All for an unknown name.
 func stateOf(name string) State {
 	for s, n := range states {
 		if n == name {
@@ -76,9 +76,9 @@ type Entry[T any] struct {
 	Expires time.Time
 }
 
-// entryRaw is an Entry as it is stored.
-type entryRaw struct {
-	raw
+// storedEntry is an Entry in the form of the backend.
+type storedEntry struct {
+	storedJob
 	state                    string
 	until, priority, expires int64
 }
@@ -91,8 +91,8 @@ type PeekOptions struct {
 	After string
 }
 
-// peekAtOnce is the Count of PeekOptions by default.
-const peekAtOnce = 100
+// defaultPeek is the default of PeekOptions.Count.
+const defaultPeek = 100
 
 // Peek returns jobs in a state, and changes nothing: ready jobs in the order of their delivery,
 // delayed jobs by the instants at which they fall due, and leased jobs by the ends of their leases.
@@ -111,7 +111,7 @@ func (q *Queue[T]) Peek(ctx context.Context, state State, opts ...PeekOptions) (
 		return nil, q.failed("peek", fmt.Errorf("%w: Count is %d, which is negative", conn.ErrArgument, o.Count))
 	}
 	if o.Count == 0 {
-		o.Count = peekAtOnce
+		o.Count = defaultPeek
 	}
 	found, err := q.store().peek(ctx, state, o.After, o.Count)
 	if err != nil {
@@ -134,8 +134,8 @@ func (q *Queue[T]) Get(ctx context.Context, id string) (Entry[T], error) {
 }
 
 // entry decodes a job.
-func (q *Queue[T]) entry(r *entryRaw) Entry[T] {
-	v, env, err := q.open(r.payload)
+func (q *Queue[T]) entry(r *storedEntry) Entry[T] {
+	v, env, err := q.decodePayload(r.payload)
 	e := Entry[T]{ID: r.id, Value: v, Err: err, Headers: env.Headers, State: stateOf(r.state), Deliveries: int(r.deliveries + env.Before),
 		Due: time.UnixMilli(r.due), Token: r.token, Priority: int(r.priority)}
 	if r.until > 0 {
@@ -173,7 +173,7 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 // Redrive does. They keep their priority if they are no dead letters, and lose their TTL. Requeue costs
 // one round trip for every 500 ids.
 func (q *Queue[T]) Requeue(ctx context.Context, ids ...string) (int64, error) {
-	return q.inParts(ctx, "requeue", ids, q.store().requeue)
+	return q.inChunks(ctx, "requeue", ids, q.store().requeue)
 }
 
 // Reschedule makes a job that waits, ready or delayed, due after delay from now, as if it had never
@@ -196,20 +196,20 @@ func (q *Queue[T]) Reschedule(ctx context.Context, id string, delay time.Duratio
 
 // The native store.
 
-func (n *native) peek(ctx context.Context, state State, after string, count int) ([]entryRaw, error) {
+func (n *native) peek(ctx context.Context, state State, after string, count int) ([]storedEntry, error) {
 	args := []any{"DQ.PEEK", n.name, "STATE", state.String(), "COUNT", count}
 	if after != "" {
 		args = append(args, "FROM", after)
 	}
 	v, err := n.c.Do(ctx, args...)
 	if err != nil {
-		return nil, noJob(err)
+		return nil, withErrNoJob(err)
 	}
 	return readEntries(v)
 }
 
-// noJob adds ErrNoJob to the chain of ebb's error for a page behind a job that is gone.
-func noJob(err error) error {
+// withErrNoJob adds ErrNoJob to ebb's error for a page behind a job that no longer exists.
+func withErrNoJob(err error) error {
 	var refused conn.ReplyError
 	if errors.As(err, &refused) && strings.Contains(string(refused), "has no job with the id") {
 		return fmt.Errorf("%w: %w", ErrNoJob, err)
@@ -217,15 +217,15 @@ func noJob(err error) error {
 	return err
 }
 
-// readEntries reads jobs as DQ.PEEK and peekScript reply with them.
-func readEntries(v conn.Value) ([]entryRaw, error) {
-	entries := make([]entryRaw, len(v.Elems))
+// readEntries returns the jobs in a reply of DQ.PEEK or peekScript.
+func readEntries(v conn.Value) ([]storedEntry, error) {
+	entries := make([]storedEntry, len(v.Elems))
 	for i, e := range v.Elems {
 		f := e.Elems
 		if len(f) != 5 && len(f) != 7 {
-			return nil, unreadable("a peek", e)
+			return nil, errorReply("a peek", e)
 		}
-		r := entryRaw{raw: raw{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}, state: f[3].String()}
+		r := storedEntry{storedJob: storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}, state: f[3].String()}
 		if len(f) == 7 {
 			r.token, r.until = f[5].Int, f[6].Int
 		}
@@ -234,7 +234,7 @@ func readEntries(v conn.Value) ([]entryRaw, error) {
 	return entries, nil
 }
 
-func (n *native) get(ctx context.Context, id string) (r entryRaw, err error) {
+func (n *native) get(ctx context.Context, id string) (r storedEntry, err error) {
 	v, err := n.c.Do(ctx, "DQ.GET", n.name, id)
 	if err != nil {
 		return r, err
@@ -265,7 +265,7 @@ func (n *native) get(ctx context.Context, id string) (r entryRaw, err error) {
 		}
 	}
 	if r.state == "" {
-		return r, unreadable("a job", v)
+		return r, errorReply("a job", v)
 	}
 	return r, nil
 }
@@ -284,8 +284,8 @@ func (n *native) resume(ctx context.Context) error {
 	return err
 }
 
-// getJob is the part of scripts that reads a job of DQ.GET.
-const getJob = `
+// luaGetJob reads a job by DQ.GET.
+const luaGetJob = `
 local function get(key, id)
   local f = redis.call('DQ.GET', key, id)
   if not f then return nil end
@@ -295,8 +295,8 @@ local function get(key, id)
 end
 `
 
-// nativeRequeueScript adds jobs and dead letters anew: ARGV ids.
-var nativeRequeueScript = conn.NewScript(getJob + `
+// nativeRequeueScript replaces jobs and dead letters by new jobs: ARGV ids.
+var nativeRequeueScript = conn.NewScript(luaGetJob + `
 local n = 0
 for _, id in ipairs(ARGV) do
   local j = get(KEYS[1], id)
@@ -317,15 +317,15 @@ return n
 `)
 
 func (n *native) requeue(ctx context.Context, ids []string) (int64, error) {
-	v, err := n.c.Script(ctx, nativeRequeueScript, []string{n.name, n.deadKey()}, list(ids)...)
+	v, err := n.c.Script(ctx, nativeRequeueScript, []string{n.name, n.deadKey()}, idArgs(ids)...)
 	if err != nil {
 		return 0, err
 	}
 	return v.AsInt()
 }
 
-// nativeRescheduleScript adds a job that waits anew: ARGV id, delay.
-var nativeRescheduleScript = conn.NewScript(getJob + `
+// nativeRescheduleScript replaces a waiting job by a new one: ARGV id, delay.
+var nativeRescheduleScript = conn.NewScript(luaGetJob + `
 local j = get(KEYS[1], ARGV[1])
 if not j or j.state == 'leased' then return 0 end
 redis.call('DQ.CANCEL', KEYS[1], ARGV[1])
@@ -338,5 +338,5 @@ return 1
 `)
 
 func (n *native) reschedule(ctx context.Context, id string, delay int64) (bool, error) {
-	return n.scriptTruth(ctx, nativeRescheduleScript, []string{n.name}, id, delay)
+	return n.scriptBoolean(ctx, nativeRescheduleScript, []string{n.name}, id, delay)
 }

@@ -8,17 +8,16 @@ import (
 
 // The scripts of Peek, Get, Pause, Requeue and Reschedule, see lua.go.
 
-const stateOfJob = `
+const luaStateOf = `
 local function state(j)
   if j.leased then return 'leased' end
   return j.due <= now and 'ready' or 'delayed'
 end
 `
 
-// peekScript replies with jobs: ARGV wake, state, the job before the first ("": none), how many.
-// It replies with -1 if that job is not there. Delayed jobs of all priorities are merged: up to
-// ten times as many are read.
-var peekScript = conn.NewScript(prelude + stateOfJob + `
+// peekScript replies with jobs: ARGV wake, state, the job before the first ("": none), their number. The reply is -1 if that job does not
+// exist. It merges the delayed jobs of all priorities, for which it reads up to ten times as many.
+var peekScript = conn.NewScript(luaPrelude + luaStateOf + `
 local want, most, reply = ARGV[2], tonumber(ARGV[4]), {}
 local from
 if ARGV[3] ~= '' then
@@ -101,7 +100,7 @@ end
 return finish(reply)
 `)
 
-func (s *scripts) peek(ctx context.Context, state State, after string, count int) ([]entryRaw, error) {
+func (s *scripts) peek(ctx context.Context, state State, after string, count int) ([]storedEntry, error) {
 	v, err := s.run(ctx, peekScript, nil, state.String(), after, count)
 	if err != nil {
 		return nil, err
@@ -113,14 +112,14 @@ func (s *scripts) peek(ctx context.Context, state State, after string, count int
 }
 
 // getScript replies with a job: ARGV wake, id.
-var getScript = conn.NewScript(prelude + stateOfJob + `
+var getScript = conn.NewScript(luaPrelude + luaStateOf + `
 local j = load(ARGV[2])
 if not j then return finish(0) end
 return finish({j.id, j.payload, state(j), j.priority, j.deliveries, j.due, not j.leased and j.ttl > 0 and j.due + j.ttl or 0,
   j.leased and j.number or 0, j.till})
 `)
 
-func (s *scripts) get(ctx context.Context, id string) (r entryRaw, err error) {
+func (s *scripts) get(ctx context.Context, id string) (r storedEntry, err error) {
 	v, err := s.run(ctx, getScript, nil, id)
 	if err != nil {
 		return r, err
@@ -130,15 +129,15 @@ func (s *scripts) get(ctx context.Context, id string) (r entryRaw, err error) {
 		return r, ErrNoJob
 	}
 	if len(f) != 9 {
-		return r, unreadable("a job", v)
+		return r, errorReply("a job", v)
 	}
-	return entryRaw{raw: raw{id: f[0].String(), payload: f[1].String(), deliveries: f[4].Int, due: f[5].Int, token: f[7].Int},
+	return storedEntry{storedJob: storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[4].Int, due: f[5].Int, token: f[7].Int},
 		state: f[2].String(), priority: f[3].Int, expires: f[6].Int, until: f[8].Int}, nil
 }
 
-// pauseScript begins a pause, or ends it: ARGV wake, for how many ms; 0: without an end; -1: no more.
-// The value is the last ms of the pause, 0 without an end.
-var pauseScript = conn.NewScript(timedPrelude + `
+// pauseScript begins or ends a pause: ARGV wake, its length in ms (0: without an end; -1: end it). The value of the key is the last ms of
+// the pause, 0 without an end.
+var pauseScript = conn.NewScript(luaSchedulePrelude + `
 local ms = tonumber(ARGV[2])
 if ms < 0 then
   if call('DEL', paused) == 1 then redis.pcall('PUBLISH', wake, 'resume') end
@@ -146,54 +145,54 @@ elseif ms == 0 then
   call('SET', paused, '0')
 else
   call('SET', paused, int(now + ms), 'PX', int(ms))
-  redis.pcall('PUBLISH', wake, 'pause') -- for consumers that wait for the end of a longer one
+  redis.pcall('PUBLISH', wake, 'pause') -- for consumers that wait for the end of a longer pause
 end
 return finish(1)
 `)
 
 func (s *scripts) pause(ctx context.Context, ms int64) error {
-	_, err := s.run(ctx, pauseScript, s.timed(), ms)
+	_, err := s.run(ctx, pauseScript, s.scheduleKeys(), ms)
 	return err
 }
 
 func (s *scripts) resume(ctx context.Context) error { return s.pause(ctx, -1) }
 
 // requeueScript makes jobs and dead letters due now: ARGV wake, ids.
-var requeueScript = conn.NewScript(prelude + revive + `
-local n, news = 0, nil
+var requeueScript = conn.NewScript(luaPrelude + luaRevive + `
+local n, added = 0, nil
 for i = 2, #ARGV do
   local j = load(ARGV[i])
   if j then
-    lift(j)
+    unindex(j)
     j.leased, j.deliveries, j.max, j.due, j.number, j.till, j.ttl = false, 0, 0, now, number(), 0, 0
-    place(j)
+    putJob(j)
   else
     j = revive(ARGV[i])
   end
   if j then
-    news = j
+    added = j
     n = n + 1
   end
 end
-if news then announce(news) end
+if added then announce(added) end
 return finish(n)
 `)
 
 func (s *scripts) requeue(ctx context.Context, ids []string) (int64, error) {
-	return s.count(ctx, requeueScript, list(ids)...)
+	return s.count(ctx, requeueScript, idArgs(ids)...)
 }
 
-// rescheduleScript makes a job that waits due later: ARGV wake, id, delay.
-var rescheduleScript = conn.NewScript(prelude + `
+// rescheduleScript makes a waiting job due later: ARGV wake, id, delay.
+var rescheduleScript = conn.NewScript(luaPrelude + `
 local j = load(ARGV[2])
 if not j or j.leased then return finish(0) end
-lift(j)
+unindex(j)
 j.deliveries, j.due, j.number = 0, now + ARGV[3], number()
-place(j)
+putJob(j)
 announce(j)
 return finish(1)
 `)
 
 func (s *scripts) reschedule(ctx context.Context, id string, delay int64) (bool, error) {
-	return s.truth(ctx, rescheduleScript, id, delay)
+	return s.boolean(ctx, rescheduleScript, id, delay)
 }

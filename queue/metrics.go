@@ -52,17 +52,17 @@ func (c *counts) settled(what string) {
 	}
 }
 
-// watch measures how long a function takes, by the monotonic clock.
-type watch struct{ from time.Time }
+// stopwatch measures how long a function takes, by the monotonic clock.
+type stopwatch struct{ from time.Time }
 
 // begin counts the start of a function for jobs.
-func (c *counts) begin(jobs int) watch {
+func (c *counts) begin(jobs int) stopwatch {
 	c.running.Add(int64(jobs))
-	return watch{time.Now()}
+	return stopwatch{time.Now()}
 }
 
-// end counts its end.
-func (c *counts) end(jobs int, begun watch) {
+// end counts the end of the function.
+func (c *counts) end(jobs int, started stopwatch) {
 	c.running.Add(-int64(jobs))
-	c.handled.Add(int64(time.Since(begun.from)))
+	c.handled.Add(int64(time.Since(started.from)))
 }

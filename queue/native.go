@@ -13,9 +13,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// native keeps a queue by ebb's own commands: the key is the queue's name, so that
-// any client shares it with DQ.*. Dead letters are the queue {name}:dead; what they
-// died of, which ebb does not keep, is in the hash {name}:why, for whyTTL.
+// native uses ebb's own commands: the key is the queue's name, so that any client can use it with DQ.*. Dead letters are in the queue
+// {name}:dead. Their reasons, which ebb does not store, are in the hash {name}:why, for reasonTTL.
 type native struct {
 	c          *conn.Conn
 	name       string
@@ -23,12 +22,11 @@ type native struct {
 	configured *atomic.Bool
 }
 
-// whyTTL is for how long the reason of a dead letter is kept: longer than an operator takes to
-// read dead letters.
-const whyTTL = 30 * 24 * time.Hour
+// reasonTTL is the time for which the reason of a dead letter is kept: longer than operators need to read dead letters.
+const reasonTTL = 30 * 24 * time.Hour
 
-func (n *native) deadKey() string { return kit.Key(n.name, "dead") }
-func (n *native) whyKey() string  { return kit.Key(n.name, "why") }
+func (n *native) deadKey() string   { return kit.Key(n.name, "dead") }
+func (n *native) reasonKey() string { return kit.Key(n.name, "why") }
 
 // configure sends the queue its limits. Consumers call it at their first call, and when a job
 // shows that the queue has no limits: a client that deletes the key deletes them.
@@ -40,8 +38,8 @@ func (n *native) configure(ctx context.Context) error {
 	return err
 }
 
-// addArgs are the arguments of DQ.ADD behind the key.
-func addArgs(p *pushItem, maxLen int64) []any {
+// addArguments returns the arguments of DQ.ADD behind the key.
+func addArguments(p *pushItem, maxLen int64) []any {
 	id := p.id
 	if id == "" {
 		id = "*"
@@ -71,9 +69,9 @@ func addArgs(p *pushItem, maxLen int64) []any {
 	return args
 }
 
-// dropScript adds jobs, each in the place of the next if there is no room: ARGV
-// holds DQ.ADD's arguments for each, behind their number.
-var dropScript = conn.NewScript(`
+// nativeDropScript adds jobs. If the queue is full, each replaces the job that would be delivered next. ARGV holds DQ.ADD's arguments
+// for each, behind their number.
+var nativeDropScript = conn.NewScript(`
 local reply, i = {}, 1
 while i <= #ARGV do
   local add = {'DQ.ADD', KEYS[1]}
@@ -98,32 +96,32 @@ end
 return reply
 `)
 
-func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushed, error) {
+func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushResult, error) {
 	if drop {
 		return n.pushDropping(ctx, items, maxLen)
 	}
 	var b conn.Batch
 	for i := range items {
-		b.Do(append([]any{"DQ.ADD", n.name}, addArgs(&items[i], maxLen)...)...)
+		b.Do(append([]any{"DQ.ADD", n.name}, addArguments(&items[i], maxLen)...)...)
 	}
 	var replies []conn.Value
 	var err error
 	if len(items) == 1 {
 		var v conn.Value
-		v, err = n.c.Do(ctx, append([]any{"DQ.ADD", n.name}, addArgs(&items[0], maxLen)...)...)
+		v, err = n.c.Do(ctx, append([]any{"DQ.ADD", n.name}, addArguments(&items[0], maxLen)...)...)
 		if isFull(err) {
 			err = nil
 		}
 		replies = []conn.Value{v}
 	} else if maxLen > 0 {
-		replies, err = n.c.Tx(ctx, &b) // with room made in between, later ones would overtake
+		replies, err = n.c.Tx(ctx, &b) // otherwise later jobs could overtake when room becomes free in between
 	} else {
 		replies, err = n.c.Pipeline(ctx, &b)
 	}
 	if err != nil {
 		return nil, err
 	}
-	results := make([]pushed, len(items))
+	results := make([]pushResult, len(items))
 	for i, v := range replies {
 		switch err := v.Err(); {
 		case isFull(err):
@@ -131,7 +129,7 @@ func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop 
 		case err != nil:
 			return nil, err
 		case v.IsNull():
-			results[i] = pushed{id: items[i].id, state: duplicate}
+			results[i] = pushResult{id: items[i].id, state: duplicate}
 		default:
 			results[i].id = v.String()
 		}
@@ -139,23 +137,23 @@ func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop 
 	return results, nil
 }
 
-func (n *native) pushDropping(ctx context.Context, items []pushItem, maxLen int64) ([]pushed, error) {
+func (n *native) pushDropping(ctx context.Context, items []pushItem, maxLen int64) ([]pushResult, error) {
 	var args []any
 	for i := range items {
-		a := addArgs(&items[i], maxLen)
+		a := addArguments(&items[i], maxLen)
 		args = append(append(args, len(a)), a...)
 	}
-	v, err := n.c.Script(ctx, dropScript, []string{n.name}, args...)
+	v, err := n.c.Script(ctx, nativeDropScript, []string{n.name}, args...)
 	if err != nil {
 		return nil, err
 	}
 	if len(v.Elems) != len(items) {
-		return nil, unreadable("a push", v)
+		return nil, errorReply("a push", v)
 	}
-	results := make([]pushed, len(items))
+	results := make([]pushResult, len(items))
 	for i, e := range v.Elems {
 		if len(e.Elems) != 2 {
-			return nil, unreadable("a push", e)
+			return nil, errorReply("a push", e)
 		}
 		if results[i].state = pushState(e.Elems[0].Int); results[i].state == added {
 			results[i].id = e.Elems[1].String()
@@ -171,21 +169,21 @@ func isFull(err error) bool {
 	return errors.As(err, &refused) && refused.Code() == "FULL"
 }
 
-func (n *native) take(ctx context.Context, count int, lease int64) (taken, error) {
+func (n *native) take(ctx context.Context, count int, lease int64) (takeResult, error) {
 	return n.pop(ctx, n.c.Do, count, lease)
 }
 
-func (n *native) late(v conn.Value) []raw {
-	jobs, _ := rawJobs(v.Elems)
+func (n *native) jobsOfReply(v conn.Value) []storedJob {
+	jobs, _ := parseJobs(v.Elems)
 	return jobs
 }
 
-// takeWaiting is take that waits up to block ms for a job; 0 for ever.
-func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64) (taken, error) {
+// takeWaiting does the work of take, and waits up to block ms for a job; 0: without an end.
+func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64) (takeResult, error) {
 	return n.pop(ctx, n.c.Block, count, lease, "BLOCK", block)
 }
 
-func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn.Value, error), count int, lease int64, more ...any) (t taken, err error) {
+func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn.Value, error), count int, lease int64, more ...any) (t takeResult, err error) {
 	if !n.configured.Load() {
 		if err := n.configure(ctx); err != nil {
 			return t, err
@@ -196,17 +194,17 @@ func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn
 		return t, err
 	}
 	t.wait = -1 // unknown
-	jobs, bad := rawJobs(v.Elems)
+	jobs, bad := parseJobs(v.Elems)
 	if bad != nil {
 		return t, bad
 	}
-	t.jobs, bad = n.enforce(ctx, jobs)
+	t.jobs, bad = n.enforceLimit(ctx, jobs)
 	return t, cmp.Or(err, bad)
 }
 
-// enforce sends the queue its limit, and returns the jobs that exceed it, which become dead
-// letters. A job that it cannot return becomes ready after its lease. It returns the others, and an error only without any.
-func (n *native) enforce(ctx context.Context, jobs []raw) (kept []raw, err error) {
+// enforceLimit sends the queue its limit of deliveries if jobs exceed it, and gives these jobs back, which makes them dead letters. A job
+// that it cannot give back becomes ready after its lease. It returns the other jobs, and an error only without any.
+func (n *native) enforceLimit(ctx context.Context, jobs []storedJob) (kept []storedJob, err error) {
 	for _, r := range jobs {
 		if n.max == 0 || r.deliveries <= int64(n.max) {
 			kept = append(kept, r)
@@ -222,7 +220,7 @@ func (n *native) enforce(ctx context.Context, jobs []raw) (kept []raw, err error
 	return kept, err
 }
 
-func (n *native) truth(ctx context.Context, args ...any) (bool, error) {
+func (n *native) boolean(ctx context.Context, args ...any) (bool, error) {
 	k, err := n.count(ctx, args...)
 	return k == 1, err
 }
@@ -236,15 +234,14 @@ func (n *native) count(ctx context.Context, args ...any) (int64, error) {
 }
 
 func (n *native) ack(ctx context.Context, id string, token int64) (bool, error) {
-	return n.truth(ctx, "DQ.ACK", n.name, id, token)
+	return n.boolean(ctx, "DQ.ACK", n.name, id, token)
 }
 
 func (n *native) extend(ctx context.Context, id string, token, lease int64) (bool, error) {
-	return n.truth(ctx, "DQ.EXTEND", n.name, id, token, lease)
+	return n.boolean(ctx, "DQ.EXTEND", n.name, id, token, lease)
 }
 
-// lastNackScript gives a job back for the last time, and notes why: ARGV id, token,
-// delay, the note, its TTL.
+// lastNackScript gives a job back after its last delivery, and stores the reason: ARGV id, token, delay, the note, its TTL.
 var lastNackScript = conn.NewScript(`
 local done = redis.call('DQ.NACK', KEYS[1], ARGV[1], ARGV[2], 'DELAY', ARGV[3])
 if done == 1 then
@@ -256,16 +253,16 @@ end
 return done
 `)
 
-func (n *native) nack(ctx context.Context, r *raw, delay int64, reason string) (bool, error) {
+func (n *native) nack(ctx context.Context, r *storedJob, delay int64, reason string) (bool, error) {
 	if n.max == 0 || r.deliveries < int64(n.max) {
-		return n.truth(ctx, "DQ.NACK", n.name, r.id, r.token, "DELAY", delay)
+		return n.boolean(ctx, "DQ.NACK", n.name, r.id, r.token, "DELAY", delay)
 	}
-	return n.scriptTruth(ctx, lastNackScript, []string{n.name, n.whyKey()},
-		r.id, r.token, delay, note(r, reason), whyTTL.Milliseconds())
+	return n.scriptBoolean(ctx, lastNackScript, []string{n.name, n.reasonKey()},
+		r.id, r.token, delay, deadNote(r, reason), reasonTTL.Milliseconds())
 }
 
-// note is what is noted of a dead letter.
-func note(r *raw, reason string) string {
+// deadNote returns the note of a dead letter: its number of deliveries and the reason.
+func deadNote(r *storedJob, reason string) string {
 	return strconv.FormatInt(r.deliveries, 10) + " " + reason
 }
 
@@ -285,12 +282,12 @@ redis.call('HPEXPIRE', KEYS[3], ARGV[5], 'FIELDS', 1, field)
 return 1
 `)
 
-func (n *native) bury(ctx context.Context, r *raw, reason string) (bool, error) {
-	return n.scriptTruth(ctx, nativeBuryScript, []string{n.name, n.deadKey(), n.whyKey()},
-		r.id, r.token, r.payload, note(r, reason), whyTTL.Milliseconds())
+func (n *native) bury(ctx context.Context, r *storedJob, reason string) (bool, error) {
+	return n.scriptBoolean(ctx, nativeBuryScript, []string{n.name, n.deadKey(), n.reasonKey()},
+		r.id, r.token, r.payload, deadNote(r, reason), reasonTTL.Milliseconds())
 }
 
-func (n *native) scriptTruth(ctx context.Context, s *conn.Script, keys []string, args ...any) (bool, error) {
+func (n *native) scriptBoolean(ctx context.Context, s *conn.Script, keys []string, args ...any) (bool, error) {
 	v, err := n.c.Script(ctx, s, keys, args...)
 	if err != nil {
 		return false, err
@@ -300,7 +297,7 @@ func (n *native) scriptTruth(ctx context.Context, s *conn.Script, keys []string,
 }
 
 func (n *native) cancel(ctx context.Context, ids []string) (int64, error) {
-	return n.count(ctx, append([]any{"DQ.CANCEL", n.name}, list(ids)...)...)
+	return n.count(ctx, append([]any{"DQ.CANCEL", n.name}, idArgs(ids)...)...)
 }
 
 func (n *native) info(ctx context.Context) (i Info, err error) {
@@ -325,7 +322,7 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 		}
 		return k
 	}
-	count := func(v conn.Value, key string) int64 { return max(at(v, key), 0) } // nothing where there is no queue
+	count := func(v conn.Value, key string) int64 { return max(at(v, key), 0) } // 0 if there is no queue
 	q, d := replies[0], replies[1]
 	i = Info{Delayed: count(q, "delayed"), Ready: count(q, "ready"), Leased: count(q, "leased"), Schedules: count(q, "schedules"),
 		Dead: count(d, "ready") + count(d, "delayed") + count(d, "leased"), NextDue: -1, NextOccurrence: -1}
@@ -333,19 +330,19 @@ func (n *native) info(ctx context.Context) (i Info, err error) {
 		i.PausedUntil = time.UnixMilli(count(q, "paused-until"))
 	}
 	i.Lateness = time.Duration(max(at(q, "lateness"), 0)) * time.Millisecond
-	if now, ok := timeOf(replies[2]); ok {
+	if now, ok := serverMillis(replies[2]); ok {
 		if due := at(q, "next-due"); due >= 0 {
-			i.NextDue = span(max(due-now, 0))
+			i.NextDue = toDuration(max(due-now, 0))
 		}
 		if due := at(q, "next-schedule"); due >= 0 {
-			i.NextOccurrence = span(max(due-now, 0))
+			i.NextOccurrence = toDuration(max(due-now, 0))
 		}
 	}
 	return i, nil
 }
 
-// timeOf is the reply of TIME in ms since 1970.
-func timeOf(v conn.Value) (ms int64, ok bool) {
+// serverMillis returns the ms since 1970 of a reply of TIME.
+func serverMillis(v conn.Value) (ms int64, ok bool) {
 	if len(v.Elems) != 2 {
 		return 0, false
 	}
@@ -355,15 +352,14 @@ func timeOf(v conn.Value) (ms int64, ok bool) {
 }
 
 func (n *native) remove(ctx context.Context) error {
-	_, err := n.c.Del(ctx, n.name, n.deadKey(), n.whyKey())
+	_, err := n.c.Del(ctx, n.name, n.deadKey(), n.reasonKey())
 	n.configured.Store(false)
 	return err
 }
 
-// whyField is where the reason of a dead letter is noted: by the id that the job had,
-// which is followed by an instant if there was such a letter already, and by when it
-// died, since several jobs of an id may die one after the other.
-func whyField(id string, died int64) string {
+// reasonField returns the field of the reason of a dead letter: the id of its job, and the instant at which it died, because several jobs
+// of one id may die. The id of a dead letter ends with an instant if there was a dead letter of that id already.
+func reasonField(id string, died int64) string {
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		if n, err := strconv.ParseInt(id[i+1:], 10, 64); err == nil && n >= died && n < died+1000 {
 			id = id[:i]
@@ -372,24 +368,24 @@ func whyField(id string, died int64) string {
 	return id + "@" + strconv.FormatInt(died, 10)
 }
 
-func (n *native) dead(ctx context.Context, most int, after string) ([]deadRaw, error) {
+func (n *native) dead(ctx context.Context, most int, after string) ([]storedLetter, error) {
 	args := []any{"DQ.PEEK", n.deadKey(), "COUNT", most}
 	if after != "" {
 		args = append(args, "FROM", after)
 	}
 	v, err := n.c.Do(ctx, args...)
 	if err != nil || len(v.Elems) == 0 {
-		return nil, noJob(err)
+		return nil, withErrNoJob(err)
 	}
-	found := make([]deadRaw, len(v.Elems))
-	ask := []any{"HMGET", n.whyKey()}
+	found := make([]storedLetter, len(v.Elems))
+	ask := []any{"HMGET", n.reasonKey()}
 	for i, e := range v.Elems {
 		if len(e.Elems) != 5 {
-			return nil, unreadable("dead letters", e)
+			return nil, errorReply("dead letters", e)
 		}
 		f := e.Elems
-		found[i] = deadRaw{raw: raw{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}, reason: leaseOver}
-		ask = append(ask, whyField(f[0].String(), f[4].Int))
+		found[i] = storedLetter{storedJob: storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}, reason: leaseOver}
+		ask = append(ask, reasonField(f[0].String(), f[4].Int))
 	}
 	notes, err := n.c.Do(ctx, ask...)
 	if err != nil {
@@ -409,7 +405,7 @@ func (n *native) dead(ctx context.Context, most int, after string) ([]deadRaw, e
 }
 
 // nativeReviveScript adds dead letters to the queue again: ARGV ids.
-var nativeReviveScript = conn.NewScript(getJob + `
+var nativeReviveScript = conn.NewScript(luaGetJob + `
 local n = 0
 for _, id in ipairs(ARGV) do
   local j = get(KEYS[2], id)
@@ -422,7 +418,7 @@ return n
 `)
 
 func (n *native) revive(ctx context.Context, ids []string) (int64, error) {
-	v, err := n.c.Script(ctx, nativeReviveScript, []string{n.name, n.deadKey()}, list(ids)...)
+	v, err := n.c.Script(ctx, nativeReviveScript, []string{n.name, n.deadKey()}, idArgs(ids)...)
 	if err != nil {
 		return 0, err
 	}
@@ -430,5 +426,5 @@ func (n *native) revive(ctx context.Context, ids []string) (int64, error) {
 }
 
 func (n *native) discard(ctx context.Context, ids []string) (int64, error) {
-	return n.count(ctx, append([]any{"DQ.CANCEL", n.deadKey()}, list(ids)...)...)
+	return n.count(ctx, append([]any{"DQ.CANCEL", n.deadKey()}, idArgs(ids)...)...)
 }

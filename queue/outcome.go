@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// What a job reports, and what became of it, is in the string {name}:state:ID, for Options.Keep:
+// The report and the outcome of a job are in the string {name}:state:ID, for Options.Keep:
 //
 //	ms since 1970 at which it was done, 0 before   space   report in JSON
 
@@ -29,7 +29,7 @@ type Status struct {
 	DoneAt time.Time
 }
 
-// report is what a consumer reports.
+// report is the data that a consumer reports about a job.
 type report struct {
 	Progress float64 `json:"p,omitempty"`
 	Note     string  `json:"n,omitempty"`
@@ -52,7 +52,7 @@ func (j *Job[T]) Progress(ctx context.Context, done float64, note string) error 
 	case done < 0 || done > 1 || done != done:
 		return j.q.failed(what, fmt.Errorf("%w: it is %v; 0 to 1 are right", conn.ErrArgument, done))
 	}
-	ok, err := j.q.store().note(ctx, &j.raw, (&report{Progress: done, Note: note}).text(), kit.Millis(j.q.o.Keep), false)
+	ok, err := j.q.store().note(ctx, &j.stored, (&report{Progress: done, Note: note}).text(), kit.Millis(j.q.o.Keep), false)
 	return j.outcome("progress", ok, err)
 }
 
@@ -96,7 +96,7 @@ func (q *Queue[T]) Status(ctx context.Context, id string) (s Status, err error) 
 func stateKey(name, id string) string { return kit.Key(name, "state:"+id) }
 
 // nativeNoteScript stores a report: ARGV id, token, report, its TTL, whether to acknowledge the job.
-var nativeNoteScript = conn.NewScript(getJob + `
+var nativeNoteScript = conn.NewScript(luaGetJob + `
 local at = '0'
 if ARGV[5] == '1' then
   if redis.call('DQ.ACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
@@ -110,12 +110,12 @@ redis.call('SET', KEYS[2], at .. ' ' .. ARGV[3], 'PX', ARGV[4])
 return 1
 `)
 
-func (n *native) note(ctx context.Context, r *raw, text string, keep int64, done bool) (bool, error) {
-	return n.scriptTruth(ctx, nativeNoteScript, []string{n.name, stateKey(n.name, r.id)}, r.id, r.token, text, keep, done)
+func (n *native) note(ctx context.Context, r *storedJob, text string, keep int64, done bool) (bool, error) {
+	return n.scriptBoolean(ctx, nativeNoteScript, []string{n.name, stateKey(n.name, r.id)}, r.id, r.token, text, keep, done)
 }
 
 // nativeStatusScript replies with a job's state and its report: ARGV id.
-var nativeStatusScript = conn.NewScript(getJob + `
+var nativeStatusScript = conn.NewScript(luaGetJob + `
 local j, state = get(KEYS[1], ARGV[1]), ''
 if j then
   state = j.state
@@ -135,26 +135,26 @@ func readStatus(v conn.Value, err error) (state, text string, _ error) {
 		return "", "", err
 	}
 	if len(v.Elems) != 2 {
-		return "", "", unreadable("a status", v)
+		return "", "", errorReply("a status", v)
 	}
 	return v.Elems[0].String(), v.Elems[1].String(), nil
 }
 
 // noteScript stores a report: ARGV wake, id, token, report, its TTL, whether to acknowledge the job.
-var noteScript = conn.NewScript(prelude + `
-local j = held(ARGV[2], ARGV[3])
+var noteScript = conn.NewScript(luaPrelude + `
+local j = leasedJob(ARGV[2], ARGV[3])
 if not j then return finish(0) end
 local at = '0'
 if ARGV[6] == '1' then
-  lift(j)
-  forget(j)
+  unindex(j)
+  removeJob(j)
   at = int(now)
 end
 call('SET', KEYS[7], at .. ' ' .. ARGV[4], 'PX', ARGV[5])
 return finish(1)
 `)
 
-func (s *scripts) note(ctx context.Context, r *raw, text string, keep int64, done bool) (bool, error) {
+func (s *scripts) note(ctx context.Context, r *storedJob, text string, keep int64, done bool) (bool, error) {
 	v, err := s.run(ctx, noteScript, []string{stateKey(s.name, r.id)}, r.id, r.token, text, keep, done)
 	if err != nil {
 		return false, err
@@ -164,7 +164,7 @@ func (s *scripts) note(ctx context.Context, r *raw, text string, keep int64, don
 }
 
 // statusScript replies with a job's state and its report: ARGV wake, id.
-var statusScript = conn.NewScript(prelude + stateOfJob + `
+var statusScript = conn.NewScript(luaPrelude + luaStateOf + `
 local j, s = load(ARGV[2]), ''
 if j then
   s = state(j)

@@ -15,20 +15,16 @@ import (
 )
 
 const (
-	// blockFor is how long a command waits at a server: half the time after which
-	// networks forget connections that are idle.
-	blockFor = 20 * time.Second
-	// overdue is how much later a reply may come before the connection is taken for
-	// dead, and made again.
-	overdue = 10 * time.Second
-	// lookAgain is the longest time after which a waiting consumer looks without a wake-up:
-	// messages are lost when a master is replaced.
-	lookAgain = 5 * time.Second
-	// popAtOnce is how many jobs a consumer takes in one call.
-	popAtOnce = 64
-	// againFirst and againMost are the pauses of consumers that cannot reach the
-	// backend.
-	againFirst, againMost = 10 * time.Millisecond, 2 * time.Second
+	// blockTime is the time for which a command waits at a server: half the time after which networks forget idle connections.
+	blockTime = 20 * time.Second
+	// replyMargin is the time after its end for which a call waits for a reply. Without one the connection counts as dead.
+	replyMargin = 10 * time.Second
+	// pollInterval is the longest pause of a waiting consumer: messages are lost when a master is replaced.
+	pollInterval = 5 * time.Second
+	// maxPop is the greatest number of jobs that a consumer takes in one call.
+	maxPop = 64
+	// minRetryPause and maxRetryPause bound the pauses of a consumer that cannot reach the backend.
+	minRetryPause, maxRetryPause = 10 * time.Millisecond, 2 * time.Second
 )
 
 // TryPop returns a job that is due, or ErrEmpty. On ebb it also returns ErrEmpty while other
@@ -38,7 +34,7 @@ func (q *Queue[T]) TryPop(ctx context.Context) (*Job[T], error) {
 	for {
 		t, err := q.store().take(ctx, 1, kit.Millis(q.o.Lease))
 		if err != nil {
-			q.giveBackLate(ctx, err)
+			q.returnLateJobs(ctx, err)
 			return nil, q.failed("pop", err)
 		}
 		if len(t.jobs) == 0 && t.wait != 0 {
@@ -98,7 +94,7 @@ func (q *Queue[T]) Consume(ctx context.Context) iter.Seq2[*Job[T], error] {
 	}
 }
 
-// consumer waits for jobs, time and again, in one goroutine.
+// consumer waits for jobs repeatedly, in one goroutine.
 type consumer[T any] struct {
 	q       *Queue[T]
 	wakeups *wake.Dispatcher // open from the first wait to close; nil: there was none
@@ -114,19 +110,19 @@ func (w *consumer[T]) close() {
 
 // fetch waits for up to count jobs, and returns at least one or an error.
 func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
-	var last error // of the backend that could not be reached
+	var lastErr error // of the last call without a reply
 	for tries := 0; ; {
-		raws, err := w.once(ctx, count)
-		w.q.giveBackLate(ctx, err)
+		raws, err := w.takeOrWait(ctx, count)
+		w.q.returnLateJobs(ctx, err)
 		if errors.Is(err, conn.ErrNotReplicated) {
-			raws = w.q.prove(ctx, raws, err)
+			raws = w.q.confirmReplicated(ctx, raws, err)
 		}
 		jobs := w.q.decode(ctx, raws)
 		switch {
 		case len(jobs) > 0:
 			return jobs, nil
-		case ctx.Err() != nil && last != nil:
-			return nil, w.q.failed("pop", fmt.Errorf("%w, after %w", ctx.Err(), last))
+		case ctx.Err() != nil && lastErr != nil:
+			return nil, w.q.failed("pop", fmt.Errorf("%w, after %w", ctx.Err(), lastErr))
 		case ctx.Err() != nil:
 			return nil, w.q.failed("pop", ctx.Err())
 		case err == nil:
@@ -134,21 +130,21 @@ func (w *consumer[T]) fetch(ctx context.Context, count int) ([]*Job[T], error) {
 		case !conn.Temporary(err):
 			return nil, w.q.failed("pop", err)
 		default:
-			last = err
+			lastErr = err
 			w.q.o.Logger.Warn("cannot reach the queue", "queue", w.q.name, "error", err)
-			_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
+			_ = kit.Sleep(ctx, kit.Backoff(minRetryPause, maxRetryPause, tries))
 			tries++
 		}
 	}
 }
 
-// giveBackLate gives back the jobs that a failed call has taken all the same. They are ready again, and count one delivery.
-func (q *Queue[T]) giveBackLate(ctx context.Context, failed error) {
+// returnLateJobs gives back the jobs in a reply that came after its call had failed. They are ready again, and count one delivery.
+func (q *Queue[T]) returnLateJobs(ctx context.Context, failed error) {
 	v, ok := kit.Late(ctx, failed)
 	if !ok || v.Err() != nil {
 		return
 	}
-	for _, r := range q.store().late(v) {
+	for _, r := range q.store().jobsOfReply(v) {
 		err := kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
 			_, err := q.store().nack(ctx, &r, 0, "the call that took it has ended")
 			return err
@@ -159,13 +155,11 @@ func (q *Queue[T]) giveBackLate(ctx context.Context, failed error) {
 	}
 }
 
-// prove returns of jobs that were taken, but whose leases too few replicas have yet,
-// those that are ours, when these leases are on the replicas. Until then it extends
-// them: taking the jobs again and again instead would count deliveries that no consumer
-// saw, and make dead letters of them.
-func (q *Queue[T]) prove(ctx context.Context, raws []raw, why error) []raw {
+// confirmReplicated keeps the jobs whose leases enough replicas have stored. It extends the others until they have, instead of taking
+// them again, which would count a delivery. It drops jobs whose lease is lost.
+func (q *Queue[T]) confirmReplicated(ctx context.Context, raws []storedJob, cause error) []storedJob {
 	for tries := 0; len(raws) > 0; tries++ {
-		q.o.Logger.Warn("a lease waits for replicas", "queue", q.name, "jobs", len(raws), "error", why)
+		q.o.Logger.Warn("a lease waits for replicas", "queue", q.name, "jobs", len(raws), "error", cause)
 		errs := make([]error, len(raws))
 		var extending sync.WaitGroup
 		for i, r := range raws {
@@ -178,32 +172,32 @@ func (q *Queue[T]) prove(ctx context.Context, raws []raw, why error) []raw {
 			})
 		}
 		extending.Wait()
-		why = nil
+		cause = nil
 		kept := raws[:0]
 		for i, r := range raws {
 			if errs[i] == nil || conn.Temporary(errs[i]) {
 				kept = append(kept, r)
-				why = cmp.Or(why, errs[i])
+				cause = cmp.Or(cause, errs[i])
 			}
 		}
 		raws = kept
-		if why == nil {
+		if cause == nil {
 			return raws
 		}
-		if kit.Sleep(ctx, kit.Backoff(againFirst, min(againMost, max(q.o.Lease/3, againFirst)), tries)) != nil {
+		if kit.Sleep(ctx, kit.Backoff(minRetryPause, min(maxRetryPause, max(q.o.Lease/3, minRetryPause)), tries)) != nil {
 			return nil
 		}
 	}
 	return nil
 }
 
-// once waits until something happens, or for a while.
-func (w *consumer[T]) once(ctx context.Context, count int) ([]raw, error) {
+// takeOrWait takes jobs, and waits for them for a bounded time. It may return none.
+func (w *consumer[T]) takeOrWait(ctx context.Context, count int) ([]storedJob, error) {
 	if n, ok := w.q.store().(*native); ok {
-		return w.block(ctx, n, count)
+		return w.waitOnServer(ctx, n, count)
 	}
 	if w.wakeups == nil {
-		// A subscription is not worth its while if there is a job.
+		// The first attempt needs no subscription.
 		t, err := w.q.store().take(ctx, count, kit.Millis(w.q.o.Lease))
 		if err != nil || len(t.jobs) > 0 {
 			return t.jobs, err
@@ -213,16 +207,16 @@ func (w *consumer[T]) once(ctx context.Context, count int) ([]raw, error) {
 	return w.await(ctx, count)
 }
 
-// block waits at the server.
-func (w *consumer[T]) block(ctx context.Context, n *native, count int) ([]raw, error) {
+// waitOnServer waits by a command that blocks at the server.
+func (w *consumer[T]) waitOnServer(ctx context.Context, n *native, count int) ([]storedJob, error) {
 	lease, block := kit.Millis(w.q.o.Lease), int64(0)
 	if !w.q.c.Capabilities().Embedded {
-		block = blockFor.Milliseconds()
-		patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
+		block = blockTime.Milliseconds()
+		bounded, cancel := context.WithTimeout(ctx, blockTime+replyMargin)
 		defer cancel()
-		t, err := n.takeWaiting(patient, count, lease, block)
-		if kit.Overdue(ctx, patient, err) && !errors.Is(err, conn.ErrNotReplicated) {
-			err = silence(blockFor + overdue)
+		t, err := n.takeWaiting(bounded, count, lease, block)
+		if kit.Overdue(ctx, bounded, err) && !errors.Is(err, conn.ErrNotReplicated) {
+			err = noReplyError(blockTime + replyMargin)
 		}
 		return t.jobs, err
 	}
@@ -230,21 +224,21 @@ func (w *consumer[T]) block(ctx context.Context, n *native, count int) ([]raw, e
 	return t.jobs, err
 }
 
-// silence is the error of a connection that is taken for dead.
-func silence(within time.Duration) error {
+// noReplyError returns the error of a connection that counts as dead.
+func noReplyError(within time.Duration) error {
 	return fmt.Errorf("%w: no reply within %v", conn.ErrUnavailable, within)
 }
 
-// await tries to take jobs at each wake-up, and when a job falls due.
-func (w *consumer[T]) await(ctx context.Context, count int) ([]raw, error) {
+// await tries to take a job after each wake-up and when the next job becomes due.
+func (w *consumer[T]) await(ctx context.Context, count int) ([]storedJob, error) {
 	waiter := w.wakeups.Join("")
-	defer waiter.Leave(true) // the next one finds out what this one knew, such as when the next job is due
+	defer waiter.Leave(true) // another waiter learns when the next job is due
 	for {
 		t, err := w.q.store().take(ctx, count, kit.Millis(w.q.o.Lease))
 		if err != nil || len(t.jobs) > 0 {
 			return t.jobs, err
 		}
-		wait := lookAgain
+		wait := pollInterval
 		if t.wait >= 0 {
 			wait = min(wait, t.wait)
 		}
@@ -260,21 +254,21 @@ func (w *consumer[T]) await(ctx context.Context, count int) ([]raw, error) {
 	}
 }
 
-// decode makes jobs of what was taken. What cannot be read is given back.
-func (q *Queue[T]) decode(ctx context.Context, raws []raw) []*Job[T] {
+// decode decodes the jobs that were taken. It fails jobs that the codec cannot decode.
+func (q *Queue[T]) decode(ctx context.Context, raws []storedJob) []*Job[T] {
 	q.counts.delivered.Add(int64(len(raws)))
 	jobs := make([]*Job[T], 0, len(raws))
 	for _, r := range raws {
-		v, e, err := q.open(r.payload)
+		v, e, err := q.decodePayload(r.payload)
 		j := &Job[T]{ID: r.id, Value: v, Headers: e.Headers, Deliveries: int(r.deliveries + e.Before), Token: r.token, Due: time.UnixMilli(r.due),
-			timeout: q.timeout(&e), q: q, raw: r}
+			timeout: q.timeout(&e), q: q, stored: r}
 		if err == nil {
 			jobs = append(jobs, j)
 			continue
 		}
 		q.o.Logger.Warn("a job cannot be read", "queue", q.name, "job", r.id, "error", err)
-		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
-		err = j.Fail(patient, err)
+		settleCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+		err = j.Fail(settleCtx, err)
 		if cancel(); err != nil {
 			q.o.Logger.Warn("a job comes back after its lease", "queue", q.name, "job", r.id, "error", err)
 		}

@@ -48,21 +48,21 @@ type Item[T any] struct {
 	PushOptions
 }
 
-// pushItem is a job as it is added. Exactly one of delay and at counts.
+// pushItem is a job to add. Exactly one of delay and at counts.
 type pushItem struct {
-	id       string // "": the server makes one
-	own      bool   // the id is one that we made
-	payload  []byte
-	delay    int64
-	at       int64 // 0: see delay
-	priority int
-	ttl      int64
-	unique   int64
-	replace  bool
+	id        string // "": the server makes one
+	generated bool   // this package made the id
+	payload   []byte
+	delay     int64
+	at        int64 // 0: see delay
+	priority  int
+	ttl       int64
+	unique    int64
+	replace   bool
 }
 
-// pushed is what became of one.
-type pushed struct {
+// pushResult is the result of the push of one job.
+type pushResult struct {
 	id    string
 	state pushState
 }
@@ -76,13 +76,12 @@ const (
 )
 
 const (
-	// lastYear is the last that a job may fall due in.
-	lastYear = 9999
-	// pushAtOnce is how many jobs a round trip adds: a script of so many takes a
-	// server some ms.
-	pushAtOnce = 500
-	// roomFirst and roomMost are how often Block looks for room.
-	roomFirst, roomMost = 2 * time.Millisecond, 100 * time.Millisecond
+	// maxYear is the last year in which a job may fall due.
+	maxYear = 9999
+	// maxPush is the number of jobs in a round trip: a script that adds so many takes a server some ms.
+	maxPush = 500
+	// minRoomPause and maxRoomPause bound the pauses between the attempts of a push that waits for room (Block).
+	minRoomPause, maxRoomPause = 2 * time.Millisecond, 100 * time.Millisecond
 )
 
 // Push adds a job and returns its id. If it returns nil, the backend has the job. ErrFull,
@@ -125,8 +124,8 @@ func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, err
 	}
 	ids := make([]string, len(items))
 	var errs []error
-	for from := 0; from < len(todo); from += pushAtOnce {
-		part := todo[from:min(from+pushAtOnce, len(todo))]
+	for from := 0; from < len(todo); from += maxPush {
+		part := todo[from:min(from+maxPush, len(todo))]
 		more, err := q.pushPart(ctx, part, ids[from:from+len(part)])
 		if errs = append(errs, more...); err != nil {
 			return ids, errors.Join(append(errs, q.failed("push", err))...)
@@ -142,10 +141,10 @@ func (q *Queue[T]) prepare(ctx context.Context, it *Item[T]) (p pushItem, err er
 		err = fmt.Errorf("%w: Delay is %v, which is negative", conn.ErrArgument, it.Delay)
 	case it.Delay > 0 && !it.At.IsZero():
 		err = fmt.Errorf("%w: Delay and At exclude each other", conn.ErrArgument)
-	case !it.At.IsZero() && (it.At.UnixMilli() <= 0 || it.At.Year() > lastYear):
-		err = fmt.Errorf("%w: At is %v; it must be after 1970 and before %d", conn.ErrArgument, it.At, lastYear+1)
+	case !it.At.IsZero() && (it.At.UnixMilli() <= 0 || it.At.Year() > maxYear):
+		err = fmt.Errorf("%w: At is %v; it must be after 1970 and before %d", conn.ErrArgument, it.At, maxYear+1)
 	case it.Priority < 0 || it.Priority > maxPriority:
-		err = fmt.Errorf("%w: Priority is %d; 0 to %d are right", conn.ErrArgument, it.Priority, maxPriority)
+		err = fmt.Errorf("%w: Priority is %d; it must be from 0 to %d", conn.ErrArgument, it.Priority, maxPriority)
 	case it.TTL < 0:
 		err = fmt.Errorf("%w: TTL is %v, which is negative", conn.ErrArgument, it.TTL)
 	case it.Unique < 0:
@@ -155,7 +154,7 @@ func (q *Queue[T]) prepare(ctx context.Context, it *Item[T]) (p pushItem, err er
 	case it.Replace && it.ID == "":
 		err = fmt.Errorf("%w: Replace needs an ID", conn.ErrArgument)
 	case it.ID == "*":
-		err = fmt.Errorf("%w: \"*\" cannot be an ID; leave it out to have one made", conn.ErrArgument)
+		err = fmt.Errorf("%w: \"*\" cannot be an ID; without an ID the queue makes one", conn.ErrArgument)
 	}
 	if err != nil {
 		return p, err
@@ -169,43 +168,42 @@ func (q *Queue[T]) prepare(ctx context.Context, it *Item[T]) (p pushItem, err er
 	if q.o.Headers != nil {
 		extra = maps.Clone(q.o.Headers(ctx))
 	}
-	if p.payload, err = q.pack(it, extra); err != nil {
+	if p.payload, err = q.encodePayload(it, extra); err != nil {
 		return p, err
 	}
 	switch {
 	case p.id == "" && p.unique == 0:
-		p.id, p.own = kit.ID(), true // sent twice it is still one job
+		p.id, p.generated = kit.ID(), true // a push that is sent twice adds one job
 	case p.id == "" && len(it.Headers)+len(extra) > 0:
 		_, value := unwrap(string(p.payload))
-		p.id = valueID(value) // the payload differs with each trace, the value does not
+		p.id = valueID(value) // the headers of each trace differ; the value does not
 	}
 	return p, nil
 }
 
-// valueID is the id of a job with headers that is unique by its value.
+// valueID returns the id of a job with headers that is unique by its value.
 func valueID(value []byte) string {
 	sum := sha256.Sum256(value)
 	return "value:" + hex.EncodeToString(sum[:16])
 }
 
-// pushPart adds some jobs, and waits for room if it is to; errs are of jobs that
-// were not added.
+// pushPart adds jobs in one round trip, and with Block waits for room and adds the rest. errs are the errors of jobs that were not added.
 func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string) (errs []error, err error) {
-	at := make([]int, len(items)) // where the ids go
+	at := make([]int, len(items)) // the indexes of the items in ids
 	for i := range at {
 		at[i] = i
 	}
 	for tries := 0; ; tries++ {
 		results, err := q.store().push(ctx, items, q.o.MaxLen, q.o.Overflow == DropOldest)
 		if err != nil && tries > 0 && ctx.Err() != nil {
-			return errs, noRoom(ctx, len(items))
+			return errs, fullError(ctx, len(items))
 		} else if err != nil {
 			return errs, err
 		}
 		left := 0
 		for i, r := range results {
 			switch {
-			case r.state == added, r.state == duplicate && items[i].own:
+			case r.state == added, r.state == duplicate && items[i].generated:
 				q.counts.pushed.Add(1)
 				ids[at[i]] = r.id
 			case r.state == duplicate:
@@ -223,19 +221,19 @@ func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string)
 			return errs, nil
 		}
 		items = items[:left]
-		if kit.Sleep(ctx, kit.Backoff(roomFirst, roomMost, tries)) != nil {
-			return errs, noRoom(ctx, left)
+		if kit.Sleep(ctx, kit.Backoff(minRoomPause, maxRoomPause, tries)) != nil {
+			return errs, fullError(ctx, left)
 		}
 	}
 }
 
-func noRoom(ctx context.Context, jobs int) error {
+func fullError(ctx context.Context, jobs int) error {
 	return fmt.Errorf("%w: no room for %d more: %w", ErrFull, jobs, ctx.Err())
 }
 
-// name is how messages call a job.
+// name returns the name of a job in errors.
 func (p *pushItem) name() string {
-	if p.id == "" || p.own {
+	if p.id == "" || p.generated {
 		return "a job"
 	}
 	return fmt.Sprintf("%q", p.id)

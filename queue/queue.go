@@ -17,8 +17,8 @@ import (
 const (
 	defaultLease      = 30 * time.Second
 	defaultDeliveries = 16
-	// shortestLease leaves time for an extension's round trip.
-	shortestLease = 10 * time.Millisecond
+	// minLease leaves time for the round trip of an extension.
+	minLease = 10 * time.Millisecond
 	// maxPriority is the highest priority of DQ.ADD.
 	maxPriority = 9
 	// maxDeliveries is the most that a job of ebb counts.
@@ -84,7 +84,7 @@ type Options[T any] struct {
 	Logger *slog.Logger
 }
 
-// check fills in what was left out.
+// check sets the defaults, and returns an error with ebb.ErrArgument for wrong options.
 func (o *Options[T]) check() (err error) {
 	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
 		return err
@@ -103,14 +103,14 @@ func (o *Options[T]) check() (err error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case o.Lease < shortestLease:
-		return fmt.Errorf("%w: Lease is %v; %v is the shortest", conn.ErrArgument, o.Lease, shortestLease)
+	case o.Lease < minLease:
+		return fmt.Errorf("%w: Lease is %v; it must be at least %v", conn.ErrArgument, o.Lease, minLease)
 	case o.MaxDeliveries > maxDeliveries:
-		return fmt.Errorf("%w: MaxDeliveries is %d; at most %d, or negative for any number", conn.ErrArgument, o.MaxDeliveries, maxDeliveries)
+		return fmt.Errorf("%w: MaxDeliveries is %d; it must be at most %d, or negative for no limit", conn.ErrArgument, o.MaxDeliveries, maxDeliveries)
 	case o.MaxLen < 0:
-		return fmt.Errorf("%w: MaxLen is %d; 0 is for any number", conn.ErrArgument, o.MaxLen)
+		return fmt.Errorf("%w: MaxLen is %d; it must be positive, or 0 for no limit", conn.ErrArgument, o.MaxLen)
 	case o.Overflow < Refuse || o.Overflow > DropOldest:
-		return fmt.Errorf("%w: Overflow is %v; Refuse, Block and DropOldest are right", conn.ErrArgument, o.Overflow)
+		return fmt.Errorf("%w: Overflow is %v; it must be Refuse, Block or DropOldest", conn.ErrArgument, o.Overflow)
 	case o.Overflow != Refuse && o.MaxLen == 0:
 		return fmt.Errorf("%w: Overflow is %v, which needs a MaxLen", conn.ErrArgument, o.Overflow)
 	case o.Timeout < 0:
@@ -130,10 +130,10 @@ type Queue[T any] struct {
 	name string
 	o    Options[T]
 
-	scripted bool // it uses scripts although the backend has better; for tests
+	scripted bool // for tests: the queue uses scripts also on ebb
 
-	said       atomic.Bool // how it runs, to the logger
-	configured atomic.Bool // ebb's queue knows the limits
+	logged     atomic.Bool // store has logged how the queue runs
+	configured atomic.Bool // ebb has the limits of the queue
 	counts     counts
 	wakeups    wake.Channel // on backends without commands that wait
 }
@@ -173,63 +173,62 @@ func (q *Queue[T]) String() string {
 
 func (q *Queue[T]) native() bool { return !q.scripted && q.c.Capabilities().Native }
 
-// store is one of the two ways to keep a queue. Times are ms. Every method is one
-// round trip, and one step for all other clients.
+// store is the backend of a queue: native or scripts. Times are ms. Every method is one round trip, and one step for all other clients.
 type store interface {
-	push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushed, error)
+	push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushResult, error)
 	// take returns what it took beside ebb.ErrNotReplicated, and with no other error.
-	take(ctx context.Context, count int, lease int64) (taken, error)
-	// late returns the jobs of an answer to take.
-	late(v conn.Value) []raw
+	take(ctx context.Context, count int, lease int64) (takeResult, error)
+	// jobsOfReply returns the jobs in a reply to take.
+	jobsOfReply(v conn.Value) []storedJob
 	ack(ctx context.Context, id string, token int64) (bool, error)
-	nack(ctx context.Context, r *raw, delay int64, reason string) (bool, error)
+	nack(ctx context.Context, r *storedJob, delay int64, reason string) (bool, error)
 	extend(ctx context.Context, id string, token, lease int64) (bool, error)
-	bury(ctx context.Context, r *raw, reason string) (bool, error)
+	bury(ctx context.Context, r *storedJob, reason string) (bool, error)
 	cancel(ctx context.Context, ids []string) (int64, error)
 	info(ctx context.Context) (Info, error)
 	// dead returns dead letters, the oldest first, behind the one with an id.
-	dead(ctx context.Context, n int, after string) ([]deadRaw, error)
+	dead(ctx context.Context, n int, after string) ([]storedLetter, error)
 	revive(ctx context.Context, ids []string) (int64, error)
 	discard(ctx context.Context, ids []string) (int64, error)
 	// schedule returns the next occurrence.
 	schedule(ctx context.Context, s *cron.Schedule) (int64, error)
 	unschedule(ctx context.Context, names []string) (int64, error)
 	schedules(ctx context.Context) ([]*cron.Schedule, error)
-	peek(ctx context.Context, state State, after string, count int) ([]entryRaw, error)
-	get(ctx context.Context, id string) (entryRaw, error)
+	peek(ctx context.Context, state State, after string, count int) ([]storedEntry, error)
+	get(ctx context.Context, id string) (storedEntry, error)
 	// pause is without an end if ms is 0.
 	pause(ctx context.Context, ms int64) error
 	resume(ctx context.Context) error
 	requeue(ctx context.Context, ids []string) (int64, error)
 	reschedule(ctx context.Context, id string, delay int64) (bool, error)
 	// note stores a consumer's report for keep ms, and acknowledges the job if done.
-	note(ctx context.Context, r *raw, report string, keep int64, done bool) (bool, error)
+	note(ctx context.Context, r *storedJob, report string, keep int64, done bool) (bool, error)
 	// status returns the name of a job's state, "dead" for a dead letter, "" if there is no such job,
 	// and its report.
 	status(ctx context.Context, id string) (state, report string, err error)
 	// postpone gives a job back as a new one with another payload.
-	postpone(ctx context.Context, r *raw, delay int64, payload []byte) (bool, error)
+	postpone(ctx context.Context, r *storedJob, delay int64, payload []byte) (bool, error)
 	// remove removes all keys; it is not one step.
 	remove(ctx context.Context) error
 }
 
-// raw is a job as it is stored.
-type raw struct {
+// storedJob is a job in the form of the backend.
+type storedJob struct {
 	id, payload            string
 	deliveries, token, due int64
 }
 
-// taken is what a consumer gets.
-type taken struct {
-	jobs []raw
-	// wait is when to come again if there is no job; 0: at once, since there was more
-	// to tidy up than a call does; negative: nothing is to come, or it is unknown.
+// takeResult is the result of take.
+type takeResult struct {
+	jobs []storedJob
+	// wait is the time until the next attempt if there is no job. 0: at once, because a call removes a bounded number of entries and
+	// there are more; negative: no job will fall due, or the time is unknown.
 	wait time.Duration
 }
 
-// store returns the way that this call goes.
+// store returns the backend for a call.
 func (q *Queue[T]) store() store {
-	if !q.said.Swap(true) {
+	if !q.logged.Swap(true) {
 		q.o.Logger.Debug(q.String())
 	}
 	if q.native() {
@@ -238,7 +237,7 @@ func (q *Queue[T]) store() store {
 	return &scripts{c: q.c, name: q.name, max: q.o.MaxDeliveries}
 }
 
-// failed is the error of an operation on the queue.
+// failed returns the error of an operation on the queue.
 func (q *Queue[T]) failed(what string, err error) error {
 	return fmt.Errorf("queue %q: %s: %w", q.name, what, err)
 }
@@ -247,7 +246,7 @@ func (q *Queue[T]) failed(what string, err error) error {
 // one gets ErrLost when it settles it. Unique still refuses such jobs. Cancel costs one round
 // trip for every 500 ids.
 func (q *Queue[T]) Cancel(ctx context.Context, ids ...string) (int64, error) {
-	return q.inParts(ctx, "cancel", ids, q.store().cancel)
+	return q.inChunks(ctx, "cancel", ids, q.store().cancel)
 }
 
 // Delete removes the queue: the jobs in all states, the dead letters, the schedules, a pause,
@@ -281,8 +280,8 @@ type Info struct {
 	PausedUntil time.Time
 }
 
-// span is a number of ms, or the longest span there is, 292 years.
-func span(ms int64) time.Duration {
+// toDuration returns the duration of a number of ms, at most 292 years.
+func toDuration(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 

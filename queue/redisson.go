@@ -29,10 +29,10 @@ import (
 //
 // The methods are safe for concurrent use. The queue holds no resource and need not be closed.
 type RedissonQueue[T any] struct {
-	c                                  *conn.Conn
-	name, waiting, deadlines, announce string
-	codec                              conn.Codec[T]
-	log                                *slog.Logger
+	c                                     *conn.Conn
+	name, delayedKey, timeoutKey, channel string
+	codec                                 conn.Codec[T]
+	log                                   *slog.Logger
 }
 
 // RedissonOptions configures a RedissonQueue. The zero value works.
@@ -58,9 +58,9 @@ func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*Re
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &RedissonQueue[T]{c: c, name: name, codec: o.Codec, log: o.Logger,
-		waiting:   kit.Prefixed("redisson_delay_queue", name),
-		deadlines: kit.Prefixed("redisson_delay_queue_timeout", name),
-		announce:  kit.Prefixed("redisson_delay_queue_channel", name)}, nil
+		delayedKey: kit.Prefixed("redisson_delay_queue", name),
+		timeoutKey: kit.Prefixed("redisson_delay_queue_timeout", name),
+		channel:    kit.Prefixed("redisson_delay_queue_channel", name)}, nil
 }
 
 // String describes the queue.
@@ -69,25 +69,25 @@ func (s *RedissonQueue[T]) String() string {
 	return fmt.Sprintf("queue %q (Redisson's layout; Lua scripts on %s %s)", s.name, caps.Server, caps.Version)
 }
 
-// transferMost is how many items a call moves; each costs a look through the list.
-const transferMost = "100"
+// maxTransfer is the number of items that a call moves; each costs a search in the list.
+const maxTransfer = "100"
 
-// sharedPrelude moves what is due: KEYS the target, the list, the zset; ARGV the channel.
-const sharedPrelude = `
+// redissonPrelude moves due values to the target: KEYS the target, the list, the zset; ARGV the channel.
+const redissonPrelude = `
 local target, waiting, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local call = redis.call
 local clock = call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = math.floor(us / 1000)
 local function int(n) return string.format('%.0f', n) end
-local due = call('ZRANGEBYSCORE', deadlines, '-inf', int(now), 'LIMIT', 0, ` + transferMost + `)
+local due = call('ZRANGEBYSCORE', deadlines, '-inf', int(now), 'LIMIT', 0, ` + maxTransfer + `)
 for _, item in ipairs(due) do
   call('RPUSH', target, string.sub(item, string.byte(item, 1) + 10))
   call('ZREM', deadlines, item)
   call('LREM', waiting, 1, item)
 end
--- rest is for how many us nothing falls due, -1 for ever.
-local function rest()
+-- untilDue returns the us until a value falls due, -1 if there is none.
+local function untilDue()
   local x = call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')
   if not x[1] then return -1 end
   return math.max(x[2] * 1000 - us, 0)
@@ -95,11 +95,10 @@ end
 `
 
 var (
-	// offerScript adds: ARGV channel, item, delay, payload. Without delay it goes
-	// behind what is due.
-	offerScript = conn.NewScript(sharedPrelude + `
+	// redissonPush adds a value: ARGV channel, item, delay, payload. Without a delay the value goes behind the due ones.
+	redissonPush = conn.NewScript(redissonPrelude + `
 local item, delay = ARGV[2], tonumber(ARGV[3])
-if delay == 0 and rest() ~= 0 then
+if delay == 0 and untilDue() ~= 0 then
   call('RPUSH', target, ARGV[4])
   return 1
 end
@@ -108,19 +107,19 @@ call('RPUSH', waiting, item)
 if call('ZRANGE', deadlines, 0, 0)[1] == item then redis.pcall('PUBLISH', ARGV[1], int(now + delay)) end
 return 1
 `)
-	// transferScript replies with rest.
-	transferScript = conn.NewScript(sharedPrelude + `return rest()`)
-	// pollScript replies with the first payload, or null.
-	pollScript = conn.NewScript(sharedPrelude + `return call('LPOP', target)`)
-	// withdrawScript removes an item: ARGV channel, item.
-	withdrawScript = conn.NewScript(sharedPrelude + `
+	// redissonTransfer replies with untilDue.
+	redissonTransfer = conn.NewScript(redissonPrelude + `return untilDue()`)
+	// redissonPop replies with the first payload, or null.
+	redissonPop = conn.NewScript(redissonPrelude + `return call('LPOP', target)`)
+	// redissonRemove removes an item: ARGV channel, item.
+	redissonRemove = conn.NewScript(redissonPrelude + `
 call('LREM', waiting, 1, ARGV[2])
 return call('ZREM', deadlines, ARGV[2])
 `)
 )
 
 func (s *RedissonQueue[T]) script(ctx context.Context, script *conn.Script, args ...any) (conn.Value, error) {
-	v, err := s.c.Script(ctx, script, []string{s.name, s.waiting, s.deadlines}, append([]any{s.announce}, args...)...)
+	v, err := s.c.Script(ctx, script, []string{s.name, s.delayedKey, s.timeoutKey}, append([]any{s.channel}, args...)...)
 	return v, s.failed(err)
 }
 
@@ -131,8 +130,8 @@ func (s *RedissonQueue[T]) failed(err error) error {
 	return fmt.Errorf("queue: Redisson queue %q: %w", s.name, err)
 }
 
-// item lays out a payload as Redisson does.
-func item(payload []byte) []byte {
+// redissonItem returns the item of a payload, as Redisson makes it.
+func redissonItem(payload []byte) []byte {
 	b := make([]byte, 1+8+8, 1+8+8+len(payload))
 	b[0] = 8
 	_, _ = rand.Read(b[1:9]) // it never fails
@@ -140,8 +139,8 @@ func item(payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// payloadOf reads an item.
-func payloadOf(item string) (string, bool) {
+// redissonPayload returns the payload of an item.
+func redissonPayload(item string) (string, bool) {
 	if item == "" || len(item) < 1+int(item[0])+8 {
 		return "", false
 	}
@@ -159,7 +158,7 @@ func (s *RedissonQueue[T]) Push(ctx context.Context, v T, delay time.Duration) e
 	if err != nil {
 		return s.failed(err)
 	}
-	_, err = s.script(ctx, offerScript, item(payload), kit.Millis(delay), payload)
+	_, err = s.script(ctx, redissonPush, redissonItem(payload), kit.Millis(delay), payload)
 	return err
 }
 
@@ -170,13 +169,13 @@ func (s *RedissonQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 		return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
 	}
 	whole := context.WithoutCancel(ctx)
-	patient, cancel := context.WithTimeout(whole, overdue)
+	patient, cancel := context.WithTimeout(whole, replyMargin)
 	defer cancel()
-	reply, err := s.script(patient, pollScript)
+	reply, err := s.script(patient, redissonPop)
 	if kit.Overdue(whole, patient, err) && !errors.Is(err, conn.ErrNotReplicated) {
-		err = s.failed(silence(overdue))
+		err = s.failed(noReplyError(replyMargin))
 	}
-	if err != nil && !errors.Is(err, conn.ErrNotReplicated) { // then the value is ours all the same
+	if err != nil && !errors.Is(err, conn.ErrNotReplicated) { // the value is taken all the same
 		return v, err
 	}
 	if reply.IsNull() {
@@ -208,24 +207,23 @@ func (s *RedissonQueue[T]) Pop(ctx context.Context) (v T, err error) {
 			return v, err
 		}
 		s.log.Warn("cannot reach the queue", "queue", s.name, "error", err)
-		_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
+		_ = kit.Sleep(ctx, kit.Backoff(minRetryPause, maxRetryPause, tries))
 		tries++
 	}
 }
 
-// await returns when there may be something to take. Moving the list's first value
-// to where it is waits for one and takes none, so that no job is lost if the context ends in
-// the middle of it.
+// await returns when there may be a value. BLMOVE from the list to itself waits for a value and takes none, so that none is lost if the
+// context ends meanwhile.
 func (s *RedissonQueue[T]) await(ctx context.Context) error {
-	patient, cancel := context.WithTimeout(ctx, blockFor+overdue)
-	var mover sync.WaitGroup
-	mover.Go(func() { _ = s.Transfer(patient) })
-	_, err := s.c.Block(patient, "BLMOVE", s.name, s.name, "LEFT", "LEFT", blockFor.Seconds())
+	patient, cancel := context.WithTimeout(ctx, blockTime+replyMargin)
+	var transfer sync.WaitGroup
+	transfer.Go(func() { _ = s.Transfer(patient) })
+	_, err := s.c.Block(patient, "BLMOVE", s.name, s.name, "LEFT", "LEFT", blockTime.Seconds())
 	if kit.Overdue(ctx, patient, err) {
-		err = silence(blockFor + overdue)
+		err = noReplyError(blockTime + replyMargin)
 	}
 	cancel()
-	mover.Wait()
+	transfer.Wait()
 	return s.failed(err)
 }
 
@@ -245,23 +243,23 @@ func (s *RedissonQueue[T]) Transfer(ctx context.Context) error {
 		if !conn.Temporary(err) && !errors.Is(err, conn.ErrInterrupted) {
 			return err
 		}
-		_ = kit.Sleep(ctx, kit.Backoff(againFirst, againMost, tries))
+		_ = kit.Sleep(ctx, kit.Backoff(minRetryPause, maxRetryPause, tries))
 	}
 }
 
-// transfer is Transfer until an error.
+// transfer does the work of Transfer until an error.
 func (s *RedissonQueue[T]) transfer(ctx context.Context) error {
-	sub, err := s.c.Subscribe(ctx, s.announce)
+	sub, err := s.c.Subscribe(ctx, s.channel)
 	if err != nil {
 		return s.failed(err)
 	}
 	defer func() { _ = sub.Close() }()
 	for {
-		v, err := s.script(ctx, transferScript)
+		v, err := s.script(ctx, redissonTransfer)
 		if err != nil {
 			return err
 		}
-		wait := lookAgain
+		wait := pollInterval
 		if v.Int >= 0 {
 			wait = min(wait, time.Duration(v.Int)*time.Microsecond)
 		}
@@ -287,7 +285,7 @@ func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 	}
 	const page = 100
 	for from := 0; ; from += page {
-		items, err := s.c.Do(ctx, "LRANGE", s.waiting, from, from+page-1)
+		items, err := s.c.Do(ctx, "LRANGE", s.delayedKey, from, from+page-1)
 		if err != nil {
 			return false, s.failed(err)
 		}
@@ -295,10 +293,10 @@ func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 			return false, nil
 		}
 		for _, e := range items.Elems {
-			if p, ok := payloadOf(e.Str); !ok || p != string(payload) {
+			if p, ok := redissonPayload(e.Str); !ok || p != string(payload) {
 				continue
 			}
-			n, err := s.script(ctx, withdrawScript, e.Str)
+			n, err := s.script(ctx, redissonRemove, e.Str)
 			if err != nil || n.Int == 1 {
 				return err == nil, err
 			}
@@ -308,17 +306,17 @@ func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 
 // Delete removes the queue with its delayed and its ready values.
 func (s *RedissonQueue[T]) Delete(ctx context.Context) error {
-	_, err := s.c.Del(ctx, s.name, s.waiting, s.deadlines)
+	_, err := s.c.Del(ctx, s.name, s.delayedKey, s.timeoutKey)
 	return s.failed(err)
 }
 
 // Len returns the number of delayed values and of ready values.
 func (s *RedissonQueue[T]) Len(ctx context.Context) (delayed, ready int64, err error) {
-	if _, err := s.script(ctx, transferScript); err != nil {
+	if _, err := s.script(ctx, redissonTransfer); err != nil {
 		return 0, 0, err
 	}
 	var b conn.Batch
-	b.Do("ZCARD", s.deadlines)
+	b.Do("ZCARD", s.timeoutKey)
 	b.Do("LLEN", s.name)
 	replies, err := s.c.Pipeline(ctx, &b)
 	if err != nil {

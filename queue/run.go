@@ -13,8 +13,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// settleFor is for how long Run tries to settle a job whose function has returned.
-const settleFor = 10 * time.Second
+// settleTimeout is the time for which Run tries to settle a job whose function has returned.
+const settleTimeout = 10 * time.Second
 
 // Run calls fn with jobs, in up to workers goroutines at a time, until the context ends. It
 // returns when all calls have returned, with an error that says why it ended and that has the
@@ -30,17 +30,17 @@ func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Con
 		return q.failed("run", err)
 	}
 	if workers < 1 {
-		return q.failed("run", fmt.Errorf("%w: %d workers; at least 1 is right", conn.ErrArgument, workers))
+		return q.failed("run", fmt.Errorf("%w: workers is %d; it must be at least 1", conn.ErrArgument, workers))
 	}
 	handle := q.chain(fn)
-	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	workCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var running sync.WaitGroup
 	busy := make(chan struct{}, workers)
-	err := q.feed(ctx, busy, func(j *Job[T]) {
+	err := q.dispatchJobs(ctx, busy, func(j *Job[T]) {
 		running.Go(func() {
 			defer func() { <-busy }()
-			q.work(inner, j, handle)
+			q.handle(workCtx, j, handle)
 		})
 	})
 	if q.o.Grace == 0 {
@@ -52,9 +52,8 @@ func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Con
 	return err
 }
 
-// feed takes as many jobs as there are idle workers, time and again, and returns why
-// it ended.
-func (q *Queue[T]) feed(ctx context.Context, busy chan struct{}, start func(*Job[T])) error {
+// dispatchJobs takes as many jobs as there are idle workers and starts them, until ctx ends or a fetch fails. It returns why it ended.
+func (q *Queue[T]) dispatchJobs(ctx context.Context, busy chan struct{}, start func(*Job[T])) error {
 	w := q.consumer()
 	defer w.close()
 	for {
@@ -64,7 +63,7 @@ func (q *Queue[T]) feed(ctx context.Context, busy chan struct{}, start func(*Job
 			return q.failed("run", ctx.Err())
 		}
 		idle := 1
-		for more := true; more && idle < popAtOnce; {
+		for more := true; more && idle < maxPop; {
 			select {
 			case busy <- struct{}{}:
 				idle++
@@ -85,9 +84,9 @@ func (q *Queue[T]) feed(ctx context.Context, busy chan struct{}, start func(*Job
 	}
 }
 
-// work runs a function for a job and settles it.
-func (q *Queue[T]) work(ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]) error) {
-	err, lost := q.attend(ctx, j, fn)
+// handle runs the function for a job and settles the job.
+func (q *Queue[T]) handle(ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]) error) {
+	err, lost := q.runWithLease(ctx, j, fn)
 	if j.settled.Load() {
 		return
 	}
@@ -98,48 +97,48 @@ func (q *Queue[T]) work(ctx context.Context, j *Job[T], fn func(context.Context,
 	q.finish(ctx, j, err)
 }
 
-// finish settles a job by the error of its function. ctx is the one that Run ends after Grace.
+// finish settles a job by the error of its function. Run ends ctx after Grace.
 func (q *Queue[T]) finish(ctx context.Context, j *Job[T], err error) {
-	last, done := context.WithTimeout(context.WithoutCancel(ctx), min(settleFor, q.o.Lease))
+	settleCtx, done := context.WithTimeout(context.WithoutCancel(ctx), min(settleTimeout, q.o.Lease))
 	defer done()
-	var postponed later
+	var postponed postponeError
 	for tries := 0; ; tries++ {
-		var failed error
+		var settleErr error
 		switch {
 		case err == nil:
-			failed = j.Ack(last)
+			settleErr = j.Ack(settleCtx)
 		case errors.As(err, &postponed):
-			failed = j.Postpone(last, postponed.delay)
+			settleErr = j.Postpone(settleCtx, postponed.delay)
 		case ctx.Err() != nil && !errors.Is(err, ErrPermanent):
-			failed = j.nack(last, 0, err.Error())
+			settleErr = j.nack(settleCtx, 0, err.Error())
 		default:
-			failed = j.Fail(last, err)
+			settleErr = j.Fail(settleCtx, err)
 		}
-		if failed == nil {
+		if settleErr == nil {
 			return
 		}
-		if !conn.Temporary(failed) || kit.Sleep(last, kit.Backoff(againFirst, againMost, tries)) != nil {
-			q.o.Logger.Warn("a job could not be settled", "queue", q.name, "job", j.ID, "error", failed)
+		if !conn.Temporary(settleErr) || kit.Sleep(settleCtx, kit.Backoff(minRetryPause, maxRetryPause, tries)) != nil {
+			q.o.Logger.Warn("a job could not be settled", "queue", q.name, "job", j.ID, "error", settleErr)
 			return
 		}
 	}
 }
 
-// attend runs a function for as long as the lease lasts, and keeps it meanwhile. A
-// function that ends its goroutine leaves the job to the end of its lease.
-func (q *Queue[T]) attend(ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]) error) (err error, lost bool) {
-	own, cancel := context.WithCancelCause(ctx)
-	release := q.keep(own, j, cancel)
+// runWithLease runs a function for as long as the lease lasts, and extends the lease meanwhile. If the function ends its goroutine, the
+// job stays leased until its lease ends.
+func (q *Queue[T]) runWithLease(ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]) error) (err error, lost bool) {
+	jobCtx, cancel := context.WithCancelCause(ctx)
+	release := q.keepLease(jobCtx, j, cancel)
 	defer func() {
 		release()
-		lost = errors.Is(context.Cause(own), ErrLost)
+		lost = errors.Is(context.Cause(jobCtx), ErrLost)
 		cancel(nil)
 	}()
-	timed, stop := j.bounded(own)
+	fnCtx, stop := j.withTimeout(jobCtx)
 	defer stop()
-	begun := q.counts.begin(1)
-	defer func() { q.counts.end(1, begun) }()
-	return timedOut(timed, run(timed, j, fn)), false
+	started := q.counts.begin(1)
+	defer func() { q.counts.end(1, started) }()
+	return addTimeout(fnCtx, run(fnCtx, j, fn)), false
 }
 
 // run calls a function that may panic.
@@ -160,30 +159,29 @@ func (q *Queue[T]) panicked(p any, jobs ...string) error {
 	return fmt.Errorf("panic: %s", line)
 }
 
-// keep extends a job's lease every third of it until release is called, and calls
-// lost with ErrLost when the lease is over as far as it can know. It costs a
-// timer, and a goroutine from the first extension on. release waits for it.
-func (q *Queue[T]) keep(ctx context.Context, j *Job[T], lost context.CancelCauseFunc) (release func()) {
+// keepLease extends a job's lease every third of it until release is called, and calls lost with ErrLost when the lease is over, as
+// far as it can know. It costs a timer, and a goroutine from the first extension on. release waits for that goroutine.
+func (q *Queue[T]) keepLease(ctx context.Context, j *Job[T], lost context.CancelCauseFunc) (release func()) {
 	ctx, end := context.WithCancel(ctx)
-	finished := make(chan struct{})
-	over := time.AfterFunc(q.o.Lease, func() { lost(ErrLost) })
+	stopped := make(chan struct{})
+	expiry := time.AfterFunc(q.o.Lease, func() { lost(ErrLost) })
 	first := time.AfterFunc(q.o.Lease/3, func() {
-		defer close(finished)
-		q.extendUntil(ctx, j, over, lost)
+		defer close(stopped)
+		q.extendUntil(ctx, j, expiry, lost)
 	})
 	return func() {
 		end()
 		if !first.Stop() {
-			<-finished
+			<-stopped
 		} else {
-			over.Stop()
+			expiry.Stop()
 		}
 	}
 }
 
-// extendUntil extends a lease until ctx ends. over ends the one there is.
-func (q *Queue[T]) extendUntil(ctx context.Context, j *Job[T], over *time.Timer, lost context.CancelCauseFunc) {
-	defer func() { over.Stop() }()
+// extendUntil extends a lease until ctx ends. expiry calls lost at the end of the present lease.
+func (q *Queue[T]) extendUntil(ctx context.Context, j *Job[T], expiry *time.Timer, lost context.CancelCauseFunc) {
+	defer func() { expiry.Stop() }()
 	for tries := 0; ctx.Err() == nil; {
 		if j.settled.Load() {
 			return
@@ -193,8 +191,8 @@ func (q *Queue[T]) extendUntil(ctx context.Context, j *Job[T], over *time.Timer,
 		err := j.Extend(ctx, q.o.Lease)
 		switch {
 		case err == nil:
-			over.Stop()
-			over, tries = next, 0
+			expiry.Stop()
+			expiry, tries = next, 0
 			_ = kit.Sleep(ctx, q.o.Lease/3)
 			continue
 		case errors.Is(err, ErrLost):
@@ -206,6 +204,6 @@ func (q *Queue[T]) extendUntil(ctx context.Context, j *Job[T], over *time.Timer,
 		}
 		next.Stop()
 		tries++
-		_ = kit.Sleep(ctx, kit.Backoff(againFirst, max(q.o.Lease/6, againFirst), tries))
+		_ = kit.Sleep(ctx, kit.Backoff(minRetryPause, max(q.o.Lease/6, minRetryPause), tries))
 	}
 }

@@ -136,11 +136,11 @@ func (q *Queue[T]) schedule(name string, v T, rule Rule, o *ScheduleOptions) (*c
 	if err := rule.check(); err != nil {
 		return nil, err
 	}
-	from, err := instant("From", o.From)
+	from, err := toMillis("From", o.From)
 	if err != nil {
 		return nil, err
 	}
-	until, err := instant("Until", o.Until)
+	until, err := toMillis("Until", o.Until)
 	switch {
 	case err != nil:
 		return nil, err
@@ -153,17 +153,17 @@ func (q *Queue[T]) schedule(name string, v T, rule Rule, o *ScheduleOptions) (*c
 	}
 	s := &cron.Schedule{Name: []byte(name), Rule: cron.Rule{Every: min(kit.Millis(rule.every), cron.MaxTime), Cron: rule.expr, Zone: rule.zone,
 		From: from, Until: until, Late: kit.Millis(o.Late), Overlap: o.Overlap, Priority: uint8(o.Priority), Expire: kit.Millis(o.TTL)}} //nolint:gosec // checked
-	s.Payload, err = q.pack(&Item[T]{Value: v}, nil)
+	s.Payload, err = q.encodePayload(&Item[T]{Value: v}, nil)
 	return s, err
 }
 
-// instant returns an option's time in ms since 1970; 0: there is none.
-func instant(what string, at time.Time) (int64, error) {
+// toMillis returns the ms since 1970 of an option's time; 0: there is none.
+func toMillis(what string, at time.Time) (int64, error) {
 	if at.IsZero() {
 		return 0, nil
 	}
-	if at.UnixMilli() <= 0 || at.Year() > lastYear {
-		return 0, fmt.Errorf("%w: %s is %v; it must be after 1970 and before %d", conn.ErrArgument, what, at, lastYear+1)
+	if at.UnixMilli() <= 0 || at.Year() > maxYear {
+		return 0, fmt.Errorf("%w: %s is %v; it must be after 1970 and before %d", conn.ErrArgument, what, at, maxYear+1)
 	}
 	return at.UnixMilli(), nil
 }
@@ -171,7 +171,7 @@ func instant(what string, at time.Time) (int64, error) {
 // Unschedule removes schedules, and returns the number that it removed. Jobs that they have added
 // stay. It costs one round trip for every 500 names.
 func (q *Queue[T]) Unschedule(ctx context.Context, names ...string) (int64, error) {
-	return q.inParts(ctx, "unschedule", names, q.store().unschedule)
+	return q.inChunks(ctx, "unschedule", names, q.store().unschedule)
 }
 
 // Schedules returns all schedules by name, in one round trip. O(n log n).
@@ -182,9 +182,9 @@ func (q *Queue[T]) Schedules(ctx context.Context) ([]Scheduled[T], error) {
 	}
 	all := make([]Scheduled[T], len(found))
 	for i, s := range found {
-		v, _, err := q.open(string(s.Payload))
+		v, _, err := q.decodePayload(string(s.Payload))
 		all[i] = Scheduled[T]{Name: string(s.Name), Value: v, Err: err, Next: time.UnixMilli(s.Next), Runs: s.Runs, Skipped: s.Skipped, Late: s.TooLate,
-			Rule: Rule{every: span(s.Every), expr: s.Cron, zone: s.Zone}}
+			Rule: Rule{every: toDuration(s.Every), expr: s.Cron, zone: s.Zone}}
 		if s.Last != 0 {
 			all[i].Last = time.UnixMilli(s.Last)
 		}
@@ -192,7 +192,7 @@ func (q *Queue[T]) Schedules(ctx context.Context) ([]Scheduled[T], error) {
 	return all, nil
 }
 
-// The native store: DQ.SCHEDULE and its kin.
+// The native store: DQ.SCHEDULE, DQ.UNSCHEDULE and DQ.SCHEDULES.
 
 func (n *native) schedule(ctx context.Context, s *cron.Schedule) (int64, error) {
 	args := append(make([]any, 0, 20), "DQ.SCHEDULE", n.name, s.Name, s.Payload)
@@ -218,7 +218,7 @@ func (n *native) schedule(ctx context.Context, s *cron.Schedule) (int64, error) 
 	return next, scheduleError(err)
 }
 
-// scheduleError adds the package's error to the chain of ebb's.
+// scheduleError adds the error of this package to that of ebb.
 func scheduleError(err error) error {
 	var refused conn.ReplyError
 	if !errors.As(err, &refused) {
@@ -236,7 +236,7 @@ func scheduleError(err error) error {
 }
 
 func (n *native) unschedule(ctx context.Context, names []string) (int64, error) {
-	return n.count(ctx, append([]any{"DQ.UNSCHEDULE", n.name}, list(names)...)...)
+	return n.count(ctx, append([]any{"DQ.UNSCHEDULE", n.name}, idArgs(names)...)...)
 }
 
 func (n *native) schedules(ctx context.Context) ([]*cron.Schedule, error) {
@@ -253,7 +253,7 @@ func (n *native) schedules(ctx context.Context) ([]*cron.Schedule, error) {
 	return all, nil
 }
 
-// readSchedule reads a schedule of DQ.SCHEDULES.
+// readSchedule returns a schedule in a reply of DQ.SCHEDULES.
 func readSchedule(v conn.Value) (*cron.Schedule, error) {
 	s := &cron.Schedule{}
 	for key, value := range v.Pairs {
@@ -284,7 +284,7 @@ func readSchedule(v conn.Value) (*cron.Schedule, error) {
 		}
 	}
 	if len(s.Name) == 0 || s.Next == 0 {
-		return nil, unreadable("schedules", v)
+		return nil, errorReply("schedules", v)
 	}
 	return s, nil
 }

@@ -14,38 +14,36 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// How schedules run where the server has none:
+// Schedules on servers without DQ.SCHEDULE. The keys:
 //
 //	{name}:cron    hash   schedule -> its rule and its state, in JSON
 //	{name}:ticks   zset   schedule, by its next occurrence in ms
 //	{name}:paused  string kept while the queue is paused, with a TTL if the pause has an end
 //
-// Lua cannot compute the next occurrence of a cron expression, so a consumer does. takeScript replies
-// with the schedules that are due instead of jobs. The consumer computes what becomes of each, for
-// both cases, the job before is in the queue or not. tickScript compares the schedule with the one
-// that the consumer has read, and swaps it: of several consumers one wins, and the job and the next
-// occurrence come in one step.
+// Lua cannot compute the next occurrence of a cron expression; a consumer does. If schedules are due, takeScript replies with them
+// instead of jobs. The consumer computes the next state of each for two cases: the job before is in the queue, or is not. tickScript
+// replaces the schedule if it is still the one that the consumer has read: one of several consumers succeeds, and adds the job and the
+// next occurrence in one step.
 
 const (
-	// ticksDue is takeScript's reply if there are schedules to handle first.
+	// ticksDue is the first element of takeScript's reply if schedules are due.
 	ticksDue = -2
-	// ticksAtOnce is how many schedules a call handles, as "200" of settleMost.
-	ticksAtOnce = "100"
-	// ticksMost is how often a call of take handles schedules before it looks for jobs.
-	ticksMost = 8
-	// tickLater is after how many ms consumers look again at a schedule that this program cannot
-	// read: another one may.
-	tickLater = 60_000
-	// redeclareMost is how often Schedule reads and swaps a schedule that others change meanwhile.
-	redeclareMost = 10
+	// maxTicks is the number of schedules that a call handles, as maxExpirations.
+	maxTicks = "100"
+	// maxTickRounds is the number of times that a call of take handles schedules before it takes jobs.
+	maxTickRounds = 8
+	// tickRetry is the number of ms after which consumers handle a schedule again that this program cannot read: another program may.
+	tickRetry = 60_000
+	// maxDeclares is the number of attempts of Schedule if other programs change the schedule meanwhile.
+	maxDeclares = 10
 )
 
-// timed are the keys of schedules and of a pause, which scripts name behind the others.
-func (s *scripts) timed() []string {
+// scheduleKeys returns the keys of schedules and of a pause, which follow the common ones.
+func (s *scripts) scheduleKeys() []string {
 	return []string{kit.Key(s.name, "cron"), kit.Key(s.name, "ticks"), kit.Key(s.name, "paused")}
 }
 
-const timedPrelude = prelude + `
+const luaSchedulePrelude = luaPrelude + `
 local cron, ticks, paused = KEYS[7], KEYS[8], KEYS[9]
 -- pausedUntil returns the last ms of a pause, 0 without an end, -1 if there is no pause.
 local function pausedUntil()
@@ -55,7 +53,7 @@ local function pausedUntil()
 end
 `
 
-// record is a schedule as the hash has it.
+// record is a schedule in the hash.
 type record struct {
 	Every    int64  `json:"every,omitempty"` // ms
 	Cron     string `json:"cron,omitempty"`
@@ -74,14 +72,14 @@ type record struct {
 	Payload  []byte `json:"payload"`
 }
 
-// writeRecord returns a schedule as the hash has it.
+// writeRecord returns the text of a schedule in the hash.
 func writeRecord(s *cron.Schedule) string {
 	text, _ := json.Marshal(record{Every: s.Every, Cron: s.Cron, Zone: s.Zone, From: s.From, Until: s.Until, Late: s.Late, Overlap: s.Overlap,
 		Priority: s.Priority, TTL: s.Expire, Next: s.Next, Last: s.Last, Runs: s.Runs, Skipped: s.Skipped, TooLate: s.TooLate, Payload: s.Payload})
 	return string(text)
 }
 
-// readRecord reads a schedule of the hash and checks it.
+// readRecord parses the text of a schedule in the hash, and checks it.
 func readRecord(name, text string) (*cron.Schedule, error) {
 	var r record
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -97,14 +95,13 @@ func readRecord(name, text string) (*cron.Schedule, error) {
 }
 
 // readScheduleScript replies with the time in ms, and the record of a schedule: ARGV wake, name.
-var readScheduleScript = conn.NewScript(timedPrelude + `
+var readScheduleScript = conn.NewScript(luaSchedulePrelude + `
 return finish({now, call('HGET', cron, ARGV[2])})
 `)
 
-// setScheduleScript swaps a schedule: ARGV wake, name, what it is now ("": there is none), what it becomes,
-// its next occurrence, and how many a queue may have. It replies with 0 if it is something else,
-// 2 if there are too many.
-var setScheduleScript = conn.NewScript(timedPrelude + `
+// setScheduleScript replaces a schedule: ARGV wake, name, its present record ("": there is none), the new one, its next occurrence, and
+// the greatest number of schedules. The reply is 0 if the present record differs, 2 if there are too many.
+var setScheduleScript = conn.NewScript(luaSchedulePrelude + `
 local old = call('HGET', cron, ARGV[2]) or ''
 if old ~= ARGV[3] then return finish(0) end
 if old == '' and call('HLEN', cron) >= tonumber(ARGV[6]) then return finish(2) end
@@ -115,7 +112,7 @@ return finish(1)
 `)
 
 // unscheduleScript removes schedules: ARGV wake, names.
-var unscheduleScript = conn.NewScript(timedPrelude + `
+var unscheduleScript = conn.NewScript(luaSchedulePrelude + `
 local n = 0
 for i = 2, #ARGV do
   n = n + call('HDEL', cron, ARGV[i])
@@ -125,13 +122,12 @@ return finish(n)
 `)
 
 // schedulesScript replies with names and records.
-var schedulesScript = conn.NewScript(timedPrelude + `return finish(call('HGETALL', cron))`)
+var schedulesScript = conn.NewScript(luaSchedulePrelude + `return finish(call('HGETALL', cron))`)
 
-// tickScript handles schedules that are due: ARGV wake, then of each its name, what it is, what it
-// becomes if the occurrence becomes a job, and if not, the next occurrence (0: there is none), the
-// id of the job, that of the one before ("": it does not count), due, payload, priority, TTL.
-// A due of 0: there is no job.
-var tickScript = conn.NewScript(timedPrelude + `
+// tickScript handles due schedules: ARGV wake, then of each its name, its present record, the new record if the occurrence becomes a job,
+// the new record if not, the next occurrence (0: there is none), the id of the job, the id of the job before ("": Overlap), due (0: no
+// job), payload, priority, TTL.
+var tickScript = conn.NewScript(luaSchedulePrelude + `
 local news, n = nil, 0
 for i = 2, #ARGV, 11 do
   local name, old, id, before, due = ARGV[i], ARGV[i + 1], ARGV[i + 5], ARGV[i + 6], tonumber(ARGV[i + 7])
@@ -141,7 +137,7 @@ for i = 2, #ARGV, 11 do
     if run then
       local j = {id = id, leased = false, priority = tonumber(ARGV[i + 9]), deliveries = 0, number = number(), till = 0,
         ttl = tonumber(ARGV[i + 10]), max = 0, due = due, payload = ARGV[i + 8]}
-      place(j)
+      putJob(j)
       if not news or j.due < news.due then news = j end
     end
     if ARGV[i + 4] == '0' then
@@ -159,24 +155,24 @@ return finish(n)
 
 func (s *scripts) schedule(ctx context.Context, want *cron.Schedule) (int64, error) {
 	name := string(want.Name)
-	for range redeclareMost {
-		v, err := s.run(ctx, readScheduleScript, s.timed(), name)
+	for range maxDeclares {
+		v, err := s.run(ctx, readScheduleScript, s.scheduleKeys(), name)
 		if err != nil && !errors.Is(err, conn.ErrNotReplicated) {
 			return 0, err
 		}
 		if len(v.Elems) < 1 {
-			return 0, unreadable("a schedule", v)
+			return 0, errorReply("a schedule", v)
 		}
 		now, text, next := v.Elems[0].Int, "", *want
 		var old *cron.Schedule
 		if len(v.Elems) > 1 && !v.Elems[1].IsNull() {
 			text = v.Elems[1].String()
-			old, _ = readRecord(name, text) // what cannot be read is replaced
+			old, _ = readRecord(name, text) // a record that cannot be read is replaced
 		}
-		if err := begin(&next, old, now); err != nil {
+		if err := initialRecord(&next, old, now); err != nil {
 			return 0, err
 		}
-		v, err = s.run(ctx, setScheduleScript, s.timed(), name, text, writeRecord(&next), next.Next, cron.MaxSchedules)
+		v, err = s.run(ctx, setScheduleScript, s.scheduleKeys(), name, text, writeRecord(&next), next.Next, cron.MaxSchedules)
 		switch {
 		case v.Int == 1:
 			return next.Next, err
@@ -186,11 +182,11 @@ func (s *scripts) schedule(ctx context.Context, want *cron.Schedule) (int64, err
 			return 0, fmt.Errorf("%w: it has %d schedules", ErrFull, cron.MaxSchedules)
 		}
 	}
-	return 0, fmt.Errorf("%w: other clients changed the schedule %d times meanwhile", conn.ErrConflict, redeclareMost)
+	return 0, fmt.Errorf("%w: other clients changed the schedule %d times meanwhile", conn.ErrConflict, maxDeclares)
 }
 
-// begin gives a schedule the state of the one that it replaces, or its first occurrence.
-func begin(s, old *cron.Schedule, now int64) error {
+// initialRecord gives a schedule the state of the one that it replaces, or its first occurrence.
+func initialRecord(s, old *cron.Schedule, now int64) error {
 	if s.Continue(old) {
 		return nil
 	}
@@ -205,7 +201,7 @@ func begin(s, old *cron.Schedule, now int64) error {
 }
 
 func (s *scripts) unschedule(ctx context.Context, names []string) (int64, error) {
-	v, err := s.run(ctx, unscheduleScript, s.timed(), list(names)...)
+	v, err := s.run(ctx, unscheduleScript, s.scheduleKeys(), idArgs(names)...)
 	if err != nil {
 		return 0, err
 	}
@@ -213,7 +209,7 @@ func (s *scripts) unschedule(ctx context.Context, names []string) (int64, error)
 }
 
 func (s *scripts) schedules(ctx context.Context) ([]*cron.Schedule, error) {
-	v, err := s.run(ctx, schedulesScript, s.timed())
+	v, err := s.run(ctx, schedulesScript, s.scheduleKeys())
 	if err != nil {
 		return nil, err
 	}
@@ -229,19 +225,18 @@ func (s *scripts) schedules(ctx context.Context) ([]*cron.Schedule, error) {
 	return all, nil
 }
 
-// tick handles the schedules that takeScript has replied with: the time, then a name and a record of
-// each.
+// tick handles the schedules of a reply of takeScript: the time, then the name and the record of each.
 func (s *scripts) tick(ctx context.Context, due []conn.Value) error {
 	if len(due)%2 == 0 {
-		return unreadable("a pop", conn.Value{Elems: due})
+		return errorReply("a pop", conn.Value{Elems: due})
 	}
 	now, args := due[0].Int, []any(nil)
 	for i := 1; i < len(due); i += 2 {
 		args = append(args, occurrence(due[i].String(), due[i+1].String(), now)...)
 	}
-	_, err := s.run(ctx, tickScript, s.timed(), args...)
+	_, err := s.run(ctx, tickScript, s.scheduleKeys(), args...)
 	if errors.Is(err, conn.ErrNotReplicated) {
-		return nil // it has run, and the call that takes jobs waits for replicas too
+		return nil // the script has run; the call that takes jobs waits for replicas too
 	}
 	return err
 }
@@ -253,7 +248,7 @@ func occurrence(name, text string, now int64) []any {
 		err = r.Parse()
 	}
 	if err != nil {
-		return []any{name, text, text, text, now + tickLater, "", "", 0, "", 0, 0}
+		return []any{name, text, text, text, now + tickRetry, "", "", 0, "", 0, 0}
 	}
 	run, skip := r.Tick(now, false), r.Tick(now, true)
 	id, before := "", ""

@@ -158,7 +158,7 @@ func TestAScheduleThatThisProgramCannotReadStopsNoOther(t *testing.T) {
 		q.scripted = true
 		s := &scripts{c: q.c, name: q.name}
 		must(q.Schedule(ctx, "beat", "x", Every(time.Minute)))(t)
-		cron, ticks := s.timed()[0], s.timed()[1]
+		cron, ticks := s.scheduleKeys()[0], s.scheduleKeys()[1]
 		must(b.Do(ctx, "HSET", cron, "new", `{"lunar":true}`))(t)
 		must(b.Do(ctx, "ZADD", ticks, 1, "new", 1, "lost"))(t)
 		if j := must(q.Pop(ctx))(t); j.Value != "x" {

@@ -42,7 +42,6 @@ var (
 // reworded a text; never raise one. An area without a line has none.
 var ceilings = map[string]count{
 	"internal": {strings: 3}, // names of the wire
-	"queue":    {strings: 1},
 }
 
 // allowed are texts that look like a finding and are none, with the reason. The key is a
