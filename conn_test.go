@@ -78,7 +78,7 @@ func TestEnginesAreSharedByName(t *testing.T) {
 		wantErr(t, c.String(), ebb.ErrNil)(nil, err)
 	}
 	_, err := ebb.Open(ctx, "mem://shop", ebb.Options{Clock: engine.NewManualClock(time.Unix(1, 0))})
-	wantErr(t, "another clock", ebb.ErrURL)(nil, err)
+	wantErr(t, "another clock", ebb.ErrArgument)(nil, err)
 	must(t, a.Close())
 	check(t, "get after one closed", "v")(b.Get(ctx, "k"))
 	must(t, b.Close())

@@ -21,7 +21,7 @@ import (
 // Options holds the settings that a URL cannot have. The zero value works.
 type Options struct {
 	// Clock is the embedded engine's time; the system's if nil. An engine that is shared by
-	// name has the clock of the call of Open that made it.
+	// name has the clock of the call of Open that made it; another Clock is ebb.ErrArgument.
 	Clock engine.Clock
 	// TLS configures rediss:// connections; the system's roots and the URL's
 	// host name if nil.

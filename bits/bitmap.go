@@ -15,9 +15,9 @@ import (
 const Max = 1<<32 - 1
 
 const (
-	// setMost is how many bits a command of SetMany sets.
-	setMost = 512
-	// readBytes is how much All reads at a time.
+	// maxSet is the number of bits that a command of SetMany sets.
+	maxSet = 512
+	// readBytes is the number of bytes that All reads at a time.
 	readBytes = 16 << 10
 )
 
@@ -58,7 +58,7 @@ func (b *Bitmap) SetMany(ctx context.Context, all ...int64) (changed int64, err 
 		return 0, err
 	}
 	for len(all) > 0 {
-		n := min(len(all), setMost)
+		n := min(len(all), maxSet)
 		args := []any{"BITFIELD", b.name}
 		for _, i := range all[:n] {
 			args = append(args, "SET", "u1", i, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// streakMonths is how many months Streak asks for at a time.
+// streakMonths is the number of months that Streak reads at a time.
 const streakMonths = 12
 
 // Day is a date.
@@ -37,7 +37,7 @@ func (d Day) Add(days int) Day {
 // String returns the date as 2026-11-22.
 func (d Day) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day) }
 
-// days is how many days the month has.
+// days returns the number of days of the month.
 func (d Day) days() int { return time.Date(d.Year, d.Month+1, 0, 0, 0, 0, 0, time.UTC).Day() }
 
 // CalendarOptions configures a calendar. The zero value keeps days without an end, in UTC.
@@ -223,7 +223,7 @@ func (d Day) before(o Day) bool {
 	return cmp.Or(cmp.Compare(d.Year, o.Year), cmp.Compare(d.Month, o.Month), cmp.Compare(d.Day, o.Day)) < 0
 }
 
-// key is the month of a day.
+// key returns the key of the month of a day.
 func (k *Calendar) key(user string, d Day) string {
 	return kit.Key(k.name+":"+user, fmt.Sprintf("%04d-%02d", d.Year, d.Month))
 }

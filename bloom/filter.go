@@ -24,14 +24,13 @@ const (
 )
 
 const (
-	// nativeMost is how many values a command brings.
-	nativeMost = 512
-	// scriptMost is about how many places a script is given: what it takes to
-	// read some thousand bits is a millisecond or two.
-	scriptMost = 4000
-	// callsMost is about how many bitmaps it may look into for them, at a microsecond
-	// or two each: every layer of every generation, for each value.
-	callsMost = 2000
+	// maxNative is the number of values of a command.
+	maxNative = 512
+	// maxPlaces is the approximate number of places that a script gets: to read some thousand bits takes a millisecond or two.
+	maxPlaces = 4000
+	// maxBitmaps is the approximate number of reads of bitmaps in a script, at a microsecond or two each: every layer of every
+	// generation, for each value.
+	maxBitmaps = 2000
 )
 
 // Options configures a filter. The zero value is a filter that begins with space for 10,000
@@ -240,7 +239,7 @@ func (f *Filter[T]) Delete(ctx context.Context) error {
 	}
 }
 
-// insert is AddMany on ebb.
+// insert does the work of AddMany on ebb.
 func (f *Filter[T]) insert(ctx context.Context, data [][]byte) ([]int64, error) {
 	head := []any{"BF.INSERT", f.name, "CAPACITY", f.o.Capacity, "ERROR", f.o.Error}
 	if f.o.Fixed {
@@ -254,7 +253,7 @@ func (f *Filter[T]) insert(ctx context.Context, data [][]byte) ([]int64, error) 
 	return f.each(ctx, append(head, "ITEMS"), data)
 }
 
-// exists is ContainsMany on ebb.
+// exists does the work of ContainsMany on ebb.
 func (f *Filter[T]) exists(ctx context.Context, data [][]byte) ([]int64, error) {
 	return f.each(ctx, []any{"BF.MEXISTS", f.name}, data)
 }
@@ -262,7 +261,7 @@ func (f *Filter[T]) exists(ctx context.Context, data [][]byte) ([]int64, error) 
 // each runs a command for some values at a time.
 func (f *Filter[T]) each(ctx context.Context, head []any, data [][]byte) (replies []int64, err error) {
 	for len(data) > 0 {
-		n := min(len(data), nativeMost)
+		n := min(len(data), maxNative)
 		args := append(make([]any, 0, len(head)+n), head...)
 		for _, d := range data[:n] {
 			args = append(args, d)
@@ -295,7 +294,7 @@ func (f *Filter[T]) run(ctx context.Context, s *conn.Script, run runner, data []
 	for len(data) > 0 {
 		cfg, layers := *f.made.Load(), int(f.layers.Load())
 		args, width := cfg.head(layers)
-		n := min(len(data), max(1, min(scriptMost/width, callsMost/(cfg.slots()*layers))))
+		n := min(len(data), max(1, min(maxPlaces/width, maxBitmaps/(cfg.slots()*layers))))
 		for _, d := range data[:n] {
 			args = cfg.append(args, hashOf(d), layers)
 		}
@@ -333,7 +332,7 @@ func (f *Filter[T]) learn(what string, v conn.Value) error {
 	return nil
 }
 
-// adopt takes a configuration for that of the filter.
+// adopt parses the configuration of the filter at the backend and stores it.
 func (f *Filter[T]) adopt(s string) error {
 	if f.made.Load().String() == s {
 		return nil
@@ -345,7 +344,7 @@ func (f *Filter[T]) adopt(s string) error {
 	return err
 }
 
-// take makes a configuration the filter's. How many layers there are is not known.
+// take stores the configuration of the filter. The number of layers is unknown then.
 func (f *Filter[T]) take(cfg config) {
 	f.made.Store(&cfg)
 	f.layers.Store(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// config is what a filter was made with: what the hash of the script layout keeps.
+// config is the configuration of a filter, which the hash of the script layout stores.
 type config struct {
 	capacity    int64
 	rate        float64
@@ -26,7 +26,7 @@ func (c config) String() string {
 	return fmt.Sprintf("1 %d %s %d %d %d", c.capacity, strconv.FormatFloat(c.rate, 'g', -1, 64), c.expansion, c.window, c.generations)
 }
 
-// parseConfig reads what String wrote.
+// parseConfig parses the result of String.
 func parseConfig(s string) (c config, err error) {
 	version := 0
 	f := strings.Fields(s)
@@ -39,8 +39,7 @@ func parseConfig(s string) (c config, err error) {
 	return c, nil
 }
 
-// slots is how many generations have keys: those that are found, which are the
-// present one and as many as the window has before it.
+// slots returns the number of generations that have keys: the present one and those of the window before it.
 func (c config) slots() int { return int(c.generations) + 1 }
 
 // layer returns what the n-th layer of a generation is made for: with room for
@@ -68,7 +67,7 @@ func (c config) layer(n int) (capacity int64, rate float64) {
 	return capacity, math.Ldexp(rate, -n-1)
 }
 
-// maxBits is what a string of 512 MiB holds, the largest of Redis.
+// maxBits is the number of bits of a string of 512 MiB, the largest of Redis.
 const maxBits = 1 << 32
 
 // shape returns the number of bits of a layer, and how many belong to a value.
@@ -88,7 +87,7 @@ func (c config) shape(n int) (capacity int64, m uint64, k int) {
 	return capacity, uint64(size+63) / 64 * 64, int(f)
 }
 
-// hash is what a filter knows of a value: XXH3 of 128 bits.
+// hash is the XXH3 hash of a value, with 128 bits.
 type hash struct{ hi, lo uint64 }
 
 func hashOf(data []byte) hash {

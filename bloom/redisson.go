@@ -188,7 +188,7 @@ func (f *RedissonFilter[T]) run(ctx context.Context, doing string, s *conn.Scrip
 		return nil, err
 	}
 	for len(values) > 0 {
-		n := min(len(values), max(1, scriptMost/cfg.HashIterations))
+		n := min(len(values), max(1, maxPlaces/cfg.HashIterations))
 		args := []any{cfg.Size, cfg.HashIterations}
 		for _, v := range values[:n] {
 			data, err := f.codec.Encode(v)

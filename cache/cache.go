@@ -103,7 +103,7 @@ type Cache[K comparable, V any] struct {
 
 // flight is a call of Get that loads or waits, and for which other calls of this process wait.
 type flight[V any] struct {
-	done  chan struct{} // closed when what follows is there
+	done  chan struct{} // closed when the other fields are set
 	value V
 	err   error
 	left  bool // the context of the call has ended, or the key has changed: another call goes on
@@ -121,7 +121,7 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	if o.Fresh == 0 {
 		o.Fresh = time.Minute
 	}
-	if o.TTL == 0 && o.Fresh > 0 && o.Fresh <= longest/10 {
+	if o.TTL == 0 && o.Fresh > 0 && o.Fresh <= maxSpan/10 {
 		o.TTL = 10 * o.Fresh
 	}
 	if o.Lease == 0 {
@@ -129,9 +129,9 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	}
 	bad := ""
 	switch {
-	case o.Fresh < time.Millisecond || o.Fresh > longest:
+	case o.Fresh < time.Millisecond || o.Fresh > maxSpan:
 		bad = fmt.Sprintf("Fresh is %v: from 1 ms to 10 years", o.Fresh)
-	case o.TTL <= o.Fresh || o.TTL > longest:
+	case o.TTL <= o.Fresh || o.TTL > maxSpan:
 		bad = fmt.Sprintf("TTL is %v: longer than Fresh, which is %v, and up to 10 years", o.TTL, o.Fresh)
 	case o.Jitter < 0 || o.Jitter > 100:
 		bad = fmt.Sprintf("Jitter is %d: from 0 to 100 percent", o.Jitter)
@@ -139,7 +139,7 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 		bad = fmt.Sprintf("Lease is %v: from 1 ms to an hour", o.Lease)
 	case o.Local < 0:
 		bad = fmt.Sprintf("Local is %d: 0 (no local values) or more", o.Local)
-	case o.AbsentTTL < 0 || o.AbsentTTL > longest:
+	case o.AbsentTTL < 0 || o.AbsentTTL > maxSpan:
 		bad = fmt.Sprintf("AbsentTTL is %v: from 0 (absence is not remembered) to 10 years", o.AbsentTTL)
 	}
 	if bad != "" {
@@ -159,8 +159,8 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	return x, nil
 }
 
-// longest bounds the options that are times.
-const longest = 10 * 365 * 24 * time.Hour
+// maxSpan bounds the options that are times.
+const maxSpan = 10 * 365 * 24 * time.Hour
 
 // Close ends the loads in the background, waits for them, and forgets the values of Options.Local. The programs that share the cache go on: what
 // was being loaded is left to them. Calls of Get that run go on too; later ones return stale values without

@@ -263,7 +263,7 @@ func (x *Cache[K, V]) call(ctx context.Context, k K, load Loader[K, V]) (V, erro
 	return v, err
 }
 
-// giveBack gives up a lease, so that the next program is elected at once.
+// giveBack releases a lease, so that another program can get it at once.
 func (x *Cache[K, V]) giveBack(ctx context.Context, b fresh.Backend, key, token string) {
 	if token != "" {
 		_ = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, token) })

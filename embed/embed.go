@@ -23,7 +23,7 @@ import (
 // Options holds the settings that a URL cannot have. The zero value works.
 type Options struct {
 	// Clock is the engine's time; the system's if nil. An engine that is shared by
-	// name has the clock of the call of Open that made it.
+	// name has the clock of the call of Open that made it; another Clock is ebb.ErrArgument.
 	Clock engine.Clock
 	// Logger receives the engine's log: loading, files that cannot be written. If it is nil,
 	// the engine logs nothing.

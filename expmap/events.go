@@ -131,5 +131,5 @@ func (f *Family[K, V]) Watch(ctx context.Context) (err error) {
 	return fmt.Errorf("expmap: family %q: watch: %w", f.home, err)
 }
 
-// unwatched reports whether the server removes the dead by itself.
+// unwatched reports whether the server removes expired entries by itself.
 func (k *core[K, V]) unwatched() bool { return k.native() || k.mode() == modeFields }

@@ -25,15 +25,15 @@ func (e Eviction) String() string {
 	return ""
 }
 
-// refuse is full for maps without an eviction.
-const refuse = `
+// refuseFull is the function full of maps without an eviction.
+const refuseFull = `
 local function done(reply) return reply end
 local function full(n) return maxlen > 0 and living() + n > maxlen end
 `
 
-// ownLimits gives evict what the map's options say. The uses of LRU are numbered, so that their
-// order is exact within a millisecond and whatever the clock does.
-const ownLimits = `
+// optionLimits gives evict the limit and the mode of the map's options. The uses of LRU have numbers, so that their order is exact within a
+// millisecond and independent of the clock.
+const optionLimits = `
 local limit, mode = maxlen, ARGV[8]
 local function refused() return false end
 local function after(last) return last + 1 end
@@ -121,7 +121,7 @@ local function same(f)
   if at > now then redis.call('ZPEXPIREAT', used, int(at), 'MEMBERS', 1, f)
   elseif at == -1 then redis.call('ZPERSIST', used, 'MEMBERS', 1, f) end
 end
-local putUsed, touchUsed, lateOnly = put, touch, late
+local putUsed, touchUsed, deadlineUsed = put, touch, setDeadline
 local function put(f, v, ttl)
   putUsed(f, v, ttl)
   same(f)
@@ -130,8 +130,8 @@ local function touch(f, v)
   touchUsed(f, v)
   if idle > 0 then same(f) end
 end
-local function late(f, v, ttl)
-  lateOnly(f, v, ttl)
+local function setDeadline(f, v, ttl)
+  deadlineUsed(f, v, ttl)
   same(f)
 end
 `

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// pageLen is about how many entries one step of an iteration looks at.
+// pageLen is the approximate number of entries in one step of an iteration.
 const pageLen = 200
 
 // Entry is a key and its value.
@@ -63,7 +63,7 @@ func (m *Map[K, V]) each(ctx context.Context, read func(f, v string) (Entry[K, V
 		}
 		for f, value := range v.Elems[1].Pairs {
 			e, err := read(f.String(), value.String())
-			if m.skips(err) {
+			if m.skipUndecodable(err) {
 				continue
 			}
 			if err != nil {

@@ -12,11 +12,11 @@ import (
 
 // load is a GetOrLoad that runs in this process.
 type load[V any] struct {
-	done  chan struct{} // closed when what follows is there
-	value V
-	err   error
-	sour  bool // err is the loader's
-	left  bool // the context of the call that loaded has ended
+	done   chan struct{} // closed when the other fields are set
+	value  V
+	err    error
+	failed bool // err is the error of the loader
+	left   bool // the context of the loading call has ended
 }
 
 // GetOrLoad returns the value of an entry. If there is none, it calls loader, sets the result
@@ -64,7 +64,7 @@ func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration, loa
 	}
 }
 
-// lead loads for this process.
+// lead loads the value for all calls of this process.
 func (m *Map[K, V]) lead(ctx context.Context, l *load[V], key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) {
 	finished := false
 	defer func() {
@@ -78,16 +78,16 @@ func (m *Map[K, V]) lead(ctx context.Context, l *load[V], key K, ttl time.Durati
 	}()
 	l.value, l.err = m.loadOnce(ctx, l, key, ttl, loader)
 	// A call may end some ms before the deadline of its context.
-	l.left = l.err != nil && (ctx.Err() != nil || ended(l.err) && !l.sour)
+	l.left = l.err != nil && (ctx.Err() != nil || ended(l.err) && !l.failed)
 	finished = true
 }
 
 const (
-	// The pauses in which a value is looked for that another process loads.
+	// The pauses between two reads of a value that another process loads.
 	firstLook, lastLook = 2 * time.Millisecond, 50 * time.Millisecond
 )
 
-// loadOnce loads unless another process does, for whose value it waits.
+// loadOnce loads the value, or waits for the value that another process loads.
 func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) (value V,
 	err error) {
 	f, err := m.o.Keys.Encode(key)
@@ -98,7 +98,7 @@ func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Du
 	for attempt := 0; ; attempt++ {
 		mine, err := m.c.SetNX(ctx, marker, token, m.o.LoadLease)
 		if err != nil {
-			m.release(ctx, marker, token, err) // it may be ours without our knowing
+			m.release(ctx, marker, token, err) // the backend may have set it
 			return value, err
 		}
 		if mine {
@@ -111,21 +111,20 @@ func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Du
 			return v, err
 		}
 	}
-	// Between our look and the marker another program may have finished.
+	// Between the first read and the marker another program may have finished.
 	v, ok, err := m.get(ctx, key)
 	if ok || err != nil {
 		m.release(ctx, marker, token, nil)
 		return v, err
 	}
 	if value, err = m.hold(ctx, marker, token, key, loader); err != nil {
-		l.sour = true
+		l.failed = true
 		return value, err
 	}
 	return value, m.finish(ctx, marker, token, key, value, ttl)
 }
 
-// hold calls the loader and keeps the marker while it runs. The marker goes if the
-// loader fails or panics.
+// hold calls the loader, and renews the marker while it runs. If the loader fails or panics, hold removes the marker.
 func (m *Map[K, V]) hold(ctx context.Context, marker, token string, key K, loader func(ctx context.Context, key K) (V, error)) (value V, err error) {
 	stop := make(chan struct{})
 	var renewer sync.WaitGroup
@@ -155,7 +154,7 @@ func (m *Map[K, V]) hold(ctx context.Context, marker, token string, key K, loade
 	return value, err
 }
 
-// finish sets the value and takes the marker away in one step, if it is still ours.
+// finish sets the value and removes the marker in one step, if this call still has the marker.
 func (m *Map[K, V]) finish(ctx context.Context, marker, token string, key K, value V, ttl time.Duration) error {
 	f, v, ms, err := m.encode(key, value, ttl)
 	if err == nil {
@@ -172,8 +171,8 @@ func (m *Map[K, V]) finish(ctx context.Context, marker, token string, key K, val
 	return err
 }
 
-// marker is the key that says that a call loads a field. In a family it begins with
-// a colon, which no map of it does.
+// marker returns the key that marks a field as being loaded. In a family the name of the map in it begins with a colon, with which no name
+// of a map begins.
 func (m *Map[K, V]) marker(f string) string {
 	if m.sub == "" {
 		return kit.Key(m.key, "load:"+f)
@@ -182,14 +181,13 @@ func (m *Map[K, V]) marker(f string) string {
 }
 
 var (
-	// renewScript lets the marker KEYS[1] of the token ARGV[1] live on; releaseScript
-	// takes it away.
+	// renewScript extends the marker KEYS[1] of the token ARGV[1]; releaseScript removes it.
 	renewScript   = conn.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 	releaseScript = conn.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 )
 
-// release gives a marker back, also if the context has ended. If it fails the marker
-// ends by itself. failed is the error of the call that may have set it, nil for none.
+// release removes a marker, also if the context has ended. If that fails, the marker expires. failed is the error of the call that may have
+// set it, nil for none.
 func (m *Map[K, V]) release(ctx context.Context, marker, token string, failed error) {
 	_ = kit.Release(ctx, failed, conn.Temporary, func(ctx context.Context) error {
 		_, err := m.c.Script(ctx, releaseScript, []string{marker}, token)

@@ -28,7 +28,7 @@ func (m *Map[K, V]) changed() {
 
 const (
 	// Without reports of changes a value is kept for a tenth of its remaining time, and so long at most.
-	localShare, localMost = 10, time.Second
+	localShare, maxLocal = 10, time.Second
 )
 
 // getLocal is get with a near cache.
@@ -43,7 +43,7 @@ func (m *Map[K, V]) getLocal(ctx context.Context, f []byte) (value V, ok bool, e
 	kept := false
 	r := m.near.Begin(m.key)
 	defer func() {
-		bound := localMost
+		bound := maxLocal
 		if ttl >= 0 {
 			bound = min(bound, ttl/localShare)
 		}

@@ -73,7 +73,7 @@ type Map[K comparable, V any] struct {
 	loads map[K]*load[V]
 }
 
-// core is what the maps of a family have in common.
+// core is the common part of the maps of a family.
 type core[K comparable, V any] struct {
 	c        *conn.Conn
 	o        Options[K, V]
@@ -132,8 +132,7 @@ const (
 	modeRedisson      // Redisson's layout
 )
 
-// valueBytes is how long a value may be that an event takes along; zsetPrelude has it
-// too.
+// valueBytes is the greatest length of a value in an event; zsetPrelude has it too.
 const valueBytes = 1 << 20
 
 // New returns the map of that name, which is the key of its hash. It sends nothing to the
@@ -270,7 +269,7 @@ func (k *core[K, V]) plainReads() bool {
 	return lay == modeNative || lay == modeFields && k.o.IdleTTL == 0 && k.o.Eviction == NoEviction
 }
 
-// native reports whether no call needs to sweep, and rules keep the events.
+// native reports whether the server removes expired entries and records their events.
 func (k *core[K, V]) native() bool {
 	return k.c.Capabilities().Native && !k.redisson && (k.force == modeAuto || k.force == modeNative)
 }
@@ -326,7 +325,7 @@ func (k *core[K, V]) describe(what, name string) string {
 	return fmt.Sprintf("%s %q (%s)", what, name, how)
 }
 
-// begin is called by each operation.
+// begin begins each operation.
 func (m *Map[K, V]) begin(ctx context.Context, writes bool) error {
 	if m.bad != nil {
 		return m.bad

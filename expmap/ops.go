@@ -102,7 +102,7 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 	return truth(m.c.Do(ctx, append(args, "FIELDS", 1, f, v)...))
 }
 
-// outcome reads what the set script returns.
+// outcome returns the result of a reply of opSet.
 func (m *Map[K, V]) outcome(v conn.Value, err error) (bool, error) {
 	n, err := number(v, err)
 	if err == nil && n < 0 {
@@ -163,15 +163,15 @@ func (k *core[K, V]) read(v conn.Value) (value V, ok bool, err error) {
 		return value, true, nil
 	}
 	var none V
-	if !k.skips(err) {
+	if !k.skipUndecodable(err) {
 		return none, false, err
 	}
 	k.misses.Add(1)
 	return none, false, nil
 }
 
-// skips reports whether an entry that could not be decoded counts as missing, and counts it.
-func (k *core[K, V]) skips(err error) bool {
+// skipUndecodable reports whether an entry that could not be decoded counts as missing, and counts it.
+func (k *core[K, V]) skipUndecodable(err error) bool {
 	if err == nil || !k.o.SkipUnreadable {
 		return false
 	}
@@ -229,13 +229,12 @@ func (m *Map[K, V]) fields(keys []K) ([]any, error) {
 	return args, nil
 }
 
-// decode reads a value as it is stored: in a map with an idle TTL behind a time and a
-// colon.
+// decode returns a stored value. In a map with an idle TTL it follows a time and a colon.
 func (k *core[K, V]) decode(stored string) (value V, err error) {
 	if k.o.IdleTTL > 0 && !k.redisson {
 		_, rest, ok := strings.Cut(stored, ":")
 		if !ok {
-			return value, fmt.Errorf("%w: a value without the end of its life: it was written by a program without IdleTTL", conn.ErrValue)
+			return value, fmt.Errorf("%w: the entry has no absolute deadline: a program without Options.IdleTTL wrote it", conn.ErrValue)
 		}
 		stored = rest
 	}
@@ -305,18 +304,18 @@ func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool,
 	if ttl <= 0 {
 		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
 	}
-	did, err := m.late(ctx, key, ttl)
+	did, err := m.setDeadline(ctx, key, ttl)
 	return did, m.failed("expire", err)
 }
 
 // Persist removes an entry's deadline, and reports whether it had one. An IdleTTL stays, and
 // counts as a deadline.
 func (m *Map[K, V]) Persist(ctx context.Context, key K) (bool, error) {
-	did, err := m.late(ctx, key, 0)
+	did, err := m.setDeadline(ctx, key, 0)
 	return did, m.failed("persist", err)
 }
 
-func (m *Map[K, V]) late(ctx context.Context, key K, ttl time.Duration) (bool, error) {
+func (m *Map[K, V]) setDeadline(ctx context.Context, key K, ttl time.Duration) (bool, error) {
 	ms, err := m.bounds.Millis(ttl)
 	if err != nil {
 		return false, err
@@ -330,7 +329,7 @@ func (m *Map[K, V]) late(ctx context.Context, key K, ttl time.Duration) (bool, e
 	}
 	defer m.changed()
 	if m.mode() != modeNative {
-		return truth(m.run(ctx, m.layout().late, "", f, ms))
+		return truth(m.run(ctx, m.layout().setDeadline, "", f, ms))
 	}
 	var v conn.Value
 	if ms > 0 {
@@ -417,7 +416,7 @@ func (f *Family[K, V]) Delete(ctx context.Context) error {
 	return nil
 }
 
-// deleteEvents removes what keeps events.
+// deleteEvents removes the stream of events, and the rule.
 func (k *core[K, V]) deleteEvents(ctx context.Context, feed *expiries.Feed) error {
 	if !k.o.Events {
 		return nil
@@ -432,8 +431,7 @@ redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 return redis.call('ZREM', KEYS[4], ARGV[1])
 `)
 
-// sweep removes some of the dead, and returns how many ms there are until there are
-// more: 0 if there are, -1 if nothing has a deadline.
+// sweep removes some expired entries. It returns the ms until the next one expires: 0 if there are more, -1 if none has a deadline.
 func (m *Map[K, V]) sweep(ctx context.Context) (int64, error) {
 	n, err := number(m.run(ctx, m.layout().sweep, "", expiries.AtOnce))
 	return n, m.failed("sweep", err)

@@ -53,7 +53,7 @@ end
 local function touch(f)
   if most[f] > 0 then redis.call('ZADD', idles, int(now + most[f]), f) end
 end
-local function late(f, v, ttl)
+local function setDeadline(f, v, ttl)
   mark(f, ttl)
   touch(f)
 end

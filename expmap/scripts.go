@@ -9,7 +9,7 @@ import "github.com/ebbdb/ebb/conn"
 //	put(f, v, ttl)  sets an entry to live for ttl ms, 0 for ever, but no longer than
 //	                idle ms without a touch
 //	touch(f, v)     reads count as use
-//	late(f, v, ttl) lets a living entry live for another ttl ms, 0 for ever
+//	setDeadline(f, v, ttl) lets a living entry live for another ttl ms, 0 for ever
 //	left(f)         ms that a living entry has, -1 for ever
 //	drop(f)         removes one
 //	living()        how many live
@@ -35,8 +35,8 @@ import "github.com/ebbdb/ebb/conn"
 // used is the sorted set of the last use of each field, false without an eviction. KEYS are the
 // layout's, then a marker of GetOrLoad. ARGV are the header's, then the operation's.
 type layout struct {
-	set, get, del, ttl, late, length, page, sweep, clear, finish *conn.Script
-	setMany, swap, swapDel, add, peek                            *conn.Script
+	set, get, del, ttl, setDeadline, length, page, sweep, clear, finish *conn.Script
+	setMany, swap, swapDel, add, peek                                   *conn.Script
 }
 
 // newLayout returns a layout. limits are the functions that scripts need that add entries, or with
@@ -50,24 +50,24 @@ func newLayout(prelude, limits, changes string, evicts bool) *layout {
 	}
 	return &layout{
 		set: script(limits + opSet), get: script(uses + opGet), peek: script(uses + opPeek),
-		del: script(opDel), ttl: script(opTTL), late: script(uses + opLate), length: script(opLen),
+		del: script(opDel), ttl: script(opTTL), setDeadline: script(uses + opSetDeadline), length: script(opLen),
 		page: script(opPage), sweep: script(opSweep), clear: script(opClear), finish: script(limits + opFinish + opSet),
 		setMany: script(limits + opSetMany), swap: script(changes + opSwap), swapDel: script(changes + opSwapDel), add: script(changes + opAdd),
 	}
 }
 
 var (
-	fieldsLayout   = newLayout(wrapped+fieldsPrelude, refuse, fieldsRewrite+wrappedChanges, false)
-	zsetLayout     = newLayout(zsetPrelude+wrapped+zsetMark, refuse, plainRewrite+wrappedChanges, false)
+	fieldsLayout   = newLayout(wrapped+fieldsPrelude, refuseFull, fieldsRewrite+wrappedChanges, false)
+	zsetLayout     = newLayout(zsetPrelude+wrapped+zsetMark, refuseFull, plainRewrite+wrappedChanges, false)
 	redissonLayout = newLayout(redissonPrelude, redissonLimits+evict, plainRewrite+redissonChanges, true)
 
-	evictingFieldsLayout = newLayout(wrapped+fieldsPrelude, ownLimits+evict+fieldsEvict, fieldsRewrite+wrappedChanges, true)
-	evictingZsetLayout   = newLayout(zsetPrelude+wrapped+zsetMark, ownLimits+evict, plainRewrite+wrappedChanges, true)
+	evictingFieldsLayout = newLayout(wrapped+fieldsPrelude, optionLimits+evict+fieldsEvict, fieldsRewrite+wrappedChanges, true)
+	evictingZsetLayout   = newLayout(zsetPrelude+wrapped+zsetMark, optionLimits+evict, plainRewrite+wrappedChanges, true)
 )
 
-// header reads what all have: how long without use, how many at most, how many of the
-// dead a script removes on its way, how many events are kept, for how long, the
-// map's name in the index of its family, whether the server is ebb, and the eviction.
+// header reads the common arguments: the idle TTL, the limit of entries, the number of expired entries that a script removes first, the
+// number of events that are kept, for how long, the map's name in the index of its family, whether the server is ebb, and the
+// eviction.
 const header = `
 local idle, maxlen, bound = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local events, grace, name, first = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], 9
@@ -77,9 +77,8 @@ local map, dirty = KEYS[1], false
 local function int(n) return string.format('%.0f', n) end
 `
 
-// wrapped is what two layouts do alike: in a map with an idle TTL a value is the time
-// (ms since 1970, 0 for none) beyond which no use prolongs its life, a colon, and the
-// value. mark sets a field's deadline, 0 takes it away.
+// wrapped is common to two layouts: in a map with an idle TTL a value is its absolute deadline (ms since 1970, 0 for none), a colon, and
+// the value. mark sets the deadline of a field; 0 removes it.
 const wrapped = `
 local mark
 local function sooner(hard)
@@ -96,7 +95,7 @@ end
 local function touch(f, v)
   if idle > 0 then mark(f, sooner(tonumber(string.match(v, '^%d+') or '0'))) end
 end
-local function late(f, v, ttl)
+local function setDeadline(f, v, ttl)
   if idle > 0 then
     local colon = string.find(v, ':', 1, true)
     if colon then v = string.sub(v, colon + 1) end
@@ -106,9 +105,8 @@ local function late(f, v, ttl)
 end
 `
 
-// fieldsPrelude is for servers whose fields have deadlines. HLEN may count the dead
-// there, though not on ebb, HKEYS does not. A deadline of this very millisecond, which an entry of a map
-// with an idle TTL has already, would remove it if it were set again.
+// fieldsPrelude is for servers whose hash fields have deadlines. HLEN may count expired fields there, but not on ebb; HKEYS does not.
+// A deadline of this millisecond, which an entry of a map with an idle TTL may have, would remove the entry if it were set again.
 const fieldsPrelude = `
 local used = ARGV[8] ~= '' and KEYS[2]
 mark = function(f, at)
@@ -264,9 +262,8 @@ local function keep(f, v, new)
 end
 `
 
-// What the operations are. opSet: ARGV field, value, ttl, whether only if there is
-// none. It returns 1, or 0 if there is one, or -1 if the map is full. opFinish comes
-// before it: the marker must hold ARGV[13]; it returns 2 if it does not.
+// The operations. opSet: ARGV field, value, ttl, whether to set only a new entry. The reply is 1, 0 if the entry exists, -1 if the map
+// is full. opFinish precedes it: the marker must have the value ARGV[13], otherwise the reply is 2.
 const (
 	opSet = `
 sweep(bound)
@@ -412,12 +409,12 @@ if look(f) then ms = left(f) end
 seal()
 return ms
 `
-	opLate = `
+	opSetDeadline = `
 sweep(bound)
 local f, ttl, did = ARGV[first], tonumber(ARGV[first + 1]), 0
 local v = look(f)
 if v and (ttl > 0 or left(f) >= 0) then
-  late(f, v, ttl)
+  setDeadline(f, v, ttl)
   did = 1
 end
 seal()

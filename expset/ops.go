@@ -135,7 +135,7 @@ func (s *Set[T]) Members(ctx context.Context) ([]T, error) {
 	return all, nil
 }
 
-// pageLen is about how many members one step of an iteration looks at.
+// pageLen is the approximate number of members in one step of an iteration.
 const pageLen = 200
 
 // All yields the living members in batches, and ends with the first error. It yields a member
@@ -230,17 +230,17 @@ func (s *Set[T]) Expire(ctx context.Context, member T, ttl time.Duration) (bool,
 	if ttl <= 0 {
 		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
 	}
-	did, err := s.late(ctx, member, ttl)
+	did, err := s.setDeadline(ctx, member, ttl)
 	return did, s.failed("expire", err)
 }
 
 // Persist removes a member's deadline, and reports whether it had one.
 func (s *Set[T]) Persist(ctx context.Context, member T) (bool, error) {
-	did, err := s.late(ctx, member, 0)
+	did, err := s.setDeadline(ctx, member, 0)
 	return did, s.failed("persist", err)
 }
 
-func (s *Set[T]) late(ctx context.Context, member T, ttl time.Duration) (bool, error) {
+func (s *Set[T]) setDeadline(ctx context.Context, member T, ttl time.Duration) (bool, error) {
 	ms, err := s.bounds.Millis(ttl)
 	if err != nil {
 		return false, err
@@ -255,7 +255,7 @@ func (s *Set[T]) late(ctx context.Context, member T, ttl time.Duration) (bool, e
 	var v conn.Value
 	switch {
 	case !s.native():
-		n, err := number(s.run(ctx, lateScript, m, ms))
+		n, err := number(s.run(ctx, deadlineScript, m, ms))
 		return n == 1, err
 	case ms > 0:
 		v, err = s.c.Do(ctx, "SPEXPIRE", s.key, ms, "MEMBERS", 1, m)
@@ -320,7 +320,7 @@ func (f *Family[T]) Delete(ctx context.Context) error {
 	return nil
 }
 
-// deleteEvents removes what keeps events.
+// deleteEvents removes the stream of events, and the rule.
 func (k *core[T]) deleteEvents(ctx context.Context) error {
 	if !k.o.Events {
 		return nil
@@ -335,8 +335,7 @@ redis.call('DEL', KEYS[1])
 return redis.call('ZREM', KEYS[2], ARGV[1])
 `)
 
-// sweep removes some of the dead, and returns how many ms there are until there are
-// more: 0 if there are, -1 if nothing has a deadline.
+// sweep removes some expired members. It returns the ms until the next one expires: 0 if there are more, -1 if none has a deadline.
 func (s *Set[T]) sweep(ctx context.Context) (int64, error) {
 	n, err := number(s.run(ctx, sweepScript, expiries.AtOnce))
 	return n, s.failed("sweep", err)

@@ -4,12 +4,10 @@ import "github.com/ebbdb/ebb/conn"
 
 func newScript(op string) *conn.Script { return conn.NewScript(prelude + op) }
 
-// prelude is what the scripts have in common. KEYS are the sorted set by deadline, the
-// stream of events and the index of the family. ARGV are how many may live, how many of
-// the dead a script removes on its way, how many events are kept, for how many ms (-1:
-// none are, and the set has no end), the set's name in its family, the score
-// of members without a deadline, and "(" where a member lives in the millisecond of its
-// deadline; then the operation's.
+// prelude begins each script. KEYS are the sorted set by deadline, the stream of events and the index of the family. ARGV are the limit
+// of members, the number of expired members that a script removes first, the number of events that are kept, for how many ms (-1: the
+// set has no events), the set's name in its family, the score of members without a deadline, and "(" if a member lives in the
+// millisecond of its deadline; then the arguments of the operation.
 //
 //	look(m)    the score of a living member, or false
 //	living()   how many live
@@ -93,7 +91,7 @@ end
 
 var (
 	// addScript returns how many members are new, or -1 if the set is full. ARGV ttl,
-	// whether those that are there keep what they have, members.
+	// whether existing members keep their deadlines, members.
 	addScript = newScript(`
 sweep(bound)
 local ttl, deadline = tonumber(ARGV[first]), never
@@ -157,8 +155,8 @@ seal()
 if not deadline then return -2 end
 return left(deadline)
 `)
-	// lateScript gives a member another deadline, or with a ttl of 0 none.
-	lateScript = newScript(`
+	// deadlineScript sets the deadline of a member; a ttl of 0 removes it.
+	deadlineScript = newScript(`
 sweep(bound)
 local m, ttl, did = ARGV[first], tonumber(ARGV[first + 1]), 0
 local deadline = look(m)

@@ -48,7 +48,7 @@ type Family[T comparable] struct {
 	*core[T]
 }
 
-// core is what the sets of a family have in common.
+// core is the common part of the sets of a family.
 type core[T comparable] struct {
 	c        *conn.Conn
 	o        Options[T]
@@ -168,7 +168,7 @@ func (k *core[T]) describe(what, name string) string {
 	return fmt.Sprintf("%s %q (%s)", what, name, how)
 }
 
-// begin is called by each operation.
+// begin begins each operation.
 func (s *Set[T]) begin(ctx context.Context, writes bool) error {
 	if s.bad != nil {
 		return s.bad

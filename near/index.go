@@ -30,8 +30,8 @@ type Index struct {
 	once    sync.Once
 }
 
-// pole is the latitude at which the projection ends.
-const pole = 85.05112878
+// maxLatitude is the greatest latitude of the Mercator projection of GEOADD.
+const maxLatitude = 85.05112878
 
 // New returns the index of that name, which is its key. It sends nothing to the backend.
 // Errors: ebb.ErrArgument.
@@ -64,7 +64,7 @@ func (x *Index) native() bool {
 	return x.hasCommands()
 }
 
-// hasCommands is native without the line of the log, which calls it.
+// hasCommands does the work of native without the log, which calls it.
 func (x *Index) hasCommands() bool { return x.c.Capabilities().Native && !x.scripts }
 
 func (x *Index) run(ctx context.Context, s *conn.Script, args ...any) (conn.Value, error) {
@@ -73,7 +73,7 @@ func (x *Index) run(ctx context.Context, s *conn.Script, args ...any) (conn.Valu
 
 // Place sets the position of a member, which lives for ttl, or without a deadline if ttl is 0.
 func (x *Index) Place(ctx context.Context, member string, lon, lat float64, ttl time.Duration) error {
-	if err := check(lon, lat); err != nil {
+	if err := checkPosition(lon, lat); err != nil {
 		return x.failed("place", err)
 	}
 	ms, err := new(expiries.Bounds).Millis(ttl)
@@ -100,11 +100,11 @@ func (x *Index) Place(ctx context.Context, member string, lon, lat float64, ttl 
 	return x.failed("place", err)
 }
 
-func check(lon, lat float64) error {
-	if lon >= -180 && lon <= 180 && lat >= -pole && lat <= pole { // NaN is not
+func checkPosition(lon, lat float64) error {
+	if lon >= -180 && lon <= 180 && lat >= -maxLatitude && lat <= maxLatitude { // NaN is not
 		return nil
 	}
-	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees", conn.ErrArgument, lon, lat, pole, pole)
+	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees", conn.ErrArgument, lon, lat, maxLatitude, maxLatitude)
 }
 
 // Remove removes members, and returns how many of them existed.
@@ -227,7 +227,7 @@ func (x *Index) Watch(ctx context.Context) error {
 	return x.failed("watch", own.Watch(ctx))
 }
 
-// point reads longitude and latitude.
+// point returns the longitude and the latitude of a reply.
 func point(v conn.Value) (p Point, err error) {
 	if len(v.Elems) != 2 {
 		return p, fmt.Errorf("%w: %s is no place", conn.ErrValue, v)

@@ -4,10 +4,8 @@ import "github.com/ebbdb/ebb/conn"
 
 func newScript(op string) *conn.Script { return conn.NewScript(prelude + op) }
 
-// prelude is what the scripts have in common. KEYS are the index and its deadlines (ms
-// since 1970). ARGV are how many of the dead a script removes on its way, then the
-// operation's. Both keys end by themselves after the last deadline if all members have
-// one.
+// prelude begins each script. KEYS are the index and its deadlines (ms since 1970). ARGV are the number of expired members that a
+// script removes first, then the arguments of the operation. If all members have deadlines, both keys expire after the last one.
 const prelude = `
 local index, due, bound = KEYS[1], KEYS[2], tonumber(ARGV[1])
 local time = redis.call('TIME')
@@ -80,7 +78,7 @@ seal()
 return redis.call('ZCARD', index) - redis.call('ZCOUNT', due, '-inf', '(' .. int(now))
 `)
 	// searchScript runs GEOSEARCH with ARGV[3] and on, for ARGV[2] members, 0 for all.
-	// Where expired members take places it requests twice as many.
+	// If the result has expired members, it requests twice as many.
 	searchScript = newScript(`
 sweep(bound)
 if ARGV[3] == 'FROMMEMBER' then there(ARGV[4]) end
@@ -105,7 +103,7 @@ while true do
   ask = ask * 2
 end
 `)
-	// sweepScript returns how many ms there are until there are more of the dead.
+	// sweepScript removes expired members. The reply is the ms until the next one expires.
 	sweepScript = newScript(`
 sweep(tonumber(ARGV[2]))
 seal()

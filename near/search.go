@@ -93,19 +93,18 @@ func (x *Index) search(ctx context.Context, q Query, of bool) ([]Found, error) {
 func (q Query) args(of bool) ([]any, error) {
 	args := []any{"FROMMEMBER", q.Member}
 	if !of {
-		if err := check(q.At.Lon, q.At.Lat); err != nil {
+		if err := checkPosition(q.At.Lon, q.At.Lat); err != nil {
 			return nil, err
 		}
 		args = []any{"FROMLONLAT", q.At.Lon, q.At.Lat}
 	}
 	switch box := q.Width > 0 && q.Height > 0; {
 	case q.Count < 0:
-		return nil, fmt.Errorf("%w: a count of %d: 0 (all) or more", conn.ErrArgument, q.Count)
+		return nil, fmt.Errorf("%w: Count is %d; it must be positive, or 0 for all", conn.ErrArgument, q.Count)
 	case q.Radius > 0 && q.Width == 0 && q.Height == 0:
 		return append(args, "BYRADIUS", float64(q.Radius), "m"), nil
 	case box && q.Radius == 0:
 		return append(args, "BYBOX", float64(q.Width), float64(q.Height), "m"), nil
 	}
-	return nil, fmt.Errorf("%w: a radius of %v, a width of %v and a height of %v: a positive radius, or else a width "+
-		"and a height", conn.ErrArgument, q.Radius, q.Width, q.Height)
+	return nil, fmt.Errorf("%w: set either Radius > 0 or both Width > 0 and Height > 0 (got %v, %v, %v)", conn.ErrArgument, q.Radius, q.Width, q.Height)
 }

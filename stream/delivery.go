@@ -11,12 +11,11 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// one is the number of a first delivery.
-var one = conn.Value{Kind: resp.KindInt, Int: 1}
+// firstDelivery is the number of the first delivery of an entry.
+var firstDelivery = conn.Value{Kind: resp.KindInt, Int: 1}
 
-// retryKept is how long the retry set outlives its last entry. Were it lost, the
-// entries would come again after ClaimAfter.
-const retryKept = time.Hour
+// retryTTL is the time for which the retry set outlives its last entry. Without the set its entries come again after ClaimAfter.
+const retryTTL = time.Hour
 
 // Delivery is an entry that a consumer has received. The first Ack or Nack that succeeds
 // settles it. Further calls do nothing, so the caller may repeat a call whose reply was lost.
@@ -31,7 +30,7 @@ type Delivery[T any] struct {
 	settled  atomic.Bool
 }
 
-// delivery reads what takeScript returns: ID, fields, number.
+// delivery returns the Delivery of an element of takeScript: ID, fields, number.
 func (g *Group[T]) delivery(consumer string, v conn.Value) (*Delivery[T], error) {
 	d := &Delivery[T]{g: g, consumer: consumer}
 	var err error
@@ -56,7 +55,7 @@ func (d *Delivery[T]) Ack(ctx context.Context) error {
 func (d *Delivery[T]) Nack(ctx context.Context, delay time.Duration) error {
 	ms := kit.Millis(max(delay, 0))
 	last := d.g.o.MaxDeliveries > 0 && d.Deliveries >= d.g.o.MaxDeliveries
-	return d.settle(ctx, "nack", last, nackScript, ms, ms+kit.Millis(d.g.o.ClaimAfter+retryKept))
+	return d.settle(ctx, "nack", last, nackScript, ms, ms+kit.Millis(d.g.o.ClaimAfter+retryTTL))
 }
 
 // Extend restarts the time ClaimAfter of the delivery. Errors: ErrLost.
@@ -68,8 +67,7 @@ func (d *Delivery[T]) Extend(ctx context.Context) error {
 	return err
 }
 
-// settle runs a script that ends the delivery, once. gone: it is no error if
-// no consumer holds the entry.
+// settle runs a script that ends the delivery, once. gone: it is no error if no consumer has the entry.
 func (d *Delivery[T]) settle(ctx context.Context, doing string, gone bool, s *conn.Script, more ...any) error {
 	if d.settled.Load() {
 		return nil

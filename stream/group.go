@@ -13,21 +13,18 @@ import (
 )
 
 const (
-	// lookMost is how many pending entries a call looks at for abandoned ones; the
-	// next goes on from there, without waiting longer than lookWait for new ones.
-	lookMost = 500
-	lookWait = 20 * time.Millisecond
-	// lookEvery is how many calls that bring something pass between two looks: a
-	// busy consumer pays little for those of others.
-	lookEvery = 16
-	// poll bounds the wait for new entries, and so how late a consumer notices
-	// what another one has abandoned or handed back.
-	poll = time.Second
-	// forgetAfter is after how long without a sign of life a consumer that had a name
-	// of its own, and died, leaves the list of the group's.
-	forgetAfter = 24 * time.Hour
-	// redriveMost is how many dead letters one call moves.
-	redriveMost = 100
+	// maxScan is the number of pending entries among which a call searches for abandoned ones. The next call continues there, and
+	// waits for new entries for scanWait only.
+	maxScan  = 500
+	scanWait = 20 * time.Millisecond
+	// scanEvery is the number of calls with entries from one search to the next: a busy consumer spends little on those of others.
+	scanEvery = 16
+	// pollInterval bounds the wait for new entries, and so the delay of entries that another consumer has abandoned or returned.
+	pollInterval = time.Second
+	// deadConsumerAge is the idle time after which the group removes a consumer with a random name: its process has died.
+	deadConsumerAge = 24 * time.Hour
+	// maxRedrive is the number of dead letters that one call moves.
+	maxRedrive = 100
 )
 
 // GroupOptions configures a group. The zero value works.
@@ -81,7 +78,7 @@ func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) 
 	case o.MaxDeliveries == 0:
 		o.MaxDeliveries = 16
 	case o.MaxDeliveries < 0:
-		o.MaxDeliveries = 0 // as the scripts have it
+		o.MaxDeliveries = 0 // 0 means no limit in scripts
 	}
 	if o.Batch == 0 {
 		o.Batch = 1
@@ -105,14 +102,14 @@ func (g *Group[T]) create(ctx context.Context, from string) error {
 		from = "0"
 	}
 	_, err := g.s.c.Do(ctx, "XGROUP", "CREATE", g.s.name, g.name, from, "MKSTREAM")
-	if err != nil && code(err) != "BUSYGROUP" {
+	if err != nil && errorCode(err) != "BUSYGROUP" {
 		return g.failed("create", err)
 	}
 	return nil
 }
 
-// code is the first word of an error reply.
-func code(err error) string {
+// errorCode returns the first word of an error reply.
+func errorCode(err error) string {
 	var r conn.ReplyError
 	if errors.As(err, &r) {
 		return r.Code()
@@ -134,10 +131,10 @@ func code(err error) string {
 func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Delivery[T], error] {
 	return func(yield func(*Delivery[T], error) bool) {
 		g.s.log(ctx)
-		k := &cursor{consumer: consumer, after: "-", from: g.o.From}
+		k := &cursor{consumer: consumer, scanAfter: "-", from: g.o.From}
 		if consumer == "" {
 			k.consumer, k.sweep = kit.ID(), true
-			defer g.leave(ctx, k.consumer)
+			defer g.removeConsumers(ctx, k.consumer)
 		}
 		for ctx.Err() == nil {
 			got, err := g.take(ctx, k)
@@ -145,14 +142,14 @@ func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Deli
 				return
 			}
 			if err != nil {
-				if !yield(nil, g.failed("consume", err)) || !conn.Temporary(err) || pause(ctx, k.failures) != nil {
+				if !yield(nil, g.failed("consume", err)) || !conn.Temporary(err) || retryPause(ctx, k.failures) != nil {
 					return
 				}
 				k.failures++
 				continue
 			}
 			k.failures = 0
-			for _, d := range g.ours(ctx, got) {
+			for _, d := range g.forThisGroup(ctx, got) {
 				if !yield(g.delivery(k.consumer, d)) || ctx.Err() != nil {
 					return
 				}
@@ -161,13 +158,13 @@ func (g *Group[T]) Consume(ctx context.Context, consumer string) iter.Seq2[*Deli
 	}
 }
 
-// ours returns what is for this group: an entry that another group has redriven is done
-// at once. If that fails it comes again after ClaimAfter.
-func (g *Group[T]) ours(ctx context.Context, got []conn.Value) []conn.Value {
+// forThisGroup returns the entries that are for this group. It acknowledges entries that another group has redriven; if that fails, they
+// are delivered again after ClaimAfter.
+func (g *Group[T]) forThisGroup(ctx context.Context, got []conn.Value) []conn.Value {
 	ack := []any{"XACK", g.s.name, g.name}
 	kept := got[:0]
 	for _, v := range got {
-		if only, ok := only(v); ok && only != g.name {
+		if only, ok := targetGroup(v); ok && only != g.name {
 			ack = append(ack, v.Elems[0].Str)
 		} else {
 			kept = append(kept, v)
@@ -179,66 +176,65 @@ func (g *Group[T]) ours(ctx context.Context, got []conn.Value) []conn.Value {
 	return kept
 }
 
-// only returns the group that an entry is for, if it is for one.
-func only(v conn.Value) (group string, ok bool) {
+// targetGroup returns the group for which a Redrive has added an entry. ok: there is one.
+func targetGroup(v conn.Value) (group string, ok bool) {
 	if len(v.Elems) < 2 {
 		return "", false
 	}
-	x, ok := v.Elems[1].Get(forField)
+	x, ok := v.Elems[1].Get(groupField)
 	return x.Str, ok
 }
 
-// cursor is what one Consume remembers.
+// cursor is the state of one Consume.
 type cursor struct {
-	consumer string
-	after    string // where to go on looking for the abandoned
-	calls    int
-	empty    bool // the last call brought nothing
-	failures int
-	made     bool   // the group is there
-	sweep    bool   // consumers that died are still to be looked for
-	from     string // where it begins if it is not
+	consumer  string
+	scanAfter string // the position at which the search for abandoned entries continues
+	calls     int
+	empty     bool // the last call returned no entry
+	failures  int
+	created   bool   // the group exists
+	sweep     bool   // dead consumers must still be removed
+	from      string // the position at which a new group begins
 }
 
-// take returns entries for the consumer, as takeScript does: none if a second
-// passed without any.
+// take returns entries for the consumer, in the form of takeScript. It returns none if there were none for a second.
 func (g *Group[T]) take(ctx context.Context, k *cursor) ([]conn.Value, error) {
-	if !k.made {
+	if !k.created {
 		if err := g.create(ctx, k.from); err != nil {
 			return nil, err
 		}
-		k.made, k.from = true, "" // a group that vanishes later has missed nothing
+		k.created, k.from = true, "" // a group that is deleted later begins before the first entry
 		if k.sweep {
-			g.leave(ctx, k.consumer)
+			g.removeConsumers(ctx, k.consumer)
 			k.sweep = false
 		}
 	}
 	look := 0
-	if k.empty || k.calls%lookEvery == 0 {
-		look = lookMost
+	if k.empty || k.calls%scanEvery == 0 {
+		look = maxScan
 	}
 	k.calls++
-	r, err := g.s.c.Script(ctx, takeScript, g.keys, g.args(k.consumer, kit.Millis(g.o.ClaimAfter), g.o.Batch, k.after, look)...)
+	r, err := g.s.c.Script(ctx, takeScript, g.keys, g.args(k.consumer, kit.Millis(g.o.ClaimAfter), g.o.Batch, k.scanAfter, look)...)
 	if err != nil {
-		k.made = k.made && code(err) != "NOGROUP"
-		if !k.made {
-			return nil, nil // made again by the next call
+		k.created = k.created && errorCode(err) != "NOGROUP"
+		if !k.created {
+			return nil, nil // the next call creates it
 		}
 		return nil, err
 	}
 	if len(r.Elems) != 3 {
 		return nil, fmt.Errorf("%w: a reply of %d parts", conn.ErrValue, len(r.Elems))
 	}
-	k.after = r.Elems[1].Str
+	k.scanAfter = r.Elems[1].Str
 	if k.empty = len(r.Elems[0].Elems) == 0; !k.empty {
 		return r.Elems[0].Elems, nil
 	}
 	if look == 0 {
-		return nil, nil // look before waiting
+		return nil, nil // the next call searches before it waits
 	}
-	wait := poll.Milliseconds()
-	if k.after != "-" {
-		wait = lookWait.Milliseconds()
+	wait := pollInterval.Milliseconds()
+	if k.scanAfter != "-" {
+		wait = scanWait.Milliseconds()
 	}
 	if soon := r.Elems[2].Int; soon >= 0 {
 		wait = min(wait, soon+1)
@@ -250,15 +246,15 @@ func (g *Group[T]) take(ctx context.Context, k *cursor) ([]conn.Value, error) {
 func (g *Group[T]) wait(ctx context.Context, k *cursor, ms int64) ([]conn.Value, error) {
 	r, err := g.s.c.Block(ctx, "XREADGROUP", "GROUP", g.name, k.consumer, "COUNT", g.o.Batch, "BLOCK", ms, "STREAMS", g.s.name, ">")
 	if err != nil {
-		k.made = k.made && code(err) != "NOGROUP"
-		if !k.made || code(err) == "UNBLOCKED" {
+		k.created = k.created && errorCode(err) != "NOGROUP"
+		if !k.created || errorCode(err) == "UNBLOCKED" {
 			return nil, nil
 		}
 		return nil, err
 	}
 	got := entriesOf(r)
 	for i := range got {
-		got[i].Elems = append(got[i].Elems[:2:2], one)
+		got[i].Elems = append(got[i].Elems[:2:2], firstDelivery)
 	}
 	return got, nil
 }
@@ -289,7 +285,7 @@ func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead
 		if bad != nil {
 			err = errors.Join(err, g.failed("dead letters", bad))
 		}
-		all = append(all, Dead[T]{e, word(v.Elems[1], "id"), int(number(v.Elems[1], "deliveries"))})
+		all = append(all, Dead[T]{e, fieldText(v.Elems[1], "id"), int(fieldNumber(v.Elems[1], "deliveries"))})
 	}
 	return all, err
 }
@@ -302,10 +298,10 @@ func (g *Group[T]) DeadLetters(ctx context.Context, after string, n int) ([]Dead
 // chain, up to a hundred more may have moved.
 func (g *Group[T]) Redrive(ctx context.Context, n int64) (moved int64, err error) {
 	for left := n; left > 0; {
-		step := min(left, redriveMost)
-		args := g.args(redriven, step, kit.Millis(g.o.ClaimAfter+retryKept))
+		step := min(left, maxRedrive)
+		args := g.args(redriven, step, kit.Millis(g.o.ClaimAfter+retryTTL))
 		r, err := g.s.c.Script(ctx, redriveScript, g.keys, args...)
-		if code(err) == "NOGROUP" { // it is made at its first use
+		if errorCode(err) == "NOGROUP" { // the group does not exist yet
 			if err := g.create(ctx, g.o.From); err != nil {
 				return moved, err
 			}
@@ -355,11 +351,10 @@ func (g *Group[T]) Delete(ctx context.Context) error {
 	return nil
 }
 
-// leave takes a consumer out of the group if nothing is pending for it, and those
-// that died. It is a courtesy: what fails is left.
-func (g *Group[T]) leave(ctx context.Context, consumer string) {
+// removeConsumers removes a consumer from the group if it has no pending entries, and consumers that have died. It ignores errors.
+func (g *Group[T]) removeConsumers(ctx context.Context, consumer string) {
 	_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
-		_, err := g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, forgetAfter.Milliseconds())
+		_, err := g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, deadConsumerAge.Milliseconds())
 		return err
 	})
 }
@@ -373,7 +368,7 @@ func (g *Group[T]) String() string {
 	return fmt.Sprintf("group %q of stream %q (claims after %v, %s; XREADGROUP and Lua scripts)", g.name, g.s.name, g.o.ClaimAfter, dead)
 }
 
-// args are the arguments that all scripts of a group begin with, and more.
+// args returns the common arguments of the group's scripts followed by more.
 func (g *Group[T]) args(consumer string, more ...any) []any {
 	return append([]any{g.name, consumer, g.o.MaxDeliveries, g.o.DeadLen, kit.Millis(g.o.DeadTTL)}, more...)
 }

@@ -42,22 +42,22 @@ func (s *Stream[T]) Info(ctx context.Context) (Info, error) {
 		return Info{}, s.failed("info", err)
 	}
 	var i Info
-	i.Len = number(r[0], "length")
+	i.Len = fieldNumber(r[0], "length")
 	if first, _ := r[0].Get("first-entry"); len(first.Elems) > 0 {
 		i.First = first.Elems[0].Str
 	}
-	i.LastID = word(r[0], "last-generated-id")
+	i.LastID = fieldText(r[0], "last-generated-id")
 	for _, g := range r[1].Elems {
 		i.Groups = append(i.Groups, GroupInfo{
-			Name: word(g, "name"), Consumers: number(g, "consumers"), Pending: number(g, "pending"),
-			Lag: number(g, "lag"), LastDelivered: word(g, "last-delivered-id"),
+			Name: fieldText(g, "name"), Consumers: fieldNumber(g, "consumers"), Pending: fieldNumber(g, "pending"),
+			Lag: fieldNumber(g, "lag"), LastDelivered: fieldText(g, "last-delivered-id"),
 		})
 	}
 	return i, nil
 }
 
-// number is a number of a reply, -1 where there is none.
-func number(v conn.Value, name string) int64 {
+// fieldNumber is a number of a reply, -1 where there is none.
+func fieldNumber(v conn.Value, name string) int64 {
 	if x, ok := v.Get(name); ok {
 		if n, err := x.AsInt(); err == nil {
 			return n
@@ -66,7 +66,7 @@ func number(v conn.Value, name string) int64 {
 	return -1
 }
 
-func word(v conn.Value, name string) string {
+func fieldText(v conn.Value, name string) string {
 	x, _ := v.Get(name)
 	return x.Str
 }

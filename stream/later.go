@@ -114,7 +114,7 @@ func (s *Stream[T]) native() error {
 // Cancel removes values that wait, by the IDs of AddAt and AddAfter, and returns how many there were. An
 // entry that was added stays: see Remove. O(log n) for each.
 func (s *Stream[T]) Cancel(ctx context.Context, ids ...string) (int64, error) {
-	return s.takeBack(ctx, "cancel", "DQ.CANCEL", ids)
+	return s.cancelJobs(ctx, "cancel", "DQ.CANCEL", ids)
 }
 
 // Rule says at which instants a schedule adds an entry: each Every, without drift and at least 10 ms, or
@@ -163,10 +163,10 @@ func (s *Stream[T]) Schedule(ctx context.Context, name string, v T, rule Rule) (
 
 // Unschedule removes schedules by name, and returns how many there were. O(log n) for each.
 func (s *Stream[T]) Unschedule(ctx context.Context, names ...string) (int64, error) {
-	return s.takeBack(ctx, "unschedule", "DQ.UNSCHEDULE", names)
+	return s.cancelJobs(ctx, "unschedule", "DQ.UNSCHEDULE", names)
 }
 
-func (s *Stream[T]) takeBack(ctx context.Context, doing, command string, names []string) (int64, error) {
+func (s *Stream[T]) cancelJobs(ctx context.Context, doing, command string, names []string) (int64, error) {
 	if len(names) == 0 {
 		return 0, nil
 	}

@@ -7,9 +7,8 @@ import "github.com/ebbdb/ebb/conn"
 //
 //	1 group  2 consumer  3 MaxDeliveries, 0: no end  4 DeadLen  5 DeadTTL, ms
 //
-// held is what is pending under an ID, nil if nothing is; bury makes an entry a
-// dead letter and acknowledges it. Where the entry was deleted meanwhile, there is
-// nothing to bury.
+// held returns the pending entry of an ID, or nil. bury makes an entry a dead letter and acknowledges it; a deleted entry becomes no
+// dead letter.
 const prelude = `
 local group, me, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local function ms()
@@ -38,16 +37,14 @@ local function bury(id, deliveries)
 end
 `
 
-// takeScript gives a consumer what is due: first what waited out its Nack, then
-// what was abandoned for so long, then, if there is neither, what is new. Further
-// arguments:
+// takeScript delivers entries to a consumer: first those whose Nack delay has passed, then abandoned ones, and without either new
+// ones. Further arguments:
 //
-//	6 ClaimAfter, ms  7 how many  8 the ID after which to look for the abandoned,
-//	"-": from the beginning  9 how many pending entries to look at, 0: none
+//	6 ClaimAfter, ms  7 count  8 the ID after which the search for abandoned entries begins, "-": the beginning
+//	9 the number of pending entries to search, 0: none
 //
-// It returns the deliveries, each ID, fields and number; the ID to go on after,
-// "-" at the end; and in how many ms more comes due as far as was seen, -1: not
-// known.
+// The reply has the deliveries, each ID, fields and number; the ID at which the search continues, "-" at the end; and the ms until
+// another known entry falls due, -1: unknown.
 var takeScript = conn.NewScript(prelude + `
 local idle, want, after, look = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
 local now, soon, got = ms(), -1, {}
@@ -61,7 +58,7 @@ local function give(id, deliveries)
 	if e and e[2] then
 		got[#got + 1] = {id, e[2], deliveries + 1}
 	else
-		redis.call('XACK', KEYS[1], group, id) -- it was deleted
+		redis.call('XACK', KEYS[1], group, id) -- the entry was deleted
 	end
 end
 local function due(d)
@@ -103,29 +100,29 @@ return {got, after, soon}
 // What the scripts of a delivery return.
 const (
 	settledDone = 1
-	settledGone = 0  // it is pending for no consumer
-	settledLost = -1 // it is pending for another, or once more for this one
+	settledGone = 0  // the entry is pending for no consumer
+	settledLost = -1 // the entry is pending for another consumer, or for this one again
 )
 
-// mine begins the scripts of a delivery. Further arguments:
+// deliveryPrelude begins the scripts of a delivery. Further arguments:
 //
 //	6 ID  7 number of the delivery
-const mine = prelude + `
+const deliveryPrelude = prelude + `
 local id = ARGV[6]
 local p = held(id)
 if not p then return 0 end
 if p[2] ~= me or p[4] ~= tonumber(ARGV[7]) then return -1 end
 `
 
-var ackScript = conn.NewScript(mine + `
+var ackScript = conn.NewScript(deliveryPrelude + `
 redis.call('XACK', KEYS[1], group, id)
 redis.call('ZREM', KEYS[2], id)
 return 1
 `)
 
-// nackScript takes as 8 the delay, and as 9 the least time that the retry set is
-// to be kept, both in ms. Once more it changes nothing.
-var nackScript = conn.NewScript(mine + `
+// nackScript delays the entry: 8 the delay, 9 the shortest time for which the retry set must be kept, both in ms. A repeated call changes
+// nothing.
+var nackScript = conn.NewScript(deliveryPrelude + `
 if most > 0 and p[4] >= most then
 	bury(id, p[4])
 	return 1
@@ -137,16 +134,15 @@ end
 return 1
 `)
 
-// extendScript does not take back what was handed back.
-var extendScript = conn.NewScript(mine + `
+// extendScript extends a delivery, unless a Nack has returned the entry.
+var extendScript = conn.NewScript(deliveryPrelude + `
 if redis.call('ZSCORE', KEYS[2], id) then return 0 end
 if #redis.call('XCLAIM', KEYS[1], group, me, 0, id, 'JUSTID') == 0 then return 0 end
 return 1
 `)
 
-// leaveScript takes a consumer without pending entries out of its group, and up to a
-// hundred of those with names of 32 characters, as kit.ID makes them, that died
-// without leaving: they have nothing pending and were not heard of for ARGV[3] ms.
+// leaveScript removes a consumer without pending entries from its group. It also removes up to a hundred dead consumers with names of 32
+// characters, as kit.ID makes them: they have no pending entries and were idle for ARGV[3] ms.
 var leaveScript = conn.NewScript(`
 local gone = 0
 for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
@@ -162,16 +158,15 @@ if #p == 0 then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2]) e
 return 1
 `)
 
-// redriven is the consumer that has what was redriven until another takes it.
+// redriven is the consumer that has redriven entries until another claims them.
 const redriven = "(redriven)"
 
-// forField is the field of an entry that is for one group alone, which it names.
-const forField = "for"
+// groupField is the field of an entry for one group only; its value is the name of the group.
+const groupField = "for"
 
-// redriveScript has up to ARGV[6] dead letters delivered again: the entry becomes pending
-// once more, with no deliveries, and is due; if it is not in the stream any more, it is
-// added for the group. ARGV[7] is the least time that the retry set is to be kept, ms.
-// Letters without a value are dropped. It returns {moved, seen}.
+// redriveScript delivers up to ARGV[6] dead letters again. The entry becomes pending and due, without deliveries; if the stream no longer
+// has it, the script adds it for the group. ARGV[7] is the shortest time for which the retry set must be kept, ms. It drops letters without
+// a value. The reply is {moved, seen}.
 var redriveScript = conn.NewScript(prelude + `
 redis.call('XPENDING', KEYS[1], group) -- fails where there is no group
 local n, now = 0, string.format('%.0f', ms())
@@ -189,7 +184,7 @@ for _, e in ipairs(page) do
 				redis.call('ZADD', KEYS[2], now, id)
 			end
 		else
-			redis.call('XADD', KEYS[1], '*', 'v', v, '` + forField + `', group)
+			redis.call('XADD', KEYS[1], '*', 'v', v, '` + groupField + `', group)
 		end
 	end
 	redis.call('XDEL', KEYS[3], e[1])

@@ -29,8 +29,8 @@ const (
 	// readWait is how long one read waits at the backend; then comes the next. It
 	// bounds how long a connection that died without a word goes unnoticed.
 	readWait = 5 * time.Second
-	// readMost is how many entries one read brings.
-	readMost = 100
+	// maxRead is how many entries one read brings.
+	maxRead = 100
 	// chunk is how many old entries a call takes out one by one. What lies in
 	// whole nodes of the stream goes at once, up to chunkNodes entries.
 	chunk, chunkNodes = 100, 10_000
@@ -89,8 +89,7 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Stream[T], erro
 	return &Stream[T]{c: c, name: name, o: o}, nil
 }
 
-// addScript adds an entry and takes out some that are too old: whole nodes first,
-// then the beginning of one.
+// addScript adds an entry and removes some entries that are too old: whole nodes first, then the beginning of one.
 var addScript = conn.NewScript(`
 local id
 if ARGV[2] ~= '0' then
@@ -102,8 +101,7 @@ end
 return id
 `)
 
-// trimScript takes out entries beyond MaxLen, and some that are too old, and
-// returns how many went.
+// trimScript removes entries beyond MaxLen, and some that are too old. The reply is their number.
 var trimScript = conn.NewScript(`
 local before = redis.call('XLEN', KEYS[1])
 if before == 0 then return 0 end
@@ -250,7 +248,7 @@ func (s *Stream[T]) Read(ctx context.Context, after string) iter.Seq2[Entry[T], 
 				return
 			}
 			if err != nil {
-				if !yield(Entry[T]{}, s.failed("read", err)) || !conn.Temporary(err) || pause(ctx, failures) != nil {
+				if !yield(Entry[T]{}, s.failed("read", err)) || !conn.Temporary(err) || retryPause(ctx, failures) != nil {
 					return
 				}
 				failures++
@@ -270,7 +268,7 @@ func (s *Stream[T]) Read(ctx context.Context, after string) iter.Seq2[Entry[T], 
 	}
 }
 
-// next waits for entries after at, and pins it down where it is no ID.
+// next waits for entries after at. It replaces "" and Tail in at by an ID.
 func (s *Stream[T]) next(ctx context.Context, at *string) ([]conn.Value, error) {
 	switch *at {
 	case "":
@@ -284,7 +282,7 @@ func (s *Stream[T]) next(ctx context.Context, at *string) ([]conn.Value, error) 
 			*at = r.Elems[0].Elems[0].Str
 		}
 	}
-	r, err := s.c.Block(ctx, "XREAD", "COUNT", readMost, "BLOCK", readWait.Milliseconds(), "STREAMS", s.name, *at)
+	r, err := s.c.Block(ctx, "XREAD", "COUNT", maxRead, "BLOCK", readWait.Milliseconds(), "STREAMS", s.name, *at)
 	return entriesOf(r), err
 }
 
@@ -302,7 +300,7 @@ func entriesOf(r conn.Value) []conn.Value {
 	return nil
 }
 
-// entry reads an entry: its ID, and its fields. The ID is there with an error too.
+// entry returns the Entry of an ID and fields. With an error too, it has the ID.
 func (s *Stream[T]) entry(v conn.Value) (e Entry[T], err error) {
 	if len(v.Elems) < 2 {
 		return e, fmt.Errorf("%w: %s is no entry", conn.ErrValue, v)
@@ -321,9 +319,9 @@ func (s *Stream[T]) entry(v conn.Value) (e Entry[T], err error) {
 	return e, nil
 }
 
-// pause waits before attempt n: long enough that a dead backend does not get one request after
-// the other, and short enough that a backend that is back is found soon.
-func pause(ctx context.Context, n int) error {
+// retryPause waits before attempt n: long enough that a backend in an outage gets few requests, and short enough that the caller soon
+// notices its end.
+func retryPause(ctx context.Context, n int) error {
 	return kit.Sleep(ctx, kit.Backoff(10*time.Millisecond, time.Second, n))
 }
 

@@ -22,23 +22,23 @@ type Message[T any] struct {
 // Subscription receives messages. One goroutine at a time may call Next or All; any goroutine
 // may call Close.
 type Subscription[T any] struct {
-	what  string
-	codec conn.Codec[T]
-	most  int
-	sub   *conn.Subscription
-	in    string // the prefix of the Conn, which channels begin with
+	what    string
+	codec   conn.Codec[T]
+	backlog int
+	sub     *conn.Subscription
+	prefix  string // the prefix of the Conn, which channels begin with
 
-	stop func()         // ends the pump
-	pump sync.WaitGroup // the goroutine that reads sub
-	kick chan struct{}  // cap 1: there may be something
+	stop   func()         // ends the pump
+	pump   sync.WaitGroup // the goroutine that reads sub
+	wakeup chan struct{}  // cap 1: there may be something
 
 	mu     sync.Mutex // guards what follows
 	queue  []item     // what waits, from head on
 	head   int
-	reason error // why nothing more comes; nil while something may
+	endErr error // why nothing more comes; nil while something may
 }
 
-// item is a message, or an interruption in its place among them.
+// item is a message or an interruption, in the order in which they came.
 type item struct {
 	m   conn.Message
 	err error
@@ -47,13 +47,13 @@ type item struct {
 // start begins to receive.
 func start[T any](what string, c *conn.Conn, sub *conn.Subscription, o Options[T]) *Subscription[T] {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Subscription[T]{what: what, codec: o.Codec, most: o.Backlog, sub: sub, in: c.Prefix(), stop: cancel, kick: make(chan struct{}, 1)}
+	s := &Subscription[T]{what: what, codec: o.Codec, backlog: o.Backlog, sub: sub, prefix: c.Prefix(), stop: cancel, wakeup: make(chan struct{}, 1)}
 	s.pump.Go(func() { s.read(ctx) })
 	return s
 }
 
-// read takes messages from the backend as they come, so that its own limit is
-// not the first to be met, until there are too many or the subscription ends.
+// read moves messages from the backend to the queue at once, so that the limit of the backend is not reached before Backlog. It ends when
+// there are too many, or with the subscription.
 func (s *Subscription[T]) read(ctx context.Context) {
 	for {
 		m, err := s.sub.Next(ctx)
@@ -64,7 +64,7 @@ func (s *Subscription[T]) read(ctx context.Context) {
 			if s.put(item{m, err}) {
 				continue
 			}
-			s.end(fmt.Errorf("%w: more than %d messages were waiting", ErrSlow, s.most))
+			s.end(fmt.Errorf("%w: more than %d messages were waiting", ErrSlow, s.backlog))
 		default: // the embedded engine has a limit in bytes too
 			s.end(fmt.Errorf("%w: %w", ErrSlow, err))
 		}
@@ -77,7 +77,7 @@ func (s *Subscription[T]) read(ctx context.Context) {
 func (s *Subscription[T]) put(i item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue)-s.head >= s.most {
+	if len(s.queue)-s.head >= s.backlog {
 		return false
 	}
 	if len(s.queue) == cap(s.queue) && s.head > len(s.queue)/2 { // or each would be moved each time
@@ -93,13 +93,13 @@ func (s *Subscription[T]) put(i item) bool {
 func (s *Subscription[T]) end(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reason = reason
+	s.endErr = reason
 	s.wake()
 }
 
 func (s *Subscription[T]) wake() {
 	select {
-	case s.kick <- struct{}{}:
+	case s.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -119,18 +119,18 @@ func (s *Subscription[T]) Next(ctx context.Context) (Message[T], error) {
 			return Message[T]{}, fmt.Errorf("%s: %w", s.what, err)
 		}
 		select {
-		case <-s.kick:
+		case <-s.wakeup:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// take returns the next item that is there, or why none will be.
+// take returns the next item, or the reason why there will be none.
 func (s *Subscription[T]) take() (i item, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(s.reason, conn.ErrClosed) || s.head == len(s.queue) {
-		return i, false, s.reason
+	if errors.Is(s.endErr, conn.ErrClosed) || s.head == len(s.queue) {
+		return i, false, s.endErr
 	}
 	i = s.queue[s.head]
 	s.queue[s.head] = item{}
@@ -144,7 +144,7 @@ func (s *Subscription[T]) decode(i item) (Message[T], error) {
 	if i.err != nil {
 		return Message[T]{}, fmt.Errorf("%s: %w", s.what, i.err)
 	}
-	m := Message[T]{Channel: strings.TrimPrefix(i.m.Channel, s.in), Pattern: strings.TrimPrefix(i.m.Pattern, kit.Escape(s.in))}
+	m := Message[T]{Channel: strings.TrimPrefix(i.m.Channel, s.prefix), Pattern: strings.TrimPrefix(i.m.Pattern, kit.Escape(s.prefix))}
 	var err error
 	if m.Value, err = s.codec.Decode([]byte(i.m.Payload)); err != nil {
 		return m, fmt.Errorf("%s: a message on %q: %w", s.what, m.Channel, err)
@@ -157,10 +157,10 @@ func (s *Subscription[T]) decode(i item) (Message[T], error) {
 func (s *Subscription[T]) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reason == nil {
+	if s.endErr == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", s.what, s.reason)
+	return fmt.Errorf("%s: %w", s.what, s.endErr)
 }
 
 // Waiting returns the number of messages that wait for Next.

@@ -28,8 +28,7 @@ type Options[T any] struct {
 	Logger *slog.Logger
 }
 
-// defaultBacklog is a burst of a busy topic, and little memory where messages are
-// small.
+// defaultBacklog is enough for a burst of a busy topic, and little memory for small messages.
 const defaultBacklog = 1024
 
 // check completes the options.

@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// addMost is how many items one call brings.
-	addMost = 1000
+	// maxAdd is the number of items of one call.
+	maxAdd = 1000
 	// maxBuckets bounds the buckets of a window: CountLast unites them in one
 	// call, which costs about 30 µs for each full one.
 	maxBuckets = 256
-	// aheadMost is how many buckets beyond the one expected to be present a call
-	// names. One is enough but for the first call, and for buckets as short as a
-	// call takes: it doubles with each attempt.
-	aheadMost = 4096
+	// maxAhead is the number of buckets behind the expected present one that a call names. One is enough except for the first call, and
+	// for buckets as short as a call takes: the number doubles with each attempt.
+	maxAhead = 4096
 )
 
 // Options configures a counter. The zero value counts without an end and without a Window.
@@ -111,7 +110,7 @@ return {now, redis.call('PFCOUNT', unpack(keys))}
 func (u *Counter) Add(ctx context.Context, items ...string) error {
 	u.log(ctx)
 	for len(items) > 0 {
-		n := min(len(items), addMost)
+		n := min(len(items), maxAdd)
 		if err := u.add(ctx, items[:n]); err != nil {
 			return u.failed("add", err)
 		}
@@ -125,7 +124,7 @@ func (u *Counter) add(ctx context.Context, items []string) error {
 		return u.addPlain(ctx, items)
 	}
 	ttl := kit.Millis(u.o.Window) + 2*kit.Millis(u.o.Bucket)
-	for ahead := int64(1); ; ahead = min(2*ahead, aheadMost) {
+	for ahead := int64(1); ; ahead = min(2*ahead, maxAhead) {
 		guess := u.now.Load()
 		args := []any{kit.Millis(u.o.TTL), kit.Millis(u.o.Bucket), guess, ttl}
 		for _, i := range items {
@@ -142,8 +141,7 @@ func (u *Counter) add(ctx context.Context, items []string) error {
 	}
 }
 
-// met takes in the number of the present bucket, and reports whether the guess was
-// good.
+// met stores the number of the present bucket, and reports whether the call had named it.
 func (u *Counter) met(guess, ahead, now int64) bool {
 	u.now.Store(now)
 	return guess <= now && now <= guess+ahead
@@ -193,7 +191,7 @@ func (u *Counter) CountLast(ctx context.Context, d time.Duration) (int64, error)
 		return 0, u.failed("count", fmt.Errorf("%w: the last %v: a span from above 0 to the Window, %v", conn.ErrArgument, d, u.o.Window))
 	}
 	n := int64((d-1)/u.o.Bucket) + 2 // the present one is not over
-	for ahead := int64(1); ; ahead = min(2*ahead, aheadMost) {
+	for ahead := int64(1); ; ahead = min(2*ahead, maxAhead) {
 		guess := u.now.Load()
 		keys := u.buckets(nil, guess-n+1, guess+ahead)
 		r, err := u.c.Script(ctx, lastScript, keys, kit.Millis(u.o.Bucket), guess, n)
@@ -268,7 +266,7 @@ func (u *Counter) mergeCopies(ctx context.Context, others []*Counter) error {
 	return nil
 }
 
-// code is the first word of an error reply.
+// code returns the first word of an error reply.
 func code(err error) string {
 	var r conn.ReplyError
 	if errors.As(err, &r) {

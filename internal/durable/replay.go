@@ -85,8 +85,11 @@ func (p *player) command(args [][]byte, end oplog.Place) error {
 	switch name := args[0]; {
 	case len(args) == 2 && is(name, "SELECT"):
 		n, ok := resp.ParseInt(args[1])
-		if !ok || n < 0 || n >= int64(p.o.DB.Databases()) {
-			return fmt.Errorf("SELECT %q: there is no such database: start with databases set as high as it was", args[1])
+		if !ok || n < 0 {
+			return fmt.Errorf("SELECT %q: the argument is no number of a database", args[1])
+		}
+		if have := p.o.DB.Databases(); n >= int64(have) {
+			return fmt.Errorf("the append-only file selects database %d, but `databases` is %d; start with at least %d", n, have, n+1)
 		}
 		p.db = int(n)
 		return nil

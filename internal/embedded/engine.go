@@ -165,7 +165,7 @@ func openEngine(ctx context.Context, p place, o Options) (*Engine, error) {
 func (e *Engine) join(p place, o Options) error {
 	switch {
 	case o.Clock != nil && o.Clock != e.db.Clock():
-		return fmt.Errorf("%w: %s is open already, with another clock", conn.ErrURL, p)
+		return fmt.Errorf("%w: Options.Clock: %s is open already, with another clock", conn.ErrArgument, p)
 	case p.fsync != e.place.fsync:
 		return fmt.Errorf("%w: %s is open already, with fsync=%s", conn.ErrURL, p, e.place.fsync)
 	}
