@@ -204,6 +204,9 @@ var differences = []Difference{
 		"ebb does as Redis since 7.2."},
 
 	// Connections and users.
+	{"many-arguments", Connections, All, "",
+		"A request has at most 1,048,576 arguments, with the name of the command; the servers accept up to 2,147,483,647.",
+		"The arguments of a request are in memory before a limit on memory can refuse it. Clients send large sets in parts."},
 	{"client-maxage", Connections, Redis7, "client|kill",
 		"CLIENT KILL has MAXAGE; Redis 7.0 does not have it.",
 		"ebb does as Redis since 7.4."},
