@@ -231,9 +231,9 @@ func TestBadOptionsSayWhatWouldBeRight(t *testing.T) {
 			"at most 1000000": func() (*Limiter, error) {
 				return New(b.Conn, "api", PerSecond(1e7), FailOpen, Options{Algorithm: SlidingLog})
 			},
-			"cannot count it exactly":   func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1e9+7), FailOpen) },
-			"it must be GCRA":     func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Algorithm: 9}) },
-			"only PerClient uses": func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Client: "x"}) },
+			"cannot count it exactly": func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1e9+7), FailOpen) },
+			"it must be GCRA":         func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Algorithm: 9}) },
+			"only PerClient uses":     func() (*Limiter, error) { return New(b.Conn, "api", PerSecond(1), FailOpen, Options{Client: "x"}) },
 		} {
 			if _, err := make(); !errors.Is(err, ebb.ErrArgument) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in: %v", want, err)

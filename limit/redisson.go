@@ -214,6 +214,7 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 		_, _ = rand.Read(random[:])
 		v, err := l.c.Script(ctx, redissonAcquire, l.keys(), permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair, l.opt.OldJava)
 		if err != nil {
+			l.revoke(ctx, permits, random, err)
 			return false, err
 		}
 		if len(v.Elems) < 3 {
@@ -237,6 +238,18 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 			return false, err
 		}
 	}
+}
+
+// revoke gives back the permits that a failed request may have taken: its random bytes are in the log of grants.
+func (l *RedissonLimiter) revoke(ctx context.Context, permits int64, random [16]byte, failed error) {
+	var refused conn.ReplyError
+	if errors.As(failed, &refused) {
+		return
+	}
+	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the grant leaves the interval
+		_, err := l.c.Script(ctx, redissonRevoke, l.keys()[:5], permits, random[:])
+		return err
+	})
 }
 
 func (l *RedissonLimiter) leave(ctx context.Context, ticket string, failed error) {

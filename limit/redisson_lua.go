@@ -131,6 +131,14 @@ end
 return {2, wait, turn}
 `)
 
+// redissonRevoke: ARGV permits, and the random bytes of the grant.
+var redissonRevoke = conn.NewScript(luaRedisson + `
+local n = num(1)
+local gone = redis.call('ZREM', permits, member(false, ARGV[2], n), member(true, ARGV[2], n))
+if gone == 1 then redis.call('INCRBY', value, int(n)) end
+return gone
+`)
+
 var redissonAvailable = conn.NewScript(luaRedisson + `
 local have = free()
 touch()

@@ -31,6 +31,13 @@ type queuedAcquirer interface {
 	wait(ctx context.Context, owner string, timeout time.Duration) (reply, error)
 }
 
+// countingAcquirer is an acquirer of a backend that counts how often an owner has acquired the lock. The count does not show which
+// requests it counts, so a request without a reply is not repeated. It is taken back if its reply comes late.
+type countingAcquirer interface {
+	// read returns the reply to a request.
+	read(v conn.Value) (reply, error)
+}
+
 // reply is the result of a request.
 type reply struct {
 	granted    bool

@@ -195,7 +195,23 @@ func (o *object) abandon(ctx context.Context, acq acquirer, owner string, failed
 	if _, queued := acq.(queuedAcquirer); queued && o.c.Capabilities().Embedded {
 		return
 	}
+	if counting, ok := acq.(countingAcquirer); ok {
+		late, _ := kit.Late(ctx, failed)
+		if r, err := counting.read(late); err == nil && r.granted {
+			o.takeBack(ctx, func(ctx context.Context) error { _, err := acq.release(ctx, owner, r.token); return err })
+		}
+		return
+	}
 	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return acq.abandon(ctx, owner) })
+	o.logKept(err)
+}
+
+// takeBack calls fn, which gives back what a failed request has got. A call that the backend may have run is not repeated.
+func (o *object) takeBack(ctx context.Context, fn func(ctx context.Context) error) {
+	o.logKept(kit.Courtesy(ctx, nil, func(err error) bool { return conn.Temporary(err) && certainlyNotRun(err) }, fn))
+}
+
+func (o *object) logKept(err error) {
 	if err != nil {
 		o.opts.Logger.Warn("lock: a failed request may keep the lock until its lease ends", "object", o.what, "name", o.name, "ttl", o.opts.TTL, "error", err)
 	}

@@ -43,7 +43,8 @@ func (r *RedissonClient) holder(thread int64) string {
 // it again, and holds it until it has released it as often. It is a hash, holder -> count.
 //
 // A request whose reply was lost cannot be sent again, because it would count twice. What it
-// acquired stays held until the lease is over.
+// acquired stays held until the lease is over. A reply that comes within half a second after
+// the end of the context is not lost: the lock is released again.
 type RedissonLock struct {
 	object
 	r      *RedissonClient
@@ -164,11 +165,15 @@ type redissonAcquirer struct {
 	acquireScript, renewScript, releaseScript *conn.Script
 }
 
-func (r redissonAcquirer) try(ctx context.Context, holder string, _ bool) (a reply, _ error) {
+func (r redissonAcquirer) try(ctx context.Context, holder string, _ bool) (reply, error) {
 	v, err := r.c.Script(ctx, r.acquireScript, r.keys, holder, r.ttl, r.fenced)
 	if err != nil {
-		return a, err
+		return reply{}, err
 	}
+	return r.read(v)
+}
+
+func (redissonAcquirer) read(v conn.Value) (a reply, err error) {
 	if len(v.Elems) != 3 {
 		return a, fmt.Errorf("%w: a script returned %s", conn.ErrValue, v)
 	}
@@ -189,7 +194,7 @@ func (r redissonAcquirer) release(ctx context.Context, holder string, _ int64) (
 	return boolean(integer(r.c.Script(ctx, r.releaseScript, r.keys, holder, r.ttl, r.channel)))
 }
 
-// abandon does nothing: there is no line, and the count does not show how often the holder had acquired the lock before.
+// abandon is not called: see countingAcquirer.
 func (redissonAcquirer) abandon(context.Context, string) error { return nil }
 func (redissonAcquirer) repeatable() bool                      { return false }
 

@@ -12,7 +12,9 @@ import (
 )
 
 // RedissonSemaphore is Redisson's RSemaphore, which is an integer. It does not record the
-// holders of permits, so the permits of a program that died are not given back.
+// holders of permits, so the permits of a program that died are not given back, nor are those of a
+// request whose reply was lost. A reply that comes within half a second after the end of the context
+// is not lost: the permits are given back.
 type RedissonSemaphore struct{ object }
 
 // Semaphore returns the semaphore of that name.
@@ -75,11 +77,20 @@ func (s *RedissonSemaphore) TryAcquire(ctx context.Context, n int64) error {
 	r, err := s.take(ctx, n)
 	switch {
 	case err != nil:
+		s.takeBackLate(ctx, n, err)
 		return s.wrap("acquire", err)
 	case !r.granted:
 		return s.wrap("acquire", ErrTaken)
 	}
 	return nil
+}
+
+// takeBackLate releases n permits if the reply to a failed request comes late and says that it took them.
+func (s *RedissonSemaphore) takeBackLate(ctx context.Context, n int64, failed error) {
+	late, _ := kit.Late(ctx, failed)
+	if took, ok, err := integer(late, late.Err()); ok && err == nil && took == 1 {
+		s.takeBack(ctx, func(ctx context.Context) error { return s.Release(ctx, n) })
+	}
 }
 
 func (s *RedissonSemaphore) take(ctx context.Context, n int64) (reply, error) {
@@ -95,6 +106,7 @@ func (s *RedissonSemaphore) Acquire(ctx context.Context, n int64, wait time.Dura
 	}
 	s.logFirstUse(s)
 	if _, err := s.poll(ctx, wait, false, func(ctx context.Context) (reply, error) { return s.take(ctx, n) }); err != nil {
+		s.takeBackLate(ctx, n, err)
 		return s.wrap("acquire", err)
 	}
 	return nil

@@ -43,9 +43,17 @@ func (w *waiter) run() (token int64, sent instant, err error) {
 			return token, sent, nil
 		}
 		if !errors.Is(err, ErrLost) {
+			w.releaseCounted(token)
 			return 0, sent, err
 		}
 		w.lastErr = err
+	}
+}
+
+// releaseCounted releases what the waiter was granted and cannot confirm, if the backend counts. Otherwise abandon does it.
+func (w *waiter) releaseCounted(token int64) {
+	if _, counts := w.acquirer.(countingAcquirer); counts {
+		w.o.takeBack(w.ctx, func(ctx context.Context) error { _, err := w.acquirer.release(ctx, w.owner, token); return err })
 	}
 }
 

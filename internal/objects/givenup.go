@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,7 +156,7 @@ func takers(t *testing.T, c *ebb.Conn, name string) []taker {
 		}
 		return nil
 	}
-	return []taker{
+	return append(redissonTakers(t, c, name), []taker{
 		{"TryAcquire of a lock", leased(l.TryAcquire), allOf(1, leased(l.TryAcquire))},
 		{"Acquire of a lock", leased(forEver(l.Acquire)), allOf(1, leased(l.TryAcquire))},
 		{"a fair lock", leased(forEver(fair.Acquire)), allOf(1, leased(fair.TryAcquire))},
@@ -182,5 +183,66 @@ func takers(t *testing.T, c *ebb.Conn, name string) []taker {
 		}},
 		{"TryPop of a queue", popWith(q.TryPop), allJobs},
 		{"Pop of a queue", popWith(q.Pop), allJobs},
+	}...)
+}
+
+// unlessFailed returns what a taker returns for a call with this error.
+func unlessFailed(giveBack func(context.Context) error, err error) (func(context.Context) error, error) {
+	if err != nil {
+		return nil, err
+	}
+	return giveBack, nil
+}
+
+// redissonTakers are those whose backend counts, and does not know which call took something.
+func redissonTakers(t *testing.T, c *ebb.Conn, name string) []taker {
+	t.Helper()
+	java := lock.Redisson(c, "", lock.Options{TTL: time.Hour, UntilRelease: true})
+	l := given(java.Lock(name + "-java-lock"))(t)
+	rw := given(java.ReadWriteLock(name + "-java-rw"))(t)
+	var threads atomic.Int64
+	ofThread := func(acquire func(context.Context, int64, time.Duration) (*lock.Lease, error)) func(context.Context) (*lock.Lease, error) {
+		return func(ctx context.Context) (*lock.Lease, error) { return acquire(ctx, threads.Add(1), 0) }
+	}
+	once := func(acquire func(context.Context, int64) (*lock.Lease, error)) func(context.Context) (*lock.Lease, error) {
+		return func(ctx context.Context) (*lock.Lease, error) { return acquire(ctx, threads.Add(1)) }
+	}
+	const permits = 4
+	sem := given(java.Semaphore(name + "-java-sem"))(t)
+	drivertest.Must(t, second(sem.TrySetPermits(drivertest.Within(t), permits)))
+	giveOne := func(ctx context.Context) error { return sem.Release(ctx, 1) }
+	allPermits := func(ctx context.Context) error {
+		if n, err := sem.AvailablePermits(ctx); err != nil || n != permits {
+			return fmt.Errorf("of %d permits %d are free: %v", permits, n, err)
+		}
+		return nil
+	}
+	const rate = 1 << 20
+	limiter := given(limit.Redisson(c, name+"-java-rate"))(t)
+	drivertest.Must(t, limiter.SetRate(drivertest.Within(t), limit.RedissonRate{Rate: rate, Interval: time.Hour}))
+	var granted atomic.Int64
+	return []taker{
+		{"TryAcquire of a Redisson lock", leased(once(l.TryAcquire)), allOf(1, leased(once(l.TryAcquire)))},
+		{"Acquire of a Redisson lock", leased(ofThread(l.Acquire)), allOf(1, leased(once(l.TryAcquire)))},
+		{"sharing a Redisson lock", leased(ofThread(rw.Share)), allOf(1, leased(once(rw.TryAcquire)))},
+		{"a Redisson lock of writers", leased(ofThread(rw.Acquire)), allOf(1, leased(once(rw.TryAcquire)))},
+		{"TryAcquire of a Redisson semaphore", func(ctx context.Context) (func(context.Context) error, error) {
+			return unlessFailed(giveOne, sem.TryAcquire(ctx, 1))
+		}, allPermits},
+		{"Acquire of a Redisson semaphore", func(ctx context.Context) (func(context.Context) error, error) {
+			return unlessFailed(giveOne, sem.Acquire(ctx, 1, 0))
+		}, allPermits},
+		{"a Redisson limiter", func(ctx context.Context) (func(context.Context) error, error) {
+			err := limiter.Acquire(ctx, 1)
+			if err == nil {
+				granted.Add(1)
+			}
+			return nil, err
+		}, func(ctx context.Context) error {
+			if n, err := limiter.AvailablePermits(ctx); err != nil || n != rate-granted.Load() {
+				return fmt.Errorf("of %d permits %d are free after %d grants: %v", rate, n, granted.Load(), err)
+			}
+			return nil
+		}},
 	}
 }
