@@ -100,6 +100,8 @@ type failure struct {
 	Gone    bool   `json:"gone,omitempty"`    // the key does not exist
 	Confirm string `json:"confirm,omitempty"` // what the viewer must type
 	Loading any    `json:"loading,omitempty"`
+	Command string `json:"command,omitempty"` // the command that the viewer's user may not run
+	Rule    string `json:"rule,omitempty"`    // the ACL rule that allows it
 }
 
 // Error implements error.
@@ -274,7 +276,8 @@ func inCall(answer func(k *call, q *request) (any, error)) func(c *Console, q *r
 			return nil, err
 		}
 		defer k.release()
-		return answer(k, q)
+		a, err := answer(k, q)
+		return a, k.named(err)
 	}
 }
 

@@ -117,6 +117,16 @@ func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 // errNotAllowed is the error of call.do for a command that the user may not run.
 var errNotAllowed = errors.New("the user may not run the command")
 
+// named returns an error of do with the names of the commands that the user may not run, and the rule that allows the first.
+func (k *call) named(err error) error {
+	if err != errNotAllowed || len(k.denied) == 0 {
+		return err
+	}
+	rule := "+" + strings.ToLower(strings.ReplaceAll(k.denied[0], " ", "|"))
+	return &failure{status: http.StatusForbidden, Code: "NOPERM", Command: k.denied[0], Rule: rule,
+		Text: "the user may not run " + k.denied[0] + ": the ACL rule " + rule + " allows it"}
+}
+
 // may reports whether the user may run a command, and notes it as denied if not.
 func (k *call) may(argv [][]byte) bool {
 	ok, _ := k.v.id.May(argv)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
@@ -70,6 +71,7 @@ type Console struct {
 	versions  versions
 	walks     walks
 	found     streamNames
+	markKey   [sha256.Size]byte // of markOf; the key of this run
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -115,6 +117,7 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 	}
 	c := &Console{svc: svc, data: data, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
 		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}, streamsOf: map[string]int{}}
+	_, _ = rand.Read(c.markKey[:]) // it never fails
 	c.hub.wake = make(chan struct{}, 1)
 	c.versions.db = svc.DB
 	c.guard = &adminhttp.Guard{Hosts: o.Hosts, Next: http.HandlerFunc(c.serve)}

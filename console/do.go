@@ -68,20 +68,24 @@ func argvOf(in []blob) [][]byte {
 // maxBatch is the number of commands of a batch.
 const maxBatch = 1000
 
-// postBatch answers POST api/batch {db, cmds, atomic, confirm}: several commands, in order, and as a transaction if
-// they are atomic. A reply that is an error does not stop the others.
+// postBatch answers POST api/batch {db, cmds, atomic, expect, confirm}: several commands, in order, and as a transaction if
+// they are atomic. A reply that is an error does not stop the others. With expect they are atomic, and run only if what the page has
+// shown is still so.
 func postBatch(c *Console, q *request) (any, error) {
 	var in struct {
 		DB      int      `json:"db"`
 		Cmds    [][]blob `json:"cmds"`
 		Atomic  bool     `json:"atomic"`
 		Confirm string   `json:"confirm"`
+
+		Expect []expectation `json:"expect"`
 	}
 	if err := q.body(&in); err != nil {
 		return nil, err
 	}
-	if len(in.Cmds) == 0 || len(in.Cmds) > maxBatch {
-		return nil, badRequest("cmds has %d commands, and must have from 1 to %d", len(in.Cmds), maxBatch)
+	if len(in.Cmds) == 0 || len(in.Cmds) > maxBatch || len(in.Expect) > maxBatch {
+		return nil, badRequest("cmds has %d commands and %d expectations, and must have from 1 to %d, and at most as many",
+			len(in.Cmds), len(in.Expect), maxBatch)
 	}
 	k, err := c.from(q, in.DB)
 	if err != nil {
@@ -98,13 +102,16 @@ func postBatch(c *Console, q *request) (any, error) {
 		}
 	}
 	var replies []resp.Value
-	if in.Atomic {
+	switch {
+	case len(in.Expect) > 0:
+		replies, err = k.guarded(q, cmds, in.Expect)
+	case in.Atomic:
 		replies, err = k.transaction(q, cmds)
-	} else {
+	default:
 		replies, err = k.each(q, cmds)
 	}
 	if err != nil {
-		return nil, err
+		return nil, k.named(err)
 	}
 	out := struct {
 		Replies []any    `json:"replies"`
@@ -176,6 +183,9 @@ func sizeOf(v resp.Value) int {
 	return n
 }
 
+// errNotRun is the error of a transaction whose EXEC has run nothing: a watched key has changed.
+var errNotRun = &failure{status: http.StatusConflict, Text: "the transaction has not run"}
+
 // transaction runs commands in MULTI and EXEC. If one is refused as it is queued, none runs, and its error is the
 // answer.
 func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
@@ -211,7 +221,7 @@ func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
 		err = v.Err()
 	}
 	if err == nil && len(v.Elems) != len(cmds) {
-		err = &failure{status: http.StatusConflict, Text: "the transaction has not run"}
+		err = errNotRun
 	}
 	us := k.c.clock.Micros() - began
 	for i, argv := range cmds {

@@ -158,8 +158,9 @@ func viewString(k *call, q *request, key string, _ part) (any, string, error) {
 		return nil, "", err
 	}
 	body := struct {
-		V   blob  `json:"v"`
-		Len int64 `json:"len"`
+		V    blob   `json:"v"`
+		Len  int64  `json:"len"`
+		Seen string `json:"seen,omitempty"` // the mark of a value that is shown whole
 	}{Len: length.Int}
 	if k.c.opt.HideValues {
 		body.V = blob{n: int(length.Int), hidden: true}
@@ -171,6 +172,8 @@ func viewString(k *call, q *request, key string, _ part) (any, string, error) {
 	}
 	if body.V = cutTo(v.Str, previewBytes); body.V.cut {
 		body.V.n = int(length.Int)
+	} else {
+		body.Seen = k.c.markOf(v, "get", key)
 	}
 	return body, "", nil
 }
@@ -186,6 +189,7 @@ type item struct {
 	V     *blob   `json:"v,omitempty"`
 	Score *string `json:"score,omitempty"`
 	TTL   *int64  `json:"pttl,omitempty"`
+	Seen  string  `json:"seen,omitempty"` // the mark of the value: see expectation
 }
 
 // scan returns a page of HSCAN, SSCAN or ZSCAN. more are further arguments.
@@ -278,7 +282,7 @@ func viewHash(k *call, q *request, key string, p part) (any, string, error) {
 	items := make([]item, 0, len(elems)/2)
 	for i := 0; i+1 < len(elems); i += 2 {
 		f, v := nameOf(elems[i]), k.c.valueOf(elems[i+1])
-		items = append(items, item{F: &f, V: &v})
+		items = append(items, item{F: &f, V: &v, Seen: k.c.markOf(elems[i+1], "hget", key, elems[i].Str)})
 	}
 	k.times(q, "HPTTL", key, "FIELDS", items)
 	return rows[item]{living(items)}, next, nil
@@ -301,15 +305,15 @@ func viewLargeHash(k *call, q *request, key string, p part) (any, string, error)
 		if err != nil {
 			return nil, "", err
 		}
-		v := blob{n: int(length.Int), cut: true, hidden: k.c.opt.HideValues}
+		v, seen := blob{n: int(length.Int), cut: true, hidden: k.c.opt.HideValues}, ""
 		if length.Int <= pageBytes/scanLeast && !v.hidden {
 			got, err := k.do(q.ctx, "HGET", key, e.Str)
 			if err != nil {
 				return nil, "", err
 			}
-			v = k.c.valueOf(got)
+			v, seen = k.c.valueOf(got), k.c.markOf(got, "hget", key, e.Str)
 		}
-		items[i] = item{F: &f, V: &v}
+		items[i] = item{F: &f, V: &v, Seen: seen}
 	}
 	k.times(q, "HPTTL", key, "FIELDS", items)
 	return rows[item]{living(items)}, next, nil
@@ -351,8 +355,7 @@ func viewZSet(k *call, q *request, key string, p part) (any, string, error) {
 		}
 		next = after
 		for i := 0; i+1 < len(elems); i += 2 {
-			m, score := nameOf(elems[i]), scoreText(elems[i+1])
-			items = append(items, item{M: &m, Score: &score})
+			items = append(items, k.scored(key, elems[i], elems[i+1]))
 		}
 	} else {
 		from, err := p.start()
@@ -364,8 +367,7 @@ func viewZSet(k *call, q *request, key string, p part) (any, string, error) {
 			return nil, "", err
 		}
 		for _, e := range v.Elems {
-			m, score := nameOf(e.Elems[0]), scoreText(e.Elems[1])
-			items = append(items, item{M: &m, Score: &score})
+			items = append(items, k.scored(key, e.Elems[0], e.Elems[1]))
 		}
 		if int64(len(items)) > p.count {
 			items, next = items[:p.count], text64(from+p.count)
@@ -373,6 +375,12 @@ func viewZSet(k *call, q *request, key string, p part) (any, string, error) {
 	}
 	k.times(q, "ZPTTL", key, "MEMBERS", items)
 	return rows[item]{living(items)}, next, nil
+}
+
+// scored returns the row of a member with its score.
+func (k *call) scored(key string, member, score resp.Value) item {
+	m, text := nameOf(member), scoreText(score)
+	return item{M: &m, Score: &text, Seen: k.c.markOf(resp.Value{Kind: resp.KindBulk, Str: text}, "zscore", key, member.Str)}
 }
 
 // scoreText returns a score as the server writes it.
@@ -399,7 +407,7 @@ func viewList(k *call, q *request, key string, p part) (any, string, error) {
 	items := make([]item, len(elems))
 	for i, e := range elems {
 		at, v := from+int64(i), k.c.valueOf(e)
-		items[i] = item{I: &at, V: &v}
+		items[i] = item{I: &at, V: &v, Seen: k.c.markOf(e, "lindex", key, text64(at))}
 	}
 	k.times(q, "LPTTL", key, "INDEXES", items)
 	return rows[item]{items}, next, nil

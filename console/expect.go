@@ -1,0 +1,112 @@
+package console
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/ebbdb/ebb/resp"
+)
+
+// expectation is what a page has shown, and so what a batch must still find: the batch runs only if a read has the value of that mark.
+type expectation struct {
+	Argv []blob `json:"argv"` // GET, HGET, LINDEX, ZSCORE or EXISTS
+	Seen string `json:"seen"` // the mark of the value; "" for nothing
+}
+
+// expected are the commands that an expectation may have. Each has one key, as its first argument.
+var expected = []string{"get", "hget", "lindex", "zscore", "exists"}
+
+// errChanged is the answer to a batch whose expectation does not hold.
+var errChanged = &failure{status: http.StatusConflict, Code: "CHANGED", Text: "another client has changed the value meanwhile: nothing was changed"}
+
+// markBytes is the length of a mark: that two values have the same one by chance need not be feared.
+const markBytes = 12
+
+// markOf returns the mark of what a read returns, "" for nothing (nil and 0). It covers the words of the read, and of a long value the
+// preview and the length. Who does not know the key of this run, which nobody does, learns nothing of the value from it.
+func (c *Console) markOf(v resp.Value, argv ...string) string {
+	text := v.Str
+	switch {
+	case v.IsNull(), v.Kind == resp.KindInt && v.Int == 0:
+		return ""
+	case v.Kind == resp.KindInt:
+		text = text64(v.Int)
+	case v.Kind == resp.KindDouble:
+		text = scoreText(v)
+	}
+	sum := hmac.New(sha256.New, c.markKey[:])
+	for _, a := range argv {
+		writePart(sum, a, len(a))
+	}
+	whole := len(text)
+	if v.Kind != resp.KindInt && v.Int > int64(whole) {
+		whole = int(v.Int)
+	}
+	writePart(sum, text[:min(len(text), previewBytes)], whole)
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:markBytes])
+}
+
+// writePart writes a length and a text, so that no two lists of parts are the same bytes.
+func writePart(to interface{ Write(p []byte) (int, error) }, text string, n int) {
+	_, _ = to.Write([]byte(text64(int64(n)) + " "))
+	_, _ = to.Write([]byte(text))
+}
+
+// guarded runs a transaction if all expectations hold, in one step with looking: it watches the keys, reads, and begins again if a key
+// changes before EXEC.
+func (k *call) guarded(q *request, cmds [][][]byte, all []expectation) ([]resp.Value, error) {
+	reads := make([][][]byte, len(all))
+	for i, x := range all {
+		reads[i] = argvOf(x.Argv)
+		spec := k.c.specOf(reads[i])
+		if spec == nil || !slices.Contains(expected, spec.Name) {
+			return nil, badRequest("expectation %d must be GET, HGET, LINDEX, ZSCORE or EXISTS, with its arguments", i)
+		}
+	}
+	const tries = 3
+	for range tries {
+		if err := k.hold(q, reads, all); err != nil {
+			return nil, err
+		}
+		replies, err := k.transaction(q, cmds)
+		if !errors.Is(err, errNotRun) {
+			return replies, err
+		}
+	}
+	return nil, errChanged
+}
+
+// hold watches the keys of expectations and compares what they have. The session watches them until EXEC, or, after an error, no
+// longer.
+func (k *call) hold(q *request, reads [][][]byte, all []expectation) (err error) {
+	defer func() {
+		if err != nil && k.s.Do([]byte("UNWATCH")).Err() != nil {
+			k.broken = true
+		}
+	}()
+	for i, argv := range reads {
+		if _, err = k.do(q.ctx, "WATCH", argv[1]); err != nil {
+			return err
+		}
+		args, words := make([]any, len(argv)), make([]string, len(argv))
+		for j, a := range argv {
+			args[j], words[j] = a, string(a)
+		}
+		words[0] = k.c.specOf(argv).Name
+		v, err := k.do(q.ctx, args...)
+		var wrong resp.ReplyError
+		switch {
+		case errors.As(err, &wrong) && wrong.Code() == "WRONGTYPE": // another type stands there now
+			return errChanged
+		case err != nil:
+			return err
+		case k.c.markOf(v, words...) != all[i].Seen:
+			return errChanged
+		}
+	}
+	return nil
+}
