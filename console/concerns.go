@@ -93,8 +93,10 @@ func (x *concerns) queues() error {
 			dead[row.To.s] = true
 		}
 	}
+	told := map[string]bool{} // queues of dead letters, which several queues may share
 	for _, r := range all {
-		if x.k.letters(x.q, r); r.Letters != nil && *r.Letters > 0 {
+		if x.k.letters(x.q, r); r.Letters != nil && *r.Letters > 0 && !told[r.To.s] {
+			told[r.To.s] = true
 			x.add(concern{Code: "dead", Level: "look", K: r.K, N: *r.Letters})
 		}
 		if r.Ready > 0 && r.Leased == 0 && r.Waiting == 0 && r.Late >= unattendedMS && !r.Paused && r.Stream == nil && !dead[r.K.s] {

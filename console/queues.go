@@ -143,9 +143,46 @@ func (k *call) schedulesOf(q *request, key string) ([]scheduleRow, error) {
 	return rows, nil
 }
 
-// getQueue answers GET api/queue?db&k&state&from&limit: one queue, with a page of its jobs and, for state all, its
+// sharers returns the other queues whose dead letters go to the same queue as those of row. Only queues with the hash tag can. sure is
+// false if there was no time to look at all.
+func (k *call) sharers(q *request, row *queueRow) (others []blob, sure bool, err error) {
+	others = []blob{}
+	if row == nil || row.To == nil {
+		return others, true, nil
+	}
+	cursor, until, tag := "0", k.c.clock.Micros()+pageTime.Microseconds(), tagOf(row.To.s)
+	for {
+		v, err := k.do(q.ctx, "SCAN", cursor, "COUNT", scanCount, "TYPE", "delayqueue")
+		if err != nil {
+			return others, false, err
+		}
+		for _, e := range v.Elems[1].Elems {
+			if tagOf(e.Str) != tag || e.Str == row.K.s {
+				continue
+			}
+			if other, err := k.queueRow(q, e.Str); err == nil && other != nil && other.To != nil && other.To.s == row.To.s {
+				others = append(others, other.K)
+			}
+		}
+		cursor = v.Elems[0].Str
+		if cursor == "0" || k.c.clock.Micros() > until {
+			return others, cursor == "0" && !k.cut, nil
+		}
+	}
+}
+
+// tagOf returns the part of a key that chooses its hash slot.
+func tagOf(key string) string {
+	_, rest, found := strings.Cut(key, "{")
+	if tag, _, closed := strings.Cut(rest, "}"); found && closed && tag != "" {
+		return tag
+	}
+	return key
+}
+
+// getQueue answers GET api/queue?db&k&state&from&limit&sharing: one queue, with a page of its jobs and, for state all, its
 // schedules. from is the id of the job behind which the page begins, as k. With id instead of state the page has that job alone, in
-// whatever state it is.
+// whatever state it is. With sharing the answer names the other queues that have the same queue of dead letters.
 func getQueue(k *call, q *request) (any, error) {
 	key, err := q.key("k")
 	if err != nil {
@@ -183,7 +220,16 @@ func getQueue(k *call, q *request) (any, error) {
 		Denied []string  `json:"denied,omitempty"`
 
 		Schedules []scheduleRow `json:"schedules"`
+		Sharing   []blob        `json:"sharing,omitempty"`
+		Unsure    bool          `json:"unsure,omitempty"` // there may be others that share
 	}{Now: k.c.now(), Row: row, Jobs: []jobRow{}, Schedules: []scheduleRow{}}
+	if q.text("sharing") != "" {
+		var sure bool
+		if out.Sharing, sure, err = k.sharers(q, row); err != nil && err != errNotAllowed {
+			return nil, err
+		}
+		out.Unsure = !sure
+	}
 	if row != nil && row.Schedules > 0 && state == "all" {
 		if out.Schedules, err = k.schedulesOf(q, key); err != nil {
 			return nil, err

@@ -6,7 +6,7 @@ import { live, missing } from '../lib/live.js';
 import { table } from '../lib/table.js';
 import { clock } from '../lib/feed.js';
 import { col } from './card.js';
-import { argv, id, show, text, url } from '../lib/bytes.js';
+import { argv, id, plain, show, text, url } from '../lib/bytes.js';
 import { t, num, parseSpan, span } from '../lib/i18n.js';
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
@@ -71,7 +71,7 @@ export function detail(root, ctx) {
           name: 'to',
           label: t('streams.claim.to'),
           required: true,
-          value: g.consumersRows.length ? text(g.consumersRows[0].name) : '',
+          value: plain(g.consumersRows[0]?.name || { t: '' }) ?? '',
           hint: t('streams.claim.hint'),
         },
         { name: 'idle', label: t('streams.claim.idle'), value: '0' },

@@ -6,7 +6,7 @@ import { table } from '../lib/table.js';
 import { listed, live, missing } from '../lib/live.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
-import { argv, copier, fromText, id, show, text, url } from '../lib/bytes.js';
+import { argv, copier, fromText, id, plain, show, text, url } from '../lib/bytes.js';
 import { t, num, parseSpan, span } from '../lib/i18n.js';
 
 export const title = 'queues.title';
@@ -44,7 +44,7 @@ export function open(root, ctx) {
         cell: (r) => [
           h('a', { href: ctx.link('queues', { db, k: url(r.k) }) }, show(r.k, 100, true)),
           r.paused && [' ', h('span', { class: 'badge look' }, t('queues.paused'))],
-          r.source && [' ', h('span', { class: 'badge' }, t('queues.deadof')), ' ', show(r.source, 60)],
+          r.sources?.length > 0 && [' ', h('span', { class: 'badge' }, t('queues.deadof')), ' ', names(r.sources)],
           r.stream && [
             ' ',
             h('span', { class: 'badge' }, t('queues.delivers')),
@@ -83,7 +83,10 @@ export function open(root, ctx) {
           r.letters === null
             ? '–'
             : r.letters
-              ? h('a', { class: 'look', href: ctx.link('queues', { db, k: url(r.k), s: 'dead' }) }, num(r.letters))
+              ? [
+                  h('a', { class: 'look', href: ctx.link('queues', { db, k: url(r.k), s: 'dead' }) }, num(r.letters)),
+                  r.shared && [' ', h('small', null, t('queues.shared'))],
+                ]
               : '0',
       },
       { ...count('dropped'), minor: true },
@@ -103,13 +106,14 @@ export function open(root, ctx) {
   );
   listed(ctx, 'queues', (a) => {
     const now = clock();
-    /** The queues of dead letters, and whose they are. @type {Map<string, any>} */
+    /** The queues of dead letters, and whose they are. @type {Map<string, any[]>} */
     const sources = new Map();
-    for (const r of a.rows) if (r.to) sources.set(id(r.to), r.k);
+    for (const r of a.rows) if (r.to) sources.set(id(r.to), [...(sources.get(id(r.to)) || []), r.k]);
     for (const r of a.rows) {
       const k = id(r.k);
-      r.source = sources.get(k) || null;
-      if (r.source) {
+      r.sources = sources.get(k) || [];
+      r.shared = r.to && sources.get(id(r.to)).length > 1;
+      if (r.sources.length) {
         alone.delete(k);
         continue;
       }
@@ -226,14 +230,21 @@ export function open(root, ctx) {
       { small: true },
     );
     const ids = () => jobs.selected().map((r) => r.id);
+    /** The other queues whose dead letters go to the same queue, and whether there may be more. */
+    let sharing = /** @type {any[]} */ ([]),
+      unsure = false,
+      asked = -Infinity;
     const requeue = (/** @type {any[]} */ of) =>
-      act(['DQ.MOVE', shown, row.k, 'IDS', of.length, ...of], { text: t('queues.requeue.text'), unchanged: t('queues.unmoved') });
+      act(['DQ.MOVE', shown, row.k, 'IDS', of.length, ...of], {
+        text: t('queues.requeue.text') + (sharing.length || unsure ? ' ' + t('queues.requeue.shared') : ''),
+        unchanged: t('queues.unmoved'),
+      });
     const cancel = (/** @type {any[]} */ of) =>
       act(['DQ.CANCEL', shown, ...of], { danger: true, text: t('queues.cancel.text', { n: of.length }), unchanged: t('queues.unmoved') });
     /** Makes jobs due now. A queue beside takes them for a moment, so that they keep their payloads and priorities. @param {any[]} of */
     async function runNow(of) {
       const key = row.k,
-        beside = fromText(beside_(text(key)));
+        beside = fromText(beside_(plain(key) ?? ''));
       const done = await runAll(
         db,
         [
@@ -343,9 +354,21 @@ export function open(root, ctx) {
     }
     const all =
       dead &&
-      button('queues.move', t('queues.requeue.all'), () =>
-        act(['DQ.MOVE', shown, row.k, 'COUNT', 10000], { text: t('queues.requeue.text'), unchanged: t('queues.unmoved') }),
-      );
+      button('queues.move', t('queues.requeue.all'), async () => {
+        const text = t('queues.requeue.text');
+        // Another queue may have begun to share these dead letters a moment ago.
+        await share();
+        if (!sharing.length && !unsure) act(['DQ.MOVE', shown, row.k, 'COUNT', 10000], { text, unchanged: t('queues.unmoved') });
+      });
+    const shares = h('p', { class: 'look', hidden: true });
+    async function share() {
+      asked = performance.now();
+      const a = await get('queue', { db, k, limit: 1, sharing: 1 }, ctx.stop);
+      sharing = a.sharing || [];
+      unsure = !!a.unsure;
+      shares.hidden = !sharing.length && !unsure;
+      fill(shares, sharing.length ? [t('queues.shared.with'), ' ', names(sharing), '. '] : '', t('queues.shared.text'));
+    }
     const plans = schedules(act, () => row.k);
     fill(
       root,
@@ -358,6 +381,7 @@ export function open(root, ctx) {
         'section',
         { class: 'card' },
         h('div', { class: 'titlebar' }, about, h('span', { class: 'grow' }), search, all),
+        shares,
         chosen,
         jobs.el,
         more,
@@ -368,7 +392,7 @@ export function open(root, ctx) {
     const again = live(ctx, 1000, async () => {
       const a = await get('queue', { db, k, limit: 1 }, ctx.stop);
       row = a.row;
-      if (row) row.runs = beside_(text(row.k)) && row.k.t !== undefined;
+      if (row) row.runs = beside_(plain(row.k) ?? '');
       if (due) due.hidden = !row || !row.runs;
       fill(
         head,
@@ -437,7 +461,8 @@ export function open(root, ctx) {
       last = b.jobs.length ? url(b.jobs[b.jobs.length - 1].id) : '';
       next.hidden = !b.more;
       first.hidden = !pages.length;
-      if (all) all.hidden = !b.jobs.length;
+      if (dead && row && row.to && performance.now() - asked > 10000) await share();
+      if (all) all.hidden = !b.jobs.length || sharing.length > 0 || unsure;
       say(
         said,
         missing(
@@ -501,6 +526,12 @@ export function open(root, ctx) {
     };
   }
 }
+
+/** Names in a line, three of many. @param {any[]} keys */
+const names = (keys) => [
+  keys.slice(0, 3).map((k, i) => [i ? ', ' : '', show(k, 40)]),
+  keys.length > 3 && ' ' + t('queues.andmore', { n: keys.length - 3 }),
+];
 
 /**
  * The name of a key in the hash slot of another one; '' if no name of our form has it.

@@ -1,0 +1,27 @@
+package console
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestQueuesThatShareTheirDeadLettersAreNamed(t *testing.T) {
+	b := newBench(t, Options{})
+	for _, k := range []string{"{s}a", "{s}b", "{s}c", "other"} {
+		b.admin("DQ.CONFIG", k, "MAXDELIVERIES", "1")
+	}
+	b.admin("DQ.CONFIG", "{s}a", "DEADLETTER", "{s}dl")
+	b.admin("DQ.CONFIG", "{s}b", "DEADLETTER", "{s}dl")
+	b.admin("DQ.CONFIG", "{s}c", "DEADLETTER", "{s}own")
+	b.admin("DQ.ADD", "{s}dl", "j", "x")
+	if status, body := b.ask("GET", "api/queue?sharing=1&k="+url("{s}a"), ""); status != 200 || !strings.Contains(body, `"sharing":[{"t":"{s}b"}]`) ||
+		strings.Contains(body, "unsure") {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, body := b.ask("GET", "api/queue?sharing=1&k="+url("{s}c"), ""); strings.Contains(body, "sharing") {
+		t.Error(body)
+	}
+	if _, body := b.ask("GET", "api/concerns", ""); strings.Count(body, `"code":"dead"`) != 1 {
+		t.Errorf("the dead letters of two queues are told twice, or not at all: %s", body)
+	}
+}
