@@ -114,9 +114,10 @@ export const exec = (db, args, more = {}) => post('do', { db, argv: toArgv(...ar
  * Shows the command as typed, asks, runs it, and says what came back. null: the user went back, or it failed (and the user has read why).
  * danger: true for a red button, or the text that the user must type. text: what it does, in a sentence. quiet: no question (a form
  * showed the command before). unchanged: what a reply of 0 or nil means, where it says that the command has changed nothing.
+ * expect: what must still be so, see runAll.
  * @param {number} db
  * @param {Array<string|number|B>} args
- * @param {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: any, unchanged?: string}} [o]
+ * @param {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: Expect[], unchanged?: string}} [o]
  * @returns {Promise<Reply|null>}
  */
 export async function run(db, args, o = {}) {
@@ -125,14 +126,16 @@ export async function run(db, args, o = {}) {
   if (!o.quiet && !(await confirmCommand({ argv: words, text: o.text, danger: !!o.danger, type: typed }))) return null;
   for (;;) {
     try {
-      const r = await post('do', { db, argv: words, confirm: typed || undefined, expect: o.expect });
+      const r = o.expect
+        ? first(await post('batch', { db, cmds: [words], atomic: true, expect: expected(o.expect), confirm: typed || undefined }))
+        : await post('do', { db, argv: words, confirm: typed || undefined });
       if (!r.error && o.unchanged && idle(r.reply)) toast(o.unchanged, 'bad');
       else toast(r.error ? r.text : line(words) + ' → ' + r.text, r.error ? 'bad' : 'good');
       return r.error ? null : r;
     } catch (e) {
       const err = /** @type {ApiError} */ (e);
       if (err.status !== 409 || !err.confirm || typed === err.confirm) {
-        toast(err.message, 'bad');
+        toast(why(err), 'bad');
         return null;
       }
       typed = err.confirm;
@@ -145,24 +148,39 @@ export async function run(db, args, o = {}) {
 export const idle = (reply) => reply === null || reply === undefined || reply.i === '0';
 
 /**
- * Runs commands as a transaction, as run does a single one. done: what to say of the replies.
+ * A read, and the mark of the value that the page has shown of it (the row's `seen`; '' for nothing): a command runs only if the read
+ * still has that value, in one step with the look.
+ * @typedef {[Array<string|number|B>, string]} Expect
+ */
+/** @param {Expect[]} all */
+const expected = (all) => all.map(([read, seen]) => ({ argv: toArgv(...read), seen }));
+/** The answer of a batch of one command, as that of the command. @param {any} a @returns {Reply} */
+const first = (a) => ({ reply: a.replies[0], text: a.text[0], ms: 0, error: !!(a.replies[0] && a.replies[0].e !== undefined) });
+/** What to say of a command that has not run. @param {ApiError} e */
+const why = (e) => (e.code === 'CHANGED' ? t('key.changed.meanwhile') : e.message);
+
+/**
+ * Runs commands as a transaction, as run does a single one. done: what to say of the replies. changed: what to say where something of
+ * expect is not so.
  * @param {number} db
  * @param {Array<Array<string|number|B>>} cmds
- * @param {{danger?: boolean, text?: string, quiet?: boolean, done?: (replies: any[]) => [string, 'good'|'bad']}} o
+ * @param {{danger?: boolean, text?: string, quiet?: boolean, done?: (replies: any[]) => [string, 'good'|'bad'], expect?: Expect[],
+ *   changed?: string}} o
  * @returns {Promise<any[]|null>}
  */
 export async function runAll(db, cmds, o) {
   const argv = cmds.map((c) => toArgv(...c));
   if (!o.quiet && !(await confirmCommand({ argv, text: o.text, danger: o.danger }))) return null;
   try {
-    const r = await post('batch', { db, cmds: argv, atomic: true });
+    const r = await post('batch', { db, cmds: argv, atomic: true, expect: o.expect && expected(o.expect) });
     const bad = r.replies.findIndex((/** @type {any} */ x) => x && x.e !== undefined);
     if (bad >= 0) toast(r.text[bad], 'bad');
     else if (o.done) toast(...o.done(r.replies));
     else toast(argv.map((a, i) => line(a) + ' → ' + r.text[i]).join('\n'));
     return bad >= 0 ? null : r.replies;
   } catch (e) {
-    toast(/** @type {Error} */ (e).message, 'bad');
+    const err = /** @type {ApiError} */ (e);
+    toast((err.code === 'CHANGED' && o.changed) || why(err), 'bad');
     return null;
   }
 }

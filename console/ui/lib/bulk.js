@@ -6,6 +6,8 @@ import { argv, line, show, text } from './bytes.js';
 import { t, parseSpan } from './i18n.js';
 
 /** @typedef {import('./bytes.js').B} B */
+/** How many pages without a key the preview passes over, about 50 ms each. */
+const LOOKS = 100;
 /** The verbs: the argv for a key. @type {Map<string, (k: B, ms: number) => B[]>} */
 const VERBS = new Map([
   ['del', (k) => argv('UNLINK', k)],
@@ -15,9 +17,9 @@ const VERBS = new Map([
 ]);
 
 /**
- * Asks, shows the first 20 keys, and runs the verb (del, persist, ttl, prolong) on keys, or on all keys that match. Answers how
- * many keys it changed.
- * @param {{db: number, verb: string, keys?: B[], match?: string}} o
+ * Asks, shows the first 20 keys, and runs the verb (del, persist, ttl, prolong) on keys, or on all keys that match and that the filters
+ * of type and ttl let pass. Answers how many keys it changed.
+ * @param {{db: number, verb: string, keys?: B[], match?: string, type?: string, ttl?: string}} o
  */
 export async function bulk(o) {
   const make = /** @type {(k: B, ms: number) => B[]} */ (VERBS.get(o.verb));
@@ -32,12 +34,17 @@ export async function bulk(o) {
     if (!a) return 0;
     ms = parseSpan(a.values.span);
   }
-  const page = o.keys
-    ? { rows: o.keys.map((k) => ({ k })), done: true }
-    : await get('keys', { db: o.db, cursor: '0', match: o.match, limit: 20 }).catch((e) => {
-        toast(e.message, 'bad');
-        return null;
-      });
+  const filters = { db: o.db, match: o.match, type: o.type, ttl: o.ttl || 'any' };
+  /** @type {any} */ let page = { rows: (o.keys || []).map((k) => ({ k })), done: true };
+  // A page without rows is no end: the keys that pass the filters may be far on.
+  for (let cursor = '0', looks = 0; !o.keys && looks < LOOKS; looks++) {
+    page = await get('keys', { ...filters, cursor, limit: 20 }).catch((e) => {
+      toast(e.message, 'bad');
+      return null;
+    });
+    if (!page || page.done || page.rows.length) break;
+    cursor = page.cursor;
+  }
   if (!page) return 0;
   if (!page.rows.length && page.done) {
     toast(t('bulk.none'));
@@ -57,6 +64,8 @@ export async function bulk(o) {
         ' ',
         o.match && h('strong', { class: 'mono' }, o.match),
       ),
+      o.type && h('p', null, t('bulk.type'), ' ', h('strong', null, o.type)),
+      o.ttl && h('p', null, t('bulk.ttl.of'), ' ', h('strong', null, t('keys.ttl.' + o.ttl))),
       h(
         'ul',
         { class: 'value' },
@@ -92,7 +101,7 @@ export async function bulk(o) {
         rest = rest.slice(500);
         done = !rest.length;
       } else {
-        const p = await get('keys', { db: o.db, cursor, match: o.match, limit: 500 });
+        const p = await get('keys', { ...filters, cursor, limit: 500 });
         ks = p.rows.map((/** @type {any} */ r) => r.k);
         cursor = p.cursor;
         done = p.done;

@@ -104,6 +104,54 @@ export const line = (args) => args.map(quote).join(' ');
 /** Escapes the letters of a glob, so that a name matches itself. @param {string} s */
 export const glob = (s) => s.replace(/[*?[\]\\]/g, '\\$&');
 
+// What a text area gives back as it got it. It would turn a carriage return into a line end.
+const PLAIN = new RegExp(UNCLEAN.source.replace('\\u0000-\\u001f', '\\u0000-\\u0008\\u000b-\\u001f'));
+
+/**
+ * The text of a value with its lines and tabs; undefined if it has other bytes that are not plain text.
+ * @param {B} x
+ */
+export function plain(x) {
+  if (x.b === undefined) return x.t;
+  if (x.n !== undefined) return undefined;
+  try {
+    const s = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes(x));
+    return PLAIN.test(s) ? undefined : s;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * B of text in which a backslash escapes, as escaped writes it; a string is what is wrong.
+ * @param {string} s @returns {B|string}
+ */
+export function unescaped(s) {
+  const part = /\\x([0-9a-fA-F]{2})|\\([abtnr"\\])|[^\\]+/y;
+  /** @type {number[]} */
+  const out = [];
+  for (let at = 0; at < s.length; at = part.lastIndex) {
+    part.lastIndex = at;
+    const m = part.exec(s);
+    if (!m) return word('bytes.badescape', { text: s.slice(at, at + 4) });
+    if (m[1]) out.push(parseInt(m[1], 16));
+    else if (m[2]) out.push([...NAMED].find(([, x]) => x === '\\' + m[2])?.[0] || 0);
+    else for (const c of encoder.encode(m[0])) out.push(c);
+  }
+  return fromBytes(new Uint8Array(out));
+}
+
+/**
+ * How a form edits a value: the text that it begins with, a hint, and B of what was typed (a string is what is wrong). What comes back
+ * untouched has the same bytes. null: the page does not have the whole value.
+ * @param {B|undefined} x @returns {{value: string, hint?: string, read: (s: string) => B|string}|null}
+ */
+export function editor(x) {
+  if (!x || x.t === undefined || x.n !== undefined) return null;
+  const s = plain(x);
+  return s === undefined ? { value: text(x), hint: word('bytes.edit'), read: unescaped } : { value: s, read: fromText };
+}
+
 /** Splits a typed line as redis-cli does; null where a quote is not closed. @param {string} s @returns {B[]|null} */
 export function split(s) {
   /** @type {B[]} */

@@ -1,6 +1,6 @@
 // Dialogs, forms with the command they make, and short messages.
 import { h, fill, say } from './h.js';
-import { line } from './bytes.js';
+import { quote, short, text } from './bytes.js';
 import { t } from './i18n.js';
 
 /** @typedef {import('./bytes.js').B} B */
@@ -65,8 +65,13 @@ export function dialog(o) {
   });
 }
 
+/** The longest argument that a dialog shows whole. */
+const SHOWN = 4000;
 /** Commands as typed, one a line. @param {B[]|B[][]} argv */
-const lines = (argv) => several(argv).map(line).join('\n');
+const lines = (argv) =>
+  several(argv)
+    .map((a) => a.map((x) => (text(x).length > SHOWN ? quote({ t: short(x, SHOWN) }) : quote(x))).join(' '))
+    .join('\n');
 /** @param {B[]|B[][]} argv @returns {B[][]} */
 export const several = (argv) => /** @type {B[][]} */ (Array.isArray(argv[0]) ? argv : [argv]);
 

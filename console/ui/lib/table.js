@@ -18,7 +18,7 @@ const PHONE = 4;
 
 /**
  * Makes a table. key: a string for Map, the same for the same row. open: what Enter or a click does. actions: buttons of a row,
- * made once per row (now() is the row of today).
+ * made once per row (now() is the row of today), and again when what shape says of the row changes.
  * empty: what stands there without rows. select: boxes to choose rows. sort: [column id, -1 or 1] at first. fade: a row whose
  * deadline passes fades away (default true). most: the number of rows that it shows at once, more if fewer
  * than five of them are alive; the others follow as rows fade away; over: what to do when these are too few. stack: on a phone
@@ -29,7 +29,7 @@ const PHONE = 4;
  * @param {{columns: Column<R>[], rows?: R[], key: (r: R) => string, empty?: () => any, actions?: (now: () => R) => any, open?: (r:
  *   R) => void,
  *   select?: (chosen: R[]) => void, sort?: [string, number], fade?: boolean, label?: string, href?: (r: R) => string, most?: number,
- *   alive?: (r: R) => boolean, over?: () => void, stack?: boolean}} o
+ *   alive?: (r: R) => boolean, over?: () => void, stack?: boolean, shape?: (r: R) => string}} o
  */
 export function table(o) {
   let rows = o.rows || [],
@@ -109,7 +109,7 @@ export function table(o) {
     );
   /** @param {R} row */
   function make(row) {
-    const state = { row, json: JSON.stringify(row) };
+    const state = { row, json: JSON.stringify(row), shape: o.shape?.(row) };
     const box =
       o.select &&
       h('input', {
@@ -171,6 +171,14 @@ export function table(o) {
     const old = [...tr.children].slice(box ? 1 : 0),
       fresh = cells(row);
     fresh.forEach((td, i) => old[i].replaceWith(td));
+    const shape = o.shape?.(row);
+    if (o.actions && shape !== state.shape) {
+      state.shape = shape;
+      fill(
+        old[fresh.length],
+        o.actions(() => state.row),
+      );
+    }
   }
   /** @param {R} row */
   function choose(row) {

@@ -1,18 +1,18 @@
 // Key: one key with its deadline, its body by type, and a TTL for each item of it.
 import { h, fill, say } from '../lib/h.js';
-import { get, exec, idle, run, ApiError } from '../lib/api.js';
+import { get, exec, idle, run, runAll, ApiError } from '../lib/api.js';
 import { table } from '../lib/table.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
-import { form, toast } from '../lib/dialog.js';
-import { argv, bytes, copier, fromBytes, fromText, fromUrl, id, short, show, text, url } from '../lib/bytes.js';
+import { form, several, toast } from '../lib/dialog.js';
+import { argv, bytes, copier, editor, fromBytes, fromText, fromUrl, id, plain, short, show, text, url } from '../lib/bytes.js';
 import { bits, gunzip, hex, msgpack } from '../lib/formats.js';
 import { t, has, num, size, span, time, date, asSpan, parseSpan } from '../lib/i18n.js';
 
 export const title = 'key.title';
 /** What each container calls its items, the name of an item in a row, and its commands. @type {Map<string, any>} */
 const KINDS = new Map([
-  ['hash', { level: 'field', item: 'f', expire: ['HPEXPIRE', 'FIELDS'], persist: ['HPERSIST', 'FIELDS'], remove: 'HDEL', add: 'HSET' }],
+  ['hash', { level: 'field', item: 'f', expire: ['HPEXPIRE', 'FIELDS'], persist: ['HPERSIST', 'FIELDS'], remove: 'HDEL', add: 'HSETNX' }],
   ['set', { level: 'member', item: 'm', expire: ['SPEXPIRE', 'MEMBERS'], persist: ['SPERSIST', 'MEMBERS'], remove: 'SREM', add: 'SADD' }],
   ['zset', { level: 'member', item: 'm', expire: ['ZPEXPIRE', 'MEMBERS'], persist: ['ZPERSIST', 'MEMBERS'], remove: 'ZREM', add: 'ZADD' }],
   ['list', { level: 'element', item: 'i', expire: ['LPEXPIRE', 'INDEXES'], persist: ['LPERSIST', 'INDEXES'], add: 'RPUSH' }],
@@ -102,11 +102,20 @@ export function open(root, ctx) {
       type: 'file',
       on: {
         change: async () => {
-          if (file.files && file.files[0])
-            doit(['RESTORE', key, 0, fromBytes(new Uint8Array(await file.files[0].arrayBuffer())), 'REPLACE'], {
-              danger: true,
-              text: t('key.restore.text'),
-            });
+          if (!file.files || !file.files[0]) return;
+          const whole = fromBytes(new Uint8Array(await file.files[0].arrayBuffer())),
+            left = data.pttl - (clock() - (data.now || clock()));
+          const a = await form({
+            title: t('key.restore'),
+            text: t('key.restore.text'),
+            danger: true,
+            fields: [{ name: 's', label: t('bulk.span'), value: left > 0 ? asSpan(left) : '', hint: t('keys.new.span.hint') }],
+            command: (v) => {
+              const ms = v.s.trim() ? parseSpan(v.s) : 0;
+              return v.s.trim() && !(ms > 0) ? t('bulk.span.bad') : argv('RESTORE', key, ms, whole, 'REPLACE');
+            },
+          });
+          if (a) doit(a.argv, { quiet: true });
         },
       },
     });
@@ -196,8 +205,8 @@ export function open(root, ctx) {
     const raw = () => bytes(v);
     /** @type {Array<[string, () => string|Promise<string>]>} */
     const ways = [
-      ['text', () => text(v)],
-      ['json', () => pretty(text(v))],
+      ['text', () => plain(v) ?? text(v)],
+      ['json', () => pretty(plain(v) ?? text(v))],
       ['hex', () => hex(raw())],
       ['msgpack', () => msgpack(raw())],
       ['gzip', async () => text(fromBytes(await gunzip(raw())))],
@@ -215,8 +224,8 @@ export function open(root, ctx) {
     }
     for (const [name] of ways)
       pick.append(h('button', { type: 'button', 'data-way': name, on: { click: () => see(name) } }, t('key.way.' + name)));
-    const start =
-      v.b !== undefined ? (raw()[0] === 0x1f && raw()[1] === 0x8b ? 'gzip' : 'text') : /^\s*[[{]/.test(text(v)) && !cut ? 'json' : 'text';
+    const zipped = v.b !== undefined && raw()[0] === 0x1f && raw()[1] === 0x8b,
+      start = zipped ? 'gzip' : /^\s*[[{]/.test(plain(v) ?? '') && !cut ? 'json' : 'text';
     see(start);
     return h(
       'div',
@@ -225,7 +234,7 @@ export function open(root, ctx) {
         'div',
         { class: 'row' },
         pick,
-        copier(() => text(v)),
+        copier(() => plain(v) ?? text(v)),
       ),
       cut && h('p', { class: 'look' }, t('key.cut')),
       box,
@@ -250,18 +259,26 @@ export function open(root, ctx) {
   }
 
   async function edit() {
-    const v = data.body.v;
+    // What the dialog shows stays as it is while the screen behind it follows the key.
+    const { digest, body } = data,
+      x = editor(body.v);
+    if (!x) return;
     const a = await form({
       title: t('key.set'),
       text: t('key.set.text'),
       fields: [
-        { name: 'v', label: t('key.value'), type: 'area', value: text(v), rows: 12 },
+        { name: 'v', label: t('key.value'), type: 'area', value: x.value, hint: x.hint, rows: 12 },
         { name: 'keep', label: t('key.keepttl'), type: 'check', value: true },
       ],
-      command: (x) => argv('SET', key, fromText(x.v), ...(data.digest ? ['IFDEQ', data.digest] : ['XX']), ...(x.keep ? ['KEEPTTL'] : [])),
+      command: (f) => {
+        const v = x.read(f.v);
+        if (typeof v === 'string') return v;
+        return argv('SET', key, v, ...(digest ? ['IFDEQ', digest] : ['XX']), ...(f.keep ? ['KEEPTTL'] : []));
+      },
     });
     if (!a) return;
-    if (await run(db, a.argv, { quiet: true, unchanged: t('key.changed.meanwhile') })) load();
+    const o = { quiet: true, unchanged: t('key.changed.meanwhile') };
+    if (await run(db, a.argv, digest ? o : { ...o, expect: [[['GET', key], body.seen || '']] })) load();
   }
   async function addItem() {
     const kind = data.type,
@@ -277,10 +294,10 @@ export function open(root, ctx) {
         kind === 'hash'
           ? argv(K.add, key, fromText(x.f), fromText(x.v))
           : kind === 'zset'
-            ? argv(K.add, key, x.s, fromText(x.v))
+            ? argv(K.add, key, 'NX', x.s, fromText(x.v))
             : argv(K.add, key, fromText(x.v)),
     });
-    if (a) doit(a.argv, { quiet: true });
+    if (a) doit(a.argv, { quiet: true, unchanged: t('keys.new.there') });
   }
   function container() {
     const kind = data.type,
@@ -292,28 +309,38 @@ export function open(root, ctx) {
         fields: [span_('s', asSpan(r.pttl - (clock() - r.at)))],
         command: (v) => (parseSpan(v.s) > 0 ? argv(K.expire[0], key, parseSpan(v.s), K.expire[1], 1, it(r)) : t('bulk.span.bad')),
       });
-      if (a) doit(a.argv, { quiet: true });
+      if (a) doit(a.argv, { quiet: true, ...(kind === 'list' ? { expect: still(r) } : {}) });
     }
+    /** What must still be so when a command changes a row: the value that the page has shown of it. @param {any} r */
+    const still = (r) => [[kind === 'list' ? ['LINDEX', key, r.i] : kind === 'zset' ? ['ZSCORE', key, r.m] : ['HGET', key, r.f], r.seen]];
     async function setItem(/** @type {any} */ r) {
+      const x = kind === 'zset' ? { value: r.score, hint: undefined, read: fromText } : editor(r.v);
+      if (!x) return;
       const a = await form({
         title: t('key.set'),
+        text: t('key.set.text'),
         fields: [
           {
             name: 'v',
             label: kind === 'zset' ? t('key.score') : t('key.value'),
             type: kind === 'zset' ? 'text' : 'area',
-            value: kind === 'zset' ? r.score : text(r.v),
+            value: x.value,
+            hint: x.hint,
           },
         ],
-        command: (v) =>
-          kind === 'hash'
-            ? argv('HSETEX', key, 'KEEPTTL', 'FIELDS', 1, it(r), fromText(v.v))
-            : kind === 'zset'
-              ? argv('ZADD', key, 'XX', v.v, it(r))
-              : argv('LSET', key, r.i, fromText(v.v)),
+        command: (f) => {
+          const v = x.read(f.v);
+          if (typeof v === 'string') return v;
+          if (kind === 'hash') return argv('HSETEX', key, 'KEEPTTL', 'FIELDS', 1, it(r), v);
+          if (kind === 'zset') return argv('ZADD', key, 'XX', v, it(r));
+          const set = argv('LSET', key, r.i, v); // it removes the deadline
+          return r.pttl < 0 ? set : [set, argv('LPEXPIREAT', key, Math.round(r.at + r.pttl), 'INDEXES', 1, r.i)];
+        },
       });
-      if (a) doit(a.argv, { quiet: true });
+      if (a && (await runAll(db, several(a.argv), { quiet: true, expect: still(r) }))) load();
     }
+    /** Removes the deadline of an item. An index may lead to another element by now. @param {any} r */
+    const persist = (r) => doit([K.persist[0], key, K.persist[1], 1, it(r)], kind === 'list' ? { expect: still(r) } : {});
     const whole = (/** @type {any} */ v) =>
       v &&
       (v.n !== undefined
@@ -355,12 +382,13 @@ export function open(root, ctx) {
       columns: /** @type {any} */ (columns),
       key: (r) => (kind === 'list' ? String(r.i) : id(it(r))),
       actions: (now) => [
-        kind !== 'set' && button('key.set', t('key.edit'), () => setItem(now()), { small: true }),
+        kind !== 'set' && (kind === 'zset' || editor(now().v)) && button('key.set', t('key.edit'), () => setItem(now()), { small: true }),
         button('key.itemttl', 'TTL', () => itemTTL(now()), { small: true }),
         now().pttl >= 0 &&
-          button('key.itemttl', t('bulk.persist'), () => doit([K.persist[0], key, K.persist[1], 1, it(now())]), { small: true }),
+          button('key.itemttl', t('bulk.persist'), () => persist(now()), { small: true }),
         K.remove && button('key.remove', t('key.remove'), () => doit([K.remove, key, it(now())], { danger: true }), { small: true }),
       ],
+      shape: (r) => [r.pttl >= 0, !!editor(r.v)].join(),
       empty: () => t(finding ? 'keys.nomatch' : 'key.noitems'),
     });
     items.el.addEventListener('expired', () => {
@@ -424,15 +452,15 @@ export function open(root, ctx) {
     };
   }
   /** @param {any} x @returns {any} */
-  const plain = (x) =>
+  const fact_ = (x) =>
     x === null || x === undefined
       ? '–'
       : Array.isArray(x)
-        ? x.map((y, i) => [i ? ', ' : '', plain(y)])
+        ? x.map((y, i) => [i ? ', ' : '', fact_(y)])
         : typeof x === 'object'
           ? 't' in x || 'b' in x
             ? show(x)
-            : Object.entries(x).map(([a, b], i) => [i ? ', ' : '', a, ' ', plain(b)])
+            : Object.entries(x).map(([a, b], i) => [i ? ', ' : '', a, ' ', fact_(b)])
           : String(x);
   /** @param {any} info */
   const facts = (info) =>
@@ -445,7 +473,7 @@ export function open(root, ctx) {
         { class: 'facts' },
         Object.entries(info)
           .filter(([n]) => n !== 'holders' && n !== 'line')
-          .map(([n, v]) => h('div', null, h('dt', null, has('key.info.' + n) ? t('key.info.' + n) : n), h('dd', null, plain(v)))),
+          .map(([n, v]) => h('div', null, h('dt', null, has('key.info.' + n) ? t('key.info.' + n) : n), h('dd', null, fact_(v)))),
       ),
     );
   function stream() {
@@ -571,7 +599,7 @@ export function open(root, ctx) {
             'div',
             { class: 'titlebar' },
             h('h2', null, t('key.value'), ' ', h('small', null, t('key.len', { n: data.body.len ?? v.n ?? bytes(v).length }))),
-            !cut && v.b === undefined && button('key.set', t('key.edit'), edit),
+            editor(v) && button('key.set', t('key.edit'), edit),
           ),
           v.t === undefined ? h('p', { class: 'faint' }, t('key.hidden')) : viewer(v, cut),
         ),

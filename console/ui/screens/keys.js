@@ -130,16 +130,18 @@ export function open(root, ctx) {
                 : v.type === 'zset'
                   ? argv('ZADD', k, 'NX', f, x)
                   : argv('XADD', k, '*', f, x);
-        return ms ? [first, argv('PEXPIRE', k, ms)] : first;
+        return ms ? [first, argv('PEXPIRE', k, ms)] : [first];
       },
     });
     if (!a) return;
     const taken = t('key.taken'),
-      several = Array.isArray(a.argv[0]),
-      r = several
-        ? await runAll(ctx.db, a.argv, { quiet: true })
-        : await run(ctx.db, a.argv, { quiet: true, unchanged: a.values.type === 'string' ? taken : t('keys.new.there') });
-    if (r && (several || !idle(/** @type {any} */ (r).reply))) ctx.go('key', { db: ctx.db, k: url(fromText(a.values.k)) });
+      k = fromText(a.values.k);
+    let made;
+    if (a.values.type === 'string') {
+      const r = await run(ctx.db, a.argv, { quiet: true, unchanged: taken });
+      made = r && !idle(r.reply);
+    } else made = await runAll(ctx.db, a.argv, { quiet: true, expect: [[['EXISTS', k], '']], changed: taken });
+    if (made) ctx.go('key', { db: ctx.db, k: url(k) });
   }
   const one = table({
     label: t('keys.title'),
@@ -201,6 +203,8 @@ export function open(root, ctx) {
               h('a', { href: ctx.link('shell', { line: 'SET hello world PX 30000' }) }, t('now.shell')),
             ],
   });
+  /** The keys that the list shows: the pattern with all filters. */
+  const shown_ = { match, type: p.get('type') || '', ttl: p.get('ttl') || '' };
   const many = (/** @type {string} */ verb, /** @type {string} */ action, /** @type {any} */ o) =>
     ctx.button(
       action,
@@ -345,7 +349,7 @@ export function open(root, ctx) {
       ),
       h('button', { type: 'button', on: { click: again } }, t('keys.refresh')),
       ctx.button('key.set', t('keys.new'), make, { primary: true }),
-      match && [many('prolong', 'keys.ttl', { match }), many('persist', 'keys.ttl', { match }), many('del', 'keys.del', { match })],
+      match && [many('prolong', 'keys.ttl', shown_), many('persist', 'keys.ttl', shown_), many('del', 'keys.del', shown_)],
     ),
     tree && crumbs.length > 0 && h('p', null, h('a', { href: ctx.link('keys', { db: ctx.db, view: 'tree' }) }, t('keys.top')), ' ', crumbs),
     h('section', { class: 'card' }, picked, (tree ? group : one).el, h('div', { class: 'row' }, said, more, every)),

@@ -1,0 +1,209 @@
+package browsertest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ebbdb/ebb/console/browsertest"
+)
+
+// setValue is the value of a form's text area, as a person types it.
+const setValue = `$('dialog[open] textarea')`
+
+// C1: Edit and Run without a change leave each value as it is, whatever bytes it has.
+func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
+	s := browsertest.Serve(t)
+	values := map[string]string{"binary": "\x00\x01\xff\xfe\\x41 \"q\"", "lines": "line1\nline2\ttab", "carriage": "a\r\nb", "joined": "a\u200db", "text": `back\slash`}
+	for name, v := range values {
+		s.Do("HSET", "h", name, v)
+		s.Do("SET", "s:"+name, v)
+	}
+	s.Do("RPUSH", "l", "\xff\x00")
+	s.Do("LPEXPIRE", "l", 500_000, "INDEXES", 1, 0)
+	s.Do("HSET", "h", "long", strings.Repeat("x", 100_000))
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	same := func(what, want string, got func() string) {
+		t.Helper()
+		confirm(p)
+		p.Eventually(`$('.toast.good, .toast.bad')`)
+		if fault := p.Text(`text('.toast.bad') || ''`); fault != "" || got() != want {
+			t.Errorf("%s: %q became %q; %s", what, want, got(), fault)
+		}
+		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
+	}
+	for name, v := range values {
+		p.Screen("key?db=0&k=" + keyURL("h"))
+		p.Click(within(name, "Edit"))
+		same("the field "+name, v, func() string { return s.Do("HGET", "h", name).Str })
+		p.Screen("key?db=0&k=" + keyURL("s:"+name))
+		p.Click(button("Edit"))
+		same("the string "+name, v, func() string { return s.Do("GET", "s:"+name).Str })
+	}
+	p.Screen("key?db=0&k=" + keyURL("l"))
+	p.Click(within(`\xff\x00`, "Edit"))
+	same("the element", "\xff\x00", func() string { return s.Do("LINDEX", "l", 0).Str })
+	if ttl := s.Do("LPTTL", "l", "INDEXES", 1, 0).Elems[0].Int; ttl < 400_000 {
+		t.Errorf("the element has %d ms to live: the edit has removed its deadline", ttl)
+	}
+	// A value that the page does not have whole has no Edit.
+	p.Screen("key?db=0&k=" + keyURL("h"))
+	p.Eventually(within("100,000", "TTL"))
+	if p.Eval(`!!(`+within("100,000", "Edit")+`)`) == true {
+		t.Error("a value of which the page has a part may be edited")
+	}
+	// Escapes are bytes, and what is none is an error.
+	p.Click(within("binary", "Edit"))
+	p.Fill(setValue, `\x41\q`)
+	p.Eventually(`$('dialog[open] button[type=submit]').disabled && text('dialog[open] pre.command').includes('no escape')`)
+	p.Fill(setValue, `\x41\xfe\\`)
+	confirm(p)
+	p.Eventually(`$('.toast')`)
+	if v := s.Do("HGET", "h", "binary").Str; v != "A\xfe\\" {
+		t.Errorf("the value is %q", v)
+	}
+}
+
+// C2 and C4: what another client has changed meanwhile stays.
+func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "s", "one")
+	s.Do("HSET", "h", "field", "one")
+	s.Do("ZADD", "z", 1, "member")
+	s.Do("RPUSH", "l", "A", "B", "C")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Allow(`^status 409: POST .*/api/batch`) // how the server says so
+	lost := func(key string, open func(), input, typed string, meanwhile func(), same func() string) {
+		t.Helper()
+		p.Screen("key?db=0&k=" + keyURL(key))
+		open()
+		p.Eventually(input)
+		meanwhile()
+		want := same()
+		if input != `$('dialog[open] .body p')` {
+			p.Eval(`new Promise((done) => setTimeout(done, 2500))`) // the screen behind the dialog follows
+			p.Fill(input, typed)
+		}
+		confirm(p)
+		p.Eventually(`byText('.toast.bad', 'Another client changed').length`)
+		if got := same(); got != want {
+			t.Errorf("%s: %q became %q", key, want, got)
+		}
+		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
+	}
+	lost("s", func() { p.Click(button("Edit")) }, setValue, "mine", func() { s.Do("SET", "s", "two") }, func() string { return s.Do("GET", "s").Str })
+	lost("h", func() { p.Click(within("field", "Edit")) }, setValue, "mine", func() { s.Do("HSET", "h", "field", "two") },
+		func() string { return s.Do("HGET", "h", "field").Str })
+	lost("z", func() { p.Click(within("member", "Edit")) }, `$('dialog[open] input[name=v]')`, "9", func() { s.Do("ZADD", "z", 5, "member") },
+		func() string { return s.Do("ZSCORE", "z", "member").String() })
+	all := func() string { return s.Do("LRANGE", "l", 0, -1).String() + s.Do("LPTTL", "l", "INDEXES", 3, 0, 1, 2).String() }
+	lost("l", func() { p.Click(within("B", "Edit")) }, setValue, "B2", func() { s.Do("LPUSH", "l", "NEW") }, all)
+	lost("l", func() { p.Click(within("B", "TTL")) }, `$('dialog[open] input[name=s]')`, "9m", func() { s.Do("LPUSH", "l", "NEWER") }, all)
+	s.Do("LPEXPIRE", "l", 900_000, "INDEXES", 2, 3, 4)
+	lost("l", func() { p.Click(within("B", "Remove the TTL")) }, `$('dialog[open] .body p')`, "", func() { s.Do("LPUSH", "l", "NEWEST") },
+		func() string { return s.Do("LRANGE", "l", 0, -1).String() })
+}
+
+// C7 and C25: Add and New key touch nothing that exists.
+func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("HSET", "H", "f", "old")
+	s.Do("ZADD", "Z", 1, "m")
+	s.Do("RPUSH", "L", "a", "b")
+	s.Do("SADD", "S", "x")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Allow(`^status 409: POST .*/api/batch`)
+	for key, fields := range map[string][]string{"H": {"f", "f"}, "Z": {"s", "9"}} {
+		p.Screen("key?db=0&k=" + keyURL(key))
+		p.Click(button("Add"))
+		p.Fill(`$('dialog[open] input[name=`+fields[0]+`]')`, fields[1])
+		p.Fill(`$('dialog[open] input[name=v]')`, "m")
+		confirm(p)
+		p.Eventually(`byText('.toast.bad', 'has this item already').length`)
+		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
+	}
+	if v, n := s.Do("HGET", "H", "f").Str, s.Do("ZSCORE", "Z", "m").String(); v != "old" || n != "1" {
+		t.Errorf("Add has replaced a field or a score: %q %q", v, n)
+	}
+	for key, kind := range map[string]string{"L": "list", "S": "set", "H": "hash"} {
+		p.Screen("keys")
+		p.Click(button("New key"))
+		p.Fill(`$('dialog[open] input[name=k]')`, key)
+		p.Eval(`(() => { const e = $('dialog[open] select'); e.value = '` + kind + `'; e.dispatchEvent(new Event('input', { bubbles: true })); })()`)
+		if kind == "hash" {
+			p.Fill(`$('dialog[open] input[name=f]')`, "f")
+		}
+		p.Fill(`$('dialog[open] textarea')`, "x")
+		p.Fill(`$('dialog[open] input[name=s]')`, "2s")
+		confirm(p)
+		p.Eventually(`byText('.toast.bad', 'A key of that name exists').length`)
+		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
+		if ttl := s.Do("PTTL", key).Int; ttl != -1 {
+			t.Errorf("the %s that was there has %d ms to live", kind, ttl)
+		}
+	}
+	if n := s.Do("LLEN", "L").Int; n != 2 {
+		t.Errorf("the list has %d elements", n)
+	}
+}
+
+// C3
+func TestABulkChangeKeepsTheFiltersOfTheList(t *testing.T) {
+	s := browsertest.Serve(t)
+	for _, k := range []string{"1", "2", "3"} {
+		s.Do("SET", "bf:s"+k, "x")
+		s.Do("HSET", "bf:h"+k, "f", "x")
+	}
+	s.Do("EXPIRE", "bf:h1", 600)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	run := func(what string) {
+		t.Helper()
+		p.Click(button(what))
+		p.Eventually(`$('dialog[open] ul.value li')`)
+		p.Fill(`$('dialog[open] input[type=text]')`, "bf:*")
+		p.Click(`$('dialog[open] button[type=submit]')`)
+		p.Eventually(`byText('dialog[open]', 'Done.').length`)
+		p.Press(kb.Escape)
+		p.Eventually(`!$('dialog[open]')`)
+	}
+	p.Screen("keys?match=bf:*&type=hash&ttl=none")
+	p.Eventually(`$$('#screen tbody tr').length === 2`)
+	p.Click(button("Delete"))
+	p.Eventually(`$$('dialog[open] ul.value li').length === 2 && /Only keys of the type:\s*hash/.test(text('dialog[open]')) && text('dialog[open]').includes('no TTL')`)
+	p.Press(kb.Escape)
+	p.Eventually(`!$('dialog[open]')`)
+	run("Delete")
+	if n := s.Do("EXISTS", "bf:s1", "bf:s2", "bf:s3", "bf:h1").Int; n != 4 || s.Do("DBSIZE").Int != 4 {
+		t.Errorf("%d of the keys that the list did not show are left, %v in all", n, s.Do("DBSIZE"))
+	}
+}
+
+// C5
+func TestSharedDeadLettersAreNotRequeuedAsAWhole(t *testing.T) {
+	s := browsertest.Serve(t)
+	for _, k := range []string{"{s}a", "{s}b"} {
+		s.Do("DQ.CONFIG", k, "MAXDELIVERIES", 1, "DEADLETTER", "{s}dl")
+	}
+	s.Do("DQ.CONFIG", "{o}q", "MAXDELIVERIES", 1, "DEADLETTER", "{o}dl")
+	for _, k := range []string{"{s}dl", "{o}dl"} {
+		s.Do("DQ.ADD", k, "job-1", "x")
+		s.Do("DQ.ADD", k, "job-2", "x")
+	}
+	p := browsertest.Open(t, s.URL+"#/queues", browsertest.Options{})
+	p.Eventually(row("dead letters of") + ` && byText('#screen tbody tr', '{s}dl').some((e) => e.innerText.includes('{s}a') && e.innerText.includes('{s}b'))`)
+	p.Eventually(row("shared"))
+	p.Shot("queues-shared")
+	p.Screen("queues?db=0&k=" + keyURL("{o}q") + "&s=dead")
+	p.Eventually(button("Requeue all"))
+	p.Screen("queues?db=0&k=" + keyURL("{s}a") + "&s=dead")
+	p.Eventually(row("job-1") + ` && byText('#screen p.look', 'These dead letters are also those of').some((e) => e.innerText.includes('{s}b'))`)
+	if p.Eval(`!!(`+button("Requeue all")+`)`) == true {
+		t.Error("the dead letters of two queues may be requeued as a whole")
+	}
+	p.Shot("queue-shared")
+	p.Click(within("job-1", "Requeue"))
+	p.Eventually(`text('dialog[open]').includes('several queues')`)
+	confirm(p)
+	p.Eventually(`!` + row("job-1"))
+}
