@@ -48,6 +48,7 @@ func routes() []route {
 		{method: "GET", path: "keys", named: true, answer: inCall(getKeys)},
 		{method: "GET", path: "key", named: true, answer: inCall(getKey)},
 		{method: "GET", path: "forecast", named: true, answer: inCall(getForecast)},
+		{method: "GET", path: "lag", answer: inCall(getLag)},
 		{method: "GET", path: "soon", named: true, answer: inCall(getSoon)},
 		{method: "GET", path: "feed", named: true, lasts: true, answer: getFeed},
 		{method: "GET", path: "samples", answer: getSamples},
@@ -100,6 +101,7 @@ type failure struct {
 	Gone    bool   `json:"gone,omitempty"`    // the key does not exist
 	Confirm string `json:"confirm,omitempty"` // what the viewer must type
 	Loading any    `json:"loading,omitempty"`
+	Secret  bool   `json:"secret,omitempty"`  // as of a reply
 	Command string `json:"command,omitempty"` // the command that the viewer's user may not run
 	Rule    string `json:"rule,omitempty"`    // the ACL rule that allows it
 }

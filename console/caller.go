@@ -100,6 +100,7 @@ func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 	if !k.may(argv) {
 		return resp.Value{}, errNotAllowed
 	}
+	argv = k.c.called(argv)
 	k.s.Aside(true)
 	v, err := k.run(ctx, argv)
 	k.s.Aside(false)
@@ -129,17 +130,40 @@ func (k *call) named(err error) error {
 
 // may reports whether the user may run a command, and notes it as denied if not.
 func (k *call) may(argv [][]byte) bool {
-	ok, _ := k.v.id.May(argv)
+	ok := false
+	if own := k.c.called(argv); own != nil {
+		ok, _ = k.v.id.May(own)
+	}
 	if !ok {
 		k.deny(argv)
 	}
 	return ok
 }
 
+// called returns a request of the console itself with the name by which clients call its command, which rename-command may have changed;
+// nil if it has removed the command.
+func (c *Console) called(argv [][]byte) [][]byte {
+	s, err := c.svc.Table().FindOwn(argv)
+	if err != nil {
+		return argv // the server says that there is no such command
+	}
+	if top := s.Parent(); top != nil {
+		s = top
+	}
+	switch name := s.Called(); {
+	case name == "":
+		return nil
+	case strings.EqualFold(name, string(argv[0])):
+		return argv
+	default:
+		return append([][]byte{[]byte(name)}, argv[1:]...)
+	}
+}
+
 // deny notes the command as one that the user may not run.
 func (k *call) deny(argv [][]byte) {
 	name := strings.ToUpper(string(argv[0]))
-	if s := k.c.specOf(argv); s != nil {
+	if s, err := k.c.svc.Table().FindOwn(argv); err == nil {
 		name = strings.ToUpper(strings.ReplaceAll(s.Name, "|", " "))
 	}
 	if !slices.Contains(k.denied, name) {

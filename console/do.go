@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/resp"
@@ -17,6 +18,18 @@ type reply struct {
 	MS    float64 `json:"ms"`
 	Error bool    `json:"error,omitempty"`
 	Cut   bool    `json:"cut,omitempty"` // the reply has elements that Reply has not
+	// Secret says that the request has a password: no history keeps it.
+	Secret bool `json:"secret,omitempty"`
+}
+
+// secret reports whether a request has what the logs leave out, such as a password.
+func (c *Console) secret(argv [][]byte) bool {
+	spec, err := c.svc.Table().Find(argv)
+	if err != nil {
+		return false
+	}
+	shown := c.svc.Redacted(spec, argv)
+	return len(shown) > 0 && &shown[0] != &argv[0]
 }
 
 // postDo answers POST api/do {db, argv, confirm}: the one way to write.
@@ -33,13 +46,28 @@ func postDo(c *Console, q *request) (any, error) {
 	if len(argv) == 0 {
 		return nil, badRequest("argv is empty, and must be a command with its arguments")
 	}
-	k, err := c.from(q, in.DB)
+	a, err := c.doOne(q, in.DB, argv, in.Confirm)
+	if c.secret(argv) {
+		if a.Secret = true; err != nil {
+			f := *failureOf(err)
+			f.Secret, err = true, &f
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
+	return a, nil
+}
+
+// doOne runs the command of a viewer.
+func (c *Console) doOne(q *request, db int, argv [][]byte, typed string) (a reply, err error) {
+	k, err := c.from(q, db)
+	if err != nil {
+		return a, err
+	}
 	defer k.release()
-	if err := k.pass(argv, in.Confirm); err != nil {
-		return nil, err
+	if err := k.pass(argv, typed); err != nil {
+		return a, err
 	}
 	began := c.clock.Micros()
 	v, err := k.run(q.ctx, argv)
@@ -47,14 +75,15 @@ func postDo(c *Console, q *request) (any, error) {
 	v = c.scrub(argv, v)
 	k.audit(argv, v, err, us)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	if e := v.Err(); e != nil && resp.ReplyError(v.Str).Code() == "NOPERM" {
-		return nil, e
+		return a, e
 	}
 	hide := c.hides(argv)
 	short, room := shortener{room: replyBytes}, textBytes
-	return reply{replyJSON(short.of(v), hide), replyText(v, hide, &room), float64(us) / 1000, v.Kind == resp.KindError, short.cut}, nil
+	return reply{Reply: replyJSON(short.of(v), hide), Text: replyText(v, hide, &room), MS: float64(us) / 1000, Error: v.Kind == resp.KindError,
+		Cut: short.cut}, nil
 }
 
 func argvOf(in []blob) [][]byte {
@@ -255,20 +284,23 @@ func (k *call) pass(argv [][]byte, typed string) error {
 var numbersOfValues = []string{"bitcount", "bitfield", "bitfield_ro", "bitpos", "decr", "decrby", "getbit", "hincrby", "incr",
 	"incrby", "increx", "lcs", "setbit"}
 
-// scrub returns a reply without numbers that were read in a value, where values are hidden.
+// hiddenNumber and hiddenError stand for replies about a hidden value.
+const (
+	hiddenNumber = "(a number, hidden)"
+	hiddenError  = "ERR (an error about the value, hidden)"
+)
+
+// scrub returns a reply without what was read in a value, where values are hidden. All of the reply goes: which of its parts are nil
+// tells of the value too, as does an overflow.
 func (c *Console) scrub(argv [][]byte, v resp.Value) resp.Value {
 	if spec := c.specOf(argv); !c.opt.HideValues || spec == nil || !slices.Contains(numbersOfValues, spec.Name) {
 		return v
 	}
-	return withoutNumbers(v)
-}
-
-func withoutNumbers(v resp.Value) resp.Value {
-	if v.Kind == resp.KindInt || v.Kind == resp.KindDouble {
-		return resp.Value{Kind: resp.KindStatus, Str: "(a number, hidden)"}
+	if v.Kind != resp.KindError {
+		return resp.Value{Kind: resp.KindStatus, Str: hiddenNumber}
 	}
-	for i, e := range v.Elems {
-		v.Elems[i] = withoutNumbers(e)
+	if strings.Contains(v.Str, "overflow") || strings.Contains(v.Str, "is not an integer") {
+		v.Str = hiddenError
 	}
 	return v
 }

@@ -27,7 +27,7 @@ var errChanged = &failure{status: http.StatusConflict, Code: "CHANGED", Text: "a
 const markBytes = 12
 
 // markOf returns the mark of what a read returns, "" for nothing (nil and 0). It covers the words of the read, and of a long value the
-// preview and the length. Who does not know the key of this run, which nobody does, learns nothing of the value from it.
+// preview and the length. No client has the key of this run, and without it a mark says nothing of the value.
 func (c *Console) markOf(v resp.Value, argv ...string) string {
 	text := v.Str
 	switch {

@@ -11,7 +11,9 @@ import (
 func (b *bench) seen(key, row string) string {
 	b.t.Helper()
 	status, body := b.ask("GET", "api/key?k="+url(key), "")
-	var a struct{ Body struct{ Rows []map[string]any } }
+	var a struct {
+		Body struct{ Rows []map[string]any }
+	}
 	decode(b.t, body, &a)
 	for _, r := range a.Body.Rows {
 		if strings.Contains(fmt.Sprint(r), row) {

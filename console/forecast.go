@@ -151,6 +151,37 @@ func (k *call) forecastOf(q *request, span, match string) (*forecast, error) {
 	return f, nil
 }
 
+// lagRow is how late the deadlines of a level were kept, in us.
+type lagRow struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+	P50   int64  `json:"p50"`
+	P99   int64  `json:"p99"`
+	P999  int64  `json:"p999"`
+	Max   int64  `json:"max"`
+}
+
+// getLag answers GET api/lag.
+func getLag(k *call, q *request) (any, error) {
+	v, err := k.do(q.ctx, "EXPIRY", "LAG")
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Rows    []lagRow `json:"rows"`
+		Backlog int64    `json:"backlog"`
+	}{Rows: []lagRow{}}
+	for name, x := range v.Pairs {
+		if name.Str == "backlog" {
+			out.Backlog = x.Int
+			continue
+		}
+		out.Rows = append(out.Rows, lagRow{name.Str, member(x, "count").Int, member(x, "p50-us").Int, member(x, "p99-us").Int,
+			member(x, "p99.9-us").Int, member(x, "max-us").Int})
+	}
+	return out, nil
+}
+
 // soonRow is one deadline. Item is null for a key.
 type soonRow struct {
 	At    int64  `json:"at"`

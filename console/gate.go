@@ -71,6 +71,10 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 		return &failure{status: http.StatusForbidden, Code: "HIDDEN",
 			Text: "the console hides values (http-console-values no) and runs no scripts: a script could show a value as a number or a text"}
 	}
+	if c.opt.HideValues && guesses(spec, argv) {
+		return &failure{status: http.StatusForbidden, Code: "HIDDEN",
+			Text: "the console hides values (http-console-values no): it runs no " + name + " that changes a number only within bounds, which would tell the number"}
+	}
 	if wait, ok := waits(spec, argv); ok && (wait <= 0 || wait > commandTime.Milliseconds()) {
 		return &failure{status: http.StatusForbidden, Code: "BLOCKING",
 			Text: fmt.Sprintf("%s would wait for longer than %s, which the console does not: give a shorter timeout", name, commandTime)}
@@ -84,6 +88,20 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 		return &failure{status: http.StatusConflict, Code: "CONFIRM", Confirm: want, Text: name + " needs a confirmation: type " + want}
 	}
 	return nil
+}
+
+// guesses reports whether a command writes or not by how large a hidden number is.
+func guesses(spec *command.Spec, argv [][]byte) bool {
+	has := func(word string) bool {
+		return slices.ContainsFunc(argv[1:], func(a []byte) bool { return strings.EqualFold(string(a), word) })
+	}
+	switch spec.Name {
+	case "bitfield":
+		return has("OVERFLOW") && has("FAIL")
+	case "increx":
+		return has("LBOUND") || has("UBOUND")
+	}
+	return false
 }
 
 // waits returns for how many ms a request may wait, 0 for ever; ok is false if it does not wait.

@@ -99,10 +99,12 @@ func (l *shared) at(n int64, make func() (any, error), t topic, now func() int64
 	if err != nil {
 		f := failureOf(err)
 		rows = struct {
-			Now   int64  `json:"now"`
-			Error string `json:"error"`
-			Code  string `json:"code,omitempty"`
-		}{0, f.Text, f.Code}
+			Now     int64  `json:"now"`
+			Error   string `json:"error"`
+			Code    string `json:"code,omitempty"`
+			Command string `json:"command,omitempty"`
+			Rule    string `json:"rule,omitempty"`
+		}{0, f.Text, f.Code, f.Command, f.Rule}
 	}
 	made := encode(rows)
 	if l.version > 0 && bytes.Equal(made, l.rows) {
@@ -135,11 +137,14 @@ func (s *stream) makeList(t topic) (any, error) {
 		return nil, err
 	}
 	defer k.release()
+	var list any
 	switch t.name {
 	case "limits":
-		return k.limits(s.q, t.key, 0)
+		list, err = k.limits(s.q, t.key, 0)
 	case "locks":
-		return k.locks(s.q, t.key, 0)
+		list, err = k.locks(s.q, t.key, 0)
+	default:
+		list, err = k.queues(s.q, t.key, 0)
 	}
-	return k.queues(s.q, t.key, 0)
+	return list, k.named(err)
 }

@@ -134,8 +134,11 @@ func (k *call) usage(q *request, key string) *int64 {
 }
 
 // digest returns what IFDEQ compares of a string. It is "" for one that the page does not get whole, and so does not edit, and where
-// the user may not request it.
+// the user may not request it. A viewer with the digest of a hidden value could try values.
 func (k *call) digest(q *request, key string) string {
+	if k.c.opt.HideValues {
+		return ""
+	}
 	length, err := k.do(q.ctx, "STRLEN", key)
 	if err != nil || length.Kind != resp.KindInt || length.Int > previewBytes {
 		return ""

@@ -246,7 +246,8 @@ func TestAPageOfLargeValuesIsShort(t *testing.T) {
 		t.Errorf("the large values of a hash are shown as %.200s", body)
 	}
 	b.admin("HSET", "h", "small", "<b>")
-	if _, body := b.ask("GET", "api/key?find=small&k="+url("h"), ""); !strings.Contains(marks.ReplaceAllString(body, ""), `"f":{"t":"small"},"v":{"t":"\u003cb\u003e"},"pttl":-1}]`) {
+	_, body := b.ask("GET", "api/key?find=small&k="+url("h"), "")
+	if !strings.Contains(marks.ReplaceAllString(body, ""), `"f":{"t":"small"},"v":{"t":"\u003cb\u003e"},"pttl":-1}]`) {
 		t.Errorf("a small value among large ones is shown as %.300s", body)
 	}
 	seen, from := 0, ""

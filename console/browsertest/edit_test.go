@@ -15,7 +15,9 @@ const setValue = `$('dialog[open] textarea')`
 // C1: Edit and Run without a change leave each value as it is, whatever bytes it has.
 func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	s := browsertest.Serve(t)
-	values := map[string]string{"binary": "\x00\x01\xff\xfe\\x41 \"q\"", "lines": "line1\nline2\ttab", "carriage": "a\r\nb", "joined": "a\u200db", "text": `back\slash`}
+	values := map[string]string{
+		"binary": "\x00\x01\xff\xfe\\x41 \"q\"", "lines": "line1\nline2\ttab", "carriage": "a\r\nb", "joined": "a\u200db", "text": `back\slash`,
+	}
 	for name, v := range values {
 		s.Do("HSET", "h", name, v)
 		s.Do("SET", "s:"+name, v)
@@ -97,7 +99,9 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 		func() string { return s.Do("HGET", "h", "field").Str })
 	lost("z", func() { p.Click(within("member", "Edit")) }, `$('dialog[open] input[name=v]')`, "9", func() { s.Do("ZADD", "z", 5, "member") },
 		func() string { return s.Do("ZSCORE", "z", "member").String() })
-	all := func() string { return s.Do("LRANGE", "l", 0, -1).String() + s.Do("LPTTL", "l", "INDEXES", 3, 0, 1, 2).String() }
+	all := func() string {
+		return s.Do("LRANGE", "l", 0, -1).String() + s.Do("LPTTL", "l", "INDEXES", 3, 0, 1, 2).String()
+	}
 	lost("l", func() { p.Click(within("B", "Edit")) }, setValue, "B2", func() { s.Do("LPUSH", "l", "NEW") }, all)
 	lost("l", func() { p.Click(within("B", "TTL")) }, `$('dialog[open] input[name=s]')`, "9m", func() { s.Do("LPUSH", "l", "NEWER") }, all)
 	s.Do("LPEXPIRE", "l", 900_000, "INDEXES", 2, 3, 4)
@@ -170,7 +174,8 @@ func TestABulkChangeKeepsTheFiltersOfTheList(t *testing.T) {
 	p.Screen("keys?match=bf:*&type=hash&ttl=none")
 	p.Eventually(`$$('#screen tbody tr').length === 2`)
 	p.Click(button("Delete"))
-	p.Eventually(`$$('dialog[open] ul.value li').length === 2 && /Only keys of the type:\s*hash/.test(text('dialog[open]')) && text('dialog[open]').includes('no TTL')`)
+	p.Eventually(`$$('dialog[open] ul.value li').length === 2`)
+	p.Eventually(`/Only keys of the type:\s*hash/.test(text('dialog[open]')) && text('dialog[open]').includes('no TTL')`)
 	p.Press(kb.Escape)
 	p.Eventually(`!$('dialog[open]')`)
 	run("Delete")

@@ -2,9 +2,10 @@
 import { h, fill, icon, list } from './lib/h.js';
 import { ApiError, get, post, onFail } from './lib/api.js';
 import { endMessages } from './lib/dialog.js';
+import { refusal } from './lib/live.js';
 import * as feed from './lib/feed.js';
 import { setLang, startLang, lang, num, t, span, percent } from './lib/i18n.js';
-import { fromText, glob, query, quote, show, url } from './lib/bytes.js';
+import { fromText, glob, id, query, quote, show, url } from './lib/bytes.js';
 
 /**
  * What a screen gets. params: of the hash. me: GET api/me. go: opens a route. link: a hash. can: whether the user may do an action.
@@ -21,6 +22,8 @@ import { fromText, glob, query, quote, show, url } from './lib/bytes.js';
  */
 
 const RAIL = ['now', 'expiry', 'keys', 'limits', 'locks', 'queues', 'streams', 'performance', 'server', 'shell'];
+/** What a route may name. */
+const SCREENS = new Set([...RAIL, 'key']);
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 const screen = h('main', { id: 'screen', tabIndex: -1 }),
   bar = h('header', { id: 'bar' }),
@@ -50,11 +53,13 @@ const go = (name, params) => {
 };
 function route() {
   const [name, q] = location.hash.replace(/^#\/?/, '').split('?');
-  return { name: /^[a-z]+$/.test(name) ? name : 'now', params: new Map(new URLSearchParams(q || '')) };
+  return { name: SCREENS.has(name) ? name : 'now', params: new Map(new URLSearchParams(q || '')) };
 }
+/** The database of the route, else the one before; 0 where the server has no such database. */
 const db = () => {
-  const n = Number(route().params.get('db'));
-  return Number.isInteger(n) && route().params.has('db') ? n : Number(sessionStorage.getItem('ebb.db') || (me ? me.db : 0));
+  const asked = route().params.get('db'),
+    n = Number(asked ?? (sessionStorage.getItem('ebb.db') || (me ? me.db : 0)));
+  return Number.isInteger(n) && n >= 0 && n < (me?.databases || 16) && asked !== '' ? n : 0;
 };
 
 /** @param {string} action */
@@ -87,7 +92,7 @@ function fail(e) {
       'div',
       { class: 'card' },
       h('h2', null, e.status === 403 ? t('error.forbidden') : t('error.title')),
-      h('p', { class: 'error' }, e.message),
+      h('p', { class: e.status === 403 ? '' : 'error' }, refusal(e)),
       h('button', { type: 'button', on: { click: () => show_() } }, t('again')),
     ),
   );
@@ -140,7 +145,9 @@ async function show_() {
       onClose: (fn) => mine.signal.addEventListener('abort', fn),
       onNews: (topic, fn) => mine.signal.addEventListener('abort', feed.subscribe(topic, fn)),
       fail: (e) => {
-        if (!mine.signal.aborted) fail(e);
+        if (mine.signal.aborted || e.name === 'AbortError' || e.login) return;
+        mine.abort(); // its timers and its news end with it
+        fail(e);
       },
     };
     const cut = /^!(\d+)$/.exec(params.get('k') || '');
@@ -250,6 +257,7 @@ function paintBar() {
           on: {
             click: async () => {
               await post('logout').catch(() => {});
+              forget();
               feed.stop();
               boot();
             },
@@ -258,6 +266,11 @@ function paintBar() {
         t('logout'),
       ),
   );
+}
+
+/** Removes what the shell remembers, of all users: the next one may be another person. */
+function forget() {
+  for (const k of Object.keys(localStorage)) if (k.startsWith('ebb.shell')) localStorage.removeItem(k);
 }
 
 function paintBanner() {
@@ -461,13 +474,38 @@ onFail(async (e) => {
 feed.onState((s) => {
   paintBanner();
   if (s.live && away) show_();
-  if (!s.live && !s.paused)
-    get('me').then(
-      (m) => {
-        me = m;
-      },
-      () => {},
-    );
+  if (!s.live && !s.paused) check();
+});
+/**
+ * Asks who the user is, and what the user may do. Another tab may have logged in another user, and rules change while a page is open: the
+ * screen then begins anew.
+ */
+async function check() {
+  checked = Date.now();
+  const m = await get('me').catch(() => null);
+  if (!m || !me) return;
+  const other = id(m.user) !== id(me.user),
+    rights = JSON.stringify([me.can, me.readOnly]) !== JSON.stringify([m.can, m.readOnly]);
+  if (other) {
+    for (const d of document.querySelectorAll('dialog[open]')) d.remove();
+    feed.stop();
+    boot();
+  } else if (!rights) {
+    me = m;
+    paintBanner();
+  } else if (!document.querySelector('dialog[open]')) {
+    me = m; // a dialog stays: the next look is soon
+    frame();
+  }
+}
+/** The rights of a user are asked for again so often, in ms. */
+const AGAIN = 30000;
+let checked = Date.now();
+setInterval(() => {
+  if (me && !document.hidden && Date.now() - checked > AGAIN) check();
+}, 1000);
+document.addEventListener('visibilitychange', () => {
+  if (me && !document.hidden) check();
 });
 setInterval(() => {
   if (me && (!feed.status().live || banner.classList.contains('on'))) paintBanner();
@@ -499,5 +537,6 @@ document.addEventListener('click', (e) => {
     document.documentElement.classList.remove('drawer');
 });
 theme();
+localStorage.removeItem('ebb.shell'); // of versions that kept one history for all users, with passwords
 await startLang();
 boot();

@@ -1,6 +1,6 @@
 // What the cards of the screens Server and Performance share.
 import { h, say } from '../lib/h.js';
-import { live, missing } from '../lib/live.js';
+import { live, refusal } from '../lib/live.js';
 import { t } from '../lib/i18n.js';
 
 /**
@@ -17,11 +17,12 @@ export function card(ctx, o) {
   };
   const again = live(ctx, o.ms, async () => {
     try {
-      tell(missing((await o.read()) || [], t));
+      const denied = (await o.read()) || [];
+      tell(denied.length ? t('denied.card', { commands: denied.join(', ') }) : '');
     } catch (e) {
       const err = /** @type {any} */ (e);
       if (err.passing || err.name === 'AbortError' || err.login) throw e;
-      tell(err.message);
+      tell(refusal(err));
     }
   });
   return {

@@ -76,6 +76,19 @@ export function users(ctx) {
     });
     if (a && (await run(ctx.db, a.argv, { quiet: true }))) c.again();
   }
+  /** The users of the server. @type {any[]} */ let all = [];
+  /** What happens when a user is switched off or deleted. @param {any} u @param {'off'|'gone'} how */
+  function ends(u, how) {
+    const others = all.filter((x) => id(x.name) !== id(u.name) && x.on && (x.nopass || x.passwords));
+    return [
+      t(how === 'off' ? 'acl.off.text' : 'acl.delete.text'),
+      u.mine && t('acl.mine.text'),
+      text(u.name) === 'default' && t('acl.default.text'),
+      !others.length && t('acl.last.text'),
+    ]
+      .filter(Boolean)
+      .join(' ');
+  }
   const login = (/** @type {any} */ u) =>
     !u.on
       ? [t('acl.off'), 'faint']
@@ -100,7 +113,8 @@ export function users(ctx) {
           'server.acl',
           t(u.on ? 'acl.switchoff' : 'acl.switchon'),
           async () => {
-            if (await run(ctx.db, ['ACL', 'SETUSER', u.name, u.on ? 'off' : 'on'], { danger: u.on })) c.again();
+            if (await run(ctx.db, ['ACL', 'SETUSER', u.name, u.on ? 'off' : 'on'], { danger: u.on, text: u.on ? ends(u, 'off') : '' }))
+              c.again();
           },
           { small: true },
         ),
@@ -109,7 +123,7 @@ export function users(ctx) {
             'server.deluser',
             t('acl.delete'),
             async () => {
-              if (await run(ctx.db, ['ACL', 'DELUSER', u.name], { danger: true, text: t('acl.delete.text') })) c.again();
+              if (await run(ctx.db, ['ACL', 'DELUSER', u.name], { danger: true, text: ends(u, 'gone') })) c.again();
             },
             { small: true, danger: true },
           ),
@@ -129,6 +143,7 @@ export function users(ctx) {
     body,
     read: async () => {
       const a = await get('acl', {}, ctx.stop);
+      all = a.users;
       list(
         body,
         a.users.map((/** @type {any} */ u) => ({ ...u, mine: id(u.name) === id(a.me) })),

@@ -4,11 +4,12 @@ import { confirmCommand, toast } from './dialog.js';
 import { t } from './i18n.js';
 
 /** @typedef {import('./bytes.js').B} B */
-/** @typedef {{reply: any, text: string, ms: number, error?: boolean}} Reply */
+/** @typedef {{reply: any, text: string, ms: number, error?: boolean, secret?: boolean}} Reply */
 
 /**
  * An answer that is no success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
- * `confirm`: what must be typed; `passing`: the server is away, and the next try may succeed.
+ * `confirm`: what must be typed; `passing`: the server is away, and the next try may succeed; `command` and `rule`: what the user may
+ * not run, and the ACL rule that allows it; `secret`: the command has a password.
  */
 export class ApiError extends Error {
   /** @param {number} status @param {any} body @param {number} retry */
@@ -20,6 +21,9 @@ export class ApiError extends Error {
     this.gone = !!body.gone;
     this.loading = body.loading || null;
     this.confirm = body.confirm || '';
+    this.command = body.command || '';
+    this.rule = body.rule || '';
+    this.secret = !!body.secret;
     this.retry = retry;
     this.passing = !!this.loading || (!this.code && [0, 502, 503, 504].includes(status));
   }

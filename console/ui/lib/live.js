@@ -1,5 +1,6 @@
 // A screen that reads its state again while the page is visible, or gets it by the feed.
-import { get } from './api.js';
+import { ApiError, get } from './api.js';
+import { t } from './i18n.js';
 
 /**
  * Calls read now, and again ms after each call has ended, while the page is visible and the news are not paused. After a call that
@@ -42,29 +43,27 @@ export function live(ctx, ms, read) {
  * @param {import('../app.js').Ctx} ctx @param {string} name limits, locks or queues @param {(list: any) => void} show
  */
 export function listed(ctx, name, show) {
-  let failed = '';
-  const wrong = (/** @type {string} */ why) => {
-    if (why && why !== failed) ctx.fail(new Error(why));
-    failed = why;
-  };
   const read = async () => {
     try {
       show(await get(name, { db: ctx.db }, ctx.stop));
     } catch (e) {
-      if (/** @type {Error} */ (e).name !== 'AbortError') wrong(/** @type {Error} */ (e).message);
+      ctx.fail(e);
     }
   };
   ctx.onNews(name + ':' + ctx.db, (data, event) => {
     if (event === 'resync') return;
-    wrong(data.error || '');
-    if (!data.error) show(data);
+    if (data.error) ctx.fail(new ApiError(data.code === 'NOPERM' ? 403 : 409, data, 0));
+    else show(data);
   });
   return read;
 }
+
+/** What a person reads of an error: of a missing permission, the ACL rule that gives it. @param {any} e */
+export const refusal = (e) => (e.rule ? t('forbidden.rule', { command: e.command, rule: e.rule }) : e.message);
 
 /**
  * The names of commands that the user may not run, as a line of a screen.
  * @param {string[]|undefined} denied
  * @param {(key: string, vars: any) => string} t
  */
-export const missing = (denied, t) => (denied && denied.length ? t('denied', { commands: denied.join(', ') }) : '');
+export const missing = (denied, t) => (denied && denied.length ? t('denied', { n: denied.length, commands: denied.join(', ') }) : '');

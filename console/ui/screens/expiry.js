@@ -1,10 +1,11 @@
 // Expiry: what falls due and when, whether it went on time, and what went just now.
 import { h, fill, say, list } from '../lib/h.js';
-import { get, post, del, exec, run } from '../lib/api.js';
+import { get, post, del, run } from '../lib/api.js';
 import { bars, heat } from '../lib/chart.js';
 import { table } from '../lib/table.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
+import { refusal } from '../lib/live.js';
 import { form, toast } from '../lib/dialog.js';
 import { bulk } from '../lib/bulk.js';
 import { argv, fromText, glob, id, show, text, url } from '../lib/bytes.js';
@@ -137,7 +138,7 @@ export function open(root, ctx) {
       'soon',
       { db: ctx.db, count, match, within: b ? Math.max(1, Math.ceil(b.to - clock())) : undefined },
       ctx.stop,
-    ).catch((e) => ({ rows: [], whole: true, why: e.message }));
+    ).catch((e) => ({ rows: [], whole: true, why: refusal(e) }));
     asking--;
     if (b !== chosen) return;
     const rows = a.rows.filter((/** @type {any} */ r) => !b || (r.at >= b.from && r.at < b.to)),
@@ -169,26 +170,7 @@ export function open(root, ctx) {
   }
   async function onTime() {
     try {
-      const r = await exec(ctx.db, ['EXPIRY', 'LAG']),
-        rows = [],
-        pairs = (/** @type {any} */ x) =>
-          new Map((x && x.map ? (Array.isArray(x.map) ? x.map : []) : []).map((/** @type {any} */ [a, b]) => [text(a), b]));
-      let backlog = 0;
-      /** @type {Array<[string, any]>} */
-      const all = Array.isArray(r.reply)
-        ? r.reply.flatMap((/** @type {any} */ a, /** @type {number} */ i) => (i % 2 ? [] : [[text(a), r.reply[i + 1]]]))
-        : [...pairs(r.reply)];
-      for (const [name, v] of all) {
-        if (name === 'backlog') {
-          backlog = Number(v.i);
-          continue;
-        }
-        const m = Array.isArray(v)
-            ? new Map(v.flatMap((/** @type {any} */ a, /** @type {number} */ i) => (i % 2 ? [] : [[text(a), v[i + 1]]])))
-            : pairs(v),
-          n = (/** @type {string} */ s) => Number(/** @type {any} */ (m.get(s) || {}).i || 0);
-        rows.push({ name, count: n('count'), p50: n('p50-us'), p99: n('p99-us'), p999: n('p99.9-us'), max: n('max-us') });
-      }
+      const { rows, backlog } = await get('lag', {}, ctx.stop);
       const cell = (/** @type {string} */ f) => ({
         id: f,
         label: f === 'p999' ? 'p99.9' : f === 'max' ? t('expiry.max') : f,
@@ -221,7 +203,7 @@ export function open(root, ctx) {
         }).el,
       );
     } catch (e) {
-      fill(lag, h('p', { class: 'faint' }, /** @type {Error} */ (e).message));
+      if (/** @type {Error} */ (e).name !== 'AbortError') fill(lag, h('p', { class: 'faint' }, refusal(e)));
     }
   }
 

@@ -13,6 +13,7 @@ export const topics = () => ['sample'];
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
   const hand = h('div'),
+    doubt = h('p', { class: 'faint', role: 'status', hidden: true }),
     first = h('div'),
     strip = h('div'),
     past = h('div'),
@@ -33,6 +34,7 @@ export function open(root, ctx) {
     root,
     h('h1', { class: 'sr' }, t('now.title')),
     hand,
+    doubt,
     first,
     h(
       'div',
@@ -51,6 +53,8 @@ export function open(root, ctx) {
   /** What is wrong in the server as a whole, by the latest sample; and among its data. null: not known yet. @type {any[]|null} */
   let whole = null;
   /** @type {any} */ let data = null;
+  /** Why the data could not be looked at; '': it was. */
+  let unchecked = '';
   /** Where a concern leads to. @param {any} r */
   function place(r) {
     if (!r.k) return ctx.link(r.screen);
@@ -62,11 +66,17 @@ export function open(root, ctx) {
     return ctx.link('queues', { db: r.db, k, s: r.code === 'dead' ? 'dead' : undefined });
   }
   function hands() {
-    if (!whole || !data) {
+    if (!whole || (!data && !unchecked)) {
       fill(hand, h('p', { class: 'faint' }, t('now.checking')));
       return;
     }
-    const rows = [...whole, ...data.rows].sort((a, b) => (a.level === b.level ? 0 : a.level === 'act' ? -1 : 1));
+    fill(doubt, unchecked && [t('now.unchecked', { why: unchecked }), data?.rows.length > 0 && ' ' + t('now.before')]);
+    doubt.hidden = !unchecked;
+    const rows = [...whole, ...(data ? data.rows : [])].sort((a, b) => (a.level === b.level ? 0 : a.level === 'act' ? -1 : 1));
+    if (!rows.length && unchecked) {
+      fill(hand);
+      return;
+    }
     if (!rows.length) {
       const part = data.denied && data.denied.length;
       fill(
@@ -110,9 +120,10 @@ export function open(root, ctx) {
   live(ctx, 3000, async () => {
     try {
       data = await get('concerns', { db: ctx.db }, ctx.stop);
+      unchecked = '';
     } catch (e) {
       if (/** @type {Error} */ (e).name === 'AbortError') throw e;
-      data = data || { rows: [] }; // a script runs for long, say: the sample tells
+      unchecked = /** @type {Error} */ (e).message; // a script runs for long, say
     }
     hands();
   });

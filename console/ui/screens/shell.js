@@ -2,11 +2,13 @@
 import { h, fill } from '../lib/h.js';
 import { exec, get, ApiError } from '../lib/api.js';
 import { confirmCommand } from '../lib/dialog.js';
-import { split, text } from '../lib/bytes.js';
+import { id, split, text } from '../lib/bytes.js';
 import { t, num } from '../lib/i18n.js';
 
 export const title = 'shell.title';
 const KEEP = 200;
+/** What the names of the histories in the browser's storage begin with, one of each user. Logout removes them: see app.js. */
+const HISTORY = 'ebb.shell.';
 const TRIES = ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'];
 
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
@@ -14,12 +16,19 @@ export function open(root, ctx) {
   const out = h('div', { class: 'card', role: 'log', 'aria-label': t('shell.title'), hidden: true }),
     first = h('section', { class: 'card' }),
     hint = h('p', { class: 'faint mono hint' });
-  /** @type {string[]} */ let past = [];
+  /** The lines of this user, without those that have a password. @type {string[]} */ let past = [];
+  const place = HISTORY + id(ctx.me.user);
   try {
-    past = JSON.parse(localStorage.getItem('ebb.shell') || '[]');
+    past = JSON.parse(localStorage.getItem(place) || '[]');
   } catch {
     past = [];
   }
+  /** @param {string} line */
+  const keep = (line) => {
+    past = [...past.filter((x) => x !== line), line].slice(-KEEP);
+    at = past.length;
+    localStorage.setItem(place, JSON.stringify(past));
+  };
   let at = past.length;
   /** @type {any[]} */ let commands = [];
   const names = h('datalist', { id: 'commands' });
@@ -134,13 +143,11 @@ export function open(root, ctx) {
       print(line, t('shell.quote'), 'bad', '');
       return;
     }
-    past = [...past.filter((x) => x !== line), line].slice(-KEEP);
-    at = past.length;
-    localStorage.setItem('ebb.shell', JSON.stringify(past));
     input.value = '';
     help();
     const own = words.map(text),
       verb = own[0].toLowerCase();
+    if (['clear', 'history', 'help', '?'].includes(verb)) keep(line);
     if (verb === 'clear' && own.length === 1) {
       fill(out);
       out.hidden = true;
@@ -174,17 +181,18 @@ export function open(root, ctx) {
     for (;;) {
       try {
         const r = await exec(ctx.db, words, { confirm: typed });
+        if (!r.secret) keep(line); // the server knows which commands have passwords
         print(line, r.text, r.error ? 'bad' : '', num(r.ms, 2) + ' ms');
       } catch (e) {
         const err = /** @type {ApiError} */ (e);
-        if (
-          err.status === 409 &&
-          err.confirm &&
-          typed === undefined &&
-          (await confirmCommand({ argv: words, text: err.message, danger: true, type: err.confirm }))
-        ) {
-          typed = err.confirm;
-          continue;
+        if (err.status && !err.secret) keep(line);
+        if (err.status === 409 && err.confirm && typed === undefined) {
+          if (await confirmCommand({ argv: words, text: err.message, danger: true, type: err.confirm })) {
+            typed = err.confirm;
+            continue;
+          }
+          print(line, t('shell.back'), 'faint', '');
+          return;
         }
         print(line, err.message, 'bad', '');
       }
