@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/table"
 )
 
-// The keys of some kinds, apart from all others: limiters, locks, semaphores and delay
-// queues. They are few among the keys of a cache, and operators ask for all of one kind.
+// The keys of some kinds, apart from all others: streams, limiters, locks, semaphores and
+// delay queues. They are few among the keys of a cache, and operators ask for all of one kind.
 //
 // Each kind has a hash table of its own in each space, with the records that the space's
 // table has as well: about ten bytes a key. A record is in it from the moment at which it
@@ -16,10 +16,10 @@ import (
 // when a record moves. So a walk over a kind has the guarantees of a walk over all keys.
 // DB.Check compares the two.
 
-// firstIndexed and lastIndexed are the kinds that have an index: those that keeps tells
-// apart too.
+// firstIndexed and lastIndexed are the kinds that have an index: streams, and those that
+// keeps tells apart too.
 const (
-	firstIndexed = Limiter
+	firstIndexed = Stream
 	lastIndexed  = DelayQueue
 )
 

@@ -81,7 +81,7 @@ func runRandomKey(c *command.Ctx) error {
 var specScan = command.Spec{
 	Name: "scan", Group: command.GroupGeneric, Since: "2.8.0",
 	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of keys in the database; with " +
-		"TYPE limiter, lock, semaphore or delayqueue the number of keys of that type.",
+		"TYPE stream, limiter, lock, semaphore or delayqueue the number of keys of that type.",
 	Summary: "Iterates over the key names of the selected database.",
 	Flags:   command.ReadOnly | command.SelfLock,
 	FanOut:  command.FanOutScan,
@@ -158,7 +158,7 @@ func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
 // indexed returns the kind that TYPE names if the engine has an index of its keys, else
 // engine.None.
 func (o *scanOptions) indexed() engine.Kind {
-	for k := engine.Limiter; o.kind != "" && k.Indexed(); k++ {
+	for k := engine.Stream; o.kind != "" && k.Indexed(); k++ {
 		if strings.EqualFold(o.kind, k.String()) {
 			return k
 		}
