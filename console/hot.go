@@ -8,6 +8,8 @@ const (
 	// hotWatch is the time for which a request keeps the sampling of commands on: the screen reads every
 	// two seconds.
 	hotWatch = 15 * time.Second
+	// hotSamples is the number of sampled calls below which a share says nothing.
+	hotSamples = 10
 )
 
 // hotRow is a key that clients use often.
@@ -26,6 +28,7 @@ func getHot(k *call, _ *request) (any, error) {
 		Waiting bool     `json:"waiting"` // the first window has not ended
 		Window  int64    `json:"window"`  // ms
 		Percent int64    `json:"percent"` // of the commands that are sampled
+		Few     bool     `json:"few"`     // the window has too few samples for shares
 		Denied  []string `json:"denied,omitempty"`
 	}{Rows: []hotRow{}}
 	if !k.may([][]byte{[]byte("HOTKEYS"), []byte("GET")}) {
@@ -33,10 +36,11 @@ func getHot(k *call, _ *request) (any, error) {
 		return out, nil
 	}
 	w, ok := k.c.svc.HotKeys(hotRows, hotWatch)
+	out.Few = ok && w.Total*float64(w.Span)/1e6*float64(k.c.svc.Config.Int("hotkey-sampling-percentage"))/100 < hotSamples
 	readable := k.v.id.Reads(readers...)
 	out.Waiting, out.Window = !ok, w.Span/1000
 	for _, h := range w.Keys {
-		if !readable(h.Key) {
+		if out.Few || !readable(h.Key) {
 			continue
 		}
 		out.Rows = append(out.Rows, hotRow{K: bytesOf(string(h.Key)), DB: h.DB, QPS: h.QPS, Share: min(h.QPS/max(w.Total, 1e-9), 1)})

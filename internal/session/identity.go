@@ -226,5 +226,5 @@ func (c *Session) introduce(o *Origin) {
 }
 
 // Aside says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
-// their errors do not count in INFO, because no client has made a mistake.
+// their errors do not count in INFO, because no client has made a mistake, and their keys are not hot.
 func (c *Session) Aside(on bool) { c.aside = on }

@@ -36,10 +36,10 @@ func (s *Service) switchHot(on bool) {
 }
 
 // beginHot decides whether a command is sampled. What a script runs counts, and the script does not;
-// what a master or a file sends does not count either.
+// what a master or a file sends does not count either, nor what the console reads for a screen.
 func (c *Session) beginHot(spec *command.Spec) {
 	c.hot.wanted = 0
-	if c.replay || spec.Has(command.Scripts) {
+	if c.replay || c.aside || spec.Has(command.Scripts) {
 		return
 	}
 	if c.hot.wanted = c.svc.hot.Sample(); c.hot.wanted.Timed() {

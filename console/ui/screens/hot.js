@@ -11,7 +11,8 @@ export function hotKeys(ctx) {
   const said = h('p', { class: 'faint' });
   /** @param {any} r */
   const link = (r) => h('a', { href: ctx.link('key', { db: r.db, k: url(r.k) }) }, show(r.k, 100, true));
-  let waiting = true;
+  let waiting = true,
+    few = false;
   const keys = table({
     label: t('performance.hot'),
     key: (r) => r.db + id(r.k),
@@ -24,11 +25,12 @@ export function hotKeys(ctx) {
       { id: 'qps', label: t('performance.hot.qps'), num: true, value: (r) => r.qps, cell: (r) => num(r.qps, r.qps < 10 ? 1 : 0) },
       { id: 'share', label: t('performance.hot.share'), num: true, value: (r) => r.share, cell: (r) => percent(r.share) },
     ],
-    empty: () => (waiting ? '' : t('performance.hot.none')),
+    empty: () => (waiting ? '' : t(few ? 'performance.hot.few' : 'performance.hot.none')),
   });
   live(ctx, 2000, async () => {
     const a = await get('hot', {}, ctx.stop);
     waiting = a.waiting;
+    few = a.few;
     keys.el.hidden = !!a.denied;
     keys.set(a.rows);
     const words = a.waiting
