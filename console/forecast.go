@@ -58,7 +58,11 @@ const forecastKept = 10_000
 type forecasts struct {
 	mu   sync.Mutex // held while a forecast is made
 	last map[string]*forecast
+	rest int64 // ms: the next one is not made before
 }
+
+// forecastRest is for how many times its own duration the console makes no other forecast with a pattern: it walks over all keys.
+const forecastRest = 20
 
 // getForecast answers GET api/forecast?db&match&span.
 func getForecast(k *call, q *request) (any, error) {
@@ -133,14 +137,19 @@ func (k *call) forecastOf(q *request, span, match string) (*forecast, error) {
 	c.forecasts.mu.Lock()
 	defer c.forecasts.mu.Unlock()
 	now := c.now()
-	if f := c.forecasts.last[name]; f != nil && now-f.At < forecastKept {
+	if f := c.forecasts.last[name]; f != nil && (now-f.At < forecastKept || now < c.forecasts.rest) {
 		return f, nil
+	}
+	if now < c.forecasts.rest {
+		return nil, &failure{status: http.StatusServiceUnavailable, Code: "RESTING", retry: int((c.forecasts.rest-now)/1000) + 1,
+			Text: "the console has just walked over all keys for a pattern, and rests: it asks again by itself"}
 	}
 	v, err := k.do(q.ctx, args...)
 	if err != nil {
 		return nil, err
 	}
 	f := &forecast{At: now, Span: span, Exact: true, Took: c.now() - now}
+	c.forecasts.rest = c.now() + forecastRest*f.Took
 	for _, e := range v.Elems {
 		f.Buckets = append(f.Buckets, bucket{From: now + e.Elems[0].Int, To: now + e.Elems[1].Int, Keys: e.Elems[2].Int})
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -48,6 +49,26 @@ func TestTheForecastCountsWhatExpires(t *testing.T) {
 	b.get("api/forecast?match=b:*&span=hour", &again)
 	if again.At != f.At {
 		t.Error("a forecast with a pattern was made twice within ten seconds")
+	}
+}
+
+// A forecast with a pattern walks over all keys: however many viewers have one each, it takes a twentieth of the time at most.
+func TestForecastsWithPatternsRest(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("SET", "a:1", "v", "EX", "30")
+	var first, again forecast
+	b.get("api/forecast?match=a:*&span=minute", &first)
+	b.forecasts.rest = b.now() + 15_000 // as after one that has taken 750 ms
+	b.clock.Advance(forecastKept * time.Millisecond)
+	if b.get("api/forecast?match=a:*&span=minute", &again); again.At != first.At {
+		t.Error("a forecast is made before the rest is over")
+	}
+	if status, body := b.ask("GET", "api/forecast?match=b:*&span=minute", ""); status != 503 || !strings.Contains(body, "RESTING") {
+		t.Errorf("another pattern: %d %s", status, body)
+	}
+	b.clock.Advance(6 * time.Second)
+	if b.get("api/forecast?match=b:*&span=minute", &again); again.At == first.At {
+		t.Error("no forecast is made after the rest")
 	}
 }
 
