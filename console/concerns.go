@@ -1,10 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"slices"
-	"sync"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -29,13 +28,27 @@ const (
 	behindMost   = 100    // entries that a group has not read
 )
 
+// worstMost is the number of concerns of a kind that a page gets, the worst ones: of two thousand queues without a worker it is enough to
+// name three.
+const worstMost = 3
+
 // concerns are those of a viewer's request.
 type concerns struct {
 	k  *call
 	q  *request
 	db int
 
-	rows []concern
+	rows  []concern
+	until int64 // us: the end of the time for a kind
+}
+
+// late reports, for the i-th key of a kind, whether the time for that kind is over. It begins with the first.
+func (x *concerns) late(i int) bool {
+	now := x.k.c.clock.Micros()
+	if i == 0 {
+		x.until = now + rowsTime.Microseconds()
+	}
+	return now > x.until
 }
 
 // getConcerns answers GET api/concerns?db: the concerns of all databases that have keys, those to act on first.
@@ -55,20 +68,44 @@ func getConcerns(k *call, q *request) (any, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(x.rows, func(a, b concern) int {
-		switch {
-		case a.Level == b.Level:
-			return 0
-		case a.Level == "act":
-			return -1
-		}
-		return 1
-	})
+	rows, more := x.worst()
 	return struct {
-		Now    int64     `json:"now"`
-		Rows   []concern `json:"rows"`
-		Denied []string  `json:"denied,omitempty"`
-	}{k.c.now(), x.rows, k.denied}, nil
+		Now    int64          `json:"now"`
+		Rows   []concern      `json:"rows"`
+		More   map[string]int `json:"more,omitempty"` // by code, how many others there are
+		Denied []string       `json:"denied,omitempty"`
+	}{k.c.now(), rows, more, k.denied}, nil
+}
+
+// worst returns the worst concerns of each kind, those to act on first, and how many others of a kind there are.
+func (x *concerns) worst() (rows []concern, more map[string]int) {
+	kind := map[string]int{} // in the order in which they were found
+	for _, r := range x.rows {
+		if _, ok := kind[r.Code]; !ok {
+			kind[r.Code] = len(kind)
+		}
+	}
+	slices.SortStableFunc(x.rows, func(a, b concern) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(kind[a.Code], kind[b.Code]), cmp.Compare(b.weight(), a.weight()))
+	})
+	rows, more = []concern{}, map[string]int{}
+	seen := map[string]int{}
+	for _, r := range x.rows {
+		if seen[r.Code]++; seen[r.Code] <= worstMost {
+			rows = append(rows, r)
+		} else {
+			more[r.Code]++
+		}
+	}
+	return rows, more
+}
+
+// weight says which of two concerns of a kind is worse: what has lasted for longer, or is more.
+func (c *concern) weight() int64 {
+	if c.MS > 0 {
+		return c.MS
+	}
+	return c.N
 }
 
 func (x *concerns) add(c concern) {
@@ -83,7 +120,10 @@ func (x *concerns) queues() error {
 		return err
 	}
 	all, dead := []*queueRow{}, map[string]bool{}
-	for _, key := range keys {
+	for i, key := range keys {
+		if x.late(i) {
+			break
+		}
 		row, err := x.k.queueRow(x.q, key)
 		if err != nil || row == nil {
 			continue
@@ -127,7 +167,10 @@ func (x *concerns) locks() error {
 		if err != nil {
 			return err
 		}
-		for _, key := range keys {
+		for i, key := range keys {
+			if x.late(i) {
+				break
+			}
 			row, err := x.k.lockRow(x.q, key, kind, nil)
 			if err == nil && row != nil && row.Waiting > 0 && row.Longest >= lockWaitMS {
 				x.add(concern{Code: "lockwait", Level: "look", K: row.K, N: int64(row.Waiting), MS: row.Longest})
@@ -139,20 +182,17 @@ func (x *concerns) locks() error {
 
 // groups adds the consumer groups that have not read many entries of their streams.
 func (x *concerns) groups() error {
-	if !x.k.may([][]byte{[]byte("SCAN"), []byte("0")}) {
-		return errNotAllowed
+	keys, _, err := x.k.keysOf(x.q, "stream", "")
+	if err != nil {
+		return err
 	}
-	readable := x.k.v.id.Reads(readers...)
-	for _, key := range x.k.c.found.look(x.k.c.svc.DB, x.db) {
-		if !readable([]byte(key)) {
-			continue
+	for i, key := range keys {
+		if x.late(i) {
+			break
 		}
 		v, err := x.k.do(x.q.ctx, "XINFO", "GROUPS", key)
 		if err != nil {
-			if err != errNotAllowed { // it is no stream any more
-				x.k.c.found.forget(x.db, key)
-			}
-			continue
+			continue // it is no stream any more
 		}
 		for _, g := range v.Elems {
 			if lag := member(g, "lag"); lag.Kind == resp.KindInt && lag.Int >= behindMost {
@@ -173,67 +213,6 @@ func (x *concerns) rules() error {
 		}
 	}
 	return err
-}
-
-// streamNames are the names of streams by database. No index finds them, so a look goes on through the keys where the one before
-// has ended: in a database of a million keys a stream is found within some minutes. Its zero value knows none.
-type streamNames struct {
-	mu sync.Mutex // guards what follows
-	of map[int]*streamWalk
-}
-
-// streamWalk is the walk through the keys of a database, and the streams that it has found.
-type streamWalk struct {
-	cursor uint64
-	names  map[string]bool
-}
-
-const (
-	streamSteps = 40  // of a look
-	streamStep  = 500 // keys
-	streamMost  = rowsMax
-)
-
-// look returns the streams of a database that it and earlier looks have found, in their order. It waits for no lock.
-func (s *streamNames) look(db *engine.DB, n int) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.of[n]
-	if x == nil {
-		if s.of == nil {
-			s.of = map[int]*streamWalk{}
-		}
-		x = &streamWalk{names: map[string]bool{}}
-		s.of[n] = x
-	}
-	for range streamSteps {
-		next, ok := db.TryScan(n, x.cursor, streamStep, func(k engine.Key) {
-			if k.Kind() == engine.Stream && len(x.names) < streamMost && len(k.Name()) <= nameBytes {
-				x.names[string(k.Name())] = true
-			}
-		})
-		if !ok {
-			break
-		}
-		if x.cursor = next; next == 0 {
-			break
-		}
-	}
-	out := make([]string, 0, len(x.names))
-	for name := range x.names {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// forget removes a stream that is gone.
-func (s *streamNames) forget(n int, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if x := s.of[n]; x != nil {
-		delete(x.names, name)
-	}
 }
 
 // filled returns the databases that have keys, as of the latest sample.

@@ -77,8 +77,8 @@ func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 	}
 	b.admin("RL.TAKE", "api:bob", "1", "60000")
 	b.admin("RL.TAKE", "api:bob", "1", "60000") // one denial is no concern
-	want := []string{"act rule db0 lost 1", "look dead db0 mail 31", "look unattended db0 orphan 1", "look throttled db0 api:ann 74",
-		"look lockwait db0 job 1", "look behind db0 orders 167", "look unattended db3 far 1"}
+	want := []string{"act rule db0 lost 1", "look dead db0 mail 31", "look unattended db0 orphan 1", "look unattended db3 far 1",
+		"look throttled db0 api:ann 74", "look lockwait db0 job 1", "look behind db0 orders 167"}
 	if got := b.concernsOf(); !slices.Equal(got, want) {
 		t.Errorf("concerns are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -122,27 +122,49 @@ func TestConcernsAreThoseOfTheKeysThatTheUserMayRead(t *testing.T) {
 	}
 }
 
-// A stream is found wherever it stands among the keys, by several looks.
+// A stream is found wherever it stands among the keys, at once.
 func TestStreamsAreFoundAmongManyKeys(t *testing.T) {
 	b := newBench(t, Options{})
-	for i := range 3 * streamSteps * streamStep {
+	for i := range 60_000 {
 		if err := b.svc.DB.Set(0, fmt.Appendf(nil, "k%d", i), []byte("v"), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.admin("XADD", "orders", "1-1", "f", "v")
-	looks := 0
-	for names := []string{}; !slices.Equal(names, []string{"orders"}); looks++ {
-		if looks > 10 {
-			t.Fatal("ten looks have not found the stream")
-		}
-		names = b.found.look(b.svc.DB, 0)
+	for i := range behindMost {
+		b.admin("XADD", "orders", fmt.Sprintf("%d-1", i+1), "f", "v")
 	}
-	b.found.forget(0, "orders")
-	b.found.forget(7, "nothing")
+	b.admin("XGROUP", "CREATE", "orders", "g", "0")
+	if got := b.concernsOf(); !slices.Equal(got, []string{"look behind db0 orders 100"}) {
+		t.Errorf("concerns are %q", got)
+	}
+	var a struct{ Rows []struct{ Length int } }
+	if b.get("api/streams", &a); len(a.Rows) != 1 || a.Rows[0].Length != behindMost {
+		t.Errorf("the streams are %v", a.Rows)
+	}
 }
 
-// Each has a text in the pages: a sentence behind the name of the key.
+// Of many concerns of a kind a page gets the worst.
+func TestTheWorstConcernsOfAKindAreTold(t *testing.T) {
+	b := newBench(t, Options{})
+	for i := range 300 {
+		b.admin("DQ.ADD", fmt.Sprintf("q%03d", i), "1", "x", "DELAY", fmt.Sprint(1000*((i*7)%300)))
+	}
+	b.clock.Advance(300*time.Second + longStep)
+	b.tick()
+	var a struct {
+		Rows []struct {
+			Code string
+			K    struct{ T string }
+			MS   int64
+		}
+		More map[string]int
+	}
+	b.get("api/concerns", &a)
+	if len(a.Rows) != worstMost || a.More["unattended"] != 300-worstMost || a.Rows[0].K.T != "q000" || a.Rows[0].MS < a.Rows[1].MS {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestEachConcernHasAText(t *testing.T) {
 	now := &reading{value: map[string]float64{"redis_rdb_last_bgsave_status": 0, "redis_aof_enabled": 1, "ebb_script_overdue": 1}, at: 60e6}
 	before := tally{at: 1, backlog: true}

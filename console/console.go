@@ -70,7 +70,7 @@ type Console struct {
 	trails    trails
 	versions  versions
 	walks     walks
-	found     streamNames
+	zips      sync.Map          // of serveUI: the files in the encoding gzip, by name
 	markKey   [sha256.Size]byte // of markOf; the key of this run
 
 	mu      sync.Mutex // guards what follows

@@ -21,7 +21,8 @@ type expectation struct {
 var expected = []string{"get", "hget", "lindex", "zscore", "exists"}
 
 // errChanged is the answer to a batch whose expectation does not hold.
-var errChanged = &failure{status: http.StatusConflict, Code: "CHANGED", Text: "another client has changed the value meanwhile: nothing was changed"}
+var errChanged = &failure{status: http.StatusConflict, Code: "CHANGED",
+	Text: "another client has changed the value meanwhile: nothing was changed"}
 
 // markBytes is the length of a mark: that two values have the same one by chance need not be feared.
 const markBytes = 12

@@ -28,7 +28,8 @@ func (b *bench) seen(key, row string) string {
 // ifSeen runs a command if a read still has a mark.
 func (b *bench) ifSeen(read, mark, command string) (int, string) {
 	b.t.Helper()
-	return b.ask("POST", "api/batch", fmt.Sprintf(`{"db":0,"cmds":[%s],"atomic":true,"expect":[{"argv":%s,"seen":%q}]}`, argvJSON(command), argvJSON(read), mark))
+	return b.ask("POST", "api/batch", fmt.Sprintf(`{"db":0,"cmds":[%s],"atomic":true,"expect":[{"argv":%s,"seen":%q}]}`,
+		argvJSON(command), argvJSON(read), mark))
 }
 
 func TestAChangeNeedsWhatThePageHasShown(t *testing.T) {

@@ -73,7 +73,8 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 	}
 	if c.opt.HideValues && guesses(spec, argv) {
 		return &failure{status: http.StatusForbidden, Code: "HIDDEN",
-			Text: "the console hides values (http-console-values no): it runs no " + name + " that changes a number only within bounds, which would tell the number"}
+			Text: "the console hides values (http-console-values no): it runs no " + name + " that changes a number only within bounds, " +
+				"which would tell the number"}
 	}
 	if wait, ok := waits(spec, argv); ok && (wait <= 0 || wait > commandTime.Milliseconds()) {
 		return &failure{status: http.StatusForbidden, Code: "BLOCKING",

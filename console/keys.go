@@ -2,6 +2,7 @@ package console
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/resp"
@@ -45,7 +46,8 @@ var cardinality = map[string]string{
 	"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "list": "LLEN", "stream": "XLEN", "MBbloom--": "BF.CARD",
 }
 
-// getKeys answers GET api/keys?cursor&match&type&ttl&limit&name. Named is the key that has the name itself, which a walk may not come to.
+// getKeys answers GET api/keys?cursor&match&prefix&type&ttl&limit&name. A prefix, as k, is in place of match: it may have any bytes. Named
+// is the key that has the name itself, which a walk may not come to.
 func getKeys(k *call, q *request) (any, error) {
 	limit, err := q.number("limit", 200, 1, 2000)
 	if err != nil {
@@ -69,7 +71,13 @@ func getKeys(k *call, q *request) (any, error) {
 		}
 	}
 	args := []any{"SCAN", "", "COUNT", min(scanCount, int(limit))}
-	if m := q.text("match"); m != "" {
+	if q.text("prefix") != "" {
+		prefix, err := q.key("prefix")
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "MATCH", literally.Replace(prefix)+"*")
+	} else if m := q.text("match"); m != "" {
 		args = append(args, "MATCH", m)
 	}
 	if t := q.text("type"); t != "" {
@@ -109,6 +117,9 @@ func getKeys(k *call, q *request) (any, error) {
 	page.Now, page.Denied = k.c.now(), k.denied
 	return page, nil
 }
+
+// literally escapes the characters of patterns.
+var literally = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
 
 // keyRow returns the row of a key; ok is false if the key is gone, or if the filter ttl leaves it out. Of a key whose name the
 // console has not read whole the row has the beginning of the name alone.

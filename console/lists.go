@@ -126,6 +126,9 @@ func listBody(t topic, rows []byte, now int64) []byte {
 	}
 	b := strconv.AppendInt([]byte(`{"db":`), int64(t.db), 10)
 	b = append(append(b, `,"match":`...), match...)
+	if sort, err := json.Marshal(t.sort); err == nil && t.sort != "" {
+		b = append(append(b, `,"sort":`...), sort...)
+	}
 	b = strconv.AppendInt(append(b, `,"now":`...), now, 10)
 	return append(b, rows[len(listNow):]...)
 }
@@ -140,11 +143,11 @@ func (s *stream) makeList(t topic) (any, error) {
 	var list any
 	switch t.name {
 	case "limits":
-		list, err = k.limits(s.q, t.key, 0)
+		list, err = k.limits(s.q, t.key, t.sort, 0)
 	case "locks":
-		list, err = k.locks(s.q, t.key, 0)
+		list, err = k.locks(s.q, t.key, t.sort, 0)
 	default:
-		list, err = k.queues(s.q, t.key, 0)
+		list, err = k.queues(s.q, t.key, t.sort, 0)
 	}
 	return list, k.named(err)
 }

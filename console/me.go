@@ -43,6 +43,7 @@ type me struct {
 	Databases int               `json:"databases"`
 	Role      string            `json:"role"`
 	Version   string            `json:"version"`
+	Follows   bool              `json:"follows"` // a replica that refuses writes
 	Loading   *progress         `json:"loading"`
 	Open      any               `json:"open"` // false, or why other machines reach the server without a password
 	Now       float64           `json:"now"`  // ms
@@ -70,6 +71,7 @@ func getMe(c *Console, q *request) (any, error) {
 	}
 	if c.svc.Replication().IsReplica() {
 		m.Role = "replica"
+		m.Follows = c.svc.Config.Bool("replica-read-only")
 	}
 	if q.v.open() && c.svc.Denied() == "" {
 		m.Open = "the server has no password, and lets in clients of other machines: set one (requirepass), or protected-mode yes"

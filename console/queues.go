@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/ebbdb/ebb/engine"
@@ -30,33 +31,66 @@ type queueRow struct {
 	Wrong     string `json:"wrong,omitempty"` // why the queue cannot deliver to Stream
 }
 
-// getQueues answers GET api/queues?db&match.
+// queueColumns are the columns by which queues are sorted.
+var queueColumns = map[string]func(*queueRow) float64{
+	"delayed": func(r *queueRow) float64 { return float64(r.Delayed) }, "ready": func(r *queueRow) float64 { return float64(r.Ready) },
+	"leased": func(r *queueRow) float64 { return float64(r.Leased) }, "late": func(r *queueRow) float64 { return float64(r.Late) },
+	"waiting": func(r *queueRow) float64 { return float64(r.Waiting) }, "dropped": func(r *queueRow) float64 { return float64(r.Dropped) },
+	"next": func(r *queueRow) float64 {
+		if r.Next == nil {
+			return math.Inf(1)
+		}
+		return float64(*r.Next)
+	},
+	"dead": func(r *queueRow) float64 {
+		if r.Letters == nil {
+			return -1
+		}
+		return float64(*r.Letters)
+	},
+}
+
+// getQueues answers GET api/queues?db&match&sort.
 func getQueues(k *call, q *request) (any, error) {
-	return k.queues(q, q.text("match"), k.c.now())
+	return k.queues(q, q.text("match"), q.text("sort"), k.c.now())
 }
 
 // queues returns delay queues.
-func (k *call) queues(q *request, match string, now int64) (any, error) {
+func (k *call) queues(q *request, match, sort string, now int64) (any, error) {
 	keys, more, err := k.keysOf(q, "delayqueue", match)
 	if err != nil {
 		return nil, err
 	}
 	out := struct {
-		Now    int64      `json:"now"`
-		Rows   []queueRow `json:"rows"`
-		More   bool       `json:"more"`
-		Denied []string   `json:"denied,omitempty"`
-	}{Now: now, Rows: []queueRow{}, More: more}
-	for _, key := range keys {
-		if row, err := k.queueRow(q, key); err == nil && row != nil {
-			out.Rows = append(out.Rows, *row)
-		}
-	}
-	for i := range out.Rows {
-		k.letters(q, &out.Rows[i])
-	}
+		Now int64 `json:"now"`
+		*ranked[queueRow]
+		Denied []string `json:"denied,omitempty"`
+	}{now, rank[queueRow](k, more), nil}
+	out.add(k, keys, func(key string) *queueRow {
+		row, _ := k.queueRow(q, key) // nil after an error
+		return row
+	})
+	k.allLetters(q, out.Rows)
+	out.first(sort, queueColumns)
 	out.Denied = k.denied
 	return out, nil
+}
+
+// allLetters is letters for the queues of a list, which has most queues of dead letters as well.
+func (k *call) allLetters(q *request, rows []queueRow) {
+	jobs := make(map[string]int64, len(rows))
+	for i := range rows {
+		jobs[rows[i].K.s] = rows[i].Ready + rows[i].Delayed + rows[i].Leased
+	}
+	for i := range rows {
+		if r := &rows[i]; r.To != nil {
+			if n, ok := jobs[r.To.s]; ok {
+				r.Letters = &n
+				continue
+			}
+			k.letters(q, r)
+		}
+	}
 }
 
 // letters counts the dead letters of a queue.

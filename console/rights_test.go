@@ -30,7 +30,9 @@ func TestAScreenOfAUserWithoutRightsRunsNothing(t *testing.T) {
 
 func TestARefusalNamesTheCommandAndTheRule(t *testing.T) {
 	b := none(t)
-	for path, rule := range map[string]string{"lag": "+expiry|lag", "limits": "+scan", "queues": "+scan", "keys": "+scan", "forecast": "+expiry|survey"} {
+	for path, rule := range map[string]string{
+		"lag": "+expiry|lag", "limits": "+scan", "queues": "+scan", "keys": "+scan", "forecast": "+expiry|survey",
+	} {
 		status, body := b.ask("GET", "api/"+path, "")
 		if status != 403 || !strings.Contains(body, `"rule":"`+rule+`"`) || !strings.Contains(body, "the ACL rule "+rule) {
 			t.Errorf("%s: %d %s", path, status, body)
@@ -44,9 +46,11 @@ func TestARefusalNamesTheCommandAndTheRule(t *testing.T) {
 
 func TestTheShellIsToldWhichCommandsHavePasswords(t *testing.T) {
 	b := newBench(t, Options{})
-	for line, want := range map[string]bool{"ACL SETUSER carl on >S3cret ~* +@all": true, "CONFIG SET requirepass S3cret": true, "AUTH carl S3cret": true,
+	for line, want := range map[string]bool{
+		"ACL SETUSER carl on >S3cret ~* +@all": true, "CONFIG SET requirepass S3cret": true, "AUTH carl S3cret": true,
 		"HELLO 3 AUTH carl S3cret": true, "CONFIG SET maxmemory 0": false, "SET k v": false, "GET": false, "NOSUCH >x": false,
-		"MIGRATE 127.0.0.1 1 k 0 10 AUTH S3cret": true, "ACL SETUSER carl >": true} {
+		"MIGRATE 127.0.0.1 1 k 0 10 AUTH S3cret": true, "ACL SETUSER carl >": true,
+	} {
 		status, body := b.ask("POST", "api/do", `{"db":0,"argv":`+argvJSON(line)+`}`)
 		if strings.Contains(body, `"secret":true`) != want {
 			t.Errorf("%s: %d %s", line, status, body)
@@ -59,8 +63,8 @@ func TestAHiddenNumberIsNotGuessed(t *testing.T) {
 	b := newBench(t, Options{HideValues: true})
 	b.admin("SET", "s", "S3cret!")
 	b.admin("SET", "n", "9223372036854775000")
-	for _, line := range []string{"BITFIELD s OVERFLOW FAIL INCRBY u8 #0 200", "BITFIELD s INCRBY u8 #0 1 OVERFLOW fail INCRBY u8 #1 1", "INCREX n UBOUND 5",
-		"INCREX n LBOUND 5"} {
+	for _, line := range []string{"BITFIELD s OVERFLOW FAIL INCRBY u8 #0 200", "BITFIELD s INCRBY u8 #0 1 OVERFLOW fail INCRBY u8 #1 1",
+		"INCREX n UBOUND 5", "INCREX n LBOUND 5"} {
 		if status, body := b.do(line); status != 403 || !strings.Contains(body, "HIDDEN") {
 			t.Errorf("%s: %d %s", line, status, body)
 		}

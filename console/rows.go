@@ -1,21 +1,30 @@
 package console
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// rowsMax is the limit of rows of a screen's list: a list is made each second while its screen is open.
-const rowsMax = 200
+const (
+	// rowsMax is the limit of rows of a screen's list: a list is made each second while its screen is open.
+	rowsMax = 200
+	// rowsLook is the limit of keys among which a list finds its rows, and rowsTime that of the time for that: see ranked.
+	rowsLook = 10_000
+	rowsTime = 100 * time.Millisecond
+)
 
-// keysOf returns the keys of a type that the user may read, by SCAN with the index of that type. more reports that there are others:
-// there is a limit of rowsMax keys and about pageNames bytes, and keys with names that the console has not read whole are left out.
+// keysOf returns the keys of a type that the user may read, by SCAN with the index of that type, in the order of their names. more reports
+// that there are others: there is a limit of rowsLook keys and about pageNames bytes, and keys with names that the console has not read
+// whole are left out. A match without a character of patterns is a part of the name.
 func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool, err error) {
 	cursor, readable, room := "0", k.v.id.Reads(readers...), pageNames
 	args := []any{"SCAN", "", "COUNT", scanCount, "TYPE", kind}
 	if match != "" {
-		args = append(args, "MATCH", match)
+		args = append(args, "MATCH", patternOf(match))
 	}
 	for {
 		args[1] = cursor
@@ -37,13 +46,60 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 			}
 		}
 		cursor = v.Elems[0].Str
-		if cursor == "0" || len(keys) > rowsMax || room < 0 {
+		if cursor == "0" || len(keys) > rowsLook || room < 0 {
 			break
 		}
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	return keys[:min(len(keys), rowsMax)], more || cursor != "0" || len(keys) > rowsMax, nil
+	return keys[:min(len(keys), rowsLook)], more || cursor != "0" || len(keys) > rowsLook, nil
+}
+
+// ranked is the rows of a list: of all keys of a type, those that come first by a column.
+type ranked[T any] struct {
+	Rows   []T   `json:"rows"`
+	More   bool  `json:"more"`   // there are others
+	Looked int   `json:"looked"` // among so many keys
+	All    bool  `json:"all"`    // which are all
+	until  int64 // us
+}
+
+// rank begins a list.
+func rank[T any](k *call, more bool) *ranked[T] {
+	return &ranked[T]{Rows: []T{}, More: more, All: !more, until: k.c.clock.Micros() + rowsTime.Microseconds()}
+}
+
+// add adds the rows of keys: row returns nil for a key that is gone. The time for that is bounded, and so what the others wait.
+func (x *ranked[T]) add(k *call, keys []string, row func(key string) *T) {
+	for i, key := range keys {
+		if i%64 == 63 && k.c.clock.Micros() > x.until {
+			x.More, x.All = true, false
+			return
+		}
+		x.Looked++
+		if r := row(key); r != nil {
+			x.Rows = append(x.Rows, *r)
+		}
+	}
+}
+
+// first sorts the rows by a column of by, "-name" from the largest down, and leaves those that a page gets. Rows that are equal there, and
+// all rows for another sort, stand in the order of their names.
+func (x *ranked[T]) first(sort string, by map[string]func(*T) float64) {
+	name, down := strings.CutPrefix(sort, "-")
+	if value := by[name]; value != nil {
+		slices.SortStableFunc(x.Rows, func(a, b T) int {
+			if down {
+				return cmp.Compare(value(&b), value(&a))
+			}
+			return cmp.Compare(value(&a), value(&b))
+		})
+	} else if name == "k" && down {
+		slices.Reverse(x.Rows)
+	}
+	if len(x.Rows) > rowsMax {
+		x.Rows, x.More = x.Rows[:rowsMax], true
+	}
 }
 
 // us returns a time in us as ms.
@@ -94,35 +150,43 @@ func (k *call) top(q *request) ([]topRow, error) {
 
 // getLimits answers GET api/limits?db&match.
 func getLimits(k *call, q *request) (any, error) {
-	return k.limits(q, q.text("match"), k.c.now())
+	return k.limits(q, q.text("match"), q.text("sort"), k.c.now())
+}
+
+// limitColumns are the columns by which limiters are sorted.
+var limitColumns = map[string]func(*limitRow) float64{
+	"left":   func(r *limitRow) float64 { return float64(r.Remaining) / float64(max(1, r.Limit)) },
+	"period": func(r *limitRow) float64 { return float64(r.Period) }, "retry": func(r *limitRow) float64 { return r.Retry },
+	"reset": func(r *limitRow) float64 { return r.Reset }, "held": func(r *limitRow) float64 { return float64(r.Reservations) },
+	"line": func(r *limitRow) float64 { return float64(r.Line) },
 }
 
 // limits returns limiters, and those that deny most. Like that of locks and queues, the answer begins with the time: see
 // listNow.
-func (k *call) limits(q *request, match string, now int64) (any, error) {
+func (k *call) limits(q *request, match, sort string, now int64) (any, error) {
 	keys, more, err := k.keysOf(q, "limiter", match)
 	if err != nil {
 		return nil, err
 	}
 	out := struct {
-		Now    int64      `json:"now"`
-		Top    []topRow   `json:"top"`
-		Rows   []limitRow `json:"rows"`
-		More   bool       `json:"more"`
-		Denied []string   `json:"denied,omitempty"`
-	}{Now: now, Top: []topRow{}, Rows: []limitRow{}, More: more}
+		Now int64    `json:"now"`
+		Top []topRow `json:"top"`
+		*ranked[limitRow]
+		Denied []string `json:"denied,omitempty"`
+	}{now, []topRow{}, rank[limitRow](k, more), nil}
 	if top, err := k.top(q); err == nil {
 		out.Top = top
 	}
-	for _, key := range keys {
+	out.add(k, keys, func(key string) *limitRow {
 		v, err := k.do(q.ctx, "RL.INFO", key)
 		if err != nil || v.IsNull() {
-			continue
+			return nil
 		}
-		out.Rows = append(out.Rows, limitRow{bytesOf(key), member(v, "algo").Str, member(v, "limit").Int, member(v, "period").Int, member(v, "remaining").Int,
-			us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems), int(member(v, "waiting").Int),
-			member(v, "burst").Int})
-	}
+		return &limitRow{bytesOf(key), member(v, "algo").Str, member(v, "limit").Int, member(v, "period").Int, member(v, "remaining").Int,
+			us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems),
+			int(member(v, "waiting").Int), member(v, "burst").Int}
+	})
+	out.first(sort, limitColumns)
 	out.Denied = k.denied
 	return out, nil
 }
@@ -195,29 +259,40 @@ func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRo
 
 // getLocks answers GET api/locks?db&match.
 func getLocks(k *call, q *request) (any, error) {
-	return k.locks(q, q.text("match"), k.c.now())
+	return k.locks(q, q.text("match"), q.text("sort"), k.c.now())
+}
+
+// lockColumns are the columns by which locks are sorted.
+var lockColumns = map[string]func(*lockRow) float64{
+	"waiting": func(r *lockRow) float64 { return float64(r.Waiting) }, "longest": func(r *lockRow) float64 { return float64(r.Longest) },
+	"lease": func(r *lockRow) float64 {
+		at := math.Inf(1)
+		for _, h := range r.Holders {
+			at = min(at, float64(h.Until))
+		}
+		return at
+	},
 }
 
 // locks returns locks and semaphores.
-func (k *call) locks(q *request, match string, now int64) (any, error) {
+func (k *call) locks(q *request, match, sort string, now int64) (any, error) {
 	out := struct {
-		Now    int64      `json:"now"`
-		Rows   []*lockRow `json:"rows"`
-		More   bool       `json:"more"`
-		Denied []string   `json:"denied,omitempty"`
-	}{Now: now, Rows: []*lockRow{}}
+		Now int64 `json:"now"`
+		*ranked[lockRow]
+		Denied []string `json:"denied,omitempty"`
+	}{now, rank[lockRow](k, false), nil}
 	for _, kind := range []string{"lock", "semaphore"} {
 		keys, more, err := k.keysOf(q, kind, match)
 		if err != nil {
 			return nil, err
 		}
-		out.More = out.More || more
-		for _, key := range keys {
-			if row, err := k.lockRow(q, key, kind, nil); err == nil && row != nil {
-				out.Rows = append(out.Rows, row)
-			}
-		}
+		out.More, out.All = out.More || more, out.All && !more
+		out.add(k, keys, func(key string) *lockRow {
+			row, _ := k.lockRow(q, key, kind, nil) // nil after an error
+			return row
+		})
 	}
+	out.first(sort, lockColumns)
 	out.Denied = k.denied
 	return out, nil
 }
@@ -273,30 +348,49 @@ type ruleRow struct {
 	Why       *blob    `json:"why"` // null: the rule works
 }
 
-// getStreams answers GET api/streams?db&match.
+// streamColumns are the columns by which streams are sorted. A stream stands where its worst group does.
+var streamColumns = map[string]func(*streamRow) float64{
+	"length":    func(r *streamRow) float64 { return float64(r.Length) },
+	"lag":       worst(func(g *groupRow) int64 { return *cmp.Or(g.Lag, new(int64)) }),
+	"pending":   worst(func(g *groupRow) int64 { return g.Pending }),
+	"consumers": worst(func(g *groupRow) int64 { return g.Consumers }),
+}
+
+// worst returns the largest value of the groups of a stream, -1 without a group.
+func worst(of func(*groupRow) int64) func(*streamRow) float64 {
+	return func(r *streamRow) float64 {
+		most := int64(-1)
+		for i := range r.Groups {
+			most = max(most, of(&r.Groups[i]))
+		}
+		return float64(most)
+	}
+}
+
+// getStreams answers GET api/streams?db&match&sort.
 func getStreams(k *call, q *request) (any, error) {
 	keys, more, err := k.keysOf(q, "stream", q.text("match"))
 	if err != nil {
 		return nil, err
 	}
 	out := struct {
-		Now    int64       `json:"now"`
-		Rows   []streamRow `json:"rows"`
-		Rules  []ruleRow   `json:"rules"`
-		More   bool        `json:"more"`
-		Denied []string    `json:"denied,omitempty"`
-	}{Now: k.c.now(), Rows: []streamRow{}, Rules: []ruleRow{}, More: more}
-	for _, key := range keys {
+		Now int64 `json:"now"`
+		*ranked[streamRow]
+		Rules  []ruleRow `json:"rules"`
+		Denied []string  `json:"denied,omitempty"`
+	}{k.c.now(), rank[streamRow](k, more), []ruleRow{}, nil}
+	out.add(k, keys, func(key string) *streamRow {
 		v, err := k.do(q.ctx, "XINFO", "STREAM", key)
 		if err != nil {
-			continue
+			return nil
 		}
-		row := streamRow{K: bytesOf(key), Length: member(v, "length").Int, Last: member(v, "last-generated-id").Str, Groups: k.groups(q, key)}
+		row := &streamRow{K: bytesOf(key), Length: member(v, "length").Int, Last: member(v, "last-generated-id").Str, Groups: k.groups(q, key)}
 		if row.Groups == nil {
 			row.Groups = []groupRow{}
 		}
-		out.Rows = append(out.Rows, row)
-	}
+		return row
+	})
+	out.first(q.text("sort"), streamColumns)
 	if rules, err := k.ruleRows(q); err == nil {
 		out.Rules = rules
 	}
@@ -403,16 +497,71 @@ func parseClients(text string) []clientRow {
 	return rows
 }
 
-// getClients answers GET api/clients.
+// clientText is the length of the longest text of a client that a page gets: a client chooses its name, and that of its library.
+const clientText = 128
+
+// clientColumns are the columns by which clients are sorted.
+var clientColumns = map[string]func(*clientRow) float64{
+	"id": func(r *clientRow) float64 { return float64(r.ID) }, "db": func(r *clientRow) float64 { return float64(r.DB) },
+	"age": func(r *clientRow) float64 { return float64(r.Age) }, "idle": func(r *clientRow) float64 { return float64(r.Idle) },
+	"mem": func(r *clientRow) float64 { return float64(r.Mem) },
+}
+
+// has reports whether a text of a client has a part, in any case.
+func (r *clientRow) has(part string) bool {
+	for _, s := range []string{r.Addr, r.Name, r.User.s, r.Cmd, r.Lib, strconv.FormatInt(r.ID, 10)} {
+		if strings.Contains(strings.ToLower(s), part) {
+			return true
+		}
+	}
+	return false
+}
+
+// getClients answers GET api/clients?find&sort: the connections that have a text, those that come first by a column.
 func getClients(k *call, q *request) (any, error) {
 	all, err := k.clients(q)
 	if err != nil && err != errNotAllowed {
 		return nil, err
 	}
 	return struct {
-		Rows   []clientRow `json:"rows"`
-		Denied []string    `json:"denied,omitempty"`
-	}{all, k.denied}, nil
+		*ranked[clientRow]
+		Total  int      `json:"total"`
+		Denied []string `json:"denied,omitempty"`
+	}{clientsBy(all, q.text("find"), q.text("sort")), len(all), k.denied}, nil
+}
+
+// clientsBy returns the clients that have a text, those that come first by a column. It cuts their texts.
+func clientsBy(all []clientRow, find, sort string) *ranked[clientRow] {
+	out := &ranked[clientRow]{Rows: []clientRow{}, All: true}
+	find = strings.ToLower(find)
+	for _, r := range all {
+		if find == "" || r.has(find) {
+			out.Rows = append(out.Rows, r)
+		}
+	}
+	out.Looked = len(out.Rows)
+	text := map[string]func(*clientRow) string{
+		"addr": func(r *clientRow) string { return r.Addr }, "name": func(r *clientRow) string { return r.Name },
+		"user": func(r *clientRow) string { return r.User.s }, "cmd": func(r *clientRow) string { return r.Cmd },
+		"lib": func(r *clientRow) string { return r.Lib },
+	}
+	name, down := strings.CutPrefix(sort, "-")
+	if of := text[name]; of != nil {
+		slices.SortStableFunc(out.Rows, func(a, b clientRow) int { return strings.Compare(of(&a), of(&b)) })
+		if down {
+			slices.Reverse(out.Rows)
+		}
+	}
+	out.first(sort, clientColumns)
+	for i := range out.Rows {
+		r := &out.Rows[i]
+		for _, s := range []*string{&r.Name, &r.Lib, &r.LibVer, &r.Cmd} {
+			if len(*s) > clientText {
+				*s = (*s)[:clientText] + "…"
+			}
+		}
+	}
+	return out
 }
 
 // slowRow is a slow call. Arguments are hidden as values are.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -87,7 +88,7 @@ func TestAScreenNamesWhatTheUserMayNotSee(t *testing.T) {
 	b.admin("ACL", "SETUSER", "support", "on", "nopass", "-@all", "+@read", "~shop:*")
 	for path, want := range map[string]string{
 		"server":      `{"info":{},"now":1700000000000,"denied":["INFO"]}`,
-		"clients":     `{"rows":[],"denied":["CLIENT LIST"]}`,
+		"clients":     `{"rows":[],"more":false,"looked":0,"all":true,"total":0,"denied":["CLIENT LIST"]}`,
 		"slowlog":     `{"rows":[],"denied":["SLOWLOG GET"]}`,
 		"config":      `{"file":"","rows":[],"denied":["CONFIG GET"]}`,
 		"acl":         `{"me":{"t":"support"},"users":[],"denied":["ACL LIST"]}`,
@@ -157,11 +158,17 @@ func TestHotKeysAreSampledWhileTheScreenIsOpen(t *testing.T) {
 	}
 	for i := range 40 {
 		b.admin("GET", []string{"mine", "mine", "mine", "yours"}[i%4])
+		b.ask("GET", "api/key?k="+url("hot"), "") // what a page reads makes no key hot
 	}
 	b.clock.Advance(10 * time.Second)
 	want := `"rows":[{"k":{"t":"mine"},"db":0,"qps":3,"share":0.75},{"k":{"t":"yours"},"db":0,"qps":1,"share":0.25}],"waiting":false`
 	if _, body := b.ask("GET", "api/hot", ""); !strings.Contains(body, want) {
 		t.Fatalf("%s\nwant %s", body, want)
+	}
+	b.admin("GET", "mine")
+	b.clock.Advance(10 * time.Second)
+	if _, body := b.ask("GET", "api/hot", ""); !strings.Contains(body, `"rows":[],"waiting":false`) || !strings.Contains(body, `"few":true`) {
+		t.Errorf("of one call in ten seconds: %s", body)
 	}
 	b.clock.Advance(time.Minute) // no viewer looks any more
 	b.admin("SET", "mine", "1")
@@ -188,5 +195,57 @@ func TestAnEmptyServerHasEmptyLists(t *testing.T) {
 	}
 	if looked < 20 {
 		t.Errorf("%d endpoints answer", looked)
+	}
+}
+
+// A list has the rows that come first by the column that the page sorts by, of all keys.
+func TestAListHasTheFirstRowsByItsColumn(t *testing.T) {
+	b := newBench(t, Options{})
+	b.clock.Advance(time.Hour)
+	for i := range 1200 {
+		b.admin("DQ.ADD", fmt.Sprintf("q%04d", i), "1", "x")
+		b.admin("RL.TAKE", fmt.Sprintf("l%04d", i), "10", "60000")
+		b.admin("XADD", fmt.Sprintf("s%04d", i), "1-1", "f", "v")
+	}
+	for range 5 {
+		b.admin("DQ.ADD", "q1111", "*", "x")
+		b.admin("RL.TAKE", "l1111", "10", "60000")
+		b.admin("XADD", "s1111", "*", "f", "v")
+	}
+	for path, want := range map[string]string{"queues?sort=-ready": "q1111", "limits?sort=left": "l1111", "streams?sort=-length": "s1111",
+		"queues?sort=k": "q0000", "queues?sort=-k": "q1199", "queues?match=11": "q0011", "queues?match=q118?&sort=-k": "q1189"} {
+		var a struct {
+			Rows   []struct{ K struct{ T string } }
+			More   bool
+			Looked int
+		}
+		b.get("api/"+path, &a)
+		if len(a.Rows) == 0 || a.Rows[0].K.T != want || len(a.Rows) > rowsMax || a.More != (a.Looked > rowsMax) {
+			t.Errorf("%s: %d rows of %d, more %v, first %v", path, len(a.Rows), a.Looked, a.More, a.Rows[:min(1, len(a.Rows))])
+		}
+	}
+	l := b.listen("queues:0::-ready")
+	var list struct {
+		Sort string
+		Rows []struct{ K struct{ T string } }
+	}
+	if l.next("queues", &list); list.Sort != "-ready" || len(list.Rows) != rowsMax || list.Rows[0].K.T != "q1111" {
+		t.Errorf("the stream's list is sorted by %q and has %d rows", list.Sort, len(list.Rows))
+	}
+}
+
+func TestClientsOfAnyNameFitTheTable(t *testing.T) {
+	all := parseClients("id=7 addr=1.2.3.4:5 name=" + strings.Repeat("N", 5000) + " lib-name=" + strings.Repeat("L", 3000) +
+		" cmd=get user=ann")
+	for i := range 10_000 {
+		all = append(all, clientRow{ID: int64(100 + i), Mem: int64(i % 777), Cmd: "ping"})
+	}
+	if x := clientsBy(all, "NNNN", ""); len(x.Rows) != 1 || len(x.Rows[0].Name) > clientText+3 || len(x.Rows[0].Lib) > clientText+3 || x.More {
+		t.Errorf("%+v", x)
+	}
+	for sort, want := range map[string]int64{"id": 7, "-id": 10_099, "-mem": 876, "cmd": 7} {
+		if x := clientsBy(all, "", sort); len(x.Rows) != rowsMax || !x.More || x.Rows[0].ID != want {
+			t.Errorf("by %s: %d rows, the first is %d", sort, len(x.Rows), x.Rows[0].ID)
+		}
 	}
 }

@@ -14,8 +14,8 @@ func TestQueuesThatShareTheirDeadLettersAreNamed(t *testing.T) {
 	b.admin("DQ.CONFIG", "{s}b", "DEADLETTER", "{s}dl")
 	b.admin("DQ.CONFIG", "{s}c", "DEADLETTER", "{s}own")
 	b.admin("DQ.ADD", "{s}dl", "j", "x")
-	if status, body := b.ask("GET", "api/queue?sharing=1&k="+url("{s}a"), ""); status != 200 || !strings.Contains(body, `"sharing":[{"t":"{s}b"}]`) ||
-		strings.Contains(body, "unsure") {
+	status, body := b.ask("GET", "api/queue?sharing=1&k="+url("{s}a"), "")
+	if status != 200 || !strings.Contains(body, `"sharing":[{"t":"{s}b"}]`) || strings.Contains(body, "unsure") {
 		t.Errorf("%d %s", status, body)
 	}
 	if _, body := b.ask("GET", "api/queue?sharing=1&k="+url("{s}c"), ""); strings.Contains(body, "sharing") {

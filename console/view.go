@@ -420,7 +420,11 @@ func viewList(k *call, q *request, key string, p part) (any, string, error) {
 type entry struct {
 	ID     string   `json:"id"`
 	Fields [][2]any `json:"fields"`
+	More   int      `json:"more,omitempty"` // fields that are left out
 }
+
+// entryFields is the number of fields of an entry that a page gets.
+const entryFields = 20
 
 // viewStream shows the entries of a stream, the newest first, and its groups.
 func viewStream(k *call, q *request, key string, p part) (any, string, error) {
@@ -447,6 +451,10 @@ func viewStream(k *call, q *request, key string, p part) (any, string, error) {
 		body.Rows[i].ID = e.Elems[0].Str
 		fields := e.Elems[1].Elems
 		for j := 0; j+1 < len(fields); j += 2 {
+			if j/2 >= entryFields {
+				body.Rows[i].More = len(fields)/2 - entryFields
+				break
+			}
 			body.Rows[i].Fields = append(body.Rows[i].Fields, [2]any{nameOf(fields[j]), k.c.valueOf(fields[j+1])})
 		}
 	}

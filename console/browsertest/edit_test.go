@@ -94,7 +94,8 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 		}
 		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
 	}
-	lost("s", func() { p.Click(button("Edit")) }, setValue, "mine", func() { s.Do("SET", "s", "two") }, func() string { return s.Do("GET", "s").Str })
+	lost("s", func() { p.Click(button("Edit")) }, setValue, "mine", func() { s.Do("SET", "s", "two") },
+		func() string { return s.Do("GET", "s").Str })
 	lost("h", func() { p.Click(within("field", "Edit")) }, setValue, "mine", func() { s.Do("HSET", "h", "field", "two") },
 		func() string { return s.Do("HGET", "h", "field").Str })
 	lost("z", func() { p.Click(within("member", "Edit")) }, `$('dialog[open] input[name=v]')`, "9", func() { s.Do("ZADD", "z", 5, "member") },
@@ -134,7 +135,8 @@ func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
 		p.Screen("keys")
 		p.Click(button("New key"))
 		p.Fill(`$('dialog[open] input[name=k]')`, key)
-		p.Eval(`(() => { const e = $('dialog[open] select'); e.value = '` + kind + `'; e.dispatchEvent(new Event('input', { bubbles: true })); })()`)
+		p.Eval(`$('dialog[open] select').value = '` + kind + `'`)
+		p.Eval(`$('dialog[open] select').dispatchEvent(new Event('input', { bubbles: true }))`)
 		if kind == "hash" {
 			p.Fill(`$('dialog[open] input[name=f]')`, "f")
 		}
@@ -196,13 +198,22 @@ func TestSharedDeadLettersAreNotRequeuedAsAWhole(t *testing.T) {
 		s.Do("DQ.ADD", k, "job-2", "x")
 	}
 	p := browsertest.Open(t, s.URL+"#/queues", browsertest.Options{})
-	p.Eventually(row("dead letters of") + ` && byText('#screen tbody tr', '{s}dl').some((e) => e.innerText.includes('{s}a') && e.innerText.includes('{s}b'))`)
-	p.Eventually(row("shared"))
+	p.Eventually(row("dead letters of"))
+	p.Eventually(`byText('#screen tbody tr', '{s}dl').some((e) => e.innerText.includes('{s}a') && e.innerText.includes('{s}b'))`)
+	p.Eventually(row("shared dead letters"))
+	// On a phone the count of dead letters stands within its column.
+	phone := browsertest.Open(t, s.URL+"#/queues", browsertest.Options{Width: 390, Height: 844, Mobile: true})
+	phone.Eventually(row("shared dead letters"))
+	if over := phone.Number(`(() => { const e = $('#screen .table'); return e.scrollWidth - e.clientWidth; })()`); over > 0 {
+		t.Errorf("the table of the queues is %v px wider than a phone", over)
+	}
+	phone.Shot("queues-shared-phone")
 	p.Shot("queues-shared")
 	p.Screen("queues?db=0&k=" + keyURL("{o}q") + "&s=dead")
 	p.Eventually(button("Requeue all"))
 	p.Screen("queues?db=0&k=" + keyURL("{s}a") + "&s=dead")
-	p.Eventually(row("job-1") + ` && byText('#screen p.look', 'These dead letters are also those of').some((e) => e.innerText.includes('{s}b'))`)
+	p.Eventually(row("job-1"))
+	p.Eventually(`byText('#screen p.look', 'These dead letters are also those of').some((e) => e.innerText.includes('{s}b'))`)
 	if p.Eval(`!!(`+button("Requeue all")+`)`) == true {
 		t.Error("the dead letters of two queues may be requeued as a whole")
 	}

@@ -15,7 +15,7 @@ import { fromText, glob, id, query, quote, show, url } from './lib/bytes.js';
  *   (name: string, params?: Record<string, any>) => string,
  *   can: (action: string) => boolean, button: (action: string, label: string, fn: () => any, o?: {danger?: boolean, small?:
  *   boolean, primary?: boolean}) => HTMLButtonElement|null,
- *   onNews: (topic: string, fn: (data: any, event: string) => void) => void, onClose: (fn: () => void) => void, stop: AbortSignal,
+ *   onNews: (topic: string, fn: (data: any, event: string) => void) => () => void, onClose: (fn: () => void) => void, stop: AbortSignal,
  *   fail: (e: any) => void}} Ctx
  * @typedef {{title: string, topics?: (params: Map<string, string>) => string[], open: (root: HTMLElement, ctx: Ctx) => (void|(() =>
  *   void))}} Screen
@@ -62,19 +62,22 @@ const db = () => {
   return Number.isInteger(n) && n >= 0 && n < (me?.databases || 16) && asked !== '' ? n : 0;
 };
 
+/** Actions on the server itself, which a replica that refuses writes does as well. */
+const SERVES = /^(server|performance|locks\.kill|monitor|shell|walk)/;
 /** @param {string} action */
 const can = (action) => !!me && !!me.can && !!me.can[action] && !me.readOnly;
 /** @type {Ctx['button']} */
 function button(action, label, fn, o = {}) {
   if (me.readOnly) return null;
   const off = !can(action),
-    why = off ? t('needs', { rule: (me.need && me.need[action]) || action }) : null;
+    follows = me.follows && !SERVES.test(action),
+    why = off ? t('needs', { rule: (me.need && me.need[action]) || action }) : follows ? t('needs.master') : null;
   return h(
     'button',
     {
       type: 'button',
       class: [o.danger && !o.small && 'danger', o.primary && 'primary', o.small && 'small'],
-      disabled: off,
+      disabled: off || follows,
       title: why,
       on: { click: fn },
     },
@@ -97,6 +100,9 @@ function fail(e) {
     ),
   );
 }
+
+/** The longest name of a key in base64 that the body of a request holds. */
+const LONGEST = 1_040_000;
 
 /** Says that the page has only a beginning of a key's name. @param {HTMLElement} root @param {number} n its length */
 function long(root, n) {
@@ -143,20 +149,29 @@ async function show_() {
       button,
       stop: mine.signal,
       onClose: (fn) => mine.signal.addEventListener('abort', fn),
-      onNews: (topic, fn) => mine.signal.addEventListener('abort', feed.subscribe(topic, fn)),
+      onNews: (topic, fn) => {
+        const end = feed.subscribe(topic, fn);
+        mine.signal.addEventListener('abort', end);
+        return end;
+      },
       fail: (e) => {
         if (mine.signal.aborted || e.name === 'AbortError' || e.login) return;
         mine.abort(); // its timers and its news end with it
         fail(e);
       },
     };
-    const cut = /^!(\d+)$/.exec(params.get('k') || '');
-    if (cut) long(body, Number(cut[1]));
-    const close = !cut && s.open(body, ctx);
+    const k = params.get('k') || '',
+      cut = /^!(\d+)$/.exec(k),
+      n = cut ? Number(cut[1]) : k.length > LONGEST ? Math.floor((k.length * 3) / 4) : 0;
+    if (n) long(body, n);
+    const close = !n && s.open(body, ctx);
     if (close) ctx.onClose(close);
     if (document.activeElement === document.body) screen.focus({ preventScroll: true });
   } catch (e) {
-    fail(e instanceof ApiError ? e : new Error(t('error.screen', { name }) + ' ' + /** @type {Error} */ (e).message));
+    // A screen that was never open comes from the server, which may be away: the page tries again when the news are back.
+    const absent = e instanceof TypeError && /import|module/i.test(e.message),
+      err = new Error(absent ? t('error.away') : t('error.screen', { name }) + ' ' + /** @type {Error} */ (e).message);
+    fail(e instanceof ApiError ? e : Object.assign(err, { passing: absent }));
   }
 }
 
@@ -326,7 +341,7 @@ function find() {
   };
   /** @param {string} s what the user has typed */
   const search = async (s) => {
-    const low = s.toLowerCase(),
+    const low = s.trim().toLowerCase(),
       mine = ++asked;
     at = 0;
     const names = (/** @type {(title: string) => boolean} */ is) =>
@@ -344,15 +359,12 @@ function find() {
     const k = fromText(s),
       begin = names((x) => x.startsWith(low)),
       within = names((x) => x.includes(low)).filter((x) => !begin.some((y) => y.id === x.id));
-    const last = [
-      {
-        id: 'p' + s,
-        href: link('keys', { db: db(), match: /[*?[]/.test(s) ? s : glob(s) + '*' }),
-        what: show(k, 60, true),
-        kind: t('find.prefix'),
-      },
-      { id: 'c' + s, href: link('shell', { line: s }), what: show(k, 60, true), kind: t('find.command') },
-    ];
+    const prefix = { id: 'p' + s, href: link('keys', { db: db(), match: glob(s) + '*' }), what: show(k, 60, true), kind: t('find.prefix') },
+      match = { id: 'm' + s, href: link('keys', { db: db(), match: s }), what: show(k, 60, true), kind: t('find.match') },
+      pattern = /[*?]|\[.+\]/.test(s) && match,
+      command = { id: 'c' + s, href: link('shell', { line: s.trim() }), what: show(k, 60, true), kind: t('find.command') },
+      // A command in capitals with an argument is one.
+      last = (/^\s*[A-Z][A-Z.]+ +\S/.test(s) ? [command, pattern, prefix] : [pattern, prefix, command]).filter((x) => !!x);
     rows = [...begin, ...within, ...last];
     paint();
     // The key of this very name, if there is one, and keys that begin so.
@@ -376,7 +388,7 @@ function find() {
   /** The search for what the field has. Enter waits for it, and then opens the first row. */
   let found = Promise.resolve();
   const begin = () => {
-    found = search(input.value.trim());
+    found = search(input.value.trim() && input.value);
   };
   const choose = async () => {
     const was = asked;

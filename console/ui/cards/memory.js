@@ -8,7 +8,7 @@ import { toast } from '../lib/dialog.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { col } from './card.js';
-import { glob, id, show, text, url } from '../lib/bytes.js';
+import { beginning, id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent, size, span } from '../lib/i18n.js';
 
 // The latest walk of this tab: its result is still there when the user comes back to the screen.
@@ -39,7 +39,7 @@ export function memory(ctx) {
         cell: (/** @type {any} */ r) =>
           r.p.t === ''
             ? h('span', { class: 'faint' }, name(r))
-            : h('a', { href: ctx.link('keys', { db, match: glob(text(r.p)) + '*' }) }, show(r.p, 80, true)),
+            : h('a', { href: ctx.link('keys', { db, ...beginning(r.p) }) }, show(r.p, 80, true)),
       }),
       col('keys', t('keys.title'), (r) => r.keys, { num: true, cell: (/** @type {any} */ r) => num(r.keys) }),
       col('bytes', t('keys.bytes'), (r) => r.bytes, { num: true, cell: (/** @type {any} */ r) => size(r.bytes) }),
@@ -107,7 +107,7 @@ export function memory(ctx) {
         value: r.bytes,
         title: name(r) + ' ' + size(r.bytes),
         shade: 1 - r.bytesTTL / Math.max(1, r.bytes),
-        href: r.p.t === '' ? undefined : ctx.link('keys', { db, match: glob(text(r.p)) + '*' }),
+        href: r.p.t === '' ? undefined : ctx.link('keys', { db, ...beginning(r.p) }),
       })),
       { rest: t('memory.rest') },
     );

@@ -19,7 +19,8 @@ const VERBS = new Map([
 /**
  * Asks, shows the first 20 keys, and runs the verb (del, persist, ttl, prolong) on keys, or on all keys that match and that the filters
  * of type and ttl let pass. Answers how many keys it changed.
- * @param {{db: number, verb: string, keys?: B[], match?: string, type?: string, ttl?: string}} o
+ * @param {{db: number, verb: string, keys?: B[], match?: string, prefix?: string, type?: string, ttl?:
+ *   string}} o prefix: of keys whose names are no text, as url; match then names them
  */
 export async function bulk(o) {
   const make = /** @type {(k: B, ms: number) => B[]} */ (VERBS.get(o.verb));
@@ -34,7 +35,7 @@ export async function bulk(o) {
     if (!a) return 0;
     ms = parseSpan(a.values.span);
   }
-  const filters = { db: o.db, match: o.match, type: o.type, ttl: o.ttl || 'any' };
+  const filters = { db: o.db, match: o.prefix ? '' : o.match, prefix: o.prefix, type: o.type, ttl: o.ttl || 'any' };
   /** @type {any} */ let page = { rows: (o.keys || []).map((k) => ({ k })), done: true };
   // A page without rows is no end: the keys that pass the filters may be far on.
   for (let cursor = '0', looks = 0; !o.keys && looks < LOOKS; looks++) {

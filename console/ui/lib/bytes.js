@@ -152,6 +152,17 @@ export function editor(x) {
   return s === undefined ? { value: text(x), hint: word('bytes.edit'), read: unescaped } : { value: s, read: fromText };
 }
 
+/** The parameters of the screen Keys for the keys that begin so. A pattern is text, and cannot have any byte. @param {B} prefix */
+export const beginning = (prefix) => (prefix.b === undefined ? { match: glob(text(prefix)) + '*' } : { prefix: url(prefix) });
+
+/** The beginning of a name up to a colon behind the first `from` bytes, and with it; null without one. @param {B} x @param {number} from */
+export function upToColon(x, from) {
+  if (x.n !== undefined) return null; // the page does not have the whole name
+  const all = bytes(x),
+    at = all.indexOf(58, from);
+  return at < 0 ? null : fromBytes(all.subarray(0, at + 1));
+}
+
 /** Splits a typed line as redis-cli does; null where a quote is not closed. @param {string} s @returns {B[]|null} */
 export function split(s) {
   /** @type {B[]} */

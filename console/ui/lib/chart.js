@@ -209,6 +209,16 @@ function plot(el, n, axis, scale, figures, marks, top, heads) {
   state.draw();
 }
 
+/** How many times larger than nearly all values a spike is that the axis leaves out. */
+const SPIKE = 4;
+/** The value up to which an axis shows lines: the largest one, unless a few spikes would flatten all the others. @param {number[]} all
+ * @param {number} most */
+function calm(all, most) {
+  const sorted = all.filter((v) => v > 0).sort((a, b) => a - b),
+    usual = sorted[Math.floor((sorted.length - 1) * 0.97)] || most;
+  return sorted.length >= 30 && most > SPIKE * usual ? usual * 1.2 : most;
+}
+
 /**
  * Draws lines on one axis of y, with a value of each series at each of the times; call it again with new values to update. A line ends
  * where values are missing, or more than 15 s apart.
@@ -218,7 +228,9 @@ function plot(el, n, axis, scale, figures, marks, top, heads) {
  * @param {{label: string, unit?: (n: number) => string, height?: number}} axis
  */
 export function lines(el, times, series, axis) {
-  const top = nice(Math.max(1e-9, ...series.flatMap((s) => s.values.map((v) => v || 0))) || 1),
+  const all = series.flatMap((s) => s.values.map((v) => v || 0)),
+    most = Math.max(1e-9, ...all),
+    top = nice(calm(all, most)),
     scale = instants(times);
   plot(
     el,
@@ -227,11 +239,12 @@ export function lines(el, times, series, axis) {
       ...axis,
       x: (i) => time(times[i]),
       foot: () =>
-        series.length > 1 &&
+        (series.length > 1 || most > top) &&
         h(
           'div',
           { class: 'legend', 'aria-hidden': 'true' },
           series.map((s) => h('span', null, h('i', { class: 'level ' + s.cls }), s.label)),
+          most > top && h('span', null, t('chart.cut', { max: (axis.unit || brief)(most) })),
         ),
     },
     scale,
@@ -242,12 +255,16 @@ export function lines(el, times, series, axis) {
           last = -1; // the value that the pen stands on
         s.values.forEach((v, i) => {
           if (v == null) return;
-          const at = x(scale.of(i)).toFixed(1) + ' ' + y(v).toFixed(1);
+          const at = x(scale.of(i)).toFixed(1) + ' ' + y(Math.min(v, top)).toFixed(1);
           // a value without neighbours is a dot
           d += last >= 0 && i - last === 1 && times[i] - times[last] <= GAP ? 'L' + at : 'M' + at + 'h0';
           last = i;
         });
-        return svg('path', { class: 'series ' + s.cls, d, fill: 'none', 'fill-opacity': 0 });
+        const over = s.values.flatMap((v, i) => (v != null && v > top ? [x(scale.of(i))] : []));
+        return [
+          svg('path', { class: 'series ' + s.cls, d, fill: 'none', 'fill-opacity': 0 }),
+          over.map((at) => svg('path', { class: 'storm', d: `M${(at - 4).toFixed(1)} ${T - 1}h8l-4 -7z` })),
+        ];
       }),
     top,
     series.map((s) => s.label),

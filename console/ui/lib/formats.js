@@ -139,3 +139,25 @@ export function msgpack(a) {
   if (at !== a.length) throw new Error('more bytes follow the value');
   return s;
 }
+
+/**
+ * JSON laid out anew. It is not read and written back: large integers, and names that stand twice, stay as they are written. It throws
+ * where the text is no JSON.
+ * @param {string} s
+ */
+export function pretty(s) {
+  JSON.parse(s);
+  let out = '',
+    pad = '';
+  for (const [tok] of s.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
+    if (tok === '{' || tok === '[') {
+      pad += '  ';
+      out += tok + '\n' + pad;
+    } else if (tok === '}' || tok === ']') {
+      pad = pad.slice(2);
+      out = out.trimEnd();
+      out += (/[{[]$/.test(out) ? '' : '\n' + pad) + tok;
+    } else out += tok === ',' ? ',\n' + pad : tok === ':' ? ': ' : tok;
+  }
+  return out;
+}

@@ -152,20 +152,31 @@ export const tick = (ms, unit) =>
       : { hour: '2-digit', minute: '2-digit', hour12: false, ...(unit === 'minute' ? { second: '2-digit' } : {}) },
   ).format(ms);
 
+const UNITS = new Map([
+  ['ms', 1],
+  ['s', 1e3],
+  ['sec', 1e3],
+  ['m', 6e4],
+  ['min', 6e4],
+  ['h', 36e5],
+  ['d', 864e5],
+  ['w', 6048e5],
+]);
+/** The server's times end here, ms since 1970; a span ends before. */
+const LATEST = 2 ** 46 - 4e12;
+
 /** What a span in words is in ms: "90 s", "5m", "1h", "250ms"; NaN otherwise. A bare number is seconds. @param {string} s */
 export function parseSpan(s) {
-  const m = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h|d|w)?\s*$/i.exec(s);
-  const unit = new Map([
-    ['ms', 1],
-    ['s', 1e3],
-    ['sec', 1e3],
-    ['m', 6e4],
-    ['min', 6e4],
-    ['h', 36e5],
-    ['d', 864e5],
-    ['w', 6048e5],
-  ]);
-  return m ? Math.round(Number(m[1]) * /** @type {number} */ (unit.get((m[2] || 's').toLowerCase()))) : NaN;
+  let ms = 0,
+    rest = s.trim();
+  if (!rest) return NaN;
+  for (; rest; ) {
+    const m = /^(\d+(?:\.\d+)?)\s*(ms|sec|s|min|m|h|d|w)?(?:\s+|(?=\d)|$)/i.exec(rest);
+    if (!m || (!m[2] && m[0].length < s.trim().length)) return NaN; // seconds alone need no unit
+    ms += Number(m[1]) * /** @type {number} */ (UNITS.get((m[2] || 's').toLowerCase()));
+    rest = rest.slice(m[0].length);
+  }
+  return ms < LATEST ? Math.round(ms) : NaN;
 }
 
 /** A span as parseSpan reads it, exact: 250ms, 90s, 5m, 1h. Without a deadline (ms is not positive) an hour. @param {number} ms */

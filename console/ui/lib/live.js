@@ -1,5 +1,7 @@
 // A screen that reads its state again while the page is visible, or gets it by the feed.
 import { ApiError, get } from './api.js';
+import { fromText, url } from './bytes.js';
+import { h } from './h.js';
 import { t } from './i18n.js';
 
 /**
@@ -39,24 +41,61 @@ export function live(ctx, ms, read) {
 }
 
 /**
- * Shows a list that comes by the feed, each second in which it changes. Answers how to read it again at once.
- * @param {import('../app.js').Ctx} ctx @param {string} name limits, locks or queues @param {(list: any) => void} show
+ * Shows a list that comes by the feed, each second in which it changes: of the names that match, the rows that come first by a column.
+ * Answers how to read it again at once, how to sort it by another column, and a field for the filter.
+ * @param {import('../app.js').Ctx} ctx @param {string} name limits, locks or queues @param {string} sort @param {(list: any) => void} show
  */
-export function listed(ctx, name, show) {
+export function listed(ctx, name, sort, show) {
+  const match = ctx.params.get('match') || '';
+  /** The list that is asked for now. */ let by = sort;
+  let end = () => {};
   const read = async () => {
+    const mine = by;
     try {
-      show(await get(name, { db: ctx.db }, ctx.stop));
+      const a = await get(name, { db: ctx.db, match, sort: mine }, ctx.stop);
+      if (mine === by) show(a);
     } catch (e) {
       ctx.fail(e);
     }
   };
-  ctx.onNews(name + ':' + ctx.db, (data, event) => {
-    if (event === 'resync') return;
-    if (data.error) ctx.fail(new ApiError(data.code === 'NOPERM' ? 403 : 409, data, 0));
-    else show(data);
-  });
-  return read;
+  function begin() {
+    end();
+    end = ctx.onNews(name + ':' + ctx.db + ':' + (match ? url(fromText(match)) : '') + ':' + by, (data, event) => {
+      if (event === 'resync' || (data.sort || '') !== by) return;
+      if (data.error) ctx.fail(new ApiError(data.code === 'NOPERM' ? 403 : 409, data, 0));
+      else show(data);
+    });
+  }
+  begin();
+  return {
+    read,
+    /** @param {string} sort */
+    sorted(sort) {
+      by = sort;
+      begin();
+      read();
+    },
+    filter: filter(ctx, name),
+  };
 }
+
+/** A field for a part of a name, or a pattern: the list is then that of the keys that match. @param {import('../app.js').Ctx} ctx
+ * @param {string} screen */
+export function filter(ctx, screen) {
+  const box = h('input', {
+    type: 'search',
+    value: ctx.params.get('match') || '',
+    placeholder: t('list.filter'),
+    'aria-label': t('list.filter'),
+    spellcheck: 'false',
+    on: { change: () => ctx.go(screen, { db: ctx.db, match: box.value }) },
+  });
+  return box;
+}
+
+/** Says that a list has not all rows, and how many the server has looked at. @param {any} a */
+export const partly = (a) =>
+  !a.more ? '' : a.all ? t('list.first', { n: a.rows.length, all: a.looked }) : t('list.part', { n: a.rows.length, all: a.looked });
 
 /** What a person reads of an error: of a missing permission, the ACL rule that gives it. @param {any} e */
 export const refusal = (e) => (e.rule ? t('forbidden.rule', { command: e.command, rule: e.rule }) : e.message);
@@ -64,6 +103,6 @@ export const refusal = (e) => (e.rule ? t('forbidden.rule', { command: e.command
 /**
  * The names of commands that the user may not run, as a line of a screen.
  * @param {string[]|undefined} denied
- * @param {(key: string, vars: any) => string} t
+ * @param {(key: string, vars: any) => string} _
  */
-export const missing = (denied, t) => (denied && denied.length ? t('denied', { n: denied.length, commands: denied.join(', ') }) : '');
+export const missing = (denied, _ = t) => (denied && denied.length ? t('denied', { n: denied.length, commands: denied.join(', ') }) : '');

@@ -23,13 +23,14 @@ const PHONE = 4;
  * deadline passes fades away (default true). most: the number of rows that it shows at once, more if fewer
  * than five of them are alive; the others follow as rows fade away; over: what to do when these are too few. stack: on a phone
  * a row is a card in any case.
+ * sorted: the reader has chosen a column, "-id" from the largest down; where the server has more rows it finds the first ones.
  * set(rows) shows rows; selected() are the chosen ones; focus() goes to the first row. j and k move, Enter opens, x chooses, y
  * copies the row, / goes to the filter of the page.
  * @template R
  * @param {{columns: Column<R>[], rows?: R[], key: (r: R) => string, empty?: () => any, actions?: (now: () => R) => any, open?: (r:
  *   R) => void,
  *   select?: (chosen: R[]) => void, sort?: [string, number], fade?: boolean, label?: string, href?: (r: R) => string, most?: number,
- *   alive?: (r: R) => boolean, over?: () => void, stack?: boolean, shape?: (r: R) => string}} o
+ *   alive?: (r: R) => boolean, over?: () => void, stack?: boolean, shape?: (r: R) => string, sorted?: (sort: string) => void}} o
  */
 export function table(o) {
   let rows = o.rows || [],
@@ -75,6 +76,7 @@ export function table(o) {
                   click: () => {
                     sort = sort[0] === c.id ? [c.id, -sort[1]] : [c.id, c.num ? -1 : 1];
                     render();
+                    if (o.sorted) o.sorted((sort[1] < 0 ? '-' : '') + c.id);
                   },
                 },
               },
@@ -136,12 +138,13 @@ export function table(o) {
           expired: () => {
             if (o.fade !== false) {
               tr.classList.add('gone');
+              if (o.over) tr.classList.add('quick');
               setTimeout(() => {
                 rows = rows.filter((r) => r !== state.row && (!o.alive || out.includes(r) || o.alive(r)));
                 chosen.delete(o.key(state.row));
                 render();
                 if (o.over && rows.length < (o.most || 1)) o.over();
-              }, 700);
+              }, o.over ? 200 : 700); // other rows wait for the place of this one
             }
           },
         },
@@ -167,7 +170,7 @@ export function table(o) {
     state.row = row;
     if (json === state.json) return;
     state.json = json;
-    tr.classList.remove('gone');
+    tr.classList.remove('gone', 'quick');
     const old = [...tr.children].slice(box ? 1 : 0),
       fresh = cells(row);
     fresh.forEach((td, i) => old[i].replaceWith(td));

@@ -8,7 +8,7 @@ import { clock } from '../lib/feed.js';
 import { refusal } from '../lib/live.js';
 import { form, toast } from '../lib/dialog.js';
 import { bulk } from '../lib/bulk.js';
-import { argv, fromText, glob, id, show, text, url } from '../lib/bytes.js';
+import { argv, beginning, id, show, text, upToColon, url } from '../lib/bytes.js';
 import { t, num, span, micros, time, date, tick, percent } from '../lib/i18n.js';
 
 export const title = 'expiry.title';
@@ -98,7 +98,9 @@ export function open(root, ctx) {
         },
       });
     } catch (e) {
-      if (!(/** @type {any} */ (e).passing)) ctx.fail(e);
+      const err = /** @type {any} */ (e);
+      if (err.code === 'RESTING') say(said, err.message);
+      else if (!err.passing) ctx.fail(e);
     } // it is asked again
   }
   /** @type {any} */ let heard = {};
@@ -146,23 +148,23 @@ export function open(root, ctx) {
       full = a.rows.length >= count;
     // A full list may end before the interval does, or begins.
     heard = { why: a.why, whole: a.whole && !(b && full && last.at < b.to), more: full };
-    /** @type {Map<string, number>} */
+    /** @type {Map<string, {k: any, n: number}>} */
     const prefixes = new Map();
     for (const r of rows) {
-      const s = text(r.k),
-        q = s.includes(':') ? s.slice(0, s.indexOf(':') + 1) : s;
-      prefixes.set(q, (prefixes.get(q) || 0) + 1);
+      const k = upToColon(r.k, 0) || r.k,
+        p = prefixes.get(id(k));
+      prefixes.set(id(k), { k, n: (p ? p.n : 0) + 1 });
     }
-    const top = [...prefixes].sort((x, y) => y[1] - x[1]).slice(0, 5);
+    const top = [...prefixes.values()].sort((x, y) => y.n - x.n).slice(0, 5);
     say(nextHead, b ? t('expiry.who.at', { from: when(b.from), to: when(b.to) }) : t('expiry.who'));
     nextText.hidden = rows.length < 2;
     fill(
       nextText,
       t('expiry.sample', { n: rows.length }),
       ' ',
-      top.map(([q, n], i) => [
+      top.map(({ k, n }, i) => [
         i ? ', ' : '',
-        h('a', { href: ctx.link('keys', { db: ctx.db, match: glob(q) + '*' }) }, show(fromText(q), 40, true)),
+        h('a', { href: ctx.link('keys', { db: ctx.db, ...beginning(k) }) }, show(k, 40, true)),
         ' ' + percent(n / rows.length),
       ]),
     );
@@ -285,7 +287,7 @@ export function open(root, ctx) {
       w.rows.slice(0, 40).map((/** @type {any} */ r) => ({
         label: h(
           'a',
-          { href: ctx.link('keys', { db: ctx.db, match: glob(text(r.p)) + '*' }) },
+          { href: ctx.link('keys', { db: ctx.db, ...beginning(r.p) }) },
           r.p.t === '' ? t('prefix.none') : show(r.p, 60, true),
         ),
         values: r.ttl,

@@ -5,8 +5,8 @@ import { table } from '../lib/table.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { form, several, toast } from '../lib/dialog.js';
-import { argv, bytes, copier, editor, fromBytes, fromText, fromUrl, id, plain, short, show, text, url } from '../lib/bytes.js';
-import { bits, gunzip, hex, msgpack } from '../lib/formats.js';
+import { argv, bytes, copier, editor, fromBytes, fromText, fromUrl, id, line, plain, short, show, text, url } from '../lib/bytes.js';
+import { bits, gunzip, hex, msgpack, pretty } from '../lib/formats.js';
 import { t, has, num, size, span, time, date, asSpan, parseSpan } from '../lib/i18n.js';
 
 export const title = 'key.title';
@@ -240,24 +240,6 @@ export function open(root, ctx) {
       box,
     );
   }
-  // Large integers stay as they are written: the text is only laid out anew, not read and written back.
-  function pretty(/** @type {string} */ s) {
-    JSON.parse(s);
-    let out = '',
-      pad = '';
-    for (const [tok] of s.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
-      if (tok === '{' || tok === '[') {
-        pad += '  ';
-        out += tok + '\n' + pad;
-      } else if (tok === '}' || tok === ']') {
-        pad = pad.slice(2);
-        out = out.trimEnd();
-        out += (/[{[]$/.test(out) ? '' : '\n' + pad) + tok;
-      } else out += tok === ',' ? ',\n' + pad : tok === ':' ? ': ' : tok;
-    }
-    return out;
-  }
-
   async function edit() {
     // What the dialog shows stays as it is while the screen behind it follows the key.
     const { digest, body } = data,
@@ -519,7 +501,11 @@ export function open(root, ctx) {
           sort: false,
           value: (r) => r.fields.map((/** @type {any} */ f) => text(f[0]) + '=' + text(f[1])).join(' '),
           cell: (r) =>
-            r.fields.map((/** @type {any} */ f) => h('div', null, h('span', { class: 'faint' }, show(f[0], 60)), ' ', show(f[1], 200))),
+            [
+              r.fields.map((/** @type {any} */ f) => h('div', null, h('span', { class: 'faint' }, show(f[0], 60)), ' ', show(f[1], 200))),
+              r.more > 0 &&
+                h('a', { href: ctx.link('shell', { line: line(argv('XRANGE', key, r.id, r.id)) }) }, t('key.morefields', { n: r.more })),
+            ],
         },
       ],
       empty: () => t('key.noitems'),

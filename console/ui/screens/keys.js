@@ -6,7 +6,7 @@ import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { form } from '../lib/dialog.js';
 import { bulk } from '../lib/bulk.js';
-import { argv, copier, fromText, glob, id, show, text, url } from '../lib/bytes.js';
+import { argv, beginning, bytes, copier, fromText, fromUrl, id, show, text, upToColon, url } from '../lib/bytes.js';
 import { t, num, size, percent, asSpan, parseSpan } from '../lib/i18n.js';
 
 export const title = 'keys.title';
@@ -22,7 +22,9 @@ const PAGE = 200,
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
   const p = ctx.params,
-    match = p.get('match') || '',
+    prefix = p.get('prefix') ? fromUrl(p.get('prefix') || '') : null, // of bytes that a pattern cannot have
+    match = prefix ? '' : p.get('match') || '',
+    named = prefix ? text(prefix) + '*' : match,
     tree = p.get('view') === 'tree',
     page = tree ? BRANCH : PAGE;
   /** @type {any[]} */ let rows = [];
@@ -40,14 +42,16 @@ export function open(root, ctx) {
     marker = 0,
     drawn = 0;
   const base = match.endsWith('*') && !/[*?[\]\\]/.test(match.slice(0, -1)) ? match.slice(0, -1) : '';
+  /** How many bytes of a name stand before the part that the tree shows. A pattern of escaped letters is one name. */
+  const before = bytes(prefix || fromText(match.endsWith('*') ? match.slice(0, -1).replace(/\\(.)/g, '$1') : '')).length;
   const move = (/** @type {Record<string, any>} */ more) => ctx.go('keys', { db: ctx.db, ...Object.fromEntries(p), ...more });
   const pattern = h('input', {
     type: 'search',
-    value: match,
+    value: named,
     placeholder: t('keys.match'),
     'aria-label': t('keys.match'),
     spellcheck: 'false',
-    on: { change: () => move({ match: pattern.value }) },
+    on: { change: () => move({ match: pattern.value, prefix: '' }) },
   });
   /** @param {string} name @param {string[]} values @param {string} prefix */
   const choice = (name, values, prefix) =>
@@ -195,7 +199,7 @@ export function open(root, ctx) {
     empty: () =>
       !done
         ? t('keys.looking')
-        : match || p.get('type') || p.get('ttl')
+        : named || p.get('type') || p.get('ttl')
           ? t('keys.nomatch')
           : [
               t('keys.none'),
@@ -204,7 +208,7 @@ export function open(root, ctx) {
             ],
   });
   /** The keys that the list shows: the pattern with all filters. */
-  const shown_ = { match, type: p.get('type') || '', ttl: p.get('ttl') || '' };
+  const shown_ = { match: named, prefix: p.get('prefix') || '', type: p.get('type') || '', ttl: p.get('ttl') || '' };
   const many = (/** @type {string} */ verb, /** @type {string} */ action, /** @type {any} */ o) =>
     ctx.button(
       action,
@@ -220,7 +224,7 @@ export function open(root, ctx) {
     sort: ['n', -1],
     open: (r) => open_(r),
     columns: [
-      { id: 'p', label: t('prefix'), wide: true, value: (r) => r.p, cell: (r) => h('span', null, r.folder ? '▸ ' : '', show(r.k)) },
+      { id: 'p', label: t('prefix'), wide: true, value: (r) => text(r.k), cell: (r) => h('span', null, r.folder ? '▸ ' : '', show(r.k)) },
       { id: 'n', label: t('keys.title'), num: true, value: (r) => r.n, cell: (r) => num(r.n) },
       { id: 'bytes', label: t('keys.bytes'), num: true, value: (r) => r.bytes, cell: (r) => size(r.bytes) },
       { id: 'forever', label: t('ttl.never'), num: true, value: (r) => r.forever, cell: (r) => num(r.forever), minor: true },
@@ -238,7 +242,7 @@ export function open(root, ctx) {
   });
   /** @param {any} r */
   function open_(r) {
-    if (r.folder) move({ match: glob(text(r.k)) + '*' });
+    if (r.folder) move({ match: '', prefix: '', ...beginning(r.k) });
     else ctx.go('key', { db: ctx.db, k: url(r.k) });
   }
 
@@ -270,7 +274,7 @@ export function open(root, ctx) {
     try {
       const a = await get(
         'keys',
-        { db: ctx.db, cursor, match, type: p.get('type'), ttl: p.get('ttl') || 'any', limit: all ? BRANCH : page },
+        { db: ctx.db, cursor, match, prefix: p.get('prefix'), type: p.get('type'), ttl: p.get('ttl') || 'any', limit: all ? BRANCH : page },
         ctx.stop,
       );
       if (mine !== marker) return;
@@ -279,22 +283,21 @@ export function open(root, ctx) {
       looked += a.looked;
       total = a.total;
       shown += a.rows.length;
-      const at = a.now || clock();
-      for (const r of a.rows) r.at = at;
+      const now = a.now || clock();
+      for (const r of a.rows) r.at = now;
       if (tree) {
         for (const r of a.rows) {
-          const s = text(r.k),
-            cut = s.indexOf(':', base.length),
-            folder = cut >= 0,
-            name = folder ? s.slice(0, cut + 1) : (r.k.b ? 'b' : 't') + s;
+          const at = upToColon(r.k, before),
+            folder = !!at,
+            k = at || r.k,
+            name = (folder ? 'f' : 'k') + id(k);
           /** @type {any} */
           let f = folders.get(name);
-          if (!f)
-            folders.set(name, (f = { p: name, k: folder ? fromText(name) : r.k, folder, n: 0, bytes: 0, forever: 0, next: Infinity }));
+          if (!f) folders.set(name, (f = { p: name, k, folder, n: 0, bytes: 0, forever: 0, next: Infinity }));
           f.n++;
           f.bytes += r.bytes || 0;
           if (r.pttl < 0) f.forever++;
-          else f.next = Math.min(f.next, at + r.pttl);
+          else f.next = Math.min(f.next, now + r.pttl);
         }
       } else rows = [...rows, ...a.rows].slice(-KEEP); // not drawn yet
       // A walk over all keys brings a page each few ms; to draw it takes longer.
@@ -349,7 +352,7 @@ export function open(root, ctx) {
       ),
       h('button', { type: 'button', on: { click: again } }, t('keys.refresh')),
       ctx.button('key.set', t('keys.new'), make, { primary: true }),
-      match && [many('prolong', 'keys.ttl', shown_), many('persist', 'keys.ttl', shown_), many('del', 'keys.del', shown_)],
+      named && [many('prolong', 'keys.ttl', shown_), many('persist', 'keys.ttl', shown_), many('del', 'keys.del', shown_)],
     ),
     tree && crumbs.length > 0 && h('p', null, h('a', { href: ctx.link('keys', { db: ctx.db, view: 'tree' }) }, t('keys.top')), ' ', crumbs),
     h('section', { class: 'card' }, picked, (tree ? group : one).el, h('div', { class: 'row' }, said, more, every)),

@@ -3,7 +3,7 @@ import { h, fill, say } from '../lib/h.js';
 import { exec, run } from '../lib/api.js';
 import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
-import { listed, missing } from '../lib/live.js';
+import { listed, missing, partly } from '../lib/live.js';
 import { clock } from '../lib/feed.js';
 import { argv, fromUrl, id, line, show, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
@@ -15,7 +15,8 @@ export function open(root, ctx) {
   const { db, params, button } = ctx,
     only = params.has('k') ? id(fromUrl(params.get('k') || '')) : null;
   const said = h('p', { class: 'faint' }),
-    more = h('p', { class: 'faint' });
+    more = h('p', { class: 'faint' }),
+    head = h('div', { class: 'titlebar' });
   const link = (/** @type {any} */ r) => h('a', { href: ctx.link('key', { db, k: url(r.k) }) }, show(r.k, 100, true));
   const reset = (/** @type {() => any} */ now) =>
     button(
@@ -110,6 +111,8 @@ export function open(root, ctx) {
     label: t('limits.all'),
     key: (r) => id(r.k),
     fade: false,
+    sort: ['left', 1],
+    sorted: (by) => list.sorted(by),
     actions: (now) => [button('limits.take', t('limits.if'), () => whatIf(now()), { small: true }), ' ', reset(now)],
     columns: [
       { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },
@@ -140,7 +143,7 @@ export function open(root, ctx) {
       { id: 'held', label: t('limits.reservations'), num: true, minor: true, value: (r) => r.reservations },
       { id: 'line', label: t('limits.waiting'), num: true, minor: true, value: (r) => r.line },
     ],
-    empty: () => [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')],
+    empty: () => params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')],
   });
   fill(
     root,
@@ -148,13 +151,15 @@ export function open(root, ctx) {
     h('p', { class: 'faint' }, t('limits.about')),
     said,
     h('section', { class: 'card' }, h('h2', null, t('limits.top')), top.el),
-    h('section', { class: 'card' }, h('h2', null, t('limits.all')), all.el, more),
+    h('section', { class: 'card' }, head, all.el, more),
   );
-  const again = listed(ctx, 'limits', (a) => {
+  const list = listed(ctx, 'limits', 'left', (a) => {
     const mine = (/** @type {any} */ r) => only === null || id(r.k) === only;
     top.set(a.top.filter(mine));
     all.set(a.rows.filter(mine));
     say(said, missing(a.denied, t));
-    say(more, a.more ? t('list.more', { n: a.rows.length }) : '');
+    say(more, partly(a));
   });
+  const again = list.read;
+  fill(head, h('h2', null, t('limits.all')), list.filter);
 }

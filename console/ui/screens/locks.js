@@ -2,7 +2,7 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { listed, live, missing } from '../lib/live.js';
+import { listed, live, missing, partly } from '../lib/live.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { id, show, text, url } from '../lib/bytes.js';
@@ -24,6 +24,7 @@ export function open(root, ctx) {
     key: (r) => id(r.k),
     fade: false,
     sort: ['waiting', -1],
+    sorted: (by) => all.sorted(by),
     open: (r) => ctx.go('locks', { db, k: url(r.k) }),
     columns: [
       {
@@ -66,13 +67,20 @@ export function open(root, ctx) {
       },
       { id: 'longest', label: t('locks.longest'), num: true, value: (r) => r.longest, cell: (r) => (r.waiting ? span(r.longest) : '') },
     ],
-    empty: () => [t('locks.none'), h('pre', { class: 'command' }, 'LOCK.ACQUIRE report worker-1 30000')],
+    empty: () =>
+      params.get('match') ? t('keys.nomatch') : [t('locks.none'), h('pre', { class: 'command' }, 'LOCK.ACQUIRE report worker-1 30000')],
   });
-  fill(root, h('h1', null, t('locks.title')), h('p', { class: 'faint' }, t('locks.about')), said, h('section', { class: 'card' }, one.el));
-  listed(ctx, 'locks', (a) => {
+  const all = listed(ctx, 'locks', '-waiting', (a) => {
     one.set(a.rows);
-    say(said, missing(a.denied, t) || (a.more ? t('list.more', { n: a.rows.length }) : ''));
+    say(said, missing(a.denied, t) || partly(a));
   });
+  fill(
+    root,
+    h('div', { class: 'titlebar' }, h('h1', null, t('locks.title')), all.filter),
+    h('p', { class: 'faint' }, t('locks.about')),
+    said,
+    h('section', { class: 'card' }, one.el),
+  );
 
   function detail() {
     const head = h('div', { class: 'titlebar' }),

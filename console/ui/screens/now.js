@@ -10,6 +10,17 @@ import { t, num, brief, size, micros, span, time, percent, has } from '../lib/i1
 export const title = 'now.title';
 export const topics = () => ['sample'];
 
+/** The screen that lists all concerns of a kind. */
+const SCREEN = new Map([
+  ['dead', 'queues'],
+  ['unattended', 'queues'],
+  ['undelivered', 'queues'],
+  ['throttled', 'limits'],
+  ['lockwait', 'locks'],
+  ['behind', 'streams'],
+  ['rule', 'streams'],
+]);
+
 /** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
 export function open(root, ctx) {
   const hand = h('div'),
@@ -72,7 +83,12 @@ export function open(root, ctx) {
     }
     fill(doubt, unchecked && [t('now.unchecked', { why: unchecked }), data?.rows.length > 0 && ' ' + t('now.before')]);
     doubt.hidden = !unchecked;
-    const rows = [...whole, ...(data ? data.rows : [])].sort((a, b) => (a.level === b.level ? 0 : a.level === 'act' ? -1 : 1));
+    /** The others of a kind stand behind the worst ones as one line. @type {any[]} */
+    const found = (data ? data.rows : []).flatMap((/** @type {any} */ r, /** @type {number} */ i, /** @type {any[]} */ all) => {
+      const n = data.more?.[r.code];
+      return n && all[i + 1]?.code !== r.code ? [r, { code: r.code, level: r.level, others: n, screen: SCREEN.get(r.code) }] : [r];
+    });
+    const rows = [...whole, ...found].sort((a, b) => (a.level === b.level ? 0 : a.level === 'act' ? -1 : 1));
     if (!rows.length && unchecked) {
       fill(hand);
       return;
@@ -93,9 +109,11 @@ export function open(root, ctx) {
       rows.some((r) => r.level === 'act'),
     );
     const words = (/** @type {any} */ r) =>
-      has('now.a.' + r.code)
-        ? t('now.a.' + r.code, { n: r.n, span: span(r.ms), why: r.why, group: r.group ? text(r.group) : '' })
-        : r.text;
+      r.others
+        ? t('now.others', { n: r.others })
+        : has('now.a.' + r.code)
+          ? t('now.a.' + r.code, { n: r.n, span: span(r.ms), why: r.why, group: r.group ? text(r.group) : '' })
+          : r.text;
     const fresh = (/** @type {any} */ r) =>
       h(
         'li',
@@ -112,7 +130,7 @@ export function open(root, ctx) {
     list(
       ul,
       rows,
-      (r) => r.code + (r.db ?? '') + JSON.stringify([r.k, r.group]) + r.text,
+      (r) => r.code + (r.db ?? '') + JSON.stringify([r.k, r.group, !!r.others]) + r.text,
       fresh,
       (el, r) => say(el.lastElementChild.querySelector(':scope > span:not(.bytes)'), words(r)),
     );
@@ -150,7 +168,7 @@ export function open(root, ctx) {
       role.small,
       s.role === 'replica'
         ? s.link === 'up' || s.link === true
-          ? t('now.behind', { lag: span((s.replLag || 0) * 1000) })
+          ? t('now.heard', { lag: span((s.replLag || 0) * 1000) })
           : t('now.linkdown')
         : t('now.replicas', { n: s.replicas || 0 }) + (s.replicas ? ' · ' + span((s.replLag || 0) * 1000) : ''),
     );

@@ -3,10 +3,11 @@ import { h, fill, say } from '../lib/h.js';
 import { get, run, runAll } from '../lib/api.js';
 import { dialog, form } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
-import { listed, live, missing } from '../lib/live.js';
+import { listed, live, missing, partly } from '../lib/live.js';
 import { ttl } from '../lib/ticks.js';
 import { clock } from '../lib/feed.js';
 import { argv, copier, fromText, id, plain, show, text, url } from '../lib/bytes.js';
+import { pretty } from '../lib/formats.js';
 import { t, num, parseSpan, span } from '../lib/i18n.js';
 
 export const title = 'queues.title';
@@ -21,6 +22,7 @@ export function open(root, ctx) {
     detail();
     return;
   }
+  const title_ = h('div', { class: 'titlebar' });
   /** The instant at which a queue was first seen with ready jobs and no consumer. @type {Map<string, number>} */
   const alone = new Map();
   const count = (/** @type {string} */ name) => ({
@@ -34,6 +36,9 @@ export function open(root, ctx) {
     label: t('queues.title'),
     key: (r) => id(r.k),
     fade: false,
+    sort: ['dead', -1],
+    stack: true,
+    sorted: (by) => all.sorted(by),
     open: (r) => ctx.go('queues', { db, k: url(r.k) }),
     columns: [
       {
@@ -45,6 +50,7 @@ export function open(root, ctx) {
           h('a', { href: ctx.link('queues', { db, k: url(r.k) }) }, show(r.k, 100, true)),
           r.paused && [' ', h('span', { class: 'badge look' }, t('queues.paused'))],
           r.sources?.length > 0 && [' ', h('span', { class: 'badge' }, t('queues.deadof')), ' ', names(r.sources)],
+          r.shared && [' ', h('span', { class: 'badge' }, t('queues.shared'))],
           r.stream && [
             ' ',
             h('span', { class: 'badge' }, t('queues.delivers')),
@@ -63,7 +69,7 @@ export function open(root, ctx) {
         num: true,
         minor: true,
         value: (r) => r.late,
-        cell: (r) => h('span', { class: r.late > 5000 ? 'look' : '' }, r.ready ? span(r.late) : ''),
+        cell: (r) => h('span', { class: r.late > 5000 ? 'look' : '' }, r.ready ? span(r.late) : '–'),
       },
       {
         id: 'next',
@@ -71,7 +77,7 @@ export function open(root, ctx) {
         num: true,
         minor: true,
         value: (r) => r.next ?? Infinity,
-        cell: (r) => (r.next === null ? '' : r.next > clock() ? span(r.next - clock()) : t('limits.now')),
+        cell: (r) => (r.next === null ? '–' : r.next > clock() ? span(r.next - clock()) : t('limits.now')),
       },
       { id: 'waiting', label: t('queues.consumers'), num: true, minor: true, value: (r) => r.waiting, cell: (r) => num(r.waiting) },
       {
@@ -83,15 +89,12 @@ export function open(root, ctx) {
           r.letters === null
             ? '–'
             : r.letters
-              ? [
-                  h('a', { class: 'look', href: ctx.link('queues', { db, k: url(r.k), s: 'dead' }) }, num(r.letters)),
-                  r.shared && [' ', h('small', null, t('queues.shared'))],
-                ]
+              ? h('a', { class: 'look', href: ctx.link('queues', { db, k: url(r.k), s: 'dead' }) }, num(r.letters))
               : '0',
       },
       { ...count('dropped'), minor: true },
     ],
-    empty: () => [
+    empty: () => params.get('match') ? t('keys.nomatch') : [
       t('queues.none'),
       h('pre', { class: 'command' }, FIRST),
       !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST }) }, t('now.shell')),
@@ -99,12 +102,12 @@ export function open(root, ctx) {
   });
   fill(
     root,
-    h('h1', null, t('queues.title')),
+    title_,
     h('p', { class: 'faint' }, t('queues.about')),
     said,
     h('section', { class: 'card' }, one.el),
   );
-  listed(ctx, 'queues', (a) => {
+  const all = listed(ctx, 'queues', '-dead', (a) => {
     const now = clock();
     /** The queues of dead letters, and whose they are. @type {Map<string, any[]>} */
     const sources = new Map();
@@ -123,8 +126,9 @@ export function open(root, ctx) {
       r.alone = alone.has(k) && now - /** @type {number} */ (alone.get(k)) > 10000;
     }
     one.set(a.rows);
-    say(said, missing(a.denied, t) || (a.more ? t('list.more', { n: a.rows.length }) : ''));
+    say(said, missing(a.denied, t) || partly(a));
   });
+  fill(title_, h('h1', null, t('queues.title')), all.filter);
 
   function detail() {
     const state = params.get('s') || 'ready',
@@ -335,10 +339,10 @@ export function open(root, ctx) {
     });
     /** Shows a whole job. @param {any} r */
     function look(r) {
-      const full = text(r.payload);
+      const full = plain(r.payload) ?? text(r.payload);
       let nice = full;
       try {
-        if (/^\s*[[{]/.test(full)) nice = JSON.stringify(JSON.parse(full), null, 2);
+        if (/^\s*[[{]/.test(full)) nice = pretty(full);
       } catch {
         nice = full;
       }
@@ -480,7 +484,11 @@ export function open(root, ctx) {
    */
   function schedules(act, key) {
     const when = (/** @type {number|null} */ at) =>
-      at === null ? '–' : at > clock() ? ttl(at - clock(), clock()) : t('queues.ago', { span: span(clock() - at) });
+      at === null
+        ? '–'
+        : at > clock()
+          ? ttl(at - clock(), clock(), { done: t('limits.now') })
+          : t('queues.ago', { span: span(clock() - at) });
     const count = (/** @type {string} */ name) => ({
       id: name,
       label: t('queues.' + name),
@@ -541,5 +549,5 @@ function beside_(key) {
   const from = key.indexOf('{'),
     to = from < 0 ? -1 : key.indexOf('}', from + 1),
     tag = from >= 0 && to > from + 1 ? key.slice(from + 1, to) : key;
-  return tag && !tag.includes('}') ? '{' + tag + '}:run-now' : '';
+  return tag && !tag.includes('}') ? '{' + tag + '}:run-now-' + crypto.getRandomValues(new Uint32Array(1))[0].toString(36) : '';
 }

@@ -2,7 +2,7 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { live, missing } from '../lib/live.js';
+import { live, missing, refusal } from '../lib/live.js';
 import { card, col, fact } from '../cards/card.js';
 import { files, replication } from '../cards/replication.js';
 import { configuration } from '../cards/config.js';
@@ -20,22 +20,44 @@ function clients(ctx) {
       minor: name === 'age',
       cell: (/** @type {any} */ r) => (r[name] ? span(r[name] * 1000) : '0 s'),
     });
+  /** A column of a text that the client has chosen. @param {string} id @param {string} label @param {(r: any) => string} value */
+  const named = (id, label, value) =>
+    col(id, label, value, { minor: true, cell: (/** @type {any} */ r) => (value(r) ? show({ t: value(r) }, 40, true) : '') });
+  let by = 'id',
+    find = '';
+  const search = h('input', {
+    type: 'search',
+    placeholder: t('server.clients.find'),
+    'aria-label': t('server.clients.find'),
+    spellcheck: 'false',
+    on: {
+      input: () => {
+        find = search.value.trim();
+        c.again();
+      },
+    },
+  });
+  const more = h('p', { class: 'faint' });
   const rows = table({
     label: t('server.clients'),
     key: (r) => String(r.id),
     fade: false,
     sort: ['id', 1],
+    sorted: (s) => {
+      by = s;
+      c.again();
+    },
     columns: [
       col('id', 'ID', (r) => r.id, { num: true, minor: true }),
       col('addr', t('server.addr'), (r) => r.addr, { wide: true, cell: (/** @type {any} */ r) => h('span', { class: 'mono' }, r.addr) }),
-      col('name', t('keys.name'), (r) => r.name, { minor: true }),
+      named('name', t('keys.name'), (r) => r.name),
       col('user', t('server.user'), (r) => text(r.user), { cell: (/** @type {any} */ r) => show(r.user, 60) }),
       col('db', 'db', (r) => r.db, { num: true, minor: true }),
-      col('cmd', t('performance.command'), (r) => r.cmd),
+      { ...named('cmd', t('performance.command'), (r) => r.cmd), minor: false },
       seconds('age'),
       seconds('idle'),
       col('mem', t('keys.bytes'), (r) => r.mem, { num: true, minor: true, cell: (/** @type {any} */ r) => size(r.mem) }),
-      col('lib', t('server.lib'), (r) => (r.lib ? r.lib + ' ' + r.libVer : ''), { minor: true }),
+      named('lib', t('server.lib'), (r) => (r.lib ? r.lib + ' ' + r.libVer : '')),
     ],
     actions: (now) => [
       ctx.button(
@@ -47,16 +69,18 @@ function clients(ctx) {
         { small: true, danger: true },
       ),
     ],
-    empty: () => t('server.noclients'),
+    empty: () => t(find ? 'keys.nomatch' : 'server.noclients'),
   });
   const c = card(ctx, {
     title: t('server.clients'),
     ms: 2000,
-    body: rows.el,
+    tools: search,
+    body: [rows.el, more],
     read: async () => {
-      const a = await get('clients', {}, ctx.stop);
-      rows.el.hidden = !!a.denied;
+      const a = await get('clients', { find, sort: by }, ctx.stop);
+      rows.el.hidden = search.hidden = !!a.denied;
       rows.set(a.rows);
+      say(more, a.more ? t('list.first', { n: a.rows.length, all: a.looked }) : '');
       return a.denied;
     },
   });
@@ -113,8 +137,16 @@ export function open(root, ctx) {
     info.set(fields.filter((r) => !find || (r.section + ' ' + r.name).toLowerCase().includes(find)));
   }
   live(ctx, 2000, async () => {
-    const a = await get('server', {}, ctx.stop),
-      i = a.info,
+    /** @type {any} */ let a;
+    try {
+      a = await get('server', {}, ctx.stop);
+    } catch (e) {
+      const err = /** @type {any} */ (e);
+      if (err.passing || err.name === 'AbortError' || err.login) throw e;
+      say(why, refusal(e)); // the cards go on
+      return;
+    }
+    const i = a.info,
       s = i.server || {},
       r = i.replication || {},
       m = i.memory || {},

@@ -2,7 +2,7 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { live, missing } from '../lib/live.js';
+import { filter, live, missing, partly } from '../lib/live.js';
 import { detail } from '../cards/stream.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent } from '../lib/i18n.js';
@@ -17,6 +17,7 @@ export function open(root, ctx) {
     detail(root, ctx);
     return;
   }
+  let by = '-lag';
   /** The streams of rules, and how many entries each keeps. @type {Map<string, number>} */
   const bounds = new Map();
   const link = (/** @type {any} */ k) => h('a', { href: ctx.link('streams', { db, k: url(k) }) }, show(k, 100, true));
@@ -32,6 +33,11 @@ export function open(root, ctx) {
     label: t('streams.title'),
     key: (r) => id(r.k) + '/' + id(r.group),
     fade: false,
+    sort: ['lag', -1],
+    sorted: (s) => {
+      by = s;
+      again();
+    },
     open: (r) => ctx.go('streams', { db, k: url(r.k), g: r.group ? url(r.group) : undefined }),
     columns: [
       { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: (r) => link(r.k) },
@@ -56,7 +62,7 @@ export function open(root, ctx) {
       count('consumers'),
       { id: 'last', label: t('streams.last'), minor: true, value: (r) => r.last, cell: (r) => h('span', { class: 'mono' }, r.last) },
     ],
-    empty: () => [t('streams.none'), h('pre', { class: 'command' }, 'XADD orders * id 17')],
+    empty: () => ctx.params.get('match') ? t('keys.nomatch') : [t('streams.none'), h('pre', { class: 'command' }, 'XADD orders * id 17')],
   });
   const rules = table({
     label: t('streams.rules'),
@@ -104,13 +110,13 @@ export function open(root, ctx) {
   });
   fill(
     root,
-    h('h1', null, t('streams.title')),
+    h('div', { class: 'titlebar' }, h('h1', null, t('streams.title')), filter(ctx, 'streams')),
     said,
     h('section', { class: 'card' }, one.el),
     h('section', { class: 'card' }, h('h2', null, t('streams.rules')), rules.el),
   );
   const again = live(ctx, 2000, async () => {
-    const a = await get('streams', { db }, ctx.stop);
+    const a = await get('streams', { db, match: ctx.params.get('match'), sort: by }, ctx.stop);
     bounds.clear();
     for (const r of a.rules) if (r.maxLen > 0) bounds.set(id(r.to), r.maxLen);
     one.set(
@@ -129,6 +135,6 @@ export function open(root, ctx) {
       ),
     );
     rules.set(a.rules);
-    say(said, missing(a.denied, t) || (a.more ? t('list.more', { n: a.rows.length }) : ''));
+    say(said, missing(a.denied, t) || partly(a));
   });
 }
