@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -36,14 +38,34 @@ func (c *Console) serveUI(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	sum := sha256.Sum256(body)
-	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	tag := hex.EncodeToString(sum[:16])
 	h := w.Header()
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		body, tag = c.zipped(name, body), tag+"-gzip"
+		h.Set("Content-Encoding", "gzip")
+	}
+	tag = `"` + tag + `"`
 	h.Set("Content-Type", kind)
 	h.Set("ETag", tag)
 	h.Set("Cache-Control", "no-cache")
 	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		h.Del("Content-Encoding")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	_, _ = w.Write(body) // the client may be gone
+}
+
+// zipped returns a file in the encoding gzip, which all browsers read: a third of its bytes. The console makes it once.
+func (c *Console) zipped(name string, body []byte) []byte {
+	if had, ok := c.zips.Load(name); ok {
+		return had.([]byte)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(body) // a bytes.Buffer does not fail
+	_ = z.Close()
+	made, _ := c.zips.LoadOrStore(name, b.Bytes())
+	return made.([]byte)
 }

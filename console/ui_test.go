@@ -1,7 +1,10 @@
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"net/http/httptest"
 	"regexp"
@@ -150,6 +153,18 @@ func TestThePagesAreServedOnce(t *testing.T) {
 		if b.ServeHTTP(w, r); w.Code != 304 || w.Body.Len() != 0 {
 			t.Errorf("%q again: %d", path, w.Code)
 		}
+	}
+	r := b.request("GET", "app.js", "")
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, r)
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := pages.ReadFile("ui/app.js")
+	if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) || w.Header().Get("Content-Encoding") != "gzip" {
+		t.Errorf("app.js in gzip: %v %v", err, w.Header())
 	}
 	for _, path := range []string{"nosuch", "lib", "lib/", "../ui.go", "ui/app.js", "..%2fui.go"} {
 		if status, _ := b.ask("GET", path, ""); status != 404 {
