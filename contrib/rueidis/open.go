@@ -135,7 +135,8 @@ func newDriver(client rueidis.Client, owned bool, opts []Options) (*driver, erro
 		d.auto = newAutoPipeline(client, d.ends)
 	}
 	d.ctx, d.end = context.WithCancel(context.Background())
-	d.policy = remote.Policy{Name: "rueidisebb", Follows: mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel, Closed: d.ctx.Done(), Later: &d.later}
+	follows := mode == rueidis.ClientModeCluster || mode == rueidis.ClientModeSentinel
+	d.policy = remote.Policy{Name: "rueidisebb", Follows: follows, Closed: d.ctx.Done(), Later: &d.later}
 	d.probe = remote.NewProbe("rueidisebb", "", d.cluster, d.raw)
 	if o.Cache > 0 {
 		names := o.Cached
