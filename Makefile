@@ -31,7 +31,7 @@ test: ## format and the short tests, with Go alone; says what it skipped
 	@.ci/test format short
 
 check: ## what CI runs, with the programs that this machine has; lint too
-	@EBB_LINT=1 .ci/test format build rules tidy docs size vet lint cross -- unit programs contrib race
+	@EBB_LINT=1 .ci/test format build rules tidy docs size vet lint cross ui -- unit programs contrib race
 
 again: ## the tests that a change adds or edits: 20 times alone, 5 with the race detector, 5 beside busy processes
 	@.ci/again

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// pages are the files of the pages. What is reviewed is what is served: no step makes them from others.
+// pages are the files of the pages. What is reviewed is what is served: no step makes them from others. The types of
+// ui/lib/*.d.ts are for checks and editors (.ci/test ui), and no part of them.
 //
-//go:embed ui
+//go:embed ui/index.html ui/app.css ui/favicon.svg ui/*.js ui/lib/*.js ui/cards ui/screens ui/i18n
 var pages embed.FS
 
 // types are the media types of the files. The console does not ask the system, whose table may be wrong.

@@ -82,9 +82,7 @@ export function configuration(ctx) {
   const tabs = h('span', { class: 'segments' }),
     file = h('span', { class: 'row' });
   const sets = (/** @type {string} */ name) =>
-    rows.filter((r) =>
-      name === 'all' ? !r.ignored : name === 'ignored' ? r.ignored && (r.changed || r.from) : r.changed && !r.ignored,
-    );
+    rows.filter((r) => (name === 'all' ? !r.ignored : name === 'ignored' ? r.ignored && (r.changed || r.from) : r.changed && !r.ignored));
   function paint() {
     fill(
       tabs,

@@ -1,5 +1,5 @@
 // The cards of a walk over the keys: memory by prefix, and the biggest keys.
-import { h, fill, say } from '../lib/h.js';
+import { h, say } from '../lib/h.js';
 import { del, get, post } from '../lib/api.js';
 import { live } from '../lib/live.js';
 import { table } from '../lib/table.js';

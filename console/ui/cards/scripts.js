@@ -6,7 +6,7 @@ import { dialog, form } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { card, col } from './card.js';
 import { argv, id, show, text } from '../lib/bytes.js';
-import { t, num, size, span, time, date, has } from '../lib/i18n.js';
+import { t, size, span, time, date, has } from '../lib/i18n.js';
 
 /**
  * A form for a directive that is a number.

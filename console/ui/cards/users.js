@@ -1,5 +1,5 @@
 // The cards of users on the screen Server: what each may do in words, what was refused, and what came by the console.
-import { h, fill, list } from '../lib/h.js';
+import { h, list } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { card, col } from './card.js';
 import { form } from '../lib/dialog.js';

@@ -94,7 +94,7 @@ export async function bulk(o) {
   try {
     let cursor = '0',
       rest = o.keys || [];
-    for (let done = false; !done && !stop; ) {
+    for (let done = false; !done && !stop;) {
       /** @type {B[]} */
       let ks;
       if (o.keys) {
@@ -108,7 +108,7 @@ export async function bulk(o) {
         done = p.done;
       }
       // A body has at most 1 MiB: long names go in smaller batches.
-      for (let i = 0; i < ks.length && !stop; ) {
+      for (let i = 0; i < ks.length && !stop;) {
         let n = 0,
           room = 700000;
         while (i + n < ks.length && n < 500 && (n === 0 || room > 0)) room -= text(ks[i + n++]).length * 6 + 80;

@@ -83,8 +83,7 @@ const NAMES = ['k', 'g'];
 /** Parameters of a request or of a route, without those that have no value. @param {Record<string, any>} params */
 export function query(params) {
   const q = new URLSearchParams();
-  for (const [k, v] of Object.entries(params))
-    if (v !== undefined && v !== null && (v !== '' || NAMES.includes(k))) q.set(k, String(v));
+  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== null && (v !== '' || NAMES.includes(k))) q.set(k, String(v));
   return q;
 }
 
@@ -167,7 +166,7 @@ export function upToColon(x, from) {
 export function split(s) {
   /** @type {B[]} */
   const out = [];
-  for (let i = 0; i < s.length; ) {
+  for (let i = 0; i < s.length;) {
     if (/\s/.test(s[i])) {
       i++;
       continue;

@@ -170,7 +170,7 @@ export function parseSpan(s) {
   let ms = 0,
     rest = s.trim();
   if (!rest) return NaN;
-  for (; rest; ) {
+  for (; rest;) {
     const m = /^(\d+(?:\.\d+)?)\s*(ms|sec|s|min|m|h|d|w)?(?:\s+|(?=\d)|$)/i.exec(rest);
     if (!m || (!m[2] && m[0].length < s.trim().length)) return NaN; // seconds alone need no unit
     ms += Number(m[1]) * /** @type {number} */ (UNITS.get((m[2] || 's').toLowerCase()));

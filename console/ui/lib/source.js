@@ -5,7 +5,9 @@ export class PostSource extends EventTarget {
   constructor(path, params) {
     super();
     this.end = new AbortController();
-    this.read(path, params).catch(() => {}).then(() => this.end.signal.aborted || this.dispatchEvent(new Event('error')));
+    this.read(path, params)
+      .catch(() => {})
+      .then(() => this.end.signal.aborted || this.dispatchEvent(new Event('error')));
   }
 
   close() {

@@ -102,13 +102,7 @@ export function table(o) {
 
   /** @param {R} row */
   const cells = (row) =>
-    o.columns.map((c) =>
-      h(
-        'td',
-        { class: classes(c), 'data-label': c.label },
-        c.cell ? c.cell(row) : String(c.value(row) ?? '–'),
-      ),
-    );
+    o.columns.map((c) => h('td', { class: classes(c), 'data-label': c.label }, c.cell ? c.cell(row) : String(c.value(row) ?? '–')));
   /** @param {R} row */
   function make(row) {
     const state = { row, json: JSON.stringify(row), shape: o.shape?.(row) };
@@ -139,12 +133,15 @@ export function table(o) {
             if (o.fade !== false) {
               tr.classList.add('gone');
               if (o.over) tr.classList.add('quick');
-              setTimeout(() => {
-                rows = rows.filter((r) => r !== state.row && (!o.alive || out.includes(r) || o.alive(r)));
-                chosen.delete(o.key(state.row));
-                render();
-                if (o.over && rows.length < (o.most || 1)) o.over();
-              }, o.over ? 200 : 700); // other rows wait for the place of this one
+              setTimeout(
+                () => {
+                  rows = rows.filter((r) => r !== state.row && (!o.alive || out.includes(r) || o.alive(r)));
+                  chosen.delete(o.key(state.row));
+                  render();
+                  if (o.over && rows.length < (o.most || 1)) o.over();
+                },
+                o.over ? 200 : 700,
+              ); // other rows wait for the place of this one
             }
           },
         },

@@ -20,7 +20,7 @@ function worst(row, side) {
 export function squarify(areas, room) {
   const out = [],
     left = { ...room };
-  for (let i = 0; i < areas.length; ) {
+  for (let i = 0; i < areas.length;) {
     const side = Math.min(left.w, left.h),
       row = [areas[i]];
     while (i + row.length < areas.length && worst([...row, areas[i + row.length]], side) <= worst(row, side))

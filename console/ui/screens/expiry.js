@@ -285,11 +285,7 @@ export function open(root, ctx) {
     heat(
       heatmap,
       w.rows.slice(0, 40).map((/** @type {any} */ r) => ({
-        label: h(
-          'a',
-          { href: ctx.link('keys', { db: ctx.db, ...beginning(r.p) }) },
-          r.p.t === '' ? t('prefix.none') : show(r.p, 60, true),
-        ),
+        label: h('a', { href: ctx.link('keys', { db: ctx.db, ...beginning(r.p) }) }, r.p.t === '' ? t('prefix.none') : show(r.p, 60, true)),
         values: r.ttl,
       })),
       ['never', 'm', 'h', 'd', 'month', 'more'].map((n) => t('expiry.h.' + n)),

@@ -294,7 +294,10 @@ export function open(root, ctx) {
       if (a) doit(a.argv, { quiet: true, ...(kind === 'list' ? { expect: still(r) } : {}) });
     }
     /** What must still be so when a command changes a row: the value that the page has shown of it. @param {any} r */
-    const still = (r) => [[kind === 'list' ? ['LINDEX', key, r.i] : kind === 'zset' ? ['ZSCORE', key, r.m] : ['HGET', key, r.f], r.seen]];
+    const still = (r) =>
+      /** @type {import('../lib/api.js').Expect[]} */ ([
+        [kind === 'list' ? ['LINDEX', key, r.i] : kind === 'zset' ? ['ZSCORE', key, r.m] : ['HGET', key, r.f], r.seen],
+      ]);
     async function setItem(/** @type {any} */ r) {
       const x = kind === 'zset' ? { value: r.score, hint: undefined, read: fromText } : editor(r.v);
       if (!x) return;
@@ -366,8 +369,7 @@ export function open(root, ctx) {
       actions: (now) => [
         kind !== 'set' && (kind === 'zset' || editor(now().v)) && button('key.set', t('key.edit'), () => setItem(now()), { small: true }),
         button('key.itemttl', 'TTL', () => itemTTL(now()), { small: true }),
-        now().pttl >= 0 &&
-          button('key.itemttl', t('bulk.persist'), () => persist(now()), { small: true }),
+        now().pttl >= 0 && button('key.itemttl', t('bulk.persist'), () => persist(now()), { small: true }),
         K.remove && button('key.remove', t('key.remove'), () => doit([K.remove, key, it(now())], { danger: true }), { small: true }),
       ],
       shape: (r) => [r.pttl >= 0, !!editor(r.v)].join(),
@@ -500,12 +502,11 @@ export function open(root, ctx) {
           wide: true,
           sort: false,
           value: (r) => r.fields.map((/** @type {any} */ f) => text(f[0]) + '=' + text(f[1])).join(' '),
-          cell: (r) =>
-            [
-              r.fields.map((/** @type {any} */ f) => h('div', null, h('span', { class: 'faint' }, show(f[0], 60)), ' ', show(f[1], 200))),
-              r.more > 0 &&
-                h('a', { href: ctx.link('shell', { line: line(argv('XRANGE', key, r.id, r.id)) }) }, t('key.morefields', { n: r.more })),
-            ],
+          cell: (r) => [
+            r.fields.map((/** @type {any} */ f) => h('div', null, h('span', { class: 'faint' }, show(f[0], 60)), ' ', show(f[1], 200))),
+            r.more > 0 &&
+              h('a', { href: ctx.link('shell', { line: line(argv('XRANGE', key, r.id, r.id)) }) }, t('key.morefields', { n: r.more })),
+          ],
         },
       ],
       empty: () => t('key.noitems'),

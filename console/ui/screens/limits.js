@@ -143,7 +143,7 @@ export function open(root, ctx) {
       { id: 'held', label: t('limits.reservations'), num: true, minor: true, value: (r) => r.reservations },
       { id: 'line', label: t('limits.waiting'), num: true, minor: true, value: (r) => r.line },
     ],
-    empty: () => params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')],
+    empty: () => (params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')]),
   });
   fill(
     root,

@@ -94,19 +94,16 @@ export function open(root, ctx) {
       },
       { ...count('dropped'), minor: true },
     ],
-    empty: () => params.get('match') ? t('keys.nomatch') : [
-      t('queues.none'),
-      h('pre', { class: 'command' }, FIRST),
-      !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST }) }, t('now.shell')),
-    ],
+    empty: () =>
+      params.get('match')
+        ? t('keys.nomatch')
+        : [
+            t('queues.none'),
+            h('pre', { class: 'command' }, FIRST),
+            !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST }) }, t('now.shell')),
+          ],
   });
-  fill(
-    root,
-    title_,
-    h('p', { class: 'faint' }, t('queues.about')),
-    said,
-    h('section', { class: 'card' }, one.el),
-  );
+  fill(root, title_, h('p', { class: 'faint' }, t('queues.about')), said, h('section', { class: 'card' }, one.el));
   const all = listed(ctx, 'queues', '-dead', (a) => {
     const now = clock();
     /** The queues of dead letters, and whose they are. @type {Map<string, any[]>} */
@@ -115,7 +112,7 @@ export function open(root, ctx) {
     for (const r of a.rows) {
       const k = id(r.k);
       r.sources = sources.get(k) || [];
-      r.shared = r.to && sources.get(id(r.to)).length > 1;
+      r.shared = r.to && (sources.get(id(r.to)) || []).length > 1;
       if (r.sources.length) {
         alone.delete(k);
         continue;
@@ -434,18 +431,17 @@ export function open(root, ctx) {
       plans.set(a.schedules);
       fill(
         tabs,
-        ...['ready', 'delayed', 'leased', 'dead']
-          .map((s) =>
-            h(
-              'a',
-              {
-                href: ctx.link('queues', { db, k, s }),
-                class: 'badge',
-                'aria-current': s === state ? 'page' : undefined,
-              },
-              t('queues.' + s) + (!row ? '' : ' ' + num(s === 'dead' ? (row.letters ?? 0) : row[s])),
-            ),
+        ...['ready', 'delayed', 'leased', 'dead'].map((s) =>
+          h(
+            'a',
+            {
+              href: ctx.link('queues', { db, k, s }),
+              class: 'badge',
+              'aria-current': s === state ? 'page' : undefined,
+            },
+            t('queues.' + s) + (!row ? '' : ' ' + num(s === 'dead' ? (row.letters ?? 0) : row[s])),
           ),
+        ),
       );
       shown = dead ? row && row.to : row && row.k;
       const from = pages[pages.length - 1];

@@ -115,11 +115,7 @@ export function open(root, ctx) {
       return rows.map((c) => c.name.padEnd(wide) + c.summary).join('\n');
     }
     const groups = [...new Set(commands.map((c) => c.group))].sort();
-    return [
-      t('shell.help'),
-      '',
-      ...groups.map((g) => ('help @' + g).padEnd(24) + t('shell.commands', { n: of(g).length })),
-    ].join('\n');
+    return [t('shell.help'), '', ...groups.map((g) => ('help @' + g).padEnd(24) + t('shell.commands', { n: of(g).length }))].join('\n');
   }
   /** @param {string} line @param {string} words @param {string} cls @param {string} note */
   function print(line, words, cls, note) {
@@ -248,7 +244,18 @@ export function open(root, ctx) {
             line,
           ),
           ' ',
-          h('span', { class: 'faint' }, t('shell.try.' + line.split(' ').slice(0, line.startsWith('help') ? 2 : 1).join('').toLowerCase())),
+          h(
+            'span',
+            { class: 'faint' },
+            t(
+              'shell.try.' +
+                line
+                  .split(' ')
+                  .slice(0, line.startsWith('help') ? 2 : 1)
+                  .join('')
+                  .toLowerCase(),
+            ),
+          ),
         ),
       ),
     ),

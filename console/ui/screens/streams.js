@@ -62,7 +62,7 @@ export function open(root, ctx) {
       count('consumers'),
       { id: 'last', label: t('streams.last'), minor: true, value: (r) => r.last, cell: (r) => h('span', { class: 'mono' }, r.last) },
     ],
-    empty: () => ctx.params.get('match') ? t('keys.nomatch') : [t('streams.none'), h('pre', { class: 'command' }, 'XADD orders * id 17')],
+    empty: () => (ctx.params.get('match') ? t('keys.nomatch') : [t('streams.none'), h('pre', { class: 'command' }, 'XADD orders * id 17')]),
   });
   const rules = table({
     label: t('streams.rules'),

@@ -1,0 +1,880 @@
+// The answers of the API, written by `go test ./console -run TheTypes -update` from its structs.
+import type { B, Body, Facts, Resp } from './types.js';
+
+export interface ACLAnswer {
+  me: B;
+  users: UserRow[];
+  denied?: string[];
+}
+
+export interface ACLLogAnswer {
+  rows: AclLogRow[];
+  denied?: string[];
+}
+
+export interface AclLogRow {
+  id: number;
+  count: number;
+  reason: string;
+  context: string;
+  object: B;
+  user: B;
+  first: number; // ms since 1970
+  last: number;
+  addr: string;
+  name: B;
+}
+
+export interface AppendOnly {
+  on: boolean;
+  fsync: string;
+  size: number;
+  base: number;
+  buffered: number;
+  pendingSync: number;
+  delayedSyncs: number;
+  writeOK: boolean;
+  rewriting: boolean;
+  rewriteScheduled: boolean;
+  rewrites: number;
+  failures: number;
+  rewriteOK: boolean;
+  rewriteTook: number | null;
+}
+
+export interface ArgRow {
+  name: string;
+  kind: string; // as COMMAND DOCS calls it
+  token?: string;
+  optional?: boolean;
+  multiple?: boolean;
+  args?: ArgRow[];
+}
+
+export interface AtAnswer {
+  now: number;
+  error: string;
+  code?: string;
+  command?: string;
+  rule?: string;
+}
+
+export interface Attention {
+  code: string;
+  level: string; // act or look
+  n: number;
+  text: string;
+  screen: string;
+}
+
+export interface AuditAnswer {
+  rows: AuditRow[];
+}
+
+export interface AuditRow {
+  at: number; // ms
+  user: B;
+  addr: string;
+  db: number;
+  argv: B[]; // without passwords, shortened as in the slow log
+  result: string;
+  ms: number;
+  refused?: boolean;
+}
+
+export interface Backlog {
+  on: boolean;
+  size: number;
+  first: string;
+  len: number;
+}
+
+export interface BigRow {
+  k: B;
+  type: string;
+  bytes: number;
+  pttl: number;
+}
+
+export interface Bucket {
+  from: number;
+  to: number;
+  keys: number;
+  containers: number;
+}
+
+export interface ClientRow {
+  id: number;
+  addr: string;
+  name: string;
+  user: B;
+  db: number;
+  age: number;
+  idle: number;
+  cmd: string;
+  flags: string;
+  mem: number;
+  resp: number;
+  lib: string;
+  libVer: string;
+}
+
+export interface ClientsAnswer extends Ranked<ClientRow> {
+  total: number;
+  denied?: string[];
+}
+
+export interface CommandRow {
+  name: string; // in capitals, "CONFIG GET"
+  group: string;
+  summary: string;
+  since: string;
+  syntax: string;
+  args: ArgRow[];
+  flags: string[];
+  danger?: boolean; // it is in the category dangerous
+}
+
+export interface CommandStat {
+  name: string;
+  calls: number;
+  usec: number;
+  rejected: number;
+  failed: number;
+  p50: number | null; // null: no call was timed
+  p99: number | null;
+  p999: number | null;
+}
+
+export interface CommandsAnswer {
+  rows: CommandRow[];
+}
+
+export interface CommandsRow {
+  runs: number;
+  of: number;
+  writes: number;
+  dangerous: number;
+  but?: boolean;
+  whole: string[]; // categories
+  some: string[]; // commands
+  more: number;
+}
+
+export interface Concern {
+  code: string;
+  level: string; // act or look
+  db: number;
+  k: B;
+  group?: B;
+  n: number;
+  ms?: number; // for how long
+  why?: string;
+}
+
+export interface ConcernsAnswer {
+  now: number;
+  rows: Concern[];
+  more?: Record<string, number>; // by code, how many others there are
+  denied?: string[];
+}
+
+export interface ConfigAnswer {
+  file: string; // "": none was read
+  rows: ConfigRow[];
+  denied?: string[];
+}
+
+export interface ConfigRow {
+  name: string;
+  value: B | null; // null: a secret
+  default: B | null;
+  changed: boolean;
+  secret?: boolean;
+  set?: boolean; // of a secret: it is not empty
+  given: B; // where it was given at start, such as redis.conf:12
+  immutable: boolean; // CONFIG SET refuses it
+  protected: boolean; // CONFIG SET needs enable-protected-configs
+  choices: string[] | null; // the values that it may have, null: others
+  usage: string; // which values are valid
+  doc: string; // its meaning and unit
+  ignored?: string; // why the server does not use it
+}
+
+export interface ConsumerRow {
+  name: B;
+  pending: number;
+  idle: number;
+  inactive: number;
+}
+
+export interface Entry {
+  id: string;
+  fields: [B, B][];
+  more?: number; // fields that are left out
+}
+
+export interface ErrorStat {
+  code: B;
+  n: number;
+}
+
+export interface Expectation {
+  argv: B[]; // GET, HGET, LINDEX, ZSCORE or EXISTS
+  seen: string; // the mark of the value; "" for nothing
+}
+
+export interface ExpiredNews {
+  at: number;
+  db: number;
+  level: string;
+  k: B;
+  item: B | null;
+  lag: number; // ms
+}
+
+export interface Failure {
+  error: string;
+  code?: string; // the first word of an error reply
+  login?: boolean; // the viewer must log in
+  gone?: boolean; // the key does not exist
+  confirm?: string; // what the viewer must type
+  loading?: Progress | null;
+  secret?: boolean; // as of a reply
+  command?: string; // the command that the viewer's user may not run
+  rule?: string; // the ACL rule that allows it
+}
+
+export interface FilesAnswer {
+  now: number;
+  dir: string | null; // null: the user may not see it, or there is none
+  memory: boolean; // the server keeps no files
+  aof?: AppendOnly;
+  snapshot?: Snapshot;
+  loaded?: Loaded;
+  denied?: string[];
+}
+
+export interface Forecast {
+  at: number;
+  span: string;
+  exact: boolean;
+  took: number; // ms
+  buckets: Bucket[];
+  later: number;
+  storm: Storm | null;
+}
+
+export interface FunctionRow {
+  name: B;
+  flags: string[];
+  description: B | null;
+}
+
+export interface GrantRow {
+  commands: CommandsRow;
+  keys: {
+    all: boolean;
+    read: B[];
+    write: B[];
+    both: B[];
+  };
+  channels: {
+    all: boolean;
+    patterns: B[];
+  };
+}
+
+export interface GroupRow {
+  name: B;
+  consumers: number;
+  pending: number;
+  lag: number | null; // null: unknown
+  last: string;
+  consumersRows: ConsumerRow[];
+}
+
+export interface HelpAnswer {
+  text: string;
+}
+
+export interface HolderRow {
+  owner: B;
+  permits?: number;
+  token: string;
+  until: number; // ms since 1970
+}
+
+export interface HotAnswer {
+  rows: HotRow[];
+  waiting: boolean; // the first window has not ended
+  window: number; // ms
+  percent: number; // of the commands that are sampled
+  few: boolean; // the window has too few samples for shares
+  denied?: string[];
+}
+
+export interface HotRow {
+  k: B;
+  db: number;
+  qps: number;
+  share: number; // of all calls with keys, 0 to 1
+}
+
+export interface Item {
+  f?: B;
+  m?: B;
+  i?: number;
+  v?: B;
+  score?: string;
+  pttl?: number;
+  seen?: string; // the mark of the value: see expectation
+}
+
+export interface JobRow {
+  id: B;
+  payload: B;
+  deliveries: number;
+  state: string;
+  due: number;
+  token?: string; // of a leased job
+  until?: number; // the end of its lease
+}
+
+export interface KeyNews {
+  db: number;
+  k: B;
+  version?: string;
+  pttl: number;
+  type: string;
+  n: number;
+  at: number;
+}
+
+export interface KeyPage {
+  cursor: string;
+  done: boolean;
+  looked: number;
+  total: number;
+  now: number;
+  rows: KeyRow[];
+  denied?: string[];
+  named?: KeyRow;
+}
+
+export interface KeyRow {
+  k: B;
+  type?: string;
+  pttl?: number; // ms; -1: no deadline
+  bytes?: number;
+  n?: number; // items of a container
+}
+
+export interface KeyView {
+  k: B;
+  type: string;
+  encoding?: string;
+  bytes?: number;
+  idle?: number; // ms
+  freq?: number;
+  pttl?: number;
+  n?: number;
+  version: string; // as in the news of the key
+  digest?: string; // of a string that is shown whole: what IFDEQ compares
+  next: string | null; // from of the next page; null at the end
+  now: number;
+  body: Body | null;
+  denied?: string[];
+}
+
+export interface Label {
+  text: string;
+  color: string;
+}
+
+export interface LagAnswer {
+  rows: LagRow[];
+  backlog: number;
+}
+
+export interface LagRow {
+  name: string;
+  count: number;
+  p50: number;
+  p99: number;
+  p999: number;
+  max: number;
+}
+
+export interface LatencyAnswer {
+  now: number;
+  threshold: number | null; // ms, 0: the monitor is off; null: the user may not see it
+  events: LatencyRow[];
+  denied?: string[];
+}
+
+export interface LatencyRow {
+  event: string;
+  at: number; // ms since 1970
+  ms: number;
+  max: number;
+  samples: [number, number][]; // oldest first
+}
+
+export interface LibraryRow {
+  name: B;
+  functions: FunctionRow[];
+}
+
+export interface LimitRow {
+  k: B;
+  algorithm: string;
+  limit: number;
+  period: number;
+  remaining: number;
+  retry: number;
+  reset: number;
+  reservations: number;
+  line: number;
+  burst: number;
+}
+
+export interface LimitsAnswer extends Ranked<LimitRow> {
+  now: number;
+  top: TopRow[];
+  denied?: string[];
+}
+
+export interface Loaded {
+  keys: number;
+  expired: number;
+}
+
+export interface LockRow {
+  k: B;
+  kind: string;
+  mode?: string;
+  taken?: number;
+  holders: HolderRow[];
+  waiting: number;
+  longest: number; // ms that the first of the line has waited
+  line?: WaiterRow[];
+}
+
+export interface LocksAnswer extends Ranked<LockRow> {
+  now: number;
+  denied?: string[];
+}
+
+export interface MasterRow {
+  host: B;
+  port: number;
+  up: boolean;
+  step: string; // connect, connecting, handshake, sync or connected
+  idle: number; // seconds since the last byte, -1: the link is down
+  down: number; // seconds for which the link has been down, 0 if it is up
+  readOnly: boolean;
+  sync: SyncRow | null; // null: no full synchronisation is running
+  error: B;
+  refused: number; // commands of the stream that this server refused
+  refusedLast: B;
+}
+
+export interface Me {
+  user: B;
+  loginable: boolean; // there is a login to end
+  label: Label | null;
+  readOnly: boolean;
+  values: boolean;
+  db: number;
+  databases: number;
+  role: string;
+  version: string;
+  follows: boolean; // a replica that refuses writes
+  loading: Progress | null;
+  open: string | false; // false, or why other machines reach the server without a password
+  now: number; // ms
+  can: Record<string, boolean>;
+  need: Record<string, string>; // for the actions that the user may not do: the rule that would allow it
+}
+
+export interface MonitorLine {
+  at: number; // ms since 1970
+  db: number;
+  addr: string;
+  argv: B[];
+}
+
+export interface MonitorNews {
+  lines: MonitorLine[];
+  skipped: number;
+  left: number; // seconds
+  over: boolean;
+  why?: string;
+}
+
+export interface PendingRow {
+  id: string;
+  consumer: B;
+  idle: number; // ms since it was delivered
+  deliveries: number;
+}
+
+export interface PerformanceAnswer {
+  now: number;
+  timing: boolean; // latency-tracking
+  commands: CommandStat[];
+  errors: ErrorStat[];
+  denied?: string[];
+}
+
+export interface PostBatchAnswer {
+  replies: Resp[];
+  text: string[];
+  cut?: boolean; // as of api/do
+}
+
+export interface Progress {
+  done: number;
+}
+
+export interface QueueAnswer {
+  now: number;
+  row: QueueRow | null; // null: there is no such queue
+  jobs: JobRow[];
+  more: boolean;
+  denied?: string[];
+  schedules: ScheduleRow[];
+  sharing?: B[];
+  unsure?: boolean; // there may be others that share
+}
+
+export interface QueueRow {
+  k: B;
+  delayed: number;
+  ready: number;
+  leased: number;
+  dead: number; // that became dead letters since the queue was made
+  letters: number | null; // that are dead letters now; null: the queue keeps none, or the user may not see them
+  dropped: number;
+  next: number | null; // ms since 1970 at which the next delayed job is due
+  late: number; // of the job that is ready for longest
+  waiting: number;
+  maxLen: number;
+  to: B | null; // the queue of dead letters
+  stream: B | null; // to which the queue delivers; null: to workers
+  paused: boolean;
+  until: number | null; // the last ms of the pause, null: it has no end
+  schedules: number;
+  wrong?: string; // why the queue cannot deliver to Stream
+}
+
+export interface QueuesAnswer extends Ranked<QueueRow> {
+  now: number;
+  denied?: string[];
+}
+
+export interface Ranked<T> {
+  rows: T[];
+  more: boolean; // there are others
+  looked: number; // among so many keys
+  all: boolean; // which are all
+}
+
+export interface ReplicaRow {
+  addr: string;
+  state: string;
+  offset: string;
+  behind: string; // bytes of the stream that it has not acknowledged
+  lag: number; // seconds since its last acknowledgement
+}
+
+export interface ReplicationAnswer {
+  now: number;
+  role?: string;
+  offset?: string;
+  id?: string;
+  failover?: string;
+  backlog?: Backlog;
+  master: MasterRow | null;
+  replicas: ReplicaRow[];
+  full: number;
+  partial: number;
+  partialRefused: number;
+  denied?: string[];
+}
+
+export interface Reply {
+  reply: Resp;
+  text: string; // as ebb cli prints it
+  ms: number;
+  error?: boolean;
+  cut?: boolean; // the reply has elements that Reply has not
+  secret?: boolean;
+}
+
+export interface Rows<T> {
+  rows: T[];
+}
+
+export interface RuleRow {
+  name: B;
+  match: B;
+  levels: string[];
+  to: B;
+  queue: boolean; // To is a delay queue, else a stream
+  maxLen: number;
+  fired: number;
+  missed: number;
+  suspended: number;
+  why: B | null; // null: the rule works
+}
+
+export interface Running {
+  ms: number;
+  overdue: boolean; // other clients get BUSY
+}
+
+export interface Sample {
+  at: number; // ms since 1970
+  keys: number;
+  keysTTL: number;
+  ops: number;
+  p50: number | null; // us; null: no command has run
+  p99: number | null;
+  mem: number;
+  memMax: number;
+  rss: number;
+  lag50: number | null; // ms; null: nothing has expired
+  lag99: number | null;
+  lagMax: number | null;
+  backlog: number;
+  clients: number;
+  waiting: number;
+  expired: Record<string, number>; // by level
+  hits: number;
+  misses: number;
+  in: number; // bytes
+  out: number;
+  cpu: number; // seconds of CPU
+  due: number[]; // of 60 seconds
+  dueFrom: number; // ms since 1970: the full second that is under way, with which they begin
+  role: string;
+  replicas: number;
+  link: string; // of a replica: up or down
+  replLag: number; // seconds
+  attention: Attention[];
+}
+
+export interface ScheduleRow {
+  name: B;
+  rule: string;
+  zone: string;
+  next: number;
+  last: number | null; // null: no occurrence has become a job
+  runs: number;
+  skipped: number;
+  late: number;
+}
+
+export interface ScriptRow {
+  sha: string;
+  bytes: number;
+  loaded: boolean; // by SCRIPT LOAD: it stays until SCRIPT FLUSH
+  head: B;
+}
+
+export interface ScriptsAnswer {
+  now: number;
+  cached: number;
+  bytes: number;
+  evicted: number;
+  functions: number;
+  functionBytes: number;
+  running: Running | null;
+  scripts: ScriptRow[];
+  libraries: LibraryRow[];
+  denied?: string[];
+}
+
+export interface ServerAnswer {
+  info: Record<string, Record<string, string>>;
+  now: number;
+  denied?: string[];
+}
+
+export interface SkippedNews {
+  db: number;
+  skipped: number;
+}
+
+export interface SlowRow {
+  id: number;
+  at: number; // ms since 1970
+  us: number;
+  argv: B[];
+  addr: string;
+  name: B;
+}
+
+export interface SlowlogAnswer {
+  rows: SlowRow[];
+  threshold?: string; // us
+  max?: string;
+  denied?: string[];
+}
+
+export interface Snapshot {
+  saving: boolean;
+  scheduled: boolean;
+  progress: number; // 0 to 1, of the job that runs
+  last: number; // ms since 1970
+  ok: boolean;
+  took: number | null;
+  changes: number;
+  saves: number;
+  points: string; // as CONFIG GET save prints them
+}
+
+export interface SoonAnswer {
+  whole: boolean;
+  rows: SoonRow[];
+}
+
+export interface SoonRow {
+  at: number;
+  level: string;
+  k: B;
+  item: B | null;
+}
+
+export interface Storm {
+  from: number;
+  n: number;
+  share: number;
+}
+
+export interface StreamAnswer {
+  now: number;
+  row: StreamRow;
+  pending: PendingRow[];
+  more: boolean;
+  denied?: string[];
+}
+
+export interface StreamRow {
+  k: B;
+  length: number;
+  last: string;
+  groups: GroupRow[];
+}
+
+export interface StreamsAnswer extends Ranked<StreamRow> {
+  now: number;
+  rules: RuleRow[];
+  denied?: string[];
+}
+
+export interface SyncRow {
+  total: number;
+  read: number;
+  share: number;
+}
+
+export interface TopRow {
+  k: B;
+  denied: number;
+  allowed: number;
+  since: number;
+  error: number;
+}
+
+export interface UnmarshalJSONAnswer {
+  t: string | null;
+  b: string | null;
+  n: number | null;
+}
+
+export interface UserRow {
+  name: B;
+  on: boolean;
+  nopass: boolean;
+  passwords: number;
+  rules: B; // as ACL LIST prints them, without the hashes
+  may: GrantRow[]; // a request must be allowed by one of them
+}
+
+export interface ViewInfoAnswer {
+  info: Facts;
+}
+
+export interface ViewStreamAnswer {
+  rows: Entry[];
+  info?: Facts;
+  groups?: GroupRow[];
+}
+
+export interface ViewStringAnswer {
+  v: B;
+  len: number;
+  seen?: string; // the mark of a value that is shown whole
+}
+
+export interface WaiterRow {
+  owner: B;
+  mode?: string;
+  permits?: number;
+  client: ClientRow | null; // null where the user may not list clients
+  since: number; // ms since 1970
+}
+
+export interface WalkAnswer extends WalkState {
+  db: number;
+  sep: string;
+  depth: number;
+  match: string;
+  keys: number;
+  bytes: number;
+  rows: WalkRow[];
+  rest: WalkCount | null; // of the prefixes that are not among the rows
+  big: BigRow[];
+}
+
+export interface WalkCount extends WalkSum {
+  types: Record<string, number>;
+}
+
+export interface WalkOrder {
+  db: number;
+  kind: string;
+  sep: string;
+  depth: number;
+  match: string;
+}
+
+export interface WalkRow extends WalkCount {
+  p: B;
+}
+
+export interface WalkState {
+  id: string;
+  kind: string;
+  done: number;
+  over: boolean;
+  looked: number;
+  total: number;
+  took: number; // ms
+  error?: string;
+}
+
+export interface WalkSum {
+  keys: number;
+  bytes: number;
+  bytesTTL: number; // of keys with a deadline
+  ttl: number[];
+}
+
+export interface Why {
+  why: string;
+  gap?: boolean;
+}

@@ -1,0 +1,86 @@
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { install } from './dom.js';
+
+install();
+const {
+  argv,
+  beginning,
+  bytes,
+  editor,
+  escaped,
+  fromBytes,
+  fromText,
+  fromUrl,
+  glob,
+  id,
+  line,
+  plain,
+  query,
+  quote,
+  split,
+  unescaped,
+  upToColon,
+  url,
+} = await import('../ui/lib/bytes.js');
+const all = Uint8Array.from({ length: 256 }, (_, i) => i);
+
+test('any bytes come back from an address', () => {
+  for (const a of [all, new Uint8Array(0), Uint8Array.of(255, 254), new TextEncoder().encode('käse 中文')])
+    assert.deepEqual(bytes(fromUrl(url(fromBytes(a)))), a);
+  assert.match(url(fromBytes(all)), /^[\w-]+$/);
+});
+
+test('text is shown as it is only where a reader sees all of it', () => {
+  assert.deepEqual(fromText('plain 中文'), { t: 'plain 中文' });
+  for (const s of ['a\nb', 'a\u202eb', 'a\u200bb', '\ud800']) assert.notEqual(fromText(s).b, undefined, JSON.stringify(s));
+  assert.equal(fromBytes(Uint8Array.of(0xff)).t, '\\xff');
+});
+
+test('a quoted command is split into its arguments', () => {
+  const args = argv('SET', 'a key', '', 'say "hi"', "it's", 'back\\slash', 'line\nend', 12);
+  assert.deepEqual(split(line(args))?.map(bytes), args.map(bytes));
+  assert.deepEqual(split(quote(fromBytes(all)))?.map(bytes), [all]);
+});
+
+test('a line is split as redis-cli does', () => {
+  const words = (s) => split(s)?.map((x) => new TextDecoder().decode(bytes(x)));
+  assert.deepEqual(words('  GET  "a b" \'c d\' e\\f '), ['GET', 'a b', 'c d', 'e\\f']);
+  assert.deepEqual(words('"\\x41\\n\\"" \'\\\'\''), ['A\n"', "'"]);
+  assert.deepEqual(words(''), []);
+  assert.equal(split('GET "open'), null);
+});
+
+test('escapes are read as they are written', () => {
+  assert.deepEqual(bytes(unescaped(escaped(all))), all);
+  assert.equal(typeof unescaped('\\q'), 'string');
+});
+
+test('a form edits a value without changing other bytes', () => {
+  for (const a of [all, new TextEncoder().encode('two\nlines\t')]) {
+    const x = fromBytes(a),
+      e = editor(x);
+    assert.ok(e);
+    assert.deepEqual(bytes(e.read(e.value)), a);
+  }
+  assert.equal(editor({ t: 'beginning', n: 1e6 }), null);
+  assert.equal(plain(fromText('a\r\nb')), undefined); // a text area would change it
+});
+
+test('a name has one key for a map, and others have other keys', () => {
+  assert.equal(id({ t: 'a' }), id(fromText('a')));
+  assert.equal(new Set([{ t: 'a' }, fromText('a\n'), { t: 'a', n: 5 }, null].map(id)).size, 4);
+});
+
+test('the empty name is a parameter, an empty filter is none', () => {
+  assert.equal(String(query({ k: '', match: '', db: 0, from: undefined, g: null })), 'k=&db=0');
+});
+
+test('prefixes', () => {
+  assert.equal(glob('a*[b]?\\'), 'a\\*\\[b\\]\\?\\\\');
+  assert.deepEqual(beginning({ t: 'a*' }), { match: 'a\\**' });
+  assert.deepEqual(Object.keys(beginning(fromBytes(all))), ['prefix']);
+  assert.deepEqual(upToColon({ t: 'user:1:x' }, 0), { t: 'user:' });
+  assert.deepEqual(upToColon({ t: 'user:1:x' }, 5), { t: 'user:1:' });
+  assert.equal(upToColon({ t: 'user' }, 0), null);
+});
