@@ -2,8 +2,8 @@
 import { h, fill, icon, list } from './lib/h.js';
 import { ApiError, get, post, onFail } from './lib/api.js';
 import { endMessages } from './lib/dialog.js';
-import { refusal } from './lib/live.js';
-import * as feed from './lib/feed.js';
+import { refusal } from './lib/poll.js';
+import * as feed from './lib/events.js';
 import { setLang, startLang, lang, num, t, span, percent } from './lib/i18n.js';
 import { fromText, glob, id, query, quote, show, url } from './lib/bytes.js';
 

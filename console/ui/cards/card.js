@@ -1,6 +1,6 @@
 // What the cards of the screens Server and Performance share.
 import { h, say } from '../lib/h.js';
-import { live, refusal } from '../lib/live.js';
+import { live, refusal } from '../lib/poll.js';
 import { t } from '../lib/i18n.js';
 
 /**

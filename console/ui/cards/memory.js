@@ -1,12 +1,12 @@
 // The cards of a walk over the keys: memory by prefix, and the biggest keys.
 import { h, say } from '../lib/h.js';
 import { del, get, post } from '../lib/api.js';
-import { live } from '../lib/live.js';
+import { live } from '../lib/poll.js';
 import { table } from '../lib/table.js';
 import { treemap } from '../lib/treemap.js';
 import { toast } from '../lib/dialog.js';
-import { ttl } from '../lib/ticks.js';
-import { clock } from '../lib/feed.js';
+import { ttl } from '../lib/countdown.js';
+import { clock } from '../lib/events.js';
 import { col } from './card.js';
 import { beginning, id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent, size, span } from '../lib/i18n.js';

@@ -2,9 +2,9 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { form } from '../lib/dialog.js';
-import { live, missing } from '../lib/live.js';
+import { live, missing } from '../lib/poll.js';
 import { table } from '../lib/table.js';
-import { clock } from '../lib/feed.js';
+import { clock } from '../lib/events.js';
 import { col } from './card.js';
 import { argv, id, plain, show, text, url } from '../lib/bytes.js';
 import { t, num, parseSpan, span } from '../lib/i18n.js';

@@ -4,7 +4,7 @@ import { get, run } from '../lib/api.js';
 import { card, col } from './card.js';
 import { form } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
-import { clock } from '../lib/feed.js';
+import { clock } from '../lib/events.js';
 import { argv, id, line, show, split, text } from '../lib/bytes.js';
 import { t, num, span, time, date, has } from '../lib/i18n.js';
 

@@ -3,11 +3,11 @@ import { h, fill, say, list } from '../lib/h.js';
 import { get, post, del, run } from '../lib/api.js';
 import { bars, heat } from '../lib/chart.js';
 import { table } from '../lib/table.js';
-import { ttl } from '../lib/ticks.js';
-import { clock } from '../lib/feed.js';
-import { refusal } from '../lib/live.js';
+import { ttl } from '../lib/countdown.js';
+import { clock } from '../lib/events.js';
+import { refusal } from '../lib/poll.js';
 import { form, toast } from '../lib/dialog.js';
-import { bulk } from '../lib/bulk.js';
+import { bulk } from '../lib/bulk-actions.js';
 import { argv, beginning, id, show, text, upToColon, url } from '../lib/bytes.js';
 import { t, num, span, micros, time, date, tick, percent } from '../lib/i18n.js';
 

@@ -2,8 +2,8 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, exec, idle, run, runAll, ApiError } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { ttl } from '../lib/ticks.js';
-import { clock } from '../lib/feed.js';
+import { ttl } from '../lib/countdown.js';
+import { clock } from '../lib/events.js';
 import { form, several, toast } from '../lib/dialog.js';
 import { argv, bytes, copier, editor, fromBytes, fromText, fromUrl, id, line, plain, short, show, text, url } from '../lib/bytes.js';
 import { bits, gunzip, hex, msgpack, pretty } from '../lib/formats.js';

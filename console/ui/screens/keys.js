@@ -2,10 +2,10 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, idle, run, runAll } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { ttl } from '../lib/ticks.js';
-import { clock } from '../lib/feed.js';
+import { ttl } from '../lib/countdown.js';
+import { clock } from '../lib/events.js';
 import { form } from '../lib/dialog.js';
-import { bulk } from '../lib/bulk.js';
+import { bulk } from '../lib/bulk-actions.js';
 import { argv, beginning, bytes, copier, fromText, fromUrl, id, show, text, upToColon, url } from '../lib/bytes.js';
 import { t, num, size, percent, asSpan, parseSpan } from '../lib/i18n.js';
 

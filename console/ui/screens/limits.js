@@ -3,8 +3,8 @@ import { h, fill, say } from '../lib/h.js';
 import { exec, run } from '../lib/api.js';
 import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
-import { listed, missing, partly } from '../lib/live.js';
-import { clock } from '../lib/feed.js';
+import { listed, missing, partly } from '../lib/poll.js';
+import { clock } from '../lib/events.js';
 import { argv, fromUrl, id, line, show, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 

@@ -2,9 +2,9 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { listed, live, missing, partly } from '../lib/live.js';
-import { ttl } from '../lib/ticks.js';
-import { clock } from '../lib/feed.js';
+import { listed, live, missing, partly } from '../lib/poll.js';
+import { ttl } from '../lib/countdown.js';
+import { clock } from '../lib/events.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 

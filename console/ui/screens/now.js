@@ -1,9 +1,9 @@
 // Now: what needs attention, six figures, what falls due in the next minute, and the last 15 minutes.
 import { h, fill, say, list } from '../lib/h.js';
 import { lines, bars } from '../lib/chart.js';
-import { samples, clock } from '../lib/feed.js';
+import { samples, clock } from '../lib/events.js';
 import { get } from '../lib/api.js';
-import { live, missing } from '../lib/live.js';
+import { live, missing } from '../lib/poll.js';
 import { copier, show, text, url } from '../lib/bytes.js';
 import { t, num, brief, size, micros, span, time, percent, has } from '../lib/i18n.js';
 

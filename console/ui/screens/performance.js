@@ -6,7 +6,7 @@ import { treemap } from '../lib/treemap.js';
 import { card, col } from '../cards/card.js';
 import { memory } from '../cards/memory.js';
 import { latency, scripts, threshold } from '../cards/scripts.js';
-import { hotKeys } from './hot.js';
+import { hotKeys } from '../cards/hot.js';
 import { show, text } from '../lib/bytes.js';
 import { t, num, micros, span, time } from '../lib/i18n.js';
 

@@ -2,7 +2,7 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { live, missing, refusal } from '../lib/live.js';
+import { live, missing, refusal } from '../lib/poll.js';
 import { card, col, fact } from '../cards/card.js';
 import { files, replication } from '../cards/replication.js';
 import { configuration } from '../cards/config.js';

@@ -2,7 +2,7 @@
 import { h, fill, say } from '../lib/h.js';
 import { get, run } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { filter, live, missing, partly } from '../lib/live.js';
+import { filter, live, missing, partly } from '../lib/poll.js';
 import { detail } from '../cards/stream.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent } from '../lib/i18n.js';

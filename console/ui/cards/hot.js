@@ -2,7 +2,7 @@
 import { h, say } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import { table } from '../lib/table.js';
-import { live, missing } from '../lib/live.js';
+import { live, missing } from '../lib/poll.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent, span } from '../lib/i18n.js';
 

@@ -1,6 +1,6 @@
 // Cells with a deadline: they count down by the server's clock, and say so in the moment they are over.
 import { h, say } from './h.js';
-import { clock } from './feed.js';
+import { clock } from './events.js';
 import { t, span, date } from './i18n.js';
 
 /**
