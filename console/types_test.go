@@ -85,6 +85,9 @@ func (g *generator) file(f *ast.File) {
 	for _, d := range f.Decls {
 		in := ""
 		if fn, ok := d.(*ast.FuncDecl); ok {
+			if fn.Name.Name == "UnmarshalJSON" {
+				continue // it reads a request
+			}
 			in = exported(strings.TrimPrefix(fn.Name.Name, "get")) + "Answer"
 		}
 		ast.Inspect(d, func(n ast.Node) bool {
@@ -201,4 +204,6 @@ func (g *generator) kind(x ast.Expr) string {
 }
 
 // exported returns a name with a capital first letter.
-func exported(name string) string { return strings.ToUpper(name[:min(1, len(name))]) + name[min(1, len(name)):] }
+func exported(name string) string {
+	return strings.ToUpper(name[:min(1, len(name))]) + name[min(1, len(name)):]
+}

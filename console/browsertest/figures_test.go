@@ -59,11 +59,11 @@ func TestNowNamesTheWorstOfEachKind(t *testing.T) {
 		}
 	}
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	p.Eventually(`$$('#screen .hand li').length === 4 && text('#screen .hand').includes('And 47 more')`)
-	p.Eventually(`$('#screen .hand li').innerText.includes('{49}q')`)
+	p.Eventually(`$$('#screen .attention li').length === 4 && text('#screen .attention').includes('And 47 more')`)
+	p.Eventually(`$('#screen .attention li').innerText.includes('{49}q')`)
 	p.Eventually(`$('#screen .tiles').getBoundingClientRect().bottom < innerHeight`)
 	p.Shot("now-many")
-	p.Click(`byText('#screen .hand li a', 'See').at(-1)`)
+	p.Click(`byText('#screen .attention li a', 'See').at(-1)`)
 	p.Eventually(`location.hash.startsWith('#/queues')`)
 }
 

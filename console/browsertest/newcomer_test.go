@@ -34,15 +34,15 @@ func TestNowTellsWhatWentWrongBeforeThePageWasOpen(t *testing.T) {
 	p.Eventually(`byText('#screen h2', 'Needs attention').length && !byText('#screen', 'All clear').length`)
 	for _, want := range []string{"mail: 31 jobs have failed for good (dead letters).", "orders: The group slow has not read 167 entries.",
 		"api:ann: The limiter denies about 75 requests a minute."} {
-		p.Eventually(`text('#screen .hand').includes(` + browsertest.Quote(want) + `)`)
+		p.Eventually(`text('#screen .attention').includes(` + browsertest.Quote(want) + `)`)
 	}
 	p.Shot("S25-now-attention")
-	p.Click(`byText('#screen .hand a', 'mail')[0]`)
+	p.Click(`byText('#screen .attention a', 'mail')[0]`)
 	p.Eventually(row("letter-0") + ` && ` + button("Requeue all"))
 	p.Click(button("Requeue all"))
 	confirm(p)
 	p.Screen("now")
-	p.Eventually(`$('#screen .hand') && !byText('#screen .hand li', 'dead letters').length`)
+	p.Eventually(`$('#screen .attention') && !byText('#screen .attention li', 'dead letters').length`)
 }
 
 func TestAJobIsFoundRunNowAddedAndCanceled(t *testing.T) {

@@ -173,3 +173,19 @@ func TestTheBarNamesTheUserWhoActs(t *testing.T) {
 		p.Screen("keys")
 	}
 }
+
+// A dialog is about the screen on which it stands: it does not stay when the browser goes back to another one.
+func TestADialogClosesWhenTheScreenBehindItChanges(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "k", "v")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("locks")
+	p.Screen("keys")
+	p.Click(within("k", "Delete"))
+	p.Eventually(`$('dialog[open]')`)
+	p.Eval(`history.back()`)
+	p.Eventually(`!$('dialog') && text('#screen h1') === 'Locks'`)
+	if s.Do("EXISTS", "k").Int != 1 {
+		t.Error("the key was deleted")
+	}
+}

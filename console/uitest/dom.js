@@ -61,6 +61,19 @@ export class FakeElement extends FakeNode {
     this.localName = name;
     this.tagName = name.toUpperCase();
   }
+  append(...nodes) {
+    for (const n of nodes) this.appendChild(n);
+  }
+  replaceWith(node) {
+    this.parent.insertBefore(node, this);
+    this.remove();
+  }
+  querySelectorAll() {
+    return [];
+  }
+  get classList() {
+    return { add() {}, remove() {}, toggle() {} };
+  }
   setAttribute(name, value) {
     this.attributes.set(name, value);
   }
@@ -73,6 +86,7 @@ export class FakeElement extends FakeNode {
 export function install() {
   Object.assign(globalThis, {
     Node: FakeNode,
+    requestAnimationFrame: (fn) => fn(),
     document: {
       activeElement: null,
       documentElement: new FakeElement('html'),

@@ -1,33 +1,36 @@
 // The card of hot keys on the screen Performance. The server samples commands while the card is open.
-import { h, say } from '../lib/h.js';
+import { h, say, section } from '../lib/h.js';
 import { get } from '../lib/api.js';
+import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
-import { live, missing } from '../lib/poll.js';
-import { id, show, text, url } from '../lib/bytes.js';
+import { poll, missing } from '../lib/poll.js';
+import { id, text } from '../lib/bytes.js';
 import { t, num, percent, span } from '../lib/i18n.js';
 
-/** @param {import('../app.js').Ctx} ctx @returns {HTMLElement} */
+/** @import { Column, Ctx, HotRow } from '../lib/types.js' */
+
+/** @param {Ctx} ctx @returns {HTMLElement} */
 export function hotKeys(ctx) {
-  const said = h('p', { class: 'faint' });
-  /** @param {any} r */
-  const link = (r) => h('a', { href: ctx.link('key', { db: r.db, k: url(r.k) }) }, show(r.k, 100, true));
+  const note = h('p', { class: 'faint' });
   let waiting = true,
     few = false;
+  /** @type {Column<HotRow>[]} */
+  const columns = [
+    column.of('k', t('keys.name'), (r) => text(r.k), { wide: true, cell: (r) => column.keyLink(ctx, 'key', r.k, r.db) }),
+    column.of('db', t('performance.hot.db'), (r) => r.db, { num: true, minor: true }),
+    column.of('qps', t('performance.hot.qps'), (r) => r.qps, { num: true, cell: (r) => num(r.qps, r.qps < 10 ? 1 : 0) }),
+    column.of('share', t('performance.hot.share'), (r) => r.share, { num: true, cell: (r) => percent(r.share) }),
+  ];
   const keys = table({
     label: t('performance.hot'),
     key: (r) => r.db + id(r.k),
     fade: false,
     most: 10,
     sort: ['qps', -1],
-    columns: [
-      { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },
-      { id: 'db', label: t('performance.hot.db'), num: true, minor: true, value: (r) => r.db },
-      { id: 'qps', label: t('performance.hot.qps'), num: true, value: (r) => r.qps, cell: (r) => num(r.qps, r.qps < 10 ? 1 : 0) },
-      { id: 'share', label: t('performance.hot.share'), num: true, value: (r) => r.share, cell: (r) => percent(r.share) },
-    ],
+    columns,
     empty: () => (waiting ? '' : t(few ? 'performance.hot.few' : 'performance.hot.none')),
   });
-  live(ctx, 2000, async () => {
+  poll(ctx, 2000, async () => {
     const a = await get('hot', {}, ctx.stop);
     waiting = a.waiting;
     few = a.few;
@@ -36,7 +39,7 @@ export function hotKeys(ctx) {
     const words = a.waiting
       ? t('performance.hot.wait', { span: span(a.window) })
       : t('performance.hot.how', { span: span(a.window), percent: percent(a.percent / 100) });
-    say(said, missing(a.denied, t) || words);
+    say(note, missing(a.denied) || words);
   });
-  return h('section', { class: 'card' }, h('h2', null, t('performance.hot')), said, keys.el);
+  return section(t('performance.hot'), note, keys.el);
 }

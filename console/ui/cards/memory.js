@@ -1,73 +1,69 @@
 // The cards of a walk over the keys: memory by prefix, and the biggest keys.
-import { h, say } from '../lib/h.js';
-import { del, get, post } from '../lib/api.js';
-import { live } from '../lib/poll.js';
+import { h, say, section } from '../lib/h.js';
+import { clock, endWalk, get, isGone, messageOf, post } from '../lib/api.js';
+import * as column from '../lib/column.js';
+import { poll } from '../lib/poll.js';
 import { table } from '../lib/table.js';
 import { treemap } from '../lib/treemap.js';
 import { toast } from '../lib/dialog.js';
-import { ttl } from '../lib/countdown.js';
-import { clock } from '../lib/events.js';
-import { col } from './card.js';
-import { beginning, id, show, text, url } from '../lib/bytes.js';
-import { t, num, percent, size, span } from '../lib/i18n.js';
+import { beginning, id, show, text } from '../lib/bytes.js';
+import { t, percent, size, span } from '../lib/i18n.js';
+
+/** @import { BigRow, Column, Ctx, WalkAnswer, WalkRow } from '../lib/types.js' */
+
+const SEPARATORS = [':', '/', '.', '-', '_', '|'];
+/** The prefixes that the table shows. */
+const ROWS = 100;
 
 // The latest walk of this tab: its result is still there when the user comes back to the screen.
 let walk = '';
 
-/** @param {import('../app.js').Ctx} ctx @returns {HTMLElement|null} */
-export function memory(ctx) {
-  if (!ctx.me.can['walk.use']) return null;
-  const said = h('p', { class: 'faint', role: 'status' }),
-    map = h('div', { hidden: true }),
-    go = h('button', { type: 'button', class: 'small' }, t('expiry.walk'));
-  const sep = h(
-    'select',
-    { 'aria-label': t('memory.sep'), title: t('memory.sep') },
-    [':', '/', '.', '-', '_', '|'].map((s) => h('option', { value: s }, t('memory.sep') + ' ' + s)),
-  );
-  let db = ctx.db,
-    running = false;
-  const name = (/** @type {any} */ r) => (r.p.t === '' ? t('prefix.none') : text(r.p));
-  const rows = table({
-    label: t('memory.title'),
-    key: (r) => id(r.p),
-    fade: false,
-    sort: ['bytes', -1],
-    columns: [
-      col('p', t('prefix'), name, {
-        wide: true,
-        cell: (/** @type {any} */ r) =>
-          r.p.t === ''
-            ? h('span', { class: 'faint' }, name(r))
-            : h('a', { href: ctx.link('keys', { db, ...beginning(r.p) }) }, show(r.p, 80, true)),
-      }),
-      col('keys', t('keys.title'), (r) => r.keys, { num: true, cell: (/** @type {any} */ r) => num(r.keys) }),
-      col('bytes', t('keys.bytes'), (r) => r.bytes, { num: true, cell: (/** @type {any} */ r) => size(r.bytes) }),
-      col('ttl', t('memory.ttl'), (r) => r.bytesTTL / Math.max(1, r.bytes), {
-        num: true,
-        minor: true,
-        title: t('memory.ttl.why'),
-        cell: (/** @type {any} */ r) => percent(r.bytesTTL / Math.max(1, r.bytes)),
-      }),
-      col('types', t('memory.types'), (r) => Object.keys(r.types).join(', '), { minor: true, sort: false }),
-    ],
-  });
-  const big = table({
-    label: t('memory.big'),
-    key: (r) => id(r.k),
-    fade: false,
-    sort: ['bytes', -1],
-    columns: [
-      col('k', t('keys.name'), (r) => text(r.k), {
-        wide: true,
-        cell: (/** @type {any} */ r) => h('a', { href: ctx.link('key', { db, k: url(r.k) }) }, show(r.k, 100, true)),
-      }),
-      col('type', t('keys.type'), (r) => r.type, { minor: true }),
-      col('bytes', t('keys.bytes'), (r) => r.bytes, { num: true, cell: (/** @type {any} */ r) => size(r.bytes) }),
-      col('ttl', 'TTL', (r) => (r.pttl < 0 ? Infinity : r.pttl), { num: true, cell: (/** @type {any} */ r) => ttl(r.pttl, r.at) }),
-    ],
-  });
-  const found = h('div', { class: 'tall', hidden: true }, map, rows.el),
+/** The share of bytes that have a deadline. @param {WalkRow} r */
+const shareTTL = (r) => r.bytesTTL / Math.max(1, r.bytes);
+/** @param {WalkRow} r */
+const nameOf = (r) => (r.p.t === '' ? t('prefix.none') : text(r.p));
+/** The keys of a prefix. @param {Ctx} ctx @param {WalkRow} r @param {number} db */
+const keysLink = (ctx, r, db) => ctx.link('keys', { db, ...beginning(r.p) });
+
+/** @param {Ctx} ctx @param {() => number} db @returns {Column<WalkRow>[]} */
+const columns = (ctx, db) => [
+  column.of('p', t('prefix'), nameOf, {
+    wide: true,
+    cell: (r) => (r.p.t === '' ? h('span', { class: 'faint' }, nameOf(r)) : h('a', { href: keysLink(ctx, r, db()) }, show(r.p, 80, true))),
+  }),
+  column.number('keys', t('keys.title'), (r) => r.keys),
+  column.bytes('bytes', t('keys.bytes'), (r) => r.bytes),
+  column.of('ttl', t('memory.ttl'), shareTTL, { num: true, minor: true, title: t('memory.ttl.why'), cell: (r) => percent(shareTTL(r)) }),
+  column.of('types', t('memory.types'), (r) => Object.keys(r.types).join(', '), { minor: true, sort: false }),
+];
+
+/** @param {Ctx} ctx @param {() => number} db @returns {Column<BigRow & {at: number}>[]} */
+const bigColumns = (ctx, db) => [
+  column.of('k', t('keys.name'), (r) => text(r.k), { wide: true, cell: (r) => column.keyLink(ctx, 'key', r.k, db()) }),
+  column.of('type', t('keys.type'), (r) => r.type, { minor: true }),
+  column.bytes('bytes', t('keys.bytes'), (r) => r.bytes),
+  column.lifetime(),
+];
+
+/** What a walk has found, as two cards. @param {Ctx} ctx */
+function results(ctx) {
+  let db = ctx.db;
+  const map = h('div', { hidden: true }),
+    rows = table({
+      label: t('memory.title'),
+      key: (r) => id(r.p),
+      fade: false,
+      sort: ['bytes', -1],
+      columns: columns(ctx, () => db),
+    }),
+    big = table({
+      label: t('memory.big'),
+      key: column.rowKey,
+      fade: false,
+      sort: ['bytes', -1],
+      columns: bigColumns(ctx, () => db),
+    }),
+    el = h('div', { class: 'tall', hidden: true }, map, rows.el),
     bigCard = h(
       'section',
       { class: 'card tall', hidden: true },
@@ -75,67 +71,92 @@ export function memory(ctx) {
       h('p', { class: 'faint' }, t('memory.big.text')),
       big.el,
     );
-  async function look() {
-    const w = await get('walk', { id: walk }, ctx.stop).catch((e) => {
-      if (!e.gone) throw e;
-      return null;
-    });
-    if (!w) {
-      walk = '';
-      running = false;
-      paint();
-      return;
-    }
-    db = w.db;
-    running = !w.over;
-    paint();
-    say(
-      said,
-      w.error ||
-        (w.over
-          ? t('memory.done', { n: w.keys, db: String(db), size: size(w.bytes), span: span(w.took) })
-          : t('expiry.walked', { share: percent(w.done), n: w.looked })),
-    );
-    found.hidden = bigCard.hidden = !w.rows.length;
-    const at = clock();
-    rows.set(w.rows.slice(0, 100));
-    big.set(w.big.map((/** @type {any} */ r) => ({ ...r, at })));
-    treemap(
-      map,
-      w.rows.map((/** @type {any} */ r) => ({
-        label: name(r),
-        value: r.bytes,
-        title: name(r) + ' ' + size(r.bytes),
-        shade: 1 - r.bytesTTL / Math.max(1, r.bytes),
-        href: r.p.t === '' ? undefined : ctx.link('keys', { db, ...beginning(r.p) }),
-      })),
-      { rest: t('memory.rest') },
-    );
-  }
-  const paint = () => {
-    say(go, t(running ? 'keys.stop' : 'expiry.walk'));
-    sep.hidden = running;
+  return {
+    el,
+    bigCard,
+    /** @param {WalkAnswer} w */
+    set(w) {
+      const at = clock();
+      db = w.db;
+      el.hidden = bigCard.hidden = !w.rows.length;
+      rows.set(w.rows.slice(0, ROWS));
+      big.set(w.big.map((r) => ({ ...r, at })));
+      treemap(
+        map,
+        w.rows.map((r) => ({
+          label: nameOf(r),
+          value: r.bytes,
+          title: nameOf(r) + ' ' + size(r.bytes),
+          shade: 1 - shareTTL(r),
+          href: r.p.t === '' ? undefined : keysLink(ctx, r, db),
+        })),
+        { rest: t('memory.rest') },
+      );
+    },
   };
-  go.addEventListener('click', async () => {
+}
+
+/** How far a walk has come. @param {WalkAnswer} w */
+function progressWords(w) {
+  if (w.error) return w.error;
+  if (!w.over) return t('expiry.walked', { share: percent(w.done), n: w.looked });
+  return t('memory.done', { n: w.keys, db: String(w.db), size: size(w.bytes), span: span(w.took) });
+}
+
+/** @param {Ctx} ctx @returns {HTMLElement|null} */
+export function memory(ctx) {
+  if (!ctx.me.can['walk.use']) return null;
+  const note = h('p', { class: 'faint', role: 'status' }, t('memory.text')),
+    start = h('button', { type: 'button', class: 'small' }, t('expiry.walk')),
+    separator = h(
+      'select',
+      { 'aria-label': t('memory.sep'), title: t('memory.sep') },
+      SEPARATORS.map((s) => h('option', { value: s }, t('memory.sep') + ' ' + s)),
+    ),
+    found = results(ctx);
+  let running = false;
+  const setRunning = (/** @type {boolean} */ on) => {
+    running = on;
+    say(start, t(on ? 'keys.stop' : 'expiry.walk'));
+    separator.hidden = on;
+  };
+  async function read() {
+    try {
+      const w = await get('walk', { id: walk }, ctx.stop);
+      setRunning(!w.over);
+      say(note, progressWords(w));
+      found.set(w);
+    } catch (e) {
+      if (!isGone(e)) throw e;
+      walk = '';
+      setRunning(false);
+    }
+  }
+  async function toggle() {
     try {
       if (running) {
-        await del('walk', { id: walk });
+        await endWalk(walk);
         return;
       }
-      walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: sep.value, depth: 1, match: '*' })).id;
+      walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: separator.value, depth: 1, match: '*' })).id;
       again();
     } catch (e) {
-      toast(/** @type {Error} */ (e).message, 'bad');
+      toast(messageOf(e), 'bad');
     }
+  }
+  start.addEventListener('click', toggle);
+  // A walk that has just begun is read too, although an older one has been found.
+  let readWalk = '';
+  const again = poll(ctx, 1000, async () => {
+    if (!walk || (!running && walk === readWalk)) return;
+    const now = walk;
+    await read();
+    readWalk = now;
   });
-  const again = live(ctx, 1000, async () => {
-    if (walk && (running || found.hidden)) await look();
-  });
-  say(said, t('memory.text'));
   return h(
     'div',
     null,
-    h('section', { class: 'card' }, h('div', { class: 'titlebar' }, h('h2', null, t('memory.title')), go, sep), said, found),
-    bigCard,
+    section(null, h('div', { class: 'titlebar' }, h('h2', null, t('memory.title')), start, separator), note, found.el),
+    found.bigCard,
   );
 }

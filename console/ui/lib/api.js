@@ -3,8 +3,7 @@ import { argv as toArgv, line, query } from './bytes.js';
 import { confirmCommand, toast } from './dialog.js';
 import { t } from './i18n.js';
 
-/** @typedef {import('./bytes.js').B} B */
-/** @typedef {{reply: any, text: string, ms: number, error?: boolean, secret?: boolean}} Reply */
+/** @import { Answers, Failure, Params, Posted, PostBatchAnswer, Reply, Resp, Words } from './types.js' */
 
 /**
  * An answer that is no success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
@@ -12,7 +11,7 @@ import { t } from './i18n.js';
  * not run, and the ACL rule that allows it; `secret`: the command has a password.
  */
 export class ApiError extends Error {
-  /** @param {number} status @param {any} body @param {number} retry */
+  /** @param {number} status @param {Failure} body @param {number} retry */
   constructor(status, body, retry) {
     super(body.error || t('error.status', { status }));
     this.status = status;
@@ -56,7 +55,14 @@ export const onFail = (fn) => {
 /** The length of the longest query in an address. Proxies take addresses of some 8,000 characters; longer names travel in a body. */
 export const LONG = 4000;
 
-/** @param {string} method @param {string} path @param {Record<string, any>} params @param {any} body @param {AbortSignal} [signal] */
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {Params} params
+ * @param {unknown} body
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>} what the server has answered, as JSON
+ */
 async function call(method, path, params, body, signal) {
   let q = query(params);
   if (method === 'GET' && String(q).length > LONG) {
@@ -76,7 +82,7 @@ async function call(method, path, params, body, signal) {
       ...(body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
     });
   } catch (e) {
-    if (/** @type {Error} */ (e).name === 'AbortError') throw e;
+    if (isAbort(e)) throw e;
     throw new ApiError(0, { error: t('error.network') }, 0);
   }
   const way = performance.now() - sent;
@@ -85,7 +91,7 @@ async function call(method, path, params, body, signal) {
       ? {}
       : await res.json().catch((e) => {
           if (!res.ok) return { error: t('error.status', { status: res.status }) };
-          throw e.name === 'AbortError' ? e : new ApiError(0, { error: t('error.network') }, 0); // the answer has ended too early
+          throw isAbort(e) ? e : new ApiError(0, { error: t('error.network') }, 0); // the answer has ended too early
         });
   if (!res.ok) {
     const e = new ApiError(res.status, answer, Number(res.headers.get('Retry-After')) || 0);
@@ -96,32 +102,86 @@ async function call(method, path, params, body, signal) {
   return answer;
 }
 
-/** GET api/path. @param {string} path @param {Record<string, any>} [params] @param {AbortSignal} [signal] @returns {Promise<any>} */
+/** Whether a request has ended because its screen has. @param {unknown} e */
+export const isAbort = (e) => e instanceof Error && e.name === 'AbortError';
+
+/** The text of an error. @param {unknown} e */
+export const messageOf = (e) => (e instanceof Error ? e.message : String(e));
+
+/** Whether the server is away, and the next try may succeed. @param {unknown} e */
+export const isPassing = (e) => e instanceof ApiError && e.passing;
+
+/** Whether an error is about something that does not exist any longer. @param {unknown} e */
+export const isGone = (e) => e instanceof ApiError && e.gone;
+
+/** What a person reads of an error: of a missing permission, the ACL rule that gives it. @param {unknown} e */
+export const refusal = (e) => (e instanceof ApiError && e.rule ? t('forbidden.rule', { command: e.command, rule: e.rule }) : messageOf(e));
+
+/**
+ * GET api/path.
+ * @template {keyof Answers} P
+ * @param {P} path
+ * @param {Params} [params]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Answers[P]>}
+ */
 export const get = (path, params = {}, signal) => call('GET', path, params, undefined, signal);
 
-/** POST api/path with a JSON body. @param {string} path @param {any} [body] @returns {Promise<any>} */
+/**
+ * POST api/path with a JSON body.
+ * @template {keyof Posted} P
+ * @param {P} path
+ * @param {object} [body]
+ * @returns {Promise<Posted[P]>}
+ */
 export const post = (path, body = {}) => call('POST', path, {}, body);
 
-/** DELETE api/path. @param {string} path @param {Record<string, any>} [params] @returns {Promise<any>} */
-export const del = (path, params = {}) => call('DELETE', path, params, undefined);
+/** Ends a walk over the keys. @param {string} id @returns {Promise<unknown>} */
+export const endWalk = (id) => call('DELETE', 'walk', { id }, undefined);
+
+/** The text of a reply that is an error; undefined for others. @param {Resp|undefined} reply */
+export const errorOf = (reply) => (reply && typeof reply === 'object' && !Array.isArray(reply) ? reply.e : undefined);
+
+/** The integer of a reply, as text; undefined for others. @param {Resp|undefined} reply */
+export const integerOf = (reply) => (reply && typeof reply === 'object' && !Array.isArray(reply) ? reply.i : undefined);
+
+/** Whether a reply says that a command has changed nothing: 0 or nil. @param {Resp|undefined} reply */
+export const isIdle = (reply) => reply === null || reply === undefined || integerOf(reply) === '0';
 
 /**
  * Runs a command without a question: for reads and for the shell.
  * @param {number} db
- * @param {Array<string|number|B>} args
+ * @param {Words} args
  * @param {object} [more]
- * @returns {Promise<Reply>}
  */
 export const exec = (db, args, more = {}) => post('do', { db, argv: toArgv(...args), ...more });
 
 /**
+ * A read, and the mark of the value that the page has shown of it (the row's `seen`; '' for nothing): a command runs only if the read
+ * still has that value, in one step with the look.
+ * @typedef {[Words, string]} Expect
+ */
+/** @param {Expect[]} all */
+const expected = (all) => all.map(([read, seen]) => ({ argv: toArgv(...read), seen }));
+
+/** The answer of a batch of one command, as that of the command. @param {PostBatchAnswer} a @returns {Reply} */
+const single = (a) => ({ reply: a.replies[0], text: a.text[0], ms: 0, error: errorOf(a.replies[0]) !== undefined });
+
+/** What to say of a command that has not run. @param {unknown} e @param {string} [changed] where something of expect is not so */
+const failure = (e, changed = t('key.changed.meanwhile')) => (e instanceof ApiError && e.code === 'CHANGED' ? changed : messageOf(e));
+
+/**
+ * danger: true for a red button, or the text that the user must type. text: what the command does, in a sentence. quiet: no question (a
+ * form showed the command before). unchanged: what a reply of 0 or nil means, where it says that the command has changed nothing. expect:
+ * what must still be so.
+ * @typedef {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: Expect[], unchanged?: string}} RunOptions
+ */
+
+/**
  * Shows the command as typed, asks, runs it, and says what came back. null: the user went back, or it failed (and the user has read why).
- * danger: true for a red button, or the text that the user must type. text: what it does, in a sentence. quiet: no question (a form
- * showed the command before). unchanged: what a reply of 0 or nil means, where it says that the command has changed nothing.
- * expect: what must still be so, see runAll.
  * @param {number} db
- * @param {Array<string|number|B>} args
- * @param {{danger?: boolean|string, text?: string, quiet?: boolean, expect?: Expect[], unchanged?: string}} [o]
+ * @param {Words} args
+ * @param {RunOptions} [o]
  * @returns {Promise<Reply|null>}
  */
 export async function run(db, args, o = {}) {
@@ -130,61 +190,48 @@ export async function run(db, args, o = {}) {
   if (!o.quiet && !(await confirmCommand({ argv: words, text: o.text, danger: !!o.danger, type: typed }))) return null;
   for (;;) {
     try {
-      const r = o.expect
-        ? first(await post('batch', { db, cmds: [words], atomic: true, expect: expected(o.expect), confirm: typed || undefined }))
-        : await post('do', { db, argv: words, confirm: typed || undefined });
-      if (!r.error && o.unchanged && idle(r.reply)) toast(o.unchanged, 'bad');
+      const r = await send(db, words, typed || undefined, o.expect);
+      if (!r.error && o.unchanged && isIdle(r.reply)) toast(o.unchanged, 'bad');
       else toast(r.error ? r.text : line(words) + ' → ' + r.text, r.error ? 'bad' : 'good');
       return r.error ? null : r;
     } catch (e) {
-      const err = /** @type {ApiError} */ (e);
-      if (err.status !== 409 || !err.confirm || typed === err.confirm) {
-        toast(why(err), 'bad');
+      if (!(e instanceof ApiError) || e.status !== 409 || !e.confirm || typed === e.confirm) {
+        toast(failure(e), 'bad');
         return null;
       }
-      typed = err.confirm;
-      if (!(await confirmCommand({ argv: words, text: err.message, danger: true, type: typed }))) return null;
+      typed = e.confirm;
+      if (!(await confirmCommand({ argv: words, text: e.message, danger: true, type: typed }))) return null;
     }
   }
 }
 
-/** Whether a reply says that a command has changed nothing: 0 or nil. @param {any} reply */
-export const idle = (reply) => reply === null || reply === undefined || reply.i === '0';
-
-/**
- * A read, and the mark of the value that the page has shown of it (the row's `seen`; '' for nothing): a command runs only if the read
- * still has that value, in one step with the look.
- * @typedef {[Array<string|number|B>, string]} Expect
- */
-/** @param {Expect[]} all */
-const expected = (all) => all.map(([read, seen]) => ({ argv: toArgv(...read), seen }));
-/** The answer of a batch of one command, as that of the command. @param {any} a @returns {Reply} */
-const first = (a) => ({ reply: a.replies[0], text: a.text[0], ms: 0, error: !!(a.replies[0] && a.replies[0].e !== undefined) });
-/** What to say of a command that has not run. @param {ApiError} e */
-const why = (e) => (e.code === 'CHANGED' ? t('key.changed.meanwhile') : e.message);
+/** @param {number} db @param {import('./types.js').B[]} argv @param {string|undefined} confirm @param {Expect[]|undefined} expect */
+async function send(db, argv, confirm, expect) {
+  if (!expect) return post('do', { db, argv, confirm });
+  return single(await post('batch', { db, cmds: [argv], atomic: true, expect: expected(expect), confirm }));
+}
 
 /**
  * Runs commands as a transaction, as run does a single one. done: what to say of the replies. changed: what to say where something of
  * expect is not so.
  * @param {number} db
- * @param {Array<Array<string|number|B>>} cmds
- * @param {{danger?: boolean, text?: string, quiet?: boolean, done?: (replies: any[]) => [string, 'good'|'bad'], expect?: Expect[],
+ * @param {Words[]} cmds
+ * @param {{danger?: boolean, text?: string, quiet?: boolean, done?: (replies: Resp[]) => [string, 'good'|'bad'], expect?: Expect[],
  *   changed?: string}} o
- * @returns {Promise<any[]|null>}
+ * @returns {Promise<Resp[]|null>}
  */
 export async function runAll(db, cmds, o) {
   const argv = cmds.map((c) => toArgv(...c));
   if (!o.quiet && !(await confirmCommand({ argv, text: o.text, danger: o.danger }))) return null;
   try {
     const r = await post('batch', { db, cmds: argv, atomic: true, expect: o.expect && expected(o.expect) });
-    const bad = r.replies.findIndex((/** @type {any} */ x) => x && x.e !== undefined);
+    const bad = r.replies.findIndex((x) => errorOf(x) !== undefined);
     if (bad >= 0) toast(r.text[bad], 'bad');
     else if (o.done) toast(...o.done(r.replies));
     else toast(argv.map((a, i) => line(a) + ' → ' + r.text[i]).join('\n'));
     return bad >= 0 ? null : r.replies;
   } catch (e) {
-    const err = /** @type {ApiError} */ (e);
-    toast((err.code === 'CHANGED' && o.changed) || why(err), 'bad');
+    toast(failure(e, o.changed), 'bad');
     return null;
   }
 }

@@ -1,59 +1,89 @@
 // One change to many keys: a preview, then batches of 500 with progress and a stop.
 import { h, fill, say } from './h.js';
-import { get, post } from './api.js';
+import { errorOf, get, integerOf, messageOf, post } from './api.js';
 import { dialog, form, toast } from './dialog.js';
 import { argv, line, show, text } from './bytes.js';
 import { t, parseSpan } from './i18n.js';
 
-/** @typedef {import('./bytes.js').B} B */
+/** @import { B, KeyPage } from './types.js' */
+
 /** How many pages without a key the preview passes over, about 50 ms each. */
 const LOOKS = 100;
-/** The verbs: the argv for a key. @type {Map<string, (k: B, ms: number) => B[]>} */
-const VERBS = new Map([
-  ['del', (k) => argv('UNLINK', k)],
-  ['persist', (k) => argv('PERSIST', k)],
-  ['ttl', (k, ms) => argv('PEXPIRE', k, ms)],
-  ['prolong', (k, ms) => argv('PEXPIRE', k, ms, 'GT')],
-]);
+/** The keys that the preview shows, and those of a batch. */
+const PREVIEW = 20,
+  BATCH = 500;
+/** A body has at most 1 MiB: long names go in smaller batches. */
+const ROOM = 700_000;
+
+/** The argv for a key. @typedef {(k: B, ms: number) => B[]} Command */
+/** The verbs. @type {Record<string, Command>} */
+const VERBS = {
+  del: (k) => argv('UNLINK', k),
+  persist: (k) => argv('PERSIST', k),
+  ttl: (k, ms) => argv('PEXPIRE', k, ms),
+  prolong: (k, ms) => argv('PEXPIRE', k, ms, 'GT'),
+};
 
 /**
- * Asks, shows the first 20 keys, and runs the verb (del, persist, ttl, prolong) on keys, or on all keys that match and that the filters
- * of type and ttl let pass. Answers how many keys it changed.
- * @param {{db: number, verb: string, keys?: B[], match?: string, prefix?: string, type?: string, ttl?:
- *   string}} o prefix: of keys whose names are no text, as url; match then names them
+ * keys, or all keys that match and that the filters of type and ttl let pass. prefix: of keys whose names are no text, as url; match then
+ * names them.
+ * @typedef {{db: number, verb: string, keys?: B[], match?: string, prefix?: string, type?: string, ttl?: string}} Many
  */
-export async function bulk(o) {
-  const make = /** @type {(k: B, ms: number) => B[]} */ (VERBS.get(o.verb));
-  let ms = 0;
-  if (o.verb === 'ttl' || o.verb === 'prolong') {
-    const a = await form({
-      title: t('bulk.' + o.verb),
-      fields: [{ name: 'span', label: t('bulk.span'), value: '1h', hint: t('bulk.span.hint') }],
-      ok: t('bulk.next'),
-      command: (v) => (parseSpan(v.span) > 0 ? make({ t: 'key' }, parseSpan(v.span)) : t('bulk.span.bad')),
-    });
-    if (!a) return 0;
-    ms = parseSpan(a.values.span);
-  }
-  const filters = { db: o.db, match: o.prefix ? '' : o.match, prefix: o.prefix, type: o.type, ttl: o.ttl || 'any' };
-  /** @type {any} */ let page = { rows: (o.keys || []).map((k) => ({ k })), done: true };
-  // A page without rows is no end: the keys that pass the filters may be far on.
-  for (let cursor = '0', looks = 0; !o.keys && looks < LOOKS; looks++) {
-    page = await get('keys', { ...filters, cursor, limit: 20 }).catch((e) => {
-      toast(e.message, 'bad');
-      return null;
-    });
-    if (!page || page.done || page.rows.length) break;
-    cursor = page.cursor;
-  }
+
+/** Asks, shows the first keys, and runs the verb (del, persist, ttl, prolong). Answers how many keys it changed. @param {Many} o */
+export async function changeMany(o) {
+  const ms = o.verb === 'ttl' || o.verb === 'prolong' ? await askSpan(o.verb) : 0;
+  if (ms === null) return 0;
+  const page = await firstKeys(o);
   if (!page) return 0;
-  if (!page.rows.length && page.done) {
+  if (!page.keys.length && page.done) {
     toast(t('bulk.none'));
     return 0;
   }
+  if (!(await confirmMany(o, page.keys, ms))) return 0;
+  return runMany(o, ms);
+}
+
+/** Asks for a span, in ms; null for back. @param {string} verb */
+async function askSpan(verb) {
+  const a = await form({
+    title: t('bulk.' + verb),
+    fields: [{ name: 'span', label: t('bulk.span'), value: '1h', hint: t('bulk.span.hint') }],
+    ok: t('bulk.next'),
+    command: (v) => (parseSpan(v.span) > 0 ? VERBS[verb]({ t: 'key' }, parseSpan(v.span)) : t('bulk.span.bad')),
+  });
+  return a && parseSpan(a.values.span);
+}
+
+/** A page of the keys that match. @param {Many} o @param {string} cursor @param {number} limit */
+const keyPage = (o, cursor, limit) =>
+  get('keys', { db: o.db, match: o.prefix ? '' : o.match, prefix: o.prefix, type: o.type, ttl: o.ttl || 'any', cursor, limit });
+
+/** @param {KeyPage} page */
+const keysOf = (page) => page.rows.map((r) => r.k);
+
+/** The first keys, for a preview; null after an error. @param {Many} o */
+async function firstKeys(o) {
+  if (o.keys) return { keys: o.keys, done: true };
+  let cursor = '0';
+  // A page without rows is no end: the keys that pass the filters may be far on.
+  for (let looks = 1; ; looks++) {
+    try {
+      const page = await keyPage(o, cursor, PREVIEW);
+      if (page.done || page.rows.length || looks >= LOOKS) return { keys: keysOf(page), done: page.done };
+      cursor = page.cursor;
+    } catch (e) {
+      toast(messageOf(e), 'bad');
+      return null;
+    }
+  }
+}
+
+/** @param {Many} o @param {B[]} keys the first ones @param {number} ms */
+function confirmMany(o, keys, ms) {
   const typed = o.match || '',
     input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('confirm.type', { text: typed }) });
-  const sure = await dialog({
+  return dialog({
     title: t('bulk.' + o.verb),
     ok: t('confirm.run'),
     danger: o.verb === 'del',
@@ -70,63 +100,68 @@ export async function bulk(o) {
       h(
         'ul',
         { class: 'value' },
-        page.rows.slice(0, 20).map((/** @type {any} */ r) => h('li', null, show(r.k, 80))),
+        keys.slice(0, PREVIEW).map((k) => h('li', null, show(k, 80))),
       ),
       h('p', { class: 'faint' }, t('confirm.as')),
-      page.rows[0] && h('pre', { class: 'command' }, line(make(page.rows[0].k, ms))),
+      keys[0] && h('pre', { class: 'command' }, line(VERBS[o.verb](keys[0], ms))),
       o.match && h('label', null, t('confirm.type', { text: typed }), input),
     ],
-    live: (ok) => {
+    update: (ok) => {
       ok.disabled = !!o.match && input.value !== typed;
     },
   });
-  if (!sure) return 0;
-  let stop = false,
-    changed = 0,
-    looked = 0,
-    over = false;
-  const state = h('p', { role: 'status' }, t('bulk.running', { n: 0 }));
-  const shown = dialog({ title: t('bulk.' + o.verb), body: state });
-  shown.then(() => {
-    stop = true;
-    if (!over) toast(t('bulk.stopped', { n: changed }));
+}
+
+/** Runs the commands, with a dialog whose end stops them. Answers how many keys have changed. @param {Many} o @param {number} ms */
+async function runMany(o, ms) {
+  const progress = h('p', { role: 'status' }, t('bulk.running', { n: 0 })),
+    run = { stopped: false, changed: 0, looked: 0 };
+  let over = false;
+  const closed = dialog({ title: t('bulk.' + o.verb), body: progress }).then(() => {
+    run.stopped = true;
+    if (!over) toast(t('bulk.stopped', { n: run.changed }));
   });
   try {
-    let cursor = '0',
-      rest = o.keys || [];
-    for (let done = false; !done && !stop;) {
-      /** @type {B[]} */
-      let ks;
-      if (o.keys) {
-        ks = rest.slice(0, 500);
-        rest = rest.slice(500);
-        done = !rest.length;
-      } else {
-        const p = await get('keys', { ...filters, cursor, limit: 500 });
-        ks = p.rows.map((/** @type {any} */ r) => r.k);
-        cursor = p.cursor;
-        done = p.done;
-      }
-      // A body has at most 1 MiB: long names go in smaller batches.
-      for (let i = 0; i < ks.length && !stop;) {
-        let n = 0,
-          room = 700000;
-        while (i + n < ks.length && n < 500 && (n === 0 || room > 0)) room -= text(ks[i + n++]).length * 6 + 80;
-        const a = await post('batch', { db: o.db, cmds: ks.slice(i, i + n).map((k) => make(k, ms)), atomic: false });
-        const wrong = a.replies.find((/** @type {any} */ r) => r && r.e);
-        if (wrong) throw new Error(wrong.e);
-        changed += a.replies.filter((/** @type {any} */ r) => r && r.i !== '0').length;
-        looked += n;
-        i += n;
-        say(state, t('bulk.running', { n: looked }));
-      }
+    for (let cursor = '0', done = false; !done && !run.stopped;) {
+      const page = o.keys ? null : await keyPage(o, cursor, BATCH);
+      await runKeys(o.db, page ? keysOf(page) : o.keys || [], (k) => VERBS[o.verb](k, ms), run, progress);
+      cursor = page ? page.cursor : '0';
+      done = !page || page.done;
     }
     over = true;
-    fill(state, t('bulk.done', { n: changed }));
+    fill(progress, t('bulk.done', { n: run.changed }));
   } catch (e) {
     over = true;
-    fill(state, h('span', { class: 'error' }, /** @type {Error} */ (e).message), ' ', t('bulk.done', { n: changed }));
+    fill(progress, h('span', { class: 'error' }, messageOf(e)), ' ', t('bulk.done', { n: run.changed }));
   }
-  await shown;
-  return changed;
+  await closed;
+  return run.changed;
+}
+
+/** How many keys from the i-th on go into one body. @param {B[]} keys @param {number} i */
+function batchOf(keys, i) {
+  let n = 0;
+  for (let room = ROOM; i + n < keys.length && n < BATCH && (n === 0 || room > 0); n++) room -= text(keys[i + n]).length * 6 + 80;
+  return n;
+}
+
+/**
+ * Runs the command of each key, in batches.
+ * @param {number} db
+ * @param {B[]} keys
+ * @param {(k: B) => B[]} command
+ * @param {{stopped: boolean, changed: number, looked: number}} run
+ * @param {HTMLElement} progress
+ */
+async function runKeys(db, keys, command, run, progress) {
+  for (let i = 0; i < keys.length && !run.stopped;) {
+    const n = batchOf(keys, i);
+    const { replies } = await post('batch', { db, cmds: keys.slice(i, i + n).map(command), atomic: false });
+    const wrong = replies.map(errorOf).find((e) => e);
+    if (wrong) throw new Error(wrong);
+    run.changed += replies.filter((r) => r && integerOf(r) !== '0').length;
+    run.looked += n;
+    i += n;
+    say(progress, t('bulk.running', { n: run.looked }));
+  }
 }

@@ -3,7 +3,7 @@
 import { h, icon } from './h.js';
 import { t as word, num } from './i18n.js';
 
-/** @typedef {{t?: string, b?: string, n?: number}} B */
+/** @import { B, Params, Words } from './types.js' */
 
 // Control characters, marks of direction and others without a shape, and halves of surrogate pairs.
 const UNCLEAN = new RegExp(
@@ -42,7 +42,7 @@ export function fromBytes(a) {
 /** B of typed text. @param {string} s @returns {B} */
 export const fromText = (s) => (UNCLEAN.test(s) ? { b: base64(encoder.encode(s)), t: escaped(encoder.encode(s)) } : { t: s });
 
-/** B list of an argv of strings, numbers and B. @param {Array<string|number|B>} args @returns {B[]} */
+/** B list of an argv of strings, numbers and B. @param {Words} args @returns {B[]} */
 export const argv = (...args) => args.map((a) => (typeof a === 'object' ? a : fromText(String(a))));
 
 const NAMED = new Map([
@@ -80,7 +80,7 @@ export const url = (x) => (x.n !== undefined ? '!' + x.n : base64(bytes(x)).repl
 /** Parameters that may have the empty name: without them a request or a route is another one. */
 const NAMES = ['k', 'g'];
 
-/** Parameters of a request or of a route, without those that have no value. @param {Record<string, any>} params */
+/** Parameters of a request or of a route, without those that have no value. @param {Params} params */
 export function query(params) {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== null && (v !== '' || NAMES.includes(k))) q.set(k, String(v));
@@ -231,7 +231,7 @@ export const copier = (s) =>
       title: word('copy'),
       'aria-label': word('copy'),
       on: {
-        click: (/** @type {Event} */ e) => {
+        click: (e) => {
           e.stopPropagation();
           e.preventDefault();
           copy(s());

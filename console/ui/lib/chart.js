@@ -3,16 +3,20 @@
 import { h, svg, fill } from './h.js';
 import { brief, num, t, tick, time } from './i18n.js';
 
-const H = 168,
-  L = 52,
-  R = 8,
-  T = 10,
-  B = 22;
+/** @import { Child } from './types.js' */
+
+/** The height of a chart, and the room around its plot, px. */
+const HEIGHT = 168,
+  LEFT = 52,
+  RIGHT = 8,
+  TOP = 10,
+  BOTTOM = 22;
 
 /** @typedef {{label: string, cls: string, values: Array<number|null>, format?: (n: number) => string}} Series */
 /**
+ * x: the words of a value's place; tick: those below the axis; unit: the words of a height; pick: what a click or Enter does.
  * @typedef {{x: (i: number) => string, label: string, unit?: (n: number) => string, tick?: (i: number) => string, pick?: (i: number)
- *   => void, height?: number, foot?: () => any}} Axis
+ *   => void, height?: number, foot?: () => Child}} Axis
  */
 /**
  * Where things stand on the axis of x, in shares of the plot's width: of(i) is a value's place, edges(i) are those of the mark on it,
@@ -20,10 +24,23 @@ const H = 168,
  * @typedef {{of: (i: number) => number, edges: (i: number) => [number, number], at: (share: number) => number, ticks: (room: number)
  *   => Array<[number, string]>}} Scale
  */
-/** @type {WeakMap<Element, {draw: () => void, at: number, pick?: (i: number) => void}>} */
+/** The plot in px: its size, and the places of a share of the width and of a value. */
+/** @typedef {{width: number, height: number, x: (share: number) => number, y: (v: number) => number}} Plot */
+/**
+ * What a chart shows: n values on a scale up to top, their figures as text, and the marks that stand for them.
+ * @typedef {{n: number, axis: Axis, scale: Scale, top: number, heads: string[], figures: (i: number) => string[], marks: (plot: Plot) =>
+ *   Child[]}} Chart
+ */
+/** The chart that an element shows, the value that the crosshair stands on (-1: none), and how to move it. */
+/** @typedef {{chart: Chart, at: number, point: (i: number) => void}} Shown */
+
+/** @type {WeakMap<Element, Shown>} */
 const charts = new WeakMap();
-const sizes = new ResizeObserver((es) => {
-  for (const e of es) charts.get(e.target)?.draw();
+const sizes = new ResizeObserver((entries) => {
+  for (const e of entries) {
+    const shown = charts.get(e.target);
+    if (shown) draw(/** @type {HTMLElement} */ (e.target), shown);
+  }
 });
 
 /** The first of 1, 2, 5 x 10^n that is not below n. @param {number} n */
@@ -63,7 +80,8 @@ function instants(times) {
   const n = times.length,
     to = times[n - 1] || 0,
     from = Math.min(times[0] || 0, to - LEAST);
-  const of = (/** @type {number} */ ms) => (ms - from) / (to - from);
+  /** @param {number} ms */
+  const of = (ms) => (ms - from) / (to - from);
   return {
     of: (i) => of(times[i]),
     edges: (i) => [of(times[i]), of(times[i])],
@@ -82,135 +100,139 @@ function instants(times) {
   };
 }
 
-/**
- * @param {HTMLElement} el
- * @param {number} n
- * @param {Axis} axis
- * @param {Scale} scale
- * @param {(i: number) => any[]} figures
- * @param {(plot: {w: number, ht: number, x: (share: number) => number, y: (v: number) => number}) => any[]} marks
- * @param {number} top
- * @param {string[]} heads
- */
-function plot(el, n, axis, scale, figures, marks, top, heads) {
-  const first = !charts.has(el);
-  const state = charts.get(el) || { draw() {}, at: -1 };
-  state.pick = axis.pick;
-  state.draw = () => {
-    const w = Math.max(200, el.clientWidth),
-      ht = axis.height || H,
-      x = (/** @type {number} */ share) => L + (w - L - R) * share,
-      y = (/** @type {number} */ v) => ht - B - ((ht - B - T) * v) / top;
-    const unit = axis.unit || brief;
-    const ticks = scale
-      .ticks(Math.max(2, Math.floor(w / 110)))
-      .filter(([share]) => x(share) < w - 28)
-      .map(([share, words]) => [
-        svg('line', { class: 'grid', x1: x(share), x2: x(share), y1: ht - B, y2: ht - B + 4 }),
-        svg('text', { x: x(share), y: ht - 5, 'text-anchor': 'middle' }, words),
-      ]);
-    const cross = svg('g');
-    const tip = h('div', { class: 'tip', hidden: true });
-    const at = (/** @type {number} */ i) => {
-      state.at = i;
-      if (i < 0 || i >= n) {
-        tip.hidden = true;
-        cross.replaceChildren();
-        return;
-      }
-      const [left, right] = scale.edges(i).map(x);
-      cross.replaceChildren(svg('rect', { class: 'pick', x: left, y: T, width: Math.max(1, right - left), height: ht - B - T }));
-      fill(
-        tip,
-        h('b', null, axis.x(i)),
-        figures(i).map((f) => h('div', null, f)),
-      );
-      tip.hidden = false;
-      if (left > w / 2) {
-        tip.style.setProperty('right', w - left + 8 + 'px');
-        tip.style.setProperty('left', 'auto');
-      } else {
-        tip.style.setProperty('left', right + 8 + 'px');
-        tip.style.setProperty('right', 'auto');
-      }
-    };
-    const pic = svg(
-      'svg',
-      {
-        height: ht,
-        viewBox: `0 0 ${w} ${ht}`,
-        'aria-hidden': 'true',
-        on: {
-          pointermove: (/** @type {PointerEvent} */ e) => at(e.offsetX < L ? -1 : scale.at((e.offsetX - L) / (w - L - R))),
-          pointerleave: () => at(-1),
-          click: () => {
-            if (state.at >= 0 && state.pick) state.pick(state.at);
-          },
-        },
-      },
-      [0, 0.5, 1].map((f) => [
-        svg('line', { class: 'grid', x1: L, x2: w - R, y1: y(top * f), y2: y(top * f) }),
-        svg('text', { x: L - 6, y: y(top * f) + 4, 'text-anchor': 'end' }, unit(top * f)),
-      ]),
-      ticks,
-      marks({ w, ht, x, y }),
-      cross,
-    );
-    const thin = Math.max(1, Math.ceil(n / 60)),
-      rows = [];
-    for (let i = 0; i < n; i += thin)
-      rows.push(
-        h(
-          'tr',
-          null,
-          h('th', null, axis.x(i)),
-          figures(i).map((f) => h('td', null, f)),
-        ),
-      );
-    const had = state.at;
-    fill(
-      el,
-      pic,
-      axis.foot && axis.foot(),
-      tip,
-      h(
-        'div',
-        { class: 'sr' },
-        h(
-          'table',
-          null,
-          h('caption', null, axis.label),
-          h(
-            'tr',
-            null,
-            h('th'),
-            heads.map((s) => h('th', null, s)),
-          ),
-          rows,
-        ),
-      ),
-    );
-    at(had);
-    el.onkeydown = (e) => {
-      if (e.key === 'ArrowRight') at(Math.min(n - 1, state.at + 1));
-      else if (e.key === 'ArrowLeft') at(Math.max(0, (state.at < 0 ? n : state.at) - 1));
-      else if (e.key === 'Enter' && state.at >= 0 && state.pick) state.pick(state.at);
-      else if (e.key === 'Escape') at(-1);
-      else return;
-      e.preventDefault();
-    };
-  };
-  charts.set(el, state);
+/** Shows a chart in an element, or its new values where it had one. @param {HTMLElement} el @param {Chart} chart */
+function show(el, chart) {
+  const before = charts.get(el),
+    shown = before || { chart, at: -1, point() {} };
+  shown.chart = chart;
+  charts.set(el, shown);
   el.classList.add('chart');
   el.tabIndex = 0;
   el.setAttribute('role', 'group');
-  el.setAttribute('aria-label', axis.label);
-  if (first) sizes.observe(el);
-  state.draw();
+  el.setAttribute('aria-label', chart.axis.label);
+  el.onkeydown = (e) => keydown(e, shown);
+  if (!before) sizes.observe(el);
+  draw(el, shown);
+}
+
+/** @param {KeyboardEvent} e @param {Shown} shown */
+function keydown(e, shown) {
+  const { n, axis } = shown.chart;
+  if (e.key === 'ArrowRight') shown.point(Math.min(n - 1, shown.at + 1));
+  else if (e.key === 'ArrowLeft') shown.point(Math.max(0, (shown.at < 0 ? n : shown.at) - 1));
+  else if (e.key === 'Enter' && shown.at >= 0 && axis.pick) axis.pick(shown.at);
+  else if (e.key === 'Escape') shown.point(-1);
+  else return;
+  e.preventDefault();
+}
+
+/** @param {HTMLElement} el @param {Shown} shown */
+function draw(el, shown) {
+  const { axis, scale, top, marks } = shown.chart,
+    width = Math.max(200, el.clientWidth),
+    height = axis.height || HEIGHT,
+    inner = width - LEFT - RIGHT;
+  /** @type {Plot} */
+  const plot = {
+    width,
+    height,
+    x: (share) => LEFT + inner * share,
+    y: (v) => height - BOTTOM - ((height - BOTTOM - TOP) * v) / top,
+  };
+  const cross = svg('g'),
+    tip = h('div', { class: 'tip', hidden: true });
+  shown.point = (i) => {
+    shown.at = i;
+    point(shown.chart, plot, i, cross, tip);
+  };
+  const picture = svg(
+    'svg',
+    {
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      'aria-hidden': 'true',
+      on: {
+        pointermove: (e) => shown.point(e.offsetX < LEFT ? -1 : scale.at((e.offsetX - LEFT) / inner)),
+        pointerleave: () => shown.point(-1),
+        click: () => {
+          if (shown.at >= 0) axis.pick?.(shown.at);
+        },
+      },
+    },
+    grid(shown.chart, plot),
+    marks(plot),
+    cross,
+  );
+  fill(el, picture, axis.foot && axis.foot(), tip, h('div', { class: 'sr' }, figuresTable(shown.chart)));
+  shown.point(shown.at);
+}
+
+/** The lines and words of both axes. @param {Chart} chart @param {Plot} plot @returns {Child[]} */
+function grid({ axis, scale, top }, { width, height, x, y }) {
+  const unit = axis.unit || brief;
+  const heights = [0, 0.5, 1].map((share) => [
+    svg('line', { class: 'grid', x1: LEFT, x2: width - RIGHT, y1: y(top * share), y2: y(top * share) }),
+    svg('text', { x: LEFT - 6, y: y(top * share) + 4, 'text-anchor': 'end' }, unit(top * share)),
+  ]);
+  const ticks = scale
+    .ticks(Math.max(2, Math.floor(width / 110)))
+    .filter(([share]) => x(share) < width - 28)
+    .map(([share, words]) => [
+      svg('line', { class: 'grid', x1: x(share), x2: x(share), y1: height - BOTTOM, y2: height - BOTTOM + 4 }),
+      svg('text', { x: x(share), y: height - 5, 'text-anchor': 'middle' }, words),
+    ]);
+  return [heights, ticks];
+}
+
+/**
+ * Moves the crosshair to a value, with its figures beside it.
+ * @param {Chart} chart
+ * @param {Plot} plot
+ * @param {number} i
+ * @param {Element} cross
+ * @param {HTMLElement} tip
+ */
+function point({ n, axis, scale, figures }, { width, height, x }, i, cross, tip) {
+  tip.hidden = i < 0 || i >= n;
+  cross.replaceChildren();
+  if (tip.hidden) return;
+  const [left, right] = scale.edges(i).map(x),
+    before = left > width / 2;
+  cross.append(svg('rect', { class: 'pick', x: left, y: TOP, width: Math.max(1, right - left), height: height - BOTTOM - TOP }));
+  fill(
+    tip,
+    h('b', null, axis.x(i)),
+    figures(i).map((f) => h('div', null, f)),
+  );
+  tip.style.setProperty('right', before ? width - left + 8 + 'px' : 'auto');
+  tip.style.setProperty('left', before ? 'auto' : right + 8 + 'px');
+}
+
+/** The figures of a chart for screen readers, some 60 rows of them. @param {Chart} chart */
+function figuresTable({ n, axis, figures, heads }) {
+  const rows = [],
+    step = Math.max(1, Math.ceil(n / 60));
+  for (let i = 0; i < n; i += step)
+    rows.push(
+      h(
+        'tr',
+        null,
+        h('th', null, axis.x(i)),
+        figures(i).map((f) => h('td', null, f)),
+      ),
+    );
+  const head = h(
+    'tr',
+    null,
+    h('th'),
+    heads.map((s) => h('th', null, s)),
+  );
+  return h('table', null, h('caption', null, axis.label), head, rows);
 }
 
 /** How many times larger than nearly all values a spike is that the axis leaves out. */
 const SPIKE = 4;
+
 /** The value up to which an axis shows lines: the largest one, unless a few spikes would flatten all the others. @param {number[]} all
  * @param {number} most */
 function calm(all, most) {
@@ -232,43 +254,51 @@ export function lines(el, times, series, axis) {
     most = Math.max(1e-9, ...all),
     top = nice(calm(all, most)),
     scale = instants(times);
-  plot(
-    el,
-    times.length,
-    {
-      ...axis,
-      x: (i) => time(times[i]),
-      foot: () =>
-        (series.length > 1 || most > top) &&
-        h(
-          'div',
-          { class: 'legend', 'aria-hidden': 'true' },
-          series.map((s) => h('span', null, h('i', { class: 'level ' + s.cls }), s.label)),
-          most > top && h('span', null, t('chart.cut', { max: (axis.unit || brief)(most) })),
-        ),
-    },
+  const legend = () =>
+    (series.length > 1 || most > top) &&
+    h(
+      'div',
+      { class: 'legend', 'aria-hidden': 'true' },
+      series.map((s) => h('span', null, h('i', { class: 'level ' + s.cls }), s.label)),
+      most > top && h('span', null, t('chart.cut', { max: (axis.unit || brief)(most) })),
+    );
+  show(el, {
+    n: times.length,
+    axis: { ...axis, x: (i) => time(times[i]), foot: legend },
     scale,
-    (i) => series.map((s) => s.label + ' ' + (s.values[i] == null ? '–' : (s.format || num)(/** @type {number} */ (s.values[i])))),
-    ({ x, y }) =>
-      series.map((s) => {
-        let d = '',
-          last = -1; // the value that the pen stands on
-        s.values.forEach((v, i) => {
-          if (v == null) return;
-          const at = x(scale.of(i)).toFixed(1) + ' ' + y(Math.min(v, top)).toFixed(1);
-          // a value without neighbours is a dot
-          d += last >= 0 && i - last === 1 && times[i] - times[last] <= GAP ? 'L' + at : 'M' + at + 'h0';
-          last = i;
-        });
-        const over = s.values.flatMap((v, i) => (v != null && v > top ? [x(scale.of(i))] : []));
-        return [
-          svg('path', { class: 'series ' + s.cls, d, fill: 'none', 'fill-opacity': 0 }),
-          over.map((at) => svg('path', { class: 'storm', d: `M${(at - 4).toFixed(1)} ${T - 1}h8l-4 -7z` })),
-        ];
-      }),
     top,
-    series.map((s) => s.label),
-  );
+    heads: series.map((s) => s.label),
+    figures: (i) => series.map((s) => s.label + ' ' + figure(s, s.values[i])),
+    marks: (plot) => series.map((s) => lineOf(s, times, scale, top, plot)),
+  });
+}
+
+/** @param {Series} s @param {number|null} v */
+const figure = (s, v) => (v === null || v === undefined ? '–' : (s.format || num)(v));
+
+/**
+ * The path of a series, and a sign where it is higher than the chart.
+ * @param {Series} s
+ * @param {number[]} times
+ * @param {Scale} scale
+ * @param {number} top
+ * @param {Plot} plot
+ */
+function lineOf(s, times, scale, top, { x, y }) {
+  let path = '',
+    pen = -1; // the value that the pen stands on
+  s.values.forEach((v, i) => {
+    if (v === null || v === undefined) return;
+    const at = x(scale.of(i)).toFixed(1) + ' ' + y(Math.min(v, top)).toFixed(1);
+    // a value without neighbours is a dot
+    path += pen >= 0 && i - pen === 1 && times[i] - times[pen] <= GAP ? 'L' + at : 'M' + at + 'h0';
+    pen = i;
+  });
+  const over = s.values.flatMap((v, i) => (v !== null && v > top ? [x(scale.of(i))] : []));
+  return [
+    svg('path', { class: 'series ' + s.cls, d: path, fill: 'none', 'fill-opacity': 0 }),
+    over.map((at) => svg('path', { class: 'storm', d: `M${(at - 4).toFixed(1)} ${TOP - 1}h8l-4 -7z` })),
+  ];
 }
 
 /**
@@ -278,92 +308,75 @@ export function lines(el, times, series, axis) {
  * @param {Axis & {marks?: Set<number>}} axis
  */
 export function bars(el, series, axis) {
-  const n = Math.max(0, ...series.map((s) => s.values.length));
-  const sum = (/** @type {number} */ i) => series.reduce((a, s) => a + (s.values[i] || 0), 0);
-  let max = 2;
-  for (let i = 0; i < n; i++) max = Math.max(max, sum(i));
-  const scale = even(n, axis);
-  plot(
-    el,
+  const n = Math.max(0, ...series.map((s) => s.values.length)),
+    scale = even(n, axis);
+  let most = 2;
+  for (let i = 0; i < n; i++)
+    most = Math.max(
+      most,
+      series.reduce((sum, s) => sum + (s.values[i] || 0), 0),
+    );
+  show(el, {
     n,
     axis,
     scale,
-    (i) => series.filter((s) => s.values[i] || series.length === 1).map((s) => s.label + ' ' + (s.format || num)(s.values[i] || 0)),
-    ({ x, y, ht }) => {
-      const out = [];
-      for (let i = 0; i < n; i++) {
-        const [left, right] = scale.edges(i).map(x);
-        let base = 0;
-        for (const s of series) {
-          const v = s.values[i] || 0;
-          if (v) {
-            const y0 = y(base),
-              y1 = Math.min(y(base + v), y0 - 1.5);
-            out.push(svg('rect', { class: s.cls, x: left + 0.5, y: y1, width: Math.max(1, right - left - 1.5), height: y0 - y1 }));
-          }
-          base += v;
-        }
-        if (axis.marks?.has(i)) out.push(svg('path', { class: 'storm', d: `M${(left + right) / 2 - 5} 1h10l-5 8z` }));
-      }
-      return out;
-    },
-    nice(max),
-    series.map((s) => s.label),
-  );
+    top: nice(most),
+    heads: series.map((s) => s.label),
+    figures: (i) => series.filter((s) => s.values[i] || series.length === 1).map((s) => s.label + ' ' + figure(s, s.values[i] || 0)),
+    marks: (plot) =>
+      Array.from({ length: n }, (_, i) => {
+        const [left, right] = scale.edges(i).map(plot.x);
+        return [
+          barOf(series, i, left, right, plot.y),
+          axis.marks?.has(i) && svg('path', { class: 'storm', d: `M${(left + right) / 2 - 5} 1h10l-5 8z` }),
+        ];
+      }),
+  });
+}
+
+/** The parts of a bar, one above the other. @param {Series[]} series @param {number} i @param {number} left @param {number} right
+ * @param {(v: number) => number} y */
+function barOf(series, i, left, right, y) {
+  const out = [];
+  let base = 0;
+  for (const s of series) {
+    const v = s.values[i] || 0;
+    if (v) {
+      const foot = y(base),
+        head = Math.min(y(base + v), foot - 1.5);
+      out.push(svg('rect', { class: s.cls, x: left + 0.5, y: head, width: Math.max(1, right - left - 1.5), height: foot - head }));
+    }
+    base += v;
+  }
+  return out;
 }
 
 /**
  * A heat map as a table: rows of {label, values}; the shade follows the logarithm.
  * @param {HTMLElement} el
- * @param {Array<{label: any, values: number[]}>} rows
+ * @param {Array<{label: Child, values: number[]}>} rows
  * @param {string[]} heads
  */
 export function heat(el, rows, heads) {
-  const max = Math.max(1, ...rows.flatMap((r) => r.values));
+  const most = Math.max(1, ...rows.flatMap((r) => r.values));
+  /** @param {number} v */
+  const shade = (v) => `color-mix(in srgb, var(--key) ${Math.round(8 + 40 * (Math.log1p(v) / Math.log1p(most)))}%, transparent)`;
+  const head = h(
+    'tr',
+    null,
+    h('th', { scope: 'col' }, t('prefix')),
+    heads.map((s) => h('th', { class: 'num', scope: 'col' }, s)),
+  );
+  const body = rows.map((r) =>
+    h(
+      'tr',
+      null,
+      h('td', { class: 'wide' }, r.label),
+      r.values.map((v) => h('td', { class: 'cell', style: { background: v ? shade(v) : 'none' } }, v ? num(v) : '')),
+    ),
+  );
   fill(
     el,
-    h(
-      'div',
-      { class: 'table heat' },
-      h(
-        'table',
-        { 'aria-label': t('expiry.heat') },
-        h(
-          'thead',
-          null,
-          h(
-            'tr',
-            null,
-            h('th', { scope: 'col' }, t('prefix')),
-            heads.map((s) => h('th', { class: 'num', scope: 'col' }, s)),
-          ),
-        ),
-        h(
-          'tbody',
-          null,
-          rows.map((r) =>
-            h(
-              'tr',
-              null,
-              h('td', { class: 'wide' }, r.label),
-              r.values.map((v) =>
-                h(
-                  'td',
-                  {
-                    class: 'cell',
-                    style: {
-                      background: v
-                        ? `color-mix(in srgb, var(--key) ${Math.round(8 + 40 * (Math.log1p(v) / Math.log1p(max)))}%, transparent)`
-                        : 'none',
-                    },
-                  },
-                  v ? num(v) : '',
-                ),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
+    h('div', { class: 'table heat' }, h('table', { 'aria-label': t('expiry.heat') }, h('thead', null, head), h('tbody', null, body))),
   );
 }

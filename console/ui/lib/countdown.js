@@ -1,14 +1,14 @@
 // Cells with a deadline: they count down by the server's clock, and say so in the moment they are over.
 import { h, say } from './h.js';
-import { clock } from './events.js';
+import { clock } from './api.js';
 import { t, span, date } from './i18n.js';
 
 /**
- * @type {Set<{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done:
- *   string}>}
+ * @typedef {{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done:
+ *   string}} Cell
  */
+/** @type {Set<Cell>} */
 const cells = new Set();
-/** @type {any} */
 let timer = 0;
 
 /**
@@ -36,7 +36,7 @@ export function ttl(pttl, at = clock(), o = {}) {
 /** A cell that counts how long ago something was. @param {number} at */
 export const since = (at) => ttl(0, at, { up: true });
 
-/** @param {any} c @param {number} now */
+/** @param {Cell} c @param {number} now */
 function draw(c, now) {
   const left = c.up ? now - c.due : c.due - now;
   if (!c.up && left <= 0) {

@@ -3,45 +3,31 @@ import { h, fill, say } from './h.js';
 import { quote, short, text } from './bytes.js';
 import { t } from './i18n.js';
 
-/** @typedef {import('./bytes.js').B} B */
-/**
- * @typedef {{name: string, label: string, type?: string, value?: any, hint?: string, options?: Array<[string, string]>, required?:
- *   boolean, rows?: number, min?: number, when?: (v: Record<string, any>) => boolean}} Field when: whether the form shows it
- */
+/** @import { B, Child, Field } from './types.js' */
 
 /**
- * Opens a modal dialog. body is made of nodes; ok is the word of the main button (none: only Close). Answers true for OK, false for back.
- * check is asked before OK closes it: a string is an error to show.
- * @param {{title: string, body: any, ok?: string, danger?: boolean, wide?: boolean, check?: () =>
- *   (string|undefined|Promise<string|undefined>), live?: (ok: HTMLButtonElement) => void}} o
- * @returns {Promise<boolean>}
+ * body is made of nodes; ok is the word of the main button (none: only Close). check is asked before OK closes the dialog: a string is an
+ * error to show. update is called at first and at each input, with the button of OK.
+ * @typedef {{title: string, body: Child, ok?: string, danger?: boolean, wide?: boolean, check?: () =>
+ *   (string|undefined|Promise<string|undefined>), update?: (ok: HTMLButtonElement) => void}} DialogOptions
  */
+
+/** Opens a modal dialog. Answers true for OK, false for back. @param {DialogOptions} o @returns {Promise<boolean>} */
 export function dialog(o) {
   return new Promise((resolve) => {
-    const error = h('p', { class: 'error', role: 'alert', hidden: true });
-    const ok = h('button', { class: o.danger ? 'danger' : 'primary', type: 'submit', hidden: !o.ok }, o.ok || '');
-    const form = h(
-      'form',
-      {
-        on: {
-          submit: async (/** @type {Event} */ e) => {
-            e.preventDefault();
-            const why = o.check && (await o.check());
-            if (why) {
-              say(error, why);
-              error.hidden = false;
-              return;
-            }
-            box.close('ok');
-          },
-          input: () => o.live && o.live(ok),
-        },
-      },
-      h('h2', null, o.title),
-      h('div', { class: 'body' }, o.body),
-      error,
-      h('div', { class: 'buttons' }, h('button', { type: 'button', on: { click: () => box.close() } }, o.ok ? t('back') : t('close')), ok),
-    );
+    const error = h('p', { class: 'error', role: 'alert', hidden: true }),
+      ok = h('button', { class: o.danger ? 'danger' : 'primary', type: 'submit', hidden: !o.ok }, o.ok || '');
+    /** @param {Event} e */
+    const submit = async (e) => {
+      e.preventDefault();
+      const wrong = await o.check?.();
+      if (!wrong) return box.close('ok');
+      say(error, wrong);
+      error.hidden = false;
+    };
+    const body = [h('h2', null, o.title), h('div', { class: 'body' }, o.body), error];
+    const cancel = h('button', { type: 'button' }, o.ok ? t('back') : t('close'));
+    /** @type {HTMLDialogElement} */
     const box = h(
       'dialog',
       {
@@ -52,28 +38,35 @@ export function dialog(o) {
             box.remove();
             resolve(box.returnValue === 'ok');
           },
-          click: (/** @type {Event} */ e) => {
-            if (e.target === box) box.close();
+          click: (e) => {
+            if (e.target === box || e.target === cancel) box.close();
           },
         },
       },
-      form,
+      h('form', { on: { submit, input: () => o.update?.(ok) } }, body, h('div', { class: 'buttons' }, cancel, ok)),
     );
     document.body.append(box);
     box.showModal();
-    if (o.live) o.live(ok);
+    o.update?.(ok);
   });
+}
+
+/** Closes all dialogs, as their Cancel does: the screen behind them has changed. */
+export function closeDialogs() {
+  for (const box of document.querySelectorAll('dialog')) if (box.open) box.close();
 }
 
 /** The longest argument that a dialog shows whole. */
 const SHOWN = 4000;
+
+/** The commands of one or several argvs. @param {B[]|B[][]} argv @returns {B[][]} */
+export const several = (argv) => /** @type {B[][]} */ (Array.isArray(argv[0]) ? argv : [argv]);
+
 /** Commands as typed, one a line. @param {B[]|B[][]} argv */
 const lines = (argv) =>
   several(argv)
     .map((a) => a.map((x) => (text(x).length > SHOWN ? quote({ t: short(x, SHOWN) }) : quote(x))).join(' '))
     .join('\n');
-/** @param {B[]|B[][]} argv @returns {B[][]} */
-export const several = (argv) => /** @type {B[][]} */ (Array.isArray(argv[0]) ? argv : [argv]);
 
 /**
  * Asks before commands run, and shows them as typed. type: what the user must type.
@@ -91,14 +84,14 @@ export function confirmCommand(o) {
       h('pre', { class: 'command' }, lines(o.argv)),
       o.type && h('label', null, t('confirm.type', { text: '' }), h('strong', { class: 'mono' }, o.type), input),
     ],
-    live: (ok) => {
+    update: (ok) => {
       ok.disabled = !!o.type && input.value !== o.type;
     },
   });
 }
 
-/** Makes the control of a field. @param {Field} f @returns {HTMLInputElement|HTMLSelectElement|HTMLTextAreaElement} */
-export function control(f) {
+/** Makes the control of a field. @param {Field} f */
+function control(f) {
   const common = { name: f.name, required: f.required || false };
   if (f.options)
     return h(
@@ -111,53 +104,48 @@ export function control(f) {
   return h('input', { ...common, type: f.type || 'text', value: f.value ?? '', autocomplete: 'off', spellcheck: 'false', min: f.min });
 }
 
+/** @param {ReturnType<typeof control>} el */
+const valueOf = (el) => (el instanceof HTMLInputElement && el.type === 'checkbox' ? (el.checked ? 'yes' : '') : el.value);
+
 /**
  * A form in a dialog. command makes the argv of the values, or several, which the dialog shows as the user types; a string is what is
  * wrong. Answers the values and the argv, or null for back.
- * @param {{title: string, text?: string, fields: Field[], ok?: string, danger?: boolean, command?: (v: Record<string, any>) =>
- *   B[]|B[][]|string}} o
- * @returns {Promise<{values: Record<string, any>, argv: any}|null>}
+ * @template {B[]|B[][]} A
+ * @param {{title: string, text?: string, fields: Field[], ok?: string, danger?: boolean, command: (v: Record<string, string>) =>
+ *   A|string}} o
+ * @returns {Promise<{values: Record<string, string>, argv: A}|null>}
  */
 export async function form(o) {
-  const inputs = o.fields.map((f) => [f, control(f)]);
-  const preview = h('pre', { class: 'command', 'aria-live': 'polite' });
-  const values = () =>
-    Object.fromEntries(
-      inputs.map(([f, c]) => [
-        /** @type {Field} */ (f).name,
-        /** @type {any} */ (f).type === 'check' ? /** @type {any} */ (c).checked : /** @type {any} */ (c).value,
-      ]),
-    );
-  const labels = inputs.map(([f, c]) =>
-    h(
-      'label',
-      { class: /** @type {any} */ (f).type === 'check' ? 'check' : '' },
-      h('span', null, /** @type {Field} */ (f).label),
-      /** @type {any} */ (c),
-      /** @type {Field} */ (f).hint && h('small', null, /** @type {Field} */ (f).hint),
-    ),
+  const controls = o.fields.map(control),
+    preview = h('pre', { class: 'command', 'aria-live': 'polite' }),
+    values = () => Object.fromEntries(o.fields.map((f, i) => [f.name, valueOf(controls[i])]));
+  const labels = o.fields.map((f, i) =>
+    h('label', { class: f.type === 'check' ? 'check' : '' }, h('span', null, f.label), controls[i], f.hint && h('small', null, f.hint)),
   );
   const ok = await dialog({
     title: o.title,
     ok: o.ok || t('confirm.run'),
     danger: o.danger,
-    body: [o.text && h('p', null, o.text), labels, o.command && preview],
-    live: (button) => {
+    body: [o.text && h('p', null, o.text), labels, preview],
+    update: (button) => {
+      const v = values(),
+        argv = o.command(v),
+        wrong = typeof argv === 'string';
       o.fields.forEach((f, i) => {
-        if (f.when) labels[i].hidden = !f.when(values());
+        if (f.when) labels[i].hidden = !f.when(v);
       });
-      if (!o.command) return;
-      const a = o.command(values());
-      preview.classList.toggle('faint', typeof a === 'string');
-      fill(preview, typeof a === 'string' ? a : lines(a));
-      button.disabled = typeof a === 'string';
+      preview.classList.toggle('faint', wrong);
+      fill(preview, wrong ? argv : lines(argv));
+      button.disabled = wrong;
     },
   });
-  if (!ok) return null;
   const v = values(),
-    a = o.command ? o.command(v) : [];
-  return typeof a === 'string' ? null : { values: v, argv: a };
+    argv = ok ? o.command(v) : '';
+  return typeof argv === 'string' ? null : { values: v, argv };
 }
+
+/** The longest message, and how long a good one stays, ms. */
+const MESSAGE = { letters: 300, ms: 5000 };
 
 /**
  * A short message at the foot of the page. kind: good or bad; a bad one stays until it is closed, or its screen ends. The same
@@ -168,16 +156,13 @@ export async function form(o) {
 export function toast(s, kind = 'good') {
   let box = document.getElementById('toasts');
   if (!box) document.body.append((box = h('div', { id: 'toasts', role: 'status', 'aria-live': 'polite' })));
-  const words = s.length > 300 ? s.slice(0, 300) + ' …' : s;
+  const words = s.length > MESSAGE.letters ? s.slice(0, MESSAGE.letters) + ' …' : s;
   for (const old of [...box.children]) if (old.firstElementChild?.textContent === words) old.remove();
-  const el = h(
-    'div',
-    { class: 'toast ' + kind },
-    h('span', { class: 'mono' }, words),
-    h('button', { class: 'ghost', type: 'button', 'aria-label': t('close'), on: { click: () => el.remove() } }, '×'),
-  );
+  const close = h('button', { class: 'ghost', type: 'button', 'aria-label': t('close') }, '×'),
+    el = h('div', { class: 'toast ' + kind }, h('span', { class: 'mono' }, words), close);
+  close.addEventListener('click', () => el.remove());
   box.append(el);
-  if (kind === 'good') setTimeout(() => el.remove(), 5000);
+  if (kind === 'good') setTimeout(() => el.remove(), MESSAGE.ms);
 }
 
 /** Removes the messages of a screen that ends. A good one of an action that leads elsewhere stays its time. @param {boolean} all */

@@ -1,38 +1,47 @@
-// The stream of news: one EventSource a tab with all topics in it. It is closed 10 s after the tab is hidden.
-import { LONG, clock as serverClock, sync } from './api.js';
+// The stream of events: one a tab with all topics in it. It is closed 10 s after the tab is hidden.
+import { LONG, sync } from './api.js';
 import { fromText, url } from './bytes.js';
 import { PostSource } from './source.js';
 
-/** @typedef {(data: any, event: string) => void} Listener */
-/** @typedef {{live: boolean, paused: boolean, since: number, why: string}} State */
+/** @import { Events, Listener, Sample } from './types.js' */
+/** @typedef {{live: boolean, paused: boolean, since: number, why: string}} State since: of the time without events, ms */
 
-/** @type {Map<string, Set<Listener>>} */
+/** What the server sends. */
+const NAMES = ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'walk', 'monitor', 'resync', 'bye'];
+/** How long the page keeps samples, ms. */
+const KEEP = 900_000;
+/** A sample comes each second: a stream that is silent for so long is lost, whatever the browser thinks of the connection, ms. */
+const SILENCE = 6000;
+/** The stream of a hidden tab is closed after, ms. */
+const HIDDEN = 10_000;
+/** Subscriptions that come together open one stream, ms. */
+const TOGETHER = 30;
+/** The waits before the next try: the first, and the longest, ms. */
+const RETRY = { first: 500, longest: 10_000 };
+
+/** The listeners by topic. What a topic sends, its listeners take. @type {Map<string, Set<Listener<any>>>} */
 const topics = new Map();
 /** @type {Set<(s: State) => void>} */
 const watchers = new Set();
-/** @type {EventSource|PostSource|null} */
-let stream = null;
-let last = '',
-  opened = '',
-  tries = 0,
-  heard = 0;
-/** @type {any} */ let timer = 0;
-/** @type {any} */ let hideTimer = 0;
 /** @type {State} */
 const state = { live: false, paused: false, since: 0, why: '' };
-/** @type {any[]} */
-let ring = [];
-const QUARTER = 900_000;
-/** The topics of the stream before: those of a new one have just been read. */
-let known = '';
+/** @type {EventSource|PostSource|null} */
+let stream = null;
+let lastEventId = '',
+  openTopics = '',
+  /** The topics of the stream before: those of a new one have just been read. */
+  topicsBefore = '',
+  failures = 0,
+  heardAt = 0,
+  timer = 0,
+  hideTimer = 0;
+/** @type {Sample[]} */
+let history = [];
 /** A browser opens six connections to a host: a tab that opens its stream makes hidden tabs close theirs at once. */
 const tabs = new BroadcastChannel('ebb.feed');
 
-/** The server's time now, unix ms. */
-export const clock = () => serverClock();
-
 /** The samples of the last 15 minutes, oldest first: one a second while a page was open, and one in ten seconds before. */
-export const samples = () => ring;
+export const samples = () => history;
 
 /** The state of the stream now. */
 export const status = () => state;
@@ -44,35 +53,39 @@ export function onState(fn) {
 }
 
 /** @param {boolean} live @param {string} [why] */
-function set(live, why = '') {
+function setLive(live, why = '') {
   if (live === state.live && why === state.why) return;
   state.live = live;
   state.why = why;
-  if (!live) state.since = heard || Date.now();
+  if (!live) state.since = heardAt || Date.now();
   for (const fn of watchers) fn(state);
 }
 
 /**
- * Calls fn(data, event) for each event of a topic (`sample`, `expired:0`, `key:0:aGk`, `limits:0`, `limits:0:YSo`, `walk`,
- * `monitor`). After a gap fn gets the event `resync` and must read its state again.
- * @param {string} topic @param {Listener} fn @returns {() => void} unsubscribe
+ * Calls fn(data, event) for each event of a topic. After a gap fn gets the event `resync` and must read its state again. Answers how to
+ * stop.
+ * @template {keyof Events} N
+ * @param {N} name
+ * @param {string} of what the topic is about: a database, `0:aGk` (a key), `0:YSo` (a pattern); '': nothing
+ * @param {Listener<Events[N]>} fn
  */
-export function subscribe(topic, fn) {
-  let set = topics.get(topic);
-  if (!set) topics.set(topic, (set = new Set()));
-  set.add(fn);
-  later();
+export function subscribe(name, of, fn) {
+  const topic = of ? name + ':' + of : name,
+    listeners = topics.get(topic) || new Set();
+  topics.set(topic, listeners);
+  listeners.add(fn);
+  openSoon();
   return () => {
-    set.delete(fn);
-    if (!set.size && topics.get(topic) === set) topics.delete(topic);
-    later();
+    listeners.delete(fn);
+    if (!listeners.size && topics.get(topic) === listeners) topics.delete(topic);
+    openSoon();
   };
 }
 
-/** Stops all news (true) or lets them go on. @param {boolean} on */
-export function pause(on) {
-  state.paused = on;
-  if (on) close();
+/** Stops all events (true) or lets them go on. @param {boolean} paused */
+export function pause(paused) {
+  state.paused = paused;
+  if (paused) close();
   else open();
   for (const fn of watchers) fn(state);
 }
@@ -80,105 +93,116 @@ export function pause(on) {
 /** Closes the stream for good, as at logout. */
 export function stop() {
   topics.clear();
-  ring = [];
-  last = '';
+  history = [];
+  lastEventId = '';
   close();
 }
 
-function later() {
+function openSoon() {
   clearTimeout(timer);
   timer = setTimeout(() => {
-    if ([...topics.keys()].sort().join() !== opened) open();
-  }, 30);
+    if ([...topics.keys()].sort().join() !== openTopics) open();
+  }, TOGETHER);
 }
 
 function close() {
   clearTimeout(timer);
   if (stream) stream.close();
   stream = null;
-  opened = '';
+  openTopics = '';
 }
 
 /** @param {string} why */
 function lost(why) {
   close();
   if (!topics.size || state.paused || document.hidden) return;
-  set(false, why);
-  timer = setTimeout(open, Math.min(10000, 500 * 2 ** tries++));
+  setLive(false, why);
+  timer = setTimeout(open, Math.min(RETRY.longest, RETRY.first * 2 ** failures++));
 }
 
-/** @param {string} event @param {any} data */
+/**
+ * Whether a listener of a topic gets an event. The data of a resync is the topics that have been read before.
+ * @param {string} topic
+ * @param {string} event
+ * @param {any} data
+ */
+export function concerns(topic, event, data) {
+  const [name, db, of] = topic.split(':');
+  if (event === 'resync') return data.split(',').includes(topic);
+  if (event === 'hello') return name === 'sample';
+  if (name !== (event === 'gone' ? 'key' : event) || (db !== undefined && String(data.db) !== db)) return false;
+  if (name === 'key' && url(data.k) !== of) return false;
+  return data.match === undefined || url(fromText(data.match)) === (of || '');
+}
+
+/** @param {string} event @param {unknown} data */
 function deliver(event, data) {
-  const kind = event === 'gone' ? 'key' : event;
-  for (const [topic, set] of topics) {
-    if (event === 'resync' && !data.split(',').includes(topic)) continue;
-    const [head, db, k] = topic.split(':');
-    if (event !== 'resync' && event !== 'hello') {
-      if (head !== kind) continue;
-      if ((db !== undefined && String(data.db) !== db) || (head === 'key' && url(data.k) !== k)) continue;
-      if (data.match !== undefined && url(fromText(data.match)) !== (k || '')) continue;
-    } else if (event === 'hello' && head !== 'sample') continue;
-    for (const fn of [...set]) fn(data, event);
-  }
+  for (const [topic, listeners] of topics) if (concerns(topic, event, data)) for (const fn of [...listeners]) fn(data, event);
 }
 
-/** The points of a series that comes by column. @param {any} s @returns {any[]} */
-function points(s) {
-  const columns = Object.entries(s).filter(([, v]) => Array.isArray(v));
-  return s.at.map((/** @type {number} */ _, /** @type {number} */ i) => Object.fromEntries(columns.map(([name, v]) => [name, v[i]])));
+/** The points of a series that comes by column. @param {Record<string, any[]>} series */
+function points(series) {
+  const columns = Object.entries(series).filter(([, v]) => Array.isArray(v));
+  return series.at.map((_, i) => /** @type {Sample} */ (Object.fromEntries(columns.map(([name, v]) => [name, v[i]]))));
+}
+
+/** @param {{now?: number, samples?: Record<string, any[]>, latest?: Sample}} data */
+function greeted(data) {
+  if (data.now) sync(data.now, 200);
+  if (data.samples) history = points(data.samples);
+  if (data.latest && history.length) history[history.length - 1] = data.latest;
+}
+
+/** @param {Sample} sample */
+function remember(sample) {
+  history.push(sample);
+  const old = history.findIndex((p) => p.at > sample.at - KEEP);
+  if (old > 0) history.splice(0, old);
 }
 
 function open() {
   close();
   if (!topics.size || state.paused || document.hidden) return;
-  const want = [...topics.keys()].sort();
-  const before = known;
-  known = opened = want.join();
-  const asked = { topics: opened, ...(last ? { last } : {}) };
-  const q = String(new URLSearchParams(asked));
+  const before = topicsBefore;
+  topicsBefore = openTopics = [...topics.keys()].sort().join();
+  const asked = { topics: openTopics, ...(lastEventId ? { last: lastEventId } : {}) },
+    query = String(new URLSearchParams(asked));
   tabs.postMessage('');
-  const es = (stream = q.length > LONG ? new PostSource('api/feed', asked) : new EventSource('api/feed?' + q));
-  heard = Date.now();
-  for (const name of ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'walk', 'monitor', 'resync', 'bye']) {
-    es.addEventListener(name, (e) => {
-      if (es !== stream) return;
-      heard = Date.now();
-      tries = 0;
-      set(true);
-      const m = /** @type {MessageEvent} */ (e),
-        data = m.data ? JSON.parse(m.data) : {};
-      if (m.lastEventId) last = m.lastEventId;
-      if (name === 'hello') {
-        if (data.now) sync(data.now, 200);
-        if (data.samples) ring = points(data.samples);
-        if (data.latest && ring.length) ring[ring.length - 1] = data.latest;
-      }
-      if (name === 'sample') {
-        ring.push(data);
-        const old = ring.findIndex((p) => p.at > data.at - QUARTER);
-        if (old > 0) ring.splice(0, old);
-      }
-      if (name === 'bye') lost(data.why || '');
-      else deliver(name, name === 'resync' ? before : data);
+  const source = (stream = query.length > LONG ? new PostSource('api/feed', asked) : new EventSource('api/feed?' + query));
+  heardAt = Date.now();
+  for (const name of NAMES)
+    source.addEventListener(name, (e) => {
+      if (source === stream) received(name, /** @type {MessageEvent} */ (e), before);
     });
-  }
-  es.addEventListener('error', () => {
-    if (es === stream) lost('');
+  source.addEventListener('error', () => {
+    if (source === stream) lost('');
   });
 }
 
-// A sample comes each second. A stream that is silent for 6 s is lost, whatever the browser thinks of the connection.
+/** @param {string} name @param {MessageEvent} e @param {string} before the topics of the stream before */
+function received(name, e, before) {
+  heardAt = Date.now();
+  failures = 0;
+  setLive(true);
+  const data = e.data ? JSON.parse(e.data) : {};
+  if (e.lastEventId) lastEventId = e.lastEventId;
+  if (name === 'hello') greeted(data);
+  if (name === 'sample') remember(data);
+  if (name === 'bye') lost(data.why || '');
+  else deliver(name, name === 'resync' ? before : data);
+}
+
 setInterval(() => {
-  if (stream && topics.has('sample') && Date.now() - heard > 6000) lost('');
+  if (stream && topics.has('sample') && Date.now() - heardAt > SILENCE) lost('');
 }, 1000);
 tabs.onmessage = () => {
   if (document.hidden) close();
 };
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hideTimer);
-  if (document.hidden) hideTimer = setTimeout(close, 10000);
+  if (document.hidden) hideTimer = setTimeout(close, HIDDEN);
   else if (!stream && !state.paused) {
-    tries = 0;
+    failures = 0;
     open();
   }
 });

@@ -29,7 +29,7 @@ export function bits(a) {
 
 /** Unpacks gzip, at most 1 MiB of it. @param {Uint8Array} a */
 export async function gunzip(a) {
-  const reader = new Blob([/** @type {any} */ (a)]).stream().pipeThrough(new DecompressionStream('gzip')).getReader();
+  const reader = new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (a)]).stream().pipeThrough(new DecompressionStream('gzip')).getReader();
   /** @type {number[]} */
   const out = [];
   for (;;) {
@@ -44,99 +44,111 @@ export async function gunzip(a) {
   return new Uint8Array(out);
 }
 
-/** Reads one MessagePack value, as text like JSON. Large integers stay whole. @param {Uint8Array} a */
-export function msgpack(a) {
-  const v = new DataView(a.buffer, a.byteOffset, a.length);
-  let at = 0;
-  const take = (/** @type {number} */ n) => {
-    if (at + n > a.length) throw new Error('the value ends too early');
-    at += n;
-    return at - n;
-  };
-  const str = (/** @type {number} */ n) => JSON.stringify(new TextDecoder().decode(a.subarray(take(n), at)));
-  const bin = (/** @type {number} */ n) => 'bin(' + [...a.subarray(take(n), at)].map((c) => c.toString(16).padStart(2, '0')).join('') + ')';
-  /** @param {number} n @param {string} pad @returns {string} */
-  const arr = (n, pad) => {
-    const out = [];
-    for (let i = 0; i < n; i++) out.push(pad + '  ' + read(pad + '  '));
-    return n ? '[\n' + out.join(',\n') + '\n' + pad + ']' : '[]';
-  };
-  /** @param {number} n @param {string} pad @returns {string} */
-  const map = (n, pad) => {
-    const out = [];
-    for (let i = 0; i < n; i++) {
-      const k = read(pad);
-      out.push(pad + '  ' + k + ': ' + read(pad + '  '));
-    }
-    return n ? '{\n' + out.join(',\n') + '\n' + pad + '}' : '{}';
-  };
-  /** @param {string} pad @returns {string} */
-  function read(pad) {
-    if (pad.length > 128) throw new Error('the value is nested too deeply');
-    const c = v.getUint8(take(1)),
+/** Values of MessagePack are nested so deeply at most. */
+const DEEPEST = 64;
+
+/** Reads MessagePack as text like JSON. */
+class MessagePack {
+  /** @param {Uint8Array} a */
+  constructor(a) {
+    this.a = a;
+    this.view = new DataView(a.buffer, a.byteOffset, a.length);
+    this.at = 0;
+    const v = this.view,
+      take = (/** @type {number} */ n) => this.take(n),
       u8 = () => v.getUint8(take(1)),
       u16 = () => v.getUint16(take(2)),
       u32 = () => v.getUint32(take(4));
+    /** How the values of each first byte are read. @type {Record<number, (depth: number) => string|number|bigint>} */
+    this.readers = {
+      0xc0: () => 'null',
+      0xc2: () => 'false',
+      0xc3: () => 'true',
+      0xc4: () => this.bin(u8()),
+      0xc5: () => this.bin(u16()),
+      0xc6: () => this.bin(u32()),
+      0xc7: () => this.ext(u8()),
+      0xc8: () => this.ext(u16()),
+      0xc9: () => this.ext(u32()),
+      0xca: () => v.getFloat32(take(4)),
+      0xcb: () => v.getFloat64(take(8)),
+      0xcc: u8,
+      0xcd: u16,
+      0xce: u32,
+      0xcf: () => v.getBigUint64(take(8)),
+      0xd0: () => v.getInt8(take(1)),
+      0xd1: () => v.getInt16(take(2)),
+      0xd2: () => v.getInt32(take(4)),
+      0xd3: () => v.getBigInt64(take(8)),
+      0xd9: () => this.str(u8()),
+      0xda: () => this.str(u16()),
+      0xdb: () => this.str(u32()),
+      0xdc: (depth) => this.array(u16(), depth),
+      0xdd: (depth) => this.array(u32(), depth),
+      0xde: (depth) => this.map(u16(), depth),
+      0xdf: (depth) => this.map(u32(), depth),
+    };
+  }
+
+  /** Passes over n bytes, and answers where they begin. @param {number} n */
+  take(n) {
+    if (this.at + n > this.a.length) throw new Error('the value ends too early');
+    this.at += n;
+    return this.at - n;
+  }
+  /** @param {number} n */
+  part(n) {
+    const from = this.take(n);
+    return this.a.subarray(from, this.at);
+  }
+  /** @param {number} n */
+  str(n) {
+    return JSON.stringify(new TextDecoder().decode(this.part(n)));
+  }
+  /** @param {number} n */
+  bin(n) {
+    return 'bin(' + [...this.part(n)].map((c) => c.toString(16).padStart(2, '0')).join('') + ')';
+  }
+  /** @param {number} n */
+  ext(n) {
+    return 'ext ' + this.view.getInt8(this.take(1)) + ' ' + this.bin(n);
+  }
+  /** @param {number} n @param {number} depth */
+  array(n, depth) {
+    return block('[', ']', n, depth, () => this.read(depth + 1));
+  }
+  /** @param {number} n @param {number} depth */
+  map(n, depth) {
+    return block('{', '}', n, depth, () => this.read(depth) + ': ' + this.read(depth + 1));
+  }
+  /** Reads a value. @param {number} depth @returns {string} */
+  read(depth) {
+    if (depth > DEEPEST) throw new Error('the value is nested too deeply');
+    const c = this.view.getUint8(this.take(1));
     if (c < 0x80) return String(c);
     if (c >= 0xe0) return String(c - 256);
-    if (c < 0x90) return map(c & 15, pad);
-    if (c < 0xa0) return arr(c & 15, pad);
-    if (c < 0xc0) return str(c & 31);
-    switch (c) {
-      case 0xc0:
-        return 'null';
-      case 0xc2:
-        return 'false';
-      case 0xc3:
-        return 'true';
-      case 0xc4:
-        return bin(u8());
-      case 0xc5:
-        return bin(u16());
-      case 0xc6:
-        return bin(u32());
-      case 0xca:
-        return String(v.getFloat32(take(4)));
-      case 0xcb:
-        return String(v.getFloat64(take(8)));
-      case 0xcc:
-        return String(u8());
-      case 0xcd:
-        return String(u16());
-      case 0xce:
-        return String(u32());
-      case 0xcf:
-        return String(v.getBigUint64(take(8)));
-      case 0xd0:
-        return String(v.getInt8(take(1)));
-      case 0xd1:
-        return String(v.getInt16(take(2)));
-      case 0xd2:
-        return String(v.getInt32(take(4)));
-      case 0xd3:
-        return String(v.getBigInt64(take(8)));
-      case 0xd9:
-        return str(u8());
-      case 0xda:
-        return str(u16());
-      case 0xdb:
-        return str(u32());
-      case 0xdc:
-        return arr(u16(), pad);
-      case 0xdd:
-        return arr(u32(), pad);
-      case 0xde:
-        return map(u16(), pad);
-      case 0xdf:
-        return map(u32(), pad);
-      default: {
-        const n = c === 0xc7 ? u8() : c === 0xc8 ? u16() : c === 0xc9 ? u32() : 2 ** (c - 0xd4);
-        return 'ext ' + v.getInt8(take(1)) + ' ' + bin(n);
-      }
-    }
+    if (c < 0x90) return this.map(c & 15, depth);
+    if (c < 0xa0) return this.array(c & 15, depth);
+    if (c < 0xc0) return this.str(c & 31);
+    const reader = this.readers[c];
+    return reader ? String(reader(depth)) : this.ext(2 ** (c - 0xd4));
   }
-  const s = read('');
-  if (at !== a.length) throw new Error('more bytes follow the value');
+}
+
+/** n parts between brackets, each on a line. @param {string} from @param {string} to @param {number} n @param {number} depth
+ * @param {() => string} part */
+function block(from, to, n, depth, part) {
+  const pad = '  '.repeat(depth),
+    out = [];
+  for (let i = 0; i < n; i++) out.push(pad + '  ' + part());
+  return n ? from + '\n' + out.join(',\n') + '\n' + pad + to : from + to;
+}
+
+/** Reads one MessagePack value, as text like JSON. Large integers stay whole. @param {Uint8Array} a */
+export function msgpack(a) {
+  const m = new MessagePack(a),
+    s = m.read(0);
+  if (m.at !== a.length) throw new Error('more bytes follow the value');
   return s;
 }
 

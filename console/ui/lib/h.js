@@ -1,7 +1,6 @@
 // Elements and keyed lists from data. Every string becomes a text node or an attribute: this file never parses HTML.
 
-/** @typedef {Node|string|number|boolean|null|undefined|Array<any>} Child */
-/** @typedef {{[name: string]: any}} Props */
+/** @import { Child, Props } from './types.js' */
 
 // The HTML parser gives the icon sheet of index.html the namespace of SVG.
 const SVG = /** @type {string} */ (document.getElementById('icons')?.namespaceURI);
@@ -20,12 +19,13 @@ const PROPERTY = new Set([
 
 /** @param {Element} el @param {Props|null|undefined} props */
 function apply(el, props) {
-  for (const [name, v] of Object.entries(props || {})) {
+  const { class: names, on, style, ...others } = props || {};
+  for (const [event, fn] of Object.entries(on || {})) el.addEventListener(event, /** @type {EventListener} */ (fn));
+  for (const [name, v] of Object.entries(style || {})) /** @type {HTMLElement} */ (el).style.setProperty(name, String(v));
+  if (names !== undefined && names !== null) el.setAttribute('class', Array.isArray(names) ? names.filter(Boolean).join(' ') : names);
+  for (const [name, v] of Object.entries(others)) {
     if (v === null || v === undefined) continue;
-    if (name === 'on') for (const [event, fn] of Object.entries(v)) el.addEventListener(event, /** @type {any} */ (fn));
-    else if (name === 'style') for (const [p, x] of Object.entries(v)) /** @type {any} */ (el).style.setProperty(p, String(x));
-    else if (name === 'class') el.setAttribute('class', Array.isArray(v) ? v.filter(Boolean).join(' ') : v);
-    else if (PROPERTY.has(name)) /** @type {any} */ (el)[name] = v;
+    if (PROPERTY.has(name)) Object.assign(el, { [name]: v });
     else if (v !== false) el.setAttribute(name, v === true ? '' : String(v));
   }
 }
@@ -80,12 +80,13 @@ export const icon = (name) => svg('svg', { class: 'icon', 'aria-hidden': 'true',
  */
 export function fill(el, ...children) {
   const at = document.activeElement,
-    had = at && el !== at && el.contains(at) && /^(A|BUTTON)$/.test(at.tagName) ? at : null;
+    focused = at && el !== at && el.contains(at) && /^(A|BUTTON)$/.test(at.tagName) ? at : null;
   el.replaceChildren();
   add(el, ...children);
-  if (had) {
-    const name = (/** @type {Element} */ e) => e.getAttribute('aria-label') || e.textContent;
-    const again = [...el.querySelectorAll(had.localName)].find((e) => name(e) === name(had));
+  if (focused) {
+    /** @param {Element} e */
+    const name = (e) => e.getAttribute('aria-label') || e.textContent;
+    const again = [...el.querySelectorAll(focused.localName)].find((e) => name(e) === name(focused));
     if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
   }
   return el;
@@ -96,25 +97,29 @@ export function say(el, s) {
   if (el.textContent !== s) el.textContent = s;
 }
 
-/** @type {WeakMap<Element, Map<string, {el: Element, row: any}>>} */
+/** The elements of lists. The rows of a list have one type. @type {WeakMap<Element, Map<string, {el: Element, row: any}>>} */
 const lists = new WeakMap();
 
 /**
  * Keeps the children of parent equal to rows. A row keeps its element as long as its key stays. update is called for rows that were
  * there before.
  * @template T
- * @param {Element} parent @param {T[]} rows @param {(row: T, i: number) => string} key
- * @param {(row: T) => Element} make @param {(el: any, row: T, before: T) => void} [update]
+ * @template {Element} E
+ * @param {Element} parent
+ * @param {T[]} rows
+ * @param {(row: T, i: number) => string} key
+ * @param {(row: T) => E} make
+ * @param {(el: E, row: T, before: T) => void} [update]
  */
 export function list(parent, rows, key, make, update) {
   const old = lists.get(parent) || new Map(),
     now = new Map();
   rows.forEach((row, i) => {
     const k = key(row, i),
-      had = old.get(k);
+      before = old.get(k);
     if (now.has(k)) return;
-    if (had && update) update(had.el, row, had.row);
-    now.set(k, { el: had ? had.el : make(row), row });
+    if (before && update) update(/** @type {E} */ (before.el), row, before.row);
+    now.set(k, { el: before ? before.el : make(row), row });
   });
   for (const [k, x] of old) if (!now.has(k)) x.el.remove();
   let at = parent.firstElementChild;
@@ -123,4 +128,27 @@ export function list(parent, rows, key, make, update) {
     else parent.insertBefore(el, at);
   }
   lists.set(parent, now);
+}
+
+/** A section with a title and a border. @param {string|null} title @param {Child[]} children */
+export const section = (title, ...children) => h('section', { class: 'card' }, title !== null && h('h2', null, title), children);
+
+/**
+ * A field for a search. typed is called with what it has: at each letter (live), or when the user leaves the field.
+ * @param {string} label
+ * @param {(text: string) => void} typed
+ * @param {{value?: string|null, live?: boolean}} [o]
+ */
+export function searchBox(label, typed, o = {}) {
+  const changed = () => typed(box.value);
+  /** @type {HTMLInputElement} */
+  const box = h('input', {
+    type: 'search',
+    value: o.value || '',
+    placeholder: label,
+    'aria-label': label,
+    spellcheck: 'false',
+    on: o.live ? { input: changed } : { change: changed },
+  });
+  return box;
 }

@@ -28,7 +28,7 @@ export async function startLang() {
 /**
  * The words for key, with {name} replaced. A plural of English is `one|many` with {n}.
  * @param {string} key
- * @param {Record<string, any>} [vars]
+ * @param {Record<string, unknown>} [vars]
  * @returns {string}
  */
 export function t(key, vars = {}) {
@@ -44,14 +44,28 @@ export function t(key, vars = {}) {
 /** Whether a key has words. @param {string} key */
 export const has = (key) => words.has(key);
 
-/** @type {Map<string, any>} */
-const formats = new Map();
-/** @param {string} kind @param {any} options */
-function format(kind, options) {
-  const k = code + kind + JSON.stringify(options);
-  if (!formats.has(k))
-    formats.set(k, kind === 'n' ? new Intl.NumberFormat(code, options) : new Intl.DateTimeFormat(code === 'en' ? 'en-GB' : code, options));
-  return formats.get(k);
+/** The formats that are in use: to make one takes long. */
+const formats = {
+  /** @type {Map<string, Intl.NumberFormat>} */
+  number: new Map(),
+  /** @type {Map<string, Intl.DateTimeFormat>} */
+  date: new Map(),
+};
+
+/** @param {Intl.NumberFormatOptions} options */
+function numberFormat(options) {
+  const k = code + JSON.stringify(options),
+    f = formats.number.get(k) || new Intl.NumberFormat(code, options);
+  formats.number.set(k, f);
+  return f;
+}
+
+/** @param {Intl.DateTimeFormatOptions} options */
+function dateFormat(options) {
+  const k = code + JSON.stringify(options),
+    f = formats.date.get(k) || new Intl.DateTimeFormat(code === 'en' ? 'en-GB' : code, options);
+  formats.date.set(k, f);
+  return f;
 }
 
 /** A number with its groups: 2,100,000. @param {number|string|null|undefined} n @param {number} [digits] */
@@ -59,12 +73,12 @@ export function num(n, digits = 0) {
   if (n === null || n === undefined || n === '') return '–';
   if (typeof n === 'string') {
     try {
-      return format('n', {}).format(BigInt(n));
+      return numberFormat({}).format(BigInt(n));
     } catch {
       return n;
     }
   }
-  return format('n', { maximumFractionDigits: digits }).format(n);
+  return numberFormat({ maximumFractionDigits: digits }).format(n);
 }
 
 /** A number of at most four letters: 2.1M. @param {number|null|undefined} n */
@@ -93,7 +107,7 @@ export function size(n) {
 }
 
 /** A share in percent. @param {number} x */
-export const percent = (x) => format('n', { style: 'percent', maximumFractionDigits: x > 0 && x < 0.1 ? 1 : 0 }).format(x);
+export const percent = (x) => numberFormat({ style: 'percent', maximumFractionDigits: x > 0 && x < 0.1 ? 1 : 0 }).format(x);
 
 /** A span of ms in its two largest units: 1 h 05 min, 4.2 s, 15 ms. @param {number|null|undefined} ms @returns {string} */
 export function span(ms) {
@@ -122,7 +136,7 @@ export const micros = (us) =>
 
 /** Time of day of unix ms: 12:00:01. @param {number} ms @param {boolean} [fraction] with ms */
 export const time = (ms, fraction) =>
-  format('d', {
+  dateFormat({
     hour: '2-digit',
     minute: '2-digit',
     second: '2-digit',
@@ -132,7 +146,7 @@ export const time = (ms, fraction) =>
 
 /** Date and time of unix ms, with the time zone. @param {number} ms */
 export const date = (ms) =>
-  format('d', {
+  dateFormat({
     day: 'numeric',
     month: 'short',
     year: 'numeric',
@@ -143,10 +157,11 @@ export const date = (ms) =>
     timeZoneName: 'short',
   }).format(ms);
 
-/** Day or hour of unix ms for axes. @param {number} ms @param {'minute'|'hour'|'day'|'month'} unit */
+/** The span of a chart. @typedef {'minute'|'hour'|'day'|'month'} Unit */
+
+/** Day or hour of unix ms for axes. @param {number} ms @param {Unit} unit */
 export const tick = (ms, unit) =>
-  format(
-    'd',
+  dateFormat(
     unit === 'month'
       ? { day: 'numeric', month: 'short' }
       : { hour: '2-digit', minute: '2-digit', hour12: false, ...(unit === 'minute' ? { second: '2-digit' } : {}) },

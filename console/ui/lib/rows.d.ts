@@ -789,12 +789,6 @@ export interface TopRow {
   error: number;
 }
 
-export interface UnmarshalJSONAnswer {
-  t: string | null;
-  b: string | null;
-  n: number | null;
-}
-
 export interface UserRow {
   name: B;
   on: boolean;

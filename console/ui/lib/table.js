@@ -1,153 +1,170 @@
-// Tables: sortable, filtered, moved through by keyboard, with an empty state.
+// Tables: sorted by a click, moved through by keyboard, with an empty state.
 import { h, fill, list } from './h.js';
 import { copy } from './bytes.js';
 import { t } from './i18n.js';
 
-/** The rows that come into the document in one frame. */
+/** @import { Column, TableOptions } from './types.js' */
+
+/** The rows that come into the document in one frame: to lay out 200 rows at once takes 100 ms. */
 const STEP = 40;
 /** A phone has room for so many columns. Where there are more, and where rows have buttons, each row stands as a card. */
 const PHONE = 4;
+/** How long a row stays that has faded, ms; quick is for one whose place others wait for. */
+const FADE = { slow: 700, quick: 200 };
+/** The rows in view that must be alive where `most` bounds them. */
+const LEAST_ALIVE = 5;
 
 /**
- * A column. value: what it sorts by and copies. cell: what it shows (default: the value). num: aligned to the right with tabular figures.
+ * The rows by a value, from the smallest up (direction 1) or from the largest down (-1); those without a value stand last.
  * @template R
- * @typedef {{id: string, label: string, num?: boolean, value: (r: R) => any, cell?: (r: R) => any, title?: string, wide?: boolean,
- *   minor?: boolean, sort?: boolean}} Column
- * wide: the column that names the row. minor: a phone leaves it out.
+ * @param {R[]} rows
+ * @param {(row: R) => string|number|null|undefined} value
+ * @param {number} direction
  */
+export function sorted(rows, value, direction) {
+  return rows
+    .map((row) => ({ row, v: value(row) ?? null }))
+    .sort((a, b) => {
+      if (a.v === b.v) return 0;
+      if (a.v === null) return 1;
+      if (b.v === null) return -1;
+      return (a.v < b.v ? -1 : 1) * direction;
+    })
+    .map((x) => x.row);
+}
 
 /**
- * Makes a table. key: a string for Map, the same for the same row. open: what Enter or a click does. actions: buttons of a row,
- * made once per row (now() is the row of today), and again when what shape says of the row changes.
- * empty: what stands there without rows. select: boxes to choose rows. sort: [column id, -1 or 1] at first. fade: a row whose
- * deadline passes fades away (default true). most: the number of rows that it shows at once, more if fewer
- * than five of them are alive; the others follow as rows fade away; over: what to do when these are too few. stack: on a phone
- * a row is a card in any case.
- * sorted: the reader has chosen a column, "-id" from the largest down; where the server has more rows it finds the first ones.
- * set(rows) shows rows; selected() are the chosen ones; focus() goes to the first row. j and k move, Enter opens, x chooses, y
- * copies the row, / goes to the filter of the page.
+ * The first rows: `most` of them, and more until some of them are alive.
  * @template R
- * @param {{columns: Column<R>[], rows?: R[], key: (r: R) => string, empty?: () => any, actions?: (now: () => R) => any, open?: (r:
- *   R) => void,
- *   select?: (chosen: R[]) => void, sort?: [string, number], fade?: boolean, label?: string, href?: (r: R) => string, most?: number,
- *   alive?: (r: R) => boolean, over?: () => void, stack?: boolean, shape?: (r: R) => string, sorted?: (sort: string) => void}} o
+ * @param {R[]} rows
+ * @param {number} most
+ * @param {(row: R) => boolean} alive
  */
-export function table(o) {
-  let rows = o.rows || [],
-    sort = o.sort || ['', 1];
-  /** The rows in their order, of which the first `room` are in the document: see grow. */
-  let out = rows,
-    room = STEP,
-    growing = false;
-  /** @type {Set<string>} */
-  const chosen = new Set();
-  const body = h('tbody'),
-    none = h('div', { class: 'empty' });
-  /** @type {Map<string, HTMLElement>} */
-  const heads = new Map();
-  const all = h('input', {
-    type: 'checkbox',
-    'aria-label': t('table.all'),
-    on: {
-      change: () => {
-        for (const r of rows)
-          if (all.checked) chosen.add(o.key(r));
-          else chosen.delete(o.key(r));
-        render();
-      },
-    },
+export function firstRows(rows, most, alive) {
+  let living = 0;
+  const end = rows.findIndex((row, i) => {
+    if (alive(row)) living++;
+    return i + 1 >= most && living >= LEAST_ALIVE;
   });
-  const lead = o.columns.find((c) => !c.minor);
-  const classes = (/** @type {Column<R>} */ c) => [c.num && 'num', c.wide && 'wide', c.minor && 'minor', c === lead && 'lead'];
-  for (const c of o.columns) {
-    heads.set(
-      c.id,
-      h(
-        'th',
-        { class: classes(c), scope: 'col', title: c.title },
-        c.sort === false
-          ? c.label
-          : h(
-              'button',
-              {
-                type: 'button',
-                class: 'head',
-                on: {
-                  click: () => {
-                    sort = sort[0] === c.id ? [c.id, -sort[1]] : [c.id, c.num ? -1 : 1];
-                    render();
-                    if (o.sorted) o.sorted((sort[1] < 0 ? '-' : '') + c.id);
-                  },
-                },
-              },
-              c.label,
-            ),
-      ),
+  return end < 0 ? rows : rows.slice(0, end + 1);
+}
+
+/**
+ * What a table knows of the element of a row.
+ * @template R
+ * @typedef {{row: R, json: string, shape: string|undefined, box: HTMLInputElement|undefined}} RowState
+ */
+
+/**
+ * A table. set shows rows, selected are the chosen ones, focus goes to the first row. j and k move, Enter opens, x chooses, y copies the
+ * row, / goes to the filter of the page.
+ * @template R
+ */
+class Table {
+  /** @param {TableOptions<R>} o */
+  constructor(o) {
+    this.o = o;
+    /** @type {R[]} */
+    this.all = o.rows || [];
+    /** The rows in their order, of which the first `room` are in the document. @type {R[]} */
+    this.ordered = this.all;
+    this.room = STEP;
+    this.growing = false;
+    /** The column and the direction. @type {[string, number]} */
+    this.sort = o.sort || ['', 1];
+    /** The keys of the chosen rows. @type {Set<string>} */
+    this.chosen = new Set();
+    /** @type {WeakMap<Element, RowState<R>>} */
+    this.states = new WeakMap();
+    this.lead = o.columns.find((c) => !c.minor);
+    this.heads = new Map(o.columns.map((c) => [c.id, this.makeHead(c)]));
+    this.chooseAll = h('input', { type: 'checkbox', 'aria-label': t('table.all'), on: { change: () => this.chooseEach() } });
+    this.body = h('tbody');
+    const stack = o.stack || o.actions || o.columns.filter((c) => !c.minor).length > PHONE;
+    this.inner = h('table', { 'aria-label': o.label, class: stack ? 'stack' : undefined }, h('thead', null, this.makeHeadRow()), this.body);
+    this.none = h('div', { class: 'empty' });
+    this.el = h('div', { class: 'table' }, this.inner, this.none);
+    this.render();
+  }
+
+  rows() {
+    return this.all;
+  }
+  selected() {
+    return this.all.filter((r) => this.chosen.has(this.o.key(r)));
+  }
+  /** @param {R[]} rows */
+  set(rows) {
+    this.all = rows;
+    this.render();
+  }
+  /** Chooses no row. */
+  clear() {
+    this.chosen.clear();
+    this.render();
+  }
+  focus() {
+    this.body.querySelector('tr')?.focus();
+  }
+
+  /** @param {Column<R>} c */
+  classes(c) {
+    return [c.num && 'num', c.wide && 'wide', c.minor && 'minor', c === this.lead && 'lead'];
+  }
+
+  /** @param {Column<R>} c */
+  makeHead(c) {
+    const click = () => this.sortBy(c);
+    return h(
+      'th',
+      { class: this.classes(c), scope: 'col', title: c.title },
+      c.sort === false ? c.label : h('button', { type: 'button', class: 'head', on: { click } }, c.label),
     );
   }
-  const head = h(
-    'thead',
-    null,
-    h(
+
+  makeHeadRow() {
+    return h(
       'tr',
       { 'data-label': t('table.sort') },
-      o.select && h('th', { class: 'pick', scope: 'col' }, all),
-      [...heads.values()],
-      o.actions && h('th', { class: 'acts', scope: 'col' }, h('span', { class: 'sr' }, t('table.actions'))),
-    ),
-  );
-  const stack = o.stack || o.actions || o.columns.filter((c) => !c.minor).length > PHONE;
-  const inner = h('table', { 'aria-label': o.label, class: stack ? 'stack' : null }, head, body);
-  const el = h('div', { class: 'table' }, inner, none);
+      this.o.select && h('th', { class: 'pick', scope: 'col' }, this.chooseAll),
+      [...this.heads.values()],
+      this.o.actions && h('th', { class: 'acts', scope: 'col' }, h('span', { class: 'sr' }, t('table.actions'))),
+    );
+  }
 
-  /** @param {R} row */
-  const cells = (row) =>
-    o.columns.map((c) => h('td', { class: classes(c), 'data-label': c.label }, c.cell ? c.cell(row) : String(c.value(row) ?? '–')));
-  /** @param {R} row */
-  function make(row) {
-    const state = { row, json: JSON.stringify(row), shape: o.shape?.(row) };
-    const box =
-      o.select &&
-      h('input', {
-        type: 'checkbox',
-        'aria-label': t('table.pick'),
-        on: {
-          change: () => {
-            choose(state.row);
-          },
-        },
-      });
+  /** The cells of a row. @param {R} row */
+  cells(row) {
+    return this.o.columns.map((c) =>
+      h('td', { class: this.classes(c), 'data-label': c.label }, c.cell ? c.cell(row) : String(c.value(row) ?? '–')),
+    );
+  }
+
+  /** Makes the element of a row. @param {R} row @returns {HTMLTableRowElement} */
+  makeRow(row) {
+    const { o } = this;
+    const box = o.select
+      ? h('input', { type: 'checkbox', 'aria-label': t('table.pick'), on: { change: () => this.choose(state.row) } })
+      : undefined;
+    /** @type {RowState<R>} */
+    const state = { row, json: JSON.stringify(row), shape: o.shape?.(row), box };
+    /** @type {HTMLTableRowElement} */
     const tr = h(
       'tr',
       {
         tabIndex: 0,
-        class: o.open || o.href ? 'opens' : '',
+        class: o.open ? 'opens' : '',
         on: {
-          click: (/** @type {MouseEvent} */ e) => {
-            if (!(/** @type {Element} */ (e.target).closest('button,a,input,select'))) go(state.row);
+          click: (e) => {
+            if (!(/** @type {Element} */ (e.target).closest('button,a,input,select'))) o.open?.(state.row);
           },
-          keydown: (/** @type {KeyboardEvent} */ e) => {
-            if (e.target === tr) keydown(e, tr, state.row);
+          keydown: (e) => {
+            if (e.target === tr) this.keydown(e, tr, state.row);
           },
-          expired: () => {
-            if (o.fade !== false) {
-              tr.classList.add('gone');
-              if (o.over) tr.classList.add('quick');
-              setTimeout(
-                () => {
-                  rows = rows.filter((r) => r !== state.row && (!o.alive || out.includes(r) || o.alive(r)));
-                  chosen.delete(o.key(state.row));
-                  render();
-                  if (o.over && rows.length < (o.most || 1)) o.over();
-                },
-                o.over ? 200 : 700,
-              ); // other rows wait for the place of this one
-            }
-          },
+          expired: () => this.fade(tr, state),
         },
       },
       box && h('td', { class: 'pick' }, box),
-      cells(row),
+      this.cells(row),
       o.actions &&
         h(
           'td',
@@ -155,124 +172,127 @@ export function table(o) {
           o.actions(() => state.row),
         ),
     );
-    Object.assign(tr, { ebb: { state, box } });
-    if (box) box.checked = chosen.has(o.key(row));
+    this.states.set(tr, state);
+    if (box) box.checked = this.chosen.has(o.key(row));
     return tr;
   }
-  /** @param {any} tr @param {R} row */
-  function update(tr, row) {
-    const { state, box } = tr.ebb,
+
+  /** Shows another row of the same key in its element. @param {HTMLTableRowElement} tr @param {R} row */
+  updateRow(tr, row) {
+    const { o } = this,
+      state = /** @type {RowState<R>} */ (this.states.get(tr)),
       json = JSON.stringify(row);
-    if (box) box.checked = chosen.has(o.key(row));
+    if (state.box) state.box.checked = this.chosen.has(o.key(row));
     state.row = row;
     if (json === state.json) return;
     state.json = json;
     tr.classList.remove('gone', 'quick');
-    const old = [...tr.children].slice(box ? 1 : 0),
-      fresh = cells(row);
+    const old = [...tr.children].slice(state.box ? 1 : 0),
+      fresh = this.cells(row);
     fresh.forEach((td, i) => old[i].replaceWith(td));
     const shape = o.shape?.(row);
-    if (o.actions && shape !== state.shape) {
-      state.shape = shape;
-      fill(
-        old[fresh.length],
-        o.actions(() => state.row),
-      );
-    }
+    if (!o.actions || shape === state.shape) return;
+    state.shape = shape;
+    fill(
+      old[fresh.length],
+      o.actions(() => state.row),
+    );
   }
+
+  /** Removes a row whose deadline has passed, after it has faded. @param {HTMLElement} tr @param {RowState<R>} state */
+  fade(tr, state) {
+    const { o } = this;
+    if (o.fade === false) return;
+    tr.classList.add('gone');
+    if (o.over) tr.classList.add('quick');
+    setTimeout(
+      () => {
+        this.all = this.all.filter((r) => r !== state.row && (!o.alive || this.ordered.includes(r) || o.alive(r)));
+        this.chosen.delete(o.key(state.row));
+        this.render();
+        if (o.over && this.all.length < (o.most || 1)) o.over();
+      },
+      o.over ? FADE.quick : FADE.slow,
+    );
+  }
+
+  /** @param {Column<R>} c */
+  sortBy(c) {
+    this.sort = this.sort[0] === c.id ? [c.id, -this.sort[1]] : [c.id, c.num ? -1 : 1];
+    this.render();
+    this.o.sorted?.((this.sort[1] < 0 ? '-' : '') + c.id);
+  }
+
   /** @param {R} row */
-  function choose(row) {
-    const k = o.key(row);
-    if (chosen.has(k)) chosen.delete(k);
-    else chosen.add(k);
-    render();
+  choose(row) {
+    const k = this.o.key(row);
+    if (!this.chosen.delete(k)) this.chosen.add(k);
+    this.render();
   }
-  /** @param {R} row */
-  function go(row) {
-    if (o.open) o.open(row);
-    else if (o.href) location.hash = o.href(row);
+
+  /** Chooses all rows, or none. */
+  chooseEach() {
+    for (const r of this.all)
+      if (this.chooseAll.checked) this.chosen.add(this.o.key(r));
+      else this.chosen.delete(this.o.key(r));
+    this.render();
   }
+
   /** @param {KeyboardEvent} e @param {HTMLElement} tr @param {R} row */
-  function keydown(e, tr, row) {
+  keydown(e, tr, row) {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const to =
-      e.key === 'j' || e.key === 'ArrowDown'
-        ? tr.nextElementSibling
-        : e.key === 'k' || e.key === 'ArrowUp'
-          ? tr.previousElementSibling
-          : null;
+    const { o } = this,
+      down = e.key === 'j' || e.key === 'ArrowDown',
+      up = e.key === 'k' || e.key === 'ArrowUp',
+      to = down ? tr.nextElementSibling : up ? tr.previousElementSibling : null;
     if (to) /** @type {HTMLElement} */ (to).focus();
-    else if (e.key === 'Enter') go(row);
-    else if (e.key === 'x' && o.select) choose(row);
+    else if (e.key === 'Enter') o.open?.(row);
+    else if (e.key === 'x' && o.select) this.choose(row);
     else if (e.key === 'y') copy(o.columns.map((c) => String(c.value(row) ?? '')).join('\t'));
     else return;
     e.preventDefault();
   }
-  // A frame that lays out 200 rows at once takes 100 ms: the rows come into the document in steps, a step a frame.
-  /** @param {typeof update} [change] for the rows that are there */
-  function grow(change) {
-    list(body, out.slice(0, room), o.key, make, change);
-    if (out.length <= STEP) room = STEP;
-    if (growing || out.length <= room) return;
-    growing = true;
+
+  render() {
+    const { o } = this,
+      column = o.columns.find((c) => c.id === this.sort[0]);
+    this.ordered = column ? sorted(this.all, column.value, this.sort[1]) : this.all;
+    if (o.most) this.ordered = firstRows(this.ordered, o.most, o.alive || (() => true));
+    for (const [name, th] of this.heads)
+      th.setAttribute('aria-sort', name !== this.sort[0] ? 'none' : this.sort[1] > 0 ? 'ascending' : 'descending');
+    this.grow((tr, row) => this.updateRow(tr, row));
+    const empty = !this.ordered.length;
+    this.inner.hidden = empty;
+    this.none.hidden = !empty;
+    if (empty) fill(this.none, o.empty ? o.empty() : t('table.empty'));
+    if (o.select) this.showChosen(o.select);
+  }
+
+  /** Puts the rows into the document in steps, a step a frame. @param {(tr: HTMLTableRowElement, row: R) => void} [change] */
+  grow(change) {
+    list(this.body, this.ordered.slice(0, this.room), this.o.key, (row) => this.makeRow(row), change);
+    if (this.ordered.length <= STEP) this.room = STEP;
+    if (this.growing || this.ordered.length <= this.room) return;
+    this.growing = true;
     requestAnimationFrame(() => {
-      growing = false;
-      room += STEP;
-      grow();
+      this.growing = false;
+      this.room += STEP;
+      this.grow();
     });
   }
-  function render() {
-    const col = o.columns.find((c) => c.id === sort[0]);
-    out = rows;
-    if (col) {
-      out = rows
-        .map((r) => ({ r, v: col.value(r) }))
-        .sort((a, b) => {
-          const x = a.v,
-            y = b.v;
-          if (x === y) return 0;
-          if (x === null || x === undefined) return 1;
-          if (y === null || y === undefined) return -1;
-          return (x < y ? -1 : 1) * sort[1];
-        })
-        .map((x) => x.r);
-    }
-    if (o.most) {
-      let alive = 0;
-      const end = out.findIndex((r, i) => {
-        if (!o.alive || o.alive(r)) alive++;
-        return i + 1 >= (o.most || 0) && alive >= 5;
-      });
-      if (end >= 0) out = out.slice(0, end + 1);
-    }
-    for (const [k, th] of heads) th.setAttribute('aria-sort', k !== sort[0] ? 'none' : sort[1] > 0 ? 'ascending' : 'descending');
-    grow(update);
-    inner.hidden = !out.length;
-    none.hidden = !!out.length;
-    if (!out.length) fill(none, o.empty ? o.empty() : t('table.empty'));
-    if (o.select) {
-      const picked = rows.filter((r) => chosen.has(o.key(r)));
-      all.checked = picked.length > 0 && picked.length === rows.length;
-      all.indeterminate = picked.length > 0 && picked.length < rows.length;
-      o.select(picked);
-    }
+
+  /** @param {(rows: R[]) => void} select */
+  showChosen(select) {
+    const rows = this.selected();
+    this.chooseAll.checked = rows.length > 0 && rows.length === this.all.length;
+    this.chooseAll.indeterminate = rows.length > 0 && rows.length < this.all.length;
+    select(rows);
   }
-  render();
-  return {
-    el,
-    /** @param {R[]} next */
-    set(next) {
-      rows = next;
-      render();
-    },
-    rows: () => rows,
-    selected: () => rows.filter((r) => chosen.has(o.key(r))),
-    clear() {
-      chosen.clear();
-      render();
-    },
-    focus() {
-      /** @type {HTMLElement|null} */ (body.querySelector('tr'))?.focus();
-    },
-  };
 }
+
+/**
+ * Makes a table.
+ * @template R
+ * @param {TableOptions<R>} o
+ */
+export const table = (o) => new Table(o);

@@ -1,165 +1,158 @@
 // Limits: the limiters that deny most requests now, and the state of each limiter.
-import { h, fill, say } from '../lib/h.js';
-import { exec, run } from '../lib/api.js';
+import { h, fill, say, section } from '../lib/h.js';
+import { clock, exec, integerOf, messageOf, run } from '../lib/api.js';
+import * as column from '../lib/column.js';
+import { commandButton } from '../lib/command-button.js';
 import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
-import { clock } from '../lib/events.js';
-import { argv, fromUrl, id, line, show, text, url } from '../lib/bytes.js';
+import { argv, fromUrl, id, line, text } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
+
+/** @import { B, Column, Ctx, LimitRow, Reply, TopRow } from '../lib/types.js' */
 
 export const title = 'limits.title';
 
-/** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
+/**
+ * For how many minutes a limiter has been counted. The server halves the counts each minute: those of a limiter that always denies are of
+ * a minute and a half on average.
+ * @param {TopRow} r
+ */
+const minutes = (r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60_000));
+
+/** @param {Ctx} ctx @returns {Column<TopRow>[]} */
+const topColumns = (ctx) => [
+  column.key(ctx),
+  column.of('rate', t('limits.rate'), (r) => r.denied / minutes(r), {
+    num: true,
+    cell: (r) => h('b', { class: 'look' }, num(r.denied / minutes(r))),
+  }),
+  column.number('allowed', t('limits.allowed'), (r) => r.allowed / minutes(r), { minor: true }),
+  column.of('since', t('limits.since'), (r) => r.since, { num: true, minor: true, cell: (r) => span(clock() - r.since) }),
+];
+
+/** What is left of a limit, as a bar and as figures. @param {LimitRow} r */
+function remaining(r) {
+  const meter = h('meter', { min: 0, max: Math.max(1, r.limit), value: Math.max(0, r.remaining), 'aria-hidden': 'true' });
+  return h('span', null, meter, ' ', num(r.remaining) + ' / ' + num(r.limit));
+}
+
+/** @param {Ctx} ctx @returns {Column<LimitRow>[]} */
+const columns = (ctx) => [
+  column.key(ctx),
+  column.of('left', t('limits.remaining'), (r) => r.remaining / Math.max(1, r.limit), { num: true, cell: remaining }),
+  column.duration('period', t('limits.period'), (r) => r.period, { minor: true }),
+  column.of('retry', t('limits.retry'), (r) => r.retry, { num: true, cell: (r) => (r.retry > 0 ? span(r.retry) : t('limits.now')) }),
+  column.duration('reset', t('limits.full'), (r) => r.reset, { minor: true }),
+  column.of('algo', t('limits.algorithm'), (r) => r.algorithm, { minor: true }),
+  column.of('held', t('limits.reservations'), (r) => r.reservations, { num: true, minor: true }),
+  column.of('line', t('limits.waiting'), (r) => r.line, { num: true, minor: true }),
+];
+
+/** The command that takes n requests, or asks what the limiter would answer. @param {LimitRow} r @param {string} n @param {boolean} peek */
+function take(r, n, peek) {
+  const burst = r.algorithm === 'gcra' ? ['BURST', r.burst] : [];
+  return argv('RL.TAKE', r.k, r.limit, r.period, ...burst, 'COST', n || 0, 'ALGO', r.algorithm, ...(peek ? ['PEEK'] : []));
+}
+
+/** The answer to n requests in words. @param {HTMLElement} el @param {Reply} x @param {number} n */
+function showAnswer(el, x, n) {
+  el.classList.toggle('error', !!x.error);
+  if (x.error || !Array.isArray(x.reply)) {
+    say(el, x.text);
+    return;
+  }
+  const [ok, most, left, retry] = x.reply.map((v) => Number(integerOf(v)));
+  el.classList.toggle('look', !ok);
+  if (ok) say(el, t('limits.if.yes', { left: left - n, most }));
+  else if (retry < 0) say(el, t('limits.if.never', { most }));
+  else say(el, t('limits.if.no', { span: span(retry / 1000), left }));
+}
+
+/**
+ * Asks by RL.TAKE with PEEK what the limiter would answer to n requests now, and takes them if the user wants. Answers whether it has.
+ * @param {number} db
+ * @param {LimitRow} r
+ */
+async function whatIf(db, r) {
+  const n = h('input', { type: 'number', min: 0, value: '1', required: true }),
+    preview = h('pre', { class: 'command' }),
+    answer = h('p', { role: 'status' }, t('limits.if.ask')),
+    paint = () => fill(preview, line(take(r, n.value, true)));
+  const ask = async () => {
+    const x = await exec(db, take(r, n.value, true)).catch((e) => ({ error: true, text: messageOf(e), reply: null, ms: 0 }));
+    showAnswer(answer, x, Number(n.value));
+  };
+  n.addEventListener('input', paint);
+  paint();
+  const sure = await dialog({
+    title: t('limits.if.of', { name: text(r.k) }),
+    ok: t('limits.if.take'),
+    body: [
+      h('label', null, h('span', null, t('limits.if.n')), n),
+      h('p', { class: 'faint' }, t('limits.if.text', { limit: r.limit, span: span(r.period) })),
+      preview,
+      h('div', { class: 'row asks' }, h('button', { type: 'button', on: { click: ask } }, t('limits.if.button')), answer),
+    ],
+  });
+  return sure && !!(await run(db, take(r, n.value, false), { quiet: true }));
+}
+
+/** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
-  const { db, params, button } = ctx,
-    only = params.has('k') ? id(fromUrl(params.get('k') || '')) : null;
-  const said = h('p', { class: 'faint' }),
+  const { db, params } = ctx,
+    only = params.has('k') ? id(fromUrl(params.get('k') || '')) : null,
+    note = h('p', { class: 'faint' }),
     more = h('p', { class: 'faint' }),
     head = h('div', { class: 'titlebar' });
-  const link = (/** @type {any} */ r) => h('a', { href: ctx.link('key', { db, k: url(r.k) }) }, show(r.k, 100, true));
-  const reset = (/** @type {() => any} */ now) =>
-    button(
+  /** @param {() => {k: B}} now */
+  const reset = (now) =>
+    commandButton(
+      ctx,
       'limits.reset',
       t('limits.reset'),
-      async () => {
-        if (await run(db, ['RL.RESET', now().k], { text: t('limits.reset.text') })) again();
-      },
-      { small: true },
+      () => ['RL.RESET', now().k],
+      () => list.read(),
+      { text: t('limits.reset.text') },
     );
-  /** Asks by RL.TAKE with PEEK what the limiter would answer to n requests now, and takes them if the user wants. @param {any} r */
-  async function whatIf(r) {
-    const n = h('input', { type: 'number', min: 0, value: '1', required: true }),
-      preview = h('pre', { class: 'command' });
-    const answer = h('p', { role: 'status' }, t('limits.if.ask'));
-    const words = (/** @type {boolean} */ peek) =>
-      argv(
-        'RL.TAKE',
-        r.k,
-        r.limit,
-        r.period,
-        ...(r.algorithm === 'gcra' ? ['BURST', r.burst] : []),
-        'COST',
-        n.value || 0,
-        'ALGO',
-        r.algorithm,
-        ...(peek ? ['PEEK'] : []),
-      );
-    const paint = () => fill(preview, line(words(true)));
-    const ask = async () => {
-      const x = await exec(db, words(true)).catch((e) => ({ error: true, text: e.message, reply: null }));
-      answer.classList.toggle('error', !!x.error);
-      if (x.error || !Array.isArray(x.reply)) {
-        say(answer, x.text);
-        return;
-      }
-      const [ok, most, left, retry] = x.reply.map((/** @type {any} */ v) => Number(v.i));
-      answer.classList.toggle('look', !ok);
-      say(
-        answer,
-        ok
-          ? t('limits.if.yes', { left: left - Number(n.value), most })
-          : retry < 0
-            ? t('limits.if.never', { most })
-            : t('limits.if.no', { span: span(retry / 1000), left }),
-      );
-    };
-    n.addEventListener('input', paint);
-    paint();
-    const take = await dialog({
-      title: t('limits.if.of', { name: text(r.k) }),
-      ok: t('limits.if.take'),
-      body: [
-        h('label', null, h('span', null, t('limits.if.n')), n),
-        h('p', { class: 'faint' }, t('limits.if.text', { limit: r.limit, span: span(r.period) })),
-        preview,
-        h('div', { class: 'row asks' }, h('button', { type: 'button', on: { click: ask } }, t('limits.if.button')), answer),
-      ],
-    });
-    if (take && (await run(db, words(false), { quiet: true }))) again();
-  }
-  // The server halves the counts each minute: those of a limiter that always denies are of a minute and a half on average.
-  const minutes = (/** @type {any} */ r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60000));
+  /** @param {LimitRow} r */
+  const ask = async (r) => {
+    if (await whatIf(db, r)) list.read();
+  };
   const top = table({
     label: t('limits.top'),
-    key: (r) => id(r.k),
+    key: column.rowKey,
     fade: false,
     sort: ['rate', -1],
+    columns: topColumns(ctx),
     actions: (now) => [reset(now)],
-    columns: [
-      { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },
-      {
-        id: 'rate',
-        label: t('limits.rate'),
-        num: true,
-        value: (r) => r.denied / minutes(r),
-        cell: (r) => h('b', { class: 'look' }, num(r.denied / minutes(r), 0)),
-      },
-      {
-        id: 'allowed',
-        label: t('limits.allowed'),
-        num: true,
-        minor: true,
-        value: (r) => r.allowed / minutes(r),
-        cell: (r) => num(r.allowed / minutes(r), 0),
-      },
-      { id: 'since', label: t('limits.since'), num: true, minor: true, value: (r) => r.since, cell: (r) => span(clock() - r.since) },
-    ],
     empty: () => t('limits.calm'),
   });
   const all = table({
     label: t('limits.all'),
-    key: (r) => id(r.k),
+    key: column.rowKey,
     fade: false,
     sort: ['left', 1],
     sorted: (by) => list.sorted(by),
-    actions: (now) => [button('limits.take', t('limits.if'), () => whatIf(now()), { small: true }), ' ', reset(now)],
-    columns: [
-      { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: link },
-      {
-        id: 'left',
-        label: t('limits.remaining'),
-        num: true,
-        value: (r) => r.remaining / Math.max(1, r.limit),
-        cell: (r) =>
-          h(
-            'span',
-            null,
-            h('meter', { min: 0, max: Math.max(1, r.limit), value: Math.max(0, r.remaining), 'aria-hidden': 'true' }),
-            ' ',
-            num(r.remaining) + ' / ' + num(r.limit),
-          ),
-      },
-      { id: 'period', label: t('limits.period'), num: true, minor: true, value: (r) => r.period, cell: (r) => span(r.period) },
-      {
-        id: 'retry',
-        label: t('limits.retry'),
-        num: true,
-        value: (r) => r.retry,
-        cell: (r) => (r.retry > 0 ? span(r.retry) : t('limits.now')),
-      },
-      { id: 'reset', label: t('limits.full'), num: true, minor: true, value: (r) => r.reset, cell: (r) => span(r.reset) },
-      { id: 'algo', label: t('limits.algorithm'), minor: true, value: (r) => r.algorithm },
-      { id: 'held', label: t('limits.reservations'), num: true, minor: true, value: (r) => r.reservations },
-      { id: 'line', label: t('limits.waiting'), num: true, minor: true, value: (r) => r.line },
-    ],
+    columns: columns(ctx),
+    actions: (now) => [ctx.button('limits.take', t('limits.if'), () => ask(now()), { small: true }), ' ', reset(now)],
     empty: () => (params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')]),
   });
   fill(
     root,
     h('h1', null, t('limits.title')),
     h('p', { class: 'faint' }, t('limits.about')),
-    said,
-    h('section', { class: 'card' }, h('h2', null, t('limits.top')), top.el),
-    h('section', { class: 'card' }, head, all.el, more),
+    note,
+    section(t('limits.top'), top.el),
+    section(null, head, all.el, more),
   );
   const list = listed(ctx, 'limits', 'left', (a) => {
-    const mine = (/** @type {any} */ r) => only === null || id(r.k) === only;
-    top.set(a.top.filter(mine));
-    all.set(a.rows.filter(mine));
-    say(said, missing(a.denied, t));
+    /** @param {{k: B}} r */
+    const isShown = (r) => only === null || id(r.k) === only;
+    top.set(a.top.filter(isShown));
+    all.set(a.rows.filter(isShown));
+    say(note, missing(a.denied));
     say(more, partly(a));
   });
-  const again = list.read;
   fill(head, h('h2', null, t('limits.all')), list.filter);
 }

@@ -1,59 +1,55 @@
 // The login: one card. The server tells why it refuses, and how long to wait.
 import { h, fill, say } from '../lib/h.js';
-import { post } from '../lib/api.js';
+import { ApiError, messageOf, post } from '../lib/api.js';
 import { t } from '../lib/i18n.js';
 
 export const title = 'login.title';
 
 /** Shows the card; done is called after a login. @param {HTMLElement} root @param {() => void} done */
 export function open(root, done) {
-  const user = h('input', { type: 'text', name: 'user', value: 'default', autocomplete: 'username', spellcheck: 'false', required: true });
-  const password = h('input', { type: 'password', name: 'password', autocomplete: 'current-password' });
-  const error = h('p', { class: 'error', role: 'alert' }),
-    caps = h('p', { class: 'look', hidden: true }, t('login.caps'));
-  const ok = h('button', { type: 'submit', class: 'primary' }, t('login.do'));
+  const user = h('input', { type: 'text', name: 'user', value: 'default', autocomplete: 'username', spellcheck: 'false', required: true }),
+    password = h('input', { type: 'password', name: 'password', autocomplete: 'current-password' }),
+    error = h('p', { class: 'error', role: 'alert' }),
+    caps = h('p', { class: 'look', hidden: true }, t('login.caps')),
+    submit = h('button', { type: 'submit', class: 'primary' }, t('login.do'));
   password.addEventListener('keydown', (e) => {
     caps.hidden = !e.getModifierState('CapsLock');
   });
-  /** @param {number} left */
+  /** Counts down the seconds until the next try. @param {number} left */
   function wait(left) {
-    if (!ok.isConnected) return;
-    ok.disabled = left > 0;
+    if (!submit.isConnected) return;
+    submit.disabled = left > 0;
     say(error, left > 0 ? t('login.wait', { n: left }) : '');
     if (left > 0) setTimeout(() => wait(left - 1), 1000);
+  }
+  /** @param {Event} e */
+  async function login(e) {
+    e.preventDefault();
+    submit.disabled = true;
+    say(error, '');
+    try {
+      await post('login', { user: user.value, password: password.value });
+      done();
+    } catch (x) {
+      submit.disabled = false;
+      password.value = '';
+      password.focus();
+      if (x instanceof ApiError && x.status === 429) wait(x.retry || 2);
+      else say(error, messageOf(x));
+    }
   }
   fill(
     root,
     h(
       'form',
-      {
-        class: 'card login',
-        on: {
-          submit: async (/** @type {Event} */ e) => {
-            e.preventDefault();
-            ok.disabled = true;
-            say(error, '');
-            try {
-              await post('login', { user: user.value, password: password.value });
-              done();
-            } catch (x) {
-              const err = /** @type {import('../lib/api.js').ApiError} */ (x);
-              ok.disabled = false;
-              password.value = '';
-              password.focus();
-              if (err.status === 429) wait(err.retry || 2);
-              else say(error, err.message);
-            }
-          },
-        },
-      },
+      { class: 'card login', on: { submit: login } },
       h('h1', null, 'ebb'),
       h('p', { class: 'faint' }, t('login.text')),
       h('label', null, t('login.user'), user),
       h('label', null, t('login.password'), password),
       caps,
       error,
-      ok,
+      submit,
     ),
   );
   password.focus();

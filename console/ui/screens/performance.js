@@ -1,47 +1,81 @@
 // Performance: commands by calls and time, slow calls, hot keys, memory by prefix, latency events, scripts, and errors by code.
-import { h, fill, say } from '../lib/h.js';
-import { get, run } from '../lib/api.js';
+import { h, fill, say, section } from '../lib/h.js';
+import { get } from '../lib/api.js';
+import * as column from '../lib/column.js';
+import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { treemap } from '../lib/treemap.js';
-import { card, col } from '../cards/card.js';
-import { memory } from '../cards/memory.js';
-import { latency, scripts, threshold } from '../cards/scripts.js';
+import { card } from '../cards/card.js';
 import { hotKeys } from '../cards/hot.js';
+import { latency, setThreshold } from '../cards/latency.js';
+import { memory } from '../cards/memory.js';
+import { scripts } from '../cards/scripts.js';
 import { show, text } from '../lib/bytes.js';
 import { t, num, micros, span, time } from '../lib/i18n.js';
 
+/** @import { Column, CommandStat, Ctx, ErrorStat, PerformanceAnswer, SlowRow } from '../lib/types.js' */
+/** A command, with the us of a call and its calls a second. @typedef {CommandStat & {each: number|null, rate: number|null}} Row */
+
 export const title = 'performance.title';
 
-/** The cards of commands and of errors, which one answer has. @param {import('../app.js').Ctx} ctx */
+/** @param {'usec'|'each'|'p50'|'p99'|'p999'} name @param {string} label @param {Partial<Column<Row>>} [more] @returns {Column<Row>} */
+const microsColumn = (name, label, more) => column.of(name, label, (r) => r[name], { num: true, cell: (r) => micros(r[name]), ...more });
+
+/** @returns {Column<Row>[]} */
+const commandColumns = () => [
+  column.code('name', t('performance.command'), (r) => r.name, { wide: true }),
+  column.of('rate', t('performance.rate'), (r) => r.rate, {
+    num: true,
+    cell: (r) => (r.rate === null ? '–' : num(r.rate, r.rate < 10 ? 1 : 0)),
+  }),
+  column.number('calls', t('performance.calls'), (r) => r.calls, { minor: true }),
+  microsColumn('usec', t('performance.time'), { minor: true, cell: (r) => span(r.usec / 1000) }),
+  microsColumn('each', t('performance.each'), { minor: true }),
+  microsColumn('p50', 'p50', { minor: true }),
+  microsColumn('p99', 'p99'),
+  microsColumn('p999', 'p99.9', { minor: true }),
+  column.number('failed', t('performance.failed'), (r) => r.failed, { minor: true }),
+  column.number('rejected', t('performance.rejected'), (r) => r.rejected, { minor: true }),
+];
+
+/** @returns {Column<ErrorStat>[]} */
+const errorColumns = () => [
+  column.name('code', t('performance.code'), (r) => r.code, { wide: true }),
+  column.number('n', t('performance.count'), (r) => r.n),
+];
+
+/** The rates between two answers; null for a command that the first one did not have. */
+class Rates {
+  /** The calls of each command, and when. @type {Map<string, [number, number]>} */
+  before = new Map();
+
+  /** @param {PerformanceAnswer} a @returns {Row[]} */
+  rows(a) {
+    const rows = a.commands.map((x) => ({ ...x, each: x.calls ? x.usec / x.calls : null, rate: this.rate(x, a.now) }));
+    this.before = new Map(a.commands.map((x) => [x.name, [x.calls, a.now]]));
+    return rows;
+  }
+
+  /** @param {CommandStat} x @param {number} now */
+  rate({ name, calls }, now) {
+    const before = this.before.get(name);
+    if (!before) return null;
+    const [callsBefore, at] = before;
+    return now > at ? Math.max(0, (calls - callsBefore) / ((now - at) / 1000)) : 0;
+  }
+}
+
+/** The cards of commands and of errors, which one answer has. @param {Ctx} ctx */
 function commands(ctx) {
-  /** @type {Map<string, [number, number]>} */
-  let before = new Map();
   const map = h('div', { hidden: true }),
-    note = h('p', { class: 'faint' });
-  const us = (/** @type {string} */ name, /** @type {string} */ label, more = {}) =>
-    col(name, label, (r) => r[name], { num: true, cell: (/** @type {any} */ r) => micros(r[name]), ...more });
-  const count = (/** @type {string} */ name, more = {}) =>
-    col(name, t('performance.' + name), (r) => r[name], { num: true, cell: (/** @type {any} */ r) => num(r[name]), ...more });
+    note = h('p', { class: 'faint' }),
+    rates = new Rates();
   const rows = table({
     label: t('performance.commands'),
     key: (r) => r.name,
     fade: false,
     sort: ['usec', -1],
-    columns: [
-      col('name', t('performance.command'), (r) => r.name, {
-        wide: true,
-        cell: (/** @type {any} */ r) => h('span', { class: 'mono' }, r.name),
-      }),
-      count('rate', { cell: (/** @type {any} */ r) => (r.rate === null ? '–' : num(r.rate, r.rate < 10 ? 1 : 0)) }),
-      count('calls', { minor: true }),
-      us('usec', t('performance.time'), { minor: true, cell: (/** @type {any} */ r) => span(r.usec / 1000) }),
-      us('each', t('performance.each'), { minor: true }),
-      us('p50', 'p50', { minor: true }),
-      us('p99', 'p99'),
-      us('p999', 'p99.9', { minor: true }),
-      count('failed', { minor: true }),
-      count('rejected', { minor: true }),
-    ],
+    columns: commandColumns(),
     empty: () => t('performance.nocommands'),
   });
   const errors = table({
@@ -49,126 +83,98 @@ function commands(ctx) {
     key: (r) => text(r.code),
     fade: false,
     sort: ['n', -1],
-    columns: [
-      col('code', t('performance.code'), (r) => text(r.code), { wide: true, cell: (/** @type {any} */ r) => show(r.code, 60) }),
-      col('n', t('performance.count'), (r) => r.n, { num: true, cell: (/** @type {any} */ r) => num(r.n) }),
-    ],
+    columns: errorColumns(),
     empty: () => t('performance.noerrors'),
   });
-  const errorCard = h('section', { class: 'card' }, h('h2', null, t('performance.errors')), errors.el);
-  const c = card(ctx, {
+  const errorCard = section(t('performance.errors'), errors.el);
+  const { el } = card(ctx, {
     title: t('performance.commands'),
     ms: 2000,
     body: [note, map, rows.el],
     read: async () => {
       const a = await get('performance', {}, ctx.stop),
-        now = new Map();
+        sum = a.commands.reduce((all, x) => all + x.usec, 0);
       errorCard.hidden = rows.el.hidden = !!a.denied;
-      rows.set(
-        a.commands.map((/** @type {any} */ x) => {
-          const was = before.get(x.name);
-          now.set(x.name, [x.calls, a.now]);
-          return {
-            ...x,
-            each: x.calls ? x.usec / x.calls : null,
-            rate: was && a.now > was[1] ? Math.max(0, (x.calls - was[0]) / ((a.now - was[1]) / 1000)) : was ? 0 : null,
-          };
-        }),
-      );
-      before = now;
-      const whole = a.commands.reduce((/** @type {number} */ sum, /** @type {any} */ x) => sum + x.usec, 0);
-      say(note, !whole ? '' : t('performance.map', { span: span(whole / 1000) }) + (a.timing ? '' : ' ' + t('performance.untimed')));
+      rows.set(rates.rows(a));
+      say(note, !sum ? '' : t('performance.map', { span: span(sum / 1000) }) + (a.timing ? '' : ' ' + t('performance.untimed')));
       treemap(
         map,
-        a.commands.map((/** @type {any} */ x) => ({ label: x.name, value: x.usec, title: x.name + ' ' + span(x.usec / 1000) })),
+        a.commands.map((x) => ({ label: x.name, value: x.usec, title: x.name + ' ' + span(x.usec / 1000) })),
         { rest: t('performance.others') },
       );
       errors.set(a.errors);
       return a.denied;
     },
   });
-  return [c.el, errorCard];
+  return [el, errorCard];
 }
 
-/** @param {import('../app.js').Ctx} ctx */
+/** The address of a client; calls of the console have a badge. @param {SlowRow} r */
+const clientCell = (r) =>
+  text(r.name) === 'ebb-console' ? [r.addr, ' ', h('span', { class: 'badge' }, t('performance.console'))] : r.addr;
+
+/** @returns {Column<SlowRow>[]} */
+const slowColumns = () => [
+  column.of('at', t('performance.at'), (r) => r.at, { cell: (r) => time(r.at) }),
+  column.of('us', t('performance.took'), (r) => r.us, { num: true, cell: (r) => micros(r.us) }),
+  column.of('argv', t('performance.command'), (r) => r.argv.map(text).join(' '), {
+    wide: true,
+    sort: false,
+    cell: (r) => r.argv.map((a, i) => [i ? ' ' : '', show(a, 60)]),
+  }),
+  column.of('addr', t('performance.client'), (r) => r.addr, { minor: true, cell: clientCell }),
+];
+
+/** @param {string|undefined} threshold us */
+function thresholdWords(threshold) {
+  if (threshold === undefined) return '';
+  return Number(threshold) < 0 ? t('performance.off') : t('performance.threshold', { span: micros(Number(threshold)) });
+}
+
+/** @param {Ctx} ctx */
 function slowlog(ctx) {
   const note = h('p', { class: 'faint' });
-  let now = '10000';
+  let threshold = '10000';
   const rows = table({
     label: t('performance.slow'),
     stack: true,
     key: (r) => String(r.id),
     fade: false,
-    columns: [
-      col('at', t('performance.at'), (r) => r.at, { cell: (/** @type {any} */ r) => time(r.at) }),
-      col('us', t('performance.took'), (r) => r.us, { num: true, cell: (/** @type {any} */ r) => micros(r.us) }),
-      col('argv', t('performance.command'), (r) => r.argv.map(text).join(' '), {
-        wide: true,
-        sort: false,
-        cell: (/** @type {any} */ r) => r.argv.map((/** @type {any} */ a, /** @type {number} */ i) => [i ? ' ' : '', show(a, 60)]),
-      }),
-      col('addr', t('performance.client'), (r) => r.addr, {
-        minor: true,
-        cell: (/** @type {any} */ r) =>
-          text(r.name) === 'ebb-console' ? [r.addr, ' ', h('span', { class: 'badge' }, t('performance.console'))] : r.addr,
-      }),
-    ],
+    columns: slowColumns(),
     empty: () => t('performance.noslow'),
   });
-  const tools = [
-    ctx.button(
-      'performance.config',
-      t('latency.set'),
-      async () => {
-        if (await threshold(ctx, 'slowlog-log-slower-than', t('latency.set'), now, t('performance.slow.hint'))) c.again();
-      },
-      { small: true },
-    ),
-    ctx.button(
-      'performance.slowreset',
-      t('performance.slowreset'),
-      async () => {
-        if (await run(ctx.db, ['SLOWLOG', 'RESET'])) c.again();
-      },
-      { small: true },
-    ),
-  ];
-  const c = card(ctx, {
+  const set = async () => {
+    if (await setThreshold(ctx.db, 'slowlog-log-slower-than', threshold, t('performance.slow.hint'))) again();
+  };
+  const { el, again } = card(ctx, {
     title: t('performance.slow'),
     ms: 2000,
-    tools,
+    tools: [
+      ctx.button('performance.config', t('latency.set'), set, { small: true }),
+      commandButton(
+        ctx,
+        'performance.slowreset',
+        t('performance.slowreset'),
+        () => ['SLOWLOG', 'RESET'],
+        () => again(),
+      ),
+    ],
     body: [note, rows.el],
     read: async () => {
-      const s = await get('slowlog', {}, ctx.stop);
-      rows.set(s.rows);
-      rows.el.hidden = !!s.denied;
-      if (s.threshold !== undefined) now = s.threshold;
-      say(
-        note,
-        s.threshold === undefined
-          ? ''
-          : Number(s.threshold) < 0
-            ? t('performance.off')
-            : t('performance.threshold', { span: micros(Number(s.threshold)) }),
-      );
-      return s.denied;
+      const a = await get('slowlog', {}, ctx.stop);
+      rows.set(a.rows);
+      rows.el.hidden = !!a.denied;
+      threshold = a.threshold ?? threshold;
+      say(note, thresholdWords(a.threshold));
+      return a.denied;
     },
   });
-  return c.el;
+  return el;
 }
 
-/** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
+/** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
-  const [times, errors] = commands(ctx);
-  fill(
-    root,
-    h('div', { class: 'titlebar' }, h('h1', null, t('performance.title'))),
-    times,
-    slowlog(ctx),
-    hotKeys(ctx),
-    memory(ctx),
-    latency(ctx),
-    scripts(ctx),
-    errors,
-  );
+  const [times, errors] = commands(ctx),
+    head = h('div', { class: 'titlebar' }, h('h1', null, t('performance.title')));
+  fill(root, head, times, slowlog(ctx), hotKeys(ctx), memory(ctx), latency(ctx), scripts(ctx), errors);
 }

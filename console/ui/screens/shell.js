@@ -1,124 +1,147 @@
 // Shell: commands as typed, replies as ebb cli prints them.
 import { h, fill } from '../lib/h.js';
-import { exec, get, ApiError } from '../lib/api.js';
+import { ApiError, exec, get, messageOf } from '../lib/api.js';
 import { confirmCommand } from '../lib/dialog.js';
 import { id, split, text } from '../lib/bytes.js';
 import { t, num } from '../lib/i18n.js';
 
+/** @import { B, CommandRow, Ctx } from '../lib/types.js' */
+
 export const title = 'shell.title';
-const KEEP = 200;
-/** What the names of the histories in the browser's storage begin with, one of each user. Logout removes them: see app.js. */
+/** The lines of the history, the replies that the screen shows, and the commands that it offers. */
+const KEEP = 200,
+  OFFERS = 8;
+/** What the names of the histories in the browser's storage begin with, one of each user. Logout removes them: see frame.js. */
 const HISTORY = 'ebb.shell.';
 const TRIES = ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'];
 
-/** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
-export function open(root, ctx) {
-  const out = h('div', { class: 'card', role: 'log', 'aria-label': t('shell.title'), hidden: true }),
-    first = h('section', { class: 'card' }),
-    hint = h('p', { class: 'faint mono hint' });
-  /** The lines of this user, without those that have a password. @type {string[]} */ let past = [];
-  const place = HISTORY + id(ctx.me.user);
-  try {
-    past = JSON.parse(localStorage.getItem(place) || '[]');
-  } catch {
-    past = [];
+/** The lines that a user has typed, without those that have a password. */
+class History {
+  /** @param {B} user */
+  constructor(user) {
+    this.place = HISTORY + id(user);
+    /** @type {string[]} */
+    this.lines = [];
+    try {
+      this.lines = JSON.parse(localStorage.getItem(this.place) || '[]');
+    } catch {
+      /* another program has written it */
+    }
+    this.at = this.lines.length;
   }
+
   /** @param {string} line */
-  const keep = (line) => {
-    past = [...past.filter((x) => x !== line), line].slice(-KEEP);
-    at = past.length;
-    localStorage.setItem(place, JSON.stringify(past));
-  };
-  let at = past.length;
-  /** @type {any[]} */ let commands = [];
-  const names = h('datalist', { id: 'commands' });
-  const input = h('input', {
-    type: 'text',
-    class: 'mono grow',
-    list: 'commands',
-    autocomplete: 'off',
-    autocapitalize: 'off',
-    spellcheck: 'false',
-    'aria-label': t('shell.prompt'),
-    placeholder: t('shell.prompt'),
-    value: ctx.params.get('line') || '',
-    on: {
-      keydown: (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === 'ArrowUp' && at > 0) {
-          input.value = past[--at];
-          help();
-          e.preventDefault();
-        } else if (e.key === 'ArrowDown' && at < past.length) {
-          input.value = past[++at] || '';
-          help();
-          e.preventDefault();
-        } else if (e.key === 'Tab' && !e.shiftKey && complete()) {
-          e.preventDefault();
-        }
-      },
-      input: () => help(),
-    },
-  });
-  /** The commands that begin with what is typed, those of few words first. @param {string} s */
-  const begun = (s) => (s ? commands.filter((x) => x.name.startsWith(s) && x.name !== s) : []);
-  function help() {
-    const s = input.value.trimStart().replace(/\s+/g, ' ').toUpperCase(),
-      word = s.trimEnd(),
-      c = word && commands.filter((x) => word === x.name || s.startsWith(x.name + ' ')).sort((a, b) => b.name.length - a.name.length)[0],
-      more = begun(s).slice(0, 8);
-    fill(
-      hint,
-      c ? [h('b', null, c.name), ' ', c.syntax, ' — ', c.summary] : more.length ? '' : t('shell.hint'),
-      more.length > 0 && [
-        c && h('br'),
-        more.map((x) => [
-          h(
-            'button',
-            {
-              type: 'button',
-              class: 'small',
-              title: x.summary,
-              on: {
-                click: () => {
-                  input.value = x.name + ' ';
-                  input.focus();
-                  help();
-                },
-              },
-            },
-            x.name,
-          ),
-          ' ',
-        ]),
-      ],
+  keep(line) {
+    this.lines = [...this.lines.filter((x) => x !== line), line].slice(-KEEP);
+    this.at = this.lines.length;
+    localStorage.setItem(this.place, JSON.stringify(this.lines));
+  }
+
+  /** The line before (-1) or behind (1); undefined at the ends. @param {-1|1} step */
+  move(step) {
+    if (this.at + step < 0 || this.at + step > this.lines.length) return undefined;
+    this.at += step;
+    return this.lines[this.at] || '';
+  }
+}
+
+/** The screen. */
+class Shell {
+  /** @param {Ctx} ctx */
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.history = new History(ctx.me.user);
+    /** @type {CommandRow[]} */
+    this.commands = [];
+    this.out = h('div', { class: 'card', role: 'log', 'aria-label': t('shell.title'), hidden: true });
+    this.first = h('section', { class: 'card' }, h('h2', null, t('shell.first')), this.tries());
+    this.hint = h('p', { class: 'faint mono hint' });
+    this.names = h('datalist', { id: 'commands' });
+    this.input = h('input', {
+      type: 'text',
+      class: 'mono grow',
+      list: 'commands',
+      autocomplete: 'off',
+      autocapitalize: 'off',
+      spellcheck: 'false',
+      'aria-label': t('shell.prompt'),
+      placeholder: t('shell.prompt'),
+      value: ctx.params.get('line') || '',
+      on: { keydown: (e) => this.keydown(e), input: () => this.paintHint() },
+    });
+  }
+
+  /** Puts a line into the field. @param {string} line */
+  type(line) {
+    this.input.value = line;
+    this.input.focus();
+    this.paintHint();
+  }
+
+  /** What a reader may try. */
+  tries() {
+    const lines = TRIES.filter((line) => !this.ctx.me.readOnly || !line.startsWith('SET'));
+    return h(
+      'ul',
+      { class: 'tries' },
+      lines.map((line) => {
+        const words = line.split(' ').slice(0, line.startsWith('help') ? 2 : 1),
+          button = h('button', { type: 'button', class: 'mono small', on: { click: () => this.type(line) } }, line);
+        return h('li', null, button, ' ', h('span', { class: 'faint' }, t('shell.try.' + words.join('').toLowerCase())));
+      }),
     );
   }
+
+  /** @param {KeyboardEvent} e */
+  keydown(e) {
+    const line = e.key === 'ArrowUp' ? this.history.move(-1) : e.key === 'ArrowDown' ? this.history.move(1) : undefined;
+    if (line !== undefined) {
+      this.input.value = line;
+      this.paintHint();
+    } else if (e.key !== 'Tab' || e.shiftKey || !this.complete()) return;
+    e.preventDefault();
+  }
+
+  /** The commands that begin with what is typed, those of few words first. @param {string} s */
+  begun(s) {
+    return s ? this.commands.filter((x) => x.name.startsWith(s) && x.name !== s) : [];
+  }
+
+  /** Shows the command that is typed, and those that begin so. */
+  paintHint() {
+    const s = this.input.value.trimStart().replace(/\s+/g, ' ').toUpperCase(),
+      word = s.trimEnd(),
+      typed = this.commands.filter((x) => word && (word === x.name || s.startsWith(x.name + ' '))),
+      [command] = typed.sort((a, b) => b.name.length - a.name.length),
+      offers = this.begun(s).slice(0, OFFERS);
+    fill(
+      this.hint,
+      command ? [h('b', null, command.name), ' ', command.syntax, ' — ', command.summary] : offers.length ? '' : t('shell.hint'),
+      offers.length > 0 && command && h('br'),
+      offers.map((x) => {
+        const click = () => this.type(x.name + ' ');
+        return [h('button', { type: 'button', class: 'small', title: x.summary, on: { click } }, x.name), ' '];
+      }),
+    );
+  }
+
   /** Tab: completes the name of a command as far as it is sure, and reports whether it has. */
-  function complete() {
-    const s = input.value.trimStart().toUpperCase(),
-      all = begun(s).map((x) => x.name);
+  complete() {
+    const s = this.input.value.trimStart().toUpperCase(),
+      all = this.begun(s).map((x) => x.name);
     if (!all.length) return false;
     let n = all[0].length;
     for (const x of all) while (x.slice(0, n) !== all[0].slice(0, n)) n--;
     const next = all.length === 1 ? all[0] + ' ' : all[0].slice(0, n);
     if (next.length <= s.length) return false;
-    input.value = next;
-    help();
+    this.input.value = next;
+    this.paintHint();
     return true;
   }
-  /** What `help` alone and `help @group` print. @param {string} group */
-  function overview(group) {
-    const of = (/** @type {string} */ g) => commands.filter((c) => c.group === g);
-    if (group) {
-      const rows = of(group);
-      const wide = Math.max(...rows.map((c) => c.name.length)) + 2;
-      return rows.map((c) => c.name.padEnd(wide) + c.summary).join('\n');
-    }
-    const groups = [...new Set(commands.map((c) => c.group))].sort();
-    return [t('shell.help'), '', ...groups.map((g) => ('help @' + g).padEnd(24) + t('shell.commands', { n: of(g).length }))].join('\n');
-  }
-  /** @param {string} line @param {string} words @param {string} cls @param {string} note */
-  function print(line, words, cls, note) {
+
+  /** Shows a line and its reply. @param {string} line @param {string} words @param {string} [cls] @param {string} [note] */
+  print(line, words, cls = '', note = '') {
+    const { out, first } = this;
     out.hidden = false;
     first.hidden = true;
     out.prepend(
@@ -131,146 +154,112 @@ export function open(root, ctx) {
     );
     while (out.children.length > KEEP) out.lastElementChild?.remove();
   }
-  async function go() {
-    const line = input.value.trim();
+
+  clear() {
+    fill(this.out);
+    this.out.hidden = true;
+    this.first.hidden = false;
+  }
+
+  /** What `help` alone prints. */
+  groups() {
+    const groups = [...new Set(this.commands.map((c) => c.group))].sort();
+    return [
+      t('shell.help'),
+      '',
+      ...groups.map((g) => ('help @' + g).padEnd(24) + t('shell.commands', { n: this.commands.filter((c) => c.group === g).length })),
+    ].join('\n');
+  }
+
+  /** What `help @group` prints. @param {CommandRow[]} commands */
+  summaries(commands) {
+    const wide = Math.max(...commands.map((c) => c.name.length)) + 2;
+    return commands.map((c) => c.name.padEnd(wide) + c.summary).join('\n');
+  }
+
+  /** `help` with a command or a group, or alone. @param {string} line @param {string} what */
+  async help(line, what) {
+    const name = what.toUpperCase(),
+      group = what.startsWith('@') ? what.slice(1).toLowerCase() : '',
+      members = this.commands.filter((c) => c.group === group);
+    if (!what) this.print(line, this.groups());
+    else if (members.length) this.print(line, this.summaries(members));
+    else if (this.commands.length && !this.commands.some((c) => (c.name + ' ').startsWith(name + ' ')))
+      this.print(line, t('shell.unknown', { name }), 'bad');
+    else
+      try {
+        this.print(line, (await get('help', { name: what })).text);
+      } catch (e) {
+        this.print(line, messageOf(e), 'bad');
+      }
+  }
+
+  /** Runs the line in the field. */
+  async run() {
+    const line = this.input.value.trim(),
+      words = split(line);
     if (!line) return;
-    const words = split(line);
     if (!words) {
-      print(line, t('shell.quote'), 'bad', '');
+      this.print(line, t('shell.quote'), 'bad');
       return;
     }
-    input.value = '';
-    help();
-    const own = words.map(text),
-      verb = own[0].toLowerCase();
-    if (['clear', 'history', 'help', '?'].includes(verb)) keep(line);
-    if (verb === 'clear' && own.length === 1) {
-      fill(out);
-      out.hidden = true;
-      first.hidden = false;
-      return;
-    }
-    if (verb === 'history' && own.length === 1) {
-      print(line, past.join('\n'), '', '');
-      return;
-    }
-    if (verb === 'help' || verb === '?') {
-      const what = own.slice(1).join(' '),
-        group = what.startsWith('@') ? what.slice(1).toLowerCase() : '';
-      if (!what || commands.some((c) => c.group === group)) {
-        print(line, overview(group), '', '');
-        return;
-      }
-      const name = what.toUpperCase();
-      if (commands.length && !commands.some((c) => (c.name + ' ').startsWith(name + ' '))) {
-        print(line, t('shell.unknown', { name }), 'bad', '');
-        return;
-      }
-      try {
-        print(line, (await get('help', { name: what })).text, '', '');
-      } catch (e) {
-        print(line, /** @type {Error} */ (e).message, 'bad', '');
-      }
-      return;
-    }
-    let typed;
-    for (;;) {
-      try {
-        const r = await exec(ctx.db, words, { confirm: typed });
-        if (!r.secret) keep(line); // the server knows which commands have passwords
-        print(line, r.text, r.error ? 'bad' : '', num(r.ms, 2) + ' ms');
-      } catch (e) {
-        const err = /** @type {ApiError} */ (e);
-        if (err.status && !err.secret) keep(line);
-        if (err.status === 409 && err.confirm && typed === undefined) {
-          if (await confirmCommand({ argv: words, text: err.message, danger: true, type: err.confirm })) {
-            typed = err.confirm;
-            continue;
-          }
-          print(line, t('shell.back'), 'faint', '');
-          return;
-        }
-        print(line, err.message, 'bad', '');
-      }
-      return;
+    this.input.value = '';
+    this.paintHint();
+    const [first, ...rest] = words.map(text),
+      verb = first.toLowerCase();
+    if (['clear', 'history', 'help', '?'].includes(verb)) this.history.keep(line);
+    if (verb === 'clear' && !rest.length) this.clear();
+    else if (verb === 'history' && !rest.length) this.print(line, this.history.lines.join('\n'));
+    else if (verb === 'help' || verb === '?') this.help(line, rest.join(' '));
+    else this.exec(line, words);
+  }
+
+  /** Runs a command. @param {string} line @param {B[]} words @param {string} [typed] what the user has typed to confirm it */
+  async exec(line, words, typed) {
+    const { history } = this;
+    try {
+      const r = await exec(this.ctx.db, words, { confirm: typed });
+      if (!r.secret) history.keep(line); // the server knows which commands have passwords
+      this.print(line, r.text, r.error ? 'bad' : '', num(r.ms, 2) + ' ms');
+    } catch (e) {
+      const error = e instanceof ApiError ? e : new ApiError(0, { error: messageOf(e) }, 0);
+      if (error.status && !error.secret) history.keep(line);
+      if (error.status !== 409 || !error.confirm || typed !== undefined) this.print(line, error.message, 'bad');
+      else if (await confirmCommand({ argv: words, text: error.message, danger: true, type: error.confirm }))
+        await this.exec(line, words, error.confirm);
+      else this.print(line, t('shell.back'), 'faint');
     }
   }
-  fill(
-    root,
-    h('h1', null, t('shell.title')),
-    h(
-      'form',
-      {
-        class: 'row line',
-        on: {
-          submit: (/** @type {Event} */ e) => {
-            e.preventDefault();
-            go();
-          },
-        },
-      },
-      h('b', { class: 'mono' }, 'db' + ctx.db + '>'),
-      input,
-      names,
-      h('button', { type: 'submit', class: 'primary' }, t('shell.run')),
-    ),
-    hint,
-    first,
-    out,
-  );
-  fill(
-    first,
-    h('h2', null, t('shell.first')),
-    h(
-      'ul',
-      { class: 'tries' },
-      TRIES.filter((line) => !ctx.me.readOnly || !line.startsWith('SET')).map((line) =>
-        h(
-          'li',
-          null,
-          h(
-            'button',
-            {
-              type: 'button',
-              class: 'mono small',
-              on: {
-                click: () => {
-                  input.value = line;
-                  input.focus();
-                  help();
-                },
-              },
-            },
-            line,
-          ),
-          ' ',
-          h(
-            'span',
-            { class: 'faint' },
-            t(
-              'shell.try.' +
-                line
-                  .split(' ')
-                  .slice(0, line.startsWith('help') ? 2 : 1)
-                  .join('')
-                  .toLowerCase(),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
-  help();
-  input.focus();
-  get('commands', {}, ctx.stop).then(
-    (a) => {
-      commands = a.rows;
-      fill(
-        names,
-        commands.map((c) => h('option', { value: c.name })),
-      );
-      help();
-    },
-    () => {},
-  );
+
+  async readCommands() {
+    try {
+      this.commands = (await get('commands', {}, this.ctx.stop)).rows;
+    } catch {
+      return; // the shell works without hints
+    }
+    fill(
+      this.names,
+      this.commands.map((c) => h('option', { value: c.name })),
+    );
+    this.paintHint();
+  }
+
+  /** @param {HTMLElement} root */
+  open(root) {
+    /** @param {Event} e */
+    const submit = (e) => {
+      e.preventDefault();
+      this.run();
+    };
+    const run = h('button', { type: 'submit', class: 'primary' }, t('shell.run')),
+      prompt = h('b', { class: 'mono' }, 'db' + this.ctx.db + '>'),
+      form = h('form', { class: 'row line', on: { submit } }, prompt, this.input, this.names, run);
+    fill(root, h('h1', null, t('shell.title')), form, this.hint, this.first, this.out);
+    this.paintHint();
+    this.input.focus();
+    this.readCommands();
+  }
 }
+
+/** @param {HTMLElement} root @param {Ctx} ctx */
+export const open = (root, ctx) => new Shell(ctx).open(root);

@@ -1,35 +1,79 @@
-// Streams: streams with their groups, and the expiry rules.
-import { h, fill, say } from '../lib/h.js';
-import { get, run } from '../lib/api.js';
+// Streams: streams with their groups, and the expiry rules. cards/stream.js has one of them in detail.
+import { h, fill, say, section } from '../lib/h.js';
+import { get } from '../lib/api.js';
+import * as column from '../lib/column.js';
+import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
-import { filter, live, missing, partly } from '../lib/poll.js';
-import { detail } from '../cards/stream.js';
+import { filterBox, poll, missing, partly } from '../lib/poll.js';
+import { showStream } from '../cards/stream.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent } from '../lib/i18n.js';
 
-export const title = 'streams.title';
+/** @import { B, Column, Ctx, RuleRow, StreamRow } from '../lib/types.js' */
+/** A group of a stream, or a stream without groups. */
+/** @typedef {{k: B, length: number, group: B|null, lag?: number|null, pending?: number, consumers?: number, last: string}} Row */
 
-/** @param {HTMLElement} root @param {import('../app.js').Ctx} ctx */
+export const title = 'streams.title';
+/** The share of what a stream keeps from which a group that lags is about to lose entries. */
+const NEAR_LOSS = 0.8;
+
+/** @param {StreamRow} s @returns {Row[]} */
+const rowsOf = ({ k, length, last, groups }) =>
+  groups.length
+    ? groups.map((g) => ({ k, length, group: g.name, lag: g.lag, pending: g.pending, consumers: g.consumers, last: g.last }))
+    : [{ k, length, group: null, last }];
+
+/** @param {Ctx} ctx @param {Map<string, number>} bounds how many entries the streams of rules keep @returns {Column<Row>[]} */
+const columns = (ctx, bounds) => [
+  column.key(ctx, 'streams'),
+  column.number('length', t('streams.length'), (r) => r.length),
+  column.of('group', t('streams.group'), (r) => text(r.group), {
+    cell: (r) => (r.group ? show(r.group, 60) : h('span', { class: 'faint' }, t('streams.nogroup'))),
+  }),
+  column.of('lag', t('streams.lag'), (r) => r.lag, {
+    num: true,
+    cell: (r) => {
+      const most = bounds.get(id(r.k)) || 0,
+        lag = r.lag || 0,
+        losing = most > 0 && lag > most * NEAR_LOSS;
+      return [losing && [h('span', { class: 'badge look' }, t('streams.losing', { share: percent(lag / most) })), ' '], num(r.lag)];
+    },
+  }),
+  column.number('pending', t('streams.pending'), (r) => r.pending),
+  column.number('consumers', t('streams.consumers'), (r) => r.consumers),
+  column.code('last', t('streams.last'), (r) => r.last, { minor: true }),
+];
+
+/** @param {Ctx} ctx @returns {Column<RuleRow>[]} */
+const ruleColumns = (ctx) => [
+  column.name('name', t('keys.name'), (r) => r.name, { wide: true }),
+  column.name('match', t('streams.match'), (r) => r.match),
+  column.of('levels', t('streams.levels'), (r) => r.levels.join(), {
+    minor: true,
+    cell: (r) => r.levels.map((l) => t('level.one.' + l)).join(', '),
+  }),
+  column.of('to', t('streams.target'), (r) => text(r.to), {
+    cell: (r) => (r.queue ? [t('streams.queue') + ' ', column.keyLink(ctx, 'queues', r.to)] : column.keyLink(ctx, 'streams', r.to)),
+  }),
+  column.number('fired', t('streams.fired'), (r) => r.fired),
+  column.number('suspended', t('streams.suspended'), (r) => r.suspended),
+  column.of('why', t('streams.state'), (r) => text(r.why), {
+    cell: (r) => (r.why ? h('b', { class: 'bad' }, show(r.why, 120)) : t('streams.works')),
+  }),
+];
+
+/** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
-  const { db, button } = ctx,
-    said = h('p', { class: 'faint' });
+  const { db } = ctx,
+    note = h('p', { class: 'faint' });
   if (ctx.params.has('k')) {
-    detail(root, ctx);
+    showStream(root, ctx);
     return;
   }
   let by = '-lag';
-  /** The streams of rules, and how many entries each keeps. @type {Map<string, number>} */
+  /** @type {Map<string, number>} */
   const bounds = new Map();
-  const link = (/** @type {any} */ k) => h('a', { href: ctx.link('streams', { db, k: url(k) }) }, show(k, 100, true));
-  const count = (/** @type {string} */ name, /** @type {any} */ o = {}) => ({
-    id: name,
-    label: t('streams.' + name),
-    num: true,
-    value: (/** @type {any} */ r) => r[name],
-    cell: (/** @type {any} */ r) => (r[name] === null || r[name] === undefined ? '–' : num(r[name])),
-    ...o,
-  });
-  const one = table({
+  const streams = table({
     label: t('streams.title'),
     key: (r) => id(r.k) + '/' + id(r.group),
     fade: false,
@@ -39,102 +83,38 @@ export function open(root, ctx) {
       again();
     },
     open: (r) => ctx.go('streams', { db, k: url(r.k), g: r.group ? url(r.group) : undefined }),
-    columns: [
-      { id: 'k', label: t('keys.name'), wide: true, value: (r) => text(r.k), cell: (r) => link(r.k) },
-      count('length'),
-      {
-        id: 'group',
-        label: t('streams.group'),
-        value: (r) => text(r.group),
-        cell: (r) => (r.group ? show(r.group, 60) : h('span', { class: 'faint' }, t('streams.nogroup'))),
-      },
-      count('lag', {
-        cell: (/** @type {any} */ r) => {
-          const max = bounds.get(id(r.k)) || 0,
-            late = max > 0 && r.lag > max * 0.8;
-          return [
-            late && [h('span', { class: 'badge look' }, t('streams.losing', { share: percent(r.lag / max) })), ' '],
-            r.lag === null || r.lag === undefined ? '–' : num(r.lag),
-          ];
-        },
-      }),
-      count('pending'),
-      count('consumers'),
-      { id: 'last', label: t('streams.last'), minor: true, value: (r) => r.last, cell: (r) => h('span', { class: 'mono' }, r.last) },
-    ],
+    columns: columns(ctx, bounds),
     empty: () => (ctx.params.get('match') ? t('keys.nomatch') : [t('streams.none'), h('pre', { class: 'command' }, 'XADD orders * id 17')]),
   });
   const rules = table({
     label: t('streams.rules'),
     key: (r) => id(r.name),
     fade: false,
-    columns: [
-      { id: 'name', label: t('keys.name'), wide: true, value: (r) => text(r.name), cell: (r) => show(r.name, 60) },
-      { id: 'match', label: t('streams.match'), value: (r) => text(r.match), cell: (r) => show(r.match, 60) },
-      {
-        id: 'levels',
-        label: t('streams.levels'),
-        minor: true,
-        value: (r) => r.levels.join(),
-        cell: (r) => r.levels.map((/** @type {string} */ l) => t('level.one.' + l)).join(', '),
-      },
-      {
-        id: 'to',
-        label: t('streams.target'),
-        value: (r) => text(r.to),
-        cell: (r) =>
-          r.queue
-            ? [t('streams.queue') + ' ', h('a', { href: ctx.link('queues', { db, k: url(r.to) }) }, show(r.to, 100, true))]
-            : link(r.to),
-      },
-      count('fired'),
-      count('suspended'),
-      {
-        id: 'why',
-        label: t('streams.state'),
-        value: (r) => text(r.why),
-        cell: (r) => (r.why ? h('b', { class: 'bad' }, show(r.why, 120)) : t('streams.works')),
-      },
-    ],
-    actions: (now) => [
-      button(
+    columns: ruleColumns(ctx),
+    actions: (now) =>
+      commandButton(
+        ctx,
         'streams.rule',
         t('streams.delrule'),
-        async () => {
-          if (await run(db, ['EXPIRY', 'RULE', 'DEL', now().name], { danger: true })) again();
-        },
-        { small: true },
+        () => ['EXPIRY', 'RULE', 'DEL', now().name],
+        () => again(),
+        { danger: true },
       ),
-    ],
     empty: () => [t('streams.norules'), h('pre', { class: 'command' }, 'EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO ended')],
   });
   fill(
     root,
-    h('div', { class: 'titlebar' }, h('h1', null, t('streams.title')), filter(ctx, 'streams')),
-    said,
-    h('section', { class: 'card' }, one.el),
-    h('section', { class: 'card' }, h('h2', null, t('streams.rules')), rules.el),
+    h('div', { class: 'titlebar' }, h('h1', null, t('streams.title')), filterBox(ctx, 'streams')),
+    note,
+    section(null, streams.el),
+    section(t('streams.rules'), rules.el),
   );
-  const again = live(ctx, 2000, async () => {
+  const again = poll(ctx, 2000, async () => {
     const a = await get('streams', { db, match: ctx.params.get('match'), sort: by }, ctx.stop);
     bounds.clear();
     for (const r of a.rules) if (r.maxLen > 0) bounds.set(id(r.to), r.maxLen);
-    one.set(
-      a.rows.flatMap((/** @type {any} */ s) =>
-        s.groups.length
-          ? s.groups.map((/** @type {any} */ g) => ({
-              k: s.k,
-              length: s.length,
-              group: g.name,
-              lag: g.lag,
-              pending: g.pending,
-              consumers: g.consumers,
-              last: g.last,
-            }))
-          : [{ k: s.k, length: s.length, group: null, last: s.last }],
-      ),
-    );
+    streams.set(a.rows.flatMap(rowsOf));
     rules.set(a.rules);
-    say(said, missing(a.denied, t) || partly(a));
+    say(note, missing(a.denied) || partly(a));
   });
 }

@@ -1,0 +1,119 @@
+// What needs attention, on the screen Now: in the server as a whole by the latest sample, and among its data.
+import { h, fill, list, say } from '../lib/h.js';
+import { missing } from '../lib/poll.js';
+import { show, text, url } from '../lib/bytes.js';
+import { t, span, has } from '../lib/i18n.js';
+
+/** @import { Attention, Concern, ConcernsAnswer, Ctx } from '../lib/types.js' */
+/** A thing that needs attention, or how many others there are of its kind. */
+/** @typedef {Partial<Attention & Concern> & {code: string, level: string, others?: number}} Row */
+
+/** The screen that lists all concerns of a kind. */
+const SCREEN = new Map([
+  ['dead', 'queues'],
+  ['unattended', 'queues'],
+  ['undelivered', 'queues'],
+  ['throttled', 'limits'],
+  ['lockwait', 'locks'],
+  ['behind', 'streams'],
+  ['rule', 'streams'],
+]);
+
+/** Where a row leads to. @param {Ctx} ctx @param {Row} r */
+function place(ctx, r) {
+  const { db } = r;
+  if (!r.k) return ctx.link(r.screen || 'now');
+  const k = url(r.k);
+  if (r.code === 'behind') return ctx.link('streams', { db, k, g: r.group && url(r.group) });
+  if (r.code === 'rule') return ctx.link('streams', { db });
+  return ctx.link(SCREEN.get(r.code) || 'queues', { db, k, s: r.code === 'dead' ? 'dead' : undefined });
+}
+
+/** @param {Row} r */
+function words(r) {
+  if (r.others) return t('now.others', { n: r.others });
+  if (!has('now.a.' + r.code)) return r.text || '';
+  return t('now.a.' + r.code, { n: r.n, span: span(r.ms), why: r.why, group: r.group ? text(r.group) : '' });
+}
+
+/** @param {Ctx} ctx @param {Row} r */
+function makeRow(ctx, r) {
+  const urgent = r.level === 'act',
+    subject = r.k && [h('a', { href: place(ctx, r) }, show(r.k, 60)), r.db !== ctx.db && h('small', null, ' db' + r.db), ': '],
+    more = !r.k && r.screen && [' ', h('a', { href: place(ctx, r) }, t('now.see'))];
+  return h(
+    'li',
+    null,
+    h('b', { class: urgent ? 'bad' : 'look' }, t(urgent ? 'now.act' : 'now.look')),
+    h('span', null, subject, h('span', null, words(r)), more),
+  );
+}
+
+/** The concerns, the others of a kind as one line behind the worst ones. @param {ConcernsAnswer} a @returns {Row[]} */
+const withOthers = (a) =>
+  a.rows.flatMap((r, i, all) => {
+    const n = a.more?.[r.code];
+    return n && all[i + 1]?.code !== r.code ? [r, { code: r.code, level: r.level, others: n, screen: SCREEN.get(r.code) }] : [r];
+  });
+
+/** @param {Ctx} ctx */
+export function attentionList(ctx) {
+  const body = h('div'),
+    doubt = h('p', { class: 'faint', role: 'status', hidden: true });
+  /** null: not known yet. @type {Attention[]|null} */
+  let server = null;
+  /** @type {ConcernsAnswer|null} */
+  let data = null;
+  /** Why the data could not be looked at; '': it was. */
+  let failure = '';
+  /** @param {Row[]} rows */
+  function paintRows(rows) {
+    let ul = body.querySelector('ul');
+    if (!ul) fill(body, h('section', { class: 'card attention' }, h('h2', null, t('now.attention')), (ul = h('ul'))));
+    ul.parentElement?.classList.toggle(
+      'act',
+      rows.some((r) => r.level === 'act'),
+    );
+    list(
+      ul,
+      rows,
+      (r) => r.code + (r.db ?? '') + JSON.stringify([r.k, r.group, !!r.others]) + r.text,
+      (r) => makeRow(ctx, r),
+      (li, r) => {
+        const el = li.lastElementChild?.querySelector(':scope > span:not(.bytes)');
+        if (el) say(el, words(r));
+      },
+    );
+  }
+  function paint() {
+    if (!server || (!data && !failure)) {
+      fill(body, h('p', { class: 'faint' }, t('now.checking')));
+      return;
+    }
+    fill(doubt, failure && [t('now.unchecked', { why: failure }), data && data.rows.length > 0 && ' ' + t('now.before')]);
+    doubt.hidden = !failure;
+    const rows = [...server, ...(data ? withOthers(data) : [])].sort((a, b) => Number(b.level === 'act') - Number(a.level === 'act'));
+    if (rows.length) paintRows(rows);
+    else fill(body, !failure && calm(data?.denied));
+  }
+  return {
+    el: [body, doubt],
+    /** @param {Attention[]} rows */
+    setServer(rows) {
+      server = rows;
+      paint();
+    },
+    /** What concerns the data: null where the look has failed. @param {ConcernsAnswer|null} answer @param {string} why */
+    setData(answer, why) {
+      data = answer || data;
+      failure = why;
+      paint();
+    },
+  };
+}
+
+/** @param {string[]|undefined} denied */
+const calm = (denied) => [
+  h('p', { class: 'calm' }, '✓ ' + t(denied?.length ? 'now.calm.part' : 'now.calm')),
+  denied && denied.length > 0 && h('p', { class: 'faint' }, missing(denied)),
+];

@@ -1,0 +1,161 @@
+// What has expired, on the screen Expiry: how late, what went just now; and a heat map of remaining times by prefix.
+import { h, fill, list, say } from '../lib/h.js';
+import { endWalk, get, isAbort, messageOf, post, refusal } from '../lib/api.js';
+import * as column from '../lib/column.js';
+import { heat } from '../lib/chart.js';
+import { toast } from '../lib/dialog.js';
+import { table } from '../lib/table.js';
+import { beginning, show, text } from '../lib/bytes.js';
+import { t, span, micros, time, percent } from '../lib/i18n.js';
+
+/** @import { Column, Ctx, ExpiredNews, LagRow } from '../lib/types.js' */
+
+export const LEVELS = ['key', 'field', 'member', 'element', 'lease'];
+/** The expirations that the page keeps, those that it shows, and how often it shows new ones, ms. */
+const KEEP = 500,
+  SHOWN = 100,
+  PAINT = 200;
+/** The prefixes of the heat map. */
+const PREFIXES = 40;
+
+/** The colour and the name of a level. @param {string} level */
+export const swatch = (level) => h('span', { title: t('level.' + level) }, h('i', { class: 'level ' + level }), t('level.one.' + level));
+
+/** @param {'p50'|'p99'|'p999'|'max'} name @param {string} label @returns {Column<LagRow>} */
+const lagColumn = (name, label) =>
+  column.of(name, label, (r) => r[name], {
+    num: true,
+    minor: name === 'p50' || name === 'p999',
+    cell: (r) => (r.count ? micros(r[name]) : '–'),
+  });
+
+/** @returns {Column<LagRow>[]} */
+const lagColumns = () => [
+  column.of('name', t('expiry.level'), (r) => r.name, {
+    cell: (r) => (LEVELS.includes(r.name) ? swatch(r.name) : h('b', null, t('expiry.total'))),
+  }),
+  column.number('count', t('expiry.count'), (r) => r.count),
+  lagColumn('p50', 'p50'),
+  lagColumn('p99', 'p99'),
+  lagColumn('p999', 'p99.9'),
+  lagColumn('max', t('expiry.max')),
+];
+
+/** How late deadlines were kept. @param {Ctx} ctx */
+export function lagCard(ctx) {
+  const el = h('div');
+  async function read() {
+    try {
+      const { rows, backlog } = await get('lag', {}, ctx.stop);
+      fill(
+        el,
+        h('p', { class: backlog ? 'look' : 'faint' }, backlog ? t('now.backlog', { n: backlog }) : t('expiry.nobacklog')),
+        table({ label: t('expiry.ontime'), rows, key: (r) => r.name, fade: false, columns: lagColumns() }).el,
+      );
+    } catch (e) {
+      if (!isAbort(e)) fill(el, h('p', { class: 'faint' }, refusal(e)));
+    }
+  }
+  return { el, read };
+}
+
+/** @param {ExpiredNews} r */
+const expiredRow = (r) =>
+  h(
+    'tr',
+    null,
+    h('td', null, time(r.at, true)),
+    h('td', { class: 'minor' }, swatch(r.level)),
+    h('td', { class: 'wide' }, show(r.k, 100), r.item && [' › ', show(r.item, 60)]),
+    h('td', { class: 'num' }, '+' + span(r.lag || 0)),
+  );
+
+/** What went just now. @param {Ctx} ctx @param {string} match */
+export function expiredCard(ctx, match) {
+  /** @type {Array<ExpiredNews & {seq: number}>} */
+  let recent = [];
+  let seq = 0,
+    painting = false;
+  const body = h('tbody'),
+    none = h('p', { class: 'empty' }, t('expiry.tail.none')),
+    prefix = match.endsWith('*') ? match.slice(0, -1) : '';
+  const level = h(
+    'select',
+    { 'aria-label': t('expiry.level') },
+    h('option', { value: '' }, t('expiry.levels')),
+    LEVELS.map((l) => h('option', { value: l }, t('level.' + l))),
+  );
+  function paint() {
+    const rows = recent.filter((r) => (!level.value || r.level === level.value) && text(r.k).startsWith(prefix)).slice(0, SHOWN);
+    none.hidden = rows.length > 0;
+    list(body, rows, (r) => String(r.seq), expiredRow);
+  }
+  level.addEventListener('change', paint);
+  ctx.onEvent('expired', String(ctx.db), (e, event) => {
+    if (event === 'resync' || e.skipped) return;
+    recent = [{ ...e, seq: ++seq }, ...recent].slice(0, KEEP);
+    if (painting) return;
+    painting = true;
+    setTimeout(() => {
+      painting = false;
+      paint();
+    }, PAINT);
+  });
+  const head = h('div', { class: 'titlebar' }, h('h2', null, t('expiry.tail')), level);
+  return h('section', { class: 'card' }, head, h('div', { class: 'table' }, h('table', { 'aria-label': t('expiry.tail') }, body)), none);
+}
+
+/** Remaining times by prefix, by a walk over all keys that the user begins. @param {Ctx} ctx @param {string} match */
+export function heatCard(ctx, match) {
+  const map = h('div'),
+    progress = h('p', { class: 'faint', role: 'status' }),
+    start = h('button', { type: 'button' }, t('expiry.walk'));
+  /** The id of the walk that is under way; '': none. */
+  let walk = '';
+  async function begin() {
+    try {
+      walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: ':', depth: 1, match: match || '*' })).id;
+      say(start, t('keys.stop'));
+      look();
+    } catch (e) {
+      toast(messageOf(e), 'bad');
+    }
+  }
+  async function stop() {
+    await endWalk(walk).catch(() => {});
+    walk = '';
+    say(start, t('expiry.walk'));
+    say(progress, t('bulk.stopped', { n: 0 }));
+  }
+  async function look() {
+    const looked = walk,
+      w = await get('walk', { id: looked }, ctx.stop).catch(() => null);
+    if (!w || looked !== walk) return;
+    say(progress, t('expiry.walked', { share: percent(w.done), n: w.looked }));
+    const rows = w.rows.slice(0, PREFIXES).map((r) => ({
+      label: h('a', { href: ctx.link('keys', { db: ctx.db, ...beginning(r.p) }) }, r.p.t === '' ? t('prefix.none') : show(r.p, 60, true)),
+      values: r.ttl,
+    }));
+    heat(
+      map,
+      rows,
+      ['never', 'm', 'h', 'd', 'month', 'more'].map((n) => t('expiry.h.' + n)),
+    );
+    if (w.done < 1) setTimeout(look, 1000);
+    else {
+      walk = '';
+      say(start, t('expiry.walk'));
+    }
+  }
+  start.addEventListener('click', () => (walk ? stop() : begin()));
+  ctx.onClose(() => {
+    if (walk) endWalk(walk).catch(() => {});
+  });
+  return h(
+    'section',
+    { class: 'card' },
+    h('div', { class: 'titlebar' }, h('h2', null, t('expiry.heat')), start, progress),
+    h('p', { class: 'faint' }, t('expiry.heat.text')),
+    map,
+  );
+}

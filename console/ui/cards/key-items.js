@@ -1,0 +1,211 @@
+// The items of a hash, a set, a sorted set or a list on the screen Key, each with its TTL and what can be done with it.
+import { clock, runAll } from '../lib/api.js';
+import { argv, editor, fromText, id, short, show, text } from '../lib/bytes.js';
+import * as column from '../lib/column.js';
+import { form, several } from '../lib/dialog.js';
+import { h, searchBox, section } from '../lib/h.js';
+import { t, asSpan, parseSpan } from '../lib/i18n.js';
+import { table } from '../lib/table.js';
+
+/** @import { B, Column, Ctx, Item, KeyView, Words } from '../lib/types.js' */
+/** @import { Expect, RunOptions } from '../lib/api.js' */
+/** An item, with the time at which its TTL was read. @typedef {Item & {at: number}} Row */
+
+/**
+ * What a container calls its items, its commands (those of TTLs with the word before the items), and how an item is named in a command.
+ * @typedef {{level: string, expire: [string, string], persist: [string, string], remove?: string, add: string, nameOf: (r: Item) =>
+ *   B|number}} Kind
+ */
+
+/** @param {Item} r */
+const fieldOf = (r) => r.f || { t: '' };
+/** @param {Item} r */
+const memberOf = (r) => r.m || { t: '' };
+
+/** The containers. @type {Record<string, Kind>} */
+export const KINDS = {
+  hash: {
+    level: 'field',
+    nameOf: fieldOf,
+    expire: ['HPEXPIRE', 'FIELDS'],
+    persist: ['HPERSIST', 'FIELDS'],
+    remove: 'HDEL',
+    add: 'HSETNX',
+  },
+  set: {
+    level: 'member',
+    nameOf: memberOf,
+    expire: ['SPEXPIRE', 'MEMBERS'],
+    persist: ['SPERSIST', 'MEMBERS'],
+    remove: 'SREM',
+    add: 'SADD',
+  },
+  zset: {
+    level: 'member',
+    nameOf: memberOf,
+    expire: ['ZPEXPIRE', 'MEMBERS'],
+    persist: ['ZPERSIST', 'MEMBERS'],
+    remove: 'ZREM',
+    add: 'ZADD',
+  },
+  list: { level: 'element', nameOf: (r) => r.i ?? 0, expire: ['LPEXPIRE', 'INDEXES'], persist: ['LPERSIST', 'INDEXES'], add: 'RPUSH' },
+};
+
+/** A value; of one that was cut, its whole length. @param {B|undefined} v */
+const valueCell = (v) =>
+  v &&
+  (v.n === undefined
+    ? show(v, 120)
+    : h('span', null, show({ ...v, n: undefined }, 120), ' ', h('small', null, t('bytes.cut', { n: v.n }))));
+
+/** @param {string} type @param {Kind} kind @returns {Column<Row>[]} */
+function columns(type, kind) {
+  /** @type {Column<Row>[]} */
+  const all = [];
+  if (type === 'list') all.push(column.of('i', '#', (r) => r.i, { num: true }));
+  else all.push(column.name('name', t('level.one.' + kind.level), (r) => r.f || r.m, { wide: true }, 100));
+  if (type === 'zset') all.push(column.of('s', t('key.score'), (r) => Number(r.score), { num: true, cell: (r) => r.score }));
+  if (type === 'hash' || type === 'list')
+    all.push(column.of('v', t('key.value'), (r) => text(r.v), { wide: true, cell: (r) => valueCell(r.v) }));
+  return [...all, column.lifetime()];
+}
+
+/**
+ * What the items ask of the screen around them.
+ * @typedef {{key: B, pages: string[], finding: string, view: () => KeyView, act: (words: Words, o?: RunOptions) =>
+ *   Promise<void>, load: () => Promise<void>, find: (s: string) => void, back: () => void, forth: () => void}} Host
+ */
+
+export class ItemsView {
+  /** @param {Ctx} ctx @param {Host} host */
+  constructor(ctx, host) {
+    this.ctx = ctx;
+    this.host = host;
+    this.key = host.key;
+    this.type = host.view().type;
+    this.kind = KINDS[this.type];
+    this.table = table({
+      label: t('key.items'),
+      columns: columns(this.type, this.kind),
+      key: (r) => (this.type === 'list' ? String(r.i) : id(r.f || r.m)),
+      actions: (now) => this.buttons(now),
+      shape: (r) => [hasTTL(r), !!editor(r.v)].join(),
+      empty: () => t(host.finding ? 'keys.nomatch' : 'key.noitems'),
+    });
+    this.back = h('button', { type: 'button', on: { click: () => host.back() } }, t('key.back'));
+    this.next = h('button', { type: 'button', on: { click: () => host.forth() } }, t('key.next'));
+    const search = searchBox(t('key.find'), (s) => host.find(s), { value: host.finding });
+    this.el = section(
+      null,
+      h(
+        'div',
+        { class: 'titlebar' },
+        this.type !== 'list' && search,
+        ctx.button('key.add', t('key.add'), () => this.add()),
+      ),
+      this.table.el,
+      h('div', { class: 'row' }, this.back, this.next),
+    );
+  }
+
+  /** Shows the items of the latest answer. */
+  paint() {
+    const { body, now, next } = this.host.view(),
+      at = now || clock();
+    this.back.hidden = this.host.pages.length < 2;
+    this.next.hidden = !next;
+    this.table.set(body && 'rows' in body ? /** @type {Item[]} */ (body.rows).map((r) => ({ ...r, at })) : []);
+  }
+
+  /** @param {() => Row} now */
+  buttons(now) {
+    const { ctx, kind, type, key } = this,
+      { remove } = kind;
+    /** @param {string} action @param {string} label @param {() => unknown} fn */
+    const small = (action, label, fn) => ctx.button(action, label, fn, { small: true });
+    return [
+      type !== 'set' && (type === 'zset' || editor(now().v)) && small('key.set', t('key.edit'), () => this.edit(now())),
+      small('key.itemttl', 'TTL', () => this.setTTL(now())),
+      hasTTL(now()) && small('key.itemttl', t('bulk.persist'), () => this.persist(now())),
+      remove && small('key.remove', t('key.remove'), () => this.host.act([remove, key, kind.nameOf(now())], { danger: true })),
+    ];
+  }
+
+  /** What must still be so when a command changes a row: the value that the page has shown of it. @param {Row} r @returns {Expect[]} */
+  unchanged(r) {
+    const { key, type, kind } = this,
+      read = { list: 'LINDEX', zset: 'ZSCORE' }[type] || 'HGET';
+    return [[[read, key, kind.nameOf(r)], r.seen || '']];
+  }
+
+  /** Of a list: an index may lead to another element by now. @param {Row} r */
+  expectIfList(r) {
+    return this.type === 'list' ? { expect: this.unchanged(r) } : {};
+  }
+
+  /** Removes the deadline of an item. @param {Row} r */
+  persist(r) {
+    const [command, word] = this.kind.persist;
+    return this.host.act([command, this.key, word, 1, this.kind.nameOf(r)], this.expectIfList(r));
+  }
+
+  /** @param {Row} r */
+  async setTTL(r) {
+    const { key, kind, type } = this,
+      [command, word] = kind.expire;
+    const a = await form({
+      title: t('key.itemttl', { item: type === 'list' ? '#' + r.i : short(r.f || r.m, 60) }),
+      fields: [{ name: 's', label: t('bulk.span'), value: asSpan((r.pttl ?? -1) - (clock() - r.at)), hint: t('bulk.span.hint') }],
+      command: (v) => (parseSpan(v.s) > 0 ? argv(command, key, parseSpan(v.s), word, 1, kind.nameOf(r)) : t('bulk.span.bad')),
+    });
+    if (a) this.host.act(a.argv, { quiet: true, ...this.expectIfList(r) });
+  }
+
+  /** The commands that set the value or the score of an item. @param {Row} r @param {B} v @returns {B[]|B[][]} */
+  setCommand(r, v) {
+    const { key, type } = this;
+    if (type === 'hash') return argv('HSETEX', key, 'KEEPTTL', 'FIELDS', 1, fieldOf(r), v);
+    if (type === 'zset') return argv('ZADD', key, 'XX', v, memberOf(r));
+    const set = argv('LSET', key, r.i ?? 0, v); // it removes the deadline
+    return hasTTL(r) ? [set, argv('LPEXPIREAT', key, Math.round(r.at + (r.pttl ?? 0)), 'INDEXES', 1, r.i ?? 0)] : set;
+  }
+
+  /** @param {Row} r */
+  async edit(r) {
+    const isScore = this.type === 'zset',
+      x = isScore ? { value: r.score, hint: undefined, read: fromText } : editor(r.v);
+    if (!x) return;
+    const label = t(isScore ? 'key.score' : 'key.value');
+    const a = await form({
+      title: t('key.set'),
+      text: t('key.set.text'),
+      fields: [{ name: 'v', label, type: isScore ? 'text' : 'area', value: x.value, hint: x.hint }],
+      command: (f) => {
+        const v = x.read(f.v);
+        return typeof v === 'string' ? v : this.setCommand(r, v);
+      },
+    });
+    if (a && (await runAll(this.ctx.db, several(a.argv), { quiet: true, expect: this.unchanged(r) }))) this.host.load();
+  }
+
+  /** Asks for a new item, and adds it. */
+  async add() {
+    const { key, type, kind } = this,
+      fields = [];
+    if (type === 'hash') fields.push({ name: 'f', label: t('level.one.field') });
+    if (type === 'zset') fields.push({ name: 's', label: t('key.score'), value: '0' });
+    fields.push({ name: 'v', label: type === 'set' || type === 'zset' ? t('level.one.member') : t('key.value') });
+    const a = await form({
+      title: t('key.add'),
+      fields,
+      command: (x) => {
+        const before = type === 'hash' ? [fromText(x.f)] : type === 'zset' ? ['NX', x.s] : [];
+        return argv(kind.add, key, ...before, fromText(x.v));
+      },
+    });
+    if (a) this.host.act(a.argv, { quiet: true, unchanged: t('keys.new.there') });
+  }
+}
+
+/** @param {Row} r */
+const hasTTL = (r) => r.pttl !== undefined && r.pttl >= 0;

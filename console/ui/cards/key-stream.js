@@ -1,0 +1,113 @@
+// The facts about a key on the screen Key, and of a stream its groups and its entries.
+import { argv, id, line, show, text } from '../lib/bytes.js';
+import * as column from '../lib/column.js';
+import { h, section } from '../lib/h.js';
+import { t, has, date } from '../lib/i18n.js';
+import { table } from '../lib/table.js';
+
+/** @import { B, Child, Column, ConsumerRow, Ctx, Entry, Fact, Facts, GroupRow, ViewStreamAnswer } from '../lib/types.js' */
+
+/** @param {Fact} x @returns {x is B} */
+const isBytes = (x) => typeof x === 'object' && x !== null && !Array.isArray(x) && ('t' in x || 'b' in x);
+
+/** A fact in words. @param {Fact} x @returns {Child} */
+function factWords(x) {
+  if (x === null || x === undefined) return '–';
+  if (Array.isArray(x)) return x.map((y, i) => [i ? ', ' : '', factWords(y)]);
+  if (isBytes(x)) return show(x);
+  if (typeof x === 'object') return Object.entries(x).map(([name, y], i) => [i ? ', ' : '', name, ' ', factWords(y)]);
+  return String(x);
+}
+
+/** The card of what a command such as XINFO tells. @param {Facts} info */
+export const factsCard = (info) =>
+  section(
+    t('key.raw'),
+    h(
+      'dl',
+      { class: 'facts' },
+      Object.entries(info)
+        .filter(([name]) => name !== 'holders' && name !== 'line')
+        .map(([name, x]) =>
+          h('div', null, h('dt', null, has('key.info.' + name) ? t('key.info.' + name) : name), h('dd', null, factWords(x))),
+        ),
+    ),
+  );
+
+/** @returns {Column<GroupRow>[]} */
+const groupColumns = () => [
+  column.name('name', t('key.g.name'), (r) => r.name),
+  column.number('consumers', t('key.g.consumers'), (r) => r.consumers),
+  column.number('pending', t('key.g.pending'), (r) => r.pending),
+  column.number('lag', t('key.g.lag'), (r) => r.lag),
+  column.of('last', t('key.g.last'), (r) => r.last, { num: true }),
+];
+
+/** @returns {Column<ConsumerRow>[]} */
+const consumerColumns = () => [
+  column.name('name', t('key.g.name'), (r) => r.name),
+  column.number('pending', t('key.g.pending'), (r) => r.pending),
+  column.duration('idle', t('key.g.idle'), (r) => r.idle),
+  column.duration('inactive', t('key.g.inactive'), (r) => r.inactive),
+];
+
+/** @param {GroupRow[]} groups */
+function groupsCard(groups) {
+  const key = (/** @type {{name: B}} */ r) => id(r.name),
+    consumers = groups
+      .filter((g) => g.consumersRows?.length)
+      .map((g) => [
+        h('h3', null, show(g.name, 60)),
+        table({ label: text(g.name), rows: g.consumersRows, key, fade: false, columns: consumerColumns() }).el,
+      ]);
+  return section(t('key.groups'), table({ label: t('key.groups'), rows: groups, key, fade: false, columns: groupColumns() }).el, consumers);
+}
+
+/** The fields of an entry; of many the first ones, and a command that shows all. @param {Ctx} ctx @param {B} key @param {Entry} r */
+const fieldsCell = (ctx, key, r) => [
+  r.fields.map(([name, value]) => h('div', null, h('span', { class: 'faint' }, show(name, 60)), ' ', show(value, 200))),
+  r.more !== undefined &&
+    h('a', { href: ctx.link('shell', { line: line(argv('XRANGE', key, r.id, r.id)) }) }, t('key.morefields', { n: r.more })),
+];
+
+/** @param {Ctx} ctx @param {B} key @returns {Column<Entry>[]} */
+const entryColumns = (ctx, key) => [
+  column.of('id', 'ID', (r) => r.id, { cell: (r) => h('span', { class: 'mono', title: date(Number(r.id.split('-')[0])) }, r.id) }),
+  column.of('fields', t('level.field'), (r) => r.fields.map(([name, value]) => text(name) + '=' + text(value)).join(' '), {
+    wide: true,
+    sort: false,
+    cell: (r) => fieldsCell(ctx, key, r),
+  }),
+];
+
+/**
+ * The cards of a stream. turn: how to turn the pages, false where there is none.
+ * @param {Ctx} ctx
+ * @param {B} key
+ * @param {ViewStreamAnswer} stream
+ * @param {{back: false|(() => void), next: false|(() => void)}} turn
+ */
+export function streamBody(ctx, key, stream, turn) {
+  const entries = table({
+    label: t('key.entries'),
+    rows: stream.rows,
+    key: (r) => r.id,
+    fade: false,
+    columns: entryColumns(ctx, key),
+    empty: () => t('key.noitems'),
+  });
+  return [
+    factsCard(stream.info || {}),
+    stream.groups && stream.groups.length > 0 && groupsCard(stream.groups),
+    section(
+      t('key.entries'),
+      entries.el,
+      h(
+        'div',
+        { class: 'row' },
+        turn.back && h('button', { type: 'button', on: { click: turn.back } }, t('key.back')),
+        turn.next && h('button', { type: 'button', on: { click: turn.next } }, t('key.next')),
+      ),
+    ),
+  ];
+}

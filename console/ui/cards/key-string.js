@@ -1,0 +1,114 @@
+// A string on the screen Key: ways to read it, and a form to change it.
+import { run } from '../lib/api.js';
+import { argv, bytes, copier, editor, fromBytes, plain, text } from '../lib/bytes.js';
+import { form } from '../lib/dialog.js';
+import { bits, gunzip, hex, msgpack, pretty } from '../lib/formats.js';
+import { h, say, section } from '../lib/h.js';
+import { t } from '../lib/i18n.js';
+
+/** @import { B, Ctx, ViewStringAnswer } from '../lib/types.js' */
+
+/** The bytes of which the bits are shown. */
+const BITS = 8192;
+
+/** The ways to read a value. @type {Record<string, (v: B) => string|Promise<string>>} */
+const WAYS = {
+  text: (v) => plain(v) ?? text(v),
+  json: (v) => pretty(plain(v) ?? text(v)),
+  hex: (v) => hex(bytes(v)),
+  msgpack: (v) => msgpack(bytes(v)),
+  gzip: async (v) => text(fromBytes(await gunzip(bytes(v)))),
+  bits: (v) => bits(bytes(v).subarray(0, BITS)),
+};
+
+/** The way in which a value is shown at first. @param {B} v @param {boolean} cut */
+function firstWay(v, cut) {
+  if (v.b !== undefined) {
+    const [first, second] = bytes(v);
+    if (first === 0x1f && second === 0x8b) return 'gzip';
+  }
+  return /^\s*[[{]/.test(plain(v) ?? '') && !cut ? 'json' : 'text';
+}
+
+/** A value, and a choice of the ways to read it. @param {B} v @param {boolean} cut the page has a part of it */
+function viewer(v, cut) {
+  const box = h('pre', { class: 'value', tabIndex: 0 });
+  /** @param {string} way */
+  async function read(way) {
+    for (const b of buttons) b.setAttribute('aria-pressed', String(b.getAttribute('data-way') === way));
+    try {
+      say(box, await WAYS[way](v));
+    } catch (e) {
+      say(box, t('key.notthis', { way: t('key.way.' + way) }) + ' ' + /** @type {Error} */ (e).message);
+    }
+  }
+  const buttons = Object.keys(WAYS).map((way) =>
+    h('button', { type: 'button', 'data-way': way, on: { click: () => void read(way) } }, t('key.way.' + way)),
+  );
+  read(firstWay(v, cut));
+  return h(
+    'div',
+    null,
+    h(
+      'div',
+      { class: 'row' },
+      h('span', { class: 'segments' }, buttons),
+      copier(() => plain(v) ?? text(v)),
+    ),
+    cut && h('p', { class: 'look' }, t('key.cut')),
+    box,
+  );
+}
+
+/**
+ * Asks for another value, and sets it if the key still has the one that the form has shown. Answers whether it has changed.
+ * @param {number} db
+ * @param {B} key
+ * @param {ViewStringAnswer} string
+ * @param {string|undefined} digest
+ */
+async function edit(db, key, { v, seen }, digest) {
+  const x = editor(v);
+  if (!x) return false;
+  const a = await form({
+    title: t('key.set'),
+    text: t('key.set.text'),
+    fields: [
+      { name: 'v', label: t('key.value'), type: 'area', value: x.value, hint: x.hint, rows: 12 },
+      { name: 'keep', label: t('key.keepttl'), type: 'check', value: true },
+    ],
+    command: (f) => {
+      const value = x.read(f.v);
+      if (typeof value === 'string') return value;
+      return argv('SET', key, value, ...(digest ? ['IFDEQ', digest] : ['XX']), ...(f.keep ? ['KEEPTTL'] : []));
+    },
+  });
+  if (!a) return false;
+  const o = { quiet: true, unchanged: t('key.changed.meanwhile') };
+  return !!(await run(db, a.argv, digest ? o : { ...o, expect: [[['GET', key], seen || '']] }));
+}
+
+/**
+ * The card of a string. changed is called after an edit.
+ * @param {Ctx} ctx
+ * @param {B} key
+ * @param {ViewStringAnswer} string
+ * @param {string|undefined} digest
+ * @param {() => void} changed
+ */
+export function stringBody(ctx, key, string, digest, changed) {
+  const { v, len } = string,
+    change = async () => {
+      if (await edit(ctx.db, key, string, digest)) changed();
+    };
+  return section(
+    null,
+    h(
+      'div',
+      { class: 'titlebar' },
+      h('h2', null, t('key.value'), ' ', h('small', null, t('key.len', { n: len ?? v.n ?? bytes(v).length }))),
+      editor(v) && ctx.button('key.set', t('key.edit'), change),
+    ),
+    v.t === undefined ? h('p', { class: 'faint' }, t('key.hidden')) : viewer(v, v.n !== undefined),
+  );
+}

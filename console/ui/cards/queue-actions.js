@@ -1,0 +1,95 @@
+// The forms of a queue, and the card of its schedules.
+import { clock } from '../lib/api.js';
+import { argv, fromText, id, plain } from '../lib/bytes.js';
+import * as column from '../lib/column.js';
+import { commandButton } from '../lib/command-button.js';
+import { ttl } from '../lib/countdown.js';
+import { form } from '../lib/dialog.js';
+import { section } from '../lib/h.js';
+import { parseSpan, span, t } from '../lib/i18n.js';
+import { table } from '../lib/table.js';
+
+/** @import { B, Column, Ctx, ScheduleRow } from '../lib/types.js' */
+
+/** Asks for how long a queue pauses. @param {B} key */
+export const askPause = (key) =>
+  form({
+    title: t('queues.pause'),
+    text: t('queues.pause.text'),
+    fields: [{ name: 'for', label: t('queues.pause.for'), value: '' }],
+    command: (v) => {
+      const ms = v.for ? parseSpan(v.for) : 0;
+      return Number.isNaN(ms) || (v.for && ms < 1) ? t('queues.pause.bad') : argv('DQ.CONFIG', key, 'PAUSED', ms > 0 ? ms : 'yes');
+    },
+  });
+
+/** Asks for a new job. @param {B} key */
+export const askJob = (key) =>
+  form({
+    title: t('queues.add'),
+    fields: [
+      { name: 'payload', label: t('queues.payload'), type: 'area', rows: 4, value: '' },
+      { name: 'delay', label: t('queues.add.delay'), value: '', hint: t('queues.add.delay.hint') },
+      { name: 'id', label: t('queues.add.id'), value: '', hint: t('queues.add.id.hint') },
+    ],
+    command: (v) => {
+      const ms = v.delay ? parseSpan(v.delay) : 0;
+      if (Number.isNaN(ms)) return t('queues.pause.bad');
+      return argv('DQ.ADD', key, fromText(v.id || '*'), fromText(v.payload), ...(ms ? ['DELAY', ms] : []));
+    },
+  });
+
+/**
+ * A new name in the hash slot of a queue, through which jobs pass that become due now; '' if no name of this form has it.
+ * @param {B} k
+ */
+export function runNowQueue(k) {
+  const key = plain(k) ?? '',
+    from = key.indexOf('{'),
+    to = from < 0 ? -1 : key.indexOf('}', from + 1),
+    tag = from >= 0 && to > from + 1 ? key.slice(from + 1, to) : key;
+  return tag && !tag.includes('}') ? '{' + tag + '}:run-now-' + crypto.getRandomValues(new Uint32Array(1))[0].toString(36) : '';
+}
+
+/** An instant that is near: a countdown, or how long ago it was. @param {number|null} at */
+function near(at) {
+  const now = clock();
+  if (at === null) return '–';
+  return at > now ? ttl(at - now, now, { done: t('limits.now') }) : t('queues.ago', { span: span(now - at) });
+}
+
+/** @returns {Column<ScheduleRow>[]} */
+const columns = () => [
+  column.name('name', t('keys.name'), (r) => r.name, { wide: true }, 80),
+  column.code('rule', t('queues.rule'), (r) => r.rule + (r.zone ? ' ' + r.zone : ''), { wide: true }),
+  column.of('next', t('queues.next'), (r) => r.next, { num: true, cell: (r) => near(r.next) }),
+  column.of('last', t('queues.last'), (r) => r.last ?? 0, { num: true, minor: true, cell: (r) => near(r.last) }),
+  column.number('runs', t('queues.runs'), (r) => r.runs),
+  column.number('skipped', t('queues.skipped'), (r) => r.skipped),
+  column.number('late.runs', t('queues.late.runs'), (r) => r.late, { minor: true }),
+];
+
+/** The card of a queue's schedules. It is hidden while there are none. @param {Ctx} ctx @param {() => B} key @param {() => void} after */
+export function schedulesCard(ctx, key, after) {
+  const schedules = table({
+    label: t('queues.schedules'),
+    key: (r) => id(r.name),
+    fade: false,
+    columns: columns(),
+    actions: (now) =>
+      commandButton(ctx, 'queues.unschedule', t('queues.unschedule'), () => ['DQ.UNSCHEDULE', key(), now().name], after, {
+        danger: true,
+        text: t('queues.unschedule.text'),
+      }),
+  });
+  const el = section(t('queues.schedules'), schedules.el);
+  el.hidden = true;
+  return {
+    el,
+    /** @param {ScheduleRow[]} rows */
+    set(rows) {
+      el.hidden = !rows.length;
+      schedules.set(rows);
+    },
+  };
+}

@@ -1,0 +1,373 @@
+// One delay queue with its jobs by state, and what can be done with them.
+import { h, fill, say, searchBox, section } from '../lib/h.js';
+import { clock, get, integerOf, run, runAll } from '../lib/api.js';
+import * as column from '../lib/column.js';
+import { dialog } from '../lib/dialog.js';
+import { table } from '../lib/table.js';
+import { poll, missing } from '../lib/poll.js';
+import { ttl } from '../lib/countdown.js';
+import { property } from './card.js';
+import { askJob, askPause, runNowQueue, schedulesCard } from './queue-actions.js';
+import { copier, fromText, id, plain, show, text, url } from '../lib/bytes.js';
+import { pretty } from '../lib/formats.js';
+import { t, num, span } from '../lib/i18n.js';
+
+/** @import { B, Column, Ctx, JobRow, QueueAnswer, QueueRow, Words } from '../lib/types.js' */
+/** @import { RunOptions } from '../lib/api.js' */
+
+const STATES = ['ready', 'delayed', 'leased', 'dead'];
+/** A job that is due for so long is late; how often the page looks for queues that share dead letters, ms. */
+const LATE = 5000,
+  SHARED = 10_000;
+/** The jobs that one command queues again, at most. */
+const REQUEUE = 10_000;
+
+/** Names in a line, three of many. @param {B[]} keys */
+export const names = (keys) => [
+  keys.slice(0, 3).map((k, i) => [i ? ', ' : '', show(k, 40)]),
+  keys.length > 3 && ' ' + t('queues.andmore', { n: keys.length - 3 }),
+];
+
+/** When a job is due, or was. @param {number} due */
+function dueCell(due) {
+  const at = clock();
+  return due > at ? ttl(due - at, at, { done: t('limits.now') }) : t('queues.ago', { span: span(at - due) });
+}
+
+/** @param {string} state @returns {Column<JobRow>[]} */
+const columns = (state) => [
+  column.name('id', t('queues.job'), (r) => r.id, { wide: true }, 80),
+  column.name('payload', t('queues.payload'), (r) => r.payload, { wide: true, minor: true }, 120),
+  column.number('deliveries', t('queues.deliveries'), (r) => r.deliveries, { minor: true }),
+  column.of('due', t('queues.due'), (r) => r.due, { num: true, cell: (r) => dueCell(r.due) }),
+  ...(state === 'leased' ? leaseColumns() : []),
+];
+
+/** @returns {Column<JobRow>[]} */
+const leaseColumns = () => [
+  column.countdown('until', t('locks.lease'), (r) => r.until),
+  column.of('token', t('locks.token'), (r) => r.token, { num: true, minor: true }),
+];
+
+/** Shows a whole job. @param {JobRow} job @param {boolean} values whether the page gets values */
+function showJob({ id: name, payload }, values) {
+  const full = plain(payload) ?? text(payload);
+  let laidOut = full;
+  try {
+    if (/^\s*[[{]/.test(full)) laidOut = pretty(full);
+  } catch {
+    /* it is no JSON */
+  }
+  dialog({
+    title: t('queues.job') + ' ' + text(name),
+    wide: true,
+    body: [
+      h('div', { class: 'row' }, h('b', null, t('queues.payload')), payload.t !== undefined && copier(() => full)),
+      payload.n !== undefined && h('p', { class: 'look' }, t(values ? 'key.cut' : 'key.hidden')),
+      h('pre', { class: 'value', tabIndex: 0 }, laidOut),
+    ],
+  });
+}
+
+/** A queue that is shown, with the jobs of one state. */
+class QueueView {
+  /** @param {Ctx} ctx */
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.k = ctx.params.get('k') || '';
+    this.state = ctx.params.get('s') || 'ready';
+    this.dead = this.state === 'dead';
+    /** @type {QueueRow|null} */
+    this.queue = null;
+    /** The key of the queue whose jobs are shown: of dead letters it is another one. @type {B|null} */
+    this.shown = null;
+    /** The id that the user looks for. */
+    this.finding = '';
+    /** The ids behind which the pages before this one end, and that of the last job of the page. @type {string[]} */
+    this.pages = [];
+    this.last = '';
+    /** The other queues whose dead letters go to the same queue, whether there may be more, and when the page has asked. */
+    this.sharing = { queues: /** @type {B[]} */ ([]), unsure: false, askedAt: -Infinity };
+    this.head = h('div', { class: 'titlebar' });
+    this.tabs = h('nav', { class: 'titlebar', 'aria-label': t('queues.states') });
+    this.facts = h('dl', { class: 'facts' });
+    this.note = h('p', { class: 'faint' });
+    this.about = h('p', { class: 'faint' }, t('queues.about.' + this.state));
+    this.more = h('p', { class: 'faint' });
+    this.shares = h('p', { class: 'look', hidden: true });
+    this.next = h('button', { type: 'button', hidden: true, on: { click: () => this.turn() } }, t('queues.further'));
+    this.first = h('button', { type: 'button', hidden: true, on: { click: () => this.turnToFirst() } }, t('queues.first'));
+    this.search = searchBox(t('queues.find'), (s) => {
+      this.finding = s.trim();
+      this.again();
+    });
+    this.buttons = this.makeButtons();
+    this.chosen = this.makeChosen();
+    this.jobs = this.makeJobs();
+    this.schedules = schedulesCard(
+      ctx,
+      () => this.key(),
+      () => this.again(),
+    );
+  }
+
+  again = async () => {};
+
+  /** The key of the queue. A button is there only while the queue is. */
+  key() {
+    return /** @type {QueueRow} */ (this.queue).k;
+  }
+
+  /** The key of the queue whose jobs are shown. */
+  shownKey() {
+    return /** @type {B} */ (this.shown);
+  }
+
+  /** Runs a command, and reads the queue again. @param {Words} words @param {RunOptions} o */
+  async act(words, o) {
+    if (await run(this.ctx.db, words, o)) this.again();
+  }
+
+  makeButtons() {
+    /** @param {string} action @param {string} label @param {() => unknown} fn */
+    const small = (action, label, fn) => this.ctx.button('queues.' + action, t('queues.' + label), fn, { small: true });
+    return {
+      resume: small('pause', 'resume', () => this.act(['DQ.CONFIG', this.key(), 'PAUSED', 'no'], { text: t('queues.resume.text') })),
+      pause: small('pause', 'pause', async () => {
+        const a = await askPause(this.key());
+        if (a) this.act(a.argv, { quiet: true });
+      }),
+      add: small('add', 'add', async () => {
+        const a = await askJob(this.key());
+        if (a) this.act(a.argv, { quiet: true, unchanged: t('queues.add.there') });
+      }),
+      all: this.dead ? this.ctx.button('queues.move', t('queues.requeue.all'), () => this.requeueAll()) : null,
+    };
+  }
+
+  /** The buttons for jobs: for those that are chosen, or for one. @param {() => B[]} ids */
+  jobButtons(ids) {
+    /** @param {string} action @param {string} label @param {() => unknown} fn */
+    const small = (action, label, fn) => this.ctx.button('queues.' + action, t('queues.' + label), fn, { small: true });
+    return {
+      run: this.state === 'delayed' ? small('run', 'run', () => this.runNow(ids())) : null,
+      requeue: this.dead ? small('move', 'requeue', () => this.requeue(ids())) : null,
+      cancel: small('cancel', 'cancel', () => this.cancel(ids())),
+    };
+  }
+
+  /** The line above the jobs about those that are chosen. */
+  makeChosen() {
+    const count = h('b'),
+      buttons = this.jobButtons(() => this.jobs.selected().map((r) => r.id)),
+      el = h('div', { class: 'row', hidden: true }, count, buttons.run, buttons.requeue, buttons.cancel);
+    return { el, count, run: buttons.run, isUseful: !!(buttons.run || buttons.requeue || buttons.cancel) };
+  }
+
+  makeJobs() {
+    const { el, count, isUseful } = this.chosen;
+    return table({
+      label: t('queues.jobs'),
+      key: (r) => id(r.id),
+      fade: false,
+      columns: columns(this.state),
+      open: (r) => showJob(r, this.ctx.me.values),
+      empty: () => t(this.finding ? 'queues.notfound' : 'queues.nojobs.' + this.state),
+      select: isUseful
+        ? (rows) => {
+            el.hidden = !rows.length;
+            say(count, t('keys.chosen', { n: rows.length }));
+          }
+        : undefined,
+      actions: (now) => {
+        const { requeue, run: runButton, cancel } = this.jobButtons(() => [now().id]);
+        return [requeue, this.queue && runNowQueue(this.queue.k) && runButton, ' ', cancel];
+      },
+    });
+  }
+
+  /** @param {B[]} ids */
+  requeue(ids) {
+    const { queues, unsure } = this.sharing,
+      shared = queues.length || unsure ? ' ' + t('queues.requeue.shared') : '';
+    return this.act(['DQ.MOVE', this.shownKey(), this.key(), 'IDS', ids.length, ...ids], {
+      text: t('queues.requeue.text') + shared,
+      unchanged: t('queues.unmoved'),
+    });
+  }
+
+  async requeueAll() {
+    // Another queue may have begun to share these dead letters a moment ago.
+    await this.readSharing();
+    if (this.sharing.queues.length || this.sharing.unsure) return;
+    this.act(['DQ.MOVE', this.shownKey(), this.key(), 'COUNT', REQUEUE], {
+      text: t('queues.requeue.text'),
+      unchanged: t('queues.unmoved'),
+    });
+  }
+
+  /** @param {B[]} ids */
+  cancel(ids) {
+    return this.act(['DQ.CANCEL', this.shownKey(), ...ids], {
+      danger: true,
+      text: t('queues.cancel.text', { n: ids.length }),
+      unchanged: t('queues.unmoved'),
+    });
+  }
+
+  /** Makes jobs due now. A queue beside takes them for a moment, so that they keep their payloads and priorities. @param {B[]} ids */
+  async runNow(ids) {
+    const key = this.key(),
+      beside = fromText(runNowQueue(key));
+    /** @type {Words[]} */
+    const moves = [
+      ['DQ.MOVE', key, beside, 'IDS', ids.length, ...ids, 'DELAY', 0],
+      ['DQ.MOVE', beside, key, 'IDS', ids.length, ...ids],
+    ];
+    const moved = await runAll(this.ctx.db, moves, {
+      text: t('queues.run.text'),
+      done: ([, back]) =>
+        integerOf(back) === '0' ? [t('queues.unmoved'), 'bad'] : [t('queues.run.done', { n: Number(integerOf(back)) }), 'good'],
+    });
+    if (moved) this.again();
+  }
+
+  /** Shows the jobs behind the page. */
+  turn() {
+    this.pages.push(this.last);
+    this.again();
+  }
+
+  turnToFirst() {
+    this.pages.length = 0;
+    this.again();
+  }
+
+  async readSharing() {
+    const { ctx, k } = this,
+      a = await get('queue', { db: ctx.db, k, limit: 1, sharing: 1 }, ctx.stop),
+      queues = a.sharing || [];
+    this.sharing = { queues, unsure: !!a.unsure, askedAt: performance.now() };
+    this.shares.hidden = !queues.length && !a.unsure;
+    fill(this.shares, queues.length ? [t('queues.shared.with'), ' ', names(queues), '. '] : '', t('queues.shared.text'));
+  }
+
+  paintHead() {
+    const { queue, head, buttons } = this;
+    fill(
+      head,
+      h('h1', null, queue ? show(queue.k, 120) : t('queues.gone')),
+      queue?.paused &&
+        h(
+          'span',
+          { class: 'badge look' },
+          queue.until === null ? t('queues.paused') : t('queues.paused.until', { span: span(Math.max(0, queue.until - clock())) }),
+        ),
+      h('span', { class: 'grow' }),
+      queue && [buttons.add, queue.paused ? buttons.resume : buttons.pause],
+    );
+  }
+
+  paintFacts() {
+    const { ctx, queue: q } = this;
+    if (!q) return fill(this.facts);
+    const next = q.next === null ? '–' : q.next > clock() ? t('queues.in', { span: span(q.next - clock()) }) : t('limits.now');
+    return fill(
+      this.facts,
+      property(t('queues.consumers'), num(q.waiting)),
+      property(t('queues.next'), next),
+      property(t('queues.late'), q.ready ? span(q.late) : '–', q.ready && q.late > LATE ? 'look' : ''),
+      property(t('queues.deadto'), q.to ? column.keyLink(ctx, 'queues', q.to) : t('queues.nodead')),
+      q.stream && property(t('queues.delivers'), column.keyLink(ctx, 'streams', q.stream)),
+      property(t('queues.wrong'), q.wrong, 'look'),
+      q.dropped > 0 && property(t('queues.dropped'), num(q.dropped), 'look'),
+      property(t('key.title'), h('a', { href: ctx.link('key', { db: ctx.db, k: this.k }) }, t('queues.raw'))),
+    );
+  }
+
+  paintTabs() {
+    const { ctx, k, queue } = this;
+    /** @param {string} s */
+    const count = (s) =>
+      queue ? ' ' + num({ ready: queue.ready, delayed: queue.delayed, leased: queue.leased }[s] ?? queue.letters ?? 0) : '';
+    fill(
+      this.tabs,
+      STATES.map((s) =>
+        h(
+          'a',
+          { href: ctx.link('queues', { db: ctx.db, k, s }), class: 'badge', 'aria-current': s === this.state ? 'page' : undefined },
+          t('queues.' + s) + count(s),
+        ),
+      ),
+    );
+  }
+
+  /** The jobs of the page. One that has become empty is followed by the page before it. @returns {Promise<Partial<QueueAnswer>>} */
+  async readJobs() {
+    const { ctx, shown, finding, pages } = this,
+      from = pages[pages.length - 1];
+    if (!shown) return { jobs: [], more: false };
+    const place = finding ? { id: url(fromText(finding)) } : { from },
+      a = await get('queue', { db: ctx.db, k: url(shown), state: this.dead ? 'all' : this.state, ...place }, ctx.stop);
+    if (from !== undefined && !finding && !a.jobs.length) {
+      if (this.isPastEnd) this.isPastEnd = false;
+      else {
+        this.isPastEnd = true;
+        pages.pop();
+      }
+    } else this.isPastEnd = false;
+    return a;
+  }
+
+  /** The page behind the last job was empty. */
+  isPastEnd = false;
+
+  async read() {
+    const { ctx, dead } = this,
+      a = await get('queue', { db: ctx.db, k: this.k, limit: 1 }, ctx.stop),
+      queue = (this.queue = a.row);
+    if (this.chosen.run) this.chosen.run.hidden = !queue || !runNowQueue(queue.k);
+    this.paintHead();
+    this.paintFacts();
+    this.paintTabs();
+    this.schedules.set(a.schedules);
+    this.shown = queue && (dead ? queue.to : queue.k);
+    const { jobs = [], more = false, denied = [] } = await this.readJobs();
+    this.jobs.set(jobs);
+    say(this.about, t(dead && queue && !queue.to ? 'queues.about.nodead' : 'queues.about.' + this.state));
+    this.last = jobs.length ? url(jobs[jobs.length - 1].id) : '';
+    this.next.hidden = !more;
+    this.first.hidden = !this.pages.length;
+    if (dead && queue?.to && performance.now() - this.sharing.askedAt > SHARED) await this.readSharing();
+    if (this.buttons.all) this.buttons.all.hidden = !jobs.length || this.sharing.queues.length > 0 || this.sharing.unsure;
+    say(this.note, missing([...new Set([...(a.denied || []), ...denied])]));
+    say(this.more, more ? t('list.more', { n: jobs.length }) : '');
+  }
+
+  /** @param {HTMLElement} root */
+  open(root) {
+    const { db } = this.ctx;
+    fill(
+      root,
+      h('p', null, h('a', { href: this.ctx.link('queues', { db }) }, t('queues.others'))),
+      this.head,
+      section(null, this.facts),
+      this.tabs,
+      this.note,
+      section(
+        null,
+        h('div', { class: 'titlebar' }, this.about, h('span', { class: 'grow' }), this.search, this.buttons.all),
+        this.shares,
+        this.chosen.el,
+        this.jobs.el,
+        this.more,
+        h('p', null, this.first, ' ', this.next),
+      ),
+      this.schedules.el,
+    );
+    this.again = poll(this.ctx, 1000, () => this.read());
+  }
+}
+
+/** @param {HTMLElement} root @param {Ctx} ctx */
+export const showQueue = (root, ctx) => new QueueView(ctx).open(root);

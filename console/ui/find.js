@@ -1,0 +1,135 @@
+// Find: a screen, a key, a prefix or a command by a few letters of it.
+import { get } from './lib/api.js';
+import { fromText, glob, quote, show, url } from './lib/bytes.js';
+import { h, list } from './lib/h.js';
+import { t } from './lib/i18n.js';
+import { db, link, RAIL, screen } from './router.js';
+
+/** @import { B, Child } from './lib/types.js' */
+/** @typedef {{id: string, href: string, what: Child, kind: string}} Row */
+
+/** The keys that begin with what is typed, at most. */
+const KEYS = 8;
+
+/** The screens whose name or title fits. @param {(name: string) => boolean} fits @returns {Row[]} */
+const screens = (fits) =>
+  RAIL.filter((n) => fits(t(n + '.title').toLowerCase()) || fits(n)).map((n) => ({
+    id: 's' + n,
+    href: link(n),
+    what: t(n + '.title'),
+    kind: t('find.screen'),
+  }));
+
+/** A row that leads to a key. @param {B} k @param {string} kind @returns {Row} */
+const keyRow = (k, kind) => ({ id: 'f' + quote(k), href: link('key', { db: db(), k: url(k) }), what: show(k, 60, true), kind });
+
+/** What can be done with the text itself: keys that begin so, keys that match, a command. @param {string} s @returns {Row[]} */
+function uses(s) {
+  const what = () => show(fromText(s), 60, true),
+    prefix = { id: 'p' + s, href: link('keys', { db: db(), match: glob(s) + '*' }), what: what(), kind: t('find.prefix') },
+    match = { id: 'm' + s, href: link('keys', { db: db(), match: s }), what: what(), kind: t('find.match') },
+    command = { id: 'c' + s, href: link('shell', { line: s.trim() }), what: what(), kind: t('find.command') },
+    patterns = /[*?]|\[.+\]/.test(s) ? [match] : [];
+  // A command in capitals with an argument is one.
+  return /^\s*[A-Z][A-Z.]+ +\S/.test(s) ? [command, ...patterns, prefix] : [...patterns, prefix, command];
+}
+
+/** The key of this very name, if there is one, and keys that begin so. @param {string} s */
+async function keys(s) {
+  const k = fromText(s),
+    a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: KEYS, name: url(k) }).catch(() => null),
+    others = (a?.rows || []).filter((r) => quote(r.k) !== quote(k));
+  return { named: a?.named ? [keyRow(k, a.named.type || '')] : [], others: others.map((r) => keyRow(r.k, r.type || '')) };
+}
+
+/** The dialog of Find. */
+class Find {
+  constructor() {
+    this.input = h('input', {
+      type: 'text',
+      placeholder: t('find.title'),
+      'aria-label': t('find.title'),
+      spellcheck: 'false',
+      autocomplete: 'off',
+      on: { input: () => this.begin() },
+    });
+    this.results = h('ul', { class: 'results' });
+    /** @type {Row[]} */
+    this.rows = [];
+    /** The row that Enter opens. */
+    this.at = 0;
+    /** The number of searches so far: the answers of older ones come too late. */
+    this.searches = 0;
+    /** The search for what the field has. Enter waits for it. */
+    this.found = Promise.resolve();
+    this.box = h('dialog', { 'aria-label': t('find.title') }, h('label', null, this.input), this.results);
+    this.box.addEventListener('close', () => this.box.remove());
+    this.box.addEventListener('click', (e) => {
+      if (e.target === this.box) this.box.close();
+    });
+    this.box.addEventListener('keydown', (e) => this.keydown(e));
+    document.body.append(this.box);
+    this.box.showModal();
+    this.begin();
+  }
+
+  begin() {
+    this.found = this.search(this.input.value.trim() && this.input.value);
+  }
+
+  /** @param {string} s what the user has typed */
+  async search(s) {
+    const low = s.trim().toLowerCase(),
+      search = ++this.searches,
+      begin = screens((x) => x.startsWith(low)),
+      within = s ? screens((x) => x.includes(low)).filter((x) => !begin.some((y) => y.id === x.id)) : [],
+      last = s ? uses(s) : [];
+    this.at = 0;
+    this.rows = [...begin, ...within, ...last];
+    this.paint();
+    if (!s) return;
+    const { named, others } = await keys(s);
+    if (search !== this.searches) return;
+    this.rows = [...named, ...begin, ...others, ...within, ...last];
+    this.paint();
+  }
+
+  paint() {
+    const close = () => this.box.close();
+    list(
+      this.results,
+      this.rows,
+      (r) => r.id,
+      (r) => h('li', null, h('a', { href: r.href, on: { click: close } }, h('span', null, r.what), h('span', { class: 'faint' }, r.kind))),
+    );
+    [...this.results.querySelectorAll('a')].forEach((a, i) => {
+      a.classList.toggle('on', i === this.at);
+      if (i === this.at) a.scrollIntoView({ block: 'nearest' });
+    });
+  }
+
+  /** @param {KeyboardEvent} e */
+  keydown(e) {
+    if (e.key === 'ArrowDown') this.at = Math.min(this.rows.length - 1, this.at + 1);
+    else if (e.key === 'ArrowUp') this.at = Math.max(0, this.at - 1);
+    else if (e.key === 'Enter' && e.target === this.input) this.choose();
+    else return;
+    e.preventDefault();
+    this.paint();
+  }
+
+  /** Opens the row that is marked, once the search has ended. */
+  async choose() {
+    const search = this.searches;
+    await this.found;
+    if (search !== this.searches || !this.rows[this.at] || !this.box.open) return;
+    location.hash = this.rows[this.at].href;
+    this.box.close();
+    screen.focus({ preventScroll: true }); // not the button of Find, which an Enter that is held would press
+  }
+}
+
+/** Opens Find, unless a dialog is open. */
+export function find() {
+  if (!document.querySelector('dialog[open]')) new Find();
+}

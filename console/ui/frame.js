@@ -1,0 +1,151 @@
+// What stands around the screens: the rail, the top bar and the banner.
+import { post } from './lib/api.js';
+import { show } from './lib/bytes.js';
+import * as events from './lib/events.js';
+import { h, fill, icon } from './lib/h.js';
+import { lang, percent, setLang, span, t } from './lib/i18n.js';
+import { find } from './find.js';
+import { db, go, link, RAIL, render, route, screen } from './router.js';
+import { isKnown, me } from './user.js';
+
+const root = document.documentElement,
+  bar = h('header', { id: 'bar' }),
+  rail = h('nav', { id: 'rail' }),
+  banner = h('div', { id: 'banner', role: 'status' });
+
+/** What follows a logout. */
+let loggedOut = () => {};
+
+/** Shows the frame with the screen of the route. @param {HTMLElement} app */
+export function paintFrame(app) {
+  fill(
+    rail,
+    h('a', { class: 'brand', href: '#/now' }, 'ebb'),
+    RAIL.map((n) => h('a', { class: 'entry', href: link(n), 'data-name': n }, icon(n), t(n + '.title'))),
+  );
+  rail.setAttribute('aria-label', t('menu'));
+  fill(app, h('div', { id: 'frame' }, rail, bar, banner, screen));
+  paintBanner();
+  render();
+}
+
+/** Marks the screen of the route. @param {string} name */
+export function paintRoute(name) {
+  root.classList.remove('drawer');
+  for (const a of rail.querySelectorAll('a.entry'))
+    if (a.getAttribute('data-name') === (name === 'key' ? 'keys' : name)) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  paintBar();
+}
+
+/** A button of the bar with an icon alone. @param {string} name @param {string} words @param {() => void} fn @param {object} [props] */
+const iconButton = (name, words, fn, props) =>
+  h('button', { class: 'ghost', type: 'button', title: words, 'aria-label': words, on: { click: fn }, ...props }, icon(name));
+
+export function paintBar() {
+  const { label, readOnly, role, user, loginable } = me(),
+    { paused } = events.status();
+  fill(
+    bar,
+    iconButton('menu', t('menu'), () => root.classList.toggle('drawer'), { class: 'ghost menu', title: null }),
+    label && badge(label),
+    databases(),
+    h(
+      'button',
+      { class: 'find', type: 'button', title: t('find.title'), on: { click: find } },
+      icon('find'),
+      h('span', null, t('find')),
+      h('kbd', null, 'Ctrl-K'),
+    ),
+    h('span', { class: 'grow' }),
+    readOnly && h('span', { class: 'badge', title: t('readonly.why') }, t('readonly')),
+    role === 'replica' && h('span', { class: 'badge' }, t('replica')),
+    iconButton(paused ? 'play' : 'pause', t(paused ? 'play' : 'pause'), togglePause, { 'aria-pressed': String(paused) }),
+    iconButton('theme', t('theme'), () => setTheme(root.dataset.theme === 'dark' ? 'light' : 'dark')),
+    h(
+      'button',
+      { class: 'ghost', type: 'button', title: t('language'), on: { click: nextLanguage } },
+      lang() === 'en' ? '中文' : 'English',
+    ),
+    h('span', { class: 'user', title: t('user') }, show(user, 40)),
+    loginable && h('button', { type: 'button', class: 'ghost optional', on: { click: logout } }, t('logout')),
+  );
+}
+
+/** The label of the server. @param {import('./lib/types.js').Label} label */
+function badge(label) {
+  const el = h('span', { class: 'badge label' }, label.text);
+  el.style.setProperty('background-color', /^#[0-9a-f]{3,8}$/i.test(label.color) ? label.color : '#555');
+  return el;
+}
+
+/** The databases that a bar offers, at most. */
+const DATABASES = 1024;
+
+/** The choice of the database: the same screen about another one. */
+function databases() {
+  const choice = h(
+    'select',
+    { 'aria-label': t('db'), title: t('db') },
+    Array.from({ length: Math.min(me().databases || 16, DATABASES) }, (_, i) => h('option', { value: i, selected: i === db() }, 'db' + i)),
+  );
+  choice.addEventListener('change', () => {
+    const { name, params } = route(),
+      { k, cursor, ...others } = Object.fromEntries(params);
+    go(name === 'key' ? 'keys' : name, { ...others, db: choice.value });
+  });
+  return choice;
+}
+
+function togglePause() {
+  events.pause(!events.status().paused);
+  paintBar();
+}
+
+async function nextLanguage() {
+  await setLang(lang() === 'en' ? 'zh' : 'en');
+  paintFrame(/** @type {HTMLElement} */ (document.getElementById('app')));
+}
+
+/** Sets the theme that the user wants, or the one of the browser. @param {string} [want] */
+export function setTheme(want) {
+  if (want) localStorage.setItem('ebb.theme', want);
+  root.dataset.theme = want || localStorage.getItem('ebb.theme') || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+}
+
+async function logout() {
+  await post('logout').catch(() => {});
+  // The histories of the shell, of all users: the next user may be another person.
+  for (const k of Object.keys(localStorage)) if (k.startsWith('ebb.shell')) localStorage.removeItem(k);
+  events.stop();
+  loggedOut();
+}
+
+/** Says that the server loads, that the events stand still, or that they are lost. */
+export function paintBanner() {
+  const { paused, live, since, why } = events.status(),
+    lost = !paused && !live && since > 0,
+    messages = [];
+  const user = isKnown() ? me() : null;
+  if (user?.open) messages.push(h('div', { class: 'bad', role: 'alert' }, user.open));
+  if (user?.loading) messages.push(h('div', null, t('loading', { share: percent(user.loading.done || 0) })));
+  if (paused) messages.push(h('div', null, t('paused')));
+  if (lost) {
+    const seconds = Math.max(1, Math.round((Date.now() - since) / 1000));
+    messages.push(h('div', { class: 'bad' }, t('lost', { span: span(seconds * 1000) }) + (why ? ' (' + why + ')' : '')));
+  }
+  root.classList.toggle('stale', lost);
+  banner.classList.toggle('on', messages.length > 0);
+  fill(banner, messages);
+}
+
+/** Keeps the banner up to date, and closes the drawer of a phone. @param {() => void} fn what follows a logout */
+export function start(fn) {
+  loggedOut = fn;
+  setInterval(() => {
+    if (isKnown() && (!events.status().live || banner.classList.contains('on'))) paintBanner();
+  }, 1000);
+  document.addEventListener('click', (e) => {
+    if (root.classList.contains('drawer') && !(/** @type {Element} */ (e.target).closest('#rail,.menu'))) root.classList.remove('drawer');
+  });
+}
