@@ -193,8 +193,8 @@ func TestEachConcernHasAText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for code := range codes {
-		if words["now.a."+code] == "" {
-			t.Errorf("en.json has no now.a.%s", code)
+		if words["attention."+code] == "" {
+			t.Errorf("en.json has no attention.%s", code)
 		}
 	}
 }

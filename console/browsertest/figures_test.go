@@ -169,9 +169,9 @@ func TestSmallThingsSayWhatIsSo(t *testing.T) {
 		p.Press(kb.Escape)
 	}
 	find(" lead", "string")
-	find("SET x y", "type in the shell")
+	find("SET x y", "type it in the shell")
 	find("a*", "list keys that match")
-	find("[", "list keys that begin so")
+	find("[", "list keys with this prefix")
 
 	p.Screen("keys")
 	p.Allow(`^(status 50|failed: |console error: )`)

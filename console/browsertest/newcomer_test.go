@@ -150,7 +150,7 @@ func TestFindShowsWhatIsTypedAndOpensOnlyWhatThereIs(t *testing.T) {
 		p.Type(what)
 	}
 	find("mai")
-	p.Eventually(`byText('dialog .results li', 'list keys that begin so')[0]?.innerText.startsWith('mai')`)
+	p.Eventually(`byText('dialog .results li', 'list keys with this prefix')[0]?.innerText.startsWith('mai')`)
 	p.Eventually(`byText('dialog .results li', 'string').length === 2 && !byText('dialog .results li', 'open this key').length`)
 	p.Shot("S28-find")
 	p.Press(kb.Escape)

@@ -98,7 +98,7 @@ func TestTheLockOfADeadWorkerGoesToTheFirstInLine(t *testing.T) {
 	}
 
 	confirm(q)
-	q.Eventually(`byText('.toast.bad', 'It changed hands').length && $$('.toast').length === 1`)
+	q.Eventually(`byText('.toast.bad', 'another holder').length && $$('.toast').length === 1`)
 	q.Eventually(`$$('#screen section')[0].innerText.includes('worker-2')`)
 	s.Do("LOCK.RELEASE", "report", "worker-2", granted)
 	if n := <-third; n <= granted {

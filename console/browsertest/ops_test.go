@@ -52,7 +52,7 @@ func TestTheServerScreenTellsWhatTheServerDoes(t *testing.T) {
 	p := browsertest.Open(t, s.URL, browsertest.Options{Dark: true})
 	p.Screen("server")
 	cards(p, "Replication", "Files", "Configuration", "Users", "Refused", "Audit of the console")
-	p.Eventually(`text('#screen .flow').includes('has everything')`)
+	p.Eventually(`text('#screen .flow').includes('up to date')`)
 	p.Eventually(row("timeout"))
 	p.Eventually(`text('#screen .users').includes('all that read, SET.')`)
 	p.Eventually(`byText('#screen .user-row', '<b>x</b>').length && !$('#screen .user-row b b')`)
@@ -201,7 +201,7 @@ func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {
 	ask("3", "Allowed: 0 of 5 would be left.")
 	ask("4", "Denied. Allowed in 11 min")
 	p.Shot("S24-what-if")
-	ask("6", "Denied for ever: the limiter allows 5 at once.")
+	ask("6", "Never allowed: the limiter allows 5 at once.")
 	p.Fill(`$('dialog[open] input')`, "1")
 	if got := confirm(p); got != "RL.TAKE api:ann 5 3600000 BURST 5 COST 1 ALGO gcra PEEK" {
 		t.Errorf("the command is %s", got)

@@ -223,6 +223,6 @@ func TestScreensWithoutAServerAndWithoutData(t *testing.T) {
 	p.Allow(`^failed: .* net::ERR_`)
 	p.Allow(`^status 503: `)
 	s.Stop()
-	p.Eventually(`$('.stale') && $('#banner').innerText.includes('No news for')`)
+	p.Eventually(`$('.stale') && $('#banner').innerText.includes('No update for')`)
 	p.Shot("S14-lost")
 }

@@ -31,20 +31,20 @@ function place(ctx, r) {
 
 /** @param {Row} r */
 function words(r) {
-  if (r.others) return t('now.others', { n: r.others });
-  if (!has('now.a.' + r.code)) return r.text || '';
-  return t('now.a.' + r.code, { n: r.n, span: span(r.ms), why: r.why, group: r.group ? text(r.group) : '' });
+  if (r.others) return t('attention.others', { n: r.others });
+  if (!has('attention.' + r.code)) return r.text || '';
+  return t('attention.' + r.code, { n: r.n, span: span(r.ms), why: r.why, group: r.group ? text(r.group) : '' });
 }
 
 /** @param {Ctx} ctx @param {Row} r */
 function makeRow(ctx, r) {
   const urgent = r.level === 'act',
     subject = r.k && [h('a', { href: place(ctx, r) }, show(r.k, 60)), r.db !== ctx.db && h('small', null, ' db' + r.db), ': '],
-    more = !r.k && r.screen && [' ', h('a', { href: place(ctx, r) }, t('now.see'))];
+    more = !r.k && r.screen && [' ', h('a', { href: place(ctx, r) }, t('attention.see'))];
   return h(
     'li',
     null,
-    h('b', { class: urgent ? 'bad' : 'look' }, t(urgent ? 'now.act' : 'now.look')),
+    h('b', { class: urgent ? 'bad' : 'look' }, t(urgent ? 'attention.act' : 'attention.look')),
     h('span', null, subject, h('span', null, words(r)), more),
   );
 }
@@ -69,7 +69,7 @@ export function attentionList(ctx) {
   /** @param {Row[]} rows */
   function paintRows(rows) {
     let ul = body.querySelector('ul');
-    if (!ul) fill(body, h('section', { class: 'card attention' }, h('h2', null, t('now.attention')), (ul = h('ul'))));
+    if (!ul) fill(body, h('section', { class: 'card attention' }, h('h2', null, t('attention.title')), (ul = h('ul'))));
     ul.parentElement?.classList.toggle(
       'act',
       rows.some((r) => r.level === 'act'),
@@ -87,10 +87,10 @@ export function attentionList(ctx) {
   }
   function paint() {
     if (!server || (!data && !failure)) {
-      fill(body, h('p', { class: 'faint' }, t('now.checking')));
+      fill(body, h('p', { class: 'faint' }, t('attention.checking')));
       return;
     }
-    fill(doubt, failure && [t('now.unchecked', { why: failure }), data && data.rows.length > 0 && ' ' + t('now.before')]);
+    fill(doubt, failure && [t('attention.unchecked', { why: failure }), data && data.rows.length > 0 && ' ' + t('attention.older')]);
     doubt.hidden = !failure;
     const rows = [...server, ...(data ? withOthers(data) : [])].sort((a, b) => Number(b.level === 'act') - Number(a.level === 'act'));
     if (rows.length) paintRows(rows);
@@ -114,6 +114,6 @@ export function attentionList(ctx) {
 
 /** @param {string[]|undefined} denied */
 const calm = (denied) => [
-  h('p', { class: 'calm' }, '✓ ' + t(denied?.length ? 'now.calm.part' : 'now.calm')),
+  h('p', { class: 'calm' }, '✓ ' + t(denied?.length ? 'attention.none.part' : 'attention.none')),
   denied && denied.length > 0 && h('p', { class: 'faint' }, missing(denied)),
 ];

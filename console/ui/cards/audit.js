@@ -19,7 +19,7 @@ const refusedCell = (r) => (r.reason === 'auth' ? t('acllog.auth') : [t('acllog.
 /** @param {() => number} now the time of the answer @returns {Column<AclLogRow>[]} */
 const refusalColumns = (now) => [
   column.of('last', t('acllog.last'), (r) => r.last, {
-    cell: (r) => h('span', { title: date(r.last) }, t('queues.ago', { span: span(Math.max(0, now() - r.last)) })),
+    cell: (r) => h('span', { title: date(r.last) }, t('time.ago', { span: span(Math.max(0, now() - r.last)) })),
   }),
   column.name('user', t('server.user'), (r) => r.user, {}, 40),
   column.of('what', t('acllog.what'), (r) => r.reason + ' ' + text(r.object), { wide: true, cell: refusedCell }),

@@ -77,7 +77,7 @@ export function expiredCard(ctx, match) {
   let seq = 0,
     painting = false;
   const body = h('tbody'),
-    none = h('p', { class: 'empty' }, t('expiry.tail.none')),
+    none = h('p', { class: 'empty' }, t('expiry.recent.none')),
     prefix = match.endsWith('*') ? match.slice(0, -1) : '';
   const level = h(
     'select',
@@ -101,15 +101,15 @@ export function expiredCard(ctx, match) {
       paint();
     }, PAINT);
   });
-  const head = h('div', { class: 'titlebar' }, h('h2', null, t('expiry.tail')), level);
-  return h('section', { class: 'card' }, head, h('div', { class: 'table' }, h('table', { 'aria-label': t('expiry.tail') }, body)), none);
+  const head = h('div', { class: 'titlebar' }, h('h2', null, t('expiry.recent')), level);
+  return h('section', { class: 'card' }, head, h('div', { class: 'table' }, h('table', { 'aria-label': t('expiry.recent') }, body)), none);
 }
 
 /** Remaining times by prefix, by a walk over all keys that the user begins. @param {Ctx} ctx @param {string} match */
 export function heatCard(ctx, match) {
   const map = h('div'),
     progress = h('p', { class: 'faint', role: 'status' }),
-    start = h('button', { type: 'button' }, t('expiry.walk'));
+    start = h('button', { type: 'button' }, t('walk.start'));
   /** The id of the walk that is under way; '': none. */
   let walk = '';
   async function begin() {
@@ -124,14 +124,14 @@ export function heatCard(ctx, match) {
   async function stop() {
     await endWalk(walk).catch(() => {});
     walk = '';
-    say(start, t('expiry.walk'));
+    say(start, t('walk.start'));
     say(progress, t('bulk.stopped', { n: 0 }));
   }
   async function look() {
     const looked = walk,
       w = await get('walk', { id: looked }, ctx.stop).catch(() => null);
     if (!w || looked !== walk) return;
-    say(progress, t('expiry.walked', { share: percent(w.done), n: w.looked }));
+    say(progress, t('walk.progress', { share: percent(w.done), n: w.looked }));
     const rows = w.rows.slice(0, PREFIXES).map((r) => ({
       label: h('a', { href: ctx.link('keys', { db: ctx.db, ...beginning(r.p) }) }, r.p.t === '' ? t('prefix.none') : show(r.p, 60, true)),
       values: r.ttl,
@@ -139,12 +139,12 @@ export function heatCard(ctx, match) {
     heat(
       map,
       rows,
-      ['never', 'm', 'h', 'd', 'month', 'more'].map((n) => t('expiry.h.' + n)),
+      ['never', 'minute', 'hour', 'day', 'month', 'longer'].map((n) => t('expiry.heat.' + n)),
     );
     if (w.done < 1) setTimeout(look, 1000);
     else {
       walk = '';
-      say(start, t('expiry.walk'));
+      say(start, t('walk.start'));
     }
   }
   start.addEventListener('click', () => (walk ? stop() : begin()));

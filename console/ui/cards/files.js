@@ -25,12 +25,12 @@ const snapshotProperties = (s, now) =>
   h(
     'dl',
     { class: 'facts' },
-    property(t('files.last'), s.last ? t('queues.ago', { span: span(Math.max(0, now - s.last)) }) : t('files.never')),
+    property(t('files.last'), s.last ? t('time.ago', { span: span(Math.max(0, now - s.last)) }) : t('files.never')),
     property(t('files.result'), outcome(s.ok)),
     took(s.took),
     property(t('server.changes'), num(s.changes)),
     s.saving && property(t('files.running'), percent(s.progress)),
-    s.scheduled && property(t('files.running'), t('files.scheduled')),
+    s.scheduled && property(t('files.running'), t('files.running.scheduled')),
     property(t('files.points'), savePoints(s.points)),
   );
 
@@ -46,7 +46,8 @@ const appendOnlyProperties = (f) =>
     f.buffered > 0 && property(t('files.buffered'), size(f.buffered)),
     f.delayedSyncs > 0 && property(t('files.delayed'), num(f.delayedSyncs), 'look'),
     f.rewrites > 0 && [property(t('files.rewrite'), outcome(f.rewriteOK)), took(f.rewriteTook)],
-    (f.rewriting || f.rewriteScheduled) && property(t('files.running'), t(f.rewriting ? 'files.rewriting' : 'files.scheduled')),
+    (f.rewriting || f.rewriteScheduled) &&
+      property(t('files.running'), t(f.rewriting ? 'files.running.rewrite' : 'files.running.scheduled')),
   );
 
 /** @param {FilesAnswer} a */

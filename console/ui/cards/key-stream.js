@@ -36,19 +36,19 @@ export const factsCard = (info) =>
 
 /** @returns {Column<GroupRow>[]} */
 const groupColumns = () => [
-  column.name('name', t('key.g.name'), (r) => r.name),
-  column.number('consumers', t('key.g.consumers'), (r) => r.consumers),
-  column.number('pending', t('key.g.pending'), (r) => r.pending),
-  column.number('lag', t('key.g.lag'), (r) => r.lag),
-  column.of('last', t('key.g.last'), (r) => r.last, { num: true }),
+  column.name('name', t('key.group.name'), (r) => r.name),
+  column.number('consumers', t('key.group.consumers'), (r) => r.consumers),
+  column.number('pending', t('key.group.pending'), (r) => r.pending),
+  column.number('lag', t('key.group.lag'), (r) => r.lag),
+  column.of('last', t('key.group.last'), (r) => r.last, { num: true }),
 ];
 
 /** @returns {Column<ConsumerRow>[]} */
 const consumerColumns = () => [
-  column.name('name', t('key.g.name'), (r) => r.name),
-  column.number('pending', t('key.g.pending'), (r) => r.pending),
-  column.duration('idle', t('key.g.idle'), (r) => r.idle),
-  column.duration('inactive', t('key.g.inactive'), (r) => r.inactive),
+  column.name('name', t('key.group.name'), (r) => r.name),
+  column.number('pending', t('key.group.pending'), (r) => r.pending),
+  column.duration('idle', t('key.group.idle'), (r) => r.idle),
+  column.duration('inactive', t('key.group.inactive'), (r) => r.inactive),
 ];
 
 /** @param {GroupRow[]} groups */

@@ -39,7 +39,7 @@ function viewer(v, cut) {
     try {
       say(box, await WAYS[way](v));
     } catch (e) {
-      say(box, t('key.notthis', { way: t('key.way.' + way) }) + ' ' + /** @type {Error} */ (e).message);
+      say(box, t('key.way.failed', { way: t('key.way.' + way) }) + ' ' + /** @type {Error} */ (e).message);
     }
   }
   const buttons = Object.keys(WAYS).map((way) =>

@@ -24,7 +24,7 @@ export async function setThreshold(db, name, value, hint) {
   const a = await form({
     title: t('latency.set'),
     fields: [{ name: 'n', label: name, type: 'number', value: String(value), required: true, hint }],
-    command: (v) => (v.n === '' ? t('performance.number') : argv('CONFIG', 'SET', name, v.n)),
+    command: (v) => (v.n === '' ? t('form.number') : argv('CONFIG', 'SET', name, v.n)),
   });
   return !!a && !!(await run(db, a.argv, { quiet: true }));
 }

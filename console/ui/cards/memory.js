@@ -99,7 +99,7 @@ function results(ctx) {
 /** How far a walk has come. @param {WalkAnswer} w */
 function progressWords(w) {
   if (w.error) return w.error;
-  if (!w.over) return t('expiry.walked', { share: percent(w.done), n: w.looked });
+  if (!w.over) return t('walk.progress', { share: percent(w.done), n: w.looked });
   return t('memory.done', { n: w.keys, db: String(w.db), size: size(w.bytes), span: span(w.took) });
 }
 
@@ -107,7 +107,7 @@ function progressWords(w) {
 export function memory(ctx) {
   if (!ctx.me.can['walk.use']) return null;
   const note = h('p', { class: 'faint', role: 'status' }, t('memory.text')),
-    start = h('button', { type: 'button', class: 'small' }, t('expiry.walk')),
+    start = h('button', { type: 'button', class: 'small' }, t('walk.start')),
     separator = h(
       'select',
       { 'aria-label': t('memory.sep'), title: t('memory.sep') },
@@ -117,7 +117,7 @@ export function memory(ctx) {
   let running = false;
   const setRunning = (/** @type {boolean} */ on) => {
     running = on;
-    say(start, t(on ? 'keys.stop' : 'expiry.walk'));
+    say(start, t(on ? 'keys.stop' : 'walk.start'));
     separator.hidden = on;
   };
   async function read() {

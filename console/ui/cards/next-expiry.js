@@ -63,7 +63,7 @@ export function nextCard(ctx, match, unit) {
     key: (r) => r.level + id(r.k) + '/' + id(r.item),
     open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
     columns: columns(ctx),
-    empty: () => heard.why || t(heard.whole ? 'expiry.empty' : 'expiry.far'),
+    empty: () => heard.why || t(heard.whole ? 'expiry.next.none' : 'expiry.next.far'),
     alive: (r) => r.at > clock(),
     over: () => {
       if (heard.more && !asking) read();

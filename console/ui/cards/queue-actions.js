@@ -19,7 +19,7 @@ export const askPause = (key) =>
     fields: [{ name: 'for', label: t('queues.pause.for'), value: '' }],
     command: (v) => {
       const ms = v.for ? parseSpan(v.for) : 0;
-      return Number.isNaN(ms) || (v.for && ms < 1) ? t('queues.pause.bad') : argv('DQ.CONFIG', key, 'PAUSED', ms > 0 ? ms : 'yes');
+      return Number.isNaN(ms) || (v.for && ms < 1) ? t('form.span') : argv('DQ.CONFIG', key, 'PAUSED', ms > 0 ? ms : 'yes');
     },
   });
 
@@ -34,7 +34,7 @@ export const askJob = (key) =>
     ],
     command: (v) => {
       const ms = v.delay ? parseSpan(v.delay) : 0;
-      if (Number.isNaN(ms)) return t('queues.pause.bad');
+      if (Number.isNaN(ms)) return t('form.span');
       return argv('DQ.ADD', key, fromText(v.id || '*'), fromText(v.payload), ...(ms ? ['DELAY', ms] : []));
     },
   });
@@ -55,7 +55,7 @@ export function runNowQueue(k) {
 function near(at) {
   const now = clock();
   if (at === null) return '–';
-  return at > now ? ttl(at - now, now, { done: t('limits.now') }) : t('queues.ago', { span: span(now - at) });
+  return at > now ? ttl(at - now, now, { done: t('time.now') }) : t('time.ago', { span: span(now - at) });
 }
 
 /** @returns {Column<ScheduleRow>[]} */

@@ -25,13 +25,13 @@ const REQUEUE = 10_000;
 /** Names in a line, three of many. @param {B[]} keys */
 export const names = (keys) => [
   keys.slice(0, 3).map((k, i) => [i ? ', ' : '', show(k, 40)]),
-  keys.length > 3 && ' ' + t('queues.andmore', { n: keys.length - 3 }),
+  keys.length > 3 && ' ' + t('queues.names.more', { n: keys.length - 3 }),
 ];
 
 /** When a job is due, or was. @param {number} due */
 function dueCell(due) {
   const at = clock();
-  return due > at ? ttl(due - at, at, { done: t('limits.now') }) : t('queues.ago', { span: span(at - due) });
+  return due > at ? ttl(due - at, at, { done: t('time.now') }) : t('time.ago', { span: span(at - due) });
 }
 
 /** @param {string} state @returns {Column<JobRow>[]} */
@@ -172,11 +172,11 @@ class QueueView {
       fade: false,
       columns: columns(this.state),
       open: (r) => showJob(r, this.ctx.me.values),
-      empty: () => t(this.finding ? 'queues.notfound' : 'queues.nojobs.' + this.state),
+      empty: () => t(this.finding ? 'queues.notfound' : 'queues.none.' + this.state),
       select: isUseful
         ? (rows) => {
             el.hidden = !rows.length;
-            say(count, t('keys.chosen', { n: rows.length }));
+            say(count, t('table.chosen', { n: rows.length }));
           }
         : undefined,
       actions: (now) => {
@@ -192,7 +192,7 @@ class QueueView {
       shared = queues.length || unsure ? ' ' + t('queues.requeue.shared') : '';
     return this.act(['DQ.MOVE', this.shownKey(), this.key(), 'IDS', ids.length, ...ids], {
       text: t('queues.requeue.text') + shared,
-      unchanged: t('queues.unmoved'),
+      unchanged: t('queues.job.moved'),
     });
   }
 
@@ -202,7 +202,7 @@ class QueueView {
     if (this.sharing.queues.length || this.sharing.unsure) return;
     this.act(['DQ.MOVE', this.shownKey(), this.key(), 'COUNT', REQUEUE], {
       text: t('queues.requeue.text'),
-      unchanged: t('queues.unmoved'),
+      unchanged: t('queues.job.moved'),
     });
   }
 
@@ -211,7 +211,7 @@ class QueueView {
     return this.act(['DQ.CANCEL', this.shownKey(), ...ids], {
       danger: true,
       text: t('queues.cancel.text', { n: ids.length }),
-      unchanged: t('queues.unmoved'),
+      unchanged: t('queues.job.moved'),
     });
   }
 
@@ -227,7 +227,7 @@ class QueueView {
     const moved = await runAll(this.ctx.db, moves, {
       text: t('queues.run.text'),
       done: ([, back]) =>
-        integerOf(back) === '0' ? [t('queues.unmoved'), 'bad'] : [t('queues.run.done', { n: Number(integerOf(back)) }), 'good'],
+        integerOf(back) === '0' ? [t('queues.job.moved'), 'bad'] : [t('queues.run.done', { n: Number(integerOf(back)) }), 'good'],
     });
     if (moved) this.again();
   }
@@ -271,15 +271,15 @@ class QueueView {
   paintFacts() {
     const { ctx, queue: q } = this;
     if (!q) return fill(this.facts);
-    const next = q.next === null ? '–' : q.next > clock() ? t('queues.in', { span: span(q.next - clock()) }) : t('limits.now');
+    const next = q.next === null ? '–' : q.next > clock() ? t('time.in', { span: span(q.next - clock()) }) : t('time.now');
     return fill(
       this.facts,
       property(t('queues.consumers'), num(q.waiting)),
       property(t('queues.next'), next),
       property(t('queues.late'), q.ready ? span(q.late) : '–', q.ready && q.late > LATE ? 'look' : ''),
-      property(t('queues.deadto'), q.to ? column.keyLink(ctx, 'queues', q.to) : t('queues.nodead')),
+      property(t('queues.deadletters.to'), q.to ? column.keyLink(ctx, 'queues', q.to) : t('queues.deadletters.none')),
       q.stream && property(t('queues.delivers'), column.keyLink(ctx, 'streams', q.stream)),
-      property(t('queues.wrong'), q.wrong, 'look'),
+      property(t('queues.delivers.failed'), q.wrong, 'look'),
       q.dropped > 0 && property(t('queues.dropped'), num(q.dropped), 'look'),
       property(t('key.title'), h('a', { href: ctx.link('key', { db: ctx.db, k: this.k }) }, t('queues.raw'))),
     );

@@ -47,7 +47,7 @@ function masterNode(m) {
 function replicaNode(r) {
   const online = r.state === 'online',
     silent = r.lag > SILENT,
-    behind = Number(r.behind) ? t('repl.behind', { size: size(Number(r.behind)) }) : t('repl.even'),
+    behind = Number(r.behind) ? t('repl.behind', { size: size(Number(r.behind)) }) : t('repl.behind.none'),
     lag = r.lag ? t('repl.lag', { span: span(r.lag * 1000) }) : t('repl.lag.now');
   return node(
     t('role.replica'),

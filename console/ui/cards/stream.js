@@ -12,14 +12,14 @@ import { t, num, parseSpan, span } from '../lib/i18n.js';
 /** @import { RunOptions } from '../lib/api.js' */
 
 /** @param {number} ms */
-const ago = (ms) => t('queues.ago', { span: span(ms) });
+const ago = (ms) => t('time.ago', { span: span(ms) });
 
 /** @returns {Column<ConsumerRow>[]} */
 const consumerColumns = () => [
   column.name('name', t('streams.consumer'), (r) => r.name, { wide: true }, 100),
   column.number('pending', t('streams.pending'), (r) => r.pending),
-  column.of('idle', t('streams.asked'), (r) => r.idle, { num: true, cell: (r) => ago(r.idle) }),
-  column.of('inactive', t('streams.got'), (r) => r.inactive, {
+  column.of('idle', t('streams.consumer.asked'), (r) => r.idle, { num: true, cell: (r) => ago(r.idle) }),
+  column.of('inactive', t('streams.consumer.got'), (r) => r.inactive, {
     num: true,
     minor: true,
     cell: (r) => (r.inactive < 0 ? '–' : ago(r.inactive)),
@@ -55,8 +55,8 @@ const askTrim = ({ k, length }) =>
     command: (v) => {
       const n = v.n.trim(),
         ms = parseSpan(n);
-      if (v.by === 'max') return /^\d+$/.test(n) ? argv('XTRIM', k, 'MAXLEN', n) : t('performance.number');
-      return Number.isNaN(ms) ? t('queues.pause.bad') : argv('XTRIM', k, 'MINID', Math.max(0, Math.floor(clock() - ms)));
+      if (v.by === 'max') return /^\d+$/.test(n) ? argv('XTRIM', k, 'MAXLEN', n) : t('form.number');
+      return Number.isNaN(ms) ? t('form.span') : argv('XTRIM', k, 'MINID', Math.max(0, Math.floor(clock() - ms)));
     },
   });
 
@@ -77,7 +77,7 @@ const askClaim = ({ k }, group, ids) =>
     ],
     command: (v) => {
       const ms = v.idle === '0' ? 0 : parseSpan(v.idle);
-      if (!v.to || Number.isNaN(ms)) return t(v.to ? 'queues.pause.bad' : 'streams.claim.needs');
+      if (!v.to || Number.isNaN(ms)) return t(v.to ? 'form.span' : 'streams.claim.needs');
       return argv('XCLAIM', k, group.name, v.to, ms, ...ids, 'JUSTID');
     },
   });

@@ -26,7 +26,7 @@ function commands(c) {
     ...c.some.map((s) => h('span', { class: 'mono' }, s)),
     ...(c.more ? [t('acl.more', { n: c.more })] : []),
   ];
-  return [t(c.but ? 'acl.runs.but' : 'acl.runs', { n: c.runs, of: c.of }), ' ', inSentence(parts), t('acl.stop')];
+  return [t(c.but ? 'acl.runs.but' : 'acl.runs', { n: c.runs, of: c.of }), ' ', inSentence(parts), t('acl.period')];
 }
 
 /** What keys a selector allows, as sentences. @param {GrantRow['keys']} k */
@@ -34,13 +34,13 @@ function keySentences(k) {
   if (k.all) return [h('li', null, t('acl.keys.all'))];
   if (!k.both.length && !k.read.length && !k.write.length) return [h('li', null, t('acl.keys.none'))];
   /** @param {string} key @param {B[]} list */
-  const sentence = (key, list) => list.length > 0 && h('li', null, t(key), ' ', patterns(list), t('acl.stop'));
+  const sentence = (key, list) => list.length > 0 && h('li', null, t(key), ' ', patterns(list), t('acl.period'));
   return [sentence('acl.keys.both', k.both), sentence('acl.keys.read', k.read), sentence('acl.keys.write', k.write)];
 }
 
 /** @param {GrantRow['channels']} c */
 function channelSentence(c) {
-  if (!c.all && c.patterns.length) return h('li', null, t('acl.channels'), ' ', patterns(c.patterns), t('acl.stop'));
+  if (!c.all && c.patterns.length) return h('li', null, t('acl.channels'), ' ', patterns(c.patterns), t('acl.period'));
   return h('li', { class: 'faint' }, t(c.all ? 'acl.channels.all' : 'acl.channels.none'));
 }
 
@@ -78,9 +78,9 @@ async function setUser(db, u) {
     command: (v) => {
       const rules = split(v.rules);
       if (!rules) return t('shell.quote');
-      if (u) return rules.length ? argv('ACL', 'SETUSER', u.name, ...rules) : t('acl.needs');
+      if (u) return rules.length ? argv('ACL', 'SETUSER', u.name, ...rules) : t('acl.name.missing');
       const name = v.name.trim();
-      return name ? argv('ACL', 'SETUSER', name, 'on', v.password ? '>' + v.password : 'nopass', ...rules) : t('acl.needs');
+      return name ? argv('ACL', 'SETUSER', name, 'on', v.password ? '>' + v.password : 'nopass', ...rules) : t('acl.name.missing');
     },
   });
   return !!a && !!(await run(db, a.argv, { quiet: true }));
@@ -91,7 +91,7 @@ function consequences(all, u, how) {
   const others = all.filter((x) => id(x.name) !== id(u.name) && x.on && (x.nopass || x.passwords));
   return [
     t(how === 'off' ? 'acl.off.text' : 'acl.delete.text'),
-    u.isOwn && t('acl.mine.text'),
+    u.isOwn && t('acl.own.text'),
     text(u.name) === 'default' && t('acl.default.text'),
     !others.length && t('acl.last.text'),
   ]
@@ -101,10 +101,10 @@ function consequences(all, u, how) {
 
 /** How a user logs in. @param {Row} u */
 function loginSentence(u) {
-  if (!u.on) return h('li', { class: 'faint' }, t('acl.off'));
-  if (u.nopass) return h('li', { class: 'look' }, t('acl.nopass'));
-  if (u.passwords) return h('li', { class: '' }, t('acl.passwords', { n: u.passwords }));
-  return h('li', { class: 'faint' }, t('acl.nologin'));
+  if (!u.on) return h('li', { class: 'faint' }, t('acl.login.off'));
+  if (u.nopass) return h('li', { class: 'look' }, t('acl.login.nopass'));
+  if (u.passwords) return h('li', { class: '' }, t('acl.login.passwords', { n: u.passwords }));
+  return h('li', { class: 'faint' }, t('acl.login.none'));
 }
 
 /** @param {Row} u @param {Child} buttons */
@@ -117,7 +117,7 @@ const userRow = (u, buttons) =>
       { class: 'row' },
       h('b', null, show(u.name, 60)),
       u.isOwn && h('span', { class: 'badge' }, t('acl.you')),
-      !u.on && h('span', { class: 'badge' }, t('acl.isoff')),
+      !u.on && h('span', { class: 'badge' }, t('acl.off.badge')),
       h('span', { class: 'grow' }),
       buttons,
     ),

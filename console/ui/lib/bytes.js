@@ -132,7 +132,7 @@ export function unescaped(s) {
   for (let at = 0; at < s.length; at = part.lastIndex) {
     part.lastIndex = at;
     const m = part.exec(s);
-    if (!m) return word('bytes.badescape', { text: s.slice(at, at + 4) });
+    if (!m) return word('bytes.escape.bad', { text: s.slice(at, at + 4) });
     if (m[1]) out.push(parseInt(m[1], 16));
     else if (m[2]) out.push([...NAMED].find(([, x]) => x === '\\' + m[2])?.[0] || 0);
     else for (const c of encoder.encode(m[0])) out.push(c);

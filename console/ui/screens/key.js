@@ -91,10 +91,10 @@ class Key {
   async setTTL() {
     const { key } = this;
     const a = await form({
-      title: t('keys.ttl.do'),
+      title: t('keys.ttl.set'),
       fields: [
         { name: 's', label: t('bulk.span'), value: asSpan(this.left()), hint: t('bulk.span.hint') },
-        { name: 'slide', label: t('key.slide.do'), type: 'check' },
+        { name: 'slide', label: t('key.slide'), type: 'check' },
       ],
       command: (v) => (parseSpan(v.s) > 0 ? argv('PEXPIRE', key, parseSpan(v.s), ...(v.slide ? ['SLIDE'] : [])) : t('bulk.span.bad')),
     });
@@ -207,7 +207,11 @@ class Key {
         h(
           'p',
           null,
-          h('a', { class: 'leads', href: ctx.link(elsewhere, { db: ctx.db, k }) }, t('key.elsewhere', { screen: t(elsewhere + '.title') })),
+          h(
+            'a',
+            { class: 'leads', href: ctx.link(elsewhere, { db: ctx.db, k }) },
+            t('key.otherscreen', { screen: t(elsewhere + '.title') }),
+          ),
         ),
     );
   }

@@ -61,7 +61,7 @@ const branchColumns = () => [
   column.number('n', t('keys.title'), (r) => r.n),
   column.bytes('bytes', t('keys.bytes'), (r) => r.bytes),
   column.number('forever', t('ttl.never'), (r) => r.forever, { minor: true }),
-  column.of('next', t('keys.nextdue'), (r) => r.next, {
+  column.of('next', t('keys.tree.next'), (r) => r.next, {
     num: true,
     minor: true,
     cell: (r) => (isFinite(r.next) ? ttl(Math.max(0, r.next - clock()), clock()) : ''),
@@ -176,7 +176,7 @@ class Keys {
       line = 'SET hello world PX 30000';
     if (!this.state.done) return t('keys.looking');
     if (words || type || life) return t('keys.nomatch');
-    return [t('keys.none'), h('pre', { class: 'command' }, line), h('a', { href: this.ctx.link('shell', { line }) }, t('now.shell'))];
+    return [t('keys.none'), h('pre', { class: 'command' }, line), h('a', { href: this.ctx.link('shell', { line }) }, t('shell.open'))];
   }
 
   /** A button for many keys. @param {string} verb @param {string} action @param {object} which */
@@ -197,7 +197,7 @@ class Keys {
     fill(
       this.picked,
       rows.length > 0 && [
-        h('b', null, t('keys.chosen', { n: rows.length })),
+        h('b', null, t('table.chosen', { n: rows.length })),
         this.many('del', 'keys.del', which),
         this.many('ttl', 'keys.ttl', which),
         this.many('persist', 'keys.ttl', which),
@@ -208,7 +208,7 @@ class Keys {
   /** @param {Row} row */
   async setTTL(row) {
     const a = await form({
-      title: t('keys.ttl.do'),
+      title: t('keys.ttl.set'),
       fields: [{ name: 's', label: t('bulk.span'), value: asSpan((row.pttl ?? -1) - (clock() - row.at)), hint: t('bulk.span.hint') }],
       command: (v) => {
         const ms = parseSpan(v.s);
@@ -251,7 +251,7 @@ class Keys {
     say(this.note, t(done ? 'keys.all' : 'keys.share', { n: found, share, total: num(total) }));
     this.more.hidden = done || this.isTree;
     this.every.hidden = done;
-    say(this.every, t(this.all ? 'keys.stop' : 'keys.every'));
+    say(this.every, t(this.all ? 'keys.stop' : 'keys.lookatall'));
   }
 
   /** Whether what has been read is drawn now. A look at all keys brings a page each few ms; to draw it takes longer. */
@@ -350,7 +350,7 @@ class Keys {
       const match = parts.slice(0, i + 1).join(':') + ':*';
       return h('a', { href: ctx.link('keys', { ...Object.fromEntries(ctx.params), db: ctx.db, match }) }, s + ':');
     });
-    return h('p', null, h('a', { href: ctx.link('keys', { db: ctx.db, view: 'tree' }) }, t('keys.top')), ' ', links);
+    return h('p', null, h('a', { href: ctx.link('keys', { db: ctx.db, view: 'tree' }) }, t('keys.tree.top')), ' ', links);
   }
 
   /** @param {HTMLElement} root */

@@ -42,7 +42,7 @@ const columns = (ctx) => [
   column.key(ctx),
   column.of('left', t('limits.remaining'), (r) => r.remaining / Math.max(1, r.limit), { num: true, cell: remaining }),
   column.duration('period', t('limits.period'), (r) => r.period, { minor: true }),
-  column.of('retry', t('limits.retry'), (r) => r.retry, { num: true, cell: (r) => (r.retry > 0 ? span(r.retry) : t('limits.now')) }),
+  column.of('retry', t('limits.retry'), (r) => r.retry, { num: true, cell: (r) => (r.retry > 0 ? span(r.retry) : t('time.now')) }),
   column.duration('reset', t('limits.full'), (r) => r.reset, { minor: true }),
   column.of('algo', t('limits.algorithm'), (r) => r.algorithm, { minor: true }),
   column.of('held', t('limits.reservations'), (r) => r.reservations, { num: true, minor: true }),
@@ -64,9 +64,9 @@ function showAnswer(el, x, n) {
   }
   const [ok, most, left, retry] = x.reply.map((v) => Number(integerOf(v)));
   el.classList.toggle('look', !ok);
-  if (ok) say(el, t('limits.if.yes', { left: left - n, most }));
-  else if (retry < 0) say(el, t('limits.if.never', { most }));
-  else say(el, t('limits.if.no', { span: span(retry / 1000), left }));
+  if (ok) say(el, t('limits.whatif.yes', { left: left - n, most }));
+  else if (retry < 0) say(el, t('limits.whatif.never', { most }));
+  else say(el, t('limits.whatif.no', { span: span(retry / 1000), left }));
 }
 
 /**
@@ -77,7 +77,7 @@ function showAnswer(el, x, n) {
 async function whatIf(db, r) {
   const n = h('input', { type: 'number', min: 0, value: '1', required: true }),
     preview = h('pre', { class: 'command' }),
-    answer = h('p', { role: 'status' }, t('limits.if.ask')),
+    answer = h('p', { role: 'status' }, t('limits.whatif.ask')),
     paint = () => fill(preview, line(take(r, n.value, true)));
   const ask = async () => {
     const x = await exec(db, take(r, n.value, true)).catch((e) => ({ error: true, text: messageOf(e), reply: null, ms: 0 }));
@@ -86,13 +86,13 @@ async function whatIf(db, r) {
   n.addEventListener('input', paint);
   paint();
   const sure = await dialog({
-    title: t('limits.if.of', { name: text(r.k) }),
-    ok: t('limits.if.take'),
+    title: t('limits.whatif.of', { name: text(r.k) }),
+    ok: t('limits.whatif.take'),
     body: [
-      h('label', null, h('span', null, t('limits.if.n')), n),
-      h('p', { class: 'faint' }, t('limits.if.text', { limit: r.limit, span: span(r.period) })),
+      h('label', null, h('span', null, t('limits.whatif.n')), n),
+      h('p', { class: 'faint' }, t('limits.whatif.text', { limit: r.limit, span: span(r.period) })),
       preview,
-      h('div', { class: 'row asks' }, h('button', { type: 'button', on: { click: ask } }, t('limits.if.button')), answer),
+      h('div', { class: 'row asks' }, h('button', { type: 'button', on: { click: ask } }, t('limits.whatif.button')), answer),
     ],
   });
   return sure && !!(await run(db, take(r, n.value, false), { quiet: true }));
@@ -126,7 +126,7 @@ export function open(root, ctx) {
     sort: ['rate', -1],
     columns: topColumns(ctx),
     actions: (now) => [reset(now)],
-    empty: () => t('limits.calm'),
+    empty: () => t('limits.top.none'),
   });
   const all = table({
     label: t('limits.all'),
@@ -135,7 +135,7 @@ export function open(root, ctx) {
     sort: ['left', 1],
     sorted: (by) => list.sorted(by),
     columns: columns(ctx),
-    actions: (now) => [ctx.button('limits.take', t('limits.if'), () => ask(now()), { small: true }), ' ', reset(now)],
+    actions: (now) => [ctx.button('limits.take', t('limits.whatif'), () => ask(now()), { small: true }), ' ', reset(now)],
     empty: () => (params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')]),
   });
   fill(

@@ -11,7 +11,7 @@ export function open(root, done) {
     password = h('input', { type: 'password', name: 'password', autocomplete: 'current-password' }),
     error = h('p', { class: 'error', role: 'alert' }),
     caps = h('p', { class: 'look', hidden: true }, t('login.caps')),
-    submit = h('button', { type: 'submit', class: 'primary' }, t('login.do'));
+    submit = h('button', { type: 'submit', class: 'primary' }, t('login.submit'));
   password.addEventListener('keydown', (e) => {
     caps.hidden = !e.getModifierState('CapsLock');
   });

@@ -33,7 +33,7 @@ function tile(ctx, name, screen) {
 /** What a sample says of replication. @param {Sample} s */
 function replicationNote(s) {
   const lag = span((s.replLag || 0) * 1000);
-  if (s.role === 'replica') return s.link === 'up' ? t('now.heard', { lag }) : t('now.linkdown');
+  if (s.role === 'replica') return s.link === 'up' ? t('now.master.heard', { lag }) : t('now.master.down');
   return t('now.replicas', { n: s.replicas || 0 }) + (s.replicas ? ' · ' + lag : '');
 }
 
@@ -53,9 +53,9 @@ function tiles(ctx) {
     ),
     /** @param {Sample} s */
     set: (s) => {
-      keys.set(brief(s.keys), t('now.withttl', { n: brief(s.keysTTL) }));
+      keys.set(brief(s.keys), t('now.keys.ttl', { n: brief(s.keysTTL) }));
       ops.set(brief(Math.round(s.ops)) + '/s', 'p50 ' + micros(s.p50) + ' · p99 ' + micros(s.p99));
-      const limit = s.memMax ? t('now.memof', { max: size(s.memMax), share: percent(s.mem / s.memMax) }) : t('now.memfree');
+      const limit = s.memMax ? t('now.mem.share', { max: size(s.memMax), share: percent(s.mem / s.memMax) }) : t('now.mem.nolimit');
       mem.set(size(s.mem), limit + ' · rss ' + size(s.rss));
       lag.set(span(s.lag99), s.backlog > 0 ? t('now.backlog', { n: s.backlog }) : t('now.ontime'));
       clients.set(num(s.clients), t('now.waiting', { n: s.waiting || 0 }));
@@ -85,7 +85,7 @@ function nextMinute(ctx) {
         storms = new Set(due.flatMap((n, i) => (s.keys > 100 && n > s.keys / 10 ? [i] : [])));
       note.className = storms.size ? 'look' : 'faint';
       say(note, words(s, due, from, [...storms][0]));
-      bars(chart, [{ label: t('now.fall'), cls: 's-key', values: due }], {
+      bars(chart, [{ label: t('now.expirations'), cls: 's-key', values: due }], {
         label: t('now.next'),
         x: (i) => (i ? t('now.in', { n: i }) : t('now.now')) + ' · ' + time(from + i * 1000),
         tick: (i) => (i ? '+' + i + ' s' : t('now.now')),
@@ -102,14 +102,14 @@ function history() {
   const ops = h('div'),
     times = h('div');
   return {
-    el: h('div', { class: 'cols' }, section(t('now.past.ops'), ops), section(t('now.past.p99'), times)),
+    el: h('div', { class: 'cols' }, section(t('now.history.ops'), ops), section(t('now.history.p99'), times)),
     draw: () => {
       const all = samples(),
         at = all.map((p) => p.at);
       /** @param {'ops'|'p50'|'p99'} name */
       const series = (name) => all.map((p) => p[name]);
       lines(ops, at, [{ label: t('now.ops'), cls: 's-key', values: series('ops'), format: (n) => num(n) + '/s' }], {
-        label: t('now.past.ops'),
+        label: t('now.history.ops'),
         height: HEIGHT,
       });
       lines(
@@ -119,7 +119,7 @@ function history() {
           { label: 'p50', cls: 's-other', values: series('p50'), format: micros },
           { label: 'p99', cls: 's-member', values: series('p99'), format: micros },
         ],
-        { label: t('now.past.p99'), unit: micros, height: HEIGHT },
+        { label: t('now.history.p99'), unit: micros, height: HEIGHT },
       );
     },
   };
@@ -129,13 +129,13 @@ function history() {
 const firstSteps = (ctx) =>
   section(
     t('now.empty'),
-    h('p', null, t('now.try')),
+    h('p', null, t('now.empty.text')),
     h(
       'div',
       { class: 'row' },
       h('code', { class: 'command mono' }, FIRST_COMMAND),
       copier(() => FIRST_COMMAND),
-      !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST_COMMAND }) }, t('now.shell')),
+      !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST_COMMAND }) }, t('shell.open')),
     ),
   );
 

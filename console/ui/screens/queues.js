@@ -22,7 +22,7 @@ const LATE = 5000,
 const nameCell = (ctx, r) => [
   column.keyLink(ctx, 'queues', r.k),
   r.paused && [' ', h('span', { class: 'badge look' }, t('queues.paused'))],
-  r.sources.length > 0 && [' ', h('span', { class: 'badge' }, t('queues.deadof')), ' ', names(r.sources)],
+  r.sources.length > 0 && [' ', h('span', { class: 'badge' }, t('queues.deadletters.of')), ' ', names(r.sources)],
   r.shared && [' ', h('span', { class: 'badge' }, t('queues.shared'))],
   r.stream && [' ', h('span', { class: 'badge' }, t('queues.delivers')), ' ', column.keyLink(ctx, 'streams', r.stream)],
   r.unattended && !r.paused && [' ', h('span', { class: 'badge look' }, t('queues.unattended'))],
@@ -49,7 +49,7 @@ const columns = (ctx) => [
   column.of('next', t('queues.next'), (r) => r.next ?? Infinity, {
     num: true,
     minor: true,
-    cell: (r) => (r.next === null ? '–' : r.next > clock() ? span(r.next - clock()) : t('limits.now')),
+    cell: (r) => (r.next === null ? '–' : r.next > clock() ? span(r.next - clock()) : t('time.now')),
   }),
   column.number('waiting', t('queues.consumers'), (r) => r.waiting, { minor: true }),
   column.of('dead', t('queues.dead'), (r) => r.letters ?? -1, { num: true, cell: (r) => deadCell(ctx, r) }),
@@ -102,7 +102,7 @@ export function open(root, ctx) {
         : [
             t('queues.none'),
             h('pre', { class: 'command' }, FIRST_COMMAND),
-            !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST_COMMAND }) }, t('now.shell')),
+            !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST_COMMAND }) }, t('shell.open')),
           ],
   });
   const list = listed(ctx, 'queues', '-dead', (a) => {

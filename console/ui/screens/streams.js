@@ -36,7 +36,7 @@ const columns = (ctx, bounds) => [
       const most = bounds.get(id(r.k)) || 0,
         lag = r.lag || 0,
         losing = most > 0 && lag > most * NEAR_LOSS;
-      return [losing && [h('span', { class: 'badge look' }, t('streams.losing', { share: percent(lag / most) })), ' '], num(r.lag)];
+      return [losing && [h('span', { class: 'badge look' }, t('streams.lag.losing', { share: percent(lag / most) })), ' '], num(r.lag)];
     },
   }),
   column.number('pending', t('streams.pending'), (r) => r.pending),
