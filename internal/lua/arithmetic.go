@@ -6,9 +6,6 @@ import "math"
 // that no processor adds to it without rounding.
 func luaMod(a, b float64) float64 { return a - float64(math.Floor(a/b)*b) }
 
-// luaPow computes Lua's ^.
-func luaPow(a, b float64) float64 { return pow(a, b) }
-
 // ToInt64, ToInt32 and ToUint64 convert a number to an integer as C's casts do on
 // x86-64, where Redis's results come from: what does not fit, and a NaN, is the
 // least integer, which the processor makes of it.

@@ -487,7 +487,7 @@ func fold(op operator, a, b *expr) bool {
 		}
 		r = luaMod(x, y)
 	case opPow:
-		r = luaPow(x, y)
+		r = pow(x, y)
 	}
 	if math.IsNaN(r) {
 		return false

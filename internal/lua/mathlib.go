@@ -10,10 +10,10 @@ func openMath(s *State) {
 		{"acos", mathFunc(acos, nan)},
 		{"asin", mathFunc(asin, nan)},
 		{"atan2", mathFunc2(atan2, minusNaN)},
-		{"atan", mathFunc(atan, 0)},
+		{"atan", mathFunc(math.Atan, 0)},
 		{"ceil", mathFunc(math.Ceil, 0)},
-		{"cosh", mathFunc(cosh, 0)},
-		{"cos", mathFunc(cos, minusNaN)},
+		{"cosh", mathFunc(math.Cosh, 0)},
+		{"cos", mathFunc(math.Cos, minusNaN)},
 		{"deg", mathFunc(func(f float64) float64 { return f / (math.Pi / 180) }, 0)},
 		{"exp", mathFunc(exp, 0)},
 		{"floor", mathFloor},
@@ -29,11 +29,11 @@ func openMath(s *State) {
 		{"rad", mathFunc(func(f float64) float64 { return f * (math.Pi / 180) }, 0)},
 		{"random", generator.mathRandom},
 		{"randomseed", generator.mathRandomseed},
-		{"sinh", mathFunc(sinh, 0)},
-		{"sin", mathFunc(sin, minusNaN)},
+		{"sinh", mathFunc(math.Sinh, 0)},
+		{"sin", mathFunc(math.Sin, minusNaN)},
 		{"sqrt", mathFunc(math.Sqrt, minusNaN)},
-		{"tanh", mathFunc(tanh, 0)},
-		{"tan", mathFunc(tan, minusNaN)},
+		{"tanh", mathFunc(math.Tanh, 0)},
+		{"tan", mathFunc(math.Tan, minusNaN)},
 	})
 	_ = t.SetString("pi", Number(math.Pi))
 	_ = t.SetString("huge", Number(math.Inf(1)))
@@ -91,6 +91,67 @@ func mathFunc2(f func(x, y float64) float64, invalid float64) func(Call) error {
 		}
 		return c.Return(Number(z))
 	}
+}
+
+// asin, acos, exp, log, log10, pow and atan2 are those of package math, but where these err by more than the last
+// digits or have another sign than C's functions.
+
+func asin(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }
+
+func acos(x float64) float64 { return math.Atan2(math.Sqrt((1-x)*(1+x)), x) }
+
+func exp(x float64) float64 {
+	if x > 709 { // math.Exp overflows too early on amd64
+		return math.Exp(x-1) * math.E
+	}
+	return math.Exp(x)
+}
+
+func log(x float64) float64 {
+	if x > 0 && x < 0x1p-1022 { // math.Log is wrong for subnormal numbers on amd64
+		return math.Log(x*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(x)
+}
+
+// log10 is exact for powers of ten, as C's is.
+func log10(x float64) float64 {
+	y := log(x) / math.Ln10
+	if n := math.Round(y); math.Abs(y-n) <= math.Abs(n)*0x1p-51 {
+		return n
+	}
+	return y
+}
+
+// pow computes math.pow and the operator ^.
+func pow(x, y float64) float64 {
+	if y == 2 {
+		return x * x
+	}
+	z := math.Pow(x, y)
+	if z == z {
+		return z
+	}
+	switch {
+	case x != x && math.Signbit(x) && math.Abs(math.Mod(y, 2)) == 1:
+		return -x
+	case x != x:
+		return x
+	case y != y:
+		return y
+	}
+	return minusNaN
+}
+
+// atan2 returns the angle of the point (x, y). math.Atan2 loses its sign where y/x underflows.
+func atan2(y, x float64) float64 {
+	switch {
+	case x != x:
+		return x
+	case y != y:
+		return y
+	}
+	return math.Copysign(math.Atan2(math.Abs(y), x), y)
 }
 
 // fmod is C's remainder, with the sign of x.

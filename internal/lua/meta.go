@@ -296,7 +296,7 @@ func calculate(op Op, x, y float64) float64 {
 		if y == 2 {
 			return x * x
 		}
-		return luaPow(x, y)
+		return pow(x, y)
 	}
 	return -x
 }

@@ -282,7 +282,12 @@ func randomTableOps(rng *rand.Rand, n int) []string {
 
 // redisEval returns a function that runs a program in redis-server.
 func redisEval(t *testing.T) func(program string, args ...string) string {
-	conn, err := net.Dial("tcp", realserver.Start(t, "redis-server"))
+	return evalAt(t, "redis-server")
+}
+
+// evalAt runs scripts on a server of package realserver.
+func evalAt(t *testing.T, server string) func(program string, args ...string) string {
+	conn, err := net.Dial("tcp", realserver.Start(t, server))
 	if err != nil {
 		t.Fatal(err)
 	}
