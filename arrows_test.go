@@ -60,8 +60,8 @@ var arrows = []struct {
 	{"conn", []string{"internal/routing", "resp"}},                                     // what the toolkit runs on: neither an engine nor a client library
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}}, // a go-redis client of an engine
 	// the driver of package embed, and what of it other packages of the module need
-	{"internal/embedded", []string{"conn", "internal/servercmd", "internal/session", "engine", "resp", "internal/config", "internal/disk",
-		"internal/reactor", "internal/serverurl", "internal/transport"}},
+	{"internal/embedded", []string{"conn", "internal/servercmd", "internal/session", "engine", "resp", "internal/admin", "internal/config",
+		"internal/disk", "internal/reactor", "internal/serverurl", "internal/transport"}},
 	{"embed", []string{"conn", "engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/kit", "internal/serverurl"}}, // the facade

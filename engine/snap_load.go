@@ -458,9 +458,6 @@ func (db *DB) EndLoad() {
 	db.evictSoon()
 }
 
-// Filling reports whether the engine is between BeginLoad and EndLoad.
-func (db *DB) Filling() bool { return db.filling.Load() }
-
 // settlePassive computes DB.passive: whether the engine leaves the removal of dead items to a
 // master or a log. All shards are locked.
 func (db *DB) settlePassive() {

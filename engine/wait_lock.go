@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -40,14 +39,6 @@ func (l *waitLock) Await(n int32) { l.waiters.Add(n) }
 
 // Contended reports whether another goroutine waits for the lock.
 func (l *waitLock) Contended() bool { return l.waiters.Load() != 0 }
-
-// LockLater locks when no other goroutine waits for the lock. It is for work that can wait.
-func (l *waitLock) LockLater() {
-	for l.Contended() {
-		runtime.Gosched()
-	}
-	l.Lock()
-}
 
 // turnstile wakes goroutines that poll locks.
 type turnstile struct{ next atomic.Pointer[chan struct{}] }

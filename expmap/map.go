@@ -345,7 +345,8 @@ func (m *Map[K, V]) begin(ctx context.Context, writes bool) error {
 func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args ...any) (conn.Value, error) {
 	keys := append(make([]string, 0, 6), m.key)
 	events := int64(0)
-	switch m.mode() {
+	mode := m.mode()
+	switch mode {
 	case modeRedisson:
 		keys = append(keys, m.extra[:]...)
 	case modeZset:
@@ -353,11 +354,9 @@ func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args
 		if m.o.Events {
 			events = m.bounds.MaxEvents
 		}
-		fallthrough
-	default:
-		if m.o.Eviction != NoEviction {
-			keys = append(keys, m.extra[3])
-		}
+	}
+	if mode != modeRedisson && m.o.Eviction != NoEviction {
+		keys = append(keys, m.extra[3])
 	}
 	if marker != "" {
 		keys = append(keys, marker)

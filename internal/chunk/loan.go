@@ -49,14 +49,6 @@ func (l *Loan) Over() bool {
 // open reports whether l is a loan that is not over.
 func (l *Loan) open() bool { return l != nil && !l.Over() }
 
-// Copied returns the bytes that were left to the frozen copy so far, which is the memory that it
-// needs beyond the live container.
-func (l *Loan) Copied() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.sum
-}
-
 // Settle ends the loan, frees up to budget of the chunks that were left to the frozen copy, and
 // returns their number. A result below budget means that none is left. The caller must have ended
 // all reads of the frozen copy. O(budget).

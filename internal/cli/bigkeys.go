@@ -37,10 +37,9 @@ func keyTypes() []*keyType {
 }
 
 const (
-	bigkeysNeeds  = "+scan +dbsize +type +strlen +llen +scard +hlen +zcard +xlen"
-	memkeysNeeds  = "+scan +dbsize +type +memory|usage"
-	hotkeysNeeds  = "+scan +dbsize +object|freq"
-	keystatsNeeds = bigkeysNeeds + " +memory|usage"
+	bigkeysNeeds = "+scan +dbsize +type +strlen +llen +scard +hlen +zcard +xlen"
+	memkeysNeeds = "+scan +dbsize +type +memory|usage"
+	hotkeysNeeds = "+scan +dbsize +object|freq"
 )
 
 // census is a survey by type.

@@ -17,13 +17,8 @@ import (
 // The caller handles each rule when it is due: Schedule.Tick computes what happens, and Queue.Ticked notes
 // it. A rule that a frozen copy shares is never changed: Ticked replaces it.
 
-// MaxSchedules is the greatest number of schedules of a queue. A schedule costs about 200 bytes, its
-// name, its payload and its expression.
-const MaxSchedules = cron.MaxSchedules
-
 // The arithmetic of schedules is that of package cron.
 type (
-	Rule       = cron.Rule
 	Schedule   = cron.Schedule
 	Occurrence = cron.Occurrence
 )

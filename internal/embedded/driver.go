@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -281,12 +282,9 @@ func (b *driver) watch(ctx context.Context, keys []string, fn func(s *slot) erro
 
 // Capabilities implements Driver.
 func (b *driver) Capabilities() conn.Capabilities {
-	return conn.Capabilities{Native: true, Embedded: true, Server: "ebb", Version: redisVersion,
+	return conn.Capabilities{Native: true, Embedded: true, Server: "ebb", Version: admin.RedisVersion,
 		HashFieldTTL: true, Functions: true, ShardedPubSub: true}
 }
-
-// redisVersion is the version that an engine says it behaves as.
-const redisVersion = "7.4.0"
 
 // Engine returns the engine; embedded.Of calls it.
 func (b *driver) Engine() *Engine { return b.eng }

@@ -38,9 +38,6 @@ func (c Call) Arg(i int) Value {
 	return c.t.stack[c.base+i-1]
 }
 
-// SetArg changes argument i, which must exist: for builtins that convert in place.
-func (c Call) SetArg(i int, v Value) { c.t.stack[c.base+i-1] = v }
-
 // Return ends the call with these results, which it copies.
 func (c Call) Return(vs ...Value) error {
 	if len(vs) == 1 {
@@ -132,13 +129,6 @@ func (c Call) OptString(i int, d string) (string, error) {
 		return d, nil
 	}
 	return c.CheckString(i)
-}
-
-func (c Call) OptNumber(i int, d float64) (float64, error) {
-	if c.Arg(i).IsNil() {
-		return d, nil
-	}
-	return c.CheckNumber(i)
 }
 
 func (c Call) OptInt(i int, d int) (int, error) {

@@ -530,7 +530,7 @@ func (t *Thread) iterated(ci *frame) int {
 
 // Builtins use the following methods.
 
-// Index returns v[k], and SetIndex runs v[k] = x, both with metamethods.
+// Index returns v[k] with metamethods.
 func (t *Thread) Index(v, k Value) (Value, error) {
 	here := t.here()
 	if err := t.enter(); err != nil {
@@ -540,15 +540,7 @@ func (t *Thread) Index(v, k Value) (Value, error) {
 	return x, t.back(here, err)
 }
 
-func (t *Thread) SetIndex(v, k, x Value) error {
-	here := t.here()
-	if err := t.enter(); err != nil {
-		return err
-	}
-	return t.back(here, t.setIndex(v, k, x, unnamed))
-}
-
-// Less returns a < b, and ValuesEqual returns a == b, both with metamethods.
+// Less returns a < b with metamethods.
 func (t *Thread) Less(a, b Value) (bool, error) {
 	if a.IsNumber() && b.IsNumber() {
 		return a.number() < b.number(), nil
@@ -561,21 +553,6 @@ func (t *Thread) Less(a, b Value) (bool, error) {
 		return false, err
 	}
 	ok, err := t.less(a, b)
-	return ok, t.back(here, err)
-}
-
-func (t *Thread) ValuesEqual(a, b Value) (bool, error) {
-	if t.equal(a, b) {
-		return true, nil
-	}
-	if !a.IsTable() || !b.IsTable() || a.table().meta == nil || b.table().meta == nil {
-		return false, nil
-	}
-	here := t.here()
-	if err := t.enter(); err != nil {
-		return false, err
-	}
-	ok, err := t.equalTables(a.table(), b.table())
 	return ok, t.back(here, err)
 }
 

@@ -34,7 +34,7 @@ func (m *machine) logAPI() []field {
 
 func versionAPI(o Options) []field {
 	fields := []field{
-		{"REDIS_VERSION_NUM", lua.Int(o.VersionNum)},
+		{"REDIS_VERSION_NUM", lua.Int(versionNumber(o.Version))},
 		{"REDIS_VERSION", lua.String(o.Version)},
 	}
 	if o.Own == "" {

@@ -24,7 +24,6 @@ func (e Counted) Unwrap() error { return e.err }
 type Options struct {
 	MemoryLimit int    // bytes that the values of each of the two machines may take; 0: no bound
 	Version     string // redis.REDIS_VERSION
-	VersionNum  int    // redis.REDIS_VERSION_NUM: major<<16 | minor<<8 | patch
 	// Own is the server's own version, EBB_VERSION, from which EBB_VERSION_NUM is made. Without
 	// it scripts see what Redis 7.0 has alone: no server, no SERVER_NAME, no os.
 	Own string

@@ -246,7 +246,7 @@ func (f *caseFile) write(t testing.TB) {
 }
 
 // testOptions are those of redis-server 7.0.15.
-var testOptions = Options{Version: "7.0.15", VersionNum: 7<<16 | 15, MemoryLimit: 256 << 20}
+var testOptions = Options{Version: "7.0.15", MemoryLimit: 256 << 20}
 
 var evalKeys, evalArgs = []string{"k1", "k2"}, []string{"a1", "a2"}
 

@@ -12,7 +12,7 @@ import (
 )
 
 // ownOptions are those of a server: scripts see more than Redis 7.0 has.
-var ownOptions = Options{Version: "7.4.0", VersionNum: 0x070400, Own: "1.20.3-rc1", MemoryLimit: 64 << 20}
+var ownOptions = Options{Version: "7.4.0", Own: "1.20.3-rc1", MemoryLimit: 64 << 20}
 
 // listTables is code that leaves in list the fields of _G, and of the tables in it, with
 // their types, and the values of constants of redis and server.

@@ -74,12 +74,8 @@ func (s *Service) initScripts() {
 
 // scriptOptions returns the options of the machines that run scripts and functions.
 func (s *Service) scriptOptions() script.Options {
-	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: admin.RedisVersion, VersionNum: redisVersionNum,
-		Own: admin.Version, CPU: cpuSeconds}
+	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: admin.RedisVersion, Own: admin.Version, CPU: cpuSeconds}
 }
-
-// redisVersionNum is admin.RedisVersion in the form of redis.REDIS_VERSION_NUM.
-const redisVersionNum = 0x070400
 
 // cpuSeconds returns the CPU time that the process has used, for os.clock of scripts.
 func cpuSeconds() float64 {

@@ -17,7 +17,7 @@ type eval struct {
 }
 
 func newEval(t *testing.T) eval {
-	e := script.New(script.Options{MemoryLimit: 1 << 28, Version: "7.0.15", VersionNum: 0x7000f})
+	e := script.New(script.Options{MemoryLimit: 1 << 28, Version: "7.0.15"})
 	s, err := e.Load([]byte(harness + evalHarness))
 	if err != nil {
 		t.Fatal(err)
