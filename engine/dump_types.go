@@ -92,7 +92,7 @@ func (r *restorer) element(elem []byte, deadline int64) error {
 	if r.box == nil {
 		p := packed.Packed(r.image)
 		if !r.tx.outgrownAt(p, listpackHead+r.bytes, len(elem)) {
-			r.bytes += listpackEntry(textOf(elem))
+			r.bytes += packed.ListpackStr(textOf(elem))
 			if deadline == 0 {
 				r.image = p.Append(elem)
 				return nil

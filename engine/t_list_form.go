@@ -277,7 +277,7 @@ func (tx *Tx) outgrown(p packed.Packed, bytes, n int) bool {
 	}
 	total := listpackHead + bytes
 	for it := p.Iter(0); it.Next(); {
-		total += listpackEntry(it.Key())
+		total += packed.ListpackStr(it.Key())
 	}
 	return total > most
 }
@@ -300,46 +300,10 @@ func textOf(s []byte) packed.Str {
 func (tx *Tx) listpackBytes(l *chunklist.List) int {
 	n := listpackHead
 	for it := l.Iter(0); it.Next(); {
-		n += listpackEntry(it.Value())
+		n += packed.ListpackStr(it.Value())
 	}
 	return n
 }
 
 // listpackHead is the length of an empty listpack.
 const listpackHead = 7
-
-// listpackEntry returns the number of bytes of an element in a listpack: its encoding, its
-// contents, and after them their length, which a walk from the end needs.
-func listpackEntry(s packed.Str) (n int) {
-	switch v := s.N; {
-	case s.IsInt() && v >= 0 && v <= 127:
-		n = 1
-	case s.IsInt() && v >= -4096 && v <= 4095:
-		n = 2
-	case s.IsInt() && v == int64(int16(v)):
-		n = 3
-	case s.IsInt() && v == v<<40>>40:
-		n = 4
-	case s.IsInt() && v == int64(int32(v)):
-		n = 5
-	case s.IsInt():
-		n = 9
-	case len(s.B) < 64:
-		n = 1 + len(s.B)
-	case len(s.B) < 4096:
-		n = 2 + len(s.B)
-	default:
-		n = 5 + len(s.B)
-	}
-	switch {
-	case n <= 127:
-		return n + 1
-	case n < 16383:
-		return n + 2
-	case n < 2097151:
-		return n + 3
-	case n < 268435455:
-		return n + 4
-	}
-	return n + 5
-}

@@ -59,11 +59,11 @@ func (s *Stream) countBytes(id ID, k int, same bool, n int) {
 		s.node.bytes++
 	}
 	s.node.entries++
-	n += 2 + listpackInt(int64(id.Ms-s.node.first.Ms)) + listpackInt(int64(id.Seq-s.node.first.Seq)) // 2: flags
+	n += 2 + packed.ListpackInt(int64(id.Ms-s.node.first.Ms)) + packed.ListpackInt(int64(id.Seq-s.node.first.Seq)) // 2: flags
 	if same {
-		n += listpackInt(int64(k + 3))
+		n += packed.ListpackInt(int64(k + 3))
 	} else {
-		n += listpackInt(int64(k)) + listpackInt(int64(2*k+4))
+		n += packed.ListpackInt(int64(k)) + packed.ListpackInt(int64(2*k+4))
 	}
 	s.node.bytes += n
 }
@@ -110,7 +110,7 @@ func (s *Stream) recountEntry(e *Entry) {
 	for range k {
 		name, value := e.Field()
 		own += listpackString(name)
-		values += listpackStr(value)
+		values += packed.ListpackStr(value)
 		if same {
 			l, q := uvarint(m, p)
 			p = q + int(l)
@@ -126,7 +126,7 @@ func (s *Stream) recountEntry(e *Entry) {
 // listpackMaster returns the bytes of an empty node: header, counts, names and end.
 func listpackMaster(m names) int {
 	k, p := uvarint(m, 0)
-	n := 7 + 2 + 2 + listpackInt(int64(k)) + 2
+	n := 7 + 2 + 2 + packed.ListpackInt(int64(k)) + 2
 	for range k {
 		l, q := uvarint(m, p)
 		p = q + int(l)
@@ -135,49 +135,9 @@ func listpackMaster(m names) int {
 	return n
 }
 
-func listpackInt(v int64) int {
-	switch {
-	case v >= 0 && v <= 127:
-		return 2
-	case v >= -4096 && v <= 4095:
-		return 3
-	case v == int64(int16(v)):
-		return 4
-	case v == v<<40>>40:
-		return 5
-	case v == int64(int32(v)):
-		return 6
-	}
-	return 10
-}
-
-func listpackStr(s packed.Str) int {
-	if s.IsInt() {
-		return listpackInt(s.N)
-	}
-	return listpackString(s.B)
-}
-
 func listpackString(s []byte) int {
 	if v, ok := packed.ParseInt(s); ok {
-		return listpackInt(v)
+		return packed.ListpackInt(v)
 	}
-	n := 5 + len(s)
-	switch {
-	case len(s) < 64:
-		n = 1 + len(s)
-	case len(s) < 4096:
-		n = 2 + len(s)
-	}
-	switch { // and the length again, for walks from the end
-	case n <= 127:
-		return n + 1
-	case n < 16383:
-		return n + 2
-	case n < 2097151:
-		return n + 3
-	case n < 268435455:
-		return n + 4
-	}
-	return n + 5
+	return packed.ListpackStr(packed.Str{B: s})
 }
