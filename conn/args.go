@@ -11,11 +11,12 @@ import (
 	"github.com/ebbdb/ebb/internal/routing"
 )
 
-// appendArg appends the text of an argument: strings and bytes as they are,
+// AppendArg appends the text of an argument, as Drivers send it, to dst: strings and bytes as they are,
 // integers in decimal, floats in the shortest form that reads back the same,
-// booleans as 1 and 0, and otherwise what MarshalBinary or MarshalText says.
-// Durations and times are refused: their unit depends on the command.
-func appendArg(dst []byte, a any) ([]byte, error) {
+// booleans as 1 and 0, and otherwise what MarshalBinary or MarshalText says. It returns ErrArgument for a type without a
+// text, and for durations and times: their unit depends on the command. It allocates for types that marshal themselves, and
+// to grow dst.
+func AppendArg(dst []byte, a any) ([]byte, error) {
 	switch v := a.(type) {
 	case string:
 		return append(dst, v...), nil
@@ -79,7 +80,7 @@ func appendKind(dst []byte, a any) ([]byte, error) {
 	case reflect.Float64:
 		return strconv.AppendFloat(dst, v.Float(), 'f', -1, 64), nil
 	case reflect.Bool:
-		return appendArg(dst, v.Bool())
+		return AppendArg(dst, v.Bool())
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return append(dst, v.Bytes()...), nil
@@ -88,12 +89,12 @@ func appendKind(dst []byte, a any) ([]byte, error) {
 	return dst, fmt.Errorf("%w: a %T is neither text nor number, and has no MarshalBinary or MarshalText", ErrArgument, a)
 }
 
-// argText is appendArg into a string of its own.
-func argText(a any) (string, error) {
+// ArgText is AppendArg into a string of its own. It allocates for all types but strings.
+func ArgText(a any) (string, error) {
 	if s, ok := a.(string); ok {
 		return s, nil
 	}
-	b, err := appendArg(nil, a)
+	b, err := AppendArg(nil, a)
 	return string(b), err
 }
 
@@ -102,7 +103,7 @@ func commandName(args []any) string {
 	if len(args) == 0 {
 		return "an empty command"
 	}
-	s, err := argText(args[0])
+	s, err := ArgText(args[0])
 	if err != nil || len(s) > 32 {
 		return "a command"
 	}
@@ -114,13 +115,13 @@ func checkCommand(args []any) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: there is no command", ErrArgument)
 	}
-	name, err := argText(args[0])
+	name, err := ArgText(args[0])
 	if err != nil {
 		return err
 	}
 	c, sub := routing.Find(name, ""), ""
 	if c.Has(routing.Container) && len(args) > 1 {
-		if sub, err = argText(args[1]); err != nil {
+		if sub, err = ArgText(args[1]); err != nil {
 			return err
 		}
 		c = routing.Find(name, sub)

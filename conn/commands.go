@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -211,9 +212,7 @@ func (c *Conn) Scan(ctx context.Context, pattern string) iter.Seq2[string, error
 // reply, which read turns into one.
 func scan[T any](ctx context.Context, c *Conn, command []any, pattern string, n int, read func(of []Value) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		if pattern == "" {
-			pattern = "*"
-		}
+		pattern = cmp.Or(pattern, "*")
 		var none T
 		for cursor := "0"; ; {
 			args := append(append(make([]any, 0, len(command)+5), command...), cursor, "MATCH", pattern, "COUNT", scanCount)

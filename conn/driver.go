@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -129,14 +130,6 @@ func NewWatched(do func(ctx context.Context, args []any) (Value, error), tx func
 	return &Watched{runDo: do, runTx: tx}
 }
 
-// AppendArg appends the text of an argument, as Drivers send it, to dst. It returns ErrArgument
-// for a type without a text. It allocates for types that marshal themselves, and to grow dst.
-func AppendArg(dst []byte, a any) ([]byte, error) { return appendArg(dst, a) }
-
-// ArgText returns the text of an argument, as Drivers send it, and ErrArgument for a type
-// without a text. It allocates for all types but strings.
-func ArgText(a any) (string, error) { return argText(a) }
-
 // CapabilitiesOf derives the capabilities from two replies: the text of INFO server, which may
 // be empty, and the reply to COMMAND INFO HPEXPIRE FCALL SSUBSCRIBE LOCK.ACQUIRE, which may be
 // an error. A user may be allowed to run one of them alone. LOCK.ACQUIRE identifies ebb if the
@@ -159,9 +152,7 @@ func parseInfo(text string) Capabilities {
 		key, val, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch key {
 		case "redis_version":
-			if caps.Version == "" {
-				caps.Version = val
-			}
+			caps.Version = cmp.Or(caps.Version, val)
 		case "redis_mode", "server_mode":
 			caps.Cluster = val == "cluster"
 		case "valkey_version":

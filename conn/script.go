@@ -53,8 +53,7 @@ func (c *Conn) script(ctx context.Context, bySHA, byText string, s *Script, keys
 	if err == nil {
 		return v, nil
 	}
-	var refused ReplyError
-	if errors.As(err, &refused) && refused.Code() == "NOSCRIPT" {
+	if refused, ok := errors.AsType[ReplyError](err); ok && refused.Code() == "NOSCRIPT" {
 		req[0], req[1] = byText, s.text
 		v, err = c.Do(ctx, req...)
 	}

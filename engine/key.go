@@ -364,11 +364,11 @@ const maxCursor = 1 << (32 + shardBits)
 // not write. A name of 16 KB or more counts as several keys. Cursors stay below 2^38; with a cursor
 // that no call has returned, Scan visits some keys or none.
 func (db *DB) Scan(dbi int, cursor uint64, count int, visit func(Key)) uint64 {
-	return db.scan(dbi, None, cursor, count, visit)
+	return db.ScanKind(dbi, None, cursor, count, visit)
 }
 
-// scan is Scan for the keys of a kind; None is all keys.
-func (db *DB) scan(dbi int, k Kind, cursor uint64, count int, visit func(Key)) uint64 {
+// ScanKind is DB.Scan for the keys of one kind; None is all keys. If the kind is Indexed, it looks at no others: O(count).
+func (db *DB) ScanKind(dbi int, k Kind, cursor uint64, count int, visit func(Key)) uint64 {
 	tx := db.txs.Get().(*Tx)
 	defer db.txs.Put(tx)
 	count = max(count, 1)
@@ -409,11 +409,11 @@ func (db *DB) TryScan(dbi int, cursor uint64, count int, visit func(Key)) (next 
 
 // Scan is DB.Scan within a transaction that holds all shards.
 func (tx *Tx) Scan(cursor uint64, count int, visit func(Key)) uint64 {
-	return tx.scan(None, cursor, count, visit)
+	return tx.ScanKind(None, cursor, count, visit)
 }
 
-// scan is Scan for the keys of a kind; None is all keys.
-func (tx *Tx) scan(k Kind, cursor uint64, count int, visit func(Key)) uint64 {
+// ScanKind is DB.ScanKind within a transaction that holds all shards.
+func (tx *Tx) ScanKind(k Kind, cursor uint64, count int, visit func(Key)) uint64 {
 	count = max(count, 1)
 	for cursor < maxCursor {
 		s := int(cursor & (1<<shardBits - 1))

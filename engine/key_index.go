@@ -98,17 +98,6 @@ func (sp *space) shifted(old, new arena.Ref, k Kind) {
 // tables returns the bytes of the space's tables.
 func (sp *space) tables() int { return sp.tab.Bytes() + sp.index.bytes() }
 
-// ScanKind is DB.Scan for the keys of one kind. If the kind is Indexed, it looks at no
-// others: O(count).
-func (db *DB) ScanKind(dbi int, k Kind, cursor uint64, count int, visit func(Key)) uint64 {
-	return db.scan(dbi, k, cursor, count, visit)
-}
-
-// ScanKind is DB.ScanKind within a transaction that holds all shards.
-func (tx *Tx) ScanKind(k Kind, cursor uint64, count int, visit func(Key)) uint64 {
-	return tx.scan(k, cursor, count, visit)
-}
-
 // scanned returns the table that a walk over the keys of a kind goes through, None for all;
 // nil if it has no keys.
 func (sp *space) scanned(k Kind) *table.Table {

@@ -30,14 +30,9 @@ type Hang struct {
 	// does not hang if the network is cut.
 	Other *ebb.Conn
 
-	begin, end func()
+	// Begin makes the backend hang, and End lets it continue.
+	Begin, End func()
 }
-
-// Begin makes the backend hang.
-func (h *Hang) Begin() { h.begin() }
-
-// End lets the backend continue.
-func (h *Hang) End() { h.end() }
 
 // Patience is the read timeout of the connections in a Hangs test. It limits calls without
 // a deadline.
@@ -77,9 +72,9 @@ func (k kind) hangs(way string) bool {
 func hangHere(t *testing.T, b *Backend, way string, test func(t *testing.T, b *Backend, h *Hang)) {
 	synctest.Wait()
 	w := &wires.Wires{Dial: b.mem.Dial, Within: Patience}
-	h := &Hang{Way: way, Other: b.mem.Conn, begin: func() { w.Cut() }, end: w.Join}
+	h := &Hang{Way: way, Other: b.mem.Conn, Begin: func() { w.Cut() }, End: w.Join}
 	if way == "stopped" {
-		h.begin, h.end = b.mem.Hang, b.mem.GoOn
+		h.Begin, h.End = b.mem.Hang, b.mem.GoOn
 	}
 	b.hang(t, h, w, through("redis://ebbtest?"+hanging), test)
 }
@@ -109,9 +104,9 @@ func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx co
 func (b *Backend) hangProcess(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error),
 	test func(t *testing.T, b *Backend, h *Hang)) {
 	w := &wires.Wires{Dial: (&net.Dialer{}).DialContext, Within: Patience}
-	h := &Hang{Way: way, Other: b.Conn, begin: func() { w.Cut() }, end: w.Join}
+	h := &Hang{Way: way, Other: b.Conn, Begin: func() { w.Cut() }, End: w.Join}
 	if way == "stopped" {
-		h.begin, h.end = func() { p.Pause(t) }, func() { p.Resume(t) }
+		h.Begin, h.End = func() { p.Pause(t) }, func() { p.Resume(t) }
 	}
 	b.hang(t, h, w, open, test)
 }

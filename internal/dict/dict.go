@@ -137,7 +137,7 @@ func (d *Dict) Put(key, value []byte, deadline, now int64) (Outcome, error) {
 // Get returns the value under key if a living item has it. O(1).
 func (d *Dict) Get(key []byte, now int64) (value []byte, ok bool) {
 	s, ok := d.find(key, d.hash(key))
-	if !ok || !d.alive(s.ref(), now) {
+	if !ok || !d.Alive(s.ref(), now) {
 		return nil, false
 	}
 	return d.Value(s.ref()), true
@@ -146,7 +146,7 @@ func (d *Dict) Get(key []byte, now int64) (value []byte, ok bool) {
 // Has reports whether a living item has the key. O(1).
 func (d *Dict) Has(key []byte, now int64) bool {
 	s, ok := d.find(key, d.hash(key))
-	return ok && d.alive(s.ref(), now)
+	return ok && d.Alive(s.ref(), now)
 }
 
 // Delete removes the item under key, living or dead, and reports whether there
@@ -157,7 +157,7 @@ func (d *Dict) Delete(key []byte, now int64) (found, living bool) {
 	if !ok {
 		return false, false
 	}
-	living = d.alive(s.ref(), now)
+	living = d.Alive(s.ref(), now)
 	d.remove(h, s)
 	return true, living
 }
@@ -250,9 +250,6 @@ func (d *Dict) Value(ref uint32) []byte {
 	_, _, value := d.parts(ref)
 	return value
 }
-
-// Alive reports whether an item lives at now.
-func (d *Dict) Alive(ref uint32, now int64) bool { return d.alive(ref, now) }
 
 func (d *Dict) hash(key []byte) uint64 { return maphash.Bytes(d.seed, key) }
 

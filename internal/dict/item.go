@@ -12,8 +12,8 @@ func expired(deadline, now int64) bool { return deadline != 0 && now > deadline 
 // clampDeadline clamps a deadline to the range that an item can store; Keep becomes 0.
 func clampDeadline(deadline int64) int64 { return min(max(deadline, 0), MaxDeadline) }
 
-// alive reports whether an item lives at now. All reads use this test.
-func (d *Dict) alive(ref uint32, now int64) bool { return !expired(d.deadlineOf(ref), now) }
+// Alive reports whether an item lives at now. All reads use this test.
+func (d *Dict) Alive(ref uint32, now int64) bool { return !expired(d.deadlineOf(ref), now) }
 
 // payload returns the number of bytes of an item after the heap's header.
 func (d *Dict) payload(key, value []byte, deadline int64) int {

@@ -22,7 +22,7 @@ func (d *Dict) Scan(cursor uint64, now int64, visit func(Item)) (next uint64) {
 	i := d.bucketOf(cursor)
 	for b := d.primary(i); b != nil; b = d.after(b) {
 		for k := 0; k < slots && b.ref[k] != 0; k++ {
-			if d.alive(b.ref[k], now) {
+			if d.Alive(b.ref[k], now) {
 				visit(d.Item(b.ref[k]))
 			}
 		}
@@ -58,7 +58,7 @@ func (d *Dict) Random(now int64, rng *rand.Rand) (Item, bool) {
 		for skip := at % uint64(d.chain); skip > 0 && b != nil; skip-- {
 			b = d.after(b)
 		}
-		if b != nil && b.ref[k] != 0 && d.alive(b.ref[k], now) {
+		if b != nil && b.ref[k] != 0 && d.Alive(b.ref[k], now) {
 			return d.Item(b.ref[k]), true
 		}
 	}
@@ -86,7 +86,7 @@ func (d *Dict) Iter(now int64) iter.Seq[Item] {
 		for i := range uint32(d.prim.Len()) {
 			items, _ := d.unchain(i, all[:0], cells[:0])
 			for _, e := range items {
-				if d.alive(e.ref, now) && !yield(d.Item(e.ref)) {
+				if d.Alive(e.ref, now) && !yield(d.Item(e.ref)) {
 					return
 				}
 			}

@@ -264,7 +264,7 @@ func baseInext(c Call) error {
 	if err != nil {
 		return err
 	}
-	if v := t.getInt(i + 1); !v.IsNil() {
+	if v := t.GetInt(i + 1); !v.IsNil() {
 		return c.Return(Int(i+1), v)
 	}
 	return c.Return()
@@ -601,7 +601,7 @@ func baseUnpack(c Call) error {
 		return err
 	}
 	for i := range to {
-		to[i] = t.getInt(first + i)
+		to[i] = t.GetInt(first + i)
 	}
 	return nil
 }

@@ -628,7 +628,7 @@ next:
 						break
 					}
 					x := int(r[2].number()) + 1
-					v := h.getInt(x)
+					v := h.GetInt(x)
 					if v.w == wNil {
 						r[3] = Nil
 						continue

@@ -24,8 +24,7 @@ func callString(s *State, name string, args ...Value) ([]Value, error) {
 // show is what evaluator shows of a call inside of pcall.
 func show(vs []Value, err error) string {
 	var b strings.Builder
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return "boo true|boo false|str " + e.Error()
 	}
 	if err != nil {

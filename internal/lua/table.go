@@ -234,14 +234,11 @@ func (t *Table) Get(k Value) Value {
 	return Nil
 }
 
-// GetInt returns the value of the key i, as Get does for a number.
-func (t *Table) GetInt(i int) Value { return t.getInt(i) }
-
 // GetString returns the value of the string k, as Get does.
 func (t *Table) GetString(k string) Value { return t.getStr(String(k).hashed()) }
 
-// getInt does the same as GetInt, for callers that inline the case of the array part.
-func (t *Table) getInt(i int) Value {
+// GetInt returns the value of the key i, as Get does for a number. Hot callers inline the case of the array part.
+func (t *Table) GetInt(i int) Value {
 	if uint(i-1) < uint(len(t.array)) {
 		return t.array[i-1]
 	}
@@ -661,12 +658,12 @@ func (t *Table) Len() int {
 // is i.
 func (t *Table) unboundLen(i int) int {
 	j := i + 1
-	for !t.getInt(j).IsNil() {
+	for !t.GetInt(j).IsNil() {
 		i = j
 		j *= 2
 		if j > math.MaxInt32 {
 			// A program inserted powers of two on purpose: search one by one.
-			for i = 1; !t.getInt(i).IsNil(); i++ {
+			for i = 1; !t.GetInt(i).IsNil(); i++ {
 			}
 			t.heap.state.work(i / scanCost)
 			return i - 1
@@ -674,7 +671,7 @@ func (t *Table) unboundLen(i int) int {
 	}
 	for j-i > 1 {
 		m := (i + j) / 2
-		if t.getInt(m).IsNil() {
+		if t.GetInt(m).IsNil() {
 			j = m
 		} else {
 			i = m

@@ -115,7 +115,7 @@ func tableInsert(c Call) error {
 		if err := c.State().Spend(1); err != nil {
 			return err
 		}
-		if err := t.SetInt(i, t.getInt(i-1)); err != nil {
+		if err := t.SetInt(i, t.GetInt(i-1)); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func tableRemove(c Call) error {
 	if at < 1 || at > end {
 		return c.Return()
 	}
-	removed := t.getInt(at)
+	removed := t.GetInt(at)
 	if end <= len(t.array) && !t.readonly {
 		if err := c.State().Spend((end - at) / moveCost); err != nil {
 			return err
@@ -153,7 +153,7 @@ func tableRemove(c Call) error {
 		if err := c.State().Spend(1); err != nil {
 			return err
 		}
-		if err := t.SetInt(at, t.getInt(at+1)); err != nil {
+		if err := t.SetInt(at, t.GetInt(at+1)); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func tableConcat(c Call) error {
 	// Compute the length first, so that the bytes are counted before they are allocated.
 	length := 0
 	for i := first; i <= last; i++ {
-		switch v := t.getInt(i); v.Kind() {
+		switch v := t.GetInt(i); v.Kind() {
 		case KindString:
 			length += v.length()
 		case KindNumber:
@@ -215,7 +215,7 @@ func tableConcat(c Call) error {
 	}
 	b := make([]byte, 0, length)
 	for i := first; i <= last; i++ {
-		if v := t.getInt(i); v.IsString() {
+		if v := t.GetInt(i); v.IsString() {
 			b = append(b, v.str()...)
 		} else {
 			b = AppendNumber(b, v.number())
@@ -273,7 +273,7 @@ func tableForeachi(c Call) error {
 		return err
 	}
 	for i, n := 1, t.Len(); i <= n; i++ {
-		result, err := c.Thread().Call1(f, Int(i), t.getInt(i))
+		result, err := c.Thread().Call1(f, Int(i), t.GetInt(i))
 		if err != nil {
 			return err
 		}
@@ -357,7 +357,7 @@ func (s *sorting) get(i int) Value {
 	if s.plain != KindNil {
 		return s.t.array[i-1]
 	}
-	return s.t.getInt(i)
+	return s.t.GetInt(i)
 }
 
 // set2 sets items i and j, in this order.

@@ -76,7 +76,7 @@ func (s *Set) Insert(member []byte, score float64, now int64) (dict.Outcome, err
 func (s *Set) Put(member []byte, score float64, deadline, now int64) (dict.Outcome, error) {
 	ref, ok := s.dict.Find(member)
 	if !ok {
-		return dict.Added, s.add(member, score, deadline)
+		return dict.Added, s.Add(member, score, deadline)
 	}
 	outcome := dict.Replaced
 	if !s.dict.Alive(ref, now) {
@@ -168,7 +168,8 @@ func (s *Set) Free(budget int) (done bool) {
 	return s.dict.Free(budget-n) && n < budget
 }
 
-func (s *Set) add(member []byte, score float64, deadline int64) error {
+// Add stores a member that the set does not have. O(log n).
+func (s *Set) Add(member []byte, score float64, deadline int64) error {
 	b := encode(score)
 	ref, err := s.dict.Add(member, b[:], deadline)
 	if err != nil {

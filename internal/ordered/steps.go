@@ -23,11 +23,6 @@ func (s *Set) Look(member []byte, now int64) (p Spot) {
 	return p
 }
 
-// Add stores a member that Look has not found. O(log n).
-func (s *Set) Add(member []byte, score float64, deadline int64) error {
-	return s.add(member, score, deadline)
-}
-
 // Rescore changes the score of a member that Look has found, and keeps its deadline. O(log n).
 // Errors: ErrNoMemory.
 func (s *Set) Rescore(p Spot, score float64) error {

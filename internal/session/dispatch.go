@@ -94,7 +94,7 @@ func (c *Session) resolve(args [][]byte) (*command.Spec, error) {
 
 // admit decides whether a command may run now.
 func (c *Session) admit(spec *command.Spec, args [][]byte) error {
-	if !c.authed && !spec.Has(command.NoAuth) && c.svc.authRequired() {
+	if !c.authed && !spec.Has(command.NoAuth) && c.svc.NeedsLogin() {
 		return command.ErrNoAuth
 	}
 	if u := c.user.User(); !u.Unlimited && !c.defers(args) {

@@ -298,7 +298,7 @@ func (c *Session) verdict(before int) reactor.Verdict {
 
 // followConfig applies the changes of CONFIG SET to a connected client.
 func (c *Session) followConfig() {
-	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() || !c.authed && c.parser.Limits.Unauthenticated != c.svc.authRequired() {
+	if int64(c.parser.Limits.MaxBulk) != c.svc.maxBulk.Load() || !c.authed && c.parser.Limits.Unauthenticated != c.svc.NeedsLogin() {
 		c.setLimits()
 	}
 	c.turn = int(c.svc.turn.Load())

@@ -302,7 +302,7 @@ func (s *Service) setEvents(classes uint32) {
 }
 
 // LoggedOut reports whether the client has to log in before it may run commands.
-func (c *Session) LoggedOut() bool { return !c.authed && c.svc.authRequired() }
+func (c *Session) LoggedOut() bool { return !c.authed && c.svc.NeedsLogin() }
 
 // setLimits gives the parser the limits of the client.
 func (c *Session) setLimits() {

@@ -166,16 +166,12 @@ func (s *Service) revoked(acc *acl.Account, u *acl.User) (lost []*Session) {
 	return lost
 }
 
-// authRequired reports whether the server refuses the commands of a connection that has
-// not logged in.
-func (s *Service) authRequired() bool {
+// NeedsLogin reports whether a client must log in before it may run commands: the default user has a
+// password, or is off.
+func (s *Service) NeedsLogin() bool {
 	u := s.acl.Default().User()
 	return !u.On || !u.NoPass
 }
-
-// NeedsLogin reports whether a client must log in before it may run commands: the default user has a
-// password, or is off.
-func (s *Service) NeedsLogin() bool { return s.authRequired() }
 
 // Accounts returns the users of the server.
 func (s *Service) Accounts() *acl.Accounts { return &s.acl }
@@ -251,7 +247,7 @@ func (c *Session) setDefaultUser() {
 		acc = c.identity.acc
 	}
 	c.setUser(acc)
-	c.authed = c.conn == nil || !c.svc.authRequired()
+	c.authed = c.conn == nil || !c.svc.NeedsLogin()
 	c.setLimits()
 }
 

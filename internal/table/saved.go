@@ -1,7 +1,5 @@
 package table
 
-import "github.com/ebbdb/ebb/internal/arena"
-
 // A snapshot saves the entries that a table had at its cut, bucket by bucket, while the table is in
 // use. Each bucket has a mark that says whether it is saved. The meaning of the mark flips with
 // every cut, so that a cut costs O(1). Without a snapshot all buckets are saved, and a cut makes
@@ -29,10 +27,6 @@ func (t *Table) Cut(s Saver) {
 	t.saver = s
 }
 
-// BucketOf returns the number of the bucket that keys with hash h belong to. It
-// is valid until the next Insert or Delete.
-func (t *Table) BucketOf(h uint64) uint32 { return t.bucketOf(h) }
-
 // Saved reports whether a bucket is saved.
 func (t *Table) Saved(bucket uint32) bool { return t.main.at(bucket).over&mark == t.saved }
 
@@ -41,9 +35,6 @@ func (t *Table) SetSaved(bucket uint32) {
 	b := t.main.at(bucket)
 	b.over = b.over&^mark | t.saved
 }
-
-// EachIn visits the entries of a bucket. visit must not change the table.
-func (t *Table) EachIn(bucket uint32, visit func(arena.Ref)) { t.each(bucket, visit) }
 
 // saveOne saves one of two buckets if only the other is saved.
 func (t *Table) saveOne(a, b uint32) {

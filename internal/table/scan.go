@@ -13,7 +13,7 @@ import (
 // the table. Cursors are below 2^32.
 func (t *Table) Scan(cursor uint64, visit func(arena.Ref)) uint64 {
 	n, mask := t.suffix(cursor)
-	t.each(n, visit)
+	t.EachIn(n, visit)
 	return next(cursor, mask)
 }
 
@@ -81,11 +81,12 @@ func next(cursor, mask uint64) uint64 {
 // Each visits every entry. visit must not change the table.
 func (t *Table) Each(visit func(arena.Ref)) {
 	for n := 0; n < t.main.n; n++ {
-		t.each(uint32(n), visit)
+		t.EachIn(uint32(n), visit)
 	}
 }
 
-func (t *Table) each(n uint32, visit func(arena.Ref)) {
+// EachIn visits the entries of a bucket. visit must not change the table.
+func (t *Table) EachIn(n uint32, visit func(arena.Ref)) {
 	for b := t.main.at(n); ; b = t.over.at(b.next() - 1) {
 		for i, tag := range b.tags {
 			if tag != 0 {
@@ -115,7 +116,7 @@ func (t *Table) Random(rnd func() uint64) arena.Ref {
 			continue
 		}
 		got := 0
-		t.each(n, func(r arena.Ref) {
+		t.EachIn(n, func(r arena.Ref) {
 			if got < longest {
 				chain[got] = r
 				got++
@@ -150,7 +151,7 @@ func (t *Table) Check() error {
 					continue
 				}
 				used++
-				if h := t.recs.Hash(b.refs[i]); t.bucketOf(h) != uint32(n) || tagOf(h) != tag {
+				if h := t.recs.Hash(b.refs[i]); t.BucketOf(h) != uint32(n) || tagOf(h) != tag {
 					return fmt.Errorf("table: ref %d of hash %x is in bucket %d", b.refs[i], h, n)
 				}
 			}

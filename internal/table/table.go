@@ -117,7 +117,8 @@ func tagOf(h uint64) uint8 {
 	return tag
 }
 
-func (t *Table) bucketOf(h uint64) uint32 {
+// BucketOf returns the number of the bucket that keys with hash h belong to. It is valid until the next Insert or Delete.
+func (t *Table) BucketOf(h uint64) uint32 {
 	b := uint32(h) & (1<<t.level - 1)
 	if b < t.split {
 		b = uint32(h) & (1<<(t.level+1) - 1)
@@ -138,7 +139,7 @@ func matches(w uint64, tag uint8) uint64 {
 // for each record with the same tag.
 func (t *Table) Find(h uint64, key []byte) (Pos, bool) {
 	tag := tagOf(h)
-	b := t.main.at(t.bucketOf(h))
+	b := t.main.at(t.BucketOf(h))
 	for {
 		for m := matches(*(*uint64)(unsafe.Pointer(&b.tags[0])), tag); m != 0; m &= m - 1 {
 			i := bits.TrailingZeros64(m) / 8
@@ -164,12 +165,12 @@ func (t *Table) Find(h uint64, key []byte) (Pos, bool) {
 // touches their buckets first: the cache misses overlap then. The result only keeps the
 // compiler from removing the read.
 func (t *Table) Touch(h uint64) uint64 {
-	return *(*uint64)(unsafe.Pointer(&t.main.at(t.bucketOf(h)).tags[0]))
+	return *(*uint64)(unsafe.Pointer(&t.main.at(t.BucketOf(h)).tags[0]))
 }
 
 // FindRef returns the position of the record r, whose key's hash is h.
 func (t *Table) FindRef(h uint64, r arena.Ref) (Pos, bool) {
-	b := t.main.at(t.bucketOf(h))
+	b := t.main.at(t.BucketOf(h))
 	for {
 		for i := range b.refs {
 			if b.refs[i] == r && b.tags[i] != 0 {
@@ -191,12 +192,12 @@ func (t *Table) Insert(h uint64, r arena.Ref) Pos {
 	for i := 0; i < 2 && t.count*growDen > t.main.n*growNum; i++ {
 		t.grow()
 	}
-	return t.put(t.main.at(t.bucketOf(h)), tagOf(h), r)
+	return t.put(t.main.at(t.BucketOf(h)), tagOf(h), r)
 }
 
 // Delete removes the entry at p, in the chain of hash h.
 func (t *Table) Delete(h uint64, p Pos) {
-	t.remove(t.main.at(t.bucketOf(h)), p)
+	t.remove(t.main.at(t.BucketOf(h)), p)
 	t.count--
 	for i := 0; i < 2 && t.main.n > 1 && t.count < t.main.n*shrinkAt; i++ {
 		t.shrink()
