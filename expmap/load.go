@@ -165,7 +165,7 @@ func (m *Map[K, V]) finish(ctx context.Context, marker, token string, key K, val
 		return err
 	}
 	defer m.changed()
-	if _, err = number(m.runEvicting(ctx, m.layout().finish, marker, f, v, ms, false, token)); err != nil {
+	if _, err = kit.Number(m.runEvicting(ctx, m.layout().finish, marker, f, v, ms, false, token)); err != nil {
 		m.release(ctx, marker, token, nil)
 	}
 	return err

@@ -104,7 +104,7 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 
 // outcome returns the result of a reply of opSet.
 func (m *Map[K, V]) outcome(v conn.Value, err error) (bool, error) {
-	n, err := number(v, err)
+	n, err := kit.Number(v, err)
 	if err == nil && n < 0 {
 		err = fmt.Errorf("%w: %d entries live in it", ErrFull, m.o.MaxLen)
 	}
@@ -257,9 +257,9 @@ func (m *Map[K, V]) Remove(ctx context.Context, keys ...K) (int64, error) {
 	defer m.changed()
 	var n int64
 	if m.native() && m.o.Eviction == NoEviction { // Redis's HDEL counts the dead too
-		n, err = number(m.c.Do(ctx, append([]any{"HDEL", m.key}, args...)...))
+		n, err = kit.Number(m.c.Do(ctx, append([]any{"HDEL", m.key}, args...)...))
 	} else {
-		n, err = number(m.run(ctx, m.layout().del, "", args...))
+		n, err = kit.Number(m.run(ctx, m.layout().del, "", args...))
 	}
 	return n, m.failed("remove", err)
 }
@@ -286,7 +286,7 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 	} else {
 		v, err = m.run(ctx, m.layout().ttl, "", f)
 	}
-	n, err := number(v, err)
+	n, err := kit.Number(v, err)
 	switch {
 	case err != nil:
 		return 0, false, m.failed("ttl", err)
@@ -351,10 +351,10 @@ func (m *Map[K, V]) Len(ctx context.Context) (int64, error) {
 		return 0, m.failed("len", err)
 	}
 	if m.native() {
-		n, err := number(m.c.Do(ctx, "HLEN", m.key))
+		n, err := kit.Number(m.c.Do(ctx, "HLEN", m.key))
 		return n, m.failed("len", err)
 	}
-	n, err := number(m.run(ctx, m.layout().length, ""))
+	n, err := kit.Number(m.run(ctx, m.layout().length, ""))
 	return n, m.failed("len", err)
 }
 
@@ -433,18 +433,11 @@ return redis.call('ZREM', KEYS[4], ARGV[1])
 
 // sweep removes some expired entries. It returns the ms until the next one expires: 0 if there are more, -1 if none has a deadline.
 func (m *Map[K, V]) sweep(ctx context.Context) (int64, error) {
-	n, err := number(m.run(ctx, m.layout().sweep, "", expiries.AtOnce))
+	n, err := kit.Number(m.run(ctx, m.layout().sweep, "", expiries.AtOnce))
 	return n, m.failed("sweep", err)
 }
 
-func number(v conn.Value, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
-}
-
 func truth(v conn.Value, err error) (bool, error) {
-	n, err := number(v, err)
+	n, err := kit.Number(v, err)
 	return n > 0, err
 }

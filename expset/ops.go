@@ -36,7 +36,7 @@ func (s *Set[T]) add(ctx context.Context, ttl time.Duration, nx bool, members []
 		return 0, s.failed("add", err)
 	}
 	if !s.native() {
-		n, err := number(s.run(ctx, addScript, append([]any{ms, nx}, args...)...))
+		n, err := kit.Number(s.run(ctx, addScript, append([]any{ms, nx}, args...)...))
 		if err == nil && n < 0 {
 			return 0, s.full("add")
 		}
@@ -52,7 +52,7 @@ func (s *Set[T]) add(ctx context.Context, ttl time.Duration, nx bool, members []
 	if s.o.MaxLen > 0 {
 		cmd = append(cmd, "MAXLEN", s.o.MaxLen)
 	}
-	n, err := number(s.c.Do(ctx, append(append(cmd, "MEMBERS", len(args)), args...)...))
+	n, err := kit.Number(s.c.Do(ctx, append(append(cmd, "MEMBERS", len(args)), args...)...))
 	return n, s.failed("add", err)
 }
 
@@ -68,9 +68,9 @@ func (s *Set[T]) Remove(ctx context.Context, members ...T) (int64, error) {
 	}
 	var n int64
 	if s.native() {
-		n, err = number(s.c.Do(ctx, append([]any{"SREM", s.key}, args...)...))
+		n, err = kit.Number(s.c.Do(ctx, append([]any{"SREM", s.key}, args...)...))
 	} else {
-		n, err = number(s.run(ctx, removeScript, args...))
+		n, err = kit.Number(s.run(ctx, removeScript, args...))
 	}
 	return n, s.failed("remove", err)
 }
@@ -189,10 +189,10 @@ func (s *Set[T]) Len(ctx context.Context) (int64, error) {
 		return 0, s.failed("len", err)
 	}
 	if s.native() {
-		n, err := number(s.c.Do(ctx, "SCARD", s.key))
+		n, err := kit.Number(s.c.Do(ctx, "SCARD", s.key))
 		return n, s.failed("len", err)
 	}
-	n, err := number(s.run(ctx, lenScript))
+	n, err := kit.Number(s.run(ctx, lenScript))
 	return n, s.failed("len", err)
 }
 
@@ -212,7 +212,7 @@ func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error)
 	} else if v, err = s.c.Do(ctx, "SPTTL", s.key, "MEMBERS", 1, m); err == nil && len(v.Elems) == 1 {
 		v = v.Elems[0]
 	}
-	n, err := number(v, err)
+	n, err := kit.Number(v, err)
 	switch {
 	case err != nil:
 		return 0, false, s.failed("ttl", err)
@@ -255,7 +255,7 @@ func (s *Set[T]) setDeadline(ctx context.Context, member T, ttl time.Duration) (
 	var v conn.Value
 	switch {
 	case !s.native():
-		n, err := number(s.run(ctx, deadlineScript, m, ms))
+		n, err := kit.Number(s.run(ctx, deadlineScript, m, ms))
 		return n == 1, err
 	case ms > 0:
 		v, err = s.c.Do(ctx, "SPEXPIRE", s.key, ms, "MEMBERS", 1, m)
@@ -281,7 +281,7 @@ func (s *Set[T]) Clear(ctx context.Context) error {
 		return s.failed("clear", err)
 	}
 	for { // those whose time is over get their events first
-		more, err := number(s.run(ctx, clearScript, expiries.AtOnce))
+		more, err := kit.Number(s.run(ctx, clearScript, expiries.AtOnce))
 		if err != nil || more == 0 {
 			return s.failed("clear", err)
 		}
@@ -337,13 +337,6 @@ return redis.call('ZREM', KEYS[2], ARGV[1])
 
 // sweep removes some expired members. It returns the ms until the next one expires: 0 if there are more, -1 if none has a deadline.
 func (s *Set[T]) sweep(ctx context.Context) (int64, error) {
-	n, err := number(s.run(ctx, sweepScript, expiries.AtOnce))
+	n, err := kit.Number(s.run(ctx, sweepScript, expiries.AtOnce))
 	return n, s.failed("sweep", err)
-}
-
-func number(v conn.Value, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
 }

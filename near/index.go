@@ -123,7 +123,7 @@ func (x *Index) Remove(ctx context.Context, members ...string) (int64, error) {
 	} else {
 		v, err = x.run(ctx, removeScript, args...)
 	}
-	n, err := number(v, err)
+	n, err := kit.Number(v, err)
 	return n, x.failed("remove", err)
 }
 
@@ -186,7 +186,7 @@ func (x *Index) TTL(ctx context.Context, member string) (time.Duration, bool, er
 	} else if v, err = x.c.Do(ctx, "ZPTTL", x.name, "MEMBERS", 1, member); err == nil && len(v.Elems) == 1 {
 		v = v.Elems[0]
 	}
-	n, err := number(v, err)
+	n, err := kit.Number(v, err)
 	switch {
 	case err != nil:
 		return 0, false, x.failed("ttl", err)
@@ -207,7 +207,7 @@ func (x *Index) Len(ctx context.Context) (int64, error) {
 	} else {
 		v, err = x.run(ctx, lenScript)
 	}
-	n, err := number(v, err)
+	n, err := kit.Number(v, err)
 	return n, x.failed("len", err)
 }
 
@@ -222,7 +222,7 @@ func (x *Index) Delete(ctx context.Context) error {
 // connections. On ebb the server does that.
 func (x *Index) Watch(ctx context.Context) error {
 	own := expiries.Feed{Conn: x.c, Native: x.native, Sweep: func(ctx context.Context, _ string) (int64, error) {
-		return number(x.run(ctx, sweepScript, expiries.AtOnce))
+		return kit.Number(x.run(ctx, sweepScript, expiries.AtOnce))
 	}}
 	return x.failed("watch", own.Watch(ctx))
 }
@@ -237,11 +237,4 @@ func point(v conn.Value) (p Point, err error) {
 	}
 	p.Lat, err = v.Elems[1].AsFloat()
 	return p, err
-}
-
-func number(v conn.Value, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
 }

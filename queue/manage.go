@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,7 @@ func (q *Queue[T]) Peek(ctx context.Context, state State, opts ...PeekOptions) (
 	if o.Count < 0 {
 		return nil, q.failed("peek", fmt.Errorf("%w: Count is %d, which is negative", conn.ErrArgument, o.Count))
 	}
-	if o.Count == 0 {
-		o.Count = defaultPeek
-	}
+	o.Count = cmp.Or(o.Count, defaultPeek)
 	found, err := q.store().peek(ctx, state, o.After, o.Count)
 	if err != nil {
 		return nil, q.failed("peek", err)
@@ -210,8 +209,7 @@ func (n *native) peek(ctx context.Context, state State, after string, count int)
 
 // withErrNoJob adds ErrNoJob to ebb's error for a page behind a job that no longer exists.
 func withErrNoJob(err error) error {
-	var refused conn.ReplyError
-	if errors.As(err, &refused) && strings.Contains(string(refused), "has no job with the id") {
+	if refused, ok := errors.AsType[conn.ReplyError](err); ok && strings.Contains(string(refused), "has no job with the id") {
 		return fmt.Errorf("%w: %w", ErrNoJob, err)
 	}
 	return err
@@ -317,11 +315,7 @@ return n
 `)
 
 func (n *native) requeue(ctx context.Context, ids []string) (int64, error) {
-	v, err := n.c.Script(ctx, nativeRequeueScript, []string{n.name, n.deadKey()}, idArgs(ids)...)
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
+	return kit.Number(n.c.Script(ctx, nativeRequeueScript, []string{n.name, n.deadKey()}, idArgs(ids)...))
 }
 
 // nativeRescheduleScript replaces a waiting job by a new one: ARGV id, delay.

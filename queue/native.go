@@ -40,10 +40,7 @@ func (n *native) configure(ctx context.Context) error {
 
 // addArguments returns the arguments of DQ.ADD behind the key.
 func addArguments(p *pushItem, maxLen int64) []any {
-	id := p.id
-	if id == "" {
-		id = "*"
-	}
+	id := cmp.Or(p.id, "*")
 	args := []any{id, p.payload}
 	switch {
 	case p.at > 0:
@@ -226,11 +223,7 @@ func (n *native) boolean(ctx context.Context, args ...any) (bool, error) {
 }
 
 func (n *native) count(ctx context.Context, args ...any) (int64, error) {
-	v, err := n.c.Do(ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
+	return kit.Number(n.c.Do(ctx, args...))
 }
 
 func (n *native) ack(ctx context.Context, id string, token int64) (bool, error) {
@@ -418,11 +411,7 @@ return n
 `)
 
 func (n *native) revive(ctx context.Context, ids []string) (int64, error) {
-	v, err := n.c.Script(ctx, nativeReviveScript, []string{n.name, n.deadKey()}, idArgs(ids)...)
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
+	return kit.Number(n.c.Script(ctx, nativeReviveScript, []string{n.name, n.deadKey()}, idArgs(ids)...))
 }
 
 func (n *native) discard(ctx context.Context, ids []string) (int64, error) {

@@ -201,11 +201,7 @@ func initialRecord(s, old *cron.Schedule, now int64) error {
 }
 
 func (s *scripts) unschedule(ctx context.Context, names []string) (int64, error) {
-	v, err := s.run(ctx, unscheduleScript, s.scheduleKeys(), idArgs(names)...)
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
+	return kit.Number(s.run(ctx, unscheduleScript, s.scheduleKeys(), idArgs(names)...))
 }
 
 func (s *scripts) schedules(ctx context.Context) ([]*cron.Schedule, error) {

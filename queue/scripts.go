@@ -50,11 +50,7 @@ func (s *scripts) boolean(ctx context.Context, script *conn.Script, args ...any)
 }
 
 func (s *scripts) count(ctx context.Context, script *conn.Script, args ...any) (int64, error) {
-	v, err := s.run(ctx, script, nil, args...)
-	if err != nil {
-		return 0, err
-	}
-	return v.AsInt()
+	return kit.Number(s.run(ctx, script, nil, args...))
 }
 
 func (s *scripts) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushResult, error) {

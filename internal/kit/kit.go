@@ -14,6 +14,8 @@ import (
 	mrand "math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/ebbdb/ebb/conn"
 )
 
 // Key names a helper key of the object name, in the same hash slot: "{orders}:due", or
@@ -51,6 +53,14 @@ func UUID() string {
 	b[8] = b[8]&0x3f | 0x80
 	h := hex.EncodeToString(b[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// Number returns the integer of a reply.
+func Number(v conn.Value, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return v.AsInt()
 }
 
 // Millis converts a duration to whole milliseconds. It rounds up, so that no item lives
