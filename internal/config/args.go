@@ -28,7 +28,7 @@ func (s *Set) ParseArgs(args []string) error {
 // optionLength returns how many arguments the first option has, its name included.
 func optionLength(args []string) int {
 	n := 1
-	words, _ := splitLine(args[0])
+	words, _ := Words(args[0])
 	if len(words) == 1 && strings.HasPrefix(args[0], "--") && !strings.EqualFold(words[0], "--save") && len(args) > 1 {
 		n = 2
 	}
@@ -43,7 +43,7 @@ func (p *parser) option(name string, values []string) error {
 	const where = "command line"
 	text := strings.Join(append([]string{name}, values...), " ")
 	option, ok := strings.CutPrefix(name, "--")
-	words, balanced := splitLine(option)
+	words, balanced := Words(option)
 	if !ok && !strings.HasPrefix(name, "-") && name != "" {
 		words, balanced, ok = []string{name}, true, true // a single word: it is not split
 	}

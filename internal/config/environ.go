@@ -59,7 +59,7 @@ func Environ(environ []string) (args []string, misspelt map[string]string, err e
 		}
 		args = append(args, option...)
 	}
-	words, ok := splitLine(extra)
+	words, ok := Words(extra)
 	if !ok {
 		return nil, nil, fmt.Errorf("the environment variable %s: unbalanced quotes in %q", environArgs, extra)
 	}

@@ -233,7 +233,7 @@ func (s *Set) useFileDefaults() {
 
 // line splits and applies one line.
 func (p *parser) line(line, where string, number int) error {
-	words, ok := splitLine(line)
+	words, ok := Words(line)
 	if !ok {
 		// The value may be a secret with a quote in it, so the message shows the name only.
 		name, _, _ := strings.Cut(line, " ")

@@ -21,7 +21,7 @@ func TestWordsAreCutAsInRedisFiles(t *testing.T) {
 		{"a b\x00c", []string{"a", "b"}},
 		{"hz 20 # x", []string{"hz", "20", "#", "x"}},
 	} {
-		got, ok := splitLine(x.line)
+		got, ok := Words(x.line)
 		if ok != (x.want != nil) || ok && !slices.Equal(got, x.want) {
 			t.Errorf("%q gives %q, %v", x.line, got, ok)
 		}
@@ -33,7 +33,7 @@ func TestQuotingReadsBack(t *testing.T) {
 	for c := range 256 {
 		all = append(all, byte(c))
 	}
-	if got, ok := splitLine(Quote(string(all))); !ok || len(got) != 1 || got[0] != string(all) {
+	if got, ok := Words(Quote(string(all))); !ok || len(got) != 1 || got[0] != string(all) {
 		t.Errorf("%q, %v", got, ok)
 	}
 }

@@ -37,7 +37,7 @@ func (s *Set) Rewrite() error {
 	}
 	text, err := s.rewritten(string(old), diskFiles{})
 	if err == nil && text != string(old) {
-		err = replaceFile(path, text)
+		err = ReplaceFile(path, text)
 	}
 	if err != nil {
 		return fmt.Errorf("ERR Rewriting config file: %w", err)
@@ -95,7 +95,7 @@ func (s *Set) replaceLines(old string, changed []*Directive) string {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(old) {
-		words, _ := splitLine(strings.Trim(line, " \t\r\n"))
+		words, _ := Words(strings.Trim(line, " \t\r\n"))
 		var d *Directive
 		if len(words) > 0 && words[0][:min(1, len(words[0]))] != "#" {
 			d = Lookup(words[0])
@@ -144,10 +144,7 @@ func (s *Set) appendLines(text string, missing []*Directive) string {
 // ReplaceFile writes a new text to a file. At any moment the file has the whole old or the
 // whole new text, also if the machine stops. It keeps its permissions; a new file has
 // 0644.
-func ReplaceFile(path, text string) error { return replaceFile(path, text) }
-
-// replaceFile implements ReplaceFile.
-func replaceFile(path, text string) (err error) {
+func ReplaceFile(path, text string) (err error) {
 	dir := filepath.Dir(path)
 	tmp, err := os.CreateTemp(dir, filepath.Base(path)+".tmp*")
 	if err != nil {

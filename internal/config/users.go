@@ -68,7 +68,7 @@ func (s *Set) rewriteUsers(text string, f files) (string, error) {
 		written = true
 	}
 	for line := range strings.Lines(text) {
-		if words, _ := splitLine(strings.Trim(line, " \t\r\n")); len(words) > 0 && strings.EqualFold(words[0], "user") {
+		if words, _ := Words(strings.Trim(line, " \t\r\n")); len(words) > 0 && strings.EqualFold(words[0], "user") {
 			write()
 			continue
 		}
@@ -85,7 +85,7 @@ func (s *Set) rewriteUsers(text string, f files) (string, error) {
 	return b.String(), err
 }
 
-// quoteWords quotes the words of a line so that splitLine reads them back: an empty word,
+// quoteWords quotes the words of a line so that Words reads them back: an empty word,
 // and a word with a quotation mark, a blank or a zero byte.
 func quoteWords(line string) string {
 	words := strings.Split(line, " ")
@@ -103,7 +103,7 @@ func sameUsers(read []UserLine, now []string) bool {
 		return false
 	}
 	for i, u := range read {
-		words, _ := splitLine(now[i])
+		words, _ := Words(now[i])
 		if !slices.Equal(append([]string{"user", u.Name}, u.Rules...), words) {
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -254,12 +255,7 @@ func (d *Directive) choiceError() error {
 }
 
 func choice(choices []string, w string) int {
-	for i, c := range choices {
-		if strings.EqualFold(c, w) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(choices, func(c string) bool { return strings.EqualFold(c, w) })
 }
 
 func (d *Directive) parseEvents(s string) (Value, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // resp is commands in RESP.
-func resp(commands ...string) []byte {
+func request(commands ...string) []byte {
 	var b []byte
 	for _, c := range commands {
 		words := strings.Fields(c)
@@ -34,7 +34,7 @@ func read(r io.Reader) (commands []string, tail Tail, err error) {
 
 func TestReadAOFVisitsCommandsInTheirOrder(t *testing.T) {
 	big := strings.Repeat("x", 3*aofBuffer)
-	file := resp("SELECT 0", "SET a "+big, "MULTI", "SET b 1", "INCR b", "EXEC", "DEL a")
+	file := request("SELECT 0", "SET a "+big, "MULTI", "SET b 1", "INCR b", "EXEC", "DEL a")
 	file = append([]byte("#TS:1795340581\r\n"), file...)
 	file = append(file, "#TS:1795340580\r\n#anything\r\n"...)
 	for name, r := range map[string]io.Reader{
@@ -50,10 +50,10 @@ func TestReadAOFVisitsCommandsInTheirOrder(t *testing.T) {
 }
 
 func TestReadAOFStopsAtAnyByteOfATornEnd(t *testing.T) {
-	head := append([]byte("#TS:1\r\n"), resp("SELECT 0", "SET a 1")...)
+	head := append([]byte("#TS:1\r\n"), request("SELECT 0", "SET a 1")...)
 	for name, last := range map[string][]byte{
-		"a command":     resp("SET key value"),
-		"a transaction": resp("MULTI", "SET key value", "SET key2 v", "EXEC"),
+		"a command":     request("SET key value"),
+		"a transaction": request("MULTI", "SET key value", "SET key2 v", "EXEC"),
 		"an annotation": []byte("#TS:17\r\n"),
 	} {
 		for n := range last {
@@ -80,7 +80,7 @@ func TestReadAOFStopsAtAnyByteOfATornEnd(t *testing.T) {
 }
 
 func TestReadAOFSaysWhereAFileIsWrong(t *testing.T) {
-	good := string(resp("SELECT 0"))
+	good := string(request("SELECT 0"))
 	for bad, at := range map[string]int{
 		"+OK\r\n":                        0,
 		"*0\r\n":                         1,
@@ -107,14 +107,14 @@ func TestReadAOFPassesOnErrors(t *testing.T) {
 	if _, _, err := read(iotest.ErrReader(broken)); !errors.Is(err, broken) {
 		t.Errorf("of the reader: %v", err)
 	}
-	_, err := ReadAOF(bytes.NewReader(resp("PING")), func([][]byte, int64) error { return broken })
+	_, err := ReadAOF(bytes.NewReader(request("PING")), func([][]byte, int64) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("of visit: %v", err)
 	}
 }
 
 func TestReadAOFAllocatesLittle(t *testing.T) {
-	file := bytes.Repeat(resp("SET key:1 value"), 10000)
+	file := bytes.Repeat(request("SET key:1 value"), 10000)
 	perRun := testing.AllocsPerRun(5, func() {
 		_, err := ReadAOF(bytes.NewReader(file), func([][]byte, int64) error { return nil })
 		if err != nil {
@@ -127,7 +127,7 @@ func TestReadAOFAllocatesLittle(t *testing.T) {
 }
 
 func FuzzReadAOF(f *testing.F) {
-	f.Add(resp("SELECT 0", "MULTI", "SET a 1", "EXEC"))
+	f.Add(request("SELECT 0", "MULTI", "SET a 1", "EXEC"))
 	f.Add([]byte("#TS:1\r\n*1\r\n$4\r\nPING\r\n\x00\x00"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		got, tail, err := read(bytes.NewReader(file))

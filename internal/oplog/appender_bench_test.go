@@ -37,7 +37,7 @@ func benchmarkClients(b *testing.B, policy Policy) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	set := resp(fmt.Sprintf("SET key:%012d %032d", 1, 1))
+	set := request(fmt.Sprintf("SET key:%012d %032d", 1, 1))
 	b.ResetTimer()
 	var wait sync.WaitGroup
 	const clients = 50

@@ -62,7 +62,7 @@ func (b *bench) open() *Files {
 
 // set appends SET key n, and waits until all goroutines sleep.
 func (b *bench) set() (end int64) {
-	end, _ = b.log.Append(Unit{Commands: 1, Bytes: resp(fmt.Sprint("SET key ", b.n))})
+	end, _ = b.log.Append(Unit{Commands: 1, Bytes: request(fmt.Sprint("SET key ", b.n))})
 	b.n++
 	synctest.Wait()
 	return end
@@ -72,7 +72,7 @@ func (b *bench) set() (end int64) {
 func (b *bench) base(commands ...string) error {
 	f, err := b.fs.Create("/data/temp-base")
 	b.must(err)
-	_, err = f.Write(resp(commands...))
+	_, err = f.Write(request(commands...))
 	b.must(errors.Join(err, f.Sync(), f.Close()))
 	return b.a.CommitRewrite("/data/temp-base")
 }
@@ -112,7 +112,7 @@ func TestAlwaysOneSyncCoversAllThatWait(t *testing.T) {
 		var w woken
 		var last int64
 		for i := range 100 {
-			last, _ = b.log.Append(Unit{Commands: 1, Bytes: resp(fmt.Sprint("SET key ", i))})
+			last, _ = b.log.Append(Unit{Commands: 1, Bytes: request(fmt.Sprint("SET key ", i))})
 			b.log.OnSynced(last, &w)
 		}
 		time.Sleep(3 * time.Millisecond)
@@ -435,8 +435,8 @@ func TestTimeIsAnnotatedOnceASecondBetweenTransactions(t *testing.T) {
 		b.must(b.a.Flush())
 		file, err := fs.ReadFile(b.files.path("a.aof.1.incr.aof"))
 		b.must(err)
-		want := "#TS:5\r\n" + string(resp("SELECT 0", "SET key 0", "SET key 1", "SET key 2")) +
-			"#TS:6\r\n" + string(resp("SET key 3", "SET key 4")) + "#TS:7\r\n" + string(resp("SET key 5"))
+		want := "#TS:5\r\n" + string(request("SELECT 0", "SET key 0", "SET key 1", "SET key 2")) +
+			"#TS:6\r\n" + string(request("SET key 3", "SET key 4")) + "#TS:7\r\n" + string(request("SET key 5"))
 		if string(file) != want {
 			t.Errorf("%q, want %q", file, want)
 		}
@@ -446,12 +446,12 @@ func TestTimeIsAnnotatedOnceASecondBetweenTransactions(t *testing.T) {
 func TestControlBytesCountAndAreNotInFiles(t *testing.T) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		b.set()
-		b.log.AppendControl(resp("PING"))
+		b.log.AppendControl(request("PING"))
 		synctest.Wait()
 		if b.log.Synced() != b.log.End() {
 			t.Errorf("synced %d of %d", b.log.Synced(), b.log.End())
 		}
-		b.log.AppendControl(resp("PING"))
+		b.log.AppendControl(request("PING"))
 		b.set()
 		b.wantLoaded("SELECT 0; SET key 0; SET key 1")
 	})
@@ -464,7 +464,7 @@ func TestARewriteMayBeginBehindAMessage(t *testing.T) {
 		b.set()
 		b.log.TakeMessages(true)
 		offset, db := b.log.Cut()
-		b.log.AppendMessage(resp("PUBLISH channel message"))
+		b.log.AppendMessage(request("PUBLISH channel message"))
 		synctest.Wait()
 		x := b.a.BeginRewrite(offset, db)
 		b.set()
@@ -477,7 +477,7 @@ func TestARewriteMayBeginBehindAMessage(t *testing.T) {
 func TestCloseWritesAndSyncsAll(t *testing.T) {
 	appending(t, AppenderOptions{}, func(b *bench, fs *crashfs.FS) {
 		for i := range 100 {
-			b.log.Append(Unit{Commands: 1, Bytes: resp(fmt.Sprintf("SET key%d %s", i, strings.Repeat("x", 100<<10)))})
+			b.log.Append(Unit{Commands: 1, Bytes: request(fmt.Sprintf("SET key%d %s", i, strings.Repeat("x", 100<<10)))})
 		}
 		b.must(b.a.Close())
 		b.crash(fs)

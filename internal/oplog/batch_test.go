@@ -177,7 +177,7 @@ func TestABatchStopsAtACut(t *testing.T) {
 	batching(t, func(b *bench, fs *crashfs.FS) {
 		b.begin()
 		x := b.a.BeginRewrite(b.log.Cut())
-		end, _ := b.log.Append(Unit{Commands: 1, Bytes: resp("SET after cut")})
+		end, _ := b.log.Append(Unit{Commands: 1, Bytes: request("SET after cut")})
 		b.log.EndBatch() // before the goroutine has had a chance
 		b.must(x.Wait(context.Background()))
 		synctest.Wait()

@@ -138,7 +138,7 @@ func (w *world) recovered(files *Files) (int, error) {
 func (w *world) run(commands, bytes int) {
 	var b []byte
 	for range commands {
-		b = append(b, resp(fmt.Sprintf("TX %d %s", w.txs, strings.Repeat("x", 1+bytes)))...)
+		b = append(b, request(fmt.Sprintf("TX %d %s", w.txs, strings.Repeat("x", 1+bytes)))...)
 	}
 	end, _ := w.log.Append(Unit{DB: w.txs % 2, Last: w.txs % 2, Commands: commands, Bytes: b})
 	w.txs++
@@ -175,7 +175,7 @@ func (w *world) commit() error {
 			return err
 		}
 		defer f.Close()
-		if _, err = f.Write(resp(fmt.Sprint("SNAP ", w.snap))); err != nil {
+		if _, err = f.Write(request(fmt.Sprint("SNAP ", w.snap))); err != nil {
 			return err
 		}
 		return f.Sync()
@@ -231,7 +231,7 @@ func (w *world) do(s step) error {
 	case "long":
 		time.Sleep(time.Duration(s.N) * 10 * time.Millisecond)
 	case "ping":
-		w.log.AppendControl(resp("PING"))
+		w.log.AppendControl(request("PING"))
 	case "batch":
 		w.batch = w.batch || w.log.BeginBatch()
 		w.run(1, s.N)

@@ -50,12 +50,12 @@ func load(f disk.FS, cut bool) (commands int64, sum Loaded, err error) {
 const twoIncrs = "file a.aof.1.incr.aof seq 1 type i\nfile a.aof.2.incr.aof seq 2 type i\n"
 
 func TestLoadCutsTheLastFileAtAnyByteOfATornRecord(t *testing.T) {
-	head := string(resp("SELECT 0", "SET a 1"))
-	last := string(resp("MULTI", "SET key value", "DEL b", "EXEC"))
+	head := string(request("SELECT 0", "SET a 1"))
+	last := string(request("MULTI", "SET key value", "DEL b", "EXEC"))
 	for n := 1; n < len(last); n++ {
 		for _, empty := range []bool{false, true} { // behind it there may be files without data
 			f := dir(t, map[string]string{
-				"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": string(resp("SET b 1")), "a.aof.2.incr.aof": head + last[:n],
+				"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": string(request("SET b 1")), "a.aof.2.incr.aof": head + last[:n],
 			})
 			name := "a.aof.2.incr.aof"
 			if empty {
@@ -79,15 +79,15 @@ func TestLoadCutsTheLastFileAtAnyByteOfATornRecord(t *testing.T) {
 }
 
 func TestATornFileWithDataBehindItIsRefused(t *testing.T) {
-	torn := string(resp("SET a 1"))[:10]
-	f := dir(t, map[string]string{"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": torn, "a.aof.2.incr.aof": string(resp("SET b 1"))})
+	torn := string(request("SET a 1"))[:10]
+	f := dir(t, map[string]string{"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": torn, "a.aof.2.incr.aof": string(request("SET b 1"))})
 	if _, _, err := load(f, true); err == nil || !strings.Contains(err.Error(), "other files follow") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAFileThatIsWrongNamesTheOffset(t *testing.T) {
-	f := dir(t, map[string]string{"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": string(resp("SET a 1")) + "nonsense", "a.aof.2.incr.aof": ""})
+	f := dir(t, map[string]string{"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": string(request("SET a 1")) + "nonsense", "a.aof.2.incr.aof": ""})
 	_, _, err := load(f, true)
 	var bad *AOFError
 	if !errors.As(err, &bad) || bad.Good != 27 || !strings.Contains(err.Error(), "a.aof.1.incr.aof") {
@@ -104,7 +104,7 @@ func TestAListedFileThatIsMissingIsNamed(t *testing.T) {
 }
 
 func TestAMissingManifestBesideDataIsRefused(t *testing.T) {
-	f := dir(t, map[string]string{"a.aof.1.incr.aof": string(resp("SET a 1"))})
+	f := dir(t, map[string]string{"a.aof.1.incr.aof": string(request("SET a 1"))})
 	if _, _, err := load(f, true); err == nil || !strings.Contains(err.Error(), "the manifest /data/appendonlydir/a.aof.manifest is missing") {
 		t.Errorf("got %v", err)
 	}
@@ -118,7 +118,7 @@ func TestWhatARewriteLeftIsRemoved(t *testing.T) {
 	f := dir(t, map[string]string{
 		"a.aof.manifest": "file a.aof.2.base.rdb seq 2 type b\nfile a.aof.1.base.rdb seq 1 type h\nfile a.aof.9.incr.aof seq 9 type h\nfile " +
 			"a.aof.10.incr.aof seq 10 type i\n",
-		"a.aof.1.base.rdb": "old", "a.aof.2.base.rdb": string(resp("SET a 1")), "a.aof.10.incr.aof": string(resp("SET b 1")),
+		"a.aof.1.base.rdb": "old", "a.aof.2.base.rdb": string(request("SET a 1")), "a.aof.10.incr.aof": string(request("SET b 1")),
 		"temp-a.aof.11.incr.aof": "x", "temp-a.aof.manifest": "x", "others": "x",
 	})
 	n, _, err := load(f, true)
@@ -135,13 +135,13 @@ func TestWhatARewriteLeftIsRemoved(t *testing.T) {
 // An old file is moved into the directory. Whenever the power fails, it is found.
 func TestAnOldFileBecomesTheBase(t *testing.T) {
 	for changes := range 12 {
-		f := dir(t, map[string]string{"/data/a.aof": string(resp("SET a 1", "SET b 2"))})
+		f := dir(t, map[string]string{"/data/a.aof": string(request("SET a 1", "SET b 2"))})
 		for _, d := range []string{"/", "/data"} {
 			if err := f.SyncDir(d); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := f.Truncate("/data/a.aof", int64(len(resp("SET a 1", "SET b 2")))); err != nil { // synced
+		if err := f.Truncate("/data/a.aof", int64(len(request("SET a 1", "SET b 2")))); err != nil { // synced
 			t.Fatal(err)
 		}
 		f.DieAfter(changes)
@@ -166,7 +166,7 @@ func TestAnOldFileBecomesTheBase(t *testing.T) {
 // What is written can be read again: a number that a start refuses is not given to a file.
 func TestTheNumbersOfFilesHaveAnEnd(t *testing.T) {
 	text := fmt.Sprintf("file a.aof.9.incr.aof seq %d type i\n", int64(maxSeq))
-	f := dir(t, map[string]string{"a.aof.manifest": text, "a.aof.9.incr.aof": string(resp("SET a 1"))})
+	f := dir(t, map[string]string{"a.aof.manifest": text, "a.aof.9.incr.aof": string(request("SET a 1"))})
 	files, err := OpenFiles(f, worldDir, "a.aof")
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestTheNumbersOfFilesHaveAnEnd(t *testing.T) {
 }
 
 func TestASnapshotBeforeCommandsIsReadFirst(t *testing.T) {
-	commands := string(resp("SET a 1"))
+	commands := string(request("SET a 1"))
 	for _, tail := range []string{commands, commands + commands[:9]} {
 		f := dir(t, map[string]string{"a.aof.manifest": "file a.aof.1.base.aof seq 1 type b\n", "a.aof.1.base.aof": "REDIS0010 snapshot." + tail})
 		files, err := OpenFiles(f, worldDir, "a.aof")

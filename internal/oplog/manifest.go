@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // PartType is the type of a file of the append-only directory: its letter in the manifest.
@@ -106,18 +108,7 @@ func quoteName(name string) string {
 	if name != "" && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
 		return name
 	}
-	b := []byte{'"'}
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < ' ' || c >= 0x7f:
-			b = fmt.Appendf(b, "\\x%02x", c)
-		default:
-			b = append(b, c)
-		}
-	}
-	return string(append(b, '"'))
+	return string(resp.AppendQuoted(nil, name))
 }
 
 // ParseManifest reads a manifest's text. It skips comments and unknown keys. Errors wrap
@@ -172,9 +163,9 @@ func parsePart(line string) (Part, error) {
 	if len(line) > maxManifestLine {
 		return p, errors.New("it is too long")
 	}
-	words, err := splitWords(strings.TrimSpace(line))
-	if err != nil {
-		return p, err
+	words, ok := resp.SplitArgs(strings.TrimSpace(line))
+	if !ok {
+		return p, errors.New("the quotes are not balanced")
 	}
 	if len(words) < 6 || len(words)%2 != 0 {
 		return p, errors.New("it should read: file NAME seq NUMBER type b|h|i")
@@ -212,67 +203,4 @@ func (p *Part) set(key, value string) (err error) {
 		}
 	}
 	return err
-}
-
-// splitWords splits a line at spaces; a word in quotes may hold spaces, \" and
-// \xHH.
-func splitWords(line string) ([]string, error) {
-	var words []string
-	for {
-		line = strings.TrimLeft(line, " \t")
-		if line == "" {
-			return words, nil
-		}
-		if line[0] != '"' {
-			n := strings.IndexAny(line+" ", " \t")
-			words, line = append(words, line[:n]), line[n:]
-			continue
-		}
-		word, rest, err := unquoteWord(line[1:])
-		if err != nil {
-			return nil, err
-		}
-		words, line = append(words, word), rest
-	}
-}
-
-// unquoteWord reads up to the closing quote.
-func unquoteWord(s string) (word, rest string, err error) {
-	var b []byte
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			return string(b), s[i+1:], nil
-		case c != '\\':
-			b = append(b, c)
-		case i+3 < len(s) && s[i+1] == 'x':
-			v, err := strconv.ParseUint(s[i+2:i+4], 16, 8)
-			if err != nil {
-				return "", "", errors.New("a \\x is not followed by two hexadecimal digits")
-			}
-			b = append(b, byte(v))
-			i += 3
-		case i+1 < len(s):
-			i++
-			b = append(b, unescape(s[i]))
-		}
-	}
-	return "", "", errors.New("a quote is not closed")
-}
-
-// unescape returns the byte that a letter after a backslash stands for.
-func unescape(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'a':
-		return '\a'
-	case 'b':
-		return '\b'
-	}
-	return c
 }

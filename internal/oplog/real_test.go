@@ -92,7 +92,7 @@ func writeDir(t *testing.T, name string, o AppenderOptions) (root string) {
 	must(t, err)
 	must(t, x.Wait(context.Background()))
 	run := func(db, commands int, text ...string) {
-		l.Append(Unit{DB: db, Last: db, Commands: commands, Bytes: resp(text...)})
+		l.Append(Unit{DB: db, Last: db, Commands: commands, Bytes: request(text...)})
 	}
 	run(0, 1, "SET lost-in-the-base 1")
 	run(2, 2, "SET a 1", "INCR a")
@@ -100,7 +100,7 @@ func writeDir(t *testing.T, name string, o AppenderOptions) (root string) {
 	run(2, 1, "INCR a")
 	must(t, x.Wait(context.Background()))
 	base := filepath.Join(root, "temp-base")
-	must(t, disk.WriteFile(disk.OS(), base, resp("SELECT 2", "SET a 2", "SELECT 0", "SET base 1")))
+	must(t, disk.WriteFile(disk.OS(), base, request("SELECT 2", "SET a 2", "SELECT 0", "SET base 1")))
 	must(t, a.CommitRewrite(base))
 	run(0, 3, "SET b 1", "RPUSH list x y", "LPOP list")
 	run(2, 1, "INCR a")
@@ -161,7 +161,7 @@ func ask1(t *testing.T, addr string, commands ...string) (reply string) {
 	must(t, err)
 	defer c.Close()
 	must(t, c.SetDeadline(time.Now().Add(10*time.Second)))
-	_, err = c.Write(resp(commands...))
+	_, err = c.Write(request(commands...))
 	must(t, err)
 	in := bufio.NewReader(c)
 	for range commands {
