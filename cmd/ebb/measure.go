@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/loadgen"
@@ -15,8 +14,11 @@ import (
 // keys.
 type measurement struct {
 	use, short, long string
+	common           *loadgen.Common // of the configuration that run uses
+	pid              string          // what --pid measures; "": there is no such flag
+	keeps            bool            // there is no --flush
 	flags            func(*pflag.FlagSet)
-	run              func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error
+	run              func(ctx context.Context) error
 }
 
 func measurements() []measurement {
@@ -30,13 +32,20 @@ func (m measurement) command() *cobra.Command {
 	f := cmd.Flags()
 	server := serverFlags(f)
 	quiet := f.BoolP("quiet", "q", false, "no progress line")
+	if m.pid != "" {
+		f.IntVar(&m.common.PID, "pid", 0, "process id of the server, to measure its "+m.pid)
+	}
+	if !m.keeps {
+		flushFlag(f, &m.common.Flush)
+	}
 	m.flags(f)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		target, err := server()
 		if err != nil {
 			return err
 		}
-		return interruptible(cmd, func(ctx context.Context) error { return m.run(ctx, target, cmd.OutOrStdout(), progress(*quiet)) })
+		m.common.Target, m.common.Out, m.common.Progress = target, cmd.OutOrStdout(), progress(*quiet)
+		return interruptible(cmd, m.run)
 	}
 	return cmd
 }
@@ -46,11 +55,6 @@ func flushFlag(f *pflag.FlagSet, p *bool) {
 	f.BoolVar(p, "flush", false, "delete what is in the server")
 }
 
-// pidFlag adds --pid.
-func pidFlag(f *pflag.FlagSet, p *int, what string) {
-	f.IntVar(p, "pid", 0, "process id of the server, to measure its "+what)
-}
-
 func storm() measurement {
 	var cfg loadgen.StormConfig
 	return measurement{
@@ -58,20 +62,16 @@ func storm() measurement {
 		long: `Load items that all expire in one instant and measure what that costs the
 server's other clients: the latency of GETs before, during and after, how long
 until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
+		common: &cfg.Common, pid: "CPU and memory",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Items, "items", "n", 3_000_000, "items that expire together")
 			f.StringVar(&cfg.Kind, "kind", "", "what the items are: key, field, member (of sets), zmember (of sorted sets) or element (of lists) (default key)")
 			f.IntVar(&cfg.Fields, "fields", 0, "put the items into containers of this many, each item with its own deadline (default 1000)")
 			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
-			pidFlag(f, &cfg.PID, "CPU and memory")
 			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the deadline (default: a guess)")
 			f.DurationVar(&cfg.Tail, "tail", time.Minute, "longest wait for the last item")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Storm(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Storm(ctx, cfg) },
 	}
 }
 
@@ -82,19 +82,15 @@ func durableEvents() measurement {
 		long: `Set an EXPIRY RULE, load keys whose deadlines are spread over some seconds, and
 have a consumer group read the rule's stream meanwhile: entries against expiries,
 duplicates, and the time from deadline to delivery. Deletes all keys of the server.`,
+		common: &cfg.Common, pid: "CPU",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Items, "items", "n", 1_000_000, "keys that expire")
 			f.DurationVar(&cfg.Spread, "spread", 10*time.Second, "their deadlines are spread over so long")
 			f.IntVarP(&cfg.Consumers, "consumers", "c", 4, "consumers of the group")
 			f.IntVar(&cfg.Rate, "rate", 5000, "GETs per second meanwhile, open loop")
 			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the first deadline (default: a guess)")
-			pidFlag(f, &cfg.PID, "CPU")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Events(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Events(ctx, cfg) },
 	}
 }
 
@@ -106,16 +102,13 @@ func waiters() measurement {
 connections before the line moves and some while it does, and compare the order of
 the grants with the line that LOCK.INFO or RL.INFO showed. Deletes all keys of the
 server, which must allow more connections than there are clients (maxclients).`,
+		common: &cfg.Common,
 		flags: func(f *pflag.FlagSet) {
 			f.BoolVar(&cfg.Limiter, "limiter", false, "wait for a limiter (default: for a lock)")
 			f.IntVarP(&cfg.Clients, "clients", "c", 10_000, "connections")
 			f.IntVar(&cfg.Cut, "cut", 0, "connections to cut (default: a third)")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Waiters(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Waiters(ctx, cfg) },
 	}
 }
 
@@ -126,16 +119,13 @@ func prompt() measurement {
 		long: `Create keys with one deadline that nothing reads, and measure how late their
 expired events come while other keys carry a TTL of an hour. Deletes all keys of
 the server, and switches its keyspace events on meanwhile.`,
+		common: &cfg.Common,
 		flags: func(f *pflag.FlagSet) {
 			f.IntVar(&cfg.Background, "bg", 0, "other keys with a TTL of an hour")
 			f.IntVarP(&cfg.Probes, "probes", "n", 1000, "keys whose events are awaited")
 			f.DurationVar(&cfg.Wait, "wait", 30*time.Second, "longest wait for the last event")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Prompt(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Prompt(ctx, cfg) },
 	}
 }
 
@@ -146,19 +136,15 @@ func churn() measurement {
 		long: `Overwrite keys at random with values of random sizes and random TTLs, so that
 the living bytes stay about the same, and print the server's used and resident
 memory. Deletes all keys of the server.`,
+		common: &cfg.Common, pid: "memory",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Keys, "keys", "r", 300_000, "different keys")
 			f.IntVar(&cfg.MinSize, "min", 10, "bytes of the smallest value")
 			f.IntVar(&cfg.MaxSize, "max", 2000, "bytes of the largest value")
 			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "how long (default 10m)")
 			f.DurationVar(&cfg.Every, "every", 0, "between two lines (default 30s)")
-			pidFlag(f, &cfg.PID, "memory")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Churn(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Churn(ctx, cfg) },
 	}
 }
 
@@ -187,22 +173,21 @@ delivery and its acknowledgement. Deletes all keys of both servers.`, loadgen.Ty
 func comparison(use, short, long string, cfg loadgen.TypesConfig) measurement {
 	cfg.Ours, cfg.Theirs = loadgen.Side{Name: "ebb"}, loadgen.Side{Name: "redis"}
 	var against string
+	var common loadgen.Common
 	return measurement{
-		use: use, short: short, long: long,
+		use: use, short: short, long: long, common: &common, pid: "CPU",
 		flags: func(f *pflag.FlagSet) {
 			f.StringVar(&against, "against", "127.0.0.1:7000", "address of the other server")
-			pidFlag(f, &cfg.Ours.PID, "CPU")
 			f.IntVar(&cfg.Theirs.PID, "against-pid", 0, "process id of the other")
 			f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections")
 			f.IntVarP(&cfg.Pipeline, "pipeline", "P", 32, "requests in flight per connection")
 			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "of each measurement (default 2s)")
 			f.IntVar(&cfg.Rounds, "rounds", 3, "measurements of each command")
 			f.StringVarP(&cfg.Only, "tests", "t", "", "what to compare, by name (default: all)")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Ours.Target, cfg.Theirs.Target = t, loadgen.Target{Addr: against}
-			cfg.Out, cfg.Progress = out, progress
+		run: func(ctx context.Context) error {
+			cfg.Ours.Target, cfg.Ours.PID, cfg.Theirs.Target = common.Target, common.PID, loadgen.Target{Addr: against}
+			cfg.Flush, cfg.Out, cfg.Progress = common.Flush, common.Out, common.Progress
 			return loadgen.Types(ctx, cfg)
 		},
 	}
@@ -215,17 +200,14 @@ func bombs() measurement {
 		long: `Run scripts that loop for ever or allocate without limit, kill those that do
 not end by themselves, and print the latency of other clients meanwhile, how much memory
 the server took, and how each script ended.`,
+		common: &cfg.Common, pid: "memory", keeps: true,
 		flags: func(f *pflag.FlagSet) {
 			f.IntVar(&cfg.Rate, "rate", 2000, "GETs a second, open loop")
 			f.DurationVar(&cfg.Patience, "patience", 2*time.Second, "time after which a script is killed")
 			f.DurationVar(&cfg.Threshold, "threshold", 500*time.Millisecond, "busy-reply-threshold")
 			f.StringVarP(&cfg.Only, "tests", "t", "", "scripts to run, by name (default: all)")
-			pidFlag(f, &cfg.PID, "memory")
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Bombs(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Bombs(ctx, cfg) },
 	}
 }
 
@@ -236,16 +218,12 @@ func drop() measurement {
 		long: `Load a hash, a set, a sorted set, a list and a stream, rename each, delete it, and
 let it expire, and measure the latency of other clients' GETs. Deletes all keys of
 the server.`,
+		common: &cfg.Common, pid: "memory",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Elements, "elements", "n", 5_000_000, "elements of each container")
 			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
-			pidFlag(f, &cfg.PID, "memory")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Drop(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Drop(ctx, cfg) },
 	}
 }
 
@@ -256,15 +234,12 @@ func line() measurement {
 		long: `Have clients wait in line with BLPOP, push elements, and print whether they were
 served in the order in which they came, and how long after the push. Deletes all
 keys of the server.`,
+		common: &cfg.Common,
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Clients, "clients", "c", 1000, "connections that wait")
 			f.IntVar(&cfg.Rounds, "rounds", 10, "pushes for each of them")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, _ io.Writer) error {
-			cfg.Target, cfg.Out = t, out
-			return loadgen.Line(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Line(ctx, cfg) },
 	}
 }
 
@@ -276,19 +251,15 @@ func due() measurement {
 after its time each job was taken, and how many commands the clients send with and without jobs. The clients
 wait with ZPOPDUE BLOCK, or look into all sets in intervals with a script, as on a
 server without that command. Deletes all keys of the server.`,
+		common: &cfg.Common, pid: "CPU",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Sets, "sets", "n", 1000, "sorted sets, each with a job a second")
 			f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections that share the sets")
 			f.DurationVar(&cfg.Poll, "poll", 0, "look in this interval (default: wait with ZPOPDUE)")
 			f.DurationVarP(&cfg.Duration, "duration", "d", 20*time.Second, "time in which jobs fall due")
 			f.DurationVar(&cfg.Idle, "idle", 5*time.Second, "time without jobs before that")
-			pidFlag(f, &cfg.PID, "CPU")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Due(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Due(ctx, cfg) },
 	}
 }
 
@@ -299,6 +270,7 @@ func cache() measurement {
 		long: `Read keys by a Zipf distribution, write what is missing, and print the hit ratio
 and the memory that the server holds at --maxmemory under each eviction policy.
 Deletes all keys of the server.`,
+		common: &cfg.Common, pid: "memory",
 		flags: func(f *pflag.FlagSet) {
 			f.StringVar(&cfg.MaxMemory, "maxmemory", "256mb", "limit to set")
 			f.StringVar(&cfg.Policies, "policies", "", "policies to try (default: all)")
@@ -306,12 +278,7 @@ Deletes all keys of the server.`,
 			f.IntVar(&cfg.Size, "size", 200, "bytes of a value")
 			f.Float64Var(&cfg.Skew, "skew", 1.01, "of the Zipf distribution")
 			f.DurationVarP(&cfg.Duration, "duration", "d", 0, "for each policy (default 15s)")
-			pidFlag(f, &cfg.PID, "memory")
-			flushFlag(f, &cfg.Flush)
 		},
-		run: func(ctx context.Context, t loadgen.Target, out, progress io.Writer) error {
-			cfg.Target, cfg.Out, cfg.Progress = t, out, progress
-			return loadgen.Cache(ctx, cfg)
-		},
+		run: func(ctx context.Context) error { return loadgen.Cache(ctx, cfg) },
 	}
 }

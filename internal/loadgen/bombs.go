@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,26 +14,17 @@ import (
 // BombsConfig describes scripts that take all the time or memory there is, and
 // the clients that are there meanwhile.
 type BombsConfig struct {
-	Target    Target
+	Common
 	Rate      int           // GETs a second meanwhile, open loop; default 2,000
 	Patience  time.Duration // after which the script is killed; default 2 s
 	Threshold time.Duration // busy-reply-threshold; default 500 ms
-	PID       int           // of the server, for its memory; 0: unknown
 	Only      string        // comma-separated names; all if empty
-	Out       io.Writer
-	Progress  io.Writer
 }
 
 func (cfg *BombsConfig) setDefaults() {
-	if cfg.Rate <= 0 {
-		cfg.Rate = 2000
-	}
-	if cfg.Patience <= 0 {
-		cfg.Patience = 2 * time.Second
-	}
-	if cfg.Threshold <= 0 {
-		cfg.Threshold = 500 * time.Millisecond
-	}
+	orDefault(&cfg.Rate, 2000)
+	orDefault(&cfg.Patience, 2*time.Second)
+	orDefault(&cfg.Threshold, 500*time.Millisecond)
 }
 
 // bombs are the scripts.

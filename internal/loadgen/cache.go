@@ -1,9 +1,9 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -12,38 +12,24 @@ import (
 
 // CacheConfig describes a cache that is smaller than what is asked of it.
 type CacheConfig struct {
-	Target    Target
+	Common
 	MaxMemory string        // as CONFIG SET takes it; default 256mb
 	Policies  string        // comma-separated; default all eight
 	Keys      int           // different keys; default 2,000,000
 	Size      int           // bytes of a value; default 200
 	Skew      float64       // of the Zipf distribution; default 1.01
 	Duration  time.Duration // for each policy; default 15 s
-	PID       int           // of the server, for its memory
-	Flush     bool
-	Out       io.Writer
-	Progress  io.Writer
 }
 
 func (cfg *CacheConfig) setDefaults() {
-	if cfg.MaxMemory == "" {
-		cfg.MaxMemory = "256mb"
-	}
-	if cfg.Policies == "" {
-		cfg.Policies = "allkeys-lru,allkeys-lfu,allkeys-random,volatile-lru,volatile-lfu,volatile-random,volatile-ttl,noeviction"
-	}
-	if cfg.Keys <= 0 {
-		cfg.Keys = 2_000_000
-	}
-	if cfg.Size <= 0 {
-		cfg.Size = 200
-	}
+	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, "256mb")
+	cfg.Policies = cmp.Or(cfg.Policies, "allkeys-lru,allkeys-lfu,allkeys-random,volatile-lru,volatile-lfu,volatile-random,volatile-ttl,noeviction")
+	orDefault(&cfg.Keys, 2_000_000)
+	orDefault(&cfg.Size, 200)
 	if cfg.Skew <= 1 {
 		cfg.Skew = 1.01
 	}
-	if cfg.Duration <= 0 {
-		cfg.Duration = 15 * time.Second
-	}
+	orDefault(&cfg.Duration, 15*time.Second)
 }
 
 // Cache writes all keys once, then reads keys by a Zipf distribution and writes

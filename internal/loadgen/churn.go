@@ -3,7 +3,6 @@ package loadgen
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -15,7 +14,7 @@ import (
 // about the same while every one of them is replaced many times. The zero
 // value, with a Target and Out, runs for ten minutes.
 type ChurnConfig struct {
-	Target   Target
+	Common
 	Keys     int           // default 300,000: some 300 MB
 	MinSize  int           // bytes of the smallest value; default 10
 	MaxSize  int           // of the largest; default 2,000
@@ -23,10 +22,6 @@ type ChurnConfig struct {
 	MaxTTL   time.Duration // default 300 s
 	Duration time.Duration // default 10 min
 	Every    time.Duration // between two lines of the finding; default 30 s
-	PID      int           // of the server, for its resident memory
-	Flush    bool          // delete all keys first even if there are some
-	Out      io.Writer     // the finding
-	Progress io.Writer     // a line that renews itself; nil: none
 }
 
 func (c *ChurnConfig) setDefaults() {
@@ -35,12 +30,8 @@ func (c *ChurnConfig) setDefaults() {
 			*d = v
 		}
 	}
-	if c.Keys <= 0 {
-		c.Keys = 300_000
-	}
-	if c.MinSize <= 0 {
-		c.MinSize = 10
-	}
+	orDefault(&c.Keys, 300_000)
+	orDefault(&c.MinSize, 10)
 	if c.MaxSize < c.MinSize {
 		c.MaxSize = max(2000, c.MinSize)
 	}

@@ -3,7 +3,6 @@ package loadgen
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 )
@@ -11,26 +10,16 @@ import (
 // DropConfig describes what happens to large containers while other clients
 // read: they are renamed, deleted, and left to expire.
 type DropConfig struct {
-	Target   Target
+	Common
 	Elements int           // of each container; default 5,000,000
 	Rate     int           // GETs a second meanwhile, open loop; default 5,000
 	Around   time.Duration // measured before and after each step; default 1.5 s
-	PID      int           // of the server, for its memory; 0: unknown
-	Flush    bool          // delete all keys first even if there are some
-	Out      io.Writer
-	Progress io.Writer
 }
 
 func (cfg *DropConfig) setDefaults() {
-	if cfg.Elements <= 0 {
-		cfg.Elements = 5_000_000
-	}
-	if cfg.Rate <= 0 {
-		cfg.Rate = 5000
-	}
-	if cfg.Around <= 0 {
-		cfg.Around = 1500 * time.Millisecond
-	}
+	orDefault(&cfg.Elements, 5_000_000)
+	orDefault(&cfg.Rate, 5000)
+	orDefault(&cfg.Around, 1500*time.Millisecond)
 }
 
 // dropBatch is the number of elements that one command adds while loading.

@@ -3,7 +3,6 @@ package loadgen
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,32 +15,20 @@ import (
 // DueConfig describes sorted sets of jobs that fall due one by one, and clients that take
 // them.
 type DueConfig struct {
-	Target   Target
+	Common
 	Sets     int           // each with a job a second; default 1,000
 	Clients  int           // that share the sets; default 50
 	Poll     time.Duration // interval in which the clients look; 0: they wait with ZPOPDUE BLOCK
 	Idle     time.Duration // time without jobs at first; default 5 s
 	Duration time.Duration // time in which jobs fall due; default 20 s
-	PID      int           // of the server, to measure its CPU; 0: do not
-	Flush    bool
-	Out      io.Writer
-	Progress io.Writer
 }
 
 func (c *DueConfig) setDefaults() {
-	if c.Sets <= 0 {
-		c.Sets = 1000
-	}
-	if c.Clients <= 0 {
-		c.Clients = 50
-	}
+	orDefault(&c.Sets, 1000)
+	orDefault(&c.Clients, 50)
 	c.Clients = min(c.Clients, c.Sets)
-	if c.Idle <= 0 {
-		c.Idle = 5 * time.Second
-	}
-	if c.Duration <= 0 {
-		c.Duration = 20 * time.Second
-	}
+	orDefault(&c.Idle, 5*time.Second)
+	orDefault(&c.Duration, 20*time.Second)
 }
 
 // dueLead is the time from adding the jobs to the first that is due. ZADD of 20,000 jobs takes some 50 ms.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,32 +17,22 @@ import (
 // an EXPIRY RULE while a consumer group reads its stream. The zero value, with a
 // Target and Out, is one of a million keys that expire within ten seconds.
 type EventsConfig struct {
-	Target    Target
+	Common
 	Items     int           // keys that expire; default 1,000,000
 	Spread    time.Duration // their deadlines are spread over so long; default 10 s
 	Consumers int           // of the group; default 4
 	Rate      int           // GETs a second meanwhile, open loop; default 5,000
 	Lead      time.Duration // from the start of loading to the first deadline; default: a guess
 	Tail      time.Duration // longest wait for the last entry behind the last deadline; default 60 s
-	PID       int           // of the server, for its CPU; 0: unknown
-	Flush     bool          // delete all keys first even if there are some
-	Out       io.Writer     // the findings
-	Progress  io.Writer     // a line that renews itself; nil: none
 }
 
 func (c *EventsConfig) setDefaults() {
 	orDefault(&c.Items, 1_000_000)
 	orDefault(&c.Consumers, 4)
 	orDefault(&c.Rate, 5000)
-	if c.Spread <= 0 {
-		c.Spread = 10 * time.Second
-	}
-	if c.Lead <= 0 {
-		c.Lead = time.Duration(c.Items/150_000+4) * time.Second
-	}
-	if c.Tail <= 0 {
-		c.Tail = time.Minute
-	}
+	orDefault(&c.Spread, 10*time.Second)
+	orDefault(&c.Lead, time.Duration(c.Items/150_000+4)*time.Second)
+	orDefault(&c.Tail, time.Minute)
 }
 
 const (

@@ -3,7 +3,6 @@ package loadgen
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,24 +13,17 @@ import (
 
 // LineConfig describes clients that wait in line for one list.
 type LineConfig struct {
-	Target   Target
-	Clients  int // that wait with BLPOP; default 1,000
-	Rounds   int // pushes of one element for each; default 10
-	Flush    bool
-	Out      io.Writer
-	Progress io.Writer
+	Common
+	Clients int // that wait with BLPOP; default 1,000
+	Rounds  int // pushes of one element for each; default 10
 }
 
 // Line has clients wait with BLPOP on one key, pushes an element for each, one
 // push at a time, and prints whether they were served in the order in which they came, and
 // the time from push to delivery. Then one push serves all of them.
 func Line(ctx context.Context, cfg LineConfig) error {
-	if cfg.Clients <= 0 {
-		cfg.Clients = 1000
-	}
-	if cfg.Rounds <= 0 {
-		cfg.Rounds = 10
-	}
+	orDefault(&cfg.Clients, 1000)
+	orDefault(&cfg.Rounds, 10)
 	l := line{cfg: cfg}
 	defer l.close()
 	if err := l.connect(ctx); err != nil {

@@ -21,6 +21,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,9 +160,7 @@ func (r *run) result(name string) Result {
 	res := Result{Name: name, Elapsed: time.Since(r.start), ServerCPU: -1, Latency: r.summary()}
 	for _, w := range r.workers {
 		res.Errors += w.errors
-		if res.FirstError == "" {
-			res.FirstError = w.firstError
-		}
+		res.FirstError = cmp.Or(res.FirstError, w.firstError)
 	}
 	res.Requests = int64(res.Latency.N)
 	return res

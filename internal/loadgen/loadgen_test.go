@@ -260,7 +260,7 @@ func TestStormReportsLatencyAndReclaiming(t *testing.T) {
 	addr := realserver.Start(t, "redis-server", "--hz", "100")
 	var out, line bytes.Buffer
 	cfg := StormConfig{
-		Target: Target{Addr: addr}, Items: 401, Rate: 1000, Out: &out, Progress: &line,
+		Common: Common{Target: Target{Addr: addr}, Out: &out, Progress: &line}, Items: 401, Rate: 1000,
 		Lead: 600 * time.Millisecond, Before: 100 * time.Millisecond, During: 50 * time.Millisecond, After: 50 * time.Millisecond,
 	}
 	if err := Storm(t.Context(), cfg); err != nil {
@@ -286,7 +286,7 @@ $`
 func TestPromptCountsEventsAndRestoresTheConfiguration(t *testing.T) {
 	addr := realserver.Start(t, "redis-server", "--hz", "100", "--notify-keyspace-events", "Kg")
 	var out bytes.Buffer
-	cfg := PromptConfig{Target: Target{Addr: addr}, Background: 10, Probes: 20, Lead: 50 * time.Millisecond, Wait: 20 * time.Second, Out: &out}
+	cfg := PromptConfig{Common: Common{Target: Target{Addr: addr}, Out: &out}, Background: 10, Probes: 20, Lead: 50 * time.Millisecond, Wait: 20 * time.Second}
 	if err := Prompt(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}

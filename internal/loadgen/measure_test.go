@@ -31,7 +31,7 @@ func TestTypesComparesEachCommand(t *testing.T) {
 
 func TestDropMeasuresEachStepOfEachKind(t *testing.T) {
 	var out bytes.Buffer
-	cfg := DropConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, Elements: 1000, Rate: 400, Around: 20 * time.Millisecond, Out: &out}
+	cfg := DropConfig{Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}, Elements: 1000, Rate: 400, Around: 20 * time.Millisecond}
 	if err := Drop(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestDropMeasuresEachStepOfEachKind(t *testing.T) {
 
 func TestLineSeesTheOrderOfService(t *testing.T) {
 	var out bytes.Buffer
-	cfg := LineConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, Clients: 10, Rounds: 2, Out: &out}
+	cfg := LineConfig{Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}, Clients: 10, Rounds: 2}
 	if err := Line(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestDueTakesEachJobAndNoneTooEarly(t *testing.T) {
 	ebb := realserver.NewProcess(t, realserver.Ebb(t))
 	ebb.Start()
 	for name, cfg := range map[string]DueConfig{
-		"wait": {Target: Target{Addr: ebb.Addr()}},
-		"poll": {Target: Target{Addr: realserver.Start(t, "redis-server")}, Poll: 50 * time.Millisecond},
+		"wait": {Common: Common{Target: Target{Addr: ebb.Addr()}}},
+		"poll": {Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}}, Poll: 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -73,8 +73,8 @@ func TestDueTakesEachJobAndNoneTooEarly(t *testing.T) {
 
 func TestCachePrintsAHitRatioForEachPolicy(t *testing.T) {
 	var out bytes.Buffer
-	cfg := CacheConfig{Target: Target{Addr: realserver.Start(t, "redis-server")}, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction",
-		Keys: 20_000, Duration: 300 * time.Millisecond, Out: &out}
+	cfg := CacheConfig{Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction",
+		Keys: 20_000, Duration: 300 * time.Millisecond}
 	if err := Cache(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}

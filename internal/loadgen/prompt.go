@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -17,26 +16,17 @@ import (
 // PromptConfig describes a test of how late `expired` events are. The zero
 // value, with a Target and Out, is one without other keys in the way.
 type PromptConfig struct {
-	Target     Target
+	Common
 	Background int           // other keys, each with a TTL of an hour
 	Probes     int           // keys with one deadline that nothing reads; default 1000
 	Lead       time.Duration // from creating them to their deadline; default 2 s
 	Wait       time.Duration // longest wait for the last event; default 30 s
-	Flush      bool          // delete all keys first even if there are some
-	Out        io.Writer     // the finding
-	Progress   io.Writer     // a line that renews itself; nil: none
 }
 
 func (c *PromptConfig) setDefaults() {
-	if c.Probes <= 0 {
-		c.Probes = 1000
-	}
-	if c.Lead <= 0 {
-		c.Lead = 2 * time.Second
-	}
-	if c.Wait <= 0 {
-		c.Wait = 30 * time.Second
-	}
+	orDefault(&c.Probes, 1000)
+	orDefault(&c.Lead, 2*time.Second)
+	orDefault(&c.Wait, 30*time.Second)
 }
 
 // Prompt prints how many of the probes' events came, and how late. It deletes
@@ -136,8 +126,7 @@ func (p *prompt) listen(sub *client, deadline time.Time) (lags []time.Duration, 
 	defer p.line.clear()
 	for len(lags) < p.cfg.Probes {
 		v, err := resp.ReadValue(sub.in)
-		var ne net.Error
-		if errors.As(err, &ne) && ne.Timeout() {
+		if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 			return lags, nil
 		}
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -14,20 +13,16 @@ import (
 // clients that suffer it. The zero value, with a Target and Out, is a storm of
 // three million keys.
 type StormConfig struct {
-	Target   Target
-	Items    int           // default 3,000,000
-	Kind     string        // what the items are: key, field, member, zmember, element; default key
-	Fields   int           // items in each container; default 1,000; above 0, Kind is field by default
-	Rate     int           // GETs a second meanwhile, open loop; default 5,000
-	Lead     time.Duration // from the start of loading to the deadline; default: a guess
-	Tail     time.Duration // longest wait for the last item to be reclaimed; default 60 s
-	Before   time.Duration // measured before the deadline; default 2.5 s
-	During   time.Duration // and behind it at least; default 2 s
-	After    time.Duration // and behind that; default 2 s
-	PID      int           // of the server, for its CPU and memory; 0: unknown
-	Flush    bool          // delete all keys first even if there are some
-	Out      io.Writer     // the findings
-	Progress io.Writer     // a line that renews itself; nil: none
+	Common
+	Items  int           // default 3,000,000
+	Kind   string        // what the items are: key, field, member, zmember, element; default key
+	Fields int           // items in each container; default 1,000; above 0, Kind is field by default
+	Rate   int           // GETs a second meanwhile, open loop; default 5,000
+	Lead   time.Duration // from the start of loading to the deadline; default: a guess
+	Tail   time.Duration // longest wait for the last item to be reclaimed; default 60 s
+	Before time.Duration // measured before the deadline; default 2.5 s
+	During time.Duration // and behind it at least; default 2 s
+	After  time.Duration // and behind that; default 2 s
 }
 
 func (c *StormConfig) setDefaults() {
@@ -36,15 +31,9 @@ func (c *StormConfig) setDefaults() {
 			c.Kind = "field"
 		}
 	}
-	if c.Fields <= 0 {
-		c.Fields = 1000
-	}
-	if c.Items <= 0 {
-		c.Items = 3_000_000
-	}
-	if c.Rate <= 0 {
-		c.Rate = 5000
-	}
+	orDefault(&c.Fields, 1000)
+	orDefault(&c.Items, 3_000_000)
+	orDefault(&c.Rate, 5000)
 	orDefault(&c.Before, 2500*time.Millisecond)
 	orDefault(&c.During, 2*time.Second)
 	orDefault(&c.After, 2*time.Second)

@@ -2,9 +2,11 @@ package loadgen
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -13,6 +15,15 @@ import (
 
 	"github.com/ebbdb/ebb/resp"
 )
+
+// Common is what the configurations of all measurements on one server have.
+type Common struct {
+	Target   Target
+	PID      int       // of the server, for its CPU and memory; 0: unknown
+	Flush    bool      // delete all keys first even if there are some
+	Out      io.Writer // the findings
+	Progress io.Writer // a line that renews itself; nil: none
+}
 
 // Target is the address of a server, with the login.
 type Target struct {
@@ -42,10 +53,7 @@ type client struct {
 
 func (t Target) client(ctx context.Context) (*client, error) {
 	var d net.Dialer
-	network := t.Network
-	if network == "" {
-		network = "tcp"
-	}
+	network := cmp.Or(t.Network, "tcp")
 	conn, err := d.DialContext(ctx, network, t.Addr)
 	if err != nil {
 		return nil, err

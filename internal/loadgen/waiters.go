@@ -3,7 +3,6 @@ package loadgen
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -17,13 +16,10 @@ import (
 // limiter. Some of their connections are cut before the line moves, and some while
 // it does.
 type WaitersConfig struct {
-	Target   Target
-	Limiter  bool // they wait with RL.WAIT; else with LOCK.ACQUIRE
-	Clients  int  // default 10,000
-	Cut      int  // of these, so many are cut; default a third
-	Flush    bool
-	Out      io.Writer
-	Progress io.Writer
+	Common
+	Limiter bool // they wait with RL.WAIT; else with LOCK.ACQUIRE
+	Clients int  // default 10,000
+	Cut     int  // of these, so many are cut; default a third
 }
 
 const (
@@ -36,12 +32,8 @@ const (
 // Waiters prints in which order those in line were served, compared with the order that
 // LOCK.INFO or RL.INFO showed before, and the outcome of every grant.
 func Waiters(ctx context.Context, cfg WaitersConfig) error {
-	if cfg.Clients <= 0 {
-		cfg.Clients = 10_000
-	}
-	if cfg.Cut <= 0 {
-		cfg.Cut = cfg.Clients / 3
-	}
+	orDefault(&cfg.Clients, 10_000)
+	orDefault(&cfg.Cut, cfg.Clients/3)
 	w := waiters{cfg: cfg, line: statusLine{cfg.Progress}, byID: map[int64]*waiting{}}
 	var err error
 	if w.ctl, err = cfg.Target.client(ctx); err != nil {

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -195,9 +196,7 @@ func (w *worker) reply() error {
 	}
 	if msg != "" {
 		w.errors++
-		if w.firstError == "" {
-			w.firstError = msg
-		}
+		w.firstError = cmp.Or(w.firstError, msg)
 	}
 	return nil
 }
