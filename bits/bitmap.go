@@ -182,8 +182,7 @@ func (b *Bitmap) Op(ctx context.Context, op Op, of ...*Bitmap) (length int64, er
 		args = append(args, o.name)
 	}
 	n, err := b.number(b.c.Do(ctx, args...))("op")
-	var r conn.ReplyError
-	if errors.As(err, &r) && r.Code() == "CROSSSLOT" {
+	if r, ok := errors.AsType[conn.ReplyError](err); ok && r.Code() == "CROSSSLOT" {
 		err = fmt.Errorf("%w (give the names a common part in braces, as in {active}:monday)", err)
 	}
 	return 8 * n, err

@@ -66,9 +66,7 @@ func NewCalendar(c *conn.Conn, name string, opts ...CalendarOptions) (*Calendar,
 	if o.Keep < 0 {
 		return nil, kit.Argument("bits: calendar", name, "Keep is %v; it must be positive, or 0 for ever", o.Keep)
 	}
-	if o.Location == nil {
-		o.Location = time.UTC
-	}
+	o.Location = cmp.Or(o.Location, time.UTC)
 	return &Calendar{c, name, o}, nil
 }
 

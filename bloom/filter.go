@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,12 +66,8 @@ func (o *Options[T]) check() (c config, err error) {
 	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
 		return c, err
 	}
-	if o.Capacity == 0 {
-		o.Capacity = 10_000
-	}
-	if o.Error == 0 {
-		o.Error = 0.01
-	}
+	o.Capacity = cmp.Or(o.Capacity, 10_000)
+	o.Error = cmp.Or(o.Error, 0.01)
 	if o.Expansion == 0 && !o.Fixed {
 		o.Expansion = 2
 	}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,15 +119,11 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	if err != nil {
 		return nil, err
 	}
-	if o.Fresh == 0 {
-		o.Fresh = time.Minute
-	}
+	o.Fresh = cmp.Or(o.Fresh, time.Minute)
 	if o.TTL == 0 && o.Fresh > 0 && o.Fresh <= maxSpan/10 {
 		o.TTL = 10 * o.Fresh
 	}
-	if o.Lease == 0 {
-		o.Lease = 5 * time.Second
-	}
+	o.Lease = cmp.Or(o.Lease, 5*time.Second)
 	bad := ""
 	switch {
 	case o.Fresh < time.Millisecond || o.Fresh > maxSpan:

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -185,11 +187,7 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 	}
 	at := methods[r.Method]
 	if at == nil {
-		var allow []string
-		for m := range methods {
-			allow = append(allow, m)
-		}
-		w.Header().Set("Allow", strings.Join(allow, ", "))
+		w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
 		writeFailure(w, &failure{status: http.StatusMethodNotAllowed, Text: "api/" + name + " has no method " + r.Method})
 		return
 	}

@@ -151,12 +151,7 @@ func named(spec *command.Spec, argv [][]byte, at int) bool {
 		return true
 	}
 	keys, _ := spec.AppendKeys(nil, argv)
-	for _, k := range keys {
-		if k.Pos == at {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(k command.KeyRef) bool { return k.Pos == at })
 }
 
 // getAudit answers GET api/audit for users who may run ACL LOG.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -112,9 +113,7 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 		return nil, err
 	}
 	svc := embedded.Of(data).Service()
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	c := &Console{svc: svc, data: data, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
 		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}, streamsOf: map[string]int{}}
 	_, _ = rand.Read(c.markKey[:]) // it never fails

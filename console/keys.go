@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -58,9 +59,7 @@ func getKeys(k *call, q *request) (any, error) {
 		return nil, err
 	}
 	page := &keyPage{Cursor: q.text("cursor"), Rows: []keyRow{}}
-	if page.Cursor == "" {
-		page.Cursor = "0"
-	}
+	page.Cursor = cmp.Or(page.Cursor, "0")
 	if q.text("name") != "" {
 		name, err := q.key("name")
 		if err != nil {

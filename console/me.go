@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/admin"
@@ -104,9 +105,7 @@ func (c *Console) can(v *viewer, examples []string) (ok bool, need string) {
 		default:
 			why = "+" + spec.Name
 		}
-		if need == "" {
-			need = why
-		}
+		need = cmp.Or(need, why)
 	}
 	return false, need
 }

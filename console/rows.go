@@ -455,40 +455,17 @@ func (k *call) clients(q *request) ([]clientRow, error) {
 
 // parseClients reads the text of CLIENT LIST.
 func parseClients(text string) []clientRow {
-	rows := []clientRow{}
+	rows, f := []clientRow{}, map[string]string{}
 	for line := range strings.Lines(text) {
-		row := clientRow{}
-		for _, f := range strings.Fields(line) {
-			name, value, _ := strings.Cut(f, "=")
-			n, _ := strconv.ParseInt(value, 10, 64) // 0 where the field is no number
-			switch name {
-			case "id":
-				row.ID = n
-			case "addr":
-				row.Addr = value
-			case "name":
-				row.Name = value
-			case "user":
-				row.User = bytesOf(value)
-			case "db":
-				row.DB = n
-			case "age":
-				row.Age = n
-			case "idle":
-				row.Idle = n
-			case "cmd":
-				row.Cmd = value
-			case "flags":
-				row.Flags = value
-			case "tot-mem":
-				row.Mem = n
-			case "resp":
-				row.Resp = n
-			case "lib-name":
-				row.Lib = value
-			case "lib-ver":
-				row.LibVer = value
-			}
+		clear(f)
+		for _, word := range strings.Fields(line) {
+			name, value, _ := strings.Cut(word, "=")
+			f[name] = value
+		}
+		row := clientRow{
+			ID: number(f, "id"), Addr: f["addr"], Name: f["name"], User: bytesOf(f["user"]), DB: number(f, "db"),
+			Age: number(f, "age"), Idle: number(f, "idle"), Cmd: f["cmd"], Flags: f["flags"], Mem: number(f, "tot-mem"),
+			Resp: number(f, "resp"), Lib: f["lib-name"], LibVer: f["lib-ver"],
 		}
 		if row.ID > 0 {
 			rows = append(rows, row)
@@ -509,12 +486,8 @@ var clientColumns = map[string]func(*clientRow) float64{
 
 // has reports whether a text of a client has a part, in any case.
 func (r *clientRow) has(part string) bool {
-	for _, s := range []string{r.Addr, r.Name, r.User.s, r.Cmd, r.Lib, strconv.FormatInt(r.ID, 10)} {
-		if strings.Contains(strings.ToLower(s), part) {
-			return true
-		}
-	}
-	return false
+	texts := []string{r.Addr, r.Name, r.User.s, r.Cmd, r.Lib, strconv.FormatInt(r.ID, 10)}
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), part) })
 }
 
 // getClients answers GET api/clients?find&sort: the connections that have a text, those that come first by a column.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -135,11 +136,7 @@ func addBuckets(to map[float64]uint64, x admin.Metric) {
 // quantile returns the value below which a share of the distribution lies, that has been added since before,
 // and false if nothing has. It interpolates within a bucket.
 func quantile(now, before map[float64]uint64, share float64) (float64, bool) {
-	bounds := make([]float64, 0, len(now))
-	for b := range now {
-		bounds = append(bounds, b)
-	}
-	slices.Sort(bounds)
+	bounds := slices.Sorted(maps.Keys(now))
 	if len(bounds) == 0 {
 		return 0, false
 	}

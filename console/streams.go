@@ -1,5 +1,7 @@
 package console
 
+import "cmp"
+
 // pendingRow is an entry that a consumer has and has not acknowledged.
 type pendingRow struct {
 	ID         string `json:"id"`
@@ -57,10 +59,7 @@ func (k *call) pending(q *request, key string, rows *[]pendingRow) error {
 	if err != nil {
 		return err
 	}
-	from := q.text("from")
-	if from == "" {
-		from = "-"
-	}
+	from := cmp.Or(q.text("from"), "-")
 	v, err := k.do(q.ctx, "XPENDING", key, group, from, "+", pendingRows+1)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -29,9 +30,7 @@ func (c *Console) serveUI(w http.ResponseWriter, r *http.Request, name string) {
 		http.Error(w, "the pages answer only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	if name == "" {
-		name = "index.html"
-	}
+	name = cmp.Or(name, "index.html")
 	kind := types[path.Ext(name)]
 	body, err := pages.ReadFile("ui/" + name)
 	if err != nil || kind == "" {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -197,9 +198,7 @@ type item struct {
 
 // scan returns a page of HSCAN, SSCAN or ZSCAN. more are further arguments.
 func (k *call) scan(q *request, command, key string, p part, more ...any) (elems []resp.Value, next string, err error) {
-	if p.from == "" {
-		p.from = "0"
-	}
+	p.from = cmp.Or(p.from, "0")
 	args := append([]any{command, key, p.from, "COUNT", p.count}, more...)
 	if p.find != "" {
 		args = append(args, "MATCH", patternOf(p.find))

@@ -73,8 +73,7 @@ func (d *driver) up(ctx context.Context, fn func(ctx context.Context) error) err
 // plain turns an error that holds an error reply into the Value of that reply, as a Driver
 // returns it.
 func plain(v conn.Value, err error) (conn.Value, error) {
-	var reply conn.ReplyError
-	if errors.As(err, &reply) {
+	if reply, ok := errors.AsType[conn.ReplyError](err); ok {
 		return conn.Value{Kind: resp.KindError, Str: string(reply)}, nil
 	}
 	return v, err

@@ -30,8 +30,7 @@ func (m *Map[K, V]) failed(doing string, err error) error {
 	if errors.Is(err, conn.ErrUnavailable) {
 		m.feed.Forget()
 	}
-	var r conn.ReplyError
-	if errors.As(err, &r) && r.Code() == "FULL" {
+	if r, ok := errors.AsType[conn.ReplyError](err); ok && r.Code() == "FULL" {
 		return fmt.Errorf("expmap %q: %s: %w: %d entries live in it", m.key, doing, ErrFull, m.o.MaxLen)
 	}
 	return fmt.Errorf("expmap %q: %s: %w", m.key, doing, err)

@@ -1,6 +1,7 @@
 package expmap
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -248,9 +249,7 @@ func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Option
 	if k.o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
-	if k.o.LoadLease == 0 {
-		k.o.LoadLease = 10 * time.Second
-	}
+	k.o.LoadLease = cmp.Or(k.o.LoadLease, 10*time.Second)
 	return k, nil
 }
 

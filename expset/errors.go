@@ -23,8 +23,7 @@ func (s *Set[T]) failed(doing string, err error) error {
 	if errors.Is(err, conn.ErrUnavailable) {
 		s.feed.Forget()
 	}
-	var r conn.ReplyError
-	if errors.As(err, &r) && r.Code() == "FULL" {
+	if r, ok := errors.AsType[conn.ReplyError](err); ok && r.Code() == "FULL" {
 		return s.full(doing)
 	}
 	return fmt.Errorf("expset %q: %s: %w", s.key, doing, err)

@@ -1,6 +1,7 @@
 package goredis
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -39,10 +40,8 @@ func newBlocker(of *redis.Client) *blocker {
 	o := *of.Options()
 	k := &blocker{addr: o.Addr}
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns, o.MaxConcurrentDials = 1, 0, 1, 1, 1
-	o.ReadTimeout = -1 // no limit: the command says how long it waits; see bound
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = -1 // the client has completed its options: its 0 means no limit, which is -1 here
-	}
+	o.ReadTimeout = -1                          // no limit: the command says how long it waits; see bound
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, -1) // the client has completed its options: its 0 means no limit, which is -1 here
 	o.MaxRetries = -1
 	o.ContextTimeoutEnabled = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

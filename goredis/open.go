@@ -1,6 +1,7 @@
 package goredis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -266,16 +267,10 @@ func dialTimeout(o *redis.Options) time.Duration {
 // settle sets the options of a client: it sends no command twice, and has the timeouts
 // that the documentation names. go-redis's own default became 5 s.
 func settle(o *redis.Options) {
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = replyTimeout
-	}
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = o.ReadTimeout
-	}
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, replyTimeout)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, o.ReadTimeout)
 	o.ContextTimeoutEnabled = true
-	if o.MaxRetries == 0 {
-		o.MaxRetries = -1 // a command that was sent may have run, so go-redis must not send it twice
-	}
+	o.MaxRetries = cmp.Or(o.MaxRetries, -1) // a command that was sent may have run, so go-redis must not send it twice
 }
 
 // tune turns off the functions of go-redis that the driver has itself.

@@ -103,8 +103,7 @@ func errorValue(err error) (conn.Value, bool) {
 	if errors.Is(err, redis.Nil) {
 		return conn.Value{Kind: resp.KindNull}, true
 	}
-	var r redis.Error
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[redis.Error](err); ok {
 		return conn.Value{Kind: resp.KindError, Str: r.Error()}, true
 	}
 	return conn.Value{}, false

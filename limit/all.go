@@ -48,8 +48,7 @@ func AllowAll(ctx context.Context, takes ...Take) (bool, []Result, error) {
 		if isUnavailable(err) {
 			return all.decideLocally(err)
 		}
-		var refused conn.ReplyError
-		if errors.As(err, &refused) && refused.Code() == "CROSSSLOT" {
+		if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "CROSSSLOT" {
 			err = fmt.Errorf(`%w: in a cluster keys that are taken together need one hash tag, such as "{ann}"`, err)
 		}
 		return false, nil, first.failed("take all from", takes[0].Key, err)

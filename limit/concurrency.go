@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,12 +51,8 @@ func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyO
 	if err != nil {
 		return nil, err
 	}
-	if o.Lease == 0 {
-		o.Lease = slotLease
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Lease = cmp.Or(o.Lease, slotLease)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case slots < 1 || slots > 1<<31-1:
 		return nil, kit.Argument("limit: concurrency", name, "it has %d slots; it must have from 1 to %d", slots, 1<<31-1)
@@ -174,8 +171,7 @@ func (s *Slot) waitNative(ctx context.Context, args []any) (v conn.Value, err er
 			ms = max(1, kit.Millis(d))
 		}
 		v, err = s.q.c.Block(ctx, append(args[:5:5], "WAIT", ms)...)
-		var refused conn.ReplyError
-		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
+		if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "UNBLOCKED" {
 			continue
 		}
 		if err != nil || v.IsNull() {

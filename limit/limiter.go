@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -81,15 +82,9 @@ func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Lim
 	if err != nil {
 		return nil, fmt.Errorf("limit %q: %w", name, err)
 	}
-	if o.Timeout == 0 {
-		o.Timeout = timeout
-	}
-	if o.Probe == 0 {
-		o.Probe = probe
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Timeout = cmp.Or(o.Timeout, timeout)
+	o.Probe = cmp.Or(o.Probe, probe)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	l := &Limiter{c: c, name: name, opt: o, down: down}
 	if o.PerClient {
 		if o.Client == "" {

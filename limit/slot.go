@@ -196,8 +196,7 @@ func (s *Slot) send(ctx context.Context, renew bool) (bool, error) {
 	switch native := s.q.native(); {
 	case native && renew:
 		v, err = s.q.c.Do(ctx, "SEM.RENEW", s.key, s.owner, lease.Milliseconds())
-		var refused conn.ReplyError
-		if errors.As(err, &refused) && refused.Code() == "LOST" {
+		if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "LOST" {
 			return false, nil
 		}
 	case native:

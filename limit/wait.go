@@ -112,8 +112,7 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 		whole, cancel := kit.Outlast(ctx, replyTime)
 		v, err := l.c.Block(whole, args...)
 		cancel()
-		var refused conn.ReplyError
-		if errors.As(err, &refused) && refused.Code() == "UNBLOCKED" {
+		if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "UNBLOCKED" {
 			continue // the server's role has changed, or another client woke it
 		}
 		if err = l.classify(ctx, err); err != nil {

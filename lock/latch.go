@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,7 @@ func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.TTL == 0 {
-		o.TTL = latchTTL
-	}
+	o.TTL = cmp.Or(o.TTL, latchTTL)
 	if err := l.setup(c, "latch", name, o); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,8 @@ func (o *object) setup(c *conn.Conn, what, name string, opts Options) error {
 	if o.opts.Later < 0 {
 		return o.argument("Later is %v; it must be positive, or 0 for the default", o.opts.Later)
 	}
-	if o.opts.Later == 0 {
-		o.opts.Later = o.opts.TTL / 3
-	}
-	if o.opts.Logger == nil {
-		o.opts.Logger = discard
-	}
+	o.opts.Later = cmp.Or(o.opts.Later, o.opts.TTL/3)
+	o.opts.Logger = cmp.Or(o.opts.Logger, discard)
 	o.keys = keysOf(name)
 	var room [40]byte
 	ttl := kit.Millis(o.opts.TTL)

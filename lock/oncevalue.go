@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 	if err != nil {
 		return nil, err
 	}
-	if opt.Lease == 0 {
-		opt.Lease = DefaultTTL
-	}
+	opt.Lease = cmp.Or(opt.Lease, DefaultTTL)
 	switch {
 	case ttl < time.Millisecond || ttl > maxTTL:
 		return nil, kit.Argument(what, name, "the span is %v; it must be from 1 ms to 10 years", ttl)
@@ -65,9 +64,7 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 	if opt.Codec, err = kit.Codec(opt.Codec, "Codec"); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
-	if opt.Logger == nil {
-		opt.Logger = discard
-	}
+	opt.Logger = cmp.Or(opt.Logger, discard)
 	return &OnceValue[T]{c: c, name: name, ttl: ttl, opts: opt}, nil
 }
 

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,12 +27,8 @@ type BatchOptions struct {
 const defaultBatchSize = 100
 
 func (o *BatchOptions) check(lease time.Duration) error {
-	if o.Workers == 0 {
-		o.Workers = 1
-	}
-	if o.Size == 0 {
-		o.Size = defaultBatchSize
-	}
+	o.Workers = cmp.Or(o.Workers, 1)
+	o.Size = cmp.Or(o.Size, defaultBatchSize)
 	switch {
 	case o.Workers < 0:
 		return fmt.Errorf("%w: Workers is %d; it must be at least 1, or 0 for 1", conn.ErrArgument, o.Workers)

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -89,19 +90,13 @@ func (o *Options[T]) check() (err error) {
 	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
 		return err
 	}
-	if o.Lease == 0 {
-		o.Lease = defaultLease
-	}
-	if o.MaxDeliveries == 0 {
-		o.MaxDeliveries = defaultDeliveries
-	}
+	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.MaxDeliveries = cmp.Or(o.MaxDeliveries, defaultDeliveries)
 	o.MaxDeliveries = max(o.MaxDeliveries, 0)
 	if o.Backoff == nil {
 		o.Backoff = func(n int) time.Duration { return kit.Backoff(time.Second, 10*time.Minute, n-1) }
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case o.Lease < minLease:
 		return fmt.Errorf("%w: Lease is %v; it must be at least %v", conn.ErrArgument, o.Lease, minLease)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,9 +181,7 @@ func (c *Config) lines(addr string) ([]string, error) {
 		if err != nil {
 			return nil, err // listen has split the address already
 		}
-		if host == "" {
-			host = "*"
-		}
+		host = cmp.Or(host, "*")
 		add("bind", host)
 		add("port", port)
 	}

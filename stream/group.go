@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,24 +72,16 @@ func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) 
 		return nil, kit.Argument("stream", s.name, "group %q: ClaimAfter is %v, Batch %d, DeadLen %d and DeadTTL %v; none of them may be negative",
 			name, o.ClaimAfter, o.Batch, o.DeadLen, o.DeadTTL)
 	}
-	if o.ClaimAfter == 0 {
-		o.ClaimAfter = 30 * time.Second
-	}
+	o.ClaimAfter = cmp.Or(o.ClaimAfter, 30*time.Second)
 	switch {
 	case o.MaxDeliveries == 0:
 		o.MaxDeliveries = 16
 	case o.MaxDeliveries < 0:
 		o.MaxDeliveries = 0 // 0 means no limit in scripts
 	}
-	if o.Batch == 0 {
-		o.Batch = 1
-	}
-	if o.DeadLen == 0 {
-		o.DeadLen = 10_000
-	}
-	if o.DeadTTL == 0 {
-		o.DeadTTL = 30 * 24 * time.Hour
-	}
+	o.Batch = cmp.Or(o.Batch, 1)
+	o.DeadLen = cmp.Or(o.DeadLen, 10_000)
+	o.DeadTTL = cmp.Or(o.DeadTTL, 30*24*time.Hour)
 	keys := []string{s.name, kit.Key(s.name, "retry:"+name), kit.Key(s.name, "dead:"+name)}
 	return &Group[T]{s: s, name: name, o: o, keys: keys}, nil
 }
@@ -98,9 +91,7 @@ func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) 
 func (g *Group[T]) Create(ctx context.Context) error { return g.create(ctx, g.o.From) }
 
 func (g *Group[T]) create(ctx context.Context, from string) error {
-	if from == "" {
-		from = "0"
-	}
+	from = cmp.Or(from, "0")
 	_, err := g.s.c.Do(ctx, "XGROUP", "CREATE", g.s.name, g.name, from, "MKSTREAM")
 	if err != nil && errorCode(err) != "BUSYGROUP" {
 		return g.failed("create", err)
@@ -110,8 +101,7 @@ func (g *Group[T]) create(ctx context.Context, from string) error {
 
 // errorCode returns the first word of an error reply.
 func errorCode(err error) string {
-	var r conn.ReplyError
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[conn.ReplyError](err); ok {
 		return r.Code()
 	}
 	return ""

@@ -34,8 +34,7 @@ func (s *Stream[T]) Info(ctx context.Context) (Info, error) {
 	if err == nil {
 		err = errors.Join(r[0].Err(), r[1].Err())
 	}
-	var refused conn.ReplyError
-	if errors.As(err, &refused) && strings.Contains(string(refused), "no such key") {
+	if refused, ok := errors.AsType[conn.ReplyError](err); ok && strings.Contains(string(refused), "no such key") {
 		return Info{}, nil
 	}
 	if err != nil {

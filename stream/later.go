@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,10 +63,7 @@ func (s *Stream[T]) addLater(ctx context.Context, doing string, v T, opts []Late
 	if err != nil {
 		return "", s.failed(doing, err)
 	}
-	id := o.ID
-	if id == "" {
-		id = "*"
-	}
+	id := cmp.Or(o.ID, "*")
 	args := []any{"DQ.ADD", s.later(), id, data, when, ms}
 	if o.Replace {
 		args = append(args, "REPLACE")

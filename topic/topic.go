@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -39,9 +40,7 @@ func (o *Options[T]) check(what string) (err error) {
 	if o.Backlog < 0 {
 		return fmt.Errorf("%s: %w: Backlog is %d; it is a number of messages, or 0 for %d", what, conn.ErrArgument, o.Backlog, defaultBacklog)
 	}
-	if o.Backlog == 0 {
-		o.Backlog = defaultBacklog
-	}
+	o.Backlog = cmp.Or(o.Backlog, defaultBacklog)
 	return nil
 }
 

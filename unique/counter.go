@@ -268,8 +268,7 @@ func (u *Counter) mergeCopies(ctx context.Context, others []*Counter) error {
 
 // code returns the first word of an error reply.
 func code(err error) string {
-	var r conn.ReplyError
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[conn.ReplyError](err); ok {
 		return r.Code()
 	}
 	return ""

@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,12 +125,8 @@ func open(t testing.TB, root context.Context, incognito cdp.BrowserContextID, wi
 	if o.Width == 0 {
 		o.Width, o.Height = 1440, 900
 	}
-	if o.Scale == 0 {
-		o.Scale = 2
-	}
-	if o.Lang == "" {
-		o.Lang = "en-US"
-	}
+	o.Scale = cmp.Or(o.Scale, 2)
+	o.Lang = cmp.Or(o.Lang, "en-US")
 	// A tab of chromedp's own would go to a window, and a new incognito context has none.
 	var id target.ID
 	err := inBrowser(root, func(ctx context.Context) (err error) {

@@ -120,8 +120,7 @@ func (a *Accounts) LoadFile(path string) (Change, error) {
 
 // systemError returns the text of C's strerror for an error about a file.
 func systemError(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 	}
 	text := err.Error()

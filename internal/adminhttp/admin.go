@@ -89,9 +89,7 @@ func ListenAdmin(addr string, o Options) (*Admin, error) {
 		return nil, err
 	}
 	log := o.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	a := &Admin{ln: ln, conns: connections{most: cmp.Or(o.Connections, DefaultConnections)}}
 	a.Loading()
 	host, _, _ := net.SplitHostPort(addr) // transport.ListenTCP has split it

@@ -1,6 +1,7 @@
 package adminhttp
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
@@ -52,10 +53,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, h := range headers {
 		w.Header().Set(h[0], h[1])
 	}
-	within := g.patience
-	if within == 0 {
-		within = bodyTime
-	}
+	within := cmp.Or(g.patience, bodyTime)
 	defer boundBody(w, r, within)()
 	if status, why := g.Check(r); status != 0 {
 		Refuse(w, r, status, why)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/oplog"
@@ -93,7 +94,7 @@ func (c *checker) manifestIn(dir, name string, listed map[string]bool) {
 		if sizes[i] < 0 {
 			continue
 		}
-		c.file(filepath.Join(dir, p.Name), sizes[i], !anyData(sizes[i+1:]))
+		c.file(filepath.Join(dir, p.Name), sizes[i], !slices.ContainsFunc(sizes[i+1:], func(n int64) bool { return n > 0 }))
 	}
 }
 
@@ -115,14 +116,4 @@ func (c *checker) sizes(dir string, parts []oplog.Part, listed map[string]bool) 
 		}
 	}
 	return all
-}
-
-// anyData reports whether one of the files with these sizes is not empty.
-func anyData(sizes []int64) bool {
-	for _, n := range sizes {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -67,9 +68,7 @@ func secure(ctx context.Context, nc net.Conn, o *Options) (net.Conn, error) {
 
 func tlsConfig(o *Options) (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: o.TLS.ServerName, InsecureSkipVerify: o.TLS.Insecure}
-	if cfg.ServerName == "" {
-		cfg.ServerName = o.Host
-	}
+	cfg.ServerName = cmp.Or(cfg.ServerName, o.Host)
 	var files []string
 	if o.TLS.CACert != "" {
 		files = append(files, o.TLS.CACert)

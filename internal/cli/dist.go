@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -45,10 +46,7 @@ func buckets() []bucket {
 func (c *client) latencyDist() int {
 	ctx, stop := signal.NotifyContext(c.ctx, os.Interrupt)
 	defer stop()
-	interval := c.opt.Interval
-	if interval == 0 {
-		interval = time.Second
-	}
+	interval := cmp.Or(c.opt.Interval, time.Second)
 	for row := 0; ; row++ {
 		samples, start := buckets(), time.Now()
 		for more := true; more; more = time.Since(start) < interval {

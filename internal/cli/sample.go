@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -85,10 +86,7 @@ func (c *client) sampleRow(live bool, interval time.Duration) (l latencies, star
 // stat prints a row of the server's counters every interval (1 s), until the
 // connection ends.
 func (c *client) stat() int {
-	interval := c.opt.Interval
-	if interval == 0 {
-		interval = time.Second
-	}
+	interval := cmp.Or(c.opt.Interval, time.Second)
 	requests := int64(0)
 	for row := 0; ; row++ {
 		v, err := c.conn.do("INFO")

@@ -1,6 +1,9 @@
 package cli
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // syntax renders arguments as manuals do: key value [NX|XX] [EX seconds].
 func syntax(args []argument) string {
@@ -92,12 +95,7 @@ func (a argument) starts(word string) bool {
 	}
 	switch a.kind {
 	case "oneof":
-		for _, alt := range a.args {
-			if alt.starts(word) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(a.args, func(alt argument) bool { return alt.starts(word) })
 	case "block":
 		for _, part := range a.args {
 			if part.starts(word) {
@@ -161,12 +159,7 @@ func (a argument) takeOnce(words []string) (unfinished []argument, rest []string
 
 // introduces reports whether word is the token of one of args.
 func introduces(args []argument, word string) bool {
-	for _, a := range args {
-		if a.hasToken() && a.starts(word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(args, func(a argument) bool { return a.hasToken() && a.starts(word) })
 }
 
 func (a argument) hasToken() bool {

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -386,10 +388,7 @@ func writeIntPair(w *resp.Writer, key string, value int) {
 func WriteDocs(s *Spec, w *resp.Writer) {
 	w.BulkString(s.Name)
 	at := w.MapLater()
-	complexity := s.Complexity
-	if complexity == "" {
-		complexity = "Depends on subcommand."
-	}
+	complexity := cmp.Or(s.Complexity, "Depends on subcommand.")
 	writePair(w, "summary", s.Summary)
 	writePair(w, "since", s.Since)
 	writePair(w, "group", string(s.Group))

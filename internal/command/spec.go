@@ -239,15 +239,6 @@ var Groups = [...]Group{GroupString, GroupHash, GroupList, GroupSet, GroupSorted
 	GroupHyperLogLog, GroupGeo, GroupBloom, GroupExpiry, GroupLimiter, GroupLock, GroupSemaphore, GroupQueue,
 	GroupGeneric, GroupTransactions, GroupScripting, GroupPubSub, GroupConnection, GroupServer, GroupCluster}
 
-func (g Group) valid() bool {
-	for _, x := range Groups {
-		if x == g {
-			return true
-		}
-	}
-	return false
-}
-
 // Category is a set of ACL categories.
 type Category uint64
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/resp"
@@ -291,7 +292,7 @@ func (s *Spec) checkWords() error {
 		return errors.New("the summary must end in a full stop")
 	case s.Since == "":
 		return errors.New("does not say since when")
-	case !s.Group.valid():
+	case !slices.Contains(Groups[:], s.Group):
 		return fmt.Errorf("group %q is unknown", s.Group)
 	case s.Complexity == "" && s.Run != nil:
 		return errors.New("has no complexity")

@@ -67,8 +67,7 @@ func telling(err error) bool { return err == engine.ErrPayload || err == engine.
 
 // WireText returns the text of an error reply.
 func WireText(err error) string {
-	var r ReplyError
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[ReplyError](err); ok {
 		return string(r)
 	}
 	for _, w := range wireErrors {
@@ -79,8 +78,7 @@ func WireText(err error) string {
 			return "ERR " + err.Error()
 		}
 	}
-	var full *engine.BoundError
-	if errors.As(err, &full) {
+	if full, ok := errors.AsType[*engine.BoundError](err); ok {
 		return OneLine("FULL " + full.Error())
 	}
 	return "ERR " + err.Error()

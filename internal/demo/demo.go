@@ -13,6 +13,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,12 +67,8 @@ func open(c *conn.Conn, o Options) (*shop, error) {
 	if o.Speed < 0 {
 		return nil, fmt.Errorf("demo: %w: the speed is %g; it must be above 0", conn.ErrArgument, o.Speed)
 	}
-	if o.Speed == 0 {
-		o.Speed = 1
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Speed = cmp.Or(o.Speed, 1)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &shop{c: c, o: o, carts: 90 * time.Second, rand: rand.New(rand.NewPCG(o.Seed, 1))}
 	var errs [8]error
 	s.api, errs[0] = limit.New(c, "api", limit.PerMinute(60), limit.FailOpen)

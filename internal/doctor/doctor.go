@@ -6,6 +6,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -65,9 +66,7 @@ func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Root == "" {
-		o.Root = "/"
-	}
+	o.Root = cmp.Or(o.Root, "/")
 	if o.Free == nil {
 		o.Free = disk.OS().Free
 	}

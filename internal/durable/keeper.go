@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -62,9 +63,7 @@ func Open(o Options) (*Keeper, error) {
 	if k.fs == nil {
 		k.fs = disk.OS()
 	}
-	if k.log == nil {
-		k.log = slog.New(slog.DiscardHandler)
-	}
+	k.log = cmp.Or(k.log, slog.New(slog.DiscardHandler))
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	k.turn <- struct{}{}
 	k.jobs.init(k.now(), o.DB.Dirty())
@@ -87,9 +86,7 @@ func (k *Keeper) occupy() error {
 	if dir == "" {
 		dir = k.o.Config.String("dir")
 	}
-	if dir == "" {
-		dir = "."
-	}
+	dir = cmp.Or(dir, ".")
 	k.dir, k.given = dir, k.o.Config.String("dir")
 	if !k.keeps() {
 		return nil

@@ -1,6 +1,7 @@
 package expiries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,7 @@ type listener struct {
 // not have received an acknowledgement.
 func (l *listener) round(ctx context.Context) error {
 	err := l.look(ctx)
-	var r conn.ReplyError
-	if errors.As(err, &r) && r.Code() == "NOGROUP" {
+	if r, ok := errors.AsType[conn.ReplyError](err); ok && r.Code() == "NOGROUP" {
 		l.grouped = false // the data was flushed: join creates the group again
 	}
 	if err != nil {
@@ -98,10 +98,7 @@ func (l *listener) join(ctx context.Context) error {
 // resume delivers the entries that this consumer took in an earlier run and did not
 // acknowledge.
 func (l *listener) resume(ctx context.Context) error {
-	after := l.after
-	if after == "" {
-		after = "0"
-	}
+	after := cmp.Or(l.after, "0")
 	v, err := l.f.Conn.Do(ctx, "XREADGROUP", "GROUP", l.o.Group, l.o.Consumer, "COUNT", handful, "STREAMS", l.f.Stream, after)
 	if err != nil {
 		return err
@@ -119,10 +116,7 @@ func (l *listener) resume(ctx context.Context) error {
 // through all pending entries, a part at a time, so an entry that fails again and again
 // does not delay the entries after it.
 func (l *listener) adopt(ctx context.Context) error {
-	from := l.from
-	if from == "" {
-		from = "0-0"
-	}
+	from := cmp.Or(l.from, "0-0")
 	v, err := l.f.Conn.Do(ctx, "XAUTOCLAIM", l.f.Stream, l.o.Group, l.o.Consumer, kit.Millis(l.o.Redeliver), from, "COUNT", handful)
 	if err != nil {
 		return err

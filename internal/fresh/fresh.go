@@ -16,6 +16,7 @@
 package fresh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -311,9 +312,7 @@ func (b byScript) Release(ctx context.Context, key, token string) error {
 }
 
 func (b byScript) Set(ctx context.Context, key, body, token string, span, ttl time.Duration) (bool, error) {
-	if span == 0 {
-		span = ttl
-	}
+	span = cmp.Or(span, ttl)
 	v, err := b.c.Script(ctx, setScript, []string{key, loadKey(key)}, body, token, kit.Millis(span), kit.Millis(ttl))
 	return v.Int == 1, err
 }

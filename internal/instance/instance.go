@@ -5,6 +5,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -99,9 +100,7 @@ func Start(ctx context.Context, o Options) (*Instance, error) {
 // LOADING until Load has returned. If there is little data, Open loads it before it serves
 // the first client.
 func Open(o Options) (in *Instance, err error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	in = &Instance{stop: make(chan struct{}, 1)}
 	limit := descriptorLimit()
 	divided := divide(limit, adminhttp.AdminAddr(o.Config.String("http")) != "")

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -116,11 +117,7 @@ func (m *Migration) checkCommands(ctx context.Context) ([]doctor.Finding, error)
 			}
 		}
 	}
-	var names []string
-	for name := range calls {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(calls))
 	if len(names) == 0 {
 		return []doctor.Finding{finding(doctor.Look, "commands", "", "", "the source has no commandstats")}, nil
 	}

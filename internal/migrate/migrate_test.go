@@ -118,8 +118,7 @@ func write(t *testing.T, url, tag string) *writer {
 				"PERSIST set" + key, "APPEND append" + key + " x", "GETDEL append" + fmt.Sprint(tag, "w", (i+3)%50), "SETEX timed" + key + " 5000 v",
 			} {
 				if _, err := w.c.do(context.Background(), strings.Fields(line)...); err != nil {
-					var refused resp.ReplyError
-					if errors.As(err, &refused) && strings.HasPrefix(string(refused), "READONLY") {
+					if refused, ok := errors.AsType[resp.ReplyError](err); ok && strings.HasPrefix(string(refused), "READONLY") {
 						return
 					}
 					w.mu.Lock()

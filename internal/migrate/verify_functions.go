@@ -66,8 +66,7 @@ func differentFunctions(from, to map[string]string) (lines []string) {
 // functionsOf returns the code of a server's libraries, by name. Servers before 7.0 have none. ok is false if the user may not list them.
 func functionsOf(ctx context.Context, p *peer) (code map[string]string, ok bool, _ error) {
 	v, err := p.do(ctx, "FUNCTION", "LIST", "WITHCODE")
-	var refused resp.ReplyError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[resp.ReplyError](err); ok {
 		return nil, !p.exact, nil // PEXPIRETIME came with the functions
 	}
 	if err != nil {

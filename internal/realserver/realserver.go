@@ -144,7 +144,7 @@ func start(t testing.TB, path string, args []string) (string, error) {
 	}
 	dir := t.TempDir()
 	all := append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--daemonize", "no"}, args...)
-	if !has(args, "--save") {
+	if !slices.Contains(args, "--save") {
 		all = append(all, "--save", "")
 	}
 	log, err := os.Create(filepath.Join(dir, "server.log"))
@@ -180,15 +180,6 @@ func start(t testing.TB, path string, args []string) (string, error) {
 // of returns the environment of a program that a test starts. It names the test, so that .ci/test can say which one has left a
 // process.
 func of(t testing.TB) []string { return append(os.Environ(), "EBB_TEST="+t.Name()) }
-
-func has(args []string, option string) bool {
-	for _, a := range args {
-		if a == option {
-			return true
-		}
-	}
-	return false
-}
 
 // FreePort returns a port of 127.0.0.1 on which no process listens at the moment.
 func FreePort(t testing.TB) int {

@@ -230,8 +230,7 @@ func (m *machine) register(l *Library, proto *lua.Prototype) error {
 func (m *machine) loadFailure(err error) error {
 	m.where = position{}
 	err = m.failure(err, "")
-	var text Error
-	if errors.As(err, &text) {
+	if text, ok := errors.AsType[Error](err); ok {
 		return "ERR Error registering functions: " + text
 	}
 	return err

@@ -2,7 +2,6 @@ package servercmd
 
 import (
 	"math"
-	"sort"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/cleantext"
@@ -328,14 +327,4 @@ func parseClientType(b []byte) (string, error) {
 		return "master", nil
 	}
 	return "", command.ReplyError("ERR Unknown client type '" + string(b) + "'")
-}
-
-// sortedNames returns the keys of a set in ascending order.
-func sortedNames[V any](set map[string]V) []string {
-	names := make([]string, 0, len(set))
-	for n := range set {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
 }

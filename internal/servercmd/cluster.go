@@ -1,7 +1,9 @@
 package servercmd
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -323,7 +325,7 @@ func runClusterGetKeysInSlot(c *command.Ctx) error {
 		})
 	}
 	c.Out.Array(len(found))
-	for _, name := range sortedNames(found) {
+	for _, name := range slices.Sorted(maps.Keys(found)) {
 		c.Out.BulkString(name)
 	}
 	return nil

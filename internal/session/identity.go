@@ -4,6 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
+	"slices"
 )
 
 // This file gives embedded sessions a user and an origin: a program that serves clients by another
@@ -53,7 +54,7 @@ func (s *Service) Login(user, password []byte, from Origin) (*Identity, error) {
 // WithoutLogin returns the identity of the default user, or the error NOAUTH if that user is off or
 // needs a password.
 func (s *Service) WithoutLogin() (*Identity, error) {
-	if s.authRequired() {
+	if s.NeedsLogin() {
 		return nil, command.ErrNoAuth
 	}
 	return &Identity{svc: s, acc: s.acl.Default(), in: byNoPass}, nil
@@ -142,12 +143,7 @@ func (id *Identity) Reads(commands ...string) func(key []byte) bool {
 		}
 	}
 	return func(key []byte) bool {
-		for _, w := range ways {
-			if w.s.MayTouch(key, w.use) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(ways, func(w way) bool { return w.s.MayTouch(key, w.use) })
 	}
 }
 

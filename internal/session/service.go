@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -99,9 +100,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	if s.table, err = o.Table(s.Config); err != nil {
 		return nil, err
 	}
-	if s.Log == nil {
-		s.Log = slog.New(slog.DiscardHandler)
-	}
+	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	for range o.Loops + 1 {
 		s.stats = append(s.stats, newLoopStats(s.table.Len()))
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/routing"
+	"slices"
 )
 
 // clustered reports whether the server is a cluster of one node.
@@ -29,12 +30,7 @@ func (c *Session) crossesSlots(queue []queued) bool {
 		return false
 	}
 	slot := -1
-	for _, q := range queue {
-		if c.splits(&slot, q.spec, q.args) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(queue, func(q queued) bool { return c.splits(&slot, q.spec, q.args) })
 }
 
 // splits reports whether a request has a key of another slot than *slot. If *slot is -1, it sets it

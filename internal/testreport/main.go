@@ -21,9 +21,11 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -78,7 +80,7 @@ func main() {
 			fmt.Fprintln(files[0], line)
 		}
 		fmt.Fprintln(files[3], r.counts.passed, r.counts.failed, r.counts.flaky, r.counts.skipped, r.counts.out)
-		for _, pkg := range sortedKeys(r.took) {
+		for _, pkg := range slices.Sorted(maps.Keys(r.took)) {
 			fmt.Fprintf(files[4], "%.1f %s %s\n", r.took[pkg], *step, pkg)
 		}
 		r.slowest(8)
@@ -161,10 +163,7 @@ func changedTests() (changes, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("git rev-parse: %w", err)
 	}
-	base := os.Getenv("EBB_BASE")
-	if base == "" {
-		base = "HEAD~1"
-	}
+	base := cmp.Or(os.Getenv("EBB_BASE"), "HEAD~1")
 	all, err := changesSince(base)
 	return all, strings.TrimSpace(string(top)), err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -151,7 +152,7 @@ func (r *report) endPackage(e event) {
 	case "fail":
 		fmt.Fprintf(r.out, "FAIL %s (%.1f s)\n", e.Package, e.Elapsed)
 		r.failPackage(e)
-		for _, test := range sortedKeys(said) {
+		for _, test := range slices.Sorted(maps.Keys(said)) {
 			fmt.Fprint(r.out, strings.Join(said[test], ""))
 		}
 	case "pass":
@@ -200,14 +201,14 @@ func (r *report) failuresOf(e event) (found []failure) {
 
 // unfinished records the tests that had not ended when the output ended: go test was stopped.
 func (r *report) unfinished() {
-	for _, pkg := range sortedKeys(r.output) {
+	for _, pkg := range slices.Sorted(maps.Keys(r.output)) {
 		r.failed++
 		if len(r.broken[pkg]) > 0 {
 			for _, f := range r.failuresOf(event{Package: pkg}) {
 				r.record(f)
 			}
 		}
-		for _, test := range sortedKeys(r.output[pkg]) {
+		for _, test := range slices.Sorted(maps.Keys(r.output[pkg])) {
 			if test != "" && !slices.Contains(r.broken[pkg], test) {
 				r.record(failure{pkg, test, append(r.output[pkg][test], "it had not ended when go test was stopped\n")})
 			}
@@ -271,20 +272,11 @@ func (r *report) passed() bool { return r.failed == 0 && len(r.doubtful) == 0 &&
 
 // slowest prints the n packages that took longest.
 func (r *report) slowest(n int) {
-	all := sortedKeys(r.took)
+	all := slices.Sorted(maps.Keys(r.took))
 	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(r.took[b], r.took[a]) })
 	var parts []string
 	for _, p := range all[:min(n, len(all))] {
 		parts = append(parts, fmt.Sprintf("%s %.1f s", path.Base(p), r.took[p]))
 	}
 	fmt.Fprintf(r.out, "%d packages; the slowest: %s\n", len(all), strings.Join(parts, ", "))
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -6,11 +6,13 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"math"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -185,7 +187,7 @@ func printChanged(out io.Writer) error {
 			dirs[path.Dir(name)] = true
 		}
 	}
-	for _, dir := range sortedKeys(dirs) {
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		s, err := readSource(filepath.Join(top, dir))
 		if err != nil {
 			return err
@@ -199,7 +201,7 @@ func printChanged(out io.Writer) error {
 
 // touched returns the tests that are new or edited, or that call a function of the directory's test files that is.
 func (s *source) touched(changed changes, top string) (names []string) {
-	for _, name := range sortedKeys(s.funcs) {
+	for _, name := range slices.Sorted(maps.Keys(s.funcs)) {
 		if !strings.HasPrefix(name, "Test") || name == "TestMain" {
 			continue
 		}
@@ -219,10 +221,5 @@ func (c changes) touch(top string, f *function) bool {
 	if err != nil {
 		return false
 	}
-	for _, l := range c[filepath.ToSlash(name)] {
-		if l.from <= f.end && l.to >= f.begin {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c[filepath.ToSlash(name)], func(l lines) bool { return l.from <= f.end && l.to >= f.begin })
 }

@@ -260,12 +260,7 @@ func (p *player) expand(arg string) string {
 }
 
 func hasEllipsis(lines []string) bool {
-	for _, l := range lines {
-		if strings.TrimSpace(l) == "..." {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "..." })
 }
 
 // compare matches lines and stores captures; it returns a description of the difference,

@@ -87,8 +87,7 @@ func (s *Server) Next(n int) (resp.Value, bool) {
 		c.gone = true
 		return Closed, true
 	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return resp.Value{}, false
 	}
 	c.gone = true

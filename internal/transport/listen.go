@@ -119,12 +119,10 @@ func removeStale(path string) error {
 // reason returns an error of package net without the operation and the address, which the
 // caller's message has already.
 func reason(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

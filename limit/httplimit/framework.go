@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ func For[C any](l *limit.Limiter, f Framework[C], opts ...OptionsFor[C]) (ask fu
 	if o.Failed == nil {
 		o.Failed = f.Failed
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return a.ask
 }
 

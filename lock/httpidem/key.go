@@ -1,6 +1,7 @@
 package httpidem
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -113,9 +114,7 @@ func (o *Options) complete(once *lock.OnceValue[Response]) error {
 	if o.Refuse == nil {
 		o.Refuse = WriteProblem
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return nil
 }
 
