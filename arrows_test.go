@@ -97,6 +97,8 @@ var arrows = []struct {
 	{"internal/expiries", []string{"conn", "internal/kit"}},                      // what the toolkit's listeners share
 	{"internal/nearcache", []string{"conn", "internal/kit"}},                     // copies of values in the process, for expmap and cache
 	{"internal/limittest", []string{".", "limit"}},                               // what contrib's tests of frameworks share
+	{"internal/example", []string{"."}},                                          // what the programs of examples share
+	{"internal/exampletest", []string{".", "internal/backends"}},                 // and their tests
 	{"internal/idemtest", []string{".", "lock"}},                                 // the same for idempotency keys
 	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
 	{"internal/routing", []string{"resp"}},                                       // what a client knows of commands: generated data
@@ -114,7 +116,6 @@ var arrows = []struct {
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 
-	{"examples/internal/exampletest", []string{".", "internal/backends"}},
 	{"examples", []string{"", "."}},
 	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries"}},
@@ -131,7 +132,7 @@ var arrows = []struct {
 // onlyHere lists packages of others that few of our packages may import.
 var onlyHere = map[string][]string{
 	// Remote backends are the door's business; tests break them, programs silence them.
-	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/backends", "examples/internal/example"},
+	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/backends", "internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
 	// What is compressed as a whole is RDB files.
 	"github.com/klauspost/compress":      {"internal/rdb", "internal/rdb/rdbtest"},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bloom"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 func main() { example.Main(run) }

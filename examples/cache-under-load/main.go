@@ -14,7 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/cache"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 func main() { example.Main(run) }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 // border is the limiter with a counter for each minute. A caller that comes at the end of one and at the beginning of the next

@@ -17,7 +17,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/cache"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 const readers = 50 // programs that read one value

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 func main() { example.Main(run) }

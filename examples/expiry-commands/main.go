@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 func main() { example.Main(run) }

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 	"github.com/ebbdb/ebb/topic"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/examples/internal/example"
+	"github.com/ebbdb/ebb/internal/example"
 	"github.com/ebbdb/ebb/stream"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/examples/internal/example"
 	"github.com/ebbdb/ebb/expset"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 // This file compares package expset with the two ways in which programs usually store

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/examples/internal/example"
 	"github.com/ebbdb/ebb/expset"
+	"github.com/ebbdb/ebb/internal/example"
 )
 
 func main() { example.Main(run) }

@@ -1,4 +1,4 @@
-// Package example holds the functions that the programs under examples share.
+// Package example holds the functions that the programs of examples and redisson/examples share.
 package example
 
 import (
