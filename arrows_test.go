@@ -125,7 +125,7 @@ var arrows = []struct {
 	{"lock/httpidem", []string{"conn", "lock", "internal/kit"}},
 	{"lock", []string{"conn", "internal/fresh", "internal/kit", "internal/wake"}},
 	{"limit/httplimit", []string{"limit", "internal/kit"}},
-	{"limit", []string{"conn", "internal/kit", "internal/wake"}},
+	{"limit", []string{"conn", "internal/kit", "internal/waitline", "internal/wake"}},
 	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
 }
 
@@ -264,7 +264,7 @@ var notLinked = map[string][]string{
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/nearcache", "internal/routing",
-		"internal/wake"} // routing is data
+		"internal/waitline", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}
 	for _, object := range objects {

@@ -1,6 +1,9 @@
 package limit
 
-import "github.com/ebbdb/ebb/conn"
+import (
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/waitline"
+)
 
 // The scripts, for servers without ebb's commands. The same algorithms for ebb are in engine/t_limiter*.go, and
 // TestScriptsDecideAsTheCommandsDo compares them. A script consists of
@@ -55,7 +58,7 @@ func newScripts(algo string) scripts {
 var (
 	reserveScript = conn.NewScript(luaNow + luaGCRA + luaLine + luaBucket["gcra"] + luaReserve)
 	cancelScript  = conn.NewScript(luaNow + luaGCRA + luaCancel)
-	leaveScript   = conn.NewScript(luaLeave)
+	leaveScript   = conn.NewScript(waitline.Leave)
 	allScript     = conn.NewScript(luaNow + luaGCRA + luaWindow + luaLog + luaLine + luaAll)
 )
 
@@ -134,12 +137,7 @@ end
 return {used, ends - now}
 `)
 
-const luaNow = `
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local fmod, floor, ceil, max, min = math.fmod, math.floor, math.ceil, math.max, math.min
-local function num(i) return tonumber(ARGV[i]) end
-local function int(x) return string.format('%.0f', x) end
+const luaNow = waitline.Now + `
 local far = 2^53 -- us: the debt from a far greater rate may be longer
 local wrong = 'WRONGTYPE the key holds another kind of value, or a limiter of another algorithm'
 `
@@ -439,19 +437,8 @@ local function log(key, limit, period)
 end
 `
 
-// luaLine: first returns the first waiter in the line, and removes those whose lease is over.
-const luaLine = `
-local function first(line, heard)
-  for _ = 1, 200 do
-    local t = redis.call('ZRANGE', line, 0, 0)[1]
-    if not t then return nil end
-    local till = redis.call('HGET', heard, t)
-    if till and tonumber(till) >= now then return t end
-    redis.call('ZREM', line, t)
-    redis.call('HDEL', heard, t)
-  end
-  return ''
-end
+// luaLine adds to waitline.First what a limiter needs.
+const luaLine = waitline.First + `
 local function waiting(line, heard)
   return redis.call('EXISTS', line) == 1 and first(line, heard)
 end
@@ -539,12 +526,6 @@ end
 local reply = taken(b, late and 3 or 2, max(0, at - now), false, 0)
 reply[7] = turn
 return reply
-`
-
-// luaLeave removes a waiter. KEYS the line and the leases in it; ARGV the ticket.
-const luaLeave = `
-redis.call('HDEL', KEYS[2], ARGV[1])
-return redis.call('ZREM', KEYS[1], ARGV[1])
 `
 
 // luaReserve: ARGV after the bucket's: cost, the longest wait in us or -1, an id.
