@@ -14,7 +14,7 @@ import (
 // of the other.
 func Prefixes(t testing.TB, s Site) {
 	t.Helper()
-	for _, o := range All() {
+	for _, o := range s.objects() {
 		base := s.Name("prefix:" + o.Constructor)
 		for _, c := range []struct{ name, one, other string }{
 			{base, "one:", "other:"},

@@ -21,17 +21,26 @@ type Site struct {
 	Name func(name string) string
 	// Pass lets time pass.
 	Pass func(d time.Duration)
+	// Objects are those that the rules are checked for; nil: All.
+	Objects []Object
 }
 
 // On returns a backend of the conformance suite.
-func On(b *backends.Backend) Site { return Site{b.Conn, b.Name, b.Pass} }
+func On(b *backends.Backend) Site { return Site{Conn: b.Conn, Name: b.Name, Pass: b.Pass} }
+
+func (s Site) objects() []Object {
+	if s.Objects == nil {
+		return All()
+	}
+	return s.Objects
+}
 
 // forEach calls check for each object for which has is true, with a connection that may
 // have faults and one that has none.
 func (s Site) forEach(t testing.TB, has func(i *Instance) bool, check func(o Object, faulty, plain *Instance, f *backends.Faults)) {
 	t.Helper()
 	n := 0
-	for _, o := range All() {
+	for _, o := range s.objects() {
 		c, f := backends.Faulty(s.Conn)
 		name := s.Name(o.Constructor)
 		i, err := o.New(c, name)
@@ -279,7 +288,7 @@ func names(base string) []string {
 // that every object works by every other name.
 func Names(t testing.TB, s Site) {
 	t.Helper()
-	for _, o := range All() {
+	for _, o := range s.objects() {
 		for _, name := range BadNames {
 			_, err := o.New(s.Conn, name)
 			if !errors.Is(err, ebb.ErrArgument) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%q", name)) {
@@ -320,7 +329,7 @@ func used(t testing.TB, s Site, o Object, name string) {
 // used again.
 func Deletes(t testing.TB, s Site) {
 	t.Helper()
-	for _, o := range All() {
+	for _, o := range s.objects() {
 		name := s.Name("deleted:" + o.Constructor)
 		i, err := o.New(s.Conn, name)
 		if err != nil {
