@@ -39,6 +39,7 @@ again: ## the tests that a change adds or edits: 20 times alone, 5 with the race
 race: ## every test under the race detector, in full
 	EBB_FULL=1 $(GO) test -race -timeout 30m ./...
 	EBB_FULL=1 $(GO) test -C internal/test -race -timeout 30m ./...
+	EBB_FULL=1 $(GO) test -C redisson -race -timeout 30m ./...
 
 lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 	@EBB_LINT=1 .ci/test lint
@@ -73,7 +74,7 @@ campaigns: ## each kind of random test for CAMPAIGN (2m), with new seeds, which 
 	.ci/fuzz $(FUZZTIME)
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
-	EBB_FULL=1 EBB_BACKENDS=$(BACKENDS) $(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT) | $(GO) run ./internal/backends/table -out conformance.out
+	export EBB_FULL=1 EBB_BACKENDS=$(BACKENDS); { $(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT); $(GO) test -C redisson -json -count 1 -timeout 60m .; } | $(GO) run ./internal/backends/table -out conformance.out
 
 clients: ## the tests of asynq and other Go projects that depend on EVAL, on ebb (five minutes; port 6379)
 	internal/test/clienttest/upstream.sh

@@ -117,6 +117,8 @@ var arrows = []struct {
 	{"internal/", []string{"internal/", "resp"}},
 
 	{"examples", []string{"", "."}},
+	{"redisson/examples", []string{"", "."}},
+	{"redisson", []string{"conn", "limit", "queue", "internal/kit", "internal/waitline"}}, // a module of its own
 	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
@@ -140,6 +142,7 @@ var onlyHere = map[string][]string{
 	"github.com/VictoriaMetrics/metrics": {"internal/promtext"}, // a program that embeds an engine has metrics of its own
 	"github.com/prometheus":              {"internal/test"},     // its linter looks at ours
 	"github.com/robfig/cron":             {"internal/cron"},
+	"github.com/minio/highwayhash":       {"redisson"},
 }
 
 // source is one parsed Go file of the tree.
@@ -151,8 +154,8 @@ type source struct {
 
 func (s source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
 
-// sources returns the module's files, and those of internal/test, which is a module for
-// its dependencies' sake. The other modules keep their own rules.
+// sources returns the module's files, and those of internal/test and redisson, which are modules for
+// their dependencies' sake. The other modules keep their own rules.
 func sources(t *testing.T) (*token.FileSet, []source) {
 	t.Helper()
 	p, err := parsed()
@@ -179,7 +182,8 @@ func parse() (tree, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || name != "internal/test" && hasModule(name)):
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"),
+			d.IsDir() && name != "." && hasModule(name) && name != "internal/test" && name != "redisson":
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
@@ -359,6 +363,7 @@ var clockReaders = map[string]string{
 	"examples/sidekiq-schedule/":      "it measures how late jobs are",
 	"examples/bullmq-delayed/":        "it measures how late jobs are",
 	"internal/draw/draw.go":           "a campaign of random tests lasts as long as its flag says",
+	"redisson/ratelimiter.go":         "how long a call has waited, by the monotonic clock",
 	"queue/metrics.go":                "it measures how long functions take, by the monotonic clock",
 	"lock/lease.go":                   "a lease is counted by the local monotonic clock too, on the safe side",
 }

@@ -57,6 +57,10 @@
 //	engine           the data structures, with typed methods
 //	resp             the protocol, and Value
 //
+// A module of its own, github.com/ebbdb/ebb/redisson:
+//
+//	redisson         objects in the layouts of Redisson, which Java programs can share
+//
 // Modules of their own, below github.com/ebbdb/ebb/contrib, so that ebb does not depend on
 // their libraries:
 //

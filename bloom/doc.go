@@ -18,7 +18,7 @@
 // Lua script reads and writes; this package computes the bits of a value (see shape and
 // places). The two layouts are incompatible, and a key has one of them.
 //
-// RedissonFilter is a third layout, Redisson's.
+// A third layout is Redisson's: redisson.BloomFilter, in the module redisson.
 //
 // Start reading at Filter.Add, then layout.go.
 package bloom

@@ -4,12 +4,10 @@ package bloom
 // virtual time.
 func (f *Filter[T]) ForceScripts() { f.native = func() bool { return false } }
 
-// Shape, Places and JavaDouble are what they are named after.
+// Shape and Places are what they are named after.
 func Shape(capacity int64, rate float64) (m uint64, k int) {
 	_, m, k = config{capacity: capacity, rate: rate}.shape(0)
 	return m, k
 }
 
 func Places(data string, m uint64, k int) []uint64 { return hashOf([]byte(data)).places(nil, m, k) }
-
-func JavaDouble(p float64) string { return javaDouble(p) }

@@ -1,6 +1,6 @@
 // Package docs_test compiles the Go that the documentation shows: that of the README, the
 // guides and the toolkit's pages, and of the toolkit's doc comments. The modules of contrib
-// do the same with theirs.
+// do the same with theirs, and the module redisson with all blocks of these pages that use it.
 package docs_test
 
 import (
@@ -19,7 +19,7 @@ func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {
 		Imports: map[string]string{"server": "github.com/ebbdb/ebb/server", "console": "github.com/ebbdb/ebb/console", "pprof": "net/http/pprof",
 			"signal": "os/signal", "syscall": "syscall", "os": "os",
 			"redis": "github.com/redis/go-redis/v9", "logging": "github.com/redis/go-redis/v9/logging"},
-		Others: regexp.MustCompile(`\b(asynq|redsync|rs|redis_rate)\.`), // libraries that guides show beside ours
+		Others: regexp.MustCompile(`\b(asynq|redsync|rs|redis_rate|redisson)\.`), // libraries that guides show beside ours, and another module
 		Least:  40,
 	}.Compile(t)
 }

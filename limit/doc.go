@@ -18,8 +18,9 @@
 // is full again. The backend does not store the rate: each call carries it, so that a
 // deployment or SetRate changes it.
 //
-// Concurrency limits how many operations run at the same time. RedissonLimiter shares the keys
-// of Redisson's RRateLimiter with Java programs. Package httplimit has middleware for net/http.
+// Concurrency limits how many operations run at the same time. Package httplimit has middleware
+// for net/http. redisson.RateLimiter, in the module redisson, shares the keys of Redisson's
+// RRateLimiter with Java programs.
 //
 // Start reading at Limiter.Allow. The scripts are in lua.go; down.go has what happens without a
 // backend.

@@ -20,8 +20,6 @@ var (
 	// ErrLost is the cause with which a slot's context ends when its lease could not be renewed in
 	// time. Another owner may have the slot.
 	ErrLost = errors.New("the lease of the slot is lost")
-	// The methods of RedissonLimiter return ErrNoRate before a rate was set.
-	ErrNoRate = errors.New("the rate limiter has no rate yet: TrySetRate sets it")
 )
 
 // argument returns an error about an argument, with ebb.ErrArgument in its chain.

@@ -94,19 +94,3 @@ func ExampleConcurrency() {
 	// limit: concurrency "resize": acquire "": all slots are taken
 	// under slot.Context(): <nil> <nil>
 }
-
-func ExampleRedisson() {
-	ctx, c := open()
-	defer c.Close()
-	l, _ := limit.Redisson(c, "labels")
-	set, err := l.TrySetRate(ctx, limit.RedissonRate{Rate: 2, Interval: time.Minute})
-	fmt.Println(set, err)
-	ok, err := l.TryAcquire(ctx, 2, 0)
-	fmt.Println(ok, err)
-	ok, err = l.TryAcquire(ctx, 1, 5*time.Second)
-	fmt.Println(ok, err)
-	// Output:
-	// true <nil>
-	// true <nil>
-	// false <nil>
-}

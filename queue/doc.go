@@ -34,8 +34,8 @@
 // script for each operation, by the server's clock. A message wakes a waiting consumer, which
 // also knows when the next job is due.
 //
-// RedissonQueue is another queue, in the layout of Redisson's RDelayedQueue, which Go and Java
-// programs can share. It has no leases.
+// redisson.DelayedQueue, in the module redisson, is another queue, in the layout of Redisson's
+// RDelayedQueue, which Go and Java programs can share. It has no leases.
 //
 // Start reading at Queue.Push, Queue.Pop and the store interface; lua.go describes the scripts, and
 // schedule_scripts.go how they run schedules.

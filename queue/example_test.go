@@ -101,31 +101,6 @@ func ExampleQueue_Push() {
 	// 1 <nil>
 }
 
-// A queue that Java programs share through Redisson.
-func ExampleRedisson() {
-	ctx := context.Background()
-	c, err := ebb.Open(ctx, "mem://")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	q, err := queue.Redisson[string](c, "mail")
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := q.Push(ctx, "good morning", 12*time.Hour); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(q.Len(ctx))
-	if err := q.Push(ctx, "hello", 10*time.Millisecond); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(q.Pop(ctx))
-	// Output:
-	// 1 0 <nil>
-	// hello <nil>
-}
-
 // A schedule adds a job at each occurrence; each program declares it when it starts.
 func ExampleQueue_Schedule() {
 	ctx := context.Background()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"github.com/ebbdb/ebb"
@@ -19,7 +18,7 @@ func main() { example.Main(run) }
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	defer forgetAll(context.WithoutCancel(ctx), c)
-	for _, part := range []func(context.Context, *ebb.Conn, io.Writer) error{crawl, grow, full, forget, shared, fill} {
+	for _, part := range []func(context.Context, *ebb.Conn, io.Writer) error{crawl, grow, full, forget} {
 		if err := part(ctx, c, w); err != nil {
 			return err
 		}
@@ -31,9 +30,6 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 func forgetAll(ctx context.Context, c *ebb.Conn) {
 	for _, name := range []string{"crawl", "grow", "full", "forget"} {
 		_, _ = filter(ctx, c, name, bloom.Options[string]{})
-	}
-	if f, err := bloom.Redisson[string](c, "example:bloom:shared"); err == nil {
-		_ = f.Delete(ctx)
 	}
 }
 
@@ -151,70 +147,4 @@ func forget(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		fmt.Fprintf(w, ": %v\n", found)
 	}
 	return nil
-}
-
-// shared shows a filter that Java programs with Redisson can open too.
-func shared(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	f, err := bloom.Redisson[string](c, "example:bloom:shared")
-	if err != nil {
-		return err
-	}
-	if err := f.Delete(ctx); err != nil {
-		return err
-	}
-	if _, err := f.TryInit(ctx, 1000, 0.01); err != nil {
-		return err
-	}
-	isNew, err := f.AddMany(ctx, pages(0, 500)...)
-	if err != nil {
-		return err
-	}
-	cfg, err := f.Config(ctx)
-	if err != nil {
-		return err
-	}
-	n, err := f.Count(ctx)
-	fmt.Fprintf(w, "in Redisson's layout: %d bits, %d for each value; %d were new, the estimate is %d\n", cfg.Size, cfg.HashIterations, count(isNew), n)
-	return err
-}
-
-// fill shows how the rate of mistakes follows from the share of bits that are set: a value is found
-// by mistake if all bits that it chooses are set, so the rate is that share to the power of their
-// number. The bitmap of Redisson's layout can be read on every backend.
-func fill(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	const name, expected, others = "example:bloom:fill", 2000, 4000
-	f, err := bloom.Redisson[string](c, name)
-	if err != nil {
-		return err
-	}
-	if err := f.Delete(ctx); err != nil {
-		return err
-	}
-	if _, err := f.TryInit(ctx, expected, 0.01); err != nil {
-		return err
-	}
-	cfg, err := f.Config(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "a filter for %d values at 1 %%: %d bits, of which a value sets %d\n", expected, cfg.Size, cfg.HashIterations)
-	done := 0
-	for _, n := range []int{500, 1000, 2000, 4000} {
-		if _, err := f.AddMany(ctx, pages(done, n-done)...); err != nil {
-			return err
-		}
-		done = n
-		set, err := c.Do(ctx, "BITCOUNT", name)
-		if err != nil {
-			return err
-		}
-		found, err := f.ContainsMany(ctx, pages(1_000_000, others)...)
-		if err != nil {
-			return err
-		}
-		share := float64(set.Int) / float64(cfg.Size)
-		fmt.Fprintf(w, "  %4d values: %4.1f %% of the bits are set, %.1f %% to the power of %d is %5.2f %%; found by mistake: %5.2f %%\n",
-			n, 100*share, 100*share, cfg.HashIterations, 100*math.Pow(share, float64(cfg.HashIterations)), 100*float64(count(found))/others)
-	}
-	return f.Delete(ctx)
 }

@@ -15,7 +15,7 @@ var (
 	redissonExpire = classic{
 		title: "Redisson's trySetRate, expire, tryAcquire: expire comes before the keys of the permits exist",
 		right: "0",
-		rows:  []row{{"keys that stay for ever", leftByRedisson}, {"limit.Redisson, with the same layout", leftByOurs}},
+		rows:  []row{{"keys that stay for ever", leftByRedisson}, {"limit.Allow", leftByLimit}},
 	}
 	redissonSetRate = classic{
 		title: fmt.Sprintf("Redisson's setRate at each start of a program: it forgets the grants, %d in an hour", most),
@@ -26,9 +26,15 @@ var (
 
 const hour = time.Hour
 
+// rate returns the names of the hash with the rate, of the number of free permits and of the sorted set of grants.
+func (b *bench) rate() (config, value, permits string) {
+	name := b.key("api")
+	return name, "{" + name + "}:value", "{" + name + "}:permits"
+}
+
 // leftByRedisson sends what the methods of Redisson send, in short.
 func leftByRedisson(ctx context.Context, b *bench) (int64, error) {
-	config, value, permits := b.key("api"), "{"+b.key("api")+"}:value", "{"+b.key("api")+"}:permits"
+	config, value, permits := b.rate()
 	now, err := b.now(ctx)
 	if err != nil {
 		return 0, err
@@ -45,22 +51,10 @@ func leftByRedisson(ctx context.Context, b *bench) (int64, error) {
 	return b.withoutTTL(ctx)
 }
 
-// redisson returns a limiter in Redisson's layout, with a rate.
-func (b *bench) redisson(ctx context.Context) (*limit.RedissonLimiter, error) {
-	l, err := limit.Redisson(b.c, b.key("api"))
+func leftByLimit(ctx context.Context, b *bench) (int64, error) {
+	l, err := newLimit(b.c, b.key("api"), hour)
 	if err == nil {
-		_, err = l.TrySetRate(ctx, limit.RedissonRate{Rate: most, Interval: hour})
-	}
-	return l, err
-}
-
-func leftByOurs(ctx context.Context, b *bench) (int64, error) {
-	l, err := b.redisson(ctx)
-	if err == nil {
-		_, err = l.Expire(ctx, hour)
-	}
-	if err == nil {
-		_, err = l.TryAcquire(ctx, 1, 0)
+		_, err = l.Allow(ctx, "")
 	}
 	if err != nil {
 		return 0, err
@@ -68,19 +62,42 @@ func leftByOurs(ctx context.Context, b *bench) (int64, error) {
 	return b.withoutTTL(ctx)
 }
 
-// allowedByRedisson uses package limit's limiter in Redisson's layout, whose SetRate does what Redisson's setRate does.
+// allowedByRedisson sends what setRate and tryAcquire send, in short: setRate removes the free permits and the grants.
 func allowedByRedisson(ctx context.Context, b *bench) (int64, error) {
-	l, err := b.redisson(ctx)
-	if err != nil {
-		return 0, err
+	config, value, permits := b.rate()
+	setRate := func() error {
+		_, err := b.tx(ctx, 0, []any{"HSET", config, "rate", most, "interval", hour.Milliseconds(), "type", 0}, []any{"DEL", value, permits})
+		return err
 	}
-	call := func() (bool, error) { return l.TryAcquire(ctx, 1, 0) }
-	before, err := burst(call)
-	if err == nil {
-		err = l.SetRate(ctx, limit.RedissonRate{Rate: most, Interval: hour})
+	grant := 0
+	tryAcquire := func() (bool, error) {
+		if _, err := b.c.Do(ctx, "SETNX", value, most); err != nil {
+			return false, err
+		}
+		free, err := b.number(ctx, "GET", value)
+		if err != nil || free < 1 {
+			return false, err
+		}
+		grant++
+		now, err := b.now(ctx)
+		if err != nil {
+			return false, err
+		}
+		_, err = b.tx(ctx, 0, []any{"ZADD", permits, now, grant}, []any{"DECRBY", value, 1})
+		return err == nil, err
 	}
-	after, err2 := burst(call)
-	return before + after, errors.Join(err, err2)
+	var allowed int64
+	for range 2 { // starts of the program
+		if err := setRate(); err != nil {
+			return 0, err
+		}
+		n, err := burst(tryAcquire)
+		if err != nil {
+			return 0, err
+		}
+		allowed += n
+	}
+	return allowed, nil
 }
 
 func allowedByLimit(ctx context.Context, b *bench) (int64, error) {

@@ -40,6 +40,8 @@ type Code struct {
 	// Others, if not nil, matches the code of other libraries: Compile leaves out a block
 	// with a match.
 	Others *regexp.Regexp
+	// Only, if not nil, matches the blocks that are compiled.
+	Only *regexp.Regexp
 	// Least is the least number of blocks; Compile fails if it finds fewer.
 	Least int
 }
@@ -84,7 +86,8 @@ func (c Code) Compile(t *testing.T) {
 	overlay := map[string]string{"reader.go": "testdata/reader.go"}
 	n := 0
 	for i, b := range all {
-		if c.Others != nil && c.Others.MatchString(strings.Join(b.lines, "\n")) {
+		text := strings.Join(b.lines, "\n")
+		if c.Others != nil && c.Others.MatchString(text) || c.Only != nil && !c.Only.MatchString(text) {
 			continue
 		}
 		name := fmt.Sprintf("block%d.go", i)

@@ -27,37 +27,40 @@ const (
 	mostPatience = 3 * time.Millisecond
 )
 
-// taker takes something, keeps it for a moment, and gives it back.
-type taker struct {
-	name string
-	// take returns how to give back what it took; nil: nothing. An error is that of a call that was given up, or nothing was free.
-	take func(ctx context.Context) (giveBack func(ctx context.Context) error, err error)
-	// free fails unless everything can be taken now.
-	free func(ctx context.Context) error
+// Taker takes something, keeps it for a moment, and gives it back.
+type Taker struct {
+	Name string
+	// Take returns how to give back what it took; nil: nothing. An error is that of a call that was given up, or nothing was free.
+	Take func(ctx context.Context) (giveBack func(ctx context.Context) error, err error)
+	// Free fails unless everything can be taken now.
+	Free func(ctx context.Context) error
 }
 
 // GivenUp has many calls that give up within a round trip, on each kind of object that takes something, and fails the test if
 // anything stays taken that no caller holds. All leases are an hour long, so none ends by itself.
-func GivenUp(t *testing.T, c *ebb.Conn, name string) {
-	for _, x := range takers(t, c, name) {
-		var all sync.WaitGroup
+func GivenUp(t *testing.T, c *ebb.Conn, name string) { GiveUp(t, takers(t, c, name)) }
+
+// GiveUp does the work of GivenUp for these objects.
+func GiveUp(t *testing.T, all []Taker) {
+	for _, x := range all {
+		var running sync.WaitGroup
 		for g := range givers {
-			all.Go(func() {
+			running.Go(func() {
 				r := rand.New(rand.NewPCG(1, uint64(g)))
 				for range gives {
 					x.once(t, r)
 				}
 			})
 		}
-		all.Wait()
-		if err := x.free(drivertest.Within(t)); err != nil {
-			t.Errorf("%s: something stays taken: %v", x.name, err)
+		running.Wait()
+		if err := x.Free(drivertest.Within(t)); err != nil {
+			t.Errorf("%s: something stays taken: %v", x.Name, err)
 		}
 	}
 }
 
 // once takes, with a context that ends at random, and gives back.
-func (x *taker) once(t *testing.T, r *rand.Rand) {
+func (x *Taker) once(t *testing.T, r *rand.Rand) {
 	patience := time.Duration(r.Int64N(int64(mostPatience)))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	if r.IntN(2) == 0 { // cancelled, without a deadline
@@ -66,18 +69,18 @@ func (x *taker) once(t *testing.T, r *rand.Rand) {
 		defer time.AfterFunc(patience, cancel).Stop()
 	}
 	defer cancel()
-	giveBack, err := x.take(ctx)
+	giveBack, err := x.Take(ctx)
 	if giveBack != nil {
 		err = giveBack(drivertest.Within(t))
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) && !errors.Is(err, lock.ErrTaken) &&
 		!errors.Is(err, limit.ErrTaken) && !errors.Is(err, queue.ErrEmpty) && !errors.Is(err, ebb.ErrUnavailable) {
-		t.Errorf("%s: %v", x.name, err)
+		t.Errorf("%s: %v", x.Name, err)
 	}
 }
 
-// leased makes a taker of a call that returns a lease.
-func leased[L interface {
+// Leased makes a Taker.Take of a call that returns a lease.
+func Leased[L interface {
 	Release(ctx context.Context) error
 }](take func(ctx context.Context) (L, error)) func(ctx context.Context) (func(context.Context) error, error) {
 	return func(ctx context.Context) (func(context.Context) error, error) {
@@ -94,8 +97,8 @@ func forEver(acquire func(context.Context, time.Duration) (*lock.Lease, error)) 
 	return func(ctx context.Context) (*lock.Lease, error) { return acquire(ctx, 0) }
 }
 
-// allOf takes n times, and gives all of it back.
-func allOf(n int, take func(ctx context.Context) (func(context.Context) error, error)) func(ctx context.Context) error {
+// AllOf is a Taker.Free that takes n times, and gives all of it back.
+func AllOf(n int, take func(ctx context.Context) (func(context.Context) error, error)) func(ctx context.Context) error {
 	return func(ctx context.Context) (err error) {
 		for range n {
 			giveBack, takeErr := take(ctx)
@@ -108,7 +111,7 @@ func allOf(n int, take func(ctx context.Context) (func(context.Context) error, e
 	}
 }
 
-func takers(t *testing.T, c *ebb.Conn, name string) []taker {
+func takers(t *testing.T, c *ebb.Conn, name string) []Taker {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
@@ -156,13 +159,13 @@ func takers(t *testing.T, c *ebb.Conn, name string) []taker {
 		}
 		return nil
 	}
-	return append(redissonTakers(t, c, name), []taker{
-		{"TryAcquire of a lock", leased(l.TryAcquire), allOf(1, leased(l.TryAcquire))},
-		{"Acquire of a lock", leased(forEver(l.Acquire)), allOf(1, leased(l.TryAcquire))},
-		{"a fair lock", leased(forEver(fair.Acquire)), allOf(1, leased(fair.TryAcquire))},
-		{"sharing", leased(forEver(rw.Share)), allOf(1, leased(rw.TryAcquire))},
-		{"a semaphore", leased(func(ctx context.Context) (*lock.Lease, error) { return sem.Acquire(ctx, 1, 0) }), allOf(2, leased(one))},
-		{"slots", leased(func(ctx context.Context) (*limit.Slot, error) { return slots.Acquire(ctx, "k") }), allOf(2, leased(trySlot))},
+	return append(redissonTakers(t, c, name), []Taker{
+		{"TryAcquire of a lock", Leased(l.TryAcquire), AllOf(1, Leased(l.TryAcquire))},
+		{"Acquire of a lock", Leased(forEver(l.Acquire)), AllOf(1, Leased(l.TryAcquire))},
+		{"a fair lock", Leased(forEver(fair.Acquire)), AllOf(1, Leased(fair.TryAcquire))},
+		{"sharing", Leased(forEver(rw.Share)), AllOf(1, Leased(rw.TryAcquire))},
+		{"a semaphore", Leased(func(ctx context.Context) (*lock.Lease, error) { return sem.Acquire(ctx, 1, 0) }), AllOf(2, Leased(one))},
+		{"slots", Leased(func(ctx context.Context) (*limit.Slot, error) { return slots.Acquire(ctx, "k") }), AllOf(2, Leased(trySlot))},
 		{"once", func(ctx context.Context) (func(context.Context) error, error) {
 			_, err := once.Do(ctx, func(context.Context) error { return lock.ErrTaken }) // so that the next may try
 			return nil, err
@@ -195,7 +198,7 @@ func unlessFailed(giveBack func(context.Context) error, err error) (func(context
 }
 
 // redissonTakers are those whose backend counts, and does not know which call took something.
-func redissonTakers(t *testing.T, c *ebb.Conn, name string) []taker {
+func redissonTakers(t *testing.T, c *ebb.Conn, name string) []Taker {
 	t.Helper()
 	java := lock.Redisson(c, "", lock.Options{TTL: time.Hour, UntilRelease: true})
 	l := given(java.Lock(name + "-java-lock"))(t)
@@ -217,32 +220,16 @@ func redissonTakers(t *testing.T, c *ebb.Conn, name string) []taker {
 		}
 		return nil
 	}
-	const rate = 1 << 20
-	limiter := given(limit.Redisson(c, name+"-java-rate"))(t)
-	drivertest.Must(t, limiter.SetRate(drivertest.Within(t), limit.RedissonRate{Rate: rate, Interval: time.Hour}))
-	var granted atomic.Int64
-	return []taker{
-		{"TryAcquire of a Redisson lock", leased(once(l.TryAcquire)), allOf(1, leased(once(l.TryAcquire)))},
-		{"Acquire of a Redisson lock", leased(ofThread(l.Acquire)), allOf(1, leased(once(l.TryAcquire)))},
-		{"sharing a Redisson lock", leased(ofThread(rw.Share)), allOf(1, leased(once(rw.TryAcquire)))},
-		{"a Redisson lock of writers", leased(ofThread(rw.Acquire)), allOf(1, leased(once(rw.TryAcquire)))},
+	return []Taker{
+		{"TryAcquire of a Redisson lock", Leased(once(l.TryAcquire)), AllOf(1, Leased(once(l.TryAcquire)))},
+		{"Acquire of a Redisson lock", Leased(ofThread(l.Acquire)), AllOf(1, Leased(once(l.TryAcquire)))},
+		{"sharing a Redisson lock", Leased(ofThread(rw.Share)), AllOf(1, Leased(once(rw.TryAcquire)))},
+		{"a Redisson lock of writers", Leased(ofThread(rw.Acquire)), AllOf(1, Leased(once(rw.TryAcquire)))},
 		{"TryAcquire of a Redisson semaphore", func(ctx context.Context) (func(context.Context) error, error) {
 			return unlessFailed(giveOne, sem.TryAcquire(ctx, 1))
 		}, allPermits},
 		{"Acquire of a Redisson semaphore", func(ctx context.Context) (func(context.Context) error, error) {
 			return unlessFailed(giveOne, sem.Acquire(ctx, 1, 0))
 		}, allPermits},
-		{"a Redisson limiter", func(ctx context.Context) (func(context.Context) error, error) {
-			err := limiter.Acquire(ctx, 1)
-			if err == nil {
-				granted.Add(1)
-			}
-			return nil, err
-		}, func(ctx context.Context) error {
-			if n, err := limiter.AvailablePermits(ctx); err != nil || n != rate-granted.Load() {
-				return fmt.Errorf("of %d permits %d are free after %d grants: %v", rate, n, granted.Load(), err)
-			}
-			return nil
-		}},
 	}
 }

@@ -136,7 +136,7 @@ func waiters() []waiter {
 	acquire := func(name string, of func(t *testing.T, c *ebb.Conn) func(context.Context) (*lock.Lease, error)) waiter {
 		take := func(t *testing.T, c *ebb.Conn) func(context.Context) (func(context.Context) error, error) {
 			get := of(t, c)
-			return func(ctx context.Context) (func(context.Context) error, error) { return leased(get)(ctx) }
+			return func(ctx context.Context) (func(context.Context) error, error) { return Leased(get)(ctx) }
 		}
 		return releasing(name, take)
 	}
@@ -153,7 +153,7 @@ func waiters() []waiter {
 		}),
 		releasing("slots", func(t *testing.T, c *ebb.Conn) func(context.Context) (func(context.Context) error, error) {
 			s := given(limit.NewConcurrency(c, "proxied-slots", 1, limit.ConcurrencyOptions{Lease: time.Hour, UntilRelease: true}))(t)
-			return leased(func(ctx context.Context) (*limit.Slot, error) { return s.Acquire(ctx, "k") })
+			return Leased(func(ctx context.Context) (*limit.Slot, error) { return s.Acquire(ctx, "k") })
 		}),
 		working("once value", func(t *testing.T, c *ebb.Conn) func(context.Context, func(context.Context) error) error {
 			o := given(lock.NewOnceValue(c, "proxied-once", time.Hour, lock.OnceValueOptions[int]{Lease: time.Hour}))(t)

@@ -99,7 +99,6 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 	cases := map[string]func() error{
 		"bits.NewCalendar":     func() error { return second(bits.NewCalendar(c, "x", bits.CalendarOptions{}, bits.CalendarOptions{})) },
 		"bloom.New":            func() error { return second(bloom.New(c, "x", bloom.Options[string]{}, bloom.Options[string]{})) },
-		"bloom.Redisson":       func() error { return second(bloom.Redisson(c, "x", make([]bloom.RedissonOptions[string], 2)...)) },
 		"cache.New":            func() error { return second(cache.New(c, "x", make([]cache.Options[string, int], 2)...)) },
 		"embed.Open":           func() error { return second(embed.Open(ctx, "mem://", embed.Options{}, embed.Options{})) },
 		"expmap.New":           func() error { return second(expmap.New(c, "x", make([]expmap.Options[string, int], 2)...)) },
@@ -113,7 +112,6 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 		"goredis.Open":         func() error { return second(goredis.Open(ctx, "redis://127.0.0.1:1", make([]goredis.Options, 2)...)) },
 		"limit.New":            func() error { return second(limit.New(c, "x", l.Rate(), limit.FailOpen, make([]limit.Options, 2)...)) },
 		"limit.NewConcurrency": func() error { return second(limit.NewConcurrency(c, "x", 1, make([]limit.ConcurrencyOptions, 2)...)) },
-		"limit.Redisson":       func() error { return second(limit.Redisson(c, "x", make([]limit.RedissonOptions, 2)...)) },
 		"lock.New":             func() error { return second(lock.New(c, "x", lo[:]...)) },
 		"lock.NewFair":         func() error { return second(lock.NewFair(c, "x", lo[:]...)) },
 		"lock.NewLatch":        func() error { return second(lock.NewLatch(c, "x", lo[:]...)) },
@@ -127,7 +125,6 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 		"lock.Redisson":     func() error { return second(lock.Redisson(c, "", lo[:]...).Lock("x")) },
 		"near.New":          func() error { return second(near.New(c, "x", near.Options{}, near.Options{})) },
 		"queue.New":         func() error { return second(queue.New(c, "x", make([]queue.Options[int], 2)...)) },
-		"queue.Redisson":    func() error { return second(queue.Redisson(c, "x", make([]queue.RedissonOptions[int], 2)...)) },
 		"queue.Push":        func() error { return second(q.Push(ctx, "v", queue.PushOptions{}, queue.PushOptions{})) },
 		"queue.Peek":        func() error { return second(q.Peek(ctx, queue.All, queue.PeekOptions{}, queue.PeekOptions{})) },
 		"queue.Schedule": func() error {

@@ -34,13 +34,13 @@ const (
 func All() []Object {
 	all := []Object{
 		{"bits.New", newBitmap}, {"bits.NewCalendar", newCalendar},
-		{"bloom.New", newFilter}, {"bloom.Redisson", newRedissonFilter},
+		{"bloom.New", newFilter},
 		{"cache.New", newCache},
 		{"expmap.New", newMap}, {"expmap.NewFamily", newMapFamily}, {"expmap.Redisson", newRedissonMap},
 		{"expset.New", newSet}, {"expset.NewFamily", newSetFamily}, {"expset.Redisson", newRedissonSet},
-		{"limit.New", newLimiter}, {"limit.NewConcurrency", newConcurrency}, {"limit.Redisson", newRedissonLimiter},
+		{"limit.New", newLimiter}, {"limit.NewConcurrency", newConcurrency},
 		{"near.New", newIndex},
-		{"queue.New", newQueue}, {"queue.Redisson", newShared},
+		{"queue.New", newQueue},
 		{"stream.New", newStream}, {"stream.Stream.Group", newGroup},
 		{"topic.New", newTopic},
 		{"unique.New", newCounter},
@@ -80,19 +80,6 @@ func newFilter(c *ebb.Conn, name string) (*Instance, error) {
 		return nil, err
 	}
 	return &Instance{Use: func(ctx context.Context) error { return second(f.Add(ctx, "x")) }, Delete: f.Delete}, nil
-}
-
-func newRedissonFilter(c *ebb.Conn, name string) (*Instance, error) {
-	f, err := bloom.Redisson[string](c, name)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use: func(ctx context.Context) error {
-			return errors.Join(second(f.TryInit(ctx, 100, 0.1)), second(f.Add(ctx, "x")))
-		},
-		Delete: f.Delete,
-	}, nil
 }
 
 func newCache(c *ebb.Conn, name string) (*Instance, error) {
@@ -302,36 +289,6 @@ func newConcurrency(c *ebb.Conn, name string) (*Instance, error) {
 	}, nil
 }
 
-func newRedissonLimiter(c *ebb.Conn, name string) (*Instance, error) {
-	l, err := limit.Redisson(c, name)
-	if err != nil {
-		return nil, err
-	}
-	other, err := limit.Redisson(c, name)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use: func(ctx context.Context) error {
-			_, err := l.TrySetRate(ctx, limit.RedissonRate{Type: limit.PerClient, Rate: 1, Interval: time.Hour})
-			return errors.Join(err, second(l.TryAcquire(ctx, 1, 0)), second(other.TryAcquire(ctx, 1, 0)))
-		},
-		Delete: l.Delete,
-		Loops: []Loop{{"Acquire", Function, func(ctx context.Context) error {
-			for {
-				if err := l.Acquire(ctx, 1); err != nil && !errors.Is(err, limit.ErrNoRate) {
-					return err
-				} else if err != nil {
-					_, err = l.TrySetRate(ctx, limit.RedissonRate{Type: limit.PerClient, Rate: 1, Interval: time.Hour})
-					if err != nil {
-						return err
-					}
-				}
-			}
-		}}},
-	}, nil
-}
-
 func newIndex(c *ebb.Conn, name string) (*Instance, error) {
 	x, err := near.New(c, name)
 	if err != nil {
@@ -399,23 +356,6 @@ func newQueue(c *ebb.Conn, name string) (*Instance, error) {
 				return nil
 			}
 			return err
-		},
-	}, nil
-}
-
-func newShared(c *ebb.Conn, name string) (*Instance, error) {
-	q, err := queue.Redisson[string](c, name)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use: func(ctx context.Context) error {
-			return errors.Join(q.Push(ctx, "x", 0), q.Push(ctx, "y", time.Hour))
-		},
-		Delete: q.Delete,
-		Loops: []Loop{
-			{"Pop", Function, func(ctx context.Context) error { return second(q.Pop(ctx)) }},
-			{"Transfer", Function, q.Transfer},
 		},
 	}, nil
 }

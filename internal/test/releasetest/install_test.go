@@ -38,24 +38,24 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) st
 	return string(out)
 }
 
-// contribs returns the names of the modules below contrib.
-func contribs(t *testing.T) (names []string) {
+// modules returns the directories of the modules that a release tags beside the root: those below contrib, and redisson.
+func modules(t *testing.T) (dirs []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(top, "contrib/*/go.mod"))
 	if err != nil || len(files) < 9 {
 		t.Fatalf("%d modules below contrib, %v", len(files), err)
 	}
 	for _, f := range files {
-		names = append(names, filepath.Base(filepath.Dir(f)))
+		dirs = append(dirs, "contrib/"+filepath.Base(filepath.Dir(f)))
 	}
-	return names
+	return append(dirs, "redisson")
 }
 
-// next returns the version that the modules below contrib require of the root: that of the next tag.
+// next returns the version that these modules require of the root: that of the next tag.
 func next(t *testing.T) (version string) {
 	t.Helper()
-	for _, name := range contribs(t) {
-		file := filepath.Join(top, "contrib", name, "go.mod")
+	for _, dir := range modules(t) {
+		file := filepath.Join(top, dir, "go.mod")
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -77,9 +77,9 @@ func next(t *testing.T) (version string) {
 	return version
 }
 
-// The replace directives of the modules below contrib are for this tree: for a program that requires such a module only the
+// The replace directives of these modules are for this tree: for a program that requires such a module only the
 // version in its require counts. It is that of a tag, either the newest release's or the next one's.
-func TestContribRequiresATagOfTheRoot(t *testing.T) {
+func TestModulesRequireATagOfTheRoot(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(top, "CHANGELOG.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestContribRequiresATagOfTheRoot(t *testing.T) {
 	if version == released || regexp.MustCompile(`(?m)^## Unreleased`).Match(text) && newer(version, released) {
 		return
 	}
-	t.Errorf("the modules below contrib require %s of the root: want %s, or a later version while CHANGELOG.md has changes that are not released",
+	t.Errorf("the modules of a release require %s of the root: want %s, or a later version while CHANGELOG.md has changes that are not released",
 		version, released)
 }
 
@@ -120,10 +120,9 @@ func proxy(t *testing.T, version string) (dir string) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	run(t, top, nil, "git", "clone", "-q", "--shared", "--no-tags", ".", clone)
 	dir = t.TempDir()
-	for _, sub := range append([]string{""}, contribs(t)...) {
+	for _, sub := range append([]string{""}, modules(t)...) {
 		path, tag := root, version
 		if sub != "" {
-			sub = "contrib/" + sub
 			path, tag = root+"/"+sub, sub+"/"+version // as Go wants it for a module in a directory
 		}
 		run(t, clone, nil, "git", "tag", tag)
@@ -149,7 +148,7 @@ func proxy(t *testing.T, version string) (dir string) {
 	return dir
 }
 
-// `go install` of a tag makes the program, and `go get` of a tag of each module below contrib finds all packages that it needs.
+// `go install` of a tag makes the program, and `go get` of a tag of each other module finds all packages that it needs.
 func TestATagCanBeInstalled(t *testing.T) {
 	if tier.Short() {
 		realserver.Require(t, "with -short, no tag is installed")
@@ -179,10 +178,10 @@ func TestATagCanBeInstalled(t *testing.T) {
 			t.Errorf("ebb version prints %q", out)
 		}
 	})
-	for _, name := range contribs(t) {
-		t.Run(name, func(t *testing.T) {
+	for _, sub := range modules(t) {
+		t.Run(filepath.Base(sub), func(t *testing.T) {
 			dir := t.TempDir()
-			path := root + "/contrib/" + name
+			path := root + "/" + sub
 			text := "package main\n\nimport _ \"" + path + "\"\n\nfunc main() {}\n"
 			if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)

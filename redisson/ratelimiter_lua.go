@@ -1,12 +1,15 @@
-package limit
+package redisson
 
-import "github.com/ebbdb/ebb/conn"
+import (
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/waitline"
+)
 
-// The scripts of Redisson's layout. KEYS: the rate; value and permits of all clients; value and permits of this client. Times are in
+// The scripts of RateLimiter. KEYS: the rate; value and permits of all clients; value and permits of this client. Times are in
 // ms.
 
-// luaRedisson reads the rate, chooses the keys, counts the free permits, and sets the TTL of the keys.
-const luaRedisson = luaNow + `
+// luaRate reads the rate, chooses the keys, counts the free permits, and sets the TTL of the keys.
+const luaRate = waitline.Now + `
 local ms = floor(now / 1000)
 local conf = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime', 'ebb-members')
 if not (conf[1] and conf[2] and conf[3]) then return redis.error_reply('EBBNORATE there is no rate') end
@@ -84,10 +87,10 @@ local function touch()
 end
 `
 
-// redissonAcquire: KEYS also the two of the line; ARGV permits, 16 random bytes, a ticket, its turn or "", its lease in us, the longest
+// rateAcquire: KEYS also the two of the line; ARGV permits, 16 random bytes, a ticket, its turn or "", its lease in us, the longest
 // wait in ms or -1, whether there is a line, whether the Java programs are old. The reply is {1, 0, 0} if it took the permits,
 // {0, ms, 0} if they would come too late, and {2, ms, turn} to poll again after ms.
-var redissonAcquire = conn.NewScript(luaRedisson + luaLine + `
+var rateAcquire = conn.NewScript(luaRate + waitline.First + `
 local n, me, turn, patience, fair = num(1), ARGV[3], ARGV[4], num(6), ARGV[7] == '1'
 if n > rate then return redis.error_reply('EBBTOOMUCH more than the rate') end
 local old = settle(ARGV[8] == '1')
@@ -131,23 +134,25 @@ end
 return {2, wait, turn}
 `)
 
-// redissonRevoke: ARGV permits, and the random bytes of the grant.
-var redissonRevoke = conn.NewScript(luaRedisson + `
+var leaveScript = conn.NewScript(waitline.Leave)
+
+// rateRevoke: ARGV permits, and the random bytes of the grant.
+var rateRevoke = conn.NewScript(luaRate + `
 local n = num(1)
 local gone = redis.call('ZREM', permits, member(false, ARGV[2], n), member(true, ARGV[2], n))
 if gone == 1 then redis.call('INCRBY', value, int(n)) end
 return gone
 `)
 
-var redissonAvailable = conn.NewScript(luaRedisson + `
+var rateAvailable = conn.NewScript(luaRate + `
 local have = free()
 touch()
 return have or rate
 `)
 
-// redissonTrySet and redissonSet: ARGV rate, interval, type, keepAliveTime.
+// rateTrySet and rateSet: ARGV rate, interval, type, keepAliveTime.
 var (
-	redissonTrySet = conn.NewScript(`
+	rateTrySet = conn.NewScript(`
 redis.call('HSETNX', KEYS[1], 'rate', ARGV[1])
 redis.call('HSETNX', KEYS[1], 'interval', ARGV[2])
 redis.call('HSETNX', KEYS[1], 'keepAliveTime', ARGV[4])
@@ -155,15 +160,15 @@ local new = redis.call('HSETNX', KEYS[1], 'type', ARGV[3])
 if new == 1 and tonumber(ARGV[4]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 return new
 `)
-	redissonSet = conn.NewScript(`
+	rateSet = conn.NewScript(`
 redis.call('HSET', KEYS[1], 'rate', ARGV[1], 'interval', ARGV[2], 'keepAliveTime', ARGV[4], 'type', ARGV[3])
 if tonumber(ARGV[4]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 redis.call('HDEL', KEYS[1], 'ebb-members')
 redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 return 1
 `)
-	// redissonEvery: ARGV a command, and its argument.
-	redissonEvery = conn.NewScript(`
+	// rateEvery: ARGV a command, and its argument.
+	rateEvery = conn.NewScript(`
 local changed = 0
 for i, key in ipairs(KEYS) do
   local n = redis.call(ARGV[1], key, unpack(ARGV, 2))

@@ -1,4 +1,4 @@
-package limit
+package redisson
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/limit"
 )
 
-// RedissonLimiter is a rate limiter in the layout of Redisson's RRateLimiter, for Go and Java
-// programs that share one limiter:
+// RateLimiter is Redisson's RRateLimiter:
 //
 //	name                 a hash: rate, interval (ms), type (0 overall, 1 per client), keepAliveTime (ms)
 //	{name}:value         the number of free permits
@@ -28,17 +28,17 @@ import (
 // limiter refuses them with ebb.ErrValue.
 //
 // The algorithm is a sliding log, whose size grows with the rate. New programs should use
-// Limiter. RedissonLimiter uses the server's clock, while Redisson uses the clock of each
+// package limit. RateLimiter uses the server's clock, while Redisson uses the clock of each
 // client. The methods are safe for concurrent use.
-type RedissonLimiter struct {
+type RateLimiter struct {
 	c      *conn.Conn
 	name   string
 	client string
-	opt    RedissonOptions
+	opt    RateLimiterOptions
 }
 
-// RedissonOptions configures a RedissonLimiter. The zero value works.
-type RedissonOptions struct {
+// RateLimiterOptions configures a RateLimiter. The zero value works.
+type RateLimiterOptions struct {
 	// Client is the client's id, for PerClient. "": a random UUID, as in Redisson, which has one
 	// for each process.
 	Client string
@@ -51,7 +51,10 @@ type RedissonOptions struct {
 	Fair bool
 }
 
-// RateType selects whether clients share a Redisson rate or have one each.
+// refresh is the longest time between two requests of a waiter in the line, and minPause the shortest.
+const refresh, minPause = 500 * time.Millisecond, time.Millisecond
+
+// RateType selects whether clients share a rate or have one each.
 type RateType int64
 
 // The types of a rate.
@@ -60,29 +63,29 @@ const (
 	PerClient RateType = 1 // a rate for each client
 )
 
-// RedissonRate is the rate that TrySetRate and SetRate store.
-type RedissonRate struct {
+// Rate is the rate that TrySetRate and SetRate store.
+type Rate struct {
 	Type      RateType
 	Rate      int64         // permits in an interval
 	Interval  time.Duration // whole milliseconds
 	KeepAlive time.Duration // the limiter expires so long after its last use; 0: never
 }
 
-// Redisson returns the limiter of that name. It sends nothing to the backend. Errors:
+// NewRateLimiter returns the limiter of that name. It sends nothing to the backend. Errors:
 // ebb.ErrArgument.
-func Redisson(c *conn.Conn, name string, opts ...RedissonOptions) (*RedissonLimiter, error) {
-	name, o, err := kit.Make(c, "limit: Redisson limiter", name, opts)
+func NewRateLimiter(c *conn.Conn, name string, opts ...RateLimiterOptions) (*RateLimiter, error) {
+	name, o, err := kit.Make(c, "redisson: rate limiter", name, opts)
 	if err != nil {
 		return nil, err
 	}
 	if o.Client == "" {
 		o.Client = kit.UUID()
 	}
-	return &RedissonLimiter{c: c, name: name, client: o.Client, opt: o}, nil
+	return &RateLimiter{c: c, name: name, client: o.Client, opt: o}, nil
 }
 
 // String describes the limiter.
-func (l *RedissonLimiter) String() string {
+func (l *RateLimiter) String() string {
 	caps := l.c.Capabilities()
 	fair := ""
 	if l.opt.Fair {
@@ -92,13 +95,13 @@ func (l *RedissonLimiter) String() string {
 }
 
 // keys returns the five keys of Redisson and the two of the line.
-func (l *RedissonLimiter) keys() []string {
+func (l *RateLimiter) keys() []string {
 	value, permits := kit.Key(l.name, "value"), kit.Key(l.name, "permits")
 	return []string{l.name, value, permits, value + ":" + l.client, permits + ":" + l.client,
 		kit.Key(l.name, "ebb-line"), kit.Key(l.name, "ebb-heard")}
 }
 
-func (l *RedissonLimiter) failed(doing string, err error) error {
+func (l *RateLimiter) failed(doing string, err error) error {
 	var refused conn.ReplyError
 	if errors.As(err, &refused) {
 		switch {
@@ -107,13 +110,18 @@ func (l *RedissonLimiter) failed(doing string, err error) error {
 		case strings.Contains(string(refused), "EBBOLD"):
 			err = fmt.Errorf("%w: the free permits have no log, as with Redisson 3.13.2 and older: this limiter needs 3.13.3 or newer", conn.ErrValue)
 		case strings.Contains(string(refused), "EBBTOOMUCH"):
-			err = fmt.Errorf("%w: more permits than the rate", ErrTooMuch)
+			err = fmt.Errorf("%w: more permits than the rate", limit.ErrTooMuch)
 		}
 	}
-	return fmt.Errorf("limit: Redisson limiter %q: %s: %w", l.name, doing, err)
+	return fmt.Errorf("redisson: rate limiter %q: %s: %w", l.name, doing, err)
 }
 
-func (r RedissonRate) check() error {
+// argument returns an error about an argument, with ebb.ErrArgument in its chain.
+func argument(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", conn.ErrArgument, fmt.Sprintf(format, args...))
+}
+
+func (r Rate) check() error {
 	switch {
 	case r.Type != Overall && r.Type != PerClient:
 		return argument("Type is %d; it must be Overall or PerClient", r.Type)
@@ -128,18 +136,18 @@ func (r RedissonRate) check() error {
 }
 
 // TrySetRate sets the rate if none is set, and reports whether it did.
-func (l *RedissonLimiter) TrySetRate(ctx context.Context, r RedissonRate) (bool, error) {
-	v, err := l.set(ctx, redissonTrySet, r)
+func (l *RateLimiter) TrySetRate(ctx context.Context, r Rate) (bool, error) {
+	v, err := l.set(ctx, rateTrySet, r)
 	return v.Int == 1, err
 }
 
 // SetRate sets the rate, and removes all grants.
-func (l *RedissonLimiter) SetRate(ctx context.Context, r RedissonRate) error {
-	_, err := l.set(ctx, redissonSet, r)
+func (l *RateLimiter) SetRate(ctx context.Context, r Rate) error {
+	_, err := l.set(ctx, rateSet, r)
 	return err
 }
 
-func (l *RedissonLimiter) set(ctx context.Context, s *conn.Script, r RedissonRate) (conn.Value, error) {
+func (l *RateLimiter) set(ctx context.Context, s *conn.Script, r Rate) (conn.Value, error) {
 	err := r.check()
 	var v conn.Value
 	if err == nil {
@@ -152,7 +160,7 @@ func (l *RedissonLimiter) set(ctx context.Context, s *conn.Script, r RedissonRat
 }
 
 // Rate returns the rate that was set. Errors: ErrNoRate.
-func (l *RedissonLimiter) Rate(ctx context.Context) (r RedissonRate, err error) {
+func (l *RateLimiter) Rate(ctx context.Context) (r Rate, err error) {
 	v, err := l.c.Do(ctx, "HMGET", l.name, "rate", "interval", "type", "keepAliveTime")
 	if err == nil && (len(v.Elems) != 4 || v.Elems[0].IsNull() || v.Elems[1].IsNull() || v.Elems[2].IsNull()) {
 		err = ErrNoRate
@@ -169,15 +177,15 @@ func (l *RedissonLimiter) Rate(ctx context.Context) (r RedissonRate, err error) 
 			return r, l.failed("read the rate", fmt.Errorf("%w: %w", conn.ErrValue, err))
 		}
 	}
-	return RedissonRate{Rate: n[0], Interval: time.Duration(n[1]) * time.Millisecond, Type: RateType(n[2]), KeepAlive: time.Duration(n[3]) * time.Millisecond}, nil
+	return Rate{Rate: n[0], Interval: time.Duration(n[1]) * time.Millisecond, Type: RateType(n[2]), KeepAlive: time.Duration(n[3]) * time.Millisecond}, nil
 }
 
 // TryAcquire takes permits, and waits up to timeout for them: 0 does not wait, a negative
 // timeout has no bound. It returns false as soon as it knows that the permits come too late.
 // Redisson's tryAcquire(permits, timeout) first sleeps for the timeout; Acquire with a context
-// with that deadline does the same. Errors: ErrNoRate before a rate was set; ErrTooMuch for
+// with that deadline does the same. Errors: ErrNoRate before a rate was set; limit.ErrTooMuch for
 // more permits than the rate; the context's.
-func (l *RedissonLimiter) TryAcquire(ctx context.Context, permits int64, timeout time.Duration) (bool, error) {
+func (l *RateLimiter) TryAcquire(ctx context.Context, permits int64, timeout time.Duration) (bool, error) {
 	ok, err := l.acquire(ctx, permits, timeout)
 	if err != nil {
 		return false, l.failed(fmt.Sprintf("acquire %d", permits), err)
@@ -187,19 +195,19 @@ func (l *RedissonLimiter) TryAcquire(ctx context.Context, permits int64, timeout
 
 // Acquire takes permits, and waits until it has them or the context ends. Errors: those of
 // TryAcquire.
-func (l *RedissonLimiter) Acquire(ctx context.Context, permits int64) error {
+func (l *RateLimiter) Acquire(ctx context.Context, permits int64) error {
 	_, err := l.TryAcquire(ctx, permits, -1)
 	return err
 }
 
-func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout time.Duration) (ok bool, err error) {
+func (l *RateLimiter) acquire(ctx context.Context, permits int64, timeout time.Duration) (ok bool, err error) {
 	switch {
 	case permits < 1:
 		return false, l.failed("acquire", argument("the call wants %d permits; it must want at least 1", permits))
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
-	since, turn, ticket := startWatch(), "", fmt.Sprintf("%s:%d", kit.ID(), permits)
+	since, turn, ticket := time.Now(), "", fmt.Sprintf("%s:%d", kit.ID(), permits)
 	defer func() {
 		if !ok && (turn != "" || err != nil && l.opt.Fair) {
 			l.leave(ctx, ticket, err)
@@ -208,11 +216,11 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 	for {
 		left := int64(-1)
 		if timeout >= 0 {
-			left = kit.Millis(max(0, timeout-since.elapsed()))
+			left = kit.Millis(max(0, timeout-time.Since(since)))
 		}
 		var random [16]byte
 		_, _ = rand.Read(random[:])
-		v, err := l.c.Script(ctx, redissonAcquire, l.keys(), permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair, l.opt.OldJava)
+		v, err := l.c.Script(ctx, rateAcquire, l.keys(), permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair, l.opt.OldJava)
 		if err != nil {
 			l.revoke(ctx, permits, random, err)
 			return false, err
@@ -232,7 +240,7 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 			pause = min(pause, refresh)
 		}
 		if timeout >= 0 {
-			pause = min(pause, max(0, timeout-since.elapsed()))
+			pause = min(pause, max(0, timeout-time.Since(since)))
 		}
 		if err := kit.Sleep(ctx, max(minPause, pause)); err != nil {
 			return false, err
@@ -241,18 +249,18 @@ func (l *RedissonLimiter) acquire(ctx context.Context, permits int64, timeout ti
 }
 
 // revoke gives back the permits that a failed request may have taken: its random bytes are in the log of grants.
-func (l *RedissonLimiter) revoke(ctx context.Context, permits int64, random [16]byte, failed error) {
+func (l *RateLimiter) revoke(ctx context.Context, permits int64, random [16]byte, failed error) {
 	var refused conn.ReplyError
 	if errors.As(failed, &refused) {
 		return
 	}
 	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the grant leaves the interval
-		_, err := l.c.Script(ctx, redissonRevoke, l.keys()[:5], permits, random[:])
+		_, err := l.c.Script(ctx, rateRevoke, l.keys()[:5], permits, random[:])
 		return err
 	})
 }
 
-func (l *RedissonLimiter) leave(ctx context.Context, ticket string, failed error) {
+func (l *RateLimiter) leave(ctx context.Context, ticket string, failed error) {
 	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the ticket expires
 		_, err := l.c.Script(ctx, leaveScript, l.keys()[5:], ticket)
 		return err
@@ -260,8 +268,8 @@ func (l *RedissonLimiter) leave(ctx context.Context, ticket string, failed error
 }
 
 // AvailablePermits returns the number of free permits. Errors: ErrNoRate.
-func (l *RedissonLimiter) AvailablePermits(ctx context.Context) (int64, error) {
-	v, err := l.c.Script(ctx, redissonAvailable, l.keys()[:5])
+func (l *RateLimiter) AvailablePermits(ctx context.Context) (int64, error) {
+	v, err := l.c.Script(ctx, rateAvailable, l.keys()[:5])
 	if err == nil {
 		var n int64
 		if n, err = v.AsInt(); err == nil {
@@ -273,7 +281,7 @@ func (l *RedissonLimiter) AvailablePermits(ctx context.Context) (int64, error) {
 
 // Expire sets the time after which the limiter and its grants expire, and reports whether the
 // limiter exists.
-func (l *RedissonLimiter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
+func (l *RateLimiter) Expire(ctx context.Context, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
 		return false, l.failed("expire", argument("the time to live is %v; it must be positive", ttl))
 	}
@@ -281,13 +289,13 @@ func (l *RedissonLimiter) Expire(ctx context.Context, ttl time.Duration) (bool, 
 }
 
 // ClearExpire removes the deadline of the limiter, and reports whether it had one.
-func (l *RedissonLimiter) ClearExpire(ctx context.Context) (bool, error) {
+func (l *RateLimiter) ClearExpire(ctx context.Context) (bool, error) {
 	return l.every(ctx, "clear the expiry", "PERSIST")
 }
 
 // Delete removes the limiter: its rate, its grants, and its queue. Unless the limiter's rate is
 // Overall, Delete searches all keys of the backend for the grants of single clients, O(keys).
-func (l *RedissonLimiter) Delete(ctx context.Context) error {
+func (l *RateLimiter) Delete(ctx context.Context) error {
 	r, err := l.Rate(ctx)
 	if err != nil && !errors.Is(err, ErrNoRate) && !errors.Is(err, conn.ErrValue) {
 		return err
@@ -304,8 +312,8 @@ func (l *RedissonLimiter) Delete(ctx context.Context) error {
 }
 
 // every runs a command on all keys, and returns the result for the first.
-func (l *RedissonLimiter) every(ctx context.Context, doing, command string, arg ...any) (bool, error) {
-	v, err := l.c.Script(ctx, redissonEvery, l.keys()[:5], append([]any{command}, arg...)...)
+func (l *RateLimiter) every(ctx context.Context, doing, command string, arg ...any) (bool, error) {
+	v, err := l.c.Script(ctx, rateEvery, l.keys()[:5], append([]any{command}, arg...)...)
 	if err != nil {
 		return false, l.failed(doing, err)
 	}

@@ -1,26 +1,32 @@
-package queue
+package redisson
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/queue"
 )
 
 // javaItem is an item as Redisson packs it, by hand: one byte 8, eight random bytes,
 // a little-endian uint64, the payload.
 const javaItem = "\x08" + "\xde\xad\xbe\xef\x00\x01\x02\x03" + "\x05\x00\x00\x00\x00\x00\x00\x00" + "hello"
 
-func TestTheLayoutIsRedissons(t *testing.T) {
+func TestTheLayoutOfADelayedQueueIsRedissons(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		ctx, name := b.Context(), fresh(b)
-		s := must(Redisson[string](b.Conn, name))(t)
+		ctx, name := b.Context(), fresh(b, "q")
+		s := must(NewDelayedQueue[string](b.Conn, name))(t)
 		waiting, deadlines := "redisson_delay_queue:{"+name+"}", "redisson_delay_queue_timeout:{"+name+"}"
 		before := now(t, b).UnixMilli()
 		ok(t, s.Push(ctx, "hello", time.Hour))
@@ -54,8 +60,8 @@ func TestTheLayoutIsRedissons(t *testing.T) {
 
 func TestWhatAnotherClientPutThereIsDelivered(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		ctx, name := b.Context(), "{"+fresh(b)+"}:mail" // a tag of the name's own
-		s := must(Redisson[string](b.Conn, name))(t)
+		ctx, name := b.Context(), "{"+fresh(b, "q")+"}:mail" // a tag of the name's own
+		s := must(NewDelayedQueue[string](b.Conn, name))(t)
 		due := now(t, b).Add(50 * time.Millisecond).UnixMilli()
 		must(b.Do(ctx, "ZADD", "redisson_delay_queue_timeout:"+name, due, javaItem))(t)
 		must(b.Do(ctx, "RPUSH", "redisson_delay_queue:"+name, javaItem))(t)
@@ -76,8 +82,8 @@ func TestWhatAnotherClientPutThereIsDelivered(t *testing.T) {
 
 func TestPopIsWokenByTheListAndByTheChannel(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		ctx, name := b.Context(), fresh(b)
-		s := must(Redisson[string](b.Conn, name))(t)
+		ctx, name := b.Context(), fresh(b, "q")
+		s := must(NewDelayedQueue[string](b.Conn, name))(t)
 		got := make(chan string, 3)
 		for range 3 {
 			go func() {
@@ -104,7 +110,7 @@ func TestPopIsWokenByTheListAndByTheChannel(t *testing.T) {
 
 func TestAWaitForASharedQueueEndsWithTheContext(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		s := must(Redisson[string](b.Conn, fresh(b)))(t)
+		s := must(NewDelayedQueue[string](b.Conn, fresh(b, "q")))(t)
 		ctx, cancel := context.WithTimeout(b.Context(), 30*time.Millisecond)
 		defer cancel()
 		_, err := s.Pop(ctx)
@@ -115,7 +121,7 @@ func TestAWaitForASharedQueueEndsWithTheContext(t *testing.T) {
 			t.Errorf("%q", v)
 		}
 		_, err = s.TryPop(b.Context())
-		failsWith(t, err, ErrEmpty)
+		failsWith(t, err, queue.ErrEmpty)
 	})
 }
 
@@ -149,10 +155,10 @@ func TestGoAndJavaShareAQueue(t *testing.T) {
 		if !strings.HasPrefix(b.URL(), "redis://") {
 			return // the other client takes one server's address
 		}
-		ctx, name := b.Context(), fresh(b)
+		ctx, name := b.Context(), fresh(b, "q")
 		java := &javaSide{c: redis.NewClient(must(redis.ParseURL(b.URL()))(t)), name: name}
 		defer func() { ok(t, java.c.Close()) }()
-		s := must(Redisson[string](b.Conn, name))(t)
+		s := must(NewDelayedQueue[string](b.Conn, name))(t)
 
 		// From Java to Go, with the message that a new first item is due.
 		result := make(chan string, 1)
@@ -187,5 +193,63 @@ func TestGoAndJavaShareAQueue(t *testing.T) {
 		}
 		stop()
 		failsWith(t, <-done, context.Canceled)
+	})
+}
+
+// hanging is a backend whose first Block has no reply until the deadline of its context.
+type hanging struct {
+	ebb.Driver // nil: the rest is not called
+	c          *ebb.Conn
+	blocks     atomic.Int64
+}
+
+func (d *hanging) Do(ctx context.Context, args []any) (ebb.Value, error) { return d.c.Do(ctx, args...) }
+
+func (d *hanging) Block(ctx context.Context, args []any) (ebb.Value, error) {
+	if d.blocks.Add(1) > 1 {
+		return d.c.Block(ctx, args...)
+	}
+	at, _ := ctx.Deadline()
+	if err := kit.Sleep(ctx, time.Until(at)-20*time.Millisecond); err != nil { // client libraries notice a deadline a little early, or late
+		return ebb.Value{}, err
+	}
+	return ebb.Value{}, fmt.Errorf("no reply: %w", context.DeadlineExceeded)
+}
+
+func (d *hanging) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
+	var b ebb.Batch
+	for _, args := range cmds {
+		b.Do(args...)
+	}
+	return d.c.Pipeline(ctx, &b)
+}
+
+func (d *hanging) Subscribe(ctx context.Context, _ ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+	return d.c.Subscribe(ctx, names...)
+}
+
+func (d *hanging) Capabilities() ebb.Capabilities {
+	caps := d.c.Capabilities()
+	caps.Embedded = false
+	return caps
+}
+
+func (d *hanging) String() string { return "hanging" }
+func (d *hanging) Close() error   { return nil }
+
+func TestAConsumerOutlivesAServerThatHangs(t *testing.T) {
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		ctx := b.Context()
+		s := must(NewDelayedQueue[string](ebb.Use(&hanging{c: b.Conn}), fresh(b, "q")))(t)
+		var pushing sync.WaitGroup
+		pushing.Go(func() {
+			if err := errors.Join(kit.Sleep(ctx, time.Minute), s.Push(ctx, "work", 0)); err != nil {
+				t.Error(err)
+			}
+		})
+		if v, err := s.Pop(ctx); err != nil || v != "work" {
+			t.Error(v, err)
+		}
+		pushing.Wait()
 	})
 }

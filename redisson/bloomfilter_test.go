@@ -1,4 +1,4 @@
-package bloom_test
+package redisson
 
 import (
 	"encoding/hex"
@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/bloom"
 	"github.com/ebbdb/ebb/internal/backends"
 )
 
@@ -17,30 +16,30 @@ import (
 // the published algorithm of HighwayHash (checked by its vectors: 128 bits of the
 // empty text under the key 00 01 .. 1f are 0fed268f9d8ffec7 33565e767f093e6f) and
 // from Redisson's formulas: 100 values at 0.03 are 729 bits, 5 for each value.
-var redissonPlaces = map[string][]int64{
+var javaPlaces = map[string][]int64{
 	"ann": {640, 601, 567, 528, 439},
 	"bob": {225, 443, 668, 157, 437},
 	"a longer value, of more than thirty-two bytes": {374, 173, 547, 346, 46},
 	"": {386, 57, 498, 169, 610},
 }
 
-const redissonBitmap = "00000000000200000000000000000000000000040004000000000000400000000000000000000000" +
+const javaBitmap = "00000000000200000000000000000000000000040004000000000000400000000000000000000000" +
 	"0000002000000200000000000000051000000000000000000000800010000100000000400000000080000008"
 
-func redisson(t *testing.T, c *ebb.Conn, name string) *bloom.RedissonFilter[string] {
+func bloomFilter(t *testing.T, c *ebb.Conn, name string) *BloomFilter[string] {
 	t.Helper()
-	f, err := bloom.Redisson[string](c, name)
+	f, err := NewBloomFilter[string](c, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func TestRedissonsBytes(t *testing.T) {
+func TestTheBytesOfABloomFilterAreRedissons(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx, name := b.Context(), b.Name("seen")
-		f := redisson(t, b.Conn, name)
-		if _, err := f.Add(ctx, "ann"); !errors.Is(err, bloom.ErrConfig) {
+		f := bloomFilter(t, b.Conn, name)
+		if _, err := f.Add(ctx, "ann"); !errors.Is(err, ErrConfig) {
 			t.Error(err)
 		}
 		if yes, err := f.TryInit(ctx, 100, 0.03); !yes || err != nil {
@@ -56,7 +55,7 @@ func TestRedissonsBytes(t *testing.T) {
 		if got, _ := fields.AsStrings(); !slices.Equal(got, []string{"729", "5", "100", "0.03"}) {
 			t.Error(got)
 		}
-		for v := range redissonPlaces {
+		for v := range javaPlaces {
 			if v == "" {
 				continue
 			}
@@ -64,7 +63,7 @@ func TestRedissonsBytes(t *testing.T) {
 				t.Error(v, yes, err)
 			}
 		}
-		if raw, err := b.Get(ctx, name); hex.EncodeToString([]byte(raw)) != redissonBitmap || err != nil {
+		if raw, err := b.Get(ctx, name); hex.EncodeToString([]byte(raw)) != javaBitmap || err != nil {
 			t.Errorf("%x %v", raw, err)
 		}
 		if n, err := f.Count(ctx); n != 3 || err != nil {
@@ -86,7 +85,7 @@ func TestRedissonsBytes(t *testing.T) {
 }
 
 // The Java side is plain commands of another client.
-func TestAFilterIsSharedWithRedisson(t *testing.T) {
+func TestABloomFilterIsSharedWithJava(t *testing.T) {
 	// The other client needs one server.
 	backends.Except(t, []string{"mem", "file", "sentinel", "cluster"}, func(t *testing.T, b *backends.Backend) {
 		opt, err := redis.ParseURL(b.URL())
@@ -99,13 +98,13 @@ func TestAFilterIsSharedWithRedisson(t *testing.T) {
 		if err := java.HSet(ctx, "{"+name+"}:config", "size", 729, "hashIterations", 5, "expectedInsertions", 100, "falseProbability", "0.03").Err(); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range redissonPlaces["ann"] {
+		for _, at := range javaPlaces["ann"] {
 			if err := java.SetBit(ctx, name, at, 1).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		f := redisson(t, b.Conn, name)
-		if cfg, err := f.Config(ctx); cfg != (bloom.RedissonConfig{Size: 729, HashIterations: 5, ExpectedInsertions: 100, FalseProbability: 0.03}) || err != nil {
+		f := bloomFilter(t, b.Conn, name)
+		if cfg, err := f.Config(ctx); cfg != (BloomFilterConfig{Size: 729, HashIterations: 5, ExpectedInsertions: 100, FalseProbability: 0.03}) || err != nil {
 			t.Error(cfg, err)
 		}
 		if yes, err := f.TryInit(ctx, 100, 0.03); yes || err != nil {
@@ -120,7 +119,7 @@ func TestAFilterIsSharedWithRedisson(t *testing.T) {
 		if yes, err := f.Add(ctx, "bob"); !yes || err != nil {
 			t.Error(yes, err)
 		}
-		for _, at := range redissonPlaces["bob"] {
+		for _, at := range javaPlaces["bob"] {
 			if bit, err := java.GetBit(ctx, name, at).Result(); bit != 1 || err != nil {
 				t.Error(at, bit, err)
 			}
@@ -128,11 +127,11 @@ func TestAFilterIsSharedWithRedisson(t *testing.T) {
 	})
 }
 
-func TestRedissonsSizes(t *testing.T) {
+func TestTheSizesOfBloomFiltersAreRedissons(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		for _, c := range []bloom.RedissonConfig{{9585, 7, 1000, 0.01}, {19170116, 13, 1_000_000, 0.0001}, {14, 1, 10, 0.5}} {
-			f := redisson(t, b.Conn, b.Name("size"))
+		for _, c := range []BloomFilterConfig{{9585, 7, 1000, 0.01}, {19170116, 13, 1_000_000, 0.0001}, {14, 1, 10, 0.5}} {
+			f := bloomFilter(t, b.Conn, b.Name("size"))
 			if _, err := f.TryInit(ctx, c.ExpectedInsertions, c.FalseProbability); err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +142,7 @@ func TestRedissonsSizes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		f := redisson(t, b.Conn, b.Name("size"))
+		f := bloomFilter(t, b.Conn, b.Name("size"))
 		for _, bad := range []struct {
 			n int64
 			p float64
@@ -157,7 +156,7 @@ func TestRedissonsSizes(t *testing.T) {
 
 func TestNumbersAreWrittenAsJavaDoes(t *testing.T) {
 	for p, want := range map[float64]string{0.03: "0.03", 0.001: "0.001", 0.0001: "1.0E-4", 0.00025: "2.5E-4", 0.5: "0.5", 1e-9: "1.0E-9"} {
-		if got := bloom.JavaDouble(p); got != want {
+		if got := javaDouble(p); got != want {
 			t.Error(got, want)
 		}
 	}

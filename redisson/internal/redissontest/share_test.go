@@ -20,8 +20,8 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/tier"
-	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
+	"github.com/ebbdb/ebb/redisson"
 )
 
 // patience bounds what one process does.
@@ -68,7 +68,7 @@ func child(url, name string) int {
 	var errs [2]error
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		l, err := limit.Redisson(c, name+":limiter")
+		l, err := redisson.NewRateLimiter(c, name+":limiter")
 		for err == nil && !over(len(all.Grants)) {
 			if err = l.Acquire(ctx, 1); err == nil {
 				all.Grants = append(all.Grants, now())
@@ -114,11 +114,11 @@ func TestTwoProcessesAndJavaShareALimiterAndALock(t *testing.T) {
 			return // three processes need one address
 		}
 		ctx, name := b.Context(), "shared-"+kit.ID()[:8]
-		l, err := limit.Redisson(b.Conn, name+":limiter")
+		l, err := redisson.NewRateLimiter(b.Conn, name+":limiter")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := l.TrySetRate(ctx, limit.RedissonRate{Type: limit.Overall, Rate: rate, Interval: interval}); !ok || err != nil {
+		if ok, err := l.TrySetRate(ctx, redisson.Rate{Type: redisson.Overall, Rate: rate, Interval: interval}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		j := newJava(t, b.URL())

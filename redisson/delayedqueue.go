@@ -1,4 +1,4 @@
-package queue
+package redisson
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/queue"
 )
 
-// RedissonQueue is a queue in the layout of Redisson's RDelayedQueue and of the RBlockingQueue
-// that it feeds, for Go and Java programs that share one:
+// DelayedQueue is Redisson's RDelayedQueue with the RBlockingQueue that it feeds:
 //
 //	redisson_delay_queue_timeout:{name}  zset, by due ms \  of the same items:
 //	redisson_delay_queue:{name}          list            /  8, 8 random bytes, length, payload
@@ -25,18 +25,18 @@ import (
 // Each call moves due jobs from the first two keys to the third; Go and Java programs do that
 // for each other. The consumer that takes a value has it for good: the layout has no leases, no
 // retries and no dead letters, and the values that a crashed consumer had taken are lost.
-// Removing a delayed value costs O(n). Use Queue if no Java program takes part.
+// Removing a delayed value costs O(n). Use package queue if no Java program takes part.
 //
 // The methods are safe for concurrent use. The queue holds no resource and need not be closed.
-type RedissonQueue[T any] struct {
+type DelayedQueue[T any] struct {
 	c                                     *conn.Conn
 	name, delayedKey, timeoutKey, channel string
 	codec                                 conn.Codec[T]
 	log                                   *slog.Logger
 }
 
-// RedissonOptions configures a RedissonQueue. The zero value works.
-type RedissonOptions[T any] struct {
+// DelayedQueueOptions configures a DelayedQueue. The zero value works.
+type DelayedQueueOptions[T any] struct {
 	// Codec encodes values as the Java programs do. For strings the default, ebb.CodecOf, equals
 	// StringCodec.
 	Codec conn.Codec[T]
@@ -44,36 +44,53 @@ type RedissonOptions[T any] struct {
 	Logger *slog.Logger
 }
 
-// Redisson returns the queue of that name in Redisson's layout. It sends nothing to the
+// NewDelayedQueue returns the queue whose RBlockingQueue has that name. It sends nothing to the
 // backend. Errors: ebb.ErrArgument.
-func Redisson[T any](c *conn.Conn, name string, opts ...RedissonOptions[T]) (*RedissonQueue[T], error) {
-	name, o, err := kit.Make(c, "queue: Redisson queue", name, opts)
+func NewDelayedQueue[T any](c *conn.Conn, name string, opts ...DelayedQueueOptions[T]) (*DelayedQueue[T], error) {
+	name, o, err := kit.Make(c, "redisson: delayed queue", name, opts)
 	if err != nil {
 		return nil, err
 	}
 	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
-		return nil, fmt.Errorf("queue: Redisson queue %q: %w", name, err)
+		return nil, fmt.Errorf("redisson: delayed queue %q: %w", name, err)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &RedissonQueue[T]{c: c, name: name, codec: o.Codec, log: o.Logger,
+	return &DelayedQueue[T]{c: c, name: name, codec: o.Codec, log: o.Logger,
 		delayedKey: kit.Prefixed("redisson_delay_queue", name),
 		timeoutKey: kit.Prefixed("redisson_delay_queue_timeout", name),
 		channel:    kit.Prefixed("redisson_delay_queue_channel", name)}, nil
 }
 
 // String describes the queue.
-func (s *RedissonQueue[T]) String() string {
+func (s *DelayedQueue[T]) String() string {
 	caps := s.c.Capabilities()
 	return fmt.Sprintf("queue %q (Redisson's layout; Lua scripts on %s %s)", s.name, caps.Server, caps.Version)
+}
+
+// The times of a waiting consumer, which package queue has too.
+const (
+	// blockTime is the time for which a command waits at a server: half the time after which networks forget idle connections.
+	blockTime = 20 * time.Second
+	// replyMargin is the time after its end for which a call waits for a reply. Without one the connection counts as dead.
+	replyMargin = 10 * time.Second
+	// pollInterval is the longest pause of a waiting consumer: messages are lost when a master is replaced.
+	pollInterval = 5 * time.Second
+	// minRetryPause and maxRetryPause bound the pauses of a consumer that cannot reach the backend.
+	minRetryPause, maxRetryPause = 10 * time.Millisecond, 2 * time.Second
+)
+
+// noReplyError returns the error of a connection that counts as dead.
+func noReplyError(within time.Duration) error {
+	return fmt.Errorf("%w: no reply within %v", conn.ErrUnavailable, within)
 }
 
 // maxTransfer is the number of items that a call moves; each costs a search in the list.
 const maxTransfer = "100"
 
-// redissonPrelude moves due values to the target: KEYS the target, the list, the zset; ARGV the channel.
-const redissonPrelude = `
+// delayedPrelude moves due values to the target: KEYS the target, the list, the zset; ARGV the channel.
+const delayedPrelude = `
 local target, waiting, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local call = redis.call
 local clock = call('TIME')
@@ -95,8 +112,8 @@ end
 `
 
 var (
-	// redissonPush adds a value: ARGV channel, item, delay, payload. Without a delay the value goes behind the due ones.
-	redissonPush = conn.NewScript(redissonPrelude + `
+	// delayedPush adds a value: ARGV channel, item, delay, payload. Without a delay the value goes behind the due ones.
+	delayedPush = conn.NewScript(delayedPrelude + `
 local item, delay = ARGV[2], tonumber(ARGV[3])
 if delay == 0 and untilDue() ~= 0 then
   call('RPUSH', target, ARGV[4])
@@ -107,31 +124,31 @@ call('RPUSH', waiting, item)
 if call('ZRANGE', deadlines, 0, 0)[1] == item then redis.pcall('PUBLISH', ARGV[1], int(now + delay)) end
 return 1
 `)
-	// redissonTransfer replies with untilDue.
-	redissonTransfer = conn.NewScript(redissonPrelude + `return untilDue()`)
-	// redissonPop replies with the first payload, or null.
-	redissonPop = conn.NewScript(redissonPrelude + `return call('LPOP', target)`)
-	// redissonRemove removes an item: ARGV channel, item.
-	redissonRemove = conn.NewScript(redissonPrelude + `
+	// delayedTransfer replies with untilDue.
+	delayedTransfer = conn.NewScript(delayedPrelude + `return untilDue()`)
+	// delayedPop replies with the first payload, or null.
+	delayedPop = conn.NewScript(delayedPrelude + `return call('LPOP', target)`)
+	// delayedRemove removes an item: ARGV channel, item.
+	delayedRemove = conn.NewScript(delayedPrelude + `
 call('LREM', waiting, 1, ARGV[2])
 return call('ZREM', deadlines, ARGV[2])
 `)
 )
 
-func (s *RedissonQueue[T]) script(ctx context.Context, script *conn.Script, args ...any) (conn.Value, error) {
+func (s *DelayedQueue[T]) script(ctx context.Context, script *conn.Script, args ...any) (conn.Value, error) {
 	v, err := s.c.Script(ctx, script, []string{s.name, s.delayedKey, s.timeoutKey}, append([]any{s.channel}, args...)...)
 	return v, s.failed(err)
 }
 
-func (s *RedissonQueue[T]) failed(err error) error {
+func (s *DelayedQueue[T]) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("queue: Redisson queue %q: %w", s.name, err)
+	return fmt.Errorf("redisson: delayed queue %q: %w", s.name, err)
 }
 
-// redissonItem returns the item of a payload, as Redisson makes it.
-func redissonItem(payload []byte) []byte {
+// itemOf returns the item of a payload, as Redisson makes it.
+func itemOf(payload []byte) []byte {
 	b := make([]byte, 1+8+8, 1+8+8+len(payload))
 	b[0] = 8
 	_, _ = rand.Read(b[1:9]) // it never fails
@@ -139,8 +156,8 @@ func redissonItem(payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// redissonPayload returns the payload of an item.
-func redissonPayload(item string) (string, bool) {
+// payloadOf returns the payload of an item.
+func payloadOf(item string) (string, bool) {
 	if item == "" || len(item) < 1+int(item[0])+8 {
 		return "", false
 	}
@@ -150,7 +167,7 @@ func redissonPayload(item string) (string, bool) {
 }
 
 // Push adds a value that falls due after delay.
-func (s *RedissonQueue[T]) Push(ctx context.Context, v T, delay time.Duration) error {
+func (s *DelayedQueue[T]) Push(ctx context.Context, v T, delay time.Duration) error {
 	if delay < 0 {
 		return s.failed(fmt.Errorf("push: %w: the delay is %v, which is negative", conn.ErrArgument, delay))
 	}
@@ -158,20 +175,20 @@ func (s *RedissonQueue[T]) Push(ctx context.Context, v T, delay time.Duration) e
 	if err != nil {
 		return s.failed(err)
 	}
-	_, err = s.script(ctx, redissonPush, redissonItem(payload), kit.Millis(delay), payload)
+	_, err = s.script(ctx, delayedPush, itemOf(payload), kit.Millis(delay), payload)
 	return err
 }
 
-// TryPop takes the first value that is due, or returns ErrEmpty. It waits for the reply even if
+// TryPop takes the first value that is due, or returns queue.ErrEmpty. It waits for the reply even if
 // the context ends meanwhile, because the value would be lost otherwise.
-func (s *RedissonQueue[T]) TryPop(ctx context.Context) (v T, err error) {
+func (s *DelayedQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 	if ctx.Err() != nil {
 		return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
 	}
 	whole := context.WithoutCancel(ctx)
 	patient, cancel := context.WithTimeout(whole, replyMargin)
 	defer cancel()
-	reply, err := s.script(patient, redissonPop)
+	reply, err := s.script(patient, delayedPop)
 	if kit.Overdue(whole, patient, err) && !errors.Is(err, conn.ErrNotReplicated) {
 		err = s.failed(noReplyError(replyMargin))
 	}
@@ -179,7 +196,7 @@ func (s *RedissonQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 		return v, err
 	}
 	if reply.IsNull() {
-		return v, ErrEmpty
+		return v, queue.ErrEmpty
 	}
 	payload := reply.String()
 	if v, err = s.codec.Decode([]byte(payload)); err != nil {
@@ -191,10 +208,10 @@ func (s *RedissonQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 // Pop waits for a value, until the context ends, and takes it. If the backend does not reply,
 // Pop waits until it does. A client that adds to the list wakes it. If the codec cannot decode
 // a value, Pop takes it nevertheless and logs it.
-func (s *RedissonQueue[T]) Pop(ctx context.Context) (v T, err error) {
+func (s *DelayedQueue[T]) Pop(ctx context.Context) (v T, err error) {
 	for tries := 0; ; {
 		v, err = s.TryPop(ctx)
-		if errors.Is(err, ErrEmpty) {
+		if errors.Is(err, queue.ErrEmpty) {
 			if err = s.await(ctx); err == nil {
 				tries = 0
 				continue
@@ -214,7 +231,7 @@ func (s *RedissonQueue[T]) Pop(ctx context.Context) (v T, err error) {
 
 // await returns when there may be a value. BLMOVE from the list to itself waits for a value and takes none, so that none is lost if the
 // context ends meanwhile.
-func (s *RedissonQueue[T]) await(ctx context.Context) error {
+func (s *DelayedQueue[T]) await(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, blockTime+replyMargin)
 	var transfer sync.WaitGroup
 	transfer.Go(func() { _ = s.Transfer(patient) })
@@ -231,7 +248,7 @@ func (s *RedissonQueue[T]) await(ctx context.Context) error {
 // Pop does the same while it waits; a program needs Transfer if its consumers read the list by
 // other means. If the backend does not reply, Transfer waits until it does. It returns the
 // context's error, or an error that a retry cannot fix.
-func (s *RedissonQueue[T]) Transfer(ctx context.Context) error {
+func (s *DelayedQueue[T]) Transfer(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		err := s.transfer(ctx)
 		if ctx.Err() != nil {
@@ -248,14 +265,14 @@ func (s *RedissonQueue[T]) Transfer(ctx context.Context) error {
 }
 
 // transfer does the work of Transfer until an error.
-func (s *RedissonQueue[T]) transfer(ctx context.Context) error {
+func (s *DelayedQueue[T]) transfer(ctx context.Context) error {
 	sub, err := s.c.Subscribe(ctx, s.channel)
 	if err != nil {
 		return s.failed(err)
 	}
 	defer func() { _ = sub.Close() }()
 	for {
-		v, err := s.script(ctx, redissonTransfer)
+		v, err := s.script(ctx, delayedTransfer)
 		if err != nil {
 			return err
 		}
@@ -278,7 +295,7 @@ func (s *RedissonQueue[T]) transfer(ctx context.Context) error {
 
 // Remove removes a delayed value, the first with equal encoding, and reports whether there was
 // one. O(n).
-func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
+func (s *DelayedQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 	payload, err := s.codec.Encode(v)
 	if err != nil {
 		return false, s.failed(err)
@@ -293,10 +310,10 @@ func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 			return false, nil
 		}
 		for _, e := range items.Elems {
-			if p, ok := redissonPayload(e.Str); !ok || p != string(payload) {
+			if p, ok := payloadOf(e.Str); !ok || p != string(payload) {
 				continue
 			}
-			n, err := s.script(ctx, redissonRemove, e.Str)
+			n, err := s.script(ctx, delayedRemove, e.Str)
 			if err != nil || n.Int == 1 {
 				return err == nil, err
 			}
@@ -305,14 +322,14 @@ func (s *RedissonQueue[T]) Remove(ctx context.Context, v T) (bool, error) {
 }
 
 // Delete removes the queue with its delayed and its ready values.
-func (s *RedissonQueue[T]) Delete(ctx context.Context) error {
+func (s *DelayedQueue[T]) Delete(ctx context.Context) error {
 	_, err := s.c.Del(ctx, s.name, s.delayedKey, s.timeoutKey)
 	return s.failed(err)
 }
 
 // Len returns the number of delayed values and of ready values.
-func (s *RedissonQueue[T]) Len(ctx context.Context) (delayed, ready int64, err error) {
-	if _, err := s.script(ctx, redissonTransfer); err != nil {
+func (s *DelayedQueue[T]) Len(ctx context.Context) (delayed, ready int64, err error) {
+	if _, err := s.script(ctx, delayedTransfer); err != nil {
 		return 0, 0, err
 	}
 	var b conn.Batch

@@ -1,4 +1,4 @@
-package limit
+package redisson
 
 import (
 	"errors"
@@ -53,9 +53,9 @@ func TestRedissonOfEveryAgeSharesOneLimit(t *testing.T) {
 			t.Run(age.name+", first "+first, func(t *testing.T) {
 				backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 					ctx := b.Context()
-					l, j := redissonOf(t, b, "api", RedissonOptions{OldJava: first == "Go that knows" && age.unpack == "'fI'"})
+					l, j := limiterOf(t, b, "api", RateLimiterOptions{OldJava: first == "Go that knows" && age.unpack == "'fI'"})
 					const rate, interval = 5, 1000
-					if _, err := l.TrySetRate(ctx, RedissonRate{Rate: rate, Interval: interval * time.Millisecond}); err != nil {
+					if _, err := l.TrySetRate(ctx, Rate{Rate: rate, Interval: interval * time.Millisecond}); err != nil {
 						t.Fatal(err)
 					}
 					script := javaScript(age.pack, age.unpack)
@@ -120,9 +120,9 @@ func TestRedissonOfEveryAgeSharesOneLimit(t *testing.T) {
 	}
 }
 
-func TestRedissonACounterWithoutALogIsRefused(t *testing.T) {
+func TestACounterWithoutALogIsRefused(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		l, j := redissonOf(t, b, "api")
+		l, j := limiterOf(t, b, "api")
 		j.do("HSET", l.name, "rate", "10", "interval", "60000", "type", "0") // as 3.13.2 leaves it
 		j.do("SET", j.value(), "3", "PX", "60000")
 		if ok, err := l.TryAcquire(b.Context(), 1, 0); ok || !errors.Is(err, ebb.ErrValue) {

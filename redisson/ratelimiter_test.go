@@ -1,4 +1,4 @@
-package limit
+package redisson
 
 import (
 	"context"
@@ -9,16 +9,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/limit"
 )
 
-// java is the other side: a program that knows Redisson's layout and nothing of
+// javaLimiter is the other side: a program that knows Redisson's layout and nothing of
 // ours. It uses plain commands, in a transaction where it must, and its own clock.
-type java struct {
+type javaLimiter struct {
 	*ebb.Conn
 	t    *testing.T
 	ctx  context.Context
@@ -26,7 +28,7 @@ type java struct {
 	uuid string // "" with type 0
 }
 
-func (j *java) do(args ...any) ebb.Value {
+func (j *javaLimiter) do(args ...any) ebb.Value {
 	j.t.Helper()
 	v, err := j.Do(j.ctx, args...)
 	if err != nil {
@@ -35,17 +37,17 @@ func (j *java) do(args ...any) ebb.Value {
 	return v
 }
 
-func (j *java) value() string {
+func (j *javaLimiter) value() string {
 	if j.uuid != "" {
 		return "{" + j.name + "}:value:" + j.uuid
 	}
 	return "{" + j.name + "}:value"
 }
 
-func (j *java) permits() string { return strings.Replace(j.value(), ":value", ":permits", 1) }
+func (j *javaLimiter) permits() string { return strings.Replace(j.value(), ":value", ":permits", 1) }
 
 // now is the server's time in ms.
-func (j *java) now() int64 {
+func (j *javaLimiter) now() int64 {
 	v := j.do("TIME")
 	s, _ := v.Elems[0].AsInt()
 	us, _ := v.Elems[1].AsInt()
@@ -53,7 +55,7 @@ func (j *java) now() int64 {
 }
 
 // grant takes n permits as Java does when they are free: it is for quiet moments.
-func (j *java) grant(n uint32, at int64, member string) {
+func (j *javaLimiter) grant(n uint32, at int64, member string) {
 	if j.do("EXISTS", j.value()).Int == 0 {
 		j.do("SET", j.value(), j.do("HGET", j.name, "rate").String())
 	}
@@ -69,19 +71,19 @@ func unhex(t *testing.T, s string) string {
 	return string(b)
 }
 
-// redissonOf makes a limiter, and the other side of it.
-func redissonOf(t *testing.T, b *backends.Backend, name string, o ...RedissonOptions) (*RedissonLimiter, *java) {
+// limiterOf makes a limiter, and the other side of it.
+func limiterOf(t *testing.T, b *backends.Backend, name string, o ...RateLimiterOptions) (*RateLimiter, *javaLimiter) {
 	t.Helper()
-	l, err := Redisson(b.Conn, b.Name(name), o...)
+	l, err := NewRateLimiter(b.Conn, b.Name(name), o...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, &java{Conn: b.Open(), t: t, ctx: b.Context(), name: b.Name(name)}
+	return l, &javaLimiter{Conn: b.Open(), t: t, ctx: b.Context(), name: b.Name(name)}
 }
 
-func TestRedissonARateIsSetOnce(t *testing.T) {
+func TestARateIsSetOnce(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		l, j := redissonOf(t, b, "api")
+		l, j := limiterOf(t, b, "api")
 		ctx := b.Context()
 		for _, err := range []error{
 			func() error { _, err := l.TryAcquire(ctx, 1, 0); return err }(),
@@ -93,7 +95,7 @@ func TestRedissonARateIsSetOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		rate := RedissonRate{Rate: 5, Interval: time.Minute}
+		rate := Rate{Rate: 5, Interval: time.Minute}
 		for i := range 2 {
 			if set, err := l.TrySetRate(ctx, rate); set != (i == 0) || err != nil {
 				t.Error(i, set, err)
@@ -106,7 +108,7 @@ func TestRedissonARateIsSetOnce(t *testing.T) {
 				t.Errorf("%s: %q", want[i], got)
 			}
 		}
-		if _, err := l.TryAcquire(ctx, 6, 0); !errors.Is(err, ErrTooMuch) {
+		if _, err := l.TryAcquire(ctx, 6, 0); !errors.Is(err, limit.ErrTooMuch) {
 			t.Error(err)
 		}
 		if _, err := l.TryAcquire(ctx, 0, 0); !errors.Is(err, ebb.ErrArgument) {
@@ -124,16 +126,16 @@ func TestRedissonARateIsSetOnce(t *testing.T) {
 		if r, err := l.Rate(ctx); r != rate || err != nil {
 			t.Error(r, err)
 		}
-		if err := l.SetRate(ctx, RedissonRate{Rate: 1}); !errors.Is(err, ebb.ErrArgument) {
+		if err := l.SetRate(ctx, Rate{Rate: 1}); !errors.Is(err, ebb.ErrArgument) {
 			t.Error(err)
 		}
 	})
 }
 
-func TestRedissonWhatWeWriteJavaReads(t *testing.T) {
+func TestJavaReadsThePermitsThatGoTakes(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		for _, uuid := range []string{"", "6f1e8f3c-3b0f-4d2a-9b1e-0d4b8c1a2e3f"} {
-			l, j := redissonOf(t, b, "api"+uuid, RedissonOptions{Client: uuid})
+			l, j := limiterOf(t, b, "api"+uuid, RateLimiterOptions{Client: uuid})
 			j.uuid = uuid
 			kind := "0"
 			if uuid != "" {
@@ -176,9 +178,9 @@ func TestRedissonWhatWeWriteJavaReads(t *testing.T) {
 	})
 }
 
-func TestRedissonWhatJavaWritesWeRead(t *testing.T) {
+func TestGoReadsThePermitsThatJavaTakes(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		l, j := redissonOf(t, b, "api")
+		l, j := limiterOf(t, b, "api")
 		ctx := b.Context()
 		j.do("HSET", l.name, "rate", "10", "interval", "60000", "type", "0", "keepAliveTime", "0")
 		now := j.now()
@@ -215,14 +217,14 @@ func TestRedissonWhatJavaWritesWeRead(t *testing.T) {
 	})
 }
 
-func TestRedissonTheTimeToLiveIsThatOfTheRate(t *testing.T) {
+func TestTheTimeToLiveIsThatOfTheRate(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		l, j := redissonOf(t, b, "api")
+		l, j := limiterOf(t, b, "api")
 		ctx := b.Context()
 		if ok, err := l.Expire(ctx, time.Minute); ok || err != nil {
 			t.Error(ok, err)
 		}
-		if _, err := l.TrySetRate(ctx, RedissonRate{Rate: 5, Interval: time.Second}); err != nil {
+		if _, err := l.TrySetRate(ctx, Rate{Rate: 5, Interval: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		acquire := func() {
@@ -252,7 +254,7 @@ func TestRedissonTheTimeToLiveIsThatOfTheRate(t *testing.T) {
 			t.Error(ok, err)
 		}
 		lives(-1, 0)
-		if err := l.SetRate(ctx, RedissonRate{Rate: 5, Interval: time.Second, KeepAlive: 10 * time.Minute}); err != nil {
+		if err := l.SetRate(ctx, Rate{Rate: 5, Interval: time.Second, KeepAlive: 10 * time.Minute}); err != nil {
 			t.Error(err)
 		}
 		acquire()
@@ -266,16 +268,16 @@ func TestRedissonTheTimeToLiveIsThatOfTheRate(t *testing.T) {
 	})
 }
 
-func TestRedissonARateIsForAllOrForEach(t *testing.T) {
+func TestARateIsForAllOrForEach(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		for kind, want := range map[RateType]int{Overall: 4, PerClient: 12} {
 			granted := 0
 			for range 3 {
-				l, err := Redisson(b.Open(), b.Name("api")+string(rune('0'+kind)))
+				l, err := NewRateLimiter(b.Open(), b.Name("api")+string(rune('0'+kind)))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := l.TrySetRate(b.Context(), RedissonRate{Type: kind, Rate: 4, Interval: time.Hour}); err != nil {
+				if _, err := l.TrySetRate(b.Context(), Rate{Type: kind, Rate: 4, Interval: time.Hour}); err != nil {
 					t.Fatal(err)
 				}
 				for range 6 {
@@ -295,10 +297,10 @@ func TestRedissonARateIsForAllOrForEach(t *testing.T) {
 	})
 }
 
-func TestRedissonTimeoutsAreKept(t *testing.T) {
-	virtualRedisson(t, func(t *testing.T, b *ebbtest.Backend, l *RedissonLimiter) {
+func TestTimeoutsAreKept(t *testing.T) {
+	virtualLimiter(t, func(t *testing.T, b *ebbtest.Backend, l *RateLimiter) {
 		ctx := t.Context()
-		if _, err := l.TrySetRate(ctx, RedissonRate{Rate: 2, Interval: time.Second}); err != nil {
+		if _, err := l.TrySetRate(ctx, Rate{Rate: 2, Interval: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		if ok, err := l.TryAcquire(ctx, 2, 0); !ok || err != nil {
@@ -328,10 +330,26 @@ func TestRedissonTimeoutsAreKept(t *testing.T) {
 	})
 }
 
-// virtualRedisson runs a test in virtual time without and with a line.
-func virtualRedisson(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, l *RedissonLimiter)) {
+// spent returns how long a call takes.
+func spent(fn func()) time.Duration {
+	began := time.Now()
+	fn()
+	return time.Since(began)
+}
+
+// virtual runs a test in virtual time without and with a line.
+func virtual(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, fair bool)) {
+	for name, fair := range map[string]bool{"as it is": false, "fair": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, ebbtest.Run(t), fair) })
+		})
+	}
+}
+
+// virtualLimiter makes a limiter in virtual time without and with a line.
+func virtualLimiter(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, l *RateLimiter)) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, fair bool) {
-		l, err := Redisson(b.Conn, "api", RedissonOptions{Fair: fair})
+		l, err := NewRateLimiter(b.Conn, "api", RateLimiterOptions{Fair: fair})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,15 +357,15 @@ func virtualRedisson(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, l
 	})
 }
 
-func TestRedissonNeverGrantsMoreThanItsRate(t *testing.T) {
-	virtualRedisson(t, func(t *testing.T, b *ebbtest.Backend, l *RedissonLimiter) {
+func TestARateLimiterNeverGrantsMoreThanItsRate(t *testing.T) {
+	virtualLimiter(t, func(t *testing.T, b *ebbtest.Backend, l *RateLimiter) {
 		const rate, interval = 10, time.Second
-		if _, err := l.TrySetRate(t.Context(), RedissonRate{Rate: rate, Interval: interval}); err != nil {
+		if _, err := l.TrySetRate(t.Context(), Rate{Rate: rate, Interval: interval}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		w := startWatch()
+		began := time.Now()
 		var mu sync.Mutex
 		var grants []time.Duration
 		var wg sync.WaitGroup
@@ -355,7 +373,7 @@ func TestRedissonNeverGrantsMoreThanItsRate(t *testing.T) {
 			wg.Go(func() {
 				for l.Acquire(ctx, 1) == nil {
 					mu.Lock()
-					grants = append(grants, w.elapsed())
+					grants = append(grants, time.Since(began))
 					mu.Unlock()
 				}
 			})
@@ -373,14 +391,14 @@ func TestRedissonNeverGrantsMoreThanItsRate(t *testing.T) {
 	})
 }
 
-func TestRedissonALineIsFair(t *testing.T) {
+func TestALineIsFair(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, _ bool) {
-		l, err := Redisson(b.Conn, "api", RedissonOptions{Fair: true})
+		l, err := NewRateLimiter(b.Conn, "api", RateLimiterOptions{Fair: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		if _, err := l.TrySetRate(ctx, RedissonRate{Rate: 4, Interval: time.Second}); err != nil {
+		if _, err := l.TrySetRate(ctx, Rate{Rate: 4, Interval: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		var mu sync.Mutex

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/example"
 	"github.com/ebbdb/ebb/limit"
+	"github.com/ebbdb/ebb/redisson"
 )
 
 func main() { example.Main(run) }
@@ -32,15 +33,15 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 // overall shows a limit that all programs share: a parcel service accepts three requests
 // in an interval from all of a shop's programs together.
 func overall(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	labels, err := limit.Redisson(c, "labels")
+	labels, err := redisson.NewRateLimiter(c, "labels")
 	if err != nil {
 		return err
 	}
-	if _, err := labels.TryAcquire(ctx, 1, 0); !errors.Is(err, limit.ErrNoRate) {
+	if _, err := labels.TryAcquire(ctx, 1, 0); !errors.Is(err, redisson.ErrNoRate) {
 		return fmt.Errorf("without a rate: %v", err)
 	}
 	fmt.Fprintln(w, "no rate yet:       an error says so")
-	rate := limit.RedissonRate{Type: limit.Overall, Rate: 3, Interval: interval}
+	rate := redisson.Rate{Type: redisson.Overall, Rate: 3, Interval: interval}
 	for range 2 {
 		set, err := labels.TrySetRate(ctx, rate)
 		if err != nil {
@@ -88,11 +89,11 @@ func overall(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 // perClient shows a rate per program: each of two programs has a rate of its own.
 func perClient(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	for _, client := range []string{"billing", "shipping"} {
-		l, err := limit.Redisson(c, "mail", limit.RedissonOptions{Client: client})
+		l, err := redisson.NewRateLimiter(c, "mail", redisson.RateLimiterOptions{Client: client})
 		if err != nil {
 			return err
 		}
-		if _, err := l.TrySetRate(ctx, limit.RedissonRate{Type: limit.PerClient, Rate: 2, Interval: time.Minute}); err != nil {
+		if _, err := l.TrySetRate(ctx, redisson.Rate{Type: redisson.PerClient, Rate: 2, Interval: time.Minute}); err != nil {
 			return err
 		}
 		granted := 0
@@ -116,11 +117,11 @@ func perClient(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 // lifetime shows a limiter that expires, and then one that does not.
 func lifetime(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	sale, err := limit.Redisson(c, "sale")
+	sale, err := redisson.NewRateLimiter(c, "sale")
 	if err != nil {
 		return err
 	}
-	if err := sale.SetRate(ctx, limit.RedissonRate{Rate: 100, Interval: time.Second}); err != nil {
+	if err := sale.SetRate(ctx, redisson.Rate{Rate: 100, Interval: time.Second}); err != nil {
 		return err
 	}
 	expires, err := sale.Expire(ctx, time.Hour)
@@ -138,11 +139,11 @@ func lifetime(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 
 // traps are two properties of Redisson's limiter that surprise its users, as measured here.
 func traps(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	l, err := limit.Redisson(c, "trap")
+	l, err := redisson.NewRateLimiter(c, "trap")
 	if err != nil {
 		return err
 	}
-	rate := limit.RedissonRate{Rate: 3, Interval: time.Hour}
+	rate := redisson.Rate{Rate: 3, Interval: time.Hour}
 	if err := l.SetRate(ctx, rate); err != nil {
 		return err
 	}
@@ -219,11 +220,11 @@ func traps(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 // line shows a large request and small ones that wait. With a line they are served in
 // their order; without one the large request would starve.
 func line(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	l, err := limit.Redisson(c, "uploads", limit.RedissonOptions{Fair: true})
+	l, err := redisson.NewRateLimiter(c, "uploads", redisson.RateLimiterOptions{Fair: true})
 	if err != nil {
 		return err
 	}
-	if err := l.SetRate(ctx, limit.RedissonRate{Rate: 3, Interval: interval}); err != nil {
+	if err := l.SetRate(ctx, redisson.Rate{Rate: 3, Interval: interval}); err != nil {
 		return err
 	}
 	if err := l.Acquire(ctx, 3); err != nil {
