@@ -95,6 +95,7 @@ var arrows = []struct {
 	{"internal/durable", []string{"engine", "resp", "internal/"}},                // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},       // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                      // what the toolkit's listeners share
+	{"internal/layouts", []string{"internal/kit"}},                               // of other libraries, for expmap and expset
 	{"internal/nearcache", []string{"conn", "internal/kit"}},                     // copies of values in the process, for expmap and cache
 	{"internal/limittest", []string{".", "limit"}},                               // what contrib's tests of frameworks share
 	{"internal/example", []string{"."}},                                          // what the programs of examples share
@@ -118,9 +119,9 @@ var arrows = []struct {
 
 	{"examples", []string{"", "."}},
 	{"redisson/examples", []string{"", "."}},
-	{"redisson", []string{"conn", "limit", "queue", "internal/kit", "internal/waitline"}}, // a module of its own
-	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/nearcache"}},
-	{"expset", []string{"conn", "internal/kit", "internal/expiries"}},
+	{"redisson", []string{"conn", "expmap", "expset", "limit", "queue", "internal/kit", "internal/layouts", "internal/waitline"}}, // a module of its own
+	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/layouts", "internal/nearcache"}},
+	{"expset", []string{"conn", "internal/kit", "internal/expiries", "internal/layouts"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"queue", []string{"conn", "internal/cron", "internal/kit", "internal/wake"}}, // the arithmetic of schedules
 	{"cache", []string{"conn", "internal/fresh", "internal/kit", "internal/nearcache"}},
@@ -267,7 +268,7 @@ var notLinked = map[string][]string{
 // the engine where the data is on a server, and no client library where it is in the
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
-	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/nearcache", "internal/routing",
+	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/layouts", "internal/nearcache", "internal/routing",
 		"internal/waitline", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}

@@ -13,7 +13,7 @@
 //	other servers, and  a sorted set of deadlines and the hash; every script
 //	  with Events or    removes some expired entries first
 //	  an Eviction
-//	Redisson            the layout of Redisson's MapCache, which Java programs can share
+//	Options.Layout      the layout of Redisson's MapCache, which Java programs can share
 //
 // Invariants of every layout: an entry lives up to and including the millisecond of its
 // deadline (in Redisson's layout up to the millisecond before), by the server's clock.

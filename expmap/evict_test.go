@@ -164,7 +164,7 @@ func TestFiguresCountTheEvictionsOfThisProcess(t *testing.T) {
 
 func TestAMapShrinksToALowerLimitWriteByWrite(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
-		if lay == modeRedisson {
+		if lay == modeLayout {
 			return // the limit is in the server
 		}
 		ctx, name := b.Context(), b.Name("m")
@@ -217,7 +217,7 @@ func TestTheUsesGoWithTheirEntries(t *testing.T) {
 			t.Error(ok, err)
 		}
 		used := m.extra[3]
-		if lay == modeRedisson {
+		if lay == modeLayout {
 			used = m.extra[2]
 		}
 		if v, err := b.Do(ctx, "ZCARD", used); v.Int != 1 || err != nil {
@@ -238,7 +238,7 @@ func TestTheLimitIsSharedWithJava(t *testing.T) {
 		ctx := b.Context()
 		name := strings.NewReplacer("/", ":").Replace(b.Name("m"))
 		used, options := "redisson__map_cache__last_access__set:{"+name+"}", "{"+name+"}:redisson_options"
-		m := open(t, b.Conn, name, modeRedisson, Options[string, int]{MaxLen: 2, Eviction: LFU})
+		m := open(t, b.Conn, name, modeLayout, Options[string, int]{MaxLen: 2, Eviction: LFU})
 		must(t, m.Set(ctx, "a", 1, time.Hour))
 		if v, err := b.Do(ctx, "HMGET", options, "max-size", "mode"); err != nil || len(v.Elems) != 2 || v.Elems[0].Str != "2" || v.Elems[1].Str != "LFU" {
 			t.Error("the options:", v, err)
@@ -252,7 +252,7 @@ func TestTheLimitIsSharedWithJava(t *testing.T) {
 
 		// Java has set a size and a mode: a program without an eviction keeps to them.
 		must(t, second(b.Do(ctx, "HSET", options, "max-size", 2, "mode", "LRU")))
-		plain := open(t, b.Conn, name, modeRedisson, Options[string, int]{})
+		plain := open(t, b.Conn, name, modeLayout, Options[string, int]{})
 		now, err := b.Do(ctx, "TIME")
 		must(t, err)
 		for i, k := range []string{"a", "b", "c"} {
@@ -264,7 +264,7 @@ func TestTheLimitIsSharedWithJava(t *testing.T) {
 			t.Error("a use is a time in ms:", v, err)
 		}
 		// What it says above its own MaxLen holds as well: 1 is lower than 2.
-		small := open(t, b.Conn, name, modeRedisson, Options[string, int]{MaxLen: 1})
+		small := open(t, b.Conn, name, modeLayout, Options[string, int]{MaxLen: 1})
 		if err := small.Set(ctx, "d", 1, time.Hour); !errors.Is(err, ErrFull) {
 			t.Error(err)
 		}
@@ -281,14 +281,14 @@ func must1(n int64, _ error) int64 { return n }
 
 // TestEvictionModel compares which entries a map evicts with a list of uses, in every layout.
 func TestEvictionModel(t *testing.T) {
-	expirytest.Play(t, layouts, func(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]func(*rapid.T) {
+	expirytest.Play(t, modes, func(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]func(*rapid.T) {
 		o := Options[string, int]{MaxLen: rapid.Int64Range(1, 4).Draw(t, "maxlen"), Eviction: rapid.SampledFrom([]Eviction{LRU, LFU}).Draw(t, "eviction")}
 		if rapid.Bool().Draw(t, "idles") {
 			o.IdleTTL = 50 * time.Millisecond
 		}
 		create := New[string, int]
-		if lay == modeRedisson {
-			create = Redisson[string, int]
+		if lay == modeLayout {
+			create = newRedisson[string, int]
 		}
 		m, err := create(b.Conn, name, o)
 		if err != nil {
@@ -297,7 +297,7 @@ func TestEvictionModel(t *testing.T) {
 		if lay == modeFields || lay == modeZset {
 			m.force = lay
 		}
-		w := &evicting{world: world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove, Idle: o.IdleTTL, Sharp: lay == modeRedisson}}, o: o}
+		w := &evicting{world: world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove, Idle: o.IdleTTL, Sharp: lay == modeLayout}}, o: o}
 		return w.Steps(map[string]func(*rapid.T){"set": w.set, "set many": w.setMany, "get": w.get, "add": w.add, "": w.compare})
 	})
 }

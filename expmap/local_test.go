@@ -185,7 +185,7 @@ func TestALostConnectionDropsAllLocalValues(t *testing.T) {
 
 func TestAFamilyForgetsTheMapThatChanged(t *testing.T) {
 	virtually(t, func(t *testing.T, b *backends.Backend, lay mode) {
-		if lay == modeRedisson {
+		if lay == modeLayout {
 			return
 		}
 		ctx := b.Context()

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/layouts"
 	"github.com/ebbdb/ebb/internal/nearcache"
 )
 
@@ -58,7 +59,13 @@ type Options[K comparable, V any] struct {
 	SkipUnreadable bool
 	// Logger gets one description of how the map runs, and errors while calls wait. nil: no log.
 	Logger *slog.Logger
+	// Layout is the layout of another library: redisson.NewMapCache, of the module redisson, sets it.
+	// nil: ebb's layouts. A map with a Layout has no Events, and a family has none.
+	Layout *Layout
 }
+
+// Layout is the layout of another library.
+type Layout layouts.Map
 
 // Map is a map on a backend. Its methods are safe for concurrent use. Without Options.Local it
 // holds no resource and need not be closed.
@@ -76,13 +83,13 @@ type Map[K comparable, V any] struct {
 
 // core is the common part of the maps of a family.
 type core[K comparable, V any] struct {
-	c        *conn.Conn
-	o        Options[K, V]
-	bounds   expiries.Bounds
-	home     string // the name given
-	redisson bool
-	force    mode // for tests
-	once     sync.Once
+	c      *conn.Conn
+	o      Options[K, V]
+	bounds expiries.Bounds
+	home   string       // the name given
+	other  *layouts.Map // Options.Layout
+	force  mode         // for tests
+	once   sync.Once
 
 	near *nearcache.Cache // with Options.Local
 
@@ -126,11 +133,11 @@ func (k *core[K, V]) Close() {
 type mode int
 
 const (
-	modeAuto     mode = iota
-	modeNative        // ebb's commands
-	modeFields        // scripts on a hash whose fields have deadlines
-	modeZset          // scripts on a hash and a sorted set of deadlines
-	modeRedisson      // Redisson's layout
+	modeAuto   mode = iota
+	modeNative      // ebb's commands
+	modeFields      // scripts on a hash whose fields have deadlines
+	modeZset        // scripts on a hash and a sorted set of deadlines
+	modeLayout      // Options.Layout
 )
 
 // valueBytes is the greatest length of a value in an event; zsetPrelude has it too.
@@ -144,29 +151,15 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 		return nil, err
 	}
 	m := &Map[K, V]{core: k, key: k.home, extra: [4]string{kit.Key(k.home, "due"), kit.Key(k.home, "expired"), kit.Key(k.home, "next"), kit.Key(k.home, "used")}}
+	if k.other != nil {
+		if k.o.Events {
+			return nil, kit.Argument("expmap", name, "Events is set; %s has no events", k.other.Name())
+		}
+		m.extra = k.other.Keys(k.home)
+	}
 	m.localize()
 	m.feed = k.newFeed(m.extra[1], kit.Escape(k.home))
 	m.feed.Sweep = func(ctx context.Context, _ string) (int64, error) { return m.sweep(ctx) }
-	return m, nil
-}
-
-// Redisson returns the map of that name in the layout of Redisson's MapCache, which Java
-// programs can share. Their codec is StringCodec, or one that writes what opts.Keys and
-// opts.Codec write. The map has no Events; IdleTTL is that of the entries that this program
-// writes. With an Eviction the first call sets the map's size and mode, as trySetMaxSize does; a size that
-// is set already holds for all programs, whatever their options say.
-func Redisson[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
-	m, err := New(c, name, opts...)
-	if err != nil {
-		return nil, err
-	}
-	if m.o.Events {
-		return nil, kit.Argument("expmap", name, "Events is set; Redisson's layout has no events")
-	}
-	m.redisson = true
-	defer m.localize()
-	m.extra = [4]string{kit.Prefixed("redisson__timeout__set", m.home), kit.Prefixed("redisson__idle__set", m.home),
-		kit.Prefixed("redisson__map_cache__last_access__set", m.home), kit.Key(m.home, "redisson_options")}
 	return m, nil
 }
 
@@ -184,6 +177,9 @@ func NewFamily[K comparable, V any](c *conn.Conn, name string, opts ...Options[K
 	k, err := newCore(c, "expmap: family", name, opts)
 	if err != nil {
 		return nil, err
+	}
+	if k.other != nil {
+		return nil, kit.Argument("expmap: family", name, "Layout is set; a family has ebb's layouts")
 	}
 	f := &Family[K, V]{core: k}
 	f.feed = k.newFeed(kit.Key(k.home, ":expired"), kit.Escape(kit.Key(k.home, ""))+"*")
@@ -222,7 +218,7 @@ func newCore[K comparable, V any](c *conn.Conn, what, name string, opts []Option
 	if err != nil {
 		return nil, err
 	}
-	k := &core[K, V]{c: c, home: name, o: o}
+	k := &core[K, V]{c: c, home: name, o: o, other: (*layouts.Map)(o.Layout)}
 	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
 	bad := k.bounds.Check()
 	switch o := k.o; {
@@ -270,15 +266,15 @@ func (k *core[K, V]) plainReads() bool {
 
 // native reports whether the server removes expired entries and records their events.
 func (k *core[K, V]) native() bool {
-	return k.c.Capabilities().Native && !k.redisson && (k.force == modeAuto || k.force == modeNative)
+	return k.c.Capabilities().Native && k.other == nil && (k.force == modeAuto || k.force == modeNative)
 }
 
 // mode returns how an operation runs.
 func (k *core[K, V]) mode() mode {
 	caps := k.c.Capabilities()
 	switch {
-	case k.redisson:
-		return modeRedisson
+	case k.other != nil:
+		return modeLayout
 	case k.force != modeAuto:
 		return k.force
 	case caps.Native && k.o.IdleTTL == 0 && k.o.Eviction == NoEviction:
@@ -291,8 +287,8 @@ func (k *core[K, V]) mode() mode {
 
 func (k *core[K, V]) layout() *layout {
 	switch k.mode() {
-	case modeRedisson:
-		return redissonLayout
+	case modeLayout:
+		return layoutOf(k.other)
 	case modeZset:
 		if k.o.Eviction != NoEviction {
 			return evictingZsetLayout
@@ -318,8 +314,8 @@ func (k *core[K, V]) describe(what, name string) string {
 		how = "HPEXPIRE in Lua scripts on " + on
 	case modeZset:
 		how = "Lua scripts and a sorted set of deadlines on " + on
-	case modeRedisson:
-		how = "Redisson's layout, Lua scripts on " + on
+	case modeLayout:
+		how = k.other.Name() + ", Lua scripts on " + on
 	}
 	return fmt.Sprintf("%s %q (%s)", what, name, how)
 }
@@ -346,7 +342,7 @@ func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args
 	events := int64(0)
 	mode := m.mode()
 	switch mode {
-	case modeRedisson:
+	case modeLayout:
 		keys = append(keys, m.extra[:]...)
 	case modeZset:
 		keys = append(keys, m.extra[:3]...)
@@ -354,7 +350,7 @@ func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args
 			events = m.bounds.MaxEvents
 		}
 	}
-	if mode != modeRedisson && m.o.Eviction != NoEviction {
+	if mode != modeLayout && m.o.Eviction != NoEviction {
 		keys = append(keys, m.extra[3])
 	}
 	if marker != "" {

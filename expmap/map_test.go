@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/layouts"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { backends.Main(m) }
 // each runs a test on each kind of backend, in each layout that it can have.
 func each(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
-	for _, lay := range layouts {
+	for _, lay := range modes {
 		on := backends.On(backends.Each) // what is not tried on a kind is what as-it-is takes there
 		switch lay {
 		case modeFields:
@@ -39,12 +40,12 @@ func each(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) 
 // virtually is each in virtual time alone.
 func virtually(t *testing.T, test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
-	for _, lay := range layouts {
+	for _, lay := range modes {
 		as(t, backends.Virtual, lay, test)
 	}
 }
 
-var layouts = []mode{modeAuto, modeFields, modeZset, modeRedisson}
+var modes = []mode{modeAuto, modeFields, modeZset, modeLayout}
 
 func as(t *testing.T, on backends.On, lay mode, test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
@@ -53,11 +54,18 @@ func as(t *testing.T, on backends.On, lay mode, test func(t *testing.T, b *backe
 	})
 }
 
+// newRedisson makes a map as redisson.NewMapCache does.
+func newRedisson[K comparable, V any](c *ebb.Conn, name string, opts ...Options[K, V]) (*Map[K, V], error) {
+	o := opts[0]
+	o.Layout = (*Layout)(layouts.MapCache)
+	return New(c, name, o)
+}
+
 func open[K comparable, V any](t *testing.T, c *ebb.Conn, name string, lay mode, o Options[K, V]) *Map[K, V] {
 	t.Helper()
 	create := New[K, V]
-	if lay == modeRedisson {
-		create = Redisson[K, V]
+	if lay == modeLayout {
+		create = newRedisson[K, V]
 	}
 	m, err := create(c, name, o)
 	if err != nil {
@@ -137,7 +145,7 @@ func TestEntriesExpireOneByOne(t *testing.T) {
 func TestAnEntryLivesToTheMillisecond(t *testing.T) {
 	virtually(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx, last := b.Context(), time.Minute
-		if lay == modeRedisson {
+		if lay == modeLayout {
 			last -= time.Millisecond // it is dead in the millisecond of its end
 		}
 		m := open(t, b.Conn, "m", lay, Options[string, int]{})
@@ -380,7 +388,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	if _, err := New[string, int](c, ""); !errors.Is(err, ebb.ErrArgument) {
 		t.Error(err)
 	}
-	if _, err := Redisson(c, "m", Options[string, int]{Events: true}); !errors.Is(err, ebb.ErrArgument) {
+	if _, err := newRedisson(c, "m", Options[string, int]{Events: true}); !errors.Is(err, ebb.ErrArgument) {
 		t.Error(err)
 	}
 	m, err := New[string, int](c, "m")
@@ -453,7 +461,7 @@ func TestAMapSaysHowItRuns(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		m := open(t, b.Conn, "m", lay, Options[string, int]{})
 		want := map[mode]string{modeFields: "HPEXPIRE in Lua scripts on ", modeZset: "Lua scripts and a sorted set of " +
-			"deadlines on ", modeRedisson: "Redisson's layout, Lua scripts on "}[lay]
+			"deadlines on ", modeLayout: "Redisson's layout, Lua scripts on "}[lay]
 		switch {
 		case want != "":
 		case b.Native():

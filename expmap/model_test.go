@@ -14,7 +14,7 @@ import (
 
 // TestModel compares every layout with a Go map and a clock, in virtual time.
 func TestModel(t *testing.T) {
-	expirytest.Play(t, []mode{modeAuto, modeFields, modeZset, modeRedisson}, model)
+	expirytest.Play(t, []mode{modeAuto, modeFields, modeZset, modeLayout}, model)
 }
 
 // world is a map beside its model, on one clock.
@@ -29,8 +29,8 @@ func model(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]fun
 		o.IdleTTL = 50 * time.Millisecond
 	}
 	create := New[string, int]
-	if lay == modeRedisson {
-		create = Redisson[string, int]
+	if lay == modeLayout {
+		create = newRedisson[string, int]
 	}
 	m, err := create(b.Conn, name, o)
 	if err != nil {
@@ -40,7 +40,7 @@ func model(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]fun
 		m.force = lay
 	}
 	w := &world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove,
-		Idle: o.IdleTTL, MaxLen: o.MaxLen, Sharp: lay == modeRedisson}}
+		Idle: o.IdleTTL, MaxLen: o.MaxLen, Sharp: lay == modeLayout}}
 	return w.Steps(map[string]func(*rapid.T){"set": w.set, "get": w.get, "get many": w.getMany, "set many": w.setMany, "swap": w.swap, "add": w.add,
 		"": w.compare})
 }

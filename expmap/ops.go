@@ -231,7 +231,7 @@ func (m *Map[K, V]) fields(keys []K) ([]any, error) {
 
 // decode returns a stored value. In a map with an idle TTL it follows a time and a colon.
 func (k *core[K, V]) decode(stored string) (value V, err error) {
-	if k.o.IdleTTL > 0 && !k.redisson {
+	if k.o.IdleTTL > 0 && k.other == nil {
 		_, rest, ok := strings.Cut(stored, ":")
 		if !ok {
 			return value, fmt.Errorf("%w: the entry has no absolute deadline: a program without Options.IdleTTL wrote it", conn.ErrValue)
@@ -390,7 +390,7 @@ func (m *Map[K, V]) Delete(ctx context.Context) error {
 	defer m.changed()
 	var err error
 	switch {
-	case m.redisson:
+	case m.other != nil:
 		_, err = m.c.Del(ctx, append([]string{m.key}, m.extra[:]...)...)
 	case m.sub != "":
 		_, err = m.c.Script(ctx, dropScript, []string{m.key, m.extra[0], m.extra[3], m.feed.Index}, m.sub)

@@ -1,6 +1,9 @@
 package expmap
 
-import "github.com/ebbdb/ebb/conn"
+import (
+	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/layouts"
+)
 
 // A script is a layout and an operation. The layout gives the operation these
 // functions:
@@ -57,13 +60,19 @@ func newLayout(prelude, limits, changes string, evicts bool) *layout {
 }
 
 var (
-	fieldsLayout   = newLayout(wrapped+fieldsPrelude, refuseFull, fieldsRewrite+wrappedChanges, false)
-	zsetLayout     = newLayout(zsetPrelude+wrapped+zsetMark, refuseFull, plainRewrite+wrappedChanges, false)
-	redissonLayout = newLayout(redissonPrelude, redissonLimits+evict, plainRewrite+redissonChanges, true)
+	fieldsLayout = newLayout(wrapped+fieldsPrelude, refuseFull, fieldsRewrite+wrappedChanges, false)
+	zsetLayout   = newLayout(zsetPrelude+wrapped+zsetMark, refuseFull, plainRewrite+wrappedChanges, false)
 
 	evictingFieldsLayout = newLayout(wrapped+fieldsPrelude, optionLimits+evict+fieldsEvict, fieldsRewrite+wrappedChanges, true)
 	evictingZsetLayout   = newLayout(zsetPrelude+wrapped+zsetMark, optionLimits+evict, plainRewrite+wrappedChanges, true)
 )
+
+// layoutOf returns the layout of another library, whose scripts are made once.
+func layoutOf(other *layouts.Map) *layout {
+	return other.Scripts(func(l layouts.Lua) any {
+		return newLayout(l.Prelude, l.Limits+evict, plainRewrite+l.Changes, true)
+	}).(*layout)
+}
 
 // header reads the common arguments: the idle TTL, the limit of entries, the number of expired entries that a script removes first, the
 // number of events that are kept, for how long, the map's name in the index of its family, whether the server is ebb, and the

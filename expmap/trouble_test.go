@@ -207,7 +207,7 @@ func TestClearTellsOfAllThatWereOver(t *testing.T) {
 
 func TestWhatIsOverTwiceCountsOnce(t *testing.T) {
 	bubble(t, func(ctx context.Context, b *ebbtest.Backend) {
-		m := open(t, b.Conn, "m", modeRedisson, Options[int, int]{IdleTTL: time.Minute})
+		m := open(t, b.Conn, "m", modeLayout, Options[int, int]{IdleTTL: time.Minute})
 		for i := range 10 * expiries.OnTheWay { // more than these calls remove
 			must(t, m.Set(ctx, i, i, time.Minute))
 		}

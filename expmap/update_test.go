@@ -118,7 +118,7 @@ func TestASwapCountsAsUseAndKeepsTheDeadline(t *testing.T) {
 			}
 		}
 		last := time.Minute
-		if lay == modeRedisson {
+		if lay == modeLayout {
 			last -= time.Millisecond
 		}
 		b.Pass(last) // their last millisecond

@@ -11,7 +11,7 @@
 //	ebb            a set whose members have deadlines; SADDEX, SREM ... one command each
 //	other servers  a sorted set by deadline (ms since 1970, inf for none); a script for each
 //	               operation, which removes some expired members first
-//	Redisson       the layout of Redisson's SetCache: the same, with 92233720368547758 for none
+//	Options.Layout the layout of Redisson's SetCache: the same, with 92233720368547758 for none
 //
 // Invariants of every layout: a member lives up to and including the millisecond of its
 // deadline (in Redisson's layout up to the millisecond before), by the server's clock.

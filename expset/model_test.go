@@ -25,7 +25,7 @@ func model(t *rapid.T, b *ebbtest.Backend, name string, w way) map[string]func(*
 	o := Options[string]{MaxLen: rapid.Int64Range(0, 3).Draw(t, "maxlen")}
 	create := New[string]
 	if w == redisson {
-		create = Redisson[string]
+		create = newRedisson[string]
 	}
 	s, err := create(b.Conn, name, o)
 	if err != nil {

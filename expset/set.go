@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/layouts"
 )
 
 // Options configures a set. The zero value works. Events and Codec belong to the data: all
@@ -31,7 +32,13 @@ type Options[T comparable] struct {
 	MaxEvents int64
 	// Logger gets one description of how the set runs, and errors while calls wait. nil: no log.
 	Logger *slog.Logger
+	// Layout is the layout of another library: redisson.NewSetCache, of the module redisson, sets it.
+	// nil: ebb's layouts. A set with a Layout has no Events, and a family has none.
+	Layout *Layout
 }
+
+// Layout is the layout of another library.
+type Layout layouts.Set
 
 // Set is a set on a backend. Its methods are safe for concurrent use. It holds no resource and
 // need not be closed.
@@ -50,20 +57,17 @@ type Family[T comparable] struct {
 
 // core is the common part of the sets of a family.
 type core[T comparable] struct {
-	c        *conn.Conn
-	o        Options[T]
-	bounds   expiries.Bounds
-	home     string // the name given
-	stream   string
-	index    string
-	feed     *expiries.Feed
-	redisson bool
-	scripts  bool // for tests: also on ebb
-	once     sync.Once
+	c       *conn.Conn
+	o       Options[T]
+	bounds  expiries.Bounds
+	home    string // the name given
+	stream  string
+	index   string
+	feed    *expiries.Feed
+	other   *layouts.Set // Options.Layout
+	scripts bool         // for tests: also on ebb
+	once    sync.Once
 }
-
-// redissonNever is the score of members without a deadline in Redisson's layout.
-const redissonNever = "92233720368547758"
 
 // New returns the set of that name, which is its key. It sends nothing to the backend. Errors:
 // ebb.ErrArgument.
@@ -71,6 +75,9 @@ func New[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], 
 	k, err := newCore(c, "expset", name, opts)
 	if err != nil {
 		return nil, err
+	}
+	if k.other != nil && k.o.Events {
+		return nil, kit.Argument("expset", name, "Events is set; %s has no events", k.other.Name())
 	}
 	s := &Set[T]{core: k, key: k.home}
 	k.stream = kit.Key(k.home, "expired")
@@ -86,6 +93,9 @@ func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Fa
 	k, err := newCore(c, "expset: family", name, opts)
 	if err != nil {
 		return nil, err
+	}
+	if k.other != nil {
+		return nil, kit.Argument("expset: family", name, "Layout is set; a family has ebb's layouts")
 	}
 	f := &Family[T]{core: k}
 	k.stream, k.index = kit.Key(k.home, ":expired"), kit.Key(k.home, ":next")
@@ -106,27 +116,12 @@ func (f *Family[T]) Set(name string) *Set[T] {
 	return s
 }
 
-// Redisson returns the set of that name in the layout of Redisson's SetCache, which Java
-// programs can share. Their codec is StringCodec, or one that writes what opts.Codec writes.
-// The set has no Events.
-func Redisson[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Set[T], error) {
-	s, err := New(c, name, opts...)
-	if err != nil {
-		return nil, err
-	}
-	if s.o.Events {
-		return nil, kit.Argument("expset", name, "Events is set; Redisson's layout has no events")
-	}
-	s.redisson = true
-	return s, nil
-}
-
 func newCore[T comparable](c *conn.Conn, what, name string, opts []Options[T]) (*core[T], error) {
 	name, o, err := kit.Make(c, what, name, opts)
 	if err != nil {
 		return nil, err
 	}
-	k := &core[T]{c: c, home: name, o: o}
+	k := &core[T]{c: c, home: name, o: o, other: (*layouts.Set)(o.Layout)}
 	k.bounds = expiries.Bounds{MaxLen: k.o.MaxLen, Jitter: k.o.Jitter, MaxEvents: k.o.MaxEvents}
 	if bad := k.bounds.Check(); bad != "" {
 		return nil, kit.Argument(what, name, "%s", bad)
@@ -146,7 +141,7 @@ func (k *core[T]) newFeed(match string) {
 
 // native reports whether the set runs on ebb's commands.
 func (k *core[T]) native() bool {
-	return k.c.Capabilities().Native && !k.redisson && !k.scripts
+	return k.c.Capabilities().Native && k.other == nil && !k.scripts
 }
 
 // String describes the set: `set "online" (SADDEX of ebb)`.
@@ -158,8 +153,8 @@ func (f *Family[T]) String() string { return f.describe("sets", f.home) }
 func (k *core[T]) describe(what, name string) string {
 	caps := k.c.Capabilities()
 	how := "Lua scripts and a sorted set by deadline on "
-	if k.redisson {
-		how = "Redisson's layout, Lua scripts on "
+	if k.other != nil {
+		how = k.other.Name() + ", Lua scripts on "
 	}
 	how += strings.TrimSpace(caps.Server + " " + caps.Version)
 	if k.native() {
@@ -190,8 +185,8 @@ func (s *Set[T]) run(ctx context.Context, script *conn.Script, args ...any) (con
 	if s.o.Events {
 		events = s.bounds.MaxEvents
 	}
-	if s.redisson {
-		never, dead, grace = redissonNever, "", -1
+	if s.other != nil {
+		never, dead, grace = s.other.Never(), "", -1
 	}
 	index := s.index
 	if index == "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/expirytest"
+	"github.com/ebbdb/ebb/internal/layouts"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }
@@ -54,11 +55,18 @@ func on(t *testing.T, kinds backends.On, test func(t *testing.T, b *backends.Bac
 	}
 }
 
+// newRedisson makes a set as redisson.NewSetCache does.
+func newRedisson[T comparable](c *ebb.Conn, name string, opts ...Options[T]) (*Set[T], error) {
+	o := opts[0]
+	o.Layout = (*Layout)(layouts.SetCache)
+	return New(c, name, o)
+}
+
 func open[T comparable](t *testing.T, c *ebb.Conn, name string, w way, o Options[T]) *Set[T] {
 	t.Helper()
 	create := New[T]
 	if w == redisson {
-		create = Redisson[T]
+		create = newRedisson[T]
 	}
 	s, err := create(c, name, o)
 	if err != nil {

@@ -9,6 +9,8 @@
 //
 //	NewRateLimiter     getRateLimiter
 //	NewDelayedQueue    getDelayedQueue(getBlockingQueue(name))
+//	NewMapCache        getMapCache: a map of package expmap
+//	NewSetCache        getSetCache: a set of package expset
 //	NewBloomFilter     getBloomFilter
 //
 // On every backend an operation is one Lua script, by the server's clock. The scripts read and

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/expmap"
+	"github.com/ebbdb/ebb/expset"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/objects"
@@ -25,7 +27,9 @@ func all() []objects.Object {
 	return []objects.Object{
 		{Constructor: "redisson.NewBloomFilter", New: newFilter},
 		{Constructor: "redisson.NewDelayedQueue", New: newQueue},
+		{Constructor: "redisson.NewMapCache", New: newMap},
 		{Constructor: "redisson.NewRateLimiter", New: newLimiter},
+		{Constructor: "redisson.NewSetCache", New: newSet},
 	}
 }
 
@@ -145,7 +149,17 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 	refused(t, "2 values of ", map[string]error{
 		"NewBloomFilter":  second(NewBloomFilter(c, "x", make([]BloomFilterOptions[string], 2)...)),
 		"NewDelayedQueue": second(NewDelayedQueue(c, "x", make([]DelayedQueueOptions[int], 2)...)),
+		"NewMapCache":     second(NewMapCache(c, "x", make([]expmap.Options[string, int], 2)...)),
 		"NewRateLimiter":  second(NewRateLimiter(c, "x", make([]RateLimiterOptions, 2)...)),
+		"NewSetCache":     second(NewSetCache(c, "x", make([]expset.Options[int], 2)...)),
+	})
+}
+
+func TestABadArgumentIsAnErrorThatBeginsWithThePackageAndNamesTheObject(t *testing.T) {
+	c := memory(t)
+	refused(t, `"x"`, map[string]error{
+		"NewMapCache": second(NewMapCache(c, "x", expmap.Options[int, int]{Events: true})),
+		"NewSetCache": second(NewSetCache(c, "x", expset.Options[int]{Events: true})),
 	})
 }
 
@@ -155,6 +169,8 @@ func TestAConstructorRefusesATypeThatItsCodecCannotEncode(t *testing.T) {
 	refused(t, "JSON cannot encode chan int", map[string]error{
 		"NewBloomFilter":  second(NewBloomFilter[value](c, "x")),
 		"NewDelayedQueue": second(NewDelayedQueue[value](c, "x")),
+		"NewMapCache":     second(NewMapCache[string, value](c, "x")),
+		"NewSetCache":     second(NewSetCache[value](c, "x")),
 	})
 }
 

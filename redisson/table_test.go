@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/objects"
 )
 
@@ -65,6 +66,50 @@ func newQueue(c *ebb.Conn, name string) (*objects.Instance, error) {
 		Loops: []objects.Loop{
 			{Name: "Pop", Kind: objects.Function, Run: func(ctx context.Context) error { return second(q.Pop(ctx)) }},
 			{Name: "Transfer", Kind: objects.Function, Run: q.Transfer},
+		},
+	}, nil
+}
+
+func newMap(c *ebb.Conn, name string) (*objects.Instance, error) {
+	m, err := NewMapCache(c, name, expmap.Options[string, string]{IdleTTL: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	return &objects.Instance{
+		Use: func(ctx context.Context) error {
+			return errors.Join(m.Set(ctx, "a", "1", time.Millisecond), m.Set(ctx, "b}{", "2", time.Hour), m.Set(ctx, "c", "3", 0), second(m.Len(ctx)))
+		},
+		Delete: m.Delete,
+		Loops: []objects.Loop{
+			{Name: "Watch", Kind: objects.Function, Run: m.Watch},
+			{Name: "All", Kind: objects.Finite, Run: func(ctx context.Context) (err error) {
+				for _, e := range m.All(ctx) {
+					err = errors.Join(err, e)
+				}
+				return err
+			}},
+		},
+	}, nil
+}
+
+func newSet(c *ebb.Conn, name string) (*objects.Instance, error) {
+	s, err := NewSetCache[string](c, name)
+	if err != nil {
+		return nil, err
+	}
+	return &objects.Instance{
+		Use: func(ctx context.Context) error {
+			return errors.Join(second(s.Add(ctx, time.Millisecond, "a")), second(s.Add(ctx, time.Hour, "b}{")), second(s.Add(ctx, 0, "c")), second(s.Len(ctx)))
+		},
+		Delete: s.Delete,
+		Loops: []objects.Loop{
+			{Name: "Watch", Kind: objects.Function, Run: s.Watch},
+			{Name: "All", Kind: objects.Finite, Run: func(ctx context.Context) (err error) {
+				for _, e := range s.All(ctx) {
+					err = errors.Join(err, e)
+				}
+				return err
+			}},
 		},
 	}, nil
 }

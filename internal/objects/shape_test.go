@@ -21,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/expset"
 	"github.com/ebbdb/ebb/goredis"
+	"github.com/ebbdb/ebb/internal/layouts"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/limit/httplimit"
 	"github.com/ebbdb/ebb/lock"
@@ -103,11 +104,9 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 		"embed.Open":           func() error { return second(embed.Open(ctx, "mem://", embed.Options{}, embed.Options{})) },
 		"expmap.New":           func() error { return second(expmap.New(c, "x", make([]expmap.Options[string, int], 2)...)) },
 		"expmap.NewFamily":     func() error { return second(expmap.NewFamily(c, "x", make([]expmap.Options[string, int], 2)...)) },
-		"expmap.Redisson":      func() error { return second(expmap.Redisson(c, "x", make([]expmap.Options[string, int], 2)...)) },
 		"expmap.OnExpired":     func() error { return m.OnExpired(ctx, "l", ignore, make([]expmap.ListenOptions, 2)...) },
 		"expset.New":           func() error { return second(expset.New(c, "x", make([]expset.Options[int], 2)...)) },
 		"expset.NewFamily":     func() error { return second(expset.NewFamily(c, "x", make([]expset.Options[int], 2)...)) },
-		"expset.Redisson":      func() error { return second(expset.Redisson(c, "x", make([]expset.Options[int], 2)...)) },
 		"expset.OnExpired":     func() error { return s.OnExpired(ctx, "l", ignoreMember, make([]expset.ListenOptions, 2)...) },
 		"goredis.Open":         func() error { return second(goredis.Open(ctx, "redis://127.0.0.1:1", make([]goredis.Options, 2)...)) },
 		"limit.New":            func() error { return second(limit.New(c, "x", l.Rate(), limit.FailOpen, make([]limit.Options, 2)...)) },
@@ -179,10 +178,10 @@ func TestABadArgumentIsAnErrorThatBeginsWithThePackageAndNamesTheObject(t *testi
 		"bloom.New":            second(bloom.New(c, "x", bloom.Options[int]{Capacity: -1})),
 		"expmap.New":           second(expmap.New(c, "x", expmap.Options[int, int]{IdleTTL: -1})),
 		"expmap.NewFamily":     second(expmap.NewFamily(c, "x", expmap.Options[int, int]{LoadLease: -1})),
-		"expmap.Redisson":      second(expmap.Redisson(c, "x", expmap.Options[int, int]{Events: true})),
 		"expset.New":           second(expset.New(c, "x", expset.Options[int]{MaxLen: -1})),
 		"expset.NewFamily":     second(expset.NewFamily(c, "x", expset.Options[int]{Jitter: -1})),
-		"expset.Redisson":      second(expset.Redisson(c, "x", expset.Options[int]{Events: true})),
+		"expmap.Layout":        second(expmap.NewFamily(c, "x", expmap.Options[int, int]{Layout: (*expmap.Layout)(layouts.MapCache)})),
+		"expset.Layout":        second(expset.NewFamily(c, "x", expset.Options[int]{Layout: (*expset.Layout)(layouts.SetCache)})),
 		"limit.New: rate":      second(limit.New(c, "x", limit.PerSecond(0), limit.FailOpen)),
 		"limit.New: down":      second(limit.New(c, "x", rate, limit.Local(2))),
 		"limit.New: no down":   second(limit.New(c, "x", rate, limit.Down{})),

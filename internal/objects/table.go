@@ -36,8 +36,8 @@ func All() []Object {
 		{"bits.New", newBitmap}, {"bits.NewCalendar", newCalendar},
 		{"bloom.New", newFilter},
 		{"cache.New", newCache},
-		{"expmap.New", newMap}, {"expmap.NewFamily", newMapFamily}, {"expmap.Redisson", newRedissonMap},
-		{"expset.New", newSet}, {"expset.NewFamily", newSetFamily}, {"expset.Redisson", newRedissonSet},
+		{"expmap.New", newMap}, {"expmap.NewFamily", newMapFamily},
+		{"expset.New", newSet}, {"expset.NewFamily", newSetFamily},
 		{"limit.New", newLimiter}, {"limit.NewConcurrency", newConcurrency},
 		{"near.New", newIndex},
 		{"queue.New", newQueue},
@@ -170,18 +170,6 @@ func newMapFamily(c *ebb.Conn, name string) (*Instance, error) {
 	}, nil
 }
 
-func newRedissonMap(c *ebb.Conn, name string) (*Instance, error) {
-	m, err := expmap.Redisson(c, name, expmap.Options[string, string]{IdleTTL: time.Hour})
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use:    func(ctx context.Context) error { return useMap(ctx, m) },
-		Delete: m.Delete,
-		Loops:  []Loop{{"Watch", Function, m.Watch}, {"All", Finite, func(ctx context.Context) error { return errs(m.All(ctx)) }}},
-	}, nil
-}
-
 func useSet(ctx context.Context, s *expset.Set[string]) error {
 	return errors.Join(second(s.Add(ctx, time.Millisecond, "a")), second(s.Add(ctx, time.Hour, "b}{")), second(s.Add(ctx, 0, "c")), second(s.Len(ctx)))
 }
@@ -220,18 +208,6 @@ func newSetFamily(c *ebb.Conn, name string) (*Instance, error) {
 			}},
 			{"Watch", Function, f.Watch},
 		},
-	}, nil
-}
-
-func newRedissonSet(c *ebb.Conn, name string) (*Instance, error) {
-	s, err := expset.Redisson[string](c, name)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use:    func(ctx context.Context) error { return useSet(ctx, s) },
-		Delete: s.Delete,
-		Loops:  []Loop{{"Watch", Function, s.Watch}, {"All", Finite, func(ctx context.Context) error { return errs(s.All(ctx)) }}},
 	}, nil
 }
 

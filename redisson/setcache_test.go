@@ -1,6 +1,8 @@
-package expset
+package redisson
 
 import (
+	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/expset"
 	"github.com/ebbdb/ebb/internal/backends"
 )
 
@@ -19,13 +22,13 @@ func TestASetIsSharedWithJava(t *testing.T) {
 		}
 		ctx, name := b.Context(), b.Name("s")
 		o, err := redis.ParseURL(b.URL())
-		must(t, err)
+		ok(t, err)
 		java := redis.NewClient(o) // plain commands, by the layout
 		defer java.Close()
-		s := open(t, b.Conn, name, redisson, Options[string]{MaxLen: 3})
+		s := must(NewSetCache(b.Conn, name, expset.Options[string]{MaxLen: 3}))(t)
 		now, err := java.Time(ctx).Result()
-		must(t, err)
-		add := func(m string, at float64) { must(t, java.ZAdd(ctx, name, redis.Z{Score: at, Member: m}).Err()) }
+		ok(t, err)
+		add := func(m string, at float64) { ok(t, java.ZAdd(ctx, name, redis.Z{Score: at, Member: m}).Err()) }
 		add("theirs", float64(now.Add(time.Hour).UnixMilli()))
 		add("theirs for ever", 92233720368547758)
 		did(t, 1)(s.Add(ctx, 0, "ours for ever"))
@@ -46,7 +49,7 @@ func TestASetIsSharedWithJava(t *testing.T) {
 		if d, ok, err := s.TTL(ctx, "theirs"); !ok || err != nil || d > time.Hour || d < 59*time.Minute {
 			t.Error(d, ok, err)
 		}
-		did(t, 1)(open(t, b.Conn, name, redisson, Options[string]{}).Add(ctx, time.Hour, "ours"))
+		did(t, 1)(must(NewSetCache(b.Conn, name, expset.Options[string]{}))(t).Add(ctx, time.Hour, "ours"))
 		alive, err := java.ZCount(ctx, name, strconv.FormatInt(now.Add(time.Second).UnixMilli(), 10), "+inf").Result()
 		if alive != 4 || err != nil {
 			t.Error(alive, err)
@@ -57,10 +60,10 @@ func TestASetIsSharedWithJava(t *testing.T) {
 	})
 }
 
-func TestTheScoresAreRedissons(t *testing.T) {
+func TestTheScoresOfASetAreRedissons(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
-		s := open(t, b.Conn, "seen", redisson, Options[string]{})
+		s := must(NewSetCache(b.Conn, "seen", expset.Options[string]{}))(t)
 		did(t, 1)(s.Add(ctx, 10*time.Second, "ann"))
 		did(t, 1)(s.Add(ctx, 0, "bob"))
 		want := map[string]string{"ann": strconv.FormatInt(time.Now().UnixMilli()+10_000, 10), "bob": "92233720368547760"} // as a double
@@ -71,4 +74,29 @@ func TestTheScoresAreRedissons(t *testing.T) {
 			}
 		}
 	})
+}
+
+// did checks the result of a call.
+func did(t *testing.T, n int64) func(int64, error) {
+	return func(got int64, err error) {
+		t.Helper()
+		if got != n || err != nil {
+			t.Errorf("%d %v, want %d", got, err, n)
+		}
+	}
+}
+
+// has checks the members of a set.
+func has(t *testing.T, ctx context.Context, s *expset.Set[string], want ...string) {
+	t.Helper()
+	all := must(s.Members(ctx))(t)
+	slices.Sort(all)
+	same(t, all, want...)
+	var some []string
+	for m, err := range s.All(ctx) {
+		ok(t, err)
+		some = append(some, m)
+	}
+	slices.Sort(some)
+	same(t, slices.Compact(some), want...)
 }

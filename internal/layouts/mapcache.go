@@ -1,11 +1,23 @@
-package expmap
+package layouts
 
-// redissonPrelude is the layout of Redisson's MapCache: KEYS are the hash, the sorted
+import "github.com/ebbdb/ebb/internal/kit"
+
+// MapCache is the layout of Redisson's RMapCache.
+var MapCache = &Map{
+	name: "Redisson's layout",
+	keys: func(name string) [4]string {
+		return [4]string{kit.Prefixed("redisson__timeout__set", name), kit.Prefixed("redisson__idle__set", name),
+			kit.Prefixed("redisson__map_cache__last_access__set", name), kit.Key(name, "redisson_options")}
+	},
+	lua: Lua{Prelude: mapPrelude, Limits: mapLimits, Changes: mapChanges},
+}
+
+// mapPrelude: KEYS are the hash, the sorted
 // set of ends, that of ends by idleness, that of uses (ms for LRU, a number for LFU), and a hash of
 // options; a value is a double, how many ms it may
 // go without use, the length of what follows as a uint64, and that. An entry is dead
 // in the very millisecond of its end.
-const redissonPrelude = `
+const mapPrelude = `
 local ends, idles = KEYS[2], KEYS[3]
 local shared = redis.call('HMGET', KEYS[5], 'max-size', 'mode')
 local limit, mode = tonumber(shared[1] or 0), shared[2]
@@ -113,13 +125,13 @@ local function clear() redis.call('UNLINK', map, ends, idles, KEYS[4]) end
 local function seal() end
 `
 
-// redissonLimits: a use of this millisecond follows those before by fractions of one.
-const redissonLimits = `
+// mapLimits: a use of this millisecond follows those before by fractions of one.
+const mapLimits = `
 local function refused(n) return ARGV[8] == '' and maxlen > 0 and living() + n > maxlen end
 local function after(last) return math.max(now, last + 1 / 1024) end
 `
 
-const redissonChanges = `
+const mapChanges = `
 local plain = false
 local function bare(v) return v end
 local function keep(f, v, new)

@@ -1,4 +1,4 @@
-package expmap
+package redisson
 
 import (
 	"context"
@@ -12,52 +12,53 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/backends"
 )
 
-// java is a client that keeps to the layout on its own: plain commands, its own
+// javaMap is a client that keeps to the layout on its own: plain commands, its own
 // packing, its own clock.
-type java struct {
+type javaMap struct {
 	t    *testing.T
 	c    *redis.Client
 	name string
 }
 
-func newJava(t *testing.T, b *backends.Backend, name string) *java {
+func newJavaMap(t *testing.T, b *backends.Backend, name string) *javaMap {
 	t.Helper()
 	o, err := redis.ParseURL(b.URL())
-	must(t, err)
+	ok(t, err)
 	c := redis.NewClient(o)
 	t.Cleanup(func() { c.Close() })
-	return &java{t, c, name}
+	return &javaMap{t, c, name}
 }
 
-func (j *java) now(ctx context.Context) float64 {
+func (j *javaMap) now(ctx context.Context) float64 {
 	now, err := j.c.Time(ctx).Result()
-	must(j.t, err)
+	ok(j.t, err)
 	return float64(now.UnixMilli())
 }
 
-func (j *java) put(ctx context.Context, key, value string, ttl, idle time.Duration) {
+func (j *javaMap) put(ctx context.Context, key, value string, ttl, idle time.Duration) {
 	j.t.Helper()
 	packed := binary.LittleEndian.AppendUint64(nil, math.Float64bits(float64(idle.Milliseconds())))
 	packed = binary.LittleEndian.AppendUint64(packed, uint64(len(value)))
-	must(j.t, j.c.HSet(ctx, j.name, key, append(packed, value...)).Err())
+	ok(j.t, j.c.HSet(ctx, j.name, key, append(packed, value...)).Err())
 	if ttl > 0 {
-		must(j.t, j.c.ZAdd(ctx, "redisson__timeout__set:{"+j.name+"}", redis.Z{Score: j.now(ctx) + float64(ttl.Milliseconds()), Member: key}).Err())
+		ok(j.t, j.c.ZAdd(ctx, "redisson__timeout__set:{"+j.name+"}", redis.Z{Score: j.now(ctx) + float64(ttl.Milliseconds()), Member: key}).Err())
 	}
 	if idle > 0 {
-		must(j.t, j.c.ZAdd(ctx, "redisson__idle__set:{"+j.name+"}", redis.Z{Score: j.now(ctx) + float64(idle.Milliseconds()), Member: key}).Err())
+		ok(j.t, j.c.ZAdd(ctx, "redisson__idle__set:{"+j.name+"}", redis.Z{Score: j.now(ctx) + float64(idle.Milliseconds()), Member: key}).Err())
 	}
 }
 
-func (j *java) get(ctx context.Context, key string) (string, bool) {
+func (j *javaMap) get(ctx context.Context, key string) (string, bool) {
 	j.t.Helper()
 	packed, err := j.c.HGet(ctx, j.name, key).Result()
 	if err == redis.Nil {
 		return "", false
 	}
-	must(j.t, err)
+	ok(j.t, err)
 	now := j.now(ctx)
 	for _, set := range []string{"redisson__timeout__set:{", "redisson__idle__set:{"} {
 		at, err := j.c.ZScore(ctx, set+j.name+"}", key).Result()
@@ -80,16 +81,16 @@ func TestAMapIsSharedWithJava(t *testing.T) {
 			return
 		}
 		ctx, name := b.Context(), strings.NewReplacer("/", ":").Replace(b.Name("m"))
-		j := newJava(t, b, name)
-		m := open(t, b.Conn, name, modeRedisson, Options[string, string]{})
-		idle := open(t, b.Conn, name, modeRedisson, Options[string, string]{IdleTTL: time.Hour})
+		j := newJavaMap(t, b, name)
+		m := must(NewMapCache(b.Conn, name, expmap.Options[string, string]{}))(t)
+		idle := must(NewMapCache(b.Conn, name, expmap.Options[string, string]{IdleTTL: time.Hour}))(t)
 
 		j.put(ctx, "theirs", "1", time.Hour, 30*time.Minute)
 		j.put(ctx, "brief", "2", 50*time.Millisecond, 0)
 		j.put(ctx, "ever", "3", 0, 0)
-		must(t, m.Set(ctx, "ours", "4", time.Hour))
-		must(t, idle.Set(ctx, "ours idle", "5", 0))
-		must(t, m.Set(ctx, "ours brief", "", 50*time.Millisecond))
+		ok(t, m.Set(ctx, "ours", "4", time.Hour))
+		ok(t, idle.Set(ctx, "ours idle", "5", 0))
+		ok(t, m.Set(ctx, "ours brief", "", 50*time.Millisecond))
 		for key, want := range map[string]string{"theirs": "1", "ever": "3", "ours": "4", "ours idle": "5"} {
 			if v, ok, err := m.Get(ctx, key); v != want || !ok || err != nil {
 				t.Error("we read", key, v, ok, err)
@@ -127,7 +128,7 @@ func TestAMapIsSharedWithJava(t *testing.T) {
 
 // The bytes of what a map in Redisson's layout writes, put together by hand: 1.8e6 ms
 // as a double is 0x413B774000000000.
-func TestTheBytesAreRedissons(t *testing.T) {
+func TestTheBytesOfAMapAreRedissons(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
 		for _, f := range []struct {
@@ -139,9 +140,9 @@ func TestTheBytesAreRedissons(t *testing.T) {
 			{30 * time.Minute, "ann", "0000000040773b41" + "0300000000000000" + "616e6e"},
 			{30 * time.Minute, "", "0000000040773b41" + "0000000000000000"},
 		} {
-			m := open(t, b.Conn, "cache", modeRedisson, Options[string, string]{IdleTTL: f.idle})
-			must(t, m.Clear(ctx))
-			must(t, m.Set(ctx, "k", f.value, 10*time.Second))
+			m := must(NewMapCache(b.Conn, "cache", expmap.Options[string, string]{IdleTTL: f.idle}))(t)
+			ok(t, m.Clear(ctx))
+			ok(t, m.Set(ctx, "k", f.value, 10*time.Second))
 			v, err := b.Do(ctx, "HGET", "cache", "k")
 			if got := hex.EncodeToString([]byte(v.Str)); got != f.want || err != nil {
 				t.Errorf("%v %q: %s %v, want %s", f.idle, f.value, got, err, f.want)
@@ -156,8 +157,8 @@ func TestTheBytesAreRedissons(t *testing.T) {
 				t.Error(v, err)
 			}
 		}
-		tagged := open(t, b.Conn, "shop:{cache}", modeRedisson, Options[string, string]{})
-		must(t, tagged.Set(ctx, "k", "v", time.Hour))
+		tagged := must(NewMapCache(b.Conn, "shop:{cache}", expmap.Options[string, string]{}))(t)
+		ok(t, tagged.Set(ctx, "k", "v", time.Hour))
 		if n, err := b.Exists(ctx, "shop:{cache}", "redisson__timeout__set:shop:{cache}"); n != 2 || err != nil {
 			t.Error(n, err)
 		}
