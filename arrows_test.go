@@ -95,6 +95,7 @@ var arrows = []struct {
 	{"internal/durable", []string{"engine", "resp", "internal/"}},                // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},       // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                      // what the toolkit's listeners share
+	{"internal/locking", []string{"conn", "internal/kit", "internal/wake"}},      // what lock and redisson share
 	{"internal/layouts", []string{"internal/kit"}},                               // of other libraries, for expmap and expset
 	{"internal/nearcache", []string{"conn", "internal/kit"}},                     // copies of values in the process, for expmap and cache
 	{"internal/limittest", []string{".", "limit"}},                               // what contrib's tests of frameworks share
@@ -119,14 +120,15 @@ var arrows = []struct {
 
 	{"examples", []string{"", "."}},
 	{"redisson/examples", []string{"", "."}},
-	{"redisson", []string{"conn", "expmap", "expset", "limit", "queue", "internal/kit", "internal/layouts", "internal/waitline"}}, // a module of its own
+	{"redisson", []string{"conn", "expmap", "expset", "limit", "lock", "queue", "internal/kit", "internal/layouts", "internal/locking",
+		"internal/waitline", "internal/wake"}}, // a module of its own
 	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/layouts", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries", "internal/layouts"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"queue", []string{"conn", "internal/cron", "internal/kit", "internal/wake"}}, // the arithmetic of schedules
 	{"cache", []string{"conn", "internal/fresh", "internal/kit", "internal/nearcache"}},
 	{"lock/httpidem", []string{"conn", "lock", "internal/kit"}},
-	{"lock", []string{"conn", "internal/fresh", "internal/kit", "internal/wake"}},
+	{"lock", []string{"conn", "internal/fresh", "internal/kit", "internal/locking", "internal/wake"}},
 	{"limit/httplimit", []string{"limit", "internal/kit"}},
 	{"limit", []string{"conn", "internal/kit", "internal/waitline", "internal/wake"}},
 	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
@@ -268,8 +270,8 @@ var notLinked = map[string][]string{
 // the engine where the data is on a server, and no client library where it is in the
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
-	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/layouts", "internal/nearcache", "internal/routing",
-		"internal/waitline", "internal/wake"} // routing is data
+	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/layouts", "internal/locking",
+		"internal/nearcache", "internal/routing", "internal/waitline", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}
 	for _, object := range objects {
@@ -366,7 +368,7 @@ var clockReaders = map[string]string{
 	"internal/draw/draw.go":           "a campaign of random tests lasts as long as its flag says",
 	"redisson/ratelimiter.go":         "how long a call has waited, by the monotonic clock",
 	"queue/metrics.go":                "it measures how long functions take, by the monotonic clock",
-	"lock/lease.go":                   "a lease is counted by the local monotonic clock too, on the safe side",
+	"internal/locking/lease.go":       "a lease is counted by the local monotonic clock too, on the safe side",
 }
 
 func TestOnlyTheClockReadsTheTime(t *testing.T) {

@@ -4,39 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // Delete of an object removes its keys, also while a lease is held: the holder gets ErrLost at its next renewal, and waiting calls poll
 // again. Afterwards the object is as before its first use.
-
-// deleteScript removes KEYS, and publishes ARGV[2] on the channel ARGV[1].
-var deleteScript = conn.NewScript(`
-redis.call('DEL', unpack(KEYS))
-redis.pcall('PUBLISH', ARGV[1], ARGV[2])
-return 1
-`)
-
-// redissonRWDelete is deleteScript for a RedissonRW. KEYS[2] is the prefix of the keys of the holds of readers; the hash has their
-// names.
-var redissonRWDelete = conn.NewScript(`
-local all = redis.call('HGETALL', KEYS[1])
-for i = 1, #all, 2 do
-  for j = 1, tonumber(all[i + 1]) or 0 do redis.call('DEL', KEYS[2] .. all[i] .. ':rwlock_timeout:' .. j) end
-end
-redis.call('DEL', KEYS[1])
-redis.pcall('PUBLISH', ARGV[1], ARGV[2])
-return 1
-`)
-
-// deleteKeys removes keys, and publishes a message to the waiters.
-func (o *object) deleteKeys(ctx context.Context, s *conn.Script, message string, keys ...string) error {
-	if _, err := o.c.Script(ctx, s, keys, o.wakeups.Name, message); err != nil {
-		return o.wrap("delete", err)
-	}
-	return nil
-}
 
 // deleteLock removes a lock or a semaphore in the layout of this package.
 func (o *object) deleteLock(ctx context.Context) error {
@@ -46,7 +18,7 @@ func (o *object) deleteLock(ctx context.Context) error {
 		}
 		return nil
 	}
-	return o.deleteKeys(ctx, deleteScript, "", o.name, o.keys.fence, o.keys.wait, o.keys.held, o.keys.line, o.keys.alive)
+	return o.core.DeleteKeys(ctx, locking.DeleteScript, "", o.name, o.keys.fence, o.keys.wait, o.keys.held, o.keys.line, o.keys.alive)
 }
 
 // Delete removes the lock, also while it is held. Its holder gets ErrLost from Renew, from
@@ -81,7 +53,7 @@ func (e *Leader) Delete(ctx context.Context) error {
 
 // Delete removes the latch. The latch is then open, and waiting calls return.
 func (l *Latch) Delete(ctx context.Context) error {
-	return l.deleteKeys(ctx, deleteScript, "0", l.latchKeys()...)
+	return l.core.DeleteKeys(ctx, locking.DeleteScript, "0", l.latchKeys()...)
 }
 
 // Delete removes the record that the work was begun or done: the next Do calls its function,
@@ -91,25 +63,4 @@ func (o *Once) Delete(ctx context.Context) error {
 		return o.wrap("delete", err)
 	}
 	return nil
-}
-
-// Delete removes the lock, as Lock.Delete does, and the count of a fenced one.
-func (l *RedissonLock) Delete(ctx context.Context) error {
-	return l.deleteKeys(ctx, deleteScript, "0", l.name, kit.Prefixed("redisson_lock_token", l.name))
-}
-
-// Delete removes the lock with the holds of its readers, as Lock.Delete does.
-func (l *RedissonRW) Delete(ctx context.Context) error {
-	return l.deleteKeys(ctx, redissonRWDelete, "0", l.name, kit.Key(l.name, ""))
-}
-
-// Delete removes the semaphore. There are no permits until TrySetPermits makes some.
-func (s *RedissonSemaphore) Delete(ctx context.Context) error {
-	return s.deleteKeys(ctx, deleteScript, "0", s.name)
-}
-
-// Delete removes the semaphore and all leases of its permits. There are no permits until
-// TrySetPermits makes some.
-func (s *RedissonPermits) Delete(ctx context.Context) error {
-	return s.deleteKeys(ctx, deleteScript, "0", s.name, kit.Key(s.name, "timeout"))
 }

@@ -34,6 +34,6 @@
 // Redis and Valkey each operation is one script; a message wakes a waiting caller, which also
 // polls every second.
 //
-// Start reading at Lock. object.go has acquire, Lease.renewLoop renews a lease, and acquirer.go lists
-// what a backend must be able to do.
+// Start reading at Lock. acquirer.go has ebb's commands, scripts.go and linescripts.go the scripts;
+// internal/locking sends their requests, waits and renews leases.
 package lock

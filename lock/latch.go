@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 	"github.com/ebbdb/ebb/internal/wake"
 )
 
@@ -18,10 +19,7 @@ const latchTTL = 24 * time.Hour
 // Latch counts down to zero, and then all waiting calls return. Its state is a number in one
 // key, which is deleted at zero, and a set {name}:seen of the counts so far, so that a request
 // that is sent twice counts once.
-type Latch struct {
-	object
-	redisson bool
-}
+type Latch struct{ object }
 
 // NewLatch returns the latch of that name. Options.TTL is its lifetime after the last Set or
 // CountDown, by default a day; then it is open, whatever is left to count. NewLatch sends
@@ -33,10 +31,10 @@ func NewLatch(c *conn.Conn, name string, opts ...Options) (*Latch, error) {
 		return nil, err
 	}
 	o.TTL = cmp.Or(o.TTL, latchTTL)
-	if err := l.setup(c, "latch", name, o); err != nil {
+	if err := l.setup(c, "lock: latch", name, o); err != nil {
 		return nil, err
 	}
-	l.wakeups.Wakes = wake.All
+	l.core.Wakeups.Wakes = wake.All
 	return l, nil
 }
 
@@ -69,10 +67,7 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 		return false, l.argument("it is set to %d; it must be at least 1", n)
 	}
 	l.logFirstUse(l)
-	if l.redisson {
-		return l.setRedisson(ctx, n)
-	}
-	ok, err := boolean(integer(l.c.Script(ctx, latchSetScript, l.latchKeys(), n, kit.Millis(l.opts.TTL))))
+	ok, err := locking.Boolean(locking.Integer(l.c.Script(ctx, latchSetScript, l.latchKeys(), n, kit.Millis(l.opts.TTL))))
 	if err != nil {
 		return false, l.wrap("set", err)
 	}
@@ -83,11 +78,8 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 // does nothing.
 func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	l.logFirstUse(l)
-	if l.redisson {
-		return l.countRedisson(ctx)
-	}
 	id, left := kit.ID(), int64(0)
-	err := repeat(ctx, maxAttempts, func() error {
+	err := locking.Repeat(ctx, locking.MaxAttempts, func() error {
 		v, err := l.c.Script(ctx, latchCountScript, l.latchKeys(), id, kit.Millis(l.opts.TTL), l.keys.wake)
 		if err == nil {
 			left, err = v.AsInt()
@@ -119,9 +111,9 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 // context. A message wakes a waiting call, which also polls every second.
 func (l *Latch) Wait(ctx context.Context) error {
 	l.logFirstUse(l)
-	_, err := l.poll(ctx, 0, true, func(ctx context.Context) (reply, error) {
+	_, err := l.core.Poll(ctx, 0, true, func(ctx context.Context) (locking.Reply, error) {
 		n, err := l.Count(ctx)
-		return reply{granted: err == nil && n == 0}, err
+		return locking.Reply{Granted: err == nil && n == 0}, err
 	})
 	if err != nil && !errors.Is(err, conn.ErrArgument) {
 		return l.wrap("wait for", err)
@@ -131,8 +123,5 @@ func (l *Latch) Wait(ctx context.Context) error {
 
 // String describes the latch.
 func (l *Latch) String() string {
-	if l.redisson {
-		return l.describe("kept until it is zero", "")
-	}
 	return l.describe(fmt.Sprintf("kept for %v", l.opts.TTL), "")
 }

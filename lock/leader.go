@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 	"github.com/ebbdb/ebb/internal/wake"
 )
 
@@ -40,7 +41,7 @@ func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) 
 	}
 	o.Owner = id
 	l := &Lock{}
-	if err := l.setup(c, "leader", name, o); err != nil {
+	if err := l.setup(c, "lock: leader", name, o); err != nil {
 		return nil, err
 	}
 	return &Leader{lock: l, id: id, changes: kit.Key(name, "reign")}, nil
@@ -54,7 +55,7 @@ func (e *Leader) Campaign(ctx context.Context) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease.afterRelease = func(ctx context.Context) { e.announce(ctx, "") }
+	lease.lease().AfterRelease(func(ctx context.Context) { e.announce(ctx, "") })
 	e.announce(ctx, e.id)
 	return lease, nil
 }
@@ -97,7 +98,7 @@ func (e *Leader) Lead(ctx context.Context, fn func(ctx context.Context, token in
 
 // leadOnce calls fn for one leadership, and resigns, also if fn panics: otherwise the lease would be renewed for as long as ctx lives.
 func (e *Leader) leadOnce(ctx context.Context, lease *Lease, fn func(ctx context.Context, token int64) error) (err error, lost bool, released error) {
-	leadCtx, end := lease.Context(), context.AfterFunc(ctx, func() { _ = lease.stop(context.Cause(ctx)) })
+	leadCtx, end := lease.Context(), context.AfterFunc(ctx, func() { _ = lease.lease().Stop(context.Cause(ctx)) })
 	defer func() {
 		end()
 		lost = errors.Is(context.Cause(leadCtx), ErrLost)
@@ -142,17 +143,17 @@ func (e *Leader) Current(ctx context.Context) (Reign, error) {
 func (e *Leader) Observe(ctx context.Context) iter.Seq2[Reign, error] {
 	return func(yield func(Reign, error) bool) {
 		changes := wake.Channel{Conn: e.lock.c, Name: e.changes, Wakes: wake.All}
-		var p *place
+		var p *locking.Place
 		var changed <-chan struct{}
 		defer func() {
 			if p != nil {
-				p.leave(false)
+				p.Leave(false)
 			}
 		}()
 		var last Reign
 		for known := false; ctx.Err() == nil; {
 			if p == nil { // without a subscription, Observe polls
-				if p, _ = join(ctx, changes, ""); p != nil {
+				if p, _ = locking.Join(ctx, changes, ""); p != nil {
 					changed = p.C
 				}
 			}

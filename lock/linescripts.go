@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // A number of permits with a line, on servers without LOCK.* and SEM.*. A fair lock is one permit; a read-write lock has allPermits,
@@ -132,25 +133,25 @@ func (s scriptLine) scriptKeys() []string {
 	return []string{s.name, s.keys.held, s.keys.fence, s.keys.line, s.keys.alive}
 }
 
-func (s scriptLine) try(ctx context.Context, owner string, queue bool) (reply, error) {
+func (s scriptLine) Try(ctx context.Context, owner string, queue bool) (locking.Reply, error) {
 	timeout := 0 // 0: the script does not add the owner to the line
 	if queue {
 		timeout = waiterTimeout
 	}
-	return scriptReply(s.c.Script(ctx, acquireInLineScript, s.scriptKeys(), owner, s.n, s.limit, s.ttl, timeout, s.keys.wake))
+	return locking.ScriptReply(s.c.Script(ctx, acquireInLineScript, s.scriptKeys(), owner, s.n, s.limit, s.ttl, timeout, s.keys.wake))
 }
 
-func (s scriptLine) renew(ctx context.Context, owner string, token int64) error {
-	return renewed(integer(s.c.Script(ctx, renewInLineScript, s.scriptKeys(), owner, token, s.ttl)))
+func (s scriptLine) Renew(ctx context.Context, owner string, token int64) error {
+	return locking.Renewed(locking.Integer(s.c.Script(ctx, renewInLineScript, s.scriptKeys(), owner, token, s.ttl)))
 }
 
-func (s scriptLine) release(ctx context.Context, owner string, token int64) (bool, error) {
-	return boolean(integer(s.c.Script(ctx, releaseInLineScript, s.scriptKeys(), owner, token, s.keys.wake)))
+func (s scriptLine) Release(ctx context.Context, owner string, token int64) (bool, error) {
+	return locking.Boolean(locking.Integer(s.c.Script(ctx, releaseInLineScript, s.scriptKeys(), owner, token, s.keys.wake)))
 }
 
-func (s scriptLine) abandon(ctx context.Context, owner string) error {
-	_, err := s.release(ctx, owner, 0)
+func (s scriptLine) Abandon(ctx context.Context, owner string) error {
+	_, err := s.Release(ctx, owner, 0)
 	return err
 }
 
-func (scriptLine) repeatable() bool { return true }
+func (scriptLine) Repeatable() bool { return true }

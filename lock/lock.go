@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // Lock is a lock with one holder at a time, over all programs that use the same name on the
@@ -31,7 +32,7 @@ func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 // NewFair for a name.
 func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 	l := &Lock{fair: true}
-	if err := l.init(c, "fair lock", name, opts); err != nil {
+	if err := l.init(c, "lock: fair lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -60,7 +61,7 @@ func Acquire(ctx context.Context, c *conn.Conn, name string, ttl time.Duration) 
 	return l.Acquire(ctx, 0)
 }
 
-func (l *Lock) acquirer() acquirer {
+func (l *Lock) acquirer() locking.Acquirer {
 	l.logFirstUse(l)
 	switch {
 	case l.c.Capabilities().Native:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // Many is several locks that are acquired together.
@@ -50,12 +51,12 @@ func (m *Many) TryAcquire(ctx context.Context) (*Leases, error) {
 // 0. It acquires them in the order of their names, and holds the earlier ones while it waits
 // for a later one. ctx bounds the life of the leases: see Lock.Acquire.
 func (m *Many) Acquire(ctx context.Context, wait time.Duration) (*Leases, error) {
-	began := now()
+	began := locking.Now()
 	return m.acquireEach(ctx, func(ctx context.Context, l *Lock) (*Lease, error) {
 		if wait == 0 {
 			return l.Acquire(ctx, 0)
 		}
-		left := wait - began.elapsed()
+		left := wait - began.Elapsed()
 		if wait > 0 && left <= 0 {
 			return l.TryAcquire(ctx)
 		}
@@ -97,7 +98,7 @@ type Leases struct {
 // joinContext returns a context that ends with the leases so far and with one more lease. The context of a lease is a child of the
 // one that it was acquired with, unless that lease lives until it is released.
 func (l *Leases) joinContext(lease *Lease) context.Context {
-	if !lease.o.opts.UntilRelease {
+	if !lease.lease().Object().UntilRelease {
 		return lease.Context()
 	}
 	before := l.ctx
@@ -115,8 +116,8 @@ func (l *Leases) Context() context.Context { return l.ctx }
 // Token returns the fencing token of the lock of that name; 0 if it is none of the locks.
 func (l *Leases) Token(name string) int64 {
 	for _, lease := range l.leases {
-		if kit.Given(lease.o.c, lease.o.name) == name {
-			return lease.token
+		if o := lease.lease().Object(); kit.Given(o.Conn, o.Name) == name {
+			return lease.Token()
 		}
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // Outcome is the result of a call of Once.Do. The zero value means that it is unknown.
@@ -47,7 +48,7 @@ func NewOnce(c *conn.Conn, name string, ttl time.Duration, opts ...Options) (*On
 	if ttl <= 0 {
 		return nil, kit.Argument("lock: once", name, "the span is %v; it must be positive", ttl)
 	}
-	if err := o.setup(c, "once", name, opt); err != nil {
+	if err := o.setup(c, "lock: once", name, opt); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -90,9 +91,9 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	}
 	o.logFirstUse(o)
 	owner, ttl := o.owner(), kit.Millis(o.opts.TTL)
-	sent := now() // before the first attempt: a later one does not begin the span again
+	sent := locking.Now() // before the first attempt: a later one does not begin the span again
 	var state int64
-	err := repeat(ctx, maxAttempts, func() error {
+	err := locking.Repeat(ctx, locking.MaxAttempts, func() error {
 		v, err := o.c.Script(ctx, beginScript, []string{o.name}, owner, ttl)
 		if err == nil {
 			state, err = v.AsInt()
@@ -106,7 +107,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	case Outcome(state) != Did:
 		return Outcome(state), nil
 	}
-	workCtx, cancel := context.WithTimeoutCause(ctx, o.opts.TTL-margin(o.opts.TTL)-sent.elapsed(),
+	workCtx, cancel := context.WithTimeoutCause(ctx, o.opts.TTL-locking.Margin(o.opts.TTL)-sent.Elapsed(),
 		o.wrap("do", fmt.Errorf("%w: its span is over", ErrLost)))
 	defer cancel()
 	err = fn(workCtx)

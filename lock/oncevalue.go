@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/fresh"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // OnceValueOptions configures work with a kept result. The zero value works. The codec and the
@@ -58,13 +59,13 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 	switch {
 	case ttl < time.Millisecond || ttl > maxTTL:
 		return nil, kit.Argument(what, name, "the span is %v; it must be from 1 ms to 10 years", ttl)
-	case opt.Lease < minTTL || opt.Lease > maxLease:
-		return nil, kit.Argument(what, name, "Lease is %v; it must be from %v to %v, or 0 for the default", opt.Lease, minTTL, maxLease)
+	case opt.Lease < locking.MinTTL || opt.Lease > maxLease:
+		return nil, kit.Argument(what, name, "Lease is %v; it must be from %v to %v, or 0 for the default", opt.Lease, locking.MinTTL, maxLease)
 	}
 	if opt.Codec, err = kit.Codec(opt.Codec, "Codec"); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", what, name, err)
 	}
-	opt.Logger = cmp.Or(opt.Logger, discard)
+	opt.Logger = cmp.Or(opt.Logger, locking.Discard)
 	return &OnceValue[T]{c: c, name: name, ttl: ttl, opts: opt}, nil
 }
 
@@ -87,11 +88,11 @@ func NewOnceValue[T any](c *conn.Conn, name string, ttl time.Duration, opts ...O
 func (o *OnceValue[T]) Do(ctx context.Context, key string, fn func(context.Context) (T, error)) (v T, what Outcome, err error) {
 	return o.do(ctx, key, fn, func(n int) (fresh.Entry, error) {
 		if n == 0 {
-			return o.backend().Look(ctx, o.key(key), o.opts.Lease, maxAttempts)
+			return o.backend().Look(ctx, o.key(key), o.opts.Lease, locking.MaxAttempts)
 		}
 		e, err := o.backend().Await(ctx, o.key(key), o.opts.Lease, n-1)
 		if err != nil && ctx.Err() == nil && conn.Temporary(err) { // the outage may last
-			if kit.Sleep(ctx, kit.Backoff(minPause, maxPause, n)) == nil {
+			if kit.Sleep(ctx, kit.Backoff(locking.MinPause, locking.MaxPause, n)) == nil {
 				return fresh.Entry{}, nil
 			}
 		}
@@ -106,7 +107,7 @@ func (o *OnceValue[T]) TryDo(ctx context.Context, key string, fn func(context.Co
 		if n > 0 {
 			return fresh.Entry{}, ErrTaken
 		}
-		return o.backend().Look(ctx, o.key(key), o.opts.Lease, maxAttempts)
+		return o.backend().Look(ctx, o.key(key), o.opts.Lease, locking.MaxAttempts)
 	})
 }
 
@@ -118,7 +119,7 @@ func (o *OnceValue[T]) do(ctx context.Context, key string, fn func(context.Conte
 		return v, 0, o.wrap("do", err)
 	}
 	for n := 0; ; n++ {
-		sent := now()
+		sent := locking.Now()
 		e, err := next(n)
 		switch {
 		case errors.Is(err, ErrTaken):
@@ -136,7 +137,7 @@ func (o *OnceValue[T]) do(ctx context.Context, key string, fn func(context.Conte
 			v, err := t.do(ctx, fn)
 			return v, Did, err
 		case e.State == fresh.Stale: // another client has made the result stale, and another call does the work
-			if err := kit.Sleep(ctx, kit.Backoff(minPause, maxPause, n)); err != nil {
+			if err := kit.Sleep(ctx, kit.Backoff(locking.MinPause, locking.MaxPause, n)); err != nil {
 				return v, 0, o.wrap("begin", err)
 			}
 		}
@@ -148,7 +149,7 @@ type work[T any] struct {
 	o     *OnceValue[T]
 	key   string
 	token string
-	sent  instant // when the lease was requested
+	sent  locking.Instant // when the lease was requested
 }
 
 // do calls fn under the lease, and stores its result.
@@ -199,7 +200,7 @@ func (t *work[T]) call(ctx context.Context, fn func(context.Context) (T, error))
 // renew renews the lease at each third of it while ctx lasts, and calls lost when it is over.
 func (t *work[T]) renew(ctx context.Context, lost func(cause error)) {
 	lease := t.o.opts.Lease
-	left := func(sent instant) time.Duration { return lease - margin(lease) - sent.elapsed() }
+	left := func(sent locking.Instant) time.Duration { return lease - locking.Margin(lease) - sent.Elapsed() }
 	end := func(format string, args ...any) {
 		lost(t.o.wrap("do", fmt.Errorf("%w: "+format, append([]any{ErrLost}, args...)...)))
 	}
@@ -207,7 +208,7 @@ func (t *work[T]) renew(ctx context.Context, lost func(cause error)) {
 	defer expiry.Stop()
 	pause := lease / 3
 	for failed := 0; kit.Sleep(ctx, pause) == nil; {
-		sent := now()
+		sent := locking.Now()
 		bounded, cancel := context.WithTimeout(ctx, lease/3)
 		mine, err := t.o.backend().Renew(bounded, t.key, t.token, lease)
 		cancel()
@@ -243,7 +244,7 @@ func (t *work[T]) store(ctx context.Context, body string) (kept bool, err error)
 // State returns the kept result of a key with Done, Doing if a call does the work now, or 0. It
 // does no work.
 func (o *OnceValue[T]) State(ctx context.Context, key string) (v T, what Outcome, err error) {
-	e, err := o.backend().Look(ctx, o.key(key), 0, maxAttempts)
+	e, err := o.backend().Look(ctx, o.key(key), 0, locking.MaxAttempts)
 	switch {
 	case err != nil:
 		return v, 0, o.wrap("look at", err)
@@ -276,7 +277,7 @@ func (o *OnceValue[T]) Delete(ctx context.Context, keys ...string) error {
 
 // String describes the work.
 func (o *OnceValue[T]) String() string {
-	return fmt.Sprintf("once value %q (kept %v, lease %v; %s)", o.name, o.ttl, o.opts.Lease, runsOn(o.c, "GETFRESH"))
+	return fmt.Sprintf("once value %q (kept %v, lease %v; %s)", o.name, o.ttl, o.opts.Lease, locking.RunsOn(o.c, "GETFRESH"))
 }
 
 func (o *OnceValue[T]) backend() fresh.Backend { return fresh.On(o.c, false) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // RW is a read-write lock: several readers share it, or one writer holds it. On every backend
@@ -17,13 +18,13 @@ type RW struct{ object }
 // sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 	l := &RW{}
-	if err := l.init(c, "read-write lock", name, opts); err != nil {
+	if err := l.init(c, "lock: read-write lock", name, opts); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *RW) acquirer(shared bool) acquirer {
+func (l *RW) acquirer(shared bool) locking.Acquirer {
 	l.logFirstUse(l)
 	if l.c.Capabilities().Native {
 		return nativeLock{o: &l.object, shared: shared}

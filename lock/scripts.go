@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // A lock without a line, on servers without LOCK.*. Its keys:
@@ -23,8 +24,8 @@ import (
 // Without contention a lock costs five commands in two scripts: the release removes the mark of the waiters with the lock, and a
 // waiter whose request is denied sets it again.
 
-// waiterTimeout (ms): the scripts remove a waiter that has not polled for this long. Waiters poll at least every maxPause, so that
-// some requests may be late.
+// waiterTimeout (ms): the scripts remove a waiter that has not polled for this long. Waiters poll at least every
+// locking.MaxPause, so that some requests may be late.
 const (
 	waiterTimeout     = 5_000
 	waiterTimeoutText = "5000"
@@ -95,7 +96,7 @@ func keysOf(name string) (k keys) {
 	return keys{fence: cut(5), wait: cut(4), held: cut(4), line: cut(4), alive: cut(5), wake: cut(4)}
 }
 
-func (s scriptLock) try(ctx context.Context, owner string, queue bool) (reply, error) {
+func (s scriptLock) Try(ctx context.Context, owner string, queue bool) (locking.Reply, error) {
 	o := s.o
 	var got conn.Ints
 	var err error
@@ -106,26 +107,29 @@ func (s scriptLock) try(ctx context.Context, owner string, queue bool) (reply, e
 	}
 	n := got.At[0]
 	if err != nil || n <= 0 {
-		return reply{retryAfter: time.Duration(-n) * time.Millisecond}, err
+		return locking.Reply{RetryAfter: time.Duration(-n) * time.Millisecond}, err
 	}
-	return reply{granted: true, token: n}, err
+	return locking.Reply{Granted: true, Token: n}, err
 }
 
 // The owner is enough for renew and release: it is unique, and has one token.
 
-func (s scriptLock) renew(ctx context.Context, owner string, _ int64) error {
+func (s scriptLock) Renew(ctx context.Context, owner string, _ int64) error {
 	o := s.o
-	return renewed(firstInt(o.c.ScriptInts(ctx, renewScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenceTTL)))
+	return locking.Renewed(firstInt(o.c.ScriptInts(ctx, renewScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenceTTL)))
 }
 
-func (s scriptLock) release(ctx context.Context, owner string, _ int64) (bool, error) {
+func (s scriptLock) Release(ctx context.Context, owner string, _ int64) (bool, error) {
 	o := s.o
-	return boolean(firstInt(o.c.ScriptInts(ctx, releaseScript, 2, o.name, o.keys.wait, owner)))
+	return locking.Boolean(firstInt(o.c.ScriptInts(ctx, releaseScript, 2, o.name, o.keys.wait, owner)))
 }
 
-func (s scriptLock) abandon(ctx context.Context, owner string) error {
-	_, err := s.release(ctx, owner, 0)
+func (s scriptLock) Abandon(ctx context.Context, owner string) error {
+	_, err := s.Release(ctx, owner, 0)
 	return err
 }
 
-func (scriptLock) repeatable() bool { return true }
+func (scriptLock) Repeatable() bool { return true }
+
+// NoLine says that waiters are in no line.
+func (scriptLock) NoLine() {}

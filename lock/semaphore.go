@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/locking"
 )
 
 // Semaphore is a number of permits that are leased: the permits of a holder that died are given
@@ -23,7 +24,7 @@ type Semaphore struct {
 // count for all. NewSemaphore sends nothing to the backend. Errors: ebb.ErrArgument.
 func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*Semaphore, error) {
 	s := &Semaphore{permits: permits}
-	if err := s.init(c, "semaphore", name, opts); err != nil {
+	if err := s.init(c, "lock: semaphore", name, opts); err != nil {
 		return nil, err
 	}
 	if permits < 1 || permits > math.MaxInt32 {
@@ -32,7 +33,7 @@ func NewSemaphore(c *conn.Conn, name string, permits int64, opts ...Options) (*S
 	return s, nil
 }
 
-func (s *Semaphore) acquirer(n int64) (acquirer, error) {
+func (s *Semaphore) acquirer(n int64) (locking.Acquirer, error) {
 	if n < 1 || n > s.permits {
 		return nil, s.argument("the call wants %d permits; it may take from 1 to the %d that there are", n, s.permits)
 	}

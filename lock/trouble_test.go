@@ -196,35 +196,6 @@ func TestARenewalThatHangsIsNoEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
-func TestWhatWasGrantedOnASlowWayIsHeldOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := ebbtest.Run(t)
-		ctx := t.Context()
-		l, err := lock.Redisson(b.Conn, "", lock.Options{TTL: time.Second}).Lock("k")
-		must(t, err)
-		for range 2 { // the first time the server learns the scripts
-			lease, err := l.Acquire(ctx, 1, 0)
-			must(t, err)
-			must(t, lease.Renew(ctx))
-			b.Intercept(nil)
-			b.SetLatency(0)
-			must(t, lease.Release(ctx))
-			if b.Data.Exists("k") {
-				t.Errorf("it is held once more: %v", b.Data.Hash("k"))
-			}
-			b.SetLatency(300 * time.Millisecond)
-			n := 0
-			b.Intercept(func(cmd []string) error {
-				if n++; n == 2 { // the renewal that follows such a grant
-					return ebbtest.ErrCut
-				}
-				return nil
-			})
-		}
-		b.SetLatency(0)
-	})
-}
-
 func TestAWaitThatIsOverAtOnceIsNotALongOne(t *testing.T) {
 	eachExclusive(t, time.Minute, func(t *testing.T, b *backends.Backend, make func() acquirer) {
 		ctx := b.Context()
@@ -278,26 +249,6 @@ func TestWhatIsBegunAgainCountsFromItsBeginning(t *testing.T) {
 	})
 }
 
-func TestAPermitThatIsAskedForAgainHasItsWholeLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := ebbtest.Run(t)
-		s, err := lock.Redisson(b.Conn, "", lock.Options{TTL: 60 * time.Millisecond}).ExpirablePermits("k")
-		must(t, err)
-		must(t, second(s.TrySetPermits(t.Context(), 1)))
-		losing(b)
-		lease, err := s.TryAcquire(t.Context())
-		must(t, err)
-		b.Hang() // nothing renews it
-		<-lease.Context().Done()
-		for _, ends := range b.Data.SortedSet("{k}:timeout") {
-			if now := b.Clock.Now().UnixMilli(); int64(ends) < now {
-				t.Errorf("the lease was over %d ms before the context", now-int64(ends))
-			}
-		}
-		b.GoOn()
-	})
-}
-
 func TestAUserWithoutChannelsNeedsNone(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		c := b.Quiet()
@@ -332,17 +283,5 @@ func TestAUserWithoutChannelsNeedsNone(t *testing.T) {
 		must(t, err)
 		must(t, second(latch.Set(ctx, 1)))
 		must(t, second(latch.CountDown(ctx)))
-		r := lock.Redisson(c, "")
-		shared, err := r.Lock(b.Name("shared"))
-		must(t, err)
-		lease, err := shared.TryAcquire(ctx, 1)
-		must(t, err)
-		must(t, lease.Release(ctx))
-		permits, err := r.ExpirablePermits(b.Name("permits"))
-		must(t, err)
-		must(t, second(permits.TrySetPermits(ctx, 1)))
-		lease, err = permits.TryAcquire(ctx)
-		must(t, err)
-		must(t, lease.Release(ctx))
 	})
 }

@@ -5,8 +5,14 @@
 //	set, err := l.TrySetRate(ctx, redisson.Rate{Rate: 5, Interval: time.Second})
 //	ok, err := l.TryAcquire(ctx, 1, 500*time.Millisecond)
 //
-// Each object has the name that Redisson gives it, without the R:
+// Each object has the name that Redisson gives it, or a part of that:
 //
+//	NewLock            getLock
+//	NewFencedLock      getFencedLock
+//	NewReadWriteLock   getReadWriteLock
+//	NewSemaphore       getSemaphore
+//	NewPermits         getPermitExpirableSemaphore
+//	NewLatch           getCountDownLatch
 //	NewRateLimiter     getRateLimiter
 //	NewDelayedQueue    getDelayedQueue(getBlockingQueue(name))
 //	NewMapCache        getMapCache: a map of package expmap
@@ -18,5 +24,9 @@
 // languages. The layouts cannot do all that the other packages of the toolkit can: a program
 // that shares nothing with Java uses those.
 //
-// Start reading at RateLimiter: its comment describes its keys, as that of every object does.
+// The holder of a lock is a thread of a Client; leases are those of package lock, whose errors
+// ErrTaken and ErrLost the locks return. Expiration, waiting and releasing follow the rules of the
+// toolkit.
+//
+// Start reading at Lock or RateLimiter: its comment describes its keys, as that of every object does.
 package redisson

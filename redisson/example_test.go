@@ -56,3 +56,23 @@ func ExampleNewDelayedQueue() {
 	// 1 0 <nil>
 	// hello <nil>
 }
+
+// A lock that Java programs share: getLock("report").
+func ExampleNewLock() {
+	ctx, c := open()
+	defer c.Close()
+	client := redisson.NewClient(c, "")
+	l, err := redisson.NewLock(client, "report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := l.TryAcquire(ctx, 7) // by the thread 7 of this client
+	fmt.Println(err)
+	_, err = l.TryAcquire(ctx, 8)
+	fmt.Println(err)
+	fmt.Println(lease.Release(ctx))
+	// Output:
+	// <nil>
+	// redisson: lock "report": acquire: another owner holds it
+	// <nil>
+}

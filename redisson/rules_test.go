@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/objects"
+	"github.com/ebbdb/ebb/lock"
 )
 
 // all are the rows of the package's objects for the rules that every object of the toolkit keeps.
@@ -27,8 +28,14 @@ func all() []objects.Object {
 	return []objects.Object{
 		{Constructor: "redisson.NewBloomFilter", New: newFilter},
 		{Constructor: "redisson.NewDelayedQueue", New: newQueue},
+		{Constructor: "redisson.NewFencedLock", New: newFencedLock},
+		{Constructor: "redisson.NewLatch", New: newLatch},
+		{Constructor: "redisson.NewLock", New: newSimpleLock},
 		{Constructor: "redisson.NewMapCache", New: newMap},
+		{Constructor: "redisson.NewPermits", New: newPermits},
 		{Constructor: "redisson.NewRateLimiter", New: newLimiter},
+		{Constructor: "redisson.NewReadWriteLock", New: newReadWriteLock},
+		{Constructor: "redisson.NewSemaphore", New: newSemaphore},
 		{Constructor: "redisson.NewSetCache", New: newSet},
 	}
 }
@@ -42,10 +49,11 @@ func rule(t *testing.T, check func(t testing.TB, s objects.Site)) {
 	})
 }
 
-func TestALoopEndsAsItsKindSays(t *testing.T)              { rule(t, objects.Loops) }
-func TestNamesAreCheckedWhereTheObjectIsMade(t *testing.T) { rule(t, objects.Names) }
-func TestDeleteLeavesNothing(t *testing.T)                 { rule(t, objects.Deletes) }
-func TestTwoPrefixesDoNotMeet(t *testing.T)                { rule(t, objects.Prefixes) }
+func TestAReleaseOutlivesItsContextAndItsConnection(t *testing.T) { rule(t, objects.Releases) }
+func TestALoopEndsAsItsKindSays(t *testing.T)                     { rule(t, objects.Loops) }
+func TestNamesAreCheckedWhereTheObjectIsMade(t *testing.T)        { rule(t, objects.Names) }
+func TestDeleteLeavesNothing(t *testing.T)                        { rule(t, objects.Deletes) }
+func TestTwoPrefixesDoNotMeet(t *testing.T)                       { rule(t, objects.Prefixes) }
 
 func TestWhatACallGaveUpIsGivenBack(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) { objects.GiveUp(t, takers(t, b.Conn, b.Name("up"))) })
@@ -54,11 +62,41 @@ func TestWhatACallGaveUpIsGivenBack(t *testing.T) {
 // takers are those whose backend counts, and does not know which call took something.
 func takers(t *testing.T, c *ebb.Conn, name string) []objects.Taker {
 	t.Helper()
+	hour, client := LockOptions{TTL: time.Hour, UntilRelease: true}, NewClient(c, "")
+	l := must(NewLock(client, name+"-lock", hour))(t)
+	rw := must(NewReadWriteLock(client, name+"-rw", hour))(t)
+	var threads atomic.Int64
+	ofThread := func(acquire func(context.Context, int64, time.Duration) (*lock.Lease, error)) func(context.Context) (*lock.Lease, error) {
+		return func(ctx context.Context) (*lock.Lease, error) { return acquire(ctx, threads.Add(1), 0) }
+	}
+	once := func(acquire func(context.Context, int64) (*lock.Lease, error)) func(context.Context) (*lock.Lease, error) {
+		return func(ctx context.Context) (*lock.Lease, error) { return acquire(ctx, threads.Add(1)) }
+	}
+	const permits = 4
+	sem := must(NewSemaphore(c, name+"-sem"))(t)
+	ok(t, second(sem.TrySetPermits(drivertest.Within(t), permits)))
+	giveOne := func(ctx context.Context) error { return sem.Release(ctx, 1) }
+	allPermits := func(ctx context.Context) error {
+		if n, err := sem.AvailablePermits(ctx); err != nil || n != permits {
+			return fmt.Errorf("of %d permits %d are free: %v", permits, n, err)
+		}
+		return nil
+	}
 	const rate = 1 << 20
 	limiter := must(NewRateLimiter(c, name+"-rate"))(t)
 	ok(t, limiter.SetRate(drivertest.Within(t), Rate{Rate: rate, Interval: time.Hour}))
 	var granted atomic.Int64
 	return []objects.Taker{
+		{Name: "TryAcquire of a lock", Take: objects.Leased(once(l.TryAcquire)), Free: objects.AllOf(1, objects.Leased(once(l.TryAcquire)))},
+		{Name: "Acquire of a lock", Take: objects.Leased(ofThread(l.Acquire)), Free: objects.AllOf(1, objects.Leased(once(l.TryAcquire)))},
+		{Name: "sharing a lock", Take: objects.Leased(ofThread(rw.Share)), Free: objects.AllOf(1, objects.Leased(once(rw.TryAcquire)))},
+		{Name: "a lock of writers", Take: objects.Leased(ofThread(rw.Acquire)), Free: objects.AllOf(1, objects.Leased(once(rw.TryAcquire)))},
+		{Name: "TryAcquire of a semaphore", Take: func(ctx context.Context) (func(context.Context) error, error) {
+			return unlessFailed(giveOne, sem.TryAcquire(ctx, 1))
+		}, Free: allPermits},
+		{Name: "Acquire of a semaphore", Take: func(ctx context.Context) (func(context.Context) error, error) {
+			return unlessFailed(giveOne, sem.Acquire(ctx, 1, 0))
+		}, Free: allPermits},
 		{Name: "a rate limiter", Take: func(ctx context.Context) (func(context.Context) error, error) {
 			err := limiter.Acquire(ctx, 1)
 			if err == nil {
@@ -72,6 +110,14 @@ func takers(t *testing.T, c *ebb.Conn, name string) []objects.Taker {
 			return nil
 		}},
 	}
+}
+
+// unlessFailed returns what a Taker returns for a call with this error.
+func unlessFailed(giveBack func(context.Context) error, err error) (func(context.Context) error, error) {
+	if err != nil {
+		return nil, err
+	}
+	return giveBack, nil
 }
 
 // constructors returns the exported functions New....
@@ -99,6 +145,7 @@ func TestEveryObjectIsInTheTable(t *testing.T) {
 		}
 		delete(missing, o.Constructor)
 	}
+	delete(missing, "redisson.NewClient") // which makes no object
 	for name := range missing {
 		t.Errorf("%s has no row: the rules are not checked for it", name)
 	}
@@ -107,6 +154,9 @@ func TestEveryObjectIsInTheTable(t *testing.T) {
 // A constructor is func(c, name string, opts ...Options) (*Object, error).
 func TestEveryConstructorHasTheOneShape(t *testing.T) {
 	for what, fn := range constructors(t) {
+		if what == "redisson.NewClient" {
+			continue // it returns no error: the constructors with a Client do
+		}
 		var names []string
 		for _, p := range fn.Type.Params.List {
 			for _, n := range p.Names {
@@ -146,20 +196,29 @@ func begins(err error) bool {
 
 func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 	c := memory(t)
+	client := NewClient(c, "")
 	refused(t, "2 values of ", map[string]error{
-		"NewBloomFilter":  second(NewBloomFilter(c, "x", make([]BloomFilterOptions[string], 2)...)),
-		"NewDelayedQueue": second(NewDelayedQueue(c, "x", make([]DelayedQueueOptions[int], 2)...)),
-		"NewMapCache":     second(NewMapCache(c, "x", make([]expmap.Options[string, int], 2)...)),
-		"NewRateLimiter":  second(NewRateLimiter(c, "x", make([]RateLimiterOptions, 2)...)),
-		"NewSetCache":     second(NewSetCache(c, "x", make([]expset.Options[int], 2)...)),
+		"NewBloomFilter":   second(NewBloomFilter(c, "x", make([]BloomFilterOptions[string], 2)...)),
+		"NewDelayedQueue":  second(NewDelayedQueue(c, "x", make([]DelayedQueueOptions[int], 2)...)),
+		"NewFencedLock":    second(NewFencedLock(client, "x", make([]LockOptions, 2)...)),
+		"NewLatch":         second(NewLatch(c, "x", make([]LockOptions, 2)...)),
+		"NewLock":          second(NewLock(client, "x", make([]LockOptions, 2)...)),
+		"NewMapCache":      second(NewMapCache(c, "x", make([]expmap.Options[string, int], 2)...)),
+		"NewPermits":       second(NewPermits(c, "x", make([]LockOptions, 2)...)),
+		"NewRateLimiter":   second(NewRateLimiter(c, "x", make([]RateLimiterOptions, 2)...)),
+		"NewReadWriteLock": second(NewReadWriteLock(client, "x", make([]LockOptions, 2)...)),
+		"NewSemaphore":     second(NewSemaphore(c, "x", make([]LockOptions, 2)...)),
+		"NewSetCache":      second(NewSetCache(c, "x", make([]expset.Options[int], 2)...)),
 	})
 }
 
 func TestABadArgumentIsAnErrorThatBeginsWithThePackageAndNamesTheObject(t *testing.T) {
 	c := memory(t)
 	refused(t, `"x"`, map[string]error{
-		"NewMapCache": second(NewMapCache(c, "x", expmap.Options[int, int]{Events: true})),
-		"NewSetCache": second(NewSetCache(c, "x", expset.Options[int]{Events: true})),
+		"NewMapCache":  second(NewMapCache(c, "x", expmap.Options[int, int]{Events: true})),
+		"NewSetCache":  second(NewSetCache(c, "x", expset.Options[int]{Events: true})),
+		"NewLock":      second(NewLock(NewClient(c, ""), "x", LockOptions{TTL: 1})),
+		"NewSemaphore": second(NewSemaphore(c, "x", LockOptions{TTL: -1})),
 	})
 }
 

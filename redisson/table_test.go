@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/objects"
+	"github.com/ebbdb/ebb/lock"
 )
 
 func newFilter(c *ebb.Conn, name string) (*objects.Instance, error) {
@@ -112,4 +113,129 @@ func newSet(c *ebb.Conn, name string) (*objects.Instance, error) {
 			}},
 		},
 	}, nil
+}
+
+const (
+	// lease is much longer than soon, so that a test notices an object that only its expiry frees.
+	lease = time.Minute
+	// soon is the time for which a test waits, on a busy machine, for an object that must be free at once.
+	soon = 15 * time.Second
+)
+
+var options = LockOptions{TTL: lease, UntilRelease: true}
+
+func newSimpleLock(c *ebb.Conn, name string) (*objects.Instance, error) {
+	return locked(NewLock(NewClient(c, ""), name, options))
+}
+
+func newFencedLock(c *ebb.Conn, name string) (*objects.Instance, error) {
+	return locked(NewFencedLock(NewClient(c, ""), name, options))
+}
+
+func locked(l *Lock, err error) (*objects.Instance, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &objects.Instance{
+		Use: func(ctx context.Context) error {
+			lease, err := l.TryAcquire(ctx, 1)
+			return leave(ctx, lease, err)
+		},
+		Delete: l.Delete,
+		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, 1, soon)) },
+		Counts: true,
+	}, nil
+}
+
+func newReadWriteLock(c *ebb.Conn, name string) (*objects.Instance, error) {
+	l, err := NewReadWriteLock(NewClient(c, ""), name, options)
+	if err != nil {
+		return nil, err
+	}
+	return &objects.Instance{
+		Use: func(ctx context.Context) error {
+			for thread := range int64(2) {
+				for range 2 {
+					lease, err := l.TryShare(ctx, thread)
+					if err := leave(ctx, lease, err); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+		Delete: l.Delete,
+		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, 1, soon)) },
+		Counts: true,
+	}, nil
+}
+
+func newSemaphore(c *ebb.Conn, name string) (*objects.Instance, error) {
+	s, err := NewSemaphore(c, name, options)
+	if err != nil {
+		return nil, err
+	}
+	return &objects.Instance{
+		Use:    func(ctx context.Context) error { return second(s.TrySetPermits(ctx, 2)) },
+		Delete: s.Delete,
+		Loops:  []objects.Loop{{Name: "Acquire", Kind: objects.Function, Run: func(ctx context.Context) error { return s.Acquire(ctx, 1<<20, 0) }}},
+	}, nil
+}
+
+func newPermits(c *ebb.Conn, name string) (*objects.Instance, error) {
+	s, err := NewPermits(c, name, options)
+	if err != nil {
+		return nil, err
+	}
+	return &objects.Instance{
+		Use: func(ctx context.Context) error {
+			if _, err := s.TrySetPermits(ctx, 1); err != nil {
+				return err
+			}
+			lease, err := s.TryAcquire(ctx)
+			return leave(ctx, lease, err)
+		},
+		Delete: s.Delete,
+		Hold: func(ctx context.Context) (func(context.Context) error, error) {
+			if _, err := s.TrySetPermits(ctx, 1); err != nil {
+				return nil, err
+			}
+			return held(s.Acquire(ctx, soon))
+		},
+	}, nil
+}
+
+func newLatch(c *ebb.Conn, name string) (*objects.Instance, error) {
+	l, err := NewLatch(c, name)
+	if err != nil {
+		return nil, err
+	}
+	return &objects.Instance{
+		Use: func(ctx context.Context) error {
+			return errors.Join(second(l.Set(ctx, 3)), second(l.CountDown(ctx)))
+		},
+		Delete: l.Delete,
+		Loops: []objects.Loop{{Name: "Wait", Kind: objects.Function, Run: func(ctx context.Context) error {
+			if _, err := l.Set(ctx, 1); err != nil {
+				return err
+			}
+			return l.Wait(ctx)
+		}}},
+	}, nil
+}
+
+// held returns the function that releases a lease.
+func held(l *lock.Lease, err error) (func(ctx context.Context) error, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l.Release, nil
+}
+
+// leave leaves a lease that ends with the context.
+func leave(ctx context.Context, l *lock.Lease, err error) error {
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = l.Release(ctx) })
+	}
+	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,7 +158,7 @@ func takers(t *testing.T, c *ebb.Conn, name string) []Taker {
 		}
 		return nil
 	}
-	return append(redissonTakers(t, c, name), []Taker{
+	return []Taker{
 		{"TryAcquire of a lock", Leased(l.TryAcquire), AllOf(1, Leased(l.TryAcquire))},
 		{"Acquire of a lock", Leased(forEver(l.Acquire)), AllOf(1, Leased(l.TryAcquire))},
 		{"a fair lock", Leased(forEver(fair.Acquire)), AllOf(1, Leased(fair.TryAcquire))},
@@ -186,50 +185,5 @@ func takers(t *testing.T, c *ebb.Conn, name string) []Taker {
 		}},
 		{"TryPop of a queue", popWith(q.TryPop), allJobs},
 		{"Pop of a queue", popWith(q.Pop), allJobs},
-	}...)
-}
-
-// unlessFailed returns what a taker returns for a call with this error.
-func unlessFailed(giveBack func(context.Context) error, err error) (func(context.Context) error, error) {
-	if err != nil {
-		return nil, err
-	}
-	return giveBack, nil
-}
-
-// redissonTakers are those whose backend counts, and does not know which call took something.
-func redissonTakers(t *testing.T, c *ebb.Conn, name string) []Taker {
-	t.Helper()
-	java := lock.Redisson(c, "", lock.Options{TTL: time.Hour, UntilRelease: true})
-	l := given(java.Lock(name + "-java-lock"))(t)
-	rw := given(java.ReadWriteLock(name + "-java-rw"))(t)
-	var threads atomic.Int64
-	ofThread := func(acquire func(context.Context, int64, time.Duration) (*lock.Lease, error)) func(context.Context) (*lock.Lease, error) {
-		return func(ctx context.Context) (*lock.Lease, error) { return acquire(ctx, threads.Add(1), 0) }
-	}
-	once := func(acquire func(context.Context, int64) (*lock.Lease, error)) func(context.Context) (*lock.Lease, error) {
-		return func(ctx context.Context) (*lock.Lease, error) { return acquire(ctx, threads.Add(1)) }
-	}
-	const permits = 4
-	sem := given(java.Semaphore(name + "-java-sem"))(t)
-	drivertest.Must(t, second(sem.TrySetPermits(drivertest.Within(t), permits)))
-	giveOne := func(ctx context.Context) error { return sem.Release(ctx, 1) }
-	allPermits := func(ctx context.Context) error {
-		if n, err := sem.AvailablePermits(ctx); err != nil || n != permits {
-			return fmt.Errorf("of %d permits %d are free: %v", permits, n, err)
-		}
-		return nil
-	}
-	return []Taker{
-		{"TryAcquire of a Redisson lock", Leased(once(l.TryAcquire)), AllOf(1, Leased(once(l.TryAcquire)))},
-		{"Acquire of a Redisson lock", Leased(ofThread(l.Acquire)), AllOf(1, Leased(once(l.TryAcquire)))},
-		{"sharing a Redisson lock", Leased(ofThread(rw.Share)), AllOf(1, Leased(once(rw.TryAcquire)))},
-		{"a Redisson lock of writers", Leased(ofThread(rw.Acquire)), AllOf(1, Leased(once(rw.TryAcquire)))},
-		{"TryAcquire of a Redisson semaphore", func(ctx context.Context) (func(context.Context) error, error) {
-			return unlessFailed(giveOne, sem.TryAcquire(ctx, 1))
-		}, allPermits},
-		{"Acquire of a Redisson semaphore", func(ctx context.Context) (func(context.Context) error, error) {
-			return unlessFailed(giveOne, sem.Acquire(ctx, 1, 0))
-		}, allPermits},
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Object is a row of the table.
 type Object struct {
-	// Constructor names its constructor: "queue.New", "lock.RedissonClient.Lock".
+	// Constructor names its constructor: "queue.New", "stream.Stream.Group".
 	Constructor string
 	// New makes one. It does not touch the network.
 	New func(c *ebb.Conn, name string) (*Instance, error)

@@ -104,7 +104,6 @@ func TestTheRulesOfMapsAreGivenBack(t *testing.T) {
 // apart are exported functions with a Conn that make no object of the table.
 var apart = map[string]string{
 	"lock.Acquire":     "lock.New and Acquire",
-	"lock.Redisson":    "its methods make the objects",
 	"topic.PSubscribe": "patterns are no names",
 }
 

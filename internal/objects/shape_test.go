@@ -41,7 +41,6 @@ var packages = []string{"bits", "bloom", "cache", "expmap", "expset", "limit", "
 var shapeless = map[string]string{
 	"lock.Acquire":     "it acquires, so it has a context",
 	"topic.PSubscribe": "it subscribes, so it has a context, and its patterns are variadic",
-	"lock.Redisson":    "it returns no error, so that calls can be chained",
 }
 
 // A constructor is func(c *conn.Conn, name string, needed ..., opts ...Options) (*Object, error);
@@ -74,8 +73,8 @@ func TestEveryConstructorHasTheOneShape(t *testing.T) {
 				t.Errorf("%s.%s: the parameter %s %s is not opts ...Options, or not the last one", pkg, fn.Name, names[i], typ)
 			}
 		}
-		if n := fn.Name.Name; n != "Redisson" && !strings.HasPrefix(n, "New") {
-			t.Errorf("%s.%s is named neither New... nor Redisson", pkg, n)
+		if n := fn.Name.Name; !strings.HasPrefix(n, "New") {
+			t.Errorf("%s.%s is not named New...", pkg, n)
 		}
 	})
 	if seen < 20 {
@@ -121,7 +120,6 @@ func TestTwoOptionsAreAnErrorThatNamesTheirNumber(t *testing.T) {
 		},
 		"lock.NewRW":        func() error { return second(lock.NewRW(c, "x", lo[:]...)) },
 		"lock.NewSemaphore": func() error { return second(lock.NewSemaphore(c, "x", 1, lo[:]...)) },
-		"lock.Redisson":     func() error { return second(lock.Redisson(c, "", lo[:]...).Lock("x")) },
 		"near.New":          func() error { return second(near.New(c, "x", near.Options{}, near.Options{})) },
 		"queue.New":         func() error { return second(queue.New(c, "x", make([]queue.Options[int], 2)...)) },
 		"queue.Push":        func() error { return second(q.Push(ctx, "v", queue.PushOptions{}, queue.PushOptions{})) },
@@ -197,7 +195,6 @@ func TestABadArgumentIsAnErrorThatBeginsWithThePackageAndNamesTheObject(t *testi
 		"lock.NewOnceValue":    second(lock.NewOnceValue[int](c, "x", 0)),
 		"lock.NewRW":           second(lock.NewRW(c, "x", lock.Options{TTL: -1})),
 		"lock.NewSemaphore":    second(lock.NewSemaphore(c, "x", 0)),
-		"lock.Redisson":        second(lock.Redisson(c, "", lock.Options{TTL: -1}).Semaphore("x")),
 		"queue.New":            second(queue.New(c, "x", queue.Options[int]{Lease: -1})),
 		"stream.New":           second(stream.New(c, "x", stream.Options[int]{MaxLen: -1})),
 		"topic.New":            second(topic.New(c, "x", topic.Options[int]{Backlog: -1})),

@@ -435,16 +435,6 @@ func locks() []Object {
 		{"lock.NewRW", newRW}, {"lock.NewSemaphore", newSemaphore}, {"lock.Multi", newMany},
 		{"lock.NewLeader", newLeader}, {"lock.NewLatch", newLatch}, {"lock.NewOnce", newOnce},
 		{"lock.NewOnceValue", newOnceValue},
-		{"lock.RedissonClient.Lock", func(c *ebb.Conn, name string) (*Instance, error) {
-			return newRedissonLock(lock.Redisson(c, "", options).Lock(name))
-		}},
-		{"lock.RedissonClient.FencedLock", func(c *ebb.Conn, name string) (*Instance, error) {
-			return newRedissonLock(lock.Redisson(c, "", options).FencedLock(name))
-		}},
-		{"lock.RedissonClient.ReadWriteLock", newRedissonRW},
-		{"lock.RedissonClient.Semaphore", newRedissonSemaphore},
-		{"lock.RedissonClient.ExpirablePermits", newRedissonPermits},
-		{"lock.RedissonClient.Latch", newRedissonLatch},
 	}
 }
 
@@ -593,13 +583,8 @@ func newLeader(c *ebb.Conn, name string) (*Instance, error) {
 	}, nil
 }
 
-func newLatch(c *ebb.Conn, name string) (*Instance, error) { return latch(lock.NewLatch(c, name)) }
-
-func newRedissonLatch(c *ebb.Conn, name string) (*Instance, error) {
-	return latch(lock.Redisson(c, "").Latch(name))
-}
-
-func latch(l *lock.Latch, err error) (*Instance, error) {
+func newLatch(c *ebb.Conn, name string) (*Instance, error) {
+	l, err := lock.NewLatch(c, name)
 	if err != nil {
 		return nil, err
 	}
@@ -674,79 +659,6 @@ func newOnceValue(c *ebb.Conn, name string) (*Instance, error) {
 			})
 			return err
 		}}},
-	}, nil
-}
-
-func newRedissonLock(l *lock.RedissonLock, err error) (*Instance, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use: func(ctx context.Context) error {
-			lease, err := l.TryAcquire(ctx, 1)
-			return leave(ctx, lease, err)
-		},
-		Delete: l.Delete,
-		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, 1, soon)) },
-		Counts: true,
-	}, nil
-}
-
-func newRedissonRW(c *ebb.Conn, name string) (*Instance, error) {
-	l, err := lock.Redisson(c, "", options).ReadWriteLock(name)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use: func(ctx context.Context) error {
-			for thread := range int64(2) {
-				for range 2 {
-					lease, err := l.TryShare(ctx, thread)
-					if err := leave(ctx, lease, err); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		},
-		Delete: l.Delete,
-		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, 1, soon)) },
-		Counts: true,
-	}, nil
-}
-
-func newRedissonSemaphore(c *ebb.Conn, name string) (*Instance, error) {
-	s, err := lock.Redisson(c, "", options).Semaphore(name)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use:    func(ctx context.Context) error { return second(s.TrySetPermits(ctx, 2)) },
-		Delete: s.Delete,
-		Loops:  []Loop{{"Acquire", Function, func(ctx context.Context) error { return s.Acquire(ctx, 1<<20, 0) }}},
-	}, nil
-}
-
-func newRedissonPermits(c *ebb.Conn, name string) (*Instance, error) {
-	s, err := lock.Redisson(c, "", options).ExpirablePermits(name)
-	if err != nil {
-		return nil, err
-	}
-	return &Instance{
-		Use: func(ctx context.Context) error {
-			if _, err := s.TrySetPermits(ctx, 1); err != nil {
-				return err
-			}
-			lease, err := s.TryAcquire(ctx)
-			return leave(ctx, lease, err)
-		},
-		Delete: s.Delete,
-		Hold: func(ctx context.Context) (func(context.Context) error, error) {
-			if _, err := s.TrySetPermits(ctx, 1); err != nil {
-				return nil, err
-			}
-			return held(s.Acquire(ctx, soon))
-		},
 	}, nil
 }
 

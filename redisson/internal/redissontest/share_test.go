@@ -77,7 +77,7 @@ func child(url, name string) int {
 		errs[0] = err
 	})
 	wait.Go(func() {
-		l, err := lock.Redisson(c, "").Lock(name + ":lock")
+		l, err := redisson.NewLock(redisson.NewClient(c, ""), name+":lock")
 		for err == nil && !over(all.Held) {
 			var lease *lock.Lease
 			if lease, err = l.Acquire(ctx, 1, 0); err == nil {

@@ -1,4 +1,4 @@
-package lock_test
+package redisson
 
 import (
 	"context"
@@ -19,16 +19,16 @@ import (
 	"github.com/ebbdb/ebb/lock"
 )
 
-// java is a program with Redisson: it knows its keys and channels, and uses plain
+// javaLocks is a program with Redisson: it knows its keys and channels, and uses plain
 // commands on a client of its own where the backend has an address.
-type java struct {
+type javaLocks struct {
 	t   testing.TB
 	b   *backends.Backend
 	own *redis.Client
 }
 
-func newJava(t testing.TB, b *backends.Backend) *java {
-	j := &java{t: t, b: b}
+func newJavaLocks(t testing.TB, b *backends.Backend) *javaLocks {
+	j := &javaLocks{t: t, b: b}
 	if opt, err := redis.ParseURL(b.URL()); err == nil && b.Kind != "cluster" && b.Kind != "sentinel" {
 		j.own = redis.NewClient(opt)
 		t.Cleanup(func() { _ = j.own.Close() })
@@ -37,12 +37,12 @@ func newJava(t testing.TB, b *backends.Backend) *java {
 }
 
 // do runs a command and returns its reply as text; a map's fields in order.
-func (j *java) do(args ...any) string {
+func (j *javaLocks) do(args ...any) string {
 	j.t.Helper()
 	ctx := j.b.Context()
 	if j.own == nil || args[0] == "HGETALL" {
 		v, err := j.b.Do(ctx, args...)
-		must(j.t, err)
+		ok(j.t, err)
 		if args[0] != "HGETALL" {
 			return v.String()
 		}
@@ -60,12 +60,12 @@ func (j *java) do(args ...any) string {
 	if errors.Is(err, redis.Nil) {
 		return "(nil)"
 	}
-	must(j.t, err)
+	ok(j.t, err)
 	return fmt.Sprint(v)
 }
 
 // is fails unless a command replies so.
-func (j *java) is(want string, args ...any) {
+func (j *javaLocks) is(want string, args ...any) {
 	j.t.Helper()
 	if got := j.do(args...); got != want {
 		j.t.Errorf("%v: %q, want %q", args, got, want)
@@ -73,7 +73,7 @@ func (j *java) is(want string, args ...any) {
 }
 
 // gone fails unless there is no such key.
-func (j *java) gone(keys ...string) {
+func (j *javaLocks) gone(keys ...string) {
 	j.t.Helper()
 	for _, key := range keys {
 		j.is("0", "EXISTS", key)
@@ -81,10 +81,10 @@ func (j *java) gone(keys ...string) {
 }
 
 // lives fails unless a key's lease is about a minute.
-func (j *java) lives(key string) {
+func (j *javaLocks) lives(key string) {
 	j.t.Helper()
 	ttl, err := j.b.TTL(j.b.Context(), key)
-	must(j.t, err)
+	ok(j.t, err)
 	if ttl <= 30*time.Second || ttl > time.Minute {
 		j.t.Errorf("%s lives for %v", key, ttl)
 	}
@@ -92,15 +92,15 @@ func (j *java) lives(key string) {
 
 // hears returns a function that waits for the next message of a channel, and fails
 // unless it is the one that is wanted; "" is any.
-func (j *java) hears(channel string) func(want string) {
+func (j *javaLocks) hears(channel string) func(want string) {
 	j.t.Helper()
 	s, err := j.b.Subscribe(j.b.Context(), channel)
-	must(j.t, err)
+	ok(j.t, err)
 	j.t.Cleanup(func() { _ = s.Close() })
 	return func(want string) {
 		j.t.Helper()
 		m, err := s.Next(j.b.Context())
-		must(j.t, err)
+		ok(j.t, err)
 		if want != "" && m.Payload != want {
 			j.t.Errorf("the message is %q, want %q", m.Payload, want)
 		}
@@ -116,8 +116,8 @@ func taken(t testing.TB, what string, err error) {
 }
 
 // withJava runs a test of a name that is shared with Java, on every backend.
-func withJava(t *testing.T, test func(t *testing.T, b *backends.Backend, j *java, name string)) {
-	backends.Each(t, func(t *testing.T, b *backends.Backend) { test(t, b, newJava(t, b), b.Name("k")) })
+func withJava(t *testing.T, test func(t *testing.T, b *backends.Backend, j *javaLocks, name string)) {
+	backends.Each(t, func(t *testing.T, b *backends.Backend) { test(t, b, newJavaLocks(t, b), b.Name("k")) })
 }
 
 const (
@@ -125,30 +125,31 @@ const (
 	them = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
 )
 
-func redisson(b *backends.Backend) *lock.RedissonClient {
-	return lock.Redisson(b.Conn, us, lock.Options{TTL: time.Minute})
-}
+// client is a client of this process, and minute its options.
+func client(b *backends.Backend) *Client { return NewClient(b.Conn, us) }
 
-func TestRedissonLockIsAHashOfCounts(t *testing.T) {
-	withJava(t, func(t *testing.T, b *backends.Backend, j *java, name string) {
+var minute = LockOptions{TTL: time.Minute}
+
+func TestALockIsAHashOfCounts(t *testing.T) {
+	withJava(t, func(t *testing.T, b *backends.Backend, j *javaLocks, name string) {
 		ctx := b.Context()
-		l, err := redisson(b).FencedLock(name)
-		must(t, err)
+		l, err := NewFencedLock(client(b), name, minute)
+		ok(t, err)
 		said := j.hears("redisson_lock__channel:{" + name + "}")
 
 		first, err := l.TryAcquire(ctx, 7)
-		must(t, err)
+		ok(t, err)
 		j.is(us+":7=1", "HGETALL", name)
 		j.is("1", "GET", "redisson_lock_token:{"+name+"}")
 		j.lives(name)
 		taken(t, "another thread", second(l.TryAcquire(ctx, 8)))
 		again, err := l.TryAcquire(ctx, 7)
-		must(t, err)
+		ok(t, err)
 		j.is(us+":7=2", "HGETALL", name)
-		must(t, again.Renew(ctx))
-		must(t, again.Release(ctx))
+		ok(t, again.Renew(ctx))
+		ok(t, again.Release(ctx))
 		j.is(us+":7=1", "HGETALL", name)
-		must(t, first.Release(ctx))
+		ok(t, first.Release(ctx))
 		j.gone(name)
 		said("0")
 
@@ -164,7 +165,7 @@ func TestRedissonLockIsAHashOfCounts(t *testing.T) {
 		j.do("DEL", name)
 		j.do("PUBLISH", "redisson_lock__channel:{"+name+"}", "0")
 		wg.Wait()
-		must(t, err)
+		ok(t, err)
 		if next.Token() != 3 {
 			t.Errorf("token %d", next.Token())
 		}
@@ -177,21 +178,21 @@ func TestRedissonLockIsAHashOfCounts(t *testing.T) {
 			t.Error(err)
 		}
 
-		tagged, err := redisson(b).Lock("a{" + name + "}z")
-		must(t, err)
+		tagged, err := NewLock(client(b), "a{"+name+"}z", minute)
+		ok(t, err)
 		said = j.hears("redisson_lock__channel:a{" + name + "}z")
 		lease, err := tagged.TryAcquire(ctx, 1)
-		must(t, err)
-		must(t, lease.Release(ctx))
+		ok(t, err)
+		ok(t, lease.Release(ctx))
 		said("0")
 	})
 }
 
-func TestRedissonReadWriteLockKeepsEachReadersLease(t *testing.T) {
-	withJava(t, func(t *testing.T, b *backends.Backend, j *java, name string) {
+func TestAReadWriteLockKeepsEachReadersLease(t *testing.T) {
+	withJava(t, func(t *testing.T, b *backends.Backend, j *javaLocks, name string) {
 		ctx := b.Context()
-		l, err := redisson(b).ReadWriteLock(name)
-		must(t, err)
+		l, err := NewReadWriteLock(client(b), name, minute)
+		ok(t, err)
 		said := j.hears("redisson_rwlock:{" + name + "}")
 		ours, theirs := "{"+name+"}:"+us+":7:rwlock_timeout:", "{"+name+"}:"+them+":1:rwlock_timeout:"
 
@@ -201,16 +202,16 @@ func TestRedissonReadWriteLockKeepsEachReadersLease(t *testing.T) {
 		j.do("PEXPIRE", name, 60000)
 		taken(t, "alone beside a reader", second(l.TryAcquire(ctx, 7)))
 		first, err := l.TryShare(ctx, 7)
-		must(t, err)
+		ok(t, err)
 		other, err := l.Share(ctx, 7, time.Second)
-		must(t, err)
+		ok(t, err)
 		j.is(us+":7=2 "+them+":1=1 mode=read", "HGETALL", name)
 		j.lives(ours + "1")
 		j.lives(ours + "2")
-		must(t, other.Renew(ctx))
-		must(t, other.Release(ctx))
+		ok(t, other.Renew(ctx))
+		ok(t, other.Release(ctx))
 		j.gone(ours + "2")
-		must(t, first.Release(ctx))
+		ok(t, first.Release(ctx))
 		j.gone(ours + "1")
 		j.is(them+":1=1 mode=read", "HGETALL", name)
 		j.lives(name)
@@ -223,38 +224,38 @@ func TestRedissonReadWriteLockKeepsEachReadersLease(t *testing.T) {
 		j.do("DEL", theirs+"1", name)
 		j.do("PUBLISH", "redisson_rwlock:{"+name+"}", "0")
 		wg.Wait()
-		must(t, err)
+		ok(t, err)
 		said("")
 		j.is(us+":7:write=1 mode=write", "HGETALL", name)
 		taken(t, "shared beside a writer", second(l.TryShare(ctx, 8)))
 		reader, err := l.TryShare(ctx, 7)
-		must(t, err)
+		ok(t, err)
 		j.is(us+":7=1 "+us+":7:write=1 mode=write", "HGETALL", name)
-		must(t, writer.Renew(ctx))
-		must(t, writer.Release(ctx))
+		ok(t, writer.Renew(ctx))
+		ok(t, writer.Release(ctx))
 		j.is(us+":7=1 mode=read", "HGETALL", name)
 		said("0")
-		must(t, reader.Release(ctx))
+		ok(t, reader.Release(ctx))
 		j.gone(name, ours+"1")
 		said("0")
 	})
 }
 
-func TestRedissonSemaphoreIsANumber(t *testing.T) {
-	withJava(t, func(t *testing.T, b *backends.Backend, j *java, name string) {
+func TestASemaphoreIsANumber(t *testing.T) {
+	withJava(t, func(t *testing.T, b *backends.Backend, j *javaLocks, name string) {
 		ctx := b.Context()
-		s, err := redisson(b).Semaphore(name)
-		must(t, err)
+		s, err := NewSemaphore(b.Conn, name, minute)
+		ok(t, err)
 		said := j.hears("redisson_sc:{" + name + "}")
 		taken(t, "there are none", s.TryAcquire(ctx, 1))
-		if ok, err := s.TrySetPermits(ctx, 3); !ok || err != nil {
-			t.Error(ok, err)
+		if did, err := s.TrySetPermits(ctx, 3); !did || err != nil {
+			t.Error(did, err)
 		}
 		said("3")
-		must(t, s.TryAcquire(ctx, 2))
+		ok(t, s.TryAcquire(ctx, 2))
 		j.is("1", "GET", name)
-		if ok, err := s.TrySetPermits(ctx, 9); ok || err != nil {
-			t.Error(ok, err)
+		if did, err := s.TrySetPermits(ctx, 9); did || err != nil {
+			t.Error(did, err)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -268,7 +269,7 @@ func TestRedissonSemaphoreIsANumber(t *testing.T) {
 		wg.Wait()
 		j.is("3", "GET", name)
 		said("")
-		must(t, s.Release(ctx, 2))
+		ok(t, s.Release(ctx, 2))
 		said("5")
 		taken(t, "more than there are", s.Acquire(ctx, 6, 10*time.Millisecond))
 		if n, err := s.AvailablePermits(ctx); n != 5 || err != nil {
@@ -277,29 +278,29 @@ func TestRedissonSemaphoreIsANumber(t *testing.T) {
 	})
 }
 
-func TestRedissonPermitsExpireOneByOne(t *testing.T) {
-	withJava(t, func(t *testing.T, b *backends.Backend, j *java, name string) {
+func TestPermitsExpireOneByOne(t *testing.T) {
+	withJava(t, func(t *testing.T, b *backends.Backend, j *javaLocks, name string) {
 		ctx := b.Context()
-		s, err := redisson(b).ExpirablePermits(name)
-		must(t, err)
+		s, err := NewPermits(b.Conn, name, minute)
+		ok(t, err)
 		// Of two permits in Java's hands one has no lease, and the other's is over.
 		j.do("SET", name, 0)
 		j.do("ZADD", "{"+name+"}:timeout", "922337203685477", "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f")
 		j.do("ZADD", "{"+name+"}:timeout", "946684800000", "\xff\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f")
-		if ok, err := s.TrySetPermits(ctx, 9); ok || err != nil {
-			t.Error(ok, err)
+		if did, err := s.TrySetPermits(ctx, 9); did || err != nil {
+			t.Error(did, err)
 		}
 		lease, err := s.TryAcquire(ctx)
-		must(t, err)
+		ok(t, err)
 		j.is("0", "GET", name)
 		j.is("2", "ZCARD", "{"+name+"}:timeout")
 		if id := lease.Owner(); len(id) != 16 || j.do("ZSCORE", "{"+name+"}:timeout", id) == "(nil)" {
 			t.Errorf("the permit %x is not there", id)
 		}
 		taken(t, "more than there are", second(s.Acquire(ctx, 10*time.Millisecond)))
-		must(t, lease.Renew(ctx))
+		ok(t, lease.Renew(ctx))
 		said := j.hears("redisson_sc:{" + name + "}")
-		must(t, lease.Release(ctx))
+		ok(t, lease.Release(ctx))
 		said("1")
 		if n, err := s.AvailablePermits(ctx); n != 1 || err != nil {
 			t.Error(n, err)
@@ -307,13 +308,13 @@ func TestRedissonPermitsExpireOneByOne(t *testing.T) {
 	})
 }
 
-func TestRedissonLatchIsANumber(t *testing.T) {
-	withJava(t, func(t *testing.T, b *backends.Backend, j *java, name string) {
+func TestALatchIsANumber(t *testing.T) {
+	withJava(t, func(t *testing.T, b *backends.Backend, j *javaLocks, name string) {
 		ctx := b.Context()
-		l, err := redisson(b).Latch(name)
-		must(t, err)
-		if ok, err := l.Set(ctx, 2); !ok || err != nil {
-			t.Error(ok, err)
+		l, err := NewLatch(b.Conn, name, minute)
+		ok(t, err)
+		if did, err := l.Set(ctx, 2); !did || err != nil {
+			t.Error(did, err)
 		}
 		j.is("2", "GET", name)
 		waits := func() func() {
@@ -344,14 +345,14 @@ func TestRedissonLatchIsANumber(t *testing.T) {
 	})
 }
 
-func TestRedissonLockHasOneHolderInBothLanguages(t *testing.T) {
+func TestALockHasOneHolderInBothLanguages(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx, name := b.Context(), b.Name("k")
 		var wg sync.WaitGroup
 		total := 0 // guarded by the lock itself, as the race detector sees
 		for thread := range 3 {
-			l, err := lock.Redisson(b.Open(), "", lock.Options{TTL: time.Minute}).Lock(name)
-			must(t, err)
+			l, err := NewLock(NewClient(b.Open(), ""), name, minute)
+			ok(t, err)
 			wg.Go(func() {
 				for range 5 {
 					lease, err := l.Acquire(ctx, int64(thread), 0)
@@ -366,7 +367,7 @@ func TestRedissonLockHasOneHolderInBothLanguages(t *testing.T) {
 				}
 			})
 		}
-		j := newJava(t, b)
+		j := newJavaLocks(t, b)
 		wg.Go(func() { // Java takes it when it is free
 			for n := 0; n < 5; {
 				if !j.take(ctx, name) {
@@ -387,7 +388,7 @@ func TestRedissonLockHasOneHolderInBothLanguages(t *testing.T) {
 }
 
 // take is Java's tryLock: all or nothing by WATCH, as the test has no script of Java's.
-func (j *java) take(ctx context.Context, name string) bool {
+func (j *javaLocks) take(ctx context.Context, name string) bool {
 	j.t.Helper()
 	err := j.b.Watch(ctx, func(w *ebb.Watched) error {
 		v, err := w.Do(ctx, "EXISTS", name)

@@ -1,4 +1,4 @@
-package lock
+package locking
 
 import (
 	"context"
@@ -13,29 +13,29 @@ import (
 
 // waiter is one call of Acquire that waits.
 type waiter struct {
-	o        *object
-	acquirer acquirer
+	o        *Object
+	acquirer Acquirer
 	owner    string
 	ctx      context.Context // ends a little later than wait
-	began    instant
+	began    Instant
 	wait     time.Duration // 0: as long as ctx
 
-	place         *place // for wake-ups; nil: none yet
+	place         *Place // for wake-ups; nil: none yet
 	lastErr       error  // of the last request, if the backend did not reply
 	endedByServer bool   // the backend ended the wait itself
 }
 
 // run sends requests until one is granted, and returns the instant before the last of them, of which less than a quarter of the lease
 // has passed. It fails with ErrTaken when the wait is over.
-func (w *waiter) run() (token int64, sent instant, err error) {
-	queued, inLine := w.acquirer.(queuedAcquirer)
+func (w *waiter) run() (token int64, sent Instant, err error) {
+	queued, inLine := w.acquirer.(Queued)
 	for {
 		if inLine {
 			token, sent, err = w.waitInLine(queued)
 		} else {
 			token, sent, err = w.waitByPolling()
 		}
-		if err != nil || sent.elapsed() < w.o.opts.TTL/4 {
+		if err != nil || sent.Elapsed() < w.o.TTL/4 {
 			return token, sent, err
 		}
 		// The reply or the wait took long: the lease must count from now.
@@ -52,18 +52,18 @@ func (w *waiter) run() (token int64, sent instant, err error) {
 
 // releaseCounted releases what the waiter was granted and cannot confirm, if the backend counts. Otherwise abandon does it.
 func (w *waiter) releaseCounted(token int64) {
-	if _, counts := w.acquirer.(countingAcquirer); counts {
-		w.o.takeBack(w.ctx, func(ctx context.Context) error { _, err := w.acquirer.release(ctx, w.owner, token); return err })
+	if _, counts := w.acquirer.(Counting); counts {
+		w.o.TakeBack(w.ctx, func(ctx context.Context) error { _, err := w.acquirer.Release(ctx, w.owner, token); return err })
 	}
 }
 
 // confirmLease renews a granted lease until the backend replies. A second acquisition would count twice in Redisson's locks.
-func (w *waiter) confirmLease(token int64) (sent instant, err error) {
-	within := w.o.opts.TTL / 3
+func (w *waiter) confirmLease(token int64) (sent Instant, err error) {
+	within := w.o.TTL / 3
 	for n := 0; ; n++ {
-		sent = now()
+		sent = Now()
 		ctx, cancel := context.WithTimeout(w.ctx, within)
-		err = w.acquirer.renew(ctx, w.owner, token)
+		err = w.acquirer.Renew(ctx, w.owner, token)
 		if kit.Overdue(w.ctx, ctx, err) {
 			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, within)
 		}
@@ -85,7 +85,7 @@ func (w *waiter) remaining() (d time.Duration, over bool) {
 	if w.wait == 0 {
 		return 0, false
 	}
-	d = w.wait - w.began.elapsed()
+	d = w.wait - w.began.Elapsed()
 	return d, d <= 0
 }
 
@@ -108,8 +108,8 @@ func (w *waiter) timeoutError() error {
 // pause sleeps after a failed request.
 func (w *waiter) pause(n int, err error) error {
 	w.lastErr = err
-	w.o.opts.Logger.Warn("lock: no answer, trying again", "object", w.o.what, "name", w.o.name, "error", err)
-	if kit.Sleep(w.ctx, kit.Backoff(minPause, maxPause, n)) != nil {
+	w.o.Logger.Warn("lock: no answer, trying again", "object", w.o.What, "name", w.o.Name, "error", err)
+	if kit.Sleep(w.ctx, kit.Backoff(MinPause, MaxPause, n)) != nil {
 		return w.withLastError(w.ctx.Err())
 	}
 	return nil
@@ -117,27 +117,27 @@ func (w *waiter) pause(n int, err error) error {
 
 // waitInLine waits in the line that the backend keeps. After a lost connection the caller starts again at the end of the line, unless
 // the backend has granted its request meanwhile.
-func (w *waiter) waitInLine(queued queuedAcquirer) (int64, instant, error) {
-	if !w.o.c.Capabilities().Embedded { // a request that is granted at once needs no connection of its own
-		sent := now()
-		r, err := w.acquirer.try(w.ctx, w.owner, false)
-		if err == nil && r.granted || err != nil && (w.ctx.Err() != nil || !conn.Temporary(err)) {
-			return r.token, sent, err
+func (w *waiter) waitInLine(queued Queued) (int64, Instant, error) {
+	if !w.o.Conn.Capabilities().Embedded { // a request that is granted at once needs no connection of its own
+		sent := Now()
+		r, err := w.acquirer.Try(w.ctx, w.owner, false)
+		if err == nil && r.Granted || err != nil && (w.ctx.Err() != nil || !conn.Temporary(err)) {
+			return r.Token, sent, err
 		}
 	}
 	for n := 0; ; n++ {
 		d, over := w.remaining()
 		if over && n > 0 {
-			return 0, instant{}, w.timeoutError()
+			return 0, Instant{}, w.timeoutError()
 		}
 		if w.wait > 0 {
 			d = max(d, 1) // 0 is a wait without an end
 		}
-		sent := now()
-		r, err := queued.wait(w.ctx, w.owner, d)
+		sent := Now()
+		r, err := queued.Wait(w.ctx, w.owner, d)
 		switch {
-		case err == nil && r.granted:
-			return r.token, sent, nil
+		case err == nil && r.Granted:
+			return r.Token, sent, nil
 		case err == nil:
 			w.lastErr, w.endedByServer = nil, true
 			if _, over := w.remaining(); !over {
@@ -160,37 +160,37 @@ func (w *waiter) waitInLine(queued queuedAcquirer) (int64, instant, error) {
 
 // waitByPolling sends a request, and sends it again after each wake-up, when the lease of another owner ends, and at least every
 // second.
-func (w *waiter) waitByPolling() (int64, instant, error) {
+func (w *waiter) waitByPolling() (int64, Instant, error) {
 	failed := 0
-	_, plain := w.acquirer.(scriptLock) // it keeps no line: the waiter subscribes first, and then registers
-	if plain && w.o.wakeups.Find() != nil && w.join() == nil {
+	_, plain := w.acquirer.(NoLine)
+	if plain && w.o.Wakeups.Find() != nil && w.join() == nil {
 		// Other calls of this process wait already: this one queues behind them, because one at a time sends requests.
-		d := maxPause / 2
+		d := MaxPause / 2
 		if w.wait > 0 {
 			d = min(d, w.wait)
 		}
 		if err := w.sleep(d); err != nil {
-			return 0, instant{}, err
+			return 0, Instant{}, err
 		}
 	}
 	for n := 0; ; n++ {
-		sent := now()
-		r, err := w.acquirer.try(w.ctx, w.owner, w.place != nil || !plain)
-		pause := kit.Backoff(maxPause, maxPause, 0)
+		sent := Now()
+		r, err := w.acquirer.Try(w.ctx, w.owner, w.place != nil || !plain)
+		pause := kit.Backoff(MaxPause, MaxPause, 0)
 		switch {
-		case err == nil && r.granted:
-			return r.token, sent, nil
+		case err == nil && r.Granted:
+			return r.Token, sent, nil
 		case err == nil:
 			w.lastErr, failed = nil, 0
-			if r.retryAfter > 0 {
-				pause = min(pause, r.retryAfter)
+			if r.RetryAfter > 0 {
+				pause = min(pause, r.RetryAfter)
 			}
-		case w.ctx.Err() != nil || !conn.Temporary(err) || !w.acquirer.repeatable() && !certainlyNotRun(err):
+		case w.ctx.Err() != nil || !conn.Temporary(err) || !w.acquirer.Repeatable() && !CertainlyNotRun(err):
 			return 0, sent, w.withLastError(err)
 		default:
-			w.o.opts.Logger.Warn("lock: no answer, trying again", "object", w.o.what, "name", w.o.name, "error", err)
+			w.o.Logger.Warn("lock: no answer, trying again", "object", w.o.What, "name", w.o.Name, "error", err)
 			w.lastErr = err
-			pause = kit.Backoff(minPause, maxPause, failed)
+			pause = kit.Backoff(MinPause, MaxPause, failed)
 			failed++
 		}
 		if d, over := w.remaining(); over {
@@ -206,7 +206,7 @@ func (w *waiter) waitByPolling() (int64, instant, error) {
 				continue // a message may have come before
 			}
 			// Without a subscription the caller polls more often.
-			pause = min(pause, kit.Backoff(minPause, maxPause/4, n))
+			pause = min(pause, kit.Backoff(MinPause, MaxPause/4, n))
 		}
 		if err := w.sleep(pause); err != nil {
 			return 0, sent, w.withLastError(err)
@@ -233,36 +233,36 @@ func (w *waiter) sleep(d time.Duration) error {
 
 // join subscribes to wake-ups.
 func (w *waiter) join() (err error) {
-	w.place, err = join(w.ctx, w.o.wakeups, w.owner)
+	w.place, err = Join(w.ctx, w.o.Wakeups, w.owner)
 	return err
 }
 
 // leave ends the subscription. A waiter that leaves without the lock wakes another one.
 func (w *waiter) leave(err error) {
 	if w.place != nil {
-		w.place.leave(err != nil)
+		w.place.Leave(err != nil)
 		w.place = nil
 	}
 }
 
-// place is the place of a call among the waiters of a channel in this process.
-type place struct {
+// Place is the place of a call among the waiters of a channel in this process.
+type Place struct {
 	*wake.Waiter
 	d *wake.Dispatcher
 }
 
-// join subscribes to the channel, or returns the error of that. The caller calls leave.
-func join(ctx context.Context, ch wake.Channel, owner string) (*place, error) {
+// Join subscribes to the channel, or returns the error of that. The caller calls Leave.
+func Join(ctx context.Context, ch wake.Channel, owner string) (*Place, error) {
 	d := ch.Open()
 	if err := d.Ready(ctx); err != nil {
 		d.Close()
 		return nil, err
 	}
-	return &place{d.Join(owner), d}, nil
+	return &Place{d.Join(owner), d}, nil
 }
 
-// leave gives up the place. pass: another call of this process is to poll in its stead.
-func (p *place) leave(pass bool) {
-	p.Leave(pass)
+// Leave gives up the place. pass: another call of this process is to poll in its stead.
+func (p *Place) Leave(pass bool) {
+	p.Waiter.Leave(pass)
 	p.d.Close()
 }
