@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// resp is commands in RESP.
+// request returns commands in RESP.
 func request(commands ...string) []byte {
 	var b []byte
 	for _, c := range commands {
