@@ -31,7 +31,8 @@ func TestTypesComparesEachCommand(t *testing.T) {
 
 func TestDropMeasuresEachStepOfEachKind(t *testing.T) {
 	var out bytes.Buffer
-	cfg := DropConfig{Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}, Elements: 1000, Rate: 400, Around: 20 * time.Millisecond}
+	server := Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}
+	cfg := DropConfig{Common: server, Elements: 1000, Rate: 400, Around: 20 * time.Millisecond}
 	if err := Drop(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
