@@ -50,7 +50,8 @@ func TestACoverHoldsTheShape(t *testing.T) {
 		spans := shape.Cover(nil)
 		for range 50 {
 			d := size / EarthRadius / degree
-			score := Encode(min(max(lon+(rng.Float64()*2-1)*d/math.Cos(lat*degree), -180), 180), min(max(lat+(rng.Float64()*2-1)*d, MinLat), MaxLat))
+			score := Encode(min(max(lon+(rng.Float64()*2-1)*d/math.Cos(lat*degree), -180), 180),
+				min(max(lat+(rng.Float64()*2-1)*d, MinLat), MaxLat))
 			if _, ok := shape.Contains(Decode(score)); !ok {
 				continue
 			}

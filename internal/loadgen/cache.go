@@ -23,7 +23,8 @@ type CacheConfig struct {
 
 func (cfg *CacheConfig) setDefaults() {
 	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, "256mb")
-	cfg.Policies = cmp.Or(cfg.Policies, "allkeys-lru,allkeys-lfu,allkeys-random,volatile-lru,volatile-lfu,volatile-random,volatile-ttl,noeviction")
+	cfg.Policies = cmp.Or(cfg.Policies,
+		"allkeys-lru,allkeys-lfu,allkeys-random,volatile-lru,volatile-lfu,volatile-random,volatile-ttl,noeviction")
 	orDefault(&cfg.Keys, 2_000_000)
 	orDefault(&cfg.Size, 200)
 	if cfg.Skew <= 1 {

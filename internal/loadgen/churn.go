@@ -25,20 +25,15 @@ type ChurnConfig struct {
 }
 
 func (c *ChurnConfig) setDefaults() {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
-			*d = v
-		}
-	}
 	orDefault(&c.Keys, 300_000)
 	orDefault(&c.MinSize, 10)
 	if c.MaxSize < c.MinSize {
 		c.MaxSize = max(2000, c.MinSize)
 	}
-	set(&c.MinTTL, 5*time.Second)
-	set(&c.MaxTTL, 300*time.Second)
-	set(&c.Duration, 10*time.Minute)
-	set(&c.Every, 30*time.Second)
+	orDefault(&c.MinTTL, 5*time.Second)
+	orDefault(&c.MaxTTL, 300*time.Second)
+	orDefault(&c.Duration, 10*time.Minute)
+	orDefault(&c.Every, 30*time.Second)
 }
 
 // churnBatch is how many SETs are sent at once.

@@ -286,7 +286,8 @@ $`
 func TestPromptCountsEventsAndRestoresTheConfiguration(t *testing.T) {
 	addr := realserver.Start(t, "redis-server", "--hz", "100", "--notify-keyspace-events", "Kg")
 	var out bytes.Buffer
-	cfg := PromptConfig{Common: Common{Target: Target{Addr: addr}, Out: &out}, Background: 10, Probes: 20, Lead: 50 * time.Millisecond, Wait: 20 * time.Second}
+	cfg := PromptConfig{Common: Common{Target: Target{Addr: addr}, Out: &out},
+		Background: 10, Probes: 20, Lead: 50 * time.Millisecond, Wait: 20 * time.Second}
 	if err := Prompt(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
