@@ -191,8 +191,8 @@ var differences = []Difference{
 	{"script-eviction", Scripting, Redis7, "eval info",
 		"The cache holds the 500 scripts that EVAL used last, and all of SCRIPT LOAD, and INFO counts evicted_scripts; Redis 7.0 keeps all.",
 		"ebb does as Redis since 7.4: programs that put values into script texts do not fill the memory."},
-	{"math-last-digits", Scripting, All, "eval fcall geodist georadius geosearch geosearchstore",
-		"The last digits of `math.sin`, `math.pow` and their like in scripts, and of distances, differ from those of the servers, and between " +
+	{"math-last-digits", Scripting, All, "eval fcall",
+		"The last digits of `math.sin`, `math.pow` and their like in scripts differ from those of the servers, and between " +
 			"amd64 and arm64. Powers of numbers below 2.3e-308 have fewer digits, and `math.sinh` and `math.cosh` overflow at 709.8 instead " +
 			"of 710.5.",
 		"ebb computes with Go's library, which rounds otherwise than C's, and on arm64 with fused multiplications and additions (FMA)."},

@@ -2,9 +2,65 @@ package geohash
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 )
+
+// exactSin is the sine of x by its series, with 200 bits.
+func exactSin(x *big.Float) *big.Float {
+	sum, term, sq := newBig(), newBig().Set(x), newBig().Mul(x, x)
+	for n := int64(1); n < 80; n += 2 {
+		sum.Add(sum, term)
+		term.Mul(term, sq)
+		term.Quo(term, newBig().SetInt64(-(n+1)*(n+2)))
+	}
+	return sum
+}
+
+func newBig() *big.Float { return new(big.Float).SetPrec(200) }
+
+// off returns by how many units in the last place got misses want.
+func off(got float64, want *big.Float) float64 {
+	w, _ := want.Float64()
+	ulp := math.Nextafter(math.Abs(w), math.Inf(1)) - math.Abs(w)
+	d, _ := newBig().Sub(newBig().SetFloat64(got), want).Float64()
+	return math.Abs(d) / ulp
+}
+
+func TestSinesAreRoundedRightlyButForOneInAHundred(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	half := newBig()
+	half.SetString("1.5707963267948966192313216916397514420985846996875529104874722961")
+	wrong := 0
+	const n = 4000
+	for i := range n {
+		x := (rng.Float64()*2 - 1) * math.Pi
+		if i%4 == 0 {
+			x *= 1e-6
+		}
+		if e := off(sin(x), exactSin(newBig().SetFloat64(x))); e > 0.51 {
+			t.Fatalf("sin %v is off by %v", x, e)
+		} else if e > 0.5 {
+			wrong++
+		}
+		x /= 2
+		if e := off(cos(x), exactSin(newBig().Sub(half, newBig().SetFloat64(math.Abs(x))))); e > 0.51 {
+			t.Fatalf("cos %v is off by %v", x, e)
+		}
+		y := math.Abs(sin(x))
+		// asin is right if sin(asin y + e) = y: e = (y - sin a) / cos a.
+		a := newBig().SetFloat64(asin(y))
+		e := newBig().Sub(newBig().SetFloat64(y), exactSin(a))
+		e.Quo(e, exactSin(newBig().Sub(half, a)))
+		if e := off(asin(y), newBig().Add(a, e)); e > 0.52 {
+			t.Fatalf("asin %v is off by %v", y, e)
+		}
+	}
+	if wrong > n/100 {
+		t.Errorf("%d of %d sines are wrong in the last place", wrong, n)
+	}
+}
 
 func TestAPlaceComesBackFromItsScore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
@@ -50,8 +106,7 @@ func TestACoverHoldsTheShape(t *testing.T) {
 		spans := shape.Cover(nil)
 		for range 50 {
 			d := size / EarthRadius / degree
-			score := Encode(min(max(lon+(rng.Float64()*2-1)*d/math.Cos(lat*degree), -180), 180),
-				min(max(lat+(rng.Float64()*2-1)*d, MinLat), MaxLat))
+			score := Encode(min(max(lon+(rng.Float64()*2-1)*d/cos(lat*degree), -180), 180), min(max(lat+(rng.Float64()*2-1)*d, MinLat), MaxLat))
 			if _, ok := shape.Contains(Decode(score)); !ok {
 				continue
 			}

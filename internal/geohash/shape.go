@@ -20,23 +20,23 @@ func Distance(lon1, lat1, lon2, lat2 float64) float64 {
 type point struct{ lon, lat, cos float64 } // in radians, and the latitude's cosine
 
 func newPoint(lon, lat float64) point {
-	return point{lon * degree, lat * degree, math.Cos(lat * degree)}
+	return point{lon * degree, lat * degree, cos(lat * degree)}
 }
 
 func (p *point) distance(lon, lat float64) float64 {
-	v := math.Sin((lon*degree - p.lon) / 2)
+	v := sin((lon*degree - p.lon) / 2)
 	if v == 0 {
 		return EarthRadius * math.Abs(lat*degree-p.lat)
 	}
-	return 2 * EarthRadius * math.Asin(math.Sqrt(min(p.haversine(v, lat*degree), 1)))
+	return 2 * EarthRadius * asin(math.Sqrt(p.haversine(v, lat*degree)))
 }
 
 // haversine returns the square of the sine of half the angle between p and the latitude lat
 // (radians), v being the sine of half the difference in longitude. The conversions keep compilers
 // from fusing operations, which would round differently from Redis.
 func (p *point) haversine(v, lat float64) float64 {
-	u := math.Sin((lat - p.lat) / 2)
-	return float64(u*u) + float64(float64(float64(p.cos*math.Cos(lat))*v)*v)
+	u := sin((lat - p.lat) / 2)
+	return float64(u*u) + float64(float64(float64(p.cos*cos(lat))*v)*v)
 }
 
 // Shape is a circle or a box around a place. Circle and Box return one.
@@ -80,7 +80,7 @@ func (s *Shape) Contains(lon, lat float64) (distance float64, ok bool) {
 	if north > s.radius*(1+slack) {
 		return 0, false
 	}
-	v := math.Sin((lon*degree - s.lon) / 2)
+	v := sin((lon*degree - s.lon) / 2)
 	if v == 0 {
 		return north, north <= s.radius
 	}
@@ -88,7 +88,7 @@ func (s *Shape) Contains(lon, lat float64) (distance float64, ok bool) {
 	if a > s.most {
 		return 0, false
 	}
-	d := 2 * EarthRadius * math.Asin(math.Sqrt(min(a, 1)))
+	d := 2 * EarthRadius * asin(math.Sqrt(a))
 	return d, d <= s.radius
 }
 
