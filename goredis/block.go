@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -30,8 +29,8 @@ type blocker struct {
 	mu      sync.Mutex // guards what follows
 	nc      net.Conn
 	aborted bool
-	over    bool        // the command has ended
-	last    *time.Timer // aborts a command after hangUp
+
+	hangup remote.Hangup
 }
 
 // newBlocker returns a blocker for the server of a client. It connects later. For a client
@@ -73,32 +72,12 @@ func (k *blocker) abort() {
 	}
 }
 
-// parting is the time for which a command whose caller has gone waits for the server to close the connection.
-const parting = 250 * time.Millisecond
-
-// hangUp ends the command that waits, from any goroutine: it tells the server that no more commands come. A server answers that
-// by closing the connection, after it has read the command: so when the call ends, the command does not run any more. If the
-// server does not do that in time, or if there is no connection yet, abort ends the command.
+// hangUp ends the command that waits, from any goroutine. Without a connection abort ends it.
 func (k *blocker) hangUp(abort func()) {
 	k.mu.Lock()
-	half, ok := k.nc.(interface{ CloseWrite() error })
-	if ok && !k.over {
-		k.last = time.AfterFunc(parting, abort)
-	}
+	half, _ := k.nc.(interface{ CloseWrite() error })
 	k.mu.Unlock()
-	if !ok || half.CloseWrite() != nil {
-		abort()
-	}
-}
-
-// rest says that the command has ended; the connection is not used any more.
-func (k *blocker) rest() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.over = true
-	if k.last != nil {
-		k.last.Stop()
-	}
+	k.hangup.Begin(half, abort)
 }
 
 // Block implements Driver.
@@ -150,7 +129,7 @@ func (b *driver) blockOn(ctx context.Context, of *redis.Client, ask bool, plain 
 	a = blamed(ctx, bounded, named(plain), a)
 	sound := stop() && a.Err == nil && !routing.Untouched(a.V)
 	if !sound {
-		k.rest()
+		k.hangup.End()
 	}
 	if a.Err != nil && ctx.Err() == nil && b.cutByClose() {
 		a = remote.Answer{Err: conn.ErrClosed, Ran: true}

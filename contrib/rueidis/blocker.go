@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -24,10 +23,7 @@ type blocker struct {
 	c       rueidis.DedicatedClient
 	release func()
 	nc      *parting // nil: it cannot be half-closed
-
-	mu   sync.Mutex  // guards what follows
-	over bool        // the command has ended
-	last *time.Timer // aborts a command after hangUp
+	hangup  *remote.Hangup
 }
 
 // blockers are the idle ones. They are kept, because rueidis sends four commands when a dedicated client goes back to its pool.
@@ -47,13 +43,13 @@ func (d *driver) takeBlocker(ctx context.Context) (*blocker, remote.Answer) {
 		b.idle = b.idle[:len(b.idle)-1]
 		if !k.nc.closed.Load() && d.client.Nodes()[k.nc.addr] != nil { // else the server has closed it, or is the master no more
 			b.mu.Unlock()
-			k.over, k.last = false, nil
+			k.hangup = &remote.Hangup{}
 			return k, remote.Answer{}
 		}
 		d.left.Go(k.close)
 	}
 	b.mu.Unlock()
-	k := &blocker{}
+	k := &blocker{hangup: &remote.Hangup{}}
 	k.c, k.release = d.client.Dedicate()
 	found := d.name(kit.ID(), func(name string) error {
 		a := d.answer(ctx, "PING", k.c.Do(ctx, k.c.B().Arbitrary("PING", name).Build()))
@@ -101,33 +97,19 @@ func (k *blocker) close() {
 	k.release()
 }
 
-// hangUp ends the command that waits: it tells the server that no more commands come. A server answers that by closing the
-// connection, after it has read the command and has sent its reply. If it does not do that in time, abort ends the command.
+// hangUp ends the command that waits.
 func (k *blocker) hangUp(abort func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.over:
-	case k.nc == nil || k.nc.CloseWrite() != nil:
+	if k.nc == nil {
 		abort()
-	default:
-		k.last = time.AfterFunc(partingTime, abort)
+		return
 	}
-}
-
-// rest says that the command has ended.
-func (k *blocker) rest() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.over = true
-	if k.last != nil {
-		k.last.Stop()
-	}
+	k.hangup.Begin(k.nc, abort)
 }
 
 // onBlocker runs one command on a connection of its own, once. bounded is the context of blocked, and ctx the caller's, whose
 // end lets the command end with its reply.
-func (d *driver) onBlocker(ctx, bounded context.Context, doing string, use func(ctx context.Context, c rueidis.DedicatedClient) remote.Answer) remote.Answer {
+func (d *driver) onBlocker(ctx, bounded context.Context, doing string,
+	use func(ctx context.Context, c rueidis.DedicatedClient) remote.Answer) remote.Answer {
 	k, a := d.takeBlocker(bounded)
 	if k == nil {
 		return a
@@ -148,7 +130,7 @@ func (d *driver) onBlocker(ctx, bounded context.Context, doing string, use func(
 		a.Err = unavailable(bounded, doing, a.Err)
 	}
 	sound := stop() && a.Err == nil && !routing.Untouched(a.V)
-	k.rest()
+	k.hangup.End()
 	d.giveBlocker(k, sound)
 	if !sound && bounded.Err() == nil {
 		d.dropBlockers() // they may be lost too, and a call that uses one would wait as long to find out

@@ -12,10 +12,11 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/remote"
 )
 
 // partingTime is the time for which a connection that rueidis has closed waits for the server to close it too.
-const partingTime = 250 * time.Millisecond
+const partingTime = remote.HangupTime
 
 // partings are the connections that rueidis has closed and the server has not. rueidis closes a connection to end a command that
 // waits. The server may read that command later than a command that takes back what it did, which travels on another
