@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
@@ -69,10 +70,11 @@ func TestACallThatWaitsKeepsNobodyWaiting(t *testing.T) {
 // held returns a Conn with one in-flight slot, in which a call waits for its reply; release ends
 // that call, whose connection is lost.
 func held(t *testing.T) (c, direct *ebb.Conn, release func()) {
-	p := newProxy(t, realserver.Start(t, "redis-server"))
-	c, direct = open(t, "redis://"+p.ln.Addr().String()+"?pool_size=1&read_timeout=60s"), open(t, "redis://"+p.to)
+	addr := realserver.Start(t, "redis-server")
+	p := drivertest.NewProxy(t, addr)
+	c, direct = open(t, "redis://"+p.Addr()+"?pool_size=1&read_timeout=60s"), open(t, "redis://"+addr)
 	ctx := testContext(t)
-	p.hang.Store(true)
+	p.Hang.Store(true)
 	var calls sync.WaitGroup
 	calls.Go(func() { _, _ = c.Incr(ctx, "held") })
 	for v := ""; v != "1"; {
@@ -82,8 +84,8 @@ func held(t *testing.T) (c, direct *ebb.Conn, release func()) {
 		}
 	}
 	return c, direct, func() {
-		p.hang.Store(false)
-		p.cut()
+		p.Hang.Store(false)
+		p.Cut()
 		calls.Wait()
 	}
 }

@@ -212,92 +212,17 @@ func TestASubscriptionOutlivesItsServer(t *testing.T) {
 	})
 }
 
-// proxy forwards to a server, as slowly as the test says, or not at all.
-type proxy struct {
-	ln    net.Listener
-	to    string
-	delay atomic.Int64 // before each piece that is forwarded to the client, in ns
-	hang  atomic.Bool  // forward nothing more
-	all   sync.WaitGroup
-
-	mu    sync.Mutex // guards what follows
-	conns []net.Conn
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	p := &proxy{ln: ln, to: to}
-	p.all.Go(p.accept)
-	t.Cleanup(func() {
-		_ = ln.Close()
-		p.cut()
-		p.all.Wait()
-	})
-	return p
-}
-
-func (p *proxy) accept() {
-	for {
-		c, err := p.ln.Accept()
-		if err != nil {
-			return
-		}
-		s, err := net.Dial("tcp", p.to)
-		if err != nil {
-			_ = c.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.conns = append(p.conns, c, s)
-		p.mu.Unlock()
-		p.all.Go(func() { _, _ = io.Copy(s, c); _ = s.Close() })
-		p.all.Go(func() { p.back(c, s) })
-	}
-}
-
-// back forwards replies.
-func (p *proxy) back(c, s net.Conn) {
-	defer c.Close()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := s.Read(buf)
-		if err != nil {
-			return
-		}
-		if d := p.delay.Load(); d > 0 {
-			t := time.NewTimer(time.Duration(d))
-			<-t.C
-		}
-		if p.hang.Load() {
-			continue
-		}
-		if _, err := c.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// cut closes all connections.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		_ = c.Close()
-	}
-	p.conns = nil
-}
-
 func TestASlowServerCostsOnlyTheCallersTime(t *testing.T) {
-	p := newProxy(t, realserver.Start(t, "redis-server"))
-	c := open(t, "redis://"+p.ln.Addr().String()+"?read_timeout=60s")
+	addr := realserver.Start(t, "redis-server")
+	p := drivertest.NewProxy(t, addr)
+	c := open(t, "redis://"+p.Addr()+"?read_timeout=60s")
 	ctx := testContext(t)
 	must(t, c.Set(ctx, "k", 0))
-	direct := open(t, "redis://"+p.to)
+	direct := open(t, "redis://"+addr)
 	tries, v := 0, ""
 	for patience := 20 * time.Millisecond; v == "" || v == "0"; patience *= 2 { // a busy machine sends nothing in so short a time
 		tries++
-		p.delay.Store(int64(15 * patience))
+		p.Delay.Store(int64(15 * patience))
 		short, cancel := context.WithTimeout(ctx, patience)
 		_, err := c.Incr(short, "k")
 		cancel()
@@ -308,7 +233,7 @@ func TestASlowServerCostsOnlyTheCallersTime(t *testing.T) {
 		v, err = direct.Get(ctx, "k")
 		must(t, err)
 	}
-	p.delay.Store(0)
+	p.Delay.Store(0)
 	n, err := c.Incr(ctx, "k")
 	must(t, err)
 	if n < 2 || n > int64(tries)+1 {
@@ -316,7 +241,7 @@ func TestASlowServerCostsOnlyTheCallersTime(t *testing.T) {
 	}
 
 	// The reply is lost: the command has run, and is not sent again.
-	p.hang.Store(true)
+	p.Hang.Store(true)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Incr(ctx, "k")
@@ -326,16 +251,16 @@ func TestASlowServerCostsOnlyTheCallersTime(t *testing.T) {
 		v, err = direct.Get(ctx, "k")
 		must(t, err)
 	}
-	p.cut()
+	p.Cut()
 	wantErr(t, "a reply that is lost", ebb.ErrUnavailable)(nil, <-done)
-	p.hang.Store(false)
+	p.Hang.Store(false)
 	check(t, "a command whose reply was lost has run once", v)(c.Get(ctx, "k"))
 }
 
 func TestCallsEndWithTheirContextAtEveryPoint(t *testing.T) {
-	p := newProxy(t, realserver.Start(t, "redis-server"))
-	c := open(t, "redis://"+p.ln.Addr().String()+"?read_timeout=10s")
-	p.hang.Store(true)
+	p := drivertest.NewProxy(t, realserver.Start(t, "redis-server"))
+	c := open(t, "redis://"+p.Addr()+"?read_timeout=10s")
+	p.Hang.Store(true)
 	var b ebb.Batch
 	b.Do("PING")
 	for what, call := range map[string]func(ctx context.Context) error{
@@ -377,7 +302,7 @@ func TestCallsEndWithTheirContextAtEveryPoint(t *testing.T) {
 		later.Stop()
 		cancel()
 	}
-	p.cut()
+	p.Cut()
 }
 
 func TestAServerThatIsNotReadyIsUnavailable(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/objects"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -214,28 +215,12 @@ func TestAWaitThatIsOverAtOnceIsNotALongOne(t *testing.T) {
 	})
 }
 
-// losing has the replies to the first two scripts that the server knows lost, with the
-// time that their repetition takes.
-func losing(b *ebbtest.Backend) {
-	n := 0
-	b.Intercept(func(cmd []string) error {
-		if cmd[0] == "EVAL" { // it learns the script
-			n++
-			return ebbtest.ErrLost
-		}
-		if n++; n == 3 {
-			return ebbtest.ErrLost
-		}
-		return nil
-	})
-}
-
 func TestWhatIsBegunAgainCountsFromItsBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ebbtest.Run(t)
 		o, err := lock.NewOnce(b.Conn, "k", 50*time.Millisecond)
 		must(t, err)
-		losing(b)
+		objects.LoseReplies(b)
 		did, err := o.Do(t.Context(), func(ctx context.Context) error {
 			<-ctx.Done()
 			if !b.Data.Exists("k") {

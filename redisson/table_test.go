@@ -8,7 +8,6 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/objects"
-	"github.com/ebbdb/ebb/lock"
 )
 
 func newFilter(c *ebb.Conn, name string) (*objects.Instance, error) {
@@ -78,7 +77,8 @@ func newMap(c *ebb.Conn, name string) (*objects.Instance, error) {
 	}
 	return &objects.Instance{
 		Use: func(ctx context.Context) error {
-			return errors.Join(m.Set(ctx, "a", "1", time.Millisecond), m.Set(ctx, "b}{", "2", time.Hour), m.Set(ctx, "c", "3", 0), second(m.Len(ctx)))
+			return errors.Join(m.Set(ctx, "a", "1", time.Millisecond), m.Set(ctx, "b}{", "2", time.Hour), m.Set(ctx, "c", "3", 0),
+				second(m.Len(ctx)))
 		},
 		Delete: m.Delete,
 		Loops: []objects.Loop{
@@ -100,7 +100,8 @@ func newSet(c *ebb.Conn, name string) (*objects.Instance, error) {
 	}
 	return &objects.Instance{
 		Use: func(ctx context.Context) error {
-			return errors.Join(second(s.Add(ctx, time.Millisecond, "a")), second(s.Add(ctx, time.Hour, "b}{")), second(s.Add(ctx, 0, "c")), second(s.Len(ctx)))
+			return errors.Join(second(s.Add(ctx, time.Millisecond, "a")), second(s.Add(ctx, time.Hour, "b}{")), second(s.Add(ctx, 0, "c")),
+				second(s.Len(ctx)))
 		},
 		Delete: s.Delete,
 		Loops: []objects.Loop{
@@ -139,10 +140,12 @@ func locked(l *Lock, err error) (*objects.Instance, error) {
 	return &objects.Instance{
 		Use: func(ctx context.Context) error {
 			lease, err := l.TryAcquire(ctx, 1)
-			return leave(ctx, lease, err)
+			return objects.Leave(ctx, lease, err)
 		},
 		Delete: l.Delete,
-		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, 1, soon)) },
+		Hold: func(ctx context.Context) (func(context.Context) error, error) {
+			return objects.Held(l.Acquire(ctx, 1, soon))
+		},
 		Counts: true,
 	}, nil
 }
@@ -157,7 +160,7 @@ func newReadWriteLock(c *ebb.Conn, name string) (*objects.Instance, error) {
 			for thread := range int64(2) {
 				for range 2 {
 					lease, err := l.TryShare(ctx, thread)
-					if err := leave(ctx, lease, err); err != nil {
+					if err := objects.Leave(ctx, lease, err); err != nil {
 						return err
 					}
 				}
@@ -165,7 +168,9 @@ func newReadWriteLock(c *ebb.Conn, name string) (*objects.Instance, error) {
 			return nil
 		},
 		Delete: l.Delete,
-		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, 1, soon)) },
+		Hold: func(ctx context.Context) (func(context.Context) error, error) {
+			return objects.Held(l.Acquire(ctx, 1, soon))
+		},
 		Counts: true,
 	}, nil
 }
@@ -178,7 +183,9 @@ func newSemaphore(c *ebb.Conn, name string) (*objects.Instance, error) {
 	return &objects.Instance{
 		Use:    func(ctx context.Context) error { return second(s.TrySetPermits(ctx, 2)) },
 		Delete: s.Delete,
-		Loops:  []objects.Loop{{Name: "Acquire", Kind: objects.Function, Run: func(ctx context.Context) error { return s.Acquire(ctx, 1<<20, 0) }}},
+		Loops: []objects.Loop{{Name: "Acquire", Kind: objects.Function, Run: func(ctx context.Context) error {
+			return s.Acquire(ctx, 1<<20, 0)
+		}}},
 	}, nil
 }
 
@@ -193,14 +200,14 @@ func newPermits(c *ebb.Conn, name string) (*objects.Instance, error) {
 				return err
 			}
 			lease, err := s.TryAcquire(ctx)
-			return leave(ctx, lease, err)
+			return objects.Leave(ctx, lease, err)
 		},
 		Delete: s.Delete,
 		Hold: func(ctx context.Context) (func(context.Context) error, error) {
 			if _, err := s.TrySetPermits(ctx, 1); err != nil {
 				return nil, err
 			}
-			return held(s.Acquire(ctx, soon))
+			return objects.Held(s.Acquire(ctx, soon))
 		},
 	}, nil
 }
@@ -222,20 +229,4 @@ func newLatch(c *ebb.Conn, name string) (*objects.Instance, error) {
 			return l.Wait(ctx)
 		}}},
 	}, nil
-}
-
-// held returns the function that releases a lease.
-func held(l *lock.Lease, err error) (func(ctx context.Context) error, error) {
-	if err != nil {
-		return nil, err
-	}
-	return l.Release, nil
-}
-
-// leave leaves a lease that ends with the context.
-func leave(ctx context.Context, l *lock.Lease, err error) error {
-	if err == nil {
-		context.AfterFunc(ctx, func() { _ = l.Release(ctx) })
-	}
-	return err
 }

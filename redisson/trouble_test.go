@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/objects"
 )
 
 func TestAUserWithoutChannelsNeedsNone(t *testing.T) {
@@ -57,28 +58,12 @@ func TestWhatWasGrantedOnASlowWayIsHeldOnce(t *testing.T) {
 	})
 }
 
-// losing has the replies to the first two scripts that the server knows lost, with the
-// time that their repetition takes.
-func losing(b *ebbtest.Backend) {
-	n := 0
-	b.Intercept(func(cmd []string) error {
-		if cmd[0] == "EVAL" { // it learns the script
-			n++
-			return ebbtest.ErrLost
-		}
-		if n++; n == 3 {
-			return ebbtest.ErrLost
-		}
-		return nil
-	})
-}
-
 func TestAPermitThatIsAskedForAgainHasItsWholeLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ebbtest.Run(t)
 		s := must(NewPermits(b.Conn, "k", LockOptions{TTL: 60 * time.Millisecond}))(t)
 		ok(t, second(s.TrySetPermits(t.Context(), 1)))
-		losing(b)
+		objects.LoseReplies(b)
 		lease, err := s.TryAcquire(t.Context())
 		ok(t, err)
 		b.Hang() // nothing renews it

@@ -8,10 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Proxy forwards connections to a server, and passes the end of one side on to the other. One request can fall into a trap.
 type Proxy struct {
+	Delay atomic.Int64 // before each piece that is forwarded to the client, in ns
+	Hang  atomic.Bool  // nothing more is forwarded to the client
+
 	to   string
 	ln   net.Listener
 	trap atomic.Pointer[Trap]
@@ -55,11 +59,7 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	p.all.Go(p.accept)
 	t.Cleanup(func() {
 		_ = ln.Close()
-		p.mu.Lock()
-		for _, c := range p.conns {
-			_ = c.Close()
-		}
-		p.mu.Unlock()
+		p.Cut()
 		p.all.Wait()
 	})
 	return p
@@ -68,9 +68,20 @@ func NewProxy(t testing.TB, to string) *Proxy {
 // Addr is where the proxy listens.
 func (p *Proxy) Addr() string { return p.ln.Addr().String() }
 
+// Cut closes all connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+}
+
 // Trap sets a trap for the next request that has the word in it. It replaces one that has caught nothing.
 func (p *Proxy) Trap(kind TrapKind, word string) *Trap {
-	t := &Trap{kind: kind, word: []byte(word), Caught: make(chan struct{}), ended: make(chan struct{}), passed: make(chan struct{}), served: make(chan struct{})}
+	t := &Trap{kind: kind, word: []byte(word)}
+	t.Caught, t.ended, t.passed, t.served = make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	p.trap.Store(t)
 	return t
 }
@@ -175,7 +186,10 @@ func (w *wire) replies() {
 				return
 			}
 		}
-		if n > 0 {
+		if d := w.p.Delay.Load(); d > 0 {
+			<-time.After(time.Duration(d))
+		}
+		if n > 0 && !w.p.Hang.Load() {
 			_, _ = w.c.Write(buf[:n])
 		}
 		if err != nil {

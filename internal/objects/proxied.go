@@ -29,72 +29,75 @@ type waiter struct {
 	again bool
 }
 
+// proxied is a server, and how to connect to it.
+type proxied struct {
+	addr   string
+	open   func(t *testing.T, addr string) *ebb.Conn
+	direct *ebb.Conn // without a proxy
+}
+
 // Proxied checks that what a call gave up is given back after it, over a proxy to an ebb server. All leases are an hour long, so
 // none ends by itself.
 func Proxied(t *testing.T, addr string, open func(t *testing.T, addr string) *ebb.Conn) {
-	direct := open(t, addr)
+	x := proxied{addr, open, open(t, addr)}
 	for _, w := range waiters() {
 		t.Run(strings.ReplaceAll(w.name, " ", "-"), func(t *testing.T) {
-			t.Run("late-reply", func(t *testing.T) { w.late(t, addr, direct, open) })
+			t.Run("late-reply", func(t *testing.T) { w.late(t, x) })
 			if w.hasOwner {
-				t.Run("overtaken", func(t *testing.T) { w.overtaken(t, addr, direct, open) })
-				t.Run("lost-reply", func(t *testing.T) { w.lost(t, addr, direct, open) })
+				t.Run("overtaken", func(t *testing.T) { w.overtaken(t, x) })
+				t.Run("lost-reply", func(t *testing.T) { w.lost(t, x) })
 			}
 		})
 	}
 }
 
+// begin starts a call over a proxy while another client holds the object, and sets a trap for its request.
+func (w *waiter) begin(t *testing.T, ctx context.Context, kind drivertest.TrapKind, x proxied) (
+	trap *drivertest.Trap, letGo func(), done chan error) {
+	p := drivertest.NewProxy(t, x.addr)
+	take := w.wait(t, x.open(t, p.Addr()))
+	letGo = w.hold(t, x.direct)
+	trap, done = p.Trap(kind, w.word), make(chan error, 1)
+	go func() { done <- take(ctx) }()
+	return trap, letGo, done
+}
+
 // late has the reply come after the end of the call's context, with what it waited for.
-func (w *waiter) late(t *testing.T, addr string, direct *ebb.Conn, open func(t *testing.T, addr string) *ebb.Conn) {
-	p := drivertest.NewProxy(t, addr)
+func (w *waiter) late(t *testing.T, x proxied) {
 	ctx, cancel := context.WithCancel(drivertest.Within(t))
 	defer cancel()
-	take := w.wait(t, open(t, p.Addr()))
-	letGo := w.hold(t, direct)
-	trap := p.Trap(drivertest.LateReply, w.word)
-	done := make(chan error, 1)
-	go func() { done <- take(ctx) }()
-	drivertest.Until(t, "the call waits", func() bool { return blocked(t, direct) })
+	trap, letGo, done := w.begin(t, ctx, drivertest.LateReply, x)
+	drivertest.Until(t, "the call waits", func() bool { return blocked(t, x.direct) })
 	letGo()
 	<-trap.Caught
 	cancel()
 	ended(t, <-done)
-	w.free(t, direct)
+	w.free(t, x.direct)
 }
 
 // overtaken has the request of a call arrive after what took it back.
-func (w *waiter) overtaken(t *testing.T, addr string, direct *ebb.Conn, open func(t *testing.T, addr string) *ebb.Conn) {
-	p := drivertest.NewProxy(t, addr)
+func (w *waiter) overtaken(t *testing.T, x proxied) {
 	ctx, cancel := context.WithCancel(drivertest.Within(t))
 	defer cancel()
-	take := w.wait(t, open(t, p.Addr()))
-	letGo := w.hold(t, direct)
-	trap := p.Trap(drivertest.Overtake, w.word)
-	done := make(chan error, 1)
-	go func() { done <- take(ctx) }()
+	trap, letGo, done := w.begin(t, ctx, drivertest.Overtake, x)
 	<-trap.Caught
 	cancel()
 	ended(t, <-done)
 	letGo()
 	trap.Pass()
-	w.free(t, direct)
+	w.free(t, x.direct)
 }
 
 // lost has the connection cut in place of the reply.
-func (w *waiter) lost(t *testing.T, addr string, direct *ebb.Conn, open func(t *testing.T, addr string) *ebb.Conn) {
-	p := drivertest.NewProxy(t, addr)
-	take := w.wait(t, open(t, p.Addr()))
-	letGo := w.hold(t, direct)
-	trap := p.Trap(drivertest.LoseReply, w.word)
-	done := make(chan error, 1)
-	go func() { done <- take(drivertest.Within(t)) }()
-	drivertest.Until(t, "the call waits", func() bool { return blocked(t, direct) })
+func (w *waiter) lost(t *testing.T, x proxied) {
+	trap, letGo, done := w.begin(t, drivertest.Within(t), drivertest.LoseReply, x)
+	drivertest.Until(t, "the call waits", func() bool { return blocked(t, x.direct) })
 	letGo()
 	<-trap.Caught
 	if err := <-done; w.again && err != nil {
 		t.Errorf("the call whose reply was lost: %v", err)
 	}
-	w.free(t, direct)
+	w.free(t, x.direct)
 }
 
 // ended checks the error of a call that was given up: it may have got its reply.

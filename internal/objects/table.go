@@ -440,16 +440,16 @@ func locks() []Object {
 
 var options = lock.Options{TTL: lease, UntilRelease: true}
 
-// held returns the function that releases a lease.
-func held(l *lock.Lease, err error) (func(ctx context.Context) error, error) {
+// Held returns the function that releases a lease.
+func Held(l *lock.Lease, err error) (func(ctx context.Context) error, error) {
 	if err != nil {
 		return nil, err
 	}
 	return l.Release, nil
 }
 
-// leave leaves a lease that ends with the context.
-func leave(ctx context.Context, l *lock.Lease, err error) error {
+// Leave leaves a lease that ends with the context.
+func Leave(ctx context.Context, l *lock.Lease, err error) error {
 	if err == nil {
 		context.AfterFunc(ctx, func() { _ = l.Release(ctx) })
 	}
@@ -476,10 +476,10 @@ func newLock(make func(*ebb.Conn, string, ...lock.Options) (*lock.Lock, error), 
 	return &Instance{
 		Use: func(ctx context.Context) error {
 			lease, err := l.TryAcquire(ctx)
-			return leave(ctx, lease, err)
+			return Leave(ctx, lease, err)
 		},
 		Delete: l.Delete,
-		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, soon)) },
+		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return Held(l.Acquire(ctx, soon)) },
 		Loops:  []Loop{waits("Acquire", func(ctx context.Context) (*lock.Lease, error) { return l.Acquire(ctx, 0) })},
 	}, nil
 }
@@ -492,10 +492,10 @@ func newRW(c *ebb.Conn, name string) (*Instance, error) {
 	return &Instance{
 		Use: func(ctx context.Context) error {
 			lease, err := l.TryShare(ctx)
-			return leave(ctx, lease, err)
+			return Leave(ctx, lease, err)
 		},
 		Delete: l.Delete,
-		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(l.Acquire(ctx, soon)) },
+		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return Held(l.Acquire(ctx, soon)) },
 		Loops:  []Loop{waits("Acquire", func(ctx context.Context) (*lock.Lease, error) { return l.Acquire(ctx, 0) })},
 	}, nil
 }
@@ -508,10 +508,10 @@ func newSemaphore(c *ebb.Conn, name string) (*Instance, error) {
 	return &Instance{
 		Use: func(ctx context.Context) error {
 			lease, err := s.TryAcquire(ctx, 2)
-			return leave(ctx, lease, err)
+			return Leave(ctx, lease, err)
 		},
 		Delete: s.Delete,
-		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return held(s.Acquire(ctx, 2, soon)) },
+		Hold:   func(ctx context.Context) (func(context.Context) error, error) { return Held(s.Acquire(ctx, 2, soon)) },
 		Loops:  []Loop{waits("Acquire", func(ctx context.Context) (*lock.Lease, error) { return s.Acquire(ctx, 2, 0) })},
 	}, nil
 }
@@ -556,13 +556,13 @@ func newLeader(c *ebb.Conn, name string) (*Instance, error) {
 	return &Instance{
 		Use: func(ctx context.Context) error {
 			lease, err := e.Campaign(ctx)
-			return leave(ctx, lease, err)
+			return Leave(ctx, lease, err)
 		},
 		Delete: e.Delete,
 		Hold: func(ctx context.Context) (func(context.Context) error, error) {
 			ctx, cancel := context.WithTimeout(ctx, soon)
 			defer cancel()
-			return held(e.Campaign(ctx))
+			return Held(e.Campaign(ctx))
 		},
 		Within: func(ctx context.Context, inside func()) error {
 			return e.Lead(ctx, func(context.Context, int64) error {
