@@ -38,17 +38,7 @@ type concerns struct {
 	q  *request
 	db int
 
-	rows  []concern
-	until int64 // us: the end of the time for a kind
-}
-
-// late reports, for the i-th key of a kind, whether the time for that kind is over. It begins with the first.
-func (x *concerns) late(i int) bool {
-	now := x.k.c.clock.Micros()
-	if i == 0 {
-		x.until = now + rowsTime.Microseconds()
-	}
-	return now > x.until
+	rows []concern
 }
 
 // getConcerns answers GET api/concerns?db: the concerns of all databases that have keys, those to act on first.
@@ -120,8 +110,9 @@ func (x *concerns) queues() error {
 		return err
 	}
 	all, dead := []*queueRow{}, map[string]bool{}
-	for i, key := range keys {
-		if x.late(i) {
+	over := x.k.timer()
+	for _, key := range keys {
+		if over() {
 			break
 		}
 		row, err := x.k.queueRow(x.q, key)
@@ -133,10 +124,10 @@ func (x *concerns) queues() error {
 			dead[row.To.s] = true
 		}
 	}
-	told := map[string]bool{} // queues of dead letters, which several queues may share
+	counted := map[string]bool{} // queues of dead letters, which several queues may share
 	for _, r := range all {
-		if x.k.letters(x.q, r); r.Letters != nil && *r.Letters > 0 && !told[r.To.s] {
-			told[r.To.s] = true
+		if x.k.letters(x.q, r); r.Letters != nil && *r.Letters > 0 && !counted[r.To.s] {
+			counted[r.To.s] = true
 			x.add(concern{Code: "dead", Level: "look", K: r.K, N: *r.Letters})
 		}
 		if r.Ready > 0 && r.Leased == 0 && r.Waiting == 0 && r.Late >= unattendedMS && !r.Paused && r.Stream == nil && !dead[r.K.s] {
@@ -167,8 +158,9 @@ func (x *concerns) locks() error {
 		if err != nil {
 			return err
 		}
-		for i, key := range keys {
-			if x.late(i) {
+		over := x.k.timer()
+		for _, key := range keys {
+			if over() {
 				break
 			}
 			row, err := x.k.lockRow(x.q, key, kind, nil)
@@ -186,8 +178,9 @@ func (x *concerns) groups() error {
 	if err != nil {
 		return err
 	}
-	for i, key := range keys {
-		if x.late(i) {
+	over := x.k.timer()
+	for _, key := range keys {
+		if over() {
 			break
 		}
 		v, err := x.k.do(x.q.ctx, "XINFO", "GROUPS", key)

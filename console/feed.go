@@ -46,8 +46,8 @@ func (c *Console) parseTopics(q *request) ([]topic, error) {
 }
 
 // topicParts are the topics, with how many parts each has at least and at most.
-var topicParts = map[string][2]int{"sample": {1, 1}, "walk": {1, 1}, "monitor": {1, 1}, "expired": {1, 2}, "limits": {2, 4}, "locks": {2, 4},
-	"queues": {2, 4}, "key": {3, 3}}
+var topicParts = map[string][2]int{"sample": {1, 1}, "walk": {1, 1}, "monitor": {1, 1}, "expired": {1, 2}, "limits": {2, 4},
+	"locks": {2, 4}, "queues": {2, 4}, "key": {3, 3}}
 
 func (c *Console) parseTopic(w string) (t topic, err error) {
 	parts := strings.Split(w, ":")

@@ -65,7 +65,7 @@ func (k *call) queues(q *request, match, sort string, now int64) (any, error) {
 		Now int64 `json:"now"`
 		*ranked[queueRow]
 		Denied []string `json:"denied,omitempty"`
-	}{now, rank[queueRow](k, more), nil}
+	}{now, rank[queueRow](more), nil}
 	out.add(k, keys, func(key string) *queueRow {
 		row, _ := k.queueRow(q, key) // nil after an error
 		return row

@@ -57,22 +57,28 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 
 // ranked is the rows of a list: of all keys of a type, those that come first by a column.
 type ranked[T any] struct {
-	Rows   []T   `json:"rows"`
-	More   bool  `json:"more"`   // there are others
-	Looked int   `json:"looked"` // among so many keys
-	All    bool  `json:"all"`    // which are all
-	until  int64 // us
+	Rows   []T  `json:"rows"`
+	More   bool `json:"more"`   // there are others
+	Looked int  `json:"looked"` // among so many keys
+	All    bool `json:"all"`    // which are all
+}
+
+// timer returns a function that reports whether rowsTime is over, which begins now.
+func (k *call) timer() (over func() bool) {
+	until := k.c.clock.Micros() + rowsTime.Microseconds()
+	return func() bool { return k.c.clock.Micros() > until }
 }
 
 // rank begins a list.
-func rank[T any](k *call, more bool) *ranked[T] {
-	return &ranked[T]{Rows: []T{}, More: more, All: !more, until: k.c.clock.Micros() + rowsTime.Microseconds()}
+func rank[T any](more bool) *ranked[T] {
+	return &ranked[T]{Rows: []T{}, More: more, All: !more}
 }
 
 // add adds the rows of keys: row returns nil for a key that is gone. The time for that is bounded, and so what the others wait.
 func (x *ranked[T]) add(k *call, keys []string, row func(key string) *T) {
-	for i, key := range keys {
-		if i%64 == 63 && k.c.clock.Micros() > x.until {
+	over := k.timer()
+	for _, key := range keys {
+		if over() {
 			x.More, x.All = true, false
 			return
 		}
@@ -90,7 +96,7 @@ func (x *ranked[T]) first(sort string, by map[string]func(*T) float64) {
 	if value := by[name]; value != nil {
 		slices.SortStableFunc(x.Rows, func(a, b T) int {
 			if down {
-				return cmp.Compare(value(&b), value(&a))
+				a, b = b, a
 			}
 			return cmp.Compare(value(&a), value(&b))
 		})
@@ -173,7 +179,7 @@ func (k *call) limits(q *request, match, sort string, now int64) (any, error) {
 		Top []topRow `json:"top"`
 		*ranked[limitRow]
 		Denied []string `json:"denied,omitempty"`
-	}{now, []topRow{}, rank[limitRow](k, more), nil}
+	}{now, []topRow{}, rank[limitRow](more), nil}
 	if top, err := k.top(q); err == nil {
 		out.Top = top
 	}
@@ -280,7 +286,7 @@ func (k *call) locks(q *request, match, sort string, now int64) (any, error) {
 		Now int64 `json:"now"`
 		*ranked[lockRow]
 		Denied []string `json:"denied,omitempty"`
-	}{now, rank[lockRow](k, false), nil}
+	}{now, rank[lockRow](false), nil}
 	for _, kind := range []string{"lock", "semaphore"} {
 		keys, more, err := k.keysOf(q, kind, match)
 		if err != nil {
@@ -378,7 +384,7 @@ func getStreams(k *call, q *request) (any, error) {
 		*ranked[streamRow]
 		Rules  []ruleRow `json:"rules"`
 		Denied []string  `json:"denied,omitempty"`
-	}{k.c.now(), rank[streamRow](k, more), []ruleRow{}, nil}
+	}{k.c.now(), rank[streamRow](more), []ruleRow{}, nil}
 	out.add(k, keys, func(key string) *streamRow {
 		v, err := k.do(q.ctx, "XINFO", "STREAM", key)
 		if err != nil {
@@ -520,10 +526,12 @@ func clientsBy(all []clientRow, find, sort string) *ranked[clientRow] {
 	}
 	name, down := strings.CutPrefix(sort, "-")
 	if of := text[name]; of != nil {
-		slices.SortStableFunc(out.Rows, func(a, b clientRow) int { return strings.Compare(of(&a), of(&b)) })
-		if down {
-			slices.Reverse(out.Rows)
-		}
+		slices.SortStableFunc(out.Rows, func(a, b clientRow) int {
+			if down {
+				a, b = b, a
+			}
+			return strings.Compare(of(&a), of(&b))
+		})
 	}
 	out.first(sort, clientColumns)
 	for i := range out.Rows {

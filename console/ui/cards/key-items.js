@@ -22,32 +22,25 @@ const fieldOf = (r) => r.f || { t: '' };
 /** @param {Item} r */
 const memberOf = (r) => r.m || { t: '' };
 
+/**
+ * A container whose items have names.
+ * @param {string} letter with which the commands on deadlines begin
+ * @param {'field' | 'member'} level
+ * @param {string} remove
+ * @param {string} add
+ * @returns {Kind}
+ */
+const named = (letter, level, remove, add) => {
+  const items = level === 'field' ? 'FIELDS' : 'MEMBERS';
+  const nameOf = level === 'field' ? fieldOf : memberOf;
+  return { level, nameOf, expire: [`${letter}PEXPIRE`, items], persist: [`${letter}PERSIST`, items], remove, add };
+};
+
 /** The containers. @type {Record<string, Kind>} */
 export const KINDS = {
-  hash: {
-    level: 'field',
-    nameOf: fieldOf,
-    expire: ['HPEXPIRE', 'FIELDS'],
-    persist: ['HPERSIST', 'FIELDS'],
-    remove: 'HDEL',
-    add: 'HSETNX',
-  },
-  set: {
-    level: 'member',
-    nameOf: memberOf,
-    expire: ['SPEXPIRE', 'MEMBERS'],
-    persist: ['SPERSIST', 'MEMBERS'],
-    remove: 'SREM',
-    add: 'SADD',
-  },
-  zset: {
-    level: 'member',
-    nameOf: memberOf,
-    expire: ['ZPEXPIRE', 'MEMBERS'],
-    persist: ['ZPERSIST', 'MEMBERS'],
-    remove: 'ZREM',
-    add: 'ZADD',
-  },
+  hash: named('H', 'field', 'HDEL', 'HSETNX'),
+  set: named('S', 'member', 'SREM', 'SADD'),
+  zset: named('Z', 'member', 'ZREM', 'ZADD'),
   list: { level: 'element', nameOf: (r) => r.i ?? 0, expire: ['LPEXPIRE', 'INDEXES'], persist: ['LPERSIST', 'INDEXES'], add: 'RPUSH' },
 };
 
