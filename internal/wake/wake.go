@@ -228,7 +228,9 @@ func (w *Waiter) Leave(pass bool) {
 	w.d.mu.Lock()
 	w.mark(false)
 	w.d.waiters.Remove(w.place)
-	delete(w.d.named, w.owner)
+	if w.d.named[w.owner] == w { // a call of the same owner may have joined later
+		delete(w.d.named, w.owner)
+	}
 	w.d.missed = w.d.missed && pass
 	w.d.mu.Unlock()
 	if pass {

@@ -243,6 +243,28 @@ func TestUsersOfEqualChannelsShareASubscription(t *testing.T) {
 	})
 }
 
+func TestAWaiterKeepsItsNameWhenAnotherOfTheSameOwnerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &broker{subscribe: func(context.Context) error { return nil }}
+		d := Channel{Conn: conn.New(b), Name: "wake"}.Open()
+		defer d.Close()
+		first, second := d.Join("owner"), d.Join("owner")
+		defer second.Leave(false)
+		synctest.Wait()
+		select {
+		case <-second.C: // of the subscription that began
+		default:
+		}
+		first.Leave(false)
+		d.Wake("owner")
+		select {
+		case <-second.C:
+		default:
+			t.Error("a message to the owner woke no waiter")
+		}
+	})
+}
+
 func TestReadyReportsTheErrorOfSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse := atomic.Bool{}
