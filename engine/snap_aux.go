@@ -17,7 +17,7 @@ import (
 //	ebb-token  decimal
 //	ebb-slide  decimal: the span in ms of the deadline of the key that comes next
 //	ebb-fresh  decimal: the fresh deadline in ms of the string that comes next; 1 if the string is stale
-//	ebb-leases version 1 │ number of leases, and each: database │ key │ token │ end in ms │ owner
+//	ebb-leases version 2 │ number of leases, and each: database │ key │ token │ end in ms │ owner
 //	ebb-rules  version 1 │ database │ number of rules, and each:
 //	           name │ match │ levels │ stream │ most entries │ exact │ longest value + 1
 //	           version 2, if a rule writes to a queue or has the level fresh: behind each rule

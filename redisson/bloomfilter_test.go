@@ -104,7 +104,8 @@ func TestABloomFilterIsSharedWithJava(t *testing.T) {
 			}
 		}
 		f := bloomFilter(t, b.Conn, name)
-		if cfg, err := f.Config(ctx); cfg != (BloomFilterConfig{Size: 729, HashIterations: 5, ExpectedInsertions: 100, FalseProbability: 0.03}) || err != nil {
+		want := BloomFilterConfig{Size: 729, HashIterations: 5, ExpectedInsertions: 100, FalseProbability: 0.03}
+		if cfg, err := f.Config(ctx); cfg != want || err != nil {
 			t.Error(cfg, err)
 		}
 		if yes, err := f.TryInit(ctx, 100, 0.03); yes || err != nil {

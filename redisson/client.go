@@ -101,12 +101,12 @@ func (o *object) trySetPermits(ctx context.Context, n int64) (bool, error) {
 // readNumber returns the integer of the object; 0 if there is none.
 func (o *object) readNumber(ctx context.Context) (int64, error) {
 	v, err := o.core.Conn.Do(ctx, "GET", o.core.Name)
+	if err == nil && v.IsNull() {
+		return 0, nil
+	}
+	n, err := kit.Number(v, err)
 	if err != nil {
 		return 0, o.core.Wrap("look at", err)
 	}
-	if v.IsNull() {
-		return 0, nil
-	}
-	n, err := v.AsInt()
-	return n, err
+	return n, nil
 }

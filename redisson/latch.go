@@ -3,9 +3,9 @@ package redisson
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/locking"
 	"github.com/ebbdb/ebb/internal/wake"
 )
@@ -60,13 +60,9 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 // does nothing.
 func (l *Latch) CountDown(ctx context.Context) (int64, error) {
 	l.core.LogFirstUse(l)
-	v, err := l.core.Conn.Script(ctx, latchCount, []string{l.core.Name}, l.core.Wakeups.Name)
+	n, err := kit.Number(l.core.Conn.Script(ctx, latchCount, []string{l.core.Name}, l.core.Wakeups.Name))
 	if err != nil {
 		return 0, l.core.Wrap("count down", err)
-	}
-	n, err := v.AsInt()
-	if err != nil {
-		return 0, fmt.Errorf("redisson: %w", err)
 	}
 	return max(n, 0), nil
 }

@@ -46,12 +46,11 @@ func (s *Permits) Acquire(ctx context.Context, wait time.Duration) (*lock.Lease,
 // AvailablePermits returns the number of free permits, including those whose lease is over.
 func (s *Permits) AvailablePermits(ctx context.Context) (int64, error) {
 	p := s.acquirer()
-	v, err := s.core.Conn.Script(ctx, permitCount, p.keys, s.core.Wakeups.Name)
+	n, err := kit.Number(s.core.Conn.Script(ctx, permitCount, p.keys, s.core.Wakeups.Name))
 	if err != nil {
 		return 0, s.core.Wrap("look at", err)
 	}
-	n, err := v.AsInt()
-	return n, err
+	return n, nil
 }
 
 // Delete removes the semaphore and all leases of its permits. There are no permits until

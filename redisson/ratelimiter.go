@@ -177,7 +177,8 @@ func (l *RateLimiter) Rate(ctx context.Context) (r Rate, err error) {
 			return r, l.failed("read the rate", fmt.Errorf("%w: %w", conn.ErrValue, err))
 		}
 	}
-	return Rate{Rate: n[0], Interval: time.Duration(n[1]) * time.Millisecond, Type: RateType(n[2]), KeepAlive: time.Duration(n[3]) * time.Millisecond}, nil
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return Rate{Rate: n[0], Interval: ms(n[1]), Type: RateType(n[2]), KeepAlive: ms(n[3])}, nil
 }
 
 // TryAcquire takes permits, and waits up to timeout for them: 0 does not wait, a negative
@@ -220,7 +221,8 @@ func (l *RateLimiter) acquire(ctx context.Context, permits int64, timeout time.D
 		}
 		var random [16]byte
 		_, _ = rand.Read(random[:])
-		v, err := l.c.Script(ctx, rateAcquire, l.keys(), permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair, l.opt.OldJava)
+		v, err := l.c.Script(ctx, rateAcquire, l.keys(),
+			permits, random[:], ticket, turn, (4 * refresh).Microseconds(), left, l.opt.Fair, l.opt.OldJava)
 		if err != nil {
 			l.revoke(ctx, permits, random, err)
 			return false, err

@@ -153,7 +153,8 @@ func (o *Object) TakeBack(ctx context.Context, fn func(ctx context.Context) erro
 
 func (o *Object) logKept(err error) {
 	if err != nil {
-		o.Logger.Warn("lock: a failed request may keep the lock until its lease ends", "object", o.What, "name", o.Name, "ttl", o.TTL, "error", err)
+		o.Logger.Warn("lock: a failed request may keep what it got until its lease ends",
+			"object", o.What, "name", o.Name, "ttl", o.TTL, "error", err)
 	}
 }
 
@@ -203,7 +204,8 @@ func (o *Object) Acquire(ctx context.Context, acq Acquirer, owner string, wait t
 
 // Poll repeats request until it is granted, for at most wait, for objects without leases. mayRepeat: a request whose reply was lost may
 // be sent again.
-func (o *Object) Poll(ctx context.Context, wait time.Duration, mayRepeat bool, request func(context.Context) (Reply, error)) (Reply, error) {
+func (o *Object) Poll(ctx context.Context, wait time.Duration, mayRepeat bool, request func(context.Context) (Reply, error)) (
+	Reply, error) {
 	acq := &pollAcquirer{f: request, mayRepeat: mayRepeat}
 	w := waiter{o: o, acquirer: acq, owner: kit.ID(), wait: wait, began: Now(), ctx: ctx}
 	_, _, err := w.waitByPolling()
