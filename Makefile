@@ -69,12 +69,15 @@ campaigns: ## each kind of random test for CAMPAIGN (2m), with new seeds, which 
 	$(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(CAMPAIGN)
 	$(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(CAMPAIGN) -due.time $(CAMPAIGN)
 	$(RANDOM) ./internal/lua/luafuzz -lua.time $(CAMPAIGN)
-	$(RANDOM) -C internal/test ./crashtest -crash.own $(CAMPAIGN) -crash.rounds 20
-	$(RANDOM) -C internal/test ./chaostest -chaos.time $(CAMPAIGN)
+	cd internal/test && $(RANDOM) ./crashtest -crash.own $(CAMPAIGN) -crash.rounds 20
+	cd internal/test && $(RANDOM) ./chaostest -chaos.time $(CAMPAIGN)
 	.ci/fuzz $(FUZZTIME)
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
-	export EBB_FULL=1 EBB_BACKENDS=$(BACKENDS); { $(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT); $(GO) test -C redisson -json -count 1 -timeout 60m .; } | $(GO) run ./internal/backends/table -out conformance.out
+	export EBB_FULL=1 EBB_BACKENDS=$(BACKENDS); { \
+		$(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT); \
+		$(GO) test -C redisson -json -count 1 -timeout 60m .; \
+	} | $(GO) run ./internal/backends/table -out conformance.out
 
 clients: ## the tests of asynq and other Go projects that depend on EVAL, on ebb (five minutes; port 6379)
 	internal/test/clienttest/upstream.sh
