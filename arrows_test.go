@@ -41,8 +41,8 @@ var arrows = []struct {
 	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
 	// clients: they know no command but by its Spec
 	{"internal/session", []string{"internal/command", "engine", "resp", "internal/acl", "internal/admin", "internal/cleantext",
-		"internal/config", "internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog", "internal/pubsub", "internal/reactor",
-		"internal/redact",
+		"internal/config", "internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog",
+		"internal/pubsub", "internal/reactor", "internal/redact",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
 	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "engine", "resp", "internal/acl",

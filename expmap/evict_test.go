@@ -297,7 +297,8 @@ func TestEvictionModel(t *testing.T) {
 		if lay == modeFields || lay == modeZset {
 			m.force = lay
 		}
-		w := &evicting{world: world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove, Idle: o.IdleTTL, Sharp: lay == modeLayout}}, o: o}
+		model := expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove, Idle: o.IdleTTL, Sharp: lay == modeLayout}
+		w := &evicting{world: world{m: m, Model: model}, o: o}
 		return w.Steps(map[string]func(*rapid.T){"set": w.set, "set many": w.setMany, "get": w.get, "add": w.add, "": w.compare})
 	})
 }

@@ -59,7 +59,8 @@ func NewConcurrency(c *conn.Conn, name string, slots int64, opts ...ConcurrencyO
 	case o.Lease < minLease:
 		return nil, kit.Argument("limit: concurrency", name, "Lease is %v; it must be at least %v, or 0 for %v", o.Lease, minLease, slotLease)
 	}
-	return &Concurrency{c: c, name: name, slots: slots, opt: o, wakeups: wake.Channel{Conn: c, Name: kit.Key(escapeBraces(name), "freed")}}, nil
+	wakeups := wake.Channel{Conn: c, Name: kit.Key(escapeBraces(name), "freed")}
+	return &Concurrency{c: c, name: name, slots: slots, opt: o, wakeups: wakeups}, nil
 }
 
 // String describes the limit: `concurrency limit "resize" (4 slots, lease 15s; SEM.ACQUIRE of

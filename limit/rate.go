@@ -116,7 +116,8 @@ func newPlan(rate Rate, algo Algorithm, burst int64) (*plan, error) {
 	case algo != GCRA && p.burst != rate.N:
 		return nil, argument("Burst is %d; only GCRA has one, and %v allows the rate's %d at once", burst, algo, rate.N)
 	case algo == SlidingLog && rate.N > maxLogged:
-		return nil, argument("the rate is %v; a sliding log keeps every grant, so it takes at most %d in a period; SlidingWindow takes more", rate, maxLogged)
+		return nil, argument("the rate is %v; a sliding log keeps every grant, so it takes at most %d in a period; SlidingWindow takes more",
+			rate, maxLogged)
 	case algo != GCRA && rate.N > maxWindow:
 		return nil, argument("the rate is %v; windows take at most %d in a period; GCRA takes more", rate, maxWindow)
 	}

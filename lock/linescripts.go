@@ -57,7 +57,8 @@ end
 `
 
 var acquireInLineScript = conn.NewScript(linePrelude + `
-local owner, want, limit, lease, timeout, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local owner, want, limit, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[6]
+local lease, timeout = tonumber(ARGV[4]), tonumber(ARGV[5])
 local mine = redis.call('HGET', KEYS[2], owner)
 if mine then
   keep(owner, lease)

@@ -104,7 +104,8 @@ func checkPosition(lon, lat float64) error {
 	if lon >= -180 && lon <= 180 && lat >= -maxLatitude && lat <= maxLatitude { // NaN is not
 		return nil
 	}
-	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees", conn.ErrArgument, lon, lat, maxLatitude, maxLatitude)
+	return fmt.Errorf("%w: longitude %v, latitude %v: from -180 to 180 and from -%v to %v degrees",
+		conn.ErrArgument, lon, lat, maxLatitude, maxLatitude)
 }
 
 // Remove removes members, and returns how many of them existed.

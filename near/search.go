@@ -106,5 +106,6 @@ func (q Query) args(of bool) ([]any, error) {
 	case box && q.Radius == 0:
 		return append(args, "BYBOX", float64(q.Width), float64(q.Height), "m"), nil
 	}
-	return nil, fmt.Errorf("%w: set either Radius > 0 or both Width > 0 and Height > 0 (got %v, %v, %v)", conn.ErrArgument, q.Radius, q.Width, q.Height)
+	return nil, fmt.Errorf("%w: set either Radius > 0 or both Width > 0 and Height > 0 (got %v, %v, %v)",
+		conn.ErrArgument, q.Radius, q.Width, q.Height)
 }

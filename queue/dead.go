@@ -67,7 +67,8 @@ func (q *Queue[T]) Discard(ctx context.Context, ids ...string) (int64, error) {
 	return q.inChunks(ctx, "discard", ids, q.store().discard)
 }
 
-func (q *Queue[T]) inChunks(ctx context.Context, what string, ids []string, do func(context.Context, []string) (int64, error)) (int64, error) {
+func (q *Queue[T]) inChunks(ctx context.Context, what string, ids []string,
+	do func(context.Context, []string) (int64, error)) (int64, error) {
 	total := int64(0)
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), maxPush)]

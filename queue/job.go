@@ -61,7 +61,8 @@ func (j *Job[T]) Fail(ctx context.Context, cause error) error {
 }
 
 func (j *Job[T]) nack(ctx context.Context, delay time.Duration, reason string) error {
-	if most := j.q.o.MaxDeliveries; most > 0 && j.Deliveries >= most && j.stored.deliveries < int64(most) { // Postpone has reset the count of the backend
+	// Postpone has reset the count of the backend.
+	if most := j.q.o.MaxDeliveries; most > 0 && j.Deliveries >= most && j.stored.deliveries < int64(most) {
 		return j.Bury(ctx, reason)
 	}
 	return j.settle("nack", func() (bool, error) {

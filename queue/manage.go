@@ -223,7 +223,8 @@ func readEntries(v conn.Value) ([]storedEntry, error) {
 		if len(f) != 5 && len(f) != 7 {
 			return nil, errorReply("a peek", e)
 		}
-		r := storedEntry{storedJob: storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}, state: f[3].String()}
+		job := storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}
+		r := storedEntry{storedJob: job, state: f[3].String()}
 		if len(f) == 7 {
 			r.token, r.until = f[5].Int, f[6].Int
 		}

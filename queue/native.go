@@ -180,7 +180,8 @@ func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64)
 	return n.pop(ctx, n.c.Block, count, lease, "BLOCK", block)
 }
 
-func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn.Value, error), count int, lease int64, more ...any) (t takeResult, err error) {
+func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn.Value, error), count int, lease int64, more ...any) (
+	t takeResult, err error) {
 	if !n.configured.Load() {
 		if err := n.configure(ctx); err != nil {
 			return t, err
@@ -377,7 +378,8 @@ func (n *native) dead(ctx context.Context, most int, after string) ([]storedLett
 			return nil, errorReply("dead letters", e)
 		}
 		f := e.Elems
-		found[i] = storedLetter{storedJob: storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}, reason: leaseOver}
+		job := storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}
+		found[i] = storedLetter{storedJob: job, reason: leaseOver}
 		ask = append(ask, reasonField(f[0].String(), f[4].Int))
 	}
 	notes, err := n.c.Do(ctx, ask...)

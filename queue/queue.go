@@ -101,7 +101,8 @@ func (o *Options[T]) check() (err error) {
 	case o.Lease < minLease:
 		return fmt.Errorf("%w: Lease is %v; it must be at least %v", conn.ErrArgument, o.Lease, minLease)
 	case o.MaxDeliveries > maxDeliveries:
-		return fmt.Errorf("%w: MaxDeliveries is %d; it must be at most %d, or negative for no limit", conn.ErrArgument, o.MaxDeliveries, maxDeliveries)
+		return fmt.Errorf("%w: MaxDeliveries is %d; it must be at most %d, or negative for no limit",
+			conn.ErrArgument, o.MaxDeliveries, maxDeliveries)
 	case o.MaxLen < 0:
 		return fmt.Errorf("%w: MaxLen is %d; it must be positive, or 0 for no limit", conn.ErrArgument, o.MaxLen)
 	case o.Overflow < Refuse || o.Overflow > DropOldest:

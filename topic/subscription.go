@@ -47,7 +47,8 @@ type item struct {
 // start begins to receive.
 func start[T any](what string, c *conn.Conn, sub *conn.Subscription, o Options[T]) *Subscription[T] {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Subscription[T]{what: what, codec: o.Codec, backlog: o.Backlog, sub: sub, prefix: c.Prefix(), stop: cancel, wakeup: make(chan struct{}, 1)}
+	s := &Subscription[T]{what: what, codec: o.Codec, backlog: o.Backlog, sub: sub, prefix: c.Prefix(), stop: cancel}
+	s.wakeup = make(chan struct{}, 1)
 	s.pump.Go(func() { s.read(ctx) })
 	return s
 }

@@ -47,8 +47,8 @@ var specGetFresh = command.Spec{
 		"* One client at a time holds a key's token. It ends with its lease, by UNLEASE, and by each change of the key, DEL and STALE of a " +
 		"missing key included: what its holder has loaded may be older than the change.\n" +
 		"* LEASE with a valid TOKEN renews the lease.\n" +
-		"* OWNER is a name of the caller, which it uses for this request alone. An owner that has the lease gets the same token again, and a new " +
-		"lease: a request whose reply was lost can be sent once more. UNLEASE takes the owner in place of the token.\n" +
+		"* OWNER is a name of the caller, which it uses for this request alone. An owner that has the lease gets the same token again, and " +
+		"a new lease: a request whose reply was lost can be sent once more. UNLEASE takes the owner in place of the token.\n" +
 		"* WAIT waits up to so many ms, 0 for ever, for a missing value while another client loads it. The first in line is elected when that " +
 		"lease ends. A stale value is returned at once. In transactions and scripts the command does not wait.\n" +
 		"* A replica elects no client, and no server elects one whose user may not write the key.",
@@ -315,9 +315,10 @@ var specEbbLease = command.Spec{
 	Name: "ebb.lease", Group: command.GroupString, Since: "0.7.0", Complexity: "O(1)",
 	Summary: "Records the lease of the client that loads a value, in the log. Clients cannot call it.",
 	Flags:   command.Write | command.Fast, SysCmd: true,
-	Args:    []command.Arg{command.Key("key", command.Update), command.Int("token"), command.Int("until"), command.Opt(command.Str("owner"))},
-	Replies: "OK, when a log is replayed. The lease lasts up to and including this ms since 1970; 0: it has ended. The owner is what GETFRESH had.",
-	Errors:  []string{string(errEbbLease) + ": the caller is not a replay"},
+	Args: []command.Arg{command.Key("key", command.Update), command.Int("token"), command.Int("until"), command.Opt(command.Str("owner"))},
+	Replies: "OK, when a log is replayed. The lease lasts up to and including this ms since 1970; 0: it has ended. " +
+		"The owner is what GETFRESH had.",
+	Errors: []string{string(errEbbLease) + ": the caller is not a replay"},
 	Examples: `
 > EBB.LEASE page 1 0
 (error) ERR EBB.LEASE is what the log says; it cannot be called

@@ -74,8 +74,8 @@ func TestDueTakesEachJobAndNoneTooEarly(t *testing.T) {
 
 func TestCachePrintsAHitRatioForEachPolicy(t *testing.T) {
 	var out bytes.Buffer
-	cfg := CacheConfig{Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction",
-		Keys: 20_000, Duration: 300 * time.Millisecond}
+	server := Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}
+	cfg := CacheConfig{Common: server, MaxMemory: "2mb", Policies: "allkeys-lru,noeviction", Keys: 20_000, Duration: 300 * time.Millisecond}
 	if err := Cache(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,8 @@ func TestATornFileWithDataBehindItIsRefused(t *testing.T) {
 }
 
 func TestAFileThatIsWrongNamesTheOffset(t *testing.T) {
-	f := dir(t, map[string]string{"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": string(request("SET a 1")) + "nonsense", "a.aof.2.incr.aof": ""})
+	first := string(request("SET a 1")) + "nonsense"
+	f := dir(t, map[string]string{"a.aof.manifest": twoIncrs, "a.aof.1.incr.aof": first, "a.aof.2.incr.aof": ""})
 	_, _, err := load(f, true)
 	var bad *AOFError
 	if !errors.As(err, &bad) || bad.Good != 27 || !strings.Contains(err.Error(), "a.aof.1.incr.aof") {

@@ -74,7 +74,8 @@ func (s *Service) initScripts() {
 
 // scriptOptions returns the options of the machines that run scripts and functions.
 func (s *Service) scriptOptions() script.Options {
-	return script.Options{MemoryLimit: int(s.Config.Int("script-memory-limit")), Version: admin.RedisVersion, Own: admin.Version, CPU: cpuSeconds}
+	limit := int(s.Config.Int("script-memory-limit"))
+	return script.Options{MemoryLimit: limit, Version: admin.RedisVersion, Own: admin.Version, CPU: cpuSeconds}
 }
 
 // cpuSeconds returns the CPU time that the process has used, for os.clock of scripts.

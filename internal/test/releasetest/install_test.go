@@ -95,8 +95,8 @@ func TestModulesRequireATagOfTheRoot(t *testing.T) {
 	if version == released || regexp.MustCompile(`(?m)^## Unreleased`).Match(text) && newer(version, released) {
 		return
 	}
-	t.Errorf("the modules of a release require %s of the root: want %s, or a later version while CHANGELOG.md has changes that are not released",
-		version, released)
+	t.Errorf("the modules of a release require %s of the root: want %s, or a later version while CHANGELOG.md "+
+		"has changes that are not released", version, released)
 }
 
 func newer(a, b string) bool {
