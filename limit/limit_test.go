@@ -36,9 +36,14 @@ func must(t *testing.T, c *ebb.Conn, name string, rate Rate, opts ...Options) *L
 
 // eachPath runs a test on each backend, and on the embedded engine by scripts too.
 func eachPath(t *testing.T, test func(t *testing.T, b *backends.Backend, scripts bool)) {
-	backends.Each(t, func(t *testing.T, b *backends.Backend) { test(t, b, false) })
+	eachPathExcept(t, nil, test)
+}
+
+// eachPathExcept does the same on all kinds of backend except some.
+func eachPathExcept(t *testing.T, kinds []string, test func(t *testing.T, b *backends.Backend, scripts bool)) {
+	backends.Except(t, kinds, func(t *testing.T, b *backends.Backend) { test(t, b, false) })
 	t.Run("scripts", func(t *testing.T) {
-		backends.Each(t, func(t *testing.T, b *backends.Backend) {
+		backends.Except(t, kinds, func(t *testing.T, b *backends.Backend) {
 			if b.Native() {
 				test(t, b, true)
 			}
