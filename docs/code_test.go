@@ -19,7 +19,8 @@ func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {
 		Imports: map[string]string{"server": "github.com/ebbdb/ebb/server", "console": "github.com/ebbdb/ebb/console", "pprof": "net/http/pprof",
 			"signal": "os/signal", "syscall": "syscall", "os": "os",
 			"redis": "github.com/redis/go-redis/v9", "logging": "github.com/redis/go-redis/v9/logging"},
-		Others: regexp.MustCompile(`\b(asynq|redsync|rs|redis_rate|redisson)\.`), // libraries that guides show beside ours, and another module
+		// libraries that guides show beside ours, and another module
+		Others: regexp.MustCompile(`\b(asynq|redsync|rs|redis_rate|redisson)\.`),
 		Least:  40,
 	}.Compile(t)
 }

@@ -66,7 +66,7 @@ func (d Down) check() error {
 }
 
 // errTimeout is the cause with which the context of a request ends after Options.Timeout.
-var errTimeout = errors.New("no answer")
+var errTimeout = errors.New("no reply")
 
 // unavailable is the error of a backend that does not reply, or that cannot decide now.
 type unavailable struct{ err error }

@@ -201,7 +201,7 @@ func TestTheTimeoutIsNotTheCallersDeadline(t *testing.T) {
 						}
 						trouble(b)
 						err = call(l, r)
-						if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 100ms "+
+						if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no reply within 100ms "+
 							"(Options.Timeout)") {
 							t.Errorf("%s: %v", doing, err)
 						}

@@ -143,7 +143,7 @@ func (s *Slot) renew(ctx context.Context) error {
 	case err != nil:
 		expiry.Stop()
 		if kit.Overdue(ctx, bounded, err) {
-			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, lease/3)
+			err = kit.NoReply(lease / 3)
 		}
 		return err
 	case !held:

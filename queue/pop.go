@@ -15,10 +15,6 @@ import (
 )
 
 const (
-	// blockTime is the time for which a command waits at a server: half the time after which networks forget idle connections.
-	blockTime = 20 * time.Second
-	// replyMargin is the time after its end for which a call waits for a reply. Without one the connection counts as dead.
-	replyMargin = 10 * time.Second
 	// pollInterval is the longest pause of a waiting consumer: messages are lost when a master is replaced.
 	pollInterval = 5 * time.Second
 	// maxPop is the greatest number of jobs that a consumer takes in one call.
@@ -211,22 +207,17 @@ func (w *consumer[T]) takeOrWait(ctx context.Context, count int) ([]storedJob, e
 func (w *consumer[T]) waitOnServer(ctx context.Context, n *native, count int) ([]storedJob, error) {
 	lease, block := kit.Millis(w.q.o.Lease), int64(0)
 	if !w.q.c.Capabilities().Embedded {
-		block = blockTime.Milliseconds()
-		bounded, cancel := context.WithTimeout(ctx, blockTime+replyMargin)
+		block = kit.BlockTime.Milliseconds()
+		bounded, cancel := context.WithTimeout(ctx, kit.BlockTime+kit.ReplyMargin)
 		defer cancel()
 		t, err := n.takeWaiting(bounded, count, lease, block)
 		if kit.Overdue(ctx, bounded, err) && !errors.Is(err, conn.ErrNotReplicated) {
-			err = noReplyError(blockTime + replyMargin)
+			err = kit.NoReply(kit.BlockTime + kit.ReplyMargin)
 		}
 		return t.jobs, err
 	}
 	t, err := n.takeWaiting(ctx, count, lease, block)
 	return t.jobs, err
-}
-
-// noReplyError returns the error of a connection that counts as dead.
-func noReplyError(within time.Duration) error {
-	return fmt.Errorf("%w: no reply within %v", conn.ErrUnavailable, within)
 }
 
 // await tries to take a job after each wake-up and when the next job becomes due.

@@ -85,13 +85,13 @@ func (o *object) acquire(ctx context.Context, acq locking.Acquirer, holder strin
 var numberSet = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
-redis.pcall('PUBLISH', ARGV[2], ARGV[1])
+redis.pcall('PUBLISH', ARGV[2], ARGV[3])
 return 1
 `)
 
-// trySetPermits makes the permits unless they exist, and reports whether it did.
-func (o *object) trySetPermits(ctx context.Context, n int64) (bool, error) {
-	ok, err := locking.Boolean(locking.Integer(o.core.Conn.Script(ctx, numberSet, []string{o.core.Name}, n, o.core.Wakeups.Name)))
+// trySet sets the integer of the object unless it exists, and reports whether it did. Waiting calls get the message.
+func (o *object) trySet(ctx context.Context, n int64, message any) (bool, error) {
+	ok, err := locking.Boolean(locking.Integer(o.core.Conn.Script(ctx, numberSet, []string{o.core.Name}, n, o.core.Wakeups.Name, message)))
 	if err != nil {
 		err = o.core.Wrap("set", err)
 	}

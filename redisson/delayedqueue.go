@@ -71,20 +71,11 @@ func (s *DelayedQueue[T]) String() string {
 
 // The times of a waiting consumer, which package queue has too.
 const (
-	// blockTime is the time for which a command waits at a server: half the time after which networks forget idle connections.
-	blockTime = 20 * time.Second
-	// replyMargin is the time after its end for which a call waits for a reply. Without one the connection counts as dead.
-	replyMargin = 10 * time.Second
 	// pollInterval is the longest pause of a waiting consumer: messages are lost when a master is replaced.
 	pollInterval = 5 * time.Second
 	// minRetryPause and maxRetryPause bound the pauses of a consumer that cannot reach the backend.
 	minRetryPause, maxRetryPause = 10 * time.Millisecond, 2 * time.Second
 )
-
-// noReplyError returns the error of a connection that counts as dead.
-func noReplyError(within time.Duration) error {
-	return fmt.Errorf("%w: no reply within %v", conn.ErrUnavailable, within)
-}
 
 // maxTransfer is the number of items that a call moves; each costs a search in the list.
 const maxTransfer = "100"
@@ -186,11 +177,11 @@ func (s *DelayedQueue[T]) TryPop(ctx context.Context) (v T, err error) {
 		return v, s.failed(fmt.Errorf("pop: %w", ctx.Err()))
 	}
 	whole := context.WithoutCancel(ctx)
-	patient, cancel := context.WithTimeout(whole, replyMargin)
+	patient, cancel := context.WithTimeout(whole, kit.ReplyMargin)
 	defer cancel()
 	reply, err := s.script(patient, delayedPop)
 	if kit.Overdue(whole, patient, err) && !errors.Is(err, conn.ErrNotReplicated) {
-		err = s.failed(noReplyError(replyMargin))
+		err = s.failed(kit.NoReply(kit.ReplyMargin))
 	}
 	if err != nil && !errors.Is(err, conn.ErrNotReplicated) { // the value is taken all the same
 		return v, err
@@ -232,12 +223,12 @@ func (s *DelayedQueue[T]) Pop(ctx context.Context) (v T, err error) {
 // await returns when there may be a value. BLMOVE from the list to itself waits for a value and takes none, so that none is lost if the
 // context ends meanwhile.
 func (s *DelayedQueue[T]) await(ctx context.Context) error {
-	patient, cancel := context.WithTimeout(ctx, blockTime+replyMargin)
+	patient, cancel := context.WithTimeout(ctx, kit.BlockTime+kit.ReplyMargin)
 	var transfer sync.WaitGroup
 	transfer.Go(func() { _ = s.Transfer(patient) })
-	_, err := s.c.Block(patient, "BLMOVE", s.name, s.name, "LEFT", "LEFT", blockTime.Seconds())
+	_, err := s.c.Block(patient, "BLMOVE", s.name, s.name, "LEFT", "LEFT", kit.BlockTime.Seconds())
 	if kit.Overdue(ctx, patient, err) {
-		err = noReplyError(blockTime + replyMargin)
+		err = kit.NoReply(kit.BlockTime + kit.ReplyMargin)
 	}
 	cancel()
 	transfer.Wait()

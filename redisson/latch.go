@@ -27,12 +27,6 @@ func NewLatch(c *conn.Conn, name string, opts ...LockOptions) (*Latch, error) {
 }
 
 var (
-	latchSet = conn.NewScript(`
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('SET', KEYS[1], ARGV[1])
-redis.pcall('PUBLISH', ARGV[2], '1')
-return 1
-`)
 	latchCount = conn.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local left = redis.call('DECR', KEYS[1])
@@ -49,11 +43,7 @@ func (l *Latch) Set(ctx context.Context, n int64) (bool, error) {
 		return false, l.core.Argument("it is set to %d; it must be at least 1", n)
 	}
 	l.core.LogFirstUse(l)
-	ok, err := locking.Boolean(locking.Integer(l.core.Conn.Script(ctx, latchSet, []string{l.core.Name}, n, l.core.Wakeups.Name)))
-	if err != nil {
-		err = l.core.Wrap("set", err)
-	}
-	return ok, err
+	return l.trySet(ctx, n, "1")
 }
 
 // CountDown counts one, and returns what is left. At zero, or if the latch was never Set, it

@@ -29,7 +29,7 @@ func NewPermits(c *conn.Conn, name string, opts ...LockOptions) (*Permits, error
 // TrySetPermits makes n permits, and reports whether it did: permits that exist stay as they
 // are.
 func (s *Permits) TrySetPermits(ctx context.Context, n int64) (bool, error) {
-	return s.trySetPermits(ctx, n)
+	return s.trySet(ctx, n, n)
 }
 
 // TryAcquire tries once to lease a permit, and returns lock.ErrTaken if none is free. The lease's

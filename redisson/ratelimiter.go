@@ -204,7 +204,7 @@ func (l *RateLimiter) Acquire(ctx context.Context, permits int64) error {
 func (l *RateLimiter) acquire(ctx context.Context, permits int64, timeout time.Duration) (ok bool, err error) {
 	switch {
 	case permits < 1:
-		return false, l.failed("acquire", argument("the call wants %d permits; it must want at least 1", permits))
+		return false, argument("the call wants %d permits; it must want at least 1", permits)
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}

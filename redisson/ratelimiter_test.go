@@ -111,7 +111,7 @@ func TestARateIsSetOnce(t *testing.T) {
 		if _, err := l.TryAcquire(ctx, 6, 0); !errors.Is(err, limit.ErrTooMuch) {
 			t.Error(err)
 		}
-		if _, err := l.TryAcquire(ctx, 0, 0); !errors.Is(err, ebb.ErrArgument) {
+		if _, err := l.TryAcquire(ctx, 0, 0); !errors.Is(err, ebb.ErrArgument) || strings.Count(err.Error(), "rate limiter") != 1 {
 			t.Error(err)
 		}
 		if ok, err := l.TryAcquire(ctx, 5, 0); !ok || err != nil {

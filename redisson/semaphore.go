@@ -47,7 +47,7 @@ return value
 // TrySetPermits makes n permits, and reports whether it did: permits that exist stay as they
 // are.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
-	return s.trySetPermits(ctx, n)
+	return s.trySet(ctx, n, n)
 }
 
 // TryAcquire takes n permits, and returns lock.ErrTaken if fewer are free.

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/bits"
 	mrand "math/rand/v2"
 	"strings"
@@ -85,6 +86,18 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// BlockTime is the time for which a command waits at a server: half the time after which networks forget idle connections.
+// ReplyMargin is the time after that for which a call waits for the reply. Without one the connection counts as dead.
+const (
+	BlockTime   = 20 * time.Second
+	ReplyMargin = 10 * time.Second
+)
+
+// NoReply returns the error of a call that had no reply in time.
+func NoReply(within time.Duration) error {
+	return fmt.Errorf("%w: no reply within %v", conn.ErrUnavailable, within.Round(time.Millisecond))
 }
 
 // Overdue reports whether err, of a call with bounded, comes from bounded's own deadline

@@ -208,7 +208,7 @@ func release(ctx context.Context, most time.Duration, failed error, again func(e
 		b := NewBound(whole, within, nil)
 		err := fn(b)
 		if errors.Is(err, context.DeadlineExceeded) && Overdue(whole, b, err) {
-			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, within.Round(time.Millisecond))
+			err = NoReply(within)
 		}
 		b.Stop()
 		if err == nil || !again(err) {

@@ -12,11 +12,9 @@ var MapCache = &Map{
 	lua: Lua{Prelude: mapPrelude, Limits: mapLimits, Changes: mapChanges},
 }
 
-// mapPrelude: KEYS are the hash, the sorted
-// set of ends, that of ends by idleness, that of uses (ms for LRU, a number for LFU), and a hash of
-// options; a value is a double, how many ms it may
-// go without use, the length of what follows as a uint64, and that. An entry is dead
-// in the very millisecond of its end.
+// mapPrelude: KEYS are the hash, the sorted set of deadlines, that of deadlines by idle time, that of uses (ms for LRU, a number
+// for LFU), and a hash of options. A value is a double, the idle time in ms, the length of what follows as a uint64, and that.
+// An entry is expired in the millisecond of its deadline already.
 const mapPrelude = `
 local ends, idles = KEYS[2], KEYS[3]
 local shared = redis.call('HMGET', KEYS[5], 'max-size', 'mode')

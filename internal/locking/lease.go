@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -259,7 +258,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 		l.lost(err)
 		return err
 	case kit.Overdue(ctx, bounded, err):
-		err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, l.ttl/3)
+		err = kit.NoReply(l.ttl / 3)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -286,7 +285,7 @@ func (l *Lease) expire() {
 	err := l.lastErr
 	l.mu.Unlock()
 	if err == nil {
-		err = errors.New("no answer")
+		err = errors.New("no reply")
 	}
 	err = l.o.Wrap("renew", fmt.Errorf("%w: no renewal has succeeded for %v: %w", ErrLost, l.ttl, err))
 	if l.Stop(err) == nil {

@@ -197,7 +197,7 @@ func (o *Object) Acquire(ctx context.Context, acq Acquirer, owner string, wait t
 		o.abandon(ctx, acq, owner, err)
 	}
 	if kit.Overdue(ctx, w.ctx, err) {
-		err = fmt.Errorf("no answer within %v: %w", wait, w.withLastError(conn.ErrUnavailable))
+		err = fmt.Errorf("no reply within %v: %w", wait, w.withLastError(conn.ErrUnavailable))
 	}
 	return nil, o.Wrap("acquire", err)
 }

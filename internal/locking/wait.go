@@ -65,7 +65,7 @@ func (w *waiter) confirmLease(token int64) (sent Instant, err error) {
 		ctx, cancel := context.WithTimeout(w.ctx, within)
 		err = w.acquirer.Renew(ctx, w.owner, token)
 		if kit.Overdue(w.ctx, ctx, err) {
-			err = fmt.Errorf("%w: no answer within %v", conn.ErrUnavailable, within)
+			err = kit.NoReply(within)
 		}
 		cancel()
 		switch {
@@ -100,7 +100,7 @@ func (w *waiter) withLastError(err error) error {
 // timeoutError returns the error of a wait that is over: ErrTaken if the last request had a reply.
 func (w *waiter) timeoutError() error {
 	if w.lastErr != nil {
-		return fmt.Errorf("no answer within %v: %w", w.wait, w.lastErr)
+		return fmt.Errorf("no reply within %v: %w", w.wait, w.lastErr)
 	}
 	return fmt.Errorf("%w, for %v now", ErrTaken, w.wait)
 }
