@@ -41,7 +41,7 @@ var arrows = []struct {
 	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
 	// clients: they know no command but by its Spec
 	{"internal/session", []string{"internal/command", "engine", "resp", "internal/acl", "internal/admin", "internal/cleantext",
-		"internal/config", "internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog",
+		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog",
 		"internal/pubsub", "internal/reactor", "internal/redact",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
@@ -57,11 +57,11 @@ var arrows = []struct {
 	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},   // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}},                             // HTTP, without metrics
-	{"conn", []string{"internal/routing", "resp"}},                                     // what the toolkit runs on: neither an engine nor a client library
+	{"conn", []string{"internal/direct", "internal/routing", "resp"}},                  // what the toolkit runs on: neither an engine nor a client library
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}}, // a go-redis client of an engine
 	// the driver of package embed, and what of it other packages of the module need
 	{"internal/embedded", []string{"conn", "internal/servercmd", "internal/session", "engine", "resp", "internal/admin", "internal/config",
-		"internal/disk", "internal/reactor", "internal/serverurl", "internal/transport"}},
+		"internal/direct", "internal/disk", "internal/reactor", "internal/serverurl", "internal/transport"}},
 	{"embed", []string{"conn", "engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"conn", "embed", "goredis", "engine", "internal/kit", "internal/serverurl"}}, // the facade
@@ -103,6 +103,7 @@ var arrows = []struct {
 	{"internal/exampletest", []string{".", "internal/backends"}},                 // and their tests
 	{"internal/idemtest", []string{".", "lock"}},                                 // the same for idempotency keys
 	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
+	{"internal/direct", nil},                                                     // the typed calls of an embedded engine
 	{"internal/routing", []string{"resp"}},                                       // what a client knows of commands: generated data
 	{"internal/doccode", []string{"internal/realserver"}},                        // compiles what documentation shows
 	{"internal/drivertest", []string{".", "internal/backends", "internal/tier"}}, // what tests of the root and contrib/rueidis share
@@ -125,12 +126,12 @@ var arrows = []struct {
 	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/layouts", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries", "internal/layouts"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
-	{"queue", []string{"conn", "internal/cron", "internal/kit", "internal/wake"}}, // the arithmetic of schedules
+	{"queue", []string{"conn", "internal/cron", "internal/direct", "internal/kit", "internal/wake"}}, // the arithmetic of schedules
 	{"cache", []string{"conn", "internal/fresh", "internal/kit", "internal/nearcache"}},
 	{"lock/httpidem", []string{"conn", "lock", "internal/kit"}},
-	{"lock", []string{"conn", "internal/fresh", "internal/kit", "internal/locking", "internal/wake"}},
+	{"lock", []string{"conn", "internal/direct", "internal/fresh", "internal/kit", "internal/locking", "internal/wake"}},
 	{"limit/httplimit", []string{"limit", "internal/kit"}},
-	{"limit", []string{"conn", "internal/kit", "internal/waitline", "internal/wake"}},
+	{"limit", []string{"conn", "internal/direct", "internal/kit", "internal/waitline", "internal/wake"}},
 	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
 }
 
@@ -270,7 +271,7 @@ var notLinked = map[string][]string{
 // the engine where the data is on a server, and no client library where it is in the
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
-	toolkit := []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/fresh", "internal/layouts", "internal/locking",
+	toolkit := []string{"conn", "resp", "internal/direct", "internal/kit", "internal/expiries", "internal/fresh", "internal/layouts", "internal/locking",
 		"internal/nearcache", "internal/routing", "internal/waitline", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}

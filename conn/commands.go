@@ -7,6 +7,9 @@ import (
 	"iter"
 	"math"
 	"time"
+	"unsafe"
+
+	"github.com/ebbdb/ebb/internal/direct"
 )
 
 // Forever is what TTL returns for a key without a deadline.
@@ -25,7 +28,30 @@ type SetOptions struct {
 
 // Get returns a string, or ErrNil if there is no such key.
 func (c *Conn) Get(ctx context.Context, key string) (string, error) {
+	if d := c.Direct(); d != nil && ctx.Err() == nil {
+		switch val, state := d.Get(key); state {
+		case direct.Done:
+			return val, nil
+		case direct.Absent:
+			return "", ErrNil
+		}
+	}
 	return text(c.Do(ctx, "GET", key))
+}
+
+// AppendGet appends a string to dst, as Get returns it. If there is no such key, it returns dst and ErrNil. On an embedded engine
+// it allocates nothing if dst has room.
+func (c *Conn) AppendGet(ctx context.Context, dst []byte, key string) ([]byte, error) {
+	if d := c.Direct(); d != nil && ctx.Err() == nil {
+		switch val, state := d.AppendGet(dst, key); state {
+		case direct.Done:
+			return val, nil
+		case direct.Absent:
+			return dst, ErrNil
+		}
+	}
+	val, err := text(c.Do(ctx, "GET", key))
+	return append(dst, val...), err
 }
 
 // Set sets a string, and replaces a value of any type. It returns ErrNotSet if the condition in
@@ -38,6 +64,9 @@ func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOption
 		o = opts[0]
 	default:
 		return fmt.Errorf("%w: Set got %d values of SetOptions; it takes one, or none for the defaults", ErrArgument, len(opts))
+	}
+	if done, err := c.setDirect(ctx, key, value, &o); done {
+		return err
 	}
 	args := append(make([]any, 0, 7), "SET", key, value)
 	if o.TTL != 0 {
@@ -68,9 +97,59 @@ func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOption
 	return err
 }
 
+// setDirect sets a string by a direct call, and reports whether it did or the condition did not hold. The command reports what is
+// wrong with options, and sets values of other types.
+func (c *Conn) setDirect(ctx context.Context, key string, value any, o *SetOptions) (done bool, _ error) {
+	d := c.Direct()
+	if d == nil || o.Fresh != 0 || o.Token != 0 || o.NX && o.XX || ctx.Err() != nil {
+		return false, nil
+	}
+	s := direct.SetOptions{TTL: millis(o.TTL), KeepTTL: o.KeepTTL, NX: o.NX, XX: o.XX}
+	deadlines := 0
+	if o.TTL != 0 {
+		deadlines++
+	}
+	if !o.At.IsZero() {
+		s.At = o.At.UnixMilli()
+		deadlines++
+	}
+	if o.KeepTTL {
+		deadlines++
+	}
+	if deadlines > 1 || o.TTL < 0 || !o.At.IsZero() && (s.At <= 0 || s.At > mostMillis) {
+		return false, nil
+	}
+	return setState(d, key, value, s)
+}
+
+// setState is setDirect for options that are right.
+func setState(d direct.Calls, key string, value any, o direct.SetOptions) (done bool, _ error) {
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = v
+	case []byte:
+		text = unsafe.String(unsafe.SliceData(v), len(v)) // the call keeps nothing
+	default:
+		return false, nil
+	}
+	switch d.Set(key, text, o) {
+	case direct.Done:
+		return true, nil
+	case direct.Absent:
+		return true, ErrNotSet
+	}
+	return false, nil
+}
+
 // SetTTL sets a string that lives for ttl, which must be positive; a part of a
 // millisecond counts as a whole one.
 func (c *Conn) SetTTL(ctx context.Context, key string, value any, ttl time.Duration) error {
+	if d := c.Direct(); d != nil && ttl > 0 && ctx.Err() == nil {
+		if done, err := setState(d, key, value, direct.SetOptions{TTL: millis(ttl)}); done {
+			return err
+		}
+	}
 	return none(c.Do(ctx, "SET", key, value, "PX", millis(ttl)))
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -20,6 +21,7 @@ type Conn struct {
 	d       Driver
 	ints    IntsDriver    // d, if it is one and this is no view
 	intArgs IntArgsDriver // the same
+	handle                // the driver's direct calls; none for a view that waits
 	of      *Conn         // what this is a view of; nil if it is none
 	wait    string        // what a view waits for, for String
 	prefix  string        // of the names of objects
@@ -30,9 +32,12 @@ type Conn struct {
 	closed bool
 }
 
+// handle gives a Conn the method Direct, for the objects of the toolkit.
+type handle = direct.Handle
+
 // New returns a Conn over a driver, which Close closes.
 func New(d Driver) *Conn {
-	c := &Conn{d: d, prefix: inherited(d)}
+	c := &Conn{d: d, handle: direct.Of(d), prefix: inherited(d)}
 	c.ints, _ = d.(IntsDriver)
 	c.intArgs, _ = d.(IntArgsDriver)
 	return c

@@ -316,7 +316,7 @@ func TestAStreamWhoseReadsTakeLongRests(t *testing.T) {
 	calls := func() int64 {
 		for id, name := range b.svc.Admin().Commands {
 			if name == "type" {
-				return b.svc.Admin().Tally(id).Calls
+				return b.svc.Admin().Tally(id, nil).Calls
 			}
 		}
 		return 0

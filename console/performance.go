@@ -41,8 +41,9 @@ func getPerformance(k *call, _ *request) (any, error) {
 	}
 	s := k.c.svc.Admin()
 	out.Timing = s.Host.Timing()
+	counters := s.Counters()
 	for id, name := range s.Commands {
-		t := s.Tally(id)
+		t := s.Tally(id, counters)
 		if t.Calls+t.Rejected+t.Failed == 0 {
 			continue
 		}

@@ -32,7 +32,7 @@ func TestTheConsolesOwnCommandsAreNoMistakesOfClients(t *testing.T) {
 			t.Errorf("the console's own errors under %s are counted: %v", policy, got)
 		}
 		for id, name := range b.svc.Admin().Commands {
-			if n := b.svc.Admin().Tally(id).Calls; n > 0 && (name == "dump" || name == "debug") {
+			if n := b.svc.Admin().Tally(id, nil).Calls; n > 0 && (name == "dump" || name == "debug") {
 				t.Errorf("the console has run %s %d times", name, n)
 			}
 		}

@@ -22,7 +22,7 @@ func (tx *Tx) eachShard(f func(sh *shard)) {
 // Stats is DB.Stats.
 func (tx *Tx) Stats() Counters {
 	var c Counters
-	tx.eachShard(func(sh *shard) { c.add(&sh.stats) })
+	tx.eachShard(func(sh *shard) { sh.addTo(&c) })
 	return c
 }
 

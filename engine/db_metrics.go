@@ -162,7 +162,8 @@ func (s *Surveyor) round() (all bool) {
 // look notes the present numbers of a shard, which is locked.
 func (p *surveyPart) look(sh *shard) {
 	p.seen = true
-	p.counters = sh.stats
+	p.counters = Counters{}
+	sh.addTo(&p.counters)
 	p.keys, p.containers, p.queues = DeadlineSurvey{}, DeadlineSurvey{}, QueueSurvey{}
 	sh.publish()
 	p.protected = sh.protected()

@@ -16,6 +16,9 @@ type Counters struct {
 	TimeCaps      int64 // slices of reclaiming that ended before the work did
 	ExpiredItems  int64 // items of containers removed because their deadlines had passed
 
+	// Direct counts the direct calls of an embedded engine, which no session has counted.
+	Direct DirectCounts
+
 	// LimiterAllowed and LimiterDenied count the requests that limiters allowed and denied. A query
 	// (PEEK, a cost of 0) counts as neither.
 	LimiterAllowed, LimiterDenied int64
@@ -67,6 +70,9 @@ func (c *Counters) add(o *Counters) {
 	c.ExpiredItems += o.ExpiredItems
 	c.LimiterAllowed += o.LimiterAllowed
 	c.LimiterDenied += o.LimiterDenied
+	for kind, n := range o.Direct {
+		c.Direct[kind] += n
+	}
 	c.addQueues(o)
 	c.LocksGranted += o.LocksGranted
 	c.LocksRefused += o.LocksRefused
@@ -110,7 +116,7 @@ func (db *DB) Stats() Counters {
 	var c Counters
 	for _, sh := range db.shards {
 		sh.lock.Lock()
-		c.add(&sh.stats)
+		sh.addTo(&c)
 		sh.lock.Unlock()
 	}
 	return c

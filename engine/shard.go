@@ -8,11 +8,15 @@ import (
 // shard is a part of every database, under one lock. A key's shard follows from the hash
 // of its hash tag, or of the whole key if it has no tag.
 type shard struct {
-	lock waitLock
-	db   *DB
-	id   int
+	// Each call writes these fields, which share a cache line up to the hits and misses of stats.
+	lock  waitLock
+	last  int64 // the latest instant of a transaction here, us
+	calls callCounts
+	stats Counters
 
-	last     int64    // the latest instant of a transaction here, us
+	db *DB
+	id int
+
 	spaces   []*space // by database; nil until the database stores a key in this shard
 	staged   []*space // the spaces of a Staging, by database; nil: there is no Staging
 	own      *own     // a replica's own keys; nil: there are none
@@ -24,7 +28,6 @@ type shard struct {
 	bytes    atomic.Int64 // the bytes of the spaces when used was last published
 	limiters int64        // the part of bytes that limiters take up
 	evictor  evictor
-	stats    Counters
 	snap     *shardSnapshot // the state of a snapshot that has not saved all of this shard; nil: none
 	mark     int64          // the offset in the stream after the newest effect of this shard
 	dirty    atomic.Int64   // changes, as Redis counts them; written under the lock

@@ -311,6 +311,9 @@ func (i *info) stats() {
 	per := i.svc.Rates.Get()
 	subs := i.svc.Broker.Sizes()
 	i.put("total_connections_received", t.Connections.Load())
+	for _, n := range e.Direct {
+		total[0] += n
+	}
 	i.put("total_commands_processed", total[0])
 	i.put("instantaneous_ops_per_sec", int64(per[0]))
 	i.put("total_net_input_bytes", total[1])

@@ -7,22 +7,30 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/cleantext"
 )
 
 // The sections of INFO about single commands and errors.
 
-// Tally sums up what all loops have counted of the command with an ID.
-func (s *Server) Tally(id int) (t Tally) {
+// Tally sums up what all loops have counted of the command with an ID, and adds its direct calls in c, which may be nil.
+func (s *Server) Tally(id int, c *engine.Counters) (t Tally) {
 	for _, l := range s.Loops {
 		t.Add(l.Of(id))
+	}
+	if c != nil {
+		for kind, of := range s.Direct {
+			if of == id {
+				t.Calls += c.Direct[kind]
+			}
+		}
 	}
 	return t
 }
 
 func (i *info) commandstats() {
 	for id := range i.svc.Commands {
-		t := i.svc.Tally(id)
+		t := i.svc.Tally(id, i.engine())
 		if t.Calls+t.Rejected+t.Failed == 0 {
 			continue
 		}
@@ -44,7 +52,7 @@ func (i *info) latencystats() {
 		return
 	}
 	for id := range i.svc.Commands {
-		t := i.svc.Tally(id)
+		t := i.svc.Tally(id, nil)
 		count := int64(0)
 		for _, n := range t.Latency {
 			count += n

@@ -178,7 +178,7 @@ func number(value any) float64 {
 func (r *scrape) commands() {
 	names, tallies := []string(nil), []Tally(nil)
 	for id := range r.svc.Commands {
-		if t := r.svc.Tally(id); t.Calls+t.Rejected+t.Failed > 0 {
+		if t := r.svc.Tally(id, &r.v.Counters); t.Calls+t.Rejected+t.Failed > 0 {
 			names, tallies = append(names, r.svc.Commands[id]), append(tallies, t)
 		}
 	}

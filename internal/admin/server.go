@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/engine"
@@ -25,6 +26,7 @@ type Server struct {
 	Host        Host
 	Loops       []*LoopStats // one for each network loop, and one for everything else
 	Commands    []string     // the names of the commands, by ID
+	Direct      []int        // the commands as which direct calls count, by the kind of the call
 	RunID       string
 	Started     int64 // us since 1970
 	// HTTP returns how many connections the admin pages have, and how many were closed because there were too many; nil: there
@@ -35,6 +37,9 @@ type Server struct {
 	Rates     Rates
 	Slowlog   Slowlog
 	Latencies LatencyMonitor
+
+	surveying sync.Once
+	surveyor  *engine.Surveyor // set by surveying
 
 	peak atomic.Int64 // of the used memory, as far as a reader has seen it
 }
@@ -72,6 +77,13 @@ type Host interface {
 	RunningScript() (began int64, overdue, running bool)
 }
 
+// Counters returns the engine's counters for a caller without a transaction. It does not wait for a shard that is held for long: it
+// takes the numbers that an earlier call got of it.
+func (s *Server) Counters() *engine.Counters {
+	s.surveying.Do(func() { s.surveyor = s.DB.NewSurveyor() })
+	return &s.surveyor.Survey().Counters
+}
+
 // traffic returns what all loops have counted: commands, bytes in, bytes out.
 func (s *Server) traffic() (t [3]int64) {
 	for _, l := range s.Loops {
@@ -92,12 +104,16 @@ func (s *Server) batches() (reads, writes int64) {
 }
 
 // Sample takes a sample of the traffic for INFO's rates if it is time, and reports whether it
-// was. Call it about once a second; now is in us.
+// was. Call it about once a second; now is in us. It locks no shard, and so knows direct calls some later than INFO does.
 func (s *Server) Sample(now int64) bool {
 	if !s.Rates.Due(now) {
 		return false
 	}
-	s.Rates.Sample(now, s.traffic())
+	t := s.traffic()
+	for _, l := range s.Loops {
+		t[0] += l.Direct.Load()
+	}
+	s.Rates.Sample(now, t)
 	return true
 }
 

@@ -16,6 +16,7 @@ import (
 type LoopStats struct {
 	commands []CommandStats // by the command's ID
 	Total    atomic.Int64   // commands
+	Direct   atomic.Int64   // direct calls, added for many at a time; engine.Counters has their exact number
 	Input    atomic.Int64   // bytes
 	Output   atomic.Int64   // bytes
 	Reads    atomic.Int64   // batches of input
@@ -30,7 +31,7 @@ func (l *LoopStats) Of(id int) *CommandStats { return &l.commands[id] }
 
 // Reset sets all counters to 0.
 func (l *LoopStats) Reset() {
-	for _, n := range []*atomic.Int64{&l.Total, &l.Input, &l.Output, &l.Reads, &l.Writes} {
+	for _, n := range []*atomic.Int64{&l.Total, &l.Direct, &l.Input, &l.Output, &l.Reads, &l.Writes} {
 		n.Store(0)
 	}
 	for i := range l.commands {

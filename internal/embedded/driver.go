@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )
@@ -25,8 +26,9 @@ const (
 
 // driver is the conn.Driver that calls the engine. Every call borrows a session.
 type driver struct {
-	eng *Engine
-	dbi int
+	eng    *Engine
+	dbi    int
+	direct *session.Direct // nil: it has none
 
 	mu     sync.Mutex // guards what follows
 	idle   []*slot
@@ -43,6 +45,14 @@ type slot struct {
 	s    *session.Session
 	flat []byte
 	args [][]byte
+}
+
+// Direct implements direct.Driver.
+func (b *driver) Direct() direct.Calls {
+	if b.direct == nil {
+		return nil
+	}
+	return b.direct
 }
 
 // enter counts a call as under way, and returns an idle session for it if there is one.
@@ -330,6 +340,9 @@ func (b *driver) url() string {
 
 // Close implements Driver.
 func (b *driver) Close() error {
+	if b.direct != nil {
+		b.direct.Close()
+	}
 	b.mu.Lock()
 	if !b.closed {
 		close(b.quit)

@@ -63,7 +63,7 @@ func Lend(svc *session.Service) *conn.Conn {
 }
 
 func newDriver(eng *Engine, dbi int) *driver {
-	b := &driver{eng: eng, dbi: dbi, quit: make(chan struct{})}
+	b := &driver{eng: eng, dbi: dbi, direct: eng.svc.NewDirect(dbi), quit: make(chan struct{})}
 	b.quiet.L = &b.mu
 	return b
 }

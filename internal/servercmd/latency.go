@@ -229,7 +229,7 @@ func runLatencyHistogram(c *command.Ctx) error {
 
 	l, n := c.Out.MapLater(), 0
 	for _, s := range specs {
-		if t := session.ServiceOf(c).Admin().Tally(s.ID()); t.Timed() > 0 {
+		if t := session.ServiceOf(c).Admin().Tally(s.ID(), nil); t.Timed() > 0 {
 			c.Out.BulkString(s.Name)
 			writeHistogram(c, &t)
 			n++

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/durable"
 )
@@ -16,6 +18,9 @@ func (s *Service) initAdmin() {
 	}
 	for id := range s.table.Len() {
 		a.Commands = append(a.Commands, s.table.Spec(id).Name)
+	}
+	for _, name := range directNames {
+		a.Direct = append(a.Direct, slices.Index(a.Commands, name))
 	}
 }
 

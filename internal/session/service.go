@@ -178,7 +178,8 @@ func (h *Hooks) Afterwards(caller any, run func()) {
 		run()
 		return
 	}
-	if c, ok := caller.(*Session); ok && !c.loop && s.slow.Load() == 0 {
+	c, ok := caller.(*Session)
+	if _, is := caller.(*Direct); (ok && !c.loop || is) && s.slow.Load() == 0 {
 		run()
 		return
 	}

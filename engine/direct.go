@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+)
+
+// This file serves the direct calls of an embedded engine (internal/session/direct.go): work on one key for a caller that needs
+// no session. A read is a Held and no transaction; a write is a transaction that TryDirect begins. Neither of them sleeps for a
+// shard.
+
+// DirectCalls is the number of kinds of direct calls that a shard counts.
+const DirectCalls = 16
+
+// A shard counts the direct calls of each kind under its lock: up to 63 of them in callCounts, which lies in the cache line that
+// each call writes anyway, and the others in its Counters. The caller measures the first call and every callsTimed-th.
+const (
+	callsTimed = 64
+	wasTimed   = 0x80 // the bit of a count whose first call was measured
+)
+
+type callCounts [DirectCalls]uint8
+
+// DirectCounts are numbers of direct calls by kind.
+type DirectCounts [DirectCalls]int64
+
+// due reports whether the caller is to measure the next call of a kind.
+func (sh *shard) due(kind int) bool {
+	n := sh.calls[kind]
+	return n == 0 || n == wasTimed|callsTimed-1
+}
+
+// count counts a call. It returns for how many calls one stands that is due, and else 0.
+func (sh *shard) count(kind int) (weight int64) {
+	if !sh.due(kind) {
+		sh.calls[kind]++
+		return 0
+	}
+	if weight = callsTimed; sh.calls[kind] == 0 {
+		weight = 1
+	}
+	sh.calls[kind] = wasTimed
+	sh.stats.Direct[kind] += weight
+	return weight
+}
+
+// addTo adds the counters of the shard to c. The shard is locked.
+func (sh *shard) addTo(c *Counters) {
+	c.add(&sh.stats)
+	for kind, n := range sh.calls {
+		c.Direct[kind] += int64(n &^ wasTimed)
+	}
+}
+
+// directSpins is how often a direct call tries to lock a shard. Other calls hold one for about a microsecond.
+const directSpins = 200
+
+// tryDirect locks the shard unless another goroutine holds it for long.
+func (sh *shard) tryDirect() bool { return sh.lock.TryLock() || sh.spinDirect() }
+
+func (sh *shard) spinDirect() bool {
+	sh.lock.Await(1)
+	defer sh.lock.Await(-1)
+	for range directSpins {
+		runtime.Gosched()
+		if sh.lock.TryLock() {
+			return true
+		}
+	}
+	return false
+}
+
+// Held is the locked shard of one key, for one read. Hold returns it, and Release ends it.
+type Held struct {
+	sh   *shard
+	hash uint64
+	now  int64 // us since 1970
+}
+
+// Hold locks the shard of a key. It returns false if another goroutine holds the shard for long.
+func (db *DB) Hold(key []byte) (h Held, ok bool) {
+	s, hash := db.shardOf(key)
+	sh := db.shards[s]
+	if snap := db.snap.Load(); snap != nil {
+		snap.pace.seen()
+	}
+	if !sh.tryDirect() {
+		return h, false
+	}
+	return Held{sh, hash, max(db.clock.Micros(), sh.last)}, true
+}
+
+// Release unlocks the shard.
+func (h *Held) Release() {
+	h.sh.last = h.now
+	h.sh.lock.Unlock()
+}
+
+// Found is what Held.String has found.
+type Found uint8
+
+// These are the cases. In the case Unclear only a transaction can tell, because it has more to do than to read.
+const (
+	Unclear Found = iota
+	Missing
+	Present
+)
+
+// String returns the value of a string. The value lies in the engine's memory, and is valid until Release. Unclear: the key has
+// expired, slides, holds another type or a long string, or a miss is an event. The caller calls Hit, or Miss for a key that is
+// missing, to count the access. Expected O(1).
+func (h *Held) String(dbi int, key []byte) (val []byte, found Found) {
+	sp := h.sh.spaces[dbi]
+	if sp == nil {
+		return nil, h.missing()
+	}
+	pos, ok := sp.tab.Find(h.hash, key)
+	if !ok {
+		return nil, h.missing()
+	}
+	r := sp.rec(pos.Ref())
+	if r.Kind() != String || r.kind&(flagExt|flagSlide) != 0 || r.expired(h.now/1000) || !h.touch(r) {
+		return nil, Unclear
+	}
+	return r.inlineValue(), Present
+}
+
+func (h *Held) missing() Found {
+	if h.sh.db.notify.Load()&EventMiss != 0 {
+		return Unclear
+	}
+	return Missing
+}
+
+// touch does the work of Tx.touch for a read, and reports whether it could.
+func (h *Held) touch(r *rec) bool {
+	if h.sh.db.lfu.Load() {
+		return false // it needs a random number
+	}
+	if c := uint32(h.now/1e6) & lruMask; c != r.access() {
+		r.setAccess(c)
+	}
+	return true
+}
+
+// Hit counts a read that found its key. Miss counts one that did not.
+func (h *Held) Hit()  { h.sh.stats.Hits++ }
+func (h *Held) Miss() { h.sh.stats.Misses++ }
+
+// Due reports whether the caller is to measure the call, of a kind below DirectCalls. Count counts the call; the measured one
+// stands for so many.
+func (h *Held) Due(kind int) bool             { return h.sh.due(kind) }
+func (h *Held) Count(kind int) (weight int64) { return h.sh.count(kind) }
+
+// TryDirect begins a transaction on one key, as TryLockKey does. It returns false if another goroutine holds the shard for long.
+func (tx *Tx) TryDirect(dbi int, key []byte) bool {
+	if tx.TryLockKey(dbi, key) {
+		return true
+	}
+	s, _ := tx.db.shardOf(key)
+	sh := tx.db.shards[s]
+	sh.lock.Await(1)
+	defer sh.lock.Await(-1)
+	for range directSpins {
+		runtime.Gosched()
+		if tx.TryLockKey(dbi, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// Due and Count do for a transaction that TryDirect began what those of Held do.
+func (tx *Tx) Due(kind int) bool             { return tx.db.shards[tx.hshard].due(kind) }
+func (tx *Tx) Count(kind int) (weight int64) { return tx.db.shards[tx.hshard].count(kind) }
+
+// DirectBarrier waits until the direct calls have ended that hold a shard now. It returns early if stop does: where another
+// goroutine holds all shards for long, no direct call holds one.
+func (db *DB) DirectBarrier(stop func() bool) {
+	for _, sh := range db.shards {
+		for n := 0; !sh.lock.TryLock(); n++ {
+			if stop() {
+				return
+			}
+			if n < directSpins {
+				runtime.Gosched()
+			} else {
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+		sh.lock.Unlock()
+	}
+}

@@ -1,0 +1,120 @@
+// Package direct has the calls of an embedded engine that pass by its sessions: a typed call instead of words, a parsed command
+// and a parsed reply.
+//
+//	conn.Conn.Get ──▶ Calls.Get ──▶ engine        the short way
+//	      │               │ Elsewhere
+//	      └──▶ Conn.Do ──▶ session ──▶ engine     the way of every command
+//
+// A Driver that has Calls implements Driver. Calls do a call only if nothing but its own work is to be done. In any other case
+// they have done nothing and reply Elsewhere, and the caller sends the command. So each rare case, and each error, has the
+// command as its one implementation. docs/design/direct.md lists the cases.
+//
+// Start reading at Calls, then at session.Direct, which implements them.
+package direct
+
+import "sync"
+
+// State is the outcome of a call.
+type State uint8
+
+// The outcomes.
+const (
+	Elsewhere State = iota // nothing has happened: send the command
+	Done
+	Absent // there is no such key, or the condition does not hold
+)
+
+// Calls are the direct calls of one database. A key or a value may share its bytes with the caller: no method keeps or changes
+// them. Their methods are safe for concurrent use.
+type Calls interface {
+	// Get returns a string: GET.
+	Get(key string) (string, State)
+	// AppendGet appends a string to dst. It returns dst unless the State is Done.
+	AppendGet(dst []byte, key string) ([]byte, State)
+	// Set stores a string: SET. Absent: the condition does not hold.
+	Set(key, val string, o SetOptions) State
+	// Take takes from a rate limiter, if the limiter allows it: RL.TAKE. The limiter's key is name, or name:key unless key is "".
+	Take(name, key string, o *TakeOptions, cost int64, peek bool) (Taken, State)
+	// Acquire requests a lock for an owner, under a lease in ms: LOCK.ACQUIRE. Absent: it is refused. With waits a refusal is
+	// Elsewhere: the command then waits.
+	Acquire(key, owner string, lease int64, shared, waits bool) (token int64, state State)
+	// Renew renews the lease of a lock: LOCK.RENEW. A lease that is lost is Elsewhere.
+	Renew(key, owner string, token, lease int64) State
+	// Release releases a lock: LOCK.RELEASE. Absent: the owner did not hold it with this token.
+	Release(key, owner string, token int64) State
+	// Push adds a job to a delay queue: DQ.ADD. Absent: the queue does not add it, since it has, or had, one with this id. A full queue
+	// is Elsewhere.
+	Push(key string, j Job) State
+}
+
+// SetOptions are those of SET. At most one of the deadlines is set, and at most one of the conditions.
+type SetOptions struct {
+	TTL     int64 // ms, above 0; 0: none
+	At      int64 // ms since 1970, above 0; 0: none
+	KeepTTL bool
+	NX, XX  bool
+}
+
+// TakeOptions are those of RL.TAKE.
+type TakeOptions struct {
+	Algo          uint8 // an engine.Algo
+	Limit, Period int64 // Period in us
+	Burst         int64 // GCRA; 0: Limit
+}
+
+// Taken is the reply of RL.TAKE.
+type Taken struct {
+	Allowed          bool
+	Limit, Remaining int64
+	Retry, Reset     int64 // us
+}
+
+// Job is what DQ.ADD adds.
+type Job struct {
+	ID             string // not empty
+	Payload        []byte
+	Delay, At      int64 // ms; At since 1970, 0: Delay from now
+	MaxLen         int64 // 0: none
+	Priority       int
+	Expire, Unique int64 // ms; 0: none
+	Replace        bool
+}
+
+// Driver is implemented by a conn.Driver with direct calls. Its views, such as that of Conn.Replicated, do not have them.
+type Driver interface {
+	// Direct returns the calls, nil if there are none.
+	Direct() Calls
+}
+
+// Handle is the part of a conn.Conn that has the direct calls. The Conn embeds it under a name that is not exported, so that
+// packages of this module can call Direct and no documented signature shows it.
+type Handle struct {
+	calls Calls
+	kept  *kept // nil without calls
+}
+
+// kept is a value that a package of the toolkit keeps with a Conn and its views.
+type kept struct {
+	once  sync.Once
+	value any
+}
+
+// Of returns the Handle of a Driver.
+func Of(driver any) Handle {
+	if d, ok := driver.(Driver); ok {
+		if calls := d.Direct(); calls != nil {
+			return Handle{calls, &kept{}}
+		}
+	}
+	return Handle{}
+}
+
+// Direct returns the direct calls; nil if the Conn has none.
+func (h *Handle) Direct() Calls { return h.calls }
+
+// Keep returns the value that make returned at the first call. Package lock keeps the timers of leases there. The Conn has direct
+// calls.
+func (h *Handle) Keep(make func() any) any {
+	h.kept.once.Do(func() { h.kept.value = make() })
+	return h.kept.value
+}

@@ -1,0 +1,34 @@
+//go:build !race
+
+package embedded_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/transcript"
+)
+
+// Under the race detector pools lose what they hold, so this is not tested there.
+func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
+	s := newSide(t, engine.NewManualClock(transcript.Start), true)
+	must(t, s.c.Set(ctx, "short", "value"))
+	must(t, s.c.Set(ctx, "long", string(make([]byte, 5000))))
+	buf, bytes := make([]byte, 0, 8000), []byte("bytes")
+	for name, x := range map[string]struct {
+		most float64
+		run  func() error
+	}{
+		"Get":       {1, func() error { _, err := s.c.Get(ctx, "short"); return err }},
+		"Get long":  {1, func() error { _, err := s.c.Get(ctx, "long"); return err }},
+		"AppendGet": {0, func() error { _, err := s.c.AppendGet(ctx, buf, "long"); return err }},
+		"SetTTL":    {0, func() error { return s.c.SetTTL(ctx, "short", "value", time.Minute) }},
+		"Set bytes": {1, func() error { return s.c.Set(ctx, "short", bytes) }}, // the box
+	} {
+		must(t, x.run())
+		if n := testing.AllocsPerRun(200, func() { must(t, x.run()) }); n > x.most {
+			t.Errorf("%s allocates %v times, want %v", name, n, x.most)
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package session
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/direct"
+)
+
+// Direct implements direct.Calls: calls of the process itself that need no session.
+//
+//	Get ─▶ detour? ─▶ lock the key's shard ─▶ detour? ─▶ read, count ─▶ unlock
+//	          │ yes              │ busy           │ yes        │ more to do than that
+//	          └──────────────────┴── Elsewhere ───┴────────────┘
+//
+// docs/design/direct.md says for each step of dispatch what a direct call does instead.
+type Direct struct {
+	svc   *Service
+	dbi   int
+	off   atomic.Bool // Close was called
+	specs [directKinds]*command.Spec
+	txs   sync.Pool // of *directTx
+}
+
+// These are the kinds of direct calls, by which they are counted; each counts as a call of its command.
+const (
+	directGet = iota
+	directSet
+	directTake
+	directAcquire
+	directRenew
+	directRelease
+	directPush
+	directKinds
+)
+
+var directNames = [directKinds]string{
+	directGet: "get", directSet: "set", directTake: "rl.take",
+	directAcquire: "lock.acquire", directRenew: "lock.renew", directRelease: "lock.release",
+	directPush: "dq.add",
+}
+
+// NewDirect returns the direct calls of a database; nil if the configuration has renamed one of their commands. The caller
+// closes them.
+func (s *Service) NewDirect(dbi int) *Direct {
+	d := &Direct{svc: s, dbi: dbi}
+	for kind, name := range directNames {
+		if d.specs[kind] = s.table.Lookup([]byte(name)); d.specs[kind] == nil || d.specs[kind].Name != name {
+			return nil
+		}
+	}
+	d.txs.New = func() any {
+		t := &directTx{tx: s.DB.NewTx()}
+		t.tx.SetCaller(d)
+		return t
+	}
+	return d
+}
+
+// Close makes all further calls reply Elsewhere, and waits for those that have begun.
+func (d *Direct) Close() {
+	d.off.Store(true)
+	d.svc.DB.DirectBarrier(func() bool { return d.svc.running.Load() != nil })
+}
+
+// detour reports whether calls have to go the way of every command, because there is more to do for each of them. Each state
+// stands in one place only, and these words are rarely written.
+func (d *Direct) detour() bool {
+	s := d.svc
+	return s.observed.Load()&^obsSlow|s.gates.closed.Load() != 0 || // MONITOR, HOTKEYS, short slow calls; a closed gate
+		s.running.Load() != nil || // a script that may be overdue
+		s.DB.Log().Always() || // replies wait for syncs
+		!s.acl.Default().User().Unlimited ||
+		s.cluster || d.off.Load()
+}
+
+// measured records a call that stands for n calls of its kind, and that began at an instant in us.
+func (d *Direct) measured(kind int, n, began int64) {
+	us := d.svc.DB.Clock().Micros() - began
+	loop := d.svc.stats[len(d.svc.stats)-1]
+	loop.Direct.Add(n)
+	s := loop.of(d.specs[kind])
+	s.Micros.Add(n * us)
+	if d.svc.latency.Load() {
+		s.Record(us, n)
+	}
+}
+
+// panicked does after a panic of a direct call what dispatchSafely does for a session. tx may be nil.
+func (d *Direct) panicked(kind int, tx *engine.Tx) {
+	d.svc.logPanic("of an embedded caller's command", d.specs[kind], 0)
+	if tx != nil && tx.Abandon() {
+		d.svc.resyncAll()
+	}
+}
+
+// textBytes returns the bytes of a string, which the callee must not change.
+func textBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// directShort is the longest value that Get copies to its stack, so that it allocates when the shard is unlocked: a goroutine
+// that allocates may have to work for the collector.
+const directShort = 256
+
+// Get implements direct.Calls.
+func (d *Direct) Get(key string) (string, direct.State) {
+	var short [directShort]byte
+	n, state := d.read(short[:], key)
+	switch {
+	case state != direct.Done:
+		return "", state
+	case n <= len(short):
+		return string(short[:n]), direct.Done
+	}
+	val, state := d.AppendGet(make([]byte, 0, n), key)
+	return unsafe.String(unsafe.SliceData(val), len(val)), state
+}
+
+// directGrows is how often AppendGet makes room for a value that has become longer meanwhile.
+const directGrows = 4
+
+// AppendGet implements direct.Calls.
+func (d *Direct) AppendGet(dst []byte, key string) ([]byte, direct.State) {
+	for range directGrows {
+		room := dst[len(dst):cap(dst)]
+		n, state := d.read(room, key)
+		if state != direct.Done {
+			return dst, state
+		}
+		if n <= len(room) {
+			return dst[:len(dst)+n], direct.Done
+		}
+		dst = slices.Grow(dst, n)
+	}
+	return dst, direct.Elsewhere
+}
+
+// read copies the string under a key to dst and returns its length. If dst is too short, it copies nothing, and the call does not
+// count.
+func (d *Direct) read(dst []byte, key string) (n int, state direct.State) {
+	if d.detour() {
+		return 0, direct.Elsewhere
+	}
+	k := textBytes(key)
+	h, ok := d.svc.DB.Hold(k)
+	if !ok {
+		return 0, direct.Elsewhere
+	}
+	defer func() {
+		if !ok {
+			d.panicked(directGet, nil)
+		}
+		h.Release()
+	}()
+	ok = false
+	n, state = d.readHeld(&h, dst, k)
+	ok = true
+	return n, state
+}
+
+// readHeld is read with the shard locked.
+func (d *Direct) readHeld(h *engine.Held, dst, key []byte) (n int, state direct.State) {
+	if d.detour() {
+		return 0, direct.Elsewhere
+	}
+	began, due := int64(0), h.Due(directGet)
+	if due {
+		began = d.svc.DB.Clock().Micros()
+	}
+	val, found := h.String(d.dbi, key)
+	switch {
+	case found == engine.Unclear:
+		return 0, direct.Elsewhere
+	case found == engine.Missing:
+		h.Miss()
+		state = direct.Absent
+	case len(val) > len(dst):
+		return len(val), direct.Done
+	default:
+		h.Hit()
+		n, state = copy(dst, val), direct.Done
+	}
+	if weight := h.Count(directGet); due {
+		d.measured(directGet, weight, began)
+	}
+	return n, state
+}
+
+// directTx is a transaction for one direct call at a time, from the pool.
+type directTx struct {
+	tx    *engine.Tx
+	key   []byte // scratch for a key that has two parts
+	began int64  // us, if the call is due to be measured
+	add   engine.QueueAdd
+}
+
+// change runs fn in a transaction on a key. The call is Done if fn reports true, and Absent if it reports false. If fn returns an
+// error, it has changed nothing, and the call goes elsewhere.
+func (d *Direct) change(kind int, key []byte, fn func(tx *engine.Tx) (bool, error)) direct.State {
+	return d.changeIn(d.txs.Get().(*directTx), kind, key, fn)
+}
+
+// changeIn is change in a transaction from the pool.
+func (d *Direct) changeIn(t *directTx, kind int, key []byte, fn func(tx *engine.Tx) (bool, error)) direct.State {
+	if !d.begin(t, kind, key) {
+		d.txs.Put(t)
+		return direct.Elsewhere
+	}
+	ended := false
+	defer func() {
+		if !ended { // it panics, and its transaction is not used again
+			d.panicked(kind, t.tx)
+		}
+	}()
+	done, err := fn(t.tx)
+	weight := int64(0)
+	if err == nil {
+		weight = t.tx.Count(kind)
+	}
+	t.tx.Unlock()
+	if ended = true; weight > 0 {
+		d.measured(kind, weight, t.began)
+	}
+	d.txs.Put(t)
+	switch {
+	case err != nil:
+		return direct.Elsewhere
+	case done:
+		return direct.Done
+	}
+	return direct.Absent
+}
+
+// begin begins a transaction on a key, unless the call has to go elsewhere.
+func (d *Direct) begin(t *directTx, kind int, key []byte) bool {
+	if d.detour() || d.svc.DB.OverLimit() || !t.tx.TryDirect(d.dbi, key) {
+		return false
+	}
+	if d.detour() {
+		t.tx.Unlock()
+		return false
+	}
+	if t.tx.Due(kind) {
+		t.began = d.svc.DB.Clock().Micros()
+	}
+	return true
+}
+
+// directLong is the length of a value from which on SET may take a millisecond: its time then counts for the slow log.
+const directLong = 64 << 10
+
+// Set implements direct.Calls.
+func (d *Direct) Set(key, val string, o direct.SetOptions) direct.State {
+	if len(val) > directLong {
+		return direct.Elsewhere
+	}
+	k := textBytes(key)
+	return d.change(directSet, k, func(tx *engine.Tx) (bool, error) {
+		e := engine.SetOptions{Deadline: o.At, KeepTTL: o.KeepTTL, IfAbsent: o.NX, IfExists: o.XX}
+		if o.TTL > 0 {
+			e.Deadline = tx.Millis() + o.TTL
+		}
+		done, _, err := tx.Set(k, textBytes(val), e, nil)
+		return done, err
+	})
+}
+
+// directKey is the longest key, in bytes, for which a transaction keeps its memory.
+const directKey = 4 << 10
+
+// Take implements direct.Calls.
+func (d *Direct) Take(name, key string, o *direct.TakeOptions, cost int64, peek bool) (taken direct.Taken, state direct.State) {
+	if len(name)+len(key) >= directKey {
+		return taken, direct.Elsewhere
+	}
+	t := d.txs.Get().(*directTx)
+	k := append(t.key[:0], name...)
+	if key != "" {
+		k = append(append(k, ':'), key...)
+	}
+	t.key = k
+	state = d.changeIn(t, directTake, k, func(tx *engine.Tx) (bool, error) {
+		got, err := tx.Take(k, engine.TakeOptions{Algo: engine.Algo(o.Algo), Limit: o.Limit, Period: o.Period, Burst: o.Burst, Cost: cost, Peek: peek,
+			Behind: tx.Awaited(k, engine.Limiter)})
+		taken = direct.Taken{Allowed: got.Allowed, Limit: got.Limit, Remaining: got.Remaining, Retry: got.Retry, Reset: got.Reset}
+		return true, err
+	})
+	return taken, state
+}
+
+// Acquire implements direct.Calls.
+func (d *Direct) Acquire(key, owner string, lease int64, shared, waits bool) (token int64, state direct.State) {
+	k := textBytes(key)
+	state = d.change(directAcquire, k, func(tx *engine.Tx) (bool, error) {
+		o := engine.AcquireOptions{Lease: lease, Shared: shared, Waits: waits, Behind: tx.Awaited(k, engine.Lock)}
+		g, ok, err := tx.AcquireLock(k, textBytes(owner), o)
+		if !ok && err == nil && waits {
+			err = command.ErrBlocked
+		}
+		token = g.Token
+		return ok, err
+	})
+	return token, state
+}
+
+// Renew implements direct.Calls.
+func (d *Direct) Renew(key, owner string, token, lease int64) direct.State {
+	k := textBytes(key)
+	return d.change(directRenew, k, func(tx *engine.Tx) (bool, error) {
+		ok, err := tx.RenewLock(k, textBytes(owner), token, lease)
+		if !ok && err == nil {
+			err = command.ReplyError("LOST")
+		}
+		return ok, err
+	})
+}
+
+// Release implements direct.Calls.
+func (d *Direct) Release(key, owner string, token int64) direct.State {
+	k := textBytes(key)
+	return d.change(directRelease, k, func(tx *engine.Tx) (bool, error) { return tx.ReleaseLock(k, textBytes(owner), token) })
+}
+
+// Push implements direct.Calls.
+func (d *Direct) Push(key string, j direct.Job) direct.State {
+	if len(j.Payload) > directLong {
+		return direct.Elsewhere
+	}
+	k := textBytes(key)
+	t := d.txs.Get().(*directTx)
+	t.add = engine.QueueAdd{ID: textBytes(j.ID), Payload: j.Payload, Due: j.At, Expire: j.Expire, Priority: uint8(j.Priority), MaxLen: j.MaxLen,
+		Unique: j.Unique, Replace: j.Replace}
+	return d.changeIn(t, directPush, k, func(tx *engine.Tx) (bool, error) {
+		if j.At == 0 {
+			t.add.Due = min(tx.Millis()+j.Delay, engine.MaxDeadline)
+		}
+		_, added, err := tx.QueueAdd(k, &t.add)
+		t.add = engine.QueueAdd{}
+		return added, err
+	})
+}
