@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -39,6 +40,7 @@ type Limiter struct {
 	c       *conn.Conn
 	name    string
 	client  string // with PerClient ":" and the client's name, else ""
+	direct  string // name and client, if they are the beginning of all keys as they are; else ""
 	opt     Options
 	down    Down
 	plan    atomic.Pointer[plan]
@@ -91,6 +93,9 @@ func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Lim
 			o.Client = kit.ID()
 		}
 		l.client = ":" + o.Client
+	}
+	if b := l.name + l.client; escapeBraces(b) == b {
+		l.direct = b
 	}
 	l.plan.Store(p)
 	l.breaker.start(o.Probe)
@@ -260,6 +265,9 @@ func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result
 	if m == modeMost {
 		n = min(n, p.burst) // a full bucket has no more
 	}
+	if r, ok := l.takeDirect(p, key, n, m); ok {
+		return r, nil
+	}
 	bucket := l.bucket(key)
 	if !l.breaker.allow() {
 		return l.decideLocally(p, bucket, key, n, m, l.breaker.lastError())
@@ -272,6 +280,24 @@ func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result
 		return Result{}, l.failed("take from", key, err)
 	}
 	return r, nil
+}
+
+// takeDirect takes by a direct call of the embedded engine. ok is false if it has done nothing.
+func (l *Limiter) takeDirect(p *plan, key string, n int64, m mode) (r Result, ok bool) {
+	d := l.c.Direct()
+	if d == nil || m == modeMost || l.noNative || l.direct == "" || !l.breaker.isClosed() || strings.ContainsAny(key, "{}") {
+		return r, false
+	}
+	l.logFirstUse()
+	t, state := d.Take(l.direct, key, &p.direct, n, m == modePeek)
+	if state != direct.Done {
+		return r, false
+	}
+	r = Result{Allowed: t.Allowed, Limit: t.Limit, Remaining: t.Remaining, RetryAfter: microseconds(t.Retry), ResetAfter: microseconds(t.Reset)}
+	if m == modeTake && r.Allowed {
+		r.Taken = n
+	}
+	return r, true
 }
 
 // bounded returns the context of one request, and the timeout in it, which the caller stops. The embedded engine needs none.

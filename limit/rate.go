@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 )
 
 // Rate allows N requests in each Period.
@@ -90,6 +91,7 @@ type plan struct {
 	// Made once for all calls: the arguments of RL.TAKE behind the key, and the first arguments of each script.
 	native []any
 	words  []string // as native, texts
+	direct direct.TakeOptions
 	script []any
 
 	fast    *conn.Script // for most calls, nil if there is none
@@ -162,6 +164,7 @@ func (p *plan) precompute() {
 	for _, a := range p.native {
 		p.words = append(p.words, a.(string))
 	}
+	p.direct = direct.TakeOptions{Algo: uint8(p.algo), Limit: p.rate.N, Period: p.rate.Period.Microseconds(), Burst: p.burst}
 	p.script = []any{p.burst, p.rate.Period.Microseconds(), p.den, p.per}
 	p.burstSpan, p.burstRest = p.cost(p.burst)
 	switch {

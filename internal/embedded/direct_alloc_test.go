@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/limit"
 )
 
 // Under the race detector pools lose what they hold, so this is not tested there.
@@ -15,6 +16,8 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 	s := newSide(t, engine.NewManualClock(transcript.Start), true)
 	must(t, s.c.Set(ctx, "short", "value"))
 	must(t, s.c.Set(ctx, "long", string(make([]byte, 5000))))
+	l, err := limit.New(s.c, "api", limit.PerSecond(1<<20), limit.FailClosed)
+	must(t, err)
 	buf, bytes := make([]byte, 0, 8000), []byte("bytes")
 	for name, x := range map[string]struct {
 		most float64
@@ -25,6 +28,7 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 		"AppendGet": {0, func() error { _, err := s.c.AppendGet(ctx, buf, "long"); return err }},
 		"SetTTL":    {0, func() error { return s.c.SetTTL(ctx, "short", "value", time.Minute) }},
 		"Set bytes": {1, func() error { return s.c.Set(ctx, "short", bytes) }}, // the box
+		"Allow":     {0, func() error { _, err := l.Allow(ctx, "user"); return err }},
 	} {
 		must(t, x.run())
 		if n := testing.AllocsPerRun(200, func() { must(t, x.run()) }); n > x.most {
