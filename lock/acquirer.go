@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/locking"
 )
@@ -16,18 +17,18 @@ type nativeLock struct {
 	shared bool
 }
 
-func (n nativeLock) acquire(ctx context.Context, owner, lease string) (locking.Reply, error) {
+func (n *nativeLock) acquire(ctx context.Context, owner, lease string) (locking.Reply, error) {
 	if n.shared {
 		return grantedReply(firstInt(n.o.c.Ints(ctx, "LOCK.ACQUIRE", n.o.name, owner, lease, "SHARED")))
 	}
 	return grantedReply(firstInt(n.o.c.Ints(ctx, "LOCK.ACQUIRE", n.o.name, owner, lease)))
 }
 
-func (n nativeLock) Try(ctx context.Context, owner string, _ bool) (locking.Reply, error) {
+func (n *nativeLock) Try(ctx context.Context, owner string, _ bool) (locking.Reply, error) {
 	return n.acquire(ctx, owner, n.o.ttl)
 }
 
-func (n nativeLock) Wait(ctx context.Context, owner string, wait time.Duration) (locking.Reply, error) {
+func (n *nativeLock) Wait(ctx context.Context, owner string, wait time.Duration) (locking.Reply, error) {
 	args := []any{"LOCK.ACQUIRE", n.o.name, owner, n.o.ttl, "WAIT", kit.Millis(wait)}
 	if n.shared {
 		args = append(args, "SHARED")
@@ -35,17 +36,40 @@ func (n nativeLock) Wait(ctx context.Context, owner string, wait time.Duration) 
 	return grantedReply(locking.Integer(n.o.c.Block(ctx, args...)))
 }
 
-func (n nativeLock) Renew(ctx context.Context, owner string, token int64) error {
+// AcquireDirect acquires the lock by a direct call of the embedded engine; see locking.Direct.
+func (n *nativeLock) AcquireDirect(owner string, waits bool) (token int64, granted, ok bool) {
+	d := n.o.c.Direct()
+	if d == nil {
+		return 0, false, false
+	}
+	token, state := d.Acquire(n.o.name, owner, kit.Millis(n.o.opts.TTL), n.shared, waits)
+	return token, state == direct.Done, state == direct.Done || state == direct.Absent
+}
+
+// ReleaseDirect releases the lock by a direct call of the embedded engine; see locking.Direct.
+func (n *nativeLock) ReleaseDirect(owner string, token int64) (was, ok bool) {
+	d := n.o.c.Direct()
+	if d == nil {
+		return false, false
+	}
+	state := d.Release(n.o.name, owner, token)
+	return state == direct.Done, state != direct.Elsewhere
+}
+
+func (n *nativeLock) Renew(ctx context.Context, owner string, token int64) error {
+	if d := n.o.c.Direct(); d != nil && ctx.Err() == nil && d.Renew(n.o.name, owner, token, kit.Millis(n.o.opts.TTL)) == direct.Done {
+		return nil
+	}
 	return locking.Renewed(firstInt(n.o.c.Ints(ctx, "LOCK.RENEW", n.o.name, owner, strconv.FormatInt(token, 10), n.o.ttl)))
 }
 
-func (n nativeLock) Release(ctx context.Context, owner string, token int64) (bool, error) {
+func (n *nativeLock) Release(ctx context.Context, owner string, token int64) (bool, error) {
 	return locking.Boolean(firstInt(n.o.c.Ints(ctx, "LOCK.RELEASE", n.o.name, owner, strconv.FormatInt(token, 10))))
 }
 
 // Abandon requests the shortest lease, which replaces the lease of the owner, if there is one, and releases it. A repeat only
 // looks: in most cases nothing is left, and the lock may be free or another owner's.
-func (n nativeLock) Abandon(ctx context.Context, owner string) error {
+func (n *nativeLock) Abandon(ctx context.Context, owner string) error {
 	if kit.Repeated(ctx) {
 		return n.discard(ctx, owner)
 	}
@@ -57,7 +81,7 @@ func (n nativeLock) Abandon(ctx context.Context, owner string) error {
 }
 
 // discard releases what the owner has, by the token that the backend knows.
-func (n nativeLock) discard(ctx context.Context, owner string) error {
+func (n *nativeLock) discard(ctx context.Context, owner string) error {
 	v, err := n.o.c.Do(ctx, "LOCK.INFO", n.o.name)
 	if err != nil {
 		return err
@@ -71,7 +95,7 @@ func (n nativeLock) discard(ctx context.Context, owner string) error {
 	return err
 }
 
-func (nativeLock) Repeatable() bool { return true }
+func (*nativeLock) Repeatable() bool { return true }
 
 // nativeSem uses the commands SEM.* of ebb.
 type nativeSem struct {

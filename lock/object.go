@@ -60,12 +60,20 @@ func (o *object) init(c *conn.Conn, label, name string, opts []Options) error {
 	return o.setup(c, label, name, given)
 }
 
-// setup completes and checks the options. label is the kind of the object as its errors have it: "lock: fair lock", and "lock" for Lock.
+// setup completes and checks the options, and makes the names. label is the kind of the object as its errors have it: "lock: fair lock", and "lock" for Lock.
 func (o *object) setup(c *conn.Conn, label, name string, opts Options) error {
-	o.c, o.name, o.opts, o.keys = c, name, opts, keysOf(name)
+	if err := o.setOptions(c, label, name, opts); err != nil {
+		return err
+	}
+	o.makeNames()
+	return nil
+}
+
+// setOptions is setup without the names.
+func (o *object) setOptions(c *conn.Conn, label, name string, opts Options) error {
+	o.c, o.name, o.opts = c, name, opts
 	o.core = locking.Object{Conn: c, Label: label, What: strings.TrimPrefix(label, "lock: "), Name: name,
-		TTL: opts.TTL, UntilRelease: opts.UntilRelease, Logger: opts.Logger,
-		Wakeups: wake.Channel{Conn: c, Name: o.keys.wake, Settles: true}}
+		TTL: opts.TTL, UntilRelease: opts.UntilRelease, Logger: opts.Logger}
 	if err := o.core.Check(); err != nil {
 		return err
 	}
@@ -74,12 +82,18 @@ func (o *object) setup(c *conn.Conn, label, name string, opts Options) error {
 		return o.argument("Later is %v; it must be positive, or 0 for the default", o.opts.Later)
 	}
 	o.opts.Later = cmp.Or(o.opts.Later, o.opts.TTL/3)
+	return nil
+}
+
+// makeNames makes what requests and waiting calls need.
+func (o *object) makeNames() {
+	o.keys = keysOf(o.name)
+	o.core.Wakeups = wake.Channel{Conn: o.c, Name: o.keys.wake, Settles: true}
 	var room [40]byte
 	ttl := kit.Millis(o.opts.TTL)
 	first := strconv.AppendInt(room[:0], ttl, 10)
 	both := string(strconv.AppendInt(first, ttl+fenceLife, 10))
 	o.ttl, o.fenceTTL = both[:len(first)], both[len(first):]
-	return nil
 }
 
 // owner returns a new, unique owner.

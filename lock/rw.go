@@ -27,7 +27,7 @@ func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 func (l *RW) acquirer(shared bool) locking.Acquirer {
 	l.logFirstUse(l)
 	if l.c.Capabilities().Native {
-		return nativeLock{o: &l.object, shared: shared}
+		return &nativeLock{o: &l.object, shared: shared}
 	}
 	n := int64(allPermits)
 	if shared {

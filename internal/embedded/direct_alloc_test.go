@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/limit"
+	"github.com/ebbdb/ebb/lock"
 )
 
 // Under the race detector pools lose what they hold, so this is not tested there.
@@ -17,6 +18,8 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 	must(t, s.c.Set(ctx, "short", "value"))
 	must(t, s.c.Set(ctx, "long", string(make([]byte, 5000))))
 	l, err := limit.New(s.c, "api", limit.PerSecond(1<<20), limit.FailClosed)
+	must(t, err)
+	object, err := lock.New(s.c, "object")
 	must(t, err)
 	buf, bytes := make([]byte, 0, 8000), []byte("bytes")
 	for name, x := range map[string]struct {
@@ -29,6 +32,16 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 		"SetTTL":    {0, func() error { return s.c.SetTTL(ctx, "short", "value", time.Minute) }},
 		"Set bytes": {1, func() error { return s.c.Set(ctx, "short", bytes) }}, // the box
 		"Allow":     {0, func() error { _, err := l.Allow(ctx, "user"); return err }},
+		"Acquire, Release": {1, func() error {
+			lease, err := lock.Acquire(ctx, s.c, "report", time.Minute)
+			must(t, err)
+			return lease.Release(ctx)
+		}},
+		"TryAcquire, Release": {1, func() error {
+			lease, err := object.TryAcquire(ctx)
+			must(t, err)
+			return lease.Release(ctx)
+		}},
 	} {
 		must(t, x.run())
 		if n := testing.AllocsPerRun(200, func() { must(t, x.run()) }); n > x.most {

@@ -36,6 +36,16 @@ type Counting interface {
 	Read(v conn.Value) (Reply, error)
 }
 
+// Direct is an Acquirer of an embedded engine, which can serve a request by a direct call. ok is false if the call has done nothing;
+// the request is sent then.
+type Direct interface {
+	Acquirer
+	// AcquireDirect requests the lease. waits: the call does nothing rather than be refused.
+	AcquireDirect(owner string, waits bool) (token int64, granted, ok bool)
+	// ReleaseDirect releases the lease, and reports whether it was the owner's.
+	ReleaseDirect(owner string, token int64) (was, ok bool)
+}
+
 // NoLine is an Acquirer of a backend that keeps no line and no list of waiters: a waiter subscribes to wake-ups before it asks for
 // one, and a release in this process needs no message.
 type NoLine interface{ NoLine() }

@@ -2,10 +2,14 @@ package locking
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -35,11 +39,17 @@ type Lease struct {
 	ttl      time.Duration
 
 	parent       context.Context           // that the lease was acquired with
-	firstRenewal *time.Timer               // calls renewLoop: a shorter lease needs no goroutine
+	firstRenewal *time.Timer               // calls renewLoop: a shorter lease needs no goroutine; nil: renewals do
 	afterRelease func(ctx context.Context) // nil: nothing
 
 	releasing    sync.Mutex // one Release at a time; taken before mu
-	neverRenewed bool       // Release stopped firstRenewal in time
+	neverRenewed bool       // Release came before the first renewal
+
+	id         [2 * idBytes]byte // the memory of owner, for a direct call
+	requested  Instant           // before the request that was granted
+	renewals   *renewalList      // nil: firstRenewal
+	list       *renewalList      // renewals until the first renewal; its mu guards list, prev and next
+	prev, next *Lease
 
 	mu         sync.Mutex              // guards what follows
 	ctx        context.Context         // nil until its first use
@@ -64,6 +74,48 @@ func newLease(ctx context.Context, o *Object, acq Acquirer, owner string, token 
 	l := &Lease{o: o, acquirer: acq, owner: owner, token: token, ttl: o.TTL, sent: sent, parent: ctx}
 	l.firstRenewal = time.AfterFunc(max(l.ttl/3-sent.Elapsed(), 0), l.renewLoop)
 	return l
+}
+
+// idBytes is the length of the random part of an owner.
+const idBytes = 16
+
+// AcquireDirect acquires l, which is new, by a direct call. ok is false if the call has done nothing. prefix is the part of the owner's
+// name before its random part; waits: a refusal is none.
+func (l *Lease) AcquireDirect(ctx context.Context, o *Object, acq Direct, prefix string, waits bool) (granted, ok bool) {
+	if ctx.Err() != nil {
+		return false, false
+	}
+	var random [idBytes]byte // as kit.ID, which reads from the system
+	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
+	binary.LittleEndian.PutUint64(random[8:], rand.Uint64())
+	hex.Encode(l.id[:], random[:])
+	owner := unsafe.String(&l.id[0], len(l.id))
+	if prefix != "" {
+		owner = prefix + ":" + owner
+	}
+	sent := Now()
+	token, granted, ok := acq.AcquireDirect(owner, waits)
+	if !granted {
+		return false, ok
+	}
+	if o.UntilRelease {
+		ctx = context.WithoutCancel(ctx)
+	}
+	l.o, l.acquirer, l.owner, l.token, l.ttl, l.sent, l.requested, l.parent = o, acq, owner, token, o.TTL, sent, sent, ctx
+	if l.renewals = renewalsOf(o.Conn, l.ttl); l.renewals != nil {
+		l.renewals.add(l)
+	} else {
+		l.firstRenewal = time.AfterFunc(l.ttl/3, l.renewLoop)
+	}
+	return true, true
+}
+
+// stopFirstRenewal reports whether it came before the first renewal, of which there is none then.
+func (l *Lease) stopFirstRenewal() bool {
+	if l.renewals != nil {
+		return l.renewals.remove(l)
+	}
+	return l.firstRenewal.Stop()
 }
 
 // Object returns what the lease is of.
@@ -317,7 +369,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	cause := l.Stop(context.Canceled)
-	l.neverRenewed = l.neverRenewed || l.firstRenewal.Stop()
+	l.neverRenewed = l.neverRenewed || l.stopFirstRenewal()
 	l.mu.Lock()
 	over := l.over
 	l.mu.Unlock()
@@ -347,11 +399,13 @@ func (l *Lease) release(ctx context.Context) (was bool, err error) {
 		l.expiry.Stop()
 	}
 	l.mu.Unlock()
-	err = kit.Release(ctx, nil, retryable(l.acquirer), func(ctx context.Context) (err error) {
-		was, err = l.acquirer.Release(ctx, l.owner, l.token)
-		l.unanswered = l.unanswered || err != nil
-		return err
-	})
+	direct, done := l.acquirer.(Direct)
+	if done {
+		was, done = direct.ReleaseDirect(l.owner, l.token)
+	}
+	if !done {
+		was, err = l.sendRelease(ctx)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -368,4 +422,14 @@ func (l *Lease) release(ctx context.Context) (was bool, err error) {
 		})
 	}
 	return was || l.unanswered, nil
+}
+
+// sendRelease sends the release until the backend answers; see kit.Release.
+func (l *Lease) sendRelease(ctx context.Context) (was bool, err error) {
+	err = kit.Release(ctx, nil, retryable(l.acquirer), func(ctx context.Context) (err error) {
+		was, err = l.acquirer.Release(ctx, l.owner, l.token)
+		l.unanswered = l.unanswered || err != nil
+		return err
+	})
+	return was, err
 }
