@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -96,11 +97,43 @@ func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, 
 	if item.PushOptions, err = kit.Option(opts); err != nil {
 		return "", q.failed("push", err)
 	}
-	ids, err := q.PushMany(ctx, []Item[T]{item})
+	p, err := q.prepare(ctx, &item)
+	if err != nil {
+		return "", q.failed("push", err)
+	}
+	switch q.pushDirect(ctx, &p) {
+	case direct.Done:
+		q.counts.pushed.Add(1)
+		return p.id, nil
+	case direct.Absent:
+		return q.duplicate(&p)
+	}
+	ids, err := q.pushAll(ctx, []pushItem{p})
 	if err != nil {
 		return "", err
 	}
 	return ids[0], nil
+}
+
+// duplicate returns the result of a push of a job that the queue did not add.
+func (q *Queue[T]) duplicate(p *pushItem) (id string, err error) {
+	if p.generated { // this package has sent it before
+		q.counts.pushed.Add(1)
+		return p.id, nil
+	}
+	q.counts.duplicates.Add(1)
+	return "", q.failed("push "+p.name(), ErrDuplicate)
+}
+
+// pushDirect adds a job by a direct call of the embedded engine.
+func (q *Queue[T]) pushDirect(ctx context.Context, p *pushItem) direct.State {
+	d := q.c.Direct()
+	if d == nil || !q.native() || p.id == "" || q.o.Overflow == DropOldest || ctx.Err() != nil {
+		return direct.Elsewhere
+	}
+	q.logFirstUse()
+	return d.Push(q.name, direct.Job{ID: p.id, Payload: p.payload, Delay: p.delay, At: p.at, MaxLen: q.o.MaxLen, Priority: p.priority, Expire: p.ttl,
+		Unique: p.unique, Replace: p.replace})
 }
 
 // PushLater pushes a job with a delay, and returns no id. Package lock uses this form to push
@@ -122,7 +155,12 @@ func (q *Queue[T]) PushMany(ctx context.Context, items []Item[T]) ([]string, err
 			return nil, q.failed("push", err)
 		}
 	}
-	ids := make([]string, len(items))
+	return q.pushAll(ctx, todo)
+}
+
+// pushAll adds prepared jobs, as PushMany does.
+func (q *Queue[T]) pushAll(ctx context.Context, todo []pushItem) ([]string, error) {
+	ids := make([]string, len(todo))
 	var errs []error
 	for from := 0; from < len(todo); from += maxPush {
 		part := todo[from:min(from+maxPush, len(todo))]
@@ -203,12 +241,14 @@ func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string)
 		left := 0
 		for i, r := range results {
 			switch {
-			case r.state == added, r.state == duplicate && items[i].generated:
+			case r.state == added:
 				q.counts.pushed.Add(1)
 				ids[at[i]] = r.id
 			case r.state == duplicate:
-				q.counts.duplicates.Add(1)
-				errs = append(errs, q.failed("push "+items[i].name(), ErrDuplicate))
+				id, err := q.duplicate(&items[i])
+				if ids[at[i]] = id; err != nil {
+					errs = append(errs, err)
+				}
 			case q.o.Overflow == Block:
 				items[left], at[left] = items[i], at[i]
 				left++

@@ -222,11 +222,16 @@ type takeResult struct {
 	wait time.Duration
 }
 
-// store returns the backend for a call.
-func (q *Queue[T]) store() store {
-	if !q.logged.Swap(true) {
+// logFirstUse logs, once, how the queue runs.
+func (q *Queue[T]) logFirstUse() {
+	if !q.logged.Load() && !q.logged.Swap(true) {
 		q.o.Logger.Debug(q.String())
 	}
+}
+
+// store returns the backend for a call.
+func (q *Queue[T]) store() store {
+	q.logFirstUse()
 	if q.native() {
 		return &native{c: q.c, name: q.name, max: q.o.MaxDeliveries, configured: &q.configured}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
+	"github.com/ebbdb/ebb/queue"
 )
 
 // Under the race detector pools lose what they hold, so this is not tested there.
@@ -20,6 +21,8 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 	l, err := limit.New(s.c, "api", limit.PerSecond(1<<20), limit.FailClosed)
 	must(t, err)
 	object, err := lock.New(s.c, "object")
+	must(t, err)
+	q, err := queue.New[string](s.c, "jobs")
 	must(t, err)
 	buf, bytes := make([]byte, 0, 8000), []byte("bytes")
 	for name, x := range map[string]struct {
@@ -42,6 +45,7 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 			must(t, err)
 			return lease.Release(ctx)
 		}},
+		"Push": {4, func() error { _, err := q.Push(ctx, "payload"); return err }}, // the id, the payload, two of the effect
 	} {
 		must(t, x.run())
 		if n := testing.AllocsPerRun(200, func() { must(t, x.run()) }); n > x.most {
