@@ -123,7 +123,7 @@ var arrows = []struct {
 	{"redisson/examples", []string{"", "."}},
 	{"redisson", []string{"conn", "expmap", "expset", "limit", "lock", "queue", "internal/kit", "internal/layouts", "internal/locking",
 		"internal/waitline", "internal/wake"}}, // a module of its own
-	{"expmap", []string{"conn", "resp", "internal/kit", "internal/expiries", "internal/layouts", "internal/nearcache"}},
+	{"expmap", []string{"conn", "resp", "internal/direct", "internal/kit", "internal/expiries", "internal/layouts", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries", "internal/layouts"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
 	{"queue", []string{"conn", "internal/cron", "internal/direct", "internal/kit", "internal/wake"}}, // the arithmetic of schedules

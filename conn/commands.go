@@ -124,22 +124,26 @@ func (c *Conn) setDirect(ctx context.Context, key string, value any, o *SetOptio
 
 // setState is setDirect for options that are right.
 func setState(d direct.Calls, key string, value any, o direct.SetOptions) (done bool, _ error) {
-	var text string
-	switch v := value.(type) {
-	case string:
-		text = v
-	case []byte:
-		text = unsafe.String(unsafe.SliceData(v), len(v)) // the call keeps nothing
-	default:
-		return false, nil
-	}
-	switch d.Set(key, text, o) {
-	case direct.Done:
-		return true, nil
-	case direct.Absent:
-		return true, ErrNotSet
+	if text, ok := plainText(value); ok {
+		switch d.Set(key, text, o) {
+		case direct.Done:
+			return true, nil
+		case direct.Absent:
+			return true, ErrNotSet
+		}
 	}
 	return false, nil
+}
+
+// plainText returns a string, or bytes as one for a call that keeps nothing of it; ok is false for another type.
+func plainText(value any) (text string, ok bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return unsafe.String(unsafe.SliceData(v), len(v)), true
+	}
+	return "", false
 }
 
 // SetTTL sets a string that lives for ttl, which must be positive; a part of a

@@ -6,10 +6,20 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/direct"
 )
 
 // HGet returns the value of a field, or ErrNil if there is no such field or key. O(1).
 func (c *Conn) HGet(ctx context.Context, key, field string) (string, error) {
+	if d := c.Direct(); d != nil && ctx.Err() == nil {
+		switch val, state := d.HGet(key, field); state {
+		case direct.Done:
+			return val, nil
+		case direct.Absent:
+			return "", ErrNil
+		}
+	}
 	return text(c.Do(ctx, "HGET", key, field))
 }
 
@@ -47,6 +57,11 @@ func (c *Conn) HSet(ctx context.Context, key string, pairs ...any) (int64, error
 func (c *Conn) HSetTTL(ctx context.Context, key, field string, value any, ttl time.Duration) error {
 	if ttl <= 0 {
 		return fmt.Errorf("%w: HSetTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
+	}
+	if d := c.Direct(); d != nil && ctx.Err() == nil {
+		if val, ok := plainText(value); ok && d.HSet(key, field, val, direct.FieldOptions{TTL: millis(ttl)}) == direct.Done {
+			return nil
+		}
 	}
 	caps, err := c.fieldTTL(ctx, "HSetTTL")
 	if err != nil {

@@ -170,6 +170,13 @@ func (tx *Tx) TryDirect(dbi int, key []byte) bool {
 	return false
 }
 
+// Fits reports whether a key is missing or has a value of a kind. Unlike other reads it counts neither as a hit nor as a miss: the
+// read that follows does.
+func (tx *Tx) Fits(key []byte, k Kind) bool {
+	h := tx.find(key)
+	return h.r == nil || h.r.Kind() == k
+}
+
 // Due and Count do for a transaction that TryDirect began what those of Held do.
 func (tx *Tx) Due(kind int) bool             { return tx.db.shards[tx.hshard].due(kind) }
 func (tx *Tx) Count(kind int) (weight int64) { return tx.db.shards[tx.hshard].count(kind) }

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/expiries"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/resp"
 )
 
 // Set sets an entry that lives for ttl, or without a deadline if ttl is 0, and replaces the
@@ -89,6 +91,14 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 		reply, err := m.runEvicting(ctx, m.layout().set, "", f, v, ms, nx)
 		return m.outcome(reply, err)
 	}
+	if d := m.c.Direct(); d != nil && ctx.Err() == nil {
+		switch d.HSet(m.key, string(f), string(v), direct.FieldOptions{TTL: ms, MaxLen: m.o.MaxLen, NX: nx}) {
+		case direct.Done:
+			return true, nil
+		case direct.Absent:
+			return false, nil
+		}
+	}
 	args := append(make([]any, 0, 12), "HSETEX", m.key)
 	if nx {
 		args = append(args, "FNX")
@@ -141,6 +151,14 @@ func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error
 		return m.getLocal(ctx, f)
 	}
 	var v conn.Value
+	if d := m.c.Direct(); d != nil && m.plainReads() && ctx.Err() == nil {
+		switch text, state := d.HGet(m.key, string(f)); state {
+		case direct.Done:
+			return m.read(conn.Value{Kind: resp.KindBulk, Str: text})
+		case direct.Absent:
+			return m.read(conn.Value{Kind: resp.KindNull})
+		}
+	}
 	if m.plainReads() {
 		v, err = m.c.Do(ctx, "HGET", m.key, f)
 	} else if v, err = m.run(ctx, m.layout().get, "", f); err == nil && len(v.Elems) == 1 {

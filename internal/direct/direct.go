@@ -33,6 +33,10 @@ type Calls interface {
 	AppendGet(dst []byte, key string) ([]byte, State)
 	// Set stores a string: SET. Absent: the condition does not hold.
 	Set(key, val string, o SetOptions) State
+	// HGet returns the value of a field of a hash: HGET.
+	HGet(key, field string) (string, State)
+	// HSet stores a field of a hash: HSETEX. Absent: the field exists, and NX is set.
+	HSet(key, field, val string, o FieldOptions) State
 	// Take takes from a rate limiter, if the limiter allows it: RL.TAKE. The limiter's key is name, or name:key unless key is "".
 	Take(name, key string, o *TakeOptions, cost int64, peek bool) (Taken, State)
 	// Acquire requests a lock for an owner, under a lease in ms: LOCK.ACQUIRE. Absent: it is refused. With waits a refusal is
@@ -53,6 +57,13 @@ type SetOptions struct {
 	At      int64 // ms since 1970, above 0; 0: none
 	KeepTTL bool
 	NX, XX  bool
+}
+
+// FieldOptions are those of HSETEX.
+type FieldOptions struct {
+	TTL    int64 // ms, above 0; 0: none
+	MaxLen int64 // 0: no bound
+	NX     bool
 }
 
 // TakeOptions are those of RL.TAKE.
@@ -80,10 +91,11 @@ type Job struct {
 	Replace        bool
 }
 
-// Driver is implemented by a conn.Driver with direct calls. Its views, such as that of Conn.Replicated, do not have them.
+// Driver is implemented by a conn.Driver with direct calls. Its views, such as that of Conn.Replicated, do not have them. Its method
+// has another name than Handle's: a program's own Driver may embed a Conn, and calls must not pass by that Driver.
 type Driver interface {
-	// Direct returns the calls, nil if there are none.
-	Direct() Calls
+	// DirectCalls returns the calls, nil if there are none.
+	DirectCalls() Calls
 }
 
 // Handle is the part of a conn.Conn that has the direct calls. The Conn embeds it under a name that is not exported, so that
@@ -102,7 +114,7 @@ type kept struct {
 // Of returns the Handle of a Driver.
 func Of(driver any) Handle {
 	if d, ok := driver.(Driver); ok {
-		if calls := d.Direct(); calls != nil {
+		if calls := d.DirectCalls(); calls != nil {
 			return Handle{calls, &kept{}}
 		}
 	}

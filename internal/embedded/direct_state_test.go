@@ -205,3 +205,33 @@ func TestADirectCallDoesNotOvertakeWaitingOnes(t *testing.T) {
 	cancel()
 	wait.Wait()
 }
+
+// wrapper is a program's Driver that embeds the Conn that it wraps.
+type wrapper struct{ *conn.Conn }
+
+// A Conn over another Driver, and a view that waits, have no direct calls: these would pass by the Driver and the wait.
+func TestAnotherDriverHasNoDirectCalls(t *testing.T) {
+	s := newSide(t, engine.NewManualClock(transcript.Start), true)
+	view, err := s.c.WithPrefix("shop:")
+	must(t, err)
+	if view.Direct() == nil {
+		t.Error("a view with a prefix has none")
+	}
+	for name, c := range map[string]*conn.Conn{"plain": conn.New(plain{s.c.Driver()}), "Replicated": s.c.Replicated(1, time.Second),
+		"prefix of Replicated": must1(t)(s.c.Replicated(1, time.Second).WithPrefix("shop:")),
+	} {
+		if c.Direct() != nil {
+			t.Errorf("%s has direct calls", name)
+		}
+	}
+	if d := direct.Of(wrapper{s.c}); d.Direct() != nil {
+		t.Error("a Driver that embeds a Conn has direct calls")
+	}
+}
+
+func must1(t *testing.T) func(c *conn.Conn, err error) *conn.Conn {
+	return func(c *conn.Conn, err error) *conn.Conn {
+		must(t, err)
+		return c
+	}
+}

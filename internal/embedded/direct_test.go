@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/embedded"
@@ -33,6 +34,7 @@ type side struct {
 	limits  []*limit.Limiter
 	queues  []*queue.Queue[string]
 	token   int64 // the latest of a lock
+	entries *expmap.Map[string, string]
 }
 
 // plain is a Driver without direct calls.
@@ -67,6 +69,8 @@ func newSide(t *testing.T, clock engine.Clock, calls bool) *side {
 		must(t, err)
 		s.queues = append(s.queues, q)
 	}
+	s.entries, err = expmap.New[string, string](s.c, "map", expmap.Options[string, string]{MaxLen: 2})
+	must(t, err)
 	return s
 }
 
@@ -167,7 +171,25 @@ func drawTTL(r *rand.Rand) time.Duration {
 // drawCall draws a call that has a direct form.
 func drawCall(r *rand.Rand) step {
 	key := pick(r, directKeys...)
-	switch r.IntN(8) {
+	switch r.IntN(10) {
+	case 6:
+		field := pick(r, "f", "g", strings.Repeat("h", 100))
+		return step{"HGet " + key + field, func(s *side) (any, error) { return s.c.HGet(ctx, key, field) }}
+	case 7:
+		field, val, ttl := pick(r, "f", "g", strings.Repeat("h", 100)), drawValue(r), pick(r, drawTTL(r), 0)
+		return step{fmt.Sprintf("HSetTTL %s %s %.10v %v", key, field, val, ttl), func(s *side) (any, error) { return nil, s.c.HSetTTL(ctx, key, field, val, ttl) }}
+	case 8:
+		field, val, ttl, how := pick(r, "f", "g", "h"), fmt.Sprint(drawValue(r)), pick(r, time.Millisecond, time.Second), r.IntN(4)
+		return step{fmt.Sprintf("map %s %.10v %v %d", field, val, ttl, how), func(s *side) (any, error) {
+			switch how {
+			case 0:
+				return nil, s.entries.Set(ctx, field, val, ttl)
+			case 1:
+				return s.entries.SetNX(ctx, field, val, ttl)
+			}
+			v, ok, err := s.entries.Get(ctx, field)
+			return fmt.Sprint(v, ok), err
+		}}
 	case 0, 1:
 		return step{"Get " + key, func(s *side) (any, error) { return s.c.Get(ctx, key) }}
 	case 2:
@@ -374,7 +396,12 @@ func TestADirectCallDoesWhatItsCommandDoes(t *testing.T) {
 			}
 		}
 		if got, want := a.published(), b.published(); !slices.Equal(got, want) {
-			t.Fatalf("the direct calls published\n%q\nthe commands\n%q", got, want)
+			for i := range min(len(got), len(want)) {
+				if got[i] != want[i] {
+					t.Fatalf("of %d messages the direct calls published %.80q, and of %d the commands %.80q", len(got), got[i], len(want), want[i])
+				}
+			}
+			t.Fatalf("the direct calls published %d messages, the commands %d", len(got), len(want))
 		}
 		tx := a.svc.DB.BeginAll(0)
 		for _, n := range tx.Stats().Direct {

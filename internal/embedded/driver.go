@@ -47,8 +47,8 @@ type slot struct {
 	args [][]byte
 }
 
-// Direct implements direct.Driver.
-func (b *driver) Direct() direct.Calls {
+// DirectCalls implements direct.Driver.
+func (b *driver) DirectCalls() direct.Calls {
 	if b.direct == nil {
 		return nil
 	}

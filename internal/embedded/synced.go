@@ -13,8 +13,8 @@ import (
 // synced is a view of the driver whose writes return when they are on disk.
 type synced struct{ *driver }
 
-// Direct implements direct.Driver: direct calls wait for no file.
-func (synced) Direct() direct.Calls { return nil }
+// DirectCalls implements direct.Driver: direct calls wait for no file.
+func (synced) DirectCalls() direct.Calls { return nil }
 
 // Replicated implements ReplicatedDriver: a write waits for the copy in the engine's
 // files.

@@ -30,6 +30,8 @@ type Direct struct {
 const (
 	directGet = iota
 	directSet
+	directHGet
+	directHSet
 	directTake
 	directAcquire
 	directRenew
@@ -38,8 +40,10 @@ const (
 	directKinds
 )
 
+const _ = uint(engine.DirectCalls - directKinds) // a shard has room for the counts of all kinds
+
 var directNames = [directKinds]string{
-	directGet: "get", directSet: "set", directTake: "rl.take",
+	directGet: "get", directSet: "set", directHGet: "hget", directHSet: "hsetex", directTake: "rl.take",
 	directAcquire: "lock.acquire", directRenew: "lock.renew", directRelease: "lock.release",
 	directPush: "dq.add",
 }
@@ -192,21 +196,25 @@ func (d *Direct) readHeld(h *engine.Held, dst, key []byte) (n int, state direct.
 // directTx is a transaction for one direct call at a time, from the pool.
 type directTx struct {
 	tx    *engine.Tx
-	key   []byte // scratch for a key that has two parts
-	began int64  // us, if the call is due to be measured
+	val   []byte    // scratch for a value that the call returns
+	pair  [2][]byte // a field and its value
+	key   []byte    // scratch for a key that has two parts
+	began int64     // us, if the call is due to be measured
 	add   engine.QueueAdd
 }
 
 // change runs fn in a transaction on a key. The call is Done if fn reports true, and Absent if it reports false. If fn returns an
 // error, it has changed nothing, and the call goes elsewhere.
 func (d *Direct) change(kind int, key []byte, fn func(tx *engine.Tx) (bool, error)) direct.State {
-	return d.changeIn(d.txs.Get().(*directTx), kind, key, fn)
+	t := d.txs.Get().(*directTx)
+	state := d.changeIn(t, kind, key, fn)
+	d.txs.Put(t)
+	return state
 }
 
-// changeIn is change in a transaction from the pool.
+// changeIn is change in a transaction from the pool, which the caller gives back.
 func (d *Direct) changeIn(t *directTx, kind int, key []byte, fn func(tx *engine.Tx) (bool, error)) direct.State {
 	if !d.begin(t, kind, key) {
-		d.txs.Put(t)
 		return direct.Elsewhere
 	}
 	ended := false
@@ -224,7 +232,6 @@ func (d *Direct) changeIn(t *directTx, kind int, key []byte, fn func(tx *engine.
 	if ended = true; weight > 0 {
 		d.measured(kind, weight, t.began)
 	}
-	d.txs.Put(t)
 	switch {
 	case err != nil:
 		return direct.Elsewhere
@@ -236,7 +243,9 @@ func (d *Direct) changeIn(t *directTx, kind int, key []byte, fn func(tx *engine.
 
 // begin begins a transaction on a key, unless the call has to go elsewhere.
 func (d *Direct) begin(t *directTx, kind int, key []byte) bool {
-	if d.detour() || d.svc.DB.OverLimit() || !t.tx.TryDirect(d.dbi, key) {
+	reads := kind == directHGet
+	t.tx.ReadOnly(reads)
+	if d.detour() || !reads && d.svc.DB.OverLimit() || !t.tx.TryDirect(d.dbi, key) {
 		return false
 	}
 	if d.detour() {
@@ -268,6 +277,48 @@ func (d *Direct) Set(key, val string, o direct.SetOptions) direct.State {
 	})
 }
 
+// HGet implements direct.Calls.
+func (d *Direct) HGet(key, field string) (val string, state direct.State) {
+	k, f := textBytes(key), textBytes(field)
+	t := d.txs.Get().(*directTx)
+	state = d.changeIn(t, directHGet, k, func(tx *engine.Tx) (bool, error) {
+		if !tx.Fits(k, engine.Hash) {
+			return false, engine.ErrWrongType // HGet would count the access before the error
+		}
+		v, ok, err := tx.HGet(k, f)
+		t.val = append(t.val[:0], v...)
+		return ok, err
+	})
+	if state == direct.Done {
+		val = string(t.val)
+	}
+	if cap(t.val) > directLong {
+		t.val = nil
+	}
+	d.txs.Put(t)
+	return val, state
+}
+
+// HSet implements direct.Calls.
+func (d *Direct) HSet(key, field, val string, o direct.FieldOptions) direct.State {
+	if len(field)+len(val) > directLong {
+		return direct.Elsewhere
+	}
+	k := textBytes(key)
+	t := d.txs.Get().(*directTx)
+	t.pair = [2][]byte{textBytes(field), textBytes(val)}
+	state := d.changeIn(t, directHSet, k, func(tx *engine.Tx) (bool, error) {
+		e := engine.ItemOptions{OnlyNew: o.NX, Max: int(o.MaxLen)}
+		if o.TTL > 0 {
+			e.Deadline = min(tx.Millis()+o.TTL, engine.MaxItemDeadline)
+		}
+		return tx.HSetEx(k, t.pair[:], e)
+	})
+	t.pair = [2][]byte{}
+	d.txs.Put(t)
+	return state
+}
+
 // directKey is the longest key, in bytes, for which a transaction keeps its memory.
 const directKey = 4 << 10
 
@@ -288,6 +339,7 @@ func (d *Direct) Take(name, key string, o *direct.TakeOptions, cost int64, peek 
 		taken = direct.Taken{Allowed: got.Allowed, Limit: got.Limit, Remaining: got.Remaining, Retry: got.Retry, Reset: got.Reset}
 		return true, err
 	})
+	d.txs.Put(t)
 	return taken, state
 }
 
@@ -333,12 +385,14 @@ func (d *Direct) Push(key string, j direct.Job) direct.State {
 	t := d.txs.Get().(*directTx)
 	t.add = engine.QueueAdd{ID: textBytes(j.ID), Payload: j.Payload, Due: j.At, Expire: j.Expire, Priority: uint8(j.Priority), MaxLen: j.MaxLen,
 		Unique: j.Unique, Replace: j.Replace}
-	return d.changeIn(t, directPush, k, func(tx *engine.Tx) (bool, error) {
+	state := d.changeIn(t, directPush, k, func(tx *engine.Tx) (bool, error) {
 		if j.At == 0 {
 			t.add.Due = min(tx.Millis()+j.Delay, engine.MaxDeadline)
 		}
 		_, added, err := tx.QueueAdd(k, &t.add)
-		t.add = engine.QueueAdd{}
 		return added, err
 	})
+	t.add = engine.QueueAdd{}
+	d.txs.Put(t)
+	return state
 }
