@@ -71,6 +71,7 @@ campaigns: ## each kind of random test for CAMPAIGN (2m), with new seeds, which 
 	$(RANDOM) ./internal/lua/luafuzz -lua.time $(CAMPAIGN)
 	cd internal/test && $(RANDOM) ./crashtest -crash.own $(CAMPAIGN) -crash.rounds 20
 	cd internal/test && $(RANDOM) ./chaostest -chaos.time $(CAMPAIGN)
+	cd bench && EBB_RATIOS=1 $(RANDOM) . -run KeepsItsRatios
 	.ci/fuzz $(FUZZTIME)
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
