@@ -10,9 +10,9 @@ import (
 
 // directStates makes one call of each kind, and returns the kinds whose state is not want.
 func directStates(d *Direct, want direct.State) (differ []string) {
+	set := d.Set("k", "v", direct.SetOptions{})
 	_, get := d.Get("k")
 	_, appendGet := d.AppendGet(nil, "k")
-	set := d.Set("k", "v", direct.SetOptions{})
 	hset := d.HSet("h", "f", "v", direct.FieldOptions{})
 	_, hget := d.HGet("h", "f")
 	_, take := d.Take("l", "", &direct.TakeOptions{Limit: 1000, Period: 1e6}, 1, false)
