@@ -57,10 +57,12 @@ func (n *nativeLock) ReleaseDirect(owner string, token int64) (was, ok bool) {
 }
 
 func (n *nativeLock) Renew(ctx context.Context, owner string, token int64) error {
-	if d := n.o.c.Direct(); d != nil && ctx.Err() == nil && d.Renew(n.o.name, owner, token, kit.Millis(n.o.opts.TTL)) == direct.Done {
+	lease := kit.Millis(n.o.opts.TTL) // not o.ttl, which Acquire does not make for a direct call
+	if d := n.o.c.Direct(); d != nil && ctx.Err() == nil && d.Renew(n.o.name, owner, token, lease) == direct.Done {
 		return nil
 	}
-	return locking.Renewed(firstInt(n.o.c.Ints(ctx, "LOCK.RENEW", n.o.name, owner, strconv.FormatInt(token, 10), n.o.ttl)))
+	decimal := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return locking.Renewed(firstInt(n.o.c.Ints(ctx, "LOCK.RENEW", n.o.name, owner, decimal(token), decimal(lease))))
 }
 
 func (n *nativeLock) Release(ctx context.Context, owner string, token int64) (bool, error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/lock"
 )
@@ -52,6 +53,33 @@ func TestAContextThatIsLookedAtLateSaysTheSame(t *testing.T) {
 		}
 		must(t, outlived.Release(ctx))
 	})
+}
+
+// A lease that a direct call acquired is renewed and released by commands once the engine takes no direct calls.
+func TestALeaseOutlivesDirectCalls(t *testing.T) {
+	ctx := t.Context()
+	c, err := embed.Open(ctx, "mem://")
+	must(t, err)
+	defer func() { must(t, c.Close()) }()
+	l := newLock(t, c, "l", 30*time.Second)
+	for _, acquire := range []func() (*lock.Lease, error){
+		func() (*lock.Lease, error) { return lock.Acquire(ctx, c, "l", 30*time.Second) },
+		func() (*lock.Lease, error) { return l.TryAcquire(ctx) },
+		func() (*lock.Lease, error) { return l.Acquire(ctx, time.Second) },
+	} {
+		lease, err := acquire()
+		must(t, err)
+		must(t, second(c.Do(ctx, "ACL", "SETUSER", "default", "-flushall")))
+		if _, err := l.TryAcquire(ctx); !errors.Is(err, lock.ErrTaken) {
+			t.Errorf("the lock is held: %v", err)
+		}
+		must(t, lease.Renew(ctx))
+		must(t, lease.Release(ctx))
+		must(t, second(c.Do(ctx, "ACL", "SETUSER", "default", "allcommands")))
+		if c.Direct() == nil {
+			t.Fatal("the engine has no direct calls")
+		}
+	}
 }
 
 func TestTokensOfScriptsGrowWhenTheClockWasSetBack(t *testing.T) {

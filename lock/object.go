@@ -60,7 +60,8 @@ func (o *object) init(c *conn.Conn, label, name string, opts []Options) error {
 	return o.setup(c, label, name, given)
 }
 
-// setup completes and checks the options, and makes the names. label is the kind of the object as its errors have it: "lock: fair lock", and "lock" for Lock.
+// setup completes and checks the options, and makes the names. label is the kind of the object as its errors have it: "lock: fair lock",
+// and "lock" for Lock.
 func (o *object) setup(c *conn.Conn, label, name string, opts Options) error {
 	if err := o.setOptions(c, label, name, opts); err != nil {
 		return err
