@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 )
 
 // secondTries tries the doubtful failures of a report again.
@@ -35,7 +37,7 @@ func (s *secondTries) all() {
 	}
 	s.report.doubtful = nil
 	for _, t := range order {
-		if len(order) > mostTests || !s.passes(t.pkg, t.name) {
+		if len(order) > mostTests || slices.ContainsFunc(parts[t], isVirtual) || !s.passes(t.pkg, t.name) {
 			s.report.failed++
 			for _, f := range parts[t] {
 				s.report.record(f)
@@ -57,8 +59,14 @@ func (s *secondTries) all() {
 	}
 }
 
+// isVirtual reports whether a failure is of a part of a test that package backends runs in virtual time.
+func isVirtual(f failure) bool { return strings.HasPrefix(f.test+"/", f.top()+"/mem/") }
+
 // passes reports whether a test passes when it is tried again.
 func (s *secondTries) passes(pkg, test string) bool {
+	if s.stopped() {
+		return false
+	}
 	functions, err := s.source(pkg)
 	if err != nil || !functions.isOutside(test) {
 		return false

@@ -16,6 +16,8 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+
+	"m/internal/backends"
 )
 
 func dial() { _, _ = net.Dial("tcp", "") }
@@ -24,6 +26,8 @@ func dial() { _, _ = net.Dial("tcp", "") }
 func TestX(t *testing.T) { dial() }
 
 func TestVirtual(t *testing.T) { synctest.Test(t, func(*testing.T) { dial() }) }
+
+func TestBackend(t *testing.T) { backends.Virtual(t, nil); dial() }
 
 func TestSum(t *testing.T) { t.Error(1 + 1) }
 `
@@ -42,7 +46,7 @@ func TestATestIsOutsideIfItMeetsProcessesOrSockets(t *testing.T) {
 			t.Errorf("%s: %v", test, !want)
 		}
 	}
-	all := parseChanges("+++ b/a_test.go\n@@ -1,2 +12 @@ func\n+++ b/b_test.go\n@@ -0,0 +1,900 @@\n@@ -5,1 +907,0 @@\n")
+	all := parseChanges("+++ b/a_test.go\n@@ -1,2 +14 @@ func\n+++ b/b_test.go\n@@ -0,0 +1,900 @@\n@@ -5,1 +907,0 @@\n")
 	for test, want := range map[string]bool{"TestX": true, "TestVirtual": false, "dial": false} {
 		if all.touch(dir, s.funcs[test]) != want {
 			t.Errorf("%s is changed: %v", test, !want)
@@ -103,6 +107,11 @@ func TestAFailedTestIsTriedAgain(t *testing.T) {
 		{"panics again", fails, []string{panic, good}, false, 1},
 		{"panics", panic, []string{good}, false, 0},
 		{"races", strings.Replace(panic, "panic: no", "WARNING: DATA RACE", 1), []string{good}, false, 0},
+		{"races in the name of a test that passes", `{"Action":"output","Package":"m/a","Test":"TestY","Output":"WARNING: DATA RACE\n"}` + "\n" +
+			`{"Action":"pass","Package":"m/a","Test":"TestY"}` + "\n" + fails, []string{good}, false, 0},
+		{"ends its process", `{"Action":"output","Package":"m/a","Test":"TestY","Output":"=== RUN   TestY\n"}` + "\n" + fails, []string{good}, false, 0},
+		{"is a part in virtual time", strings.ReplaceAll(fails, `"TestX"`, `"TestX/mem"`), []string{good}, false, 0},
+		{"calls Virtual", strings.ReplaceAll(fails, "TestX", "TestBackend"), []string{good}, false, 0},
 		{"does not compile", unbuilt, []string{good}, false, 0},
 		{"in memory", strings.ReplaceAll(fails, "TestX", "TestSum"), []string{good}, false, 0},
 		{"in virtual time", strings.ReplaceAll(fails, "TestX", "TestVirtual"), []string{good}, false, 0},
@@ -125,7 +134,7 @@ func TestAFailedTestIsTriedAgain(t *testing.T) {
 
 func TestAFlakyTestThatTheChangeEditsFails(t *testing.T) {
 	good := `{"Action":"pass","Package":"m/a","Test":"TestX"}` + "\n" + passes
-	r, failures, flaky, _ := tried(t, "+++ b/a_test.go\n@@ -12 +12 @@\n", fails, good)
+	r, failures, flaky, _ := tried(t, "+++ b/a_test.go\n@@ -14 +14 @@\n", fails, good)
 	if r.passed() || flaky == "" || !strings.Contains(failures, "this change adds or edits it") {
 		t.Errorf("passed: %v, failures:\n%sflaky:\n%s", r.passed(), failures, flaky)
 	}

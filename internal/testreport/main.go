@@ -12,8 +12,8 @@
 // that repeats it. A line of -counts has the numbers of tests that passed, failed, were flaky, were skipped and are left out, and a
 // line of -seconds a package and how long it took. A signal does not end it: it reads on until `go test` has ended.
 //
-// It exits with status 1 if a test, a package or a build failed, if no package was tested, or if a flaky test is one that
-// was added or edited since the commit EBB_BASE (HEAD~1).
+// It exits with status 1 if a test, a package or a build failed, if no package was tested or no test has the names of -run, or if
+// a flaky test is one that was added or edited since the commit EBB_BASE (HEAD~1).
 //
 //	testreport -changed
 //
@@ -73,6 +73,9 @@ func main() {
 			stopped: func() bool { return len(signals) > 0 },
 		}
 		if trying.changed, trying.top, err = changedTests(); err != nil {
+			if os.Getenv("CI") == "true" {
+				return fmt.Errorf("no test is known to be new: %w", err)
+			}
 			fmt.Fprintln(os.Stderr, "testreport: no test is known to be new:", err)
 		}
 		trying.all()
@@ -84,7 +87,12 @@ func main() {
 			fmt.Fprintf(files[4], "%.1f %s %s\n", r.took[pkg], *step, pkg)
 		}
 		r.slowest(8)
-		if !r.passed() || !ended && r.counts.flaky == 0 {
+		if !r.chosenRan(flag.Args()) {
+			r.failed++
+			r.record(failure{"", "no test has the names of -run", nil})
+		}
+		// A flaky test explains why go test has failed only if its package is one that failed.
+		if !r.passed() || !ended && (r.counts.flaky == 0 || r.fails == 0) {
 			return errFailed
 		}
 		for _, f := range files {

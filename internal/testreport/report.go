@@ -30,6 +30,8 @@ type report struct {
 	skips  []string
 	others bool                // tests that are skipped run in another step
 	broken map[string][]string // the tests that failed, of packages that have not ended
+	abrupt map[string]bool     // the packages of which a test said that goroutines raced, or that the process ended by itself
+	fails  int                 // the packages that failed
 	counts counts
 
 	doubtful []failure // the failures that a second try may answer
@@ -57,7 +59,7 @@ func (f failure) top() string {
 func newReport(out io.Writer) *report {
 	return &report{
 		out: out, output: map[string]map[string][]string{}, builds: map[string][]string{}, took: map[string]float64{},
-		broken: map[string][]string{}, failures: io.Discard,
+		broken: map[string][]string{}, abrupt: map[string]bool{}, failures: io.Discard,
 	}
 }
 
@@ -98,6 +100,9 @@ func (r *report) add(e event) {
 		}
 		said := r.output[e.Package]
 		said[e.Test] = append(said[e.Test], e.Output)
+		if abrupt.MatchString(e.Output) { // the test that it comes under may be another one, which passes
+			r.abrupt[e.Package] = true
+		}
 	case e.Test != "":
 		r.endTest(e)
 	default:
@@ -150,6 +155,7 @@ func (r *report) endPackage(e event) {
 	said := r.output[e.Package]
 	switch e.Action {
 	case "fail":
+		r.fails++
 		fmt.Fprintf(r.out, "FAIL %s (%.1f s)\n", e.Package, e.Elapsed)
 		r.failPackage(e)
 		for _, test := range slices.Sorted(maps.Keys(said)) {
@@ -171,17 +177,39 @@ func (r *report) endPackage(e event) {
 }
 
 // failPackage notes the failures of a package that has ended. A test that failed alone may be doubtful; a
-// package that ended abruptly, or failed without a test, is not.
+// package that ended abruptly, before the end of its tests or without a failed test, is not.
 func (r *report) failPackage(e event) {
-	found := r.failuresOf(e)
-	if len(r.broken[e.Package]) > 0 && !isAbrupt(r.output[e.Package]) {
+	found, cut := r.failuresOf(e), r.cut(e.Package, "it had not ended when its process did\n")
+	if len(r.broken[e.Package]) > 0 && len(cut) == 0 && !r.abrupt[e.Package] {
 		r.doubtful = append(r.doubtful, found...)
 		return
 	}
 	r.failed++
+	if len(cut) > 0 && len(r.broken[e.Package]) == 0 {
+		found = cut
+	} else {
+		found = append(found, cut...)
+	}
 	for _, f := range found {
 		r.record(f)
 	}
+}
+
+// cut returns the tests of a package that had begun and did not end, those first that say why the process ended.
+func (r *report) cut(pkg, why string) (found []failure) {
+	said := r.output[pkg]
+	for _, test := range slices.Sorted(maps.Keys(said)) {
+		if test == "" || slices.Contains(r.broken[pkg], test) {
+			continue
+		}
+		f := failure{pkg, test, append(slices.Clone(said[test]), why)}
+		if slices.ContainsFunc(said[test], abrupt.MatchString) {
+			found = slices.Insert(found, 0, f)
+		} else {
+			found = append(found, f)
+		}
+	}
+	return found
 }
 
 // failuresOf returns the failures of a package: its tests that failed, without those of which only a part did, or else the
@@ -208,28 +236,16 @@ func (r *report) unfinished() {
 				r.record(f)
 			}
 		}
-		for _, test := range slices.Sorted(maps.Keys(r.output[pkg])) {
-			if test != "" && !slices.Contains(r.broken[pkg], test) {
-				r.record(failure{pkg, test, append(r.output[pkg][test], "it had not ended when go test was stopped\n")})
-			}
+		for _, f := range r.cut(pkg, "it had not ended when go test was stopped\n") {
+			r.record(f)
 		}
 	}
 }
 
 var (
 	noise  = regexp.MustCompile(`^(=== |PASS$|FAIL$|exit status |FAIL\t| *--- )`)
-	abrupt = regexp.MustCompile(`DATA RACE|^panic:|^fatal error:`)
+	abrupt = regexp.MustCompile(`DATA RACE|race detected (during|outside of)|^panic:|^fatal error:`)
 )
-
-// isAbrupt reports whether tests said that their process ended by itself, or that goroutines raced.
-func isAbrupt(said map[string][]string) bool {
-	for _, output := range said {
-		if slices.ContainsFunc(output, abrupt.MatchString) {
-			return true
-		}
-	}
-	return false
-}
 
 // record appends a failure to those that make the step fail.
 func (r *report) record(f failure) { fmt.Fprint(r.failures, r.describe(f)) }
@@ -265,6 +281,12 @@ func (r *report) describe(f failure) string {
 	}
 	fmt.Fprintf(&text, "  again: %s%s %s\n", r.again, run, pkg)
 	return text.String()
+}
+
+// chosenRan reports whether a test ran, if the arguments of go test choose tests by name.
+func (r *report) chosenRan(args []string) bool {
+	c := r.counts
+	return c.passed+c.failed+c.skipped+c.out > 0 || !slices.ContainsFunc(args, func(s string) bool { return strings.HasPrefix(s, "-run=") })
 }
 
 // passed reports whether there were packages, and none failed.

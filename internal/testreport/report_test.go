@@ -125,6 +125,28 @@ func TestAPackageThatFailsWithoutATestIsRecorded(t *testing.T) {
 	}
 }
 
+// A package that takes too long panics in the name of a test, and no test ends.
+func TestATestThatEndsItsProcessIsRecorded(t *testing.T) {
+	got := recorded(t, said("TestW", "=== RUN   TestW"), said("TestX", "=== RUN   TestX", "panic: test timed out after 1s", "	running tests:"),
+		said("", "FAIL	m/a	1.0s"), `{"Action":"fail","Package":"m/a"}`)
+	const ended = "    it had not ended when its process did\n  again: go test -race -run "
+	want := "unit: m/a TestX\n    panic: test timed out after 1s\n    	running tests:\n" + ended + "'^TestX$' m/a\n" +
+		"unit: m/a TestW\n" + ended + "'^TestW$' m/a\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestNamesThatNoTestHasAreAFailure(t *testing.T) {
+	r := newReport(io.Discard)
+	if err := r.read(strings.NewReader(passes)); err != nil {
+		t.Fatal(err)
+	}
+	if r.chosenRan([]string{"go", "test", "-json", "-run=^TestX$", "./..."}) || !r.chosenRan([]string{"go", "test", "-json", "./..."}) {
+		t.Error("a run without a test")
+	}
+}
+
 func TestATestThatHadNotEndedIsRecorded(t *testing.T) {
 	got := recorded(t, said("TestX", "=== RUN   TestX", "    x_test.go:9: waiting"))
 	want := "unit: m/a TestX\n        x_test.go:9: waiting\n    it had not ended when go test was stopped\n  again: go test -race -run '^TestX$' m/a\n"

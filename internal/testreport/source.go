@@ -125,6 +125,11 @@ func (s *source) isOutside(test string) bool {
 	if imports["testing/synctest"] {
 		return false
 	}
+	for name := range s.reached(test) {
+		if s.funcs[name].calls["Virtual"] { // of package backends
+			return false
+		}
+	}
 	for to := range imports {
 		if outside.MatchString(to) {
 			return true
