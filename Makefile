@@ -18,7 +18,8 @@ RANDOM    = EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0
 export GO NFPM
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check again race lint docs fuzz diff luadiff crash chaos campaigns conformance clients browser bench cross packages ci
+.PHONY: help build test check again race lint docs fuzz diff luadiff crash chaos campaigns campaign-models campaign-stress \
+	campaign-scripts campaign-lua campaign-crash campaign-chaos campaign-ratios conformance clients browser bench cross packages ci
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -31,15 +32,15 @@ test: ## format and the short tests, with Go alone; says what it skipped
 	@.ci/test format short
 
 check: ## what CI runs, with the programs that this machine has; lint too
-	@EBB_LINT=1 .ci/test format build rules tidy docs size vet lint cross ui -- unit programs contrib race
+	@EBB_LINT=1 .ci/test format build rules tidy docs size vet lint cross ui -- unit programs contrib race browser
 
 again: ## the tests that a change adds or edits: 20 times alone, 5 with the race detector, 5 beside busy processes
 	@.ci/again
 
-race: ## every test under the race detector, in full
-	EBB_FULL=1 $(GO) test -race -timeout 30m ./...
-	EBB_FULL=1 $(GO) test -C internal/test -race -timeout 30m ./...
-	EBB_FULL=1 $(GO) test -C redisson -race -timeout 30m ./...
+race: ## every test of every module under the race detector, in full
+	@failed=; for mod in $$(git ls-files '*go.mod'); do \
+		echo "== $${mod%go.mod}"; (cd "./$${mod%go.mod}" && EBB_FULL=1 $(GO) test -race -timeout 30m ./...) || failed="$$failed $$mod"; \
+	done; [ -z "$$failed" ] || { echo "== failed:$$failed"; exit 1; }
 
 lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 	@EBB_LINT=1 .ci/test lint
@@ -64,15 +65,23 @@ crash: ## kill -9 under load 100 times, 10 failovers by Sentinel, migration of K
 chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed, paused and partitioned, for CHAOSTIME (10m)
 	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run TestChaos ./chaostest -chaos.time $(CHAOSTIME)
 
-campaigns: ## each kind of random test for CAMPAIGN (2m), with new seeds, which are printed
+campaigns: ## each kind of random test for CAMPAIGN (2m), with new seeds, which are printed; one that fails does not stop the others
+	@$(MAKE) -k campaign-models campaign-stress campaign-scripts campaign-lua campaign-crash campaign-chaos campaign-ratios fuzz
+
+campaign-models:
 	$(RANDOM) ./internal/modeltest -own.time $(CAMPAIGN) -meta.time $(CAMPAIGN) -snap.time $(CAMPAIGN) -plain.time $(CAMPAIGN) -diff.time $(CAMPAIGN)
+campaign-stress:
 	$(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(CAMPAIGN)
+campaign-scripts:
 	$(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(CAMPAIGN) -due.time $(CAMPAIGN)
+campaign-lua:
 	$(RANDOM) ./internal/lua/luafuzz -lua.time $(CAMPAIGN)
+campaign-crash:
 	cd internal/test && $(RANDOM) ./crashtest -crash.own $(CAMPAIGN) -crash.rounds 20
+campaign-chaos:
 	cd internal/test && $(RANDOM) ./chaostest -chaos.time $(CAMPAIGN)
+campaign-ratios:
 	cd bench && EBB_RATIOS=1 $(RANDOM) . -run KeepsItsRatios
-	.ci/fuzz $(FUZZTIME)
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
 	export EBB_FULL=1 EBB_BACKENDS=$(BACKENDS); { \

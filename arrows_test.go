@@ -6,9 +6,11 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -422,6 +424,45 @@ func TestEverySkipIsCounted(t *testing.T) {
 			skips(d, nil, func(at token.Pos) {
 				t.Errorf("%s: a skip that is not counted: use realserver.Require, or have no such test", fset.Position(at))
 			})
+		}
+	}
+}
+
+// A step that chooses or leaves out tests by name must not do so by a name that is gone.
+func TestStepsNameTestsThatExist(t *testing.T) {
+	script, err := os.ReadFile(".ci/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests []string
+	begins := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range begins.FindAllSubmatch(text, -1) {
+			tests = append(tests, string(m[1]))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^(sequential|chosen)=[$a-z]*'([^']*)'$`).FindAllSubmatch(script, -1) {
+		lists[string(m[1])] += string(m[2])
+	}
+	for list, names := range lists {
+		names, ok := strings.CutPrefix(names, "^Test(")
+		names, end := strings.CutSuffix(names, ")$")
+		if !ok || !end || len(lists) != 2 {
+			t.Fatalf(".ci/test: %s is %q, want ^Test(NAME|NAME...)$; %d lists", list, names, len(lists))
+		}
+		for name := range strings.SplitSeq(names, "|") {
+			if !slices.ContainsFunc(tests, regexp.MustCompile("^Test"+name+"$").MatchString) {
+				t.Errorf(".ci/test: no test has the name Test%s, which is in %s", name, list)
+			}
 		}
 	}
 }

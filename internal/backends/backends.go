@@ -13,7 +13,7 @@
 //
 // The environment variable EBB_BACKENDS names the kinds to run on, "all" or some of Kinds
 // separated by commas; without it, tests run on the kinds that start quickly: mem, file,
-// ebb3 and redis, and with -short on mem only. redis is Redis 7, redis8 Redis 8 and valkey9
+// ebb3 and redis, and in the short tier on mem only. redis is Redis 7, redis8 Redis 8 and valkey9
 // Valkey 9. ebb-scripts is an ebb server that hides its own commands from the objects, so
 // that their scripts run there. sentinel is a master, a replica and three sentinels; cluster
 // is six nodes: Backend.Cluster moves their slots.

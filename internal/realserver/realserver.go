@@ -36,7 +36,7 @@ const (
 
 // Environment variables: the first one turns skips into failures; the second one names
 // programs, separated by spaces, for which it does not; the third one lets tests start
-// other programs also with -short.
+// other programs also in the short tier.
 const (
 	requireEnv  = "EBB_REQUIRE"
 	withoutEnv  = "EBB_WITHOUT"
@@ -60,8 +60,8 @@ func Require(t testing.TB, reason string) {
 // Required reports whether EBB_REQUIRE forbids skips.
 func Required() bool { return os.Getenv(requireEnv) == "1" }
 
-// Alone reports whether tests must start no program except ebb. This is so with -short,
-// which `make test` uses, unless EBB_PROGRAMS is 1. Such a skip is not a failure with
+// Alone reports whether tests must start no program except ebb. This is so in the short tier,
+// which is that without EBB_FULL=1, unless EBB_PROGRAMS is 1. Such a skip is not a failure with
 // EBB_REQUIRE=1 either, because other runs run the same tests in full.
 func Alone() bool { return tier.Short() && os.Getenv(programsEnv) != "1" }
 
@@ -77,7 +77,7 @@ func Has(program string) bool {
 func Program(t testing.TB, program string) string {
 	t.Helper()
 	if Alone() {
-		t.Skip("with -short, tests start no program but ebb: " + filepath.Base(program))
+		t.Skip("tests of the short tier start no program but ebb; EBB_FULL=1 runs all: " + filepath.Base(program))
 	}
 	path, err := exec.LookPath(program)
 	if err == nil && program == Redis7 {
