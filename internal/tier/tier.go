@@ -16,8 +16,16 @@ func Short() bool { return testing.Short() || os.Getenv("EBB_FULL") != "1" }
 
 // Patience is how long a test waits for what another goroutine or program does before it fails: a minute, times EBB_SLOW. That
 // is a number that .ci/run measures: how many times slower the machine is than a quiet one of two cores. No test waits for a
-// time; it waits for an event, and Patience ends the wait.
-var Patience = time.Duration(slow() * float64(time.Minute))
+// time; it waits for an event, and Patience ends the wait. It is at most mostPatience, so that a test that waits three times in
+// vain still fails by itself: the limit of a package is 15 minutes, and go test then prints all goroutines, and no message of the test.
+var Patience = patience()
+
+// mostPatience is the limit of Patience: three of them are eleven and a half minutes.
+const mostPatience = 3*time.Minute + 50*time.Second
+
+func patience() time.Duration {
+	return time.Duration(min(slow()*float64(time.Minute), float64(mostPatience)))
+}
 
 // slow returns the number in EBB_SLOW, 1 at least.
 func slow() float64 {

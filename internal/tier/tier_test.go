@@ -1,6 +1,9 @@
 package tier
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestTheFullTierIsAskedFor(t *testing.T) {
 	t.Setenv("EBB_FULL", "")
@@ -18,6 +21,15 @@ func TestASlowMachineHasMorePatience(t *testing.T) {
 		t.Setenv("EBB_SLOW", text)
 		if got := slow(); got != want {
 			t.Errorf("EBB_SLOW=%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestThreeWaitsEndBeforeTheLimitOfAPackage(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": time.Minute, "2.5": 150 * time.Second, "5": mostPatience, "1e300": mostPatience} {
+		t.Setenv("EBB_SLOW", text)
+		if got := patience(); got != want || 3*got >= 12*time.Minute {
+			t.Errorf("EBB_SLOW=%q: %v, want %v, and three of them below 12 minutes", text, got, want)
 		}
 	}
 }
