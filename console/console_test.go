@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/resp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // bench is a console on an engine whose time is a manual clock.
 type bench struct {

@@ -12,11 +12,12 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
+	"github.com/ebbdb/ebb/internal/leaks"
 )
 
 // go-redis keeps a clock of its own from the start of the program on.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1"))
+	leaks.Main(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1"))
 }
 
 // everywhere runs a test in a bubble and outside of one.

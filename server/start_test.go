@@ -13,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/resp"
 	"github.com/ebbdb/ebb/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // start runs a server on a free port until the test ends.
 func start(t *testing.T, c server.Config) *server.Server {

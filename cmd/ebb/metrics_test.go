@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
@@ -35,7 +34,7 @@ type running struct {
 // startServe runs a server until the test ends, or stop is called.
 func startServe(t *testing.T, options ...string) *running {
 	t.Helper()
-	goleak.VerifyNone(t)
+	leaks.Check(t)
 	dir, err := os.MkdirTemp("", "ebb")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +53,7 @@ func startServe(t *testing.T, options ...string) *running {
 		err := <-ended
 		_ = os.RemoveAll(dir)
 		http.DefaultClient.CloseIdleConnections()
-		goleak.VerifyNone(t)
+		leaks.Check(t)
 		return err
 	})
 	t.Cleanup(func() { _ = r.stop() })

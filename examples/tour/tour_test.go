@@ -11,12 +11,14 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
+
+	"github.com/ebbdb/ebb/internal/leaks"
 )
 
 // go-redis, which the door knows, keeps a clock of its own from the start of the
 // program on.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1"))
+	leaks.Main(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/internal/pool.startGlobalTimeCache.func1"))
 }
 
 // last has what each screen's last picture must say: in virtual time it is exact.

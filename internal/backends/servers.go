@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/ebbdb/ebb/internal/leaks"
 )
 
 // sharedServers owns the servers that the tests of a process share. The code that starts them
@@ -74,11 +76,7 @@ func Main(m *testing.M) {
 	code := m.Run()
 	servers.close()
 	if code == 0 {
-		err := goleak.Find(theirs()...)
-		for n := 0; err != nil && n < 20; n++ { // each check takes half a second, and a busy machine may need more
-			err = goleak.Find(theirs()...)
-		}
-		if err != nil {
+		if err := leaks.Find(theirs()...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

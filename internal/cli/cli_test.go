@@ -15,12 +15,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // serve answers each connection by a script: what it returns for a request is
 // written, and "" closes the connection. It ends with the test.

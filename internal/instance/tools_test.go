@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/internal/tier"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // patience bounds every wait in these tests; nothing depends on its length.
 var patience = tier.Patience

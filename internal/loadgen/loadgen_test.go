@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/resp"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func TestQuantilesAreWithinOnePercentAndNeverTooLow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/tier"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // patience bounds every wait in these tests; nothing depends on its length.
 var patience = tier.Patience
