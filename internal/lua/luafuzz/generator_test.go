@@ -55,11 +55,22 @@ func TestADifferenceIsMadeSmall(t *testing.T) {
 			continue
 		}
 		found++
-		if report := c.fault(t, p, seed); !strings.Contains(report, "wrong") {
+		if report := c.fault(t, p, seed, different{}); !strings.Contains(report, "wrong") {
 			t.Fatalf("seed %d: the report is\n%s", seed, report)
 		}
 		if text := p.Text(); !strings.Contains(text, cause) || strings.Count(text, "\n") > 8 {
 			t.Errorf("seed %d was only made\n%s", seed, text)
+		}
+	}
+}
+
+// A difference that does not show again is our fault if our machine is what has changed.
+func TestAMachineThatDoesNotPrintTheSameAgainIsAFault(t *testing.T) {
+	for _, steady := range []bool{false, true} {
+		c := campaign{ours: pretender{}, steady: steady, oracle: pretender{}, name: "the truth", mode: Run, allowed: map[string]int{}}
+		report := c.fault(t, NewProgram(1), 1, different{ours: "what it printed first"})
+		if strings.Contains(report, "what it printed first") != steady || c.passing == 1 == steady {
+			t.Errorf("steady %v: the report is %q, and %d did not show again", steady, report, c.passing)
 		}
 	}
 }
