@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Process is a server program that a test kills and starts again, on the same port and in
@@ -114,16 +116,18 @@ func (p *Process) arguments(more []string) ([]string, error) {
 // Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.gone }
 
-// Wait waits until the program has ended by itself, and returns its exit status.
+// Wait waits until the program has ended by itself, and returns its exit status. If it does not end within tier.Patience, Wait fails
+// the test and kills it; the status is -1 then.
 func (p *Process) Wait() int {
-	<-p.gone
+	p.t.Helper()
+	p.await()
 	return p.cmd.ProcessState.ExitCode()
 }
 
 // Kill ends the program as kill -9 does. It does nothing if the program does not run.
 func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
 
-// Stop sends SIGTERM to the program and waits until it has ended.
+// Stop sends SIGTERM to the program and waits until it has ended, as Wait does.
 func (p *Process) Stop() { p.signal(syscall.SIGTERM) }
 
 // Pid returns the process id of the program.
@@ -133,9 +137,23 @@ func (p *Process) signal(s syscall.Signal) {
 	if p.cmd == nil {
 		return
 	}
+	p.t.Helper()
 	_ = p.cmd.Process.Signal(s)
-	<-p.gone
+	p.await()
 	p.cmd = nil
+}
+
+// await waits until the program has ended, for tier.Patience.
+func (p *Process) await() {
+	p.t.Helper()
+	select {
+	case <-p.gone:
+		return
+	case <-time.After(tier.Patience):
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.gone
+	p.t.Errorf("%s did not end within %v, and was killed; it said: %s", p.path, tier.Patience, p.Said())
 }
 
 // Said returns the end of the program's output.
