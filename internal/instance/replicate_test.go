@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -230,10 +229,11 @@ func TestRedisCLIFetchesASnapshot(t *testing.T) {
 	everyType(c, 0)
 	host, port, _ := net.SplitHostPort(in.Addrs()[0].String())
 	path := t.TempDir() + "/dump.rdb"
-	if out, err := exec.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port, "--rdb", path).CombinedOutput(); err != nil {
+	if out, err := realserver.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port, "--rdb", path).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), "redis-check-rdb", path).CombinedOutput(); err != nil || !bytes.Contains(out, []byte("RDB looks OK")) {
+	out, err := realserver.CommandContext(t.Context(), "redis-check-rdb", path).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("RDB looks OK")) {
 		t.Errorf("%v: %s", err, out)
 	}
 }

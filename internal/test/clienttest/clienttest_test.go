@@ -119,7 +119,7 @@ func run(t *testing.T, program string, args ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var out, complaints bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := realserver.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&complaints, t.Output())
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v\n%s", program, err, complaints.Bytes())

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -120,7 +119,7 @@ func startExporter(t *testing.T, program string) func(addr string) string {
 	t.Helper()
 	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(realserver.FreePort(t)))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	cmd := exec.CommandContext(ctx, program, "-redis.addr", "", "-include-system-metrics", "-redis-only-metrics",
+	cmd := realserver.CommandContext(ctx, program, "-redis.addr", "", "-include-system-metrics", "-redis-only-metrics",
 		"-check-keys", "typed:*", "-check-single-keys", "stream:1,k,nothing", "-check-streams", "stream:*", "-count-keys", "db0=typed:*",
 		"-export-client-list", "-include-config-metrics", "-web.listen-address", at)
 	if err := cmd.Start(); err != nil {

@@ -91,7 +91,7 @@ func cliCommand(t *testing.T, ctx context.Context, program, addr string, args ..
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	t.Cleanup(cancel)
-	cmd = exec.CommandContext(ctx, path, append([]string{"-h", host, "-p", port}, args...)...)
+	cmd = realserver.CommandContext(ctx, path, append([]string{"-h", host, "-p", port}, args...)...)
 	complaints = &bytes.Buffer{}
 	cmd.Stderr = complaints
 	return cmd, complaints

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -97,7 +96,7 @@ func TestTheCommandLinesOfTheGuidePrintWhatItSays(t *testing.T) {
 	for _, block := range strings.Split(snippets(t, "console"), "$ redis-cli ")[1:] {
 		command, want, _ := strings.Cut(block, "\n")
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		out, err := exec.CommandContext(ctx, cli, append([]string{"-p", port}, strings.Fields(command)...)...).Output()
+		out, err := realserver.CommandContext(ctx, cli, append([]string{"-p", port}, strings.Fields(command)...)...).Output()
 		cancel()
 		if err != nil || string(out) != want {
 			t.Errorf("redis-cli %s: %v\n%s\nthe guide says\n%s", command, err, out, want)
