@@ -81,7 +81,7 @@ var arrows = []struct {
 	{"internal/loadgen", []string{"conn", "resp", "internal/"}},
 	{"internal/doctor", []string{"conn", "internal/disk"}},
 	{"internal/migrate", []string{"resp", "internal/doctor", "internal/rdb", "internal/serverurl"}},
-	{"internal/lua/luafuzz", []string{"internal/lua", "resp"}},
+	{"internal/lua/luafuzz", []string{"internal/lua", "internal/tier", "resp"}},
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
@@ -171,16 +171,31 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 	return p.fset, p.all
 }
 
+// tests returns the test files of all modules, and the files of packages that tests share: those that import package testing.
+func tests(t *testing.T) (*token.FileSet, []source) {
+	t.Helper()
+	p, err := parsedAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := func(s source) bool { return !s.test() && !slices.Contains(s.imports(), "testing") }
+	return p.fset, slices.DeleteFunc(slices.Clone(p.all), others)
+}
+
 // tree is what parse returns.
 type tree struct {
 	fset *token.FileSet
 	all  []source
 }
 
-// parsed is parse, once for all tests: it takes a second.
-var parsed = sync.OnceValues(parse)
+// parsed and parsedAll are parse, once for all tests: it takes a second.
+var (
+	parsed    = sync.OnceValues(func() (tree, error) { return parse("internal/test", "redisson") })
+	parsedAll = sync.OnceValues(func() (tree, error) { return parse() })
+)
 
-func parse() (tree, error) {
+// parse parses the module, and those of the other modules that are named; all of them if none is.
+func parse(modules ...string) (tree, error) {
 	fset := token.NewFileSet()
 	var all []source
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -188,8 +203,8 @@ func parse() (tree, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"),
-			d.IsDir() && name != "." && hasModule(name) && name != "internal/test" && name != "redisson":
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"),
+			d.IsDir() && name != "." && len(modules) > 0 && hasModule(name) && !slices.Contains(modules, name):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
@@ -395,6 +410,40 @@ func TestNoTestSleepsOnTheWallClock(t *testing.T) {
 		}
 		t.Errorf("%s: time.Sleep: use a manual clock, a synctest bubble, or wait for what is to happen", at)
 	})
+}
+
+// How long a test waits in vain depends on the machine: tier.Patience, a multiple or a fraction of it. time.After of a literal is well
+// in a bubble, where it takes no time.
+func TestAWaitIsAsLongAsTheMachineNeeds(t *testing.T) {
+	fset, all := tests(t)
+	for _, s := range all {
+		if slices.Contains(s.imports(), "testing/synctest") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !isCall(call, "time", "After") {
+				return true
+			}
+			ast.Inspect(call.Args[0], func(n ast.Node) bool {
+				if sel, ok := n.(*ast.SelectorExpr); ok && (isName(sel, "time", "Second") || isName(sel, "time", "Minute")) {
+					t.Errorf("%s: time.After of time.%s: use tier.Patience", fset.Position(n.Pos()), sel.Sel.Name)
+				}
+				return true
+			})
+			return true
+		})
+	}
+}
+
+func isCall(call *ast.CallExpr, pkg, name string) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && isName(sel, pkg, name)
+}
+
+func isName(sel *ast.SelectorExpr, pkg, name string) bool {
+	x, ok := sel.X.(*ast.Ident)
+	return ok && x.Name == pkg && sel.Sel.Name == name
 }
 
 // A test that draws without a seed is red by chance, and its failure cannot be repeated.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -207,7 +208,7 @@ func testStreams(t *testing.T, b *bench, most int, login func(addr string) (head
 		t.Errorf("streams keep other requests out: %d", status)
 	}
 	_ = open[0].Close()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(tier.Patience); ; {
 		dialStream(t, addr, "")
 		select {
 		case <-begun:

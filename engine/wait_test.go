@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // popper waits for a list's element and keeps it.
@@ -128,7 +130,7 @@ func promptly(t *testing.T, f func()) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(30 * time.Second):
+	case <-time.After(tier.Patience):
 		t.Error("the transaction waits for a shard that another transaction holds")
 	}
 }

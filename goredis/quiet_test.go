@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/server"
 )
 
@@ -60,7 +60,7 @@ func failDials(ctx context.Context) error {
 
 // runQuiet runs the program that the variable names, if it does.
 func runQuiet() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	switch os.Getenv(quietRun) {
 	case "":

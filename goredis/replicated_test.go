@@ -9,12 +9,13 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func TestReplicatedWritesOutliveAFailover(t *testing.T) {
 	backends.Asked(t, []string{"sentinel", "cluster"}, func(t *testing.T, b *backends.Backend) {
 		key := "{" + b.Name("n") + "}"
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		_, err := b.Del(ctx, key)
 		must(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // A server that accepts CLIENT TRACKING and sends nothing, as ebb 0.6 does for a redirection to the
@@ -22,7 +23,7 @@ func TestTrackIsUnsupportedIfNoInvalidationComes(t *testing.T) {
 	d.owned = true
 	c := conn.New(d)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	if err := c.Ping(ctx); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 func TestSlotsMoveWhileCallsRun(t *testing.T) {
@@ -134,7 +135,7 @@ func TestKeysThatAreOnTheirWayAreAskedFor(t *testing.T) {
 func TestNothingIsCountedTwiceWhenAMasterDies(t *testing.T) {
 	backends.Asked(t, []string{"sentinel", "cluster", "redis", "ebb3"}, func(t *testing.T, b *backends.Backend) {
 		key := "{" + b.Name("n") + "}"
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		n := drivertest.NewTally(t, b.Conn, key)
 		defer n.Stop()
@@ -180,7 +181,7 @@ func TestNothingIsCountedTwiceWhenAMasterDies(t *testing.T) {
 
 func TestASubscriptionOutlivesItsServer(t *testing.T) {
 	backends.Asked(t, []string{"sentinel", "cluster", "redis", "ebb3"}, func(t *testing.T, b *backends.Backend) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		name := "{" + b.Name("news") + "}"
 		plain, err := b.Subscribe(ctx, name)

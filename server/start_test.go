@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/leaks"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 	"github.com/ebbdb/ebb/server"
 )
@@ -46,7 +47,7 @@ func dial(t *testing.T, addr net.Addr) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(tier.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t, nc, bufio.NewReader(nc)}

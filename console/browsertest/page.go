@@ -28,10 +28,12 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Patience bounds each wait. No test depends on its length.
-const Patience = time.Minute
+var Patience = tier.Patience
 
 // Options configure a Page. The zero value is a desktop: 1440 by 900, two device pixels to a CSS pixel, English, light.
 type Options struct {

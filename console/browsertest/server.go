@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/console"
@@ -22,9 +21,6 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
 )
-
-// grace is the time in which a server writes its last replies.
-const grace = 10 * time.Second
 
 // Server is a whole ebb server in the test's process, with the console and a port for clients, both on ports of their own.
 type Server struct {
@@ -74,7 +70,7 @@ func (s *Server) Stop() {
 	if s.in == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience) // in which the server writes its last replies
 	defer cancel()
 	if err := s.Conn.Close(); err != nil {
 		s.t.Error(err)

@@ -21,10 +21,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	grpcebb "github.com/ebbdb/ebb/contrib/grpc"
-
 	"github.com/ebbdb/ebb"
+	grpcebb "github.com/ebbdb/ebb/contrib/grpc"
 	"github.com/ebbdb/ebb/internal/limittest"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/limit"
 )
 
@@ -84,7 +84,7 @@ func dial(t testing.TB, opts ...grpc.ServerOption) *grpc.ClientConn {
 }
 
 func ask(t testing.TB, conn *grpc.ClientConn) (metadata.MD, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	var trailer metadata.MD
 	err := conn.Invoke(ctx, "/test.Echo/Ask", new(emptypb.Empty), new(emptypb.Empty), grpc.Trailer(&trailer))
@@ -119,7 +119,7 @@ func TestAStreamIsLimitedOnceOrByTheMessage(t *testing.T) {
 	for _, messages := range []bool{false, true} {
 		_, l := limittest.New(t, limit.PerHour(3))
 		conn := dial(t, grpc.StreamInterceptor(grpcebb.Stream(l, grpcebb.Options{Messages: messages})))
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 		defer cancel()
 		answers := 0
 		s, err := conn.NewStream(ctx, &service.Streams[0], "/test.Echo/Talk")

@@ -14,14 +14,14 @@ import (
 
 	"github.com/redis/rueidis"
 
-	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
-
 	"github.com/ebbdb/ebb"
+	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/drivertest"
 	"github.com/ebbdb/ebb/internal/hangtest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/routing"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/wires"
 )
 
@@ -103,14 +103,14 @@ func TestWhatWaitsGivesUpOnASilentServer(t *testing.T) {
 		select {
 		case err := <-ended:
 			unavailable(t, err)
-		case <-time.After(time.Minute):
+		case <-time.After(tier.Patience):
 			t.Fatal("it waits on")
 		}
 	}
 	select {
 	case err := <-subscribed:
 		unavailable(t, err)
-	case <-time.After(time.Minute):
+	case <-time.After(tier.Patience):
 		t.Fatal("it subscribes on")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Cluster is a cluster of redis-server on this machine, with three masters and three
@@ -42,9 +43,10 @@ const (
 	// milliseconds. A failover takes about a second longer. With less, a busy machine has
 	// failovers that no test caused.
 	nodeTimeout = "1500"
-	// settled is the limit of a wait until a cluster, or a group of sentinels, agrees.
-	settled = 90 * time.Second
 )
+
+// settled is the limit of a wait until a cluster, or a group of sentinels, agrees.
+var settled = tier.Patience * 3 / 2
 
 // NewCluster starts a cluster, waits until its nodes agree, and ends it with the
 // test.

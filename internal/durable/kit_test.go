@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 const dir = "/data"
@@ -180,7 +181,7 @@ func (w *world) acked(mark int64) bool {
 		}
 		select {
 		case <-wake:
-		case <-time.After(10 * time.Second):
+		case <-time.After(tier.Patience):
 			return false
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/queue"
@@ -101,7 +102,7 @@ func (s *side) did() []string {
 
 // published returns the messages since the last call.
 func (s *side) published() []string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	if _, err := s.c.Do(ctx, "PUBLISH", "end", ""); err != nil {
 		s.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/expset"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/near"
@@ -190,7 +191,7 @@ func (s *site) lock() *object {
 	o.during = func(t *testing.T, _ *object) {
 		select {
 		case <-lease.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(tier.Patience):
 		}
 		if err := context.Cause(lease.Context()); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("a lease that its holder could not renew: %v", err)

@@ -52,13 +52,13 @@ func TestScriptsBesideEverythingElse(t *testing.T) {
 	if *scriptTime != 0 {
 		<-time.After(*scriptTime)
 	} else {
-		<-s.enough
+		s.await(s.enough, fmt.Sprintf("%d replies", s.want))
 	}
-	<-s.met
+	s.await(s.met, "BUSY")
 	close(stop)
 	s.down.Store(true)
 	// No client kills scripts from here on: those that loop must not stop the loops, which end the connections.
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := s.srv.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -116,6 +116,16 @@ func newScriptStress(t *testing.T) *scriptStress {
 		s.want /= 10
 	}
 	return s
+}
+
+// await waits for what the clients count, under the race detector too.
+func (s *scriptStress) await(came <-chan struct{}, what string) {
+	s.t.Helper()
+	select {
+	case <-came:
+	case <-time.After(2 * patience):
+		s.t.Errorf("not within %v: %s; the clients have %d replies", 2*patience, what, s.replies.Load())
+	}
 }
 
 func (s *scriptStress) running(stop <-chan struct{}) bool {

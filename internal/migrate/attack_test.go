@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // FROM's host and port may lead to another server from TO's machine. That server's data is not the source's.
@@ -127,7 +129,7 @@ func TestAPausedServerIsNamed(t *testing.T) {
 	c := open(t, from)
 	c.run(t, "CLIENT PAUSE 100000 WRITE")
 	m, _ := migrating(t, Options{From: []string{from}, To: to})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	if err := m.countRules(ctx, c, 0, map[string][2]int64{}); err != nil {
 		t.Error(err)

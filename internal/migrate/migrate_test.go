@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/serverurl"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 	"github.com/ebbdb/ebb/server"
 )
@@ -157,7 +158,7 @@ func (w *writer) rounds(t *testing.T, n int) {
 		select {
 		case <-told:
 		case <-w.gone:
-		case <-time.After(time.Minute):
+		case <-time.After(tier.Patience):
 			t.Fatal("the writer does not get on")
 		}
 	}
@@ -197,7 +198,7 @@ func (l *log) until(text string) {
 // untilTimes waits until a text has come n times.
 func (l *log) untilTimes(text string, n int) {
 	l.t.Helper()
-	for end := time.After(time.Minute); ; {
+	for end := time.After(tier.Patience); ; {
 		l.mu.Lock()
 		has, more := strings.Count(l.text.String(), text) >= n, l.more
 		l.mu.Unlock()

@@ -147,7 +147,7 @@ func ended(p *realserver.Process) bool {
 	select {
 	case <-p.Ended():
 		return true
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience / 12):
 		return false
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // loadReal loads a directory of a server; a snapshot comes as the keys in it.
@@ -157,10 +158,10 @@ func checkAOF(t *testing.T, manifest string) {
 // text; "" if the server hangs up.
 func ask1(t *testing.T, addr string, commands ...string) (reply string) {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	c, err := net.DialTimeout("tcp", addr, tier.Patience)
 	must(t, err)
 	defer c.Close()
-	must(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	must(t, c.SetDeadline(time.Now().Add(tier.Patience)))
 	_, err = c.Write(request(commands...))
 	must(t, err)
 	in := bufio.NewReader(c)

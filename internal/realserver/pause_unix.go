@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // Pause suspends the program, as kill -STOP does. Its connections stay open, the system
@@ -19,7 +21,7 @@ func (p *Process) Pause(t testing.TB) {
 	p.send(t, syscall.SIGSTOP)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for end := time.After(10 * time.Second); p.cmd != nil && !stands(p.cmd.Process.Pid); {
+	for end := time.After(tier.Patience); p.cmd != nil && !stands(p.cmd.Process.Pid); {
 		select {
 		case <-look.C:
 		case <-end:

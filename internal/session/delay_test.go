@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -25,7 +26,7 @@ func heldShard(t *testing.T, s *Service, key string, f func()) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(30 * time.Second):
+	case <-time.After(tier.Patience):
 		t.Error("the loop waits for a shard that another transaction holds")
 	}
 	other.Commit()

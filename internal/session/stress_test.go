@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -74,7 +75,7 @@ func TestEverythingAtOnceLeavesASoundEngine(t *testing.T) {
 
 // comes waits for what goroutines do when they get a turn, and reports whether it came.
 func comes(done func() bool) bool {
-	late := time.After(time.Minute)
+	late := time.After(tier.Patience)
 	for !done() {
 		select {
 		case <-late:

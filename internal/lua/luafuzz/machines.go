@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/lua"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -37,8 +38,9 @@ var ErrTimeout = errors.New("a program does not end")
 // tooMany is the output of a machine for a program that exceeded its limit of steps.
 const tooMany = "too many steps"
 
-// patience is the time limit of the programs of one Run.
-const patience = 5 * time.Second
+// patience is the time limit of the programs of one Run, five seconds on a quiet machine. A program that exceeds it is skipped, and some
+// programs never end.
+var patience = tier.Patience / 12
 
 // Mode is what a Machine does with a program.
 type Mode byte

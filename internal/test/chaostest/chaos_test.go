@@ -22,6 +22,7 @@ import (
 	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/queue"
 )
 
@@ -256,7 +257,7 @@ func (e *events) add(c *client) {
 
 // drain does the jobs that are left, and returns the dead ones.
 func drain(t *testing.T, url string, e *events) (dead int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*tier.Patience)
 	defer cancel()
 	c, err := ebb.Open(ctx, url)
 	if err != nil {

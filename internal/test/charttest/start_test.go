@@ -3,44 +3,24 @@ package charttest
 import (
 	"bufio"
 	"context"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // patience is the time for which a test waits for what must come.
-const patience = 30 * time.Second
-
-// binary returns the program ebb: that of .ci/test, or a new one.
-func binary(t *testing.T) string {
-	t.Helper()
-	if name := os.Getenv("EBB_BINARY"); name != "" {
-		return name
-	}
-	name := filepath.Join(t.TempDir(), "ebb")
-	cmd := exec.Command("go", "build", "-o", name, "./cmd/ebb")
-	cmd.Dir = top
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return name
-}
+var patience = tier.Patience
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ln.Close() }()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return port
+	return strconv.Itoa(realserver.FreePort(t))
 }
 
 // The server starts with the arguments and the variables of the rendered container, and its probes succeed.
@@ -87,8 +67,8 @@ func TestTheServerStartsAsTheContainerSays(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	program := binary(t)
-	server := exec.CommandContext(ctx, program, args...)
+	program := realserver.Ebb(t)
+	server := realserver.CommandContext(ctx, program, args...)
 	server.Env, server.Dir = env, dir
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -122,7 +102,7 @@ func TestTheServerStartsAsTheContainerSays(t *testing.T) {
 		for i := range len(at(t, c, probe, "exec", "command").([]any)) {
 			words = append(words, at(t, c, probe, "exec", "command", i).(string))
 		}
-		cmd := exec.CommandContext(ctx, program, words[1:]...)
+		cmd := realserver.CommandContext(ctx, program, words[1:]...)
 		cmd.Env = env
 		if said, err := cmd.CombinedOutput(); err != nil || words[0] != "ebb" || strings.Contains(string(said), "password") {
 			t.Errorf("%s: %v\n%s", probe, err, said)

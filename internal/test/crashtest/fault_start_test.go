@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 var torn = flag.Int("crash.torn", 7, "cut the last record at every so many bytes; 1: at each")
@@ -303,7 +304,7 @@ func TestADirectoryThatMayNotBeWrittenIsRefused(t *testing.T) {
 	}
 	_ = f.c.BgSave(ctx).Err()
 	err := f.set(100)
-	for began := time.Now(); err == nil && time.Since(began) < time.Minute; err = f.set(100) {
+	for began := time.Now(); err == nil && time.Since(began) < tier.Patience; err = f.set(100) {
 		pause()
 	}
 	if err == nil || !strings.HasPrefix(err.Error(), "MISCONF Redis is configured to save RDB snapshots") {
@@ -316,7 +317,7 @@ func TestADirectoryThatMayNotBeWrittenIsRefused(t *testing.T) {
 	if err := f.c.BgSave(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}
-	f.recovers(30 * time.Second)
+	f.recovers()
 	f.row("the directory becomes read-only", said+"; after BGSAVE: "+fmt.Sprint(err),
 		fmt.Sprintf("nothing of %d; writes again after a BGSAVE that succeeded", f.acked))
 	f.again()

@@ -134,7 +134,7 @@ func killRounds(t *testing.T, policy string) {
 	var writers []*writer
 	far := time.Now().Add(24 * time.Hour)
 	for i := range 8 {
-		c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, DialTimeout: 5 * time.Second, ReadTimeout: time.Minute})
+		c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, DialTimeout: tier.Patience, ReadTimeout: tier.Patience})
 		defer c.Close()
 		writers = append(writers, &writer{id: i, c: c, far: far})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 var keys = flag.Int("crash.keys", 20_000, "how many keys to migrate")
@@ -183,8 +184,8 @@ func TestMigrationAndBack(t *testing.T) {
 	ebb := realserver.NewProcess(t, realserver.Ebb(t), "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0")
 	old.Start()
 	ebb.Start()
-	from := redis.NewClient(&redis.Options{Addr: old.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
-	to := redis.NewClient(&redis.Options{Addr: ebb.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	from := redis.NewClient(&redis.Options{Addr: old.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
+	to := redis.NewClient(&redis.Options{Addr: ebb.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
 	defer from.Close()
 	defer to.Close()
 	fill(t, from, *keys)
@@ -198,7 +199,7 @@ func TestMigrationAndBack(t *testing.T) {
 
 	fresh := realserver.NewProcess(t, "redis-server", "--save", "", "--enable-debug-command", "yes")
 	fresh.Start()
-	empty := redis.NewClient(&redis.Options{Addr: fresh.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	empty := redis.NewClient(&redis.Options{Addr: fresh.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
 	defer empty.Close()
 	if err := to.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)

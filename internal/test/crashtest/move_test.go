@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // moveKeys are the keys between which jobs move, in the order of their way: two sets, then two lists.
@@ -34,7 +35,7 @@ func TestAJobThatMovesIsInOneKeyAfterAKill(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	ctx := t.Context()
 	dial := func() *redis.Client {
-		c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+		c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/servercmd"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -102,7 +103,7 @@ func newChain(t *testing.T, kinds, args []string, seed uint64) *chain {
 			c.proxies = append(c.proxies, newProxy(t, p.Addr(), seed+uint64(i)))
 		}
 	}
-	client := redis.NewClient(&redis.Options{Addr: c.nodes[0].Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	client := redis.NewClient(&redis.Options{Addr: c.nodes[0].Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
 	defer client.Close()
 	fill(t, client, 2000)
 	c.flow = newFlow(t, c.nodes[0], seed, c.own)
@@ -176,7 +177,7 @@ func (c *chain) quiet(round int) {
 			}
 		}
 	}()
-	for end := time.Now().Add(2 * time.Minute); ; { // a link that is dead is given up after 20 s
+	for end := time.Now().Add(2 * tier.Patience); ; { // a link that is dead is given up after 20 s
 		if why = c.differs(); why == "" {
 			break
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -25,7 +26,7 @@ type peer struct {
 }
 
 func dial(addr string) (*peer, error) {
-	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	c, err := net.DialTimeout("tcp", addr, tier.Patience)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (p *peer) all(requests ...[]string) (replies []resp.Value, err error) {
 	for _, args := range requests {
 		b = resp.AppendCommand(b, args...)
 	}
-	if err := p.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := p.SetDeadline(time.Now().Add(tier.Patience)); err != nil {
 		return nil, err
 	}
 	if _, err := p.Write(b); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/tier"
 )
 
 // group is a master, a replica and three sentinels that watch them.
@@ -75,19 +76,19 @@ func (g *group) master(ctx context.Context) (*realserver.Process, error) {
 	return nil, fmt.Errorf("sentinel names %s, which is no server's", addr)
 }
 
-// eventually repeats a check until it succeeds, for two minutes.
+// eventually repeats a check until it succeeds, for 2*tier.Patience.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for end := time.After(2 * time.Minute); ; {
+	for end := time.After(2 * tier.Patience); ; {
 		if yes() {
 			return
 		}
 		select {
 		case <-look.C:
 		case <-end:
-			t.Fatalf("in two minutes: not %s", what)
+			t.Fatalf("not within %v: %s", 2*tier.Patience, what)
 		}
 	}
 }
