@@ -449,9 +449,10 @@ func isName(sel *ast.SelectorExpr, pkg, name string) bool {
 // A test that draws without a seed is red by chance, and its failure cannot be repeated.
 func TestTestsDrawFromASeed(t *testing.T) {
 	seeded := []string{"New", "NewSource", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "PCG", "Zipf"}
-	eachCall(t, func(at token.Position, s source, pkg, name string) {
+	fset, all := tests(t)
+	eachCallIn(fset, all, func(at token.Position, s source, pkg, name string) {
 		switch {
-		case !s.test() || s.dir == "internal/draw":
+		case s.dir == "internal/draw" || s.dir == "bench": // a benchmark measures, and cannot be red by chance
 		case pkg == "rapid" && (name == "Check" || name == "MakeCheck"):
 			t.Errorf("%s: rapid.%s: use draw.Check, which takes the seed of the run", at, name)
 		case pkg == "rand" && !slices.Contains(seeded, name) && !slices.Contains(s.imports(), "crypto/rand"):
@@ -585,6 +586,10 @@ func TestNothingRunsBeforeMain(t *testing.T) {
 // passed on: pkg.name.
 func eachCall(t *testing.T, visit func(at token.Position, s source, pkg, name string)) {
 	fset, all := sources(t)
+	eachCallIn(fset, all, visit)
+}
+
+func eachCallIn(fset *token.FileSet, all []source, visit func(at token.Position, s source, pkg, name string)) {
 	for _, s := range all {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			sel, ok := n.(*ast.SelectorExpr)

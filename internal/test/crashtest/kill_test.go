@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/tier"
 )
@@ -130,7 +131,7 @@ func TestAKilledServerHasWhatItAcknowledged(t *testing.T) {
 
 func killRounds(t *testing.T, policy string) {
 	p := realserver.NewProcess(t, realserver.Ebb(t), "--appendonly", "yes", "--appendfsync", policy, "--auto-aof-rewrite-min-size", "1mb")
-	rnd := rand.New(rand.NewPCG(1, 2))
+	rnd := draw.Rand(t)
 	var writers []*writer
 	far := time.Now().Add(24 * time.Hour)
 	for i := range 8 {

@@ -3,13 +3,13 @@ package crashtest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/tier"
 )
@@ -32,7 +32,7 @@ var movers = [][]any{
 // move: no job is lost, and none is there twice.
 func TestAJobThatMovesIsInOneKeyAfterAKill(t *testing.T) {
 	p := realserver.NewProcess(t, realserver.Ebb(t), "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "256kb")
-	rnd := rand.New(rand.NewPCG(3, 4))
+	rnd := draw.Rand(t)
 	ctx := t.Context()
 	dial := func() *redis.Client {
 		c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
