@@ -277,9 +277,9 @@ func (b *Backend) Fault() bool {
 		return false
 	}
 	if b.site.repair != nil {
-		b.t.Cleanup(b.site.repair)
+		b.t.Cleanup(func() { b.shared(b.site.repair) })
 	}
-	b.site.fault()
+	b.shared(b.site.fault)
 	return true
 }
 
@@ -288,9 +288,18 @@ func (b *Backend) FaultAt(key string) bool {
 	if b.site.cluster == nil {
 		return b.Fault()
 	}
-	b.t.Cleanup(b.site.repair)
-	b.site.cluster.KillMaster(key)
+	b.t.Cleanup(func() { b.shared(b.site.repair) })
+	b.shared(func() { b.site.cluster.KillMaster(key) })
 	return true
+}
+
+// shared does something to the servers that tests share. If that fails, it ends the test, and the later tests of the kind.
+func (b *Backend) shared(f func()) {
+	b.t.Helper()
+	if m := try(f); m != nil {
+		servers.breaks(b.Kind, *m)
+		m.end(b.t)
+	}
 }
 
 // ebbServer returns a function that starts the real program, with files.

@@ -24,12 +24,14 @@ type sharedServers struct {
 
 	mu    sync.Mutex // guards what follows
 	sites map[string]site
-	ends  []func()
-	dirs  []string
+	// failed has the kinds whose servers did not start. A start takes a minute to fail, so the next tests do not try it again.
+	failed map[string]missing
+	ends   []func()
+	dirs   []string
 }
 
 // servers holds the servers of this process from the first test on. Main ends them.
-var servers = &sharedServers{sites: map[string]site{}}
+var servers = &sharedServers{sites: map[string]site{}, failed: map[string]missing{}}
 
 func (h *sharedServers) next() int64 { return h.nr.Add(1) }
 
@@ -48,24 +50,49 @@ func (h *sharedServers) site(t testing.TB, k kind) (s site) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if m, ok := h.failed[k.name]; ok {
+		m.end(t)
+	}
 	if s, ok := h.sites[k.name]; ok {
 		return s
 	}
+	if m := try(func() { s = k.start(h) }); m != nil {
+		h.failed[k.name] = *m
+		m.end(t)
+	}
+	h.sites[k.name] = s
+	return s
+}
+
+// try runs f, and returns why it ended early, if code in it has called Fatal or Skip of sharedServers.
+func try(f func()) (early *missing) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-			h.sites[k.name] = s
 		case missing:
-			t.Helper()
-			if p.skip {
-				t.Skip(p.reason)
-			}
-			t.Fatal(p.reason)
+			early = &p
 		default:
 			panic(p)
 		}
 	}()
-	return k.start(h)
+	f()
+	return nil
+}
+
+// breaks notes that the servers of a kind cannot be used any more.
+func (h *sharedServers) breaks(kind string, m missing) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed[kind] = m
+}
+
+// end ends a test for the reason that has ended a start.
+func (m missing) end(t testing.TB) {
+	t.Helper()
+	if m.skip {
+		t.Skip(m.reason)
+	}
+	t.Fatal(m.reason)
 }
 
 // Main runs the tests of a package, ends the servers, and fails if a goroutine is
@@ -118,6 +145,7 @@ func (h *sharedServers) close() {
 func (h *sharedServers) Helper()          {}
 func (h *sharedServers) Name() string     { return "the backends of this process" }
 func (h *sharedServers) Cleanup(f func()) { h.ends = append(h.ends, f) }
+func (h *sharedServers) Log(args ...any)  { fmt.Fprintln(os.Stderr, args...) }
 func (h *sharedServers) Logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }
@@ -130,6 +158,10 @@ func (h *sharedServers) TempDir() string {
 	h.dirs = append(h.dirs, dir)
 	return dir
 }
+
+// Error and Errorf end what the server is asked for, as Fatal does: no test is known that could fail and go on.
+func (h *sharedServers) Error(args ...any)                 { h.Fatal(args...) }
+func (h *sharedServers) Errorf(format string, args ...any) { h.Fatalf(format, args...) }
 
 func (h *sharedServers) Fatal(args ...any) { panic(missing{reason: fmt.Sprint(args...)}) }
 func (h *sharedServers) Fatalf(format string, args ...any) {
