@@ -15,8 +15,9 @@ import (
 // Pairs and Get.
 type Value = resp.Value
 
-// Conn is an open backend. Its methods are safe for concurrent use. Each call borrows a
-// connection or a session. The caller must Close the Conn.
+// Conn is an open backend. Its methods are safe for concurrent use. A call borrows a
+// connection or a session, if it needs one. The caller must Close the Conn. In a bubble of
+// testing/synctest, use a Conn that was opened in it.
 type Conn struct {
 	d       Driver
 	ints    IntsDriver    // d, if it is one and this is no view
@@ -175,7 +176,9 @@ func (c *Conn) Close() error {
 	for s := range subs {
 		_ = s.f.Close()
 	}
-	return c.d.Close()
+	err := c.d.Close()
+	c.Idle()
+	return err
 }
 
 // Batch is a list of commands for Pipeline and Tx. The zero value is an empty batch. One

@@ -4,7 +4,8 @@
 //	Conn ── driver ── slot: a session and memory for arguments ── command ── engine ── (files)
 //
 // A call borrows a session, runs the command in the caller's goroutine, and gives the
-// session back: no socket, no RESP. The driver is in internal/embedded. Start reading at Open.
+// session back: no socket, no RESP. Frequent calls need no session: docs/design/direct.md. The
+// driver is in internal/embedded. Start reading at Open.
 package embed
 
 import (

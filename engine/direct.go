@@ -170,6 +170,10 @@ func (tx *Tx) TryDirect(dbi int, key []byte) bool {
 	return false
 }
 
+// Follower is a Caller that is told of transactions with follow-up work: n is 1 before they unlock their shards, and -1 after the work,
+// which needs other shards.
+type Follower interface{ Following(n int64) }
+
 // Fits reports whether a key is missing or has a value of a kind. Unlike other reads it counts neither as a hit nor as a miss: the
 // read that follows does.
 func (tx *Tx) Fits(key []byte, k Kind) bool {
@@ -185,16 +189,26 @@ func (tx *Tx) Count(kind int) (weight int64) { return tx.db.shards[tx.hshard].co
 // goroutine holds all shards for long, no direct call holds one.
 func (db *DB) DirectBarrier(stop func() bool) {
 	for _, sh := range db.shards {
-		for n := 0; !sh.lock.TryLock(); n++ {
-			if stop() {
-				return
-			}
-			if n < directSpins {
-				runtime.Gosched()
-			} else {
-				time.Sleep(100 * time.Microsecond)
-			}
+		if !sh.await(stop) {
+			return
 		}
-		sh.lock.Unlock()
 	}
+}
+
+// await waits until the shard was free for a moment. It returns false if stop does.
+func (sh *shard) await(stop func() bool) bool {
+	sh.lock.Await(1)
+	defer sh.lock.Await(-1)
+	for n := 0; !sh.lock.TryLock(); n++ {
+		switch {
+		case stop():
+			return false
+		case n < directSpins:
+			runtime.Gosched()
+		default:
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	sh.lock.Unlock()
+	return true
 }

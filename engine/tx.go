@@ -210,6 +210,9 @@ func (tx *Tx) Commit() {
 func (tx *Tx) Unlock() {
 	tx.finish()
 	if len(tx.pending)+len(tx.late) > 0 {
+		if f, ok := tx.caller.(Follower); ok {
+			defer f.Following(-1)
+		}
 		tx.servePending()
 	}
 }
@@ -253,6 +256,11 @@ func (tx *Tx) finish() {
 		}
 		if sh.freed > considerAfter {
 			sh.workAt(tx.ms + considerIn)
+		}
+	}
+	if len(tx.pending)+len(tx.late) > 0 {
+		if f, ok := tx.caller.(Follower); ok {
+			f.Following(1)
 		}
 	}
 	mask := tx.held

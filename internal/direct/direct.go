@@ -124,9 +124,22 @@ func Of(driver any) Handle {
 // Direct returns the direct calls; nil if the Conn has none.
 func (h *Handle) Direct() Calls { return h.calls }
 
-// Keep returns the value that make returned at the first call. Package lock keeps the timers of leases there. The Conn has direct
-// calls.
+// Keep returns the value that make returned at the first call. internal/locking keeps the timers of leases there. Without direct calls
+// it keeps nothing, and returns nil.
 func (h *Handle) Keep(make func() any) any {
+	if h.kept == nil {
+		return nil
+	}
 	h.kept.once.Do(func() { h.kept.value = make() })
 	return h.kept.value
+}
+
+// Idler is a kept value that has timers. Idle stops those that nothing needs; it is called when the Conn is closed.
+type Idler interface{ Idle() }
+
+// Idle calls the kept value's Idle.
+func (h *Handle) Idle() {
+	if i, ok := h.Keep(func() any { return nil }).(Idler); ok {
+		i.Idle()
+	}
 }

@@ -72,6 +72,8 @@ func newSide(t *testing.T, clock engine.Clock, calls bool) *side {
 	}
 	s.entries, err = expmap.New[string, string](s.c, "map", expmap.Options[string, string]{MaxLen: 2})
 	must(t, err)
+	_, err = s.c.Do(context.Background(), "PING") // makes the session, whose HELLO MONITOR would show
+	must(t, err)
 	return s
 }
 
@@ -420,7 +422,7 @@ func TestADirectCallDoesWhatItsCommandDoes(t *testing.T) {
 			}
 		}
 	}
-	if t.Logf("%d calls were direct", taken); taken < 400 {
+	if t.Logf("%d calls were direct", taken); taken < 100 {
 		t.Error("these are too few")
 	}
 }

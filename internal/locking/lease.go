@@ -98,6 +98,9 @@ func (l *Lease) AcquireDirect(ctx context.Context, o *Object, acq Direct, prefix
 	if !granted {
 		return false, ok
 	}
+	if sent.Elapsed() >= o.TTL/4 && !confirmDirect(ctx, o, acq, owner, token, &sent) {
+		return false, false
+	}
 	if o.UntilRelease {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -105,9 +108,20 @@ func (l *Lease) AcquireDirect(ctx context.Context, o *Object, acq Direct, prefix
 	if l.renewals = renewalsOf(o.Conn, l.ttl); l.renewals != nil {
 		l.renewals.add(l)
 	} else {
-		l.firstRenewal = time.AfterFunc(l.ttl/3, l.renewLoop)
+		l.firstRenewal = time.AfterFunc(max(l.ttl/3-sent.Elapsed(), 0), l.renewLoop)
 	}
 	return true, true
+}
+
+// confirmDirect renews a lease whose request took long, so that it counts from sent, which it sets. It reports false if it has given
+// the lease back instead.
+func confirmDirect(ctx context.Context, o *Object, acq Direct, owner string, token int64, sent *Instant) bool {
+	*sent = Now()
+	err := acq.Renew(ctx, owner, token)
+	if err != nil && !errors.Is(err, ErrLost) {
+		o.TakeBack(ctx, func(ctx context.Context) error { _, err := acq.Release(ctx, owner, token); return err })
+	}
+	return err == nil
 }
 
 // stopFirstRenewal reports whether it came before the first renewal, of which there is none then.

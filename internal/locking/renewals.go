@@ -19,7 +19,10 @@ const maxLists = 64
 
 // renewalsOf returns the list of a Conn with direct calls for leases of a length; nil if the Conn has lists for many other lengths.
 func renewalsOf(c *conn.Conn, ttl time.Duration) *renewalList {
-	r := c.Keep(func() any { return &renewals{lists: map[time.Duration]*renewalList{}} }).(*renewals)
+	r, _ := c.Keep(func() any { return &renewals{lists: map[time.Duration]*renewalList{}} }).(*renewals)
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lists[ttl]
@@ -28,6 +31,19 @@ func renewalsOf(c *conn.Conn, ttl time.Duration) *renewalList {
 		r.lists[ttl] = l
 	}
 	return l
+}
+
+// Idle implements direct.Idler: the leases that are left are renewed, in vain, until they are over.
+func (r *renewals) Idle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.lists {
+		l.mu.Lock()
+		if l.armed && l.first == nil && l.timer.Stop() {
+			l.armed = false
+		}
+		l.mu.Unlock()
+	}
 }
 
 // renewalList has the leases of one length.
@@ -40,7 +56,8 @@ type renewalList struct {
 	armed       bool        // the timer runs; it may be early
 }
 
-// add adds a lease that was requested just now.
+// add adds a lease that was requested less than a quarter of its length ago. A lease may so stand behind one that is due a
+// little later, and is renewed with it.
 func (r *renewalList) add(l *Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,14 +68,10 @@ func (r *renewalList) add(l *Lease) {
 		r.last.next = l
 	}
 	r.last = l
-	switch {
-	case r.armed:
-	case r.timer == nil:
-		r.timer = time.AfterFunc(r.after, r.fire)
-	default:
-		r.timer.Reset(r.after)
+	if !r.armed { // a new timer: the one before may be that of a bubble of testing/synctest that has ended
+		r.timer = time.AfterFunc(max(r.after-l.requested.Elapsed(), 0), r.fire)
+		r.armed = true
 	}
-	r.armed = true
 }
 
 // remove removes a lease, and reports whether it was in the list: its renewals have not begun.

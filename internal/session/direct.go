@@ -1,9 +1,11 @@
 package session
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/ebbdb/ebb/engine"
@@ -21,7 +23,8 @@ import (
 type Direct struct {
 	svc   *Service
 	dbi   int
-	off   atomic.Bool // Close was called
+	off   atomic.Bool  // Close was called
+	after atomic.Int64 // calls with follow-up work that has not ended
 	specs [directKinds]*command.Spec
 	txs   sync.Pool // of *directTx
 }
@@ -65,11 +68,17 @@ func (s *Service) NewDirect(dbi int) *Direct {
 	return d
 }
 
-// Close makes all further calls reply Elsewhere, and waits for those that have begun.
+// Close makes all further calls reply Elsewhere, and waits for those that have begun, and for their follow-up work.
 func (d *Direct) Close() {
 	d.off.Store(true)
 	d.svc.DB.DirectBarrier(func() bool { return d.svc.running.Load() != nil })
+	for d.after.Load() > 0 {
+		time.Sleep(100 * time.Microsecond)
+	}
 }
+
+// Following implements engine.Follower.
+func (d *Direct) Following(n int64) { d.after.Add(n) }
 
 // detour reports whether calls have to go the way of every command, because there is more to do for each of them. Each state
 // stands in one place only, and these words are rarely written.
@@ -224,14 +233,13 @@ func (d *Direct) changeIn(t *directTx, kind int, key []byte, fn func(tx *engine.
 		}
 	}()
 	done, err := fn(t.tx)
-	weight := int64(0)
 	if err == nil {
-		weight = t.tx.Count(kind)
+		if weight := t.tx.Count(kind); weight > 0 {
+			d.measured(kind, weight, t.began)
+		}
 	}
 	t.tx.Unlock()
-	if ended = true; weight > 0 {
-		d.measured(kind, weight, t.began)
-	}
+	ended = true
 	switch {
 	case err != nil:
 		return direct.Elsewhere
@@ -301,7 +309,7 @@ func (d *Direct) HGet(key, field string) (val string, state direct.State) {
 
 // HSet implements direct.Calls.
 func (d *Direct) HSet(key, field, val string, o direct.FieldOptions) direct.State {
-	if len(field)+len(val) > directLong {
+	if len(field)+len(val) > directLong || o.MaxLen > math.MaxInt32 {
 		return direct.Elsewhere
 	}
 	k := textBytes(key)
