@@ -3,6 +3,7 @@ package locking_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,4 +84,120 @@ func TestTheListsOfLeasesAreBounded(t *testing.T) {
 			t.Error("the last lease is in a list, or lost")
 		}
 	})
+}
+
+// slowGrant is an Acquirer whose direct request takes as long as a pause of the process.
+type slowGrant struct {
+	locking.Direct
+	pause            time.Duration
+	renewed, release atomic.Int64
+	err              error // of renewals
+}
+
+func (s *slowGrant) AcquireDirect(string, bool) (token int64, granted, ok bool) {
+	time.Sleep(s.pause)
+	return 7, true, true
+}
+
+func (s *slowGrant) Renew(context.Context, string, int64) error {
+	s.renewed.Add(1)
+	return s.err
+}
+
+func (s *slowGrant) Release(context.Context, string, int64) (bool, error) {
+	s.release.Add(1)
+	return true, nil
+}
+
+// A lease counts from before its request. If that took long, it is renewed before the caller gets it, and given back if that fails.
+func TestALeaseWhoseDirectRequestTookLongIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c, err := embed.Open(ctx, "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		o := &locking.Object{Conn: c, Label: "lock", What: "lock", Name: "l", TTL: 8 * time.Second}
+		for _, x := range []struct {
+			pause             time.Duration
+			err               error
+			granted           bool
+			renewals, release int64
+		}{
+			{time.Second, nil, true, 0, 0},
+			{2 * time.Second, nil, true, 1, 0},
+			{20 * time.Second, locking.ErrLost, false, 1, 0},
+			{2 * time.Second, context.DeadlineExceeded, false, 1, 1},
+		} {
+			var l locking.Lease
+			acq := &slowGrant{pause: x.pause, err: x.err}
+			granted, _ := l.AcquireDirect(ctx, o, acq, "", true)
+			if granted != x.granted || acq.renewed.Load() != x.renewals || acq.release.Load() != x.release {
+				t.Errorf("%+v: granted %v, %d renewals, %d releases", x, granted, acq.renewed.Load(), acq.release.Load())
+			}
+			if !granted {
+				continue
+			}
+			if until := time.Until(l.Until()); until < 5*time.Second {
+				t.Errorf("%+v: the lease is certain for %v", x, until)
+			}
+			acq.renewed.Store(0)
+			time.Sleep(o.TTL/3 - min(x.pause, 1500*time.Millisecond) + time.Millisecond)
+			synctest.Wait()
+			if x.pause == time.Second && acq.renewed.Load() != 1 {
+				t.Errorf("%+v: %d renewals at a third of the lease", x, acq.renewed.Load())
+			}
+			l.Stop(context.Canceled)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// A timer that a bubble has made must not be reset outside of it: that ends the process.
+func TestLeasesOutsideOfABubbleAfterOneInIt(t *testing.T) {
+	ctx := context.Background()
+	c, err := embed.Open(ctx, "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	use := func(t *testing.T) {
+		l, err := lock.Acquire(ctx, c, "l", 3*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		use(t)
+		time.Sleep(10 * time.Second) // the timer finds nothing
+	})
+	use(t)
+}
+
+func TestCloseStopsTheTimersOfLeases(t *testing.T) {
+	ctx := context.Background()
+	c, err := embed.Open(ctx, "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := lock.Acquire(ctx, c, "l", 24*time.Hour)
+	if err == nil {
+		err = l.Release(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if locking.ListIsIdle(c, 24*time.Hour) {
+		t.Error("the timer of the list does not run: the test tests nothing")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !locking.ListIsIdle(c, 24*time.Hour) {
+		t.Error("the timer runs on")
+	}
 }
