@@ -53,7 +53,7 @@ func (sh *shard) addTo(c *Counters) {
 }
 
 // directSpins is how often a direct call tries to lock a shard. Other calls hold one for about a microsecond.
-const directSpins = 200
+const directSpins = 50
 
 // tryDirect locks the shard unless another goroutine holds it for long.
 func (sh *shard) tryDirect() bool { return sh.lock.TryLock() || sh.spinDirect() }
