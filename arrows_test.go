@@ -34,20 +34,22 @@ var arrows = []struct {
 	to   []string
 }{
 	{"resp", nil},
-	{"engine", []string{"internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered", "internal/packed", "internal/chunk",
+	{"clock", nil}, // an engine's time
+	{"internal/engine", []string{"clock", "internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered",
+		"internal/packed", "internal/chunk",
 		"internal/chunklist", "internal/cron", "internal/delayq",
 		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
-	{"internal/command", []string{"engine", "resp", "internal/glob"}},
+	{"internal/command", []string{"internal/engine", "resp", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
-	{"internal/commands", []string{"internal/command", "engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
+	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll"}},
 	// clients: they know no command but by its Spec
-	{"internal/session", []string{"internal/command", "engine", "resp", "internal/acl", "internal/admin", "internal/cleantext",
+	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/acl", "internal/admin", "internal/cleantext",
 		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/listen", "internal/oplog",
 		"internal/pubsub", "internal/reactor", "internal/redact",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
-	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "engine", "resp", "internal/acl",
+	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp", "internal/acl",
 		"internal/admin", "internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub",
 		"internal/rdb", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
@@ -55,29 +57,30 @@ var arrows = []struct {
 	{"internal/listen", []string{"internal/config"}},
 	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance",
 		"internal/reactor", "internal/transport"}},
-	{"internal/instance", []string{"engine", "conn", "embed", "console", "internal/"}}, // a whole server
-	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},   // a program that uses the toolkit
+	{"internal/instance", []string{"internal/engine", "conn", "embed", "console", "internal/"}}, // a whole server
+	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},            // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}},                             // HTTP, without metrics
 	{"conn", []string{"internal/direct", "internal/routing", "resp"}},                  // what the toolkit runs on: neither an engine nor a client library
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}}, // a go-redis client of an engine
 	// the driver of package embed, and what of it other packages of the module need
-	{"internal/embedded", []string{"conn", "internal/servercmd", "internal/session", "engine", "resp", "internal/admin", "internal/config",
+	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp", "internal/admin", "internal/config",
 		"internal/direct", "internal/disk", "internal/reactor", "internal/serverurl", "internal/transport"}},
-	{"embed", []string{"conn", "engine", "internal/embedded", "internal/kit"}},
+	{"embed", []string{"clock", "conn", "internal/engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
-	{".", []string{"conn", "embed", "goredis", "engine", "internal/kit", "internal/serverurl"}}, // the facade
-	{"ebbtest", []string{"conn", "embed", "engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
+	{".", []string{"clock", "conn", "embed", "goredis", "internal/engine", "internal/kit", "internal/serverurl"}}, // the facade
+	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
 	// the web console: an engine's commands under its users, and nothing above them
-	{"console", []string{"conn", "embed", "engine", "resp", "internal/embedded", "internal/session", "internal/command", "internal/acl", "internal/admin",
+	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/embedded", "internal/session", "internal/command",
+		"internal/acl", "internal/admin",
 		"internal/adminhttp", "internal/config", "internal/glob"}},
-	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "engine", "resp", "internal/", "console"}},
+	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "internal/engine", "resp", "internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.
 	{"internal/gen", []string{"internal/"}},
-	{"internal/transcript", []string{"internal/command", "internal/session", "engine", "resp", "server", "internal/"}},
-	{"internal/modeltest", []string{"internal/command", "internal/session", "engine", "resp", "server", "internal/"}},
-	{"internal/cli", []string{"internal/command", "internal/session", "engine", "resp", "internal/"}},
+	{"internal/transcript", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
+	{"internal/modeltest", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
+	{"internal/cli", []string{"internal/command", "internal/session", "internal/engine", "resp", "internal/"}},
 	{"internal/loadgen", []string{"conn", "resp", "internal/"}},
 	{"internal/doctor", []string{"conn", "internal/disk"}},
 	{"internal/migrate", []string{"resp", "internal/doctor", "internal/rdb", "internal/serverurl"}},
@@ -87,14 +90,15 @@ var arrows = []struct {
 	{"internal/prefixes", nil},
 	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}},        // knows clients as Subscribers
 	{"internal/acl", []string{"internal/command", "internal/config", "internal/glob"}}, // knows commands by their Specs
-	{"internal/admin", []string{"engine", "internal/acl", "internal/cleantext", "internal/config", "internal/durable", "internal/pubsub", "internal/replication",
+	{"internal/admin", []string{"internal/engine", "internal/acl", "internal/cleantext", "internal/config", "internal/durable",
+		"internal/pubsub", "internal/replication",
 		"internal/script", "internal/system", "internal/tracking"}}, // asks the sessions by admin.Host
-	{"internal/tracking", []string{"engine", "internal/prefixes", "resp"}}, // knows clients as Clients
+	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "resp"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	// behind its Host, as durable
-	{"internal/replication", []string{"engine", "resp", "internal/cleantext", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
+	{"internal/replication", []string{"internal/engine", "resp", "internal/cleantext", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
 		"internal/reactor"}},
-	{"internal/durable", []string{"engine", "resp", "internal/"}},                // keeps an engine's data in files
+	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},       // keeps an engine's data in files
 	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},       // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                      // what the toolkit's listeners share
 	{"internal/locking", []string{"conn", "internal/kit", "internal/wake"}},      // what lock and redisson share
@@ -276,7 +280,7 @@ func mayImport(from, to string) bool {
 
 // notLinked lists what a package must not link, directly or through others, and why.
 var notLinked = map[string][]string{
-	"engine": {module + "/internal/command", module + "/internal/session", module + "/internal/servercmd", "net/http", "github.com/redis/"},
+	"internal/engine": {module + "/internal/command", module + "/internal/session", module + "/internal/servercmd", "net/http", "github.com/redis/"},
 	"server": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf",
 		"github.com/spf13/cobra", "net/http/pprof"},
 	// a program's tests link the engine, and its own client library
@@ -309,7 +313,7 @@ func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 		}
 	}
 	deps := linked(t, "limit", "embed")
-	if !slices.Contains(deps, module+"/engine") {
+	if !slices.Contains(deps, module+"/internal/engine") {
 		t.Errorf("limit and embed do not link the engine: %q", deps)
 	}
 	for _, dep := range deps {
@@ -351,7 +355,7 @@ func TestEngineAndServerPullInNoClient(t *testing.T) {
 
 // clockReaders may call time.Now, by path prefix, and why.
 var clockReaders = map[string]string{
-	"engine/clock":                    "it is the clock",
+	"clock/":                          "it is the clock",
 	"internal/cli/":                   "a program's front end: prompts and --latency",
 	"internal/loadgen/":               "it measures",
 	"cmd/ebb/":                        "the program",

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/realserver"
 )
 
@@ -77,7 +77,7 @@ func TestEnginesAreSharedByName(t *testing.T) {
 		_, err := c.Get(ctx, "k")
 		wantErr(t, c.String(), ebb.ErrNil)(nil, err)
 	}
-	_, err := ebb.Open(ctx, "mem://shop", ebb.Options{Clock: engine.NewManualClock(time.Unix(1, 0))})
+	_, err := ebb.Open(ctx, "mem://shop", ebb.Options{Clock: clock.NewManual(time.Unix(1, 0))})
 	wantErr(t, "another clock", ebb.ErrArgument)(nil, err)
 	must(t, a.Close())
 	check(t, "get after one closed", "v")(b.Get(ctx, "k"))

@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -43,7 +44,7 @@ func TestEveryCommandCanBeCalledEmbedded(t *testing.T) {
 		if spec.Examples == "" {
 			continue
 		}
-		clock := engine.NewManualClock(time.Unix(1700000000, 0))
+		clock := clock.NewManual(time.Unix(1700000000, 0))
 		c, err := ebb.Open(t.Context(), "mem://", ebb.Options{Clock: clock})
 		must(t, err)
 		for _, line := range strings.Split(spec.Examples, "\n") {
@@ -88,7 +89,7 @@ func callForAWhile(c *ebb.Conn, spec *command.Spec, args []any) (ebb.Value, erro
 	}
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for ctx.Err() == nil && ebb.EngineOf(c).DB().Waiters() == 0 {
+		for ctx.Err() == nil && embedded.Of(c).DB().Waiters() == 0 {
 			_, _ = c.Do(ctx, "PING")
 		}
 		cancel()
@@ -215,7 +216,7 @@ func TestAnEmbeddedWaitLosesNothing(t *testing.T) {
 	<-ctx.Done()
 	popping.Wait()
 	check(t, "elements that came", int64(elements))(got.Load(), nil)
-	check(t, "waits that have no caller", int64(0))(ebb.EngineOf(c).DB().Waiters(), nil)
+	check(t, "waits that have no caller", int64(0))(embedded.Of(c).DB().Waiters(), nil)
 	if left.Load() == 0 {
 		t.Error("no wait was left")
 	}

@@ -28,7 +28,7 @@
 //
 //	ebb              Open, Wrap and Use, and the types and errors of conn by another name
 //	conn             Conn, Driver, Batch, Script, Codec, Subscription, errors
-//	embed            the engine in this process; its Engine: backups, sync, typed data
+//	embed            the engine in this process; its Engine: backups, sync, what expires next
 //	embed/embedredis a go-redis client of an embedded engine, for libraries that take one
 //	goredis          servers, through go-redis
 //
@@ -54,7 +54,7 @@
 //	server           a server of ebb from Go: Start, or an engine on any listener
 //	console          the web console, as an http.Handler
 //	ebbtest          a backend on virtual time, with faults, for tests
-//	engine           the data structures, with typed methods
+//	clock            an engine's time, and one that a test moves
 //	resp             the protocol, and Value
 //
 // A module of its own, github.com/ebbdb/ebb/redisson:

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/goredis"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/serverurl"
@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// Clock is the embedded engine's time; the system's if nil. An engine that is shared by
 	// name has the clock of the call of Open that made it; another Clock is ebb.ErrArgument.
-	Clock engine.Clock
+	Clock clock.Clock
 	// TLS configures rediss:// connections; the system's roots and the URL's
 	// host name if nil.
 	TLS *tls.Config

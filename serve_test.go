@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/memnet"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/server"
@@ -31,7 +31,7 @@ func serve(ctx context.Context, ln net.Listener, c *ebb.Conn) <-chan error {
 
 func TestRedisCLILooksIntoAnEmbeddedEngine(t *testing.T) {
 	cli := realserver.Program(t, "redis-cli")
-	c := open(t, "mem://", ebb.Options{Clock: engine.NewManualClock(time.Unix(1700000000, 0))}) // which stands still
+	c := open(t, "mem://", ebb.Options{Clock: clock.NewManual(time.Unix(1700000000, 0))}) // which stands still
 	must(t, c.SetTTL(testContext(t), "session:1", "ann", time.Hour))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 	"golang.org/x/time/rate"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/adminhttp"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/session"
@@ -51,7 +51,7 @@ type Console struct {
 	svc   *session.Service // of the engine
 	opt   Options
 	log   *slog.Logger
-	clock engine.Clock
+	clock clock.Clock
 	api   map[string]map[string]*route // by path, by method
 	guard *adminhttp.Guard
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -24,7 +24,7 @@ type bench struct {
 	*Console
 	t     *testing.T
 	conn  *conn.Conn
-	clock *engine.ManualClock
+	clock *clock.Manual
 	admin func(args ...string) resp.Value // runs a command as the default user
 
 	pages   *httptest.Server // of listen
@@ -33,7 +33,7 @@ type bench struct {
 
 func newBench(t *testing.T, o Options) *bench {
 	t.Helper()
-	clock := engine.NewManualClock(time.Unix(1_700_000_000, 0))
+	clock := clock.NewManual(time.Unix(1_700_000_000, 0))
 	over, err := embed.Open(t.Context(), "mem://", embed.Options{Clock: clock})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -300,7 +300,7 @@ func TestAStreamReadsNoValue(t *testing.T) {
 
 // slowClock is a clock on which each look takes 250 ms.
 type slowClock struct {
-	engine.Clock
+	clock.Clock
 	looks atomic.Int64
 }
 

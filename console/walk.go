@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/resp"
 )

@@ -32,7 +32,7 @@ type figure struct {
 
 var figures = []figure{
 	{"bytes of a key", "512 MiB", "", "proto-max-bulk-len", 0},
-	{"bytes of a string", "512 MiB", "engine", "maxString", 0},
+	{"bytes of a string", "512 MiB", "internal/engine", "maxString", 0},
 	{"bytes of key and value in a slab's record", "16 KiB", "internal/arena", "MaxRecord", 0},
 	{"records of one database in one shard", "granules of 8 bytes", "internal/arena", "granule", 0},
 	{"databases", "16", "", "databases", 0},
@@ -44,25 +44,25 @@ var figures = []figure{
 	{"logins", "100", "console", "userLogins", 0},
 	{"entries of the audit", "1,000", "console", "maxAudit", 0},
 	{"entries of the audit", "200", "console", "maxRefused", 0},
-	{"latest deadline of a key", "2^48 - 1", "engine", "MaxDeadline", 0},
-	{"latest deadline of an item", "2^46 - 1", "engine", "MaxItemDeadline", 0},
-	{"engine time against a stepped wall clock", "1 %", "engine", "maxSlew", 10_000}, // parts per million
-	{"rules of a database", "128", "engine", "MaxRules", 0},
+	{"latest deadline of a key", "2^48 - 1", "internal/engine", "MaxDeadline", 0},
+	{"latest deadline of an item", "2^46 - 1", "internal/engine", "MaxItemDeadline", 0},
+	{"engine time against a stepped wall clock", "1 %", "clock", "maxSlew", 10_000}, // parts per million
+	{"rules of a database", "128", "internal/engine", "MaxRules", 0},
 	{"entries of a rule's stream", "1,000,000", "internal/commands", "ruleMaxLen", 0},
 	{"bytes of a value in an entry", "1,024", "internal/commands", "ruleMaxValue", 0},
 	{"EXPIRY FORECAST", "1,000", "internal/commands", "maxBuckets", 0},
-	{"keys with deadlines in a shard that FORECAST counts one by one", "4,096", "engine", "forecastExact", 0},
-	{"limit, BURST, COST", "2^50", "engine", "MaxTokens", 0},
-	{"limit with ALGO log", "1,000,000", "engine", "MaxLogged", 0},
-	{"period", "2^50", "engine", "MaxPeriod", 0},
-	{"outstanding reservations of a key", "1,000", "engine", "MaxReservations", 0},
-	{"a token in a payload of RESTORE", "30 days", "engine", "maxAhead", 86_400e6}, // us
-	{"permits", "2^31 - 1", "engine", "MaxPermits", 0},
-	{"priorities", "9", "engine", "MaxPriority", 0},
-	{"counted deliveries, and MAXDELIVERIES", "65,535", "engine", "MaxDeliveries", 0},
+	{"keys with deadlines in a shard that FORECAST counts one by one", "4,096", "internal/engine", "forecastExact", 0},
+	{"limit, BURST, COST", "2^50", "internal/engine", "MaxTokens", 0},
+	{"limit with ALGO log", "1,000,000", "internal/engine", "MaxLogged", 0},
+	{"period", "2^50", "internal/engine", "MaxPeriod", 0},
+	{"outstanding reservations of a key", "1,000", "internal/engine", "MaxReservations", 0},
+	{"a token in a payload of RESTORE", "30 days", "internal/engine", "maxAhead", 86_400e6}, // us
+	{"permits", "2^31 - 1", "internal/engine", "MaxPermits", 0},
+	{"priorities", "9", "internal/engine", "MaxPriority", 0},
+	{"counted deliveries, and MAXDELIVERIES", "65,535", "internal/engine", "MaxDeliveries", 0},
 	{"lease of DQ.POP without LEASE", "30,000", "internal/commands", "defaultLease", 0},
-	{"leases and jobs whose time is over, settled by one command", "256", "engine", "lapseMet", 0},
-	{"leases and jobs whose time is over, settled by one command", "32 in a slice", "engine", "lapseItems", 0},
+	{"leases and jobs whose time is over, settled by one command", "256", "internal/engine", "lapseMet", 0},
+	{"leases and jobs whose time is over, settled by one command", "32 in a slice", "internal/engine", "lapseItems", 0},
 	{"capacity", "2^30", "internal/bloom", "MaxCapacity", 0},
 	{"EXPANSION", "32,768", "internal/bloom", "MaxExpansion", 0},
 	{"layers, and bits of all together", "64", "internal/bloom", "maxLayers", 0},
@@ -77,14 +77,14 @@ var figures = []figure{
 	{"bytes of an unfinished request", "1 GiB", "", "client-query-buffer-limit", 0},
 	{"unsent output at which ebb neither reads nor serves a connection", "64 MiB", "internal/reactor", "defaultHighWater", 0},
 	{"connections", "10,000", "", "maxclients", 0},
-	{"SCAN cursors", "2^38", "engine", "maxCursor", 0},
+	{"SCAN cursors", "2^38", "internal/engine", "maxCursor", 0},
 	{"configuration file", "16 MiB", "internal/config", "maxFile", 0},
-	{"reclaiming between two batches", "150 us", "engine", "sliceTime", 0},
-	{"reclaiming between two batches", "32 items", "engine", "sliceItems", 0},
-	{"due items of one container", "32 between", "engine", "lapseItems", 0},
-	{"due items of one container", "256 by", "engine", "lapseMet", 0},
-	{"compaction", "64", "engine", "compactItems", 0},
-	{"idle memory returned to the system", "8 slabs", "engine", "trimSlabs", 0},
+	{"reclaiming between two batches", "150 us", "internal/engine", "sliceTime", 0},
+	{"reclaiming between two batches", "32 items", "internal/engine", "sliceItems", 0},
+	{"due items of one container", "32 between", "internal/engine", "lapseItems", 0},
+	{"due items of one container", "256 by", "internal/engine", "lapseMet", 0},
+	{"compaction", "64", "internal/engine", "compactItems", 0},
+	{"idle memory returned to the system", "8 slabs", "internal/engine", "trimSlabs", 0},
 	{"idle memory returned to the system", "64 KiB", "internal/arena", "SlabSize", 0},
 	{"bytes that a command reads on a network loop", "1 MiB", "internal/command", "LongBytes", 0},
 	{"items of a small container", "16,777,215", "internal/packed", "MaxItems", 0},
@@ -114,18 +114,18 @@ var figures = []figure{
 	{"error codes that INFO counts separately", "128", "internal/admin", "maxErrorCodes", 0},
 	{"error codes that INFO counts separately", "31 bytes", "internal/admin", "maxErrorCode", 0},
 	{"bytes that wait for the disk before ebb stops reading connections", "256 MiB", "internal/oplog", "maxBehind", 0},
-	{"encoded bytes that wait in a snapshot before writers wait", "32 MiB", "engine", "snapshotBuffer", 0},
+	{"encoded bytes that wait in a snapshot before writers wait", "32 MiB", "internal/engine", "snapshotBuffer", 0},
 	{"instants of the log, or of a master's stream, ahead of the clock", "1 hour", "", "max-clock-ahead", 3600},
 	{"clock behind the files at a start", "1 hour", "internal/durable", "maxBehind", 3600e6}, // us
 	{"bytes of the stream kept for replicas that reconnect", "1 MiB", "", "repl-backlog-size", 0},
 	{"silence after which a link ends", "60 s", "", "repl-timeout", 0},
-	{"shards", "64", "engine", "maxShards", 0},
-	{"shards", "16", "engine", "minShards", 0},
-	{"bytes of a key", "8 KiB", "engine", "maxKey", 0},
-	{"time to fill an empty limiter", "2^55", "engine", "maxFill", 0},
-	{"limit with ALGO log", "1000000", "engine", "MaxLogged", 0},
-	{"permits", "2147483647", "engine", "MaxPermits", 0},
-	{"priorities", "9`", "engine", "MaxPriority", 0},
+	{"shards", "64", "internal/engine", "maxShards", 0},
+	{"shards", "16", "internal/engine", "minShards", 0},
+	{"bytes of a key", "8 KiB", "internal/engine", "maxKey", 0},
+	{"time to fill an empty limiter", "2^55", "internal/engine", "maxFill", 0},
+	{"limit with ALGO log", "1000000", "internal/engine", "MaxLogged", 0},
+	{"permits", "2147483647", "internal/engine", "MaxPermits", 0},
+	{"priorities", "9`", "internal/engine", "MaxPriority", 0},
 	{"replies that ebb's own client reads", "128 levels", "resp", "defaultMaxDepth", 0},
 	{"replies that ebb's own client reads", "16 Mi", "resp", "defaultMaxValues", 0},
 	{"replies that ebb's own client reads", "4 GiB", "resp", "defaultMaxBytes", 0},
@@ -141,8 +141,8 @@ var figures = []figure{
 	{"RDB versions read", "81", "internal/rdb", "valkeyNewest", 0},
 	{"RDB versions written", "10", "internal/rdb", "PlainVersion", 0},
 	{"RDB versions written", "12", "internal/rdb", "Version", 0},
-	{"bytes of subscriptions, watched keys, queues of MULTI, users and scripts together", "32 MiB", "engine", "leastApart", 0},
-	{"bytes that files and payloads of RESTORE unpack to", "255", "engine", "honest", 0},
+	{"bytes of subscriptions, watched keys, queues of MULTI, users and scripts together", "32 MiB", "internal/engine", "leastApart", 0},
+	{"bytes that files and payloads of RESTORE unpack to", "255", "internal/engine", "honest", 0},
 	{"bytes of the stream kept for replicas that reconnect", "16 KiB", "internal/config", "minBacklog", 0},
 }
 
@@ -169,28 +169,28 @@ var computeds = []computed{
 		return fmt.Sprintf("2^%d", bits.Len64(uint64(slabs(v)/v("internal/arena", "granule")))-1)
 	}},
 	{"records of one database in one shard", "16 shards that is 512 GiB", func(v func(dir, name string) int64) string {
-		n := v("engine", "minShards")
+		n := v("internal/engine", "minShards")
 		return fmt.Sprintf("%d shards that is %d GiB", n, n*slabs(v)/gib)
 	}},
 	{"latest deadline of a key", "in the year 10889", func(v func(dir, name string) int64) string {
-		return fmt.Sprint("in the year ", time.UnixMilli(v("engine", "MaxDeadline")).UTC().Year())
+		return fmt.Sprint("in the year ", time.UnixMilli(v("internal/engine", "MaxDeadline")).UTC().Year())
 	}},
 	{"latest deadline of an item", "in the year 4199", func(v func(dir, name string) int64) string {
-		return fmt.Sprint("in the year ", time.UnixMilli(v("engine", "MaxItemDeadline")).UTC().Year())
+		return fmt.Sprint("in the year ", time.UnixMilli(v("internal/engine", "MaxItemDeadline")).UTC().Year())
 	}},
 	{"keys with deadlines in a shard that FORECAST counts one by one", "256 ms within a minute, 65 s", func(v func(dir, name string) int64) string {
 		slot := v("internal/wheel", "levelSize")
 		return fmt.Sprintf("%d ms within a minute, %d s", slot, slot*slot/1000)
 	}},
 	{"period", "35 years", func(v func(dir, name string) int64) string {
-		return fmt.Sprintf("%d years", v("engine", "MaxPeriod")/1e6/year)
+		return fmt.Sprintf("%d years", v("internal/engine", "MaxPeriod")/1e6/year)
 	}},
 	{"time to fill an empty limiter", "1,141 years", func(v func(dir, name string) int64) string {
-		n := v("engine", "maxFill") / 1e6 / year
+		n := v("internal/engine", "maxFill") / 1e6 / year
 		return fmt.Sprintf("%d,%03d years", n/1000, n%1000)
 	}},
 	{"tokens", "2^53 until the year 2255", func(v func(dir, name string) int64) string {
-		n := v("engine", "maxToken") + 1
+		n := v("internal/engine", "maxToken") + 1
 		return fmt.Sprintf("2^%d until the year %d", bits.Len64(uint64(n))-1, time.UnixMicro(n).UTC().Year())
 	}},
 	{"chunks of a large hash, set or sorted set", "32 GiB", func(v func(dir, name string) int64) string {

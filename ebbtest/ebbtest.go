@@ -40,9 +40,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
-	"github.com/ebbdb/ebb/engine"
 )
 
 // Backend is an embedded engine for one test. Pass its Conn to a function that takes an
@@ -96,8 +96,8 @@ func Run(t testing.TB) *Backend {
 
 // Clock is a Backend's time.
 type Clock struct {
-	manual *engine.ManualClock // nil: the bubble's
-	system *engine.SystemClock
+	manual *clock.Manual // nil: the bubble's
+	system *clock.System
 }
 
 // bubbleEnds distinguishes a bubble's clock from a machine's: a clock before bubbleEnds
@@ -108,15 +108,15 @@ var bubbleEnds = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 // manual clock starts at the machine's time, so that absolute deadlines from time.Now make
 // sense.
 func newClock() *Clock {
-	system := engine.NewSystemClock()
+	system := clock.NewSystem()
 	now := time.UnixMicro(system.Micros())
 	if now.Before(bubbleEnds) {
 		return &Clock{system: system}
 	}
-	return &Clock{manual: engine.NewManualClock(now.Truncate(time.Millisecond))}
+	return &Clock{manual: clock.NewManual(now.Truncate(time.Millisecond))}
 }
 
-func (c *Clock) of() engine.Clock {
+func (c *Clock) of() clock.Clock {
 	if c.manual != nil {
 		return c.manual
 	}

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/embedded"
 )
 
 // waitHere waits until as many commands wait on an engine in this process.
 func waitHere(t *testing.T, c *ebb.Conn, n int64) {
 	t.Helper()
-	for ebb.EngineOf(c).DB().Waiters() != n {
+	for embedded.Of(c).DB().Waiters() != n {
 		_, err := c.Do(testContext(t), "PING")
 		must(t, err)
 	}

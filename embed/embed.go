@@ -15,8 +15,8 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/kit"
 )
@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Clock is the engine's time; the system's if nil. An engine that is shared by
 	// name has the clock of the call of Open that made it; another Clock is ebb.ErrArgument.
-	Clock engine.Clock
+	Clock clock.Clock
 	// Logger receives the engine's log: loading, files that cannot be written. If it is nil,
 	// the engine logs nothing.
 	Logger *slog.Logger
@@ -93,10 +93,6 @@ func (e *Engine) Sync(ctx context.Context) error {
 	}
 	return e.in.Sync(ctx)
 }
-
-// DB returns the engine's data, for programs that call its typed methods, which allocate
-// nothing. It is valid until the engine's last Conn is closed.
-func (e *Engine) DB() *engine.DB { return e.in.DB() }
 
 // Serve lets clients of the Redis protocol into the engine; server.Serve says how. It
 // serves ln, which it closes, until ctx ends, ln fails or the engine is closed, and returns

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
 )
 
@@ -30,13 +30,13 @@ type twins struct {
 	algo  Algorithm
 	rates []Rate
 	rate  Rate
-	clock *engine.ManualClock
+	clock *clock.Manual
 	ctx   context.Context
 }
 
 func sameDecisions(t *rapid.T, algo Algorithm) {
 	w := &twins{algo: algo, ctx: context.Background()}
-	w.clock = engine.NewManualClock(time.Date(2030, 1, 2, 3, 4, 5, 678_901_000, time.UTC))
+	w.clock = clock.NewManual(time.Date(2030, 1, 2, 3, 4, 5, 678_901_000, time.UTC))
 	c, err := ebb.Open(w.ctx, "mem://", ebb.Options{Clock: w.clock})
 	if err != nil {
 		t.Fatal(err)

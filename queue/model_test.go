@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
 )
 
@@ -46,7 +46,7 @@ func kind(err error) string {
 }
 
 func TestCommandsAndScriptsCannotBeToldApart(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_800_000_000_000))
+	clock := clock.NewManual(time.UnixMilli(1_800_000_000_000))
 	c := must(ebb.Open(t.Context(), "mem://", ebb.Options{Clock: clock}))(t)
 	defer func() { ok(t, c.Close()) }()
 	runs := 0

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 

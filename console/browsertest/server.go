@@ -11,10 +11,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/console"
 	"github.com/ebbdb/ebb/embed"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/instance"
 	"github.com/ebbdb/ebb/internal/realserver"
@@ -118,7 +118,7 @@ type Front struct {
 // FrontOptions configure a Front. The zero value works.
 type FrontOptions struct {
 	Console console.Options
-	Clock   engine.Clock // nil: the system's
+	Clock   clock.Clock // nil: the system's
 	// Prefix is where the console is mounted, with slashes around it. "": /
 	Prefix string
 	// Wrap wraps the handler, prefix included.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/cleantext"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // The sections of INFO about single commands and errors.

@@ -3,7 +3,7 @@ package admin
 import (
 	"runtime/metrics"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/system"
 )
 

@@ -1,6 +1,6 @@
 package admin
 
-import "github.com/ebbdb/ebb/engine"
+import "github.com/ebbdb/ebb/internal/engine"
 
 // A Meter returns the metrics of a server and its engine, with names, for monitoring. It
 // does not format them:

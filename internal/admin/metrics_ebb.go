@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // ebb reads the metrics for which redis_exporter has no name.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // infoGauges and infoCounters are the fields of INFO that redis_exporter shows,

@@ -1,6 +1,6 @@
 package command
 
-import "github.com/ebbdb/ebb/engine"
+import "github.com/ebbdb/ebb/internal/engine"
 
 // Wait describes what a command waits for.
 type Wait struct {

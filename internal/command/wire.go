@@ -3,7 +3,7 @@ package command
 import (
 	"errors"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // The texts of errors on the wire. Clients match on the first word, and some on

@@ -1,9 +1,9 @@
 package commands
 
 import (
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/bloom"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 

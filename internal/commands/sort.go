@@ -3,8 +3,8 @@ package commands
 import (
 	"math"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 var sortSpecs = []*command.Spec{&specSort, &specSortRO}

@@ -3,7 +3,7 @@ package commands
 import (
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // What is taken for an id is written back as one that means the same, and no

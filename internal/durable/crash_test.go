@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/draw"
 	"pgregory.net/rapid"
@@ -158,7 +158,7 @@ func (l *life) holds(w *world) error {
 // live lives a plan and returns what is wrong with what is left.
 func live(t *testing.T, p plan) error {
 	fs := newFS(p.seed)
-	w := newWorld(fs, engine.NewManualClock(start), "appendonly", "yes", "appendfsync", p.fsync, "auto-aof-rewrite-min-size", "400")
+	w := newWorld(fs, clock.NewManual(start), "appendonly", "yes", "appendfsync", p.fsync, "auto-aof-rewrite-min-size", "400")
 	if err := w.open(t); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func live(t *testing.T, p plan) error {
 // again starts twice on what is left: the second start is after a clean end.
 func again(t *testing.T, l *life, fs *crashfs.FS) error {
 	for round := range 2 {
-		w := newWorld(fs, engine.NewManualClock(start.Add(time.Hour/2)), "appendonly", "yes", "appendfsync", "always")
+		w := newWorld(fs, clock.NewManual(start.Add(time.Hour/2)), "appendonly", "yes", "appendfsync", "always")
 		err := w.open(t)
 		if err == nil {
 			err = l.holds(w)
@@ -245,7 +245,7 @@ func TestEverySecLosesASecond(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			fs := newFS(seed)
-			w := newWorld(fs, engine.NewManualClock(start), "appendonly", "yes", "appendfsync", "everysec")
+			w := newWorld(fs, clock.NewManual(start), "appendonly", "yes", "appendfsync", "everysec")
 			if err := w.open(t); err != nil {
 				t.Fatal(err)
 			}
@@ -258,7 +258,7 @@ func TestEverySecLosesASecond(t *testing.T) {
 			died := time.Now()
 			fs = fs.Crash()
 			_ = w.close()
-			w = newWorld(fs, engine.NewManualClock(start), "appendonly", "yes", "appendfsync", "everysec")
+			w = newWorld(fs, clock.NewManual(start), "appendonly", "yes", "appendfsync", "everysec")
 			if err := w.open(t); err != nil {
 				t.Fatal(err)
 			}

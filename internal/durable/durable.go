@@ -28,9 +28,9 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // Applier is a session that replays commands of an append-only file. During the replay nothing

@@ -13,9 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 func TestWhatIsSavedIsThereAfterARestart(t *testing.T) {
@@ -202,7 +203,7 @@ func TestReplacedDataGoesIntoNewFiles(t *testing.T) {
 func TestTheStreamGoesOnWhereTheRDBFileEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)
-		w := newWorld(fs, engine.NewManualClock(start))
+		w := newWorld(fs, clock.NewManual(start))
 		w.options.Origin = func() (string, int64, int) { return "abc", 4711, 3 }
 		if err := w.open(t); err != nil {
 			t.Fatal(err)
@@ -377,7 +378,7 @@ func TestServersThatShareADirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)
 		shared := func() *world {
-			w := newWorld(fs, engine.NewManualClock(start), "save", "60 1")
+			w := newWorld(fs, clock.NewManual(start), "save", "60 1")
 			w.options.Shared = true
 			t.Cleanup(func() { _ = w.close() })
 			if err := w.open(t); err != nil {
@@ -558,7 +559,7 @@ func TestAClockThatIsBehindTheFiles(t *testing.T) {
 			{2 * time.Hour, true, start.Add(-2 * time.Hour), nil},
 			{-2 * time.Hour, false, start.Add(2 * time.Hour), nil},
 		} {
-			x := newWorld(fs, engine.NewManualClock(start.Add(-c.back)))
+			x := newWorld(fs, clock.NewManual(start.Add(-c.back)))
 			x.options.AcceptClock = c.accept
 			err := x.open(t)
 			if !errors.Is(err, c.err) || x.clock.Micros() != c.want.UnixMicro() {
@@ -628,7 +629,7 @@ func TestReloadAndLoadAOF(t *testing.T) {
 
 func TestWithoutADirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(newFS(1), engine.NewManualClock(start))
+		w := newWorld(newFS(1), clock.NewManual(start))
 		w.options.Memory = true
 		if err := w.open(t); err != nil {
 			t.Fatal(err)
@@ -741,7 +742,7 @@ func TestTheGateOpensWhenWritesAreKept(t *testing.T) {
 		w := run(t, fs, "appendonly", "yes")
 		w.set("a", "1")
 		_ = w.close()
-		w = newWorld(fs, engine.NewManualClock(start), "appendonly", "yes")
+		w = newWorld(fs, clock.NewManual(start), "appendonly", "yes")
 		defer w.close()
 		closed := 0
 		w.options.SetLoading = func(on bool) {
@@ -768,7 +769,7 @@ func TestAShutdownDoesNotSaveAPartOfTheData(t *testing.T) {
 		}
 		_ = w.close()
 
-		w = newWorld(fs, engine.NewManualClock(start), "save", "60 1")
+		w = newWorld(fs, clock.NewManual(start), "save", "60 1")
 		defer w.close()
 		shut := 0
 		w.options.SetLoading = func(on bool) {

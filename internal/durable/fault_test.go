@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 )
 
@@ -137,7 +137,7 @@ func TestATornRecordIsCutOff(t *testing.T) {
 		for size := int(whole); size <= len(all); size++ {
 			for _, load := range []string{"yes", "no"} {
 				writeFile(t, fs, incr1, all[:size])
-				x := newWorld(fs, engine.NewManualClock(start), "appendonly", "yes", "aof-load-truncated", load)
+				x := newWorld(fs, clock.NewManual(start), "appendonly", "yes", "aof-load-truncated", load)
 				err := x.open(t)
 				torn := size > int(whole) && size < len(all)
 				switch {

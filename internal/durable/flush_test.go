@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 )
 
@@ -96,7 +96,7 @@ func TestAFlushAllOfALoadSavesNothing(t *testing.T) {
 		if err := w.k.Save(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		x := newWorld(w.fs.Crash(), engine.NewManualClock(start), "save", "3600 1")
+		x := newWorld(w.fs.Crash(), clock.NewManual(start), "save", "3600 1")
 		defer x.close()
 		var err error
 		if x.k, err = Open(x.options); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 )
@@ -46,7 +46,7 @@ func TestCompressedFilesAreLoaded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fs := newFS(1)
 				writeFile(t, fs, dir+"/dump.rdb", file)
-				w := newWorld(fs, engine.NewManualClock(start))
+				w := newWorld(fs, clock.NewManual(start))
 				defer w.close()
 				w.options.AcceptClock = true
 				if err := w.open(t); err != nil {
@@ -80,7 +80,7 @@ func TestCommandsFollowASnapshotInOneFile(t *testing.T) {
 						all = fmt.Appendf(all, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$5\r\nvalue\r\n", len(key), key)
 					}
 					writeFile(t, fs, dir+"/appendonly.aof", all)
-					w := newWorld(fs, engine.NewManualClock(start.Add(7200_000_000_000)), "appendonly", "yes")
+					w := newWorld(fs, clock.NewManual(start.Add(7200_000_000_000)), "appendonly", "yes")
 					defer w.close()
 					if err := w.open(t); err != nil {
 						t.Fatal(err)

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/tier"
 )
@@ -27,7 +28,7 @@ var start = time.UnixMilli(1_700_000_000_000)
 // and used in a synctest bubble.
 type world struct {
 	fs      *crashfs.FS
-	clock   *engine.ManualClock
+	clock   *clock.Manual
 	conf    *config.Set
 	db      *engine.DB
 	k       *Keeper
@@ -67,7 +68,7 @@ func newFS(seed uint64) *crashfs.FS {
 }
 
 // newWorld makes an engine and its options.
-func newWorld(fs *crashfs.FS, clock *engine.ManualClock, pairs ...string) *world {
+func newWorld(fs *crashfs.FS, clock *clock.Manual, pairs ...string) *world {
 	w := &world{fs: fs, clock: clock, conf: config.New(), logs: &logs{}}
 	if len(pairs) > 0 {
 		if err := w.conf.Change(true, pairs...); err != nil {
@@ -107,7 +108,7 @@ func (w *world) open(t testing.TB) error {
 // run opens a world, or fails the test.
 func run(t *testing.T, fs *crashfs.FS, pairs ...string) *world {
 	t.Helper()
-	w := newWorld(fs, engine.NewManualClock(start), pairs...)
+	w := newWorld(fs, clock.NewManual(start), pairs...)
 	t.Cleanup(func() { _ = w.close() })
 	if err := w.open(t); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
@@ -224,7 +224,7 @@ func other(t *testing.T, fs *crashfs.FS) string {
 	if err := fs.MkdirAll(there); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(fs, engine.NewManualClock(start), "appendonly", "yes", "save", "")
+	w := newWorld(fs, clock.NewManual(start), "appendonly", "yes", "save", "")
 	w.options.Dir = there
 	if err := w.open(t); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestAppendOnlyFilesOfANewDirectoryAreKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newWorld(fs, engine.NewManualClock(start))
+		w := newWorld(fs, clock.NewManual(start))
 		w.conf, w.options.Config = conf, conf
 		t.Cleanup(func() { _ = w.close() })
 		if err := w.open(t); err != nil {

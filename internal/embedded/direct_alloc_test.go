@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/limit"
@@ -16,7 +16,7 @@ import (
 
 // Under the race detector pools lose what they hold, so this is not tested there.
 func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
-	c, err := embedded.Open(ctx, "mem://", "", embedded.Options{Clock: engine.NewManualClock(transcript.Start)})
+	c, err := embedded.Open(ctx, "mem://", "", embedded.Options{Clock: clock.NewManual(transcript.Start)})
 	must(t, err)
 	defer func() { must(t, c.Close()) }()
 	must(t, c.Set(ctx, "short", "value"))

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/session"
@@ -54,7 +54,7 @@ func TestCallsGoElsewhereWhileThereIsMoreToDo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSide(t, engine.NewManualClock(transcript.Start), true)
+			s := newSide(t, clock.NewManual(transcript.Start), true)
 			d := s.c.Direct()
 			must(t, s.c.Set(ctx, "k", "v"))
 			all := func() (states []direct.State) {
@@ -81,7 +81,7 @@ func TestCallsGoElsewhereWhileThereIsMoreToDo(t *testing.T) {
 
 // Calls by several goroutines beside states that come and go: each sees a value that was set.
 func TestDirectCallsBesideTheirDetours(t *testing.T) {
-	s := newSide(t, engine.NewSystemClock(), true)
+	s := newSide(t, clock.NewSystem(), true)
 	s.limits = nil
 	l, err := limit.New(s.c, "api", limit.PerSecond(1000), limit.FailClosed)
 	must(t, err)
@@ -127,7 +127,7 @@ func call(s *side, args ...any) error {
 
 // After Close no direct call reaches the engine, which goes on for other Conns.
 func TestCloseEndsDirectCalls(t *testing.T) {
-	s := newSide(t, engine.NewSystemClock(), true)
+	s := newSide(t, clock.NewSystem(), true)
 	for range 20 {
 		c := embedded.Lend(s.svc)
 		var calls sync.WaitGroup
@@ -162,7 +162,7 @@ func TestCloseEndsDirectCalls(t *testing.T) {
 
 // A context that has ended ends the call, whichever its way.
 func TestADirectCallLooksAtItsContext(t *testing.T) {
-	s := newSide(t, engine.NewManualClock(transcript.Start), true)
+	s := newSide(t, clock.NewManual(transcript.Start), true)
 	must(t, s.c.Set(ctx, "k", "v"))
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -181,7 +181,7 @@ func TestADirectCallLooksAtItsContext(t *testing.T) {
 
 // A limiter with a line refuses direct calls, as RL.TAKE does.
 func TestADirectCallDoesNotOvertakeWaitingOnes(t *testing.T) {
-	s := newSide(t, engine.NewSystemClock(), true)
+	s := newSide(t, clock.NewSystem(), true)
 	l, err := limit.New(s.c, "api", limit.Per(1, time.Hour), limit.FailClosed)
 	must(t, err)
 	r, err := l.Allow(ctx, "")
@@ -211,7 +211,7 @@ type wrapper struct{ *conn.Conn }
 
 // A Conn over another Driver, and a view that waits, have no direct calls: these would pass by the Driver and the wait.
 func TestAnotherDriverHasNoDirectCalls(t *testing.T) {
-	s := newSide(t, engine.NewManualClock(transcript.Start), true)
+	s := newSide(t, clock.NewManual(transcript.Start), true)
 	view, err := s.c.WithPrefix("shop:")
 	must(t, err)
 	if view.Direct() == nil {

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/embedded"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/tier"
@@ -41,7 +42,7 @@ type side struct {
 // plain is a Driver without direct calls.
 type plain struct{ conn.Driver }
 
-func newSide(t *testing.T, clock engine.Clock, calls bool) *side {
+func newSide(t *testing.T, clock clock.Clock, calls bool) *side {
 	t.Helper()
 	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks, Shards: 4, RecordEffects: true})
@@ -370,7 +371,7 @@ func drawOther(r *rand.Rand) step {
 func TestADirectCallDoesWhatItsCommandDoes(t *testing.T) {
 	r, taken := draw.Rand(t), int64(0)
 	for range draw.Rounds(0, 40) {
-		clock := engine.NewManualClock(transcript.Start)
+		clock := clock.NewManual(transcript.Start)
 		a, b := newSide(t, clock, true), newSide(t, clock, false)
 		if a.c.Direct() == nil || b.c.Direct() != nil {
 			t.Fatal("the sides do not differ")

@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/direct"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
 )

@@ -18,10 +18,11 @@ import (
 	"net"
 	"sync"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -34,7 +35,7 @@ const databases = 16
 
 // Options are embed.Options.
 type Options struct {
-	Clock  engine.Clock
+	Clock  clock.Clock
 	Logger *slog.Logger
 }
 

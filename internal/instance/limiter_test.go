@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 )
 
 // Clients that wait in a limiter's line end in several ways, the first one too; the others
@@ -14,7 +14,7 @@ import (
 func TestALimiterPassesTheDeadBy(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		t.Run(fmt.Sprint("portable ", portable), func(t *testing.T) {
-			clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+			clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 			s := newLineServer(t, portable, clock)
 			admin := s.dial()
 			admin.send("RL.TAKE", "k", "1", "60000").read()
@@ -66,7 +66,7 @@ func TestALimiterPassesTheDeadBy(t *testing.T) {
 
 // A client that is killed in line does not take from the limiter.
 func TestADeadClientTakesNothing(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 	s := newLineServer(t, false, clock)
 	admin, dies := s.dial(), s.dial()
 	admin.send("RL.TAKE", "k", "1", "60000").read()

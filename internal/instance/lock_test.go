@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
@@ -24,7 +25,7 @@ type lineServer struct {
 }
 
 // newLineServer starts a server; clock is nil for the system's.
-func newLineServer(t *testing.T, portable bool, clock engine.Clock) *lineServer {
+func newLineServer(t *testing.T, portable bool, clock clock.Clock) *lineServer {
 	s := &lineServer{t: t}
 	hooks := &session.Hooks{}
 	s.db = engine.Open(engine.Options{Hooks: hooks, Clock: clock})

@@ -154,7 +154,7 @@ func (v *value) Module(name string, data []byte) error {
 	return nil
 }
 
-// timedItems reads a set, sorted set or list of ebb's whose items have deadlines (engine/dump_timed.go).
+// timedItems reads a set, sorted set or list of ebb's whose items have deadlines (internal/engine/dump_timed.go).
 func (v *value) timedItems(name string, data []byte) error {
 	next := func() uint64 {
 		x, k := binary.Uvarint(data)

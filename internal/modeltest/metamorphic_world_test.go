@@ -12,9 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/tier"
@@ -72,7 +73,7 @@ type metaWorld struct {
 	temp  string // its directories are in here
 	lives int
 	dir   string
-	clock *engine.ManualClock
+	clock *clock.Manual
 
 	db   *engine.DB
 	svc  *session.Service
@@ -83,7 +84,7 @@ type metaWorld struct {
 
 // openWorld opens an engine in an empty directory below temp.
 func openWorld(temp string, v variant) (*metaWorld, error) {
-	w := &metaWorld{variant: v, temp: temp, clock: engine.NewManualClock(transcript.Start)}
+	w := &metaWorld{variant: v, temp: temp, clock: clock.NewManual(transcript.Start)}
 	if err := w.newDir(); err != nil {
 		return nil, err
 	}

@@ -7,14 +7,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // deliveries is a queue that delivers to a stream at times, beside what has become of each job.
 type deliveries struct {
 	db      *engine.DB
-	clock   *engine.ManualClock
+	clock   *clock.Manual
 	replica *Replica
 	added   int
 	until   []int64          // the last ms of each job that may expire, 0 of others
@@ -34,7 +35,7 @@ var (
 
 func TestDeliveriesToAStreamLoseAndDuplicateNothing(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
-		d := &deliveries{clock: engine.NewManualClock(time.UnixMilli(1_700_000_000_000)), sent: map[string]int64{}, done: map[string]bool{},
+		d := &deliveries{clock: clock.NewManual(time.UnixMilli(1_700_000_000_000)), sent: map[string]int64{}, done: map[string]bool{},
 			leases: map[string]int64{}}
 		d.db = engine.Open(engine.Options{Databases: 1, Shards: 4, Clock: d.clock, RecordEffects: true})
 		defer d.db.Close()

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/engine"
 	"pgregory.net/rapid"
 )
 
@@ -71,7 +72,7 @@ func (q *modelQueue) waiting(now int64) (all []*modelJob) {
 // does not know which, and asks no more than that the order of what differs is right.
 type queueModel struct {
 	db      *engine.DB
-	clock   *engine.ManualClock
+	clock   *clock.Manual
 	replica *Replica
 	queues  map[string]*modelQueue
 	stamp   int64
@@ -89,7 +90,7 @@ var (
 
 func TestDelayQueuesLoseAndDuplicateNothing(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
-		m := &queueModel{clock: engine.NewManualClock(time.UnixMilli(1_700_000_000_000)), queues: map[string]*modelQueue{}}
+		m := &queueModel{clock: clock.NewManual(time.UnixMilli(1_700_000_000_000)), queues: map[string]*modelQueue{}}
 		m.db = engine.Open(engine.Options{Databases: 1, Shards: 4, Clock: m.clock, RecordEffects: true})
 		defer m.db.Close()
 		var err error
@@ -610,7 +611,7 @@ func (m *queueModel) comparePages(t *rapid.T, tx *engine.Tx, key string) {
 // TestAReplacedJobKeepsWhatItsQueueHasCounted replaces the only job of a queue that has counted an expired one. A
 // replay must not delete the queue in between.
 func TestAReplacedJobKeepsWhatItsQueueHasCounted(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 	db := engine.Open(engine.Options{Databases: 1, Clock: clock, RecordEffects: true})
 	defer db.Close()
 	replica, err := NewReplica()

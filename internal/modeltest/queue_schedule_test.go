@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"pgregory.net/rapid"
 )
@@ -24,7 +25,7 @@ type modelSchedule struct {
 // scheduleModel has one queue with schedules, and plays the time of each by adding spans.
 type scheduleModel struct {
 	db      *engine.DB
-	clock   *engine.ManualClock
+	clock   *clock.Manual
 	replica *Replica
 	all     map[string]*modelSchedule
 	maxLen  int64
@@ -46,7 +47,7 @@ func (m *scheduleModel) do(f func(tx *engine.Tx)) {
 // same queue after each step.
 func TestSchedulesRunEachOccurrenceOnce(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
-		m := &scheduleModel{clock: engine.NewManualClock(time.UnixMilli(1_700_000_000_000)), all: map[string]*modelSchedule{}}
+		m := &scheduleModel{clock: clock.NewManual(time.UnixMilli(1_700_000_000_000)), all: map[string]*modelSchedule{}}
 		m.db = engine.Open(engine.Options{Databases: 1, Shards: 2, Clock: m.clock, RecordEffects: true})
 		defer m.db.Close()
 		var err error
@@ -287,7 +288,7 @@ func (m *scheduleModel) check(t *rapid.T) {
 // TestSchedulesOfUnknownZonesAreKept loads a queue from a machine whose table of time zones has one more zone. The queue
 // is there, its schedule too, and the occurrence that the other machine has computed runs.
 func TestSchedulesOfUnknownZonesAreKept(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 	db := engine.Open(engine.Options{Databases: 1, Shards: 2, Clock: clock})
 	defer db.Close()
 	m := &scheduleModel{db: db}

@@ -21,9 +21,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -39,7 +40,7 @@ import (
 type Replica struct {
 	db      *engine.DB
 	svc     *session.Service
-	clock   *engine.ManualClock
+	clock   *clock.Manual
 	clients *transcript.Engine
 	n       int // requests of clients so far
 }
@@ -55,7 +56,7 @@ var blockedFor = []string{"BLPOP a l1 {t}l 0", "BLMOVE l1 a LEFT RIGHT 0", "BZPO
 // NewReplica returns an empty replica.
 func NewReplica() (*Replica, error) {
 	var hooks session.Hooks
-	r := &Replica{clock: engine.NewManualClock(transcript.Start.Add(late))}
+	r := &Replica{clock: clock.NewManual(transcript.Start.Add(late))}
 	r.db = engine.Open(engine.Options{Clock: r.clock, Shards: 16, Hooks: &hooks})
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
 	if err == nil {

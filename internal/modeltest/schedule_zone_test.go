@@ -4,14 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
 // TestTheLogOfASchedulesZoneThatIsUnknown replays the log of a server that knows one more time zone. The schedule is
 // declared twice, because the second time it goes on.
 func TestTheLogOfASchedulesZoneThatIsUnknown(t *testing.T) {
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(transcript.Start), Shards: 16, RecordEffects: true})
+	db := engine.Open(engine.Options{Clock: clock.NewManual(transcript.Start), Shards: 16, RecordEffects: true})
 	defer db.Close()
 	key := []byte("q")
 	rule := engine.QueueRule{Cron: "0 12 * * *", Zone: "CET"}

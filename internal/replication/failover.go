@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // FAILOVER: a master hands over to one of its replicas.

@@ -5,14 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
 // A link that loses the stream dials at once, but not again within a second: a master that
 // says +CONTINUE and closes would get hundreds of requests a second.
 func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 	db := engine.Open(engine.Options{Clock: clock})
 	defer db.Close()
 	l := &link{r: &Node{db: db}}

@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // digest is the signature of data that DEBUG DIGEST shows. It has 20 bytes, which are the same on

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"

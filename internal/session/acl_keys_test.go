@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
@@ -27,7 +28,7 @@ type secretWorld struct {
 func newSecretWorld(t *testing.T, rules ...string) *secretWorld {
 	t.Helper()
 	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(transcript.Start), Shards: 2, Hooks: &hooks})
+	db := engine.Open(engine.Options{Clock: clock.NewManual(transcript.Start), Shards: 2, Hooks: &hooks})
 	t.Cleanup(db.Close)
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes"}, nil)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -25,7 +26,7 @@ import (
 func withConfig(t *testing.T, cfg *config.Set) (*session.Service, error) {
 	t.Helper()
 	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(transcript.Start), Hooks: &hooks})
+	db := engine.Open(engine.Options{Clock: clock.NewManual(transcript.Start), Hooks: &hooks})
 	t.Cleanup(db.Close)
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks)
 	if err == nil {

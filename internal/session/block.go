@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 

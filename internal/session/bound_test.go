@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/resp"
@@ -36,7 +37,7 @@ func (c *loopConn) Wake() {
 func loopService(t *testing.T, options ...string) *Service {
 	t.Helper()
 	hooks := &Hooks{}
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1700000000, 0)), Hooks: hooks})
+	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1700000000, 0)), Hooks: hooks})
 	svc, err := NewService(Options{DB: db, Table: testTable, Loops: 1}, hooks)
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,8 @@ package session
 import (
 	"sync/atomic"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/script"
 )
 

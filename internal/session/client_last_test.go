@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // The states are those of redis-server 7.0.15; watch is that of 7.4.
 func TestClientListShowsRefusedAndQueuedCommands(t *testing.T) {
 	hooks := &Hooks{}
-	clock := engine.NewManualClock(time.Unix(1700000000, 0))
+	clock := clock.NewManual(time.Unix(1700000000, 0))
 	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
 	t.Cleanup(db.Close)
 	svc, err := NewService(Options{DB: db, Table: testTable}, hooks)

@@ -6,20 +6,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
 )
 
 // serviceWith is a service on a manual clock, configured by options.
-func serviceWith(t *testing.T, options ...string) (*Service, *engine.ManualClock) {
+func serviceWith(t *testing.T, options ...string) (*Service, *clock.Manual) {
 	t.Helper()
 	cfg, err := config.Load(options, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := engine.NewManualClock(time.Unix(1700000000, 0))
+	clock := clock.NewManual(time.Unix(1700000000, 0))
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
 	svc, err := NewService(Options{DB: db, Table: testTable, Config: cfg}, hooks)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/tier"
 	"github.com/ebbdb/ebb/resp"
@@ -99,7 +99,7 @@ func TestALoopThatWakesALineDoesNotWaitForAnotherShard(t *testing.T) {
 	to := farFrom(svc, "from")
 	begins(t, mover, "ZMOVEDUE", "from", to, "LEFT", "BLOCK", "0")
 	replies(t, svc.NewSession(newLoopConn()), ":1\r\n", []string{"ZADD", "from", "1700000000.05", "job"})
-	heldShard(t, svc, to, func() { svc.DB.Clock().(*engine.ManualClock).Advance(50 * time.Millisecond) })
+	heldShard(t, svc, to, func() { svc.DB.Clock().(*clock.Manual).Advance(50 * time.Millisecond) })
 	gets(t, mover, "*1\r\n*2\r\n$3\r\njob\r\n$13\r\n1700000000.05\r\n")
 	replies(t, svc.NewSession(newLoopConn()), "$3\r\njob\r\n", []string{"LPOP", to})
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/direct"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // Direct implements direct.Calls: calls of the process itself that need no session.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/direct"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // directStates makes one call of each kind, and returns the kinds whose state is not want.

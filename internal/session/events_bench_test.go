@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
@@ -25,7 +26,7 @@ var _ reactor.Conn = quietConn{}
 
 // BenchmarkExpiredEvents removes expired keys whose events one client receives.
 func BenchmarkExpiredEvents(b *testing.B) {
-	clock := engine.NewManualClock(time.Unix(1e9, 0))
+	clock := clock.NewManual(time.Unix(1e9, 0))
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
 	defer db.Close()

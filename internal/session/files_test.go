@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/session"
 )
@@ -63,7 +63,7 @@ func TestWhatALoadShortensIsNotTheReplicas(t *testing.T) {
 		dir := t.TempDir()
 		open := func(later time.Duration) (*session.Service, *session.Session) {
 			s := serve(t, "--dir", dir, "--appendonly", "no", "--enable-debug-command", "yes")
-			s.DB.Clock().(*engine.ManualClock).Advance(later)
+			s.DB.Clock().(*clock.Manual).Advance(later)
 			err := s.OpenFiles(session.FileOptions{AcceptClock: true})
 			if err == nil {
 				err = s.Load(t.Context())

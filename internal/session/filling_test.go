@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
@@ -101,7 +101,7 @@ func (f *fileLife) end() {
 	}
 }
 
-func (f *fileLife) clock() *engine.ManualClock { return f.s.DB.Clock().(*engine.ManualClock) }
+func (f *fileLife) clock() *clock.Manual { return f.s.DB.Clock().(*clock.Manual) }
 
 func (f *fileLife) do(line string) resp.Value {
 	f.t.Helper()

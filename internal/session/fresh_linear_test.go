@@ -11,7 +11,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/resp"
@@ -196,7 +197,7 @@ func TestRefreshLeasesAreLinearizable(t *testing.T) {
 
 func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
 	t.Helper()
-	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Shards: 2, Clock: clock, Hooks: &hooks})
 	defer db.Close()

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
@@ -176,7 +177,7 @@ func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *p
 	cfg, err := config.Load(nil, nil)
 	must1(t, err)
 	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
+	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
 	s, err = session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Loops: 1}, &hooks)
 	must1(t, err)
 	s.DB.NeedLog(1)
@@ -268,7 +269,7 @@ func TestAReadThatRemovesWhatIsDeadTellsOfNoWrite(t *testing.T) {
 	if out, _ := p.step(nil); out != "+OK\r\n" {
 		t.Fatal(out)
 	}
-	s.DB.Clock().(*engine.ManualClock).Advance(2 * time.Millisecond)
+	s.DB.Clock().(*clock.Manual).Advance(2 * time.Millisecond)
 	s.DB.Log().Fail(errors.New("no space left on device"))
 	before := s.DB.Log().End()
 	if out, v := p.step(request("GET", "k")); out != "$-1\r\n" || v != reactor.Continue || s.DB.Log().End() == before {

@@ -3,8 +3,8 @@ package session
 import (
 	"context"
 
-	"github.com/ebbdb/ebb/engine"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // Of returns the session whose command runs. All handlers that need more of it than command.Host get it here.

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -17,7 +18,7 @@ func TestATurnThatNobodyTookPassesOn(t *testing.T) {
 	for algo := range engine.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
 			var hooks session.Hooks
-			clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+			clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 			db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
 			defer db.Close()
 			s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ type grant struct {
 // the bounds are checked over all spans between two grants.
 type limiterModel struct {
 	db     *engine.DB
-	clock  *engine.ManualClock
+	clock  *clock.Manual
 	o      engine.TakeOptions
 	grants []grant
 }
@@ -31,7 +32,7 @@ type limiterModel struct {
 var limiterKey = []byte("limiter")
 
 func newLimiterModel(t *rapid.T, algo engine.Algo) *limiterModel {
-	m := &limiterModel{clock: engine.NewManualClock(time.UnixMicro(1_700_000_000_123_457))}
+	m := &limiterModel{clock: clock.NewManual(time.UnixMicro(1_700_000_000_123_457))}
 	m.db = engine.Open(engine.Options{Clock: m.clock, Shards: 1, RecordEffects: true})
 	m.o = engine.TakeOptions{Algo: algo, Limit: rapid.SampledFrom([]int64{1, 2, 3, 7, 10}).Draw(t, "limit"),
 		Period: 1000 * rapid.SampledFrom([]int64{1, 5, 10, 1000}).Draw(t, "period")}
@@ -255,7 +256,7 @@ func TestLimitersBearAnyParameters(t *testing.T) {
 		return rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, top)).Draw(t, name)
 	}
 	draw.Check(t, func(t *rapid.T) {
-		clock := engine.NewManualClock(time.UnixMicro(1_700_000_000_123_457))
+		clock := clock.NewManual(time.UnixMicro(1_700_000_000_123_457))
 		db := engine.Open(engine.Options{Clock: clock, Shards: 4, RecordEffects: true})
 		defer db.Close()
 		algo := engine.Algo(rapid.IntRange(0, int(engine.Algos)-1).Draw(t, "algo"))

@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -22,7 +23,7 @@ import (
 func newLockService(t *testing.T) *session.Service { return newServiceAt(t, nil) }
 
 // newServiceAt returns commands on an engine of the clock; nil is the system's.
-func newServiceAt(t *testing.T, clock engine.Clock) *session.Service {
+func newServiceAt(t *testing.T, clock clock.Clock) *session.Service {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: clock, Hooks: &hooks})
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)

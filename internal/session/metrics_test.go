@@ -10,18 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
 // metered is a service on a manual clock, with a session and a meter.
-func metered(t *testing.T) (*session.Session, *engine.ManualClock, *admin.Meter) {
+func metered(t *testing.T) (*session.Session, *clock.Manual, *admin.Meter) {
 	t.Helper()
 	var hooks session.Hooks
-	clock := engine.NewManualClock(transcript.Start)
+	clock := clock.NewManual(transcript.Start)
 	db := engine.Open(engine.Options{Clock: clock, Hooks: &hooks, Shards: 4})
 	t.Cleanup(db.Close)
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)

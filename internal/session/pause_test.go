@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -32,7 +32,7 @@ func TestAPausedServerTakesNothingBack(t *testing.T) {
 		} {
 			t.Run(x.name+" "+name, func(t *testing.T) {
 				// Time stands still: LOCK.INFO replies with what is left of a lease.
-				s := newServiceAt(t, engine.NewManualClock(transcript.Start))
+				s := newServiceAt(t, clock.NewManual(transcript.Start))
 				own := s.NewSession(nil)
 				defer own.Closed(nil)
 				must := func(words ...string) resp.Value {

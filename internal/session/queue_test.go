@@ -10,7 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -18,7 +19,7 @@ import (
 )
 
 func TestAJobThatDidNotArriveGoesBackAsItWas(t *testing.T) {
-	clock := engine.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
 	defer db.Close()

@@ -3,7 +3,7 @@ package session_test
 import (
 	"testing"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/transcript"
 )

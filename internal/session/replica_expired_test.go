@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
 
@@ -20,9 +20,9 @@ type pair struct {
 }
 
 func newPair(t *testing.T) *pair {
-	late := engine.NewManualClock(transcript.Start)
+	late := clock.NewManual(transcript.Start)
 	late.Advance(time.Minute)
-	p := &pair{master: newNode(t, engine.NewManualClock(transcript.Start), true), replica: newNode(t, late, false)}
+	p := &pair{master: newNode(t, clock.NewManual(transcript.Start), true), replica: newNode(t, late, false)}
 	p.replica.db.SetReplica(true)
 	t.Cleanup(func() { p.master.close(); p.replica.close() })
 	return p

@@ -10,9 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transcript"
@@ -26,7 +27,7 @@ type node struct {
 }
 
 // newNode opens an engine in which containers become large at four items.
-func newNode(t interface{ Fatal(...any) }, clock *engine.ManualClock, record bool) *node {
+func newNode(t interface{ Fatal(...any) }, clock *clock.Manual, record bool) *node {
 	n := &node{db: engine.Open(engine.Options{Clock: clock, Shards: 2, RecordEffects: record})}
 	cfg, err := config.Load([]string{"--enable-debug-command", "yes", "--hash-max-listpack-entries", "3", "--set-max-listpack-entries", "3",
 		"--set-max-intset-entries", "2", "--zset-max-listpack-entries", "3", "--list-max-listpack-size", "4"}, nil)
@@ -59,7 +60,7 @@ func (n *node) ask(args ...string) string {
 // and, for each look, a reference: an engine that was given the same effects and is
 // no replica. It removes what the replica hides.
 type follower struct {
-	clock           *engine.ManualClock
+	clock           *clock.Manual
 	master, replica *node
 	effects         []engine.Effect
 	got             int // how many of them the replica has
@@ -69,7 +70,7 @@ type follower struct {
 var hiddenKeys = []string{"a", "b"}
 
 func newFollower(t *rapid.T) *follower {
-	f := &follower{clock: engine.NewManualClock(transcript.Start)}
+	f := &follower{clock: clock.NewManual(transcript.Start)}
 	f.master, f.replica = newNode(t, f.clock, true), newNode(t, f.clock, false)
 	f.replica.db.SetReplica(true)
 	f.theme = rapid.SampledFrom(hiddenThemes).Draw(t, "theme")
@@ -247,7 +248,7 @@ func (n *node) stored() string {
 // A queue's dump has its jobs in their turn, those too whose lease the replica knows
 // to be over: the higher priority first.
 func TestAReplicaDumpsJobsInTheirTurn(t *testing.T) {
-	clock := engine.NewManualClock(transcript.Start)
+	clock := clock.NewManual(transcript.Start)
 	master, replica, ref := newNode(t, clock, true), newNode(t, clock, false), newNode(t, clock, false)
 	defer master.close()
 	defer replica.close()
@@ -271,7 +272,7 @@ func TestAReplicaDumpsJobsInTheirTurn(t *testing.T) {
 // A job whose lease is over waits again, and expires. A replica names it before the master
 // has said that the lease is over.
 func TestAReplicaSeesWhatExpiresAfterALease(t *testing.T) {
-	clock := engine.NewManualClock(transcript.Start)
+	clock := clock.NewManual(transcript.Start)
 	master, replica := newNode(t, clock, true), newNode(t, clock, false)
 	defer master.close()
 	defer replica.close()

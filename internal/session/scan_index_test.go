@@ -12,8 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/transcript"
 )
@@ -65,7 +66,7 @@ func (n *node) checkIndex(t *rapid.T, count int) {
 }
 
 // reload loads a snapshot of the engine into a new one.
-func (n *node) reload(t *rapid.T, clock *engine.ManualClock) *node {
+func (n *node) reload(t *rapid.T, clock *clock.Manual) *node {
 	var file bytes.Buffer
 	w := rdb.NewWriter(&file, rdb.WriterOptions{})
 	err := n.db.Snapshot(context.Background(), w, engine.SnapshotOptions{Preamble: func(w *rdb.Writer, version int) error { w.Header(version); return w.Flush() }})
@@ -89,7 +90,7 @@ func (n *node) reload(t *rapid.T, clock *engine.ManualClock) *node {
 
 func TestTheIndexOfATypeHasItsKeys(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
-		clock := engine.NewManualClock(transcript.Start)
+		clock := clock.NewManual(transcript.Start)
 		n, replica := newNode(t, clock, true), newNode(t, clock, false)
 		defer func() { n.close(); replica.close() }()
 		replica.db.SetReplica(true)
@@ -173,7 +174,7 @@ func TestTheIndexOfATypeHasItsKeys(t *testing.T) {
 
 func TestAScanOfATypeMissesNothingThatStays(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
-		n := newNode(t, engine.NewManualClock(transcript.Start), false)
+		n := newNode(t, clock.NewManual(transcript.Start), false)
 		defer n.close()
 		lock := func(k string) { n.ask("LOCK.ACQUIRE", k, "ann", "100000") }
 		stay := rapid.IntRange(0, 40).Draw(t, "stay")

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/servercmd"
@@ -69,7 +70,7 @@ func serve(t *testing.T, options ...string) *session.Service {
 		t.Fatal(err)
 	}
 	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
+	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks)
 	if err != nil {
 		t.Fatal(err)

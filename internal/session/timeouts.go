@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
@@ -40,7 +40,7 @@ func (t *timeouts) Entry(ref uint32) *wheel.Entry { return &t.slots[ref].entry }
 
 func (t *timeouts) init(s *Service) {
 	t.svc, t.at, t.slots = s, math.MaxInt64, make([]timeSlot, 1)
-	if m, ok := s.DB.Clock().(*engine.ManualClock); ok {
+	if m, ok := s.DB.Clock().(*clock.Manual); ok {
 		t.detach = m.Attend(t.next, t.tick)
 	}
 }

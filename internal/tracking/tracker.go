@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/prefixes"
 	"github.com/ebbdb/ebb/resp"
 )

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -83,7 +84,7 @@ func (s *server) Clients() (all []Client) {
 
 func newServer(t *testing.T) *server {
 	s := &server{clients: map[int64]*client{}}
-	s.db = engine.Open(engine.Options{Clock: engine.NewManualClock(time.Unix(1e9, 0)), Hooks: s})
+	s.db = engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1e9, 0)), Hooks: s})
 	t.Cleanup(func() { s.db.Close() })
 	s.Init(s.db, s)
 	return s

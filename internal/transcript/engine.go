@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -24,7 +25,7 @@ import (
 type Engine struct {
 	DB      *engine.DB
 	Service *session.Service
-	Clock   *engine.ManualClock
+	Clock   *clock.Manual
 
 	conns  map[int]*conn
 	broken bool // a command panicked, so its locks may be held
@@ -33,7 +34,7 @@ type Engine struct {
 // NewEngine returns an empty engine at Start; options configure it as on a
 // command line.
 func NewEngine(options ...string) (*Engine, error) {
-	e := &Engine{Clock: engine.NewManualClock(Start), conns: map[int]*conn{}}
+	e := &Engine{Clock: clock.NewManual(Start), conns: map[int]*conn{}}
 	var hooks session.Hooks
 	e.DB = engine.Open(engine.Options{Clock: e.Clock, Shards: 64, RecordEffects: true, Hooks: &hooks})
 	cfg, err := config.Load(append([]string{"--enable-debug-command", "yes"}, options...), nil)
@@ -49,7 +50,7 @@ func NewEngine(options ...string) (*Engine, error) {
 
 // Around returns an Engine for a database and a service that the caller opened. The caller
 // calls HangupAll and closes these parts, instead of calling Close.
-func Around(db *engine.DB, svc *session.Service, clock *engine.ManualClock) *Engine {
+func Around(db *engine.DB, svc *session.Service, clock *clock.Manual) *Engine {
 	return &Engine{DB: db, Service: svc, Clock: clock, conns: map[int]*conn{}}
 }
 

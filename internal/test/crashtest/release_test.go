@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/engine"
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -194,7 +195,7 @@ func askRelease(t *testing.T, dir, appendonly string) string {
 		t.Fatal(err)
 	}
 	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: engine.NewManualClock(written.Add(time.Minute)), Hooks: &hooks})
+	db := engine.Open(engine.Options{Clock: clock.NewManual(written.Add(time.Minute)), Hooks: &hooks})
 	defer db.Close()
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks)
 	if err != nil {

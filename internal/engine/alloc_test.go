@@ -1,0 +1,64 @@
+//go:build !race
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/clock"
+)
+
+// Under the race detector pools lose what they hold, so this is not tested there.
+func TestSingleOperationsAllocateNothing(t *testing.T) {
+	db := Open(Options{Clock: clock.NewManual(epoch)})
+	defer db.Close()
+	key, other, val, buf := []byte("key"), []byte("other"), []byte("some value of ordinary size"), make([]byte, 0, 100)
+	for name, f := range map[string]func(){
+		"Set":        func() { _ = db.Set(0, key, val, 0) },
+		"Set TTL":    func() { _ = db.Set(0, key, val, time.Minute) },
+		"Get":        func() { buf, _, _ = db.Get(0, key, buf[:0]) },
+		"Get missed": func() { buf, _, _ = db.Get(0, other, buf[:0]) },
+		"Expire":     func() { db.Expire(0, key, time.Hour) },
+		"TTL":        func() { db.TTL(0, key) },
+		"Set Del":    func() { _ = db.Set(0, key, val, time.Minute); db.Del(0, key) },
+	} {
+		f()
+		if n := testing.AllocsPerRun(200, f); n > 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func TestHashOperationsAllocateNothing(t *testing.T) {
+	for form, layout := range map[string]Layout{"small": defaultLayout(), "large": {}} {
+		db := Open(Options{Clock: clock.NewManual(epoch)})
+		defer db.Close()
+		db.SetLayout(layout)
+		tx := db.NewTx()
+		key, field, count := []byte("hash"), []byte("field:7"), []byte("count")
+		pairs := [][]byte{field, []byte("some value of ordinary size"), []byte("other"), []byte("12")}
+		fields := [][]byte{[]byte("other"), field, count}
+		in := func(f func()) func() {
+			return func() { tx.LockKey(0, key); f(); tx.Unlock() }
+		}
+		in(func() { _, _ = tx.HSet(key, pairs) })()
+		for name, f := range map[string]func(){
+			"HSet":    in(func() { _, _ = tx.HSet(key, pairs) }),
+			"HIncrBy": in(func() { _, _ = tx.HIncrBy(key, count, 1) }),
+			"HGet":    in(func() { _, _, _ = tx.HGet(key, field) }),
+			"HMGet": in(func() {
+				v, _ := tx.Hash(key)
+				for _, f := range fields {
+					v.Get(f)
+				}
+			}),
+			"HSetNX HDel": in(func() { _, _ = tx.HSetNX(key, fields[0], field); _, _ = tx.HDel(key, fields[:1]) }),
+		} {
+			f()
+			if n := testing.AllocsPerRun(200, f); n > 0 {
+				t.Errorf("%s, %s allocates %v times", form, name, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/clock"
+)
+
+// tooMuch is the growth that no linear work shows, and each quadratic one does.
+const tooMuch = 4
+
+// growth returns how many times longer one piece of work takes than ten pieces of a tenth
+// of it: about 1 where work is linear, 10 where it is quadratic. Both take about as long, so that
+// other programs disturb both alike. The best of three counts, and of more where that is tooMuch.
+func growth(t *testing.T, few int, work func(n int)) (g float64) {
+	t.Helper()
+	var least [2]time.Duration
+	for i := range 30 {
+		for j, n := range []int{few, 10 * few} {
+			began := time.Now()
+			for range 10 * few / n {
+				work(n)
+			}
+			if d := time.Since(began); i == 0 || d < least[j] {
+				least[j] = d
+			}
+		}
+		if g = float64(least[1]) / float64(least[0]); i >= 2 && g <= tooMuch {
+			break
+		}
+	}
+	return g
+}
+
+// A watch of ten times as many keys takes some ten times as long, and so does its end,
+// also for keys that others watch.
+func TestWatchingCostsTheSameForEachKey(t *testing.T) {
+	db, _, _ := open(t, Options{})
+	keys := make([][]byte, 40_000)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "key:%d", i)
+	}
+	watch := func(n int) {
+		w := db.NewWatch()
+		tx := db.BeginAll(0)
+		for _, k := range keys[:n] {
+			w.Add(tx, k)
+			w.Add(tx, k)
+		}
+		tx.Commit()
+		if w.Len() != n {
+			t.Fatalf("%d keys are watched, want %d", w.Len(), n)
+		}
+		w.Clear(nil)
+	}
+	if g := growth(t, 4000, watch); g > tooMuch {
+		t.Errorf("ten times as many keys take %.0f times as long", 10*g)
+	}
+	others := func(n int) { // n clients watch one key
+		all := make([]*Watch, n)
+		tx := db.BeginAll(0)
+		for i := range all {
+			all[i] = db.NewWatch()
+			all[i].Add(tx, keys[0])
+		}
+		tx.Commit()
+		for i := range all {
+			all[n-1-i].Clear(nil)
+		}
+	}
+	if g := growth(t, 4000, others); g > tooMuch {
+		t.Errorf("ten times as many watches of a key take %.0f times as long", 10*g)
+	}
+}
+
+// What is watched counts as used memory, until it is watched no more. The limit of the data leaves it out.
+func TestWatchesAndLinesCountAsUsedMemory(t *testing.T) {
+	db, _, _ := open(t, Options{})
+	before := db.UsedMemory()
+	w := db.NewWatch()
+	tx := db.BeginAll(0)
+	for i := range 1000 {
+		w.Add(tx, fmt.Appendf(nil, "key:%d", i))
+	}
+	var names [][]byte
+	for i := range 1000 {
+		names = append(names, fmt.Appendf(nil, "list:%d", i))
+	}
+	ticket := &Ticket{Kinds: AnyKind}
+	tx.Enqueue(ticket, names...)
+	tx.Commit()
+	if got := db.UsedMemory() - before; got < 500_000 || got != db.Charged() || got != db.Apart() {
+		t.Errorf("%d bytes more are used, %d are charged, %d apart", got, db.Charged(), db.Apart())
+	}
+	db.LimitMemory(before + 1)
+	if db.OverLimit() {
+		t.Error("the limit of the data counts what is watched")
+	}
+	if db.ApartFull() {
+		t.Error("half a MiB fills what is kept beside the data")
+	}
+	w.Forget(nil, 10)
+	if w.Len() != 10 || w.Bytes() != 10*markBytes+10*int64(len("key:1")) {
+		t.Errorf("%d keys of %d bytes are left", w.Len(), w.Bytes())
+	}
+	w.Clear(nil)
+	ticket.Leave()
+	ticket.Leave()
+	if got := db.UsedMemory(); got != before || db.Charged() != 0 || db.Waiters() != 0 || db.Watches() != 0 {
+		t.Errorf("%d bytes are used, were %d; %d are charged, %d places and %d watches are left", got, before, db.Charged(), db.Waiters(), db.Watches())
+	}
+}
+
+// sweeper is Hooks that keep what is to be swept.
+type sweeper struct {
+	noHooks
+	swept []func()
+}
+
+func (s *sweeper) Sweep(run func()) { s.swept = append(s.swept, run) }
+
+// done is a waiter that takes whatever comes.
+type done struct{ served int }
+
+func (d *done) Serve(*Tx, []byte) bool { d.served++; return true }
+
+// A ticket of many keys that is served leaves its other lines later, and from then on it
+// neither is served nor stands before others.
+func TestATicketOfManyKeysLeavesItsLinesLater(t *testing.T) {
+	hooks := &sweeper{}
+	db := Open(Options{Clock: clock.NewManual(time.Unix(1e9, 0)), Hooks: hooks})
+	defer db.Close()
+	var names [][]byte
+	for i := range leaveAtOnce + 1 {
+		names = append(names, fmt.Appendf(nil, "list:%d", i))
+	}
+	many, next := &done{}, &done{}
+	tx := db.BeginAll(0)
+	tx.Enqueue(&Ticket{Waiter: many, Kinds: KindsOf(List)}, names...)
+	tx.Enqueue(&Ticket{Waiter: next, Kinds: KindsOf(List)}, names[1])
+	tx.Commit()
+	push := func(key []byte) {
+		tx := db.Begin(0, key)
+		if _, err := tx.LPush(key, Head, [][]byte{[]byte("x")}, false); err != nil {
+			t.Fatal(err)
+		}
+		tx.Commit()
+	}
+	push(names[0])
+	if many.served != 1 || len(hooks.swept) != 1 {
+		t.Fatalf("served %d times, %d sweeps", many.served, len(hooks.swept))
+	}
+	tx = db.BeginAll(0)
+	if tx.Awaited(names[2], List) || len(tx.Line(names[2])) != 0 || !tx.Awaited(names[1], List) || len(tx.Line(names[1])) != 1 {
+		t.Error("the ticket stands in a line still, or another does not")
+	}
+	tx.Commit()
+	push(names[1])
+	push(names[2])
+	if many.served != 1 || next.served != 1 {
+		t.Errorf("the first was served %d times, the next %d times", many.served, next.served)
+	}
+	hooks.swept[0]()
+	if db.Waiters() != 0 || db.Charged() != 0 {
+		t.Errorf("%d places are left, %d bytes charged", db.Waiters(), db.Charged())
+	}
+}
+
+// A watch without a transaction tells of each change once, goes on, and waits for no lock.
+func TestAWatchTellsOfEachChangeOnce(t *testing.T) {
+	db, _, _ := open(t, Options{})
+	k, w := []byte("k"), db.NewWatch()
+	set := func(key, value string) {
+		tx := db.Begin(0, []byte(key))
+		tx.Set([]byte(key), []byte(value), SetOptions{}, nil)
+		tx.Commit()
+	}
+	tx := db.BeginAll(0)
+	if w.TryAdd(0, k) || w.Len() != 0 {
+		t.Error("a key is watched while a transaction holds its shard")
+	}
+	tx.Commit()
+	if !w.TryAdd(0, k) || w.Len() != 1 {
+		t.Fatal("a key is not watched")
+	}
+	for i := range 3 {
+		if w.Changed() {
+			t.Errorf("round %d: the key has changed", i)
+		}
+		set("other", "v")
+		set("k", fmt.Sprint(i))
+		set("k", fmt.Sprint(i))
+		if !w.Changed() {
+			t.Errorf("round %d: the change was not noticed", i)
+		}
+	}
+	w.Clear(nil)
+	set("k", "v")
+	if w.Changed() || db.Watches() != 0 {
+		t.Error("the watch goes on after Clear")
+	}
+}
