@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/limiter"
 	"golang.org/x/time/rate"
 )
 
@@ -16,8 +17,8 @@ const perSecond = 1 << 40
 
 // hot is what the one limiter allows: gcra a million a second in the long run, so
 // that it is in debt all the time, as a limiter that is used is.
-func hot(algo engine.Algo) engine.TakeOptions {
-	if algo == engine.GCRA {
+func hot(algo limiter.Algo) engine.TakeOptions {
+	if algo == limiter.GCRA {
 		return engine.TakeOptions{Limit: 1_000_000, Period: 1_000_000, Burst: perSecond, Cost: 1}
 	}
 	return engine.TakeOptions{Algo: algo, Limit: perSecond, Period: 1_000_000, Cost: 1}
@@ -44,8 +45,8 @@ func take(b *testing.B, tx *engine.Tx, key []byte, o engine.TakeOptions) {
 
 // All goroutines use one limiter.
 func BenchmarkHotKeyTake(b *testing.B) {
-	for algo := range engine.Algos {
-		if algo == engine.Log {
+	for algo := range limiter.Algos {
+		if algo == limiter.Log {
 			continue // its limit is at most a million
 		}
 		b.Run(algo.String(), func(b *testing.B) {

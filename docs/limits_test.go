@@ -52,10 +52,10 @@ var figures = []figure{
 	{"bytes of a value in an entry", "1,024", "internal/commands", "ruleMaxValue", 0},
 	{"EXPIRY FORECAST", "1,000", "internal/commands", "maxBuckets", 0},
 	{"keys with deadlines in a shard that FORECAST counts one by one", "4,096", "internal/engine", "forecastExact", 0},
-	{"limit, BURST, COST", "2^50", "internal/engine", "MaxTokens", 0},
-	{"limit with ALGO log", "1,000,000", "internal/engine", "MaxLogged", 0},
-	{"period", "2^50", "internal/engine", "MaxPeriod", 0},
-	{"outstanding reservations of a key", "1,000", "internal/engine", "MaxReservations", 0},
+	{"limit, BURST, COST", "2^50", "internal/limiter", "MaxTokens", 0},
+	{"limit with ALGO log", "1,000,000", "internal/limiter", "MaxLogged", 0},
+	{"period", "2^50", "internal/limiter", "MaxPeriod", 0},
+	{"outstanding reservations of a key", "1,000", "internal/limiter", "MaxReservations", 0},
 	{"a token in a payload of RESTORE", "30 days", "internal/engine", "maxAhead", 86_400e6}, // us
 	{"permits", "2^31 - 1", "internal/engine", "MaxPermits", 0},
 	{"priorities", "9", "internal/engine", "MaxPriority", 0},
@@ -123,7 +123,7 @@ var figures = []figure{
 	{"shards", "16", "internal/engine", "minShards", 0},
 	{"bytes of a key", "8 KiB", "internal/engine", "maxKey", 0},
 	{"time to fill an empty limiter", "2^55", "internal/engine", "maxFill", 0},
-	{"limit with ALGO log", "1000000", "internal/engine", "MaxLogged", 0},
+	{"limit with ALGO log", "1000000", "internal/limiter", "MaxLogged", 0},
 	{"permits", "2147483647", "internal/engine", "MaxPermits", 0},
 	{"priorities", "9`", "internal/engine", "MaxPriority", 0},
 	{"replies that ebb's own client reads", "128 levels", "resp", "defaultMaxDepth", 0},
@@ -183,7 +183,7 @@ var computeds = []computed{
 		return fmt.Sprintf("%d ms within a minute, %d s", slot, slot*slot/1000)
 	}},
 	{"period", "35 years", func(v func(dir, name string) int64) string {
-		return fmt.Sprintf("%d years", v("internal/engine", "MaxPeriod")/1e6/year)
+		return fmt.Sprintf("%d years", v("internal/limiter", "MaxPeriod")/1e6/year)
 	}},
 	{"time to fill an empty limiter", "1,141 years", func(v func(dir, name string) int64) string {
 		n := v("internal/engine", "maxFill") / 1e6 / year
@@ -244,13 +244,13 @@ var uncompared = []struct{ row, text, why string }{
 	{"feeds", "429", "a status of HTTP"},
 	{"memory of all requests together", "450 MB", "measured: 12 requests of 8 MiB, and their answers"},
 	{"resolution", "1 us", "the unit of limiters"},
-	{"period", "1 ms", "engine.ErrPeriod has it"},
+	{"period", "1 ms", "limiter.ErrPeriod has it"},
 	{"limit with ALGO log", "12 to 24 bytes", "measured: docs/design/limiters.md"},
 	{"jobs of a queue", "about 50 bytes", "measured by internal/delayq"},
 	{"priorities", "0 to ", "the lowest"},
 	{"permits", "between 1", "the lowest"},
 	{"error rate", "above 0 and below 1,", "a probability"},
-	{"time to fill an empty limiter", "1,000 years`", "the text of engine.ErrLongFill, which rounds down"},
+	{"time to fill an empty limiter", "1,000 years`", "the text of limiter.ErrLongFill, which rounds down"},
 	{"an entry's id", "2^64-1 milliseconds, 2^64-1", "two uint64"},
 	{"pending entries of a group", "56 bytes", "measured by internal/stream"},
 	{"elements that one pop removes", "2^31-1", "math.MaxInt32: command.CountTo"},

@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/internal/waitline"
 )
 
-// The scripts, for servers without ebb's commands. The same algorithms for ebb are in internal/engine/t_limiter*.go, and
+// The scripts, for servers without ebb's commands. The same algorithms for ebb are in internal/limiter, and
 // TestScriptsDecideAsTheCommandsDo compares them. A script consists of
 //
 //	luaNow      the server's time, in us

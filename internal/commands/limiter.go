@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/limiter"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -147,7 +148,7 @@ func parseTake(c *command.Ctx, options int) (o engine.ReserveOptions, err error)
 // parseRate reads a limit and a period in ms.
 func parseRate(limit, period []byte) (o engine.TakeOptions, err error) {
 	n, ms, err := command.ParseTwo(limit, period)
-	if ms < 1 || ms > engine.MaxPeriod/1000 {
+	if ms < 1 || ms > limiter.MaxPeriod/1000 {
 		ms = 0 // the engine refuses it, in its own order of checks
 	}
 	return engine.TakeOptions{Limit: n, Period: ms * 1000, Cost: 1}, err
@@ -212,8 +213,8 @@ func takes(c *command.Ctx, word string) bool {
 	return false
 }
 
-func parseAlgo(b []byte, a *engine.Algo) bool {
-	for x := range engine.Algos {
+func parseAlgo(b []byte, a *limiter.Algo) bool {
+	for x := range limiter.Algos {
 		if command.EqualFold(b, x.String()) {
 			*a = x
 			return true
@@ -355,7 +356,7 @@ func runCLThrottle(c *command.Ctx) error {
 	if !ok {
 		return command.ErrNotInteger
 	}
-	if period < 1 || period > engine.MaxPeriod/1_000_000 {
+	if period < 1 || period > limiter.MaxPeriod/1_000_000 {
 		return errSeconds
 	}
 	o, err := parseThrottle(c, period*1000)
@@ -405,7 +406,7 @@ func runGCRA(c *command.Ctx) error {
 	switch {
 	case !ok:
 		return command.ErrNotFloat
-	case !(seconds >= 0.001 && seconds <= engine.MaxPeriod/1e6):
+	case !(seconds >= 0.001 && seconds <= limiter.MaxPeriod/1e6):
 		return errSeconds
 	}
 	o, err := parseThrottle(c, int64(math.Round(seconds*1000)))
@@ -430,7 +431,7 @@ func parseThrottle(c *command.Ctx, ms int64) (o engine.TakeOptions, err error) {
 	switch {
 	case err != nil:
 		return o, err
-	case burst < 0 || burst >= engine.MaxTokens:
+	case burst < 0 || burst >= limiter.MaxTokens:
 		return o, errMaxBurst
 	}
 	return engine.TakeOptions{Limit: count, Period: ms * 1000, Burst: burst + 1, Cost: 1}, nil

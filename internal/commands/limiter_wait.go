@@ -3,6 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/limiter"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -99,7 +100,7 @@ func waitForTurn(c *command.Ctx, t engine.Taken, ms int64) error {
 
 // giveBack undoes a grant whose connection has ended.
 func giveBack(c *command.Ctx) {
-	if g, ok := c.Waiting.Memo.(engine.Grant); ok && g.Cost > 0 {
+	if g, ok := c.Waiting.Memo.(limiter.Grant); ok && g.Cost > 0 {
 		_, _ = c.Tx.GiveBack(c.Args[1], g) // another type: there is no limiter to give back to
 	}
 }
@@ -300,7 +301,7 @@ func runRLInfo(c *command.Ctx) error {
 	return nil
 }
 
-func replyReservations(c *command.Ctx, all []engine.Reservation) {
+func replyReservations(c *command.Ctx, all []limiter.Reservation) {
 	c.Out.BulkString("reservations")
 	c.Out.Array(len(all))
 	for _, r := range all {

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/limiter"
 )
 
 // Eviction configures which keys the engine evicts when it uses more memory than LimitMemory
@@ -446,14 +448,15 @@ func (tx *Tx) fullness(r *rec) uint64 {
 	if r.has(flagExt) {
 		return 0 // long logs and reservations are those of limiters in use
 	}
-	var l limiter
-	l.load(b)
-	l.adopt(tx.now, l.options())
+	var l limiter.State
+	l.Load(b)
+	l.Adopt(tx.now, l.Params())
 	left := uint64(0)
-	if most := l.capacity(); most > 0 {
-		left = uint64(mulDiv(min(max(l.remaining(tx.now), 0), most), fullest, most))
+	if most := l.Capacity(); most > 0 {
+		hi, lo := bits.Mul64(uint64(min(max(l.Remaining(tx.now), 0), most)), fullest)
+		left, _ = bits.Div64(hi, lo, uint64(most))
 	}
-	wait := uint64(max(l.full(tx.now)-tx.now, 0)) // us, below 1<<57
+	wait := uint64(max(l.Full(tx.now)-tx.now, 0)) // us, below 1<<57
 	return left<<47 | (1<<57-1-min(wait, 1<<57-1))>>10
 }
 

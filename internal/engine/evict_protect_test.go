@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/limiter"
 )
 
 // valuables are keys of every kind that eviction leaves alone, n of each.
@@ -36,7 +38,7 @@ func valuables(t *testing.T, db *DB, n int) {
 		_, _, lockErr := tx.AcquireLock(key("lock"), owner, lease)
 		_, _, semErr := tx.AcquirePermits(key("semaphore"), owner, 1, 1, lease)
 		_, _, addErr := tx.QueueAdd(key("queue"), &QueueAdd{ID: []byte("job"), Payload: make([]byte, 100), Due: tx.Millis()})
-		_, takeErr := tx.Take(key("limiter"), TakeOptions{Limit: 1, Period: MaxPeriod, Burst: 1, Cost: 1})
+		_, takeErr := tx.Take(key("limiter"), TakeOptions{Limit: 1, Period: limiter.MaxPeriod, Burst: 1, Cost: 1})
 		for _, err := range []error{lockErr, semErr, addErr, takeErr} {
 			if err != nil {
 				t.Fatal(err)
@@ -214,7 +216,7 @@ func TestTooManyLimitersGoFirstAndTheFullestOfThem(t *testing.T) {
 			}
 			key := fmt.Appendf(nil, "%s-%d", name, n)
 			tx := db.Begin(0, key)
-			if _, err := tx.Take(key, TakeOptions{Limit: 1000, Period: MaxPeriod, Burst: 1000, Cost: cost}); err != nil {
+			if _, err := tx.Take(key, TakeOptions{Limit: 1000, Period: limiter.MaxPeriod, Burst: 1000, Cost: cost}); err != nil {
 				t.Fatal(err)
 			}
 			tx.Commit()

@@ -1,129 +1,64 @@
 package engine
 
 import (
-	"encoding/binary"
 	"errors"
-	"math/bits"
 	"strconv"
+
+	"github.com/ebbdb/ebb/internal/limiter"
+	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// This file implements rate limiters.
+// This file implements rate limiters. internal/limiter has their states, whose image is the value of the key.
 //
-// A limiter takes 48 bytes in its key's record, whatever the rate. The log of ALGO log or the
-// reservations of ALGO gcra follow them:
+//	Take: find the key ─▶ State.Load ─▶ Adopt the call's parameters ─▶ Earliest
+//	                      ─▶ allowed: Take, Save in place, the key's deadline
 //
-//	form 1 │ epoch 7 │ limit 8 │ period, us 8 │ three numbers of the algorithm's │ tail
-//
-//	gcra    burst, theoretical arrival time (us, and a fraction of one)   t_limiter_gcra.go
-//	window  start of the window, taken in the one before, taken in it     t_limiter_window.go
-//	fixed   the same without the one before                               t_limiter_window.go
-//	log     taken within the period, and each grant in the tail           t_limiter_log.go
-//
-//	Take: find the key ─▶ limiter.load ─▶ adopt the call's parameters ─▶ ask
-//	                      ─▶ allowed: take, store in place, the key's deadline
-//
-// All state is integers, and each result is a pure function of (state, now, parameters). The key's
-// deadline is the instant at which the limiter is full again: a full limiter and a missing one give
-// the same results, so expiration removes the key. A denied request changes nothing.
-
-// Algo is the algorithm of a limiter. The zero Algo is GCRA.
-type Algo uint8
-
-// These are the algorithms. In any span of time t the grants cost at most:
-const (
-	GCRA   Algo = iota // burst + t x limit / period
-	Window             // limit in a window of a period, aligned to 1970; less than 2 x limit in any period
-	Log                // limit in any period, exactly; the limiter stores each grant
-	Fixed              // limit in a window of a period, aligned to 1970; 2 x limit in any period
-	Algos
-)
-
-// String returns the name of the algorithm in commands (ALGO).
-func (a Algo) String() string { return [...]string{"gcra", "window", "log", "fixed"}[a] }
+// The key's deadline is the instant at which the limiter is full again: a full limiter and a missing one give the same results, so
+// expiration removes the key. A denied request changes nothing.
 
 // TakeOptions are a request to a limiter, and the limits that it applies. The key does not store
-// the limits as a property, so a service may change them with any request.
-//
-// After a change, gcra keeps its debt as time. log counts the grants that it still stores; a longer
-// period does not restore those that had left the shorter one. window and fixed count the grants of
-// a window that overlaps with the new one.
+// the limits as a property, so a service may change them with any request: limiter.State.Adopt says how.
 type TakeOptions struct {
-	Algo   Algo  // a key keeps its algorithm: another one is ErrWrongType
-	Limit  int64 // grants in a period, from 1; at most MaxTokens, and MaxLogged for Log
-	Period int64 // us, from 1000; at most MaxPeriod
-	Burst  int64 // GCRA: grants at one instant; 0: Limit
-	Cost   int64 // the number of grants that this request counts as; 0 only queries whether the limiter is within its bound
-	Peek   bool  // query only: take nothing
-	Behind bool  // other clients wait; the limiter denies the request, which would overtake them
+	Algo   limiter.Algo // a key keeps its algorithm: another one is ErrWrongType
+	Limit  int64        // these three are those of limiter.Params
+	Period int64        // us
+	Burst  int64        // 0: Limit
+	Cost   int64        // the number of grants that this request counts as; 0 only queries whether the limiter is within its bound
+	Peek   bool         // query only: take nothing
+	Behind bool         // other clients wait; the limiter denies the request, which would overtake them
 }
 
-// Limits of TakeOptions. They keep every instant below 2^57 us, and products
-// within 128 bits.
-const (
-	MaxTokens = 1 << 50
-	MaxPeriod = 1 << 50 // us: 35 years
-	MaxLogged = 1_000_000
-
-	maxFill = 1 << 55 // us: the longest time that a limiter takes to fill: 1,100 years
-)
-
-// These are the errors of TakeOptions.
+// These are the errors of costs.
 var (
-	ErrLimit    = errors.New("the limit must be from 1 to 1125899906842624")
-	ErrPeriod   = errors.New("the period must be from 1 ms to 35 years")
-	ErrBurst    = errors.New("BURST must be from 1 to 1125899906842624")
-	ErrCost     = errors.New("COST must be from 0 to 1125899906842624")
-	ErrNoCost   = errors.New("COST must be from 1 to 1125899906842624 here")
-	ErrLogLimit = errors.New("ALGO log keeps every grant: its limit is at most 1000000")
-	ErrNoBurst  = errors.New("BURST needs ALGO gcra: the others allow the limit at once")
-	ErrLongFill = errors.New("BURST x period / limit is more than 1,000 years")
+	ErrCost   = errors.New("COST must be from 0 to 1125899906842624")
+	ErrNoCost = errors.New("COST must be from 1 to 1125899906842624 here")
+	// ErrNeverServed: the cost is above the burst.
+	ErrNeverServed = errors.New("COST is above the burst, it can never be served")
 )
+
+func (o *TakeOptions) params() limiter.Params {
+	return limiter.Params{Algo: o.Algo, Limit: o.Limit, Period: o.Period, Burst: o.Burst}
+}
 
 // check verifies options and fills in the burst.
 func (o *TakeOptions) check() error {
-	switch {
-	case o.Limit < 1 || o.Limit > MaxTokens:
-		return ErrLimit
-	case o.Period < 1000 || o.Period > MaxPeriod:
-		return ErrPeriod
-	case o.Cost < 0 || o.Cost > MaxTokens:
-		return ErrCost
-	case o.Burst < 0 || o.Burst > MaxTokens:
-		return ErrBurst
-	case o.Algo == Log && o.Limit > MaxLogged:
-		return ErrLogLimit
-	case o.Algo != GCRA && o.Burst != 0 && o.Burst != o.Limit:
-		return ErrNoBurst
+	p := o.params()
+	err := p.Check()
+	if err == nil && (o.Cost < 0 || o.Cost > limiter.MaxTokens) {
+		err = ErrCost
 	}
-	if o.Burst == 0 {
-		o.Burst = o.Limit
-	}
-	if o.Burst != o.Limit { // avoids a division
-		hi, lo := bits.Mul64(uint64(o.Burst), uint64(o.Period))
-		over, most := bits.Mul64(maxFill+1, uint64(o.Limit))
-		if hi > over || hi == over && lo >= most {
-			return ErrLongFill
-		}
-	}
-	return nil
+	o.Burst = p.Burst
+	return err
 }
 
 // Taken is the result of a request to a limiter.
 type Taken struct {
 	Allowed   bool
-	Limit     int64 // the capacity of a full limiter: the burst
-	Remaining int64 // the capacity that is left, after this request
-	Retry     int64 // retry-after: us until the limiter would allow the request, without other requests; -1: it is allowed, or never will be
-	Reset     int64 // reset-after: us until the limiter is full
-	Grant     Grant // for Tx.GiveBack, if the request was allowed
-}
-
-// Grant is what a limiter has granted, for Tx.GiveBack.
-type Grant struct {
-	Cost, At int64 // the cost, and the instant in us
-	took     fine  // GCRA: the distance by which it moved the theoretical arrival time
-	tat      fine  // GCRA: the theoretical arrival time after the grant
-	epoch    int64
+	Limit     int64         // the capacity of a full limiter: the burst
+	Remaining int64         // the capacity that is left, after this request
+	Retry     int64         // retry-after: us until the limiter would allow the request, without other requests; -1: it is allowed, or never will be
+	Reset     int64         // reset-after: us until the limiter is full
+	Grant     limiter.Grant // for Tx.GiveBack, if the request was allowed
 }
 
 // Take requests o.Cost from a limiter. A missing key counts as a full limiter. A denied request
@@ -134,7 +69,7 @@ type Grant struct {
 // 4.1, in its virtual scheduling form; the burst tolerance is burst - 1 cells. The weighted window
 // counter is the one commonly called sliding window counter.
 //
-// Errors: ErrWrongType, the errors of TakeOptions, ErrFull.
+// Errors: ErrWrongType, ErrCost, the errors of limiter.Params, ErrFull.
 func (tx *Tx) Take(key []byte, o TakeOptions) (Taken, error) {
 	if err := o.check(); err != nil {
 		return Taken{}, err
@@ -143,7 +78,7 @@ func (tx *Tx) Take(key []byte, o TakeOptions) (Taken, error) {
 	if err != nil {
 		return Taken{}, err
 	}
-	var l limiter
+	var l limiter.State
 	t, err := tx.askLimiter(&h, &l, &o)
 	if err != nil {
 		return t, err
@@ -157,24 +92,24 @@ func (tx *Tx) Take(key []byte, o TakeOptions) (Taken, error) {
 		err = tx.takeFrom(&h, key, &l, &o, &t)
 	}
 	if !o.Behind {
-		t.Remaining = l.remaining(tx.now)
+		t.Remaining = l.Remaining(tx.now)
 	}
-	t.Reset = max(0, l.full(tx.now)-tx.now)
+	t.Reset = max(0, l.Full(tx.now)-tx.now)
 	return t, err
 }
 
 // askLimiter reads the limiter that h has found into l and checks whether it allows a
 // request, without changing anything.
-func (tx *Tx) askLimiter(h *hit, l *limiter, o *TakeOptions) (Taken, error) {
+func (tx *Tx) askLimiter(h *hit, l *limiter.State, o *TakeOptions) (Taken, error) {
 	if h.r == nil {
-		l.algo, l.epoch = o.Algo, tx.now
-	} else if l.load(h.image()); l.algo != o.Algo {
+		l.New(o.Algo, tx.now)
+	} else if l.Load(h.image()); l.Algo() != o.Algo {
 		return Taken{}, ErrWrongType
 	}
-	l.adopt(tx.now, o)
-	t := Taken{Limit: l.capacity(), Retry: -1}
+	l.Adopt(tx.now, o.params())
+	t := Taken{Limit: l.Capacity(), Retry: -1}
 	if o.Cost <= t.Limit {
-		at := l.earliest(tx.now, o.Cost)
+		at := l.Earliest(tx.now, o.Cost)
 		if t.Allowed = at <= tx.now; !t.Allowed {
 			t.Retry = at - tx.now
 		}
@@ -186,12 +121,12 @@ func (tx *Tx) askLimiter(h *hit, l *limiter, o *TakeOptions) (Taken, error) {
 }
 
 // takeFrom takes an allowed cost.
-func (tx *Tx) takeFrom(h *hit, key []byte, l *limiter, o *TakeOptions, t *Taken) error {
-	l.take(tx.now, o.Cost)
+func (tx *Tx) takeFrom(h *hit, key []byte, l *limiter.State, o *TakeOptions, t *Taken) error {
+	l.Take(tx.now, o.Cost)
 	if err := tx.storeLimiter(h, key, l); err != nil {
 		return err
 	}
-	t.Grant = Grant{o.Cost, tx.now, l.cost(o.Cost), l.tat, l.epoch}
+	t.Grant = l.Granted(tx.now, o.Cost)
 	h.sh.stats.LimiterAllowed++
 	if s := h.sp.throttled; s != nil {
 		s.Hit(h.h)
@@ -207,7 +142,7 @@ func (tx *Tx) emitTake(key []byte, o *TakeOptions) {
 	}
 	args := [11][]byte{key, tx.itoa(0, o.Limit), tx.itoa(1, o.Period/1000)}
 	n := 3
-	if o.Algo != GCRA {
+	if o.Algo != limiter.GCRA {
 		args[n], args[n+1] = []byte("ALGO"), []byte(o.Algo.String())
 		n += 2
 	} else if o.Burst != o.Limit {
@@ -299,92 +234,18 @@ func (tx *Tx) instant() []byte {
 	return tx.vbuf
 }
 
-// limiter is a limiter's state, decoded from its record.
-type limiter struct {
-	algo   Algo
-	limit  int64
-	period int64 // us
-	epoch  int64 // a grant of an earlier epoch cannot be given back
-
-	burst int64 // GCRA
-	tat   fine  // GCRA: the theoretical arrival time
-	wide  fine  // GCRA: the time that the burst is worth; not stored
-	one   fine  // GCRA: the time that a cost of 1 is worth; not stored
-
-	start int64 // Window, Fixed: the start of the window that a request last took from, us
-	prev  int64 // Window: the cost taken in the window before
-	used  int64 // Window, Fixed: the cost taken in the window; Log: the cost in the tail from dead on
-
-	dead int    // Log: the number of entries at the tail's start that no longer count
-	tail []byte // GCRA: reservations; Log: entries. In the engine's memory
-
-	nextAt, nextCost int64 // Log: an entry to add to the tail, if nextCost is above 0
-}
-
-const (
-	limiterHead = 48
-	limiterForm = 0x10 // version 1, and the algorithm in the low four bits
-)
-
-// load decodes a state from a valid image.
-func (l *limiter) load(b []byte) {
-	_ = b[limiterHead-1]
-	l.algo = Algo(b[0] & 0x07)
-	l.epoch, l.limit, l.period = limiterInt(b)>>8, limiterInt(b[8:]), limiterInt(b[16:])
-	x, y, z := limiterInt(b[24:]), limiterInt(b[32:]), limiterInt(b[40:])
-	switch l.algo {
-	case GCRA:
-		l.burst, l.tat = x, fine{y, z}
-	case Log:
-		l.dead, l.used = int(x), z
-	default:
-		l.start, l.prev, l.used = x, y, z
-	}
-	l.tail = b[limiterHead:]
-}
-
-// save encodes the state into an image of the right size, which may already have its
-// tail.
-func (l *limiter) save(b []byte) {
-	if len(l.tail) > 0 && &b[limiterHead] != &l.tail[0] {
-		copy(b[limiterHead:], l.tail)
-	}
-	if l.nextCost > 0 {
-		putEntry(b[limiterHead+len(l.tail):], l.nextAt, l.nextCost)
-	}
-	l.tail, l.nextCost = b[limiterHead:], 0
-	_ = b[limiterHead-1]
-	putLimiterInt(b, l.epoch<<8|int64(limiterForm|l.algo))
-	putLimiterInt(b[8:], l.limit)
-	putLimiterInt(b[16:], l.period)
-	x, y, z := l.start, l.prev, l.used
-	switch l.algo {
-	case GCRA:
-		x, y, z = l.burst, l.tat.us, l.tat.num
-	case Log:
-		x, y = int64(l.dead), 0
-	}
-	putLimiterInt(b[24:], x)
-	putLimiterInt(b[32:], y)
-	putLimiterInt(b[40:], z)
-}
-
-func limiterInt(b []byte) int64       { return int64(binary.LittleEndian.Uint64(b)) }
-func putLimiterInt(b []byte, n int64) { binary.LittleEndian.PutUint64(b, uint64(n)) }
-
 // storeLimiter writes a state after a grant, and sets the key's deadline. It moves nothing if the
-// length of the tail is unchanged. Errors: ErrFull, and nothing has changed.
-func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
-	deadline := min(ceilMillis(l.full(tx.now)), MaxDeadline)
-	n := limiterHead + len(l.tail)
-	if l.nextCost > 0 {
-		n += logEntry
-	}
+// length of the image is unchanged. Errors: ErrFull, and nothing has changed.
+func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter.State) error {
+	deadline := min(ceilMillis(l.Full(tx.now)), MaxDeadline)
+	n := l.Size()
 	if h.r == nil {
 		tx.vbuf = append(tx.vbuf[:0], make([]byte, n)...)
-		l.save(tx.vbuf)
+		l.Save(tx.vbuf)
 		err := tx.put(h, key, tx.vbuf, spec{flags: uint8(Limiter), deadline: deadline})
-		l.stored(h)
+		if h.r != nil {
+			l.Moved(h.image())
+		}
 		return err
 	}
 	dst := []byte(h.image())
@@ -396,85 +257,90 @@ func (tx *Tx) storeLimiter(h *hit, key []byte, l *limiter) error {
 			return err
 		}
 	}
-	l.save(dst)
+	l.Save(dst)
 	tx.postpone(h, key, l, deadline) // the record may move
-	l.stored(h)
+	l.Moved(h.image())
 	return nil
 }
 
-// stored makes the state refer to its tail in the record's present place.
-func (l *limiter) stored(h *hit) {
-	if len(l.tail) > 0 && h.r != nil {
-		l.tail = []byte(h.image())[limiterHead:]
+// settleLimiter stores a limiter after a returned grant. It removes and logs a limiter
+// that is full now; the caller logs the rest.
+func (tx *Tx) settleLimiter(h *hit, key []byte, l *limiter.State, event string) error {
+	if l.Full(tx.now) > tx.now || tx.replay {
+		if err := tx.storeLimiter(h, key, l); err != nil {
+			return err
+		}
+		tx.changed(key, EventModule, event)
+		return nil
 	}
+	tx.drop(h)
+	tx.emit("DEL", key)
+	tx.changed(key, EventModule, event)
+	tx.gone(key)
+	return nil
 }
 
-// adopt gives a state the parameters of a call. now is in us, as everywhere.
-func (l *limiter) adopt(now int64, o *TakeOptions) {
-	if (l.limit != o.Limit || l.period != o.Period) && l.limit != 0 {
-		l.epoch++
+// GiveBack returns a grant that did not reach its client, and reports whether the limiter no longer
+// counts it. The limiter still counts the grant if later grants depend on it: gcra only knows the
+// sum of the grants, and must not return more than the grant took. Errors: ErrWrongType.
+func (tx *Tx) GiveBack(key []byte, g limiter.Grant) (ok bool, err error) {
+	h, err := tx.container(key, Limiter)
+	if err != nil || h.r == nil {
+		return false, err
 	}
-	switch l.algo {
-	case GCRA:
-		l.adoptGCRA(now, o)
-	case Log:
-		l.limit, l.period = o.Limit, o.Period
-		l.forget(now)
-	default:
-		l.adoptWindow(now, o)
+	var l limiter.State
+	l.Load(h.image())
+	l.Adopt(tx.now, l.Params())
+	if tx.ebuf, ok = l.Undo(tx.now, g, tx.ebuf); !ok {
+		return false, nil
 	}
+	if err := tx.settleLimiter(&h, key, &l, "rl.giveback"); err != nil {
+		return false, err
+	}
+	// A replay cannot compute the value of this later from the other effects, so GiveBack logs it.
+	if h.r != nil && tx.db.logging.Load() && !tx.replay {
+		tx.emit(OwnPrefix+"RESTORE", key, tx.itoa(0, h.r.deadline()), tx.dump(nil, &h), []byte("REPLACE"), []byte("ABSTTL"))
+	}
+	return true, nil
 }
 
-// capacity returns the capacity of a full limiter.
-func (l *limiter) capacity() int64 {
-	if l.algo == GCRA {
-		return l.burst
-	}
-	return l.limit
+// LimiterInfo describes a limiter.
+type LimiterInfo struct {
+	Algo             limiter.Algo
+	Limit, Burst     int64
+	Period           int64 // us
+	Remaining, Reset int64 // as Taken has them
+	Retry            int64 // us until the limiter allows a cost of 1; 0: now
+	Reservations     []limiter.Reservation
 }
 
-// remaining returns the capacity that is left now.
-func (l *limiter) remaining(now int64) int64 {
-	switch l.algo {
-	case GCRA:
-		return l.remainingGCRA(now)
-	case Log:
-		return max(0, l.limit-l.used)
+// LimiterInfo describes a limiter with the parameters of the last request; ok is false if there is
+// no such key. It counts as an access. O(reservations). Errors: ErrWrongType.
+func (tx *Tx) LimiterInfo(key []byte) (i LimiterInfo, ok bool, err error) {
+	h, err := tx.open(key, Limiter)
+	if err != nil || h.r == nil {
+		return i, false, err
 	}
-	return max(0, l.limit-l.weight(now))
+	var l limiter.State
+	l.Load(h.image())
+	p := l.Params()
+	l.Adopt(tx.now, p)
+	return LimiterInfo{Algo: p.Algo, Limit: p.Limit, Burst: l.Capacity(), Period: p.Period, Remaining: l.Remaining(tx.now),
+		Reset: max(0, l.Full(tx.now)-tx.now), Retry: l.Earliest(tx.now, 1) - tx.now, Reservations: l.Reservations()}, true, nil
 }
 
-// earliest returns the first instant at which the limiter allows a cost that is not above
-// the capacity, now or later, without other requests.
-func (l *limiter) earliest(now, cost int64) int64 {
-	switch l.algo {
-	case GCRA:
-		return l.earliestGCRA(now, cost)
-	case Log:
-		return l.earliestLog(now, cost)
+// limiterModule dumps a limiter as the bytes of its record, the form first, and a log without its
+// dead entries.
+func limiterModule() module {
+	return module{
+		name: "ebb-limit",
+		dump: func(_ *Tx, _ *rdb.Encoder, h *hit) []byte { return limiter.Compact(h.image()) },
+		restore: func(_ *Tx, data []byte) ([]byte, box, error) {
+			img, ok := limiter.Restore(data)
+			if !ok {
+				return nil, nil, rdb.ErrFormat
+			}
+			return img, nil, nil
+		},
 	}
-	return l.earliestWindow(now, cost)
-}
-
-// take takes an allowed cost.
-func (l *limiter) take(now, cost int64) {
-	switch l.algo {
-	case GCRA:
-		l.tat = l.after(l.tat, now, cost)
-	case Log:
-		l.takeLog(now, cost)
-	default:
-		l.used += cost
-	}
-}
-
-// full returns the instant from which on the limiter behaves as a new one.
-func (l *limiter) full(now int64) int64 {
-	switch l.algo {
-	case GCRA:
-		return l.fullGCRA()
-	case Log:
-		return l.fullLog(now)
-	}
-	return l.fullWindow(now)
 }

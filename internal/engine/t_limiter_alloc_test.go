@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/limiter"
 )
 
 func TestLimitersAllocateNothing(t *testing.T) {
@@ -14,7 +15,7 @@ func TestLimitersAllocateNothing(t *testing.T) {
 	db := Open(Options{Clock: clock})
 	defer db.Close()
 	tx := db.NewTx()
-	for algo := range Algos {
+	for algo := range limiter.Algos {
 		key := []byte("limiter " + algo.String())
 		o := TakeOptions{Algo: algo, Limit: 100, Period: 1_000_000, Cost: 1}
 		take := func() {
@@ -40,7 +41,7 @@ func TestLimitersAllocateNothing(t *testing.T) {
 }
 
 func BenchmarkTake(b *testing.B) {
-	for algo := range Algos {
+	for algo := range limiter.Algos {
 		b.Run(algo.String(), func(b *testing.B) {
 			clock := clock.NewManual(epoch)
 			db := Open(Options{Clock: clock})
@@ -51,7 +52,7 @@ func BenchmarkTake(b *testing.B) {
 			for b.Loop() {
 				clock.NotBefore(clock.Micros() + 15)
 				tx.LockKey(0, key)
-				if t, err := tx.Take(key, o); err != nil || !t.Allowed && algo == GCRA {
+				if t, err := tx.Take(key, o); err != nil || !t.Allowed && algo == limiter.GCRA {
 					b.Fatal(t, err)
 				}
 				tx.Unlock()

@@ -1,49 +1,48 @@
 package engine
 
-import "github.com/ebbdb/ebb/internal/arena"
+import (
+	"github.com/ebbdb/ebb/internal/arena"
+	"github.com/ebbdb/ebb/internal/limiter"
+)
 
 // A limiter's deadline moves with every grant, mostly to a later time. The wheel then keeps the
-// earlier entry, and a bit in the form of the state says that the deadline in the state is valid.
+// earlier entry, and limiter.Late in the image says that the deadline in the state is valid.
 // The reason is cost: relinking an entry touches its neighbours' records, which among a million
 // limiters are cache misses. When the wheel releases such a record, the reclaimer puts it back at
 // its true deadline. The engine moves an entry when it is early by an eighth of the remaining time,
 // so that counts by the wheel stay close to the truth.
 
-const (
-	// limiterLate is the bit of the form that marks a late limiter.
-	limiterLate = 0x08
-	// lateSlack is how early an entry may be in any case, in ms. It is longer than the debt of most
-	// limiters with occasional requests, and shorter than the horizon of a forecast.
-	lateSlack = 1000
-)
+// lateSlack is how early an entry may be in any case, in ms. It is longer than the debt of most
+// limiters with occasional requests, and shorter than the horizon of a forecast.
+const lateSlack = 1000
 
 // late reports whether the record is a limiter whose deadline differs from that of its
 // entry.
 func (r *rec) late() bool {
-	return r.Kind() == Limiter && !r.has(flagExt) && r.inlineValue()[0]&limiterLate != 0
+	return r.Kind() == Limiter && !r.has(flagExt) && r.inlineValue()[0]&limiter.Late != 0
 }
 
 // lateDeadline returns the deadline of a limiter that is late, in ms.
 func (r *rec) lateDeadline() int64 {
-	var l limiter
-	l.load(r.inlineValue())
-	return min(ceilMillis(l.full(0)), MaxDeadline)
+	var l limiter.State
+	l.Load(r.inlineValue())
+	return min(ceilMillis(l.Full(0)), MaxDeadline)
 }
 
 // onTime makes the entry's deadline valid again.
 func (r *rec) onTime() {
 	if r.late() {
-		r.inlineValue()[0] &^= limiterLate
+		r.inlineValue()[0] &^= limiter.Late
 	}
 }
 
 // postpone sets the deadline of a limiter whose state has just been stored.
-func (tx *Tx) postpone(h *hit, key []byte, l *limiter, deadline int64) {
+func (tx *Tx) postpone(h *hit, key []byte, l *limiter.State, deadline int64) {
 	r := h.r
-	if l.algo != Log && r.has(flagDeadline) && r.kind&(flagSlide|flagExt) == 0 {
+	if l.Algo() != limiter.Log && r.has(flagDeadline) && r.kind&(flagSlide|flagExt) == 0 {
 		switch at := r.entry().Deadline(); {
 		case deadline > at && deadline-at <= max(lateSlack, (deadline-tx.ms)/8):
-			r.inlineValue()[0] |= limiterLate
+			r.inlineValue()[0] |= limiter.Late
 			h.sp.lates = true
 			return
 		case deadline == at:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/limiter"
 	"pgregory.net/rapid"
 )
 
@@ -16,10 +17,10 @@ func TestForeignLimitersAreRefusedOrAnswer(t *testing.T) {
 		defer db.Close()
 		tx, key := db.Begin(0, []byte("k")), []byte("k")
 		defer tx.Commit()
-		algo := Algo(rapid.IntRange(0, int(Algos)-1).Draw(t, "algo"))
+		algo := limiter.Algo(rapid.IntRange(0, int(limiter.Algos)-1).Draw(t, "algo"))
 		o := TakeOptions{Algo: algo, Limit: 10, Period: 1_000_000, Cost: 2}
 		for range rapid.IntRange(1, 3).Draw(t, "takes") {
-			if algo == GCRA {
+			if algo == limiter.GCRA {
 				_, _, _ = tx.Reserve(key, ReserveOptions{TakeOptions: o, MaxWait: -1})
 			}
 			if _, err := tx.Take(key, o); err != nil {
@@ -27,14 +28,14 @@ func TestForeignLimitersAreRefusedOrAnswer(t *testing.T) {
 			}
 		}
 		h := tx.find(key)
-		img := append([]byte(nil), dumpLimiter(tx, &h)...)
+		img := append([]byte(nil), limiter.Compact(h.image())...)
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
 			img[rapid.IntRange(0, len(img)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		}
 		img = img[:rapid.OneOf(rapid.Just(len(img)), rapid.IntRange(0, len(img))).Draw(t, "length")]
 
-		got, _, err := restoreLimiter(tx, img)
-		if err != nil {
+		got, ok := limiter.Restore(img)
+		if !ok {
 			return
 		}
 		tx.Del(key)
@@ -42,8 +43,8 @@ func TestForeignLimitersAreRefusedOrAnswer(t *testing.T) {
 		if err := tx.put(&h, key, got, spec{flags: uint8(Limiter)}); err != nil {
 			t.Fatal(err)
 		}
-		o.Limit, o.Period = rapid.Int64Range(1, MaxLogged).Draw(t, "limit"), rapid.Int64Range(1000, MaxPeriod).Draw(t, "period")
-		o.Algo, o.Cost = Algo(got[0]&0x0f), 1
+		o.Limit, o.Period = rapid.Int64Range(1, limiter.MaxLogged).Draw(t, "limit"), rapid.Int64Range(1000, limiter.MaxPeriod).Draw(t, "period")
+		o.Algo, o.Cost = limiter.Algo(got[0]&0x0f), 1
 		if a, err := tx.Take(key, o); err != nil || a.Remaining < 0 || a.Remaining > a.Limit || a.Retry < -1 || a.Reset < 0 {
 			t.Fatalf("%+v, %v", a, err)
 		}
@@ -60,7 +61,7 @@ func TestALimiterExpiresWhenItIsFull(t *testing.T) {
 	db := Open(Options{Clock: clock, Shards: 1})
 	defer db.Close()
 	key := []byte("k")
-	for _, period := range []int64{1000, 7000, 1_000_000, MaxPeriod / 1000 * 1000} {
+	for _, period := range []int64{1000, 7000, 1_000_000, limiter.MaxPeriod / 1000 * 1000} {
 		tx := db.Begin(0, key)
 		tx.Del(key)
 		a, err := tx.Take(key, TakeOptions{Limit: 3, Period: period, Cost: 1})
@@ -95,7 +96,7 @@ func TestTakesAreCounted(t *testing.T) {
 // about when.
 func TestALimiterFromAheadOfTheClock(t *testing.T) {
 	key := []byte("k")
-	for algo := range Algos {
+	for algo := range limiter.Algos {
 		for _, ahead := range []time.Duration{0, time.Millisecond, 1500 * time.Millisecond, time.Hour} {
 			o := TakeOptions{Algo: algo, Limit: 3, Period: 1_000_000, Cost: 3}
 			there := Open(Options{Clock: clock.NewManual(epoch.Add(ahead)), Shards: 1})

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/limiter"
 )
 
 func TestTheKeysThatDenyMostAreWithinTheirError(t *testing.T) {
@@ -60,7 +62,7 @@ func BenchmarkTakeFromMany(b *testing.B) {
 	for _, x := range []struct {
 		name string
 		o    TakeOptions
-	}{{"allowed", TakeOptions{Limit: MaxTokens, Period: 1e9, Cost: 1}}, {"denied", TakeOptions{Limit: 1, Period: 1e9, Cost: 2}}} {
+	}{{"allowed", TakeOptions{Limit: limiter.MaxTokens, Period: 1e9, Cost: 1}}, {"denied", TakeOptions{Limit: 1, Period: 1e9, Cost: 2}}} {
 		b.Run(x.name, func(b *testing.B) {
 			db := Open(Options{Shards: 16})
 			defer db.Close()

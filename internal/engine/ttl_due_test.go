@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/limiter"
 )
 
 // steppedDB is an engine with a reclaimer that the test runs, on a clock whose two readings the test sets.
@@ -67,7 +69,7 @@ func fillStepped(t *testing.T, tx *Tx) {
 	fail(err)
 	_, _, err = tx.AcquirePermits([]byte("semaphore"), []byte("a"), 1, 1, AcquireOptions{Lease: span})
 	fail(err)
-	_, err = tx.Take([]byte("limiter"), TakeOptions{Algo: Log, Limit: 1, Period: span * 1000, Cost: 1})
+	_, err = tx.Take([]byte("limiter"), TakeOptions{Algo: limiter.Log, Limit: 1, Period: span * 1000, Cost: 1})
 	fail(err)
 	_, _, err = tx.QueueAdd([]byte("queue"), &QueueAdd{ID: []byte("job"), Payload: []byte("p"), Due: tx.Millis() + span})
 	fail(err)
@@ -86,7 +88,7 @@ func (s *steppedDB) held(t *testing.T) (all []string) {
 		_, lock, err1 := tx.AcquireLock(b("lock"), b("b"), AcquireOptions{Lease: 1, Behind: true})
 		holders, err2 := tx.Holders(b("lock"), Lock)
 		permits, err3 := tx.Holders(b("semaphore"), Semaphore)
-		taken, err4 := tx.Take(b("limiter"), TakeOptions{Algo: Log, Limit: 1, Period: 10_000_000, Cost: 1, Peek: true})
+		taken, err4 := tx.Take(b("limiter"), TakeOptions{Algo: limiter.Log, Limit: 1, Period: 10_000_000, Cost: 1, Peek: true})
 		info, _, err5 := tx.QueueInfo(b("queue"))
 		bloom, err6 := tx.BFHas(b("bloom"), b("x"))
 		for _, err := range []error{err1, err2, err3, err4, err5, err6} {

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/limiter"
 )
 
 // Direct implements direct.Calls: calls of the process itself that need no session.
@@ -342,7 +343,7 @@ func (d *Direct) Take(name, key string, o *direct.TakeOptions, cost int64, peek 
 	}
 	t.key = k
 	state = d.changeIn(t, directTake, k, func(tx *engine.Tx) (bool, error) {
-		got, err := tx.Take(k, engine.TakeOptions{Algo: engine.Algo(o.Algo), Limit: o.Limit, Period: o.Period, Burst: o.Burst, Cost: cost, Peek: peek,
+		got, err := tx.Take(k, engine.TakeOptions{Algo: limiter.Algo(o.Algo), Limit: o.Limit, Period: o.Period, Burst: o.Burst, Cost: cost, Peek: peek,
 			Behind: tx.Awaited(k, engine.Limiter)})
 		taken = direct.Taken{Allowed: got.Allowed, Limit: got.Limit, Remaining: got.Remaining, Retry: got.Retry, Reset: got.Reset}
 		return true, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/limiter"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
@@ -15,7 +16,7 @@ import (
 
 // If a connection closes between its grant and the reply, the next client gets the grant.
 func TestATurnThatNobodyTookPassesOn(t *testing.T) {
-	for algo := range engine.Algos {
+	for algo := range limiter.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
 			var hooks session.Hooks
 			clock := clock.NewManual(time.UnixMilli(1_700_000_000_000))
@@ -40,7 +41,7 @@ func TestATurnThatNobodyTookPassesOn(t *testing.T) {
 			}
 			dies.session.Closed(io.EOF)
 			clock.Advance(10 * time.Second) // the weighted window still counts some of the first five
-			left := map[engine.Algo]string{engine.Window: "0"}[algo]
+			left := map[limiter.Algo]string{limiter.Window: "0"}[algo]
 			if left == "" {
 				left = "1"
 			}

@@ -9,13 +9,14 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/limiter"
 	"github.com/ebbdb/ebb/internal/modeltest"
 	"pgregory.net/rapid"
 )
 
 // grant is what a limiter gave: at once, or as a reservation.
 type grant struct {
-	engine.Grant
+	limiter.Grant
 	id  int64
 	due int64
 }
@@ -31,13 +32,13 @@ type limiterModel struct {
 
 var limiterKey = []byte("limiter")
 
-func newLimiterModel(t *rapid.T, algo engine.Algo) *limiterModel {
+func newLimiterModel(t *rapid.T, algo limiter.Algo) *limiterModel {
 	m := &limiterModel{clock: clock.NewManual(time.UnixMicro(1_700_000_000_123_457))}
 	m.db = engine.Open(engine.Options{Clock: m.clock, Shards: 1, RecordEffects: true})
 	m.o = engine.TakeOptions{Algo: algo, Limit: rapid.SampledFrom([]int64{1, 2, 3, 7, 10}).Draw(t, "limit"),
 		Period: 1000 * rapid.SampledFrom([]int64{1, 5, 10, 1000}).Draw(t, "period")}
 	m.o.Burst = m.o.Limit
-	if algo == engine.GCRA {
+	if algo == limiter.GCRA {
 		m.o.Burst = rapid.Int64Range(1, 12).Draw(t, "burst")
 	}
 	return m
@@ -137,7 +138,7 @@ func (m *limiterModel) reserve(t *rapid.T) {
 		case r.Due != tx.Now()+wait || ok != (o.MaxWait < 0 || wait <= o.MaxWait):
 			t.Fatalf("reserved %+v, %v; RL.TAKE would wait %d", r, ok, wait)
 		case ok:
-			m.grants = append(m.grants, grant{engine.Grant{Cost: r.Cost, At: tx.Now()}, r.ID, r.Due})
+			m.grants = append(m.grants, grant{limiter.Grant{Cost: r.Cost, At: tx.Now()}, r.ID, r.Due})
 		}
 	})
 }
@@ -214,22 +215,22 @@ func (m *limiterModel) check(t *rapid.T) {
 func (m *limiterModel) over(from, to, sum int64) string {
 	limit, period := m.o.Limit, m.o.Period
 	switch {
-	case m.o.Algo == engine.GCRA && sum*period > m.o.Burst*period+(to-from)*limit:
+	case m.o.Algo == limiter.GCRA && sum*period > m.o.Burst*period+(to-from)*limit:
 		return "more than the burst and what the rate has added"
-	case m.o.Algo == engine.Log && to-from < period && sum > limit:
+	case m.o.Algo == limiter.Log && to-from < period && sum > limit:
 		return "more than the limit in a period"
-	case m.o.Algo == engine.Window && to-from < period && sum >= 2*limit:
+	case m.o.Algo == limiter.Window && to-from < period && sum >= 2*limit:
 		return "twice the limit in a period"
-	case (m.o.Algo == engine.Window || m.o.Algo == engine.Fixed) && from/period == to/period && sum > limit:
+	case (m.o.Algo == limiter.Window || m.o.Algo == limiter.Fixed) && from/period == to/period && sum > limit:
 		return "more than the limit in an aligned window"
-	case m.o.Algo == engine.Fixed && to-from < period && sum > 2*limit:
+	case m.o.Algo == limiter.Fixed && to-from < period && sum > 2*limit:
 		return "more than twice the limit in a period"
 	}
 	return ""
 }
 
 func TestLimitersStayWithinTheirBounds(t *testing.T) {
-	for algo := range engine.Algos {
+	for algo := range limiter.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
 			draw.Check(t, func(t *rapid.T) {
 				m := newLimiterModel(t, algo)
@@ -237,7 +238,7 @@ func TestLimitersStayWithinTheirBounds(t *testing.T) {
 				actions := map[string]func(*rapid.T){
 					"": m.check, "take": m.take, "take again": m.take, "retry": m.retry, "reset": m.reset, "advance": m.advance, "give back": m.giveBack,
 				}
-				if algo == engine.GCRA {
+				if algo == limiter.GCRA {
 					actions["reserve"], actions["reserve again"], actions["cancel"] = m.reserve, m.reserve, m.cancel
 				}
 				t.Repeat(actions)
@@ -259,15 +260,15 @@ func TestLimitersBearAnyParameters(t *testing.T) {
 		clock := clock.NewManual(time.UnixMicro(1_700_000_000_123_457))
 		db := engine.Open(engine.Options{Clock: clock, Shards: 4, RecordEffects: true})
 		defer db.Close()
-		algo := engine.Algo(rapid.IntRange(0, int(engine.Algos)-1).Draw(t, "algo"))
+		algo := limiter.Algo(rapid.IntRange(0, int(limiter.Algos)-1).Draw(t, "algo"))
 		for range rapid.IntRange(1, 30).Draw(t, "calls") {
-			o := engine.ReserveOptions{MaxWait: -1, TakeOptions: engine.TakeOptions{Algo: algo, Limit: big(t, "limit", engine.MaxTokens), Period: big(t, "period",
-				engine.MaxPeriod/1000) * 1000}}
-			if o.Cost = big(t, "cost", engine.MaxTokens); algo == engine.GCRA && rapid.Bool().Draw(t, "bursts") {
-				o.Burst = big(t, "burst", engine.MaxTokens)
+			o := engine.ReserveOptions{MaxWait: -1, TakeOptions: engine.TakeOptions{Algo: algo, Limit: big(t, "limit", limiter.MaxTokens), Period: big(t, "period",
+				limiter.MaxPeriod/1000) * 1000}}
+			if o.Cost = big(t, "cost", limiter.MaxTokens); algo == limiter.GCRA && rapid.Bool().Draw(t, "bursts") {
+				o.Burst = big(t, "burst", limiter.MaxTokens)
 			}
 			tx := db.Begin(0, limiterKey, []byte("copy"))
-			if algo == engine.GCRA && rapid.Bool().Draw(t, "reserves") {
+			if algo == limiter.GCRA && rapid.Bool().Draw(t, "reserves") {
 				if r, ok, err := tx.Reserve(limiterKey, o); err == nil && ok && rapid.Bool().Draw(t, "cancels") {
 					_, err = tx.CancelReservation(limiterKey, r.ID)
 					mustNot(t, err)

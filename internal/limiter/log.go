@@ -1,4 +1,4 @@
-package engine
+package limiter
 
 import "encoding/binary"
 
@@ -15,61 +15,61 @@ const logEntry = 12
 
 func entryAt(tail []byte, i int) (at, cost int64) {
 	b := tail[i*logEntry:]
-	return limiterInt(b), int64(binary.LittleEndian.Uint32(b[8:]))
+	return integer(b), int64(binary.LittleEndian.Uint32(b[8:]))
 }
 
 func putEntry(b []byte, at, cost int64) {
-	putLimiterInt(b, at)
+	putInteger(b, at)
 	binary.LittleEndian.PutUint32(b[8:], uint32(cost))
 }
 
 // forget skips the entries that have left the period.
-func (l *limiter) forget(now int64) {
-	for n := len(l.tail) / logEntry; l.dead < n; l.dead++ {
-		at, cost := entryAt(l.tail, l.dead)
-		if at > now-l.period {
+func (s *State) forget(now int64) {
+	for n := len(s.tail) / logEntry; s.dead < n; s.dead++ {
+		at, cost := entryAt(s.tail, s.dead)
+		if at > now-s.period {
 			return
 		}
-		l.used -= cost
+		s.used -= cost
 	}
 }
 
 // earliestLog returns the instant at which enough entries have left for a cost. O(entries that must
 // leave).
-func (l *limiter) earliestLog(now, cost int64) int64 {
-	over := l.used + cost - l.limit
+func (s *State) earliestLog(now, cost int64) int64 {
+	over := s.used + cost - s.limit
 	at := now
-	for i := l.dead; over > 0; i++ {
-		t, c := entryAt(l.tail, i)
+	for i := s.dead; over > 0; i++ {
+		t, c := entryAt(s.tail, i)
 		over -= c
-		at = max(now, t+l.period)
+		at = max(now, t+s.period)
 	}
 	return at
 }
 
-func (l *limiter) takeLog(now, cost int64) {
-	if n := len(l.tail) / logEntry; 2*l.dead >= n {
-		l.tail, l.dead = l.tail[l.dead*logEntry:], 0
+func (s *State) takeLog(now, cost int64) {
+	if n := len(s.tail) / logEntry; 2*s.dead >= n {
+		s.tail, s.dead = s.tail[s.dead*logEntry:], 0
 	}
 	at, all := now, cost
-	if n := len(l.tail) / logEntry; n > l.dead {
-		if t, c := entryAt(l.tail, n-1); t >= now { // a grant in the same us, or by the clock of another server
+	if n := len(s.tail) / logEntry; n > s.dead {
+		if t, c := entryAt(s.tail, n-1); t >= now { // a grant in the same us, or by the clock of another server
 			at, all = t, c+cost
-			l.tail = l.tail[:(n-1)*logEntry]
+			s.tail = s.tail[:(n-1)*logEntry]
 		}
 	}
-	l.used += cost
-	l.nextAt, l.nextCost = at, all
+	s.used += cost
+	s.nextAt, s.nextCost = at, all
 }
 
 // fullLog returns the instant at which the last entry leaves.
-func (l *limiter) fullLog(now int64) int64 {
-	if l.nextCost > 0 {
-		return l.nextAt + l.period
+func (s *State) fullLog(now int64) int64 {
+	if s.nextCost > 0 {
+		return s.nextAt + s.period
 	}
-	if n := len(l.tail) / logEntry; n > l.dead {
-		at, _ := entryAt(l.tail, n-1)
-		return at + l.period
+	if n := len(s.tail) / logEntry; n > s.dead {
+		at, _ := entryAt(s.tail, n-1)
+		return at + s.period
 	}
 	return now
 }

@@ -1,4 +1,4 @@
-package engine
+package limiter
 
 // This file implements the counters of aligned windows: ALGO window and ALGO fixed.
 //
@@ -13,69 +13,69 @@ package engine
 
 // adoptWindow gives the state a call's parameters, and advances it to the window of now. If the
 // state is ahead of now, because of another server's clock, it stays in its window.
-func (l *limiter) adoptWindow(now int64, o *TakeOptions) {
-	if l.period != o.Period && l.period != 0 {
-		l.resize(now, o.Period)
+func (s *State) adoptWindow(now int64, p Params) {
+	if s.period != p.Period && s.period != 0 {
+		s.resize(now, p.Period)
 	}
-	l.limit, l.period = o.Limit, o.Period
-	l.roll(now)
+	s.limit, s.period = p.Limit, p.Period
+	s.roll(now)
 }
 
-func (l *limiter) roll(now int64) {
-	start := now - now%l.period
+func (s *State) roll(now int64) {
+	start := now - now%s.period
 	switch {
-	case start <= l.start:
+	case start <= s.start:
 		return
-	case start == l.start+l.period && l.algo == Window:
-		l.prev = l.used
+	case start == s.start+s.period && s.algo == Window:
+		s.prev = s.used
 	default:
-		l.prev = 0
+		s.prev = 0
 	}
-	l.start, l.used = start, 0
+	s.start, s.used = start, 0
 }
 
 // resize converts the counts to another period. The grants that still counted are counted in the
 // window of the new period, if the two windows overlap.
-func (l *limiter) resize(now, period int64) {
-	l.roll(now)
-	now = max(now, l.start)
-	l.used, l.prev = l.weight(now), 0
-	l.start = now - now%period
+func (s *State) resize(now, period int64) {
+	s.roll(now)
+	now = max(now, s.start)
+	s.used, s.prev = s.weight(now), 0
+	s.start = now - now%period
 }
 
 // weight returns the cost that counts as taken now, rounded up.
-func (l *limiter) weight(now int64) int64 {
-	if l.prev == 0 {
-		return l.used
+func (s *State) weight(now int64) int64 {
+	if s.prev == 0 {
+		return s.used
 	}
-	left := l.period - (max(now, l.start) - l.start)
-	return l.used + mulDivUp(l.prev, left, l.period)
+	left := s.period - (max(now, s.start) - s.start)
+	return s.used + mulDivUp(s.prev, left, s.period)
 }
 
 // earliestWindow returns the first instant at which the windows have room for a cost. It is in this
 // window, while the share of the window before shrinks, or else in the next window, while the share
 // of this one shrinks.
-func (l *limiter) earliestWindow(now, cost int64) int64 {
-	if l.weight(now) <= l.limit-cost {
+func (s *State) earliestWindow(now, cost int64) int64 {
+	if s.weight(now) <= s.limit-cost {
 		return now
 	}
-	next := l.start + l.period
-	if room := l.limit - l.used - cost; room >= 0 {
-		return next - mulDiv(room, l.period, l.prev) // here room < prev, because otherwise the cost would fit now
+	next := s.start + s.period
+	if room := s.limit - s.used - cost; room >= 0 {
+		return next - mulDiv(room, s.period, s.prev) // here room < prev, because otherwise the cost would fit now
 	}
-	if l.algo == Fixed || l.used <= l.limit-cost {
+	if s.algo == Fixed || s.used <= s.limit-cost {
 		return next
 	}
-	return next + l.period - mulDiv(l.limit-cost, l.period, l.used)
+	return next + s.period - mulDiv(s.limit-cost, s.period, s.used)
 }
 
 // fullWindow returns the instant from which on no grant counts.
-func (l *limiter) fullWindow(now int64) int64 {
+func (s *State) fullWindow(now int64) int64 {
 	switch {
-	case l.used > 0 && l.algo == Window:
-		return l.start + 2*l.period
-	case l.used > 0 || l.prev > 0:
-		return l.start + l.period
+	case s.used > 0 && s.algo == Window:
+		return s.start + 2*s.period
+	case s.used > 0 || s.prev > 0:
+		return s.start + s.period
 	}
 	return now
 }

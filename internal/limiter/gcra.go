@@ -1,4 +1,4 @@
-package engine
+package limiter
 
 import "math/bits"
 
@@ -42,12 +42,12 @@ func fineOf(n, period, limit int64) fine {
 func (a fine) less(b fine) bool { return a.us < b.us || a.us == b.us && a.num < b.num }
 
 func (a fine) plus(b fine, limit int64) fine {
-	s := fine{a.us + b.us, a.num + b.num}
-	if s.num >= limit {
-		s.us, s.num = s.us+1, s.num-limit
+	sum := fine{a.us + b.us, a.num + b.num}
+	if sum.num >= limit {
+		sum.us, sum.num = sum.us+1, sum.num-limit
 	}
-	s.us = min(s.us, 2*endless)
-	return s
+	sum.us = min(sum.us, 2*endless)
+	return sum
 }
 
 func (a fine) minus(b fine, limit int64) fine {
@@ -66,78 +66,78 @@ func (a fine) ceil() int64 {
 	return a.us
 }
 
-func (l *limiter) plus(a, b fine) fine  { return a.plus(b, l.limit) }
-func (l *limiter) minus(a, b fine) fine { return a.minus(b, l.limit) }
+func (s *State) plus(a, b fine) fine  { return a.plus(b, s.limit) }
+func (s *State) minus(a, b fine) fine { return a.minus(b, s.limit) }
 
 // cost returns c x T.
-func (l *limiter) cost(c int64) fine {
-	if c == 1 && l.one != (fine{}) {
-		return l.one
+func (s *State) cost(c int64) fine {
+	if c == 1 && s.one != (fine{}) {
+		return s.one
 	}
-	return fineOf(c, l.period, l.limit)
+	return fineOf(c, s.period, s.limit)
 }
 
 // after returns the tat after a grant at an instant.
-func (l *limiter) after(tat fine, at, cost int64) fine {
+func (s *State) after(tat fine, at, cost int64) fine {
 	if t := (fine{us: at}); tat.less(t) {
 		tat = t
 	}
-	return l.plus(tat, l.cost(cost))
+	return s.plus(tat, s.cost(cost))
 }
 
-func (l *limiter) adoptGCRA(now int64, o *TakeOptions) {
-	if l.limit != o.Limit && l.limit != 0 && l.tat.num > 0 {
+func (s *State) adoptGCRA(now int64, p Params) {
+	if s.limit != p.Limit && s.limit != 0 && s.tat.num > 0 {
 		// The limit changes, and with it the denominator. Rounding up gives the client no capacity.
-		num := mulDivUp(l.tat.num, o.Limit, l.limit)
-		if l.tat.num = num; num == o.Limit {
-			l.tat = fine{us: l.tat.us + 1}
+		num := mulDivUp(s.tat.num, p.Limit, s.limit)
+		if s.tat.num = num; num == p.Limit {
+			s.tat = fine{us: s.tat.us + 1}
 		}
 	}
-	l.limit, l.period, l.burst = o.Limit, o.Period, o.Burst
-	l.one = fineOf(1, l.period, l.limit)
-	if l.wide = (fine{us: l.period}); l.burst != l.limit {
-		l.wide = fineOf(l.burst, l.period, l.limit)
+	s.limit, s.period, s.burst = p.Limit, p.Period, p.Burst
+	s.one = fineOf(1, s.period, s.limit)
+	if s.wide = (fine{us: s.period}); s.burst != s.limit {
+		s.wide = fineOf(s.burst, s.period, s.limit)
 	}
-	l.settleDue(now)
+	s.settleDue(now)
 }
 
 // settleDue makes the reservations that are due grants like any other.
-func (l *limiter) settleDue(now int64) {
-	for len(l.tail) > 0 {
-		r := reservationAt(l.tail, 0)
+func (s *State) settleDue(now int64) {
+	for len(s.tail) > 0 {
+		r := reservationAt(s.tail, 0)
 		if r.Due > now {
 			return
 		}
-		l.tat = l.after(l.tat, r.Due, r.Cost)
-		l.tail = l.tail[reservationSize:]
+		s.tat = s.after(s.tat, r.Due, r.Cost)
+		s.tail = s.tail[reservationSize:]
 	}
 }
 
 // earliestGCRA returns the first instant at which the schedule has room for a cost. O(1) without
 // reservations.
-func (l *limiter) earliestGCRA(now, cost int64) int64 {
-	back := l.minus(l.wide, l.cost(cost))
-	tat, from := l.tat, now
-	for rest := l.tail; ; {
-		at := max(from, l.minus(tat, back).ceil())
+func (s *State) earliestGCRA(now, cost int64) int64 {
+	back := s.minus(s.wide, s.cost(cost))
+	tat, from := s.tat, now
+	for rest := s.tail; ; {
+		at := max(from, s.minus(tat, back).ceil())
 		if len(rest) == 0 {
 			return at
 		}
 		r := reservationAt(rest, 0)
-		if at < r.Due && l.conform(l.after(tat, at, cost), rest) {
+		if at < r.Due && s.conform(s.after(tat, at, cost), rest) {
 			return at
 		}
-		tat, from = l.after(tat, r.Due, r.Cost), max(now, r.Due)
+		tat, from = s.after(tat, r.Due, r.Cost), max(now, r.Due)
 		rest = rest[reservationSize:]
 	}
 }
 
 // conform reports whether the reservations in rest conform after a tat. O(reservations in rest).
-func (l *limiter) conform(tat fine, rest []byte) bool {
+func (s *State) conform(tat fine, rest []byte) bool {
 	for ; len(rest) > 0; rest = rest[reservationSize:] {
 		r := reservationAt(rest, 0)
-		tat = l.after(tat, r.Due, r.Cost)
-		if l.plus(fine{us: r.Due}, l.wide).less(tat) {
+		tat = s.after(tat, r.Due, r.Cost)
+		if s.plus(fine{us: r.Due}, s.wide).less(tat) {
 			return false
 		}
 	}
@@ -145,37 +145,37 @@ func (l *limiter) conform(tat fine, rest []byte) bool {
 }
 
 // remainingGCRA returns the greatest cost that conforms now, given the burst and the reservations.
-func (l *limiter) remainingGCRA(now int64) int64 {
-	tat := l.tat
+func (s *State) remainingGCRA(now int64) int64 {
+	tat := s.tat
 	if t := (fine{us: now}); tat.less(t) {
 		tat = t
 	}
-	room := l.minus(l.plus(fine{us: now}, l.wide), tat)
-	for rest := l.tail; len(rest) > 0; rest = rest[reservationSize:] {
+	room := s.minus(s.plus(fine{us: now}, s.wide), tat)
+	for rest := s.tail; len(rest) > 0; rest = rest[reservationSize:] {
 		r := reservationAt(rest, 0)
-		tat = l.plus(tat, l.cost(r.Cost))
-		if x := l.minus(l.plus(fine{us: r.Due}, l.wide), tat); x.less(room) {
+		tat = s.plus(tat, s.cost(r.Cost))
+		if x := s.minus(s.plus(fine{us: r.Due}, s.wide), tat); x.less(room) {
 			room = x
 		}
 	}
 	if room.us < 0 {
 		return 0
 	}
-	hi, lo := bits.Mul64(uint64(room.us), uint64(l.limit))
+	hi, lo := bits.Mul64(uint64(room.us), uint64(s.limit))
 	lo, carry := bits.Add64(lo, uint64(room.num), 0)
 	if hi += carry; hi == 0 {
-		return int64(lo / uint64(l.period))
+		return int64(lo / uint64(s.period))
 	}
-	n, _ := bits.Div64(hi, lo, uint64(l.period))
+	n, _ := bits.Div64(hi, lo, uint64(s.period))
 	return int64(n)
 }
 
 // fullGCRA returns the tat after all reservations, in us.
-func (l *limiter) fullGCRA() int64 {
-	tat := l.tat
-	for rest := l.tail; len(rest) > 0; rest = rest[reservationSize:] {
+func (s *State) fullGCRA() int64 {
+	tat := s.tat
+	for rest := s.tail; len(rest) > 0; rest = rest[reservationSize:] {
 		r := reservationAt(rest, 0)
-		tat = l.after(tat, r.Due, r.Cost)
+		tat = s.after(tat, r.Due, r.Cost)
 	}
 	return tat.ceil()
 }
