@@ -20,7 +20,7 @@ import (
 // A replica does not log, report or count any expiration. Its reads do not move sliding deadlines,
 // and it evicts nothing unless SetReplicaEviction allows it. An engine that stops being a replica
 // removes everything that is due, soon and with effects. A writable replica removes a client's own
-// key when its deadline passes (t_own.go).
+// key when its deadline passes (ttl_replica.go).
 
 // SetReplica makes the engine a replica, or a master again. It locks all shards
 // for a moment. O(shards).

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// This file implements the deadlines of hash fields. t_keyed.go has the code that hashes share with
+// This file implements the deadlines of hash fields. ttl_items_keyed.go has the code that hashes share with
 // sets.
 
 // HExpire gives fields of a hash a deadline in ms since 1970, if the condition allows it,

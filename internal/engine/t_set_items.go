@@ -2,7 +2,7 @@ package engine
 
 import "github.com/ebbdb/ebb/internal/packed"
 
-// This file implements the deadlines of set members. t_keyed.go has the code that sets share with
+// This file implements the deadlines of set members. ttl_items_keyed.go has the code that sets share with
 // hashes.
 
 // SExpire gives members of a set a deadline in ms since 1970, if the condition allows it, and calls
