@@ -35,7 +35,7 @@ var arrows = []struct {
 }{
 	{"resp", nil},
 	{"clock", nil}, // an engine's time
-	{"internal/engine", []string{"clock", "internal/limiter", "internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered",
+	{"internal/engine", []string{"clock", "internal/holders", "internal/limiter", "internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered",
 		"internal/packed", "internal/chunk",
 		"internal/chunklist", "internal/cron", "internal/delayq",
 		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
@@ -43,7 +43,7 @@ var arrows = []struct {
 	{"internal/command", []string{"internal/engine", "resp", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
 	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll",
-		"internal/limiter"}},
+		"internal/holders", "internal/limiter"}},
 	// clients: they know no command but by its Spec
 	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/acl", "internal/admin", "internal/cleantext",
 		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/limiter", "internal/listen", "internal/oplog",

@@ -8,7 +8,7 @@ import (
 )
 
 // A number of permits with a line, on servers without LOCK.* and SEM.*. A fair lock is one permit; a read-write lock has allPermits,
-// of which a reader takes one and a writer all. internal/engine/t_holders.go is the same for ebb. The keys, each with a TTL:
+// of which a reader takes one and a writer all. internal/holders is the same for ebb. The keys, each with a TTL:
 //
 //	name          zset: owner -> end of its lease, ms
 //	{name}:held   hash: owner -> "permits:token"; "" -> their sum

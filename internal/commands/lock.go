@@ -3,6 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/holders"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -274,14 +275,14 @@ var specLockInfo = command.Spec{
 }
 
 func runLockInfo(c *command.Ctx) error {
-	holders, err := c.Tx.Holders(c.Args[1], engine.Lock)
+	all, err := c.Tx.Holders(c.Args[1], engine.Lock)
 	if err != nil {
 		return err
 	}
 
-	return replyHeld(c, holders, false, func() {
+	return replyHeld(c, all, false, func() {
 		c.Out.BulkString("mode")
-		c.Out.BulkString(lockMode(holders.Shared()))
+		c.Out.BulkString(lockMode(all.IsShared()))
 	}, func(args [][]byte) {
 		a, _ := parseAcquire(c, args[3], args[4:], true, false)
 		c.Out.BulkString(lockMode(a.Shared))
@@ -290,18 +291,18 @@ func runLockInfo(c *command.Ctx) error {
 
 // replyHeld replies with the map that INFO returns for a lock or a semaphore: the pairs that head
 // writes, the holders, and for each waiting client what wants writes of its request.
-func replyHeld(c *command.Ctx, holders engine.Holders, count bool, head func(), wants func(args [][]byte)) error {
-	if holders == nil {
+func replyHeld(c *command.Ctx, all holders.List, count bool, head func(), wants func(args [][]byte)) error {
+	if all == nil {
 		c.Out.Null()
 		return nil
 	}
 	line := c.Queue(c.Args[1])
-	if err := c.Long(len(holders) + len(line)*inLineBytes); err != nil {
+	if err := c.Long(len(all) + len(line)*inLineBytes); err != nil {
 		return err
 	}
 	c.Out.Map(3)
 	head()
-	replyHolders(c, holders, count)
+	replyHolders(c, all, count)
 	c.Out.BulkString("line")
 	c.Out.Array(len(line))
 	for _, q := range line {
@@ -326,10 +327,10 @@ func lockMode(shared bool) string {
 
 // replyHolders replies with the holders of a lock or a semaphore: owner, permits if they count,
 // token and the rest of the lease.
-func replyHolders(c *command.Ctx, holders engine.Holders, count bool) {
+func replyHolders(c *command.Ctx, all holders.List, count bool) {
 	c.Out.BulkString("holders")
-	c.Out.Array(holders.Len())
-	for h := range holders.All() {
+	c.Out.Array(all.Len())
+	for h := range all.All() {
 		c.Out.Array(3 + int(command.BoolToInt(count)))
 		c.Out.Bulk(h.Owner)
 		if count {

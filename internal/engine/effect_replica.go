@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/bloom"
+	"github.com/ebbdb/ebb/internal/holders"
 	"github.com/ebbdb/ebb/internal/table"
 	"github.com/ebbdb/ebb/internal/wheel"
 )
@@ -196,28 +197,10 @@ func (tx *Tx) anyKey(rnd func() uint64) (key []byte) {
 	return key
 }
 
-// living returns the holders whose leases are not over at now, in memory of their own.
-func (b Holders) living(now int64) Holders {
-	if len(b) == 0 || b.earliest() >= now {
-		return b
-	}
-	left := append(Holders(nil), b[:holdersHead]...)
-	for at := b.first(); at < len(b); at = b.next(at) {
-		if b.lease(at) >= now {
-			left = append(left, b[at:b.next(at)]...)
-		}
-	}
-	if len(left) == holdersHead {
-		return nil
-	}
-	left.settle()
-	return left
-}
-
 // seenHolders returns the holders of a lock or a semaphore that a read sees.
-func (tx *Tx) seenHolders(h *hit) Holders {
+func (tx *Tx) seenHolders(h *hit) holders.List {
 	if tx.hiding() {
-		return h.holders().living(tx.ms)
+		return h.holders().Living(tx.ms)
 	}
 	return h.holders()
 }
@@ -248,8 +231,8 @@ func (tx *Tx) nextFrom(h *hit, now int64) int64 {
 // nextLiving is nextFrom for a container with dead items.
 func (tx *Tx) nextLiving(h *hit, now int64) int64 {
 	if k := h.r.Kind(); k == Lock || k == Semaphore {
-		if b := h.holders().living(now); b != nil {
-			return b.earliest()
+		if b := h.holders().Living(now); b != nil {
+			return b.Earliest()
 		}
 		return 0
 	}

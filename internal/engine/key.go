@@ -325,7 +325,7 @@ func (tx *Tx) hollow(h *hit) bool {
 	case Hash, Set, ZSet, List:
 		return tx.living(h) == 0
 	case Lock, Semaphore:
-		return h.holders().latest() < tx.ms
+		return h.holders().Latest() < tx.ms
 	case DelayQueue:
 		return h.box().(queueBox).Hollow(tx.ms)
 	}

@@ -1,166 +1,13 @@
 package engine
 
 import (
-	"encoding/binary"
-	"iter"
-	"math"
-
+	"github.com/ebbdb/ebb/internal/holders"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// Holders is the value of a lock or a semaphore: its holders, in the order of their
-// grants. It lies in the engine's memory and is valid until the next write.
-//
-//	version 1 │ mode 1 │ earliest lease 8 │ holder, holder, ...
-//	holder:  token 8 │ lease 8 │ count 4 │ turn 2 │ length 4 │ owner
-//
-// Everything but the owner has a fixed size, so that RenewLock and RenewPermits write the
-// lease in place. DUMP uses the same bytes. Invariants: there is at least one holder, no
-// owner and no token occurs twice, the earliest lease is the least of all, and an
-// exclusive lock has one holder.
-type Holders []byte
+// This file has what locks and semaphores share. internal/holders is their value.
 
-const (
-	holdersVersion = 1
-	holdersHead    = 10
-	holderHead     = 26
-)
-
-// modeShared is the mode of a lock that several owners hold as shared. The mode of a
-// semaphore, and that of an exclusive lock, is 0.
-const modeShared = 1
-
-// Holder is a holder of a lock or a semaphore.
-type Holder struct {
-	Owner    []byte
-	Token    int64 // the fencing token
-	Deadline int64 // the lease lasts up to and including this ms since 1970
-	Count    int64 // the number of permits of a semaphore; 1 for a lock
-}
-
-// Shared reports whether other owners may hold the lock too.
-func (b Holders) Shared() bool { return len(b) > 0 && b[1] == modeShared }
-
-// Len returns the number of holders. O(holders).
-func (b Holders) Len() (n int) {
-	for at := b.first(); at < len(b); at = b.next(at) {
-		n++
-	}
-	return n
-}
-
-// Taken returns the number of permits in use. O(holders).
-func (b Holders) Taken() (n int64) {
-	for at := b.first(); at < len(b); at = b.next(at) {
-		n += b.count(at)
-	}
-	return n
-}
-
-// All visits the holders in the order of their grants.
-func (b Holders) All() iter.Seq[Holder] {
-	return func(yield func(Holder) bool) {
-		for at := b.first(); at < len(b); at = b.next(at) {
-			if !yield(Holder{b.owner(at), b.token(at), b.lease(at), b.count(at)}) {
-				return
-			}
-		}
-	}
-}
-
-func (b Holders) first() int      { return min(holdersHead, len(b)) }
-func (b Holders) size(at int) int { return holderHead + int(binary.LittleEndian.Uint32(b[at+22:])) }
-func (b Holders) next(at int) int { return at + b.size(at) }
-
-func (b Holders) token(at int) int64 { return int64(binary.LittleEndian.Uint64(b[at:])) }
-func (b Holders) lease(at int) int64 { return int64(binary.LittleEndian.Uint64(b[at+8:])) }
-func (b Holders) count(at int) int64 { return int64(binary.LittleEndian.Uint32(b[at+16:])) }
-
-// turn counts the requests of the holder: it distinguishes a grant whose reply was lost
-// from one that the owner has requested again.
-func (b Holders) turn(at int) uint16   { return binary.LittleEndian.Uint16(b[at+20:]) }
-func (b Holders) owner(at int) []byte  { return b[at+holderHead : at+b.size(at)] }
-func (b Holders) earliest() int64      { return int64(binary.LittleEndian.Uint64(b[2:])) }
-func (b Holders) setEarliest(ms int64) { binary.LittleEndian.PutUint64(b[2:], uint64(ms)) }
-
-func (b Holders) setToken(at int, t int64) { binary.LittleEndian.PutUint64(b[at:], uint64(t)) }
-func (b Holders) setCount(at int, n int64) { binary.LittleEndian.PutUint32(b[at+16:], uint32(n)) }
-
-// took counts another request of the holder.
-func (b Holders) took(at int) uint16 {
-	n := b.turn(at) + 1
-	binary.LittleEndian.PutUint16(b[at+20:], n)
-	return n
-}
-
-// find returns the position of the holder with this owner, or -1 if there is none. O(holders).
-func (b Holders) find(owner []byte) int {
-	for at := b.first(); at < len(b); at = b.next(at) {
-		if string(b.owner(at)) == string(owner) {
-			return at
-		}
-	}
-	return -1
-}
-
-// latest returns the last of the leases. O(holders).
-func (b Holders) latest() (ms int64) {
-	for at := b.first(); at < len(b); at = b.next(at) {
-		ms = max(ms, b.lease(at))
-	}
-	return ms
-}
-
-// settle recomputes the earliest lease. O(holders).
-func (b Holders) settle() {
-	first := int64(math.MaxInt64)
-	for at := b.first(); at < len(b); at = b.next(at) {
-		first = min(first, b.lease(at))
-	}
-	b.setEarliest(first)
-}
-
-// renew sets the lease of a holder.
-func (b Holders) renew(at int, deadline int64) {
-	old := b.lease(at)
-	binary.LittleEndian.PutUint64(b[at+8:], uint64(deadline))
-	switch first := b.earliest(); {
-	case deadline <= first:
-		b.setEarliest(deadline)
-	case old == first:
-		b.settle()
-	}
-}
-
-// append adds a holder at the end: in b's array if it has room, else b grows.
-func (b Holders) append(h *Holder) Holders {
-	at := len(b)
-	b = append(b, make([]byte, holderHead)...)
-	b.setToken(at, h.Token)
-	binary.LittleEndian.PutUint64(b[at+8:], uint64(h.Deadline))
-	b.setCount(at, h.Count)
-	binary.LittleEndian.PutUint32(b[at+22:], uint32(len(h.Owner)))
-	b.setEarliest(min(b.earliest(), h.Deadline))
-	return append(b, h.Owner...)
-}
-
-// remove removes a holder, in place, and returns the rest.
-func (b Holders) remove(at int) Holders {
-	n := copy(b[at:], b[b.next(at):])
-	b = b[:at+n]
-	b.settle()
-	return b
-}
-
-// newHolders returns a value without holders, in the memory of dst.
-func newHolders(dst []byte, mode byte) Holders {
-	b := Holders(append(dst[:0], holdersVersion, mode, 0, 0, 0, 0, 0, 0, 0, 0))
-	b.setEarliest(math.MaxInt64)
-	return b
-}
-
-// maxToken bounds the tokens in restored bytes. Engine time reaches it in 2255.
-const maxToken = 1<<53 - 1
+const maxToken = holders.MaxToken
 
 // maxAhead is how far, in us, a restored token may be ahead of engine time: 30 days. No clock is
 // that wrong. New tokens continue from the restored one, so after a greater token they could exceed
@@ -174,7 +21,7 @@ func holdersModule(name string, k Kind) module {
 		name: name,
 		dump: func(tx *Tx, _ *rdb.Encoder, h *hit) []byte { return tx.seenHolders(h) },
 		restore: func(tx *Tx, data []byte) ([]byte, box, error) {
-			last, ok := Holders(data).valid(k)
+			last, ok := holders.List(data).Valid(k == Lock, MaxDeadline)
 			if !ok || !tx.foreignToken(last) {
 				return nil, nil, rdb.ErrFormat
 			}
@@ -184,43 +31,17 @@ func holdersModule(name string, k Kind) module {
 	}
 }
 
-// valid verifies the invariants of bytes that the engine does not trust, and returns the greatest
-// token.
-func (b Holders) valid(k Kind) (last int64, ok bool) {
-	if len(b) <= holdersHead || b[0] != holdersVersion || b[1] > modeShared || k == Semaphore && b[1] != 0 {
-		return 0, false
-	}
-	owners, tokens := map[string]bool{}, map[int64]bool{}
-	first := int64(math.MaxInt64)
-	for at := holdersHead; at < len(b); at = b.next(at) {
-		if len(b)-at < holderHead || b.size(at) > len(b)-at {
-			return 0, false
-		}
-		owner, token, lease, n := b.owner(at), b.token(at), b.lease(at), b.count(at)
-		switch {
-		case owners[string(owner)] || tokens[token],
-			token < 1 || token > maxToken,
-			lease < 1 || lease > MaxDeadline,
-			n < 1 || n > MaxPermits || k == Lock && n != 1:
-			return 0, false
-		}
-		owners[string(owner)], tokens[token] = true, true
-		last, first = max(last, token), min(first, lease)
-	}
-	return last, b.earliest() == first && (k == Semaphore || b[1] == modeShared || len(owners) == 1)
-}
-
 // holders returns the value of a lock or a semaphore.
-func (h *hit) holders() Holders {
+func (h *hit) holders() holders.List {
 	if h.r == nil {
 		return nil
 	}
-	return Holders(h.image())
+	return holders.List(h.image())
 }
 
 // Holders returns the holders of a lock or a semaphore, as k selects; none if there is no such key.
 // It counts as an access. Errors: ErrWrongType.
-func (tx *Tx) Holders(key []byte, k Kind) (Holders, error) {
+func (tx *Tx) Holders(key []byte, k Kind) (holders.List, error) {
 	h, err := tx.open(key, k)
 	if err != nil {
 		return nil, err
@@ -262,10 +83,10 @@ func (tx *Tx) newToken(o *AcquireOptions) int64 {
 }
 
 // hold adds a holder to a key, or creates the key. Errors: ErrFull.
-func (tx *Tx) hold(h *hit, key []byte, k Kind, mode byte, who *Holder) error {
-	n := holderHead + len(who.Owner)
+func (tx *Tx) hold(h *hit, key []byte, k Kind, mode byte, who *holders.Holder) error {
+	n := holders.SizeOf(who.Owner)
 	if h.r == nil {
-		tx.vbuf = newHolders(tx.vbuf, mode).append(who)
+		tx.vbuf = holders.New(tx.vbuf, mode).Append(who)
 		if err := tx.put(h, key, tx.vbuf, spec{flags: uint8(k) | flagItems}); err != nil {
 			return err
 		}
@@ -276,7 +97,7 @@ func (tx *Tx) hold(h *hit, key []byte, k Kind, mode byte, who *Holder) error {
 			return err
 		}
 		copy(dst, old)
-		Holders(dst[:len(old)]).append(who)
+		holders.List(dst[:len(old)]).Append(who)
 	}
 	tx.date(h)
 	return nil
@@ -285,25 +106,25 @@ func (tx *Tx) hold(h *hit, key []byte, k Kind, mode byte, who *Holder) error {
 // letGo removes a holder, and the key with the last one.
 func (tx *Tx) letGo(h *hit, key []byte, at int, event string) {
 	b := h.holders()
-	if b.size(at) == len(b)-holdersHead {
+	if b.Single(at) {
 		tx.drop(h)
 		tx.changed(key, EventModule, event)
 		tx.gone(key)
 		return
 	}
-	tx.shrunk(h, b.remove(at))
+	tx.shrunk(h, b.Remove(at))
 	tx.date(h)
 	tx.changed(key, EventModule, event)
 }
 
 // lapseHolders removes all holders whose lease is over; effect logs each.
-func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b Holders, at int)) {
+func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b holders.List, at int)) {
 	b := h.holders()
-	kept, n := b.first(), 0
-	for at := b.first(); at < len(b); {
-		next := b.next(at)
-		if lease := b.lease(at); tx.ms > lease {
-			tx.lapsed(h.sp.sh, LevelLease, key, b.owner(at), nil, lease)
+	kept, n := b.First(), 0
+	for at := b.First(); at < len(b); {
+		next := b.Next(at)
+		if lease := b.Lease(at); tx.ms > lease {
+			tx.lapsed(h.sp.sh, LevelLease, key, b.Owner(at), nil, lease)
 			effect(b, at)
 			n++
 		} else {
@@ -311,9 +132,9 @@ func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b Holde
 		}
 		at = next
 	}
-	left := kept - holdersHead
+	left := kept - holders.Head
 	if n > 0 && left > 0 {
-		b[:kept].settle()
+		b[:kept].Settle()
 		tx.shrunk(h, b[:kept])
 	}
 	if !tx.hiding() {
@@ -325,7 +146,7 @@ func (tx *Tx) lapseHolders(h *hit, key []byte, event string, effect func(b Holde
 // latestLease returns when the last lease of a lock or a semaphore ends, or the deadline of its
 // key, if that is earlier. It is in ms since 1970.
 func (h *hit) latestLease() int64 {
-	d := h.holders().latest()
+	d := h.holders().Latest()
 	if h.r.has(flagDeadline) {
 		d = min(d, h.r.deadline())
 	}

@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/ebbdb/ebb/internal/holders"
+
 // A lock has one owner, or several owners who share it, each with a lease.
 //
 //	AcquireLock ─▶ a fencing token, greater than all before it in this engine;
@@ -13,12 +15,12 @@ package engine
 func lockModule() module { return holdersModule("ebb-lock-", Lock) }
 
 // nextLease returns the end of the lease that ends next. O(1).
-func (tx *Tx) nextLease(h *hit) int64 { return h.holders().earliest() }
+func (tx *Tx) nextLease(h *hit) int64 { return h.holders().Earliest() }
 
 // lapseLock removes all holders whose lease is over.
 func (tx *Tx) lapseLock(h *hit, key []byte) {
-	tx.lapseHolders(h, key, "lock.expired", func(b Holders, at int) {
-		tx.emit("LOCK.RELEASE", key, b.owner(at), tx.itoa(0, b.token(at)))
+	tx.lapseHolders(h, key, "lock.expired", func(b holders.List, at int) {
+		tx.emit("LOCK.RELEASE", key, b.Owner(at), tx.itoa(0, b.Token(at)))
 	})
 }
 
@@ -35,10 +37,10 @@ func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool
 		return g, false, err
 	}
 	b := h.holders()
-	switch at := b.find(owner); {
+	switch at := b.Find(owner); {
 	case at >= 0:
 		g, ok = tx.lockAgain(&h, key, at, &o)
-	case o.Behind || b != nil && !(o.Shared && b.Shared()):
+	case o.Behind || b != nil && !(o.Shared && b.IsShared()):
 	default:
 		g, err = tx.lockFirst(&h, key, owner, &o)
 		ok = err == nil
@@ -54,10 +56,10 @@ func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool
 
 // lockFirst gives a lock to an owner that did not hold it.
 func (tx *Tx) lockFirst(h *hit, key, owner []byte, o *AcquireOptions) (Lease, error) {
-	who := Holder{owner, tx.newToken(o), tx.leaseEnd(o.Lease), 1}
+	who := holders.Holder{Owner: owner, Token: tx.newToken(o), Deadline: tx.leaseEnd(o.Lease), Count: 1}
 	mode := byte(0)
 	if o.Shared {
-		mode = modeShared
+		mode = holders.Shared
 	}
 	if err := tx.hold(h, key, Lock, mode, &who); err != nil {
 		return Lease{}, err
@@ -69,19 +71,19 @@ func (tx *Tx) lockFirst(h *hit, key, owner []byte, o *AcquireOptions) (Lease, er
 // lockAgain gives a lock to an owner that holds it.
 func (tx *Tx) lockAgain(h *hit, key []byte, at int, o *AcquireOptions) (g Lease, ok bool) {
 	b := h.holders()
-	if b.Shared() && !o.Shared {
-		if b.size(at) < len(b)-holdersHead {
+	if b.IsShared() && !o.Shared {
+		if !b.Single(at) {
 			return Lease{Held: true}, false
 		}
 		b[1] = 0
-		b.setToken(at, tx.newToken(o))
+		b.SetToken(at, tx.newToken(o))
 	} else if o.Shared {
-		b[1] = modeShared
+		b.Share()
 	}
-	g = Lease{Token: b.token(at), turn: b.took(at)}
-	b.renew(at, tx.leaseEnd(o.Lease))
+	g = Lease{Token: b.Token(at), turn: b.Requested(at)}
+	b.Renew(at, tx.leaseEnd(o.Lease))
 	tx.stamp(h.r)
-	owner := b.owner(at)
+	owner := b.Owner(at)
 	tx.lockGranted(key, owner, g.Token, o)
 	tx.date(h)
 	return g, true
@@ -108,8 +110,8 @@ func (tx *Tx) RenewLock(key, owner []byte, token, lease int64) (bool, error) {
 		return false, err
 	}
 	b := h.holders()
-	b.took(at)
-	b.renew(at, tx.leaseEnd(lease))
+	b.Requested(at)
+	b.Renew(at, tx.leaseEnd(lease))
 	tx.stamp(h.r)
 	tx.date(&h)
 	if tx.db.logging.Load() {
@@ -133,7 +135,7 @@ func (tx *Tx) ReleaseLock(key, owner []byte, token int64) (bool, error) {
 func (tx *Tx) unlockedBy(h *hit, key []byte, at int) {
 	if tx.db.logging.Load() {
 		b := h.holders()
-		tx.emit("LOCK.RELEASE", key, b.owner(at), tx.itoa(0, b.token(at)))
+		tx.emit("LOCK.RELEASE", key, b.Owner(at), tx.itoa(0, b.Token(at)))
 	}
 	tx.letGo(h, key, at, "lock.release")
 }
@@ -143,7 +145,7 @@ func (tx *Tx) unlockedBy(h *hit, key []byte, at int) {
 // since.
 func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 	h, at, _ := tx.lockOf(key, owner, g.Token)
-	if at < 0 || g.taken == 0 || h.holders().turn(at) != g.turn {
+	if at < 0 || g.taken == 0 || h.holders().Requests(at) != g.turn {
 		return false
 	}
 	tx.unlockedBy(&h, key, at)
@@ -156,7 +158,7 @@ func (tx *Tx) lockOf(key, owner []byte, token int64) (h hit, at int, err error) 
 		return h, -1, err
 	}
 	b := h.holders()
-	if at = b.find(owner); at >= 0 && b.token(at) != token {
+	if at = b.Find(owner); at >= 0 && b.Token(at) != token {
 		at = -1
 	}
 	return h, at, nil

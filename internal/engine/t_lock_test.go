@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/holders"
 )
 
 // locking is an engine on a clock of its own, with one lock to play with.
@@ -130,18 +131,18 @@ func TestDamagedLocksAreRefused(t *testing.T) {
 		b, _ := tx.Holders([]byte("k"), Lock)
 		img = append(img, b...)
 	})
-	if _, ok := Holders(img).valid(Lock); !ok {
+	if _, ok := holders.List(img).Valid(true, MaxDeadline); !ok {
 		t.Fatal("a good lock is refused")
 	}
 	for n := range img {
-		if _, ok := Holders(img[:n]).valid(Lock); ok && n != holdersHead+holderHead+3 {
+		if _, ok := holders.List(img[:n]).Valid(true, MaxDeadline); ok && n != holders.Head+holders.SizeOf([]byte("one")) {
 			t.Errorf("the first %d bytes are taken for a lock", n)
 		}
 		for _, x := range []byte{1, 0x80, 0xff} {
 			bad := append([]byte(nil), img...)
 			bad[n] ^= x
-			if last, ok := Holders(bad).valid(Lock); ok && (last < 1 || Holders(bad).Len() != 2) {
-				t.Errorf("byte %d wrong: %d holders, token %d", n, Holders(bad).Len(), last)
+			if last, ok := holders.List(bad).Valid(true, MaxDeadline); ok && (last < 1 || holders.List(bad).Len() != 2) {
+				t.Errorf("byte %d wrong: %d holders, token %d", n, holders.List(bad).Len(), last)
 			}
 		}
 	}

@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"math"
 	"strconv"
+
+	"github.com/ebbdb/ebb/internal/holders"
 )
 
 // A semaphore has a number of permits. Each owner holds some of them, with one lease and one
@@ -10,17 +11,17 @@ import (
 // permits in use. It stores only the permits in use.
 
 // MaxPermits is the greatest number of permits that an owner may hold.
-const MaxPermits = math.MaxInt32
+const MaxPermits = holders.MaxCount
 
 func semaphoreModule() module { return holdersModule("ebb-semph", Semaphore) }
 
 // nextPermit returns the end of the lease that ends next. O(1).
-func (tx *Tx) nextPermit(h *hit) int64 { return h.holders().earliest() }
+func (tx *Tx) nextPermit(h *hit) int64 { return h.holders().Earliest() }
 
 // lapseSemaphore removes all holders whose lease is over.
 func (tx *Tx) lapseSemaphore(h *hit, key []byte) {
-	tx.lapseHolders(h, key, "sem.expired", func(b Holders, at int) {
-		tx.emit("SEM.RELEASE", key, b.owner(at), []byte("COUNT"), tx.itoa(0, b.count(at)))
+	tx.lapseHolders(h, key, "sem.expired", func(b holders.List, at int) {
+		tx.emit("SEM.RELEASE", key, b.Owner(at), []byte("COUNT"), tx.itoa(0, b.Count(at)))
 	})
 }
 
@@ -36,16 +37,16 @@ func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions
 		return g, false, err
 	}
 	b := h.holders()
-	at, more := b.find(owner), n
+	at, more := b.Find(owner), n
 	if at >= 0 {
-		more = max(0, n-b.count(at))
+		more = max(0, n-b.Count(at))
 	}
 	switch {
 	case more > 0 && (o.Behind || b.Taken() > limit-more):
 	case at >= 0:
 		g, ok = tx.takeMore(&h, key, at, more, &o), true
 	default:
-		who := Holder{owner, tx.newToken(&o), tx.leaseEnd(o.Lease), n}
+		who := holders.Holder{Owner: owner, Token: tx.newToken(&o), Deadline: tx.leaseEnd(o.Lease), Count: n}
 		if err = tx.hold(&h, key, Semaphore, 0, &who); err == nil {
 			g, ok = Lease{Token: who.Token, taken: n}, true
 		}
@@ -63,9 +64,9 @@ func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions
 // takeMore gives a holder more permits, which may be 0, and a new lease.
 func (tx *Tx) takeMore(h *hit, key []byte, at int, more int64, o *AcquireOptions) Lease {
 	b := h.holders()
-	b.setCount(at, b.count(at)+more)
-	g := Lease{Token: b.token(at), taken: more, turn: b.took(at)}
-	b.renew(at, tx.leaseEnd(o.Lease))
+	b.SetCount(at, b.Count(at)+more)
+	g := Lease{Token: b.Token(at), taken: more, turn: b.Requested(at)}
+	b.Renew(at, tx.leaseEnd(o.Lease))
 	tx.stamp(h.r)
 	tx.date(h)
 	return g
@@ -89,12 +90,12 @@ func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
 		return false, err
 	}
 	b := h.holders()
-	at := b.find(owner)
+	at := b.Find(owner)
 	if at < 0 {
 		return false, nil
 	}
-	b.took(at)
-	b.renew(at, tx.leaseEnd(lease))
+	b.Requested(at)
+	b.Renew(at, tx.leaseEnd(lease))
 	tx.stamp(h.r)
 	tx.date(&h)
 	if tx.db.logging.Load() {
@@ -111,7 +112,7 @@ func (tx *Tx) ReleasePermits(key, owner []byte, n int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	at := h.holders().find(owner)
+	at := h.holders().Find(owner)
 	if at < 0 {
 		return false, nil
 	}
@@ -121,15 +122,15 @@ func (tx *Tx) ReleasePermits(key, owner []byte, n int64) (bool, error) {
 
 func (tx *Tx) giveBack(h *hit, key, owner []byte, at int, n int64) {
 	b := h.holders()
-	have := b.count(at)
+	have := b.Count(at)
 	n = min(n, have)
 	tx.emit("SEM.RELEASE", key, owner, []byte("COUNT"), tx.itoa(0, n))
 	if n == have {
 		tx.letGo(h, key, at, "sem.release")
 		return
 	}
-	b.setCount(at, have-n)
-	b.took(at)
+	b.SetCount(at, have-n)
+	b.Requested(at)
 	tx.stamp(h.r)
 	tx.changed(key, EventModule, "sem.release")
 }
@@ -143,8 +144,8 @@ func (tx *Tx) ReturnPermits(key, owner []byte, g Lease) bool {
 		return false
 	}
 	b := h.holders()
-	at := b.find(owner)
-	if at < 0 || g.taken == 0 || b.token(at) != g.Token || b.turn(at) != g.turn {
+	at := b.Find(owner)
+	if at < 0 || g.taken == 0 || b.Token(at) != g.Token || b.Requests(at) != g.turn {
 		return false
 	}
 	tx.giveBack(&h, key, owner, at, g.taken)
