@@ -10,7 +10,7 @@ CHAOSTIME ?= 10m
 BENCH    ?= .
 COUNT    ?= 6
 KEYS     ?= 1000000
-TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./cache/... ./internal/sessions ./internal/backends
+TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./cache/... ./internal/sessions ./internal/testing/backends
 BACKENDS ?= all
 
 RANDOM    = EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0
@@ -52,7 +52,7 @@ fuzz: ## each fuzz target for FUZZTIME (1m)
 	@.ci/fuzz $(FUZZTIME)
 
 diff: ## random commands on ebb and on Redis 7, Redis 8 and Valkey 9, for DIFFTIME (10m) each
-	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestRandomSequencesAreAnsweredAsByRealServers ./internal/modeltest -diff.time $(DIFFTIME)
+	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestRandomSequencesAreAnsweredAsByRealServers ./internal/testing/modeltest -diff.time $(DIFFTIME)
 
 luadiff: ## random Lua programs here, on lua5.1 and on redis-server, DIFFTIME (10m) each
 	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 ./internal/lua/luafuzz -lua.time $(DIFFTIME)
@@ -69,7 +69,7 @@ campaigns: ## each kind of random test for CAMPAIGN (2m), with new seeds, which 
 	@$(MAKE) -k campaign-models campaign-stress campaign-scripts campaign-lua campaign-crash campaign-chaos campaign-ratios fuzz
 
 campaign-models:
-	$(RANDOM) ./internal/modeltest -own.time $(CAMPAIGN) -meta.time $(CAMPAIGN) -snap.time $(CAMPAIGN) -plain.time $(CAMPAIGN) -diff.time $(CAMPAIGN)
+	$(RANDOM) ./internal/testing/modeltest -own.time $(CAMPAIGN) -meta.time $(CAMPAIGN) -snap.time $(CAMPAIGN) -plain.time $(CAMPAIGN) -diff.time $(CAMPAIGN)
 campaign-stress:
 	$(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(CAMPAIGN)
 campaign-scripts:
@@ -83,11 +83,11 @@ campaign-chaos:
 campaign-ratios:
 	cd bench && EBB_RATIOS=1 $(RANDOM) . -run KeepsItsRatios
 
-conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/backends), as a table
+conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/testing/backends), as a table
 	export EBB_FULL=1 EBB_BACKENDS=$(BACKENDS); { \
 		$(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT); \
 		$(GO) test -C redisson -json -count 1 -timeout 60m .; \
-	} | $(GO) run ./internal/backends/table -out conformance.out
+	} | $(GO) run ./internal/testing/backends/table -out conformance.out
 
 clients: ## the tests of asynq and other Go projects that depend on EVAL, on ebb (five minutes; port 6379)
 	internal/test/clienttest/upstream.sh

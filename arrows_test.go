@@ -35,7 +35,8 @@ var arrows = []struct {
 }{
 	{"resp", nil},
 	{"clock", nil}, // an engine's time
-	{"internal/engine", []string{"clock", "internal/holders", "internal/limiter", "internal/arena", "internal/table", "internal/topk", "internal/wheel", "internal/ordered",
+	{"internal/engine", []string{"clock", "internal/holders", "internal/limiter", "internal/arena", "internal/table", "internal/topk",
+		"internal/wheel", "internal/ordered",
 		"internal/packed", "internal/chunk",
 		"internal/chunklist", "internal/cron", "internal/delayq",
 		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
@@ -79,13 +80,13 @@ var arrows = []struct {
 
 	// Tools around the engine: what they drive they may import.
 	{"internal/gen", []string{"internal/"}},
-	{"internal/transcript", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
-	{"internal/modeltest", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
+	{"internal/testing/transcript", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
+	{"internal/testing/modeltest", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
 	{"internal/cli", []string{"internal/command", "internal/session", "internal/engine", "resp", "internal/"}},
 	{"internal/loadgen", []string{"conn", "resp", "internal/"}},
 	{"internal/doctor", []string{"conn", "internal/disk"}},
 	{"internal/migrate", []string{"resp", "internal/doctor", "internal/rdb", "internal/serverurl"}},
-	{"internal/lua/luafuzz", []string{"internal/lua", "internal/tier", "resp"}},
+	{"internal/lua/luafuzz", []string{"internal/lua", "internal/testing/tier", "resp"}},
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
@@ -99,29 +100,29 @@ var arrows = []struct {
 	// behind its Host, as durable
 	{"internal/replication", []string{"internal/engine", "resp", "internal/cleantext", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
 		"internal/reactor"}},
-	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},       // keeps an engine's data in files
-	{"internal/backends", []string{".", "ebbtest", "server", "internal/"}},       // the toolkit's tests
-	{"internal/expiries", []string{"conn", "internal/kit"}},                      // what the toolkit's listeners share
-	{"internal/locking", []string{"conn", "internal/kit", "internal/wake"}},      // what lock and redisson share
-	{"internal/layouts", []string{"internal/kit"}},                               // of other libraries, for expmap and expset
-	{"internal/nearcache", []string{"conn", "internal/kit"}},                     // copies of values in the process, for expmap and cache
-	{"internal/limittest", []string{".", "limit"}},                               // what contrib's tests of frameworks share
-	{"internal/example", []string{"."}},                                          // what the programs of examples share
-	{"internal/exampletest", []string{".", "internal/backends"}},                 // and their tests
-	{"internal/idemtest", []string{".", "lock"}},                                 // the same for idempotency keys
-	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
-	{"internal/direct", nil},                                                     // the typed calls of an embedded engine
-	{"internal/routing", []string{"resp"}},                                       // what a client knows of commands: generated data
-	{"internal/doccode", []string{"internal/realserver"}},                        // compiles what documentation shows
-	{"internal/drivertest", []string{".", "internal/backends", "internal/tier"}}, // what tests of the root and contrib/rueidis share
-	{"internal/expirytest", []string{".", "ebbtest", "internal/draw"}},           // the model that expmap and expset are compared with
-	{"internal/hangtest", []string{"", "."}},                                     // plays the toolkit's objects through a silence
-	{"internal/test", []string{"", "."}},                                         // a module of its own: tests that drive programs and clients
-	{"internal/objects", []string{"", "."}},                                      // all objects of the toolkit, and the rules that they keep
-	{"internal/fresh", []string{"conn", "internal/kit"}},                         // what cache and lock share
-	{"internal/wake", []string{"conn", "internal/kit"}},                          // wake-ups by messages, for limit, lock and queue
-	{"internal/sessions", []string{"conn", "internal/kit"}},                      // what contrib/scs and contrib/gorilla share
-	{"internal/sessionstest", nil},                                               // what their tests share
+	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},                               // keeps an engine's data in files
+	{"internal/testing/backends", []string{".", "ebbtest", "server", "internal/"}},                       // the toolkit's tests
+	{"internal/expiries", []string{"conn", "internal/kit"}},                                              // what the toolkit's listeners share
+	{"internal/locking", []string{"conn", "internal/kit", "internal/wake"}},                              // what lock and redisson share
+	{"internal/layouts", []string{"internal/kit"}},                                                       // of other libraries, for expmap and expset
+	{"internal/nearcache", []string{"conn", "internal/kit"}},                                             // copies of values in the process, for expmap and cache
+	{"internal/testing/limittest", []string{".", "limit"}},                                               // what contrib's tests of frameworks share
+	{"internal/example", []string{"."}},                                                                  // what the programs of examples share
+	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}},                         // and their tests
+	{"internal/testing/idemtest", []string{".", "lock"}},                                                 // the same for idempotency keys
+	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},                            // what goredis and contrib/rueidis share
+	{"internal/direct", nil},                                                                             // the typed calls of an embedded engine
+	{"internal/routing", []string{"resp"}},                                                               // what a client knows of commands: generated data
+	{"internal/testing/doccode", []string{"internal/testing/realserver"}},                                // compiles what documentation shows
+	{"internal/testing/drivertest", []string{".", "internal/testing/backends", "internal/testing/tier"}}, // what tests of the root and contrib/rueidis share
+	{"internal/testing/expirytest", []string{".", "ebbtest", "internal/testing/draw"}},                   // the model that expmap and expset are compared with
+	{"internal/testing/hangtest", []string{"", "."}},                                                     // plays the toolkit's objects through a silence
+	{"internal/test", []string{"", "."}},                                                                 // a module of its own
+	{"internal/testing/objects", []string{"", "."}},                                                      // all objects, and their rules
+	{"internal/fresh", []string{"conn", "internal/kit"}},                                                 // what cache and lock share
+	{"internal/wake", []string{"conn", "internal/kit"}},                                                  // wake-ups by messages, for limit, lock and queue
+	{"internal/sessions", []string{"conn", "internal/kit"}},                                              // what contrib/scs and contrib/gorilla share
+	{"internal/testing/sessionstest", nil},                                                               // what their tests share
 	{"internal/kit", []string{"conn"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
@@ -145,7 +146,7 @@ var arrows = []struct {
 // onlyHere lists packages of others that few of our packages may import.
 var onlyHere = map[string][]string{
 	// Remote backends are the door's business; tests break them, programs silence them.
-	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/backends", "internal/example"},
+	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/testing/backends", "internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
 	// What is compressed as a whole is RDB files.
 	"github.com/klauspost/compress":      {"internal/rdb", "internal/rdb/rdbtest"},
@@ -356,42 +357,42 @@ func TestEngineAndServerPullInNoClient(t *testing.T) {
 
 // clockReaders may call time.Now, by path prefix, and why.
 var clockReaders = map[string]string{
-	"clock/":                          "it is the clock",
-	"internal/cli/":                   "a program's front end: prompts and --latency",
-	"internal/loadgen/":               "it measures",
-	"cmd/ebb/":                        "the program",
-	"internal/doctor/doctor.go":       "default of Options.Clock",
-	"internal/migrate/":               "it measures, and patience with other servers",
-	"internal/nearcache/":             "how long a value without reports of changes is kept in the process",
-	"internal/reactor/":               "default of Config.Now, and timeouts of sockets, which the system counts",
-	"internal/transport/server.go":    "default of Options.Now",
-	"internal/transport/portable.go":  "deadlines of sockets, which the system counts",
-	"internal/commands/migrate.go":    "deadlines of sockets, to another server",
-	"internal/memnet/":                "deadlines, as a net.Conn has them",
-	"internal/realserver/":            "patience with another process",
-	"internal/wires/clock_":           "the machine's time, of which deadlines in a bubble are freed",
-	"internal/wires/wires.go":         "deadlines, as a net.Conn has them",
-	"internal/hangtest/":              "it measures how long calls take",
-	"internal/transcript/server.go":   "deadlines of sockets, to other servers",
-	"internal/oplog/appendround.go":   "how long a sync takes",
-	"internal/test/chaostest/client/": "it says how wrong its clock is",
-	"internal/modeltest/campaign.go":  "how long a campaign may take",
-	"examples/sliding-window/":        "a limiter by hand goes by the client's clock, which is its fault",
-	"examples/funnel/":                "it measures how long a wait was",
-	"internal/sessions/":              "the end of a session, an instant of the program as in the libraries",
-	"internal/kit/bound.go":           "a context's deadline, by the monotonic clock",
-	"internal/kit/rules.go":           "how long a release takes, by the monotonic clock",
-	"limit/local.go":                  "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
-	"examples/tour/":                  "it shows how late things are",
-	"examples/expiry-strategy/":       "it measures how late things are",
-	"examples/unpaid-orders/":         "it measures how late things are",
-	"examples/cache-under-load/":      "it measures how long reads take",
-	"examples/sidekiq-schedule/":      "it measures how late jobs are",
-	"examples/bullmq-delayed/":        "it measures how late jobs are",
-	"internal/draw/draw.go":           "a campaign of random tests lasts as long as its flag says",
-	"redisson/ratelimiter.go":         "how long a call has waited, by the monotonic clock",
-	"queue/metrics.go":                "it measures how long functions take, by the monotonic clock",
-	"internal/locking/lease.go":       "a lease is counted by the local monotonic clock too, on the safe side",
+	"clock/":                                 "it is the clock",
+	"internal/cli/":                          "a program's front end: prompts and --latency",
+	"internal/loadgen/":                      "it measures",
+	"cmd/ebb/":                               "the program",
+	"internal/doctor/doctor.go":              "default of Options.Clock",
+	"internal/migrate/":                      "it measures, and patience with other servers",
+	"internal/nearcache/":                    "how long a value without reports of changes is kept in the process",
+	"internal/reactor/":                      "default of Config.Now, and timeouts of sockets, which the system counts",
+	"internal/transport/server.go":           "default of Options.Now",
+	"internal/transport/portable.go":         "deadlines of sockets, which the system counts",
+	"internal/commands/migrate.go":           "deadlines of sockets, to another server",
+	"internal/memnet/":                       "deadlines, as a net.Conn has them",
+	"internal/testing/realserver/":           "patience with another process",
+	"internal/testing/wires/clock_":          "the machine's time, of which deadlines in a bubble are freed",
+	"internal/testing/wires/wires.go":        "deadlines, as a net.Conn has them",
+	"internal/testing/hangtest/":             "it measures how long calls take",
+	"internal/testing/transcript/server.go":  "deadlines of sockets, to other servers",
+	"internal/oplog/appendround.go":          "how long a sync takes",
+	"internal/test/chaostest/client/":        "it says how wrong its clock is",
+	"internal/testing/modeltest/campaign.go": "how long a campaign may take",
+	"examples/sliding-window/":               "a limiter by hand goes by the client's clock, which is its fault",
+	"examples/funnel/":                       "it measures how long a wait was",
+	"internal/sessions/":                     "the end of a session, an instant of the program as in the libraries",
+	"internal/kit/bound.go":                  "a context's deadline, by the monotonic clock",
+	"internal/kit/rules.go":                  "how long a release takes, by the monotonic clock",
+	"limit/local.go":                         "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
+	"examples/tour/":                         "it shows how late things are",
+	"examples/expiry-strategy/":              "it measures how late things are",
+	"examples/unpaid-orders/":                "it measures how late things are",
+	"examples/cache-under-load/":             "it measures how long reads take",
+	"examples/sidekiq-schedule/":             "it measures how late jobs are",
+	"examples/bullmq-delayed/":               "it measures how late jobs are",
+	"internal/testing/draw/draw.go":          "a campaign of random tests lasts as long as its flag says",
+	"redisson/ratelimiter.go":                "how long a call has waited, by the monotonic clock",
+	"queue/metrics.go":                       "it measures how long functions take, by the monotonic clock",
+	"internal/locking/lease.go":              "a lease is counted by the local monotonic clock too, on the safe side",
 }
 
 func TestOnlyTheClockReadsTheTime(t *testing.T) {
@@ -457,7 +458,7 @@ func TestTestsDrawFromASeed(t *testing.T) {
 	fset, all := tests(t)
 	eachCallIn(fset, all, func(at token.Position, s source, pkg, name string) {
 		switch {
-		case s.dir == "internal/draw" || s.dir == "bench": // a benchmark measures, and cannot be red by chance
+		case s.dir == "internal/testing/draw" || s.dir == "bench": // a benchmark measures, and cannot be red by chance
 		case pkg == "rapid" && (name == "Check" || name == "MakeCheck"):
 			t.Errorf("%s: rapid.%s: use draw.Check, which takes the seed of the run", at, name)
 		case pkg == "rand" && !slices.Contains(seeded, name) && !slices.Contains(s.imports(), "crypto/rand"):
@@ -472,7 +473,7 @@ func TestTestsDrawFromASeed(t *testing.T) {
 func TestEverySkipIsCounted(t *testing.T) {
 	fset, all := sources(t)
 	for _, s := range all {
-		if !s.test() || s.dir == "internal/realserver" {
+		if !s.test() || s.dir == "internal/testing/realserver" {
 			continue
 		}
 		for _, d := range s.file.Decls {
@@ -524,7 +525,7 @@ func TestStepsNameTestsThatExist(t *testing.T) {
 
 func TestTestsFindProgramsByRealserver(t *testing.T) {
 	eachCall(t, func(at token.Position, s source, pkg, name string) {
-		if s.test() && s.dir != "internal/realserver" && name == "LookPath" {
+		if s.test() && s.dir != "internal/testing/realserver" && name == "LookPath" {
 			t.Errorf("%s: LookPath: use realserver.Program, which starts no program with -short", at)
 		}
 	})

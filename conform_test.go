@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/drivertest"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/server"
 )
 
@@ -72,7 +72,7 @@ var servers = []struct {
 }
 
 // eachBackend runs a test on every backend that Open knows; on Sentinel and on a
-// cluster where EBB_BACKENDS asks for it, as internal/backends has it.
+// cluster where EBB_BACKENDS asks for it, as internal/testing/backends has it.
 func eachBackend(t *testing.T, test func(t *testing.T, c *ebb.Conn)) {
 	t.Run("mem", func(t *testing.T) { test(t, open(t, "mem://")) })
 	t.Run("mem shared", func(t *testing.T) { test(t, open(t, "mem://"+t.Name()[:4]+"/5")) })

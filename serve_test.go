@@ -18,7 +18,7 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/memnet"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/server"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bloom"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

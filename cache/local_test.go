@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 // keeps waits until Get of k finds a local value.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // concernsOf returns what GET api/concerns says, as lines.

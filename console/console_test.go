@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
-	"github.com/ebbdb/ebb/internal/leaks"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/servercmd"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/resp"
 )
 

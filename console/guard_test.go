@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 

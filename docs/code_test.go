@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/doccode"
+	"github.com/ebbdb/ebb/internal/testing/doccode"
 )
 
 func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/leaks"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
 )
 
 // go-redis keeps a clock of its own from the start of the program on.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
 )
 
 // While one engine loads its files, which may take minutes, others open and close; an Open of the same directory waits for as long

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

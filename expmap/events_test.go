@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/expiries"
-	"github.com/ebbdb/ebb/internal/expirytest"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/expirytest"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // eachWithEvents runs test with each backend and each layout that keeps events.

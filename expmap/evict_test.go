@@ -13,8 +13,8 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/expirytest"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/expirytest"
 )
 
 func TestAFullMapEvictsTheLeastRecentlyUsedEntry(t *testing.T) {

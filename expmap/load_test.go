@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 func TestOneLoaderPerKey(t *testing.T) {

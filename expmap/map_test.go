@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/layouts"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

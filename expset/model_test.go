@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/expirytest"
+	"github.com/ebbdb/ebb/internal/testing/expirytest"
 )
 
 // TestModel compares every way with a Go map and a clock, in virtual time.

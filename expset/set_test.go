@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/expiries"
-	"github.com/ebbdb/ebb/internal/expirytest"
 	"github.com/ebbdb/ebb/internal/layouts"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/expirytest"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

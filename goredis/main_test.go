@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
 	"github.com/ebbdb/ebb/server"
 )
 

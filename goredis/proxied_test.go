@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/objects"
+	"github.com/ebbdb/ebb/internal/testing/objects"
 )
 
 func TestWhatACallGaveUpIsGivenBackOverProxies(t *testing.T) {

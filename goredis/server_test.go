@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/drivertest"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 

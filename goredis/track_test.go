@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // A server that accepts CLIENT TRACKING and sends nothing, as ebb 0.6 does for a redirection to the

@@ -13,8 +13,8 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 func mustSlots(t *testing.T, c *ebb.Conn, name string, n int64, scripts bool, lease time.Duration) *Concurrency {

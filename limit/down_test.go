@@ -15,7 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 // inBubble runs a test in virtual time, with a connection on which faults happen.

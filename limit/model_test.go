@@ -10,7 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // TestScriptsDecideAsTheCommandsDo runs the same calls, at the same instants, by the

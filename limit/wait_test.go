@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 // spent measures.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/embed"
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/lock"
 )
 

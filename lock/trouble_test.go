@@ -12,9 +12,9 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
-	"github.com/ebbdb/ebb/internal/objects"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/objects"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/resp"
 )

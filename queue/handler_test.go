@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 func TestHeadersGoWithTheJob(t *testing.T) {

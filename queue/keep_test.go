@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 // kept runs a test of Run on a queue with leases of three seconds, which goes through

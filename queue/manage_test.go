@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 func TestAPausedQueueDeliversNothing(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // pair is a queue kept by ebb's own commands beside one kept by scripts, on one clock: the

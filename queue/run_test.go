@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 // running runs workers in the background until stop, which returns Run's error.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // ledger notes what became of jobs.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

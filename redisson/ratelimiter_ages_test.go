@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 // ages are what Redisson's scripts have read and written, one after the other: they know

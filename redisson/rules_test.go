@@ -17,9 +17,9 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/expset"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/drivertest"
-	"github.com/ebbdb/ebb/internal/objects"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/objects"
 	"github.com/ebbdb/ebb/lock"
 )
 

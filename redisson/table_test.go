@@ -7,7 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/expmap"
-	"github.com/ebbdb/ebb/internal/objects"
+	"github.com/ebbdb/ebb/internal/testing/objects"
 )
 
 func newFilter(c *ebb.Conn, name string) (*objects.Instance, error) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/leaks"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/resp"
 	"github.com/ebbdb/ebb/server"
 )

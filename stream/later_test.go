@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/queue"
 	"github.com/ebbdb/ebb/stream"
 )

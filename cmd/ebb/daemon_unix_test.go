@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/durable"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/spf13/cobra"
 )
 

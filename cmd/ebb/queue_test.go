@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/loadgen"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/queue"
 )
 

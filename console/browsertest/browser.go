@@ -10,7 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // program is Debian's Chromium.

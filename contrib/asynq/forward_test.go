@@ -13,8 +13,8 @@ import (
 
 	asynqebb "github.com/ebbdb/ebb/contrib/asynq"
 
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // patience bounds a wait, which takes some seconds on an idle machine.

@@ -13,7 +13,7 @@ import (
 	echoebb "github.com/ebbdb/ebb/contrib/echo"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/limittest"
+	"github.com/ebbdb/ebb/internal/testing/limittest"
 	"github.com/ebbdb/ebb/limit"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	echoebb "github.com/ebbdb/ebb/contrib/echo"
 
-	"github.com/ebbdb/ebb/internal/idemtest"
+	"github.com/ebbdb/ebb/internal/testing/idemtest"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/lock/httpidem"
 )

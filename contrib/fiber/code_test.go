@@ -3,7 +3,7 @@ package fiberebb_test
 import (
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/doccode"
+	"github.com/ebbdb/ebb/internal/testing/doccode"
 )
 
 func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	fiberebb "github.com/ebbdb/ebb/contrib/fiber"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/limittest"
+	"github.com/ebbdb/ebb/internal/testing/limittest"
 	"github.com/ebbdb/ebb/limit"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	fiberebb "github.com/ebbdb/ebb/contrib/fiber"
 
-	"github.com/ebbdb/ebb/internal/idemtest"
+	"github.com/ebbdb/ebb/internal/testing/idemtest"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/lock/httpidem"
 )

@@ -13,7 +13,7 @@ import (
 	ginebb "github.com/ebbdb/ebb/contrib/gin"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/limittest"
+	"github.com/ebbdb/ebb/internal/testing/limittest"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/limit/httplimit"
 )

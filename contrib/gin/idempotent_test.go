@@ -12,7 +12,7 @@ import (
 	ginebb "github.com/ebbdb/ebb/contrib/gin"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/idemtest"
+	"github.com/ebbdb/ebb/internal/testing/idemtest"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/lock/httpidem"
 )

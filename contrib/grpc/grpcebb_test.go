@@ -23,8 +23,8 @@ import (
 
 	"github.com/ebbdb/ebb"
 	grpcebb "github.com/ebbdb/ebb/contrib/grpc"
-	"github.com/ebbdb/ebb/internal/limittest"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/limittest"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/limit"
 )
 

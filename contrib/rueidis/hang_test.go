@@ -16,13 +16,13 @@ import (
 
 	"github.com/ebbdb/ebb"
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/drivertest"
-	"github.com/ebbdb/ebb/internal/hangtest"
-	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/routing"
-	"github.com/ebbdb/ebb/internal/tier"
-	"github.com/ebbdb/ebb/internal/wires"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/hangtest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/testing/wires"
 )
 
 func TestObjectsOutliveSilence(t *testing.T) {

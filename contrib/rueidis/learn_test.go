@@ -11,8 +11,8 @@ import (
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/drivertest"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/drivertest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 func TestWhoeverActsOnAGuessIsRefused(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	scsebb "github.com/ebbdb/ebb/contrib/scs"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/sessionstest"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/sessionstest"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/embed/embedredis"
-	"github.com/ebbdb/ebb/internal/backends"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

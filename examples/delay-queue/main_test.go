@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/exampletest"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/exampletest"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/exampletest"
+	"github.com/ebbdb/ebb/internal/testing/exampletest"
 )
 
 func TestExample(t *testing.T) {

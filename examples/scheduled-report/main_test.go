@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/backends"
-	"github.com/ebbdb/ebb/internal/exampletest"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/exampletest"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ebbdb/ebb/internal/leaks"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
 )
 
 // go-redis, which the door knows, keeps a clock of its own from the start of the

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
-	"github.com/ebbdb/ebb/internal/draw"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 func memory() *chunktest.Memory { return new(chunktest.Memory) }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/chunk"
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // heapModel is a heap beside a map from reference to what it should hold.

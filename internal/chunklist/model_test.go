@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

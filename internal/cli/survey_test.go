@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // servers are those whose keys can be surveyed.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // root is the repository's root, seen from this package.

@@ -402,7 +402,7 @@ var differences = []Difference{
 		"DEBUG has ebb's own subcommands, and shows ebb's own structures.",
 		"It is a tool for tests of one server."},
 
-	// What random sequences of commands meet as well (internal/modeltest).
+	// What random sequences of commands meet as well (internal/testing/modeltest).
 	{"object-encodings", Collections, All, "object|encoding",
 		"OBJECT ENCODING describes ebb's own records: a short string that is an integer is encoded as one, containers become compact again, one command " +
 			"with many items makes them compact, and a hash with deadlines of fields is no listpackex.",

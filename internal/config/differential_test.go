@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/compat"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/embedded"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/queue"

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // packedFile is a file of n keys in an envelope of Zstandard.

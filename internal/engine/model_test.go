@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/stream"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // picture writes down everything that is in the databases. tx holds all shards.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/packed"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

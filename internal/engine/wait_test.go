@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // popper waits for a list's element and keeps it.

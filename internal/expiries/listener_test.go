@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/ebbtest"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
+	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
 func TestMain(m *testing.M) { backends.Main(m) }

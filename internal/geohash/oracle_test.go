@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/geohash"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/certtest"
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/certtest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // startConsole starts a server with the admin pages and returns a function that asks for one of them.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // openIn is Open in a working directory, without Load, on a unix socket elsewhere.

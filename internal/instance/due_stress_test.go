@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/draw"
-	"github.com/ebbdb/ebb/internal/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/modeltest"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/certtest"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/certtest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // Reload reads the certificate, the authorities of clients and the users again, and a file with a mistake

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/modeltest"
 	"github.com/ebbdb/ebb/internal/servercmd"
+	"github.com/ebbdb/ebb/internal/testing/modeltest"
 	"github.com/ebbdb/ebb/resp"
 )
 

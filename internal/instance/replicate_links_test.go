@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/certtest"
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/certtest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // startMaster serves an empty engine on a port of 127.0.0.1 until the test ends.

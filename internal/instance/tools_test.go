@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/leaks"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

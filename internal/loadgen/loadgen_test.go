@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/leaks"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 func TestTypesComparesEachCommand(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/lua/luafuzz"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // The files of testdata/conformance are named after the parts of Lua's manual.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // loader is what lua5.1 runs: it compiles chunks, which come with their length

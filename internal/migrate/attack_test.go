@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // FROM's host and port may lead to another server from TO's machine. That server's data is not the source's.

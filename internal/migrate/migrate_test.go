@@ -16,7 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/serverurl"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/resp"
 	"github.com/ebbdb/ebb/server"
 )

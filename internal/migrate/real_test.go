@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/doctor"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // realURL starts a server program, and returns its URL.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

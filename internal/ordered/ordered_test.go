@@ -15,8 +15,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
 	"github.com/ebbdb/ebb/internal/dict"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/ordered"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // model is a set beside a map; a test builds the sorted slice from it on demand.

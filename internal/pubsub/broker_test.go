@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/resp"
 	"pgregory.net/rapid"
 )

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // The files in testdata were written by SAVE of the servers they are named after.

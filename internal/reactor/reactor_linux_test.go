@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ebbdb/ebb/internal/leaks"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

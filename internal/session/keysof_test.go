@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 func TestTheKeysOfARequestAreLookedForOnce(t *testing.T) {

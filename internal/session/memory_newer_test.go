@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/compat"
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 // A client that watches more than maxmemory stops the writes of others on the three servers, and not here.

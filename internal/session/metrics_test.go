@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 // metered is a service on a manual clock, with a session and a meter.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/internal/modeltest"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 // replayRounds is how many random sequences of replayOps operations are run and

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 // Faults that other servers published in 2026: commands about fields that live on the master and

@@ -12,11 +12,11 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 // node is an engine with its commands, and a client.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
 

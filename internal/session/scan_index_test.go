@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 var indexedTypes = []string{"limiter", "lock", "semaphore", "delayqueue"}

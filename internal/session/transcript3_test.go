@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/compat"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 // TestTranscriptsAgreeInRESP3 plays the cases once more on connections that begin with HELLO 3:

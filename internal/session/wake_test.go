@@ -11,8 +11,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/transcript"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // heap is a Memory that poisons freed memory and runs out of memory when the test says so.

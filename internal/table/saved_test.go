@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/arena"
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // A client that connects to a listener that is held waits, and is served when it is let in.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/certtest"
+	"github.com/ebbdb/ebb/internal/testing/certtest"
 )
 
 // echoing is what a connection that was hijacked does in these tests: it sends

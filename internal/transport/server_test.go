@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/certtest"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/certtest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 func TestListenErrorsSayWhatToDo(t *testing.T) {

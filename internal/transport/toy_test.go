@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/leaks"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/leaks"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

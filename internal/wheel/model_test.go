@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 	"pgregory.net/rapid"
 )
 

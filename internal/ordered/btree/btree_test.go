@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/chunk/chunktest"
-	"github.com/ebbdb/ebb/internal/draw"
 	"github.com/ebbdb/ebb/internal/ordered/btree"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // record is what the tests' references stand for.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // patience is the time for which a test waits for what must come.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/instance"
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 //go:embed expected.txt

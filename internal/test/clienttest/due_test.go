@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // These programs push jobs with the code of the queue, and take them with ZPOPDUE and ZMOVEDUE, or wait for them with PEEK and

@@ -13,8 +13,8 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/cache"
-	"github.com/ebbdb/ebb/internal/draw"
-	"github.com/ebbdb/ebb/internal/realserver"
+	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // source is what a cache caches: a number that grows. A writer increases it, and then invalidates the cache.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 var torn = flag.Int("crash.torn", 7, "cut the last record at every so many bytes; 1: at each")

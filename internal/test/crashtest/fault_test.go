@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // Faults that happen to the real program: what it says, what it refuses, and what is

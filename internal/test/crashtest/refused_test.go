@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/draw"
-	"github.com/ebbdb/ebb/internal/modeltest"
-	"github.com/ebbdb/ebb/internal/realserver"
 	"github.com/ebbdb/ebb/internal/servercmd"
+	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/draw"
+	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
 // oracleEnv names a newer server that is to be replicated, as a path and its

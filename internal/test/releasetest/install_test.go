@@ -17,8 +17,8 @@ import (
 	"golang.org/x/mod/zip"
 
 	"github.com/ebbdb/ebb/internal/admin"
-	"github.com/ebbdb/ebb/internal/realserver"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 const (

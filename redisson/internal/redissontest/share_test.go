@@ -17,9 +17,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/backends"
 	"github.com/ebbdb/ebb/internal/kit"
-	"github.com/ebbdb/ebb/internal/tier"
+	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/redisson"
 )

@@ -29,7 +29,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/wires"
+	"github.com/ebbdb/ebb/internal/testing/wires"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/queue"
