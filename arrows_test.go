@@ -505,6 +505,15 @@ func TestStepsNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	recipes, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`-run '?([\w|]+)`).FindAllSubmatch(recipes, -1) {
+		if !slices.ContainsFunc(tests, regexp.MustCompile(string(m[1])).MatchString) {
+			t.Errorf("Makefile: no test has a name with %s", m[1])
+		}
+	}
 	lists := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^(sequential|chosen)=[$a-z]*'([^']*)'$`).FindAllSubmatch(script, -1) {
 		lists[string(m[1])] += string(m[2])
