@@ -22,9 +22,9 @@ func ExampleManual() {
 	if err := c.SetTTL(ctx, "session", "ann", time.Hour); err != nil {
 		fmt.Println(err)
 	}
-	now.Advance(time.Hour - time.Millisecond)
+	now.Advance(59 * time.Minute)
 	fmt.Println(c.Exists(ctx, "session"))
-	now.Advance(time.Millisecond)
+	now.Advance(2 * time.Minute)
 	fmt.Println(c.Exists(ctx, "session"))
 	// Output:
 	// 1 <nil>

@@ -122,7 +122,7 @@ var figures = []figure{
 	{"shards", "64", "internal/engine", "maxShards", 0},
 	{"shards", "16", "internal/engine", "minShards", 0},
 	{"bytes of a key", "8 KiB", "internal/engine", "maxKey", 0},
-	{"time to fill an empty limiter", "2^55", "internal/engine", "maxFill", 0},
+	{"time to fill an empty limiter", "2^55", "internal/limiter", "maxFill", 0},
 	{"limit with ALGO log", "1000000", "internal/limiter", "MaxLogged", 0},
 	{"permits", "2147483647", "internal/engine", "MaxPermits", 0},
 	{"priorities", "9`", "internal/engine", "MaxPriority", 0},
@@ -186,7 +186,7 @@ var computeds = []computed{
 		return fmt.Sprintf("%d years", v("internal/limiter", "MaxPeriod")/1e6/year)
 	}},
 	{"time to fill an empty limiter", "1,141 years", func(v func(dir, name string) int64) string {
-		n := v("internal/engine", "maxFill") / 1e6 / year
+		n := v("internal/limiter", "maxFill") / 1e6 / year
 		return fmt.Sprintf("%d,%03d years", n/1000, n%1000)
 	}},
 	{"tokens", "2^53 until the year 2255", func(v func(dir, name string) int64) string {

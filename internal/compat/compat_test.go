@@ -121,7 +121,7 @@ func usedByTranscripts(t *testing.T, used map[string]bool) {
 		}
 	}
 	walk(t, filepath.Join(root, "testdata", "transcripts"), ".txt", look)
-	walk(t, filepath.Join(root, "internal", "effecttest", "testdata"), ".txt", look)
+	walk(t, filepath.Join(root, "internal", "testing", "effecttest", "testdata"), ".txt", look)
 }
 
 // inExample is the remark of a transcript within a string literal of Go.

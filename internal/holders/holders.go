@@ -1,4 +1,4 @@
-// Package holders is the value of a lock or a semaphore: who holds it, each with a token and a lease.
+// Package holders is the value of a lock or a semaphore: its holders, each with a token and a lease.
 //
 //	version 1 │ mode 1 │ earliest lease 8 │ holder, holder, ...
 //	holder:  token 8 │ lease 8 │ count 4 │ requests 2 │ length 4 │ owner
