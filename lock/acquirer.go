@@ -11,71 +11,89 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// nativeLock uses the commands LOCK.* of ebb.
-type nativeLock struct {
-	o      *object
-	shared bool
-}
+// nativeLock is an object that uses the commands LOCK.* of ebb, for an exclusive lease.
+type nativeLock object
 
-func (n *nativeLock) acquire(ctx context.Context, owner, lease string) (locking.Reply, error) {
-	if n.shared {
-		return grantedReply(firstInt(n.o.c.Ints(ctx, "LOCK.ACQUIRE", n.o.name, owner, lease, "SHARED")))
-	}
-	return grantedReply(firstInt(n.o.c.Ints(ctx, "LOCK.ACQUIRE", n.o.name, owner, lease)))
+// sharedLock is nativeLock for a shared lease.
+type sharedLock struct{ *nativeLock }
+
+func (n *nativeLock) acquire(ctx context.Context, owner, lease string, shared ...string) (locking.Reply, error) {
+	words := append(append(make([]string, 0, 5), "LOCK.ACQUIRE", n.name, owner, lease), shared...)
+	return grantedReply(firstInt(n.c.Ints(ctx, words...)))
 }
 
 func (n *nativeLock) Try(ctx context.Context, owner string, _ bool) (locking.Reply, error) {
-	return n.acquire(ctx, owner, n.o.ttl)
+	return n.acquire(ctx, owner, n.ttl)
+}
+
+func (s sharedLock) Try(ctx context.Context, owner string, _ bool) (locking.Reply, error) {
+	return s.acquire(ctx, owner, s.ttl, "SHARED")
 }
 
 func (n *nativeLock) Wait(ctx context.Context, owner string, wait time.Duration) (locking.Reply, error) {
-	args := []any{"LOCK.ACQUIRE", n.o.name, owner, n.o.ttl, "WAIT", kit.Millis(wait)}
-	if n.shared {
-		args = append(args, "SHARED")
-	}
-	return grantedReply(locking.Integer(n.o.c.Block(ctx, args...)))
+	return grantedReply(locking.Integer(n.c.Block(ctx, "LOCK.ACQUIRE", n.name, owner, n.ttl, "WAIT", kit.Millis(wait))))
+}
+
+func (s sharedLock) Wait(ctx context.Context, owner string, wait time.Duration) (locking.Reply, error) {
+	return grantedReply(locking.Integer(s.c.Block(ctx, "LOCK.ACQUIRE", s.name, owner, s.ttl, "WAIT", kit.Millis(wait), "SHARED")))
 }
 
 // AcquireDirect acquires the lock by a direct call of the embedded engine; see locking.Direct.
 func (n *nativeLock) AcquireDirect(owner string, waits bool) (token int64, granted, ok bool) {
-	d := n.o.c.Direct()
+	return n.acquireDirect(owner, false, waits)
+}
+
+// AcquireDirect is that of nativeLock.
+func (s sharedLock) AcquireDirect(owner string, waits bool) (token int64, granted, ok bool) {
+	return s.acquireDirect(owner, true, waits)
+}
+
+func (n *nativeLock) acquireDirect(owner string, shared, waits bool) (token int64, granted, ok bool) {
+	d := n.c.Direct()
 	if d == nil {
 		return 0, false, false
 	}
-	token, state := d.Acquire(n.o.name, owner, kit.Millis(n.o.opts.TTL), n.shared, waits)
-	return token, state == direct.Done, state == direct.Done || state == direct.Absent
+	token, state := d.Acquire(n.name, owner, kit.Millis(n.opts.TTL), shared, waits)
+	return token, state == direct.Done, state != direct.Elsewhere
 }
 
 // ReleaseDirect releases the lock by a direct call of the embedded engine; see locking.Direct.
 func (n *nativeLock) ReleaseDirect(owner string, token int64) (was, ok bool) {
-	d := n.o.c.Direct()
+	d := n.c.Direct()
 	if d == nil {
 		return false, false
 	}
-	state := d.Release(n.o.name, owner, token)
+	state := d.Release(n.name, owner, token)
 	return state == direct.Done, state != direct.Elsewhere
 }
 
 func (n *nativeLock) Renew(ctx context.Context, owner string, token int64) error {
-	lease := kit.Millis(n.o.opts.TTL) // not o.ttl, which Acquire does not make for a direct call
-	if d := n.o.c.Direct(); d != nil && ctx.Err() == nil && d.Renew(n.o.name, owner, token, lease) == direct.Done {
+	lease := kit.Millis(n.opts.TTL) // not n.ttl, which Acquire does not make for a direct call
+	if d := n.c.Direct(); d != nil && ctx.Err() == nil && d.Renew(n.name, owner, token, lease) == direct.Done {
 		return nil
 	}
 	decimal := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return locking.Renewed(firstInt(n.o.c.Ints(ctx, "LOCK.RENEW", n.o.name, owner, decimal(token), decimal(lease))))
+	return locking.Renewed(firstInt(n.c.Ints(ctx, "LOCK.RENEW", n.name, owner, decimal(token), decimal(lease))))
 }
 
 func (n *nativeLock) Release(ctx context.Context, owner string, token int64) (bool, error) {
-	return locking.Boolean(firstInt(n.o.c.Ints(ctx, "LOCK.RELEASE", n.o.name, owner, strconv.FormatInt(token, 10))))
+	return locking.Boolean(firstInt(n.c.Ints(ctx, "LOCK.RELEASE", n.name, owner, strconv.FormatInt(token, 10))))
 }
 
 // Abandon requests the shortest lease, which replaces the lease of the owner, if there is one, and releases it. A repeat only
 // looks: in most cases nothing is left, and the lock may be free or another owner's.
-func (n *nativeLock) Abandon(ctx context.Context, owner string) error {
+func (n *nativeLock) Abandon(ctx context.Context, owner string) error { return n.abandon(ctx, owner) }
+
+// Abandon is that of nativeLock.
+func (s sharedLock) Abandon(ctx context.Context, owner string) error {
+	return s.abandon(ctx, owner, "SHARED")
+}
+
+func (n *nativeLock) abandon(ctx context.Context, owner string, shared ...string) error {
 	if kit.Repeated(ctx) {
 		return n.discard(ctx, owner)
 	}
-	r, err := n.acquire(ctx, owner, "1")
+	r, err := n.acquire(ctx, owner, "1", shared...)
 	if err == nil && r.Granted {
 		_, err = n.Release(ctx, owner, r.Token)
 	}
@@ -84,7 +102,7 @@ func (n *nativeLock) Abandon(ctx context.Context, owner string) error {
 
 // discard releases what the owner has, by the token that the backend knows.
 func (n *nativeLock) discard(ctx context.Context, owner string) error {
-	v, err := n.o.c.Do(ctx, "LOCK.INFO", n.o.name)
+	v, err := n.c.Do(ctx, "LOCK.INFO", n.name)
 	if err != nil {
 		return err
 	}

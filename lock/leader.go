@@ -44,7 +44,6 @@ func NewLeader(c *conn.Conn, name, id string, opts ...Options) (*Leader, error) 
 	if err := l.setup(c, "lock: leader", name, o); err != nil {
 		return nil, err
 	}
-	l.native.o = &l.object
 	return &Leader{lock: l, id: id, changes: kit.Key(name, "reign")}, nil
 }
 

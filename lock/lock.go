@@ -13,34 +13,28 @@ import (
 // same backend. It is safe for concurrent use, has no goroutine of its own, and needs no Close.
 type Lock struct {
 	object
-	fair   bool
-	native nativeLock
+	fair bool
 }
 
 // New returns the lock of that name. On ebb, waiting calls acquire it in FIFO order. On other
 // backends the first call that tries after a release gets it: see NewFair. New sends nothing to
 // the backend. Errors: ebb.ErrArgument.
 func New(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
-	return newLock(c, "lock", name, opts)
+	l := &Lock{}
+	if err := l.init(c, "lock", name, opts); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // NewFair returns a lock that waiting calls acquire in FIFO order, on every backend. On servers
 // without LOCK.ACQUIRE it keeps a queue in keys that New does not use: use either New or
 // NewFair for a name.
 func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
-	l, err := newLock(c, "lock: fair lock", name, opts)
-	if err == nil {
-		l.fair = true
-	}
-	return l, err
-}
-
-func newLock(c *conn.Conn, label, name string, opts []Options) (*Lock, error) {
-	l := &Lock{}
-	if err := l.init(c, label, name, opts); err != nil {
+	l := &Lock{fair: true}
+	if err := l.init(c, "lock: fair lock", name, opts); err != nil {
 		return nil, err
 	}
-	l.native.o = &l.object
 	return l, nil
 }
 
@@ -72,19 +66,19 @@ func Acquire(ctx context.Context, c *conn.Conn, name string, ttl time.Duration) 
 	if err := l.setOptions(c, "lock", full, Options{TTL: ttl}); err != nil {
 		return nil, err
 	}
-	l.native.o = &l.object
-	if granted, _ := x.lease.AcquireDirect(ctx, &l.core, &l.native, "", true); granted {
+	if granted, _ := x.lease.AcquireDirect(ctx, &l.core, (*nativeLock)(&l.object), "", true); granted {
 		return (*Lease)(&x.lease), nil
 	}
 	l.makeNames()
-	return l.Acquire(ctx, 0)
+	lease, err := l.core.Acquire(ctx, l.acquirer(), l.owner(), 0)
+	return (*Lease)(lease), err
 }
 
 func (l *Lock) acquirer() locking.Acquirer {
 	l.logFirstUse(l)
 	switch {
 	case l.c.Capabilities().Native:
-		return &l.native
+		return (*nativeLock)(&l.object)
 	case l.fair:
 		return scriptLine{c: l.c, name: l.name, ttl: kit.Millis(l.opts.TTL), limit: 1, n: 1, keys: l.keys}
 	}
@@ -95,17 +89,7 @@ func (l *Lock) acquirer() locking.Acquirer {
 // waits for it. It costs one request, and so does the release. ctx bounds the life of the
 // lease, and not only the call: see Lease.
 func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
-	if l.c.Direct() != nil {
-		l.logFirstUse(l)
-		lease := new(locking.Lease)
-		switch granted, ok := lease.AcquireDirect(ctx, &l.core, &l.native, l.opts.Owner, false); {
-		case granted:
-			return (*Lease)(lease), nil
-		case ok:
-			return nil, l.wrap("acquire", ErrTaken)
-		}
-	}
-	return l.tryAcquire(ctx, l.acquirer(), l.owner())
+	return l.tryAcquire(ctx, l.acquirer())
 }
 
 // Acquire waits for the lock for at most wait, or until the context ends if wait is 0. It
@@ -118,14 +102,7 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Lease, error) {
 // when it ends, Lease.Context and the renewals end. Bound the wait by wait, not by a context
 // that is cancelled when the acquiring function returns.
 func (l *Lock) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
-	if l.c.Direct() != nil && wait >= 0 {
-		l.logFirstUse(l)
-		lease := new(locking.Lease)
-		if granted, _ := lease.AcquireDirect(ctx, &l.core, &l.native, l.opts.Owner, true); granted {
-			return (*Lease)(lease), nil
-		}
-	}
-	return l.acquire(ctx, l.acquirer(), l.owner(), wait)
+	return l.acquire(ctx, l.acquirer(), wait)
 }
 
 // String describes the lock: `lock "report" (lease 30s, renewed every 10s; LOCK.ACQUIRE of

@@ -105,14 +105,40 @@ func (o *object) owner() string {
 	return o.opts.Owner + ":" + kit.ID()
 }
 
-func (o *object) tryAcquire(ctx context.Context, acq locking.Acquirer, owner string) (*Lease, error) {
-	l, err := o.core.TryAcquire(ctx, acq, owner)
+func (o *object) tryAcquire(ctx context.Context, acq locking.Acquirer) (*Lease, error) {
+	switch l, done := o.acquireDirect(ctx, acq, false); {
+	case l != nil:
+		return l, nil
+	case done:
+		return nil, o.wrap("acquire", ErrTaken)
+	}
+	l, err := o.core.TryAcquire(ctx, acq, o.owner())
 	return (*Lease)(l), err
 }
 
-func (o *object) acquire(ctx context.Context, acq locking.Acquirer, owner string, wait time.Duration) (*Lease, error) {
-	l, err := o.core.Acquire(ctx, acq, owner, wait)
+func (o *object) acquire(ctx context.Context, acq locking.Acquirer, wait time.Duration) (*Lease, error) {
+	if wait >= 0 {
+		if l, _ := o.acquireDirect(ctx, acq, true); l != nil {
+			return l, nil
+		}
+	}
+	l, err := o.core.Acquire(ctx, acq, o.owner(), wait)
 	return (*Lease)(l), err
+}
+
+// acquireDirect requests the lease by a direct call of the embedded engine. done is false if the call has done nothing; waits: a refusal
+// is nothing.
+func (o *object) acquireDirect(ctx context.Context, acq locking.Acquirer, waits bool) (_ *Lease, done bool) {
+	d, ok := acq.(locking.Direct)
+	if !ok || o.c.Direct() == nil {
+		return nil, false
+	}
+	l := new(locking.Lease)
+	granted, done := l.AcquireDirect(ctx, &o.core, d, o.opts.Owner, waits)
+	if !granted {
+		return nil, done
+	}
+	return (*Lease)(l), true
 }
 
 func (o *object) describe(detail, native string) string     { return o.core.Describe(detail, native) }

@@ -27,7 +27,11 @@ func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 func (l *RW) acquirer(shared bool) locking.Acquirer {
 	l.logFirstUse(l)
 	if l.c.Capabilities().Native {
-		return &nativeLock{o: &l.object, shared: shared}
+		native := (*nativeLock)(&l.object)
+		if shared {
+			return sharedLock{native}
+		}
+		return native
 	}
 	n := int64(allPermits)
 	if shared {
@@ -39,23 +43,23 @@ func (l *RW) acquirer(shared bool) locking.Acquirer {
 // TryAcquire tries once to acquire the exclusive lock. It returns ErrTaken if another
 // owner holds the lock, or waits for it.
 func (l *RW) TryAcquire(ctx context.Context) (*Lease, error) {
-	return l.tryAcquire(ctx, l.acquirer(false), l.owner())
+	return l.tryAcquire(ctx, l.acquirer(false))
 }
 
 // Acquire waits for the exclusive lock, as Lock.Acquire does. ctx bounds the life of the lease.
 func (l *RW) Acquire(ctx context.Context, wait time.Duration) (*Lease, error) {
-	return l.acquire(ctx, l.acquirer(false), l.owner(), wait)
+	return l.acquire(ctx, l.acquirer(false), wait)
 }
 
 // TryShare tries once to acquire the shared lock. It returns ErrTaken if another owner holds
 // the exclusive lock, or waits for the lock.
 func (l *RW) TryShare(ctx context.Context) (*Lease, error) {
-	return l.tryAcquire(ctx, l.acquirer(true), l.owner())
+	return l.tryAcquire(ctx, l.acquirer(true))
 }
 
 // Share waits for the shared lock, as Lock.Acquire does. ctx bounds the life of the lease.
 func (l *RW) Share(ctx context.Context, wait time.Duration) (*Lease, error) {
-	return l.acquire(ctx, l.acquirer(true), l.owner(), wait)
+	return l.acquire(ctx, l.acquirer(true), wait)
 }
 
 // String describes the lock.

@@ -52,7 +52,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int64) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.tryAcquire(ctx, acq, s.owner())
+	return s.tryAcquire(ctx, acq)
 }
 
 // Acquire waits for n permits, as Lock.Acquire does. ctx bounds the life of the lease.
@@ -61,7 +61,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int64, wait time.Duration) (*
 	if err != nil {
 		return nil, err
 	}
-	return s.acquire(ctx, acq, s.owner(), wait)
+	return s.acquire(ctx, acq, wait)
 }
 
 // String describes the semaphore.
