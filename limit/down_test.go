@@ -201,8 +201,9 @@ func TestTheTimeoutIsNotTheCallersDeadline(t *testing.T) {
 						}
 						trouble(b)
 						err = call(l, r)
-						if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no reply within 100ms "+
-							"(Options.Timeout)") {
+						if !errors.Is(err, ebb.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
+							!strings.Contains(err.Error(), "no reply within 100ms "+
+								"(Options.Timeout)") {
 							t.Errorf("%s: %v", doing, err)
 						}
 						b.SetLatency(0)

@@ -293,11 +293,17 @@ func (l *Limiter) takeDirect(p *plan, key string, n int64, m mode) (r Result, ok
 	if state != direct.Done {
 		return r, false
 	}
-	r = Result{Allowed: t.Allowed, Limit: t.Limit, Remaining: t.Remaining, RetryAfter: microseconds(t.Retry), ResetAfter: microseconds(t.Reset)}
+	r = Result{Allowed: t.Allowed, Limit: t.Limit, Remaining: t.Remaining,
+		RetryAfter: microseconds(t.Retry), ResetAfter: microseconds(t.Reset)}
+	return r.took(n, m), true
+}
+
+// took returns the Result of a request for n whose reply has no number.
+func (r Result) took(n int64, m mode) Result {
 	if m == modeTake && r.Allowed {
 		r.Taken = n
 	}
-	return r, true
+	return r
 }
 
 // bounded returns the context of one request, and the timeout in it, which the caller stops. The embedded engine needs none.
@@ -344,10 +350,7 @@ func (l *Limiter) sendNative(ctx context.Context, p *plan, bucket string, n int6
 		return Result{}, err
 	}
 	r, err := newResult(reply.At[:reply.N])
-	if m == modeTake && r.Allowed {
-		r.Taken = n
-	}
-	return r, err
+	return r.took(n, m), err
 }
 
 // sendFast runs the fast script of the plan. ok: it has decided; otherwise the bucket has a state that only the whole script reads.
@@ -367,10 +370,7 @@ func (l *Limiter) sendScript(ctx context.Context, p *plan, bucket string, n int6
 		return Result{}, err
 	}
 	r, err := parseResult(v)
-	if m == modeTake && r.Allowed {
-		r.Taken = n
-	}
-	return r, err
+	return r.took(n, m), err
 }
 
 // nativeWords returns the words of RL.TAKE.

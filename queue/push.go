@@ -132,8 +132,8 @@ func (q *Queue[T]) pushDirect(ctx context.Context, p *pushItem) direct.State {
 		return direct.Elsewhere
 	}
 	q.logFirstUse()
-	return d.Push(q.name, direct.Job{ID: p.id, Payload: p.payload, Delay: p.delay, At: p.at, MaxLen: q.o.MaxLen, Priority: p.priority, Expire: p.ttl,
-		Unique: p.unique, Replace: p.replace})
+	return d.Push(q.name, direct.Job{ID: p.id, Payload: p.payload, Delay: p.delay, At: p.at, MaxLen: q.o.MaxLen, Priority: p.priority,
+		Expire: p.ttl, Unique: p.unique, Replace: p.replace})
 }
 
 // PushLater pushes a job with a delay, and returns no id. Package lock uses this form to push

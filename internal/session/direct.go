@@ -343,8 +343,8 @@ func (d *Direct) Take(name, key string, o *direct.TakeOptions, cost int64, peek 
 	}
 	t.key = k
 	state = d.changeIn(t, directTake, k, func(tx *engine.Tx) (bool, error) {
-		got, err := tx.Take(k, engine.TakeOptions{Algo: limiter.Algo(o.Algo), Limit: o.Limit, Period: o.Period, Burst: o.Burst, Cost: cost, Peek: peek,
-			Behind: tx.Awaited(k, engine.Limiter)})
+		got, err := tx.Take(k, engine.TakeOptions{Algo: limiter.Algo(o.Algo), Limit: o.Limit, Period: o.Period, Burst: o.Burst,
+			Cost: cost, Peek: peek, Behind: tx.Awaited(k, engine.Limiter)})
 		taken = direct.Taken{Allowed: got.Allowed, Limit: got.Limit, Remaining: got.Remaining, Retry: got.Retry, Reset: got.Reset}
 		return true, err
 	})
@@ -392,8 +392,8 @@ func (d *Direct) Push(key string, j direct.Job) direct.State {
 	}
 	k := textBytes(key)
 	t := d.txs.Get().(*directTx)
-	t.add = engine.QueueAdd{ID: textBytes(j.ID), Payload: j.Payload, Due: j.At, Expire: j.Expire, Priority: uint8(j.Priority), MaxLen: j.MaxLen,
-		Unique: j.Unique, Replace: j.Replace}
+	t.add = engine.QueueAdd{ID: textBytes(j.ID), Payload: j.Payload, Due: j.At, Expire: j.Expire, Priority: uint8(j.Priority),
+		MaxLen: j.MaxLen, Unique: j.Unique, Replace: j.Replace}
 	state := d.changeIn(t, directPush, k, func(tx *engine.Tx) (bool, error) {
 		if j.At == 0 {
 			t.add.Due = min(tx.Millis()+j.Delay, engine.MaxDeadline)
