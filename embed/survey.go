@@ -87,7 +87,7 @@ func (e *Engine) Soon(db int, o SoonOptions) (rows []Expiry, whole bool) {
 	}
 	in := engine.SoonOptions{Count: o.Count, Within: o.Within.Milliseconds(), Match: o.Match}
 	for _, l := range o.Levels {
-		in.Levels |= 1 << l
+		in.Levels |= 1 << min(l, 7) // nothing is on the levels above LevelLease
 	}
 	all, whole := e.in.DB().Soon(db, in)
 	for _, x := range all {

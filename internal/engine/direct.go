@@ -56,14 +56,15 @@ func (sh *shard) addTo(c *Counters) {
 const directSpins = 50
 
 // tryDirect locks the shard unless another goroutine holds it for long.
-func (sh *shard) tryDirect() bool { return sh.lock.TryLock() || sh.spinDirect() }
+func (sh *shard) tryDirect() bool { return sh.lock.TryLock() || sh.spin(sh.lock.TryLock) }
 
-func (sh *shard) spinDirect() bool {
+// spin calls try, which wants the shard, until it succeeds, for directSpins turns of the scheduler.
+func (sh *shard) spin(try func() bool) bool {
 	sh.lock.Await(1)
 	defer sh.lock.Await(-1)
 	for range directSpins {
 		runtime.Gosched()
-		if sh.lock.TryLock() {
+		if try() {
 			return true
 		}
 	}
@@ -158,16 +159,7 @@ func (tx *Tx) TryDirect(dbi int, key []byte) bool {
 		return true
 	}
 	s, _ := tx.db.shardOf(key)
-	sh := tx.db.shards[s]
-	sh.lock.Await(1)
-	defer sh.lock.Await(-1)
-	for range directSpins {
-		runtime.Gosched()
-		if tx.TryLockKey(dbi, key) {
-			return true
-		}
-	}
-	return false
+	return tx.db.shards[s].spin(func() bool { return tx.TryLockKey(dbi, key) })
 }
 
 // Follower is a Caller that is told of transactions with follow-up work: n is 1 before they unlock their shards, and -1 after the work,
@@ -189,26 +181,12 @@ func (tx *Tx) Count(kind int) (weight int64) { return tx.db.shards[tx.hshard].co
 // goroutine holds all shards for long, no direct call holds one.
 func (db *DB) DirectBarrier(stop func() bool) {
 	for _, sh := range db.shards {
-		if !sh.await(stop) {
-			return
-		}
-	}
-}
-
-// await waits until the shard was free for a moment. It returns false if stop does.
-func (sh *shard) await(stop func() bool) bool {
-	sh.lock.Await(1)
-	defer sh.lock.Await(-1)
-	for n := 0; !sh.lock.TryLock(); n++ {
-		switch {
-		case stop():
-			return false
-		case n < directSpins:
-			runtime.Gosched()
-		default:
+		for !sh.tryDirect() {
+			if stop() {
+				return
+			}
 			time.Sleep(100 * time.Microsecond)
 		}
+		sh.lock.Unlock()
 	}
-	sh.lock.Unlock()
-	return true
 }

@@ -56,7 +56,7 @@ type Taken struct {
 	Allowed   bool
 	Limit     int64         // the capacity of a full limiter: the burst
 	Remaining int64         // the capacity that is left, after this request
-	Retry     int64         // retry-after: us until the limiter would allow the request, without other requests; -1: it is allowed, or never will be
+	Retry     int64         // retry-after: us until it would be allowed, without other requests; -1: it is, or never will be
 	Reset     int64         // reset-after: us until the limiter is full
 	Grant     limiter.Grant // for Tx.GiveBack, if the request was allowed
 }
