@@ -81,7 +81,7 @@ campaign-crash:
 campaign-chaos:
 	cd internal/test && $(RANDOM) ./chaostest -chaos.time $(CAMPAIGN)
 campaign-ratios:
-	cd bench && EBB_RATIOS=1 $(RANDOM) . -run KeepsItsRatios
+	$(GO) test -C bench -run '^$$' -bench Ratios -benchtime 1x -timeout 0 .
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/testing/backends), as a table
 	export EBB_FULL=1 EBB_BACKENDS=$(BACKENDS); { \

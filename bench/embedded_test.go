@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -23,7 +21,7 @@ import (
 // The embedded engine beside what a Go program would take instead, in one process:
 //
 //	go test -run - -bench Embedded -cpu 1,2 .
-//	EBB_RATIOS=1 go test -run Ratio -v .
+//	go test -run - -bench Ratios -benchtime 1x .
 //
 // Times are CPU time (getrusage), the collector's included: other programs on the machine disturb it least.
 
@@ -120,7 +118,8 @@ func oursSet(tb testing.TB) op {
 }
 
 func filledOtter() *otter.Cache[string, string] {
-	c := otter.Must(&otter.Options[string, string]{MaximumSize: 2 * embeddedKeys, ExpiryCalculator: otter.ExpiryWriting[string, string](embeddedLife)})
+	c := otter.Must(&otter.Options[string, string]{MaximumSize: 2 * embeddedKeys,
+		ExpiryCalculator: otter.ExpiryWriting[string, string](embeddedLife)})
 	for _, k := range embeddedNames() {
 		c.Set(k, embeddedValue)
 	}
@@ -231,20 +230,17 @@ func BenchmarkEmbedded(b *testing.B) {
 	}
 }
 
-// The CPU time of the embedded engine stays within the aims in times of the other library's; the test fails at a third above them.
-// Rounds of both alternate.
-func TestTheEmbeddedEngineKeepsItsRatios(t *testing.T) {
-	if os.Getenv("EBB_RATIOS") == "" {
-		t.Skip("EBB_RATIOS is not set: it takes two cores for a minute")
-	}
+// BenchmarkRatios fails if the CPU time of the embedded engine, in times of the other library's, is a third above its aim. Rounds of
+// both alternate, whatever b.N is.
+func BenchmarkRatios(b *testing.B) {
 	const rounds, ops, goroutines = 15, 400_000, 2
 	for _, r := range rows {
 		if r.theirs == nil {
 			continue
 		}
-		t.Run(r.name, func(t *testing.T) {
-			ours, theirs := r.ours(t), r.theirs(t)
-			var ratios, a, b []float64
+		b.Run(r.name, func(b *testing.B) {
+			ours, theirs := r.ours(b), r.theirs(b)
+			var ratios, cpu, other []float64
 			for n := range rounds + 1 {
 				measure := func(do op) float64 {
 					before := cpuTime()
@@ -253,16 +249,19 @@ func TestTheEmbeddedEngineKeepsItsRatios(t *testing.T) {
 				}
 				x, y := measure(ours), measure(theirs)
 				if n > 0 { // the first round warms up
-					ratios, a, b = append(ratios, x/y), append(a, x), append(b, y)
+					ratios, cpu, other = append(ratios, x/y), append(cpu, x), append(other, y)
 				}
 			}
-			for _, all := range [][]float64{ratios, a, b} {
+			for _, all := range [][]float64{ratios, cpu, other} {
 				slices.Sort(all)
 			}
 			ratio := ratios[rounds/2]
-			text := fmt.Sprintf("%.0f ns of CPU time for each call, the other %.0f: %.2f times, aim %.2f", a[rounds/2], b[rounds/2], ratio, r.aim)
-			if t.Log(text); ratio > r.aim*4/3 {
-				t.Error(text)
+			b.ReportMetric(0, "ns/op") // of no use
+			b.ReportMetric(cpu[rounds/2], "cpu-ns")
+			b.ReportMetric(other[rounds/2], "cpu-ns-other")
+			b.ReportMetric(ratio, "times")
+			if ratio > r.aim*4/3 {
+				b.Errorf("%.2f times the CPU time of the other; the aim is %.2f, and a third above it fails", ratio, r.aim)
 			}
 		})
 	}
