@@ -43,11 +43,14 @@ var arrows = []struct {
 		"internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"internal/engine", "resp", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
-	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/bloom", "internal/geohash", "internal/glob", "internal/hll",
+	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/bloom", "internal/geohash",
+		"internal/glob", "internal/hll",
 		"internal/holders", "internal/limiter"}},
 	// clients: they know no command but by its Spec
-	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/acl", "internal/admin", "internal/cleantext",
-		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/limiter", "internal/listen", "internal/oplog",
+	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/acl", "internal/admin",
+		"internal/cleantext",
+		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/limiter",
+		"internal/listen", "internal/oplog",
 		"internal/pubsub", "internal/reactor", "internal/redact",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
@@ -57,31 +60,38 @@ var arrows = []struct {
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
 	{"internal/redact", []string{"internal/command", "internal/config"}},
 	{"internal/listen", []string{"internal/config"}},
-	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable", "internal/instance",
+	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable",
+		"internal/instance",
 		"internal/reactor", "internal/transport"}},
 	{"internal/instance", []string{"internal/engine", "conn", "embed", "console", "internal/"}}, // a whole server
 	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},            // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
-	{"internal/adminhttp", []string{"internal/transport"}},                             // HTTP, without metrics
-	{"conn", []string{"internal/direct", "internal/routing", "resp"}},                  // what the toolkit runs on: neither an engine nor a client library
-	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}}, // a go-redis client of an engine
+	{"internal/adminhttp", []string{"internal/transport"}},            // HTTP, without metrics
+	{"conn", []string{"internal/direct", "internal/routing", "resp"}}, // what the toolkit runs on: neither an engine nor a client library
+	// a go-redis client of an engine
+	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}},
 	// the driver of package embed, and what of it other packages of the module need
-	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp", "internal/admin", "internal/config",
+	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp",
+		"internal/admin", "internal/config",
 		"internal/direct", "internal/disk", "internal/reactor", "internal/serverurl", "internal/transport"}},
 	{"embed", []string{"clock", "conn", "internal/engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"clock", "conn", "embed", "goredis", "internal/engine", "internal/kit", "internal/serverurl"}}, // the facade
-	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/memnet", "internal/reactor", "internal/transport"}},
+	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/memnet", "internal/reactor",
+		"internal/transport"}},
 	// the web console: an engine's commands under its users, and nothing above them
 	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/embedded", "internal/session", "internal/command",
 		"internal/acl", "internal/admin",
 		"internal/adminhttp", "internal/config", "internal/glob"}},
-	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "internal/engine", "resp", "internal/", "console"}},
+	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "internal/engine", "resp",
+		"internal/", "console"}},
 
 	// Tools around the engine: what they drive they may import.
 	{"internal/gen", []string{"internal/"}},
-	{"internal/testing/transcript", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
-	{"internal/testing/modeltest", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server", "internal/"}},
+	{"internal/testing/transcript", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp",
+		"server", "internal/"}},
+	{"internal/testing/modeltest", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server",
+		"internal/"}},
 	{"internal/cli", []string{"internal/command", "internal/session", "internal/engine", "resp", "internal/"}},
 	{"internal/loadgen", []string{"conn", "resp", "internal/"}},
 	{"internal/doctor", []string{"conn", "internal/disk"}},
@@ -98,31 +108,33 @@ var arrows = []struct {
 	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "resp"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
 	// behind its Host, as durable
-	{"internal/replication", []string{"internal/engine", "resp", "internal/cleantext", "internal/config", "internal/durable", "internal/oplog", "internal/rdb",
+	{"internal/replication", []string{"internal/engine", "resp", "internal/cleantext", "internal/config", "internal/durable",
+		"internal/oplog", "internal/rdb",
 		"internal/reactor"}},
-	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},                               // keeps an engine's data in files
-	{"internal/testing/backends", []string{".", "ebbtest", "server", "internal/"}},                       // the toolkit's tests
-	{"internal/expiries", []string{"conn", "internal/kit"}},                                              // what the toolkit's listeners share
-	{"internal/locking", []string{"conn", "internal/kit", "internal/wake"}},                              // what lock and redisson share
-	{"internal/layouts", []string{"internal/kit"}},                                                       // of other libraries, for expmap and expset
-	{"internal/nearcache", []string{"conn", "internal/kit"}},                                             // copies of values in the process, for expmap and cache
-	{"internal/testing/limittest", []string{".", "limit"}},                                               // what contrib's tests of frameworks share
-	{"internal/example", []string{"."}},                                                                  // what the programs of examples share
-	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}},                         // and their tests
-	{"internal/testing/idemtest", []string{".", "lock"}},                                                 // the same for idempotency keys
-	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},                            // what goredis and contrib/rueidis share
-	{"internal/direct", nil},                                                                             // the typed calls of an embedded engine
-	{"internal/routing", []string{"resp"}},                                                               // what a client knows of commands: generated data
-	{"internal/testing/doccode", []string{"internal/testing/realserver"}},                                // compiles what documentation shows
-	{"internal/testing/drivertest", []string{".", "internal/testing/backends", "internal/testing/tier"}}, // what tests of the root and contrib/rueidis share
-	{"internal/testing/expirytest", []string{".", "ebbtest", "internal/testing/draw"}},                   // the model that expmap and expset are compared with
-	{"internal/testing/hangtest", []string{"", "."}},                                                     // plays the toolkit's objects through a silence
-	{"internal/test", []string{"", "."}},                                                                 // a module of its own
-	{"internal/testing/objects", []string{"", "."}},                                                      // all objects, and their rules
-	{"internal/fresh", []string{"conn", "internal/kit"}},                                                 // what cache and lock share
-	{"internal/wake", []string{"conn", "internal/kit"}},                                                  // wake-ups by messages, for limit, lock and queue
-	{"internal/sessions", []string{"conn", "internal/kit"}},                                              // what contrib/scs and contrib/gorilla share
-	{"internal/testing/sessionstest", nil},                                                               // what their tests share
+	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},         // keeps an engine's data in files
+	{"internal/testing/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
+	{"internal/expiries", []string{"conn", "internal/kit"}},                        // what the toolkit's listeners share
+	{"internal/locking", []string{"conn", "internal/kit", "internal/wake"}},        // what lock and redisson share
+	{"internal/layouts", []string{"internal/kit"}},                                 // of other libraries, for expmap and expset
+	{"internal/nearcache", []string{"conn", "internal/kit"}},                       // copies of values in the process, for expmap and cache
+	{"internal/testing/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
+	{"internal/example", []string{"."}},                                            // what the programs of examples share
+	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}},   // and their tests
+	{"internal/testing/idemtest", []string{".", "lock"}},                           // the same for idempotency keys
+	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},      // what goredis and contrib/rueidis share
+	{"internal/direct", nil},                                                       // the typed calls of an embedded engine
+	{"internal/routing", []string{"resp"}},                                         // what a client knows of commands: generated data
+	{"internal/testing/doccode", []string{"internal/testing/realserver"}},          // compiles what documentation shows
+	// what tests of the root and contrib/rueidis share
+	{"internal/testing/drivertest", []string{".", "internal/testing/backends", "internal/testing/tier"}},
+	{"internal/testing/expirytest", []string{".", "ebbtest", "internal/testing/draw"}}, // the model that expmap and expset are compared with
+	{"internal/testing/hangtest", []string{"", "."}},                                   // plays the toolkit's objects through a silence
+	{"internal/test", []string{"", "."}},                                               // a module of its own
+	{"internal/testing/objects", []string{"", "."}},                                    // all objects, and their rules
+	{"internal/fresh", []string{"conn", "internal/kit"}},                               // what cache and lock share
+	{"internal/wake", []string{"conn", "internal/kit"}},                                // wake-ups by messages, for limit, lock and queue
+	{"internal/sessions", []string{"conn", "internal/kit"}},                            // what contrib/scs and contrib/gorilla share
+	{"internal/testing/sessionstest", nil},                                             // what their tests share
 	{"internal/kit", []string{"conn"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
@@ -282,25 +294,29 @@ func mayImport(from, to string) bool {
 
 // notLinked lists what a package must not link, directly or through others, and why.
 var notLinked = map[string][]string{
-	"internal/engine": {module + "/internal/command", module + "/internal/session", module + "/internal/servercmd", "net/http", "github.com/redis/"},
+	"internal/engine": {module + "/internal/command", module + "/internal/session", module + "/internal/servercmd", "net/http",
+		"github.com/redis/"},
 	"server": {module, module + "/limit", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf",
 		"github.com/spf13/cobra", "net/http/pprof"},
 	// a program's tests link the engine, and its own client library
 	"ebbtest": {module, "github.com/redis/"},
-	"cmd/ebb": {module, module + "/goredis", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"}, // 21 MB: .ci/test size
+	// .ci/test size bounds it
+	"cmd/ebb": {module, module + "/goredis", "github.com/redis/", "github.com/prometheus/", "google.golang.org/protobuf"},
 }
 
 // A program that imports the toolkit and one driver links that driver, and no other: not
 // the engine where the data is on a server, and no client library where it is in the
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
-	toolkit := []string{"conn", "resp", "internal/direct", "internal/kit", "internal/expiries", "internal/fresh", "internal/layouts", "internal/locking",
+	toolkit := []string{"conn", "resp", "internal/direct", "internal/kit", "internal/expiries", "internal/fresh",
+		"internal/layouts", "internal/locking",
 		"internal/nearcache", "internal/routing", "internal/waitline", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}
 	for _, object := range objects {
 		for _, dep := range linked(t, object) {
-			if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !within(to, "limit") && !within(object, to) && (object != "queue" || to != "internal/cron") {
+			if to, ok := ours(dep); ok && !slices.Contains(toolkit, to) && !within(to, "limit") && !within(object, to) &&
+				(object != "queue" || to != "internal/cron") {
 				t.Errorf("%s links %s: the toolkit is on conn alone", object, to)
 			}
 			if strings.HasPrefix(dep, "github.com/redis/") {

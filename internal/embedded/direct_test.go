@@ -59,8 +59,8 @@ func newSide(t *testing.T, clock clock.Clock, calls bool) *side {
 	})
 	s.events, err = s.c.PSubscribe(context.Background(), "__key*", "end")
 	must(t, err)
-	for _, o := range []limit.Options{{}, {Burst: 3}, {Algorithm: limit.SlidingWindow}, {Algorithm: limit.SlidingLog}, {Algorithm: limit.FixedWindow},
-		{PerClient: true, Client: "c{1}"}} {
+	for _, o := range []limit.Options{{}, {Burst: 3}, {Algorithm: limit.SlidingWindow}, {Algorithm: limit.SlidingLog},
+		{Algorithm: limit.FixedWindow}, {PerClient: true, Client: "c{1}"}} {
 		o.Probe = time.Nanosecond // after OOM, each call probes
 		l, err := limit.New(s.c, fmt.Sprint("limit", len(s.limits)), limit.Per(5, time.Second), limit.FailClosed, o)
 		must(t, err)
@@ -134,7 +134,8 @@ func (s *side) stats() map[string]string {
 		case command:
 			_, failures, _ := strings.Cut(rest, ",rejected_calls")
 			all[name] = calls + failures
-		case name == "total_commands_processed" || strings.HasPrefix(name, "keyspace_") || name == "total_error_replies" || name == "expired_keys":
+		case name == "total_commands_processed" || name == "total_error_replies" || name == "expired_keys",
+			strings.HasPrefix(name, "keyspace_"):
 			all[name] = val
 		}
 	}
@@ -181,7 +182,9 @@ func drawCall(r *rand.Rand) step {
 		return step{"HGet " + key + field, func(s *side) (any, error) { return s.c.HGet(ctx, key, field) }}
 	case 7:
 		field, val, ttl := pick(r, "f", "g", strings.Repeat("h", 100)), drawValue(r), pick(r, drawTTL(r), 0)
-		return step{fmt.Sprintf("HSetTTL %s %s %.10v %v", key, field, val, ttl), func(s *side) (any, error) { return nil, s.c.HSetTTL(ctx, key, field, val, ttl) }}
+		return step{fmt.Sprintf("HSetTTL %s %s %.10v %v", key, field, val, ttl), func(s *side) (any, error) {
+			return nil, s.c.HSetTTL(ctx, key, field, val, ttl)
+		}}
 	case 8:
 		field, val, ttl, how := pick(r, "f", "g", "h"), fmt.Sprint(drawValue(r)), pick(r, time.Millisecond, time.Second), r.IntN(4)
 		return step{fmt.Sprintf("map %s %.10v %v %d", field, val, ttl, how), func(s *side) (any, error) {
@@ -295,7 +298,8 @@ func drawObject(r *rand.Rand) step {
 			return v.Int, err
 		}}
 	}
-	o := queue.PushOptions{ID: pick(r, "1", "2", "3", "4", "5", ""), Delay: pick(r, 0, time.Second), Priority: r.IntN(3), TTL: pick(r, 0, time.Second),
+	o := queue.PushOptions{ID: pick(r, "1", "2", "3", "4", "5", ""), Delay: pick(r, 0, time.Second), Priority: r.IntN(3),
+		TTL:    pick(r, 0, time.Second),
 		Unique: pick(r, 0, 0, time.Second), Replace: r.IntN(4) == 0}
 	if o.Delay == 0 && r.IntN(3) == 0 {
 		o.At = transcript.Start.Add(pick(r, -time.Hour, time.Second))

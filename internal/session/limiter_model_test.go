@@ -262,8 +262,8 @@ func TestLimitersBearAnyParameters(t *testing.T) {
 		defer db.Close()
 		algo := limiter.Algo(rapid.IntRange(0, int(limiter.Algos)-1).Draw(t, "algo"))
 		for range rapid.IntRange(1, 30).Draw(t, "calls") {
-			o := engine.ReserveOptions{MaxWait: -1, TakeOptions: engine.TakeOptions{Algo: algo, Limit: big(t, "limit", limiter.MaxTokens), Period: big(t, "period",
-				limiter.MaxPeriod/1000) * 1000}}
+			o := engine.ReserveOptions{MaxWait: -1, TakeOptions: engine.TakeOptions{Algo: algo,
+				Limit: big(t, "limit", limiter.MaxTokens), Period: big(t, "period", limiter.MaxPeriod/1000) * 1000}}
 			if o.Cost = big(t, "cost", limiter.MaxTokens); algo == limiter.GCRA && rapid.Bool().Draw(t, "bursts") {
 				o.Burst = big(t, "burst", limiter.MaxTokens)
 			}

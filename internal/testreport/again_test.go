@@ -109,7 +109,8 @@ func TestAFailedTestIsTriedAgain(t *testing.T) {
 		{"races", strings.Replace(panic, "panic: no", "WARNING: DATA RACE", 1), []string{good}, false, 0},
 		{"races in the name of a test that passes", `{"Action":"output","Package":"m/a","Test":"TestY","Output":"WARNING: DATA RACE\n"}` + "\n" +
 			`{"Action":"pass","Package":"m/a","Test":"TestY"}` + "\n" + fails, []string{good}, false, 0},
-		{"ends its process", `{"Action":"output","Package":"m/a","Test":"TestY","Output":"=== RUN   TestY\n"}` + "\n" + fails, []string{good}, false, 0},
+		{"ends its process", `{"Action":"output","Package":"m/a","Test":"TestY","Output":"=== RUN   TestY\n"}` + "\n" + fails,
+			[]string{good}, false, 0},
 		{"is a part in virtual time", strings.ReplaceAll(fails, `"TestX"`, `"TestX/mem"`), []string{good}, false, 0},
 		{"calls Virtual", strings.ReplaceAll(fails, "TestX", "TestBackend"), []string{good}, false, 0},
 		{"does not compile", unbuilt, []string{good}, false, 0},
