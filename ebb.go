@@ -34,8 +34,6 @@ type (
 	Subscription = conn.Subscription
 	// Script is a Lua script that backends run as one command.
 	Script = conn.Script
-	// Ints is a reply that consists of integers.
-	Ints = conn.Ints
 	// Codec turns the values of an object into the bytes that the backend keeps, and back.
 	Codec[T any] = conn.Codec[T]
 	// ReplyError is an error reply, for errors.As. Its first word is the code.
@@ -48,10 +46,6 @@ type (
 type (
 	// Driver is a backend.
 	Driver = conn.Driver
-	// IntsDriver is a Driver that runs Conn.Ints itself.
-	IntsDriver = conn.IntsDriver
-	// IntArgsDriver is an IntsDriver whose client library takes []any.
-	IntArgsDriver = conn.IntArgsDriver
 	// ReplicatedDriver is a Driver whose writes can wait for replicas.
 	ReplicatedDriver = conn.ReplicatedDriver
 	// TrackingDriver is a Driver whose backend reports which keys have changed.
@@ -107,9 +101,6 @@ func CodecOf[T any]() Codec[T] { return conn.CodecOf[T]() }
 
 // JSON is the codec of encoding/json.
 func JSON[T any]() Codec[T] { return conn.JSON[T]() }
-
-// IntsOf converts a reply to the result of Conn.Ints, for Drivers.
-func IntsOf(v Value, err error) (Ints, error) { return conn.IntsOf(v, err) }
 
 // ArgText returns the text that every backend sends for an argument, for Drivers.
 func ArgText(a any) (string, error) { return conn.ArgText(a) }

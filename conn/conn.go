@@ -19,14 +19,12 @@ type Value = resp.Value
 // connection or a session, if it needs one. The caller must Close the Conn. In a bubble of
 // testing/synctest, use a Conn that was opened in it.
 type Conn struct {
-	d       Driver
-	ints    IntsDriver    // d, if it is one and this is no view
-	intArgs IntArgsDriver // the same
-	handle                // the driver's direct calls; none for a view that waits
-	of      *Conn         // what this is a view of; nil if it is none
-	wait    string        // what a view waits for, for String
-	prefix  string        // of the names of objects
-	shown   string        // the prefix, for String; "" if the driver shows it
+	d      Driver
+	handle        // the driver's direct calls; none for a view that waits
+	of     *Conn  // what this is a view of; nil if it is none
+	wait   string // what a view waits for, for String
+	prefix string // of the names of objects
+	shown  string // the prefix, for String; "" if the driver shows it
 
 	mu     sync.Mutex // guards what follows
 	subs   map[*Subscription]struct{}
@@ -39,8 +37,6 @@ type handle = direct.Handle
 // New returns a Conn over a driver, which Close closes.
 func New(d Driver) *Conn {
 	c := &Conn{d: d, handle: direct.Of(d), prefix: inherited(d)}
-	c.ints, _ = d.(IntsDriver)
-	c.intArgs, _ = d.(IntArgsDriver)
 	return c
 }
 

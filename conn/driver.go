@@ -16,9 +16,8 @@ import (
 // ErrClosed, ErrArgument or the context's error in its chain. A Driver must not send a command
 // again that may have run. Methods are safe for concurrent use.
 //
-// A Driver may have further methods. IntsDriver and IntArgsDriver make most calls of the
-// toolkit cheaper, Conn.Replicated needs ReplicatedDriver, Conn.Track needs TrackingDriver, and a Driver that passes requests on
-// to another Conn implements Wrapper.
+// A Driver may have further methods: Conn.Replicated needs ReplicatedDriver, Conn.Track needs
+// TrackingDriver, and a Driver that passes requests on to another Conn implements Wrapper.
 type Driver interface {
 	// Do runs one command.
 	Do(ctx context.Context, args []any) (Value, error)
@@ -40,23 +39,6 @@ type Driver interface {
 	String() string
 	// Close waits for the running calls.
 	Close() error
-}
-
-// IntsDriver is a Driver that implements Conn.Ints and Conn.ScriptInts. Without it they use Do,
-// which costs some ten allocations more.
-type IntsDriver interface {
-	// Ints runs one command of texts whose reply is integers; see IntsOf. Unlike Do it returns an
-	// error reply as the error, Value.Err. The caller does not change the words afterwards.
-	Ints(ctx context.Context, words []string) (Ints, error)
-}
-
-// IntArgsDriver is an IntsDriver for a client library whose arguments are []any. The Conn then
-// makes them in that form, which saves an allocation for each. If a Driver implements both, the
-// Conn uses this one.
-type IntArgsDriver interface {
-	// IntArgs does the work of IntsDriver.Ints for arguments that are strings and ints. The Driver
-	// owns args.
-	IntArgs(ctx context.Context, args []any) (Ints, error)
 }
 
 // ReplicatedDriver is a Driver whose writes can wait for replicas. Conn.Replicated needs it.

@@ -26,7 +26,7 @@ func (c *Conn) WithPrefix(prefix string) (*Conn, error) {
 	if err := checkPrefix(prefix); err != nil {
 		return nil, err
 	}
-	view := &Conn{d: c.d, ints: c.ints, intArgs: c.intArgs, handle: c.handle, of: c, wait: c.wait}
+	view := &Conn{d: c.d, handle: c.handle, of: c, wait: c.wait}
 	if c.of != nil {
 		view.of = c.of
 	}

@@ -11,15 +11,12 @@ import (
 // digest. Make it once; any Conn and any goroutine can use it.
 type Script struct {
 	text, sha string
-	boxed     any // sha
 }
 
 // NewScript returns a script. The first run reports a text that does not compile.
 func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text))
-	s := &Script{text: text, sha: hex.EncodeToString(sum[:])}
-	s.boxed = s.sha
-	return s
+	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
 // Text returns the script's text. Servers cache it under the digest that SHA returns.

@@ -45,11 +45,3 @@ func TestSettleWaitsForAllThatIsUnderWay(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func TestALateReplyOfIntegersIsAReply(t *testing.T) {
-	for _, was := range []Ints{{}, {N: 1, At: [6]int64{7}}, {N: 3, At: [6]int64{7, 0, 9}}} {
-		if got, err := IntsOf(was.Value(), nil); got != was || err != nil {
-			t.Errorf("%v as a reply: %v, %v", was, got, err)
-		}
-	}
-}

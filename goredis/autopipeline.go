@@ -68,7 +68,6 @@ func newAutoPipeline(client *redis.Client) *autoPipeline {
 type call struct {
 	ctx    context.Context
 	plain  []any
-	ints   bool
 	done   chan struct{} // has room for one; then answer is there
 	answer remote.Answer
 }
@@ -102,23 +101,23 @@ func mayJoin(ctx context.Context, plain []any) bool {
 }
 
 // send runs one command, once, alone or in a pipeline.
-func (g *autoPipeline) send(ctx context.Context, plain []any, ints bool) remote.Answer {
+func (g *autoPipeline) send(ctx context.Context, plain []any) remote.Answer {
 	joins, soon := mayJoin(ctx, plain), remote.EndsSoon(ctx)
 	if g.width == 0 || !joins && !soon {
-		return sendFor(ctx, g.client, plain, ints)
+		return send(ctx, g.client, plain)
 	}
 	g.mu.Lock()
 	if joins && !soon && g.taken < g.width {
 		g.taken++
 		g.mu.Unlock()
 		defer g.free()
-		return sendFor(ctx, g.client, plain, ints)
+		return send(ctx, g.client, plain)
 	}
 	c, _ := g.calls.Get().(*call)
 	if c == nil {
 		c = &call{done: make(chan struct{}, 1)}
 	}
-	c.ctx, c.plain, c.ints = ctx, owned(plain), ints
+	c.ctx, c.plain = ctx, owned(plain)
 	switch {
 	case !joins:
 		g.pipes.Go(func() { g.single(c) })
@@ -151,7 +150,7 @@ func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	select {
 	case <-c.done:
 		c.done <- struct{}{} // for the next caller
-		return c.answer.Value(), c.answer.Err == nil
+		return c.answer.V, c.answer.Err == nil
 	case <-ctx.Done():
 		return v, false
 	}
@@ -215,7 +214,7 @@ func (g *autoPipeline) run(together []*call) {
 func (g *autoPipeline) single(c *call) {
 	ctx, cancel := joint([]*call{c})
 	defer cancel()
-	c.answer = sendFor(ctx, g.client, c.plain, c.ints)
+	c.answer = send(ctx, g.client, c.plain)
 	if c.answer.Err != nil && c.ctx.Err() != nil {
 		c.answer.Err = conn.Ended(c.ctx, named(c.plain))
 	}
@@ -230,7 +229,6 @@ func (g *autoPipeline) pipe(together []*call) {
 	sent := make([]*tracked, len(together))
 	for i, c := range together {
 		sent[i] = newTracked(ctx, c.plain)
-		sent[i].ints = c.ints
 		_ = p.Process(ctx, sent[i])
 	}
 	_, whole := p.Exec(ctx)

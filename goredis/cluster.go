@@ -202,7 +202,7 @@ func (k *cluster) do(ctx context.Context, plain []any) (conn.Value, error) {
 		if ask {
 			return sendTo(ctx, node, ask, plain)
 		}
-		return k.to(node).send(ctx, plain, false)
+		return k.to(node).send(ctx, plain)
 	})
 }
 

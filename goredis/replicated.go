@@ -58,11 +58,6 @@ func (b *replicated) Block(ctx context.Context, args []any) (conn.Value, error) 
 	return b.driver.Block(ctx, args)
 }
 
-// IntArgs implements IntArgsDriver.
-func (b *replicated) IntArgs(ctx context.Context, args []any) (conn.Ints, error) {
-	return conn.IntsOf(b.Do(ctx, args))
-}
-
 // Pipeline implements Driver.
 func (b *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	if anyWrites(cmds) {

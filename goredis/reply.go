@@ -44,7 +44,6 @@ func plainArgs(args []any) ([]any, error) {
 type tracked struct {
 	redis.Cmd
 	sent bool
-	ints bool // the caller wants integers
 }
 
 // Args implements redis.Cmder.
@@ -64,11 +63,6 @@ func newTracked(ctx context.Context, plain []any) *tracked {
 func (c *tracked) answer(ctx context.Context, whole error) remote.Answer {
 	if c.Err() == nil && c.Val() == nil && whole != nil {
 		c.SetErr(whole)
-	}
-	if c.ints && c.Err() == nil {
-		if got := intsIn(c.Val()); got != nil {
-			return remote.Answer{Ints: got, Ran: true}
-		}
 	}
 	v, err := reply(ctx, &c.Cmd)
 	return remote.Answer{V: v, Err: err, Ran: c.sent && (err != nil || !routing.Untouched(v))}
@@ -157,27 +151,4 @@ func mapValue(m map[any]any) conn.Value {
 		v.Elems = append(v.Elems, p.k, p.v)
 	}
 	return v
-}
-
-// intsIn returns a reply of integers that go-redis decoded, and nil for any other reply. A
-// Value for each integer would need ten times the memory.
-func intsIn(x any) *conn.Ints {
-	switch x := x.(type) {
-	case int64:
-		return &conn.Ints{N: 1, At: [6]int64{x}}
-	case []any:
-		got := &conn.Ints{N: len(x)}
-		if len(x) > len(got.At) {
-			return nil
-		}
-		for i, e := range x {
-			n, ok := e.(int64)
-			if !ok {
-				return nil
-			}
-			got.At[i] = n
-		}
-		return got
-	}
-	return nil
 }

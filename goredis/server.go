@@ -80,44 +80,20 @@ func (b *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	return b.run(ctx, plain)
 }
 
-// IntArgs implements IntArgsDriver.
-func (b *driver) IntArgs(ctx context.Context, plain []any) (conn.Ints, error) {
-	if !b.calls.Enter() {
-		return conn.Ints{}, conn.ErrClosed
-	}
-	defer b.calls.Leave()
-	if err := b.probe.Known(ctx); err != nil {
-		return conn.Ints{}, err
-	}
-	if b.nodes != nil {
-		return conn.IntsOf(b.nodes.do(ctx, plain))
-	}
-	var got *conn.Ints
-	v, err := b.policy.Persist(ctx, named(plain), func() remote.Answer {
-		a := b.send(ctx, plain, true)
-		got = a.Ints
-		return a
-	})
-	if err == nil && got != nil {
-		return *got, nil
-	}
-	return conn.IntsOf(v, err)
-}
-
 // run runs one command of plain arguments.
 func (b *driver) run(ctx context.Context, plain []any) (conn.Value, error) {
 	if b.nodes != nil {
 		return b.nodes.do(ctx, plain)
 	}
-	return b.policy.Persist(ctx, named(plain), func() remote.Answer { return b.send(ctx, plain, false) })
+	return b.policy.Persist(ctx, named(plain), func() remote.Answer { return b.send(ctx, plain) })
 }
 
-// send runs one command, once, on a single server. ints: see tracked.
-func (b *driver) send(ctx context.Context, plain []any, ints bool) remote.Answer {
+// send runs one command, once, on a single server.
+func (b *driver) send(ctx context.Context, plain []any) remote.Answer {
 	if b.auto != nil {
-		return b.auto.send(ctx, plain, ints)
+		return b.auto.send(ctx, plain)
 	}
-	return sendFor(ctx, b.client, plain, ints)
+	return send(ctx, b.client, plain)
 }
 
 // prepare returns the arguments in the form in which they are sent. It first waits for the
@@ -132,16 +108,10 @@ func (b *driver) prepare(ctx context.Context, args []any) ([]any, error) {
 
 // send runs one command, once.
 func send(ctx context.Context, p processor, plain []any) remote.Answer {
-	return sendFor(ctx, p, plain, false)
-}
-
-// sendFor runs one command, once. ints: see tracked.
-func sendFor(ctx context.Context, p processor, plain []any, ints bool) remote.Answer {
 	if _, ok := waits(ctx, plain); ok {
 		return sendAll(ctx, p.Pipeline(), [][]any{plain})[0]
 	}
 	cmd := newTracked(ctx, plain)
-	cmd.ints = ints
 	return cmd.answer(ctx, p.Process(ctx, cmd))
 }
 

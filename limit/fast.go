@@ -28,7 +28,7 @@ func (p *plan) subtract(a, an, b, bn int64) (us, rest int64) {
 }
 
 // fastArgs returns the arguments of the fast script; nil if the plan has none.
-func (p *plan) fastArgs(n int64) []string {
+func (p *plan) fastArgs(n int64) []any {
 	if n == 1 && p.fastOne != nil {
 		return p.fastOne
 	}
@@ -37,11 +37,11 @@ func (p *plan) fastArgs(n int64) []string {
 	case nil:
 		return nil
 	case fastGCRA:
-		return []string{strconv.FormatInt(us, 10), strconv.FormatInt(p.burstSpan, 10)}
+		return []any{strconv.FormatInt(us, 10), strconv.FormatInt(p.burstSpan, 10)}
 	case fastFraction:
-		return []string{packDoubles(us, rest, p.burstSpan, p.burstRest, p.den, p.per)}
+		return []any{packDoubles(us, rest, p.burstSpan, p.burstRest, p.den, p.per)}
 	}
-	return []string{packDoubles(p.burst, p.rate.Period.Microseconds(), n)}
+	return []any{packDoubles(p.burst, p.rate.Period.Microseconds(), n)}
 }
 
 // packDoubles returns one argument with numbers below 2^53, which scripts unpack as doubles.
@@ -63,11 +63,22 @@ func formatInts(numbers ...int64) []any {
 }
 
 // fastResult converts the fast script's reply (one or two numbers) to the Result of a request for n.
-func (p *plan) fastResult(n int64, reply conn.Ints) Result {
-	if p.algo == FixedWindow {
-		return p.fixedResult(n, reply.At[0], microseconds(reply.At[1]))
+func (p *plan) fastResult(n int64, v conn.Value) (Result, error) {
+	all := v.Elems
+	if len(all) == 0 {
+		all = []conn.Value{v}
 	}
-	return p.gcraResult(n, reply.At[0], reply.At[1])
+	var reply [2]int64
+	for i := range all[:min(len(all), len(reply))] {
+		var err error
+		if reply[i], err = all[i].AsInt(); err != nil {
+			return Result{}, err
+		}
+	}
+	if p.algo == FixedWindow {
+		return p.fixedResult(n, reply[0], microseconds(reply[1])), nil
+	}
+	return p.gcraResult(n, reply[0], reply[1]), nil
 }
 
 // fixedResult returns the Result of fastFixed: used counts the requests of the window with these n, and the window ends in ends.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -345,22 +344,22 @@ func (l *Limiter) sendNative(ctx context.Context, p *plan, bucket string, n int6
 		}
 		return parseResult(v)
 	}
-	reply, err := l.c.Ints(ctx, p.nativeWords(bucket, n, m)...)
+	v, err := l.c.Do(ctx, p.request(bucket, n, m)...)
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := newResult(reply.At[:reply.N])
+	r, err := parseResult(v)
 	return r.took(n, m), err
 }
 
 // sendFast runs the fast script of the plan. ok: it has decided; otherwise the bucket has a state that only the whole script reads.
 func (l *Limiter) sendFast(ctx context.Context, p *plan, bucket string, n int64) (r Result, ok bool, err error) {
-	words := append(make([]string, 0, 3), bucket)
-	reply, err := l.c.ScriptInts(ctx, p.fast, 1, append(words, p.fastArgs(n)...)...)
-	if err != nil || reply.N == 0 {
+	v, err := l.c.Script(ctx, p.fast, []string{bucket}, p.fastArgs(n)...)
+	if err != nil || v.IsNull() {
 		return r, false, err
 	}
-	return p.fastResult(n, reply), true, nil
+	r, err = p.fastResult(n, v)
+	return r, err == nil, err
 }
 
 // sendScript runs the whole script of the algorithm.
@@ -373,12 +372,12 @@ func (l *Limiter) sendScript(ctx context.Context, p *plan, bucket string, n int6
 	return r.took(n, m), err
 }
 
-// nativeWords returns the words of RL.TAKE.
-func (p *plan) nativeWords(bucket string, n int64, m mode) []string {
-	words := make([]string, 0, 2+len(p.words)+3)
-	words = append(append(words, "RL.TAKE", bucket), p.words...)
+// request returns the words of RL.TAKE.
+func (p *plan) request(bucket string, n int64, m mode) []any {
+	words := make([]any, 0, 2+len(p.native)+3)
+	words = append(append(words, "RL.TAKE", bucket), p.native...)
 	if n != 1 {
-		words = append(words, "COST", strconv.FormatInt(n, 10))
+		words = append(words, "COST", n)
 	}
 	if m == modePeek {
 		words = append(words, "PEEK")

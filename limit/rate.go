@@ -90,12 +90,11 @@ type plan struct {
 
 	// Made once for all calls: the arguments of RL.TAKE behind the key, and the first arguments of each script.
 	native []any
-	words  []string // as native, texts
 	direct direct.TakeOptions
 	script []any
 
 	fast    *conn.Script // for most calls, nil if there is none
-	fastOne []string     // its arguments for a cost of 1
+	fastOne []any        // its arguments for a cost of 1
 
 	burstSpan, burstRest int64 // burst x per/den us, and a rest in 1/den us
 }
@@ -160,9 +159,6 @@ func (p *plan) precompute() {
 		p.native = append(p.native, "ALGO", algorithms[p.algo].name)
 	} else if p.burst != p.rate.N {
 		p.native = append(append(p.native, "BURST"), formatInts(p.burst)...)
-	}
-	for _, a := range p.native {
-		p.words = append(p.words, a.(string))
 	}
 	p.direct = direct.TakeOptions{Algo: uint8(p.algo), Limit: p.rate.N, Period: p.rate.Period.Microseconds(), Burst: p.burst}
 	p.script = []any{p.burst, p.rate.Period.Microseconds(), p.den, p.per}

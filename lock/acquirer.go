@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
@@ -17,9 +16,9 @@ type nativeLock object
 // sharedLock is nativeLock for a shared lease.
 type sharedLock struct{ *nativeLock }
 
-func (n *nativeLock) acquire(ctx context.Context, owner, lease string, shared ...string) (locking.Reply, error) {
-	words := append(append(make([]string, 0, 5), "LOCK.ACQUIRE", n.name, owner, lease), shared...)
-	return grantedReply(firstInt(n.c.Ints(ctx, words...)))
+func (n *nativeLock) acquire(ctx context.Context, owner, lease string, shared ...any) (locking.Reply, error) {
+	words := append(append(make([]any, 0, 5), "LOCK.ACQUIRE", n.name, owner, lease), shared...)
+	return grantedReply(locking.Integer(n.c.Do(ctx, words...)))
 }
 
 func (n *nativeLock) Try(ctx context.Context, owner string, _ bool) (locking.Reply, error) {
@@ -72,12 +71,11 @@ func (n *nativeLock) Renew(ctx context.Context, owner string, token int64) error
 	if d := n.c.Direct(); d != nil && ctx.Err() == nil && d.Renew(n.name, owner, token, lease) == direct.Done {
 		return nil
 	}
-	decimal := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return locking.Renewed(firstInt(n.c.Ints(ctx, "LOCK.RENEW", n.name, owner, decimal(token), decimal(lease))))
+	return locking.Renewed(locking.Integer(n.c.Do(ctx, "LOCK.RENEW", n.name, owner, token, lease)))
 }
 
 func (n *nativeLock) Release(ctx context.Context, owner string, token int64) (bool, error) {
-	return locking.Boolean(firstInt(n.c.Ints(ctx, "LOCK.RELEASE", n.name, owner, strconv.FormatInt(token, 10))))
+	return locking.Boolean(locking.Integer(n.c.Do(ctx, "LOCK.RELEASE", n.name, owner, token)))
 }
 
 // Abandon requests the shortest lease, which replaces the lease of the owner, if there is one, and releases it. A repeat only
@@ -89,7 +87,7 @@ func (s sharedLock) Abandon(ctx context.Context, owner string) error {
 	return s.abandon(ctx, owner, "SHARED")
 }
 
-func (n *nativeLock) abandon(ctx context.Context, owner string, shared ...string) error {
+func (n *nativeLock) abandon(ctx context.Context, owner string, shared ...any) error {
 	if kit.Repeated(ctx) {
 		return n.discard(ctx, owner)
 	}
@@ -147,9 +145,6 @@ func (n nativeSem) Abandon(ctx context.Context, owner string) error {
 }
 
 func (nativeSem) Repeatable() bool { return true }
-
-// firstInt returns the integer of a reply; ok: the reply is not null.
-func firstInt(got conn.Ints, err error) (n int64, ok bool, _ error) { return got.At[0], got.N > 0, err }
 
 // grantedReply returns the reply of a command: a token, or null if it was not granted.
 func grantedReply(token int64, ok bool, err error) (locking.Reply, error) {

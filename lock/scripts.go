@@ -98,14 +98,11 @@ func keysOf(name string) (k keys) {
 
 func (s scriptLock) Try(ctx context.Context, owner string, queue bool) (locking.Reply, error) {
 	o := s.o
-	var got conn.Ints
-	var err error
+	keys, args := []string{o.name, o.keys.fence}, []any{owner, o.ttl, o.fenceTTL}
 	if queue {
-		got, err = o.c.ScriptInts(ctx, acquireScript, 3, o.name, o.keys.fence, o.keys.wait, owner, o.ttl, o.fenceTTL, waiterTimeoutText)
-	} else {
-		got, err = o.c.ScriptInts(ctx, acquireScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenceTTL)
+		keys, args = append(keys, o.keys.wait), append(args, waiterTimeoutText)
 	}
-	n := got.At[0]
+	n, _, err := locking.Integer(o.c.Script(ctx, acquireScript, keys, args...))
 	if err != nil || n <= 0 {
 		return locking.Reply{RetryAfter: time.Duration(-n) * time.Millisecond}, err
 	}
@@ -116,12 +113,12 @@ func (s scriptLock) Try(ctx context.Context, owner string, queue bool) (locking.
 
 func (s scriptLock) Renew(ctx context.Context, owner string, _ int64) error {
 	o := s.o
-	return locking.Renewed(firstInt(o.c.ScriptInts(ctx, renewScript, 2, o.name, o.keys.fence, owner, o.ttl, o.fenceTTL)))
+	return locking.Renewed(locking.Integer(o.c.Script(ctx, renewScript, []string{o.name, o.keys.fence}, owner, o.ttl, o.fenceTTL)))
 }
 
 func (s scriptLock) Release(ctx context.Context, owner string, _ int64) (bool, error) {
 	o := s.o
-	return locking.Boolean(firstInt(o.c.ScriptInts(ctx, releaseScript, 2, o.name, o.keys.wait, owner)))
+	return locking.Boolean(locking.Integer(o.c.Script(ctx, releaseScript, []string{o.name, o.keys.wait}, owner)))
 }
 
 func (s scriptLock) Abandon(ctx context.Context, owner string) error {

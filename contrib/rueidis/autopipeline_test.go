@@ -13,7 +13,6 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
 )
 
 func TestEachOfManyHasItsOwnReply(t *testing.T) {
@@ -26,32 +25,26 @@ func TestEachOfManyHasItsOwnReply(t *testing.T) {
 			all.Go(func() {
 				own := fmt.Sprint("own", w)
 				for i := range 50 {
-					if got, err := c.Ints(ctx, "INCR", own); got.N != 1 || got.At[0] != int64(i+1) || err != nil {
+					if got, err := c.Incr(ctx, own); got != int64(i+1) || err != nil {
 						t.Errorf("INCR: %v %v, want %d", got, err, i+1)
 					}
-					if got, err := c.ScriptInts(ctx, both, 1, own, fmt.Sprint(w), fmt.Sprint(i)); got.N != 2 || got.At[0] != int64(w) || got.At[1] != int64(i) || err != nil {
-						t.Errorf("script: %v %v, want %d and %d", got, err, w, i)
+					if v, err := c.Script(ctx, both, []string{own}, w, i); err != nil || fmt.Sprint(v.Elems[0].Int, v.Elems[1].Int) != fmt.Sprint(w, i) {
+						t.Errorf("script: %v %v, want %d and %d", v, err, w, i)
 					}
 					if s, err := c.Get(ctx, own); s != fmt.Sprint(i+1) || err != nil {
 						t.Errorf("GET: %q %v", s, err)
 					}
-					if got, err := c.Ints(ctx, "GET", "none"); got.N != 0 || err != nil {
-						t.Errorf("null: %v %v", got, err)
-					}
-					if _, err := c.Ints(ctx, "GET", "text"); !errors.Is(err, resp.ErrType) {
-						t.Errorf("a text: %v", err)
+					if v, err := c.Do(ctx, "GET", "none"); !v.IsNull() || err != nil {
+						t.Errorf("null: %v %v", v, err)
 					}
 					var refused ebb.ReplyError
-					if _, err := c.Ints(ctx, "INCR", "text"); !errors.As(err, &refused) || refused.Code() != "ERR" {
+					if _, err := c.Incr(ctx, "text"); !errors.As(err, &refused) || refused.Code() != "ERR" {
 						t.Errorf("an error: %v", err)
 					}
 				}
 			})
 		}
 		all.Wait()
-		if _, err := c.ScriptInts(ctx, ebb.NewScript("return {1, 2, 3, 4, 5, 6, 7}"), 0); !errors.Is(err, resp.ErrType) {
-			t.Errorf("more integers than room: %v", err)
-		}
 	})
 }
 

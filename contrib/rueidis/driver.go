@@ -72,24 +72,6 @@ func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	return d.policy.Insist(ctx, words[0], a, func() remote.Answer { return d.send(ctx, words) })
 }
 
-// Ints implements ebb.IntsDriver.
-func (d *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
-	if err := d.enter(ctx); err != nil {
-		return conn.Ints{}, err
-	}
-	defer d.calls.Leave()
-	if !d.joinsBatch(words) {
-		return conn.IntsOf(d.policy.Insist(ctx, words[0], d.send(ctx, words), func() remote.Answer { return d.send(ctx, words) }))
-	}
-	r, err := d.auto.do(ctx, d.command(words))
-	if err == nil {
-		if got, ok := ints(&r); ok {
-			return got, nil
-		}
-	}
-	return conn.IntsOf(d.policy.Insist(ctx, words[0], d.batchAnswer(ctx, words[0], r, err), func() remote.Answer { return d.send(ctx, words) }))
-}
-
 // send runs one command on the shared connections, once. In a cluster rueidis follows
 // MOVED and ASK.
 func (d *driver) send(ctx context.Context, words []string) remote.Answer {

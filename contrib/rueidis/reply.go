@@ -55,33 +55,6 @@ func valueOf(m *rueidis.RedisMessage) conn.Value {
 	return restValue(s)
 }
 
-// ints converts a result of integers, as ebb.IntsOf does; ok is false for any other
-// result.
-func ints(r *rueidis.RedisResult) (got conn.Ints, ok bool) {
-	m, err := r.ToMessage()
-	switch {
-	case err != nil:
-		return got, false
-	case m.IsInt64():
-		got.N = 1
-		got.At[0], err = m.ToInt64()
-		return got, err == nil
-	case !m.IsArray():
-		return got, false
-	}
-	elems, err := m.ToArray()
-	if err != nil || len(elems) > len(got.At) {
-		return got, false
-	}
-	for i := range elems {
-		if got.At[i], err = elems[i].ToInt64(); err != nil {
-			return got, false
-		}
-	}
-	got.N = len(elems)
-	return got, true
-}
-
 // restValue returns the Value of a verbatim text, which begins with its format and a
 // colon, or of a big number, which does not.
 func restValue(s string) conn.Value {

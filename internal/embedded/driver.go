@@ -132,17 +132,6 @@ func (s *slot) do(ctx context.Context, args []any) (conn.Value, error) {
 	return s.run(ctx, flat, list)
 }
 
-// doTexts runs one command whose arguments are strings.
-func (s *slot) doTexts(ctx context.Context, words []string) (conn.Value, error) {
-	flat, list := s.flat[:0], s.args[:0]
-	for _, w := range words {
-		from := len(flat)
-		flat = append(flat, w...)
-		list = append(list, flat[from:len(flat):len(flat)])
-	}
-	return s.run(ctx, flat, list)
-}
-
 // run runs a command. flat holds the bytes of most of the arguments in list.
 func (s *slot) run(ctx context.Context, flat []byte, list [][]byte) (conn.Value, error) {
 	v, err := s.s.DoContext(ctx, list...)
@@ -165,16 +154,6 @@ func (b *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	}
 	defer b.leave(s)
 	return s.do(ctx, args)
-}
-
-// Ints implements IntsDriver.
-func (b *driver) Ints(ctx context.Context, words []string) (conn.Ints, error) {
-	s, err := b.borrow()
-	if err != nil {
-		return conn.Ints{}, err
-	}
-	defer b.leave(s)
-	return conn.IntsOf(s.doTexts(ctx, words))
 }
 
 // Block implements Driver. It is the same as Do, because each call has a session of its

@@ -40,15 +40,6 @@ func (b synced) Do(ctx context.Context, args []any) (conn.Value, error) {
 // Block implements Driver.
 func (b synced) Block(ctx context.Context, args []any) (conn.Value, error) { return b.Do(ctx, args) }
 
-// Ints implements IntsDriver.
-func (b synced) Ints(ctx context.Context, words []string) (conn.Ints, error) {
-	args := make([]any, len(words))
-	for i, w := range words {
-		args[i] = w
-	}
-	return conn.IntsOf(b.Do(ctx, args))
-}
-
 // Pipeline implements Driver.
 func (b synced) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	vs, err := b.driver.Pipeline(ctx, cmds)

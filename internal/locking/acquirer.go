@@ -57,10 +57,16 @@ type Reply struct {
 	RetryAfter time.Duration // if not granted: the time after which a request may succeed without a wake-up; 0: unknown
 }
 
-// Integer returns the integer of a Value; ok: it is not null.
+// Integer returns the integer of a Value, or the first one of an array; ok: it is not null.
 func Integer(v conn.Value, err error) (n int64, ok bool, _ error) {
-	got, err := conn.IntsOf(v, err)
-	return got.At[0], got.N > 0, err
+	if err != nil || v.IsNull() {
+		return 0, false, err
+	}
+	if len(v.Elems) > 0 {
+		v = v.Elems[0]
+	}
+	n, err = v.AsInt()
+	return n, err == nil, err
 }
 
 // ScriptReply returns the reply of a script: a token, and milliseconds until a retry.

@@ -20,21 +20,10 @@ type Answer struct {
 	// Stray: the command waited for a connection that another call opened and gave up.
 	// Another try may succeed, also if the server's address does not change.
 	Stray bool
-	// Ints replaces V if the caller wants integers and the reply has them; nil: V has the
-	// reply.
-	Ints *conn.Ints
 }
 
 // Of returns the Answer for a reply.
 func Of(v conn.Value) Answer { return Answer{V: v, Ran: !routing.Untouched(v)} }
-
-// Value returns the reply of an Answer that has one, also where Ints has it.
-func (a Answer) Value() conn.Value {
-	if a.Ints != nil {
-		return a.Ints.Value()
-	}
-	return a.V
-}
 
 // Together returns the Answer of a batch. Ran is true if one of its commands may have run.
 func Together(answers []Answer) Answer {
