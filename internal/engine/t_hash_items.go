@@ -169,7 +169,7 @@ func (tx *Tx) HGetEx(key []byte, fields [][]byte, o ItemOptions, visit func(valu
 			if tx.deadlineIn(&h, f) == NoKey {
 				continue
 			}
-			if err = tx.stamp1(&fieldsOf, &h, key, f, deadline); err != nil {
+			if err = tx.setItemDeadline(&fieldsOf, &h, key, f, deadline); err != nil {
 				break
 			}
 			done = append(done, f)

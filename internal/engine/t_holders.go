@@ -67,8 +67,8 @@ type Lease struct {
 	// what it requests.
 	Held bool
 
-	taken int64  // permits that this grant added to the owner's
-	turn  uint16 // the holder's turn at the grant
+	taken   int64  // permits that this grant added to the owner's
+	request uint16 // the number of the holder's request that was granted
 }
 
 // leaseEnd returns the deadline of a lease of the given length in ms that is granted now.

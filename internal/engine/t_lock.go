@@ -80,7 +80,7 @@ func (tx *Tx) lockAgain(h *hit, key []byte, at int, o *AcquireOptions) (g Lease,
 	} else if o.Shared {
 		b.Share()
 	}
-	g = Lease{Token: b.Token(at), turn: b.Requested(at)}
+	g = Lease{Token: b.Token(at), request: b.Requested(at)}
 	b.Renew(at, tx.leaseEnd(o.Lease))
 	tx.stamp(h.r)
 	owner := b.Owner(at)
@@ -145,7 +145,7 @@ func (tx *Tx) unlockedBy(h *hit, key []byte, at int) {
 // since.
 func (tx *Tx) ReturnLock(key, owner []byte, g Lease) bool {
 	h, at, _ := tx.lockOf(key, owner, g.Token)
-	if at < 0 || g.taken == 0 || h.holders().Requests(at) != g.turn {
+	if at < 0 || g.taken == 0 || h.holders().Requests(at) != g.request {
 		return false
 	}
 	tx.unlockedBy(&h, key, at)

@@ -65,7 +65,7 @@ func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions
 func (tx *Tx) takeMore(h *hit, key []byte, at int, more int64, o *AcquireOptions) Lease {
 	b := h.holders()
 	b.SetCount(at, b.Count(at)+more)
-	g := Lease{Token: b.Token(at), taken: more, turn: b.Requested(at)}
+	g := Lease{Token: b.Token(at), taken: more, request: b.Requested(at)}
 	b.Renew(at, tx.leaseEnd(o.Lease))
 	tx.stamp(h.r)
 	tx.date(h)
@@ -145,7 +145,7 @@ func (tx *Tx) ReturnPermits(key, owner []byte, g Lease) bool {
 	}
 	b := h.holders()
 	at := b.Find(owner)
-	if at < 0 || g.taken == 0 || b.Token(at) != g.Token || b.Requests(at) != g.turn {
+	if at < 0 || g.taken == 0 || b.Token(at) != g.Token || b.Requests(at) != g.request {
 		return false
 	}
 	tx.giveBack(&h, key, owner, at, g.taken)

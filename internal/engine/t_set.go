@@ -172,7 +172,7 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 			tx.wrote(&src)
 		}
 	} else {
-		if tx.lapsedRest(LevelMember, &src, from) {
+		if tx.countExpired(LevelMember, &src, from) {
 			tx.emit("DEL", from)
 		}
 		tx.drop(&src)
@@ -197,7 +197,7 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 func (tx *Tx) stampMoved(to []byte, one [][]byte, deadline int64) error {
 	dst, err := tx.container(to, Set)
 	if err == nil {
-		err = tx.stamp1(&membersOf, &dst, to, one[0], deadline)
+		err = tx.setItemDeadline(&membersOf, &dst, to, one[0], deadline)
 	}
 	switch {
 	case err == nil:
@@ -260,7 +260,7 @@ func (tx *Tx) SPopMany(key []byte, n int, visit func(member []byte)) (int, error
 	}
 	if n == all {
 		v.Each(visit)
-		tx.lapsedRest(LevelMember, &h, key)
+		tx.countExpired(LevelMember, &h, key)
 		tx.drop(&h)
 		tx.emit("DEL", key)
 	} else {

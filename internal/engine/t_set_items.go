@@ -115,7 +115,7 @@ func (a *adding) add(member []byte) error {
 	if a.deadline == 0 {
 		return nil
 	}
-	if err := tx.stamp1(&membersOf, a.h, a.key, member, a.deadline); err != nil {
+	if err := tx.setItemDeadline(&membersOf, a.h, a.key, member, a.deadline); err != nil {
 		return err
 	}
 	a.timed = append(a.timed, member)

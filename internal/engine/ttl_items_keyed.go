@@ -75,7 +75,7 @@ func (tx *Tx) expireItem(m *keyedItems, h *hit, key, item []byte, deadline int64
 		tx.removeItem(h, item)
 		return ItemOutlived, nil
 	}
-	return ItemDone, tx.stamp1(m, h, key, item, deadline)
+	return ItemDone, tx.setItemDeadline(m, h, key, item, deadline)
 }
 
 // datedItems logs, schedules and reports that items have a new deadline.
@@ -149,9 +149,9 @@ func (tx *Tx) deadlineIn(h *hit, item []byte) int64 {
 	return deadlineOf(img.Deadline(at), true)
 }
 
-// stamp1 gives a living item a deadline, in place. A set of integers is first converted to a form
+// setItemDeadline gives a living item a deadline, in place. A set of integers is first converted to a form
 // that can store deadlines. The caller calls wrote and date.
-func (tx *Tx) stamp1(m *keyedItems, h *hit, key, item []byte, deadline int64) error {
+func (tx *Tx) setItemDeadline(m *keyedItems, h *hit, key, item []byte, deadline int64) error {
 	if h.box() == nil && h.image().Kind() == packed.KindIntSet {
 		if err := tx.spellInts(h, key); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (tx *Tx) logRemoval(m *keyedItems, h *hit, key []byte, items [][]byte) {
 		tx.emitItems(m.removes, key, items)
 		return
 	}
-	if tx.lapsedRest(m.level, h, key) {
+	if tx.countExpired(m.level, h, key) {
 		tx.emit("DEL", key) // a replay sees dead items, so for it the key would not be empty
 	} else {
 		tx.emitItems(m.removes, key, items)
@@ -230,9 +230,9 @@ func (tx *Tx) logRemoval(m *keyedItems, h *hit, key []byte, items [][]byte) {
 	tx.drop(h)
 }
 
-// lapsedRest counts the dead items of a container that is about to be deleted as expired, and
+// countExpired counts the dead items of a container that is about to be deleted as expired, and
 // reports whether there are any.
-func (tx *Tx) lapsedRest(l Level, h *hit, key []byte) (any bool) {
+func (tx *Tx) countExpired(l Level, h *hit, key []byte) (any bool) {
 	tx.eachDead(h, func(item []byte, deadline int64) {
 		any = true
 		tx.lapsed(h.sh, l, key, item, nil, deadline)
