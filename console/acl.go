@@ -20,7 +20,7 @@ type userRow struct {
 	May       []grantRow `json:"may"`   // a request must be allowed by one of them
 }
 
-// grantRow is what one selector of a user allows.
+// grantRow has the permissions of one selector of a user.
 type grantRow struct {
 	Commands commandsRow `json:"commands"`
 	Keys     struct {
@@ -35,7 +35,7 @@ type grantRow struct {
 	} `json:"channels"`
 }
 
-// commandsRow says which commands a selector allows: those of Whole and Some and More others, or all but those if But is set.
+// commandsRow has the commands that a selector allows: those of Whole and Some and More others, or all but those if But is set.
 type commandsRow struct {
 	Runs      int      `json:"runs"`
 	Of        int      `json:"of"`
@@ -54,7 +54,7 @@ func getACL(k *call, _ *request) (any, error) {
 		Users  []userRow `json:"users"`
 		Denied []string  `json:"denied,omitempty"`
 	}{Me: bytesOf(k.v.id.Name()), Users: []userRow{}}
-	if !k.may([][]byte{[]byte("ACL"), []byte("LIST")}) {
+	if !k.allowed([][]byte{[]byte("ACL"), []byte("LIST")}) {
 		out.Denied = k.denied
 		return out, nil
 	}
@@ -119,9 +119,9 @@ func grantOf(s *acl.Selector, specs []*command.Spec) grantRow {
 
 // The bounds of how commandsOf describes a set of commands.
 const (
-	maxWhole   = 6 // categories
-	maxSome    = 8 // commands by name
-	leastWhole = 4 // commands that a category must add: fewer are named
+	maxWhole    = 6 // categories
+	maxSome     = 8 // commands by name
+	minCategory = 4 // commands that a category must add: fewer are named
 )
 
 // commandsOf describes the commands of a selector in few words. It names whole categories, that of most commands first, and then
@@ -158,7 +158,7 @@ func commandsOf(s *acl.Selector, specs []*command.Spec) commandsRow {
 	}
 	for len(row.Whole) < maxWhole {
 		name, members := biggest(in, left, specs)
-		if len(members) < leastWhole {
+		if len(members) < minCategory {
 			break
 		}
 		row.Whole = append(row.Whole, name)

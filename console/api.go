@@ -26,9 +26,9 @@ type route struct {
 	method, path string
 	// open routes answer requests without a login.
 	open bool
-	// lasts says that the answer is a stream.
+	// lasts: the response is a stream.
 	lasts bool
-	// named says that parameters are names or patterns, which may be too long for an address: the route answers POST as it answers GET,
+	// named: parameters are names or patterns, which may be too long for an address: the route answers POST as it answers GET,
 	// with the parameters in an object of texts as the body.
 	named bool
 	// answer returns what is written as JSON, nil for 204, or errSent after it has written to
@@ -47,33 +47,33 @@ func routes() []route {
 		{method: "GET", path: "audit", answer: getAudit},
 		{method: "GET", path: "commands", answer: getCommands},
 		{method: "GET", path: "help", answer: getHelp},
-		{method: "GET", path: "keys", named: true, answer: inCall(getKeys)},
-		{method: "GET", path: "key", named: true, answer: inCall(getKey)},
-		{method: "GET", path: "forecast", named: true, answer: inCall(getForecast)},
-		{method: "GET", path: "lag", answer: inCall(getLag)},
-		{method: "GET", path: "soon", named: true, answer: inCall(getSoon)},
+		{method: "GET", path: "keys", named: true, answer: withCall(getKeys)},
+		{method: "GET", path: "key", named: true, answer: withCall(getKey)},
+		{method: "GET", path: "forecast", named: true, answer: withCall(getForecast)},
+		{method: "GET", path: "lag", answer: withCall(getLag)},
+		{method: "GET", path: "soon", named: true, answer: withCall(getSoon)},
 		{method: "GET", path: "feed", named: true, lasts: true, answer: getFeed},
 		{method: "GET", path: "samples", answer: getSamples},
-		{method: "GET", path: "concerns", answer: inCall(getConcerns)},
-		{method: "GET", path: "limits", named: true, answer: inCall(getLimits)},
-		{method: "GET", path: "locks", named: true, answer: inCall(getLocks)},
-		{method: "GET", path: "lock", named: true, answer: inCall(getLock)},
-		{method: "GET", path: "queues", named: true, answer: inCall(getQueues)},
-		{method: "GET", path: "queue", named: true, answer: inCall(getQueue)},
-		{method: "GET", path: "streams", named: true, answer: inCall(getStreams)},
-		{method: "GET", path: "stream", named: true, answer: inCall(getStream)},
-		{method: "GET", path: "clients", answer: inCall(getClients)},
-		{method: "GET", path: "slowlog", answer: inCall(getSlowlog)},
-		{method: "GET", path: "hot", answer: inCall(getHot)},
-		{method: "GET", path: "server", answer: inCall(getServer)},
-		{method: "GET", path: "performance", answer: inCall(getPerformance)},
-		{method: "GET", path: "latency", answer: inCall(getLatency)},
-		{method: "GET", path: "scripts", answer: inCall(getScripts)},
-		{method: "GET", path: "replication", answer: inCall(getReplication)},
-		{method: "GET", path: "files", answer: inCall(getFiles)},
-		{method: "GET", path: "config", answer: inCall(getConfig)},
-		{method: "GET", path: "acl", answer: inCall(getACL)},
-		{method: "GET", path: "acllog", answer: inCall(getACLLog)},
+		{method: "GET", path: "concerns", answer: withCall(getConcerns)},
+		{method: "GET", path: "limits", named: true, answer: withCall(getLimits)},
+		{method: "GET", path: "locks", named: true, answer: withCall(getLocks)},
+		{method: "GET", path: "lock", named: true, answer: withCall(getLock)},
+		{method: "GET", path: "queues", named: true, answer: withCall(getQueues)},
+		{method: "GET", path: "queue", named: true, answer: withCall(getQueue)},
+		{method: "GET", path: "streams", named: true, answer: withCall(getStreams)},
+		{method: "GET", path: "stream", named: true, answer: withCall(getStream)},
+		{method: "GET", path: "clients", answer: withCall(getClients)},
+		{method: "GET", path: "slowlog", answer: withCall(getSlowlog)},
+		{method: "GET", path: "hot", answer: withCall(getHot)},
+		{method: "GET", path: "server", answer: withCall(getServer)},
+		{method: "GET", path: "performance", answer: withCall(getPerformance)},
+		{method: "GET", path: "latency", answer: withCall(getLatency)},
+		{method: "GET", path: "scripts", answer: withCall(getScripts)},
+		{method: "GET", path: "replication", answer: withCall(getReplication)},
+		{method: "GET", path: "files", answer: withCall(getFiles)},
+		{method: "GET", path: "config", answer: withCall(getConfig)},
+		{method: "GET", path: "acl", answer: withCall(getACL)},
+		{method: "GET", path: "acllog", answer: withCall(getACLLog)},
 		{method: "POST", path: "walk", answer: postWalk},
 		{method: "GET", path: "walk", answer: getWalk},
 		{method: "DELETE", path: "walk", answer: deleteWalk},
@@ -88,12 +88,12 @@ type request struct {
 	v   *viewer                // nil in an open route of a viewer without a login
 	cut atomic.Pointer[cutter] // of a stream
 
-	sent  []byte              // the body
-	asked map[string][]string // the parameters
-	give  func()              // gives the share back; nil: there is none
+	sent    []byte              // the body
+	params  map[string][]string // the parameters
+	release func()              // releases the share; nil: there is none
 }
 
-// failure is an error answer. Its JSON is the body.
+// failure is an error response. Its JSON is the body.
 type failure struct {
 	status  int
 	retry   int    // seconds, for Retry-After; 0: none
@@ -120,7 +120,7 @@ func badRequest(format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, Text: fmt.Sprintf(format, args...)}
 }
 
-// errGone is the answer about a key that does not exist.
+// errGone is the response about a key that does not exist.
 func errGone(text string) *failure {
 	return &failure{status: http.StatusNotFound, Text: text, Gone: true}
 }
@@ -196,7 +196,7 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 		writeFailure(w, f)
 		return
 	}
-	q := &request{w: w, r: r, ctx: r.Context(), asked: r.URL.Query()}
+	q := &request{w: w, r: r, ctx: r.Context(), params: r.URL.Query()}
 	if !at.open {
 		var err error
 		if q.v, err = c.viewerOf(r); err != nil {
@@ -211,8 +211,8 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, name string) 
 	}
 	defer leave()
 	defer func() {
-		if q.give != nil {
-			q.give()
+		if q.release != nil {
+			q.release()
 		}
 	}()
 	answer, err := c.answer(at, q)
@@ -234,7 +234,7 @@ func (c *Console) answer(at *route, q *request) (any, error) {
 			return nil, err
 		}
 		if at.named {
-			if err := q.ask(); err != nil {
+			if err := q.parseBody(); err != nil {
 				return nil, err
 			}
 		}
@@ -247,25 +247,25 @@ func (c *Console) answer(at *route, q *request) (any, error) {
 	return at.answer(c, q)
 }
 
-// share takes a share for the request.
+// share acquires a share for the request.
 func (q *request) share(c *Console) error {
-	give, err := c.shares.take(q.ctx, q.v.id.Name())
-	q.give = give
+	release, err := c.shares.acquire(q.ctx, q.v.id.Name())
+	q.release = release
 	return err
 }
 
-// shareAgain lets a request that waits have the share of this one, and takes one again.
+// shareAgain lets a request that waits have the share of this one, and acquires another.
 func (q *request) shareAgain(c *Console) error {
-	if q.give == nil || !c.shares.awaited() {
+	if q.release == nil || !c.shares.awaited() {
 		return nil
 	}
-	q.give()
+	q.release()
 	return q.share(c)
 }
 
-// inCall makes the answer of a route from a function that runs commands: it gets a session of the viewer, in the
+// withCall returns the handler of a route from a function that runs commands: it gets a session of the viewer, in the
 // database that the parameter db names.
-func inCall(answer func(k *call, q *request) (any, error)) func(c *Console, q *request) (any, error) {
+func withCall(answer func(k *call, q *request) (any, error)) func(c *Console, q *request) (any, error) {
 	return func(c *Console, q *request) (any, error) {
 		db, err := q.number("db", 0, 0, int64(c.svc.DB.Databases())-1)
 		if err != nil {
@@ -281,7 +281,7 @@ func inCall(answer func(k *call, q *request) (any, error)) func(c *Console, q *r
 	}
 }
 
-// from is as for the viewer of a request, whose address the audit shows.
+// from does the work of as for the viewer of a request, whose address the audit shows.
 func (c *Console) from(q *request, db int) (*call, error) {
 	k, err := c.as(q.v, db)
 	if err == nil {
@@ -295,11 +295,11 @@ func (q *request) text(name string) string {
 	if !q.has(name) {
 		return ""
 	}
-	return q.asked[name][0]
+	return q.params[name][0]
 }
 
 // has reports whether a request has a parameter.
-func (q *request) has(name string) bool { return len(q.asked[name]) > 0 }
+func (q *request) has(name string) bool { return len(q.params[name]) > 0 }
 
 // number returns a parameter, or def if it is missing or empty.
 func (q *request) number(name string, def, low, high int64) (int64, error) {
@@ -344,13 +344,13 @@ func decodeKey(s string) (string, error) {
 	return string(raw), err
 }
 
-// bodyTime is how long a client may take to send a body.
+// bodyTime is the time that a client has to send a body.
 const bodyTime = 10 * time.Second
 
 // read reads the body of a request.
 func (q *request) read() (err error) {
 	conn := http.NewResponseController(q.w)
-	defer time.AfterFunc(bodyTime, func() { _ = conn.SetReadDeadline(longAgo) }).Stop() // not every ResponseWriter can
+	defer time.AfterFunc(bodyTime, func() { _ = conn.SetReadDeadline(pastDeadline) }).Stop() // not every ResponseWriter can
 	q.sent, err = io.ReadAll(q.r.Body)
 	var long *http.MaxBytesError
 	switch {
@@ -364,15 +364,15 @@ func (q *request) read() (err error) {
 	return nil
 }
 
-// ask takes the parameters of a request from its body. Those of the address do not count.
-func (q *request) ask() error {
+// parseBody reads the parameters of a request from its body instead of its URL.
+func (q *request) parseBody() error {
 	params := map[string]string{}
 	if err := q.body(&params); err != nil {
 		return err
 	}
-	q.asked, q.sent = make(map[string][]string, len(params)), nil
+	q.params, q.sent = make(map[string][]string, len(params)), nil
 	for name, value := range params {
-		q.asked[name] = []string{value}
+		q.params[name] = []string{value}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ type auditRow struct {
 	seq int64
 }
 
-// auditLog is the latest writes, and the latest refused calls: these are apart, so that they do not displace the writes.
+// auditLog holds the latest writes and, in a list of their own, so that they do not displace these, the latest refused calls.
 type auditLog struct {
 	mu      sync.Mutex // guards what follows
 	seq     int64
@@ -75,7 +75,7 @@ func (l *auditLog) latest() []auditRow {
 	return out
 }
 
-// audit notes a call that has run if it may have written, or if it was refused.
+// audit records a call if it may have written, or was refused.
 func (k *call) audit(argv [][]byte, v resp.Value, err error, us int64) {
 	spec := k.c.specOf(argv)
 	if spec == nil {
@@ -96,8 +96,8 @@ func (k *call) audit(argv [][]byte, v resp.Value, err error, us int64) {
 			return // endBatch tells their number
 		}
 	}
-	if refused || !onlyLooks(spec, argv) {
-		k.note(spec, argv, result, us, refused)
+	if refused || !isRead(spec, argv) {
+		k.addAudit(spec, argv, result, us, refused)
 	}
 }
 
@@ -123,8 +123,8 @@ func summary(v resp.Value) string {
 	return v.Kind.String()
 }
 
-// note adds an entry, to the log of the server too.
-func (k *call) note(spec *command.Spec, argv [][]byte, result string, us int64, refused bool) {
+// addAudit adds an entry to the audit and to the log of the server.
+func (k *call) addAudit(spec *command.Spec, argv [][]byte, result string, us int64, refused bool) {
 	c := k.c
 	args := admin.ClipArgs(c.svc.Redacted(spec, argv))
 	row := auditRow{At: c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Argv: make([]blob, len(args)), Result: admin.Clip(result, 256),

@@ -15,39 +15,39 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-// viewer is one user at one address: what the requests of a browser share. It has the sessions in which the
+// viewer is one user at one address, which the requests of a browser share. It has the sessions in which the
 // user's commands run.
 type viewer struct {
 	c    *Console
 	id   *session.Identity
 	addr string // of the HTTP client that it was made for, ip:port
 
-	mu       sync.Mutex // guards what follows
-	idle     []*slot
-	requests int // under way
-	streams  int
-	seen     int64 // us: the latest request
-	gone     bool
+	mu          sync.Mutex // guards what follows
+	idle        []*viewerSession
+	requests    int // under way
+	streams     int
+	lastRequest int64 // us: the latest request
+	revoked     bool
 
 	// A login has these; Console.mu guards them.
-	token [sha256.Size]byte // the hash of the cookie; the zero value: no login
-	made  int64             // us; 0: no login
+	token     [sha256.Size]byte // the hash of the cookie; the zero value: no login
+	createdAt int64             // us; 0: no login
 }
 
-// open reports whether the viewer is the default user without a password.
-func (v *viewer) open() bool { return v.made == 0 && v.c.opt.Access == nil }
+// isOpen reports whether the viewer is the default user without a password.
+func (v *viewer) isOpen() bool { return v.createdAt == 0 && v.c.opt.Access == nil }
 
 // library is the lib-name of the console's sessions in CLIENT LIST.
 const library = "ebb-console"
 
-// slot is a session, and the database that it has selected.
-type slot struct {
+// viewerSession is a session, and the database that it has selected.
+type viewerSession struct {
 	*session.Session
 	db int
 }
 
-// borrow returns a session that belongs to the caller until giveBack.
-func (v *viewer) borrow() (*slot, error) {
+// borrow returns a session, which the caller returns by returnSession.
+func (v *viewer) borrow() (*viewerSession, error) {
 	v.mu.Lock()
 	if n := len(v.idle); n > 0 {
 		s := v.idle[n-1]
@@ -65,13 +65,13 @@ func (v *viewer) borrow() (*slot, error) {
 		s.Closed(nil)
 		return nil, err
 	}
-	return &slot{Session: s}, nil
+	return &viewerSession{Session: s}, nil
 }
 
-// giveBack ends what borrow began.
-func (v *viewer) giveBack(s *slot) {
+// returnSession keeps the session for the next borrow, or closes it.
+func (v *viewer) returnSession(s *viewerSession) {
 	v.mu.Lock()
-	keep := !v.gone && len(v.idle) < keepSessions
+	keep := !v.revoked && len(v.idle) < maxIdleSessions
 	if keep {
 		v.idle = append(v.idle, s)
 	}
@@ -81,28 +81,28 @@ func (v *viewer) giveBack(s *slot) {
 	}
 }
 
-// rest closes the idle sessions of the viewer.
-func (v *viewer) rest() { v.end(false) }
+// closeIdle closes the idle sessions of the viewer.
+func (v *viewer) closeIdle() { v.closeSessions(false) }
 
-// leave is rest for a viewer that does not come back.
-func (v *viewer) leave() { v.end(true) }
+// revoke closes the idle sessions of a viewer whose login has ended; borrowed ones are closed when they are returned.
+func (v *viewer) revoke() { v.closeSessions(true) }
 
-func (v *viewer) end(gone bool) {
+func (v *viewer) closeSessions(gone bool) {
 	v.mu.Lock()
 	idle := v.idle
-	v.idle, v.gone = nil, v.gone || gone
+	v.idle, v.revoked = nil, v.revoked || gone
 	v.mu.Unlock()
 	for _, s := range idle {
 		s.Closed(nil)
 	}
 }
 
-// alive reports whether the viewer may go on: a stream asks before each event.
-func (v *viewer) alive() bool {
+// valid reports whether the login of the viewer is valid. A stream checks it before each event.
+func (v *viewer) valid() bool {
 	v.mu.Lock()
-	gone := v.gone
+	gone := v.revoked
 	v.mu.Unlock()
-	old := v.made > 0 && v.c.clock.Micros()-v.made > loginLife
+	old := v.createdAt > 0 && v.c.clock.Micros()-v.createdAt > loginLife
 	return !gone && !old && v.id.Valid()
 }
 
@@ -112,9 +112,9 @@ const (
 	loginLife = 12 * 3600e6
 	maxLogins = 1000
 	// userLogins are those of one user.
-	userLogins = 100
-	restAfter  = 60e6 // the sessions of a viewer without requests are closed
-	// loginPause is how long the answer to a wrong password takes.
+	userLogins  = 100
+	idleTimeout = 60e6 // the sessions of a viewer without requests are closed
+	// loginPause is the time that the response to a wrong password takes.
 	loginPause = 250 * time.Millisecond
 )
 
@@ -127,7 +127,7 @@ func local(r *http.Request) bool {
 	return err == nil && peer.Addr().Unmap().IsLoopback()
 }
 
-// errAccess is the answer to a request that Options.Access refuses.
+// errAccess is the response to a request that Options.Access refuses.
 var errAccess = &failure{status: http.StatusForbidden, Text: "the program does not let this request in"}
 
 // viewerOf returns the viewer of a request: the program's answer, a login, or the default user without a
@@ -179,18 +179,18 @@ func (c *Console) plainViewer(r *http.Request, id *session.Identity, now int64) 
 		v = &viewer{c: c, id: id, addr: r.RemoteAddr}
 		c.plain[name] = v
 	}
-	v.touch(now)
+	v.noteRequest(now)
 	c.mu.Unlock()
 	if over != nil {
-		over.leave()
+		over.revoke()
 	}
 	return v, nil
 }
 
-// touch notes a request.
-func (v *viewer) touch(now int64) {
+// noteRequest notes a request.
+func (v *viewer) noteRequest(now int64) {
 	v.mu.Lock()
-	v.seen = now
+	v.lastRequest = now
 	v.mu.Unlock()
 }
 
@@ -201,7 +201,7 @@ func (v *viewer) idleSince(now int64) int64 {
 	if v.requests > 0 || v.streams > 0 {
 		return now
 	}
-	return v.seen
+	return v.lastRequest
 }
 
 // loggedIn returns the viewer whose cookie a request has, nil if there is none. It ends a login whose user is
@@ -211,11 +211,11 @@ func (c *Console) loggedIn(r *http.Request, now int64) *viewer {
 	if v == nil {
 		return nil
 	}
-	if now-v.idleSince(now) > loginIdle || now-v.made > loginLife || !v.id.Valid() {
+	if now-v.idleSince(now) > loginIdle || now-v.createdAt > loginLife || !v.id.Valid() {
 		c.logout(v)
 		return nil
 	}
-	v.touch(now)
+	v.noteRequest(now)
 	return v
 }
 
@@ -224,7 +224,7 @@ func (c *Console) logout(v *viewer) {
 	c.mu.Lock()
 	delete(c.logins, v.token)
 	c.mu.Unlock()
-	v.leave()
+	v.revoke()
 }
 
 // sweep closes, at most once a second, the sessions of viewers that have left, and ends logins that are over.
@@ -237,26 +237,26 @@ func (c *Console) sweep(now int64) {
 	}
 	c.swept = now
 	for name, v := range c.plain {
-		if now-v.idleSince(now) > restAfter || !v.id.Valid() {
+		if now-v.idleSince(now) > idleTimeout || !v.id.Valid() {
 			delete(c.plain, name)
 			over = append(over, v)
 		}
 	}
 	for token, v := range c.logins {
 		switch idle := now - v.idleSince(now); {
-		case idle > loginIdle || now-v.made > loginLife || !v.id.Valid():
+		case idle > loginIdle || now-v.createdAt > loginLife || !v.id.Valid():
 			delete(c.logins, token)
 			over = append(over, v)
-		case idle > restAfter:
+		case idle > idleTimeout:
 			rest = append(rest, v)
 		}
 	}
 	c.mu.Unlock()
 	for _, v := range over {
-		v.leave()
+		v.revoke()
 	}
 	for _, v := range rest {
-		v.rest()
+		v.closeIdle()
 	}
 }
 
@@ -304,7 +304,7 @@ func (c *Console) loginOf(r *http.Request) *viewer {
 	return nil
 }
 
-// errWrongPassword is the answer to every login that fails. It does not say whether there is such a user.
+// errWrongPassword is the response to every failed login. It does not show whether the user exists.
 var errWrongPassword = &failure{status: http.StatusUnauthorized, Code: "WRONGPASS", Login: true,
 	Text: "the user does not exist, is off, or has another password"}
 
@@ -343,28 +343,28 @@ func (c *Console) login(q *request, id *session.Identity, now int64) error {
 		c.logout(old)
 	}
 	secret := rand.Text() + rand.Text() // 26 letters of 5 bits, twice
-	v := &viewer{c: c, id: id, addr: q.r.RemoteAddr, token: sha256.Sum256([]byte(secret)), made: now, seen: now}
+	v := &viewer{c: c, id: id, addr: q.r.RemoteAddr, token: sha256.Sum256([]byte(secret)), createdAt: now, lastRequest: now}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return errClosing
 	}
 	c.logins[v.token] = v
-	oldest := c.surplus(v, now)
+	oldest := c.excessLogin(v, now)
 	if oldest != nil {
 		delete(c.logins, oldest.token)
 	}
 	c.mu.Unlock()
 	if oldest != nil {
-		oldest.leave()
+		oldest.revoke()
 	}
 	http.SetCookie(q.w, cookie(q.r, secret))
 	return nil
 }
 
-// surplus returns the login that ends because v, a new one, is one too many: the one of v's user that was used least recently, if
-// that user has more than userLogins, or the one of all; nil for none. The caller holds mu.
-func (c *Console) surplus(v *viewer, now int64) (oldest *viewer) {
+// excessLogin returns the login that must end because v is new: the least recently used one of v's user if that user has more than
+// userLogins, or the least recently used one of all; nil for none. The caller holds mu.
+func (c *Console) excessLogin(v *viewer, now int64) (oldest *viewer) {
 	var own, all *viewer
 	count := 0
 	older := func(a, b *viewer) *viewer {

@@ -20,13 +20,13 @@ const (
 	// nothing, and walkTime that of a walk over keys, which is sliced.
 	commandTime = 10 * time.Second
 	walkTime    = 30 * time.Second
-	// replyMost is what the console reads of the reply to a command, in bytes, and partMost what of one text in it. A page gets
+	// maxReply is the number of bytes of a reply that the console reads, and maxReplyPart that of one text in it. A page gets
 	// less: see replyBytes. A page of items has up to pageBytes.
-	replyMost = 2 * pageBytes
-	partMost  = nameBytes + 1
-	// keepSessions is the number of idle sessions that a viewer keeps, about 2 KiB each. A browser has six
+	maxReply     = 2 * pageBytes
+	maxReplyPart = nameBytes + 1
+	// maxIdleSessions is the number of idle sessions that a viewer keeps, about 2 KiB each. A browser has six
 	// connections to a host.
-	keepSessions = 6
+	maxIdleSessions = 6
 )
 
 // call is a session that runs the commands of one viewer, in one database. Reads through it change
@@ -34,7 +34,7 @@ const (
 type call struct {
 	c *Console
 	v *viewer
-	s *slot
+	s *viewerSession
 	// addr is the address of the HTTP client, for the audit.
 	addr string
 	// broken means that the state of the session is not known: no other call uses it.
@@ -42,8 +42,8 @@ type call struct {
 	// batch means that the commands are those of a batch, of which refused were refused.
 	batch   bool
 	refused int
-	// cut means that the reply to the latest command was longer than replyMost.
-	cut bool
+	// truncated means that the reply to the latest command was longer than maxReply.
+	truncated bool
 	// denied names the commands that may would not allow, once each: a screen shows what the user
 	// may see, and says what is missing.
 	denied []string
@@ -56,16 +56,16 @@ func (c *Console) as(v *viewer, db int) (*call, error) {
 		return nil, err
 	}
 	k := &call{c: c, v: v, s: s, addr: v.addr}
-	if err := k.use(db); err != nil {
+	if err := k.selectDB(db); err != nil {
 		k.release()
 		return nil, err
 	}
 	return k, nil
 }
 
-// use selects a database for the commands that follow. The user needs the permission for SELECT, unless
+// selectDB selects a database for the commands that follow. The user needs the permission for SELECT, unless
 // the session is in the database already.
-func (k *call) use(db int) error {
+func (k *call) selectDB(db int) error {
 	if db == k.s.db {
 		return nil
 	}
@@ -79,13 +79,13 @@ func (k *call) use(db int) error {
 	return err
 }
 
-// release gives the session back.
+// release returns the session to the viewer.
 func (k *call) release() {
 	if k.broken {
 		k.s.Closed(nil)
 		return
 	}
-	k.v.giveBack(k.s)
+	k.v.returnSession(k.s)
 }
 
 // do runs a command that the console itself needs for a screen, and returns its reply. An argument is
@@ -97,7 +97,7 @@ func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 	if err != nil {
 		return resp.Value{}, err
 	}
-	if !k.may(argv) {
+	if !k.allowed(argv) {
 		return resp.Value{}, errNotAllowed
 	}
 	argv = k.c.called(argv)
@@ -128,8 +128,8 @@ func (k *call) named(err error) error {
 		Text: "the user may not run " + k.denied[0] + ": the ACL rule " + rule + " allows it"}
 }
 
-// may reports whether the user may run a command, and notes it as denied if not.
-func (k *call) may(argv [][]byte) bool {
+// allowed reports whether the user may run a command. If not, it records the command as denied.
+func (k *call) allowed(argv [][]byte) bool {
 	ok := false
 	if own := k.c.called(argv); own != nil {
 		ok, _ = k.v.id.May(own)
@@ -160,7 +160,7 @@ func (c *Console) called(argv [][]byte) [][]byte {
 	}
 }
 
-// deny notes the command as one that the user may not run.
+// deny records a command that the user may not run.
 func (k *call) deny(argv [][]byte) {
 	name := strings.ToUpper(string(argv[0]))
 	if s, err := k.c.svc.Table().FindOwn(argv); err == nil {
@@ -180,24 +180,24 @@ func (k *call) run(ctx context.Context, argv [][]byte) (resp.Value, error) {
 // boundOf returns what the console reads of the reply to a request. The texts of values and names are cut, those of the server
 // itself, such as CLIENT LIST, are not.
 func (c *Console) boundOf(argv [][]byte) resp.Bound {
-	b := resp.Bound{Most: replyMost, Part: replyMost}
+	b := resp.Bound{Most: maxReply, Part: maxReply}
 	spec := c.specOf(argv)
 	if spec == nil || spec.HasKeys() || spec.Flags&(command.ReadOnly|command.Scripts) != 0 || spec.Name == "exec" {
-		b.Part = partMost
+		b.Part = maxReplyPart
 	}
 	return b
 }
 
-// errLong is the answer to a command of which the console could not read even the beginning.
+// errLong is the response to a command of which the console could not read even the beginning.
 var errLong = &failure{status: http.StatusRequestEntityTooLarge,
-	Text: fmt.Sprintf("the reply has one text of more than %d MiB, which is more than the console reads", replyMost>>20)}
+	Text: fmt.Sprintf("the reply has one text of more than %d MiB, which is more than the console reads", maxReply>>20)}
 
-// runSome is run with a bound. Cut says afterwards whether something was left out.
+// runSome runs a command and reads a bounded part of its reply. truncated reports afterwards whether there was more.
 func (k *call) runSome(ctx context.Context, argv [][]byte, most resp.Bound) (resp.Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	v, cut, err := k.s.DoSome(ctx, most, argv...)
-	k.cut = cut
+	k.truncated = cut
 	switch {
 	case err == nil && cut && v.Kind == 0:
 		return v, errLong

@@ -25,7 +25,7 @@ const (
 	unattendedMS = 10_000 // for as long jobs wait that are due, and no worker has one or asks for one
 	lockWaitMS   = 30_000 // for as long the first of a line waits
 	deniedRate   = 10     // denied requests a minute: limiters deny a few at all times
-	behindMost   = 100    // entries that a group has not read
+	maxLag       = 100    // entries that a group has not read
 )
 
 // worstMost is the number of concerns of a kind that a page gets, the worst ones: of two thousand queues without a worker it is enough to
@@ -49,7 +49,7 @@ func getConcerns(k *call, q *request) (any, error) {
 		if slices.Contains(dbs[:i], db) {
 			continue
 		}
-		if x.db = db; k.use(db) != nil {
+		if x.db = db; k.selectDB(db) != nil {
 			continue // the user may not select it
 		}
 		for _, look := range []func() error{x.queues, x.limiters, x.locks, x.groups, x.rules} {
@@ -188,7 +188,7 @@ func (x *concerns) groups() error {
 			continue // it is no stream any more
 		}
 		for _, g := range v.Elems {
-			if lag := member(g, "lag"); lag.Kind == resp.KindInt && lag.Int >= behindMost {
+			if lag := member(g, "lag"); lag.Kind == resp.KindInt && lag.Int >= maxLag {
 				name := nameOf(member(g, "name"))
 				x.add(concern{Code: "behind", Level: "look", K: bytesOf(key), Group: &name, N: lag.Int})
 			}

@@ -162,7 +162,7 @@ func (c *Console) Close() error {
 	c.plain, c.logins = nil, nil
 	c.mu.Unlock()
 	for _, v := range viewers {
-		v.leave()
+		v.revoke()
 	}
 	c.work.Wait()
 	c.versions.close()

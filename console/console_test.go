@@ -104,7 +104,7 @@ func TestLookingChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := &viewer{c: b.Console, id: who, addr: "127.0.0.1:1"}
-	defer v.leave()
+	defer v.revoke()
 	k, err := b.as(v, 0)
 	if err != nil {
 		t.Fatal(err)

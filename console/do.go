@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// reply is the answer to a command.
+// reply is the reply to a command, for a page.
 type reply struct {
 	Reply any     `json:"reply"`
 	Text  string  `json:"text"` // as ebb cli prints it
@@ -80,7 +80,7 @@ func (c *Console) doOne(q *request, db int, argv [][]byte, typed string) (a repl
 	if e := v.Err(); e != nil && resp.ReplyError(v.Str).Code() == "NOPERM" {
 		return a, e
 	}
-	hide := c.hides(argv)
+	hide := c.hidesReply(argv)
 	short, room := shortener{room: replyBytes}, textBytes
 	return reply{Reply: replyJSON(short.of(v), hide), Text: replyText(v, hide, &room), MS: float64(us) / 1000, Error: v.Kind == resp.KindError,
 		Cut: short.cut}, nil
@@ -137,7 +137,7 @@ func postBatch(c *Console, q *request) (any, error) {
 	case in.Atomic:
 		replies, err = k.transaction(q, cmds)
 	default:
-		replies, err = k.each(q, cmds)
+		replies, err = k.runEach(q, cmds)
 	}
 	if err != nil {
 		return nil, k.named(err)
@@ -149,23 +149,23 @@ func postBatch(c *Console, q *request) (any, error) {
 	}{Replies: make([]any, len(replies)), Text: make([]string, len(replies))}
 	short, room := shortener{room: replyBytes}, textBytes
 	for i, v := range replies {
-		hide := c.hides(cmds[i])
+		hide := c.hidesReply(cmds[i])
 		out.Replies[i], out.Text[i] = replyJSON(short.of(v), hide), replyText(v, hide, &room)
 	}
 	out.Cut = short.cut
 	return out, nil
 }
 
-// leastReply is what the console reads of a reply in a batch whose other replies have used up replyMost.
-const leastReply = 1 << 10
+// minReply is the number of bytes that the console reads of a reply in a batch whose other replies have used up maxReply.
+const minReply = 1 << 10
 
 // batchTime is the longest time after which a batch begins another command.
 const batchTime = 10_000_000 // us
 
-// each runs commands one after the other. Of all replies together it reads about as much as of one. It ends with the request, and
+// runEach runs commands one after the other. Of all replies together it reads about as much as of one. It ends with the request, and
 // gives its share back between two commands, so that others do not wait for a long batch.
-func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
-	replies, room := make([]resp.Value, len(cmds)), replyMost
+func (k *call) runEach(q *request, cmds [][][]byte) ([]resp.Value, error) {
+	replies, room := make([]resp.Value, len(cmds)), maxReply
 	k.batch, k.refused = true, 0
 	defer k.endBatch()
 	first := k.c.clock.Micros()
@@ -177,7 +177,7 @@ func (k *call) each(q *request, cmds [][][]byte) ([]resp.Value, error) {
 			return nil, &f
 		}
 		bound := k.c.boundOf(argv)
-		bound.Most = max(room, leastReply)
+		bound.Most = max(room, minReply)
 		bound.Part = min(bound.Part, bound.Most/2)
 		v, err := k.runSome(q.ctx, argv, bound)
 		room -= sizeOf(v)
@@ -275,7 +275,7 @@ func (k *call) pass(argv [][]byte, typed string) error {
 		return nil
 	}
 	if f.Confirm == "" {
-		k.note(spec, argv, f.Text, 0, true)
+		k.addAudit(spec, argv, f.Text, 0, true)
 	}
 	return f
 }
@@ -305,9 +305,9 @@ func (c *Console) scrub(argv [][]byte, v resp.Value) resp.Value {
 	return v
 }
 
-// hides reports whether the reply to a request has values, and values are hidden. The replies of commands that
+// hidesReply reports whether the reply to a request has values, and values are hidden. The replies of commands that
 // look at the server are shown, except for those that have arguments of others.
-func (c *Console) hides(argv [][]byte) bool {
+func (c *Console) hidesReply(argv [][]byte) bool {
 	if !c.opt.HideValues {
 		return false
 	}
@@ -315,5 +315,5 @@ func (c *Console) hides(argv [][]byte) bool {
 	if spec == nil || spec.HasKeys() || spec.Flags&(command.ReadOnly|command.Scripts) != 0 {
 		return true
 	}
-	return !onlyLooks(spec, argv) || spec.Name == "slowlog|get" || spec.Name == "script|show"
+	return !isRead(spec, argv) || spec.Name == "slowlog|get" || spec.Name == "script|show"
 }

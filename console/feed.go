@@ -14,7 +14,7 @@ import (
 // feedTopics is the limit of topics of a stream.
 const feedTopics = 20
 
-// topic is what a stream tells of.
+// topic is a subject of a stream.
 type topic struct {
 	name string // sample, expired, key, limits, locks, queues, walk or monitor
 	db   int
@@ -80,10 +80,10 @@ type stream struct {
 	topics []topic
 	trail  *trail
 	seq    uint32 // of the latest event
-	keys   map[topic]*keyNews
-	lists  map[topic]*listNews
+	keys   map[topic]*keyEvent
+	lists  map[topic]*sentList
 	tails  map[int]*tail // by database
-	walk   walkNews
+	walk   sentWalk
 	watch  *watch // of the topic monitor
 	rests  int64  // the number of the beat at which the topics that read data go on
 }
@@ -92,8 +92,8 @@ type stream struct {
 // long the stream rests for n beats: large lists come less often.
 const feedShare = 100_000
 
-// keyNews is what a page knows of a key. To find it costs the same for a value of any size.
-type keyNews struct {
+// keyEvent is the event about a key. It costs the same for a value of any size.
+type keyEvent struct {
 	Db      int    `json:"db"`
 	K       blob   `json:"k"`
 	Version string `json:"version,omitempty"`
@@ -105,8 +105,8 @@ type keyNews struct {
 }
 
 // same reports whether a page that knows x must not read the key again.
-func (x *keyNews) same(y *keyNews) bool {
-	deadline := func(z *keyNews) int64 {
+func (x *keyEvent) same(y *keyEvent) bool {
+	deadline := func(z *keyEvent) int64 {
 		if z.TTL < 0 {
 			return z.TTL
 		}
@@ -116,8 +116,8 @@ func (x *keyNews) same(y *keyNews) bool {
 	return x.Version == y.Version && x.Type == y.Type && x.N == y.N && x.gone == y.gone && d > -50 && d < 50
 }
 
-// why is the data of the events resync and bye.
-type why struct {
+// reason is the data of the events resync and bye.
+type reason struct {
 	Why string `json:"why"`
 	// Gap means that expirations may be missing.
 	Gap bool `json:"gap,omitempty"`
@@ -136,22 +136,22 @@ func getFeed(c *Console, q *request) (any, error) {
 		return nil, err
 	}
 	defer end()
-	s := &stream{q: q, c: c, conn: conn, topics: topics, keys: map[topic]*keyNews{}, lists: map[topic]*listNews{}, tails: map[int]*tail{}}
+	s := &stream{q: q, c: c, conn: conn, topics: topics, keys: map[topic]*keyEvent{}, lists: map[topic]*sentList{}, tails: map[int]*tail{}}
 	for _, t := range topics {
 		if t.name == "key" {
 			c.versions.follow(t.db, t.key)
 		}
 	}
-	defer s.part()
+	defer s.release()
 	f := newFeed(cut.now)
 	c.join(f)
-	defer c.hub.part(f)
+	defer c.hub.leave(f)
 	h := q.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // of proxies that would keep the events back
 	q.w.WriteHeader(http.StatusOK)
-	if !s.greet() {
+	if !s.begin() {
 		return nil, errSent
 	}
 	for {
@@ -165,21 +165,21 @@ func getFeed(c *Console, q *request) (any, error) {
 			}
 		case <-q.ctx.Done():
 			if c.closing.Err() != nil {
-				s.send("bye", why{Why: "the server is shutting down"})
+				s.send("bye", reason{Why: "the server is shutting down"})
 			}
 			return nil, errSent
 		}
 	}
 }
 
-// greet begins a stream: hello, what the viewer may have missed, and the lists. What happens after hello is news.
-func (s *stream) greet() bool {
+// begin sends hello, the events that the viewer may have missed, and the lists. Later events follow.
+func (s *stream) begin() bool {
 	last := s.q.text("last")
 	if last == "" {
 		last = s.q.r.Header.Get("Last-Event-ID") // of an EventSource that has connected again by itself
 	}
 	var from *trail
-	s.trail, from = s.c.trails.open(s.q.v.id.Name(), s.c.epoch(), last)
+	s.trail, from = s.c.trails.newTrail(s.q.v.id.Name(), s.c.epoch(), last)
 	hello := map[string]any{"now": s.c.now(), "epoch": s.c.epoch()}
 	for _, t := range s.topics {
 		switch t.name {
@@ -217,8 +217,8 @@ func (s *stream) greet() bool {
 	return ok && s.conn.Flush() == nil
 }
 
-// look notes the state of the keys that the stream tells of: the page reads them itself.
-func (s *stream) look() {
+// noteVersions stores the versions of the keys of the stream. The page reads the keys itself.
+func (s *stream) noteVersions() {
 	for _, t := range s.topics {
 		if t.name != "key" {
 			continue
@@ -229,8 +229,8 @@ func (s *stream) look() {
 	}
 }
 
-// part gives back what a stream has held.
-func (s *stream) part() {
+// release releases the resources of a stream.
+func (s *stream) release() {
 	if s.watch != nil {
 		s.watch.stop()
 	}
@@ -245,13 +245,13 @@ func (s *stream) part() {
 	s.c.trails.close(s.trail)
 }
 
-// resync tells the page to read its state again.
+// resync makes the page read its state again.
 func (s *stream) resync(text string, gap bool) bool {
-	s.look()
+	s.noteVersions()
 	for _, l := range s.lists {
 		l.sent = 0
 	}
-	return s.send("resync", why{text, gap})
+	return s.send("resync", reason{text, gap})
 }
 
 // epoch names this run of the server.
@@ -266,17 +266,17 @@ func (s *stream) send(event string, data any) bool {
 	return s.sendJSON(event, body) && s.conn.Flush() == nil
 }
 
-// sendJSON is send for data that is JSON, without a flush.
+// sendJSON sends data that is JSON, and does not flush.
 func (s *stream) sendJSON(event string, data []byte) bool {
 	s.seq++
 	_, err := fmt.Fprintf(s.q.w, "id: %s-%d\nevent: %s\ndata: %s\n\n", s.c.epoch(), s.trail.number(s.seq), event, data)
 	return err == nil
 }
 
-// beat sends the news of a second. It reports false when the stream has to end.
+// beat sends the changes of a second. It returns false when the stream must end.
 func (s *stream) beat(x *beat) bool {
-	if !s.q.v.alive() {
-		s.send("bye", why{Why: "the user may not be here any longer"})
+	if !s.q.v.valid() {
+		s.send("bye", reason{Why: "the user may not be here any longer"})
 		return false
 	}
 	resting, read := x.n < s.rests, int64(0)
@@ -314,16 +314,16 @@ func (s *stream) beat(x *beat) bool {
 }
 
 // keyNow returns the state of a key.
-func (s *stream) keyNow(t topic) (*keyNews, error) {
+func (s *stream) keyNow(t topic) (*keyEvent, error) {
 	k, err := s.c.as(s.q.v, t.db)
 	if err != nil {
 		return nil, err
 	}
 	defer k.release()
-	if !k.may([][]byte{[]byte("TYPE"), []byte(t.key)}) {
+	if !k.allowed([][]byte{[]byte("TYPE"), []byte(t.key)}) {
 		return nil, errNotAllowed
 	}
-	now, version := &keyNews{Db: t.db, K: wholeOf(t.key), At: s.c.now(), TTL: -1}, s.c.versions.of(t.db, t.key)
+	now, version := &keyEvent{Db: t.db, K: wholeOf(t.key), At: s.c.now(), TTL: -1}, s.c.versions.of(t.db, t.key)
 	v, err := k.do(s.q.ctx, "TYPE", t.key)
 	if err != nil {
 		return nil, err
@@ -359,7 +359,7 @@ func (s *stream) key(t topic) bool {
 	return s.sendJSON("key", encode(now))
 }
 
-// byeTime is how long the last event of a stream may take to be written when the console closes.
+// byeTime is the time in which the last event of a stream must be written when the console closes.
 const byeTime = 200 * time.Millisecond
 
 // cutter ends the writes of a connection, unless its handler has returned.
@@ -376,7 +376,7 @@ func (x *cutter) now() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.over {
-		_ = x.conn.SetWriteDeadline(longAgo) // not every ResponseWriter can
+		_ = x.conn.SetWriteDeadline(pastDeadline) // not every ResponseWriter can
 	}
 }
 

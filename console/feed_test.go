@@ -130,7 +130,7 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 	if hello.Now != b.now() || hello.Epoch == "" || !strings.HasPrefix(l.id, hello.Epoch+"-") {
 		t.Errorf("%+v %s", hello, l.id)
 	}
-	var k keyNews
+	var k keyEvent
 	l.next("key", &k) // as it is
 	first := k.Version
 	var s sample
@@ -148,7 +148,7 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	b.clock.Advance(3001 * time.Millisecond)
-	var e expiredNews
+	var e expiredEvent
 	b.tick()
 	for e.K.s != "k" {
 		l.next("expired", &e)
@@ -185,7 +185,7 @@ func TestTheFeedTellsOfEachChangeOfAKey(t *testing.T) {
 			}
 		}
 		l := b.listen("key:0:" + url("k"))
-		var first, next keyNews
+		var first, next keyEvent
 		l.next("key", &first)
 		if v := b.admin(strings.Fields(x.change)...); v.Err() != nil {
 			t.Fatal(x.change, v)
@@ -215,7 +215,7 @@ func TestTheFeedMissesNoExpirationOfItsFirstSecond(t *testing.T) {
 		b.admin("EXISTS", key)
 	}
 	expire("a2")
-	var e expiredNews
+	var e expiredEvent
 	b.tick()
 	if l.next("expired", &e); e.K.s != "a2" {
 		t.Errorf("the first expiration is that of %q, want a2", e.K.s)
@@ -280,7 +280,7 @@ func TestAStreamReadsNoValue(t *testing.T) {
 		b.admin("XADD", "x", "*", "f", "v")
 		b.second()
 		for range 3 {
-			var k keyNews
+			var k keyEvent
 			l.next("key", &k)
 		}
 	}
@@ -371,7 +371,7 @@ func TestAStreamThatHasLaggedSendsResync(t *testing.T) {
 	}
 	b.hub.mu.Unlock()
 	b.second()
-	var x why
+	var x reason
 	l.next("resync", &x)
 	if x.Why == "" || x.Gap {
 		t.Errorf("%+v", x)
@@ -401,7 +401,7 @@ func TestTheFeedEndsWithBye(t *testing.T) {
 	l.next("hello", &none)
 	done := make(chan error)
 	go func() { done <- b.Close() }()
-	var x why
+	var x reason
 	l.next("bye", &x)
 	if x.Why == "" {
 		t.Error("bye says no reason")
@@ -420,7 +420,7 @@ func TestAStreamEndsWithItsUser(t *testing.T) {
 	l.next("hello", &none)
 	b.admin("ACL", "DELUSER", name)
 	b.second()
-	var x why
+	var x reason
 	l.next("bye", &x)
 	if _, _, ok := l.read(); ok {
 		t.Error("the stream goes on after bye")
@@ -447,7 +447,7 @@ func names(t *testing.T, data []string) (keys []string, skipped int64) {
 	t.Helper()
 	for _, d := range data {
 		var x struct {
-			expiredNews
+			expiredEvent
 			Skipped int64
 		}
 		if err := json.Unmarshal([]byte(d), &x); err != nil {
@@ -485,7 +485,7 @@ func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
 	b.expire("3", 10)
 	b.tick()
 	l.until("sample", "expired")
-	var first expiredNews
+	var first expiredEvent
 	b.expire("3", 3)
 	b.tick()
 	l.next("expired", &first) // the page has received x16, and not what the server has sent behind it
@@ -496,7 +496,7 @@ func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
 	l.end()
 	b.expire("3", 300)
 	l = b.listenFrom("expired:3,sample", last)
-	var x why
+	var x reason
 	l.next("resync", &x)
 	if x.Gap {
 		t.Error("the server has forgotten the stream")
@@ -536,7 +536,7 @@ func TestAStreamSaysThatExpirationsMayBeMissing(t *testing.T) {
 	for name, last := range map[string]string{"too old": first, "another run": "1" + epoch + "-" + number, "no stream": fmt.Sprint(epoch, "-", n+1<<40),
 		"no id": "x", "no number": epoch + "-x"} {
 		l := b.listenFrom("expired:0", last)
-		var x why
+		var x reason
 		l.next("resync", &x)
 		if !x.Gap || x.Why == "" {
 			t.Errorf("%s: %+v", name, x)
@@ -547,22 +547,22 @@ func TestAStreamSaysThatExpirationsMayBeMissing(t *testing.T) {
 
 func TestAnotherUserDoesNotGoOnWithAStream(t *testing.T) {
 	var x trails
-	a, _ := x.open("ann", "7", "")
+	a, _ := x.newTrail("ann", "7", "")
 	id := fmt.Sprint("7-", a.number(1))
-	if _, from := x.open("bob", "7", id); from != nil {
+	if _, from := x.newTrail("bob", "7", id); from != nil {
 		t.Error("bob goes on where ann's stream has ended")
 	}
-	if _, from := x.open("ann", "7", id); from != a {
+	if _, from := x.newTrail("ann", "7", id); from != a {
 		t.Error("ann does not")
 	}
-	for range 3 * trailsKept {
-		b, _ := x.open("bob", "7", "")
+	for range 3 * maxEndedTrails {
+		b, _ := x.newTrail("bob", "7", "")
 		x.close(b)
 	}
-	if n := len(x.all); n > trailsKept+3 {
+	if n := len(x.all); n > maxEndedTrails+3 {
 		t.Errorf("%d trails", n)
 	}
-	if _, from := x.open("ann", "7", id); from != a {
+	if _, from := x.newTrail("ann", "7", id); from != a {
 		t.Error("the trail of a stream that is open is forgotten")
 	}
 }
@@ -582,7 +582,7 @@ func TestAStreamFallsNotFarBehind(t *testing.T) {
 	keys, skipped := names(t, l.until("sample", "expired"))
 	b.tick()
 	more, none2 := names(t, l.until("sample", "expired"))
-	if len(keys) != tailCount+tailLatest || skipped != 1000-tailCount-tailLatest || keys[0] != "x1" || keys[tailCount] != "x901" || keys[len(keys)-1] != "x1000" {
+	if len(keys) != maxTail+tailLatest || skipped != 1000-maxTail-tailLatest || keys[0] != "x1" || keys[maxTail] != "x901" || keys[len(keys)-1] != "x1000" {
 		t.Errorf("%d keys, from %s to %s, and %d skipped", len(keys), keys[0], keys[len(keys)-1], skipped)
 	}
 	if len(more) != 0 || none2 != 0 {
@@ -689,7 +689,7 @@ func TestTheServerMakesAListOnceForAllViewersOfAUser(t *testing.T) {
 		l.next("locks", &rows)
 		all = append(all, l)
 	}
-	if len(rows.Rows) != rowsMax || !rows.More {
+	if len(rows.Rows) != maxRows || !rows.More {
 		t.Errorf("%d rows, more %v", len(rows.Rows), rows.More)
 	}
 	calls := func() int {
@@ -785,7 +785,7 @@ func TestTheFeedShowsCommandsForAMinute(t *testing.T) {
 		t.Fatal(status, body)
 	}
 	b.second()
-	var x monitorNews
+	var x monitorEvent
 	l.next("monitor", &x)
 	if len(x.Lines) != monitorLines || x.Skipped != 9 || x.Left != 59 || x.Over {
 		t.Fatalf("%d lines, skipped %d, left %d", len(x.Lines), x.Skipped, x.Left)
@@ -826,7 +826,7 @@ func TestMonitorNeedsThePermissionAndHidesValues(t *testing.T) {
 	var none struct{}
 	l.next("hello", &none)
 	b.second()
-	var x monitorNews
+	var x monitorEvent
 	l.next("monitor", &x)
 	if !x.Over || !strings.Contains(x.Why, "+monitor") || len(x.Lines) != 0 {
 		t.Errorf("%+v", x)

@@ -32,7 +32,7 @@ type bucket struct {
 	Containers int64 `json:"containers"`
 }
 
-// forecast is the answer of GET api/forecast.
+// forecast is the response of GET api/forecast.
 type forecast struct {
 	At      int64    `json:"at"`
 	Span    string   `json:"span"`
@@ -73,7 +73,7 @@ func getForecast(k *call, q *request) (any, error) {
 	if match := q.text("match"); match != "" {
 		return k.forecastOf(q, span, match)
 	}
-	if !k.may([][]byte{[]byte("EXPIRY"), []byte("SURVEY")}) { // what it tells is what the console reads
+	if !k.allowed([][]byte{[]byte("EXPIRY"), []byte("SURVEY")}) { // the survey has the same facts
 		return nil, errNotAllowed
 	}
 	began := k.c.clock.Micros()
@@ -130,7 +130,7 @@ func (k *call) forecastOf(q *request, span, match string) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !k.may(argv) { // the rows of another user may stand in the answers that are kept
+	if !k.allowed(argv) { // the rows of another user may stand in the answers that are kept
 		return nil, errNotAllowed
 	}
 	name := k.v.id.Name() + "\x00" + q.text("db") + "\x00" + span + "\x00" + match

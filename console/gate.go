@@ -10,9 +10,9 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 )
 
-// looks are the commands that change nothing, beside those that have the flag ReadOnly. A name that ends in a
+// readCommands are the commands that change nothing, beside those that have the flag ReadOnly. A name that ends in a
 // bar stands for all subcommands.
-var looks = []string{"command", "command|", "echo", "info", "lastsave", "ping", "role", "time",
+var readCommands = []string{"command", "command|", "echo", "info", "lastsave", "ping", "role", "time",
 	"acl|cat", "acl|dryrun", "acl|getuser", "acl|help", "acl|list", "acl|log", "acl|users", "acl|whoami",
 	"client|getname", "client|getredir", "client|id", "client|info", "client|list", "client|help", "client|trackinginfo",
 	"cluster|countkeysinslot", "cluster|getkeysinslot", "cluster|help", "cluster|info", "cluster|keyslot", "cluster|links", "cluster|myid",
@@ -23,9 +23,9 @@ var looks = []string{"command", "command|", "echo", "info", "lastsave", "ping", 
 	"memory|doctor", "memory|help", "memory|malloc-stats", "memory|stats", "memory|usage", "module|help", "module|list",
 	"object|", "pubsub|", "rl.top", "script|exists", "script|help", "script|show", "slowlog|get", "slowlog|help", "slowlog|len", "xgroup|help", "xinfo|"}
 
-// onlyLooks reports whether a request changes nothing. The read-only console lets such requests through, and
+// isRead reports whether a request changes nothing. The read-only console lets such requests through, and
 // no others.
-func onlyLooks(spec *command.Spec, argv [][]byte) bool {
+func isRead(spec *command.Spec, argv [][]byte) bool {
 	switch spec.Name {
 	case "acl|log":
 		return len(argv) < 3 || !strings.EqualFold(string(argv[2]), "RESET")
@@ -43,12 +43,12 @@ func onlyLooks(spec *command.Spec, argv [][]byte) bool {
 		return true
 	}
 	container, _, _ := strings.Cut(spec.Name, "|")
-	return slices.Contains(looks, spec.Name) || strings.Contains(spec.Name, "|") && slices.Contains(looks, container+"|")
+	return slices.Contains(readCommands, spec.Name) || strings.Contains(spec.Name, "|") && slices.Contains(readCommands, container+"|")
 }
 
 // readOnly refuses the calls of scripts and functions that the read-only console does not run either.
 func readOnly(spec *command.Spec, argv [][]byte) error {
-	if onlyLooks(spec, argv) {
+	if isRead(spec, argv) {
 		return nil
 	}
 	return command.ReplyError("READONLY the console is read-only: its scripts do not run " + display(spec))
@@ -64,7 +64,7 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 	if spec.Client&command.Stateful != 0 {
 		return &failure{status: http.StatusForbidden, Code: "STATEFUL", Text: name + " belongs to a connection, and the console's requests have none of their own"}
 	}
-	if c.opt.ReadOnly && !onlyLooks(spec, argv) {
+	if c.opt.ReadOnly && !isRead(spec, argv) {
 		return &failure{status: http.StatusForbidden, Code: "READONLY", Text: "READONLY the console is read-only: it does not run " + name}
 	}
 	if c.opt.HideValues && spec.Has(command.Scripts) {
@@ -141,7 +141,7 @@ func waits(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
 // first key, else the command. That is for requests of the category dangerous that change something, and
 // for those that remove or overwrite more than one key.
 func (c *Console) mustType(spec *command.Spec, argv [][]byte) string {
-	if onlyLooks(spec, argv) {
+	if isRead(spec, argv) {
 		return ""
 	}
 	keys, _ := spec.AppendKeys(nil, argv) // the command says what is wrong

@@ -30,7 +30,7 @@ func crossSite(r *http.Request) bool {
 	return true
 }
 
-// vet refuses requests to the API by what they look like, before anything is done for them.
+// vet refuses requests to the API by their form, before the console does any work for them.
 func vet(r *http.Request) *failure {
 	if crossSite(r) {
 		return &failure{status: http.StatusForbidden, Text: "a page of another site has sent this request"}
@@ -45,7 +45,7 @@ func vet(r *http.Request) *failure {
 }
 
 // shares bounds what all requests read of the server at a time. A request that runs commands holds one of allShares, of which a
-// user has at most userShares, and takes up to replyMost bytes for replies and about as much for its answer. A user who has all
+// user has at most userShares, and takes up to maxReply bytes for replies and about as much for its answer. A user who has all
 // of them waits; others do not: the last firstShares are for users who have none.
 type shares struct {
 	mu    sync.Mutex // guards what follows
@@ -62,8 +62,8 @@ const (
 	shareTime = 5 * time.Second
 )
 
-// take takes a share for a user. The caller calls give at the end.
-func (s *shares) take(ctx context.Context, user string) (give func(), err error) {
+// acquire takes a share for a user. The caller calls release at the end.
+func (s *shares) acquire(ctx context.Context, user string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, shareTime)
 	defer cancel()
 	for {
@@ -79,7 +79,7 @@ func (s *shares) take(ctx context.Context, user string) (give func(), err error)
 			s.held++
 			s.by[user]++
 			s.mu.Unlock()
-			return func() { s.give(user) }, nil
+			return func() { s.release(user) }, nil
 		}
 		if s.freed == nil {
 			s.freed = make(chan struct{})
@@ -101,8 +101,8 @@ func (s *shares) awaited() bool {
 	return s.freed != nil
 }
 
-// give gives a share back.
-func (s *shares) give(user string) {
+// release returns a share.
+func (s *shares) release(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held--
@@ -119,8 +119,8 @@ var errTooMany = &failure{status: http.StatusTooManyRequests, retry: 1,
 	Text: fmt.Sprintf("too many requests at a time: a viewer may have %d requests and %d streams, a user without a login at one address %d streams, "+
 		"a user %d streams, and all viewers %d streams", maxRequests, maxStreams, maxShared, userStreams, allStreams)}
 
-// longAgo is a deadline that has passed: it ends the reads and the writes of a connection.
-var longAgo = time.Unix(1, 0)
+// pastDeadline is a deadline that has passed: it ends the reads and the writes of a connection.
+var pastDeadline = time.Unix(1, 0)
 
 // admit counts a request of a viewer, which may be nil, and bounds what it takes up. The caller calls leave at the
 // end of the request. The end of the console cuts the connection off.
@@ -146,12 +146,12 @@ func (c *Console) admit(q *request) (leave func(), err error) {
 	conn := http.NewResponseController(q.w)
 	stop := context.AfterFunc(c.closing, func() {
 		cancel()
-		_ = conn.SetReadDeadline(longAgo) // not every ResponseWriter can
+		_ = conn.SetReadDeadline(pastDeadline) // not every ResponseWriter can
 		if cut := q.cut.Load(); cut != nil {
 			cut.soon()
 			return
 		}
-		_ = conn.SetWriteDeadline(longAgo)
+		_ = conn.SetWriteDeadline(pastDeadline)
 	})
 	return func() {
 		stop()
@@ -173,7 +173,7 @@ func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	most := maxStreams
-	if v.made == 0 {
+	if v.createdAt == 0 {
 		most = maxShared
 	}
 	user := v.id.Name()

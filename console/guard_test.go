@@ -408,7 +408,7 @@ func TestAUserWithoutAShareGetsOne(t *testing.T) {
 	var give func()
 	for n := range 3 * userShares {
 		user := string(rune('a' + n/userShares))
-		g, err := s.take(over, user)
+		g, err := s.acquire(over, user)
 		if want := n < allShares-firstShares || n%userShares == 0; (err == nil) != want {
 			t.Errorf("share %d of %s: %v", n%userShares, user, err)
 		}
@@ -417,7 +417,7 @@ func TestAUserWithoutAShareGetsOne(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"x", "y", "z"} {
-		if _, err := s.take(over, user); err != nil {
+		if _, err := s.acquire(over, user); err != nil {
 			t.Errorf("the first share of %s: %v", user, err)
 		}
 	}

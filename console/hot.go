@@ -31,7 +31,7 @@ func getHot(k *call, _ *request) (any, error) {
 		Few     bool     `json:"few"`     // the window has too few samples for shares
 		Denied  []string `json:"denied,omitempty"`
 	}{Rows: []hotRow{}}
-	if !k.may([][]byte{[]byte("HOTKEYS"), []byte("GET")}) {
+	if !k.allowed([][]byte{[]byte("HOTKEYS"), []byte("GET")}) {
 		out.Denied = k.denied
 		return out, nil
 	}

@@ -33,7 +33,7 @@ type hub struct {
 	latest  *sample
 }
 
-// beat is the news of a second.
+// beat has the changes of a second.
 type beat struct {
 	n      int64
 	sample json.RawMessage
@@ -48,8 +48,8 @@ type feed struct {
 
 func newFeed(cut func()) *feed { return &feed{beats: make(chan *beat, feedLag), cut: cut} }
 
-// tell hands a beat to a stream, and reports whether the stream may stay.
-func (f *feed) tell(x *beat) bool {
+// offer sends a beat to a stream, and reports whether the stream may stay.
+func (f *feed) offer(x *beat) bool {
 	select {
 	case f.beats <- x:
 		return true
@@ -123,8 +123,8 @@ func (c *Console) join(f *feed) {
 	}
 }
 
-// part removes a stream.
-func (h *hub) part(f *feed) {
+// leave removes a stream.
+func (h *hub) leave(f *feed) {
 	h.mu.Lock()
 	delete(h.streams, f)
 	h.mu.Unlock()
@@ -151,7 +151,7 @@ func encode(x any) json.RawMessage {
 	return b
 }
 
-// tick takes a sample and tells the streams. It reports whether there are any. The first one only reads the meter.
+// tick takes a sample and sends it to the streams. It reports whether there are streams. The first tick only reads the meter.
 func (c *Console) tick() bool {
 	h := &c.hub
 	h.ticking.Lock()
@@ -203,7 +203,7 @@ func (h *hub) publish(s, ten *sample) bool {
 	h.short.add(pointOf(s))
 	x := &beat{h.beats, encode(s)}
 	for f := range h.streams {
-		if !f.tell(x) {
+		if !f.offer(x) {
 			f.cut()
 			delete(h.streams, f)
 		}

@@ -90,7 +90,7 @@ func getKeys(k *call, q *request) (any, error) {
 			return nil, err
 		}
 		count := args[3].(int)
-		if k.cut && count > 1 { // long names: fewer of them at a time, so that none is left out
+		if k.truncated && count > 1 { // long names: fewer of them at a time, so that none is left out
 			args[3] = max(1, count/8)
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 // The topics limits, locks and queues are the lists of those screens. The server makes a list once a second for all
 // streams of a user that have the same topic: another user may see other keys.
 
-// listKey says which list it is.
+// listKey identifies a list.
 type listKey struct {
 	topic
 	user string
@@ -60,8 +60,8 @@ func (x *lists) drop(key listKey) {
 	}
 }
 
-// listNews is what a stream has sent of a list.
-type listNews struct {
+// sentList is the part of a list that a stream has sent.
+type sentList struct {
 	*shared
 	sent int // its version; 0: none
 }
@@ -73,7 +73,7 @@ func (s *stream) listKey(t topic) listKey { return listKey{t, s.q.v.id.Name()} }
 func (s *stream) list(t topic, n int64) bool {
 	l := s.lists[t]
 	if l == nil {
-		l = &listNews{shared: s.c.lists.get(s.listKey(t))}
+		l = &sentList{shared: s.c.lists.get(s.listKey(t))}
 		s.lists[t] = l
 	}
 	version, body := l.at(n, func() (any, error) { return s.makeList(t) }, t, s.c.now)
@@ -115,7 +115,7 @@ func (l *shared) at(n int64, make func() (any, error), t topic, now func() int64
 	return l.version, l.body
 }
 
-// listNow is how the JSON of a list begins.
+// listNow begins the JSON of a list.
 const listNow = `{"now":0`
 
 // listBody adds the topic and the time to a list that begins with listNow.

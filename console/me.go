@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/admin"
 )
 
-// actions are what the buttons of the pages do, as requests for an example. A viewer may do an action if one of its
+// actions are the actions of the buttons of the pages, with a request of each as an example. A viewer may do an action if one of its
 // commands may run; a key in it stands for any key.
 var actions = map[string][]string{
 	"expiry.rule": {"EXPIRY RULE SET r TO s"}, "expiry.persist": {"PERSIST k"}, "expiry.prolong": {"PEXPIRE k 1 GT"},
@@ -33,7 +33,7 @@ var actions = map[string][]string{
 	"server.deluser": {"ACL DELUSER u"}, "walk.use": {"SCAN 0"}, "shell.use": {"PING"}, "monitor.use": {"MONITOR"},
 }
 
-// me is the answer to GET api/me: what the pages need before anything else.
+// me is the response to GET api/me: the data that the pages need first.
 type me struct {
 	User      blob              `json:"user"`
 	Loginable bool              `json:"loginable"` // there is a login to end
@@ -64,7 +64,7 @@ type progress struct {
 
 // getMe answers GET api/me. It runs no command, so that a user who may run hardly any can log in.
 func getMe(c *Console, q *request) (any, error) {
-	m := me{User: bytesOf(q.v.id.Name()), Loginable: q.v.made != 0, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
+	m := me{User: bytesOf(q.v.id.Name()), Loginable: q.v.createdAt != 0, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
 		Databases: c.svc.DB.Databases(), Role: "master", Version: admin.Version, Loading: c.loading(), Open: false,
 		Now: float64(c.clock.Micros()) / 1000, Can: map[string]bool{}, Need: map[string]string{}}
 	if c.label != "" {
@@ -74,11 +74,11 @@ func getMe(c *Console, q *request) (any, error) {
 		m.Role = "replica"
 		m.Follows = c.svc.Config.Bool("replica-read-only")
 	}
-	if q.v.open() && c.svc.Denied() == "" {
+	if q.v.isOpen() && c.svc.Denied() == "" {
 		m.Open = "the server has no password, and lets in clients of other machines: set one (requirepass), or protected-mode yes"
 	}
 	for action, examples := range actions {
-		ok, need := c.can(q.v, examples)
+		ok, need := c.canRun(q.v, examples)
 		if m.Can[action] = ok; !ok {
 			m.Need[action] = need
 		}
@@ -86,8 +86,8 @@ func getMe(c *Console, q *request) (any, error) {
 	return m, nil
 }
 
-// can reports whether a viewer may run one of some commands, on some key. need is what is missing for the first.
-func (c *Console) can(v *viewer, examples []string) (ok bool, need string) {
+// canRun reports whether a viewer may run one of some commands, on some key. need is the permission that the first needs.
+func (c *Console) canRun(v *viewer, examples []string) (ok bool, need string) {
 	for _, x := range examples {
 		var argv [][]byte
 		for w := range strings.FieldsSeq(x) {
@@ -98,7 +98,7 @@ func (c *Console) can(v *viewer, examples []string) (ok bool, need string) {
 		switch {
 		case spec == nil:
 			why = "the server has no command " + string(argv[0])
-		case c.opt.ReadOnly && !onlyLooks(spec, argv):
+		case c.opt.ReadOnly && !isRead(spec, argv):
 			why = "http-console-read-only no"
 		case v.id.MayRun(argv...):
 			return true, ""

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// monitorTime is for how long a stream shows commands, in ms. While a stream does, each command costs the server
+	// monitorSpan is the time for which a stream shows commands, in ms. While a stream does, each command costs the server
 	// about a microsecond.
-	monitorTime = 60_000
+	monitorSpan = 60_000
 	// monitorLines is the limit of commands that a stream shows in a second.
 	monitorLines = 200
 )
@@ -37,8 +37,8 @@ type monitorLine struct {
 	Argv []blob  `json:"argv"`
 }
 
-// monitorNews are the commands of a second.
-type monitorNews struct {
+// monitorEvent has the commands of a second.
+type monitorEvent struct {
 	Lines   []monitorLine `json:"lines"`
 	Skipped int64         `json:"skipped"`
 	Left    int64         `json:"left"` // seconds
@@ -60,7 +60,7 @@ func (c *Console) watchCommands(v *viewer) *watch {
 // note keeps a command. The server holds locks meanwhile.
 func (w *watch) note(x session.MonitorLine) {
 	if x.Lib == library {
-		if spec := w.c.specOf(x.Args); spec == nil || onlyLooks(spec, x.Args) || spec.Client&command.Stateful != 0 {
+		if spec := w.c.specOf(x.Args); spec == nil || isRead(spec, x.Args) || spec.Client&command.Stateful != 0 {
 			return // what the screens read, and how the console's sessions begin
 		}
 	}
@@ -83,10 +83,10 @@ func (w *watch) note(x session.MonitorLine) {
 }
 
 // take returns the commands since the last call.
-func (w *watch) take() *monitorNews {
+func (w *watch) take() *monitorEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	x := &monitorNews{Lines: slices.Clone(w.lines), Skipped: w.skipped, Left: max(0, (monitorTime-(w.c.now()-w.began))/1000)}
+	x := &monitorEvent{Lines: slices.Clone(w.lines), Skipped: w.skipped, Left: max(0, (monitorSpan-(w.c.now()-w.began))/1000)}
 	if x.Lines == nil {
 		x.Lines = []monitorLine{}
 	}

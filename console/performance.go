@@ -8,7 +8,7 @@ import (
 
 // This file answers the cards of the screen Performance about commands, latency events and scripts.
 
-// commandStat is what a command has taken since the start or CONFIG RESETSTAT. Times are in us.
+// commandStat is the time that a command has taken since the start or CONFIG RESETSTAT. Times are in us.
 type commandStat struct {
 	Name     string `json:"name"`
 	Calls    int64  `json:"calls"`
@@ -20,7 +20,7 @@ type commandStat struct {
 	P999     *int64 `json:"p999"`
 }
 
-// errorStat is how often replies had a code.
+// errorStat is the number of replies with an error code.
 type errorStat struct {
 	Code blob  `json:"code"`
 	N    int64 `json:"n"`
@@ -35,7 +35,7 @@ func getPerformance(k *call, _ *request) (any, error) {
 		Errors   []errorStat   `json:"errors"`
 		Denied   []string      `json:"denied,omitempty"`
 	}{Now: k.c.now(), Commands: []commandStat{}, Errors: []errorStat{}}
-	if !k.may([][]byte{[]byte("INFO"), []byte("commandstats")}) {
+	if !k.allowed([][]byte{[]byte("INFO"), []byte("commandstats")}) {
 		out.Denied = k.denied
 		return out, nil
 	}
@@ -145,14 +145,14 @@ func getScripts(k *call, q *request) (any, error) {
 		Denied        []string     `json:"denied,omitempty"`
 	}{Now: k.c.now(), Scripts: []scriptRow{}, Libraries: []libraryRow{}}
 	s := k.c.svc.Admin()
-	if k.may([][]byte{[]byte("INFO"), []byte("memory")}) {
+	if k.allowed([][]byte{[]byte("INFO"), []byte("memory")}) {
 		n := s.Scripts.Stats()
 		out.Cached, out.Bytes, out.Evicted, out.Functions, out.FunctionBytes = n.Scripts, n.ScriptBytes, n.Evicted, n.Functions, n.FunctionBytes
 		if began, overdue, ok := s.Host.RunningScript(); ok {
 			out.Running = &running{max(0, k.c.clock.Micros()-began) / 1000, overdue}
 		}
 	}
-	if k.may([][]byte{[]byte("SCRIPT"), []byte("SHOW"), []byte("x")}) {
+	if k.allowed([][]byte{[]byte("SCRIPT"), []byte("SHOW"), []byte("x")}) {
 		for _, x := range s.Scripts.Cached(scriptRows) {
 			head := cutTo(x.Body, headBytes)
 			if k.c.opt.HideValues {

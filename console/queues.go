@@ -200,7 +200,7 @@ func (k *call) sharers(q *request, row *queueRow) (others []blob, sure bool, err
 		}
 		cursor = v.Elems[0].Str
 		if cursor == "0" || k.c.clock.Micros() > until {
-			return others, cursor == "0" && !k.cut, nil
+			return others, cursor == "0" && !k.truncated, nil
 		}
 	}
 }

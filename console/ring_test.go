@@ -65,7 +65,7 @@ func TestAViewerGetsSecondsAndWhatWasBeforeThem(t *testing.T) {
 		b.second()
 		<-f.beats
 	}
-	b.hub.part(f)
+	b.hub.leave(f)
 	b.clock.Advance(longStep)
 	b.tick()
 	var s series
@@ -161,14 +161,14 @@ func TestSamplesAreTakenUntilClose(t *testing.T) {
 		f := newFeed(func() {})
 		c.join(f)
 		synctest.Wait()
-		c.hub.part(f)
+		c.hub.leave(f)
 		c.join(f) // right behind a sample: it waits for the next second
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		synctest.Wait()
 		if long, short := count(); long != 7 || short < 10 || short > 11 || len(f.beats) != short {
 			t.Errorf("%d samples of ten seconds and %d of one, after 10 s with a viewer", long, short)
 		}
-		c.hub.part(f)
+		c.hub.leave(f)
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// rowsMax is the limit of rows of a screen's list: a list is made each second while its screen is open.
-	rowsMax = 200
-	// rowsLook is the limit of keys among which a list finds its rows, and rowsTime that of the time for that: see ranked.
-	rowsLook = 10_000
-	rowsTime = 100 * time.Millisecond
+	// maxRows is the limit of rows of a screen's list: a list is made each second while its screen is open.
+	maxRows = 200
+	// maxRowKeys is the limit of keys among which a list finds its rows, and rowsTime that of the time for that: see ranked.
+	maxRowKeys = 10_000
+	rowsTime   = 100 * time.Millisecond
 )
 
 // keysOf returns the keys of a type that the user may read, by SCAN with the index of that type, in the order of their names. more reports
-// that there are others: there is a limit of rowsLook keys and about pageNames bytes, and keys with names that the console has not read
+// that there are others: there is a limit of maxRowKeys keys and about pageNames bytes, and keys with names that the console has not read
 // whole are left out. A match without a character of patterns is a part of the name.
 func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool, err error) {
 	cursor, readable, room := "0", k.v.id.Reads(readers...), pageNames
@@ -32,7 +32,7 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 		if err != nil {
 			return nil, false, err
 		}
-		if count := args[3].(int); k.cut && count > 1 { // long names, as in getKeys
+		if count := args[3].(int); k.truncated && count > 1 { // long names, as in getKeys
 			args[3] = max(1, count/8)
 			continue
 		}
@@ -46,13 +46,13 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 			}
 		}
 		cursor = v.Elems[0].Str
-		if cursor == "0" || len(keys) > rowsLook || room < 0 {
+		if cursor == "0" || len(keys) > maxRowKeys || room < 0 {
 			break
 		}
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	return keys[:min(len(keys), rowsLook)], more || cursor != "0" || len(keys) > rowsLook, nil
+	return keys[:min(len(keys), maxRowKeys)], more || cursor != "0" || len(keys) > maxRowKeys, nil
 }
 
 // ranked is the rows of a list: of all keys of a type, those that come first by a column.
@@ -103,8 +103,8 @@ func (x *ranked[T]) first(sort string, by map[string]func(*T) float64) {
 	} else if name == "k" && down {
 		slices.Reverse(x.Rows)
 	}
-	if len(x.Rows) > rowsMax {
-		x.Rows, x.More = x.Rows[:rowsMax], true
+	if len(x.Rows) > maxRows {
+		x.Rows, x.More = x.Rows[:maxRows], true
 	}
 }
 

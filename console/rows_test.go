@@ -220,7 +220,7 @@ func TestAListHasTheFirstRowsByItsColumn(t *testing.T) {
 			Looked int
 		}
 		b.get("api/"+path, &a)
-		if len(a.Rows) == 0 || a.Rows[0].K.T != want || len(a.Rows) > rowsMax || a.More != (a.Looked > rowsMax) {
+		if len(a.Rows) == 0 || a.Rows[0].K.T != want || len(a.Rows) > maxRows || a.More != (a.Looked > maxRows) {
 			t.Errorf("%s: %d rows of %d, more %v, first %v", path, len(a.Rows), a.Looked, a.More, a.Rows[:min(1, len(a.Rows))])
 		}
 	}
@@ -229,7 +229,7 @@ func TestAListHasTheFirstRowsByItsColumn(t *testing.T) {
 		Sort string
 		Rows []struct{ K struct{ T string } }
 	}
-	if l.next("queues", &list); list.Sort != "-ready" || len(list.Rows) != rowsMax || list.Rows[0].K.T != "q1111" {
+	if l.next("queues", &list); list.Sort != "-ready" || len(list.Rows) != maxRows || list.Rows[0].K.T != "q1111" {
 		t.Errorf("the stream's list is sorted by %q and has %d rows", list.Sort, len(list.Rows))
 	}
 }
@@ -244,7 +244,7 @@ func TestClientsOfAnyNameFitTheTable(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	for sort, want := range map[string]int64{"id": 7, "-id": 10_099, "-mem": 876, "cmd": 7} {
-		if x := clientsBy(all, "", sort); len(x.Rows) != rowsMax || !x.More || x.Rows[0].ID != want {
+		if x := clientsBy(all, "", sort); len(x.Rows) != maxRows || !x.More || x.Rows[0].ID != want {
 			t.Errorf("by %s: %d rows, the first is %d", sort, len(x.Rows), x.Rows[0].ID)
 		}
 	}

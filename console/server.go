@@ -183,13 +183,13 @@ func getFiles(k *call, _ *request) (any, error) {
 		Loaded   *loaded     `json:"loaded,omitempty"`
 		Denied   []string    `json:"denied,omitempty"`
 	}{Now: k.c.now()}
-	if !k.may([][]byte{[]byte("INFO"), []byte("persistence")}) {
+	if !k.allowed([][]byte{[]byte("INFO"), []byte("persistence")}) {
 		out.Denied = k.denied
 		return out, nil
 	}
 	f, keeper, cfg := k.c.svc.Admin().Host.Files(), k.c.svc.Keeper(), k.c.svc.Config
 	out.Memory = keeper == nil || keeper.Dir() == ""
-	if k.may([][]byte{[]byte("CONFIG"), []byte("GET"), []byte("dir")}) && !out.Memory {
+	if k.allowed([][]byte{[]byte("CONFIG"), []byte("GET"), []byte("dir")}) && !out.Memory {
 		dir := keeper.Dir()
 		out.Dir = &dir
 	}
@@ -232,7 +232,7 @@ func getConfig(k *call, _ *request) (any, error) {
 		Rows   []configRow `json:"rows"`
 		Denied []string    `json:"denied,omitempty"`
 	}{Rows: []configRow{}}
-	if !k.may([][]byte{[]byte("CONFIG"), []byte("GET"), []byte("*")}) {
+	if !k.allowed([][]byte{[]byte("CONFIG"), []byte("GET"), []byte("*")}) {
 		out.Denied = k.denied
 		return out, nil
 	}

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// tailCount is the limit of expirations that a stream tells of in a second, for each database, and tailMore that of
+	// maxTail is the limit of expirations that a stream sends in a second, for each database, and maxTailFirst that of
 	// the first second of a stream that goes on where another one has ended.
-	tailCount = 200
-	tailMore  = 2000
+	maxTail      = 200
+	maxTailFirst = 2000
 	// tailLate is how far behind, in ms, a stream may fall where more expires than it may tell of. It then leaves
 	// some out, goes on with the latest tailLatest, and says how many are missing.
 	tailLate   = 5000
 	tailLatest = 100
 )
 
-// tail is how far a stream has read the expiry rules' streams of a database.
+// tail is the position of a console's stream in the expiry rules' streams of a database.
 type tail struct {
 	at    map[string]*mark // by the name of the rules' stream
 	older bool             // one of them goes on where a stream before has ended
 }
 
-// expiredNews is one expiration.
-type expiredNews struct {
+// expiredEvent is one expiration.
+type expiredEvent struct {
 	At    int64  `json:"at"`
 	DB    int    `json:"db"`
 	Level string `json:"level"`
@@ -37,8 +37,8 @@ type expiredNews struct {
 	from  string // the rules' stream
 }
 
-// skippedNews says how many expirations a stream has left out.
-type skippedNews struct {
+// skippedEvent has the number of expirations that a stream has left out.
+type skippedEvent struct {
 	DB      int   `json:"db"`
 	Skipped int64 `json:"skipped"`
 }
@@ -78,7 +78,7 @@ func (s *stream) expired(db int) bool {
 		return true
 	}
 	slices.Sort(names)
-	return s.tell(k, db, t, names, fired)
+	return s.sendExpirations(k, db, t, names, fired)
 }
 
 // fired returns how many entries the expiry rules of a database have written, by the name of their stream.
@@ -113,13 +113,13 @@ func (s *stream) follow(k *call, db int, fired map[string]int64) *tail {
 		switch {
 		case ok:
 			t.older = true
-		case later && n <= tailCount: // the rule was made since the last beat
+		case later && n <= maxTail: // the rule was made since the last beat
 			m = s.before(k, name, n)
 		default:
 			m = s.endOf(k, name)
 		}
 		if !ok {
-			s.trail.begin(at, m)
+			s.trail.start(at, m)
 		}
 		t.at[name] = &m
 	}
@@ -147,15 +147,15 @@ func (s *stream) before(k *call, name string, n int64) mark {
 	return mark{id: v.Elems[n].Elems[0].Str}
 }
 
-// tell sends what rules' streams have that is new. fired is how many entries the rules had written before.
-func (s *stream) tell(k *call, db int, t *tail, names []string, fired map[string]int64) bool {
-	limit := tailCount
+// sendExpirations sends the new entries of rules' streams. fired is the number of entries that the rules had written before.
+func (s *stream) sendExpirations(k *call, db int, t *tail, names []string, fired map[string]int64) bool {
+	limit := maxTail
 	if t.older {
-		limit, t.older = tailMore, false
+		limit, t.older = maxTailFirst, false
 	}
 	limit = max(1, limit/len(names))
 	got := map[string]int{}
-	var all []*expiredNews
+	var all []*expiredEvent
 	names = slices.DeleteFunc(names, func(name string) bool { // the user may read other streams than the others
 		v, err := k.do(s.q.ctx, "XREAD", "COUNT", limit, "STREAMS", name, t.at[name].id)
 		for _, entries := range v.Pairs {
@@ -168,7 +168,7 @@ func (s *stream) tell(k *call, db int, t *tail, names []string, fired map[string
 		}
 		return err != nil
 	})
-	slices.SortStableFunc(all, func(a, b *expiredNews) int { return int(min(1, max(-1, a.At-b.At))) })
+	slices.SortStableFunc(all, func(a, b *expiredEvent) int { return int(min(1, max(-1, a.At-b.At))) })
 	may := k.v.id.Reads(readers...)
 	for _, x := range all {
 		m := t.at[x.from]
@@ -187,7 +187,7 @@ func (s *stream) tell(k *call, db int, t *tail, names []string, fired map[string
 		}
 		left := fired[n] - m.fired // MAXLEN has removed them, or a client
 		m.fired = fired[n]
-		if left > 0 && !s.sendEntry(skippedNews{db, left}, source{db, n}, *m) {
+		if left > 0 && !s.sendEntry(skippedEvent{db, left}, source{db, n}, *m) {
 			return false
 		}
 	}
@@ -199,7 +199,7 @@ func (s *stream) sendEntry(x any, at source, m mark) bool {
 	if !s.sendJSON("expired", encode(x)) {
 		return false
 	}
-	s.trail.told(s.seq, at, m)
+	s.trail.record(s.seq, at, m)
 	return true
 }
 
@@ -217,7 +217,7 @@ func (s *stream) catchUp(k *call, db int, name string, m *mark, fired int64, may
 	slices.Reverse(entries)
 	if left := fired - m.fired - int64(len(entries)); left > 0 {
 		m.fired += left
-		if !s.sendEntry(skippedNews{db, left}, source{db, name}, *m) {
+		if !s.sendEntry(skippedEvent{db, left}, source{db, name}, *m) {
 			return false
 		}
 	}
@@ -249,8 +249,8 @@ func laterID(a, b string) bool {
 }
 
 // expirationOf reads an entry of a rule's stream.
-func expirationOf(e resp.Value) *expiredNews {
-	x := &expiredNews{id: e.Elems[0].Str}
+func expirationOf(e resp.Value) *expiredEvent {
+	x := &expiredEvent{id: e.Elems[0].Str}
 	fields := e.Elems[1].Elems
 	var deadline int64
 	for i := 0; i+1 < len(fields); i += 2 {

@@ -13,10 +13,10 @@ import (
 // remembers, for each stream, which event told of which entry of a rule's stream.
 
 const (
-	// trailsKept is the number of streams that have ended whose trails the console remembers, and trailSteps the number of
+	// maxEndedTrails is the number of streams that have ended whose trails the console remembers, and trailSteps the number of
 	// events of each, about 100 bytes.
-	trailsKept = 64
-	trailSteps = 256
+	maxEndedTrails = 64
+	trailSteps     = 256
 )
 
 // source is a stream into which expiry rules write.
@@ -25,13 +25,13 @@ type source struct {
 	name string
 }
 
-// mark is a place in a source: the entry that was told of last, and how many entries the rules had written by then.
+// mark is a position in a source: the entry that was sent last, and the number of entries that the rules had written until then.
 type mark struct {
 	id    string
 	fired int64
 }
 
-// trail is how far a stream has come at each of its events.
+// trail has the position of a stream at each of its events.
 type trail struct {
 	user string
 	id   uint32
@@ -43,7 +43,7 @@ type trail struct {
 	steps []step
 }
 
-// step is an event that told of an expiration.
+// step is an event about an expiration.
 type step struct {
 	seq uint32
 	at  source
@@ -53,15 +53,15 @@ type step struct {
 // number returns an event's number: unlike its place in the stream, it is the event's alone.
 func (t *trail) number(seq uint32) uint64 { return uint64(t.id)<<32 | uint64(seq) }
 
-// begin notes where the stream begins to read a source.
-func (t *trail) begin(at source, m mark) {
+// start stores the position at which the stream begins to read a source.
+func (t *trail) start(at source, m mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.from[at] = m
 }
 
-// told notes that an event has told of an entry.
-func (t *trail) told(seq uint32, at source, m mark) {
+// record stores that an event was about an entry.
+func (t *trail) record(seq uint32, at source, m mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.steps) == trailSteps {
@@ -89,16 +89,16 @@ func (t *trail) marks(seq uint32) (all map[source]mark, ok bool) {
 	return all, true
 }
 
-// trails are those of the latest streams. Its zero value has none.
+// trails holds the trails of the latest streams. The zero value is empty.
 type trails struct {
 	mu   sync.Mutex // guards what follows
 	next uint32
-	all  []*trail // the oldest first: those of the streams, and of trailsKept that have ended
+	all  []*trail // the oldest first: those of the streams, and of maxEndedTrails that have ended
 }
 
-// open returns a new stream's trail, and the one of the stream before if the server knows where that was. last is the id of the
+// newTrail returns a new stream's trail, and the one of the stream before if the server knows where that was. last is the id of the
 // last event that the page has received.
-func (x *trails) open(user, epoch, last string) (t, from *trail) {
+func (x *trails) newTrail(user, epoch, last string) (t, from *trail) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.next++
@@ -117,7 +117,7 @@ func (x *trails) open(user, epoch, last string) (t, from *trail) {
 	return t, from
 }
 
-// close notes that a trail's stream has ended.
+// close stores that the stream of a trail has ended.
 func (x *trails) close(t *trail) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -128,7 +128,7 @@ func (x *trails) close(t *trail) {
 			ended++
 		}
 	}
-	if ended > trailsKept {
+	if ended > maxEndedTrails {
 		oldest := slices.IndexFunc(x.all, func(t *trail) bool { return !t.live })
 		x.all = slices.Delete(x.all, oldest, oldest+1)
 	}

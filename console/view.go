@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// keyView is the answer of GET api/key.
+// keyView is the response of GET api/key.
 type keyView struct {
 	K        blob     `json:"k"`
 	Type     string   `json:"type"`
@@ -18,7 +18,7 @@ type keyView struct {
 	Freq     *int64   `json:"freq,omitempty"`
 	TTL      *int64   `json:"pttl,omitempty"`
 	N        *int64   `json:"n,omitempty"`
-	Version  string   `json:"version"`          // as in the news of the key
+	Version  string   `json:"version"`          // as in the events about the key
 	Digest   string   `json:"digest,omitempty"` // of a string that is shown whole: what IFDEQ compares
 	Next     *string  `json:"next"`             // from of the next page; null at the end
 	Now      int64    `json:"now"`
@@ -26,15 +26,15 @@ type keyView struct {
 	Denied   []string `json:"denied,omitempty"`
 }
 
-// part is what a request shows of a key: at most count items, after from, those that contain find.
-type part struct {
+// itemRange is the part of a key that a request shows: at most count items, after from, that contain find.
+type itemRange struct {
 	from, find string
 	count      int64
 	large      bool // the items are so large that a page of few is larger than pageBytes
 }
 
 // viewers returns the body of a key by its type, and where its next page begins.
-var viewers = map[string]func(k *call, q *request, key string, p part) (body any, next string, err error){
+var viewers = map[string]func(k *call, q *request, key string, p itemRange) (body any, next string, err error){
 	"string": viewString, "hash": viewHash, "set": viewSet, "zset": viewZSet, "list": viewList, "stream": viewStream,
 	"limiter": viewInfo("RL.INFO"), "lock": viewInfo("LOCK.INFO"), "semaphore": viewInfo("SEM.INFO"), "delayqueue": viewInfo("DQ.INFO"),
 	"MBbloom--": viewInfo("BF.INFO"),
@@ -46,11 +46,11 @@ func getKey(k *call, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := part{from: q.text("from"), find: q.text("find")}
+	p := itemRange{from: q.text("from"), find: q.text("find")}
 	if p.count, err = q.number("count", 200, 1, 1000); err != nil {
 		return nil, err
 	}
-	if !k.may([][]byte{[]byte("TYPE"), []byte(key)}) {
+	if !k.allowed([][]byte{[]byte("TYPE"), []byte(key)}) {
 		return nil, errNotAllowed
 	}
 	version := k.c.versions.of(k.s.db, key) // before the reads
@@ -86,7 +86,7 @@ func getKey(k *call, q *request) (any, error) {
 		out.Digest = k.digest(q, key)
 	}
 	p.count = pageOf(p.count, n, out.Bytes)
-	p.large = p.count < scanLeast
+	p.large = p.count < minScan
 	if view := viewers[v.Str]; view != nil {
 		body, next, err := view(k, q, key, p)
 		switch {
@@ -109,8 +109,8 @@ func getKey(k *call, q *request) (any, error) {
 const (
 	pageBytes = 4 << 20
 	pageBlind = 20
-	// scanLeast is about the number of items that HSCAN returns even where COUNT is 1.
-	scanLeast = 16
+	// minScan is about the number of items that HSCAN returns even where COUNT is 1.
+	minScan = 16
 )
 
 // pageOf returns how many of the n items of a key a page has, at most count. bytes is the size of the key, nil: unknown.
@@ -156,7 +156,7 @@ type rows[T any] struct {
 	Rows []T `json:"rows"`
 }
 
-func viewString(k *call, q *request, key string, _ part) (any, string, error) {
+func viewString(k *call, q *request, key string, _ itemRange) (any, string, error) {
 	length, err := k.do(q.ctx, "STRLEN", key)
 	if err != nil {
 		return nil, "", err
@@ -197,7 +197,7 @@ type item struct {
 }
 
 // scan returns a page of HSCAN, SSCAN or ZSCAN. more are further arguments.
-func (k *call) scan(q *request, command, key string, p part, more ...any) (elems []resp.Value, next string, err error) {
+func (k *call) scan(q *request, command, key string, p itemRange, more ...any) (elems []resp.Value, next string, err error) {
 	p.from = cmp.Or(p.from, "0")
 	args := append([]any{command, key, p.from, "COUNT", p.count}, more...)
 	if p.find != "" {
@@ -271,7 +271,7 @@ func living(items []item) []item {
 	return out
 }
 
-func viewHash(k *call, q *request, key string, p part) (any, string, error) {
+func viewHash(k *call, q *request, key string, p itemRange) (any, string, error) {
 	if p.large {
 		if ok, _ := k.v.id.May([][]byte{[]byte("HSTRLEN"), []byte(key), nil}); ok {
 			return viewLargeHash(k, q, key, p)
@@ -290,8 +290,8 @@ func viewHash(k *call, q *request, key string, p part) (any, string, error) {
 	return rows[item]{living(items)}, next, nil
 }
 
-// viewLargeHash is viewHash where values may be large. It reads those of at most pageBytes/scanLeast bytes, and the lengths of the others.
-func viewLargeHash(k *call, q *request, key string, p part) (any, string, error) {
+// viewLargeHash is viewHash where values may be large. It reads those of at most pageBytes/minScan bytes, and the lengths of the others.
+func viewLargeHash(k *call, q *request, key string, p itemRange) (any, string, error) {
 	fields, next, err := k.scan(q, "HSCAN", key, p, "NOVALUES")
 	if err != nil {
 		return nil, "", err
@@ -308,7 +308,7 @@ func viewLargeHash(k *call, q *request, key string, p part) (any, string, error)
 			return nil, "", err
 		}
 		v, seen := blob{n: int(length.Int), cut: true, hidden: k.c.opt.HideValues}, ""
-		if length.Int <= pageBytes/scanLeast && !v.hidden {
+		if length.Int <= pageBytes/minScan && !v.hidden {
 			got, err := k.do(q.ctx, "HGET", key, e.Str)
 			if err != nil {
 				return nil, "", err
@@ -321,7 +321,7 @@ func viewLargeHash(k *call, q *request, key string, p part) (any, string, error)
 	return rows[item]{living(items)}, next, nil
 }
 
-func viewSet(k *call, q *request, key string, p part) (any, string, error) {
+func viewSet(k *call, q *request, key string, p itemRange) (any, string, error) {
 	elems, next, err := k.scan(q, "SSCAN", key, p)
 	if err != nil {
 		return nil, "", err
@@ -336,7 +336,7 @@ func viewSet(k *call, q *request, key string, p part) (any, string, error) {
 }
 
 // start returns the index at which a page begins.
-func (p part) start() (int64, error) {
+func (p itemRange) start() (int64, error) {
 	if p.from == "" {
 		return 0, nil
 	}
@@ -347,7 +347,7 @@ func (p part) start() (int64, error) {
 	return n, nil
 }
 
-func viewZSet(k *call, q *request, key string, p part) (any, string, error) {
+func viewZSet(k *call, q *request, key string, p itemRange) (any, string, error) {
 	var items []item
 	var next string
 	if p.find != "" {
@@ -393,7 +393,7 @@ func scoreText(v resp.Value) string {
 	return v.Str
 }
 
-func viewList(k *call, q *request, key string, p part) (any, string, error) {
+func viewList(k *call, q *request, key string, p itemRange) (any, string, error) {
 	from, err := p.start()
 	if err != nil {
 		return nil, "", err
@@ -426,7 +426,7 @@ type entry struct {
 const entryFields = 20
 
 // viewStream shows the entries of a stream, the newest first, and its groups.
-func viewStream(k *call, q *request, key string, p part) (any, string, error) {
+func viewStream(k *call, q *request, key string, p itemRange) (any, string, error) {
 	var body struct {
 		Rows   []entry        `json:"rows"`
 		Info   map[string]any `json:"info,omitempty"`
@@ -518,8 +518,8 @@ func member(v resp.Value, name string) resp.Value {
 }
 
 // viewInfo returns a viewer that shows the reply of a command about the key.
-func viewInfo(command string) func(*call, *request, string, part) (any, string, error) {
-	return func(k *call, q *request, key string, _ part) (any, string, error) {
+func viewInfo(command string) func(*call, *request, string, itemRange) (any, string, error) {
+	return func(k *call, q *request, key string, _ itemRange) (any, string, error) {
 		v, err := k.do(q.ctx, command, key)
 		if err != nil {
 			return nil, "", err

@@ -230,7 +230,7 @@ func TestAPageOfLargeValuesIsShort(t *testing.T) {
 			}
 			b.get("api/key?count=100&k="+url(key)+"&from="+neturl.QueryEscape(from), &page)
 			seen, pages = seen+len(page.Body.Rows), pages+1
-			if len(page.Body.Rows) > map[string]int{"h": 2 * scanLeast, "s": 2 * scanLeast, "z": 6, "l": 6, "x": 6}[key] {
+			if len(page.Body.Rows) > map[string]int{"h": 2 * minScan, "s": 2 * minScan, "z": 6, "l": 6, "x": 6}[key] {
 				t.Errorf("%s: a page has %d items of 1 MiB", key, len(page.Body.Rows))
 			}
 			if page.Next == nil {

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// walkSlice is the time that a walk works before it rests for walkRest: a tenth of a core at most.
+	// walkSlice is the time that a walk works before it pauses for walkPause: a tenth of a core at most.
 	walkSlice = 2 * time.Millisecond
-	walkRest  = 18 * time.Millisecond
+	walkPause = 18 * time.Millisecond
 	// walkStep is the number of keys that a walk looks at under the lock of a shard, some 20 us.
 	walkStep = 128
 	// walkSteps is the limit of steps of a slice: a clock that stands still, as in tests, ends no slice.
 	walkSteps = 160
-	// walkTries is how often a walk tries to lock a shard that others hold before it rests.
+	// walkTries is the number of attempts to lock a shard that others hold, before the walk pauses.
 	walkTries = 20
 	// walkPrefixes is the limit of prefixes that a walk counts; the keys of others count under "".
 	walkPrefixes = 20_000
@@ -37,7 +37,7 @@ const (
 // count of keys without a deadline, behind them that of all later ones.
 var walkBounds = [...]int64{60_000, 3_600_000, 86_400_000, 30 * 86_400_000}
 
-// walkOrder is what a viewer wants to have walked.
+// walkOrder is the request for a walk.
 type walkOrder struct {
 	DB    int64  `json:"db"`
 	Kind  string `json:"kind"`
@@ -170,7 +170,7 @@ func (c *Console) latestWalk(v *viewer) *walk {
 	return nil
 }
 
-// walkState is how far a walk has come.
+// walkState is the progress of a walk.
 type walkState struct {
 	ID     string  `json:"id"`
 	Kind   string  `json:"kind"`
@@ -182,7 +182,7 @@ type walkState struct {
 	Error  string  `json:"error,omitempty"`
 }
 
-// state returns how far the walk has come. The caller holds w.mu.
+// state returns the progress of the walk. The caller holds w.mu.
 func (w *walk) state(now int64) walkState {
 	s := walkState{ID: w.id, Kind: w.Kind, Done: 1, Over: w.done, Looked: w.looked, Total: w.total, Took: w.took, Error: w.err}
 	if !w.done {
@@ -248,22 +248,22 @@ func deleteWalk(c *Console, q *request) (any, error) {
 	return nil, nil
 }
 
-// walkNews is what a stream has sent of a walk.
-type walkNews struct {
+// sentWalk is the progress of a walk that a stream has sent.
+type sentWalk struct {
 	id   string
 	over bool
 }
 
-// walking sends how far the viewer's walk has come, each second until its end.
+// walking sends the progress of the viewer's walk, each second until its end.
 func (s *stream) walking() bool {
 	w := s.c.latestWalk(s.q.v)
-	if w == nil || s.walk == (walkNews{w.id, true}) {
+	if w == nil || s.walk == (sentWalk{w.id, true}) {
 		return true
 	}
 	w.mu.Lock()
 	x := w.state(s.c.now())
 	w.mu.Unlock()
-	s.walk = walkNews{x.ID, x.Over}
+	s.walk = sentWalk{x.ID, x.Over}
 	return s.sendJSON("walk", encode(x))
 }
 
@@ -278,7 +278,7 @@ func (w *walk) over() bool {
 // waits for a script that is running, and fails where the server or the user's rules refuse it. The slice itself
 // reads the keys without commands, and waits for no lock.
 func (w *walk) run(ctx context.Context, k *call) error {
-	rest := time.NewTimer(walkRest)
+	rest := time.NewTimer(walkPause)
 	defer rest.Stop()
 	var cursor uint64
 	for {
@@ -294,13 +294,13 @@ func (w *walk) run(ctx context.Context, k *call) error {
 		default:
 			return err
 		}
-		rest.Reset(walkRest)
+		rest.Reset(walkPause)
 		select {
 		case <-rest.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if !w.v.alive() {
+		if !w.v.valid() {
 			return errors.New("the user may not be here any longer")
 		}
 	}
@@ -345,8 +345,8 @@ func (w *walk) finish(c *Console, err error) {
 	w.looked = w.total
 }
 
-// visit looks at the keys of a slice, under the user's rules of that moment.
-type visit struct {
+// walkVisitor looks at the keys of a slice, under the user's rules of that moment.
+type walkVisitor struct {
 	w        *walk
 	n        int
 	may      func(key []byte) bool
@@ -359,8 +359,8 @@ type visit struct {
 	prefix   []byte   // its prefix
 }
 
-func newVisit(w *walk, k *call) *visit {
-	v := &visit{w: w, may: k.v.id.Reads(readers...), sep: []byte(w.Sep)}
+func newVisit(w *walk, k *call) *walkVisitor {
+	v := &walkVisitor{w: w, may: k.v.id.Reads(readers...), sep: []byte(w.Sep)}
 	allowed := func(words ...string) bool {
 		argv := make([][]byte, len(words))
 		for i, x := range words {
@@ -377,7 +377,7 @@ func newVisit(w *walk, k *call) *visit {
 }
 
 // key counts a key. The engine holds its shard's lock.
-func (v *visit) key(k engine.Key) {
+func (v *walkVisitor) key(k engine.Key) {
 	v.n++
 	name := k.Name()
 	if v.match != nil && !v.match(name) || !v.may(name) {
