@@ -396,7 +396,6 @@ var clockReaders = map[string]string{
 	"examples/sliding-window/":               "a limiter by hand goes by the client's clock, which is its fault",
 	"examples/funnel/":                       "it measures how long a wait was",
 	"internal/sessions/":                     "the end of a session, an instant of the program as in the libraries",
-	"internal/kit/bound.go":                  "a context's deadline, by the monotonic clock",
 	"internal/kit/rules.go":                  "how long a release takes, by the monotonic clock",
 	"limit/local.go":                         "spans in this process, by the monotonic clock: an outage, and what is allowed meanwhile",
 	"examples/tour/":                         "it shows how late things are",

@@ -89,8 +89,8 @@ func newMultiTake(takes []Take) (*multiTake, error) {
 
 func (t *multiTake) send(ctx context.Context) (conn.Value, error) {
 	l := t.takes[0].Limiter
-	ctx, b := l.bounded(ctx)
-	defer b.Stop()
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	switch {
 	case !l.native():
 		return t.script(ctx)

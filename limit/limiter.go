@@ -305,13 +305,12 @@ func (r Result) took(n int64, m mode) Result {
 	return r
 }
 
-// bounded returns the context of one request, and the timeout in it, which the caller stops. The embedded engine needs none.
-func (l *Limiter) bounded(ctx context.Context) (context.Context, *kit.Bound) {
+// bounded returns the context of one request, which ends after Options.Timeout. The embedded engine needs no timeout.
+func (l *Limiter) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.c.Capabilities().Embedded {
-		return ctx, nil
+		return ctx, func() {}
 	}
-	b := kit.NewBound(ctx, l.opt.Timeout, errTimeout)
-	return b, b
+	return context.WithTimeoutCause(ctx, l.opt.Timeout, errTimeout)
 }
 
 // logFirstUse logs, once, how the limiter runs.
@@ -322,8 +321,8 @@ func (l *Limiter) logFirstUse() {
 // send sends the request of one operation to the backend.
 func (l *Limiter) send(ctx context.Context, p *plan, bucket string, n int64, m mode) (Result, error) {
 	l.logFirstUse()
-	ctx, b := l.bounded(ctx)
-	defer b.Stop()
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	if l.native() {
 		return l.sendNative(ctx, p, bucket, n, m)
 	}

@@ -71,8 +71,8 @@ func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time
 // send reserves at the backend. Afterwards the delay is -1 if the backend did not reserve.
 func (r *Reservation) send(ctx context.Context, n int64, within time.Duration) error {
 	l := r.l
-	ctx, b := l.bounded(ctx)
-	defer b.Stop()
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	r.delay = -1
 	if l.native() {
 		args := append(append([]any{"RL.RESERVE", r.bucket}, r.p.native...), "COST", n)
@@ -153,8 +153,8 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 		return nil
 	}
 	l := r.l
-	bounded, b := l.bounded(ctx)
-	defer b.Stop()
+	bounded, cancel := l.bounded(ctx)
+	defer cancel()
 	err := r.revoke(bounded, r.id)
 	if err != nil {
 		if cause := outage(ctx, err, l.opt.Timeout); cause != nil {

@@ -182,8 +182,8 @@ func (l *Limiter) waitInLine(ctx context.Context, p *plan, bucket string, n int6
 // pollLine runs the script that waits, once.
 func (l *Limiter) pollLine(ctx context.Context, p *plan, bucket string, args []any) (conn.Value, error) {
 	l.logFirstUse()
-	ctx, b := l.bounded(ctx)
-	defer b.Stop()
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
 	return l.c.Script(ctx, byAlgorithm[p.algo].wait, keys(bucket), args...)
 }
 

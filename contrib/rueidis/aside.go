@@ -34,17 +34,15 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 			d.auto.in.Add(-1)
 		}
 	})
-	ended, late, silent := d.ends.of(ctx)
+	ended, late := d.ends.of(ctx)
 	var none T
+	var err error
 	select {
 	case r := <-done:
 		return r, nil
 	case <-ended:
-		silent = false
+		err = unavailable(ctx, doing, ctx.Err())
 	case <-late:
-	}
-	err := unavailable(ctx, doing, ctx.Err())
-	if silent {
 		err = d.silent(doing)
 	}
 	return none, conn.UnderWay(err, func(ctx context.Context) (v conn.Value, ok bool) {

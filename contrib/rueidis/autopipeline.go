@@ -124,7 +124,7 @@ func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.R
 		runtime.Gosched()
 		g.start()
 	}
-	done, late, silent := g.ends.of(ctx)
+	done, late := g.ends.of(ctx)
 	timely := true
 	select {
 	case <-c.done:
@@ -133,7 +133,7 @@ func (g *autoPipeline) do(ctx context.Context, cmd rueidis.Completed) (rueidis.R
 		return r, nil
 	case <-done:
 	case <-late:
-		timely = !silent
+		timely = false
 	}
 	sent := !g.leave(c)
 	switch {

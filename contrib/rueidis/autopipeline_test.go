@@ -11,7 +11,6 @@ import (
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
@@ -65,7 +64,6 @@ func endWithTheirContexts(t *testing.T, pipelining bool) {
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 	long, ctx := testContext(t), testContext(t)
-	slow := errors.New("slow")
 	canceled, cancel := context.WithCancel(long)
 	if _, err := c.Do(ctx, "INCR", "n"); err != nil {
 		t.Fatal(err)
@@ -77,13 +75,6 @@ func endWithTheirContexts(t *testing.T, pipelining bool) {
 	var after sync.WaitGroup
 	p.Pause(t)
 	for range 8 {
-		after.Go(func() {
-			b := kit.NewBound(long, 200*time.Millisecond, slow)
-			defer b.Stop()
-			if _, err := c.Do(b, "INCR", "n"); !passed(err) {
-				t.Errorf("bound: %v", err)
-			}
-		})
 		after.Go(func() {
 			short, stop := context.WithTimeout(long, 200*time.Millisecond)
 			defer stop()

@@ -5,13 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// ends holds the instants at which calls reach their time limit: a limit of their own, or
-// the driver's. A thousand calls with a limit of a second share a few timers, which are
-// late by less than endStep, instead of a timer each.
+// ends holds the instants at which calls reach the driver's time limit. A thousand calls with a
+// limit of a second share a few timers, which are late by less than endStep, instead of a timer each.
 type ends struct {
 	since time.Time
 	reply time.Duration       // the driver's limit, from the call on; 0 or less: none
@@ -28,46 +25,34 @@ type end struct {
 	timer *time.Timer
 }
 
-const (
-	// endStep is the most by which a call may end after its limit.
-	endStep = 10 * time.Millisecond
-	// endLeast is the shortest limit for which a delay of endStep is acceptable.
-	endLeast = 100 * time.Millisecond
-)
+// endStep is the most by which a call may end after its limit.
+const endStep = 10 * time.Millisecond
 
-// of returns the channels that end a call: that of its context, or of the context's
-// parent, and one for the time limit. silent reports that the limit is the driver's.
-func (e *ends) of(ctx context.Context) (done, late <-chan struct{}, silent bool) {
-	b, bound := ctx.(*kit.Bound)
-	at, has := ctx.Deadline()
-	if e.reply > 0 {
-		if limit := time.Now().Add(e.reply); !has || at.After(limit) {
-			at, silent = limit, true
-		}
+// of returns the channels that end a call: that of its context, and one for the driver's limit, which is nil if the context ends before.
+func (e *ends) of(ctx context.Context) (done, late <-chan struct{}) {
+	limit, sooner := e.limit(ctx)
+	if sooner {
+		return ctx.Done(), nil
 	}
-	if !bound && !silent {
-		return ctx.Done(), nil, false
+	return ctx.Done(), e.at(int64(limit.Sub(e.since)/endStep) + 1)
+}
+
+// limit returns the driver's limit for a call that begins now; sooner: there is none, or the context ends before.
+func (e *ends) limit(ctx context.Context) (at time.Time, sooner bool) {
+	if e.reply <= 0 {
+		return at, true
 	}
-	step := int64(at.Sub(e.since)/endStep) + 1
-	if bound {
-		last := e.last.Load()
-		if !silent && (last == nil || last.step != step) && time.Until(at) < endLeast {
-			return ctx.Done(), nil, false
-		}
-		ctx = b.Parent() // whose channel exists already and needs no timer
-	}
-	return ctx.Done(), e.at(step), silent
+	at = time.Now().Add(e.reply)
+	end, has := ctx.Deadline()
+	return at, has && !end.After(at)
 }
 
 // here returns a context with which rueidis itself ends a call in time. It is the call's
 // context if its deadline is before the driver's limit. Else it is a context with that
 // limit, and a cancellation of the call's context has an effect only when the reply comes.
 func (e *ends) here(ctx context.Context) context.Context {
-	if e.reply <= 0 {
-		return ctx
-	}
-	limit := time.Now().Add(e.reply)
-	if at, has := ctx.Deadline(); has && !at.After(limit) {
+	limit, sooner := e.limit(ctx)
+	if sooner {
 		return ctx
 	}
 	return &limited{ctx, limit, e.at(int64(limit.Sub(e.since)/endStep) + 1)}

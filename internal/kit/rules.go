@@ -205,12 +205,12 @@ func release(ctx context.Context, most time.Duration, failed error, again func(e
 			ended, most = true, min(most, time.Since(began)+Farewell)
 		}
 		within := min(left(), ReleaseOnce)
-		b := NewBound(whole, within, nil)
-		err := fn(b)
-		if errors.Is(err, context.DeadlineExceeded) && Overdue(whole, b, err) {
+		once, cancel := context.WithTimeout(whole, within)
+		err := fn(once)
+		if errors.Is(err, context.DeadlineExceeded) && Overdue(whole, once, err) {
 			err = NoReply(within)
 		}
-		b.Stop()
+		cancel()
 		if err == nil || !again(err) {
 			return err
 		}
