@@ -224,7 +224,7 @@ export interface Expectation {
   seen: string; // the mark of the value; "" for nothing
 }
 
-export interface ExpiredNews {
+export interface ExpiredEvent {
   at: number;
   db: number;
   level: string;
@@ -341,7 +341,7 @@ export interface JobRow {
   until?: number; // the end of its lease
 }
 
-export interface KeyNews {
+export interface KeyEvent {
   db: number;
   k: B;
   version?: string;
@@ -379,7 +379,7 @@ export interface KeyView {
   freq?: number;
   pttl?: number;
   n?: number;
-  version: string; // as in the news of the key
+  version: string; // as in the events about the key
   digest?: string; // of a string that is shown whole: what IFDEQ compares
   next: string | null; // from of the next page; null at the end
   now: number;
@@ -498,19 +498,19 @@ export interface Me {
   need: Record<string, string>; // for the actions that the user may not do: the rule that would allow it
 }
 
-export interface MonitorLine {
-  at: number; // ms since 1970
-  db: number;
-  addr: string;
-  argv: B[];
-}
-
-export interface MonitorNews {
+export interface MonitorEvent {
   lines: MonitorLine[];
   skipped: number;
   left: number; // seconds
   over: boolean;
   why?: string;
+}
+
+export interface MonitorLine {
+  at: number; // ms since 1970
+  db: number;
+  addr: string;
+  argv: B[];
 }
 
 export interface PendingRow {
@@ -579,6 +579,11 @@ export interface Ranked<T> {
   more: boolean; // there are others
   looked: number; // among so many keys
   all: boolean; // which are all
+}
+
+export interface Reason {
+  why: string;
+  gap?: boolean;
 }
 
 export interface ReplicaRow {
@@ -703,7 +708,7 @@ export interface ServerAnswer {
   denied?: string[];
 }
 
-export interface SkippedNews {
+export interface SkippedEvent {
   db: number;
   skipped: number;
 }
@@ -866,9 +871,4 @@ export interface WalkSum {
   bytes: number;
   bytesTTL: number; // of keys with a deadline
   ttl: number[];
-}
-
-export interface Why {
-  why: string;
-  gap?: boolean;
 }
