@@ -89,7 +89,7 @@ const (
 // ErrDuplicate and ebb.ErrArgument say that it does not. After any other error it may have the
 // job: push it again with the same ID and with a Unique that is longer than the program's
 // retries, and treat ErrDuplicate as success. With the ID alone, a job that was done meanwhile
-// would be done again. With Block, the context's error together with ErrFull is possible too.
+// would be done again. With Block, the context's error has ErrFull beside it if the context ended while Push waited for room.
 // Push costs one round trip.
 func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, error) {
 	item := Item[T]{Value: v}
@@ -233,10 +233,8 @@ func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string)
 	}
 	for tries := 0; ; tries++ {
 		results, err := q.store().push(ctx, items, q.o.MaxLen, q.o.Overflow == DropOldest)
-		if err != nil && tries > 0 && ctx.Err() != nil {
-			return errs, fullError(ctx, len(items))
-		} else if err != nil {
-			return errs, err
+		if err != nil {
+			return errs, err // even if ctx has ended, and the attempt before was refused: the backend may have the jobs
 		}
 		left := 0
 		for i, r := range results {
@@ -262,13 +260,9 @@ func (q *Queue[T]) pushPart(ctx context.Context, items []pushItem, ids []string)
 		}
 		items = items[:left]
 		if kit.Sleep(ctx, kit.Backoff(minRoomPause, maxRoomPause, tries)) != nil {
-			return errs, fullError(ctx, left)
+			return errs, fmt.Errorf("%w: no room for %d more: %w", ErrFull, left, ctx.Err())
 		}
 	}
-}
-
-func fullError(ctx context.Context, jobs int) error {
-	return fmt.Errorf("%w: no room for %d more: %w", ErrFull, jobs, ctx.Err())
 }
 
 // name returns the name of a job in errors.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -297,6 +298,36 @@ func TestAConsumerOutlivesAServerThatHangs(t *testing.T) {
 		must(q.Push(ctx, "work"))(t)
 		if j, err := q.Pop(ctx); err != nil || j.Value != "work" {
 			t.Error(j, err)
+		}
+	})
+}
+
+// ErrFull says that the backend does not have the job.
+func TestAPushThatWasCutOffIsNotRefused(t *testing.T) {
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		name := fresh(b)
+		ctx, cancel := context.WithCancel(b.Context())
+		d := &between{c: b.Conn, far: true}
+		pushes := 0
+		d.call = func(_ context.Context, command string, run func() (ebb.Value, error)) (ebb.Value, error) {
+			if command != "DQ.ADD" {
+				return run()
+			}
+			pushes++
+			if pushes < 3 { // the first job, and a second that is refused
+				return run()
+			}
+			must(b.Del(b.Context(), name))(t)
+			v, err := run()
+			cancel() // after the backend has the job, and before its reply
+			return v, cmp.Or(err, ctx.Err())
+		}
+		q := must(New[string](ebb.Use(d), name, Options[string]{MaxLen: 1, Overflow: Block}))(t)
+		must(q.Push(ctx, "first"))(t)
+		_, err := q.Push(ctx, "second")
+		failsWith(t, err, context.Canceled)
+		if n := must(q.Len(b.Context()))(t); errors.Is(err, ErrFull) || n != 1 {
+			t.Errorf("%v, with %d jobs", err, n)
 		}
 	})
 }
