@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/redis/go-redis/v9"
@@ -126,7 +127,7 @@ func valueOf(x any) conn.Value {
 		}
 		return conn.Value{Kind: resp.KindError, Str: "ERR " + x.Error()}
 	case []any:
-		v := conn.Value{Kind: resp.KindArray}
+		v := conn.Value{Kind: resp.KindArray, Elems: slices.Grow([]conn.Value(nil), len(x))}
 		for _, e := range x {
 			v.Elems = append(v.Elems, valueOf(e))
 		}
@@ -146,7 +147,7 @@ func mapValue(m map[any]any) conn.Value {
 		pairs = append(pairs, pair{valueOf(k), valueOf(e)})
 	}
 	sort.Slice(pairs, func(i, j int) bool { return pairs[i].k.String() < pairs[j].k.String() })
-	v := conn.Value{Kind: resp.KindMap}
+	v := conn.Value{Kind: resp.KindMap, Elems: slices.Grow([]conn.Value(nil), 2*len(pairs))}
 	for _, p := range pairs {
 		v.Elems = append(v.Elems, p.k, p.v)
 	}
