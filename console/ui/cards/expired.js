@@ -8,7 +8,7 @@ import { table } from '../lib/table.js';
 import { beginning, show, text } from '../lib/bytes.js';
 import { t, span, micros, time, percent } from '../lib/i18n.js';
 
-/** @import { Column, Ctx, ExpiredNews, LagRow } from '../lib/types.js' */
+/** @import { Column, Ctx, ExpiredEvent, LagRow } from '../lib/types.js' */
 
 export const LEVELS = ['key', 'field', 'member', 'element', 'lease'];
 /** The expirations that the page keeps, those that it shows, and how often it shows new ones, ms. */
@@ -59,7 +59,7 @@ export function lagCard(ctx) {
   return { el, read };
 }
 
-/** @param {ExpiredNews} r */
+/** @param {ExpiredEvent} r */
 const expiredRow = (r) =>
   h(
     'tr',
@@ -72,7 +72,7 @@ const expiredRow = (r) =>
 
 /** What went just now. @param {Ctx} ctx @param {string} match */
 export function expiredCard(ctx, match) {
-  /** @type {Array<ExpiredNews & {seq: number}>} */
+  /** @type {Array<ExpiredEvent & {seq: number}>} */
   let recent = [];
   let seq = 0,
     painting = false;

@@ -84,8 +84,8 @@ type Listed<T> = T & Partial<rows.Failure> & { sort?: string };
 /** The data of events by topic. */
 export interface Events {
   sample: rows.Sample;
-  expired: rows.ExpiredNews & Partial<rows.SkippedNews>;
-  key: rows.KeyNews;
+  expired: rows.ExpiredEvent & Partial<rows.SkippedEvent>;
+  key: rows.KeyEvent;
   limits: Listed<rows.LimitsAnswer>;
   locks: Listed<rows.LocksAnswer>;
   queues: Listed<rows.QueuesAnswer>;

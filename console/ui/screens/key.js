@@ -10,7 +10,7 @@ import { stringBody } from '../cards/key-string.js';
 import { argv, bytes, copier, fromBytes, fromText, fromUrl, show, text, url } from '../lib/bytes.js';
 import { t, num, size, span, time, date, asSpan, parseSpan } from '../lib/i18n.js';
 
-/** @import { B, Ctx, Item, KeyNews, KeyView, Resp, Rows, ViewStreamAnswer, ViewStringAnswer, Words } from '../lib/types.js' */
+/** @import { B, Ctx, Item, KeyEvent, KeyView, Resp, Rows, ViewStreamAnswer, ViewStringAnswer, Words } from '../lib/types.js' */
 /** @import { RunOptions } from '../lib/api.js' */
 
 export const title = 'key.title';
@@ -61,7 +61,7 @@ class Key {
     this.news = h('span', { class: 'look', role: 'status' });
     /** The latest answer. @type {KeyView|null} */
     this.data = null;
-    /** The latest news of the key, which may come while an answer is on its way. @type {KeyNews|null} */
+    /** The latest news of the key, which may come while an answer is on its way. @type {KeyEvent|null} */
     this.latest = null;
     /** The items of a container. @type {ItemsView|null} */
     this.items = null;
