@@ -192,7 +192,7 @@ func notifications(f *facts) []Finding {
 	listening := f.num("pubsub_patterns") > 0 // whose names no command lists
 	v, ok := f.ask("PUBSUB", "CHANNELS", "__key*")
 	if ok && len(v.Elems) > 0 {
-		return one(Act, "events", fmt.Sprintf("%d channels of keyspace events have subscribers, and notify-keyspace-events is empty", len(v.Elems)),
+		return one(Act, "events", fmt.Sprintf("subscribed channels of keyspace events: %d; notify-keyspace-events is empty", len(v.Elems)),
 			"these subscribers wait for events that are never sent", "CONFIG SET notify-keyspace-events Ex (for expired events)")
 	}
 	if clients, ok := f.ask("CLIENT", "LIST"); ok && listening && strings.Contains(clients.String(), "cmd=psubscribe") {
@@ -374,7 +374,7 @@ func keysCommand(f *facts) []Finding {
 	if all, _ := f.keys(); all < 10_000 {
 		return nil
 	}
-	return one(Look, "speed", "KEYS was called "+calls+" times", "it reads the names of all keys in one step",
+	return one(Look, "speed", "calls of KEYS since the start: "+calls, "it reads the names of all keys in one step",
 		"use SCAN; ACL SETUSER default -keys forbids it")
 }
 

@@ -55,7 +55,7 @@ func TestChecksGrade(t *testing.T) {
 			"master_link_down_since_seconds": "5"}, nil, Act, "since 5 s"},
 		{clients, m{"connected_clients": "90", "maxclients": "100"}, nil, Act, "90 of 100"},
 		{refused, m{"rejected_connections": "4"}, nil, Look, "4 connections"},
-		{keysCommand, m{"cmdstat_keys": "calls=12,usec=1", "db0": "keys=20000,expires=0"}, nil, Look, "12 times"},
+		{keysCommand, m{"cmdstat_keys": "calls=12,usec=1", "db0": "keys=20000,expires=0"}, nil, Look, "calls of KEYS since the start: 12"},
 	} {
 		got := first(x.check, x.info, x.config)
 		if got.Grade != x.grade || !strings.Contains(got.What, x.what) || got.Grade != OK && (got.Why == "" || got.Fix == "") {
