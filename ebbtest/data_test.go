@@ -2,10 +2,9 @@ package ebbtest_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/ebbtest"
@@ -39,8 +38,10 @@ func TestDataShowsWhatIsStored(t *testing.T) {
 			map[string]float64{"one": 1.5, "two": 2}, []ebbtest.Entry{{ID: "1-1", Fields: []string{"k", "v"}}}, []string{"now", "later"}, "worker-1",
 			true, "zset", true, false,
 			[]string{"h", "l", "lock", "q", "s", "set", "x", "z"}}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("want -, got +:\n%s", diff)
+		for i := range want {
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Errorf("%d: got %#v, want %#v", i, got[i], want[i])
+			}
 		}
 		dump := `h (hash)
   "f": "1"
@@ -62,8 +63,8 @@ z (zset)
   1.5 "one"
   2 "two"
 `
-		if diff := cmp.Diff(dump, d.Dump()); diff != "" {
-			t.Errorf("dump: want -, got +:\n%s", diff)
+		if got := d.Dump(); got != dump {
+			t.Errorf("the dump is\n%s\nwant\n%s", got, dump)
 		}
 	})
 }

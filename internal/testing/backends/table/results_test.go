@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const events = `{"Action":"run","Package":"m/lock","Test":"TestOneHolder"}
@@ -51,8 +49,8 @@ lock     TestOneHolder   ok  0.01  FAIL  1.50
 tests of one backend or none: 1 passed, 0 failed, 0 skipped
 packages that failed: lock
 `
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 	}
 	if text := log.String(); !strings.Contains(text, "two holders") || !strings.Contains(text, "not an event") {
 		t.Errorf("what failed: %s", text)
