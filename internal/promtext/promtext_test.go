@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -110,5 +112,50 @@ func TestOnlySoManyScrapesRunAtATime(t *testing.T) {
 	go func() { <-began }()
 	if got := get(); got != http.StatusOK {
 		t.Errorf("a scrape after the others got %d", got)
+	}
+}
+
+// Dashboards name these series. Those of control groups, and of files that the process may not read, can be missing.
+func TestThePageHasTheSeriesOfTheRuntimeAndTheProcess(t *testing.T) {
+	names := strings.Fields(`go_cgo_calls_count go_cpu_count go_gc_cpu_seconds_total go_gc_duration_seconds go_gc_duration_seconds_count
+		go_gc_duration_seconds_sum go_gc_forced_count go_gc_mark_assist_cpu_seconds_total go_gc_pauses_seconds_bucket go_gomaxprocs
+		go_goroutines go_info go_info_ext go_memlimit_bytes go_memstats_alloc_bytes go_memstats_alloc_bytes_total
+		go_memstats_buck_hash_sys_bytes go_memstats_frees_total go_memstats_gc_cpu_fraction go_memstats_gc_sys_bytes
+		go_memstats_heap_alloc_bytes go_memstats_heap_idle_bytes go_memstats_heap_inuse_bytes go_memstats_heap_objects
+		go_memstats_heap_released_bytes go_memstats_heap_sys_bytes go_memstats_last_gc_time_seconds go_memstats_lookups_total
+		go_memstats_mallocs_total go_memstats_mcache_inuse_bytes go_memstats_mcache_sys_bytes go_memstats_mspan_inuse_bytes
+		go_memstats_mspan_sys_bytes go_memstats_next_gc_bytes go_memstats_other_sys_bytes go_memstats_stack_inuse_bytes
+		go_memstats_stack_sys_bytes go_memstats_sys_bytes go_mutex_wait_seconds_total go_sched_latencies_seconds_bucket
+		go_scavenge_cpu_seconds_total go_threads`)
+	if runtime.GOOS != "windows" {
+		names = append(names, "process_cpu_seconds_system_total", "process_cpu_seconds_total", "process_cpu_seconds_user_total")
+	}
+	if runtime.GOOS == "linux" {
+		names = append(names, strings.Fields(`process_major_pagefaults_total process_max_fds process_minor_pagefaults_total
+			process_num_threads process_open_fds process_resident_memory_anon_bytes process_resident_memory_bytes
+			process_resident_memory_file_bytes process_resident_memory_peak_bytes process_resident_memory_shared_bytes
+			process_start_time_seconds process_virtual_memory_bytes process_virtual_memory_peak_bytes`)...)
+	}
+	w := httptest.NewRecorder()
+	promtext.Handler(func(func(admin.Metric)) {}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	values := map[string]float64{} // the last one of a name
+	for line := range strings.Lines(w.Body.String()) {
+		name, value := line[:strings.IndexAny(line, "{ ")], line[strings.LastIndexByte(line, ' ')+1:]
+		number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if name != "#" && err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		values[name] = number
+	}
+	for _, name := range names {
+		if _, ok := values[name]; !ok {
+			t.Errorf("no %s in\n%s", name, w.Body.String())
+		}
+	}
+	if got := values["process_start_time_seconds"]; runtime.GOOS == "linux" && (got < 1.7e9 || got > 1e10) {
+		t.Errorf("this process began at %v", got)
+	}
+	if got := values["process_resident_memory_bytes"]; runtime.GOOS == "linux" && (got < 1<<20 || got > 1<<40) {
+		t.Errorf("this process has %v bytes", got)
 	}
 }
