@@ -6,7 +6,7 @@ dist=$1
 shift
 GO=${GO:-go}
 GOARCH=${GOARCH:-$($GO env GOARCH)}
-VERSION=${VERSION:-$(sed -n 's/^## \([0-9][0-9.]*\).*/\1/p' CHANGELOG.md | head -n 1)}
+VERSION=${VERSION:-$(sed -n 's/^## \([0-9][0-9.]*\) ([0-9].*/\1/p' CHANGELOG.md | head -n 1)}
 export GOARCH VERSION
 mkdir -p "$dist/files"
 CGO_ENABLED=0 GOOS=linux $GO build -trimpath -ldflags '-s -w' -o "$dist/files/ebb" ./cmd/ebb

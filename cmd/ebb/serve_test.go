@@ -62,7 +62,7 @@ func TestAllThatShowTheVersionShowTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+)`).FindSubmatch(changes)
+	release := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+) \(\d`).FindSubmatch(changes)
 	if release == nil {
 		t.Fatal("CHANGELOG.md names no release")
 	}

@@ -12,7 +12,7 @@ func TestTheVersionIsThatOfTheChangelog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := regexp.MustCompile(`(?m)^## v?([0-9]+\.[0-9]+\.[0-9]+)`).FindSubmatch(text)
+	release := regexp.MustCompile(`(?m)^## ([0-9]+\.[0-9]+\.[0-9]+) \(\d`).FindSubmatch(text)
 	if release == nil || string(release[1]) != Version {
 		t.Errorf("Version is %s, the newest release of CHANGELOG.md %s", Version, release)
 	}

@@ -260,7 +260,7 @@ func TestTheChartHasTheAlertsAndTheVersionOfTheTree(t *testing.T) {
 	if !bytes.Equal(read("packaging/prometheus/ebb.rules.yml"), read("charts/ebb/files/ebb.rules.yml")) {
 		t.Error("charts/ebb/files/ebb.rules.yml is not packaging/prometheus/ebb.rules.yml: copy it")
 	}
-	released := regexp.MustCompile(`(?m)^## (\d\S*)`).FindSubmatch(read("CHANGELOG.md"))
+	released := regexp.MustCompile(`(?m)^## (\d\S*) \(\d`).FindSubmatch(read("CHANGELOG.md"))
 	if m := load(t).Metadata; released == nil || m.AppVersion != string(released[1]) || m.Version != m.AppVersion {
 		t.Errorf("Chart.yaml has version %s and appVersion %s, CHANGELOG.md has %s", m.Version, m.AppVersion, released[1])
 	}

@@ -84,7 +84,7 @@ func TestModulesRequireATagOfTheRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^## ((\d+)\.(\d+)\.\d+)`).FindSubmatch(text)
+	m := regexp.MustCompile(`(?m)^## ((\d+)\.(\d+)\.\d+) \(\d`).FindSubmatch(text)
 	if m == nil {
 		t.Fatal("CHANGELOG.md has no release")
 	}
@@ -92,7 +92,7 @@ func TestModulesRequireATagOfTheRoot(t *testing.T) {
 	if released != "v"+admin.Version {
 		t.Errorf("the program has version %s, and the newest release of CHANGELOG.md is %s", admin.Version, released)
 	}
-	if version == released || regexp.MustCompile(`(?m)^## Unreleased`).Match(text) && newer(version, released) {
+	if version == released || regexp.MustCompile(`(?m)^## \S+ \(unreleased\)`).Match(text) && newer(version, released) {
 		return
 	}
 	t.Errorf("the modules of a release require %s of the root: want %s, or a later version while CHANGELOG.md "+
