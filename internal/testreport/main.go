@@ -18,6 +18,10 @@
 //	testreport -changed
 //
 // names those tests: `make again` runs them many times.
+//
+//	testreport -commits
+//
+// checks the messages of commits.
 package main
 
 import (
@@ -44,6 +48,7 @@ func main() {
 	others := flag.Bool("others", false, "skipped tests run in another step: count them as left out, and do not name them")
 	changed := flag.Bool("changed", false, "run nothing: print a line for each directory with tests that were added or edited since "+
 		"EBB_BASE, and a pattern for -run that finds them")
+	commits := flag.Bool("commits", false, "run nothing: check the messages of commits")
 	step := flag.String("step", "test", "the name of the step in failures")
 	again := flag.String("again", "go test", "the command that repeats a failure, without -run and the package")
 	flag.Parse()
@@ -53,6 +58,9 @@ func main() {
 	err := func() error {
 		if *changed {
 			return printChanged(os.Stdout)
+		}
+		if *commits {
+			return checkCommits(os.Stdout)
 		}
 		var files []*os.File
 		for _, name := range []string{to.skipped, to.failures, to.flaky, to.counts, to.seconds} {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// firstChecked is the commit after which messages follow the rules of CONTRIBUTING.md.
+const firstChecked = "8b339edcac38"
+
+const (
+	subjectColumns = 72
+	shortChange    = 20 // lines that a commit without a body changes, at most
+)
+
+// reviewCode matches codes of a list that readers of the history do not have, such as "(F1, F4)".
+var reviewCode = regexp.MustCompile(`\([A-Z]{1,2}\d{1,3}(?:, ?[A-Z]{1,2}\d{1,3})*\)`)
+
+// checkCommits checks the messages of the commits since firstChecked, and returns errFailed if one breaks a rule. Where the
+// history does not reach back to that commit, as in a shallow clone, it checks none.
+func checkCommits(out io.Writer) error {
+	if exec.Command("git", "merge-base", "--is-ancestor", firstChecked, "HEAD").Run() != nil {
+		return nil
+	}
+	// Each commit begins with NUL; its message and the numbers of changed lines follow.
+	log, err := exec.Command("git", "log", "--no-merges", "--numstat", "--format=%x00%h%n%s%n%b%x01", firstChecked+"..HEAD").Output()
+	if err != nil {
+		return fmt.Errorf("git log: %w", err)
+	}
+	failed := false
+	for commit := range strings.SplitSeq(string(log), "\x00") {
+		if broken := brokenRule(commit); broken != "" {
+			failed = true
+			id, _, _ := strings.Cut(commit, "\n")
+			fmt.Fprintf(out, "FAIL: commit %s: %s\n", id, broken)
+		}
+	}
+	if failed {
+		return errFailed
+	}
+	return nil
+}
+
+// brokenRule returns the rule that a commit breaks, "" if it breaks none.
+func brokenRule(commit string) string {
+	message, stat, _ := strings.Cut(commit, "\x01")
+	lines := strings.SplitN(message, "\n", 3) // id, subject, body
+	if len(lines) < 3 {
+		return ""
+	}
+	changed := 0
+	for s := bufio.NewScanner(strings.NewReader(stat)); s.Scan(); {
+		for _, field := range strings.SplitN(s.Text(), "\t", 3)[:min(2, strings.Count(s.Text(), "\t"))] {
+			n, _ := strconv.Atoi(field) // "-" of a file that is no text
+			changed += n
+		}
+	}
+	switch n := utf8.RuneCountInString(lines[1]); {
+	case n > subjectColumns:
+		return fmt.Sprintf("the subject has %d columns; it must have at most %d", n, subjectColumns)
+	case reviewCode.MatchString(lines[1]):
+		return fmt.Sprintf("the subject has the code %s, which the history does not explain", reviewCode.FindString(lines[1]))
+	case strings.TrimSpace(lines[2]) == "" && changed > shortChange:
+		return fmt.Sprintf("it changes %d lines; above %d it must have a body: what was, what is, and why", changed, shortChange)
+	}
+	return ""
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAMessageOfACommitFollowsTheRules(t *testing.T) {
+	const small, large = "\x01\n\n3\t4\ta.go\n-\t-\ta.png\n", "\x01\n\n20\t0\ta.go\n0\t1\tb.go\n"
+	long := "wheel: " + strings.Repeat("x", subjectColumns-len("wheel: "))
+	for _, c := range []struct{ commit, want string }{
+		{"", ""},
+		{"1a\nwheel: cascade in batches\n\n" + small, ""},
+		{"1a\nwheel: cascade in batches\n\n" + large, "changes 21 lines"},
+		{"1a\nwheel: cascade in batches\nWhat was.\n" + large, ""},
+		{"1a\n" + long + "\n\n" + small, ""},
+		{"1a\n" + long + "x\n\n" + small, "has 73 columns"},
+		{"1a\nExpiry is not empty (F1, F4)\n\n" + small, "the code (F1, F4)"},
+		{"1a\nresp: maps (RESP3), and PSYNC2 (2)\n\n" + small, ""},
+	} {
+		if got := brokenRule(c.commit); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.commit, got, c.want)
+		}
+	}
+}
