@@ -3,23 +3,33 @@
 
 GO       ?= go
 NFPM      = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
-FUZZTIME ?= 1m
-CAMPAIGN ?= 2m
-DIFFTIME ?= 10m
-CHAOSTIME ?= 10m
 BENCH    ?= .
 COUNT    ?= 6
-KEYS     ?= 1000000
 TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./cache/... ./internal/sessions ./internal/testing/backends
 BACKENDS ?= all
 
+# The kinds of campaigns: TIME for each kind of test, and FUZZTIME for each fuzz target. crash kills servers ROUNDS times, and migrates
+# KEYS keys (of the test's own number without KEYS). clients needs port 6379, and takes five minutes.
+TIME     ?= 2m
+FUZZTIME ?= 1m
+ROUNDS   ?= 20
+KINDS     = models stress scripts lua crash chaos ratios fuzz
 RANDOM    = EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0
+RUN_models  = $(RANDOM) ./internal/testing/modeltest -own.time $(TIME) -meta.time $(TIME) -snap.time $(TIME) -plain.time $(TIME) -diff.time $(TIME)
+RUN_diff    = $(RANDOM) -run TestRandomSequencesAreAnsweredAsByRealServers ./internal/testing/modeltest -diff.time $(TIME)
+RUN_stress  = $(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(TIME)
+RUN_scripts = $(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(TIME) -due.time $(TIME)
+RUN_lua     = $(RANDOM) ./internal/lua/luafuzz -lua.time $(TIME)
+RUN_crash   = cd internal/test && $(RANDOM) ./crashtest -crash.own $(TIME) -crash.rounds $(ROUNDS) $(if $(KEYS),-crash.keys $(KEYS))
+RUN_chaos   = cd internal/test && $(RANDOM) ./chaostest -chaos.time $(TIME)
+RUN_ratios  = $(GO) test -C bench -run '^$$' -bench Ratios -benchtime 1x -timeout 0 .
+RUN_fuzz    = .ci/fuzz $(FUZZTIME)
+RUN_clients = internal/test/clienttest/upstream.sh
 
 export GO NFPM
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check again race lint docs fuzz diff luadiff crash chaos campaigns campaign-models campaign-stress \
-	campaign-scripts campaign-lua campaign-crash campaign-chaos campaign-ratios conformance clients browser bench cross packages ci
+.PHONY: help build test check again race lint docs campaign campaigns conformance bench browser packages
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -48,49 +58,18 @@ lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 docs: ## write docs/commands, docs/compatibility.md and the generated Go files again
 	$(GO) run ./internal/gen/cmd
 
-fuzz: ## each fuzz target for FUZZTIME (1m)
-	@.ci/fuzz $(FUZZTIME)
+campaign: ## random tests of one KIND for TIME (2m), with new seeds: models, diff, stress, scripts, lua, crash, chaos, ratios, fuzz, clients
+	$(or $(RUN_$(KIND)),$(error KIND must be one of $(KINDS) diff clients))
 
-diff: ## random commands on ebb and on Redis 7, Redis 8 and Valkey 9, for DIFFTIME (10m) each
-	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 -run TestRandomSequencesAreAnsweredAsByRealServers ./internal/testing/modeltest -diff.time $(DIFFTIME)
-
-luadiff: ## random Lua programs here, on lua5.1 and on redis-server, DIFFTIME (10m) each
-	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0 ./internal/lua/luafuzz -lua.time $(DIFFTIME)
-
-crash: ## kill -9 under load 100 times, 10 failovers by Sentinel, migration of KEYS (1000000) keys (ten minutes)
-	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Killed ./crashtest -crash.rounds 100
-	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Sentinel ./crashtest -crash.rounds 10
-	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run Migration ./crashtest -crash.keys $(KEYS)
-
-chaos: ## programs whose clocks are wrong on a cluster whose nodes are killed, paused and partitioned, for CHAOSTIME (10m)
-	EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -C internal/test -v -count 1 -timeout 0 -run TestChaos ./chaostest -chaos.time $(CHAOSTIME)
-
-campaigns: ## each kind of random test for CAMPAIGN (2m), with new seeds, which are printed; one that fails does not stop the others
-	@$(MAKE) -k campaign-models campaign-stress campaign-scripts campaign-lua campaign-crash campaign-chaos campaign-ratios fuzz
-
-campaign-models:
-	$(RANDOM) ./internal/testing/modeltest -own.time $(CAMPAIGN) -meta.time $(CAMPAIGN) -snap.time $(CAMPAIGN) -plain.time $(CAMPAIGN) -diff.time $(CAMPAIGN)
-campaign-stress:
-	$(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(CAMPAIGN)
-campaign-scripts:
-	$(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(CAMPAIGN) -due.time $(CAMPAIGN)
-campaign-lua:
-	$(RANDOM) ./internal/lua/luafuzz -lua.time $(CAMPAIGN)
-campaign-crash:
-	cd internal/test && $(RANDOM) ./crashtest -crash.own $(CAMPAIGN) -crash.rounds 20
-campaign-chaos:
-	cd internal/test && $(RANDOM) ./chaostest -chaos.time $(CAMPAIGN)
-campaign-ratios:
-	$(GO) test -C bench -run '^$$' -bench Ratios -benchtime 1x -timeout 0 .
+campaigns: ## each kind of random test for TIME (2m), with new seeds, which are printed; one that fails does not stop the others
+	@failed=; for kind in $(KINDS); do $(MAKE) campaign KIND=$$kind || failed="$$failed $$kind"; done; \
+		[ -z "$$failed" ] || { echo "== failed:$$failed"; exit 1; }
 
 conformance: ## the toolkit's tests on BACKENDS (all kinds of internal/testing/backends), as a table
 	export EBB_FULL=1 EBB_BACKENDS=$(BACKENDS); { \
 		$(GO) test -json -count 1 -p 1 -timeout 60m $(TOOLKIT); \
 		$(GO) test -C redisson -json -count 1 -timeout 60m .; \
 	} | $(GO) run ./internal/testing/backends/table -out conformance.out
-
-clients: ## the tests of asynq and other Go projects that depend on EVAL, on ebb (five minutes; port 6379)
-	internal/test/clienttest/upstream.sh
 
 bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
@@ -99,11 +78,6 @@ bench: ## Go benchmarks matching BENCH, COUNT times, for benchstat
 browser: ## the console in Chromium, with screenshots in SHOTS (if set)
 	EBB_SCREENSHOTS=$(abspath $(SHOTS)) EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -C console/browsertest -v -count 1 -timeout 30m ./...
 
-cross: ## check the types for the other systems, and build ebb for Windows
-	@.ci/test cross
-
 packages: ## build deb, rpm and apk packages into dist
 	packaging/build.sh dist deb rpm apk
 
-ci: ## what CI runs: install the real programs, and run everything; a skip is a failure
-	.ci/run

@@ -17,7 +17,7 @@
 // The same harness runs a program on each machine, so that what it prints is
 // compared byte by byte: values, the order of tables, and messages with their
 // positions. What may differ stands in differences.go, with reasons. The
-// campaigns are this package's tests; `make luadiff` runs them for longer.
+// campaigns are this package's tests; `make campaign KIND=lua` runs them for longer.
 // The programs of ../testdata/conformance run with the same harness.
 //
 // Start reading at NewProgram and at harness.lua.

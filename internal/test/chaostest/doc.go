@@ -3,7 +3,7 @@
 // program from some of the nodes as well, with clocks that are minutes apart, and judges
 // what they were granted:
 //
-//	make chaos        ten minutes
+//	make campaign KIND=chaos TIME=10m
 //
 // Each client is a process, built with a package time whose Now is wrong, and writes
 // on a connection on which every write waits for the replica (Conn.Replicated). Then
