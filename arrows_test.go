@@ -392,7 +392,7 @@ var clockReaders = map[string]string{
 	"internal/oplog/appendround.go":          "how long a sync takes",
 	"internal/test/chaostest/client/":        "it says how wrong its clock is",
 	"internal/testing/modeltest/campaign.go": "how long a campaign may take",
-	"examples/sliding-window/":               "a limiter by hand goes by the client's clock, which is its fault",
+	"examples/sliding-window/":               "a limiter by hand uses the client's clock, which is its fault",
 	"examples/funnel/":                       "it measures how long a wait was",
 	"internal/sessions/":                     "the end of a session, an instant of the program as in the libraries",
 	"internal/kit/rules.go":                  "how long a release takes, by the monotonic clock",

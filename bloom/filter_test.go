@@ -356,7 +356,7 @@ func TestAFilterThatCannotGrowIsFull(t *testing.T) {
 		if _, err := f.Add(ctx, 1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Do(ctx, "HSET", b.Name("huge"), "n0", 300_000); err != nil { // as if there were so many
+		if _, err := b.Do(ctx, "HSET", b.Name("huge"), "n0", 300_000); err != nil { // as if the filter had this many bits
 			t.Fatal(err)
 		}
 		if yes, err := f.Add(ctx, 2); yes || !errors.Is(err, bloom.ErrFull) {

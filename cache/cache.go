@@ -28,7 +28,7 @@ type Options[K comparable, V any] struct {
 	Fresh time.Duration
 	// TTL is the time after which a value is gone; it is longer than Fresh. 0: ten times Fresh.
 	TTL time.Duration
-	// Jitter lengthens Fresh and TTL by one random share of up to so many percent, so that values that were
+	// Jitter lengthens Fresh and TTL by a random share, of at most this percentage, so that values that were
 	// loaded together do not go stale together.
 	Jitter int
 	// Lease is the time for which other programs wait for a loader whose program has died, up to an hour;

@@ -47,7 +47,7 @@ func TestAStepOfTheWallIsSlewed(t *testing.T) {
 			wall += checkEvery
 			before, now := c.line.Load().at(mono-checkEvery), c.look()
 			if d := now - before; d < checkEvery*99/100 || d > checkEvery*101/100+1 {
-				t.Fatalf("step %d: engine time went by %d us in %d", step, d, checkEvery)
+				t.Fatalf("step %d: engine time advanced by %d us in %d", step, d, checkEvery)
 			}
 		}
 		lead, steps := c.Offset()

@@ -122,7 +122,7 @@ func (c *Conn) setDirect(ctx context.Context, key string, value any, o *SetOptio
 	return setState(d, key, value, s)
 }
 
-// setState is setDirect for options that are right.
+// setState is setDirect for valid options.
 func setState(d direct.Calls, key string, value any, o direct.SetOptions) (done bool, _ error) {
 	if text, ok := plainText(value); ok {
 		switch d.Set(key, text, o) {

@@ -53,7 +53,7 @@ func Again(err error, fn func(life context.Context)) bool {
 	return false
 }
 
-// Settle waits until no command is under way any more of the calls whose errors are in the chain of err, or until ctx ends. A
+// Settle waits until no command of the calls whose errors are in the chain of err is under way, or until ctx ends. A
 // program that takes back what a failed call may have done calls it first: otherwise the command that takes it back may run
 // before the command of the call. late is the last answer that has come; ok is false if there is none. Settle returns at once
 // for other errors, and for nil.

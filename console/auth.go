@@ -205,7 +205,7 @@ func (v *viewer) idleSince(now int64) int64 {
 }
 
 // loggedIn returns the viewer whose cookie a request has, nil if there is none. It ends a login whose user is
-// not valid any more, and one that is too old.
+// no longer valid, and one that is too old.
 func (c *Console) loggedIn(r *http.Request, now int64) *viewer {
 	v := c.loginOf(r)
 	if v == nil {

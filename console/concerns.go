@@ -185,7 +185,7 @@ func (x *concerns) groups() error {
 		}
 		v, err := x.k.do(x.q.ctx, "XINFO", "GROUPS", key)
 		if err != nil {
-			continue // it is no stream any more
+			continue // it is no longer a stream
 		}
 		for _, g := range v.Elems {
 			if lag := member(g, "lag"); lag.Kind == resp.KindInt && lag.Int >= maxLag {

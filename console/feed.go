@@ -371,7 +371,7 @@ type cutter struct {
 	timer *time.Timer
 }
 
-// now ends the writes at once.
+// now ends the writes of the response at once.
 func (x *cutter) now() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -61,7 +61,7 @@ type forecasts struct {
 	rest int64 // ms: the next one is not made before
 }
 
-// forecastRest is for how many times its own duration the console makes no other forecast with a pattern: it walks over all keys.
+// forecastRest times its own duration passes before the console makes another forecast with a pattern: it walks over all keys.
 const forecastRest = 20
 
 // getForecast answers GET api/forecast?db&match&span.

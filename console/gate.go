@@ -57,7 +57,7 @@ func readOnly(spec *command.Spec, argv [][]byte) error {
 // pauseMillis is the longest CLIENT PAUSE.
 const pauseMillis = 10_000
 
-// gate decides, before the user's rules do, whether a request may come by the console. The answer is nil, or
+// gate decides, before the user's rules do, whether the console may serve a request. The answer is nil, or
 // what refuses it. typed is what the viewer has typed to confirm it.
 func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure {
 	name := display(spec)
@@ -105,7 +105,7 @@ func guesses(spec *command.Spec, argv [][]byte) bool {
 	return false
 }
 
-// waits returns for how many ms a request may wait, 0 for ever; ok is false if it does not wait.
+// waits returns the ms that a request may wait, 0 for ever; ok is false if it does not wait.
 func waits(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
 	t := spec.Timeout()
 	if t.Unit == 0 {

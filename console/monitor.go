@@ -57,7 +57,7 @@ func (c *Console) watchCommands(v *viewer) *watch {
 	return w
 }
 
-// note keeps a command. The server holds locks meanwhile.
+// note records a command for the viewer. The server holds locks during the call.
 func (w *watch) note(x session.MonitorLine) {
 	if x.Lib == library {
 		if spec := w.c.specOf(x.Args); spec == nil || isRead(spec, x.Args) || spec.Client&command.Stateful != 0 {

@@ -59,7 +59,7 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 type ranked[T any] struct {
 	Rows   []T  `json:"rows"`
 	More   bool `json:"more"`   // there are others
-	Looked int  `json:"looked"` // among so many keys
+	Looked int  `json:"looked"` // the number of keys among which it was found
 	All    bool `json:"all"`    // which are all
 }
 
@@ -226,7 +226,7 @@ type lockRow struct {
 	Line    []waiterRow `json:"line,omitempty"`
 }
 
-// lockRow reads a lock or a semaphore; nil if it has no holder any more. clients is by id.
+// lockRow reads a lock or a semaphore; nil if it has no holder now. clients is by id.
 func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRow) (*lockRow, error) {
 	command := map[string]string{"lock": "LOCK.INFO", "semaphore": "SEM.INFO"}[kind]
 	v, err := k.do(q.ctx, command, key)
@@ -314,7 +314,7 @@ func getLock(k *call, q *request) (any, error) {
 		return nil, err
 	}
 	if v.Str != "lock" && v.Str != "semaphore" {
-		return nil, errGone("the key is no lock and no semaphore, or has no holder any more")
+		return nil, errGone("the key is no lock and no semaphore, or no longer has a holder")
 	}
 	clients := map[int64]*clientRow{}
 	if all, err := k.clients(q); err == nil {
@@ -327,7 +327,7 @@ func getLock(k *call, q *request) (any, error) {
 	case err != nil:
 		return nil, err
 	case row == nil:
-		return nil, errGone("the lock has no holder any more")
+		return nil, errGone("the lock no longer has a holder")
 	}
 	return row, nil
 }

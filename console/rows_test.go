@@ -170,7 +170,7 @@ func TestHotKeysAreSampledWhileTheScreenIsOpen(t *testing.T) {
 	if _, body := b.ask("GET", "api/hot", ""); !strings.Contains(body, `"rows":[],"waiting":false`) || !strings.Contains(body, `"few":true`) {
 		t.Errorf("of one call in ten seconds: %s", body)
 	}
-	b.clock.Advance(time.Minute) // no viewer looks any more
+	b.clock.Advance(time.Minute) // no viewer looks now
 	b.admin("SET", "mine", "1")
 	if v := b.admin("HOTKEYS", "GET"); !strings.Contains(v.Str, "hot keys are not collected") {
 		t.Fatal(v)

@@ -27,7 +27,7 @@ func (m *Map[K, V]) changed() {
 }
 
 const (
-	// Without reports of changes a value is kept for a tenth of its remaining time, and so long at most.
+	// Without reports of changes a value is kept for a tenth of its remaining time, and maxLocal at most.
 	localShare, maxLocal = 10, time.Second
 )
 

@@ -40,7 +40,7 @@ type Options[K comparable, V any] struct {
 	// a value is kept for a tenth of its time at most, and for a second. It cannot be used with IdleTTL, because a
 	// local read does not reach the backend; nor does it count as use for an Eviction. The caller closes the map.
 	Local int
-	// Jitter lengthens each time by a random part of up to so many percent, so that entries that
+	// Jitter lengthens each time by a random part, of at most this percentage, so that entries that
 	// were written together do not expire together.
 	Jitter int
 	// Events records expirations for OnExpired. On ebb a map with Events, or a family, has an expiry

@@ -5,7 +5,7 @@ import "github.com/ebbdb/ebb/conn"
 func newScript(op string) *conn.Script { return conn.NewScript(prelude + op) }
 
 // prelude begins each script. KEYS are the sorted set by deadline, the stream of events and the index of the family. ARGV are the limit
-// of members, the number of expired members that a script removes first, the number of events that are kept, for how many ms (-1: the
+// of members, the number of expired members that a script removes first, the number of events that are kept, their time in ms (-1: the
 // set has no events), the set's name in its family, the score of members without a deadline, and "(" if a member lives in the
 // millisecond of its deadline; then the arguments of the operation.
 //

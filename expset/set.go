@@ -21,7 +21,7 @@ type Options[T comparable] struct {
 	// MaxLen is the limit of members in a set; 0: no limit. A member above it is refused with
 	// ErrFull.
 	MaxLen int64
-	// Jitter lengthens each time by a random part of up to so many percent, so that members that
+	// Jitter lengthens each time by a random part, of at most this percentage, so that members that
 	// were written together do not expire together.
 	Jitter int
 	// Events records expirations for OnExpired. On ebb a set with Events, or a family, has an expiry

@@ -447,7 +447,7 @@ func TestNothingIsLeftWhereNobodySweeps(t *testing.T) {
 		if n, err := b.Exists(ctx, "{f}:a", "{f}:b"); n != 0 || err != nil {
 			t.Error(n, err)
 		}
-		b.Pass(expiries.Keep) // so long the index of a family stays
+		b.Pass(expiries.Keep) // the index of a family stays until then
 		if n, err := b.DBSize(ctx); n != 0 || err != nil {
 			keys, _ := b.Do(ctx, "KEYS", "*")
 			t.Error(keys, err)

@@ -14,7 +14,7 @@ var (
 	// ErrLate is in the chain of errors about a request whose turn comes later than the caller can
 	// wait. If the deadline of a context is too early, context.DeadlineExceeded is in the chain
 	// too.
-	ErrLate = errors.New("the turn comes too late")
+	ErrLate = errors.New("the wait would be too long")
 	// ErrTaken is the error of TryAcquire if all slots are taken.
 	ErrTaken = errors.New("all slots are taken")
 	// ErrLost is the cause with which a slot's context ends when its lease could not be renewed in

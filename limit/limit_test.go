@@ -53,7 +53,7 @@ func eachPathExcept(t *testing.T, kinds []string, test func(t *testing.T, b *bac
 
 var all = []Algorithm{GCRA, SlidingWindow, SlidingLog, FixedWindow}
 
-// seldom is n in so long a time that no window ends while a test runs: those of an hour
+// seldom is n in a time in which no window ends while a test runs: those of an hour
 // end on the hour, also in the middle of one.
 func seldom(n int64) Rate { return Per(n, 90*24*time.Hour) }
 

@@ -21,7 +21,7 @@ type Options struct {
 	Burst     int64         // GCRA: the most requests at once; 0: the rate's N
 	PerClient bool          // the rate holds for each client separately; false: for all together
 	Client    string        // the client's name, for PerClient; "": a random name
-	Timeout   time.Duration // a call without a reply for so long is decided by Down; 0: 1 s
+	Timeout   time.Duration // Down decides a call that has no reply after it; 0: 1 s
 	Probe     time.Duration // the longest pause between probes of a backend that does not reply; 0: 1 s
 	Logger    *slog.Logger  // nil: no log
 }

@@ -474,7 +474,7 @@ return taken(b, 1, -1, behind, c)
 `
 
 // luaWait: ARGV after the bucket's: cost, the ticket, its turn ("" for none yet), its lease in us, and the longest wait in us, -1 for
-// no bound. The first element of the reply is 1: taken; 0: denied, because the turn comes too late; 2: poll again after the us in
+// no bound. The first element of the reply is 1: taken; 0: denied, because the wait would be too long; 2: poll again after the us in
 // the reply, with the turn that is its last element; 3: as 2, but the ticket is not in the line.
 //
 // A ticket takes when the bucket has enough for it and for all tickets before it, also if one of these has not polled yet. A ticket

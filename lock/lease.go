@@ -17,7 +17,7 @@ import (
 // UntilRelease. The methods are safe for concurrent use.
 type Lease locking.Lease
 
-// lease is l with the methods that it is made of.
+// lease returns l as the type that implements it.
 func (l *Lease) lease() *locking.Lease { return (*locking.Lease)(l) }
 
 // Token returns the fencing token, which is greater than the token of every earlier holder.

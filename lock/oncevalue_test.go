@@ -238,7 +238,7 @@ func TestTheWorkOfAProgramThatDiedIsDoneAgainAfterItsLease(t *testing.T) {
 		_, what, err := x.Do(ctx, "a", func(inside context.Context) (receipt, error) {
 			f.LoseRequests(1 << 20)
 			wantReceipt(t, "r1", lock.Did)(y.Do(ctx, "a", pays(&n)))
-			<-inside.Done() // it cannot prove its lease any more
+			<-inside.Done() // it can no longer prove its lease
 			f.LoseRequests(0)
 			return receipt{"lost", 7}, nil
 		})

@@ -29,7 +29,7 @@ const maxHeaders = 64 << 10
 type envelope struct {
 	Headers map[string]string `json:"h,omitempty"`
 	Timeout int64             `json:"t,omitempty"` // ms
-	// Before counts deliveries that the backend does not count any more, see Postpone.
+	// Before counts deliveries that the backend no longer counts, see Postpone.
 	Before int64 `json:"n,omitempty"`
 }
 

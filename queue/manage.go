@@ -106,7 +106,7 @@ func (q *Queue[T]) Peek(ctx context.Context, state State, opts ...PeekOptions) (
 		return nil, q.failed("peek", err)
 	}
 	if state < All || state > Leased {
-		return nil, q.failed("peek", fmt.Errorf("%w: the state is %v; All, Ready, Delayed and Leased are right", conn.ErrArgument, state))
+		return nil, q.failed("peek", fmt.Errorf("%w: the state is %v; it must be All, Ready, Delayed or Leased", conn.ErrArgument, state))
 	}
 	if o.Count < 0 {
 		return nil, q.failed("peek", fmt.Errorf("%w: Count is %d, which is negative", conn.ErrArgument, o.Count))

@@ -50,7 +50,7 @@ func (j *Job[T]) Progress(ctx context.Context, done float64, note string) error 
 	case j.q.o.Keep == 0:
 		return j.q.failed(what, fmt.Errorf("%w: it needs Options.Keep", conn.ErrArgument))
 	case done < 0 || done > 1 || done != done:
-		return j.q.failed(what, fmt.Errorf("%w: it is %v; 0 to 1 are right", conn.ErrArgument, done))
+		return j.q.failed(what, fmt.Errorf("%w: it is %v; it must be from 0 to 1", conn.ErrArgument, done))
 	}
 	ok, err := j.q.store().note(ctx, &j.stored, (&report{Progress: done, Note: note}).text(), kit.Millis(j.q.o.Keep), false)
 	return j.outcome("progress", ok, err)

@@ -79,7 +79,7 @@ const (
 const (
 	// maxYear is the last year in which a job may fall due.
 	maxYear = 9999
-	// maxPush is the number of jobs in a round trip: a script that adds so many takes a server some ms.
+	// maxPush is the number of jobs in a round trip: a script that adds 500 takes a server some ms.
 	maxPush = 500
 	// minRoomPause and maxRoomPause bound the pauses between the attempts of a push that waits for room (Block).
 	minRoomPause, maxRoomPause = 2 * time.Millisecond, 100 * time.Millisecond

@@ -32,7 +32,7 @@ type Rule struct {
 // lists, ranges, steps and English names; Sunday is 0. If both days are restricted, one of them has
 // to match. zone is the IANA name of a time zone; "" is UTC. A time that the clock of the zone skips
 // runs at the first instant after the gap, and a time that comes twice runs the first time; an
-// expression for every hour goes by elapsed time. Schedule returns the error of a wrong expression.
+// expression for every hour follows elapsed time. Schedule returns the error of a wrong expression.
 func Cron(expr, zone string) Rule { return Rule{expr: expr, zone: zone} }
 
 // Every returns the rule of a fixed span of at least 10 ms, rounded up to whole milliseconds. The
@@ -51,7 +51,7 @@ func (r Rule) String() string {
 func (r Rule) check() error {
 	if r.expr == "" && r.zone == "" {
 		if kit.Millis(r.every) < cron.MinEvery {
-			return fmt.Errorf("%w: the rule is %v; at least %d ms are right", conn.ErrArgument, r, cron.MinEvery)
+			return fmt.Errorf("%w: the rule is %v; it must be at least %d ms", conn.ErrArgument, r, cron.MinEvery)
 		}
 		return nil
 	}
@@ -131,7 +131,7 @@ func (q *Queue[T]) Schedule(ctx context.Context, name string, v T, rule Rule, op
 // schedule checks and encodes a schedule.
 func (q *Queue[T]) schedule(name string, v T, rule Rule, o *ScheduleOptions) (*cron.Schedule, error) {
 	if len(name) == 0 || len(name) > cron.MaxScheduleName {
-		return nil, fmt.Errorf("%w: the name has %d bytes; 1 to %d are right", conn.ErrArgument, len(name), cron.MaxScheduleName)
+		return nil, fmt.Errorf("%w: the name has %d bytes; it must have 1 to %d", conn.ErrArgument, len(name), cron.MaxScheduleName)
 	}
 	if err := rule.check(); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (q *Queue[T]) schedule(name string, v T, rule Rule, o *ScheduleOptions) (*c
 	case o.TTL < 0:
 		return nil, fmt.Errorf("%w: TTL is %v, which is negative", conn.ErrArgument, o.TTL)
 	case o.Priority < 0 || o.Priority > maxPriority:
-		return nil, fmt.Errorf("%w: Priority is %d; 0 to %d are right", conn.ErrArgument, o.Priority, maxPriority)
+		return nil, fmt.Errorf("%w: Priority is %d; it must be from 0 to %d", conn.ErrArgument, o.Priority, maxPriority)
 	}
 	s := &cron.Schedule{Name: []byte(name), Rule: cron.Rule{Every: min(kit.Millis(rule.every), cron.MaxTime), Cron: rule.expr, Zone: rule.zone,
 		From: from, Until: until, Late: kit.Millis(o.Late), Overlap: o.Overlap, Priority: uint8(o.Priority), Expire: kit.Millis(o.TTL)}} //nolint:gosec // checked

@@ -68,7 +68,7 @@ type Rate struct {
 	Type      RateType
 	Rate      int64         // permits in an interval
 	Interval  time.Duration // whole milliseconds
-	KeepAlive time.Duration // the limiter expires so long after its last use; 0: never
+	KeepAlive time.Duration // time from the last use to the limiter's expiration; 0: it does not expire
 }
 
 // NewRateLimiter returns the limiter of that name. It sends nothing to the backend. Errors:
@@ -204,7 +204,7 @@ func (l *RateLimiter) Acquire(ctx context.Context, permits int64) error {
 func (l *RateLimiter) acquire(ctx context.Context, permits int64, timeout time.Duration) (ok bool, err error) {
 	switch {
 	case permits < 1:
-		return false, argument("the call wants %d permits; it must want at least 1", permits)
+		return false, argument("permits is %d; it must be at least 1", permits)
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrBadReply is in the chain of errors about bytes that are not a RESP reply, and about a
-// reply beyond the limits. The caller cannot use the connection any more.
+// reply beyond the limits. The caller can no longer use the connection.
 var ErrBadReply = errors.New("malformed reply")
 
 // These are the bounds of ReadLimits where a field is 0; defaultMaxBulk is the fourth.

@@ -133,9 +133,9 @@ func (s *Stream[T]) Schedule(ctx context.Context, name string, v T, rule Rule) (
 	args := []any{"CRON", rule.Cron, "TZ", rule.Zone}
 	switch {
 	case name == "" || len(name) > 255:
-		err = fmt.Errorf("%w: the name has %d bytes; 1 to 255 are right", conn.ErrArgument, len(name))
+		err = fmt.Errorf("%w: the name has %d bytes; it must have 1 to 255", conn.ErrArgument, len(name))
 	case (rule.Cron == "") == (rule.Every == 0) || rule.Zone != "" && rule.Cron == "":
-		err = fmt.Errorf("%w: the rule is %+v; either Every, or Cron with or without a Zone, is right", conn.ErrArgument, rule)
+		err = fmt.Errorf("%w: the rule is %+v; it must have Every, or Cron with or without a Zone", conn.ErrArgument, rule)
 	case rule.Cron == "":
 		args = []any{"EVERY", kit.Millis(rule.Every)}
 	case rule.Zone == "":

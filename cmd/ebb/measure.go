@@ -85,7 +85,7 @@ duplicates, and the time from deadline to delivery. Deletes all keys of the serv
 		common: &cfg.Common, pid: "CPU",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Items, "items", "n", 1_000_000, "keys that expire")
-			f.DurationVar(&cfg.Spread, "spread", 10*time.Second, "their deadlines are spread over so long")
+			f.DurationVar(&cfg.Spread, "spread", 10*time.Second, "the span of their deadlines")
 			f.IntVarP(&cfg.Consumers, "consumers", "c", 4, "consumers of the group")
 			f.IntVar(&cfg.Rate, "rate", 5000, "GETs per second meanwhile, open loop")
 			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the first deadline (default: a guess)")

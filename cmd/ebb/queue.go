@@ -194,7 +194,7 @@ func queuePeek() *cobra.Command {
 		}
 		which, ok := map[string]queue.State{"all": queue.All, "ready": queue.Ready, "delayed": queue.Delayed, "leased": queue.Leased}[state]
 		if !ok {
-			return fmt.Errorf("--state is %q; all, ready, delayed, leased and dead are right", state)
+			return fmt.Errorf("--state is %q; it must be all, ready, delayed, leased or dead", state)
 		}
 		page, err := q.Peek(ctx, which, queue.PeekOptions{Count: count, After: after})
 		if err != nil {

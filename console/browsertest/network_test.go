@@ -45,7 +45,7 @@ func TestAPageFindsItsServerAgainAfterARestart(t *testing.T) {
 	p.Allow(`^status 503: `) // requests while it ends or loads
 	p.Screen("expiry")
 	p.Wait("the stream of expirations is open", func() bool { return following(p, "expired") == 1 })
-	const rows = `[...($$('#screen section').find((e) => e.innerText.startsWith('Expired just now'))?.querySelectorAll('tbody tr') || [])]
+	const rows = `[...($$('#screen section').find((e) => e.innerText.startsWith('Recently expired'))?.querySelectorAll('tbody tr') || [])]
 		.map((e) => e.querySelector('.bytes').innerText).join()`
 	tail := func(want string) { p.Eventually(rows + ` === ` + browsertest.Quote(want)) }
 	for _, k := range []string{"one", "two"} {

@@ -50,7 +50,7 @@ func acquire(t *testing.T, s *browsertest.Server, ctx context.Context, key, owne
 	return got
 }
 
-// line waits until a lock has so many waiting calls.
+// line waits until a lock has n waiting calls.
 func line(t *testing.T, s *browsertest.Server, key string, n int) {
 	t.Helper()
 	browsertest.Wait(t, fmt.Sprintf("%d calls wait", n), func() bool {

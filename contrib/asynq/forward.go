@@ -61,7 +61,7 @@ func Forward(ctx context.Context, c redis.UniversalClient, queues ...string) err
 // key returns the key of a queue's sorted set.
 func key(queue, set string) string { return "asynq:{" + queue + "}:" + set }
 
-// run makes a task pending. A task that is not in the set any more was moved by another process.
+// run makes a task pending. A task that is no longer in the set was moved by another process.
 func run(ctx context.Context, c redis.UniversalClient, inspector *asynq.Inspector, set, id string) error {
 	queue, _, _ := strings.Cut(strings.TrimPrefix(set, "asynq:{"), "}:")
 	failed := inspector.RunTask(queue, id)

@@ -23,7 +23,7 @@ const (
 	programs = 3
 	readers  = 20                     // of each program
 	slow     = 40 * time.Millisecond  // the time of a load
-	fresh    = 200 * time.Millisecond // a value is fresh so long
+	fresh    = 200 * time.Millisecond // how long a value is fresh
 	pause    = 40 * time.Millisecond  // at most, between two reads
 	during   = 1200 * time.Millisecond
 )

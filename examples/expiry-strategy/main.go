@@ -29,7 +29,7 @@ const (
 
 	lead  = 700 * time.Millisecond  // the least time between the first key and the first deadline
 	span  = 1600 * time.Millisecond // the time over which the drip is spread
-	grace = 1200 * time.Millisecond // the program waits for so long after the last deadline
+	grace = 1200 * time.Millisecond // how long the program waits after the last deadline
 	tick  = 250 * time.Millisecond  // the time between two lines
 )
 

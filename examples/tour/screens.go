@@ -9,7 +9,8 @@ func screens() []screen {
 			"limit.PerSecond(5), one limiter for three clients: ● granted, ○ refused.\nWhat is refused costs nothing, so eve gets her five " +
 				"whatever she does.", playLimiter},
 		{"unpaid-orders", "Unpaid orders, at most three of each user",
-			"Half an hour is three seconds here. One command adds, counts and dates them.\nWhat is not paid goes by itself, and is told to a stream, once.", playOrders},
+			"Half an hour is three seconds here. One command adds, counts and dates them.\n" +
+				"What is not paid expires, and a stream gets its event, once.", playOrders},
 		{"encodings", "Sorted sets, compact and large",
 			"A leaderboard grows. Up to 128 players it is one block of bytes (listpack),\nbeyond that an ordered index. The column shows the bytes " +
 				"for each player.", playEncodings},

@@ -36,7 +36,7 @@ type Memory interface{ ChargeApart(n int64) }
 // Change is the effect of a change of users on connections. The caller closes the
 // connections that lost their rights.
 type Change struct {
-	Gone   []*Account // they were deleted, and have no rights any more
+	Gone   []*Account // they were deleted, and have no rights
 	Narrow []*Account // they may not use some channels that they could use before
 }
 

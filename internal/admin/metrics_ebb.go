@@ -13,7 +13,7 @@ func (r *scrape) ebb() {
 	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", Version, "go_version", runtime.Version(), "redis_version", RedisVersion)
 	r.gauge("ebb_shards", "Parts of the keyspace with a lock each.", float64(r.svc.DB.Shards()))
 	r.gauge("ebb_network_loops", "Event loops that serve connections.", float64(len(r.svc.Loops)-1))
-	r.gauge("ebb_stale_shards", "Shards that were held for so long that their numbers are of an earlier scrape.", float64(r.v.Stale))
+	r.gauge("ebb_stale_shards", "Shards that were held during the whole scrape: their numbers are of an earlier one.", float64(r.v.Stale))
 	r.gauge("ebb_waiting", "Places in lines for keys: a command that waits has one for each of its keys.", float64(r.v.Waiting))
 	r.expiry()
 	r.queues()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Which names a server goes by, by where the connection has arrived.
+// A server's names depend on the address to which the connection was made.
 func TestTheGuardKnowsTheServersNames(t *testing.T) {
 	passed := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	for _, x := range []struct {

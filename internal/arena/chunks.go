@@ -67,7 +67,7 @@ func (c *Chunks) Live() int {
 	return c.live
 }
 
-// Limit makes AllocChunk fail where more than so many bytes would be allocated; 0 ends the limit. Tests
+// Limit makes AllocChunk fail where more bytes would be allocated; 0 ends the limit. Tests
 // use it to run out of memory.
 func (c *Chunks) Limit(bytes int) {
 	c.mu.Lock()

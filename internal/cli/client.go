@@ -192,7 +192,7 @@ func (c *client) show(ctx context.Context, args []string, v resp.Value) (ok bool
 }
 
 // stream prints v and everything after it, until the connection ends. The connection
-// cannot be used for commands any more.
+// can no longer be used for commands.
 func (c *client) stream(ctx context.Context, v resp.Value) (ok bool) {
 	for {
 		c.out.reply(v, false)

@@ -39,7 +39,7 @@ func (c *client) repl() int {
 	return 1
 }
 
-// linesEnded returns the exit status when no line can be read any more.
+// linesEnded returns the exit status when there is no further line.
 func (c *client) linesEnded(err error) int {
 	if errors.Is(err, readline.ErrInterrupt) || err == io.EOF {
 		return 0

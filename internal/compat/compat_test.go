@@ -69,7 +69,7 @@ func TestEveryDifferenceIsNamedByATest(t *testing.T) {
 	usedByExamples(t, used)
 	for _, d := range differences {
 		if !used[d.ID] {
-			t.Errorf("no test names the difference %s: ebb may not differ there any more; remove it from differences.go, and run `make docs`", d.ID)
+			t.Errorf("no test names the difference %s: ebb may no longer differ there; remove it from differences.go, and run `make docs`", d.ID)
 		}
 	}
 }

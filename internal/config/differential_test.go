@@ -303,7 +303,7 @@ func changeAsOn(t *testing.T, program string) {
 	t.Logf("%d values were compared", n)
 	for _, id := range looser {
 		if covered, _ := compat.Covers(id, program); covered && !seen[id] {
-			t.Errorf("the difference %s is not seen any more", id)
+			t.Errorf("the difference %s is no longer seen", id)
 		}
 	}
 	if n < 3000 {

@@ -129,7 +129,7 @@ func (s *segment) gap() (from, to int64) {
 	return 0, 0
 }
 
-// fresh returns the first wall time of the segment that the one before it did not have.
+// fresh returns the first wall time of the segment that the previous segment did not reach.
 func (s *segment) fresh() int64 {
 	return s.start + max(s.offset, s.before)
 }

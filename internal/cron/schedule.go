@@ -25,7 +25,7 @@ type Rule struct {
 	Zone     string // the zone of Cron, an IANA name; empty: UTC
 	From     int64  // no occurrence is before it; those of Every are From + k * Every; ms since 1970
 	Until    int64  // the last ms in which there may be an occurrence; 0: there is no end
-	Late     int64  // an occurrence that is noticed more than so many ms after its time is skipped; 0: no limit
+	Late     int64  // ms; an occurrence that is noticed later than that is skipped; 0: no limit
 	Overlap  bool   // an occurrence becomes a job though the job of the one before is in the queue
 	Priority uint8  // of the jobs
 	Expire   int64  // ms after its due time at which a job expires; 0: never

@@ -38,7 +38,7 @@ var ErrNoMemory = chunk.ErrNoMemory
 // Config is the configuration of a queue. The zero Config sets no limits.
 type Config struct {
 	MaxDeliveries int64  // the greatest number of deliveries of a job; 0: no limit
-	DeadLetter    []byte // the queue for jobs that were delivered so often; empty: the queue drops them
+	DeadLetter    []byte // the queue for jobs after that number of deliveries; empty: the queue drops them
 	MaxLen        int64  // the greatest number of jobs in the queue; 0: no limit
 	PausedUntil   int64  // the last ms of a pause, in which workers get no job; 0: none; MaxTime: it has no end
 	Deliver       []byte // the stream to which the owner delivers due jobs, in place of workers; empty: none

@@ -126,7 +126,7 @@ func (k *Keeper) stepAppending() {
 		k.mu.Unlock()
 		k.needLog(false)
 		k.oplg.Fail(nil)
-		k.log.Info("nothing is appended any more")
+		k.log.Info("appending has ended")
 	case want && state == aofOff:
 		k.needLog(true)
 		k.mu.Lock()

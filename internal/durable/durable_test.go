@@ -834,7 +834,7 @@ func TestWhoReplacesTheDataCallsJobsOff(t *testing.T) {
 	})
 }
 
-// The engine may be closed when Close has returned: no goroutine reads it any more.
+// The engine may be closed when Close has returned: no goroutine still reads it.
 func TestCloseWaitsForABackup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := run(t, newFS(1))

@@ -136,7 +136,7 @@ func (k *Keeper) writeFile(ctx context.Context, path string, j *job, kind snapsh
 // the same value.
 const syncEvery = 4 << 20
 
-// syncing is a writer that syncs its file after every so many bytes.
+// syncing is a writer that syncs its file after a number of bytes.
 type syncing struct {
 	f     disk.File
 	every int64 // 0: never

@@ -261,7 +261,7 @@ func TestAppendOnlyFilesOfANewDirectoryAreKept(t *testing.T) {
 	})
 }
 
-// Files that were appended to, and to which nothing is appended any more, are this server's own.
+// Files that were appended to, and to which nothing is appended now, are this server's own.
 func TestOwnAppendOnlyFilesAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)

@@ -30,7 +30,7 @@ func (sh *shard) due(kind int) bool {
 	return n == 0 || n == wasTimed|callsTimed-1
 }
 
-// count counts a call. It returns for how many calls one stands that is due, and else 0.
+// count counts a call. It returns the number of calls that a measured call stands for, 0 for a call that is not measured.
 func (sh *shard) count(kind int) (weight int64) {
 	if !sh.due(kind) {
 		sh.calls[kind]++
@@ -149,7 +149,7 @@ func (h *Held) Hit()  { h.sh.stats.Hits++ }
 func (h *Held) Miss() { h.sh.stats.Misses++ }
 
 // Due reports whether the caller is to measure the call, of a kind below DirectCalls. Count counts the call; the measured one
-// stands for so many.
+// stands for that number.
 func (h *Held) Due(kind int) bool             { return h.sh.due(kind) }
 func (h *Held) Count(kind int) (weight int64) { return h.sh.count(kind) }
 

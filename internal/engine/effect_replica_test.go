@@ -64,7 +64,7 @@ func TestAReplicaKeepsWhatHasExpiredUntilTheMasterSaysSo(t *testing.T) {
 				t.Errorf("it is seen: %v", n)
 			}
 			if stored(db) != 1 {
-				t.Error("it is not there any more")
+				t.Error("it is no longer there")
 			}
 			silent(t, db, j)
 			replayed(db, func(tx *Tx) { tx.Del([]byte("k")) })

@@ -401,7 +401,7 @@ func (s *snapshot) end(err error) {
 		}
 	}
 	s.db.snap.Store(nil)
-	for _, l := range s.left { // the list is final: no shard pushes any more
+	for _, l := range s.left { // the list is final: no shard still pushes
 		l.free()
 	}
 }

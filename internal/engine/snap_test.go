@@ -21,7 +21,7 @@ import (
 type steps struct {
 	bytes.Buffer
 	reached chan struct{} // a write is about to begin
-	free    chan struct{} // closed: writes need no leave any more
+	free    chan struct{} // closed: writes no longer need leave
 	fail    error
 }
 

@@ -39,7 +39,7 @@ func (s *steppedClock) Micros() int64 {
 	return s.now
 }
 
-// pass lets time go by on both clocks, in the steps in which an engine looks at its
+// pass advances both clocks, in the steps in which an engine looks at its
 // clock.
 func (s *steppedDB) pass(d time.Duration) {
 	for left := d.Microseconds(); left > 0; {

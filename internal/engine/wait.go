@@ -77,7 +77,7 @@ type Ticket struct {
 // Want is what a ticket waits for beyond a value of one of its kinds. The zero value wants nothing
 // more. At most one field is set.
 type Want struct {
-	Elems int // a list of at least so many elements
+	Elems int // the least number of elements of a list
 	Due   Due // a sorted set with a member that is due
 }
 

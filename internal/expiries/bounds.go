@@ -19,7 +19,7 @@ const (
 	// Longest is the longest time to live: a hundred years. The greatest deadline of a hash
 	// field is in the year 4199.
 	Longest = 100 * 365 * 24 * time.Hour
-	// defaultEvents is the default of MaxEvents; so many entries take about 20 MB.
+	// defaultEvents is the default of MaxEvents. These entries take about 20 MB.
 	defaultEvents = 100_000
 )
 

@@ -136,8 +136,8 @@ func (f *Feed) Delete(ctx context.Context, keys ...string) error {
 	return err
 }
 
-// Forget makes Ensure check again: after a lost connection the server may not have the
-// rule any more.
+// Forget makes Ensure check again: after a lost connection the server may have lost the
+// rule.
 func (f *Feed) Forget() { f.ruled.Store(false) }
 
 // Listen calls fn with each expiry until the context ends, whose error it returns then. It

@@ -110,8 +110,8 @@ func (b onEbb) Await(ctx context.Context, key string, lease time.Duration, _ int
 	return b.get(ctx, key, conn.FreshOptions{Lease: lease, Wait: awaitFor}, 1)
 }
 
-// get asks with a name of its own: its request may be repeated, and what it got without a reply can be given back. An embedded
-// engine elects no client that gets no reply.
+// get reads the key, and with a lease under an owner of its own: get may repeat the request, and can give back a lease whose reply was
+// lost. An embedded engine elects no client that gets no reply.
 func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions, tries int) (Entry, error) {
 	if o.Lease > 0 && !b.c.Capabilities().Embedded {
 		o.Owner = kit.ID()

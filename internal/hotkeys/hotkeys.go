@@ -4,7 +4,7 @@
 //	                                           └──▶ collection (CPU time, bytes), between Start and Stop
 //
 // There are two ways to ask, for the clients of two servers. The windows count calls while the
-// configuration or a viewer wants them; Last returns the keys of the last whole window. A collection
+// configuration or a viewer wants them; Last returns the keys of the latest that has ended. A collection
 // adds up the time and the bytes of commands by key, from Start on. Both keep their keys in sketches of
 // internal/topk: 128 keys, with a bound for the error of each.
 //
@@ -48,7 +48,7 @@ type Config struct {
 type Options struct {
 	CPU, Net bool  // what to add up by key
 	Keys     int   // the number of keys of each list, up to MaxKeys
-	Ratio    int   // one command in so many is sampled
+	Ratio    int   // of this number of commands one is sampled
 	Span     int64 // the time after which the collection stops by itself, us; 0: never
 	Slots    []int // the hash slots whose keys count, for the report; Counts decides
 	Counts   func(key []byte) bool
@@ -70,7 +70,7 @@ type Hot struct {
 	Error float64 // by which the sketch may make QPS too low
 }
 
-// Window is the last whole window.
+// Window has the most used keys of a period that has ended.
 type Window struct {
 	Keys  []Hot   // most calls first
 	Total float64 // calls with keys a second, estimated
@@ -96,7 +96,7 @@ type Report struct {
 
 // Tracker finds hot keys. Its methods are safe for concurrent use. New returns one.
 type Tracker struct {
-	// One command in so many is sampled for the windows and for the collection; 0: none is.
+	// The windows and the collection sample one command of this number; 0: none.
 	calls, costs atomic.Uint32
 
 	switched func(on bool) // is called with mu held when the first sampling begins and the last one ends
@@ -280,7 +280,7 @@ func (t *Tracker) Watch(until, now int64) {
 	}
 }
 
-// Last returns the last whole window with at most n keys, fewer if the configuration says so and no
+// Last returns the latest window that has ended, with at most n keys, fewer if the configuration says so and no
 // viewer looks. Errors: ErrOff.
 func (t *Tracker) Last(n int, now int64) (Window, error) {
 	t.mu.Lock()

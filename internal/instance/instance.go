@@ -372,7 +372,7 @@ func (in *Instance) Alive(ctx context.Context) error {
 		for in.turns[i].Load() == before[i] {
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("network loop %d of %d does not turn: %w", i, loops, context.Cause(ctx))
+				return fmt.Errorf("network loop %d of %d does not respond: %w", i, loops, context.Cause(ctx))
 			case <-pause.C:
 			}
 		}

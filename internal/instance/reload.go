@@ -13,7 +13,7 @@ import (
 
 // Reload reads the files of TLS and the aclfile again. A part whose files have a mistake stays as it is, and
 // Reload returns an error that names the file; the other part is reloaded. Connections stay
-// open, except those of deleted users and those with a channel that their user may not have any more, which Reload
+// open, except those of deleted users and those with a channel that their user may no longer have, which Reload
 // closes as ACL LOAD does. Without such files Reload does nothing.
 func (in *Instance) Reload() error {
 	var errs []error

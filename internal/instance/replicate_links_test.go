@@ -181,7 +181,7 @@ func sameDumps(t *testing.T, a, b client) {
 	}
 }
 
-// Ebb behind ebb behind ebb: what only we have comes by the snapshot and by the
+// Ebb behind ebb behind ebb: what only ebb has arrives in the snapshot and in the
 // stream, and counts on the same.
 func TestOurTypesPassThroughAChain(t *testing.T) {
 	for name, options := range forms {

@@ -87,7 +87,7 @@ func (b *bubbled) connect() client {
 	return client{b.t, nc, bufio.NewReader(nc)}
 }
 
-// replica connects as a replica that says so much of itself.
+// replica connects as a replica with some capabilities.
 func (b *bubbled) replica(capa ...string) client {
 	c := b.connect()
 	for _, word := range capa {

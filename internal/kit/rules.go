@@ -233,5 +233,5 @@ func repeat(whole, life context.Context, fn func(ctx context.Context) error) {
 type repeated struct{}
 
 // Repeated reports whether ctx is that of a function of Release that runs again some time after its call. Most likely there is
-// nothing to take back any more then.
+// nothing left to take back then.
 func Repeated(ctx context.Context) bool { return ctx.Value(repeated{}) != nil }

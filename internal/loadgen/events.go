@@ -19,7 +19,7 @@ import (
 type EventsConfig struct {
 	Common
 	Items     int           // keys that expire; default 1,000,000
-	Spread    time.Duration // their deadlines are spread over so long; default 10 s
+	Spread    time.Duration // the span of their deadlines; default 10 s
 	Consumers int           // of the group; default 4
 	Rate      int           // GETs a second meanwhile, open loop; default 5,000
 	Lead      time.Duration // from the start of loading to the first deadline; default: a guess
@@ -40,7 +40,7 @@ const (
 	eventsStream = "expired-keys"
 )
 
-// Events prints how many entries came for how many expiries, whether any came
+// Events prints the numbers of entries and of expiries, whether any entry came
 // twice, how late they were delivered, and what other clients felt. It deletes
 // everything in the server.
 func Events(ctx context.Context, cfg EventsConfig) error {

@@ -461,7 +461,7 @@ var sweepMarks = []struct {
 	variable, width int
 }{{"{a}", varA, digits}, {"{b}", varB, digits}, {"{c}", varC, digits}, {"{d}", varD, 1}, {"{dd}", varD, 2}, {"{ddd}", varD, 3}, {"{n}", varN, digits}}
 
-// encode encodes so many copies of the commands for the connection id.
+// encode encodes copies of the commands for the connection id.
 func (r sweepRow) encode(commands []string, copies, id int, dump string) *sweepUnit {
 	u := &sweepUnit{commands: len(commands)}
 	fill := []string{"{w}", strconv.Itoa(id), "{script}", r.script, "{sha}", sha(r.script), "{dump}", dump}

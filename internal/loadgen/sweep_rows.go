@@ -12,7 +12,7 @@ import (
 //	{d} {dd} {ddd}   one to three random digits
 //	{n}              twelve random digits, which hardly repeat
 //	{w}              the number of the connection
-//	{x32} {x100}     so many bytes; any number of digits
+//	{x32} {x100}     32 bytes, 100 bytes; any number
 //	{script}         the script of the row, and {sha} its SHA-1
 //	{dump}           what DUMP replies to the key src:000000000000 of that server
 //

@@ -41,7 +41,7 @@ func evalTest(script string, args []string) typeTest {
 
 // lockTest acquires and releases one of many locks.
 func lockTest() typeTest {
-	const keys = 1_000_000 // so many that two clients hardly want the same
+	const keys = 1_000_000 // two clients rarely want the same
 	theirs := typeTest{load: 2, keyspace: keys,
 		add:    func(c *client, i int) { c.add("SCRIPT", "LOAD", [...]string{acquireScript, releaseScript}[i]) },
 		args:   []string{"EVALSHA", sha(acquireScript), "2", "{lock}:__rand_int__", "{lock}:fence", "owner-1", "30000"},

@@ -19,7 +19,7 @@ type WaitersConfig struct {
 	Common
 	Limiter bool // they wait with RL.WAIT; else with LOCK.ACQUIRE
 	Clients int  // default 10,000
-	Cut     int  // of these, so many are cut; default a third
+	Cut     int  // how many of these are cut; default a third
 }
 
 const (

@@ -368,7 +368,7 @@ func (f *function) clear(first, n int) {
 	f.emit(OpLoadNil, first, first+n-1, 0, 0)
 }
 
-// setList stores the values above the register of a table, the last n of so many
+// setList stores the values above the register of a table, the last n of the
 // items; n is all if an open call or "..." is among them.
 func (f *function) setList(table, items, n int) {
 	before := (items - 1) / listBatch * listBatch

@@ -236,7 +236,7 @@ func (v Value) hashed() Value {
 	return Value{p: v.p, w: v.w&^hashMask | uint64(hash32(v.str())&0xffff)<<hashShift}
 }
 
-// hashOf returns the hash of the string v, of which at least the bits of mask are right.
+// hashOf returns the hash of the string v, of which at least the bits of mask are correct.
 func (v Value) hashOf(mask uint32) uint32 {
 	if h := uint32(v.w>>hashShift) & 0xffff; h != 0 && mask <= 0xffff {
 		return h

@@ -40,7 +40,7 @@ func TestASourceThatBecomesAReplicaEndsTheMove(t *testing.T) {
 		l.until("TO has the data")
 		host, port, _ := strings.Cut(strings.TrimPrefix(elected, "redis://"), ":")
 		c.run(t, "REPLICAOF "+host+" "+port)
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), "is no master any more") {
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "is a replica") {
 			t.Errorf("scan %t: %v\n%s", scan, err, l)
 		}
 		stop()

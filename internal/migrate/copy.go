@@ -275,7 +275,7 @@ func (c *copier) check(ctx context.Context) error {
 			return fmt.Errorf("FROM %s was restarted: %w", s.p, errAgain)
 		}
 		if s.p.info["role"] != "master" {
-			lost := fmt.Errorf("FROM %s is no master any more, but a replica of %s: name the master that it follows",
+			lost := fmt.Errorf("FROM %s is a replica of %s now: name the master that it follows",
 				s.p, net.JoinHostPort(s.p.info["master_host"], s.p.info["master_port"]))
 			if len(c.nodes) > 0 { // the next pass finds the new masters of the cluster
 				return fmt.Errorf("%w: %w", lost, errAgain)

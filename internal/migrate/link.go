@@ -143,7 +143,7 @@ func (m *Migration) lag(ctx context.Context) (bytes int64, up bool, err error) {
 		return 0, false, err
 	}
 	if from["role"] != "master" {
-		return 0, false, fmt.Errorf("FROM %s is no master any more, but a replica of %s: name the master that it follows",
+		return 0, false, fmt.Errorf("FROM %s is a replica of %s now: name the master that it follows",
 			m.from[0], net.JoinHostPort(from["master_host"], from["master_port"]))
 	}
 	if !m.linked(to) {
@@ -257,7 +257,7 @@ func (m *Migration) letGo(ctx context.Context, failed error, stands string) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if errors.Is(failed, context.DeadlineExceeded) {
-		failed = fmt.Errorf("TO did not get there within 90 %% of --pause %v", m.o.Pause)
+		failed = fmt.Errorf("TO did not catch up within 90 %% of --pause %v", m.o.Pause)
 	}
 	for _, f := range m.from {
 		if _, err := f.do(ctx, "CLIENT", "UNPAUSE"); err != nil {

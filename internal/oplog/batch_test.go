@@ -100,7 +100,7 @@ func TestSlowSyncsAreNotForBatches(t *testing.T) {
 		b.set()
 		time.Sleep(time.Second)
 		if !b.log.BeginBatch() {
-			t.Error("one sync took long, and they do not count as fast any more")
+			t.Error("one sync took long, and they no longer count as fast")
 		}
 		fs.SetSyncTime(0)
 		b.log.EndBatch()

@@ -480,7 +480,7 @@ func (l *Log) Settled(offset int64) bool {
 }
 
 // OnSynced is Settled. If it returns false, the log wakes w once: when the offset is synced, when
-// the files fail or have failed, or when clients need not wait any more.
+// the files fail or have failed, or when clients no longer need to wait.
 func (l *Log) OnSynced(offset int64, w Waker) bool {
 	if l.OnBatchSynced(offset, w) {
 		return true

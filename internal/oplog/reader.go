@@ -172,7 +172,7 @@ func (r *Reader) rouse() {
 	}
 }
 
-// rise notes that the reader does not wait any more, and reports whether it waited.
+// rise notes that the reader no longer waits, and reports whether it waited.
 func (r *Reader) rise() bool {
 	if !r.asleep {
 		return false

@@ -98,13 +98,13 @@ func (r Run) payload(at At) []byte {
 // Key returns the field, member or element at at. It aliases the run.
 func (r Run) Key(at At) Str { return loadStr(r.payload(at), at.tag&^tagTimed) }
 
-// Value returns the hash value at at. It aliases the run.
+// Value returns the hash value of the item at a position. It aliases the run.
 func (r Run) Value(at At) Str { return loadStr(r[at.val+1:at.end], at.vtag) }
 
-// Score returns the score at at.
+// Score returns the score of the item at a position.
 func (r Run) Score(at At) float64 { return loadScore(r[at.val+1:at.end], at.vtag) }
 
-// Deadline returns the deadline of the item at at, or 0.
+// Deadline returns the deadline of the item at a position, or 0.
 func (r Run) Deadline(at At) int64 {
 	if at.tag&tagTimed == 0 {
 		return 0

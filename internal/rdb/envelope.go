@@ -104,7 +104,7 @@ func openEnvelope(head, rest []byte, r io.Reader) (e *envelope, at int, err erro
 }
 
 // Read reads bytes of the file in the envelope. It returns io.EOF after the end of the frame, if
-// its checksums are right. Errors: the errors of the underlying reader, io.ErrUnexpectedEOF,
+// its checksums match. Errors: the errors of the underlying reader, io.ErrUnexpectedEOF,
 // ErrFormat.
 func (e *envelope) Read(b []byte) (int, error) {
 	n, err := e.from.Read(b)

@@ -104,7 +104,7 @@ type Piece struct {
 	Uses  *atomic.Int32 // counts the readers of Bytes; nil: they have no other owner
 }
 
-// Done releases the bytes: the transport does not need them any more.
+// Done releases the bytes: the transport no longer needs them.
 func (p *Piece) Done() {
 	if p.Uses != nil {
 		p.Uses.Add(-1)

@@ -9,8 +9,8 @@ import (
 const HangupTime = 250 * time.Millisecond
 
 // Hangup ends a command that waits on a connection of its own: it tells the server that no more commands come. A server answers
-// that by closing the connection, after it has read the command and has sent its reply. So when the call ends, the command does
-// not run any more. The zero value is for one command. Its methods are safe for concurrent use.
+// that by closing the connection, after it has read the command and has sent its reply. So when the call ends, the command no
+// longer runs. The zero value is for one command. Its methods are safe for concurrent use.
 type Hangup struct {
 	mu    sync.Mutex  // guards what follows
 	over  bool        // the command has ended

@@ -39,7 +39,7 @@ func ask(s *session.Service, line string) resp.Value {
 	return x.Do(args...)
 }
 
-// A link that is not the service's any more changes nothing, whatever it has
+// A link that is no longer the service's changes nothing, whatever it has
 // received before: REPLICAOF has been answered.
 func TestALinkThatWasReplacedDoesNothing(t *testing.T) {
 	s := newServer(t)

@@ -34,7 +34,7 @@ func (r *Node) Link() (LinkState, bool) {
 	return x, true
 }
 
-// idle returns for how many seconds the link has received nothing.
+// idle returns the number of seconds since the link last received something.
 func (l *link) idle() int64 { return max(l.r.db.Clock().Micros()-l.heard.Load(), 0) / 1e6 }
 
 // ReplicaState is the state of a replica of this server.

@@ -228,7 +228,7 @@ func (r *Node) demote(tx *engine.Tx) {
 }
 
 // tokenGap is the number, in us, by which a promotion raises fencing tokens. The old
-// master may have made grants that did not reach this replica, but never so many.
+// master may have made grants that did not reach this replica, but always fewer.
 const tokenGap = 60e6
 
 // tokenSpread returns a random number of us, up to 18 minutes, that a promotion adds to tokenGap. The old master may

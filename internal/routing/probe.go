@@ -25,7 +25,7 @@ type Probe[C any] struct {
 	Better func(c C) bool
 
 	known atomic.Pointer[C] // nil: not known yet
-	sure  atomic.Bool       // no caller acts on an assumption any more
+	sure  atomic.Bool       // no caller still acts on an assumption
 
 	mu      sync.Mutex    // guards what follows
 	guessed bool          // a caller got the zero C before the server answered

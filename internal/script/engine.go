@@ -83,7 +83,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Run runs a script and writes its result to out. keys and args must not change any more:
+// Run runs a script and writes its result to out. keys and args must not change later:
 // they become strings of the script without a copy. The error is an Error or an error of
 // Host.Tick. The caller sends it; Run writes nothing then.
 func (e *Engine) Run(s *Script, h Host, keys, args [][]byte, out *resp.Writer) error {

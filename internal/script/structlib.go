@@ -308,7 +308,7 @@ type structReader struct {
 	base  int // places that the arguments take on the stack of Redis's library
 }
 
-// has reports whether so many bytes are left.
+// has reports whether at least size bytes are left.
 func (u *structReader) has(size uint64) bool {
 	return size <= uint64(len(u.data)) && u.at <= uint64(len(u.data))-size
 }

@@ -405,7 +405,7 @@ func (p *pause) timeUp() {
 	p.release()
 }
 
-// state returns why clients are paused, which actions are paused, and for how many ms more, as INFO
+// state returns why clients are paused, which actions are paused, and the ms that are left, as INFO
 // shows them.
 func (p *pause) state() (reason, actions string, ms int64) {
 	p.mu.Lock()

@@ -113,7 +113,7 @@ func (id *Identity) May(argv [][]byte) (ok bool, need string) {
 }
 
 // Reads returns a function that reports whether the user may run one of some commands on a key. The key is their only
-// argument. The function goes by the rules of this moment. A walk over many keys calls it: where a rule allows all keys, it
+// argument. The function uses the rules of this moment. A walk over many keys calls it: where a rule allows all keys, it
 // takes no time.
 func (id *Identity) Reads(commands ...string) func(key []byte) bool {
 	u := id.acc.User()

@@ -114,7 +114,7 @@ func (s *Service) served(c *Session, spec *command.Spec, args [][]byte, began, u
 	s.Latency("command-unblocking", us)
 }
 
-// Latency records that an event took so many microseconds, if latency-monitor-threshold enables it.
+// Latency records the time of an event, in microseconds, if latency-monitor-threshold enables it.
 func (s *Service) Latency(event string, us int64) {
 	threshold := s.Config.LatencyMonitorThreshold()
 	if threshold == 0 || us/1000 < threshold {
@@ -184,7 +184,7 @@ type MonitorLine struct {
 type tap struct{ show func(MonitorLine) }
 
 // Monitor calls show for every command that MONITOR would show, until the caller calls stop; once stop has
-// returned, show is not called any more. The callers of show hold locks and wait for it: it must be quick, and
+// returned, show is no longer called. The callers of show hold locks and wait for it: it must be quick, and
 // neither run commands nor call stop.
 func (s *Service) Monitor(show func(MonitorLine)) (stop func()) {
 	m, t := &s.monitors, &tap{show}

@@ -53,7 +53,7 @@ func TestMonitorsSeeOneOrder(t *testing.T) {
 	}
 }
 
-// A watcher that goes is not written to any more, and costs nothing.
+// A watcher that has left gets nothing, and costs nothing.
 func TestMonitorEndsWithItsConnection(t *testing.T) {
 	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "-1")
 	w := svc.NewSession(quietConn{})

@@ -177,7 +177,7 @@ func compareParts(t *testing.T, program, name string, parts []string, ours, want
 		id := ids[part]
 		switch {
 		case ours[part] == want[part] && id != "":
-			t.Errorf("%s: %s: %s does not differ any more; take it off the list (%s)", program, name, part, id)
+			t.Errorf("%s: %s: %s no longer differs; take it off the list (%s)", program, name, part, id)
 		case ours[part] != want[part] && id == "":
 			t.Errorf("%s: %s: %s\n ours   %s\n server %s", program, name, part, ours[part], want[part])
 		case id != "":

@@ -230,7 +230,7 @@ func (c *Session) closeRemoved(by *Session) {
 	}
 }
 
-var errRemoved = errors.New("its user was deleted, or may not use its channels any more")
+var errRemoved = errors.New("its user was deleted, or may no longer use its channels")
 
 // setUser makes acc the user of the session.
 func (c *Session) setUser(acc *acl.Account) {

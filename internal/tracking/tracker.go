@@ -338,8 +338,8 @@ func (t *Tracker) Sizes() (clients, keys, items, prefixes int64) {
 	return int64(t.clients), keys, items, prefixes
 }
 
-// Read records that a client has read a key in a transaction. If the transaction does not
-// hold the key's shard any more, the client gets the invalidation at once; an extra
+// Read records that a client has read a key in a transaction. If the transaction no longer
+// holds the key's shard, the client gets the invalidation at once; an extra
 // message is harmless. The caller has checked Mode.Tracks.
 func (t *Tracker) Read(tx *engine.Tx, c Client, key []byte) {
 	tab := t.table.Load()

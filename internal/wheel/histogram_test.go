@@ -98,7 +98,7 @@ func TestAStormIsInOneIntervalOfAHistogram(t *testing.T) {
 
 // Many writes with one lifetime are no storm: they count as spread evenly.
 func TestASteadyLoadIsNoStormInAHistogram(t *testing.T) {
-	const each, span = 50, 4000 // a millisecond has so many
+	const each, span = 50, 4000 // entries of a millisecond, and milliseconds
 	r := make(records, each*span+1)
 	w := New(start, r)
 	for i := range int64(each * span) {

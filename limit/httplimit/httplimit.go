@@ -138,7 +138,7 @@ func policy(r limit.Rate, burst int64) string {
 	return fmt.Sprintf(";q=%d;w=%.0f", burst, window)
 }
 
-// seconds are whole ones, rounded up: a client that waits so long is not too early.
+// seconds are whole ones, rounded up: a client that waits that long is not too early.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }

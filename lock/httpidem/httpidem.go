@@ -42,7 +42,7 @@ import (
 const (
 	DefaultMaxKey      = 255
 	DefaultMaxRequest  = 10 << 20 // the body is hashed and not stored, so this costs no memory
-	DefaultMaxResponse = 1 << 20  // it is held in memory until it is kept
+	DefaultMaxResponse = 1 << 20  // the middleware holds it in memory until it is stored
 	DefaultRetryAfter  = time.Second
 	DefaultTimeout     = 3 * time.Second
 )

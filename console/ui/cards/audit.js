@@ -1,4 +1,4 @@
-// The cards of the screen Server about what was refused, and what came by the console.
+// The cards of the screen Server about what was refused, and what the console ran.
 import { h } from '../lib/h.js';
 import { clock, get } from '../lib/api.js';
 import * as column from '../lib/column.js';

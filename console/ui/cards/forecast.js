@@ -7,7 +7,7 @@ import { t, span, time, date, tick } from '../lib/i18n.js';
 /** @import { Bucket, Ctx, Forecast } from '../lib/types.js' */
 /** @import { Unit } from '../lib/i18n.js' */
 
-/** A bucket stands out that has so much, and so many times as much as its neighbours. */
+/** A bucket stands out that has at least this much, and this many times as much as its neighbours. */
 const STEEP = { least: 50, times: 5 };
 
 /** The words of an instant on a forecast. @param {Unit} unit @returns {(ms: number) => string} */

@@ -16,7 +16,7 @@ import { t, num, span } from '../lib/i18n.js';
 /** @import { RunOptions } from '../lib/api.js' */
 
 const STATES = ['ready', 'delayed', 'leased', 'dead'];
-/** A job that is due for so long is late; how often the page looks for queues that share dead letters, ms. */
+/** A job that is due for longer is late; how often the page looks for queues that share dead letters, ms. */
 const LATE = 5000,
   SHARED = 10_000;
 /** The jobs that one command queues again, at most. */

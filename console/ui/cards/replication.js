@@ -8,7 +8,7 @@ import { t, num, percent, size, span } from '../lib/i18n.js';
 
 /** @import { Child, Ctx, MasterRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
 
-/** A replica that has not acknowledged for so long needs a look, s. */
+/** A replica that has not acknowledged for longer needs a look, s. */
 const SILENT = 10;
 
 /** @param {string} title @param {Child[]} lines @param {string} cls */

@@ -10,7 +10,7 @@ import { PostSource } from './source.js';
 const NAMES = ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'walk', 'monitor', 'resync', 'bye'];
 /** How long the page keeps samples, ms. */
 const KEEP = 900_000;
-/** A sample comes each second: a stream that is silent for so long is lost, whatever the browser thinks of the connection, ms. */
+/** A sample comes each second: a stream that is silent for longer is lost, whatever the browser thinks of the connection, ms. */
 const SILENCE = 6000;
 /** The stream of a hidden tab is closed after, ms. */
 const HIDDEN = 10_000;
@@ -140,7 +140,7 @@ function deliver(event, data) {
   for (const [topic, listeners] of topics) if (concerns(topic, event, data)) for (const fn of [...listeners]) fn(data, event);
 }
 
-/** The points of a series that comes by column. @param {Record<string, any[]>} series */
+/** The points of a series whose values arrive in columns. @param {Record<string, any[]>} series */
 function points(series) {
   const columns = Object.entries(series).filter(([, v]) => Array.isArray(v));
   return series.at.map((_, i) => /** @type {Sample} */ (Object.fromEntries(columns.map(([name, v]) => [name, v[i]]))));

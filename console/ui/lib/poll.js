@@ -6,7 +6,7 @@ import { t } from './i18n.js';
 
 /** @import { Answers, Ctx, Lists } from './types.js' */
 
-/** After a read that has taken long, the next one waits for so many times as long: the server looks at all keys to list the streams. */
+/** After a read that has taken long, the next one waits for a multiple of its time: the server looks at all keys to list the streams. */
 const REST = 10;
 
 /**
@@ -45,8 +45,8 @@ export function poll(ctx, ms, read) {
 }
 
 /**
- * Shows a list that comes by the stream of events, each second in which it changes: of the names that match, the rows that come first by a
- * column. Answers how to read it again at once, how to sort it by another column, and a field for the filter.
+ * Shows a list that arrives in the stream of events, each second in which it changes: of the names that match, the rows that come first by
+ * a column. Answers how to read it again at once, how to sort it by another column, and a field for the filter.
  * @template {keyof Lists} N
  * @param {Ctx} ctx
  * @param {N} name

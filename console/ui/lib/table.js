@@ -7,7 +7,7 @@ import { t } from './i18n.js';
 
 /** The rows that come into the document in one frame: to lay out 200 rows at once takes 100 ms. */
 const STEP = 40;
-/** A phone has room for so many columns. Where there are more, and where rows have buttons, each row stands as a card. */
+/** The number of columns for which a phone has room. Where there are more, and where rows have buttons, each row stands as a card. */
 const PHONE = 4;
 /** How long a row stays that has faded, ms; quick is for one whose place others wait for. */
 const FADE = { slow: 700, quick: 200 };

@@ -24,7 +24,7 @@ const PAGE = { list: 200, tree: 1000 },
   BRANCHES = 500;
 /** How many keys a page that is not full yet looks at before it asks. */
 const LOOK = 1e7;
-/** A look at all keys draws the tree so often, ms, and the list until it has so many rows. */
+/** The pause between two drawings of the tree in a look at all keys, ms, and the number of rows up to which the list grows. */
 const DRAW = { ms: 2000, rows: 500 };
 
 /** What the address asks for. @param {Map<string, string>} params */

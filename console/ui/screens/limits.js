@@ -14,8 +14,8 @@ import { t, num, span } from '../lib/i18n.js';
 export const title = 'limits.title';
 
 /**
- * For how many minutes a limiter has been counted. The server halves the counts each minute: those of a limiter that always denies are of
- * a minute and a half on average.
+ * The number of minutes in which a limiter has been counted. The server halves the counts each minute: those of a limiter that always
+ * denies are of a minute and a half on average.
  * @param {TopRow} r
  */
 const minutes = (r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60_000));

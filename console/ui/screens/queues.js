@@ -14,7 +14,7 @@ import { t, num, span } from '../lib/i18n.js';
 
 export const title = 'queues.title';
 const FIRST_COMMAND = 'DQ.ADD mail * hello DELAY 30000';
-/** A job that is due for so long is late, and a queue without a worker for so long is unattended, ms. */
+/** A job that is due for longer is late, and a queue that has no worker for longer is unattended, ms. */
 const LATE = 5000,
   UNATTENDED = 10_000;
 

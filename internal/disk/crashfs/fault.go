@@ -33,10 +33,10 @@ func (o Op) changes() bool { return o != OpRead }
 type Fault struct {
 	Op    Op
 	Name  string // of files whose name contains it; "": all
-	Skip  int    // so many pass before
-	Times int    // so many fail; 0: all until it is healed
+	Skip  int    // the number that passes before
+	Times int    // the number that fails; 0: all until it is healed
 	Err   error  // usually a syscall.Errno
-	Short int    // of a write: so many bytes arrive before
+	Short int    // of a write: the number of bytes that arrive before
 
 	seen int
 }
@@ -69,7 +69,7 @@ func (f *FS) SetReadOnly(on bool) {
 	f.readOnly = on
 }
 
-// DieAfter has the process die when it begins another change after so many: all
+// DieAfter has the process die when it begins another change after this number: all
 // operations get ErrDead then. Crash or Kill show what it left.
 func (f *FS) DieAfter(changes int) {
 	f.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-var torn = flag.Int("crash.torn", 7, "cut the last record at every so many bytes; 1: at each")
+var torn = flag.Int("crash.torn", 7, "distance of the bytes at which the last record is cut; 1: at each")
 
 // Faults that a server finds when it starts.
 

@@ -503,7 +503,7 @@ func swapRoles(t *testing.T, kinds []string) {
 	for _, p := range c.proxies {
 		p.calm.Store(true)
 	}
-	// No proxy any more: they stand before the first alone.
+	// The proxies are gone: they stand before the first alone.
 	master, replica := c.nodes[0], c.nodes[1]
 	ask(t, replica, "REPLICAOF", "127.0.0.1", strconv.Itoa(master.Port))
 	n := roundsOr(3)

@@ -20,7 +20,7 @@ import (
 //	stopped   the server does not reply: its connections stay open, it accepts new ones,
 //	          and it runs the requests when it continues
 //	cut       the network drops all bytes in both directions; the old
-//	          connections deliver nothing any more, not even their
+//	          connections no longer deliver anything, not even their
 //	          end; a new connection waits, and succeeds afterwards
 //
 // The caller calls Begin and End in turn; the end of the test calls End.

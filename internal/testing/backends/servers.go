@@ -79,7 +79,7 @@ func try(f func()) (early *missing) {
 	return nil
 }
 
-// breaks notes that the servers of a kind cannot be used any more.
+// breaks notes that the servers of a kind can no longer be used.
 func (h *sharedServers) breaks(kind string, m missing) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

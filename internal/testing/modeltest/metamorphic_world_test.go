@@ -263,7 +263,7 @@ func (w *metaWorld) awaitJobs() error {
 }
 
 // check verifies the engine's invariants. A snapshot under way may hold what nothing else
-// refers to any more.
+// refers to.
 func (w *metaWorld) check() error {
 	err := w.db.Check()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-var scheduleCuts = flag.Int("schedule.cuts", 3, "kill the master behind each so many effects; 1: behind each")
+var scheduleCuts = flag.Int("schedule.cuts", 3, "number of effects behind which the master is killed; 1: behind each")
 
 // transitions are instants at which a clock on the wall jumps, after transcript.Start: forward, back, by half an
 // hour, at midnight, and by two hours.

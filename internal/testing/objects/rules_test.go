@@ -132,7 +132,7 @@ func TestEveryObjectIsInTheTable(t *testing.T) {
 	}
 	for name := range apart {
 		if !rows[name] {
-			t.Errorf("%s is not there any more", name)
+			t.Errorf("%s is no longer there", name)
 		}
 		delete(rows, name)
 	}

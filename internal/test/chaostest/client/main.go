@@ -2,8 +2,8 @@
 // from a limiter, holds a lock, and pushes and does jobs, until its time is over or
 // its standard input ends, and says on standard output what it was granted:
 //
-//	grant BEFORE AFTER         the limiter allowed a call that lasted so long
-//	hold TOKEN BEFORE AFTER    the lock was held at least so long
+//	grant BEFORE AFTER         the limiter allowed a call that lasted from BEFORE to AFTER
+//	hold TOKEN BEFORE AFTER    the lock was held at least from BEFORE to AFTER
 //	push ID                    the queue took a job
 //	done ID                    a job was delivered, and done
 //	error KIND TEXT            something was not to be had
