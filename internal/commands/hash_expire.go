@@ -19,7 +19,7 @@ func itemTimes(last string) command.Arg {
 		command.TokenArg("EXAT", command.UnixTime("unix-time-seconds")), command.TokenArg("PXAT", command.UnixTime("unix-time-milliseconds")), command.Token(last))
 }
 
-const itemTimeReplies = "A time that is not in the future deletes them at once. JITTER adds a random share of up to so many percent."
+const itemTimeReplies = "A time that is not in the future deletes them at once. JITTER adds a random share, of at most the percentage."
 
 var specHSetEx = command.Spec{
 	Name: "hsetex", Group: command.GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
@@ -32,7 +32,7 @@ var specHSetEx = command.Spec{
 	Replies: "1 if all fields were set, 0 if none was: FNX requires that none of them exists, FXX that all of them do. Without an option fields lose " +
 		"the expiration " +
 		"time that they have; with KEEPTTL they " +
-		"keep it. " + itemTimeReplies + " With MAXLEN the command adds nothing if the hash would have more than so many unexpired fields.",
+		"keep it. " + itemTimeReplies + " With MAXLEN the command adds nothing if the hash would have more unexpired fields than that.",
 	Errors: []string{"FULL: the hash would have more fields than MAXLEN allows",
 		"ERR invalid number of fields: numfields is not a positive integer",
 		"ERR unknown argument: X: HSETEX has no such option"},

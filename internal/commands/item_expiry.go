@@ -132,7 +132,7 @@ func (f *itemFamily) expireSpec(name string, time command.Arg, unit timeUnit, fo
 			" was deleted because the time is not in the future, " +
 			"0 if the condition is not met, -2 if there is no such " + f.item + " or no such key. NX: only if the " + f.holder() +
 			" has no expiration time, XX: only if it has one, " +
-			"GT and LT: only if the new one is later, earlier; none counts as infinite. JITTER adds a random share of up to so many percent. " +
+			"GT and LT: only if the new one is later, earlier; none counts as infinite. JITTER adds a random share, of at most the percentage. " +
 			"The server deletes a key without " + f.holder() + "s.",
 		Errors: f.refusals(
 			"ERR Parameter `num"+capital(f.items)+"` should be greater than 0: it is not a positive integer",

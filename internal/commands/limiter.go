@@ -23,7 +23,7 @@ var takeErrors = []string{
 	"ERR COST must be from 0 to 1125899906842624: COST is out of range",
 	"ERR BURST needs ALGO gcra: the others allow the limit at once: BURST with another ALGO",
 	"ERR ALGO log keeps every grant: its limit is at most 1000000: the limit of a log is larger",
-	"ERR BURST x period / limit is more than 1,000 years: an empty limiter would take so long to fill",
+	"ERR BURST x period / limit is more than 1,000 years: the time in which an empty limiter fills",
 	"ERR ALGO must be gcra, window, log or fixed: ALGO is something else",
 	"WRONGTYPE Operation against a key holding the wrong kind of value: the key holds another type, or a limiter of another ALGO",
 }

@@ -76,7 +76,7 @@ func runRLWait(c *command.Ctx) error {
 	return nil
 }
 
-// waitMicros returns for how many us a command with a timeout of ms still waits.
+// waitMicros returns the us that a command with a timeout of ms still waits.
 func waitMicros(c *command.Ctx, ms int64) int64 {
 	if c.Waiting != nil {
 		return c.Waiting.Until*1000 - c.Now()

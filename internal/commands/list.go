@@ -98,7 +98,7 @@ var specLPop = command.Spec{
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count")).Since("6.2.0")},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `count` argument."}},
-	Replies: "The element, nil if there is no list; with count an array of at most so many.",
+	Replies: "The element, nil if there is no list; with count an array of at most count elements.",
 	Examples: `
 > RPUSH l a b c
 (integer) 3
@@ -119,7 +119,7 @@ var specRPop = command.Spec{
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count")).Since("6.2.0")},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `count` argument."}},
-	Replies: "The element, nil if there is no list; with count an array of at most so many, the last one first.",
+	Replies: "The element, nil if there is no list; with count an array of at most count elements, the last one first.",
 	Examples: `
 > RPUSH l a b c
 (integer) 3
@@ -441,7 +441,7 @@ var specLPos = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("element"), command.Opt(command.TokenArg("RANK", command.Int("rank"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("num-matches"))), command.Opt(command.TokenArg("MAXLEN", command.Int("len")))},
 	Replies: "The position of the first match, or of the match that RANK names (negative: from the end), nil if there is none; " +
-		"with COUNT an array of so many, 0 for all. MAXLEN bounds the number of compared elements.",
+		"with COUNT an array of at most that number, 0 for all. MAXLEN bounds the number of compared elements.",
 	Examples: `
 > RPUSH l a b c b a
 (integer) 5

@@ -23,7 +23,7 @@ const (
 	errJobNumber  = command.ReplyError("ERR the number must be at least 1")
 	errOneTime    = command.ReplyError("ERR DELAY and AT exclude each other")
 	errMove       = command.ReplyError("ERR DQ.MOVE needs another key with the hash tag of the source, as in {mail} and {mail}:dead")
-	errPause      = command.ReplyError("ERR PAUSED must be yes, no, or for how many milliseconds")
+	errPause      = command.ReplyError("ERR PAUSED must be yes, no, or a number of milliseconds")
 	errNoJob      = command.ReplyError("ERR the queue has no job with the id")
 	errStep       = command.ReplyError("ERR DQ.STEP is what the log says; it cannot be called")
 )
@@ -93,9 +93,9 @@ var specDQAdd = command.Spec{
 		"The job is due DELAY ms from now, by default at once, or AT a time in ms since 1970, which may be past.\n\n" +
 		"* PRIORITY: of the jobs that are due those of the highest priority (default 0) go first, of one priority the one that is due first, " +
 		"of one millisecond the one that was added first.\n" +
-		"* EXPIRE: the queue drops the job if no consumer took it within so many ms after it was due.\n" +
+		"* EXPIRE: the queue drops the job if no consumer took it within that many ms after it was due.\n" +
 		"* UNIQUE: the queue does not add the job if one with the same id (with `*`: the same payload) was added with UNIQUE within its time, " +
-		"so many ms, also if that job is done.\n" +
+		"that many ms, also if that job is done.\n" +
 		"* MAXLEN overrides that of DQ.CONFIG; jobs in every state count.\n" +
 		"* REPLACE: a waiting job with the id gets the payload, the time, PRIORITY and EXPIRE of this command, and counts as not delivered, " +
 		"whatever UNIQUE and MAXLEN say. So a job that is added again and again runs once, DELAY after the last time. A leased job stays as " +

@@ -36,14 +36,14 @@ var specDQSchedule = command.Spec{
 		"@monthly, @yearly. Fields have lists, ranges, steps and names, Sunday is 0, and if both days are restricted one of them has to " +
 		"match.\n" +
 		"* TZ: the IANA name of a time zone, by default UTC. A time that the clock skips runs at the first instant after the gap, a time that " +
-		"comes twice runs the first time; an expression for every hour goes by elapsed time.\n" +
+		"comes twice runs the first time; an expression for every hour follows elapsed time.\n" +
 		"* FROM, UNTIL: no occurrence is before or after it. A schedule without a further one, within eight years, is removed.\n" +
 		"* OVERLAP: without it the next occurrence is skipped and counted while the job of the last one is in the queue.\n" +
 		"* LATE: after a time without a server the last occurrence of that time runs, and the others count as skipped. With LATE it is " +
-		"skipped too if it is older than so many ms.\n\n" +
+		"skipped too if it is older than that, in ms.\n\n" +
 		"A schedule replaces the one with its name. If the times are the same ones, it goes on: a program can declare its schedules at each " +
 		"start. A queue with schedules is kept when it is empty.",
-	Errors: []string{"ERR CRON: the expression is wrong: and what is wrong with it", "ERR unknown time zone: the table of zones does not have TZ",
+	Errors: []string{"ERR CRON: ...: the expression is wrong; the text names the mistake", "ERR unknown time zone: the table of zones does not have TZ",
 		"ERR EVERY must be at least 10 milliseconds", "ERR a schedule needs either EVERY or CRON, and TZ goes with CRON",
 		"ERR the schedule would never be due: no time from now or FROM to UNTIL matches, within eight years",
 		"ERR the queue has 10000 schedules, and no more are allowed", "ERR the name of a schedule must have 1 to 255 bytes",

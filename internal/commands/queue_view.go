@@ -219,7 +219,7 @@ var specDQInfo = command.Spec{
 		"* `dead-letters`: the number of jobs that became dead letters.\n" +
 		"* `dropped`: the number that were delivered too often without a DEADLETTER.\n" +
 		"* `expired`: the number that no consumer took in time.\n" +
-		"* `line`: the waiters of DQ.POP in FIFO order: the client's id, the number of jobs that it wants, and for how many ms it has waited.\n" +
+		"* `line`: the waiters of DQ.POP in FIFO order: the client's id, the number of jobs that it wants, and the ms that it has waited.\n" +
 		"* `max-deliveries`, `dead-letter`, `max-len`, `paused`, `paused-until` and `deliver`: as in the reply of DQ.CONFIG.\n" +
 		"* `schedules`: the number of schedules; `next-schedule`: the time of the next occurrence, nil if there is none.\n" +
 		"* `deliver-error`: the reason for which the stream of DELIVER takes no jobs at present, nil if it does.",
@@ -356,14 +356,14 @@ var specDQConfig = command.Spec{
 	Replies: "OK. Without options, a map of `max-deliveries`, `dead-letter`, `max-len`, `paused` (1 or 0), `paused-until` (nil without " +
 		"an end) and " +
 		"`deliver` (empty without a stream).\n\n" +
-		"* MAXDELIVERIES: a job that was delivered so often, and whose last lease is over or which a consumer returned, is not delivered " +
-		"again. In one step with that it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time " +
+		"* MAXDELIVERIES: a job that was delivered that number of times, and whose last lease is over or which a consumer returned, is not " +
+		"delivered again. In one step with that it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time " +
 		"after it), payload, priority and deliveries. Without DEADLETTER the queue drops it. If DEADLETTER is full, or not a queue, the job " +
 		"is due again, so that nothing is lost.\n" +
 		"* MAXLEN: the number of jobs up to which DQ.ADD adds jobs.\n" +
 		"* 0, or an empty DEADLETTER, removes a limit.\n" +
 		"* PAUSED: while a queue is paused, DQ.POP gives nothing and BLOCK waits; adding, acknowledging, leases, EXPIRE and dead letters go " +
-		"on. yes pauses it until PAUSED no; a number pauses it for so many ms, and it goes on by itself.\n" +
+		"on. yes pauses it until PAUSED no; a number pauses it for that many ms, and then it continues.\n" +
 		"* DELIVER: a job that is due becomes an entry of this stream, with the fields id, payload and due (ms since 1970), in one step; " +
 		"DQ.POP is refused. An empty DELIVER ends it.\n\n" +
 		"Of a queue with DELIVER:\n\n" +
@@ -375,7 +375,7 @@ var specDQConfig = command.Spec{
 		"job.",
 	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: the key has another tag, or is the queue",
 		"ERR value is out of range: MAXDELIVERIES is not 0 to 65535, or MAXLEN negative",
-		"ERR PAUSED must be yes, no, or for how many milliseconds",
+		"ERR PAUSED must be yes, no, or a number of milliseconds",
 		"ERR DELIVER must name another key with the queue's hash tag, as in {mail} and {mail}:stream: the key has another tag, or is the queue"},
 	Examples: `
 > DQ.CONFIG {mail} MAXDELIVERIES 1 DEADLETTER {mail}:dead
@@ -490,7 +490,7 @@ func parseQueueConfig(q *engine.QueueConfig, args [][]byte, now int64) error {
 	return nil
 }
 
-// parsePause reads yes, no or for how many ms, and returns the last ms of the pause.
+// parsePause reads yes, no or a number of ms, and returns the last ms of the pause.
 func parsePause(b []byte, now int64) (until int64, err error) {
 	switch {
 	case command.EqualFold(b, "yes"):

@@ -19,7 +19,7 @@ var specSAddEx = command.Spec{
 		command.Block("short", command.Opt(command.Token("KEEPTTL")), command.Int("seconds"), command.Many("member")))},
 	Replies: "The number of added members. Existing members get the expiration time as well, or lose theirs if none is given; with KEEPTTL they keep what they " +
 		"have. NX leaves existing members alone, XX " +
-		"adds none. " + itemTimeReplies + " With MAXLEN the command adds nothing if the set would have more than so many unexpired " +
+		"adds none. " + itemTimeReplies + " With MAXLEN the command adds nothing if the set would have more unexpired " +
 		"members. The short form is Dragonfly's; KEEPTTL is for existing members.",
 	Errors: []string{"FULL: the set would have more members than MAXLEN allows",
 		"ERR invalid number of members: nummembers is not a positive integer",

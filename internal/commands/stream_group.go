@@ -233,7 +233,7 @@ var specXGroupDelConsumer = command.Spec{
 	Summary: "Deletes a consumer from a consumer group.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Str("groupname"), command.Str("consumername")},
-	Replies: "The number of entries that were pending for it: no consumer gets them any more.",
+	Replies: "The number of entries that were pending for it: no consumer gets them now.",
 	Examples: `
 > XGROUP CREATE s g $ MKSTREAM
 OK

@@ -157,7 +157,7 @@ var specXClaim = command.Spec{
 		command.Opt(command.Token("FORCE")),
 		command.Opt(command.Token("JUSTID")), command.Opt(command.TokenArg("LASTID", command.Str("id")))},
 	Tips:    []string{"nondeterministic_output"},
-	Replies: "The claimed entries; with JUSTID their ids. Deleted entries are not pending any more.",
+	Replies: "The claimed entries; with JUSTID their ids. Deleted entries are no longer pending.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"
@@ -290,7 +290,7 @@ var specXAutoClaim = command.Spec{
 		command.Opt(command.Token("JUSTID"))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "7.0.0", Text: "Added an element to the reply array, containing deleted entries the command cleared from the PEL"}},
-	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are not pending any more " +
+	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are no longer pending " +
 		"because they were deleted.",
 	Examples: `
 > XADD s 1-1 f v

@@ -35,9 +35,9 @@ func dueArgs() []command.Arg {
 
 const (
 	dueMeaning = "A member is due if its score, as a time since 1970, is no later than now minus AGE ms.\n\n" +
-		"* UNIT says what the scores count: seconds (s, the default, with fractions), ms, us, or so many units per ms: BullMQ's scores are " +
+		"* UNIT says what the scores count: seconds (s, the default, with fractions), ms, us, or a number of units per ms: BullMQ's scores are " +
 		"UNIT 4096.\n"
-	dueWaiting = "* BLOCK waits for up to so many ms until a member is due, 0 for ever. It is served within 2 ms of that time, never " +
+	dueWaiting = "* BLOCK waits for at most that many ms until a member is due, 0 for ever. It is served within 2 ms of that time, never " +
 		"before it. The " +
 		"client that has waited longest is served first. In transactions and scripts the command does not wait.\n"
 	dueComplexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N the number of members of a sorted set, and M the " +
@@ -273,7 +273,7 @@ var specZMoveDue = command.Spec{
 		dueMeaning +
 		dueWaiting +
 		"* LEFT and RIGHT push the members one by one onto an end of a list.\n" +
-		"* SCORE adds them to a sorted set with the score of now plus so many milliseconds, in UNIT: a working set, whose members are due " +
+		"* SCORE adds them to a sorted set with the score of now plus that many milliseconds, in UNIT: a working set, whose members are due " +
 		"again when their lease is over. The destination of SCORE may be the source.\n" +
 		"* Members keep their deadlines. All are moved, or none.",
 	Errors: append([]string{string(errDueSpan) + ": of SCORE"}, dueErrors...),

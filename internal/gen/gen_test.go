@@ -65,16 +65,16 @@ func TestRepliesMayBeLists(t *testing.T) {
 	run := func(*command.Ctx) error { return nil }
 	set, err := command.NewTable(&command.Spec{Name: "hput", Group: command.GroupHash, Since: "0.1.0", Complexity: "O(1)", Summary: "Puts.",
 		Run: run, Examples: "> HPUT\nOK\n", Replies: "Two:\n\n1. " + long + "\n2. the other\n\n* a * b\n",
-		Errors: []string{"ERR no: " + long}})
+		Errors: []string{"ERR no: not 1: " + long}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pages := Pages(set)
 	broken := strings.Replace(long, " as the", "\n   as the", 1)
 	for name, want := range map[string]string{
-		"hput.md": "## Replies\n\nTwo:\n\n1. " + broken + "\n2. the other\n\n* a * b\n\n## Errors",
-		ownPage: "### [HPUT](hput.md)\n\n    HPUT\n\nTwo:\n\n1. " + broken + "\n2. the other\n\n* a * b\n\nErrors:\n\n* ERR no: " +
-			strings.Replace(long, " indented", "\n  indented", 1) + "\n",
+		"hput.md": "## Replies\n\nTwo:\n\n1. " + broken + "\n2. the other\n\n* a * b\n\n## Errors\n\n* `ERR no: not 1`: many",
+		ownPage: "### [HPUT](hput.md)\n\n    HPUT\n\nTwo:\n\n1. " + broken + "\n2. the other\n\n* a * b\n\nErrors:\n\n* `ERR no: not 1`: " +
+			strings.Replace(long, " it", "\n  it", 1) + "\n",
 	} {
 		if text := string(pages[name]); !strings.Contains(text, want) {
 			t.Errorf("%s lacks %q:\n%s", name, want, text)

@@ -36,7 +36,7 @@ func own(t *command.Table) []byte {
 				b.WriteString("\nErrors:\n\n")
 			}
 			for _, e := range s.Errors {
-				b.WriteString(wrap("* "+e) + "\n")
+				b.WriteString(wrap(errorItem(e)) + "\n")
 			}
 		}
 	}

@@ -63,6 +63,18 @@ func title(g command.Group) string {
 // display returns a command's name as users type it.
 func display(s *command.Spec) string { return strings.ToUpper(strings.ReplaceAll(s.Name, "|", " ")) }
 
+// errorItem returns an error of a Spec, "TEXT: when", as an item of a list. The text may have colons and backquotes itself.
+func errorItem(e string) string {
+	at, mark := strings.LastIndex(e, ": "), "`"
+	if at < 0 {
+		at = len(e)
+	}
+	if strings.Contains(e[:at], mark) {
+		mark = "``"
+	}
+	return "* " + mark + e[:at] + mark + e[at:]
+}
+
 // page returns one command's page.
 func page(s *command.Spec) []byte {
 	var b bytes.Buffer
@@ -83,7 +95,7 @@ func page(s *command.Spec) []byte {
 	if len(s.Errors) > 0 {
 		b.WriteString("\n## Errors\n\n")
 		for _, e := range s.Errors {
-			fmt.Fprintf(&b, "* %s\n", e)
+			b.WriteString(errorItem(e) + "\n")
 		}
 	}
 	if len(s.History) > 0 {

@@ -481,7 +481,7 @@ var specACLLoad = command.Spec{
 	Summary: "Replaces the users by those of the aclfile.",
 	Flags:   adminFlags | command.Slow,
 	Replies: "OK, or an error with all mistakes of the file, which changes no user. The server closes connections whose user is gone, " +
-		"and those with a subscription that their user may not have any more.",
+		"and those with a subscription that their user may no longer have.",
 	Examples: "> ACL LOAD\n(error) " + string(errNoACLFile) + "\n",
 	Run:      runACLLoad,
 }

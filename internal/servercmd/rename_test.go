@@ -132,13 +132,13 @@ func TestANameThatIsTakenAwayIsNotAnswered(t *testing.T) {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
-	// The container's HELP goes by what it is called.
+	// The container's HELP has its new name.
 	if v := c.Do([]byte(hashed), []byte("help")); len(v.Elems) == 0 || !strings.HasPrefix(v.Elems[0].Str, strings.ToUpper(hashed)+" <subcommand>") {
 		t.Errorf("%+v", v)
 	}
 }
 
-// What a log or a master says goes by the commands' own names, and by the new ones
+// A log and a master use the commands' own names, and the new ones
 // where there is no such command: Redis writes what the client has called.
 func TestALogKnowsCommandsThatClientsMayNotCall(t *testing.T) {
 	svc, c := renamedService(t, "--rename-command", "SET", "kset", "--rename-command", "DEL", "", "--rename-command", "GETSET", "SET")

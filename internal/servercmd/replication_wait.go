@@ -22,7 +22,7 @@ const (
 
 var specWait = command.Spec{
 	Name: "wait", Group: command.GroupGeneric, Since: "3.0.0", Complexity: "O(1)",
-	Summary:    "Waits until replicas have acknowledged the connection's writes, or for so many milliseconds; 0 for ever.",
+	Summary:    "Waits until replicas have acknowledged the connection's writes, for at most a number of milliseconds; 0 for ever.",
 	Flags:      command.Blocking,
 	FanOut:     command.FanOutOne,
 	Categories: command.CatConnection, Without: command.CatKeyspace,
@@ -72,7 +72,8 @@ func awaitAcks(c *command.Ctx, timeout int64, reply func(*command.Ctx), met func
 
 var specWaitAOF = command.Spec{
 	Name: "waitaof", Group: command.GroupGeneric, Since: "7.2.0", Complexity: "O(1)",
-	Summary:    "Waits until the connection's writes are synced to the append-only file here (1) and on replicas, or for so many milliseconds; 0 for ever.",
+	Summary: "Waits until the append-only files here (1) and of replicas have the connection's writes, for at most a number of milliseconds; " +
+		"0 for ever.",
 	Flags:      command.Blocking,
 	FanOut:     command.FanOutOne,
 	Categories: command.CatConnection, Without: command.CatKeyspace,

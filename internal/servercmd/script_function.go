@@ -324,7 +324,8 @@ var specFunctionStats = command.Spec{
 	Flags:   command.NoScript | command.AllowBusy,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
-	Replies: "A map: the function that runs, its command and for how many ms, or nil; and the engines with their numbers of libraries and functions.",
+	Replies: "A map: the function that runs, its command and its time in ms, or nil; and the engines with their numbers of libraries " +
+		"and functions.",
 	Examples: `
 > FUNCTION STATS
 1) "running_script"

@@ -228,7 +228,7 @@ func TestScriptsAnswerAsThreeServersDo(t *testing.T) {
 				same := slices.Equal(ours[i], theirs)
 				switch {
 				case same && covered:
-					t.Errorf("%s on %s: there is no difference any more, but %s is named", last(p.requests), program, p.differs)
+					t.Errorf("%s on %s: there is no difference now, but %s is named", last(p.requests), program, p.differs)
 				case !same && !covered:
 					for j := range p.requests {
 						if ours[i][j] != theirs[j] {

@@ -55,7 +55,7 @@ func runClientTracking(c *command.Ctx) error {
 	}
 
 	if s.Conn() == nil {
-		return command.ReplyError("ERR CLIENT TRACKING needs a connection, for its messages to come by")
+		return command.ReplyError("ERR CLIENT TRACKING needs a connection that receives its messages")
 	}
 	if on && s.Full(s.Tracking().Mode().Bytes()+command.ArgsBytes(c.Args)) {
 		return command.ErrApart
