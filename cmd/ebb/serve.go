@@ -109,70 +109,113 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 // serveHere is serve for a program that is a daemon already or that may start one. It
 // calls listens when the server listens.
 func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Writer, daemon bool, listens func()) error {
-	accept, args := acceptClock(args)
+	p, err := configure(args, stdin)
+	if err != nil {
+		return err
+	}
+	if p.cfg.Bool("daemonize") && !daemon && !supervised(p.cfg) {
+		return daemonize(p.stdin.Bytes())
+	}
+	if p.label, err = podLabelFrom(os.Getenv, accountDir); err != nil {
+		return err
+	}
+	if err := p.followMaster(ctx); err != nil {
+		return err
+	}
+	closeLog, err := p.openLog(out)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	return p.run(ctx, listens)
+}
+
+// process is a program that is a server: what its command line, its environment and its files say, and what it writes to.
+type process struct {
+	args   []string // the directives of the command line and the environment
+	accept bool     // --accept-clock yes
+	group  *peers   // --peers; nil: none
+	cfg    *config.Set
+	stdin  bytes.Buffer // what configure has read
+	label  *podLabel    // of Kubernetes; nil: none
+	// misspelt has the variables of the environment that name no directive, each with a similar directive.
+	misspelt map[string]string
+
+	out       io.Writer // the lines about start and end
+	log       *slog.Logger
+	level     slog.LevelVar // the server keeps it as loglevel says
+	removePID func()        // removes the pidfile
+}
+
+// configure reads the options, the environment and the configuration file.
+func configure(args []string, stdin io.Reader) (*process, error) {
+	p := &process{removePID: func() {}}
+	p.accept, args = acceptClock(args)
 	args, misspelt, err := withEnvironment(args, os.Environ())
 	if err != nil {
-		return err
+		return nil, err
 	}
+	p.misspelt = misspelt
 	args, err = withConsole(args)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	host, _ := os.Hostname()
-	group, args, err := takePeers(args, host)
-	if err != nil {
-		return err
+	if p.group, p.args, err = takePeers(args, host); err != nil {
+		return nil, err
 	}
-	if err := makeDirectory(args); err != nil {
-		return err
+	if err := makeDirectory(p.args); err != nil {
+		return nil, err
 	}
-	var read bytes.Buffer // of the standard input, for the child of daemonize
 	if stdin != nil {
-		stdin = io.TeeReader(stdin, &read)
+		stdin = io.TeeReader(stdin, &p.stdin)
 	}
-	cfg, err := config.Load(args, stdin)
-	if err != nil {
+	p.cfg, err = config.Load(p.args, stdin)
+	return p, err
+}
+
+// followMaster sets replicaof to the master of the group, unless there is none, or replicaof is set.
+func (p *process) followMaster(ctx context.Context) error {
+	if p.group == nil || p.cfg.String("replicaof") != "" {
+		return nil
+	}
+	master, err := p.group.master(ctx, p.cfg)
+	if err != nil || master == "" {
 		return err
 	}
-	if cfg.Bool("daemonize") && !daemon && !supervised(cfg) {
-		return daemonize(read.Bytes())
-	}
-	label, err := podLabelFrom(os.Getenv, accountDir)
+	host, port, err := net.SplitHostPort(master)
 	if err != nil {
-		return err
+		return fmt.Errorf("--peers: the master %q: %w", master, err)
 	}
-	if group != nil && cfg.String("replicaof") == "" {
-		master, err := group.master(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		if master != "" {
-			host, port, err := net.SplitHostPort(master)
-			if err != nil {
-				return fmt.Errorf("--peers: the master %q: %w", master, err)
-			}
-			if cfg, err = config.Load(append(args, "--replicaof", host+" "+port), bytes.NewReader(read.Bytes())); err != nil {
-				return err
-			}
-		}
-	}
-	var level slog.LevelVar // the server keeps it as loglevel says
+	p.cfg, err = config.Load(append(p.args, "--replicaof", host+" "+port), bytes.NewReader(p.stdin.Bytes()))
+	return err
+}
+
+// openLog opens the log; out gets the lines about start and end, unless there is a log file. The result closes it.
+func (p *process) openLog(out io.Writer) (closeLog func(), err error) {
+	closeLog = func() {}
+	p.out = out
 	logs := io.Writer(os.Stderr)
-	if name := cfg.File("logfile"); name != "" {
+	if name := p.cfg.File("logfile"); name != "" {
 		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return fmt.Errorf("can't open the log file: %w", err)
+			return nil, fmt.Errorf("can't open the log file: %w", err)
 		}
-		defer f.Close()
-		logs, out = f, f
+		closeLog = func() { _ = f.Close() }
+		logs, p.out = f, f
 	}
-	if l := cfg.String("loglevel"); l == "warning" || l == "nothing" {
-		out = io.Discard // the start-up lines have level notice, as in Redis
+	if l := p.cfg.String("loglevel"); l == "warning" || l == "nothing" {
+		p.out = io.Discard // the start-up lines have level notice, as in Redis
 	}
-	log := slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &level}))
-	for variable, directive := range misspelt {
-		log.Warn("an environment variable names no directive", "variable", variable, "similar", directive)
+	p.log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &p.level}))
+	for variable, directive := range p.misspelt {
+		p.log.Warn("an environment variable names no directive", "variable", variable, "similar", directive)
 	}
+	return closeLog, nil
+}
+
+// run runs the server until a signal or SHUTDOWN ends it.
+func (p *process) run(ctx context.Context, listens func()) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -180,58 +223,52 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	paceCollector()
-	manager := managed(cfg, log)
-	removePID := func() {}
-	defer func() { removePID() }()
-	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	listening := false
-	in, err := instance.Start(loading, instance.Options{
-		Config: cfg, Log: log, Level: &level, AcceptClock: accept, Pages: profiles(cfg),
-		Bound: func() { removePID = writePID(cfg.File("pidfile"), log) },
-		Listening: func(in *instance.Instance) {
-			listening = true
-			listens()
-			manager.loads(in.Service().Keeper().Info)
-			greet(out, cfg, in)
-		},
-	})
-	signalled := loading.Err() != nil
-	stop()
+	manager := managed(p.cfg, p.log)
+	defer func() { p.removePID() }()
+	in, interrupted, err := p.start(ctx, manager, listens)
 	defer manager.rest()
-	if err != nil {
-		if signalled && listening {
-			fmt.Fprintln(out, "stopping: a signal ended the load; the files are unchanged")
-			return nil
-		}
+	switch {
+	case interrupted:
+		fmt.Fprintln(p.out, "stopping: a signal ended the load; the files are unchanged")
+		return nil
+	case err != nil:
 		return err
 	}
-	ready(out, cfg, in)
-	if a := in.AdminAddr(); a != nil {
-		scheme := "http"
-		if cfg.Bool("http-tls") {
-			scheme = "https"
-		}
-		fmt.Fprintf(out, "metrics: %s://%s/metrics\n", scheme, a)
-		if cfg.String("http-console") != "no" {
-			fmt.Fprintf(out, "console: %s://%s/\n", scheme, a)
-		}
-	}
+	ready(p.out, p.cfg, in)
 	manager.ready(in.Alive)
 	stopRole := func() {}
-	if group != nil {
+	if p.group != nil {
 		var told func(context.Context, role) error
-		if label != nil {
-			told = label.set
+		if p.label != nil {
+			told = p.label.set
 		}
-		stopRole = group.keep(cfg, in.Conn(), told, log)
+		stopRole = p.group.keep(p.cfg, in.Conn(), told, p.log)
 	}
-	reload := func() { manager.reloads(func() error { return reloadFiles(in, log) }, in.Alive) }
-	await(ctx, signals, hangups, reload, in, cfg, out, log)
+	reload := func() { manager.reloads(func() error { return reloadFiles(in, p.log) }, in.Alive) }
+	await(ctx, signals, hangups, reload, in, p.cfg, p.out, p.log)
 	stopRole()
 	manager.stops()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return in.Shutdown(ctx)
+}
+
+// start starts the server, which listens before it has loaded the data. interrupted means that a signal ended the load.
+func (p *process) start(ctx context.Context, manager *manager, listens func()) (in *instance.Instance, interrupted bool, err error) {
+	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	listening := false
+	in, err = instance.Start(loading, instance.Options{
+		Config: p.cfg, Log: p.log, Level: &p.level, AcceptClock: p.accept, Pages: profiles(p.cfg),
+		Bound: func() { p.removePID = writePID(p.cfg.File("pidfile"), p.log) },
+		Listening: func(in *instance.Instance) {
+			listening = true
+			listens()
+			manager.loads(in.Service().Keeper().Info)
+			greet(p.out, p.cfg, in)
+		},
+	})
+	return in, err != nil && listening && loading.Err() != nil, err
 }
 
 // writePID writes the process id to the file that the directive pidfile names, "" for
@@ -370,7 +407,7 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	}
 }
 
-// ready prints that the data is loaded, and a command to try.
+// ready prints that the data is loaded, a command to try, and the addresses of metrics and console.
 func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	if k := in.Service().Keeper().Info(); k.LoadedKeys > 0 || k.LoadMillis > 1000 {
 		fmt.Fprintf(out, "loaded in %.1f s\n", float64(k.LoadMillis)/1000)
@@ -387,6 +424,16 @@ func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 		fmt.Fprintln(out, "no client can connect: set --port with --bind, --tls-port or --unixsocket")
 	} else {
 		fmt.Fprintf(out, "try it:  ebb cli%s SET greeting hello PX 1500\n", clientFlags(cfg, in.Addrs()))
+	}
+	if a := in.AdminAddr(); a != nil {
+		scheme := "http"
+		if cfg.Bool("http-tls") {
+			scheme = "https"
+		}
+		fmt.Fprintf(out, "metrics: %s://%s/metrics\n", scheme, a)
+		if cfg.String("http-console") != "no" {
+			fmt.Fprintf(out, "console: %s://%s/\n", scheme, a)
+		}
 	}
 }
 
