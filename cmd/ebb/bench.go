@@ -22,10 +22,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// benchmark is a call of ebb bench: its flags.
+type benchmark struct {
+	cfg              loadgen.Config
+	server           func() (loadgen.Target, error)
+	tests            string
+	csv, json, quiet bool
+}
+
 func benchCommand() *cobra.Command {
-	var cfg loadgen.Config
-	var tests string
-	var csv, json, quiet bool
+	var b benchmark
 	cmd := &cobra.Command{
 		Use:   "bench [flags] [command [arg ...]]",
 		Short: "Measure a server's throughput and latency",
@@ -41,57 +47,64 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
   ebb bench storm -n 1000000
   ebb bench sweep --only 'z*'`,
 		Args: cobra.ArbitraryArgs,
+		RunE: b.run,
 	}
-	f := cmd.Flags()
-	f.SetInterspersed(false) // flags after the command belong to the command
-	server := serverFlags(f)
-	f.StringVarP(&tests, "tests", "t", loadgen.DefaultTests, "tests to run")
-	f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections")
-	f.IntVarP(&cfg.Pipeline, "pipeline", "P", 1, "requests in flight per connection")
-	f.IntVarP(&cfg.Requests, "requests", "n", 0, "requests in each test (default: until -d is over)")
-	f.DurationVarP(&cfg.Duration, "duration", "d", 0, "length of each test without -n (default 3s)")
-	f.IntVar(&cfg.Size, "size", 3, "bytes of __data__")
-	f.IntVarP(&cfg.Keyspace, "keyspace", "r", 100_000, "how many different numbers __rand_int__ and __key__ have")
-	f.Float64Var(&cfg.Rate, "rate", 0, "requests per second, sent on schedule even if the server is slow; latency counts from the scheduled time")
-	f.Uint64Var(&cfg.Seed, "seed", 1, "of the random numbers")
-	f.IntVar(&cfg.PID, "pid", 0, "process id of the server, to measure its CPU")
-	f.BoolVar(&csv, "csv", false, "print CSV")
-	f.BoolVar(&json, "json", false, "print JSON")
-	f.BoolVarP(&quiet, "quiet", "q", false, "no progress line")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		list := []loadgen.Test{loadgen.Custom(args)}
-		if len(args) == 0 {
-			if list, err = loadgen.Tests(tests); err != nil {
-				return err
-			}
-		}
-		report := loadgen.NewTable(cmd.OutOrStdout())
-		switch {
-		case csv:
-			report = loadgen.NewCSV(cmd.OutOrStdout())
-		case json:
-			report = loadgen.NewJSON(cmd.OutOrStdout())
-		}
-		if cfg.Target, err = server(); err != nil {
-			return err
-		}
-		cfg.Progress = progress(quiet)
-		return interruptible(cmd, func(ctx context.Context) error {
-			for _, test := range list {
-				result, err := loadgen.Run(ctx, cfg, test)
-				if err != nil {
-					return err
-				}
-				report.Row(result)
-			}
-			return report.End()
-		})
-	}
+	b.flags(cmd.Flags())
 	for _, m := range measurements() {
 		cmd.AddCommand(m.command())
 	}
 	cmd.AddCommand(sweepCommand())
 	return cmd
+}
+
+func (b *benchmark) flags(f *pflag.FlagSet) {
+	f.SetInterspersed(false) // flags after the command belong to the command
+	b.server = serverFlags(f)
+	f.StringVarP(&b.tests, "tests", "t", loadgen.DefaultTests, "tests to run")
+	f.IntVarP(&b.cfg.Clients, "clients", "c", 50, "connections")
+	f.IntVarP(&b.cfg.Pipeline, "pipeline", "P", 1, "requests in flight per connection")
+	f.IntVarP(&b.cfg.Requests, "requests", "n", 0, "requests in each test (default: until -d is over)")
+	f.DurationVarP(&b.cfg.Duration, "duration", "d", 0, "length of each test without -n (default 3s)")
+	f.IntVar(&b.cfg.Size, "size", 3, "bytes of __data__")
+	f.IntVarP(&b.cfg.Keyspace, "keyspace", "r", 100_000, "how many different numbers __rand_int__ and __key__ have")
+	f.Float64Var(&b.cfg.Rate, "rate", 0,
+		"requests per second, sent on schedule even if the server is slow; latency counts from the scheduled time")
+	f.Uint64Var(&b.cfg.Seed, "seed", 1, "of the random numbers")
+	f.IntVar(&b.cfg.PID, "pid", 0, "process id of the server, to measure its CPU")
+	f.BoolVar(&b.csv, "csv", false, "print CSV")
+	f.BoolVar(&b.json, "json", false, "print JSON")
+	f.BoolVarP(&b.quiet, "quiet", "q", false, "no progress line")
+}
+
+// run measures the command that args have, or else the tests of -t.
+func (b *benchmark) run(cmd *cobra.Command, args []string) (err error) {
+	list := []loadgen.Test{loadgen.Custom(args)}
+	if len(args) == 0 {
+		if list, err = loadgen.Tests(b.tests); err != nil {
+			return err
+		}
+	}
+	report := loadgen.NewTable(cmd.OutOrStdout())
+	switch {
+	case b.csv:
+		report = loadgen.NewCSV(cmd.OutOrStdout())
+	case b.json:
+		report = loadgen.NewJSON(cmd.OutOrStdout())
+	}
+	if b.cfg.Target, err = b.server(); err != nil {
+		return err
+	}
+	b.cfg.Progress = progress(b.quiet)
+	return interruptible(cmd, func(ctx context.Context) error {
+		for _, test := range list {
+			result, err := loadgen.Run(ctx, b.cfg, test)
+			if err != nil {
+				return err
+			}
+			report.Row(result)
+		}
+		return report.End()
+	})
 }
 
 // serverFlags adds the flags that name a server, and returns a function that reads them.
