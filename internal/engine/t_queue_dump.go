@@ -46,84 +46,102 @@ func dumpQueue(tx *Tx, e *rdb.Encoder, h *hit) []byte {
 	}
 	sends := len(q.Deliver) > 0
 	timed := paused != 0 || q.Schedules() > 0 || sends
-	b := []byte{queueVersion}
+	w := queueWriter{e: e, b: []byte{queueVersion}}
 	switch {
 	case sends:
-		b[0] = deliverVersion
+		w.b[0] = deliverVersion
 	case timed:
-		b[0] = scheduledVersion
+		w.b[0] = scheduledVersion
 	}
-	number := func(n int64) { b = binary.AppendUvarint(b, uint64(n)) }
-	text := func(s []byte) { number(int64(len(s))); b = append(b, s...) }
-	number(q.MaxDeliveries)
-	text(q.DeadLetter)
-	number(q.MaxLen)
+	w.number(q.MaxDeliveries)
+	w.text(q.DeadLetter)
+	w.number(q.MaxLen)
 	if timed {
-		number(paused)
-		number(int64(q.Schedules()))
-		q.EachSchedule(func(s *QueueSchedule) {
-			flags := int64(s.Priority)
-			if s.Overlap {
-				flags |= dumpOverlap
-			}
-			number(flags)
-			text(s.Name)
-			text(s.Payload)
-			number(s.Every)
-			text([]byte(s.Cron))
-			text([]byte(s.Zone))
-			for _, n := range [...]int64{s.From, s.Until, s.Late, s.Expire, s.Next, s.Last, s.Runs, s.Skipped, s.TooLate} {
-				number(n)
-			}
-			b = e.Spill(b)
-		})
+		w.number(paused)
+		w.number(int64(q.Schedules()))
+		q.EachSchedule(w.schedule)
 	}
 	if sends {
-		text(q.Deliver)
+		w.text(q.Deliver)
 	}
 	seen := tx.seenQueue(q)
-	number(seen.Dead)
-	number(seen.Dropped)
-	number(seen.Expired)
-	number(int64(seen.Delayed + seen.Ready + seen.Leased))
-	each := q.Each
+	w.number(seen.Dead)
+	w.number(seen.Dropped)
+	w.number(seen.Expired)
+	w.number(int64(seen.Delayed + seen.Ready + seen.Leased))
 	if tx.hiding() {
-		each = func(visit func(j Job) bool) { q.EachSettled(tx.ms, func(j Job) { visit(j) }) }
+		q.EachSettled(tx.ms, w.job)
+	} else {
+		q.Each(func(j Job) bool { w.job(j); return true })
 	}
-	each(func(j Job) bool {
-		flags := int64(j.Priority)
-		if j.Leased {
-			flags |= dumpLeased
-		}
-		if j.Expire != 0 {
-			flags |= dumpExpires
-		}
-		number(flags)
-		number(j.Deliveries)
-		number(j.Due)
-		if j.Expire != 0 {
-			number(j.Expire)
-		}
-		if j.Leased {
-			number(j.Token)
-			number(j.Until)
-		}
-		text(j.ID)
-		text(j.Payload)
-		b = e.Spill(b)
-		return true
-	})
 	marks := sortedMarks(q)
 	if tx.hiding() {
 		marks = slices.DeleteFunc(marks, func(m queueMark) bool { return m.deadline < tx.ms })
 	}
-	number(int64(len(marks)))
-	for _, m := range marks {
-		number(m.deadline)
-		text(m.key)
-		b = e.Spill(b)
+	w.marks(marks)
+	return w.b
+}
+
+// queueWriter writes the parts of a payload.
+type queueWriter struct {
+	e *rdb.Encoder
+	b []byte // what e has not taken yet
+}
+
+func (w *queueWriter) number(n int64) { w.b = binary.AppendUvarint(w.b, uint64(n)) }
+
+func (w *queueWriter) text(s []byte) {
+	w.number(int64(len(s)))
+	w.b = append(w.b, s...)
+}
+
+func (w *queueWriter) schedule(s *QueueSchedule) {
+	flags := int64(s.Priority)
+	if s.Overlap {
+		flags |= dumpOverlap
 	}
-	return b
+	w.number(flags)
+	w.text(s.Name)
+	w.text(s.Payload)
+	w.number(s.Every)
+	w.text([]byte(s.Cron))
+	w.text([]byte(s.Zone))
+	for _, n := range [...]int64{s.From, s.Until, s.Late, s.Expire, s.Next, s.Last, s.Runs, s.Skipped, s.TooLate} {
+		w.number(n)
+	}
+	w.b = w.e.Spill(w.b)
+}
+
+func (w *queueWriter) job(j Job) {
+	flags := int64(j.Priority)
+	if j.Leased {
+		flags |= dumpLeased
+	}
+	if j.Expire != 0 {
+		flags |= dumpExpires
+	}
+	w.number(flags)
+	w.number(j.Deliveries)
+	w.number(j.Due)
+	if j.Expire != 0 {
+		w.number(j.Expire)
+	}
+	if j.Leased {
+		w.number(j.Token)
+		w.number(j.Until)
+	}
+	w.text(j.ID)
+	w.text(j.Payload)
+	w.b = w.e.Spill(w.b)
+}
+
+func (w *queueWriter) marks(marks []queueMark) {
+	w.number(int64(len(marks)))
+	for _, m := range marks {
+		w.number(m.deadline)
+		w.text(m.key)
+		w.b = w.e.Spill(w.b)
+	}
 }
 
 type queueMark struct {
