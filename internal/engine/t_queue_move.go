@@ -39,58 +39,74 @@ func (tx *Tx) QueueMove(from, to []byte, ids [][]byte, count int, delay int64) (
 	if ids == nil {
 		ids = tx.firstJobs(q, count)
 	}
-	dst := tx.findPlainly(to)
-	var target *delayq.Queue
-	moved := make([][]byte, 0, min(len(ids), moveBatch))
+	m := queueMove{tx: tx, from: from, to: to, delay: delay, dst: tx.findPlainly(to), unlogged: make([][]byte, 0, min(len(ids), moveBatch))}
 	for _, id := range ids {
-		ref, ok := q.Find(id)
-		if !ok {
-			continue
-		}
-		j := q.Job(ref)
-		if at := j.Expires(); j.Leased || at != 0 && tx.itemTime() > at {
-			continue
-		}
-		if target == nil {
-			if target, err = tx.moveTarget(&dst, to); err != nil {
-				return 0, err
-			}
-		}
-		if _, there := target.Find(id); there {
-			continue
-		}
-		if tx.queueFull(target, 0) {
-			err = ErrQueueFull
+		if err = m.move(q, id); err != nil {
 			break
 		}
-		j.Deliveries = 0
-		if delay >= 0 {
-			j.Due = tx.ms + min(delay, MaxDeadline)
-		}
-		if target.Add(&j, tx.ms) != nil {
-			err = ErrFull
-			break
-		}
-		q.Remove(ref)
-		n++
-		if moved = append(moved, id); len(moved) == moveBatch {
-			tx.logMove(from, to, moved, delay)
-			moved = moved[:0]
-		}
 	}
-	if len(moved) > 0 {
-		tx.logMove(from, to, moved, delay)
+	if len(m.unlogged) > 0 {
+		m.log()
 	}
-	if target != nil {
-		tx.settleQueue(&dst, to, target, "dqadd") // or removes a queue that was made in vain
+	if m.target != nil {
+		tx.settleQueue(&m.dst, to, m.target, "dqadd") // or removes a queue that was made in vain
 	}
-	if n == 0 {
+	if m.moved == 0 {
 		return 0, err
 	}
 	h = tx.findPlainly(from) // the destination may have moved the record
 	tx.settleQueue(&h, from, q, "dqmove")
-	tx.dirty += n - 2
-	return n, nil
+	tx.dirty += m.moved - 2
+	return m.moved, nil
+}
+
+// queueMove is a call of QueueMove.
+type queueMove struct {
+	tx       *Tx
+	from, to []byte
+	delay    int64
+	dst      hit
+	target   *delayq.Queue // nil before the first job
+	moved    int
+	unlogged [][]byte // the ids of jobs that were moved since the last effect
+}
+
+// move moves a job, unless it is missing, leased or expired, or the destination has its id. Errors: ErrQueueFull, ErrFull.
+func (m *queueMove) move(q *delayq.Queue, id []byte) error {
+	ref, ok := q.Find(id)
+	if !ok {
+		return nil
+	}
+	tx, j := m.tx, q.Job(ref)
+	if at := j.Expires(); j.Leased || at != 0 && tx.itemTime() > at {
+		return nil
+	}
+	if m.target == nil {
+		target, err := tx.moveTarget(&m.dst, m.to)
+		if err != nil {
+			return err
+		}
+		m.target = target
+	}
+	if _, there := m.target.Find(id); there {
+		return nil
+	}
+	if tx.queueFull(m.target, 0) {
+		return ErrQueueFull
+	}
+	j.Deliveries = 0
+	if m.delay >= 0 {
+		j.Due = tx.ms + min(m.delay, MaxDeadline)
+	}
+	if m.target.Add(&j, tx.ms) != nil {
+		return ErrFull
+	}
+	q.Remove(ref)
+	m.moved++
+	if m.unlogged = append(m.unlogged, id); len(m.unlogged) == moveBatch {
+		m.log()
+	}
+	return nil
 }
 
 // firstJobs returns the ids of the first count waiting jobs that have not expired.
@@ -114,14 +130,16 @@ func (tx *Tx) moveTarget(h *hit, key []byte) (*delayq.Queue, error) {
 	return q, tx.storeQueue(h, key, q)
 }
 
-// logMove logs that jobs were moved.
-func (tx *Tx) logMove(from, to []byte, ids [][]byte, delay int64) {
+// log logs the jobs that were moved since the last effect.
+func (m *queueMove) log() {
+	ids, tx := m.unlogged, m.tx
+	m.unlogged = ids[:0]
 	if !tx.db.logging.Load() || tx.replay {
 		return
 	}
-	args := append(make([][]byte, 0, len(ids)+6), from, to)
-	if delay >= 0 {
-		args = append(args, []byte("DELAY"), tx.itoa(0, delay))
+	args := append(make([][]byte, 0, len(ids)+6), m.from, m.to)
+	if m.delay >= 0 {
+		args = append(args, []byte("DELAY"), tx.itoa(0, m.delay))
 	}
 	args = append(args, []byte("IDS"), tx.itoa(1, int64(len(ids))))
 	tx.emitQueue("DQ.MOVE", append(args, ids...)...)
