@@ -174,27 +174,12 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 		dst.sp = dst.sh.makeSpace(to)
 	}
 	r := src.r
-	s := spec{flags: r.kind &^ (flagDeadline | flagSlide | flagExt), deadline: r.deadline(), fresh: r.freshUntil()}
-	logged := s.deadline
-	if r.has(flagSlide) {
-		s.span, logged = r.slide().span, r.slide().logged
-	}
-	val := src.sp.value(r)
-	var handle uint32
+	s, logged := r.specAsIs()
+	val, handle := src.sp.value(r), uint32(0)
 	if r.has(flagExt) {
-		b := src.box()
-		if keep && b != nil {
-			var err error
-			if b, err = b.Clone(tx); err != nil {
-				return err
-			}
-		} else if keep {
-			val = append([]byte(nil), val...)
-		}
-		handle = dst.sp.addBox(val, b)
-		if !keep {
-			x := &src.sp.exts[handleOf(r.inlineValue())]
-			dst.sp.exts[handle].pin, dst.sp.exts[handle].lent = x.pin, x.lent
+		var err error
+		if handle, err = tx.transferExt(&src, dst.sp, keep); err != nil {
+			return err
 		}
 	}
 	dst.sp.timedFields = dst.sp.timedFields || src.sp.timedFields
@@ -232,21 +217,54 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	if s.span != 0 {
 		*n.slide() = slide{s.span, logged}
 	}
-	if s.deadline != 0 {
-		dst.sp.schedule(ref, s.deadline)
-		tx.dated(dst.sp, key, s.deadline, false)
-	}
-	if s.fresh != 0 {
-		tx.scheduleFresh(dst.sp, ref, s.fresh)
-	}
-	dst.sp.scheduleNext(ref, next)
-	tx.dated(dst.sp, key, next, true)
+	tx.scheduleAll(dst.sp, ref, key, &s, next)
 	if keep && handle != 0 { // the copy of a queue does not wait for its next attempt to deliver, as the queue itself may
 		dst.pos, _ = dst.sp.tab.Find(dst.h, key)
 		dst.r = dst.sp.rec(dst.pos.Ref())
 		tx.date(&dst)
 	}
 	return nil
+}
+
+// specAsIs returns the spec of a record with the same type and deadlines as r, and the logged deadline of one that slides.
+func (r *rec) specAsIs() (s spec, logged int64) {
+	s = spec{flags: r.kind &^ (flagDeadline | flagSlide | flagExt), deadline: r.deadline(), fresh: r.freshUntil()}
+	logged = s.deadline
+	if r.has(flagSlide) {
+		s.span, logged = r.slide().span, r.slide().logged
+	}
+	return s, logged
+}
+
+// transferExt gives a space the part of a value outside its record, or with keep a copy of it.
+func (tx *Tx) transferExt(src *hit, to *space, keep bool) (handle uint32, err error) {
+	val, b := src.sp.value(src.r), src.box()
+	if !keep {
+		handle = to.addBox(val, b)
+		x := &src.sp.exts[handleOf(src.r.inlineValue())]
+		to.exts[handle].pin, to.exts[handle].lent = x.pin, x.lent
+		return handle, nil
+	}
+	if b == nil {
+		return to.addBox(append([]byte(nil), val...), nil), nil
+	}
+	if b, err = b.Clone(tx); err != nil {
+		return 0, err
+	}
+	return to.addBox(val, b), nil
+}
+
+// scheduleAll enters the deadlines of a record that was built from s into the wheels; next is that of its next item.
+func (tx *Tx) scheduleAll(sp *space, ref arena.Ref, key []byte, s *spec, next int64) {
+	if s.deadline != 0 {
+		sp.schedule(ref, s.deadline)
+		tx.dated(sp, key, s.deadline, false)
+	}
+	if s.fresh != 0 {
+		tx.scheduleFresh(sp, ref, s.fresh)
+	}
+	sp.scheduleNext(ref, next)
+	tx.dated(sp, key, next, true)
 }
 
 // RandomKey returns a living key of the selected database, each with the same
