@@ -102,10 +102,6 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 	if keeps(r.Kind()) {
 		c.kept[r.Kind()] += sp.mem.SlotOf(ref)
 	}
-	if r.has(flagDeadline) {
-		c.timed++
-		c.sum += r.entry().Deadline()
-	}
 	if r.klen&bigKey != 0 {
 		if err := c.handle(handleOf(r.inlineKey()), r.Kind()); err != nil {
 			return err
@@ -117,21 +113,8 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 		}
 	}
 	h := hit{sh: sp.sh, sp: sp, r: r}
-	if r.timed() && r.next().Linked() {
-		c.nexts++
-	}
-	if r.hasFresh() {
-		if r.Kind() != String {
-			return fmt.Errorf("a key of kind %v has a fresh deadline", r.Kind())
-		}
-		if r.freshEntry().Linked() {
-			c.fresh++
-		}
-	}
-	if r.Kind() != String {
-		if err := c.dated(&h); err != nil {
-			return err
-		}
+	if err := c.deadlines(&h); err != nil {
+		return err
 	}
 	if r.Kind().plain() {
 		return nil
@@ -151,6 +134,30 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 		return fmt.Errorf("%d bytes are counted for the container, it holds %d", n, b.Size())
 	}
 	return b.(interface{ Check() error }).Check()
+}
+
+// deadlines counts the deadlines of a record, and its entries in the wheels.
+func (c *spaceCheck) deadlines(h *hit) error {
+	r := h.r
+	if r.has(flagDeadline) {
+		c.timed++
+		c.sum += r.entry().Deadline()
+	}
+	if r.timed() && r.next().Linked() {
+		c.nexts++
+	}
+	if r.hasFresh() {
+		if r.Kind() != String {
+			return fmt.Errorf("a key of kind %v has a fresh deadline", r.Kind())
+		}
+		if r.freshEntry().Linked() {
+			c.fresh++
+		}
+	}
+	if r.Kind() != String {
+		return c.dated(h)
+	}
+	return nil
 }
 
 func (c *spaceCheck) handle(h uint32, k Kind) error {

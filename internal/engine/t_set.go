@@ -164,19 +164,7 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 	if src, err = tx.container(from, Set); err != nil { // the table may have moved the source
 		return false, err
 	}
-	tx.remove(&src, one[:])
-	living := tx.living(&src)
-	tx.emit("SMOVE", from, to, member)
-	if living > 0 {
-		if src.box() != nil {
-			tx.wrote(&src)
-		}
-	} else {
-		if tx.countExpired(LevelMember, &src, from) {
-			tx.emit("DEL", from)
-		}
-		tx.drop(&src)
-	}
+	left := tx.moveOut(&src, from, to, one[:])
 	if was == packed.Dead {
 		tx.emitRevived(to, one[:])
 	}
@@ -184,13 +172,32 @@ func (tx *Tx) SMove(from, to, member []byte) (bool, error) {
 		tx.emitTimed(membersOf.setsDeadline, to, deadline, membersOf.word, one[:])
 	}
 	tx.changed(from, EventSet, "srem")
-	if living == 0 {
+	if !left {
 		tx.gone(from)
 	}
 	if was != packed.Living {
 		tx.changed(to, EventSet, "sadd")
 	}
 	return true, nil
+}
+
+// moveOut removes a member that SMove has added to the other set, logs the move, and reports whether living members are left. If
+// not, the set is gone.
+func (tx *Tx) moveOut(src *hit, from, to []byte, one [][]byte) (left bool) {
+	tx.remove(src, one)
+	left = tx.living(src) > 0
+	tx.emit("SMOVE", from, to, one[0])
+	if left {
+		if src.box() != nil {
+			tx.wrote(src)
+		}
+		return true
+	}
+	if tx.countExpired(LevelMember, src, from) {
+		tx.emit("DEL", from)
+	}
+	tx.drop(src)
+	return false
 }
 
 // stampMoved gives a member that SMove has added its deadline, or removes it again.
