@@ -33,58 +33,56 @@ type address struct {
 	name   string         // the URL, without its password
 }
 
-// parseServers reads the URLs that lead to servers.
-func parseServers(rawURL string) (a address, scheme string, err error) {
+// parseServers reads the URLs that lead to servers. kind is "sentinel", "cluster", or "" for one server.
+func parseServers(rawURL string) (a address, kind string, err error) {
 	scheme, rest, _ := strings.Cut(rawURL, "://")
-	c, ok := serverurl.Canonical(scheme)
+	scheme, ok := serverurl.Canonical(scheme)
 	if !ok {
 		return a, "", fmt.Errorf("%w: %q names no server: the schemes are %s, redis+sentinel, redis+cluster",
 			conn.ErrURL, serverurl.Shown(rawURL), serverurl.Schemes)
 	}
-	scheme = c
 	base, kind, several := strings.Cut(scheme, "+")
-	if !several {
-		s, err := serverurl.Parse(rawURL)
-		if err != nil {
-			return a, "", fmt.Errorf("%w: %w", conn.ErrURL, err)
-		}
-		a.name = serverurl.Shown(rawURL)
-		a.opt, err = parseOptions(s.URL(), a.name)
-		return a, "", err
+	if several {
+		a, err = parseSeveral(rawURL, base, kind, rest)
+		return a, kind, err
 	}
+	s, err := serverurl.Parse(rawURL)
+	if err != nil {
+		return a, "", fmt.Errorf("%w: %w", conn.ErrURL, err)
+	}
+	a.name = serverurl.Shown(rawURL)
+	a.opt, err = parseOptions(s.URL(), a.name)
+	return a, "", err
+}
+
+// parseSeveral reads a URL with hosts of the kind sentinel or cluster: base+kind://rest.
+func parseSeveral(rawURL, base, kind, rest string) (a address, err error) {
 	if strings.Contains(rest, "#") { // url.Parse would drop the text after it
-		return a, kind, fmt.Errorf("%w: %s: write # as %%23", conn.ErrURL, serverurl.Shown(rawURL))
+		return a, fmt.Errorf("%w: %s: write # as %%23", conn.ErrURL, serverurl.Shown(rawURL))
 	}
-	// net/url accepts one host: parseServers removes the hosts and lets net/url parse the
-	// rest.
+	// net/url accepts one host: parseSeveral removes the others and lets net/url parse the rest.
 	authority, path := rest, ""
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
 		authority, path = rest[:i], rest[i:]
 	}
 	login := ""
 	if p, q, _ := strings.Cut(path, "?"); serverurl.StrayLogin(p, q) {
-		return a, kind, fmt.Errorf("%w: %w", conn.ErrURL, serverurl.Unreadable(rawURL, nil))
+		return a, fmt.Errorf("%w: %w", conn.ErrURL, serverurl.Unreadable(rawURL, nil))
 	}
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		login, authority = authority[:i+1], authority[i+1:]
 	}
-	port := "6379"
-	if kind == "sentinel" {
-		port = "26379"
-	}
-	for _, h := range strings.Split(authority, ",") {
-		if h == "" {
-			return a, kind, fmt.Errorf("%w: %s:// takes hosts separated by commas, as in %s://h1:%s,h2:%s", conn.ErrURL, scheme, scheme, port, port)
-		}
-		a.hosts = append(a.hosts, withPort(h, port))
+	scheme := base + "+" + kind
+	if a.hosts, err = parseHosts(scheme, kind, authority); err != nil {
+		return a, err
 	}
 	u, err := url.Parse(base + "://" + login + a.hosts[0] + path)
 	if err != nil {
-		return a, kind, fmt.Errorf("%w: %s://%s: the part before or after the hosts cannot be read", conn.ErrURL, scheme, authority)
+		return a, fmt.Errorf("%w: %s://%s: the part before or after the hosts cannot be read", conn.ErrURL, scheme, authority)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return a, kind, fmt.Errorf("%w: %s://%s: the parameters after ? cannot be read", conn.ErrURL, scheme, authority)
+		return a, fmt.Errorf("%w: %s://%s: the parameters after ? cannot be read", conn.ErrURL, scheme, authority)
 	}
 	if kind == "sentinel" {
 		a.user, a.pass = q.Get("sentinel_username"), q.Get("sentinel_password")
@@ -98,25 +96,46 @@ func parseServers(rawURL string) (a address, scheme string, err error) {
 	a.name = strings.Replace(a.name, a.hosts[0], strings.Join(a.hosts, ","), 1)
 	q.Del("sentinel_password")
 	u.RawQuery = q.Encode()
+	err = a.parseServer(u, scheme, kind)
+	return a, err
+}
+
+// parseHosts reads hosts separated by commas.
+func parseHosts(scheme, kind, authority string) (hosts []string, err error) {
+	port := "6379"
+	if kind == "sentinel" {
+		port = "26379"
+	}
+	for _, h := range strings.Split(authority, ",") {
+		if h == "" {
+			return nil, fmt.Errorf("%w: %s:// takes hosts separated by commas, as in %s://h1:%s,h2:%s", conn.ErrURL, scheme, scheme, port, port)
+		}
+		hosts = append(hosts, withPort(h, port))
+	}
+	return hosts, nil
+}
+
+// parseServer reads the options of the servers behind sentinels, and the name of their master, or those of a cluster's nodes.
+func (a *address) parseServer(u *url.URL, scheme, kind string) error {
 	if kind == "sentinel" {
 		a.master, u.Path, _ = strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 		if a.master == "" {
-			return a, kind, fmt.Errorf("%w: %s: name the master, as in %s://h1,h2,h3/mymaster/0", conn.ErrURL, a.name, scheme)
+			return fmt.Errorf("%w: %s: name the master, as in %s://h1,h2,h3/mymaster/0", conn.ErrURL, a.name, scheme)
 		}
 		u.Path = "/" + u.Path
 	}
 	u.RawPath = ""
 	one, err := serverurl.Parse(u.String())
 	if err != nil {
-		return a, kind, fmt.Errorf("%w: %s: %w", conn.ErrURL, a.name, err)
+		return fmt.Errorf("%w: %s: %w", conn.ErrURL, a.name, err)
 	}
 	if a.opt, err = parseOptions(one.URL(), a.name); err != nil {
-		return a, kind, err
+		return err
 	}
 	if kind == "cluster" && a.opt.DB != 0 {
-		return a, kind, fmt.Errorf("%w: %s: a cluster has database 0 alone", conn.ErrURL, a.name)
+		return fmt.Errorf("%w: %s: a cluster has database 0 alone", conn.ErrURL, a.name)
 	}
-	return a, kind, nil
+	return nil
 }
 
 // parseOptions calls go-redis's ParseURL, with name for the URL in errors.
