@@ -185,27 +185,9 @@ func tableConcat(c Call) error {
 	}
 
 	// Compute the length first, so that the bytes are counted before they are allocated.
-	length := 0
-	for i := first; i <= last; i++ {
-		switch v := t.GetInt(i); v.Kind() {
-		case KindString:
-			length += v.length()
-		case KindNumber:
-			length += maxNumberLength
-		default:
-			return c.Errorf("invalid value (%s) at index %d in table for 'concat'", v.Kind(), i)
-		}
-		if i < last {
-			length += len(sep)
-		}
-		if length > MaxString {
-			return c.Errorf("string length overflow")
-		}
-		if (i-first)%concatStride == concatStride-1 {
-			if err := c.State().Spend(concatStride); err != nil {
-				return err
-			}
-		}
+	length, err := concatLength(c, t, len(sep), first, last)
+	if err != nil {
+		return err
 	}
 	if err := c.State().Charge(length); err != nil {
 		return err
@@ -225,6 +207,32 @@ func tableConcat(c Call) error {
 		}
 	}
 	return c.Return(Bytes(b))
+}
+
+// concatLength returns at least the length of the items of t from first to last with separators between them.
+func concatLength(c Call, t *Table, sep, first, last int) (length int, err error) {
+	for i := first; i <= last; i++ {
+		switch v := t.GetInt(i); v.Kind() {
+		case KindString:
+			length += v.length()
+		case KindNumber:
+			length += maxNumberLength
+		default:
+			return 0, c.Errorf("invalid value (%s) at index %d in table for 'concat'", v.Kind(), i)
+		}
+		if i < last {
+			length += sep
+		}
+		if length > MaxString {
+			return 0, c.Errorf("string length overflow")
+		}
+		if (i-first)%concatStride == concatStride-1 {
+			if err := c.State().Spend(concatStride); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return length, nil
 }
 
 const (
