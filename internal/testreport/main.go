@@ -39,7 +39,7 @@ import (
 )
 
 func main() {
-	var to struct{ skipped, failures, flaky, counts, seconds string }
+	var to outputs
 	flag.StringVar(&to.skipped, "skipped", os.DevNull, "the file to which skipped tests are appended")
 	flag.StringVar(&to.failures, "failures", os.DevNull, "the file to which failures are appended")
 	flag.StringVar(&to.flaky, "flaky", os.DevNull, "the file to which flaky tests are appended")
@@ -55,62 +55,17 @@ func main() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 
-	err := func() error {
-		if *changed {
-			return printChanged(os.Stdout)
-		}
-		if *commits {
-			return checkCommits(os.Stdout)
-		}
-		var files []*os.File
-		for _, name := range []string{to.skipped, to.failures, to.flaky, to.counts, to.seconds} {
-			f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-			if err != nil {
-				return err
-			}
-			files = append(files, f)
-		}
+	var err error
+	switch {
+	case *changed:
+		err = printChanged(os.Stdout)
+	case *commits:
+		err = checkCommits(os.Stdout)
+	default:
 		r := newReport(os.Stdout)
-		r.step, r.again, r.failures, r.others = *step, *again, files[1], *others
-		ended, err := run(r, flag.Args())
-		if err != nil {
-			return err
-		}
-		trying := &secondTries{
-			report: r, flaky: files[2], run: runAlone(flag.Args()), source: sourceOf,
-			stopped: func() bool { return len(signals) > 0 },
-		}
-		if trying.changed, trying.top, err = changedTests(); err != nil {
-			if os.Getenv("CI") == "true" {
-				return fmt.Errorf("no test is known to be new: %w", err)
-			}
-			fmt.Fprintln(os.Stderr, "testreport: no test is known to be new:", err)
-		}
-		trying.all()
-		for _, line := range r.skips {
-			fmt.Fprintln(files[0], line)
-		}
-		fmt.Fprintln(files[3], r.counts.passed, r.counts.failed, r.counts.flaky, r.counts.skipped, r.counts.out)
-		for _, pkg := range slices.Sorted(maps.Keys(r.took)) {
-			fmt.Fprintf(files[4], "%.1f %s %s\n", r.took[pkg], *step, pkg)
-		}
-		r.slowest(8)
-		if !r.chosenRan(flag.Args()) {
-			r.failed++
-			r.record(failure{"", "no test has the names of -run", nil})
-		}
-		// A flaky test explains why go test has failed only if its package is one that failed.
-		if !r.passed() || !ended && (r.counts.flaky == 0 || r.fails == 0) {
-			return errFailed
-		}
-		for _, f := range files {
-			err = f.Close()
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}()
+		r.step, r.again, r.others = *step, *again, *others
+		err = r.test(to, flag.Args(), func() bool { return len(signals) > 0 })
+	}
 	switch err {
 	case nil:
 	case errFailed:
@@ -118,6 +73,66 @@ func main() {
 	default:
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(2)
+	}
+}
+
+// outputs are the names of the files to which the results are appended.
+type outputs struct{ skipped, failures, flaky, counts, seconds string }
+
+// test runs a command, such as go test -json ./..., tries again what may be flaky until stopped, and appends the results to
+// files. If tests have failed, the error is errFailed.
+func (r *report) test(names outputs, command []string, stopped func() bool) error {
+	var files []*os.File
+	for _, name := range []string{names.skipped, names.failures, names.flaky, names.counts, names.seconds} {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	r.failures = files[1]
+	ended, err := run(r, command)
+	if err != nil {
+		return err
+	}
+	trying := &secondTries{
+		report: r, flaky: files[2], run: runAlone(command), source: sourceOf,
+		stopped: stopped,
+	}
+	if trying.changed, trying.top, err = changedTests(); err != nil {
+		if os.Getenv("CI") == "true" {
+			return fmt.Errorf("no test is known to be new: %w", err)
+		}
+		fmt.Fprintln(os.Stderr, "testreport: no test is known to be new:", err)
+	}
+	trying.all()
+	r.write(files[0], files[3], files[4])
+	r.slowest(8)
+	if !r.chosenRan(command) {
+		r.failed++
+		r.record(failure{"", "no test has the names of -run", nil})
+	}
+	// A flaky test explains why go test has failed only if its package is one that failed.
+	if !r.passed() || !ended && (r.counts.flaky == 0 || r.fails == 0) {
+		return errFailed
+	}
+	for _, f := range files {
+		err = f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the skipped tests, the numbers of tests, and the time of each package.
+func (r *report) write(skipped, counts, seconds io.Writer) {
+	for _, line := range r.skips {
+		fmt.Fprintln(skipped, line)
+	}
+	fmt.Fprintln(counts, r.counts.passed, r.counts.failed, r.counts.flaky, r.counts.skipped, r.counts.out)
+	for _, pkg := range slices.Sorted(maps.Keys(r.took)) {
+		fmt.Fprintf(seconds, "%.1f %s %s\n", r.took[pkg], r.step, pkg)
 	}
 }
 
