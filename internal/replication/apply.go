@@ -276,7 +276,7 @@ func (f *follower) unpaused() error {
 	}
 	f.l.deaf.Store(true)
 	defer f.l.deaf.Store(false)
-	defer f.m.noteHeard()
+	defer f.m.noteReceived()
 	return f.r.host.AwaitPause(f.l.ctx)
 }
 

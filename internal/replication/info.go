@@ -35,7 +35,7 @@ func (r *Node) Link() (LinkState, bool) {
 }
 
 // idle returns the number of seconds since the link last received something.
-func (l *link) idle() int64 { return max(l.r.db.Clock().Micros()-l.heard.Load(), 0) / 1e6 }
+func (l *link) idle() int64 { return max(l.r.db.Clock().Micros()-l.lastReceived.Load(), 0) / 1e6 }
 
 // ReplicaState is the state of a replica of this server.
 type ReplicaState struct {

@@ -49,20 +49,20 @@ type link struct {
 	stop     context.CancelFunc
 	gone     chan struct{} // closed when its goroutine has ended
 
-	at       atomic.Int32 // linkStep
-	heard    atomic.Int64 // us: when the master last sent something
-	deaf     atomic.Bool  // the link does not read now, for instance while it loads, so the liveness check must not count the silence
-	down     atomic.Int64 // us since when there is no stream
-	expected atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
-	received atomic.Int64
-	async    atomic.Bool // a full synchronisation is loaded while clients are served from the old data
-	conn     atomic.Pointer[masterConn]
+	at           atomic.Int32 // linkStep
+	lastReceived atomic.Int64 // us: when the master last sent something
+	deaf         atomic.Bool  // the link does not read now, for instance while it loads, so the liveness check must not count the silence
+	down         atomic.Int64 // us since when there is no stream
+	expected     atomic.Int64 // bytes of a full synchronisation, -1: the master does not say
+	received     atomic.Int64
+	async        atomic.Bool // a full synchronisation is loaded while clients are served from the old data
+	conn         atomic.Pointer[masterConn]
 
 	// Only the link's goroutine uses the fields below.
-	said     string // the error that was logged last
-	retried  int64  // us: when it last dialled at once, after it had lost the stream
-	failures int    // full synchronisations in a row that have failed
-	dropped  bool   // the full synchronisation has dropped the old data
+	lastError string // the text of the error that was logged last
+	retried   int64  // us: when it last dialled at once, after it had lost the stream
+	failures  int    // full synchronisations in a row that have failed
+	dropped   bool   // the full synchronisation has dropped the old data
 
 	wait        time.Duration // before the next attempt
 	refusedWait time.Duration // wait after the last command that was refused
@@ -118,9 +118,9 @@ func (l *link) run() {
 			l.r.notTaken(l, refused)
 			break
 		}
-		if text := err.Error(); text != l.said {
+		if text := err.Error(); text != l.lastError {
 			log.Warn("the link to the master is down; the replica connects again", "master", l.addr(), "error", text)
-			l.said = text
+			l.lastError = text
 		}
 		if refused := l.noteRefusal(err); refused || !lost || !l.atOnce() {
 			l.pause(max(l.wait, retryAfter<<min(max(l.failures-1, 0), retryDoubles)))
@@ -227,7 +227,7 @@ func (l *link) converse(m *masterConn) error {
 		l.failures = 0
 		l.failed(nil)
 	}
-	l.said = ""
+	l.lastError = ""
 	l.r.log.Info("the link to the master is up", "master", l.addr(), "full", full != nil, "offset", l.r.db.Log().End())
 	f := newFollower(l, m)
 	defer f.close()
@@ -262,9 +262,9 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 			_ = m.send([]byte("\n")) // tells the master that this replica is alive and loads
 		}
 		if l.deaf.Load() {
-			m.noteHeard()
+			m.noteReceived()
 		}
-		silent := l.r.db.Clock().Micros() - l.heard.Load()
+		silent := l.r.db.Clock().Micros() - l.lastReceived.Load()
 		if limit := l.r.config.Int("repl-timeout"); silent > limit*1e6 {
 			m.Kill(fmt.Errorf("the master sent nothing for %d seconds (repl-timeout)", limit))
 		}
@@ -301,21 +301,21 @@ const linkBuffer = 256 << 10
 
 func newMasterConn(l *link, conn net.Conn) *masterConn {
 	m := &masterConn{Conn: conn, l: l}
-	m.r = bufio.NewReaderSize(heardReader{m}, linkBuffer)
-	m.noteHeard()
+	m.r = bufio.NewReaderSize(receivingReader{m}, linkBuffer)
+	m.noteReceived()
 	return m
 }
 
-func (m *masterConn) noteHeard() { m.l.heard.Store(m.l.r.db.Clock().Micros()) }
+func (m *masterConn) noteReceived() { m.l.lastReceived.Store(m.l.r.db.Clock().Micros()) }
 
-// heardReader records the time at which the master last sent something.
-type heardReader struct{ m *masterConn }
+// receivingReader records the time at which the master last sent something.
+type receivingReader struct{ m *masterConn }
 
-func (h heardReader) Read(b []byte) (int, error) {
-	n, err := h.m.Conn.Read(b)
+func (r receivingReader) Read(b []byte) (int, error) {
+	n, err := r.m.Conn.Read(b)
 	if n > 0 {
-		h.m.noteHeard()
-		h.m.l.r.received.Add(int64(n))
+		r.m.noteReceived()
+		r.m.l.r.received.Add(int64(n))
 	}
 	return n, err
 }

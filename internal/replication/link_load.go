@@ -103,14 +103,14 @@ func (l *link) holdFiles(m *masterConn) (done func(), err error) {
 	l.r.dropReplicas("all data is about to be replaced")
 	l.deaf.Store(true)
 	release, err := l.r.host.Keeper().Hold(l.ctx)
-	m.noteHeard()
+	m.noteReceived()
 	if err != nil {
 		l.deaf.Store(false)
 		return nil, err
 	}
 	return func() {
 		release()
-		m.noteHeard()
+		m.noteReceived()
 		l.deaf.Store(false)
 	}, nil
 }

@@ -32,14 +32,14 @@ func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
 func TestWhoIsGoneHoldsNoStream(t *testing.T) {
 	log := oplog.New(0)
 	for _, f := range []*Replica{
-		{said: Announced{ip: "gone"}, left: true},
-		{said: Announced{ip: "rdb-only", rdbOnly: true}},
+		{announced: Announced{ip: "gone"}, left: true},
+		{announced: Announced{ip: "rdb-only", rdbOnly: true}},
 	} {
 		f.m = new(master)
 		_, f.stop = context.WithCancel(t.Context())
 		f.attach(log, 0)
 		if f.stop(); f.reader != nil {
-			t.Errorf("%s: has a reader", f.said.ip)
+			t.Errorf("%s: has a reader", f.announced.ip)
 		}
 	}
 }

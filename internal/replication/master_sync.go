@@ -55,7 +55,7 @@ func (m *master) join(f *Replica) bool {
 		m.mu.Unlock()
 		return false
 	}
-	if f.reader = reader; f.said.rdbOnly {
+	if f.reader = reader; f.announced.rdbOnly {
 		reader.Close()
 		f.reader = nil
 	}
@@ -135,12 +135,12 @@ type syncForm struct {
 }
 
 func (m *master) formOf(f *Replica) syncForm {
-	form := syncForm{ebb: f.said.ebb, direct: f.said.eof && m.r.config.Bool("repl-diskless-sync"), nothing: f.said.data}
+	form := syncForm{ebb: f.announced.ebb, direct: f.announced.eof && m.r.config.Bool("repl-diskless-sync"), nothing: f.announced.data}
 	switch {
 	case form.ebb:
-	case f.said.knows == oplog.Redis8:
+	case f.announced.knows == oplog.Redis8:
 		form.fields = rdb.RedisFields
-	case f.said.knows == oplog.Valkey9:
+	case f.announced.knows == oplog.Valkey9:
 		form.fields = rdb.ValkeyFields
 	}
 	return form

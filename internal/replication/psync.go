@@ -46,8 +46,8 @@ func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 
 // Sync makes a client a replica that has sent SYNC. It receives a snapshot without
 // +FULLRESYNC before it, and sends no acknowledgements.
-func (r *Node) Sync(conn reactor.Conn, said Announced) (*Replica, error) {
-	f, err := r.newReplica(conn, said)
+func (r *Node) Sync(conn reactor.Conn, announced Announced) (*Replica, error) {
+	f, err := r.newReplica(conn, announced)
 	if err == nil {
 		f.old = true
 	}
@@ -55,15 +55,15 @@ func (r *Node) Sync(conn reactor.Conn, said Announced) (*Replica, error) {
 }
 
 // newReplica returns a replica on a connection.
-func (r *Node) newReplica(conn reactor.Conn, said Announced) (*Replica, error) {
+func (r *Node) newReplica(conn reactor.Conn, announced Announced) (*Replica, error) {
 	if _, ok := conn.(reactor.Hijacker); !ok {
 		return nil, errors.New("the client's connection cannot leave its transport, so it cannot become a replica's")
 	}
 	if !r.linked() {
 		return nil, ErrNoMasterLink
 	}
-	f := &Replica{m: &r.master, conn: conn, said: said, ready: make(chan struct{}), heard: make(chan struct{}, 1)}
-	f.plain.Knows = f.said.knows
+	f := &Replica{m: &r.master, conn: conn, announced: announced, ready: make(chan struct{}), acknowledged: make(chan struct{}, 1)}
+	f.plain.Knows = f.announced.knows
 	f.ctx, f.stop = context.WithCancel(r.ctx)
 	f.took()
 	return f, nil
@@ -73,7 +73,8 @@ func (r *Node) newReplica(conn reactor.Conn, said Announced) (*Replica, error) {
 // over to Run.
 func (f *Replica) Join() {
 	host, port := f.place()
-	f.m.r.log.Info("a replica requests the stream", "host", host, "port", port, "capa", f.said.describeCapa(), "partial", f.continues != "")
+	f.m.r.log.Info("a replica requests the stream", "host", host, "port", port, "capa", f.announced.describeCapa(),
+		"partial", f.continues != "")
 	f.m.add(f)
 }
 
@@ -88,7 +89,7 @@ func (f *Replica) goOn(id string, next int64) bool {
 	if err != nil {
 		return false
 	}
-	if !f.said.ebb && !beginsCommand(log, next-1) {
+	if !f.announced.ebb && !beginsCommand(log, next-1) {
 		reader.Close()
 		return false
 	}
@@ -96,7 +97,7 @@ func (f *Replica) goOn(id string, next int64) bool {
 	f.sent.Store(next - 1)
 	f.acked.Store(next - 1)
 	f.continues = "+CONTINUE\r\n"
-	if now, _, _ := r.Names(); f.said.psync2 {
+	if now, _, _ := r.Names(); f.announced.psync2 {
 		f.continues = "+CONTINUE " + now + "\r\n"
 	}
 	return true

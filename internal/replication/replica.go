@@ -32,24 +32,24 @@ var stateNames = [...]string{"wait_bgsave", "wait_bgsave", "send_bulk", "send_bu
 // Replica is a replica of this server: a connection that was taken out of its transport.
 // Its methods are safe for concurrent use.
 type Replica struct {
-	m    *master
-	conn reactor.Conn // for its address, and to be killed
-	said Announced
-	ctx  context.Context
-	stop context.CancelFunc
-	old  bool // it has sent SYNC, and sends no acknowledgements
+	m         *master
+	conn      reactor.Conn // for its address, and to be killed
+	announced Announced
+	ctx       context.Context
+	stop      context.CancelFunc
+	old       bool // it has sent SYNC, and sends no acknowledgements
 
-	continues string        // the reply +CONTINUE; "": the replica needs a snapshot
-	ready     chan struct{} // closed when the snapshot is sent
-	heard     chan struct{} // cap 1: it has acknowledged something
-	step      atomic.Int32  // followStep
-	acked     atomic.Int64  // offset up to which it has the stream in memory
-	synced    atomic.Int64  // offset up to which its files hold the stream
-	ackAt     atomic.Int64  // us: time of the last acknowledgement; before the first one, the time when it last took data
-	sent      atomic.Int64  // offset up to which the stream was written to it
-	writing   atomic.Int64  // us: since when a write of a piece of its snapshot is under way; 0: none is
-	softSince atomic.Int64  // us since when it lags beyond the soft limit; 0: it does not
-	why       atomic.Pointer[string]
+	continues    string        // the reply +CONTINUE; "": the replica needs a snapshot
+	ready        chan struct{} // closed when the snapshot is sent
+	acknowledged chan struct{} // cap 1: it has acknowledged something
+	step         atomic.Int32  // followStep
+	acked        atomic.Int64  // offset up to which it has the stream in memory
+	synced       atomic.Int64  // offset up to which its files hold the stream
+	ackAt        atomic.Int64  // us: time of the last acknowledgement; before the first one, the time when it last took data
+	sent         atomic.Int64  // offset up to which the stream was written to it
+	writing      atomic.Int64  // us: since when a write of a piece of its snapshot is under way; 0: none is
+	softSince    atomic.Int64  // us since when it lags beyond the soft limit; 0: it does not
+	why          atomic.Pointer[string]
 
 	left   bool          // guarded by m.mu
 	reader *oplog.Reader // set at the cut of its snapshot, with m.mu held, or at once; nil with rdb-only
@@ -65,10 +65,10 @@ func (f *Replica) set(s followStep) { f.step.Store(int32(s)) }
 
 // place returns the address at which clients find the replica.
 func (f *Replica) place() (host string, port int) {
-	if host = f.said.ip; host == "" {
+	if host = f.announced.ip; host == "" {
 		host, _, _ = net.SplitHostPort(f.conn.RemoteAddr())
 	}
-	return host, f.said.port
+	return host, f.announced.port
 }
 
 // drop closes the replica's connection. The replica then connects again.
@@ -131,7 +131,7 @@ func (f *Replica) Leave(err error) {
 func (f *Replica) attach(log *oplog.Log, offset int64) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	if !f.left && !f.said.rdbOnly {
+	if !f.left && !f.announced.rdbOnly {
 		f.reader, _ = log.ReaderAt(offset, oplog.ForReplica)
 	}
 	f.sent.Store(offset)
@@ -154,7 +154,7 @@ func (f *Replica) serve() error {
 		return f.ctx.Err()
 	}
 	switch {
-	case f.said.rdbOnly:
+	case f.announced.rdbOnly:
 		f.took()
 		f.set(followDone)
 		<-f.ctx.Done() // it closes the connection
@@ -164,7 +164,7 @@ func (f *Replica) serve() error {
 		// has found the mark. The replica looks for the mark at the end of the bytes that it
 		// has read.
 		select {
-		case <-f.heard:
+		case <-f.acknowledged:
 		case <-f.ctx.Done():
 			return f.ctx.Err()
 		}
@@ -187,7 +187,7 @@ func (f *Replica) stream() error {
 			}
 			continue
 		}
-		if !f.said.ebb {
+		if !f.announced.ebb {
 			var err error
 			if b, err = f.plain.Next(b); err != nil {
 				return err
@@ -284,7 +284,7 @@ func (f *Replica) hear(args [][]byte) bool {
 		raise(&f.synced, args[4])
 	}
 	f.took()
-	notify(f.heard)
+	notify(f.acknowledged)
 	m := f.m
 	if m.lack.Load() {
 		m.setGate()
@@ -319,7 +319,7 @@ func (f *Replica) bound(now int64) {
 	switch {
 	case silent:
 		f.drop("the replica took and sent nothing for longer than repl-timeout")
-	case !f.said.rdbOnly:
+	case !f.announced.rdbOnly:
 		f.boundLag(now)
 	}
 }
