@@ -82,7 +82,7 @@ func (m *Migration) switchEventsOn(ctx context.Context, f *peer) error {
 	}
 	m.restore = append(m.restore, func(ctx context.Context) {
 		if _, err := f.do(ctx, "CONFIG", "SET", name, before); err != nil {
-			m.out.say("FROM %s still has %s %sEA: %v", f, name, before, err)
+			m.out.line("FROM %s still has %s %sEA: %v", f, name, before, err)
 		}
 	})
 	return nil
@@ -99,7 +99,7 @@ func (c *copier) complete(ctx context.Context, stale bool) error {
 		if !errors.Is(err, errAgain) || attempt == 9 {
 			return fmt.Errorf("%w; TO holds %d keys that were copied, and is not complete", err, c.copied.Load())
 		}
-		c.m.out.say("%v: all keys are copied again; the %d that TO has stay meanwhile", err, c.copied.Load())
+		c.m.out.line("%v: all keys are copied again; the %d that TO has stay meanwhile", err, c.copied.Load())
 		stale = true
 		if !sleep(ctx, time.Duration(attempt+1)*time.Second) {
 			return ctx.Err()
@@ -132,7 +132,7 @@ func (c *copier) pass(ctx context.Context, stale bool) error {
 	if err := c.conclude(ctx); err != nil {
 		return err
 	}
-	c.m.out.say("TO has the data: %d keys in %.1f s (%d keys/s), %d events",
+	c.m.out.line("TO has the data: %d keys in %.1f s (%d keys/s), %d events",
 		c.copied.Load(), time.Since(c.began).Seconds(), perSecond(c.copied.Load(), c.began), c.events.Load())
 	return nil
 }
@@ -242,7 +242,7 @@ func (c *copier) catchUp(ctx context.Context) error {
 		if lag := c.lag(); lag < fewKeys {
 			return nil
 		} else {
-			c.m.out.tell(time.Second, "catch up  %d changed keys wait", lag)
+			c.m.out.progress(time.Second, "catch up  %d changed keys wait", lag)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func (c *copier) follow(ctx context.Context, done func() bool) error {
 			err = c.check(ctx)
 		}
 		if err != nil && ctx.Err() == nil && errors.Is(err, errAgain) {
-			c.m.out.say("%v: all keys are copied again; TO keeps what it has meanwhile", err)
+			c.m.out.line("%v: all keys are copied again; TO keeps what it has meanwhile", err)
 			err = c.complete(ctx, true)
 		}
 		if err != nil {
@@ -324,7 +324,7 @@ func (c *copier) follow(ctx context.Context, done func() bool) error {
 		if done != nil && done() {
 			return nil
 		}
-		c.m.out.tell(10*time.Second, "follow  lag %d keys, %d events so far", c.lag(), c.events.Load())
+		c.m.out.progress(10*time.Second, "follow  lag %d keys, %d events so far", c.lag(), c.events.Load())
 		if !sleep(ctx, 20*time.Millisecond) {
 			return ctx.Err()
 		}

@@ -33,7 +33,7 @@ func (m *Migration) cutCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.out.say("TO %s has everything. Writes were held for %s (%s until TO had the last one)", m.to, millis(time.Since(began)), millis(equal))
+	m.out.line("TO %s has everything. Writes were held for %s (%s until TO had the last one)", m.to, millis(time.Since(began)), millis(equal))
 	return m.after(ctx)
 }
 

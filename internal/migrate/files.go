@@ -124,7 +124,8 @@ func (m *Migration) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.out.say("loaded %d keys and %d commands in %.1f s; TO %s has %d keys", l.keys, l.commands, time.Since(l.began).Seconds(), m.to, keysOf(info))
+	m.out.line("loaded %d keys and %d commands in %.1f s; TO %s has %d keys",
+		l.keys, l.commands, time.Since(l.began).Seconds(), m.to, keysOf(info))
 	if l.refuses > 0 {
 		return fmt.Errorf("TO refused %d of them: %s", l.refuses, strings.Join(l.refused, "; "))
 	}
@@ -218,7 +219,7 @@ func (l *loader) loadCommands(ctx context.Context, in io.Reader) error {
 		}
 		v, err := resp.ReadValue(r)
 		if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
-			l.m.out.say("%s ends within a command, as after a crash; the commands before it are loaded", l.file)
+			l.m.out.line("%s ends within a command, as after a crash; the commands before it are loaded", l.file)
 			return l.sync(ctx)
 		}
 		if err == nil && (v.Kind != resp.KindArray || len(v.Elems) == 0) {
@@ -268,7 +269,7 @@ func (l *loader) send(ctx context.Context, what string, args ...string) error {
 	if l.waiting = append(l.waiting, what); len(l.waiting) < 2*batchKeys && l.bytes < batchBytes {
 		return nil
 	}
-	l.m.out.tell(time.Second, "load %s %3d %%  %d keys, %d commands, %d/s",
+	l.m.out.progress(time.Second, "load %s %3d %%  %d keys, %d commands, %d/s",
 		l.file, percent(l.at(), l.size), l.keys, l.commands, perSecond(l.keys+l.commands, l.began))
 	return l.sync(ctx)
 }
@@ -346,7 +347,7 @@ func (m *Migration) verifyFile(ctx context.Context) error {
 				c.shown = append(c.shown, fmt.Sprintf("database %d, key %s: %s", e.DB, resp.AppendQuoted(nil, string(e.Key)), why))
 			}
 		}
-		m.out.tell(time.Second, "verify %3d %%  %d keys, %d differ", percent(r.Offset(), max(1, fileSize(f))), c.seen, c.differs)
+		m.out.progress(time.Second, "verify %3d %%  %d keys, %d differ", percent(r.Offset(), max(1, fileSize(f))), c.seen, c.differs)
 	}
 }
 

@@ -17,7 +17,7 @@ func (m *Migration) startLink(ctx context.Context) error {
 		return err
 	}
 	if m.linked(info) {
-		m.out.say("TO %s already follows FROM %s", to, from)
+		m.out.line("TO %s already follows FROM %s", to, from)
 		_, err := m.await(ctx, time.Now())
 		return err
 	}
@@ -27,11 +27,11 @@ func (m *Migration) startLink(ctx context.Context) error {
 	if err := m.pointTo(ctx, to, from); err != nil {
 		return err
 	}
-	m.out.say("TO %s follows FROM %s by replication: %d keys, %s", to, from, keysOf(from.info), size(number(from.info, "used_memory")))
+	m.out.line("TO %s follows FROM %s by replication: %d keys, %s", to, from, keysOf(from.info), size(number(from.info, "used_memory")))
 	began := time.Now()
 	keys, err := m.await(ctx, began)
 	if err == nil {
-		m.out.say("TO has the data: %d keys after %.1f s (%d keys/s), and follows", keys, time.Since(began).Seconds(), perSecond(keys, began))
+		m.out.line("TO has the data: %d keys after %.1f s (%d keys/s), and follows", keys, time.Since(began).Seconds(), perSecond(keys, began))
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func (m *Migration) await(ctx context.Context, began time.Time) (keys int64, err
 		}
 		if why := info["master_sync_last_error"]; why != "" && why != trouble {
 			trouble = why
-			m.out.say("TO reports: %s", why)
+			m.out.line("TO reports: %s", why)
 		}
 		if time.Since(heard) > patience {
 			return 0, fmt.Errorf("TO %s has no link to FROM %s after %v: %s. TO still tries. "+
@@ -101,7 +101,7 @@ func (m *Migration) await(ctx context.Context, began time.Time) (keys int64, err
 		}
 	}
 	if n := number(m.to.info, "replica_refused_commands"); n > 0 {
-		m.out.say("TO refused %d commands of its master since it started, the last: %s", n, m.to.info["replica_refused_last"])
+		m.out.line("TO refused %d commands of its master since it started, the last: %s", n, m.to.info["replica_refused_last"])
 	}
 	return keysOf(m.to.info), nil
 }
@@ -118,13 +118,13 @@ func (m *Migration) tellSync(info map[string]string, began time.Time) {
 	keys, all := keysOf(info), keysOf(m.from[0].info)
 	switch {
 	case total > 0:
-		m.out.tell(time.Second, "snapshot %3d %%  %s of %s", percent(got, total), size(got), size(total))
+		m.out.progress(time.Second, "snapshot %3d %%  %s of %s", percent(got, total), size(got), size(total))
 	case info["loading"] == "1" || info["async_loading"] == "1":
-		m.out.tell(time.Second, "load %3d %%  %d of some %d keys, %d keys/s", percent(keys, all), keys, all, perSecond(keys, began))
+		m.out.progress(time.Second, "load %3d %%  %d of some %d keys, %d keys/s", percent(keys, all), keys, all, perSecond(keys, began))
 	case got > 0:
-		m.out.tell(time.Second, "snapshot  %s received, %s/s", size(got), size(perSecond(got, began)))
+		m.out.progress(time.Second, "snapshot  %s received, %s/s", size(got), size(perSecond(got, began)))
 	default:
-		m.out.tell(time.Second, "waiting for the source's snapshot, %.0f s", time.Since(began).Seconds())
+		m.out.progress(time.Second, "waiting for the source's snapshot, %.0f s", time.Since(began).Seconds())
 	}
 }
 
@@ -173,7 +173,7 @@ func (m *Migration) watchLink(ctx context.Context) error {
 		if !up {
 			state = "down: TO connects again by itself"
 		}
-		m.out.tell(10*time.Second, "follow  lag %s, link %s", size(lag), state)
+		m.out.progress(10*time.Second, "follow  lag %s, link %s", size(lag), state)
 		if !sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
 		}
@@ -193,7 +193,7 @@ func (m *Migration) cutLink(ctx context.Context) error {
 		if up && lag < nearby {
 			break
 		}
-		m.out.tell(time.Second, "wait  lag %s; writes are held below %s", size(lag), size(nearby))
+		m.out.progress(time.Second, "wait  lag %s; writes are held below %s", size(lag), size(nearby))
 		if !sleep(ctx, 50*time.Millisecond) {
 			return ctx.Err()
 		}
@@ -213,7 +213,7 @@ func (m *Migration) cutLink(ctx context.Context) error {
 			"if it is a master, move the clients to it; if not, FROM continues and `cutover` can be repeated", m.to, err, m.o.Pause)
 	}
 	pause := time.Since(began)
-	m.out.say("TO %s is a master. Writes were held for %s (%s until TO had the last one)", m.to, millis(pause), millis(equal))
+	m.out.line("TO %s is a master. Writes were held for %s (%s until TO had the last one)", m.to, millis(pause), millis(equal))
 	m.forget(ctx)
 	return m.after(ctx)
 }
@@ -237,7 +237,7 @@ func (m *Migration) forget(ctx context.Context) {
 		_, err := m.to.do(ctx, "CONFIG", "SET", "masterauth", "")
 		_, err2 := m.to.do(ctx, "CONFIG", "SET", "masteruser", "")
 		if err = errors.Join(err, err2); err != nil {
-			m.out.say("TO still has the source's password in masterauth: %v", err)
+			m.out.line("TO still has the source's password in masterauth: %v", err)
 		}
 	}
 }
@@ -246,14 +246,15 @@ func (m *Migration) forget(ctx context.Context) {
 func (m *Migration) hold(ctx context.Context) error {
 	for _, f := range m.from {
 		if _, err := f.do(ctx, "CLIENT", "PAUSE", fmt.Sprint(m.o.Pause.Milliseconds()), "WRITE"); err != nil {
-			return m.letGo(ctx, fmt.Errorf("FROM %s does not hold writes (CLIENT PAUSE ... WRITE needs Redis 6.2): %w", f, err), "TO is unchanged")
+			err = fmt.Errorf("FROM %s does not hold writes (CLIENT PAUSE ... WRITE needs Redis 6.2): %w", f, err)
+			return m.abortCutover(ctx, err, "TO is unchanged")
 		}
 	}
 	return nil
 }
 
-// letGo ends a cutover that failed: the sources accept writes again.
-func (m *Migration) letGo(ctx context.Context, failed error, stands string) error {
+// abortCutover ends a cutover that failed: the sources accept writes again. target says in the error how the target is.
+func (m *Migration) abortCutover(ctx context.Context, failed error, target string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if errors.Is(failed, context.DeadlineExceeded) {
@@ -264,7 +265,7 @@ func (m *Migration) letGo(ctx context.Context, failed error, stands string) erro
 			return fmt.Errorf("no cutover: %w; FROM %s holds writes until the pause of %v ends: %v", failed, f, m.o.Pause, err)
 		}
 	}
-	return fmt.Errorf("no cutover: %w; FROM accepts writes again, and %s", failed, stands)
+	return fmt.Errorf("no cutover: %w; FROM accepts writes again, and %s", failed, target)
 }
 
 // reachEnd waits until the target has the source's stream up to its end. The source holds writes; only PINGs to
@@ -284,12 +285,13 @@ func (m *Migration) reachEnd(ctx context.Context) error {
 	}
 }
 
-// after says what the sources do now, or makes the source follow the target.
+// after prints what the sources do now, or makes the source follow the target.
 func (m *Migration) after(ctx context.Context) error {
 	if !m.o.Reverse || m.copies != nil {
-		m.out.say("FROM holds writes until its pause of %v ends, and accepts them again then: move the clients to TO now, and stop FROM", m.o.Pause)
+		m.out.line("FROM holds writes until its pause of %v ends, and accepts them again then: move the clients to TO now, and stop FROM",
+			m.o.Pause)
 		if m.o.Reverse {
-			m.out.say("--reverse was left out: the data was copied, so the source has no common history with TO")
+			m.out.line("--reverse was left out: the data was copied, so the source has no common history with TO")
 		}
 		return nil
 	}
@@ -300,6 +302,6 @@ func (m *Migration) after(ctx context.Context) error {
 	if _, err := f.do(ctx, "CLIENT", "UNPAUSE"); err != nil {
 		return fmt.Errorf("TO is a master and FROM %s follows it, but its pause goes on: %w", f, err)
 	}
-	m.out.say("FROM %s follows TO: it refuses writes (READONLY) and can take over again", f)
+	m.out.line("FROM %s follows TO: it refuses writes (READONLY) and can take over again", f)
 	return nil
 }

@@ -55,7 +55,7 @@ func (m *Migration) losses(ctx context.Context) (map[string][2]int64, error) {
 				}
 			}
 			seen += int64(len(keys))
-			m.out.tell(time.Second, "count %3d %%  %d of %d keys, %d keys/s", percent(seen, all), seen, all, perSecond(seen, began))
+			m.out.progress(time.Second, "count %3d %%  %d of %d keys, %d keys/s", percent(seen, all), seen, all, perSecond(seen, began))
 			return true, nil
 		})
 		if err == nil {
@@ -150,11 +150,11 @@ func (m *Migration) refuseLoss(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		what, becomes := lossLine(name, all[name])
-		m.out.say("TO cannot hold %s: %s", what, becomes)
+		m.out.line("TO cannot hold %s: %s", what, becomes)
 	}
 	switch {
 	case len(all) == 0:
-		m.out.say("TO can hold all %d keys", keysOf(m.from[0].info))
+		m.out.line("TO can hold all %d keys", keysOf(m.from[0].info))
 	case !m.o.AcceptLoss:
 		return fmt.Errorf("TO %s cannot hold %d kinds of data of FROM; --accept-loss moves the rest", m.to, len(all))
 	}

@@ -186,7 +186,7 @@ func (m *Migration) Follow(ctx context.Context) error {
 	}
 	err := m.watch(ctx)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		m.stands()
+		m.reportStopped()
 		return nil
 	}
 	if err != nil && m.copies == nil {
@@ -203,7 +203,7 @@ func (m *Migration) follow(ctx context.Context) error {
 		}
 	}
 	if ok, why := m.byLink(); !ok {
-		m.out.say("%d source(s), copied with SCAN, DUMP and RESTORE and followed by keyspace events: %s", len(m.from), why)
+		m.out.line("%d source(s), copied with SCAN, DUMP and RESTORE and followed by keyspace events: %s", len(m.from), why)
 		return m.startCopy(ctx)
 	}
 	return m.startLink(ctx)
@@ -217,13 +217,14 @@ func (m *Migration) watch(ctx context.Context) error {
 	return m.watchLink(ctx)
 }
 
-// stands says what an interrupted Follow leaves.
-func (m *Migration) stands() {
+// reportStopped prints what an interrupted Follow leaves.
+func (m *Migration) reportStopped() {
 	if m.copies != nil {
-		m.out.say("stopped: TO holds the keys as they were; changes after this moment are not followed. `ebb migrate follow --replace` starts again")
+		m.out.line("stopped: TO holds the keys as they were; changes after this moment are not followed. " +
+			"`ebb migrate follow --replace` starts again")
 		return
 	}
-	m.out.say("TO %s keeps following %s by itself. `ebb migrate cutover` completes the move; REPLICAOF NO ONE ends it", m.to, m.from[0])
+	m.out.line("TO %s keeps following %s by itself. `ebb migrate cutover` completes the move; REPLICAOF NO ONE ends it", m.to, m.from[0])
 }
 
 // Cutover follows until the target has caught up, holds the writes of the sources, waits until the target has all of
@@ -242,8 +243,11 @@ func (m *Migration) Cutover(ctx context.Context) error {
 }
 
 // cut holds the writes of the sources until finish has brought TO all of them, and compares the data if that was asked for. It
-// returns when the pause began, and the time until TO had the last write. If it fails, it ends the pause, and the error says how TO stands.
-func (m *Migration) cut(ctx context.Context, finish func(context.Context) error, stands string) (began time.Time, equal time.Duration, err error) {
+// returns when the pause began, and the time until TO had the last write. If it fails, it ends the pause,
+// and its error ends in target, which says how TO is then.
+func (m *Migration) cut(
+	ctx context.Context, finish func(context.Context) error, target string,
+) (began time.Time, equal time.Duration, err error) {
 	runs, err := m.runs(ctx)
 	if err != nil {
 		return began, 0, err
@@ -266,7 +270,7 @@ func (m *Migration) cut(ctx context.Context, finish func(context.Context) error,
 		err = within.Err()
 	}
 	if err != nil {
-		return began, equal, m.letGo(ctx, err, stands)
+		return began, equal, m.abortCutover(ctx, err, target)
 	}
 	return began, equal, nil
 }

@@ -18,8 +18,8 @@ type printer struct {
 	last  time.Time
 }
 
-// say writes a line that stays.
-func (p *printer) say(format string, args ...any) {
+// line writes a line that stays.
+func (p *printer) line(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {
@@ -29,8 +29,8 @@ func (p *printer) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.w, format+"\n", args...)
 }
 
-// tell writes a line of progress, if the last is old enough: a second while much happens, ten while nothing does.
-func (p *printer) tell(every time.Duration, format string, args ...any) {
+// progress writes a line of progress, if the last is old enough: a second while much happens, ten while nothing does.
+func (p *printer) progress(every time.Duration, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); p.live && now.Sub(p.last) < 200*time.Millisecond || !p.live && now.Sub(p.last) < every {

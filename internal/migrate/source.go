@@ -65,7 +65,7 @@ func (s *source) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// unseen returns how often commands ran that change keys without events, by INFO commandstats.
+// unseen returns the number of calls of commands that change keys without events, by INFO commandstats.
 func (s *source) unseen() (n int64) {
 	for _, name := range []string{"flushall", "flushdb", "swapdb"} {
 		var calls int64
@@ -75,7 +75,7 @@ func (s *source) unseen() (n int64) {
 	return n
 }
 
-// quiet is after how long without an event the source is sent a PING.
+// quiet is the time without an event after which the source is sent a PING.
 var quiet = 10 * time.Second
 
 // ping sends a PING behind the writes so far: its reply comes behind their events.
@@ -259,7 +259,7 @@ func (s *source) copyAll(ctx context.Context) error {
 					return false, err
 				}
 				n := s.c.copied.Add(int64(len(keys)))
-				s.c.m.out.tell(time.Second, "copy %3d %%  %d of some %d keys, %d keys/s, %d changed meanwhile",
+				s.c.m.out.progress(time.Second, "copy %3d %%  %d of some %d keys, %d keys/s, %d changed meanwhile",
 					percent(n, s.c.all), n, s.c.all, perSecond(n, s.c.began), s.waiting())
 				return true, nil
 			})

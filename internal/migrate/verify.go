@@ -15,9 +15,9 @@ import (
 var errDiffer = errors.New("the data differs")
 
 const (
-	// rounds is how often a key that differs is looked at again: a writer may have changed it between two reads.
+	// rounds is the number of times that a key which differs is compared again: a writer may have changed it between two reads.
 	rounds = 8
-	// sureRounds is how often a key is looked at before it counts as different: a writer may delete it and write the
+	// sureRounds is the number of times that a key is compared before it counts as different: a writer may delete it and write the
 	// same value again between two reads of the source.
 	sureRounds = 4
 	// shownKeys is how many keys a report names.
@@ -44,10 +44,10 @@ func (m *Migration) compareHeld(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			m.out.say("equal: DEBUG DIGEST %s of both, %d keys, in %.1f s", a, keysOf(info), time.Since(began).Seconds())
+			m.out.line("equal: DEBUG DIGEST %s of both, %d keys, in %.1f s", a, keysOf(info), time.Since(began).Seconds())
 			return m.compareRest(ctx)
 		} else if ok {
-			m.out.say("DEBUG DIGEST differs (%s, %s): comparing the values", a, b)
+			m.out.line("DEBUG DIGEST differs (%s, %s): comparing the values", a, b)
 		}
 	}
 	return m.compare(ctx)
@@ -190,7 +190,7 @@ func (c *comparison) close() {
 	}
 }
 
-// database compares a source's keys of one database; at most most, if that is not negative.
+// database compares a source's keys of one database, but no more than most if that is not negative.
 func (c *comparison) database(ctx context.Context, f *peer, db int, most int64) error {
 	return scan(ctx, c.on[f], db, compared, func(keys []string) (bool, error) {
 		if most >= 0 && int64(len(keys)) > most {
@@ -201,7 +201,7 @@ func (c *comparison) database(ctx context.Context, f *peer, db int, most int64) 
 		}
 		c.seen += int64(len(keys))
 		most -= int64(len(keys))
-		c.m.out.tell(time.Second, "verify %3d %%  %d of %d keys, %d keys/s, %d to be looked at again",
+		c.m.out.progress(time.Second, "verify %3d %%  %d of %d keys, %d keys/s, %d to be looked at again",
 			percent(c.seen, c.all), c.seen, c.all, perSecond(c.seen, c.began), c.suspected)
 		return most != 0, nil
 	})
@@ -269,7 +269,7 @@ func (c *comparison) decide(ctx context.Context) error {
 			if err := c.decideOn(ctx, s, round); err != nil {
 				return err
 			}
-			c.m.out.tell(time.Second, "verify again  round %d: %d keys differ, %d still change or wait", round, c.differs, c.suspected)
+			c.m.out.progress(time.Second, "verify again  round %d: %d keys differ, %d still change or wait", round, c.differs, c.suspected)
 		}
 	}
 	return nil
@@ -529,15 +529,15 @@ func absent(ctx context.Context, c *client, keys []string) (left []string, _ err
 
 func (c *comparison) report() error {
 	if c.changing > 0 {
-		c.m.out.say("%d keys changed on the source at each of %d looks: `cutover --compare` compares while writes are held", c.changing, rounds)
+		c.m.out.line("%d keys changed on the source at each of %d looks: `cutover --compare` compares while writes are held", c.changing, rounds)
 	}
 	spent := time.Since(c.began).Seconds()
 	if c.differs+c.libs == 0 {
-		c.m.out.say("equal: values and deadlines of %d keys, in %.1f s", c.seen-c.changing, spent)
+		c.m.out.line("equal: values and deadlines of %d keys, in %.1f s", c.seen-c.changing, spent)
 		return nil
 	}
 	for _, line := range c.shown {
-		c.m.out.say("differs: %s", line)
+		c.m.out.line("differs: %s", line)
 	}
 	if c.libs > 0 {
 		return fmt.Errorf("%w: %d of %d keys, and %d libraries of functions", errDiffer, c.differs, c.seen, c.libs)

@@ -22,7 +22,7 @@ func (c *comparison) functions(ctx context.Context) error {
 				return err
 			}
 			if !ok {
-				c.m.out.say("functions are not compared: FROM %s does not list them (FUNCTION LIST)", f)
+				c.m.out.line("functions are not compared: FROM %s does not list them (FUNCTION LIST)", f)
 				return nil
 			}
 			maps.Copy(from, libraries)
@@ -35,7 +35,7 @@ func (c *comparison) functions(ctx context.Context) error {
 			return err
 		}
 		if !ok && len(from) > 0 {
-			c.m.out.say("functions are not compared: TO %s does not list them (FUNCTION LIST)", c.m.to)
+			c.m.out.line("functions are not compared: TO %s does not list them (FUNCTION LIST)", c.m.to)
 			return nil
 		}
 		if differ = differentFunctions(from, to); len(differ) == 0 {
