@@ -101,9 +101,9 @@ func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 		return resp.Value{}, errNotAllowed
 	}
 	argv = k.c.called(argv)
-	k.s.Aside(true)
+	k.s.SetUncounted(true)
 	v, err := k.run(ctx, argv)
-	k.s.Aside(false)
+	k.s.SetUncounted(false)
 	if err == nil {
 		err = v.Err()
 	}

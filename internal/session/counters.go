@@ -33,26 +33,26 @@ type batchStats struct {
 	total int64
 	since int64 // us
 
-	// aside is the last command that was refused or queued, and asideAt is total at that moment.
+	// notRun is the last command that was refused or queued, and notRunAt is total at that moment.
 	// While total is still the same, no command has run since.
-	aside   *command.Spec // nil: its name is unknown
-	asideAt int64
-	asideOn bool
+	notRun   *command.Spec // nil: its name is unknown
+	notRunAt int64
+	isNotRun bool
 }
 
 // last returns the command that CLIENT LIST shows after the batch; ok is false if there was
 // none.
 func (b *batchStats) last() (_ *command.Spec, ok bool) {
-	if b.asideOn && b.asideAt == b.total {
-		return b.aside, true
+	if b.isNotRun && b.notRunAt == b.total {
+		return b.notRun, true
 	}
 	return b.spec, b.total > 0
 }
 
-// setAside records a command that was refused or queued. It counts as no call, but it is the
+// noteNotRun records a command that was refused or queued. It counts as no call, but it is the
 // client's last command.
-func (b *batchStats) setAside(spec *command.Spec) {
-	b.aside, b.asideAt, b.asideOn = spec, b.total, true
+func (b *batchStats) noteNotRun(spec *command.Spec) {
+	b.notRun, b.notRunAt, b.isNotRun = spec, b.total, true
 }
 
 // count records that a command is about to run.
@@ -100,7 +100,7 @@ func (c *Session) endBatch(in, out int) {
 		c.stats.Total.Add(b.total)
 		c.view.last.Store(last)
 		c.view.active.Store(b.since)
-		b.spec, b.total, b.aside, b.asideOn = nil, 0, nil, false
+		b.spec, b.total, b.notRun, b.isNotRun = nil, 0, nil, false
 		c.showTransaction()
 	}
 	if in > 0 {

@@ -48,12 +48,12 @@ func (c *Session) dispatch(args [][]byte) outcome {
 				c.stats.of(named).Rejected.Add(1)
 			}
 		}
-		c.batch.setAside(named)
+		c.batch.noteNotRun(named)
 		c.reject(spec, err)
 		return done
 	}
 	if c.multi.on && !spec.Has(command.NoQueue) {
-		c.batch.setAside(spec)
+		c.batch.noteNotRun(spec)
 		c.enqueue(spec, args)
 		return done
 	}
@@ -166,7 +166,7 @@ func (c *Session) reject(spec *command.Spec, err error) {
 // fail replies with an error.
 func (c *Session) fail(err error) {
 	text := ""
-	if c.aside {
+	if c.uncounted {
 		text = command.WireText(err)
 	} else {
 		text = c.svc.countFailure(err)

@@ -221,6 +221,6 @@ func (c *Session) introduce(o *Origin) {
 	c.SetName([]byte(o.Name))
 }
 
-// Aside says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
+// SetUncounted says whether the calls of an embedded session that follow are those of the program itself, which shows its user something:
 // their errors do not count in INFO, because no client has made a mistake, and their keys are not hot.
-func (c *Session) Aside(on bool) { c.aside = on }
+func (c *Session) SetUncounted(on bool) { c.uncounted = on }

@@ -100,7 +100,7 @@ func (c *Session) Exec(x *command.Ctx) error {
 		c.tx.Unlock()
 		return err
 	}
-	c.batch.setAside(x.Spec) // the client's last command is EXEC
+	c.batch.noteNotRun(x.Spec) // the client's last command is EXEC
 	// The session stops watching while the shards are still locked, so that a later write does not
 	// touch watches that are over.
 	c.EndMulti()

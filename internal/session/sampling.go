@@ -39,7 +39,7 @@ func (s *Service) switchHot(on bool) {
 // what a master or a file sends does not count either, nor what the console reads for a screen.
 func (c *Session) beginHot(spec *command.Spec) {
 	c.hot.wanted = 0
-	if c.replay || c.aside || spec.Has(command.Scripts) {
+	if c.replay || c.uncounted || spec.Has(command.Scripts) {
 		return
 	}
 	if c.hot.wanted = c.svc.hot.Sample(); c.hot.wanted.Timed() {

@@ -86,7 +86,7 @@ type Session struct {
 	doneEarly error           // why DoContext's command ended early
 	quit      <-chan struct{}
 	restrict  func(*command.Spec, [][]byte) error // of calls in scripts; nil: none
-	aside     bool                                // errors do not count: see Aside
+	uncounted bool                                // errors do not count: see SetUncounted
 
 	takeOver func(net.Conn, []byte)   // takes the connection over when it closes: see HandOver
 	debug    func(*command.Ctx) error // runs the next EVAL under a debugger; nil: there is none
