@@ -24,7 +24,7 @@ type Concurrency struct {
 	opt     ConcurrencyOptions
 	wakeups wake.Channel // for all keys: the scripts publish the owner whose turn it is
 
-	noNative bool // for tests
+	scriptsOnly bool // for tests
 }
 
 // ConcurrencyOptions configures the leases of slots. The zero value works.
@@ -74,7 +74,7 @@ func (q *Concurrency) String() string {
 	return fmt.Sprintf("concurrency limit %q (%d slots, lease %v; %s)", q.name, q.slots, q.opt.Lease, how)
 }
 
-func (q *Concurrency) native() bool { return !q.noNative && q.c.Capabilities().Native }
+func (q *Concurrency) native() bool { return !q.scriptsOnly && q.c.Capabilities().Native }
 
 // TryAcquire takes a slot of a key if one is free and no call waits for it. Otherwise it
 // returns ErrTaken. ctx bounds the life of the slot: see Acquire.

@@ -23,7 +23,7 @@ func mustSlots(t *testing.T, c *ebb.Conn, name string, n int64, scripts bool, le
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.noNative = scripts
+	q.scriptsOnly = scripts
 	return q
 }
 

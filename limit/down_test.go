@@ -194,7 +194,7 @@ func TestTheTimeoutIsNotTheCallersDeadline(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						l.noNative = scripts
+						l.scriptsOnly = scripts
 						r, err := l.Reserve(t.Context(), "ann")
 						if err != nil {
 							t.Fatal(err)
@@ -228,7 +228,7 @@ func TestWithoutABackendWaitersAreLimitedToo(t *testing.T) {
 			closed, _ := New(c, "api", PerSecond(10), FailClosed)
 			local, _ := New(c, "api", PerSecond(10), Local(0.1))
 			for _, l := range []*Limiter{open, closed, local} {
-				l.noNative = scripts
+				l.scriptsOnly = scripts
 			}
 			b.Stop()
 			if err := open.Wait(ctx, "ann"); err != nil {
@@ -274,7 +274,7 @@ func TestAWaiterHearsThatItsBackendIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *ebbtest.Backend, c *ebb.Conn) {
 		for _, scripts := range []bool{false, true} {
 			l, _ := New(c, fmt.Sprint("api", scripts), PerHour(1), FailClosed)
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			if r, err := l.Allow(t.Context(), "ann"); !r.Allowed || err != nil {
 				t.Fatal(r, err)
 			}
@@ -296,7 +296,7 @@ func TestALimitHoldsOverARestart(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
 			l := must(t, b.Conn, b.Name("api")+algorithms[a].name, seldom(3), Options{Algorithm: a})
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			granted := 0
 			for i := range 6 {
 				if i == 2 && a == GCRA && !b.Fault() {
@@ -343,7 +343,7 @@ func TestWhatTheProcessAllowsByItselfCanBeGivenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		kept, err := l.Reserve(ctx, "ann")
 		if err != nil {
 			t.Fatal(err)

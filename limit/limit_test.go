@@ -61,7 +61,7 @@ func TestALimitIsAllowedAndNoMore(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
 			l := must(t, b.Conn, b.Name("api"), seldom(5), Options{Algorithm: a})
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			for i := range 7 {
 				r, err := l.Allow(b.Context(), "ann")
 				if err != nil {
@@ -96,7 +96,7 @@ func TestALimitIsAllowedAndNoMore(t *testing.T) {
 func TestWithoutKeysResetAndDeleteMeanTheEmptyKey(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), seldom(5))
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		for name, end := range map[string]func(context.Context, ...string) error{"reset": l.Reset, "delete": l.Delete} {
 			for _, key := range []string{"", "ann"} {
 				if r, err := l.AllowN(b.Context(), key, 5); !r.Allowed || err != nil {
@@ -123,7 +123,7 @@ func TestAtMostTakesWhatThereIs(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
 			l := must(t, b.Conn, b.Name("api"), seldom(5), Options{Algorithm: a})
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			for _, c := range []struct{ n, want int64 }{{3, 3}, {3, 2}, {3, 0}, {1, 0}, {100, 0}} {
 				r, err := l.AllowAtMost(b.Context(), "ann", c.n)
 				if err != nil || r.Taken != c.want || r.Allowed != (c.want > 0) || (r.RetryAfter > 0) == r.Allowed {
@@ -187,7 +187,7 @@ func TestConcurrentCallersGetTheLimitTogether(t *testing.T) {
 			name, ctx := b.Name("api")+algorithms[a].name, b.Context()
 			for range 4 {
 				l := must(t, b.Open(), name, seldom(20), Options{Algorithm: a})
-				l.noNative = scripts
+				l.scriptsOnly = scripts
 				wg.Go(func() {
 					for range 10 {
 						r, err := l.AllowN(ctx, "", 1)
@@ -210,7 +210,7 @@ func TestALimiterLeavesNothingBehind(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
 			l := must(t, b.Conn, b.Name("api")+algorithms[a].name, Per(2, 20*time.Millisecond), Options{Algorithm: a})
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
 				t.Fatal(r, err)
 			}
@@ -276,7 +276,7 @@ func TestAnotherAlgorithmsKeyIsAnError(t *testing.T) {
 			for _, other := range all {
 				name := b.Name("api") + algorithms[a].name + algorithms[other].name
 				l, m := must(t, b.Conn, name, PerHour(5), Options{Algorithm: a}), must(t, b.Conn, name, PerHour(5), Options{Algorithm: other})
-				l.noNative, m.noNative = scripts, scripts
+				l.scriptsOnly, m.scriptsOnly = scripts, scripts
 				if _, err := l.Allow(b.Context(), ""); err != nil {
 					t.Fatal(err)
 				}
@@ -293,7 +293,7 @@ func TestAnotherAlgorithmsKeyIsAnError(t *testing.T) {
 func TestSomebodysCounterIsNoLimiter(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(5))
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		if err := b.Set(b.Context(), l.bucket("ann"), 7); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestAnImpossibleSumIsNoSlidingLog(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, score := range []string{"inf", "-inf", "5", "-9007199254740993", "-1e300"} {
 			l := must(t, b.Conn, b.Name("api"+score), PerHour(5), Options{Algorithm: SlidingLog})
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			if _, err := b.Do(b.Context(), "ZADD", l.bucket("ann"), score, "#"); err != nil {
 				t.Fatal(err)
 			}
@@ -371,7 +371,7 @@ func BenchmarkAllow(b *testing.B) {
 func TestAtMostMayBeAsMuchAsOneLikes(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(5))
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		if r, err := l.AllowAtMost(b.Context(), "ann", math.MaxInt64); err != nil || r.Taken != 5 || r.Remaining != 0 {
 			t.Error(r, err)
 		}

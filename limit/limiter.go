@@ -36,18 +36,18 @@ const (
 // Limiter limits the rate of operations, for each key separately. Its methods are safe for
 // concurrent use.
 type Limiter struct {
-	c       *conn.Conn
-	name    string
-	client  string // with PerClient ":" and the client's name, else ""
-	direct  string // name and client, if they are the beginning of all keys as they are; else ""
-	opt     Options
-	down    Down
-	plan    atomic.Pointer[plan]
-	breaker breaker
-	local   local
-	logged  sync.Once
+	c            *conn.Conn
+	name         string
+	client       string // with PerClient ":" and the client's name, else ""
+	directPrefix string // name and client, if they are the beginning of all keys as they are; else ""
+	opt          Options
+	down         Down
+	plan         atomic.Pointer[plan]
+	breaker      breaker
+	local        local
+	logged       sync.Once
 
-	noNative bool // for tests: scripts, also where ebb's commands are
+	scriptsOnly bool // for tests: it uses scripts also where ebb's commands are
 }
 
 // Result is the reply of a limiter to one request.
@@ -94,7 +94,7 @@ func New(c *conn.Conn, name string, rate Rate, down Down, opts ...Options) (*Lim
 		l.client = ":" + o.Client
 	}
 	if b := l.name + l.client; escapeBraces(b) == b {
-		l.direct = b
+		l.directPrefix = b
 	}
 	l.plan.Store(p)
 	l.breaker.start(o.Probe)
@@ -135,7 +135,7 @@ func (l *Limiter) String() string {
 	return fmt.Sprintf("limiter %q (%v%s; %s)", l.name, l.plan.Load(), scope, how)
 }
 
-func (l *Limiter) native() bool { return !l.noNative && l.c.Capabilities().Native }
+func (l *Limiter) native() bool { return !l.scriptsOnly && l.c.Capabilities().Native }
 
 // Allow takes one request of a key from the limit, and reports whether it is allowed. A denied
 // request takes nothing. Allow costs one round trip. While other calls Wait for the key, Allow
@@ -284,11 +284,11 @@ func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result
 // takeDirect takes by a direct call of the embedded engine. ok is false if it has done nothing.
 func (l *Limiter) takeDirect(p *plan, key string, n int64, m mode) (r Result, ok bool) {
 	d := l.c.Direct()
-	if d == nil || m == modeMost || l.noNative || l.direct == "" || !l.breaker.isClosed() || strings.ContainsAny(key, "{}") {
+	if d == nil || m == modeMost || l.scriptsOnly || l.directPrefix == "" || !l.breaker.isClosed() || strings.ContainsAny(key, "{}") {
 		return r, false
 	}
 	l.logFirstUse()
-	t, state := d.Take(l.direct, key, &p.direct, n, m == modePeek)
+	t, state := d.Take(l.directPrefix, key, &p.direct, n, m == modePeek)
 	if state != direct.Done {
 		return r, false
 	}

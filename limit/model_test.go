@@ -53,7 +53,7 @@ func sameDecisions(t *rapid.T, algo Algorithm) {
 			t.Fatal(err)
 		}
 	}
-	w.two[1].noNative = true
+	w.two[1].scriptsOnly = true
 	actions := map[string]func(*rapid.T){
 		"pass": w.pass, "take": w.take, "again": w.again, "peek": w.peek, "most": w.most, "other rate": w.otherRate,
 	}

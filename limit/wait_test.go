@@ -36,7 +36,7 @@ func virtual(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, scripts b
 func TestAWaiterIsServedAtItsInstant(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		l := must(t, b.Conn, "api", PerSecond(2), Options{Burst: 1})
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		for i := range 5 {
 			took := spent(func() {
 				if err := l.Wait(t.Context(), "ann"); err != nil {
@@ -58,7 +58,7 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		for _, a := range all {
 			l := must(t, b.Conn, "api"+algorithms[a].name, PerSecond(4), Options{Algorithm: a})
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			if r, err := l.AllowN(t.Context(), "ann", 4); !r.Allowed || err != nil {
 				t.Fatal(r, err)
 			}
@@ -121,7 +121,7 @@ func TestNoMoreIsGivenToWaitersThanToOthers(t *testing.T) {
 func TestWhoStandsBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(1))
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
 			t.Fatal(r, err)
 		}
@@ -150,7 +150,7 @@ func TestWhoStandsBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 func TestWhoWaitsStopsWithItsContext(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(1))
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
 			t.Fatal(r, err)
 		}
@@ -186,7 +186,7 @@ func TestADeadWaiterHoldsUpTheLineForItsLeaseAtMost(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		l := must(t, b.Conn, "api", PerSecond(1))
 		l.opt.Timeout = time.Second
-		l.noNative = true
+		l.scriptsOnly = true
 		if r, err := l.Allow(t.Context(), "ann"); !r.Allowed || err != nil {
 			t.Fatal(r, err)
 		}
@@ -210,7 +210,7 @@ func TestADeadWaiterHoldsUpTheLineForItsLeaseAtMost(t *testing.T) {
 func TestReservationsAreKeptAndGivenBack(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		l := must(t, b.Conn, "smtp", PerSecond(1))
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		ctx := t.Context()
 		var all []*Reservation
 		for i := range 4 {
@@ -245,7 +245,7 @@ func TestReservationsAreKeptAndGivenBack(t *testing.T) {
 func TestReservationsAreGivenBackToThoseWhoWait(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		l := must(t, b.Conn, "api", PerSecond(1), Options{Burst: 1})
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		var all []*Reservation
 		for range 6 {
 			r, err := l.Reserve(t.Context(), "ann")
@@ -283,7 +283,7 @@ func TestWhoLeavesBeforeTheFirstAnswerLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ebbtest.Run(t)
 		l := must(t, b.Conn, "api", PerHour(1))
-		l.noNative = true
+		l.scriptsOnly = true
 		if _, err := l.Allow(t.Context(), "ann"); err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func TestSeveralLimitsAreTakenFromTogetherOrNotAtAll(t *testing.T) {
 		day := must(t, b.Conn, b.Name("day"), PerDay(5))
 		log := must(t, b.Conn, b.Name("log"), PerHour(4), Options{Algorithm: SlidingLog})
 		for _, l := range []*Limiter{minute, day, log} {
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 		}
 		const key = "{ann}"
 		for i := range 4 {
@@ -343,7 +343,7 @@ func TestTheLogIsExactOverAnyPeriod(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		const n, period = 50, time.Second
 		l := must(t, b.Conn, "log", Per(n, period), Options{Algorithm: SlidingLog})
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		var grants []time.Duration
 		w := startWatch()
 		for i := range 3000 {
@@ -371,7 +371,7 @@ func TestWhatIsOwedToAFarGreaterRateIsToldAsATime(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		for i, next := range []Rate{Per(13, 90*24*time.Hour), Per(1, 90*24*time.Hour)} { // the whole script, and the fast one
 			l := must(t, b.Conn, fmt.Sprint("api", i), Per(50_000_000, 24*time.Hour))
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			for range 2 { // the second one's turn is tomorrow
 				if _, err := l.ReserveN(t.Context(), "ann", 50_000_000, -1); err != nil {
 					t.Fatal(err)
@@ -400,7 +400,7 @@ func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
 	for _, lines := range []float64{0.3, 0.4, 1, 3} {
 		virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 			l := must(t, b.Conn, "api", PerSecond(rate), Options{Burst: calls})
-			l.noNative = scripts
+			l.scriptsOnly = scripts
 			deadline := time.Duration(lines * float64(calls*time.Second/rate))
 			got := waitInALoop(t, l, calls, deadline, lasts, func() { time.Sleep(time.Millisecond) })
 			if most := int64(rate*lasts/time.Second) + calls; got < most*9/10 || got > most {
@@ -415,7 +415,7 @@ func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
 func TestWaitersWithDeadlinesGetMostOfTheRateOfAServer(t *testing.T) {
 	eachPathExcept(t, []string{"mem"}, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerSecond(200), Options{Burst: 50})
-		l.noNative = scripts
+		l.scriptsOnly = scripts
 		if got := waitInALoop(t, l, 50, 100*time.Millisecond, time.Second, runtime.Gosched); got < 125 {
 			t.Errorf("%d grants in a second, want 125 to 250", got)
 		}
@@ -459,7 +459,7 @@ func waitInALoop(t *testing.T, l *Limiter, calls int, deadline, lasts time.Durat
 func TestAHopelessWaiterDoesNotHoldUpOthers(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, _ bool) {
 		l := must(t, b.Conn, "api", PerSecond(10), Options{Burst: 10})
-		l.noNative = true
+		l.scriptsOnly = true
 		if r, err := l.AllowN(t.Context(), "ann", 10); !r.Allowed || err != nil {
 			t.Fatal(r, err)
 		}
