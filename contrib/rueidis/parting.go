@@ -106,13 +106,13 @@ func (c *parting) Close() error {
 		c.all.open = map[*parting]struct{}{}
 	}
 	c.all.open[c] = struct{}{}
-	c.all.going.Go(c.part)
+	c.all.going.Go(c.finish)
 	c.all.mu.Unlock()
 	return nil
 }
 
-// part closes the connection when the server has.
-func (c *parting) part() {
+// finish closes the connection after the server has closed it, or after partingTime.
+func (c *parting) finish() {
 	_ = c.Conn.SetDeadline(time.Now().Add(partingTime))
 	if c.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, c.Conn)

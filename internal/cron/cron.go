@@ -129,8 +129,8 @@ func (s *segment) gap() (from, to int64) {
 	return 0, 0
 }
 
-// fresh returns the first wall time of the segment that the previous segment did not reach.
-func (s *segment) fresh() int64 {
+// firstNewWall returns the first wall time of the segment that the segment before it did not have.
+func (s *segment) firstNewWall() int64 {
 	return s.start + max(s.offset, s.before)
 }
 
@@ -147,7 +147,7 @@ func (e *Expr) Next(t int64) int64 {
 					return t
 				}
 			}
-			wall = max(wall, s.fresh())
+			wall = max(wall, s.firstNewWall())
 		}
 		end := last + s.offset + 1
 		if s.hasEnd {
@@ -177,7 +177,7 @@ func (e *Expr) Count(after, through int64) (n int64) {
 			if t == s.start && from < to && e.countWalls(from, to) > 0 && e.countWalls(to, to+1) == 0 {
 				n++
 			}
-			wall = max(wall, s.fresh())
+			wall = max(wall, s.firstNewWall())
 		}
 		n += e.countWalls(wall, end)
 		if !s.hasEnd {

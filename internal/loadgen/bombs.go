@@ -77,15 +77,15 @@ func Bombs(ctx context.Context, cfg BombsConfig) error {
 		if cfg.Only != "" && !strings.Contains(cfg.Only, b.name) {
 			continue
 		}
-		if err := cfg.explode(ctx, c, b.name, b.text); err != nil {
+		if err := cfg.runScript(ctx, c, b.name, b.text); err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 	}
 	return nil
 }
 
-// explode runs one of the scripts.
-func (cfg *BombsConfig) explode(ctx context.Context, killer *client, name, text string) error {
+// runScript runs one of the scripts.
+func (cfg *BombsConfig) runScript(ctx context.Context, killer *client, name, text string) error {
 	line := statusLine{cfg.Progress}
 	defer line.clear()
 	line.set("%s", name)
