@@ -17,7 +17,7 @@ import (
 // UntilRelease. The methods are safe for concurrent use.
 type Lease locking.Lease
 
-// lease returns l as the type that implements it.
+// lease returns l as the type of internal/locking, whose methods do the work.
 func (l *Lease) lease() *locking.Lease { return (*locking.Lease)(l) }
 
 // Token returns the fencing token, which is greater than the token of every earlier holder.

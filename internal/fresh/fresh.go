@@ -110,8 +110,8 @@ func (b onEbb) Await(ctx context.Context, key string, lease time.Duration, _ int
 	return b.get(ctx, key, conn.FreshOptions{Lease: lease, Wait: awaitFor}, 1)
 }
 
-// get reads the key, and with a lease under an owner of its own: get may repeat the request, and can give back a lease whose reply was
-// lost. An embedded engine elects no client that gets no reply.
+// get requests the value under an owner's name that is new, so that it can repeat the request, and give back a lease that it got
+// without a reply. It needs no name for an embedded engine, which gives no lease to a client that gets no reply.
 func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions, tries int) (Entry, error) {
 	if o.Lease > 0 && !b.c.Capabilities().Embedded {
 		o.Owner = kit.ID()

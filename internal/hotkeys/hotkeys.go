@@ -70,7 +70,7 @@ type Hot struct {
 	Error float64 // by which the sketch may make QPS too low
 }
 
-// Window has the most used keys of a period that has ended.
+// Window is what was counted in the last window that has ended.
 type Window struct {
 	Keys  []Hot   // most calls first
 	Total float64 // calls with keys a second, estimated

@@ -129,8 +129,8 @@ func retryable(acq Acquirer) func(error) bool {
 	return func(err error) bool { return conn.Temporary(err) && CertainlyNotRun(err) }
 }
 
-// abandon gives back what a failed request may have acquired. An embedded engine that has a line grants nothing to a request
-// that gets no reply.
+// abandon takes back what a failed request may have been granted. The embedded engine grants nothing to a request that it does not
+// reply to, if requests wait in a line (Queued).
 func (o *Object) abandon(ctx context.Context, acq Acquirer, owner string, failed error) {
 	if _, queued := acq.(Queued); queued && o.Conn.Capabilities().Embedded {
 		return

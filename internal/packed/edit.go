@@ -184,19 +184,19 @@ func (p Packed) PushBack(elem []byte, deadline int64) Edit {
 	return p.insert(&it, elem, deadline)
 }
 
-// InsertBefore plans to put an element before the one at at.
+// InsertBefore plans to put an element before another one.
 func (p Packed) InsertBefore(at At, elem []byte, deadline int64) Edit {
 	it := Iter{run: p.run(), off: at.off, prev: p.run()[at.off] ^ at.tag}
 	return p.insert(&it, elem, deadline)
 }
 
-// InsertAfter plans to put an element after the one at at.
+// InsertAfter plans to put an element after another one.
 func (p Packed) InsertAfter(at At, elem []byte, deadline int64) Edit {
 	it := Iter{run: p.run(), off: at.end, prev: at.last()}
 	return p.insert(&it, elem, deadline)
 }
 
-// Replace plans to replace the list's element at at with elem.
+// Replace plans to replace an element of a list with elem.
 func (p Packed) Replace(at At, elem []byte, deadline int64) (e Edit) {
 	deadline = p.resolve(at, Living, deadline)
 	p.edit(&e, at, Living, deadline)
@@ -205,7 +205,7 @@ func (p Packed) Replace(at At, elem []byte, deadline int64) (e Edit) {
 	return e
 }
 
-// SetDeadline plans to give the item at at a deadline, or none (0).
+// SetDeadline plans to give an item a deadline, or none (0).
 func (p Packed) SetDeadline(at At, deadline int64) (e Edit) {
 	p.edit(&e, at, Living, deadline)
 	e.ch.stampAt(p.run(), at, deadline)
@@ -213,7 +213,7 @@ func (p Packed) SetDeadline(at At, deadline int64) (e Edit) {
 	return e
 }
 
-// Delete removes the item at at, in place, and returns what is left.
+// Delete removes an item in place, and returns what is left.
 func (p Packed) Delete(at At) Packed { return p.DeleteRange(at, at) }
 
 // DeleteRange removes the items from first to last, and the dead between them,
@@ -242,7 +242,7 @@ func (p Packed) DeleteRange(first, last At) Packed {
 }
 
 // Reap removes the dead items, in place, and returns the new image. It calls fire, if not nil, for
-// each item before it moves any bytes; fire may read p at at and must not change it. O(n) if an
+// each item before it moves any bytes; fire may read the item in p and must not change it. O(n) if an
 // item is dead, else O(1).
 func (p Packed) Reap(now int64, fire func(at At)) Packed {
 	if !p.Due(now) {
@@ -291,7 +291,7 @@ func (p Packed) resolve(at At, state State, deadline int64) int64 {
 	return 0
 }
 
-// edit begins a plan that writes one item with this deadline. The item replaces the one at at,
+// edit begins a plan that writes one item with this deadline. The item replaces the one of at,
 // unless state is Absent.
 func (p Packed) edit(e *Edit, at At, state State, deadline int64) {
 	e.src, e.count, e.timed, e.earliest = p, p.Count(), p.Timed(), p.Earliest()

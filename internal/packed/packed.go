@@ -131,16 +131,16 @@ func (p Packed) findLiving(c *Cell, now int64) (At, bool) {
 	return At{}, false
 }
 
-// Key returns the field, member or element at at. It aliases the image.
+// Key returns the field, member or element of an item. It aliases the image.
 func (p Packed) Key(at At) Str { return p.run().Key(at) }
 
-// Value returns the hash value at at. It aliases the image.
+// Value returns the hash value of an item. It aliases the image.
 func (p Packed) Value(at At) Str { return p.run().Value(at) }
 
-// Score returns the sorted set's score at at.
+// Score returns the score of a sorted set's item.
 func (p Packed) Score(at At) float64 { return p.run().Score(at) }
 
-// Deadline returns the deadline of the item at at, or 0.
+// Deadline returns the deadline of an item, or 0.
 func (p Packed) Deadline(at At) int64 { return p.run().Deadline(at) }
 
 // Iter returns an iterator before the first item.

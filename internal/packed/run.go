@@ -95,16 +95,16 @@ func (r Run) payload(at At) []byte {
 	return r[off:end]
 }
 
-// Key returns the field, member or element at at. It aliases the run.
+// Key returns the field, member or element of an item. It aliases the run.
 func (r Run) Key(at At) Str { return loadStr(r.payload(at), at.tag&^tagTimed) }
 
-// Value returns the hash value of the item at a position. It aliases the run.
+// Value returns the hash value of an item. It aliases the run.
 func (r Run) Value(at At) Str { return loadStr(r[at.val+1:at.end], at.vtag) }
 
-// Score returns the score of the item at a position.
+// Score returns the score of an item.
 func (r Run) Score(at At) float64 { return loadScore(r[at.val+1:at.end], at.vtag) }
 
-// Deadline returns the deadline of the item at a position, or 0.
+// Deadline returns the deadline of an item, or 0.
 func (r Run) Deadline(at At) int64 {
 	if at.tag&tagTimed == 0 {
 		return 0
@@ -112,7 +112,7 @@ func (r Run) Deadline(at At) int64 {
 	return getDeadline(r[at.off+1:])
 }
 
-// equal reports whether the key cell at at is c.
+// equal reports whether the key cell of an item is c.
 func (r Run) equal(at At, c *Cell) bool {
 	if at.tag&^tagTimed != c.code {
 		return false
