@@ -3,8 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"net"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/acl"
@@ -25,39 +23,22 @@ const yieldBytes = 1 << 18
 // Session is one client: a connection's, or an embedded one. It turns requests into replies. One
 // goroutine at a time calls its methods, except for those that say otherwise.
 type Session struct {
-	svc  *Service
-	conn reactor.Conn // nil for an embedded session
+	svc *Service
+	connection
 	// origin says where the commands of an embedded session come from, and identity as whom they run;
 	// nil: the program itself.
 	origin   *Origin
 	identity *Identity
-	loop     bool // it runs on its network loop now, and must not block; stats says on which
 
-	parser resp.Parser
-	out    resp.Writer
-	ctx    command.Ctx
-	tx     *engine.Tx
-	last   *command.Spec // the command of the request before: the next one is often the same
-	stats  *loopStats    // the statistics of its loop, or of all other goroutines; never changes
-	batch  batchStats
+	ctx   command.Ctx
+	tx    *engine.Tx
+	last  *command.Spec // the command of the request before: the next one is often the same
+	batch batchStats
 
-	dbi     int
-	user    *acl.Account // the user of the client; only the session's goroutine sets it
-	authed  bool         // it has logged in, or did not have to
-	closing bool         // the connection closes after the replies so far are written
-	// shares means that the transport takes pieces. mayHold means that the output may be held until
-	// it is synced, and so must be in one piece.
-	shares, mayHold bool
-	pieces          []reactor.Piece // of the output since TakeShared
-	lent            int             // bytes in them that settle has not counted yet
-	bulky           int             // bytes of large buffers that were allocated since memory was last released
-	// closingUnsent means that the connection will be closed without its replies: other commands
-	// give nothing to a command that waits.
-	closingUnsent atomic.Bool
-	// cutOff means that the connection was killed, and the last replies are dropped.
-	cutOff bool
-	turn   int   // the approximate bytes of output of one call of Serve
-	reply  uint8 // CLIENT REPLY
+	dbi    int
+	user   *acl.Account // the user of the client; only the session's goroutine sets it
+	authed bool         // it has logged in, or did not have to
+	reply  uint8        // CLIENT REPLY
 	multi  multi
 	// multiBytes is about the length of the requests that wait for EXEC.
 	multiBytes int64
@@ -76,38 +57,21 @@ type Session struct {
 	announced replication.Announced               // by REPLCONF
 	follows   atomic.Pointer[replication.Replica] // the replica whose session it is; nil for other clients
 
-	mark  int64       // up to where in the stream the batch has written or read
-	wrote bool        // the batch has written
-	held  heldReplies // output that waits for a sync
-
 	parked    *parked         // a command that runs in the background, or waits
 	waiting   *waiter         // the waiter of a command that has just begun to wait
+	answered  *waiter         // its reply was written, and no request has come since then
 	doing     context.Context // the context of DoContext; nil: none
 	doneEarly error           // why DoContext's command ended early
 	quit      <-chan struct{}
 	restrict  func(*command.Spec, [][]byte) error // of calls in scripts; nil: none
 	uncounted bool                                // errors do not count: see SetUncounted
 
-	takeOver func(net.Conn, []byte)   // takes the connection over when it closes: see HandOver
 	debug    func(*command.Ctx) error // runs the next EVAL under a debugger; nil: there is none
 	debugger script.Console           // EVAL runs under it; nil: under none
 
 	id      int64
 	created int64 // us
 	view    view  // the part that other goroutines may read
-
-	proto     atomic.Int32 // a copy of out.Proto, for other goroutines
-	softSince atomic.Int64 // us: since when the soft output limit is exceeded
-	peerGone  atomic.Bool  // the client has stopped sending
-	counted   atomic.Int64 // its memory when it was last counted: see overMemory
-	evicted   atomic.Bool  // its connection must close, because clients take up too much
-
-	mu     sync.Mutex // guards the fields below
-	queue  []byte     // encoded pushes
-	queued atomic.Bool
-	gone   bool
-
-	answered *waiter // its reply was written, and no request has come since then
 }
 
 // These are the modes of CLIENT REPLY.
@@ -124,7 +88,7 @@ func (s *Service) NewSession(conn reactor.Conn) *Session { return s.newSession(c
 
 // newSession is NewSession with the origin of an embedded session, which may be nil.
 func (s *Service) newSession(conn reactor.Conn, from *Origin) *Session {
-	c := &Session{svc: s, conn: conn, tx: s.DB.NewTx(), stats: s.stats[len(s.stats)-1]}
+	c := &Session{svc: s, connection: connection{svc: s, conn: conn, stats: s.stats[len(s.stats)-1]}, tx: s.DB.NewTx()}
 	if conn != nil {
 		if l := conn.Loop(); l >= 0 && l < len(s.stats)-1 {
 			c.loop, c.stats = true, s.stats[l]
