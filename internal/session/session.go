@@ -3,16 +3,12 @@ package session
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
-	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
-	"github.com/ebbdb/ebb/internal/tracking"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -21,66 +17,37 @@ import (
 const yieldBytes = 1 << 18
 
 // Session is one client: a connection's, or an embedded one. It turns requests into replies. One
-// goroutine at a time calls its methods, except for those that say otherwise.
+// goroutine at a time calls its methods, except for those that say otherwise. Its own fields are those of
+// the command that runs; connection.go has the bytes, client.go what lasts from command to command.
 type Session struct {
 	svc *Service
 	connection
-	// origin says where the commands of an embedded session come from, and identity as whom they run;
-	// nil: the program itself.
-	origin   *Origin
-	identity *Identity
+	client
 
-	ctx   command.Ctx
-	tx    *engine.Tx
-	last  *command.Spec // the command of the request before: the next one is often the same
-	batch batchStats
+	ctx       command.Ctx
+	tx        *engine.Tx
+	last      *command.Spec // the command of the request before: the next one is often the same
+	batch     batchStats
+	keys      [][]byte // scratch
+	observing uint32   // the flags that dispatch checks, see observe.go
+	hot       hotCall  // the command that runs, if HOTKEYS samples it
+	replay    bool
+	script    bool // it represents a script
+	oom       bool // memory was used up when a script was about to begin
+	uncounted bool // errors do not count: see SetUncounted
 
-	dbi    int
-	user   *acl.Account // the user of the client; only the session's goroutine sets it
-	authed bool         // it has logged in, or did not have to
-	reply  uint8        // CLIENT REPLY
-	multi  multi
-	// multiBytes is about the length of the requests that wait for EXEC.
-	multiBytes int64
-	watch      *engine.Watch
-	subs       pubsub.Subscriptions
-	noTouch    bool
-	replay     bool
-	script     bool           // it represents a script
-	oom        bool           // memory was used up when a script was about to begin
-	coroutine  *coroutine     // the coroutine on the loop that runs the command
-	observing  uint32         // the flags that dispatch checks, see observe.go
-	hot        hotCall        // the command that runs, if HOTKEYS samples it
-	track      tracking.State // CLIENT TRACKING
-	keys       [][]byte       // scratch
+	coroutine *coroutine // the coroutine on the loop that runs the command
+	parked    *parked    // a command that runs in the background, or waits
+	waiting   *waiter    // the waiter of a command that has just begun to wait
+	answered  *waiter    // its reply was written, and no request has come since then
 
-	announced replication.Announced               // by REPLCONF
-	follows   atomic.Pointer[replication.Replica] // the replica whose session it is; nil for other clients
-
-	parked    *parked         // a command that runs in the background, or waits
-	waiting   *waiter         // the waiter of a command that has just begun to wait
-	answered  *waiter         // its reply was written, and no request has come since then
 	doing     context.Context // the context of DoContext; nil: none
 	doneEarly error           // why DoContext's command ended early
 	quit      <-chan struct{}
 	restrict  func(*command.Spec, [][]byte) error // of calls in scripts; nil: none
-	uncounted bool                                // errors do not count: see SetUncounted
-
-	debug    func(*command.Ctx) error // runs the next EVAL under a debugger; nil: there is none
-	debugger script.Console           // EVAL runs under it; nil: under none
-
-	id      int64
-	created int64 // us
-	view    view  // the part that other goroutines may read
+	debug     func(*command.Ctx) error            // runs the next EVAL under a debugger; nil: there is none
+	debugger  script.Console                      // EVAL runs under it; nil: under none
 }
-
-// These are the modes of CLIENT REPLY.
-const (
-	replyOn uint8 = iota
-	replyOff
-	replySkip     // no reply to this command
-	replySkipNext // no reply to the next command
-)
 
 // NewSession returns a session for a connection, or an embedded one if conn is
 // nil. Closed ends it.
@@ -88,7 +55,8 @@ func (s *Service) NewSession(conn reactor.Conn) *Session { return s.newSession(c
 
 // newSession is NewSession with the origin of an embedded session, which may be nil.
 func (s *Service) newSession(conn reactor.Conn, from *Origin) *Session {
-	c := &Session{svc: s, connection: connection{svc: s, conn: conn, stats: s.stats[len(s.stats)-1]}, tx: s.DB.NewTx()}
+	c := &Session{svc: s, client: client{svc: s}, tx: s.DB.NewTx(),
+		connection: connection{svc: s, conn: conn, stats: s.stats[len(s.stats)-1]}}
 	if conn != nil {
 		if l := conn.Loop(); l >= 0 && l < len(s.stats)-1 {
 			c.loop, c.stats = true, s.stats[l]
