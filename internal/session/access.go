@@ -18,10 +18,10 @@ import (
 // handlers of that session alone.
 
 // Conn returns the client's connection, nil for an embedded session.
-func (c *Session) Conn() reactor.Conn { return c.conn }
+func (c *connection) Conn() reactor.Conn { return c.conn }
 
 // CloseAfterReply closes the connection after the replies so far are sent.
-func (c *Session) CloseAfterReply() { c.closing = true }
+func (c *connection) CloseAfterReply() { c.closing = true }
 
 // HandOver takes the connection out of its transport after the replies so far are sent, and calls run with it and
 // with the input that was read already. The client's subscriptions end. The connection is a reactor.Hijacker.
@@ -32,13 +32,13 @@ func (c *Session) HandOver(run func(nc net.Conn, buffered []byte)) {
 }
 
 // SelectDB selects a database.
-func (c *Session) SelectDB(n int) {
+func (c *client) SelectDB(n int) {
 	c.dbi = n
 	c.view.dbi.Store(int32(n))
 }
 
 // SetProto switches to RESP2 or RESP3, from the next reply on.
-func (c *Session) SetProto(n int) {
+func (c *connection) SetProto(n int) {
 	c.out.Proto = n
 	c.proto.Store(int32(n))
 }
@@ -59,7 +59,7 @@ func (c *Session) Reset() {
 }
 
 // SetReplies turns replies on or off, from the next command on.
-func (c *Session) SetReplies(on bool) {
+func (c *client) SetReplies(on bool) {
 	c.reply = replyOff
 	if on {
 		c.reply = replyOn
@@ -67,14 +67,14 @@ func (c *Session) SetReplies(on bool) {
 }
 
 // SkipReply skips the reply to the next command, if replies are on.
-func (c *Session) SkipReply() {
+func (c *client) SkipReply() {
 	if c.reply != replyOff {
 		c.reply = replySkipNext
 	}
 }
 
 // Replies reports whether the client gets the reply to its command.
-func (c *Session) Replies() bool { return c.reply == replyOn }
+func (c *client) Replies() bool { return c.reply == replyOn }
 
 // SendQueued writes the messages that wait for the client before the reply to its command x. In EXEC, and while the client
 // gets no replies, they keep waiting.
@@ -85,16 +85,16 @@ func (c *Session) SendQueued(x *command.Ctx) {
 }
 
 // SetNoTouch sets whether the client's reads count as no accesses.
-func (c *Session) SetNoTouch(on bool) {
+func (c *client) SetNoTouch(on bool) {
 	c.noTouch = on
 	c.view.show(viewNoTouch, on)
 }
 
 // SetNoEvict exempts the client from maxmemory-clients.
-func (c *Session) SetNoEvict(on bool) { c.view.show(viewNoEvict, on) }
+func (c *client) SetNoEvict(on bool) { c.view.show(viewNoEvict, on) }
 
 // Announced returns what the client has said by REPLCONF, which adds to it, for PSYNC.
-func (c *Session) Announced() *replication.Announced { return &c.announced }
+func (c *client) Announced() *replication.Announced { return &c.announced }
 
 // Follow makes the client a replica, whose connection f takes over.
 func (c *Session) Follow(f *replication.Replica) {

@@ -50,9 +50,9 @@ func (c *Session) noteReads(tx *engine.Tx, x *command.Ctx, spec *command.Spec, a
 
 // These methods implement tracking.Client.
 
-func (c *Session) ID() int64                 { return c.id }
-func (c *Session) Subscribed() bool          { return c.subs.Len() > 0 }
-func (c *Session) Tracking() *tracking.State { return &c.track }
+func (c *client) ID() int64                 { return c.id }
+func (c *client) Subscribed() bool          { return c.subs.Len() > 0 }
+func (c *client) Tracking() *tracking.State { return &c.track }
 
 // Client implements tracking.Host.
 func (r *clients) Client(id int64) tracking.Client {
@@ -74,7 +74,7 @@ func (r *clients) Clients() []tracking.Client {
 
 // Readable returns those of the keys that the session's user may read: a client that tracks by
 // prefix gets no others. If the user may read all of them, it allocates nothing.
-func (c *Session) Readable(keys [][]byte) [][]byte {
+func (c *client) Readable(keys [][]byte) [][]byte {
 	u := c.view.user.Load().User()
 	hidden := func(key []byte) bool { return !u.MayTouch(key, acl.Read) }
 	if u.Unlimited || !slices.ContainsFunc(keys, hidden) {

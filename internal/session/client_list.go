@@ -159,7 +159,7 @@ func (c *Session) Kill(target *Session) {
 // closeUnsent closes the connection without sending its replies. Until its loop has done so, other
 // commands give nothing to a command that waits on it. Any goroutine may call it, with any locks
 // held.
-func (c *Session) closeUnsent(err error) {
+func (c *connection) closeUnsent(err error) {
 	c.closingUnsent.Store(true)
 	c.conn.Kill(err)
 }
@@ -223,7 +223,7 @@ func (c *Session) overMemory(in, out int) bool {
 }
 
 // noteGrowth records that messages of n bytes wait for a client.
-func (c *Session) noteGrowth(n int) {
+func (c *connection) noteGrowth(n int) {
 	s := c.svc
 	c.counted.Add(int64(n))
 	if s.clientBytes.Add(int64(n)) > s.clientLimit.Load() && s.ctx.Err() == nil && !s.bounding.Swap(true) {

@@ -114,7 +114,7 @@ func (c *Session) endBatch(in, out int) {
 }
 
 // showTransaction publishes the sizes of MULTI's queue and of WATCH's keys to other goroutines.
-func (c *Session) showTransaction() {
+func (c *client) showTransaction() {
 	queued, watched := int32(-1), int32(0)
 	if c.multi.on {
 		queued = int32(len(c.multi.queue))

@@ -31,7 +31,7 @@ func (c *Session) Info() ClientInfo {
 }
 
 // lastActive returns when the client's last batch ended, in us since 1970; before the first one, when it connected.
-func (c *Session) lastActive() int64 { return max(c.view.active.Load(), c.created) }
+func (c *client) lastActive() int64 { return max(c.view.active.Load(), c.created) }
 
 // Describe appends the session's line of CLIENT LIST, for the command x of this session or of another.
 // Connections share the buffers for reading and writing, and have none of their own except for data that
@@ -141,7 +141,7 @@ func (c *Session) flags() string {
 }
 
 // clientType returns the client's type, as CLIENT LIST TYPE names it.
-func (c *Session) clientType() string {
+func (c *client) clientType() string {
 	if c.view.flags.Load()&viewMaster != 0 {
 		return "master"
 	}
@@ -167,7 +167,7 @@ func (c *Session) remoteAddr() string {
 }
 
 // localAddr returns the server's end of the connection, as CLIENT LIST shows it.
-func (c *Session) localAddr() string {
+func (c *connection) localAddr() string {
 	if c.conn == nil {
 		return embeddedAddr
 	}
@@ -178,7 +178,7 @@ func (c *Session) localAddr() string {
 const embeddedAddr = "embedded"
 
 // name returns the name that the client has given itself, "" if it has none.
-func (c *Session) name() string {
+func (c *client) name() string {
 	if n := c.view.name.Load(); n != nil {
 		return *n
 	}
@@ -186,7 +186,7 @@ func (c *Session) name() string {
 }
 
 // library returns the name and the version of the client's library.
-func (c *Session) library() (lib [2]string) {
+func (c *client) library() (lib [2]string) {
 	if l := c.view.lib.Load(); l != nil {
 		lib = *l
 	}
@@ -194,7 +194,7 @@ func (c *Session) library() (lib [2]string) {
 }
 
 // SetName gives the client a name; "" removes it.
-func (c *Session) SetName(name []byte) {
+func (c *client) SetName(name []byte) {
 	if len(name) == 0 {
 		c.view.name.Store(nil)
 	} else {
@@ -205,14 +205,14 @@ func (c *Session) SetName(name []byte) {
 }
 
 // countNames counts the bytes of the names that the client has given itself.
-func (c *Session) countNames() {
+func (c *client) countNames() {
 	lib := c.library()
 	n := int64(len(c.name()) + len(lib[0]) + len(lib[1]))
 	c.svc.DB.ChargeApart(n - c.view.nameBytes.Swap(n))
 }
 
 // SetLibrary sets the name and the version of the client's library.
-func (c *Session) SetLibrary(lib [2]string) {
+func (c *client) SetLibrary(lib [2]string) {
 	c.view.lib.Store(&lib)
 	c.countNames()
 }

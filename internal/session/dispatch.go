@@ -249,7 +249,7 @@ func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
 	return done
 }
 
-func (c *Session) skipReply() {
+func (c *client) skipReply() {
 	switch c.reply {
 	case replySkip:
 		c.reply = replyOn
@@ -304,7 +304,7 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 
 // busy reports whether a loop may have to wait long for a shard: other commands run in the
 // background.
-func (c *Session) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
+func (c *connection) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
 
 // wait locks the shards of keys, or all, while others hold them. A loop does not sleep for them: it
 // gets ErrBackground.
@@ -448,7 +448,7 @@ func (c *Session) park() {
 
 // abandonIfPeerGone ends a wait that began after the client had stopped sending. The loop reports
 // that only once, and it may have been during an earlier command.
-func (c *Session) abandonIfPeerGone(w *waiter) {
+func (c *connection) abandonIfPeerGone(w *waiter) {
 	if c.peerGone.Load() {
 		w.abandon(nil)
 	}

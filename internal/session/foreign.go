@@ -48,7 +48,7 @@ func (c *Session) closeForeign() {
 }
 
 // cut ends the connection now, and drops the output that is not sent yet.
-func (c *Session) cut(why error) {
+func (c *connection) cut(why error) {
 	c.closing, c.cutOff = true, true
 	c.conn.Kill(why)
 }

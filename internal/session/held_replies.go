@@ -62,7 +62,7 @@ func (s *Service) Settle(loop int) (did bool) {
 // holdReplies holds output that the server may not send yet, and reports whether it does so.
 // foreign means that transactions of other sessions have made a part of the output, served that
 // another transaction has served the command.
-func (c *Session) holdReplies(out []byte, foreign, served bool) bool {
+func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	h, log := &c.held, c.svc.DB.Log()
 	h.mark, h.barrier, h.wrote, h.faults = c.mark, nil, c.wrote || served, log.Failures()
 	c.mark, c.wrote = 0, false
@@ -83,7 +83,7 @@ func (c *Session) holdReplies(out []byte, foreign, served bool) bool {
 
 // settled calls Log.OnSettled for the session. Within a batch the loop syncs, and no other
 // goroutine has to begin a sync.
-func (c *Session) settled(mark int64) bool {
+func (c *connection) settled(mark int64) bool {
 	log := c.svc.DB.Log()
 	if c.stats.batch {
 		return !log.Always() || log.OnBatchSynced(mark, c.conn) || !log.Always()
@@ -101,7 +101,7 @@ func (h *heldReplies) upTo() int64 {
 }
 
 // ready reports whether the held output may be sent.
-func (c *Session) ready() bool {
+func (c *connection) ready() bool {
 	h, log := &c.held, c.svc.DB.Log()
 	mark := h.upTo()
 	if mark < 0 || log.Settled(mark) {
@@ -116,7 +116,7 @@ func (c *Session) ready() bool {
 
 // release appends the held output, if the server may send it. If the files fail, the server never
 // sends replies to writes: the client gets an error, and the server closes the connection.
-func (c *Session) release(out []byte) []byte {
+func (c *connection) release(out []byte) []byte {
 	h := &c.held
 	log := c.svc.DB.Log()
 	switch {

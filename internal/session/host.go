@@ -16,10 +16,10 @@ func ServiceOf(c *command.Ctx) *Service { return Of(c).svc }
 var _ command.Host = (*Session)(nil)
 
 // OnLoop implements Host.
-func (c *Session) OnLoop() bool { return c.loop }
+func (c *connection) OnLoop() bool { return c.loop }
 
 // OthersRun implements Host.
-func (c *Session) OthersRun() bool { return c.loop && c.svc.slow.Load() > 0 }
+func (c *connection) OthersRun() bool { return c.loop && c.svc.slow.Load() > 0 }
 
 // Replaying implements Host.
 func (c *Session) Replaying() bool { return c.replay }
@@ -28,7 +28,7 @@ func (c *Session) Replaying() bool { return c.replay }
 func (c *Session) InScript() bool { return c.script }
 
 // NoTouch implements Host.
-func (c *Session) NoTouch() bool { return c.noTouch }
+func (c *client) NoTouch() bool { return c.noTouch }
 
 // Clustered implements Host.
 func (c *Session) Clustered() bool { return c.svc.clustered() }

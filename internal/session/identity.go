@@ -213,7 +213,7 @@ func (o *Origin) shown() *Origin {
 }
 
 // introduce gives an embedded session its origin.
-func (c *Session) introduce(o *Origin) {
+func (c *client) introduce(o *Origin) {
 	c.origin = o
 	if o.Lib != "" {
 		c.view.lib.Store(&[2]string{o.Lib})

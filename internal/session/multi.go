@@ -58,14 +58,14 @@ func (c *Session) enqueue(spec *command.Spec, args [][]byte) {
 }
 
 // BeginMulti begins a transaction, and reports whether the client was in none.
-func (c *Session) BeginMulti() bool {
+func (c *client) BeginMulti() bool {
 	was := c.multi.on
 	c.multi.on = true
 	return !was
 }
 
 // InMulti reports whether the client is in a transaction.
-func (c *Session) InMulti() bool { return c.multi.on }
+func (c *client) InMulti() bool { return c.multi.on }
 
 // Exec runs the commands of the client's transaction for EXEC, whose context is x, and writes its reply.
 func (c *Session) Exec(x *command.Ctx) error {

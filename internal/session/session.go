@@ -272,20 +272,20 @@ func (c *Session) settle(consumed, before int) []byte {
 	return out
 }
 
-func (c *Session) protocolError(err error) {
+func (c *connection) protocolError(err error) {
 	c.out.Error("ERR " + err.Error())
 	c.closing = true
 	c.svc.admin.Totals.ProtocolErrors.Add(1)
 }
 
 // Want implements reactor.Session.
-func (c *Session) Want() int { return c.parser.Want() }
+func (c *connection) Want() int { return c.parser.Want() }
 
 // RESP3 reports whether the client has chosen RESP3. Any goroutine may call it.
-func (c *Session) RESP3() bool { return c.proto.Load() == 3 }
+func (c *connection) RESP3() bool { return c.proto.Load() == 3 }
 
 // Subscriptions implements pub/sub's subscriber.
-func (c *Session) Subscriptions() *pubsub.Subscriptions { return &c.subs }
+func (c *client) Subscriptions() *pubsub.Subscriptions { return &c.subs }
 
 // Push queues a message for the client, encoded for its protocol. Any goroutine
 // may call it.
@@ -330,7 +330,7 @@ func (c *Session) takePushes(out []byte) []byte {
 
 // takeQueue appends the queued messages. The owner of the session calls it. A command in the
 // background does so to send them before its reply.
-func (c *Session) takeQueue(out []byte) []byte {
+func (c *connection) takeQueue(out []byte) []byte {
 	c.mu.Lock()
 	c.queued.Store(false)
 	out = append(out, c.queue...)
@@ -392,7 +392,7 @@ func (c *Session) cleanUp() {
 
 // lists returns the number of entries that the session removes one by one. Watched keys do not
 // count: Unwatch removes them.
-func (c *Session) lists() int { return c.subs.Len() + c.track.Mode().Size() }
+func (c *client) lists() int { return c.subs.Len() + c.track.Mode().Size() }
 
 func (c *Session) leaveAll() {
 	c.svc.pubsub.Leave(c)

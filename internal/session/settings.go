@@ -302,7 +302,7 @@ func (s *Service) setEvents(classes uint32) {
 }
 
 // LoggedOut reports whether the client has to log in before it may run commands.
-func (c *Session) LoggedOut() bool { return !c.authed && c.svc.NeedsLogin() }
+func (c *client) LoggedOut() bool { return !c.authed && c.svc.NeedsLogin() }
 
 // setLimits gives the parser the limits of the client.
 func (c *Session) setLimits() {
@@ -327,7 +327,7 @@ func (s *Service) setTurn() {
 }
 
 // outLimit returns the output limit of the client.
-func (c *Session) outLimit() *outputLimit {
+func (c *client) outLimit() *outputLimit {
 	if c.subs.Len() > 0 {
 		return &c.svc.outLimits[config.PubSub]
 	}

@@ -19,10 +19,10 @@ const (
 )
 
 // Share implements reactor.Sharer.
-func (c *Session) Share() { c.shares = true }
+func (c *connection) Share() { c.shares = true }
 
 // TakeShared implements reactor.Sharer.
-func (c *Session) TakeShared() []reactor.Piece {
+func (c *connection) TakeShared() []reactor.Piece {
 	if len(c.pieces) == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (c *Session) TakeShared() []reactor.Piece {
 }
 
 // dropPieces drops the pieces after a place in the output, whose replies were taken back.
-func (c *Session) dropPieces(at int) {
+func (c *connection) dropPieces(at int) {
 	for n := len(c.pieces); n > 0 && c.pieces[n-1].At > at; n-- {
 		c.pieces[n-1].Done()
 		c.pieces = c.pieces[:n-1]
@@ -48,7 +48,7 @@ func pieceBytes(pieces []reactor.Piece) (n int) {
 
 // releaseMemory makes the collector release the memory of large buffers that the connection no
 // longer needs.
-func (c *Session) releaseMemory() {
+func (c *connection) releaseMemory() {
 	if c.bulky >= bulkyFrom {
 		c.svc.scheduleRelease()
 	}

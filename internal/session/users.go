@@ -233,7 +233,7 @@ func (c *Session) closeRemoved(by *Session) {
 var errRemoved = errors.New("its user was deleted, or may no longer use its channels")
 
 // setUser makes acc the user of the session.
-func (c *Session) setUser(acc *acl.Account) {
+func (c *client) setUser(acc *acl.Account) {
 	c.user = acc
 	c.view.user.Store(acc)
 }
@@ -267,7 +267,7 @@ func (c *Session) Authenticate(cmd, name, password []byte) error {
 
 // context returns where ACL LOG says that the session's requests are refused: at top level, in a
 // transaction or in a script.
-func (c *Session) context() acl.Context {
+func (c *client) context() acl.Context {
 	if c.multi.on {
 		return acl.InMulti
 	}
