@@ -4,24 +4,17 @@ import (
 	"net"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
 )
 
 // This file and access_service.go are what the commands about the server (package servercmd) ask of a
-// session and of its service, as far as it is not beside what it concerns: describe.go has what is shown
-// of a client, users.go its user and its permissions, multi.go its transaction, caching.go client-side
-// caching, observe.go MONITOR, and script_host.go its scripts.
+// session and of its service, as far as it is not beside what it concerns: connection.go and client.go have
+// the two parts of a session, describe.go what is shown of a client, users.go its user and its permissions,
+// multi.go its transaction, caching.go client-side caching, observe.go MONITOR, and script_host.go its scripts.
 //
 // A handler gets its session by Of. Methods whose comments do not name another goroutine are called by the
 // handlers of that session alone.
-
-// Conn returns the client's connection, nil for an embedded session.
-func (c *connection) Conn() reactor.Conn { return c.conn }
-
-// CloseAfterReply closes the connection after the replies so far are sent.
-func (c *connection) CloseAfterReply() { c.closing = true }
 
 // HandOver takes the connection out of its transport after the replies so far are sent, and calls run with it and
 // with the input that was read already. The client's subscriptions end. The connection is a reactor.Hijacker.
@@ -29,18 +22,6 @@ func (c *Session) HandOver(run func(nc net.Conn, buffered []byte)) {
 	c.takeOver = run
 	c.closing = true // for the transport
 	c.svc.pubsub.Leave(c)
-}
-
-// SelectDB selects a database.
-func (c *client) SelectDB(n int) {
-	c.dbi = n
-	c.view.dbi.Store(int32(n))
-}
-
-// SetProto switches to RESP2 or RESP3, from the next reply on.
-func (c *connection) SetProto(n int) {
-	c.out.Proto = n
-	c.proto.Store(int32(n))
 }
 
 // Reset does what RESET does, but for its reply.
@@ -58,24 +39,6 @@ func (c *Session) Reset() {
 	c.setDefaultUser()
 }
 
-// SetReplies turns replies on or off, from the next command on.
-func (c *client) SetReplies(on bool) {
-	c.reply = replyOff
-	if on {
-		c.reply = replyOn
-	}
-}
-
-// SkipReply skips the reply to the next command, if replies are on.
-func (c *client) SkipReply() {
-	if c.reply != replyOff {
-		c.reply = replySkipNext
-	}
-}
-
-// Replies reports whether the client gets the reply to its command.
-func (c *client) Replies() bool { return c.reply == replyOn }
-
 // SendQueued writes the messages that wait for the client before the reply to its command x. In EXEC, and while the client
 // gets no replies, they keep waiting.
 func (c *Session) SendQueued(x *command.Ctx) {
@@ -83,18 +46,6 @@ func (c *Session) SendQueued(x *command.Ctx) {
 		x.Out.Raw(c.takeQueue(nil))
 	}
 }
-
-// SetNoTouch sets whether the client's reads count as no accesses.
-func (c *client) SetNoTouch(on bool) {
-	c.noTouch = on
-	c.view.show(viewNoTouch, on)
-}
-
-// SetNoEvict exempts the client from maxmemory-clients.
-func (c *client) SetNoEvict(on bool) { c.view.show(viewNoEvict, on) }
-
-// Announced returns what the client has said by REPLCONF, which adds to it, for PSYNC.
-func (c *client) Announced() *replication.Announced { return &c.announced }
 
 // Follow makes the client a replica, whose connection f takes over.
 func (c *Session) Follow(f *replication.Replica) {

@@ -9,45 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/command"
 )
-
-// view is the part of a session that other goroutines may read.
-type view struct {
-	last   atomic.Pointer[command.Spec]
-	active atomic.Int64 // us since 1970, of the last batch
-	name   atomic.Pointer[string]
-	lib    atomic.Pointer[[2]string] // LIB-NAME, LIB-VER
-	dbi    atomic.Int32
-	multi  atomic.Int32 // commands queued, -1 outside MULTI
-	// multiBytes is the number of bytes that these take up.
-	multiBytes atomic.Int64
-	watch      atomic.Int32
-	watchBytes atomic.Int64  // the bytes that they take up
-	nameBytes  atomic.Int64  // bytes of the name and the library
-	flags      atomic.Uint32 // of the constants below
-
-	user    atomic.Pointer[acl.Account]
-	waiting atomic.Pointer[waiter] // nil if no command waits
-}
-
-const (
-	viewNoEvict uint32 = 1 << iota
-	viewNoTouch
-	viewMonitor // MONITOR
-	viewReplica // the client is a replica, which follows the stream
-	viewMaster  // the client is the master of this server
-)
-
-// show sets or clears a flag.
-func (v *view) show(flag uint32, on bool) {
-	if on {
-		v.flags.Or(flag)
-	} else {
-		v.flags.And(^flag)
-	}
-}
 
 // clients is the set of sessions, in the order in which they connected.
 type clients struct {
@@ -154,14 +117,6 @@ func (c *Session) Kill(target *Session) {
 		}
 		target.conn.Kill(errKilled)
 	}
-}
-
-// closeUnsent closes the connection without sending its replies. Until its loop has done so, other
-// commands give nothing to a command that waits on it. Any goroutine may call it, with any locks
-// held.
-func (c *connection) closeUnsent(err error) {
-	c.closingUnsent.Store(true)
-	c.conn.Kill(err)
 }
 
 var errKilled = errors.New("killed by another client")

@@ -49,3 +49,70 @@ type connection struct {
 	queue  []byte      // encoded pushes
 	gone   bool
 }
+
+// Conn returns the client's connection, nil for an embedded session.
+func (c *connection) Conn() reactor.Conn { return c.conn }
+
+// SetProto switches to RESP2 or RESP3, from the next reply on.
+func (c *connection) SetProto(n int) {
+	c.out.Proto = n
+	c.proto.Store(int32(n))
+}
+
+// RESP3 reports whether the client has chosen RESP3. Any goroutine may call it.
+func (c *connection) RESP3() bool { return c.proto.Load() == 3 }
+
+// Want implements reactor.Session.
+func (c *connection) Want() int { return c.parser.Want() }
+
+// takeQueue appends the queued messages. The owner of the session calls it. A command in the
+// background does so to send them before its reply.
+func (c *connection) takeQueue(out []byte) []byte {
+	c.mu.Lock()
+	c.queued.Store(false)
+	out = append(out, c.queue...)
+	if cap(c.queue) > 1<<16 {
+		c.queue = nil
+	}
+	c.queue = c.queue[:0]
+	c.mu.Unlock()
+	return out
+}
+
+func (c *connection) protocolError(err error) {
+	c.out.Error("ERR " + err.Error())
+	c.closing = true
+	c.svc.admin.Totals.ProtocolErrors.Add(1)
+}
+
+// CloseAfterReply closes the connection after the replies so far are sent.
+func (c *connection) CloseAfterReply() { c.closing = true }
+
+// closeUnsent closes the connection without sending its replies. Until its loop has done so, other
+// commands give nothing to a command that waits on it. Any goroutine may call it, with any locks
+// held.
+func (c *connection) closeUnsent(err error) {
+	c.closingUnsent.Store(true)
+	c.conn.Kill(err)
+}
+
+// cut ends the connection now, and drops the output that is not sent yet.
+func (c *connection) cut(why error) {
+	c.closing, c.cutOff = true, true
+	c.conn.Kill(why)
+}
+
+// localAddr returns the server's end of the connection, as CLIENT LIST shows it.
+func (c *connection) localAddr() string {
+	if c.conn == nil {
+		return embeddedAddr
+	}
+	return c.conn.LocalAddr()
+}
+
+// busy reports whether a loop may have to wait long for a shard: other commands run in the
+// background.
+func (c *connection) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
+
+// outBytes returns the bytes of output that the session has not sent.
+func (c *connection) outBytes() int { return len(c.out.Buf) + pieceBytes(c.pieces) }

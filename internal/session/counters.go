@@ -113,32 +113,6 @@ func (c *Session) endBatch(in, out int) {
 	}
 }
 
-// showTransaction publishes the sizes of MULTI's queue and of WATCH's keys to other goroutines.
-func (c *client) showTransaction() {
-	queued, watched := int32(-1), int32(0)
-	if c.multi.on {
-		queued = int32(len(c.multi.queue))
-	}
-	if c.watch != nil {
-		watched = int32(c.watch.Len())
-	}
-	if queued != c.view.multi.Load() {
-		c.view.multi.Store(queued)
-	}
-	if old := c.view.multiBytes.Load(); c.multi.bytes != old {
-		c.view.multiBytes.Store(c.multi.bytes)
-		c.svc.DB.ChargeApart(c.multi.bytes - old)
-	}
-	if watched != c.view.watch.Load() {
-		c.view.watch.Store(watched)
-		bytes := int64(0)
-		if c.watch != nil {
-			bytes = c.watch.Bytes()
-		}
-		c.view.watchBytes.Store(bytes)
-	}
-}
-
 // crashes records the panics of handlers.
 type crashes struct {
 	n    atomic.Int64

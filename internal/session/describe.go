@@ -166,14 +166,6 @@ func (c *Session) remoteAddr() string {
 	return embeddedAddr
 }
 
-// localAddr returns the server's end of the connection, as CLIENT LIST shows it.
-func (c *connection) localAddr() string {
-	if c.conn == nil {
-		return embeddedAddr
-	}
-	return c.conn.LocalAddr()
-}
-
 // embeddedAddr replaces the address of a connection for an embedded session, which has none.
 const embeddedAddr = "embedded"
 

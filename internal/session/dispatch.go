@@ -249,15 +249,6 @@ func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
 	return done
 }
 
-func (c *client) skipReply() {
-	switch c.reply {
-	case replySkip:
-		c.reply = replyOn
-	case replySkipNext:
-		c.reply = replySkip
-	}
-}
-
 // spins is how often a loop tries to lock a shard before it sleeps for it: other goroutines hold a
 // shard for about a microsecond.
 const spins = 200
@@ -301,10 +292,6 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 	}
 	return true, nil
 }
-
-// busy reports whether a loop may have to wait long for a shard: other commands run in the
-// background.
-func (c *connection) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
 
 // wait locks the shards of keys, or all, while others hold them. A loop does not sleep for them: it
 // gets ErrBackground.

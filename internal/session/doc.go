@@ -8,8 +8,10 @@
 //	                        settle
 //
 // A Session is one client: a connection's, which a network loop calls, or an embedded one
-// (Session.Do). A command that would hold up a loop runs in the background, and the session is
-// parked meanwhile. A Service holds the state that the sessions of an engine share.
+// (Session.Do). It consists of a connection (bytes and replies), a client (what lasts from command to
+// command: user, database, transaction, subscriptions), and the command that runs. A command that would
+// hold up a loop runs in the background, and the session is parked meanwhile. A Service holds the state
+// that the sessions of an engine share.
 //
 // Invariants: a session's methods are called by one goroutine at a time; what a command did is
 // settled before another client sees the shards.
@@ -20,6 +22,8 @@
 //
 // Start reading at Session.Serve, then Session.dispatch. These files are around them:
 //
+//	connection.go, client.go      the two parts of a session
+//	held_replies.go, share.go     replies that wait for a sync, and those that are not copied
 //	host.go                       what commands on data see of a session (command.Host)
 //	access.go, access_service.go  what commands about the server ask for; describe.go: what CLIENT LIST shows
 //	multi.go                      transactions and watched keys

@@ -46,9 +46,3 @@ func (c *Session) closeForeign() {
 	c.svc.Log.Warn("Possible SECURITY ATTACK detected: a client sends HTTP (POST or Host:), as a web page can make a browser do; the server closes the connection",
 		"id", c.id, "client", c.conn.RemoteAddr())
 }
-
-// cut ends the connection now, and drops the output that is not sent yet.
-func (c *connection) cut(why error) {
-	c.closing, c.cutOff = true, true
-	c.conn.Kill(why)
-}

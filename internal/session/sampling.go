@@ -75,9 +75,6 @@ func (c *Session) endHot(spec *command.Spec, args [][]byte) {
 // hotKeysKept is the number of keys for which a session keeps its memory.
 const hotKeysKept = 64
 
-// outBytes returns the bytes of output that the session has not sent.
-func (c *connection) outBytes() int { return len(c.out.Buf) + pieceBytes(c.pieces) }
-
 // HotKeys returns the keys that clients have used most in the last whole window of HOTKEYS GET, at most n of
 // them, and keeps the windows on for the time of watch. ok is false while the first window has not ended.
 func (s *Service) HotKeys(n int, watch time.Duration) (w hotkeys.Window, ok bool) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/resp"
@@ -272,21 +271,6 @@ func (c *Session) settle(consumed, before int) []byte {
 	return out
 }
 
-func (c *connection) protocolError(err error) {
-	c.out.Error("ERR " + err.Error())
-	c.closing = true
-	c.svc.admin.Totals.ProtocolErrors.Add(1)
-}
-
-// Want implements reactor.Session.
-func (c *connection) Want() int { return c.parser.Want() }
-
-// RESP3 reports whether the client has chosen RESP3. Any goroutine may call it.
-func (c *connection) RESP3() bool { return c.proto.Load() == 3 }
-
-// Subscriptions implements pub/sub's subscriber.
-func (c *client) Subscriptions() *pubsub.Subscriptions { return &c.subs }
-
 // Push queues a message for the client, encoded for its protocol. Any goroutine
 // may call it.
 func (c *Session) Push(msg []byte) {
@@ -326,20 +310,6 @@ func (c *Session) takePushes(out []byte) []byte {
 		out, _ = c.unpark(out)
 	}
 	return c.takeQueue(out)
-}
-
-// takeQueue appends the queued messages. The owner of the session calls it. A command in the
-// background does so to send them before its reply.
-func (c *connection) takeQueue(out []byte) []byte {
-	c.mu.Lock()
-	c.queued.Store(false)
-	out = append(out, c.queue...)
-	if cap(c.queue) > 1<<16 {
-		c.queue = nil
-	}
-	c.queue = c.queue[:0]
-	c.mu.Unlock()
-	return out
 }
 
 // Closed implements reactor.Session.
@@ -389,10 +359,6 @@ func (c *Session) cleanUp() {
 	}
 	c.leaveAll()
 }
-
-// lists returns the number of entries that the session removes one by one. Watched keys do not
-// count: Unwatch removes them.
-func (c *client) lists() int { return c.subs.Len() + c.track.Mode().Size() }
 
 func (c *Session) leaveAll() {
 	c.svc.pubsub.Leave(c)

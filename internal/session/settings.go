@@ -301,9 +301,6 @@ func (s *Service) setEvents(classes uint32) {
 	s.DB.SetEvents(classes)
 }
 
-// LoggedOut reports whether the client has to log in before it may run commands.
-func (c *client) LoggedOut() bool { return !c.authed && c.svc.NeedsLogin() }
-
 // setLimits gives the parser the limits of the client.
 func (c *Session) setLimits() {
 	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.LoggedOut()}

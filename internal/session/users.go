@@ -232,12 +232,6 @@ func (c *Session) closeRemoved(by *Session) {
 
 var errRemoved = errors.New("its user was deleted, or may no longer use its channels")
 
-// setUser makes acc the user of the session.
-func (c *client) setUser(acc *acl.Account) {
-	c.user = acc
-	c.view.user.Store(acc)
-}
-
 // setDefaultUser makes the default user the user of the session, as at its start; for the session of
 // an identity it is the identity's user. The session is logged in if the default user needs no
 // password or if the session is embedded.
