@@ -15,15 +15,14 @@ var long = map[string]struct {
 	lines int
 	why   string
 }{
-	"internal/lua.Thread.execute":      {820, "the loop of the machine: a case for each instruction, on variables that stay in registers"},
-	"internal/lua.matcher.match":       {86, "a case for each item of a pattern, with jumps between them, as in Lua itself"},
-	"internal/session.Session.serve":   {79, "the loop over a batch of requests: a call for each would cost time, and the recovery needs its variables"},
-	"internal/session.Session.execute": {69, "the way of every command: a call more would cost time"},
-	"console.getFiles":                 {65, "to be split"},
-	"console.getKey":                   {62, "to be split"},
-	"console.getKeys":                  {67, "to be split"},
-	"console.getQueue":                 {85, "to be split"},
-	"internal/cli.flags":               {68, "to be split"},
+	"internal/lua.Thread.execute":    {820, "the loop of the machine: a case for each instruction, on variables that stay in registers"},
+	"internal/lua.matcher.match":     {86, "a case for each item of a pattern, with jumps between them, as in Lua itself"},
+	"internal/session.Session.serve": {79, "the loop over a batch of requests: a call for each would cost time, and the recovery needs its variables"},
+	"console.getFiles":               {65, "to be split"},
+	"console.getKey":                 {62, "to be split"},
+	"console.getKeys":                {67, "to be split"},
+	"console.getQueue":               {85, "to be split"},
+	"internal/cli.flags":             {68, "to be split"},
 }
 
 // A function that a reader sees at once is understood at once. Tests and examples may be longer: they are read from top to bottom.

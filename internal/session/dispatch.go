@@ -229,23 +229,28 @@ func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
 	}
 	if err != nil {
 		c.out.Rollback(mark)
-		if c.parked == nil {
-			c.dropPieces(len(c.out.Buf))
-		}
-		switch {
-		case err == command.ErrBlocked:
-			return waiting
-		case err == command.ErrBackground && c.loop:
-			return c.runInBackground(spec, args)
-		}
-		c.stats.of(spec).Failed.Add(1)
-		c.fail(err)
-		return done
+		return c.notDone(spec, args, err)
 	}
 	if c.reply != replyOn {
 		c.out.Rollback(mark)
 		c.skipReply()
 	}
+	return done
+}
+
+// notDone ends a command that has returned an error: it waits, runs again in the background, or has failed.
+func (c *Session) notDone(spec *command.Spec, args [][]byte, err error) outcome {
+	if c.parked == nil {
+		c.dropPieces(len(c.out.Buf))
+	}
+	switch {
+	case err == command.ErrBlocked:
+		return waiting
+	case err == command.ErrBackground && c.loop:
+		return c.runInBackground(spec, args)
+	}
+	c.stats.of(spec).Failed.Add(1)
+	c.fail(err)
 	return done
 }
 
