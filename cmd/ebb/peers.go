@@ -180,7 +180,7 @@ func readRole(cfg *config.Set) role {
 func (p *peers) keep(cfg *config.Set, c *conn.Conn, told func(context.Context, role) error, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	path := rolePath(cfg)
-	now, written, heard := role{}, readRole(cfg), role{}
+	now, written, labelled := role{}, readRole(cfg), role{}
 	write := func() (err error) {
 		if now, err = roleOf(ctx, c); err != nil || now == written || path == "" {
 			return err
@@ -191,20 +191,20 @@ func (p *peers) keep(cfg *config.Set, c *conn.Conn, told func(context.Context, r
 		return err
 	}
 	tell := func() error {
-		if told == nil || now.name == heard.name {
+		if told == nil || now.name == labelled.name {
 			return nil
 		}
 		err := told(ctx, now)
 		if err == nil {
-			heard = now
+			labelled = now
 		}
 		return err
 	}
-	said := ""
+	reported := ""
 	report := func(err error) {
-		if text := fmt.Sprint(err); err != nil && ctx.Err() == nil && text != said {
+		if text := fmt.Sprint(err); err != nil && ctx.Err() == nil && text != reported {
 			log.Warn("the server's role could not be recorded; it tries again", "error", err)
-			said = text
+			reported = text
 		}
 	}
 	report(write()) // before the first change of the role

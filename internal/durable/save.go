@@ -136,10 +136,10 @@ func (k *Keeper) writeFile(ctx context.Context, path string, j *job, kind snapsh
 // the same value.
 const syncEvery = 4 << 20
 
-// syncing is a writer that syncs its file after a number of bytes.
+// syncing is a writer that syncs its file each time that it has written a number of bytes.
 type syncing struct {
 	f     disk.File
-	every int64 // 0: never
+	every int64 // the number; 0: it never syncs
 	n     int64
 }
 

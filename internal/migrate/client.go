@@ -176,8 +176,8 @@ type peer struct {
 
 	info    map[string]string // INFO at the last learn or refresh
 	product string            // ebb, redis or valkey
-	psync   bool              // PSYNC is a command of it
-	exact   bool              // PEXPIRETIME is
+	psync   bool              // the server has the command PSYNC
+	exact   bool              // the server has the command PEXPIRETIME
 
 	mu sync.Mutex // guards c
 	c  *client

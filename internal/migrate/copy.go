@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// batchKeys is how many keys are read at a time, if they are small.
+	// batchKeys is the number of keys that are read at a time, if they are small.
 	batchKeys = 256
-	// batchBytes is how many bytes of values a batch has at most, unless one key is larger.
+	// batchBytes is the number of bytes of values that a batch has at most, unless one key is larger.
 	batchBytes = 16 << 20
-	// fewKeys is how many changed keys may wait when a cutover begins. They are copied in some ten milliseconds.
+	// fewKeys is the number of changed keys that may wait when a cutover begins. They are copied in some ten milliseconds.
 	fewKeys = 1000
 	// cutoverToken is the text of the PING that separates the events of a cutover from those before.
 	cutoverToken = "cutover"

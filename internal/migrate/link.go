@@ -64,7 +64,7 @@ func (m *Migration) pointTo(ctx context.Context, replica, master *peer) error {
 // its number of keys. It prints the progress of the synchronisation and each new error that the target reports.
 func (m *Migration) await(ctx context.Context, began time.Time) (keys int64, err error) {
 	var trouble string
-	heard, before := time.Now(), int64(-1)
+	progressed, before := time.Now(), int64(-1)
 	for {
 		info, err := m.to.refresh(ctx)
 		if err != nil {
@@ -84,13 +84,13 @@ func (m *Migration) await(ctx context.Context, began time.Time) (keys int64, err
 		}
 		got := number(info, "master_sync_read_bytes") + keysOf(info) + number(info, "loading_loaded_bytes")
 		if got != before || info["master_sync_in_progress"] == "1" {
-			before, heard = got, time.Now()
+			before, progressed = got, time.Now()
 		}
 		if why := info["master_sync_last_error"]; why != "" && why != trouble {
 			trouble = why
 			m.out.line("TO reports: %s", why)
 		}
-		if time.Since(heard) > patience {
+		if time.Since(progressed) > patience {
 			return 0, fmt.Errorf("TO %s has no link to FROM %s after %v: %s. TO still tries. "+
 				"Can TO reach %s, and may the user replicate (+psync +replconf +ping)? --scan copies without replication",
 				m.to, m.from[0], patience, orElse(trouble, "it reports no reason"), address(m.from[0].server))

@@ -86,8 +86,8 @@ func (s *source) ping(ctx context.Context, token string) error {
 	return s.feed.flush(ctx)
 }
 
-// hear returns the next message. A source without writes is silent: it is sent a PING, and only its silence after that is an error.
-func (s *source) hear() (resp.Value, error) {
+// receive returns the next message. A source without writes is silent: it is sent a PING, and only its silence after that is an error.
+func (s *source) receive() (resp.Value, error) {
 	_ = s.feed.nc.SetReadDeadline(time.Now().Add(quiet))
 	if _, err := s.feed.r.Peek(1); errors.Is(err, os.ErrDeadlineExceeded) {
 		if err := s.ping(context.Background(), "alive"); err != nil {
@@ -102,7 +102,7 @@ func (s *source) hear() (resp.Value, error) {
 func (s *source) listen() {
 	defer close(s.ended)
 	for {
-		v, err := s.hear()
+		v, err := s.receive()
 		if err != nil {
 			s.mu.Lock()
 			s.broken = err

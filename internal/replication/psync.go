@@ -15,11 +15,11 @@ var ErrNoMasterLink = errors.New("Can't SYNC while not connected with my master"
 
 // PsyncRequest holds the arguments of PSYNC and the client that sends it.
 type PsyncRequest struct {
-	Conn     reactor.Conn // the client's connection
-	Said     Announced    // the options that the client has sent with REPLCONF before
-	ID       string       // the name of the stream that the client has
-	Next     int64        // the first byte that it lacks; the first byte of a stream has the offset 1
-	FailOver bool         // PSYNC FAILOVER: this server becomes the master
+	Conn      reactor.Conn // the client's connection
+	Announced Announced    // the options that the client has sent with REPLCONF before
+	ID        string       // the name of the stream that the client has
+	Next      int64        // the first byte that it lacks; the first byte of a stream has the offset 1
+	FailOver  bool         // PSYNC FAILOVER: this server becomes the master
 }
 
 // Psync makes a client a replica. tx holds all shards. The replica receives no data before
@@ -31,7 +31,7 @@ func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 			return nil, err
 		}
 	}
-	f, err := r.newReplica(q.Conn, q.Said)
+	f, err := r.newReplica(q.Conn, q.Announced)
 	if err != nil {
 		return nil, err
 	}

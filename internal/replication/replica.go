@@ -248,7 +248,7 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 			if n == 0 {
 				break
 			}
-			if !f.hear(args) {
+			if !f.takeAck(args) {
 				f.drop("the replica sent a request other than REPLCONF ACK")
 				return
 			}
@@ -269,9 +269,9 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	}
 }
 
-// hear handles REPLCONF ACK offset [FACK offset], the only request of a replica, and the empty lines of a replica that loads a
+// takeAck handles REPLCONF ACK offset [FACK offset], the only request of a replica, and the empty lines of a replica that loads a
 // snapshot. It reports false for other requests: their replies would stand in the stream. REPLCONF GETACK has none.
-func (f *Replica) hear(args [][]byte) bool {
+func (f *Replica) takeAck(args [][]byte) bool {
 	if len(args) == 0 {
 		f.took()
 		return true

@@ -53,7 +53,7 @@ func runPsync(c *command.Ctx) error {
 		return command.ErrNotInteger
 	}
 	s := session.Of(c)
-	q := replication.PsyncRequest{Conn: s.Conn(), Said: *s.Announced(), ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
+	q := replication.PsyncRequest{Conn: s.Conn(), Announced: *s.Announced(), ID: string(c.Args[1]), Next: next, FailOver: len(c.Args) > 3}
 	if q.FailOver && !command.EqualFold(c.Args[3], "FAILOVER") {
 		return command.ErrSyntax
 	}
@@ -105,14 +105,14 @@ func runReplconf(c *command.Ctx) error {
 	if len(c.Args)%2 == 0 {
 		return command.ErrSyntax
 	}
-	said := *session.Of(c).Announced()
+	announced := *session.Of(c).Announced()
 	for i := 1; i < len(c.Args); i += 2 {
-		if err := said.Take(strings.ToLower(string(c.Args[i])), string(c.Args[i+1])); err != nil {
+		if err := announced.Take(strings.ToLower(string(c.Args[i])), string(c.Args[i+1])); err != nil {
 			return err
 		}
 	}
 
-	*session.Of(c).Announced() = said
+	*session.Of(c).Announced() = announced
 
 	c.Out.OK()
 	return nil
