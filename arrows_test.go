@@ -114,17 +114,18 @@ var arrows = []struct {
 	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},         // keeps an engine's data in files
 	{"internal/testing/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                        // what the toolkit's listeners share
-	{"internal/locking", []string{"conn", "internal/kit", "internal/wake"}},        // what lock and redisson share
-	{"internal/layouts", []string{"internal/kit"}},                                 // of other libraries, for expmap and expset
-	{"internal/nearcache", []string{"conn", "internal/kit"}},                       // copies of values in the process, for expmap and cache
-	{"internal/testing/limittest", []string{".", "limit"}},                         // what contrib's tests of frameworks share
-	{"internal/example", []string{"."}},                                            // what the programs of examples share
-	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}},   // and their tests
-	{"internal/testing/idemtest", []string{".", "lock"}},                           // the same for idempotency keys
-	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},      // what goredis and contrib/rueidis share
-	{"internal/direct", nil},                                                       // the typed calls of an embedded engine
-	{"internal/routing", []string{"resp"}},                                         // what a client knows of commands: generated data
-	{"internal/testing/doccode", []string{"internal/testing/realserver"}},          // compiles what documentation shows
+	// what lock and redisson share
+	{"internal/locking", []string{"conn", "internal/direct", "internal/kit", "internal/wake"}},
+	{"internal/layouts", []string{"internal/kit"}},                               // of other libraries, for expmap and expset
+	{"internal/nearcache", []string{"conn", "internal/kit"}},                     // copies of values in the process, for expmap and cache
+	{"internal/testing/limittest", []string{".", "limit"}},                       // what contrib's tests of frameworks share
+	{"internal/example", []string{"."}},                                          // what the programs of examples share
+	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}}, // and their tests
+	{"internal/testing/idemtest", []string{".", "lock"}},                         // the same for idempotency keys
+	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
+	{"internal/direct", nil},                                                     // the typed calls of an embedded engine
+	{"internal/routing", []string{"resp"}},                                       // what a client knows of commands: generated data
+	{"internal/testing/doccode", []string{"internal/testing/realserver"}},        // compiles what documentation shows
 	// what tests of the root and contrib/rueidis share
 	{"internal/testing/drivertest", []string{".", "internal/testing/backends", "internal/testing/tier"}},
 	{"internal/testing/expirytest", []string{".", "ebbtest", "internal/testing/draw"}}, // the model that expmap and expset are compared with

@@ -28,7 +28,7 @@ type SetOptions struct {
 
 // Get returns a string, or ErrNil if there is no such key.
 func (c *Conn) Get(ctx context.Context, key string) (string, error) {
-	if d := c.Direct(); d != nil && ctx.Err() == nil {
+	if d := direct.Of(c); d != nil && ctx.Err() == nil {
 		switch val, state := d.Get(key); state {
 		case direct.Done:
 			return val, nil
@@ -42,7 +42,7 @@ func (c *Conn) Get(ctx context.Context, key string) (string, error) {
 // AppendGet appends a string to dst, as Get returns it. If there is no such key, it returns dst and ErrNil. On an embedded engine
 // it allocates nothing if dst has room.
 func (c *Conn) AppendGet(ctx context.Context, dst []byte, key string) ([]byte, error) {
-	if d := c.Direct(); d != nil && ctx.Err() == nil {
+	if d := direct.Of(c); d != nil && ctx.Err() == nil {
 		switch val, state := d.AppendGet(dst, key); state {
 		case direct.Done:
 			return val, nil
@@ -100,7 +100,7 @@ func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOption
 // setDirect sets a string by a direct call, and reports whether it did or the condition did not hold. The command reports what is
 // wrong with options, and sets values of other types.
 func (c *Conn) setDirect(ctx context.Context, key string, value any, o *SetOptions) (done bool, _ error) {
-	d := c.Direct()
+	d := direct.Of(c)
 	if d == nil || o.Fresh != 0 || o.Token != 0 || o.NX && o.XX || ctx.Err() != nil {
 		return false, nil
 	}
@@ -149,7 +149,7 @@ func plainText(value any) (text string, ok bool) {
 // SetTTL sets a string that lives for ttl, which must be positive; a part of a
 // millisecond counts as a whole one.
 func (c *Conn) SetTTL(ctx context.Context, key string, value any, ttl time.Duration) error {
-	if d := c.Direct(); d != nil && ttl > 0 && ctx.Err() == nil {
+	if d := direct.Of(c); d != nil && ttl > 0 && ctx.Err() == nil {
 		if done, err := setState(d, key, value, direct.SetOptions{TTL: millis(ttl)}); done {
 			return err
 		}

@@ -31,12 +31,12 @@ type Conn struct {
 	closed bool
 }
 
-// handle gives a Conn the method Direct, for the objects of the toolkit.
+// handle has the direct calls, which the objects of the toolkit get with direct.Of.
 type handle = direct.Handle
 
 // New returns a Conn over a driver, which Close closes.
 func New(d Driver) *Conn {
-	c := &Conn{d: d, handle: direct.Of(d), prefix: inherited(d)}
+	c := &Conn{d: d, handle: direct.NewHandle(d), prefix: inherited(d)}
 	return c
 }
 
@@ -173,7 +173,7 @@ func (c *Conn) Close() error {
 		_ = s.f.Close()
 	}
 	err := c.d.Close()
-	c.Idle()
+	direct.Idle(c)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 
 // HGet returns the value of a field, or ErrNil if there is no such field or key. O(1).
 func (c *Conn) HGet(ctx context.Context, key, field string) (string, error) {
-	if d := c.Direct(); d != nil && ctx.Err() == nil {
+	if d := direct.Of(c); d != nil && ctx.Err() == nil {
 		switch val, state := d.HGet(key, field); state {
 		case direct.Done:
 			return val, nil
@@ -58,7 +58,7 @@ func (c *Conn) HSetTTL(ctx context.Context, key, field string, value any, ttl ti
 	if ttl <= 0 {
 		return fmt.Errorf("%w: HSetTTL: the ttl is %v, and must be positive", ErrArgument, ttl)
 	}
-	if d := c.Direct(); d != nil && ctx.Err() == nil {
+	if d := direct.Of(c); d != nil && ctx.Err() == nil {
 		if val, ok := plainText(value); ok && d.HSet(key, field, val, direct.FieldOptions{TTL: millis(ttl)}) == direct.Done {
 			return nil
 		}

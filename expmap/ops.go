@@ -91,7 +91,7 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 		reply, err := m.runEvicting(ctx, m.layout().set, "", f, v, ms, nx)
 		return m.outcome(reply, err)
 	}
-	if d := m.c.Direct(); d != nil && ctx.Err() == nil {
+	if d := direct.Of(m.c); d != nil && ctx.Err() == nil {
 		switch d.HSet(m.key, string(f), string(v), direct.FieldOptions{TTL: ms, MaxLen: m.o.MaxLen, NX: nx}) {
 		case direct.Done:
 			return true, nil
@@ -151,7 +151,7 @@ func (m *Map[K, V]) get(ctx context.Context, key K) (value V, ok bool, err error
 		return m.getLocal(ctx, f)
 	}
 	var v conn.Value
-	if d := m.c.Direct(); d != nil && m.plainReads() && ctx.Err() == nil {
+	if d := direct.Of(m.c); d != nil && m.plainReads() && ctx.Err() == nil {
 		switch text, state := d.HGet(m.key, string(f)); state {
 		case direct.Done:
 			return m.read(conn.Value{Kind: resp.KindBulk, Str: text})

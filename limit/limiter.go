@@ -283,7 +283,7 @@ func (l *Limiter) take(ctx context.Context, key string, n int64, m mode) (Result
 
 // takeDirect takes by a direct call of the embedded engine. ok is false if it has done nothing.
 func (l *Limiter) takeDirect(p *plan, key string, n int64, m mode) (r Result, ok bool) {
-	d := l.c.Direct()
+	d := direct.Of(l.c)
 	if d == nil || m == modeMost || l.scriptsOnly || l.directPrefix == "" || !l.breaker.isClosed() || strings.ContainsAny(key, "{}") {
 		return r, false
 	}

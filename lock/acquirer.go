@@ -48,7 +48,7 @@ func (s sharedLock) AcquireDirect(owner string, waits bool) (token int64, grante
 }
 
 func (n *nativeLock) acquireDirect(owner string, shared, waits bool) (token int64, granted, ok bool) {
-	d := n.c.Direct()
+	d := direct.Of(n.c)
 	if d == nil {
 		return 0, false, false
 	}
@@ -58,7 +58,7 @@ func (n *nativeLock) acquireDirect(owner string, shared, waits bool) (token int6
 
 // ReleaseDirect releases the lock by a direct call of the embedded engine; see locking.Direct.
 func (n *nativeLock) ReleaseDirect(owner string, token int64) (was, ok bool) {
-	d := n.c.Direct()
+	d := direct.Of(n.c)
 	if d == nil {
 		return false, false
 	}
@@ -68,7 +68,7 @@ func (n *nativeLock) ReleaseDirect(owner string, token int64) (was, ok bool) {
 
 func (n *nativeLock) Renew(ctx context.Context, owner string, token int64) error {
 	lease := kit.Millis(n.opts.TTL) // not n.ttl, which Acquire does not make for a direct call
-	if d := n.c.Direct(); d != nil && ctx.Err() == nil && d.Renew(n.name, owner, token, lease) == direct.Done {
+	if d := direct.Of(n.c); d != nil && ctx.Err() == nil && d.Renew(n.name, owner, token, lease) == direct.Done {
 		return nil
 	}
 	return locking.Renewed(locking.Integer(n.c.Do(ctx, "LOCK.RENEW", n.name, owner, token, lease)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/embed"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/lock"
 )
@@ -76,7 +77,7 @@ func TestALeaseOutlivesDirectCalls(t *testing.T) {
 		must(t, lease.Renew(ctx))
 		must(t, lease.Release(ctx))
 		must(t, second(c.Do(ctx, "ACL", "SETUSER", "default", "allcommands")))
-		if c.Direct() == nil {
+		if direct.Of(c) == nil {
 			t.Fatal("the engine has no direct calls")
 		}
 	}

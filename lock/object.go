@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/locking"
 	"github.com/ebbdb/ebb/internal/wake"
@@ -130,7 +131,7 @@ func (o *object) acquire(ctx context.Context, acq locking.Acquirer, wait time.Du
 // is nothing.
 func (o *object) acquireDirect(ctx context.Context, acq locking.Acquirer, waits bool) (_ *Lease, done bool) {
 	d, ok := acq.(locking.Direct)
-	if !ok || o.c.Direct() == nil {
+	if !ok || direct.Of(o.c) == nil {
 		return nil, false
 	}
 	l := new(locking.Lease)

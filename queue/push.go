@@ -127,7 +127,7 @@ func (q *Queue[T]) duplicate(p *pushItem) (id string, err error) {
 
 // pushDirect adds a job by a direct call of the embedded engine.
 func (q *Queue[T]) pushDirect(ctx context.Context, p *pushItem) direct.State {
-	d := q.c.Direct()
+	d := direct.Of(q.c)
 	if d == nil || !q.native() || p.id == "" || q.o.Overflow == DropOldest || ctx.Err() != nil {
 		return direct.Elsewhere
 	}

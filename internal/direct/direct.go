@@ -91,19 +91,24 @@ type Job struct {
 	Replace        bool
 }
 
-// Driver is implemented by a conn.Driver with direct calls. Its views, such as that of Conn.Replicated, do not have them. Its method
-// has another name than Handle's: a program's own Driver may embed a Conn, and calls must not pass by that Driver.
+// Driver is implemented by a conn.Driver with direct calls. Its views, such as that of Conn.Replicated, do not have them. A program's
+// own Driver may embed a Conn, and has no calls then: they would pass by that Driver.
 type Driver interface {
 	// DirectCalls returns the calls, nil if there are none.
 	DirectCalls() Calls
 }
 
-// Handle is the part of a conn.Conn that has the direct calls. The Conn embeds it under a name that is not exported, so that
-// packages of this module can call Direct and no documented signature shows it.
+// Handle is the part of a conn.Conn that has the direct calls. The Conn embeds it, and so the method that Of needs is promoted. The
+// method is not exported: packages of this module use Of, Keep and Idle, and a program that has a Conn can call none of them.
 type Handle struct {
 	calls Calls
 	kept  *kept // nil without calls
 }
+
+// Conn is a *conn.Conn, which embeds a Handle.
+type Conn interface{ self() *Handle }
+
+func (h *Handle) self() *Handle { return h }
 
 // kept is a value that a package of the toolkit keeps with a Conn and its views.
 type kept struct {
@@ -111,8 +116,8 @@ type kept struct {
 	value any
 }
 
-// Of returns the Handle of a Driver.
-func Of(driver any) Handle {
+// NewHandle returns the Handle of a Conn over a driver.
+func NewHandle(driver any) Handle {
 	if d, ok := driver.(Driver); ok {
 		if calls := d.DirectCalls(); calls != nil {
 			return Handle{calls, &kept{}}
@@ -121,25 +126,26 @@ func Of(driver any) Handle {
 	return Handle{}
 }
 
-// Direct returns the direct calls; nil if the Conn has none.
-func (h *Handle) Direct() Calls { return h.calls }
+// Of returns the direct calls of a Conn; nil if it has none. The compiler inlines it for a *conn.Conn: it costs the read of a field.
+func Of(c Conn) Calls { return c.self().calls }
 
 // Keep returns the value that make returned at the first call. internal/locking keeps the timers of leases there. Without direct calls
 // it keeps nothing, and returns nil.
-func (h *Handle) Keep(make func() any) any {
-	if h.kept == nil {
+func Keep(c Conn, make func() any) any {
+	k := c.self().kept
+	if k == nil {
 		return nil
 	}
-	h.kept.once.Do(func() { h.kept.value = make() })
-	return h.kept.value
+	k.once.Do(func() { k.value = make() })
+	return k.value
 }
 
 // Idler is a kept value that has timers. Idle stops those that nothing needs; it is called when the Conn is closed.
 type Idler interface{ Idle() }
 
 // Idle calls the kept value's Idle.
-func (h *Handle) Idle() {
-	if i, ok := h.Keep(func() any { return nil }).(Idler); ok {
+func Idle(c Conn) {
+	if i, ok := Keep(c, func() any { return nil }).(Idler); ok {
 		i.Idle()
 	}
 }

@@ -55,7 +55,7 @@ func TestCallsGoElsewhereWhileThereIsMoreToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSide(t, clock.NewManual(transcript.Start), true)
-			d := s.c.Direct()
+			d := direct.Of(s.c)
 			must(t, s.c.Set(ctx, "k", "v"))
 			all := func() (states []direct.State) {
 				_, get := d.Get("k")
@@ -154,7 +154,7 @@ func TestCloseEndsDirectCalls(t *testing.T) {
 			t.Fatal("a closed Conn has written", n, err)
 		}
 		calls.Wait()
-		if _, state := c.Direct().Get("k"); state != direct.Elsewhere {
+		if _, state := direct.Of(c).Get("k"); state != direct.Elsewhere {
 			t.Error(state)
 		}
 	}
@@ -198,7 +198,7 @@ func TestADirectCallDoesNotOvertakeWaitingOnes(t *testing.T) {
 			break
 		}
 	}
-	got, state := s.c.Direct().Take("api", "", &direct.TakeOptions{Limit: 5, Period: 1e6}, 1, false)
+	got, state := direct.Of(s.c).Take("api", "", &direct.TakeOptions{Limit: 5, Period: 1e6}, 1, false)
 	if state != direct.Done || got.Allowed {
 		t.Error(got, state)
 	}
@@ -214,17 +214,17 @@ func TestAnotherDriverHasNoDirectCalls(t *testing.T) {
 	s := newSide(t, clock.NewManual(transcript.Start), true)
 	view, err := s.c.WithPrefix("shop:")
 	must(t, err)
-	if view.Direct() == nil {
+	if direct.Of(view) == nil {
 		t.Error("a view with a prefix has none")
 	}
 	for name, c := range map[string]*conn.Conn{"plain": conn.New(plain{s.c.Driver()}), "Replicated": s.c.Replicated(1, time.Second),
 		"prefix of Replicated": must1(t)(s.c.Replicated(1, time.Second).WithPrefix("shop:")),
 	} {
-		if c.Direct() != nil {
+		if direct.Of(c) != nil {
 			t.Errorf("%s has direct calls", name)
 		}
 	}
-	if d := direct.Of(wrapper{s.c}); d.Direct() != nil {
+	if h := direct.NewHandle(wrapper{s.c}); direct.Of(&h) != nil {
 		t.Error("a Driver that embeds a Conn has direct calls")
 	}
 }

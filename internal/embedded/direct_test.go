@@ -257,7 +257,7 @@ func drawObject(r *rand.Rand) step {
 	case 0, 1:
 		elsewhere := false // the direct call would wait; the step runs on that side first
 		return step{fmt.Sprint("acquire ", key, owner, ms, shared, waits), func(s *side) (any, error) {
-			if d := s.c.Direct(); d != nil {
+			if d := direct.Of(s.c); d != nil {
 				token, state := d.Acquire(key, owner, ms, shared, waits)
 				if state != direct.Elsewhere {
 					s.token = max(s.token, token)
@@ -281,7 +281,7 @@ func drawObject(r *rand.Rand) step {
 		}}
 	case 2:
 		return step{fmt.Sprint("renew ", key, owner, ms), func(s *side) (any, error) {
-			if d := s.c.Direct(); d != nil && d.Renew(key, owner, max(s.token, 1), ms) == direct.Done {
+			if d := direct.Of(s.c); d != nil && d.Renew(key, owner, max(s.token, 1), ms) == direct.Done {
 				return int64(1), nil
 			}
 			v, err := s.c.Do(ctx, "LOCK.RENEW", key, owner, max(s.token, 1), ms)
@@ -289,7 +289,7 @@ func drawObject(r *rand.Rand) step {
 		}}
 	case 3:
 		return step{fmt.Sprint("release ", key, owner), func(s *side) (any, error) {
-			if d := s.c.Direct(); d != nil {
+			if d := direct.Of(s.c); d != nil {
 				if state := d.Release(key, owner, max(s.token, 1)); state != direct.Elsewhere {
 					return int64(state&direct.Done) & 1, nil
 				}
@@ -377,7 +377,7 @@ func TestADirectCallDoesWhatItsCommandDoes(t *testing.T) {
 	for range draw.Rounds(0, 40) {
 		clock := clock.NewManual(transcript.Start)
 		a, b := newSide(t, clock, true), newSide(t, clock, false)
-		if a.c.Direct() == nil || b.c.Direct() != nil {
+		if direct.Of(a.c) == nil || direct.Of(b.c) != nil {
 			t.Fatal("the sides do not differ")
 		}
 		for n := range 400 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 )
 
 // renewals are the leases of an embedded engine's Conn that are not renewed yet. Leases of one length fall due in the order in which
@@ -19,7 +20,7 @@ const maxLists = 64
 
 // renewalsOf returns the list of a Conn with direct calls for leases of a length; nil if the Conn has lists for many other lengths.
 func renewalsOf(c *conn.Conn, ttl time.Duration) *renewalList {
-	r, _ := c.Keep(func() any { return &renewals{lists: map[time.Duration]*renewalList{}} }).(*renewals)
+	r, _ := direct.Keep(c, func() any { return &renewals{lists: map[time.Duration]*renewalList{}} }).(*renewals)
 	if r == nil {
 		return nil
 	}

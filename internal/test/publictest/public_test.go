@@ -122,9 +122,13 @@ func (w *walk) object(where string, o types.Object) {
 		return // an alias of another module's
 	}
 	w.typ(where, named.Underlying())
-	for m := range named.Methods() {
-		if m.Exported() {
-			w.typ(where+"."+m.Name(), m.Type())
+	// The method set has the methods of embedded fields too, whatever the fields are called.
+	for m := range types.NewMethodSet(types.NewPointer(named)).Methods() {
+		if m.Obj().Exported() {
+			w.typ(where+"."+m.Obj().Name(), m.Type())
+			if p := m.Obj().Pkg(); len(m.Index()) > 1 && p != nil && isInternal(p.Path()) {
+				w.found(where+"."+m.Obj().Name(), "a method of "+p.Path()+", which go doc does not show")
+			}
 		}
 	}
 }
