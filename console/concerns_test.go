@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
@@ -126,7 +127,11 @@ func TestConcernsAreThoseOfTheKeysThatTheUserMayRead(t *testing.T) {
 func TestStreamsAreFoundAmongManyKeys(t *testing.T) {
 	b := newBench(t, Options{})
 	for i := range 60_000 {
-		if err := b.svc.DB.Set(0, fmt.Appendf(nil, "k%d", i), []byte("v"), 0); err != nil {
+		key := fmt.Appendf(nil, "k%d", i)
+		tx := b.svc.DB.Begin(0, key)
+		_, _, err := tx.Set(key, []byte("v"), engine.SetOptions{}, nil)
+		tx.Commit()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -82,7 +82,7 @@ func getForecast(k *call, q *request) (any, error) {
 		return nil, err // as LOADING
 	}
 	s := spans[span]
-	survey := k.c.svc.DB.TrySurveyDueOn(s.grid)
+	survey := k.c.svc.DB.TrySurveyDue(s.grid)
 	if survey == nil {
 		return nil, &failure{status: http.StatusServiceUnavailable, Code: "BUSY",
 			Text: "BUSY a transaction holds the data, such as a script that runs for long"}

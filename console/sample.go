@@ -197,7 +197,7 @@ func (c *Console) sampleOf(now, before *reading) *sample {
 	}
 	s.P50, s.P99 = at(now.took, before.took, 0.5, 1), at(now.took, before.took, 0.99, 1)
 	s.Lag50, s.Lag99, s.LagMax = at(now.late, before.late, 0.5, 1000), at(now.late, before.late, 0.99, 1000), at(now.late, before.late, 1, 1000)
-	if survey := c.svc.DB.TrySurveyDueOn(shortStep.Milliseconds()); survey != nil { // a script may run for ever
+	if survey := c.svc.DB.TrySurveyDue(shortStep.Milliseconds()); survey != nil { // a script may run for ever
 		s.DueFrom = survey.At
 		for i, n := range survey.Keys.Seconds {
 			s.Due = append(s.Due, n+survey.Containers.Seconds[i])

@@ -578,7 +578,7 @@ func TestAClockThatIsBehindTheFiles(t *testing.T) {
 
 // token takes a fencing token.
 func (w *world) token() int64 {
-	w.tx.LockNone(0)
+	w.tx.Lock(0, nil)
 	defer w.tx.Unlock()
 	return w.tx.NextToken()
 }

@@ -15,13 +15,13 @@ func TestSingleOperationsAllocateNothing(t *testing.T) {
 	defer db.Close()
 	key, other, val, buf := []byte("key"), []byte("other"), []byte("some value of ordinary size"), make([]byte, 0, 100)
 	for name, f := range map[string]func(){
-		"Set":        func() { _ = db.Set(0, key, val, 0) },
-		"Set TTL":    func() { _ = db.Set(0, key, val, time.Minute) },
-		"Get":        func() { buf, _, _ = db.Get(0, key, buf[:0]) },
-		"Get missed": func() { buf, _, _ = db.Get(0, other, buf[:0]) },
-		"Expire":     func() { db.Expire(0, key, time.Hour) },
-		"TTL":        func() { db.TTL(0, key) },
-		"Set Del":    func() { _ = db.Set(0, key, val, time.Minute); db.Del(0, key) },
+		"Set":        func() { _ = db.set(0, key, val, 0) },
+		"Set TTL":    func() { _ = db.set(0, key, val, time.Minute) },
+		"Get":        func() { buf, _, _ = db.get(0, key, buf[:0]) },
+		"Get missed": func() { buf, _, _ = db.get(0, other, buf[:0]) },
+		"Expire":     func() { tx := db.single(0, key); tx.Expire(key, tx.after(time.Hour), 0, 0); tx.Commit() },
+		"TTL":        func() { tx := db.single(0, key); tx.TTL(key); tx.Commit() },
+		"Set Del":    func() { _ = db.set(0, key, val, time.Minute); db.del(0, key) },
 	} {
 		f()
 		if n := testing.AllocsPerRun(200, f); n > 0 {

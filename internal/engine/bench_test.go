@@ -51,7 +51,7 @@ func BenchmarkRandom(b *testing.B) {
 		start := time.Now()
 		for i := range n {
 			key = benchKey(key, i)
-			_ = db.Set(0, key, val, time.Hour)
+			_ = db.set(0, key, val, time.Hour)
 		}
 		fmt.Printf("load %v per key\n", time.Since(start)/time.Duration(n))
 		used, _ := db.HeldMemory()
@@ -61,14 +61,14 @@ func BenchmarkRandom(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					key = benchKey(key, rng.Uint64N(n))
-					buf, _, _ = db.Get(0, key, buf[:0])
+					buf, _, _ = db.get(0, key, buf[:0])
 				}
 			})
 			b.Run(fmt.Sprint("SET/ttl=", ttl), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					key = benchKey(key, rng.Uint64N(n))
-					_ = db.Set(0, key, val, ttl)
+					_ = db.set(0, key, val, ttl)
 				}
 			})
 		}

@@ -14,18 +14,20 @@ func ExampleOpen() {
 	db := engine.Open(engine.Options{Clock: clock})
 	defer db.Close()
 
-	fmt.Println(db.Set(0, []byte("session"), []byte("ann"), time.Minute))
-	val, ok, err := db.Get(0, []byte("session"), nil)
-	fmt.Println(string(val), ok, err)
-	fmt.Println(db.TTL(0, []byte("session")))
+	key := []byte("session")
+	tx := db.Begin(0, key)
+	_, _, err := tx.Set(key, []byte("ann"), engine.SetOptions{Deadline: clock.Micros()/1000 + 60_000}, nil)
+	val, ok, _ := tx.Get(key)
+	fmt.Println(string(val), ok, tx.TTL(key), err)
+	tx.Commit()
 
 	clock.Advance(time.Minute + time.Millisecond)
-	_, ok, err = db.Get(0, []byte("session"), nil)
+	tx = db.Begin(0, key)
+	_, ok, err = tx.Get(key)
+	tx.Commit()
 	fmt.Println(ok, err)
 	// Output:
-	// <nil>
-	// ann true <nil>
-	// 1m0s
+	// ann true 60000 <nil>
 	// false <nil>
 }
 

@@ -21,7 +21,7 @@ func BenchmarkCollector(b *testing.B) {
 	var key, buf []byte
 	for i := range n {
 		key = benchKey(key, i)
-		if err := db.Set(0, key, val[:32], time.Hour); err != nil {
+		if err := db.set(0, key, val[:32], time.Hour); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -33,9 +33,9 @@ func BenchmarkCollector(b *testing.B) {
 		key = benchKey(key, rng.Uint64N(n))
 		switch i % 4 {
 		case 0:
-			_ = db.Set(0, key, val[:10+rng.IntN(190)], time.Duration(1+rng.IntN(3600))*time.Second)
+			_ = db.set(0, key, val[:10+rng.IntN(190)], time.Duration(1+rng.IntN(3600))*time.Second)
 		default:
-			buf, _, _ = db.Get(0, key, buf[:0])
+			buf, _, _ = db.get(0, key, buf[:0])
 			garbage[i%len(garbage)] = append([]byte(nil), buf...) // a caller that keeps what it reads
 		}
 	}

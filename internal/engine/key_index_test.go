@@ -11,7 +11,7 @@ func BenchmarkScanKind(b *testing.B) {
 	db := Open(Options{Shards: 16})
 	defer db.Close()
 	for i := range 1_000_000 {
-		if err := db.Set(0, fmt.Append(nil, "key", i), []byte("v"), 0); err != nil {
+		if err := db.set(0, fmt.Append(nil, "key", i), []byte("v"), 0); err != nil {
 			b.Fatal(err)
 		}
 	}

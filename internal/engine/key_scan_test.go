@@ -77,7 +77,7 @@ func TestAWalkWaitsForNoLock(t *testing.T) {
 	db := Open(Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Shards: 2})
 	defer db.Close()
 	for i := range 50 {
-		if err := db.Set(0, fmt.Append(nil, "k", i), []byte("v"), 0); err != nil {
+		if err := db.set(0, fmt.Append(nil, "k", i), []byte("v"), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,14 +87,14 @@ func TestAWalkWaitsForNoLock(t *testing.T) {
 	if ok || next != 0 || n != 0 {
 		t.Errorf("the walk went on to %d, over %d keys, though its shard is locked", next, n)
 	}
-	if v := db.TrySurveyDue(); v != nil {
+	if v := db.TrySurveyDue(1); v != nil {
 		t.Error("the survey went on though all shards are locked")
 	}
 	tx.Commit()
 	if next, ok = db.TryScan(0, 0, 10, func(Key) { n++ }); !ok || next == 0 || n == 0 {
 		t.Error(next, ok, n)
 	}
-	if v := db.TrySurveyDue(); v == nil || *v != *db.SurveyDue() {
+	if v := db.TrySurveyDue(1); v == nil || *v != *db.SurveyDue() {
 		t.Error(v)
 	}
 	if next, ok := db.TryScan(0, 1<<60, 10, func(Key) { t.Error("a key") }); next != 0 || !ok {
@@ -108,7 +108,7 @@ func BenchmarkTryScan(b *testing.B) {
 	defer db.Close()
 	const keys = 1_000_000
 	for i := range keys {
-		if err := db.Set(0, fmt.Append(nil, "prefix", i%50, ":", i), []byte("v"), time.Duration(i%3)*10*time.Minute); err != nil {
+		if err := db.set(0, fmt.Append(nil, "prefix", i%50, ":", i), []byte("v"), time.Duration(i%3)*10*time.Minute); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -26,8 +26,6 @@ var (
 	ErrBloomExists = errors.New("item exists")
 	// ErrNoBloom: there is no such filter.
 	ErrNoBloom = errors.New("not found")
-	// ErrBloomConfig: the configuration is out of bounds.
-	ErrBloomConfig = bloom.ErrConfig
 	// ErrBloomFull: the filter does not grow, and is at its capacity.
 	ErrBloomFull = errors.New("non scaling filter is full")
 	// ErrBloomTooLarge: the filter would become larger than bloom.MaxBytes.
@@ -91,7 +89,7 @@ func (tx *Tx) readBloom(key []byte) (f *bloom.Filter, err error) {
 }
 
 // BFReserve creates an empty filter. It does not allocate the bits yet. Errors: ErrWrongType,
-// ErrBloomExists, ErrBloomConfig, ErrBloomTooLarge, ErrFull.
+// ErrBloomExists, bloom.ErrConfig, ErrBloomTooLarge, ErrFull.
 func (tx *Tx) BFReserve(key []byte, c BloomConfig) error {
 	h, f, err := tx.bloom(key)
 	if err != nil {
@@ -178,7 +176,7 @@ func (tx *Tx) emitBloom(f *bloom.Filter, key []byte, items [][]byte) {
 // BFInsert does the work of BFAdd for several items. If there is no filter, it creates one with configuration c;
 // if c is nil, it returns ErrNoBloom. It calls visit with the result of each item, and continues
 // after an item that was refused. Without items, it only removes the generations that are too old.
-// Errors: those of BFAdd, ErrNoBloom, ErrBloomConfig.
+// Errors: those of BFAdd, ErrNoBloom, bloom.ErrConfig.
 func (tx *Tx) BFInsert(key []byte, c *BloomConfig, items [][]byte, visit func(added bool, err error)) error {
 	h, f, err := tx.bloom(key)
 	switch {

@@ -21,15 +21,8 @@ const (
 	Farthest                 // first
 )
 
-// GeoShape is a part of the earth's surface, which GeoCircle or GeoBox makes.
+// GeoShape is a part of the earth's surface, which geohash.Circle or Box makes.
 type GeoShape = geohash.Shape
-
-// GeoCircle returns the places within radius metres of a valid place.
-func GeoCircle(lon, lat, radius float64) GeoShape { return geohash.Circle(lon, lat, radius) }
-
-// GeoBox returns the places that are at most width/2 metres east or west of a valid place,
-// along its own parallel, and at most height/2 metres north or south.
-func GeoBox(lon, lat, width, height float64) GeoShape { return geohash.Box(lon, lat, width, height) }
 
 // GeoQuery describes a search in a geo set.
 type GeoQuery struct {

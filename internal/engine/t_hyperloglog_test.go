@@ -59,7 +59,7 @@ func TestRefusedSketchesStayAsTheyAre(t *testing.T) {
 	key := []byte("key")
 	corrupt := string(hll.New(nil)[:hll.HeaderSize]) + "\x00\x00"
 	for val, want := range map[string]error{"text": ErrNotHLL, corrupt: ErrCorruptHLL} {
-		if err := db.Set(0, key, []byte(val), 0); err != nil {
+		if err := db.set(0, key, []byte(val), 0); err != nil {
 			t.Fatal(err)
 		}
 		tx := db.Begin(0, key)

@@ -54,11 +54,11 @@ func TestTokensGrowWhateverTheClockDoes(t *testing.T) {
 	next("at first")
 	l.do(func(tx *Tx) { _, _ = tx.ReleaseLock([]byte("k"), []byte("a"), last) })
 	next("after a release")
-	l.db.Del(0, []byte("k"))
+	l.db.del(0, []byte("k"))
 	next("after DEL")
 	l.clock.Advance(11 * time.Millisecond)
 	next("after the lease")
-	l.db.Del(0, []byte("k"))
+	l.db.del(0, []byte("k"))
 	l.db.clock = clock.NewManual(time.UnixMicro(l.clock.Micros() - 3600e6)) // no clock of the engine's does that
 	next("after a step back")
 	if want := l.clock.Micros(); last < want {
@@ -214,7 +214,7 @@ func TestLocksAreNotEvicted(t *testing.T) {
 			tx.Commit()
 		}
 		for n := range others {
-			if err := db.Set(0, name("key", n), make([]byte, 100), 0); err != nil {
+			if err := db.set(0, name("key", n), make([]byte, 100), 0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -21,9 +21,6 @@ import (
 // QueueSchedule is a schedule of a delay queue with its state. Its owner must not change it.
 type QueueSchedule = cron.Schedule
 
-// QueueRule says when and how a schedule adds its job.
-type QueueRule = cron.Rule
-
 // QueueOccurrence says what became of the occurrences of a schedule up to an instant.
 type QueueOccurrence = cron.Occurrence
 

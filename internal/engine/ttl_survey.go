@@ -133,11 +133,9 @@ func (db *DB) SurveyDue() *DueSurvey {
 
 // TrySurveyDue is SurveyDue for a caller that must not wait for locks, as that of a script that does not
 // end. It returns nil if another transaction holds a shard during all of its tries, which take up to 3 ms.
-func (db *DB) TrySurveyDue() *DueSurvey { return db.TrySurveyDueOn(1) }
-
-// TrySurveyDueOn is TrySurveyDue on a grid: the survey begins at the last multiple of unit ms, in which an interval has begun. So
-// the intervals of two surveys have the same bounds, and what expires at a full second counts in the interval that begins there.
-func (db *DB) TrySurveyDueOn(unit int64) *DueSurvey {
+// The survey begins at the last multiple of unit ms, in which an interval has begun. So the intervals of two surveys
+// have the same bounds, and what expires at a full second counts in the interval that begins there.
+func (db *DB) TrySurveyDue(unit int64) *DueSurvey {
 	const rounds = 7
 	at := db.clock.Micros() / 1000
 	v, todo := newDueSurvey(at-at%unit), db.all()

@@ -128,7 +128,7 @@ func TestASurveyOnAGridCountsAStormAtItsSecond(t *testing.T) {
 		setFor(t, db, 0, fmt.Sprint("k", i), storm-clock.Micros()/1000)
 	}
 	for range 40 {
-		v := db.TrySurveyDueOn(second)
+		v := db.TrySurveyDue(second)
 		at := clock.Micros() / 1000
 		if v == nil || v.At != at-at%second {
 			t.Fatalf("%+v at %d", v, at)
@@ -138,7 +138,7 @@ func TestASurveyOnAGridCountsAStormAtItsSecond(t *testing.T) {
 		}
 		clock.Advance(137 * time.Millisecond)
 	}
-	if v := db.TrySurveyDueOn(hour); v.At%hour != 0 || v.Keys.Hours[(storm-v.At)/hour] != 3000 {
+	if v := db.TrySurveyDue(hour); v.At%hour != 0 || v.Keys.Hours[(storm-v.At)/hour] != 3000 {
 		t.Errorf("%+v", v)
 	}
 }

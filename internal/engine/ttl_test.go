@@ -53,7 +53,7 @@ func do(db *DB, f func(tx *Tx)) {
 
 func set(t testing.TB, db *DB, key, val string, ttl time.Duration) {
 	t.Helper()
-	if err := db.Set(0, []byte(key), []byte(val), ttl); err != nil {
+	if err := db.set(0, []byte(key), []byte(val), ttl); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,7 +105,7 @@ func TestEveryExpiryHasOneEvent(t *testing.T) {
 		clock.Advance(51 * time.Millisecond)
 		for range 2 {
 			for i := range 100 {
-				if _, ok, _ := db.Get(0, []byte(fmt.Sprint(i)), nil); ok != (i >= 50) {
+				if _, ok, _ := db.get(0, []byte(fmt.Sprint(i)), nil); ok != (i >= 50) {
 					t.Errorf("active %v: key %d is there: %v", active, i, ok)
 				}
 			}
@@ -240,9 +240,9 @@ func TestScanReturnsWhatIsThereThroughout(t *testing.T) {
 				for i := range 5000 {
 					key := fmt.Append(nil, "w", w, ":", i)
 					if round%2 == 0 {
-						_ = db.Set(0, key, key, 0)
+						_ = db.set(0, key, key, 0)
 					} else {
-						db.Del(0, key)
+						db.del(0, key)
 					}
 				}
 			}
@@ -298,12 +298,12 @@ func TestCompactionLosesNothing(t *testing.T) {
 		for _, key := range slices.Sorted(maps.Keys(want)) {
 			if rng.IntN(8) > 0 {
 				delete(want, key)
-				db.Del(0, []byte(key))
+				db.del(0, []byte(key))
 			}
 		}
 		clock.Advance(time.Second)
 		for key, val := range want {
-			if got, ok, _ := db.Get(0, []byte(key), nil); !ok || string(got) != val {
+			if got, ok, _ := db.get(0, []byte(key), nil); !ok || string(got) != val {
 				t.Fatalf("%s: %.40q, %v; want %.40q", key, got, ok, val)
 			}
 		}

@@ -116,9 +116,6 @@ func (tx *Tx) Turn() <-chan struct{} { return tx.db.turns.wait() }
 // WakeWaiting wakes all callers that wait for a Turn.
 func (db *DB) WakeWaiting() { db.turns.turn() }
 
-// LockNone begins a transaction that may touch no keys.
-func (tx *Tx) LockNone(dbi int) { tx.begin(dbi, 0, true) }
-
 // TryLock is Lock, but returns false at once if another transaction holds one of the shards.
 func (tx *Tx) TryLock(dbi int, keys [][]byte) bool { return tx.beginKeys(dbi, keys, false) }
 

@@ -260,7 +260,7 @@ func TestADelayedLineMayHaveNothingLeft(t *testing.T) {
 	a, b := l.apart()
 	p := l.wait("mover", b, a)
 	l.held(t, func() { l.push(a, "1") }, b)
-	l.db.Del(0, []byte(a))
+	l.db.del(0, []byte(a))
 	l.runDelayed()
 	l.expect(t)
 	l.held(t, func() { l.push(a, "2") }, b)
@@ -272,10 +272,10 @@ func TestADelayedLineMayHaveNothingLeft(t *testing.T) {
 func TestOtherKindsServeNobody(t *testing.T) {
 	l := newLines(t)
 	l.wait("first", "", "k")
-	if err := l.db.Set(0, []byte("k"), []byte("text"), 0); err != nil {
+	if err := l.db.set(0, []byte("k"), []byte("text"), 0); err != nil {
 		t.Fatal(err)
 	}
-	l.db.Del(0, []byte("k"))
+	l.db.del(0, []byte("k"))
 	l.expect(t)
 	l.push("k", "1")
 	l.expect(t, "first k 1")

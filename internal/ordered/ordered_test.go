@@ -232,46 +232,25 @@ func (m *model) drawCut(t *rapid.T, living []entry) (ordered.Cut, int) {
 
 func (m *model) deleteRange(t *rapid.T) {
 	living := m.living()
-	from, a := m.drawCut(t, living)
-	to, b := m.drawCut(t, living)
-	var want []entry
-	if a < b {
-		want = living[a:b]
+	_, a := m.drawCut(t, living)
+	_, b := m.drawCut(t, living)
+	if a >= b {
+		return
 	}
-	fire := func(e ordered.Entry) {
-		if len(want) == 0 || string(e.Member) != want[0].member {
-			t.Fatalf("DeleteBetween takes %q, want %v", e.Member, want)
-		}
-		delete(m.members, want[0].member)
-		want = want[1:]
+	for _, e := range living[a:b] {
+		delete(m.members, e.member)
 	}
-	switch rapid.IntRange(0, 2).Draw(t, "way") {
-	case 0:
-		for _, e := range want {
-			delete(m.members, e.member)
-		}
-		m.set.CutRanks(a, len(want), m.now)
-		want = nil
-	case 1:
-		if n := m.set.DeleteRanks(a, max(b-a, 0), m.now, fire); n != max(b-a, 0) && b > a {
-			t.Fatalf("DeleteRanks(%d, %d) = %d", a, b-a, n)
-		}
-	default:
-		m.set.DeleteBetween(from, to, m.now, fire)
-	}
-	if len(want) != 0 {
-		t.Fatalf("%d members left in the range", len(want))
-	}
+	m.set.CutRanks(a, b-a, m.now)
 }
 
-func (m *model) deleteWhileDescending(t *rapid.T) {
+func (m *model) deleteInTheLoop(t *rapid.T) {
 	living, i := m.living(), 0
 	salt := rapid.IntRange(0, 2).Draw(t, "salt")
-	for e := range m.set.Descend(ordered.Start, ordered.End, m.now) {
+	for e := range m.set.Iter(m.now) {
+		want := living[i]
 		i++
-		want := living[len(living)-i]
 		if string(e.Member) != want.member {
-			t.Fatalf("Descend gives %q, want %v", e.Member, want)
+			t.Fatalf("Iter gives %q, want %v", e.Member, want)
 		}
 		if i%3 != salt {
 			m.set.Delete([]byte(want.member), m.now)
@@ -279,7 +258,7 @@ func (m *model) deleteWhileDescending(t *rapid.T) {
 		}
 	}
 	if i != len(living) {
-		t.Fatalf("Descend gave %d of %d", i, len(living))
+		t.Fatalf("Iter gave %d of %d", i, len(living))
 	}
 }
 
@@ -352,7 +331,7 @@ func (m *model) checkMember(t *rapid.T) {
 
 func (m *model) checkRange(t *rapid.T, living []entry) {
 	from, a := m.drawCut(t, living)
-	to, b := m.drawCut(t, living)
+	_, b := m.drawCut(t, living)
 	if got := m.set.Position(from, m.now); got != a {
 		t.Fatalf("Position(%v) = %d, want %d", from, got, a)
 	}
@@ -360,14 +339,7 @@ func (m *model) checkRange(t *rapid.T, living []entry) {
 	if a < b {
 		want = living[a:b]
 	}
-	if got := m.set.CountBetween(from, to, m.now); got != len(want) {
-		t.Fatalf("CountBetween = %d, want %d", got, len(want))
-	}
-	same(t, "Ascend", m.set.Ascend(from, to, m.now), want, false)
-	same(t, "Descend", m.set.Descend(from, to, m.now), want, true)
 	if len(want) > 0 {
-		same(t, "AscendRanks", m.set.AscendRanks(a, b-a, m.now), want, false)
-		same(t, "DescendRanks", m.set.DescendRanks(b-1, b-a, m.now), want, true)
 		same(t, "WalkRanks", steps(m.set.WalkRanks(a, b-a, false, m.now)), want, false)
 		same(t, "WalkRanks back", steps(m.set.WalkRanks(b-1, b-a, true, m.now)), want, true)
 	}
@@ -405,7 +377,7 @@ func TestSetIsASortedSliceWithDeadlines(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": m.put, "putMany": m.putMany, "delete": m.delete, "setDeadline": m.setDeadline, "reap": m.reap,
 			"advance":     func(t *rapid.T) { m.now += rapid.Int64Range(0, 20).Draw(t, "ms") },
-			"deleteRange": m.deleteRange, "descend": m.deleteWhileDescending, "scan": m.scan,
+			"deleteRange": m.deleteRange, "deleteInTheLoop": m.deleteInTheLoop, "scan": m.scan,
 			"compact": func(t *rapid.T) { m.set.Compact(rapid.IntRange(1, 200).Draw(t, "budget")) },
 			"freeze":  m.freeze, "thaw": m.thaw,
 			"": m.check,

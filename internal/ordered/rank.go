@@ -72,12 +72,6 @@ func (s *Set) Position(c Cut, now int64) int {
 	return s.index(c) - s.dueBefore(s.place(c), now)
 }
 
-// CountBetween returns the number of living members between two cuts, 0 if the
-// first is not before the second. O(log n), and O(due).
-func (s *Set) CountBetween(from, to Cut, now int64) int {
-	return max(s.Position(to, now)-s.Position(from, now), 0)
-}
-
 // place is a cut as a position in the tree.
 type place struct {
 	btree.Probe

@@ -123,13 +123,12 @@ type Command struct {
 // CommandKind decides what the Node does with a command.
 type CommandKind uint8
 
-// The kinds of commands.
+// The kinds of commands; 0 is any other command, which runs in a transaction.
 const (
-	KindData    CommandKind = iota // runs in a transaction
-	KindPing                       // PING: counts in the offset
-	KindSelect                     // SELECT
-	KindMessage                    // PUBLISH, SPUBLISH
-	KindExec                       // EXEC or DISCARD without MULTI
+	KindPing    CommandKind = iota + 1 // PING: counts in the offset
+	KindSelect                         // SELECT
+	KindMessage                        // PUBLISH, SPUBLISH
+	KindExec                           // EXEC or DISCARD without MULTI
 )
 
 // Touched is a key that a command may change.

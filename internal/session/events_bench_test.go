@@ -43,7 +43,10 @@ func BenchmarkExpiredEvents(b *testing.B) {
 	var out []byte
 	for b.Loop() {
 		for i := range keys {
-			_ = db.Set(0, strconv.AppendInt([]byte("probe:"), int64(i), 10), []byte("v"), time.Second)
+			key := strconv.AppendInt([]byte("probe:"), int64(i), 10)
+			tx := db.Begin(0, key)
+			_, _, _ = tx.Set(key, []byte("v"), engine.SetOptions{Deadline: clock.Micros()/1000 + 1000}, nil)
+			tx.Commit()
 		}
 		b.StartTimer()
 		clock.Advance(2 * time.Second)

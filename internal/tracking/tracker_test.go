@@ -109,7 +109,10 @@ func (s *server) read(c *client, key string) {
 
 func (s *server) set(t *testing.T, keys ...string) {
 	for _, k := range keys {
-		if err := s.db.Set(0, []byte(k), []byte("v"), 0); err != nil {
+		tx := s.db.Begin(0, []byte(k))
+		_, _, err := tx.Set([]byte(k), []byte("v"), engine.SetOptions{}, nil)
+		tx.Commit()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

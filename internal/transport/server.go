@@ -45,8 +45,6 @@ const (
 	Continue = reactor.Continue
 	Park     = reactor.Park
 	Yield    = reactor.Yield
-	// CloseConn is the verdict Close.
-	CloseConn = reactor.Close
 )
 
 // Reasons given to Session.Closed.

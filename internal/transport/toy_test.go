@@ -121,10 +121,10 @@ func (s *toy) Serve(in, out []byte) (int, []byte, Verdict) {
 				s.conn.Wake()
 			})
 		case verb == "QUIT":
-			return done + size, append(out, "BYE\r\n"...), CloseConn
+			return done + size, append(out, "BYE\r\n"...), reactor.Close
 		case verb == "LEAVE":
 			s.conn.(Hijacker).Hijack(func(nc net.Conn, buffered []byte) { s.h.taken(s, nc, buffered) })
-			return done + size, append(out, "LEFT\r\n"...), CloseConn
+			return done + size, append(out, "LEFT\r\n"...), reactor.Close
 		case line[0] == '$':
 			if size += n + 2; len(in)-done < size {
 				s.want = size

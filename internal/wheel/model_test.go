@@ -234,9 +234,6 @@ func (m *model) check(t *rapid.T) {
 	if seen != len(m.held) || ok != (seen > 0) {
 		t.Fatalf("Each saw %d of %d, Next says %v", seen, len(m.held), ok)
 	}
-	if exact, _ := m.w.NextDeadlineExact(); ok && exact != nearest {
-		t.Fatalf("nearest deadline %d, want %d", exact, nearest)
-	}
 	if ok && next > max(nearest+1, m.w.Time()) {
 		t.Fatalf("Next is %d, after %d is due", next, nearest)
 	}

@@ -78,24 +78,6 @@ func (w *Wheel) NextCascade() (next int64, ok bool) {
 	return next, ok
 }
 
-// NextDeadlineExact returns the nearest deadline of all entries, and false if the
-// wheel is empty. Unlike Next it walks lists: the due list if there is one, else
-// the first slot of each level that begins before what the finer levels hold. It
-// costs O(entries in them).
-func (w *Wheel) NextDeadlineExact() (nearest int64, ok bool) {
-	nearest = MaxDeadline + 1
-	if w.due.count > 0 {
-		return w.nearest(&w.due, nearest), true
-	}
-	for l := range levels {
-		i, found := w.levels[l].next(w.time >> (l * levelBits))
-		if found && i<<(l*levelBits) < nearest {
-			nearest, ok = w.nearest(&w.levels[l].slots[i&ringMask], nearest), true
-		}
-	}
-	return nearest, ok
-}
-
 // Nearest returns the entry with the nearest deadline that is not before now, among the entries for
 // which accept returns true; ok is false if there is none. It walks lists: in each level the slots
 // from now on, up to the first with such an entry, unless finer levels have an earlier one. It
@@ -116,20 +98,6 @@ func (w *Wheel) Nearest(now int64, accept func(ref uint32) bool) (ref uint32, de
 		}
 	}
 	return ref, deadline, ref != 0
-}
-
-// nearest is the earliest deadline in s, or bound if that is earlier. Where all
-// deadlines are the same, as in level 0, it looks at the first only.
-func (w *Wheel) nearest(s *list, bound int64) int64 {
-	first := w.resolver.Entry(s.head)
-	if l, _ := first.home(); l == 0 && first.Deadline() >= w.time {
-		return min(bound, first.Deadline())
-	}
-	for ref, e := s.head, first; ref != 0; ref = e.next {
-		e = w.resolver.Entry(ref)
-		bound = min(bound, e.Deadline())
-	}
-	return bound
 }
 
 // Forecast fills counts[i] with the number of entries that become due after bounds[i-1], or after

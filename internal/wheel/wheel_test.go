@@ -387,7 +387,6 @@ func TestNoMethodAllocates(t *testing.T) {
 		}
 		w.Forecast(now, bounds, counts)
 		sink += w.Due(now+hour) + w.Due(now+100)
-		w.NextDeadlineExact()
 		for w.Len() > 0 {
 			now, _ = w.Next()
 			w.Advance(now, 50, fire)

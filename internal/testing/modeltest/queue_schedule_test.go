@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/cron"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/testing/draw"
@@ -295,7 +296,7 @@ func TestSchedulesOfUnknownZonesAreKept(t *testing.T) {
 	const known, unknown = "CET", "CEX" // short, so that compression leaves it in one piece
 	var next int64
 	m.do(func(tx *engine.Tx) {
-		s := &engine.QueueSchedule{Name: []byte("n"), Rule: engine.QueueRule{Cron: "0 12 * * *", Zone: known}}
+		s := &engine.QueueSchedule{Name: []byte("n"), Rule: cron.Rule{Cron: "0 12 * * *", Zone: known}}
 		var err error
 		if next, err = tx.QueueSchedule(scheduleKey, s); err != nil {
 			t.Fatal(err)

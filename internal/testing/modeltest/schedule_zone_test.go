@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/cron"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
@@ -15,7 +16,7 @@ func TestTheLogOfASchedulesZoneThatIsUnknown(t *testing.T) {
 	db := engine.Open(engine.Options{Clock: clock.NewManual(transcript.Start), Shards: 16, RecordEffects: true})
 	defer db.Close()
 	key := []byte("q")
-	rule := engine.QueueRule{Cron: "0 12 * * *", Zone: "CET"}
+	rule := cron.Rule{Cron: "0 12 * * *", Zone: "CET"}
 	var next int64
 	for _, payload := range []string{"a", "b"} {
 		tx := db.BeginAll(0)
