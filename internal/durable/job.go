@@ -153,24 +153,36 @@ func (k *Keeper) cancelJob(kind jobKind) {
 	}
 }
 
-// BackgroundSave implements BGSAVE. scheduled reports that the save begins after the running
-// rewrite, which needs schedule. It locks no shard, and does not wait. Errors: ErrSaving, ErrBusy,
-// ErrNoDirectory, ErrClosed, *disk.LockedError.
-func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// free reports whether a job of a kind may begin now, and prepares for it. While a job of the other kind is running it returns false
+// and no error. k.mu is held. Errors: same while one of this kind is running; ErrNoDirectory, ErrClosed, those of prepare.
+func (k *Keeper) free(kind jobKind, same error, prepare func() error) (bool, error) {
 	switch {
 	case k.o.Memory:
 		return false, ErrNoDirectory
 	case k.closed:
 		return false, ErrClosed
 	case k.job == nil:
-		if err = k.takeLock(); err == nil {
-			k.begin(jobSave, k.save)
-		}
+		err := prepare()
+		return err == nil, err
+	case k.job.kind == kind:
+		return false, same
+	}
+	return false, nil
+}
+
+// BackgroundSave implements BGSAVE. scheduled reports that the save begins after the running
+// rewrite, which needs schedule. It locks no shard, and does not wait. Errors: ErrSaving, ErrBusy,
+// ErrNoDirectory, ErrClosed, *disk.LockedError.
+func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	free, err := k.free(jobSave, ErrSaving, k.takeLock)
+	switch {
+	case err != nil:
 		return false, err
-	case k.job.kind == jobSave:
-		return false, ErrSaving
+	case free:
+		k.begin(jobSave, k.save)
+		return false, nil
 	case schedule:
 		k.jobs.saveScheduled = true
 		return true, nil
@@ -181,32 +193,21 @@ func (k *Keeper) BackgroundSave(schedule bool) (scheduled bool, err error) {
 // Save implements SAVE: it writes the RDB file and returns when the file is durable. It waits for a
 // running rewrite. Errors: ErrSaving while a BGSAVE is running; the error of the save.
 func (k *Keeper) Save(ctx context.Context) error {
-	if k.o.Memory {
-		return ErrNoDirectory
-	}
 	for {
 		k.mu.Lock()
 		j := k.job
-		switch {
-		case k.closed:
-			k.mu.Unlock()
-			return ErrClosed
-		case j == nil:
-			err := k.takeLock()
-			if err == nil {
-				j = k.begin(jobSave, k.save)
-				j.wanted = true
-			}
-			k.mu.Unlock()
-			if err != nil {
-				return err
-			}
-			return j.wait(ctx)
-		case j.kind == jobSave:
-			k.mu.Unlock()
-			return ErrSaving
+		free, err := k.free(jobSave, ErrSaving, k.takeLock)
+		if free {
+			j = k.begin(jobSave, k.save)
+			j.wanted = true
 		}
 		k.mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case free:
+			return j.wait(ctx)
+		}
 		select {
 		case <-j.done:
 		case <-ctx.Done():
@@ -233,18 +234,13 @@ func (j *job) wait(ctx context.Context) error {
 func (k *Keeper) RewriteAOF() (scheduled bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	free, err := k.free(jobRewrite, ErrRewriting, k.own)
 	switch {
-	case k.o.Memory:
-		return false, ErrNoDirectory
-	case k.closed:
-		return false, ErrClosed
-	case k.job == nil:
-		if err = k.own(); err == nil {
-			k.begin(jobRewrite, k.rewrite)
-		}
+	case err != nil:
 		return false, err
-	case k.job.kind == jobRewrite:
-		return false, ErrRewriting
+	case free:
+		k.begin(jobRewrite, k.rewrite)
+		return false, nil
 	}
 	k.jobs.rewriteScheduled = true
 	return true, nil

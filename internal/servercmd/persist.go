@@ -59,13 +59,18 @@ func runBgsave(c *command.Ctx) error {
 
 	scheduled, err := session.ServiceOf(c).Keeper().BackgroundSave(schedule)
 
+	return begun(c, "Background saving", scheduled, err)
+}
+
+// begun replies to a command that begins a job, or schedules it.
+func begun(c *command.Ctx, job string, scheduled bool, err error) error {
 	switch {
 	case err != nil:
 		return persistError(err)
 	case scheduled:
-		c.Out.Simple("Background saving scheduled")
+		c.Out.Simple(job + " scheduled")
 	default:
-		c.Out.Simple("Background saving started")
+		c.Out.Simple(job + " started")
 	}
 	return nil
 }
@@ -86,15 +91,7 @@ var specBgrewriteaof = command.Spec{
 func runBgrewriteaof(c *command.Ctx) error {
 	scheduled, err := session.ServiceOf(c).Keeper().RewriteAOF()
 
-	switch {
-	case err != nil:
-		return persistError(err)
-	case scheduled:
-		c.Out.Simple("Background append only file rewriting scheduled")
-	default:
-		c.Out.Simple("Background append only file rewriting started")
-	}
-	return nil
+	return begun(c, "Background append only file rewriting", scheduled, err)
 }
 
 var specLastsave = command.Spec{
