@@ -128,8 +128,12 @@ func process(ctx context.Context, p processor, args []any) (conn.Value, error) {
 	return a.V, a.Err
 }
 
-// plainCommands converts the arguments of a batch as plainArgs does.
-func (b *driver) plainCommands(ctx context.Context, cmds [][]any) ([][]any, error) {
+// batch runs a call with the commands of a batch, whose arguments it converts as plainArgs does.
+func (b *driver) batch(ctx context.Context, cmds [][]any, run func(plain [][]any) ([]conn.Value, error)) ([]conn.Value, error) {
+	if !b.calls.Enter() {
+		return nil, conn.ErrClosed
+	}
+	defer b.calls.Leave()
 	plain := make([][]any, len(cmds))
 	for i, args := range cmds {
 		var err error
@@ -137,31 +141,28 @@ func (b *driver) plainCommands(ctx context.Context, cmds [][]any) ([][]any, erro
 			return nil, err
 		}
 	}
-	return plain, b.probe.Known(ctx)
+	if err := b.probe.Known(ctx); err != nil {
+		return nil, err
+	}
+	return run(plain)
 }
 
 // Pipeline implements Driver.
 func (b *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	if !b.calls.Enter() {
-		return nil, conn.ErrClosed
-	}
-	defer b.calls.Leave()
-	plain, err := b.plainCommands(ctx, cmds)
-	if err != nil {
-		return nil, err
-	}
-	if b.nodes != nil {
-		return b.nodes.pipeline(ctx, plain)
-	}
-	var answers []remote.Answer
-	_, err = b.policy.Persist(ctx, "pipeline", func() remote.Answer {
-		answers = sendAll(ctx, b.client.Pipeline(), plain)
-		return remote.Together(answers)
+	return b.batch(ctx, cmds, func(plain [][]any) ([]conn.Value, error) {
+		if b.nodes != nil {
+			return b.nodes.pipeline(ctx, plain)
+		}
+		var answers []remote.Answer
+		_, err := b.policy.Persist(ctx, "pipeline", func() remote.Answer {
+			answers = sendAll(ctx, b.client.Pipeline(), plain)
+			return remote.Together(answers)
+		})
+		if err != nil {
+			return nil, err // nothing ran, or it is unknown what ran
+		}
+		return values(answers)
 	})
-	if err != nil {
-		return nil, err // nothing ran, or it is unknown what ran
-	}
-	return values(answers)
 }
 
 // values returns the replies of a batch.
@@ -207,28 +208,20 @@ func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []remote.Ans
 
 // Tx implements Driver.
 func (b *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	if !b.calls.Enter() {
-		return nil, conn.ErrClosed
-	}
-	defer b.calls.Leave()
-	plain, err := b.plainCommands(ctx, cmds)
-	if err != nil {
-		return nil, err
-	}
-	if b.nodes != nil {
-		return b.nodes.tx(ctx, plain)
-	}
-	var replies []conn.Value
-	_, err = b.policy.Persist(ctx, "transaction", func() remote.Answer {
-		var a remote.Answer
-		if b.one != nil {
-			replies, a = txOn(ctx, b.one, false, plain)
-		} else {
-			replies, a = execTx(ctx, b.client.TxPipeline(), plain)
+	return b.batch(ctx, cmds, func(plain [][]any) (replies []conn.Value, err error) {
+		if b.nodes != nil {
+			return b.nodes.tx(ctx, plain)
 		}
-		return a
+		_, err = b.policy.Persist(ctx, "transaction", func() (a remote.Answer) {
+			if b.one != nil {
+				replies, a = txOn(ctx, b.one, false, plain)
+			} else {
+				replies, a = execTx(ctx, b.client.TxPipeline(), plain)
+			}
+			return a
+		})
+		return replies, err
 	})
-	return replies, err
 }
 
 // txOn runs commands between MULTI and EXEC on a server, once, after ASKING if a
