@@ -91,8 +91,8 @@ func (d *driver) send(ctx context.Context, words []string) remote.Answer {
 	})
 }
 
-// Pipeline implements ebb.Driver.
-func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
+// inCall runs a call with the commands of a batch.
+func (d *driver) inCall(ctx context.Context, cmds [][]any, run func(all [][]string) ([]conn.Value, error)) ([]conn.Value, error) {
 	all, err := allTexts(cmds)
 	if err != nil {
 		return nil, err
@@ -101,36 +101,35 @@ func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 		return nil, err
 	}
 	defer d.calls.Leave()
-	return d.pipeline(ctx, all, nil)
+	return run(all)
+}
+
+// Pipeline implements ebb.Driver.
+func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
+	return d.inCall(ctx, cmds, func(all [][]string) ([]conn.Value, error) { return d.pipeline(ctx, all, nil) })
 }
 
 // Tx implements ebb.Driver. In a cluster rueidis follows a transaction's redirection
 // as a whole.
 func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	all, err := allTexts(cmds)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer d.calls.Leave()
-	if _, err := d.oneSlot("a transaction", keysOf(all...)); err != nil {
-		return nil, err
-	}
-	v, err := d.policy.Persist(ctx, "transaction", func() remote.Answer {
-		return d.shared(ctx, "transaction", func() remote.Answer {
-			replies, a := d.exec(ctx, d.client, all)
-			if replies != nil {
-				a.V = conn.Value{Kind: resp.KindArray, Elems: replies}
-			}
-			return a
+	return d.inCall(ctx, cmds, func(all [][]string) ([]conn.Value, error) {
+		if _, err := d.oneSlot("a transaction", keysOf(all...)); err != nil {
+			return nil, err
+		}
+		v, err := d.policy.Persist(ctx, "transaction", func() remote.Answer {
+			return d.shared(ctx, "transaction", func() remote.Answer {
+				replies, a := d.exec(ctx, d.client, all)
+				if replies != nil {
+					a.V = conn.Value{Kind: resp.KindArray, Elems: replies}
+				}
+				return a
+			})
 		})
+		if err != nil {
+			return nil, err
+		}
+		return v.Elems, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return v.Elems, nil
 }
 
 // sender is a client, or a dedicated one.

@@ -45,28 +45,36 @@ type replicated struct {
 	wait wait
 }
 
-// Do implements ebb.Driver.
-func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
+// write runs a command that may write; plain runs any other one, which does not wait for replicas.
+func (r *replicated) write(ctx context.Context, args []any, plain func(context.Context, []any) (conn.Value, error),
+	run func(words []string) (conn.Value, error)) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
 		return conn.Value{}, err
 	}
 	if !mayWrite(words) {
-		return r.driver.Do(ctx, args)
+		return plain(ctx, args)
 	}
 	if err := r.enter(ctx); err != nil {
 		return conn.Value{}, err
 	}
 	defer r.calls.Leave()
-	if r.cluster {
-		if everywhere := wide(words); everywhere != nil {
-			return everywhere(ctx, r.driver, &r.wait, words)
+	return run(words)
+}
+
+// Do implements ebb.Driver.
+func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
+	return r.write(ctx, args, r.driver.Do, func(words []string) (conn.Value, error) {
+		if r.cluster {
+			if everywhere := wide(words); everywhere != nil {
+				return everywhere(ctx, r.driver, &r.wait, words)
+			}
 		}
-	}
-	return r.policy.Persist(ctx, words[0], func() remote.Answer {
-		return r.dedicated(ctx, keyOf(words), func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
-			a := r.sendOn(ctx, c, ask, &r.wait, words)[0]
-			return a, a.Err == nil
+		return r.policy.Persist(ctx, words[0], func() remote.Answer {
+			return r.dedicated(ctx, keyOf(words), func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
+				a := r.sendOn(ctx, c, ask, &r.wait, words)[0]
+				return a, a.Err == nil
+			})
 		})
 	})
 }
@@ -74,26 +82,17 @@ func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 // Block implements ebb.Driver. After the command has its result, Block waits for the
 // replicas.
 func (r *replicated) Block(ctx context.Context, args []any) (conn.Value, error) {
-	words, err := texts(args)
-	if err != nil {
-		return conn.Value{}, err
-	}
-	if !mayWrite(words) {
-		return r.driver.Block(ctx, args)
-	}
-	if err := r.enter(ctx); err != nil {
-		return conn.Value{}, err
-	}
-	defer r.calls.Leave()
-	return r.blocked(ctx, words, r.wait.Within, func(bounded context.Context) remote.Answer {
-		if r.hangsUp() {
-			return r.onBlocker(ctx, bounded, words[0], func(ctx context.Context, c rueidis.DedicatedClient) remote.Answer {
-				return r.blockOn(ctx, c, false, words)
+	return r.write(ctx, args, r.driver.Block, func(words []string) (conn.Value, error) {
+		return r.blocked(ctx, words, r.wait.Within, func(bounded context.Context) remote.Answer {
+			if r.hangsUp() {
+				return r.onBlocker(ctx, bounded, words[0], func(ctx context.Context, c rueidis.DedicatedClient) remote.Answer {
+					return r.blockOn(ctx, c, false, words)
+				})
+			}
+			return r.dedicated(bounded, keyOf(words), func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
+				a := r.blockOn(bounded, c, ask, words)
+				return a, a.Err == nil
 			})
-		}
-		return r.dedicated(bounded, keyOf(words), func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
-			a := r.blockOn(bounded, c, ask, words)
-			return a, a.Err == nil
 		})
 	})
 }
@@ -114,43 +113,27 @@ func (r *replicated) blockOn(ctx context.Context, c rueidis.DedicatedClient, ask
 
 // Pipeline implements ebb.Driver. In a cluster each slot has a connection of its own.
 func (r *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	all, err := allTexts(cmds)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer r.calls.Leave()
-	return r.pipeline(ctx, all, r.wait.of(all...))
+	return r.inCall(ctx, cmds, func(all [][]string) ([]conn.Value, error) { return r.pipeline(ctx, all, r.wait.of(all...)) })
 }
 
 // Tx implements ebb.Driver.
 func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	all, err := allTexts(cmds)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer r.calls.Leave()
-	key, err := r.oneSlot("a transaction", keysOf(all...))
-	if err != nil {
-		return nil, err
-	}
-	var replies []conn.Value
-	_, err = r.policy.Persist(ctx, "transaction", func() remote.Answer {
-		return r.dedicated(ctx, key, func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool) {
-			var a remote.Answer
-			replies, a = r.execReplicated(ctx, c, ask, &r.wait, all)
-			return a, a.Err == nil
+	return r.inCall(ctx, cmds, func(all [][]string) (replies []conn.Value, err error) {
+		key, err := r.oneSlot("a transaction", keysOf(all...))
+		if err != nil {
+			return nil, err
+		}
+		_, err = r.policy.Persist(ctx, "transaction", func() remote.Answer {
+			return r.dedicated(ctx, key, func(c rueidis.DedicatedClient, ask bool) (a remote.Answer, ok bool) {
+				replies, a = r.execReplicated(ctx, c, ask, &r.wait, all)
+				return a, a.Err == nil
+			})
 		})
+		if err != nil {
+			return nil, err
+		}
+		return replies, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return replies, nil
 }
 
 // execReplicated runs exec on a dedicated client, and then waits for replicas if w is not
