@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
@@ -71,32 +70,19 @@ func (f *Family[K, V]) OnExpired(ctx context.Context, listener string, fn func(c
 
 func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener string, fn func(ctx context.Context, e Expired[K, V]) error,
 	opts []ListenOptions) error {
-	if !k.o.Events {
-		return fmt.Errorf("%w: set Options.Events where it is written and here", ErrNoEvents)
-	}
-	if err := kit.Callable(fn != nil, "fn"); err != nil {
-		return err
-	}
 	o, err := kit.Option(opts)
 	if err != nil {
 		return err
 	}
-	prefix := kit.Key(k.home, "")
-	return feed.Listen(ctx, expiries.Options{
-		Group: listener, Consumer: o.Consumer, Redeliver: o.ClaimAfter,
-		Failed: func(err error) {
-			if k.o.Logger != nil {
-				k.o.Logger.Warn("expmap: "+err.Error(), "map", k.home, "listener", listener)
-			}
-		},
-	}, func(ctx context.Context, x expiries.Entry) error {
-		e := Expired[K, V]{ID: x.ID, HasValue: x.HasValue, Deadline: time.UnixMilli(x.Deadline), FiredAt: time.UnixMilli(x.FiredAt)}
-		if feed.Index != "" {
-			e.Map = strings.TrimPrefix(x.Key, prefix)
-		}
-		var err error
+	x := expiries.Object{Feed: feed, Kind: "map", Home: k.home, Logger: k.o.Logger}
+	if !k.o.Events {
+		x.Absent = ErrNoEvents
+	}
+	return x.OnExpired(ctx, listener, expiries.ListenOptions(o), fn != nil, func(ctx context.Context, name string, x expiries.Entry) error {
+		e := Expired[K, V]{ID: x.ID, Map: name, HasValue: x.HasValue, Deadline: time.UnixMilli(x.Deadline), FiredAt: time.UnixMilli(x.FiredAt)}
 		e.Key, e.Err = k.o.Keys.Decode([]byte(x.Item))
 		if x.HasValue {
+			var err error
 			if e.Value, err = k.decode(x.Value); err != nil {
 				e.HasValue, e.Err = false, errors.Join(e.Err, err)
 			}

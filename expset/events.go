@@ -3,7 +3,6 @@ package expset
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
@@ -66,29 +65,16 @@ func (f *Family[T]) OnExpired(ctx context.Context, listener string, fn func(ctx 
 }
 
 func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts []ListenOptions) error {
-	if !k.o.Events {
-		return fmt.Errorf("%w: set Options.Events where it is written and here", ErrNoEvents)
-	}
-	if err := kit.Callable(fn != nil, "fn"); err != nil {
-		return err
-	}
 	o, err := kit.Option(opts)
 	if err != nil {
 		return err
 	}
-	prefix := kit.Key(k.home, "")
-	return k.feed.Listen(ctx, expiries.Options{
-		Group: listener, Consumer: o.Consumer, Redeliver: o.ClaimAfter,
-		Failed: func(err error) {
-			if k.o.Logger != nil {
-				k.o.Logger.Warn("expset: "+err.Error(), "set", k.home, "listener", listener)
-			}
-		},
-	}, func(ctx context.Context, x expiries.Entry) error {
-		e := Expired[T]{ID: x.ID, Deadline: time.UnixMilli(x.Deadline), FiredAt: time.UnixMilli(x.FiredAt)}
-		if k.index != "" {
-			e.Set = strings.TrimPrefix(x.Key, prefix)
-		}
+	x := expiries.Object{Feed: k.feed, Kind: "set", Home: k.home, Logger: k.o.Logger}
+	if !k.o.Events {
+		x.Absent = ErrNoEvents
+	}
+	return x.OnExpired(ctx, listener, expiries.ListenOptions(o), fn != nil, func(ctx context.Context, name string, x expiries.Entry) error {
+		e := Expired[T]{ID: x.ID, Set: name, Deadline: time.UnixMilli(x.Deadline), FiredAt: time.UnixMilli(x.FiredAt)}
 		e.Member, e.Err = k.o.Codec.Decode([]byte(x.Item))
 		return fn(ctx, e)
 	})
