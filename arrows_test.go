@@ -51,14 +51,13 @@ var arrows = []struct {
 		"internal/cleantext",
 		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/limiter",
 		"internal/listen", "internal/oplog",
-		"internal/pubsub", "internal/reactor", "internal/redact",
+		"internal/pubsub", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
 	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp", "internal/acl",
 		"internal/admin", "internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub",
 		"internal/rdb", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
-	{"internal/redact", []string{"internal/command", "internal/config"}},
 	{"internal/listen", []string{"internal/config"}},
 	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable",
 		"internal/instance",
@@ -143,7 +142,7 @@ var arrows = []struct {
 	{"examples", []string{"", "."}},
 	{"redisson/examples", []string{"", "."}},
 	{"redisson", []string{"conn", "expmap", "expset", "limit", "lock", "queue", "internal/kit", "internal/layouts", "internal/locking",
-		"internal/waitline", "internal/wake"}}, // a module of its own
+		"internal/wake"}}, // a module of its own
 	{"expmap", []string{"conn", "resp", "internal/direct", "internal/kit", "internal/expiries", "internal/layouts", "internal/nearcache"}},
 	{"expset", []string{"conn", "internal/kit", "internal/expiries", "internal/layouts"}},
 	{"near", []string{"conn", "internal/kit", "internal/expiries"}},
@@ -152,7 +151,7 @@ var arrows = []struct {
 	{"lock/httpidem", []string{"conn", "lock", "internal/kit"}},
 	{"lock", []string{"conn", "internal/direct", "internal/fresh", "internal/kit", "internal/locking", "internal/wake"}},
 	{"limit/httplimit", []string{"limit", "internal/kit"}},
-	{"limit", []string{"conn", "internal/direct", "internal/kit", "internal/waitline", "internal/wake"}},
+	{"limit", []string{"conn", "internal/direct", "internal/kit", "internal/wake"}},
 	{"", []string{"conn", "resp", "internal/kit"}}, // the toolkit: on Conn alone
 }
 
@@ -310,7 +309,7 @@ var notLinked = map[string][]string{
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 	toolkit := []string{"conn", "resp", "internal/direct", "internal/kit", "internal/expiries", "internal/fresh",
 		"internal/layouts", "internal/locking",
-		"internal/nearcache", "internal/routing", "internal/waitline", "internal/wake"} // routing is data
+		"internal/nearcache", "internal/routing", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}
 	for _, object := range objects {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/redact"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -150,12 +149,6 @@ func (c *Session) logName() (addr, name string) {
 		name = c.origin.Lib
 	}
 	return c.remoteAddr(), name
-}
-
-// Redacted returns a request without passwords, for every log that shows requests. The result may share
-// its arguments.
-func (s *Service) Redacted(spec *command.Spec, args [][]byte) [][]byte {
-	return redact.Request(s.table, spec, args)
 }
 
 // monitors are the clients in MONITOR. The server queues lines under its lock, and the lines about

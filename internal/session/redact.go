@@ -1,35 +1,35 @@
-// Package redact hides what is secret in requests, for everything that shows them: MONITOR, SLOWLOG, the
-// console's audit. Start reading at Request.
-package redact
+package session
+
+// This file hides what is secret in requests, for everything that shows them: MONITOR, SLOWLOG, the
+// console's audit.
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 )
 
-// hidden replaces secrets in logs.
-var hidden = []byte("(redacted)")
+// redactedWord replaces secrets in logs.
+var redactedWord = []byte("(redacted)")
 
-// wrapped are the commands whose arguments contain another command, with the position of its name.
-var wrapped = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
+// wrappers are the commands whose arguments contain another command, with the position of its name.
+var wrappers = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
 
-// Request returns a request without passwords and names of users. It also redacts a request that is an
-// argument of another command, which it finds in the table. The result may share its arguments with the
-// request, which it does not change.
-func Request(table *command.Table, spec *command.Spec, args [][]byte) [][]byte {
+// Redacted returns a request without passwords and names of users. It also redacts a request that is an
+// argument of another command. The result may share its arguments with the request, which it does not change.
+func (s *Service) Redacted(spec *command.Spec, args [][]byte) [][]byte {
 	at := 0
-	for spec.Parent() != nil && wrapped[spec.Name] > 0 {
-		at += wrapped[spec.Name]
+	for spec.Parent() != nil && wrappers[spec.Name] > 0 {
+		at += wrappers[spec.Name]
 		if at >= len(args) {
 			return args
 		}
-		inner, err := table.Find(args[at:])
+		inner, err := s.table.Find(args[at:])
 		if err != nil {
 			return args
 		}
 		spec = inner
 	}
-	shown := one(spec, args[at:])
+	shown := redactOne(spec, args[at:])
 	if at == 0 {
 		return shown
 	}
@@ -39,12 +39,12 @@ func Request(table *command.Table, spec *command.Spec, args [][]byte) [][]byte {
 	return append(append([][]byte(nil), args[:at]...), shown...)
 }
 
-// one is Request for a command by itself. As on newer servers, it also hides the names of users.
-func one(spec *command.Spec, args [][]byte) [][]byte {
+// redactOne is Redacted for a command by itself. As on newer servers, it also hides the names of users.
+func redactOne(spec *command.Spec, args [][]byte) [][]byte {
 	hide := func(from, n int) [][]byte {
 		out := append([][]byte(nil), args...)
 		for i := from; i < from+n && i < len(out); i++ {
-			out[i] = hidden
+			out[i] = redactedWord
 		}
 		return out
 	}
@@ -75,7 +75,7 @@ func one(spec *command.Spec, args [][]byte) [][]byte {
 				if &out[0] == &args[0] {
 					out = append([][]byte(nil), args...)
 				}
-				out[i+1] = hidden
+				out[i+1] = redactedWord
 			}
 		}
 		return out
