@@ -2,7 +2,7 @@ package limit
 
 import (
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/waitline"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // The scripts, for servers without ebb's commands. The same algorithms for ebb are in internal/limiter, and
@@ -58,7 +58,7 @@ func newScripts(algo string) scripts {
 var (
 	reserveScript = conn.NewScript(luaNow + luaGCRA + luaLine + luaBucket["gcra"] + luaReserve)
 	cancelScript  = conn.NewScript(luaNow + luaGCRA + luaCancel)
-	leaveScript   = conn.NewScript(waitline.Leave)
+	leaveScript   = conn.NewScript(kit.LineLeave)
 	allScript     = conn.NewScript(luaNow + luaGCRA + luaWindow + luaLog + luaLine + luaAll)
 )
 
@@ -137,7 +137,7 @@ end
 return {used, ends - now}
 `)
 
-const luaNow = waitline.Now + `
+const luaNow = kit.LineNow + `
 local far = 2^53 -- us: the debt from a far greater rate may be longer
 local wrong = 'WRONGTYPE the key holds another kind of value, or a limiter of another algorithm'
 `
@@ -437,8 +437,8 @@ local function log(key, limit, period)
 end
 `
 
-// luaLine adds to waitline.First what a limiter needs.
-const luaLine = waitline.First + `
+// luaLine adds to kit.LineFirst what a limiter needs.
+const luaLine = kit.LineFirst + `
 local function waiting(line, heard)
   return redis.call('EXISTS', line) == 1 and first(line, heard)
 end

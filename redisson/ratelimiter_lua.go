@@ -2,14 +2,14 @@ package redisson
 
 import (
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/internal/waitline"
+	"github.com/ebbdb/ebb/internal/kit"
 )
 
 // The scripts of RateLimiter. KEYS: the rate; value and permits of all clients; value and permits of this client. Times are in
 // ms.
 
 // luaRate reads the rate, chooses the keys, counts the free permits, and sets the TTL of the keys.
-const luaRate = waitline.Now + `
+const luaRate = kit.LineNow + `
 local ms = floor(now / 1000)
 local conf = redis.call('HMGET', KEYS[1], 'rate', 'interval', 'type', 'keepAliveTime', 'ebb-members')
 if not (conf[1] and conf[2] and conf[3]) then return redis.error_reply('EBBNORATE there is no rate') end
@@ -90,7 +90,7 @@ end
 // rateAcquire: KEYS also the two of the line; ARGV permits, 16 random bytes, a ticket, its turn or "", its lease in us, the longest
 // wait in ms or -1, whether there is a line, whether the Java programs are old. The reply is {1, 0, 0} if it took the permits,
 // {0, ms, 0} if they would come too late, and {2, ms, turn} to poll again after ms.
-var rateAcquire = conn.NewScript(luaRate + waitline.First + `
+var rateAcquire = conn.NewScript(luaRate + kit.LineFirst + `
 local n, me, turn, patience, fair = num(1), ARGV[3], ARGV[4], num(6), ARGV[7] == '1'
 if n > rate then return redis.error_reply('EBBTOOMUCH more than the rate') end
 local old = settle(ARGV[8] == '1')
@@ -134,7 +134,7 @@ end
 return {2, wait, turn}
 `)
 
-var leaveScript = conn.NewScript(waitline.Leave)
+var leaveScript = conn.NewScript(kit.LineLeave)
 
 // rateRevoke: ARGV permits, and the random bytes of the grant.
 var rateRevoke = conn.NewScript(luaRate + `
