@@ -281,7 +281,7 @@ func replyText(v resp.Value, hide bool, room *int) string {
 	if v = short.of(v); hide {
 		v = hideValues(v)
 	}
-	text := v.AppendTTY(nil)
+	text := resp.AppendTTY(nil, v)
 	if n := len(text); n > 0 && text[n-1] == '\n' {
 		text = text[:n-1]
 	}

@@ -130,8 +130,8 @@ func (w *Writer) addTree(v Value) {
 		v.Attrs = nil
 	}
 	elems := v.Elems
-	if v.Kind.aggregate() {
-		v.Int, v.Elems = int64(len(elems)/v.Kind.width()), nil
+	if isAggregate(v.Kind) {
+		v.Int, v.Elems = int64(len(elems)/widthOf(v.Kind)), nil
 	}
 	w.add(v)
 	for _, e := range elems {
@@ -146,10 +146,10 @@ func (w *Writer) fold(nodes []Value) (v Value, rest []Value) {
 		return Value{Kind: KindNull}, nil
 	}
 	v, rest = nodes[0], nodes[1:]
-	if !v.Kind.aggregate() {
+	if !isAggregate(v.Kind) {
 		return v, rest
 	}
-	n := int(v.Int) * v.Kind.width()
+	n := int(v.Int) * widthOf(v.Kind)
 	v.Int = 0
 	if w.cut {
 		n = min(n, len(rest)) // each element has a node at least
@@ -165,7 +165,7 @@ func (w *Writer) fold(nodes []Value) (v Value, rest []Value) {
 		v.Elems[i], rest = w.fold(rest)
 	}
 	if w.cut {
-		v.Elems = v.Elems[:len(v.Elems)-len(v.Elems)%v.Kind.width()] // no key without its value
+		v.Elems = v.Elems[:len(v.Elems)-len(v.Elems)%widthOf(v.Kind)] // no key without its value
 	}
 	if v.Kind == kindAttribute {
 		attrs := v.Elems

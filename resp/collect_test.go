@@ -59,7 +59,7 @@ func TestACollectedReplyHasABound(t *testing.T) {
 			w.CollectSome(c.bound)
 			c.write(&w)
 			v := w.Value()
-			if got := strings.TrimSuffix(string(v.AppendTTY(nil)), "\n"); got != c.want || w.Cut() != c.cut {
+			if got := strings.TrimSuffix(string(AppendTTY(nil, v)), "\n"); got != c.want || w.Cut() != c.cut {
 				t.Errorf("%q, cut %v; want %q, %v", got, w.Cut(), c.want, c.cut)
 			}
 			w.Collect()

@@ -1,5 +1,7 @@
 package resp
 
+import "strconv"
+
 // AppendCommand appends a request: an array of bulk strings.
 func AppendCommand[T []byte | string](dst []byte, args ...T) []byte {
 	dst = appendHeader(dst, '*', len(args))
@@ -13,6 +15,6 @@ func AppendCommand[T []byte | string](dst []byte, args ...T) []byte {
 
 func appendHeader(dst []byte, sigil byte, n int) []byte {
 	dst = append(dst, sigil)
-	dst = AppendInt(dst, int64(n))
+	dst = strconv.AppendInt(dst, int64(n), 10)
 	return append(dst, '\r', '\n')
 }

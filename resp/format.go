@@ -3,9 +3,10 @@ package resp
 import (
 	"bytes"
 	"slices"
+	"strconv"
 )
 
-// The Append methods of this file print a reply byte for byte as redis-cli 7 does, with
+// The Append functions of this file print a reply byte for byte as redis-cli 7 does, with
 // the line end after it.
 
 // AppendTTY prints a reply for a person, as redis-cli does on a terminal or
@@ -21,9 +22,9 @@ import (
 //  2. (empty array)
 //
 // Big numbers, which redis-cli refuses to show, are "(big number) 123".
-func (v Value) AppendTTY(dst []byte) []byte { return v.appendTTY(dst, nil) }
+func AppendTTY(dst []byte, v Value) []byte { return appendTTY(dst, v, nil) }
 
-func (v Value) appendTTY(dst, prefix []byte) []byte {
+func appendTTY(dst []byte, v Value, prefix []byte) []byte {
 	switch v.Kind {
 	case KindStatus, KindVerbatim:
 		dst = append(dst, v.Str...)
@@ -31,11 +32,11 @@ func (v Value) appendTTY(dst, prefix []byte) []byte {
 		dst = append(dst, "(error) "...)
 		dst = append(dst, v.Str...)
 	case KindInt:
-		dst = AppendInt(append(dst, "(integer) "...), v.Int)
+		dst = strconv.AppendInt(append(dst, "(integer) "...), v.Int, 10)
 	case KindBulk:
 		dst = AppendQuoted(dst, v.Str)
 	case KindDouble:
-		dst = v.appendDouble(append(dst, "(double) "...))
+		dst = append(append(dst, "(double) "...), v.String()...)
 	case KindBool:
 		dst = append(dst, '(')
 		dst = append(dst, v.String()...)
@@ -45,7 +46,7 @@ func (v Value) appendTTY(dst, prefix []byte) []byte {
 		dst = append(dst, v.Str...)
 	case KindArray, KindMap, KindSet, KindPush:
 		if len(v.Elems) > 0 {
-			return v.appendList(dst, prefix)
+			return appendList(dst, v, prefix)
 		}
 		dst = append(dst, emptyTTY[v.Kind]...)
 	default:
@@ -63,9 +64,9 @@ var emptyTTY = [...]string{
 
 // appendList prints the elements of an aggregate, numbered. appendList writes the first
 // one at the end of dst, and prefix before each of the others.
-func (v Value) appendList(dst, prefix []byte) []byte {
-	width := v.Kind.width()
-	digits := len(AppendInt(nil, int64(len(v.Elems)/width)))
+func appendList(dst []byte, v Value, prefix []byte) []byte {
+	width := widthOf(v.Kind)
+	digits := len(strconv.Itoa(len(v.Elems) / width))
 	inner := make([]byte, 0, len(prefix)+digits+2)
 	inner = append(inner, prefix...)
 	for range digits + 2 {
@@ -76,23 +77,23 @@ func (v Value) appendList(dst, prefix []byte) []byte {
 			dst = append(dst, prefix...)
 		}
 		dst = appendPadded(dst, i/width+1, digits)
-		dst = append(dst, v.separator(), ' ')
-		dst = v.Elems[i].appendTTY(dst, inner)
+		dst = append(dst, separator(v.Kind), ' ')
+		dst = appendTTY(dst, v.Elems[i], inner)
 		if v.Kind != KindMap || i+1 == len(v.Elems) {
 			continue
 		}
 		dst = append(dst[:len(dst)-1], " => "...)
 		value, start := v.Elems[i+1], len(dst)
-		dst = value.appendTTY(dst, inner)
-		if value.Kind.aggregate() && bytes.IndexByte(dst[start:], '\n') < len(dst)-start-1 {
+		dst = appendTTY(dst, value, inner)
+		if isAggregate(value.Kind) && bytes.IndexByte(dst[start:], '\n') < len(dst)-start-1 {
 			dst = slices.Insert(dst, start, append([]byte{'\n'}, inner...)...) // more than one line: begin a new one
 		}
 	}
 	return dst
 }
 
-func (v Value) separator() byte {
-	switch v.Kind {
+func separator(k Kind) byte {
+	switch k {
 	case KindMap:
 		return '#'
 	case KindSet:
@@ -103,19 +104,11 @@ func (v Value) separator() byte {
 
 func appendPadded(dst []byte, n, width int) []byte {
 	var text [20]byte
-	digits := AppendInt(text[:0], int64(n))
+	digits := strconv.AppendInt(text[:0], int64(n), 10)
 	for range width - len(digits) {
 		dst = append(dst, ' ')
 	}
 	return append(dst, digits...)
-}
-
-// appendDouble appends the number as the server spelled it, if the Value has that text.
-func (v Value) appendDouble(dst []byte) []byte {
-	if v.Str != "" {
-		return append(dst, v.Str...)
-	}
-	return AppendDouble(dst, v.Float)
 }
 
 // AppendQuoted appends s in double quotes, as redis-cli shows strings. It writes \\ \" \n
@@ -151,9 +144,9 @@ const hexDigits = "0123456789abcdef"
 // AppendRaw prints a reply as redis-cli does with --raw, or when its output is a pipe. It
 // writes strings as they are, each element on a line of its own, and key and value of a
 // map on one line. A null is an empty text.
-func (v Value) AppendRaw(dst []byte) []byte { return append(v.appendRaw(dst), '\n') }
+func AppendRaw(dst []byte, v Value) []byte { return append(appendRaw(dst, v), '\n') }
 
-func (v Value) appendRaw(dst []byte) []byte {
+func appendRaw(dst []byte, v Value) []byte {
 	switch v.Kind {
 	case KindError:
 		dst = append(dst, v.Str...)
@@ -163,8 +156,8 @@ func (v Value) appendRaw(dst []byte) []byte {
 		dst = append(dst, v.String()...)
 		return append(dst, ')')
 	}
-	if !v.Kind.aggregate() {
-		return v.appendScalar(dst)
+	if !isAggregate(v.Kind) {
+		return append(dst, v.String()...)
 	}
 	for i, e := range v.Elems {
 		switch {
@@ -173,16 +166,16 @@ func (v Value) appendRaw(dst []byte) []byte {
 		case i > 0:
 			dst = append(dst, '\n')
 		}
-		dst = e.appendRaw(dst)
+		dst = appendRaw(dst, e)
 	}
 	return dst
 }
 
 // AppendCSV prints a reply as redis-cli --csv does. It writes all elements on one line,
 // also those of nested aggregates, and quotes strings and statuses as AppendQuoted does.
-func (v Value) AppendCSV(dst []byte) []byte { return append(v.appendCSV(dst), '\n') }
+func AppendCSV(dst []byte, v Value) []byte { return append(appendCSV(dst, v), '\n') }
 
-func (v Value) appendCSV(dst []byte) []byte {
+func appendCSV(dst []byte, v Value) []byte {
 	switch v.Kind {
 	case KindError:
 		return AppendQuoted(append(dst, "ERROR,"...), v.Str)
@@ -191,104 +184,26 @@ func (v Value) appendCSV(dst []byte) []byte {
 	case KindNull, KindNullArray, KindNone:
 		return append(dst, "NULL"...)
 	}
-	if !v.Kind.aggregate() {
-		return v.appendScalar(dst)
+	if !isAggregate(v.Kind) {
+		return append(dst, v.String()...)
 	}
 	for i, e := range v.Elems {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = e.appendCSV(dst)
+		dst = appendCSV(dst, e)
 	}
 	return dst
 }
 
-// AppendJSON prints a reply as redis-cli --json does. Like redis-cli it writes some values
-// that JSON does not have, and the output is then not JSON: an error is error:"ERR ...",
-// infinities are inf and -inf, and bytes that are not UTF-8 stay as they are. A map key
-// that is not a string becomes its JSON in quotes.
-func (v Value) AppendJSON(dst []byte) []byte { return append(v.appendJSON(dst), '\n') }
+// AppendJSON prints a reply as redis-cli --json does: see Value.AppendJSON.
+func AppendJSON(dst []byte, v Value) []byte { return append(v.AppendJSON(dst, nil), '\n') }
 
 // AppendQuotedJSON prints a reply as redis-cli --quoted-json does: as AppendJSON, but with
 // the text of each string as AppendQuoted writes it and with each backslash doubled. The
 // output is ASCII. As with redis-cli, a string that has a double quote in it is not JSON.
-func (v Value) AppendQuotedJSON(dst []byte) []byte {
-	return append(v.appendJSONWith(dst, appendDoublyQuoted), '\n')
-}
-
-func (v Value) appendJSON(dst []byte) []byte { return v.appendJSONWith(dst, appendJSONString) }
-
-// appendJSONWith appends a reply as JSON; text appends its strings.
-func (v Value) appendJSONWith(dst []byte, text func([]byte, string) []byte) []byte {
-	switch v.Kind {
-	case KindError:
-		return text(append(dst, "error:"...), v.Str)
-	case KindStatus, KindBulk, KindVerbatim:
-		return text(dst, v.Str)
-	case KindNull, KindNullArray, KindNone:
-		return append(dst, "null"...)
-	case KindMap:
-		return v.appendObject(dst, text)
-	}
-	if !v.Kind.aggregate() {
-		return v.appendScalar(dst)
-	}
-	dst = append(dst, '[')
-	for i, e := range v.Elems {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = e.appendJSONWith(dst, text)
-	}
-	return append(dst, ']')
-}
-
-func (v Value) appendObject(dst []byte, text func([]byte, string) []byte) []byte {
-	dst = append(dst, '{')
-	first := true
-	for key, value := range v.Pairs {
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		switch key.Kind {
-		case KindStatus, KindBulk, KindVerbatim, KindError:
-			dst = key.appendJSONWith(dst, text)
-		default:
-			dst = append(dst, '"')
-			dst = key.appendJSONWith(dst, text)
-			dst = append(dst, '"')
-		}
-		dst = append(dst, ':')
-		dst = value.appendJSONWith(dst, text)
-	}
-	return append(dst, '}')
-}
-
-// appendJSONString appends s in quotes. Bytes from 0x80 on pass through.
-func appendJSONString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c == '\n':
-			dst = append(dst, `\n`...)
-		case c == '\r':
-			dst = append(dst, `\r`...)
-		case c == '\t':
-			dst = append(dst, `\t`...)
-		case c == '\b':
-			dst = append(dst, `\b`...)
-		case c == '\f':
-			dst = append(dst, `\f`...)
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return append(dst, '"')
+func AppendQuotedJSON(dst []byte, v Value) []byte {
+	return append(v.AppendJSON(dst, appendDoublyQuoted), '\n')
 }
 
 // appendDoublyQuoted appends s as AppendQuoted does, and doubles the backslashes.
@@ -300,17 +215,4 @@ func appendDoublyQuoted(dst []byte, s string) []byte {
 		dst = append(dst, c)
 	}
 	return dst
-}
-
-// appendScalar appends the text of a Value that is not an aggregate, without quotes.
-func (v Value) appendScalar(dst []byte) []byte {
-	switch v.Kind {
-	case KindInt:
-		return AppendInt(dst, v.Int)
-	case KindDouble:
-		return v.appendDouble(dst)
-	case KindBool:
-		return append(dst, v.String()...)
-	}
-	return append(dst, v.Str...)
 }

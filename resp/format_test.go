@@ -325,10 +325,10 @@ func TestRepliesPrintAsRedisCliPrintsThem(t *testing.T) {
 	for _, tt := range formats {
 		v := decodeAll(t, []byte(tt.in))[0]
 		for _, form := range []struct{ name, got, want string }{
-			{"tty", string(v.AppendTTY(nil)), tt.tty},
-			{"raw", string(v.AppendRaw(nil)), tt.raw},
-			{"csv", string(v.AppendCSV(nil)), tt.csv},
-			{"json", string(v.AppendJSON(nil)), tt.json},
+			{"tty", string(AppendTTY(nil, v)), tt.tty},
+			{"raw", string(AppendRaw(nil, v)), tt.raw},
+			{"csv", string(AppendCSV(nil, v)), tt.csv},
+			{"json", string(AppendJSON(nil, v)), tt.json},
 		} {
 			if form.got != form.want {
 				t.Errorf("%q as %s: %q, want %q", tt.in, form.name, form.got, form.want)
@@ -345,7 +345,7 @@ func TestRepliesRedisCliRefuses(t *testing.T) {
 		"|1\r\n+a\r\n:1\r\n:5\r\n": "(integer) 5\n",
 		">0\r\n":                   "(empty push)\n",
 	} {
-		if got := decodeAll(t, []byte(in))[0].AppendTTY(nil); string(got) != want {
+		if got := AppendTTY(nil, decodeAll(t, []byte(in))[0]); string(got) != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

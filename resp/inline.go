@@ -147,7 +147,7 @@ func unescape(c byte) byte {
 }
 
 func hexValue(c byte) byte {
-	if isDigit(c) {
+	if c-'0' <= 9 {
 		return c - '0'
 	}
 	return c | 0x20 - 'a' + 10

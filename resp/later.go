@@ -40,7 +40,7 @@ func (w *Writer) later(kind Kind) Later {
 // patches an inner aggregate before the outer one.
 func (w *Writer) Patch(l Later, n int) {
 	if w.Proto != 3 {
-		n *= l.kind.width()
+		n *= widthOf(l.kind)
 	}
 	if w.collecting {
 		if l.at < len(w.nodes) { // else it was left out
@@ -137,7 +137,7 @@ func (w *Writer) Append(v Value) {
 	case KindNullArray:
 		w.NullArray()
 	case KindArray, KindMap, KindSet, KindPush:
-		w.aggregate(v.Kind, len(v.Elems)/v.Kind.width())
+		w.aggregate(v.Kind, len(v.Elems)/widthOf(v.Kind))
 		for _, e := range v.Elems {
 			w.Append(e)
 		}

@@ -7,7 +7,7 @@ import (
 
 // ParseInt reads a decimal integer in the one spelling that Redis accepts: an optional
 // minus sign, no plus sign, no leading zeros, no spaces, within 64 bits. ParseInt and
-// AppendInt are inverses; "-0" is not a number. It allocates nothing.
+// strconv.AppendInt are inverses; "-0" is not a number. It allocates nothing.
 func ParseInt[T []byte | string](s T) (n int64, ok bool) {
 	i, neg := 0, false
 	if len(s) > 0 && s[0] == '-' {
@@ -32,11 +32,6 @@ func ParseInt[T []byte | string](s T) (n int64, ok bool) {
 		return -int64(u), u <= 1<<63
 	}
 	return int64(u), u < 1<<63
-}
-
-// AppendInt appends n in decimal.
-func AppendInt(dst []byte, n int64) []byte {
-	return strconv.AppendInt(dst, n, 10)
 }
 
 // ParseDouble reads a floating-point number as Redis does for scores and increments. It

@@ -8,7 +8,7 @@ import (
 
 func TestParseIntIsStrict(t *testing.T) {
 	for _, n := range []int64{0, 1, -1, 9, 10, -10, 1<<53 + 1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, 1e18} {
-		text := string(AppendInt(nil, n))
+		text := strconv.FormatInt(n, 10)
 		if got, ok := ParseInt(text); !ok || got != n {
 			t.Errorf("%s: %d, %v", text, got, ok)
 		}

@@ -200,7 +200,7 @@ func (d *decoder) verbatim(line []byte) (Value, error) {
 
 // elements decodes the values that an aggregate's header announces.
 func (d *decoder) elements(kind Kind, line []byte, depth int) (Value, error) {
-	n, err := length(line, d.left/kind.width())
+	n, err := length(line, d.left/widthOf(kind))
 	switch {
 	case err != nil:
 		return Value{}, err
@@ -212,7 +212,7 @@ func (d *decoder) elements(kind Kind, line []byte, depth int) (Value, error) {
 		return Value{}, bad("nested too deeply")
 	}
 	v := Value{Kind: kind}
-	n *= kind.width()
+	n *= widthOf(kind)
 	if n > 0 {
 		v.Elems = make([]Value, 0, min(n, 8))
 	}

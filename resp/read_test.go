@@ -207,7 +207,7 @@ func FuzzReadValue(f *testing.F) {
 		w := Writer{Proto: 3}
 		w.Append(plain)
 		second := decodeAll(t, w.Buf)
-		if len(second) != 1 || string(second[0].AppendTTY(nil)) != string(plain.AppendTTY(nil)) {
+		if len(second) != 1 || string(AppendTTY(nil, second[0])) != string(AppendTTY(nil, plain)) {
 			t.Fatalf("%q: read %v, written %q, read %v", data, plain, w.Buf, second)
 		}
 		w.Collect()

@@ -26,43 +26,33 @@ const (
 	KindBool                  // Int: 0 or 1
 	KindBigNumber             // Str: decimal
 	KindVerbatim              // Str, and Format: txt or mkd
-
-	kindAttribute // in a Writer's nodes; a Value has Attrs
 )
 
-// kinds holds the properties of each kind: its first byte on the wire, its name in
-// messages, and the number of replies per counted element (0: not an aggregate).
-var kinds = [...]struct {
-	sigil byte
-	name  string
-	width int
-}{
-	KindNone:      {'_', "nothing", 0},
-	KindStatus:    {'+', "status", 0},
-	KindError:     {'-', "error", 0},
-	KindInt:       {':', "integer", 0},
-	KindBulk:      {'$', "string", 0},
-	KindNull:      {'_', "null", 0},
-	KindNullArray: {'*', "null array", 0},
-	KindArray:     {'*', "array", 1},
-	KindMap:       {'%', "map", 2},
-	KindSet:       {'~', "set", 1},
-	KindPush:      {'>', "push", 1},
-	KindDouble:    {',', "double", 0},
-	KindBool:      {'#', "boolean", 0},
-	KindBigNumber: {'(', "big number", 0},
-	KindVerbatim:  {'=', "verbatim string", 0},
-	kindAttribute: {'|', "attribute", 2},
+// kinds are the names of the kinds in messages.
+var kinds = [...]string{
+	KindNone:      "nothing",
+	KindStatus:    "status",
+	KindError:     "error",
+	KindInt:       "integer",
+	KindBulk:      "string",
+	KindNull:      "null",
+	KindNullArray: "null array",
+	KindArray:     "array",
+	KindMap:       "map",
+	KindSet:       "set",
+	KindPush:      "push",
+	KindDouble:    "double",
+	KindBool:      "boolean",
+	KindBigNumber: "big number",
+	KindVerbatim:  "verbatim string",
 }
 
-func (k Kind) sigil() byte     { return kinds[k].sigil }
-func (k Kind) width() int      { return kinds[k].width }
-func (k Kind) aggregate() bool { return kinds[k].width > 0 }
+func (k Kind) aggregate() bool { return k >= KindArray && k <= KindPush }
 
 // String returns the kind's name: "integer", "map".
 func (k Kind) String() string {
 	if int(k) < len(kinds) {
-		return kinds[k].name
+		return kinds[k]
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
@@ -120,14 +110,17 @@ func (v Value) String() string {
 	case KindStatus, KindError, KindBulk, KindBigNumber, KindVerbatim:
 		return v.Str
 	case KindInt:
-		return string(AppendInt(nil, v.Int))
+		return strconv.FormatInt(v.Int, 10)
 	case KindDouble:
-		return string(v.appendDouble(nil))
+		if v.Str != "" { // as the server spelled it
+			return v.Str
+		}
+		return string(AppendDouble(nil, v.Float))
 	case KindBool:
 		return strconv.FormatBool(v.Int != 0)
 	}
 	if v.Kind.aggregate() {
-		return string(v.appendJSON(nil))
+		return string(v.AppendJSON(nil, nil))
 	}
 	return ""
 }

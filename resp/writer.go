@@ -242,14 +242,14 @@ func verbatimFormat(format string) (f [3]byte) {
 
 func (w *Writer) aggregate(kind Kind, n int) {
 	if w.Proto != 3 {
-		n *= kind.width()
+		n *= widthOf(kind)
 		kind = KindArray
 	}
 	if w.collecting {
 		w.add(Value{Kind: kind, Int: int64(n)})
 		return
 	}
-	w.number(kind.sigil(), int64(n))
+	w.number(sigilOf(kind), int64(n))
 }
 
 // number writes a header. It is fast for one digit, which most headers have.

@@ -36,7 +36,7 @@ func realPeer(t *testing.T) peer {
 // want sends a command and compares the reply, as redis-cli prints it.
 func (p peer) want(reply string, args ...string) {
 	p.t.Helper()
-	if got := strings.TrimSpace(string(p.ask(args...).AppendTTY(nil))); got != reply {
+	if got := strings.TrimSpace(string(resp.AppendTTY(nil, p.ask(args...)))); got != reply {
 		p.t.Errorf("%q: %s, want %s", args, got, reply)
 	}
 }

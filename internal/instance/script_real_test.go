@@ -345,7 +345,7 @@ func converse(t *testing.T, network, addr, lines string) (heard []string) {
 			if len(args) > 0 && args[0] == "HELLO" {
 				v.Elems = nil // versions and the like
 			}
-			heard = append(heard, line+"\n"+volatile.ReplaceAllString(string(v.AppendTTY(nil)), "~"))
+			heard = append(heard, line+"\n"+volatile.ReplaceAllString(string(resp.AppendTTY(nil, v)), "~"))
 			break
 		}
 	}

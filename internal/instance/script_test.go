@@ -105,7 +105,7 @@ func TestLongScriptsKeepTheOrderOfReplies(t *testing.T) {
 		}
 		var got []string
 		for range 9 {
-			got = append(got, strings.Join(strings.Fields(string(c.read().AppendTTY(nil))), " "))
+			got = append(got, strings.Join(strings.Fields(string(resp.AppendTTY(nil, c.read()))), " "))
 		}
 		want := `OK|(integer) 2|"2"|OK|QUEUED|QUEUED|QUEUED|1) (integer) 3 2) (integer) 4 3) "4"|"short"`
 		if s := strings.Join(got, "|"); s != want {
@@ -129,7 +129,7 @@ func TestFunctionsThatDoNotEnd(t *testing.T) {
 	if v := other.ask("SCRIPT", "KILL"); v.Str != busy {
 		t.Errorf("got %v", v)
 	}
-	stats := string(other.ask("FUNCTION", "STATS").AppendTTY(nil))
+	stats := string(resp.AppendTTY(nil, other.ask("FUNCTION", "STATS")))
 	if !strings.Contains(stats, `"f"`) || !strings.Contains(stats, `"arg"`) || !strings.Contains(stats, "duration_ms") {
 		t.Errorf("got %s", stats)
 	}

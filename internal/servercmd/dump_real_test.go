@@ -136,7 +136,7 @@ func (c *realConn) content(t tester, key string) []string {
 			out = append(out, e.Elems[0].Str)
 			out = append(out, strs(e.Elems[1])...)
 		}
-		out = append(out, string(streamState(c.ok(t, "XINFO", "STREAM", key, "FULL", "COUNT", "1")).AppendTTY(nil)))
+		out = append(out, string(resp.AppendTTY(nil, streamState(c.ok(t, "XINFO", "STREAM", key, "FULL", "COUNT", "1")))))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/resp"
 )
 
 // What a directive keeps secret stands in no log.
@@ -35,7 +36,7 @@ func TestSecretsOfDirectivesStandInNoLog(t *testing.T) {
 	if n < 5 {
 		t.Errorf("%d secrets", n)
 	}
-	if text := string(c.Do([]byte("SLOWLOG"), []byte("GET"), []byte("-1")).AppendTTY(nil)); strings.Contains(text, "hunter2") ||
+	if text := string(resp.AppendTTY(nil, c.Do([]byte("SLOWLOG"), []byte("GET"), []byte("-1")))); strings.Contains(text, "hunter2") ||
 		strings.Count(text, "(redacted)") < 2*n {
 		t.Errorf("SLOWLOG: %s", text)
 	}

@@ -51,9 +51,9 @@ func beside(t *testing.T, requests [][]string, options ...string) {
 			words = append(words, []byte(a))
 		}
 		// What users lack is said in other words (noperm-texts).
-		theirs := strings.Replace(string(want.AppendTTY(nil)), "This user has", "User bob has", 1)
-		if got := c.Do(words...); string(got.AppendTTY(nil)) != theirs {
-			t.Errorf("%q\n ours  %s redis %s", args, got.AppendTTY(nil), theirs)
+		theirs := strings.Replace(string(resp.AppendTTY(nil, want)), "This user has", "User bob has", 1)
+		if got := c.Do(words...); string(resp.AppendTTY(nil, got)) != theirs {
+			t.Errorf("%q\n ours  %s redis %s", args, resp.AppendTTY(nil, got), theirs)
 		}
 	}
 }

@@ -392,7 +392,7 @@ func tty(v resp.Value) string {
 			return r
 		}
 		return '.'
-	}, strings.TrimRight(string(v.AppendTTY(nil)), "\n"))
+	}, strings.TrimRight(string(resp.AppendTTY(nil, v)), "\n"))
 }
 
 // typedReply returns a reply as tty does, with its type.

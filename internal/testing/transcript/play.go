@@ -239,7 +239,7 @@ func ambiguous(line string) bool {
 // lines.
 func Lines(v resp.Value) []string {
 	var out []string
-	for _, line := range strings.Split(string(v.AppendTTY(nil)), "\n") {
+	for _, line := range strings.Split(string(resp.AppendTTY(nil, v)), "\n") {
 		if line = strings.TrimRight(line, " \t\r"); line != "" {
 			out = append(out, line)
 		}
