@@ -34,27 +34,31 @@ var arrows = []struct {
 	to   []string
 }{
 	{"resp", nil},
-	{"clock", nil}, // an engine's time
+	{"internal/wire", []string{"resp"}}, // RESP in bytes
+	{"clock", nil},                      // an engine's time
 	{"internal/engine", []string{"clock", "internal/holders", "internal/limiter", "internal/arena", "internal/table", "internal/topk",
 		"internal/wheel", "internal/ordered",
 		"internal/packed", "internal/chunk",
 		"internal/chunklist", "internal/cron", "internal/delayq",
 		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
-	{"internal/command", []string{"internal/engine", "resp", "internal/glob"}},
+	{"internal/command", []string{"internal/engine", "resp", "internal/wire", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
-	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/bloom", "internal/geohash",
+	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/wire",
+		"internal/bloom", "internal/geohash",
 		"internal/glob", "internal/hll",
 		"internal/holders", "internal/limiter"}},
 	// clients: they know no command but by its Spec
-	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/acl", "internal/admin",
+	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/wire",
+		"internal/acl", "internal/admin",
 		"internal/cleantext",
 		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/limiter",
 		"internal/listen", "internal/oplog",
 		"internal/pubsub", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
-	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp", "internal/acl",
+	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp", "internal/wire",
+		"internal/acl",
 		"internal/admin", "internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub",
 		"internal/rdb", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
@@ -70,16 +74,17 @@ var arrows = []struct {
 	// a go-redis client of an engine
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}},
 	// the driver of package embed, and what of it other packages of the module need
-	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp",
+	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp", "internal/wire",
 		"internal/admin", "internal/config",
 		"internal/direct", "internal/disk", "internal/reactor", "internal/serverurl", "internal/transport"}},
 	{"embed", []string{"clock", "conn", "internal/engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"clock", "conn", "embed", "goredis", "internal/engine", "internal/kit", "internal/serverurl"}}, // the facade
-	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/memnet", "internal/reactor",
+	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/wire", "internal/memnet", "internal/reactor",
 		"internal/transport"}},
 	// the web console: an engine's commands under its users, and nothing above them
-	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/embedded", "internal/session", "internal/command",
+	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/wire", "internal/embedded",
+		"internal/session", "internal/command",
 		"internal/acl", "internal/admin",
 		"internal/adminhttp", "internal/config", "internal/glob"}},
 	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "internal/engine", "resp",
@@ -94,20 +99,21 @@ var arrows = []struct {
 	{"internal/cli", []string{"internal/command", "internal/session", "internal/engine", "resp", "internal/"}},
 	{"internal/loadgen", []string{"conn", "resp", "internal/"}},
 	{"internal/doctor", []string{"conn", "internal/disk"}},
-	{"internal/migrate", []string{"resp", "internal/doctor", "internal/rdb", "internal/serverurl"}},
-	{"internal/lua/luafuzz", []string{"internal/lua", "internal/testing/tier", "resp"}},
+	{"internal/migrate", []string{"resp", "internal/wire", "internal/doctor", "internal/rdb", "internal/serverurl"}},
+	{"internal/lua/luafuzz", []string{"internal/lua", "internal/testing/tier", "resp", "internal/wire"}},
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
-	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp"}},        // knows clients as Subscribers
-	{"internal/acl", []string{"internal/command", "internal/config", "internal/glob"}}, // knows commands by their Specs
+	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp", "internal/wire"}}, // knows clients as Subscribers
+	{"internal/acl", []string{"internal/command", "internal/config", "internal/glob"}},           // knows commands by their Specs
 	{"internal/admin", []string{"internal/engine", "internal/acl", "internal/cleantext", "internal/config", "internal/durable",
 		"internal/pubsub", "internal/replication",
 		"internal/script", "internal/system", "internal/tracking"}}, // asks the sessions by admin.Host
-	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "resp"}}, // knows clients as Clients
-	{"internal/script", []string{"internal/lua", "internal/rdb", "resp"}},
+	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "resp", "internal/wire"}}, // knows clients as Clients
+	{"internal/script", []string{"internal/lua", "internal/rdb", "resp", "internal/wire"}},
 	// behind its Host, as durable
-	{"internal/replication", []string{"internal/engine", "resp", "internal/cleantext", "internal/config", "internal/durable",
+	{"internal/replication", []string{"internal/engine", "resp", "internal/wire", "internal/cleantext",
+		"internal/config", "internal/durable",
 		"internal/oplog", "internal/rdb",
 		"internal/reactor"}},
 	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},         // keeps an engine's data in files

@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/servercmd"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // typed gives a word of an example the Go type that a program would use.
@@ -52,7 +52,7 @@ func TestEveryCommandCanBeCalledEmbedded(t *testing.T) {
 			if !is || strings.Contains(request, "$") {
 				continue
 			}
-			words, _ := resp.SplitArgs(request)
+			words, _ := wire.SplitArgs(request)
 			args := make([]any, len(words))
 			for i, w := range words {
 				args[i] = typed(w)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -138,7 +139,7 @@ func (k *call) addAudit(spec *command.Spec, argv [][]byte, result string, us int
 		if i > 0 {
 			text = append(text, ' ')
 		}
-		text = resp.AppendQuoted(text, a)
+		text = wire.AppendQuoted(text, a)
 	}
 	c.audits.add(row)
 	c.log.Info("console", "audit", "console", "user", k.v.id.Name(), "addr", row.Addr, "db", row.DB, "command", string(text), "result", row.Result, "ms", row.MS,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -179,8 +180,8 @@ func (k *call) run(ctx context.Context, argv [][]byte) (resp.Value, error) {
 
 // boundOf returns what the console reads of the reply to a request. The texts of values and names are cut, those of the server
 // itself, such as CLIENT LIST, are not.
-func (c *Console) boundOf(argv [][]byte) resp.Bound {
-	b := resp.Bound{Most: maxReply, Part: maxReply}
+func (c *Console) boundOf(argv [][]byte) wire.Bound {
+	b := wire.Bound{Most: maxReply, Part: maxReply}
 	spec := c.specOf(argv)
 	if spec == nil || spec.HasKeys() || spec.Flags&(command.ReadOnly|command.Scripts) != 0 || spec.Name == "exec" {
 		b.Part = maxReplyPart
@@ -193,7 +194,7 @@ var errLong = &failure{status: http.StatusRequestEntityTooLarge,
 	Text: fmt.Sprintf("the reply has one text of more than %d MiB, which is more than the console reads", maxReply>>20)}
 
 // runSome runs a command and reads a bounded part of its reply. truncated reports afterwards whether there was more.
-func (k *call) runSome(ctx context.Context, argv [][]byte, most resp.Bound) (resp.Value, error) {
+func (k *call) runSome(ctx context.Context, argv [][]byte, most wire.Bound) (resp.Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	v, cut, err := k.s.DoSome(ctx, most, argv...)

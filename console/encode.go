@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -60,7 +61,7 @@ func (b blob) MarshalJSON() ([]byte, error) {
 		}
 		dst = append(append(dst, `{"t":`...), text...)
 	} else {
-		quoted := resp.AppendQuoted(nil, b.s)
+		quoted := wire.AppendQuoted(nil, b.s)
 		text, err := json.Marshal(string(quoted[1 : len(quoted)-1]))
 		if err != nil {
 			return nil, err
@@ -281,7 +282,7 @@ func replyText(v resp.Value, hide bool, room *int) string {
 	if v = short.of(v); hide {
 		v = hideValues(v)
 	}
-	text := resp.AppendTTY(nil, v)
+	text := wire.AppendTTY(nil, v)
 	if n := len(text); n > 0 && text[n-1] == '\n' {
 		text = text[:n-1]
 	}

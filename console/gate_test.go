@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/testing/draw"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // argvJSON returns the argv of a command line whose words have no blanks.
@@ -203,7 +203,7 @@ func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if words, ok := resp.SplitArgs(strings.TrimSpace(rest)); ok && len(words) > 0 {
+			if words, ok := wire.SplitArgs(strings.TrimSpace(rest)); ok && len(words) > 0 {
 				argv := make([][]byte, len(words))
 				for i, w := range words {
 					argv[i] = []byte(w)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // session passes requests one by one to the engine's session, except those that a fault
@@ -13,7 +13,7 @@ import (
 type session struct {
 	reactor.Session
 	f *faults
-	p resp.Parser
+	p wire.Parser
 
 	begun bool // the engine has a request and wants another call for it,
 	held  int  // and has not consumed this many of its bytes yet

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/drivertest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/wires"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/topic"
 )
 
@@ -27,7 +27,7 @@ var messages = flag.Int("messages", 0, "how many numbered messages each test of 
 // writes pieces, each of which is one read of the client.
 func feeder(c net.Conn, pieces func(resp3 bool) [][]byte) {
 	defer c.Close()
-	var p resp.Parser
+	var p wire.Parser
 	var in []byte
 	resp3 := false
 	for buf := make([]byte, 4096); ; {

@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/internal/testing/drivertest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // scripted starts a server that answers each command with the given reply.
@@ -44,7 +44,7 @@ func scripted(t *testing.T, answer func(name string) string) (addr string) {
 }
 
 func converse(c net.Conn, answer func(name string) string) {
-	var p resp.Parser
+	var p wire.Parser
 	var in []byte
 	for buf := make([]byte, 4096); ; {
 		n, err := c.Read(buf)

@@ -1,20 +1,9 @@
-// Package resp implements the Redis serialization protocol (RESP), versions 2 and 3, for
-// clients and servers. It contains no command and imports no other package of this module.
+// Package resp has the replies of the Redis serialization protocol (RESP), versions 2 and 3, as values, and the numbers in them as
+// Redis spells them. It imports no other package of this module.
 //
-//	bytes of a client ── Parser.Next ──> args          (parser.go, inline.go)
-//	handler ── Writer.Array, Bulk... ──> bytes         (writer.go)
-//	                                 └─> Value tree    (collect.go, later.go)
-//	bytes of a server ── ReadValue ────> Value         (read.go)
-//	Value ── AppendTTY, AppendRaw... ──> text          (format.go)
-//	numbers <──> text, as Redis spells them            (number.go)
+//	Value ── Err, AsString, AsInt, Pairs... ──> Go     (value.go)
+//	Value ── AppendJSON, String ──────────────> text   (json.go)
+//	numbers <─────────────────────────────────> text   (number.go)
 //
-// Invariants:
-//
-//   - Parser's result does not depend on how the stream was cut into pieces.
-//   - What a Writer collects as a Value is what ReadValue returns for the bytes
-//     the same calls would have written.
-//   - A declared length reserves no memory: what a peer makes this package
-//     allocate is proportional to the bytes the peer has sent.
-//
-// Start reading at Parser.Next and Writer.
+// Start reading at Value.
 package resp

@@ -1,24 +1,26 @@
 package resp_test
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/ebbdb/ebb/resp"
 )
 
-// A client writes commands, and reads replies.
-func Example() {
-	fmt.Printf("%q\n", resp.AppendCommand(nil, "SET", "k", "v"))
+// A reply is read by what the caller needs, not by its kind.
+func ExampleValue() {
+	user := resp.Value{Kind: resp.KindMap, Elems: []resp.Value{
+		{Kind: resp.KindBulk, Str: "name"}, {Kind: resp.KindBulk, Str: "ann"},
+		{Kind: resp.KindBulk, Str: "visits"}, {Kind: resp.KindBulk, Str: "12"}}}
+	visits, _ := user.Get("visits")
+	fmt.Println(visits.AsInt())
+	fmt.Println(user)
 
-	r := bufio.NewReader(strings.NewReader("+OK\r\n*2\r\n:7\r\n$3\r\nann\r\n"))
-	for range 2 {
-		v, err := resp.ReadValue(r)
-		fmt.Println(v, err)
-	}
+	var refused resp.ReplyError
+	err := resp.Value{Kind: resp.KindError, Str: "WRONGTYPE it is a list"}.Err()
+	fmt.Println(errors.As(err, &refused), refused.Code())
 	// Output:
-	// "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
-	// OK <nil>
-	// [7,"ann"] <nil>
+	// 12 <nil>
+	// {"name":"ann","visits":"12"}
+	// true WRONGTYPE
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/testing/leaks"
 	"github.com/ebbdb/ebb/internal/testing/tier"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/server"
 )
 
@@ -55,7 +55,7 @@ func dial(t *testing.T, addr net.Addr) *client {
 
 func (c *client) send(words ...string) {
 	c.t.Helper()
-	if _, err := c.nc.Write(resp.AppendCommand(nil, words...)); err != nil {
+	if _, err := c.nc.Write(wire.AppendCommand(nil, words...)); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -64,7 +64,7 @@ func (c *client) send(words ...string) {
 func (c *client) ask(words ...string) string {
 	c.t.Helper()
 	c.send(words...)
-	v, err := resp.ReadValue(c.r)
+	v, err := wire.ReadValue(c.r)
 	if err != nil {
 		c.t.Fatalf("%q: %v", words, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/loadgen"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // runDoctor runs `ebb doctor` and returns its report and exit status.
@@ -107,7 +107,7 @@ func subscribe(t *testing.T, target loadgen.Target, channel string) (stop func()
 	if _, err := io.WriteString(nc, "SUBSCRIBE "+channel+"\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := resp.ReadValue(bufio.NewReader(nc)); err != nil {
+	if _, err := wire.ReadValue(bufio.NewReader(nc)); err != nil {
 		t.Fatal(err)
 	}
 	return func() { _ = nc.Close() }

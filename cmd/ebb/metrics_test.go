@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/leaks"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -125,7 +126,7 @@ func (r *running) replies(commands ...string) []resp.Value {
 	defer func() { _ = c.Close() }()
 	var out []byte
 	for _, line := range commands {
-		out = resp.AppendCommand(out, strings.Fields(line)...)
+		out = wire.AppendCommand(out, strings.Fields(line)...)
 	}
 	if _, err := c.Write(out); err != nil {
 		r.t.Fatal(err)
@@ -133,7 +134,7 @@ func (r *running) replies(commands ...string) []resp.Value {
 	in := bufio.NewReader(c)
 	var all []resp.Value
 	for range commands {
-		v, err := resp.ReadValue(in)
+		v, err := wire.ReadValue(in)
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -35,10 +36,10 @@ func dial(t *testing.T, program string) *server {
 
 func (s *server) ask(args ...string) resp.Value {
 	s.t.Helper()
-	if _, err := s.c.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := s.c.Write(wire.AppendCommand(nil, args...)); err != nil {
 		s.t.Fatal(err)
 	}
-	v, err := resp.ReadValue(s.r)
+	v, err := wire.ReadValue(s.r)
 	if err != nil {
 		s.t.Fatalf("%q: %v", args, err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/testing/leaks"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -45,7 +45,7 @@ func serveConn(c net.Conn, n int, reply func(conn int, args []string) string) {
 	defer c.Close()
 	r := bufio.NewReader(c)
 	for {
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil {
 			return
 		}

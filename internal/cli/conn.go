@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -106,13 +107,13 @@ func (c *conn) close() { c.nc.Close() }
 
 // send writes one request.
 func (c *conn) send(args ...string) error {
-	c.out = resp.AppendCommand(c.out[:0], args...)
+	c.out = wire.AppendCommand(c.out[:0], args...)
 	_, err := c.nc.Write(c.out)
 	return err
 }
 
 // recv reads one reply or push.
-func (c *conn) recv() (resp.Value, error) { return resp.ReadValue(c.r) }
+func (c *conn) recv() (resp.Value, error) { return wire.ReadValue(c.r) }
 
 // do sends a request and reads its reply, dropping pushes that precede it. An
 // error reply is returned as the error.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ergochat/readline"
 )
 
@@ -101,7 +101,7 @@ func (e *editor) paint(line []rune, pos int) []rune {
 
 // hint returns the arguments that may follow a line.
 func (e *editor) hint(line string) string {
-	words, ok := resp.SplitArgs(line)
+	words, ok := wire.SplitArgs(line)
 	if !ok || len(words) == 0 {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -137,7 +138,7 @@ func splitDebug(line string) (words []string, ok bool) {
 			return []string{name, code}, true
 		}
 	}
-	return resp.SplitArgs(line)
+	return wire.SplitArgs(line)
 }
 
 // endSession prints the script's reply. The process that ran the script is gone with

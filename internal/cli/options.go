@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/serverurl"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Format is how replies are printed.
@@ -377,7 +377,7 @@ func (p *parser) uri(v string) error {
 
 // unquote reads an argument that may be quoted as a whole.
 func unquote(s string) (string, bool) {
-	words, ok := resp.SplitArgs(s)
+	words, ok := wire.SplitArgs(s)
 	if !ok || len(words) != 1 {
 		return "", false
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -66,7 +67,7 @@ func (p *piping) feed() error {
 	if _, err := io.Copy(p.c.conn.nc, p.c.env.In); err != nil {
 		return err
 	}
-	_, err := p.c.conn.nc.Write(resp.AppendCommand([]byte("\r\n"), "ECHO", p.mark))
+	_, err := p.c.conn.nc.Write(wire.AppendCommand([]byte("\r\n"), "ECHO", p.mark))
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -27,13 +28,13 @@ func (p *printer) reply(v resp.Value, plain bool) {
 	case p.format == FormatRaw:
 		p.buf = append(p.raw(p.buf, v), p.end...)
 	case p.format == FormatCSV:
-		p.buf = resp.AppendCSV(p.buf, v)
+		p.buf = wire.AppendCSV(p.buf, v)
 	case p.format == FormatJSON:
-		p.buf = resp.AppendJSON(p.buf, v)
+		p.buf = wire.AppendJSON(p.buf, v)
 	case p.format == FormatQuotedJSON:
-		p.buf = resp.AppendQuotedJSON(p.buf, v)
+		p.buf = wire.AppendQuotedJSON(p.buf, v)
 	default:
-		p.buf = resp.AppendTTY(p.buf, v)
+		p.buf = wire.AppendTTY(p.buf, v)
 	}
 	_, _ = p.w.Write(p.buf)
 }
@@ -57,7 +58,7 @@ func (p *printer) push(v resp.Value) {
 // raw appends a reply as it is, with the delimiter between elements.
 func (p *printer) raw(dst []byte, v resp.Value) []byte {
 	if p.bulk == "\n" || len(v.Elems) == 0 {
-		dst = resp.AppendRaw(dst, v)
+		dst = wire.AppendRaw(dst, v)
 		return dst[:len(dst)-1] // the line end behind it: p.end may be another
 	}
 	for i, e := range v.Elems {

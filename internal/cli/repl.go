@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ergochat/readline"
 )
 
@@ -120,7 +120,7 @@ func (c *client) prompt() string {
 
 // line runs a line, and returns true if it was quit.
 func (c *client) line(line string) (quit bool) {
-	words, ok := resp.SplitArgs(line)
+	words, ok := wire.SplitArgs(line)
 	if !ok {
 		fmt.Fprintln(c.env.Out, "Invalid argument(s)")
 		return false

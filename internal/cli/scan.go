@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -47,7 +48,7 @@ func (c *client) keys(batch []resp.Value) {
 	var out []byte
 	for _, k := range batch {
 		if c.out.format == FormatTTY {
-			out = resp.AppendQuoted(out, k.Str)
+			out = wire.AppendQuoted(out, k.Str)
 		} else {
 			out = append(out, k.Str...)
 		}

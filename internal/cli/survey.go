@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -120,7 +121,7 @@ func (s *survey) ask(n int, question func(i int) []string) ([]resp.Value, error)
 		questions := make([][]string, to-from)
 		for i := from; i < to; i++ {
 			if q := question(i); q != nil {
-				out = resp.AppendCommand(out, q...)
+				out = wire.AppendCommand(out, q...)
 				questions[i-from] = q
 			}
 		}
@@ -222,7 +223,7 @@ func (s *survey) end(err error) int {
 // shownName quotes a key's name; of a very long one it shows the beginning.
 func shownName(key string) string {
 	if len(key) <= longestName {
-		return string(resp.AppendQuoted(nil, key))
+		return string(wire.AppendQuoted(nil, key))
 	}
-	return fmt.Sprintf("%s... (%d bytes)", resp.AppendQuoted(nil, key[:longestName]), len(key))
+	return fmt.Sprintf("%s... (%d bytes)", wire.AppendQuoted(nil, key[:longestName]), len(key))
 }

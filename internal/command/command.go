@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/ebbdb/ebb/internal/glob"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // The COMMAND family needs only the table.
@@ -282,7 +282,7 @@ func listFilter(args [][]byte) (func(*Spec) bool, error) {
 	return nil, ErrSyntax
 }
 
-func writeInfos(w *resp.Writer, specs []*Spec) {
+func writeInfos(w *wire.Writer, specs []*Spec) {
 	w.Array(len(specs))
 	for _, s := range specs {
 		WriteInfo(s, w)
@@ -290,7 +290,7 @@ func writeInfos(w *resp.Writer, specs []*Spec) {
 }
 
 // WriteInfo writes the ten elements of COMMAND INFO.
-func WriteInfo(s *Spec, w *resp.Writer) {
+func WriteInfo(s *Spec, w *wire.Writer) {
 	w.Array(10)
 	w.BulkString(s.Name)
 	w.Int(int64(s.Arity()))
@@ -315,7 +315,7 @@ func WriteInfo(s *Spec, w *resp.Writer) {
 	writeInfos(w, s.Sub)
 }
 
-func writeStatuses(w *resp.Writer, prefix string, names []string) {
+func writeStatuses(w *wire.Writer, prefix string, names []string) {
 	w.Set(len(names))
 	for _, n := range names {
 		w.Simple(prefix + n)
@@ -323,7 +323,7 @@ func writeStatuses(w *resp.Writer, prefix string, names []string) {
 }
 
 // write writes a key spec as COMMAND INFO shows it.
-func (k *KeySpec) write(w *resp.Writer) {
+func (k *KeySpec) write(w *wire.Writer) {
 	n := 3
 	if k.Note != "" {
 		n++
@@ -368,24 +368,24 @@ func (k *KeySpec) write(w *resp.Writer) {
 }
 
 // writeRule writes the type of a search and announces its n parameters.
-func writeRule(w *resp.Writer, kind string, n int) {
+func writeRule(w *wire.Writer, kind string, n int) {
 	writePair(w, "type", kind)
 	w.BulkString("spec")
 	w.Map(n)
 }
 
-func writePair(w *resp.Writer, key, value string) {
+func writePair(w *wire.Writer, key, value string) {
 	w.BulkString(key)
 	w.BulkString(value)
 }
 
-func writeIntPair(w *resp.Writer, key string, value int) {
+func writeIntPair(w *wire.Writer, key string, value int) {
 	w.BulkString(key)
 	w.Int(int64(value))
 }
 
 // WriteDocs writes a name and the map that COMMAND DOCS gives for it.
-func WriteDocs(s *Spec, w *resp.Writer) {
+func WriteDocs(s *Spec, w *wire.Writer) {
 	w.BulkString(s.Name)
 	at := w.MapLater()
 	complexity := cmp.Or(s.Complexity, "Depends on subcommand.")
@@ -423,7 +423,7 @@ func WriteDocs(s *Spec, w *resp.Writer) {
 
 // writeDocFlags writes what marks a command as deprecated or internal, and
 // returns the number of pairs.
-func (s *Spec) writeDocFlags(w *resp.Writer) (n int) {
+func (s *Spec) writeDocFlags(w *wire.Writer) (n int) {
 	var flags []string
 	if s.Deprecated != nil {
 		flags = append(flags, "deprecated")
@@ -445,14 +445,14 @@ func (s *Spec) writeDocFlags(w *resp.Writer) (n int) {
 }
 
 // writeArgs writes a grammar; next is the index of the next key's spec.
-func writeArgs(w *resp.Writer, args []Arg, next *int) {
+func writeArgs(w *wire.Writer, args []Arg, next *int) {
 	w.Array(len(args))
 	for i := range args {
 		args[i].write(w, next)
 	}
 }
 
-func (a *Arg) write(w *resp.Writer, next *int) {
+func (a *Arg) write(w *wire.Writer, next *int) {
 	at := w.MapLater()
 	n := 2
 	writePair(w, "name", a.Name)

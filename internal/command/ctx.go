@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Ctx is the context of a handler: the request, the writer of its reply, and the transaction in
@@ -16,7 +16,7 @@ type Ctx struct {
 	Args [][]byte
 	// Out takes the reply: exactly one, unless the handler returns an error
 	// before it wrote anything. What it wrote before an error is taken back.
-	Out *resp.Writer
+	Out *wire.Writer
 	// Tx holds the shards of the command's keys, at one instant. A command
 	// without keys finds no shard locked in it.
 	Tx *engine.Tx

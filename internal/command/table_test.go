@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -97,7 +98,7 @@ func TestResolveAnswersAsRedisDoes(t *testing.T) {
 
 // call runs a command of the COMMAND family and returns its reply.
 func call(table *Table, line string) resp.Value {
-	var w resp.Writer
+	var w wire.Writer
 	w.Proto = 3
 	w.Collect()
 	args := bytes.Split([]byte(line), []byte(" "))

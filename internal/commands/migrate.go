@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -185,9 +186,9 @@ func dialError(err error) error {
 func (m *migration) send(w *bufio.Writer, tx *engine.Tx) error {
 	var req, payload []byte
 	if m.auth != nil {
-		req = resp.AppendCommand(req, append([][]byte{[]byte("AUTH")}, m.auth...)...)
+		req = wire.AppendCommand(req, append([][]byte{[]byte("AUTH")}, m.auth...)...)
 	}
-	req = resp.AppendCommand(req, []byte("SELECT"), strconv.AppendInt(nil, m.db, 10))
+	req = wire.AppendCommand(req, []byte("SELECT"), strconv.AppendInt(nil, m.db, 10))
 	for _, key := range m.keys {
 		payload, _ = tx.Dump(payload[:0], key)
 		ttl := int64(0)
@@ -198,7 +199,7 @@ func (m *migration) send(w *bufio.Writer, tx *engine.Tx) error {
 		if !m.replace {
 			args = args[:4]
 		}
-		if _, err := w.Write(resp.AppendCommand(req, args...)); err != nil {
+		if _, err := w.Write(wire.AppendCommand(req, args...)); err != nil {
 			return err
 		}
 		req = req[:0]
@@ -210,7 +211,7 @@ func (m *migration) send(w *bufio.Writer, tx *engine.Tx) error {
 // error, which MIGRATE replies with; other keys may have been moved all the same.
 func (m *migration) settle(r *bufio.Reader, tx *engine.Tx) (failed error) {
 	answer := func() (ok bool, err error) {
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil {
 			return false, errMigrateRead
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -244,7 +245,7 @@ func parseCursor(arg []byte) (uint64, error) {
 type names struct {
 	flat  []byte
 	ends  []int
-	bound resp.Bound
+	bound wire.Bound
 	sizes []int // the lengths of the whole strings, where there is a bound
 }
 
@@ -254,7 +255,7 @@ func newNames(c *command.Ctx) names {
 }
 
 func (n *names) add(name []byte) {
-	if n.bound != (resp.Bound{}) {
+	if n.bound != (wire.Bound{}) {
 		n.sizes = append(n.sizes, len(name))
 		if most := n.bound.Part; most > 0 && len(name) > most {
 			name = name[:most]
@@ -267,7 +268,7 @@ func (n *names) add(name []byte) {
 	n.ends = append(n.ends, len(n.flat))
 }
 
-func (n *names) reply(w *resp.Writer) {
+func (n *names) reply(w *wire.Writer) {
 	w.Array(len(n.ends))
 	start := 0
 	for i, end := range n.ends {

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // A scan copies no more of long names than a bounded reply has room for, and the reply tells their lengths.
 func TestNamesOfABoundedReplyAreBounded(t *testing.T) {
-	for _, bound := range []resp.Bound{{}, {Most: 1 << 20}, {Most: 1 << 20, Part: 100}} {
-		var w resp.Writer
+	for _, bound := range []wire.Bound{{}, {Most: 1 << 20}, {Most: 1 << 20, Part: 100}} {
+		var w wire.Writer
 		w.CollectSome(bound)
 		found := newNames(&command.Ctx{Out: &w})
 		long := bytes.Repeat([]byte("n"), 1<<19)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -327,7 +328,7 @@ func runXAutoClaim(c *command.Ctx) error {
 	// The reply begins with a part that is known last, so the entries are written to another
 	// buffer.
 	out := c.Out
-	aside := resp.Writer{Proto: out.Proto}
+	aside := wire.Writer{Proto: out.Proto}
 	c.Out = &aside
 	l, n := aside.ArrayLater(), 0
 	next, gone, err := c.Tx.XAutoClaim(c.Args[1], &x, func(e *engine.StreamEntry) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -346,8 +347,8 @@ func longReading(c *command.Ctx, r *reading, ahead func(i int) int) error {
 // mapPlace is where a map of streams begins in the output: a map in RESP3, an
 // array of pairs in RESP2.
 type mapPlace struct {
-	mark  resp.Mark
-	later resp.Later
+	mark  wire.Mark
+	later wire.Later
 }
 
 func mapLater(c *command.Ctx) (p mapPlace) {
@@ -391,7 +392,7 @@ func mapOf(c *command.Ctx, r *reading, from, to int, read func(i int) (bool, err
 }
 
 // beginStream begins a stream in such a map.
-func beginStream(c *command.Ctx, key []byte) resp.Later {
+func beginStream(c *command.Ctx, key []byte) wire.Later {
 	if c.Out.Proto != 3 {
 		c.Out.Array(2)
 	}
@@ -401,7 +402,7 @@ func beginStream(c *command.Ctx, key []byte) resp.Later {
 
 // xread replies with a stream's entries after an id, and reports whether there are any.
 func xread(c *command.Ctx, key []byte, after engine.StreamID, count int) (bool, error) {
-	var l resp.Later
+	var l wire.Later
 	n := 0
 	served, err := c.Tx.XRead(key, after, count, func() { l = beginStream(c, key) }, func(e *engine.StreamEntry) {
 		streamEntry(c, e)
@@ -493,7 +494,7 @@ func noGroup(key, group []byte, where string) error {
 
 // xreadgroup delivers entries of one stream and reports whether there were any.
 func xreadgroup(c *command.Ctx, r *reading, i int) (bool, error) {
-	var l resp.Later
+	var l wire.Later
 	n := 0
 	x := engine.XReadGroup{Group: r.group, Consumer: r.consumer, New: isNew(r.ids[i]), Count: r.count, NoAck: r.noAck,
 		Begin: func() { l = beginStream(c, r.keys[i]) },

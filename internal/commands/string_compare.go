@@ -3,6 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -255,7 +256,7 @@ func readLCS(args [][]byte) (o lcsOptions, err error) {
 }
 
 // writeMatches replies with the runs that are long enough, and with the length of all runs.
-func writeMatches(w *resp.Writer, runs []engine.Match, length int, o lcsOptions) {
+func writeMatches(w *wire.Writer, runs []engine.Match, length int, o lcsOptions) {
 	w.Map(2)
 	w.BulkString("matches")
 	later := w.ArrayLater()

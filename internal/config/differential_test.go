@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -32,10 +33,10 @@ func newOracle(t *testing.T, program string) *oracle {
 
 func (o *oracle) do(args ...string) resp.Value {
 	o.t.Helper()
-	if _, err := o.conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := o.conn.Write(wire.AppendCommand(nil, args...)); err != nil {
 		o.t.Fatal(err)
 	}
-	v, err := resp.ReadValue(o.r)
+	v, err := wire.ReadValue(o.r)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // inbox is the feed of an embedded engine. It is the connection of a session that sends
@@ -115,7 +115,7 @@ func (in *inbox) take() (m conn.Message, ok bool, err error) {
 			in.src.Reset(in.raw)
 			in.dec.Reset(&in.src)
 		}
-		v, err := resp.ReadValue(in.dec)
+		v, err := wire.ReadValue(in.dec)
 		if err != nil {
 			return m, false, fmt.Errorf("ebb: subscription: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/geohash"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -33,10 +34,10 @@ func newOracle(t testing.TB) *oracle {
 
 func (o *oracle) ask(args ...string) resp.Value {
 	o.t.Helper()
-	if _, err := o.c.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := o.c.Write(wire.AppendCommand(nil, args...)); err != nil {
 		o.t.Fatal(err)
 	}
-	v, err := resp.ReadValue(o.r)
+	v, err := wire.ReadValue(o.r)
 	if err != nil {
 		o.t.Fatal(err)
 	}

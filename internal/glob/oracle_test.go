@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -78,10 +79,10 @@ func TestRedisMatchesTheSameKeys(t *testing.T) {
 	defer conn.Close()
 	read := bufio.NewReader(conn)
 	do := func(args ...string) resp.Value {
-		if _, err := conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+		if _, err := conn.Write(wire.AppendCommand(nil, args...)); err != nil {
 			t.Fatal(err)
 		}
-		v, err := resp.ReadValue(read)
+		v, err := wire.ReadValue(read)
 		if err != nil {
 			t.Fatal(err)
 		}

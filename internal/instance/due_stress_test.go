@@ -17,6 +17,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -121,7 +122,7 @@ func (s *dueStress) client(rng *rand.Rand, seed uint64) {
 				return
 			}
 			if rng.IntN(3) == 0 {
-				_, _ = c.conn.Write(resp.AppendCommand(nil, "HELLO", "3"))
+				_, _ = c.conn.Write(wire.AppendCommand(nil, "HELLO", "3"))
 				_, _ = c.read()
 			}
 		}
@@ -147,11 +148,11 @@ func (s *dueStress) pipeline(c *dueClient, rng *rand.Rand, g *modeltest.OwnGener
 		}
 		switch rng.IntN(20) {
 		case 0:
-			sent, b = append(sent, []string{"MULTI"}), resp.AppendCommand(b, "MULTI")
+			sent, b = append(sent, []string{"MULTI"}), wire.AppendCommand(b, "MULTI")
 		case 1, 2:
-			sent, b = append(sent, []string{"EXEC"}), resp.AppendCommand(b, "EXEC")
+			sent, b = append(sent, []string{"EXEC"}), wire.AppendCommand(b, "EXEC")
 		}
-		sent, b = append(sent, args), resp.AppendCommand(b, args...)
+		sent, b = append(sent, args), wire.AppendCommand(b, args...)
 	}
 	if _, err := c.conn.Write(b); err != nil || rng.IntN(50) == 0 {
 		return false
@@ -171,7 +172,7 @@ func (s *dueStress) pipeline(c *dueClient, rng *rand.Rand, g *modeltest.OwnGener
 // read reads a reply, but for pushes.
 func (c *dueClient) read() (resp.Value, error) {
 	for {
-		v, err := resp.ReadValue(c.r)
+		v, err := wire.ReadValue(c.r)
 		if err != nil || v.Kind != resp.KindPush {
 			return v, err
 		}

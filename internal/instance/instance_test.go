@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -93,14 +94,14 @@ func (c client) ask(args ...string) resp.Value {
 // send sends a request; read reads a reply.
 func (c client) send(args ...string) {
 	c.t.Helper()
-	if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := c.Write(wire.AppendCommand(nil, args...)); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
 func (c client) read() resp.Value {
 	c.t.Helper()
-	v, err := resp.ReadValue(c.r)
+	v, err := wire.ReadValue(c.r)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestBoundIsCalledBeforeTheFirstReply(t *testing.T) {
 		c := dial(t, socket)
 		c.send("PING")
 		go func() {
-			_, err := resp.ReadValue(c.r)
+			_, err := wire.ReadValue(c.r)
 			boundAtReply <- err == nil && bound.Load()
 		}()
 		for range 10_000 {

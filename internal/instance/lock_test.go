@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -63,14 +64,14 @@ func (s *lineServer) dial() *lineClient {
 }
 
 func (c *lineClient) send(words ...string) *lineClient {
-	if _, err := c.conn.Write(resp.AppendCommand(nil, words...)); err != nil {
+	if _, err := c.conn.Write(wire.AppendCommand(nil, words...)); err != nil {
 		c.s.t.Error(err)
 	}
 	return c
 }
 
 func (c *lineClient) read() resp.Value {
-	v, err := resp.ReadValue(c.r)
+	v, err := wire.ReadValue(c.r)
 	if err != nil {
 		c.s.t.Error(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // peer is a server that keys move to and from.
@@ -36,7 +36,7 @@ func realPeer(t *testing.T) peer {
 // want sends a command and compares the reply, as redis-cli prints it.
 func (p peer) want(reply string, args ...string) {
 	p.t.Helper()
-	if got := strings.TrimSpace(string(resp.AppendTTY(nil, p.ask(args...)))); got != reply {
+	if got := strings.TrimSpace(string(wire.AppendTTY(nil, p.ask(args...)))); got != reply {
 		p.t.Errorf("%q: %s, want %s", args, got, reply)
 	}
 }
@@ -139,7 +139,7 @@ func TestOthersAreServedDuringAMigration(t *testing.T) {
 	host, port, _ := net.SplitHostPort(ln.Addr().String())
 	from := startPeer(t)
 	from.ask("SET", "k", "v")
-	if _, err := from.Write(resp.AppendCommand(nil, "MIGRATE", host, port, "k", "0", "60000")); err != nil {
+	if _, err := from.Write(wire.AppendCommand(nil, "MIGRATE", host, port, "k", "0", "60000")); err != nil {
 		t.Fatal(err)
 	}
 	target, err := ln.Accept()
@@ -148,7 +148,7 @@ func TestOthersAreServedDuringAMigration(t *testing.T) {
 	}
 	r := bufio.NewReader(target)
 	for range 2 { // SELECT and RESTORE: the migration has the key now
-		if _, err := resp.ReadValue(r); err != nil {
+		if _, err := wire.ReadValue(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,25 +159,25 @@ func TestOthersAreServedDuringAMigration(t *testing.T) {
 	defer other.Close()
 	o := peer{client: client{t, other, bufio.NewReader(other)}}
 	for i := range 100 { // one of them is in the same shard: it may wait, but not the loop
-		if _, err := other.Write(resp.AppendCommand(nil, "PING", strconv.Itoa(i))); err != nil {
+		if _, err := other.Write(wire.AppendCommand(nil, "PING", strconv.Itoa(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 100 {
-		if v, err := resp.ReadValue(o.r); err != nil || v.Str != strconv.Itoa(i) {
+		if v, err := wire.ReadValue(o.r); err != nil || v.Str != strconv.Itoa(i) {
 			t.Fatalf("%v %v", v, err)
 		}
 	}
-	if _, err := other.Write(resp.AppendCommand(nil, "GET", "k")); err != nil { // waits for the migration
+	if _, err := other.Write(wire.AppendCommand(nil, "GET", "k")); err != nil { // waits for the migration
 		t.Fatal(err)
 	}
 	if _, err := target.Write([]byte("+OK\r\n+OK\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := resp.ReadValue(o.r); err != nil || !v.IsNull() {
+	if v, err := wire.ReadValue(o.r); err != nil || !v.IsNull() {
 		t.Errorf("the key that has moved reads %v, %v", v, err)
 	}
-	if v, err := resp.ReadValue(from.r); err != nil || v.Str != "OK" {
+	if v, err := wire.ReadValue(from.r); err != nil || v.Str != "OK" {
 		t.Errorf("MIGRATE: %v, %v", v, err)
 	}
 	_ = target.Close()

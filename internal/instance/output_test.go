@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 func TestTheSoftLimitEndsASubscriberWhileMessagesKeepComing(t *testing.T) {
@@ -40,10 +40,10 @@ func TestTheHardLimitCountsAReplyInProgress(t *testing.T) {
 			c.ask("RPUSH", "list", strings.Repeat("e", 1000))
 		}
 		large := map[string][]byte{
-			"GET":      resp.AppendCommand(nil, "GET", "value"),
-			"LRANGE":   resp.AppendCommand(nil, "LRANGE", "list", "0", "-1"),
+			"GET":      wire.AppendCommand(nil, "GET", "value"),
+			"LRANGE":   wire.AppendCommand(nil, "LRANGE", "list", "0", "-1"),
 			"EXEC":     []byte("MULTI\r\nGET value\r\nEXEC\r\n"),
-			"script":   resp.AppendCommand(nil, "EVAL", "return redis.call('get', KEYS[1])", "1", "value"),
+			"script":   wire.AppendCommand(nil, "EVAL", "return redis.call('get', KEYS[1])", "1", "value"),
 			"pipeline": []byte("GET small\r\nGET below\r\nGET value\r\n"),
 		}
 		for what, request := range large {

@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // What the files of a replica hold.
@@ -48,7 +48,7 @@ func commands(lines ...string) string {
 		for _, word := range strings.Fields(l) {
 			args = append(args, []byte(word))
 		}
-		b = resp.AppendCommand(b, args...)
+		b = wire.AppendCommand(b, args...)
 	}
 	return string(b)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -302,13 +303,13 @@ func (c client) pipelined(requests [][]string) (replies []resp.Value, err error)
 	for part := range slices.Chunk(requests, most) {
 		var b []byte
 		for _, r := range part {
-			b = resp.AppendCommand(b, r...)
+			b = wire.AppendCommand(b, r...)
 		}
 		if _, err := c.Write(b); err != nil {
 			return nil, err
 		}
 		for _, r := range part {
-			v, err := resp.ReadValue(c.r)
+			v, err := wire.ReadValue(c.r)
 			if err != nil {
 				return nil, fmt.Errorf("%q: %w", r, err)
 			}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // scripted is a master that says what a test wants: each connection of a replica is
@@ -66,7 +66,7 @@ func (s *scripted) serve(c net.Conn, answer string) {
 		for b, err := r.Peek(1); err == nil && b[0] == '\n'; b, err = r.Peek(1) {
 			_, _ = r.Discard(1) // the replica is alive, and loads
 		}
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil || len(v.Elems) == 0 {
 			return
 		}
@@ -189,7 +189,7 @@ func TestEveryByteOfTheStreamCounts(t *testing.T) {
 		for i, w := range words {
 			args[i] = []byte(w)
 		}
-		return string(resp.AppendCommand(nil, args...))
+		return string(wire.AppendCommand(nil, args...))
 	}
 	stream := command("SELECT", "2") + command("SET", "k", "v") + "\n" + command("PING") +
 		command("MULTI") + command("SET", "a", "1") + command("SELECT", "1") + command("SET", "a", "2") + command("EXEC") +

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -288,7 +289,7 @@ func TestSessionsWithoutAUserEnd(t *testing.T) {
 				t.Fatal("CLIENT LIST lacks the debugger's connection")
 			}
 			other.must("CLIENT", "KILL", "ID", id[1])
-			if _, err := resp.ReadValue(c.r); err == nil {
+			if _, err := wire.ReadValue(c.r); err == nil {
 				t.Error("the session goes on behind CLIENT KILL")
 			}
 		}
@@ -342,7 +343,7 @@ func TestDebuggingNeedsRightsAndAPlace(t *testing.T) {
 	// Requests that are sent at once are all obeyed; one that is none ends the script.
 	c.must("SCRIPT", "DEBUG", "SYNC")
 	c.wantStop("EVAL", "local a = 1\nlocal b = 2\nreturn b", "0")
-	if _, err := c.Write(append(resp.AppendCommand(nil, "n"), "step\r\n"...)); err != nil {
+	if _, err := c.Write(append(wire.AppendCommand(nil, "n"), "step\r\n"...)); err != nil {
 		t.Fatal(err)
 	}
 	c.read()

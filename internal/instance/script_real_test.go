@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // conversations are what several clients say to a server, a line each: the
@@ -278,10 +278,10 @@ func blocked(t *testing.T, network, addr string) int {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.Write(resp.AppendCommand(nil, "INFO", "clients")); err != nil {
+	if _, err := conn.Write(wire.AppendCommand(nil, "INFO", "clients")); err != nil {
 		t.Fatal(err)
 	}
-	v, err := resp.ReadValue(bufio.NewReader(conn))
+	v, err := wire.ReadValue(bufio.NewReader(conn))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func converse(t *testing.T, network, addr, lines string) (heard []string) {
 			continue
 		}
 		request = strings.ReplaceAll(request, "LONG", strings.ReplaceAll(untilSomebodyComes, "\n", " "))
-		args, ok := resp.SplitArgs(strings.TrimLeft(request, "+*!<"))
+		args, ok := wire.SplitArgs(strings.TrimLeft(request, "+*!<"))
 		if !ok {
 			t.Fatalf("%q", line)
 		}
@@ -325,7 +325,7 @@ func converse(t *testing.T, network, addr, lines string) (heard []string) {
 		}
 		for {
 			if mark != '<' {
-				_, _ = rw.Write(resp.AppendCommand(nil, args...))
+				_, _ = rw.Write(wire.AppendCommand(nil, args...))
 				_ = rw.Flush()
 			}
 			if mark == '*' {
@@ -335,7 +335,7 @@ func converse(t *testing.T, network, addr, lines string) (heard []string) {
 			if mark == '+' || mark == '*' {
 				break
 			}
-			v, err := resp.ReadValue(rw.Reader)
+			v, err := wire.ReadValue(rw.Reader)
 			if err != nil {
 				return append(heard, line+": "+err.Error())
 			}
@@ -345,7 +345,7 @@ func converse(t *testing.T, network, addr, lines string) (heard []string) {
 			if len(args) > 0 && args[0] == "HELLO" {
 				v.Elems = nil // versions and the like
 			}
-			heard = append(heard, line+"\n"+volatile.ReplaceAllString(string(resp.AppendTTY(nil, v)), "~"))
+			heard = append(heard, line+"\n"+volatile.ReplaceAllString(string(wire.AppendTTY(nil, v)), "~"))
 			break
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 
 	"github.com/ebbdb/ebb/internal/testing/draw"
@@ -163,7 +164,7 @@ func (s *scriptStress) dial() *stressConn {
 // read reads a reply, but for pushes.
 func (c *stressConn) read() (resp.Value, error) {
 	for {
-		v, err := resp.ReadValue(c.r)
+		v, err := wire.ReadValue(c.r)
 		if err != nil || v.Kind != resp.KindPush {
 			return v, err
 		}
@@ -176,8 +177,8 @@ func (c *stressConn) pipeline(requests [][]string) bool {
 	var b []byte
 	first := c.seq
 	for _, r := range requests {
-		b = resp.AppendCommand(b, r...)
-		b = resp.AppendCommand(b, "ECHO", "seq"+strconv.Itoa(c.seq))
+		b = wire.AppendCommand(b, r...)
+		b = wire.AppendCommand(b, "ECHO", "seq"+strconv.Itoa(c.seq))
 		c.seq++
 	}
 	sent := make(chan error, 1)
@@ -252,7 +253,7 @@ func (s *scriptStress) client(stop <-chan struct{}, rng *rand.Rand) {
 		if rng.IntN(30) == 0 { // the connection vanishes
 			var b []byte
 			for _, r := range requests {
-				b = resp.AppendCommand(b, r...)
+				b = wire.AppendCommand(b, r...)
 			}
 			_, _ = c.conn.Write(b)
 			_ = c.conn.Close()
@@ -340,7 +341,7 @@ func (s *scriptStress) administrator(stop <-chan struct{}, rng *rand.Rand) {
 	}
 	defer c.conn.Close()
 	ask := func(args ...string) bool {
-		if _, err := c.conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+		if _, err := c.conn.Write(wire.AppendCommand(nil, args...)); err != nil {
 			return false
 		}
 		v, err := c.read()
@@ -399,9 +400,9 @@ func (s *scriptStress) subscriber(stop <-chan struct{}) {
 		if c == nil {
 			return
 		}
-		_, _ = c.conn.Write(resp.AppendCommand(nil, "PSUBSCRIBE", "*"))
+		_, _ = c.conn.Write(wire.AppendCommand(nil, "PSUBSCRIBE", "*"))
 		for {
-			if _, err := resp.ReadValue(c.r); err != nil {
+			if _, err := wire.ReadValue(c.r); err != nil {
 				break
 			}
 		}

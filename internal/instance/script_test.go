@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -105,7 +106,7 @@ func TestLongScriptsKeepTheOrderOfReplies(t *testing.T) {
 		}
 		var got []string
 		for range 9 {
-			got = append(got, strings.Join(strings.Fields(string(resp.AppendTTY(nil, c.read()))), " "))
+			got = append(got, strings.Join(strings.Fields(string(wire.AppendTTY(nil, c.read()))), " "))
 		}
 		want := `OK|(integer) 2|"2"|OK|QUEUED|QUEUED|QUEUED|1) (integer) 3 2) (integer) 4 3) "4"|"short"`
 		if s := strings.Join(got, "|"); s != want {
@@ -129,7 +130,7 @@ func TestFunctionsThatDoNotEnd(t *testing.T) {
 	if v := other.ask("SCRIPT", "KILL"); v.Str != busy {
 		t.Errorf("got %v", v)
 	}
-	stats := string(resp.AppendTTY(nil, other.ask("FUNCTION", "STATS")))
+	stats := string(wire.AppendTTY(nil, other.ask("FUNCTION", "STATS")))
 	if !strings.Contains(stats, `"f"`) || !strings.Contains(stats, `"arg"`) || !strings.Contains(stats, "duration_ms") {
 		t.Errorf("got %s", stats)
 	}

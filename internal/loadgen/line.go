@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // LineConfig describes clients that wait in line for one list.
@@ -111,7 +111,7 @@ func (l *line) round(ctx context.Context, atOnce bool) (latency []time.Duration,
 	var readers sync.WaitGroup
 	for i, c := range l.waiters {
 		readers.Go(func() {
-			v, err := resp.ReadValue(c.in)
+			v, err := wire.ReadValue(c.in)
 			got[i] = served{at: time.Since(l.start), err: err}
 			if len(v.Elems) == 2 {
 				got[i].elem = v.Elems[1].Str

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/testing/leaks"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -81,7 +82,7 @@ func TestBatchesDifferInTheirNumbersOnly(t *testing.T) {
 		buf := r.batch(3, rng, 1_000_000)
 		in := bufio.NewReader(bytes.NewReader(buf))
 		for range 3 {
-			v, err := resp.ReadValue(in)
+			v, err := wire.ReadValue(in)
 			if err != nil {
 				t.Fatalf("%v in %q", err, buf)
 			}
@@ -202,7 +203,7 @@ func TestOpenLoopLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 		defer c.Close()
 		in := bufio.NewReader(c)
 		for range n {
-			if _, err := resp.ReadValue(in); err != nil {
+			if _, err := wire.ReadValue(in); err != nil {
 				return
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // PromptConfig describes a test of how late `expired` events are. The zero
@@ -125,7 +125,7 @@ func (p *prompt) createProbes() (deadline time.Time, err error) {
 func (p *prompt) listen(sub *client, deadline time.Time) (lags []time.Duration, err error) {
 	defer p.line.clear()
 	for len(lags) < p.cfg.Probes {
-		v, err := resp.ReadValue(sub.in)
+		v, err := wire.ReadValue(sub.in)
 		if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 			return lags, nil
 		}

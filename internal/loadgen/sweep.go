@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -477,7 +478,7 @@ func (r sweepRow) encode(commands []string, copies, id int, dump string) *sweepU
 			words[i], found = text, append(found, places)
 		}
 		start := len(u.buf)
-		u.buf = resp.AppendCommand(u.buf, words...)
+		u.buf = wire.AppendCommand(u.buf, words...)
 		u.place(start, words, found)
 	}
 	u.size = len(u.buf)

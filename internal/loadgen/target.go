@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -94,7 +95,7 @@ func (c *client) closeWith(ctx context.Context) (undo func()) {
 	return func() { stop() }
 }
 
-func (c *client) add(args ...string) { c.out = resp.AppendCommand(c.out, args...) }
+func (c *client) add(args ...string) { c.out = wire.AppendCommand(c.out, args...) }
 
 func (c *client) flush() error {
 	_, err := c.conn.Write(c.out)
@@ -108,7 +109,7 @@ func (c *client) do(args ...string) (resp.Value, error) {
 	if err := c.flush(); err != nil {
 		return resp.Value{}, err
 	}
-	v, err := resp.ReadValue(c.in)
+	v, err := wire.ReadValue(c.in)
 	if err == nil && v.Err() != nil {
 		err = fmt.Errorf("%s: %w", args[0], v.Err())
 	}
@@ -116,7 +117,7 @@ func (c *client) do(args ...string) (resp.Value, error) {
 }
 
 // read reads one reply.
-func (c *client) read() (resp.Value, error) { return resp.ReadValue(c.in) }
+func (c *client) read() (resp.Value, error) { return wire.ReadValue(c.in) }
 
 // skip reads n replies and returns the first error reply as an error.
 func (c *client) skip(n int) error {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Test is a request to repeat. Its arguments may hold
@@ -107,7 +107,7 @@ func (t Test) encode(copies, dataSize int) *request {
 	for i, a := range t.Args {
 		args[i] = fill.Replace(a)
 	}
-	one := resp.AppendCommand(nil, args...)
+	one := wire.AppendCommand(nil, args...)
 	r := &request{size: len(one)}
 	for at := 0; ; {
 		i := bytes.Index(one[at:], []byte(mark))

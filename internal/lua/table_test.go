@@ -15,7 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // testTable is an empty table of a State of its own.
@@ -295,10 +295,10 @@ func evalAt(t *testing.T, server string) func(program string, args ...string) st
 	r := bufio.NewReader(conn)
 	return func(program string, args ...string) string {
 		t.Helper()
-		if _, err := conn.Write(resp.AppendCommand(nil, append([]string{"EVAL", program, "0"}, args...)...)); err != nil {
+		if _, err := conn.Write(wire.AppendCommand(nil, append([]string{"EVAL", program, "0"}, args...)...)); err != nil {
 			t.Fatal(err)
 		}
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/serverurl"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -125,7 +126,7 @@ func (c *client) do(ctx context.Context, args ...string) (resp.Value, error) {
 }
 
 // add appends a request to those that flush sends.
-func (c *client) add(args ...string) { c.out = resp.AppendCommand(c.out, args...) }
+func (c *client) add(args ...string) { c.out = wire.AppendCommand(c.out, args...) }
 
 func (c *client) flush(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { c.nc.Close() })()
@@ -143,7 +144,7 @@ func (c *client) reply(ctx context.Context) (resp.Value, error) {
 func (c *client) replyWithin(ctx context.Context, d time.Duration) (resp.Value, error) {
 	defer context.AfterFunc(ctx, func() { c.nc.Close() })()
 	_ = c.nc.SetReadDeadline(time.Now().Add(d))
-	v, err := resp.ReadValue(c.r)
+	v, err := wire.ReadValue(c.r)
 	return v, because(ctx, err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -229,7 +230,7 @@ func (c *copier) refuse(db int, key string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refuses++; len(c.refused) < shownKeys {
-		c.refused = append(c.refused, fmt.Sprintf("database %d, %s: %v", db, resp.AppendQuoted(nil, key), err))
+		c.refused = append(c.refused, fmt.Sprintf("database %d, %s: %v", db, wire.AppendQuoted(nil, key), err))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -58,7 +59,7 @@ func manifestFiles(manifest string) (files []dataFile, _ error) {
 		return nil, err
 	}
 	for line := range strings.Lines(string(text)) {
-		words, ok := resp.SplitArgs(strings.TrimSpace(line))
+		words, ok := wire.SplitArgs(strings.TrimSpace(line))
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
@@ -217,7 +218,7 @@ func (l *loader) loadCommands(ctx context.Context, in io.Reader) error {
 			}
 			continue
 		}
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
 			l.m.out.line("%s ends within a command, as after a crash; the commands before it are loaded", l.file)
 			return l.sync(ctx)
@@ -344,7 +345,7 @@ func (m *Migration) verifyFile(ctx context.Context) error {
 		a := state{payload: string(rdb.Seal(e.Value, e.Version)), exists: true, deadline: e.Deadline}
 		if why := c.differ(m.to, a, b[0]); why != "" {
 			if c.differs++; len(c.shown) < shownKeys {
-				c.shown = append(c.shown, fmt.Sprintf("database %d, key %s: %s", e.DB, resp.AppendQuoted(nil, string(e.Key)), why))
+				c.shown = append(c.shown, fmt.Sprintf("database %d, key %s: %s", e.DB, wire.AppendQuoted(nil, string(e.Key)), why))
 			}
 		}
 		m.out.progress(time.Second, "verify %3d %%  %d keys, %d differ", percent(r.Offset(), max(1, fileSize(f))), c.seen, c.differs)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/doctor"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // lost describes each kind of ebb's data that redis-server does not have, by its name in DUMP payloads: what it is, and
@@ -82,7 +82,7 @@ func (m *Migration) cannotHold(ctx context.Context, c *client, db int, key strin
 	}
 	v, err := readValue(s.payload, false)
 	if err != nil {
-		return "", 0, fmt.Errorf("FROM %s: the value of %s: %w", m.from[0], resp.AppendQuoted(nil, key), err)
+		return "", 0, fmt.Errorf("FROM %s: the value of %s: %w", m.from[0], wire.AppendQuoted(nil, key), err)
 	}
 	switch {
 	case v.kind == "hash" && v.timed > 0 && !fields, strings.HasPrefix(v.kind, "ebb-t"):

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/serverurl"
 	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 	"github.com/ebbdb/ebb/server"
 )
@@ -51,7 +52,7 @@ func open(t *testing.T, url string) *client {
 // run sends a command, written in one string, and returns the reply.
 func (c *client) run(t *testing.T, line string) resp.Value {
 	t.Helper()
-	words, ok := resp.SplitArgs(line)
+	words, ok := wire.SplitArgs(line)
 	if !ok {
 		t.Fatalf("not a command: %s", line)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -95,7 +96,7 @@ func (s *source) receive() (resp.Value, error) {
 		}
 	}
 	_ = s.feed.nc.SetReadDeadline(time.Now().Add(replyTimeout))
-	return resp.ReadValue(s.feed.r)
+	return wire.ReadValue(s.feed.r)
 }
 
 // listen collects the keys that events name. It reads without pause, because a server cuts subscribers that are slow.
@@ -242,7 +243,7 @@ func (s *source) write(ctx context.Context, b batch) error {
 		}
 		if err := v.Err(); err != nil {
 			if !strings.HasPrefix(v.Str, "ERR") { // OOM, READONLY, MISCONF, NOPERM: the next key fails as well
-				return fmt.Errorf("TO %s: RESTORE %s: %w", s.c.m.to, resp.AppendQuoted(nil, key), err)
+				return fmt.Errorf("TO %s: RESTORE %s: %w", s.c.m.to, wire.AppendQuoted(nil, key), err)
 			}
 			s.c.refuse(b.db, key, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -303,7 +304,7 @@ func (c *comparison) decideOn(ctx context.Context, s suspects, round int) error 
 			c.suspect(s.f, s.db, key)
 		default:
 			if c.differs++; len(c.shown) < shownKeys {
-				c.shown = append(c.shown, fmt.Sprintf("database %d, key %s: %s", s.db, resp.AppendQuoted(nil, key), why))
+				c.shown = append(c.shown, fmt.Sprintf("database %d, key %s: %s", s.db, wire.AppendQuoted(nil, key), why))
 			}
 		}
 	}
@@ -409,7 +410,7 @@ func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]sta
 		case moved(v):
 			states[i].moved = true
 		case v.Err() != nil:
-			return nil, fmt.Errorf("%s %s: DUMP %s: %w", p.side, p, resp.AppendQuoted(nil, key), v.Err())
+			return nil, fmt.Errorf("%s %s: DUMP %s: %w", p.side, p, wire.AppendQuoted(nil, key), v.Err())
 		}
 		if at.Kind == resp.KindInt && at.Int > 0 {
 			states[i].deadline = at.Int

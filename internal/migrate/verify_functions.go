@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -50,14 +51,14 @@ func (c *comparison) functions(ctx context.Context) error {
 func differentFunctions(from, to map[string]string) (lines []string) {
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		if code, ok := to[name]; !ok {
-			lines = append(lines, fmt.Sprintf("library of functions %s: TO does not have it", resp.AppendQuoted(nil, name)))
+			lines = append(lines, fmt.Sprintf("library of functions %s: TO does not have it", wire.AppendQuoted(nil, name)))
 		} else if code != from[name] {
-			lines = append(lines, fmt.Sprintf("library of functions %s: its code differs", resp.AppendQuoted(nil, name)))
+			lines = append(lines, fmt.Sprintf("library of functions %s: its code differs", wire.AppendQuoted(nil, name)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(to)) {
 		if _, ok := from[name]; !ok {
-			lines = append(lines, fmt.Sprintf("library of functions %s: FROM does not have it", resp.AppendQuoted(nil, name)))
+			lines = append(lines, fmt.Sprintf("library of functions %s: FROM does not have it", wire.AppendQuoted(nil, name)))
 		}
 	}
 	return lines

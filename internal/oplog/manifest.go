@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // PartType is the type of a file of the append-only directory: its letter in the manifest.
@@ -108,7 +108,7 @@ func quoteName(name string) string {
 	if name != "" && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
 		return name
 	}
-	return string(resp.AppendQuoted(nil, name))
+	return string(wire.AppendQuoted(nil, name))
 }
 
 // ParseManifest reads a manifest's text. It skips comments and unknown keys. Errors wrap
@@ -163,7 +163,7 @@ func parsePart(line string) (Part, error) {
 	if len(line) > maxManifestLine {
 		return p, errors.New("it is too long")
 	}
-	words, ok := resp.SplitArgs(strings.TrimSpace(line))
+	words, ok := wire.SplitArgs(strings.TrimSpace(line))
 	if !ok {
 		return p, errors.New("the quotes are not balanced")
 	}

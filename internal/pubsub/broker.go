@@ -10,7 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/internal/prefixes"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Broker routes messages to subscribers. Init prepares one. Its methods are safe for
@@ -28,7 +28,7 @@ type Broker struct {
 
 	key     []byte         // scratch of KeyspaceEvent, for channel names
 	matched []*topic       // scratch of route
-	scratch [2]resp.Writer // scratch of send: the message in RESP2 and in RESP3
+	scratch [2]wire.Writer // scratch of send: the message in RESP2 and in RESP3
 }
 
 // topics are the topics of one kind that have subscribers.

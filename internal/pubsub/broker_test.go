@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/glob"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 	"pgregory.net/rapid"
 )
@@ -29,7 +30,7 @@ func (c *client) Subscriptions() *Subscriptions { return &c.subs }
 func (c *client) take() (all []string) {
 	r := bufio.NewReader(bytes.NewReader(c.got))
 	for {
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil {
 			c.got = nil
 			return all

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -26,7 +27,7 @@ type follower struct {
 	m      *masterConn
 	a      Applier
 	tx     *engine.Tx // the applier's
-	parser resp.Parser
+	parser wire.Parser
 
 	buf []byte // received and not applied yet
 	at  int    // buf[:at] is the part of a transaction that was parsed
@@ -49,7 +50,7 @@ func newFollower(l *link, m *masterConn) *follower {
 	f := &follower{l: l, r: l.r, m: m, a: l.r.host.NewApplier(m), buf: make([]byte, 0, linkBuffer), db: l.r.db.Log().DB()}
 	f.tx = f.a.Tx()
 	f.choose(max(f.db, 0))
-	f.parser.Limits = resp.Limits{MaxBulk: math.MaxInt / 2, MaxArgs: math.MaxInt32}
+	f.parser.Limits = wire.Limits{MaxBulk: math.MaxInt / 2, MaxArgs: math.MaxInt32}
 	return f
 }
 

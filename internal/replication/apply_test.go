@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -141,7 +142,7 @@ func TestACommandThatAReplicaCannotDoEndsTheLink(t *testing.T) {
 			go func() {
 				defer b.Close()
 				for _, line := range strings.Split("SELECT|0\nSET|string|v\n"+c.stream+"\nSET|string|later", "\n") {
-					if _, err := b.Write(resp.AppendCommand(nil, strings.Split(line, "|")...)); err != nil {
+					if _, err := b.Write(wire.AppendCommand(nil, strings.Split(line, "|")...)); err != nil {
 						return
 					}
 				}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/cleantext"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // A replica's link to its master.
@@ -283,7 +283,7 @@ func (l *link) acknowledge(m *masterConn) {
 	if k := l.r.host.Keeper(); k != nil && k.AppendOnly() {
 		args = append(args, []byte("FACK"), strconv.AppendInt(f[:0], synced, 10))
 	}
-	_ = m.send(resp.AppendCommand(nil, args...)) // the reader of the connection gets the error
+	_ = m.send(wire.AppendCommand(nil, args...)) // the reader of the connection gets the error
 }
 
 // masterConn is the connection to a master. CLIENT LIST shows it with flags=M.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/cleantext"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // The handshake of a replica with its master: PING, AUTH, REPLCONF with its address and
@@ -111,7 +111,7 @@ func (m *masterConn) ask(words ...string) (string, error) {
 	for i, w := range words {
 		args[i] = []byte(w)
 	}
-	if err := m.send(resp.AppendCommand(nil, args...)); err != nil {
+	if err := m.send(wire.AppendCommand(nil, args...)); err != nil {
 		return "", err
 	}
 	return m.line()

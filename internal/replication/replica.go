@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -235,7 +236,7 @@ func (f *Replica) keepAlive() {
 
 // listen reads the replica's acknowledgements until the connection ends.
 func (f *Replica) listen(nc net.Conn, buffered []byte) {
-	var p resp.Parser
+	var p wire.Parser
 	p.Limits.MaxBulk = 1 << 16
 	buf := append(make([]byte, 0, 4096), buffered...)
 	for {

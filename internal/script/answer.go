@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // This file converts a script's result to a reply. The fields of a table decide its type.
@@ -36,7 +36,7 @@ const errTooLarge = Error("ERR the script's result is too large")
 
 // answer writes a script's result. The error is errTooLarge, or what Host.Tick
 // returned; nothing is written then.
-func (m *machine) answer(out *resp.Writer, v lua.Value) error {
+func (m *machine) answer(out *wire.Writer, v lua.Value) error {
 	begin := out.Mark()
 	m.written, m.refusal = 0, nil
 	m.write(out, v, 0)
@@ -63,7 +63,7 @@ func (m *machine) admit(n int) bool {
 }
 
 // write writes v. depth slots of the stack are in use.
-func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
+func (m *machine) write(out *wire.Writer, v lua.Value, depth int) {
 	s, isString := v.AsString()
 	if !m.admit(len(s)) {
 		return
@@ -99,14 +99,14 @@ func (m *machine) write(out *resp.Writer, v lua.Value, depth int) {
 // lasting returns a copy of a string if out keeps it, as a collecting Writer does. A
 // script's string may share the memory of its arguments, which the next command reuses, or
 // of a much larger string.
-func lasting(out *resp.Writer, s string) string {
+func lasting(out *wire.Writer, s string) string {
 	if out.Collecting() {
 		return strings.Clone(s)
 	}
 	return s
 }
 
-func (m *machine) writeTable(out *resp.Writer, t *lua.Table, depth int) {
+func (m *machine) writeTable(out *wire.Writer, t *lua.Table, depth int) {
 	if s, ok := t.GetString("err").AsString(); ok {
 		m.host.CountError(s, t.GetString(countedMark).Truth())
 		out.Error(lasting(out, cString(s)))
@@ -143,7 +143,7 @@ func (m *machine) writeTable(out *resp.Writer, t *lua.Table, depth int) {
 	m.writeArray(out, t, depth)
 }
 
-func (m *machine) writeArray(out *resp.Writer, t *lua.Table, depth int) {
+func (m *machine) writeArray(out *wire.Writer, t *lua.Table, depth int) {
 	later, n := out.ArrayLater(), 0
 	for {
 		v := t.GetInt(n + 1)
@@ -156,7 +156,7 @@ func (m *machine) writeArray(out *resp.Writer, t *lua.Table, depth int) {
 	out.Patch(later, n)
 }
 
-func (m *machine) writeMap(out *resp.Writer, t *lua.Table, depth int) {
+func (m *machine) writeMap(out *wire.Writer, t *lua.Table, depth int) {
 	later, n := out.MapLater(), 0
 	for k, v, at := t.Entry(0); at >= 0; k, v, at = t.Entry(at) {
 		if m.refusal != nil {
@@ -169,7 +169,7 @@ func (m *machine) writeMap(out *resp.Writer, t *lua.Table, depth int) {
 	out.Patch(later, n)
 }
 
-func (m *machine) writeSet(out *resp.Writer, t *lua.Table, depth int) {
+func (m *machine) writeSet(out *wire.Writer, t *lua.Table, depth int) {
 	later, n := out.SetLater(), 0
 	for k, _, at := t.Entry(0); at >= 0; k, _, at = t.Entry(at) {
 		if m.refusal != nil {
@@ -182,7 +182,7 @@ func (m *machine) writeSet(out *resp.Writer, t *lua.Table, depth int) {
 }
 
 // writeDouble writes a double as Redis 7.0 spells it, with 17 digits.
-func writeDouble(out *resp.Writer, f float64) {
+func writeDouble(out *wire.Writer, f float64) {
 	var text, reply [48]byte
 	digits := appendNumber(text[:0], f)
 	if out.Proto != 3 {

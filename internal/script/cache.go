@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Script is a compiled script, as EVAL and SCRIPT LOAD know it. Its exported
@@ -264,7 +264,7 @@ func shebang(body string) (flags Flags, code string, err error) {
 	if end < 0 {
 		return 0, "", Error("ERR Invalid script shebang")
 	}
-	words, ok := resp.SplitArgs(body[:end])
+	words, ok := wire.SplitArgs(body[:end])
 	if !ok || len(words) == 0 {
 		return 0, "", Error("ERR Invalid engine in script shebang")
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 func mustScript(t *testing.T, e *Engine, text string) *Script {
@@ -169,7 +169,7 @@ func TestCatalogueIsSafeBesideARun(t *testing.T) {
 			t.Error(err)
 		}
 		if f := e.Function([]byte("F")); f != nil {
-			var out resp.Writer
+			var out wire.Writer
 			if err := e.CallFunction(f, quietHost{}, nil, nil, &out); err != nil {
 				t.Error(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -71,7 +72,7 @@ type Debugger struct {
 
 // Debug runs a script as Run does, under a debugger: the script stops before its first
 // line. console gets all output except the end of the session and the result.
-func (e *Engine) Debug(s *Script, h Host, keys, args [][]byte, out *resp.Writer, console Console) error {
+func (e *Engine) Debug(s *Script, h Host, keys, args [][]byte, out *wire.Writer, console Console) error {
 	m := e.scripts
 	d := &Debugger{m: m, console: console, source: strings.Split(strings.TrimRight(s.Body, "\r\n"), "\n"), step: true, length: debugLength}
 	if strings.TrimRight(s.Body, "\r\n") == "" {

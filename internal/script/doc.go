@@ -10,7 +10,7 @@
 //	          Host                   redis.call and similar functions (api.go)
 //
 //	RESP of a command ── reader ──> values of Lua         (reply.go)
-//	result of a script ── write ──> resp.Writer           (answer.go)
+//	result of a script ── write ──> wire.Writer           (answer.go)
 //
 // The libraries cjson, cmsgpack, struct and bit are in files of their names.
 //

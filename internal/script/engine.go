@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/lua"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -86,7 +87,7 @@ func New(o Options) *Engine {
 // Run runs a script and writes its result to out. keys and args must not change later:
 // they become strings of the script without a copy. The error is an Error or an error of
 // Host.Tick. The caller sends it; Run writes nothing then.
-func (e *Engine) Run(s *Script, h Host, keys, args [][]byte, out *resp.Writer) error {
+func (e *Engine) Run(s *Script, h Host, keys, args [][]byte, out *wire.Writer) error {
 	if s.main == nil {
 		s.main = e.scripts.state.Bind(s.proto, e.scripts.state.Globals())
 	}
@@ -94,7 +95,7 @@ func (e *Engine) Run(s *Script, h Host, keys, args [][]byte, out *resp.Writer) e
 }
 
 // runMain runs a script in one of its forms.
-func (e *Engine) runMain(s *Script, main *lua.Closure, h Host, keys, args [][]byte, out *resp.Writer) error {
+func (e *Engine) runMain(s *Script, main *lua.Closure, h Host, keys, args [][]byte, out *wire.Writer) error {
 	m := e.scripts
 	m.begin(h)
 	err := m.reset(m.keys, keys)
@@ -114,7 +115,7 @@ func (e *Engine) runMain(s *Script, main *lua.Closure, h Host, keys, args [][]by
 }
 
 // CallFunction runs a function as Run runs a script.
-func (e *Engine) CallFunction(f *Function, h Host, keys, args [][]byte, out *resp.Writer) error {
+func (e *Engine) CallFunction(f *Function, h Host, keys, args [][]byte, out *wire.Writer) error {
 	m := e.functions
 	m.begin(h)
 	err := m.runFunction(f, keys, args, out)

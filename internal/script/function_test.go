@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // short is a reply as it is recorded: a long one by its checksum.
@@ -35,7 +35,7 @@ func askFunctions(o *oracle, code string) string {
 
 // functions does the same by an Engine.
 func functions(e *Engine, h Host, proto int, code string) string {
-	out := resp.Writer{Proto: proto}
+	out := wire.Writer{Proto: proto}
 	e.FlushLibraries()
 	load(e, h, &out, code, false)
 	for range 2 {
@@ -45,7 +45,7 @@ func functions(e *Engine, h Host, proto int, code string) string {
 	return string(out.Buf)
 }
 
-func load(e *Engine, h Host, out *resp.Writer, code string, replace bool) {
+func load(e *Engine, h Host, out *wire.Writer, code string, replace bool) {
 	name, err := e.LoadLibrary([]byte(code), replace, h)
 	if err != nil {
 		out.Error(err.Error())
@@ -54,7 +54,7 @@ func load(e *Engine, h Host, out *resp.Writer, code string, replace bool) {
 	out.BulkString(name)
 }
 
-func fcall(e *Engine, h Host, out *resp.Writer, name string) {
+func fcall(e *Engine, h Host, out *wire.Writer, name string) {
 	f := e.Function([]byte(name))
 	if f == nil {
 		out.Error("ERR Function not found")
@@ -70,7 +70,7 @@ func fcall(e *Engine, h Host, out *resp.Writer, name string) {
 }
 
 // list is FUNCTION LIST.
-func list(out *resp.Writer, libraries []*Library) {
+func list(out *wire.Writer, libraries []*Library) {
 	out.Array(len(libraries))
 	for _, l := range libraries {
 		out.Map(3)
@@ -178,7 +178,7 @@ func TestNamesClashAsOracle(t *testing.T) {
 		{libraryCode("lib", "i"), true},
 		{libraryCode("lib3", "f"), true},
 	} {
-		var got resp.Writer
+		var got wire.Writer
 		load(e, quietHost{}, &got, step.code, step.replace)
 		args := []string{"FUNCTION", "LOAD", step.code}
 		if step.replace {
@@ -194,7 +194,7 @@ func TestNamesClashAsOracle(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"Lib", "lib", "lib", "LIB"} {
-		var got resp.Writer
+		var got wire.Writer
 		if err := e.DeleteLibrary([]byte(name)); err != nil {
 			got.Error(err.Error())
 		} else {
@@ -261,7 +261,7 @@ func TestRestoreAnswersAsOracle(t *testing.T) {
 			if _, err := e.LoadLibrary([]byte(libraryCode("a", "f")), false, quietHost{}); err != nil {
 				t.Fatal(err)
 			}
-			var got resp.Writer
+			var got wire.Writer
 			if err := e.RestoreLibraries([]byte(p), Policy(policy), quietHost{}); err != nil {
 				got.Error(err.Error())
 			} else {
@@ -304,7 +304,7 @@ func TestPayloadsAreExchangedWithOracle(t *testing.T) {
 	if !slices.Equal(got, codes) {
 		t.Errorf("the code changed: %.300q", got)
 	}
-	var out resp.Writer
+	var out wire.Writer
 	fcall(other, quietHost{}, &out, "i")
 	if string(out.Buf) != "$1\r\nd\r\n" {
 		t.Errorf("%q", out.Buf)

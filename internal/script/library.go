@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Library is a library of functions. It does not change.
@@ -256,7 +256,7 @@ func metadata(code string) (name, body string, err error) {
 	if end < 0 {
 		return "", "", errMetadata
 	}
-	words, ok := resp.SplitArgs(code[:end])
+	words, ok := wire.SplitArgs(code[:end])
 	if !ok || len(words) == 0 {
 		return "", "", errMetadata
 	}

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/lua"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // tickSteps is the number of steps between two calls of Host.Tick. A step takes 2 to 10
@@ -97,7 +97,7 @@ func (m *machine) end() {
 }
 
 // run calls the function of a script or library and writes its first result.
-func (m *machine) run(f lua.Value, out *resp.Writer, args ...lua.Value) error {
+func (m *machine) run(f lua.Value, out *wire.Writer, args ...lua.Value) error {
 	results, err := m.main.CallHandled(m.handler, f, args...)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (m *machine) run(f lua.Value, out *resp.Writer, args ...lua.Value) error {
 
 // runFunction calls a function with tables of keys and arguments. It makes new tables each
 // time, because a function may keep them in an upvalue.
-func (m *machine) runFunction(f *Function, keys, args [][]byte, out *resp.Writer) error {
+func (m *machine) runFunction(f *Function, keys, args [][]byte, out *wire.Writer) error {
 	keyList, err := m.list(keys)
 	if err != nil {
 		return err

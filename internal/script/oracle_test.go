@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -41,7 +42,7 @@ func dial(t testing.TB, addr string, proto int) *oracle {
 
 // raw sends a request and returns the bytes of its reply.
 func (o *oracle) raw(args [][]byte) []byte {
-	if _, err := o.conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := o.conn.Write(wire.AppendCommand(nil, args...)); err != nil {
 		o.t.Fatal(err)
 	}
 	b, err := readRaw(nil, o.r)
@@ -106,7 +107,7 @@ type commandInfo struct {
 
 func newRealHost(t testing.TB, addr string) *realHost {
 	h := &realHost{oracle: dial(t, addr, 2), commands: map[string]commandInfo{}}
-	v, err := resp.ReadValue(bufio.NewReader(strings.NewReader(h.do("COMMAND"))))
+	v, err := wire.ReadValue(bufio.NewReader(strings.NewReader(h.do("COMMAND"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +261,7 @@ func bytesList(list []string) [][]byte {
 
 // eval is EVAL by an Engine.
 func eval(e *Engine, h Host, proto int, script string) string {
-	out := resp.Writer{Proto: proto}
+	out := wire.Writer{Proto: proto}
 	text := []byte(script)
 	s, err := e.Script(text)
 	if err == nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // keepers try to put what they are given where a later run could find it.
@@ -60,10 +60,10 @@ func TestNothingOfTheArgumentsOutlivesARun(t *testing.T) {
 	const trace = "traceable"
 	given := []string{"local a = '" + trace + "' return a", trace}
 	e := New(testOptions)
-	run := func(script string, collect bool, list ...string) (keep *resp.Writer, err error) {
+	run := func(script string, collect bool, list ...string) (keep *wire.Writer, err error) {
 		text := []byte(script)
 		keys, args := bytesList(list), bytesList(list)
-		out := &resp.Writer{Proto: 3}
+		out := &wire.Writer{Proto: 3}
 		if collect {
 			out.Collect()
 		}

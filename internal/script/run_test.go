@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // cannedHost answers every command with the same reply.
@@ -139,7 +139,7 @@ func TestTickErrorsOfOthersPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := errors.New("closed")
-	var out resp.Writer
+	var out wire.Writer
 	h := &cannedHost{tick: func() error { return closed }}
 	if err := e.Run(s, h, nil, nil, &out); err != closed || len(out.Buf) != 0 {
 		t.Errorf("%v, %q", err, out.Buf)
@@ -217,7 +217,7 @@ func TestRunsAllocateLittle(t *testing.T) {
 	e := New(testOptions)
 	h := &fixedHost{}
 	keys, args := bytesList(evalKeys), bytesList(evalArgs)
-	var out resp.Writer
+	var out wire.Writer
 	for _, tt := range []struct {
 		script, reply string
 		most          float64
@@ -268,7 +268,7 @@ func BenchmarkRun(b *testing.B) {
 			e := New(testOptions)
 			h := &fixedHost{reply: []byte(bb.reply)}
 			keys, args := bytesList(evalKeys), bytesList(evalArgs)
-			var out resp.Writer
+			var out wire.Writer
 			text := []byte(bb.script)
 			b.ReportAllocs()
 			for b.Loop() {

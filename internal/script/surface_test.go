@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // ownOptions are those of a server: scripts see more than Redis 7.0 has.
@@ -70,7 +70,7 @@ func ownSurfaces(t *testing.T) [4]map[string]bool {
 		if _, err := e.LoadLibrary([]byte(code), true, quietHost{}); err != nil {
 			t.Fatal(err)
 		}
-		out := resp.Writer{Proto: 2}
+		out := wire.Writer{Proto: 2}
 		fcall(e, quietHost{}, &out, "f")
 		return string(out.Buf)
 	})
@@ -148,7 +148,7 @@ func TestLibrariesRegisterFunctionsByServer(t *testing.T) {
 	if _, err := e.LoadLibrary([]byte(code), false, quietHost{}); err != nil {
 		t.Fatal(err)
 	}
-	out := resp.Writer{Proto: 2}
+	out := wire.Writer{Proto: 2}
 	fcall(e, quietHost{}, &out, "f")
 	if string(out.Buf) != "$3\r\nebb\r\n" {
 		t.Errorf("FCALL: %q", out.Buf)

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -66,7 +67,7 @@ func listed(t *testing.T, target transcript.Target) []string {
 	}
 	var replies []string
 	for _, f := range slices.Concat(filters, filteredAlone, filteredTogether) {
-		words, _ := resp.SplitArgs(strings.NewReplacer("%1", first, "%2", second).Replace(f))
+		words, _ := wire.SplitArgs(strings.NewReplacer("%1", first, "%2", second).Replace(f))
 		v := ask(1, append([]string{"CLIENT", "LIST"}, words...)...)
 		text := v.Str
 		if v.Err() == nil {
@@ -118,7 +119,7 @@ func TestFiltersOfClientsAgreeWithRedis(t *testing.T) {
 	}
 	defer e.Close()
 	one := func(target transcript.Target, line string) string {
-		args, _ := resp.SplitArgs(line)
+		args, _ := wire.SplitArgs(line)
 		if err := target.Send(1, args); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +189,7 @@ func monitored(t *testing.T, target transcript.Target) (lines []string) {
 		return v.Str
 	}
 	send := func(n int, line string) {
-		args, _ := resp.SplitArgs(line)
+		args, _ := wire.SplitArgs(line)
 		if err := target.Send(n, args); err != nil {
 			t.Fatal(err)
 		}

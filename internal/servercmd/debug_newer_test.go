@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // debugged are the replies to DEBUG's tools for test suites, in RESP2 and RESP3.
@@ -15,7 +15,7 @@ func debugged(t *testing.T, target transcript.Target, program string) map[string
 	t.Helper()
 	replies := map[string]string{}
 	ask := func(n, count int, line string) (text string) {
-		args, _ := resp.SplitArgs(line)
+		args, _ := wire.SplitArgs(line)
 		if err := target.Send(n, args); err != nil {
 			t.Fatal(err)
 		}

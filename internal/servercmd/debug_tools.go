@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // These are the subcommands of DEBUG that the test suites of servers and clients use.
@@ -147,7 +147,7 @@ var protocolSamples = []struct {
 	{"false", func(c *command.Ctx) { c.Out.Bool(false) }},
 }
 
-func threeInts(w *resp.Writer) {
+func threeInts(w *wire.Writer) {
 	for i := range int64(3) {
 		w.Int(i)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -45,10 +46,10 @@ type tester interface {
 
 func (c *realConn) do(t tester, args ...string) resp.Value {
 	t.Helper()
-	if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := c.Write(wire.AppendCommand(nil, args...)); err != nil {
 		t.Fatalf("%v", err)
 	}
-	v, err := resp.ReadValue(c.r)
+	v, err := wire.ReadValue(c.r)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -136,7 +137,7 @@ func (c *realConn) content(t tester, key string) []string {
 			out = append(out, e.Elems[0].Str)
 			out = append(out, strs(e.Elems[1])...)
 		}
-		out = append(out, string(resp.AppendTTY(nil, streamState(c.ok(t, "XINFO", "STREAM", key, "FULL", "COUNT", "1")))))
+		out = append(out, string(wire.AppendTTY(nil, streamState(c.ok(t, "XINFO", "STREAM", key, "FULL", "COUNT", "1")))))
 	}
 	return out
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 var pubsubSpecs = []*command.Spec{&specPublish, &specPubsub, &specPsubscribe, &specPunsubscribe, &specSpublish, &specSsubscribe,
@@ -97,7 +97,7 @@ func runSubscribe(c *command.Ctx, k pubsub.Kind) error {
 // none. It is a message, so CLIENT REPLY does not silence it.
 func confirm(c *command.Ctx, word string, name []byte, count int) {
 	silent := !session.Of(c).Replies()
-	w, quiet := c.Out, resp.Writer{Proto: c.Out.Proto}
+	w, quiet := c.Out, wire.Writer{Proto: c.Out.Proto}
 	if silent {
 		w = &quiet
 	}
@@ -224,7 +224,7 @@ func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
 	if !s.DB.Log().TakesMessages() {
 		return s.PubSub().Publish(kind, c.Args[1], c.Args[2], nil)
 	}
-	raw := resp.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
+	raw := wire.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
 	then := s.DB.Log().AppendMessage
 	if c.Tx.Begun() {
 		then = c.Tx.Message

@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // This file implements the debugger of scripts. After SCRIPT DEBUG the client's next EVAL takes the
@@ -129,7 +129,7 @@ func (d *scriptDebug) run(nc net.Conn, buffered []byte) {
 	if d.mode == debugCopy {
 		release, err := d.makeCopy()
 		if err != nil {
-			var out resp.Writer
+			var out wire.Writer
 			out.Error(command.WireText(err))
 			d.write(append(debugLines([]string{endOfDebugging}), out.Buf...))
 			return
@@ -148,7 +148,7 @@ func (d *scriptDebug) run(nc net.Conn, buffered []byte) {
 // read reads the user's commands until the connection or the script ends.
 func (d *scriptDebug) read(buf []byte) {
 	defer close(d.words)
-	parser := resp.Parser{Limits: resp.Limits{MaxBulk: maxDebugInput}}
+	parser := wire.Parser{Limits: wire.Limits{MaxBulk: maxDebugInput}}
 	chunk := make([]byte, 4096)
 	for {
 		var args [][]byte

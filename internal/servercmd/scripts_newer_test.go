@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // scriptProbe is some requests, whose replies are compared one by one. differs has the
@@ -173,7 +173,7 @@ func (p *scriptProbe) replies(t *testing.T, target transcript.Target) []string {
 	t.Helper()
 	var all []string
 	for i, r := range slices.Concat([]string{"FLUSHALL", "FUNCTION FLUSH", "SCRIPT FLUSH"}, p.requests) {
-		args, ok := resp.SplitArgs(r)
+		args, ok := wire.SplitArgs(r)
 		if !ok {
 			t.Fatalf("%q does not split", r)
 		}
@@ -248,7 +248,7 @@ func last(list []string) string { return list[len(list)-1] }
 func TestWhatScriptsWriteIsLoggedWhateverSetReplSays(t *testing.T) {
 	const write = `EVAL "redis.set_repl(redis.REPL_NONE) redis.call('SET', 'hidden', 1)" 0`
 	ask := func(target transcript.Target, line string) string {
-		args, _ := resp.SplitArgs(line)
+		args, _ := wire.SplitArgs(line)
 		if err := target.Send(1, args); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // What a directive keeps secret stands in no log.
@@ -36,7 +36,7 @@ func TestSecretsOfDirectivesStandInNoLog(t *testing.T) {
 	if n < 5 {
 		t.Errorf("%d secrets", n)
 	}
-	if text := string(resp.AppendTTY(nil, c.Do([]byte("SLOWLOG"), []byte("GET"), []byte("-1")))); strings.Contains(text, "hunter2") ||
+	if text := string(wire.AppendTTY(nil, c.Do([]byte("SLOWLOG"), []byte("GET"), []byte("-1")))); strings.Contains(text, "hunter2") ||
 		strings.Count(text, "(redacted)") < 2*n {
 		t.Errorf("SLOWLOG: %s", text)
 	}

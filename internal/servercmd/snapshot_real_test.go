@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/testing/tier"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // grown sends requests until a container is so large.
@@ -131,7 +131,7 @@ func TestRedisLoadsAPlainSnapshot(t *testing.T) {
 	}
 	real := saved(t, s, engine.SnapshotOptions{Plain: true})
 	if got, want := real.ok(t, "DEBUG", "DIGEST").String(), digestNow(plain); got != want {
-		t.Errorf("redis-server's data is %s, want %s: %s", got, want, resp.AppendTTY(nil, real.ok(t, "KEYS", "*")))
+		t.Errorf("redis-server's data is %s, want %s: %s", got, want, wire.AppendTTY(nil, real.ok(t, "KEYS", "*")))
 	}
 }
 

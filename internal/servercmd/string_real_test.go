@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // beside sends the same requests to an engine and to redis-server, and compares
@@ -39,10 +39,10 @@ func beside(t *testing.T, requests [][]string, options ...string) {
 	defer c.Closed(nil)
 	r := bufio.NewReader(conn)
 	for _, args := range requests {
-		if _, err := conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+		if _, err := conn.Write(wire.AppendCommand(nil, args...)); err != nil {
 			t.Fatal(err)
 		}
-		want, err := resp.ReadValue(r)
+		want, err := wire.ReadValue(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,9 +51,9 @@ func beside(t *testing.T, requests [][]string, options ...string) {
 			words = append(words, []byte(a))
 		}
 		// What users lack is said in other words (noperm-texts).
-		theirs := strings.Replace(string(resp.AppendTTY(nil, want)), "This user has", "User bob has", 1)
-		if got := c.Do(words...); string(resp.AppendTTY(nil, got)) != theirs {
-			t.Errorf("%q\n ours  %s redis %s", args, resp.AppendTTY(nil, got), theirs)
+		theirs := strings.Replace(string(wire.AppendTTY(nil, want)), "This user has", "User bob has", 1)
+		if got := c.Do(words...); string(wire.AppendTTY(nil, got)) != theirs {
+			t.Errorf("%q\n ours  %s redis %s", args, wire.AppendTTY(nil, got), theirs)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // withConfig starts a service with a configuration.
@@ -474,7 +474,7 @@ func BenchmarkPermission(b *testing.B) {
 			defer e.session.Closed(io.EOF)
 			e.send(append([]string{"ACL", "SETUSER", "ann", "on", "nopass"}, strings.Split(rules, " ")...)...)
 			e.send("AUTH", "ann", "x")
-			request, out := resp.AppendCommand(nil, "GET", "key:1"), make([]byte, 0, 64)
+			request, out := wire.AppendCommand(nil, "GET", "key:1"), make([]byte, 0, 64)
 			b.ReportAllocs()
 			for b.Loop() {
 				_, out, _ = e.session.Serve(request, out[:0])

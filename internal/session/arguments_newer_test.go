@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // The servers take a request of 1,048,577 arguments.
@@ -33,7 +33,7 @@ func TestARequestOfMoreThanAMillionArguments(t *testing.T) {
 	if got := ask(e, request[:most]); got != "(integer) 0" {
 		t.Errorf("%d arguments: %s", most, got)
 	}
-	if got := ask(e, request); !strings.Contains(got, string(resp.ErrMultibulkLength)) {
+	if got := ask(e, request); !strings.Contains(got, string(wire.ErrMultibulkLength)) {
 		t.Errorf("%d arguments: %s", most+1, got)
 	}
 	for _, program := range compat.All.Programs() {

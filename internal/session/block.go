@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -43,7 +44,7 @@ type waiter struct {
 	last  bool // the connection ends after the reply
 	given bool // it was served, and the reply has not been written
 	ctx   command.Ctx
-	out   resp.Writer
+	out   wire.Writer
 
 	argv int64 // bytes of the arguments
 
@@ -273,7 +274,7 @@ func (w *waiter) giveBack(late bool) {
 	}
 	svc.DB.Do(w.dbi, w.keys, func(tx *engine.Tx) {
 		x := w.ctx
-		x.Out, x.Tx = &resp.Writer{}, tx
+		x.Out, x.Tx = &wire.Writer{}, tx
 		w.undo(&x)
 	})
 }

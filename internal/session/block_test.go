@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -327,7 +328,7 @@ func BenchmarkWaitAndServe(b *testing.B) {
 			}
 			defer db.Close()
 			defer s.Close()
-			wait := resp.AppendCommand(nil, "BLPOP", "l", "10")
+			wait := wire.AppendCommand(nil, "BLPOP", "l", "10")
 			line := make([]*peer, others+1)
 			for i := range line {
 				line[i] = &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // loopConn is a connection of a network loop that a test plays.
@@ -53,7 +53,7 @@ func loopService(t *testing.T, options ...string) *Service {
 
 // beside sends a request and reports whether it ran in the background; it returns the reply.
 func (c *loopConn) beside(s *Session, args ...string) (reply string, beside bool) {
-	in := resp.AppendCommand(nil, args...)
+	in := wire.AppendCommand(nil, args...)
 	n, out, v := s.Serve(in, nil)
 	for v == reactor.Park {
 		beside = true
@@ -156,7 +156,7 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 	} {
 		c := newLoopConn()
 		s := svc.NewSession(c)
-		in := resp.AppendCommand(nil, words...)
+		in := wire.AppendCommand(nil, words...)
 		n, out, v := s.Serve(in, nil)
 		if v != reactor.Park {
 			t.Fatalf("%s: %v", name, v)

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/routing"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -34,7 +35,7 @@ func serviceWith(t *testing.T, options ...string) (*Service, *clock.Manual) {
 // ask sends a request on a connection and returns the reply.
 func ask(t *testing.T, s *Session, args ...string) string {
 	t.Helper()
-	_, out, _ := s.Serve(resp.AppendCommand(nil, args...), nil)
+	_, out, _ := s.Serve(wire.AppendCommand(nil, args...), nil)
 	return string(out)
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // connection is the part of a session that turns bytes into requests and replies into bytes. It knows neither commands nor users. An
@@ -25,8 +25,8 @@ type connection struct {
 	shares, mayHold bool
 	wrote           bool // the batch has written
 
-	parser   resp.Parser
-	out      resp.Writer
+	parser   wire.Parser
+	out      wire.Writer
 	turn     int                    // the approximate bytes of output of one call of Serve
 	pieces   []reactor.Piece        // of the output since TakeShared
 	lent     int                    // bytes in them that settle has not counted yet

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // explode has a command panic, after it has written, where its first key is "boom".
@@ -59,7 +59,7 @@ func ends(s *Service, first func(*Session), lines ...string) reactor.Verdict {
 	defer x.Closed(io.EOF)
 	var in []byte
 	for _, l := range lines {
-		in = append(in, resp.AppendCommand(nil, strings.Split(l, "|")...)...)
+		in = append(in, wire.AppendCommand(nil, strings.Split(l, "|")...)...)
 	}
 	var v reactor.Verdict
 	for {

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -50,7 +51,7 @@ func replies(t *testing.T, s *Session, want string, requests ...[]string) {
 	t.Helper()
 	var in []byte
 	for _, r := range requests {
-		in = resp.AppendCommand(in, r...)
+		in = wire.AppendCommand(in, r...)
 	}
 	if _, out, v := s.Serve(in, nil); string(out) != want || v == reactor.Park {
 		t.Errorf("%q: got %q (verdict %v), want %q", requests, out, v, want)
@@ -60,7 +61,7 @@ func replies(t *testing.T, s *Session, want string, requests ...[]string) {
 // begins sends a request that begins to wait.
 func begins(t *testing.T, s *Session, request ...string) {
 	t.Helper()
-	if _, out, v := s.Serve(resp.AppendCommand(nil, request...), nil); v != reactor.Park {
+	if _, out, v := s.Serve(wire.AppendCommand(nil, request...), nil); v != reactor.Park {
 		t.Fatalf("%q does not wait: %q", request, out)
 	}
 }

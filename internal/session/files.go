@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/durable"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // This file connects the commands with package durable, which keeps the data in files.
@@ -127,7 +127,7 @@ func (a *rerun) Apply(args [][]byte) error {
 	case kind == '-':
 		return command.ReplyError(bytes.TrimRight(c.out.Buf[1:], "\r\n"))
 	case kind == '*' && command.EqualFold(args[0], "EXEC"):
-		v, err := resp.ReadValue(bufio.NewReader(bytes.NewReader(c.out.Buf)))
+		v, err := wire.ReadValue(bufio.NewReader(bytes.NewReader(c.out.Buf)))
 		if err != nil {
 			return err
 		}

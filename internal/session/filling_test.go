@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -139,7 +140,7 @@ func (f *fileLife) write(lines string) (at int64) {
 				f.t.Fatal(err)
 			}
 		} else if line != "" {
-			if _, err := out.Write(resp.AppendCommand(nil, strings.Fields(line)...)); err != nil {
+			if _, err := out.Write(wire.AppendCommand(nil, strings.Fields(line)...)); err != nil {
 				f.t.Fatal(err)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // always is a service whose files sync when the test says so.
@@ -27,7 +27,7 @@ func always(t *testing.T) *session.Service {
 	return s
 }
 
-func request(words ...string) []byte { return resp.AppendCommand(nil, words...) }
+func request(words ...string) []byte { return wire.AppendCommand(nil, words...) }
 
 // step runs what Serve and TakePushes do after a wake.
 func (p *peer) step(in []byte) (string, reactor.Verdict) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // The clock of these tests, us, and what max-clock-ahead allows beyond it.
@@ -127,7 +127,7 @@ func (f *fileLife) appendTo(lines string) (n int64) {
 	}
 	defer out.Close()
 	for line := range strings.Lines(lines) {
-		b := resp.AppendCommand(nil, strings.Fields(line)...)
+		b := wire.AppendCommand(nil, strings.Fields(line)...)
 		if _, err := out.Write(b); err != nil {
 			f.t.Fatal(err)
 		}

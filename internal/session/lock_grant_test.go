@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -40,7 +41,7 @@ func waitingPeer(t *testing.T, s *session.Service, words ...string) *peer {
 	t.Helper()
 	p := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
 	p.session = s.NewSession(p)
-	if _, out, v := p.session.Serve(resp.AppendCommand(nil, words...), nil); v != reactor.Park || len(out) > 0 {
+	if _, out, v := p.session.Serve(wire.AppendCommand(nil, words...), nil); v != reactor.Park || len(out) > 0 {
 		t.Fatalf("%q: %q, %v", words, out, v)
 	}
 	return p
@@ -249,7 +250,7 @@ func killed(t *testing.T, s *session.Service, words []string, rng *rand.Rand) {
 	words[2] = fmt.Sprint(words[2], "-", rng.Uint64())
 	p := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
 	p.session = s.NewSession(p)
-	_, out, v := p.session.Serve(resp.AppendCommand(nil, words...), nil)
+	_, out, v := p.session.Serve(wire.AppendCommand(nil, words...), nil)
 	if v != reactor.Park { // it has its reply
 		c := s.NewSession(nil)
 		defer c.Closed(nil)

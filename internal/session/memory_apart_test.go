@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // growth is what a client can make the server keep beside the data. Each step takes about 1 MB.
@@ -139,7 +139,7 @@ func TestTrackedKeysGiveWayWhenTooMuchIsKept(t *testing.T) {
 	svc.DB.ChargeApart(40 << 20)
 	before := svc.DB.Apart()
 	for i := range 100 {
-		s.Serve(resp.AppendCommand(nil, "GET", fmt.Sprint("other", i)), nil)
+		s.Serve(wire.AppendCommand(nil, "GET", fmt.Sprint("other", i)), nil)
 	}
 	if now := svc.DB.Apart(); now >= before {
 		t.Errorf("the table has grown by %d bytes", now-before)

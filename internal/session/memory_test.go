@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Whatever list a client makes long counts as used memory, at least what its texts take up
@@ -104,9 +104,9 @@ func TestTheClientThatTakesUpTooMuchRunsNoFurtherCommand(t *testing.T) {
 		if got, _ := c.beside(s, "HELLO", "3"); strings.HasPrefix(got, "-") {
 			t.Fatal(got)
 		}
-		in := resp.AppendCommand(resp.AppendCommand(nil, grow...), "INCR", "ran")
+		in := wire.AppendCommand(wire.AppendCommand(nil, grow...), "INCR", "ran")
 		s.Serve(in, nil)
-		s.Serve(resp.AppendCommand(nil, "INCR", "ran"), nil)
+		s.Serve(wire.AppendCommand(nil, "INCR", "ran"), nil)
 		if n := do(svc.NewSession(nil), "EXISTS", "ran").Int; n != 0 {
 			t.Errorf("%s: it ran %d commands more", name, n)
 		}

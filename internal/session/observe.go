@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // This file records the run of a command: it shows it to clients in MONITOR, measures how long it
@@ -252,7 +252,7 @@ func (m *monitors) feed(c *Session, args [][]byte) {
 	b = strconv.AppendInt(b, int64(c.dbi), 10)
 	b = append(append(append(b, ' '), c.monitorName()...), ']')
 	for _, a := range args {
-		b = resp.AppendQuoted(append(b, ' '), string(a))
+		b = wire.AppendQuoted(append(b, ' '), string(a))
 	}
 	b = append(b, "\r\n"...)
 	m.line = b

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -123,10 +124,10 @@ func compareWithServer(t *testing.T, program string, table *command.Table, parts
 	r := bufio.NewReader(conn)
 	ask := func(args ...string) resp.Value {
 		t.Helper()
-		if _, err := conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+		if _, err := conn.Write(wire.AppendCommand(nil, args...)); err != nil {
 			t.Fatal(err)
 		}
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,8 +143,8 @@ func compareWithServer(t *testing.T, program string, table *command.Table, parts
 			continue
 		}
 		compared++
-		theirDocs, ourDocs := ask("COMMAND", "DOCS", s.Name).Elems[1], written(func(w *resp.Writer) { command.WriteDocs(s, w) })[1]
-		want, ours := describe(info, theirDocs, newer), describe(written(func(w *resp.Writer) { command.WriteInfo(s, w) })[0], ourDocs, newer)
+		theirDocs, ourDocs := ask("COMMAND", "DOCS", s.Name).Elems[1], written(func(w *wire.Writer) { command.WriteDocs(s, w) })[1]
+		want, ours := describe(info, theirDocs, newer), describe(written(func(w *wire.Writer) { command.WriteInfo(s, w) })[0], ourDocs, newer)
 		if a, b := describe(info, theirDocs, false)["arguments"], describe(info, ourDocs, false)["arguments"]; a != b && ours["arguments"] == want["arguments"] {
 			differing[argumentNames]++
 		}
@@ -162,8 +163,8 @@ func compareWithServer(t *testing.T, program string, table *command.Table, parts
 }
 
 // written gives what a method writes to a RESP3 connection, as values.
-func written(write func(*resp.Writer)) []resp.Value {
-	w := resp.Writer{Proto: 3}
+func written(write func(*wire.Writer)) []resp.Value {
+	w := wire.Writer{Proto: 3}
 	w.Collect()
 	write(&w)
 	return w.Values()

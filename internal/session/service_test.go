@@ -20,7 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // peer is a connection that a test plays by hand.
@@ -46,7 +46,7 @@ func (p *peer) Network() string             { return p.network }
 func (p *peer) FD() int                     { return -1 }
 func (p *peer) Loop() int                   { return -1 }
 func (p *peer) Buffered() (input, out int)  { return 0, 0 }
-func (p *peer) send(words ...string) string { return p.raw(resp.AppendCommand(nil, words...)) }
+func (p *peer) send(words ...string) string { return p.raw(wire.AppendCommand(nil, words...)) }
 
 func (p *peer) raw(in []byte) string {
 	n, out, v := p.session.Serve(in, nil)
@@ -267,14 +267,14 @@ func TestDigestIsThatOfRedis(t *testing.T) {
 	ours := dial(t, serve(t, "--enable-debug-command", "yes"), "unix", "s:0")
 	both := func(words ...string) {
 		t.Helper()
-		if _, err := conn.Write(resp.AppendCommand(nil, words...)); err != nil {
+		if _, err := conn.Write(wire.AppendCommand(nil, words...)); err != nil {
 			t.Fatal(err)
 		}
-		want, err := resp.ReadValue(r)
+		want, err := wire.ReadValue(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := resp.ReadValue(bufio.NewReader(strings.NewReader(ours.send(words...))))
+		got, err := wire.ReadValue(bufio.NewReader(strings.NewReader(ours.send(words...))))
 		if err != nil {
 			t.Fatal(err)
 		}

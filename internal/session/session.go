@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -382,13 +383,13 @@ func (c *Session) Do(args ...[]byte) resp.Value {
 // that has not written: it has then done nothing. The error is the context's, or engine.ErrClosed;
 // see LeaveOn.
 func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, error) {
-	v, _, err := c.DoSome(ctx, resp.Bound{}, args...)
+	v, _, err := c.DoSome(ctx, wire.Bound{}, args...)
 	return v, err
 }
 
 // DoSome is DoContext for a caller that needs a beginning of the reply alone. It copies no more than the bound allows; cut
 // reports that it has left something out. The command itself runs as always.
-func (c *Session) DoSome(ctx context.Context, most resp.Bound, args ...[]byte) (v resp.Value, cut bool, err error) {
+func (c *Session) DoSome(ctx context.Context, most wire.Bound, args ...[]byte) (v resp.Value, cut bool, err error) {
 	c.out.CollectSome(most)
 	c.doing, c.doneEarly = ctx, nil
 	what := c.dispatchSafely(args)

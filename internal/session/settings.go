@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/system"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // settings are the parts of the configuration that hot paths read.
@@ -303,7 +303,7 @@ func (s *Service) setEvents(classes uint32) {
 
 // setLimits gives the parser the limits of the client.
 func (c *Session) setLimits() {
-	c.parser.Limits = resp.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.LoggedOut()}
+	c.parser.Limits = wire.Limits{MaxBulk: int(c.svc.maxBulk.Load()), Unauthenticated: c.LoggedOut()}
 }
 
 // replyFloor is the size from which on a reply counts for client-output-buffer-limit before the

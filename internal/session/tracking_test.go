@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -29,14 +30,14 @@ func newCachingClient(t *testing.T, svc *Service, options ...string) *cachingCli
 }
 
 func (c *cachingClient) send(args ...string) {
-	c.serve(resp.AppendCommand(nil, args...))
+	c.serve(wire.AppendCommand(nil, args...))
 }
 
 // get reads a key past the cache; with several keys in one batch.
 func (c *cachingClient) get(keys ...string) {
 	var in []byte
 	for _, k := range keys {
-		in = resp.AppendCommand(in, "GET", k)
+		in = wire.AppendCommand(in, "GET", k)
 	}
 	c.asked = append(c.asked, keys...)
 	c.serve(in)
@@ -57,7 +58,7 @@ func (c *cachingClient) drain() { c.take(c.s.TakePushes(nil)) }
 func (c *cachingClient) take(out []byte) {
 	r := bufio.NewReader(bytes.NewReader(out))
 	for {
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		switch {
 		case err != nil:
 			return
@@ -246,7 +247,7 @@ func TestACachedReadInATransactionIsRemembered(t *testing.T) {
 	c := newCachingClient(t, svc, "OPTIN")
 	var in []byte
 	for _, args := range [][]string{{"CLIENT", "CACHING", "YES"}, {"MULTI"}, {"PTTL", "k"}, {"GET", "k"}, {"EXEC"}, {"GET", "other"}} {
-		in = resp.AppendCommand(in, args...)
+		in = wire.AppendCommand(in, args...)
 	}
 	_, out, _ := c.s.Serve(in, nil)
 	if !bytes.Contains(out, []byte("+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:")) || !bytes.HasSuffix(out, []byte("\r\n$1\r\nv\r\n_\r\n")) {
@@ -288,7 +289,7 @@ func BenchmarkSetWhileNobodyTracks(b *testing.B) {
 	}
 	defer svc.Close()
 	s := svc.NewSession(quietConn{})
-	in := resp.AppendCommand(nil, "SET", "key", "value")
+	in := wire.AppendCommand(nil, "SET", "key", "value")
 	var out []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -446,7 +447,7 @@ func TestAnElementIsNotLostToAClientThatIsEvictedWhileItWaits(t *testing.T) {
 		}
 		other.step(request(strings.Fields(w[1])...))
 		out, _ := other.step(request(strings.Fields(w[2])...))
-		v, err := resp.ReadValue(bufio.NewReader(strings.NewReader(out)))
+		v, err := wire.ReadValue(bufio.NewReader(strings.NewReader(out)))
 		if got := inline(v); err != nil || got != w[3] {
 			t.Errorf("%s: %s says %q, %v; want %q", w[0], w[2], got, err, w[3])
 		}

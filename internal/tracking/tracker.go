@@ -11,7 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/prefixes"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Tracker records which client has read which key and which prefixes a client tracks, and
@@ -514,7 +514,7 @@ func (t *Tracker) send(c Client, m *Mode, keys [][]byte) {
 			return
 		}
 	}
-	w := resp.Writer{Proto: 2}
+	w := wire.Writer{Proto: 2}
 	switch {
 	case to.RESP3():
 		w.Proto = 3
@@ -542,7 +542,7 @@ func (t *Tracker) send(c Client, m *Mode, keys [][]byte) {
 func (t *Tracker) redirectionBroken(c Client, m *Mode) {
 	c.Tracking().broken.Store(true)
 	if c.RESP3() {
-		w := resp.Writer{Proto: 3}
+		w := wire.Writer{Proto: 3}
 		w.Push(2)
 		w.BulkString("tracking-redir-broken")
 		w.Int(m.Redirect)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -36,7 +37,7 @@ func (c *client) Readable(keys [][]byte) [][]byte {
 func (c *client) take() (all []string) {
 	r := bufio.NewReader(bytes.NewReader(c.got))
 	for {
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil {
 			c.got = nil
 			return all

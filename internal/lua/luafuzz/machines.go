@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/lua"
 	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -245,10 +246,10 @@ func (r *Redis) dial() (err error) {
 func (r *Redis) Close() { _ = r.conn.Close() }
 
 func (r *Redis) do(args ...string) (resp.Value, error) {
-	if _, err := r.conn.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := r.conn.Write(wire.AppendCommand(nil, args...)); err != nil {
 		return resp.Value{}, err
 	}
-	v, err := resp.ReadValue(r.r)
+	v, err := wire.ReadValue(r.r)
 	if err == nil {
 		err = v.Err()
 	}

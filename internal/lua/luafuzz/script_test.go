@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/script"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // eval is the machine of package script: what EVAL runs here. Programs share its
@@ -32,11 +32,11 @@ func (e eval) Run(requests []string) ([]string, error) {
 	for i, r := range requests {
 		args[i] = []byte(r)
 	}
-	out := resp.Writer{Proto: 2}
+	out := wire.Writer{Proto: 2}
 	if err := e.engine.Run(e.script, &host{}, nil, args, &out); err != nil {
 		return nil, err
 	}
-	v, err := resp.ReadValue(bufio.NewReader(bytes.NewReader(out.Buf)))
+	v, err := wire.ReadValue(bufio.NewReader(bytes.NewReader(out.Buf)))
 	if err != nil {
 		return nil, err
 	}

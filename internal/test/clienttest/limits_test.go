@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Clients that take up more than they may are closed, on redis-server and on ebb,
@@ -87,7 +87,7 @@ func (l *limited) dial() net.Conn {
 	}
 	stop := context.AfterFunc(l.ctx, func() { _ = c.Close() })
 	l.t.Cleanup(func() { stop(); _ = c.Close() })
-	l.say(c, resp.AppendCommand(nil, "PING"))
+	l.say(c, wire.AppendCommand(nil, "PING"))
 	if _, err := io.ReadFull(c, make([]byte, len("+PONG\r\n"))); err != nil {
 		l.t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func part(n int) []byte {
 
 func closesTheLargest(t *testing.T, l *limited) {
 	spared, large := l.dial(), l.dial()
-	l.say(spared, resp.AppendCommand(nil, "CLIENT", "NO-EVICT", "ON"))
+	l.say(spared, wire.AppendCommand(nil, "CLIENT", "NO-EVICT", "ON"))
 	if line, err := bufio.NewReader(spared).ReadString('\n'); line != "+OK\r\n" {
 		t.Fatalf("NO-EVICT replies %q, %v", line, err)
 	}
@@ -140,7 +140,7 @@ func neverRead(l *limited, n int) net.Conn {
 	c := l.dial()
 	var requests []byte
 	for range n {
-		requests = resp.AppendCommand(requests, "GET", "big")
+		requests = wire.AppendCommand(requests, "GET", "big")
 	}
 	l.say(c, requests)
 	return c
@@ -161,7 +161,7 @@ func closesWhoDoesNotReadForLong(_ *testing.T, l *limited) {
 func closesASubscriber(_ *testing.T, l *limited) {
 	l.do("CONFIG", "SET", "client-output-buffer-limit", "pubsub 1mb 0 0")
 	c := l.dial()
-	l.say(c, resp.AppendCommand(nil, "SUBSCRIBE", "news"))
+	l.say(c, wire.AppendCommand(nil, "SUBSCRIBE", "news"))
 	message := strings.Repeat("x", 1<<18)
 	for l.admin.Publish(l.ctx, "news", message).Val() == 0 && l.ctx.Err() == nil {
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // redis-cli and redis-benchmark are Debian's, of the version of redis-server that
@@ -34,7 +34,7 @@ const (
 // so that there is one biggest key of each type.
 func insertion() (requests []byte, n int) {
 	say := func(args ...string) {
-		requests = resp.AppendCommand(requests, args...)
+		requests = wire.AppendCommand(requests, args...)
 		n++
 	}
 	for i := range fillers {
@@ -168,11 +168,11 @@ func TestRedisCLIFindsTheHotKey(t *testing.T) {
 			redisCLI(t, s.addr, nil, "CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
 			var gets []byte
 			for i := range 50 {
-				gets = resp.AppendCommand(gets, "SET", fmt.Sprintf("cold:%d", i), "v")
+				gets = wire.AppendCommand(gets, "SET", fmt.Sprintf("cold:%d", i), "v")
 			}
-			gets = resp.AppendCommand(gets, "HSET", "hot", "f", "v")
+			gets = wire.AppendCommand(gets, "HSET", "hot", "f", "v")
 			for range 20000 {
-				gets = resp.AppendCommand(gets, "HGET", "hot", "f")
+				gets = wire.AppendCommand(gets, "HGET", "hot", "f")
 			}
 			redisCLI(t, s.addr, bytes.NewReader(gets), "--pipe")
 			out := redisCLI(t, s.addr, nil, "--hotkeys")

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -102,7 +103,7 @@ func watchUntilLoaded(c net.Conn, keys []string, rnd *rand.Rand) error {
 			{"WATCH", key()}, {"DEBUG", "SET-ACTIVE-EXPIRE", "1"}, {"BLPOP", key(), "0.001"}, {"CONFIG", "SET", "maxmemory-samples", "5"}, {"UNWATCH"}, {"TYPE", key()}}
 		var b []byte
 		for _, args := range requests {
-			b = resp.AppendCommand(b, args...)
+			b = wire.AppendCommand(b, args...)
 		}
 		if _, err := c.Write(b); err != nil {
 			return err
@@ -110,7 +111,7 @@ func watchUntilLoaded(c net.Conn, keys []string, rnd *rand.Rand) error {
 		var last resp.Value
 		for range requests {
 			var err error
-			if last, err = resp.ReadValue(r); err != nil {
+			if last, err = wire.ReadValue(r); err != nil {
 				return err
 			}
 		}
@@ -127,10 +128,10 @@ func once(addr string, args ...string) (resp.Value, error) {
 		return resp.Value{}, err
 	}
 	defer c.Close()
-	if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := c.Write(wire.AppendCommand(nil, args...)); err != nil {
 		return resp.Value{}, err
 	}
-	return resp.ReadValue(bufio.NewReader(c))
+	return wire.ReadValue(bufio.NewReader(c))
 }
 
 // played is how long the reply to one request may take before the connection is given
@@ -168,10 +169,10 @@ func play(addr string, ops []modeltest.Op, until time.Time) (answered int64) {
 			if err := c.SetDeadline(now.Add(played)); err != nil {
 				return resp.Value{}, err
 			}
-			if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
+			if _, err := c.Write(wire.AppendCommand(nil, args...)); err != nil {
 				return resp.Value{}, err
 			}
-			return resp.ReadValue(r)
+			return wire.ReadValue(r)
 		}()
 		if err != nil {
 			_ = c.Close()

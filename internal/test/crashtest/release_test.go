@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -261,10 +262,10 @@ func writeReleaseFiles(t *testing.T, path string) {
 	defer c.Close()
 	r := bufio.NewReader(c)
 	ask := func(words []string) resp.Value {
-		if _, err := c.Write(resp.AppendCommand(nil, words...)); err != nil {
+		if _, err := c.Write(wire.AppendCommand(nil, words...)); err != nil {
 			t.Fatal(err)
 		}
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err != nil {
 			t.Fatal(err)
 		}

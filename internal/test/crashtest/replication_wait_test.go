@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -46,7 +47,7 @@ func (p *peer) do(args ...string) (resp.Value, error) {
 func (p *peer) all(requests ...[]string) (replies []resp.Value, err error) {
 	var b []byte
 	for _, args := range requests {
-		b = resp.AppendCommand(b, args...)
+		b = wire.AppendCommand(b, args...)
 	}
 	if err := p.SetDeadline(time.Now().Add(tier.Patience)); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (p *peer) all(requests ...[]string) (replies []resp.Value, err error) {
 		return nil, err
 	}
 	for range requests {
-		v, err := resp.ReadValue(p.r)
+		v, err := wire.ReadValue(p.r)
 		if err != nil {
 			return nil, err
 		}

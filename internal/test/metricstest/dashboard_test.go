@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 const packaging = "../../../packaging"
@@ -30,7 +30,7 @@ func ask(t *testing.T, addr, command string) {
 	if _, err := nc.Write([]byte(command + "\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	v, err := resp.ReadValue(bufio.NewReader(nc))
+	v, err := wire.ReadValue(bufio.NewReader(nc))
 	if err == nil {
 		err = v.Err()
 	}

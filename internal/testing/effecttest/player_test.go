@@ -19,6 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -150,11 +151,11 @@ func (c *conn) read() (resp.Value, error) {
 	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return resp.Value{}, err
 	}
-	return resp.ReadValue(c.r)
+	return wire.ReadValue(c.r)
 }
 
 func (p *player) post(name, line string) error {
-	args, ok := resp.SplitArgs(line)
+	args, ok := wire.SplitArgs(line)
 	if !ok || len(args) == 0 {
 		return errors.New("unbalanced quotes")
 	}
@@ -162,7 +163,7 @@ func (p *player) post(name, line string) error {
 	if err != nil {
 		return err
 	}
-	_, _ = c.Write(resp.AppendCommand(nil, args...)) // a closed connection shows when it is read
+	_, _ = c.Write(wire.AppendCommand(nil, args...)) // a closed connection shows when it is read
 	return nil
 }
 
@@ -312,7 +313,7 @@ func (p *player) like(_, pattern string) error {
 }
 
 func (p *player) set(_, rest string) error {
-	args, ok := resp.SplitArgs(rest)
+	args, ok := wire.SplitArgs(rest)
 	if !ok || len(args) < 2 {
 		return errors.New("set wants a name and a value")
 	}
@@ -450,7 +451,7 @@ func (p *player) cut(_, rest string) error {
 
 // begin starts a process with options, and waits until it answers.
 func begin(proc *realserver.Process, options string) error {
-	args, ok := resp.SplitArgs(options)
+	args, ok := wire.SplitArgs(options)
 	if !ok {
 		return fmt.Errorf("unbalanced quotes in %s", options)
 	}
@@ -589,6 +590,6 @@ func (p *player) dumped(name, rest string) error {
 	if err != nil {
 		return err
 	}
-	_, _ = c.Write(resp.AppendCommand(nil, append([]string{"RESTORE", words[1], "0", p.last}, words[2:]...)...))
+	_, _ = c.Write(wire.AppendCommand(nil, append([]string{"RESTORE", words[1], "0", p.last}, words[2:]...)...))
 	return p.next(name, "")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -69,7 +70,7 @@ func dial(addr string) (*peer, error) {
 }
 
 func (p *peer) send(args []string) error {
-	_, err := p.Write(resp.AppendCommand(nil, args...))
+	_, err := p.Write(wire.AppendCommand(nil, args...))
 	return err
 }
 
@@ -78,7 +79,7 @@ func (p *peer) receive() (resp.Value, error) {
 		return resp.Value{}, err
 	}
 	for {
-		v, err := resp.ReadValue(p.r)
+		v, err := wire.ReadValue(p.r)
 		if err != nil || v.Kind != resp.KindPush || len(v.Elems) == 0 || !slices.Contains(messages, v.Elems[0].Str) {
 			return v, err
 		}
@@ -392,7 +393,7 @@ func tty(v resp.Value) string {
 			return r
 		}
 		return '.'
-	}, strings.TrimRight(string(resp.AppendTTY(nil, v)), "\n"))
+	}, strings.TrimRight(string(wire.AppendTTY(nil, v)), "\n"))
 }
 
 // typedReply returns a reply as tty does, with its type.

@@ -21,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/internal/transport"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -350,7 +351,7 @@ func (w *metaWorld) overWire(n int, requests [][]string) ([]resp.Value, error) {
 	}
 	var b []byte
 	for _, args := range requests {
-		b = resp.AppendCommand(b, args...)
+		b = wire.AppendCommand(b, args...)
 	}
 	_ = c.SetDeadline(time.Now().Add(metaPatience))
 	if _, err := c.Write(b); err != nil {
@@ -358,7 +359,7 @@ func (w *metaWorld) overWire(n int, requests [][]string) ([]resp.Value, error) {
 	}
 	var got []resp.Value
 	for len(got) < len(requests) {
-		v, err := resp.ReadValue(c.r)
+		v, err := wire.ReadValue(c.r)
 		if err != nil {
 			return nil, fmt.Errorf("reply: there is none to %q: %w", requests[len(got)], err)
 		}

@@ -30,7 +30,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/stream"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Replica is a second engine that is built from the effects of a first, as a server loads
@@ -177,7 +177,7 @@ func checkPlain(effects []engine.Effect) error {
 		for i, a := range e.Args {
 			words[i] = string(a)
 		}
-		sent := resp.AppendCommand(nil, words...)
+		sent := wire.AppendCommand(nil, words...)
 		got, err := p.Next(bytes.Clone(sent))
 		if err != nil {
 			return fmt.Errorf("the effect %q ends the link of a plain replica: %w", e.Args, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -80,7 +81,7 @@ var errBroken = errors.New("a command panicked before")
 
 // Send implements Target.
 func (e *Engine) Send(n int, args []string) error {
-	return e.SendRaw(n, resp.AppendCommand(nil, args...))
+	return e.SendRaw(n, wire.AppendCommand(nil, args...))
 }
 
 // SendRaw sends bytes, which need not be a request. SendRaw returns a panic as an error;
@@ -251,7 +252,7 @@ func (c *conn) decode() error {
 	r := bufio.NewReader(bytes.NewReader(c.out))
 	c.out = nil
 	for {
-		v, err := resp.ReadValue(r)
+		v, err := wire.ReadValue(r)
 		if err == io.EOF {
 			return nil
 		}

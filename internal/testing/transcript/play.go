@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -239,7 +240,7 @@ func ambiguous(line string) bool {
 // lines.
 func Lines(v resp.Value) []string {
 	var out []string
-	for _, line := range strings.Split(string(resp.AppendTTY(nil, v)), "\n") {
+	for _, line := range strings.Split(string(wire.AppendTTY(nil, v)), "\n") {
 		if line = strings.TrimRight(line, " \t\r"); line != "" {
 			out = append(out, line)
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -48,7 +49,7 @@ func (s *Server) Send(n int, args []string) error {
 		c = &link{Conn: tcp, r: bufio.NewReaderSize(tcp, 1<<16)}
 		s.conns[n] = c
 	}
-	if _, err := c.Write(resp.AppendCommand(nil, args...)); err != nil {
+	if _, err := c.Write(wire.AppendCommand(nil, args...)); err != nil {
 		c.gone = true
 	}
 	return nil
@@ -79,7 +80,7 @@ func (s *Server) Next(n int) (resp.Value, bool) {
 		return Closed, true
 	}
 	_ = c.SetReadDeadline(time.Now().Add(s.Patience))
-	v, err := resp.ReadValue(c.r)
+	v, err := wire.ReadValue(c.r)
 	switch {
 	case err == nil:
 		return v, true

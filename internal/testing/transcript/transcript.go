@@ -50,7 +50,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Start is the time at which the clock of a case begins. It is a whole number of seconds,
@@ -211,7 +211,7 @@ func (s *Step) request() error {
 	if rest, ok := strings.CutSuffix(text, unordered); ok {
 		s.Unordered, text = true, rest
 	}
-	args, ok := resp.SplitArgs(text)
+	args, ok := wire.SplitArgs(text)
 	if !ok {
 		return fmt.Errorf("unbalanced quotes in %q", text)
 	}
@@ -276,7 +276,7 @@ func Line(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
 		words[i] = a
-		if quoted := string(resp.AppendQuoted(nil, a)); a == "" || quoted != `"`+a+`"` || strings.ContainsAny(a, " '") {
+		if quoted := string(wire.AppendQuoted(nil, a)); a == "" || quoted != `"`+a+`"` || strings.ContainsAny(a, " '") {
 			words[i] = quoted
 		}
 	}

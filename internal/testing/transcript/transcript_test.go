@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -188,7 +189,7 @@ func TestAFileIsRewrittenToWhatIs(t *testing.T) {
 
 func TestARequestIsWrittenWithTheQuotesItNeeds(t *testing.T) {
 	for _, args := range [][]string{{"SET", "a b", ""}, {"a\x00\r\n\"'", "plain", "$1"}} {
-		back, ok := resp.SplitArgs(Line(args))
+		back, ok := wire.SplitArgs(Line(args))
 		if !ok || strings.Join(back, "|") != strings.Join(args, "|") {
 			t.Errorf("%q: %s: %q", args, Line(args), back)
 		}

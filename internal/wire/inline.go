@@ -1,4 +1,4 @@
-package resp
+package wire
 
 // inline parses a request that a person typed: words on a line that ends in LF or CRLF. A
 // word can be quoted. The words alias buf; on a line with quotes they alias p.text.
@@ -145,6 +145,8 @@ func unescape(c byte) byte {
 	}
 	return c
 }
+
+func isHex(c byte) bool { return c-'0' <= 9 || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
 func hexValue(c byte) byte {
 	if c-'0' <= 9 {

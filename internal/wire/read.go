@@ -1,12 +1,15 @@
-package resp
+package wire
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strings"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // ErrBadReply is in the chain of errors about bytes that are not a RESP reply, and about a
@@ -30,7 +33,7 @@ type ReadLimits struct {
 }
 
 // ReadValue reads one reply, RESP2 or RESP3, under the default limits.
-func ReadValue(r *bufio.Reader) (Value, error) {
+func ReadValue(r *bufio.Reader) (resp.Value, error) {
 	return ReadLimits{}.Read(r)
 }
 
@@ -38,7 +41,7 @@ func ReadValue(r *bufio.Reader) (Value, error) {
 // reply is a Value, not an error. An error that Read returns comes from r (io.EOF only
 // before the first byte) or wraps ErrBadReply. Memory grows with the bytes that arrive, by
 // at most about 100 bytes for each, and never with the lengths a server declares.
-func (l ReadLimits) Read(r *bufio.Reader) (Value, error) {
+func (l ReadLimits) Read(r *bufio.Reader) (resp.Value, error) {
 	d := decoder{
 		r:        r,
 		maxBulk:  orDefault(l.MaxBulk, defaultMaxBulk),
@@ -50,14 +53,14 @@ func (l ReadLimits) Read(r *bufio.Reader) (Value, error) {
 		d.bytes = defaultMaxBytes
 	}
 	if _, err := r.Peek(1); err != nil {
-		return Value{}, err
+		return resp.Value{}, err
 	}
 	v, err := d.value(0)
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return Value{}, err
+		return resp.Value{}, err
 	}
 	return v, nil
 }
@@ -71,18 +74,18 @@ type decoder struct {
 	bytes    int64 // bytes its strings and lines may still have
 }
 
-func (d *decoder) value(depth int) (Value, error) {
-	var attrs []Value
+func (d *decoder) value(depth int) (resp.Value, error) {
+	var attrs []resp.Value
 	for {
 		if d.left--; d.left < 0 {
-			return Value{}, bad("too many values")
+			return resp.Value{}, bad("too many values")
 		}
 		line, err := d.line()
 		if err != nil {
-			return Value{}, err
+			return resp.Value{}, err
 		}
 		if len(line) == 0 {
-			return Value{}, bad("empty line")
+			return resp.Value{}, bad("empty line")
 		}
 		if line[0] != '|' {
 			v, err := d.body(line[0], line[1:], depth)
@@ -91,21 +94,21 @@ func (d *decoder) value(depth int) (Value, error) {
 		}
 		a, err := d.elements(kindAttribute, line[1:], depth)
 		if err != nil {
-			return Value{}, err
+			return resp.Value{}, err
 		}
 		attrs = append(attrs, a.Elems...)
 	}
 }
 
 // body decodes the value that begins with line. line is valid until the next read.
-func (d *decoder) body(sigil byte, line []byte, depth int) (Value, error) {
+func (d *decoder) body(sigil byte, line []byte, depth int) (resp.Value, error) {
 	switch sigil {
 	case '+':
-		return Value{Kind: KindStatus, Str: string(line)}, nil
+		return resp.Value{Kind: resp.KindStatus, Str: string(line)}, nil
 	case '-':
-		return Value{Kind: KindError, Str: string(line)}, nil
+		return resp.Value{Kind: resp.KindError, Str: string(line)}, nil
 	case '(':
-		return Value{Kind: KindBigNumber, Str: string(line)}, nil
+		return resp.Value{Kind: resp.KindBigNumber, Str: string(line)}, nil
 	case ':':
 		return integer(line)
 	case ',':
@@ -113,85 +116,85 @@ func (d *decoder) body(sigil byte, line []byte, depth int) (Value, error) {
 	case '#':
 		return boolean(line)
 	case '_':
-		return Value{Kind: KindNull}, nil
+		return resp.Value{Kind: resp.KindNull}, nil
 	case '$':
-		return d.str(KindBulk, line)
+		return d.str(resp.KindBulk, line)
 	case '!':
-		return d.str(KindError, line)
+		return d.str(resp.KindError, line)
 	case '=':
 		return d.verbatim(line)
 	case '*':
-		return d.elements(KindArray, line, depth)
+		return d.elements(resp.KindArray, line, depth)
 	case '%':
-		return d.elements(KindMap, line, depth)
+		return d.elements(resp.KindMap, line, depth)
 	case '~':
-		return d.elements(KindSet, line, depth)
+		return d.elements(resp.KindSet, line, depth)
 	case '>':
-		return d.elements(KindPush, line, depth)
+		return d.elements(resp.KindPush, line, depth)
 	}
-	return Value{}, bad("unknown type %q", sigil)
+	return resp.Value{}, bad("unknown type %q", sigil)
 }
 
-func integer(line []byte) (Value, error) {
+func integer(line []byte) (resp.Value, error) {
 	digits := line
 	if len(line) > 1 && line[0] == '+' && line[1] != '-' {
 		digits = line[1:]
 	}
-	n, ok := ParseInt(digits)
+	n, ok := resp.ParseInt(digits)
 	if !ok {
-		return Value{}, bad("integer %.32q", line)
+		return resp.Value{}, bad("integer %.32q", line)
 	}
-	return Value{Kind: KindInt, Int: n}, nil
+	return resp.Value{Kind: resp.KindInt, Int: n}, nil
 }
 
 // double decodes a floating-point number. Str gets its text if AppendDouble would write
 // another: Redis before 7.2 sends 3.1000000000000001, and redis-cli shows it.
-func double(line []byte) (Value, error) {
-	v := Value{Kind: KindDouble}
-	f, ok := ParseDouble(line)
+func double(line []byte) (resp.Value, error) {
+	v := resp.Value{Kind: resp.KindDouble}
+	f, ok := resp.ParseDouble(line)
 	if !ok {
-		if !equalFold(line, 0, "nan") && !equalFold(line, 0, "-nan") {
-			return Value{}, bad("double %.32q", line)
+		if !bytes.EqualFold(line, []byte("nan")) && !bytes.EqualFold(line, []byte("-nan")) {
+			return resp.Value{}, bad("double %.32q", line)
 		}
 		f = math.NaN()
 	}
 	v.Float = f
 	var text [40]byte
-	if string(AppendDouble(text[:0], f)) != string(line) {
+	if string(resp.AppendDouble(text[:0], f)) != string(line) {
 		v.Str = string(line)
 	}
 	return v, nil
 }
 
-func boolean(line []byte) (Value, error) {
+func boolean(line []byte) (resp.Value, error) {
 	switch string(line) {
 	case "t":
-		return Value{Kind: KindBool, Int: 1}, nil
+		return resp.Value{Kind: resp.KindBool, Int: 1}, nil
 	case "f":
-		return Value{Kind: KindBool}, nil
+		return resp.Value{Kind: resp.KindBool}, nil
 	}
-	return Value{}, bad("boolean %.32q", line)
+	return resp.Value{}, bad("boolean %.32q", line)
 }
 
-func (d *decoder) str(kind Kind, line []byte) (Value, error) {
+func (d *decoder) str(kind resp.Kind, line []byte) (resp.Value, error) {
 	n, err := length(line, d.maxBulk)
 	if err != nil {
-		return Value{}, err
+		return resp.Value{}, err
 	}
 	if n < 0 {
-		return Value{Kind: KindNull}, nil
+		return resp.Value{Kind: resp.KindNull}, nil
 	}
 	s, err := d.text(n)
-	return Value{Kind: kind, Str: s}, err
+	return resp.Value{Kind: kind, Str: s}, err
 }
 
-func (d *decoder) verbatim(line []byte) (Value, error) {
-	v, err := d.str(KindVerbatim, line)
+func (d *decoder) verbatim(line []byte) (resp.Value, error) {
+	v, err := d.str(resp.KindVerbatim, line)
 	if err != nil {
 		return v, err
 	}
 	if len(v.Str) < 4 || v.Str[3] != ':' {
-		return Value{}, bad("verbatim string without a format")
+		return resp.Value{}, bad("verbatim string without a format")
 	}
 	copy(v.Format[:], v.Str)
 	v.Str = v.Str[4:]
@@ -199,27 +202,27 @@ func (d *decoder) verbatim(line []byte) (Value, error) {
 }
 
 // elements decodes the values that an aggregate's header announces.
-func (d *decoder) elements(kind Kind, line []byte, depth int) (Value, error) {
+func (d *decoder) elements(kind resp.Kind, line []byte, depth int) (resp.Value, error) {
 	n, err := length(line, d.left/widthOf(kind))
 	switch {
 	case err != nil:
-		return Value{}, err
-	case n < 0 && kind == KindArray:
-		return Value{Kind: KindNullArray}, nil
+		return resp.Value{}, err
+	case n < 0 && kind == resp.KindArray:
+		return resp.Value{Kind: resp.KindNullArray}, nil
 	case n < 0:
-		return Value{Kind: KindNull}, nil
+		return resp.Value{Kind: resp.KindNull}, nil
 	case depth >= d.maxDepth:
-		return Value{}, bad("nested too deeply")
+		return resp.Value{}, bad("nested too deeply")
 	}
-	v := Value{Kind: kind}
+	v := resp.Value{Kind: kind}
 	n *= widthOf(kind)
 	if n > 0 {
-		v.Elems = make([]Value, 0, min(n, 8))
+		v.Elems = make([]resp.Value, 0, min(n, 8))
 	}
 	for range n {
 		e, err := d.value(depth + 1)
 		if err != nil {
-			return Value{}, err
+			return resp.Value{}, err
 		}
 		v.Elems = append(v.Elems, e)
 	}
@@ -228,7 +231,7 @@ func (d *decoder) elements(kind Kind, line []byte, depth int) (Value, error) {
 
 // length reads a declared length up to most; -1 is a null.
 func length(line []byte, most int) (int, error) {
-	n, ok := ParseInt(line)
+	n, ok := resp.ParseInt(line)
 	if !ok || n < -1 || n > int64(most) {
 		return 0, bad("length %.32q", line)
 	}

@@ -1,4 +1,4 @@
-package resp
+package wire
 
 import (
 	"bufio"
@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // replies has every method of Writer, with its bytes in both protocols.
@@ -153,11 +155,11 @@ func TestCollectedIsWhatTheBytesMean(t *testing.T) {
 }
 
 // dropForm makes the two nulls of RESP2 the one of RESP3.
-func dropForm(vs []Value) []Value {
-	out := make([]Value, len(vs))
+func dropForm(vs []resp.Value) []resp.Value {
+	out := make([]resp.Value, len(vs))
 	for i, v := range vs {
-		if v.Kind == KindNullArray {
-			v.Kind = KindNull
+		if v.Kind == resp.KindNullArray {
+			v.Kind = resp.KindNull
 		}
 		v.Elems, v.Attrs = dropForm(v.Elems), dropForm(v.Attrs)
 		out[i] = v
@@ -165,7 +167,7 @@ func dropForm(vs []Value) []Value {
 	return out
 }
 
-func decodeAll(t testing.TB, data []byte) (all []Value) {
+func decodeAll(t testing.TB, data []byte) (all []resp.Value) {
 	t.Helper()
 	src := bytes.NewReader(data)
 	r := bufio.NewReader(src)
@@ -193,7 +195,7 @@ func TestCollectedBytesAreTheirOwn(t *testing.T) {
 func TestAnIncompleteCollectedReplyHasNulls(t *testing.T) {
 	w := Writer{Proto: 3}
 	w.Collect()
-	if v := w.Value(); v.Kind != KindNone || !v.IsNull() {
+	if v := w.Value(); v.Kind != resp.KindNone || !v.IsNull() {
 		t.Errorf("no reply: %v", v)
 	}
 	w.Map(2)
@@ -205,7 +207,7 @@ func TestAnIncompleteCollectedReplyHasNulls(t *testing.T) {
 	if v := w.Value(); v.Err() == nil {
 		t.Errorf("raw nonsense: %v", v)
 	}
-	if v := w.Value(); v.Kind != KindNone || !w.Collecting() {
+	if v := w.Value(); v.Kind != resp.KindNone || !w.Collecting() {
 		t.Errorf("a value is returned twice: %v", v)
 	}
 }

@@ -1,6 +1,10 @@
-package resp
+package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/ebbdb/ebb/resp"
+)
 
 // Limits bound the memory that a client can make the parser hold. The zero value has
 // Redis's limits.
@@ -260,7 +264,7 @@ func (p *Parser) arrayHeader(buf []byte) error {
 	if err != nil {
 		return err
 	}
-	n, ok := ParseInt(line[1:])
+	n, ok := resp.ParseInt(line[1:])
 	switch {
 	case !ok || n > int64(orDefault(p.MaxArgs, defaultMaxArgs)):
 		return ErrMultibulkLength
@@ -282,7 +286,7 @@ func (p *Parser) bulkHeader(buf []byte) error {
 		got[len(got)-2] = buf[at]
 		return ProtocolError(got)
 	}
-	n, ok := ParseInt(line[1:])
+	n, ok := resp.ParseInt(line[1:])
 	switch {
 	case !ok || n < 0 || n > int64(orDefault(p.MaxBulk, defaultMaxBulk)):
 		return ErrBulkLength

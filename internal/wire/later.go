@@ -1,33 +1,35 @@
-package resp
+package wire
 
 import (
 	"bufio"
 	"bytes"
 	"strconv"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // Later is the position of a length that the caller does not know yet.
 type Later struct {
 	at   int // of the header in Buf, or of the node when collecting
-	kind Kind
+	kind resp.Kind
 }
 
 // ArrayLater, MapLater, SetLater and PushLater announce an aggregate whose length Patch
 // sets once its elements are written. They reserve a header of one digit. Patch moves the
 // bytes after it only if the length has more digits, so a short reply costs nothing and a
 // long one costs a single copy.
-func (w *Writer) ArrayLater() Later { return w.later(KindArray) }
+func (w *Writer) ArrayLater() Later { return w.later(resp.KindArray) }
 
 // MapLater announces a map, as ArrayLater announces an array.
-func (w *Writer) MapLater() Later { return w.later(KindMap) }
+func (w *Writer) MapLater() Later { return w.later(resp.KindMap) }
 
 // SetLater announces a set, as ArrayLater announces an array.
-func (w *Writer) SetLater() Later { return w.later(KindSet) }
+func (w *Writer) SetLater() Later { return w.later(resp.KindSet) }
 
 // PushLater announces a push, as ArrayLater announces an array.
-func (w *Writer) PushLater() Later { return w.later(KindPush) }
+func (w *Writer) PushLater() Later { return w.later(resp.KindPush) }
 
-func (w *Writer) later(kind Kind) Later {
+func (w *Writer) later(kind resp.Kind) Later {
 	l := Later{at: len(w.Buf), kind: kind}
 	if w.collecting {
 		l.at = len(w.nodes)
@@ -111,32 +113,32 @@ func (w *Writer) Raw(encoded []byte) {
 
 // Append replies v, which a client decoded or a Writer collected. In RESP2, a kind that
 // RESP2 does not have is written as the method of its name writes it.
-func (w *Writer) Append(v Value) {
+func (w *Writer) Append(v resp.Value) {
 	if len(v.Attrs) > 0 && w.Attribute(len(v.Attrs)/2) {
 		for _, a := range v.Attrs {
 			w.Append(a)
 		}
 	}
 	switch v.Kind {
-	case KindStatus:
+	case resp.KindStatus:
 		w.Simple(v.Str)
-	case KindError:
+	case resp.KindError:
 		w.Error(v.Str)
-	case KindInt:
+	case resp.KindInt:
 		w.Int(v.Int)
-	case KindBulk:
+	case resp.KindBulk:
 		w.BulkString(v.Str)
-	case KindDouble:
+	case resp.KindDouble:
 		w.Double(v.Float)
-	case KindBool:
+	case resp.KindBool:
 		w.Bool(v.Int != 0)
-	case KindBigNumber:
+	case resp.KindBigNumber:
 		w.BigNumber(v.Str)
-	case KindVerbatim:
+	case resp.KindVerbatim:
 		w.Verbatim(string(v.Format[:]), v.Str)
-	case KindNullArray:
+	case resp.KindNullArray:
 		w.NullArray()
-	case KindArray, KindMap, KindSet, KindPush:
+	case resp.KindArray, resp.KindMap, resp.KindSet, resp.KindPush:
 		w.aggregate(v.Kind, len(v.Elems)/widthOf(v.Kind))
 		for _, e := range v.Elems {
 			w.Append(e)

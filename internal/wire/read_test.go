@@ -1,4 +1,4 @@
-package resp
+package wire
 
 import (
 	"bufio"
@@ -11,39 +11,41 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 func TestReadValueUnderstandsEveryType(t *testing.T) {
-	one, two := Value{Kind: KindInt, Int: 1}, Value{Kind: KindInt, Int: 2}
+	one, two := resp.Value{Kind: resp.KindInt, Int: 1}, resp.Value{Kind: resp.KindInt, Int: 2}
 	tests := []struct {
 		in   string
-		want Value
+		want resp.Value
 	}{
-		{"+OK\r\n", Value{Kind: KindStatus, Str: "OK"}},
-		{"+\r\n", Value{Kind: KindStatus}},
-		{"-ERR x\r\n", Value{Kind: KindError, Str: "ERR x"}},
-		{"!5\r\nERR\r\n\r\n", Value{Kind: KindError, Str: "ERR\r\n"}},
-		{":+7\r\n", Value{Kind: KindInt, Int: 7}},
-		{":-7\r\n", Value{Kind: KindInt, Int: -7}},
-		{"$3\r\n\r\na\r\n", Value{Kind: KindBulk, Str: "\r\na"}},
-		{"$0\r\n\r\n", Value{Kind: KindBulk}},
-		{"$-1\r\n", Value{Kind: KindNull}},
-		{"*-1\r\n", Value{Kind: KindNullArray}},
-		{"_\r\n", Value{Kind: KindNull}},
-		{"*2\r\n:1\r\n:2\r\n", Value{Kind: KindArray, Elems: []Value{one, two}}},
-		{"*0\r\n", Value{Kind: KindArray}},
-		{"%1\r\n:1\r\n:2\r\n", Value{Kind: KindMap, Elems: []Value{one, two}}},
-		{"~2\r\n:1\r\n:2\r\n", Value{Kind: KindSet, Elems: []Value{one, two}}},
-		{">2\r\n:1\r\n:2\r\n", Value{Kind: KindPush, Elems: []Value{one, two}}},
-		{",1.5\r\n", Value{Kind: KindDouble, Float: 1.5}},
-		{",3.1000000000000001\r\n", Value{Kind: KindDouble, Float: 3.1, Str: "3.1000000000000001"}},
-		{",-inf\r\n", Value{Kind: KindDouble, Float: math.Inf(-1)}},
-		{"#t\r\n", Value{Kind: KindBool, Int: 1}},
-		{"#f\r\n", Value{Kind: KindBool}},
-		{"(-12345678901234567890\r\n", Value{Kind: KindBigNumber, Str: "-12345678901234567890"}},
-		{"=5\r\ntxt:a\r\n", Value{Kind: KindVerbatim, Str: "a", Format: [3]byte{'t', 'x', 't'}}},
-		{"|1\r\n:1\r\n:2\r\n:1\r\n", Value{Kind: KindInt, Int: 1, Attrs: []Value{one, two}}},
-		{"*1\r\n|1\r\n:1\r\n:2\r\n_\r\n", Value{Kind: KindArray, Elems: []Value{{Kind: KindNull, Attrs: []Value{one, two}}}}},
+		{"+OK\r\n", resp.Value{Kind: resp.KindStatus, Str: "OK"}},
+		{"+\r\n", resp.Value{Kind: resp.KindStatus}},
+		{"-ERR x\r\n", resp.Value{Kind: resp.KindError, Str: "ERR x"}},
+		{"!5\r\nERR\r\n\r\n", resp.Value{Kind: resp.KindError, Str: "ERR\r\n"}},
+		{":+7\r\n", resp.Value{Kind: resp.KindInt, Int: 7}},
+		{":-7\r\n", resp.Value{Kind: resp.KindInt, Int: -7}},
+		{"$3\r\n\r\na\r\n", resp.Value{Kind: resp.KindBulk, Str: "\r\na"}},
+		{"$0\r\n\r\n", resp.Value{Kind: resp.KindBulk}},
+		{"$-1\r\n", resp.Value{Kind: resp.KindNull}},
+		{"*-1\r\n", resp.Value{Kind: resp.KindNullArray}},
+		{"_\r\n", resp.Value{Kind: resp.KindNull}},
+		{"*2\r\n:1\r\n:2\r\n", resp.Value{Kind: resp.KindArray, Elems: []resp.Value{one, two}}},
+		{"*0\r\n", resp.Value{Kind: resp.KindArray}},
+		{"%1\r\n:1\r\n:2\r\n", resp.Value{Kind: resp.KindMap, Elems: []resp.Value{one, two}}},
+		{"~2\r\n:1\r\n:2\r\n", resp.Value{Kind: resp.KindSet, Elems: []resp.Value{one, two}}},
+		{">2\r\n:1\r\n:2\r\n", resp.Value{Kind: resp.KindPush, Elems: []resp.Value{one, two}}},
+		{",1.5\r\n", resp.Value{Kind: resp.KindDouble, Float: 1.5}},
+		{",3.1000000000000001\r\n", resp.Value{Kind: resp.KindDouble, Float: 3.1, Str: "3.1000000000000001"}},
+		{",-inf\r\n", resp.Value{Kind: resp.KindDouble, Float: math.Inf(-1)}},
+		{"#t\r\n", resp.Value{Kind: resp.KindBool, Int: 1}},
+		{"#f\r\n", resp.Value{Kind: resp.KindBool}},
+		{"(-12345678901234567890\r\n", resp.Value{Kind: resp.KindBigNumber, Str: "-12345678901234567890"}},
+		{"=5\r\ntxt:a\r\n", resp.Value{Kind: resp.KindVerbatim, Str: "a", Format: [3]byte{'t', 'x', 't'}}},
+		{"|1\r\n:1\r\n:2\r\n:1\r\n", resp.Value{Kind: resp.KindInt, Int: 1, Attrs: []resp.Value{one, two}}},
+		{"*1\r\n|1\r\n:1\r\n:2\r\n_\r\n", resp.Value{Kind: resp.KindArray, Elems: []resp.Value{{Kind: resp.KindNull, Attrs: []resp.Value{one, two}}}}},
 	}
 	for _, tt := range tests {
 		for name, src := range map[string]io.Reader{"whole": strings.NewReader(tt.in), "bytewise": iotest.OneByteReader(strings.NewReader(tt.in))} {
@@ -135,11 +137,11 @@ func TestALongStringArrivesWhole(t *testing.T) {
 }
 
 func TestValueHelpers(t *testing.T) {
-	get := func(in string) Value { return decodeAll(t, []byte(in))[0] }
-	if err := get("-WRONGTYPE Operation\r\n").Err(); err == nil || err.(ReplyError).Code() != "WRONGTYPE" {
+	get := func(in string) resp.Value { return decodeAll(t, []byte(in))[0] }
+	if err := get("-WRONGTYPE Operation\r\n").Err(); err == nil || err.(resp.ReplyError).Code() != "WRONGTYPE" {
 		t.Errorf("Err: %v", err)
 	}
-	if get("+OK\r\n").Err() != nil || ReplyError("LONELY").Code() != "LONELY" {
+	if get("+OK\r\n").Err() != nil || resp.ReplyError("LONELY").Code() != "LONELY" {
 		t.Error("Err of a status, or Code of one word")
 	}
 	for _, in := range []string{"$-1\r\n", "*-1\r\n", "_\r\n"} {
@@ -166,11 +168,11 @@ func TestValueHelpers(t *testing.T) {
 		t.Errorf("as strings: %q, %v", s, err)
 	}
 	for _, in := range []string{"*0\r\n", "_\r\n", "$1\r\nx\r\n"} {
-		if _, err := get(in).AsInt(); !errors.Is(err, ErrType) {
+		if _, err := get(in).AsInt(); !errors.Is(err, resp.ErrType) {
 			t.Errorf("%q as int: %v", in, err)
 		}
 	}
-	var reply ReplyError
+	var reply resp.ReplyError
 	if _, err := get("-ERR x\r\n").AsString(); !errors.As(err, &reply) {
 		t.Errorf("an error as string: %v", err)
 	}
@@ -225,23 +227,23 @@ func FuzzReadValue(f *testing.F) {
 
 // canonical drops what a Writer does not keep: line breaks in errors, a
 // server's own spelling of doubles, the second form of null.
-func canonical(v Value) Value {
+func canonical(v resp.Value) resp.Value {
 	switch v.Kind {
-	case KindStatus, KindBigNumber:
+	case resp.KindStatus, resp.KindBigNumber:
 		v.Str = oneLine(v.Str)
-	case KindError:
+	case resp.KindError:
 		v.Str = oneLine(strings.TrimRight(v.Str, "\r\n"))
-	case KindDouble:
+	case resp.KindDouble:
 		v.Str = ""
-	case KindNullArray:
-		v.Kind = KindNull
+	case resp.KindNullArray:
+		v.Kind = resp.KindNull
 	}
 	v.Elems, v.Attrs = canonicalAll(v.Elems), canonicalAll(v.Attrs)
 	return v
 }
 
-func canonicalAll(vs []Value) []Value {
-	var out []Value
+func canonicalAll(vs []resp.Value) []resp.Value {
+	var out []resp.Value
 	for _, v := range vs {
 		out = append(out, canonical(v))
 	}

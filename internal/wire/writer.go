@@ -1,6 +1,10 @@
-package resp
+package wire
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/ebbdb/ebb/resp"
+)
 
 // Writer appends replies to Buf, as RESP2 or RESP3 by Proto. The zero value writes RESP2.
 // It checks nothing: the caller of Array(3) must write three replies after it. No method
@@ -13,16 +17,16 @@ type Writer struct {
 	Proto int // 3, or RESP2 for anything else
 
 	collecting bool
-	nodes      []Value // see collect.go
-	bound      Bound   // of CollectSome
-	used       int     // bytes of the nodes
-	cut        bool    // something was left out
+	nodes      []resp.Value // see collect.go
+	bound      Bound        // of CollectSome
+	used       int          // bytes of the nodes
+	cut        bool         // something was left out
 }
 
 // OK replies +OK.
 func (w *Writer) OK() {
 	if w.collecting {
-		w.add(Value{Kind: KindStatus, Str: "OK"})
+		w.add(resp.Value{Kind: resp.KindStatus, Str: "OK"})
 		return
 	}
 	w.Buf = append(w.Buf, "+OK\r\n"...)
@@ -31,7 +35,7 @@ func (w *Writer) OK() {
 // Simple replies a status. Line breaks in s become spaces.
 func (w *Writer) Simple(s string) {
 	if w.collecting {
-		w.add(Value{Kind: KindStatus, Str: oneLine(s)})
+		w.add(resp.Value{Kind: resp.KindStatus, Str: oneLine(s)})
 		return
 	}
 	w.line('+', oneLine(s))
@@ -44,7 +48,7 @@ func (w *Writer) Error(s string) {
 		s = s[:len(s)-1]
 	}
 	if w.collecting {
-		w.add(Value{Kind: KindError, Str: oneLine(s)})
+		w.add(resp.Value{Kind: resp.KindError, Str: oneLine(s)})
 		return
 	}
 	w.line('-', oneLine(s))
@@ -53,7 +57,7 @@ func (w *Writer) Error(s string) {
 // Int replies an integer.
 func (w *Writer) Int(n int64) {
 	if w.collecting {
-		w.add(Value{Kind: KindInt, Int: n})
+		w.add(resp.Value{Kind: resp.KindInt, Int: n})
 		return
 	}
 	w.number(':', n)
@@ -64,11 +68,11 @@ func (w *Writer) Int(n int64) {
 func (w *Writer) Bulk(b []byte) {
 	if w.collecting {
 		if most := w.bound.Part; most > 0 && len(b) > most {
-			w.add(Value{Kind: KindBulk, Str: string(b[:most]), Int: int64(len(b))})
+			w.add(resp.Value{Kind: resp.KindBulk, Str: string(b[:most]), Int: int64(len(b))})
 			w.cut = true
 			return
 		}
-		w.add(Value{Kind: KindBulk, Str: string(b)})
+		w.add(resp.Value{Kind: resp.KindBulk, Str: string(b)})
 		return
 	}
 	w.number('$', int64(len(b)))
@@ -82,7 +86,7 @@ func (w *Writer) BulkBegin(b []byte, n int) {
 		w.Bulk(b)
 		return
 	}
-	w.add(Value{Kind: KindBulk, Str: string(b), Int: int64(n)})
+	w.add(resp.Value{Kind: resp.KindBulk, Str: string(b), Int: int64(n)})
 	w.cut = true
 }
 
@@ -99,7 +103,7 @@ func (w *Writer) BulkAround(n int) (at int) {
 // BulkString replies a string of any bytes.
 func (w *Writer) BulkString(s string) {
 	if w.collecting {
-		w.add(Value{Kind: KindBulk, Str: s})
+		w.add(resp.Value{Kind: resp.KindBulk, Str: s})
 		return
 	}
 	w.number('$', int64(len(s)))
@@ -110,7 +114,7 @@ func (w *Writer) BulkString(s string) {
 // BulkInt replies n as a bulk string of its decimal digits.
 func (w *Writer) BulkInt(n int64) {
 	if w.collecting {
-		w.add(Value{Kind: KindBulk, Str: strconv.FormatInt(n, 10)})
+		w.add(resp.Value{Kind: resp.KindBulk, Str: strconv.FormatInt(n, 10)})
 		return
 	}
 	var text [20]byte
@@ -121,7 +125,7 @@ func (w *Writer) BulkInt(n int64) {
 func (w *Writer) Null() {
 	switch {
 	case w.collecting:
-		w.add(Value{Kind: KindNull})
+		w.add(resp.Value{Kind: resp.KindNull})
 	case w.Proto == 3:
 		w.Buf = append(w.Buf, "_\r\n"...)
 	default:
@@ -135,24 +139,24 @@ func (w *Writer) NullArray() {
 	case w.Proto == 3:
 		w.Null()
 	case w.collecting:
-		w.add(Value{Kind: KindNullArray})
+		w.add(resp.Value{Kind: resp.KindNullArray})
 	default:
 		w.Buf = append(w.Buf, "*-1\r\n"...)
 	}
 }
 
 // Array announces that the next n replies form an array.
-func (w *Writer) Array(n int) { w.aggregate(KindArray, n) }
+func (w *Writer) Array(n int) { w.aggregate(resp.KindArray, n) }
 
 // Map announces n pairs: the next 2n replies. In RESP2 it is a flat array.
-func (w *Writer) Map(n int) { w.aggregate(KindMap, n) }
+func (w *Writer) Map(n int) { w.aggregate(resp.KindMap, n) }
 
 // Set announces that the next n replies form a set; in RESP2, an array.
-func (w *Writer) Set(n int) { w.aggregate(KindSet, n) }
+func (w *Writer) Set(n int) { w.aggregate(resp.KindSet, n) }
 
 // Push announces that the next n replies form a message outside the order of
 // requests and replies; in RESP2, an array.
-func (w *Writer) Push(n int) { w.aggregate(KindPush, n) }
+func (w *Writer) Push(n int) { w.aggregate(resp.KindPush, n) }
 
 // Attribute announces n pairs of attributes of the reply that follows them,
 // and reports whether to write them: RESP2 has none, so there it does nothing
@@ -169,11 +173,11 @@ func (w *Writer) Attribute(n int) bool {
 // RESP2, as a bulk string.
 func (w *Writer) Double(f float64) {
 	if w.collecting && w.Proto == 3 {
-		w.add(Value{Kind: KindDouble, Float: f})
+		w.add(resp.Value{Kind: resp.KindDouble, Float: f})
 		return
 	}
 	var text [40]byte
-	b := AppendDouble(text[:0], f)
+	b := resp.AppendDouble(text[:0], f)
 	if w.Proto != 3 {
 		w.Bulk(b)
 		return
@@ -191,7 +195,7 @@ func (w *Writer) Bool(b bool) {
 	case w.Proto != 3:
 		w.Int(0)
 	case w.collecting:
-		v := Value{Kind: KindBool}
+		v := resp.Value{Kind: resp.KindBool}
 		if b {
 			v.Int = 1
 		}
@@ -210,7 +214,7 @@ func (w *Writer) BigNumber(digits string) {
 	case w.Proto != 3:
 		w.BulkString(digits)
 	case w.collecting:
-		w.add(Value{Kind: KindBigNumber, Str: oneLine(digits)})
+		w.add(resp.Value{Kind: resp.KindBigNumber, Str: oneLine(digits)})
 	default:
 		w.line('(', oneLine(digits))
 	}
@@ -223,7 +227,7 @@ func (w *Writer) Verbatim(format, text string) {
 	case w.Proto != 3:
 		w.BulkString(text)
 	case w.collecting:
-		w.add(Value{Kind: KindVerbatim, Str: text, Format: verbatimFormat(format)})
+		w.add(resp.Value{Kind: resp.KindVerbatim, Str: text, Format: verbatimFormat(format)})
 	default:
 		w.number('=', int64(len(text)+4))
 		f := verbatimFormat(format)
@@ -240,13 +244,13 @@ func verbatimFormat(format string) (f [3]byte) {
 	return f
 }
 
-func (w *Writer) aggregate(kind Kind, n int) {
+func (w *Writer) aggregate(kind resp.Kind, n int) {
 	if w.Proto != 3 {
 		n *= widthOf(kind)
-		kind = KindArray
+		kind = resp.KindArray
 	}
 	if w.collecting {
-		w.add(Value{Kind: kind, Int: int64(n)})
+		w.add(resp.Value{Kind: kind, Int: int64(n)})
 		return
 	}
 	w.number(sigilOf(kind), int64(n))

@@ -1,9 +1,11 @@
-package resp
+package wire
 
 import (
 	"bytes"
 	"slices"
 	"strconv"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // The Append functions of this file print a reply byte for byte as redis-cli 7 does, with
@@ -22,29 +24,29 @@ import (
 //  2. (empty array)
 //
 // Big numbers, which redis-cli refuses to show, are "(big number) 123".
-func AppendTTY(dst []byte, v Value) []byte { return appendTTY(dst, v, nil) }
+func AppendTTY(dst []byte, v resp.Value) []byte { return appendTTY(dst, v, nil) }
 
-func appendTTY(dst []byte, v Value, prefix []byte) []byte {
+func appendTTY(dst []byte, v resp.Value, prefix []byte) []byte {
 	switch v.Kind {
-	case KindStatus, KindVerbatim:
+	case resp.KindStatus, resp.KindVerbatim:
 		dst = append(dst, v.Str...)
-	case KindError:
+	case resp.KindError:
 		dst = append(dst, "(error) "...)
 		dst = append(dst, v.Str...)
-	case KindInt:
+	case resp.KindInt:
 		dst = strconv.AppendInt(append(dst, "(integer) "...), v.Int, 10)
-	case KindBulk:
+	case resp.KindBulk:
 		dst = AppendQuoted(dst, v.Str)
-	case KindDouble:
+	case resp.KindDouble:
 		dst = append(append(dst, "(double) "...), v.String()...)
-	case KindBool:
+	case resp.KindBool:
 		dst = append(dst, '(')
 		dst = append(dst, v.String()...)
 		dst = append(dst, ')')
-	case KindBigNumber:
+	case resp.KindBigNumber:
 		dst = append(dst, "(big number) "...)
 		dst = append(dst, v.Str...)
-	case KindArray, KindMap, KindSet, KindPush:
+	case resp.KindArray, resp.KindMap, resp.KindSet, resp.KindPush:
 		if len(v.Elems) > 0 {
 			return appendList(dst, v, prefix)
 		}
@@ -56,15 +58,15 @@ func appendTTY(dst []byte, v Value, prefix []byte) []byte {
 }
 
 var emptyTTY = [...]string{
-	KindArray: "(empty array)",
-	KindMap:   "(empty hash)",
-	KindSet:   "(empty set)",
-	KindPush:  "(empty push)",
+	resp.KindArray: "(empty array)",
+	resp.KindMap:   "(empty hash)",
+	resp.KindSet:   "(empty set)",
+	resp.KindPush:  "(empty push)",
 }
 
 // appendList prints the elements of an aggregate, numbered. appendList writes the first
 // one at the end of dst, and prefix before each of the others.
-func appendList(dst []byte, v Value, prefix []byte) []byte {
+func appendList(dst []byte, v resp.Value, prefix []byte) []byte {
 	width := widthOf(v.Kind)
 	digits := len(strconv.Itoa(len(v.Elems) / width))
 	inner := make([]byte, 0, len(prefix)+digits+2)
@@ -79,7 +81,7 @@ func appendList(dst []byte, v Value, prefix []byte) []byte {
 		dst = appendPadded(dst, i/width+1, digits)
 		dst = append(dst, separator(v.Kind), ' ')
 		dst = appendTTY(dst, v.Elems[i], inner)
-		if v.Kind != KindMap || i+1 == len(v.Elems) {
+		if v.Kind != resp.KindMap || i+1 == len(v.Elems) {
 			continue
 		}
 		dst = append(dst[:len(dst)-1], " => "...)
@@ -92,11 +94,11 @@ func appendList(dst []byte, v Value, prefix []byte) []byte {
 	return dst
 }
 
-func separator(k Kind) byte {
+func separator(k resp.Kind) byte {
 	switch k {
-	case KindMap:
+	case resp.KindMap:
 		return '#'
-	case KindSet:
+	case resp.KindSet:
 		return '~'
 	}
 	return ')'
@@ -144,14 +146,14 @@ const hexDigits = "0123456789abcdef"
 // AppendRaw prints a reply as redis-cli does with --raw, or when its output is a pipe. It
 // writes strings as they are, each element on a line of its own, and key and value of a
 // map on one line. A null is an empty text.
-func AppendRaw(dst []byte, v Value) []byte { return append(appendRaw(dst, v), '\n') }
+func AppendRaw(dst []byte, v resp.Value) []byte { return append(appendRaw(dst, v), '\n') }
 
-func appendRaw(dst []byte, v Value) []byte {
+func appendRaw(dst []byte, v resp.Value) []byte {
 	switch v.Kind {
-	case KindError:
+	case resp.KindError:
 		dst = append(dst, v.Str...)
 		return append(dst, '\n')
-	case KindBool:
+	case resp.KindBool:
 		dst = append(dst, '(')
 		dst = append(dst, v.String()...)
 		return append(dst, ')')
@@ -161,7 +163,7 @@ func appendRaw(dst []byte, v Value) []byte {
 	}
 	for i, e := range v.Elems {
 		switch {
-		case i > 0 && v.Kind == KindMap && i%2 == 1:
+		case i > 0 && v.Kind == resp.KindMap && i%2 == 1:
 			dst = append(dst, ' ')
 		case i > 0:
 			dst = append(dst, '\n')
@@ -173,15 +175,15 @@ func appendRaw(dst []byte, v Value) []byte {
 
 // AppendCSV prints a reply as redis-cli --csv does. It writes all elements on one line,
 // also those of nested aggregates, and quotes strings and statuses as AppendQuoted does.
-func AppendCSV(dst []byte, v Value) []byte { return append(appendCSV(dst, v), '\n') }
+func AppendCSV(dst []byte, v resp.Value) []byte { return append(appendCSV(dst, v), '\n') }
 
-func appendCSV(dst []byte, v Value) []byte {
+func appendCSV(dst []byte, v resp.Value) []byte {
 	switch v.Kind {
-	case KindError:
+	case resp.KindError:
 		return AppendQuoted(append(dst, "ERROR,"...), v.Str)
-	case KindStatus, KindBulk, KindVerbatim:
+	case resp.KindStatus, resp.KindBulk, resp.KindVerbatim:
 		return AppendQuoted(dst, v.Str)
-	case KindNull, KindNullArray, KindNone:
+	case resp.KindNull, resp.KindNullArray, resp.KindNone:
 		return append(dst, "NULL"...)
 	}
 	if !isAggregate(v.Kind) {
@@ -197,12 +199,12 @@ func appendCSV(dst []byte, v Value) []byte {
 }
 
 // AppendJSON prints a reply as redis-cli --json does: see Value.AppendJSON.
-func AppendJSON(dst []byte, v Value) []byte { return append(v.AppendJSON(dst, nil), '\n') }
+func AppendJSON(dst []byte, v resp.Value) []byte { return append(v.AppendJSON(dst, nil), '\n') }
 
 // AppendQuotedJSON prints a reply as redis-cli --quoted-json does: as AppendJSON, but with
 // the text of each string as AppendQuoted writes it and with each backslash doubled. The
 // output is ASCII. As with redis-cli, a string that has a double quote in it is not JSON.
-func AppendQuotedJSON(dst []byte, v Value) []byte {
+func AppendQuotedJSON(dst []byte, v resp.Value) []byte {
 	return append(v.AppendJSON(dst, appendDoublyQuoted), '\n')
 }
 

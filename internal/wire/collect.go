@@ -1,6 +1,10 @@
-package resp
+package wire
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/resp"
+)
 
 // A collecting Writer keeps its replies in w.nodes, in the order they were
 // written, with the announced length of an aggregate in Int:
@@ -45,8 +49,8 @@ func (w *Writer) Collecting() bool { return w.collecting }
 // memory with w. A reply that lacks announced elements has nulls in their place; with no
 // reply at all it is the zero Value. If several replies were written, Value returns the
 // first of them (see Values).
-func (w *Writer) Value() Value {
-	var v Value
+func (w *Writer) Value() resp.Value {
+	var v resp.Value
 	if len(w.nodes) > 0 {
 		v, _ = w.fold(w.nodes)
 	}
@@ -58,10 +62,10 @@ func (w *Writer) Value() Value {
 
 // Values returns all collected replies, for a pipeline or SUBSCRIBE, and resets w as Value
 // does.
-func (w *Writer) Values() []Value {
-	var all []Value
+func (w *Writer) Values() []resp.Value {
+	var all []resp.Value
 	for rest := w.nodes; len(rest) > 0; {
-		var v Value
+		var v resp.Value
 		v, rest = w.fold(rest)
 		all = append(all, v)
 	}
@@ -85,7 +89,7 @@ func (w *Writer) dropNodes() {
 // nodeBytes is about the size of a Value.
 const nodeBytes = 100
 
-func (w *Writer) add(v Value) {
+func (w *Writer) add(v resp.Value) {
 	if w.bound != (Bound{}) && !w.fits(&v) {
 		return
 	}
@@ -94,9 +98,9 @@ func (w *Writer) add(v Value) {
 
 // fits cuts the text of a node, and reports whether there is room for the node. After the first one for which there is none, no
 // other node is added either: the nodes would not fold into a tree.
-func (w *Writer) fits(v *Value) bool {
+func (w *Writer) fits(v *resp.Value) bool {
 	if most := w.bound.Part; most > 0 && len(v.Str) > most {
-		if v.Kind == KindBulk {
+		if v.Kind == resp.KindBulk {
 			v.Int = int64(len(v.Str))
 		}
 		v.Str, w.cut = strings.Clone(v.Str[:most]), true
@@ -121,9 +125,9 @@ func (w *Writer) recount() {
 }
 
 // addTree appends the nodes of a finished Value.
-func (w *Writer) addTree(v Value) {
+func (w *Writer) addTree(v resp.Value) {
 	if len(v.Attrs) > 0 {
-		w.add(Value{Kind: kindAttribute, Int: int64(len(v.Attrs) / 2)})
+		w.add(resp.Value{Kind: kindAttribute, Int: int64(len(v.Attrs) / 2)})
 		for _, a := range v.Attrs {
 			w.addTree(a)
 		}
@@ -141,9 +145,9 @@ func (w *Writer) addTree(v Value) {
 
 // fold builds the first reply of nodes and returns the nodes after it. If something was left out, an aggregate has those of its
 // elements that there are.
-func (w *Writer) fold(nodes []Value) (v Value, rest []Value) {
+func (w *Writer) fold(nodes []resp.Value) (v resp.Value, rest []resp.Value) {
 	if len(nodes) == 0 {
-		return Value{Kind: KindNull}, nil
+		return resp.Value{Kind: resp.KindNull}, nil
 	}
 	v, rest = nodes[0], nodes[1:]
 	if !isAggregate(v.Kind) {
@@ -155,7 +159,7 @@ func (w *Writer) fold(nodes []Value) (v Value, rest []Value) {
 		n = min(n, len(rest)) // each element has a node at least
 	}
 	if n > 0 {
-		v.Elems = make([]Value, n)
+		v.Elems = make([]resp.Value, n)
 	}
 	for i := range v.Elems {
 		if w.cut && len(rest) == 0 {
