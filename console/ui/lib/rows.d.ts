@@ -577,7 +577,7 @@ export interface QueuesAnswer extends Ranked<QueueRow> {
 export interface Ranked<T> {
   rows: T[];
   more: boolean; // there are others
-  looked: number; // among so many keys
+  looked: number; // the number of keys among which it was found
   all: boolean; // which are all
 }
 
