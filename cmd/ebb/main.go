@@ -11,10 +11,11 @@
 //	ebb backup    save one's data into a file
 //	ebb check     examine files of data
 //	ebb bench     measure one
+//	ebb man       write the manual pages; ebb completion prints a shell's completions
 //	ebb version
 //
-// ebb completion prints a shell's completions. Under the names redis-server, redis-cli, redis-check-rdb, redis-check-aof and
-// redis-benchmark, or Valkey's, the program is the command of that purpose.
+// Under the names redis-server, redis-cli, redis-check-rdb, redis-check-aof and redis-benchmark, or Valkey's, the
+// program is the command of that purpose.
 //
 // Each file of this package holds one command: its flags, and the call into
 // the package that does the work.
@@ -51,7 +52,7 @@ func main() {
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
 	return []*cobra.Command{serveCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(), migrateCommand(),
-		handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), versionCommand()}
+		handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand()}
 }
 
 // exitStatus is the status with which the program ends, as an error whose message is

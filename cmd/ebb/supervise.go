@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
@@ -72,7 +72,7 @@ func (m *manager) loads(state func() durable.Info) {
 // WatchdogSec, the manager reports twice in each such time that alive returns without an error.
 func (m *manager) ready(alive func(context.Context) error) {
 	m.rest()
-	m.tell("STATUS=Ready to accept connections", "READY=1")
+	m.tell("STATUS=Ready to accept connections", daemon.SdNotifyReady)
 	m.watch(alive)
 }
 
@@ -80,12 +80,12 @@ func (m *manager) ready(alive func(context.Context) error) {
 // error in the status. The time is that of the kernel's monotonic clock: systemd compares it with its own.
 func (m *manager) reloads(reload func() error, alive func(context.Context) error) {
 	m.rest()
-	m.tell(append(monotonic(), "RELOADING=1")...)
+	m.tell(append(monotonic(), daemon.SdNotifyReloading)...)
 	status := "STATUS=Ready to accept connections"
 	if err := reload(); err != nil {
 		status = "STATUS=Ready to accept connections; the last reload failed: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	m.tell(status, "READY=1")
+	m.tell(status, daemon.SdNotifyReady)
 	m.watch(alive)
 }
 
@@ -94,7 +94,7 @@ func (m *manager) watch(alive func(context.Context) error) {
 	if m == nil {
 		return
 	}
-	limit, err := watchdog()
+	limit, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		m.log.Warn("the service manager's watchdog is not served", "error", err)
 	}
@@ -110,14 +110,14 @@ func (m *manager) watch(alive func(context.Context) error) {
 			}
 			return
 		}
-		m.tell("WATCHDOG=1")
+		m.tell(daemon.SdNotifyWatchdog)
 	})
 }
 
 // stops reports that the server is ending.
 func (m *manager) stops() {
 	m.rest()
-	m.tell("STATUS=Writing out the last replies", "STOPPING=1")
+	m.tell("STATUS=Writing out the last replies", daemon.SdNotifyStopping)
 }
 
 // run calls report after each pause, in a goroutine that rest ends.
@@ -156,34 +156,7 @@ func (m *manager) tell(assignments ...string) {
 		return
 	}
 	state := strings.Join(assignments, "\n")
-	if err := notify(state); err != nil {
+	if _, err := daemon.SdNotify(false, state); err != nil {
 		m.log.Warn("the service manager could not be notified", "state", fmt.Sprintf("%q", state), "error", err)
 	}
-}
-
-// notify sends a datagram to the service manager's socket: NOTIFY_SOCKET is its path or, with @ at the beginning, its name in the abstract
-// namespace of Linux.
-func notify(state string) error {
-	conn, err := net.Dial("unixgram", os.Getenv("NOTIFY_SOCKET"))
-	if err != nil {
-		return err
-	}
-	_, err = conn.Write([]byte(state))
-	return errors.Join(err, conn.Close())
-}
-
-// watchdog returns how often the service manager expects to hear of this process; 0 if it does not expect it.
-func watchdog() (time.Duration, error) {
-	every, pid := os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
-	if every == "" || pid != "" && pid != strconv.Itoa(os.Getpid()) {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(every + "us")
-	if err == nil && d <= 0 {
-		err = errors.New("want a positive number of microseconds")
-	}
-	if err != nil {
-		return 0, fmt.Errorf("WATCHDOG_USEC=%s: %w", every, err)
-	}
-	return d, nil
 }

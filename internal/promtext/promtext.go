@@ -1,13 +1,13 @@
 // Package promtext writes metrics in the text format of Prometheus, version 0.0.4:
 //
-//	admin.Meter ───┐
-//	readRuntime ───┼──▶ Append ──▶ Handler ──▶ GET /metrics
-//	readProcess ───┘     text       gzip, a bound on scrapes
+//	admin.Meter ──▶ Append ──▶ Handler ──▶ GET /metrics
+//	names, numbers    text       gzip, a bound on scrapes
 //
 // Start reading at Handler.
 package promtext
 
 import (
+	"bytes"
 	"compress/gzip"
 	"maps"
 	"net/http"
@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/cleantext"
 )
@@ -30,6 +31,7 @@ const maxScrapes = 4
 // process (process_...). read must emit all metrics of a name one after the other. It must be
 // safe for concurrent use: up to four scrapes run at a time.
 func Handler(read func(emit func(admin.Metric))) http.Handler {
+	metrics.ExposeMetadata(true) // TYPE lines for go_ and process_
 	slots := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -58,14 +60,15 @@ func Handler(read func(emit func(admin.Metric))) http.Handler {
 func page(read func(emit func(admin.Metric))) []byte {
 	var out []byte
 	last := ""
-	emit := func(m admin.Metric) {
+	read(func(m admin.Metric) {
 		out = Append(out, &m, m.Name != last)
 		last = m.Name
-	}
-	read(emit)
-	readRuntime(emit)
-	readProcess(emit)
-	return appendRuntime(out)
+	})
+	b := bytes.NewBuffer(out)
+	metrics.WriteGoMetrics(b)
+	metrics.WriteProcMetrics(b)
+	metrics.WriteFDMetrics(b)
+	return b.Bytes()
 }
 
 // Append appends a metric's lines to out: with first, HELP and TYPE, which stand once above
@@ -73,7 +76,10 @@ func page(read func(emit func(admin.Metric))) []byte {
 // distribution.
 func Append(out []byte, m *admin.Metric, first bool) []byte {
 	if first {
-		out = appendHead(out, m.Name, m.Help, kinds[m.Kind])
+		out = append(append(out, "# HELP "...), m.Name...)
+		out = append(append(out, ' '), escapeHelp.Replace(m.Help)...)
+		out = append(append(out, "\n# TYPE "...), m.Name...)
+		out = append(append(append(out, ' '), kinds[m.Kind]...), '\n')
 	}
 	if m.Kind != admin.Distribution {
 		return appendSeries(out, m.Name, "", m.Labels, "", m.Value)
@@ -84,14 +90,6 @@ func Append(out []byte, m *admin.Metric, first bool) []byte {
 	out = appendSeries(out, m.Name, "_bucket", m.Labels, "+Inf", float64(m.Count))
 	out = appendSeries(out, m.Name, "_sum", m.Labels, "", m.Sum)
 	return appendSeries(out, m.Name, "_count", m.Labels, "", float64(m.Count))
-}
-
-// appendHead appends the lines HELP and TYPE.
-func appendHead(out []byte, name, help, kind string) []byte {
-	out = append(append(out, "# HELP "...), name...)
-	out = append(append(out, ' '), escapeHelp.Replace(help)...)
-	out = append(append(out, "\n# TYPE "...), name...)
-	return append(append(append(out, ' '), kind...), '\n')
 }
 
 // kinds are the words of TYPE lines.

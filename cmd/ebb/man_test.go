@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -8,6 +10,37 @@ import (
 
 	"github.com/ebbdb/ebb/internal/config"
 )
+
+// Every command and every directive has its place in the manual pages.
+func TestTheManualPagesAreComplete(t *testing.T) {
+	dir := t.TempDir()
+	root := &cobra.Command{Use: "ebb"}
+	root.AddCommand(commands()...)
+	root.SetArgs([]string{"man", dir})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range commands() {
+		if !c.IsAvailableCommand() {
+			continue // deprecated
+		}
+		name := "ebb-" + c.Name() + ".1"
+		page, err := os.ReadFile(filepath.Join(dir, "man1", name))
+		if err != nil || !strings.Contains(string(page), strings.Fields(c.Short)[0]) {
+			t.Errorf("%s: %v\n%.300s", name, err, page)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "man5", "ebb.conf.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.NewReplacer(`\-`, "-", `\&`, "").Replace(string(text))
+	for _, d := range config.Directives() {
+		if !strings.Contains(page, `\fB`+d.Name+`\fP`) {
+			t.Errorf("ebb.conf(5) does not have %s", d.Name)
+		}
+	}
+}
 
 func TestServeListsTheDirectives(t *testing.T) {
 	var out strings.Builder
