@@ -11,9 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// firstChecked is the commit after which messages follow the rules of CONTRIBUTING.md.
-const firstChecked = "8b339edcac38"
-
 const (
 	subjectColumns = 72
 	shortChange    = 20 // lines that a commit without a body changes, at most
@@ -22,14 +19,14 @@ const (
 // reviewCode matches codes of a list that readers of the history do not have, such as "(F1, F4)".
 var reviewCode = regexp.MustCompile(`\([A-Z]{1,2}\d{1,3}(?:, ?[A-Z]{1,2}\d{1,3})*\)`)
 
-// checkCommits checks the messages of the commits since firstChecked, and returns errFailed if one breaks a rule. Where the
-// history does not reach back to that commit, as in a shallow clone, it checks none.
+// checkCommits checks the messages of the commits since base, and returns errFailed if one breaks a rule of CONTRIBUTING.md. It does not
+// judge what has landed, which nothing can mend. Where the history does not reach back to base, as in a shallow clone, it checks none.
 func checkCommits(out io.Writer) error {
-	if exec.Command("git", "merge-base", "--is-ancestor", firstChecked, "HEAD").Run() != nil {
+	if exec.Command("git", "rev-parse", "--quiet", "--verify", base()+"^{commit}").Run() != nil {
 		return nil
 	}
 	// Each commit begins with NUL; its message and the numbers of changed lines follow.
-	log, err := exec.Command("git", "log", "--no-merges", "--numstat", "--format=%x00%h%n%s%n%b%x01", firstChecked+"..HEAD").Output()
+	log, err := exec.Command("git", "log", "--no-merges", "--numstat", "--format=%x00%h%n%s%n%b%x01", base()+"..HEAD").Output()
 	if err != nil {
 		return fmt.Errorf("git log: %w", err)
 	}

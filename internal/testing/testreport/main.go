@@ -21,7 +21,7 @@
 //
 //	testreport -commits
 //
-// checks the messages of commits.
+// checks the messages of the commits since EBB_BASE (HEAD~1).
 package main
 
 import (
@@ -48,7 +48,7 @@ func main() {
 	others := flag.Bool("others", false, "skipped tests run in another step: count them as left out, and do not name them")
 	changed := flag.Bool("changed", false, "run nothing: print a line for each directory with tests that were added or edited since "+
 		"EBB_BASE, and a pattern for -run that finds them")
-	commits := flag.Bool("commits", false, "run nothing: check the messages of commits")
+	commits := flag.Bool("commits", false, "run nothing: check the messages of the commits since EBB_BASE")
 	step := flag.String("step", "test", "the name of the step in failures")
 	again := flag.String("again", "go test", "the command that repeats a failure, without -run and the package")
 	flag.Parse()
@@ -194,7 +194,9 @@ func changedTests() (changes, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("git rev-parse: %w", err)
 	}
-	base := cmp.Or(os.Getenv("EBB_BASE"), "HEAD~1")
-	all, err := changesSince(base)
+	all, err := changesSince(base())
 	return all, strings.TrimSpace(string(top)), err
 }
+
+// base is the commit with which the change begins.
+func base() string { return cmp.Or(os.Getenv("EBB_BASE"), "HEAD~1") }
