@@ -15,7 +15,8 @@ FUZZTIME ?= 1m
 ROUNDS   ?= 20
 KINDS     = models stress scripts lua crash chaos ratios fuzz
 RANDOM    = EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0
-RUN_models  = $(RANDOM) ./internal/testing/modeltest -own.time $(TIME) -meta.time $(TIME) -snap.time $(TIME) -plain.time $(TIME) -diff.time $(TIME)
+RUN_models  = $(RANDOM) ./internal/testing/modeltest -own.time $(TIME) -meta.time $(TIME) -snap.time $(TIME) \
+	-plain.time $(TIME) -diff.time $(TIME)
 RUN_diff    = $(RANDOM) -run TestRandomSequencesAreAnsweredAsByRealServers ./internal/testing/modeltest -diff.time $(TIME)
 RUN_stress  = $(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(TIME)
 RUN_scripts = $(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(TIME) -due.time $(TIME)

@@ -17,7 +17,7 @@ var long = map[string]struct {
 }{
 	"internal/lua.Thread.execute":    {820, "the loop of the machine: a case for each instruction, on variables that stay in registers"},
 	"internal/lua.matcher.match":     {86, "a case for each item of a pattern, with jumps between them, as in Lua itself"},
-	"internal/session.Session.serve": {79, "the loop over a batch of requests: a call for each would cost time, and the recovery needs its variables"},
+	"internal/session.Session.serve": {79, "the loop over a batch of requests: calls would cost time, and the recovery shares its variables"},
 	"console.getFiles":               {65, "to be split"},
 	"console.getKey":                 {62, "to be split"},
 	"console.getKeys":                {67, "to be split"},

@@ -62,7 +62,8 @@ func growthArg() command.Arg {
 }
 
 // windowNotes explains WINDOW in the documentation.
-const windowNotes = " With WINDOW an item is found for at least that many ms after it was last added, and forgotten at most a generation, WINDOW / " +
+const windowNotes = " With WINDOW an item is found for at least that many ms after it was last added, and forgotten at most " +
+	"a generation, WINDOW / " +
 	"GENERATIONS ms, later; " +
 	"adding it again renews it. The capacity is then that of a window. The filter stays when all its items are forgotten."
 

@@ -20,7 +20,8 @@ var expireHistory = []command.Change{{Since: "7.0.0", Text: "Added options: `NX`
 
 const expireReplies = "1 if the time was set, or the key deleted because the time is not in the future; 0 if there is no such key or the " +
 	"condition is not met. NX: only if the key has no deadline, XX: only if it has one, GT and LT: only if the new one is later, earlier; " +
-	"no deadline counts as infinite. JITTER adds a random share, of at most the percentage; SLIDE lets reads of the value extend the deadline " +
+	"no deadline counts as infinite. JITTER adds a random share, of at most the percentage; SLIDE lets reads of the value " +
+	"extend the deadline " +
 	"by the same span."
 
 var specExpire = command.Spec{

@@ -22,7 +22,8 @@ var (
 	waitErrors = append(leaseLength[:1:1],
 		"ERR timeout is not an integer or out of range: WAIT takes whole milliseconds.",
 		"ERR timeout is negative: WAIT takes 0 (for ever) or more.")
-	lostError = "LOST the lease on 'key' has expired: the owner does not hold it, or no longer does. It must stop what it does under the lock, " +
+	lostError = "LOST the lease on 'key' has expired: the owner does not hold it, or no longer does. It must stop what it does " +
+		"under the lock, " +
 		"and acquire it again."
 )
 
@@ -131,7 +132,8 @@ var specLockAcquire = command.Spec{
 		"* nil if another owner holds the lock, or when the WAIT milliseconds are over.\n\n" +
 		"The lease is in milliseconds. The lock ends when its owner releases it, or when its lease is over.\n\n" +
 		"* The owner that holds the lock gets the same token and a new lease, also while other owners wait.\n" +
-		"* WAIT waits for at most the number of milliseconds, 0 for ever. The longest waiter is served first, and a request without WAIT never gets a lock " +
+		"* WAIT waits for at most the number of milliseconds, 0 for ever. The longest waiter is served first, and a request " +
+		"without WAIT never gets a lock " +
 		"for which others wait. In transactions and scripts the command does not wait.\n" +
 		"* With SHARED several owners that use SHARED hold the lock together. They wait behind exclusive requests.\n" +
 		"* If the only holder of a shared lock sends a request without SHARED, it holds the lock exclusively, with a new token. One of " +

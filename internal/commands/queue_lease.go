@@ -112,7 +112,8 @@ var specDQExtend = command.Spec{
 	Summary: "Extends the lease of a job of a delay queue.",
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"), command.Int("lease")},
-	Replies: "1 on success: the lease ends that many ms from now, which may be earlier than before. 0 if the lease is over, or belongs to another " +
+	Replies: "1 on success: the lease ends that many ms from now, which may be earlier than before. 0 if the lease is over, or " +
+		"belongs to another " +
 		"consumer, or there is no such job.",
 	Errors: []string{jobTokenError, "ERR the time must be in milliseconds and at least 1: of the lease"},
 	Examples: `

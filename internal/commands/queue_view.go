@@ -357,7 +357,8 @@ var specDQConfig = command.Spec{
 		"an end) and " +
 		"`deliver` (empty without a stream).\n\n" +
 		"* MAXDELIVERIES: a job that was delivered that number of times, and whose last lease is over or which a consumer returned, is not " +
-		"delivered again. In one step with that it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that is taken, the time " +
+		"delivered again. In one step with that it becomes a job of the queue DEADLETTER, due at once, with its id (and, if that " +
+		"is taken, the time " +
 		"after it), payload, priority and deliveries. Without DEADLETTER the queue drops it. If DEADLETTER is full, or not a queue, the job " +
 		"is due again, so that nothing is lost.\n" +
 		"* MAXLEN: the number of jobs up to which DQ.ADD adds jobs.\n" +

@@ -291,7 +291,8 @@ var specXAutoClaim = command.Spec{
 		command.Opt(command.Token("JUSTID"))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "7.0.0", Text: "Added an element to the reply array, containing deleted entries the command cleared from the PEL"}},
-	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are no longer pending " +
+	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are " +
+		"no longer pending " +
 		"because they were deleted.",
 	Examples: `
 > XADD s 1-1 f v

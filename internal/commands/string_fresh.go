@@ -49,7 +49,8 @@ var specGetFresh = command.Spec{
 		"* LEASE with a valid TOKEN renews the lease.\n" +
 		"* OWNER is a name of the caller, which it uses for this request alone. An owner that has the lease gets the same token again, and " +
 		"a new lease: a request whose reply was lost can be sent once more. UNLEASE takes the owner in place of the token.\n" +
-		"* WAIT waits for at most that many ms, 0 for ever, for a missing value while another client loads it. The first in line is elected when that " +
+		"* WAIT waits for at most that many ms, 0 for ever, for a missing value while another client loads it. The first in line " +
+		"is elected when that " +
 		"lease ends. A stale value is returned at once. In transactions and scripts the command does not wait.\n" +
 		"* A replica elects no client, and no server elects one whose user may not write the key.",
 	Errors: []string{

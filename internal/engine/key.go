@@ -178,7 +178,7 @@ func (tx *Tx) transfer(from, key []byte, to int, keep bool) error {
 	val, handle := src.sp.value(r), uint32(0)
 	if r.has(flagExt) {
 		var err error
-		if handle, err = tx.transferExt(&src, dst.sp, keep); err != nil {
+		if handle, err = tx.transferExt(&src, val, dst.sp, keep); err != nil {
 			return err
 		}
 	}
@@ -237,8 +237,8 @@ func (r *rec) specAsIs() (s spec, logged int64) {
 }
 
 // transferExt gives a space the part of a value outside its record, or with keep a copy of it.
-func (tx *Tx) transferExt(src *hit, to *space, keep bool) (handle uint32, err error) {
-	val, b := src.sp.value(src.r), src.box()
+func (tx *Tx) transferExt(src *hit, val []byte, to *space, keep bool) (handle uint32, err error) {
+	b := src.box()
 	if !keep {
 		handle = to.addBox(val, b)
 		x := &src.sp.exts[handleOf(src.r.inlineValue())]

@@ -47,7 +47,8 @@ var specHotKeysStart = command.Spec{
 	Replies: "OK. The collection goes on until HOTKEYS STOP, or for DURATION seconds. It forgets the one before. " +
 		"CPU adds up the time of commands, NET the bytes of requests and replies, each for all keys of the command. " +
 		"Commands inside of transactions, scripts and functions count; what a master sends does not. " +
-		"The server keeps 128 keys for each, and HOTKEYS GET returns COUNT of them, by default 10. SAMPLE: of this number of commands one counts, " +
+		"The server keeps 128 keys for each, and HOTKEYS GET returns COUNT of them, by default 10. SAMPLE: of this number of " +
+		"commands one counts, " +
 		"chosen by chance, by default each. SLOTS: only keys of these hash slots count, in a cluster.",
 	Errors: []string{string(errHotActive) + ": since an earlier HOTKEYS START", string(errHotMetrics) + ": the metrics are others",
 		string(errHotCount) + ": the number is outside of that", string(errHotTime) + ": the time is outside of that",

@@ -72,7 +72,8 @@ func awaitAcks(c *command.Ctx, timeout int64, reply func(*command.Ctx), met func
 
 var specWaitAOF = command.Spec{
 	Name: "waitaof", Group: command.GroupGeneric, Since: "7.2.0", Complexity: "O(1)",
-	Summary: "Waits until the append-only files here (1) and of replicas have the connection's writes, for at most a number of milliseconds; " +
+	Summary: "Waits until the append-only files here (1) and of replicas have the connection's writes, for at most a number of " +
+		"milliseconds; " +
 		"0 for ever.",
 	Flags:      command.Blocking,
 	FanOut:     command.FanOutOne,

@@ -110,9 +110,5 @@ func (c *connection) localAddr() string {
 	return c.conn.LocalAddr()
 }
 
-// busy reports whether a loop may have to wait long for a shard: other commands run in the
-// background.
-func (c *connection) busy() bool { return c.loop && c.svc.slow.Load() > 0 }
-
 // outBytes returns the bytes of output that the session has not sent.
 func (c *connection) outBytes() int { return len(c.out.Buf) + pieceBytes(c.pieces) }

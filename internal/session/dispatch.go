@@ -303,7 +303,7 @@ func (c *Session) lock(spec *command.Spec, args [][]byte) (began bool, err error
 func (c *Session) wait(all bool, keys [][]byte) error {
 	defer c.tx.Await(all, keys)()
 	for range spins {
-		if c.busy() {
+		if c.OthersRun() {
 			return command.ErrBackground
 		}
 		runtime.Gosched()
@@ -324,7 +324,7 @@ func (c *Session) keysOf(spec *command.Spec, args [][]byte) ([][]byte, error) {
 	if err != nil {
 		// The handler reports what is wrong with the arguments better than the search for keys can;
 		// it must not find a key unlocked.
-		if c.busy() {
+		if c.OthersRun() {
 			return nil, command.ErrBackground
 		}
 		return nil, c.badArguments(spec, args)

@@ -18,7 +18,7 @@ var _ command.Host = (*Session)(nil)
 // OnLoop implements Host.
 func (c *connection) OnLoop() bool { return c.loop }
 
-// OthersRun implements Host.
+// OthersRun implements Host: a loop may have to wait long for a shard, because other commands run in the background.
 func (c *connection) OthersRun() bool { return c.loop && c.svc.slow.Load() > 0 }
 
 // Replaying implements Host.

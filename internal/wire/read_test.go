@@ -45,7 +45,8 @@ func TestReadValueUnderstandsEveryType(t *testing.T) {
 		{"(-12345678901234567890\r\n", resp.Value{Kind: resp.KindBigNumber, Str: "-12345678901234567890"}},
 		{"=5\r\ntxt:a\r\n", resp.Value{Kind: resp.KindVerbatim, Str: "a", Format: [3]byte{'t', 'x', 't'}}},
 		{"|1\r\n:1\r\n:2\r\n:1\r\n", resp.Value{Kind: resp.KindInt, Int: 1, Attrs: []resp.Value{one, two}}},
-		{"*1\r\n|1\r\n:1\r\n:2\r\n_\r\n", resp.Value{Kind: resp.KindArray, Elems: []resp.Value{{Kind: resp.KindNull, Attrs: []resp.Value{one, two}}}}},
+		{"*1\r\n|1\r\n:1\r\n:2\r\n_\r\n", resp.Value{Kind: resp.KindArray,
+			Elems: []resp.Value{{Kind: resp.KindNull, Attrs: []resp.Value{one, two}}}}},
 	}
 	for _, tt := range tests {
 		for name, src := range map[string]io.Reader{"whole": strings.NewReader(tt.in), "bytewise": iotest.OneByteReader(strings.NewReader(tt.in))} {
