@@ -2,21 +2,32 @@ module github.com/ebbdb/ebb
 
 go 1.26.0
 
+// The engine, its files and its metrics.
 require (
 	github.com/VictoriaMetrics/metrics v1.44.0
-	github.com/anishathalye/porcupine v1.0.3
+	github.com/klauspost/compress v1.20.3
+	github.com/pierrec/lz4/v4 v4.1.33
+	github.com/robfig/cron/v3 v3.0.1
+	github.com/zeebo/xxh3 v1.1.0
+	golang.org/x/sys v0.48.0
+)
+
+// The driver of servers.
+require github.com/redis/go-redis/v9 v9.23.0
+
+// The program ebb.
+require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/cpuguy83/go-md2man/v2 v2.0.6
 	github.com/ergochat/readline v0.1.3
-	github.com/klauspost/compress v1.20.3
-	github.com/pierrec/lz4/v4 v4.1.33
-	github.com/redis/go-redis/v9 v9.23.0
-	github.com/robfig/cron/v3 v3.0.1
 	github.com/spf13/cobra v1.10.1
 	github.com/spf13/pflag v1.0.9
-	github.com/zeebo/xxh3 v1.1.0
+)
+
+// Tests.
+require (
+	github.com/anishathalye/porcupine v1.0.3
 	go.uber.org/goleak v1.3.0
-	golang.org/x/sys v0.48.0
 	pgregory.net/rapid v1.2.0
 )
 
