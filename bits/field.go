@@ -80,7 +80,7 @@ func (f *Field) first(doing string) func(conn.Value, error) (int64, error) {
 		case err != nil:
 			return 0, f.b.failed(doing, err)
 		case len(v.Elems) != 1:
-			return 0, f.b.failed(doing, fmt.Errorf("%w: a reply of %d parts", conn.ErrValue, len(v.Elems)))
+			return 0, f.b.failed(doing, fmt.Errorf("%w: the reply has %d parts, want 1", conn.ErrValue, len(v.Elems)))
 		case v.Elems[0].IsNull():
 			return 0, f.b.failed(doing, fmt.Errorf("%w: %s at bit %d", ErrOverflow, f.t, f.at))
 		}

@@ -76,19 +76,19 @@ func (o *Options[T]) check() (c config, err error) {
 	}
 	switch {
 	case o.Capacity < 1 || o.Capacity > maxCapacity:
-		err = fmt.Errorf("a capacity of %d: it is from 1 to %d", o.Capacity, maxCapacity)
+		err = fmt.Errorf("Capacity is %d; it must be from 1 to %d", o.Capacity, maxCapacity)
 	case !(o.Error >= minError && o.Error < 1):
-		err = fmt.Errorf("an error rate of %v: it is from %v to below 1", o.Error, minError)
+		err = fmt.Errorf("Error is %v; it must be at least %v and below 1", o.Error, minError)
 	case o.Expansion < 0 || o.Expansion > maxExpansion:
-		err = fmt.Errorf("an expansion of %d: it is from 1 to %d", o.Expansion, maxExpansion)
+		err = fmt.Errorf("Expansion is %d; it must be from 1 to %d", o.Expansion, maxExpansion)
 	case o.Fixed && o.Expansion > 0:
-		err = errors.New("both Fixed and an Expansion: a fixed filter does not grow")
+		err = errors.New("Fixed and Expansion are both set; a fixed filter does not grow")
 	case o.Window < 0:
-		err = fmt.Errorf("a window of %v: it is positive, or 0 for none", o.Window)
+		err = fmt.Errorf("Window is %v; it must be above 0, or 0 for none", o.Window)
 	case o.Window == 0 && o.Generations != 0:
-		err = errors.New("generations without a Window")
+		err = errors.New("Generations is set without Window")
 	case o.Window > 0 && (o.Generations < 1 || int64(o.Generations) > min(kit.Millis(o.Window), maxGenerations)):
-		err = fmt.Errorf("%d generations: they are from 1 to %d, and no more than the window has ms", o.Generations, maxGenerations)
+		err = fmt.Errorf("Generations is %d; it must be from 1 to %d, and at most the milliseconds of Window", o.Generations, maxGenerations)
 	}
 	if err != nil {
 		return c, fmt.Errorf("%w: %w", conn.ErrArgument, err)

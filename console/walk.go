@@ -333,7 +333,7 @@ func (w *walk) slice(ctx context.Context, k *call, cursor uint64) (next uint64, 
 	return cursor, false
 }
 
-// finish ends the walk.
+// finish records the result and the duration of the walk.
 func (w *walk) finish(c *Console, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -208,7 +208,7 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 		case err != nil:
 			return err
 		case len(v.Elems) < 3:
-			return fmt.Errorf("%w: the reply is %s", conn.ErrValue, v)
+			return fmt.Errorf("%w: the reply is %s, want at least 3 values", conn.ErrValue, v)
 		case v.Elems[0].Int == 1:
 			s.token, err = v.Elems[1].AsInt()
 			return err

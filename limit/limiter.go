@@ -418,7 +418,7 @@ func parseResult(v conn.Value) (Result, error) {
 		reply[i] = x
 	}
 	if n < 5 {
-		return Result{}, fmt.Errorf("%w: the reply is %s", conn.ErrValue, v)
+		return Result{}, fmt.Errorf("%w: the reply is %s, want at least 5 integers", conn.ErrValue, v)
 	}
 	return newResult(reply[:n])
 }

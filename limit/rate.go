@@ -152,7 +152,7 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// precompute makes what all calls share.
+// precompute computes the arguments of requests that are the same for all calls.
 func (p *plan) precompute() {
 	p.native = formatInts(p.rate.N, p.rate.Period.Milliseconds())
 	if p.algo != GCRA {

@@ -10,7 +10,7 @@ var (
 	ErrFull = errors.New("it is full")
 	// ErrDuplicate is in the chain of the error of a push that added nothing, because a job with
 	// the id is in the queue, or because of Unique.
-	ErrDuplicate = errors.New("there is, or was, such a job")
+	ErrDuplicate = errors.New("a job with this id exists or existed")
 	// ErrNever is in the chain of the error of Schedule if no instant from now, or From, to Until
 	// fits the rule, within eight years.
 	ErrNever = errors.New("the schedule would never be due")

@@ -213,7 +213,7 @@ func (g *Group[T]) take(ctx context.Context, k *cursor) ([]conn.Value, error) {
 		return nil, err
 	}
 	if len(r.Elems) != 3 {
-		return nil, fmt.Errorf("%w: a reply of %d parts", conn.ErrValue, len(r.Elems))
+		return nil, fmt.Errorf("%w: the reply has %d parts, want 3", conn.ErrValue, len(r.Elems))
 	}
 	k.scanAfter = r.Elems[1].Str
 	if k.empty = len(r.Elems[0].Elems) == 0; !k.empty {

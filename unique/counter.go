@@ -199,7 +199,7 @@ func (u *Counter) CountLast(ctx context.Context, d time.Duration) (int64, error)
 			return 0, u.failed("count", err)
 		}
 		if len(r.Elems) != 2 {
-			return 0, u.failed("count", fmt.Errorf("%w: a reply of %d parts", conn.ErrValue, len(r.Elems)))
+			return 0, u.failed("count", fmt.Errorf("%w: the reply has %d parts, want 2", conn.ErrValue, len(r.Elems)))
 		}
 		if u.met(guess, ahead, r.Elems[0].Int) {
 			return r.Elems[1].AsInt()

@@ -60,7 +60,7 @@ type Admin struct {
 	state atomic.Pointer[adminState]
 }
 
-// adminState is the state that the pages show at one time.
+// adminState is the state that the pages show.
 type adminState struct {
 	health int    // status of /healthz
 	line   string // and its text

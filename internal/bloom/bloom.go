@@ -46,7 +46,7 @@ var (
 	// ErrNoMemory: the Memory has no chunk left.
 	ErrNoMemory = errors.New("bloom: no memory left")
 	// ErrFormat: the bytes are not a valid filter or chunk.
-	ErrFormat = errors.New("bloom: bytes that are no filter")
+	ErrFormat = errors.New("bloom: not a valid filter")
 )
 
 // Hash is the hash of an item, which is all that a filter uses of it. Its value is the same in

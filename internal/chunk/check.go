@@ -82,7 +82,7 @@ func (h *Heap) checkPiece(i uint32) (records, live int, err error) {
 	case records == 0 && i != h.bump:
 		err = fmt.Errorf("chunk: piece %d is dead and still held", i)
 	case special == (p.level >= 0):
-		err = fmt.Errorf("chunk: piece %d: level %d, special %v", i, p.level, special)
+		err = fmt.Errorf("chunk: piece %d has the level %d; special pieces alone have none (special: %v)", i, p.level, special)
 	case !special && p.level != p.deadLevel():
 		err = fmt.Errorf("chunk: piece %d filed under %d, belongs to %d", i, p.level, p.deadLevel())
 	case !refillSeen && h.refill.off != p.used, !victimSeen && h.victim.off != p.used:

@@ -51,7 +51,7 @@ type Arg struct {
 	Obsolete string   // the version that deprecated it
 }
 
-// Key is a key at this place.
+// Key returns an argument that is a key; the flags say how the command uses it.
 func Key(name string, access KeyFlags) Arg { return Arg{Name: name, Kind: KindKey, Access: access} }
 
 // ManyKeys is one or more keys.

@@ -22,7 +22,7 @@ const (
 	errBloomExpansion  = command.ReplyError("ERR bad expansion")
 	errBloomNoExpand   = command.ReplyError("ERR Nonscaling filters cannot expand")
 	errBloomWindow     = command.ReplyError("ERR the window must be from 1 ms to 35184372088832 ms")
-	errBloomSteps      = command.ReplyError("ERR GENERATIONS must be from 1 to 64, and not more than the window has ms")
+	errBloomSteps      = command.ReplyError("ERR GENERATIONS must be from 1 to 64, and at most the window in ms")
 	errBloomBoth       = command.ReplyError("ERR WINDOW and GENERATIONS come together")
 	errBloomIterator   = command.ReplyError("ERR the iterator is not an integer, or negative")
 	errBloomInfoField  = command.ReplyError("ERR Invalid information value")
@@ -41,7 +41,7 @@ var bloomConfigErrors = []string{
 	"ERR bad expansion: EXPANSION is not from 1 to 32768",
 	"ERR Nonscaling filters cannot expand: EXPANSION and NONSCALING together",
 	"ERR the window must be from 1 ms to 35184372088832 ms: WINDOW is out of range",
-	"ERR GENERATIONS must be from 1 to 64, and not more than the window has ms: GENERATIONS is out of range",
+	"ERR GENERATIONS must be from 1 to 64, and at most the window in ms: GENERATIONS is out of range",
 	"ERR WINDOW and GENERATIONS come together: one is there without the other",
 	errBloomTooLarge,
 }

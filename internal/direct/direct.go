@@ -68,7 +68,7 @@ type FieldOptions struct {
 
 // TakeOptions are those of RL.TAKE.
 type TakeOptions struct {
-	Algo          uint8 // an limiter.Algo
+	Algo          uint8 // a limiter.Algo
 	Limit, Period int64 // Period in us
 	Burst         int64 // GCRA; 0: Limit
 }

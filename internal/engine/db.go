@@ -102,7 +102,7 @@ const (
 // ErrClosed is returned by calls after Close.
 var ErrClosed = errors.New("the engine is closed")
 
-// Open returns an empty engine.
+// Open returns an empty engine, which the caller closes.
 func Open(o Options) *DB {
 	db := &DB{clock: o.Clock, hooks: o.Hooks, ndb: o.Databases, seed: maphash.MakeSeed(), pool: arena.NewPool(), log: oplog.New(0)}
 	db.chunks = arena.NewChunks(db.pool)

@@ -86,7 +86,7 @@ func intersect(views []SetView, visit func(member []byte) bool) {
 	})
 }
 
-// union collects the members, unless there is one set only.
+// union visits the members of all views, each once. A single set that is not empty is visited without a copy.
 func (tx *Tx) union(views []SetView, visit func(member []byte) bool) error {
 	views = slices.DeleteFunc(views, func(v SetView) bool { return v.Len() == 0 })
 	if len(views) == 1 {

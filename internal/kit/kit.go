@@ -113,11 +113,11 @@ func Overdue(ctx, bounded context.Context, err error) bool {
 }
 
 // Backoff returns the pause before attempt n (0, 1, ...): a random part, at least
-// half, of first x 2^n, at most most.
-func Backoff(first, most time.Duration, n int) time.Duration {
-	d := most
+// half, of first x 2^n, which is capped at limit.
+func Backoff(first, limit time.Duration, n int) time.Duration {
+	d := limit
 	if n < bits.LeadingZeros64(uint64(first))-1 {
-		d = min(first<<n, most)
+		d = min(first<<n, limit)
 	}
 	return d/2 + mrand.N(d/2+1)
 }

@@ -21,7 +21,7 @@ type single struct {
 }
 
 // errSingle is the error of calls that need a connection of their own.
-var errSingle = errors.New("one connection cannot do this")
+var errSingle = errors.New("a connection of a benchmark has no Watch, Block or Subscribe")
 
 // Open connects to the target. The Conn has one connection and runs one command at a time.
 func (t Target) Open(ctx context.Context) (*conn.Conn, error) {

@@ -222,7 +222,7 @@ func (e *events) note(entry resp.Value, now time.Time) (time.Duration, error) {
 	key, deadline := fields["key"], fields["deadline"]
 	at, err := strconv.ParseInt(deadline, 10, 64)
 	if err != nil || len(key) < 3 {
-		return 0, fmt.Errorf("an entry that is none of an expiry: %v", fields)
+		return 0, fmt.Errorf("the entry %v is not one of an expiry rule", fields)
 	}
 	n, err := strconv.Atoi(key[2:])
 	if err != nil || n >= len(e.times) {

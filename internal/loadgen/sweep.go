@@ -423,7 +423,7 @@ func (c *client) usedCPU() (used time.Duration, err error) {
 		if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name == "used_cpu_sys" || name == "used_cpu_user" {
 			s, err := strconv.ParseFloat(value, 64)
 			if err != nil {
-				return 0, fmt.Errorf("INFO cpu: %q", line)
+				return 0, fmt.Errorf("INFO cpu: cannot read %q: %w", line, err)
 			}
 			used += time.Duration(s * float64(time.Second))
 			found++

@@ -438,7 +438,7 @@ func (f *function) after(pc int) int {
 	return -1
 }
 
-// jump emits a jump to somewhere. What would jump to it goes there too.
+// jump emits a jump whose target is set later. Pending jumps to this position are chained to it.
 func (f *function) jump() jumps {
 	pending := f.here
 	f.here = jumps{}

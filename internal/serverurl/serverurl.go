@@ -129,7 +129,7 @@ func (s *Server) where(scheme string, u *url.URL) error {
 	if scheme == "unix" {
 		s.Socket = u.Path
 		if u.Path == "" || u.Host != "" && u.Host != "localhost" {
-			return fmt.Errorf("the path of the socket is %q: it begins with a / behind the login, as in unix://user:password@/path/to/socket", u.Host+u.Path)
+			return fmt.Errorf("the path of the socket is %q: it must begin with a / after the login, as in unix://user:password@/path/to/socket", u.Host+u.Path)
 		}
 		return nil
 	}

@@ -61,7 +61,7 @@ func TestBadURLsSayWhatIsWrongAndWhatIsRight(t *testing.T) {
 		"redis://h?protocol=4":          {`2 or 3, not "4"`},
 		"redis://h#x":                   {"write # as %23"},
 		"unix://":                       {`socket is ""`, "unix://user:password@/path/to/socket"},
-		"unix://run/x.sock":             {`socket is "run/x.sock"`, "begins with a /"},
+		"unix://run/x.sock":             {`socket is "run/x.sock"`, "must begin with a /"},
 		"redis://:a/secret@h":           {"write / as %2F"},
 		"redis://me:secret@h/x":         {"redis://me:xxxxx@h/x"},
 		"redis://secret@h/x":            {"redis://xxxxx@h/x"},

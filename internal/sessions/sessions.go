@@ -122,7 +122,7 @@ func (s *Store) Delete(ctx context.Context, tokens ...string) error {
 	return nil
 }
 
-// All returns the tokens and the data of all sessions. It is no use of a session: deadlines stay. It scans the
+// All returns the tokens and the data of all sessions. It extends no deadline. It scans the
 // keys of the backend. A session that comes or ends meanwhile may be missing.
 func (s *Store) All(ctx context.Context) iter.Seq2[Session, error] {
 	return func(yield func(Session, error) bool) {

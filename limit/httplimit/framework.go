@@ -113,7 +113,7 @@ func (a *asker[C]) ask(c C) (passed bool, err error) {
 		return false, a.opt.Refused(c)
 	case err != nil:
 		if !errors.Is(err, context.Canceled) {
-			a.opt.Logger.Error("httplimit: a request could not be decided on", "error", err)
+			a.opt.Logger.Error("httplimit: cannot ask the limiter", "error", err)
 		}
 		if res.RetryAfter > 0 {
 			a.f.Header(c).Set("Retry-After", seconds(res.RetryAfter))

@@ -91,7 +91,7 @@ type Options struct {
 	Docs string
 	// Refuse writes the reply to a request that is refused. nil: WriteProblem.
 	Refuse func(w http.ResponseWriter, r *http.Request, p Problem)
-	// Logger gets requests that could not be decided on, and responses that could not be kept. nil: no log.
+	// Logger gets requests whose key could not be looked up, and responses that could not be kept. nil: no log.
 	Logger *slog.Logger
 }
 
@@ -196,7 +196,7 @@ func (x *exchange) run() {
 			Detail: "A request with the same Idempotency-Key is being processed. Repeat the request later to get its response.", RetryAfter: x.opt.RetryAfter})
 	case x.r.Context().Err() != nil: // the client has gone
 	default:
-		x.opt.Logger.Error("httpidem: a request could not be decided on", "error", err)
+		x.opt.Logger.Error("httpidem: cannot look up the Idempotency-Key", "error", err)
 		if x.opt.FailOpen {
 			x.next.ServeHTTP(x.w, x.r)
 			return

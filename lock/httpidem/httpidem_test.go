@@ -700,7 +700,7 @@ func TestWithoutTheBackendARequestIsRefusedOrRuns(t *testing.T) {
 			t.Error(a.Header, n.Load())
 		}
 		open.post("k", "x").want(t, 200, "run 1", false)
-		if log := s.log.String(); strings.Count(log, "could not be decided on") != 2 {
+		if log := s.log.String(); strings.Count(log, "cannot look up the Idempotency-Key") != 2 {
 			t.Error(log)
 		}
 		f.LoseRequests(0)

@@ -19,7 +19,7 @@ type TB interface {
 	Fatal(args ...any)
 }
 
-// Thaw ends what Watch has begun, and gives the copy back in small parts.
+// Thaw ends the freeze that a test has begun with Watch, and frees the copy in small parts.
 func Thaw[C Container[C]](t TB, f *Frozen, copied C) {
 	t.Helper()
 	if err := f.End(); err != nil {

@@ -22,6 +22,10 @@ var phrases = []struct {
 	{"turn comes", regexp.MustCompile(`\bturn comes too\b`), "too late"},
 	{"for how", regexp.MustCompile(`(?i)\bfor how (?:many|much|long) (?:ms|us|milli|micro|seconds|minutes|calls|times)`), "the number of ..."},
 	{"so ", regexp.MustCompile(`(?i)\bso (?:many|much|long|often)\b`), "that number, at most N, longer; \"so many that ...\" is allowed"},
+	{" no ", regexp.MustCompile(`(?i)\b(?:is|are) no [a-z]+,? but\b`), "is not a ... but"},
+	{"also ", regexp.MustCompile(`(?i)\balso (?:seconds|minutes|hours|days|years) later\b`), "even hours later"},
+	{"at one time", regexp.MustCompile(`(?i)\bat one time\b`), "at the same time"},
+	{" from ", regexp.MustCompile(`: (?:it is|they are) from\b`), "it must be from ... to ..."},
 	{" by", regexp.MustCompile(`(?i)\b(?:go|goes|going|went|gone|come|comes|coming|came) by\b`), "follows, passes, uses, arrives in"},
 }
 
