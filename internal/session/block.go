@@ -229,6 +229,19 @@ func (w *waiter) unblock(tx *engine.Tx) bool {
 	return w.end(tx, func(*command.Ctx) { w.fail(command.ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")) })
 }
 
+// Unblock ends the wait of a client's command, with an error or as if its time were up, and reports whether it waited. tx is
+// the caller's transaction.
+func (s *Service) Unblock(tx *engine.Tx, id int64, withError bool) bool {
+	w := s.clients.waiter(id)
+	switch {
+	case w == nil:
+		return false
+	case withError:
+		return w.unblock(tx)
+	}
+	return w.timeOut(tx)
+}
+
 // abandon ends the wait without a reply, and ends the session.
 func (w *waiter) abandon(tx *engine.Tx) bool { return w.end(tx, func(*command.Ctx) { w.lost = true }) }
 

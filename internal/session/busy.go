@@ -165,3 +165,9 @@ func (s *Service) KillScript(function bool) error {
 	s.Log.Warn("a script is killed", "name", r.name, "after ms", (s.DB.Clock().Micros()-r.began)/1000)
 	return nil
 }
+
+// BusyAfter returns the time, in us, after which a script is overdue.
+func (s *Service) BusyAfter() int64 { return s.busyAfter.Load() }
+
+// Interrupt ends the scripts that run, at any point, and the waits of embedded sessions. Close follows.
+func (s *Service) Interrupt() { s.stop() }

@@ -134,6 +134,21 @@ func (c *client) SetNoTouch(on bool) {
 // SetNoEvict exempts the client from maxmemory-clients.
 func (c *client) SetNoEvict(on bool) { c.view.show(viewNoEvict, on) }
 
+// Reset does what RESET does, but for its reply.
+func (c *Session) Reset() {
+	c.EndMulti()
+	c.svc.pubsub.Leave(c)
+	c.StopTracking()
+	c.unmonitor()
+	c.SelectDB(0)
+	c.SetProto(2)
+	c.SetName(nil)
+	c.SetReplies(true)
+	c.SetNoTouch(false)
+	c.SetNoEvict(false)
+	c.setDefaultUser()
+}
+
 // Announced returns what the client has said by REPLCONF, which adds to it, for PSYNC.
 func (c *client) Announced() *replication.Announced { return &c.announced }
 

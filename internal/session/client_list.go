@@ -106,6 +106,12 @@ func (r *clients) count() (n, subscribed, watching int) {
 	return n, subscribed, watching
 }
 
+// Clients returns the sessions that CLIENT LIST shows, by id: those that have connections or an origin.
+func (s *Service) Clients() []*Session { return s.clients.shown() }
+
+// Client returns the session with an id, nil if there is none.
+func (s *Service) Client(id int64) *Session { return s.clients.find(id) }
+
 // Kill closes the connection of a client, which may be this one: it then gets the reply to its command first.
 func (c *Session) Kill(target *Session) {
 	switch {
@@ -456,3 +462,10 @@ func (p *pause) handOver(on bool) {
 		c.conn.Wake()
 	}
 }
+
+// Pause suspends the clients for some ms: all their commands, or those that write. Of two pauses the later end and the
+// stricter mode hold.
+func (s *Service) Pause(ms int64, all bool) { s.pause.begin(ms, all) }
+
+// Unpause ends a Pause.
+func (s *Service) Unpause() { s.pause.end() }

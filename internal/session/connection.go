@@ -88,6 +88,14 @@ func (c *connection) protocolError(err error) {
 // CloseAfterReply closes the connection after the replies so far are sent.
 func (c *connection) CloseAfterReply() { c.closing = true }
 
+// HandOver takes the connection out of its transport after the replies so far are sent, and calls run with it and
+// with the input that was read already. The client's subscriptions end. The connection is a reactor.Hijacker.
+func (c *Session) HandOver(run func(nc net.Conn, buffered []byte)) {
+	c.takeOver = run
+	c.closing = true // for the transport
+	c.svc.pubsub.Leave(c)
+}
+
 // closeUnsent closes the connection without sending its replies. Until its loop has done so, other
 // commands give nothing to a command that waits on it. Any goroutine may call it, with any locks
 // held.

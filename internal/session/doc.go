@@ -18,14 +18,15 @@
 //
 // The package has no command: package commands has those on data, and package servercmd, above this one,
 // those about the server and its clients. A command reaches the session by command.Host (host.go) or, from
-// servercmd, by Of and the exported methods of Session and Service.
+// servercmd, by Of and the exported methods of Session and Service, which are beside their subjects. A method of Session
+// whose comment does not name another goroutine is called by the handlers of that session alone.
 //
 // Start reading at Session.Serve, then Session.dispatch. These files are around them:
 //
 //	connection.go, client.go      the two parts of a session
 //	held_replies.go, share.go     replies that wait for a sync, and those that are not copied
 //	host.go                       what commands on data see of a session (command.Host)
-//	access.go, access_service.go  what commands about the server ask for; describe.go: what CLIENT LIST shows
+//	describe.go                   what CLIENT LIST shows
 //	multi.go                      transactions and watched keys
 //	block.go, timeouts.go         commands that wait (Ctx.Block)
 //	users.go, identity.go         users, and what dispatch asks of them

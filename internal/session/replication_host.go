@@ -19,6 +19,21 @@ type replHost Service
 // Replication returns the replication node of the service.
 func (s *Service) Replication() *replication.Node { return s.repl }
 
+// Follow makes the client a replica, whose connection f takes over.
+func (c *Session) Follow(f *replication.Replica) {
+	c.view.show(viewReplica, true)
+	c.HandOver(f.Run)
+	f.Join()
+	c.follows.Store(f)
+}
+
+// AwaitAcks ends the wait that the client's command has begun, with a reply, when met reports that enough replicas have
+// acknowledged.
+func (c *Session) AwaitAcks(met func() bool, reply func(*command.Ctx)) {
+	w := c.waiting
+	c.svc.repl.Await(&replication.AckWait{Over: w.over.Load, Met: met, End: func() { w.answer(nil, reply) }})
+}
+
 // gateOf maps each gate of package replication to the gate of dispatch.
 var gateOf = [...]gate{
 	replication.GateReadOnly:   gateReadOnly,

@@ -35,6 +35,9 @@ func (s *Service) switchHot(on bool) {
 	}
 }
 
+// HotTracker returns what HOTKEYS counts.
+func (s *Service) HotTracker() *hotkeys.Tracker { return s.hot }
+
 // beginHot decides whether a command is sampled. What a script runs counts, and the script does not;
 // what a master or a file sends does not count either, nor what the console reads for a screen.
 func (c *Session) beginHot(spec *command.Spec) {

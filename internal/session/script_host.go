@@ -3,6 +3,7 @@ package session
 import (
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/acl"
@@ -71,6 +72,9 @@ func (s *Service) initScripts() {
 	h.s.view.multi.Store(-1)
 	h.x = command.Ctx{Out: &h.s.out, DB: s.DB, Table: s.table, Host: h.s, NoWait: true}
 }
+
+// Scripts returns the engine that runs scripts and functions.
+func (s *Service) Scripts() *script.Engine { return s.scripts }
 
 // scriptOptions returns the options of the machines that run scripts and functions.
 func (s *Service) scriptOptions() script.Options {
@@ -481,3 +485,31 @@ func (c *Session) OwnArgs(x *command.Ctx) [][]byte {
 	}
 	return x.Args
 }
+
+// Debug returns the function that runs the client's next EVAL under a debugger; nil: there is none.
+func (c *Session) Debug() func(*command.Ctx) error { return c.debug }
+
+// SetDebug sets what Debug returns.
+func (c *Session) SetDebug(eval func(*command.Ctx) error) { c.debug = eval }
+
+// Debugger returns the debugger under which the session's EVAL runs, nil if there is none: see RunDebugged.
+func (c *Session) Debugger() script.Console { return c.debugger }
+
+// RunDebugged runs an EVAL of the client in an embedded session of this service, which may be another one than the client's,
+// under a debugger. It returns the reply in RESP.
+func (s *Service) RunDebugged(client *Session, d script.Console, args [][]byte) (reply []byte, err error) {
+	c := s.NewSession(nil)
+	defer c.Closed(nil)
+	c.setUser(client.user)
+	c.dbi, c.debugger, c.quit = client.dbi, d, client.svc.ctx.Done()
+	c.out.Proto = client.out.Proto
+	c.dispatchSafely(args)
+	c.endBatch(0, 0)
+	if s.DB.Log().Always() {
+		err = c.durably(s.ctx, false)
+	}
+	return c.out.Buf, err
+}
+
+// DebugCopies returns the counter of the bytes of data that debugging sessions have copied.
+func (s *Service) DebugCopies() *atomic.Int64 { return &s.copied }

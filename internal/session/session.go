@@ -313,6 +313,14 @@ func (c *Session) takePushes(out []byte) []byte {
 	return c.takeQueue(out)
 }
 
+// SendQueued writes the messages that wait for the client before the reply to its command x. In EXEC, and while the client
+// gets no replies, they keep waiting.
+func (c *Session) SendQueued(x *command.Ctx) {
+	if x == &c.ctx && c.reply == replyOn {
+		x.Out.Raw(c.takeQueue(nil))
+	}
+}
+
 // Closed implements reactor.Session.
 func (c *Session) Closed(err error) {
 	c.mu.Lock()

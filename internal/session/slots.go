@@ -9,6 +9,9 @@ import (
 // clustered reports whether the server is a cluster of one node.
 func (s *Service) clustered() bool { return s.cluster }
 
+// NodeID returns the node's id in the cluster of one node.
+func (s *Service) NodeID() string { return s.nodeID }
+
 // A cluster of one node has the rules of larger clusters, so that a program that works on it also
 // works on a larger one: the keys of a request, and of a transaction, have one slot, and there is
 // one database.
