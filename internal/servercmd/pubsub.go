@@ -175,25 +175,24 @@ const confirmBytes = command.LongBytes / session.ManyArgs
 // runUnsubscribe ends subscriptions. The session delivers earlier messages before the confirmation,
 // so that the client gets no message of a channel after it.
 func runUnsubscribe(c *command.Ctx, k pubsub.Kind) error {
-	p := session.ServiceOf(c).PubSub()
-	names := c.Args[1:]
+	s, names := session.Of(c), c.Args[1:]
 	if len(names) == 0 {
-		if err := c.Long(session.Of(c).Subscriptions().Len() * confirmBytes); err != nil {
+		if err := c.Long(s.Subscriptions().Len() * confirmBytes); err != nil {
 			return err
 		}
 		names = nil // the rest of the request does not count
-		for _, name := range p.Names(session.Of(c), k) {
+		for _, name := range s.SubscribedTo(k) {
 			names = append(names, []byte(name))
 		}
 	}
-	counts := p.Unsubscribe(session.Of(c), k, names)
+	counts := s.Unsubscribe(k, names)
 
-	session.Of(c).SendQueued(c)
+	s.SendQueued(c)
 	for i, name := range names {
 		confirm(c, kindWords[k].out, name, counts[i])
 	}
 	if len(names) == 0 {
-		confirm(c, kindWords[k].out, nil, p.Count(session.Of(c), k))
+		confirm(c, kindWords[k].out, nil, s.SubscriptionCount(k))
 	}
 	return nil
 }
@@ -222,14 +221,14 @@ func runPublish(c *command.Ctx) error {
 func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
 	s := session.ServiceOf(c)
 	if !s.DB.Log().TakesMessages() {
-		return s.PubSub().Publish(kind, c.Args[1], c.Args[2], nil)
+		return s.Publish(kind, c.Args[1], c.Args[2], nil)
 	}
 	raw := wire.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
 	then := s.DB.Log().AppendMessage
 	if c.Tx.Begun() {
 		then = c.Tx.Message
 	}
-	return s.PubSub().Publish(kind, c.Args[1], c.Args[2], func() { then(raw) })
+	return s.Publish(kind, c.Args[1], c.Args[2], func() { then(raw) })
 }
 
 var specSpublish = command.Spec{
@@ -303,10 +302,10 @@ func runPubsubChannels(c *command.Ctx, k pubsub.Kind) error {
 	case len(c.Args) == 3:
 		pattern = c.Args[2]
 	}
-	if err := c.Long(session.ServiceOf(c).PubSub().Sizes()[k] * confirmBytes); err != nil {
+	if err := c.Long(session.ServiceOf(c).ChannelCount(k) * confirmBytes); err != nil {
 		return err
 	}
-	names := session.ServiceOf(c).PubSub().Channels(k, pattern)
+	names := session.ServiceOf(c).Channels(k, pattern)
 	c.Out.Array(len(names))
 	for _, n := range names {
 		c.Out.BulkString(n)
@@ -326,7 +325,7 @@ var specPubsubNumpat = command.Spec{
 }
 
 func runPubsubNumpat(c *command.Ctx) error {
-	c.Out.Int(int64(session.ServiceOf(c).PubSub().Sizes()[pubsub.Pattern]))
+	c.Out.Int(int64(session.ServiceOf(c).ChannelCount(pubsub.Pattern)))
 	return nil
 }
 
@@ -366,7 +365,7 @@ func runPubsubNumsub(c *command.Ctx, k pubsub.Kind) error {
 	c.Out.Array(2 * (len(c.Args) - 2))
 	for _, name := range c.Args[2:] {
 		c.Out.Bulk(name)
-		c.Out.Int(int64(session.ServiceOf(c).PubSub().Subscribers(k, name)))
+		c.Out.Int(int64(session.ServiceOf(c).Subscribers(k, name)))
 	}
 	return nil
 }

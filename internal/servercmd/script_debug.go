@@ -259,15 +259,14 @@ func (d *scriptDebug) Refused() bool { return d.host.Refused() }
 func (d *scriptDebug) makeCopy() (release func(), err error) {
 	s := d.svc
 	size := s.DB.UsedMemory()
-	copied := s.DebugCopies()
-	if taken := copied.Add(size); taken > maxCopied {
-		copied.Add(-size)
+	if taken := s.AddDebugCopy(size); taken > maxCopied {
+		s.AddDebugCopy(-size)
 		return nil, command.ReplyError(fmt.Sprintf("ERR SCRIPT DEBUG YES runs the script on a copy of the data, which takes %d bytes now; "+
 			"the copies of all sessions may take %d: debug with SYNC, or on a server with less data", taken, maxCopied))
 	}
 	defer func() {
 		if err != nil {
-			copied.Add(-size)
+			s.AddDebugCopy(-size)
 			err = fmt.Errorf("SCRIPT DEBUG YES cannot copy the data: %w", err)
 		}
 	}()
@@ -286,11 +285,11 @@ func (d *scriptDebug) makeCopy() (release func(), err error) {
 		d.copy.Close()
 		_ = d.copy.Keeper().Close()
 		db.Close()
-		copied.Add(-size)
+		s.AddDebugCopy(-size)
 	}
 	if err := copyData(d.c.Context(), db, s.DB); err != nil {
 		release()
-		copied.Add(size) // it is subtracted again above
+		s.AddDebugCopy(size) // it is subtracted again above
 		return nil, err
 	}
 	return release, nil

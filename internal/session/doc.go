@@ -32,6 +32,7 @@
 //	users.go, identity.go         users, and what dispatch asks of them
 //	gates.go, client_list.go      when the server refuses or suspends commands; the sessions of a service
 //	script_host.go, busy.go       scripts and their calls; coroutine.go: how they leave a loop
+//	pubsub.go                     what the commands of pub/sub ask for
 //	observe.go, sampling.go       MONITOR, slow calls, hot keys; caching.go: client-side caching
 //	settings.go, listener.go      what follows the configuration
 //	files.go, replication_host.go what the files and the replication ask of the server; replay.go: logged commands

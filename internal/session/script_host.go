@@ -3,7 +3,6 @@ package session
 import (
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/acl"
@@ -511,5 +510,5 @@ func (s *Service) RunDebugged(client *Session, d script.Console, args [][]byte) 
 	return c.out.Buf, err
 }
 
-// DebugCopies returns the counter of the bytes of data that debugging sessions have copied.
-func (s *Service) DebugCopies() *atomic.Int64 { return &s.copied }
+// AddDebugCopy adds n bytes, which may be negative, to the data that debugging sessions have copied, and returns the sum.
+func (s *Service) AddDebugCopy(n int64) int64 { return s.copied.Add(n) }

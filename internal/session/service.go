@@ -156,9 +156,6 @@ func (s *Service) Close() {
 // Table returns the service's commands.
 func (s *Service) Table() *command.Table { return s.table }
 
-// PubSub returns the subscriptions of all clients.
-func (s *Service) PubSub() *pubsub.Broker { return &s.pubsub }
-
 // Hooks passes an engine's events on to a service. Give one to engine.Open, and
 // then to NewService.
 type Hooks struct{ svc atomic.Pointer[Service] }

@@ -125,13 +125,6 @@ func (c *Session) MayReadKeys(x *command.Ctx) func(key []byte) bool {
 	}
 }
 
-// Subscribe subscribes the client to channels or patterns, and calls confirm for each, with the number of its
-// subscriptions.
-func (c *Session) Subscribe(k pubsub.Kind, names [][]byte, confirm func(name []byte, n int)) {
-	c.svc.pubsub.Subscribe(c, k, names, confirm)
-	c.stayAllowed(k, names)
-}
-
 // stayAllowed ends the connection if its user has lost the channels that the client has just
 // subscribed to. The rules may have changed after the request was permitted, and the change did not
 // see the new subscriptions.

@@ -1,0 +1,41 @@
+package session
+
+import "github.com/ebbdb/ebb/internal/pubsub"
+
+// This file is what the commands of pub/sub ask of the service's broker.
+
+// Subscribe subscribes the client to channels or patterns, and calls confirm for each, with the number of its
+// subscriptions.
+func (c *Session) Subscribe(k pubsub.Kind, names [][]byte, confirm func(name []byte, n int)) {
+	c.svc.pubsub.Subscribe(c, k, names, confirm)
+	c.stayAllowed(k, names)
+}
+
+// Unsubscribe ends the client's subscriptions to names, and returns for each the number that the command replies. Earlier
+// messages wait in the session: see SendQueued.
+func (c *Session) Unsubscribe(k pubsub.Kind, names [][]byte) []int {
+	return c.svc.pubsub.Unsubscribe(c, k, names)
+}
+
+// SubscribedTo returns the names of the client's subscriptions of a kind, in order.
+func (c *Session) SubscribedTo(k pubsub.Kind) []string { return c.svc.pubsub.Names(c, k) }
+
+// SubscriptionCount returns the number that an unsubscription of kind k replies.
+func (c *Session) SubscriptionCount(k pubsub.Kind) int { return c.svc.pubsub.Count(c, k) }
+
+// Publish sends a message to the subscribers of this server, and returns how many messages those are. forward, which may be
+// nil, sends it on to replicas, in the same order.
+func (s *Service) Publish(k pubsub.Kind, channel, msg []byte, forward func()) int {
+	return s.pubsub.Publish(k, channel, msg, forward)
+}
+
+// Channels returns the names of a kind that have subscribers and match a pattern, in order. A nil pattern matches all.
+func (s *Service) Channels(k pubsub.Kind, pattern []byte) []string {
+	return s.pubsub.Channels(k, pattern)
+}
+
+// ChannelCount returns how many names of a kind have subscribers.
+func (s *Service) ChannelCount(k pubsub.Kind) int { return s.pubsub.Sizes()[k] }
+
+// Subscribers returns how many clients are subscribed to a name.
+func (s *Service) Subscribers(k pubsub.Kind, name []byte) int { return s.pubsub.Subscribers(k, name) }
