@@ -126,8 +126,7 @@ func (c *Ctx) Line(key []byte) (line [][][]byte) {
 	return line
 }
 
-// Behind reports whether other clients wait for a key, whose value is of a kind, so that a new
-// client has to wait after them. O(1).
+// Behind is Tx.Behind for the client's command.
 func (c *Ctx) Behind(key []byte, kind engine.Kind) bool {
-	return c.Waiting == nil && c.Tx.Awaited(key, kind)
+	return c.Tx.Behind(key, kind, c.Waiting != nil)
 }

@@ -146,7 +146,7 @@ func restoreTTL(c *command.Ctx, absolute bool) (int64, error) {
 	case ttl == 0 || absolute:
 		return ttl, nil
 	}
-	return min(ttl, engine.MaxDeadline) + c.Tx.Millis(), nil
+	return c.Tx.DeadlineAfter(ttl), nil
 }
 
 // restoreOptions reads the options after RESTORE's payload; absolute means ABSTTL.

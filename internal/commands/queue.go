@@ -161,7 +161,7 @@ func parseDQAdd(c *command.Ctx) (a engine.QueueAdd, err error) {
 			timed = true
 			a.Due, err = parseJobTime(value)
 			if command.EqualFold(word, "DELAY") {
-				a.Due = min(a.Due+c.Tx.Millis(), engine.MaxDeadline)
+				a.Due = c.Tx.DeadlineAfter(a.Due)
 			}
 		case command.EqualFold(word, "MAXLEN"):
 			a.MaxLen, err = parseJobCount(value)

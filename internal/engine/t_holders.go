@@ -71,9 +71,6 @@ type Lease struct {
 	request uint16 // the number of the holder's request that was granted
 }
 
-// leaseEnd returns the deadline of a lease of the given length in ms that is granted now.
-func (tx *Tx) leaseEnd(lease int64) int64 { return min(tx.ms+min(lease, MaxDeadline), MaxDeadline) }
-
 func (tx *Tx) newToken(o *AcquireOptions) int64 {
 	if o.Token == 0 {
 		return tx.NextToken()

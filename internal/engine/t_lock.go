@@ -56,7 +56,7 @@ func (tx *Tx) AcquireLock(key, owner []byte, o AcquireOptions) (g Lease, ok bool
 
 // lockFirst gives a lock to an owner that did not hold it.
 func (tx *Tx) lockFirst(h *hit, key, owner []byte, o *AcquireOptions) (Lease, error) {
-	who := holders.Holder{Owner: owner, Token: tx.newToken(o), Deadline: tx.leaseEnd(o.Lease), Count: 1}
+	who := holders.Holder{Owner: owner, Token: tx.newToken(o), Deadline: tx.DeadlineAfter(o.Lease), Count: 1}
 	mode := byte(0)
 	if o.Shared {
 		mode = holders.Shared
@@ -81,7 +81,7 @@ func (tx *Tx) lockAgain(h *hit, key []byte, at int, o *AcquireOptions) (g Lease,
 		b.Share()
 	}
 	g = Lease{Token: b.Token(at), request: b.Requested(at)}
-	b.Renew(at, tx.leaseEnd(o.Lease))
+	b.Renew(at, tx.DeadlineAfter(o.Lease))
 	tx.stamp(h.r)
 	owner := b.Owner(at)
 	tx.lockGranted(key, owner, g.Token, o)
@@ -111,7 +111,7 @@ func (tx *Tx) RenewLock(key, owner []byte, token, lease int64) (bool, error) {
 	}
 	b := h.holders()
 	b.Requested(at)
-	b.Renew(at, tx.leaseEnd(lease))
+	b.Renew(at, tx.DeadlineAfter(lease))
 	tx.stamp(h.r)
 	tx.date(&h)
 	if tx.db.logging.Load() {

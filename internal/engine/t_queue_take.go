@@ -22,7 +22,7 @@ func (tx *Tx) QueuePop(key []byte, count int, lease int64, visit func(Job)) (n i
 	if q.Paused(tx.ms) {
 		return 0, nil
 	}
-	until := min(tx.ms+lease, MaxDeadline)
+	until := tx.DeadlineAfter(lease)
 	dead := 0
 	for n < count && dead < popDead {
 		ref, ok := q.Next(tx.ms)

@@ -46,7 +46,7 @@ func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions
 	case at >= 0:
 		g, ok = tx.takeMore(&h, key, at, more, &o), true
 	default:
-		who := holders.Holder{Owner: owner, Token: tx.newToken(&o), Deadline: tx.leaseEnd(o.Lease), Count: n}
+		who := holders.Holder{Owner: owner, Token: tx.newToken(&o), Deadline: tx.DeadlineAfter(o.Lease), Count: n}
 		if err = tx.hold(&h, key, Semaphore, 0, &who); err == nil {
 			g, ok = Lease{Token: who.Token, taken: n}, true
 		}
@@ -66,7 +66,7 @@ func (tx *Tx) takeMore(h *hit, key []byte, at int, more int64, o *AcquireOptions
 	b := h.holders()
 	b.SetCount(at, b.Count(at)+more)
 	g := Lease{Token: b.Token(at), taken: more, request: b.Requested(at)}
-	b.Renew(at, tx.leaseEnd(o.Lease))
+	b.Renew(at, tx.DeadlineAfter(o.Lease))
 	tx.stamp(h.r)
 	tx.date(h)
 	return g
@@ -95,7 +95,7 @@ func (tx *Tx) RenewPermits(key, owner []byte, lease int64) (bool, error) {
 		return false, nil
 	}
 	b.Requested(at)
-	b.Renew(at, tx.leaseEnd(lease))
+	b.Renew(at, tx.DeadlineAfter(lease))
 	tx.stamp(h.r)
 	tx.date(&h)
 	if tx.db.logging.Load() {

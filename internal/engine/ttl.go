@@ -67,6 +67,10 @@ func (tx *Tx) TTL(key []byte) int64 {
 	return d
 }
 
+// DeadlineAfter returns the deadline, in ms since 1970, of what lives for a number of ms from the transaction's instant on:
+// at most MaxDeadline. Commands and direct calls use it for each time to live that they are given.
+func (tx *Tx) DeadlineAfter(ms int64) int64 { return min(tx.ms+min(ms, MaxDeadline), MaxDeadline) }
+
 // Expire sets a key's deadline in ms since 1970, if the condition allows it, and reports whether it
 // did. A deadline that is not in the future deletes the key. Expire stores and compares a deadline
 // beyond MaxDeadline as MaxDeadline. A span above 0 makes the deadline slide: every read of the
@@ -196,7 +200,7 @@ func (tx *Tx) slideOn(h *hit, key []byte) {
 		return
 	}
 	s := h.r.slide()
-	deadline := min(tx.ms+s.span, MaxDeadline)
+	deadline := tx.DeadlineAfter(s.span)
 	if deadline <= h.r.deadline() {
 		return
 	}

@@ -91,7 +91,7 @@ func (tx *Tx) writeJob(r *rule, job [][]byte) error {
 	if q != nil {
 		id = freeID(id, func(id []byte) bool { _, there := q.Find(id); return there })
 	}
-	_, _, err = tx.QueueAdd(r.key, &QueueAdd{ID: id, Payload: job[1], Due: min(tx.ms+r.Delay, MaxDeadline), Priority: r.Priority})
+	_, _, err = tx.QueueAdd(r.key, &QueueAdd{ID: id, Payload: job[1], Due: tx.DeadlineAfter(r.Delay), Priority: r.Priority})
 	return err
 }
 

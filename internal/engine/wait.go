@@ -259,6 +259,12 @@ func (tx *Tx) Awaited(key []byte, kind Kind) bool {
 	return false
 }
 
+// Behind reports whether a request for key, whose value is of a kind, has to wait behind other clients, or is denied because
+// it would overtake them. waited means that it is one of those that wait, and that its turn has come. O(1).
+func (tx *Tx) Behind(key []byte, kind Kind, waited bool) bool {
+	return !waited && tx.Awaited(key, kind)
+}
+
 // Pending reports whether the engine is about to give the value of a key to a waiter. A client that
 // comes now has to wait behind it.
 func (tx *Tx) Pending(key []byte) bool {

@@ -279,7 +279,7 @@ func (d *Direct) Set(key, val string, o direct.SetOptions) direct.State {
 	return d.change(directSet, k, func(tx *engine.Tx) (bool, error) {
 		e := engine.SetOptions{Deadline: o.At, KeepTTL: o.KeepTTL, IfAbsent: o.NX, IfExists: o.XX}
 		if o.TTL > 0 {
-			e.Deadline = tx.Millis() + o.TTL
+			e.Deadline = tx.DeadlineAfter(o.TTL)
 		}
 		done, _, err := tx.Set(k, textBytes(val), e, nil)
 		return done, err
@@ -319,7 +319,7 @@ func (d *Direct) HSet(key, field, val string, o direct.FieldOptions) direct.Stat
 	state := d.changeIn(t, directHSet, k, func(tx *engine.Tx) (bool, error) {
 		e := engine.ItemOptions{OnlyNew: o.NX, Max: int(o.MaxLen)}
 		if o.TTL > 0 {
-			e.Deadline = min(tx.Millis()+o.TTL, engine.MaxItemDeadline)
+			e.Deadline = tx.DeadlineAfter(o.TTL)
 		}
 		return tx.HSetEx(k, t.pair[:], e)
 	})
@@ -344,7 +344,7 @@ func (d *Direct) Take(name, key string, o *direct.TakeOptions, cost int64, peek 
 	t.key = k
 	state = d.changeIn(t, directTake, k, func(tx *engine.Tx) (bool, error) {
 		got, err := tx.Take(k, engine.TakeOptions{Algo: limiter.Algo(o.Algo), Limit: o.Limit, Period: o.Period, Burst: o.Burst,
-			Cost: cost, Peek: peek, Behind: tx.Awaited(k, engine.Limiter)})
+			Cost: cost, Peek: peek, Behind: tx.Behind(k, engine.Limiter, false)})
 		taken = direct.Taken{Allowed: got.Allowed, Limit: got.Limit, Remaining: got.Remaining, Retry: got.Retry, Reset: got.Reset}
 		return true, err
 	})
@@ -356,7 +356,7 @@ func (d *Direct) Take(name, key string, o *direct.TakeOptions, cost int64, peek 
 func (d *Direct) Acquire(key, owner string, lease int64, shared, waits bool) (token int64, state direct.State) {
 	k := textBytes(key)
 	state = d.change(directAcquire, k, func(tx *engine.Tx) (bool, error) {
-		o := engine.AcquireOptions{Lease: lease, Shared: shared, Waits: waits, Behind: tx.Awaited(k, engine.Lock)}
+		o := engine.AcquireOptions{Lease: lease, Shared: shared, Waits: waits, Behind: tx.Behind(k, engine.Lock, false)}
 		g, ok, err := tx.AcquireLock(k, textBytes(owner), o)
 		if !ok && err == nil && waits {
 			err = command.ErrBlocked
@@ -396,7 +396,7 @@ func (d *Direct) Push(key string, j direct.Job) direct.State {
 		MaxLen: j.MaxLen, Unique: j.Unique, Replace: j.Replace}
 	state := d.changeIn(t, directPush, k, func(tx *engine.Tx) (bool, error) {
 		if j.At == 0 {
-			t.add.Due = min(tx.Millis()+j.Delay, engine.MaxDeadline)
+			t.add.Due = tx.DeadlineAfter(j.Delay)
 		}
 		_, added, err := tx.QueueAdd(k, &t.add)
 		return added, err
