@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
-var expirySpecs = []*command.Spec{&specExpire, &specPExpire, &specExpireAt, &specPExpireAt,
+var keyExpirySpecs = []*command.Spec{&specExpire, &specPExpire, &specExpireAt, &specPExpireAt,
 	&specTTL, &specPTTL, &specExpireTime, &specPExpireTime, &specPersist}
 
 // expireArgs returns the grammar of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-var expiryCmdSpecs = []*command.Spec{&specExpiry}
+var expirySpecs = []*command.Spec{&specExpiry}
 
 var specExpiry = command.Spec{
 	Name: "expiry", Group: command.GroupExpiry, Since: "0.4.0", Complexity: "Depends on subcommand.",

@@ -9,5 +9,6 @@ import (
 // Specs lists the commands on data, group by group.
 func Specs() []*command.Spec {
 	return slices.Concat(stringSpecs, bitmapSpecs, hyperLogLogSpecs, hashSpecs, setSpecs, streamSpecs, listSpecs, sortedSetSpecs, geoSpecs, genericSpecs,
-		dumpSpecs, sortSpecs, expirySpecs, itemExpirySpecs, listItemSpecs, expiryCmdSpecs, limiterSpecs, lockSpecs, semaphoreSpecs, queueSpecs, bloomSpecs)
+		dumpSpecs, sortSpecs, keyExpirySpecs, itemExpirySpecs, listItemSpecs, expirySpecs, limiterSpecs, lockSpecs, semaphoreSpecs,
+		queueSpecs, bloomSpecs)
 }
