@@ -57,11 +57,11 @@ func (c *Conn) GetFresh(ctx context.Context, key string, opts ...FreshOptions) (
 	if o.Wait != 0 {
 		args, do = append(args, "WAIT", max(0, millis(o.Wait))), c.Block
 	}
-	return FreshOf(do(ctx, args...))
+	return freshOf(do(ctx, args...))
 }
 
-// FreshOf returns the reply of GETFRESH as GetFresh does.
-func FreshOf(v Value, err error) (f Fresh, _ error) {
+// freshOf reads the reply of GETFRESH.
+func freshOf(v Value, err error) (f Fresh, _ error) {
 	if err == nil && len(v.Elems) != 4 {
 		err = fmt.Errorf("%w: GETFRESH replied with %v; it should reply with four elements", ErrValue, v)
 	}
