@@ -70,15 +70,17 @@ var arrows = []struct {
 	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},            // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}},            // HTTP, without metrics
-	{"conn", []string{"internal/direct", "internal/routing", "resp"}}, // what the toolkit runs on: neither an engine nor a client library
+	// what the toolkit runs on: neither an engine nor a client library
+	{"conn", []string{"internal/direct", "internal/drivers", "internal/routing", "resp"}},
+	{"internal/drivers", []string{"internal/routing", "resp"}}, // what conn and its drivers share
 	// a go-redis client of an engine
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}},
 	// the driver of package embed, and what of it other packages of the module need
 	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp", "internal/wire",
 		"internal/admin", "internal/config",
-		"internal/direct", "internal/disk", "internal/reactor", "internal/serverurl", "internal/transport"}},
+		"internal/direct", "internal/disk", "internal/drivers", "internal/reactor", "internal/serverurl", "internal/transport"}},
 	{"embed", []string{"clock", "conn", "internal/engine", "internal/embedded", "internal/kit"}},
-	{"goredis", []string{"conn", "resp", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
+	{"goredis", []string{"conn", "resp", "internal/drivers", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"clock", "conn", "embed", "goredis", "internal/engine", "internal/kit", "internal/serverurl"}}, // the facade
 	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/wire", "internal/memnet", "internal/reactor",
 		"internal/transport"}},
@@ -127,7 +129,7 @@ var arrows = []struct {
 	{"internal/example", []string{"."}},                                          // what the programs of examples share
 	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}}, // and their tests
 	{"internal/testing/idemtest", []string{".", "lock"}},                         // the same for idempotency keys
-	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
+	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}}, // what goredis and contrib/rueidis share
 	{"internal/direct", nil},                                                     // the typed calls of an embedded engine
 	{"internal/routing", []string{"resp"}},                                       // what a client knows of commands: generated data
 	{"internal/testing/doccode", []string{"internal/testing/realserver"}},        // compiles what documentation shows
@@ -141,7 +143,7 @@ var arrows = []struct {
 	{"internal/wake", []string{"conn", "internal/kit"}},                                // wake-ups by messages, for limit, lock and queue
 	{"internal/sessions", []string{"conn", "internal/kit"}},                            // what contrib/scs and contrib/gorilla share
 	{"internal/testing/sessionstest", nil},                                             // what their tests share
-	{"internal/kit", []string{"conn"}},
+	{"internal/kit", []string{"conn", "internal/drivers"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 
@@ -314,7 +316,7 @@ var notLinked = map[string][]string{
 // the engine where the data is on a server, and no client library where it is in the
 // process.
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
-	toolkit := []string{"conn", "resp", "internal/direct", "internal/kit", "internal/expiries", "internal/fresh",
+	toolkit := []string{"conn", "resp", "internal/direct", "internal/drivers", "internal/kit", "internal/expiries", "internal/fresh",
 		"internal/layouts", "internal/locking",
 		"internal/nearcache", "internal/routing", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",

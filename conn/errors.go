@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/drivers"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -44,7 +45,7 @@ var (
 	// ErrArgument is in the chain of errors about an argument of the caller: a type without an
 	// obvious text, such as a time.Duration, keys of several slots in one transaction, or a
 	// number, a name or an option that a method does not accept. The call has sent nothing.
-	ErrArgument = errors.New("ebb: unusable argument")
+	ErrArgument = drivers.ErrArgument
 	// ErrValue is in the chain of errors about stored data that a Codec or an object cannot
 	// decode, for instance data of another program or version.
 	ErrValue = errors.New("ebb: stored data that cannot be read")

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/routing"
+	"github.com/ebbdb/ebb/internal/drivers"
 )
 
 // Replicated returns a view of the Conn whose calls return when n replicas have received their
@@ -43,7 +43,7 @@ func (u unreplicated) err() error {
 // refuse returns the error if one of some commands may write.
 func (u unreplicated) refuse(cmds ...[]any) error {
 	for _, args := range cmds {
-		if MayWrite(args) {
+		if drivers.MayWrite(args) {
 			return u.err()
 		}
 	}
@@ -79,20 +79,3 @@ func (u unreplicated) Tx(ctx context.Context, cmds [][]any) ([]Value, error) {
 }
 
 func (u unreplicated) Watch(context.Context, func(*Watched) error, []string) error { return u.err() }
-
-// MayWrite reports whether a command may change data, for Drivers. It returns true for unknown
-// commands and for scripts.
-func MayWrite(args []any) bool {
-	if len(args) == 0 {
-		return true
-	}
-	name, err := ArgText(args[0])
-	if err != nil {
-		return true
-	}
-	second := ""
-	if len(args) > 1 {
-		second, _ = ArgText(args[1]) // one without a text is no subcommand
-	}
-	return routing.MayWrite(name, second)
-}

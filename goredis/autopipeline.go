@@ -141,11 +141,11 @@ func (g *autoPipeline) send(ctx context.Context, plain []any) remote.Answer {
 		if g.leave(c) {
 			return remote.Answer{Err: err}
 		}
-		return remote.Answer{Err: conn.UnderWay(err, c.late), Ran: true}
+		return remote.Answer{Err: conn.PendingReply(err, c.late), Ran: true}
 	}
 }
 
-// late returns the answer when it has come, or nothing if ctx ends before: see conn.UnderWay.
+// late returns the answer when it has come, or nothing if ctx ends before: see conn.PendingReply.
 func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	select {
 	case <-c.done:

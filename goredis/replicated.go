@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/drivers"
 	"github.com/ebbdb/ebb/internal/remote"
 )
 
@@ -20,7 +21,7 @@ func waitOf(ctx context.Context) (w remote.Replicas, ok bool) {
 // waitArgs returns the command WAIT.
 func waitArgs(w remote.Replicas) []any { return []any{"WAIT", w.N, w.Millis()} }
 
-func anyWrites(cmds [][]any) bool { return slices.ContainsFunc(cmds, conn.MayWrite) }
+func anyWrites(cmds [][]any) bool { return slices.ContainsFunc(cmds, drivers.MayWrite) }
 
 // replicated is a view of the driver whose writes wait.
 type replicated struct {
@@ -44,7 +45,7 @@ func (b *replicated) in(ctx context.Context) context.Context {
 
 // Do implements Driver.
 func (b *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
-	if conn.MayWrite(args) {
+	if drivers.MayWrite(args) {
 		ctx = b.in(ctx)
 	}
 	return b.driver.Do(ctx, args)
@@ -52,7 +53,7 @@ func (b *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 
 // Block implements Driver.
 func (b *replicated) Block(ctx context.Context, args []any) (conn.Value, error) {
-	if conn.MayWrite(args) {
+	if drivers.MayWrite(args) {
 		ctx = b.in(ctx)
 	}
 	return b.driver.Block(ctx, args)

@@ -27,6 +27,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/drivers"
 	"github.com/ebbdb/ebb/internal/remote"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/resp"
@@ -197,7 +198,7 @@ func sendAll(ctx context.Context, p redis.Pipeliner, plain [][]any) []remote.Ans
 	if waiting {
 		last := len(answers) - 1
 		for i := range last {
-			if conn.MayWrite(plain[i]) {
+			if drivers.MayWrite(plain[i]) {
 				answers[i] = w.Check(answers[i], answers[last])
 			}
 		}

@@ -45,7 +45,7 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 	case <-late:
 		err = d.silent(doing)
 	}
-	return none, conn.UnderWay(err, func(ctx context.Context) (v conn.Value, ok bool) {
+	return none, conn.PendingReply(err, func(ctx context.Context) (v conn.Value, ok bool) {
 		select {
 		case r := <-done:
 			done <- r // for the next caller
@@ -59,7 +59,7 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 }
 
 // lingering returns a context for the command of a call. It ends remote.Linger after the deadline of ctx, so that the answer comes of a
-// command that its caller has given up: see conn.Settle.
+// command that its caller has given up: see conn.PendingReply.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	late := context.WithoutCancel(ctx)
 	if at, ok := ctx.Deadline(); ok {

@@ -89,7 +89,7 @@ type pending struct {
 	c     *call
 }
 
-// late returns the answer when it has come, or nothing if ctx ends before: see conn.UnderWay.
+// late returns the answer when it has come, or nothing if ctx ends before: see conn.PendingReply.
 func (c *call) late(ctx context.Context) (v conn.Value, ok bool) {
 	select {
 	case <-c.done:
@@ -275,7 +275,7 @@ func (d *driver) batchAnswer(ctx context.Context, doing string, r rueidis.RedisR
 		a = remote.Answer{Err: unavailable(ctx, doing, ctx.Err()), Ran: err != errNotSent}
 	}
 	if under {
-		a.Err = conn.UnderWay(a.Err, p.c.late)
+		a.Err = conn.PendingReply(a.Err, p.c.late)
 	}
 	return a
 }

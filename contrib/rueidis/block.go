@@ -86,7 +86,7 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 		defer end()
 		a := d.apart(bounded, words[0], func() remote.Answer { return try(endless{bounded}) })
 		if a.Err != nil && ctx.Err() != nil && d.partings != nil {
-			a.Err = conn.UnderWay(a.Err, d.settle)
+			a.Err = conn.PendingReply(a.Err, d.settle)
 		}
 		if cause := routing.LivenessError(open, bounded, a.Err); cause != nil {
 			a.Err = fmt.Errorf("rueidisebb: %s: %w: %w", words[0], conn.ErrUnavailable, cause)

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/direct"
+	"github.com/ebbdb/ebb/internal/drivers"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
@@ -124,7 +125,7 @@ func (s *slot) do(ctx context.Context, args []any) (conn.Value, error) {
 		}
 		from := len(flat)
 		var err error
-		if flat, err = conn.AppendArg(flat, a); err != nil {
+		if flat, err = drivers.AppendArg(flat, a); err != nil {
 			return conn.Value{}, err
 		}
 		list = append(list, flat[from:len(flat):len(flat)])
@@ -234,7 +235,7 @@ func checkArgs(cmds [][]any) error {
 			case string, []byte, int, int64, uint64, float64, bool:
 				continue
 			}
-			if _, err := conn.AppendArg(nil, a); err != nil {
+			if _, err := drivers.AppendArg(nil, a); err != nil {
 				return err
 			}
 		}

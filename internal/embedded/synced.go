@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/direct"
+	"github.com/ebbdb/ebb/internal/drivers"
 )
 
 // synced is a view of the driver whose writes return when they are on disk.
@@ -22,7 +23,7 @@ func (b *driver) Replicated(int, time.Duration) conn.Driver { return synced{b} }
 
 // sync waits for the engine's files after a write.
 func (b synced) sync(ctx context.Context, err error, cmds ...[]any) error {
-	if err != nil || !slices.ContainsFunc(cmds, conn.MayWrite) {
+	if err != nil || !slices.ContainsFunc(cmds, drivers.MayWrite) {
 		return err
 	}
 	if err := b.eng.Sync(ctx); err != nil {

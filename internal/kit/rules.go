@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/drivers"
 )
 
 // The rules that all objects follow; docs/design/toolkit.md explains them.
@@ -143,7 +144,7 @@ const (
 //
 // failed is the error of the call whose effects fn takes back, nil for none: what of that call is under way reaches the backend
 // before fn does, unless that takes longer than lateFor, a part of the time of Release. If the call got no answer by then, fn
-// runs again some time later, in the background: see conn.Unanswered. Such an fn names an owner that no other call has, takes
+// runs again some time later, in the background: see conn.NoReply. Such an fn names an owner that no other call has, takes
 // nothing (see Repeated), and uses nothing that the caller changes.
 func Release(ctx context.Context, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
 	return release(ctx, ReleaseFor, failed, again, fn)
@@ -176,15 +177,15 @@ func Outlast(ctx context.Context, d time.Duration) (longer context.Context, end 
 // lateFor is the time limit of Late: half of the time that a call may take beyond the end of its context.
 const lateFor = Farewell / 2
 
-// Late waits for what a failed call has left under way, for at most half a second, and returns its answer; see conn.Settle. The
-// end of ctx does not end it.
+// Late waits for what a failed call has left under way, for at most half a second, and returns its answer: see
+// drivers.AwaitReply. The end of ctx does not end it.
 func Late(ctx context.Context, failed error) (answer conn.Value, ok bool) {
 	if failed == nil {
 		return answer, false
 	}
 	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateFor)
 	defer cancel()
-	return conn.Settle(patient, failed)
+	return drivers.AwaitReply(patient, failed)
 }
 
 func release(ctx context.Context, most time.Duration, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
@@ -198,7 +199,7 @@ func release(ctx context.Context, most time.Duration, failed error, again func(e
 		most = min(most, Farewell)
 	}
 	if _, answered := Late(ctx, failed); !answered {
-		defer conn.Again(failed, func(life context.Context) { repeat(whole, life, fn) })
+		defer drivers.RepeatLater(failed, func(life context.Context) { repeat(whole, life, fn) })
 	}
 	for n := 0; ; n++ {
 		if !ended && ctx.Err() != nil {

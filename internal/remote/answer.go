@@ -95,16 +95,16 @@ func (p *Policy) Result(ctx context.Context, doing string, a Answer) (conn.Value
 	if c := ctx.Err(); err != nil && c != nil && !a.Ran && !errors.Is(err, c) && !errors.Is(err, conn.ErrClosed) {
 		err = fmt.Errorf("%s: %s: %w, after: %w", p.Name, doing, c, err)
 	}
-	return a.V, p.Unanswered(ctx, a, err)
+	return a.V, p.NoReply(ctx, a, err)
 }
 
-// Unanswered returns err, the error of a call with this last answer. If the command may have run without a reply, conn.Unanswered
-// is in its chain.
-func (p *Policy) Unanswered(ctx context.Context, a Answer, err error) error {
+// NoReply returns err, the error of a call with this last answer. If the command may have run without a reply, it is that of
+// conn.NoReply.
+func (p *Policy) NoReply(ctx context.Context, a Answer, err error) error {
 	if p.Later == nil || a.Err == nil || !a.Ran || !conn.Temporary(err) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		return err
 	}
-	return conn.Unanswered(err, p.Later.Run)
+	return conn.NoReply(err, p.Later.Run)
 }
 
 // Refusal returns the error of a command that the server refused for a temporary reason at

@@ -8,7 +8,7 @@ import (
 )
 
 // Linger is the time for which a command waits for its reply after its callers have gone. A caller that takes back what its call
-// may have done waits for that reply: see conn.Settle.
+// may have done waits for that reply: see drivers.AwaitReply.
 const Linger = kit.Farewell
 
 // brief is the time to a deadline that EndsSoon calls near.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/drivers"
 )
 
 func TestWhatIsGivenBackIsGivenBackAgainTwice(t *testing.T) {
@@ -72,7 +73,7 @@ func TestPlannedRepeatsHaveABound(t *testing.T) {
 	})
 }
 
-func TestOnlyACallThatWasSentAndGotNoReplyIsUnanswered(t *testing.T) {
+func TestOnlyACallThatWasSentAndGotNoReplyIsTakenBackLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Later
 		p := Policy{Name: "ebb", Later: &l}
@@ -97,8 +98,8 @@ func TestOnlyACallThatWasSentAndGotNoReplyIsUnanswered(t *testing.T) {
 			if !errors.Is(err, c.a.Err) {
 				t.Errorf("%s: %v", what, err)
 			}
-			if got := conn.Again(fmt.Errorf("acquire: %w", err), func(context.Context) {}); got != c.want {
-				t.Errorf("%s: it is unanswered: %v, want %v", what, got, c.want)
+			if got := drivers.RepeatLater(fmt.Errorf("acquire: %w", err), func(context.Context) {}); got != c.want {
+				t.Errorf("%s: it is taken back later: %v, want %v", what, got, c.want)
 			}
 		}
 		l.Close()

@@ -1,0 +1,13 @@
+// Package drivers is what conn and the Drivers of this module share, and no program needs: the texts of arguments, whether a
+// command writes, and the errors of calls whose reply has not come.
+//
+//	arguments ── AppendArg, ArgText ──> what a Driver sends                (args.go)
+//	a call without a reply ── PendingReply, NoReply ──> its error          (pending.go)
+//	that error ── AwaitReply, RepeatLater ──> what takes back its effects
+//
+// A program's own Driver has ArgText, PendingReply and NoReply in package conn.
+//
+// Invariant: a call that may have run without a reply has one of the two errors in its chain.
+//
+// Start reading at AwaitReply.
+package drivers
