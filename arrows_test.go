@@ -119,7 +119,7 @@ var arrows = []struct {
 		"internal/oplog", "internal/rdb",
 		"internal/reactor"}},
 	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},         // keeps an engine's data in files
-	{"internal/testing/backends", []string{".", "ebbtest", "server", "internal/"}}, // the toolkit's tests
+	{"internal/testing/backends", []string{".", "conn", "ebbtest", "server", "internal/"}}, // the toolkit's tests
 	{"internal/expiries", []string{"conn", "internal/kit"}},                        // what the toolkit's listeners share
 	// what lock and redisson share
 	{"internal/locking", []string{"conn", "internal/direct", "internal/kit", "internal/wake"}},

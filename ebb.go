@@ -1,8 +1,6 @@
 package ebb
 
 import (
-	"context"
-
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/embed"
 )
@@ -42,30 +40,6 @@ type (
 	Engine = embed.Engine
 )
 
-// The types that a Driver needs: a backend over another client library, for Use.
-type (
-	// Driver is a backend.
-	Driver = conn.Driver
-	// ReplicatedDriver is a Driver whose writes can wait for replicas.
-	ReplicatedDriver = conn.ReplicatedDriver
-	// TrackingDriver is a Driver whose backend reports which keys have changed.
-	TrackingDriver = conn.TrackingDriver
-	// Wrapper is a Driver that passes its requests on to another Conn.
-	Wrapper = conn.Wrapper
-	// Feed is a Driver's side of a subscription.
-	Feed = conn.Feed
-	// SubscribeKind says what the names of a subscription are: channels, patterns or sharded
-	// channels.
-	SubscribeKind = conn.SubscribeKind
-)
-
-// The kinds of subscriptions.
-const (
-	Channels = conn.Channels // SUBSCRIBE
-	Patterns = conn.Patterns // PSUBSCRIBE
-	Sharded  = conn.Sharded  // SSUBSCRIBE
-)
-
 // Forever is what TTL returns for a key without a deadline.
 const Forever = conn.Forever
 
@@ -101,17 +75,3 @@ func CodecOf[T any]() Codec[T] { return conn.CodecOf[T]() }
 
 // JSON is the codec of encoding/json.
 func JSON[T any]() Codec[T] { return conn.JSON[T]() }
-
-// ArgText returns the text that every backend sends for an argument, for Drivers.
-func ArgText(a any) (string, error) { return conn.ArgText(a) }
-
-// CapabilitiesOf reads what a server is from two replies, for Drivers; see
-// conn.CapabilitiesOf.
-func CapabilitiesOf(infoServer string, commands Value) Capabilities {
-	return conn.CapabilitiesOf(infoServer, commands)
-}
-
-// NewWatched returns what a Driver's Watch gives to its function; see conn.NewWatched.
-func NewWatched(do func(ctx context.Context, args []any) (Value, error), tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
-	return conn.NewWatched(do, tx)
-}

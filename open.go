@@ -111,7 +111,7 @@ func Open(ctx context.Context, rawURL string, opts ...Options) (*Conn, error) {
 }
 
 // Use returns a Conn over a driver, which Close closes.
-func Use(d Driver) *Conn { return conn.New(d) }
+func Use(d conn.Driver) *Conn { return conn.New(d) }
 
 // Wrap returns a Conn over a go-redis client that the program already has; see
 // goredis.Wrap.

@@ -123,7 +123,7 @@ func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, erro
 	return replies, nil
 }
 
-// Replicated implements ebb.ReplicatedDriver: it applies the same faults before a view of
+// Replicated implements conn.ReplicatedDriver: it applies the same faults before a view of
 // the engine.
 func (d *driver) Replicated(n int, within time.Duration) conn.Driver {
 	return &driver{d.c.Replicated(n, within), d.f}
@@ -175,7 +175,7 @@ func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 
 func (d *driver) Capabilities() conn.Capabilities { return d.c.Capabilities() }
 
-// Unwrap implements ebb.Wrapper.
+// Unwrap implements conn.Wrapper.
 func (d *driver) Unwrap() *conn.Conn { return d.c }
 
 func (d *driver) String() string { return d.c.String() }
@@ -215,7 +215,7 @@ func (f *feed) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// Next implements ebb.Feed. After Stop it waits for Start, and then returns an error that
+// Next implements conn.Feed. After Stop it waits for Start, and then returns an error that
 // says that messages may be lost.
 func (f *feed) Next(ctx context.Context) (m conn.Message, err error) {
 	f.mu.Lock()

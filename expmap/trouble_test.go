@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/expiries"
 )
@@ -270,7 +271,7 @@ func TestWhoHasTimeLoadsAfterWhoHadNone(t *testing.T) {
 
 // server is one of which no more is known than what it can do.
 type server struct {
-	ebb.Driver
+	conn.Driver
 	caps ebb.Capabilities
 }
 

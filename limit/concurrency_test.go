@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/testing/backends"
@@ -414,9 +415,9 @@ func TestSlotTokensGrowAndTheKeysLastAsLongAsTheirLeases(t *testing.T) {
 // deaf is a backend that hangs while silent is set, whose client library hears of no
 // cancellation, but keeps deadlines.
 type deaf struct {
-	ebb.Driver // nil: the rest is not called
-	c          *ebb.Conn
-	silent     atomic.Bool
+	conn.Driver // nil: the rest is not called
+	c           *ebb.Conn
+	silent      atomic.Bool
 }
 
 func (d *deaf) Do(ctx context.Context, args []any) (ebb.Value, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/testing/backends"
@@ -151,7 +152,7 @@ func TestAWaiterThatDiedIsPassedBy(t *testing.T) {
 
 // hung is a server whose replies to what waits do not come, of which a client library
 // says so some ms before the deadline of the context.
-type hung struct{ ebb.Driver }
+type hung struct{ conn.Driver }
 
 func (hung) Capabilities() ebb.Capabilities { return ebb.Capabilities{Native: true, Server: "ebb"} }
 func (hung) Do(context.Context, []any) (ebb.Value, error) {

@@ -5,16 +5,17 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // between stands between a queue and its backend, and may change what happens there.
 type between struct {
-	ebb.Driver // nil: the rest is not called
-	c          *ebb.Conn
+	conn.Driver // nil: the rest is not called
+	c           *ebb.Conn
 	// call receives a command's name, and runs it or not; nil: it does.
 	call func(ctx context.Context, name string, run func() (ebb.Value, error)) (ebb.Value, error)
 	// subscribe is the same for a subscription.
-	subscribe func(ctx context.Context, run func() (ebb.Feed, error)) (ebb.Feed, error)
+	subscribe func(ctx context.Context, run func() (conn.Feed, error)) (conn.Feed, error)
 	far       bool // it says that it is a server
 }
 
@@ -42,8 +43,8 @@ func (d *between) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, erro
 	return d.c.Pipeline(ctx, &b)
 }
 
-func (d *between) Subscribe(ctx context.Context, _ ebb.SubscribeKind, names []string) (ebb.Feed, error) {
-	run := func() (ebb.Feed, error) { return d.c.Subscribe(ctx, names...) }
+func (d *between) Subscribe(ctx context.Context, _ conn.SubscribeKind, names []string) (conn.Feed, error) {
+	run := func() (conn.Feed, error) { return d.c.Subscribe(ctx, names...) }
 	if d.subscribe == nil {
 		return run()
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
@@ -47,7 +48,7 @@ func popping(ctx context.Context, q *Queue[string]) (got func(begin time.Time) (
 
 func TestWhoWaitsHearsOfWhatCameWhileItSubscribed(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
-		d.subscribe = func(ctx context.Context, run func() (ebb.Feed, error)) (ebb.Feed, error) {
+		d.subscribe = func(ctx context.Context, run func() (conn.Feed, error)) (conn.Feed, error) {
 			_ = kit.Sleep(ctx, 100*time.Millisecond) // it has looked, and waits
 			if _, err := other.Push(ctx, "v"); err != nil {
 				t.Error(err)
@@ -63,7 +64,7 @@ func TestWhoWaitsHearsOfWhatCameWhileItSubscribed(t *testing.T) {
 
 func TestWhoMayNotSubscribeLooksTwiceASecond(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
-		d.subscribe = func(context.Context, func() (ebb.Feed, error)) (ebb.Feed, error) {
+		d.subscribe = func(context.Context, func() (conn.Feed, error)) (conn.Feed, error) {
 			return nil, ebb.ReplyError("NOPERM no subscriptions")
 		}
 		got := popping(b.Context(), q)
@@ -76,7 +77,7 @@ func TestWhoMayNotSubscribeLooksTwiceASecond(t *testing.T) {
 }
 
 // deaf receives no message.
-type deaf struct{ ebb.Feed }
+type deaf struct{ conn.Feed }
 
 func (deaf) Next(ctx context.Context) (ebb.Message, error) {
 	<-ctx.Done()
@@ -85,7 +86,7 @@ func (deaf) Next(ctx context.Context) (ebb.Message, error) {
 
 func TestALostMessageDelaysAJobBySecondsAtMost(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
-		d.subscribe = func(_ context.Context, run func() (ebb.Feed, error)) (ebb.Feed, error) {
+		d.subscribe = func(_ context.Context, run func() (conn.Feed, error)) (conn.Feed, error) {
 			f, err := run()
 			return deaf{f}, err
 		}
@@ -155,7 +156,7 @@ func TestOneJobWakesTheOneWhoHasWaitedLongest(t *testing.T) {
 
 // slow is a subscription that takes its time to close.
 type slow struct {
-	ebb.Feed
+	conn.Feed
 	open *atomic.Int32
 }
 
@@ -168,7 +169,7 @@ func (s slow) Close() error {
 func TestTheLastWhoWaitsLeavesNoSubscription(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
 		open := atomic.Int32{}
-		d.subscribe = func(_ context.Context, run func() (ebb.Feed, error)) (ebb.Feed, error) {
+		d.subscribe = func(_ context.Context, run func() (conn.Feed, error)) (conn.Feed, error) {
 			f, err := run()
 			open.Add(1)
 			return slow{f, &open}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/queue"
@@ -198,9 +199,9 @@ func TestGoAndJavaShareAQueue(t *testing.T) {
 
 // hanging is a backend whose first Block has no reply until the deadline of its context.
 type hanging struct {
-	ebb.Driver // nil: the rest is not called
-	c          *ebb.Conn
-	blocks     atomic.Int64
+	conn.Driver // nil: the rest is not called
+	c           *ebb.Conn
+	blocks      atomic.Int64
 }
 
 func (d *hanging) Do(ctx context.Context, args []any) (ebb.Value, error) { return d.c.Do(ctx, args...) }
@@ -224,7 +225,7 @@ func (d *hanging) Pipeline(ctx context.Context, cmds [][]any) ([]ebb.Value, erro
 	return d.c.Pipeline(ctx, &b)
 }
 
-func (d *hanging) Subscribe(ctx context.Context, _ ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+func (d *hanging) Subscribe(ctx context.Context, _ conn.SubscribeKind, names []string) (conn.Feed, error) {
 	return d.c.Subscribe(ctx, names...)
 }
 

@@ -282,7 +282,7 @@ type feed struct {
 	s *conn.Subscription
 }
 
-// Next implements ebb.Feed.
+// Next implements conn.Feed.
 func (f feed) Next(ctx context.Context) (conn.Message, error) {
 	m, err := f.s.Next(ctx)
 	if err == nil {
@@ -291,7 +291,7 @@ func (f feed) Next(ctx context.Context) (conn.Message, error) {
 	return m, err
 }
 
-// Close implements ebb.Feed.
+// Close implements conn.Feed.
 func (f feed) Close() error { return f.s.Close() }
 
 // Capabilities implements conn.Driver.

@@ -16,6 +16,7 @@ import (
 	otelebb "github.com/ebbdb/ebb/contrib/otel"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -195,7 +196,7 @@ func TestTheEngineIsStillThere(t *testing.T) {
 }
 
 // unready is a backend that answers "not yet", as one does that fails over.
-type unready struct{ ebb.Driver }
+type unready struct{ conn.Driver }
 
 const loading = ebb.ReplyError("LOADING the data set")
 

@@ -45,7 +45,7 @@ func (d *driver) setTimeouts(o rueidis.ClientOption, opts []Options) {
 	d.ends.reply = d.timeouts.reply
 }
 
-// Block implements ebb.Driver. When the context ends, Block hangs up, and the server ends the command. In a cluster, and over a
+// Block implements conn.Driver. When the context ends, Block hangs up, and the server ends the command. In a cluster, and over a
 // client of Wrap, rueidis closes the connection, and a reply that comes then is lost.
 func (d *driver) Block(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)

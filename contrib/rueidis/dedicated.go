@@ -89,7 +89,7 @@ func (d *driver) sendOn(ctx context.Context, c rueidis.DedicatedClient, ask bool
 	return answers
 }
 
-// Watch implements ebb.Driver.
+// Watch implements conn.Driver.
 func (d *driver) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	return d.watch(ctx, fn, keys, nil)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// driver is ebb.Driver over a client.
+// driver is conn.Driver over a client.
 type driver struct {
 	client   rueidis.Client
 	owned    bool // Close closes client
@@ -50,7 +50,7 @@ func (d *driver) enter(ctx context.Context) error {
 	return nil
 }
 
-// Do implements ebb.Driver.
+// Do implements conn.Driver.
 func (d *driver) Do(ctx context.Context, args []any) (conn.Value, error) {
 	words, err := texts(args)
 	if err != nil {
@@ -104,12 +104,12 @@ func (d *driver) inCall(ctx context.Context, cmds [][]any, run func(all [][]stri
 	return run(all)
 }
 
-// Pipeline implements ebb.Driver.
+// Pipeline implements conn.Driver.
 func (d *driver) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	return d.inCall(ctx, cmds, func(all [][]string) ([]conn.Value, error) { return d.pipeline(ctx, all, nil) })
 }
 
-// Tx implements ebb.Driver. In a cluster rueidis follows a transaction's redirection
+// Tx implements conn.Driver. In a cluster rueidis follows a transaction's redirection
 // as a whole.
 func (d *driver) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	return d.inCall(ctx, cmds, func(all [][]string) ([]conn.Value, error) {
@@ -180,7 +180,7 @@ func (d *driver) exec(ctx context.Context, c sender, cmds [][]string) ([]conn.Va
 	return a.V.Elems, remote.Answer{Ran: true}
 }
 
-// Close implements ebb.Driver.
+// Close implements conn.Driver.
 func (d *driver) Close() error {
 	d.later.Close()
 	first := d.calls.Shut()

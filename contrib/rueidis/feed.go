@@ -29,7 +29,7 @@ type feed struct {
 	names []string
 }
 
-// Subscribe implements ebb.Driver.
+// Subscribe implements conn.Driver.
 func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	if err := d.enter(ctx); err != nil {
 		return nil, err

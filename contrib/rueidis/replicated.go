@@ -62,7 +62,7 @@ func (r *replicated) write(ctx context.Context, args []any, plain func(context.C
 	return run(words)
 }
 
-// Do implements ebb.Driver.
+// Do implements conn.Driver.
 func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 	return r.write(ctx, args, r.driver.Do, func(words []string) (conn.Value, error) {
 		if r.cluster {
@@ -79,7 +79,7 @@ func (r *replicated) Do(ctx context.Context, args []any) (conn.Value, error) {
 	})
 }
 
-// Block implements ebb.Driver. After the command has its result, Block waits for the
+// Block implements conn.Driver. After the command has its result, Block waits for the
 // replicas.
 func (r *replicated) Block(ctx context.Context, args []any) (conn.Value, error) {
 	return r.write(ctx, args, r.driver.Block, func(words []string) (conn.Value, error) {
@@ -111,12 +111,12 @@ func (r *replicated) blockOn(ctx context.Context, c rueidis.DedicatedClient, ask
 	return r.wait.Check(a, r.answer(ctx, "WAIT", c.Do(ctx, r.wait.command(c.B()))))
 }
 
-// Pipeline implements ebb.Driver. In a cluster each slot has a connection of its own.
+// Pipeline implements conn.Driver. In a cluster each slot has a connection of its own.
 func (r *replicated) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	return r.inCall(ctx, cmds, func(all [][]string) ([]conn.Value, error) { return r.pipeline(ctx, all, r.wait.of(all...)) })
 }
 
-// Tx implements ebb.Driver.
+// Tx implements conn.Driver.
 func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
 	return r.inCall(ctx, cmds, func(all [][]string) (replies []conn.Value, err error) {
 		key, err := r.oneSlot("a transaction", keysOf(all...))
@@ -151,10 +151,10 @@ func (d *driver) execReplicated(ctx context.Context, c rueidis.DedicatedClient, 
 	return replies, a
 }
 
-// Watch implements ebb.Driver.
+// Watch implements conn.Driver.
 func (r *replicated) Watch(ctx context.Context, fn func(*conn.Watched) error, keys []string) error {
 	return r.watch(ctx, fn, keys, &r.wait)
 }
 
-// Close implements ebb.Driver: a view is not closed.
+// Close implements conn.Driver: a view is not closed.
 func (r *replicated) Close() error { return nil }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/bits"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/lock"
@@ -34,7 +35,7 @@ var (
 	c           *ebb.Conn
 	b           *ebbtest.Backend
 	rdb, client redis.UniversalClient
-	driver      ebb.Driver
+	driver      conn.Driver
 	w           io.Writer
 	t           *testing.T
 	api         http.Handler

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/example"
 )
 
@@ -137,7 +138,7 @@ func inTime(trial func(period time.Duration) (figure int64, ok bool, err error))
 
 // process is a client program that dies or stalls: then its requests do not reach the server.
 type process struct {
-	ebb.Driver
+	conn.Driver
 	conn *ebb.Conn
 
 	left    atomic.Int64 // requests that the process sends before it dies
@@ -169,7 +170,7 @@ func (p *process) sends() error {
 	return nil
 }
 
-// Do implements ebb.Driver.
+// Do implements conn.Driver.
 func (p *process) Do(ctx context.Context, args []any) (v ebb.Value, err error) {
 	if err = p.sends(); err == nil {
 		v, err = p.Driver.Do(ctx, args)
@@ -177,7 +178,7 @@ func (p *process) Do(ctx context.Context, args []any) (v ebb.Value, err error) {
 	return v, err
 }
 
-// Block implements ebb.Driver.
+// Block implements conn.Driver.
 func (p *process) Block(ctx context.Context, args []any) (v ebb.Value, err error) {
 	if err = p.sends(); err == nil {
 		v, err = p.Driver.Block(ctx, args)
@@ -185,7 +186,7 @@ func (p *process) Block(ctx context.Context, args []any) (v ebb.Value, err error
 	return v, err
 }
 
-// Pipeline implements ebb.Driver.
+// Pipeline implements conn.Driver.
 func (p *process) Pipeline(ctx context.Context, cmds [][]any) (v []ebb.Value, err error) {
 	if err = p.sends(); err == nil {
 		v, err = p.Driver.Pipeline(ctx, cmds)
@@ -193,7 +194,7 @@ func (p *process) Pipeline(ctx context.Context, cmds [][]any) (v []ebb.Value, er
 	return v, err
 }
 
-// Tx implements ebb.Driver.
+// Tx implements conn.Driver.
 func (p *process) Tx(ctx context.Context, cmds [][]any) (v []ebb.Value, err error) {
 	if err = p.sends(); err == nil {
 		v, err = p.Driver.Tx(ctx, cmds)

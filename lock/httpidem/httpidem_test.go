@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/lock/httpidem"
@@ -715,7 +716,7 @@ func TestWithoutTheBackendARequestIsRefusedOrRuns(t *testing.T) {
 }
 
 // silent is a backend that does not answer.
-type silent struct{ ebb.Driver }
+type silent struct{ conn.Driver }
 
 func (silent) Do(ctx context.Context, _ []any) (ebb.Value, error) {
 	<-ctx.Done()

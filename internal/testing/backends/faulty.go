@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -116,7 +117,7 @@ func (x faulty) Tx(ctx context.Context, cmds [][]any) ([]ebb.Value, error) {
 
 func (x faulty) Capabilities() ebb.Capabilities { return x.c.Capabilities() }
 
-func (x faulty) Replicated(n int, within time.Duration) ebb.Driver {
+func (x faulty) Replicated(n int, within time.Duration) conn.Driver {
 	return faulty{hidden{x.c.Replicated(n, within)}, x.f}
 }
 

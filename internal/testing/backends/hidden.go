@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/conn"
 )
 
 // hidden is an ebb server that hides its own commands: objects run as scripts on it.
@@ -53,17 +54,17 @@ func (h hidden) Watch(ctx context.Context, fn func(*ebb.Watched) error, keys []s
 	return h.c.Watch(ctx, fn, keys...)
 }
 
-func (h hidden) Subscribe(ctx context.Context, kind ebb.SubscribeKind, names []string) (ebb.Feed, error) {
+func (h hidden) Subscribe(ctx context.Context, kind conn.SubscribeKind, names []string) (conn.Feed, error) {
 	switch kind {
-	case ebb.Patterns:
+	case conn.Patterns:
 		return feed(h.c.PSubscribe(ctx, names...))
-	case ebb.Sharded:
+	case conn.Sharded:
 		return feed(h.c.SSubscribe(ctx, names...))
 	}
 	return feed(h.c.Subscribe(ctx, names...))
 }
 
-func feed(s *ebb.Subscription, err error) (ebb.Feed, error) {
+func feed(s *ebb.Subscription, err error) (conn.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (h hidden) Capabilities() ebb.Capabilities {
 	return caps
 }
 
-func (h hidden) Replicated(n int, within time.Duration) ebb.Driver {
+func (h hidden) Replicated(n int, within time.Duration) conn.Driver {
 	return hidden{h.c.Replicated(n, within)}
 }
 
