@@ -33,23 +33,24 @@ var arrows = []struct {
 	from string
 	to   []string
 }{
-	{"resp", nil},
-	{"internal/wire", []string{"resp"}}, // RESP in bytes
-	{"clock", nil},                      // an engine's time
+	{"internal/numeral", nil}, // numbers as Redis spells them
+	{"resp", []string{"internal/numeral"}},
+	{"internal/wire", []string{"resp", "internal/numeral"}}, // RESP in bytes
+	{"clock", nil}, // an engine's time
 	{"internal/engine", []string{"clock", "internal/holders", "internal/limiter", "internal/arena", "internal/table", "internal/topk",
 		"internal/wheel", "internal/ordered",
 		"internal/packed", "internal/chunk",
 		"internal/chunklist", "internal/cron", "internal/delayq",
 		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
-	{"internal/command", []string{"internal/engine", "resp", "internal/wire", "internal/glob"}},
+	{"internal/command", []string{"internal/engine", "resp", "internal/numeral", "internal/wire", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
-	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/wire",
+	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
 		"internal/bloom", "internal/geohash",
 		"internal/glob", "internal/hll",
 		"internal/holders", "internal/limiter"}},
 	// clients: they know no command but by its Spec
-	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/wire",
+	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
 		"internal/acl", "internal/admin",
 		"internal/cleantext",
 		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/limiter",
@@ -57,8 +58,8 @@ var arrows = []struct {
 		"internal/pubsub", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
-	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp", "internal/wire",
-		"internal/acl",
+	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp",
+		"internal/numeral", "internal/wire", "internal/acl",
 		"internal/admin", "internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub",
 		"internal/rdb", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
@@ -69,7 +70,7 @@ var arrows = []struct {
 	{"internal/instance", []string{"internal/engine", "conn", "embed", "console", "internal/"}}, // a whole server
 	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},            // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
-	{"internal/adminhttp", []string{"internal/transport"}},            // HTTP, without metrics
+	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics
 	// what the toolkit runs on: neither an engine nor a client library
 	{"conn", []string{"internal/direct", "internal/drivers", "internal/routing", "resp"}},
 	{"internal/drivers", []string{"internal/routing", "resp"}}, // what conn and its drivers share
@@ -85,7 +86,7 @@ var arrows = []struct {
 	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/wire", "internal/memnet", "internal/reactor",
 		"internal/transport"}},
 	// the web console: an engine's commands under its users, and nothing above them
-	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/wire", "internal/embedded",
+	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/numeral", "internal/wire", "internal/embedded",
 		"internal/session", "internal/command",
 		"internal/acl", "internal/admin",
 		"internal/adminhttp", "internal/config", "internal/glob"}},
@@ -112,15 +113,15 @@ var arrows = []struct {
 		"internal/pubsub", "internal/replication",
 		"internal/script", "internal/system", "internal/tracking"}}, // asks the sessions by admin.Host
 	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "resp", "internal/wire"}}, // knows clients as Clients
-	{"internal/script", []string{"internal/lua", "internal/rdb", "resp", "internal/wire"}},
+	{"internal/script", []string{"internal/lua", "internal/rdb", "resp", "internal/numeral", "internal/wire"}},
 	// behind its Host, as durable
-	{"internal/replication", []string{"internal/engine", "resp", "internal/wire", "internal/cleantext",
+	{"internal/replication", []string{"internal/engine", "resp", "internal/numeral", "internal/wire", "internal/cleantext",
 		"internal/config", "internal/durable",
 		"internal/oplog", "internal/rdb",
 		"internal/reactor"}},
-	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},         // keeps an engine's data in files
+	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},                 // keeps an engine's data in files
 	{"internal/testing/backends", []string{".", "conn", "ebbtest", "server", "internal/"}}, // the toolkit's tests
-	{"internal/expiries", []string{"conn", "internal/kit"}},                        // what the toolkit's listeners share
+	{"internal/expiries", []string{"conn", "internal/kit"}},                                // what the toolkit's listeners share
 	// what lock and redisson share
 	{"internal/locking", []string{"conn", "internal/direct", "internal/kit", "internal/wake"}},
 	{"internal/layouts", []string{"internal/kit"}},                               // of other libraries, for expmap and expset
@@ -129,9 +130,9 @@ var arrows = []struct {
 	{"internal/example", []string{"."}},                                          // what the programs of examples share
 	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}}, // and their tests
 	{"internal/testing/idemtest", []string{".", "lock"}},                         // the same for idempotency keys
-	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}}, // what goredis and contrib/rueidis share
+	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
 	{"internal/direct", nil},                                                     // the typed calls of an embedded engine
-	{"internal/routing", []string{"resp"}},                                       // what a client knows of commands: generated data
+	{"internal/routing", []string{"resp", "internal/numeral"}},                   // what a client knows of commands: generated data
 	{"internal/testing/doccode", []string{"internal/testing/realserver"}},        // compiles what documentation shows
 	// what tests of the root and contrib/rueidis share
 	{"internal/testing/drivertest", []string{".", "internal/testing/backends", "internal/testing/tier"}},
@@ -318,7 +319,7 @@ var notLinked = map[string][]string{
 func TestTheToolkitLinksTheDriverThatAProgramImports(t *testing.T) {
 	toolkit := []string{"conn", "resp", "internal/direct", "internal/drivers", "internal/kit", "internal/expiries", "internal/fresh",
 		"internal/layouts", "internal/locking",
-		"internal/nearcache", "internal/routing", "internal/wake"} // routing is data
+		"internal/nearcache", "internal/numeral", "internal/routing", "internal/wake"} // routing is data
 	objects := []string{"limit", "limit/httplimit", "lock", "lock/httpidem",
 		"queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near", "cache"}
 	for _, object := range objects {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -388,7 +389,7 @@ func (k *call) scored(key string, member, score resp.Value) item {
 // scoreText returns a score as the server writes it.
 func scoreText(v resp.Value) string {
 	if v.Kind == resp.KindDouble {
-		return string(resp.AppendDouble(nil, v.Float))
+		return string(numeral.AppendDouble(nil, v.Float))
 	}
 	return v.Str
 }

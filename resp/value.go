@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // Kind is the RESP type of a Value.
@@ -64,7 +66,7 @@ type Value struct {
 	Format [3]byte // of a verbatim string
 	Str    string  // status, error, bulk, big number, verbatim text
 	Int    int64   // integer, boolean
-	Float  float64 // double; Str has its text if AppendDouble would write another
+	Float  float64 // double; Str has its text if the server has spelled it otherwise than String does
 	Elems  []Value // elements; of a map, keys and values in turn
 	Attrs  []Value // attributes, keys and values in turn; usually none
 }
@@ -115,7 +117,7 @@ func (v Value) String() string {
 		if v.Str != "" { // as the server spelled it
 			return v.Str
 		}
-		return string(AppendDouble(nil, v.Float))
+		return string(numeral.AppendDouble(nil, v.Float))
 	case KindBool:
 		return strconv.FormatBool(v.Int != 0)
 	}
@@ -143,7 +145,7 @@ func (v Value) AsInt() (int64, error) {
 	case KindInt, KindBool:
 		return v.Int, nil
 	case KindStatus, KindBulk, KindVerbatim, KindBigNumber:
-		if n, ok := ParseInt(v.Str); ok {
+		if n, ok := numeral.ParseInt(v.Str); ok {
 			return n, nil
 		}
 	case KindError:
@@ -160,7 +162,7 @@ func (v Value) AsFloat() (float64, error) {
 	case KindInt:
 		return float64(v.Int), nil
 	case KindStatus, KindBulk, KindVerbatim, KindBigNumber:
-		if f, ok := ParseDouble(v.Str); ok {
+		if f, ok := numeral.ParseDouble(v.Str); ok {
 			return f, nil
 		}
 	case KindError:

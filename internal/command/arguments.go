@@ -3,7 +3,7 @@ package command
 import (
 	"math"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // This file reads the arguments that commands of several types have in common: counts, ranges,
@@ -34,8 +34,8 @@ func BoolToInt(b bool) int64 {
 
 // ParseTwo reads two integers: the bounds of a range, an offset and a count.
 func ParseTwo(a, b []byte) (first, second int64, err error) {
-	first, ok := resp.ParseInt(a)
-	second, also := resp.ParseInt(b)
+	first, ok := numeral.ParseInt(a)
+	second, also := numeral.ParseInt(b)
 	if !ok || !also {
 		return 0, 0, ErrNotInteger
 	}
@@ -50,7 +50,7 @@ func ParseLimit(args [][]byte) (limit int64, err error) {
 			return 0, ErrSyntax
 		}
 		var ok bool
-		if limit, ok = resp.ParseInt(args[1]); !ok || limit < 0 {
+		if limit, ok = numeral.ParseInt(args[1]); !ok || limit < 0 {
 			return 0, errLimit
 		}
 	}
@@ -119,7 +119,7 @@ func (d *Drawing) More(n int) bool {
 // ParseDraw reads "count [option]" after the key, for a command that picks items at random. A
 // negative count allows repetitions. values reports whether the option was given.
 func ParseDraw(args [][]byte, option string) (n int64, values bool, err error) {
-	n, ok := resp.ParseInt(args[2])
+	n, ok := numeral.ParseInt(args[2])
 	values = len(args) > 3
 	switch {
 	case !ok:
@@ -148,7 +148,7 @@ func ManyPopArgs(where Arg) []Arg {
 
 // ParseManyPop reads "numkeys key ... end [COUNT n]", where end is first or last.
 func ParseManyPop(args [][]byte, first, last string) (m ManyPop, err error) {
-	n, ok := resp.ParseInt(args[0])
+	n, ok := numeral.ParseInt(args[0])
 	switch {
 	case !ok || n < 1:
 		return m, ErrNumKeys
@@ -163,7 +163,7 @@ func ParseManyPop(args [][]byte, first, last string) (m ManyPop, err error) {
 	switch args = args[1:]; {
 	case len(args) == 0:
 	case len(args) == 2 && EqualFold(args[0], "COUNT"):
-		if m.Count, ok = resp.ParseInt(args[1]); !ok || m.Count < 1 {
+		if m.Count, ok = numeral.ParseInt(args[1]); !ok || m.Count < 1 {
 			return m, ErrCount
 		}
 	default:
@@ -182,7 +182,7 @@ const maxWait = math.MaxInt64 / 1000
 // ParseTimeout reads a timeout in seconds, which may have a fraction, and returns milliseconds,
 // rounded up; 0 means no timeout.
 func ParseTimeout(b []byte) (ms int64, err error) {
-	f, ok := resp.ParseDouble(b)
+	f, ok := numeral.ParseDouble(b)
 	switch {
 	case !ok || math.IsNaN(f):
 		return 0, errTimeoutFloat
@@ -196,7 +196,7 @@ func ParseTimeout(b []byte) (ms int64, err error) {
 
 // ParseMillis reads a time in whole milliseconds that is not negative.
 func ParseMillis(b []byte) (ms int64, err error) {
-	ms, ok := resp.ParseInt(b)
+	ms, ok := numeral.ParseInt(b)
 	switch {
 	case !ok:
 		return 0, errTimeoutInt

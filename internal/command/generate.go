@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // Pools are the values that Generate draws from. A nil pool has a few defaults;
@@ -190,7 +190,7 @@ func (g *generator) item(a *Arg) {
 		g.int(pick(g.rng, g.pools.Times, defaultPools.Times))
 	case KindDouble:
 		f := pick(g.rng, g.pools.Doubles, defaultPools.Doubles)
-		g.out = append(g.out, string(resp.AppendDouble(nil, f)))
+		g.out = append(g.out, string(numeral.AppendDouble(nil, f)))
 	case KindInteger:
 		if a.Counts {
 			g.count = 1 + g.rng.IntN(g.most())

@@ -1,6 +1,6 @@
 package command
 
-import "github.com/ebbdb/ebb/resp"
+import "github.com/ebbdb/ebb/internal/numeral"
 
 // Match checks a request, name included, against the command's grammar: nil, or
 // the error for the place up to which the request made sense. The grammar is
@@ -178,7 +178,7 @@ func (m *matcher) item(a *Arg, pos, count int, next then) bool {
 			return m.miss(pos, ErrSyntax)
 		}
 	case KindInteger, KindUnixTime:
-		n, ok := resp.ParseInt(word)
+		n, ok := numeral.ParseInt(word)
 		if !ok {
 			return m.miss(pos, ErrNotInteger)
 		}
@@ -189,7 +189,7 @@ func (m *matcher) item(a *Arg, pos, count int, next then) bool {
 			count = int(n)
 		}
 	case KindDouble:
-		if _, ok := resp.ParseDouble(word); !ok {
+		if _, ok := numeral.ParseDouble(word); !ok {
 			return m.miss(pos, ErrNotFloat)
 		}
 	}

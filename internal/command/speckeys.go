@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // ErrKeys says that the keys of a request could not be found, because its
@@ -348,7 +348,7 @@ func (k *KeySpec) appendTo(dst []KeyRef, args [][]byte, least int) ([]KeyRef, bo
 		if first+k.Count >= len(args) {
 			return dst, false
 		}
-		n, ok := resp.ParseInt(args[first+k.Count])
+		n, ok := numeral.ParseInt(args[first+k.Count])
 		if !ok || n < int64(least) || n > int64(len(args)) {
 			return dst, false
 		}

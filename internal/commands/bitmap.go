@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var bitmapSpecs = []*command.Spec{&specSetBit, &specGetBit, &specBitCount, &specBitPos, &specBitOp, &specBitField, &specBitFieldRO}
@@ -27,7 +27,7 @@ func bitOffset(c *command.Ctx, a []byte, width int64) (int64, error) {
 	} else {
 		width = 1
 	}
-	n, ok := resp.ParseInt(a)
+	n, ok := numeral.ParseInt(a)
 	// The bound keeps the product within 64 bits.
 	if !ok || n < 0 || n > int64(c.Tx.DB().MaxString())*8 || n*width>>3 >= int64(c.Tx.DB().MaxString()) {
 		return 0, errBitOffset
@@ -57,7 +57,7 @@ func runSetBit(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	bit, ok := resp.ParseInt(c.Args[3])
+	bit, ok := numeral.ParseInt(c.Args[3])
 	if !ok || bit&^1 != 0 {
 		return errBitValue
 	}
@@ -160,7 +160,7 @@ func bitRange(args [][]byte) (r engine.BitRange, err error) {
 	r = engine.Everything
 	for i, p := range []*int64{&r.First, &r.Last} {
 		if i < len(args) {
-			n, ok := resp.ParseInt(args[i])
+			n, ok := numeral.ParseInt(args[i])
 			if !ok {
 				return r, command.ErrNotInteger
 			}
@@ -202,7 +202,7 @@ OK
 }
 
 func runBitPos(c *command.Ctx) error {
-	bit, ok := resp.ParseInt(c.Args[2])
+	bit, ok := numeral.ParseInt(c.Args[2])
 	switch {
 	case !ok:
 		return command.ErrNotInteger
@@ -212,7 +212,7 @@ func runBitPos(c *command.Ctx) error {
 		return command.ErrSyntax
 	}
 	if len(c.Args) == 6 && !isBitUnit(c.Args[5]) {
-		if _, ok := resp.ParseInt(c.Args[3]); ok { // servers look at the end after the unit
+		if _, ok := numeral.ParseInt(c.Args[3]); ok { // servers look at the end after the unit
 			return command.ErrSyntax
 		}
 	}
@@ -401,7 +401,7 @@ func fieldOps(c *command.Ctx, ops []engine.FieldOp) (_ []engine.FieldOp, reach i
 		}
 		if n == 4 {
 			var ok bool
-			if o.Value, ok = resp.ParseInt(args[3]); !ok {
+			if o.Value, ok = numeral.ParseInt(args[3]); !ok {
 				return nil, 0, command.ErrNotInteger
 			}
 			reach = max(reach, o.Offset)
@@ -429,7 +429,7 @@ func fieldType(a []byte) (signed bool, width uint8, err error) {
 		return false, 0, errFieldType
 	}
 	signed = a[0] == 'i'
-	n, ok := resp.ParseInt(a[1:])
+	n, ok := numeral.ParseInt(a[1:])
 	if !ok || n < 1 || n > 63+command.BoolToInt(signed) {
 		return false, 0, errFieldType
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bloom"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These are RedisBloom's commands, and WINDOW, with which items expire.
@@ -112,7 +112,7 @@ func bloomTogether(c *engine.BloomConfig, expands, fixed bool) error {
 }
 
 func bloomNumber(arg []byte, low, high int64, to *int64, wrong command.ReplyError) error {
-	n, ok := resp.ParseInt(arg)
+	n, ok := numeral.ParseInt(arg)
 	if !ok || n < low || n > high {
 		return wrong
 	}
@@ -121,7 +121,7 @@ func bloomNumber(arg []byte, low, high int64, to *int64, wrong command.ReplyErro
 }
 
 func bloomRate(arg []byte, c *engine.BloomConfig) error {
-	f, ok := resp.ParseDouble(arg)
+	f, ok := numeral.ParseDouble(arg)
 	switch {
 	case !ok:
 		return errBloomRate
@@ -135,7 +135,7 @@ func bloomRate(arg []byte, c *engine.BloomConfig) error {
 }
 
 func bloomCapacity(arg []byte, c *engine.BloomConfig) error {
-	n, ok := resp.ParseInt(arg)
+	n, ok := numeral.ParseInt(arg)
 	switch {
 	case !ok:
 		return errBloomCapacity
@@ -574,7 +574,7 @@ OK
 }
 
 func runBFScanDump(c *command.Ctx) error {
-	it, ok := resp.ParseInt(c.Args[2])
+	it, ok := numeral.ParseInt(c.Args[2])
 	if !ok || it < 0 {
 		return errBloomIterator
 	}
@@ -613,7 +613,7 @@ OK
 }
 
 func runBFLoadChunk(c *command.Ctx) error {
-	it, ok := resp.ParseInt(c.Args[2])
+	it, ok := numeral.ParseInt(c.Args[2])
 	if !ok || it < 1 {
 		return errBloomIterator
 	}

@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var dumpSpecs = []*command.Spec{&specDump, &specRestore, &specRestoreAsking, &specMigrate}
@@ -137,7 +137,7 @@ func runRestore(c *command.Ctx) error {
 
 // restoreTTL reads RESTORE's time to live and returns a deadline in ms.
 func restoreTTL(c *command.Ctx, absolute bool) (int64, error) {
-	ttl, ok := resp.ParseInt(c.Args[2])
+	ttl, ok := numeral.ParseInt(c.Args[2])
 	switch {
 	case !ok:
 		return 0, command.ErrNotInteger
@@ -161,7 +161,7 @@ func restoreOptions(args [][]byte) (o engine.RestoreOptions, absolute bool, err 
 			absolute = true
 		case command.EqualFold(args[i], "IDLETIME") && more && !o.SetFreq:
 			i++
-			if o.Idle, idle = resp.ParseInt(args[i]); !idle {
+			if o.Idle, idle = numeral.ParseInt(args[i]); !idle {
 				return o, false, command.ErrNotInteger
 			}
 			if o.Idle < 0 {
@@ -169,7 +169,7 @@ func restoreOptions(args [][]byte) (o engine.RestoreOptions, absolute bool, err 
 			}
 		case command.EqualFold(args[i], "FREQ") && more && !idle:
 			i++
-			if o.Freq, o.SetFreq = resp.ParseInt(args[i]); !o.SetFreq {
+			if o.Freq, o.SetFreq = numeral.ParseInt(args[i]); !o.SetFreq {
 				return o, false, command.ErrNotInteger
 			}
 			if o.Freq < 0 || o.Freq > 255 {

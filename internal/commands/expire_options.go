@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // lifetime holds the expiry options of a command: EX, PX, EXAT, PXAT, KEEPTTL, PERSIST, and our own
@@ -84,7 +84,7 @@ func (l *lifetime) modifier(args [][]byte, i int) (int, error) {
 		if i+1 >= len(args) {
 			return 0, command.ErrSyntax
 		}
-		n, ok := resp.ParseInt(args[i+1])
+		n, ok := numeral.ParseInt(args[i+1])
 		if !ok || n < 0 || n > 100 {
 			return 0, command.ReplyError("ERR JITTER must be a percentage from 0 to 100")
 		}
@@ -110,7 +110,7 @@ func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
 		}
 		return nil
 	}
-	t, ok := resp.ParseInt(l.arg)
+	t, ok := numeral.ParseInt(l.arg)
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -124,7 +124,7 @@ func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
 	}
 	switch {
 	case l.spanArg != nil:
-		if l.span, ok = resp.ParseInt(l.spanArg); !ok || l.span <= 0 {
+		if l.span, ok = numeral.ParseInt(l.spanArg); !ok || l.span <= 0 {
 			return command.ErrNotInteger
 		}
 	case l.slide && ms > now:
@@ -140,7 +140,7 @@ func (l *lifetime) resolve(c *command.Ctx, positive bool) error {
 // fresh reads the span of FRESH, and returns the fresh deadline in ms since 1970. JITTER makes both deadlines
 // later by one share.
 func (l *lifetime) fresh(c *command.Ctx, arg []byte) (ms int64, err error) {
-	span, ok := resp.ParseInt(arg)
+	span, ok := numeral.ParseInt(arg)
 	now := c.Now() / 1000
 	switch {
 	case l.unit == noTime:

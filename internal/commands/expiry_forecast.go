@@ -4,7 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/glob"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specExpiryForecast = command.Spec{
@@ -67,7 +67,7 @@ func runExpiryForecast(c *command.Ctx) error {
 		if len(args) < 2 {
 			return command.ErrSyntax
 		}
-		n, ok := resp.ParseInt(args[1])
+		n, ok := numeral.ParseInt(args[1])
 		switch pattern := args[1]; {
 		case command.EqualFold(args[0], "MATCH"):
 			prepared := glob.New(pattern)

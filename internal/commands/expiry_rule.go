@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var expirySpecs = []*command.Spec{&specExpiry}
@@ -214,7 +214,7 @@ func parseRuleOptions(r *engine.Rule, args [][]byte) (err error) {
 			if len(args) == 0 {
 				return command.ErrSyntax
 			}
-			n, ok := resp.ParseInt(args[0])
+			n, ok := numeral.ParseInt(args[0])
 			switch {
 			case !ok:
 				return command.ErrNotInteger
@@ -227,7 +227,7 @@ func parseRuleOptions(r *engine.Rule, args [][]byte) (err error) {
 			if len(args) == 0 || ruleOption(args[0]) {
 				continue
 			}
-			n, ok := resp.ParseInt(args[0])
+			n, ok := numeral.ParseInt(args[0])
 			switch {
 			case !ok:
 				return command.ErrNotInteger

@@ -2,7 +2,7 @@ package commands
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var genericSpecs = []*command.Spec{&specDel, &specUnlink, &specExists, &specTouch, &specType, &specRename, &specRenameNX,
@@ -272,7 +272,7 @@ func runCopy(c *command.Ctx) error {
 
 // database parses the number of a database.
 func database(c *command.Ctx, arg []byte) (int, error) {
-	n, ok := resp.ParseInt(arg)
+	n, ok := numeral.ParseInt(arg)
 	switch {
 	case !ok:
 		return 0, command.ErrNotInteger
@@ -464,7 +464,7 @@ func runSwapDB(c *command.Ctx) error {
 	}
 	var dbs [2]int
 	for i, which := range []string{"first", "second"} {
-		n, ok := resp.ParseInt(c.Args[1+i])
+		n, ok := numeral.ParseInt(c.Args[1+i])
 		if !ok || n != int64(int32(n)) {
 			return command.ReplyError("ERR invalid " + which + " DB index")
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/geohash"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var geoSpecs = []*command.Spec{&specGeoAdd, &specGeoPos, &specGeoDist, &specGeoHash, &specGeoSearch, &specGeoSearchStore,
@@ -22,8 +22,8 @@ func unitArg() command.Arg {
 
 // placeArgs reads a longitude and a latitude.
 func placeArgs(args [][]byte) (lon, lat float64, err error) {
-	lon, ok := resp.ParseDouble(args[0])
-	lat, also := resp.ParseDouble(args[1])
+	lon, ok := numeral.ParseDouble(args[0])
+	lat, also := numeral.ParseDouble(args[1])
 	switch {
 	case !ok || !also:
 		return 0, 0, command.ErrNotFloat
@@ -36,7 +36,7 @@ func placeArgs(args [][]byte) (lon, lat float64, err error) {
 // sixDigits formats a number as C's %f does.
 func sixDigits(f float64) string {
 	if math.IsInf(f, 0) {
-		return string(resp.AppendDouble(nil, f))
+		return string(numeral.AppendDouble(nil, f))
 	}
 	return strconv.FormatFloat(f, 'f', 6, 64)
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/geohash"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 const (
@@ -260,7 +260,7 @@ func (g *geoArgs) lonLat(args [][]byte) (err error) {
 // circle reads "radius unit".
 func (g *geoArgs) circle(args [][]byte) error {
 	g.by = geoByRadius
-	r, ok := resp.ParseDouble(args[0])
+	r, ok := numeral.ParseDouble(args[0])
 	switch {
 	case !ok:
 		return errGeoRadius
@@ -277,11 +277,11 @@ func (g *geoArgs) circle(args [][]byte) error {
 // box reads "width height unit".
 func (g *geoArgs) box(args [][]byte) error {
 	g.by = geoByBox
-	w, ok := resp.ParseDouble(args[0])
+	w, ok := numeral.ParseDouble(args[0])
 	if !ok {
 		return errGeoWidth
 	}
-	h, ok := resp.ParseDouble(args[1])
+	h, ok := numeral.ParseDouble(args[1])
 	switch {
 	case !ok:
 		return errGeoHeight
@@ -312,7 +312,7 @@ func (g *geoArgs) option(args [][]byte) (n int, err error) {
 	case command.EqualFold(a, "DESC"):
 		g.order = engine.Farthest
 	case command.EqualFold(a, "COUNT") && len(args) > 1:
-		n, ok := resp.ParseInt(args[1])
+		n, ok := numeral.ParseInt(args[1])
 		switch {
 		case !ok:
 			return 0, command.ErrNotInteger

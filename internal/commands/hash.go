@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var hashSpecs = []*command.Spec{&specHSet, &specHSetNX, &specHMSet, &specHGet, &specHMGet, &specHGetAll, &specHKeys, &specHVals,
@@ -420,7 +420,7 @@ var specHIncrBy = command.Spec{
 }
 
 func runHIncrBy(c *command.Ctx) error {
-	by, ok := resp.ParseInt(c.Args[3])
+	by, ok := numeral.ParseInt(c.Args[3])
 	if !ok {
 		return command.ErrNotInteger
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These commands write or read fields together with their expiration times.
@@ -93,7 +93,7 @@ func (p *itemParser) read(i, width int) ([][]byte, error) {
 	if i+2 >= len(args) {
 		return nil, command.WrongArity(p.c.Spec)
 	}
-	n, ok := resp.ParseInt(args[i+1])
+	n, ok := numeral.ParseInt(args[i+1])
 	if !ok || n <= 0 || n > math.MaxInt32 {
 		return nil, command.ReplyError("ERR invalid number of " + p.f.items)
 	}
@@ -136,7 +136,7 @@ func (p *itemParser) option(args [][]byte, i int) (int, error) {
 	case command.EqualFold(a, "JITTER") && i+1 < len(args):
 		return 2, p.time.readJitter(args[i+1])
 	case command.EqualFold(a, "MAXLEN") && i+1 < len(args):
-		n, ok := resp.ParseInt(args[i+1])
+		n, ok := numeral.ParseInt(args[i+1])
 		if !ok || n <= 0 || n != int64(int(n)) {
 			return 0, command.ReplyError("ERR MAXLEN must be a positive integer")
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These are the commands on the deadlines of items: HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT, HTTL,
@@ -205,7 +205,7 @@ func (f *itemFamily) list(args [][]byte, i int, refused string) ([][]byte, error
 	if i+1 >= len(args) {
 		return nil, command.ReplyError("ERR The `num" + f.items + "` parameter must match the number of arguments")
 	}
-	switch n, ok := resp.ParseInt(args[i+1]); {
+	switch n, ok := numeral.ParseInt(args[i+1]); {
 	case !ok || n <= 0:
 		return nil, command.ReplyError(refused)
 	case n != int64(len(args)-i-2):
@@ -234,7 +234,7 @@ const errNegativeTime = command.ReplyError("ERR invalid expire time, must be >= 
 
 // read reads the time; JITTER may stand before or after it.
 func (t *itemTime) read(c *command.Ctx, arg []byte) error {
-	n, ok := resp.ParseInt(arg)
+	n, ok := numeral.ParseInt(arg)
 	switch {
 	case !ok:
 		return command.ErrNotInteger
@@ -249,7 +249,7 @@ func (t *itemTime) read(c *command.Ctx, arg []byte) error {
 }
 
 func (t *itemTime) readJitter(arg []byte) error {
-	n, ok := resp.ParseInt(arg)
+	n, ok := numeral.ParseInt(arg)
 	if !ok || n < 0 || n > 100 {
 		return command.ReplyError("ERR JITTER must be a percentage from 0 to 100")
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/limiter"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These are the rate limiters. RL.TAKE and its variants reply in microseconds, with 1 for allowed.
@@ -174,7 +174,7 @@ func parseTakeOptions(c *command.Ctx, o *engine.ReserveOptions, args [][]byte) e
 			args = args[2:]
 			continue
 		}
-		n, ok := resp.ParseInt(args[1])
+		n, ok := numeral.ParseInt(args[1])
 		switch {
 		case command.EqualFold(word, "COST") && takes(c, "COST"):
 			o.Cost = n
@@ -278,7 +278,7 @@ func runRLTakeAll(c *command.Ctx) error {
 
 // parseTakeAll reads the request of RL.TAKEALL.
 func parseTakeAll(c *command.Ctx) (keys [][]byte, all []engine.TakeOptions, err error) {
-	n, ok := resp.ParseInt(c.Args[1])
+	n, ok := numeral.ParseInt(c.Args[1])
 	switch {
 	case !ok || n < 1:
 		return nil, nil, command.ErrNumKeys
@@ -298,7 +298,7 @@ func parseTakeAll(c *command.Ctx) (keys [][]byte, all []engine.TakeOptions, err 
 	}
 	rest := c.Args[2+3*n:]
 	if len(rest) > 0 {
-		if _, more := resp.ParseInt(rest[0]); more {
+		if _, more := numeral.ParseInt(rest[0]); more {
 			return nil, nil, errLimitPairs
 		}
 	}
@@ -352,7 +352,7 @@ var specCLThrottle = command.Spec{
 }
 
 func runCLThrottle(c *command.Ctx) error {
-	period, ok := resp.ParseInt(c.Args[4])
+	period, ok := numeral.ParseInt(c.Args[4])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -364,7 +364,7 @@ func runCLThrottle(c *command.Ctx) error {
 		return err
 	}
 	if len(c.Args) == 6 {
-		if o.Cost, ok = resp.ParseInt(c.Args[5]); !ok {
+		if o.Cost, ok = numeral.ParseInt(c.Args[5]); !ok {
 			return command.ErrNotInteger
 		}
 	} else if len(c.Args) > 6 {
@@ -402,7 +402,7 @@ var specGCRA = command.Spec{
 }
 
 func runGCRA(c *command.Ctx) error {
-	seconds, ok := resp.ParseDouble(c.Args[4])
+	seconds, ok := numeral.ParseDouble(c.Args[4])
 	switch {
 	case !ok:
 		return command.ErrNotFloat
@@ -417,7 +417,7 @@ func runGCRA(c *command.Ctx) error {
 		if len(c.Args) != 7 || !command.EqualFold(c.Args[5], "TOKENS") {
 			return command.ErrSyntax
 		}
-		if o.Cost, ok = resp.ParseInt(c.Args[6]); !ok {
+		if o.Cost, ok = numeral.ParseInt(c.Args[6]); !ok {
 			return command.ErrNotInteger
 		}
 	}

@@ -2,7 +2,7 @@ package commands
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specRLTop = command.Spec{
@@ -64,7 +64,7 @@ func runRLTop(c *command.Ctx) error {
 			reset = true
 			args = args[1:]
 		case command.EqualFold(args[0], "COUNT") && len(args) > 1:
-			n, ok := resp.ParseInt(args[1])
+			n, ok := numeral.ParseInt(args[1])
 			switch {
 			case !ok:
 				return command.ErrNotInteger

@@ -4,7 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/limiter"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These are the commands that wait for a limiter, and those that make reservations.
@@ -188,7 +188,7 @@ var specRLCancel = command.Spec{
 }
 
 func runRLCancel(c *command.Ctx) error {
-	id, ok := resp.ParseInt(c.Args[2])
+	id, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -323,7 +323,7 @@ func replyLine(c *command.Ctx) {
 		cost := int64(1)
 		for i := 5; i+1 < len(q.Args); i += 2 {
 			if command.EqualFold(q.Args[i], "COST") {
-				cost, _ = resp.ParseInt(q.Args[i+1])
+				cost, _ = numeral.ParseInt(q.Args[i+1])
 			}
 		}
 		c.Out.Array(2)

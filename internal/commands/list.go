@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var listSpecs = []*command.Spec{&specLPush, &specRPush, &specLPushX, &specRPushX, &specLPop, &specRPop, &specLLen, &specLRange,
@@ -142,7 +142,7 @@ func pop(c *command.Ctx, end engine.End) error {
 	default:
 		return command.WrongArity(c.Spec)
 	}
-	count, ok := resp.ParseInt(c.Args[2])
+	count, ok := numeral.ParseInt(c.Args[2])
 	if !ok || count < 0 {
 		return command.ErrPositive
 	}
@@ -265,7 +265,7 @@ func runLIndex(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	index, ok := resp.ParseInt(c.Args[2])
+	index, ok := numeral.ParseInt(c.Args[2])
 	switch {
 	case ok:
 	case l.Exists():
@@ -298,7 +298,7 @@ OK
 }
 
 func runLSet(c *command.Ctx) error {
-	index, ok := resp.ParseInt(c.Args[2])
+	index, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		switch l, err := c.Tx.List(c.Args[1]); {
 		case err != nil:
@@ -381,7 +381,7 @@ var specLRem = command.Spec{
 }
 
 func runLRem(c *command.Ctx) error {
-	count, ok := resp.ParseInt(c.Args[2])
+	count, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -465,7 +465,7 @@ func runLPos(c *command.Ctx) error {
 		if len(args) == 1 {
 			return command.ErrSyntax
 		}
-		n, ok := resp.ParseInt(args[1])
+		n, ok := numeral.ParseInt(args[1])
 		switch {
 		case command.EqualFold(args[0], "RANK") && !ok:
 			return command.ErrNotInteger

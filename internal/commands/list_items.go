@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // LEXPIRE and its variants are HEXPIRE's family for the elements of lists, which have positions
@@ -44,7 +44,7 @@ var listItems = itemFamily{
 // parseIndexes reads positions of a list, negative from the tail.
 func parseIndexes(dst []int64, args [][]byte) ([]int64, error) {
 	for _, a := range args {
-		n, ok := resp.ParseInt(a)
+		n, ok := numeral.ParseInt(a)
 		if !ok {
 			return nil, command.ErrNotInteger
 		}

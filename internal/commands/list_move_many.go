@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These commands move several elements from one list to another.
@@ -85,7 +85,7 @@ func parseMoveMany(ends, rest [][]byte) (m engine.ListMove, err error) {
 	if !m.Exactly && !command.EqualFold(rest[0], "COUNT") || !m.OneByOne && !command.EqualFold(rest[2], "BULK") {
 		return m, command.ErrSyntax
 	}
-	n, ok := resp.ParseInt(rest[1])
+	n, ok := numeral.ParseInt(rest[1])
 	if !ok || n < 1 {
 		return m, command.ErrCount
 	}

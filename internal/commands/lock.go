@@ -4,7 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/holders"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var lockSpecs = []*command.Spec{&specLockAcquire, &specLockRenew, &specLockRelease, &specLockInfo}
@@ -29,7 +29,7 @@ var (
 
 // parseLease reads the length of a lease in ms.
 func parseLease(b []byte) (ms int64, err error) {
-	ms, ok := resp.ParseInt(b)
+	ms, ok := numeral.ParseInt(b)
 	if !ok || ms < 1 {
 		return 0, errLease
 	}
@@ -79,7 +79,7 @@ func parseAcquire(c *command.Ctx, lease []byte, args [][]byte, shared, count boo
 }
 
 func parseToken(b []byte) (token int64, err error) {
-	token, ok := resp.ParseInt(b)
+	token, ok := numeral.ParseInt(b)
 	if !ok || token < 1 {
 		return 0, errToken
 	}

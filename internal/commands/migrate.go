@@ -10,8 +10,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // These are MIGRATE's errors.
@@ -119,9 +119,9 @@ options:
 			return nil, command.ErrSyntax
 		}
 	}
-	timeout, ok := resp.ParseInt(args[5])
+	timeout, ok := numeral.ParseInt(args[5])
 	if ok {
-		m.db, ok = resp.ParseInt(args[4])
+		m.db, ok = numeral.ParseInt(args[4])
 	}
 	if !ok {
 		return nil, command.ErrNotInteger

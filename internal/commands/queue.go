@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var queueSpecs = []*command.Spec{&specDQAdd, &specDQPop, &specDQAck, &specDQNack, &specDQExtend, &specDQCancel, &specDQMove, &specDQPeek,
@@ -35,7 +35,7 @@ const defaultLease = 30_000
 
 // parseJobTime reads milliseconds that are not negative.
 func parseJobTime(b []byte) (int64, error) {
-	ms, ok := resp.ParseInt(b)
+	ms, ok := numeral.ParseInt(b)
 	if !ok || ms < 0 {
 		return 0, errJobTime
 	}
@@ -44,7 +44,7 @@ func parseJobTime(b []byte) (int64, error) {
 
 // parseJobSpan reads a number of milliseconds that is at least one.
 func parseJobSpan(b []byte) (int64, error) {
-	ms, ok := resp.ParseInt(b)
+	ms, ok := numeral.ParseInt(b)
 	if !ok || ms < 1 {
 		return 0, errJobSpan
 	}
@@ -53,7 +53,7 @@ func parseJobSpan(b []byte) (int64, error) {
 
 // parseJobCount reads a number of jobs.
 func parseJobCount(b []byte) (int64, error) {
-	n, ok := resp.ParseInt(b)
+	n, ok := numeral.ParseInt(b)
 	if !ok || n < 1 {
 		return 0, errJobNumber
 	}
@@ -184,7 +184,7 @@ func parseDQAdd(c *command.Ctx) (a engine.QueueAdd, err error) {
 }
 
 func parsePriority(b []byte) (uint8, error) {
-	n, ok := resp.ParseInt(b)
+	n, ok := numeral.ParseInt(b)
 	if !ok || n < 0 || n > engine.MaxPriority {
 		return 0, errPriority
 	}

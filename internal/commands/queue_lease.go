@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These commands are for the consumer that has a lease on a job; they refuse all others.
@@ -39,7 +39,7 @@ var specDQAck = command.Spec{
 }
 
 func runDQAck(c *command.Ctx) error {
-	token, ok := resp.ParseInt(c.Args[3])
+	token, ok := numeral.ParseInt(c.Args[3])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -86,7 +86,7 @@ var specDQNack = command.Spec{
 }
 
 func runDQNack(c *command.Ctx) (err error) {
-	token, ok := resp.ParseInt(c.Args[3])
+	token, ok := numeral.ParseInt(c.Args[3])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -136,7 +136,7 @@ var specDQExtend = command.Spec{
 }
 
 func runDQExtend(c *command.Ctx) error {
-	token, ok := resp.ParseInt(c.Args[3])
+	token, ok := numeral.ParseInt(c.Args[3])
 	if !ok {
 		return command.ErrNotInteger
 	}

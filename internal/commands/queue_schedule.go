@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 const (
@@ -112,7 +112,7 @@ func parseDQSchedule(c *command.Ctx) (*engine.QueueSchedule, error) {
 		var err error
 		switch word, value := args[0], args[1]; {
 		case command.EqualFold(word, "EVERY"):
-			ms, ok := resp.ParseInt(value)
+			ms, ok := numeral.ParseInt(value)
 			if !ok || ms < engine.MinScheduleSpan {
 				return nil, errEvery
 			}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specDQPeek = command.Spec{
@@ -456,7 +456,7 @@ func parseQueueConfig(q *engine.QueueConfig, args [][]byte, now int64) error {
 		if len(args) < 2 {
 			return command.ErrSyntax
 		}
-		n, ok := resp.ParseInt(args[1])
+		n, ok := numeral.ParseInt(args[1])
 		switch {
 		case command.EqualFold(args[0], "DEADLETTER"):
 			q.DeadLetter = args[1]
@@ -499,7 +499,7 @@ func parsePause(b []byte, now int64) (until int64, err error) {
 	case command.EqualFold(b, "no"):
 		return 0, nil
 	}
-	ms, ok := resp.ParseInt(b)
+	ms, ok := numeral.ParseInt(b)
 	if !ok || ms < 1 {
 		return 0, errPause
 	}
@@ -539,7 +539,7 @@ func runDQStep(c *command.Ctx) error {
 	step := func(name string, n int) bool { return command.EqualFold(args[0], name) && len(args) == n }
 	var numbers [4]int64
 	for i := 2; i < len(args) && i < 6; i++ {
-		n, ok := resp.ParseInt(args[i])
+		n, ok := numeral.ParseInt(args[i])
 		if !ok {
 			return command.ErrNotInteger
 		}
@@ -564,7 +564,7 @@ func runDQStep(c *command.Ctx) error {
 	case step("RESUME", 1):
 		_, err = c.Tx.QueueResumed(key)
 	case step("FORGET", 2):
-		n, _ := resp.ParseInt(args[1])
+		n, _ := numeral.ParseInt(args[1])
 		_, err = c.Tx.QueueForgot(key, n)
 	default:
 		err = command.ErrSyntax

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 const (
@@ -135,7 +135,7 @@ func (o *scanOptions) parse(args [][]byte, keyspace bool) error {
 		}
 		switch a := args[i]; {
 		case command.EqualFold(a, "COUNT"):
-			n, ok := resp.ParseInt(args[i+1])
+			n, ok := numeral.ParseInt(args[i+1])
 			if !ok {
 				return command.ErrNotInteger
 			}

@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var semaphoreSpecs = []*command.Spec{&specSemAcquire, &specSemRenew, &specSemRelease, &specSemInfo}
@@ -15,7 +15,7 @@ const (
 
 // parsePermits reads a number of permits.
 func parsePermits(b []byte) (n int64, err error) {
-	n, ok := resp.ParseInt(b)
+	n, ok := numeral.ParseInt(b)
 	if !ok || n < 1 || n > engine.MaxPermits {
 		return 0, errPermits
 	}

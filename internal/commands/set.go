@@ -2,7 +2,7 @@ package commands
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These are the commands on one set; set_ops.go has those on several.
@@ -271,7 +271,7 @@ func runSPop(c *command.Ctx) error {
 }
 
 func popMany(c *command.Ctx) error {
-	n, ok := resp.ParseInt(c.Args[2])
+	n, ok := numeral.ParseInt(c.Args[2])
 	if !ok || n < 0 {
 		return command.ErrPositive
 	}

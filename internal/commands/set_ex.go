@@ -2,7 +2,7 @@ package commands
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // This command adds members together with their expiration time.
@@ -65,7 +65,7 @@ func (p *itemParser) members() ([][]byte, error) {
 	if command.EqualFold(args[i], "KEEPTTL") {
 		i++
 	}
-	if _, ok := resp.ParseInt(args[i]); !ok {
+	if _, ok := numeral.ParseInt(args[i]); !ok {
 		return p.read(2, 1)
 	}
 	p.Keep = i == 3

@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specSInter = command.Spec{
@@ -200,7 +200,7 @@ var specSInterCard = command.Spec{
 const errKeysTooMany = command.ReplyError("ERR Number of keys can't be greater than number of args")
 
 func runSInterCard(c *command.Ctx) error {
-	n, ok := resp.ParseInt(c.Args[1])
+	n, ok := numeral.ParseInt(c.Args[1])
 	switch {
 	case !ok || n < 1:
 		return command.ErrNumKeys

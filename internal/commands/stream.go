@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var streamSpecs = []*command.Spec{&specXAck, &specXAckDel, &specXAdd, &specXAutoClaim, &specXClaim, &specXDel, &specXDelEx, &specXGroup, &specXInfo, &specXLen,
@@ -152,7 +152,7 @@ func (t *trimming) option(args [][]byte) (n int, err error) {
 		}
 		return n, t.threshold(args[n-1])
 	case command.EqualFold(args[0], "LIMIT"):
-		k, ok := resp.ParseInt(args[1])
+		k, ok := numeral.ParseInt(args[1])
 		if !ok {
 			return 0, command.ErrNotInteger
 		}
@@ -174,7 +174,7 @@ func (t *trimming) threshold(a []byte) error {
 		t.MinID = id
 		return nil
 	}
-	k, ok := resp.ParseInt(a)
+	k, ok := numeral.ParseInt(a)
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -479,7 +479,7 @@ func runXSetID(c *command.Ctx) error {
 	for i := 3; i < len(c.Args); i += 2 {
 		switch a := c.Args[i]; {
 		case command.EqualFold(a, "ENTRIESADDED") && i+1 < len(c.Args):
-			if x.Added, ok = resp.ParseInt(c.Args[i+1]); !ok {
+			if x.Added, ok = numeral.ParseInt(c.Args[i+1]); !ok {
 				return command.ErrNotInteger
 			}
 			if x.Added < 0 {

@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 const (
@@ -71,7 +71,7 @@ func parseGroup(c *command.Ctx, create bool) (x engine.XGroup, err error) {
 		case command.EqualFold(a, "ENTRIESREAD") && i+1 < len(c.Args):
 			i++
 			var ok bool
-			if x.Read, ok = resp.ParseInt(c.Args[i]); !ok {
+			if x.Read, ok = numeral.ParseInt(c.Args[i]); !ok {
 				return x, command.ErrNotInteger
 			}
 			if x.Read < -1 {
@@ -338,7 +338,7 @@ func parseDel(args [][]byte) (mode engine.XDelMode, ids []engine.StreamID, err e
 		case ok && !given:
 			mode, given = m, true
 		case command.EqualFold(args[i], "IDS") && i+1 < len(args) && ids == nil:
-			n, ok := resp.ParseInt(args[i+1])
+			n, ok := numeral.ParseInt(args[i+1])
 			if !ok || n < 1 {
 				return mode, nil, errNumIDs
 			}

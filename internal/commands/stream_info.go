@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specXInfo = command.Spec{
@@ -230,7 +230,7 @@ func parseXInfoStream(c *command.Ctx) (full bool, count int, err error) {
 	if !command.EqualFold(c.Args[4], "COUNT") {
 		return false, 0, wrong
 	}
-	n, ok := resp.ParseInt(c.Args[5])
+	n, ok := numeral.ParseInt(c.Args[5])
 	if !ok {
 		return false, 0, command.ErrNotInteger
 	}

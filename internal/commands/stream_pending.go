@@ -5,8 +5,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var specXPending = command.Spec{
@@ -98,7 +98,7 @@ func parsePending(c *command.Ctx) (r engine.XPendingRange, err error) {
 	}
 	i, ok := 3, false
 	if command.EqualFold(c.Args[3], "IDLE") {
-		if r.MinIdle, ok = resp.ParseInt(c.Args[4]); !ok {
+		if r.MinIdle, ok = numeral.ParseInt(c.Args[4]); !ok {
 			return r, command.ErrNotInteger
 		}
 		if len(c.Args) < 8 {
@@ -106,7 +106,7 @@ func parsePending(c *command.Ctx) (r engine.XPendingRange, err error) {
 		}
 		i = 5
 	}
-	count, ok := resp.ParseInt(c.Args[i+2])
+	count, ok := numeral.ParseInt(c.Args[i+2])
 	if !ok {
 		return r, command.ErrNotInteger
 	}
@@ -228,7 +228,7 @@ func claimed(c *command.Ctx, e *engine.StreamEntry, justID bool) {
 func parseClaim(c *command.Ctx) (x engine.XClaim, err error) {
 	x = engine.XClaim{Group: c.Args[2], Consumer: c.Args[3], Time: -1, Count: -1}
 	var ok bool
-	if x.MinIdle, ok = resp.ParseInt(c.Args[4]); !ok {
+	if x.MinIdle, ok = numeral.ParseInt(c.Args[4]); !ok {
 		return x, command.ReplyError("ERR Invalid min-idle-time argument for XCLAIM")
 	}
 	i := 5
@@ -275,7 +275,7 @@ func parseClaim(c *command.Ctx) (x engine.XClaim, err error) {
 }
 
 func claimNumber(a []byte, option string) (int64, error) {
-	n, ok := resp.ParseInt(a)
+	n, ok := numeral.ParseInt(a)
 	if !ok {
 		return 0, command.ReplyError("ERR Invalid " + option + " option argument for XCLAIM")
 	}
@@ -360,7 +360,7 @@ func longClaim(c *command.Ctx, count int) error {
 func parseAutoClaim(c *command.Ctx) (x engine.XAutoClaim, err error) {
 	x = engine.XAutoClaim{Group: c.Args[2], Consumer: c.Args[3], Count: 100}
 	var ok bool
-	if x.MinIdle, ok = resp.ParseInt(c.Args[4]); !ok {
+	if x.MinIdle, ok = numeral.ParseInt(c.Args[4]); !ok {
 		return x, command.ReplyError("ERR Invalid min-idle-time argument for XAUTOCLAIM")
 	}
 	x.MinIdle = max(x.MinIdle, 0)
@@ -371,7 +371,7 @@ func parseAutoClaim(c *command.Ctx) (x engine.XAutoClaim, err error) {
 		switch {
 		case command.EqualFold(c.Args[i], "COUNT") && i+1 < len(c.Args):
 			i++
-			n, ok := resp.ParseInt(c.Args[i])
+			n, ok := numeral.ParseInt(c.Args[i])
 			if !ok || n < 1 || n > math.MaxInt64/16 {
 				return x, command.ReplyError("ERR COUNT must be > 0")
 			}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // parseStart reads the lower end of a range of ids: -, an id, or ( and an id.
@@ -113,7 +113,7 @@ func xrange(c *command.Ctx, start, end []byte, reverse bool) (err error) {
 		if !command.EqualFold(c.Args[i], "COUNT") || i+1 == len(c.Args) {
 			return command.ErrSyntax
 		}
-		n, ok := resp.ParseInt(c.Args[i+1])
+		n, ok := numeral.ParseInt(c.Args[i+1])
 		if !ok {
 			return command.ErrNotInteger
 		}
@@ -185,7 +185,7 @@ func parseReading(c *command.Ctx, grouped bool) (r reading, err error) {
 			}
 		case command.EqualFold(a, "COUNT") && more > 0:
 			i++
-			n, ok := resp.ParseInt(c.Args[i])
+			n, ok := numeral.ParseInt(c.Args[i])
 			if !ok {
 				return r, command.ErrNotInteger
 			}

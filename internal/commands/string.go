@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These are the commands on one string: string_number.go has those on numbers, string_many.go those
@@ -543,7 +543,7 @@ OK
 const errOffset = command.ReplyError("ERR offset is out of range")
 
 func runSetRange(c *command.Ctx) error {
-	offset, ok := resp.ParseInt(c.Args[2])
+	offset, ok := numeral.ParseInt(c.Args[2])
 	switch {
 	case !ok:
 		return command.ErrNotInteger

@@ -3,8 +3,8 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // comparison returns the comparison that an option names, Always if it names none.
@@ -240,7 +240,7 @@ func readLCS(args [][]byte) (o lcsOptions, err error) {
 			o.withLen = true
 		case command.EqualFold(a, "MINMATCHLEN") && i+1 < len(args):
 			i++
-			n, ok := resp.ParseInt(args[i])
+			n, ok := numeral.ParseInt(args[i])
 			if !ok {
 				return o, command.ErrNotInteger
 			}

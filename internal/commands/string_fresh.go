@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These are the commands on values with two deadlines: SET with FRESH stores one, GETFRESH reads it and
@@ -104,7 +104,7 @@ func parseGetFresh(args [][]byte) (g getFresh, err error) {
 		switch {
 		case command.EqualFold(word, "LEASE") && g.Lease == 0:
 			var ok bool
-			if g.Lease, ok = resp.ParseInt(value); !ok || g.Lease < 1 || g.Lease > engine.MaxRefreshLease {
+			if g.Lease, ok = numeral.ParseInt(value); !ok || g.Lease < 1 || g.Lease > engine.MaxRefreshLease {
 				err = errFreshLease
 			}
 		case command.EqualFold(word, "TOKEN") && g.Token == 0 && g.Lease != 0:
@@ -300,7 +300,7 @@ func runEbbFresh(c *command.Ctx) error {
 	if !c.Host.Replaying() {
 		return errEbbFresh
 	}
-	at, ok := resp.ParseInt(c.Args[2])
+	at, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -335,7 +335,7 @@ func runEbbLease(c *command.Ctx) error {
 	if err != nil {
 		return err
 	}
-	until, ok := resp.ParseInt(c.Args[3])
+	until, ok := numeral.ParseInt(c.Args[3])
 	if !ok {
 		return command.ErrNotInteger
 	}

@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specMGet = command.Spec{
@@ -130,7 +130,7 @@ const (
 )
 
 func runMSetEx(c *command.Ctx) error {
-	n, ok := resp.ParseInt(c.Args[1])
+	n, ok := numeral.ParseInt(c.Args[1])
 	switch {
 	case !ok || n < 1:
 		return errKeyCount

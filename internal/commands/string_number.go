@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specIncr = command.Spec{
@@ -56,7 +56,7 @@ OK
 }
 
 func runIncrBy(c *command.Ctx) error {
-	by, ok := resp.ParseInt(c.Args[2])
+	by, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -78,7 +78,7 @@ OK
 }
 
 func runDecrBy(c *command.Ctx) error {
-	by, ok := resp.ParseInt(c.Args[2])
+	by, ok := numeral.ParseInt(c.Args[2])
 	switch {
 	case !ok:
 		return command.ErrNotInteger
@@ -233,7 +233,7 @@ func (x *increx) runInt(c *command.Ctx, life engine.Life) error {
 		if p.text == nil {
 			continue
 		}
-		if *p.n, ok = resp.ParseInt(p.text); !ok {
+		if *p.n, ok = numeral.ParseInt(p.text); !ok {
 			return command.ErrNotInteger
 		}
 	}
@@ -267,7 +267,7 @@ func (x *increx) runFloat(c *command.Ctx, life engine.Life) error {
 
 // replyNumber replies with a decimal number: a double in RESP3, else a string.
 func replyNumber(c *command.Ctx, text []byte) {
-	f, ok := resp.ParseDouble(text)
+	f, ok := numeral.ParseDouble(text)
 	if c.Out.Proto == 3 && ok {
 		c.Out.Double(f)
 		return

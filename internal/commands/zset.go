@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var sortedSetSpecs = []*command.Spec{&specZAdd, &specZIncrBy, &specZRem, &specZCard, &specZScore, &specZMScore, &specZRank, &specZRevRank,
@@ -192,7 +192,7 @@ func scoredArgs(items []engine.Scored, args [][]byte) ([]engine.Scored, error) {
 		items = make([]engine.Scored, 0, n)
 	}
 	for i := 0; i < len(args); i += 2 {
-		score, ok := resp.ParseDouble(args[i])
+		score, ok := numeral.ParseDouble(args[i])
 		if !ok {
 			return nil, command.ErrNotFloat
 		}
@@ -218,7 +218,7 @@ var specZIncrBy = command.Spec{
 }
 
 func runZIncrBy(c *command.Ctx) error {
-	by, ok := resp.ParseDouble(c.Args[2])
+	by, ok := numeral.ParseDouble(c.Args[2])
 	if !ok {
 		return command.ErrNotFloat
 	}
@@ -564,7 +564,7 @@ func runZScan(c *command.Ctx) error {
 	cursor = z.Scan(cursor, o.limit(), func(member []byte, score float64) {
 		if o.matches(member) {
 			found.add(member)
-			found.add(resp.AppendDouble(text[:0], score))
+			found.add(numeral.AppendDouble(text[:0], score))
 		}
 	})
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 const errWeight = command.ReplyError("ERR weight value is not a float")
@@ -240,7 +240,7 @@ type combination struct {
 // parseCombination reads "numkeys key ..." from an argument on. It checks the types of the keys
 // before it reads the options, as Redis does.
 func parseCombination(c *command.Ctx, op engine.ZOperation, at int) (z combination, err error) {
-	n, ok := resp.ParseInt(c.Args[at])
+	n, ok := numeral.ParseInt(c.Args[at])
 	switch {
 	case !ok:
 		return z, command.ErrNotInteger
@@ -268,7 +268,7 @@ func (z *combination) options(replied bool) (scores bool, err error) {
 			z.Weights = make([]float64, len(z.Keys))
 			for i := range z.Weights {
 				var ok bool
-				if z.Weights[i], ok = resp.ParseDouble(rest[1+i]); !ok {
+				if z.Weights[i], ok = numeral.ParseDouble(rest[1+i]); !ok {
 					return false, errWeight
 				}
 			}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // These commands take the members of sorted sets whose scores are times that have come.
@@ -96,7 +96,7 @@ type duePop struct {
 }
 
 func runZPopDue(c *command.Ctx) error {
-	n, ok := resp.ParseInt(c.Args[1])
+	n, ok := numeral.ParseInt(c.Args[1])
 	switch {
 	case !ok || n < 1:
 		return command.ErrNumKeys
@@ -143,7 +143,7 @@ func parseDue(args [][]byte, peek bool) (p duePop, err error) {
 }
 
 func parseDueCount(b []byte) (int, error) {
-	n, ok := resp.ParseInt(b)
+	n, ok := numeral.ParseInt(b)
 	if !ok || n < 1 {
 		return 0, command.ErrCount
 	}
@@ -161,7 +161,7 @@ func parseDueUnit(b []byte) (us float64, err error) {
 	case command.EqualFold(b, "us"):
 		return 1, nil
 	}
-	n, ok := resp.ParseDouble(b)
+	n, ok := numeral.ParseDouble(b)
 	if us = 1e3 / n; !ok || !(n > 0) || us == 0 || math.IsInf(us, 0) || math.IsInf((1<<62)/us, 0) {
 		return 0, errDueUnit
 	}
@@ -170,7 +170,7 @@ func parseDueUnit(b []byte) (us float64, err error) {
 
 // parseDueSpan reads milliseconds and returns microseconds.
 func parseDueSpan(b []byte, wrong error) (us int64, err error) {
-	ms, ok := resp.ParseInt(b)
+	ms, ok := numeral.ParseInt(b)
 	if !ok || ms < 0 || ms > maxDueSpan {
 		return 0, wrong
 	}

@@ -3,7 +3,7 @@ package commands
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var specZPopMin = command.Spec{
@@ -53,7 +53,7 @@ func zpop(c *command.Ctx, highest bool) error {
 	}
 	if len(c.Args) == 3 {
 		var ok bool
-		if count, ok = resp.ParseInt(c.Args[2]); !ok || count < 0 {
+		if count, ok = numeral.ParseInt(c.Args[2]); !ok || count < 0 {
 			return command.ErrPositive
 		}
 		pairs = c.Out.Proto == 3

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 const (
@@ -281,7 +281,7 @@ func scoreBound(a []byte) (b engine.ScoreBound, err error) {
 	if len(a) > 0 && a[0] == '(' {
 		b.Open, a = true, a[1:]
 	}
-	f, ok := resp.ParseDouble(a)
+	f, ok := numeral.ParseDouble(a)
 	if !ok {
 		f, ok = looseDouble(string(a))
 	}
@@ -299,7 +299,7 @@ func looseDouble(s string) (f float64, ok bool) {
 	if s == "" {
 		return 0, true
 	}
-	if f, ok = resp.ParseDouble(s); ok {
+	if f, ok = numeral.ParseDouble(s); ok {
 		return f, true
 	}
 	f, err := strconv.ParseFloat(s, 64)

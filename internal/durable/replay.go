@@ -10,8 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/oplog"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // player replays the commands of append-only files:
@@ -84,7 +84,7 @@ func (p *player) command(args [][]byte, end oplog.Place) error {
 	}
 	switch name := args[0]; {
 	case len(args) == 2 && is(name, "SELECT"):
-		n, ok := resp.ParseInt(args[1])
+		n, ok := numeral.ParseInt(args[1])
 		if !ok || n < 0 {
 			return fmt.Errorf("SELECT %q: the argument is no number of a database", args[1])
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/geohash"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
@@ -101,7 +102,7 @@ func TestScoresAndHashesAreRedis(t *testing.T) {
 	o := newOracle(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, p := range world(o, rng, 3000) {
-		if got := o.ask("ZSCORE", "g", p.name); got.Str != string(resp.AppendDouble(nil, float64(p.score))) {
+		if got := o.ask("ZSCORE", "g", p.name); got.Str != string(numeral.AppendDouble(nil, float64(p.score))) {
 			t.Fatalf("%s: score %d, redis %s", p.name, p.score, got.Str)
 		}
 		if got := o.ask("GEOHASH", "g", p.name).Elems[0].Str; got != string(geohash.AppendString(nil, p.score)) {

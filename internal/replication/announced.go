@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/oplog"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // Announced holds the options that a client has sent with REPLCONF before it requests the
@@ -39,7 +39,7 @@ func validHost(s string) bool {
 func (a *Announced) Take(option, value string) error {
 	switch option {
 	case "listening-port":
-		port, ok := resp.ParseInt([]byte(value))
+		port, ok := numeral.ParseInt([]byte(value))
 		if !ok {
 			return errors.New("value is not an integer or out of range")
 		}

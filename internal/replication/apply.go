@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // follower runs the commands of a master's stream, and appends the stream to this server's
@@ -221,7 +221,7 @@ func (f *follower) selectDB(args [][]byte, raw []byte) error {
 func (f *follower) number(args [][]byte) (int, error) {
 	n, ok := int64(-1), false
 	if len(args) == 2 {
-		n, ok = resp.ParseInt(args[1])
+		n, ok = numeral.ParseInt(args[1])
 	}
 	if most := f.r.db.Databases(); !ok || n < 0 || n >= int64(most) {
 		return 0, fmt.Errorf("master selected database %q but only %d are configured; set `databases` to the master's value", last(args), most)

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // followStep is the step of a replica's synchronisation.
@@ -296,7 +296,7 @@ func (f *Replica) takeAck(args [][]byte) bool {
 }
 
 func raise(to *atomic.Int64, text []byte) {
-	if n, ok := resp.ParseInt(text); ok && n > to.Load() {
+	if n, ok := numeral.ParseInt(text); ok && n > to.Load() {
 		to.Store(n)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // Keys returns the positions of the keys among n words of a command. See AppendKeys.
@@ -81,7 +81,7 @@ func (k *KeyRule) append(dst []int, most, least, n int, word func(i int) string)
 		if first+k.Count >= n {
 			return dst, false
 		}
-		keys, ok := resp.ParseInt([]byte(word(first + k.Count)))
+		keys, ok := numeral.ParseInt([]byte(word(first + k.Count)))
 		if !ok || keys < int64(least) || keys > int64(n) {
 			return dst, false
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // The debugger of scripts, as SCRIPT DEBUG begins it. The traced form of the script calls
@@ -304,7 +304,7 @@ func (d *Debugger) breakpoints(args []string) {
 		return
 	}
 	for _, a := range args {
-		line, ok := resp.ParseInt([]byte(a))
+		line, ok := numeral.ParseInt([]byte(a))
 		at := slices.Index(d.breaks, int(-line))
 		switch {
 		case !ok:

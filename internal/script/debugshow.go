@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/lua"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // maxShown bounds the text of one value, in bytes: tables may hold each other many times.
@@ -117,7 +117,7 @@ func showReply(line []byte, reply string) (_ []byte, rest string) {
 	if head == "" {
 		return line, rest
 	}
-	n, _ := resp.ParseInt([]byte(head[1:]))
+	n, _ := numeral.ParseInt([]byte(head[1:]))
 	switch head[0] {
 	case ':':
 		return append(line, head[1:]...), rest

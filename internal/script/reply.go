@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/ebbdb/ebb/internal/lua"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // This file converts a command's reply to Lua values:
@@ -64,7 +64,7 @@ func (r *reader) line() []byte {
 
 // integer reads the number that a header has.
 func (r *reader) integer() int {
-	n, _ := resp.ParseInt(r.line())
+	n, _ := numeral.ParseInt(r.line())
 	return int(n)
 }
 
@@ -87,7 +87,7 @@ func (r *reader) value() (lua.Value, error) {
 	r.b = r.b[1:]
 	switch kind {
 	case ':':
-		n, _ := resp.ParseInt(r.line())
+		n, _ := numeral.ParseInt(r.line())
 		return lua.Number(float64(n)), nil
 	case '$':
 		if n := r.integer(); n >= 0 {
@@ -221,7 +221,7 @@ func (r *reader) error() (lua.Value, error) {
 }
 
 func (r *reader) double() (lua.Value, error) {
-	f, _ := resp.ParseDouble(r.line())
+	f, _ := numeral.ParseDouble(r.line())
 	return r.wrap("double", lua.Number(f))
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/acl"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var specACL = command.Spec{
@@ -334,7 +334,7 @@ func runACLGenpass(c *command.Ctx) error {
 		return wrongSubcommand(c)
 	case len(c.Args) == 3:
 		var ok bool
-		if bits, ok = resp.ParseInt(c.Args[2]); !ok {
+		if bits, ok = numeral.ParseInt(c.Args[2]); !ok {
 			return command.ErrNotInteger
 		}
 	}
@@ -439,7 +439,7 @@ func runACLLog(c *command.Ctx) error {
 		return nil
 	case len(c.Args) == 3:
 		var ok bool
-		if count, ok = resp.ParseInt(c.Args[2]); !ok {
+		if count, ok = numeral.ParseInt(c.Args[2]); !ok {
 			return command.ErrNotInteger
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // These are the subcommands of CLIENT that reach other connections.
@@ -176,7 +176,7 @@ func runClientUnblock(c *command.Ctx) error {
 	if len(c.Args) == 4 && !withError && !command.EqualFold(c.Args[3], "TIMEOUT") {
 		return command.ReplyError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 	}
-	id, ok := resp.ParseInt(c.Args[2])
+	id, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		return command.ErrNotInteger
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // clientFilter selects the connections that CLIENT LIST shows and CLIENT KILL closes: those that
@@ -80,7 +80,7 @@ func (f *clientFilter) parseIDs(name string, args [][]byte) (n int, err error) {
 		f.ids[name] = map[int64]bool{}
 	}
 	for n < len(args) {
-		id, ok := resp.ParseInt(args[n])
+		id, ok := numeral.ParseInt(args[n])
 		switch {
 		case !ok && n > 0 && filterNamed(args[n]):
 			return n, nil
@@ -118,7 +118,7 @@ func (f *clientFilter) option(c *command.Ctx, name string, value []byte) error {
 		f.skipMe = command.EqualFold(value, "YES")
 		return nil
 	case "MAXAGE", "IDLE":
-		seconds, ok := resp.ParseInt(value)
+		seconds, ok := numeral.ParseInt(value)
 		switch {
 		case !ok:
 			return command.ReplyError("ERR " + strings.ToLower(name) + " is not an integer or out of range")
@@ -198,7 +198,7 @@ func clientProperty(c *command.Ctx, name, value string) (clientTest, error) {
 }
 
 func clientDB(c *command.Ctx, name, value string) (int64, error) {
-	n, ok := resp.ParseInt([]byte(value))
+	n, ok := numeral.ParseInt([]byte(value))
 	if !ok {
 		return 0, command.ReplyError("ERR " + name + " is not an integer or out of range")
 	}

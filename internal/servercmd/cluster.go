@@ -9,9 +9,9 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // With cluster-enabled yes the server is a cluster of one node, which has all slots, for clients
@@ -280,7 +280,7 @@ var specClusterCountKeysInSlot = command.Spec{
 }
 
 func runClusterCountKeysInSlot(c *command.Ctx) error {
-	slot, ok := resp.ParseInt(c.Args[2])
+	slot, ok := numeral.ParseInt(c.Args[2])
 	switch {
 	case !ok:
 		return command.ErrNotInteger
@@ -309,8 +309,8 @@ var specClusterGetKeysInSlot = command.Spec{
 }
 
 func runClusterGetKeysInSlot(c *command.Ctx) error {
-	slot, ok := resp.ParseInt(c.Args[2])
-	count, ok2 := resp.ParseInt(c.Args[3])
+	slot, ok := numeral.ParseInt(c.Args[2])
+	count, ok2 := numeral.ParseInt(c.Args[3])
 	switch {
 	case !ok || !ok2:
 		return command.ErrNotInteger

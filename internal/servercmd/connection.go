@@ -5,8 +5,8 @@ import (
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var connectionSpecs = []*command.Spec{&specAuth, &specClient, &specEcho, &specHello, &specPing, &specQuit, &specReset, &specSelect}
@@ -193,7 +193,7 @@ type hello struct {
 
 func parseHello(args [][]byte) (h hello, err error) {
 	if len(args) > 0 {
-		n, ok := resp.ParseInt(args[0])
+		n, ok := numeral.ParseInt(args[0])
 		switch {
 		case !ok:
 			return h, command.ReplyError("ERR Protocol version is not an integer or out of range")
@@ -242,7 +242,7 @@ OK
 }
 
 func runSelect(c *command.Ctx) error {
-	n, ok := resp.ParseInt(c.Args[1])
+	n, ok := numeral.ParseInt(c.Args[1])
 	switch {
 	case !ok:
 		return command.ErrNotInteger

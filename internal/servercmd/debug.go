@@ -10,8 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var specDebug = command.Spec{
@@ -74,7 +74,7 @@ func runDebugSleep(c *command.Ctx) error {
 func leadingNumber(text []byte) float64 {
 	text = bytes.TrimLeft(text, " \t\n\v\f\r")
 	for n := min(len(text), 64); n > 0; n-- {
-		if f, ok := resp.ParseDouble(text[:n]); ok && f == f {
+		if f, ok := numeral.ParseDouble(text[:n]); ok && f == f {
 			return f
 		}
 	}
@@ -101,7 +101,7 @@ OK
 }
 
 func runDebugSetActiveExpire(c *command.Ctx) error {
-	n, ok := resp.ParseInt(c.Args[2])
+	n, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -244,7 +244,7 @@ OK
 func runDebugPopulate(c *command.Ctx) error {
 	count, prefix, size := int64(0), "key", int64(0)
 	positive := func(b []byte, n *int64) (ok bool) {
-		*n, ok = resp.ParseInt(b)
+		*n, ok = numeral.ParseInt(b)
 		return ok && *n >= 0
 	}
 	if len(c.Args) > 5 {

@@ -5,10 +5,10 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/hotkeys"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/system"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var specHotKeys = command.Spec{
@@ -83,7 +83,7 @@ func parseHotKeys(args [][]byte, cluster bool) (o hotkeys.Options, err error) {
 	if len(args) < 2 || !command.EqualFold(args[0], "METRICS") {
 		return o, command.ErrSyntax
 	}
-	metrics, _ := resp.ParseInt(args[1])
+	metrics, _ := numeral.ParseInt(args[1])
 	for args = args[2:]; len(args) > 0; args = args[1:] {
 		if command.EqualFold(args[0], "CPU") && !o.CPU {
 			o.CPU = true
@@ -100,7 +100,7 @@ func parseHotKeys(args [][]byte, cluster bool) (o hotkeys.Options, err error) {
 		if len(args) < 2 {
 			return o, command.ErrSyntax
 		}
-		n, ok := resp.ParseInt(args[1])
+		n, ok := numeral.ParseInt(args[1])
 		ok = ok && n >= 1 && n <= maxHotNumber
 		switch {
 		case command.EqualFold(args[0], "COUNT"):
@@ -142,7 +142,7 @@ func parseHotKeys(args [][]byte, cluster bool) (o hotkeys.Options, err error) {
 // parseHotSlots reads hash slots, and sorts them.
 func parseHotSlots(args [][]byte) (slots []int, err error) {
 	for _, a := range args {
-		n, ok := resp.ParseInt(a)
+		n, ok := numeral.ParseInt(a)
 		if !ok || n < 0 || n >= routing.Slots {
 			return nil, errHotSlots
 		}

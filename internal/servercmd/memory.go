@@ -8,8 +8,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var specMemory = command.Spec{
@@ -48,7 +48,7 @@ func runMemoryUsage(c *command.Ctx) error {
 		if !command.EqualFold(c.Args[i], "SAMPLES") || i+1 == len(c.Args) {
 			return command.ErrSyntax
 		}
-		n, ok := resp.ParseInt(c.Args[i+1])
+		n, ok := numeral.ParseInt(c.Args[i+1])
 		switch {
 		case !ok:
 			return command.ErrNotInteger

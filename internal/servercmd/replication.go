@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 func replicaArgs() []command.Arg {
@@ -49,7 +49,7 @@ func runReplicaof(c *command.Ctx) error {
 	svc, host := session.ServiceOf(c), string(c.Args[1])
 	r := svc.Replication()
 	noOne := command.EqualFold(c.Args[1], "NO") && command.EqualFold(c.Args[2], "ONE")
-	port, ok := resp.ParseInt(c.Args[2])
+	port, ok := numeral.ParseInt(c.Args[2])
 	switch {
 	case c.Host.Clustered():
 		return command.ReplyError("ERR REPLICAOF not allowed in cluster mode.")

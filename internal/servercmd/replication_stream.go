@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var replSpecs = []*command.Spec{&specPsync, &specSync, &specReplconf}
@@ -48,7 +48,7 @@ OK
 }
 
 func runPsync(c *command.Ctx) error {
-	next, ok := resp.ParseInt(c.Args[2])
+	next, ok := numeral.ParseInt(c.Args[2])
 	if !ok {
 		return command.ErrNotInteger
 	}

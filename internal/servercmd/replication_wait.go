@@ -3,8 +3,8 @@ package servercmd
 import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // These are WAIT and WAITAOF. A client waits as it does for a key (block.go). replication.Node ends
@@ -40,7 +40,7 @@ OK
 }
 
 func runWait(c *command.Ctx) error {
-	replicas, ok := resp.ParseInt(c.Args[1])
+	replicas, ok := numeral.ParseInt(c.Args[1])
 	if !ok {
 		return command.ErrNotInteger
 	}
@@ -88,8 +88,8 @@ var specWaitAOF = command.Spec{
 }
 
 func runWaitAOF(c *command.Ctx) error {
-	local, ok1 := resp.ParseInt(c.Args[1])
-	replicas, ok2 := resp.ParseInt(c.Args[2])
+	local, ok1 := numeral.ParseInt(c.Args[1])
+	replicas, ok2 := numeral.ParseInt(c.Args[2])
 	switch {
 	case !ok1 || !ok2:
 		return command.ErrNotInteger

@@ -4,9 +4,9 @@ import (
 	"crypto/sha1"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var scriptingSpecs = []*command.Spec{&specEval, &specEvalRO, &specEvalSHA, &specEvalSHARO, &specFCall, &specFCallRO, &specScript, &specFunction}
@@ -162,7 +162,7 @@ func eval(c *command.Ctx, s *script.Script, keys, args [][]byte) error {
 // scriptArgs parses "numkeys [key ...] [arg ...]" after the command and the script. wrong is the
 // error to return if numkeys is not an integer.
 func scriptArgs(req [][]byte, wrong error) (keys, args [][]byte, err error) {
-	n, ok := resp.ParseInt(req[2])
+	n, ok := numeral.ParseInt(req[2])
 	switch rest := req[3:]; {
 	case !ok:
 		return nil, nil, wrong

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &specDebug, &specHotKeys, &specInfo, &specLatency, &specLolwut, &specMemory,
@@ -50,7 +50,7 @@ var specLolwut = command.Spec{
 
 func runLolwut(c *command.Ctx) error {
 	if len(c.Args) >= 3 && command.EqualFold(c.Args[1], "VERSION") {
-		if _, ok := resp.ParseInt(c.Args[2]); !ok {
+		if _, ok := numeral.ParseInt(c.Args[2]); !ok {
 			return command.ErrNotInteger
 		}
 	}

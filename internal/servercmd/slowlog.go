@@ -2,8 +2,8 @@ package servercmd
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/resp"
 )
 
 var specSlowlog = command.Spec{
@@ -56,7 +56,7 @@ func runSlowlogGet(c *command.Ctx) error {
 		return wrongSubcommand(c)
 	case len(c.Args) == 3:
 		var ok bool
-		if n, ok = resp.ParseInt(c.Args[2]); !ok || n < -1 {
+		if n, ok = numeral.ParseInt(c.Args[2]); !ok || n < -1 {
 			return command.ReplyError("ERR count should be greater than or equal to -1")
 		}
 	}

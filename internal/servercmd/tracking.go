@@ -2,9 +2,9 @@ package servercmd
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/tracking"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // These are the subcommands of CLIENT that control client-side caching.
@@ -80,7 +80,7 @@ func parseTracking(c *command.Ctx, m *tracking.Mode) error {
 			if m.Redirect != 0 {
 				return command.ReplyError("ERR A client can only redirect to a single other client")
 			}
-			id, ok := resp.ParseInt(args[1])
+			id, ok := numeral.ParseInt(args[1])
 			switch {
 			case !ok:
 				return command.ErrNotInteger

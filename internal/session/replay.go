@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -16,7 +17,7 @@ func (c *Session) takeInstant(args [][]byte) ([][]byte, error) {
 	if n < 1 || !command.EqualFold(args[n], "NOW") {
 		return args, nil
 	}
-	us, ok := resp.ParseInt(args[n+1])
+	us, ok := numeral.ParseInt(args[n+1])
 	if !ok {
 		return nil, command.ErrNotInteger
 	}

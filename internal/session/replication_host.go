@@ -7,10 +7,10 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // replHost implements replication.Host for a service.
@@ -227,7 +227,7 @@ func otherDB(spec *command.Spec, args [][]byte, most int) int {
 	if at == 0 || at >= len(args) {
 		return -1
 	}
-	n, ok := resp.ParseInt(args[at])
+	n, ok := numeral.ParseInt(args[at])
 	if !ok || n < 0 || n >= int64(most) {
 		return -1 // the command is refused
 	}

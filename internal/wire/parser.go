@@ -3,7 +3,7 @@ package wire
 import (
 	"bytes"
 
-	"github.com/ebbdb/ebb/resp"
+	"github.com/ebbdb/ebb/internal/numeral"
 )
 
 // Limits bound the memory that a client can make the parser hold. The zero value has
@@ -264,7 +264,7 @@ func (p *Parser) arrayHeader(buf []byte) error {
 	if err != nil {
 		return err
 	}
-	n, ok := resp.ParseInt(line[1:])
+	n, ok := numeral.ParseInt(line[1:])
 	switch {
 	case !ok || n > int64(orDefault(p.MaxArgs, defaultMaxArgs)):
 		return ErrMultibulkLength
@@ -286,7 +286,7 @@ func (p *Parser) bulkHeader(buf []byte) error {
 		got[len(got)-2] = buf[at]
 		return ProtocolError(got)
 	}
-	n, ok := resp.ParseInt(line[1:])
+	n, ok := numeral.ParseInt(line[1:])
 	switch {
 	case !ok || n < 0 || n > int64(orDefault(p.MaxBulk, defaultMaxBulk)):
 		return ErrBulkLength

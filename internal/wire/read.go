@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -140,18 +141,18 @@ func integer(line []byte) (resp.Value, error) {
 	if len(line) > 1 && line[0] == '+' && line[1] != '-' {
 		digits = line[1:]
 	}
-	n, ok := resp.ParseInt(digits)
+	n, ok := numeral.ParseInt(digits)
 	if !ok {
 		return resp.Value{}, bad("integer %.32q", line)
 	}
 	return resp.Value{Kind: resp.KindInt, Int: n}, nil
 }
 
-// double decodes a floating-point number. Str gets its text if AppendDouble would write
+// double decodes a floating-point number. Str gets its text if numeral.AppendDouble would write
 // another: Redis before 7.2 sends 3.1000000000000001, and redis-cli shows it.
 func double(line []byte) (resp.Value, error) {
 	v := resp.Value{Kind: resp.KindDouble}
-	f, ok := resp.ParseDouble(line)
+	f, ok := numeral.ParseDouble(line)
 	if !ok {
 		if !bytes.EqualFold(line, []byte("nan")) && !bytes.EqualFold(line, []byte("-nan")) {
 			return resp.Value{}, bad("double %.32q", line)
@@ -160,7 +161,7 @@ func double(line []byte) (resp.Value, error) {
 	}
 	v.Float = f
 	var text [40]byte
-	if string(resp.AppendDouble(text[:0], f)) != string(line) {
+	if string(numeral.AppendDouble(text[:0], f)) != string(line) {
 		v.Str = string(line)
 	}
 	return v, nil
@@ -231,7 +232,7 @@ func (d *decoder) elements(kind resp.Kind, line []byte, depth int) (resp.Value, 
 
 // length reads a declared length up to most; -1 is a null.
 func length(line []byte, most int) (int, error) {
-	n, ok := resp.ParseInt(line)
+	n, ok := numeral.ParseInt(line)
 	if !ok || n < -1 || n > int64(most) {
 		return 0, bad("length %.32q", line)
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -169,7 +170,7 @@ func (w *Writer) Attribute(n int) bool {
 	return true
 }
 
-// Double replies a floating-point number, spelled as AppendDouble does; in
+// Double replies a floating-point number, spelled as numeral.AppendDouble does; in
 // RESP2, as a bulk string.
 func (w *Writer) Double(f float64) {
 	if w.collecting && w.Proto == 3 {
@@ -177,7 +178,7 @@ func (w *Writer) Double(f float64) {
 		return
 	}
 	var text [40]byte
-	b := resp.AppendDouble(text[:0], f)
+	b := numeral.AppendDouble(text[:0], f)
 	if w.Proto != 3 {
 		w.Bulk(b)
 		return

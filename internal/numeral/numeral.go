@@ -1,4 +1,11 @@
-package resp
+// Package numeral reads and writes numbers as Redis spells them.
+//
+//	text ── ParseInt, ParseDouble ──> number ── AppendDouble ──> text
+//
+// Invariant: ParseDouble reads back what AppendDouble writes, "nan" excepted.
+//
+// Start reading at ParseDouble.
+package numeral
 
 import (
 	"math"
