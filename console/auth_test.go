@@ -160,7 +160,7 @@ func TestProtectedModeKeepsOtherMachinesOut(t *testing.T) {
 	}
 }
 
-func TestTheProgramDecidesWhoARequestComesFrom(t *testing.T) {
+func TestTheProgramDecidesFromWhichUserARequestComes(t *testing.T) {
 	b := newBench(t, Options{Access: func(r *http.Request) (string, bool) { return r.Header.Get("X-User"), r.Header.Get("X-User") != "" }})
 	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "+@all", "~*")
 	for user, want := range map[string]int{"": 403, "ann": 200, "bob": 403} {

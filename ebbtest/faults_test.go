@@ -74,7 +74,7 @@ func TestAStoppedBackendKeepsItsData(t *testing.T) {
 	})
 }
 
-func TestStopEndsThoseWhoWait(t *testing.T) {
+func TestStopEndsTheCallsThatWait(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		ctx := context.Background()
 		b := ebbtest.Run(t)

@@ -259,7 +259,7 @@ func TestManyExpiriesAreSweptInPortions(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftWhereNobodySweeps(t *testing.T) {
+func TestNothingIsLeftWithoutASweeper(t *testing.T) {
 	virtually(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		if lay == modeLayout {
 			return // Redisson's keys have no end: Java's own sweeper removes the dead

@@ -122,7 +122,7 @@ func TestASlowLoaderKeepsItsPlace(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForALoaderEndsWithItsContext(t *testing.T) {
+func TestAWaiterForALoaderEndsWithItsContext(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		ctx, name := b.Context(), b.Name("m")
 		must(t, b.SetTTL(ctx, "{"+name+"}:load:k", "other", time.Hour))

@@ -226,7 +226,7 @@ func TestWhatIsOverTwiceCountsOnce(t *testing.T) {
 	})
 }
 
-func TestWhoComesAfterALoaderDoesNotLoad(t *testing.T) {
+func TestACallAfterALoaderDoesNotLoad(t *testing.T) {
 	bubble(t, func(ctx context.Context, b *ebbtest.Backend) {
 		m := open(t, b.Conn, "m", modeAuto, Options[string, int]{})
 		b.Intercept(func(cmd []string) error {
@@ -245,7 +245,7 @@ func TestWhoComesAfterALoaderDoesNotLoad(t *testing.T) {
 	})
 }
 
-func TestWhoHasTimeLoadsAfterWhoHadNone(t *testing.T) {
+func TestACallWithTimeLoadsAfterOneWithout(t *testing.T) {
 	bubble(t, func(ctx context.Context, b *ebbtest.Backend) {
 		m := open(t, b.Conn, "m", modeAuto, Options[string, int]{})
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -298,7 +298,7 @@ func TestTheLayoutIsWhatTheServerCanDo(t *testing.T) {
 	}
 }
 
-func TestAFamilyForgetsWhoHasNoDeadline(t *testing.T) {
+func TestAFamilyForgetsNamesWithoutDeadlines(t *testing.T) {
 	bubble(t, func(ctx context.Context, b *ebbtest.Backend) {
 		f, err := NewFamily[string, int](b.Conn, "carts")
 		must(t, err)

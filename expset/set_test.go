@@ -432,7 +432,7 @@ func TestAnExpiryIsHeardInTime(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftWhereNobodySweeps(t *testing.T) {
+func TestNothingIsLeftWithoutASweeper(t *testing.T) {
 	virtually(t, func(t *testing.T, b *backends.Backend, w way) {
 		if w == redisson {
 			return

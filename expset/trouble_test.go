@@ -107,7 +107,7 @@ func TestClearTellsOfAllThatWereOver(t *testing.T) {
 	})
 }
 
-func TestAFamilyForgetsWhoHasNoDeadline(t *testing.T) {
+func TestAFamilyForgetsNamesWithoutDeadlines(t *testing.T) {
 	bubble(t, Options[string]{}, func(ctx context.Context, b *ebbtest.Backend, f *Family[string]) {
 		did(t, 1)(f.Set("ann").Add(ctx, time.Minute, "o-1"))
 		did(t, 1)(f.Set("bob").Add(ctx, time.Minute, "o-1"))

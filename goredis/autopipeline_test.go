@@ -38,7 +38,7 @@ func TestCallsThatGoTogetherHaveTheirOwnAnswers(t *testing.T) {
 	workers.Wait()
 }
 
-func TestACallThatWaitsKeepsNobodyWaiting(t *testing.T) {
+func TestACallThatWaitsDelaysNoOtherCall(t *testing.T) {
 	const waiting = 32
 	c := open(t, "redis://"+realserver.Start(t, "redis-server")+"?pool_size=48&read_timeout=60s")
 	ctx := testContext(t)
@@ -107,7 +107,7 @@ func TestACallThatWaitsForOthersEndsWithItsContext(t *testing.T) {
 	wantErr(t, "what had not been sent", ebb.ErrNil)(nil, err)
 }
 
-func TestWhoWaitsIsServedWhenOthersFail(t *testing.T) {
+func TestAWaiterIsServedWhenOthersFail(t *testing.T) {
 	c, _, release := held(t)
 	ctx := testContext(t)
 	var calls sync.WaitGroup

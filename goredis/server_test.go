@@ -146,7 +146,7 @@ func TestAUserWithoutINFOFindsOutWhatTheServerIs(t *testing.T) {
 	}
 }
 
-func TestEventsAreHeardOfWhoeverIsTheMaster(t *testing.T) {
+func TestEventsAreHeardOfEachMaster(t *testing.T) {
 	backends.Asked(t, []string{"cluster"}, func(t *testing.T, b *backends.Backend) {
 		drivertest.EventsOfMasters(t, b.Conn, b.Cluster(), "{"+b.Name("k")+"}")
 	})

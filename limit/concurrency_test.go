@@ -159,7 +159,7 @@ func TestASlotThatWasWaitedForIsFresh(t *testing.T) {
 	})
 }
 
-func TestThoseWhoWaitForSlotsShareASubscription(t *testing.T) {
+func TestWaitersForSlotsShareASubscription(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *ebbtest.Backend, c *ebb.Conn) {
 		ctx := t.Context()
 		q := mustSlots(t, c, "resize", 2, true, 0)

@@ -290,7 +290,7 @@ func TestAnotherAlgorithmsKeyIsAnError(t *testing.T) {
 	})
 }
 
-func TestSomebodysCounterIsNoLimiter(t *testing.T) {
+func TestAForeignCounterIsNoLimiter(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(5))
 		l.scriptsOnly = scripts

@@ -118,7 +118,7 @@ func TestNoMoreIsGivenToWaitersThanToOthers(t *testing.T) {
 	})
 }
 
-func TestWhoStandsBehindOthersAtItsDeadlineIsLate(t *testing.T) {
+func TestAWaiterBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(1))
 		l.scriptsOnly = scripts
@@ -147,7 +147,7 @@ func TestWhoStandsBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsStopsWithItsContext(t *testing.T) {
+func TestAWaiterStopsWithItsContext(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		l := must(t, b.Conn, b.Name("api"), PerHour(1))
 		l.scriptsOnly = scripts
@@ -242,7 +242,7 @@ func TestReservationsAreKeptAndGivenBack(t *testing.T) {
 	})
 }
 
-func TestReservationsAreGivenBackToThoseWhoWait(t *testing.T) {
+func TestReservationsAreGivenBackToWaiters(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		l := must(t, b.Conn, "api", PerSecond(1), Options{Burst: 1})
 		l.scriptsOnly = scripts
@@ -279,7 +279,7 @@ func TestReservationsAreGivenBackToThoseWhoWait(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesBeforeTheFirstAnswerLeavesTheLine(t *testing.T) {
+func TestAWaiterThatLeavesBeforeTheFirstAnswerLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ebbtest.Run(t)
 		l := must(t, b.Conn, "api", PerHour(1))

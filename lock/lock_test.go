@@ -158,7 +158,7 @@ func together(t *testing.T, test func(t *testing.T, b *backends.Backend, make fu
 	})
 }
 
-func TestALeaseThatIsOverGoesToWhoWaits(t *testing.T) {
+func TestALeaseThatIsOverGoesToAWaiter(t *testing.T) {
 	together(t, func(t *testing.T, b *backends.Backend, make func(kind string, ttl time.Duration) acquirer) {
 		ctx := b.Context()
 		var wg sync.WaitGroup
@@ -276,7 +276,7 @@ func TestAWaitEndsWithItsTime(t *testing.T) {
 	})
 }
 
-func TestACancelledWaitLeavesNobodyInLine(t *testing.T) {
+func TestACancelledWaitLeavesTheLine(t *testing.T) {
 	eachExclusive(t, time.Minute, func(t *testing.T, b *backends.Backend, make func() acquirer) {
 		ctx := b.Context()
 		l, other := make(), make()
@@ -306,7 +306,7 @@ func TestACancelledWaitLeavesNobodyInLine(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsIsServedInOrder(t *testing.T) {
+func TestWaitersAreServedInOrder(t *testing.T) {
 	for _, kind := range []string{"fair", "rw", "semaphore"} {
 		t.Run(kind, func(t *testing.T) {
 			backends.Each(t, func(t *testing.T, b *backends.Backend) {

@@ -139,7 +139,7 @@ func TestAllGoOnWhenTheLatchIsAtZero(t *testing.T) {
 	})
 }
 
-func TestThereIsOneLeaderAndAllKnowWho(t *testing.T) {
+func TestThereIsOneLeaderAndAllKnowIt(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx := b.Context()
 		candidate := func(id string) *lock.Leader {

@@ -126,7 +126,7 @@ func TestWhatIsNearIsFoundNearestFirst(t *testing.T) {
 	})
 }
 
-func TestWhoWasNotSeenIsForgotten(t *testing.T) {
+func TestAMemberThatIsNotSeenIsForgotten(t *testing.T) {
 	each(t, func(t *testing.T, b *backends.Backend, x *Index) {
 		ctx := b.Context()
 		placeCities(t, ctx, x, 100*time.Millisecond)

@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
-func TestWhoWaitsHearsOfTheFirstOfSeveral(t *testing.T) {
+func TestAWaiterHearsOfTheFirstOfSeveral(t *testing.T) {
 	for what, items := range map[string][]Item[string]{
 		"due at the same time": {
 			{Value: "low", PushOptions: PushOptions{Delay: 40 * time.Millisecond}},
@@ -53,7 +53,7 @@ func TestWhoWaitsHearsOfTheFirstOfSeveral(t *testing.T) {
 	}
 }
 
-func TestMuchThatNobodyTookInTimeIsDroppedBitByBit(t *testing.T) {
+func TestManyJobsThatWereNotTakenInTimeAreDroppedBitByBit(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{})
 		items := make([]Item[string], 1100)
@@ -77,7 +77,7 @@ func TestMuchThatNobodyTookInTimeIsDroppedBitByBit(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsDoesNotRestWhileThereIsMuchToTidyUp(t *testing.T) {
+func TestAWaiterDoesNotRestWhileThereIsMuchToTidyUp(t *testing.T) {
 	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{})
 		late := make([]Item[string], 2000) // ten calls drop them
@@ -397,7 +397,7 @@ func TestWhatTheMasterAloneHasIsSaid(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsLostBeforeItIsReplicatedIsNobodys(t *testing.T) {
+func TestALeaseThatIsLostBeforeItIsReplicatedHasNoHolder(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		away, d := atomic.Bool{}, &between{c: b.Conn}
 		d.call = fewReplicas(&away)

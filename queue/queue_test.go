@@ -171,7 +171,7 @@ func now(t testing.TB, b *backends.Backend) time.Time {
 	return time.UnixMilli(sec*1000 + us/1000)
 }
 
-func TestWhoWaitsIsWoken(t *testing.T) {
+func TestAWaiterIsWoken(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{})
 		got := make(chan string, 3)
@@ -392,7 +392,7 @@ func TestABoundDropsTheOldest(t *testing.T) {
 	})
 }
 
-func TestAnItemThatNobodyTakesInTimeIsDropped(t *testing.T) {
+func TestAnItemThatIsNotTakenInTimeIsDropped(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{})
 		must(q.Push(ctx, "short", PushOptions{TTL: 30 * time.Millisecond}))(t)

@@ -46,7 +46,7 @@ func popping(ctx context.Context, q *Queue[string]) (got func(begin time.Time) (
 	}
 }
 
-func TestWhoWaitsHearsOfWhatCameWhileItSubscribed(t *testing.T) {
+func TestAWaiterHearsOfWhatCameWhileItSubscribed(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
 		d.subscribe = func(ctx context.Context, run func() (conn.Feed, error)) (conn.Feed, error) {
 			_ = kit.Sleep(ctx, 100*time.Millisecond) // it has looked, and waits
@@ -62,7 +62,7 @@ func TestWhoWaitsHearsOfWhatCameWhileItSubscribed(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotSubscribeLooksTwiceASecond(t *testing.T) {
+func TestAConsumerThatMayNotSubscribeLooksTwiceASecond(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
 		d.subscribe = func(context.Context, func() (conn.Feed, error)) (conn.Feed, error) {
 			return nil, ebb.ReplyError("NOPERM no subscriptions")
@@ -100,7 +100,7 @@ func TestALostMessageDelaysAJobBySecondsAtMost(t *testing.T) {
 	})
 }
 
-func TestWhatOneKnewWhoLeavesAnotherFindsOut(t *testing.T) {
+func TestAnotherWaiterFindsOutWhatALeavingOneKnew(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, _ *between, q, other *Queue[string]) {
 		ctx, cancel := context.WithCancel(b.Context())
 		first := popping(ctx, q)
@@ -118,7 +118,7 @@ func TestWhatOneKnewWhoLeavesAnotherFindsOut(t *testing.T) {
 	})
 }
 
-func TestOneJobWakesTheOneWhoHasWaitedLongest(t *testing.T) {
+func TestOneJobWakesTheLongestWaiter(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
 		ctx, cancel := context.WithCancel(b.Context())
 		calls := atomic.Int32{}
@@ -166,7 +166,7 @@ func (s slow) Close() error {
 	return s.Feed.Close()
 }
 
-func TestTheLastWhoWaitsLeavesNoSubscription(t *testing.T) {
+func TestTheLastWaiterLeavesNoSubscription(t *testing.T) {
 	woken(t, func(t *testing.T, b *backends.Backend, d *between, q, other *Queue[string]) {
 		open := atomic.Int32{}
 		d.subscribe = func(_ context.Context, run func() (conn.Feed, error)) (conn.Feed, error) {

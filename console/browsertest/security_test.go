@@ -553,7 +553,7 @@ for (const path of ['', 'SET hacked 1', 'x\r\nSET hacked 1']) {
 }
 
 // T-S10
-func TestACookieOfAnotherPortLogsNoOneIn(t *testing.T) {
+func TestACookieOfAnotherPortIsNoLogin(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	u, err := url.Parse(s.URL)
 	if err != nil {

@@ -142,7 +142,7 @@ func TestAScreenThatTheUserMayNotSeeAsksForNothing(t *testing.T) {
 }
 
 // C11
-func TestTheBarNamesTheUserWhoActs(t *testing.T) {
+func TestTheBarNamesTheActingUser(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	s.Do("ACL", "SETUSER", "bea", "on", ">bee", "+@all", "~*")
 	s.Do("SET", "k", "v")

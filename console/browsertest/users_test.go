@@ -55,7 +55,7 @@ func do(p *browsertest.Page, words ...string) (status float64, answer map[string
 }
 
 // T7
-func TestAUserWhoMayReadSomeKeysSeesThoseAndNoError(t *testing.T) {
+func TestAUserOfSomeKeysSeesThoseAndNoError(t *testing.T) {
 	s := browsertest.Serve(t, "--requirepass", "secret")
 	fill(s)
 	s.Do("ACL", "SETUSER", "support", "on", ">looking", "-@all", "+@read", "~shop:*")

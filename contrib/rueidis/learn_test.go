@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-func TestWhoeverActsOnAGuessIsRefused(t *testing.T) {
+func TestACallThatActsOnAGuessIsRefused(t *testing.T) {
 	t.Parallel()
 	p := realserver.NewProcess(t, "redis-server", "--save", "")
 	p.Start()

@@ -169,7 +169,7 @@ func TestARefusingHookUndoesTheWholeChange(t *testing.T) {
 	}
 }
 
-func TestProtectedDirectivesOpenToWhomTheFileAllows(t *testing.T) {
+func TestProtectedDirectivesOpenToTheClientsThatTheFileAllows(t *testing.T) {
 	for _, x := range []struct {
 		allow          string
 		local, allowed bool

@@ -807,7 +807,7 @@ func TestAShutdownDoesNotSaveAPartOfTheData(t *testing.T) {
 }
 
 // A caller that is about to replace all data does not wait for the job under way.
-func TestWhoReplacesTheDataCallsJobsOff(t *testing.T) {
+func TestAReplacementOfTheDataCallsJobsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := run(t, newFS(1), "appendonly", "yes")
 		first, err := w.k.Turn(t.Context())

@@ -113,7 +113,7 @@ func TestASurveyDoesNotWaitForShardsThatAreHeld(t *testing.T) {
 	}
 }
 
-func TestSurveysDisturbNobody(t *testing.T) {
+func TestSurveysDisturbNoTransaction(t *testing.T) {
 	db := Open(Options{Shards: 4})
 	defer db.Close()
 	s := db.NewSurveyor()

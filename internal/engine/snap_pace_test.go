@@ -37,7 +37,7 @@ func TestAWalkRestsForTwiceItsWorkWhileOthersWork(t *testing.T) {
 	wantRest(t, "a piece that waited for the disk", w.works(40_000), paceLongest)
 }
 
-func TestAWalkThatDisturbsNobodyDoesNotRest(t *testing.T) {
+func TestAWalkThatDisturbsNoTransactionDoesNotRest(t *testing.T) {
 	w := &walked{pace: pace{from: 5_000_000}, now: 5_000_000}
 	for range 1000 {
 		wantRest(t, "no transaction has come", w.works(pacePiece), 0)

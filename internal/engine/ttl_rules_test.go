@@ -257,7 +257,7 @@ func apart(db *DB, prefix string, others ...string) string {
 	}
 }
 
-func TestWhoIsServedMayMeetWhatIsDead(t *testing.T) {
+func TestAServedWaiterMayMeetADeadKey(t *testing.T) {
 	l := newLines(t)
 	l.db.SetActiveExpiry(false)
 	clock := l.db.clock.(*clock.Manual)

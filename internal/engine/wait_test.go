@@ -269,7 +269,7 @@ func TestADelayedLineMayHaveNothingLeft(t *testing.T) {
 	l.expect(t)
 }
 
-func TestOtherKindsServeNobody(t *testing.T) {
+func TestOtherKindsServeNoWaiter(t *testing.T) {
 	l := newLines(t)
 	l.wait("first", "", "k")
 	if err := l.db.set(0, []byte("k"), []byte("text"), 0); err != nil {

@@ -137,7 +137,7 @@ func TestAListenerOutlivesAServerThatCannotJustNow(t *testing.T) {
 	}
 }
 
-func TestAStreamThatNobodyWritesEndsByItself(t *testing.T) {
+func TestAStreamThatIsNotWrittenEndsByItself(t *testing.T) {
 	listening(t, 0, func(b *ebbtest.Backend, listen func(Options, func(string) error)) {
 		listen(Options{Redeliver: time.Hour}, func(string) error { return nil })
 		pass(time.Second)

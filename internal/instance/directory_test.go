@@ -120,7 +120,7 @@ func TestTwoServersThatKeepNothingShareADirectory(t *testing.T) {
 
 // A server that has little to load answers its first client, and one that has more says
 // LOADING until Load has returned.
-func TestNobodyHearsLoadingWhereThereIsLittleToLoad(t *testing.T) {
+func TestNoClientHearsLoadingWhereThereIsLittleToLoad(t *testing.T) {
 	dir := t.TempDir()
 	for _, x := range []struct{ first, want, last string }{
 		{"SET k v", "OK", "SET small x"},

@@ -64,7 +64,7 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 
 // The master closes the connection of a replica that stops reading its snapshot, which
 // meanwhile does not delay replicas whose snapshots go through files.
-func TestWhoDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
+func TestAReplicaThatDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	for _, diskless := range []string{"yes", "no"} {
 		in := startMaster(t, "--repl-timeout", "2", "--repl-diskless-sync", diskless, "--dir", t.TempDir(), "--appendonly", "no", "--rdbcompression", "no")

@@ -396,7 +396,7 @@ func TestNothingIsSentBeforeItIsSynced(t *testing.T) {
 	})
 }
 
-func TestWhoComesDuringAFileGetsIt(t *testing.T) {
+func TestAReplicaThatComesDuringAFileGetsIt(t *testing.T) {
 	fs := crashfs.New(1)
 	inBubble(t, fs, []string{"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync", "no", "--repl-ping-replica-period",
 		"1000"}, func(b *bubbled) {

@@ -293,7 +293,7 @@ func TestAClosedListenerRefuses(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWhatNobodyAccepted(t *testing.T) {
+func TestCloseEndsConnectionsThatWereNotAccepted(t *testing.T) {
 	l := Listen("server")
 	client, err := l.Dial()
 	if err != nil {

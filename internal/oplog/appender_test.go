@@ -243,7 +243,7 @@ func TestARewriteDoesNotSkipWhatCannotBeWritten(t *testing.T) {
 	})
 }
 
-func TestWhoAsksIsToldThatTheFilesFail(t *testing.T) {
+func TestTheOwnerIsToldThatTheFilesFail(t *testing.T) {
 	var told atomic.Int64
 	appending(t, AppenderOptions{Policy: Always, Changed: func() { told.Add(1) }}, func(b *bench, fs *crashfs.FS) {
 		b.set()
@@ -407,7 +407,7 @@ func TestFreshFilesCountWithTheirBase(t *testing.T) {
 	})
 }
 
-func TestNobodyWaitsWhileSyncsAreSuspended(t *testing.T) {
+func TestNoReplyWaitsWhileSyncsAreSuspended(t *testing.T) {
 	appending(t, AppenderOptions{Policy: Always}, func(b *bench, fs *crashfs.FS) {
 		b.a.SuspendSync(true)
 		before := fs.Count(crashfs.OpSync)

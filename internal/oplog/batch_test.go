@@ -62,7 +62,7 @@ func TestABatchIsSyncedAtItsEnd(t *testing.T) {
 	})
 }
 
-func TestWhoIsInNoBatchDoesNotWaitForItsEnd(t *testing.T) {
+func TestAWaiterOutsideOfABatchDoesNotWaitForItsEnd(t *testing.T) {
 	batching(t, func(b *bench, _ *crashfs.FS) {
 		var w woken
 		last := b.begin()

@@ -321,9 +321,9 @@ func TestTheFooterIsChecked(t *testing.T) {
 	}
 }
 
-// TestTypesBelongToThoseWhoCountTheVersion: Redis and Valkey gave the same numbers to
+// TestTypesBelongToTheServerThatCountsTheVersion: Redis and Valkey gave the same numbers to
 // different types, and only the version of a payload says which server wrote it.
-func TestTypesBelongToThoseWhoCountTheVersion(t *testing.T) {
+func TestTypesBelongToTheServerThatCountsTheVersion(t *testing.T) {
 	valkey := append([]byte{22, 1, 1, 'f', 1, 'v'}, little(5000)...)
 	early := []byte{22, 1, 6, 1, 'f', 1, 'v'} // of a release candidate of Redis 7.4
 	for _, c := range []struct {

@@ -410,7 +410,7 @@ func (s *parker) Serve(in, out []byte) (int, []byte, Verdict) {
 	return n, out, Park
 }
 
-func TestWhoWaitsForTheEndOfABatchIsServedAtIt(t *testing.T) {
+func TestAWaiterForTheEndOfABatchIsServedAtIt(t *testing.T) {
 	var round, settled []*parker // the loop's
 	_, addr := started(t, Config{
 		Loops: 1,

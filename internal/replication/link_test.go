@@ -29,7 +29,7 @@ func TestALinkDialsAtOnceOnceInASecond(t *testing.T) {
 
 // A replica that goes while its snapshot waits for its turn gets no reader at the
 // cut: a reader without a replica would keep the whole stream in memory.
-func TestWhoIsGoneHoldsNoStream(t *testing.T) {
+func TestAReplicaThatIsGoneHoldsNoStream(t *testing.T) {
 	log := oplog.New(0)
 	for _, f := range []*Replica{
 		{announced: Announced{ip: "gone"}, left: true},

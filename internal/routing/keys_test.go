@@ -64,7 +64,7 @@ func TestKeysOfOneSlotAreToldApart(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyKnowsMayWrite(t *testing.T) {
+func TestAnUnknownCommandMayWrite(t *testing.T) {
 	for line, want := range map[string]bool{
 		"GET k": false, "SET k": true, "evalsha digest": true, "FCALL f": true, "EVALSHA_RO digest": false,
 		"CONFIG GET": false, "XGROUP CREATE": true, "FT.NOBODYKNOWS k": true, "PING": false, "LOCK.ACQUIRE k": true,

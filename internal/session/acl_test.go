@@ -149,7 +149,7 @@ func TestUsersOfAnACLFile(t *testing.T) {
 }
 
 // A load keeps the clients that may stay.
-func TestLoadClosesWhoseUserIsGoneOrMayNotListen(t *testing.T) {
+func TestLoadClosesClientsWhoseUserIsGoneOrMayNotListen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
 	if err := os.WriteFile(file, []byte("user a on nopass +@all &*\nuser b on nopass +@all &*\nuser c on nopass +@all &*\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -160,7 +160,7 @@ func TestAThousandAreServedInTheirOrder(t *testing.T) {
 
 // Many clients push, wait, give up and move between lists at once. Nothing is
 // lost and nothing comes twice.
-func TestNothingIsLostBetweenManyWhoWait(t *testing.T) {
+func TestNothingIsLostBetweenManyWaiters(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)

@@ -147,7 +147,7 @@ func TestAFailureOfTheFilesEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestAFailureThatIsOverLeavesNobodyWaiting(t *testing.T) {
+func TestAFailureThatIsOverLeavesNoClientWaiting(t *testing.T) {
 	s := always(t)
 	log := s.DB.Log()
 	p := dial(t, s, "tcp", "127.0.0.1:1")

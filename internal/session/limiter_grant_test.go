@@ -15,7 +15,7 @@ import (
 )
 
 // If a connection closes between its grant and the reply, the next client gets the grant.
-func TestATurnThatNobodyTookPassesOn(t *testing.T) {
+func TestATurnThatWasNotTakenPassesOn(t *testing.T) {
 	for algo := range limiter.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
 			var hooks session.Hooks

@@ -63,7 +63,7 @@ func askInt(t *testing.T, s *session.Session, words ...string) int64 {
 }
 
 // A connection that dies between the grant and its reply gives it to the next.
-func TestAGrantThatNobodyTookPassesOn(t *testing.T) {
+func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 	for _, c := range []struct{ name, acquire, release string }{
 		{"lock", "LOCK.ACQUIRE k %s 60000", "LOCK.RELEASE k a %d"},
 		{"shared", "LOCK.ACQUIRE k %s 60000", "LOCK.RELEASE k a %d"},
@@ -105,7 +105,7 @@ func TestAGrantThatNobodyTookPassesOn(t *testing.T) {
 
 // A client that requested it again elsewhere, because it thought its connection dead, keeps
 // what it got there when the old connection ends.
-func TestWhoAskedAgainKeepsTheLock(t *testing.T) {
+func TestAClientThatAskedAgainKeepsTheLock(t *testing.T) {
 	s := newLockService(t)
 	own := s.NewSession(nil)
 	defer own.Closed(nil)

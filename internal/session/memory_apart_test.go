@@ -76,7 +76,7 @@ func TestWhatIsKeptBesideTheDataIsBoundedAndLeavesWritesAlone(t *testing.T) {
 }
 
 // While the bound is exceeded, connections that keep little go on, and what gives memory back works.
-func TestWhoKeepsLittleIsNotRefused(t *testing.T) {
+func TestAClientThatKeepsLittleIsNotRefused(t *testing.T) {
 	svc := fullApart(t)
 	s := svc.NewSession(newLoopConn())
 	admin := svc.NewSession(nil)

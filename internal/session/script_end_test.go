@@ -90,7 +90,7 @@ func TestAScriptEndsWithTheContextOfItsCaller(t *testing.T) {
 }
 
 // A call that waits for another's script ends with its context as well.
-func TestWhoWaitsForAScriptLeavesWithTheContext(t *testing.T) {
+func TestAWaiterForAScriptLeavesWithTheContext(t *testing.T) {
 	_, svc, c := scriptService(t)
 	defer svc.Close()
 	other := svc.NewSession(nil)

@@ -117,7 +117,7 @@ func TestProtectedModeKeepsStrangersOut(t *testing.T) {
 	}
 }
 
-func TestDebugIsForThoseWhoMayUseIt(t *testing.T) {
+func TestDebugIsForClientsThatMayUseIt(t *testing.T) {
 	for _, x := range []struct {
 		option, addr string
 		ok           bool

@@ -279,7 +279,7 @@ func TestMessagesWaitForAReplyThatIsOnItsWay(t *testing.T) {
 	}
 }
 
-func BenchmarkSetWhileNobodyTracks(b *testing.B) {
+func BenchmarkSetWithoutTracking(b *testing.B) {
 	hooks := &Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks})
 	defer db.Close()

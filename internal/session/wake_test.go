@@ -328,7 +328,7 @@ func (w *waking) check(t *testing.T, gets, left string, err error) {
 	}
 }
 
-func TestEveryWayToMakeOrReplaceAKeyServesWhoWaitsForIt(t *testing.T) {
+func TestEveryWayToMakeOrReplaceAKeyServesItsWaiters(t *testing.T) {
 	for _, w := range wakings() {
 		e, err := transcript.NewEngine()
 		if err != nil {
@@ -340,7 +340,7 @@ func TestEveryWayToMakeOrReplaceAKeyServesWhoWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsIsServedAsByARealServer(t *testing.T) {
+func TestAWaiterIsServedAsByARealServer(t *testing.T) {
 	for _, program := range []string{realserver.Redis7, realserver.Redis8, realserver.Valkey9} {
 		t.Run(program, func(t *testing.T) {
 			other, err := compat.Covers("group-gone-texts", program)

@@ -83,7 +83,7 @@ func TestAUnixSocketTakesThePlaceOfAFileAndOfALink(t *testing.T) {
 	}
 }
 
-func TestAUnixSocketReplacesOneThatNobodyServes(t *testing.T) {
+func TestAUnixSocketReplacesOneThatIsNotServed(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	path := realserver.Socket(t)

@@ -68,7 +68,7 @@ func TestTheRefusedAreToldWhenToComeBack(t *testing.T) {
 	})
 }
 
-func TestNobodyChoosesHisAddress(t *testing.T) {
+func TestAClientDoesNotChooseItsAddress(t *testing.T) {
 	const peer = "203.0.113.9:80"
 	for _, c := range []struct {
 		proxies int

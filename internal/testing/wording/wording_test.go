@@ -4,6 +4,7 @@
 //	*.md ───────────┐
 //	comments ───────┼──▶ sentences ──▶ findings ──▶ count per area <= ceiling
 //	string literals ┘
+//	names of tests ────▶ words ──────▶ none      (testnames_test.go)
 //
 // A sentence names its subject: the client, the caller, the server. An indefinite person
 // (nobody, somebody, "who waits ...", "those who wait") hides it. CONTRIBUTING.md has the
