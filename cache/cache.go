@@ -107,7 +107,7 @@ type flight[V any] struct {
 	done  chan struct{} // closed when the other fields are set
 	value V
 	err   error
-	left  bool // the context of the call has ended, or the key has changed: another call goes on
+	retry bool // the context of the call has ended, or the key has changed: another call goes on
 
 	joined bool // another call waits; the cache's mu guards it
 }

@@ -15,6 +15,14 @@ import (
 // Loader makes the value of a key, or returns ErrAbsent if there is none.
 type Loader[K comparable, V any] func(ctx context.Context, key K) (V, error)
 
+// request is a call of Get.
+type request[K comparable, V any] struct {
+	k       K
+	key     string // of k, at the backend
+	load    Loader[K, V]
+	backend fresh.Backend
+}
+
 // Get returns the value of a key. Of all goroutines and programs that call it, at most one calls its loader
 // at a time:
 //
@@ -45,24 +53,24 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 			return v, x.wrap("get", err)
 		}
 	}
-	b := x.backend()
+	r := request[K, V]{k, key, load, x.backend()}
 	for {
-		l, err := x.look(ctx, b, key)
+		e, err := x.read(ctx, r)
 		if err != nil {
-			return x.withoutBackend(ctx, k, key, load, err)
+			return x.withoutBackend(ctx, r, err)
 		}
-		if l.Body != "" {
-			return x.found(ctx, b, k, key, &l, load)
+		if e.Body != "" {
+			return x.hit(ctx, r, &e)
 		}
-		f, leads := x.board(key, l.Token != "")
+		f, leads := x.join(key, e.Token != "")
 		if leads {
-			x.lead(ctx, f, key, func() (V, bool, error) { return x.loadOrWait(ctx, b, k, key, l, load, f) })
+			x.runFlight(ctx, f, key, func() (V, bool, error) { return x.loadOrWait(ctx, r, e, f) })
 			return f.value, x.wrap("get", f.err)
 		}
 		x.waited.Add(1)
 		select {
 		case <-f.done:
-			if !f.left {
+			if !f.retry {
 				return f.value, x.wrap("get", f.err)
 			}
 		case <-ctx.Done():
@@ -74,40 +82,42 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 // localShare: without reports of changes a value is kept in the process for a tenth of Fresh.
 const localShare = 10
 
-// look reads an entry for Get, and keeps it in the process while it is fresh.
-func (x *Cache[K, V]) look(ctx context.Context, b fresh.Backend, key string) (l fresh.Entry, err error) {
+// read reads the entry of a request, and keeps it in the process while it is fresh.
+func (x *Cache[K, V]) read(ctx context.Context, r request[K, V]) (e fresh.Entry, err error) {
 	if x.near == nil {
-		return b.Look(ctx, key, x.o.Lease, 1)
+		return r.backend.Look(ctx, r.key, x.o.Lease, 1)
 	}
-	r := x.near.Begin(key)
-	defer func() { x.near.End(r, err == nil && l.State == fresh.Fresh, "", l.Body, l.Left, x.o.Fresh/localShare) }()
-	return b.Look(ctx, key, x.o.Lease, 1)
+	reading := x.near.Begin(r.key)
+	defer func() {
+		x.near.End(reading, err == nil && e.State == fresh.Fresh, "", e.Body, e.Left, x.o.Fresh/localShare)
+	}()
+	return r.backend.Look(ctx, r.key, x.o.Lease, 1)
 }
 
-// found returns a value that the backend has, and begins to load the next one if it elected this call.
-func (x *Cache[K, V]) found(ctx context.Context, b fresh.Backend, k K, key string, l *fresh.Entry, load Loader[K, V]) (V, error) {
-	v, err := x.decode(l.Body)
+// hit returns a value that the backend has, and begins to load the next one if the backend elected this call.
+func (x *Cache[K, V]) hit(ctx context.Context, r request[K, V], e *fresh.Entry) (V, error) {
+	v, err := x.decode(e.Body)
 	if err != nil && err != ErrAbsent { // another program writes the key, or has another codec
-		x.giveBack(ctx, b, key, l.Token)
+		x.giveBack(ctx, r, e.Token)
 		return v, x.wrap("get", err)
 	}
-	if l.State == fresh.Fresh {
+	if e.State == fresh.Fresh {
 		x.fresh.Add(1)
 		return v, err
 	}
 	x.stale.Add(1)
-	if l.Token != "" {
-		x.refresh(ctx, b, k, key, l.Token, load)
+	if e.Token != "" {
+		x.refresh(ctx, r, e.Token)
 	}
 	return v, err
 }
 
 // refresh loads in the background.
-func (x *Cache[K, V]) refresh(ctx context.Context, b fresh.Backend, k K, key, token string, load Loader[K, V]) {
+func (x *Cache[K, V]) refresh(ctx context.Context, r request[K, V], token string) {
 	x.mu.Lock()
 	if x.closed {
 		x.mu.Unlock()
-		x.giveBack(ctx, b, key, token)
+		x.giveBack(ctx, r, token)
 		return
 	}
 	x.work.Add(1)
@@ -117,15 +127,15 @@ func (x *Cache[K, V]) refresh(ctx context.Context, b fresh.Backend, k K, key, to
 		inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(x.ctx, cancel)()
 		defer cancel()
-		if _, _, err := x.load(inner, b, k, key, token, load, nil); err != nil && err != ErrAbsent && x.o.Logger != nil && x.ctx.Err() == nil {
+		if _, _, err := x.load(inner, r, token, nil); err != nil && err != ErrAbsent && x.o.Logger != nil && x.ctx.Err() == nil {
 			x.o.Logger.Warn("cache: a load in the background failed", "cache", x.name, "error", err)
 		}
 	}()
 }
 
-// board returns the flight of a key that this process has, and whether the caller leads it. A caller that was
+// join returns the flight of a key that this process has, and whether the caller leads it. A caller that was
 // elected always leads.
-func (x *Cache[K, V]) board(key string, elected bool) (f *flight[V], leads bool) {
+func (x *Cache[K, V]) join(key string, elected bool) (f *flight[V], leads bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if f := x.flights[key]; f != nil && !elected {
@@ -137,11 +147,11 @@ func (x *Cache[K, V]) board(key string, elected bool) (f *flight[V], leads bool)
 	return f, true
 }
 
-// seal ends the time in which calls join a flight, and reports whether one has. What the flight returns must be
+// closeFlight ends the time in which calls join a flight, and reports whether one has. What the flight returns must be
 // the key's value at an instant after each of these calls began: a value may be invalidated while it is on its way, and
-// a call that begins then must not get it. So the leader seals the flight before it sends the request that says that
+// a call that begins then must not get it. So the leader closes the flight before it sends the request that says that
 // its value is the key's. f may be nil.
-func (x *Cache[K, V]) seal(key string, f *flight[V]) (joined bool) {
+func (x *Cache[K, V]) closeFlight(key string, f *flight[V]) (joined bool) {
 	if f == nil {
 		return false
 	}
@@ -153,56 +163,55 @@ func (x *Cache[K, V]) seal(key string, f *flight[V]) (joined bool) {
 	return f.joined
 }
 
-// lead runs do for the calls of this process that wait for the flight. current is false if the value may be older
-// than an invalidation: the leader's call began before that, but the other calls look again.
-func (x *Cache[K, V]) lead(ctx context.Context, f *flight[V], key string, do func() (v V, current bool, err error)) {
-	f.err, f.left = errors.New("the loader panicked"), true
+// runFlight runs do for the calls of this process that wait for the flight. current is false if the value may be older
+// than an invalidation: the leader's call began before that, but the other calls read again.
+func (x *Cache[K, V]) runFlight(ctx context.Context, f *flight[V], key string, do func() (v V, current bool, err error)) {
+	f.err, f.retry = errors.New("the loader panicked"), true
 	defer func() {
-		x.seal(key, f)
+		x.closeFlight(key, f)
 		close(f.done)
 	}()
 	v, current, err := do()
-	f.value, f.err, f.left = v, err, !current || err != nil && ctx.Err() != nil
+	f.value, f.err, f.retry = v, err, !current || err != nil && ctx.Err() != nil
 }
 
-// loadOrWait loads if this call was elected, and waits for a value or its election if not.
-func (x *Cache[K, V]) loadOrWait(ctx context.Context, b fresh.Backend, k K, key string, l fresh.Entry, load Loader[K, V],
-	f *flight[V]) (v V, current bool, err error) {
-	for n := 0; l.Token == "" && l.Body == ""; n++ {
+// loadOrWait loads if this call was elected, and waits for a value or its election if not. e is the entry that it has read.
+func (x *Cache[K, V]) loadOrWait(ctx context.Context, r request[K, V], e fresh.Entry, f *flight[V]) (v V, current bool, err error) {
+	for n := 0; e.Token == "" && e.Body == ""; n++ {
 		if n == 0 {
 			x.waited.Add(1)
 		}
-		if l, err = b.Await(ctx, key, x.o.Lease, n); err != nil {
+		if e, err = r.backend.Await(ctx, r.key, x.o.Lease, n); err != nil {
 			return v, true, fmt.Errorf("wait for the loader of another program: %w", err)
 		}
 	}
-	if l.Body == "" {
-		return x.load(ctx, b, k, key, l.Token, load, f)
+	if e.Body == "" {
+		return x.load(ctx, r, e.Token, f)
 	}
-	if l.Token != "" {
-		x.refresh(ctx, b, k, key, l.Token, load)
+	if e.Token != "" {
+		x.refresh(ctx, r, e.Token)
 	}
 	current = true
-	if x.seal(key, f) {
-		again, err := b.Look(ctx, key, 0, 1)
+	if x.closeFlight(r.key, f) {
+		again, err := r.backend.Look(ctx, r.key, 0, 1)
 		if current = err == nil && again.Body != ""; current {
-			l = again
+			e = again
 		}
 	}
-	v, err = x.decode(l.Body)
+	v, err = x.decode(e.Body)
 	return v, current, err
 }
 
 // load calls the loader under a lease, and stores its value. current reports whether the token was the key's when the
 // value was stored.
-func (x *Cache[K, V]) load(ctx context.Context, b fresh.Backend, k K, key, token string, load Loader[K, V], f *flight[V]) (v V, current bool, err error) {
+func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], token string, f *flight[V]) (v V, current bool, err error) {
 	stored := false
 	defer func() {
 		if !stored {
-			x.giveBack(ctx, b, key, token)
+			x.giveBack(ctx, r, token)
 		}
 	}()
-	if v, err = x.hold(ctx, b, k, key, token, load); err != nil && err != ErrAbsent {
+	if v, err = x.callUnderLease(ctx, r, token); err != nil && err != ErrAbsent {
 		return v, true, err
 	}
 	body, span, ttl := "", x.o.AbsentTTL, x.o.AbsentTTL+time.Millisecond
@@ -217,14 +226,14 @@ func (x *Cache[K, V]) load(ctx context.Context, b fresh.Backend, k K, key, token
 	case x.o.AbsentTTL > 0:
 		body = string(flagAbsent)
 	default:
-		if x.seal(key, f) {
-			current, _ = b.Renew(ctx, key, token, x.o.Lease)
+		if x.closeFlight(r.key, f) {
+			current, _ = r.backend.Renew(ctx, r.key, token, x.o.Lease)
 		}
 		return v, current, err
 	}
-	x.seal(key, f)
-	defer x.changed(key)
-	ok, failed := b.Set(ctx, key, body, token, span, ttl)
+	x.closeFlight(r.key, f)
+	defer x.changed(r.key)
+	ok, failed := r.backend.Set(ctx, r.key, body, token, span, ttl)
 	if stored = failed == nil; stored && !ok {
 		x.lost.Add(1)
 	}
@@ -234,26 +243,26 @@ func (x *Cache[K, V]) load(ctx context.Context, b fresh.Backend, k K, key, token
 	return v, stored && ok, err
 }
 
-// hold calls the loader, and renews the lease meanwhile.
-func (x *Cache[K, V]) hold(ctx context.Context, b fresh.Backend, k K, key, token string, load Loader[K, V]) (v V, err error) {
+// callUnderLease calls the loader, and renews the lease meanwhile.
+func (x *Cache[K, V]) callUnderLease(ctx context.Context, r request[K, V], token string) (v V, err error) {
 	renewing, stop := context.WithCancel(ctx)
 	var renewer sync.WaitGroup
 	renewer.Go(func() {
 		for kit.Sleep(renewing, max(x.o.Lease/3, time.Millisecond)) == nil {
-			if mine, err := b.Renew(renewing, key, token, x.o.Lease); err == nil && !mine {
+			if mine, err := r.backend.Renew(renewing, r.key, token, x.o.Lease); err == nil && !mine {
 				return // the key has changed: what is loaded will not be stored
 			}
 		}
 	})
 	defer renewer.Wait()
 	defer stop()
-	return x.call(ctx, k, load)
+	return x.call(ctx, r)
 }
 
-// call calls a loader, and counts it.
-func (x *Cache[K, V]) call(ctx context.Context, k K, load Loader[K, V]) (V, error) {
+// call calls the loader, and counts it.
+func (x *Cache[K, V]) call(ctx context.Context, r request[K, V]) (V, error) {
 	x.loads.Add(1)
-	v, err := load(ctx, k)
+	v, err := r.load(ctx, r.k)
 	if errors.Is(err, ErrAbsent) {
 		err = ErrAbsent
 	}
@@ -264,23 +273,23 @@ func (x *Cache[K, V]) call(ctx context.Context, k K, load Loader[K, V]) (V, erro
 }
 
 // giveBack releases a lease, so that another program can get it at once.
-func (x *Cache[K, V]) giveBack(ctx context.Context, b fresh.Backend, key, token string) {
+func (x *Cache[K, V]) giveBack(ctx context.Context, r request[K, V], token string) {
 	if token != "" {
-		_ = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, token) })
+		_ = kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error { return r.backend.Release(ctx, r.key, token) })
 	}
 }
 
 // withoutBackend returns the error of the backend, or with Options.Alone loads without it.
-func (x *Cache[K, V]) withoutBackend(ctx context.Context, k K, key string, load Loader[K, V], why error) (v V, err error) {
+func (x *Cache[K, V]) withoutBackend(ctx context.Context, r request[K, V], why error) (v V, err error) {
 	if !x.o.Alone || ctx.Err() != nil || !conn.Temporary(why) {
 		return v, x.wrap("get", why)
 	}
 	for {
-		f, leads := x.board(key, false)
+		f, leads := x.join(r.key, false)
 		if leads {
 			x.alone.Add(1)
-			x.lead(ctx, f, key, func() (V, bool, error) {
-				v, err := x.call(ctx, k, load)
+			x.runFlight(ctx, f, r.key, func() (V, bool, error) {
+				v, err := x.call(ctx, r)
 				return v, true, err
 			})
 			return f.value, x.wrap("load without the backend", f.err)
@@ -288,7 +297,7 @@ func (x *Cache[K, V]) withoutBackend(ctx context.Context, k K, key string, load 
 		x.waited.Add(1)
 		select {
 		case <-f.done:
-			if !f.left {
+			if !f.retry {
 				return f.value, x.wrap("load without the backend", f.err)
 			}
 		case <-ctx.Done():
