@@ -239,7 +239,7 @@ func (g *autoPipeline) pipe(together []*call) {
 	clear(together)
 }
 
-// joint returns the context of several calls, which ends remote.Linger after the last of their deadlines.
+// joint returns the context of several calls, which ends remote.GraceAfterEnd after the last of their deadlines.
 func joint(together []*call) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(together[0].ctx)
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
@@ -252,7 +252,7 @@ func joint(together []*call) (context.Context, context.CancelFunc) {
 	if !ok {
 		return ctx, func() {}
 	}
-	return context.WithDeadline(ctx, last.Add(remote.Linger))
+	return context.WithDeadline(ctx, last.Add(remote.GraceAfterEnd))
 }
 
 // close waits for the pipelines.

@@ -439,8 +439,8 @@ end
 
 // luaLine adds to kit.LineFirst what a limiter needs.
 const luaLine = kit.LineFirst + `
-local function waiting(line, heard)
-  return redis.call('EXISTS', line) == 1 and first(line, heard)
+local function waiting(line, leases)
+  return redis.call('EXISTS', line) == 1 and first(line, leases)
 end
 local function answer(b, c, behind)
   local retry, allowed = -1, 0
@@ -483,8 +483,8 @@ return taken(b, 1, -1, behind, c)
 const luaWait = `
 if not b then return redis.error_reply(wrong) end
 local c, turn, lease, patience = num(5), ARGV[7], num(8), num(9)
-local line, heard, me = KEYS[2], KEYS[3], ARGV[6] .. ':' .. ARGV[5]
-local head = redis.call('EXISTS', line) == 1 and first(line, heard)
+local line, leases, me = KEYS[2], KEYS[3], ARGV[6] .. ':' .. ARGV[5]
+local head = redis.call('EXISTS', line) == 1 and first(line, leases)
 local rank, before, sure = 0, 0, 200
 if head and head ~= me then
   rank = redis.call('ZRANK', line, me) or turn ~= '' and redis.call('ZCOUNT', line, '-inf', '(' .. turn) or redis.call('ZCARD', line)
@@ -499,7 +499,7 @@ if all > b.most then at = at + b.later(all - b.most) end
 local function out()
   if not head then return end
   redis.call('ZREM', line, me)
-  redis.call('HDEL', heard, me)
+  redis.call('HDEL', leases, me)
 end
 if at <= now and rank <= sure then
   b.take(c)
@@ -518,9 +518,9 @@ if turn == '' then
 end
 if not late then
   redis.call('ZADD', line, turn, me)
-  redis.call('HSET', heard, me, int(now + lease))
+  redis.call('HSET', leases, me, int(now + lease))
   redis.call('PEXPIRE', line, int(ceil(lease / 1000)))
-  redis.call('PEXPIRE', heard, int(ceil(lease / 1000)))
+  redis.call('PEXPIRE', leases, int(ceil(lease / 1000)))
   b.store(now + lease)
 end
 local reply = taken(b, late and 3 or 2, max(0, at - now), false, 0)

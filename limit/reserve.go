@@ -111,7 +111,7 @@ func (r *Reservation) takeBack(ctx context.Context, failed error) {
 	if id == nil {
 		return
 	}
-	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return r.revoke(ctx, id) })
+	_ = kit.ReleaseBriefly(ctx, failed, conn.Temporary, func(ctx context.Context) error { return r.revoke(ctx, id) })
 }
 
 // revoke removes a reservation at the backend.

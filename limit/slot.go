@@ -66,7 +66,7 @@ func (s *Slot) Release(ctx context.Context) error {
 	s.cancel(context.Canceled)
 	err := s.release(ctx)
 	if err == nil || errors.Is(err, ErrLost) {
-		t := time.NewTimer(kit.Farewell)
+		t := time.NewTimer(kit.GraceAfterEnd)
 		defer t.Stop()
 		select {
 		case <-s.done:
@@ -182,7 +182,7 @@ func (s *Slot) release(ctx context.Context) error {
 
 // takeBack releases the slot that a failed Acquire may have got. If it fails too, the lease expires.
 func (s *Slot) takeBack(ctx context.Context, failed error) {
-	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error {
+	_ = kit.ReleaseBriefly(ctx, failed, conn.Temporary, func(ctx context.Context) error {
 		_, err := s.send(ctx, false)
 		return err
 	})

@@ -109,7 +109,7 @@ func (l *Limiter) waitNative(ctx context.Context, p *plan, bucket string, n int6
 		}
 		args := append(append([]any{"RL.WAIT", bucket}, p.native[:2]...), ms)
 		args = append(append(args, p.native[2:]...), "COST", n)
-		whole, cancel := kit.Outlast(ctx, replyTime)
+		whole, cancel := kit.ExtendDeadline(ctx, replyTime)
 		v, err := l.c.Block(whole, args...)
 		cancel()
 		if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "UNBLOCKED" {
@@ -192,7 +192,7 @@ func (l *Limiter) leaveLine(ctx context.Context, bucket, ticket string, n int64,
 	if !l.breaker.isClosed() {
 		return
 	}
-	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error {
+	err := kit.ReleaseBriefly(ctx, failed, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.c.Script(ctx, leaveScript, keys(bucket)[1:], fmt.Sprintf("%s:%d", ticket, n))
 		return err
 	})

@@ -102,7 +102,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) error) (Outcome,
 	})
 	switch {
 	case err != nil:
-		_ = kit.Courtesy(ctx, err, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, false) })
+		_ = kit.ReleaseBriefly(ctx, err, conn.Temporary, func(ctx context.Context) error { return o.finish(ctx, owner, false) })
 		return 0, o.wrap("begin", err)
 	case Outcome(state) != Did:
 		return Outcome(state), nil

@@ -141,7 +141,7 @@ func (q *Queue[T]) returnLateJobs(ctx context.Context, failed error) {
 		return
 	}
 	for _, r := range q.store().jobsOfReply(v) {
-		err := kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
+		err := kit.ReleaseBriefly(ctx, nil, conn.Temporary, func(ctx context.Context) error {
 			_, err := q.store().nack(ctx, &r, 0, "the call that took it has ended")
 			return err
 		})

@@ -256,14 +256,14 @@ func (l *RateLimiter) revoke(ctx context.Context, permits int64, random [16]byte
 	if errors.As(failed, &refused) {
 		return
 	}
-	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the grant leaves the interval
+	_ = kit.ReleaseBriefly(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the grant leaves the interval
 		_, err := l.c.Script(ctx, rateRevoke, l.keys()[:5], permits, random[:])
 		return err
 	})
 }
 
 func (l *RateLimiter) leave(ctx context.Context, ticket string, failed error) {
-	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the ticket expires
+	_ = kit.ReleaseBriefly(ctx, failed, conn.Temporary, func(ctx context.Context) error { // if it fails, the ticket expires
 		_, err := l.c.Script(ctx, leaveScript, l.keys()[5:], ticket)
 		return err
 	})

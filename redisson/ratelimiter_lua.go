@@ -95,9 +95,9 @@ local n, me, turn, patience, fair = num(1), ARGV[3], ARGV[4], num(6), ARGV[7] ==
 if n > rate then return redis.error_reply('EBBTOOMUCH more than the rate') end
 local old = settle(ARGV[8] == '1')
 if old == nil then return redis.error_reply('EBBOLD a counter without a log') end
-local line, heard = KEYS[6], KEYS[7]
+local line, leases = KEYS[6], KEYS[7]
 local have = free()
-local head = fair and redis.call('EXISTS', line) == 1 and first(line, heard)
+local head = fair and redis.call('EXISTS', line) == 1 and first(line, leases)
 if head == me then head = nil end
 if not head and (not have or have >= n) then
   if not have then redis.call('SET', value, int(rate)) end
@@ -105,7 +105,7 @@ if not head and (not have or have >= n) then
   redis.call('DECRBY', value, int(n))
   if fair then
     redis.call('ZREM', line, me)
-    redis.call('HDEL', heard, me)
+    redis.call('HDEL', leases, me)
   end
   touch()
   return {1, 0, 0}
@@ -117,7 +117,7 @@ if head and have and have >= n then wait = 25 end -- the first waiter in line ne
 if patience >= 0 and (patience == 0 or (wait > patience and not head)) then
   if fair then
     redis.call('ZREM', line, me)
-    redis.call('HDEL', heard, me)
+    redis.call('HDEL', leases, me)
   end
   return {0, wait, 0}
 end
@@ -127,9 +127,9 @@ if fair then
     turn = int(max(now, last and tonumber(last) + 1 or 0))
   end
   redis.call('ZADD', line, turn, me)
-  redis.call('HSET', heard, me, int(now + num(5)))
+  redis.call('HSET', leases, me, int(now + num(5)))
   redis.call('PEXPIRE', line, int(ceil(num(5) / 1000)))
-  redis.call('PEXPIRE', heard, int(ceil(num(5) / 1000)))
+  redis.call('PEXPIRE', leases, int(ceil(num(5) / 1000)))
 end
 return {2, wait, turn}
 `)

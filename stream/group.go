@@ -343,7 +343,7 @@ func (g *Group[T]) Delete(ctx context.Context) error {
 
 // removeConsumers removes a consumer from the group if it has no pending entries, and consumers that have died. It ignores errors.
 func (g *Group[T]) removeConsumers(ctx context.Context, consumer string) {
-	_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
+	_ = kit.ReleaseBriefly(ctx, nil, conn.Temporary, func(ctx context.Context) error {
 		_, err := g.s.c.Script(ctx, leaveScript, g.keys[:1], g.name, consumer, deadConsumerAge.Milliseconds())
 		return err
 	})

@@ -58,12 +58,12 @@ func aside[T any](ctx context.Context, d *driver, doing string, do func() T) (T,
 	})
 }
 
-// lingering returns a context for the command of a call. It ends remote.Linger after the deadline of ctx, so that the answer comes of a
-// command that its caller has given up: see conn.PendingReply.
+// lingering returns a context for the command of a call. It ends remote.GraceAfterEnd after the deadline of ctx, so that the answer
+// comes of a command that its caller has given up: see conn.PendingReply.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	late := context.WithoutCancel(ctx)
 	if at, ok := ctx.Deadline(); ok {
-		return context.WithDeadline(late, at.Add(remote.Linger))
+		return context.WithDeadline(late, at.Add(remote.GraceAfterEnd))
 	}
 	return late, func() {}
 }

@@ -219,7 +219,7 @@ func (g *autoPipeline) run(batch []*call) {
 	g.mu.Unlock()
 }
 
-// joint returns the context of a batch, which ends remote.Linger after the last deadline of its calls.
+// joint returns the context of a batch, which ends remote.GraceAfterEnd after the last deadline of its calls.
 func (g *autoPipeline) joint(batch []*call) (context.Context, context.CancelFunc) {
 	last, ok := remote.LastDeadline(func(yield func(context.Context) bool) {
 		for _, c := range batch {
@@ -231,7 +231,7 @@ func (g *autoPipeline) joint(batch []*call) (context.Context, context.CancelFunc
 	if !ok {
 		return g.ctx, func() {}
 	}
-	return context.WithDeadline(g.ctx, last.Add(remote.Linger))
+	return context.WithDeadline(g.ctx, last.Add(remote.GraceAfterEnd))
 }
 
 // close waits for the batches: their callers have gone.

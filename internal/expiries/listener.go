@@ -217,7 +217,7 @@ func (l *listener) leave(ctx context.Context) {
 	if !l.passing || !l.grouped {
 		return
 	}
-	_ = kit.Courtesy(ctx, nil, conn.Temporary, func(ctx context.Context) error {
+	_ = kit.ReleaseBriefly(ctx, nil, conn.Temporary, func(ctx context.Context) error {
 		_, err := l.f.Conn.Script(ctx, leaveScript, []string{l.f.Stream}, l.o.Group, l.o.Consumer)
 		return err
 	})

@@ -125,7 +125,7 @@ func (b onEbb) get(ctx context.Context, key string, o conn.FreshOptions, tries i
 	})
 	if err != nil {
 		if o.Owner != "" && maybe {
-			_ = kit.Courtesy(ctx, err, conn.Temporary, func(ctx context.Context) error {
+			_ = kit.ReleaseBriefly(ctx, err, conn.Temporary, func(ctx context.Context) error {
 				_, err := b.c.UnleaseOwner(ctx, key, o.Owner)
 				return err
 			})
@@ -286,7 +286,7 @@ func (b byScript) Look(ctx context.Context, key string, lease time.Duration, tri
 
 // takeBack gives up a lease that the caller may have without its knowing.
 func (b byScript) takeBack(ctx context.Context, key, id string, failed error) {
-	_ = kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, id) })
+	_ = kit.ReleaseBriefly(ctx, failed, conn.Temporary, func(ctx context.Context) error { return b.Release(ctx, key, id) })
 }
 
 const (

@@ -4,7 +4,8 @@ package kit
 // redisson.RateLimiter serve calls that wait in FIFO order.
 //
 //	line    a sorted set of tickets by their turn
-//	heard   a hash with the lease of each ticket, in us: a waiter renews it, and the scripts skip one whose lease is over
+//	leases  a hash, whose key ends in "heard", with the lease of each ticket, in us: a waiter renews it, and the scripts skip one
+//	        whose lease is over
 //
 // Both keys exist only while a call waits.
 
@@ -17,16 +18,17 @@ local function num(i) return tonumber(ARGV[i]) end
 local function int(x) return string.format('%.0f', x) end
 `
 
-// LineFirst is first(line, heard): it returns the first waiter in the line, and removes those whose lease is over. It follows LineNow.
+// LineFirst is first(line, leases): it returns the first waiter in the line, and removes those whose lease is over. It follows
+// LineNow.
 const LineFirst = `
-local function first(line, heard)
+local function first(line, leases)
   for _ = 1, 200 do
     local t = redis.call('ZRANGE', line, 0, 0)[1]
     if not t then return nil end
-    local till = redis.call('HGET', heard, t)
+    local till = redis.call('HGET', leases, t)
     if till and tonumber(till) >= now then return t end
     redis.call('ZREM', line, t)
-    redis.call('HDEL', heard, t)
+    redis.call('HDEL', leases, t)
   end
   return ''
 end

@@ -126,10 +126,10 @@ const (
 	// ReleaseOnce is the time limit of one attempt: after one that hangs, there is time for
 	// another.
 	ReleaseOnce = ReleaseFor / 2
-	// Farewell is the time for which Release tries after the end of its context. It is also
-	// the limit of Courtesy, for state that the backend or another program cleans up a
+	// GraceAfterEnd is the time for which Release tries after the end of its context. It is also
+	// the limit of ReleaseBriefly, for state that the backend or another program cleans up a
 	// little later anyway.
-	Farewell = time.Second
+	GraceAfterEnd = time.Second
 
 	// The pauses between the attempts of a release.
 	releaseFirst, releaseMost = 5 * time.Millisecond, 250 * time.Millisecond
@@ -140,7 +140,7 @@ const (
 // job. The end of ctx does not end Release, because the other clients still need the
 // release: fn gets a context of its own, with the values of ctx. Release calls fn again
 // after each error for which again returns true, for at most ReleaseFor, and for at most
-// Farewell beyond the end of ctx. The error is that of the last call.
+// GraceAfterEnd beyond the end of ctx. The error is that of the last call.
 //
 // failed is the error of the call whose effects fn takes back, nil for none: what of that call is under way reaches the backend
 // before fn does, unless that takes longer than lateFor, a part of the time of Release. If the call got no answer by then, fn
@@ -150,14 +150,14 @@ func Release(ctx context.Context, failed error, again func(error) bool, fn func(
 	return release(ctx, ReleaseFor, failed, again, fn)
 }
 
-// Courtesy runs Release with Farewell as the time limit.
-func Courtesy(ctx context.Context, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
-	return release(ctx, Farewell, failed, again, fn)
+// ReleaseBriefly runs Release with GraceAfterEnd as the time limit.
+func ReleaseBriefly(ctx context.Context, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
+	return release(ctx, GraceAfterEnd, failed, again, fn)
 }
 
-// Outlast returns a context for a request whose reply comes at the deadline of ctx: it ends d later than that deadline. A
+// ExtendDeadline returns a context for a request whose reply comes at the deadline of ctx: it ends d later than that deadline. A
 // cancellation of ctx ends it too. The caller calls end.
-func Outlast(ctx context.Context, d time.Duration) (longer context.Context, end func()) {
+func ExtendDeadline(ctx context.Context, d time.Duration) (longer context.Context, end func()) {
 	at, ok := ctx.Deadline()
 	if !ok {
 		return ctx, func() {}
@@ -175,7 +175,7 @@ func Outlast(ctx context.Context, d time.Duration) (longer context.Context, end 
 }
 
 // lateFor is the time limit of Late: half of the time that a call may take beyond the end of its context.
-const lateFor = Farewell / 2
+const lateFor = GraceAfterEnd / 2
 
 // Late waits for what a failed call has left under way, for at most half a second, and returns its answer: see
 // drivers.AwaitReply. The end of ctx does not end it.
@@ -192,18 +192,18 @@ func release(ctx context.Context, most time.Duration, failed error, again func(e
 	whole, began := context.WithoutCancel(ctx), time.Now()
 	left := func() time.Duration { return most - time.Since(began) }
 	if at, ok := ctx.Deadline(); ok {
-		most = min(most, max(at.Sub(began), 0)+Farewell)
+		most = min(most, max(at.Sub(began), 0)+GraceAfterEnd)
 	}
 	ended := ctx.Err() != nil
 	if ended {
-		most = min(most, Farewell)
+		most = min(most, GraceAfterEnd)
 	}
 	if _, answered := Late(ctx, failed); !answered {
 		defer drivers.RepeatLater(failed, func(life context.Context) { repeat(whole, life, fn) })
 	}
 	for n := 0; ; n++ {
 		if !ended && ctx.Err() != nil {
-			ended, most = true, min(most, time.Since(began)+Farewell)
+			ended, most = true, min(most, time.Since(began)+GraceAfterEnd)
 		}
 		within := min(left(), ReleaseOnce)
 		once, cancel := context.WithTimeout(whole, within)

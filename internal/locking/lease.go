@@ -300,7 +300,7 @@ func (l *Lease) waitForRenewals() {
 	}
 	stopping := l.stopping
 	l.mu.Unlock()
-	t := time.NewTimer(kit.Farewell)
+	t := time.NewTimer(kit.GraceAfterEnd)
 	defer t.Stop()
 	select {
 	case <-stopping:
@@ -430,7 +430,7 @@ func (l *Lease) release(ctx context.Context) (was bool, err error) {
 		}
 	}
 	if l.afterRelease != nil {
-		_ = kit.Courtesy(ctx, nil, func(error) bool { return false }, func(ctx context.Context) error {
+		_ = kit.ReleaseBriefly(ctx, nil, func(error) bool { return false }, func(ctx context.Context) error {
 			l.afterRelease(ctx)
 			return nil
 		})

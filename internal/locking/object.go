@@ -142,13 +142,13 @@ func (o *Object) abandon(ctx context.Context, acq Acquirer, owner string, failed
 		}
 		return
 	}
-	err := kit.Courtesy(ctx, failed, conn.Temporary, func(ctx context.Context) error { return acq.Abandon(ctx, owner) })
+	err := kit.ReleaseBriefly(ctx, failed, conn.Temporary, func(ctx context.Context) error { return acq.Abandon(ctx, owner) })
 	o.logKept(err)
 }
 
 // TakeBack calls fn, which releases what a failed request may have acquired; it takes a second at most. A call that the backend may have run is not repeated.
 func (o *Object) TakeBack(ctx context.Context, fn func(ctx context.Context) error) {
-	o.logKept(kit.Courtesy(ctx, nil, func(err error) bool { return conn.Temporary(err) && CertainlyNotRun(err) }, fn))
+	o.logKept(kit.ReleaseBriefly(ctx, nil, func(err error) bool { return conn.Temporary(err) && CertainlyNotRun(err) }, fn))
 }
 
 func (o *Object) logKept(err error) {

@@ -7,9 +7,9 @@ import (
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
-// Linger is the time for which a command waits for its reply after its callers have gone. A caller that takes back what its call
-// may have done waits for that reply: see drivers.AwaitReply.
-const Linger = kit.Farewell
+// GraceAfterEnd is the time for which a command waits for its reply after its callers have gone. A caller that takes back what
+// its call may have done waits for that reply: see drivers.AwaitReply.
+const GraceAfterEnd = kit.GraceAfterEnd
 
 // brief is the time to a deadline that EndsSoon calls near.
 const brief = 250 * time.Millisecond
