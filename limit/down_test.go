@@ -295,7 +295,7 @@ func TestAWaiterHearsThatItsBackendIsGone(t *testing.T) {
 func TestALimitHoldsOverARestart(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
-			l := must(t, b.Conn, b.Name("api")+algorithms[a].name, seldom(3), Options{Algorithm: a})
+			l := newLimiter(t, b.Conn, b.Name("api")+algorithms[a].name, seldom(3), Options{Algorithm: a})
 			l.scriptsOnly = scripts
 			granted := 0
 			for i := range 6 {
@@ -326,7 +326,7 @@ func TestTheClientsClockDoesNotCount(t *testing.T) {
 					t.Errorf("%v: where is the server's time?", a)
 				}
 			}
-			p := must(t, b.Conn, "x", PerHour(7), Options{Algorithm: a}).plan.Load()
+			p := newLimiter(t, b.Conn, "x", PerHour(7), Options{Algorithm: a}).plan.Load()
 			for _, arg := range append(p.native, p.script...) {
 				if n, ok := arg.(int64); ok && n > time.Hour.Microseconds() {
 					t.Errorf("%v: %d is no span of this limit", a, n)

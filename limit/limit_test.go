@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { backends.Main(m) }
 // calm is for tests in which a slow machine is no dead backend.
 const calm = 15 * time.Second
 
-func must(t *testing.T, c *ebb.Conn, name string, rate Rate, opts ...Options) *Limiter {
+func newLimiter(t *testing.T, c *ebb.Conn, name string, rate Rate, opts ...Options) *Limiter {
 	t.Helper()
 	o := Options{Timeout: calm}
 	if len(opts) > 0 {
@@ -60,7 +60,7 @@ func seldom(n int64) Rate { return Per(n, 90*24*time.Hour) }
 func TestALimitIsAllowedAndNoMore(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
-			l := must(t, b.Conn, b.Name("api"), seldom(5), Options{Algorithm: a})
+			l := newLimiter(t, b.Conn, b.Name("api"), seldom(5), Options{Algorithm: a})
 			l.scriptsOnly = scripts
 			for i := range 7 {
 				r, err := l.Allow(b.Context(), "ann")
@@ -95,7 +95,7 @@ func TestALimitIsAllowedAndNoMore(t *testing.T) {
 
 func TestWithoutKeysResetAndDeleteMeanTheEmptyKey(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
-		l := must(t, b.Conn, b.Name("api"), seldom(5))
+		l := newLimiter(t, b.Conn, b.Name("api"), seldom(5))
 		l.scriptsOnly = scripts
 		for name, end := range map[string]func(context.Context, ...string) error{"reset": l.Reset, "delete": l.Delete} {
 			for _, key := range []string{"", "ann"} {
@@ -122,7 +122,7 @@ func TestWithoutKeysResetAndDeleteMeanTheEmptyKey(t *testing.T) {
 func TestAtMostTakesWhatThereIs(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
-			l := must(t, b.Conn, b.Name("api"), seldom(5), Options{Algorithm: a})
+			l := newLimiter(t, b.Conn, b.Name("api"), seldom(5), Options{Algorithm: a})
 			l.scriptsOnly = scripts
 			for _, c := range []struct{ n, want int64 }{{3, 3}, {3, 2}, {3, 0}, {1, 0}, {100, 0}} {
 				r, err := l.AllowAtMost(b.Context(), "ann", c.n)
@@ -139,7 +139,7 @@ func TestAtMostTakesWhatThereIs(t *testing.T) {
 
 func TestMoreThanTheBurstIsAnError(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		l := must(t, b.Conn, b.Name("api"), PerMinute(60), Options{Burst: 10})
+		l := newLimiter(t, b.Conn, b.Name("api"), PerMinute(60), Options{Burst: 10})
 		ctx := b.Context()
 		_, err := l.AllowN(ctx, "ann", 11)
 		if !errors.Is(err, ErrTooMuch) || !strings.Contains(err.Error(), "11, of at most 10") {
@@ -163,7 +163,7 @@ func TestClientsShareARateOrHaveTheirOwn(t *testing.T) {
 			name := b.Name("api")
 			granted := 0
 			for range 3 {
-				l := must(t, b.Open(), name, PerHour(2), Options{PerClient: own})
+				l := newLimiter(t, b.Open(), name, PerHour(2), Options{PerClient: own})
 				for range 4 {
 					if r, err := l.Allow(b.Context(), "ann"); err != nil {
 						t.Fatal(err)
@@ -186,7 +186,7 @@ func TestConcurrentCallersGetTheLimitTogether(t *testing.T) {
 			var wg sync.WaitGroup
 			name, ctx := b.Name("api")+algorithms[a].name, b.Context()
 			for range 4 {
-				l := must(t, b.Open(), name, seldom(20), Options{Algorithm: a})
+				l := newLimiter(t, b.Open(), name, seldom(20), Options{Algorithm: a})
 				l.scriptsOnly = scripts
 				wg.Go(func() {
 					for range 10 {
@@ -209,7 +209,7 @@ func TestConcurrentCallersGetTheLimitTogether(t *testing.T) {
 func TestALimiterLeavesNothingBehind(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, a := range all {
-			l := must(t, b.Conn, b.Name("api")+algorithms[a].name, Per(2, 20*time.Millisecond), Options{Algorithm: a})
+			l := newLimiter(t, b.Conn, b.Name("api")+algorithms[a].name, Per(2, 20*time.Millisecond), Options{Algorithm: a})
 			l.scriptsOnly = scripts
 			if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
 				t.Fatal(r, err)
@@ -275,7 +275,8 @@ func TestAnotherAlgorithmsKeyIsAnError(t *testing.T) {
 		for _, a := range all {
 			for _, other := range all {
 				name := b.Name("api") + algorithms[a].name + algorithms[other].name
-				l, m := must(t, b.Conn, name, PerHour(5), Options{Algorithm: a}), must(t, b.Conn, name, PerHour(5), Options{Algorithm: other})
+				l := newLimiter(t, b.Conn, name, PerHour(5), Options{Algorithm: a})
+				m := newLimiter(t, b.Conn, name, PerHour(5), Options{Algorithm: other})
 				l.scriptsOnly, m.scriptsOnly = scripts, scripts
 				if _, err := l.Allow(b.Context(), ""); err != nil {
 					t.Fatal(err)
@@ -292,7 +293,7 @@ func TestAnotherAlgorithmsKeyIsAnError(t *testing.T) {
 
 func TestAForeignCounterIsNoLimiter(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
-		l := must(t, b.Conn, b.Name("api"), PerHour(5))
+		l := newLimiter(t, b.Conn, b.Name("api"), PerHour(5))
 		l.scriptsOnly = scripts
 		if err := b.Set(b.Context(), l.bucket("ann"), 7); err != nil {
 			t.Fatal(err)
@@ -311,7 +312,7 @@ func TestAForeignCounterIsNoLimiter(t *testing.T) {
 func TestAnImpossibleSumIsNoSlidingLog(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, score := range []string{"inf", "-inf", "5", "-9007199254740993", "-1e300"} {
-			l := must(t, b.Conn, b.Name("api"+score), PerHour(5), Options{Algorithm: SlidingLog})
+			l := newLimiter(t, b.Conn, b.Name("api"+score), PerHour(5), Options{Algorithm: SlidingLog})
 			l.scriptsOnly = scripts
 			if _, err := b.Do(b.Context(), "ZADD", l.bucket("ann"), score, "#"); err != nil {
 				t.Fatal(err)
@@ -329,7 +330,7 @@ func TestAnImpossibleSumIsNoSlidingLog(t *testing.T) {
 
 func TestALimiterSaysHowItRuns(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		l := must(t, b.Conn, "api", PerMinute(5), Options{Burst: 10, PerClient: true})
+		l := newLimiter(t, b.Conn, "api", PerMinute(5), Options{Burst: 10, PerClient: true})
 		how := "a Lua script on"
 		if b.Native() {
 			how = "RL.TAKE of ebb"
@@ -370,7 +371,7 @@ func BenchmarkAllow(b *testing.B) {
 
 func TestAtMostMayBeAsMuchAsOneLikes(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
-		l := must(t, b.Conn, b.Name("api"), PerHour(5))
+		l := newLimiter(t, b.Conn, b.Name("api"), PerHour(5))
 		l.scriptsOnly = scripts
 		if r, err := l.AllowAtMost(b.Context(), "ann", math.MaxInt64); err != nil || r.Taken != 5 || r.Remaining != 0 {
 			t.Error(r, err)

@@ -35,7 +35,7 @@ func virtual(t *testing.T, test func(t *testing.T, b *ebbtest.Backend, scripts b
 
 func TestAWaiterIsServedAtItsInstant(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
-		l := must(t, b.Conn, "api", PerSecond(2), Options{Burst: 1})
+		l := newLimiter(t, b.Conn, "api", PerSecond(2), Options{Burst: 1})
 		l.scriptsOnly = scripts
 		for i := range 5 {
 			took := spent(func() {
@@ -57,7 +57,7 @@ func TestAWaiterIsServedAtItsInstant(t *testing.T) {
 func TestWaitersAreServedInTheirOrder(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		for _, a := range all {
-			l := must(t, b.Conn, "api"+algorithms[a].name, PerSecond(4), Options{Algorithm: a})
+			l := newLimiter(t, b.Conn, "api"+algorithms[a].name, PerSecond(4), Options{Algorithm: a})
 			l.scriptsOnly = scripts
 			if r, err := l.AllowN(t.Context(), "ann", 4); !r.Allowed || err != nil {
 				t.Fatal(r, err)
@@ -97,8 +97,8 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 
 func TestNoMoreIsGivenToWaitersThanToOthers(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
-		l := must(t, b.Conn, b.Name("api"), Per(10, 200*time.Millisecond), Options{Burst: 2})
-		m := must(t, b.Open(), b.Name("api"), Per(10, 200*time.Millisecond), Options{Burst: 2})
+		l := newLimiter(t, b.Conn, b.Name("api"), Per(10, 200*time.Millisecond), Options{Burst: 2})
+		m := newLimiter(t, b.Open(), b.Name("api"), Per(10, 200*time.Millisecond), Options{Burst: 2})
 		took := spent(func() {
 			var wg sync.WaitGroup
 			for range 5 {
@@ -120,7 +120,7 @@ func TestNoMoreIsGivenToWaitersThanToOthers(t *testing.T) {
 
 func TestAWaiterBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
-		l := must(t, b.Conn, b.Name("api"), PerHour(1))
+		l := newLimiter(t, b.Conn, b.Name("api"), PerHour(1))
 		l.scriptsOnly = scripts
 		if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
 			t.Fatal(r, err)
@@ -149,7 +149,7 @@ func TestAWaiterBehindOthersAtItsDeadlineIsLate(t *testing.T) {
 
 func TestAWaiterStopsWithItsContext(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
-		l := must(t, b.Conn, b.Name("api"), PerHour(1))
+		l := newLimiter(t, b.Conn, b.Name("api"), PerHour(1))
 		l.scriptsOnly = scripts
 		if r, err := l.Allow(b.Context(), "ann"); !r.Allowed || err != nil {
 			t.Fatal(r, err)
@@ -184,7 +184,7 @@ func TestAWaiterStopsWithItsContext(t *testing.T) {
 
 func TestADeadWaiterHoldsUpTheLineForItsLeaseAtMost(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
-		l := must(t, b.Conn, "api", PerSecond(1))
+		l := newLimiter(t, b.Conn, "api", PerSecond(1))
 		l.opt.Timeout = time.Second
 		l.scriptsOnly = true
 		if r, err := l.Allow(t.Context(), "ann"); !r.Allowed || err != nil {
@@ -209,7 +209,7 @@ func TestADeadWaiterHoldsUpTheLineForItsLeaseAtMost(t *testing.T) {
 
 func TestReservationsAreKeptAndGivenBack(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
-		l := must(t, b.Conn, "smtp", PerSecond(1))
+		l := newLimiter(t, b.Conn, "smtp", PerSecond(1))
 		l.scriptsOnly = scripts
 		ctx := t.Context()
 		var all []*Reservation
@@ -235,7 +235,7 @@ func TestReservationsAreKeptAndGivenBack(t *testing.T) {
 		if r, err := l.Reserve(ctx, ""); err != nil || r.Delay() != 1500*time.Millisecond {
 			t.Error("the place that was given back is not taken again:", err, r.Delay())
 		}
-		w := must(t, b.Conn, "other", PerSecond(1), Options{Algorithm: SlidingLog})
+		w := newLimiter(t, b.Conn, "other", PerSecond(1), Options{Algorithm: SlidingLog})
 		if _, err := w.Reserve(ctx, ""); err == nil {
 			t.Error("a log has reserved")
 		}
@@ -244,7 +244,7 @@ func TestReservationsAreKeptAndGivenBack(t *testing.T) {
 
 func TestReservationsAreGivenBackToWaiters(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
-		l := must(t, b.Conn, "api", PerSecond(1), Options{Burst: 1})
+		l := newLimiter(t, b.Conn, "api", PerSecond(1), Options{Burst: 1})
 		l.scriptsOnly = scripts
 		var all []*Reservation
 		for range 6 {
@@ -282,7 +282,7 @@ func TestReservationsAreGivenBackToWaiters(t *testing.T) {
 func TestAWaiterThatLeavesBeforeTheFirstAnswerLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ebbtest.Run(t)
-		l := must(t, b.Conn, "api", PerHour(1))
+		l := newLimiter(t, b.Conn, "api", PerHour(1))
 		l.scriptsOnly = true
 		if _, err := l.Allow(t.Context(), "ann"); err != nil {
 			t.Fatal(err)
@@ -309,9 +309,9 @@ func TestAWaiterThatLeavesBeforeTheFirstAnswerLeavesTheLine(t *testing.T) {
 func TestSeveralLimitsAreTakenFromTogetherOrNotAtAll(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		ctx := b.Context()
-		minute := must(t, b.Conn, b.Name("minute"), PerMinute(3))
-		day := must(t, b.Conn, b.Name("day"), PerDay(5))
-		log := must(t, b.Conn, b.Name("log"), PerHour(4), Options{Algorithm: SlidingLog})
+		minute := newLimiter(t, b.Conn, b.Name("minute"), PerMinute(3))
+		day := newLimiter(t, b.Conn, b.Name("day"), PerDay(5))
+		log := newLimiter(t, b.Conn, b.Name("log"), PerHour(4), Options{Algorithm: SlidingLog})
 		for _, l := range []*Limiter{minute, day, log} {
 			l.scriptsOnly = scripts
 		}
@@ -342,7 +342,7 @@ func TestSeveralLimitsAreTakenFromTogetherOrNotAtAll(t *testing.T) {
 func TestTheLogIsExactOverAnyPeriod(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		const n, period = 50, time.Second
-		l := must(t, b.Conn, "log", Per(n, period), Options{Algorithm: SlidingLog})
+		l := newLimiter(t, b.Conn, "log", Per(n, period), Options{Algorithm: SlidingLog})
 		l.scriptsOnly = scripts
 		var grants []time.Duration
 		w := startWatch()
@@ -370,7 +370,7 @@ func TestTheLogIsExactOverAnyPeriod(t *testing.T) {
 func TestWhatIsOwedToAFarGreaterRateIsToldAsATime(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
 		for i, next := range []Rate{Per(13, 90*24*time.Hour), Per(1, 90*24*time.Hour)} { // the whole script, and the fast one
-			l := must(t, b.Conn, fmt.Sprint("api", i), Per(50_000_000, 24*time.Hour))
+			l := newLimiter(t, b.Conn, fmt.Sprint("api", i), Per(50_000_000, 24*time.Hour))
 			l.scriptsOnly = scripts
 			for range 2 { // the second one's turn is tomorrow
 				if _, err := l.ReserveN(t.Context(), "ann", 50_000_000, -1); err != nil {
@@ -399,7 +399,7 @@ func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
 	)
 	for _, lines := range []float64{0.3, 0.4, 1, 3} {
 		virtual(t, func(t *testing.T, b *ebbtest.Backend, scripts bool) {
-			l := must(t, b.Conn, "api", PerSecond(rate), Options{Burst: calls})
+			l := newLimiter(t, b.Conn, "api", PerSecond(rate), Options{Burst: calls})
 			l.scriptsOnly = scripts
 			deadline := time.Duration(lines * float64(calls*time.Second/rate))
 			got := waitInALoop(t, l, calls, deadline, lasts, func() { time.Sleep(time.Millisecond) })
@@ -414,7 +414,7 @@ func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
 // asks again and again.
 func TestWaitersWithDeadlinesGetMostOfTheRateOfAServer(t *testing.T) {
 	eachPathExcept(t, []string{"mem"}, func(t *testing.T, b *backends.Backend, scripts bool) {
-		l := must(t, b.Conn, b.Name("api"), PerSecond(200), Options{Burst: 50})
+		l := newLimiter(t, b.Conn, b.Name("api"), PerSecond(200), Options{Burst: 50})
 		l.scriptsOnly = scripts
 		if got := waitInALoop(t, l, 50, 100*time.Millisecond, time.Second, runtime.Gosched); got < 125 {
 			t.Errorf("%d grants in a second, want 125 to 250", got)
@@ -458,7 +458,7 @@ func waitInALoop(t *testing.T, l *Limiter, calls int, deadline, lasts time.Durat
 // A call whose turn comes after its deadline keeps no other call waiting.
 func TestAHopelessWaiterDoesNotHoldUpOthers(t *testing.T) {
 	virtual(t, func(t *testing.T, b *ebbtest.Backend, _ bool) {
-		l := must(t, b.Conn, "api", PerSecond(10), Options{Burst: 10})
+		l := newLimiter(t, b.Conn, "api", PerSecond(10), Options{Burst: 10})
 		l.scriptsOnly = true
 		if r, err := l.AllowN(t.Context(), "ann", 10); !r.Allowed || err != nil {
 			t.Fatal(r, err)
