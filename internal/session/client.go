@@ -14,7 +14,7 @@ import (
 // client is the part of a session that lasts from command to command: its user, its database, its transaction, its subscriptions. It
 // knows neither the connection nor the command that runs.
 type client struct {
-	svc     *Service
+	charger charger
 	id      int64
 	created int64 // us
 	// origin says where the commands of an embedded session come from, and identity as whom they run;
@@ -37,6 +37,12 @@ type client struct {
 	announced replication.Announced               // by REPLCONF
 	follows   atomic.Pointer[replication.Replica] // the replica whose session it is; nil for other clients
 	view      view                                // what other goroutines may read
+}
+
+// charger counts the memory that a client takes up beside the data. The engine implements it.
+type charger interface {
+	// ChargeApart adds n bytes, which may be negative.
+	ChargeApart(n int64)
 }
 
 // These are the modes of CLIENT REPLY.
@@ -90,7 +96,7 @@ func (c *client) setUser(acc *acl.Account) {
 }
 
 // LoggedOut reports whether the client has to log in before it may run commands.
-func (c *client) LoggedOut() bool { return !c.authed && c.svc.NeedsLogin() }
+func (c *Session) LoggedOut() bool { return !c.authed && c.svc.NeedsLogin() }
 
 // SelectDB selects a database.
 func (c *client) SelectDB(n int) {
@@ -173,7 +179,7 @@ func (c *client) showTransaction() {
 	}
 	if old := c.view.multiBytes.Load(); c.multi.bytes != old {
 		c.view.multiBytes.Store(c.multi.bytes)
-		c.svc.DB.ChargeApart(c.multi.bytes - old)
+		c.charger.ChargeApart(c.multi.bytes - old)
 	}
 	if watched != c.view.watch.Load() {
 		c.view.watch.Store(watched)

@@ -183,11 +183,9 @@ func (c *Session) overMemory(in, out int) bool {
 	return c.evicted.Load()
 }
 
-// noteGrowth records that messages of n bytes wait for a client.
-func (c *connection) noteGrowth(n int) {
-	s := c.svc
-	c.counted.Add(int64(n))
-	if s.clientBytes.Add(int64(n)) > s.clientLimit.Load() && s.ctx.Err() == nil && !s.bounding.Swap(true) {
+// noteGrowth implements connectionHost.
+func (s *Service) noteGrowth(n int64) {
+	if s.clientBytes.Add(n) > s.clientLimit.Load() && s.ctx.Err() == nil && !s.bounding.Swap(true) {
 		s.background.Go(func() {
 			s.bounding.Store(false)
 			s.boundClients(nil)

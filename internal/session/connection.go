@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -12,7 +13,8 @@ import (
 // connection is the part of a session that turns bytes into requests and replies into bytes. It knows neither commands nor users. An
 // embedded session uses its out, and has no conn.
 type connection struct {
-	svc   *Service
+	host  connectionHost
+	log   *oplog.Log   // which replies wait for
 	conn  reactor.Conn // nil for an embedded session
 	stats *loopStats   // the statistics of its loop, or of all other goroutines; never changes
 	loop  bool         // the session runs on its network loop now, and must not block; stats says on which
@@ -50,6 +52,23 @@ type connection struct {
 	gone   bool
 }
 
+// connectionHost is what a connection needs of its service.
+type connectionHost interface {
+	// countProtocolError counts a request that is not RESP.
+	countProtocolError()
+	// noteGrowth records that messages of n bytes wait for a client, and closes connections if that is too much.
+	noteGrowth(n int64)
+	// scheduleRelease makes the collector return the memory of large buffers.
+	scheduleRelease()
+	// beginBarrier returns a barrier, and wakes conn when it is passed.
+	beginBarrier(conn reactor.Conn) *barrier
+}
+
+// newConnection returns the connection of a session; conn is nil for an embedded one.
+func (s *Service) newConnection(conn reactor.Conn) connection {
+	return connection{host: s, log: s.DB.Log(), conn: conn, stats: s.stats[len(s.stats)-1]}
+}
+
 // Conn returns the client's connection, nil for an embedded session.
 func (c *connection) Conn() reactor.Conn { return c.conn }
 
@@ -82,8 +101,11 @@ func (c *connection) takeQueue(out []byte) []byte {
 func (c *connection) protocolError(err error) {
 	c.out.Error("ERR " + err.Error())
 	c.closing = true
-	c.svc.admin.Totals.ProtocolErrors.Add(1)
+	c.host.countProtocolError()
 }
+
+// countProtocolError implements connectionHost.
+func (s *Service) countProtocolError() { s.admin.Totals.ProtocolErrors.Add(1) }
 
 // CloseAfterReply closes the connection after the replies so far are sent.
 func (c *connection) CloseAfterReply() { c.closing = true }

@@ -200,7 +200,7 @@ func (c *client) SetName(name []byte) {
 func (c *client) countNames() {
 	lib := c.library()
 	n := int64(len(c.name()) + len(lib[0]) + len(lib[1]))
-	c.svc.DB.ChargeApart(n - c.view.nameBytes.Swap(n))
+	c.charger.ChargeApart(n - c.view.nameBytes.Swap(n))
 }
 
 // SetLibrary sets the name and the version of the client's library.

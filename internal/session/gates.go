@@ -90,7 +90,7 @@ func (c *Session) recheck(spec *command.Spec, args [][]byte) error {
 // They are the Spec's, with three exceptions: EXEC has those of what it runs, a
 // script or function that declares its flags has those, and EXPIRY RULE LIST writes nothing. It costs O(1) for EXEC, and
 // for EVAL one read of the script's first line.
-func (c *client) effectiveFlags(spec *command.Spec, args [][]byte) command.Flags {
+func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flags {
 	switch {
 	case spec.Has(command.Scripts):
 		if f, ok := c.svc.declared(spec, args); ok {

@@ -63,17 +63,14 @@ func (s *Service) Settle(loop int) (did bool) {
 // foreign means that transactions of other sessions have made a part of the output, served that
 // another transaction has served the command.
 func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
-	h, log := &c.held, c.svc.DB.Log()
+	h, log := &c.held, c.log
 	h.mark, h.barrier, h.wrote, h.faults = c.mark, nil, c.wrote || served, log.Failures()
 	c.mark, c.wrote = 0, false
 	if !h.wrote && log.Failure() != nil {
 		return false
 	}
 	if foreign {
-		b := &barrier{conn: c.conn, svc: c.svc}
-		b.mark.Store(-1)
-		h.barrier = b
-		c.svc.background.Go(b.pass)
+		h.barrier = c.host.beginBarrier(c.conn)
 	} else if c.settled(h.mark) {
 		return false
 	}
@@ -84,7 +81,7 @@ func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 // settled calls Log.OnSettled for the session. Within a batch the loop syncs, and no other
 // goroutine has to begin a sync.
 func (c *connection) settled(mark int64) bool {
-	log := c.svc.DB.Log()
+	log := c.log
 	if c.stats.batch {
 		return !log.Always() || log.OnBatchSynced(mark, c.conn) || !log.Always()
 	}
@@ -102,7 +99,7 @@ func (h *heldReplies) upTo() int64 {
 
 // ready reports whether the held output may be sent.
 func (c *connection) ready() bool {
-	h, log := &c.held, c.svc.DB.Log()
+	h, log := &c.held, c.log
 	mark := h.upTo()
 	if mark < 0 || log.Settled(mark) {
 		return mark >= 0
@@ -117,8 +114,7 @@ func (c *connection) ready() bool {
 // release appends the held output, if the server may send it. If the files fail, the server never
 // sends replies to writes: the client gets an error, and the server closes the connection.
 func (c *connection) release(out []byte) []byte {
-	h := &c.held
-	log := c.svc.DB.Log()
+	h, log := &c.held, c.log
 	switch {
 	case c.ready() || !log.Always() || !h.wrote && log.Failure() != nil:
 		out = append(out, h.out...)
@@ -139,7 +135,7 @@ func (c *connection) release(out []byte) []byte {
 
 // TakePushes implements reactor.Session.
 func (c *Session) TakePushes(out []byte) []byte {
-	if !c.held.on && !c.svc.DB.Log().Always() {
+	if !c.held.on && !c.log.Always() {
 		return c.takePushes(out)
 	}
 	if c.held.on {
@@ -159,14 +155,22 @@ func (c *Session) TakePushes(out []byte) []byte {
 
 // barrier is passed when the transactions that were under way at its start are synced.
 type barrier struct {
-	svc  *Service
+	db   *engine.DB
 	conn reactor.Conn
 	mark atomic.Int64 // -1: not known yet
 }
 
+// beginBarrier implements connectionHost.
+func (s *Service) beginBarrier(conn reactor.Conn) *barrier {
+	b := &barrier{db: s.DB, conn: conn}
+	b.mark.Store(-1)
+	s.background.Go(b.pass)
+	return b
+}
+
 func (b *barrier) pass() {
-	b.svc.DB.Barrier()
-	log := b.svc.DB.Log()
+	b.db.Barrier()
+	log := b.db.Log()
 	mark := log.End()
 	b.mark.Store(mark)
 	if log.OnSettled(mark, b.conn) {

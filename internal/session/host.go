@@ -19,7 +19,7 @@ var _ command.Host = (*Session)(nil)
 func (c *connection) OnLoop() bool { return c.loop }
 
 // OthersRun implements Host: a loop may have to wait long for a shard, because other commands run in the background.
-func (c *connection) OthersRun() bool { return c.loop && c.svc.slow.Load() > 0 }
+func (c *Session) OthersRun() bool { return c.loop && c.svc.slow.Load() > 0 }
 
 // Replaying implements Host.
 func (c *Session) Replaying() bool { return c.replay }

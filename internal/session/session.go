@@ -55,8 +55,7 @@ func (s *Service) NewSession(conn reactor.Conn) *Session { return s.newSession(c
 
 // newSession is NewSession with the origin of an embedded session, which may be nil.
 func (s *Service) newSession(conn reactor.Conn, from *Origin) *Session {
-	c := &Session{svc: s, client: client{svc: s}, tx: s.DB.NewTx(),
-		connection: connection{svc: s, conn: conn, stats: s.stats[len(s.stats)-1]}}
+	c := &Session{svc: s, client: client{charger: s.DB}, connection: s.newConnection(conn), tx: s.DB.NewTx()}
 	if conn != nil {
 		if l := conn.Loop(); l >= 0 && l < len(s.stats)-1 {
 			c.loop, c.stats = true, s.stats[l]
@@ -287,7 +286,8 @@ func (c *Session) Push(msg []byte) {
 		c.conn.Wake()
 	}
 	if c.conn != nil && c.svc.clientLimit.Load() > 0 {
-		c.noteGrowth(len(msg))
+		c.counted.Add(int64(len(msg)))
+		c.host.noteGrowth(int64(len(msg)))
 	}
 	if c.conn != nil {
 		if _, unsent := c.conn.Buffered(); c.overLimit(n+unsent, false) {

@@ -324,7 +324,7 @@ func (s *Service) setTurn() {
 }
 
 // outLimit returns the output limit of the client.
-func (c *client) outLimit() *outputLimit {
+func (c *Session) outLimit() *outputLimit {
 	if c.subs.Len() > 0 {
 		return &c.svc.outLimits[config.PubSub]
 	}

@@ -50,7 +50,7 @@ func pieceBytes(pieces []reactor.Piece) (n int) {
 // longer needs.
 func (c *connection) releaseMemory() {
 	if c.bulky >= bulkyFrom {
-		c.svc.scheduleRelease()
+		c.host.scheduleRelease()
 	}
 	c.bulky = 0
 }
