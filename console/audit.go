@@ -1,80 +1,14 @@
 package console
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
-
-// maxAudit is the number of writes that the console remembers, and maxRefused that of refused calls, about 0.5 KB each.
-const (
-	maxAudit   = 1000
-	maxRefused = 200
-)
-
-// auditRow is a write, or a call that was refused.
-type auditRow struct {
-	At      int64   `json:"at"` // ms
-	User    blob    `json:"user"`
-	Addr    string  `json:"addr"`
-	DB      int     `json:"db"`
-	Argv    []blob  `json:"argv"` // without passwords, shortened as in the slow log
-	Result  string  `json:"result"`
-	MS      float64 `json:"ms"`
-	Refused bool    `json:"refused,omitempty"`
-
-	seq int64
-}
-
-// auditLog holds the latest writes and, in a list of their own, so that they do not displace these, the latest refused calls.
-type auditLog struct {
-	mu      sync.Mutex // guards what follows
-	seq     int64
-	writes  auditRing
-	refused auditRing
-}
-
-// auditRing is a ring once it is full.
-type auditRing struct {
-	rows []auditRow
-	next int // where the next one goes
-}
-
-func (r *auditRing) add(row auditRow, most int) {
-	if len(r.rows) < most {
-		r.rows = append(r.rows, row)
-		return
-	}
-	r.rows[r.next] = row
-	r.next = (r.next + 1) % most
-}
-
-func (l *auditLog) add(row auditRow) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seq++
-	row.seq = l.seq
-	if row.Refused {
-		l.refused.add(row, maxRefused)
-	} else {
-		l.writes.add(row, maxAudit)
-	}
-}
-
-// latest returns the entries, the latest first.
-func (l *auditLog) latest() []auditRow {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := append(append([]auditRow{}, l.writes.rows...), l.refused.rows...) // an empty list is no null
-	slices.SortFunc(out, func(a, b auditRow) int { return cmp.Compare(b.seq, a.seq) })
-	return out
-}
 
 // audit records a call if it may have written, or was refused.
 func (k *call) audit(argv [][]byte, v resp.Value, err error, us int64) {
@@ -153,14 +87,4 @@ func named(spec *command.Spec, argv [][]byte, at int) bool {
 	}
 	keys, _ := spec.AppendKeys(nil, argv)
 	return slices.ContainsFunc(keys, func(k command.KeyRef) bool { return k.Pos == at })
-}
-
-// getAudit answers GET api/audit for users who may run ACL LOG.
-func getAudit(c *Console, q *request) (any, error) {
-	if ok, need := q.v.id.May([][]byte{[]byte("ACL"), []byte("LOG")}); !ok {
-		return nil, &failure{status: 403, Code: "NOPERM", Text: "the audit is for users who may run ACL LOG: the rule " + need + " allows it"}
-	}
-	return struct {
-		Rows []auditRow `json:"rows"`
-	}{c.audits.latest()}, nil
 }

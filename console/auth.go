@@ -3,129 +3,13 @@ package console
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/session"
 )
-
-// viewer is one user at one address, which the requests of a browser share. It has the sessions in which the
-// user's commands run.
-type viewer struct {
-	c    *Console
-	id   *session.Identity
-	addr string // of the HTTP client that it was made for, ip:port
-
-	mu          sync.Mutex // guards what follows
-	idle        []*viewerSession
-	requests    int // under way
-	streams     int
-	lastRequest int64 // us: the latest request
-	revoked     bool
-
-	// A login has these; Console.mu guards them.
-	token     [sha256.Size]byte // the hash of the cookie; the zero value: no login
-	createdAt int64             // us; 0: no login
-}
-
-// isOpen reports whether the viewer is the default user without a password.
-func (v *viewer) isOpen() bool { return v.createdAt == 0 && v.c.opt.Access == nil }
-
-// library is the lib-name of the console's sessions in CLIENT LIST.
-const library = "ebb-console"
-
-// viewerSession is a session, and the database that it has selected.
-type viewerSession struct {
-	*session.Session
-	db int
-}
-
-// borrow returns a session, which the caller returns by returnSession.
-func (v *viewer) borrow() (*viewerSession, error) {
-	v.mu.Lock()
-	if n := len(v.idle); n > 0 {
-		s := v.idle[n-1]
-		v.idle = v.idle[:n-1]
-		v.mu.Unlock()
-		return s, nil
-	}
-	v.mu.Unlock()
-	o := session.GuestOptions{From: session.Origin{Addr: v.addr, Lib: library}, Unnoticed: true, Quit: v.c.closing.Done()}
-	if v.c.opt.ReadOnly {
-		o.Restrict = readOnly
-	}
-	s := v.c.svc.NewSessionFor(v.id, o)
-	if err := s.Do([]byte("HELLO"), []byte("3")).Err(); err != nil {
-		s.Closed(nil)
-		return nil, err
-	}
-	return &viewerSession{Session: s}, nil
-}
-
-// returnSession keeps the session for the next borrow, or closes it.
-func (v *viewer) returnSession(s *viewerSession) {
-	v.mu.Lock()
-	keep := !v.revoked && len(v.idle) < maxIdleSessions
-	if keep {
-		v.idle = append(v.idle, s)
-	}
-	v.mu.Unlock()
-	if !keep {
-		s.Closed(nil)
-	}
-}
-
-// closeIdle closes the idle sessions of the viewer.
-func (v *viewer) closeIdle() { v.closeSessions(false) }
-
-// revoke closes the idle sessions of a viewer whose login has ended; borrowed ones are closed when they are returned.
-func (v *viewer) revoke() { v.closeSessions(true) }
-
-func (v *viewer) closeSessions(gone bool) {
-	v.mu.Lock()
-	idle := v.idle
-	v.idle, v.revoked = nil, v.revoked || gone
-	v.mu.Unlock()
-	for _, s := range idle {
-		s.Closed(nil)
-	}
-}
-
-// valid reports whether the login of the viewer is valid. A stream checks it before each event.
-func (v *viewer) valid() bool {
-	v.mu.Lock()
-	gone := v.revoked
-	v.mu.Unlock()
-	old := v.createdAt > 0 && v.c.clock.Micros()-v.createdAt > loginLife
-	return !gone && !old && v.id.Valid()
-}
-
-// These bound logins and viewers. Times are in us.
-const (
-	loginIdle = 30 * 60e6
-	loginLife = 12 * 3600e6
-	maxLogins = 1000
-	// userLogins are those of one user.
-	userLogins  = 100
-	idleTimeout = 60e6 // the sessions of a viewer without requests are closed
-	// loginPause is the time that the response to a wrong password takes.
-	loginPause = 250 * time.Millisecond
-)
-
-// local reports whether the client of a request is on this machine.
-func local(r *http.Request) bool {
-	if at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); at != nil && at.Network() == "unix" {
-		return true
-	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && peer.Addr().Unmap().IsLoopback()
-}
 
 // errAccess is the response to a request that Options.Access refuses.
 var errAccess = &failure{status: http.StatusForbidden, Text: "the program does not let this request in"}
@@ -185,23 +69,6 @@ func (c *Console) plainViewer(r *http.Request, id *session.Identity, now int64) 
 		over.revoke()
 	}
 	return v, nil
-}
-
-// noteRequest notes a request.
-func (v *viewer) noteRequest(now int64) {
-	v.mu.Lock()
-	v.lastRequest = now
-	v.mu.Unlock()
-}
-
-// idleSince returns the time of the viewer's latest request, us; now if one is under way.
-func (v *viewer) idleSince(now int64) int64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.requests > 0 || v.streams > 0 {
-		return now
-	}
-	return v.lastRequest
 }
 
 // loggedIn returns the viewer whose cookie a request has, nil if there is none. It ends a login whose user is
@@ -412,25 +279,4 @@ func postLogout(c *Console, q *request) (any, error) {
 	}
 	http.SetCookie(q.w, cookie(q.r, ""))
 	return nil, nil
-}
-
-// hostOf returns the host of an address ip:port.
-func hostOf(addr string) string {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	return host
-}
-
-// parseLabel splits "production #c0392b" into a name and a colour, which may be missing.
-func parseLabel(s string) (text, colour string, err error) {
-	text = strings.TrimSpace(s)
-	if i := strings.LastIndexByte(text, ' '); i >= 0 && strings.HasPrefix(text[i+1:], "#") {
-		text, colour = strings.TrimSpace(text[:i]), text[i+1:]
-		if len(colour) != 7 || strings.Trim(colour[1:], "0123456789abcdefABCDEF") != "" {
-			return "", "", errors.New("the colour of the label must be # and six hexadecimal digits, such as #c0392b")
-		}
-	}
-	return text, colour, nil
 }

@@ -25,9 +25,6 @@ const (
 	// less: see replyBytes. A page of items has up to pageBytes.
 	maxReply     = 2 * pageBytes
 	maxReplyPart = nameBytes + 1
-	// maxIdleSessions is the number of idle sessions that a viewer keeps, about 2 KiB each. A browser has six
-	// connections to a host.
-	maxIdleSessions = 6
 )
 
 // call is a session that runs the commands of one viewer, in one database. Reads through it change
@@ -115,9 +112,6 @@ func (k *call) do(ctx context.Context, args ...any) (resp.Value, error) {
 	}
 	return v, err
 }
-
-// errNotAllowed is the error of call.do for a command that the user may not run.
-var errNotAllowed = errors.New("the user may not run the command")
 
 // named returns an error of do with the names of the commands that the user may not run, and the rule that allows the first.
 func (k *call) named(err error) error {
@@ -241,3 +235,6 @@ func (c *Console) specOf(argv [][]byte) *command.Spec {
 	}
 	return s
 }
+
+// display returns a command's name as users type it.
+func display(s *command.Spec) string { return strings.ToUpper(strings.ReplaceAll(s.Name, "|", " ")) }

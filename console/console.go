@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -194,4 +195,16 @@ func (c *Console) deny(w http.ResponseWriter, r *http.Request, f *failure) {
 		return
 	}
 	adminhttp.Refuse(w, r, f.status, f.Text)
+}
+
+// parseLabel splits "production #c0392b" into a name and a colour, which may be missing.
+func parseLabel(s string) (text, colour string, err error) {
+	text = strings.TrimSpace(s)
+	if i := strings.LastIndexByte(text, ' '); i >= 0 && strings.HasPrefix(text[i+1:], "#") {
+		text, colour = strings.TrimSpace(text[:i]), text[i+1:]
+		if len(colour) != 7 || strings.Trim(colour[1:], "0123456789abcdefABCDEF") != "" {
+			return "", "", errors.New("the colour of the label must be # and six hexadecimal digits, such as #c0392b")
+		}
+	}
+	return text, colour, nil
 }

@@ -3,11 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -20,16 +16,6 @@ type reply struct {
 	Cut   bool    `json:"cut,omitempty"` // the reply has elements that Reply has not
 	// Secret says that the request has a password: no history keeps it.
 	Secret bool `json:"secret,omitempty"`
-}
-
-// secret reports whether a request has what the logs leave out, such as a password.
-func (c *Console) secret(argv [][]byte) bool {
-	spec, err := c.svc.Table().Find(argv)
-	if err != nil {
-		return false
-	}
-	shown := c.svc.Redacted(spec, argv)
-	return len(shown) > 0 && &shown[0] != &argv[0]
 }
 
 // postDo answers POST api/do {db, argv, confirm}: the one way to write.
@@ -84,14 +70,6 @@ func (c *Console) doOne(q *request, db int, argv [][]byte, typed string) (a repl
 	short, room := shortener{room: replyBytes}, textBytes
 	return reply{Reply: replyJSON(short.of(v), hide), Text: replyText(v, hide, &room), MS: float64(us) / 1000, Error: v.Kind == resp.KindError,
 		Cut: short.cut}, nil
-}
-
-func argvOf(in []blob) [][]byte {
-	argv := make([][]byte, len(in))
-	for i, b := range in {
-		argv[i] = []byte(b.s)
-	}
-	return argv
 }
 
 // maxBatch is the number of commands of a batch.
@@ -212,58 +190,6 @@ func sizeOf(v resp.Value) int {
 	return n
 }
 
-// errNotRun is the error of a transaction whose EXEC has run nothing: a watched key has changed.
-var errNotRun = &failure{status: http.StatusConflict, Text: "the transaction has not run"}
-
-// transaction runs commands in MULTI and EXEC. If one is refused as it is queued, none runs, and its error is the
-// answer.
-func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
-	began := k.c.clock.Micros()
-	v, err := k.run(q.ctx, [][]byte{[]byte("MULTI")})
-	if err == nil {
-		err = v.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	var refused error
-	for i, argv := range cmds {
-		if v, err = k.run(q.ctx, argv); err == nil {
-			err = v.Err()
-		}
-		if err != nil {
-			k.audit(argv, v, err, 0)
-			refused = &failure{status: failureOf(err).status, Code: failureOf(err).Code,
-				Text: "no command of the batch has run: number " + strconv.Itoa(i) + " was refused: " + err.Error()}
-			break
-		}
-	}
-	if refused != nil {
-		if v := k.s.Do([]byte("DISCARD")); v.Err() != nil {
-			k.broken = true
-		}
-		return nil, refused
-	}
-	if v, err = k.run(q.ctx, [][]byte{[]byte("EXEC")}); err != nil {
-		k.broken = true // it may have ended before it began
-	} else {
-		err = v.Err()
-	}
-	if err == nil && len(v.Elems) != len(cmds) {
-		err = errNotRun
-	}
-	us := k.c.clock.Micros() - began
-	for i, argv := range cmds {
-		one := resp.Value{}
-		if err == nil {
-			v.Elems[i] = k.c.scrub(argv, v.Elems[i])
-			one = v.Elems[i]
-		}
-		k.audit(argv, one, err, us)
-	}
-	return v.Elems, err
-}
-
 // pass applies the gate to a request of the viewer, and notes a refusal in the audit.
 func (k *call) pass(argv [][]byte, typed string) error {
 	spec := k.c.specOf(argv)
@@ -278,42 +204,4 @@ func (k *call) pass(argv [][]byte, typed string) error {
 		k.addAudit(spec, argv, f.Text, 0, true)
 	}
 	return f
-}
-
-// numbersOfValues are the commands whose replies have numbers that they read in a value.
-var numbersOfValues = []string{"bitcount", "bitfield", "bitfield_ro", "bitpos", "decr", "decrby", "getbit", "hincrby", "incr",
-	"incrby", "increx", "lcs", "setbit"}
-
-// hiddenNumber and hiddenError stand for replies about a hidden value.
-const (
-	hiddenNumber = "(a number, hidden)"
-	hiddenError  = "ERR (an error about the value, hidden)"
-)
-
-// scrub returns a reply without what was read in a value, where values are hidden. All of the reply goes: which of its parts are nil
-// tells of the value too, as does an overflow.
-func (c *Console) scrub(argv [][]byte, v resp.Value) resp.Value {
-	if spec := c.specOf(argv); !c.opt.HideValues || spec == nil || !slices.Contains(numbersOfValues, spec.Name) {
-		return v
-	}
-	if v.Kind != resp.KindError {
-		return resp.Value{Kind: resp.KindStatus, Str: hiddenNumber}
-	}
-	if strings.Contains(v.Str, "overflow") || strings.Contains(v.Str, "is not an integer") {
-		v.Str = hiddenError
-	}
-	return v
-}
-
-// hidesReply reports whether the reply to a request has values, and values are hidden. The replies of commands that
-// look at the server are shown, except for those that have arguments of others.
-func (c *Console) hidesReply(argv [][]byte) bool {
-	if !c.opt.HideValues {
-		return false
-	}
-	spec := c.specOf(argv)
-	if spec == nil || spec.HasKeys() || spec.Flags&(command.ReadOnly|command.Scripts) != 0 {
-		return true
-	}
-	return !isRead(spec, argv) || spec.Name == "slowlog|get" || spec.Name == "script|show"
 }

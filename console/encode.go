@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -160,10 +161,6 @@ func shownOf(v resp.Value, hide bool) blob {
 	return b
 }
 
-// valueOf returns a value, a payload or an argument in a reply for a page: cut to a preview, or its length alone where values
-// are hidden.
-func (c *Console) valueOf(v resp.Value) blob { return shownOf(v, c.opt.HideValues) }
-
 // nameOf is bytesOf for a string of a reply.
 func nameOf(v resp.Value) blob {
 	if whole := int(v.Int); whole > len(v.Str) {
@@ -173,9 +170,6 @@ func nameOf(v resp.Value) blob {
 	}
 	return bytesOf(v.Str)
 }
-
-// replyJSON returns a reply for JavaScript, with its values hidden where values are.
-func (c *Console) replyJSON(v resp.Value) any { return replyJSON(v, c.opt.HideValues) }
 
 // replyJSON returns a reply for JavaScript. An int64 and a big number are texts, because a number of
 // JavaScript holds 53 bits.
@@ -310,4 +304,47 @@ func hideValues(v resp.Value) resp.Value {
 		v.Elems = elems
 	}
 	return v
+}
+
+// text64 returns an int64 for JavaScript.
+func text64(n int64) string { return strconv.FormatInt(n, 10) }
+
+// member returns the value of a name in a reply of pairs; null if it is missing.
+func member(v resp.Value, name string) resp.Value {
+	got, _ := v.Get(name)
+	return got
+}
+
+// scoreText returns a score as the server writes it.
+func scoreText(v resp.Value) string {
+	if v.Kind == resp.KindDouble {
+		return string(numeral.AppendDouble(nil, v.Float))
+	}
+	return v.Str
+}
+
+// pageBytes is about the size of the values of a page, which are read whole and cut afterwards.
+const pageBytes = 4 << 20
+
+func argvOf(in []blob) [][]byte {
+	argv := make([][]byte, len(in))
+	for i, b := range in {
+		argv[i] = []byte(b.s)
+	}
+	return argv
+}
+
+// decodeKey returns the bytes of a key in a URL.
+func decodeKey(s string) (string, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(s)
+	return string(raw), err
+}
+
+// encode returns x as JSON. x has no value that cannot be written.
+func encode(x any) json.RawMessage {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
 }

@@ -1,127 +1,10 @@
 package console
 
-import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
-)
-
-// feedTopics is the limit of topics of a stream.
-const feedTopics = 20
-
-// topic is a subject of a stream.
-type topic struct {
-	name string // sample, expired, key, limits, locks, queues, walk or monitor
-	db   int
-	key  string // of key: the key; of a list: the pattern, "" for all
-	sort string // of a list: the column
-}
-
-// isList reports whether the topic is the list of a screen.
-func (t topic) isList() bool { return t.name == "limits" || t.name == "locks" || t.name == "queues" }
-
-// parseTopics reads the parameter topics.
-func (c *Console) parseTopics(q *request) ([]topic, error) {
-	var out []topic
-	words := strings.Split(q.text("topics"), ",")
-	if len(words) > feedTopics {
-		return nil, badRequest("the stream has %d topics; %d are the limit", len(words), feedTopics)
-	}
-	for _, w := range words {
-		t, err := c.parseTopic(w)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(out, t) {
-			return nil, badRequest("the stream has the topic %.80q twice", w)
-		}
-		out = append(out, t)
-	}
-	return out, nil
-}
-
-// topicParts are the topics, with how many parts each has at least and at most.
-var topicParts = map[string][2]int{"sample": {1, 1}, "walk": {1, 1}, "monitor": {1, 1}, "expired": {1, 2}, "limits": {2, 4},
-	"locks": {2, 4}, "queues": {2, 4}, "key": {3, 3}}
-
-func (c *Console) parseTopic(w string) (t topic, err error) {
-	parts := strings.Split(w, ":")
-	t.name = parts[0]
-	if n := topicParts[t.name]; len(parts) < n[0] || len(parts) > n[1] {
-		return t, badRequest("the topic %.80q is not known; the topics are sample, walk, monitor, expired:<db>, key:<db>:<key>, and "+
-			"limits, locks and queues:<db>:<pattern>:<sort>, with keys and patterns in base64url", w)
-	}
-	if len(parts) > 1 {
-		if t.db, err = strconv.Atoi(parts[1]); err != nil || t.db < 0 || t.db >= c.svc.DB.Databases() {
-			return t, badRequest("the topic %.80q names the database %.80q, which does not exist", w, parts[1])
-		}
-	}
-	if len(parts) > 2 {
-		if t.key, err = decodeKey(parts[2]); err != nil {
-			return t, badRequest("the topic %.80q has a key or a pattern that is not base64url", w)
-		}
-	}
-	if len(parts) > 3 {
-		t.sort = parts[3]
-	}
-	return t, nil
-}
-
-// stream is the state of a feed's request. One goroutine uses it.
-type stream struct {
-	q      *request
-	c      *Console
-	conn   *http.ResponseController
-	topics []topic
-	trail  *trail
-	seq    uint32 // of the latest event
-	keys   map[topic]*keyEvent
-	lists  map[topic]*sentList
-	tails  map[int]*tail // by database
-	walk   sentWalk
-	watch  *watch // of the topic monitor
-	rests  int64  // the number of the beat at which the topics that read data go on
-}
+import "net/http"
 
 // feedShare is the time, in us, for which a stream may read data in a second, a tenth of it. After a beat whose reads took n times as
 // long the stream rests for n beats: large lists come less often.
 const feedShare = 100_000
-
-// keyEvent is the event about a key. It costs the same for a value of any size.
-type keyEvent struct {
-	Db      int    `json:"db"`
-	K       blob   `json:"k"`
-	Version string `json:"version,omitempty"`
-	TTL     int64  `json:"pttl"`
-	Type    string `json:"type"`
-	N       int64  `json:"n"`
-	At      int64  `json:"at"`
-	gone    bool
-}
-
-// same reports whether a page that knows x must not read the key again.
-func (x *keyEvent) same(y *keyEvent) bool {
-	deadline := func(z *keyEvent) int64 {
-		if z.TTL < 0 {
-			return z.TTL
-		}
-		return z.At + z.TTL
-	}
-	d := deadline(x) - deadline(y)
-	return x.Version == y.Version && x.Type == y.Type && x.N == y.N && x.gone == y.gone && d > -50 && d < 50
-}
-
-// reason is the data of the events resync and bye.
-type reason struct {
-	Why string `json:"why"`
-	// Gap means that expirations may be missing.
-	Gap bool `json:"gap,omitempty"`
-}
 
 // getFeed answers GET api/feed?topics&last, and POST api/feed with these in the body, with server-sent events.
 func getFeed(c *Console, q *request) (any, error) {
@@ -254,25 +137,6 @@ func (s *stream) resync(text string, gap bool) bool {
 	return s.send("resync", reason{text, gap})
 }
 
-// epoch names this run of the server.
-func (c *Console) epoch() string { return text64(c.svc.Admin().Started) }
-
-// send writes an event, and reports whether the viewer is there.
-func (s *stream) send(event string, data any) bool {
-	body, err := json.Marshal(data)
-	if err != nil {
-		return false
-	}
-	return s.sendJSON(event, body) && s.conn.Flush() == nil
-}
-
-// sendJSON sends data that is JSON, and does not flush.
-func (s *stream) sendJSON(event string, data []byte) bool {
-	s.seq++
-	_, err := fmt.Fprintf(s.q.w, "id: %s-%d\nevent: %s\ndata: %s\n\n", s.c.epoch(), s.trail.number(s.seq), event, data)
-	return err == nil
-}
-
 // beat sends the changes of a second. It returns false when the stream must end.
 func (s *stream) beat(x *beat) bool {
 	if !s.q.v.valid() {
@@ -359,42 +223,75 @@ func (s *stream) key(t topic) bool {
 	return s.sendJSON("key", encode(now))
 }
 
-// byeTime is the time in which the last event of a stream must be written when the console closes.
-const byeTime = 200 * time.Millisecond
+func (s *stream) listKey(t topic) listKey { return listKey{t, s.q.v.id.Name()} }
 
-// cutter ends the writes of a connection, unless its handler has returned.
-type cutter struct {
-	conn *http.ResponseController
-
-	mu    sync.Mutex // guards what follows
-	over  bool
-	timer *time.Timer
+// list sends a list if something in it has changed. n is the number of the beat; 0 takes the list as it is, if another
+// stream has made it already.
+func (s *stream) list(t topic, n int64) bool {
+	l := s.lists[t]
+	if l == nil {
+		l = &sentList{shared: s.c.lists.get(s.listKey(t))}
+		s.lists[t] = l
+	}
+	version, body := l.at(n, func() (any, error) { return s.makeList(t) }, t, s.c.now)
+	if version == l.sent {
+		return true
+	}
+	l.sent = version
+	return s.sendJSON(t.name, body)
 }
 
-// now ends the writes of the response at once.
-func (x *cutter) now() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.over {
-		_ = x.conn.SetWriteDeadline(pastDeadline) // not every ResponseWriter can
+// makeList runs the commands of a list.
+func (s *stream) makeList(t topic) (any, error) {
+	k, err := s.c.as(s.q.v, t.db)
+	if err != nil {
+		return nil, err
 	}
+	defer k.release()
+	var list any
+	switch t.name {
+	case "limits":
+		list, err = k.limits(s.q, t.key, t.sort, 0)
+	case "locks":
+		list, err = k.locks(s.q, t.key, t.sort, 0)
+	default:
+		list, err = k.queues(s.q, t.key, t.sort, 0)
+	}
+	return list, k.named(err)
 }
 
-// soon ends the writes after byeTime.
-func (x *cutter) soon() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.over && x.timer == nil {
-		x.timer = time.AfterFunc(byeTime, x.now)
+// walking sends the progress of the viewer's walk, each second until its end.
+func (s *stream) walking() bool {
+	w := s.c.latestWalk(s.q.v)
+	if w == nil || s.walk == (sentWalk{w.id, true}) {
+		return true
 	}
+	w.mu.Lock()
+	x := w.state(s.c.now())
+	w.mu.Unlock()
+	s.walk = sentWalk{x.ID, x.Over}
+	return s.sendJSON("walk", encode(x))
 }
 
-// end is called before the handler returns.
-func (x *cutter) end() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.over = true
-	if x.timer != nil {
-		x.timer.Stop()
+// monitor sends the commands of the last second.
+func (s *stream) monitor() bool {
+	w := s.watch
+	if w == nil {
+		return true
 	}
+	x := w.take()
+	if ok, _ := s.q.v.id.May([][]byte{[]byte("MONITOR")}); !ok && w.why == "" {
+		w.why, x.Lines = "NOPERM the user may not run MONITOR any longer", []monitorLine{}
+	}
+	switch {
+	case w.why != "":
+		x.Over, x.Why, x.Left = true, w.why, 0
+	case x.Left == 0:
+		x.Over, x.Why = true, "a minute is over"
+	}
+	if x.Over {
+		w.stop()
+		s.watch = nil
+	}
+	return s.sendJSON("monitor", encode(x))
 }

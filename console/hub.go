@@ -142,15 +142,6 @@ func (h *hub) history(now int64) (series, latest json.RawMessage) {
 	return seriesJSON(now, points, shortStep), latest
 }
 
-// encode returns x as JSON. x has no value that cannot be written.
-func encode(x any) json.RawMessage {
-	b, err := json.Marshal(x)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return b
-}
-
 // tick takes a sample and sends it to the streams. It reports whether there are streams. The first tick only reads the meter.
 func (c *Console) tick() bool {
 	h := &c.hub
@@ -211,21 +202,27 @@ func (h *hub) publish(s, ten *sample) bool {
 	return true
 }
 
-// getSamples answers GET api/samples?span=15m|1h.
-func getSamples(c *Console, q *request) (any, error) {
-	span, err := q.word("span", "15m", "1h")
-	if err != nil {
-		return nil, err
-	}
-	now, step := c.now(), shortStep
-	h := &c.hub
+// filled returns the databases that have keys, as of the latest sample.
+func (h *hub) filled() []int {
 	h.mu.Lock()
-	var points []point
-	if span == "1h" {
-		step, points = longStep, h.long.since(now-longKept*longStep.Milliseconds())
-	} else {
-		points = h.quarter(now)
+	defer h.mu.Unlock()
+	if h.latest == nil {
+		return nil
 	}
-	h.mu.Unlock()
-	return seriesJSON(now, points, step), nil
+	return h.latest.filled
+}
+
+// quarter returns the last quarter of an hour: what was sampled each second, and before that what was
+// sampled each ten.
+func (h *hub) quarter(now int64) []point {
+	from := now - shortKept*shortStep.Milliseconds()
+	short := h.short.since(from)
+	long := h.long.since(from)
+	long = slices.DeleteFunc(long, func(p point) bool { // the ten seconds up to its time have seconds of their own
+		i, _ := slices.BinarySearchFunc(short, p.at+1, func(s point, at int64) int { return int(min(1, max(-1, s.at-at))) })
+		return i > 0 && p.at-short[i-1].at < longStep.Milliseconds()
+	})
+	all := append(long, short...)
+	slices.SortStableFunc(all, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
+	return all
 }

@@ -2,9 +2,7 @@ package console
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ebbdb/ebb/resp"
 )
@@ -31,21 +29,8 @@ type keyPage struct {
 	Named  *keyRow  `json:"named,omitempty"`
 }
 
-const (
-	// scanCount is the number of entries that one SCAN of a page looks at.
-	scanCount = 500
-	// pageTime is the longest time that a page takes while no key passes its filters.
-	pageTime = 50 * time.Millisecond
-	// pageNames is about the number of bytes of the names of a page.
-	pageNames = 1 << 20
-	// soonTTL is the remaining time of a key that the filter ttl=soon passes.
-	soonTTL = 60_000
-)
-
-// cardinality is the command that counts the items of a type.
-var cardinality = map[string]string{
-	"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "list": "LLEN", "stream": "XLEN", "MBbloom--": "BF.CARD",
-}
+// soonTTL is the remaining time of a key that the filter ttl=soon passes.
+const soonTTL = 60_000
 
 // getKeys answers GET api/keys?cursor&match&prefix&type&ttl&limit&name. A prefix, as k, is in place of match: it may have any bytes. Named
 // is the key that has the name itself, which a walk may not come to.
@@ -148,22 +133,3 @@ func (k *call) keyRow(q *request, name resp.Value, ttl string) (row keyRow, ok b
 	row.N = k.count(q, key, row.Type)
 	return row, true
 }
-
-// readers are the commands of which a user must be allowed one for a key. A list leaves out the names of other keys.
-var readers = []string{"PTTL", "TYPE", "GET", "HGETALL"}
-
-// count returns the number of items of a container; nil for other types.
-func (k *call) count(q *request, key, kind string) *int64 {
-	name := cardinality[kind]
-	if name == "" {
-		return nil
-	}
-	v, err := k.do(q.ctx, name, key)
-	if err != nil || v.Kind != resp.KindInt {
-		return nil
-	}
-	return &v.Int
-}
-
-// text64 returns an int64 for JavaScript.
-func text64(n int64) string { return strconv.FormatInt(n, 10) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// This file answers the cards of the screen Performance about commands, latency events and scripts.
+// This file answers the cards of the screen Performance about commands, slow calls, latency events and scripts.
 
 // commandStat is the time that a command has taken since the start or CONFIG RESETSTAT. Times are in us.
 type commandStat struct {
@@ -181,5 +181,46 @@ func getScripts(k *call, q *request) (any, error) {
 		out.Libraries = append(out.Libraries, row)
 	}
 	out.Denied = k.denied
+	return out, nil
+}
+
+// slowRow is a slow call. Arguments are hidden as values are.
+type slowRow struct {
+	ID   int64  `json:"id"`
+	At   int64  `json:"at"` // ms since 1970
+	Us   int64  `json:"us"`
+	Argv []blob `json:"argv"`
+	Addr string `json:"addr"`
+	Name blob   `json:"name"`
+}
+
+// getSlowlog answers GET api/slowlog.
+func getSlowlog(k *call, q *request) (any, error) {
+	v, err := k.do(q.ctx, "SLOWLOG", "GET", 128)
+	if err != nil && err != errNotAllowed {
+		return nil, err
+	}
+	out := struct {
+		Rows      []slowRow `json:"rows"`
+		Threshold string    `json:"threshold,omitempty"` // us
+		Max       string    `json:"max,omitempty"`
+		Denied    []string  `json:"denied,omitempty"`
+	}{Rows: []slowRow{}}
+	for _, e := range v.Elems {
+		x := e.Elems
+		row := slowRow{ID: x[0].Int, At: x[1].Int * 1000, Us: x[2].Int, Addr: x[4].Str, Name: nameOf(x[5])}
+		for i, a := range x[3].Elems {
+			if i == 0 {
+				row.Argv = append(row.Argv, nameOf(a)) // the command's name
+				continue
+			}
+			row.Argv = append(row.Argv, k.c.valueOf(a))
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	out.Denied = slices.Clone(k.denied)
+	if v, err := k.do(q.ctx, "CONFIG", "GET", "slowlog-*"); err == nil {
+		out.Threshold, out.Max = member(v, "slowlog-log-slower-than").Str, member(v, "slowlog-max-len").Str
+	}
 	return out, nil
 }

@@ -3,19 +3,8 @@ package console
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
 	"time"
-)
-
-// The console keeps two series of samples, as float32: about 92 KiB for the last quarter of an hour, while a
-// stream is open, and 37 KiB for the last hour. A sample takes 0.6 ms with 200,000 keys (go test ./console -bench ASample): one in ten
-// seconds is less than a ten-thousandth of a core.
-const (
-	shortStep = time.Second
-	shortKept = 900
-	longStep  = 10 * time.Second
-	longKept  = 360
 )
 
 // columns are what a series keeps of a sample. NaN stands for no value.
@@ -150,19 +139,4 @@ func appendFloat32(b []byte, f float32) []byte {
 		return strconv.AppendInt(b, int64(x), 10)
 	}
 	return strconv.AppendFloat(b, x, 'g', 6, 32)
-}
-
-// quarter returns the last quarter of an hour: what was sampled each second, and before that what was
-// sampled each ten.
-func (h *hub) quarter(now int64) []point {
-	from := now - shortKept*shortStep.Milliseconds()
-	short := h.short.since(from)
-	long := h.long.since(from)
-	long = slices.DeleteFunc(long, func(p point) bool { // the ten seconds up to its time have seconds of their own
-		i, _ := slices.BinarySearchFunc(short, p.at+1, func(s point, at int64) int { return int(min(1, max(-1, s.at-at))) })
-		return i > 0 && p.at-short[i-1].at < longStep.Milliseconds()
-	})
-	all := append(long, short...)
-	slices.SortStableFunc(all, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
-	return all
 }

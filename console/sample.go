@@ -6,8 +6,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/admin"
+)
+
+// The console keeps two series of samples, as float32: about 92 KiB for the last quarter of an hour, while a
+// stream is open, and 37 KiB for the last hour. A sample takes 0.6 ms with 200,000 keys (go test ./console -bench ASample): one in ten
+// seconds is less than a ten-thousandth of a core.
+const (
+	shortStep = time.Second
+	shortKept = 900
+	longStep  = 10 * time.Second
+	longKept  = 360
 )
 
 // sample is the state of the server at one instant. Rates are per second since the sample before.
@@ -231,7 +242,7 @@ const (
 	lateSpan   = 5e6  // a backlog that lasts as long needs attention
 )
 
-// attend returns what needs attention in the server as a whole; concerns.go has what does among its data.
+// attend returns what needs attention in the server as a whole; now.go has what does among its data.
 // minute are the tallies of the last minute, the latest one last.
 func attend(s *sample, now *reading, minute []tally) []attention {
 	out := []attention{}

@@ -1,10 +1,7 @@
 package console
 
 import (
-	"fmt"
-	"hash/fnv"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/engine"
@@ -103,22 +100,6 @@ func (x *versions) close() {
 	over := x.forget(0)
 	x.mu.Unlock()
 	unwatch(over)
-}
-
-// versionOf returns the text that names the state of a key: its number, and for a stream a checksum of what its groups have, because
-// XREADGROUP and XACK are no changes for a watch. n is the number that the caller has taken before it read the type.
-func (k *call) versionOf(q *request, key, kind string, n int64) string {
-	if kind != "stream" {
-		return text64(n)
-	}
-	sum := fnv.New64a()
-	for _, g := range k.groups(q, key) {
-		_, _ = fmt.Fprintf(sum, "%q %q %d %d", g.Name.s, g.Last, g.Consumers, g.Pending)
-		for _, c := range g.ConsumersRows {
-			_, _ = fmt.Fprintf(sum, " %q %d", c.Name.s, c.Pending)
-		}
-	}
-	return text64(n) + "-" + strconv.FormatUint(sum.Sum64(), 16)
 }
 
 // add makes the number of a key. The caller holds x.mu.

@@ -29,9 +29,6 @@ type argRow struct {
 	Args     []argRow `json:"args,omitempty"`
 }
 
-// display returns a command's name as users type it.
-func display(s *command.Spec) string { return strings.ToUpper(strings.ReplaceAll(s.Name, "|", " ")) }
-
 // getCommands answers GET api/commands.
 func getCommands(c *Console, _ *request) (any, error) {
 	t := c.svc.Table()

@@ -66,24 +66,6 @@ type sentList struct {
 	sent int // its version; 0: none
 }
 
-func (s *stream) listKey(t topic) listKey { return listKey{t, s.q.v.id.Name()} }
-
-// list sends a list if something in it has changed. n is the number of the beat; 0 takes the list as it is, if another
-// stream has made it already.
-func (s *stream) list(t topic, n int64) bool {
-	l := s.lists[t]
-	if l == nil {
-		l = &sentList{shared: s.c.lists.get(s.listKey(t))}
-		s.lists[t] = l
-	}
-	version, body := l.at(n, func() (any, error) { return s.makeList(t) }, t, s.c.now)
-	if version == l.sent {
-		return true
-	}
-	l.sent = version
-	return s.sendJSON(t.name, body)
-}
-
 // at returns the list as of a beat. The first stream that asks makes it.
 func (l *shared) at(n int64, make func() (any, error), t topic, now func() int64) (version int, body []byte) {
 	l.mu.Lock()
@@ -131,23 +113,4 @@ func listBody(t topic, rows []byte, now int64) []byte {
 	}
 	b = strconv.AppendInt(append(b, `,"now":`...), now, 10)
 	return append(b, rows[len(listNow):]...)
-}
-
-// makeList runs the commands of a list.
-func (s *stream) makeList(t topic) (any, error) {
-	k, err := s.c.as(s.q.v, t.db)
-	if err != nil {
-		return nil, err
-	}
-	defer k.release()
-	var list any
-	switch t.name {
-	case "limits":
-		list, err = k.limits(s.q, t.key, t.sort, 0)
-	case "locks":
-		list, err = k.locks(s.q, t.key, t.sort, 0)
-	default:
-		list, err = k.queues(s.q, t.key, t.sort, 0)
-	}
-	return list, k.named(err)
 }

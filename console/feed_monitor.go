@@ -101,26 +101,3 @@ func (w *watch) stop() {
 		w.end = nil
 	}
 }
-
-// monitor sends the commands of the last second.
-func (s *stream) monitor() bool {
-	w := s.watch
-	if w == nil {
-		return true
-	}
-	x := w.take()
-	if ok, _ := s.q.v.id.May([][]byte{[]byte("MONITOR")}); !ok && w.why == "" {
-		w.why, x.Lines = "NOPERM the user may not run MONITOR any longer", []monitorLine{}
-	}
-	switch {
-	case w.why != "":
-		x.Over, x.Why, x.Left = true, w.why, 0
-	case x.Left == 0:
-		x.Over, x.Why = true, "a minute is over"
-	}
-	if x.Over {
-		w.stop()
-		s.watch = nil
-	}
-	return s.sendJSON("monitor", encode(x))
-}

@@ -19,12 +19,6 @@ const (
 	tailLatest = 100
 )
 
-// tail is the position of a console's stream in the expiry rules' streams of a database.
-type tail struct {
-	at    map[string]*mark // by the name of the rules' stream
-	older bool             // one of them goes on where a stream before has ended
-}
-
 // expiredEvent is one expiration.
 type expiredEvent struct {
 	At    int64  `json:"at"`

@@ -141,3 +141,9 @@ func (t *trail) mark(at source) (m mark, ok bool) {
 	m, ok = t.from[at]
 	return m, ok
 }
+
+// tail is the position of a console's stream in the expiry rules' streams of a database.
+type tail struct {
+	at    map[string]*mark // by the name of the rules' stream
+	older bool             // one of them goes on where a stream before has ended
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/ebbdb/ebb/resp"
 )
@@ -110,4 +111,56 @@ func (k *call) hold(q *request, reads [][][]byte, all []expectation) (err error)
 		}
 	}
 	return nil
+}
+
+// errNotRun is the error of a transaction whose EXEC has run nothing: a watched key has changed.
+var errNotRun = &failure{status: http.StatusConflict, Text: "the transaction has not run"}
+
+// transaction runs commands in MULTI and EXEC. If one is refused as it is queued, none runs, and its error is the
+// answer.
+func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
+	began := k.c.clock.Micros()
+	v, err := k.run(q.ctx, [][]byte{[]byte("MULTI")})
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var refused error
+	for i, argv := range cmds {
+		if v, err = k.run(q.ctx, argv); err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			k.audit(argv, v, err, 0)
+			refused = &failure{status: failureOf(err).status, Code: failureOf(err).Code,
+				Text: "no command of the batch has run: number " + strconv.Itoa(i) + " was refused: " + err.Error()}
+			break
+		}
+	}
+	if refused != nil {
+		if v := k.s.Do([]byte("DISCARD")); v.Err() != nil {
+			k.broken = true
+		}
+		return nil, refused
+	}
+	if v, err = k.run(q.ctx, [][]byte{[]byte("EXEC")}); err != nil {
+		k.broken = true // it may have ended before it began
+	} else {
+		err = v.Err()
+	}
+	if err == nil && len(v.Elems) != len(cmds) {
+		err = errNotRun
+	}
+	us := k.c.clock.Micros() - began
+	for i, argv := range cmds {
+		one := resp.Value{}
+		if err == nil {
+			v.Elems[i] = k.c.scrub(argv, v.Elems[i])
+			one = v.Elems[i]
+		}
+		k.audit(argv, one, err, us)
+	}
+	return v.Elems, err
 }

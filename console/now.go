@@ -208,12 +208,21 @@ func (x *concerns) rules() error {
 	return err
 }
 
-// filled returns the databases that have keys, as of the latest sample.
-func (h *hub) filled() []int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.latest == nil {
-		return nil
+// getSamples answers GET api/samples?span=15m|1h.
+func getSamples(c *Console, q *request) (any, error) {
+	span, err := q.word("span", "15m", "1h")
+	if err != nil {
+		return nil, err
 	}
-	return h.latest.filled
+	now, step := c.now(), shortStep
+	h := &c.hub
+	h.mu.Lock()
+	var points []point
+	if span == "1h" {
+		step, points = longStep, h.long.since(now-longKept*longStep.Milliseconds())
+	} else {
+		points = h.quarter(now)
+	}
+	h.mu.Unlock()
+	return seriesJSON(now, points, step), nil
 }

@@ -1,0 +1,79 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// stream is the state of a feed's request. One goroutine uses it.
+type stream struct {
+	q      *request
+	c      *Console
+	conn   *http.ResponseController
+	topics []topic
+	trail  *trail
+	seq    uint32 // of the latest event
+	keys   map[topic]*keyEvent
+	lists  map[topic]*sentList
+	tails  map[int]*tail // by database
+	walk   sentWalk
+	watch  *watch // of the topic monitor
+	rests  int64  // the number of the beat at which the topics that read data go on
+}
+
+// keyEvent is the event about a key. It costs the same for a value of any size.
+type keyEvent struct {
+	Db      int    `json:"db"`
+	K       blob   `json:"k"`
+	Version string `json:"version,omitempty"`
+	TTL     int64  `json:"pttl"`
+	Type    string `json:"type"`
+	N       int64  `json:"n"`
+	At      int64  `json:"at"`
+	gone    bool
+}
+
+// same reports whether a page that knows x must not read the key again.
+func (x *keyEvent) same(y *keyEvent) bool {
+	deadline := func(z *keyEvent) int64 {
+		if z.TTL < 0 {
+			return z.TTL
+		}
+		return z.At + z.TTL
+	}
+	d := deadline(x) - deadline(y)
+	return x.Version == y.Version && x.Type == y.Type && x.N == y.N && x.gone == y.gone && d > -50 && d < 50
+}
+
+// sentWalk is the progress of a walk that a stream has sent.
+type sentWalk struct {
+	id   string
+	over bool
+}
+
+// reason is the data of the events resync and bye.
+type reason struct {
+	Why string `json:"why"`
+	// Gap means that expirations may be missing.
+	Gap bool `json:"gap,omitempty"`
+}
+
+// epoch names this run of the server.
+func (c *Console) epoch() string { return text64(c.svc.Admin().Started) }
+
+// send writes an event, and reports whether the viewer is there.
+func (s *stream) send(event string, data any) bool {
+	body, err := json.Marshal(data)
+	if err != nil {
+		return false
+	}
+	return s.sendJSON(event, body) && s.conn.Flush() == nil
+}
+
+// sendJSON sends data that is JSON, and does not flush.
+func (s *stream) sendJSON(event string, data []byte) bool {
+	s.seq++
+	_, err := fmt.Fprintf(s.q.w, "id: %s-%d\nevent: %s\ndata: %s\n\n", s.c.epoch(), s.trail.number(s.seq), event, data)
+	return err == nil
+}

@@ -1,0 +1,90 @@
+package console
+
+// limitRow is a limiter. Times are in ms.
+type limitRow struct {
+	K            blob    `json:"k"`
+	Algorithm    string  `json:"algorithm"`
+	Limit        int64   `json:"limit"`
+	Period       int64   `json:"period"`
+	Remaining    int64   `json:"remaining"`
+	Retry        float64 `json:"retry"`
+	Reset        float64 `json:"reset"`
+	Reservations int     `json:"reservations"`
+	Line         int     `json:"line"`
+	Burst        int64   `json:"burst"`
+}
+
+// topRow is a limiter that denies requests.
+type topRow struct {
+	K       blob  `json:"k"`
+	Denied  int64 `json:"denied"`
+	Allowed int64 `json:"allowed"`
+	Since   int64 `json:"since"`
+	Error   int64 `json:"error"`
+}
+
+// rate returns the denied requests a minute. The server halves the counts each minute, so that those of a limiter that always denies
+// are of a minute and a half on average.
+func (r *topRow) rate(now int64) float64 {
+	return float64(r.Denied) / min(1.5, max(1, float64(now-r.Since)/60_000))
+}
+
+// top returns the limiters that deny most requests.
+func (k *call) top(q *request) ([]topRow, error) {
+	v, err := k.do(q.ctx, "RL.TOP", "COUNT", 50)
+	rows := make([]topRow, 0, len(v.Elems))
+	if err != nil {
+		return rows, err
+	}
+	for _, e := range v.Elems {
+		x := e.Elems
+		rows = append(rows, topRow{nameOf(x[0]), x[1].Int, x[2].Int, x[3].Int, x[4].Int})
+	}
+	return rows, nil
+}
+
+// limitColumns are the columns by which limiters are sorted.
+var limitColumns = map[string]func(*limitRow) float64{
+	"left":   func(r *limitRow) float64 { return float64(r.Remaining) / float64(max(1, r.Limit)) },
+	"period": func(r *limitRow) float64 { return float64(r.Period) }, "retry": func(r *limitRow) float64 { return r.Retry },
+	"reset": func(r *limitRow) float64 { return r.Reset }, "held": func(r *limitRow) float64 { return float64(r.Reservations) },
+	"line": func(r *limitRow) float64 { return float64(r.Line) },
+}
+
+// getLimits answers GET api/limits?db&match.
+func getLimits(k *call, q *request) (any, error) {
+	return k.limits(q, q.text("match"), q.text("sort"), k.c.now())
+}
+
+// limits returns limiters, and those that deny most. Like that of locks and queues, the answer begins with the time: see
+// listNow.
+func (k *call) limits(q *request, match, sort string, now int64) (any, error) {
+	keys, more, err := k.keysOf(q, "limiter", match)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Now int64    `json:"now"`
+		Top []topRow `json:"top"`
+		*ranked[limitRow]
+		Denied []string `json:"denied,omitempty"`
+	}{now, []topRow{}, rank[limitRow](more), nil}
+	if top, err := k.top(q); err == nil {
+		out.Top = top
+	}
+	out.add(k, keys, func(key string) *limitRow {
+		v, err := k.do(q.ctx, "RL.INFO", key)
+		if err != nil || v.IsNull() {
+			return nil
+		}
+		return &limitRow{bytesOf(key), member(v, "algo").Str, member(v, "limit").Int, member(v, "period").Int, member(v, "remaining").Int,
+			us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems),
+			int(member(v, "waiting").Int), member(v, "burst").Int}
+	})
+	out.first(sort, limitColumns)
+	out.Denied = k.denied
+	return out, nil
+}
+
+// us returns a time in us as ms.
+func us(n int64) float64 { return float64(n) / 1000 }
