@@ -46,6 +46,19 @@ func (c *Console) viewerOf(r *http.Request) (*viewer, error) {
 	return c.plainViewer(r, id, now)
 }
 
+// newViewer returns a viewer without a login.
+func (c *Console) newViewer(id *session.Identity, addr string) *viewer {
+	v := &viewer{svc: c.svc, clock: c.clock, id: id, addr: addr,
+		guest: session.GuestOptions{From: session.Origin{Addr: addr, Lib: library}, Unnoticed: true, Quit: c.closing.Done()}}
+	if c.opt.ReadOnly {
+		v.guest.Restrict = readOnly
+	}
+	return v
+}
+
+// isOpen reports whether a viewer is the default user without a password.
+func (c *Console) isOpen(v *viewer) bool { return v.createdAt == 0 && c.opt.Access == nil }
+
 // plainViewer returns the viewer of a client without a login: there is one for each user at each address.
 func (c *Console) plainViewer(r *http.Request, id *session.Identity, now int64) (*viewer, error) {
 	name := id.Name() + " " + hostOf(r.RemoteAddr)
@@ -60,7 +73,7 @@ func (c *Console) plainViewer(r *http.Request, id *session.Identity, now int64) 
 		v, over = nil, v
 	}
 	if v == nil {
-		v = &viewer{c: c, id: id, addr: r.RemoteAddr}
+		v = c.newViewer(id, r.RemoteAddr)
 		c.plain[name] = v
 	}
 	v.noteRequest(now)
@@ -210,7 +223,8 @@ func (c *Console) login(q *request, id *session.Identity, now int64) error {
 		c.logout(old)
 	}
 	secret := rand.Text() + rand.Text() // 26 letters of 5 bits, twice
-	v := &viewer{c: c, id: id, addr: q.r.RemoteAddr, token: sha256.Sum256([]byte(secret)), createdAt: now, lastRequest: now}
+	v := c.newViewer(id, q.r.RemoteAddr)
+	v.token, v.createdAt, v.lastRequest = sha256.Sum256([]byte(secret)), now, now
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()

@@ -118,7 +118,7 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 	c := &Console{svc: svc, data: data, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
 		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}, streamsOf: map[string]int{}}
 	_, _ = rand.Read(c.markKey[:]) // it never fails
-	c.hub.wake = make(chan struct{}, 1)
+	c.hub.svc, c.hub.clock, c.hub.wake = svc, c.clock, make(chan struct{}, 1)
 	c.versions.db = svc.DB
 	c.guard = &adminhttp.Guard{Hosts: o.Hosts, Next: http.HandlerFunc(c.serve)}
 	c.closing, c.stop = context.WithCancel(context.Background())
@@ -134,6 +134,15 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 		}
 	}
 	return c, nil
+}
+
+// start begins to take samples. The goroutine ends with the console.
+func (c *Console) start() {
+	c.work.Add(1)
+	go func() {
+		defer c.work.Done()
+		c.hub.run(c.closing)
+	}()
 }
 
 // enter begins a request or a task that Close waits for, and reports whether the console is open. The caller

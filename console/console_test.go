@@ -42,7 +42,7 @@ func newBench(t *testing.T, o Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.tick()
+	c.hub.tick()
 	s := c.svc.NewSession(nil)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -103,7 +103,7 @@ func TestLookingChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &viewer{c: b.Console, id: who, addr: "127.0.0.1:1"}
+	v := b.newViewer(who, "127.0.0.1:1")
 	defer v.revoke()
 	k, err := b.as(v, 0)
 	if err != nil {

@@ -10,34 +10,36 @@
 // Invariants: every command of a viewer goes through call.do, or through the gate and call.run; a session runs the
 // commands of one viewer; what Close does not wait for does not run.
 //
-// Start reading at New, then Console.serve and call.do. A file uses those that stand below it, except for New, which reads the table of
-// endpoints. The endpoints of a screen, their rows and what they need are in the files of its name, as in ui/screens; a word behind the name
-// is that of a card, as in ui/cards.
+// Start reading at New, then Console.serve and call.do. The endpoints of a screen, their rows and what they need are in the files of its
+// name, as in ui/screens; a word behind the name is that of a card, as in ui/cards. A file uses what stands below it. The one exception is
+// New in console.go, which reads the table of endpoints.
 //
-//	console.go                 New, Close, and what a console has
 //	api.go, ui.go              the table of endpoints, and the pages
-//	auth.go                    who a request comes from: logins, and users without one
-//	me.go                      what the user may do
+//	auth.go, me.go             who a request comes from, and what the user may do
+//	feed.go, feed_*.go         the stream of events
+//	do.go                      the one way to write
 //
 //	now.go                     what an operator should look at
-//	expiry*.go                 what expires when, and whether it was on time
-//	keys.go, key*.go           lists of keys, and one key
-//	limits.go, locks.go, queues.go, streams.go
+//	expiry.go                  what expires when, and whether it was on time
+//	limits.go, locks.go, queues.go
+//	keys.go, key.go, key_*.go  lists of keys, and one key
+//	streams.go                 streams, their groups, and expiry rules
 //	performance*.go            commands, slow calls, latency, scripts, hot keys, memory by prefix
 //	server*.go                 INFO, clients, replication, files, configuration, users, what was refused
 //	shell.go                   what the shell knows of commands
+//
 //	ranked.go                  the rows of a list that come first by a column
-//
-//	feed.go                    the stream of events, with feed_*.go for its topics and its state
-//	do.go, transaction.go      the one way to write, gate.go what it refuses, audit.go what it notes
-//	hidden.go                  what a page does not get where values are hidden
-//
-//	request.go, guard.go       parameters, bounds, and what a browser must not send; adminhttp.Guard is before it
+//	transaction.go             commands that run only if the page has shown what is so
+//	audit.go, gate.go          what a write leaves behind, and what is refused
+//	hidden.go                  what a page gets where values are hidden
+//	guard.go, request.go       bounds, what a browser must not send, and parameters; adminhttp.Guard is before them
 //	caller.go                  commands under a user
+//	console.go                 New, Close, and what a console has
+//
 //	viewer.go                  a user at an address, with its sessions
-//	hub.go, sample.go, ring.go the state of the server each second
-//	walk.go, versions.go       walks over all keys, and whether a key has changed
-//	auditlog.go, shares.go, throttle.go
+//	hub.go, ring.go, sample.go the state of the server each second
+//	walk.go, versions.go       what a walk over all keys counts, and whether a key has changed
+//	auditlog.go, shares.go, throttle.go, expiry_forecast.go, feed_lists.go, feed_topics.go, feed_trail.go
 //	failure.go, encode.go      answers that are errors; bytes and int64 for JavaScript
 //
 // docs/design/console.md says why.

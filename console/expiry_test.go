@@ -87,7 +87,7 @@ func TestAForecastNamesAStormByItsTime(t *testing.T) {
 				t.Fatalf("%d ms before it, the forecast of the %s names the storm %+v, want %d", storm-b.now(), span, f.Storm, storm)
 			}
 		}
-		b.tick()
+		b.hub.tick()
 		s := b.hub.latest
 		if i := (storm - s.DueFrom) / 1000; s.Due[i] != 500 || s.DueFrom%1000 != 0 {
 			t.Fatalf("%d ms before it, Now has %v from %d on", storm-b.now(), s.Due, s.DueFrom)

@@ -8,7 +8,7 @@ const feedShare = 100_000
 
 // getFeed answers GET api/feed?topics&last, and POST api/feed with these in the body, with server-sent events.
 func getFeed(c *Console, q *request) (any, error) {
-	topics, err := c.parseTopics(q)
+	topics, err := parseTopics(q.text("topics"), c.svc.DB.Databases())
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func getFeed(c *Console, q *request) (any, error) {
 	}
 	defer s.release()
 	f := newFeed(cut.now)
-	c.join(f)
+	c.hub.join(f)
 	defer c.hub.leave(f)
 	h := q.w.Header()
 	h.Set("Content-Type", "text/event-stream")

@@ -114,7 +114,7 @@ func (l *listener) until(end, name string) (data []string) {
 // second lets a second pass, and takes a sample.
 func (b *bench) second() {
 	b.clock.Advance(time.Second)
-	b.tick()
+	b.hub.tick()
 }
 
 func TestTheFeedTellsWhatHappens(t *testing.T) {
@@ -134,13 +134,13 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 	l.next("key", &k) // as it is
 	first := k.Version
 	var s sample
-	b.tick()
+	b.hub.tick()
 	l.next("sample", &s)
 	if s.Keys != 1 || s.KeysTTL != 1 || len(s.Due) != 60 || s.Due[2]+s.Due[3] != 1 || s.Role != "master" || len(s.Attention) != 0 {
 		t.Errorf("%+v", s)
 	}
 	b.admin("SET", "k", "2", "KEEPTTL")
-	b.tick()
+	b.hub.tick()
 	for k.Version == first {
 		l.next("key", &k)
 	}
@@ -149,7 +149,7 @@ func TestTheFeedTellsWhatHappens(t *testing.T) {
 	}
 	b.clock.Advance(3001 * time.Millisecond)
 	var e expiredEvent
-	b.tick()
+	b.hub.tick()
 	for e.K.s != "k" {
 		l.next("expired", &e)
 	}
@@ -190,7 +190,7 @@ func TestTheFeedTellsOfEachChangeOfAKey(t *testing.T) {
 		if v := b.admin(strings.Fields(x.change)...); v.Err() != nil {
 			t.Fatal(x.change, v)
 		}
-		b.tick()
+		b.hub.tick()
 		if l.next("key", &next); next.same(&first) {
 			t.Errorf("%s, %s: the feed says %+v, and then %+v", x.make, x.change, first, next)
 		}
@@ -204,7 +204,7 @@ func TestTheFeedMissesNoExpirationOfItsFirstSecond(t *testing.T) {
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "a*", "TO", "ended")
 	b.admin("SET", "a1", "1", "PX", "1")
 	b.clock.Advance(2 * time.Millisecond)
-	b.tick() // what the rule recorded before is no news
+	b.hub.tick() // what the rule recorded before is no news
 	l := b.listen("expired:0")
 	var hello struct{}
 	l.next("hello", &hello)
@@ -216,14 +216,14 @@ func TestTheFeedMissesNoExpirationOfItsFirstSecond(t *testing.T) {
 	}
 	expire("a2")
 	var e expiredEvent
-	b.tick()
+	b.hub.tick()
 	if l.next("expired", &e); e.K.s != "a2" {
 		t.Errorf("the first expiration is that of %q, want a2", e.K.s)
 	}
 	b.clock.Advance(time.Second)
 	b.admin("EXPIRY", "RULE", "SET", "s", "MATCH", "b*", "TO", "others")
 	expire("b1")
-	b.tick()
+	b.hub.tick()
 	if l.next("expired", &e); e.K.s != "b1" {
 		t.Errorf("the expiration after a new rule is that of %q, want b1", e.K.s)
 	}
@@ -337,7 +337,7 @@ func TestAViewerThatLagsIsToldToReadAnewAndThenCutOff(t *testing.T) {
 	b := newBench(t, Options{})
 	cut := false
 	f := newFeed(func() { cut = true })
-	b.join(f)
+	b.hub.join(f)
 	for range feedLag {
 		b.second()
 	}
@@ -354,7 +354,7 @@ func TestAViewerThatLagsIsToldToReadAnewAndThenCutOff(t *testing.T) {
 	if !cut {
 		t.Error("the viewer takes nothing, and is not cut off")
 	}
-	if b.tick() {
+	if b.hub.tick() {
 		t.Error("a stream is open")
 	}
 }
@@ -483,11 +483,11 @@ func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
 	var none struct{}
 	l.next("hello", &none)
 	b.expire("3", 10)
-	b.tick()
+	b.hub.tick()
 	l.until("sample", "expired")
 	var first expiredEvent
 	b.expire("3", 3)
-	b.tick()
+	b.hub.tick()
 	l.next("expired", &first) // the page has received x16, and not what the server has sent behind it
 	last := l.id
 	if first.K.s != "x16" || first.DB != 3 {
@@ -501,10 +501,10 @@ func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
 	if x.Gap {
 		t.Error("the server has forgotten the stream")
 	}
-	b.tick()
+	b.hub.tick()
 	b.wantKeys(l.until("sample", "expired"), 17, 318)
 	b.expire("3", 2)
-	b.tick()
+	b.hub.tick()
 	b.wantKeys(l.until("sample", "expired"), 319, 320)
 	// The second stream has a trail of its own.
 	last = l.id
@@ -512,7 +512,7 @@ func TestAStreamMissesNoExpirationBetweenItAndTheOneBefore(t *testing.T) {
 	b.expire("3", 1)
 	l = b.listenFrom("expired:3,sample", last)
 	l.next("resync", &x)
-	b.tick()
+	b.hub.tick()
 	b.wantKeys(l.until("sample", "expired"), 321, 321)
 }
 
@@ -525,7 +525,7 @@ func TestAStreamSaysThatExpirationsMayBeMissing(t *testing.T) {
 	first := l.id
 	for range 3 {
 		b.expire("0", 150)
-		b.tick()
+		b.hub.tick()
 		l.until("sample", "expired")
 	}
 	epoch, number, _ := strings.Cut(first, "-")
@@ -574,13 +574,13 @@ func TestAStreamFallsNotFarBehind(t *testing.T) {
 	l := b.listen("expired:0,sample")
 	var none struct{}
 	l.next("hello", &none)
-	b.tick()
+	b.hub.tick()
 	l.until("sample", "expired") // the stream has begun
 	b.expire("0", 1000)
 	b.clock.Advance(6 * time.Second)
-	b.tick()
+	b.hub.tick()
 	keys, skipped := names(t, l.until("sample", "expired"))
-	b.tick()
+	b.hub.tick()
 	more, none2 := names(t, l.until("sample", "expired"))
 	if len(keys) != maxTail+tailLatest || skipped != 1000-maxTail-tailLatest || keys[0] != "x1" || keys[maxTail] != "x901" || keys[len(keys)-1] != "x1000" {
 		t.Errorf("%d keys, from %s to %s, and %d skipped", len(keys), keys[0], keys[len(keys)-1], skipped)
@@ -589,12 +589,12 @@ func TestAStreamFallsNotFarBehind(t *testing.T) {
 		t.Errorf("%v %d", more, none2)
 	}
 	b.expire("0", 1)
-	b.tick()
+	b.hub.tick()
 	b.wantKeys(l.until("sample", "expired"), 1001, 1001)
 	// What MAXLEN has removed is missing too.
 	b.expire("0", 10)
 	b.admin("XTRIM", "ended", "MAXLEN", "4")
-	b.tick()
+	b.hub.tick()
 	if keys, skipped := names(t, l.until("sample", "expired")); len(keys) != 4 || skipped != 6 {
 		t.Errorf("%v %d", keys, skipped)
 	}
@@ -607,7 +607,7 @@ func TestAStreamTellsOfARuleThatIsNew(t *testing.T) {
 	l.next("hello", &none)
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "x*", "TO", "ended")
 	b.expire("0", 3)
-	b.tick()
+	b.hub.tick()
 	b.wantKeys(l.until("sample", "expired"), 1, 3)
 }
 
@@ -619,7 +619,7 @@ func TestAStreamLeavesOutWhatItsUserMayNotRead(t *testing.T) {
 	var none struct{}
 	l.next("hello", &none)
 	b.expire("0", 12)
-	b.tick()
+	b.hub.tick()
 	if keys, _ := names(t, l.until("sample", "expired")); strings.Join(keys, " ") != "x1 x10 x11 x12" {
 		t.Errorf("%v", keys)
 	}
@@ -664,13 +664,13 @@ func TestListsComeWhenTheyChange(t *testing.T) {
 	if rows.Match != "other*" || len(rows.Rows) != 0 {
 		t.Errorf("%+v", rows)
 	}
-	b.tick()
+	b.hub.tick()
 	if same := l.until("sample", "locks"); len(same) != 0 {
 		t.Errorf("%q", same)
 	}
 	b.admin("LOCK.RELEASE", "report", "worker", "0") // no token: it stays
 	b.admin("DEL", "report")
-	b.tick()
+	b.hub.tick()
 	l.next("locks", &rows)
 	if rows.Match != "rep*" || len(rows.Rows) != 0 {
 		t.Errorf("%+v", rows)

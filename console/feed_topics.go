@@ -20,15 +20,15 @@ type topic struct {
 // isList reports whether the topic is the list of a screen.
 func (t topic) isList() bool { return t.name == "limits" || t.name == "locks" || t.name == "queues" }
 
-// parseTopics reads the parameter topics.
-func (c *Console) parseTopics(q *request) ([]topic, error) {
+// parseTopics reads the parameter topics. databases is the number of those of the server.
+func parseTopics(text string, databases int) ([]topic, error) {
 	var out []topic
-	words := strings.Split(q.text("topics"), ",")
+	words := strings.Split(text, ",")
 	if len(words) > feedTopics {
 		return nil, badRequest("the stream has %d topics; %d are the limit", len(words), feedTopics)
 	}
 	for _, w := range words {
-		t, err := c.parseTopic(w)
+		t, err := parseTopic(w, databases)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (c *Console) parseTopics(q *request) ([]topic, error) {
 var topicParts = map[string][2]int{"sample": {1, 1}, "walk": {1, 1}, "monitor": {1, 1}, "expired": {1, 2}, "limits": {2, 4},
 	"locks": {2, 4}, "queues": {2, 4}, "key": {3, 3}}
 
-func (c *Console) parseTopic(w string) (t topic, err error) {
+func parseTopic(w string, databases int) (t topic, err error) {
 	parts := strings.Split(w, ":")
 	t.name = parts[0]
 	if n := topicParts[t.name]; len(parts) < n[0] || len(parts) > n[1] {
@@ -52,7 +52,7 @@ func (c *Console) parseTopic(w string) (t topic, err error) {
 			"limits, locks and queues:<db>:<pattern>:<sort>, with keys and patterns in base64url", w)
 	}
 	if len(parts) > 1 {
-		if t.db, err = strconv.Atoi(parts[1]); err != nil || t.db < 0 || t.db >= c.svc.DB.Databases() {
+		if t.db, err = strconv.Atoi(parts[1]); err != nil || t.db < 0 || t.db >= databases {
 			return t, badRequest("the topic %.80q names the database %.80q, which does not exist", w, parts[1])
 		}
 	}

@@ -1,13 +1,16 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // feedLag is the number of beats that may wait for a stream. A stream that lags by more loses them and is told to read its
@@ -15,9 +18,11 @@ import (
 const feedLag = 64
 
 // hub takes samples, and beats: each second while a stream is open, and each ten seconds otherwise. One goroutine, which New
-// begins and Close waits for, calls Console.tick.
+// begins and Close waits for, runs it.
 type hub struct {
-	wake chan struct{} // cap 1: a stream has come
+	svc   *session.Service
+	clock clock.Clock
+	wake  chan struct{} // cap 1: a stream has come
 
 	ticking sync.Mutex // held by tick; guards what follows
 	meter   *admin.Meter
@@ -68,43 +73,38 @@ func (f *feed) offer(x *beat) bool {
 	return true
 }
 
-// start begins to take samples. The goroutine ends with the console.
-func (c *Console) start() {
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
-		timer := time.NewTimer(0)
-		defer timer.Stop()
-		for {
-			select {
-			case <-timer.C:
-			case <-c.hub.wake:
-				if c.fresh() { // rates over less than half a second say little
-					timer.Reset(shortStep)
-					continue
-				}
-			case <-c.closing.Done():
-				return
-			}
-			if c.tick() {
+// run takes samples until ctx ends.
+func (h *hub) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-h.wake:
+			if h.fresh() { // rates over less than half a second say little
 				timer.Reset(shortStep)
-			} else {
-				timer.Reset(longStep)
+				continue
 			}
+		case <-ctx.Done():
+			return
 		}
-	}()
+		if h.tick() {
+			timer.Reset(shortStep)
+		} else {
+			timer.Reset(longStep)
+		}
+	}
 }
 
 // fresh reports whether the latest sample is of this moment.
-func (c *Console) fresh() bool {
-	c.hub.ticking.Lock()
-	defer c.hub.ticking.Unlock()
-	return c.hub.last != nil && c.clock.Micros()-c.hub.last.at < (shortStep/2).Microseconds()
+func (h *hub) fresh() bool {
+	h.ticking.Lock()
+	defer h.ticking.Unlock()
+	return h.last != nil && h.clock.Micros()-h.last.at < (shortStep/2).Microseconds()
 }
 
 // join adds a stream.
-func (c *Console) join(f *feed) {
-	h := &c.hub
+func (h *hub) join(f *feed) {
 	h.mu.Lock()
 	if h.streams == nil {
 		h.streams = map[*feed]struct{}{}
@@ -143,20 +143,19 @@ func (h *hub) history(now int64) (series, latest json.RawMessage) {
 }
 
 // tick takes a sample and sends it to the streams. It reports whether there are streams. The first tick only reads the meter.
-func (c *Console) tick() bool {
-	h := &c.hub
+func (h *hub) tick() bool {
 	h.ticking.Lock()
 	defer h.ticking.Unlock()
 	if h.meter == nil {
-		h.meter = admin.NewMeter(c.svc.Admin())
-		h.last = c.read(h.meter)
+		h.meter = admin.NewMeter(h.svc.Admin())
+		h.last = readMeter(h.meter, h.clock.Micros())
 		h.lastTen, h.minute = h.last, []tally{h.last.tally()}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.streams) > 0
 	}
-	now := c.read(h.meter)
-	s := c.sampleOf(now, h.last)
+	now := readMeter(h.meter, h.clock.Micros())
+	s := sampleOf(h.svc.DB, now, h.last)
 	h.minute = append(h.minute, now.tally())
 	old := slices.IndexFunc(h.minute, func(t tally) bool { return now.at-t.at <= attendSpan })
 	h.minute = slices.Delete(h.minute, 0, old)
@@ -165,7 +164,7 @@ func (c *Console) tick() bool {
 	if now.at-h.lastTen.at >= (longStep - shortStep/2).Microseconds() {
 		ten = s
 		if h.lastTen != h.last {
-			ten = c.sampleOf(now, h.lastTen)
+			ten = sampleOf(h.svc.DB, now, h.lastTen)
 		}
 		h.lastTen = now
 	}

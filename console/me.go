@@ -74,7 +74,7 @@ func getMe(c *Console, q *request) (any, error) {
 		m.Role = "replica"
 		m.Follows = c.svc.Config.Bool("replica-read-only")
 	}
-	if q.v.isOpen() && c.svc.Denied() == "" {
+	if c.isOpen(q.v) && c.svc.Denied() == "" {
 		m.Open = "the server has no password, and lets in clients of other machines: set one (requirepass), or protected-mode yes"
 	}
 	for action, examples := range actions {

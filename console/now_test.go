@@ -71,7 +71,7 @@ func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 	b.admin("SELECT", "0")
 	for range 40 {
 		b.clock.Advance(longStep)
-		b.tick()
+		b.hub.tick()
 	}
 	for range 75 {
 		b.admin("RL.TAKE", "api:ann", "1", "3600000")
@@ -117,7 +117,7 @@ func TestConcernsAreThoseOfTheKeysThatTheUserMayRead(t *testing.T) {
 		b.admin("DQ.ADD", key, "1", "x")
 	}
 	b.clock.Advance(longStep)
-	b.tick()
+	b.hub.tick()
 	if got := b.concernsOf(); !slices.Equal(got, []string{"look unattended db0 shop:mail 1"}) {
 		t.Errorf("concerns are %q", got)
 	}
@@ -155,7 +155,7 @@ func TestTheWorstConcernsOfAKindAreTold(t *testing.T) {
 		b.admin("DQ.ADD", fmt.Sprintf("q%03d", i), "1", "x", "DELAY", fmt.Sprint(1000*((i*7)%300)))
 	}
 	b.clock.Advance(300*time.Second + longStep)
-	b.tick()
+	b.hub.tick()
 	var a struct {
 		Rows []struct {
 			Code string

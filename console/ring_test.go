@@ -31,7 +31,7 @@ func TestSamplesOfTenSecondsAreTakenWithoutAViewer(t *testing.T) {
 			b.admin("SET", text64(int64(i)), "v", "PX", "1")
 		}
 		b.clock.Advance(longStep)
-		b.tick()
+		b.hub.tick()
 	}
 	var s series
 	b.get("api/samples?span=1h", &s)
@@ -56,10 +56,10 @@ func TestAViewerGetsSecondsAndWhatWasBeforeThem(t *testing.T) {
 	b := newBench(t, Options{})
 	for range 60 {
 		b.clock.Advance(longStep)
-		b.tick()
+		b.hub.tick()
 	}
 	f := newFeed(func() {})
-	b.join(f)
+	b.hub.join(f)
 	for range 60 {
 		b.admin("SET", "k", "v")
 		b.second()
@@ -67,7 +67,7 @@ func TestAViewerGetsSecondsAndWhatWasBeforeThem(t *testing.T) {
 	}
 	b.hub.leave(f)
 	b.clock.Advance(longStep)
-	b.tick()
+	b.hub.tick()
 	var s series
 	b.get("api/samples?span=15m", &s)
 	if len(s.At) != 60+60+1 || !slices.IsSorted(s.At) {
@@ -85,7 +85,7 @@ func TestAViewerGetsSecondsAndWhatWasBeforeThem(t *testing.T) {
 	}
 	for range 91 { // after a quarter of an hour without a viewer the seconds go
 		b.clock.Advance(longStep)
-		b.tick()
+		b.hub.tick()
 	}
 	if b.hub.short.points != nil {
 		t.Error("the samples of seconds are kept")
@@ -122,14 +122,14 @@ func BenchmarkASample(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c.tick()
+	c.hub.tick()
 	s := c.svc.NewSession(nil)
 	for i := range 200_000 {
 		s.Do([]byte("SET"), []byte("k"+strconv.Itoa(i)), []byte("v"), []byte("PX"), []byte(strconv.Itoa(1_000_000+17*i)))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.tick()
+		c.hub.tick()
 	}
 	s.Closed(nil)
 	if err := errors.Join(c.Close(), over.Close()); err != nil {
@@ -159,10 +159,10 @@ func TestSamplesAreTakenUntilClose(t *testing.T) {
 			t.Errorf("%d samples of ten seconds and %d of one, after 65 s", long, short)
 		}
 		f := newFeed(func() {})
-		c.join(f)
+		c.hub.join(f)
 		synctest.Wait()
 		c.hub.leave(f)
-		c.join(f) // right behind a sample: it waits for the next second
+		c.hub.join(f) // right behind a sample: it waits for the next second
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		synctest.Wait()
 		if long, short := count(); long != 7 || short < 10 || short > 11 || len(f.beats) != short {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // The console keeps two series of samples, as float32: about 92 KiB for the last quarter of an hour, while a
@@ -95,9 +96,9 @@ var wanted = func() map[string]bool {
 	return all
 }()
 
-// read reads a meter.
-func (c *Console) read(m *admin.Meter) *reading {
-	r := &reading{at: c.clock.Micros(), value: make(map[string]float64, len(wanted)), labels: map[string]string{}, took: map[float64]uint64{},
+// readMeter reads a meter at now, in us.
+func readMeter(m *admin.Meter, now int64) *reading {
+	r := &reading{at: now, value: make(map[string]float64, len(wanted)), labels: map[string]string{}, took: map[float64]uint64{},
 		late: map[float64]uint64{}}
 	m.Read(func(x admin.Metric) {
 		name := x.Name
@@ -177,7 +178,7 @@ func quantile(now, before map[float64]uint64, share float64) (float64, bool) {
 var levels = [...]string{"key", "field", "member", "element", "lease"}
 
 // sampleOf returns the sample of a reading. before is an earlier one.
-func (c *Console) sampleOf(now, before *reading) *sample {
+func sampleOf(db *engine.DB, now, before *reading) *sample {
 	span := math.Max(float64(now.at-before.at)/1e6, 1e-3)
 	v := func(name string) float64 { return now.value[name] }
 	rate := func(name string) float64 { return math.Max(0, (now.value[name]-before.value[name])/span) }
@@ -208,7 +209,7 @@ func (c *Console) sampleOf(now, before *reading) *sample {
 	}
 	s.P50, s.P99 = at(now.took, before.took, 0.5, 1), at(now.took, before.took, 0.99, 1)
 	s.Lag50, s.Lag99, s.LagMax = at(now.late, before.late, 0.5, 1000), at(now.late, before.late, 0.99, 1000), at(now.late, before.late, 1, 1000)
-	if survey := c.svc.DB.TrySurveyDue(shortStep.Milliseconds()); survey != nil { // a script may run for ever
+	if survey := db.TrySurveyDue(shortStep.Milliseconds()); survey != nil { // a script may run for ever
 		s.DueFrom = survey.At
 		for i, n := range survey.Keys.Seconds {
 			s.Due = append(s.Due, n+survey.Containers.Seconds[i])

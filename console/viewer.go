@@ -8,15 +8,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
 // viewer is one user at one address, which the requests of a browser share. It has the sessions in which the
 // user's commands run.
 type viewer struct {
-	c    *Console
-	id   *session.Identity
-	addr string // of the HTTP client that it was made for, ip:port
+	svc   *session.Service
+	clock clock.Clock
+	id    *session.Identity
+	addr  string               // of the HTTP client that it was made for, ip:port
+	guest session.GuestOptions // of its sessions
 
 	mu          sync.Mutex // guards what follows
 	idle        []*viewerSession
@@ -29,9 +32,6 @@ type viewer struct {
 	token     [sha256.Size]byte // the hash of the cookie; the zero value: no login
 	createdAt int64             // us; 0: no login
 }
-
-// isOpen reports whether the viewer is the default user without a password.
-func (v *viewer) isOpen() bool { return v.createdAt == 0 && v.c.opt.Access == nil }
 
 // library is the lib-name of the console's sessions in CLIENT LIST.
 const library = "ebb-console"
@@ -68,11 +68,7 @@ func (v *viewer) borrow() (*viewerSession, error) {
 		return s, nil
 	}
 	v.mu.Unlock()
-	o := session.GuestOptions{From: session.Origin{Addr: v.addr, Lib: library}, Unnoticed: true, Quit: v.c.closing.Done()}
-	if v.c.opt.ReadOnly {
-		o.Restrict = readOnly
-	}
-	s := v.c.svc.NewSessionFor(v.id, o)
+	s := v.svc.NewSessionFor(v.id, v.guest)
 	if err := s.Do([]byte("HELLO"), []byte("3")).Err(); err != nil {
 		s.Closed(nil)
 		return nil, err
@@ -114,7 +110,7 @@ func (v *viewer) valid() bool {
 	v.mu.Lock()
 	gone := v.revoked
 	v.mu.Unlock()
-	old := v.createdAt > 0 && v.c.clock.Micros()-v.createdAt > loginLife
+	old := v.createdAt > 0 && v.clock.Micros()-v.createdAt > loginLife
 	return !gone && !old && v.id.Valid()
 }
 
