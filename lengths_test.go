@@ -18,11 +18,6 @@ var long = map[string]struct {
 	"internal/lua.Thread.execute":    {820, "the loop of the machine: a case for each instruction, on variables that stay in registers"},
 	"internal/lua.matcher.match":     {86, "a case for each item of a pattern, with jumps between them, as in Lua itself"},
 	"internal/session.Session.serve": {79, "the loop over a batch of requests: calls would cost time, and the recovery shares its variables"},
-	"console.getFiles":               {65, "to be split"},
-	"console.getKey":                 {62, "to be split"},
-	"console.getKeys":                {67, "to be split"},
-	"console.getQueue":               {85, "to be split"},
-	"internal/cli.flags":             {68, "to be split"},
 }
 
 // A function that a reader sees at once is understood at once. Tests and examples may be longer: they are read from top to bottom.

@@ -56,6 +56,16 @@ func getKey(k *call, q *request) (any, error) {
 		return nil, errGone("the key does not exist")
 	}
 	out := &keyView{K: wholeOf(key), Type: v.Str, Now: k.c.now(), Version: k.versionOf(q, key, v.Str, version)}
+	k.addFacts(q, key, out)
+	if err := k.addBody(q, key, p, out); err != nil {
+		return nil, err
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// addFacts adds what the user may see of a key beside its value: its TTL, its size, how it is used, and how it is stored.
+func (k *call) addFacts(q *request, key string, out *keyView) {
 	integer := func(args ...any) *int64 {
 		v, err := k.do(q.ctx, args...)
 		if err != nil || v.Kind != resp.KindInt {
@@ -63,7 +73,7 @@ func getKey(k *call, q *request) (any, error) {
 		}
 		return &v.Int
 	}
-	out.TTL, out.Bytes, out.N = integer("PTTL", key), integer("MEMORY", "USAGE", key), k.count(q, key, v.Str)
+	out.TTL, out.Bytes, out.N = integer("PTTL", key), integer("MEMORY", "USAGE", key), k.count(q, key, out.Type)
 	if strings.HasSuffix(k.c.svc.Config.String("maxmemory-policy"), "-lfu") { // the other command is an error
 		out.Freq = integer("OBJECT", "FREQ", key)
 	} else if out.Idle = integer("OBJECT", "IDLETIME", key); out.Idle != nil {
@@ -72,30 +82,35 @@ func getKey(k *call, q *request) (any, error) {
 	if e, err := k.do(q.ctx, "OBJECT", "ENCODING", key); err == nil {
 		out.Encoding = e.Str
 	}
+	if out.Type == "string" {
+		out.Digest = k.digest(q, key)
+	}
+}
+
+// addBody adds a page of the key's value. A user who may not read it gets none.
+func (k *call) addBody(q *request, key string, p itemRange, out *keyView) error {
 	n := int64(0)
 	if out.N != nil {
 		n = *out.N
 	}
-	if v.Str == "string" {
-		out.Digest = k.digest(q, key)
-	}
 	p.count = pageOf(p.count, n, out.Bytes)
 	p.large = p.count < minScan
-	if view := viewers[v.Str]; view != nil {
-		body, next, err := view(k, q, key, p)
-		switch {
-		case err == errNotAllowed: // the head says what there is
-		case err != nil:
-			return nil, err
-		default:
-			out.Body = body
-		}
-		if next != "" {
-			out.Next = &next
-		}
+	view := viewers[out.Type]
+	if view == nil {
+		return nil
 	}
-	out.Denied = k.denied
-	return out, nil
+	body, next, err := view(k, q, key, p)
+	switch {
+	case err == errNotAllowed: // the head says what there is
+	case err != nil:
+		return err
+	default:
+		out.Body = body
+	}
+	if next != "" {
+		out.Next = &next
+	}
+	return nil
 }
 
 // digest returns what IFDEQ compares of a string. It is "" for one that the page does not get whole, and so does not edit, and where

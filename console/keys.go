@@ -43,8 +43,11 @@ func getKeys(k *call, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &keyPage{Cursor: q.text("cursor"), Rows: []keyRow{}}
-	page.Cursor = cmp.Or(page.Cursor, "0")
+	args, err := scanOf(q, limit)
+	if err != nil {
+		return nil, err
+	}
+	page := &keyPage{Cursor: cmp.Or(q.text("cursor"), "0"), Rows: []keyRow{}}
 	if q.text("name") != "" {
 		name, err := q.key("name")
 		if err != nil {
@@ -54,7 +57,26 @@ func getKeys(k *call, q *request) (any, error) {
 			page.Named = &row
 		}
 	}
-	args := []any{"SCAN", "", "COUNT", min(scanCount, int(limit))}
+	if err := k.fill(q, page, args, ttl, int(limit)); err != nil {
+		return nil, err
+	}
+	if v, err := k.do(q.ctx, "DBSIZE"); err == nil {
+		page.Total = v.Int
+		page.Looked = min(page.Looked, v.Int)
+	}
+	page.Now, page.Denied = k.c.now(), k.denied
+	return page, nil
+}
+
+// The places of the cursor and of the count in the words of scanOf.
+const (
+	scanCursor = 1
+	scanSize   = 3
+)
+
+// scanOf returns the words of the SCAN that a request for keys asks for.
+func scanOf(q *request, limit int64) ([]any, error) {
+	args := []any{"SCAN", scanCursor: "", "COUNT", scanSize: min(scanCount, int(limit))}
 	if q.text("prefix") != "" {
 		prefix, err := q.key("prefix")
 		if err != nil {
@@ -67,16 +89,21 @@ func getKeys(k *call, q *request) (any, error) {
 	if t := q.text("type"); t != "" {
 		args = append(args, "TYPE", t)
 	}
+	return args, nil
+}
+
+// fill adds the keys that a SCAN finds and the filter ttl passes, until the page has limit rows, as long as names and time allow.
+func (k *call) fill(q *request, page *keyPage, scan []any, ttl string, limit int) error {
 	until, readable, room := k.c.clock.Micros()+pageTime.Microseconds(), k.v.id.Reads(readers...), pageNames
 	for {
-		args[1] = page.Cursor
-		v, err := k.do(q.ctx, args...)
+		scan[scanCursor] = page.Cursor
+		v, err := k.do(q.ctx, scan...)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		count := args[3].(int)
+		count := scan[scanSize].(int)
 		if k.truncated && count > 1 { // long names: fewer of them at a time, so that none is left out
-			args[3] = max(1, count/8)
+			scan[scanSize] = max(1, count/8)
 			continue
 		}
 		page.Cursor, page.Looked = v.Elems[0].Str, page.Looked+int64(count)
@@ -90,16 +117,10 @@ func getKeys(k *call, q *request) (any, error) {
 			}
 		}
 		page.Done = page.Cursor == "0"
-		if page.Done || len(page.Rows) >= int(limit) || room <= 0 || k.c.clock.Micros() > until {
-			break
+		if page.Done || len(page.Rows) >= limit || room <= 0 || k.c.clock.Micros() > until {
+			return nil
 		}
 	}
-	if v, err := k.do(q.ctx, "DBSIZE"); err == nil {
-		page.Total = v.Int
-		page.Looked = min(page.Looked, v.Int)
-	}
-	page.Now, page.Denied = k.c.now(), k.denied
-	return page, nil
 }
 
 // literally escapes the characters of patterns.

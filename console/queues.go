@@ -214,6 +214,45 @@ func tagOf(key string) string {
 	return key
 }
 
+// queueAnswer is the response of GET api/queue.
+type queueAnswer struct {
+	Now    int64     `json:"now"`
+	Row    *queueRow `json:"row"` // null: there is no such queue
+	Jobs   []jobRow  `json:"jobs"`
+	More   bool      `json:"more"`
+	Denied []string  `json:"denied,omitempty"`
+
+	Schedules []scheduleRow `json:"schedules"`
+	Sharing   []blob        `json:"sharing,omitempty"`
+	Unsure    bool          `json:"unsure,omitempty"` // there may be others that share
+}
+
+// jobRange is the part of a queue that a request shows: at most limit jobs in a state, behind the job from, or the job id alone.
+type jobRange struct {
+	state    string
+	from, id string
+	limit    int64
+}
+
+// jobRange reads the parameters state, from, id and limit.
+func (q *request) jobRange() (p jobRange, err error) {
+	if p.state, err = q.word("state", "all", "ready", "delayed", "leased"); err != nil {
+		return p, err
+	}
+	if p.limit, err = q.number("limit", 100, 1, 1000); err != nil {
+		return p, err
+	}
+	if q.text("from") != "" {
+		if p.from, err = q.key("from"); err != nil {
+			return p, err
+		}
+	}
+	if q.text("id") != "" {
+		p.id, err = q.key("id")
+	}
+	return p, err
+}
+
 // getQueue answers GET api/queue?db&k&state&from&limit&sharing: one queue, with a page of its jobs and, for state all, its
 // schedules. from is the id of the job behind which the page begins, as k. With id instead of state the page has that job alone, in
 // whatever state it is. With sharing the answer names the other queues that have the same queue of dead letters.
@@ -222,85 +261,70 @@ func getQueue(k *call, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := q.word("state", "all", "ready", "delayed", "leased")
+	p, err := q.jobRange()
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.number("limit", 100, 1, 1000)
-	if err != nil {
+	out := &queueAnswer{Jobs: []jobRow{}, Schedules: []scheduleRow{}}
+	if out.Row, err = k.queueRow(q, key); err != nil {
 		return nil, err
 	}
-	row, err := k.queueRow(q, key)
-	if err != nil {
-		return nil, err
-	}
-	if row != nil {
+	if row := out.Row; row != nil {
 		k.letters(q, row)
-		limit = pageOf(limit, row.Delayed+row.Ready+row.Leased, k.usage(q, key))
+		p.limit = pageOf(p.limit, row.Delayed+row.Ready+row.Leased, k.usage(q, key))
 	}
-	args := []any{"DQ.PEEK", key, "STATE", state, "COUNT", limit + 1}
-	if q.text("from") != "" {
-		from, err := q.key("from")
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "FROM", from)
-	}
-	out := struct {
-		Now    int64     `json:"now"`
-		Row    *queueRow `json:"row"` // null: there is no such queue
-		Jobs   []jobRow  `json:"jobs"`
-		More   bool      `json:"more"`
-		Denied []string  `json:"denied,omitempty"`
-
-		Schedules []scheduleRow `json:"schedules"`
-		Sharing   []blob        `json:"sharing,omitempty"`
-		Unsure    bool          `json:"unsure,omitempty"` // there may be others that share
-	}{Now: k.c.now(), Row: row, Jobs: []jobRow{}, Schedules: []scheduleRow{}}
+	out.Now = k.c.now()
 	if q.text("sharing") != "" {
 		var sure bool
-		if out.Sharing, sure, err = k.sharers(q, row); err != nil && err != errNotAllowed {
+		if out.Sharing, sure, err = k.sharers(q, out.Row); err != nil && err != errNotAllowed {
 			return nil, err
 		}
 		out.Unsure = !sure
 	}
-	if row != nil && row.Schedules > 0 && state == "all" {
+	if out.Row != nil && out.Row.Schedules > 0 && p.state == "all" {
 		if out.Schedules, err = k.schedulesOf(q, key); err != nil {
 			return nil, err
 		}
 	}
-	if q.text("id") != "" {
-		id, err := q.key("id")
-		if err != nil {
-			return nil, err
-		}
-		if out.Jobs, err = k.job(q, key, id); err != nil && err != errNotAllowed {
-			return nil, err
-		}
-		out.Denied = k.denied
-		return out, nil
+	if p.id != "" {
+		out.Jobs, err = k.job(q, key, p.id)
+	} else {
+		out.Jobs, out.More, err = k.jobs(q, key, p)
 	}
+	if err != nil && err != errNotAllowed { // the screen shows the queue without jobs
+		return nil, err
+	}
+	out.Denied = k.denied
+	return out, nil
+}
+
+// jobs returns a page of jobs, and whether there are more. It returns none if the job from has gone: the screen begins at the first again.
+func (k *call) jobs(q *request, key string, p jobRange) (rows []jobRow, more bool, err error) {
+	args := []any{"DQ.PEEK", key, "STATE", p.state, "COUNT", p.limit + 1}
+	if p.from != "" {
+		args = append(args, "FROM", p.from)
+	}
+	rows = []jobRow{}
 	v, err := k.do(q.ctx, args...)
 	var gone resp.ReplyError
 	switch {
-	case err == errNotAllowed || errors.As(err, &gone) && strings.HasSuffix(gone.Error(), engine.ErrNoJob.Error()):
-		// The screen shows the queue without jobs, or begins at its first job again.
+	case errors.As(err, &gone) && strings.HasSuffix(gone.Error(), engine.ErrNoJob.Error()):
+		return rows, false, nil
 	case err != nil:
-		return nil, err
+		return rows, false, err
 	}
 	for i, e := range v.Elems {
-		if out.More = int64(i) == limit; out.More {
-			break
+		if int64(i) == p.limit {
+			return rows, true, nil
 		}
 		x := e.Elems
 		job := jobRow{ID: nameOf(x[0]), Payload: k.c.valueOf(x[1]), Deliveries: x[2].Int, State: x[3].Str, Due: x[4].Int}
 		if len(x) > 5 {
 			job.Token, job.Until = text64(x[5].Int), x[6].Int
 		}
-		out.Jobs = append(out.Jobs, job)
+		rows = append(rows, job)
 	}
-	out.Denied = k.denied
-	return out, nil
+	return rows, false, nil
 }
 
 // job returns the job with an id, and none if the queue has no such job.

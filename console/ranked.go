@@ -44,7 +44,7 @@ func (k *call) keysOf(q *request, kind, match string) (keys []string, more bool,
 		if err != nil {
 			return nil, false, err
 		}
-		if count := args[3].(int); k.truncated && count > 1 { // long names, as in getKeys
+		if count := args[3].(int); k.truncated && count > 1 { // long names, as in fill
 			args[3] = max(1, count/8)
 			continue
 		}

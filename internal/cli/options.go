@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -185,39 +186,66 @@ func password() flag {
 
 // flags returns the table of all flags.
 func flags() map[string]flag {
+	all := connectionFlags()
+	maps.Copy(all, commandFlags())
+	maps.Copy(all, modeFlags())
+	return all
+}
+
+// connectionFlags say which server it connects to, how, and as which user.
+func connectionFlags() map[string]flag {
 	return map[string]flag{
-		"-h":                  text(func(p *parser) *string { return &p.Host }),
-		"-p":                  number("-p", func(p *parser) *int { return &p.Port }),
-		"-s":                  text(func(p *parser) *string { return &p.Socket }),
-		"-t":                  seconds("-t", func(p *parser) *time.Duration { return &p.Timeout }),
-		"-a":                  password(),
-		"--pass":              password(),
-		"--user":              text(func(p *parser) *string { return &p.User }),
-		"--askpass":           on(func(p *parser) *bool { return &p.AskPassword }),
-		"--no-auth-warning":   on(func(p *parser) *bool { return &p.NoAuthWarning }),
-		"-u":                  {1, (*parser).uri},
-		"-n":                  number("-n", func(p *parser) *int { return &p.DB }),
-		"-4":                  {0, func(p *parser, _ string) error { p.Family = "4"; return nil }},
-		"-6":                  {0, func(p *parser, _ string) error { p.Family = "6"; return nil }},
-		"--mptcp":             on(func(p *parser) *bool { return &p.Multipath }),
-		"-2":                  {0, func(p *parser, _ string) error { p.Protocol = 2; return nil }},
-		"-3":                  {0, func(p *parser, _ string) error { p.Protocol = 3; return nil }},
-		"-r":                  number("-r", func(p *parser) *int { return &p.Repeat }),
-		"-i":                  seconds("-i", func(p *parser) *time.Duration { return &p.Interval }),
-		"-x":                  on(func(p *parser) *bool { return &p.LastFromStdin }),
-		"-X":                  text(func(p *parser) *string { return &p.TagFromStdin }),
-		"-d":                  text(func(p *parser) *string { return &p.BulkDelimiter }),
-		"-D":                  text(func(p *parser) *string { return &p.EndDelimiter }),
-		"-e":                  on(func(p *parser) *bool { return &p.ErrorStatus }),
-		"-c":                  on(func(p *parser) *bool { return &p.Cluster }),
-		"--verbose":           {0, func(*parser, string) error { return nil }},
-		"--raw":               format(FormatRaw),
-		"--no-raw":            format(FormatTTY),
-		"--csv":               format(FormatCSV),
-		"--json":              format(FormatJSON),
-		"--quoted-json":       format(FormatQuotedJSON),
-		"--quoted-input":      on(func(p *parser) *bool { return &p.quoted }),
-		"--show-pushes":       {1, (*parser).pushes},
+		"-h":                text(func(p *parser) *string { return &p.Host }),
+		"-p":                number("-p", func(p *parser) *int { return &p.Port }),
+		"-s":                text(func(p *parser) *string { return &p.Socket }),
+		"-t":                seconds("-t", func(p *parser) *time.Duration { return &p.Timeout }),
+		"-a":                password(),
+		"--pass":            password(),
+		"--user":            text(func(p *parser) *string { return &p.User }),
+		"--askpass":         on(func(p *parser) *bool { return &p.AskPassword }),
+		"--no-auth-warning": on(func(p *parser) *bool { return &p.NoAuthWarning }),
+		"-u":                {1, (*parser).uri},
+		"-n":                number("-n", func(p *parser) *int { return &p.DB }),
+		"-4":                {0, func(p *parser, _ string) error { p.Family = "4"; return nil }},
+		"-6":                {0, func(p *parser, _ string) error { p.Family = "6"; return nil }},
+		"--mptcp":           on(func(p *parser) *bool { return &p.Multipath }),
+		"-2":                {0, func(p *parser, _ string) error { p.Protocol = 2; return nil }},
+		"-3":                {0, func(p *parser, _ string) error { p.Protocol = 3; return nil }},
+		"-c":                on(func(p *parser) *bool { return &p.Cluster }),
+		"--tls":             on(func(p *parser) *bool { return &p.TLS.Enabled }),
+		"--insecure":        on(func(p *parser) *bool { return &p.TLS.Insecure }),
+		"--sni":             text(func(p *parser) *string { return &p.TLS.ServerName }),
+		"--cacert":          text(func(p *parser) *string { return &p.TLS.CACert }),
+		"--cacertdir":       text(func(p *parser) *string { return &p.TLS.CACertDir }),
+		"--cert":            text(func(p *parser) *string { return &p.TLS.Cert }),
+		"--key":             text(func(p *parser) *string { return &p.TLS.Key }),
+	}
+}
+
+// commandFlags say how a command is read and run, and how its reply is printed.
+func commandFlags() map[string]flag {
+	return map[string]flag{
+		"-r":             number("-r", func(p *parser) *int { return &p.Repeat }),
+		"-i":             seconds("-i", func(p *parser) *time.Duration { return &p.Interval }),
+		"-x":             on(func(p *parser) *bool { return &p.LastFromStdin }),
+		"-X":             text(func(p *parser) *string { return &p.TagFromStdin }),
+		"-d":             text(func(p *parser) *string { return &p.BulkDelimiter }),
+		"-D":             text(func(p *parser) *string { return &p.EndDelimiter }),
+		"-e":             on(func(p *parser) *bool { return &p.ErrorStatus }),
+		"--verbose":      {0, func(*parser, string) error { return nil }},
+		"--raw":          format(FormatRaw),
+		"--no-raw":       format(FormatTTY),
+		"--csv":          format(FormatCSV),
+		"--json":         format(FormatJSON),
+		"--quoted-json":  format(FormatQuotedJSON),
+		"--quoted-input": on(func(p *parser) *bool { return &p.quoted }),
+		"--show-pushes":  {1, (*parser).pushes},
+	}
+}
+
+// modeFlags are those of what it does in place of a command, such as a scan or a measurement.
+func modeFlags() map[string]flag {
+	return map[string]flag{
 		"--rdb":               text(func(p *parser) *string { return &p.RDB }),
 		"--functions-rdb":     text(func(p *parser) *string { return &p.FunctionsRDB }),
 		"--ldb":               on(func(p *parser) *bool { return &p.Debug }),
@@ -240,13 +268,6 @@ func flags() map[string]flag {
 		"--hotkeys":           on(func(p *parser) *bool { return &p.Hotkeys }),
 		"--hotkeys-count":     {1, (*parser).hotkeysCount},
 		"--stat":              on(func(p *parser) *bool { return &p.Stat }),
-		"--tls":               on(func(p *parser) *bool { return &p.TLS.Enabled }),
-		"--insecure":          on(func(p *parser) *bool { return &p.TLS.Insecure }),
-		"--sni":               text(func(p *parser) *string { return &p.TLS.ServerName }),
-		"--cacert":            text(func(p *parser) *string { return &p.TLS.CACert }),
-		"--cacertdir":         text(func(p *parser) *string { return &p.TLS.CACertDir }),
-		"--cert":              text(func(p *parser) *string { return &p.TLS.Cert }),
-		"--key":               text(func(p *parser) *string { return &p.TLS.Key }),
 		"--help":              on(func(p *parser) *bool { return &p.Help }),
 		"-v":                  on(func(p *parser) *bool { return &p.Version }),
 		"--version":           on(func(p *parser) *bool { return &p.Version }),
