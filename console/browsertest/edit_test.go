@@ -58,7 +58,7 @@ func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	// Escapes are bytes, and what is none is an error.
 	p.Click(within("binary", "Edit"))
 	p.Fill(setValue, `\x41\q`)
-	p.Eventually(`$('dialog[open] button[type=submit]').disabled && text('dialog[open] pre.command').includes('no escape')`)
+	p.Eventually(`$('dialog[open] button[type=submit]').disabled && text('dialog[open] pre.command').includes('not a valid escape')`)
 	p.Fill(setValue, `\x41\xfe\\`)
 	confirm(p)
 	p.Eventually(`$('.toast')`)
@@ -88,7 +88,7 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 			p.Fill(input, typed)
 		}
 		confirm(p)
-		p.Eventually(`byText('.toast.bad', 'Another client changed').length`)
+		p.Eventually(`byText('.toast.bad', 'Another client has changed').length`)
 		if got := same(); got != want {
 			t.Errorf("%s: %q became %q", key, want, got)
 		}
@@ -125,7 +125,7 @@ func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
 		p.Fill(`$('dialog[open] input[name=`+fields[0]+`]')`, fields[1])
 		p.Fill(`$('dialog[open] input[name=v]')`, "m")
 		confirm(p)
-		p.Eventually(`byText('.toast.bad', 'has this item already').length`)
+		p.Eventually(`byText('.toast.bad', 'already has this item').length`)
 		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
 	}
 	if v, n := s.Do("HGET", "H", "f").Str, s.Do("ZSCORE", "Z", "m").String(); v != "old" || n != "1" {
@@ -143,7 +143,7 @@ func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
 		p.Fill(`$('dialog[open] textarea')`, "x")
 		p.Fill(`$('dialog[open] input[name=s]')`, "2s")
 		confirm(p)
-		p.Eventually(`byText('.toast.bad', 'A key of that name exists').length`)
+		p.Eventually(`byText('.toast.bad', 'A key with that name exists').length`)
 		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
 		if ttl := s.Do("PTTL", key).Int; ttl != -1 {
 			t.Errorf("the %s that was there has %d ms to live", kind, ttl)
@@ -213,13 +213,13 @@ func TestSharedDeadLettersAreNotRequeuedAsAWhole(t *testing.T) {
 	p.Eventually(button("Requeue all"))
 	p.Screen("queues?db=0&k=" + keyURL("{s}a") + "&s=dead")
 	p.Eventually(row("job-1"))
-	p.Eventually(`byText('#screen p.look', 'These dead letters are also those of').some((e) => e.innerText.includes('{s}b'))`)
+	p.Eventually(`byText('#screen p.look', 'These dead letters are shared with').some((e) => e.innerText.includes('{s}b'))`)
 	if p.Eval(`!!(`+button("Requeue all")+`)`) == true {
 		t.Error("the dead letters of two queues may be requeued as a whole")
 	}
 	p.Shot("queue-shared")
 	p.Click(within("job-1", "Requeue"))
-	p.Eventually(`text('dialog[open]').includes('several queues')`)
+	p.Eventually(`text('dialog[open]').includes('Several queues share')`)
 	confirm(p)
 	p.Eventually(`!` + row("job-1"))
 }

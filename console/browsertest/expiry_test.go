@@ -47,7 +47,7 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	p.GrantClipboard()
 	p.Click(`$('#screen button.copy')`)
 	p.Eventually(`navigator.clipboard.readText().then((s) => s === ` + browsertest.Quote(line) + `)`)
-	p.ClickText("Open it in the shell")
+	p.ClickText("Open in the shell")
 	prompt := `$('#screen form input')`
 	p.Eventually(prompt + `?.value === ` + browsertest.Quote(line))
 	p.Fill(prompt, p.Text(`navigator.clipboard.readText()`))

@@ -32,7 +32,7 @@ func TestAListOfManyIsSortedAndFilteredByTheServer(t *testing.T) {
 		p.Eventually(fmt.Sprintf(`$$('#screen section')[%d].querySelector('tbody tr')?.innerText.includes('%s')`, section, name))
 	}
 	p.Screen("queues")
-	p.Eventually(`text('#screen').includes('The first 200 of 1,000 are shown')`)
+	p.Eventually(`text('#screen').includes('Showing the first 200 of 1,000,')`)
 	head("Ready")
 	first(0, "q0777")
 	p.Shot("queues-many")
@@ -63,7 +63,7 @@ func TestNowNamesTheWorstOfEachKind(t *testing.T) {
 	p.Eventually(`$('#screen .attention li').innerText.includes('{49}q')`)
 	p.Eventually(`$('#screen .tiles').getBoundingClientRect().bottom < innerHeight`)
 	p.Shot("now-many")
-	p.Click(`byText('#screen .attention li a', 'See').at(-1)`)
+	p.Click(`byText('#screen .attention li a', 'Open').at(-1)`)
 	p.Eventually(`location.hash.startsWith('#/queues')`)
 }
 
@@ -107,7 +107,7 @@ func TestNoClientHidesTheOthers(t *testing.T) {
 	if w := p.Number(`$$('#screen table').find((e) => e.getAttribute('aria-label') === 'Clients').scrollWidth`); w > 1300 {
 		t.Errorf("the table of the clients is %v px wide", w)
 	}
-	p.Eventually(`text('#screen').includes('The first 200 of 25')`)
+	p.Eventually(`text('#screen').includes('Showing the first 200 of 25')`)
 	p.Fill(`$('#screen input[placeholder^="Find by address"]')`, "nnnn")
 	p.Eventually(`$$('#screen table').find((e) => e.getAttribute('aria-label') === 'Clients').querySelectorAll('tbody tr').length === 1`)
 	p.Shot("clients-hostile")
@@ -154,7 +154,7 @@ func TestSmallThingsSayWhatIsSo(t *testing.T) {
 	p.Click(button("TTL"))
 	for typed, want := range map[string]string{
 		"1h30m": "PEXPIRE k 5400000", "1 h 30 min": "PEXPIRE k 5400000", "90": "PEXPIRE k 90000", "2d 1s": "PEXPIRE k 172801000",
-		"9223372036854775807": "Type a time to live", "1h30": "Type a time to live", "30 1": "Type a time to live", "soon": "Type a time to live",
+		"9223372036854775807": "Enter a time to live", "1h30": "Enter a time to live", "30 1": "Enter a time to live", "soon": "Enter a time to live",
 	} {
 		p.Fill(`$('dialog[open] input[name=s]')`, typed)
 		p.Eventually(`text('dialog[open] pre.command').startsWith(` + browsertest.Quote(want) + `)`)
@@ -169,8 +169,8 @@ func TestSmallThingsSayWhatIsSo(t *testing.T) {
 		p.Press(kb.Escape)
 	}
 	find(" lead", "string")
-	find("SET x y", "type it in the shell")
-	find("a*", "list keys that match")
+	find("SET x y", "open in the shell")
+	find("a*", "list matching keys")
 	find("[", "list keys with this prefix")
 
 	p.Screen("keys")
@@ -190,9 +190,9 @@ func TestAReplicaOffersNoWrite(t *testing.T) {
 	_, port, _ := strings.Cut(master.Addr, ":")
 	s := browsertest.Serve(t, "--replicaof", "127.0.0.1 "+port)
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	p.Eventually(`text('#screen .tiles').includes('last word of its master')`)
+	p.Eventually(`text('#screen .tiles').includes('last contact with its master')`)
 	p.Screen("keys")
-	p.Eventually(within("k", "Delete") + `?.disabled && ` + within("k", "Delete") + `.title.includes('only its master takes writes')`)
+	p.Eventually(within("k", "Delete") + `?.disabled && ` + within("k", "Delete") + `.title.includes('only its master accepts writes')`)
 }
 
 // A spike of one second does not flatten the others.

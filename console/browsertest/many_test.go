@@ -44,20 +44,20 @@ func TestAListOfManyKeysIsWalkedToItsEndInFlatMemory(t *testing.T) {
 	for p.Number(shown) < 3000 { // beyond the 2,000 rows that the page keeps
 		was := p.Number(shown)
 		p.Eventually(fmt.Sprintf(`$$('#screen tbody tr').length === %.0f`, min(2000, was))) // the rows come in steps
-		p.Click(button("Go on"))
+		p.Click(button("Load more"))
 		p.Eventually(fmt.Sprintf(`%s > %.0f`, shown, was))
 		pages++
 	}
 	full := p.Memory()
 	t.Logf("after %d pages: %s", pages, full)
 	began := time.Now()
-	p.Click(button("Look at all"))
-	p.Eventually(fmt.Sprintf(`$('#screen [role=status]').textContent.includes('All keys were looked at') || %s > %d`, shown, *many/2))
+	p.Click(button("Scan all keys"))
+	p.Eventually(fmt.Sprintf(`$('#screen [role=status]').textContent.includes('All keys were scanned') || %s > %d`, shown, *many/2))
 	half := p.Memory()
 	t.Logf("at half: %s", half)
-	p.Within(10*time.Minute, `$('#screen [role=status]').textContent.includes('All keys were looked at')`)
+	p.Within(10*time.Minute, `$('#screen [role=status]').textContent.includes('All keys were scanned')`)
 	end := p.Memory()
-	t.Logf("%d keys looked at in %v: %s", *many, time.Since(began).Round(time.Millisecond), end)
+	t.Logf("%d keys scanned in %v: %s", *many, time.Since(began).Round(time.Millisecond), end)
 	if got := p.Number(shown); got != float64(*many) {
 		t.Errorf("%.0f keys were shown of %d", got, *many)
 	}
@@ -78,8 +78,8 @@ func TestATreeOfManyPrefixesOpens(t *testing.T) {
 	p.Screen("keys?view=tree")
 	p.Eventually(`$$('#screen tbody tr').length > 0`)
 	t.Logf("the first prefixes stand after %v", time.Since(began).Round(time.Millisecond))
-	p.Click(button("Look at all"))
-	p.Within(10*time.Minute, `$('#screen [role=status]').textContent.includes('All keys were looked at')`)
+	p.Click(button("Scan all keys"))
+	p.Within(10*time.Minute, `$('#screen [role=status]').textContent.includes('All keys were scanned')`)
 	t.Logf("all %d prefixes after %v: %s", *many/10, time.Since(began).Round(time.Millisecond), p.Memory())
 	first := p.Text(`$('#screen tbody tr .bytes').innerText`)
 	if !strings.HasSuffix(first, ":") {

@@ -55,7 +55,7 @@ func TestAPageFindsItsServerAgainAfterARestart(t *testing.T) {
 	tail("two,one")
 
 	s.Stop()
-	p.Eventually(`$('#banner').innerText.includes('No update for') && $('.stale')`)
+	p.Eventually(`$('#banner').innerText.includes('No updates for') && $('.stale')`)
 	tries := len(feeds(p))
 	p.Wait("three tries", func() bool { return len(feeds(p)) >= tries+3 })
 	began, _ := p.Eval(`performance.getEntriesByType('resource').filter((e) => e.name.includes('/api/feed')).map((e) => e.startTime)`).([]any)

@@ -32,7 +32,7 @@ func TestNowTellsWhatWentWrongBeforeThePageWasOpen(t *testing.T) {
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	p.Screen("now")
 	p.Eventually(`byText('#screen h2', 'Needs attention').length && !byText('#screen', 'All clear').length`)
-	for _, want := range []string{"mail: 31 jobs have failed for good (dead letters).", "orders: The group slow has not read 167 entries.",
+	for _, want := range []string{"mail: 31 jobs have failed permanently (dead letters).", "orders: The group slow has 167 entries left to read.",
 		"api:ann: The limiter denies about 75 requests a minute."} {
 		p.Eventually(`text('#screen .attention').includes(` + browsertest.Quote(want) + `)`)
 	}
@@ -51,7 +51,7 @@ func TestAJobIsFoundRunNowAddedAndCanceled(t *testing.T) {
 		s.Do("DQ.ADD", "mail", fmt.Sprint("later-", i), fmt.Sprintf(`{"to":"ann%d"}`, i), "DELAY", 3_600_000, "PRIORITY", i)
 	}
 	p := browsertest.Open(t, s.URL+"#/key?db=0&k="+keyURL("mail"), browsertest.Options{})
-	p.ClickText("Open it on the screen Queues") // the key's page leads there
+	p.ClickText("Open in Queues") // the key's page leads there
 	p.ClickText("Delayed 3")
 	p.Eventually(row("later-0"))
 	p.Shot("S26-queue-delayed")
@@ -97,7 +97,7 @@ func TestAJobIsFoundRunNowAddedAndCanceled(t *testing.T) {
 	p.Eventually(`$('dialog[open] pre.command')`)
 	s.Do("DQ.CANCEL", "mail", "later-1")
 	confirm(p)
-	p.Eventually(`byText('.toast.bad', 'left this state meanwhile').length`)
+	p.Eventually(`byText('.toast.bad', 'no longer in this state').length`)
 }
 
 func TestTheShellHelpsANewcomer(t *testing.T) {
@@ -113,7 +113,7 @@ func TestTheShellHelpsANewcomer(t *testing.T) {
 		p.Eventually(`text('#screen [role=log] b') === ` + browsertest.Quote("> "+line))
 	}
 	answer := `text('#screen [role=log] pre')`
-	p.Eventually(`byText('#screen h2', 'Try one of these').filter(seen).length`)
+	p.Eventually(`byText('#screen h2', 'Examples').filter(seen).length`)
 	p.Shot("S27-shell")
 	p.Fill(field, "HPERS")
 	p.Eventually(`byText('#screen .hint button', 'HPERSIST').length`) // the commands are there
@@ -135,7 +135,7 @@ func TestTheShellHelpsANewcomer(t *testing.T) {
 	p.Eventually(field + `.value === 'help nonsense'`)
 	p.Fill(field, "clear")
 	p.Press(kb.Enter)
-	p.Eventually(`byText('#screen h2', 'Try one of these').filter(seen).length`)
+	p.Eventually(`byText('#screen h2', 'Examples').filter(seen).length`)
 }
 
 func TestFindShowsWhatIsTypedAndOpensOnlyWhatThereIs(t *testing.T) {
@@ -206,7 +206,7 @@ func TestANewKeyIsMadeAndItsTTLIsProposed(t *testing.T) {
 	p.Fill(name, "greeting")
 	p.Fill(value, "other")
 	confirm(p)
-	p.Eventually(`byText('.toast.bad', 'A key of that name exists').length && $$('.toast').length === 1`)
+	p.Eventually(`byText('.toast.bad', 'A key with that name exists').length && $$('.toast').length === 1`)
 	if got := s.Do("GET", "greeting"); got.Str != "hello you" {
 		t.Errorf("the value is %q", got.Str)
 	}

@@ -30,7 +30,7 @@ func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	if command := confirm(p); command != "RL.RESET api:mallory" {
 		t.Errorf("the dialog shows %q", command)
 	}
-	p.Eventually(top + `.innerText.includes('No limiter denies requests')`)
+	p.Eventually(top + `.innerText.includes('No limiter is denying requests')`)
 	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 10`)
 	if v := s.Do("RL.TAKE", "api:mallory", 5, 60_000); v.Elems[0].Int != 1 {
 		t.Errorf("after the reset the limiter replies %v", v)
@@ -98,7 +98,7 @@ func TestTheLockOfADeadWorkerGoesToTheFirstInLine(t *testing.T) {
 	}
 
 	confirm(q)
-	q.Eventually(`byText('.toast.bad', 'another holder').length && $$('.toast').length === 1`)
+	q.Eventually(`byText('.toast.bad', 'has a new holder').length && $$('.toast').length === 1`)
 	q.Eventually(`$$('#screen section')[0].innerText.includes('worker-2')`)
 	s.Do("LOCK.RELEASE", "report", "worker-2", granted)
 	if n := <-third; n <= granted {

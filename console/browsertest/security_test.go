@@ -83,7 +83,7 @@ func TestHostileNamesAndValuesAreText(t *testing.T) {
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	for _, name := range screens {
 		p.Screen(name)
-		p.Eventually(`!text('#screen').includes('Looking')`)
+		p.Eventually(`!/(Scanning|Checking) …/.test(text('#screen'))`)
 		harmless(t, p, name)
 	}
 	p.Screen("keys?view=tree")
@@ -178,7 +178,7 @@ func TestTheEmptyNameHasScreens(t *testing.T) {
 		screen, want string
 		make         [][]any
 	}{
-		{"locks", "Waiting calls", [][]any{{"LOCK.ACQUIRE", "", "ann", 3_600_000}}},
+		{"locks", "Wait queue", [][]any{{"LOCK.ACQUIRE", "", "ann", 3_600_000}}},
 		{"queues", "job-17", [][]any{{"DQ.ADD", "", "job-17", "p"}}},
 		{"streams", "worker-17", [][]any{{"XADD", "", "1-1", "f", "v"}, {"XGROUP", "CREATE", "", "", 0},
 			{"XREADGROUP", "GROUP", "", "worker-17", "STREAMS", "", ">"}}},

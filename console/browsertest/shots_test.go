@@ -99,14 +99,14 @@ func TestScreensWithDataThatMoves(t *testing.T) {
 	}
 	p.Eventually(`byText('#screen td', 'session:short').length || byText('#screen section', 'unpaid').length`)
 	p.Shot("S02-expiry-hour")
-	p.Click(button("Start the walk"))
+	p.Click(button("Scan all keys"))
 	p.Eventually(`text('#screen [role=status]').includes('100%') && $('.heat td.cell')`)
 	p.Eval(`$('.heat').scrollIntoView({ block: 'center' })`)
 	p.Shot("S03-heat-map")
 
 	p.Screen("keys?view=tree")
-	p.Click(button("Look at all"))
-	p.Eventually(`$('#screen [role=status]').textContent.includes('All keys were looked at')`)
+	p.Click(button("Scan all keys"))
+	p.Eventually(`$('#screen [role=status]').textContent.includes('All keys were scanned')`)
 	p.Shot("S04-keys-tree")
 	hash := `key?db=0&k=` + keyURL("cart:ann")
 	for i := range 12 {
@@ -223,6 +223,6 @@ func TestScreensWithoutAServerAndWithoutData(t *testing.T) {
 	p.Allow(`^failed: .* net::ERR_`)
 	p.Allow(`^status 503: `)
 	s.Stop()
-	p.Eventually(`$('.stale') && $('#banner').innerText.includes('No update for')`)
+	p.Eventually(`$('.stale') && $('#banner').innerText.includes('No updates for')`)
 	p.Shot("S14-lost")
 }

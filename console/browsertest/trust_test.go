@@ -68,10 +68,10 @@ func TestNowIsClearOnlyAfterACheckThatWorked(t *testing.T) {
 	s := browsertest.Serve(t, "--rename-command", "SCAN", "")
 	s.Do("SET", "k", "v")
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	p.Eventually(`text('#screen').includes('as far as your user may see') && text('#screen').includes('SCAN')`)
+	p.Eventually(`text('#screen').includes('as far as your permissions allow') && text('#screen').includes('SCAN')`)
 	p.Allow(`^status 403: GET .*/api/keys`)
 	p.Screen("keys")
-	p.Eventually(`text('#screen').includes('It needs SCAN')`)
+	p.Eventually(`text('#screen').includes('permission to run SCAN')`)
 	p.Screen("server")
 	p.Eventually(`byText('#screen h2', 'Clients').length && !$('#screen .error')`)
 
@@ -102,16 +102,16 @@ func TestSwitchingOffAUserSaysWhatFollows(t *testing.T) {
 	s := browsertest.Serve(t)
 	p := browsertest.Open(t, s.URL+"#/server", browsertest.Options{})
 	off := `[...$$('#screen .user-row').find((e) => e.innerText.includes('default')).querySelectorAll('button')]` +
-		`.find((b) => b.innerText === 'Switch off')`
+		`.find((b) => b.innerText === 'Disable')`
 	p.Eventually(`byText('#screen .user-row', 'default').length`)
 	p.Click(off)
-	p.Eventually(`text('dialog[open]').includes('You are this user') && text('dialog[open]').includes('No other user can log in')`)
+	p.Eventually(`text('dialog[open]').includes('You are logged in as this user') && text('dialog[open]').includes('No other user can log in')`)
 	p.Press(kb.Escape)
 	s.Do("ACL", "SETUSER", "bea", "on", ">x", "+@all", "~*")
 	p.Reload()
 	p.Eventually(`byText('#screen .user-row', 'bea').length`)
 	p.Click(off)
-	p.Eventually(`text('dialog[open]').includes('You are this user') && !text('dialog[open]').includes('No other user can log in')`)
+	p.Eventually(`text('dialog[open]').includes('You are logged in as this user') && !text('dialog[open]').includes('No other user can log in')`)
 }
 
 // C10 and C12
@@ -123,8 +123,8 @@ func TestAScreenThatTheUserMayNotSeeAsksForNothing(t *testing.T) {
 	login(p, "none", "nothing")
 	for _, name := range []string{"limits", "locks", "queues", "streams", "keys", "expiry"} {
 		p.Screen(name)
-		p.Eventually(`text('#screen h2') === 'Your user may not see this'`)
-		p.Eventually(`/The ACL rule that allows it: \+(scan|expiry\|survey)/.test(text('#screen'))`)
+		p.Eventually(`text('#screen h2') === 'You do not have permission'`)
+		p.Eventually(`/Required ACL rule: \+(scan|expiry\|survey)/.test(text('#screen'))`)
 		if p.Eval(`!!$('#screen .error')`) == true {
 			t.Errorf("%s is red", name)
 		}
