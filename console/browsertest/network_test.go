@@ -36,6 +36,25 @@ func following(p *browsertest.Page, topic string) (n int) {
 	return n
 }
 
+// A click whose request fails, and whose handler does not look at errors, leads to a message: one, however often it is clicked.
+func TestAFailureThatNothingAwaitsIsAMessage(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SCRIPT", "LOAD", "return 1")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Allow(`^failed: .* net::ERR_`)
+	p.Screen("performance")
+	p.Eventually(button("Show"))
+	s.Stop()
+	for range 2 {
+		p.Click(button("Show"))
+		p.Eventually(`byText('.toast.bad', 'The server is not responding').length`)
+		p.Quiet("api/feed")
+	}
+	if n := p.Number(`$$('.toast').length`); n != 1 {
+		t.Errorf("the page has %v messages", n)
+	}
+}
+
 // T9
 func TestAPageFindsItsServerAgainAfterARestart(t *testing.T) {
 	s := browsertest.Serve(t, "--dir", t.TempDir(), "--appendonly", "yes")

@@ -1,6 +1,7 @@
 // The beginning: the user, the frame, and the screen that the hash names. A login is asked for where the server wants one.
 import { ApiError, messageOf, onFail } from './lib/api.js';
 import { id } from './lib/bytes.js';
+import * as errors from './lib/errors.js';
 import * as events from './lib/events.js';
 import { h, fill } from './lib/h.js';
 import { percent, startLang, t } from './lib/i18n.js';
@@ -73,6 +74,7 @@ async function check() {
   }
 }
 
+errors.start();
 onFail(async (e) => {
   if (!e.login) return;
   router.endScreen();

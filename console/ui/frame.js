@@ -114,9 +114,9 @@ export function setTheme(want) {
 }
 
 async function logout() {
-  await post('logout').catch(() => {});
   // The histories of the shell, of all users: the next user may be another person.
   for (const k of Object.keys(localStorage)) if (k.startsWith('ebb.shell')) localStorage.removeItem(k);
+  await post('logout'); // if that fails the login is still there, and the page says so
   events.stop();
   loggedOut();
 }

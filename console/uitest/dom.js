@@ -84,16 +84,18 @@ export class FakeElement extends FakeNode {
 
 /** Makes the document global, for the modules that a test imports afterwards. */
 export function install() {
+  const body = new FakeElement('body');
   Object.assign(globalThis, {
     Node: FakeNode,
     requestAnimationFrame: (fn) => fn(),
     document: {
       activeElement: null,
+      body,
       documentElement: new FakeElement('html'),
       createElement: (name) => new FakeElement(name),
       createElementNS: (_, name) => new FakeElement(name),
       createTextNode: (text) => new FakeText(text),
-      getElementById: () => null,
+      getElementById: (id) => body.children.find((el) => el.getAttribute('id') === id) ?? null,
     },
   });
 }

@@ -1,14 +1,13 @@
 // What has expired, on the screen Expiry: how late, what went just now; and a heat map of remaining times by prefix.
 import { h, fill, list, say } from '../lib/h.js';
-import { endWalk, get, isAbort, messageOf, post, refusal } from '../lib/api.js';
+import { endWalk, get, isAbort, post, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { heat } from '../lib/chart.js';
-import { toast } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { beginning, show, text } from '../lib/bytes.js';
 import { t, span, micros, time, percent } from '../lib/i18n.js';
 
-/** @import { Column, Ctx, ExpiredEvent, LagRow } from '../lib/types.js' */
+/** @import { Column, Ctx, ExpiredEvent, LagRow, WalkAnswer } from '../lib/types.js' */
 
 export const LEVELS = ['key', 'field', 'member', 'element', 'lease'];
 /** The expirations that the page keeps, those that it shows, and how often it shows new ones, ms. */
@@ -112,25 +111,31 @@ export function heatCard(ctx, match) {
     start = h('button', { type: 'button' }, t('walk.start'));
   /** The id of the walk that is under way; '': none. */
   let walk = '';
-  async function begin() {
-    try {
-      walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: ':', depth: 1, match: match || '*' })).id;
-      say(start, t('keys.stop'));
-      look();
-    } catch (e) {
-      toast(messageOf(e), 'bad');
-    }
-  }
-  async function stop() {
-    await endWalk(walk).catch(() => {});
+  function ended() {
     walk = '';
     say(start, t('walk.start'));
+  }
+  async function begin() {
+    walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: ':', depth: 1, match: match || '*' })).id;
+    say(start, t('keys.stop'));
+    await look();
+  }
+  async function stop() {
+    await endWalk(walk);
+    ended();
     say(progress, t('bulk.stopped', { n: 0 }));
   }
   async function look() {
-    const looked = walk,
-      w = await get('walk', { id: looked }, ctx.stop).catch(() => null);
-    if (!w || looked !== walk) return;
+    const looked = walk;
+    /** @type {WalkAnswer} */
+    let w;
+    try {
+      w = await get('walk', { id: looked }, ctx.stop);
+    } catch (e) {
+      if (looked === walk) ended();
+      throw e;
+    }
+    if (looked !== walk) return;
     say(progress, t('walk.progress', { share: percent(w.done), n: w.looked }));
     const rows = w.rows.slice(0, PREFIXES).map((r) => ({
       label: h('a', { href: ctx.link('keys', { db: ctx.db, ...beginning(r.p) }) }, r.p.t === '' ? t('prefix.none') : show(r.p, 60, true)),
@@ -142,14 +147,11 @@ export function heatCard(ctx, match) {
       ['never', 'minute', 'hour', 'day', 'month', 'longer'].map((n) => t('expiry.heat.' + n)),
     );
     if (w.done < 1) setTimeout(look, 1000);
-    else {
-      walk = '';
-      say(start, t('walk.start'));
-    }
+    else ended();
   }
   start.addEventListener('click', () => (walk ? stop() : begin()));
   ctx.onClose(() => {
-    if (walk) endWalk(walk).catch(() => {});
+    if (walk) endWalk(walk).catch(() => {}); // the reader has left, and the walk ends by itself
   });
   return h(
     'section',

@@ -1,11 +1,10 @@
 // The cards of a walk over the keys: memory by prefix, and the biggest keys.
 import { h, say, section } from '../lib/h.js';
-import { clock, endWalk, get, isGone, messageOf, post } from '../lib/api.js';
+import { clock, endWalk, get, isGone, post } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { poll } from '../lib/poll.js';
 import { table } from '../lib/table.js';
 import { treemap } from '../lib/treemap.js';
-import { toast } from '../lib/dialog.js';
 import { beginning, id, show, text } from '../lib/bytes.js';
 import { t, percent, size, span } from '../lib/i18n.js';
 
@@ -133,16 +132,12 @@ export function memory(ctx) {
     }
   }
   async function toggle() {
-    try {
-      if (running) {
-        await endWalk(walk);
-        return;
-      }
-      walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: separator.value, depth: 1, match: '*' })).id;
-      again();
-    } catch (e) {
-      toast(messageOf(e), 'bad');
+    if (running) {
+      await endWalk(walk);
+      return;
     }
+    walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: separator.value, depth: 1, match: '*' })).id;
+    again();
   }
   start.addEventListener('click', toggle);
   // A walk that has just begun is read too, although an older one has been found.
