@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { install } from './dom.js';
 
 install();
-const { fill, h, list, say } = await import('../ui/lib/h.js');
+const { fill, h, list, setText } = await import('../ui/lib/h.js');
 
 test('children are nodes and text, and nothing else', () => {
   const el = h(
@@ -23,7 +23,7 @@ test('children are nodes and text, and nothing else', () => {
   assert.equal(el.hidden, true);
   fill(el, 'new');
   assert.equal(el.textContent, 'new');
-  say(el, 'words');
+  setText(el, 'words');
   assert.equal(el.textContent, 'words');
 });
 

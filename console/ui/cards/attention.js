@@ -1,5 +1,5 @@
 // What needs attention, on the screen Now: in the server as a whole by the latest sample, and among its data.
-import { h, fill, list, say } from '../lib/h.js';
+import { h, fill, list, setText } from '../lib/h.js';
 import { missing } from '../lib/poll.js';
 import { show, text, url } from '../lib/bytes.js';
 import { t, span, has } from '../lib/i18n.js';
@@ -81,7 +81,7 @@ export function attentionList(ctx) {
       (r) => makeRow(ctx, r),
       (li, r) => {
         const el = li.lastElementChild?.querySelector(':scope > span:not(.bytes)');
-        if (el) say(el, words(r));
+        if (el) setText(el, words(r));
       },
     );
   }

@@ -1,6 +1,6 @@
 // What the cards of the screens Server and Performance share.
 import { ApiError, isAbort, isPassing, refusal } from '../lib/api.js';
-import { h, say } from '../lib/h.js';
+import { h, setText } from '../lib/h.js';
 import { t } from '../lib/i18n.js';
 import { poll } from '../lib/poll.js';
 
@@ -16,7 +16,7 @@ export function card(ctx, o) {
   const note = h('p', { class: 'faint', hidden: true });
   /** @param {string} s */
   const setNote = (s) => {
-    say(note, s);
+    setText(note, s);
     note.hidden = !s;
   };
   const again = poll(ctx, o.ms, async () => {

@@ -1,5 +1,5 @@
 // The card of the clients on the screen Server.
-import { h, say, searchBox } from '../lib/h.js';
+import { h, setText, searchBox } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
@@ -79,7 +79,7 @@ export function clients(ctx) {
       const a = await get('clients', { find: finding, sort: by }, ctx.stop);
       rows.el.hidden = search.hidden = !!a.denied;
       rows.set(a.rows);
-      say(more, a.more ? t('list.first', { n: a.rows.length, all: a.looked }) : '');
+      setText(more, a.more ? t('list.first', { n: a.rows.length, all: a.looked }) : '');
       return a.denied;
     },
   });

@@ -63,14 +63,14 @@ async function change(db, r) {
 
 /** The rows in the reader's language. @param {ConfigRow[]} rows @returns {Promise<Row[]>} */
 async function translated(rows) {
-  const say = await meanings();
+  const translate = await meanings();
   return rows.map((r) => ({
     ...r,
     english: r.doc,
-    doc: say(r.doc),
-    usage: say(r.usage),
-    ignored: r.ignored && say(r.ignored),
-    from: say(text(r.given)),
+    doc: translate(r.doc),
+    usage: translate(r.usage),
+    ignored: r.ignored && translate(r.ignored),
+    from: translate(text(r.given)),
   }));
 }
 

@@ -1,5 +1,5 @@
 // What has expired, on the screen Expiry: how late, what went just now; and a heat map of remaining times by prefix.
-import { h, fill, list, say } from '../lib/h.js';
+import { h, fill, list, setText } from '../lib/h.js';
 import { endWalk, get, isAbort, post, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { heat } from '../lib/chart.js';
@@ -113,17 +113,17 @@ export function heatCard(ctx, match) {
   let walk = '';
   function ended() {
     walk = '';
-    say(start, t('walk.start'));
+    setText(start, t('walk.start'));
   }
   async function begin() {
     walk = (await post('walk', { db: ctx.db, kind: 'prefixes', sep: ':', depth: 1, match: match || '*' })).id;
-    say(start, t('keys.stop'));
+    setText(start, t('keys.stop'));
     await look();
   }
   async function stop() {
     await endWalk(walk);
     ended();
-    say(progress, t('bulk.stopped', { n: 0 }));
+    setText(progress, t('bulk.stopped', { n: 0 }));
   }
   async function look() {
     const looked = walk;
@@ -136,7 +136,7 @@ export function heatCard(ctx, match) {
       throw e;
     }
     if (looked !== walk) return;
-    say(progress, t('walk.progress', { share: percent(w.done), n: w.looked }));
+    setText(progress, t('walk.progress', { share: percent(w.done), n: w.looked }));
     const rows = w.rows.slice(0, PREFIXES).map((r) => ({
       label: h('a', { href: ctx.link('keys', { db: ctx.db, ...beginning(r.p) }) }, r.p.t === '' ? t('prefix.none') : show(r.p, 60, true)),
       values: r.ttl,

@@ -1,5 +1,5 @@
 // The forecast on the screen Expiry: how much falls due in each interval.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { ApiError, clock, get, isPassing } from '../lib/api.js';
 import { bars } from '../lib/chart.js';
 import { t, span, time, date, tick } from '../lib/i18n.js';
@@ -59,14 +59,14 @@ export function forecastCard(ctx, match, unit, choose) {
     hint.hidden = !worst;
     if (!worst) return;
     const n = total(worst);
-    if (unit === 'minute') say(hint, t('expiry.storm', { n, at: time(worst.from), in: span(Math.max(0, worst.from - clock())) }));
-    else say(hint, t('expiry.peak', { n, from: words(worst.from), to: words(worst.to) }));
+    if (unit === 'minute') setText(hint, t('expiry.storm', { n, at: time(worst.from), in: span(Math.max(0, worst.from - clock())) }));
+    else setText(hint, t('expiry.peak', { n, from: words(worst.from), to: words(worst.to) }));
   }
   /** @param {Forecast} f */
   function paint(f) {
     const all = f.buckets,
       steep = steepOnes(all, unit);
-    say(note, summary(f, unit));
+    setText(note, summary(f, unit));
     paintHint(all[[...steep].sort((a, b) => total(all[b]) - total(all[a]))[0]]);
     const series = [
       { label: t('level.key'), cls: 's-key', values: all.map((b) => b.keys) },
@@ -85,7 +85,7 @@ export function forecastCard(ctx, match, unit, choose) {
     try {
       paint(await get('forecast', { db: ctx.db, match, span: unit }, ctx.stop));
     } catch (e) {
-      if (e instanceof ApiError && e.code === 'RESTING') say(note, e.message);
+      if (e instanceof ApiError && e.code === 'RESTING') setText(note, e.message);
       else if (!isPassing(e)) ctx.fail(e); // else it is asked again
     }
   }

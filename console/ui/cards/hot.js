@@ -1,5 +1,5 @@
 // The card of hot keys on the screen Performance. The server samples commands while the card is open.
-import { h, say, section } from '../lib/h.js';
+import { h, setText, section } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
@@ -39,7 +39,7 @@ export function hotKeys(ctx) {
     const words = a.waiting
       ? t('performance.hot.wait', { span: span(a.window) })
       : t('performance.hot.how', { span: span(a.window), percent: percent(a.percent / 100) });
-    say(note, missing(a.denied) || words);
+    setText(note, missing(a.denied) || words);
   });
   return section(t('performance.hot'), note, keys.el);
 }

@@ -3,7 +3,7 @@ import { run } from '../lib/api.js';
 import { argv, bytes, copier, editor, fromBytes, plain, text } from '../lib/bytes.js';
 import { form } from '../lib/dialog.js';
 import { bits, gunzip, hex, msgpack, pretty } from '../lib/formats.js';
-import { h, say, section } from '../lib/h.js';
+import { h, setText, section } from '../lib/h.js';
 import { t } from '../lib/i18n.js';
 
 /** @import { B, Ctx, ViewStringAnswer } from '../lib/types.js' */
@@ -37,9 +37,9 @@ function viewer(v, cut) {
   async function read(way) {
     for (const b of buttons) b.setAttribute('aria-pressed', String(b.getAttribute('data-way') === way));
     try {
-      say(box, await WAYS[way](v));
+      setText(box, await WAYS[way](v));
     } catch (e) {
-      say(box, t('key.way.failed', { way: t('key.way.' + way) }) + ' ' + /** @type {Error} */ (e).message);
+      setText(box, t('key.way.failed', { way: t('key.way.' + way) }) + ' ' + /** @type {Error} */ (e).message);
     }
   }
   const buttons = Object.keys(WAYS).map((way) =>

@@ -1,5 +1,5 @@
 // The cards of a walk over the keys: memory by prefix, and the biggest keys.
-import { h, say, section } from '../lib/h.js';
+import { h, setText, section } from '../lib/h.js';
 import { clock, endWalk, get, isGone, post } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { poll } from '../lib/poll.js';
@@ -116,14 +116,14 @@ export function memory(ctx) {
   let running = false;
   const setRunning = (/** @type {boolean} */ on) => {
     running = on;
-    say(start, t(on ? 'keys.stop' : 'walk.start'));
+    setText(start, t(on ? 'keys.stop' : 'walk.start'));
     separator.hidden = on;
   };
   async function read() {
     try {
       const w = await get('walk', { id: walk }, ctx.stop);
       setRunning(!w.over);
-      say(note, progressWords(w));
+      setText(note, progressWords(w));
       found.set(w);
     } catch (e) {
       if (!isGone(e)) throw e;

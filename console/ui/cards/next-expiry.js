@@ -1,5 +1,5 @@
 // What expires next, on the screen Expiry: of all times, or of the interval that the reader has chosen.
-import { h, fill, say } from '../lib/h.js';
+import { h, fill, setText } from '../lib/h.js';
 import { clock, get, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
@@ -54,7 +54,7 @@ export function nextCard(ctx, match, unit) {
   /** @type {Bucket|null} */
   let chosen = null;
   /** What the last answer said: why it failed, whether it has all, and whether the table may show more of it. */
-  let heard = { why: '', whole: false, more: false },
+  let latest = { why: '', whole: false, more: false },
     asking = 0;
   /** It has more rows than it shows: each that expires makes room for another. */
   const rows = table({
@@ -63,15 +63,15 @@ export function nextCard(ctx, match, unit) {
     key: (r) => r.level + id(r.k) + '/' + id(r.item),
     open: (r) => ctx.go('key', { db: ctx.db, k: url(r.k) }),
     columns: columns(ctx),
-    empty: () => heard.why || t(heard.whole ? 'expiry.next.none' : 'expiry.next.far'),
+    empty: () => latest.why || t(latest.whole ? 'expiry.next.none' : 'expiry.next.far'),
     alive: (r) => r.at > clock(),
-    over: () => {
-      if (heard.more && !asking) read();
+    tooFew: () => {
+      if (latest.more && !asking) read();
     },
   });
   /** @param {SoonRow[]} shown */
   function paint(shown) {
-    say(head, chosen ? t('expiry.next.at', { from: words(chosen.from), to: words(chosen.to) }) : t('expiry.next'));
+    setText(head, chosen ? t('expiry.next.at', { from: words(chosen.from), to: words(chosen.to) }) : t('expiry.next'));
     note.hidden = shown.length < 2;
     fill(note, prefixWords(ctx, shown));
     rows.set(shown);
@@ -92,7 +92,7 @@ export function nextCard(ctx, match, unit) {
     if (b !== chosen) return;
     const full = a.rows.length >= count;
     // A full list may end before the interval does, or begins.
-    heard = { why, whole: a.whole && !(b && full && a.rows[a.rows.length - 1].at < b.to), more: full };
+    latest = { why, whole: a.whole && !(b && full && a.rows[a.rows.length - 1].at < b.to), more: full };
     paint(a.rows.filter((r) => !b || (r.at >= b.from && r.at < b.to)));
   }
   return {

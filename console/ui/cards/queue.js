@@ -1,5 +1,5 @@
 // One delay queue with its jobs by state, and what can be done with them.
-import { h, fill, say, searchBox, section } from '../lib/h.js';
+import { h, fill, setText, searchBox, section } from '../lib/h.js';
 import { clock, get, integerOf, run, runAll } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { dialog } from '../lib/dialog.js';
@@ -176,7 +176,7 @@ class QueueView {
       select: isUseful
         ? (rows) => {
             el.hidden = !rows.length;
-            say(count, t('table.chosen', { n: rows.length }));
+            setText(count, t('table.chosen', { n: rows.length }));
           }
         : undefined,
       actions: (now) => {
@@ -334,14 +334,14 @@ class QueueView {
     this.shown = queue && (dead ? queue.to : queue.k);
     const { jobs = [], more = false, denied = [] } = await this.readJobs();
     this.jobs.set(jobs);
-    say(this.about, t(dead && queue && !queue.to ? 'queues.about.nodead' : 'queues.about.' + this.state));
+    setText(this.about, t(dead && queue && !queue.to ? 'queues.about.nodead' : 'queues.about.' + this.state));
     this.last = jobs.length ? url(jobs[jobs.length - 1].id) : '';
     this.next.hidden = !more;
     this.first.hidden = !this.pages.length;
     if (dead && queue?.to && performance.now() - this.sharing.askedAt > SHARED) await this.readSharing();
     if (this.buttons.all) this.buttons.all.hidden = !jobs.length || this.sharing.queues.length > 0 || this.sharing.unsure;
-    say(this.note, missing([...new Set([...(a.denied || []), ...denied])]));
-    say(this.more, more ? t('list.more', { n: jobs.length }) : '');
+    setText(this.note, missing([...new Set([...(a.denied || []), ...denied])]));
+    setText(this.more, more ? t('list.more', { n: jobs.length }) : '');
   }
 
   /** @param {HTMLElement} root */

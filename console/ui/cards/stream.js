@@ -1,5 +1,5 @@
 // One stream: its groups and their consumers, and the entries that a group has not acknowledged.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { clock, get, isGone, run } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { form } from '../lib/dialog.js';
@@ -207,13 +207,13 @@ class StreamView {
       this.tabs,
       row.groups.map((x) => this.tab(x, x === group)),
     );
-    say(this.note, missing(a.denied) || (row.groups.length ? '' : t('streams.nogroups')));
+    setText(this.note, missing(a.denied) || (row.groups.length ? '' : t('streams.nogroups')));
     if (!group) return;
     const lag = group.lag === null ? '–' : num(group.lag);
-    say(this.facts, t('streams.facts', { group: text(group.name) || t('bytes.empty'), lag, last: group.last }));
+    setText(this.facts, t('streams.facts', { group: text(group.name) || t('bytes.empty'), lag, last: group.last }));
     this.consumers.set(group.consumersRows);
     this.entries.set(a.pending);
-    say(this.more, a.more ? t('streams.more', { n: a.pending.length }) : '');
+    setText(this.more, a.more ? t('streams.more', { n: a.pending.length }) : '');
   }
 
   /** @param {GroupRow} group @param {boolean} current */

@@ -1,5 +1,5 @@
 // One change to many keys: a preview, then batches of 500 with progress and a stop.
-import { h, fill, say } from './h.js';
+import { h, fill, setText } from './h.js';
 import { errorOf, get, integerOf, messageOf, post } from './api.js';
 import { dialog, form, toast } from './dialog.js';
 import { argv, line, show, text } from './bytes.js';
@@ -162,6 +162,6 @@ async function runKeys(db, keys, command, run, progress) {
     run.changed += replies.filter((r) => r && integerOf(r) !== '0').length;
     run.looked += n;
     i += n;
-    say(progress, t('bulk.running', { n: run.looked }));
+    setText(progress, t('bulk.running', { n: run.looked }));
   }
 }

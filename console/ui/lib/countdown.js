@@ -1,5 +1,5 @@
 // Cells with a deadline: they count down by the server's clock, and say so in the moment they are over.
-import { h, say } from './h.js';
+import { h, setText } from './h.js';
 import { clock } from './api.js';
 import { t, span, date } from './i18n.js';
 
@@ -40,7 +40,7 @@ export const since = (at) => ttl(0, at, { up: true });
 function draw(c, now) {
   const left = c.up ? now - c.due : c.due - now;
   if (!c.up && left <= 0) {
-    say(c.words, c.done);
+    setText(c.words, c.done);
     if (!c.el.isConnected && now - c.made < 1000) return; // it was over before it came into the document: the next tick says so
     cells.delete(c);
     c.el.classList.add('over');
@@ -49,7 +49,7 @@ function draw(c, now) {
     return;
   }
   // What counts down shows the second that has begun to run out; so it never shows 0 while it lives.
-  say(c.words, span(Math.max(left, 1)));
+  setText(c.words, span(Math.max(left, 1)));
   c.el.classList.toggle('soon', !c.up && left < 10000);
   if (c.bar) c.bar.style.setProperty('width', Math.min(100, (left / c.whole) * 100).toFixed(1) + '%');
 }

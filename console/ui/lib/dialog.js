@@ -1,5 +1,5 @@
 // Dialogs, forms with the command they make, and short messages.
-import { h, fill, say } from './h.js';
+import { h, fill, setText } from './h.js';
 import { quote, short, text } from './bytes.js';
 import { t } from './i18n.js';
 
@@ -22,7 +22,7 @@ export function dialog(o) {
       e.preventDefault();
       const wrong = await o.check?.();
       if (!wrong) return box.close('ok');
-      say(error, wrong);
+      setText(error, wrong);
       error.hidden = false;
     };
     const body = [h('h2', null, o.title), h('div', { class: 'body' }, o.body), error];

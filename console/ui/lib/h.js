@@ -93,7 +93,7 @@ export function fill(el, ...children) {
 }
 
 /** Sets the text of an element only where it differs. @param {Element} el @param {string} s */
-export function say(el, s) {
+export function setText(el, s) {
   if (el.textContent !== s) el.textContent = s;
 }
 

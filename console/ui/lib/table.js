@@ -204,15 +204,15 @@ class Table {
     const { o } = this;
     if (o.fade === false) return;
     tr.classList.add('gone');
-    if (o.over) tr.classList.add('quick');
+    if (o.tooFew) tr.classList.add('quick');
     setTimeout(
       () => {
         this.all = this.all.filter((r) => r !== state.row && (!o.alive || this.ordered.includes(r) || o.alive(r)));
         this.chosen.delete(o.key(state.row));
         this.render();
-        if (o.over && this.all.length < (o.most || 1)) o.over();
+        if (o.tooFew && this.all.length < (o.most || 1)) o.tooFew();
       },
-      o.over ? FADE.quick : FADE.slow,
+      o.tooFew ? FADE.quick : FADE.slow,
     );
   }
 

@@ -192,7 +192,7 @@ export interface TableOptions<R> {
   most?: number;
   alive?: (row: R) => boolean;
   /** There are too few rows for `most`. */
-  over?: () => void;
+  tooFew?: () => void;
   /** On a phone a row is a card in any case. */
   stack?: boolean;
 }

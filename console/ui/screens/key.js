@@ -1,5 +1,5 @@
 // Key: one key with its deadline, its body by type, and a TTL for each item of it.
-import { h, fill, say } from '../lib/h.js';
+import { h, fill, setText } from '../lib/h.js';
 import { ApiError, clock, exec, get, isGone, isIdle, messageOf, run } from '../lib/api.js';
 import { ttl } from '../lib/countdown.js';
 import { form, toast } from '../lib/dialog.js';
@@ -220,7 +220,7 @@ class Key {
   end(at, why = 'key.expired') {
     if (this.isOver) return;
     this.isOver = true;
-    say(this.news, t(why, { at: time(at || clock(), true) }));
+    setText(this.news, t(why, { at: time(at || clock(), true) }));
     this.body.classList.add('gone');
     fill(
       this.head,
@@ -308,7 +308,7 @@ class Key {
       const before = this.data;
       this.data = await get('key', { db: ctx.db, k, from: pages[pages.length - 1], count: COUNT, find: this.finding }, ctx.stop);
       const { version, type } = this.data;
-      say(this.news, '');
+      setText(this.news, '');
       this.paintHead();
       if (!before || before.version !== version || before.type !== type || this.items) this.paintBody(!!before && before.type === type);
       this.compare();

@@ -1,5 +1,5 @@
 // Keys: a list or a tree by prefix, looked at page by page. The page says how much of the keys it has looked at.
-import { h, fill, say, searchBox, section } from '../lib/h.js';
+import { h, fill, setText, searchBox, section } from '../lib/h.js';
 import { clock, get, run } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
@@ -248,10 +248,10 @@ class Keys {
   paintNote() {
     const { done, found, looked, total } = this.state,
       share = percent(total ? Math.min(1, looked / total) : 1);
-    say(this.note, t(done ? 'keys.all' : 'keys.share', { n: found, share, total: num(total) }));
+    setText(this.note, t(done ? 'keys.all' : 'keys.share', { n: found, share, total: num(total) }));
     this.more.hidden = done || this.isTree;
     this.every.hidden = done;
-    say(this.every, t(this.all ? 'keys.stop' : 'keys.lookatall'));
+    setText(this.every, t(this.all ? 'keys.stop' : 'keys.lookatall'));
   }
 
   /** Whether what has been read is drawn now. A look at all keys brings a page each few ms; to draw it takes longer. */

@@ -1,5 +1,5 @@
 // Limits: the limiters that deny most requests now, and the state of each limiter.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { clock, exec, integerOf, messageOf, run } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
@@ -59,14 +59,14 @@ function take(r, n, peek) {
 function showAnswer(el, x, n) {
   el.classList.toggle('error', !!x.error);
   if (x.error || !Array.isArray(x.reply)) {
-    say(el, x.text);
+    setText(el, x.text);
     return;
   }
   const [ok, most, left, retry] = x.reply.map((v) => Number(integerOf(v)));
   el.classList.toggle('look', !ok);
-  if (ok) say(el, t('limits.whatif.yes', { left: left - n, most }));
-  else if (retry < 0) say(el, t('limits.whatif.never', { most }));
-  else say(el, t('limits.whatif.no', { span: span(retry / 1000), left }));
+  if (ok) setText(el, t('limits.whatif.yes', { left: left - n, most }));
+  else if (retry < 0) setText(el, t('limits.whatif.never', { most }));
+  else setText(el, t('limits.whatif.no', { span: span(retry / 1000), left }));
 }
 
 /**
@@ -151,8 +151,8 @@ export function open(root, ctx) {
     const isShown = (r) => only === null || id(r.k) === only;
     top.set(a.top.filter(isShown));
     all.set(a.rows.filter(isShown));
-    say(note, missing(a.denied));
-    say(more, partly(a));
+    setText(note, missing(a.denied));
+    setText(more, partly(a));
   });
   fill(head, h('h2', null, t('limits.all')), list.filter);
 }

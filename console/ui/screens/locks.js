@@ -1,5 +1,5 @@
 // Locks: locks and semaphores, their holders and their waiters. cards/lock.js has one of them in detail.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
@@ -58,7 +58,7 @@ export function open(root, ctx) {
   });
   const list = listed(ctx, 'locks', '-waiting', (a) => {
     locks.set(a.rows);
-    say(note, missing(a.denied) || partly(a));
+    setText(note, missing(a.denied) || partly(a));
   });
   fill(
     root,

@@ -1,5 +1,5 @@
 // The login: one card. The server tells why it refuses, and how long to wait.
-import { h, fill, say } from '../lib/h.js';
+import { h, fill, setText } from '../lib/h.js';
 import { ApiError, messageOf, post } from '../lib/api.js';
 import { t } from '../lib/i18n.js';
 
@@ -19,14 +19,14 @@ export function open(root, done) {
   function wait(left) {
     if (!submit.isConnected) return;
     submit.disabled = left > 0;
-    say(error, left > 0 ? t('login.wait', { n: left }) : '');
+    setText(error, left > 0 ? t('login.wait', { n: left }) : '');
     if (left > 0) setTimeout(() => wait(left - 1), 1000);
   }
   /** @param {Event} e */
   async function login(e) {
     e.preventDefault();
     submit.disabled = true;
-    say(error, '');
+    setText(error, '');
     try {
       await post('login', { user: user.value, password: password.value });
       done();
@@ -35,7 +35,7 @@ export function open(root, done) {
       password.value = '';
       password.focus();
       if (x instanceof ApiError && x.status === 429) wait(x.retry || 2);
-      else say(error, messageOf(x));
+      else setText(error, messageOf(x));
     }
   }
   fill(

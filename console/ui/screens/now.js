@@ -1,5 +1,5 @@
 // Now: what needs attention, six figures, what falls due in the next minute, and the last 15 minutes.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { lines, bars } from '../lib/chart.js';
 import { samples } from '../lib/events.js';
 import { clock, get, isAbort, messageOf } from '../lib/api.js';
@@ -24,8 +24,8 @@ function tile(ctx, name, screen) {
     el: h('a', { class: 'tile', href: ctx.link(screen) }, h('span', null, t('now.' + name)), figure, note),
     /** @param {string} words @param {string} below */
     set: (words, below) => {
-      say(figure, words);
-      say(note, below);
+      setText(figure, words);
+      setText(note, below);
     },
   };
 }
@@ -84,7 +84,7 @@ function nextMinute(ctx) {
         from = s.dueFrom || s.at || clock(),
         storms = new Set(due.flatMap((n, i) => (s.keys > 100 && n > s.keys / 10 ? [i] : [])));
       note.className = storms.size ? 'look' : 'faint';
-      say(note, words(s, due, from, [...storms][0]));
+      setText(note, words(s, due, from, [...storms][0]));
       bars(chart, [{ label: t('now.expirations'), cls: 's-key', values: due }], {
         label: t('now.next'),
         x: (i) => (i ? t('now.in', { n: i }) : t('now.now')) + ' · ' + time(from + i * 1000),

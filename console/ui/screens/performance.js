@@ -1,5 +1,5 @@
 // Performance: commands by calls and time, slow calls, hot keys, memory by prefix, latency events, scripts, and errors by code.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
@@ -96,7 +96,7 @@ function commands(ctx) {
         sum = a.commands.reduce((all, x) => all + x.usec, 0);
       errorCard.hidden = rows.el.hidden = !!a.denied;
       rows.set(rates.rows(a));
-      say(note, !sum ? '' : t('performance.map', { span: span(sum / 1000) }) + (a.timing ? '' : ' ' + t('performance.untimed')));
+      setText(note, !sum ? '' : t('performance.map', { span: span(sum / 1000) }) + (a.timing ? '' : ' ' + t('performance.untimed')));
       treemap(
         map,
         a.commands.map((x) => ({ label: x.name, value: x.usec, title: x.name + ' ' + span(x.usec / 1000) })),
@@ -165,7 +165,7 @@ function slowlog(ctx) {
       rows.set(a.rows);
       rows.el.hidden = !!a.denied;
       threshold = a.threshold ?? threshold;
-      say(note, thresholdWords(a.threshold));
+      setText(note, thresholdWords(a.threshold));
       return a.denied;
     },
   });

@@ -1,5 +1,5 @@
 // Queues: delay queues with lateness and waiting consumers. cards/queue.js has one of them with its jobs by state.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
@@ -107,7 +107,7 @@ export function open(root, ctx) {
   });
   const list = listed(ctx, 'queues', '-dead', (a) => {
     queues.set(rowsOf(a.rows, since));
-    say(note, missing(a.denied) || partly(a));
+    setText(note, missing(a.denied) || partly(a));
   });
   fill(
     root,

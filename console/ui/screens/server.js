@@ -1,5 +1,5 @@
 // Server: what it is, its replication, files, clients, configuration and users, and every field of INFO.
-import { h, fill, say, searchBox } from '../lib/h.js';
+import { h, fill, setText, searchBox } from '../lib/h.js';
 import { get, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
@@ -96,10 +96,10 @@ export function open(root, ctx) {
       if (!a.denied) fill(facts, properties(a.info));
       fields = fieldsOf(a.info);
       paint();
-      say(why, missing(a.denied));
+      setText(why, missing(a.denied));
     } catch (e) {
       if (isHandledByPage(e)) throw e;
-      say(why, refusal(e)); // the cards go on
+      setText(why, refusal(e)); // the cards go on
     }
   });
 }

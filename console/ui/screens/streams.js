@@ -1,5 +1,5 @@
 // Streams: streams with their groups, and the expiry rules. cards/stream.js has one of them in detail.
-import { h, fill, say, section } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
@@ -115,6 +115,6 @@ export function open(root, ctx) {
     for (const r of a.rules) if (r.maxLen > 0) bounds.set(id(r.to), r.maxLen);
     streams.set(a.rows.flatMap(rowsOf));
     rules.set(a.rules);
-    say(note, missing(a.denied) || partly(a));
+    setText(note, missing(a.denied) || partly(a));
   });
 }
