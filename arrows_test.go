@@ -413,6 +413,7 @@ var clockReaders = map[string]string{
 	"examples/cache-under-load/":             "it measures how long reads take",
 	"examples/sidekiq-schedule/":             "it measures how late jobs are",
 	"examples/bullmq-delayed/":               "it measures how late jobs are",
+	"internal/testing/testreport/":           "it measures how long steps take",
 	"internal/testing/draw/draw.go":          "a campaign of random tests lasts as long as its flag says",
 	"redisson/ratelimiter.go":                "how long a call has waited, by the monotonic clock",
 	"queue/metrics.go":                       "it measures how long functions take, by the monotonic clock",

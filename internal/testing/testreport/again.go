@@ -2,15 +2,13 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
 
-// secondTries tries the doubtful failures of a report again.
+// secondTries tries the doubtful failures of a report again. The report gets the flaky tests among them.
 type secondTries struct {
 	report  *report
-	flaky   io.Writer                         // gets the tests that passed then
 	run     func(pkg, test string) *report    // runs one test
 	source  func(pkg string) (*source, error) // reads the test files of a package
 	stopped func() bool                       // after a signal no test is tried
@@ -44,10 +42,10 @@ func (s *secondTries) all() {
 			}
 			continue
 		}
-		s.report.counts.failed--
-		s.report.counts.flaky++
+		s.report.counts.Failed--
+		s.report.counts.Flaky++
 		for _, f := range parts[t] {
-			fmt.Fprint(s.flaky, s.report.describe(f))
+			s.report.flaky = append(s.report.flaky, s.report.describe(f))
 		}
 		if s.isNew(t.pkg, t.name) {
 			s.report.failed++
@@ -76,7 +74,7 @@ func (s *secondTries) passes(pkg, test string) bool {
 			return false
 		}
 		r := s.run(pkg, test)
-		passed := r.passed() && r.counts.passed > 0
+		passed := r.passed() && r.counts.Passed > 0
 		fmt.Fprintf(s.report.out, "again, alone: %s %s, try %d of %d: %s\n", pkg, test, try+1, tries, map[bool]string{true: "passed", false: "failed"}[passed])
 		if passed {
 			return true

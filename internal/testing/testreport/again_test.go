@@ -62,14 +62,13 @@ func tried(t *testing.T, diff, events string, results ...string) (r *report, fai
 	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(outer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var failed, passed strings.Builder
 	r = newReport(io.Discard)
-	r.failures, r.step, r.again = &failed, "unit", "go test"
+	r.step, r.again = "unit", "go test"
 	if err := r.read(strings.NewReader(events)); err != nil {
 		t.Fatal(err)
 	}
 	s := &secondTries{
-		report: r, flaky: &passed, stopped: func() bool { return false }, changed: parseChanges(diff), top: dir,
+		report: r, stopped: func() bool { return false }, changed: parseChanges(diff), top: dir,
 		source: func(string) (*source, error) { return readSource(dir) },
 		run: func(_, test string) *report {
 			again := newReport(io.Discard)
@@ -81,7 +80,7 @@ func tried(t *testing.T, diff, events string, results ...string) (r *report, fai
 		},
 	}
 	s.all()
-	return r, failed.String(), passed.String(), runs
+	return r, strings.Join(r.failures, ""), strings.Join(r.flaky, ""), runs
 }
 
 func TestAFailedTestIsTriedAgain(t *testing.T) {
@@ -126,7 +125,7 @@ func TestAFailedTestIsTriedAgain(t *testing.T) {
 			if (flaky != "") != c.passed || (failures != "") == c.passed {
 				t.Errorf("failures:\n%sflaky:\n%s", failures, flaky)
 			}
-			if c.passed && (r.counts != counts{passed: 1, flaky: 1} || !strings.Contains(flaky, "one and one is three")) {
+			if c.passed && (r.counts != counts{Passed: 1, Flaky: 1} || !strings.Contains(flaky, "one and one is three")) {
 				t.Errorf("%+v, flaky:\n%s", r.counts, flaky)
 			}
 		})

@@ -1,202 +1,131 @@
-// Command testreport runs `go test -json`. It prints one line for each package, and the output of tests that failed;
-// at the end the packages that took longest.
+// Command testreport runs the steps of .ci/test and their tests, and says at the end what they found.
 //
-//	testreport [flags] go test -json [-flag=value ...] PACKAGES
+//	testreport steps WORK COMMAND STEP...
+//
+// runs COMMAND once for each step, as `COMMAND step NAME`, and then prints the summary: what was skipped, the time of each step, each
+// failure with the command that repeats it, the flaky tests, the counts and the verdict. It does so too when a signal stops it. A step
+// called -- stands for none: if one before it has failed, the others are left out. A step finds in its environment the variables
+// report (this program), step (its name), work (a folder for its files), place (the temporary folder of its tests) and results, a file
+// that collects what the summary prints. The end removes the folder WORK. The exit status is 0, 1 if tests failed, 3 if only tools
+// found something (toolSteps), 4 if the steps that failed lacked a program or the network, or 130 after a signal.
+//
+//	testreport test [-others] [-in DIRS [-at N]] go test -json [-flag=value ...] PACKAGES
+//
+// is what a step calls. It prints a line for each package, the output of tests that failed, and the packages that took longest. With -in
+// it does so in each of these folders, in N of them at a time. It fails if a test, a package or a build failed, if no package was tested,
+// if no test has the names of -run, if the tests left files or processes, or if a flaky test is one that was added or edited since
+// the commit EBB_BASE (HEAD~1).
 //
 // It tries a failed test again, alone and at most twice, if its result can depend on what happens outside of its process:
 // on other processes, sockets or the machine's clock. It does so for ten tests at most, and never after a data race, a
 // panic or an error of the compiler. A test that passes then is flaky.
 //
-// It appends to the files that its flags name. A line of -skipped is a skipped test: the package, the test and the
-// reason. -failures and -flaky get the step and the test, up to six indented lines of what the test said, and the command
-// that repeats it. A line of -counts has the numbers of tests that passed, failed, were flaky, were skipped and are left out, and a
-// line of -seconds a package and how long it took. A signal does not end it: it reads on until `go test` has ended.
+//	testreport skip REASON    notes that a step cannot run here; with EBB_REQUIRE=1 it fails
+//	testreport program        builds ebb for the tests that start it, and prints its path
+//	testreport changed        names the tests that a change adds or edits since EBB_BASE: `make again` runs them many times
+//	testreport commits        checks the messages of the commits since EBB_BASE
 //
-// It exits with status 1 if a test, a package or a build failed, if no package was tested or no test has the names of -run, or if
-// a flaky test is one that was added or edited since the commit EBB_BASE (HEAD~1).
-//
-//	testreport -changed
-//
-// names those tests: `make again` runs them many times.
-//
-//	testreport -commits
-//
-// checks the messages of the commits since EBB_BASE (HEAD~1).
+// Start reading at steps.all.
 package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
-func main() {
-	var to outputs
-	flag.StringVar(&to.skipped, "skipped", os.DevNull, "the file to which skipped tests are appended")
-	flag.StringVar(&to.failures, "failures", os.DevNull, "the file to which failures are appended")
-	flag.StringVar(&to.flaky, "flaky", os.DevNull, "the file to which flaky tests are appended")
-	flag.StringVar(&to.counts, "counts", os.DevNull, "the file to which the numbers of tests are appended")
-	flag.StringVar(&to.seconds, "seconds", os.DevNull, "the file to which the time of each package is appended")
-	others := flag.Bool("others", false, "skipped tests run in another step: count them as left out, and do not name them")
-	changed := flag.Bool("changed", false, "run nothing: print a line for each directory with tests that were added or edited since "+
-		"EBB_BASE, and a pattern for -run that finds them")
-	commits := flag.Bool("commits", false, "run nothing: check the messages of the commits since EBB_BASE")
-	step := flag.String("step", "test", "the name of the step in failures")
-	again := flag.String("again", "go test", "the command that repeats a failure, without -run and the package")
-	flag.Parse()
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+// errFailed says that something was found, and was printed.
+var errFailed = errors.New("tests failed")
 
-	var err error
-	switch {
-	case *changed:
-		err = printChanged(os.Stdout)
-	case *commits:
-		err = checkCommits(os.Stdout)
-	default:
-		r := newReport(os.Stdout)
-		r.step, r.again, r.others = *step, *again, *others
-		err = r.test(to, flag.Args(), func() bool { return len(signals) > 0 })
-	}
-	switch err {
-	case nil:
-	case errFailed:
-		os.Exit(1)
-	default:
-		fmt.Fprintln(os.Stderr, "testreport:", err)
+func main() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "testreport: a mode is missing: steps, test, skip, program, changed or commits")
 		os.Exit(2)
 	}
+	args := os.Args[2:]
+	var err error
+	switch os.Args[1] {
+	case "steps":
+		os.Exit(runSteps(args, signals))
+	case "test":
+		err = runTests(args, func() bool { return len(signals) > 0 })
+	case "skip":
+		err = skip(strings.Join(args, " "))
+	case "program":
+		err = printProgram(os.Stdout)
+	case "changed":
+		err = printChanged(os.Stdout)
+	case "commits":
+		err = checkCommits(os.Stdout)
+	default:
+		err = fmt.Errorf("there is no mode %q", os.Args[1])
+	}
+	if err != nil {
+		if err != errFailed {
+			fmt.Fprintln(os.Stderr, "testreport:", err)
+		}
+		os.Exit(1)
+	}
 }
 
-// outputs are the names of the files to which the results are appended.
-type outputs struct{ skipped, failures, flaky, counts, seconds string }
-
-// test runs a command, such as go test -json ./..., tries again what may be flaky until stopped, and appends the results to
-// files. If tests have failed, the error is errFailed.
-func (r *report) test(names outputs, command []string, stopped func() bool) error {
-	var files []*os.File
-	for _, name := range []string{names.skipped, names.failures, names.flaky, names.counts, names.seconds} {
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			return err
-		}
-		files = append(files, f)
+// runSteps runs the steps of a command, and returns the exit status.
+func runSteps(args []string, signals <-chan os.Signal) int {
+	if len(args) < 3 {
+		fmt.Fprintln(os.Stderr, "testreport: steps takes a folder, a command and the names of steps")
+		return 2
 	}
-	r.failures = files[1]
-	ended, err := run(r, command)
+	work := args[0]
+	defer os.RemoveAll(work)
+	at, err := claim(work)
 	if err != nil {
+		fmt.Fprintln(os.Stderr, "testreport:", err)
+		return 1
+	}
+	defer at.release()
+	s := &steps{command: args[1], work: work, place: at, out: os.Stdout, now: time.Now, signals: signals, grace: 20 * time.Second}
+	return s.all(args[2:])
+}
+
+// runTests runs the command of `go test` that args has behind the flags.
+func runTests(args []string, stopped func() bool) error {
+	flags := flag.NewFlagSet("test", flag.ExitOnError)
+	others := flags.Bool("others", false, "skipped tests run in another step: count them as left out, and do not name them")
+	in := flags.String("in", ".", "the folders in which the tests run, with blanks between them")
+	atOnce := flags.Int("at", 1, "the number of folders whose tests run at a time")
+	_ = flags.Parse(args) // it exits
+	at := place(os.Getenv("place"))
+	if err := os.Setenv("TMPDIR", string(at)); err != nil {
 		return err
 	}
-	trying := &secondTries{
-		report: r, flaky: files[2], run: runAlone(command), source: sourceOf,
-		stopped: stopped,
+	err := testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, stopped)
+	if stopped() {
+		return errFailed // the end of the run removes what is left
 	}
-	if trying.changed, trying.top, err = changedTests(); err != nil {
-		if os.Getenv("CI") == "true" {
-			return fmt.Errorf("no test is known to be new: %w", err)
-		}
-		fmt.Fprintln(os.Stderr, "testreport: no test is known to be new:", err)
+	if left := at.left(patience); left != nil {
+		left.print(os.Stdout)
+		return cmp.Or(err, left.result().add(), errFailed)
 	}
-	trying.all()
-	r.write(files[0], files[3], files[4])
-	r.slowest(8)
-	if !r.chosenRan(command) {
-		r.failed++
-		r.record(failure{"", "no test has the names of -run", nil})
-	}
-	// A flaky test explains why go test has failed only if its package is one that failed.
-	if !r.passed() || !ended && (r.counts.flaky == 0 || r.fails == 0) {
-		return errFailed
-	}
-	for _, f := range files {
-		err = f.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// write writes the skipped tests, the numbers of tests, and the time of each package.
-func (r *report) write(skipped, counts, seconds io.Writer) {
-	for _, line := range r.skips {
-		fmt.Fprintln(skipped, line)
+// skip notes that the step cannot run here, and why.
+func skip(reason string) error {
+	fmt.Println("skipped:", reason)
+	r := result{Step: os.Getenv("step"), Skipped: []string{fmt.Sprintf("step %s: %s", os.Getenv("step"), reason)}}
+	if os.Getenv("EBB_REQUIRE") != "1" {
+		return r.add()
 	}
-	fmt.Fprintln(counts, r.counts.passed, r.counts.failed, r.counts.flaky, r.counts.skipped, r.counts.out)
-	for _, pkg := range slices.Sorted(maps.Keys(r.took)) {
-		fmt.Fprintf(seconds, "%.1f %s %s\n", r.took[pkg], r.step, pkg)
+	r.Missing = []string{fmt.Sprintf("%s: it cannot run here\n    %s\n  again: .ci/test %[1]s\n", r.Step, reason)}
+	if err := r.add(); err != nil {
+		return err
 	}
+	return errFailed
 }
-
-var errFailed = fmt.Errorf("tests failed")
-
-// run runs a command that writes events, reads them into r, and reports whether the command ended with status 0.
-func run(r *report, args []string) (bool, error) {
-	if len(args) == 0 {
-		return false, fmt.Errorf("testreport takes the command that it runs, such as go test -json ./...")
-	}
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return false, err
-	}
-	if err := cmd.Start(); err != nil {
-		return false, err
-	}
-	if err := r.read(out); err != nil {
-		return false, err
-	}
-	return cmd.Wait() == nil, nil
-}
-
-// runAlone returns a function that runs one test as args, a command of go test, runs all.
-func runAlone(args []string) func(pkg, test string) *report {
-	chosen := func(s string) bool {
-		for _, flag := range []string{"-run=", "-skip=", "-count=", "-vet="} {
-			if strings.HasPrefix(s, flag) {
-				return true
-			}
-		}
-		return !strings.HasPrefix(s, "-")
-	}
-	return func(pkg, test string) *report {
-		all := slices.Concat(args[:2], slices.DeleteFunc(slices.Clone(args[2:]), chosen), []string{"-count=1", "-vet=off", "-run=^" + test + "$", pkg})
-		r := newReport(io.Discard)
-		ended, err := run(r, all)
-		if err != nil || !ended {
-			r.failed++
-		}
-		return r
-	}
-}
-
-// sourceOf reads the test files of a package.
-func sourceOf(pkg string) (*source, error) {
-	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", pkg).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w", pkg, err)
-	}
-	return readSource(strings.TrimSpace(string(dir)))
-}
-
-// changedTests returns what the working tree changes since EBB_BASE, and the top of the repository.
-func changedTests() (changes, string, error) {
-	top, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
-	if err != nil {
-		return nil, "", fmt.Errorf("git rev-parse: %w", err)
-	}
-	all, err := changesSince(base())
-	return all, strings.TrimSpace(string(top)), err
-}
-
-// base is the commit with which the change begins.
-func base() string { return cmp.Or(os.Getenv("EBB_BASE"), "HEAD~1") }

@@ -36,13 +36,14 @@ type report struct {
 
 	doubtful []failure // the failures that a second try may answer
 	failed   int       // the others
-	failures io.Writer // gets those
+	failures []string  // those that make the step fail, as describe returns them
+	flaky    []string  // the tests that passed when they were tried again, likewise
 	step     string
 	again    string
 }
 
 // counts are numbers of tests, without their parts. Those that are out run in another step.
-type counts struct{ passed, failed, flaky, skipped, out int }
+type counts struct{ Passed, Failed, Flaky, Skipped, Out int }
 
 // failure is a test that failed, or one of its parts.
 type failure struct {
@@ -59,7 +60,7 @@ func (f failure) top() string {
 func newReport(out io.Writer) *report {
 	return &report{
 		out: out, output: map[string]map[string][]string{}, builds: map[string][]string{}, took: map[string]float64{},
-		broken: map[string][]string{}, abrupt: map[string]bool{}, failures: io.Discard,
+		broken: map[string][]string{}, abrupt: map[string]bool{},
 	}
 }
 
@@ -120,20 +121,20 @@ func (r *report) endTest(e event) {
 		case !r.others:
 			r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", path.Base(e.Package), e.Test, why))
 			if whole {
-				r.counts.skipped++
+				r.counts.Skipped++
 			}
 		case whole:
-			r.counts.out++
+			r.counts.Out++
 		}
 	case "pass":
 		delete(r.output[e.Package], e.Test)
 		if whole {
-			r.counts.passed++
+			r.counts.Passed++
 		}
 	case "fail":
 		r.broken[e.Package] = append(r.broken[e.Package], e.Test)
 		if whole {
-			r.counts.failed++
+			r.counts.Failed++
 		}
 	}
 }
@@ -248,11 +249,10 @@ var (
 )
 
 // record appends a failure to those that make the step fail.
-func (r *report) record(f failure) { fmt.Fprint(r.failures, r.describe(f)) }
+func (r *report) record(f failure) { r.failures = append(r.failures, r.describe(f)) }
 
 // describe returns a failure as text: where it was, the six lines of the output that say most, and how to repeat it.
 func (r *report) describe(f failure) string {
-	const most = 6
 	var lines []string
 	for _, line := range strings.Split(strings.Join(f.output, ""), "\n") {
 		if strings.TrimSpace(line) != "" && !noise.MatchString(line) {
@@ -261,7 +261,7 @@ func (r *report) describe(f failure) string {
 	}
 	from := slices.IndexFunc(lines, abrupt.MatchString)
 	if from < 0 { // the last message of the test, from its beginning, with what stands before it as far as there is room
-		from = len(lines) - most
+		from = len(lines) - mostLines
 		for i, line := range slices.Backward(lines) {
 			if logged.MatchString(line) {
 				from = min(from, i)
@@ -270,23 +270,17 @@ func (r *report) describe(f failure) string {
 		}
 	}
 	pkg, _, _ := strings.Cut(f.pkg, " ") // "m/a [m/a.test]" is the package with its tests
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s %s\n", r.step, pkg, f.test)
-	for _, line := range lines[max(0, from):min(len(lines), max(0, from)+most)] {
-		fmt.Fprintf(&text, "    %.300s\n", line)
-	}
 	run := ""
 	if name := f.top(); strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") || strings.HasPrefix(name, "Fuzz") {
 		run = fmt.Sprintf(" -run '^%s$'", name)
 	}
-	fmt.Fprintf(&text, "  again: %s%s %s\n", r.again, run, pkg)
-	return text.String()
+	return entry(fmt.Sprintf("%s: %s %s", r.step, pkg, f.test), lines[max(0, from):], fmt.Sprintf("%s%s %s", r.again, run, pkg))
 }
 
 // chosenRan reports whether a test ran, if the arguments of go test choose tests by name.
 func (r *report) chosenRan(args []string) bool {
 	c := r.counts
-	return c.passed+c.failed+c.skipped+c.out > 0 || !slices.ContainsFunc(args, func(s string) bool { return strings.HasPrefix(s, "-run=") })
+	return c.Passed+c.Failed+c.Skipped+c.Out > 0 || !slices.ContainsFunc(args, func(s string) bool { return strings.HasPrefix(s, "-run=") })
 }
 
 // passed reports whether there were packages, and none failed.

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// testAll runs a command such as go test -json ./... in each of the folders, atOnce of them at a time, and adds the results to those of the
+// run. The output of folders that are tested beside each other does not mix.
+func testAll(dirs []string, atOnce int, command []string, others bool, stopped func() bool) error {
+	if len(command) < 2 || atOnce < 1 {
+		return fmt.Errorf("test takes the command that it runs, such as go test -json ./..., and -at of at least 1")
+	}
+	var (
+		tests   sync.WaitGroup
+		mu      sync.Mutex // guards errs and failed, and os.Stdout if there are several folders at a time
+		errs    []error
+		failed  bool
+		running = make(chan struct{}, atOnce)
+	)
+	for _, dir := range dirs {
+		running <- struct{}{}
+		tests.Go(func() {
+			defer func() { <-running }()
+			if stopped() {
+				return
+			}
+			var said bytes.Buffer
+			out := io.Writer(os.Stdout)
+			if atOnce > 1 {
+				out = &said
+			}
+			if len(dirs) > 1 {
+				fmt.Fprintln(out, dir)
+			}
+			err := newReport(out).test(dir, command, others, stopped)
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Printf("%s", said.Bytes())
+			if err == errFailed {
+				failed = true
+			} else {
+				errs = append(errs, err)
+			}
+		})
+	}
+	tests.Wait()
+	if err := errors.Join(errs...); err != nil || !failed {
+		return err
+	}
+	return errFailed
+}
+
+// test runs a command, such as go test -json ./..., in the folder dir, tries again what may be flaky until stopped, and adds the results
+// to those of the run. If tests have failed, the error is errFailed.
+func (r *report) test(dir string, command []string, others bool, stopped func() bool) error {
+	r.step, r.others, r.again = os.Getenv("step"), others, repeats(dir, command)
+	ended, err := run(r, dir, command)
+	if err != nil {
+		return err
+	}
+	trying := &secondTries{
+		report: r, run: runAlone(dir, command), stopped: stopped,
+		source: func(pkg string) (*source, error) { return sourceOf(dir, pkg) },
+	}
+	if trying.changed, trying.top, err = changedTests(); err != nil {
+		if os.Getenv("CI") == "true" {
+			return fmt.Errorf("no test is known to be new: %w", err)
+		}
+		fmt.Fprintln(r.out, "testreport: no test is known to be new:", err)
+	}
+	trying.all()
+	r.slowest(8)
+	if !r.chosenRan(command) {
+		r.failed++
+		r.record(failure{"", "no test has the names of -run", nil})
+	}
+	if err := r.result().add(); err != nil {
+		return err
+	}
+	// A flaky test explains why go test has failed only if its package is one that failed.
+	if !r.passed() || !ended && (r.counts.Flaky == 0 || r.fails == 0) {
+		return errFailed
+	}
+	return nil
+}
+
+func (r *report) result() result {
+	return result{Step: r.step, Skipped: r.skips, Failures: r.failures, Flaky: r.flaky, Counts: r.counts, Seconds: r.took}
+}
+
+// repeats returns the command by which a reader repeats a test, without -run and the package.
+func repeats(dir string, command []string) string {
+	var words []string
+	if dir = filepath.Clean(dir); dir != "." {
+		words = append(words, "cd", filepath.ToSlash(dir), "&&")
+	}
+	for _, name := range []string{"EBB_FULL", "EBB_SEED", "EBB_BACKENDS", "EBB_PROGRAMS"} {
+		if value := os.Getenv(name); value != "" {
+			words = append(words, name+"="+value)
+		}
+	}
+	words = append(words, "go", "test")
+	for _, flag := range []string{"-race", "-short"} {
+		if slices.Contains(command, flag) {
+			words = append(words, flag)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// run runs a command that writes events in the folder dir, reads them into r, and reports whether the command ended with status 0.
+func run(r *report, dir string, args []string) (bool, error) {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	if err := r.read(out); err != nil {
+		return false, err
+	}
+	return cmd.Wait() == nil, nil
+}
+
+// runAlone returns a function that runs one test as args, a command of go test in the folder dir, runs all.
+func runAlone(dir string, args []string) func(pkg, test string) *report {
+	chosen := func(s string) bool {
+		for _, flag := range []string{"-run=", "-skip=", "-count=", "-vet="} {
+			if strings.HasPrefix(s, flag) {
+				return true
+			}
+		}
+		return !strings.HasPrefix(s, "-")
+	}
+	return func(pkg, test string) *report {
+		all := slices.Concat(args[:2], slices.DeleteFunc(slices.Clone(args[2:]), chosen), []string{"-count=1", "-vet=off", "-run=^" + test + "$", pkg})
+		r := newReport(io.Discard)
+		ended, err := run(r, dir, all)
+		if err != nil || !ended {
+			r.failed++
+		}
+		return r
+	}
+}
+
+// sourceOf reads the test files of a package, which is named in the folder dir.
+func sourceOf(dir, pkg string) (*source, error) {
+	cmd := exec.Command("go", "list", "-f", "{{.Dir}}", pkg)
+	cmd.Dir = dir
+	of, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", pkg, err)
+	}
+	return readSource(strings.TrimSpace(string(of)))
+}
+
+// changedTests returns what the working tree changes since EBB_BASE, and the top of the repository.
+func changedTests() (changes, string, error) {
+	top, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return nil, "", fmt.Errorf("git rev-parse: %w", err)
+	}
+	all, err := changesSince(base())
+	return all, strings.TrimSpace(string(top)), err
+}
+
+// base is the commit with which the change begins.
+func base() string { return cmp.Or(os.Getenv("EBB_BASE"), "HEAD~1") }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// place is the temporary folder of the tests. What is there after them, they have left; and so have they each process that has the
+// folder in its environment as TMPDIR.
+type place string
+
+// patience is how long the end of the tests waits for what they have left. A killed process may need a moment to end, and then its
+// files are removed.
+const patience = 30 * time.Second
+
+// claim makes the folder. Its name is the same at each run of a working tree, because go test keeps a result only for the environment
+// that made it. A run beside another one of the tree has its folder in work.
+func claim(work string) (place, error) {
+	tree, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	p := place(filepath.Join(os.TempDir(), fmt.Sprintf("ebb-test-%d", crc32.ChecksumIEEE([]byte(tree)))))
+	mine := func() bool { return os.Symlink(strconv.Itoa(os.Getpid()), p.owner()) == nil }
+	if !mine() {
+		if !p.owned() { // a run that was killed has left it
+			_ = os.Remove(p.owner())
+		}
+		if !mine() {
+			p = place(filepath.Join(work, "tmp"))
+		}
+	}
+	return p, p.empty()
+}
+
+// owner is the name of a link to the id of the process whose folder p is.
+func (p place) owner() string { return string(p) + ".pid" }
+
+// owned reports whether the process whose folder p is still runs.
+func (p place) owned() bool {
+	text, _ := os.Readlink(p.owner())
+	id, err := strconv.Atoi(text)
+	if err != nil {
+		return false
+	}
+	process, err := os.FindProcess(id)
+	return err == nil && process.Signal(syscall.Signal(0)) == nil
+}
+
+func (p place) empty() error {
+	if err := os.RemoveAll(string(p)); err != nil {
+		return err
+	}
+	return os.Mkdir(string(p), 0o755)
+}
+
+// release ends what the tests have left, which they do if they are stopped, and removes the folder.
+func (p place) release() {
+	for _, id := range p.processes() {
+		kill(id)
+	}
+	_ = os.RemoveAll(string(p))
+	if text, _ := os.Readlink(p.owner()); text == strconv.Itoa(os.Getpid()) {
+		_ = os.Remove(p.owner())
+	}
+}
+
+// remains are what tests have left, a line for each file and process.
+type remains struct{ files, processes []string }
+
+// left waits until the folder is empty and the processes have ended. What is there after a time it ends and removes, and returns.
+func (p place) left(patience time.Duration) *remains {
+	late := time.After(patience)
+	for {
+		files, processes := p.files(), p.processes()
+		if len(files)+len(processes) == 0 {
+			return nil
+		}
+		select {
+		case <-late:
+		case <-time.After(min(patience, 500*time.Millisecond)):
+			continue
+		}
+		found := &remains{files: files}
+		for _, id := range processes {
+			found.processes = append(found.processes, describeProcess(id))
+			kill(id)
+		}
+		if err := p.empty(); err != nil {
+			found.files = append(found.files, err.Error())
+		}
+		return found
+	}
+}
+
+// files returns the names of the files in the folder.
+func (p place) files() (names []string) {
+	_ = filepath.WalkDir(string(p), func(name string, _ fs.DirEntry, err error) error {
+		if err == nil && name != string(p) { // another process may remove it at the same time
+			relative, _ := filepath.Rel(string(p), name)
+			names = append(names, "./"+filepath.ToSlash(relative))
+		}
+		return nil
+	})
+	return names
+}
+
+// processes returns the ids of the processes that tests have started. It needs Linux's /proc; elsewhere it returns none.
+func (p place) processes() (ids []int) {
+	names, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, name := range names {
+		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if folder := variable(id, "TMPDIR"); folder == string(p) || strings.HasPrefix(folder, string(p)+"/") {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// variable returns the value of a variable in the environment with which a process began.
+func variable(id int, name string) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", id))
+	for entry := range strings.SplitSeq(string(text), "\x00") {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// describeProcess says whose process it is: the test that realserver names in its environment, or else the folder in which it runs,
+// which is that of its package.
+func describeProcess(id int) string {
+	of := variable(id, "EBB_TEST")
+	if of == "" {
+		dir, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", id))
+		of = "a test in " + dir
+	}
+	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id))
+	return fmt.Sprintf("%d of %s: %s", id, of, strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " ")))
+}
+
+func kill(id int) {
+	if process, err := os.FindProcess(id); err == nil {
+		_ = process.Kill() // it may have ended
+	}
+}
+
+// each calls a function for the kinds of what is left.
+func (r *remains) each(do func(kind string, lines []string)) {
+	if len(r.files) > 0 {
+		do("files", r.files)
+	}
+	if len(r.processes) > 0 {
+		do("processes", r.processes)
+	}
+}
+
+func (r *remains) print(out io.Writer) {
+	const most = 40
+	r.each(func(kind string, lines []string) {
+		fmt.Fprintf(out, "FAIL: the tests left %s:\n%s\n", kind, strings.Join(lines[:min(most, len(lines))], "\n"))
+	})
+}
+
+func (r *remains) result() result {
+	all := result{Step: os.Getenv("step")}
+	r.each(func(kind string, lines []string) {
+		all.Failures = append(all.Failures, entry(fmt.Sprintf("%s: the tests left %s", all.Step, kind), lines, repeatStep(all.Step)))
+	})
+	return all
+}

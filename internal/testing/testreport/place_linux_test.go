@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/tier"
+)
+
+// stay starts a process that stays, with these variables in its environment, and returns its id. ended is closed when it has ended.
+func stay(t *testing.T, environment ...string) (id int, ended chan struct{}) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), playEnv+"=a process that stays"), environment...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		<-ended
+	})
+	return cmd.Process.Pid, ended
+}
+
+func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
+	p := place(filepath.Join(t.TempDir(), "place"))
+	if err := p.empty(); err != nil {
+		t.Fatal(err)
+	}
+	if left := p.left(0); left != nil {
+		t.Errorf("nothing is left, and it finds %+v", left)
+	}
+	if err := os.MkdirAll(filepath.Join(string(p), "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	named, namedEnded := stay(t, "TMPDIR="+string(p), "EBB_TEST=TestX")
+	other, otherEnded := stay(t, "TMPDIR="+string(p)+"/a")
+	foreign, foreignEnded := stay(t, "TMPDIR="+string(p)+"2")
+	left := p.left(0)
+	if left == nil {
+		t.Fatal("it finds nothing")
+	}
+	var out strings.Builder
+	left.print(&out)
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"FAIL: the tests left files:\n./a\n./a/b\n", "FAIL: the tests left processes:\n",
+		fmt.Sprintf("\n%d of TestX: %s\n", named, os.Args[0]), fmt.Sprintf("\n%d of a test in %s: %s\n", other, dir, os.Args[0])} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed\n%swant %q", out.String(), want)
+		}
+	}
+	<-namedEnded
+	<-otherEnded
+	if strings.Contains(out.String(), fmt.Sprint(foreign)) {
+		t.Errorf("it finds a process of another folder:\n%s", out.String())
+	}
+	select {
+	case <-foreignEnded:
+		t.Error("it has ended a process of another folder")
+	default:
+	}
+	t.Setenv("step", "unit")
+	if r := left.result(); len(r.Failures) != 2 || !strings.HasPrefix(r.Failures[0], "unit: the tests left files\n    ./a\n") ||
+		!strings.HasSuffix(r.Failures[1], "\n  again: .ci/test unit\n") {
+		t.Errorf("%q", r.Failures)
+	}
+	if left := p.left(tier.Patience); left != nil {
+		t.Errorf("it is there still: %+v", left)
+	}
+}
+
+func TestAFolderIsOfOneRun(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	work := t.TempDir()
+	first, err := claim(work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := claim(work)
+	if err != nil || second == first {
+		t.Fatalf("two runs at a time have %s and %s, %v", first, second, err)
+	}
+	second.release()
+	first.release()
+	gone, ended := stay(t)
+	if err := os.Symlink(fmt.Sprint(gone), first.owner()); err != nil {
+		t.Fatal(err)
+	}
+	if third, err := claim(work); err != nil || third == first {
+		t.Errorf("beside a run with %s it is %s, %v", first, third, err)
+	} else {
+		third.release()
+	}
+	kill(gone)
+	<-ended
+	again, err := claim(work)
+	if err != nil || again != first {
+		t.Errorf("after a run that was killed it is %s, %v, want %s", again, err, first)
+	}
+	again.release()
+	if left, err := filepath.Glob(string(first) + "*"); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
