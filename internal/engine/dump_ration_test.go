@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // packedFile is a file of n keys in an envelope of Zstandard.
@@ -41,14 +42,18 @@ func zeros(e *rdb.Encoder, n int) {
 
 func TestAFileThatUnpacksToMoreThanMemoryIsRefused(t *testing.T) {
 	const limit = 4 << 20
+	part := 1
+	if tier.Short() {
+		part = 4 // the files are still larger than two limits
+	}
 	for what, file := range map[string][]byte{
-		"strings":       packedFile(t, 64, func(e *rdb.Encoder, _ int) { zeros(e, 1<<20) }),
-		"one string":    packedFile(t, 1, func(e *rdb.Encoder, _ int) { zeros(e, 64<<20) }),
-		"LZF in it":     packedFile(t, 200, func(e *rdb.Encoder, _ int) { e.String(make([]byte, 1<<20)) }),
-		"many elements": packedFile(t, 1, func(e *rdb.Encoder, _ int) { many(e, 10_000_000) }),
+		"strings":       packedFile(t, 64/part, func(e *rdb.Encoder, _ int) { zeros(e, 1<<20) }),
+		"one string":    packedFile(t, 1, func(e *rdb.Encoder, _ int) { zeros(e, 64<<20/part) }),
+		"LZF in it":     packedFile(t, 200/part, func(e *rdb.Encoder, _ int) { e.String(make([]byte, 1<<20)) }),
+		"many elements": packedFile(t, 1, func(e *rdb.Encoder, _ int) { many(e, 10_000_000/part) }),
 		"a list": packedFile(t, 1, func(e *rdb.Encoder, _ int) {
 			e.BeginList()
-			for range 4000 {
+			for range 4000 / part {
 				e.Element(make([]byte, 16<<10))
 			}
 			e.EndList()
@@ -92,20 +97,24 @@ func many(e *rdb.Encoder, n int) {
 // more than its own limit, because its master evicts.
 func TestHonestFilesLargerThanTheLimitAreLoaded(t *testing.T) {
 	r := draw.Rand(t)
+	limit, part := 1<<20, 1
+	if tier.Short() {
+		limit, part = limit/4, 4
+	}
 	for what, file := range map[string][]byte{
-		"numbers": packedFile(t, 200_000, func(e *rdb.Encoder, i int) { e.String(fmt.Append(nil, r.Int64())) }),
-		"texts that repeat": packedFile(t, 20_000, func(e *rdb.Encoder, i int) {
+		"numbers": packedFile(t, 200_000/part, func(e *rdb.Encoder, i int) { e.String(fmt.Append(nil, r.Int64())) }),
+		"texts that repeat": packedFile(t, 20_000/part, func(e *rdb.Encoder, i int) {
 			e.String(bytes.Repeat(fmt.Append(nil, r.Int64()), 50))
 		}),
-		"dense, below the limit": packedFile(t, 10, func(e *rdb.Encoder, _ int) { zeros(e, 20<<10) }),
+		"dense, below the limit": packedFile(t, 10, func(e *rdb.Encoder, _ int) { zeros(e, 20<<10/part) }),
 	} {
 		db, _, _ := open(t, Options{})
-		db.LimitMemory(1 << 20)
+		db.LimitMemory(int64(limit))
 		if err := db.Load(t.Context(), rdb.NewReader(bytes.NewReader(file), rdb.ReaderOptions{}), LoadOptions{}); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	dense := packedFile(t, 64, func(e *rdb.Encoder, _ int) { zeros(e, 1<<20) })
+	dense := packedFile(t, 64/part, func(e *rdb.Encoder, _ int) { zeros(e, 1<<20) })
 	db, _, _ := open(t, Options{}) // no limit
 	if err := db.Load(t.Context(), rdb.NewReader(bytes.NewReader(dense), rdb.ReaderOptions{}), LoadOptions{}); err != nil {
 		t.Error(err)
