@@ -132,6 +132,7 @@ func (s *source) get(ctx context.Context, x *cache.Cache[string, string], rng *r
 // replica, while programs read, load and invalidate. Invalidations wait for the replica. A value that a program reads
 // is never older than the last invalidation that had returned, whatever loaders do, and no token is given twice.
 func TestACacheSurvivesKillsAndFailovers(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{realserver.Redis7, us} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -53,6 +53,7 @@ const oldRedis, us = "redis-server", "ebb"
 // whatever happens to connections and servers, a replica ends with its master's
 // data, at the same offset, and has refused nothing.
 func TestReplicasUnderCutsAndRestartsHoldTheSame(t *testing.T) {
+	t.Parallel()
 	for i, kinds := range [][]string{
 		{oldRedis, us}, {us, oldRedis}, {us, us}, {oldRedis, us, oldRedis}, {us, us, oldRedis}, {us, us, us},
 	} {
@@ -60,7 +61,10 @@ func TestReplicasUnderCutsAndRestartsHoldTheSame(t *testing.T) {
 			if *rounds == 0 && (i+j)%len(modes) != 0 {
 				continue // one way each, unless it is to run at length
 			}
-			t.Run(strings.Join(kinds, "-")+"/"+m.name, func(t *testing.T) { replicate(t, kinds, m.args) })
+			t.Run(strings.Join(kinds, "-")+"/"+m.name, func(t *testing.T) {
+				t.Parallel()
+				replicate(t, kinds, m.args)
+			})
 		}
 	}
 }

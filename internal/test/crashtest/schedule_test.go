@@ -79,6 +79,7 @@ const scheduleSpan = 250 * time.Millisecond
 // view that waits for the replica. Then no acknowledged job comes again, and each occurrence has been a job of a
 // consumer, or it is counted as skipped.
 func TestSchedulesSurviveAFailover(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{realserver.Redis7, us} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,6 +218,7 @@ func (o *occurrences) checkCounts(t *testing.T, all []queue.Scheduled[string], f
 // that later, so that the new master lacks its last steps. The new master repeats the occurrences that did not reach
 // it, or counts them. It repeats no other: what was acknowledged before the promotion stays done.
 func TestSchedulesLoseOnlyWhatReplicationLost(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{realserver.Redis7, us} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -173,6 +173,7 @@ func (j *journal) pause() (d time.Duration, ok bool) {
 // has unmodified redis-sentinels promote the replica; the old master comes back as
 // replica of the new one.
 func TestSentinelFailsOverWithoutLoss(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	g := startGroup(t, realserver.Ebb(t))
 	eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(ctx) })
