@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// testAll runs a command such as go test -json ./... in each of the folders, atOnce of them at a time, and adds the results to those of the
-// run. The output of folders that are tested beside each other does not mix.
+// testAll runs a command such as go test -json ./... once in each of the folders, atOnce of them at a time, and adds the results to those
+// of the run. The output of folders that are tested beside each other does not mix.
 func testAll(dirs []string, atOnce int, command []string, others bool, stopped func() bool) error {
 	if len(command) < 2 || atOnce < 1 {
 		return fmt.Errorf("test takes the command that it runs, such as go test -json ./..., and -at of at least 1")
@@ -27,7 +27,7 @@ func testAll(dirs []string, atOnce int, command []string, others bool, stopped f
 		failed  bool
 		running = make(chan struct{}, atOnce)
 	)
-	for _, dir := range dirs {
+	for _, dir := range each(dirs) {
 		running <- struct{}{}
 		tests.Go(func() {
 			defer func() { <-running }()
@@ -58,6 +58,16 @@ func testAll(dirs []string, atOnce int, command []string, others bool, stopped f
 		return err
 	}
 	return errFailed
+}
+
+// each returns the folders, each of them once.
+func each(dirs []string) (all []string) {
+	for _, dir := range dirs {
+		if dir = filepath.Clean(dir); !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+	}
+	return all
 }
 
 // test runs a command, such as go test -json ./..., in the folder dir, tries again what may be flaky until stopped, and adds the results
@@ -101,7 +111,7 @@ func (r *report) result() result {
 // repeats returns the command by which a reader repeats a test, without -run and the package.
 func repeats(dir string, command []string) string {
 	var words []string
-	if dir = filepath.Clean(dir); dir != "." {
+	if dir != "." {
 		words = append(words, "cd", filepath.ToSlash(dir), "&&")
 	}
 	for _, name := range []string{"EBB_FULL", "EBB_SEED", "EBB_BACKENDS", "EBB_PROGRAMS"} {

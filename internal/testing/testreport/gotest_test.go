@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestAFailureIsRepeatedAsTheStepRanIt(t *testing.T) {
 	for _, name := range []string{"EBB_FULL", "EBB_SEED", "EBB_BACKENDS", "EBB_PROGRAMS"} {
@@ -12,8 +15,15 @@ func TestAFailureIsRepeatedAsTheStepRanIt(t *testing.T) {
 	}
 	t.Setenv("EBB_FULL", "1")
 	t.Setenv("EBB_BACKENDS", "redis")
-	got := repeats("contrib/gin/", []string{"go", "test", "-json", "-race", "-short", "./..."})
+	got := repeats("contrib/gin", []string{"go", "test", "-json", "-race", "-short", "./..."})
 	if want := "cd contrib/gin && EBB_FULL=1 EBB_SEED=1 EBB_BACKENDS=redis go test -race -short"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestAFolderIsTestedOnce(t *testing.T) {
+	got := each([]string{"contrib/rueidis", "redisson", "contrib/gin/", "contrib/rueidis/", "."})
+	if want := []string{"contrib/rueidis", "redisson", "contrib/gin", "."}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
