@@ -145,6 +145,8 @@ var arrows = []struct {
 	{"internal/sessions", []string{"conn", "internal/kit"}},                            // what contrib/scs and contrib/gorilla share
 	{"internal/testing/sessionstest", nil},                                             // what their tests share
 	{"internal/kit", []string{"conn", "internal/drivers"}},
+	// Groups: the state that names the master, what a node does, and the simulator of both. The first two import nothing that runs.
+	{"internal/group/directory", nil},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 

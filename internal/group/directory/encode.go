@@ -1,0 +1,216 @@
+package directory
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// A snapshot and a command are numbers as varints (encoding/binary) and texts with their length before them:
+//
+//	snapshot  format 1 byte, the highest ID, nodes, shards, CRC-32C of all before it 4 bytes
+//	command   format 1 byte, kind, fields
+//
+// A later version that adds a field raises the format, and reads the formats before it.
+const (
+	snapshotFormat = 1
+	commandFormat  = 1
+)
+
+// maxCount bounds what a length in damaged input can make Restore allocate. A group has a few nodes, and a few shards a node.
+const maxCount = 1 << 16
+
+// ErrDamaged is what Restore and DecodeCommand return for bytes that Snapshot and AppendCommand did not write.
+var ErrDamaged = errors.New("directory: damaged")
+
+// Snapshot returns the state in bytes. O(state).
+func (d *Directory) Snapshot() []byte {
+	b := binary.AppendUvarint([]byte{snapshotFormat}, uint64(d.last))
+	b = binary.AppendUvarint(b, uint64(len(d.nodes)))
+	for _, n := range d.nodes {
+		b = appendNumbers(b, uint64(n.ID), n.Incarnation, n.Process, flags(n.Voter, n.Data), uint64(n.Level))
+		b = appendText(b, n.Address)
+	}
+	b = binary.AppendUvarint(b, uint64(len(d.shards)))
+	for _, s := range d.shards {
+		b = appendNumbers(b, uint64(s.ID), s.Epoch, s.Version, uint64(s.Master.Node), s.Master.Incarnation, uint64(s.K), s.Losses)
+		b = appendMembers(b, s.InSync)
+	}
+	return binary.BigEndian.AppendUint32(b, checksum(b))
+}
+
+// Restore replaces the state by that of a snapshot. If the bytes are damaged, or of a format that this version does not know, it
+// returns an error, which is ErrDamaged in the first case, and the state stays as it was.
+func (d *Directory) Restore(snapshot []byte) error {
+	if len(snapshot) < 5 {
+		return fmt.Errorf("%w: a snapshot of %d bytes, want at least 5", ErrDamaged, len(snapshot))
+	}
+	body, sum := snapshot[:len(snapshot)-4], binary.BigEndian.Uint32(snapshot[len(snapshot)-4:])
+	if got := checksum(body); got != sum {
+		return fmt.Errorf("%w: the snapshot has checksum %08x, its content %08x", ErrDamaged, sum, got)
+	}
+	if body[0] != snapshotFormat {
+		return fmt.Errorf("directory: a snapshot of format %d, want %d: a newer version of ebb has written it", body[0], snapshotFormat)
+	}
+	r := reader{rest: body[1:]}
+	next := Directory{last: NodeID(r.number(1<<32 - 1)), faults: d.faults}
+	for range r.number(maxCount) {
+		next.nodes = append(next.nodes, r.node())
+	}
+	for range r.number(maxCount) {
+		next.shards = append(next.shards, r.shard())
+	}
+	if err := r.end(); err != nil {
+		return fmt.Errorf("%w: the snapshot %w", ErrDamaged, err)
+	}
+	if err := next.Check(); err != nil {
+		return fmt.Errorf("%w: the snapshot has a valid checksum, and its content breaks a rule: %w", ErrDamaged, err)
+	}
+	*d = next
+	return nil
+}
+
+// AppendCommand appends a command to b, as DecodeCommand reads it.
+func AppendCommand(b []byte, c Command) []byte {
+	b = appendNumbers(append(b, commandFormat), uint64(c.Kind), uint64(c.Shard), c.Epoch, c.Version, uint64(c.Node), c.Incarnation,
+		c.Process, uint64(c.K), uint64(c.Level), flags(c.Voter, c.Data, c.Kept, c.Drop, c.AcceptLoss))
+	return appendMembers(appendText(b, c.Address), c.Members)
+}
+
+// DecodeCommand returns the command in b. It returns ErrDamaged for other bytes.
+func DecodeCommand(b []byte) (Command, error) {
+	if len(b) == 0 {
+		return Command{}, fmt.Errorf("%w: an empty command", ErrDamaged)
+	}
+	if b[0] != commandFormat {
+		return Command{}, fmt.Errorf("directory: a command of format %d, want %d: a newer version of ebb has written it", b[0], commandFormat)
+	}
+	r := reader{rest: b[1:]}
+	c := Command{Kind: Kind(r.number(uint64(Recover))), Shard: ShardID(r.number(1<<32 - 1)), Epoch: r.number(most), Version: r.number(most),
+		Node: NodeID(r.number(1<<32 - 1)), Incarnation: r.number(most), Process: r.number(most), K: int(r.number(maxCount)),
+		Level: Level(r.number(uint64(Disk)))}
+	r.flags(&c.Voter, &c.Data, &c.Kept, &c.Drop, &c.AcceptLoss)
+	c.Address, c.Members = r.text(), r.members()
+	if err := r.end(); err != nil {
+		return Command{}, fmt.Errorf("%w: the command %w", ErrDamaged, err)
+	}
+	return c, nil
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+func appendNumbers(b []byte, all ...uint64) []byte {
+	for _, n := range all {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendMembers(b []byte, all []Member) []byte {
+	b = binary.AppendUvarint(b, uint64(len(all)))
+	for _, m := range all {
+		b = appendNumbers(b, uint64(m.Node), m.Incarnation)
+	}
+	return b
+}
+
+// flags returns a number with a bit for each flag, the first one the lowest.
+func flags(all ...bool) (n uint64) {
+	for i, set := range all {
+		if set {
+			n |= 1 << i
+		}
+	}
+	return n
+}
+
+// most is the greatest number.
+const most = 1<<64 - 1
+
+// reader reads what the append functions wrote. After the first error its methods return zero values; end returns the error.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.rest = nil
+}
+
+// number returns the next number, which must be at most limit.
+func (r *reader) number(limit uint64) uint64 {
+	if r.err != nil {
+		return 0
+	}
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.fail(errors.New("ends within a number"))
+		return 0
+	}
+	if n > limit {
+		r.fail(fmt.Errorf("has the number %d where the greatest is %d", n, limit))
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) text() string {
+	n := r.number(uint64(len(r.rest)))
+	if r.err != nil || n > uint64(len(r.rest)) {
+		r.fail(errors.New("ends within a text"))
+		return ""
+	}
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *reader) flags(all ...*bool) {
+	n := r.number(1<<len(all) - 1)
+	for i, p := range all {
+		*p = n>>i&1 == 1
+	}
+}
+
+func (r *reader) members() (all []Member) {
+	for range r.number(maxCount) {
+		all = append(all, Member{NodeID(r.number(1<<32 - 1)), r.number(most)})
+		if r.err != nil {
+			return nil
+		}
+	}
+	return all
+}
+
+func (r *reader) node() Node {
+	n := Node{ID: NodeID(r.number(1<<32 - 1)), Incarnation: r.number(most), Process: r.number(most)}
+	r.flags(&n.Voter, &n.Data)
+	n.Level = Level(r.number(uint64(Disk)))
+	n.Address = r.text()
+	return n
+}
+
+func (r *reader) shard() Shard {
+	s := Shard{ID: ShardID(r.number(1<<32 - 1)), Epoch: r.number(most), Version: r.number(most)}
+	s.Master = Member{NodeID(r.number(1<<32 - 1)), r.number(most)}
+	s.K, s.Losses = int(r.number(maxCount)), r.number(most)
+	s.InSync = r.members()
+	return s
+}
+
+// end returns the first error, or one for bytes that are left.
+func (r *reader) end() error {
+	if r.err == nil && len(r.rest) > 0 {
+		r.err = fmt.Errorf("has %d bytes behind its end", len(r.rest))
+	}
+	return r.err
+}
