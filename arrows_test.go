@@ -147,6 +147,7 @@ var arrows = []struct {
 	{"internal/kit", []string{"conn", "internal/drivers"}},
 	// Groups: the state that names the master, what a node does, and the simulator of both. The first two import nothing that runs.
 	{"internal/group/directory", nil},
+	{"internal/group/shard", []string{"internal/group/directory"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 

@@ -1,0 +1,63 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+)
+
+// promotes fails the test unless the controller proposes the Promote of a node; 0 is none.
+func promotes(t *testing.T, c *Controller, now Time, s directory.Shard, want directory.NodeID) {
+	t.Helper()
+	got, ok := c.Decide(now, s)
+	if got.Node != want || ok != (want != 0) {
+		t.Fatalf("at %v it proposes %+v, want node %d", now, got, want)
+	}
+	if ok && (got.Kind != directory.Promote || got.Epoch != s.Epoch || got.Version != s.Version) {
+		t.Fatalf("it proposes %+v in the state %+v", got, s)
+	}
+}
+
+func TestTheControllerPromotesTheFurthestMemberInSyncOfASilentMaster(t *testing.T) {
+	c, s := NewController(2*sec), state(1, 5, 1, one, one, two, three)
+	c.Hear(0, Report{From: one, Master: 1, End: 9})
+	promotes(t, c, 0, s, 0)
+	promotes(t, c, 1900*ms, s, 0)
+	c.Hear(1950*ms, Report{From: two, End: 7})
+	c.Hear(1950*ms, Report{From: three, End: 8})
+	c.Hear(1950*ms, Report{From: directory.Member{Node: 4, Incarnation: 1}, End: 99}) // not in sync
+	promotes(t, c, 2*sec, s, 3)
+	c.Hear(2*sec, Report{From: one, Master: 1, End: 9})
+	promotes(t, c, 2100*ms, s, 0)
+}
+
+func TestAMasterOfAnOlderEpochOrIncarnationIsSilent(t *testing.T) {
+	s := state(2, 5, 0, two, one, two)
+	for name, r := range map[string]Report{
+		"of an older epoch":     {From: two, Master: 1},
+		"restarted, as replica": {From: two, Master: 0},
+	} {
+		c := NewController(2 * sec)
+		promotes(t, c, 0, s, 0)
+		c.Hear(2*sec, r)
+		promotes(t, c, 2*sec, s, 2)
+		c.Hear(2*sec, Report{From: two2, Master: 2}) // a new incarnation is not in sync
+		promotes(t, c, 2*sec, s, 0)
+		c.Hear(2*sec, Report{From: one, End: 1})
+		if promotes(t, c, 2*sec, s, 1); t.Failed() {
+			t.Log(name)
+		}
+	}
+}
+
+func TestTheControllerGivesANewMasterTime(t *testing.T) {
+	c := NewController(2 * sec)
+	c.Hear(3*sec, Report{From: one})
+	promotes(t, c, 3*sec, state(1, 1, 0, two, one, two), 0)
+	c.Hear(5*sec, Report{From: one})
+	promotes(t, c, 5*sec, state(2, 2, 0, two, one, two), 0)
+	promotes(t, c, 6900*ms, state(2, 2, 0, two, one, two), 0)
+	promotes(t, c, 6999*ms, state(2, 2, 0, two, one, two), 0)
+	c.Hear(7*sec, Report{From: one})
+	promotes(t, c, 7*sec, state(2, 2, 0, two, one, two), 1)
+}

@@ -1,0 +1,250 @@
+package shard
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+)
+
+// master is what a node keeps while it is the master of an epoch. It begins empty with each epoch: what was acknowledged in
+// another one does not count.
+type master struct {
+	epoch     uint64
+	began     Time
+	floor     uint64 // the end of its log when it became master: reads wait until this is committed
+	serving   bool
+	committed uint64
+	peers     []peer             // by node
+	proposal  *directory.Command // in flight
+	proposed  Time               // when it was first sent
+	sent      Time               // when it was last sent
+	// A hand-over to a node: 0 if there is none. The lease is given up when the node has all. After a hand-over
+	// that failed it counts what was sent after leaseFrom: at that very instant a stamp may have freed the replicas.
+	handOver  directory.NodeID
+	released  bool
+	leaseFrom Time
+}
+
+// peer is what a master has heard in its epoch from the newest incarnation of another node.
+type peer struct {
+	member directory.Member
+	link   Link
+	acked  uint64
+	sent   Time   // the newest of this node's stamps that it has acknowledged
+	heard  Time   // when its newest acknowledgement arrived
+	ended  uint64 // the end of the log then
+	caught Time   // the newest instant whose end of the log it has acknowledged
+}
+
+// take makes the node the master of the epoch of the state that it has. It begins a history.
+func (n *Node) take(now Time) {
+	n.drop()
+	n.master = &master{epoch: n.shard.Epoch, began: now, floor: n.log.End, leaseFrom: never}
+	if n.log.History != n.shard.Epoch {
+		n.log.Before, n.log.Until, n.log.History = n.log.History, n.log.End, n.shard.Epoch
+	}
+}
+
+// lead does what a master does at each step.
+func (n *Node) lead(now Time) {
+	m := n.master
+	if m == nil {
+		return
+	}
+	if !m.serving && (now >= n.promise || n.faults.IgnorePromise) {
+		m.serving, m.began = true, now
+		if n.faults.NoFloor {
+			m.committed = m.floor
+		}
+	}
+	if !m.serving {
+		return
+	}
+	n.commit()
+	n.propose(now)
+}
+
+// greeted answers a replica's greeting. A replica that knows a higher epoch tells this node that it was replaced. An older
+// incarnation is refused.
+func (n *Node) greeted(now Time, id Link, g Greeting) {
+	if !n.faults.AnyEpoch {
+		n.learn(g.Epoch)
+	}
+	m := n.master
+	if m == nil || g.From.Node == n.self.Node || !n.meet(g.From) {
+		n.out.Close = append(n.out.Close, id)
+		return
+	}
+	if p := m.peer(g.From.Node); p.link != id {
+		if p.link != 0 {
+			n.out.Close = append(n.out.Close, p.link)
+		}
+		p.link = id
+	}
+	full := !n.log.follows(g.Log)
+	if n.faults.ByOffset {
+		full = g.Log.End > n.log.End
+	}
+	n.out.Send = append(n.out.Send, Message{id, Resync{Epoch: m.epoch, Full: full, Log: n.log, Stamp: n.Stamp(now)}})
+}
+
+// meet notes a member that has sent something, and reports whether it is of the newest incarnation of its node.
+func (n *Node) meet(from directory.Member) bool {
+	m := n.master
+	at, ok := slices.BinarySearchFunc(m.peers, from.Node, func(p peer, id directory.NodeID) int { return cmp.Compare(p.member.Node, id) })
+	switch {
+	case !ok:
+		m.peers = slices.Insert(m.peers, at, peer{})
+	case n.faults.AnyIncarnation:
+		m.peers[at].member = from
+		return true
+	case m.peers[at].member.Incarnation > from.Incarnation:
+		return false
+	case m.peers[at].member == from:
+		return true
+	}
+	m.peers[at] = peer{member: from, link: m.peers[at].link, sent: never, heard: never, caught: never}
+	return true
+}
+
+// peer returns what is known of a node, or nil.
+func (m *master) peer(id directory.NodeID) *peer {
+	for i := range m.peers {
+		if m.peers[i].member.Node == id {
+			return &m.peers[i]
+		}
+	}
+	return nil
+}
+
+// of returns what is known of a member, or nil.
+func (n *Node) of(m directory.Member) *peer {
+	p := n.master.peer(m.Node)
+	if p == nil || p.member != m {
+		return nil
+	}
+	return p
+}
+
+// links returns all links to replicas.
+func (m *master) links() (all []Link) {
+	for _, p := range m.peers {
+		if p.link != 0 {
+			all = append(all, p.link)
+		}
+	}
+	return all
+}
+
+func (m *master) closed(id Link) {
+	for i := range m.peers {
+		if m.peers[i].link == id {
+			m.peers[i].link = 0
+		}
+	}
+}
+
+// acknowledged takes an acknowledgement, of this epoch and of the newest incarnation of its node only.
+func (n *Node) acknowledged(now Time, a Ack) {
+	m := n.master
+	if m == nil || a.Epoch != m.epoch && !n.faults.OldAck || !n.meet(a.From) {
+		return
+	}
+	p := m.peer(a.From.Node)
+	if a.Offset >= n.log.End {
+		p.caught = now
+	} else if a.Offset >= p.ended && p.heard != never {
+		p.caught = max(p.caught, p.heard)
+	}
+	p.heard, p.ended = now, n.log.End
+	p.acked, p.sent = max(p.acked, a.Offset), max(p.sent, a.Sent)
+	if n.faults.LeaseFromArrival {
+		p.sent = now
+	}
+}
+
+// counted returns the members whose acknowledgements a commit needs: the in-sync set, and a member that this node has proposed to
+// add until that proposal is over. A member that it has proposed to remove is in the set until the state says otherwise.
+func (n *Node) counted() []directory.Member {
+	all, c := n.shard.InSync, n.master.proposal
+	switch {
+	case c == nil:
+	case c.Kind == directory.Expand && !n.shard.In(c.Member()) && !n.faults.AddLate:
+		all = append(slices.Clone(all), c.Member())
+	case c.Kind == directory.Shrink && n.faults.RemoveEarly:
+		all = slices.DeleteFunc(slices.Clone(all), func(m directory.Member) bool { return m == c.Member() })
+	}
+	return all
+}
+
+// commit raises what is committed: to the smallest offset that all counted members have acknowledged in this epoch. It stays where
+// it is while fewer than k+1 members are in sync, and while this node itself is not.
+func (n *Node) commit() {
+	m := n.master
+	if n.shard.Epoch != m.epoch || !n.shard.In(n.self) || !n.shard.Enough(len(n.shard.InSync)) && !n.faults.CommitBelow {
+		return
+	}
+	least := n.durable()
+	for _, other := range n.counted() {
+		if other.Node == n.self.Node {
+			continue
+		}
+		p := n.of(other)
+		if p == nil {
+			return
+		}
+		least = min(least, p.acked)
+	}
+	m.committed = max(m.committed, least)
+}
+
+// lease reports whether no other node can serve as master now: each counted member has promised not to, from when this node sent
+// what the member has acknowledged. The clocks of two nodes differ in rate, so this node counts 2 % less.
+func (n *Node) lease(now Time) bool {
+	m := n.master
+	if n.shard.Epoch != m.epoch || m.released && !n.faults.LeaseKept || !n.shard.In(n.self) {
+		return false
+	}
+	members := n.counted()
+	if n.faults.LeaseWithoutAddition {
+		members = n.shard.InSync
+	}
+	for _, other := range members {
+		if other.Node == n.self.Node {
+			continue
+		}
+		p := n.of(other)
+		if p == nil || p.sent == never || p.sent <= m.leaseFrom || now >= p.sent+n.conf.Lease*leaseShare/100 {
+			return false
+		}
+	}
+	return true
+}
+
+// Stamp returns what a master sends with each part of its stream, and with each heartbeat.
+func (n *Node) Stamp(now Time) Stamp {
+	return Stamp{Sent: now, Released: n.master != nil && n.master.released}
+}
+
+// isFresh reports whether a member has within Lag acknowledged all that the log held. Each member has Lag from when this node served.
+func (n *Node) isFresh(now Time, member directory.Member) bool {
+	if member.Node == n.self.Node {
+		return member == n.self
+	}
+	caught := n.master.began
+	if p := n.of(member); p != nil {
+		caught = max(caught, p.caught)
+	}
+	return now-caught <= n.conf.Lag
+}
+
+// fresh returns the number of fresh members in sync.
+func (n *Node) fresh(now Time) (count int) {
+	for _, member := range n.shard.InSync {
+		if n.isFresh(now, member) {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,124 @@
+package shard
+
+import "github.com/ebbdb/ebb/internal/group/directory"
+
+// propose sends the proposal in flight again when it is time, and makes a new one when there is none: to remove a member that is not
+// fresh, or to add a node that holds all that was acknowledged.
+func (n *Node) propose(now Time) {
+	m := n.master
+	if n.shard.Epoch != m.epoch {
+		return
+	}
+	if m.proposal != nil && n.faults.GiveUpByTime && now-m.proposed > n.conf.Lag/2 {
+		n.over(now)
+	}
+	if m.proposal != nil && !n.faults.TwoProposals {
+		if now-m.sent >= n.conf.Lease/retry {
+			n.send(now)
+		}
+		return
+	}
+	switch {
+	case m.handOver != 0:
+		n.proposeHandOver(now)
+	default:
+		if c, ok := n.wanted(now); ok {
+			n.offer(now, c)
+		}
+	}
+}
+
+// wanted returns the change of the in-sync set that this node wants.
+func (n *Node) wanted(now Time) (directory.Command, bool) {
+	for _, member := range n.shard.InSync {
+		if !n.isFresh(now, member) && n.mayShrink(now, member) {
+			return command(directory.Shrink, member), true
+		}
+	}
+	for _, p := range n.master.peers {
+		if _, in := n.shard.Member(p.member.Node); !in && n.holdsAll(now, p) {
+			return command(directory.Expand, p.member), true
+		}
+	}
+	return directory.Command{}, false
+}
+
+// mayShrink reports whether k+1 fresh members remain without a member. With fewer nothing commits, and each of the k+1 still has all
+// that was ever acknowledged, so that any of them can be promoted.
+func (n *Node) mayShrink(now Time, without directory.Member) bool {
+	rest := n.fresh(now)
+	if n.isFresh(now, without) {
+		rest--
+	}
+	return without.Node != n.self.Node && (n.shard.Enough(rest) || n.faults.ShrinkBelow)
+}
+
+// holdsAll reports whether a node has acknowledged all that was acknowledged to clients in any epoch, and keeps up.
+func (n *Node) holdsAll(now Time, p peer) bool {
+	return now-p.caught <= n.conf.Lag && p.acked >= max(n.master.floor, n.master.committed)
+}
+
+func command(kind directory.Kind, m directory.Member) directory.Command {
+	return directory.Command{Kind: kind, Node: m.Node, Incarnation: m.Incarnation}
+}
+
+// offer makes a proposal. From here on an addition is counted in commit and lease.
+func (n *Node) offer(now Time, c directory.Command) {
+	c.Shard, c.Epoch, c.Version = n.shard.ID, n.shard.Epoch, n.shard.Version
+	n.master.proposal, n.master.proposed = &c, now
+	n.send(now)
+}
+
+// send sends the proposal in flight.
+func (n *Node) send(now Time) {
+	n.master.sent = now
+	c := *n.master.proposal
+	n.out.Propose = &c
+}
+
+// over ends the proposal in flight. If it was the Promote of a hand-over and this node is still master, the hand-over has failed: the
+// node has its lease again when replicas have acknowledged what it sends from now on.
+func (n *Node) over(now Time) {
+	m := n.master
+	if m.proposal.Kind == directory.Promote {
+		m.handOver, m.released, m.leaseFrom = 0, false, now
+	}
+	m.proposal = nil
+}
+
+// leaving proposes to remove a member that is about to stop.
+func (n *Node) leaving(now Time, member directory.Member) {
+	m := n.master
+	if m == nil || !m.serving || n.shard.Epoch != m.epoch || m.proposal != nil && !n.faults.TwoProposals || m.handOver != 0 {
+		return
+	}
+	if n.shard.In(member) && n.mayShrink(now, member) {
+		n.offer(now, command(directory.Shrink, member))
+	}
+}
+
+// handOver begins a hand-over.
+func (n *Node) handOver(e HandOver) {
+	m := n.master
+	if _, in := n.shard.Member(e.To); m == nil || !m.serving || m.handOver != 0 || !in || e.To == n.self.Node {
+		return
+	}
+	m.handOver = e.To
+}
+
+// proposeHandOver proposes the Promote of a hand-over as soon as the node that is to be master has all. The lease ends before the
+// promise of that node does: Stamp carries this to it.
+func (n *Node) proposeHandOver(now Time) {
+	m := n.master
+	to, in := n.shard.Member(m.handOver)
+	p := n.of(to)
+	if !in || p == nil || !n.isFresh(now, to) {
+		m.handOver = 0
+		return
+	}
+	if p.acked < n.log.End {
+		return
+	}
+	m.released = true
+	n.offer(now, command(directory.Promote, to))
+}

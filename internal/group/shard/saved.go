@@ -1,0 +1,77 @@
+package shard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+)
+
+// Saved is the content of the file group.state: what a restarted node knows of itself. A node writes it when its Register was
+// answered, before it does anything else, and writes it without Always before it acknowledges anything that is not synced.
+type Saved struct {
+	Member directory.Member
+	Always bool // all that this incarnation has acknowledged was synced before (appendfsync always)
+}
+
+// savedFormat is the first byte. The fields follow, and a CRC-32C.
+const savedFormat = 1
+
+// ErrSaved is what ParseSaved returns for a file that was not written as a whole, or is damaged.
+var ErrSaved = errors.New("group.state is damaged")
+
+// Bytes returns the file.
+func (s Saved) Bytes() []byte {
+	always := byte(0)
+	if s.Always {
+		always = 1
+	}
+	b := binary.AppendUvarint([]byte{savedFormat, always}, uint64(s.Member.Node))
+	b = binary.AppendUvarint(b, s.Member.Incarnation)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// ParseSaved reads the file. It returns ErrSaved for other bytes.
+func ParseSaved(b []byte) (Saved, error) {
+	if len(b) < 8 {
+		return Saved{}, fmt.Errorf("%w: it has %d bytes, want at least 8", ErrSaved, len(b))
+	}
+	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
+	if got := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)); got != sum {
+		return Saved{}, fmt.Errorf("%w: its checksum is %08x, that of its content %08x", ErrSaved, sum, got)
+	}
+	if body[0] != savedFormat {
+		return Saved{}, fmt.Errorf("group.state has format %d, want %d: a newer version of ebb has written it", body[0], savedFormat)
+	}
+	id, n := binary.Uvarint(body[2:])
+	incarnation, m := binary.Uvarint(body[2+max(n, 0):])
+	if n <= 0 || m <= 0 || 2+n+m != len(body) || id > 1<<32-1 {
+		return Saved{}, fmt.Errorf("%w: its numbers do not end where it ends", ErrSaved)
+	}
+	return Saved{Member: directory.Member{Node: directory.NodeID(id), Incarnation: incarnation}, Always: body[1] == 1}, nil
+}
+
+// Restart returns the Register of a node that starts, but for its Process and its Level. The node keeps its incarnation (Kept) if
+// the file is whole and says that all was synced before it was acknowledged, if that holds from now on too (always), and if its log
+// was loaded to the end (intact). Otherwise it comes back as the next incarnation. file is nil if there is none.
+func Restart(id directory.NodeID, file []byte, always, intact bool) directory.Command {
+	c := directory.Command{Kind: directory.Register, Node: id, Incarnation: 1}
+	s, err := ParseSaved(file)
+	if err != nil || s.Member.Node != id {
+		return c // the answer names the incarnation to exceed
+	}
+	if s.Always && always && intact {
+		c.Incarnation, c.Kept = s.Member.Incarnation, true
+		return c
+	}
+	c.Incarnation = s.Member.Incarnation + 1
+	return c
+}
+
+// Again returns the Register to send after one that was refused because its incarnation is not a new one.
+func Again(c directory.Command, a directory.Answer) directory.Command {
+	c.Incarnation, c.Kept = a.Node.Incarnation+1, false
+	return c
+}

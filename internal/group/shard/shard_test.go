@@ -1,0 +1,531 @@
+package shard
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+)
+
+const (
+	sec = time.Second
+	ms  = time.Millisecond
+)
+
+// one, two and three are the members of the tests' group in their first incarnation; two2 and three2 are in their second.
+var (
+	one    = directory.Member{Node: 1, Incarnation: 1}
+	two    = directory.Member{Node: 2, Incarnation: 1}
+	three  = directory.Member{Node: 3, Incarnation: 1}
+	two2   = directory.Member{Node: 2, Incarnation: 2}
+	three2 = directory.Member{Node: 3, Incarnation: 2}
+)
+
+// state returns a state of the shard.
+func state(epoch, version uint64, k int, master directory.Member, inSync ...directory.Member) directory.Shard {
+	return directory.Shard{ID: 1, Epoch: epoch, Version: version, K: k, Master: master, InSync: inSync}
+}
+
+// tester drives one node.
+type tester struct {
+	*testing.T
+	*Node
+	now Time
+}
+
+// begin returns a registered node that has started at 0 with a log, in the state s0.
+func begin(t *testing.T, self directory.Member, level directory.Level, l Log, s0 directory.Shard) *tester {
+	t.Helper()
+	n := &tester{t, New(0, Config{Level: level, Lease: sec, Lag: sec}, l), 0}
+	n.step(Registered{self, s0})
+	return n
+}
+
+// promoted returns node 1 as the master of epoch 1, that serves, at 1 s.
+func promoted(t *testing.T, k int, inSync ...directory.Member) *tester {
+	t.Helper()
+	n := begin(t, one, directory.Memory, Log{}, directory.Shard{})
+	n.step(Applied{state(1, 1, k, one, inSync...)})
+	n.at(sec)
+	if g := n.Gates(n.now); !g.Serving || g.Epoch != 1 {
+		t.Fatalf("the gates of the master are %+v", g)
+	}
+	return n
+}
+
+func (n *tester) step(e Event) Output { return n.Step(n.now, e) }
+
+// at lets time pass.
+func (n *tester) at(now Time) Output {
+	n.now = now
+	return n.step(Tick{})
+}
+
+// write makes the log end at an offset.
+func (n *tester) write(end uint64) { n.step(Appended{End: end, Synced: end}) }
+
+// ack delivers an acknowledgement of what the master sent just now.
+func (n *tester) ack(from directory.Member, epoch, offset uint64) Output {
+	return n.step(Received{Message{1, Ack{From: from, Epoch: epoch, Offset: offset, Sent: n.now}}})
+}
+
+// committed fails the test unless the offset is the wanted one.
+func (n *tester) committed(want uint64) {
+	n.Helper()
+	if g := n.Gates(n.now); g.Committed != want {
+		n.Fatalf("committed is %d, want %d", g.Committed, want)
+	}
+}
+
+// leased fails the test unless the lease is as wanted.
+func (n *tester) leased(want bool) {
+	n.Helper()
+	if g := n.Gates(n.now); g.Lease != want {
+		n.Fatalf("at %v the lease is %v, want %v", n.now, g.Lease, want)
+	}
+}
+
+// proposal fails the test unless the output has the wanted proposal; kind 0 is none.
+func (n *tester) proposal(out Output, kind directory.Kind, m directory.Member) {
+	n.Helper()
+	var got directory.Command
+	if out.Propose != nil {
+		got = *out.Propose
+	}
+	if got.Kind != kind || kind != 0 && got.Member() != m {
+		n.Fatalf("it proposes %+v, want %d of %v", got, kind, m)
+	}
+}
+
+// sent returns the only message of an output.
+func sent[T any](t *testing.T, out Output) T {
+	t.Helper()
+	if len(out.Send) != 1 {
+		t.Fatalf("%d messages were sent, want one: %+v", len(out.Send), out)
+	}
+	body, ok := out.Send[0].Body.(T)
+	if !ok {
+		t.Fatalf("%T was sent", out.Send[0].Body)
+	}
+	return body
+}
+
+func TestWhatAllMembersAcknowledgedIsCommitted(t *testing.T) {
+	n := promoted(t, 1, one, two, three)
+	n.write(10)
+	n.ack(two, 1, 10)
+	n.committed(0)
+	n.ack(three, 1, 7)
+	n.committed(7)
+	n.ack(three, 1, 10)
+	n.committed(10)
+	n.ack(three, 1, 9) // an older one comes late
+	n.committed(10)
+}
+
+func TestAMasterOfLevelDiskCountsWhatItHasSynced(t *testing.T) {
+	n := begin(t, one, directory.Disk, Log{}, directory.Shard{})
+	n.step(Applied{state(1, 1, 0, one, one)})
+	n.at(sec)
+	n.step(Appended{End: 10, Synced: 4})
+	n.committed(4)
+	n.step(Appended{End: 10, Synced: 10})
+	n.committed(10)
+}
+
+func TestNothingCommitsWithFewerThanKAndOneMembers(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.write(5)
+	n.ack(two, 1, 5)
+	n.committed(5)
+	n.step(Applied{state(1, 2, 1, one, one)}) // node 2 has registered as a new incarnation
+	n.write(9)
+	n.committed(5)
+	n.step(Applied{state(1, 3, 0, one, one)}) // SetK
+	n.committed(9)
+}
+
+func TestAcknowledgementsOfOtherEpochsAndOlderIncarnationsDoNotCount(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.write(5)
+	n.ack(two, 2, 5)
+	n.ack(two, 0, 5)
+	n.committed(0)
+	n.ack(two2, 1, 5) // the state has incarnation 1 in sync
+	n.committed(0)
+	n.ack(two, 1, 5) // and what comes of it now is older than what came
+	n.committed(0)
+	n.step(Applied{state(1, 2, 1, one, one, two2)})
+	n.committed(5)
+}
+
+func TestAnAdditionIsCountedFromBeforeItsProposalUntilItIsOver(t *testing.T) {
+	n := promoted(t, 0, one)
+	n.write(5)
+	n.committed(5)
+	out := n.ack(two, 1, 5)
+	n.proposal(out, directory.Expand, two)
+	n.write(8)
+	n.committed(5)
+	n.ack(two, 1, 6)
+	n.committed(6)
+	n.step(Applied{state(1, 2, 0, one, one)}) // the Expand was refused, or another change came first
+	n.committed(8)
+}
+
+func TestARemovedMemberIsWaitedForUntilTheStateHasChanged(t *testing.T) {
+	n := promoted(t, 1, one, two, three)
+	n.write(5)
+	n.ack(two, 1, 5)
+	n.ack(three, 1, 3)
+	out := n.step(Leaving{three})
+	n.proposal(out, directory.Shrink, three)
+	n.committed(3)
+	n.step(Applied{state(1, 2, 1, one, one, two)})
+	n.committed(5)
+}
+
+func TestOneProposalIsInFlightAndIsSentAgain(t *testing.T) {
+	n := promoted(t, 0, one)
+	n.proposal(n.ack(two, 1, 0), directory.Expand, two)
+	n.proposal(n.ack(three, 1, 0), 0, three)
+	n.proposal(n.at(n.now+sec/4), directory.Expand, two)
+	n.proposal(n.at(n.now+sec/8), 0, two)
+	n.ack(two, 1, 0)
+	n.ack(three, 1, 0)
+	n.proposal(n.step(Applied{state(1, 1, 0, one, one)}), 0, two) // the version that it named
+	n.proposal(n.step(Applied{state(1, 2, 0, one, one, two)}), directory.Expand, three)
+}
+
+func TestAMemberThatIsSilentLeavesIfEnoughFreshOnesRemain(t *testing.T) {
+	n := promoted(t, 1, one, two, three)
+	n.write(5)
+	n.now += 900 * ms
+	n.ack(two, 1, 5)
+	n.ack(three, 1, 2) // it is there, and does not keep up
+	n.proposal(n.at(n.now+50*ms), 0, three)
+	n.ack(three, 1, 2)
+	n.proposal(n.at(n.now+100*ms), directory.Shrink, three)
+}
+
+func TestWithTooFewFreshMembersNoneLeavesAndNothingIsWritten(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.write(5)
+	if g := n.Gates(n.now); !g.Writable {
+		t.Fatalf("the gates are %+v", g)
+	}
+	n.proposal(n.at(n.now+1100*ms), 0, two)
+	if g := n.Gates(n.now); g.Writable || !g.Serving {
+		t.Errorf("without a fresh replica the gates are %+v", g)
+	}
+	n.proposal(n.step(Leaving{two}), 0, two)
+	n.ack(two, 1, 5)
+	if g := n.Gates(n.now); !g.Writable || g.Committed != 5 {
+		t.Errorf("with the replica again the gates are %+v", g)
+	}
+}
+
+// Among three members of which two are silent, neither may leave when k = 1: only one would be fresh.
+func TestFreshMembersCountNotMembers(t *testing.T) {
+	n := promoted(t, 1, one, two, three)
+	n.write(5)
+	n.proposal(n.at(n.now+1100*ms), 0, two)
+}
+
+func TestANodeJoinsWhenItHoldsTheFloorAndAllThatIsCommitted(t *testing.T) {
+	n := begin(t, one, directory.Memory, Log{End: 8, Synced: 8}, directory.Shard{})
+	n.step(Applied{state(1, 1, 0, one, one)})
+	n.at(sec)
+	n.proposal(n.ack(two, 1, 7), 0, two) // 7 of the 8 below the floor
+	n.proposal(n.ack(two, 1, 8), directory.Expand, two)
+}
+
+func TestTheLeaseIsCountedFromTheSending(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.leased(false)
+	s := n.Stamp(n.now)
+	n.at(n.now + 300*ms)
+	n.step(Received{Message{1, Ack{From: two, Epoch: 1, Sent: s.Sent}}})
+	n.leased(true)
+	n.at(s.Sent + 979*ms)
+	n.leased(true)
+	n.at(s.Sent + 980*ms) // 0.98 of it: the replica's clock may be faster
+	n.leased(false)
+}
+
+func TestTheLeaseNeedsAnAdditionThatIsNotOver(t *testing.T) {
+	n := promoted(t, 0, one)
+	n.leased(true)
+	s := n.Stamp(n.now)
+	n.proposal(n.ack(two, 1, 0), directory.Expand, two)
+	n.leased(true)
+	n.at(s.Sent + sec)
+	n.leased(false)
+	n.ack(two, 1, 0)
+	n.leased(true)
+}
+
+func TestAPromotedNodeWaitsForItsPromise(t *testing.T) {
+	n := begin(t, two, directory.Memory, Log{}, state(1, 1, 1, one, one, two))
+	n.now = 2 * sec
+	n.step(Connected{1})
+	n.step(Received{Message{1, Resync{Epoch: 1, Log: Log{History: 1}}}})
+	n.now += 100 * ms
+	n.step(Streamed{Link: 1, Stamp: Stamp{Sent: 77 * sec}, End: 3, Synced: 3})
+	n.step(Applied{state(2, 2, 1, two, one, two)})
+	n.at(n.now + 999*ms)
+	if g := n.Gates(n.now); g.Epoch != 2 || g.Serving || g.Lease || g.Writable {
+		t.Errorf("before its promise is over the gates are %+v", g)
+	}
+	n.at(n.now + ms)
+	if g := n.Gates(n.now); !g.Serving || g.Committed != 0 || g.Floor != 3 {
+		t.Errorf("afterwards the gates are %+v", g)
+	}
+}
+
+func TestARestartedNodeCountsAPromise(t *testing.T) {
+	n := begin(t, two, directory.Disk, Log{}, state(1, 1, 1, one, one, two))
+	n.step(Applied{state(2, 2, 1, two, one, two)})
+	n.at(999 * ms)
+	if n.Gates(n.now).Serving {
+		t.Error("it serves within a lease of its start")
+	}
+	n.at(sec)
+	if !n.Gates(n.now).Serving {
+		t.Error("it does not serve a lease after its start")
+	}
+}
+
+func TestARestartedMasterDoesNotGoOnInItsEpoch(t *testing.T) {
+	s := state(3, 7, 0, one, one)
+	n := begin(t, one, directory.Disk, Log{End: 4, Synced: 4, History: 3}, s)
+	n.at(5 * sec)
+	if g := n.Gates(n.now); g.Epoch != 0 || n.Leader() != 0 {
+		t.Fatalf("after a restart the gates are %+v", g)
+	}
+	n.step(Applied{state(4, 8, 0, one, one)})
+	if g := n.Gates(n.now); g.Epoch != 4 || !g.Serving {
+		t.Errorf("after a Promote the gates are %+v", g)
+	}
+	if l := n.Log(); l != (Log{End: 4, Synced: 4, History: 4, Before: 3, Until: 4}) {
+		t.Errorf("its log is %+v", l)
+	}
+}
+
+func TestAPromoteNamesAnIncarnation(t *testing.T) {
+	n := begin(t, two2, directory.Memory, Log{}, state(1, 1, 0, one, one))
+	n.step(Applied{state(2, 2, 0, two, two)}) // its incarnation before
+	n.at(5 * sec)
+	if g := n.Gates(n.now); g.Epoch != 0 {
+		t.Errorf("the gates are %+v", g)
+	}
+}
+
+func TestANodeDoesNothingBeforeItIsRegistered(t *testing.T) {
+	n := &tester{t, New(0, Config{Lease: sec, Lag: sec}, Log{}), 5 * sec}
+	events := []Event{Tick{}, Applied{state(1, 1, 0, one, one)}, Connected{1}, Received{Message{2, Greeting{From: two}}}, HandOver{2}}
+	for _, e := range events {
+		if out := n.step(e); out.Send != nil || out.Propose != nil || n.Gates(n.now) != (Gates{}) || n.Leader() != 0 {
+			t.Errorf("%T: %+v, %+v", e, out, n.Gates(n.now))
+		}
+	}
+	if out := n.step(Connected{1}); !reflect.DeepEqual(out.Close, []Link{1}) {
+		t.Errorf("a link is answered by %+v", out)
+	}
+}
+
+func TestAReplicaFollowsAndAcknowledges(t *testing.T) {
+	n := begin(t, two, directory.Disk, Log{End: 4, Synced: 4, History: 1}, state(1, 1, 1, one, one, two))
+	if n.Leader() != 1 {
+		t.Fatalf("it connects to node %d", n.Leader())
+	}
+	if g := sent[Greeting](t, n.step(Connected{9})); g != (Greeting{two, 1, n.Log()}) {
+		t.Errorf("the greeting is %+v", g)
+	}
+	if n.Accepts(9) {
+		t.Error("it takes a stream before the Resync")
+	}
+	a := sent[Ack](t, n.step(Received{Message{9, Resync{Epoch: 1, Log: Log{End: 6, History: 1}, Stamp: Stamp{Sent: 40}}}}))
+	if a != (Ack{two, 1, 4, 40}) || !n.Accepts(9) {
+		t.Errorf("the acknowledgement is %+v", a)
+	}
+	a = sent[Ack](t, n.step(Streamed{Link: 9, Stamp: Stamp{Sent: 50}, End: 6, Synced: 4}))
+	if a != (Ack{two, 1, 4, 50}) {
+		t.Errorf("before the sync it acknowledges %+v", a)
+	}
+	a = sent[Ack](t, n.step(Appended{End: 6, Synced: 6}))
+	if a != (Ack{two, 1, 6, 50}) {
+		t.Errorf("after the sync it acknowledges %+v", a)
+	}
+}
+
+func TestAReplicaKeepsItsDataUntilAFullResynchronisationIsComplete(t *testing.T) {
+	old := Log{End: 4, Synced: 4, History: 1}
+	n := begin(t, two, directory.Memory, old, state(2, 2, 1, one, one))
+	n.step(Connected{9})
+	out := n.step(Received{Message{9, Resync{Epoch: 2, Full: true, Log: Log{End: 6, History: 2, Before: 1, Until: 3}}}})
+	if !out.Load || out.Send != nil || n.Accepts(9) || !n.Loading(9) || n.Log() != old {
+		t.Fatalf("it does %+v, and has %+v", out, n.Log())
+	}
+	n.step(Closed{9}) // the link breaks
+	n.step(Loaded{9, 6})
+	if n.Log() != old {
+		t.Fatalf("without the link it has %+v", n.Log())
+	}
+	n.step(Connected{10})
+	n.step(Received{Message{10, Resync{Epoch: 2, Full: true, Log: Log{End: 6, History: 2, Before: 1, Until: 3}}}})
+	if a := sent[Ack](t, n.step(Loaded{10, 6})); a.Offset != 6 {
+		t.Errorf("it acknowledges %+v", a)
+	}
+	if n.Log() != (Log{6, 6, 2, 1, 3}) {
+		t.Errorf("it has %+v", n.Log())
+	}
+}
+
+func TestAReplicaRefusesAMasterOfAnOlderEpoch(t *testing.T) {
+	n := begin(t, three, directory.Memory, Log{}, state(1, 1, 1, one, one, two, three))
+	n.step(Connected{9})
+	n.step(Applied{state(2, 2, 1, two, one, two, three)})
+	if out := n.step(Received{Message{9, Resync{Epoch: 1}}}); !reflect.DeepEqual(out.Close, []Link{9}) || out.Send != nil {
+		t.Errorf("it answers %+v", out)
+	}
+	n.step(Connected{10})
+	n.step(Received{Message{10, Resync{Epoch: 2}}})
+	out := n.step(Applied{state(3, 3, 1, one, one, two, three)})
+	if !reflect.DeepEqual(out.Close, []Link{10}) || n.Accepts(10) {
+		t.Errorf("at a later epoch it does %+v", out)
+	}
+}
+
+func TestAGreetingOfALaterEpochDeposesAMaster(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	out := n.step(Received{Message{7, Greeting{From: two, Epoch: 2}}})
+	if g := n.Gates(n.now); g.Epoch != 0 || !reflect.DeepEqual(out.Close, []Link{7}) {
+		t.Errorf("it does %+v, its gates are %+v", out, g)
+	}
+}
+
+func TestAMasterAnswersTheNewestIncarnationOfANode(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.step(Received{Message{7, Greeting{From: three2, Epoch: 1}}})
+	out := n.step(Received{Message{8, Greeting{From: three, Epoch: 1}}})
+	if !reflect.DeepEqual(out.Close, []Link{8}) || out.Send != nil {
+		t.Errorf("an older incarnation gets %+v", out)
+	}
+	out = n.step(Received{Message{9, Greeting{From: three2, Epoch: 1}}})
+	if r := sent[Resync](t, out); r.Epoch != 1 || !reflect.DeepEqual(out.Close, []Link{7}) {
+		t.Errorf("a second link gets %+v", out)
+	}
+}
+
+func TestAResynchronisationIsPartialWhereTheLogIsABeginning(t *testing.T) {
+	n := begin(t, one, directory.Memory, Log{End: 8, Synced: 8, History: 2}, state(2, 1, 0, two, one, two))
+	n.step(Applied{state(3, 2, 0, one, one, two)}) // epoch 3 begins at 8
+	n.at(sec)
+	n.write(12)
+	for _, c := range []struct {
+		name string
+		log  Log
+		full bool
+	}{
+		{"behind in the history before", Log{End: 7, History: 2}, false},
+		{"equal in the history before", Log{End: 8, History: 2}, false},
+		{"a tail that was never committed", Log{End: 9, History: 2}, true},
+		{"of this history", Log{End: 12, History: 3}, false},
+		{"ahead", Log{End: 13, History: 3}, true},
+		{"of another history", Log{End: 3, History: 1}, true},
+		{"empty", Log{}, true},
+	} {
+		if r := sent[Resync](t, n.step(Received{Message{7, Greeting{From: two, Epoch: 3, Log: c.log}}})); r.Full != c.full {
+			t.Errorf("%s: full is %v", c.name, r.Full)
+		}
+	}
+}
+
+func TestADeposedMasterAcknowledgesNothingAndFollows(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.step(Received{Message{7, Greeting{From: two, Epoch: 1}}})
+	n.write(5)
+	out := n.step(Applied{state(2, 2, 1, two, one, two)})
+	if g := n.Gates(n.now); g != (Gates{}) || !reflect.DeepEqual(out.Close, []Link{7}) {
+		t.Fatalf("its gates are %+v, it does %+v", g, out)
+	}
+	n.ack(two, 1, 5)
+	n.committed(0)
+	if n.Leader() != 2 {
+		t.Errorf("it follows node %d", n.Leader())
+	}
+}
+
+func TestAHandOverGivesTheLeaseUpBeforeThePromote(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.write(5)
+	n.ack(two, 1, 3)
+	n.leased(true)
+	n.proposal(n.step(HandOver{2}), 0, two)
+	if g := n.Gates(n.now); g.Writable {
+		t.Error("it writes during a hand-over")
+	}
+	n.leased(true)
+	n.proposal(n.ack(two, 1, 5), directory.Promote, two)
+	n.leased(false)
+	if s := n.Stamp(n.now); !s.Released {
+		t.Error("its stamp does not free the replica")
+	}
+	replica := begin(t, two, directory.Memory, Log{End: 5, Synced: 5, History: 1}, state(1, 1, 1, one, one, two))
+	replica.step(Connected{1})
+	replica.step(Received{Message{1, Resync{Epoch: 1, Log: n.Log(), Stamp: Stamp{}}}})
+	replica.step(Streamed{1, n.Stamp(n.now), 5, 5})
+	replica.step(Applied{state(2, 2, 1, two, one, two)})
+	if g := replica.Gates(replica.now); !g.Serving {
+		t.Errorf("the gates of the new master are %+v", g)
+	}
+}
+
+func TestAfterAHandOverThatFailedTheLeaseNeedsNewAcknowledgements(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	before := n.Stamp(n.now)
+	n.ack(two, 1, 0)
+	n.proposal(n.step(HandOver{2}), directory.Promote, two)
+	n.now += 10 * ms
+	n.step(Applied{state(1, 2, 1, one, one, two)})
+	n.step(Received{Message{1, Ack{From: two, Epoch: 1, Sent: before.Sent}}})
+	n.leased(false)
+	if g := n.Gates(n.now); !g.Writable {
+		t.Errorf("the gates are %+v", g)
+	}
+	n.ack(two, 1, 0) // it was sent at the instant of the failure, and may have freed the replica
+	n.leased(false)
+	n.at(n.now + ms)
+	n.ack(two, 1, 0)
+	n.leased(true)
+}
+
+func TestAHandOverEndsWithAMemberThatIsNotFresh(t *testing.T) {
+	n := promoted(t, 1, one, two)
+	n.write(5)
+	n.step(HandOver{3}) // not in sync
+	if !n.Gates(n.now).Writable {
+		t.Error("a hand-over to a node that is not in sync stops writes")
+	}
+	n.step(HandOver{2})
+	n.at(n.now + 1100*ms)
+	n.ack(two, 1, 5)
+	if !n.Gates(n.now).Writable {
+		t.Error("the hand-over goes on with a node that was silent")
+	}
+}
+
+func TestAReplicaDoesNotAnswerAsMaster(t *testing.T) {
+	n := begin(t, two, directory.Memory, Log{}, state(1, 1, 1, one, one, two))
+	if out := n.step(Received{Message{3, Greeting{From: three, Epoch: 1}}}); !reflect.DeepEqual(out.Close, []Link{3}) {
+		t.Errorf("a greeting gets %+v", out)
+	}
+	n.ack(three, 1, 5)
+	n.step(Leaving{three})
+	n.step(HandOver{3})
+	if n.Gates(n.now) != (Gates{}) || n.Proposal() != nil {
+		t.Errorf("its gates are %+v", n.Gates(n.now))
+	}
+}
