@@ -148,6 +148,7 @@ var arrows = []struct {
 	// Groups: the state that names the master, what a node does, and the simulator of both. The first two import nothing that runs.
 	{"internal/group/directory", nil},
 	{"internal/group/shard", []string{"internal/group/directory"}},
+	{"internal/group/sim", []string{"internal/group/directory", "internal/group/shard"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 

@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/shard"
+)
+
+// conn is a connection of a replica to a node. What is sent in one direction arrives in order, late, or never.
+type conn struct {
+	replica, master         *node
+	replicaProcess, process uint64     // of the two nodes; the connection ends with either
+	at, back                shard.Link // its number at the replica, and at the master
+	down, up                []packet
+	closed                  bool
+	sends                   bool   // the master has answered the greeting, and sends its stream
+	epoch                   uint64 // in which it does
+	next                    int    // the entry to send next
+	slow                    bool
+
+	loading  bool // the replica loads this snapshot
+	snapshot []entry
+}
+
+// packet is what a connection carries: a message of package shard, or a part of the stream.
+type packet struct {
+	body     any
+	snapshot []entry // with a Resync in full
+	from     int
+	entries  []entry
+	stamp    shard.Stamp
+}
+
+// alive reports whether the processes of both ends still run.
+func (c *conn) alive() bool {
+	return c.replica.up && c.replica.process == c.replicaProcess && c.master.up && c.master.process == c.process
+}
+
+// reaches reports whether the network delivers from one node to another.
+func (w *world) reaches(from, to *node) bool { return !w.cut[from.id-1][to.id-1] }
+
+// connect makes a replica connect to the node that it takes for the master, or by mistake to another one.
+func (w *world) connect(n *node) {
+	if !n.up || !n.registered {
+		return
+	}
+	to := n.shard.Leader()
+	if to != 0 && !w.directing.faults && w.chance(0.1) {
+		to = pick(w, w.nodes...).id
+	}
+	if to != 0 && to != n.id && w.node(to).up {
+		w.connectTo(n, w.node(to))
+	}
+}
+
+// connectTo makes a replica connect to a node.
+func (w *world) connectTo(n, m *node) {
+	w.links += 2
+	c := &conn{replica: n, master: m, replicaProcess: n.process, process: m.process, at: w.links, back: w.links + 1}
+	if n.conn != nil {
+		n.conn.slow = w.chance(0.7)
+	}
+	n.conn = c
+	w.conns = slices.DeleteFunc(w.conns, func(c *conn) bool { return !c.alive() || c.closed && len(c.up) == 0 })
+	w.conns = append(w.conns, c)
+	if len(w.conns) > 3*w.Nodes {
+		w.conns = slices.Delete(w.conns, 0, 1)
+	}
+	w.send(n, shard.Connected{Link: c.at})
+}
+
+// deliver puts a message of a node on its connection.
+func (w *world) deliver(n *node, m shard.Message) {
+	for _, c := range w.conns {
+		switch {
+		case c.replica == n && c.at == m.Link:
+			c.up = append(c.up, packet{body: m.Body})
+			if a, ok := m.Body.(shard.Ack); ok {
+				all := w.vouched[a.Epoch]
+				all[n.id-1] = max(all[n.id-1], a.Offset)
+				w.vouched[a.Epoch] = all
+			}
+		case c.master == n && c.back == m.Link:
+			r := m.Body.(shard.Resync)
+			r.Full = r.Full || w.chance(0.1) // the master no longer has that part of its stream
+			p := packet{body: r}
+			c.sends, c.epoch = true, r.Epoch
+			if r.Full {
+				p.snapshot = slices.Clone(n.log)
+				c.next = len(n.log)
+			}
+			c.down = append(c.down, p)
+		}
+	}
+}
+
+// closeLink closes a connection. What is under way to the master may still arrive.
+func (w *world) closeLink(n *node, id shard.Link) {
+	for _, c := range w.conns {
+		if c.closed || (c.replica != n || c.at != id) && (c.master != n || c.back != id) {
+			continue
+		}
+		w.disconnect(c)
+	}
+}
+
+// disconnect ends a connection, as both ends see it sooner or later.
+func (w *world) disconnect(c *conn) {
+	c.closed, c.loading = true, false
+	if c.replica.conn == c {
+		c.replica.conn = nil
+	}
+}
+
+// pump makes a master send a part of its stream, or a heartbeat.
+func (w *world) pump(c *conn) {
+	m := c.master
+	g := m.shard.Gates(w.clock(m))
+	if !c.alive() || c.closed || !c.sends || g.Epoch != c.epoch || len(c.down) >= 4 || c.next > len(m.log) {
+		return
+	}
+	n := min(w.rng.IntN(4), len(m.log)-c.next)
+	c.down = append(c.down, packet{from: c.next, entries: m.log[c.next : c.next+n : c.next+n], stamp: m.shard.Stamp(w.clock(m))})
+	c.next += n
+}
+
+// toMaster delivers the first message under way to the master. An acknowledgement may come twice, and after its connection has ended.
+func (w *world) toMaster(c *conn) {
+	p := c.up[0]
+	if c.master.up && c.master.process == c.process {
+		g, greeting := p.body.(shard.Greeting)
+		if !greeting && c.master.gates.Epoch == 0 && w.chance(0.8) {
+			return // it waits in a queue of a node that is not the master now
+		}
+		c.up = c.up[1:]
+		if greeting && c.closed {
+			return
+		}
+		if greeting {
+			c.next = int(g.Log.End)
+		}
+		w.send(c.master, shard.Received{Message: shard.Message{Link: c.back, Body: p.body}})
+		if !greeting && w.chance(0.05) {
+			c.up = append(c.up, p)
+		}
+		return
+	}
+	c.up = c.up[1:]
+}
+
+// toReplica delivers the first message under way to the replica.
+func (w *world) toReplica(c *conn) {
+	r := c.replica
+	if !r.up || r.process != c.replicaProcess || c.closed {
+		c.down = nil
+		return
+	}
+	if c.loading {
+		w.finishLoad(c)
+		return
+	}
+	p := c.down[0]
+	c.down = c.down[1:]
+	if resync, ok := p.body.(shard.Resync); ok {
+		c.snapshot = p.snapshot
+		w.send(r, shard.Received{Message: shard.Message{Link: c.at, Body: resync}})
+		return
+	}
+	if !r.shard.Accepts(c.at) {
+		return
+	}
+	if p.from != len(r.log) {
+		w.disconnect(c)
+		w.send(r, shard.Closed{Link: c.at})
+		return
+	}
+	r.log = append(r.log, p.entries...)
+	if r.kind == inMemory || w.chance(r.kind.syncs()) {
+		r.synced = len(r.log)
+	}
+	w.send(r, shard.Streamed{Link: c.at, Stamp: p.stamp, End: uint64(len(r.log)), Synced: uint64(r.synced)})
+}
+
+// syncs is the probability that a node syncs what it has just written.
+func (k kind) syncs() float64 {
+	if k == lazily {
+		return 0.2
+	}
+	return 0.8
+}
+
+// load begins a full resynchronisation on a replica.
+func (w *world) load(n *node) {
+	n.conn.loading = true
+	w.note(n, "loads %d entries of node %d", len(n.conn.snapshot), n.conn.master.id)
+	if w.fault.DropFirst {
+		n.log, n.synced, n.agrees = nil, 0, 0
+		n.kept = shard.Log{}
+		w.checkMembers("while a snapshot is loaded")
+	}
+}
+
+// finishLoad exchanges the old data for the new, if the new is complete.
+func (w *world) finishLoad(c *conn) {
+	n := c.replica
+	if w.chance(0.5) {
+		return
+	}
+	c.loading = false
+	if !n.shard.Loading(c.at) {
+		return
+	}
+	n.log, n.agrees = slices.Clone(c.snapshot), 0
+	n.synced = len(n.log)
+	w.send(n, shard.Loaded{Link: c.at, End: uint64(len(n.log))})
+}
+
+// member returns the member whose data a node has.
+func (n *node) member() directory.Member {
+	return directory.Member{Node: n.id, Incarnation: n.incarnation}
+}
