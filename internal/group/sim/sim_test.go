@@ -3,7 +3,9 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ var (
 	simSeed     = flag.Uint64("sim.seed", 0, "the seed of the schedules; 0: see package draw")
 	simSchedule = flag.Uint64("sim.schedule", 0, "the number of the schedule that TestOneSchedule replays")
 	simFault    = flag.String("sim.fault", "", "the planted fault with which TestOneSchedule replays it")
+	update      = flag.Bool("update", false, "record the schedules that find the planted faults")
 	simRows     = flag.Int("sim.rows", 80, "how many rows of a history a failure prints; 0: all")
 	simLimit    = flag.Int("sim.limit", 20000, "the number of schedules within which a campaign must find each planted fault")
 )
@@ -127,14 +130,94 @@ func find(seed uint64, p Planted, limit int) (number uint64, violation string, o
 	return 0, "", false
 }
 
+// recordedSeed is the seed of the schedules in recorded.
+const recordedSeed = 1
+
+// recorded has, for each planted fault, the number of the first schedule that finds it.
+const recorded = "testdata/faults.txt"
+
+// Each planted fault is found by the schedule that is recorded for it, which finds nothing without it. A campaign searches with new seeds.
+func TestThePlantedFaultsAreFound(t *testing.T) {
+	if *simTime != 0 {
+		search(t)
+		return
+	}
+	if *update {
+		record(t)
+	}
+	text, err := os.ReadFile(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := map[string]uint64{}
+	for line := range strings.Lines(string(text)) {
+		number, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if numbers[name], err = strconv.ParseUint(number, 10, 64); err != nil {
+			t.Fatalf("%s: %v", recorded, err)
+		}
+	}
+	for _, p := range Faults() {
+		number, ok := numbers[p.Name]
+		if !ok {
+			t.Errorf("%s has no schedule for %q: -update records it", recorded, p.Name)
+			continue
+		}
+		if r := Run(recordedSeed, number, p.Fault, false); r.Violation == "" {
+			t.Errorf("schedule %d does not notice %q. If the schedules have changed, -update records new ones", number, p.Name)
+		}
+		if r := Run(recordedSeed, number, Fault{}, false); r.Violation != "" {
+			fail(t, recordedSeed, number, Planted{})
+		}
+		delete(numbers, p.Name)
+	}
+	for name := range numbers {
+		t.Errorf("%s names the fault %q, which there is not", recorded, name)
+	}
+}
+
+// search looks for each planted fault among the schedules of a seed.
+func search(t *testing.T) {
+	seed := draw.Seed(t, *simSeed)
+	found := 0
+	for _, p := range Faults() {
+		number, violation, ok := find(seed, p, *simLimit)
+		if !ok {
+			t.Errorf("%q was not found in %d schedules of seed %d", p.Name, *simLimit, seed)
+			continue
+		}
+		found++
+		t.Logf("%-66s schedule %5d: %s", p.Name, number, violation)
+	}
+	t.Logf("%d of %d planted faults were found", found, len(Faults()))
+}
+
+// record writes recorded.
+func record(t *testing.T) {
+	var b strings.Builder
+	for _, p := range Faults() {
+		number, _, ok := find(recordedSeed, p, *simLimit)
+		if !ok {
+			t.Errorf("%q was not found in %d schedules", p.Name, *simLimit)
+			continue
+		}
+		fmt.Fprintf(&b, "%d %s\n", number, p.Name)
+	}
+	if err := os.MkdirAll("testdata", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(recorded, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The history of a schedule that finds a fault names the fault's effect in its last row, and the state of each node in every row.
 func TestAHistoryIsATable(t *testing.T) {
 	p := named(t, "no floor")
-	number, violation, ok := find(1, p, *simLimit)
+	number, violation, ok := find(recordedSeed, p, *simLimit)
 	if !ok {
 		t.Fatal("the fault was not found")
 	}
-	r := Run(1, number, p.Fault, true)
+	r := Run(recordedSeed, number, p.Fault, true)
 	last := r.History[len(r.History)-1]
 	if r.Violation != violation || !strings.Contains(last.What, violation) || len(last.Nodes) != r.Nodes {
 		t.Errorf("%q, the last row is %+v", r.Violation, last)
