@@ -13,7 +13,7 @@ BACKENDS ?= all
 TIME     ?= 2m
 FUZZTIME ?= 1m
 ROUNDS   ?= 20
-KINDS     = models stress scripts lua crash chaos ratios fuzz
+KINDS     = models stress scripts lua group crash chaos ratios fuzz
 RANDOM    = EBB_FULL=1 EBB_REQUIRE=1 $(GO) test -v -count 1 -timeout 0
 RUN_models  = $(RANDOM) ./internal/testing/modeltest -own.time $(TIME) -meta.time $(TIME) -snap.time $(TIME) \
 	-plain.time $(TIME) -diff.time $(TIME)
@@ -21,6 +21,7 @@ RUN_diff    = $(RANDOM) -run TestRandomSequencesAreAnsweredAsByRealServers ./int
 RUN_stress  = $(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(TIME)
 RUN_scripts = $(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(TIME) -due.time $(TIME)
 RUN_lua     = $(RANDOM) ./internal/lua/luafuzz -lua.time $(TIME)
+RUN_group   = $(RANDOM) ./internal/group/sim -sim.time $(TIME)
 RUN_crash   = cd internal/test && $(RANDOM) ./crashtest -crash.own $(TIME) -crash.rounds $(ROUNDS) $(if $(KEYS),-crash.keys $(KEYS))
 RUN_chaos   = cd internal/test && $(RANDOM) ./chaostest -chaos.time $(TIME)
 RUN_ratios  = $(GO) test -C bench -run '^$$' -bench Ratios -benchtime 1x -timeout 0 .
@@ -59,7 +60,7 @@ lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 docs: ## write docs/commands, docs/compatibility.md and the generated Go files again
 	$(GO) run ./internal/gen/cmd
 
-campaign: ## random tests of one KIND for TIME (2m), with new seeds: models, diff, stress, scripts, lua, crash, chaos, ratios, fuzz, clients
+campaign: ## random tests of one KIND for TIME (2m), with new seeds: models, diff, stress, scripts, lua, group, crash, chaos, ratios, fuzz, clients
 	$(or $(RUN_$(KIND)),$(error KIND must be one of $(KINDS) diff clients))
 
 campaigns: ## each kind of random test for TIME (2m), with new seeds, which are printed; one that fails does not stop the others
