@@ -33,35 +33,68 @@ func (m *Migration) Verify(ctx context.Context) error {
 	if m.file != "" {
 		return m.verifyFile(ctx)
 	}
-	return m.compare(ctx)
-}
-
-// compareHeld compares while the sources hold writes: the digests of both servers, or all values.
-func (m *Migration) compareHeld(ctx context.Context) error {
-	began := time.Now()
-	if len(m.from) == 1 && !m.plain {
-		if a, b, ok := m.digests(ctx); ok && a == b {
-			info, err := m.to.refresh(ctx)
-			if err != nil {
-				return err
-			}
-			m.out.line("equal: DEBUG DIGEST %s of both, %d keys, in %.1f s", a, keysOf(info), time.Since(began).Seconds())
-			return m.compareRest(ctx)
-		} else if ok {
-			m.out.line("DEBUG DIGEST differs (%s, %s): comparing the values", a, b)
-		}
-	}
-	return m.compare(ctx)
-}
-
-// compareRest compares what a digest leaves out: the groups of streams, and functions.
-func (m *Migration) compareRest(ctx context.Context) error {
 	c, err := m.comparison(ctx)
 	defer c.close()
 	if err != nil {
 		return err
 	}
-	f := m.from[0]
+	return c.everything(ctx)
+}
+
+// compareHeld compares while the sources hold writes: the digests of both servers, or all values. If the deadline of ctx ends
+// the comparison, the error says how far it came.
+func (m *Migration) compareHeld(ctx context.Context) error {
+	c, err := m.comparison(ctx)
+	defer c.close()
+	if err == nil {
+		err = c.held(ctx)
+	}
+	if err != nil && !errors.Is(err, errDiffer) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return c.overtime()
+	}
+	return err
+}
+
+func (c *comparison) held(ctx context.Context) error {
+	m := c.m
+	if len(m.from) == 1 && !m.plain {
+		c.stage = "DEBUG DIGEST of both servers has not ended"
+		if a, b, ok := m.digests(ctx); ok && a == b {
+			m.out.line("equal: DEBUG DIGEST %s of both, %d keys, in %.1f s", a, keysOf(m.to.info), time.Since(c.began).Seconds())
+			c.stage = "DEBUG DIGEST is equal, but the groups of streams and the functions were not all compared"
+			return c.rest(ctx)
+		} else if ok {
+			m.out.line("DEBUG DIGEST differs (%s, %s): comparing the values", a, b)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.stage = ""
+	}
+	return c.everything(ctx)
+}
+
+// overtime is the error of a comparison that the end of the pause has cut off.
+func (c *comparison) overtime() error {
+	spent := time.Since(c.began).Seconds()
+	came := c.stage
+	if came == "" {
+		came = fmt.Sprintf("%d of %d keys were compared", c.seen, c.all)
+	}
+	came += fmt.Sprintf(" after %.1f s", spent)
+	if c.stage == "" && c.seen > 0 {
+		came += fmt.Sprintf("; at this rate all take %.0f s", max(spent, spent*float64(c.all)/float64(c.seen)))
+	}
+	advice := "give a longer --pause"
+	if c.m.copies == nil { // a copy is followed only by the process that cuts over
+		advice = "run `ebb migrate verify` before, which needs no pause, and cut over without --compare, or " + advice
+	}
+	return fmt.Errorf("the comparison takes longer than 90 %% of --pause %v (%s): %s", c.m.o.Pause, came, advice)
+}
+
+// rest compares what a digest leaves out: the groups of streams, and functions.
+func (c *comparison) rest(ctx context.Context) error {
+	f := c.m.from[0]
 	for _, d := range databases(f.info) {
 		err := scan(ctx, c.on[f], d.n, compared, func(keys []string) (bool, error) {
 			c.seen += int64(len(keys))
@@ -120,12 +153,14 @@ type comparison struct {
 	// suspected is the number of keys in open.
 	suspected int
 	linked    bool // the target replicates from the source
-	on        map[*peer]*client
+	// stage says what the comparison does; "": it reads the keys of the sources.
+	stage string
+	on    map[*peer]*client
 }
 
 // comparison returns a new one, with connections that the caller closes also after an error.
 func (m *Migration) comparison(ctx context.Context) (c *comparison, err error) {
-	c = &comparison{m: m, began: time.Now(), on: map[*peer]*client{}}
+	c = &comparison{m: m, began: time.Now(), on: map[*peer]*client{}, stage: "the servers have not replied"}
 	for _, p := range append([]*peer{m.to}, m.from...) {
 		if c.on[p], err = p.dial(ctx); err != nil {
 			return c, err
@@ -137,21 +172,17 @@ func (m *Migration) comparison(ctx context.Context) (c *comparison, err error) {
 	for _, f := range m.from {
 		c.all += keysOf(f.info)
 	}
-	c.linked = m.linked(m.to.info)
+	c.linked, c.stage = m.linked(m.to.info), ""
 	return c, nil
 }
 
-func (m *Migration) compare(ctx context.Context) error {
-	c, err := m.comparison(ctx)
-	defer c.close()
-	if err != nil {
-		return err
-	}
-	sample := int64(m.o.Sample)
+// everything compares the keys of all databases, or a sample of them, and functions.
+func (c *comparison) everything(ctx context.Context) error {
+	sample := int64(c.m.o.Sample)
 	if sample > 0 && sample < c.all {
 		c.all = sample
 	}
-	for _, f := range m.from {
+	for _, f := range c.m.from {
 		for _, d := range databases(f.info) {
 			share := int64(-1)
 			if sample > 0 {
@@ -166,6 +197,7 @@ func (m *Migration) compare(ctx context.Context) error {
 		return err
 	}
 	if sample == 0 {
+		c.stage = fmt.Sprintf("%d keys of FROM were compared, and it still looks for keys that only TO has", c.seen)
 		if err := c.extra(ctx); err != nil {
 			return err
 		}
