@@ -105,7 +105,7 @@ func (r *Reservation) send(ctx context.Context, n int64, within time.Duration) e
 // requests are lost.
 func (r *Reservation) takeBack(ctx context.Context, failed error) {
 	id := r.id
-	if late, ok := kit.Late(ctx, failed); ok && r.l.native() && len(late.Elems) == 2 {
+	if late, ok := kit.Late(ctx, failed); ok && r.l.native() && len(late.Elems) >= 2 {
 		id, failed = late.Elems[0].Int, nil
 	}
 	if id == nil {

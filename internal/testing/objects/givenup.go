@@ -73,7 +73,8 @@ func (x *Taker) once(t *testing.T, r *rand.Rand) {
 		err = giveBack(drivertest.Within(t))
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) && !errors.Is(err, lock.ErrTaken) &&
-		!errors.Is(err, limit.ErrTaken) && !errors.Is(err, queue.ErrEmpty) && !errors.Is(err, ebb.ErrUnavailable) {
+		!errors.Is(err, limit.ErrTaken) && !errors.Is(err, limit.ErrLate) &&
+		!errors.Is(err, queue.ErrEmpty) && !errors.Is(err, ebb.ErrUnavailable) {
 		t.Errorf("%s: %v", x.Name, err)
 	}
 }
@@ -129,6 +130,25 @@ func takers(t *testing.T, c *ebb.Conn, name string) []Taker {
 	must(err)
 	slots, err := limit.NewConcurrency(c, name+"-slots", 2, limit.ConcurrencyOptions{Lease: time.Hour, UntilRelease: true})
 	must(err)
+	reserved, err := limit.New(c, name+"-reserved", limit.Per(1000, time.Hour), limit.FailClosed, limit.Options{Burst: 1})
+	must(err)
+	reserve := func(ctx context.Context) (func(context.Context) error, error) {
+		r, err := reserved.ReserveN(ctx, "k", 1, time.Hour)
+		if err != nil {
+			return nil, err
+		}
+		return r.Cancel, nil
+	}
+	soon := func(ctx context.Context) error {
+		r, err := reserved.ReserveN(ctx, "k", 1, time.Hour)
+		if err != nil {
+			return err
+		}
+		if one := time.Hour / 1000; r.Delay() > 2*one {
+			return fmt.Errorf("the next request is due in %v; one takes %v", r.Delay(), one)
+		}
+		return r.Cancel(ctx)
+	}
 	once, err := lock.NewOnce(c, name+"-once", time.Hour)
 	must(err)
 	q, err := queue.New[int](c, name+"-queue", queue.Options[int]{Lease: time.Hour, MaxDeliveries: -1})
@@ -165,6 +185,7 @@ func takers(t *testing.T, c *ebb.Conn, name string) []Taker {
 		{"sharing", Leased(forEver(rw.Share)), AllOf(1, Leased(rw.TryAcquire))},
 		{"a semaphore", Leased(func(ctx context.Context) (*lock.Lease, error) { return sem.Acquire(ctx, 1, 0) }), AllOf(2, Leased(one))},
 		{"slots", Leased(func(ctx context.Context) (*limit.Slot, error) { return slots.Acquire(ctx, "k") }), AllOf(2, Leased(trySlot))},
+		{"a reservation", reserve, soon},
 		{"once", func(ctx context.Context) (func(context.Context) error, error) {
 			_, err := once.Do(ctx, func(context.Context) error { return lock.ErrTaken }) // so that the next may try
 			return nil, err
