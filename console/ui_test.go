@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http/httptest"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,6 +49,36 @@ func TestThePagesHaveNoForbiddenWord(t *testing.T) {
 		if !forbidden.MatchString(bad) {
 			t.Errorf("%s passes", bad)
 		}
+	}
+}
+
+// A browser finds out what a module imports when it has the module. The page names all that app.js needs, so that they come together.
+func TestThePageNamesTheModulesThatItBeginsWith(t *testing.T) {
+	read := func(name string) string {
+		text, err := pages.ReadFile("ui/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	imports := regexp.MustCompile(`(?m)^(?:import|export)\b[^'";]*?\bfrom '([^']+)'|^import '([^']+)'`)
+	needed := map[string]bool{}
+	var follow func(name string)
+	follow = func(name string) {
+		for _, m := range imports.FindAllStringSubmatch(read(name), -1) {
+			if next := path.Join(path.Dir(name), m[1]+m[2]); !needed[next] {
+				needed[next] = true
+				follow(next)
+			}
+		}
+	}
+	follow("app.js")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile(`<link rel="modulepreload" href="([^"]+)">`).FindAllStringSubmatch(read("index.html"), -1) {
+		named[m[1]] = true
+	}
+	if len(needed) < 10 || !maps.Equal(needed, named) {
+		t.Errorf("index.html names %v; app.js needs %v", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(needed)))
 	}
 }
 
