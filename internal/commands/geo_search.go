@@ -86,8 +86,8 @@ var specGeoSearchStore = command.Spec{
 	Args: concat([]command.Arg{command.Key("destination", command.Overwrite), command.Key("source", command.Read)}, geoShape(),
 		[]command.Arg{geoOrder(), geoCount(""), command.Opt(command.Token("STOREDIST"))}),
 	History: unitHistory,
-	Replies: "The number of members stored: a geospatial index, or with STOREDIST a sorted set by distance in the unit given. None at all deletes the " +
-		"destination.",
+	Replies: "The number of members stored: a geospatial index, or with STOREDIST a sorted set by distance in the unit given. " +
+		"They have no deadlines there. None at all deletes the destination.",
 	Examples: `
 > GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
 (integer) 2

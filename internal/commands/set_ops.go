@@ -108,7 +108,7 @@ var specSInterStore = command.Spec{
 	Summary:    "Stores the intersect of multiple sets in a key.",
 	Flags:      command.Write | command.DenyOOM,
 	Args:       storedSets(command.Overwrite),
-	Replies:    "The number of members. Where it is 0 the destination is deleted.",
+	Replies:    "The number of members, which have no deadlines at the destination. Where it is 0 the destination is deleted.",
 	Examples: `
 > SADD a 1 2 3
 (integer) 3
@@ -128,7 +128,7 @@ var specSUnionStore = command.Spec{
 	Summary: "Stores the union of multiple sets in a key.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    storedSets(command.Overwrite),
-	Replies: "The number of members. Where it is 0 the destination is deleted.",
+	Replies: "The number of members, which have no deadlines at the destination. Where it is 0 the destination is deleted.",
 	Examples: `
 > SADD a 1 2
 (integer) 2
@@ -149,7 +149,7 @@ var specSDiffStore = command.Spec{
 	Summary: "Stores the difference of multiple sets in a key.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    storedSets(command.Overwrite),
-	Replies: "The number of members. Where it is 0 the destination is deleted.",
+	Replies: "The number of members, which have no deadlines at the destination. Where it is 0 the destination is deleted.",
 	Examples: `
 > SADD a 1 2 3
 (integer) 3

@@ -39,7 +39,8 @@ var specSort = command.Spec{
 	KeyOptions: &sortKeys,
 	KeySpecs:   sortKeySpecs,
 	Wide:       sortsByKeys,
-	Replies: "The elements; with GET, for each of them the values that the patterns find, nil where a pattern finds nothing; with STORE their number. " +
+	Replies: "The elements; with GET, for each of them the values that the patterns find, nil where a pattern finds nothing; " +
+		"with STORE their number, and they have no deadlines at the destination. " +
 		"In a pattern the first * is the element, and ->field after it is a field of a hash; # is the element itself. " +
 		"Elements are numbers unless ALPHA is given.",
 	Examples: `

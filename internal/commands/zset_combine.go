@@ -116,7 +116,7 @@ var specZUnionStore = command.Spec{
 	Summary:    "Stores the union of multiple sorted sets in a key.",
 	Flags:      command.Write | command.DenyOOM,
 	Args:       stored(weighing()...),
-	Replies:    "The number of members stored. None at all deletes the destination.",
+	Replies:    "The number of members stored, which have no deadlines at the destination. None at all deletes the destination.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -140,7 +140,7 @@ var specZInterStore = command.Spec{
 	Summary: "Stores the intersect of multiple sorted sets in a key.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    stored(weighing()...),
-	Replies: "The number of members stored. None at all deletes the destination.",
+	Replies: "The number of members stored, which have no deadlines at the destination. None at all deletes the destination.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -162,7 +162,7 @@ var specZDiffStore = command.Spec{
 	Summary: "Stores the difference of multiple sorted sets in a key.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    stored(),
-	Replies: "The number of members stored. None at all deletes the destination.",
+	Replies: "The number of members stored, which have no deadlines at the destination. None at all deletes the destination.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2

@@ -333,7 +333,7 @@ var specZRangeStore = command.Spec{
 	Flags:      command.Write | command.DenyOOM,
 	Args: []command.Arg{command.Key("dst", command.Overwrite), command.Key("src", command.Read), command.Str("min"), command.Str("max"), sortBy(),
 		command.Opt(command.Token("REV")), limitArg()},
-	Replies: "The number of members stored. None at all deletes the destination.",
+	Replies: "The number of members stored, which have no deadlines at the destination. None at all deletes the destination.",
 	Examples: `
 > ZADD z 1 a 2 b 3 c
 (integer) 3
