@@ -18,6 +18,7 @@ func (r *scrape) ebb() {
 	r.expiry()
 	r.queues()
 	r.clock()
+	r.certificate()
 	r.scripts()
 	for _, c := range engineCounters {
 		r.counter(c.name, c.help, c.value(&r.v.Counters), c.labels...)
@@ -150,6 +151,16 @@ func (r *scrape) clock() {
 		lead, steps := c.Offset()
 		r.gauge("ebb_clock_offset_seconds", "The wall clock's lead over engine time.", lead.Seconds())
 		r.counter("ebb_clock_steps_total", "Steps of the wall clock that engine time did not follow.", float64(steps))
+	}
+}
+
+// certificate reads when the server's TLS certificate ends.
+func (r *scrape) certificate() {
+	if r.svc.CertificateEnd == nil {
+		return
+	}
+	if end := r.svc.CertificateEnd(); !end.IsZero() {
+		r.gauge("ebb_tls_certificate_expiry_timestamp_seconds", "When the TLS certificate ends that the server shows, since 1970.", float64(end.Unix()))
 	}
 }
 

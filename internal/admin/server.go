@@ -3,6 +3,7 @@ package admin
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
@@ -32,6 +33,8 @@ type Server struct {
 	// HTTP returns how many connections the admin pages have, and how many were closed because there were too many; nil: there
 	// are no such pages.
 	HTTP func() (open, closed int64)
+	// CertificateEnd returns when the server's TLS certificate ends, zero without one; nil: no connection is encrypted.
+	CertificateEnd func() time.Time
 
 	Totals    Totals
 	Rates     Rates

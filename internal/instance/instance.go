@@ -144,6 +144,7 @@ func (in *Instance) open(o Options, divided descriptors) error {
 		return err
 	}
 	in.svc = svc
+	svc.Admin().CertificateEnd = in.certificateEnd
 	if in.admin != nil {
 		svc.Admin().HTTP = in.admin.Connections
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/config"
 )
@@ -57,6 +58,20 @@ func (t *serverTLS) reload() error {
 		t.now.Store(c)
 	}
 	return err
+}
+
+// certificateEnd returns when the first of the server's own certificates ends, zero if it has none. It looks for changed files.
+func (in *Instance) certificateEnd() (end time.Time) {
+	for _, t := range in.tls {
+		cert, err := t.now.Load().GetCertificate(nil)
+		if err != nil || cert.Leaf == nil {
+			continue
+		}
+		if at := cert.Leaf.NotAfter; end.IsZero() || at.Before(end) {
+			end = at
+		}
+	}
+	return end
 }
 
 // whole returns a configuration that follows Reload in all fields.

@@ -101,6 +101,9 @@ func TestReloadReadsTheFilesOfTLSAndTheUsers(t *testing.T) {
 		}
 	}
 	check("at the start", "first.test", true, false, "ann default")
+	if end := in.svc.Admin().CertificateEnd(); end.Year() != 2200 {
+		t.Errorf("the certificate ends at %v, want the year 2200", end)
+	}
 
 	server("second.test")
 	trust("bob")
@@ -129,5 +132,8 @@ func TestReloadWithoutFilesDoesNothing(t *testing.T) {
 	in := startOnPort(t, "--port", "0", "--unixsocket", realserver.Socket(t))
 	if err := in.Reload(); err != nil {
 		t.Error(err)
+	}
+	if end := in.svc.Admin().CertificateEnd(); !end.IsZero() {
+		t.Errorf("without TLS a certificate ends at %v", end)
 	}
 }

@@ -12,8 +12,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ebbdb/ebb/internal/testing/certtest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -111,7 +114,7 @@ func TestEachAlertFiresAndIsSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`(?m)^      - alert: (\w+)$`).FindAllSubmatch(rules, -1)
-	if len(names) < 19 {
+	if len(names) < 21 {
 		t.Errorf("there are %d alerts", len(names))
 	}
 	for _, m := range names {
@@ -146,16 +149,28 @@ func TestPrometheusParsesTheDashboard(t *testing.T) {
 
 // Every metric of the dashboard and of the alerts has a series in a scrape of a busy master or of its replica.
 func TestEveryExpressionHasItsMetric(t *testing.T) {
-	text, addr := busyPage(t, []string{
+	dir := t.TempDir()
+	cert, key := certtest.Make(t, "ebb")
+	for name, pem := range map[string][]byte{"cert.pem": cert, "key.pem": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	master, addr := busy(t, []string{
 		"SET k v PX 1", "GET k", "GET k", "LOCK.ACQUIRE l me 1", "SEM.ACQUIRE s me 2 1", "RL.TAKE r 1 60000", "RL.TAKE r 1 60000",
 		"DQ.ADD q 1 x", "DQ.POP q LEASE 1", "DQ.SCHEDULE q each 1 EVERY 10", "EXPIRY RULE SET all MATCH * TO events", "CONFIG SET maxmemory 100mb",
-	}, "--appendonly", "yes")
+	}, "--appendonly", "yes", "--tls-port", fmt.Sprint(realserver.FreePort(t)), "--tls-auth-clients", "no",
+		"--tls-cert-file", filepath.Join(dir, "cert.pem"), "--tls-key-file", filepath.Join(dir, "key.pem"))
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	replica, _ := busyPage(t, nil, "--replicaof", host+" "+port)
-	scrape := string(text) + string(replica)
+	replica, _ := busy(t, nil, "--replicaof", host+" "+port)
+	text := master()
+	for end := time.Now().Add(tier.Patience); !bytes.Contains(text, []byte("\nredis_connected_slave_lag_seconds{")) && time.Now().Before(end); {
+		text = master() // until the replica is connected
+	}
+	scrape := string(text) + string(replica())
 	names := regexp.MustCompile(`\b(?:ebb|redis|go|process)_[a-z_]+`)
 	n := 0
 	for _, e := range append(expressions(t), alerts(t)...) {

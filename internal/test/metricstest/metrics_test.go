@@ -19,12 +19,12 @@ import (
 // page is /metrics of a server with options.
 func page(t *testing.T, options ...string) []byte {
 	t.Helper()
-	text, _ := busyPage(t, nil, options...)
-	return text
+	scrape, _ := busy(t, nil, options...)
+	return scrape()
 }
 
-// busyPage is /metrics of a server on which each of the commands has run, and its address.
-func busyPage(t *testing.T, commands []string, options ...string) (text []byte, addr string) {
+// busy starts a server on which each of the commands has run, and returns a function that reads its /metrics, and its address.
+func busy(t *testing.T, commands []string, options ...string) (scrape func() []byte, addr string) {
 	t.Helper()
 	admin := fmt.Sprintf("127.0.0.1:%d", realserver.FreePort(t))
 	p := realserver.NewProcess(t, realserver.Ebb(t), append([]string{"--http", admin}, options...)...)
@@ -33,20 +33,23 @@ func busyPage(t *testing.T, commands []string, options ...string) (text []byte, 
 	for _, c := range commands {
 		ask(t, addr, c)
 	}
-	for {
-		r, err := http.Get("http://" + admin + "/metrics")
-		if err != nil {
-			t.Fatal(err)
+	return func() []byte {
+		t.Helper()
+		for {
+			r, err := http.Get("http://" + admin + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(r.Body)
+			_ = r.Body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.StatusCode == http.StatusOK { // until it is ready it says 503
+				return text
+			}
 		}
-		text, err := io.ReadAll(r.Body)
-		_ = r.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.StatusCode == http.StatusOK { // until it is ready it says 503
-			return text, addr
-		}
-	}
+	}, addr
 }
 
 // TestOurMetricsAreWellNamed has Prometheus's own linter look at them; those that
