@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/servercmd"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -36,6 +37,7 @@ func typed(word string) any {
 // Every command of the table runs through Do, with its examples' arguments as Go
 // values. What they reply is checked where the examples are played.
 func TestEveryCommandCanBeCalledEmbedded(t *testing.T) {
+	tier.Sequential(t)
 	table, err := servercmd.DefaultTable()
 	must(t, err)
 	var called, refused, waited int

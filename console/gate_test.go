@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -159,6 +160,7 @@ func TestWhatTheConsoleRefuses(t *testing.T) {
 
 // Every request of every example runs by a read-only console, on data of all kinds, and the data stays as it is.
 func TestAReadOnlyConsoleChangesNothing(t *testing.T) {
+	tier.Sequential(t)
 	b := newBench(t, Options{ReadOnly: true})
 	data := func() {
 		for _, line := range []string{"SET k v", "SET n 7 EX 100 SLIDE", "HSET h f v", "RPUSH l a b", "SADD s a b", "ZADD z 1 a 2 b", "XADD x 1-1 f v",

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // forbidden is what no page may have: text that a browser parses as HTML or runs, and addresses of others.
@@ -23,6 +24,7 @@ var forbidden = regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacentHTML|\
 	`<[a-z][^>\n]*\son[a-z]+=|javascript:|https?://|<script>|<style|\sstyle="`)
 
 func TestThePagesHaveNoForbiddenWord(t *testing.T) {
+	tier.Sequential(t)
 	files, bytes := 0, 0
 	err := fs.WalkDir(pages, "ui", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

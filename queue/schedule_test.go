@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/testing/backends"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 func TestAScheduleAddsAJobAtEachOccurrence(t *testing.T) {
@@ -54,6 +55,7 @@ func TestAScheduleAddsAJobAtEachOccurrence(t *testing.T) {
 }
 
 func TestACronScheduleRunsOnTheMillisecond(t *testing.T) {
+	tier.Sequential(t)
 	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{})
 		next := must(q.Schedule(ctx, "report", "daily", Cron("0 9 * * *", "Europe/Berlin")))(t)
@@ -215,6 +217,7 @@ func TestWrongSchedulesAreRefused(t *testing.T) {
 }
 
 func TestAQueueHasAtMostSoManySchedules(t *testing.T) {
+	tier.Sequential(t)
 	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{})
 		for i := range 10_000 {

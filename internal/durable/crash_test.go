@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk/crashfs"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"pgregory.net/rapid"
 )
 
@@ -280,6 +281,7 @@ func TestEverySecLosesASecond(t *testing.T) {
 
 // A rewrite may be interrupted at any of its changes to the disk.
 func TestARewriteMayEndAnywhere(t *testing.T) {
+	tier.Sequential(t)
 	for _, power := range []bool{true, false} {
 		for dies := range 40 {
 			for seed := range uint64(4) {
@@ -297,6 +299,7 @@ func TestARewriteMayEndAnywhere(t *testing.T) {
 
 // So may the rewrite that heals a failed sync.
 func TestHealingMayEndAnywhere(t *testing.T) {
+	tier.Sequential(t)
 	for dies := range 50 {
 		for seed := range uint64(4) {
 			p := plan{seed: seed, fsync: "always", dies: dies, power: true,

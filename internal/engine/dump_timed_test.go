@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // timedKeys makes a list, a set and a sorted set some of whose items have
@@ -143,6 +144,7 @@ func sealModule(name string, b []byte) []byte {
 }
 
 func TestAPayloadWithDeadlinesThatIsWrongChangesNothing(t *testing.T) {
+	tier.Sequential(t)
 	db := Open(Options{Clock: clock.NewManual(time.UnixMilli(1000))})
 	defer db.Close()
 	tx := db.BeginAll(0)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // openReplica returns a replica, on a clock that stands still, in whose journal
@@ -76,6 +77,7 @@ func TestAReplicaKeepsWhatHasExpiredUntilTheMasterSaysSo(t *testing.T) {
 }
 
 func TestANewKeyTakesThePlaceOfAHiddenOneWithoutAWord(t *testing.T) {
+	tier.Sequential(t)
 	k, from := []byte("k"), []byte("from")
 	writes := map[string]func(tx *Tx){
 		"set":    func(tx *Tx) { _, _, _ = tx.Set(k, []byte("new"), SetOptions{}, nil) },

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"strconv"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // A transaction of a master may change any number of keys: what is remembered is found by
 // its hash, in some steps, and not by a look at all keys.
 func TestUndoFindsOneOfManyKeys(t *testing.T) {
+	tier.Sequential(t)
 	const n = 20_000
 	db, _, _ := open(t, Options{Shards: 4, Databases: 2})
 	tx := db.BeginAll(0)
@@ -61,6 +64,7 @@ func TestUndoFindsOneOfManyKeys(t *testing.T) {
 
 // What is copied in all is bounded, and large copies are given back with the transaction.
 func TestUndoCopiesAreBounded(t *testing.T) {
+	tier.Sequential(t)
 	db, _, _ := open(t, Options{Shards: 1})
 	tx := db.BeginAll(0)
 	defer tx.Commit()

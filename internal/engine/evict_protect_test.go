@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/limiter"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // valuables are keys of every kind that eviction leaves alone, n of each.
@@ -60,6 +61,7 @@ func left(db *DB, names ...string) (n int) {
 
 // What an eviction would lose for good stays, under every policy, however cold it is.
 func TestWhatCannotBeFetchedAgainIsNotEvicted(t *testing.T) {
+	tier.Sequential(t)
 	deadline := func(i int) int64 { return 1800000000000 + int64(i) }
 	for _, keys := range []EvictionKeys{EvictAll, EvictVolatile} {
 		for _, by := range []EvictionOrder{ByRecency, ByFrequency, ByDeadline, ByChance} {
@@ -111,6 +113,7 @@ func TestTargetsAreProtectedWithTheirKind(t *testing.T) {
 
 // Each part of the protection can be taken away by itself.
 func TestWhatIsNotProtectedIsEvicted(t *testing.T) {
+	tier.Sequential(t)
 	names := map[Protected]string{
 		ProtectLocks: "lock-0", ProtectSemaphores: "semaphore-0", ProtectQueues: "queue-0",
 		ProtectLimiters: "limiter-0", ProtectRules: "stream-one",
@@ -207,6 +210,7 @@ func TestAStreamIsProtectedAsLongAsAQueueDeliversToIt(t *testing.T) {
 // A flood of limiters pays for itself: beyond their share the fullest go before anything
 // else, so that what is cached stays, and so do the limiters that are in use.
 func TestTooManyLimitersGoFirstAndTheFullestOfThem(t *testing.T) {
+	tier.Sequential(t)
 	const share = 256 << 10
 	for _, by := range []EvictionOrder{ByRecency, ByChance} {
 		db, clock := openLimited(t, Eviction{Keys: EvictAll, By: by, Limiters: share})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // fillUntil stores n keys of about 200 bytes, making room before each, and
@@ -56,6 +57,7 @@ func openLimited(t *testing.T, e Eviction) (*DB, *clock.Manual) {
 }
 
 func TestEvictionKeepsMemoryBelowTheLimit(t *testing.T) {
+	tier.Sequential(t)
 	for _, e := range []Eviction{{Keys: EvictAll, By: ByRecency}, {Keys: EvictAll, By: ByFrequency}, {Keys: EvictAll, By: ByChance}} {
 		db, clock := openLimited(t, e)
 		if !fillUntil(db, clock, "k", 20000, nil) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // tooMuch is the growth that no linear work shows, and each quadratic one does.
@@ -37,6 +38,7 @@ func growth(t *testing.T, few int, work func(n int)) (g float64) {
 // A watch of ten times as many keys takes some ten times as long, and so does its end,
 // also for keys that others watch.
 func TestWatchingCostsTheSameForEachKey(t *testing.T) {
+	tier.Sequential(t)
 	db, _, _ := open(t, Options{})
 	keys := make([][]byte, 40_000)
 	for i := range keys {

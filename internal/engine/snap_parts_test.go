@@ -133,6 +133,7 @@ func (l *longest) Write(b []byte) (int, error) {
 }
 
 func TestALargeContainerIsWrittenInLittleMemory(t *testing.T) {
+	tier.Sequential(t)
 	for name := range adders() {
 		size := 16 << 20
 		switch {
@@ -171,6 +172,7 @@ func (c *cutting) Write(b []byte) (int, error) {
 }
 
 func TestRecordsInPartsAreWhole(t *testing.T) {
+	tier.Sequential(t)
 	db := opened(t)
 	for name := range adders() {
 		grow(t, db, name, 3<<20/2)

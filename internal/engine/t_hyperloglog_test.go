@@ -7,11 +7,13 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/arena"
 	"github.com/ebbdb/ebb/internal/hll"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // A sketch changes its place in memory with its size, also to one outside the
 // slabs and back, and its effects give the same bytes.
 func TestSketchesOfAllSizesAreKept(t *testing.T) {
+	tier.Sequential(t)
 	for _, limit := range []int{0, 3000, 1 << 20} {
 		db := Open(Options{Clock: clock.NewManual(epoch), RecordEffects: true})
 		defer db.Close()

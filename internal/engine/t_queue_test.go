@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 func openQueues(t testing.TB) (*DB, *clock.Manual) {
@@ -40,6 +41,7 @@ func popJobs(t testing.TB, db *DB, n int, lease int64, visit func(Job)) int {
 
 // Jobs become ready without any work of the engine, so it does not matter how many do.
 func TestJobsThatFallDueTogetherNeedNoWork(t *testing.T) {
+	tier.Sequential(t)
 	db, clock := openQueues(t)
 	addJobs(t, db, 50_000, 10)
 	db.SetActiveExpiry(false)

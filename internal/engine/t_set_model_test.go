@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/packed"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"pgregory.net/rapid"
 )
 
@@ -432,6 +433,7 @@ func replaySet(tx *Tx, args [][]byte) (err error) {
 }
 
 func TestRandomMembersAreUniform(t *testing.T) {
+	tier.Sequential(t)
 	const members, rounds = 40, 3000
 	for form, l := range map[string]Layout{"intset": {SetIntegers: 512}, "listpack": {SetEntries: 512, SetValue: 64}, "hashtable": {}} {
 		db := Open(Options{Clock: clock.NewManual(epoch)})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"pgregory.net/rapid"
 )
 
@@ -52,6 +53,7 @@ const (
 var dueUnits = []float64{1e6, 1e3, 1, 1000. / 4096}
 
 func TestDueMembersBehaveAsSortedSlicesWithClientsInLine(t *testing.T) {
+	tier.Sequential(t)
 	draw.Check(t, func(t *rapid.T) {
 		m := &dueModel{zsetModel: zsetModel{containerModel: newContainerModel(), keys: map[string]map[string]zmember{}}, lists: map[string][]modelElem{}}
 		m.layout.ZSetEntries = rapid.SampledFrom([]int{0, 3, 128}).Draw(t, "entries")

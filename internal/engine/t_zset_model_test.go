@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/packed"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"pgregory.net/rapid"
 )
 
@@ -36,6 +37,7 @@ var (
 )
 
 func TestSortedSetsBehaveAsSortedSlicesWithDeadlines(t *testing.T) {
+	tier.Sequential(t)
 	draw.Check(t, func(t *rapid.T) {
 		m := &zsetModel{containerModel: newContainerModel(), keys: map[string]map[string]zmember{}}
 		m.layout.ZSetEntries = rapid.SampledFrom([]int{0, 3, 8, 128}).Draw(t, "entries")

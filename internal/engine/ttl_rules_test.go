@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // setRule sets a rule that records all levels in a stream.
@@ -280,6 +281,7 @@ func TestAServedWaiterMayMeetADeadKey(t *testing.T) {
 }
 
 func TestWhatIsDeadIsNotEvictedBeforeItIsTold(t *testing.T) {
+	tier.Sequential(t)
 	db, clock, _ := open(t, Options{Shards: 4})
 	db.SetActiveExpiry(false)
 	setRule(t, db, "r", "*", "s")

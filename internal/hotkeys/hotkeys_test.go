@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 const second = 1_000_000
@@ -117,6 +119,7 @@ func keys(all []Cost) (s string) {
 // TestTheErrorBoundHolds samples two percent of a Zipf load, as the server does, and compares the
 // estimates with the truth: within the bound of the sketch and five standard deviations of the sample.
 func TestTheErrorBoundHolds(t *testing.T) {
+	tier.Sequential(t)
 	k, _ := tracker()
 	k.Configure(Config{Keys: MaxKeys, Span: second, Percent: 2}, 0)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // fuzzer makes random requests on keys of a fixed type each.
@@ -89,6 +91,7 @@ func (f *fuzzer) change() []string {
 
 // Equal data has equal digests, here and there, in small and large layouts.
 func TestDigestsAreThoseOfRedis(t *testing.T) {
+	tier.Sequential(t)
 	table, err := DefaultTable()
 	if err != nil {
 		t.Fatal(err)

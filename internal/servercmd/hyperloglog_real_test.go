@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // The whole value is compared after every change, and the registers at the end.
 func TestHyperLogLogsAreRedisByteForByte(t *testing.T) {
+	tier.Sequential(t)
 	rng := rand.New(rand.NewPCG(1, 5))
 	keys := []string{"a", "b", "c", "d"}
 	key := func() string { return keys[rng.IntN(len(keys))] }

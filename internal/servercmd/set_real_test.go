@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // SORT puts members into an order that both servers share.
 func TestSetsAreCombinedAsByRedis(t *testing.T) {
+	tier.Sequential(t)
 	rng := rand.New(rand.NewPCG(1, 7))
 	keys := []string{"a", "b", "c", "d", "{a}e"}
 	key := func() string { return keys[rng.IntN(len(keys))] }

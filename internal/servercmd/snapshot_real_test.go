@@ -91,6 +91,7 @@ func digestNow(s engineSession) string {
 
 // TestRedisLoadsLargeContainers: what is written in parts is what redis-server reads.
 func TestRedisLoadsLargeContainers(t *testing.T) {
+	tier.Sequential(t)
 	size := 64 << 20
 	if tier.Short() {
 		size = 4 << 20

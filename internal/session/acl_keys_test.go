@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -178,6 +179,7 @@ func drawn(args [][]byte) bool {
 // replies do not depend on what the others hold, and the others stay as they are. So the
 // keys that are checked are those that are used.
 func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
+	tier.Sequential(t)
 	one, two := newSecretWorld(t, "~ok*"), newSecretWorld(t, "~ok*")
 	pools := command.Pools{
 		Keys:     append(slices.Clone(okKeys), "no1", "no2", "no3", "ok1", "ok2"),
@@ -231,6 +233,7 @@ func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
 // their type, their sizes, and whether an item that the user names is there, which counts
 // as metadata, as in Redis.
 func TestNoReplyTellsAWriterOfValues(t *testing.T) {
+	tier.Sequential(t)
 	one, two := newSecretWorld(t, "~ok*", "%W~no*"), newSecretWorld(t, "~ok*", "%W~no*")
 	pools := command.Pools{
 		Keys: noKeys, Patterns: []string{"no*"}, Strings: []string{"a", "b", "m", "x", "0", "-", "+", "1-1", "1-1", "0", "$", ">"},

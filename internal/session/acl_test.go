@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -273,6 +274,7 @@ const runs = 20
 // command that both have, with random arguments. In requests that do not fit the
 // grammar, which the commands refuse, the two may see different keys.
 func TestDryRunsAgreeWithARealServer(t *testing.T) {
+	tier.Sequential(t)
 	real := transcript.NewServer(realserver.Start(t, "redis-server"))
 	defer real.Close()
 	s, err := withConfig(t, config.New())

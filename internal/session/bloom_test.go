@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -53,6 +54,7 @@ func (m *bloomModel) key(t *rapid.T) string {
 // Filters forget nothing too early and nothing too late, whatever happens to their
 // keys, and their effects give the same filters after every command.
 func TestBloomFiltersKeepTheirPromises(t *testing.T) {
+	tier.Sequential(t)
 	draw.Check(t, func(t *rapid.T) {
 		e, err := transcript.NewEngine()
 		if err != nil {

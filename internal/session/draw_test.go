@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"strings"
 	"testing"
 )
@@ -9,6 +10,7 @@ import (
 // A reply with repetitions is a count times a value: it is refused beyond 64 MB, or beyond
 // the value, whichever is larger.
 func TestAReplyOfRandomItemsHasABound(t *testing.T) {
+	tier.Sequential(t)
 	svc := loopService(t)
 	s := svc.NewSession(nil)
 	mega, huge := strings.Repeat("m", 1<<20), strings.Repeat("h", command.MaxDrawBytes+1)

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -218,6 +219,7 @@ var duringALoad = []string{
 // Whatever clients send while a log is read, and whatever is due meanwhile: the start
 // succeeds, and memory holds what the files say, now and at the next start.
 func TestWhatClientsSendDuringALoadChangesNothing(t *testing.T) {
+	tier.Sequential(t)
 	for _, lines := range duringALoad {
 		t.Run(strings.ReplaceAll(lines, "\n", ";"), func(t *testing.T) {
 			f := newFileLife(t)

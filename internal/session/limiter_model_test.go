@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/limiter"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"pgregory.net/rapid"
 )
 
@@ -230,6 +231,7 @@ func (m *limiterModel) over(from, to, sum int64) string {
 }
 
 func TestLimitersStayWithinTheirBounds(t *testing.T) {
+	tier.Sequential(t)
 	for algo := range limiter.Algos {
 		t.Run(algo.String(), func(t *testing.T) {
 			draw.Check(t, func(t *rapid.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
@@ -18,6 +19,7 @@ const (
 // Whatever is done to an engine, its effects do the same to another, whether
 // expired keys are removed on time or only in passing.
 func TestEffectsGiveTheSameKeyspace(t *testing.T) {
+	tier.Sequential(t)
 	table := defaultTable(t)
 	for round := range uint64(replayRounds) {
 		g := modeltest.NewGenerator(round, table, func(name string) bool { return table.LookupFull(name) != nil })

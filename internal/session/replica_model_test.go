@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
@@ -292,6 +293,7 @@ func TestAReplicaSeesWhatExpiresAfterALease(t *testing.T) {
 // A replica shows at every instant what the effects that it has give at that
 // instant, and keeps what it hides until the master says that it is gone.
 func TestReplicasHideWhatHasExpired(t *testing.T) {
+	tier.Sequential(t)
 	draw.Check(t, func(t *rapid.T) {
 		f := newFollower(t)
 		defer f.close()

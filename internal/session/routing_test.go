@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/routing"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -67,6 +68,7 @@ func compareRouting(t *testing.T, table *command.Table, args [][]byte) {
 // both say the same of every example, of every line of a transcript, and of random
 // requests, whole and damaged.
 func TestClientsFindTheKeysWhereTheServerDoes(t *testing.T) {
+	tier.Sequential(t)
 	table := defaultTable(t)
 	compare := func(cases []transcript.Case) {
 		for i := range cases {
@@ -193,6 +195,7 @@ var connections = []command.Group{command.GroupConnection, command.GroupTransact
 // What a connection's CLIENT LIST says may change by commands alone that clients keep from
 // connections that callers share.
 func TestWhatChangesAConnectionIsStateful(t *testing.T) {
+	tier.Sequential(t)
 	table := defaultTable(t)
 	found := map[string]bool{}
 	for _, path := range files(t) {

@@ -251,6 +251,7 @@ func onlyOnce(args [][]byte) [][]byte {
 // An engine panics when a transaction touches a key whose shard it did not lock,
 // so every request that runs shows that its keys are found.
 func TestEffectsTouchTheKeysThatGetKeysFinds(t *testing.T) {
+	tier.Sequential(t)
 	table := defaultTable(t)
 	eachCommand(t, func(b *bench) {
 		if b.spec.Has(command.AllKeys) {
@@ -371,6 +372,7 @@ var makers = []struct {
 var takesSets = map[string]bool{"zunion": true, "zinter": true, "zdiff": true, "zintercard": true, "zunionstore": true, "zinterstore": true, "zdiffstore": true}
 
 func TestAKeyOfAnotherTypeIsRefused(t *testing.T) {
+	tier.Sequential(t)
 	table := defaultTable(t)
 	var there []int
 	var absent []string

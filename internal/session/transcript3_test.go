@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/compat"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
 // TestTranscriptsAgreeInRESP3 plays the cases once more on connections that begin with HELLO 3:
 // on ebb, whose replies are recorded, and then on a real server.
 func TestTranscriptsAgreeInRESP3(t *testing.T) {
+	tier.Sequential(t)
 	for _, program := range compat.All.Programs() {
 		t.Run(program, func(t *testing.T) {
 			o, i, changed := newOracle(t, program), 0, 0

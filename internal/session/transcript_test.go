@@ -73,6 +73,7 @@ func play(t *testing.T, c *transcript.Case, r transcript.Rules) {
 }
 
 func TestTranscripts(t *testing.T) {
+	tier.Sequential(t)
 	for _, path := range files(t) {
 		name, _ := filepath.Rel(filepath.Join(root, gen.Transcripts), path)
 		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".txt"), func(t *testing.T) {
@@ -108,6 +109,7 @@ func example(t *testing.T, s *command.Spec) []transcript.Case {
 }
 
 func TestExamplesOfEveryCommandAreTrue(t *testing.T) {
+	tier.Sequential(t)
 	table := defaultTable(t)
 	for id := range table.Len() {
 		if s := table.Spec(id); s.Run != nil && share(id) {
@@ -263,6 +265,7 @@ func newOracle(t *testing.T, program string) *oracle {
 }
 
 func TestTranscriptsAgreeWithARealServer(t *testing.T) {
+	tier.Sequential(t)
 	for _, program := range []string{realserver.Redis7, realserver.Redis8, realserver.Valkey9} {
 		t.Run(program, func(t *testing.T) {
 			o := newOracle(t, program)

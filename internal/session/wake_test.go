@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
@@ -329,6 +330,7 @@ func (w *waking) check(t *testing.T, gets, left string, err error) {
 }
 
 func TestEveryWayToMakeOrReplaceAKeyServesItsWaiters(t *testing.T) {
+	tier.Sequential(t)
 	for _, w := range wakings() {
 		e, err := transcript.NewEngine()
 		if err != nil {

@@ -14,6 +14,15 @@ import (
 // Short reports whether the tests of this run are the short tier: EBB_FULL is not 1, or -short is there.
 func Short() bool { return testing.Short() || os.Getenv("EBB_FULL") != "1" }
 
+// Sequential leaves a slow test of one goroutine out of a run with -race and -short, as the step race of .ci/test is one: the race
+// detector finds nothing in it, and makes it ten times slower. The step unit runs it.
+func Sequential(t testing.TB) {
+	if raced && testing.Short() {
+		t.Helper()
+		t.Skip("the test has one goroutine, in which the race detector finds nothing")
+	}
+}
+
 // Patience is how long a test waits for what another goroutine or program does before it fails: a minute, times EBB_SLOW. That
 // is a number that .ci/run measures: how many times slower the machine is than a quiet one of two cores. No test waits for a
 // time; it waits for an event, and Patience ends the wait. It is at most mostPatience, so that a test that waits three times in

@@ -16,6 +16,17 @@ func TestTheFullTierIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestATestOfOneGoroutineIsLeftOutOfShortRaces(t *testing.T) {
+	ran := false
+	t.Run("sequential", func(t *testing.T) {
+		Sequential(t)
+		ran = true
+	})
+	if left := raced && testing.Short(); ran == left {
+		t.Errorf("with the race detector %v and -short %v the test ran: %v", raced, testing.Short(), ran)
+	}
+}
+
 func TestASlowMachineHasMorePatience(t *testing.T) {
 	for text, want := range map[string]float64{"": 1, "x": 1, "0.5": 1, "1": 1, "3": 3, "2.5": 2.5} {
 		t.Setenv("EBB_SLOW", text)
