@@ -63,6 +63,8 @@ func brokenRule(commit string) string {
 		return fmt.Sprintf("the subject has %d columns; it must have at most %d", n, subjectColumns)
 	case reviewCode.MatchString(lines[1]):
 		return fmt.Sprintf("the subject has the code %s, which the history does not explain", reviewCode.FindString(lines[1]))
+	case strings.Contains(lines[1], "; "):
+		return "the subject has a semicolon: two matters are two commits"
 	case strings.TrimSpace(lines[2]) == "" && changed > shortChange:
 		return fmt.Sprintf("it changes %d lines; above %d it must have a body: what was, what is, and why", changed, shortChange)
 	}

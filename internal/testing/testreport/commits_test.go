@@ -16,6 +16,7 @@ func TestAMessageOfACommitFollowsTheRules(t *testing.T) {
 		{"1a\n" + long + "\n\n" + small, ""},
 		{"1a\n" + long + "x\n\n" + small, "has 73 columns"},
 		{"1a\nExpiry is not empty (F1, F4)\n\n" + small, "the code (F1, F4)"},
+		{"1a\nwheel: cascade; table: grow in steps\n\n" + small, "two matters are two commits"},
 		{"1a\nresp: maps (RESP3), and PSYNC2 (2)\n\n" + small, ""},
 	} {
 		if got := brokenRule(c.commit); c.want == "" && got != "" || !strings.Contains(got, c.want) {
