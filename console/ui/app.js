@@ -75,6 +75,7 @@ async function check() {
 }
 
 errors.start();
+events.start();
 onFail(async (e) => {
   if (!e.login) return;
   router.endScreen();

@@ -26,6 +26,7 @@ Object.assign(globalThis, {
   },
 });
 const events = await import('../ui/lib/events.js');
+events.start();
 const k = { t: 'a' },
   soon = () => new Promise((end) => setTimeout(end, 50));
 

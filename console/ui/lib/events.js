@@ -37,8 +37,11 @@ let lastEventId = '',
   hideTimer = 0;
 /** @type {Sample[]} */
 let history = [];
-/** A browser opens six connections to a host: a tab that opens its stream makes hidden tabs close theirs at once. */
-const tabs = new BroadcastChannel('ebb.feed');
+/**
+ * A browser opens six connections to a host: a tab that opens its stream makes hidden tabs close theirs at once.
+ * @type {BroadcastChannel|undefined}
+ */
+let tabs;
 
 /** The samples of the last 15 minutes, oldest first: one a second while a page was open, and one in ten seconds before. */
 export const samples = () => history;
@@ -167,7 +170,7 @@ function open() {
   topicsBefore = openTopics = [...topics.keys()].sort().join();
   const asked = { topics: openTopics, ...(lastEventId ? { last: lastEventId } : {}) },
     query = String(new URLSearchParams(asked));
-  tabs.postMessage('');
+  tabs?.postMessage('');
   const source = (stream = query.length > LONG ? new PostSource('api/feed', asked) : new EventSource('api/feed?' + query));
   heardAt = Date.now();
   for (const name of NAMES)
@@ -192,17 +195,21 @@ function received(name, e, before) {
   else deliver(name, name === 'resync' ? before : data);
 }
 
-setInterval(() => {
-  if (stream && topics.has('sample') && Date.now() - heardAt > SILENCE) lost('');
-}, 1000);
-tabs.onmessage = () => {
-  if (document.hidden) close();
-};
-document.addEventListener('visibilitychange', () => {
-  clearTimeout(hideTimer);
-  if (document.hidden) hideTimer = setTimeout(close, HIDDEN);
-  else if (!stream && !state.paused) {
-    failures = 0;
-    open();
-  }
-});
+/** From now on notices a stream that has fallen silent, other tabs, and a page that is hidden. */
+export function start() {
+  tabs = new BroadcastChannel('ebb.feed');
+  tabs.onmessage = () => {
+    if (document.hidden) close();
+  };
+  setInterval(() => {
+    if (stream && topics.has('sample') && Date.now() - heardAt > SILENCE) lost('');
+  }, 1000);
+  document.addEventListener('visibilitychange', () => {
+    clearTimeout(hideTimer);
+    if (document.hidden) hideTimer = setTimeout(close, HIDDEN);
+    else if (!stream && !state.paused) {
+      failures = 0;
+      open();
+    }
+  });
+}
