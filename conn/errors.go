@@ -26,7 +26,7 @@ var (
 	// not ready: it loads data, fails over, or moves the key. If it is not ready, the chain also
 	// has a ReplyError, and the command has not run.
 	ErrUnavailable = errors.New("ebb: the backend cannot be reached")
-	// ErrFiles is in the chain of errors about files that an engine in this process cannot use: the path is no directory, the
+	// ErrFiles is in the chain of errors about files that an engine in this process cannot use: the path is not a directory, the
 	// rights are missing, or a file is damaged. Trying again does not help before that has changed.
 	ErrFiles = errors.New("ebb: the files cannot be used")
 	// ErrNotReplicated is in the chain of the error of a Replicated view's call that has run on

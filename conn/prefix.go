@@ -18,7 +18,7 @@ func (c *Conn) Prefix() string { return c.prefix }
 // The prefix of a Conn that has one comes first: a view "eu:" of "shop:" has "shop:eu:". A
 // prefix ends with a separator, such as ":", so that the objects of two prefixes do not meet;
 // neither of two such prefixes may begin with the other one. A hash tag in the
-// prefix counts before that of a name. Braces that are no hash tag are ErrArgument.
+// prefix counts before that of a name. Braces that are not a hash tag are ErrArgument.
 //
 // The view shares all resources of the Conn and ends with it. Closing the view does nothing.
 // A Conn over a Wrapper has the prefix of the Conn that it wraps.
@@ -61,13 +61,13 @@ func inherited(d Driver) string {
 	return ""
 }
 
-// checkPrefix refuses braces that are no hash tag, because helper keys of an object share
+// checkPrefix refuses braces that are not a hash tag, because helper keys of an object share
 // its slot.
 func checkPrefix(prefix string) error {
 	_, rest, open := strings.Cut(prefix, "{")
 	if !strings.ContainsAny(prefix, "{}") || open && strings.Index(rest, "}") > 0 {
 		return nil
 	}
-	return fmt.Errorf(`%w: the prefix %q has braces that are no hash tag; it must have none, or a "{" that is followed by at least one character `+
-		`and "}", as in "{shop}:"`, ErrArgument, prefix)
+	return fmt.Errorf(`%w: the prefix %q has braces that are not a hash tag; it must have none, or a "{" that is followed by `+
+		`at least one character and "}", as in "{shop}:"`, ErrArgument, prefix)
 }

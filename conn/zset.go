@@ -70,7 +70,7 @@ func (c *Conn) ZRangeWithScores(ctx context.Context, key string, start, stop int
 }
 
 // ZRangeByScore returns the members whose score is from low to high, both included, lowest
-// first, and their scores; math.Inf is no bound. O(log N + n) for n of N members.
+// first, and their scores; math.Inf means no bound. O(log N + n) for n of N members.
 func (c *Conn) ZRangeByScore(ctx context.Context, key string, low, high float64) ([]Scored, error) {
 	return scoreds(c.Do(ctx, "ZRANGEBYSCORE", key, score(low), score(high), "WITHSCORES"))
 }
@@ -99,7 +99,7 @@ func scoreds(v Value, err error) ([]Scored, error) {
 		v.Elems = flat
 	}
 	if len(v.Elems)%2 != 0 {
-		return nil, fmt.Errorf("ebb: members with scores: the reply has %d elements, which is no even number", len(v.Elems))
+		return nil, fmt.Errorf("ebb: members with scores: the reply has %d elements, which is not an even number", len(v.Elems))
 	}
 	all := make([]Scored, len(v.Elems)/2)
 	for i := range all {

@@ -65,7 +65,7 @@ func (l *auditLog) add(row auditRow) {
 func (l *auditLog) latest() []auditRow {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := append(append([]auditRow{}, l.writes.rows...), l.refused.rows...) // an empty list is no null
+	out := append(append([]auditRow{}, l.writes.rows...), l.refused.rows...) // an empty list is not null
 	slices.SortFunc(out, func(a, b auditRow) int { return cmp.Compare(b.seq, a.seq) })
 	return out
 }

@@ -204,7 +204,7 @@ func TestTheFeedMissesNoExpirationOfItsFirstSecond(t *testing.T) {
 	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "a*", "TO", "ended")
 	b.admin("SET", "a1", "1", "PX", "1")
 	b.clock.Advance(2 * time.Millisecond)
-	b.hub.tick() // what the rule recorded before is no news
+	b.hub.tick() // what the rule recorded before is not news
 	l := b.listen("expired:0")
 	var hello struct{}
 	l.next("hello", &hello)

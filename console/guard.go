@@ -9,7 +9,7 @@ import (
 )
 
 // crossSite reports whether a page of another site has made the browser send a request. The API refuses
-// such requests, reads included. A program that is no browser does not send the header.
+// such requests, reads included. A program that is not a browser does not send the header.
 func crossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

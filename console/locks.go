@@ -82,7 +82,7 @@ func getLock(k *call, q *request) (any, error) {
 		return nil, err
 	}
 	if v.Str != "lock" && v.Str != "semaphore" {
-		return nil, errGone("the key is no lock and no semaphore, or no longer has a holder")
+		return nil, errGone("the key is neither a lock nor a semaphore, or no longer has a holder")
 	}
 	clients := map[int64]*clientRow{}
 	if all, err := k.clients(q); err == nil {

@@ -77,7 +77,7 @@ func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 		b.admin("RL.TAKE", "api:ann", "1", "3600000")
 	}
 	b.admin("RL.TAKE", "api:bob", "1", "60000")
-	b.admin("RL.TAKE", "api:bob", "1", "60000") // one denial is no concern
+	b.admin("RL.TAKE", "api:bob", "1", "60000") // one denial is not a concern
 	want := []string{"act rule db0 lost 1", "look dead db0 mail 31", "look unattended db0 orphan 1", "look unattended db3 far 1",
 		"look throttled db0 api:ann 74", "look lockwait db0 job 1", "look behind db0 orders 167"}
 	if got := b.concernsOf(); !slices.Equal(got, want) {

@@ -178,7 +178,7 @@ func getStream(k *call, q *request) (any, error) {
 		return nil, err
 	}
 	if v.Str != "stream" {
-		return nil, errGone("the key is no stream, or no longer exists")
+		return nil, errGone("the key is not a stream, or no longer exists")
 	}
 	if v, err = k.do(q.ctx, "XINFO", "STREAM", key); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func TestAChangeNeedsWhatThePageHasShown(t *testing.T) {
 	if v := b.admin("LINDEX", "l", "2"); v.Str != "mine" {
 		t.Errorf("the element is %q", v.Str)
 	}
-	// A key of another type, and a command that is no expectation.
+	// A key of another type, and a command that is not an expectation.
 	b.admin("DEL", "h")
 	b.admin("SET", "h", "x")
 	if status, _ := b.ifSeen("HGET h f", "abc", "SET h mine"); status != http.StatusConflict {

@@ -35,7 +35,7 @@ func TestThePagesHaveNoForbiddenWord(t *testing.T) {
 			return err
 		}
 		files, bytes = files+1, bytes+len(text)
-		// the name of the namespace of SVG is no address
+		// the name of the namespace of SVG is not an address
 		clean := strings.ReplaceAll(string(text), `xmlns="http://www.w3.org/2000/svg"`, "")
 		for i, line := range strings.Split(clean, "\n") {
 			if found := forbidden.FindString(line); found != "" {

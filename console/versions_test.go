@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The errors of commands that a screen needs are no errors of a client, and SLOWLOG names their session.
+// The errors of commands that a screen needs are not errors of a client, and SLOWLOG names their session.
 func TestTheConsolesOwnCommandsAreNoMistakesOfClients(t *testing.T) {
 	b := newBench(t, Options{})
 	b.fill()

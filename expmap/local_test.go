@@ -96,7 +96,7 @@ func TestFiguresCountLocalValuesThatGaveWay(t *testing.T) {
 		defer m.Close()
 		must(t, m.SetMany(ctx, map[string]int{"k": 1, "l": 2, "m": 3}, time.Hour))
 		tracks(b, m)
-		must(t, m.Set(ctx, "m", 4, time.Hour)) // a change is no eviction
+		must(t, m.Set(ctx, "m", 4, time.Hour)) // a change is not an eviction
 		if n := m.Figures().LocalEvicted; n != 0 {
 			t.Errorf("%d local values were evicted, want 0", n)
 		}

@@ -32,7 +32,7 @@ type Options[K comparable, V any] struct {
 	MaxLen int64
 	// Eviction makes a full map remove other entries for a new one, instead of refusing it: LRU or
 	// LFU. It needs MaxLen, and belongs to the data. Set, SetMany, CompareAndSwap, Increment, Get,
-	// GetMany and GetOrLoad are uses of an entry. An eviction is no expiration: OnExpired does not hear of it.
+	// GetMany and GetOrLoad are uses of an entry. An eviction is not an expiration: OnExpired does not hear of it.
 	Eviction Eviction
 	// Local is the number of values that Get and GetOrLoad keep in this process, those last used;
 	// 0: none. A value goes when a key of the map changes, by any program, or its deadline passes,

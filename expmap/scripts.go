@@ -338,7 +338,7 @@ seal()
 return did
 `
 	// opAdd: ARGV field, what to add, the ttl of a new entry, HINCRBY or HINCRBYFLOAT. It returns
-	// the sum in an array, or -1 if the map is full, -2 if the value is no number, -3 if the sum
+	// the sum in an array, or -1 if the map is full, -2 if the value is not a number, -3 if the sum
 	// overflows. The server adds, because a number of Lua has 53 bits; for that the value stands
 	// alone in the field meanwhile. Servers add floats with 80 bits, and so beyond a float64.
 	opAdd = `

@@ -329,7 +329,7 @@ func TestTheClientsClockDoesNotCount(t *testing.T) {
 			p := newLimiter(t, b.Conn, "x", PerHour(7), Options{Algorithm: a}).plan.Load()
 			for _, arg := range append(p.native, p.script...) {
 				if n, ok := arg.(int64); ok && n > time.Hour.Microseconds() {
-					t.Errorf("%v: %d is no span of this limit", a, n)
+					t.Errorf("%v: %d is not a span of this limit", a, n)
 				}
 			}
 		}

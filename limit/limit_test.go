@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// calm is for tests in which a slow machine is no dead backend.
+// calm is for tests in which a slow machine is not a dead backend.
 const calm = 15 * time.Second
 
 func newLimiter(t *testing.T, c *ebb.Conn, name string, rate Rate, opts ...Options) *Limiter {
@@ -308,7 +308,7 @@ func TestAForeignCounterIsNoLimiter(t *testing.T) {
 	})
 }
 
-// A sorted set of another program whose member "#" is no sum.
+// A sorted set of another program whose member "#" is not a sum.
 func TestAnImpossibleSumIsNoSlidingLog(t *testing.T) {
 	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
 		for _, score := range []string{"inf", "-inf", "5", "-9007199254740993", "-1e300"} {

@@ -226,7 +226,7 @@ func (l *Limiter) bucket(key string) string {
 	return escapeBraces(b)
 }
 
-// escapeBraces returns a key whose helper keys are in its slot: it replaces braces that are no hash tag. A key may be the input
+// escapeBraces returns a key whose helper keys are in its slot: it replaces braces that are not a hash tag. A key may be the input
 // of any user.
 func escapeBraces(key string) string {
 	if kit.Tagged(key) || !strings.ContainsAny(key, "{}") {

@@ -33,7 +33,7 @@ func (l *Limiter) Reserve(ctx context.Context, key string) (*Reservation, error)
 }
 
 // ReserveN does the work of Reserve for n requests at once, if their turn comes within the
-// given time; a negative time is no bound. If the turn comes later, ReserveN takes nothing.
+// given time; a negative time means no bound. If the turn comes later, ReserveN takes nothing.
 // Further errors: ErrLate, ErrTooMuch for more than Burst, ebb.ErrArgument.
 func (l *Limiter) ReserveN(ctx context.Context, key string, n int64, within time.Duration) (*Reservation, error) {
 	p := l.plan.Load()

@@ -231,7 +231,7 @@ func (x *Index) Watch(ctx context.Context) error {
 // point returns the longitude and the latitude of a reply.
 func point(v conn.Value) (p Point, err error) {
 	if len(v.Elems) != 2 {
-		return p, fmt.Errorf("%w: %s is no place", conn.ErrValue, v)
+		return p, fmt.Errorf("%w: %s is not a place", conn.ErrValue, v)
 	}
 	if p.Lon, err = v.Elems[0].AsFloat(); err != nil {
 		return p, err

@@ -169,7 +169,7 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 
 // Requeue makes jobs due now, as if they had never been delivered, and returns the number that it
 // found: delayed and ready jobs; leased ones, whose consumers get ErrLost; and dead letters, as
-// Redrive does. They keep their priority if they are no dead letters, and lose their TTL. Requeue costs
+// Redrive does. They keep their priority if they are not dead letters, and lose their TTL. Requeue costs
 // one round trip for every 500 ids.
 func (q *Queue[T]) Requeue(ctx context.Context, ids ...string) (int64, error) {
 	return q.inChunks(ctx, "requeue", ids, q.store().requeue)

@@ -67,7 +67,7 @@ func (d *Delivery[T]) Extend(ctx context.Context) error {
 	return err
 }
 
-// settle runs a script that ends the delivery, once. gone: it is no error if no consumer has the entry.
+// settle runs a script that ends the delivery, once. gone: it is not an error if no consumer has the entry.
 func (d *Delivery[T]) settle(ctx context.Context, doing string, gone bool, s *conn.Script, more ...any) error {
 	if d.settled.Load() {
 		return nil

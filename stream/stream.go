@@ -303,7 +303,7 @@ func entriesOf(r conn.Value) []conn.Value {
 // entry returns the Entry of an ID and fields. With an error too, it has the ID.
 func (s *Stream[T]) entry(v conn.Value) (e Entry[T], err error) {
 	if len(v.Elems) < 2 {
-		return e, fmt.Errorf("%w: %s is no entry", conn.ErrValue, v)
+		return e, fmt.Errorf("%w: %s is not an entry", conn.ErrValue, v)
 	}
 	e.ID = v.Elems[0].Str
 	data, ok := v.Elems[1].Get(field)

@@ -10,7 +10,7 @@ import (
 func TestACheckThatCannotRunHasAStatusOfItsOwn(t *testing.T) {
 	for _, c := range []struct {
 		args []string
-		want int // 0: an error that is no status
+		want int // 0: an error that is not a status
 		says string
 	}{
 		{[]string{"check", "redis://127.0.0.1:1/3", "redis://127.0.0.1:1"}, 3, "TO"},

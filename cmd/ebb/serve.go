@@ -310,7 +310,7 @@ func await(ctx context.Context, signals, hangups <-chan os.Signal, reload func()
 			o.Force = true
 		case <-hangups:
 			reload()
-			tries-- // it is no try to end
+			tries-- // it is not a try to end
 			continue
 		case sig := <-signals:
 			o = shutdownOptions(cfg, sig)

@@ -166,7 +166,7 @@ func TestTheBarNamesTheActingUser(t *testing.T) {
 	}
 	p.Eventually(`$('#bar .user')?.innerText === 'default'`)
 	p.Eventually(within("k", "Delete") + `?.disabled === false`)
-	// What is no screen is no route.
+	// What is not a screen is not a route.
 	for _, name := range []string{"login", "hot", "nosuch"} {
 		p.Eval(`location.hash = '#/` + name + `'`)
 		p.Eventually(`$('#screen .tiles') && document.title.startsWith('Now')`)

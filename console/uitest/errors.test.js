@@ -44,7 +44,7 @@ test('a mistake of the pages is a message, and stays in the log of the browser',
   assert.equal(messages().at(-1), 'The action failed: thrown by a handler');
 });
 
-test('the end of a screen and a missing login are no messages', () => {
+test('the end of a screen and a missing login are not messages', () => {
   const before = messages().length;
   assert.equal(reject(new DOMException('aborted', 'AbortError')), true);
   assert.equal(reject(new ApiError(401, { error: 'log in', login: true }, 0)), true);

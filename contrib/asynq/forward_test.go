@@ -105,6 +105,6 @@ func TestForwardReportsATaskThatCannotBeRun(t *testing.T) {
 		t.Errorf("Forward: %v", err)
 	}
 	if err := asynqebb.Forward(ctx, c); err == nil {
-		t.Error("Forward of no queue is no error")
+		t.Error("Forward of no queue is not an error")
 	}
 }

@@ -16,7 +16,7 @@ const readsEnd = true
 // rawMode holds the former settings of a terminal.
 type rawMode struct {
 	fd  int
-	was *unix.Termios // nil: the input is no terminal
+	was *unix.Termios // nil: the input is not a terminal
 }
 
 // enterRaw makes the terminal deliver each key at once and not show it. Ctrl-C stays a

@@ -111,7 +111,7 @@ func (c *checker) tail(in *input, wrong *oplog.AOFError, from int64) {
 	c.bad("%s, at offset %d: %d bytes stand behind the last whole command, %s", wrong.Reason, from+wrong.Offset, lost, begins)
 	switch {
 	case !wrong.Truncated:
-		c.printf("  That is no tail that was cut off: whole commands may follow. To lose them, cut the file to %d bytes.", good)
+		c.printf("  That is not a tail that was cut off: whole commands may follow. To lose them, cut the file to %d bytes.", good)
 	case !in.last:
 		c.printf("  More data follows in the next file, so it may not be cut off here.")
 	case !c.Fix:

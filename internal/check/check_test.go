@@ -158,8 +158,8 @@ func TestWhatIsWrongWithAppendOnlyFiles(t *testing.T) {
 			"\"MULTI\"\n  --fix cuts these bytes off."},
 		"damaged": {set + "*1\r\n?" + set, "x.aof: append-only file, 59 bytes\n" + table +
 			"\n  WRONG: '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin with the bytes " +
-			"\"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is no tail that was cut off: whole commands may follow. To lose " +
-			"them, cut the file to 27 bytes."},
+			"\"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is not a tail that was cut off: whole commands may follow. " +
+			"To lose them, cut the file to 27 bytes."},
 	} {
 		dir := t.TempDir()
 		put(t, dir, "x.aof", []byte(c.file))

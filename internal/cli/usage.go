@@ -41,7 +41,7 @@ Input
   -i <seconds>         Wait between them (fractions allowed); also for --scan, --stat.
 
 Output
-  --raw                Replies as they are (default when output is no terminal).
+  --raw                Replies as they are (default when output is not a terminal).
   --no-raw             Replies for people, terminal or not.
   --csv, --json        As CSV; as JSON (with RESP3, unless -2 is given).
   --quoted-json        As --json, with text in ASCII: \\xc3\\xa9.

@@ -32,10 +32,10 @@ const (
 
 // bloomConfigErrors are the errors in the options of a new filter.
 var bloomConfigErrors = []string{
-	"ERR bad error rate: the error rate is no number",
+	"ERR bad error rate: the error rate is not a number",
 	"ERR (0 < error rate range < 1): the error rate is not between 0 and 1",
 	"ERR the error rate must be at least 1e-12: it is smaller",
-	"ERR bad capacity: the capacity is no integer",
+	"ERR bad capacity: the capacity is not an integer",
 	"ERR (capacity should be larger than 0): the capacity is 0 or negative",
 	"ERR the capacity must be at most 1073741824; spread the items over several filters: it is larger",
 	"ERR bad expansion: EXPANSION is not from 1 to 32768",

@@ -167,7 +167,7 @@ func expireOption(cond *engine.Condition, a []byte) (int, error) {
 	return 1, nil
 }
 
-const ttlReplies = "The time, -1 if the key has none, -2 if there is no such key. Asking is no access: a sliding deadline stays."
+const ttlReplies = "The time, -1 if the key has none, -2 if there is no such key. Asking is not an access: a sliding deadline stays."
 
 var specTTL = command.Spec{
 	Name: "ttl", Group: command.GroupGeneric, Since: "1.0.0", Complexity: "O(1)",

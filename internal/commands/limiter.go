@@ -234,7 +234,7 @@ var specRLTakeAll = command.Spec{
 	Errors: append([]string{
 		"ERR the same key is named twice: two of the keys are equal",
 		"ERR a limit and a period are needed for each key: the numbers are not twice as many as the keys",
-		"ERR numkeys should be greater than 0: numkeys is no positive number",
+		"ERR numkeys should be greater than 0: numkeys is not a positive number",
 	}, takeErrors...),
 	Examples: `
 > RL.TAKEALL 2 user:1 all 1 1000 100 1000

@@ -17,7 +17,7 @@ const (
 // These are the errors of locks and semaphores.
 var (
 	leaseLength = []string{
-		"ERR invalid lease, must be a positive number of milliseconds: lease is no integer above 0.",
+		"ERR invalid lease, must be a positive number of milliseconds: lease is not an integer above 0.",
 	}
 	waitErrors = append(leaseLength[:1:1],
 		"ERR timeout is not an integer or out of range: WAIT takes whole milliseconds.",
@@ -172,7 +172,7 @@ var specLockRenew = command.Spec{
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("token"), command.Int("lease")},
 	Replies: "1. The new lease, in milliseconds, may also end before the old one.",
-	Errors:  append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: the argument is no token.", lostError),
+	Errors:  append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: the argument is not a token.", lostError),
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
 (integer) $t
@@ -218,7 +218,7 @@ var specLockRelease = command.Spec{
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Update|command.Delete), command.Str("owner"), command.Int("token")},
 	Replies: "1 if this owner held the lock under this token, 0 if not.",
-	Errors:  []string{"ERR invalid token, must be a positive integer: the argument is no token."},
+	Errors:  []string{"ERR invalid token, must be a positive integer: the argument is not a token."},
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
 (integer) $t

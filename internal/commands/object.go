@@ -87,7 +87,7 @@ func runObjectFreq(c *command.Ctx) error {
 
 var specObjectIdleTime = command.Spec{
 	Name: "object|idletime", Group: command.GroupGeneric, Since: "2.2.3", Complexity: "O(1)",
-	Summary: "Returns the seconds since a key was last accessed. It is no access itself.",
+	Summary: "Returns the seconds since a key was last accessed. It is not an access itself.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
 	Tips:    []string{"nondeterministic_output"},

@@ -25,7 +25,7 @@ var freshErrors = []string{
 	string(errFreshLate) + ": the value would never be stale.",
 	string(errFreshSpan) + ": the span is 0 or negative.",
 	string(errFreshSlides) + ": each read would move one of the two deadlines.",
-	string(errToken) + ": the argument of IFTOKEN is no token.",
+	string(errToken) + ": the argument of IFTOKEN is not a token.",
 }
 
 var specGetFresh = command.Spec{
@@ -54,8 +54,8 @@ var specGetFresh = command.Spec{
 		"lease ends. A stale value is returned at once. In transactions and scripts the command does not wait.\n" +
 		"* A replica elects no client, and no server elects one whose user may not write the key.",
 	Errors: []string{
-		string(errFreshLease) + ": the lease is no integer in this range.",
-		string(errToken) + ": the argument of TOKEN is no token.",
+		string(errFreshLease) + ": the lease is not an integer in this range.",
+		string(errToken) + ": the argument of TOKEN is not a token.",
 		string(errFreshOwner) + ": the argument of OWNER is empty or too long.",
 		waitErrors[0], waitErrors[1],
 	},
@@ -233,7 +233,7 @@ var specUnlease = command.Spec{
 		command.Int("token"), command.TokenArg("OWNER", command.Str("owner")))},
 	Replies: "1 if this was the key's refresh token, or the owner of its lease, 0 if not.",
 	Errors: []string{
-		string(errToken) + ": the argument is no token.",
+		string(errToken) + ": the argument is not a token.",
 		string(errFreshOwner) + ": the argument of OWNER is empty or too long.",
 	},
 	Examples: `

@@ -115,7 +115,7 @@ func usedByTranscripts(t *testing.T, used map[string]bool) {
 			for id := range strings.SplitSeq(m[1], ", ") {
 				used[id] = true
 				if _, ok := Find(id); !ok {
-					t.Errorf("%s: %s is no difference of internal/compat", path, id)
+					t.Errorf("%s: %s is not a difference of internal/compat", path, id)
 				}
 			}
 		}
@@ -170,6 +170,6 @@ func TestCoversTellsForWhichServersADifferenceHolds(t *testing.T) {
 		}
 	}
 	if _, err := Covers("no-such", realserver.Redis7); err == nil {
-		t.Error("an ID that is not on the list is no error")
+		t.Error("an ID that is not on the list is not an error")
 	}
 }

@@ -198,7 +198,7 @@ var differences = []Difference{
 		"ebb computes with Go's library, which rounds otherwise than C's, and on arm64 with fused multiplications and additions (FMA)."},
 	// Hashes, lists, sets and sorted sets.
 	{"small-set-listpacks", Collections, Redis7, "object|encoding sscan smembers config|set",
-		"Small sets with members that are no integers have the encoding listpack, keep their members in order, and have the limits " +
+		"Small sets with members that are not integers have the encoding listpack, keep their members in order, and have the limits " +
 			"set-max-listpack-entries and -value; in Redis 7.0 they are hash tables.",
 		"ebb does as Redis since 7.2."},
 	{"zset-conversion", Collections, Redis7, "object|encoding zadd",
@@ -405,7 +405,7 @@ var differences = []Difference{
 	// What random sequences of commands meet as well (internal/testing/modeltest).
 	{"object-encodings", Collections, All, "object|encoding",
 		"OBJECT ENCODING describes ebb's own records: a short string that is an integer is encoded as one, containers become compact again, one command " +
-			"with many items makes them compact, and a hash with deadlines of fields is no listpackex.",
+			"with many items makes them compact, and a hash with deadlines of fields is not a listpackex.",
 		"Each implementation has its own encodings."},
 	{"collection-order", Collections, All, "hgetall hkeys hvals smembers sinter sunion sdiff hrandfield srandmember spop hscan sscan zscan " +
 		"function|list pubsub|channels pubsub|shardchannels",

@@ -120,7 +120,7 @@ func (s *Set) TCPKeepalive() int64 { return s.num(hTCPKeepalive) }
 func (s *Set) MaxClients() int64 { return s.num(hMaxClients) }
 
 // ProtectedMode reports whether the server serves loopback connections only, while there
-// is no password.
+// is not a password.
 func (s *Set) ProtectedMode() bool { return s.num(hProtectedMode) != 0 }
 
 // RequirePass returns the default user's password, "" for none.

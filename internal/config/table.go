@@ -123,7 +123,8 @@ var networkTable = []Directive{
 	memory("client-query-buffer-limit", 1<<30, 1<<20, maxLong).does("bytes of a client's unfinished request"),
 	special("client-output-buffer-limit", OutputLimits,
 		"normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60").does("bounds of queued replies: class, hard and soft bytes, seconds above soft"),
-	{Name: "maxmemory-clients", Kind: MemoryOrPart, Default: "0", Max: maxLong, Doc: "bytes of all clients' buffers, or a percentage of maxmemory; 0 is no bound"},
+	{Name: "maxmemory-clients", Kind: MemoryOrPart, Default: "0", Max: maxLong,
+		Doc: "bytes of all clients' buffers, or a percentage of maxmemory; 0 means no bound"},
 	integer("io-loops", 0, 0, 256).stored(func(n int64) int64 {
 		return min(n,
 			128)
@@ -153,7 +154,7 @@ var networkTable = []Directive{
 	yesno("http-tls", "no").immutable().does("serve the admin pages by HTTPS, with tls-cert-file and tls-key-file"),
 	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
 	text("bind-source-addr", "").does("address that this server connects to its master from"),
-	integer("tracking-table-max-keys", 1000000, 0, maxLong).does("keys that are remembered for clients that cache; 0 is no bound"),
+	integer("tracking-table-max-keys", 1000000, 0, maxLong).does("keys that are remembered for clients that cache; 0 means no bound"),
 
 	integer("tls-port", 0, 0, 65535).does("TCP port for TLS; 0 listens on none"),
 	text("tls-cert-file", "").does("certificate, PEM"),
@@ -192,14 +193,14 @@ var dataTable = []Directive{
 	integer("databases", 16, 1, maxDatabases).immutable().does("databases SELECT can choose from"),
 	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
 	{Name: "maxmemory", Kind: MemoryOrShare, Default: "0", Max: unbounded,
-		Doc: "bytes of data at which keys are evicted or writes refused, or a percentage of the machine's memory; 0 is no bound"},
+		Doc: "bytes of data at which keys are evicted or writes refused, or a percentage of the machine's memory; 0 means no bound"},
 	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu",
 		"allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
 	special("maxmemory-protect", Flags, "lock semaphore delayqueue limiter rules").choose("none", "lock", "semaphore", "delayqueue", "limiter",
 		"rules").does("what is never evicted; rules: the streams and queues of expiry rules; delayqueue: also the streams that queues deliver to"),
 	{Name: "maxmemory-protect-limiters", Kind: MemoryOrPart, Default: "25%", Max: maxLong,
 		Doc: "bytes of limiters that maxmemory-protect protects, or a percentage of maxmemory; while there are more, the fullest limiters are " +
-			"evicted first; 0 is no bound"},
+			"evicted first; 0 means no bound"},
 	integer("maxmemory-samples", 5, 1, maxInt).does("keys looked at for each that is evicted"),
 	integer("max-clock-ahead", 3600, 0, maxInt).does("seconds by which an instant of the log, or of the master's stream, may be ahead of the " +
 		"clock; what is beyond is refused"),
@@ -219,8 +220,8 @@ var dataTable = []Directive{
 	integer("zset-max-listpack-entries", 128, 0, maxLong).alias("zset-max-ziplist-entries").does("members up to which a sorted set is packed"),
 	memory("zset-max-listpack-value", 64, 0, maxLong).alias("zset-max-ziplist-value").does("bytes of the longest member of a packed sorted set"),
 	memory("hll-sparse-max-bytes", 3000, 0, maxLong).does("bytes up to which a HyperLogLog is sparse"),
-	memory("stream-node-max-bytes", 4096, 0, maxLong).does("bytes of a stream's node; 0 is no bound"),
-	integer("stream-node-max-entries", 100, 0, maxLong).does("entries of a stream's node; 0 is no bound"),
+	memory("stream-node-max-bytes", 4096, 0, maxLong).does("bytes of a stream's node; 0 means no bound"),
+	integer("stream-node-max-entries", 100, 0, maxLong).does("entries of a stream's node; 0 means no bound"),
 	enum("sanitize-dump-payload", "no", "no", "yes", "clients").unused("RESTORE always checks the payload"),
 	text("locale-collate", "").unused(noLocale),
 	text("hash-seed", "").immutable().unused("the tables draw their seeds at the start"),

@@ -28,7 +28,7 @@ type SavePoint struct {
 }
 
 // OutputLimit limits the replies that are queued for a client, in bytes. The server closes
-// the client at once at Hard, and after Seconds above Soft. 0 is no limit.
+// the client at once at Hard, and after Seconds above Soft. 0 means no limit.
 type OutputLimit struct {
 	Hard, Soft int64
 	Seconds    int

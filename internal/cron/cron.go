@@ -71,7 +71,7 @@ func Parse(text, zone string) (*Expr, error) {
 		return nil, fmt.Errorf("%q: an expression has no time zone, use TZ", text)
 	}
 	if strings.HasPrefix(text, "@every") {
-		return nil, fmt.Errorf("%q: a span between occurrences is no expression, use EVERY", text)
+		return nil, fmt.Errorf("%q: a span between occurrences is not an expression, use EVERY", text)
 	}
 	schedule, err := parser.Parse(text)
 	if err != nil {
@@ -79,7 +79,7 @@ func Parse(text, zone string) (*Expr, error) {
 	}
 	s, ok := schedule.(*robfig.SpecSchedule)
 	if !ok {
-		return nil, fmt.Errorf("%q is no cron expression", text)
+		return nil, fmt.Errorf("%q is not a cron expression", text)
 	}
 	if zone == "Local" { // it would depend on the machine
 		return nil, ErrZone

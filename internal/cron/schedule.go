@@ -15,7 +15,7 @@ const MaxScheduleName = 255
 // MaxTime is the latest instant of an occurrence, in ms since 1970.
 const MaxTime = 1<<48 - 1
 
-// MinEvery is the least span between two occurrences, in ms. A queue is no timer.
+// MinEvery is the least span between two occurrences, in ms. A queue is not a timer.
 const MinEvery = 10
 
 // Rule says when and how a schedule adds its job. Cron counts if Every is 0.
@@ -115,13 +115,13 @@ func (s *Schedule) Parsed() bool { return s.Every > 0 || s.expr != nil || s.lost
 
 // A schedule of a zone that this machine does not know has no occurrence to compute. The one that the other
 // machine computed still becomes a job. Then Next is the instant at which Tick looks for the zone again. Such an
-// instant is no occurrence: it has lookMark ms behind a whole second, and occurrences of cron have none.
+// instant is not an occurrence: it has lookMark ms behind a whole second, and occurrences of cron have none.
 const (
 	lookSpan = 60_000 // ms until Tick looks again
 	lookMark = 1
 )
 
-// looks reports whether Next is no occurrence.
+// looks reports whether Next is not an occurrence.
 func (s *Schedule) looks() bool { return s.Every == 0 && s.Next%1000 != 0 }
 
 // lookAgain returns what happens at now to a schedule whose zone is unknown.

@@ -110,7 +110,7 @@ func MayWrite(args []any) bool {
 	}
 	second := ""
 	if len(args) > 1 {
-		second, _ = ArgText(args[1]) // one without a text is no subcommand
+		second, _ = ArgText(args[1]) // one without a text is not a subcommand
 	}
 	return routing.MayWrite(name, second)
 }

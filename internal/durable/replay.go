@@ -86,7 +86,7 @@ func (p *player) command(args [][]byte, end oplog.Place) error {
 	case len(args) == 2 && is(name, "SELECT"):
 		n, ok := numeral.ParseInt(args[1])
 		if !ok || n < 0 {
-			return fmt.Errorf("SELECT %q: the argument is no number of a database", args[1])
+			return fmt.Errorf("SELECT %q: the argument is not a number of a database", args[1])
 		}
 		if have := p.o.DB.Databases(); n >= int64(have) {
 			return fmt.Errorf("the append-only file selects database %d, but `databases` is %d; start with at least %d", n, have, n+1)

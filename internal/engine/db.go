@@ -212,7 +212,7 @@ func (db *DB) Charged() int64 { return db.charged.Load() }
 // their physical pages.
 func (db *DB) HeldMemory() (used, idle int) { return db.pool.Used(), db.pool.Idle() }
 
-// LimitMemory sets the number of bytes above which OverLimit reports true; 0 is no limit.
+// LimitMemory sets the number of bytes above which OverLimit reports true; 0 means no limit.
 func (db *DB) LimitMemory(bytes int64) {
 	db.limit.Store(bytes)
 	db.UsedMemory()

@@ -47,7 +47,7 @@ func (r *ration) spend(n, most int64) error {
 }
 
 // LimitUnpacked sets how many bytes the values of a payload or a file may unpack to while
-// LimitMemory sets no limit: the memory of the machine. 0 is no limit.
+// LimitMemory sets no limit: the memory of the machine. 0 means no limit.
 func (db *DB) LimitUnpacked(bytes int64) { db.unpackable.Store(bytes) }
 
 // mostUnpacked returns the bytes of a ration. free says that the memory limit does not count.

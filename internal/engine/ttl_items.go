@@ -127,7 +127,7 @@ func (e *BoundError) Error() string {
 }
 
 // bounded returns a BoundError if a container of living items would exceed max with the new ones
-// among n items; 0 is no bound. O(1) if the container has space for n more, else O(n).
+// among n items; 0 means no bound. O(1) if the container has space for n more, else O(n).
 func bounded(key []byte, living, max, n int, item func(i int) []byte, has func(item []byte) bool) error {
 	if max == 0 || living+n <= max {
 		return nil

@@ -25,7 +25,8 @@ func Check(c *conn.Conn, what, name string) error {
 	case name == "":
 		wrong = "the name is empty; it must have at least one character"
 	case strings.ContainsAny(name, "{}") && !Tagged(name):
-		wrong = `the name has braces that are no hash tag; it must have none, or a "{" that is followed by at least one character and "}", as in "{eu}:jobs"`
+		wrong = `the name has braces that are not a hash tag; it must have none, or a "{" that is followed by at least one character ` +
+			`and "}", as in "{eu}:jobs"`
 	default:
 		return nil
 	}

@@ -17,7 +17,7 @@ func Compact(img []byte) []byte {
 	return img
 }
 
-// Restore returns a copy of an image from a file, in which unused fields are 0; ok is false if it is no valid one.
+// Restore returns a copy of an image from a file, in which unused fields are 0; ok is false if it is not a valid one.
 func Restore(data []byte) (img []byte, ok bool) {
 	if len(data) < Head || data[0]&0xf0 != form || Algo(data[0]&0x0f) >= Algos {
 		return nil, false

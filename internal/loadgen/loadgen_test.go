@@ -250,7 +250,7 @@ func TestARunEndsWithItsContextAndWithItsConnection(t *testing.T) {
 			t.Errorf("rate %v, cancelled: %v", rate, err)
 		}
 		if _, err := Run(context.Background(), cfg, test); err == nil {
-			t.Errorf("rate %v: a lost connection is no error", rate)
+			t.Errorf("rate %v: a lost connection is not an error", rate)
 		}
 		l.Close()
 		<-done

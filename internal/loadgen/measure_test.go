@@ -25,7 +25,7 @@ func TestTypesComparesEachCommand(t *testing.T) {
 	}
 	cfg.Only = "nothing"
 	if err := Types(t.Context(), cfg); err == nil {
-		t.Error("an unknown command is no error")
+		t.Error("an unknown command is not an error")
 	}
 }
 

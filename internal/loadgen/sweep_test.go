@@ -56,12 +56,12 @@ func TestSweepHasAWorkloadForEachCommandOrAReasonForNone(t *testing.T) {
 	}
 	for c := range measured {
 		if !seen[c] {
-			t.Errorf("the sweep has rows of %s, which is no command", c)
+			t.Errorf("the sweep has rows of %s, which is not a command", c)
 		}
 	}
 	for _, p := range patterns {
 		if !used[p] {
-			t.Errorf("the sweep leaves %s out, which is no command without a workload", p)
+			t.Errorf("the sweep leaves %s out, which is not a command without a workload", p)
 		}
 	}
 }
@@ -138,6 +138,6 @@ func TestSweepPrintsATableAndStartsServers(t *testing.T) {
 		t.Error(err)
 	}
 	if _, _, err := StartServer(context.Background(), realserver.Program(t, "redis-server"), "--no-such-directive", "x"); err == nil {
-		t.Error("a program that ends is no error")
+		t.Error("a program that ends is not an error")
 	}
 }

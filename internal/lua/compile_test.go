@@ -306,7 +306,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// Chunks that are no programs, and the messages of lua5.1, without the name.
+// Chunks that are not programs, and the messages of lua5.1, without the name.
 var syntaxErrors = []struct{ chunk, message string }{
 	{"x=", "1: unexpected symbol near '<eof>'"},
 	{"for", "1: '<name>' expected near '<eof>'"},

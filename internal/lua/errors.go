@@ -14,7 +14,7 @@ type Error struct {
 	lua   bool // an instruction has raised it, not a builtin
 }
 
-// Error returns the message, or the type of a value that is no message.
+// Error returns the message, or the type of a value that is not a message.
 func (e *Error) Error() string {
 	if s, ok := e.Value.AsString(); ok {
 		return s

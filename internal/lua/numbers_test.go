@@ -99,7 +99,7 @@ func TestNumbersAreReadAsInLua51(t *testing.T) {
 		f, ok := ParseNumber(texts[i])
 		if !ok {
 			if !strings.Contains(want, "number expected, got string") {
-				t.Errorf("%q is no number, in lua5.1 it is %s", texts[i], want)
+				t.Errorf("%q is not a number, in lua5.1 it is %s", texts[i], want)
 			}
 			continue
 		}

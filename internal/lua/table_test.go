@@ -133,7 +133,7 @@ func TestTableIsAMap(t *testing.T) {
 				}
 				n := table.Len()
 				if n > 0 && table.GetInt(n).IsNil() || !table.GetInt(n+1).IsNil() {
-					t.Fatalf("# is %d, which is no border", n)
+					t.Fatalf("# is %d, which is not a border", n)
 				}
 			},
 		})

@@ -153,7 +153,7 @@ func TestDeadlinesBoundWaiting(t *testing.T) {
 		wantErr(t, "read", err, os.ErrDeadlineExceeded)
 		var timeout net.Error
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
-			t.Errorf("%v is no timeout", err)
+			t.Errorf("%v is not a timeout", err)
 		}
 		if waited := time.Since(start); waited != time.Second {
 			t.Errorf("waited %v", waited)

@@ -100,7 +100,7 @@ func TestACopyNoticesThatEventsAreSwitchedOff(t *testing.T) {
 	}
 }
 
-// While many keys are copied, nothing may happen on the source: the silence of its events is no cut connection.
+// While many keys are copied, nothing may happen on the source: the silence of its events is not a cut connection.
 func TestASourceWithoutWritesIsSentPings(t *testing.T) {
 	defer func(d time.Duration) { quiet = d }(quiet)
 	quiet = 5 * time.Millisecond

@@ -173,7 +173,7 @@ func (m *Migration) byLink() (ok bool, why string) {
 	return true, ""
 }
 
-// Follow copies the data to the target and keeps it equal until ctx ends, which is no error. A file is copied once.
+// Follow copies the data to the target and keeps it equal until ctx ends, which is not an error. A file is copied once.
 func (m *Migration) Follow(ctx context.Context) error {
 	if m.file != "" {
 		return m.load(ctx)

@@ -657,7 +657,7 @@ func TestWhatIsNoURLAndNoFileIsNamed(t *testing.T) {
 	}
 }
 
-// The rules' list, which migrate itself asks for, and ebb's own module are no findings.
+// The rules' list, which migrate itself asks for, and ebb's own module are not findings.
 func TestACheckFromEbbDoesNotFindItself(t *testing.T) {
 	from, to := startEbb(t), startEbb(t, "rename-command EXPIRY nothing")
 	c := open(t, from)

@@ -36,7 +36,7 @@ func TestOwnCommandsBecomeIdleOnesOfTheSameLength(t *testing.T) {
 		}
 		var again Plain
 		if same, err := again.Next(got); err != nil || !bytes.Equal(same, got) || len(again.held) > 0 {
-			t.Fatalf("%.60q is no whole command: %v", got, err)
+			t.Fatalf("%.60q is not a whole command: %v", got, err)
 		}
 	}
 }

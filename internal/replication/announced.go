@@ -23,7 +23,7 @@ type Announced struct {
 }
 
 // validHost reports whether s can be an address or a host name: letters, digits and
-// .-_:%[]. INFO, ROLE, the log and metrics show it. "" is no address, and valid.
+// .-_:%[]. INFO, ROLE, the log and metrics show it. "" is not an address, and valid.
 func validHost(s string) bool {
 	for _, c := range []byte(s) {
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'

@@ -113,7 +113,7 @@ func TestTheTableFindsEveryCommandInAnyCase(t *testing.T) {
 func TestTheCommandsOfTheProbeAreInTheTable(t *testing.T) {
 	for _, name := range ProbeCommands {
 		if Find(name, "") == nil {
-			t.Errorf("%s is no command", name)
+			t.Errorf("%s is not a command", name)
 		}
 	}
 }

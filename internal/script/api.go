@@ -195,7 +195,7 @@ func (m *machine) redisSHA1(c lua.Call) error {
 	if c.N() != 1 {
 		return m.raise("ERR wrong number of arguments")
 	}
-	text := "" // of what is no string
+	text := "" // of what is not a string
 	if v := c.Arg(1); v.IsString() || v.IsNumber() {
 		text = m.text(v)
 	}

@@ -324,7 +324,7 @@ func bulk(t *testing.T, reply string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(reply, "\r\n")
 	if !ok || reply[0] != '$' {
-		t.Fatalf("%q is no string", reply)
+		t.Fatalf("%q is not a string", reply)
 	}
 	return strings.TrimSuffix(rest, "\r\n")
 }

@@ -52,7 +52,7 @@ var specHotKeysStart = command.Spec{
 		"chosen by chance, by default each. SLOTS: only keys of these hash slots count, in a cluster.",
 	Errors: []string{string(errHotActive) + ": since an earlier HOTKEYS START", string(errHotMetrics) + ": the metrics are others",
 		string(errHotCount) + ": the number is outside of that", string(errHotTime) + ": the time is outside of that",
-		string(errHotRatio) + ": the ratio is outside of that", string(errHotSlots) + ": the server is no cluster, or the slots are others"},
+		string(errHotRatio) + ": the ratio is outside of that", string(errHotSlots) + ": the server is not a cluster, or the slots are others"},
 	Examples: `
 > HOTKEYS START METRICS 2 CPU NET COUNT 3
 OK

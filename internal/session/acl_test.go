@@ -316,7 +316,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 				request = command.Damage(rng, request, 1+strings.Count(spec.Name, "|"))
 			}
 			words := make([]string, len(request))
-			// What is no request on one of the two has no keys on it either: those
+			// What is not a request on one of the two has no keys on it either: those
 			// without keys where some must be, and those with newer options.
 			n := int64(len(request))
 			skip := n != arity && (arity > 0 || n < -arity) && arity != int64(spec.Arity())

@@ -10,7 +10,7 @@ import (
 // the lines of such a request as inline commands, and the body could contain any command. So the
 // server ends such a connection at its first line, before it reads a line of the body:
 //
-//	POST / HTTP/1.1          "POST" is no command
+//	POST / HTTP/1.1          "POST" is not a command
 //	SET /key HTTP/1.1        nor is a first line that ends in a version of HTTP one
 //	Host: 127.0.0.1:6379     every request has this line, and browsers send it first
 //

@@ -6,7 +6,7 @@ import (
 )
 
 // The first words of what a script gets, as redis-server 7.0.15 answers it. "ok" is
-// any reply that is no error.
+// any reply that is not an error.
 const (
 	okay     = "ok"
 	noGood   = "NOREPLICAS"
@@ -114,7 +114,7 @@ func TestEachKindOfScriptMeetsEachGate(t *testing.T) {
 	}
 }
 
-// EXEC of a PUBLISH is no write: a read-only replica runs it, as redis-server does.
+// EXEC of a PUBLISH is not a write: a read-only replica runs it, as redis-server does.
 func TestAPublishInATransactionIsNoWrite(t *testing.T) {
 	s := gated(t)
 	x := s.NewSession(nil)

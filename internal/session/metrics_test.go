@@ -199,7 +199,7 @@ func TestEveryMetricIsSound(t *testing.T) {
 		}
 		shape[x.Name] = x
 		if !strings.HasSuffix(x.Help, ".") {
-			t.Errorf("%s: %q is no sentence", x.Name, x.Help)
+			t.Errorf("%s: %q is not a sentence", x.Name, x.Help)
 		}
 		if strings.HasPrefix(x.Name, "ebb_") && strings.HasSuffix(x.Name, "_total") != (x.Kind == admin.Counter) {
 			t.Errorf("%s: counters, and nothing else, end in _total", x.Name)

@@ -296,7 +296,7 @@ func mustFind(t *testing.T, table *command.Table, args [][]byte) *command.Spec {
 	t.Helper()
 	s, err := table.Find(args)
 	if err != nil {
-		t.Fatalf("the effect %q is no command: %v", args, err)
+		t.Fatalf("the effect %q is not a command: %v", args, err)
 	}
 	return s
 }

@@ -56,7 +56,7 @@ const (
 	headSize = 16 // version and end
 )
 
-// Find returns the data of a session. What another program has stored under the key is no session.
+// Find returns the data of a session. What another program has stored under the key is not a session.
 func (s *Store) Find(ctx context.Context, token string) (data []byte, found bool, err error) {
 	var v string
 	if s.idle == 0 || s.c.Capabilities().Native {

@@ -441,7 +441,7 @@ func (s *Server) abandon() {
 }
 
 // housekeep calls the portable sessions' IdleCheck once a second, and runs Idle if there
-// are no event loops.
+// are not event loops.
 func (s *Server) housekeep() {
 	idle := s.opt.Idle
 	if s.fast != nil {

@@ -64,7 +64,7 @@ func before(bounds []int64, deadline int64) int {
 const stormLooks = 16
 
 // storm returns the deadline that most of the entries at the ends of a slot have, and false if there is none. It looks at slots
-// with more than a sixteenth of the wheel's entries: smaller ones are no storm, and a survey of them would cost milliseconds.
+// with more than a sixteenth of the wheel's entries: smaller ones are not a storm, and a survey of them would cost milliseconds.
 func (w *Wheel) storm(s *list) (deadline int64, ok bool) {
 	if int(s.count) <= w.Len()/16 {
 		return 0, false

@@ -96,7 +96,7 @@ func TestAStormIsInOneIntervalOfAHistogram(t *testing.T) {
 	}
 }
 
-// Many writes with one lifetime are no storm: they count as spread evenly.
+// Many writes with one lifetime are not a storm: they count as spread evenly.
 func TestASteadyLoadIsNoStormInAHistogram(t *testing.T) {
 	const each, span = 50, 4000 // entries of a millisecond, and milliseconds
 	r := make(records, each*span+1)

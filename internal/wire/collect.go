@@ -19,7 +19,7 @@ import (
 // Double as a Bulk.
 func (w *Writer) Collect() { w.CollectSome(Bound{}) }
 
-// Bound limits the memory of a collected reply. The zero value is no limit.
+// Bound limits the memory of a collected reply. The zero value means no limit.
 type Bound struct {
 	// Most is the number of bytes that the whole reply may take up: that of its texts, and about 100 for each Value. What
 	// follows is left out: aggregates then have fewer elements than they were announced with. 0: no limit.

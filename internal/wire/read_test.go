@@ -147,7 +147,7 @@ func TestValueHelpers(t *testing.T) {
 	}
 	for _, in := range []string{"$-1\r\n", "*-1\r\n", "_\r\n"} {
 		if v := get(in); !v.IsNull() || v.String() != "" {
-			t.Errorf("%q is no null: %v", in, v)
+			t.Errorf("%q is not null: %v", in, v)
 		}
 	}
 	for in, want := range map[string]int64{":5\r\n": 5, "$1\r\n5\r\n": 5, "#t\r\n": 1, "(5\r\n": 5} {

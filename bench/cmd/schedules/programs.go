@@ -79,7 +79,7 @@ func (p *programs) add(role string) error {
 		for s := bufio.NewScanner(out); s.Scan(); {
 			p.record.add(s.Text())
 		}
-		_ = cmd.Wait() // the end of a killed program is no error
+		_ = cmd.Wait() // the end of a killed program is not an error
 	})
 	return nil
 }

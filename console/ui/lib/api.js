@@ -6,7 +6,7 @@ import { t } from './i18n.js';
 /** @import { Answers, Failure, Params, Posted, PostBatchAnswer, Reply, Resp, Words } from './types.js' */
 
 /**
- * An answer that is no success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
+ * An answer that is not a success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
  * `confirm`: what must be typed; `passing`: the server is away, and the next try may succeed; `command` and `rule`: what the user may
  * not run, and the ACL rule that allows it; `secret`: the command has a password.
  */

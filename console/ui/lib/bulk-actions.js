@@ -25,7 +25,7 @@ const VERBS = {
 };
 
 /**
- * keys, or all keys that match and that the filters of type and ttl let pass. prefix: of keys whose names are no text, as url; match then
+ * keys, or all keys that match and that the filters of type and ttl let pass. prefix: of keys whose names are not text, as url; match then
  * names them.
  * @typedef {{db: number, verb: string, keys?: B[], match?: string, prefix?: string, type?: string, ttl?: string}} Many
  */
@@ -66,7 +66,7 @@ const keysOf = (page) => page.rows.map((r) => r.k);
 async function firstKeys(o) {
   if (o.keys) return { keys: o.keys, done: true };
   let cursor = '0';
-  // A page without rows is no end: the keys that pass the filters may be far on.
+  // A page without rows is not an end: the keys that pass the filters may be far on.
   for (let looks = 1; ; looks++) {
     try {
       const page = await keyPage(o, cursor, PREVIEW);

@@ -73,7 +73,7 @@ func (g *group) master(ctx context.Context) (*realserver.Process, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("sentinel names %s, which is no server's", addr)
+	return nil, fmt.Errorf("sentinel names %s, which is not a server's", addr)
 }
 
 // eventually repeats a check until it succeeds, for 2*tier.Patience.

@@ -27,14 +27,14 @@ type network struct {
 
 const firstHost = 11
 
-// aClient stands for a caller that is no node; partitions do not affect it.
+// aClient stands for a caller that is not a node; partitions do not affect it.
 const aClient = -1
 
 func newNetwork(t testing.TB) *network {
 	// If the loopback network has one address only, partitions are not possible.
 	l, err := net.Listen("tcp", host(0)+":0")
 	if err != nil {
-		realserver.Require(t, host(0)+" is no address of this machine: "+err.Error())
+		realserver.Require(t, host(0)+" is not an address of this machine: "+err.Error())
 	}
 	_ = l.Close()
 	ctx, stop := context.WithCancel(context.Background())

@@ -313,7 +313,7 @@ const (
 func TestWhatIsNotComparedIsADirectiveWithAnEffect(t *testing.T) {
 	for name := range notCompared {
 		if d := config.Lookup(name); d == nil || d.Unused != "" {
-			t.Error(errors.New(name + " has no effect in ebb, or is no directive"))
+			t.Error(errors.New(name + " has no effect in ebb, or is not a directive"))
 		}
 	}
 }

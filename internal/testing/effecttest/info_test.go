@@ -19,8 +19,8 @@ var absent = map[string]string{
 	"eventloop_":                          "network loops do not time their turns",
 	"instantaneous_eventloop_":            "network loops do not time their turns",
 	"used_active_time_main_thread":        "there is no main thread",
-	"io_thread_":                          "network loops are no threads for input and output alone",
-	"io_threaded_":                        "network loops are no threads for input and output alone",
+	"io_thread_":                          "network loops are not threads for input and output alone",
+	"io_threaded_":                        "network loops are not threads for input and output alone",
 	"clients_hz":                          "there is no cycle over clients",
 	"module":                              "there are no modules",
 	"valkey_":                             "ebb is not Valkey",
@@ -38,7 +38,7 @@ var absent = map[string]string{
 
 // absentSections lists the sections that a server has and ebb does not.
 var absentSections = map[string]string{
-	"Threads":           "network loops are no threads for input and output alone",
+	"Threads":           "network loops are not threads for input and output alone",
 	"Keysizes":          "no histogram of sizes is kept; ebb cli --bigkeys and --memkeys find them",
 	"TLS":               "certificates are not looked into",
 	"Cluster Info":      "there are no other nodes",

@@ -248,7 +248,7 @@ func nothingRead(a, b resp.Value) bool {
 }
 
 // sortedWithNUL allows another order where some element has a NUL byte; one that
-// begins with it counts as 0 there, and is no number here.
+// begins with it counts as 0 there, and is not a number here.
 func sortedWithNUL(a, b resp.Value) bool {
 	return strings.HasPrefix(a.Str, "ERR One or more scores") && b.Kind != resp.KindError ||
 		slices.ContainsFunc(a.Elems, func(v resp.Value) bool { return strings.Contains(v.Str, "\x00") }) && sameItems(a, b)

@@ -104,7 +104,7 @@ func TestTheRulesOfMapsAreGivenBack(t *testing.T) {
 // apart are exported functions with a Conn that make no object of the table.
 var apart = map[string]string{
 	"lock.Acquire":     "lock.New and Acquire",
-	"topic.PSubscribe": "patterns are no names",
+	"topic.PSubscribe": "patterns are not names",
 }
 
 func TestFunctionsApartFromTheTableRefuseANilConn(t *testing.T) {

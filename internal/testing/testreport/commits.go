@@ -54,7 +54,7 @@ func brokenRule(commit string) string {
 	changed := 0
 	for s := bufio.NewScanner(strings.NewReader(stat)); s.Scan(); {
 		for _, field := range strings.SplitN(s.Text(), "\t", 3)[:min(2, strings.Count(s.Text(), "\t"))] {
-			n, _ := strconv.Atoi(field) // "-" of a file that is no text
+			n, _ := strconv.Atoi(field) // "-" of a file that is not text
 			changed += n
 		}
 	}

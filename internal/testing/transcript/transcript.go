@@ -137,7 +137,7 @@ func (p *parser) line(n int, line string) error {
 	if rest, ok := strings.CutPrefix(line, "~"); ok {
 		d, err := time.ParseDuration(strings.TrimSpace(rest))
 		if err != nil || d < 0 {
-			return fmt.Errorf("%q is no duration; write 1500ms or 2s", strings.TrimSpace(rest))
+			return fmt.Errorf("%q is not a duration; write 1500ms or 2s", strings.TrimSpace(rest))
 		}
 		c.Steps = append(c.Steps, Step{Kind: Wait, Line: n, Wait: d})
 		return nil

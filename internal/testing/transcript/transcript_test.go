@@ -93,7 +93,7 @@ func TestAMistakeIsShownWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"# a\nOK\n":             `f:2: a reply without a request: "OK"`,
 		"> GET \"a\n":           "f:1: unbalanced quotes",
-		"> GET a\n(nil)\n~ 1\n": `f:3: "1" is no duration`,
+		"> GET a\n(nil)\n~ 1\n": `f:3: "1" is not a duration`,
 	} {
 		if _, err := Parse("f", text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
