@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +67,9 @@ type Instance struct {
 	console *console.Console
 	stop    chan struct{} // yields a value when a client has sent SHUTDOWN
 	turns   []turns
-	tls     []*serverTLS // of the TLS port and of the pages for operators, if they have TLS
+
+	tlsMu sync.Mutex   // guards tls: the pages ask for it while the server opens its ports
+	tls   []*serverTLS // of the TLS port and of the pages for operators, if they have TLS
 
 	loaded bool // by Open, because there was nothing to load
 }

@@ -18,7 +18,7 @@ import (
 // closes as ACL LOAD does. Without such files Reload does nothing.
 func (in *Instance) Reload() error {
 	var errs []error
-	for _, t := range in.tls {
+	for _, t := range in.serverTLS() {
 		if err := t.reload(); err != nil {
 			errs = append(errs, fmt.Errorf("TLS stays as it was: %w", err))
 		}
@@ -46,8 +46,17 @@ func (in *Instance) openTLS(cfg *config.Set, log *slog.Logger, build func(*confi
 	if err := t.reload(); err != nil {
 		return nil, err
 	}
+	in.tlsMu.Lock()
+	defer in.tlsMu.Unlock()
 	in.tls = append(in.tls, t)
 	return t, nil
+}
+
+// serverTLS returns the configurations that openTLS has opened.
+func (in *Instance) serverTLS() []*serverTLS {
+	in.tlsMu.Lock()
+	defer in.tlsMu.Unlock()
+	return in.tls
 }
 
 func (t *serverTLS) reload() error {
@@ -62,7 +71,7 @@ func (t *serverTLS) reload() error {
 
 // certificateEnd returns when the first of the server's own certificates ends, zero if it has none. It looks for changed files.
 func (in *Instance) certificateEnd() (end time.Time) {
-	for _, t := range in.tls {
+	for _, t := range in.serverTLS() {
 		cert, err := t.now.Load().GetCertificate(nil)
 		if err != nil || cert.Leaf == nil {
 			continue
