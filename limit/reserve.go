@@ -80,11 +80,9 @@ func (r *Reservation) send(ctx context.Context, n int64, within time.Duration) e
 			args = append(args, "MAXWAIT", within.Milliseconds())
 		}
 		v, err := l.c.Do(ctx, args...)
-		if err != nil || v.IsNull() || len(v.Elems) < 2 {
-			return err
+		if id, delay, ok := reservedBy(v); err == nil && ok {
+			r.id, r.delay = id, delay
 		}
-		us, err := v.Elems[1].AsInt()
-		r.id, r.delay = v.Elems[0].Int, time.Duration(us)*time.Microsecond
 		return err
 	}
 	id, most := kit.ID(), int64(-1)
@@ -101,12 +99,24 @@ func (r *Reservation) send(ctx context.Context, n int64, within time.Duration) e
 	return err
 }
 
+// reservedBy returns what a reply of RL.RESERVE says: the id of the reservation and the time until it is due, or ok == false if the
+// server has reserved nothing.
+func reservedBy(reply conn.Value) (id int64, delay time.Duration, ok bool) {
+	if reply.IsNull() || len(reply.Elems) < 2 {
+		return 0, 0, false
+	}
+	us, err := reply.Elems[1].AsInt()
+	return reply.Elems[0].Int, time.Duration(us) * time.Microsecond, err == nil
+}
+
 // takeBack cancels a reservation that the backend may have made although the call has failed. If that fails too, the reserved
 // requests are lost.
 func (r *Reservation) takeBack(ctx context.Context, failed error) {
 	id := r.id
-	if late, ok := kit.Late(ctx, failed); ok && r.l.native() && len(late.Elems) >= 2 {
-		id, failed = late.Elems[0].Int, nil
+	if late, ok := kit.Late(ctx, failed); ok && r.l.native() {
+		if made, _, ok := reservedBy(late); ok {
+			id, failed = made, nil
+		}
 	}
 	if id == nil {
 		return
