@@ -513,6 +513,44 @@ func TestEverySkipIsCounted(t *testing.T) {
 	}
 }
 
+// The race step leaves out the tests that call tier.Sequential. Such a test starts no goroutine and has no parallel part.
+func TestASequentialTestStartsNoGoroutine(t *testing.T) {
+	fset, all := tests(t)
+	found := 0
+	for _, s := range all {
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil || !callsSequential(f) {
+				continue
+			}
+			found++
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.GoStmt:
+					t.Errorf("%s: %s calls tier.Sequential and starts a goroutine: the race step must run it", fset.Position(n.Pos()), f.Name.Name)
+				case *ast.SelectorExpr:
+					if n.Sel.Name == "Go" || n.Sel.Name == "Parallel" || isName(n, "synctest", "Test") {
+						t.Errorf("%s: %s calls tier.Sequential and %s: the race step must run it", fset.Position(n.Pos()), f.Name.Name, n.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if found == 0 {
+		t.Error("no test calls tier.Sequential")
+	}
+}
+
+func callsSequential(f *ast.FuncDecl) (calls bool) {
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		calls = calls || ok && isCall(call, "tier", "Sequential")
+		return !calls
+	})
+	return calls
+}
+
 // A step that chooses or leaves out tests by name must not do so by a name that is gone.
 func TestStepsNameTestsThatExist(t *testing.T) {
 	script, err := os.ReadFile(".ci/test")

@@ -279,12 +279,19 @@ func TestEverySecLosesASecond(t *testing.T) {
 	}
 }
 
+// crashSeeds is the number of schedules for each moment at which the disk dies.
+func crashSeeds() uint64 {
+	if tier.Short() {
+		return 1
+	}
+	return 4
+}
+
 // A rewrite may be interrupted at any of its changes to the disk.
 func TestARewriteMayEndAnywhere(t *testing.T) {
-	tier.Sequential(t)
 	for _, power := range []bool{true, false} {
 		for dies := range 40 {
-			for seed := range uint64(4) {
+			for seed := range crashSeeds() {
 				p := plan{seed: seed, fsync: "always", dies: dies, power: power,
 					steps: []byte{stepAck, stepSetTwo, stepAck, stepRewrite, stepAck, stepSetTwo, stepAck, stepWait, stepAck}}
 				synctest.Test(t, func(t *testing.T) {
@@ -299,9 +306,8 @@ func TestARewriteMayEndAnywhere(t *testing.T) {
 
 // So may the rewrite that heals a failed sync.
 func TestHealingMayEndAnywhere(t *testing.T) {
-	tier.Sequential(t)
 	for dies := range 50 {
-		for seed := range uint64(4) {
+		for seed := range crashSeeds() {
 			p := plan{seed: seed, fsync: "always", dies: dies, power: true,
 				faults: []crashfs.Fault{{Op: crashfs.OpSync, Name: "incr.aof", Skip: 2, Times: 1, Err: syscall.EIO}},
 				steps:  []byte{stepAck, stepSetTwo, stepAck, stepSetTwo, stepAck, stepSecond, stepAck, stepSecond, stepAck}}
