@@ -357,10 +357,11 @@ func (c *Session) await(ctx context.Context) (v resp.Value, cut bool, err error)
 func (c *Session) LeaveOn(quit <-chan struct{}) { c.quit = quit }
 
 // PeerClosed implements reactor.PeerWatcher. A client that has stopped sending gets no further
-// reply if its command waits.
+// reply if its command waits, and what waits for the end of CLIENT PAUSE does not run.
 func (c *Session) PeerClosed() {
 	c.peerGone.Store(true) // a command that begins to wait later checks it
 	if w := c.view.waiting.Load(); w != nil {
 		w.abandon(nil)
 	}
+	c.svc.pause.leave(c)
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"sort"
 	"sync"
@@ -279,7 +280,22 @@ func (p *pause) holds(c *Session, spec *command.Spec, args [][]byte) error {
 		p.waiting = map[*Session]bool{}
 	}
 	p.waiting[c] = true
+	if c.peerGone.Load() { // it went while another command waited
+		delete(p.waiting, c)
+		c.conn.Kill(io.EOF)
+	}
 	return errPaused
+}
+
+// leave closes the connection of a session that waits for the end of the pause, because its client has gone: the command must not
+// run later.
+func (p *pause) leave(c *Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting[c] {
+		delete(p.waiting, c)
+		c.conn.Kill(io.EOF)
+	}
 }
 
 // count returns the number of clients that wait for the end of the pause.

@@ -3,14 +3,17 @@ package session_test
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
+	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -121,5 +124,40 @@ func TestAPausedServerServesNoWaiter(t *testing.T) {
 				done.Wait()
 			})
 		})
+	}
+}
+
+// A command that waits for the end of the pause does not run after its client has gone, whenever that was.
+func TestAPausedServerForgetsClientsThatHaveGone(t *testing.T) {
+	for name, batch := range map[string][][]string{
+		"one command": {{"SET", "k", "v"}}, "two": {{"SET", "k", "v"}, {"SET", "l", "v"}}, "after a read": {{"GET", "k"}, {"SET", "k", "v"}},
+		"a transaction": {{"MULTI"}, {"SET", "k", "v"}, {"EXEC"}}, "a script": {{"EVAL", "redis.call('SET', KEYS[1], 'v')", "1", "k"}},
+	} {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", gone before: ", early), func(t *testing.T) {
+				s := newServiceAt(t, clock.NewManual(transcript.Start))
+				own := s.NewSession(nil)
+				defer own.Closed(nil)
+				s.Pause(100_000, false)
+				p := dial(t, s, "tcp", "127.0.0.1:5000")
+				var in []byte
+				for _, words := range batch {
+					in = wire.AppendCommand(in, words...)
+				}
+				if early {
+					p.session.PeerClosed()
+				}
+				if _, _, v := p.session.Serve(in, nil); v != reactor.Park {
+					t.Fatal("it does not wait:", v)
+				}
+				p.session.PeerClosed()
+				if !p.killed.Load() {
+					t.Error("the connection stays open")
+				}
+				if info := ask(own, "INFO", "clients").Str; !strings.Contains(info, "blocked_clients:0\r\n") {
+					t.Error(info)
+				}
+			})
+		}
 	}
 }
