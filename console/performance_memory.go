@@ -141,23 +141,25 @@ func deleteWalk(c *Console, q *request) (any, error) {
 // waits for a script that is running, and fails where the server or the user's rules refuse it. The slice itself
 // reads the keys without commands, and waits for no lock.
 func (w *walk) run(ctx context.Context, k *call) error {
-	rest := time.NewTimer(walkPause)
+	rest := time.NewTimer(walkRest * walkSlice)
 	defer rest.Stop()
 	var cursor uint64
 	for {
+		took := walkSlice
 		_, err := k.do(ctx, "SCAN", 0, "COUNT", 1)
 		var refused resp.ReplyError
 		switch {
 		case err == nil:
-			var over bool
+			began, over := k.c.clock.Micros(), false
 			if cursor, over = w.slice(ctx, k, cursor); over {
 				return nil
 			}
+			took = time.Duration(k.c.clock.Micros()-began) * time.Microsecond
 		case errors.As(err, &refused) && refused.Code() == "BUSY": // a script runs for long
 		default:
 			return err
 		}
-		rest.Reset(walkPause)
+		rest.Reset(walkRest * min(max(took, walkSlice), walkLongest))
 		select {
 		case <-rest.C:
 		case <-ctx.Done():

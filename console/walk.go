@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// walkSlice is the time that a walk works before it pauses for walkPause. Measured on 10 M keys, this takes a tenth of a core.
-	walkSlice = 2 * time.Millisecond
-	walkPause = 22 * time.Millisecond
+	// walkSlice is the time that a walk works before it pauses. The pause is walkRest times as long as the slice took: a walk uses
+	// about a tenth of a core. A slice that took walkLongest or more has met a step of the clock or a machine that stood still.
+	walkSlice   = 2 * time.Millisecond
+	walkRest    = 11
+	walkLongest = 50 * time.Millisecond
 	// walkStep is the number of keys that a walk looks at under the lock of a shard, some 20 us.
 	walkStep = 128
 	// walkSteps is the limit of steps of a slice: a clock that stands still, as in tests, ends no slice.
