@@ -91,7 +91,7 @@ func examine(ctx context.Context, target loadgen.Target) ([]doctor.Finding, erro
 	c, err := target.Open(within)
 	if err == nil {
 		defer func() { _ = c.Close() }()
-		err = c.Ping(within)
+		err = doctor.Replies(within, c)
 	}
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		return nil, fmt.Errorf("no reply to PING within %v: its clients may be paused (CLIENT PAUSE), a command runs for long, "+

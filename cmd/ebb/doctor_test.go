@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/loadgen"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -204,6 +207,49 @@ func TestDoctorExaminesRedisAndValkey(t *testing.T) {
 		t.Run(x.program, func(t *testing.T) {
 			addr := realserver.Start(t, x.program)
 			doctorOn(t, x.product, "redis://"+addr, loadgen.Target{Addr: addr})
+		})
+	}
+}
+
+// Redis and Valkey refuse PING too while they refuse writes or reads.
+func TestDoctorExaminesAServerThatRefusesPing(t *testing.T) {
+	for _, program := range []string{realserver.Redis7, realserver.Valkey9} {
+		t.Run(program, func(t *testing.T) {
+			dir := t.TempDir()
+			addr := realserver.Start(t, program, "--save", "3600 1", "--dir", dir)
+			c, err := loadgen.Target{Addr: addr}.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			if err := os.MkdirAll(filepath.Join(dir, "dump.rdb", "full"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Do(t.Context(), "BGSAVE"); err != nil {
+				t.Fatal(err)
+			}
+			within, cancel := context.WithTimeout(t.Context(), tier.Patience)
+			defer cancel()
+			for err = nil; err == nil; err = c.Ping(within) {
+			}
+			if !strings.Contains(err.Error(), "MISCONF") {
+				t.Fatal(err)
+			}
+			if out, status := runDoctor(t, "redis://"+addr); status != 2 || !strings.Contains(out, "the last snapshot failed") {
+				t.Errorf("status %d: %s", status, out)
+			}
+			replica := realserver.Start(t, program, "--replica-serve-stale-data", "no")
+			r, err := loadgen.Target{Addr: replica}.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			if _, err := r.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1"); err != nil {
+				t.Fatal(err)
+			}
+			if out, status := runDoctor(t, "redis://"+replica); status != 2 || !strings.Contains(out, "the link to the master") {
+				t.Errorf("a replica without its master: status %d: %s", status, out)
+			}
 		})
 	}
 }

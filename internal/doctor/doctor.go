@@ -10,8 +10,10 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/resp"
 )
 
 // Grade is how urgent a finding is.
@@ -70,7 +73,7 @@ func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 	if o.Free == nil {
 		o.Free = disk.OS().Free
 	}
-	if err := c.Ping(ctx); err != nil {
+	if err := Replies(ctx, c); err != nil {
 		return nil, err
 	}
 	f := &facts{ctx: ctx, c: c, Options: o, config: map[string]string{}, info: map[string]string{}}
@@ -83,6 +86,17 @@ func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 		found = append(found, check(f)...)
 	}
 	return found, nil
+}
+
+// Replies returns nil if the server replies to PING. Servers refuse PING too while they refuse writes (MISCONF) or reads (MASTERDOWN):
+// such a server is one that needs an examination. A user may lack the right to PING.
+func Replies(ctx context.Context, c *conn.Conn) error {
+	err := c.Ping(ctx)
+	var refused resp.ReplyError
+	if errors.As(err, &refused) && slices.Contains([]string{"MISCONF", "MASTERDOWN", "NOPERM"}, refused.Code()) {
+		return nil
+	}
+	return err
 }
 
 // Worst returns the worst grade of findings.
