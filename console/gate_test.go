@@ -417,6 +417,11 @@ func TestHiddenValuesAreHidden(t *testing.T) {
 			t.Errorf("%s: %d %s", line, status, body)
 		}
 	}
+	for _, line := range []string{"INCR k", "INCRBYFLOAT k 1", "HINCRBY h f 1", "HINCRBYFLOAT h f 1", "SORT_RO l"} {
+		if status, body := b.do(line); status != 200 || !strings.Contains(body, "about the value, hidden") {
+			t.Errorf("%s: %d %s", line, status, body)
+		}
+	}
 	if status, body := b.do("STRLEN k"); status != 200 || !strings.Contains(body, `"i":"6"`) {
 		t.Errorf("a length: %d %s", status, body)
 	}

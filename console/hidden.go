@@ -42,6 +42,12 @@ func (c *Console) secret(argv [][]byte) bool {
 var numbersOfValues = []string{"bitcount", "bitfield", "bitfield_ro", "bitpos", "decr", "decrby", "getbit", "hincrby", "incr",
 	"incrby", "increx", "lcs", "setbit"}
 
+// readsValues are further commands whose errors say what a value is, and errorsOfValues are parts of such errors.
+var (
+	readsValues    = append([]string{"hincrbyfloat", "incrbyfloat", "sort", "sort_ro"}, numbersOfValues...)
+	errorsOfValues = []string{"overflow", "is not an integer", "is not a float", "is not a valid float", "can't be converted into double"}
+)
+
 // hiddenNumber and hiddenError stand for replies about a hidden value.
 const (
 	hiddenNumber = "(a number, hidden)"
@@ -51,14 +57,17 @@ const (
 // scrub returns a reply without what was read in a value, where values are hidden. All of the reply goes: which of its parts are nil
 // tells of the value too, as does an overflow.
 func (c *Console) scrub(argv [][]byte, v resp.Value) resp.Value {
-	if spec := c.specOf(argv); !c.opt.HideValues || spec == nil || !slices.Contains(numbersOfValues, spec.Name) {
-		return v
-	}
-	if v.Kind != resp.KindError {
-		return resp.Value{Kind: resp.KindStatus, Str: hiddenNumber}
-	}
-	if strings.Contains(v.Str, "overflow") || strings.Contains(v.Str, "is not an integer") {
-		v.Str = hiddenError
+	spec := c.specOf(argv)
+	switch {
+	case !c.opt.HideValues || spec == nil:
+	case v.Kind != resp.KindError:
+		if slices.Contains(numbersOfValues, spec.Name) {
+			return resp.Value{Kind: resp.KindStatus, Str: hiddenNumber}
+		}
+	case slices.Contains(readsValues, spec.Name):
+		if slices.ContainsFunc(errorsOfValues, func(part string) bool { return strings.Contains(v.Str, part) }) {
+			v.Str = hiddenError
+		}
 	}
 	return v
 }
