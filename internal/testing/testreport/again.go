@@ -9,7 +9,7 @@ import (
 // secondTries tries the doubtful failures of a report again. The report gets the flaky tests among them.
 type secondTries struct {
 	report  *report
-	run     func(pkg, test string) *report    // runs one test
+	run     func(pkg, test string) *report    // runs one test, or without a name those of the package
 	source  func(pkg string) (*source, error) // reads the test files of a package
 	stopped func() bool                       // after a signal no test is tried
 	changed changes                           // the lines of test files that the change adds or edits
@@ -34,6 +34,7 @@ func (s *secondTries) all() {
 		parts[t] = append(parts[t], f)
 	}
 	s.report.doubtful = nil
+	var flaky []string // packages
 	for _, t := range order {
 		if len(order) > mostTests || slices.ContainsFunc(parts[t], isVirtual) || !s.passes(t.pkg, t.name) {
 			s.report.failed++
@@ -41,6 +42,9 @@ func (s *secondTries) all() {
 				s.report.record(f)
 			}
 			continue
+		}
+		if !slices.Contains(flaky, t.pkg) {
+			flaky = append(flaky, t.pkg)
 		}
 		s.report.counts.Failed--
 		s.report.counts.Flaky++
@@ -54,6 +58,30 @@ func (s *secondTries) all() {
 				s.report.record(f)
 			}
 		}
+	}
+	for _, pkg := range flaky {
+		s.whole(pkg)
+	}
+}
+
+// whole runs a package of which a test was flaky once more: what its TestMain says after tests that pass, such as that goroutines are
+// left, it has not said.
+func (s *secondTries) whole(pkg string) {
+	if s.report.failed > 0 || s.stopped() {
+		return
+	}
+	r := s.run(pkg, "")
+	fmt.Fprintf(s.report.out, "again, the whole package: %s: %s\n", pkg, map[bool]string{true: "passed", false: "failed"}[r.passed()])
+	if r.passed() {
+		return
+	}
+	s.report.failed++
+	for _, f := range r.doubtful {
+		r.record(f)
+	}
+	s.report.failures = append(s.report.failures, r.failures...)
+	if len(r.failures) == 0 {
+		s.report.record(failure{pkg, "", []string{"the second run of the package failed\n"}})
 	}
 }
 

@@ -72,7 +72,12 @@ func tried(t *testing.T, diff, events string, results ...string) (r *report, fai
 		source: func(string) (*source, error) { return readSource(dir) },
 		run: func(_, test string) *report {
 			again := newReport(io.Discard)
-			if err := again.read(strings.NewReader(strings.ReplaceAll(results[runs], "TestX", test))); err != nil {
+			again.step, again.again = r.step, r.again
+			events := results[runs]
+			if test != "" {
+				events = strings.ReplaceAll(events, "TestX", test)
+			}
+			if err := again.read(strings.NewReader(events)); err != nil {
 				t.Fatal(err)
 			}
 			runs++
@@ -99,8 +104,8 @@ func TestAFailedTestIsTriedAgain(t *testing.T) {
 		passed       bool
 		runs         int
 	}{
-		{"passes at once", fails, []string{good}, true, 1},
-		{"passes later", fails, []string{fails, good}, true, 2},
+		{"passes at once", fails, []string{good, good}, true, 2},
+		{"passes later", fails, []string{fails, good, good}, true, 3},
 		{"fails each time", fails, []string{fails, fails, good}, false, 2},
 		{"is not there", fails, []string{passes, passes}, false, 2},
 		{"panics again", fails, []string{panic, good}, false, 1},
@@ -129,6 +134,18 @@ func TestAFailedTestIsTriedAgain(t *testing.T) {
 				t.Errorf("%+v, flaky:\n%s", r.counts, flaky)
 			}
 		})
+	}
+}
+
+// TestMain looks for goroutines after tests that pass: what it finds, the failure of a flaky test has hidden.
+func TestAPackageWithAFlakyTestRunsOnceMore(t *testing.T) {
+	good := `{"Action":"pass","Package":"m/a","Test":"TestX"}` + "\n" + passes
+	leaks := `{"Action":"pass","Package":"m/a","Test":"TestX"}
+{"Action":"output","Package":"m/a","Output":"goroutines are left\n"}
+{"Action":"fail","Package":"m/a","Elapsed":0.1}`
+	r, failures, flaky, runs := tried(t, "", fails, good, leaks)
+	if r.passed() || runs != 2 || flaky == "" || failures != "unit: m/a \n    goroutines are left\n  again: go test m/a\n" {
+		t.Errorf("passed: %v, %d runs, failures:\n%sflaky:\n%s", r.passed(), runs, failures, flaky)
 	}
 }
 

@@ -74,19 +74,21 @@ func each(dirs []string) (all []string) {
 // to those of the run. If tests have failed, the error is errFailed.
 func (r *report) test(dir string, command []string, others bool, stopped func() bool) error {
 	r.step, r.others, r.again = os.Getenv("step"), others, repeats(dir, command)
+	// The change is asked for before the tests: a signal that ends them ends git too, and their failures are to be recorded then.
+	changed, top, err := changedTests()
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			return fmt.Errorf("no test is known to be new: %w", err)
+		}
+		fmt.Fprintln(r.out, "testreport: no test is known to be new:", err)
+	}
 	ended, err := run(r, dir, command)
 	if err != nil {
 		return err
 	}
 	trying := &secondTries{
-		report: r, run: runAlone(dir, command), stopped: stopped,
+		report: r, run: runAgain(dir, command), stopped: stopped, changed: changed, top: top,
 		source: func(pkg string) (*source, error) { return sourceOf(dir, pkg) },
-	}
-	if trying.changed, trying.top, err = changedTests(); err != nil {
-		if os.Getenv("CI") == "true" {
-			return fmt.Errorf("no test is known to be new: %w", err)
-		}
-		fmt.Fprintln(r.out, "testreport: no test is known to be new:", err)
 	}
 	trying.all()
 	r.slowest(8)
@@ -120,7 +122,7 @@ func repeats(dir string, command []string) string {
 		}
 	}
 	words = append(words, "go", "test")
-	for _, flag := range []string{"-race", "-short"} {
+	for _, flag := range []string{"-race", "-short", "-vet=all"} {
 		if slices.Contains(command, flag) {
 			words = append(words, flag)
 		}
@@ -145,20 +147,28 @@ func run(r *report, dir string, args []string) (bool, error) {
 	return cmd.Wait() == nil, nil
 }
 
-// runAlone returns a function that runs one test as args, a command of go test in the folder dir, runs all.
-func runAlone(dir string, args []string) func(pkg, test string) *report {
-	chosen := func(s string) bool {
-		for _, flag := range []string{"-run=", "-skip=", "-count=", "-vet="} {
-			if strings.HasPrefix(s, flag) {
-				return true
-			}
-		}
-		return !strings.HasPrefix(s, "-")
-	}
+// runAgain returns a function that runs one test as args, a command of go test in the folder dir, runs all. Without the name of a test
+// it runs those of a package that args runs.
+func runAgain(dir string, args []string) func(pkg, test string) *report {
 	return func(pkg, test string) *report {
-		all := slices.Concat(args[:2], slices.DeleteFunc(slices.Clone(args[2:]), chosen), []string{"-count=1", "-vet=off", "-run=^" + test + "$", pkg})
+		dropped := []string{"-count=", "-vet="}
+		if test != "" {
+			dropped = append(dropped, "-run=", "-skip=")
+		}
+		all := slices.DeleteFunc(slices.Clone(args), func(s string) bool {
+			return slices.ContainsFunc(dropped, func(flag string) bool { return strings.HasPrefix(s, flag) })
+		})
+		flags := slices.IndexFunc(all[2:], func(s string) bool { return !strings.HasPrefix(s, "-") })
+		if flags >= 0 {
+			all = all[:2+flags] // without the packages
+		}
+		all = append(all, "-count=1", "-vet=off")
+		if test != "" {
+			all = append(all, "-run=^"+test+"$")
+		}
 		r := newReport(io.Discard)
-		ended, err := run(r, dir, all)
+		r.step, r.again = os.Getenv("step"), repeats(dir, args)
+		ended, err := run(r, dir, append(all, pkg))
 		if err != nil || !ended {
 			r.failed++
 		}

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -18,6 +22,31 @@ func TestAFailureIsRepeatedAsTheStepRanIt(t *testing.T) {
 	got := repeats("contrib/gin", []string{"go", "test", "-json", "-race", "-short", "./..."})
 	if want := "cd contrib/gin && EBB_FULL=1 EBB_SEED=1 EBB_BACKENDS=redis go test -race -short"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A signal that ends the tests ends git too, if it runs then.
+func TestWhatFailedIsRecordedThoughGitFailsAfterwards(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mine, results := filepath.Join(dir, "git"), filepath.Join(dir, "results")
+	if err := os.Symlink(git, mine); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("CI", "true")
+	t.Setenv("EBB_BASE", "HEAD")
+	t.Setenv("results", results)
+	events := `{"Action":"fail","Package":"m/a","Test":"TestX"}` + "\n" + `{"Action":"fail","Package":"m/a"}`
+	err = newReport(io.Discard).test(".", []string{"sh", "-c", "ln -sf false " + mine + "; echo '" + events + "'"}, false, func() bool { return true })
+	if err != errFailed {
+		t.Error(err)
+	}
+	if all, err := readResults(results); err != nil || len(all) != 1 || len(all[0].Failures) != 1 {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -102,18 +103,32 @@ func runTests(args []string, stopped func() bool) error {
 	atOnce := flags.Int("at", 1, "the number of folders whose tests run at a time")
 	_ = flags.Parse(args) // it exits
 	at := place(os.Getenv("place"))
+	if at == "" { // by hand: what the tests leave is not told from what others have
+		return testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, stopped)
+	}
 	if err := os.Setenv("TMPDIR", string(at)); err != nil {
 		return err
 	}
 	err := testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, stopped)
 	if stopped() {
+		if err != nil && err != errFailed {
+			fmt.Fprintln(os.Stderr, "testreport:", err)
+		}
 		return errFailed // the end of the run removes what is left
 	}
 	if left := at.left(patience); left != nil {
 		left.print(os.Stdout)
+		forgetResults()
 		return cmp.Or(err, left.result().add(), errFailed)
 	}
 	return err
+}
+
+// forgetResults makes go test run all tests again: it keeps the result of a package that has passed and left something.
+func forgetResults() {
+	if out, err := exec.Command("go", "clean", "-testcache").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "testreport: go clean -testcache: %v\n%s", err, out)
+	}
 }
 
 // skip notes that the step cannot run here, and why.

@@ -154,6 +154,9 @@ func reason(output []string) string {
 
 func (r *report) endPackage(e event) {
 	said := r.output[e.Package]
+	if e.Action == "pass" && len(r.broken[e.Package]) > 0 { // its TestMain has lost the status of the tests
+		e.Action, r.abrupt[e.Package] = "fail", true
+	}
 	switch e.Action {
 	case "fail":
 		r.fails++
@@ -232,12 +235,15 @@ func (r *report) failuresOf(e event) (found []failure) {
 func (r *report) unfinished() {
 	for _, pkg := range slices.Sorted(maps.Keys(r.output)) {
 		r.failed++
+		var found []failure
 		if len(r.broken[pkg]) > 0 {
-			for _, f := range r.failuresOf(event{Package: pkg}) {
-				r.record(f)
-			}
+			found = r.failuresOf(event{Package: pkg})
 		}
-		for _, f := range r.cut(pkg, "it had not ended when go test was stopped\n") {
+		found = append(found, r.cut(pkg, "it had not ended when go test was stopped\n")...)
+		if len(found) == 0 {
+			found = []failure{{pkg, "", []string{"the package had not ended: go test was stopped, or a test ended the process\n"}}}
+		}
+		for _, f := range found {
 			r.record(f)
 		}
 	}
@@ -259,23 +265,57 @@ func (r *report) describe(f failure) string {
 			lines = append(lines, line)
 		}
 	}
-	from := slices.IndexFunc(lines, abrupt.MatchString)
-	if from < 0 { // the last message of the test, from its beginning, with what stands before it as far as there is room
-		from = len(lines) - mostLines
-		for i, line := range slices.Backward(lines) {
-			if logged.MatchString(line) {
-				from = min(from, i)
-				break
-			}
-		}
+	whole := false // the package repeats it, and the test alone may not
+	if from := slices.IndexFunc(lines, abrupt.MatchString); from >= 0 {
+		lines = ownFrames(lines[from:])
+		whole = slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "created by ") })
+	} else {
+		lines = messages(lines)
 	}
 	pkg, _, _ := strings.Cut(f.pkg, " ") // "m/a [m/a.test]" is the package with its tests
 	run := ""
-	if name := f.top(); strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") || strings.HasPrefix(name, "Fuzz") {
+	if name := f.top(); whole {
+	} else if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") || strings.HasPrefix(name, "Fuzz") {
 		run = fmt.Sprintf(" -run '^%s$'", name)
 	}
-	return entry(fmt.Sprintf("%s: %s %s", r.step, pkg, f.test), lines[max(0, from):], fmt.Sprintf("%s%s %s", r.again, run, pkg))
+	return entry(fmt.Sprintf("%s: %s %s", r.step, pkg, f.test), lines, fmt.Sprintf("%s%s %s", r.again, run, pkg))
 }
+
+// messages returns the last message of a test, from its beginning, with what stands before it as far as there is room. If the test has
+// logged more, the first two lines of the first message come first: it may say why the test failed, and the others what it did then.
+func messages(lines []string) []string {
+	first, last := slices.IndexFunc(lines, logged.MatchString), len(lines)
+	for last > 0 && !logged.MatchString(lines[last-1]) {
+		last--
+	}
+	from := max(0, min(last-1, len(lines)-mostLines))
+	if first < 0 || first >= from {
+		return lines[from:]
+	}
+	return slices.Concat(lines[first:first+2], lines[max(first+2, min(last-1, len(lines)-mostLines+2)):])
+}
+
+// ownFrames returns the lines of a panic or race without the frames of the standard library, and without goroutines of which
+// nothing else is left.
+func ownFrames(lines []string) (own []string) {
+	for i := 0; i < len(lines); i++ {
+		switch {
+		case i+1 < len(lines) && libraryFrame.MatchString(lines[i+1]):
+			i++
+		case libraryFrame.MatchString(lines[i]):
+		case goroutineHead.MatchString(lines[i]) && len(own) > 0 && goroutineHead.MatchString(own[len(own)-1]):
+			own[len(own)-1] = lines[i]
+		default:
+			own = append(own, lines[i])
+		}
+	}
+	return own
+}
+
+var (
+	libraryFrame  = regexp.MustCompile(`^\s+(/.*/src/)?(context|internal/\w+|io|net|os|reflect|runtime|sync|syscall|testing|time)(/\w+)*/\w+\.go:\d+`)
+	goroutineHead = regexp.MustCompile(`^goroutine \d+ \[`)
+)
 
 // chosenRan reports whether a test ran, if the arguments of go test choose tests by name.
 func (r *report) chosenRan(args []string) bool {

@@ -101,6 +101,14 @@ func TestAFailureIsRecordedWithTheCommandThatRepeatsIt(t *testing.T) {
 	}{
 		{"short", message[:3], "        x_test.go:9: differs:\n    1\n"},
 		{"long", message, "        x_test.go:9: differs:\n    1\n    2\n    3\n    4\n    5\n"},
+		{"the error, and then what the test logs at its end", []string{"    x_test.go:9: the cause", "    of two lines", "    more", "    x_test.go:15: server 1: stopped",
+			"    x_test.go:15: server 2: stopped", "    x_test.go:15: server 3: stopped", "    x_test.go:15: server 4: stopped"},
+			"        x_test.go:9: the cause\n        of two lines\n        x_test.go:15: server 1: stopped\n        x_test.go:15: server 2: stopped\n" +
+				"        x_test.go:15: server 3: stopped\n        x_test.go:15: server 4: stopped\n"},
+		{"panic", []string{"panic: no [recovered, repanicked]", "goroutine 8 [running]:", "testing.tRunner.func1.2({0x1, 0x2})", "\ttesting/testing.go:1974 +0x232",
+			"panic({0x1?, 0x2?})", "\t/usr/local/go/src/runtime/panic.go:860 +0x13a", "m/a.f(...)", "\tm/a/x_test.go:9", "m/a.TestX(0x3)", "\tm/a/x_test.go:12 +0x12",
+			"testing.tRunner(0x3, 0x4)", "\ttesting/testing.go:2036 +0xea", "created by testing.(*T).Run in goroutine 1", "\ttesting/testing.go:2101 +0x4c5"},
+			"    panic: no [recovered, repanicked]\n    goroutine 8 [running]:\n    m/a.f(...)\n    \tm/a/x_test.go:9\n    m/a.TestX(0x3)\n    \tm/a/x_test.go:12 +0x12\n"},
 		{"race", append([]string{"WARNING: DATA RACE", "Write at x.go:5"}, message...),
 			"    WARNING: DATA RACE\n    Write at x.go:5\n        x_test.go:9: differs:\n    1\n    2\n    3\n"},
 	} {
@@ -133,6 +141,36 @@ func TestATestThatEndsItsProcessIsRecorded(t *testing.T) {
 		"unit: m/a TestW\n" + ended + "'^TestW$' m/a\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A goroutine that another test has started may panic in the name of any: the package repeats it.
+func TestAPanicInAGoroutineIsRepeatedByItsPackage(t *testing.T) {
+	got := recorded(t, said("TestX", "panic: late", "goroutine 9 [running]:", "m/a.TestY.func1()", "\tm/a/x_test.go:9 +0x1", "created by m/a.TestY in goroutine 7",
+		"\tm/a/x_test.go:8 +0x2"), `{"Action":"fail","Package":"m/a"}`)
+	want := "unit: m/a TestX\n    panic: late\n    goroutine 9 [running]:\n    m/a.TestY.func1()\n    \tm/a/x_test.go:9 +0x1\n" +
+		"    created by m/a.TestY in goroutine 7\n    \tm/a/x_test.go:8 +0x2\n  again: go test -race m/a\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestAPackageThatPassesInSpiteOfATestHasFailed(t *testing.T) {
+	lost := `{"Action":"output","Package":"m/a","Test":"TestX","Output":"    x_test.go:9: no\n"}
+{"Action":"fail","Package":"m/a","Test":"TestX"}
+{"Action":"pass","Package":"m/a"}`
+	if r, _ := read(t, lost); r.passed() || len(r.doubtful) > 0 {
+		t.Errorf("passed: %v, to be tried again: %v", r.passed(), r.doubtful)
+	}
+	if got, want := recorded(t, lost), "unit: m/a TestX\n        x_test.go:9: no\n  again: go test -race -run '^TestX$' m/a\n"; got != want {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAPackageWithoutAnEndIsRecorded(t *testing.T) {
+	got := recorded(t, said("", "something"))
+	if want := "unit: m/a \n    the package had not ended: go test was stopped, or a test ended the process\n  again: go test -race m/a\n"; got != want {
+		t.Errorf("%q", got)
 	}
 }
 

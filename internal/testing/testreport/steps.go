@@ -61,6 +61,10 @@ func (s *steps) all(names []string) int {
 		s.failed = append(s.failed, "flaky")
 		s.fail(statusTests)
 	}
+	if sum.counts.Failed > 0 && len(s.failed) == 0 { // a step has lost it
+		s.failed = append(s.failed, "tests")
+		s.fail(statusTests)
+	}
 	sum.print(s.out, s.took)
 	if seconds := s.now().Sub(begin).Round(time.Second).Seconds(); len(s.failed) == 0 {
 		fmt.Fprintf(s.out, "== passed in %.0f s\n", seconds)

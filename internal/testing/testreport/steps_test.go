@@ -51,6 +51,8 @@ func play(step string) int {
 			add(result{Counts: counts{Flaky: 1},
 				Flaky: []string{"flaky: m/a TestY\n    y_test.go:7: once\n    no message\n  again: go test m/a\n"}})
 		}
+	case "lost":
+		add(result{Counts: counts{Passed: 1, Failed: 1}})
 	case "build":
 		fmt.Println("# m/a\n./a.go:3:1: syntax error")
 		return 1
@@ -166,6 +168,7 @@ tidy: it cannot run here
 `},
 		{"tidy build", 3, "== FAILED: tidy build, after 5 s\n"},
 		{"build unit tidy", 1, "== FAILED: build unit tidy, after 7 s\n"},
+		{"lost", 1, "1 passed, 1 failed, 0 flaky, 0 skipped, 0 left out (another step runs them)\n== FAILED: tests, after 3 s\n"},
 		{"none", 1, "none:\n    there is no such step\n  again: .ci/test none\n== FAILED: none, after 3 s\n"},
 		{"flaky", 1, `== flaky: they failed, and passed when they were tried again alone; the next change mends them
 ` + strings.Repeat("flaky: m/a TestY\n    y_test.go:7: once\n  again: go test m/a\n", 4) +
