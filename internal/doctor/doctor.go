@@ -21,7 +21,6 @@ import (
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/disk"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // Grade is how urgent a finding is.
@@ -92,8 +91,7 @@ func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 // such a server is one that needs an examination. A user may lack the right to PING.
 func Replies(ctx context.Context, c *conn.Conn) error {
 	err := c.Ping(ctx)
-	var refused resp.ReplyError
-	if errors.As(err, &refused) && slices.Contains([]string{"MISCONF", "MASTERDOWN", "NOPERM"}, refused.Code()) {
+	if refused, ok := errors.AsType[conn.ReplyError](err); ok && slices.Contains([]string{"MISCONF", "MASTERDOWN", "NOPERM"}, refused.Code()) {
 		return nil
 	}
 	return err
