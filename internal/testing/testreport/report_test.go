@@ -101,14 +101,17 @@ func TestAFailureIsRecordedWithTheCommandThatRepeatsIt(t *testing.T) {
 	}{
 		{"short", message[:3], "        x_test.go:9: differs:\n    1\n"},
 		{"long", message, "        x_test.go:9: differs:\n    1\n    2\n    3\n    4\n    5\n"},
-		{"the error, and then what the test logs at its end", []string{"    x_test.go:9: the cause", "    of two lines", "    more", "    x_test.go:15: server 1: stopped",
-			"    x_test.go:15: server 2: stopped", "    x_test.go:15: server 3: stopped", "    x_test.go:15: server 4: stopped"},
+		{"the error, and then what the test logs at its end", []string{"    x_test.go:9: the cause", "    of two lines", "    more",
+			"    x_test.go:15: server 1: stopped", "    x_test.go:15: server 2: stopped",
+			"    x_test.go:15: server 3: stopped", "    x_test.go:15: server 4: stopped"},
 			"        x_test.go:9: the cause\n        of two lines\n        x_test.go:15: server 1: stopped\n        x_test.go:15: server 2: stopped\n" +
 				"        x_test.go:15: server 3: stopped\n        x_test.go:15: server 4: stopped\n"},
-		{"panic", []string{"panic: no [recovered, repanicked]", "goroutine 8 [running]:", "testing.tRunner.func1.2({0x1, 0x2})", "\ttesting/testing.go:1974 +0x232",
-			"panic({0x1?, 0x2?})", "\t/usr/local/go/src/runtime/panic.go:860 +0x13a", "m/a.f(...)", "\tm/a/x_test.go:9", "m/a.TestX(0x3)", "\tm/a/x_test.go:12 +0x12",
+		{"panic", []string{"panic: no [recovered, repanicked]", "goroutine 8 [running]:", "testing.tRunner.func1.2({0x1, 0x2})",
+			"\ttesting/testing.go:1974 +0x232", "panic({0x1?, 0x2?})", "\t/usr/local/go/src/runtime/panic.go:860 +0x13a", "m/a.f(...)", "\tm/a/x_test.go:9",
+			"m/a.TestX(0x3)", "\tm/a/x_test.go:12 +0x12",
 			"testing.tRunner(0x3, 0x4)", "\ttesting/testing.go:2036 +0xea", "created by testing.(*T).Run in goroutine 1", "\ttesting/testing.go:2101 +0x4c5"},
-			"    panic: no [recovered, repanicked]\n    goroutine 8 [running]:\n    m/a.f(...)\n    \tm/a/x_test.go:9\n    m/a.TestX(0x3)\n    \tm/a/x_test.go:12 +0x12\n"},
+			"    panic: no [recovered, repanicked]\n    goroutine 8 [running]:\n    m/a.f(...)\n    \tm/a/x_test.go:9\n" +
+				"    m/a.TestX(0x3)\n    \tm/a/x_test.go:12 +0x12\n"},
 		{"race", append([]string{"WARNING: DATA RACE", "Write at x.go:5"}, message...),
 			"    WARNING: DATA RACE\n    Write at x.go:5\n        x_test.go:9: differs:\n    1\n    2\n    3\n"},
 	} {
