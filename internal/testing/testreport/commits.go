@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,19 +18,23 @@ const (
 // reviewCode matches codes of a list that readers of the history do not have, such as "(F1, F4)".
 var reviewCode = regexp.MustCompile(`\([A-Z]{1,2}\d{1,3}(?:, ?[A-Z]{1,2}\d{1,3})*\)`)
 
+// trailer matches lines such as "Signed-off-by: ...".
+var trailer = regexp.MustCompile(`(?m)^[A-Z][A-Za-z]*(-[a-z]+)+: .*$`)
+
 // checkCommits checks the messages of the commits since base, and returns errFailed if one breaks a rule of CONTRIBUTING.md. It does not
 // judge what has landed, which nothing can mend. Where the history does not reach back to base, as in a shallow clone, it checks none.
 func checkCommits(out io.Writer) error {
-	if exec.Command("git", "rev-parse", "--quiet", "--verify", base()+"^{commit}").Run() != nil {
+	if _, err := git("rev-parse", "--quiet", "--verify", base()+"^{commit}"); err != nil {
+		fmt.Fprintf(out, "the messages of commits are not checked: there is no commit %s\n", base())
 		return nil
 	}
 	// Each commit begins with NUL; its message and the numbers of changed lines follow.
-	log, err := exec.Command("git", "log", "--no-merges", "--numstat", "--format=%x00%h%n%s%n%b%x01", base()+"..HEAD").Output()
+	log, err := git("log", "--no-merges", "--numstat", "--format=%x00%h%n%s%n%b%x01", base()+"..HEAD")
 	if err != nil {
-		return fmt.Errorf("git log: %w", err)
+		return err
 	}
 	failed := false
-	for commit := range strings.SplitSeq(string(log), "\x00") {
+	for commit := range strings.SplitSeq(log, "\x00") {
 		if broken := brokenRule(commit); broken != "" {
 			failed = true
 			id, _, _ := strings.Cut(commit, "\n")
@@ -65,7 +68,7 @@ func brokenRule(commit string) string {
 		return fmt.Sprintf("the subject has the code %s, which the history does not explain", reviewCode.FindString(lines[1]))
 	case strings.Contains(lines[1], "; "):
 		return "the subject has a semicolon: two matters are two commits"
-	case strings.TrimSpace(lines[2]) == "" && changed > shortChange:
+	case strings.TrimSpace(trailer.ReplaceAllString(lines[2], "")) == "" && changed > shortChange:
 		return fmt.Sprintf("it changes %d lines; above %d it must have a body: what was, what is, and why", changed, shortChange)
 	}
 	return ""

@@ -13,6 +13,7 @@ func TestAMessageOfACommitFollowsTheRules(t *testing.T) {
 		{"1a\nwheel: cascade in batches\n\n" + small, ""},
 		{"1a\nwheel: cascade in batches\n\n" + large, "changes 21 lines"},
 		{"1a\nwheel: cascade in batches\nWhat was.\n" + large, ""},
+		{"1a\nwheel: cascade in batches\nSigned-off-by: A Person <a@example.org>\n" + large, "changes 21 lines"},
 		{"1a\n" + long + "\n\n" + small, ""},
 		{"1a\n" + long + "x\n\n" + small, "has 73 columns"},
 		{"1a\nExpiry is not empty (F1, F4)\n\n" + small, "the code (F1, F4)"},

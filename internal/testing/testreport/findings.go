@@ -20,7 +20,7 @@ const (
 
 // finding matches the lines of compilers, linters, tests and steps that say what is wrong.
 var finding = regexp.MustCompile(`^(vet: )?[^ :]+:\d+:|^FAIL|^panic:|^not ok|error TS|` +
-	`not formatted|not tidy|missing go\.sum|updates to go\.mod|must have`)
+	`^# \S+/|not formatted|not tidy|missing go\.sum|updates to go\.mod|must have`)
 
 // Write never fails.
 func (f *findings) Write(p []byte) (int, error) {

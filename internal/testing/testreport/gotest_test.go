@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -42,6 +43,21 @@ func TestWhatFailedIsRecordedThoughGitFailsAfterwards(t *testing.T) {
 	}
 	if all, err := readResults(results); err != nil || len(all) != 1 || len(all[0].Failures) != 1 {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// The user's configuration of git may leave out the prefixes of a diff's files.
+func TestChangesDoNotDependOnTheConfigurationOfGit(t *testing.T) {
+	for _, name := range []string{"diff.noprefix", "diff.mnemonicPrefix", "core.quotePath"} {
+		t.Setenv("GIT_CONFIG_COUNT", "1")
+		t.Setenv("GIT_CONFIG_KEY_0", name)
+		t.Setenv("GIT_CONFIG_VALUE_0", "true")
+		if got, err := git("config", "--get", name); err != nil || got != "false\n" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := git("rev-parse", "nosuch"); err == nil || !strings.Contains(err.Error(), "unknown revision") {
+		t.Error(err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // place is the temporary folder of the tests. What is there after them, they have left; and so have they each process that has the
-// folder in its environment as TMPDIR.
+// folder in its environment as TMPDIR, or works in it.
 type place string
 
 // patience is how long the end of the tests waits for what they have left. A killed process may need a moment to end, and then its
@@ -118,11 +118,17 @@ func (p place) processes() (ids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, name := range names {
 		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		if folder := variable(id, "TMPDIR"); folder == string(p) || strings.HasPrefix(folder, string(p)+"/") {
+		dir, _ := os.Readlink(filepath.Join(filepath.Dir(name), "cwd")) // redis-server writes its title over its environment
+		if p.has(variable(id, "TMPDIR")) || p.has(dir) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
+}
+
+// has reports whether a folder is p or in it.
+func (p place) has(folder string) bool {
+	return folder == string(p) || strings.HasPrefix(folder, string(p)+"/")
 }
 
 // variable returns the value of a variable in the environment with which a process began.

@@ -44,6 +44,11 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 	}
 	named, namedEnded := stay(t, "TMPDIR="+string(p), "EBB_TEST=TestX")
 	other, otherEnded := stay(t, "TMPDIR="+string(p)+"/a")
+	within := exec.Command(os.Args[0]) // as redis-server, which overwrites its environment
+	within.Env, within.Dir = []string{playEnv + "=a process that stays"}, filepath.Join(string(p), "a")
+	if err := within.Start(); err != nil {
+		t.Fatal(err)
+	}
 	foreign, foreignEnded := stay(t, "TMPDIR="+string(p)+"2")
 	left := p.left(0)
 	if left == nil {
@@ -63,6 +68,7 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 	}
 	<-namedEnded
 	<-otherEnded
+	_ = within.Wait() // left has killed it
 	if strings.Contains(out.String(), fmt.Sprint(foreign)) {
 		t.Errorf("it finds a process of another folder:\n%s", out.String())
 	}

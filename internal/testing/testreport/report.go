@@ -31,6 +31,7 @@ type report struct {
 	others bool                // tests that are skipped run in another step
 	broken map[string][]string // the tests that failed, of packages that have not ended
 	abrupt map[string]bool     // the packages of which a test said that goroutines raced, or that the process ended by itself
+	ran    map[string]bool     // the packages of which a test has ended
 	fails  int                 // the packages that failed
 	counts counts
 
@@ -60,7 +61,7 @@ func (f failure) top() string {
 func newReport(out io.Writer) *report {
 	return &report{
 		out: out, output: map[string]map[string][]string{}, builds: map[string][]string{}, took: map[string]float64{},
-		broken: map[string][]string{}, abrupt: map[string]bool{},
+		broken: map[string][]string{}, abrupt: map[string]bool{}, ran: map[string]bool{},
 	}
 }
 
@@ -112,6 +113,10 @@ func (r *report) add(e event) {
 }
 
 func (r *report) endTest(e event) {
+	switch e.Action {
+	case "skip", "pass", "fail":
+		r.ran[e.Package] = true
+	}
 	whole := !strings.Contains(e.Test, "/")
 	switch e.Action {
 	case "skip":
@@ -167,8 +172,11 @@ func (r *report) endPackage(e event) {
 		}
 	case "pass":
 		cached := ""
+		if !r.ran[e.Package] {
+			cached = ", no test ran"
+		}
 		if slices.ContainsFunc(said[""], func(line string) bool { return strings.HasSuffix(line, "\t(cached)\n") }) {
-			cached = ", the result is from before"
+			cached += ", the result is from before"
 		}
 		fmt.Fprintf(r.out, "ok   %s (%.1f s%s)\n", e.Package, e.Elapsed, cached)
 	case "skip": // it has no tests
@@ -268,7 +276,7 @@ func (r *report) describe(f failure) string {
 	whole := false // the package repeats it, and the test alone may not
 	if from := slices.IndexFunc(lines, abrupt.MatchString); from >= 0 {
 		lines = ownFrames(lines[from:])
-		whole = slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "created by ") })
+		whole = ofAGoroutine(lines)
 	} else {
 		lines = messages(lines)
 	}
@@ -312,15 +320,32 @@ func ownFrames(lines []string) (own []string) {
 	return own
 }
 
+// ofAGoroutine reports whether the goroutine that a panic names first is one that a test has started.
+func ofAGoroutine(lines []string) bool {
+	if strings.HasPrefix(lines[0], "panic: test timed out") {
+		return false
+	}
+	heads := 0
+	for _, line := range lines {
+		if goroutineHead.MatchString(line) {
+			heads++
+		}
+		if heads == 1 && strings.HasPrefix(line, "created by ") {
+			return true
+		}
+	}
+	return false
+}
+
 var (
-	libraryFrame  = regexp.MustCompile(`^\s+(/.*/src/)?(context|internal/\w+|io|net|os|reflect|runtime|sync|syscall|testing|time)(/\w+)*/\w+\.go:\d+`)
+	libraryFrame = regexp.MustCompile(`^\s+_testmain\.go:|^\s+(/.*/src/)?` +
+		`(context|internal/\w+|io|net|os|reflect|runtime|sync|syscall|testing|time)(/\w+)*/\w+\.go:\d+`)
 	goroutineHead = regexp.MustCompile(`^goroutine \d+ \[`)
 )
 
-// chosenRan reports whether a test ran, if the arguments of go test choose tests by name.
-func (r *report) chosenRan(args []string) bool {
-	c := r.counts
-	return c.Passed+c.Failed+c.Skipped+c.Out > 0 || !slices.ContainsFunc(args, func(s string) bool { return strings.HasPrefix(s, "-run=") })
+// ranAny reports whether a test ran or was skipped.
+func (r *report) ranAny() bool {
+	return r.counts.Passed+r.counts.Failed+r.counts.Skipped+r.counts.Out > 0
 }
 
 // passed reports whether there were packages, and none failed.

@@ -147,6 +147,19 @@ func TestATestThatEndsItsProcessIsRecorded(t *testing.T) {
 	}
 }
 
+func TestATimeoutShowsWhereTheTestWaits(t *testing.T) {
+	got := recorded(t, said("TestX", "panic: test timed out after 5s", "\trunning tests:", "\t\tTestX (5s)", "", "goroutine 9 [running]:",
+		"testing.(*M).startAlarm.func1()", "\ttesting/testing.go:2682 +0x345", "created by time.goFunc", "\ttime/sleep.go:215 +0x2d", "",
+		"goroutine 1 [chan receive]:", "testing.(*T).Run(0x1)", "\ttesting/testing.go:2110 +0x4a5", "main.main()", "\t_testmain.go:47 +0x9b", "",
+		"goroutine 8 [chan receive]:", "m/a.TestX(0x1)", "\tm/a/x_test.go:9 +0x25", "created by m/a.start in goroutine 7", "\tm/a/x_test.go:5 +0x2"),
+		`{"Action":"fail","Package":"m/a"}`)
+	want := "unit: m/a TestX\n    panic: test timed out after 5s\n    \trunning tests:\n    \t\tTestX (5s)\n    goroutine 8 [chan receive]:\n" +
+		"    m/a.TestX(0x1)\n    \tm/a/x_test.go:9 +0x25\n  again: go test -race -run '^TestX$' m/a\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // A goroutine that another test has started may panic in the name of any: the package repeats it.
 func TestAPanicInAGoroutineIsRepeatedByItsPackage(t *testing.T) {
 	got := recorded(t, said("TestX", "panic: late", "goroutine 9 [running]:", "m/a.TestY.func1()", "\tm/a/x_test.go:9 +0x1", "created by m/a.TestY in goroutine 7",
@@ -177,13 +190,13 @@ func TestAPackageWithoutAnEndIsRecorded(t *testing.T) {
 	}
 }
 
-func TestNamesThatNoTestHasAreAFailure(t *testing.T) {
-	r := newReport(io.Discard)
-	if err := r.read(strings.NewReader(passes)); err != nil {
-		t.Fatal(err)
+func TestAPackageWithoutATestSaysSo(t *testing.T) {
+	r, out := read(t, passes)
+	if r.ranAny() || out != "ok   m/a (1.5 s, no test ran)\n" {
+		t.Errorf("%q", out)
 	}
-	if r.chosenRan([]string{"go", "test", "-json", "-run=^TestX$", "./..."}) || !r.chosenRan([]string{"go", "test", "-json", "./..."}) {
-		t.Error("a run without a test")
+	if r, out := read(t, skips, passes); !r.ranAny() && strings.Contains(out, "no test ran") {
+		t.Errorf("%q", out)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -150,13 +149,13 @@ var (
 
 // changesSince asks git what the working tree changes since a commit.
 func changesSince(commit string) (changes, error) {
-	diff, err := exec.Command("git", "diff", "--no-color", "--no-ext-diff", "-U0", commit, "--", "*_test.go").Output()
+	diff, err := git("diff", "--no-color", "--no-ext-diff", "-U0", commit, "--", "*_test.go")
 	if err != nil {
-		return nil, fmt.Errorf("git diff %s: %w", commit, err)
+		return nil, err
 	}
-	all := parseChanges(string(diff))
-	names, err := exec.Command("git", "ls-files", "--others", "--exclude-standard", "--full-name", "--", "*_test.go").Output()
-	for name := range strings.SplitSeq(string(names), "\n") {
+	all := parseChanges(diff)
+	names, err := git("ls-files", "--others", "--exclude-standard", "--full-name", "--", "*_test.go")
+	for name := range strings.SplitSeq(names, "\n") {
 		all[name] = append(all[name], lines{1, math.MaxInt})
 	}
 	return all, err

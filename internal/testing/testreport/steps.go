@@ -103,6 +103,9 @@ func (s *steps) step(name string) {
 	switch {
 	case s.stopped:
 		s.failed = append(s.failed, name+" (stopped)")
+		if len(added.failures) == 0 && said.found() {
+			s.note(name, said)
+		}
 	case err != nil:
 		s.failed = append(s.failed, name)
 		switch {
@@ -115,13 +118,18 @@ func (s *steps) step(name string) {
 		}
 		// The tests have recorded their failures. Of what else fails, the output tells.
 		if len(added.failures) == 0 && (len(added.missing) == 0 || said.found()) {
-			if err := (result{Step: name, Failures: []string{said.describe(name)}}).addTo(s.file()); err != nil {
-				fmt.Fprintln(s.out, "testreport:", err)
-			}
-			s.read()
+			s.note(name, said)
 		}
 	}
 	fmt.Fprintln(s.out, line)
+}
+
+// note adds what a step said to the results.
+func (s *steps) note(name string, said *findings) {
+	if err := (result{Step: name, Failures: []string{said.describe(name)}}).addTo(s.file()); err != nil {
+		fmt.Fprintln(s.out, "testreport:", err)
+	}
+	s.read()
 }
 
 // read reads the results that the steps have added.

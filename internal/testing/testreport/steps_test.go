@@ -62,6 +62,9 @@ func play(step string) int {
 	case "tidy":
 		add(result{Missing: []string{"tidy: it cannot run here\n    no network\n  again: .ci/test tidy\n"}})
 		return 1
+	case "contrib":
+		fmt.Println("# m/contrib/gin\n./a.go:3:1: syntax error\nit waits")
+		wait()
 	case "race":
 		add(result{Failures: []string{"race: m/a TestZ\n    it had not ended when go test was stopped\n"}})
 		fmt.Println("it waits")
@@ -143,6 +146,7 @@ unit: m/a TestX
 -- build: 1 s
 == failures
 build:
+    # m/a
     ./a.go:3:1: syntax error
   again: .ci/test build
 == FAILED: build, after 3 s
@@ -200,6 +204,14 @@ race: m/a TestZ
 == tests: 1 passed, 1 failed, 0 flaky, 0 skipped, 0 left out (another step runs them)
 == FAILED: unit race (stopped), after 5 s
 `
+	if status != statusStopped || !strings.HasSuffix(out, want) {
+		t.Errorf("status %d; the end is\n%s\nwant\n%s", status, out, want)
+	}
+}
+
+func TestAStoppedStepSaysWhatItFound(t *testing.T) {
+	status, out := runPlayed(t, "it waits", "contrib")
+	want := "== failures\ncontrib:\n    # m/contrib/gin\n    ./a.go:3:1: syntax error\n  again: .ci/test contrib\n== FAILED: contrib (stopped), after 3 s\n"
 	if status != statusStopped || !strings.HasSuffix(out, want) {
 		t.Errorf("status %d; the end is\n%s\nwant\n%s", status, out, want)
 	}
