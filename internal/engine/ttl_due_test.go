@@ -168,3 +168,23 @@ func (s *steppedDB) checkTimes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// As in Redis, save points count what clients change, not what expires, and not the slices that free memory.
+func TestWhatExpiresDoesNotCountForSavePoints(t *testing.T) {
+	s := newSteppedDB(t)
+	do(s.DB, func(tx *Tx) { fillStepped(t, tx) })
+	before := s.Dirty()
+	s.pass(11 * time.Second)
+	if got := s.held(t); len(got) > 0 {
+		t.Fatalf("%q last", got)
+	}
+	if after := s.Dirty(); after != before {
+		t.Errorf("%d changes before, %d after all has expired", before, after)
+	}
+	do(s.DB, func(tx *Tx) { tx.Flush(-1) })
+	before = s.Dirty()
+	s.pass(time.Second)
+	if after := s.Dirty(); after != before {
+		t.Errorf("%d changes before the memory of a flush was freed, %d after", before, after)
+	}
+}

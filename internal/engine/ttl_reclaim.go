@@ -169,7 +169,7 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 		sh.next.Store(0)
 	}
 	sh.stats.Reclaiming += max(0, db.clock.Micros()-tx.now)
-	tx.dirty = 1
+	tx.dirty, tx.freed = 0, true // as in Redis, what expires does not count
 	tx.Commit()
 	return more
 }

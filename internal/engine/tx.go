@@ -27,6 +27,7 @@ type Tx struct {
 	mark   int64 // the offset in the stream after all effects that its transactions so far have written or seen
 	acted  bool  // one of its transactions was allowed to write, and did
 	dirty  int   // the number of changes, as Redis counts them
+	freed  bool  // memory was freed without a change that counts
 	caller any
 	ending Ending
 
@@ -248,7 +249,7 @@ func (tx *Tx) finish() {
 		sh := tx.db.shards[bits.TrailingZeros64(m)]
 		sh.last = max(sh.last, tx.now) // a replay's instant may be earlier
 		tx.mark = max(tx.mark, sh.mark)
-		if limited && tx.dirty > 0 {
+		if limited && (tx.dirty > 0 || tx.freed) {
 			sh.publish()
 		}
 		if sh.freed > considerAfter {
@@ -261,7 +262,7 @@ func (tx *Tx) finish() {
 		}
 	}
 	mask := tx.held
-	tx.held, tx.hashed, tx.dirty, tx.replay = 0, nil, 0, false
+	tx.held, tx.hashed, tx.dirty, tx.freed, tx.replay = 0, nil, 0, false, false
 	tx.unlock(mask)
 }
 
@@ -580,7 +581,7 @@ func (tx *Tx) Abandon() (differs bool) {
 		tx.mark = max(tx.mark, sh.mark)
 	}
 	mask := tx.held
-	tx.held, tx.hashed, tx.dirty, tx.replay, tx.reads, tx.forget = 0, nil, 0, false, false, false
+	tx.held, tx.hashed, tx.dirty, tx.freed, tx.replay, tx.reads, tx.forget = 0, nil, 0, false, false, false, false
 	tx.unlock(mask)
 	return differs
 }
