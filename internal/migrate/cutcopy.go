@@ -2,9 +2,12 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // barrier returns when all events of writes before the call have arrived: a server sends the reply to PING behind them.
@@ -81,15 +84,21 @@ func (c *copier) conclude(ctx context.Context) error {
 	return nil
 }
 
-// functions copies the libraries of functions. Servers before 7.0 have none.
+// functions copies the libraries of functions. Servers before 7.0 have none. Where the user may not list them, they would be missing on TO.
 func (c *copier) functions(ctx context.Context) error {
 	for _, s := range c.sources {
-		if v, err := s.p.do(ctx, "FUNCTION", "LIST"); err != nil || len(v.Elems) == 0 {
+		v, err := s.p.do(ctx, "FUNCTION", "LIST")
+		if _, refused := errors.AsType[resp.ReplyError](err); refused && !s.p.exact { // PEXPIRETIME came with the functions
 			continue
 		}
-		v, err := s.p.do(ctx, "FUNCTION", "DUMP")
+		if err == nil && len(v.Elems) == 0 {
+			continue
+		}
+		if err == nil {
+			v, err = s.p.do(ctx, "FUNCTION", "DUMP")
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("functions are not copied: %w", err)
 		}
 		if _, err := c.m.to.do(ctx, "FUNCTION", "RESTORE", v.Str, "REPLACE"); err != nil {
 			return err

@@ -444,14 +444,27 @@ func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]sta
 		case v.Err() != nil:
 			return nil, fmt.Errorf("%s %s: DUMP %s: %w", p.side, p, wire.AppendQuoted(nil, key), v.Err())
 		}
-		if at.Kind == resp.KindInt && at.Int > 0 {
-			states[i].deadline = at.Int
-			if !p.exact {
-				states[i].deadline += asked.UnixMilli()
-			}
+		if err := states[i].setDeadline(at, p.exact, asked); err != nil {
+			return nil, fmt.Errorf("%s %s: %s %s: %w", p.side, p, p.deadlineCommand(), wire.AppendQuoted(nil, key), err)
 		}
 	}
 	return states, nil
+}
+
+// setDeadline takes the reply to deadlineCommand. An error reply is no key without a deadline: that would live for ever on TO.
+func (s *state) setDeadline(at resp.Value, exact bool, asked time.Time) error {
+	switch {
+	case moved(at):
+		*s = state{moved: true}
+	case at.Err() != nil:
+		return at.Err()
+	case at.Kind == resp.KindInt && at.Int > 0:
+		s.deadline = at.Int
+		if !exact {
+			s.deadline += asked.UnixMilli()
+		}
+	}
+	return nil
 }
 
 // deadlineCommand returns PEXPIRETIME, or PTTL before Redis 7.0.
