@@ -22,7 +22,7 @@ func (m *Migration) Check(ctx context.Context) ([]doctor.Finding, error) {
 	}
 	found = append(found, m.checkTarget(), m.checkPath())
 	for _, check := range []func(context.Context) ([]doctor.Finding, error){
-		m.checkModules, m.checkCommands, m.checkMemory, m.checkDatabases, m.checkUsers, m.checkLoss,
+		m.checkSentinel, m.checkModules, m.checkCommands, m.checkMemory, m.checkDatabases, m.checkUsers, m.checkLoss,
 	} {
 		more, err := check(ctx)
 		if err != nil {

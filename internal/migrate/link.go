@@ -201,6 +201,9 @@ func (m *Migration) cutLink(ctx context.Context) error {
 	if err := m.fits(ctx); err != nil {
 		return err
 	}
+	if err := m.refuseSentinel(ctx); err != nil { // it may have begun to watch meanwhile
+		return err
+	}
 	began, equal, err := m.cut(ctx, m.reachEnd, "TO still follows")
 	if err != nil {
 		return err

@@ -206,6 +206,9 @@ func (m *Migration) follow(ctx context.Context) error {
 		m.out.line("%d source(s), copied with SCAN, DUMP and RESTORE and followed by keyspace events: %s", len(m.from), why)
 		return m.startCopy(ctx)
 	}
+	if err := m.warnOfSentinel(ctx); err != nil {
+		return err
+	}
 	return m.startLink(ctx)
 }
 
@@ -232,6 +235,11 @@ func (m *Migration) reportStopped() {
 func (m *Migration) Cutover(ctx context.Context) error {
 	if m.file != "" {
 		return fmt.Errorf("FROM %s is a file: there is nothing to cut over; `ebb migrate follow` loads it", m.file)
+	}
+	if ok, _ := m.byLink(); ok {
+		if err := m.refuseSentinel(ctx); err != nil {
+			return err
+		}
 	}
 	if err := m.follow(ctx); err != nil {
 		return err
