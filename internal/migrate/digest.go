@@ -131,10 +131,10 @@ func (v *value) Group(g rdb.Group) error {
 	return nil
 }
 
-// Consumer implements rdb.Builder. The times at which a consumer was seen differ between servers, and do not count.
+// Consumer implements rdb.Builder. A consumer counts with its pending entries. One that only waits does not: XREADGROUP creates it
+// without a word to the replicas. The times at which a consumer was seen do not count either.
 func (v *value) Consumer(c rdb.Consumer) error {
 	v.owner = append([]byte(nil), c.Name...)
-	v.item([]byte("consumer"), v.group, v.owner)
 	return nil
 }
 

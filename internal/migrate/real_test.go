@@ -142,3 +142,26 @@ func TestFilesOfRealServersAreLoaded(t *testing.T) {
 		})
 	}
 }
+
+// XREADGROUP that finds nothing to read creates its consumer on the master alone.
+func TestAConsumerThatWaitsIsNoDifference(t *testing.T) {
+	for _, program := range []string{realserver.Redis7, realserver.Redis8, realserver.Valkey9} {
+		t.Run(program, func(t *testing.T) {
+			from, to := realURL(t, program), startEbb(t)
+			o := Options{From: []string{from}, To: to, Once: true, Compare: true, Pause: time.Minute}
+			c := open(t, from)
+			c.run(t, "XADD s 1-1 i 1")
+			c.run(t, "XGROUP CREATE s g 0")
+			c.run(t, "XREADGROUP GROUP g busy STREAMS s >")
+			if said, err := step(t, o, (*Migration).Follow); err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			c.run(t, "XREADGROUP GROUP g idle STREAMS s >")
+			c.run(t, "XREADGROUP GROUP g other STREAMS s 0")
+			mustEqual(t, []string{from}, to)
+			if said, err := step(t, o, (*Migration).Cutover); err != nil {
+				t.Errorf("%v\n%s", err, said)
+			}
+		})
+	}
+}
