@@ -69,7 +69,7 @@ ok, 1 with a look, 2 with an act, and 3 if the server cannot be examined.`,
 	return cmd
 }
 
-// firstReply is how long a server may take for its first reply.
+// firstReply is how long a server may take for its first reply, and then for each.
 var firstReply = 15 * time.Second
 
 func examine(ctx context.Context, target loadgen.Target) ([]doctor.Finding, error) {
@@ -100,6 +100,6 @@ func examine(ctx context.Context, target loadgen.Target) ([]doctor.Finding, erro
 	if err != nil {
 		return nil, err
 	}
-	o.Certificates = shown
+	o.Certificates, o.Reply = shown, firstReply
 	return doctor.Examine(ctx, c, o)
 }

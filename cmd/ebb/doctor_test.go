@@ -279,3 +279,87 @@ func TestTheDoctorDoesNotWaitForASilentServer(t *testing.T) {
 		t.Errorf("status %d: %s", status, out)
 	}
 }
+
+// A proxy or a frozen disk may let the first replies through, and no others.
+func TestTheDoctorDoesNotWaitForAServerThatFallsSilent(t *testing.T) {
+	defer func(d time.Duration) { firstReply = d }(firstReply)
+	firstReply = 200 * time.Millisecond
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	defer func() { ln.Close(); <-served }()
+	go func() {
+		defer close(served)
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			in := bufio.NewReader(c)
+			replies := map[string]string{"INFO": "$22\r\nredis_version:7.0.15\r\n\r\n", "COMMAND": "*0\r\n", "PING": "+PONG\r\n"}
+			for {
+				v, err := wire.ReadValue(in)
+				if err != nil || replies[v.Elems[0].Str] == "" {
+					break
+				}
+				_, _ = io.WriteString(c, replies[v.Elems[0].Str])
+			}
+			_, _ = io.Copy(io.Discard, in) // until the doctor closes it
+		}
+	}()
+	out, status := runDoctor(t, "redis://"+ln.Addr().String())
+	if status != 3 || !strings.Contains(out, "no reply to CONFIG within 200ms") {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
+// Redis and ebb answer PING with LOADING while they load, and with BUSY while a script runs for long.
+func TestDoctorExaminesAServerThatLoadsOrRunsAScript(t *testing.T) {
+	p := realserver.NewProcess(t, realserver.Redis7, "--enable-debug-command", "yes", "--save", "")
+	p.Start()
+	c, err := loadgen.Target{Addr: p.Addr()}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	for _, args := range [][]any{{"DEBUG", "POPULATE", "20000", "k", "300"}, {"SAVE"}} {
+		if _, err := c.Do(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Kill()
+	if err := p.Begin("--key-load-delay", "500", "--loading-process-events-interval-bytes", "2048"); err != nil {
+		t.Fatal(err)
+	}
+	within, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	defer cancel()
+	out, status := "", 3
+	for status == 3 && within.Err() == nil { // it does not listen yet
+		out, status = runDoctor(t, "redis://"+p.Addr())
+	}
+	if status != 2 || !strings.Contains(out, "it loads its data") {
+		t.Errorf("while it loads: status %d: %s", status, out)
+	}
+	p.Kill()
+
+	addr := realserver.Start(t, realserver.Redis7, "--busy-reply-threshold", "10")
+	scripted, err := loadgen.Target{Addr: addr}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = scripted.Do(within, "EVAL", "while true do end", 0)
+	}()
+	defer func() { cancel(); _ = scripted.Close(); <-ended }()
+	for !strings.Contains(out, "runs for long") && within.Err() == nil {
+		out, status = runDoctor(t, "redis://"+addr)
+	}
+	if status != 2 || !strings.Contains(out, "SCRIPT KILL") {
+		t.Errorf("while a script runs: status %d: %s", status, out)
+	}
+}

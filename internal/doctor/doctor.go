@@ -60,15 +60,17 @@ type Options struct {
 	// Free returns the free bytes of a directory's file system for Local, -1 if the system does not say; default that
 	// of internal/disk.
 	Free func(dir string) (int64, error)
+	// Reply is how long the server may take for each reply; default 15 s.
+	Reply time.Duration
 }
 
 // Examine asks a server and returns a finding for each check, in the order of the areas. It returns
-// an error if the server does not reply. What the connection's user may not ask is a finding.
+// an error if the server does not reply, at first or later. What the connection's user may not ask is a finding.
 func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	o.Root = cmp.Or(o.Root, "/")
+	o.Root, o.Reply = cmp.Or(o.Root, "/"), cmp.Or(o.Reply, 15*time.Second)
 	if o.Free == nil {
 		o.Free = disk.OS().Free
 	}
@@ -77,24 +79,38 @@ func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 	}
 	f := &facts{ctx: ctx, c: c, Options: o, config: map[string]string{}, info: map[string]string{}}
 	var found []Finding
-	if err := f.read(); err != nil {
+	err := f.read()
+	if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "BUSY" {
+		return one(Act, "server", "a script or a function runs for long: "+refused.Error(), "no other command runs meanwhile",
+			"SCRIPT KILL or FUNCTION KILL, which end one that has written nothing; or wait"), nil
+	}
+	if err != nil {
 		found = append(found, Finding{Look, "access", "this user may not ask everything: " + err.Error(), "checks without their data are left out",
 			"connect as a user with +info +config|get +slowlog|get +acl|getuser +pubsub|channels"})
 	}
 	for _, check := range checks {
 		found = append(found, check(f)...)
 	}
+	if f.lost != nil {
+		return nil, f.lost
+	}
 	return found, nil
 }
 
-// Replies returns nil if the server replies to PING. Servers refuse PING too while they refuse writes (MISCONF) or reads (MASTERDOWN):
-// such a server is one that needs an examination. A user may lack the right to PING.
+// Replies returns nil if the server replies to PING, also with an error that Answers knows.
 func Replies(ctx context.Context, c *conn.Conn) error {
-	err := c.Ping(ctx)
-	if refused, ok := errors.AsType[conn.ReplyError](err); ok && slices.Contains([]string{"MISCONF", "MASTERDOWN", "NOPERM"}, refused.Code()) {
-		return nil
+	if err := c.Ping(ctx); !Answers(err) {
+		return err
 	}
-	return err
+	return nil
+}
+
+// Answers reports whether an error of PING is one of a server that runs. Servers refuse PING too while they refuse writes (MISCONF) or
+// reads (MASTERDOWN), while they load, and while a script runs for long: such a server is one that needs an examination. A user may
+// lack the right to PING.
+func Answers(err error) bool {
+	refused, ok := errors.AsType[conn.ReplyError](err)
+	return ok && slices.Contains([]string{"MISCONF", "MASTERDOWN", "NOPERM", "LOADING", "BUSY"}, refused.Code())
 }
 
 // Worst returns the worst grade of findings.
@@ -136,6 +152,7 @@ type facts struct {
 	Options
 	ctx    context.Context //nolint:containedctx // of the one call of Examine
 	c      *conn.Conn
+	lost   error // the connection's, after which it is not used
 	info   map[string]string
 	config map[string]string
 
@@ -164,19 +181,13 @@ func Product(info map[string]string) string {
 }
 
 func (f *facts) read() error {
-	info, err := f.c.Do(f.ctx, "INFO", "everything")
-	if err == nil {
-		err = info.Err()
-	}
+	info, err := f.do("INFO", "everything")
 	if err != nil {
 		return fmt.Errorf("INFO: %w", err)
 	}
 	f.info = Info(info.String())
 	f.product = Product(f.info)
-	config, err := f.c.Do(f.ctx, "CONFIG", "GET", "*")
-	if err == nil {
-		err = config.Err()
-	}
+	config, err := f.do("CONFIG", "GET", "*")
 	if err != nil {
 		return fmt.Errorf("CONFIG GET: %w", err)
 	}
@@ -184,6 +195,27 @@ func (f *facts) read() error {
 		f.config[config.Elems[i].String()] = config.Elems[i+1].String()
 	}
 	return nil
+}
+
+// do runs a command. An error that is not the server's reply ends the examination.
+func (f *facts) do(args ...any) (conn.Value, error) {
+	if f.lost != nil {
+		return conn.Value{}, f.lost
+	}
+	within, cancel := context.WithTimeout(f.ctx, f.Reply)
+	defer cancel()
+	v, err := f.c.Do(within, args...)
+	if err == nil {
+		err = v.Err()
+	}
+	if _, refused := errors.AsType[conn.ReplyError](err); err == nil || refused {
+		return v, err
+	}
+	if f.lost = err; f.ctx.Err() == nil && within.Err() != nil {
+		f.lost = fmt.Errorf("no reply to %v within %v, after replies to earlier questions: its clients may be paused (CLIENT PAUSE), "+
+			"a command runs for long, or the server hangs", args[0], f.Reply)
+	}
+	return v, f.lost
 }
 
 // num returns a number of INFO, 0 if there is none.
@@ -199,8 +231,8 @@ func number(s string) float64 {
 
 // ask runs a command whose error only means that a check is left out.
 func (f *facts) ask(args ...any) (conn.Value, bool) {
-	v, err := f.c.Do(f.ctx, args...)
-	return v, err == nil && v.Err() == nil
+	v, err := f.do(args...)
+	return v, err == nil
 }
 
 func size(bytes float64) string {

@@ -271,6 +271,9 @@ func (p *peer) learn(ctx context.Context) error {
 func (p *peer) inquire(ctx context.Context) error {
 	p.mu.Lock()
 	_, err := p.once(ctx, []string{"PING"})
+	if doctor.Answers(err) { // INFO tells more
+		err = nil
+	}
 	if err == nil && p.c.unlocked {
 		p.server.HavePassword, p.server.Password = false, ""
 	}
@@ -282,6 +285,9 @@ func (p *peer) inquire(ctx context.Context) error {
 		return err
 	}
 	p.product = doctor.Product(p.info)
+	if p.info["loading"] == "1" && p.info["role"] == "master" { // a replica loads what its master sends
+		return fmt.Errorf("%s %s loads its data (%s %%): repeat when it has all", p.side, p, p.info["loading_loaded_perc"])
+	}
 	v, err := p.do(ctx, "COMMAND", "INFO", "psync", "pexpiretime")
 	if err != nil {
 		return err

@@ -1,6 +1,10 @@
 package migrate
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // realURL starts a server program, and returns its URL.
@@ -163,5 +168,41 @@ func TestAConsumerThatWaitsIsNoDifference(t *testing.T) {
 				t.Errorf("%v\n%s", err, said)
 			}
 		})
+	}
+}
+
+// Redis and Valkey refuse PING too when a snapshot has failed: a server with a full disk is one to move away from.
+func TestAServerWhoseSnapshotsFailMoves(t *testing.T) {
+	for _, program := range []string{realserver.Redis7, realserver.Valkey9} {
+		for _, scan := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s scan %t", program, scan), func(t *testing.T) {
+				dir := t.TempDir()
+				from, to := realURL(t, program, "--save", "3600 1", "--dir", dir), startEbb(t)
+				c := open(t, from)
+				fill(t, c, 20, false)
+				if err := os.MkdirAll(filepath.Join(dir, "dump.rdb", "full"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				c.run(t, "BGSAVE")
+				ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+				defer cancel()
+				var err error
+				for err == nil && ctx.Err() == nil {
+					_, err = c.do(ctx, "PING")
+				}
+				if err == nil || !strings.Contains(err.Error(), "MISCONF") {
+					t.Fatal(err)
+				}
+				o := Options{From: []string{from}, To: to, Scan: scan}
+				m, _ := migrating(t, o)
+				if _, err := m.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if said, err := step(t, o, (*Migration).Cutover); err != nil {
+					t.Fatalf("%v\n%s", err, said)
+				}
+				mustEqual(t, []string{from}, to)
+			})
+		}
 	}
 }

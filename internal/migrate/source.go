@@ -30,6 +30,7 @@ type source struct {
 	ended  chan struct{} // closed when the feed's goroutine has ended
 	pongs  chan string   // the token of a barrier
 	mu     sync.Mutex    // guards what follows
+	asked  []string      // the tokens of PINGs without a reply yet, in their order
 	dirty  map[place]bool
 	broken error // why the feed has ended
 }
@@ -83,8 +84,27 @@ var quiet = 10 * time.Second
 func (s *source) ping(ctx context.Context, token string) error {
 	s.pings.Lock()
 	defer s.pings.Unlock()
+	s.mu.Lock()
+	s.asked = append(s.asked, token)
+	s.mu.Unlock()
 	s.feed.add("PING", token)
 	return s.feed.flush(ctx)
+}
+
+// answered takes the reply to the first PING without one.
+func (s *source) answered() {
+	s.mu.Lock()
+	token := ""
+	if len(s.asked) > 0 {
+		token, s.asked = s.asked[0], s.asked[1:]
+	}
+	s.mu.Unlock()
+	if token == cutoverToken {
+		select {
+		case s.pongs <- token:
+		default:
+		}
+	}
 }
 
 // receive returns the next message. A source without writes is silent: it is sent a PING, and only its silence after that is an error.
@@ -122,11 +142,8 @@ func (s *source) listen() {
 			s.mu.Lock()
 			s.dirty[place{db, e[3].Str}] = true
 			s.mu.Unlock()
-		case len(e) == 2 && e[0].Str == "pong" && e[1].Str == cutoverToken:
-			select {
-			case s.pongs <- e[1].Str:
-			default:
-			}
+		case len(e) == 2 && e[0].Str == "pong", v.Kind == resp.KindError: // MISCONF: the error comes behind the events as well
+			s.answered()
 		}
 	}
 }
