@@ -3,6 +3,9 @@ package migrate
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // as makes a user with all rights but some, and returns the URL with its login.
@@ -39,5 +42,33 @@ func TestVerifyDoesNotTakeARefusedQuestionForEquality(t *testing.T) {
 	said, err := step(t, Options{From: []string{as(t, from, "-pexpiretime")}, To: as(t, to, "-pexpiretime")}, (*Migration).Verify)
 	if err == nil || !strings.Contains(err.Error(), "PEXPIRETIME") {
 		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// A lock may expire after its DUMP and before its PEXPIRETIME. Restored without a deadline it would be held for ever.
+func TestAKeyThatExpiresBetweenTheTwoQuestionsIsGone(t *testing.T) {
+	asked := time.UnixMilli(1000)
+	for _, x := range []struct {
+		reply resp.Value
+		exact bool
+		want  state
+	}{
+		{resp.Value{Kind: resp.KindInt, Int: -2}, true, state{}},
+		{resp.Value{Kind: resp.KindInt, Int: -2}, false, state{}},
+		{resp.Value{Kind: resp.KindInt, Int: -1}, true, state{exists: true, payload: "p"}},
+		{resp.Value{Kind: resp.KindInt, Int: -1}, false, state{exists: true, payload: "p"}},
+		{resp.Value{Kind: resp.KindInt, Int: 5000}, true, state{exists: true, payload: "p", deadline: 5000}},
+		{resp.Value{Kind: resp.KindInt, Int: 5000}, false, state{exists: true, payload: "p", deadline: 6000}},
+		{resp.Value{Kind: resp.KindInt}, false, state{exists: true, payload: "p", deadline: 1000}},
+		{resp.Value{Kind: resp.KindError, Str: "MOVED 1 host:1"}, true, state{moved: true}},
+	} {
+		got := state{exists: true, payload: "p"}
+		if err := got.setDeadline(x.reply, x.exact, asked); err != nil || got != x.want {
+			t.Errorf("%v (exact %t): %+v, %v, want %+v", x.reply, x.exact, got, err, x.want)
+		}
+	}
+	s := state{exists: true}
+	if err := s.setDeadline(resp.Value{Kind: resp.KindError, Str: "NOPERM no"}, true, asked); err == nil {
+		t.Errorf("%+v", s)
 	}
 }

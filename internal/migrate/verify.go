@@ -451,6 +451,9 @@ func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]sta
 	return states, nil
 }
 
+// noKey is the reply to PEXPIRETIME and PTTL of a key that does not exist.
+const noKey = -2
+
 // setDeadline takes the reply to deadlineCommand. An error reply is no key without a deadline: that would live for ever on TO.
 func (s *state) setDeadline(at resp.Value, exact bool, asked time.Time) error {
 	switch {
@@ -458,11 +461,12 @@ func (s *state) setDeadline(at resp.Value, exact bool, asked time.Time) error {
 		*s = state{moved: true}
 	case at.Err() != nil:
 		return at.Err()
-	case at.Kind == resp.KindInt && at.Int > 0:
+	case at.Int == noKey: // it has expired since DUMP; while FROM holds writes no event tells
+		*s = state{}
+	case at.Int >= 0 && !exact: // PTTL is 0 in the last millisecond
+		s.deadline = asked.UnixMilli() + at.Int
+	case at.Int > 0:
 		s.deadline = at.Int
-		if !exact {
-			s.deadline += asked.UnixMilli()
-		}
 	}
 	return nil
 }
