@@ -60,6 +60,9 @@ func (m *Migration) startCopy(ctx context.Context) error {
 	}
 	m.copies = &copier{m: m, evicted: number(m.to.info, "evicted_keys")}
 	m.restore = append(m.restore, func(context.Context) { m.copies.close() })
+	if err := m.copies.announceRules(ctx); err != nil {
+		return err
+	}
 	return m.copies.complete(ctx, false)
 }
 

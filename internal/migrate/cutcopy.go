@@ -40,7 +40,7 @@ func (m *Migration) cutCopy(ctx context.Context) error {
 	return m.after(ctx)
 }
 
-// finish copies what has changed before the call, streams and functions. The sources hold writes.
+// finish copies what has changed before the call, streams, functions and rules. The sources hold writes.
 func (c *copier) finish(ctx context.Context) error {
 	err := c.each(func(s *source) error {
 		if err := s.barrier(ctx); err != nil {
@@ -55,6 +55,9 @@ func (c *copier) finish(ctx context.Context) error {
 		}
 		return s.copyKeys(ctx, keys)
 	})
+	if err == nil {
+		err = c.rules(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (c *comparison) overtime() error {
 	return fmt.Errorf("the comparison takes longer than 90 %% of --pause %v (%s): %s", c.m.o.Pause, came, advice)
 }
 
-// rest compares what a digest leaves out: the groups of streams, and functions.
+// rest compares what a digest leaves out: the groups of streams, functions and rules.
 func (c *comparison) rest(ctx context.Context) error {
 	f := c.m.from[0]
 	for _, d := range databases(f.info) {
@@ -107,7 +107,7 @@ func (c *comparison) rest(ctx context.Context) error {
 	if err := c.decide(ctx); err != nil {
 		return err
 	}
-	if err := c.functions(ctx); err != nil || c.seen == 0 && c.libs == 0 {
+	if err := c.besides(ctx); err != nil || c.seen == 0 && c.libs == 0 && c.rulesDiffer == 0 {
 		return err
 	}
 	return c.report()
@@ -149,7 +149,9 @@ type comparison struct {
 	differs  int64
 	changing int64
 	libs     int64 // libraries of functions that differ
-	open     []suspects
+	// rulesDiffer is the number of expiry rules that do.
+	rulesDiffer int
+	open        []suspects
 	// suspected is the number of keys in open.
 	suspected int
 	linked    bool // the target replicates from the source
@@ -202,10 +204,18 @@ func (c *comparison) everything(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.functions(ctx); err != nil {
+	if err := c.besides(ctx); err != nil {
 		return err
 	}
 	return c.report()
+}
+
+// besides compares what is not a key: functions and expiry rules.
+func (c *comparison) besides(ctx context.Context) error {
+	if err := c.functions(ctx); err != nil {
+		return err
+	}
+	return c.rules(ctx)
 }
 
 func (c *comparison) totalKeys() (n int64) {
@@ -582,15 +592,19 @@ func (c *comparison) report() error {
 		c.m.out.line("%d keys changed on the source at each of %d looks: `cutover --compare` compares while writes are held", c.changing, rounds)
 	}
 	spent := time.Since(c.began).Seconds()
-	if c.differs+c.libs == 0 {
+	if c.differs+c.libs+int64(c.rulesDiffer) == 0 {
 		c.m.out.line("equal: values and deadlines of %d keys, in %.1f s", c.seen-c.changing, spent)
 		return nil
 	}
 	for _, line := range c.shown {
 		c.m.out.line("differs: %s", line)
 	}
+	what := fmt.Sprintf("%d of %d keys", c.differs, c.seen)
 	if c.libs > 0 {
-		return fmt.Errorf("%w: %d of %d keys, and %d libraries of functions", errDiffer, c.differs, c.seen, c.libs)
+		what += fmt.Sprintf(", and %d libraries of functions", c.libs)
 	}
-	return fmt.Errorf("%w: %d of %d keys", errDiffer, c.differs, c.seen)
+	if c.rulesDiffer > 0 {
+		what += fmt.Sprintf(", and %d expiry rules", c.rulesDiffer)
+	}
+	return fmt.Errorf("%w: %s", errDiffer, what)
 }
