@@ -322,11 +322,17 @@ func (p *peer) section(ctx context.Context, name string) (map[string]string, err
 
 // setting returns a directive's value; "" if the server does not say.
 func (p *peer) setting(ctx context.Context, name string) string {
+	value, _ := p.directive(ctx, name)
+	return value
+}
+
+// directive returns a directive's value; known is false if the server does not say, or does not have it.
+func (p *peer) directive(ctx context.Context, name string) (value string, known bool) {
 	v, err := p.do(ctx, "CONFIG", "GET", name)
 	if err != nil || len(v.Elems) != 2 {
-		return ""
+		return "", false
 	}
-	return v.Elems[1].String()
+	return v.Elems[1].String(), true
 }
 
 // sleep waits, and returns false if ctx has ended.

@@ -27,6 +27,7 @@ func (m *Migration) startLink(ctx context.Context) error {
 	if err := m.pointTo(ctx, to, from); err != nil {
 		return err
 	}
+	m.pointed = true
 	m.out.line("TO %s follows FROM %s by replication: %d keys, %s", to, from, keysOf(from.info), size(number(from.info, "used_memory")))
 	began := time.Now()
 	keys, err := m.await(ctx, began)
@@ -42,23 +43,33 @@ func (m *Migration) linked(info map[string]string) bool {
 	return info["role"] == "slave" && info["master_host"] == host(f) && info["master_port"] == port(f)
 }
 
-// pointTo makes one server a replica of another, with the user and password that this program uses there.
+// pointTo makes one server a replica of another, with the user and password that this program uses there, and TLS if it uses that.
 func (m *Migration) pointTo(ctx context.Context, replica, master *peer) error {
-	var settings [][2]string
+	want := map[string]string{"masteruser": "", "masterauth": "", "tls-replication": "no"}
 	if s := master.server; s.HavePassword {
-		settings = append(settings, [2]string{"masteruser", s.User}, [2]string{"masterauth", s.Password})
+		want["masteruser"], want["masterauth"] = s.User, s.Password
 	}
 	if master.server.TLS {
-		settings = append(settings, [2]string{"tls-replication", "yes"})
+		want["tls-replication"] = "yes"
 	}
-	for _, s := range settings {
-		if _, err := replica.do(ctx, "CONFIG", "SET", s[0], s[1]); err != nil {
-			return fmt.Errorf("%s %s cannot be given its master's %s: %w", replica.side, replica, s[0], err)
+	for _, name := range linkSettings {
+		has, known := replica.directive(ctx, name)
+		if known && has == want[name] || !known && (want[name] == "" || want[name] == "no") {
+			continue
+		}
+		if _, err := replica.do(ctx, "CONFIG", "SET", name, want[name]); err != nil {
+			return fmt.Errorf("%s %s cannot be given its master's %s: %w", replica.side, replica, name, err)
+		}
+		if replica == m.to && known {
+			m.before = append(m.before, [2]string{name, has})
 		}
 	}
 	_, err := replica.do(ctx, "REPLICAOF", host(master.server), port(master.server))
 	return err
 }
+
+// linkSettings are the directives of a replica about its connection to the master.
+var linkSettings = []string{"masteruser", "masterauth", "tls-replication"}
 
 // await returns when the link is up and the target has what the source had at some moment after the call, and returns
 // its number of keys. It prints the progress of the synchronisation and each new error that the target reports.
@@ -234,15 +245,25 @@ func (m *Migration) fits(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the source's password from the target's settings.
+// forget gives the target the settings of its link that it had before it followed the source. If an earlier `ebb migrate follow` has
+// changed them, it removes the source's password, and says so.
 func (m *Migration) forget(ctx context.Context) {
-	if m.from[0].server.HavePassword {
-		_, err := m.to.do(ctx, "CONFIG", "SET", "masterauth", "")
-		_, err2 := m.to.do(ctx, "CONFIG", "SET", "masteruser", "")
-		if err = errors.Join(err, err2); err != nil {
-			m.out.line("TO still has the source's password in masterauth: %v", err)
+	before := m.before
+	if !m.pointed {
+		if m.from[0].server.HavePassword {
+			before = [][2]string{{"masteruser", ""}, {"masterauth", ""}}
+			m.out.line("TO's masteruser and masterauth were those of FROM, and are empty now: if TO belongs to a group, set the group's")
+		}
+		if m.from[0].server.TLS {
+			m.out.line("TO's tls-replication is yes, for FROM: if TO's group replicates without TLS, set it to no")
 		}
 	}
+	for _, s := range before {
+		if _, err := m.to.do(ctx, "CONFIG", "SET", s[0], s[1]); err != nil {
+			m.out.line("TO still has FROM's %s: %v", s[0], err)
+		}
+	}
+	m.before = nil
 }
 
 // hold makes all sources hold writes, for Options.Pause at most.

@@ -67,6 +67,10 @@ type Migration struct {
 	plain  bool    // comparisons leave out what a plain target cannot hold
 	// foreign is when the target first had a link and the replication ID of another server than the source; zero: it has not.
 	foreign time.Time
+	// pointed says that this Migration has made the target a replica, and before has what it changed there for that: directives and
+	// their values.
+	pointed bool
+	before  [][2]string
 	// restore undoes settings of the servers; Close calls it.
 	restore []func(context.Context)
 }
@@ -228,6 +232,9 @@ func (m *Migration) reportStopped() {
 		return
 	}
 	m.out.line("TO %s keeps following %s by itself. `ebb migrate cutover` completes the move; REPLICAOF NO ONE ends it", m.to, m.from[0])
+	for _, s := range m.before { // without the values: they are passwords
+		m.out.line("TO has FROM's %s: after the move, or its end, CONFIG SET it as it was", s[0])
+	}
 }
 
 // Cutover follows until the target has caught up, holds the writes of the sources, waits until the target has all of

@@ -680,3 +680,45 @@ func TestACheckFromEbbDoesNotFindItself(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// What TO needs to log in at the other servers of its own group is not the migration's.
+func TestTheTargetGetsItsOwnLinkSettingsBack(t *testing.T) {
+	for _, password := range []string{"", "secret"} {
+		from, to := startEbb(t), startEbb(t, "masterauth grouppw", "masteruser repl")
+		if password != "" {
+			from = strings.Replace(startEbb(t, "requirepass "+password), "://", "://:"+password+"@", 1)
+		}
+		fill(t, open(t, from), 10, false)
+		c := open(t, to)
+		stopped, err := step(t, Options{From: []string{from}, To: to, Once: true}, (*Migration).Follow)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, stopped)
+		}
+		c.run(t, "REPLICAOF NO ONE") // the move is given up; the next one is from a server with another password
+		c.run(t, "CONFIG SET masterauth grouppw masteruser repl")
+		if said, err := step(t, Options{From: []string{from}, To: to, Replace: true}, (*Migration).Cutover); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		for name, want := range map[string]string{"masterauth": "grouppw", "masteruser": "repl"} {
+			if got := c.run(t, "CONFIG GET "+name).Elems[1].Str; got != want {
+				t.Errorf("from a server with the password %q: %s is %q, want %q", password, name, got, want)
+			}
+		}
+	}
+}
+
+// The password of a move that was given up may not keep TO from the next one.
+func TestAnAbandonedMoveDoesNotStopTheNext(t *testing.T) {
+	locked, plain, to := startEbb(t, "requirepass secret"), startEbb(t), startEbb(t)
+	fill(t, open(t, plain), 10, false)
+	locked = strings.Replace(locked, "://", "://:secret@", 1)
+	if said, err := step(t, Options{From: []string{locked}, To: to, Once: true}, (*Migration).Follow); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	open(t, to).run(t, "REPLICAOF NO ONE")
+	open(t, to).run(t, "CONFIG SET tls-replication yes")
+	if said, err := step(t, Options{From: []string{plain}, To: to}, (*Migration).Cutover); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	mustEqual(t, []string{plain}, to)
+}
