@@ -258,3 +258,23 @@ func TestResetstatForgetsWhatReplicationHasCounted(t *testing.T) {
 		t.Errorf("sync_full is %s after CONFIG RESETSTAT", n)
 	}
 }
+
+// The log is not where `ebb migrate` and a monitoring system look.
+func TestInfoSaysWhyALinkDoesNotComeUp(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	addr := startNode(t, "--requirepass", "secret")
+	replica := dialTCP(t, startNode(t))
+	host, port, _ := net.SplitHostPort(addr)
+	why := func() string { return replica.field("master_link_last_error") }
+	replica.must("CONFIG", "SET", "tls-replication", "yes")
+	replica.must("REPLICAOF", host, port)
+	eventually(t, "TLS is the reason", func() bool { return strings.Contains(why(), "tls-ca-cert-file") })
+	replica.must("CONFIG", "SET", "tls-replication", "no")
+	replica.must("CONFIG", "SET", "masterauth", "wrong")
+	eventually(t, "the login is the reason", func() bool { return strings.Contains(why(), "WRONGPASS") })
+	replica.must("CONFIG", "SET", "masterauth", "secret")
+	linked(t, replica)
+	if got := why(); got != "" {
+		t.Errorf("while the link is up: %q", got)
+	}
+}

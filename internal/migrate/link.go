@@ -97,14 +97,18 @@ func (m *Migration) await(ctx context.Context, began time.Time) (keys int64, err
 		if got != before || info["master_sync_in_progress"] == "1" {
 			before, progressed = got, time.Now()
 		}
-		if why := info["master_sync_last_error"]; why != "" && why != trouble {
+		if why := orElse(info["master_sync_last_error"], info["master_link_last_error"]); why != "" && why != trouble {
 			trouble = why
 			m.out.line("TO reports: %s", why)
 		}
 		if time.Since(progressed) > patience {
+			tls := ""
+			if m.from[0].server.TLS {
+				tls = ", does TO know its certificate authority (tls-ca-cert-file of TO; --cacert is for this program)"
+			}
 			return 0, fmt.Errorf("TO %s has no link to FROM %s after %v: %s. TO still tries. "+
-				"Can TO reach %s, and may the user replicate (+psync +replconf +ping)? --scan copies without replication",
-				m.to, m.from[0], patience, orElse(trouble, "it reports no reason"), address(m.from[0].server))
+				"Can TO reach %s%s, and may the user replicate (+psync +replconf +ping)? --scan copies without replication",
+				m.to, m.from[0], patience, orElse(trouble, "it reports no reason"), address(m.from[0].server), tls)
 		}
 		m.tellSync(info, began)
 		if !sleep(ctx, 50*time.Millisecond) {

@@ -104,6 +104,9 @@ func (l *link) info(put func(name string, value any)) {
 	if why := r.syncError.Load(); why != nil && *why != "" {
 		put("master_sync_last_error", *why)
 	}
+	if why := r.linkError.Load(); !up && why != nil && *why != "" {
+		put("master_link_last_error", *why)
+	}
 	put("slave_priority", c.Int("replica-priority"))
 	put("slave_read_only", c.Bool("replica-read-only"))
 	put("replica_announced", c.Bool("replica-announced"))

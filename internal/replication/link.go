@@ -106,6 +106,7 @@ func (l *link) run() {
 	defer close(l.gone)
 	log := l.r.log
 	log.Info("this server replicates a master", "host", l.host, "port", l.port)
+	l.note(&l.r.linkError, nil)
 	for l.ctx.Err() == nil {
 		err := l.attempt()
 		lost := l.step() == linkConnected // if true, the link dials at once
@@ -118,6 +119,7 @@ func (l *link) run() {
 			l.r.notTaken(l, refused)
 			break
 		}
+		l.note(&l.r.linkError, err)
 		if text := err.Error(); text != l.lastError {
 			log.Warn("the link to the master is down; the replica connects again", "master", l.addr(), "error", text)
 			l.lastError = text
@@ -228,6 +230,7 @@ func (l *link) converse(m *masterConn) error {
 		l.failed(nil)
 	}
 	l.lastError = ""
+	l.note(&l.r.linkError, nil)
 	l.r.log.Info("the link to the master is up", "master", l.addr(), "full", full != nil, "offset", l.r.db.Log().End())
 	f := newFollower(l, m)
 	defer f.close()
@@ -237,12 +240,15 @@ func (l *link) converse(m *masterConn) error {
 }
 
 // failed stores the error of the last full synchronisation for INFO; nil: it succeeded.
-func (l *link) failed(err error) {
+func (l *link) failed(err error) { l.note(&l.r.syncError, err) }
+
+// note stores an error for INFO; nil: there is none.
+func (l *link) note(in *atomic.Pointer[string], err error) {
 	text := ""
 	if err != nil {
 		text = cleantext.Line(err.Error(), 4*maxPeerText)
 	}
-	l.r.syncError.Store(&text)
+	in.Store(&text)
 }
 
 // tend acknowledges once a second, and closes a silent connection, until over is closed.

@@ -42,6 +42,9 @@ type Node struct {
 	// syncError is why the last full synchronisation failed, "" if it did not, nil
 	// before the first.
 	syncError atomic.Pointer[string]
+	// linkError is why the last connection to the master ended: the network, TLS, the login, or what the stream brought. It
+	// is "" while the link is up, nil before the first.
+	linkError atomic.Pointer[string]
 	uses      logUse // guarded by all shards
 
 	mu     sync.Mutex // guards what follows; below the shards in the order of locks
