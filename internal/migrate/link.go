@@ -174,7 +174,8 @@ func (m *Migration) lag(ctx context.Context) (bytes int64, up bool, err error) {
 			"Does %s lead to FROM from TO's machine, too? REPLICAOF NO ONE on TO ends this",
 			m.to, m.from[0], to["master_replid"], from["master_replid"], address(m.from[0].server))
 	}
-	return max(0, number(from, "master_repl_offset")-number(to, "slave_repl_offset")), up, nil
+	m.sent = number(from, "master_repl_offset")
+	return max(0, m.sent-number(to, "slave_repl_offset")), up, nil
 }
 
 // watchLink prints the lag until ctx ends.
@@ -198,20 +199,34 @@ func (m *Migration) watchLink(ctx context.Context) error {
 // nearby is the lag in bytes at which a cutover begins: a server applies as much in some ten milliseconds.
 const nearby = 1 << 20
 
-// cutLink promotes the target at the source's last write.
-func (m *Migration) cutLink(ctx context.Context) error {
+// draw waits until the target is near the source, and the stream flows: the target has what the source had at the first look. A master
+// without a file sends the stream only after the new replica's next acknowledgement, which may come a second after the load.
+func (m *Migration) draw(ctx context.Context) error {
+	goal := int64(-1)
 	for {
 		lag, up, err := m.lag(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case !up:
+			goal = -1
+		case goal < 0:
+			goal = m.sent
 		}
-		if up && lag < nearby {
-			break
+		if up && lag < nearby && m.sent-lag >= goal {
+			return nil
 		}
-		m.out.progress(time.Second, "wait  lag %s; writes are held below %s", size(lag), size(nearby))
-		if !sleep(ctx, 50*time.Millisecond) {
+		m.out.progress(time.Second, "wait  lag %s; writes are held below %s, when TO receives", size(lag), size(nearby))
+		if !sleep(ctx, 10*time.Millisecond) {
 			return ctx.Err()
 		}
+	}
+}
+
+// cutLink promotes the target at the source's last write.
+func (m *Migration) cutLink(ctx context.Context) error {
+	if err := m.draw(ctx); err != nil {
+		return err
 	}
 	if err := m.fits(ctx); err != nil {
 		return err

@@ -65,6 +65,8 @@ type Migration struct {
 	out    *printer
 	copies *copier // of a follow by copying that is under way
 	plain  bool    // comparisons leave out what a plain target cannot hold
+	// sent is the source's offset at the last look at the lag.
+	sent int64
 	// foreign is when the target first had a link and the replication ID of another server than the source; zero: it has not.
 	foreign time.Time
 	// pointed says that this Migration has made the target a replica, and before has what it changed there for that: directives and

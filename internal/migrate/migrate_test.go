@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -369,9 +370,38 @@ type proxy struct {
 	ln net.Listener
 	wg sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows
-	to   string
-	open []net.Conn
+	mu    sync.Mutex // guards what follows
+	to    string
+	open  []net.Conn
+	gates []*sync.RWMutex // of the connections, each locked while it stalls
+}
+
+// stall holds what the server sends on the connections that are open, until release.
+func (p *proxy) stall() (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	gates := slices.Clone(p.gates)
+	for _, g := range gates {
+		g.Lock()
+	}
+	return func() {
+		for _, g := range gates {
+			g.Unlock()
+		}
+	}
+}
+
+// gated writes when its gate is open.
+type gated struct {
+	io.Writer
+	gate *sync.RWMutex
+}
+
+// Write implements io.Writer.
+func (g gated) Write(b []byte) (int, error) {
+	g.gate.RLock()
+	defer g.gate.RUnlock()
+	return g.Writer.Write(b)
 }
 
 func newProxy(t *testing.T, url string) *proxy {
@@ -396,11 +426,11 @@ func newProxy(t *testing.T, url string) *proxy {
 				continue
 			}
 			p.mu.Lock()
-			p.open = append(p.open, in, out)
+			gate := new(sync.RWMutex)
+			p.open, p.gates = append(p.open, in, out), append(p.gates, gate)
 			p.mu.Unlock()
-			for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
-				p.wg.Go(func() { _, _ = io.Copy(pair[0], pair[1]); pair[0].Close() })
-			}
+			p.wg.Go(func() { _, _ = io.Copy(gated{in, gate}, out); in.Close() })
+			p.wg.Go(func() { _, _ = io.Copy(out, in); out.Close() })
 		}
 	})
 	t.Cleanup(func() { ln.Close(); p.cut(); p.wg.Wait() })
@@ -721,4 +751,29 @@ func TestAnAbandonedMoveDoesNotStopTheNext(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	mustEqual(t, []string{plain}, to)
+}
+
+// Writes are held only when the stream flows: a new replica may get its first byte a second after it has loaded.
+func TestACutoverWaitsForAStreamThatFlows(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	gate := newProxy(t, from)
+	if said, err := step(t, Options{From: []string{gate.url()}, To: to, Once: true}, (*Migration).Follow); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	release := sync.OnceFunc(gate.stall()) // of the link; those of the next Migration are open
+	defer release()
+	c := open(t, from)
+	c.run(t, "SET written meanwhile")
+	m, l := migrating(t, Options{From: []string{gate.url()}, To: to, Live: true, Pause: tier.Patience})
+	ended := make(chan error, 1)
+	go func() { ended <- m.Cutover(t.Context()) }()
+	l.until("wait  lag")
+	c.run(t, "SET goes on") // it would wait for the end of a pause
+	release()
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, l)
+	}
+	if got := open(t, to).run(t, "GET written").Str; got != "meanwhile" {
+		t.Errorf("%q", got)
+	}
 }
