@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -47,17 +48,16 @@ func (m *Migration) checkTarget() doctor.Finding {
 }
 
 func (m *Migration) checkPath() doctor.Finding {
-	ok, why := m.byLink()
-	if ok {
-		return finding(doctor.OK, "path", "", "", "replication: TO follows FROM")
-	}
-	f := finding(doctor.OK, "path", "", "", "SCAN, DUMP, RESTORE and keyspace events, because %s", why)
 	for _, p := range m.from {
 		if p.info["role"] != "master" {
-			return finding(doctor.Act, "path", "only a master can hold writes", "name the master", "FROM %s is a replica", p)
+			return finding(doctor.Act, "path", "only a master can hold writes", "name the master", "FROM %s is a replica of %s", p,
+				net.JoinHostPort(p.info["master_host"], p.info["master_port"]))
 		}
 	}
-	return f
+	if ok, why := m.byLink(); !ok {
+		return finding(doctor.OK, "path", "", "", "SCAN, DUMP, RESTORE and keyspace events, because %s", why)
+	}
+	return finding(doctor.OK, "path", "", "", "replication: TO follows FROM")
 }
 
 // checkModules names modules whose data the target cannot hold.

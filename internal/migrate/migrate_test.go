@@ -777,3 +777,15 @@ func TestACutoverWaitsForAStreamThatFlows(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestCheckRefusesASourceThatIsAReplica(t *testing.T) {
+	master, from := startEbb(t), startEbb(t)
+	host, port, _ := strings.Cut(strings.TrimPrefix(master, "redis://"), ":")
+	open(t, from).run(t, "REPLICAOF "+host+" "+port)
+	for _, scan := range []bool{false, true} {
+		f := findingOf(t, Options{From: []string{from}, To: startEbb(t), Scan: scan}, "path")
+		if f.Grade != doctor.Act || !strings.Contains(f.What, "is a replica of "+host+":"+port) {
+			t.Errorf("scan %t: %+v", scan, f)
+		}
+	}
+}
