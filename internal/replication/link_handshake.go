@@ -137,7 +137,7 @@ func (l *link) handshake(m *masterConn) error {
 	if err != nil {
 		return err
 	}
-	if reply[0] != '+' && !hasAnyPrefix(reply, "-NOAUTH", "-NOPERM", "-ERR operation not permitted") {
+	if reply[0] != '+' && !hasAnyPrefix(reply, "-NOAUTH", "-NOPERM", "-MISCONF", "-ERR operation not permitted") {
 		return fmt.Errorf("the master replied to PING with %q; want +PONG", head([]byte(reply), maxPeerText))
 	}
 	c := l.r.config
