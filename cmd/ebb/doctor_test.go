@@ -92,12 +92,51 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 		t.Errorf("without files:\n%s", out)
 	}
 
+	// The user of the guide gets what an administrator gets.
+	rights := pageRights(t, product)
+	do(append([]any{"ACL", "SETUSER", "ops", "on", ">pw"}, rights...)...)
+	all, _ := runDoctor(t, url)
+	if out, _ = runDoctor(t, strings.Replace(url, "://", "://ops:pw@", 1)); areas(out) != areas(all) {
+		t.Errorf("with %v:\n%s\nwith all rights:\n%s", rights, out, all)
+	}
+
 	// A user with few rights gets what it may see.
 	do("ACL", "SETUSER", "guest", "on", ">pw", "+ping", "+command", "+time")
 	out, status = runDoctor(t, strings.Replace(url, "://", "://guest:pw@", 1))
 	if status != 1 || !strings.Contains(out, "may not ask everything") || !strings.Contains(out, "ok    clock") {
 		t.Errorf("for a guest, status %d:\n%s", status, out)
 	}
+}
+
+// pageRights returns the rights that the guide asks for.
+func pageRights(t *testing.T, product string) (rights []any) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/guides/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "user needs `")
+	text, more, _ := strings.Cut(text, "`")
+	if product == "ebb" {
+		_, more, _ = strings.Cut(more, "`")
+		more, _, _ = strings.Cut(more, "`")
+		text += " " + more
+	}
+	for _, right := range strings.Fields(text) {
+		rights = append(rights, right)
+	}
+	return rights
+}
+
+// areas returns the grades and areas of a report.
+func areas(report string) string {
+	var all []string
+	for line := range strings.Lines(report) {
+		if f := strings.Fields(line); !strings.HasPrefix(line, " ") && len(f) > 1 {
+			all = append(all, f[0]+" "+f[1])
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 // subscribe subscribes on a connection of its own, until the returned function is called.

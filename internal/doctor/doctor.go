@@ -86,7 +86,7 @@ func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 	}
 	if err != nil {
 		found = append(found, Finding{Look, "access", "this user may not ask everything: " + err.Error(), "checks without their data are left out",
-			"connect as a user with +info +config|get +slowlog|get +acl|getuser +pubsub|channels"})
+			"connect as a user with +info +config|get +slowlog|get +acl|getuser +pubsub|channels +client|list +time +scan"})
 	}
 	for _, check := range checks {
 		found = append(found, check(f)...)

@@ -122,6 +122,9 @@ func (m *Migration) checkCommands(ctx context.Context) ([]doctor.Finding, error)
 		return []doctor.Finding{finding(doctor.Look, "commands", "", "", "the source has no commandstats")}, nil
 	}
 	v, err := m.to.do(ctx, append([]string{"COMMAND", "INFO"}, names...)...)
+	if isRefusal(err) {
+		return []doctor.Finding{finding(doctor.Look, "commands", err.Error(), "allow +command at TO", "TO does not list its commands")}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -289,6 +289,12 @@ func (p *peer) inquire(ctx context.Context) error {
 		return fmt.Errorf("%s %s loads its data (%s %%): repeat when it has all", p.side, p, p.info["loading_loaded_perc"])
 	}
 	v, err := p.do(ctx, "COMMAND", "INFO", "psync", "pexpiretime")
+	if isRefusal(err) { // by the rights that replication needs, the user may not ask
+		var major int
+		_, _ = fmt.Sscanf(p.info["redis_version"], "%d.", &major)
+		p.psync, p.exact = true, major >= 7
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,14 @@
 package migrate
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/doctor"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -71,4 +75,69 @@ func TestAKeyThatExpiresBetweenTheTwoQuestionsIsGone(t *testing.T) {
 	if err := s.setDeadline(resp.Value{Kind: resp.KindError, Str: "NOPERM no"}, true, asked); err == nil {
 		t.Errorf("%+v", s)
 	}
+}
+
+// pageRights returns the rights that the guide lists for a task at a server.
+func pageRights(t *testing.T, task, at string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/guides/migrate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(task) + ` \| ` + at + ` \| (?:also )?` + "`([^`]+)`").FindStringSubmatch(string(page))
+	if row == nil {
+		t.Fatalf("the guide has no rights for %s at %s", task, at)
+	}
+	return strings.ReplaceAll(row[1], `\|`, "|")
+}
+
+func TestTheUsersOfTheGuideMayDoWhatItSays(t *testing.T) {
+	servers := map[string]func() string{"ebb": func() string { return startEbb(t) }}
+	if !realserver.Alone() {
+		servers["redis"] = func() string { return realURL(t, realserver.Redis7) }
+	}
+	both := pageRights(t, "`verify`, `--compare`", "both")
+	for name, start := range servers {
+		for path, scan := range map[string]bool{"replication": false, "copying": true} {
+			from, to := start(), startEbb(t)
+			c := open(t, from)
+			fill(t, c, 10, true)
+			c.run(t, `FUNCTION LOAD "#!lua name=lib\nredis.register_function('f', function() return 1 end)"`)
+			atFrom, atTo := "-@all "+pageRights(t, path, "FROM"), "-@all "+pageRights(t, path, "TO")
+			if name == "ebb" {
+				atFrom, atTo = atFrom+" +expiry|rule", atTo+" +expiry|rule"
+			}
+			o := Options{From: []string{as(t, from, atFrom)}, To: as(t, to, atTo), Scan: scan, Once: true}
+			m, _ := migrating(t, o)
+			if found, err := m.Check(t.Context()); err != nil {
+				t.Errorf("%s by %s: %v, %v", name, path, found, err)
+			}
+			if !scan {
+				if said, err := step(t, o, (*Migration).Follow); err != nil {
+					t.Errorf("%s by %s: %v\n%s", name, path, err, said)
+				}
+			}
+			o.From[0], o.To, o.Compare = as(t, from, atFrom+" "+both), as(t, to, atTo+" "+both), true
+			if said, err := step(t, o, (*Migration).Cutover); err != nil || strings.Contains(said, "NOPERM") || strings.Contains(said, "not compared") {
+				t.Errorf("%s by %s: %v\n%s", name, path, err, said)
+			}
+			if said, err := step(t, o, (*Migration).Verify); err != nil || strings.Contains(said, "not compared") {
+				t.Errorf("%s by %s: %v\n%s", name, path, err, said)
+			}
+		}
+	}
+}
+
+// The least rights by which a server can be replicated.
+func TestAUserWithoutCommandMoves(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	fill(t, open(t, from), 10, false)
+	o := Options{From: []string{as(t, from, "-@all +ping +info +psync +replconf +client|pause")}, To: as(t, to, "-command")}
+	if f := findingOf(t, o, "commands"); f.Grade != doctor.Look || !strings.Contains(f.What, "does not list its commands") {
+		t.Errorf("%+v", f)
+	}
+	if said, err := step(t, o, (*Migration).Cutover); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	mustEqual(t, []string{from}, to)
 }
