@@ -76,7 +76,7 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 	t.Logf("%s, with faults (status %d):\n%s", product, status, out)
 	for _, want := range []string{
 		"look  memory", "maxmemory is 0",
-		"act   eviction", "volatile-lru",
+		"look  eviction", "volatile-lru",
 		"act   events", "notify-keyspace-events is empty", "CONFIG SET notify-keyspace-events Ex",
 		"act   replication", "the link to the master 127.0.0.1:1 ",
 	} {
@@ -400,5 +400,23 @@ func TestDoctorExaminesAServerThatLoadsOrRunsAScript(t *testing.T) {
 	}
 	if status != 2 || !strings.Contains(out, "SCRIPT KILL") {
 		t.Errorf("while a script runs: status %d: %s", status, out)
+	}
+}
+
+// The first keys that SCAN returns are not all keys.
+func TestTheDoctorFindsALockAmongManyKeys(t *testing.T) {
+	addr := realserver.Start(t, realserver.Redis7, "--enable-debug-command", "yes")
+	c, err := loadgen.Target{Addr: addr}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	for _, args := range [][]any{{"DEBUG", "POPULATE", "50000"}, {"SET", "lock:x", "me"}, {"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}} {
+		if _, err := c.Do(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, _ := runDoctor(t, "redis://"+addr); !strings.Contains(out, "keys with names of locks") {
+		t.Error(out)
 	}
 }

@@ -125,8 +125,11 @@ func health(ctx context.Context, target loadgen.Target, live bool) (state string
 	case info["loading"] == "1":
 		return loading(ctx, c), false
 	case info["role"] == "slave" && info["master_link_status"] == "down":
-		return fmt.Sprintf("%s: the link to its master %s:%s is down since %s s", name, info["master_host"], info["master_port"],
-			info["master_link_down_since_seconds"]), false
+		down := "is down since " + info["master_link_down_since_seconds"] + " s"
+		if strings.HasPrefix(info["master_link_down_since_seconds"], "-") { // redis-server before the first
+			down = "was not up yet"
+		}
+		return fmt.Sprintf("%s: the link to its master %s:%s %s", name, info["master_host"], info["master_port"], down), false
 	case info["aof_last_write_status"] == "err":
 		return name + ": it refuses writes, because writing the append-only file failed", false
 	case info["rdb_last_bgsave_status"] == "err" && stopsWrites(ctx, c):

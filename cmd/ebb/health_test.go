@@ -62,4 +62,8 @@ func TestHealthOfRedis(t *testing.T) {
 	if line, ok := runHealth(t, "-u", "redis://"+addr); !ok || !strings.Contains(line, "ok: redis 7") {
 		t.Errorf("%q, %v", line, ok)
 	}
+	replica := realserver.Start(t, "redis-server", "--replicaof", "127.0.0.1 1")
+	if line, ok := runHealth(t, "-u", "redis://"+replica); ok || !strings.Contains(line, "the link to its master 127.0.0.1:1 was not up yet") {
+		t.Errorf("%q, %v", line, ok)
+	}
 }

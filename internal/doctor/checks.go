@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,25 +90,40 @@ func evictable(f *facts) []Finding {
 	}
 	what := fmt.Sprintf("%.0f keys, %.0f %% with a deadline", all, 100*timed/all)
 	switch {
+	case strings.HasPrefix(policy, "volatile-") && timed == 0 && f.num("maxmemory") == 0:
+		return one(Look, "eviction", what+", and the policy is "+policy,
+			"the policy evicts keys with a deadline only: with a maxmemory, writes would be refused there",
+			"CONFIG SET maxmemory-policy allkeys-lru, or give keys a TTL, before CONFIG SET maxmemory")
 	case strings.HasPrefix(policy, "volatile-") && timed == 0:
 		return one(Act, "eviction", what+", and the policy is "+policy,
 			"the policy evicts keys with a deadline only: there are none, so writes are refused at maxmemory",
 			"CONFIG SET maxmemory-policy allkeys-lru, or give keys a TTL")
-	case strings.HasPrefix(policy, "allkeys-") && f.product != "ebb" && f.count("lock:*", "*:lock") > 0:
+	case strings.HasPrefix(policy, "allkeys-") && f.product != "ebb" && f.locks():
 		return one(Look, "eviction", what+"; keys with names of locks are among them, and the policy is "+policy,
 			"an evicted lock has two holders", "keep locks on a server with maxmemory-policy noeviction")
 	}
 	return fine("eviction", "%s", what)
 }
 
-// count returns how many keys of a short look match one of the patterns.
-func (f *facts) count(patterns ...string) (n int) {
-	for _, p := range patterns {
-		if v, ok := f.ask("SCAN", "0", "MATCH", p, "COUNT", 1000); ok && len(v.Elems) == 2 {
-			n += len(v.Elems[1].Elems)
+// locks reports whether a key of the database is named as a lock. It looks at the first million keys: a server takes some milliseconds
+// for each of the steps.
+func (f *facts) locks() bool {
+	cursor := "0"
+	for range 100 {
+		v, ok := f.ask("SCAN", cursor, "MATCH", "*lock*", "COUNT", 10_000)
+		if !ok || len(v.Elems) != 2 {
+			return false
+		}
+		for _, name := range v.Elems[1].Elems {
+			if strings.HasPrefix(name.String(), "lock:") || strings.HasSuffix(name.String(), ":lock") {
+				return true
+			}
+		}
+		if cursor = v.Elems[0].String(); cursor == "0" {
+			return false
 		}
 	}
-	return n
+	return false
 }
 
 func fragmentation(f *facts) []Finding {
@@ -116,7 +132,15 @@ func fragmentation(f *facts) []Finding {
 		return nil
 	}
 	return one(Look, "memory", fmt.Sprintf("resident memory is %.1f times the data", ratio), "the allocator holds memory that the data has left",
-		"CONFIG SET activedefrag yes, or a restart of a replica and a failover")
+		"CONFIG SET activedefrag yes, if the server is built with jemalloc; or a restart of a replica and a failover")
+}
+
+// lasting is a fix that also holds after the next start.
+func (f *facts) lasting(fix string) string {
+	if f.info["config_file"] == "" {
+		return fix + "; there is no configuration file, so start the server with it, too"
+	}
+	return fix + "; then CONFIG REWRITE"
 }
 
 func snapshots(f *facts) []Finding {
@@ -129,7 +153,7 @@ func snapshots(f *facts) []Finding {
 		return one(Act, "files", "the last snapshot failed", "writes are refused while stop-writes-on-bgsave-error is yes, and a restart loses data",
 			"look into the log for the reason (a full disk, no permission), then BGSAVE")
 	case f.config["save"] == "" && !appending && f.info["role"] == "master":
-		return one(Look, "files", "neither snapshots nor append-only files", "a restart loses all data", "CONFIG SET appendonly yes; then CONFIG REWRITE")
+		return one(Look, "files", "neither snapshots nor append-only files", "a restart loses all data", f.lasting("CONFIG SET appendonly yes"))
 	case f.config["save"] == "":
 		return nil
 	}
@@ -186,20 +210,62 @@ func expiry(f *facts) []Finding {
 }
 
 func notifications(f *facts) []Finding {
-	if f.config["notify-keyspace-events"] != "" || len(f.config) == 0 {
+	set, told := f.config["notify-keyspace-events"]
+	if !told {
 		return nil
 	}
-	listening := f.num("pubsub_patterns") > 0 // whose names no command lists
 	v, ok := f.ask("PUBSUB", "CHANNELS", "__key*")
 	if ok && len(v.Elems) > 0 {
-		return one(Act, "events", fmt.Sprintf("subscribed channels of keyspace events: %d; notify-keyspace-events is empty", len(v.Elems)),
-			"these subscribers wait for events that are never sent", "CONFIG SET notify-keyspace-events Ex (for expired events)")
+		var names []string
+		for _, name := range v.Elems {
+			names = append(names, name.String())
+		}
+		lacks := missingEvents(set, names)
+		if lacks == "" {
+			return nil
+		}
+		is := "empty"
+		if set != "" {
+			is = set
+		}
+		return one(Act, "events", fmt.Sprintf("subscribed channels of keyspace events: %d; notify-keyspace-events is %s", len(names), is),
+			"these subscribers wait for events that are never sent", "CONFIG SET notify-keyspace-events "+set+lacks)
 	}
-	if clients, ok := f.ask("CLIENT", "LIST"); ok && listening && strings.Contains(clients.String(), "cmd=psubscribe") {
+	listening := f.num("pubsub_patterns") > 0 // whose names no command lists
+	if set != "" || !listening {
+		return nil
+	}
+	if clients, ok := f.ask("CLIENT", "LIST"); ok && strings.Contains(clients.String(), "cmd=psubscribe") {
 		return one(Look, "events", "clients subscribe to patterns, and notify-keyspace-events is empty", "subscribers of __key* patterns get no events",
 			"CONFIG SET notify-keyspace-events Ex, if they wait for expired events")
 	}
 	return nil
+}
+
+// missingEvents returns the letters that notify-keyspace-events lacks for subscribers of these channels.
+func missingEvents(set string, channels []string) (lacks string) {
+	need := func(letter string) {
+		if !strings.Contains(set+lacks, letter) {
+			lacks += letter
+		}
+	}
+	classes := func() string { return strings.Trim(set+lacks, "KE") }
+	for _, name := range channels {
+		switch _, event, _ := strings.Cut(name, "__:"); {
+		case strings.HasPrefix(name, "__keyspace@"):
+			if need("K"); classes() == "" {
+				need("A")
+			}
+		case strings.HasPrefix(name, "__keyevent@"):
+			need("E")
+			if event == "expired" && !strings.Contains(set+lacks, "A") {
+				need("x")
+			} else if classes() == "" {
+				need("A")
+			}
+		}
+	}
+	return lacks
 }
 
 // rules are the expiry rules of ebb.
@@ -229,28 +295,40 @@ func replicas(f *facts) []Finding {
 	if f.info["role"] != "master" {
 		return nil
 	}
-	n := f.num("connected_slaves")
-	if n == 0 {
-		if f.num("min_slaves_good_slaves") == 0 && f.setting("min-replicas-to-write") > 0 {
-			return one(Act, "replication", "no replica, and min-replicas-to-write is "+f.config["min-replicas-to-write"], "writes are refused (NOREPLICAS)",
-				"start a replica, or CONFIG SET min-replicas-to-write 0")
+	n, want := f.num("connected_slaves"), f.setting("min-replicas-to-write")
+	if good := f.num("min_slaves_good_slaves"); good < want && f.config["min-replicas-max-lag"] != "0" {
+		has := "no replica"
+		if n > 0 {
+			has = fmt.Sprintf("%.0f replicas follow in time", good)
 		}
+		return one(Act, "replication", has+", and min-replicas-to-write is "+f.config["min-replicas-to-write"], "writes are refused (NOREPLICAS)",
+			fmt.Sprintf("start a replica, or CONFIG SET min-replicas-to-write %.0f", good))
+	}
+	if n == 0 {
 		return fine("replication", "no replica: this machine's failure is an outage")
 	}
-	var late []string
+	var late, loading []string
 	for i := range int(n) {
 		m := map[string]string{}
 		for part := range strings.SplitSeq(f.info[fmt.Sprintf("slave%d", i)], ",") {
 			k, v, _ := strings.Cut(part, "=")
 			m[k] = v
 		}
-		if m["state"] != "online" || number(m["lag"]) > 10 {
-			late = append(late, fmt.Sprintf("%s:%s (%s, lag %s s)", m["ip"], m["port"], m["state"], m["lag"]))
+		at := fmt.Sprintf("%s:%s (%s, lag %s s)", m["ip"], m["port"], m["state"], m["lag"])
+		switch {
+		case slices.Contains([]string{"wait_bgsave", "send_bulk"}, m["state"]):
+			loading = append(loading, at)
+		case m["state"] != "online" || number(m["lag"]) > 10:
+			late = append(late, at)
 		}
 	}
-	if len(late) > 0 {
+	switch {
+	case len(late) > 0:
 		return one(Act, "replication", "replicas that do not follow: "+strings.Join(late, ", "), "a failover to them loses writes",
 			"look into their logs; CONFIG SET repl-backlog-size 256mb spares full synchronisations")
+	case len(loading) > 0:
+		return one(Look, "replication", "replicas that get all data: "+strings.Join(loading, ", "), "until then a failover to them loses data",
+			"wait; if it comes again and again, CONFIG SET repl-backlog-size 256mb")
 	}
 	return fine("replication", "%.0f replicas follow", n)
 }
@@ -260,10 +338,16 @@ func master(f *facts) []Finding {
 		return nil
 	}
 	at := f.info["master_host"] + ":" + f.info["master_port"]
+	if f.info["master_sync_in_progress"] == "1" {
+		return one(Look, "replication", "all data of the master "+at+" is on its way", "until then this replica has none, or old data", "wait")
+	}
 	if f.info["master_link_status"] != "up" {
 		since := "was not up yet"
 		if s := f.num("master_link_down_since_seconds"); s >= 0 {
 			since = fmt.Sprintf("is down since %.0f s", s)
+		}
+		if why := cmp.Or(f.info["master_sync_last_error"], f.info["master_link_last_error"]); why != "" { // of ebb
+			since += " (" + why + ")"
 		}
 		return one(Act, "replication", fmt.Sprintf("the link to the master %s %s", at, since),
 			"this replica's data becomes old", "look into the log: the address, masterauth, or a full synchronisation that does not fit repl-timeout")
@@ -321,7 +405,7 @@ func access(f *facts) []Finding {
 			"CONFIG SET requirepass, or ACL SETUSER default off with users of your own")
 	}
 	return one(Act, "access", "no password, protected-mode no, and the server listens on "+strings.Join(beyond, " "),
-		"every client that reaches the port may read, change and delete everything", "CONFIG SET requirepass A-LONG-PASSWORD; then CONFIG REWRITE")
+		"every client that reaches the port may read, change and delete everything", f.lasting("CONFIG SET requirepass A-LONG-PASSWORD"))
 }
 
 func certificate(f *facts) []Finding {

@@ -37,7 +37,9 @@ func TestChecksGrade(t *testing.T) {
 		{memory, m{"used_memory": "50", "maxmemory": "100", "maxmemory_policy": "noeviction"}, nil, OK, "50 %"},
 		{memory, m{"used_memory": "50", "maxmemory": "100", "maxmemory_policy": "allkeys-lru", "evicted_keys": "7"}, nil, Look, "7 keys were evicted"},
 		{memory, m{"used_memory": "50", "maxmemory": "100", "total_system_memory": "80"}, nil, Act, "on a machine of 80 B"},
-		{evictable, m{"db0": "keys=10,expires=0,avg_ttl=0", "db3": "keys=5,expires=0", "maxmemory_policy": "volatile-ttl"}, nil, Act, "15 keys"},
+		{evictable, m{"db0": "keys=10,expires=0,avg_ttl=0", "db3": "keys=5,expires=0", "maxmemory_policy": "volatile-ttl", "maxmemory": "100"},
+			nil, Act, "15 keys"},
+		{evictable, m{"db0": "keys=10,expires=0", "maxmemory_policy": "volatile-ttl", "maxmemory": "0"}, nil, Look, "volatile-ttl"},
 		{evictable, m{"db0": "keys=10,expires=4"}, nil, OK, "40 %"},
 		{fragmentation, m{"mem_fragmentation_ratio": "2.1", "used_memory": "1000000000"}, nil, Look, "2.1 times"},
 		{snapshots, m{"rdb_last_bgsave_status": "err"}, m{"save": "60 1"}, Act, "the last snapshot failed"},
@@ -51,6 +53,13 @@ func TestChecksGrade(t *testing.T) {
 			nil, Act, "10.0.0.2:6379 (online, lag 99 s)"},
 		{replicas, m{"role": "master", "connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=online,offset=1,lag=1"}, nil, OK, "1 replicas follow"},
 		{replicas, m{"role": "master"}, m{"min-replicas-to-write": "1"}, Act, "min-replicas-to-write is 1"},
+		{replicas, m{"role": "master", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,lag=0", "min_slaves_good_slaves": "1"},
+			m{"min-replicas-to-write": "2"}, Act, "1 replicas follow in time, and min-replicas-to-write is 2"},
+		{replicas, m{"role": "master", "connected_slaves": "1", "slave0": "ip=h,port=1,state=send_bulk,lag=0"}, nil, Look, "h:1 (send_bulk"},
+		{master, m{"role": "slave", "master_host": "h", "master_port": "1", "master_link_status": "down", "master_sync_in_progress": "1"},
+			nil, Look, "is on its way"},
+		{master, m{"role": "slave", "master_host": "h", "master_port": "1", "master_link_status": "down",
+			"master_link_last_error": "refused"}, nil, Act, "(refused)"},
 		{master, m{"role": "slave", "master_host": "h", "master_port": "1", "master_link_status": "down",
 			"master_link_down_since_seconds": "5"}, nil, Act, "since 5 s"},
 		{clients, m{"connected_clients": "90", "maxclients": "100"}, nil, Act, "90 of 100"},
@@ -179,5 +188,29 @@ func TestTheLargestSecondOfASurvey(t *testing.T) {
 	survey := []conn.Value{text("at"), n(1), text("keys"), list(text("due"), n(0), text("seconds"), list(n(3), n(70), n(5)))}
 	if got := largestSecond(survey); got != 70 {
 		t.Errorf("%d", got)
+	}
+}
+
+// The letters are those that CONFIG SET takes, and with them the subscribers get their events.
+func TestEventsThatAreMissing(t *testing.T) {
+	for _, x := range []struct {
+		set, channels, want string
+	}{
+		{"", "__keyevent@0__:expired", "Ex"}, {"", "__keyspace@0__:foo", "KA"}, {"Ex", "__keyspace@0__:foo", "K"}, {"Ex", "__keyevent@0__:expired", ""},
+		{"AE", "__keyevent@0__:expired", ""}, {"Kx", "__keyevent@0__:expired", "E"}, {"E$", "__keyevent@0__:expired", "x"}, {"", "__keyevent@0__:set", "EA"},
+		{"", "__keyevent@0__:expired __keyspace@0__:foo", "ExK"}, {"", "__key", ""},
+	} {
+		if got := missingEvents(x.set, strings.Fields(x.channels)); got != x.want {
+			t.Errorf("%q, %s: %q, want %q", x.set, x.channels, got, x.want)
+		}
+	}
+}
+
+func TestAFixIsWrittenToTheFileIfThereIsOne(t *testing.T) {
+	for file, want := range map[string]string{"": "no configuration file", "/etc/redis.conf": "then CONFIG REWRITE"} {
+		f := &facts{info: map[string]string{"config_file": file}}
+		if got := f.lasting("CONFIG SET a b"); !strings.Contains(got, want) {
+			t.Errorf("%q: %s", file, got)
+		}
 	}
 }
