@@ -176,9 +176,13 @@ func progress(quiet bool) io.Writer {
 	return os.Stderr
 }
 
-// interruptible runs a measurement or a migration that Ctrl-C and SIGTERM can end without an error message.
+// interruptible runs a measurement or a migration that Ctrl-C, SIGTERM and SIGHUP can end without an error message.
 func interruptible(cmd *cobra.Command, run func(context.Context) error) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // the end of a session; under nohup the program goes on
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), ends...)
 	defer stop()
 	err := run(ctx)
 	if errors.Is(err, context.Canceled) {

@@ -151,3 +151,114 @@ func TestAnEmptyPayloadIsNoStream(t *testing.T) {
 		}
 	}
 }
+
+// CONFIG RESETSTAT makes the counter that shows a FLUSHALL what it was before.
+func TestACopyNoticesAFlushBehindAReset(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	c := open(t, from)
+	c.run(t, "FLUSHALL")
+	fill(t, c, 10, true)
+	for range 100 {
+		c.run(t, "PING")
+	}
+	m, l := migrating(t, Options{From: []string{from}, To: to, Scan: true})
+	ended, stop := follows(t, m)
+	defer stop()
+	l.until("TO has the data")
+	for _, line := range []string{"MULTI", "CONFIG RESETSTAT", "FLUSHALL", "SET left alone", "EXEC"} {
+		c.run(t, line)
+	}
+	l.untilTimes("TO has the data", 2)
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, l)
+	}
+	mustEqual(t, []string{from}, to)
+}
+
+// A library that is gone, and a function that has moved to another one, are so on the target as well.
+func TestACopyHasTheFunctionsOfTheSource(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	c, on := open(t, from), open(t, to)
+	on.run(t, `FUNCTION LOAD "#!lua name=own\nredis.register_function('mine', function() return 1 end)"`)
+	c.run(t, "SET k v")
+	o := Options{From: []string{from}, To: to, Scan: true}
+	for _, scan := range []bool{false, true} {
+		o.Scan = scan
+		if _, err := step(t, o, (*Migration).Cutover); err == nil || !strings.Contains(err.Error(), "holds 1 libraries of functions") {
+			t.Errorf("scan %t: %v", scan, err)
+		}
+	}
+	o.Replace, o.Compare = true, true
+	if said, err := step(t, o, (*Migration).Cutover); err != nil || len(on.run(t, "FUNCTION LIST").Elems) != 0 {
+		t.Errorf("%v\n%s", err, said)
+	}
+	c.run(t, "CLIENT UNPAUSE")
+	c.run(t, `FUNCTION LOAD "#!lua name=first\nredis.register_function('f', function() return 1 end)"`)
+	m, l := migrating(t, o)
+	ended, stop := follows(t, m)
+	defer stop()
+	l.until("TO has the data")
+	c.run(t, "FUNCTION DELETE first")
+	c.run(t, `FUNCTION LOAD "#!lua name=second\nredis.register_function('f', function() return 1 end)"`)
+	c.run(t, "FLUSHALL")
+	l.untilTimes("TO has the data", 2)
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, l)
+	}
+	mustEqual(t, []string{from}, to)
+}
+
+// Any client may publish on the channel of a database that does not exist.
+func TestAnEventOfNoDatabaseDoesNotEndACopy(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	c := open(t, from)
+	c.run(t, "SET k v")
+	m, l := migrating(t, Options{From: []string{from}, To: to, Scan: true})
+	ended, stop := follows(t, m)
+	defer stop()
+	l.until("TO has the data")
+	c.run(t, "PUBLISH __keyevent@99__:set k")
+	c.run(t, "PUBLISH __keyevent@-1__:set k")
+	c.run(t, "SET later v")
+	on := open(t, to)
+	for on.run(t, "EXISTS later").Int == 0 {
+		select {
+		case err := <-ended:
+			t.Fatalf("%v\n%s", err, l)
+		default:
+		}
+	}
+}
+
+func TestACopyNoticesThatTheTargetWasRestarted(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	open(t, from).run(t, "SET k v")
+	m, _ := migrating(t, Options{From: []string{from}, To: to, Scan: true})
+	if err := m.startCopy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.copies.check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.copies.run = "another"
+	if err := m.copies.check(t.Context()); !errors.Is(err, errAgain) {
+		t.Error(err)
+	}
+	if err := m.copies.check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a user may not read cannot be set back.
+func TestACopyNeedsToReadTheSettingThatItSetsBack(t *testing.T) {
+	from := startEbb(t, "notify-keyspace-events Kx")
+	o := Options{From: []string{as(t, from, "-config|get")}, To: startEbb(t), Scan: true, Once: true}
+	if _, err := step(t, o, (*Migration).Follow); err == nil || !strings.Contains(err.Error(), "+config|get") {
+		t.Error(err)
+	}
+	if got := open(t, from).run(t, "CONFIG GET notify-keyspace-events").Elems[1].Str; got != "xK" {
+		t.Errorf("%q", got)
+	}
+}

@@ -15,13 +15,17 @@ import (
 // Check examines whether the sources' data and commands fit the target. It changes nothing.
 func (m *Migration) Check(ctx context.Context) ([]doctor.Finding, error) {
 	if m.file != "" {
-		return m.checkFile()
+		return m.checkFile(ctx)
 	}
 	var found []doctor.Finding
 	for _, f := range m.from {
 		found = append(found, finding(doctor.OK, "from", "", "", "%s, %d keys, %s", f, keysOf(f.info), size(number(f.info, "used_memory"))))
 	}
-	found = append(found, m.checkTarget(), m.checkPath())
+	target, err := m.checkTarget(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, target, m.checkPath())
 	for _, check := range []func(context.Context) ([]doctor.Finding, error){
 		m.checkSentinel, m.checkModules, m.checkCommands, m.checkMemory, m.checkDatabases, m.checkUsers, m.checkLoss,
 	} {
@@ -34,17 +38,20 @@ func (m *Migration) Check(ctx context.Context) ([]doctor.Finding, error) {
 	return found, nil
 }
 
-func (m *Migration) checkTarget() doctor.Finding {
-	n := keysOf(m.to.info)
+func (m *Migration) checkTarget(ctx context.Context) (doctor.Finding, error) {
+	has, err := m.holds(ctx)
 	switch {
+	case err != nil:
+		return doctor.Finding{}, err
 	case m.file == "" && m.to.info["role"] != "master" && m.linked(m.to.info):
-		return finding(doctor.OK, "to", "", "", "%s follows the source already", m.to)
+		return finding(doctor.OK, "to", "", "", "%s follows the source already", m.to), nil
 	case m.to.info["role"] != "master":
-		return finding(doctor.Act, "to", "a replica refuses writes", "REPLICAOF NO ONE on TO", "%s is a replica of %s", m.to, m.to.info["master_host"])
-	case n > 0:
-		return finding(doctor.Look, "to", "a move replaces what TO holds", "--replace allows it", "%s holds %d keys", m.to, n)
+		return finding(doctor.Act, "to", "a replica refuses writes", "REPLICAOF NO ONE on TO", "%s is a replica of %s",
+			m.to, m.to.info["master_host"]), nil
+	case has.String() != "":
+		return finding(doctor.Look, "to", "a move replaces what TO holds", "--replace allows it", "%s holds %s", m.to, has), nil
 	}
-	return finding(doctor.OK, "to", "", "", "%s, empty", m.to)
+	return finding(doctor.OK, "to", "", "", "%s, empty", m.to), nil
 }
 
 func (m *Migration) checkPath() doctor.Finding {
@@ -190,8 +197,12 @@ func (m *Migration) checkUsers(ctx context.Context) ([]doctor.Finding, error) {
 		"the source has %d users", len(v.Elems))}, nil
 }
 
-func (m *Migration) checkFile() ([]doctor.Finding, error) {
+func (m *Migration) checkFile(ctx context.Context) ([]doctor.Finding, error) {
 	files, err := dataFiles(m.file)
+	if err != nil {
+		return nil, err
+	}
+	target, err := m.checkTarget(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +214,6 @@ func (m *Migration) checkFile() ([]doctor.Finding, error) {
 	}
 	return []doctor.Finding{
 		finding(doctor.OK, "from", "", "", "%s: %d file(s), %s; `ebb check` reads them through", m.file, len(files), size(bytes)),
-		m.checkTarget(),
+		target,
 	}, nil
 }

@@ -39,7 +39,8 @@ type copier struct {
 	nodes   []node // of the cluster, when the copy began
 	began   time.Time
 	all     int64
-	evicted int64 // keys that the target had evicted before
+	evicted int64  // keys that the target had evicted before
+	run     string // the target's run ID
 	copied  atomic.Int64
 	events  atomic.Int64
 
@@ -53,12 +54,10 @@ func (m *Migration) startCopy(ctx context.Context) error {
 	if err := m.empty(ctx); err != nil {
 		return err
 	}
-	if keysOf(m.to.info) > 0 {
-		if _, err := m.to.do(ctx, "FLUSHALL"); err != nil {
-			return err
-		}
+	if err := m.clear(ctx); err != nil {
+		return err
 	}
-	m.copies = &copier{m: m, evicted: number(m.to.info, "evicted_keys")}
+	m.copies = &copier{m: m, evicted: number(m.to.info, "evicted_keys"), run: m.to.info["run_id"]}
 	m.restore = append(m.restore, func(context.Context) { m.copies.close() })
 	if err := m.copies.announceRules(ctx); err != nil {
 		return err
@@ -76,13 +75,17 @@ func sendsAll(setting string) bool {
 // switchEventsOn makes a source send all keyspace events; Close sets what was set before.
 func (m *Migration) switchEventsOn(ctx context.Context, f *peer) error {
 	const name = eventsSetting
-	before := f.setting(ctx, name)
+	before, known := f.directive(ctx, name)
+	if !known {
+		return fmt.Errorf("FROM %s does not tell its %s, which is set while keys are copied and then set back: "+
+			"allow CONFIG GET (+config|get)", f, name)
+	}
 	if sendsAll(before) {
 		return nil
 	}
 	if _, err := f.do(ctx, "CONFIG", "SET", name, before+"EA"); err != nil {
-		return fmt.Errorf("FROM %s has %s %q, or does not tell it, and `migrate` learns from keyspace events what has changed: "+
-			"set it to EA, and allow CONFIG GET (+config|get): %w", f, name, before, err)
+		return fmt.Errorf("FROM %s has %s %q, and `migrate` learns from keyspace events what has changed: "+
+			"set it to EA, or allow CONFIG SET (+config|set): %w", f, name, before, err)
 	}
 	m.restore = append(m.restore, func(ctx context.Context) {
 		if _, err := f.do(ctx, "CONFIG", "SET", name, before); err != nil {
@@ -261,6 +264,14 @@ func (c *copier) lag() (n int) {
 
 // check returns an error in the chain of errAgain if events may be missing.
 func (c *copier) check(ctx context.Context) error {
+	to, err := c.m.to.section(ctx, "server")
+	if err != nil {
+		return again(err)
+	}
+	if run := to["run_id"]; run != c.run {
+		c.run = run
+		return fmt.Errorf("TO %s was restarted, and may have lost keys: %w", c.m.to, errAgain)
+	}
 	for _, s := range c.sources {
 		s.mu.Lock()
 		broken := s.broken
@@ -288,6 +299,10 @@ func (c *copier) check(ctx context.Context) error {
 		}
 		if on := s.p.setting(ctx, eventsSetting); on != "" && !sendsAll(on) || on == "" && s.setting != "" {
 			return fmt.Errorf("FROM %s has got another %s, %q: %w", s.p, eventsSetting, on, errAgain)
+		}
+		before := s.counts
+		if s.counts = s.counters(); s.counts[0] < before[0] || s.counts[1] < before[1] {
+			return fmt.Errorf("FROM %s has run CONFIG RESETSTAT, which also forgets a FLUSHALL: %w", s.p, errAgain)
 		}
 		if n := s.unseen(); n != s.flushes {
 			return fmt.Errorf("FROM %s has run FLUSHALL, FLUSHDB or SWAPDB, which send no events: %w", s.p, errAgain)

@@ -2,12 +2,9 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/ebbdb/ebb/resp"
 )
 
 // barrier returns when all events of writes before the call have arrived: a server sends the reply to PING behind them.
@@ -88,24 +85,41 @@ func (c *copier) conclude(ctx context.Context) error {
 }
 
 // functions copies the libraries of functions. Servers before 7.0 have none. Where the user may not list them, they would be missing on TO.
+// From one source, TO's libraries become the source's: a function may have moved into another library.
 func (c *copier) functions(ctx context.Context) error {
+	how := "REPLACE"
+	if len(c.sources) == 1 {
+		how = "FLUSH"
+	}
 	for _, s := range c.sources {
 		v, err := s.p.do(ctx, "FUNCTION", "LIST")
-		if _, refused := errors.AsType[resp.ReplyError](err); refused && !s.p.exact { // PEXPIRETIME came with the functions
+		if isRefusal(err) && !s.p.exact { // PEXPIRETIME came with the functions
 			continue
-		}
-		if err == nil && len(v.Elems) == 0 {
-			continue
-		}
-		if err == nil {
-			v, err = s.p.do(ctx, "FUNCTION", "DUMP")
 		}
 		if err != nil {
 			return fmt.Errorf("functions are not copied: %w", err)
 		}
-		if _, err := c.m.to.do(ctx, "FUNCTION", "RESTORE", v.Str, "REPLACE"); err != nil {
+		if len(v.Elems) == 0 {
+			if err := c.forgetFunctions(ctx, how); err != nil {
+				return err
+			}
+			continue
+		}
+		if v, err = s.p.do(ctx, "FUNCTION", "DUMP"); err != nil {
+			return fmt.Errorf("functions are not copied: %w", err)
+		}
+		if _, err := c.m.to.do(ctx, "FUNCTION", "RESTORE", v.Str, how); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forgetFunctions deletes the libraries of TO if the only source has none.
+func (c *copier) forgetFunctions(ctx context.Context, how string) error {
+	has, _, err := functionsOf(ctx, c.m.to)
+	if err == nil && len(has) > 0 && how == "FLUSH" {
+		_, err = c.m.to.do(ctx, "FUNCTION", "FLUSH")
+	}
+	return err
 }

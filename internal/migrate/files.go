@@ -105,10 +105,8 @@ func (m *Migration) load(ctx context.Context) error {
 	if err := m.empty(ctx); err != nil {
 		return err
 	}
-	if keysOf(m.to.info) > 0 {
-		if _, err := m.to.do(ctx, "FLUSHALL"); err != nil {
-			return err
-		}
+	if err := m.clear(ctx); err != nil {
+		return err
 	}
 	c, err := m.to.dial(ctx)
 	if err != nil {

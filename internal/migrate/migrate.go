@@ -343,10 +343,63 @@ func (m *Migration) empty(ctx context.Context) error {
 	if info["role"] != "master" {
 		return fmt.Errorf("TO %s is a replica of %s:%s; send it REPLICAOF NO ONE first", m.to, info["master_host"], info["master_port"])
 	}
-	if n := keysOf(info); n > 0 && !m.o.Replace {
-		return fmt.Errorf("TO %s holds %d keys, and must be empty; --replace deletes them first", m.to, n)
+	has, err := m.holds(ctx)
+	if err == nil && has.String() != "" && !m.o.Replace {
+		return fmt.Errorf("TO %s holds %s, and must be empty; --replace deletes them first", m.to, has)
 	}
-	return nil
+	return err
+}
+
+// contents is what a move replaces on the target.
+type contents struct {
+	keys  int64
+	libs  int // of functions
+	rules map[place][]string
+}
+
+// String names what is there; "" if nothing is.
+func (c contents) String() string {
+	var parts []string
+	for _, n := range []struct {
+		n    int64
+		what string
+	}{{c.keys, "keys"}, {int64(c.libs), "libraries of functions"}, {int64(len(c.rules)), "expiry rules"}} {
+		if n.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n.n, n.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// holds returns what the target has, as far as the user may ask.
+func (m *Migration) holds(ctx context.Context) (has contents, _ error) {
+	has.keys = keysOf(m.to.info)
+	code, _, err := functionsOf(ctx, m.to)
+	if err != nil {
+		return has, err
+	}
+	has.libs = len(code)
+	if m.to.product == "ebb" {
+		if has.rules, err = rulesOf(ctx, m.to); isRefusal(err) {
+			err = nil
+		}
+	}
+	return has, err
+}
+
+// clear deletes what the target has.
+func (m *Migration) clear(ctx context.Context) error {
+	has, err := m.holds(ctx)
+	if err == nil && has.keys > 0 {
+		_, err = m.to.do(ctx, "FLUSHALL")
+	}
+	if err == nil && has.libs > 0 {
+		_, err = m.to.do(ctx, "FUNCTION", "FLUSH")
+	}
+	if err == nil && len(has.rules) > 0 {
+		err = m.setRules(ctx, has.rules, nil)
+	}
+	return err
 }
 
 // keysOf returns the number of keys by the fields of INFO keyspace.

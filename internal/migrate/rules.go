@@ -1,7 +1,9 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,14 +52,14 @@ func rulesOf(ctx context.Context, p *peer) (map[place][]string, error) {
 			return nil, fmt.Errorf("%s %s: %w", p.side, p, err)
 		}
 		list, err := c.reply(ctx)
-		if err == nil && selected.Err() == nil {
-			err = list.Err()
+		if refused, ok := errors.AsType[resp.ReplyError](selected.Err()); ok && refused.Code() == "ERR" && err == nil {
+			continue // there are fewer
+		}
+		if err == nil {
+			err = cmp.Or(selected.Err(), list.Err())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: EXPIRY RULE LIST: %w", p.side, p, err)
-		}
-		if selected.Err() != nil { // there are fewer
-			continue
 		}
 		for _, rule := range list.Elems {
 			name, args := ruleArguments(rule)
@@ -130,20 +132,31 @@ func (c *copier) rules(ctx context.Context) error {
 		return fmt.Errorf("expiry rules are not copied: %w", err)
 	}
 	has, err := rulesOf(ctx, c.m.to)
+	if err == nil {
+		err = c.m.setRules(ctx, has, want)
+	}
 	if err != nil {
 		return err
 	}
-	to, err := c.m.to.dial(ctx)
+	if len(want) > 0 {
+		c.m.out.line("TO has the %d expiry rules of FROM; expirations while writes were held are not recorded", len(want))
+	}
+	return nil
+}
+
+// setRules turns the target's rules, which are has, into want.
+func (m *Migration) setRules(ctx context.Context, has, want map[place][]string) error {
+	to, err := m.to.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer to.nc.Close()
 	run := func(r place, args ...string) error {
 		if err := to.use(ctx, r.db); err != nil {
-			return fmt.Errorf("TO %s: %w", c.m.to, err)
+			return fmt.Errorf("TO %s: %w", m.to, err)
 		}
 		if _, err := to.do(ctx, append([]string{"EXPIRY", "RULE"}, args...)...); err != nil {
-			return fmt.Errorf("TO %s: the expiry rule %s of database %d: %w", c.m.to, wire.AppendQuoted(nil, r.key), r.db, err)
+			return fmt.Errorf("TO %s: the expiry rule %s of database %d: %w", m.to, wire.AppendQuoted(nil, r.key), r.db, err)
 		}
 		return nil
 	}
@@ -161,9 +174,6 @@ func (c *copier) rules(ctx context.Context) error {
 		if err := run(r, append([]string{"SET", r.key}, args...)...); err != nil {
 			return err
 		}
-	}
-	if len(want) > 0 {
-		c.m.out.line("TO has the %d expiry rules of FROM; expirations while writes were held are not recorded", len(want))
 	}
 	return nil
 }

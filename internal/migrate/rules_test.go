@@ -22,6 +22,10 @@ func TestExpiryRulesMoveByCopying(t *testing.T) {
 	if !errors.Is(err, errDiffer) || !strings.Contains(err.Error(), "5 expiry rules") || !strings.Contains(said, `rule "exact": TO does not have it`) {
 		t.Errorf("%v\n%s", err, said)
 	}
+	if _, err = step(t, o, (*Migration).Cutover); err == nil || !strings.Contains(err.Error(), "holds 1 expiry rules, and must be empty") {
+		t.Error(err)
+	}
+	o.Replace = true
 	if said, err = step(t, o, (*Migration).Cutover); err != nil || !strings.Contains(said, "TO has the 4 expiry rules of FROM") {
 		t.Fatalf("%v\n%s", err, said)
 	}

@@ -22,7 +22,8 @@ type source struct {
 	data, target *client
 	batch        int
 	streams      map[place]bool
-	flushes      int64  // calls of commands that change keys without events
+	flushes      int64 // calls of commands that change keys without events
+	counts       [2]int64
 	setting      string // the source's notify-keyspace-events; "": it does not tell
 
 	feed   *client
@@ -45,7 +46,7 @@ func (s *source) open(ctx context.Context) (err error) {
 	if _, err = s.p.refresh(ctx); err != nil {
 		return err
 	}
-	s.flushes = s.unseen()
+	s.flushes, s.counts = s.unseen(), s.counters()
 	if s.data, err = s.p.dial(ctx); err != nil {
 		return err
 	}
@@ -75,6 +76,11 @@ func (s *source) unseen() (n int64) {
 		n += calls
 	}
 	return n
+}
+
+// counters returns numbers of INFO stats that only CONFIG RESETSTAT makes smaller.
+func (s *source) counters() [2]int64 {
+	return [2]int64{number(s.p.info, "total_commands_processed"), number(s.p.info, "total_connections_received")}
 }
 
 // quiet is the time without an event after which the source is sent a PING.
@@ -135,7 +141,7 @@ func (s *source) listen() {
 		case len(e) == 4 && e[0].Str == "pmessage":
 			channel, _, _ := strings.Cut(strings.TrimPrefix(e[2].Str, "__keyevent@"), "__")
 			db, err := strconv.Atoi(channel)
-			if err != nil {
+			if err != nil || db < 0 {
 				continue
 			}
 			s.c.events.Add(1)
@@ -300,6 +306,10 @@ func (s *source) copyKeys(ctx context.Context, keys map[place]bool) error {
 	}
 	return s.transfer(ctx, func(emit func(int, []string) error) error {
 		for db, keys := range by {
+			err := s.data.use(ctx, db)
+			if refused, ok := errors.AsType[resp.ReplyError](err); ok && refused.Code() == "ERR" {
+				continue // a client has published this: there is no such database
+			}
 			if err := emit(db, keys); err != nil {
 				return err
 			}
