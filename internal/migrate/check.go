@@ -211,6 +211,14 @@ func (m *Migration) checkFile(ctx context.Context) ([]doctor.Finding, error) {
 		if info, err := os.Stat(f.name); err == nil {
 			bytes += info.Size()
 		}
+		head, err := beginning(f.name)
+		if err == nil {
+			err = recognized(head)
+		}
+		if err != nil {
+			return []doctor.Finding{finding(doctor.Act, "from", err.Error(), "name an RDB file, an append-only file or their directory",
+				"%s cannot be loaded", f.name), target}, nil
+		}
 	}
 	return []doctor.Finding{
 		finding(doctor.OK, "from", "", "", "%s: %d file(s), %s; `ebb check` reads them through", m.file, len(files), size(bytes)),

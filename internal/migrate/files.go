@@ -144,6 +144,9 @@ func (l *loader) load(ctx context.Context, name string) error {
 	l.file, l.size = filepath.Base(name), info.Size()
 	in := bufio.NewReaderSize(f, 256<<10)
 	head, _ := in.Peek(16)
+	if err := recognized(head); err != nil {
+		return err
+	}
 	rest := io.Reader(in)
 	if rdb.IsFile(head) {
 		if rest, err = l.loadRDB(ctx, in); err != nil {
@@ -151,6 +154,29 @@ func (l *loader) load(ctx context.Context, name string) error {
 		}
 	}
 	return l.loadCommands(ctx, rest)
+}
+
+// recognized returns an error if a file begins neither as an RDB file nor as an append-only file. An append-only file may be empty.
+func recognized(head []byte) error {
+	if rdb.IsFile(head) || len(head) == 0 || head[0] == '*' || head[0] == '#' {
+		return nil
+	}
+	return fmt.Errorf("it is neither an RDB file nor an append-only file: it begins with %q", head)
+}
+
+// beginning returns the first bytes of a file.
+func beginning(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head := make([]byte, 16)
+	n, err := io.ReadFull(f, head)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	return head[:n], err
 }
 
 // loadRDB restores the keys of an RDB file, and returns what follows it.
@@ -300,60 +326,4 @@ func (l *loader) sync(ctx context.Context) error {
 	}
 	l.waiting, l.bytes = l.waiting[:0], 0
 	return nil
-}
-
-// verifyFile compares the keys of an RDB file with the target's.
-func (m *Migration) verifyFile(ctx context.Context) error {
-	files, err := dataFiles(m.file)
-	if err != nil {
-		return err
-	}
-	f, err := os.Open(files[0].name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	in := bufio.NewReaderSize(f, 256<<10)
-	if head, _ := in.Peek(16); !rdb.IsFile(head) || len(files) > 1 {
-		return fmt.Errorf("FROM %s is append-only files, whose commands have no keys to compare: start a server with them, and compare with that", m.file)
-	}
-	to, err := m.to.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer to.nc.Close()
-	c := &comparison{m: m, began: time.Now()}
-	r := rdb.NewReader(in, rdb.ReaderOptions{})
-	for {
-		e, err := r.Next()
-		if err == io.EOF {
-			return c.report()
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", files[0].name, err)
-		}
-		if e.Deadline != 0 && e.Deadline <= time.Now().UnixMilli() {
-			continue
-		}
-		b, err := read(ctx, m.to, to, e.DB, []string{string(e.Key)})
-		if err != nil {
-			return err
-		}
-		c.seen++
-		a := state{payload: string(rdb.Seal(e.Value, e.Version)), exists: true, deadline: e.Deadline}
-		if why := c.differ(m.to, a, b[0]); why != "" {
-			if c.differs++; len(c.shown) < shownKeys {
-				c.shown = append(c.shown, fmt.Sprintf("database %d, key %s: %s", e.DB, wire.AppendQuoted(nil, string(e.Key)), why))
-			}
-		}
-		m.out.progress(time.Second, "verify %3d %%  %d keys, %d differ", percent(r.Offset(), max(1, fileSize(f))), c.seen, c.differs)
-	}
-}
-
-func fileSize(f *os.File) int64 {
-	info, err := f.Stat()
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }

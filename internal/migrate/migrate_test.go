@@ -789,3 +789,42 @@ func TestCheckRefusesASourceThatIsAReplica(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileOfAnotherKindIsNoData(t *testing.T) {
+	file, to := filepath.Join(t.TempDir(), "notes.txt"), startEbb(t)
+	if err := os.WriteFile(file, []byte("hello world\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{From: []string{file}, To: to}
+	if f := findingOf(t, o, "from"); f.Grade != doctor.Act || !strings.Contains(f.Why, `begins with "hello world\n"`) {
+		t.Errorf("%+v", f)
+	}
+	for _, run := range []func(*Migration, context.Context) error{(*Migration).Follow, (*Migration).Verify} {
+		if said, err := step(t, o, run); err == nil || !strings.Contains(err.Error(), "neither an RDB file nor an append-only file") {
+			t.Errorf("%v\n%s", err, said)
+		}
+	}
+}
+
+func TestVerifyOfAFileLooksForWhatOnlyTheTargetHas(t *testing.T) {
+	dir := t.TempDir()
+	from, to := startEbb(t, "dir "+dir, "save 3600 1", "appendonly no"), startEbb(t)
+	c := open(t, from)
+	fill(t, c, 10, true)
+	c.run(t, `FUNCTION LOAD "#!lua name=lib\nredis.register_function('f', function() return 1 end)"`)
+	c.run(t, "SAVE")
+	o := Options{From: []string{filepath.Join(dir, "dump.rdb")}, To: to}
+	if said, err := step(t, o, (*Migration).Follow); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if said, err := step(t, o, (*Migration).Verify); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	on := open(t, to)
+	for _, x := range [][2]string{{"FUNCTION DELETE lib", `"lib": TO does not have it`}, {"SET only-here v", `"only-here": FROM does not have it`}} {
+		on.run(t, x[0])
+		if said, err := step(t, o, (*Migration).Verify); !errors.Is(err, errDiffer) || !strings.Contains(said, x[1]) {
+			t.Errorf("after %s: %v\n%s", x[0], err, said)
+		}
+	}
+}
