@@ -150,12 +150,12 @@ type process struct {
 // configure reads the options, the environment and the configuration file.
 func configure(args []string, stdin io.Reader) (*process, error) {
 	p := &process{removePID: func() {}}
-	p.accept, args = acceptClock(args)
 	args, misspelt, err := withEnvironment(args, os.Environ())
 	if err != nil {
 		return nil, err
 	}
-	p.misspelt = misspelt
+	p.accept, args = acceptClock(args) // EBB_ARGS may have it
+	args, p.misspelt = lastDirectory(args), misspelt
 	args, err = withConsole(args)
 	if err != nil {
 		return nil, err
@@ -466,6 +466,32 @@ func makeDirectory(args []string) error {
 	return nil
 }
 
+// lastDirectory leaves out each --dir that a later one overrides: its directory need not exist, and is not made.
+func lastDirectory(args []string) []string {
+	for {
+		at := slices.Index(args, "--dir")
+		if at < 0 || at+2 > len(args) || !slices.Contains(args[at+2:], "--dir") {
+			return args
+		}
+		args = slices.Delete(slices.Clone(args), at, at+2)
+	}
+}
+
+// directivesOnly leaves out what `ebb serve` takes besides directives.
+func directivesOnly(args []string) []string {
+	var rest []string
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "--console":
+		case "--peers", "--accept-clock":
+			i++
+		default:
+			rest = append(rest, args[i])
+		}
+	}
+	return rest
+}
+
 // withEnvironment puts the options of the environment before those of the command line, which override
 // them, and behind the name of a configuration file, which they override.
 func withEnvironment(args, environ []string) (all []string, misspelt map[string]string, err error) {
@@ -480,14 +506,16 @@ func withEnvironment(args, environ []string) (all []string, misspelt map[string]
 	return slices.Insert(slices.Clone(args), at, options...), misspelt, nil
 }
 
-// acceptClock removes --accept-clock, which is not a directive, from the arguments.
+// acceptClock removes --accept-clock, which is not a directive, from the arguments. The last one counts.
 func acceptClock(args []string) (accept bool, rest []string) {
-	for i := 0; i+1 < len(args); i++ {
+	for i := 0; i+1 < len(args); {
 		if args[i] == "--accept-clock" {
-			return args[i+1] == "yes", append(args[:i:i], args[i+2:]...)
+			accept, args = args[i+1] == "yes", append(args[:i:i], args[i+2:]...)
+			continue
 		}
+		i++
 	}
-	return false, args
+	return accept, args
 }
 
 // consolePort is the port of the console, if no other was chosen.

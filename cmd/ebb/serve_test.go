@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,5 +140,39 @@ func TestClientFlagsReachTheServer(t *testing.T) {
 		if got := clientFlags(cfg, x.addrs); got != x.want {
 			t.Errorf("%v: %q, want %q", x.addrs, got, x.want)
 		}
+	}
+}
+
+// The image sets EBB_DIR, and an option overrides it.
+func TestTheLastDirectoryIsMade(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("EBB_DIR", filepath.Join(root, "from", "the", "image"))
+	dir := filepath.Join(root, "new")
+	p, err := configure([]string{"--dir", dir}, nil)
+	if err != nil || p.cfg.String("dir") != dir {
+		t.Fatalf("%v, %+v", err, p)
+	}
+	if _, err := os.Stat(filepath.Join(root, "from")); err == nil {
+		t.Error("the directory that is overridden was made")
+	}
+	for _, args := range [][]string{nil, {"--dir"}, {"--dir", "a"}, {"--port", "1", "--dir", "a", "--save", ""}} {
+		if got := lastDirectory(args); !slices.Equal(got, args) {
+			t.Errorf("%q became %q", args, got)
+		}
+	}
+}
+
+func TestTheEnvironmentsOptionsAreThoseOfTheCommandLine(t *testing.T) {
+	t.Setenv("EBB_ARGS", "--accept-clock yes --port 7007")
+	p, err := configure(nil, nil)
+	if err != nil || !p.accept || p.cfg.Int("port") != 7007 {
+		t.Fatalf("%v, %+v", err, p)
+	}
+	if p, err = configure([]string{"--accept-clock", "no"}, nil); err != nil || p.accept {
+		t.Errorf("%v, %+v", err, p)
+	}
+	got := directivesOnly([]string{"--console", "--port", "1", "--peers", "a:1 b:1", "--accept-clock", "yes", "--save", ""})
+	if want := []string{"--port", "1", "--save", ""}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
