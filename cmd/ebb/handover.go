@@ -33,10 +33,7 @@ and Valkey.`,
 	server := serverFlags(f)
 	f.DurationVar(&timeout, "timeout", 30*time.Second, "time for the replica to catch up and take over")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := fromEnvironment(f); err != nil {
-			return err
-		}
-		target, err := server()
+		target, err := ownServer(f, server)
 		if err != nil {
 			return err
 		}

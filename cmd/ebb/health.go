@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"os"
 	"strconv"
@@ -31,8 +32,8 @@ given is in use, and status 0.
 With --live the status is 0 as soon as the server replies, also while it loads: for a
 probe that restarts the server.
 
-Without flags it reads the server's port and password from EBB_PORT, EBB_REQUIREPASS and
-EBB_REQUIREPASS_FILE, as ebb serve does in the same container. It works with Redis and Valkey.`,
+Without flags it reads the server's port, socket, TLS port and password from the environment (EBB_PORT,
+EBB_TLS_PORT, EBB_REQUIREPASS, EBB_REQUIREPASS_FILE), as ebb serve does in the same container. It works with Redis and Valkey.`,
 		Example: `  ebb health
   ebb health -u redis://host:6379 --timeout 1s`,
 		Args: cobra.NoArgs,
@@ -42,10 +43,7 @@ EBB_REQUIREPASS_FILE, as ebb serve does in the same container. It works with Red
 	f.BoolVar(&live, "live", false, "status 0 as soon as the server replies")
 	f.DurationVar(&timeout, "timeout", 3*time.Second, "time for connecting and all replies")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := fromEnvironment(f); err != nil {
-			return err
-		}
-		target, err := server()
+		target, err := ownServer(f, server)
 		if err != nil {
 			return err
 		}
@@ -61,37 +59,56 @@ EBB_REQUIREPASS_FILE, as ebb serve does in the same container. It works with Red
 	return cmd
 }
 
+// ownServer returns the server that the flags name, and without flags the one that `ebb serve` runs by this environment.
+func ownServer(f *pflag.FlagSet, server func() (loadgen.Target, error)) (loadgen.Target, error) {
+	cfg, err := fromEnvironment(f)
+	if err != nil {
+		return loadgen.Target{}, err
+	}
+	t, err := server()
+	if err == nil && cfg != nil && t.TLS != nil {
+		// With tls-auth-clients the server wants a certificate of its own authority: its own is one.
+		if pair, err := tls.LoadX509KeyPair(cfg.File("tls-cert-file"), cfg.File("tls-key-file")); err == nil {
+			t.TLS.Certificates = []tls.Certificate{pair}
+		}
+	}
+	return t, err
+}
+
 // fromEnvironment sets the flags for the port, the socket and the password to those of the server's
-// environment, if the command line names no server.
-func fromEnvironment(f *pflag.FlagSet) error {
+// environment, and returns its directives, unless the command line names a server.
+func fromEnvironment(f *pflag.FlagSet) (*config.Set, error) {
 	for _, name := range []string{"host", "port", "socket", "url", "pass"} {
 		if f.Changed(name) {
-			return nil
+			return nil, nil
 		}
 	}
 	options, _, err := config.Environ(os.Environ())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cfg, err := config.Load(options, strings.NewReader(""))
+	cfg, err := config.Load(lastDirectory(directivesOnly(options)), strings.NewReader(""))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	set := map[string]string{"pass": cfg.RequirePass()}
-	if port := cfg.Int("port"); port > 0 {
+	switch port, socket, secure := cfg.Int("port"), cfg.String("unixsocket"), cfg.Int("tls-port"); {
+	case port > 0:
 		set["port"] = strconv.FormatInt(port, 10)
-	} else {
-		set["socket"] = cfg.String("unixsocket")
+	case socket != "":
+		set["socket"] = socket
+	case secure > 0: // of this machine: the certificate has the name by which others know it
+		set["port"], set["tls"], set["insecure"] = strconv.FormatInt(secure, 10), "true", "true"
 	}
 	for name, value := range set {
 		if value == "" {
 			continue
 		}
 		if err := f.Set(name, value); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return cfg, nil
 }
 
 // health returns the state of a server in words, and whether it can be used; with live, whether it

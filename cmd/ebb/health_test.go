@@ -3,9 +3,13 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/testing/certtest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
@@ -53,6 +57,27 @@ func TestHealthReadsTheServersEnvironment(t *testing.T) {
 	t.Setenv("EBB_UNIXSOCKET", s.socket)
 	t.Setenv("EBB_REQUIREPASS", "secret")
 	if line, ok := runHealth(t); !ok || !strings.Contains(line, "ok: ebb") {
+		t.Errorf("%q, %v", line, ok)
+	}
+}
+
+// A container may have TLS alone, and the server may want certificates of its clients.
+func TestHealthFindsAServerThatHasTLSAlone(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certtest.Make(t, "shop.example")
+	for name, text := range map[string][]byte{"cert.pem": cert, "key.pem": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := strconv.Itoa(realserver.FreePort(t))
+	for name, value := range map[string]string{"EBB_PORT": "0", "EBB_TLS_PORT": port, "EBB_TLS_CERT_FILE": filepath.Join(dir, "cert.pem"),
+		"EBB_TLS_KEY_FILE": filepath.Join(dir, "key.pem"), "EBB_TLS_CA_CERT_FILE": filepath.Join(dir, "cert.pem"),
+		"EBB_ARGS": "--accept-clock no --console"} {
+		t.Setenv(name, value)
+	}
+	startServe(t, "--http", "127.0.0.1:0") // it also has a socket, which the environment does not name
+	if line, ok := runHealth(t); !ok || !strings.Contains(line, "127.0.0.1:"+port+": ok: ebb") {
 		t.Errorf("%q, %v", line, ok)
 	}
 }
