@@ -138,7 +138,7 @@ type process struct {
 	cfg    *config.Set
 	stdin  bytes.Buffer // what configure has read
 	label  *podLabel    // of Kubernetes; nil: none
-	// misspelt has the variables of the environment that name no directive, each with a similar directive.
+	// misspelt has the variables of the environment that name no directive, each with a similar variable or "".
 	misspelt map[string]string
 
 	out       io.Writer // the lines about start and end
@@ -209,6 +209,10 @@ func (p *process) openLog(out io.Writer) (closeLog func(), err error) {
 	}
 	p.log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: &p.level}))
 	for variable, directive := range p.misspelt {
+		if directive == "" {
+			p.log.Warn("an environment variable names no directive", "variable", variable)
+			continue
+		}
 		p.log.Warn("an environment variable names no directive", "variable", variable, "similar", directive)
 	}
 	return closeLog, nil

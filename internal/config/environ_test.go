@@ -40,6 +40,10 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		{"EBB_MAXMEMORY=lots", "EBB_MAXMEMORY"},
 		{"EBB_REQUIREPASS_FILE=/no/such/file", "EBB_REQUIREPASS_FILE"},
 		{"EBB_ARGS=--port '7", "EBB_ARGS"},
+		{`EBB_RENAME_COMMAND=FLUSHALL ""`, "EBB_ARGS"},
+		{"EBB_USER=ann on >pw", "configuration file"},
+		{"EBB_INCLUDE=/nosuch", "EBB_INCLUDE"},
+		{"EBB_REQUIREPASS_FILE=" + os.DevNull, "is empty"},
 	} {
 		if _, _, err := Environ([]string{x.variable}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.variable, err)
@@ -50,6 +54,39 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 	}
 	if _, _, err := Environ([]string{"EBB_REQUIREPASS=sec\xffret value"}); err != nil && strings.Contains(err.Error(), "sec") {
 		t.Errorf("a secret is in the error: %v", err)
+	}
+}
+
+// A server that its operator thinks is guarded must not be open without a word.
+func TestAVariableThatNamesNoDirectiveIsNamed(t *testing.T) {
+	_, misspelt, err := Environ([]string{"EBB_PASSWORD=x", "EBB_PASS=x", "EBB_REQUIRE_PASS=x", "EBB_NONSENSE_AT_ALL=1",
+		"EBB_SERVICE_HOST=10.0.0.1", "EBB_SERVICE_PORT=6379", "EBB_SERVICE_PORT_REDIS=6379", "EBB_SHOP_PORT=tcp://10.0.0.1:6379",
+		"EBB_SHOP_PORT_6379_TCP=tcp://10.0.0.1:6379", "EBB_PORT_6379_TCP_ADDR=10.0.0.1", "EBB_POD_NAME=a", "EBB_POD_ROLE_LABEL=r", "EBB_FULL=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"EBB_PASSWORD", "EBB_PASS", "EBB_REQUIRE_PASS"} {
+		if misspelt[name] != "EBB_REQUIREPASS" {
+			t.Errorf("%s is like %q", name, misspelt[name])
+		}
+	}
+	if _, ok := misspelt["EBB_NONSENSE_AT_ALL"]; !ok || len(misspelt) != 4 {
+		t.Errorf("%v", misspelt)
+	}
+}
+
+// A secret may be a file without a line break, or with one; anything else is a mistake.
+func TestTheFileOfAVariableHoldsItsValue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	for text, want := range map[string]string{"": "is empty", "\n": "is empty", "\r\n": "is empty", "a\nb": "more than one line", "a\x00b": "value 0",
+		"a": "", "a\n": "", "a\r\n": ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := valueOf(path)
+		if want == "" && (err != nil || got != "a") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
 	}
 }
 
