@@ -98,7 +98,7 @@ func Parse(raw string) (s Server, err error) {
 	if err != nil {
 		return s, Unreadable(raw, err)
 	}
-	if u.User == nil && one != "unix" && StrayLogin(u.Path, u.RawQuery) {
+	if one != "unix" && StrayLogin(u.Path, u.RawQuery) {
 		return s, Unreadable(raw, nil)
 	}
 	if err = s.where(one, u); err == nil {
@@ -237,7 +237,7 @@ func StrayLogin(path, query string) bool {
 func Shown(raw string) string {
 	raw = regexp.MustCompile(`([?&](?:\w+_)?pass(?:word)?=)[^&]*`).ReplaceAllString(raw, "${1}xxxxx")
 	u, err := url.Parse(raw)
-	if at := strings.LastIndex(raw, "@"); at >= 0 && (err != nil || u.User == nil) {
+	if at := strings.LastIndex(raw, "@"); at >= 0 && (err != nil || u.User == nil || StrayLogin(u.Path, u.RawQuery)) {
 		return "xxxxx" + raw[at:] // the text before it may be a login
 	}
 	if err != nil {

@@ -96,3 +96,23 @@ func TestSchemesOfSeveralServersHaveTheSameNames(t *testing.T) {
 		}
 	}
 }
+
+// A password may have an @ and a / in it: the text between the two is a part of it.
+func TestNoPartOfAPasswordIsShown(t *testing.T) {
+	for _, raw := range []string{"redis://:p@hidden/w@host", "redis://:secret@hidden/y@127.0.0.1:1", "rediss://me:p@hidden?w@host:1",
+		"redis://:p@hidden/1@host/2"} {
+		_, err := Parse(raw)
+		if err == nil || strings.Contains(err.Error(), "hidden") || !strings.Contains(err.Error(), "%2F") {
+			t.Errorf("%s: %v", raw, err)
+		}
+		if got := Shown(raw); strings.Contains(got, "hidden") {
+			t.Errorf("%s is shown as %s", raw, got)
+		}
+	}
+	if s, err := Parse("redis://me:pw@h/1?client_name=a@b"); err != nil || s.Host != "h" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err := Parse("unix://me:pw@/run/a@b.sock"); err != nil || s.Socket != "/run/a@b.sock" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
