@@ -42,7 +42,8 @@ ok, 1 with a look, 2 with an act, and 3 if the server cannot be examined.`,
 		}
 		target, err := server()
 		if err != nil {
-			return err
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "ebb: nothing was examined: %v\n", err)
+			return exitStatus(3) // 1 and 2 are those of findings
 		}
 		return interruptible(cmd, func(ctx context.Context) error {
 			found, err := examine(ctx, target)

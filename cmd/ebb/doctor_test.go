@@ -300,6 +300,9 @@ func TestDoctorPrintsJSONAndSaysWhatItCannotReach(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) < 5 || found[0].Area != "server" || found[0].Grade != doctor.OK.String() {
 		t.Errorf("%v\n%s", err, out)
 	}
+	if out, status := runDoctor(t, "nonsense"); status != 3 || !strings.Contains(out, "nothing was examined") {
+		t.Errorf("status %d: %s", status, out)
+	}
 	if out, status := runDoctor(t, "-s", s.socket+".none"); status != 3 || !strings.Contains(out, "cannot be examined") {
 		t.Errorf("status %d: %s", status, out)
 	}

@@ -33,6 +33,13 @@ URLs without one.
 
 TO follows by replication where it can. Otherwise (a cluster, no PSYNC, --scan) ebb copies the keys with SCAN and
 follows keyspace events.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 { // a misspelt step in a script
+				return fmt.Errorf("ebb migrate has no step %q: check, follow, verify, cutover or back", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Example: `  ebb migrate check redis://user:secret@old:6379 redis://new:6379
   ebb migrate cutover --compare redis://user:secret@old:6379 redis://new:6379
   ebb migrate cutover redis+cluster://node1:6379,node2:6379 redis://new:6379`,
@@ -57,13 +64,20 @@ follows keyspace events.`,
 	return cmd
 }
 
+// longestPause bounds how long writers of the source may hang if everything goes wrong.
+const longestPause = time.Hour
+
 // migrateStep is a subcommand. flags are the groups of flags that it has.
 func migrateStep(name, short, flags string, run func(context.Context, *migrate.Migration, *cobra.Command) error) *cobra.Command {
 	o := migrate.Options{}
 	cmd := &cobra.Command{Use: name + " [flags] FROM... TO", Short: short}
-	cmd.Args = func(_ *cobra.Command, args []string) error {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 {
-			return fmt.Errorf("ebb migrate %s wants FROM and TO, such as redis://old:6379 redis://new:6379; got %d argument(s)", name, len(args))
+			return cannot(cmd, name, fmt.Errorf("ebb migrate %s wants FROM and TO, such as redis://old:6379 redis://new:6379; got %d argument(s)",
+				name, len(args)))
+		}
+		if pause := cmd.Flags().Lookup("pause"); pause != nil && (o.Pause < time.Millisecond || o.Pause > longestPause) {
+			return fmt.Errorf("--pause is %v, and must be from 1ms to %v", o.Pause, longestPause)
 		}
 		return nil
 	}

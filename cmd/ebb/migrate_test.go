@@ -16,6 +16,11 @@ func TestACheckThatCannotRunHasAStatusOfItsOwn(t *testing.T) {
 		{[]string{"check", "redis://127.0.0.1:1/3", "redis://127.0.0.1:1"}, 3, "TO"},
 		{[]string{"verify", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, "TO"},
 		{[]string{"cutover", "redis://127.0.0.1:1"}, 0, "wants FROM and TO"},
+		{[]string{"check", "redis://127.0.0.1:1"}, 3, "wants FROM and TO"},
+		{[]string{"nosuch", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, `no step "nosuch"`},
+		{[]string{"cutover", "--pause", "0", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, "--pause is 0s"},
+		{[]string{"back", "--pause", "-1s", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, "--pause is -1s"},
+		{[]string{"cutover", "--pause", "999h", "redis://127.0.0.1:1", "redis://127.0.0.1:1"}, 0, "to 1h0m0s"},
 	} {
 		var said bytes.Buffer
 		cmd := migrateCommand()

@@ -37,6 +37,8 @@ type client struct {
 	r   *bufio.Reader
 	out []byte
 	db  int
+	// name has the side and the address of the peer, for errors.
+	name string
 	// unlocked says that the server has no password, although one was sent.
 	unlocked bool
 }
@@ -162,7 +164,7 @@ func (c *client) use(ctx context.Context, db int) error {
 		return nil
 	}
 	if _, err := c.do(ctx, "SELECT", strconv.Itoa(db)); err != nil {
-		return fmt.Errorf("SELECT %d: %w", db, err)
+		return fmt.Errorf("%s: SELECT %d: %w", c.name, db, err)
 	}
 	c.db = db
 	return nil
@@ -209,6 +211,7 @@ func (p *peer) dial(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", p.side, p, err)
 	}
+	c.name = fmt.Sprintf("%s %s", p.side, p)
 	return c, nil
 }
 

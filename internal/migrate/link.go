@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/ebbdb/ebb/resp"
 )
 
 // startLink makes the target a replica of the source, unless it is one, and returns when it has all data and follows.
@@ -289,8 +291,11 @@ func (m *Migration) forget(ctx context.Context) {
 func (m *Migration) hold(ctx context.Context) error {
 	for _, f := range m.from {
 		if _, err := f.do(ctx, "CLIENT", "PAUSE", fmt.Sprint(m.o.Pause.Milliseconds()), "WRITE"); err != nil {
-			err = fmt.Errorf("FROM %s does not hold writes (CLIENT PAUSE ... WRITE needs Redis 6.2): %w", f, err)
-			return m.abortCutover(ctx, err, "TO is unchanged")
+			needs := " (CLIENT PAUSE ... WRITE needs Redis 6.2)"
+			if refused, ok := errors.AsType[resp.ReplyError](err); ok && refused.Code() == "NOPERM" {
+				needs = ""
+			}
+			return m.abortCutover(ctx, fmt.Errorf("FROM %s does not hold writes%s: %w", f, needs, err), "TO is unchanged")
 		}
 	}
 	return nil

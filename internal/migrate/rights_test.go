@@ -49,6 +49,18 @@ func TestVerifyDoesNotTakeARefusedQuestionForEquality(t *testing.T) {
 	}
 }
 
+func TestAnErrorNamesItsSide(t *testing.T) {
+	from, to := startEbb(t), startEbb(t)
+	fill(t, open(t, from), 10, true)
+	for _, x := range []struct{ lacks, want string }{{"-scan", "SCAN: NOPERM"}, {"-select", "SELECT 5: NOPERM"}} {
+		o := Options{From: []string{as(t, from, x.lacks+" -expiry")}, To: to}
+		said, err := step(t, o, (*Migration).Verify)
+		if err == nil || !strings.HasPrefix(err.Error(), "FROM ") || !strings.Contains(err.Error(), x.want) || strings.Count(err.Error(), "FROM ") > 1 {
+			t.Errorf("%s: %v\n%s", x.lacks, err, said)
+		}
+	}
+}
+
 // A lock may expire after its DUMP and before its PEXPIRETIME. Restored without a deadline it would be held for ever.
 func TestAKeyThatExpiresBetweenTheTwoQuestionsIsGone(t *testing.T) {
 	asked := time.UnixMilli(1000)

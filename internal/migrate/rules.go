@@ -153,7 +153,7 @@ func (m *Migration) setRules(ctx context.Context, has, want map[place][]string) 
 	defer to.nc.Close()
 	run := func(r place, args ...string) error {
 		if err := to.use(ctx, r.db); err != nil {
-			return fmt.Errorf("TO %s: %w", m.to, err)
+			return err
 		}
 		if _, err := to.do(ctx, append([]string{"EXPIRY", "RULE"}, args...)...); err != nil {
 			return fmt.Errorf("TO %s: the expiry rule %s of database %d: %w", m.to, wire.AppendQuoted(nil, r.key), r.db, err)

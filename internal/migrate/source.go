@@ -244,7 +244,7 @@ func isStream(payload string) bool {
 func (s *source) write(ctx context.Context, b batch) error {
 	c := s.target
 	if err := c.use(ctx, b.db); err != nil {
-		return again(fmt.Errorf("TO %s: %w", s.c.m.to, err))
+		return again(err)
 	}
 	for i, key := range b.keys {
 		switch st := b.states[i]; {
@@ -288,7 +288,7 @@ func (s *source) copyAll(ctx context.Context) error {
 				return true, nil
 			})
 			if err != nil {
-				return again(fmt.Errorf("FROM %s: %w", s.p, err))
+				return again(err)
 			}
 		}
 		return nil

@@ -426,7 +426,7 @@ func (c *comparison) differ(f *peer, from, to state) string {
 // read returns the states of keys on one server.
 func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]state, error) {
 	if err := c.use(ctx, db); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", p.side, p, err)
+		return nil, err
 	}
 	for _, key := range keys {
 		c.add("DUMP", key)
@@ -506,7 +506,7 @@ func scan(ctx context.Context, c *client, db, batch int, each func(keys []string
 			err = fmt.Errorf("got %s, want a cursor and keys", v)
 		}
 		if err != nil {
-			return fmt.Errorf("SCAN: %w", err)
+			return fmt.Errorf("%s: SCAN: %w", c.name, err)
 		}
 		keys := make([]string, len(v.Elems[1].Elems))
 		for i, k := range v.Elems[1].Elems {
