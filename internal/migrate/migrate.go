@@ -354,7 +354,7 @@ func (m *Migration) empty(ctx context.Context) error {
 type contents struct {
 	keys  int64
 	libs  int // of functions
-	rules map[place][]string
+	rules map[place]rule
 }
 
 // String names what is there; "" if nothing is.

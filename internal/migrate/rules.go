@@ -27,8 +27,14 @@ func (m *Migration) holdRules() bool {
 	return true
 }
 
-// rulesOf returns the rules of all databases of an ebb: the place is the rule's name, the value the arguments after it in EXPIRY RULE SET.
-func rulesOf(ctx context.Context, p *peer) (map[place][]string, error) {
+// rule is an expiry rule.
+type rule struct {
+	n    int      // of the rules of its database, in the order in which they were set
+	args []string // after its name in EXPIRY RULE SET
+}
+
+// rulesOf returns the rules of all databases of an ebb; the place has the rule's name.
+func rulesOf(ctx context.Context, p *peer) (map[place]rule, error) {
 	c, err := p.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -45,7 +51,7 @@ func rulesOf(ctx context.Context, p *peer) (map[place][]string, error) {
 	if err := c.flush(ctx); err != nil {
 		return nil, err
 	}
-	all := map[place][]string{}
+	all := map[place]rule{}
 	for db := range most {
 		selected, err := c.reply(ctx)
 		if err != nil {
@@ -61,19 +67,19 @@ func rulesOf(ctx context.Context, p *peer) (map[place][]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: EXPIRY RULE LIST: %w", p.side, p, err)
 		}
-		for _, rule := range list.Elems {
-			name, args := ruleArguments(rule)
-			all[place{db, name}] = args
+		for n, e := range list.Elems {
+			name, args := ruleArguments(e)
+			all[place{db, name}] = rule{n, args}
 		}
 	}
 	return all, nil
 }
 
 // ruleArguments returns the name of an entry of EXPIRY RULE LIST, and the arguments that follow it in EXPIRY RULE SET.
-func ruleArguments(rule resp.Value) (name string, args []string) {
+func ruleArguments(e resp.Value) (name string, args []string) {
 	f := map[string]resp.Value{}
-	for i := 0; i+1 < len(rule.Elems); i += 2 {
-		f[rule.Elems[i].Str] = rule.Elems[i+1]
+	for i := 0; i+1 < len(e.Elems); i += 2 {
+		f[e.Elems[i].Str] = e.Elems[i+1]
 	}
 	args = []string{"MATCH", f["match"].Str, "LEVEL"}
 	for _, level := range f["levels"].Elems {
@@ -95,8 +101,8 @@ func ruleArguments(rule resp.Value) (name string, args []string) {
 }
 
 // sourceRules returns the rules of all sources.
-func (m *Migration) sourceRules(ctx context.Context) (map[place][]string, error) {
-	all := map[place][]string{}
+func (m *Migration) sourceRules(ctx context.Context) (map[place]rule, error) {
+	all := map[place]rule{}
 	for _, f := range m.from {
 		rules, err := rulesOf(ctx, f)
 		if err != nil {
@@ -145,7 +151,7 @@ func (c *copier) rules(ctx context.Context) error {
 }
 
 // setRules turns the target's rules, which are has, into want.
-func (m *Migration) setRules(ctx context.Context, has, want map[place][]string) error {
+func (m *Migration) setRules(ctx context.Context, has, want map[place]rule) error {
 	to, err := m.to.dial(ctx)
 	if err != nil {
 		return err
@@ -167,11 +173,12 @@ func (m *Migration) setRules(ctx context.Context, has, want map[place][]string) 
 			}
 		}
 	}
-	for r, args := range want {
-		if slices.Equal(has[r], args) {
+	inOrder := slices.SortedFunc(maps.Keys(want), func(a, b place) int { return cmp.Or(a.db-b.db, want[a].n-want[b].n) })
+	for _, r := range inOrder {
+		if slices.Equal(has[r].args, want[r].args) {
 			continue
 		}
-		if err := run(r, append([]string{"SET", r.key}, args...)...); err != nil {
+		if err := run(r, append([]string{"SET", r.key}, want[r].args...)...); err != nil {
 			return err
 		}
 	}
@@ -192,7 +199,7 @@ func (c *comparison) rules(ctx context.Context) error {
 		if err != nil && !isRefusal(err) {
 			return err
 		}
-		var to map[place][]string
+		var to map[place]rule
 		if err == nil {
 			to, err = rulesOf(ctx, c.m.to)
 		}
@@ -212,7 +219,7 @@ func (c *comparison) rules(ctx context.Context) error {
 	return nil
 }
 
-func differentRules(from, to map[place][]string) (lines []string) {
+func differentRules(from, to map[place]rule) (lines []string) {
 	all := maps.Clone(from)
 	maps.Copy(all, to)
 	for r := range all {
@@ -220,12 +227,12 @@ func differentRules(from, to map[place][]string) (lines []string) {
 		b, inTo := to[r]
 		why := "FROM does not have it"
 		switch {
-		case slices.Equal(a, b):
+		case slices.Equal(a.args, b.args):
 			continue
 		case !inTo:
 			why = "TO does not have it"
 		case inFrom:
-			why = fmt.Sprintf("%s on FROM, %s on TO", strings.Join(a, " "), strings.Join(b, " "))
+			why = fmt.Sprintf("%s on FROM, %s on TO", strings.Join(a.args, " "), strings.Join(b.args, " "))
 		}
 		lines = append(lines, fmt.Sprintf("database %d, expiry rule %s: %s", r.db, wire.AppendQuoted(nil, r.key), why))
 	}
