@@ -399,3 +399,42 @@ func TestTheFirstUseIsLogged(t *testing.T) {
 		}
 	})
 }
+
+// withoutReplicas makes the backend refuse writes until the test ends.
+func withoutReplicas(t *testing.T, b *backends.Backend) {
+	t.Helper()
+	set := func(n int) {
+		if _, err := b.Do(context.Background(), "CONFIG", "SET", "min-replicas-to-write", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(100)
+	t.Cleanup(func() { set(0) })
+}
+
+// single runs a test on the kinds whose backend is one server.
+func single(t *testing.T, test func(t *testing.T, b *backends.Backend)) {
+	t.Helper()
+	backends.Except(t, []string{"sentinel", "cluster"}, test)
+}
+
+func TestWhereTheBackendElectsNoProgramGetFailsAtOnce(t *testing.T) {
+	test := func(t *testing.T, alone bool) {
+		o := short
+		o.Alone = alone
+		on(t, single, o, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+			withoutReplicas(t, b)
+			var calls atomic.Int64
+			v, err := x.Get(b.Context(), "k", loads("v", &calls))
+			var refused conn.ReplyError
+			switch {
+			case alone && (v != "v" || err != nil || calls.Load() != 1):
+				t.Errorf("with Alone: %q, %v after %d loads", v, err, calls.Load())
+			case !alone && (!errors.As(err, &refused) || refused.Code() != "NOREPLICAS" || calls.Load() != 0):
+				t.Errorf("%q, %v after %d loads; want NOREPLICAS", v, err, calls.Load())
+			}
+		})
+	}
+	t.Run("alone", func(t *testing.T) { test(t, true) })
+	t.Run("together", func(t *testing.T) { test(t, false) })
+}

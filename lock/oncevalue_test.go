@@ -370,6 +370,29 @@ func TestAWaitOutlivesABackendThatIsAway(t *testing.T) {
 	})
 }
 
+func TestWhereTheBackendElectsNoProgramWorkFailsAtOnce(t *testing.T) {
+	backends.Except(t, []string{"sentinel", "cluster"}, func(t *testing.T, b *backends.Backend) {
+		set := func(n int) {
+			_, err := b.Do(context.Background(), "CONFIG", "SET", "min-replicas-to-write", n)
+			must(t, err)
+		}
+		set(100)
+		defer set(0)
+		x, err := lock.NewOnceValue(b.Open(), b.Name("pay"), time.Hour, lock.OnceValueOptions[receipt]{})
+		must(t, err)
+		var n atomic.Int64
+		for name, do := range map[string]func(context.Context, string, func(context.Context) (receipt, error)) (receipt, lock.Outcome, error){
+			"Do": x.Do, "TryDo": x.TryDo,
+		} {
+			_, _, err := do(b.Context(), "k", pays(&n))
+			var refused ebb.ReplyError
+			if !errors.As(err, &refused) || refused.Code() != "NOREPLICAS" || n.Load() != 0 {
+				t.Errorf("%s: %v after %d runs; want NOREPLICAS", name, err, n.Load())
+			}
+		}
+	})
+}
+
 func TestAKeyOfAnotherProgramIsNoResult(t *testing.T) {
 	backends.Each(t, func(t *testing.T, b *backends.Backend) {
 		ctx, name := b.Context(), b.Name("foreign")

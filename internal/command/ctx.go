@@ -106,9 +106,9 @@ type Host interface {
 	// MayName returns the error to reply if the user may not store a value that names
 	// another key, into which the server will write on the value's behalf.
 	MayName(c *Ctx, key []byte) error
-	// MayWrite reports whether the user and the server permit a write to a key that the command
-	// only reads.
-	MayWrite(c *Ctx, key []byte) bool
+	// MayWrite returns the error to reply if the user or the server does not permit a write to a key that
+	// the command only reads.
+	MayWrite(c *Ctx, key []byte) error
 }
 
 // ErrBackground is the error of a handler that will take long. The handler returns it before it

@@ -52,8 +52,11 @@ var specGetFresh = command.Spec{
 		"* WAIT waits for at most that many ms, 0 for ever, for a missing value while another client loads it. The first in line " +
 		"is elected when that " +
 		"lease ends. A stale value is returned at once. In transactions and scripts the command does not wait.\n" +
-		"* A replica elects no client, and no server elects one whose user may not write the key.",
+		"* A replica elects no client, and no server elects one while it refuses writes, or whose user may not write the key. Such a " +
+		"client gets stale values, and waits for a client that loads; if it would be elected, it gets the error of a write.",
 	Errors: []string{
+		"READONLY, NOREPLICAS, MISCONF, NOPERM, OOM: there is no value, no client loads it, and the server may not elect the caller; or it may " +
+			"not renew the lease of TOKEN.",
 		string(errFreshLease) + ": the lease is not an integer in this range.",
 		string(errToken) + ": the argument of TOKEN is not a token.",
 		string(errFreshOwner) + ": the argument of OWNER is empty or too long.",
@@ -141,13 +144,19 @@ func runGetFresh(c *command.Ctx) error {
 		return err
 	}
 
-	if g.Lease > 0 && (!c.Host.MayWrite(c, key) || c.DB.ApartFull()) {
-		g.Lease = 0
+	var refused error // why the server elects no client
+	if g.Lease > 0 {
+		if refused = mayElect(c, key); refused != nil {
+			g.Lease = 0
+		}
 	}
 	g.Behind = c.Behind(key, engine.None)
 	v, err := c.Tx.GetFresh(key, g.FreshOptions)
 	if err != nil {
 		return err
+	}
+	if refused != nil && electable(c, key, &g, &v) {
+		return refused
 	}
 	if g.waits && v.Loading && v.State == engine.FreshAbsent {
 		return waitForFresh(c, &g, v.Millis)
@@ -158,6 +167,23 @@ func runGetFresh(c *command.Ctx) error {
 	}
 	replyFresh(c, key, v)
 	return nil
+}
+
+// mayElect returns the error for a client that cannot be elected.
+func mayElect(c *command.Ctx, key []byte) error {
+	if err := c.Host.MayWrite(c, key); err != nil || !c.DB.ApartFull() {
+		return err
+	}
+	return command.ErrApart
+}
+
+// electable reports whether a client that the server refuses to elect would get or keep the lease otherwise. A stale value
+// serves it; without one a client that is told nothing would ask again at once.
+func electable(c *command.Ctx, key []byte, g *getFresh, v *engine.FreshValue) bool {
+	if g.Token != 0 {
+		return v.State != engine.FreshFresh && c.Tx.HoldsToken(key, g.Token)
+	}
+	return v.State == engine.FreshAbsent && !v.Loading
 }
 
 // waitForFresh makes the command wait for a value that another client loads under a lease of ms.

@@ -80,3 +80,39 @@ func TestExecIsRefusedForWhatItRuns(t *testing.T) {
 		s.gates.set(c.gate, false)
 	}
 }
+
+// A client that is told nothing would ask again at once, and it would keep a connection to a master that is one no longer.
+func TestAnElectionThatCannotHappenIsAnError(t *testing.T) {
+	s := gated(t)
+	x, other := s.NewSession(nil), s.NewSession(nil)
+	defer x.Closed(nil)
+	defer other.Closed(nil)
+	x.Do(words("SET old v PX 100000 FRESH 50000")...)
+	x.Do(words("STALE old")...)
+	token := x.Do(words("GETFRESH held LEASE 100000")...).Elems[2].String()
+	for _, c := range []struct {
+		gate gate
+		want string
+	}{{gateReadOnly, "READONLY"}, {gateNoReplicas, "NOREPLICAS"}} {
+		s.gates.set(c.gate, true)
+		for _, request := range []string{"GETFRESH k LEASE 100", "GETFRESH k LEASE 100 OWNER me", "GETFRESH k LEASE 100 WAIT 1000",
+			"GETFRESH held LEASE 100 TOKEN " + token} {
+			if v := x.Do(words(request)...); !strings.HasPrefix(v.Str, c.want) || v.Err() == nil {
+				t.Errorf("%s: %v, want %s", request, v, c.want)
+			}
+		}
+		for request, want := range map[string]string{
+			"GETFRESH k": "absent", "GETFRESH old LEASE 100": "stale", "GETFRESH held LEASE 100": "absent", "GETFRESH held LEASE 100 TOKEN 7": "absent",
+		} {
+			if v := other.Do(words(request)...); len(v.Elems) != 4 || v.Elems[0].Str != want {
+				t.Errorf("%s with %s: %v, want %s", request, c.want, v, want)
+			}
+		}
+		s.gates.set(c.gate, false)
+	}
+	x.Do(words("ACL SETUSER reader on nopass +@all %R~*")...)
+	x.Do(words("AUTH reader pw")...)
+	if v := x.Do(words("GETFRESH k LEASE 100")...); !strings.HasPrefix(v.Str, "NOPERM") {
+		t.Errorf("without the right to write the key: %v", v)
+	}
+}

@@ -84,7 +84,7 @@ func TestAClientThatKeepsLittleIsNotRefused(t *testing.T) {
 	do(admin, "ACL", "SETUSER", "ann", "on", "~*", "&*", "+@all")
 	svc.DB.ChargeApart(40 << 20)
 	for _, line := range []string{"HELLO 3", "SUBSCRIBE news", "PSUBSCRIBE n*", "WATCH k", "MULTI", "SET k v", "EXEC", "CLIENT SETNAME me",
-		"CLIENT TRACKING ON", "EVAL return{1} 0", "GETFRESH k LEASE 100"} {
+		"CLIENT TRACKING ON", "EVAL return{1} 0", "GETFRESH k"} {
 		if got := ask(t, s, strings.Fields(line)...); strings.HasPrefix(got, "-") {
 			t.Errorf("%s: %s", line, got)
 		}
@@ -98,6 +98,9 @@ func TestAClientThatKeepsLittleIsNotRefused(t *testing.T) {
 		if got := do(admin, strings.Fields(line)...); got.Str != string(command.ErrApart) {
 			t.Errorf("%s: %s", line, got.Str)
 		}
+	}
+	if got := do(admin, "GETFRESH", "missing", "LEASE", "100"); got.Str != string(command.ErrApart) { // a lease would take memory, too
+		t.Errorf("GETFRESH with LEASE: %v", got)
 	}
 	if got := do(admin, "ACL", "DELUSER", "ann"); got.Int != 1 {
 		t.Errorf("ACL DELUSER: %v", got)

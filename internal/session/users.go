@@ -108,11 +108,19 @@ func (c *Session) MayName(x *command.Ctx, key []byte) error {
 }
 
 // MayWrite implements Host.
-func (c *Session) MayWrite(x *command.Ctx, key []byte) bool {
-	if closed := c.svc.gates.closed.Load(); closed != 0 && c.svc.gates.writing(gate(closed), true, false) != nil {
-		return false
+func (c *Session) MayWrite(x *command.Ctx, key []byte) error {
+	if closed := c.svc.gates.closed.Load(); closed != 0 {
+		if err := c.svc.gates.writing(gate(closed), true, false); err != nil {
+			return err
+		}
 	}
-	return allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Write) })
+	switch {
+	case allowsToo(x, func(s *acl.Selector) bool { return s.MayTouch(key, acl.Write) }):
+		return nil
+	case c.script:
+		return scriptDenied(acl.DeniedKey, x.Spec, c.user.Name)
+	}
+	return noPermission(acl.DeniedKey, x.Spec, c.user.Name)
 }
 
 // MayReadKeys implements Host.

@@ -715,6 +715,23 @@ func TestWithoutTheBackendARequestIsRefusedOrRuns(t *testing.T) {
 	})
 }
 
+func TestWhereTheBackendRefusesWritesANewKeyGets503(t *testing.T) {
+	onMem(t, func(s *site) {
+		set := func(n int) {
+			_, err := s.open().Do(s.t.Context(), "CONFIG", "SET", "min-replicas-to-write", n)
+			must(s.t, err)
+		}
+		var n atomic.Int64
+		closed, open := s.serve(httpidem.Options{}, counter(&n)), s.serve(httpidem.Options{FailOpen: true}, counter(&n))
+		closed.post("before", "x").want(s.t, 200, "run 1", false)
+		set(1)
+		closed.post("k", "x").want(s.t, http.StatusServiceUnavailable, down, false)
+		closed.post("before", "x").want(s.t, 200, "run 1", true)
+		open.post("k", "x").want(s.t, 200, "run 2", false)
+		set(0)
+	})
+}
+
 // silent is a backend that does not answer.
 type silent struct{ conn.Driver }
 
