@@ -240,10 +240,10 @@ const (
 // decode returns the value of an entry, or ErrAbsent.
 func (x *Cache[K, V]) decode(body string) (v V, err error) {
 	switch {
-	case body == "" || body[0] != flagValue && body[0] != flagAbsent:
-		return v, fmt.Errorf("%w: the entry has no flag of package cache", conn.ErrValue)
-	case body[0] == flagAbsent:
+	case body == string(flagAbsent):
 		return v, ErrAbsent
+	case body == "" || body[0] != flagValue:
+		return v, fmt.Errorf("%w: the entry has no flag of package cache", conn.ErrValue)
 	}
 	return x.o.Codec.Decode([]byte(body[1:]))
 }

@@ -438,3 +438,60 @@ func TestWhereTheBackendElectsNoProgramGetFailsAtOnce(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { test(t, true) })
 	t.Run("together", func(t *testing.T) { test(t, false) })
 }
+
+func TestAValueThatCannotBeReadIsLoadedAnew(t *testing.T) {
+	each(t, short, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+		ctx := b.Context()
+		key, err := x.key("k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers, err := New(x.c, x.name, Options[string, int]{Codec: conn.JSON[int]()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers.scripts = x.scripts
+		defer numbers.Close()
+		foreign := func(value string) func() error {
+			return func() error { return x.c.Set(ctx, key, value) }
+		}
+		old := func() error { return x.Set(ctx, "k", "text") }
+		stale := func() error { return errors.Join(x.Set(ctx, "k", "text"), x.Stale(ctx, "k")) }
+		for i, store := range []func() error{foreign(""), foreign("x"), foreign("another program's value"), old, stale} {
+			if err := store(); err != nil {
+				t.Fatal(err)
+			}
+			calls := 0
+			for range 2 {
+				n, err := numbers.Get(ctx, "k", func(context.Context, string) (int, error) { calls++; return i, nil })
+				if err != nil || n != i || calls != 1 {
+					t.Errorf("case %d: Get returned %d, %v after %d loads", i, n, err, calls)
+				}
+			}
+		}
+	})
+}
+
+func TestAStaleValueGoesWhenItsLoaderReturnsErrAbsent(t *testing.T) {
+	each(t, short, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+		want(t, x, "v", loads("v", new(atomic.Int64)))
+		b.Pass(60 * time.Millisecond)
+		absent := func(context.Context, string) (string, error) { return "", ErrAbsent }
+		want(t, x, "v", absent)
+		x.work.Wait()
+		if _, s, err := x.Look(b.Context(), "k"); s != Absent || err != nil {
+			t.Errorf("the value is %v, %v", s, err)
+		}
+		if _, err := x.Get(b.Context(), "k", absent); err != ErrAbsent {
+			t.Errorf("Get returned %v", err)
+		}
+		// What is stored while the loader runs stays.
+		want(t, x, "w", loads("w", new(atomic.Int64)))
+		b.Pass(60 * time.Millisecond)
+		want(t, x, "w", func(ctx context.Context, k string) (string, error) { return "", errors.Join(x.Set(ctx, k, "new"), ErrAbsent) })
+		x.work.Wait()
+		if v, _, err := x.Look(b.Context(), "k"); v != "new" || err != nil {
+			t.Errorf("the value is %q, %v", v, err)
+		}
+	})
+}

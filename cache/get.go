@@ -28,8 +28,10 @@ type request[K comparable, V any] struct {
 //
 //   - a fresh value, or absence that is remembered, is returned at once;
 //   - a stale value is returned at once, too; if no program loads the key, this one does so in the
-//     background, with a context that has the values of ctx and ends with Close;
+//     background, with a context that has the values of ctx and ends with Close; if its loader returns ErrAbsent, the value goes;
 //   - if there is no value, the call loads it, or waits for the program that does until ctx ends.
+//
+// A value that the codec cannot read, of an older type or of another program, counts as none, and what is loaded replaces it.
 //
 // What a call returns is never older than a Set or Delete that had returned before the call.
 //
@@ -47,24 +49,42 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 	}
 	if x.near != nil {
 		if body, ok := x.near.Get(key, ""); ok {
-			x.fresh.Add(1)
-			x.local.Add(1)
-			v, err = x.decode(body)
-			return v, x.wrap("get", err)
+			if v, err = x.decode(body); readable(err) {
+				x.fresh.Add(1)
+				x.local.Add(1)
+				return v, err
+			}
+			x.changed(key)
 		}
 	}
 	r := request[K, V]{k, key, load, x.backend()}
-	for {
+	for discarded := 0; ; {
 		e, err := x.read(ctx, r)
 		if err != nil {
 			return x.withoutBackend(ctx, r, err)
 		}
-		if e.Body != "" {
-			return x.hit(ctx, r, &e)
+		if e.State != fresh.Absent {
+			v, err := x.decode(e.Body)
+			switch {
+			case readable(err):
+				return x.hit(ctx, r, &e, v, err)
+			case e.Token != "": // this call replaces it
+			case discarded == maxDiscards:
+				return v, x.wrap("get", err)
+			default:
+				discarded++
+				if err := x.discard(ctx, r, &e, err); err != nil {
+					return x.withoutBackend(ctx, r, err)
+				}
+				continue
+			}
 		}
 		f, leads := x.join(key, e.Token != "")
 		if leads {
 			x.runFlight(ctx, f, key, func() (V, bool, error) { return x.loadOrWait(ctx, r, e, f) })
+			if f.err == errUnreadable {
+				continue
+			}
 			return f.value, x.wrap("get", f.err)
 		}
 		x.waited.Add(1)
@@ -77,6 +97,25 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 			return v, x.wrap("wait for a loader", ctx.Err())
 		}
 	}
+}
+
+// maxDiscards is the number of values that a call discards because it cannot read them: another program stores them meanwhile.
+const maxDiscards = 3
+
+// errUnreadable says that a call has waited for a value which it cannot read.
+var errUnreadable = errors.New("the value cannot be read")
+
+// readable reports whether an entry has a value, or the absence of one, by the error of decode. Another program or an older codec
+// may have stored the entry; a cache can load what it cannot read.
+func readable(err error) bool { return err == nil || err == ErrAbsent }
+
+// discard removes an entry that cannot be read for the reason why, unless it has changed.
+func (x *Cache[K, V]) discard(ctx context.Context, r request[K, V], e *fresh.Entry, why error) error {
+	if x.o.Logger != nil {
+		x.o.Logger.Warn("cache: a value that cannot be read is loaded anew", "cache", x.name, "key", r.key, "error", why)
+	}
+	defer x.changed(r.key)
+	return r.backend.Discard(ctx, r.key, e.Body)
 }
 
 // localShare: without reports of changes a value is kept in the process for a tenth of Fresh.
@@ -94,30 +133,25 @@ func (x *Cache[K, V]) read(ctx context.Context, r request[K, V]) (e fresh.Entry,
 	return r.backend.Look(ctx, r.key, x.o.Lease, 1)
 }
 
-// hit returns a value that the backend has, and begins to load the next one if the backend elected this call.
-func (x *Cache[K, V]) hit(ctx context.Context, r request[K, V], e *fresh.Entry) (V, error) {
-	v, err := x.decode(e.Body)
-	if err != nil && err != ErrAbsent { // another program writes the key, or has another codec
-		x.giveBack(ctx, r, e.Token)
-		return v, x.wrap("get", err)
-	}
+// hit returns the value v of an entry, or ErrAbsent, and begins to load the next one if the backend elected this call.
+func (x *Cache[K, V]) hit(ctx context.Context, r request[K, V], e *fresh.Entry, v V, err error) (V, error) {
 	if e.State == fresh.Fresh {
 		x.fresh.Add(1)
 		return v, err
 	}
 	x.stale.Add(1)
 	if e.Token != "" {
-		x.refresh(ctx, r, e.Token)
+		x.refresh(ctx, r, *e)
 	}
 	return v, err
 }
 
-// refresh loads in the background.
-func (x *Cache[K, V]) refresh(ctx context.Context, r request[K, V], token string) {
+// refresh loads in the background what replaces an entry.
+func (x *Cache[K, V]) refresh(ctx context.Context, r request[K, V], e fresh.Entry) {
 	x.mu.Lock()
 	if x.closed {
 		x.mu.Unlock()
-		x.giveBack(ctx, r, token)
+		x.giveBack(ctx, r, e.Token)
 		return
 	}
 	x.work.Add(1)
@@ -127,7 +161,7 @@ func (x *Cache[K, V]) refresh(ctx context.Context, r request[K, V], token string
 		inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer context.AfterFunc(x.ctx, cancel)()
 		defer cancel()
-		if _, _, err := x.load(inner, r, token, nil); err != nil && err != ErrAbsent && x.o.Logger != nil && x.ctx.Err() == nil {
+		if _, _, err := x.load(inner, r, e, nil); err != nil && err != ErrAbsent && x.o.Logger != nil && x.ctx.Err() == nil {
 			x.o.Logger.Warn("cache: a load in the background failed", "cache", x.name, "error", err)
 		}
 	}()
@@ -177,7 +211,7 @@ func (x *Cache[K, V]) runFlight(ctx context.Context, f *flight[V], key string, d
 
 // loadOrWait loads if this call was elected, and waits for a value or its election if not. e is the entry that it has read.
 func (x *Cache[K, V]) loadOrWait(ctx context.Context, r request[K, V], e fresh.Entry, f *flight[V]) (v V, current bool, err error) {
-	for n := 0; e.Token == "" && e.Body == ""; n++ {
+	for n := 0; e.Token == "" && e.State == fresh.Absent; n++ {
 		if n == 0 {
 			x.waited.Add(1)
 		}
@@ -185,27 +219,34 @@ func (x *Cache[K, V]) loadOrWait(ctx context.Context, r request[K, V], e fresh.E
 			return v, true, fmt.Errorf("wait for the loader of another program: %w", err)
 		}
 	}
-	if e.Body == "" {
-		return x.load(ctx, r, e.Token, f)
+	if e.State == fresh.Absent {
+		return x.load(ctx, r, e, f)
+	}
+	if v, err = x.decode(e.Body); !readable(err) {
+		if e.Token != "" {
+			return x.load(ctx, r, e, f)
+		}
+		return v, false, errUnreadable
 	}
 	if e.Token != "" {
-		x.refresh(ctx, r, e.Token)
+		x.refresh(ctx, r, e)
 	}
 	current = true
 	if x.closeFlight(r.key, f) {
-		again, err := r.backend.Look(ctx, r.key, 0, 1)
-		if current = err == nil && again.Body != ""; current {
-			e = again
+		again, failed := r.backend.Look(ctx, r.key, 0, 1)
+		if current = failed == nil && again.State != fresh.Absent; current {
+			if v, err = x.decode(again.Body); !readable(err) {
+				return v, false, errUnreadable
+			}
 		}
 	}
-	v, err = x.decode(e.Body)
 	return v, current, err
 }
 
-// load calls the loader under a lease, and stores its value. current reports whether the token was the key's when the
-// value was stored.
-func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], token string, f *flight[V]) (v V, current bool, err error) {
-	stored := false
+// load calls the loader under the lease of e, and stores its value in place of that of e, if there is one. current reports whether
+// the token was the key's when the value was stored.
+func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, f *flight[V]) (v V, current bool, err error) {
+	token, stored := e.Token, false
 	defer func() {
 		if !stored {
 			x.giveBack(ctx, r, token)
@@ -228,6 +269,12 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], token string, f
 	default:
 		if x.closeFlight(r.key, f) {
 			current, _ = r.backend.Renew(ctx, r.key, token, x.o.Lease)
+		}
+		if e.State != fresh.Absent { // the stale value is one that is no longer
+			defer x.changed(r.key)
+			if failed := r.backend.Discard(ctx, r.key, e.Body); failed != nil && !x.o.Alone {
+				return v, current, failed
+			}
 		}
 		return v, current, err
 	}

@@ -41,7 +41,7 @@ const (
 // Entry is what a backend says about a key.
 type Entry struct {
 	State State
-	Body  string        // the value; "": there is none
+	Body  string        // the value, without a State of Absent; "" if it is not one of this package
 	Token string        // of a caller that was elected
 	Left  time.Duration // until a fresh value is stale; conn.Forever: never
 	Wait  time.Duration // what is left of another program's lease
@@ -67,6 +67,8 @@ type Backend interface {
 	Stale(ctx context.Context, keys []string) error
 	// Remove removes entries and ends their leases.
 	Remove(ctx context.Context, keys []string) error
+	// Discard removes an entry, and ends its lease, if its body is still that one.
+	Discard(ctx context.Context, key, body string) error
 }
 
 // On returns the layout of a backend: that of ebb's own commands where it has them, unless scripts is set.
@@ -192,6 +194,11 @@ func (b onEbb) Remove(ctx context.Context, keys []string) error {
 	return all(b.c.Pipeline(ctx, &batch))
 }
 
+func (b onEbb) Discard(ctx context.Context, key, body string) error {
+	_, err := b.c.Do(ctx, "DELEX", key, "IFEQ", body)
+	return err
+}
+
 func all(replies []conn.Value, err error) error {
 	for _, v := range replies {
 		if err == nil {
@@ -209,15 +216,25 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `
 
+// split returns the fresh deadline and the body of an entry. A value without a head is another program's: it counts as fresh, with
+// an empty body.
+const split = `
+local function split(entry)
+  local head = string.match(entry, '^1(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)')
+  if not head then return math.huge, '' end
+  return tonumber(head), string.sub(entry, 17)
+end
+`
+
 // lookScript returns the state (0 absent, 1 fresh, 2 stale), the entry without its head, 1 if the caller was
 // elected, and the ms until a fresh value is stale, else what is left of another program's lease, -1 if there is none.
 // A request that is repeated with its token is elected again.
-var lookScript = conn.NewScript(prelude + `
+var lookScript = conn.NewScript(prelude + split + `
 local entry, state, body = redis.call('GET', KEYS[1]), 0, false
 if entry then
-  body = string.sub(entry, 17)
-  local left = tonumber(string.sub(entry, 2, 16)) - now
-  if left >= 0 then return {1, body, 0, left} end
+  local deadline
+  deadline, body = split(entry)
+  if deadline >= now then return {1, body, 0, math.min(deadline - now, 2^43)} end
   state = 2
 end
 local holder = redis.call('GET', KEYS[2])
@@ -238,7 +255,14 @@ return 1
 var (
 	renewScript   = conn.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 	releaseScript = conn.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
-	staleScript   = conn.NewScript(`
+	discardScript = conn.NewScript(split + `
+local entry = redis.call('GET', KEYS[1])
+if not entry then return 0 end
+local _, body = split(entry)
+if body ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1], KEYS[2])
+`)
+	staleScript = conn.NewScript(`
 redis.call('DEL', KEYS[2])
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('SETRANGE', KEYS[1], 1, '000000000000000')
@@ -324,6 +348,11 @@ func (b byScript) Stale(ctx context.Context, keys []string) error {
 		}
 	}
 	return nil
+}
+
+func (b byScript) Discard(ctx context.Context, key, body string) error {
+	_, err := b.c.Script(ctx, discardScript, []string{key, loadKey(key)}, body)
+	return err
 }
 
 func (b byScript) Remove(ctx context.Context, keys []string) error {
