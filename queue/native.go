@@ -161,9 +161,13 @@ func (n *native) pushDropping(ctx context.Context, items []pushItem, maxLen int6
 	return results, nil
 }
 
-func isFull(err error) bool {
+func isFull(err error) bool { return hasCode(err, "FULL") }
+
+func outOfMemory(err error) bool { return hasCode(err, "OOM") }
+
+func hasCode(err error, code string) bool {
 	var refused conn.ReplyError
-	return errors.As(err, &refused) && refused.Code() == "FULL"
+	return errors.As(err, &refused) && refused.Code() == code
 }
 
 func (n *native) take(ctx context.Context, count int, lease int64) (takeResult, error) {
@@ -183,7 +187,7 @@ func (n *native) takeWaiting(ctx context.Context, count int, lease, block int64)
 func (n *native) pop(ctx context.Context, do func(context.Context, ...any) (conn.Value, error), count int, lease int64, more ...any) (
 	t takeResult, err error) {
 	if !n.configured.Load() {
-		if err := n.configure(ctx); err != nil {
+		if err := n.configure(ctx); err != nil && !outOfMemory(err) { // there is no queue, or enforceLimit sends its limits again
 			return t, err
 		}
 	}

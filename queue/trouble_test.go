@@ -360,3 +360,23 @@ func TestAJobMayFallDueInCenturies(t *testing.T) {
 		}
 	})
 }
+
+func TestANewConsumerDrainsAQueueThatHasFilledTheMemory(t *testing.T) {
+	backends.Except(t, []string{"sentinel", "cluster"}, func(t *testing.T, b *backends.Backend) {
+		ctx, name := b.Context(), fresh(b)
+		must(must(New(b.Conn, name, Options[string]{}))(t).Push(ctx, "v"))(t)
+		set := func(bytes int) { must(b.Do(ctx, "CONFIG", "SET", "maxmemory", bytes))(t) }
+		set(1)
+		defer set(0)
+		q := must(New(b.Open(), name, Options[string]{MaxDeliveries: 3}))(t)
+		_, err := q.Push(ctx, "w")
+		if !outOfMemory(err) {
+			t.Fatal("there is memory:", err)
+		}
+		ok(t, must(q.TryPop(ctx))(t).Ack(ctx))
+		_, err = q.TryPop(ctx)
+		failsWith(t, err, ErrEmpty)
+		_, err = must(New(b.Open(), fresh(b), Options[string]{}))(t).TryPop(ctx) // there is no queue
+		failsWith(t, err, ErrEmpty)
+	})
+}

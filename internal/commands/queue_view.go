@@ -429,7 +429,7 @@ OK
 }
 
 func runDQConfig(c *command.Ctx) error {
-	i, _, err := c.Tx.QueueInfo(c.Args[1])
+	i, found, err := c.Tx.QueueInfo(c.Args[1])
 	if err != nil {
 		return err
 	}
@@ -441,6 +441,9 @@ func runDQConfig(c *command.Ctx) error {
 	}
 	if err := parseQueueConfig(&q, c.Args[2:], c.Tx.Millis()); err != nil {
 		return err
+	}
+	if !found && c.DB.OverLimit() && !c.Host.Replaying() {
+		return command.ErrOOM
 	}
 
 	if err := c.Tx.QueueConfigure(c.Args[1], q); err != nil {

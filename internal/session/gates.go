@@ -87,8 +87,9 @@ func (c *Session) recheck(spec *command.Spec, args [][]byte) error {
 }
 
 // effectiveFlags returns the flags that gates, pauses and memory limits check.
-// They are the Spec's, with three exceptions: EXEC has those of what it runs, a
-// script or function that declares its flags has those, and EXPIRY RULE LIST writes nothing. It costs O(1) for EXEC, and
+// They are the Spec's, with four exceptions: EXEC has those of what it runs, a
+// script or function that declares its flags has those, EXPIRY RULE LIST writes nothing, and DQ.CONFIG checks the memory
+// itself, because it adds to it only where there is no queue. It costs O(1) for EXEC, and
 // for EVAL one read of the script's first line.
 func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flags {
 	switch {
@@ -98,6 +99,8 @@ func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flag
 		}
 	case spec.Name == "expiry|rule" && len(args) == 3 && command.EqualFold(args[2], "list"):
 		return spec.Flags &^ command.Write
+	case spec.Name == "dq.config":
+		return spec.Flags &^ command.DenyOOM
 	case spec.Name == "exec" && c.multi.on:
 		f := spec.Flags | c.multi.any&(command.Write|command.MayReplicate)
 		return f &^ (c.multi.lacks & (command.Stale | command.Loading))

@@ -331,8 +331,14 @@ func TestReadingHasNoEffects(t *testing.T) {
 	})
 }
 
+// memoryMatters are the commands of which only some requests need memory.
+var memoryMatters = map[string]string{"dq.config": "it needs memory where there is no queue"}
+
 func TestCommandsThatNeedMemoryAreRefusedWithoutIt(t *testing.T) {
 	eachCommand(t, func(b *bench) {
+		if memoryMatters[b.spec.Name] != "" {
+			return
+		}
 		b.seed()
 		b.DB.LimitMemory(1)
 		for range 10 {
