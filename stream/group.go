@@ -189,8 +189,12 @@ type cursor struct {
 
 // take returns entries for the consumer, in the form of takeScript. It returns none if there were none for a second.
 func (g *Group[T]) take(ctx context.Context, k *cursor) ([]conn.Value, error) {
+	var full error
 	if !k.created {
-		if err := g.create(ctx, k.from); err != nil {
+		switch err := g.create(ctx, k.from); {
+		case errorCode(err) == "OOM":
+			full = err // a group that exists can be read: that is how entries are worked off
+		case err != nil:
 			return nil, err
 		}
 		k.created, k.from = true, "" // a group that is deleted later begins before the first entry
@@ -208,7 +212,7 @@ func (g *Group[T]) take(ctx context.Context, k *cursor) ([]conn.Value, error) {
 	if err != nil {
 		k.created = k.created && errorCode(err) != "NOGROUP"
 		if !k.created {
-			return nil, nil // the next call creates it
+			return nil, full // without an error the next call creates it
 		}
 		return nil, err
 	}

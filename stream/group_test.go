@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -641,6 +642,39 @@ func TestRedriveIsForTheGroupAlone(t *testing.T) {
 		}
 		if i, err := s.Info(ctx); err != nil || i.Groups[0].Pending != 0 {
 			t.Errorf("%+v %v", i, err)
+		}
+	})
+}
+
+func TestAConsumerOfAFullServerReadsAGroupThatExists(t *testing.T) {
+	backends.Except(t, []string{"sentinel", "cluster"}, func(t *testing.T, b *backends.Backend) {
+		ctx := b.Context()
+		s := newStream(t, b.Conn, b.Name("log"), stream.Options[int]{})
+		g := newGroup(t, s, "g", stream.GroupOptions{})
+		if err := g.Create(ctx); err != nil {
+			t.Fatal(err)
+		}
+		add(t, ctx, s, 7)
+		set := func(bytes int) {
+			if _, err := b.Do(ctx, "CONFIG", "SET", "maxmemory", bytes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(1)
+		defer set(0)
+		first := func(group string) (*stream.Delivery[int], error) {
+			next, stop := iter.Pull2(newGroup(t, s, group, stream.GroupOptions{}).Consume(ctx, "c"))
+			defer stop()
+			d, err, _ := next()
+			return d, err
+		}
+		d, err := first("g")
+		if err != nil || d.Value != 7 {
+			t.Fatal(d, err)
+		}
+		ack(t, ctx, d)
+		if _, err := first("new"); err == nil || !strings.Contains(err.Error(), "OOM") {
+			t.Error("a group that does not exist:", err)
 		}
 	})
 }
