@@ -47,7 +47,8 @@ type source struct {
 	*redis.PubSub
 	early []*redis.Message // that came before the last confirmation
 	probe string           // the beginning of keys that the tracker has written
-	state atomic.Int32     // of silent, heard and holding
+	at    dialed
+	state atomic.Int32 // of silent, heard and holding
 }
 
 // The state of a source since its liveness check last looked.
@@ -167,8 +168,9 @@ func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, 
 			return nil, remote.Answer{Err: lost(ctx, "subscribe", ctx.Err())}
 		}
 		bounded, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%w: no subscription within %v", routing.ErrUnresponsive, within))
-		ps, err := subscribeTo(bounded, s, kind, names)
-		src := &source{PubSub: ps}
+		src := &source{}
+		var err error
+		src.PubSub, err = subscribeTo(context.WithValue(bounded, dialedKey{}, &src.at), s, kind, names)
 		sources = append(sources, src)
 		if err == nil {
 			err = src.confirmed(bounded, kind, len(names), within)
@@ -256,6 +258,11 @@ func (f *feed) readAll(ctx context.Context, sources []*source, masters []string,
 		readers.Go(func() { cancel(s.read(ctx, give)) })
 	}
 	readers.Go(func() { cancel(listen(ctx, sources)) })
+	if f.b.moves != nil {
+		for _, s := range sources {
+			readers.Go(func() { cancel(f.b.moves.watch(ctx, &s.at)) })
+		}
+	}
 	if masters != nil {
 		readers.Go(func() {
 			cancel(remote.WatchMasters(ctx, masters, func(ctx context.Context) ([]string, error) {

@@ -256,6 +256,10 @@ func newDriver(client redis.UniversalClient, name string) *driver {
 	switch c := client.(type) {
 	case *redis.Client:
 		b.one, b.auto = c, newAutoPipeline(c)
+		if c.Options().Addr == failoverAddr {
+			b.moves = newMoves()
+			c.AddHook(b.moves)
+		}
 	case *redis.ClusterClient:
 		b.nodes, b.policy.Follows = newCluster(c), true
 		b.nodes.policy.Later = &b.later
@@ -380,7 +384,7 @@ func Wrap(client redis.UniversalClient) *conn.Conn {
 		name = "redis+cluster://" + strings.Join(c.Options().Addrs, ",")
 	}
 	b := newDriver(client, name+", wrapped")
-	b.policy.Follows = b.policy.Follows || b.one != nil && b.one.Options().Addr == failoverAddr
+	b.policy.Follows = b.policy.Follows || b.moves != nil
 	return conn.New(b)
 }
 

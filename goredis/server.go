@@ -48,6 +48,7 @@ type driver struct {
 	one    *redis.Client // client, unless it is a cluster's
 	nodes  *cluster      // of a cluster's client
 	auto   *autoPipeline // of one
+	moves  *moves        // of one that follows Sentinel
 	policy remote.Policy // what is sent again
 	owned  bool          // Close closes client
 	name   string        // the URL, without its password

@@ -69,7 +69,11 @@ func (t *tracker) clients(of []subscriber) []*redis.Client {
 			}
 			return cn.Do(ctx, args...).Err()
 		}
-		all = append(all, redis.NewClient(&o))
+		c := redis.NewClient(&o)
+		if t.b.moves != nil {
+			c.AddHook(t.b.moves)
+		}
+		all = append(all, c)
 	}
 	return all
 }

@@ -3,6 +3,8 @@ package goredis
 import (
 	"context"
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,63 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
+
+// The old master lives on and says nothing of what is written to the new one.
+func TestASubscriptionFollowsThePoolToAnotherMaster(t *testing.T) {
+	old, next := realserver.NewProcess(t, realserver.Ebb(t)), realserver.NewProcess(t, realserver.Ebb(t))
+	old.Start()
+	next.Start()
+	var master atomic.Value
+	master.Store(old.Addr())
+	o := &redis.Options{Addr: failoverAddr, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, master.Load().(string))
+	}}
+	settle(o)
+	tune(o)
+	client := redis.NewClient(o)
+	c := Wrap(client)
+	defer client.Close()
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	defer cancel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(c.Ping(ctx))
+	tracked, err := c.Track(ctx, "k")
+	must(err)
+	defer tracked.Close()
+	channel, err := c.Subscribe(ctx, "news")
+	must(err)
+	defer channel.Close()
+	for client.PoolStats().IdleConns > 0 { // the connections to the old master are in use
+		held := client.Conn()
+		defer held.Close()
+		must(held.Ping(ctx).Err())
+	}
+	master.Store(next.Addr())
+	must(c.Set(ctx, "k1", "v"))
+	for what, s := range map[string]*conn.Subscription{"Track": tracked, "Subscribe": channel} {
+		for n := range 2 { // when it ends, and when there is a new one
+			if _, err := s.Next(ctx); !errors.Is(err, conn.ErrInterrupted) {
+				t.Fatalf("%s: %v at call %d, want ErrInterrupted", what, err, n)
+			}
+		}
+	}
+	must(c.Set(ctx, "k2", "v"))
+	if m, err := tracked.Next(ctx); err != nil || m.Payload != "k2" {
+		t.Errorf("Track: %v, %v", m, err)
+	}
+	if _, err := c.Do(ctx, "PUBLISH", "news", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := channel.Next(ctx); err != nil || m.Payload != "x" {
+		t.Errorf("Subscribe: %v, %v", m, err)
+	}
+}
 
 // A server that accepts CLIENT TRACKING and sends nothing, as ebb 0.6 does for a redirection to the
 // connection itself, is played by a connection that does not track.
