@@ -44,8 +44,9 @@ func (o *BatchOptions) check(lease time.Duration) error {
 // result of fn settles the jobs that fn did not: nil is Ack, an error is Fail of each, that of Later is
 // Postpone, and a panic counts as an error. A function that can fail for a part of a batch settles its
 // jobs itself. The context of fn ends when one of the leases is lost, with the cause ErrLost, or when
-// Options.Timeout is over, or when RunBatch's context has ended and Grace is over; then jobs that were not
-// done are due again at once. Middleware does not apply.
+// Options.Timeout is over, or when RunBatch's context has ended and Grace is over. After a lost lease and after Grace the jobs that
+// were not done are due again at once; a lease that is lost, by Cancel for instance, counts as no delivery of the other jobs.
+// Middleware does not apply.
 func (q *Queue[T]) RunBatch(ctx context.Context, o BatchOptions, fn func(ctx context.Context, jobs []*Job[T]) error) error {
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return q.failed("run", err)
@@ -132,6 +133,9 @@ func (q *Queue[T]) handleBatch(ctx context.Context, jobs []*Job[T], fn func(cont
 	q.counts.end(len(jobs), begun)
 	for _, release := range releases {
 		release()
+	}
+	if errors.Is(context.Cause(jobsCtx), ErrLost) && err != nil && !errors.Is(err, ErrPermanent) && !IsLater(err) {
+		err = Later(0) // the leases that were not lost have not failed
 	}
 	cancel(nil)
 	var settling sync.WaitGroup

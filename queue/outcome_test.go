@@ -131,6 +131,34 @@ func TestRunBatchHandlesSeveralJobsAtATime(t *testing.T) {
 	})
 }
 
+func TestALostLeaseIsNoFailureOfTheRestOfItsBatch(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx := b.Context()
+		q := open(Options[string]{MaxDeliveries: 1, Lease: 90 * time.Millisecond})
+		for i := range 5 {
+			must(q.Push(ctx, "v", PushOptions{ID: fmt.Sprint(i)}))(t)
+		}
+		running, stop := context.WithCancel(ctx)
+		done, batches := make(chan error, 1), 0
+		go func() {
+			done <- q.RunBatch(running, BatchOptions{}, func(ctx context.Context, jobs []*Job[string]) error {
+				if batches++; batches > 1 {
+					return nil
+				}
+				must(q.Cancel(context.WithoutCancel(ctx), "3"))(t)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+		}()
+		b.Until("all are done", func() bool { return must(q.Len(ctx))(t) == 0 })
+		stop()
+		failsWith(t, <-done, context.Canceled)
+		if i, m := must(q.Info(ctx))(t), q.Metrics(); i.Dead != 0 || m.Acked != 4 || m.Nacked != 0 {
+			t.Errorf("%+v, %+v", i, m)
+		}
+	})
+}
+
 func TestABatchWaitsForMoreJobs(t *testing.T) {
 	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx, q := b.Context(), open(Options[string]{Lease: 3 * time.Second})
