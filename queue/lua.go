@@ -367,13 +367,13 @@ return finish(reply)
 `)
 
 // luaRevive adds a dead letter to the queue again.
-const luaRevive = `
+const luaRevive = luaUncounted + `
 local function revive(id)
   local letter = call('HGET', letters, id)
   if not letter or call('HEXISTS', jobs, id) == 1 then return nil end
   local _, stop, _, size = string.find(letter, '^(%d+) (%d+) ')
   local j = {id = id, leased = false, priority = 0, deliveries = 0, number = number(), till = 0, ttl = 0, max = 0,
-    due = now, payload = string.sub(letter, stop + 1 + size)}
+    due = now, payload = uncounted(string.sub(letter, stop + 1 + size))}
   putJob(j)
   call('ZREM', dead, id)
   call('HDEL', letters, id)

@@ -295,18 +295,18 @@ end
 `
 
 // nativeRequeueScript replaces jobs and dead letters by new jobs: ARGV ids.
-var nativeRequeueScript = conn.NewScript(luaGetJob + `
+var nativeRequeueScript = conn.NewScript(luaGetJob + luaUncounted + `
 local n = 0
 for _, id in ipairs(ARGV) do
   local j = get(KEYS[1], id)
   if j then
     redis.call('DQ.CANCEL', KEYS[1], id)
-    redis.call('DQ.ADD', KEYS[1], id, j.payload, 'PRIORITY', j.priority)
+    redis.call('DQ.ADD', KEYS[1], id, uncounted(j.payload), 'PRIORITY', j.priority)
     n = n + 1
   else
     j = get(KEYS[2], id)
     if j then
-      redis.call('DQ.ADD', KEYS[1], id, j.payload)
+      redis.call('DQ.ADD', KEYS[1], id, uncounted(j.payload))
       redis.call('DQ.CANCEL', KEYS[2], id)
       n = n + 1
     end
@@ -320,11 +320,11 @@ func (n *native) requeue(ctx context.Context, ids []string) (int64, error) {
 }
 
 // nativeRescheduleScript replaces a waiting job by a new one: ARGV id, delay.
-var nativeRescheduleScript = conn.NewScript(luaGetJob + `
+var nativeRescheduleScript = conn.NewScript(luaGetJob + luaUncounted + `
 local j = get(KEYS[1], ARGV[1])
 if not j or j.state == 'leased' then return 0 end
 redis.call('DQ.CANCEL', KEYS[1], ARGV[1])
-local add = {'DQ.ADD', KEYS[1], ARGV[1], j.payload, 'PRIORITY', j.priority, 'DELAY', ARGV[2]}
+local add = {'DQ.ADD', KEYS[1], ARGV[1], uncounted(j.payload), 'PRIORITY', j.priority, 'DELAY', ARGV[2]}
 if j.expires then
   add[9], add[10] = 'EXPIRE', string.format('%.0f', j.expires - j.due)
 end

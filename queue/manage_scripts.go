@@ -165,6 +165,7 @@ for i = 2, #ARGV do
   if j then
     unindex(j)
     j.leased, j.deliveries, j.max, j.due, j.number, j.till, j.ttl = false, 0, 0, now, number(), 0, 0
+    j.payload = uncounted(j.payload)
     putJob(j)
   else
     j = revive(ARGV[i])
@@ -183,11 +184,11 @@ func (s *scripts) requeue(ctx context.Context, ids []string) (int64, error) {
 }
 
 // rescheduleScript makes a waiting job due later: ARGV wake, id, delay.
-var rescheduleScript = conn.NewScript(luaPrelude + `
+var rescheduleScript = conn.NewScript(luaPrelude + luaUncounted + `
 local j = load(ARGV[2])
 if not j or j.leased then return finish(0) end
 unindex(j)
-j.deliveries, j.due, j.number = 0, now + ARGV[3], number()
+j.deliveries, j.due, j.number, j.payload = 0, now + ARGV[3], number(), uncounted(j.payload)
 putJob(j)
 announce(j)
 return finish(1)

@@ -3,6 +3,8 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,6 +171,45 @@ func TestRequeueMakesJobsDueNow(t *testing.T) {
 				t.Errorf("%+v, want %s", j, want)
 			}
 			ok(t, j.Ack(ctx))
+		}
+	})
+}
+
+func TestAJobThatAnOperatorRunsAgainCountsFromOne(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx := b.Context()
+		q := open(Options[string]{MaxDeliveries: 3, Backoff: func(int) time.Duration { return 0 }, Lease: 50 * time.Millisecond})
+		again := map[string]func(id string) error{
+			"requeue":    func(id string) error { return second(q.Requeue(ctx, id)) },
+			"reschedule": func(id string) error { return q.Reschedule(ctx, id, 0) },
+			"redrive":    func(id string) error { return second(q.Redrive(ctx, id)) },
+		}
+		value := envelopeMark + "\x05no envelope"
+		for name, run := range again {
+			long := map[string]string{"n": "1", "k": strings.Repeat("x,\"n\":2}", 40)}
+			for i, o := range []PushOptions{{}, {Timeout: time.Hour}, {Headers: long}} {
+				for _, v := range []string{"v", value} {
+					o.ID = fmt.Sprint(name, i, len(v))
+					must(q.Push(ctx, v, o))(t)
+					for range 2 {
+						ok(t, must(q.Pop(ctx))(t).Fail(ctx, errors.New("no")))
+					}
+					ok(t, must(q.Pop(ctx))(t).Postpone(ctx, 0))
+					if name == "redrive" { // by leases that end, so that the server makes the dead letter
+						b.Until("the job is dead", func() bool {
+							_, err := q.TryPop(ctx)
+							b.Pass(51 * time.Millisecond)
+							return errors.Is(err, ErrEmpty) && must(q.Info(ctx))(t).Dead == 1
+						})
+					}
+					ok(t, run(o.ID))
+					j := must(q.Pop(ctx))(t)
+					if j.Deliveries != 1 || j.Value != v || !maps.Equal(j.Headers, o.Headers) || j.timeout != o.Timeout {
+						t.Errorf("%s: %+v", o.ID, j)
+					}
+					ok(t, j.Ack(ctx))
+				}
+			}
 		}
 	})
 }

@@ -404,11 +404,11 @@ func (n *native) dead(ctx context.Context, most int, after string) ([]storedLett
 }
 
 // nativeReviveScript adds dead letters to the queue again: ARGV ids.
-var nativeReviveScript = conn.NewScript(luaGetJob + `
+var nativeReviveScript = conn.NewScript(luaGetJob + luaUncounted + `
 local n = 0
 for _, id in ipairs(ARGV) do
   local j = get(KEYS[2], id)
-  if j and redis.call('DQ.ADD', KEYS[1], id, j.payload) then
+  if j and redis.call('DQ.ADD', KEYS[1], id, uncounted(j.payload)) then
     redis.call('DQ.CANCEL', KEYS[2], id)
     n = n + 1
   end
