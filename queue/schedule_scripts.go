@@ -111,10 +111,19 @@ if call('ZRANGE', ticks, 0, 0)[1] == ARGV[2] then redis.pcall('PUBLISH', wake, '
 return finish(1)
 `)
 
-// unscheduleScript removes schedules: ARGV wake, names.
+// unscheduleScript removes schedules: ARGV wake, whether it removes those that are due, names. Otherwise, if some are due, it removes
+// none and replies as takeScript does.
 var unscheduleScript = conn.NewScript(luaSchedulePrelude + `
-local n = 0
-for i = 2, #ARGV do
+local n, due = 0, {now}
+for i = 3, ARGV[2] == '1' and 2 or #ARGV do
+  local at, record = call('ZSCORE', ticks, ARGV[i]), call('HGET', cron, ARGV[i])
+  if at and record and tonumber(at) <= now and #due < 2 * ` + maxTicks + ` then
+    table.insert(due, ARGV[i])
+    table.insert(due, record)
+  end
+end
+if due[2] then return finish(due) end
+for i = 3, #ARGV do
   n = n + call('HDEL', cron, ARGV[i])
   call('ZREM', ticks, ARGV[i])
 end
@@ -169,6 +178,14 @@ func (s *scripts) schedule(ctx context.Context, want *cron.Schedule) (int64, err
 			text = v.Elems[1].String()
 			old, _ = readRecord(name, text) // a record that cannot be read is replaced
 		}
+		if old != nil && old.Next <= now { // its last occurrence is of the schedule that is replaced
+			due := v.Elems[1]
+			due.Str = name
+			if err := s.tick(ctx, []conn.Value{v.Elems[0], due, v.Elems[1]}); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		if err := initialRecord(&next, old, now); err != nil {
 			return 0, err
 		}
@@ -201,7 +218,15 @@ func initialRecord(s, old *cron.Schedule, now int64) error {
 }
 
 func (s *scripts) unschedule(ctx context.Context, names []string) (int64, error) {
-	return kit.Number(s.run(ctx, unscheduleScript, s.scheduleKeys(), idArgs(names)...))
+	for n := 0; ; n++ {
+		v, err := s.run(ctx, unscheduleScript, s.scheduleKeys(), append([]any{n == maxTickRounds}, idArgs(names)...)...)
+		if len(v.Elems) == 0 {
+			return kit.Number(v, err)
+		}
+		if err := s.tick(ctx, v.Elems); err != nil {
+			return 0, err
+		}
+	}
 }
 
 func (s *scripts) schedules(ctx context.Context) ([]*cron.Schedule, error) {

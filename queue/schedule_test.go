@@ -154,6 +154,29 @@ func TestAfterATimeWithoutConsumersOneOccurrenceRuns(t *testing.T) {
 	})
 }
 
+func TestADueOccurrenceOutlivesItsSchedule(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{})
+		for _, end := range []func() error{
+			func() error { return second(q.Schedule(ctx, "s", "new", Every(time.Hour))) },
+			func() error { return second(q.Unschedule(ctx, "s", "none")) },
+		} {
+			must(q.Schedule(ctx, "s", "old", Every(30*time.Millisecond)))(t)
+			b.Pass(31 * time.Millisecond) // without a consumer
+			ok(t, end())
+			if j := must(q.TryPop(ctx))(t); j.Value != "old" {
+				t.Errorf("%+v", j)
+			} else {
+				ok(t, j.Ack(ctx))
+			}
+			must(q.Unschedule(ctx, "s"))(t)
+		}
+		if n := must(q.Len(ctx))(t); n != 0 && b.Virtual() { // elsewhere the machine may have slept for another occurrence
+			t.Errorf("%d jobs are left", n)
+		}
+	})
+}
+
 func TestAScheduleThatThisProgramCannotReadStopsNoOther(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		ctx, q := b.Context(), must(New[string](b.Open(), fresh(b)))(t)
