@@ -51,6 +51,11 @@ func TestHeadersGoWithTheJob(t *testing.T) {
 		must(q.Push(traced, "once", u))(t)
 		_, err := q.Push(ctx, "once", u)
 		failsWith(t, err, ErrDuplicate)
+		plain := open(Options[string]{}) // an older program, without headers
+		for _, o := range []PushOptions{u, {Unique: time.Minute, Timeout: time.Second}, {Unique: time.Minute, Timeout: time.Minute}} {
+			_, err = plain.Push(ctx, "once", o)
+			failsWith(t, err, ErrDuplicate)
+		}
 		_, err = q.Push(ctx, "v", PushOptions{Headers: map[string]string{"big": strings.Repeat("x", maxHeaders)}})
 		failsWith(t, err, ebb.ErrArgument)
 	})

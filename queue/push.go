@@ -29,7 +29,8 @@ type PushOptions struct {
 	// TTL is the time after which a due job that no consumer took is dropped. 0: never.
 	TTL time.Duration
 	// Unique is the time for which the queue refuses another job with the same ID, or, without an
-	// ID, with the same value, also after this job was settled. 0: no time.
+	// ID, with the same value, whatever its Headers and Timeout, also after this job was settled. The ID is made of the value
+	// then. 0: no time.
 	Unique time.Duration
 	// Replace puts the job in the place of one that waits under the same ID, whatever Unique and MaxLen
 	// say: a job that is pushed again and again with a Delay runs once, that long after the last push.
@@ -212,14 +213,14 @@ func (q *Queue[T]) prepare(ctx context.Context, it *Item[T]) (p pushItem, err er
 	switch {
 	case p.id == "" && p.unique == 0:
 		p.id, p.generated = kit.ID(), true // a push that is sent twice adds one job
-	case p.id == "" && len(it.Headers)+len(extra) > 0:
+	case p.id == "":
 		_, value := unwrap(string(p.payload))
-		p.id = valueID(value) // the headers of each trace differ; the value does not
+		p.id = valueID(value) // headers and the timeout may differ; the value does not
 	}
 	return p, nil
 }
 
-// valueID returns the id of a job with headers that is unique by its value.
+// valueID returns the id of a job that is unique by its value.
 func valueID(value []byte) string {
 	sum := sha256.Sum256(value)
 	return "value:" + hex.EncodeToString(sum[:16])
