@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
@@ -44,7 +45,7 @@ func (e *envelope) wrap(value []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxHeaders {
+	if len(text) > maxHeaders && e.Before == 0 { // with a count it has passed before
 		return nil, fmt.Errorf("%w: the headers have %d bytes; at most %d are allowed", conn.ErrArgument, len(text), maxHeaders)
 	}
 	b := make([]byte, 0, len(envelopeMark)+binary.MaxVarintLen32+len(text)+len(value))
@@ -124,6 +125,11 @@ func (q *Queue[T]) encodePayload(it *Item[T], extra map[string]string) ([]byte, 
 		e.Headers = extra
 		for k, v := range it.Headers {
 			e.Headers[k] = v
+		}
+	}
+	for k, v := range e.Headers {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return nil, fmt.Errorf("%w: the header %q is %q; both must be UTF-8", conn.ErrArgument, k, v)
 		}
 	}
 	return e.wrap(value)

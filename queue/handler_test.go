@@ -176,6 +176,31 @@ func TestAPostponedJobHasNotFailed(t *testing.T) {
 	})
 }
 
+func TestAJobWithTheLargestHeadersCanBePostponed(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{})
+		frame := len(`{"h":{"k":""}}`)
+		must(q.Push(ctx, "v", PushOptions{Headers: map[string]string{"k": strings.Repeat("x", maxHeaders-frame)}}))(t)
+		ok(t, must(q.Pop(ctx))(t).Nack(ctx, 0))
+		ok(t, must(q.Pop(ctx))(t).Postpone(ctx, 0))
+		if j := must(q.Pop(ctx))(t); j.Deliveries != 2 || len(j.Headers["k"]) != maxHeaders-frame {
+			t.Errorf("%d deliveries, a header of %d bytes", j.Deliveries, len(j.Headers["k"]))
+		}
+	})
+}
+
+func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
+	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{Keep: time.Minute})
+		for k, v := range map[string]string{"k\xff": "v", "k": "caf\xe9"} {
+			_, err := q.Push(ctx, "v", PushOptions{Headers: map[string]string{k: v}})
+			failsWith(t, err, ebb.ErrArgument)
+		}
+		must(q.Push(ctx, "v"))(t)
+		failsWith(t, must(q.Pop(ctx))(t).Progress(ctx, 0.5, "caf\xe9"), ebb.ErrArgument)
+	})
+}
+
 func TestLimitRunsSoManyJobsOfAKey(t *testing.T) {
 	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx := b.Context()

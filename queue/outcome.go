@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
@@ -51,6 +52,8 @@ func (j *Job[T]) Progress(ctx context.Context, done float64, note string) error 
 		return j.q.failed(what, fmt.Errorf("%w: it needs Options.Keep", conn.ErrArgument))
 	case done < 0 || done > 1 || done != done:
 		return j.q.failed(what, fmt.Errorf("%w: it is %v; it must be from 0 to 1", conn.ErrArgument, done))
+	case !utf8.ValidString(note):
+		return j.q.failed(what, fmt.Errorf("%w: the note is %q; it must be UTF-8", conn.ErrArgument, note))
 	}
 	ok, err := j.q.store().note(ctx, &j.stored, (&report{Progress: done, Note: note}).text(), kit.Millis(j.q.o.Keep), false)
 	return j.outcome("progress", ok, err)

@@ -37,7 +37,7 @@ type PushOptions struct {
 	// If a consumer has the job with the ID, the push returns ErrDuplicate. It needs an ID.
 	Replace bool
 	// Headers go with the job to its consumer: Job.Headers. A job with headers has an envelope in
-	// front of its payload, which clients that do not use this package see. At most 64 KB.
+	// front of its payload, which clients that do not use this package see. At most 64 KB, in UTF-8.
 	Headers map[string]string
 	// Timeout is the time after which the context of a function of Run ends, with the cause
 	// ErrTimeout, at each delivery. 0: that of the consumer's Options.
