@@ -314,7 +314,7 @@ bury(j, ARGV[4], now)
 return finish(1)
 `)
 
-// cancelScript removes jobs: ARGV wake, ids.
+// cancelScript removes jobs, and what was kept of earlier jobs with their ids: ARGV wake, ids.
 var cancelScript = conn.NewScript(luaPrelude + `
 local n = 0
 for i = 2, #ARGV do
@@ -322,6 +322,7 @@ for i = 2, #ARGV do
   if j then
     unindex(j)
     removeJob(j)
+    call('DEL', KEYS[i + 5])
     n = n + 1
   end
 end

@@ -294,8 +294,20 @@ func (n *native) scriptBoolean(ctx context.Context, s *conn.Script, keys []strin
 	return k == 1, err
 }
 
+// nativeCancelScript removes jobs, and what was kept of earlier jobs with their ids: ARGV ids.
+var nativeCancelScript = conn.NewScript(`
+local n = 0
+for i, id in ipairs(ARGV) do
+  if redis.call('DQ.CANCEL', KEYS[1], id) == 1 then
+    redis.call('DEL', KEYS[i + 1])
+    n = n + 1
+  end
+end
+return n
+`)
+
 func (n *native) cancel(ctx context.Context, ids []string) (int64, error) {
-	return n.count(ctx, append([]any{"DQ.CANCEL", n.name}, idArgs(ids)...)...)
+	return kit.Number(n.c.Script(ctx, nativeCancelScript, append([]string{n.name}, stateKeys(n.name, ids)...), idArgs(ids)...))
 }
 
 func (n *native) info(ctx context.Context) (i Info, err error) {

@@ -98,6 +98,14 @@ func (q *Queue[T]) Status(ctx context.Context, id string) (s Status, err error) 
 
 func stateKey(name, id string) string { return kit.Key(name, "state:"+id) }
 
+func stateKeys(name string, ids []string) []string {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = stateKey(name, id)
+	}
+	return keys
+}
+
 // nativeNoteScript stores a report: ARGV id, token, report, its TTL, whether to acknowledge the job.
 var nativeNoteScript = conn.NewScript(luaGetJob + `
 local at = '0'

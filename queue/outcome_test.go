@@ -53,6 +53,18 @@ func TestStatusFollowsAJob(t *testing.T) {
 		}
 		ok(t, must(q.Pop(ctx))(t).Bury(ctx, "no good"))
 		is(DeadLetter)
+		// A job that is cancelled has no outcome, nor that of an earlier job with its id.
+		must(q.Push(ctx, "v", PushOptions{ID: "b"}))(t)
+		ok(t, must(q.Pop(ctx))(t).Ack(ctx))
+		if n := must(q.Cancel(ctx, "b"))(t); n != 0 || must(q.Status(ctx, "b"))(t).State != Done {
+			t.Errorf("%d jobs that were done are cancelled", n)
+		}
+		must(q.Push(ctx, "v", PushOptions{ID: "b", Delay: time.Hour}))(t)
+		if n := must(q.Cancel(ctx, "b", "none"))(t); n != 1 {
+			t.Errorf("%d jobs are cancelled", n)
+		}
+		_, err = q.Status(ctx, "b")
+		failsWith(t, err, ErrNoJob)
 		failsWith(t, must(q.pushed(ctx))(t).Progress(ctx, 2, ""), ebb.ErrArgument)
 		failsWith(t, must(open(Options[string]{}).pushed(ctx))(t).Progress(ctx, 0, ""), ebb.ErrArgument)
 	})

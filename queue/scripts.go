@@ -156,7 +156,7 @@ func (s *scripts) bury(ctx context.Context, r *storedJob, reason string) (bool, 
 }
 
 func (s *scripts) cancel(ctx context.Context, ids []string) (int64, error) {
-	return s.count(ctx, cancelScript, idArgs(ids)...)
+	return kit.Number(s.run(ctx, cancelScript, stateKeys(s.name, ids), idArgs(ids)...))
 }
 
 func (s *scripts) revive(ctx context.Context, ids []string) (int64, error) {
