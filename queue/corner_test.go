@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -205,6 +206,31 @@ func TestAPushThatIsSentTwiceIsOneJob(t *testing.T) {
 			if j.ID != id || must(q.Len(ctx))(t) != 1 {
 				t.Errorf("%q, and there is %+v", id, j)
 			}
+		}
+	})
+}
+
+func TestDeadLettersOfOneIdAndInstantHaveTheirOwnReasons(t *testing.T) {
+	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) { // where the clock stands still
+		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 1})
+		want := map[string]string{}
+		for _, kill := range []func(j *Job[string], reason string) error{
+			func(j *Job[string], reason string) error { return j.Fail(ctx, errors.New(reason)) },
+			func(j *Job[string], reason string) error { return j.Bury(ctx, reason) },
+		} {
+			for range 3 {
+				v := fmt.Sprint("v", len(want))
+				must(q.Push(ctx, v, PushOptions{ID: "a"}))(t)
+				want[v] = "reason of " + v
+				ok(t, kill(must(q.Pop(ctx))(t), want[v]))
+			}
+		}
+		got := map[string]string{}
+		for _, d := range must(q.DeadLetters(ctx, 10))(t) {
+			got[d.Value] = d.Reason
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
 		}
 	})
 }

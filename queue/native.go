@@ -239,12 +239,26 @@ func (n *native) extend(ctx context.Context, id string, token, lease int64) (boo
 	return n.boolean(ctx, "DQ.EXTEND", n.name, id, token, lease)
 }
 
+// luaLetter returns the id that a job gets as a dead letter now, and the field of its reason. If its id is taken the server takes the
+// instant behind it, in ms, or the first one after that which is free.
+const luaLetter = `
+local function letter(letters, id)
+  local time = redis.call('TIME')
+  local died = time[1] * 1000 + math.floor(time[2] / 1000)
+  local free, at = id, died
+  while redis.call('DQ.GET', letters, free) do
+    free = id .. ':' .. string.format('%.0f', at)
+    at = at + 1
+  end
+  return free, free .. '@' .. string.format('%.0f', died)
+end
+`
+
 // lastNackScript gives a job back after its last delivery, and stores the reason: ARGV id, token, delay, the note, its TTL.
-var lastNackScript = conn.NewScript(`
+var lastNackScript = conn.NewScript(luaLetter + `
+local _, field = letter(KEYS[3], ARGV[1])
 local done = redis.call('DQ.NACK', KEYS[1], ARGV[1], ARGV[2], 'DELAY', ARGV[3])
 if done == 1 then
-  local time = redis.call('TIME')
-  local field = ARGV[1] .. '@' .. string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
   redis.call('HSET', KEYS[2], field, ARGV[4])
   redis.call('HPEXPIRE', KEYS[2], ARGV[5], 'FIELDS', 1, field)
 end
@@ -255,7 +269,7 @@ func (n *native) nack(ctx context.Context, r *storedJob, delay int64, reason str
 	if n.max == 0 || r.deliveries < int64(n.max) {
 		return n.boolean(ctx, "DQ.NACK", n.name, r.id, r.token, "DELAY", delay)
 	}
-	return n.scriptBoolean(ctx, lastNackScript, []string{n.name, n.reasonKey()},
+	return n.scriptBoolean(ctx, lastNackScript, []string{n.name, n.reasonKey(), n.deadKey()},
 		r.id, r.token, delay, deadNote(r, reason), reasonTTL.Milliseconds())
 }
 
@@ -265,16 +279,10 @@ func deadNote(r *storedJob, reason string) string {
 }
 
 // nativeBuryScript makes a job a dead letter at once: ARGV id, token, payload, the note, its TTL.
-var nativeBuryScript = conn.NewScript(`
+var nativeBuryScript = conn.NewScript(luaLetter + `
 if redis.call('DQ.ACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
-local id, time = ARGV[1], redis.call('TIME')
-local died = time[1] * 1000 + math.floor(time[2] / 1000)
-local at = died
-while not redis.call('DQ.ADD', KEYS[2], id, ARGV[3]) do
-  id = ARGV[1] .. ':' .. string.format('%.0f', at)
-  at = at + 1
-end
-local field = ARGV[1] .. '@' .. string.format('%.0f', died)
+local id, field = letter(KEYS[2], ARGV[1])
+redis.call('DQ.ADD', KEYS[2], id, ARGV[3])
 redis.call('HSET', KEYS[3], field, ARGV[4])
 redis.call('HPEXPIRE', KEYS[3], ARGV[5], 'FIELDS', 1, field)
 return 1
@@ -367,8 +375,8 @@ func (n *native) remove(ctx context.Context) error {
 	return err
 }
 
-// reasonField returns the field of the reason of a dead letter: the id of its job, and the instant at which it died, because several jobs
-// of one id may die. The id of a dead letter ends with an instant if there was a dead letter of that id already.
+// reasonField returns the field that ebb 0.6 gave the reason of a dead letter: the id of its job, and the instant at which it died, which
+// two jobs of one id may share. The id of a dead letter ends with an instant if there was a dead letter of that id already.
 func reasonField(id string, died int64) string {
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		if n, err := strconv.ParseInt(id[i+1:], 10, 64); err == nil && n >= died && n < died+1000 {
@@ -396,14 +404,21 @@ func (n *native) dead(ctx context.Context, most int, after string) ([]storedLett
 		f := e.Elems
 		job := storedJob{id: f[0].String(), payload: f[1].String(), deliveries: f[2].Int, due: f[4].Int}
 		found[i] = storedLetter{storedJob: job, reason: leaseOver}
-		ask = append(ask, reasonField(f[0].String(), f[4].Int))
+		ask = append(ask, job.id+"@"+strconv.FormatInt(job.due, 10), reasonField(job.id, job.due))
 	}
 	notes, err := n.c.Do(ctx, ask...)
 	if err != nil {
 		return nil, err
 	}
-	for i, v := range notes.Elems {
-		if v.IsNull() || i >= len(found) {
+	for i := range found {
+		if len(notes.Elems) < 2*i+2 {
+			break
+		}
+		v := notes.Elems[2*i]
+		if v.IsNull() {
+			v = notes.Elems[2*i+1]
+		}
+		if v.IsNull() {
 			continue
 		}
 		count, reason, _ := strings.Cut(v.String(), " ")
