@@ -42,7 +42,9 @@ type Options[K comparable, V any] struct {
 	// lost. Where the backend cannot report changes (ebb.Conn.Track) a value is kept for a tenth of Fresh at most.
 	Local int
 	// Alone makes Get call its loader itself while the backend does not answer, once per key in this process;
-	// the result is not stored. Otherwise Get returns the error.
+	// the result is not stored. After a call that got no answer, Get does so at once until the backend answers again, unless it
+	// is a cluster, of which the rest may answer. Get does not wait more than 100 ms for a value to be stored. Without
+	// Alone, Get returns the error.
 	Alone bool
 	// Logger gets one description of how the cache runs, and the errors of loads in the background. nil: no
 	// log.
@@ -99,7 +101,9 @@ type Cache[K comparable, V any] struct {
 	closed  bool
 	flights map[string]*flight[V]
 
-	fresh, local, stale, waited, loads, failed, lost, alone atomic.Int64
+	away atomic.Bool // with Options.Alone: the backend does not answer
+
+	fresh, local, stale, waited, loads, failed, superseded, alone atomic.Int64
 }
 
 // flight is a call of Get that loads or waits, and for which other calls of this process wait.
@@ -112,8 +116,8 @@ type flight[V any] struct {
 	joined bool // another call waits; the cache's mu guards it
 }
 
-// New returns the cache of that name. It sends nothing to the backend. The caller closes the cache. Errors:
-// ebb.ErrArgument.
+// New returns the cache of that name. It sends nothing to the backend. The caller closes the cache. No name may be the
+// beginning of another up to a colon, as "user" is of "user:1": the two could share entries. Errors: ebb.ErrArgument.
 func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) (*Cache[K, V], error) {
 	name, o, err := kit.Make(c, "cache", name, opts)
 	if err != nil {
@@ -197,7 +201,7 @@ func (x *Cache[K, V]) String() string {
 // Figures returns what the calls of this process have met so far.
 func (x *Cache[K, V]) Figures() Figures {
 	return Figures{Fresh: x.fresh.Load(), Local: x.local.Load(), Stale: x.stale.Load(), Waited: x.waited.Load(), Loads: x.loads.Load(),
-		Failed: x.failed.Load(), Lost: x.lost.Load(), Alone: x.alone.Load()}
+		Failed: x.failed.Load(), Lost: x.superseded.Load(), Alone: x.alone.Load()}
 }
 
 func (x *Cache[K, V]) native() bool { return x.c.Capabilities().Native && !x.scripts }

@@ -363,6 +363,87 @@ func TestAloneLoadsWithoutTheBackend(t *testing.T) {
 	}
 }
 
+// hanging is a driver whose server does not answer for a while: each request fails after 3 s.
+type hanging struct {
+	conn.Driver
+	hangs *atomic.Bool
+	asked *atomic.Int64
+}
+
+func (h hanging) Do(ctx context.Context, args []any) (conn.Value, error) {
+	if !h.hangs.Load() {
+		return h.Driver.Do(ctx, args)
+	}
+	h.asked.Add(1)
+	if err := pause(ctx, 3*time.Second); err != nil {
+		return conn.Value{}, err
+	}
+	return conn.Value{}, fmt.Errorf("%w: no reply", conn.ErrUnavailable)
+}
+
+func TestAloneWaitsOnceForABackendThatHangs(t *testing.T) {
+	o := short
+	o.Alone = true
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		h := hanging{b.Driver(), new(atomic.Bool), new(atomic.Int64)}
+		x := open(t, conn.New(h), b.Name("page"), o)
+		defer x.Close()
+		took := func(limit time.Duration, load Loader[string, string]) {
+			t.Helper()
+			began := time.Now()
+			want(t, x, "v", load)
+			if d := time.Since(began); d > limit {
+				t.Errorf("Get took %v, want at most %v", d, limit)
+			}
+		}
+		// A value is returned though it cannot be stored.
+		took(keepWithin, func(context.Context, string) (string, error) { h.hangs.Store(true); return "v", nil })
+		b.Pass(4 * time.Second)
+		asked := h.asked.Load()
+		for range 20 { // meanwhile the look for the backend hangs, and no call does
+			took(0, loads("v", new(atomic.Int64)))
+			b.Pass(time.Second)
+		}
+		if n := h.asked.Load() - asked; n > 20 {
+			t.Errorf("the backend got %d requests", n)
+		}
+		h.hangs.Store(false)
+		b.Pass(lookPause + 3*time.Second)
+		b.Pass(time.Minute)
+		var calls atomic.Int64
+		took(0, loads("v", &calls))
+		took(0, loads("v", &calls))
+		if calls.Load() != 1 {
+			t.Errorf("with the backend: %d loads", calls.Load())
+		}
+		h.hangs.Store(true)
+		took(3*time.Second, loads("v", new(atomic.Int64)))
+		took(0, loads("v", new(atomic.Int64)))
+	})
+}
+
+func TestAloneLoadsWhenTheBackendGoesWhileItWaits(t *testing.T) {
+	o := short
+	o.Alone = true
+	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
+		h := hanging{b.Driver(), new(atomic.Bool), new(atomic.Int64)}
+		x, y := open(t, conn.New(h), b.Name("page"), o), open(t, b.Conn, b.Name("page"), o)
+		x.scripts, y.scripts = true, true // which look again and again
+		defer x.Close()
+		defer y.Close()
+		begun, end := make(chan struct{}), make(chan struct{})
+		var loading sync.WaitGroup
+		loading.Go(func() {
+			_, _ = y.Get(b.Context(), "k", func(context.Context, string) (string, error) { close(begun); <-end; return "y", nil })
+		})
+		defer loading.Wait()
+		<-begun
+		time.AfterFunc(time.Second, func() { h.hangs.Store(true) })
+		defer close(end)
+		want(t, x, "x", loads("x", new(atomic.Int64)))
+	})
+}
+
 // away is a driver whose server does not answer.
 type away struct{ conn.Driver }
 
@@ -488,7 +569,9 @@ func TestAStaleValueGoesWhenItsLoaderReturnsErrAbsent(t *testing.T) {
 		// What is stored while the loader runs stays.
 		want(t, x, "w", loads("w", new(atomic.Int64)))
 		b.Pass(60 * time.Millisecond)
-		want(t, x, "w", func(ctx context.Context, k string) (string, error) { return "", errors.Join(x.Set(ctx, k, "new"), ErrAbsent) })
+		want(t, x, "w", func(ctx context.Context, k string) (string, error) {
+			return "", errors.Join(x.Set(ctx, k, "new"), ErrAbsent)
+		})
 		x.work.Wait()
 		if v, _, err := x.Look(b.Context(), "k"); v != "new" || err != nil {
 			t.Errorf("the value is %q, %v", v, err)

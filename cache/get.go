@@ -33,7 +33,9 @@ type request[K comparable, V any] struct {
 //
 // A value that the codec cannot read, of an older type or of another program, counts as none, and what is loaded replaces it.
 //
-// What a call returns is never older than a Set or Delete that had returned before the call.
+// What a call returns is never older than a Set or Delete that had returned before the call. With Options.Local this holds for
+// the writes of this Cache; those of other programs count from the report of the backend on: at once, or after up to 45 s if the
+// connection swallows what it gets, and after a tenth of Fresh where there are no reports.
 //
 // If a loader fails, its call and the calls of the same process that wait for it get the error, and in
 // another process a waiting call runs its loader. If a loader panics, another call loads, and the panic
@@ -47,17 +49,13 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 	if err != nil {
 		return v, x.wrap("get", err)
 	}
-	if x.near != nil {
-		if body, ok := x.near.Get(key, ""); ok {
-			if v, err = x.decode(body); readable(err) {
-				x.fresh.Add(1)
-				x.local.Add(1)
-				return v, err
-			}
-			x.changed(key)
-		}
+	if v, ok, err := x.kept(key); ok {
+		return v, err
 	}
 	r := request[K, V]{k, key, load, x.backend()}
+	if x.away.Load() {
+		return x.loadAlone(ctx, r)
+	}
 	for discarded := 0; ; {
 		e, err := x.read(ctx, r)
 		if err != nil {
@@ -97,6 +95,24 @@ func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err
 			return v, x.wrap("wait for a loader", ctx.Err())
 		}
 	}
+}
+
+// kept returns the value of a key that the process keeps; ok is false if there is none that can be read.
+func (x *Cache[K, V]) kept(key string) (v V, ok bool, err error) {
+	if x.near == nil {
+		return v, false, nil
+	}
+	body, ok := x.near.Get(key, "")
+	if !ok {
+		return v, false, nil
+	}
+	if v, err = x.decode(body); !readable(err) {
+		x.changed(key)
+		return v, false, nil
+	}
+	x.fresh.Add(1)
+	x.local.Add(1)
+	return v, true, err
 }
 
 // maxDiscards is the number of values that a call discards because it cannot read them: another program stores them meanwhile.
@@ -148,23 +164,14 @@ func (x *Cache[K, V]) hit(ctx context.Context, r request[K, V], e *fresh.Entry, 
 
 // refresh loads in the background what replaces an entry.
 func (x *Cache[K, V]) refresh(ctx context.Context, r request[K, V], e fresh.Entry) {
-	x.mu.Lock()
-	if x.closed {
-		x.mu.Unlock()
-		x.giveBack(ctx, r, e.Token)
-		return
-	}
-	x.work.Add(1)
-	x.mu.Unlock()
-	go func() {
-		defer x.work.Done()
-		inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		defer context.AfterFunc(x.ctx, cancel)()
-		defer cancel()
+	started := x.inBackground(ctx, func(inner context.Context) {
 		if _, _, err := x.load(inner, r, e, nil); err != nil && err != ErrAbsent && x.o.Logger != nil && x.ctx.Err() == nil {
 			x.o.Logger.Warn("cache: a load in the background failed", "cache", x.name, "error", err)
 		}
-	}()
+	})
+	if !started {
+		x.giveBack(ctx, r, e.Token)
+	}
 }
 
 // join returns the flight of a key that this process has, and whether the caller leads it. A caller that was
@@ -216,6 +223,11 @@ func (x *Cache[K, V]) loadOrWait(ctx context.Context, r request[K, V], e fresh.E
 			x.waited.Add(1)
 		}
 		if e, err = r.backend.Await(ctx, r.key, x.o.Lease, n); err != nil {
+			if x.lost(ctx, r, err) {
+				x.alone.Add(1)
+				v, err = x.call(ctx, r)
+				return v, true, err
+			}
 			return v, true, fmt.Errorf("wait for the loader of another program: %w", err)
 		}
 	}
@@ -246,10 +258,10 @@ func (x *Cache[K, V]) loadOrWait(ctx context.Context, r request[K, V], e fresh.E
 // load calls the loader under the lease of e, and stores its value in place of that of e, if there is one. current reports whether
 // the token was the key's when the value was stored.
 func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, f *flight[V]) (v V, current bool, err error) {
-	token, stored := e.Token, false
+	token, settled := e.Token, false
 	defer func() {
-		if !stored {
-			x.giveBack(ctx, r, token)
+		if !settled {
+			x.soon(ctx, func(ctx context.Context) { x.giveBack(ctx, r, token) })
 		}
 	}()
 	if v, err = x.callUnderLease(ctx, r, token); err != nil && err != ErrAbsent {
@@ -279,15 +291,31 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, 
 		return v, current, err
 	}
 	x.closeFlight(r.key, f)
-	defer x.changed(r.key)
-	ok, failed := r.backend.Set(ctx, r.key, body, token, span, ttl)
-	if stored = failed == nil; stored && !ok {
-		x.lost.Add(1)
-	}
-	if failed != nil && !x.o.Alone && err == nil {
+	settled = true
+	var ok bool
+	var failed error
+	inTime := x.soon(ctx, func(ctx context.Context) {
+		if ok, failed = x.keep(ctx, r, token, body, span, ttl); failed != nil {
+			x.lost(ctx, r, failed)
+			x.giveBack(ctx, r, token)
+		}
+	})
+	switch {
+	case !inTime:
+		return v, false, err
+	case failed != nil && !x.o.Alone && err == nil:
 		return v, true, failed
 	}
-	return v, stored && ok, err
+	return v, failed == nil && ok, err
+}
+
+// keep stores what was loaded under a lease. ok is false if the key has changed meanwhile.
+func (x *Cache[K, V]) keep(ctx context.Context, r request[K, V], token, body string, span, ttl time.Duration) (ok bool, err error) {
+	defer x.changed(r.key)
+	if ok, err = r.backend.Set(ctx, r.key, body, token, span, ttl); err == nil && !ok {
+		x.superseded.Add(1)
+	}
+	return ok, err
 }
 
 // callUnderLease calls the loader, and renews the lease meanwhile.
@@ -328,9 +356,14 @@ func (x *Cache[K, V]) giveBack(ctx context.Context, r request[K, V], token strin
 
 // withoutBackend returns the error of the backend, or with Options.Alone loads without it.
 func (x *Cache[K, V]) withoutBackend(ctx context.Context, r request[K, V], why error) (v V, err error) {
-	if !x.o.Alone || ctx.Err() != nil || !conn.Temporary(why) {
+	if !x.lost(ctx, r, why) {
 		return v, x.wrap("get", why)
 	}
+	return x.loadAlone(ctx, r)
+}
+
+// loadAlone loads without the backend, once for each key of this process.
+func (x *Cache[K, V]) loadAlone(ctx context.Context, r request[K, V]) (v V, err error) {
 	for {
 		f, leads := x.join(r.key, false)
 		if leads {
