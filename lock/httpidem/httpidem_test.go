@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -679,6 +680,44 @@ func TestWhatIsNoPlainResponse(t *testing.T) {
 		send("/taken").want(s.t, http.StatusConflict, gone, false)
 		if n.Load() != 4 {
 			s.t.Error("the handler ran", n.Load())
+		}
+	})
+}
+
+func TestWhatNetHTTPRefusesIsNotKept(t *testing.T) {
+	onMem(t, func(s *site) {
+		var n atomic.Int64
+		srv := s.serve(httpidem.Options{}, func(w http.ResponseWriter, r *http.Request) {
+			n.Add(1)
+			if status, err := strconv.Atoi(r.URL.Path[1:]); err == nil {
+				w.WriteHeader(status)
+				return
+			}
+			w.Header().Set("Content-Length", "5")
+			for _, part := range strings.Split(r.URL.Path[1:], ",") {
+				_, err := io.WriteString(w, part)
+				if tooLong := part == "world" || part == "!"; errors.Is(err, http.ErrContentLength) != tooLong {
+					s.t.Errorf("%s: %v", part, err)
+				}
+			}
+		})
+		for _, path := range []string{"/0", "/99", "/1000"} { // net/http panics, and closes the connection
+			for run := range 2 {
+				n.Store(0)
+				if a, err := srv.send("POST", path, "k"+path, "x"); err == nil || n.Load() != 1 {
+					s.t.Errorf("%s, run %d: %v, %v, %d calls of the handler", path, run, a.Response, err, n.Load())
+				}
+			}
+		}
+		for i := range 2 {
+			a, err := srv.send("POST", "/hello,world,!", "long", "x")
+			must(s.t, err)
+			a.want(s.t, 200, "hello", i > 0)
+		}
+		for range 2 {
+			if a, err := srv.send("POST", "/hel,world,!", "short", "x"); !errors.Is(err, io.ErrUnexpectedEOF) || a.body != "hel" || a.replayed() {
+				s.t.Errorf("%v, %q", err, a.body)
+			}
 		}
 	})
 }

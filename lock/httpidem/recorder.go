@@ -3,6 +3,7 @@ package httpidem
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -22,12 +23,13 @@ type recorder struct {
 	header http.Header // what the handler sees
 	fields http.Header // those of the response: header when the status was written
 
-	status  int // 0: none yet
-	written int64
-	body    bytes.Buffer
-	sending bool // the status and the body so far are sent; what follows is sent as it comes
-	omitted bool // the response cannot be repeated
-	taken   bool // the handler has the connection
+	status   int // 0: none yet
+	written  int64
+	body     bytes.Buffer
+	sending  bool // the status and the body so far are sent; what follows is sent as it comes
+	omitted  bool // the response cannot be repeated
+	taken    bool // the handler has the connection
+	exceeded bool // a Write exceeded the announced length: net/http takes no further one
 }
 
 func newRecorder(w http.ResponseWriter, most int) *recorder {
@@ -43,8 +45,18 @@ func (c *recorder) began() bool { return c.status != 0 || c.taken }
 
 // truncated reports whether the handler has written fewer bytes than it has announced: something ended it.
 func (c *recorder) truncated() bool {
-	length, err := strconv.ParseInt(c.fields.Get("Content-Length"), 10, 64)
-	return err == nil && hasBody(c.status) && c.written < length
+	length, ok := c.announced()
+	return ok && hasBody(c.status) && c.written < length
+}
+
+// announced returns the length of the body that the handler has announced.
+func (c *recorder) announced() (length int64, ok bool) {
+	text := c.fields.Get("Content-Length")
+	if text == "" {
+		return 0, false
+	}
+	length, err := strconv.ParseInt(text, 10, 64)
+	return length, err == nil && length >= 0
 }
 
 // Header implements http.ResponseWriter.
@@ -58,6 +70,8 @@ func (c *recorder) WriteHeader(status int) {
 	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
 		c.copyHeader(c.header)
 		c.w.WriteHeader(status)
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("httpidem: the handler has written the invalid status %d", status)) // as net/http does, and before it is kept
 	default:
 		c.status, c.fields = status, c.header.Clone()
 		if status == http.StatusSwitchingProtocols {
@@ -77,6 +91,10 @@ func (c *recorder) Write(p []byte) (int, error) {
 	}
 	if !hasBody(c.status) && len(p) > 0 {
 		return 0, http.ErrBodyNotAllowed
+	}
+	if length, ok := c.announced(); c.exceeded || ok && c.written+int64(len(p)) > length {
+		c.exceeded = true
+		return 0, http.ErrContentLength
 	}
 	c.written += int64(len(p))
 	if !c.omitted && c.body.Len()+len(p) > c.most {
