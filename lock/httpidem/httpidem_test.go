@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -717,6 +718,21 @@ func TestWhatNetHTTPRefusesIsNotKept(t *testing.T) {
 		for range 2 {
 			if a, err := srv.send("POST", "/hel,world,!", "short", "x"); !errors.Is(err, io.ErrUnexpectedEOF) || a.body != "hel" || a.replayed() {
 				s.t.Errorf("%v, %q", err, a.body)
+			}
+		}
+	})
+}
+
+func TestFieldsAreRepeatedByteForByte(t *testing.T) {
+	each(t, func(t *testing.T, s *site) {
+		srv := s.serve(httpidem.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Disposition"] = []string{"filename=\"caf\xe9.pdf\"", "filename=\"caf\u00e9.pdf\""}
+			w.Header().Set("X-Text", "caf\u00e9")
+		})
+		first, again := srv.post("k", "x"), srv.post("k", "x")
+		for _, name := range []string{"Content-Disposition", "X-Text"} {
+			if got := again.Header[name]; !again.replayed() || !slices.Equal(got, first.Header[name]) || got == nil {
+				t.Errorf("%s: %q, first %q", name, got, first.Header[name])
 			}
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/conn"
 )
@@ -39,11 +40,32 @@ type Fingerprint struct {
 	Part   bool   `json:"part,omitempty"` // the client sent more, or did not send the rest
 }
 
+// plain is a Response in JSON, which holds text alone.
+type plain Response
+
+// stored is the line of JSON of a Response.
+type stored struct {
+	plain
+	Raw map[string][][]byte `json:"raw,omitempty"` // the fields with a value that is not UTF-8
+}
+
 // MarshalText makes a line of JSON without the body, and the body as it is. So the body takes
 // no more space than it has bytes.
 func (v Response) MarshalText() ([]byte, error) {
-	type plain Response
-	head, err := json.Marshal(plain(v))
+	s := stored{plain: plain(v)}
+	for name, values := range v.Header {
+		if !slices.ContainsFunc(values, func(value string) bool { return !utf8.ValidString(value) }) {
+			continue
+		}
+		if s.Raw == nil {
+			s.Raw, s.Header = map[string][][]byte{}, v.Header.Clone()
+		}
+		for _, value := range values {
+			s.Raw[name] = append(s.Raw[name], []byte(value))
+		}
+		delete(s.Header, name)
+	}
+	head, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +74,23 @@ func (v Response) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads what MarshalText has made.
 func (v *Response) UnmarshalText(data []byte) error {
-	type plain Response
 	head, body, ok := bytes.Cut(data, []byte("\n"))
 	if !ok {
 		return fmt.Errorf("%w: the kept response has no line", conn.ErrValue)
 	}
-	var p plain
-	if err := json.Unmarshal(head, &p); err != nil {
+	var s stored
+	if err := json.Unmarshal(head, &s); err != nil {
 		return fmt.Errorf("%w: the kept response: %w", conn.ErrValue, err)
 	}
-	*v = Response(p)
+	*v = Response(s.plain)
+	for name, values := range s.Raw {
+		if v.Header == nil {
+			v.Header = http.Header{}
+		}
+		for _, value := range values {
+			v.Header[name] = append(v.Header[name], string(value))
+		}
+	}
 	v.Body = bytes.Clone(body)
 	return nil
 }
