@@ -58,7 +58,6 @@ func (c *Console) doOne(q *request, db int, argv [][]byte, typed string) (a repl
 	began := c.clock.Micros()
 	v, err := k.run(q.ctx, argv)
 	us := c.clock.Micros() - began
-	v = c.scrub(argv, v)
 	k.audit(argv, v, err, us)
 	if err != nil {
 		return a, err
@@ -159,7 +158,6 @@ func (k *call) runEach(q *request, cmds [][][]byte) ([]resp.Value, error) {
 		bound.Part = min(bound.Part, bound.Most/2)
 		v, err := k.runSome(q.ctx, argv, bound)
 		room -= sizeOf(v)
-		v = k.c.scrub(argv, v)
 		k.audit(argv, v, err, k.c.clock.Micros()-began)
 		if err != nil {
 			return nil, err

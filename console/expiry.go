@@ -158,7 +158,7 @@ func getSoon(k *call, q *request) (any, error) {
 	for _, e := range v.Elems[1].Elems {
 		row := soonRow{At: e.Elems[0].Int, Level: e.Elems[1].Str, K: nameOf(e.Elems[2])}
 		if i := e.Elems[3]; i.Kind != resp.KindNull {
-			item := nameOf(i)
+			item := k.c.itemOf(row.Level, nameOf(i))
 			row.Item = &item
 		}
 		out.Rows = append(out.Rows, row)

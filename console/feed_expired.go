@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -155,7 +156,7 @@ func (s *stream) sendExpirations(k *call, db int, t *tail, names []string, fired
 		for _, entries := range v.Pairs {
 			got[name] = len(entries.Elems)
 			for _, e := range entries.Elems {
-				x := expirationOf(e)
+				x := s.c.expirationOf(e)
 				x.DB, x.from = db, name
 				all = append(all, x)
 			}
@@ -216,7 +217,7 @@ func (s *stream) catchUp(k *call, db int, name string, m *mark, fired int64, may
 		}
 	}
 	for _, e := range entries {
-		x := expirationOf(e)
+		x := s.c.expirationOf(e)
 		x.DB = db
 		m.id, m.fired = x.id, m.fired+1
 		if may([]byte(x.K.s)) && !s.sendEntry(x, source{db, name}, *m) {
@@ -242,8 +243,9 @@ func laterID(a, b string) bool {
 	return ams > bms || ams == bms && an > bn
 }
 
-// expirationOf reads an entry of a rule's stream.
-func expirationOf(e resp.Value) *expiredEvent {
+// expirationOf reads an entry of a rule's stream. Where values are hidden it hides the parts of an entry that may be one of a client: a
+// stream has entries of any kind before a rule writes to it.
+func (c *Console) expirationOf(e resp.Value) *expiredEvent {
 	x := &expiredEvent{id: e.Elems[0].Str}
 	fields := e.Elems[1].Elems
 	var deadline int64
@@ -263,6 +265,11 @@ func expirationOf(e resp.Value) *expiredEvent {
 			x.At, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
-	x.Lag = max(0, x.At-deadline)
+	if x.Lag = max(0, x.At-deadline); x.Item != nil {
+		*x.Item = c.itemOf(x.Level, *x.Item)
+	}
+	if _, known := engine.LevelNamed(x.Level); !known {
+		x.K = c.itemOf(x.Level, x.K)
+	}
 	return x
 }

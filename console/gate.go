@@ -67,18 +67,18 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 	if c.opt.ReadOnly && !isRead(spec, argv) {
 		return &failure{status: http.StatusForbidden, Code: "READONLY", Text: "READONLY the console is read-only: it does not run " + name}
 	}
-	if c.opt.HideValues && spec.Has(command.Scripts) {
+	if c.opt.HideValues && tells(spec, argv) {
 		return &failure{status: http.StatusForbidden, Code: "HIDDEN",
-			Text: "the console hides values (http-console-values no) and runs no scripts: a script could show a value as a number or a text"}
-	}
-	if c.opt.HideValues && guesses(spec, argv) {
-		return &failure{status: http.StatusForbidden, Code: "HIDDEN",
-			Text: "the console hides values (http-console-values no): it runs no " + name + " that changes a number only within bounds, " +
-				"which would tell the number"}
+			Text: "the console hides values (http-console-values no): it does not run " + name + " with these words, because the reply or the effect " +
+				"depends on a value and would tell it"}
 	}
 	if wait, ok := waits(spec, argv); ok && (wait <= 0 || wait > commandTime.Milliseconds()) {
 		return &failure{status: http.StatusForbidden, Code: "BLOCKING",
 			Text: fmt.Sprintf("%s would wait for longer than %s, which the console does not: give a shorter timeout", name, commandTime)}
+	}
+	if ms, ok := migrates(spec, argv); ok && ms > commandTime.Milliseconds() {
+		return &failure{status: http.StatusForbidden, Code: "BLOCKING",
+			Text: fmt.Sprintf("MIGRATE holds its keys while it waits for the other server: the console gives it %s at most", commandTime)}
 	}
 	if spec.Name == "client|pause" && len(argv) > 2 {
 		if ms, err := strconv.ParseInt(string(argv[2]), 10, 64); err == nil && ms > pauseMillis {
@@ -89,20 +89,6 @@ func (c *Console) gate(spec *command.Spec, argv [][]byte, typed string) *failure
 		return &failure{status: http.StatusConflict, Code: "CONFIRM", Confirm: want, Text: name + " needs a confirmation: type " + want}
 	}
 	return nil
-}
-
-// guesses reports whether a command writes or not by how large a hidden number is.
-func guesses(spec *command.Spec, argv [][]byte) bool {
-	has := func(word string) bool {
-		return slices.ContainsFunc(argv[1:], func(a []byte) bool { return strings.EqualFold(string(a), word) })
-	}
-	switch spec.Name {
-	case "bitfield":
-		return has("OVERFLOW") && has("FAIL")
-	case "increx":
-		return has("LBOUND") || has("UBOUND")
-	}
-	return false
 }
 
 // waits returns the ms that a request may wait, 0 for ever; ok is false if it does not wait.
@@ -135,6 +121,15 @@ func waits(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
 		n = 1
 	}
 	return int64(n), true
+}
+
+// migrates returns the ms for which MIGRATE may wait for the other server; ok is false for other commands.
+func migrates(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
+	if spec.Name != "migrate" || len(argv) < 6 {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(string(argv[5]), 10, 64)
+	return ms, err == nil
 }
 
 // mustType returns what the viewer must type before a request runs, "" for nothing: the label of the server, else the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -131,6 +129,7 @@ func TestWhatTheConsoleRefuses(t *testing.T) {
 		"CLIENT TRACKING ON": "STATEFUL", "AUTH x": "STATEFUL", "RESET": "STATEFUL", "QUIT": "STATEFUL", "HELLO 2": "STATEFUL", "CLIENT NO-TOUCH OFF": "STATEFUL",
 		"BLPOP k 0": "BLOCKING", "BLPOP k 10.5": "BLOCKING", "XREAD BLOCK 0 STREAMS s 0": "BLOCKING", "WAIT 1 0": "BLOCKING", "WAIT 1 10001": "BLOCKING",
 		"BLMPOP 11 1 k LEFT": "BLOCKING", "DQ.POP q BLOCK 20000": "BLOCKING", "CLIENT PAUSE 3600000": "BLOCKING",
+		"MIGRATE 127.0.0.1 1 k 0 10001": "BLOCKING", "MIGRATE 127.0.0.1 1 k 0 10000": "CONFIRM",
 		"FLUSHALL": "CONFIRM", "DEL a b": "CONFIRM", "UNLINK a b": "CONFIRM", "MSET a 1 b 2": "CONFIRM", "CONFIG SET maxmemory 1": "CONFIRM",
 		"SHUTDOWN NOSAVE": "CONFIRM", "CLIENT KILL ID 1": "CONFIRM", "ACL SETUSER x": "CONFIRM",
 		"DEL a": "", "SET a 1": "", "RENAME a b": "", "BLPOP list 5": "", "CONFIG GET *": "", "INFO": "", "KEYS *": "", "CLIENT LIST": "", "XREAD STREAMS s 0": "",
@@ -363,70 +362,6 @@ func TestAReadOnlyConsoleIsSoInScripts(t *testing.T) {
 	reads := `{"db":0,"argv":[{"t":"EVAL_RO"},{"t":"return redis.call('get',KEYS[1])"},{"t":"1"},{"t":"k"}]}`
 	if status, body := b.ask("POST", "api/do", reads); status != 200 || !strings.Contains(body, `"t":"v"`) {
 		t.Errorf("a script that reads: %d %s", status, body)
-	}
-}
-
-// otherNumbers are the commands on strings, bitmaps and hashes whose numbers are counts, lengths, times or 0 and 1.
-var otherNumbers = strings.Fields(`get set setnx setex psetex getset getex getdel append strlen getrange substr setrange incrbyfloat
-	mget mset
-	msetnx msetex delex delifeq digest getfresh stale unlease ebb.fresh ebb.lease bitop hset hsetnx hmset hget hmget hgetall hkeys hvals hlen
-	hstrlen hexists hdel hincrbyfloat hrandfield hscan hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist
-	hsetex hgetex hgetdel`)
-
-// A new command whose reply has a number from a value stands in numbersOfValues, so that it is hidden.
-func TestNumbersOfEachCommandAreOfValuesOrNot(t *testing.T) {
-	table, err := servercmd.DefaultTable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id := range table.Len() {
-		s := table.Spec(id)
-		switch s.Group {
-		case command.GroupString, command.GroupBitmap, command.GroupHash:
-		default:
-			continue
-		}
-		of, other := slices.Contains(numbersOfValues, s.Name), slices.Contains(otherNumbers, s.Name)
-		if of == other && s.Run != nil && s.HasKeys() {
-			t.Errorf("%s: of values %v, others %v: name it in numbersOfValues or in otherNumbers", s.Name, of, other)
-		}
-	}
-}
-
-func TestHiddenValuesAreHidden(t *testing.T) {
-	b := newBench(t, Options{HideValues: true})
-	b.admin("CONFIG", "SET", "slowlog-log-slower-than", "0")
-	for _, line := range []string{"SET k sesame", "GET k", "HSET h f sesame", "HGETALL h", "LPUSH l sesame", "LRANGE l 0 -1", "SLOWLOG GET 100",
-		"CONFIG GET maxmemory", "DUMP k", "XADD s 1-1 f sesame", "XRANGE s - +", "GETRANGE k 0 -1"} {
-		status, body := b.do(line)
-		if status != 200 || strings.Contains(body, "sesame") || strings.HasPrefix(line, "CONFIG") != strings.Contains(body, "maxmemory") {
-			t.Errorf("%s: %d %s", line, status, body)
-		}
-	}
-	for _, line := range []string{"EVAL return{ok=redis.call('get','k')} 0", "EVAL_RO return(1) 0", "FCALL f 0",
-		"EVALSHA 0123456789012345678901234567890123456789 0"} {
-		if status, body := b.do(line); status != 403 || !strings.Contains(body, "runs no scripts") {
-			t.Errorf("%s: %d %s", line, status, body)
-		}
-	}
-	b.admin("SET", "n", "7391")
-	for _, line := range []string{"INCR n", "DECRBY n 1", "BITFIELD n GET u8 0", "BITFIELD_RO n GET u8 0", "GETBIT n 2",
-		"SETBIT n 2 1", "BITCOUNT n",
-		"BITPOS n 1", "INCREX n", "LCS k n LEN", "HINCRBY h g 7391"} {
-		if status, body := b.do(line); status != 200 || !strings.Contains(body, "a number, hidden") || strings.Contains(body, `"i":`) {
-			t.Errorf("%s: %d %s", line, status, body)
-		}
-	}
-	for _, line := range []string{"INCR k", "INCRBYFLOAT k 1", "HINCRBY h f 1", "HINCRBYFLOAT h f 1", "SORT_RO l"} {
-		if status, body := b.do(line); status != 200 || !strings.Contains(body, "about the value, hidden") {
-			t.Errorf("%s: %d %s", line, status, body)
-		}
-	}
-	if status, body := b.do("STRLEN k"); status != 200 || !strings.Contains(body, `"i":"6"`) {
-		t.Errorf("a length: %d %s", status, body)
-	}
-	if status, body := b.ask("GET", "api/audit", ""); status != 200 || strings.Contains(body, "sesame") || !strings.Contains(body, `"t":"k"`) {
-		t.Errorf("%d %s", status, body)
 	}
 }
 

@@ -57,6 +57,7 @@ func getKey(k *call, q *request) (any, error) {
 	}
 	out := &keyView{K: wholeOf(key), Type: v.Str, Now: k.c.now(), Version: k.versionOf(q, key, v.Str, version)}
 	k.addFacts(q, key, out)
+	p.state = k.c.stateOf(k.s.db, key)
 	if err := k.addBody(q, key, p, out); err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func viewString(k *call, q *request, key string, _ itemRange) (any, string, erro
 	if body.V = cutTo(v.Str, previewBytes); body.V.cut {
 		body.V.n = int(length.Int)
 	} else {
-		body.Seen = k.c.markOf(v, "get", key)
+		body.Seen = k.c.markOf(v, 0, "get", key)
 	}
 	return body, "", nil
 }

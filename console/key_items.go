@@ -11,7 +11,8 @@ import (
 type itemRange struct {
 	from, find string
 	count      int64
-	large      bool // the items are so large that a page of few is larger than pageBytes
+	large      bool  // the items are so large that a page of few is larger than pageBytes
+	state      int64 // of the key, for marks
 }
 
 const (
@@ -138,7 +139,7 @@ func viewHash(k *call, q *request, key string, p itemRange) (any, string, error)
 	items := make([]item, 0, len(elems)/2)
 	for i := 0; i+1 < len(elems); i += 2 {
 		f, v := nameOf(elems[i]), k.c.valueOf(elems[i+1])
-		items = append(items, item{F: &f, V: &v, Seen: k.c.markOf(elems[i+1], "hget", key, elems[i].Str)})
+		items = append(items, item{F: &f, V: &v, Seen: k.c.markOf(elems[i+1], p.state, "hget", key, elems[i].Str)})
 	}
 	k.times(q, "HPTTL", key, "FIELDS", items)
 	return rows[item]{living(items)}, next, nil
@@ -167,7 +168,7 @@ func viewLargeHash(k *call, q *request, key string, p itemRange) (any, string, e
 			if err != nil {
 				return nil, "", err
 			}
-			v, seen = k.c.valueOf(got), k.c.markOf(got, "hget", key, e.Str)
+			v, seen = k.c.valueOf(got), k.c.markOf(got, p.state, "hget", key, e.Str)
 		}
 		items[i] = item{F: &f, V: &v, Seen: seen}
 	}
@@ -236,7 +237,7 @@ func viewZSet(k *call, q *request, key string, p itemRange) (any, string, error)
 // scored returns the row of a member with its score.
 func (k *call) scored(key string, member, score resp.Value) item {
 	m, text := nameOf(member), scoreText(score)
-	return item{M: &m, Score: &text, Seen: k.c.markOf(resp.Value{Kind: resp.KindBulk, Str: text}, "zscore", key, member.Str)}
+	return item{M: &m, Score: &text, Seen: k.c.markOf(resp.Value{Kind: resp.KindBulk, Str: text}, 0, "zscore", key, member.Str)}
 }
 
 func viewList(k *call, q *request, key string, p itemRange) (any, string, error) {
@@ -255,7 +256,7 @@ func viewList(k *call, q *request, key string, p itemRange) (any, string, error)
 	items := make([]item, len(elems))
 	for i, e := range elems {
 		at, v := from+int64(i), k.c.valueOf(e)
-		items[i] = item{I: &at, V: &v, Seen: k.c.markOf(e, "lindex", key, text64(at))}
+		items[i] = item{I: &at, V: &v, Seen: k.c.markOf(e, p.state, "lindex", key, text64(at))}
 	}
 	k.times(q, "LPTTL", key, "INDEXES", items)
 	return rows[item]{items}, next, nil

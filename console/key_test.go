@@ -207,6 +207,33 @@ func TestHiddenValuesAreNowhere(t *testing.T) {
 	}
 }
 
+// The elements of a list are values, though EXPIRY SOON and the rules call them items: fields, members and holders are names.
+func TestHiddenElementsAreHiddenAmongDeadlines(t *testing.T) {
+	b := newBench(t, Options{HideValues: true})
+	b.admin("RPUSH", "l", "sesame", "other")
+	b.admin("LPEXPIRE", "l", "1500", "INDEXES", "1", "0")
+	b.admin("HSET", "h", "field", "sesame", "g", "v")
+	b.admin("HPEXPIRE", "h", "1500", "FIELDS", "1", "field")
+	_, body := b.ask("GET", "api/soon", "")
+	if strings.Contains(body, "sesame") || !strings.Contains(body, `"k":{"t":"l"},"item":{"n":6}`) || !strings.Contains(body, `"item":{"t":"field"}`) {
+		t.Error(body)
+	}
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "[hl]", "TO", "gone")
+	l := b.listen("expired,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.admin("XADD", "gone", "*", "key", "sesame", "item", "sesame")
+	b.clock.Advance(1600 * time.Millisecond)
+	b.admin("LLEN", "l")
+	b.admin("HGET", "h", "field")
+	b.second()
+	events := strings.Join(l.until("sample", "expired"), "\n")
+	if strings.Contains(events, "sesame") || !strings.Contains(events, `"k":{"t":"l"},"item":{"n":6}`) ||
+		!strings.Contains(events, `"item":{"t":"field"}`) || !strings.Contains(events, `"k":{"n":6},"item":{"n":6}`) {
+		t.Error(events)
+	}
+}
+
 // TestAPageOfLargeValuesIsShort: the console reads the values of a page whole, so it reads few of them at a time.
 func TestAPageOfLargeValuesIsShort(t *testing.T) {
 	b := newBench(t, Options{})

@@ -100,6 +100,8 @@ func (c *Console) canRun(v *viewer, examples []string) (ok bool, need string) {
 			why = "the server has no command " + string(argv[0])
 		case c.opt.ReadOnly && !isRead(spec, argv):
 			why = "http-console-read-only no"
+		case c.opt.HideValues && tells(spec, argv):
+			why = "http-console-values yes"
 		case v.id.MayRun(argv...):
 			return true, ""
 		default:

@@ -29,8 +29,9 @@ var errChanged = &failure{status: http.StatusConflict, Code: "CHANGED",
 const markBytes = 12
 
 // markOf returns the mark of what a read returns, "" for nothing (nil and 0). It covers the words of the read, and of a long value the
-// preview and the length. No client has the key of this run, and without it a mark says nothing of the value.
-func (c *Console) markOf(v resp.Value, argv ...string) string {
+// preview and the length. No client has the key of this run, and without it a mark says nothing of the value. A mark covers state too: see
+// stateOf.
+func (c *Console) markOf(v resp.Value, state int64, argv ...string) string {
 	text := v.Str
 	switch {
 	case v.IsNull(), v.Kind == resp.KindInt && v.Int == 0:
@@ -44,12 +45,23 @@ func (c *Console) markOf(v resp.Value, argv ...string) string {
 	for _, a := range argv {
 		writePart(sum, a, len(a))
 	}
+	writePart(sum, text64(state), 0)
 	whole := len(text)
 	if v.Kind != resp.KindInt && v.Int > int64(whole) {
 		whole = int(v.Int)
 	}
 	writePart(sum, text[:min(len(text), previewBytes)], whole)
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:markBytes])
+}
+
+// stateOf returns what the marks of a key's values cover beside these, 0 where values are shown. Where they are hidden it is another one
+// after each change of the key: else a viewer could write a guess in the place of a value, and compare the marks. The caller reads the
+// values afterwards.
+func (c *Console) stateOf(db int, key string) int64 {
+	if !c.opt.HideValues {
+		return 0
+	}
+	return c.versions.of(db, key)
 }
 
 // writePart writes a length and a text, so that no two lists of parts are the same bytes.
@@ -99,6 +111,10 @@ func (k *call) hold(q *request, reads [][][]byte, all []expectation) (err error)
 			args[j], words[j] = a, string(a)
 		}
 		words[0] = k.c.specOf(argv).Name
+		state := int64(0)
+		if words[0] != "zscore" { // a score is shown
+			state = k.c.stateOf(k.s.db, words[1])
+		}
 		v, err := k.do(q.ctx, args...)
 		var wrong resp.ReplyError
 		switch {
@@ -106,7 +122,7 @@ func (k *call) hold(q *request, reads [][][]byte, all []expectation) (err error)
 			return errChanged
 		case err != nil:
 			return err
-		case k.c.markOf(v, words...) != all[i].Seen:
+		case k.c.markOf(v, state, words...) != all[i].Seen:
 			return errChanged
 		}
 	}
@@ -157,7 +173,6 @@ func (k *call) transaction(q *request, cmds [][][]byte) ([]resp.Value, error) {
 	for i, argv := range cmds {
 		one := resp.Value{}
 		if err == nil {
-			v.Elems[i] = k.c.scrub(argv, v.Elems[i])
 			one = v.Elems[i]
 		}
 		k.audit(argv, one, err, us)

@@ -98,20 +98,6 @@ func TestANewKeyTouchesNoneThatExists(t *testing.T) {
 	}
 }
 
-// Equal values have marks that differ by their place, so that a mark tells nothing where values are hidden.
-func TestAMarkTellsNothingOfAValue(t *testing.T) {
-	b := newBench(t, Options{HideValues: true})
-	b.admin("HSET", "h", "f", "same", "g", "same")
-	b.admin("RPUSH", "l", "same", "same")
-	if b.seen("h", "t:f") == b.seen("h", "t:g") || b.seen("l", "i:0") == b.seen("l", "i:1") {
-		t.Error("equal values have equal marks")
-	}
-	status, body := b.ifSeen("HGET h f", b.seen("h", "t:f"), "HSETEX h KEEPTTL FIELDS 1 f mine")
-	if status != 200 || b.admin("HGET", "h", "f").Str != "mine" {
-		t.Errorf("%d %s", status, body)
-	}
-}
-
 func TestALongValueIsComparedByItsBeginningAndItsLength(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("RPUSH", "l", strings.Repeat("x", 300_000))
