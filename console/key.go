@@ -18,6 +18,7 @@ type keyView struct {
 	Idle     *int64   `json:"idle,omitempty"` // ms
 	Freq     *int64   `json:"freq,omitempty"`
 	TTL      *int64   `json:"pttl,omitempty"`
+	Slide    int64    `json:"slide,omitempty"` // the span to which each read renews a sliding TTL, ms
 	N        *int64   `json:"n,omitempty"`
 	Version  string   `json:"version"`          // as in the events about the key
 	Digest   string   `json:"digest,omitempty"` // of a string that is shown whole: what IFDEQ compares
@@ -75,6 +76,9 @@ func (k *call) addFacts(q *request, key string, out *keyView) {
 		return &v.Int
 	}
 	out.TTL, out.Bytes, out.N = integer("PTTL", key), integer("MEMORY", "USAGE", key), k.count(q, key, out.Type)
+	if out.TTL != nil && *out.TTL >= 0 { // no command tells the span
+		out.Slide, _ = k.c.svc.DB.TrySpan(k.s.db, []byte(key))
+	}
 	if strings.HasSuffix(k.c.svc.Config.String("maxmemory-policy"), "-lfu") { // the other command is an error
 		out.Freq = integer("OBJECT", "FREQ", key)
 	} else if out.Idle = integer("OBJECT", "IDLETIME", key); out.Idle != nil {

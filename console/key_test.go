@@ -307,3 +307,16 @@ func TestAPageWithoutTheSizeOfItsKey(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeySaysThatItSlides(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("SET", "k", "v", "PX", "600000", "SLIDE")
+	b.admin("SET", "still", "v", "PX", "600000")
+	b.clock.Advance(time.Second)
+	for key, want := range map[string]int64{"k": 600_000, "still": 0} {
+		var view struct{ PTTL, Slide int64 }
+		if b.get("api/key?k="+url(key), &view); view.PTTL != 599_000 || view.Slide != want {
+			t.Errorf("%s: %+v", key, view)
+		}
+	}
+}

@@ -223,3 +223,15 @@ func TestSharedDeadLettersAreNotRequeuedAsAWhole(t *testing.T) {
 	confirm(p)
 	p.Eventually(`!` + row("job-1"))
 }
+
+func TestTheTTLOfASlidingKeyGoesOnSliding(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "session", "v", "PX", 600_000, "SLIDE")
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("session"), browsertest.Options{})
+	p.Eventually(`text('#screen dl.facts').includes('Each read renews it to')`)
+	p.Shot("S30-sliding-key")
+	p.Click(button("TTL"))
+	if command := confirm(p); command != "PEXPIRE session 600000 SLIDE" {
+		t.Errorf("the dialog proposes %q", command)
+	}
+}

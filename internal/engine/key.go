@@ -539,6 +539,23 @@ func (k Key) Span() int64 {
 	return 0
 }
 
+// TrySpan returns the Span of a key, 0 if there is no such key. It does not count as an access, and is for a caller that must not wait for
+// a lock: ok is false if another transaction holds the key's shard. O(1).
+func (db *DB) TrySpan(dbi int, key []byte) (ms int64, ok bool) {
+	tx := db.txs.Get().(*Tx)
+	defer db.txs.Put(tx)
+	tx.reads = true
+	if !tx.beginKeys(dbi, [][]byte{key}, false) {
+		tx.reads = false
+		return 0, false
+	}
+	if k, found := tx.Lookup(key); found {
+		ms = k.Span()
+	}
+	tx.Unlock()
+	return ms, true
+}
+
 // Value returns a string's value, in the engine's memory.
 func (k Key) Value() []byte { return k.sp.value(k.r) }
 

@@ -378,6 +378,7 @@ export interface KeyView {
   idle?: number; // ms
   freq?: number;
   pttl?: number;
+  slide?: number; // the span to which each read renews a sliding TTL, ms
   n?: number;
   version: string; // as in the events about the key
   digest?: string; // of a string that is shown whole: what IFDEQ compares

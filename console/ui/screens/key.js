@@ -89,12 +89,13 @@ class Key {
   }
 
   async setTTL() {
-    const { key } = this;
+    const { key } = this,
+      { slide } = this.view();
     const a = await form({
       title: t('keys.ttl.set'),
       fields: [
-        { name: 's', label: t('bulk.span'), value: asSpan(this.left()), hint: t('bulk.span.hint') },
-        { name: 'slide', label: t('key.slide'), type: 'check' },
+        { name: 's', label: t('bulk.span'), value: asSpan(slide || this.left()), hint: t('bulk.span.hint') },
+        { name: 'slide', label: t('key.slide'), type: 'check', value: !!slide },
       ],
       command: (v) => (parseSpan(v.s) > 0 ? argv('PEXPIRE', key, parseSpan(v.s), ...(v.slide ? ['SLIDE'] : [])) : t('bulk.span.bad')),
     });
@@ -197,6 +198,7 @@ class Key {
         { class: 'facts' },
         keyProperty('type', data.type),
         keyProperty('ttl', h('span', null, cell, until)),
+        keyProperty('span', data.slide && span(data.slide)),
         keyProperty('items', data.n === undefined ? undefined : num(data.n)),
         keyProperty('bytes', size(data.bytes)),
         keyProperty('encoding', data.encoding),
