@@ -16,22 +16,28 @@ const HISTORY = 'ebb.shell.';
 const TRIES = ['help', 'help SET', 'INFO server', 'SCAN 0 COUNT 10', 'EXPIRY NEXT', 'SET hello world PX 30000'];
 
 /** The lines that a user has typed, without those that have a password. */
-class History {
+export class History {
   /** @param {B} user */
   constructor(user) {
     this.place = HISTORY + id(user);
     /** @type {string[]} */
     this.lines = [];
+    this.read();
+    this.at = this.lines.length;
+  }
+
+  /** Reads what the browser has: another tab may have added lines, or logged out. */
+  read() {
     try {
       this.lines = JSON.parse(localStorage.getItem(this.place) || '[]');
     } catch {
       /* another program has written it */
     }
-    this.at = this.lines.length;
   }
 
   /** @param {string} line */
   keep(line) {
+    this.read();
     this.lines = [...this.lines.filter((x) => x !== line), line].slice(-KEEP);
     this.at = this.lines.length;
     localStorage.setItem(this.place, JSON.stringify(this.lines));
@@ -44,6 +50,13 @@ class History {
     return this.lines[this.at] || '';
   }
 }
+
+/**
+ * Whether a line whose command was refused has no password. The server says which commands have one, but not where it answers before it
+ * has read the command: to a request too many, after a logout, while it loads.
+ * @param {ApiError} e
+ */
+export const isKept = (e) => !e.secret && (e.status === 409 || (e.status === 403 && e.code !== '' && e.code !== 'DENIED'));
 
 /** The screen. */
 class Shell {
@@ -223,7 +236,7 @@ class Shell {
       this.print(line, r.text, r.error ? 'bad' : '', num(r.ms, 2) + ' ms');
     } catch (e) {
       const error = e instanceof ApiError ? e : new ApiError(0, { error: messageOf(e) }, 0);
-      if (error.status && !error.secret) history.keep(line);
+      if (isKept(error)) history.keep(line);
       if (error.status !== 409 || !error.confirm || typed !== undefined) this.print(line, error.message, 'bad');
       else if (await confirmCommand({ argv: words, text: error.message, danger: true, type: error.confirm }))
         await this.exec(line, words, error.confirm);
