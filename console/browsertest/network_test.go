@@ -221,3 +221,15 @@ func TestAnAnswerThatIsCutOffIsNoAnswer(t *testing.T) {
 	p.Screen("keys")
 	p.Eventually(`byText('#screen', 'This database has no keys').length`)
 }
+
+// A screen that a busy server has refused opens by itself, although its stream of events is not lost.
+func TestAScreenGoesOnAfterABusyServer(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("XADD", "orders", "*", "f", "v")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Eventually(`$('#screen > div')`)
+	p.Eval(`(() => { const f = window.fetch; let n = 0; window.fetch = (u, o) => String(u).includes('api/streams') && n++ < 1
+		? Promise.resolve(new Response('{"error":"BUSY a script runs","code":"BUSY"}', { status: 503 })) : f(u, o); })()`)
+	p.Eval(`location.hash = '#/streams'`)
+	p.Eventually(row("orders"))
+}

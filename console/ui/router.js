@@ -15,6 +15,8 @@ export const RAIL = ['now', 'expiry', 'keys', 'limits', 'locks', 'queues', 'stre
 const SCREENS = new Set([...RAIL, 'key']);
 /** Where the browser keeps the database of a tab. */
 const DB = 'ebb.db';
+/** The time until the next try of a screen that has failed while the server was busy, ms. */
+const RETRY = 2000;
 /** The longest name of a key in base64 that the body of a request holds. */
 const LONGEST = 1_040_000;
 
@@ -23,7 +25,7 @@ export const screen = h('main', { id: 'screen', tabIndex: -1 });
 
 /** Ends with the screen that is open. */
 let open = new AbortController();
-/** The screen failed because the server is away: it opens again when the events are back. */
+/** The screen failed because the server is away or busy: it opens again when the events are back, or soon where they are not lost. */
 let isAway = false;
 /** A screen leads to the next one by itself: what it has just said stays. */
 let ledByScreen = false;
@@ -66,6 +68,7 @@ export function reopen() {
 function showError(e) {
   if (isAbort(e) || (e instanceof ApiError && e.login)) return;
   isAway = isPassing(e);
+  if (isAway) retryLater(open, e instanceof ApiError ? e.retry * 1000 : 0);
   const forbidden = e instanceof ApiError && e.status === 403,
     again = () => {
       render();
@@ -79,6 +82,18 @@ function showError(e) {
       h('p', { class: forbidden ? '' : 'error' }, refusal(e)),
       h('button', { type: 'button', on: { click: again } }, t('again')),
     ),
+  );
+}
+
+/** Opens a screen again that has failed, unless the user has left it. @param {AbortController} failed @param {number} ms the least time */
+function retryLater(failed, ms) {
+  setTimeout(
+    () => {
+      if (failed !== open || !isAway) return;
+      if (events.status().live && !document.hidden) render();
+      else retryLater(failed, ms);
+    },
+    Math.max(RETRY, ms),
   );
 }
 

@@ -5,10 +5,13 @@ import { t } from './i18n.js';
 
 /** @import { Answers, Failure, Params, Posted, PostBatchAnswer, Reply, Resp, Words } from './types.js' */
 
+/** The codes of errors that pass: a script runs for long, the master is away. */
+const PASSING = new Set(['BUSY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN']);
+
 /**
  * An answer that is not a success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
- * `confirm`: what must be typed; `passing`: the server is away, and the next try may succeed; `command` and `rule`: what the user may
- * not run, and the ACL rule that allows it; `secret`: the command has a password.
+ * `confirm`: what must be typed; `passing`: the server is away or busy, and the next try may succeed; `command` and `rule`: what the user
+ * may not run, and the ACL rule that allows it; `secret`: the command has a password.
  */
 export class ApiError extends Error {
   /** @param {number} status @param {Failure} body @param {number} retry */
@@ -24,7 +27,7 @@ export class ApiError extends Error {
     this.rule = body.rule || '';
     this.secret = !!body.secret;
     this.retry = retry;
-    this.passing = !!this.loading || (!this.code && [0, 502, 503, 504].includes(status));
+    this.passing = !!this.loading || PASSING.has(this.code) || (!this.code && [0, 429, 502, 503, 504].includes(status));
   }
 }
 
@@ -108,7 +111,7 @@ export const isAbort = (e) => e instanceof Error && e.name === 'AbortError';
 /** The text of an error. @param {unknown} e */
 export const messageOf = (e) => (e instanceof Error ? e.message : String(e));
 
-/** Whether the server is away, and the next try may succeed. @param {unknown} e */
+/** Whether the server is away or busy, and the next try may succeed. @param {unknown} e */
 export const isPassing = (e) => e instanceof ApiError && e.passing;
 
 /** Whether an error is about something that does not exist any longer. @param {unknown} e */

@@ -52,9 +52,10 @@ export function poll(ctx, ms, read) {
  * @param {N} name
  * @param {string} sort
  * @param {(list: Answers[N]) => void} show
+ * @param {string} [only] the pattern of the names, instead of the filter
  */
-export function listed(ctx, name, sort, show) {
-  const match = ctx.params.get('match') || '';
+export function listed(ctx, name, sort, show, only) {
+  const match = only || ctx.params.get('match') || '';
   let end = () => {};
   async function read() {
     const asked = sort;
@@ -69,8 +70,10 @@ export function listed(ctx, name, sort, show) {
     end();
     end = ctx.onEvent(name, ctx.db + ':' + (match ? url(fromText(match)) : '') + ':' + sort, (data, event) => {
       if (event === 'resync' || (data.sort || '') !== sort) return;
-      const { error, code, command, rule } = data;
-      if (error) ctx.fail(new ApiError(code === 'NOPERM' ? 403 : 409, { error, code, command, rule }, 0));
+      const { error, code, command, rule } = data,
+        failure = error && new ApiError(code === 'NOPERM' ? 403 : 409, { error, code, command, rule }, 0);
+      if (failure && isPassing(failure)) return; // the list comes again
+      if (failure) ctx.fail(failure);
       else show(/** @type {Answers[N]} */ (/** @type {unknown} */ (data)));
     });
   }
