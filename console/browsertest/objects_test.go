@@ -37,6 +37,19 @@ func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	}
 }
 
+// A limiter is shown from its key, wherever it stands among the others.
+func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
+	s := browsertest.Serve(t)
+	for i := range 250 {
+		s.Do("RL.TAKE", fmt.Sprintf("lim:%04d", i), 5, 3_600_000)
+	}
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("lim:0249"), browsertest.Options{})
+	p.Eventually(`byText('#screen a.leads', 'Open in Limits').length`)
+	p.ClickText("Open in Limits")
+	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 1 && text('#screen').includes('lim:0249')`)
+	p.Shot("S29-limiter-by-key")
+}
+
 // acquire sends a request for a lock and returns where its token will come.
 func acquire(t *testing.T, s *browsertest.Server, ctx context.Context, key, owner string) <-chan int64 {
 	t.Helper()

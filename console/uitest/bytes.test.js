@@ -9,6 +9,7 @@ const {
   bytes,
   editor,
   escaped,
+  exactly,
   fromBytes,
   fromText,
   fromUrl,
@@ -83,4 +84,10 @@ test('prefixes', () => {
   assert.deepEqual(upToColon({ t: 'user:1:x' }, 0), { t: 'user:' });
   assert.deepEqual(upToColon({ t: 'user:1:x' }, 5), { t: 'user:1:' });
   assert.equal(upToColon({ t: 'user' }, 0), null);
+});
+
+test('the pattern of a name matches that name alone', () => {
+  assert.equal(exactly({ t: 'lim:1' }), '\\lim:1');
+  assert.equal(exactly({ t: '*a[b]?\\' }), '\\*a\\[b\\]\\?\\\\');
+  assert.equal(exactly({ b: '/w==', t: '\\xff' }), '');
 });

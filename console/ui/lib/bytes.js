@@ -103,6 +103,9 @@ export const line = (args) => args.map(quote).join(' ');
 /** Escapes the letters of a glob, so that a name matches itself. @param {string} s */
 export const glob = (s) => s.replace(/[*?[\]\\]/g, '\\$&');
 
+/** The pattern that one name alone matches: the server looks for a text without such letters within names. '' for bytes. @param {B} x */
+export const exactly = (x) => (x.b === undefined ? glob(text(x)).replace(/^[^\\]/, '\\$&') : '');
+
 // What a text area gives back as it got it. It would turn a carriage return into a line end.
 const PLAIN = new RegExp(UNCLEAN.source.replace('\\u0000-\\u001f', '\\u0000-\\u0008\\u000b-\\u001f'));
 

@@ -6,12 +6,14 @@ import { commandButton } from '../lib/command-button.js';
 import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
-import { argv, fromUrl, id, line, text } from '../lib/bytes.js';
+import { argv, exactly, fromUrl, id, line, text } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, LimitRow, Reply, TopRow } from '../lib/types.js' */
 
 export const title = 'limits.title';
+/** A request that makes a limiter. */
+const FIRST = 'RL.TAKE api:ann 5 60000';
 
 /**
  * The number of minutes in which a limiter has been counted. The server halves the counts each minute: those of a limiter that always
@@ -101,7 +103,7 @@ async function whatIf(db, r) {
 /** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
   const { db, params } = ctx,
-    only = params.has('k') ? id(fromUrl(params.get('k') || '')) : null,
+    one = params.has('k') ? fromUrl(params.get('k') || '') : null,
     note = h('p', { class: 'faint' }),
     more = h('p', { class: 'faint' }),
     head = h('div', { class: 'titlebar' });
@@ -136,7 +138,7 @@ export function open(root, ctx) {
     sorted: (by) => list.sorted(by),
     columns: columns(ctx),
     actions: (now) => [ctx.button('limits.take', t('limits.whatif'), () => ask(now()), { small: true }), ' ', reset(now)],
-    empty: () => (params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, 'RL.TAKE api:ann 5 60000')]),
+    empty: () => (one || params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, FIRST)]),
   });
   fill(
     root,
@@ -146,13 +148,15 @@ export function open(root, ctx) {
     section(t('limits.top'), top.el),
     section(null, head, all.el, more),
   );
-  const list = listed(ctx, 'limits', 'left', (a) => {
+  /** @param {import('../lib/types.js').Answers['limits']} a */
+  function show(a) {
     /** @param {{k: B}} r */
-    const isShown = (r) => only === null || id(r.k) === only;
+    const isShown = (r) => one === null || id(r.k) === id(one);
     top.set(a.top.filter(isShown));
     all.set(a.rows.filter(isShown));
     setText(note, missing(a.denied));
-    setText(more, partly(a));
-  });
+    setText(more, one ? '' : partly(a));
+  }
+  const list = listed(ctx, 'limits', 'left', show, one ? exactly(one) : '');
   fill(head, h('h2', null, t('limits.all')), list.filter);
 }
