@@ -226,3 +226,14 @@ func TestTheSlowLogMarksTheConsolesCalls(t *testing.T) {
 	p.Eval(`byText('#screen h2', 'Slow').forEach((e) => e.scrollIntoView())`)
 	p.Shot("S24-slowlog")
 }
+
+func TestButtonsFollowTheRoleOfTheServer(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "k", "v")
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("k"), browsertest.Options{})
+	p.Eventually(button("Delete") + `?.disabled === false`)
+	s.Do("REPLICAOF", "127.0.0.1", "1")
+	p.Eventually(button("Delete") + `?.disabled === true`)
+	s.Do("REPLICAOF", "NO", "ONE")
+	p.Eventually(button("Delete") + `?.disabled === false`)
+}

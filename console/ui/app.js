@@ -30,6 +30,7 @@ async function boot() {
     if (!isKnown() || !s.role || s.role === me().role) return;
     me().role = s.role;
     frame.paintBar();
+    check(); // a replica takes no writes, and a master does
   });
   frame.paintFrame(app);
 }
@@ -60,7 +61,7 @@ async function check() {
   const next = await askMe().catch(() => null);
   if (!next || !isKnown()) return;
   const now = me(),
-    rights = (/** @type {typeof now} */ m) => JSON.stringify([m.can, m.readOnly]);
+    rights = (/** @type {typeof now} */ m) => JSON.stringify([m.can, m.readOnly, m.follows]);
   if (id(next.user) !== id(now.user)) {
     for (const d of document.querySelectorAll('dialog[open]')) d.remove();
     events.stop();
