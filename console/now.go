@@ -39,6 +39,7 @@ type concerns struct {
 	db int
 
 	rows []concern
+	part bool // there are more queues, locks or streams than it has looked at
 }
 
 // getConcerns answers GET api/concerns?db: the concerns of all databases that have keys, those to act on first.
@@ -63,8 +64,9 @@ func getConcerns(k *call, q *request) (any, error) {
 		Now    int64          `json:"now"`
 		Rows   []concern      `json:"rows"`
 		More   map[string]int `json:"more,omitempty"` // by code, how many others there are
+		Part   bool           `json:"part,omitempty"` // there are more queues, locks or streams than it has looked at
 		Denied []string       `json:"denied,omitempty"`
-	}{k.c.now(), rows, more, k.denied}, nil
+	}{k.c.now(), rows, more, x.part, k.denied}, nil
 }
 
 // worst returns the worst concerns of each kind, those to act on first, and how many others of a kind there are.
@@ -98,6 +100,20 @@ func (c *concern) weight() int64 {
 	return c.N
 }
 
+// keysOf returns the keys of a type, and a function that reports whether the time for them is over. It notes if that leaves some out.
+func (x *concerns) keysOf(kind string) (keys []string, over func() bool, err error) {
+	keys, more, err := x.k.keysOf(x.q, kind, "")
+	x.part = x.part || more
+	late := x.k.timer()
+	return keys, func() bool {
+		if !late() {
+			return false
+		}
+		x.part = true
+		return true
+	}, err
+}
+
 func (x *concerns) add(c concern) {
 	c.DB = x.db
 	x.rows = append(x.rows, c)
@@ -105,12 +121,11 @@ func (x *concerns) add(c concern) {
 
 // queues adds the queues that have dead letters, that have no worker, and that cannot deliver to their stream.
 func (x *concerns) queues() error {
-	keys, _, err := x.k.keysOf(x.q, "delayqueue", "")
+	keys, over, err := x.keysOf("delayqueue")
 	if err != nil {
 		return err
 	}
 	all, dead := []*queueRow{}, map[string]bool{}
-	over := x.k.timer()
 	for _, key := range keys {
 		if over() {
 			break
@@ -154,11 +169,10 @@ func (x *concerns) limiters() error {
 // locks adds the locks and semaphores for which a request waits for long.
 func (x *concerns) locks() error {
 	for _, kind := range []string{"lock", "semaphore"} {
-		keys, _, err := x.k.keysOf(x.q, kind, "")
+		keys, over, err := x.keysOf(kind)
 		if err != nil {
 			return err
 		}
-		over := x.k.timer()
 		for _, key := range keys {
 			if over() {
 				break
@@ -174,11 +188,10 @@ func (x *concerns) locks() error {
 
 // groups adds the consumer groups that have not read many entries of their streams.
 func (x *concerns) groups() error {
-	keys, _, err := x.k.keysOf(x.q, "stream", "")
+	keys, over, err := x.keysOf("stream")
 	if err != nil {
 		return err
 	}
-	over := x.k.timer()
 	for _, key := range keys {
 		if over() {
 			break

@@ -98,6 +98,23 @@ func TestWhatIsWrongIsToldHoweverLongAgoItBegan(t *testing.T) {
 }
 
 // A limiter that always denies has the same rate after any time, though the server halves its counts.
+func TestALookThatLeavesSomethingOutSaysSo(t *testing.T) {
+	b := newBench(t, Options{})
+	part := func() bool {
+		var a struct{ Part bool }
+		b.get("api/concerns?db=0", &a)
+		return a.Part
+	}
+	b.admin("LOCK.ACQUIRE", "job", "ann", "60000")
+	if part() {
+		t.Error("a lock is not looked at")
+	}
+	b.admin("LOCK.ACQUIRE", strings.Repeat("n", nameBytes+1), "ann", "60000")
+	if !part() {
+		t.Error("a lock whose name is not read whole is not looked at, and the answer does not say so")
+	}
+}
+
 func TestTheRateOfDenialsIsOfNow(t *testing.T) {
 	at := time.Hour.Milliseconds()
 	for _, x := range []struct {

@@ -90,11 +90,16 @@ export function attentionList(ctx) {
       fill(body, h('p', { class: 'faint' }, t('attention.checking')));
       return;
     }
-    fill(doubt, failure && [t('attention.unchecked', { why: failure }), data && data.rows.length > 0 && ' ' + t('attention.older')]);
-    doubt.hidden = !failure;
+    const inPart = !failure && !!data?.part;
+    fill(
+      doubt,
+      failure && [t('attention.unchecked', { why: failure }), data && data.rows.length > 0 && ' ' + t('attention.older')],
+      inPart && t('attention.part'),
+    );
+    doubt.hidden = !failure && !inPart;
     const rows = [...server, ...(data ? withOthers(data) : [])].sort((a, b) => Number(b.level === 'act') - Number(a.level === 'act'));
     if (rows.length) paintRows(rows);
-    else fill(body, !failure && calm(data?.denied));
+    else fill(body, !failure && !inPart && calm(data?.denied));
   }
   return {
     el: [body, doubt],

@@ -176,6 +176,7 @@ export interface ConcernsAnswer {
   now: number;
   rows: Concern[];
   more?: Record<string, number>; // by code, how many others there are
+  part?: boolean; // there are more queues, locks or streams than it has looked at
   denied?: string[];
 }
 
