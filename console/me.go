@@ -37,6 +37,7 @@ var actions = map[string][]string{
 type me struct {
 	User      blob              `json:"user"`
 	Loginable bool              `json:"loginable"` // there is a login to end
+	Others    bool              `json:"others"`    // the server has other users, and takes their logins
 	Label     *label            `json:"label"`
 	ReadOnly  bool              `json:"readOnly"`
 	Values    bool              `json:"values"`
@@ -67,6 +68,7 @@ func getMe(c *Console, q *request) (any, error) {
 	m := me{User: bytesOf(q.v.id.Name()), Loginable: q.v.createdAt != 0, ReadOnly: c.opt.ReadOnly, Values: !c.opt.HideValues,
 		Databases: c.svc.DB.Databases(), Role: "master", Version: admin.Version, Loading: c.loading(), Open: false,
 		Now: float64(c.clock.Micros()) / 1000, Can: map[string]bool{}, Need: map[string]string{}}
+	m.Others = c.opt.Access == nil && len(c.svc.Accounts().List()) > 1
 	if c.label != "" {
 		m.Label = &label{c.label, c.colour}
 	}

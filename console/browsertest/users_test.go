@@ -228,3 +228,27 @@ func TestTheFocusStaysWhereItIsWhenAKeyChanges(t *testing.T) {
 	s.Do("HSET", "cart", "pear", 2)
 	p.Eventually(row("pear") + ` && document.activeElement.innerText === 'Rename'`)
 }
+
+// Where default has no password, the others log in all the same; and a user of a phone logs out.
+func TestAUserLogsInBesideDefaultAndOutOnAPhone(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{Width: 320, Height: 640, Mobile: true})
+	p.Eventually(`$('#screen > div')`)
+	p.Click(`$('#bar button.menu')`)
+	p.Eventually(`seen($('#rail .account'))`)
+	if p.Eval(`!!$('#rail .account button')`) == true {
+		t.Error("there is a login, but no other user")
+	}
+	s.Do("ACL", "SETUSER", "bea", "on", ">secret", "+@all", "~*")
+	p.Reload()
+	p.Eventually(`$('#screen > div')`)
+	p.Click(`$('#bar button.menu')`)
+	p.Click(button("Log in"))
+	p.Eventually(`$('input[name=user]')`)
+	login(p, "bea", "secret")
+	p.Click(`$('#bar button.menu')`)
+	p.Eventually(`text('#rail .account').includes('bea')`)
+	p.Shot("S31-phone-account")
+	p.Click(button("Log out"))
+	p.Eventually(`!$('#screen .login') && $('#screen > div') && !text('#rail .account').includes('bea')`)
+}

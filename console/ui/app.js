@@ -75,15 +75,19 @@ async function check() {
   }
 }
 
-errors.start();
-events.start();
-onFail(async (e) => {
-  if (!e.login) return;
+/** Shows the login in place of the frame. */
+async function askLogin() {
   router.endScreen();
   events.stop();
-  document.documentElement.classList.remove('stale');
+  document.documentElement.classList.remove('stale', 'drawer');
   const login = await import('./screens/login.js');
   login.open(app, boot);
+}
+
+errors.start();
+events.start();
+onFail((e) => {
+  if (e.login) askLogin();
 });
 events.onState((s) => {
   frame.paintBanner();
@@ -97,7 +101,7 @@ document.addEventListener('visibilitychange', () => {
   if (isKnown() && !document.hidden) check();
 });
 router.start(frame.paintRoute);
-frame.start(boot);
+frame.start(boot, askLogin);
 keyboard.start();
 frame.setTheme();
 localStorage.removeItem('ebb.shell'); // of versions that kept one history for all users, with passwords

@@ -13,8 +13,9 @@ const root = document.documentElement,
   rail = h('nav', { id: 'rail' }),
   banner = h('div', { id: 'banner', role: 'status' });
 
-/** What follows a logout. */
-let loggedOut = () => {};
+/** What follows a logout, and how the user logs in. */
+let loggedOut = () => {},
+  askLogin = () => {};
 
 /** Shows the frame with the screen of the route. @param {HTMLElement} app */
 export function paintFrame(app) {
@@ -22,6 +23,7 @@ export function paintFrame(app) {
     rail,
     h('a', { class: 'brand', href: '#/now' }, 'ebb'),
     RAIL.map((n) => h('a', { class: 'entry', href: link(n), 'data-name': n }, icon(n), t(n + '.title'))),
+    h('div', { class: 'account' }, show(me().user, 40), accountButton('')),
   );
   rail.setAttribute('aria-label', t('menu'));
   fill(app, h('div', { id: 'frame' }, rail, bar, banner, screen));
@@ -43,7 +45,7 @@ const iconButton = (name, words, fn, props) =>
   h('button', { class: 'ghost', type: 'button', title: words, 'aria-label': words, on: { click: fn }, ...props }, icon(name));
 
 export function paintBar() {
-  const { label, readOnly, role, user, loginable } = me(),
+  const { label, readOnly, role, user } = me(),
     { paused } = events.status();
   fill(
     bar,
@@ -68,8 +70,15 @@ export function paintBar() {
       lang() === 'en' ? '中文' : 'English',
     ),
     h('span', { class: 'user', title: t('user') }, show(user, 40)),
-    loginable && h('button', { type: 'button', class: 'ghost optional', on: { click: logout } }, t('logout')),
+    accountButton('ghost optional'),
   );
+}
+
+/** Ends the login, or leads to one where there are other users: in the bar, and on a phone in the drawer. @param {string} look */
+function accountButton(look) {
+  const { loginable, others } = me();
+  if (loginable) return h('button', { type: 'button', class: look, on: { click: logout } }, t('logout'));
+  return others && h('button', { type: 'button', class: look, on: { click: () => askLogin() } }, t('login.submit'));
 }
 
 /** The label of the server. @param {import('./lib/types.js').Label} label */
@@ -139,9 +148,14 @@ export function paintBanner() {
   fill(banner, messages);
 }
 
-/** Keeps the banner up to date, and closes the drawer of a phone. @param {() => void} fn what follows a logout */
-export function start(fn) {
+/**
+ * Keeps the banner up to date, and closes the drawer of a phone.
+ * @param {() => void} fn what follows a logout
+ * @param {() => void} login shows the login
+ */
+export function start(fn, login) {
   loggedOut = fn;
+  askLogin = login;
   setInterval(() => {
     if (isKnown() && (!events.status().live || banner.classList.contains('on'))) paintBanner();
   }, 1000);

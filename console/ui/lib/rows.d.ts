@@ -485,6 +485,7 @@ export interface MasterRow {
 export interface Me {
   user: B;
   loginable: boolean; // there is a login to end
+  others: boolean; // the server has other users, and takes their logins
   label: Label | null;
   readOnly: boolean;
   values: boolean;
