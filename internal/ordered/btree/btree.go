@@ -71,6 +71,8 @@ type Tree struct {
 	levels int // 0: empty; 1: the root is a leaf
 	n      int
 	keyed  bool
+
+	ascends bool // the last Insert put its entry at the end: the next one looks there first
 }
 
 type inner struct {

@@ -96,8 +96,13 @@ func (m *model) ascend(t *rapid.T) {
 	if n := len(m.sorted); n > 0 {
 		r = m.records[m.sorted[n-1]]
 	}
-	for range rapid.IntRange(1, 1000).Draw(t, "n") {
-		r.key++
+	equal := rapid.Bool().Draw(t, "equal keys")
+	for i := range rapid.IntRange(1, 1000).Draw(t, "n") {
+		if equal {
+			r.name = fmt.Sprintf("~%04d", i) // behind all others
+		} else {
+			r.key++
+		}
 		m.add(t, r)
 	}
 }
@@ -227,6 +232,45 @@ func TestAscendingEntriesFillTheirNodes(t *testing.T) {
 	}
 	if per := float64(tree.Used()) / n; per > 13 {
 		t.Fatalf("%.1f bytes per entry", per)
+	}
+}
+
+// counted counts the records that a tree reads to order equal keys.
+type counted struct {
+	records
+	ties int
+}
+
+func (c *counted) Tie(ref uint32, p btree.Probe) int {
+	c.ties++
+	return c.records.Tie(ref, p)
+}
+
+func TestAnEntryAtTheEndReadsOneRecord(t *testing.T) {
+	for _, keyed := range []bool{true, false} {
+		var mem chunktest.Memory
+		order := &counted{records: records{}}
+		tree := btree.New(&mem, order, keyed)
+		const n = 20_000
+		for i := range uint32(n) {
+			r := record{key: 7, name: fmt.Sprintf("%06d", i)}
+			order.records[i+1] = r
+			if err := tree.Insert(probe(r), i+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := order.ties
+		first := record{key: 7, name: "0"}
+		order.records[n+1] = first
+		if err := tree.Insert(probe(first), n+1); err != nil {
+			t.Fatal(err)
+		}
+		if searched := order.ties - before; before > n || searched < 2 {
+			t.Errorf("keyed %v: %d entries at the end read %d records, one at the front read %d", keyed, n, before, searched)
+		}
+		if err := tree.Check(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

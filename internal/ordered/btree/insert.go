@@ -19,8 +19,12 @@ func (t *Tree) Insert(p Probe, ref uint32) error {
 		return t.insertFirst(p, ref)
 	}
 	var way path
-	last := t.descend(&way, p)
-	way[0].i = t.leafPos(way[0].node, p)
+	last := t.ascends && t.descendToEnd(&way, &p)
+	if !last {
+		last = t.descend(&way, p)
+		way[0].i = t.leafPos(way[0].node, p)
+	}
+	t.ascends = last && way[0].i == int(t.head(way[0].node).n)
 	if !t.nodes.Reserve(t.splits(&way)) {
 		return chunk.ErrNoMemory
 	}
@@ -81,6 +85,21 @@ func (t *Tree) descend(way *path, p Probe) (last bool) {
 	}
 	way[0].node = at
 	return last
+}
+
+// descendToEnd fills way with the path to the place behind the last entry, and reports whether p belongs there. It reads one record
+// at most, where a search among equal keys reads some at each level.
+func (t *Tree) descendToEnd(way *path, p *Probe) bool {
+	at := t.root
+	for l := t.levels - 1; l > 0; l-- {
+		in := t.inner(at)
+		i := int(in.n) - 1
+		way[l] = step{at, i}
+		at = in.child[i]
+	}
+	n := int(t.head(at).n)
+	way[0] = step{at, n}
+	return t.compare(t.keyAt(at, n-1), t.refs(at)[n-1], p) < 0
 }
 
 // splits returns the number of nodes an insert along way has to add.
