@@ -1,6 +1,10 @@
 package delayq
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/numeral"
+)
 
 // Check verifies the queue's invariants and returns the first one broken. It
 // visits every job several times.
@@ -62,6 +66,9 @@ func (q *Queue) checkJobs() error {
 			return fmt.Errorf("delayq: job %.100q has %d bytes", it.Key, len(it.Value))
 		}
 		j := read(it.Key, it.Value)
+		if n, ok := numeral.ParseInt(j.ID); ok && !q.Passed(n) {
+			return fmt.Errorf("delayq: job %d is above all numbers that have been ids, which end at %d", n, q.number)
+		}
 		if j.Priority >= Priorities {
 			return fmt.Errorf("delayq: job %.100q has priority %d", j.ID, j.Priority)
 		}

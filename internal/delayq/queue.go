@@ -17,7 +17,7 @@
 // to wake the clients that wait (NextDue, Awake).
 //
 // Invariants: a job either waits, and is in due, or is leased; leased jobs and waiting jobs that
-// expire are in events; no two entries of a tree are equal.
+// expire are in events; no two entries of a tree are equal; no id that is a number is above number.
 //
 // Time is an argument. The package has no locks: the owner holds the shard's lock. Start reading at
 // Queue.Add.
@@ -29,6 +29,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/chunk"
 	"github.com/ebbdb/ebb/internal/dict"
+	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
@@ -74,6 +75,7 @@ type Queue struct {
 	seed    maphash.Seed
 	waiting [Priorities]uint32 // jobs in due
 	stamp   int64              // the last stamp of a waiting job
+	number  int64              // the greatest of the ids so far that are numbers
 	wake    int64              // when now is greater, a job may have become due; 0: never
 	retry   int64              // memory is used up: do not try again before this instant
 	held    int64              // the stream takes no job: do not try again before this instant
@@ -116,6 +118,10 @@ func (q *Queue) Empty(now int64) bool {
 // Find returns the job with an id. O(1).
 func (q *Queue) Find(id []byte) (ref uint32, ok bool) { return q.jobs.Find(id) }
 
+// Passed reports whether n is not above all numbers that have been ids. If it is above them, Find would find no job with the id n.
+// Ids that are made of increasing numbers so need no Find. O(1).
+func (q *Queue) Passed(n int64) bool { return n <= q.number }
+
 // Job returns a job. O(1).
 func (q *Queue) Job(ref uint32) Job {
 	it := q.jobs.Item(ref)
@@ -139,6 +145,9 @@ func (q *Queue) Add(j *Job, now int64) error {
 	}
 	write(q.jobs.Edit(ref), j, stamp)
 	q.enter(ref, now)
+	if n, ok := numeral.ParseInt(j.ID); ok {
+		q.number = max(q.number, n)
+	}
 	return nil
 }
 

@@ -66,6 +66,23 @@ func TestJobsThatFallDueTogetherComeInOrder(t *testing.T) {
 	must(t, q.Check())
 }
 
+func TestANumberAboveAllIdsIsTheIDOfNoJob(t *testing.T) {
+	q, _ := newTestQueue(0)
+	for _, x := range []struct {
+		id   string
+		last int64 // the greatest number so far
+	}{{"job", 0}, {"-5", 0}, {"07", 0}, {"7", 7}, {"99999999999999999999", 7}, {"41", 41}, {"8", 41}, {"42x", 41},
+		{"9007199254740991", 1<<53 - 1}} {
+		must(t, q.Add(&Job{ID: []byte(x.id), Due: 1}, 1))
+		if !q.Passed(x.last) || q.Passed(x.last+1) {
+			t.Errorf("after %q: %d is passed: %v, %d: %v", x.id, x.last, q.Passed(x.last), x.last+1, q.Passed(x.last+1))
+		}
+		ref, _ := q.Find([]byte(x.id))
+		q.Remove(ref)
+		must(t, q.Check())
+	}
+}
+
 func TestCompactionKeepsJobsInTheirPlaces(t *testing.T) {
 	q, m := newTestQueue(0)
 	fill(t, q, 5000, bytes.Repeat([]byte("p"), 50))

@@ -183,16 +183,22 @@ func (tx *Tx) QueueAdd(key []byte, a *QueueAdd) (id []byte, added bool, err erro
 	}
 	created := q == nil
 	var old *Job
-	if created {
+	var ref uint32
+	there := false
+	if !created && a.ID != nil {
+		ref, there = q.Find(a.ID)
+	}
+	switch {
+	case created:
 		q = tx.newQueue()
-	} else if ref, there := q.Find(a.ID); a.Replace && a.ID != nil && there {
+	case there && a.Replace:
 		if q.Job(ref).Leased {
 			return nil, false, nil
 		}
 		old = takeOut(q, ref)
-	} else if tx.suppressed(q, a, mark) {
+	case there || tx.suppressed(q, mark):
 		return nil, false, nil
-	} else if tx.queueFull(q, a.MaxLen) {
+	case tx.queueFull(q, a.MaxLen):
 		return nil, false, ErrQueueFull
 	}
 	j := Job{ID: a.ID, Payload: a.Payload, Due: a.Due, Expire: a.Expire, Priority: a.Priority}
@@ -225,14 +231,8 @@ func takeOut(q *delayq.Queue, ref uint32) *Job {
 	return &j
 }
 
-// suppressed reports whether the queue must not add a job, because it has the id or an unexpired
-// mark of it. In a replay it returns false.
-func (tx *Tx) suppressed(q *delayq.Queue, a *QueueAdd, mark []byte) bool {
-	if a.ID != nil {
-		if _, there := q.Find(a.ID); there {
-			return true
-		}
-	}
+// suppressed reports whether the queue must not add a job, because it has an unexpired mark of it. In a replay it returns false.
+func (tx *Tx) suppressed(q *delayq.Queue, mark []byte) bool {
 	return mark != nil && !tx.replay && q.Marked(mark, tx.ms)
 }
 
@@ -255,6 +255,9 @@ func (tx *Tx) madeID(q *delayq.Queue, token int64) ([]byte, int64) {
 			tx.SawToken(token)
 		}
 		tx.ebuf = strconv.AppendInt(tx.ebuf[:0], token, 10)
+		if !q.Passed(token) {
+			return tx.ebuf, token
+		}
 		if _, there := q.Find(tx.ebuf); !there {
 			return tx.ebuf, token
 		}
