@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -111,13 +112,30 @@ func (q *Queue[T]) timeout(e *envelope) time.Duration {
 	return q.o.Timeout
 }
 
-// encodePayload returns the payload of a job.
-func (q *Queue[T]) encodePayload(it *Item[T], extra map[string]string) ([]byte, error) {
-	value, err := q.o.Codec.Encode(it.Value)
-	if err != nil {
-		return nil, err
+// isText reports whether T is string.
+func isText[T any]() bool {
+	var v T
+	_, is := any(v).(string)
+	return is
+}
+
+// encode returns the bytes of a value. The default codec's bytes of a string are the string.
+func (q *Queue[T]) encode(v T) (string, error) {
+	if q.text {
+		text, _ := any(v).(string)
+		return text, nil
 	}
-	if len(it.Headers) == 0 && len(extra) == 0 && it.Timeout == 0 && !bytes.HasPrefix(value, []byte(envelopeMark)) {
+	value, err := q.o.Codec.Encode(v)
+	return direct.Text(value), err // they belong to the caller
+}
+
+// encodePayload returns the payload of a job.
+func (q *Queue[T]) encodePayload(it *Item[T], extra map[string]string) (string, error) {
+	value, err := q.encode(it.Value)
+	if err != nil {
+		return "", err
+	}
+	if len(it.Headers) == 0 && len(extra) == 0 && it.Timeout == 0 && !strings.HasPrefix(value, envelopeMark) {
 		return value, nil // without an allocation
 	}
 	e := envelope{Headers: it.Headers, Timeout: kit.Millis(it.Timeout)}
@@ -129,8 +147,9 @@ func (q *Queue[T]) encodePayload(it *Item[T], extra map[string]string) ([]byte, 
 	}
 	for k, v := range e.Headers {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return nil, fmt.Errorf("%w: the header %q is %q; both must be UTF-8", conn.ErrArgument, k, v)
+			return "", fmt.Errorf("%w: the header %q is %q; both must be UTF-8", conn.ErrArgument, k, v)
 		}
 	}
-	return e.wrap(value)
+	payload, err := e.wrap([]byte(value))
+	return string(payload), err
 }

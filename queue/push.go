@@ -54,7 +54,7 @@ type Item[T any] struct {
 type pushItem struct {
 	id        string // "": the server makes one
 	generated bool   // this package made the id
-	payload   []byte
+	payload   string
 	delay     int64
 	at        int64 // 0: see delay
 	priority  int
@@ -102,10 +102,10 @@ func (q *Queue[T]) Push(ctx context.Context, v T, opts ...PushOptions) (string, 
 	if err != nil {
 		return "", q.failed("push", err)
 	}
-	switch q.pushDirect(ctx, &p) {
+	switch id, state := q.pushDirect(ctx, &p); state {
 	case direct.Done:
 		q.counts.pushed.Add(1)
-		return p.id, nil
+		return id, nil
 	case direct.Absent:
 		return q.duplicate(&p)
 	}
@@ -126,11 +126,19 @@ func (q *Queue[T]) duplicate(p *pushItem) (id string, err error) {
 	return "", q.failed("push "+p.name(), ErrDuplicate)
 }
 
-// pushDirect adds a job by a direct call of the embedded engine.
-func (q *Queue[T]) pushDirect(ctx context.Context, p *pushItem) direct.State {
-	d := direct.Of(q.c)
-	if d == nil || !q.native() || p.id == "" || q.o.Overflow == DropOldest || ctx.Err() != nil {
-		return direct.Elsewhere
+// calls returns the direct calls of an embedded engine; nil if there are none. Such an engine gets no request twice.
+func (q *Queue[T]) calls() direct.Calls {
+	if q.scripted {
+		return nil
+	}
+	return direct.Of(q.c)
+}
+
+// pushDirect adds a job by a direct call of the embedded engine, and returns its id.
+func (q *Queue[T]) pushDirect(ctx context.Context, p *pushItem) (id string, _ direct.State) {
+	d := q.calls()
+	if d == nil || q.o.Overflow == DropOldest || ctx.Err() != nil {
+		return "", direct.Elsewhere
 	}
 	q.logFirstUse()
 	return d.Push(q.name, direct.Job{ID: p.id, Payload: p.payload, Delay: p.delay, At: p.at, MaxLen: q.o.MaxLen, Priority: p.priority,
@@ -211,10 +219,10 @@ func (q *Queue[T]) prepare(ctx context.Context, it *Item[T]) (p pushItem, err er
 		return p, err
 	}
 	switch {
-	case p.id == "" && p.unique == 0:
+	case p.id == "" && p.unique == 0 && q.calls() == nil:
 		p.id, p.generated = kit.ID(), true // a push that is sent twice adds one job
-	case p.id == "":
-		_, value := unwrap(string(p.payload))
+	case p.id == "" && p.unique > 0:
+		_, value := unwrap(p.payload)
 		p.id = valueID(value) // headers and the timeout may differ; the value does not
 	}
 	return p, nil

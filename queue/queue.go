@@ -126,6 +126,7 @@ type Queue[T any] struct {
 	name string
 	o    Options[T]
 
+	text     bool // values are strings, and have the default codec
 	scripted bool // for tests: the queue uses scripts also on ebb
 
 	logged     atomic.Bool // store has logged how the queue runs
@@ -142,10 +143,11 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Queue[T], error
 	if err != nil {
 		return nil, err
 	}
+	text := o.Codec == nil && isText[T]()
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("queue %q: %w", name, err)
 	}
-	q := &Queue[T]{c: c, name: name, o: o}
+	q := &Queue[T]{c: c, name: name, o: o, text: text}
 	q.wakeups = wake.Channel{Conn: c, Name: kit.Key(name, "wake"), Wakes: wake.One}
 	return q, nil
 }

@@ -153,7 +153,8 @@ func (q *Queue[T]) schedule(name string, v T, rule Rule, o *ScheduleOptions) (*c
 	}
 	s := &cron.Schedule{Name: []byte(name), Rule: cron.Rule{Every: min(kit.Millis(rule.every), cron.MaxTime), Cron: rule.expr, Zone: rule.zone,
 		From: from, Until: until, Late: kit.Millis(o.Late), Overlap: o.Overlap, Priority: uint8(o.Priority), Expire: kit.Millis(o.TTL)}} //nolint:gosec // checked
-	s.Payload, err = q.encodePayload(&Item[T]{Value: v}, nil)
+	payload, err := q.encodePayload(&Item[T]{Value: v}, nil)
+	s.Payload = []byte(payload)
 	return s, err
 }
 

@@ -85,7 +85,7 @@ func (p *pushItem) uniqueKey() string {
 	if p.id != "" {
 		return "once:id:" + p.id
 	}
-	sum := sha256.Sum256(p.payload)
+	sum := sha256.Sum256([]byte(p.payload))
 	return "once:value:" + hex.EncodeToString(sum[:16])
 }
 

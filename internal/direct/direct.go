@@ -12,7 +12,10 @@
 // Start reading at Calls, then at session.Direct, which implements them.
 package direct
 
-import "sync"
+import (
+	"sync"
+	"unsafe"
+)
 
 // State is the outcome of a call.
 type State uint8
@@ -46,9 +49,9 @@ type Calls interface {
 	Renew(key, owner string, token, lease int64) State
 	// Release releases a lock: LOCK.RELEASE. Absent: the owner did not hold it with this token.
 	Release(key, owner string, token int64) State
-	// Push adds a job to a delay queue: DQ.ADD. Absent: the queue does not add it, since it has, or had, one with this id. A full queue
-	// is Elsewhere.
-	Push(key string, j Job) State
+	// Push adds a job to a delay queue, and returns its id: DQ.ADD. Absent: the queue does not add it, since it has, or had, one with
+	// this id, or without an id one with this payload. A full queue is Elsewhere.
+	Push(key string, j Job) (id string, state State)
 }
 
 // SetOptions are those of SET. At most one of the deadlines is set, and at most one of the conditions.
@@ -82,14 +85,17 @@ type Taken struct {
 
 // Job is what DQ.ADD adds.
 type Job struct {
-	ID             string // not empty
-	Payload        []byte
+	ID             string // "": the queue makes one
+	Payload        string
 	Delay, At      int64 // ms; At since 1970, 0: Delay from now
 	MaxLen         int64 // 0: none
 	Priority       int
 	Expire, Unique int64 // ms; 0: none
 	Replace        bool
 }
+
+// Text returns bytes as a string, without a copy. The bytes must not change while the string is in use.
+func Text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Driver is implemented by a conn.Driver with direct calls. Its views, such as that of Conn.Replicated, do not have them. A program's
 // own Driver may embed a Conn, and has no calls then: they would pass by that Driver.

@@ -2,6 +2,7 @@ package embedded_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -304,16 +305,38 @@ func drawObject(r *rand.Rand) step {
 	if o.Delay == 0 && r.IntN(3) == 0 {
 		o.At = transcript.Start.Add(pick(r, -time.Hour, time.Second))
 	}
-	if o.ID == "" {
-		o.Unique = time.Second // a generated id is random
-	}
 	which, pop := r.IntN(3), r.IntN(3) == 0
+	if o.ID == "" && o.Unique == 0 && !pop {
+		return drawPush(r)
+	}
 	return step{fmt.Sprintf("push %d %+v, pop %v", which, o, pop), func(s *side) (any, error) {
 		if pop {
 			v, err := s.c.Do(ctx, "DQ.POP", fmt.Sprint("queue", which))
 			return v.String(), err
 		}
 		return s.queues[which].Push(ctx, "job", o)
+	}}
+}
+
+// drawPush draws a push without an id, which the engine makes. A Conn without direct calls would make a random one.
+func drawPush(r *rand.Rand) step {
+	name, delay := "queue0", r.IntN(2)*500
+	return step{fmt.Sprint("push without an id ", delay), func(s *side) (id any, err error) {
+		if direct.Of(s.c) != nil {
+			id, err = s.queues[0].Push(ctx, "job", queue.PushOptions{Delay: time.Duration(delay) * time.Millisecond})
+		} else {
+			args := []any{"DQ.ADD", name, "*", "job"}
+			if delay > 0 {
+				args = append(args, "DELAY", delay)
+			}
+			var v conn.Value
+			v, err = s.c.Do(ctx, args...)
+			id = v.String()
+		}
+		if err != nil {
+			return nil, errors.New("refused") // without the name of the queue
+		}
+		return id, nil
 	}}
 }
 

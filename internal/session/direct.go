@@ -386,22 +386,31 @@ func (d *Direct) Release(key, owner string, token int64) direct.State {
 }
 
 // Push implements direct.Calls.
-func (d *Direct) Push(key string, j direct.Job) direct.State {
+func (d *Direct) Push(key string, j direct.Job) (id string, state direct.State) {
 	if len(j.Payload) > directLong {
-		return direct.Elsewhere
+		return "", direct.Elsewhere
 	}
 	k := textBytes(key)
 	t := d.txs.Get().(*directTx)
-	t.add = engine.QueueAdd{ID: textBytes(j.ID), Payload: j.Payload, Due: j.At, Expire: j.Expire, Priority: uint8(j.Priority),
+	t.add = engine.QueueAdd{Payload: textBytes(j.Payload), Due: j.At, Expire: j.Expire, Priority: uint8(j.Priority),
 		MaxLen: j.MaxLen, Unique: j.Unique, Replace: j.Replace}
-	state := d.changeIn(t, directPush, k, func(tx *engine.Tx) (bool, error) {
+	if j.ID != "" {
+		t.add.ID = textBytes(j.ID)
+	}
+	state = d.changeIn(t, directPush, k, func(tx *engine.Tx) (bool, error) {
 		if j.At == 0 {
 			t.add.Due = tx.DeadlineAfter(j.Delay)
 		}
-		_, added, err := tx.QueueAdd(k, &t.add)
+		made, added, err := tx.QueueAdd(k, &t.add)
+		if j.ID == "" {
+			t.val = append(t.val[:0], made...)
+		}
 		return added, err
 	})
+	if id = j.ID; id == "" && state == direct.Done {
+		id = string(t.val)
+	}
 	t.add = engine.QueueAdd{}
 	d.txs.Put(t)
-	return state
+	return id, state
 }

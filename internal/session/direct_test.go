@@ -19,7 +19,7 @@ func directStates(d *Direct, want direct.State) (differ []string) {
 	token, acquire := d.Acquire("lock", "o", 1000, false, false)
 	renew := d.Renew("lock", "o", token, 1000)
 	release := d.Release("lock", "o", token)
-	push := d.Push("q", direct.Job{ID: "j", Replace: true})
+	_, push := d.Push("q", direct.Job{ID: "j", Replace: true})
 	for kind, state := range map[string]direct.State{"Get": get, "AppendGet": appendGet, "Set": set, "HSet": hset, "HGet": hget, "Take": take,
 		"Acquire": acquire, "Renew": renew, "Release": release, "Push": push} {
 		if state != want {
