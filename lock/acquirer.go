@@ -10,31 +10,38 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// nativeLock is an object that uses the commands LOCK.* of ebb, for an exclusive lease.
-type nativeLock object
+// nativeLock uses the commands LOCK.* of ebb, for an exclusive lease.
+type nativeLock struct {
+	c    *conn.Conn
+	name string
+	ttl  time.Duration
+}
 
 // sharedLock is nativeLock for a shared lease.
 type sharedLock struct{ *nativeLock }
 
-func (n *nativeLock) acquire(ctx context.Context, owner, lease string, shared ...any) (locking.Reply, error) {
+// lease returns the length of a lease in ms.
+func (n *nativeLock) lease() int64 { return kit.Millis(n.ttl) }
+
+func (n *nativeLock) acquire(ctx context.Context, owner string, lease int64, shared ...any) (locking.Reply, error) {
 	words := append(append(make([]any, 0, 5), "LOCK.ACQUIRE", n.name, owner, lease), shared...)
 	return grantedReply(locking.Integer(n.c.Do(ctx, words...)))
 }
 
 func (n *nativeLock) Try(ctx context.Context, owner string, _ bool) (locking.Reply, error) {
-	return n.acquire(ctx, owner, n.ttl)
+	return n.acquire(ctx, owner, n.lease())
 }
 
 func (s sharedLock) Try(ctx context.Context, owner string, _ bool) (locking.Reply, error) {
-	return s.acquire(ctx, owner, s.ttl, "SHARED")
+	return s.acquire(ctx, owner, s.lease(), "SHARED")
 }
 
 func (n *nativeLock) Wait(ctx context.Context, owner string, wait time.Duration) (locking.Reply, error) {
-	return grantedReply(locking.Integer(n.c.Block(ctx, "LOCK.ACQUIRE", n.name, owner, n.ttl, "WAIT", kit.Millis(wait))))
+	return grantedReply(locking.Integer(n.c.Block(ctx, "LOCK.ACQUIRE", n.name, owner, n.lease(), "WAIT", kit.Millis(wait))))
 }
 
 func (s sharedLock) Wait(ctx context.Context, owner string, wait time.Duration) (locking.Reply, error) {
-	return grantedReply(locking.Integer(s.c.Block(ctx, "LOCK.ACQUIRE", s.name, owner, s.ttl, "WAIT", kit.Millis(wait), "SHARED")))
+	return grantedReply(locking.Integer(s.c.Block(ctx, "LOCK.ACQUIRE", s.name, owner, s.lease(), "WAIT", kit.Millis(wait), "SHARED")))
 }
 
 // AcquireDirect acquires the lock by a direct call of the embedded engine; see locking.Direct.
@@ -52,7 +59,7 @@ func (n *nativeLock) acquireDirect(owner string, shared, waits bool) (token int6
 	if d == nil {
 		return 0, false, false
 	}
-	token, state := d.Acquire(n.name, owner, kit.Millis(n.opts.TTL), shared, waits)
+	token, state := d.Acquire(n.name, owner, n.lease(), shared, waits)
 	return token, state == direct.Done, state != direct.Elsewhere
 }
 
@@ -67,11 +74,10 @@ func (n *nativeLock) ReleaseDirect(owner string, token int64) (was, ok bool) {
 }
 
 func (n *nativeLock) Renew(ctx context.Context, owner string, token int64) error {
-	lease := kit.Millis(n.opts.TTL) // not n.ttl, which Acquire does not make for a direct call
-	if d := direct.Of(n.c); d != nil && ctx.Err() == nil && d.Renew(n.name, owner, token, lease) == direct.Done {
+	if d := direct.Of(n.c); d != nil && ctx.Err() == nil && d.Renew(n.name, owner, token, n.lease()) == direct.Done {
 		return nil
 	}
-	return locking.Renewed(locking.Integer(n.c.Do(ctx, "LOCK.RENEW", n.name, owner, token, lease)))
+	return locking.Renewed(locking.Integer(n.c.Do(ctx, "LOCK.RENEW", n.name, owner, token, n.lease())))
 }
 
 func (n *nativeLock) Release(ctx context.Context, owner string, token int64) (bool, error) {
@@ -91,7 +97,7 @@ func (n *nativeLock) abandon(ctx context.Context, owner string, shared ...any) e
 	if kit.Repeated(ctx) {
 		return n.discard(ctx, owner)
 	}
-	r, err := n.acquire(ctx, owner, "1", shared...)
+	r, err := n.acquire(ctx, owner, 1, shared...)
 	if err == nil && r.Granted {
 		_, err = n.Release(ctx, owner, r.Token)
 	}
@@ -114,6 +120,19 @@ func (n *nativeLock) discard(ctx context.Context, owner string) error {
 }
 
 func (*nativeLock) Repeatable() bool { return true }
+
+// brief is a lock that Acquire acquires by a direct call: the lease, and what its release needs. It implements locking.Maker.
+type brief struct {
+	held locking.Lease
+	nativeLock
+}
+
+// Make makes the lock, for what is rare: messages, and releases that the engine does not take directly.
+func (b *brief) Make() *locking.Object {
+	l := &Lock{}
+	_ = l.setup(b.c, "lock", b.name, Options{TTL: b.ttl}) // Acquire has checked them
+	return &l.core
+}
 
 // nativeSem uses the commands SEM.* of ebb.
 type nativeSem struct {

@@ -1,10 +1,12 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/internal/locking"
 )
@@ -54,22 +56,21 @@ func NewFair(c *conn.Conn, name string, opts ...Options) (*Lock, error) {
 // If the backend does not reply, Acquire returns up to a second after ctx has ended, because it
 // first gives back a lease whose reply was lost.
 func Acquire(ctx context.Context, c *conn.Conn, name string, ttl time.Duration) (*Lease, error) {
-	var x struct { // one allocation for both
-		lock  Lock
-		lease locking.Lease
-	}
 	full, err := kit.Name(c, "lock", name)
 	if err != nil {
 		return nil, err
 	}
-	l := &x.lock
-	if err := l.setOptions(c, "lock", full, Options{TTL: ttl}); err != nil {
+	ttl = cmp.Or(ttl, DefaultTTL)
+	if direct.Of(c) != nil && ttl >= locking.MinTTL {
+		b := &brief{nativeLock: nativeLock{c: c, name: full, ttl: ttl}}
+		if b.held.AcquireOnce(ctx, c, ttl, b) {
+			return (*Lease)(&b.held), nil
+		}
+	}
+	l := &Lock{}
+	if err := l.setup(c, "lock", full, Options{TTL: ttl}); err != nil {
 		return nil, err
 	}
-	if granted, _ := x.lease.AcquireDirect(ctx, &l.core, (*nativeLock)(&l.object), "", true); granted {
-		return (*Lease)(&x.lease), nil
-	}
-	l.makeNames()
 	lease, err := l.core.Acquire(ctx, l.acquirer(), l.owner(), 0)
 	return (*Lease)(lease), err
 }
@@ -78,7 +79,7 @@ func (l *Lock) acquirer() locking.Acquirer {
 	l.logFirstUse(l)
 	switch {
 	case l.c.Capabilities().Native:
-		return (*nativeLock)(&l.object)
+		return &l.native
 	case l.fair:
 		return scriptLine{c: l.c, name: l.name, ttl: kit.Millis(l.opts.TTL), limit: 1, n: 1, keys: l.keys}
 	}

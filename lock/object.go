@@ -49,6 +49,7 @@ type object struct {
 	keys keys
 	core locking.Object
 
+	native        nativeLock
 	ttl, fenceTTL string // in ms, as texts: the lease, and the time for which its token is kept
 }
 
@@ -64,15 +65,6 @@ func (o *object) init(c *conn.Conn, label, name string, opts []Options) error {
 // setup completes and checks the options, and makes the names. label is the kind of the object as its errors have it: "lock: fair lock",
 // and "lock" for Lock.
 func (o *object) setup(c *conn.Conn, label, name string, opts Options) error {
-	if err := o.setOptions(c, label, name, opts); err != nil {
-		return err
-	}
-	o.makeNames()
-	return nil
-}
-
-// setOptions is setup without the names.
-func (o *object) setOptions(c *conn.Conn, label, name string, opts Options) error {
 	o.c, o.name, o.opts = c, name, opts
 	o.core = locking.Object{Conn: c, Label: label, What: strings.TrimPrefix(label, "lock: "), Name: name,
 		TTL: opts.TTL, UntilRelease: opts.UntilRelease, Logger: opts.Logger}
@@ -84,11 +76,7 @@ func (o *object) setOptions(c *conn.Conn, label, name string, opts Options) erro
 		return o.argument("Later is %v; it must be positive, or 0 for the default", o.opts.Later)
 	}
 	o.opts.Later = cmp.Or(o.opts.Later, o.opts.TTL/3)
-	return nil
-}
-
-// makeNames makes what requests and waiting calls need.
-func (o *object) makeNames() {
+	o.native = nativeLock{c: c, name: name, ttl: o.opts.TTL}
 	o.keys = keysOf(o.name)
 	o.core.Wakeups = wake.Channel{Conn: o.c, Name: o.keys.wake, Settles: true}
 	var room [40]byte
@@ -96,6 +84,7 @@ func (o *object) makeNames() {
 	first := strconv.AppendInt(room[:0], ttl, 10)
 	both := string(strconv.AppendInt(first, ttl+fenceLife, 10))
 	o.ttl, o.fenceTTL = both[:len(first)], both[len(first):]
+	return nil
 }
 
 // owner returns a new, unique owner.

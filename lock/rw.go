@@ -27,11 +27,10 @@ func NewRW(c *conn.Conn, name string, opts ...Options) (*RW, error) {
 func (l *RW) acquirer(shared bool) locking.Acquirer {
 	l.logFirstUse(l)
 	if l.c.Capabilities().Native {
-		native := (*nativeLock)(&l.object)
 		if shared {
-			return sharedLock{native}
+			return sharedLock{&l.native}
 		}
-		return native
+		return &l.native
 	}
 	n := int64(allPermits)
 	if shared {

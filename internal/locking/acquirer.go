@@ -46,6 +46,12 @@ type Direct interface {
 	ReleaseDirect(owner string, token int64) (was, ok bool)
 }
 
+// Maker is the Direct of a lease whose Object is made only when something needs it. The lease keeps the first that Make returns.
+type Maker interface {
+	Direct
+	Make() *Object
+}
+
 // NoLine is an Acquirer of a backend that keeps no line and no list of waiters: a waiter subscribes to wake-ups before it asks for
 // one, and a release in this process needs no message.
 type NoLine interface{ NoLine() }

@@ -10,12 +10,19 @@ import (
 const MaxLists = maxLists
 
 // Listed reports whether the first renewal of a lease comes, or came, from a list.
-func (l *Lease) Listed() bool { return l.renewals != nil }
+func (l *Lease) Listed() bool { return l.lane != nil }
 
-// ListIsIdle reports whether a Conn's list for leases of a length is empty, and its timer does not run.
+// Made reports whether something has needed the object of a lease.
+func (l *Lease) Made() bool { return l.object.Load() != nil }
+
+// ListIsIdle reports whether a Conn's list for leases of a length is empty, and none of its timers runs.
 func ListIsIdle(c *conn.Conn, ttl time.Duration) bool {
-	list := renewalsOf(c, ttl)
-	list.mu.Lock()
-	defer list.mu.Unlock()
-	return list.first == nil && list.last == nil && !list.armed
+	idle := true
+	for i := range renewalsOf(c, ttl) {
+		list := &renewalsOf(c, ttl)[i]
+		list.mu.Lock()
+		idle = idle && list.first == nil && list.last == nil && !list.armed
+		list.mu.Unlock()
+	}
+	return idle
 }

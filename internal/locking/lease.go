@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/kit"
 )
 
@@ -24,45 +26,47 @@ func Now() Instant { return Instant(time.Now()) }
 // Elapsed returns the time since m.
 func (m Instant) Elapsed() time.Duration { return time.Since(time.Time(m)) }
 
-func (m Instant) after(o Instant) bool { return time.Time(m).After(time.Time(o)) }
-
 // Margin returns the time by which a lease counts as shorter than it is: clocks of computers differ by far less than 1 %, and a
 // server counts milliseconds.
 func Margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// Lease is a lease: see lock.Lease.
+// Lease is a lease: see lock.Lease. Many are held for a moment, so what only a longer one needs is apart.
 type Lease struct {
-	o        *Object
+	object   atomic.Pointer[Object] // nil until something needs it: see Maker
 	acquirer Acquirer
 	owner    string
 	token    int64
 	ttl      time.Duration
-
-	parent       context.Context           // that the lease was acquired with
-	firstRenewal *time.Timer               // calls renewLoop: a shorter lease needs no goroutine; nil: renewals do
-	afterRelease func(ctx context.Context) // nil: nothing
-
-	releasing    sync.Mutex // one Release at a time; taken before mu
-	neverRenewed bool       // Release came before the first renewal
+	parent   context.Context // that the lease was acquired with
 
 	id         [2 * idBytes]byte // the memory of owner, for a direct call
 	requested  Instant           // before the request that was granted
-	renewals   *renewalList      // nil: firstRenewal
-	list       *renewalList      // renewals until the first renewal; its mu guards list, prev and next
-	prev, next *Lease
+	lane       *lane             // begins the renewals; nil: long.firstRenewal does
+	prev, next *Lease            // lane.mu guards them, and
+	listed     bool              // this: the lease is in lane
 
-	mu         sync.Mutex              // guards what follows
-	ctx        context.Context         // nil until its first use
-	view       context.Context         // ctx as Context returns it
-	cancel     context.CancelCauseFunc // ends it
-	cause      error                   // why it ended before its first use
-	stopped    bool                    // renewLoop has returned
-	stopping   chan struct{}           // closed then; nil while no call waits for it
-	expiry     *time.Timer             // ends the lease when it is no longer certain; nil before renewLoop
-	sent       Instant                 // before the last granted request
-	lastErr    error                   // of the last renewal
-	over       bool                    // released, or lost according to the backend
-	unanswered bool                    // a release was sent and had no reply
+	neverRenewed bool       // Release came before the first renewal; a Release alone uses it
+	releasing    sync.Mutex // one Release at a time; taken before mu
+
+	mu         sync.Mutex    // guards what follows
+	stopped    bool          // renewLoop has returned
+	over       bool          // released, or lost according to the backend
+	unanswered bool          // a release was sent and had no reply
+	long       *longLease    // nil: nothing has needed it
+	cause      error         // why the context ended before its first use
+	renewed    time.Duration // from requested to the last granted request
+}
+
+// longLease is the part of a lease that it needs for a context or a renewal. Lease.mu guards it.
+type longLease struct {
+	firstRenewal *time.Timer               // calls renewLoop: a shorter lease needs no goroutine; nil: the lane does
+	afterRelease func(ctx context.Context) // nil: nothing
+	ctx          context.Context           // nil until its first use
+	view         context.Context           // ctx as Context returns it
+	cancel       context.CancelCauseFunc   // ends it
+	stopping     chan struct{}             // closed when renewLoop has returned; nil while no call waits for it
+	expiry       *time.Timer               // ends the lease when it is no longer certain; nil before renewLoop
+	lastErr      error                     // of the last renewal
 }
 
 // newLease returns a lease and begins to renew it. sent is the instant before the granted request: the server counts the lease from a
@@ -71,8 +75,14 @@ func newLease(ctx context.Context, o *Object, acq Acquirer, owner string, token 
 	if o.UntilRelease {
 		ctx = context.WithoutCancel(ctx)
 	}
-	l := &Lease{o: o, acquirer: acq, owner: owner, token: token, ttl: o.TTL, sent: sent, parent: ctx}
-	l.firstRenewal = time.AfterFunc(max(l.ttl/3-sent.Elapsed(), 0), l.renewLoop)
+	x := new(struct { // one allocation for both
+		lease Lease
+		long  longLease
+	})
+	l := &x.lease
+	l.object.Store(o)
+	l.acquirer, l.owner, l.token, l.ttl, l.requested, l.parent, l.long = acq, owner, token, o.TTL, sent, ctx, &x.long
+	l.long.firstRenewal = time.AfterFunc(max(l.ttl/3-sent.Elapsed(), 0), l.renewLoop)
 	return l
 }
 
@@ -82,6 +92,20 @@ const idBytes = 16
 // AcquireDirect acquires l, which is new, by a direct call. ok is false if the call has done nothing. prefix is the part of the owner's
 // name before its random part; waits: a refusal is none.
 func (l *Lease) AcquireDirect(ctx context.Context, o *Object, acq Direct, prefix string, waits bool) (granted, ok bool) {
+	l.object.Store(o)
+	l.ttl, l.acquirer = o.TTL, acq
+	return l.acquireDirect(ctx, o.Conn, acq, prefix, waits, o.UntilRelease)
+}
+
+// AcquireOnce is AcquireDirect for an object that acq makes when something needs it: most such leases are released at once. A
+// refusal is none.
+func (l *Lease) AcquireOnce(ctx context.Context, c *conn.Conn, ttl time.Duration, acq Maker) (granted bool) {
+	l.ttl, l.acquirer = ttl, acq
+	granted, _ = l.acquireDirect(ctx, c, acq, "", true, false)
+	return granted
+}
+
+func (l *Lease) acquireDirect(ctx context.Context, c *conn.Conn, acq Direct, prefix string, waits, untilRelease bool) (granted, ok bool) {
 	if ctx.Err() != nil {
 		return false, false
 	}
@@ -89,57 +113,77 @@ func (l *Lease) AcquireDirect(ctx context.Context, o *Object, acq Direct, prefix
 	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
 	binary.LittleEndian.PutUint64(random[8:], rand.Uint64())
 	hex.Encode(l.id[:], random[:])
-	owner := unsafe.String(&l.id[0], len(l.id))
+	l.owner = unsafe.String(&l.id[0], len(l.id))
 	if prefix != "" {
-		owner = prefix + ":" + owner
+		l.owner = prefix + ":" + l.owner
 	}
-	sent := Now()
-	token, granted, ok := acq.AcquireDirect(owner, waits)
-	if !granted {
+	l.requested = Now()
+	if l.token, granted, ok = acq.AcquireDirect(l.owner, waits); !granted {
 		return false, ok
 	}
-	if sent.Elapsed() >= o.TTL/4 && !confirmDirect(ctx, o, acq, owner, token, &sent) {
+	if l.requested.Elapsed() >= l.ttl/4 && !l.confirmDirect(ctx, acq) {
 		return false, false
 	}
-	if o.UntilRelease {
-		ctx = context.WithoutCancel(ctx)
+	if l.parent = ctx; untilRelease {
+		l.parent = context.WithoutCancel(ctx)
 	}
-	l.o, l.acquirer, l.owner, l.token, l.ttl, l.sent, l.requested, l.parent = o, acq, owner, token, o.TTL, sent, sent, ctx
-	if l.renewals = renewalsOf(o.Conn, l.ttl); l.renewals != nil {
-		l.renewals.add(l)
+	if all := renewalsOf(c, l.ttl); all != nil {
+		l.lane = &all[random[0]%lanes]
+		l.lane.add(l)
 	} else {
-		l.firstRenewal = time.AfterFunc(max(l.ttl/3-sent.Elapsed(), 0), l.renewLoop)
+		l.long = &longLease{}
+		l.long.firstRenewal = time.AfterFunc(max(l.ttl/3-l.requested.Elapsed(), 0), l.renewLoop)
 	}
 	return true, true
 }
 
-// confirmDirect renews a lease whose request took long, so that it counts from sent, which it sets. It reports false if it has given
-// the lease back instead.
-func confirmDirect(ctx context.Context, o *Object, acq Direct, owner string, token int64, sent *Instant) bool {
-	*sent = Now()
-	err := acq.Renew(ctx, owner, token)
+// confirmDirect renews a lease whose request took long, so that it counts from now. It reports false if it has given the lease back
+// instead.
+func (l *Lease) confirmDirect(ctx context.Context, acq Direct) bool {
+	l.requested = Now()
+	err := acq.Renew(ctx, l.owner, l.token)
 	if err != nil && !errors.Is(err, ErrLost) {
-		o.TakeBack(ctx, func(ctx context.Context) error { _, err := acq.Release(ctx, owner, token); return err })
+		l.Object().TakeBack(ctx, func(ctx context.Context) error { _, err := acq.Release(ctx, l.owner, l.token); return err })
 	}
 	return err == nil
 }
 
 // stopFirstRenewal reports whether it came before the first renewal, of which there is none then.
 func (l *Lease) stopFirstRenewal() bool {
-	if l.renewals != nil {
-		return l.renewals.remove(l)
+	if l.lane != nil {
+		return l.lane.remove(l)
 	}
-	return l.firstRenewal.Stop()
+	return l.long.firstRenewal.Stop()
 }
 
 // Object returns what the lease is of.
-func (l *Lease) Object() *Object { return l.o }
+func (l *Lease) Object() *Object {
+	if o := l.object.Load(); o != nil {
+		return o
+	}
+	l.object.CompareAndSwap(nil, l.acquirer.(Maker).Make())
+	return l.object.Load()
+}
+
+// more returns long, and makes it if there is none yet. The caller holds mu.
+func (l *Lease) more() *longLease {
+	if l.long == nil {
+		l.long = &longLease{}
+	}
+	return l.long
+}
 
 // AfterRelease has fn called after the release. It comes before the lease is used.
-func (l *Lease) AfterRelease(fn func(ctx context.Context)) { l.afterRelease = fn }
+func (l *Lease) AfterRelease(fn func(ctx context.Context)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.more().afterRelease = fn
+}
 
-// certainFor returns how much longer a lease is certain that was requested at sent.
-func (l *Lease) certainFor(sent Instant) time.Duration { return l.ttl - Margin(l.ttl) - sent.Elapsed() }
+// certainFor returns how much longer the lease is certain if its last granted request was sent at an instant after requested.
+func (l *Lease) certainFor(sent time.Duration) time.Duration {
+	return l.ttl - Margin(l.ttl) - (l.requested.Elapsed() - sent)
+}
 
 // Token returns the fencing token.
 func (l *Lease) Token() int64 { return l.token }
@@ -151,10 +195,11 @@ func (l *Lease) Owner() string { return l.owner }
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.view == nil {
-		l.view = leaseContext{l.context(), l}
+	m := l.more()
+	if m.view == nil {
+		m.view = leaseContext{l.context(), l}
 	}
-	return l.view
+	return m.view
 }
 
 // leaseContext is a lease's context whose Err looks at the clock.
@@ -184,13 +229,13 @@ func (l *Lease) Until() time.Time {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Time(l.sent).Add(l.ttl - Margin(l.ttl))
+	return time.Time(l.requested).Add(l.renewed + l.ttl - Margin(l.ttl))
 }
 
 // checkClock ends a lease that is no longer certain although its timer has not fired yet, as after a pause of the process.
 func (l *Lease) checkClock() {
 	l.mu.Lock()
-	lapsed := !l.over && l.certainFor(l.sent) <= 0
+	lapsed := !l.over && l.certainFor(l.renewed) <= 0
 	l.mu.Unlock()
 	if lapsed {
 		l.expire()
@@ -200,15 +245,16 @@ func (l *Lease) checkClock() {
 // context returns the context, and makes it if there is none yet: a lease that is held for a moment mostly needs none. The caller holds
 // mu.
 func (l *Lease) context() context.Context {
+	m := l.more()
 	switch {
-	case l.ctx != nil:
+	case m.ctx != nil:
 	case l.cause != nil:
-		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.parent))
-		l.cancel(l.cause)
+		m.ctx, m.cancel = context.WithCancelCause(context.WithoutCancel(l.parent))
+		m.cancel(l.cause)
 	default:
-		l.ctx, l.cancel = context.WithCancelCause(l.parent)
+		m.ctx, m.cancel = context.WithCancelCause(l.parent)
 	}
-	return l.ctx
+	return m.ctx
 }
 
 // endCause returns the cause with which the context has ended, nil if it has not.
@@ -221,8 +267,8 @@ func (l *Lease) endCause() error {
 // endCauseLocked does the work of endCause. The caller holds mu.
 func (l *Lease) endCauseLocked() error {
 	switch {
-	case l.ctx != nil:
-		return context.Cause(l.ctx)
+	case l.long != nil && l.long.ctx != nil:
+		return context.Cause(l.long.ctx)
 	case l.cause != nil:
 		return l.cause
 	}
@@ -233,11 +279,16 @@ func (l *Lease) endCauseLocked() error {
 func (l *Lease) Stop(cause error) (before error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.stopLocked(cause)
+}
+
+// stopLocked does the work of Stop. The caller holds mu.
+func (l *Lease) stopLocked(cause error) (before error) {
 	if before = l.endCauseLocked(); before != nil {
 		return before
 	}
-	if l.ctx != nil {
-		l.cancel(cause)
+	if l.long != nil && l.long.ctx != nil {
+		l.long.cancel(cause)
 	} else {
 		l.cause = cause
 	}
@@ -246,7 +297,8 @@ func (l *Lease) Stop(cause error) (before error) {
 
 // String describes the lease.
 func (l *Lease) String() string {
-	return fmt.Sprintf("lease of %s %q, token %d", l.o.What, l.o.Name, l.token)
+	o := l.Object()
+	return fmt.Sprintf("lease of %s %q, token %d", o.What, o.Name, l.token)
 }
 
 // renewLoop renews the lease every TTL/3 until the context ends. The caller has already waited the first third. When the context ends,
@@ -256,7 +308,7 @@ func (l *Lease) renewLoop() {
 	l.mu.Lock()
 	ctx := l.context()
 	if !l.over {
-		l.expiry = time.AfterFunc(l.certainFor(l.sent), l.expire)
+		l.long.expiry = time.AfterFunc(l.certainFor(l.renewed), l.expire)
 	}
 	l.mu.Unlock()
 	for failed := 0; ctx.Err() == nil; {
@@ -268,7 +320,8 @@ func (l *Lease) renewLoop() {
 		case ctx.Err() != nil:
 			return
 		default:
-			l.o.Logger.Warn("lock: renewal failed, trying again", "object", l.o.What, "name", l.o.Name, "error", err)
+			o := l.Object()
+			o.Logger.Warn("lock: renewal failed, trying again", "object", o.What, "name", o.Name, "error", err)
 			pause = kit.Backoff(l.ttl/64, l.ttl/12, failed)
 			failed++
 		}
@@ -282,8 +335,8 @@ func (l *Lease) renewLoop() {
 func (l *Lease) stopRenewing() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stopped = true; l.stopping != nil {
-		close(l.stopping)
+	if l.stopped = true; l.long.stopping != nil {
+		close(l.long.stopping)
 	}
 }
 
@@ -295,10 +348,11 @@ func (l *Lease) waitForRenewals() {
 		l.mu.Unlock()
 		return
 	}
-	if l.stopping == nil {
-		l.stopping = make(chan struct{})
+	m := l.more()
+	if m.stopping == nil {
+		m.stopping = make(chan struct{})
 	}
-	stopping := l.stopping
+	stopping := m.stopping
 	l.mu.Unlock()
 	t := time.NewTimer(kit.GraceAfterEnd)
 	defer t.Stop()
@@ -311,16 +365,16 @@ func (l *Lease) waitForRenewals() {
 // Renew renews the lease now.
 func (l *Lease) Renew(ctx context.Context) error {
 	if cause := l.endCause(); cause != nil {
-		return l.o.Wrap("renew", cause)
+		return l.Object().Wrap("renew", cause)
 	}
 	// A renewal that hangs ends early enough for another one.
 	bounded, cancel := context.WithTimeout(ctx, l.ttl/3)
 	defer cancel()
-	sent := Now()
+	sent := l.requested.Elapsed()
 	err := l.acquirer.Renew(bounded, l.owner, l.token)
 	switch {
 	case errors.Is(err, ErrLost):
-		err = l.o.Wrap("renew", err)
+		err = l.Object().Wrap("renew", err)
 		l.lost(err)
 		return err
 	case kit.Overdue(ctx, bounded, err):
@@ -328,13 +382,17 @@ func (l *Lease) Renew(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lastErr = err; err != nil {
-		return l.o.Wrap("renew", err)
+	if err != nil {
+		l.more().lastErr = err
+		return l.Object().Wrap("renew", err)
 	}
-	if !l.over && sent.after(l.sent) {
-		l.sent = sent
-		if l.expiry != nil {
-			l.expiry.Reset(l.certainFor(sent))
+	if l.long != nil {
+		l.long.lastErr = nil
+	}
+	if !l.over && sent > l.renewed {
+		l.renewed = sent
+		if l.long != nil && l.long.expiry != nil {
+			l.long.expiry.Reset(l.certainFor(sent))
 		}
 	}
 	return nil
@@ -343,76 +401,85 @@ func (l *Lease) Renew(ctx context.Context) error {
 // expire ends a lease that is no longer certain.
 func (l *Lease) expire() {
 	if l.parent.Err() != nil {
-		l.o.Logger.Warn("lock: a lease has run out: the context that it was acquired with ended before Release",
-			"object", l.o.What, "name", l.o.Name, "token", l.token, "error", context.Cause(l.parent))
+		o := l.Object()
+		o.Logger.Warn("lock: a lease has run out: the context that it was acquired with ended before Release",
+			"object", o.What, "name", o.Name, "token", l.token, "error", context.Cause(l.parent))
 		return
 	}
+	err := errors.New("no reply")
 	l.mu.Lock()
-	err := l.lastErr
+	if l.long != nil && l.long.lastErr != nil {
+		err = l.long.lastErr
+	}
 	l.mu.Unlock()
-	if err == nil {
-		err = errors.New("no reply")
-	}
-	err = l.o.Wrap("renew", fmt.Errorf("%w: no renewal has succeeded for %v: %w", ErrLost, l.ttl, err))
+	err = l.Object().Wrap("renew", fmt.Errorf("%w: no renewal has succeeded for %v: %w", ErrLost, l.ttl, err))
 	if l.Stop(err) == nil {
-		l.o.Logger.Error("lock: lease lost", "object", l.o.What, "name", l.o.Name, "token", l.token, "error", err)
+		l.logLost(err)
 	}
+}
+
+func (l *Lease) logLost(err error) {
+	o := l.Object()
+	o.Logger.Error("lock: lease lost", "object", o.What, "name", o.Name, "token", l.token, "error", err)
 }
 
 // lost ends a lease that is over according to the backend.
 func (l *Lease) lost(err error) {
 	l.finish()
 	if l.Stop(err) == nil { // otherwise the program has released it meanwhile
-		l.o.Logger.Error("lock: lease lost", "object", l.o.What, "name", l.o.Name, "token", l.token, "error", err)
+		l.logLost(err)
 	}
 }
 
-// finish marks the lease as over, and reports whether it was before.
-func (l *Lease) finish() (before bool) {
+// finish marks the lease as over, and returns what AfterRelease has set.
+func (l *Lease) finish() (afterRelease func(ctx context.Context)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, l.over = l.over, true
-	if l.expiry != nil {
-		l.expiry.Stop()
+	l.over = true
+	l.stopExpiry()
+	if l.long != nil {
+		afterRelease = l.long.afterRelease
 	}
-	return before
+	return afterRelease
+}
+
+// stopExpiry stops the timer of expire. The caller holds mu.
+func (l *Lease) stopExpiry() {
+	if l.long != nil && l.long.expiry != nil {
+		l.long.expiry.Stop()
+	}
 }
 
 // Release gives the lease back.
 func (l *Lease) Release(ctx context.Context) error {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
-	cause := l.Stop(context.Canceled)
 	l.neverRenewed = l.neverRenewed || l.stopFirstRenewal()
 	l.mu.Lock()
-	over := l.over
+	cause, over := l.stopLocked(context.Canceled), l.over
+	l.stopExpiry()
 	l.mu.Unlock()
 	if over {
 		if errors.Is(cause, ErrLost) {
-			return l.o.Wrap("release", cause)
+			return l.Object().Wrap("release", cause)
 		}
 		return nil
 	}
 	was, err := l.release(ctx)
 	if err != nil {
-		return l.o.Wrap("release", err)
+		return l.Object().Wrap("release", err)
 	}
 	if !l.neverRenewed {
 		l.waitForRenewals()
 	}
 	if !was {
-		return l.o.Wrap("release", ErrLost)
+		return l.Object().Wrap("release", ErrLost)
 	}
 	return nil
 }
 
 // release releases the lease, and reports whether it was held until then, as far as the package can know. The caller holds releasing.
 func (l *Lease) release(ctx context.Context) (was bool, err error) {
-	l.mu.Lock()
-	if l.expiry != nil {
-		l.expiry.Stop()
-	}
-	l.mu.Unlock()
 	direct, done := l.acquirer.(Direct)
 	if done {
 		was, done = direct.ReleaseDirect(l.owner, l.token)
@@ -423,15 +490,15 @@ func (l *Lease) release(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.finish()
+	afterRelease := l.finish()
 	if _, plain := l.acquirer.(NoLine); plain {
-		if d := l.o.Wakeups.Find(); d != nil {
+		if d := l.Object().Wakeups.Find(); d != nil {
 			d.Wake("") // a release in this process needs no message
 		}
 	}
-	if l.afterRelease != nil {
+	if afterRelease != nil {
 		_ = kit.ReleaseBriefly(ctx, nil, func(error) bool { return false }, func(ctx context.Context) error {
-			l.afterRelease(ctx)
+			afterRelease(ctx)
 			return nil
 		})
 	}

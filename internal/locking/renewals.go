@@ -1,68 +1,116 @@
 package locking
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/direct"
 )
 
-// renewals are the leases of an embedded engine's Conn that are not renewed yet. Leases of one length fall due in the order in which
-// they began, so that one list and one timer are enough for each length. A lease that is released before costs no timer.
+// renewals are the leases of an embedded engine's Conn that are not renewed yet.
+//
+//	renewals ── lists ── length of the lease ─▶ list ── random ─▶ lane:  lease ─▶ lease ─▶ lease     the first is due first
+//	                                                                └─ timer
+//
+// Leases of one length fall due in the order in which they began, so that one list and one timer are enough for each lane. A lease
+// that is released before costs no timer. Goroutines that lock and release at the same time mostly use different lanes.
 type renewals struct {
-	mu    sync.Mutex // guards lists
-	lists map[time.Duration]*renewalList
-}
-
-// maxLists bounds the lists of a Conn: a program may compute the lengths of its leases.
-const maxLists = 64
-
-// renewalsOf returns the list of a Conn with direct calls for leases of a length; nil if the Conn has lists for many other lengths.
-func renewalsOf(c *conn.Conn, ttl time.Duration) *renewalList {
-	r, _ := direct.Keep(c, func() any { return &renewals{lists: map[time.Duration]*renewalList{}} }).(*renewals)
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := r.lists[ttl]
-	if l == nil && len(r.lists) < maxLists {
-		l = &renewalList{after: ttl / 3}
-		r.lists[ttl] = l
-	}
-	return l
-}
-
-// Idle implements direct.Idler: the leases that are left are renewed, in vain, until they are over.
-func (r *renewals) Idle() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range r.lists {
-		l.mu.Lock()
-		if l.armed && l.first == nil && l.timer.Stop() {
-			l.armed = false
-		}
-		l.mu.Unlock()
-	}
+	lists atomic.Pointer[[]renewalList] // the array is never written to: an addition replaces it
+	mu    sync.Mutex                    // serialises additions
 }
 
 // renewalList has the leases of one length.
 type renewalList struct {
+	ttl   time.Duration
+	lanes *[lanes]lane
+}
+
+const (
+	// maxLists bounds the lists of a Conn: a program may compute the lengths of its leases.
+	maxLists = 64
+	// lanes is a multiple of the processors that small machines have; more lanes would mean more timers.
+	lanes = 16
+)
+
+// renewalsOf returns the lanes of a Conn with direct calls for leases of a length; nil if the Conn has lists for many other lengths.
+func renewalsOf(c *conn.Conn, ttl time.Duration) *[lanes]lane {
+	r, _ := direct.Keep(c, func() any { return &renewals{} }).(*renewals)
+	if r == nil {
+		return nil
+	}
+	if l := r.find(ttl); l != nil {
+		return l
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.find(ttl)
+	if all := r.all(); l == nil && len(all) < maxLists {
+		l = new([lanes]lane)
+		for i := range l {
+			l[i].after = ttl / 3
+		}
+		all = append(slices.Clip(all), renewalList{ttl, l})
+		r.lists.Store(&all)
+	}
+	return l
+}
+
+// all returns the lists, in the order of their first use.
+func (r *renewals) all() []renewalList {
+	if l := r.lists.Load(); l != nil {
+		return *l
+	}
+	return nil
+}
+
+func (r *renewals) find(ttl time.Duration) *[lanes]lane {
+	for _, l := range r.all() {
+		if l.ttl == ttl {
+			return l.lanes
+		}
+	}
+	return nil
+}
+
+// Idle implements direct.Idler: the leases that are left are renewed, in vain, until they are over.
+func (r *renewals) Idle() {
+	for _, l := range r.all() {
+		for i := range l.lanes {
+			l.lanes[i].idle()
+		}
+	}
+}
+
+// lane has leases of one length.
+type lane struct {
 	after time.Duration // from the request to the first renewal
 
 	mu          sync.Mutex // guards what follows, and the links of the leases
 	first, last *Lease
 	timer       *time.Timer // nil before the first lease
 	armed       bool        // the timer runs; it may be early
+
+	_ [80]byte // keeps lanes in separate cache lines
+}
+
+// idle stops the timer of an empty lane.
+func (r *lane) idle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.armed && r.first == nil && r.timer.Stop() {
+		r.armed = false
+	}
 }
 
 // add adds a lease that was requested less than a quarter of its length ago. A lease may so stand behind one that is due a
 // little later, and is renewed with it.
-func (r *renewalList) add(l *Lease) {
+func (r *lane) add(l *Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.list, l.prev = r, r.last
+	l.listed, l.prev = true, r.last
 	if r.last == nil {
 		r.first = l
 	} else {
@@ -75,15 +123,15 @@ func (r *renewalList) add(l *Lease) {
 	}
 }
 
-// remove removes a lease, and reports whether it was in the list: its renewals have not begun.
-func (r *renewalList) remove(l *Lease) bool {
+// remove removes a lease of the lane, and reports whether it was still there: its renewals have not begun.
+func (r *lane) remove(l *Lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unlink(l)
 }
 
-func (r *renewalList) unlink(l *Lease) bool {
-	if l.list != r {
+func (r *lane) unlink(l *Lease) bool {
+	if !l.listed {
 		return false
 	}
 	if l.prev == nil {
@@ -96,12 +144,12 @@ func (r *renewalList) unlink(l *Lease) bool {
 	} else {
 		l.next.prev = l.prev
 	}
-	l.list, l.prev, l.next = nil, nil, nil
+	l.listed, l.prev, l.next = false, nil, nil
 	return true
 }
 
 // fire begins the renewals of the leases that are due. Release waits for their goroutines.
-func (r *renewalList) fire() {
+func (r *lane) fire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.first != nil {

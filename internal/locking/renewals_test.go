@@ -13,9 +13,9 @@ import (
 	"github.com/ebbdb/ebb/lock"
 )
 
-// The leases of an embedded engine share a timer for each length. Those that are released before their first renewal leave
+// The leases of an embedded engine share a few timers for each length. Those that are released before their first renewal leave
 // the list, and the others are renewed until their release.
-func TestLeasesOfOneLengthShareATimer(t *testing.T) {
+func TestLeasesOfOneLengthShareTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c, err := embed.Open(ctx, "mem://")
@@ -60,6 +60,30 @@ func TestLeasesOfOneLengthShareATimer(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A lease of lock.Acquire that is released at once needs no object. What needs one makes it, with the same name and length.
+func TestTheObjectOfALeaseIsMadeOnlyIfSomethingNeedsIt(t *testing.T) {
+	ctx := context.Background()
+	c, err := embed.Open(ctx, "mem://")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	lease, err := lock.Acquire(ctx, c, "l", 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := (*locking.Lease)(lease)
+	if err := lease.Release(ctx); err != nil || l.Made() {
+		t.Errorf("%v; made: %v", err, l.Made())
+	}
+	if o := l.Object(); o.Conn != c || o.Name != "l" || o.TTL != 3*time.Second || o != l.Object() {
+		t.Errorf("%+v", o)
+	}
+	if text, want := lease.String(), fmt.Sprintf("lease of lock %q, token %d", "l", lease.Token()); text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
 }
 
 // A program that computes the lengths of its leases does not keep a list for each of them.
