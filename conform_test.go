@@ -126,6 +126,10 @@ func TestStringsAndDeadlinesAreTheSameEverywhere(t *testing.T) {
 		must(t, c.Set(ctx, "k", "w", ebb.SetOptions{XX: true, TTL: time.Hour}))
 		wantErr(t, "NX on what is there", ebb.ErrNotSet)(nil, c.Set(ctx, "k", "x", ebb.SetOptions{NX: true}))
 		wantErr(t, "XX on what is not", ebb.ErrNotSet)(nil, c.Set(ctx, "other", "x", ebb.SetOptions{XX: true}))
+		wantErr(t, "NX on what is there, as text", ebb.ErrNotSet)(nil, c.SetText(ctx, "k", "x", ebb.SetOptions{NX: true}))
+		must(t, c.SetText(ctx, "k", "text", ebb.SetOptions{KeepTTL: true}))
+		check(t, "get of a text", "text")(c.Get(ctx, "k"))
+		wantErr(t, "two values of options", ebb.ErrArgument)(nil, c.SetText(ctx, "k", "x", ebb.SetOptions{}, ebb.SetOptions{}))
 		must(t, c.Set(ctx, "k", 42, ebb.SetOptions{KeepTTL: true}))
 		if d, err := c.TTL(ctx, "k"); err != nil || d <= 0 {
 			t.Errorf("KeepTTL: %v, %v", d, err)

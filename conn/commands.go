@@ -57,17 +57,44 @@ func (c *Conn) AppendGet(ctx context.Context, dst []byte, key string) ([]byte, e
 // Set sets a string, and replaces a value of any type. It returns ErrNotSet if the condition in
 // the options does not hold.
 func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOptions) error {
-	var o SetOptions
-	switch len(opts) {
-	case 0:
-	case 1:
-		o = opts[0]
-	default:
-		return fmt.Errorf("%w: Set got %d values of SetOptions; it takes one, or none for the defaults", ErrArgument, len(opts))
+	o, err := setOptions("Set", opts)
+	if err != nil {
+		return err
+	}
+	if text, ok := plainText(value); ok {
+		if done, err := c.setDirect(ctx, key, text, &o); done {
+			return err
+		}
+	}
+	return c.set(ctx, key, value, &o)
+}
+
+// SetText is Set for a string. On an embedded engine it allocates nothing; a call of Set or SetTTL allocates the interface value, unless
+// the string is a constant.
+func (c *Conn) SetText(ctx context.Context, key, value string, opts ...SetOptions) error {
+	o, err := setOptions("SetText", opts)
+	if err != nil {
+		return err
 	}
 	if done, err := c.setDirect(ctx, key, value, &o); done {
 		return err
 	}
+	return c.set(ctx, key, value, &o)
+}
+
+// setOptions returns the options of a method.
+func setOptions(method string, opts []SetOptions) (o SetOptions, err error) {
+	switch len(opts) {
+	case 0:
+		return o, nil
+	case 1:
+		return opts[0], nil
+	}
+	return o, fmt.Errorf("%w: %s got %d values of SetOptions; it takes one, or none for the defaults", ErrArgument, method, len(opts))
+}
+
+// set sends SET.
+func (c *Conn) set(ctx context.Context, key string, value any, o *SetOptions) error {
 	args := append(make([]any, 0, 7), "SET", key, value)
 	if o.TTL != 0 {
 		args = append(args, "PX", millis(o.TTL))
@@ -98,8 +125,8 @@ func (c *Conn) Set(ctx context.Context, key string, value any, opts ...SetOption
 }
 
 // setDirect sets a string by a direct call, and reports whether it did or the condition did not hold. The command reports what is
-// wrong with options, and sets values of other types.
-func (c *Conn) setDirect(ctx context.Context, key string, value any, o *SetOptions) (done bool, _ error) {
+// wrong with options.
+func (c *Conn) setDirect(ctx context.Context, key, value string, o *SetOptions) (done bool, _ error) {
 	d := direct.Of(c)
 	if d == nil || o.Fresh != 0 || o.Token != 0 || o.NX && o.XX || ctx.Err() != nil {
 		return false, nil
@@ -123,14 +150,12 @@ func (c *Conn) setDirect(ctx context.Context, key string, value any, o *SetOptio
 }
 
 // setState is setDirect for valid options.
-func setState(d direct.Calls, key string, value any, o direct.SetOptions) (done bool, _ error) {
-	if text, ok := plainText(value); ok {
-		switch d.Set(key, text, o) {
-		case direct.Done:
-			return true, nil
-		case direct.Absent:
-			return true, ErrNotSet
-		}
+func setState(d direct.Calls, key, value string, o direct.SetOptions) (done bool, _ error) {
+	switch d.Set(key, value, o) {
+	case direct.Done:
+		return true, nil
+	case direct.Absent:
+		return true, ErrNotSet
 	}
 	return false, nil
 }
@@ -150,8 +175,10 @@ func plainText(value any) (text string, ok bool) {
 // millisecond counts as a whole one.
 func (c *Conn) SetTTL(ctx context.Context, key string, value any, ttl time.Duration) error {
 	if d := direct.Of(c); d != nil && ttl > 0 && ctx.Err() == nil {
-		if done, err := setState(d, key, value, direct.SetOptions{TTL: millis(ttl)}); done {
-			return err
+		if text, ok := plainText(value); ok {
+			if done, err := setState(d, key, text, direct.SetOptions{TTL: millis(ttl)}); done {
+				return err
+			}
 		}
 	}
 	return none(c.Do(ctx, "SET", key, value, "PX", millis(ttl)))

@@ -3,10 +3,12 @@
 package embedded_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/limit"
@@ -28,7 +30,7 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 	must(t, err)
 	q, err := queue.New[string](c, "jobs")
 	must(t, err)
-	buf, bytes := make([]byte, 0, 8000), []byte("bytes")
+	buf, bytes, texts := make([]byte, 0, 8000), []byte("bytes"), []string{fmt.Sprint("text ", len(t.Name()))}
 	for name, x := range map[string]struct {
 		most float64
 		run  func() error
@@ -36,6 +38,7 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 		"Get":       {1, func() error { _, err := c.Get(ctx, "short"); return err }},
 		"Get long":  {1, func() error { _, err := c.Get(ctx, "long"); return err }},
 		"AppendGet": {0, func() error { _, err := c.AppendGet(ctx, buf, "long"); return err }},
+		"SetText":   {0, func() error { return c.SetText(ctx, "short", texts[0], conn.SetOptions{TTL: time.Minute}) }},
 		"SetTTL":    {0, func() error { return c.SetTTL(ctx, "short", "value", time.Minute) }},
 		"Set bytes": {1, func() error { return c.Set(ctx, "short", bytes) }}, // the box
 		"HGet":      {1, func() error { _, err := c.HGet(ctx, "hash", "field"); return err }},

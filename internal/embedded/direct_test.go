@@ -233,6 +233,9 @@ func drawCall(r *rand.Rand) step {
 			}
 		}
 		val := drawValue(r)
+		if text, ok := val.(string); ok && r.IntN(2) == 0 {
+			return step{fmt.Sprintf("SetText %s %.10v %+v", key, text, o), func(s *side) (any, error) { return nil, s.c.SetText(ctx, key, text, o) }}
+		}
 		return step{fmt.Sprintf("Set %s %.10v %+v", key, val, o), func(s *side) (any, error) { return nil, s.c.Set(ctx, key, val, o) }}
 	}
 	n, who, how, cost := r.IntN(6), pick(r, "", "user", "u{1}"), r.IntN(4), int64(1+r.IntN(6))
