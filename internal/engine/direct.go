@@ -52,19 +52,30 @@ func (sh *shard) addTo(c *Counters) {
 	}
 }
 
-// directSpins is how often a direct call tries to lock a shard. Other calls hold one for about a microsecond.
-const directSpins = 50
+// A direct call tries to lock a shard some times in a row, about as long as another such call holds it, and then once in each of some
+// turns of the scheduler, which cost more.
+const (
+	directTries = 100
+	directSpins = 50
+)
 
 // tryDirect locks the shard unless another goroutine holds it for long.
-func (sh *shard) tryDirect() bool { return sh.lock.TryLock() || sh.spin(sh.lock.TryLock) }
+func (sh *shard) tryDirect() bool {
+	for range directTries {
+		if sh.lock.TryLock() {
+			return true
+		}
+	}
+	return sh.spin()
+}
 
-// spin calls try, which wants the shard, until it succeeds, for directSpins turns of the scheduler.
-func (sh *shard) spin(try func() bool) bool {
+// spin is the part of tryDirect that waits for turns.
+func (sh *shard) spin() bool {
 	sh.lock.Await(1)
 	defer sh.lock.Await(-1)
 	for range directSpins {
 		runtime.Gosched()
-		if try() {
+		if sh.lock.TryLock() {
 			return true
 		}
 	}
@@ -153,13 +164,55 @@ func (h *Held) Miss() { h.sh.stats.Misses++ }
 func (h *Held) Due(kind int) bool             { return h.sh.due(kind) }
 func (h *Held) Count(kind int) (weight int64) { return h.sh.count(kind) }
 
-// TryDirect begins a transaction on one key, as TryLockKey does. It returns false if another goroutine holds the shard for long.
+// TryDirect begins a transaction on one key, as TryLockKey does, for UnlockDirect to end. It returns false if another goroutine holds
+// the shard for long, or if begin would have to wait.
 func (tx *Tx) TryDirect(dbi int, key []byte) bool {
-	if tx.TryLockKey(dbi, key) {
-		return true
+	db := tx.db
+	sh := db.shards[tx.hashKey(key)]
+	if s := db.snap.Load(); s != nil {
+		s.pace.seen()
+		if !tx.reads && s.full.Load() {
+			return false
+		}
 	}
-	s, _ := tx.db.shardOf(key)
-	return tx.db.shards[s].spin(func() bool { return tx.TryLockKey(dbi, key) })
+	if !sh.tryDirect() {
+		return false
+	}
+	tx.dbi, tx.held = dbi, 1<<tx.hshard
+	tx.now = max(db.clock.Micros(), sh.last)
+	tx.ms = tx.now / 1000
+	return db.book.Load() == nil || tx.escalate(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
+}
+
+// UnlockDirect does what Unlock does.
+func (tx *Tx) UnlockDirect() {
+	if !tx.plain() {
+		tx.Unlock()
+		return
+	}
+	sh := tx.db.shards[tx.hshard]
+	tx.release()
+	if tx.dirty > 0 {
+		sh.countDirty(tx.dirty)
+		if tx.db.limit.Load() != 0 {
+			sh.publish()
+		}
+	}
+	if sh.freed > considerAfter {
+		sh.workAt(tx.ms + considerIn)
+	}
+	sh.last = tx.now
+	tx.held, tx.hashed, tx.dirty, tx.reads = 0, nil, 0, false
+	sh.lock.Unlock()
+}
+
+// plain reports whether nothing is left to do in a transaction but to count: it holds the shard of its key alone, has no effects to
+// log and no client to serve. Its mark and its note that it wrote are for sessions.
+func (tx *Tx) plain() bool {
+	fx := &tx.fx
+	return tx.held == 1<<tx.hshard && fx.n == 0 && fx.verbatim == nil && len(fx.messages) == 0 &&
+		tx.ending == nil && !tx.forget && !tx.replay &&
+		len(tx.fired)+len(tx.ready)+len(tx.stale)+len(tx.pending)+len(tx.late) == 0
 }
 
 // Follower is a Caller that is told of transactions with follow-up work: n is 1 before they unlock their shards, and -1 after the work,

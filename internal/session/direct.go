@@ -239,7 +239,7 @@ func (d *Direct) changeIn(t *directTx, kind int, key []byte, fn func(tx *engine.
 			d.measured(kind, weight, t.began)
 		}
 	}
-	t.tx.Unlock()
+	t.tx.UnlockDirect()
 	ended = true
 	switch {
 	case err != nil:
@@ -258,7 +258,7 @@ func (d *Direct) begin(t *directTx, kind int, key []byte) bool {
 		return false
 	}
 	if d.detour() {
-		t.tx.Unlock()
+		t.tx.UnlockDirect()
 		return false
 	}
 	if t.tx.Due(kind) {
