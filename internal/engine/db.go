@@ -130,8 +130,10 @@ func Open(o Options) *DB {
 	}
 	n = 1 << bits.Len(uint(min(max(n, 1), maxShards)-1))
 	now := db.clock.Micros()
-	for i := range n {
-		sh := &shard{db: db, id: i, last: now, spaces: make([]*space, db.ndb)}
+	all := make([]paddedShard, n) // large, so that it begins a page
+	for i := range all {
+		sh := &all[i].shard
+		sh.db, sh.id, sh.last, sh.spaces = db, i, now, make([]*space, db.ndb)
 		sh.lock.turns = &db.turns
 		sh.next.Store(never)
 		db.shards = append(db.shards, sh)

@@ -8,6 +8,14 @@ import (
 // Counters are the counts of a shard, or of all shards, since the start or the last
 // ResetStats.
 type Counters struct {
+	// These fields come first because most writes increment one of them: see shard. They count, for locks and semaphores, the grants,
+	// and the refusals of clients that do not wait;
+	LocksGranted, LocksRefused int64
+	// the requests that limiters allowed and denied (a query, PEEK or a cost of 0, counts as neither);
+	LimiterAllowed, LimiterDenied int64
+	// and the jobs that were added to delay queues, and those that were taken.
+	QueueAdded, QueueDelivered int64
+
 	Hits, Misses  int64 // reads of keys that were, and were not, there
 	Expired       int64 // keys removed because their deadline had passed
 	ExpiredLazily int64 // of these, keys that a command found and removed
@@ -19,25 +27,19 @@ type Counters struct {
 	// Direct counts the direct calls of an embedded engine, which no session has counted.
 	Direct DirectCounts
 
-	// LimiterAllowed and LimiterDenied count the requests that limiters allowed and denied. A query
-	// (PEEK, a cost of 0) counts as neither.
-	LimiterAllowed, LimiterDenied int64
-
-	// These fields count the jobs of delay queues: added, taken, taken again, acknowledged. Then
+	// These fields count the jobs of delay queues that were taken again, and acknowledged. Then
 	// they count the leases that expired, and the jobs that left otherwise: moved to the dead
 	// letters, deleted because the queue has no dead letters, and expired before a consumer took
 	// them.
-	QueueAdded, QueueDelivered, QueueRedelivered, QueueAcked int64
-	QueueLapsed, QueueDead, QueueDropped, QueueExpired       int64
+	QueueRedelivered, QueueAcked                       int64
+	QueueLapsed, QueueDead, QueueDropped, QueueExpired int64
 	// These fields count the occurrences of schedules: those that became jobs, and those that did not,
 	// because the job before was in the queue, no engine ran at the time, or they were too late.
 	ScheduleRuns, ScheduleSkipped, ScheduleLate int64
 	// QueueLate is the time between a job's due instant and its delivery, in us.
 	QueueLate Histogram
 
-	// These fields count, for locks and semaphores, the grants, the refusals of clients that do not
-	// wait, and the holders whose leases expired.
-	LocksGranted, LocksRefused     int64
+	// These fields count permits as the fields above count locks, and the holders of both whose leases expired.
 	PermitsGranted, PermitsRefused int64
 	LeasesExpired                  int64
 	// Waits is the time that clients waited until they got a lock or permits, in us.

@@ -47,6 +47,8 @@ func (sh *shard) count(kind int) (weight int64) {
 // addTo adds the counters of the shard to c. The shard is locked.
 func (sh *shard) addTo(c *Counters) {
 	c.add(&sh.stats)
+	c.Hits += sh.hits
+	c.Misses += sh.misses
 	for kind, n := range sh.calls {
 		c.Direct[kind] += int64(n &^ wasTimed)
 	}
@@ -156,8 +158,8 @@ func (h *Held) touch(r *rec) bool {
 }
 
 // Hit counts a read that found its key. Miss counts one that did not.
-func (h *Held) Hit()  { h.sh.stats.Hits++ }
-func (h *Held) Miss() { h.sh.stats.Misses++ }
+func (h *Held) Hit()  { h.sh.hits++ }
+func (h *Held) Miss() { h.sh.misses++ }
 
 // Due reports whether the caller is to measure the call, of a kind below DirectCalls. Count counts the call; the measured one
 // stands for that number.

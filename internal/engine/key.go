@@ -25,10 +25,10 @@ func (tx *Tx) Del(key []byte) bool {
 func (tx *Tx) peek(key []byte) hit {
 	h := tx.find(key)
 	if h.r != nil {
-		h.sh.stats.Hits++
+		h.sh.hits++
 		return h
 	}
-	h.sh.stats.Misses++
+	h.sh.misses++
 	if tx.db.notify.Load()&EventMiss != 0 {
 		tx.event(EventMiss, "keymiss", key)
 	}

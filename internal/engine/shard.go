@@ -3,16 +3,23 @@ package engine
 import (
 	"math"
 	"sync/atomic"
+	"unsafe"
 )
 
 // shard is a part of every database, under one lock. A key's shard follows from the hash
 // of its hash tag, or of the whole key if it has no tag.
 type shard struct {
-	// Each call writes these fields, which share a cache line up to the hits and misses of stats.
-	lock  waitLock
-	last  int64 // the latest instant of a transaction here, us
-	calls callCounts
-	stats Counters
+	// Each call writes these fields, which share a cache line,
+	lock   waitLock
+	last   int64 // the latest instant of a transaction here, us
+	calls  callCounts
+	hits   int64 // reads of keys that were there,
+	misses int64 // and that were not
+
+	// and each call that writes these, up to the first of stats, in the next one.
+	dirty atomic.Int64 // changes, as Redis counts them; written under the lock
+	freed int          // bytes freed since compaction was last considered
+	stats Counters     // without hits and misses
 
 	db *DB
 	id int
@@ -24,20 +31,24 @@ type shard struct {
 	lines    lineSet      // the waiters for keys
 	leases   leaseSet     // the refresh leases of keys
 	lazyFree []box        // deleted large containers that the reclaimer has to free
-	freed    int          // bytes freed since compaction was last considered
 	bytes    atomic.Int64 // the bytes of the spaces when used was last published
 	limiters int64        // the part of bytes that limiters take up
 	evictor  evictor
 	snap     *shardSnapshot // the state of a snapshot that has not saved all of this shard; nil: none
 	mark     int64          // the offset in the stream after the newest effect of this shard
-	dirty    atomic.Int64   // changes, as Redis counts them; written under the lock
 
 	// next is the time in ms of the reclaimer's next work in this shard. Writers hold the lock;
 	// readers need not.
 	next  atomic.Int64
 	owner *Reclaimer
+}
 
-	_ [64]byte // keeps shards in separate cache lines
+const cacheLine = 64
+
+// paddedShard is a shard in cache lines of its own, if the first one in memory begins such a line.
+type paddedShard struct {
+	shard
+	_ [cacheLine + (cacheLine-unsafe.Sizeof(shard{})%cacheLine)%cacheLine]byte
 }
 
 // never is the time in ms of work that is not scheduled.

@@ -87,7 +87,7 @@ func (db *DB) Throttled(dbi, n int) []ThrottledKey {
 
 // resetStats sets the shard's counters to zero and empties its sketches.
 func (sh *shard) resetStats() {
-	sh.stats, sh.calls = Counters{}, callCounts{}
+	sh.stats, sh.calls, sh.hits, sh.misses = Counters{}, callCounts{}, 0, 0
 	for _, sp := range sh.spaces {
 		if sp != nil {
 			sp.throttled = nil

@@ -362,13 +362,13 @@ func (tx *Tx) find(key []byte) (h hit) {
 func (tx *Tx) read(key []byte) hit {
 	h := tx.find(key)
 	if h.r == nil {
-		h.sh.stats.Misses++
+		h.sh.misses++
 		if tx.db.notify.Load()&EventMiss != 0 {
 			tx.event(EventMiss, "keymiss", key)
 		}
 		return h
 	}
-	h.sh.stats.Hits++
+	h.sh.hits++
 	tx.touch(&h)
 	if h.r.has(flagSlide) {
 		tx.slideOn(&h, key)
