@@ -18,8 +18,8 @@ func (l *Lease) Made() bool { return l.object.Load() != nil }
 // ListIsIdle reports whether a Conn's list for leases of a length is empty, and none of its timers runs.
 func ListIsIdle(c *conn.Conn, ttl time.Duration) bool {
 	idle := true
-	for i := range renewalsOf(c, ttl) {
-		list := &renewalsOf(c, ttl)[i]
+	for i := range keptRenewals(c).of(ttl) {
+		list := &keptRenewals(c).of(ttl)[i]
 		list.mu.Lock()
 		idle = idle && list.first == nil && list.last == nil && !list.armed
 		list.mu.Unlock()

@@ -117,7 +117,8 @@ func (l *Lease) acquireDirect(ctx context.Context, c *conn.Conn, acq Direct, pre
 	if prefix != "" {
 		l.owner = prefix + ":" + l.owner
 	}
-	l.requested = Now()
+	r := keptRenewals(c)
+	l.requested = r.now()
 	if l.token, granted, ok = acq.AcquireDirect(l.owner, waits); !granted {
 		return false, ok
 	}
@@ -127,7 +128,7 @@ func (l *Lease) acquireDirect(ctx context.Context, c *conn.Conn, acq Direct, pre
 	if l.parent = ctx; untilRelease {
 		l.parent = context.WithoutCancel(ctx)
 	}
-	if all := renewalsOf(c, l.ttl); all != nil {
+	if all := r.of(l.ttl); all != nil {
 		l.lane = &all[random[0]%lanes]
 		l.lane.add(l)
 	} else {
@@ -229,7 +230,8 @@ func (l *Lease) Until() time.Time {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Time(l.requested).Add(l.renewed + l.ttl - Margin(l.ttl))
+	now := time.Now() // the reading in requested may be of a clock that was set since
+	return now.Add(l.renewed + l.ttl - Margin(l.ttl) - now.Sub(time.Time(l.requested)))
 }
 
 // checkClock ends a lease that is no longer certain although its timer has not fired yet, as after a pause of the process.

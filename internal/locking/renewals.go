@@ -18,6 +18,7 @@ import (
 // Leases of one length fall due in the order in which they began, so that one list and one timer are enough for each lane. A lease
 // that is released before costs no timer. Goroutines that lock and release at the same time mostly use different lanes.
 type renewals struct {
+	epoch time.Time                     // when it was made
 	lists atomic.Pointer[[]renewalList] // the array is never written to: an addition replaces it
 	mu    sync.Mutex                    // serialises additions
 }
@@ -35,9 +36,22 @@ const (
 	lanes = 16
 )
 
-// renewalsOf returns the lanes of a Conn with direct calls for leases of a length; nil if the Conn has lists for many other lengths.
-func renewalsOf(c *conn.Conn, ttl time.Duration) *[lanes]lane {
-	r, _ := direct.Keep(c, func() any { return &renewals{} }).(*renewals)
+// keptRenewals returns the renewals of a Conn; nil if it has no direct calls.
+func keptRenewals(c *conn.Conn) *renewals {
+	r, _ := direct.Keep(c, func() any { return &renewals{epoch: time.Time(Now())} }).(*renewals)
+	return r
+}
+
+// now does what Now does, and reads the monotonic clock alone.
+func (r *renewals) now() Instant {
+	if r == nil {
+		return Now()
+	}
+	return Instant(r.epoch.Add(time.Since(r.epoch)))
+}
+
+// of returns the lanes for leases of a length; nil if there are lists for many other lengths, or no renewals.
+func (r *renewals) of(ttl time.Duration) *[lanes]lane {
 	if r == nil {
 		return nil
 	}
