@@ -180,9 +180,7 @@ func (tx *Tx) TryDirect(dbi int, key []byte) bool {
 	if !sh.tryDirect() {
 		return false
 	}
-	tx.dbi, tx.held = dbi, 1<<tx.hshard
-	tx.now = max(db.clock.Micros(), sh.last)
-	tx.ms = tx.now / 1000
+	tx.since(dbi, 1<<tx.hshard, sh.last)
 	return db.book.Load() == nil || tx.escalate(false, func() bool { return tx.dueAt(tx.hshard, tx.hash, key) })
 }
 
@@ -196,15 +194,9 @@ func (tx *Tx) UnlockDirect() {
 	tx.release()
 	if tx.dirty > 0 {
 		sh.countDirty(tx.dirty)
-		if tx.db.limit.Load() != 0 {
-			sh.publish()
-		}
 	}
-	if sh.freed > considerAfter {
-		sh.workAt(tx.ms + considerIn)
-	}
-	sh.last = tx.now
-	tx.held, tx.hashed, tx.dirty, tx.reads = 0, nil, 0, false
+	tx.leave(sh)
+	tx.held, tx.hashed, tx.dirty, tx.resized, tx.reads = 0, nil, 0, false, false
 	sh.lock.Unlock()
 }
 

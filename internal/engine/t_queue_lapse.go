@@ -44,8 +44,8 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 	if q.Resume(tx.ms) {
 		tx.emitQueue("DQ.STEP", key, []byte("RESUME"))
 	}
-	if !tx.hiding() && tx.tickQueue(h, key, q, budget) {
-		seen[lapsedTick]++
+	if !tx.hiding() {
+		seen[lapsedTick] += tx.tickQueue(h, key, q, budget)
 	}
 	seen[lapsedSent] += tx.deliverJobs(h, key, queueBox{q}, budget)
 	q.Awake(tx.ms)
@@ -54,6 +54,9 @@ func (tx *Tx) lapseQueue(h *hit, key []byte, budget int) {
 		if seen[what] > 0 && !tx.hiding() {
 			tx.changed(key, EventModule, event)
 			tx.dirty--
+			if what == lapsedDead || what == lapsedTick { // expiry does not count, and XAdd has counted what was sent
+				tx.dirty += seen[what]
+			}
 		}
 	}
 	if q.Empty(tx.ms) {

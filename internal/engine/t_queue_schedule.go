@@ -170,8 +170,8 @@ func (tx *Tx) QueueScheduleOf(key, name []byte) (*QueueSchedule, error) {
 	return q.Schedule(name), nil
 }
 
-// tickQueue adds the jobs of up to budget schedules that are due, and reports whether there was one.
-func (tx *Tx) tickQueue(h *hit, key []byte, q *delayq.Queue, budget int) (ticked bool) {
+// tickQueue adds the jobs of up to budget schedules that are due, and returns how many were due.
+func (tx *Tx) tickQueue(h *hit, key []byte, q *delayq.Queue, budget int) (ticks int) {
 	for range budget {
 		s := q.NextSchedule()
 		if s == nil || s.Next > tx.ms {
@@ -190,9 +190,9 @@ func (tx *Tx) tickQueue(h *hit, key []byte, q *delayq.Queue, budget int) (ticked
 		tx.emitQueue("DQ.STEP", key, []byte("TICK"), s.Name, number(o.Due), number(o.Next), number(o.Skipped), number(o.TooLate))
 		tx.countOccurrence(h, o)
 		q.Ticked(s, o)
-		ticked = true
+		ticks++
 	}
-	return ticked
+	return ticks
 }
 
 // countOccurrence adds what happened to a schedule to the statistics.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/cron"
 	"github.com/ebbdb/ebb/internal/limiter"
 )
 
@@ -186,5 +187,50 @@ func TestWhatExpiresDoesNotCountForSavePoints(t *testing.T) {
 	s.pass(time.Second)
 	if after := s.Dirty(); after != before {
 		t.Errorf("%d changes before the memory of a flush was freed, %d after", before, after)
+	}
+}
+
+// What a queue does by itself is not in the last save, so save points count it: five jobs of a schedule, and
+// a job that becomes a dead letter.
+func TestWhatAQueueDoesCountsForSavePoints(t *testing.T) {
+	for name, test := range map[string]struct {
+		fill func(tx *Tx) error
+		want int64
+	}{
+		"schedule": {func(tx *Tx) error {
+			_, err := tx.QueueSchedule([]byte("q"), &QueueSchedule{Name: []byte("n"), Payload: []byte("p"), Rule: cron.Rule{Every: 200, Overlap: true}})
+			return err
+		}, 5},
+		"dead letters": {func(tx *Tx) error {
+			if err := tx.QueueConfigure([]byte("q"), QueueConfig{MaxDeliveries: 1, DeadLetter: []byte("{q}dead")}); err != nil {
+				return err
+			}
+			if _, _, err := tx.QueueAdd([]byte("q"), &QueueAdd{ID: []byte("job")}); err != nil {
+				return err
+			}
+			_, err := tx.QueuePop([]byte("q"), 1, 50, func(Job) {})
+			return err
+		}, 1},
+		"a lease that ends": {func(tx *Tx) error {
+			if _, _, err := tx.QueueAdd([]byte("q"), &QueueAdd{ID: []byte("job")}); err != nil {
+				return err
+			}
+			_, err := tx.QueuePop([]byte("q"), 1, 50, func(Job) {})
+			return err
+		}, 0},
+	} {
+		s := newSteppedDB(t)
+		do(s.DB, func(tx *Tx) {
+			if err := test.fill(tx); err != nil {
+				t.Fatal(err)
+			}
+		})
+		before := s.Dirty()
+		for range 11 {
+			s.pass(100 * time.Millisecond)
+		}
+		if n := s.Dirty() - before; n != test.want {
+			t.Errorf("%s: %d changes, want %d", name, n, test.want)
+		}
 	}
 }

@@ -169,7 +169,7 @@ func (r *Reclaimer) slice(sh *shard, locked uint64, end int64) (more bool) {
 		sh.next.Store(0)
 	}
 	sh.stats.Reclaiming += max(0, db.clock.Micros()-tx.now)
-	tx.dirty, tx.freed = 0, true // as in Redis, what expires does not count
+	tx.resized = true
 	tx.Commit()
 	return more
 }

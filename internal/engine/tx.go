@@ -27,9 +27,10 @@ type Tx struct {
 	mark   int64 // the offset in the stream after all effects that its transactions so far have written or seen
 	acted  bool  // one of its transactions was allowed to write, and did
 	dirty  int   // the number of changes, as Redis counts them
-	freed  bool  // memory was freed without a change that counts
 	caller any
 	ending Ending
+
+	resized bool // the memory in use has changed, maybe without a change that counts
 
 	// hashed is the key that LockKey has hashed, until the command's own lookup uses the hash.
 	hashed *byte
@@ -181,11 +182,17 @@ func (tx *Tx) begin(dbi int, mask uint64, wait bool) bool {
 
 // at makes tx a transaction on shards that are already locked.
 func (tx *Tx) at(dbi int, mask uint64) {
-	tx.dbi, tx.held = dbi, mask
-	tx.now = tx.db.clock.Micros()
+	last := int64(0)
 	for m := mask; m != 0; m &= m - 1 {
-		tx.now = max(tx.now, tx.db.shards[bits.TrailingZeros64(m)].last)
+		last = max(last, tx.db.shards[bits.TrailingZeros64(m)].last)
 	}
+	tx.since(dbi, mask, last)
+}
+
+// since is at for shards whose latest instant is last.
+func (tx *Tx) since(dbi int, mask uint64, last int64) {
+	tx.dbi, tx.held = dbi, mask
+	tx.now = max(tx.db.clock.Micros(), last)
 	tx.ms = tx.now / 1000
 }
 
@@ -244,17 +251,10 @@ func (tx *Tx) finish() {
 	if tx.dirty > 0 && tx.held != 0 {
 		tx.db.shards[bits.TrailingZeros64(tx.held)].countDirty(tx.dirty)
 	}
-	limited := tx.db.limit.Load() != 0
 	for m := tx.held; m != 0; m &= m - 1 {
 		sh := tx.db.shards[bits.TrailingZeros64(m)]
-		sh.last = max(sh.last, tx.now) // a replay's instant may be earlier
 		tx.mark = max(tx.mark, sh.mark)
-		if limited && (tx.dirty > 0 || tx.freed) {
-			sh.publish()
-		}
-		if sh.freed > considerAfter {
-			sh.workAt(tx.ms + considerIn)
-		}
+		tx.leave(sh)
 	}
 	if len(tx.pending)+len(tx.late) > 0 {
 		if f, ok := tx.caller.(Follower); ok {
@@ -262,8 +262,19 @@ func (tx *Tx) finish() {
 		}
 	}
 	mask := tx.held
-	tx.held, tx.hashed, tx.dirty, tx.freed, tx.replay = 0, nil, 0, false, false
+	tx.held, tx.hashed, tx.dirty, tx.resized, tx.replay = 0, nil, 0, false, false
 	tx.unlock(mask)
+}
+
+// leave does what is to do for each shard before the transaction unlocks it.
+func (tx *Tx) leave(sh *shard) {
+	sh.last = max(sh.last, tx.now) // a replay's instant may be earlier
+	if (tx.dirty > 0 || tx.resized) && tx.db.limit.Load() != 0 {
+		sh.publish()
+	}
+	if sh.freed > considerAfter {
+		sh.workAt(tx.ms + considerIn)
+	}
 }
 
 // Forget keeps the transaction's effects out of the log, because the transaction ends in the middle
@@ -581,7 +592,7 @@ func (tx *Tx) Abandon() (differs bool) {
 		tx.mark = max(tx.mark, sh.mark)
 	}
 	mask := tx.held
-	tx.held, tx.hashed, tx.dirty, tx.freed, tx.replay, tx.reads, tx.forget = 0, nil, 0, false, false, false, false
+	tx.held, tx.hashed, tx.dirty, tx.resized, tx.replay, tx.reads, tx.forget = 0, nil, 0, false, false, false, false
 	tx.unlock(mask)
 	return differs
 }
