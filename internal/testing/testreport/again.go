@@ -71,7 +71,7 @@ func (s *secondTries) whole(pkg string) {
 		return
 	}
 	r := s.run(pkg, "")
-	fmt.Fprintf(s.report.out, "again, the whole package: %s: %s\n", pkg, map[bool]string{true: "passed", false: "failed"}[r.passed()])
+	fmt.Fprintf(s.report.out, "again, the whole package: %s: %s\n", pkg, outcome(r.passed()))
 	if r.passed() {
 		return
 	}
@@ -83,6 +83,13 @@ func (s *secondTries) whole(pkg string) {
 	if len(r.failures) == 0 {
 		s.report.record(failure{pkg, "", []string{"the second run of the package failed\n"}})
 	}
+}
+
+func outcome(passed bool) string {
+	if passed {
+		return "passed"
+	}
+	return "failed"
 }
 
 // isVirtual reports whether a failure is of a part of a test that package backends runs in virtual time.
@@ -103,7 +110,7 @@ func (s *secondTries) passes(pkg, test string) bool {
 		}
 		r := s.run(pkg, test)
 		passed := r.passed() && r.counts.Passed > 0
-		fmt.Fprintf(s.report.out, "again, alone: %s %s, try %d of %d: %s\n", pkg, test, try+1, tries, map[bool]string{true: "passed", false: "failed"}[passed])
+		fmt.Fprintf(s.report.out, "again, alone: %s %s, try %d of %d: %s\n", pkg, test, try+1, tries, outcome(passed))
 		if passed {
 			return true
 		}
