@@ -35,9 +35,7 @@ func TestASourceThatBecomesAReplicaEndsTheMove(t *testing.T) {
 		from, to, elected := startEbb(t), startEbb(t), startEbb(t)
 		c := open(t, from)
 		fill(t, c, 10, true)
-		m, l := migrating(t, Options{From: []string{from}, To: to, Scan: scan})
-		ended, stop := follows(t, m)
-		l.until("TO has the data")
+		_, l, ended, stop := following(t, Options{From: []string{from}, To: to, Scan: scan})
 		host, port, _ := strings.Cut(strings.TrimPrefix(elected, "redis://"), ":")
 		c.run(t, "REPLICAOF "+host+" "+port)
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "is a replica") {
@@ -82,10 +80,8 @@ func TestACopyNoticesThatEventsAreSwitchedOff(t *testing.T) {
 	from, to := startEbb(t), startEbb(t)
 	c := open(t, from)
 	fill(t, c, 10, true)
-	m, l := migrating(t, Options{From: []string{from}, To: to, Scan: true})
-	ended, stop := follows(t, m)
+	m, l, ended, stop := following(t, Options{From: []string{from}, To: to, Scan: true})
 	defer stop()
-	l.until("TO has the data")
 	c.run(t, "CONFIG SET notify-keyspace-events Kx")
 	c.run(t, "SET unseen v")
 	l.untilTimes("TO has the data", 2)
@@ -161,10 +157,8 @@ func TestACopyNoticesAFlushBehindAReset(t *testing.T) {
 	for range 100 {
 		c.run(t, "PING")
 	}
-	m, l := migrating(t, Options{From: []string{from}, To: to, Scan: true})
-	ended, stop := follows(t, m)
+	_, l, ended, stop := following(t, Options{From: []string{from}, To: to, Scan: true})
 	defer stop()
-	l.until("TO has the data")
 	for _, line := range []string{"MULTI", "CONFIG RESETSTAT", "FLUSHALL", "SET left alone", "EXEC"} {
 		c.run(t, line)
 	}
@@ -195,10 +189,8 @@ func TestACopyHasTheFunctionsOfTheSource(t *testing.T) {
 	}
 	c.run(t, "CLIENT UNPAUSE")
 	c.run(t, `FUNCTION LOAD "#!lua name=first\nredis.register_function('f', function() return 1 end)"`)
-	m, l := migrating(t, o)
-	ended, stop := follows(t, m)
+	_, l, ended, stop := following(t, o)
 	defer stop()
-	l.until("TO has the data")
 	c.run(t, "FUNCTION DELETE first")
 	c.run(t, `FUNCTION LOAD "#!lua name=second\nredis.register_function('f', function() return 1 end)"`)
 	c.run(t, "FLUSHALL")
@@ -215,10 +207,8 @@ func TestAnEventOfNoDatabaseDoesNotEndACopy(t *testing.T) {
 	from, to := startEbb(t), startEbb(t)
 	c := open(t, from)
 	c.run(t, "SET k v")
-	m, l := migrating(t, Options{From: []string{from}, To: to, Scan: true})
-	ended, stop := follows(t, m)
+	_, l, ended, stop := following(t, Options{From: []string{from}, To: to, Scan: true})
 	defer stop()
-	l.until("TO has the data")
 	c.run(t, "PUBLISH __keyevent@99__:set k")
 	c.run(t, "PUBLISH __keyevent@-1__:set k")
 	c.run(t, "SET later v")

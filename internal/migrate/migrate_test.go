@@ -365,6 +365,14 @@ func follows(t *testing.T, m *Migration) (ended <-chan error, stop context.Cance
 	return result, stop
 }
 
+// following makes a migration, and lets it follow its source until stop. It returns when the target has the data.
+func following(t *testing.T, o Options) (m *Migration, l *log, ended <-chan error, stop context.CancelFunc) {
+	m, l = migrating(t, o)
+	ended, stop = follows(t, m)
+	l.until("TO has the data")
+	return m, l, ended, stop
+}
+
 // proxy forwards connections to a server until it cuts them.
 type proxy struct {
 	ln net.Listener
@@ -489,10 +497,8 @@ func TestAFlushOfTheSourceIsFollowed(t *testing.T) {
 	from, to := startEbb(t), startEbb(t)
 	c := open(t, from)
 	fill(t, c, 50, true)
-	m, l := migrating(t, Options{From: []string{from}, To: to, Scan: true})
-	ended, stop := follows(t, m)
+	_, l, ended, stop := following(t, Options{From: []string{from}, To: to, Scan: true})
 	defer stop()
-	l.until("TO has the data")
 	c.run(t, "FLUSHALL")
 	c.run(t, "SET after v")
 	l.until("TO has the data: 1 keys")
