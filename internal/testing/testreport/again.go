@@ -95,9 +95,9 @@ func outcome(passed bool) string {
 // isVirtual reports whether a failure is of a part of a test that package backends runs in virtual time.
 func isVirtual(f failure) bool { return strings.HasPrefix(f.test+"/", f.top()+"/mem/") }
 
-// passes reports whether a test passes when it is tried again.
+// passes reports whether a test passes when it is tried again. The rules read files, which do not change.
 func (s *secondTries) passes(pkg, test string) bool {
-	if s.stopped() {
+	if s.stopped() || s.report.step == "rules" {
 		return false
 	}
 	functions, err := s.source(pkg)

@@ -4,34 +4,37 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // findings keeps, of the output of a step, the last lines that say what failed, and the last lines of all.
 type findings struct {
-	rest        []byte // the beginning of a line
+	rest        []byte // the beginning of a line, up to mostBytes
 	failed, all []string
 }
 
 const (
 	mostLines   = 6
 	mostColumns = 300
+	mostBytes   = 4096 // of a line
 )
 
 // finding matches the lines of compilers, linters, tests and steps that say what is wrong.
-var finding = regexp.MustCompile(`^(vet: )?[^ :]+:\d+:|^FAIL|^panic:|^not ok|error TS|` +
+var finding = regexp.MustCompile(`^(vet: )?[^ :]+:\d+:|^FAIL|^panic:|^not ok|^ +location: |error TS|` +
 	`^# \S+/|not formatted|not tidy|missing go\.sum|updates to go\.mod|must have`)
 
 // Write never fails.
 func (f *findings) Write(p []byte) (int, error) {
-	f.rest = append(f.rest, p...)
+	n := len(p)
 	for {
-		line, rest, whole := bytes.Cut(f.rest, []byte("\n"))
+		line, rest, whole := bytes.Cut(p, []byte("\n"))
+		f.rest = append(f.rest, line[:min(len(line), max(0, mostBytes-len(f.rest)))]...)
 		if !whole {
-			return len(p), nil
+			return n, nil
 		}
-		f.add(string(line))
-		f.rest = rest
+		f.end()
+		p = rest
 	}
 }
 
@@ -40,16 +43,18 @@ func (f *findings) add(line string) {
 		return
 	}
 	keep := func(lines []string) []string { return append(lines[max(0, len(lines)-mostLines+1):], line) }
-	if finding.MatchString(line) {
+	// The compiler says the same for each module that imports a package, with a path from the folder of the module.
+	same := func(other string) bool { return strings.TrimLeft(other, "./") == strings.TrimLeft(line, "./") }
+	if finding.MatchString(line) && !slices.ContainsFunc(f.failed, same) {
 		f.failed = keep(f.failed)
 	}
 	f.all = keep(f.all)
 }
 
-// end adds what stands after the last end of a line.
+// end adds the line whose end was reached.
 func (f *findings) end() {
 	f.add(string(f.rest))
-	f.rest = nil
+	f.rest = f.rest[:0]
 }
 
 // found reports whether a line says what failed.

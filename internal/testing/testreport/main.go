@@ -83,14 +83,14 @@ func runSteps(args []string, signals <-chan os.Signal) int {
 		fmt.Fprintln(os.Stderr, "testreport: steps takes a folder, a command and the names of steps")
 		return 2
 	}
-	work := args[0]
+	work, parent := args[0], adopt()
 	defer os.RemoveAll(work)
 	at, err := claim(work)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		return 1
 	}
-	defer at.release()
+	defer func() { at.release(parent) }()
 	s := &steps{command: args[1], work: work, place: at, out: os.Stdout, now: time.Now, signals: signals, grace: 20 * time.Second}
 	return s.all(args[2:])
 }
@@ -109,6 +109,7 @@ func runTests(args []string, stopped func() bool) error {
 	if err := os.Setenv("TMPDIR", string(at)); err != nil {
 		return err
 	}
+	parent := adopt()
 	err := testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, stopped)
 	if stopped() {
 		if err != nil && err != errFailed {
@@ -116,7 +117,7 @@ func runTests(args []string, stopped func() bool) error {
 		}
 		return errFailed // the end of the run removes what is left
 	}
-	if left := at.left(patience); left != nil {
+	if left := at.left(patience, parent); left != nil {
 		left.print(os.Stdout)
 		forgetResults()
 		return cmp.Or(err, left.result().add(), errFailed)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -14,7 +15,7 @@ import (
 )
 
 // place is the temporary folder of the tests. What is there after them, they have left; and so have they each process that has the
-// folder in its environment as TMPDIR, or works in it.
+// folder in its environment as TMPDIR, or works in it, or descends from the one that has adopted the orphans of the tests.
 type place string
 
 // patience is how long the end of the tests waits for what they have left. A killed process may need a moment to end, and then its
@@ -62,9 +63,10 @@ func (p place) empty() error {
 	return os.Mkdir(string(p), 0o755)
 }
 
-// release ends what the tests have left, which they do if they are stopped, and removes the folder.
-func (p place) release() {
-	for _, id := range p.processes() {
+// release ends what the tests have left, which they do if they are stopped, and removes the folder. parent is the process that has
+// adopted their orphans; 0: none has.
+func (p place) release(parent int) {
+	for _, id := range p.processes(parent) {
 		kill(id)
 	}
 	_ = os.RemoveAll(string(p))
@@ -77,10 +79,11 @@ func (p place) release() {
 type remains struct{ files, processes []string }
 
 // left waits until the folder is empty and the processes have ended. What is there after a time it ends and removes, and returns.
-func (p place) left(patience time.Duration) *remains {
+// parent is as that of release.
+func (p place) left(patience time.Duration, parent int) *remains {
 	late := time.After(patience)
 	for {
-		files, processes := p.files(), p.processes()
+		files, processes := p.files(), p.processes(parent)
 		if len(files)+len(processes) == 0 {
 			return nil
 		}
@@ -114,16 +117,38 @@ func (p place) files() (names []string) {
 }
 
 // processes returns the ids of the processes that tests have started. It needs Linux's /proc; elsewhere it returns none.
-func (p place) processes() (ids []int) {
+func (p place) processes(parent int) (ids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, name := range names {
 		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		dir, _ := os.Readlink(filepath.Join(filepath.Dir(name), "cwd")) // redis-server writes its title over its environment
-		if p.has(variable(id, "TMPDIR")) || p.has(dir) {
+		if p.has(variable(id, "TMPDIR")) || p.has(dir) || descends(id, parent) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
+}
+
+// descends reports whether a process was started by a descendant of parent, or by parent itself, and runs.
+func descends(id, parent int) bool {
+	if parent == 0 || id == parent {
+		return false
+	}
+	for of, ended := parentOf(id); of > 1 && !ended; of, ended = parentOf(of) {
+		if of == parent {
+			return true
+		}
+	}
+	return false
+}
+
+// parentOf returns the parent of a process; 0: there is no such process. ended means that it has only not been waited for.
+func parentOf(id int) (parent int, ended bool) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ") // behind the name, which may have blanks
+	var state string
+	_, _ = fmt.Sscan(rest, &state, &parent)
+	return parent, state == "Z"
 }
 
 // has reports whether a folder is p or in it.

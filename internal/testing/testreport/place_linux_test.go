@@ -36,7 +36,7 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 	if err := p.empty(); err != nil {
 		t.Fatal(err)
 	}
-	if left := p.left(0); left != nil {
+	if left := p.left(0, 0); left != nil {
 		t.Errorf("nothing is left, and it finds %+v", left)
 	}
 	if err := os.MkdirAll(filepath.Join(string(p), "a", "b"), 0o755); err != nil {
@@ -50,7 +50,7 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign, foreignEnded := stay(t, "TMPDIR="+string(p)+"2")
-	left := p.left(0)
+	left := p.left(0, 0)
 	if left == nil {
 		t.Fatal("it finds nothing")
 	}
@@ -82,7 +82,32 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 		!strings.HasSuffix(r.Failures[1], "\n  again: .ci/test unit\n") {
 		t.Errorf("%q", r.Failures)
 	}
-	if left := p.left(tier.Patience); left != nil {
+	if left := p.left(tier.Patience, 0); left != nil {
+		t.Errorf("it is there still: %+v", left)
+	}
+}
+
+// A server may write its title over its environment, work in another folder, and have a parent that has ended.
+func TestAnOrphanOfATestIsFound(t *testing.T) {
+	p := place(filepath.Join(t.TempDir(), "place"))
+	if err := p.empty(); err != nil {
+		t.Fatal(err)
+	}
+	parent := adopt()
+	if parent == 0 {
+		t.Fatal("this process adopts none")
+	}
+	leaves := exec.Command(os.Args[0])
+	leaves.Env, leaves.Dir = []string{playEnv + "=a process that leaves another"}, "/"
+	out, err := leaves.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := p.left(0, parent)
+	if left == nil || len(left.processes) != 1 || !strings.HasPrefix(left.processes[0], strings.TrimSpace(string(out))+" of a test in /: ") {
+		t.Errorf("left are %+v, want process %s", left, out)
+	}
+	if left := p.left(tier.Patience, parent); left != nil {
 		t.Errorf("it is there still: %+v", left)
 	}
 }
@@ -98,8 +123,8 @@ func TestAFolderIsOfOneRun(t *testing.T) {
 	if err != nil || second == first {
 		t.Fatalf("two runs at a time have %s and %s, %v", first, second, err)
 	}
-	second.release()
-	first.release()
+	second.release(0)
+	first.release(0)
 	gone, ended := stay(t)
 	if err := os.Symlink(fmt.Sprint(gone), first.owner()); err != nil {
 		t.Fatal(err)
@@ -107,7 +132,7 @@ func TestAFolderIsOfOneRun(t *testing.T) {
 	if third, err := claim(work); err != nil || third == first {
 		t.Errorf("beside a run with %s it is %s, %v", first, third, err)
 	} else {
-		third.release()
+		third.release(0)
 	}
 	kill(gone)
 	<-ended
@@ -115,7 +140,7 @@ func TestAFolderIsOfOneRun(t *testing.T) {
 	if err != nil || again != first {
 		t.Errorf("after a run that was killed it is %s, %v, want %s", again, err, first)
 	}
-	again.release()
+	again.release(0)
 	if left, err := filepath.Glob(string(first) + "*"); err != nil || len(left) > 0 {
 		t.Errorf("left are %v, %v", left, err)
 	}

@@ -94,8 +94,8 @@ func (r *report) add(e event) {
 		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
 	case e.Action == "build-fail":
 		r.failed++
-		fmt.Fprintf(r.out, "FAIL %s: it does not compile\n%s", e.ImportPath, strings.Join(r.builds[e.ImportPath], ""))
-		r.record(failure{e.ImportPath, "does not compile", r.builds[e.ImportPath]})
+		fmt.Fprintf(r.out, "FAIL %s: it does not compile, or vet has found something\n%s", e.ImportPath, strings.Join(r.builds[e.ImportPath], ""))
+		r.record(failure{e.ImportPath, "does not compile, or vet has found something", r.builds[e.ImportPath]})
 	case e.Action == "output":
 		if r.output[e.Package] == nil {
 			r.output[e.Package] = map[string][]string{}
@@ -151,7 +151,7 @@ var logged = regexp.MustCompile(`^ +[^ :]+\.go:\d+: (.*)`)
 func reason(output []string) string {
 	for _, line := range slices.Backward(output) {
 		if m := logged.FindStringSubmatch(line); m != nil {
-			return strings.TrimSpace(m[1])
+			return fmt.Sprintf("%.*s", mostColumns, strings.TrimSpace(m[1]))
 		}
 	}
 	return "no reason given"
@@ -283,7 +283,7 @@ func (r *report) describe(f failure) string {
 	pkg, _, _ := strings.Cut(f.pkg, " ") // "m/a [m/a.test]" is the package with its tests
 	run := ""
 	if name := f.top(); whole {
-	} else if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") || strings.HasPrefix(name, "Fuzz") {
+	} else if testName.MatchString(name) {
 		run = fmt.Sprintf(" -run '^%s$'", name)
 	}
 	return entry(fmt.Sprintf("%s: %s %s", r.step, pkg, f.test), lines, fmt.Sprintf("%s%s %s", r.again, run, pkg))

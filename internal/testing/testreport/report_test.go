@@ -130,7 +130,7 @@ func TestAPackageThatFailsWithoutATestIsRecorded(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	got = recorded(t, unbuilt, `{"Action":"fail","Package":"m/a","FailedBuild":"m/a"}`)
-	if want := "unit: m/a does not compile\n    a.go:1: syntax error\n  again: go test -race m/a\n"; got != want {
+	if want := "unit: m/a does not compile, or vet has found something\n    a.go:1: syntax error\n  again: go test -race m/a\n"; got != want {
 		t.Errorf("%q", got)
 	}
 }

@@ -203,10 +203,13 @@ func printChanged(out io.Writer) error {
 	return nil
 }
 
+// testName matches what go test -run finds.
+var testName = regexp.MustCompile(`^(Test|Example|Fuzz)`)
+
 // touched returns the tests that are new or edited, or that call a function of the directory's test files that is.
 func (s *source) touched(changed changes, top string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.funcs)) {
-		if !strings.HasPrefix(name, "Test") || name == "TestMain" {
+		if !testName.MatchString(name) || name == "TestMain" {
 			continue
 		}
 		for called := range s.reached(name) {

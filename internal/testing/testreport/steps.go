@@ -23,7 +23,7 @@ type steps struct {
 	signals <-chan os.Signal
 	grace   time.Duration // the time that a step has after a signal to say what it knows
 
-	took    []string // the line of each step
+	took    []string // the name and the time of each step
 	failed  []string // the names of steps that failed
 	results []result
 	status  int
@@ -91,8 +91,8 @@ func (s *steps) step(name string) {
 	begin := s.now()
 	said := &findings{}
 	err := s.run(name, io.MultiWriter(s.out, said))
-	line := fmt.Sprintf("-- %s: %.0f s", name, s.now().Sub(begin).Round(time.Second).Seconds())
-	s.took = append(s.took, line)
+	seconds := s.now().Sub(begin).Round(time.Second).Seconds()
+	s.took = append(s.took, fmt.Sprintf("%s %.0f s", name, seconds))
 	if len(said.rest) > 0 {
 		fmt.Fprintln(s.out)
 	}
@@ -121,7 +121,7 @@ func (s *steps) step(name string) {
 			s.note(name, said)
 		}
 	}
-	fmt.Fprintln(s.out, line)
+	fmt.Fprintf(s.out, "-- %s: %.0f s\n", name, seconds)
 }
 
 // note adds what a step said to the results.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -27,6 +28,14 @@ func TestMain(m *testing.M) {
 		os.Exit(play(os.Args[2]))
 	case "a process that stays":
 		wait()
+	case "a process that leaves another":
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{playEnv + "=a process that stays"}
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(cmd.Process.Pid)
+		os.Exit(0)
 	}
 }
 
@@ -123,16 +132,12 @@ func TestTheEndOfStepsIsTheAnswer(t *testing.T) {
 		status int
 		end    string
 	}{
-		{"good docs", 0, `== time of each step
--- good: 1 s
--- docs: 1 s
+		{"good docs", 0, `== time of each step: good 1 s, docs 1 s
 == the packages that took longest: b 2.0 s (docs), b 2.0 s (good), a 1.5 s (docs), a 1.5 s (good)
 == tests: 6 passed, 0 failed, 0 flaky, 0 skipped, 2 left out (another step runs them)
 == passed in 5 s
 `},
-		{"unit good", 1, `== time of each step
--- unit: 1 s
--- good: 1 s
+		{"unit good", 1, `== time of each step: unit 1 s, good 1 s
 == the packages that took longest: b 2.0 s (good), a 1.5 s (good)
 == failures
 unit: m/a TestX
@@ -142,8 +147,7 @@ unit: m/a TestX
 == FAILED: unit, after 5 s
 `},
 		{"build -- good", 3, `== the other steps are left out
-== time of each step
--- build: 1 s
+== time of each step: build 1 s
 == failures
 build:
     # m/a
@@ -153,9 +157,7 @@ build:
 `},
 		{"good -- lint", 3, `found it
 -- lint: 1 s
-== time of each step
--- good: 1 s
--- lint: 1 s
+== time of each step: good 1 s, lint 1 s
 == the packages that took longest: b 2.0 s (good), a 1.5 s (good)
 == failures
 lint:
@@ -192,9 +194,7 @@ tidy: it cannot run here
 func TestAStoppedRunSaysWhatItKnows(t *testing.T) {
 	status, out := runPlayed(t, "it waits", "unit", "race", "good")
 	want := `-- race: 1 s
-== time of each step
--- unit: 1 s
--- race: 1 s
+== time of each step: unit 1 s, race 1 s
 == failures
 unit: m/a TestX
     x_test.go:9: no
@@ -255,6 +255,18 @@ func TestFindingsAreTheLinesThatSayWhatFailed(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	f = findings{}
+	fmt.Fprint(&f, "clock/a.go:3:29: no\n# m/contrib\n../../clock/a.go:3:29: no\n# m/contrib\n")
+	if want, got := "build:\n    clock/a.go:3:29: no\n    # m/contrib\n  again: .ci/test build\n", f.describe("build"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f = findings{}
+	for range 10_000 { // a line without an end
+		fmt.Fprint(&f, strings.Repeat("x", 1000))
+	}
+	if len(f.rest) != mostBytes {
+		t.Errorf("it keeps %d bytes of a line", len(f.rest))
+	}
+	f = findings{}
 	for i := range 9 {
 		fmt.Fprintf(&f, "%d\n", i)
 	}
@@ -281,14 +293,16 @@ func TestTheEndHasRoomForManyFailures(t *testing.T) {
 	var all []result
 	for i := range 12 {
 		lines := []string{"    1", "    2", "    3", "    4", "    5", "    6"}
-		all = append(all, result{Failures: []string{entry(fmt.Sprintf("unit: m/a Test%d", i), lines, "go test")}})
+		text := entry(fmt.Sprintf("unit: m/a Test%d", i), lines, "go test")
+		all = append(all, result{Failures: []string{text}, Flaky: []string{text}, Counts: counts{Failed: 1}, Seconds: map[string]float64{"m/a": 1}})
 	}
 	var out strings.Builder
-	summarize(all).print(&out, []string{"-- unit: 1 s"})
-	if lines := strings.Count(out.String(), "\n"); lines > 60 || !strings.Contains(out.String(), "and 2 more, above") {
+	summarize(all).print(&out, []string{"unit 1 s"})
+	if lines := strings.Count(out.String(), "\n"); lines >= 60 || !strings.Contains(out.String(), "and 2 more, above") {
 		t.Errorf("%d lines:\n%s", lines, out.String())
 	}
-	if n := len(regexp.MustCompile(`(?m)^  again: go test$`).FindAllString(out.String(), -1)); n != mostFailures {
+	_, after, _ := strings.Cut(out.String(), "== failures\n")
+	if n := len(regexp.MustCompile(`(?m)^  again: go test$`).FindAllString(after, -1)); n != mostFailures {
 		t.Errorf("%d commands", n)
 	}
 }

@@ -26,7 +26,7 @@ type seconds struct {
 
 const (
 	mostFailures  = 10
-	wholeFailures = 5 // of the others the end has three lines
+	wholeFailures = 2 // of the others the end has three lines
 	mostPackages  = 5
 	mostFlakyText = 12 // lines
 )
@@ -60,13 +60,10 @@ func (c *counts) add(d counts) {
 	c.Out += d.Out
 }
 
-// print prints the summary but for the verdict. took has the line of each step.
+// print prints the summary but for the verdict. took has the name and the time of each step.
 func (s summary) print(out io.Writer, took []string) {
 	s.printSkipped(out)
-	fmt.Fprintln(out, "== time of each step")
-	for _, line := range took {
-		fmt.Fprintln(out, line)
-	}
+	fmt.Fprintf(out, "== time of each step: %s\n", strings.Join(took, ", "))
 	if len(s.seconds) > 0 {
 		var slowest []string
 		for _, p := range s.seconds[:min(mostPackages, len(s.seconds))] {
