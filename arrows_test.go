@@ -500,9 +500,9 @@ func TestTestsDrawFromASeed(t *testing.T) {
 // to make test, and fails if EBB_REQUIRE forbids skips. Tests that mean nothing somewhere
 // are not made there: backends.Virtual, backends.Except. rapid's own Skip draws anew.
 func TestEverySkipIsCounted(t *testing.T) {
-	fset, all := sources(t)
+	fset, all := tests(t)
 	for _, s := range all {
-		if !s.test() || s.dir == "internal/testing/realserver" {
+		if !s.test() || s.dir == "internal/testing/realserver" || s.dir == "bench" { // bench has benchmarks, which nothing runs but a person
 			continue
 		}
 		for _, d := range s.file.Decls {

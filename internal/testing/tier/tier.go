@@ -1,6 +1,6 @@
 // Package tier says how much the tests do, and how long they wait.
 //
-//	go test ./...               the short tier: Go alone, three minutes
+//	go test ./...               the short tier: Go alone, four minutes
 //	EBB_FULL=1 go test ./...    the full tier, which CI runs: more cases, and other programs
 package tier
 
