@@ -308,6 +308,28 @@ func TestALongLoadKeepsItsLeaseAndADeadOneLosesIt(t *testing.T) {
 	})
 }
 
+func TestALoadWhoseCallerHasLeftIsStored(t *testing.T) {
+	o := Options[string, string]{Fresh: time.Hour, TTL: 2 * time.Hour, Lease: 5 * time.Second}
+	each(t, o, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+		ctx, leave := context.WithCancel(b.Context())
+		defer leave()
+		v, err := x.Get(ctx, "k", func(ctx context.Context, _ string) (string, error) {
+			leave()
+			if b.Virtual() { // elsewhere it would take long; the lease is renewed meanwhile
+				return "v", pause(context.WithoutCancel(ctx), 3*o.Lease)
+			}
+			return "v", nil
+		})
+		if v != "v" || err != nil {
+			t.Errorf("Get returned %q, %v", v, err)
+		}
+		wantState(t, second(t, x), "v", Fresh)
+		if f := x.Figures(); f.Loads != 1 || f.Lost != 0 {
+			t.Errorf("the figures are %+v", f)
+		}
+	})
+}
+
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	each(t, short, func(t *testing.T, _ *backends.Backend, x *Cache[string, string]) {
 		begun, end := make(chan struct{}), make(chan struct{})

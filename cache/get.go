@@ -39,7 +39,8 @@ type request[K comparable, V any] struct {
 //
 // If a loader fails, its call and the calls of the same process that wait for it get the error, and in
 // another process a waiting call runs its loader. If a loader panics, another call loads, and the panic
-// reaches the caller of Get; in the background it ends the program. Errors: ErrAbsent, that of the loader, and
+// reaches the caller of Get; in the background it ends the program. A value that a loader returns after the end of ctx is
+// stored, too, and until it returns, the lease is renewed. Errors: ErrAbsent, that of the loader, and
 // those of the backend unless Options.Alone is set.
 func (x *Cache[K, V]) Get(ctx context.Context, k K, load Loader[K, V]) (v V, err error) {
 	if err := kit.Callable(load != nil, "load"); err != nil {
@@ -267,6 +268,8 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, 
 	if v, err = x.callUnderLease(ctx, r, token); err != nil && err != ErrAbsent {
 		return v, true, err
 	}
+	storing, end := kit.Outlive(ctx, kit.GraceAfterEnd) // the next calls need the value, also if this one's caller has left
+	defer end()
 	body, span, ttl := "", x.o.AbsentTTL, x.o.AbsentTTL+time.Millisecond
 	switch {
 	case err == nil:
@@ -280,11 +283,11 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, 
 		body = string(flagAbsent)
 	default:
 		if x.closeFlight(r.key, f) {
-			current, _ = r.backend.Renew(ctx, r.key, token, x.o.Lease)
+			current, _ = r.backend.Renew(storing, r.key, token, x.o.Lease)
 		}
 		if e.State != fresh.Absent { // the stale value is one that is no longer
 			defer x.changed(r.key)
-			if failed := r.backend.Discard(ctx, r.key, e.Body); failed != nil && !x.o.Alone {
+			if failed := r.backend.Discard(storing, r.key, e.Body); failed != nil && !x.o.Alone {
 				return v, current, failed
 			}
 		}
@@ -294,7 +297,7 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, 
 	settled = true
 	var ok bool
 	var failed error
-	inTime := x.soon(ctx, func(ctx context.Context) {
+	inTime := x.soon(storing, func(ctx context.Context) {
 		if ok, failed = x.keep(ctx, r, token, body, span, ttl); failed != nil {
 			x.lost(ctx, r, failed)
 			x.giveBack(ctx, r, token)
@@ -318,9 +321,9 @@ func (x *Cache[K, V]) keep(ctx context.Context, r request[K, V], token, body str
 	return ok, err
 }
 
-// callUnderLease calls the loader, and renews the lease meanwhile.
+// callUnderLease calls the loader, and renews the lease until it returns, also if ctx ends before.
 func (x *Cache[K, V]) callUnderLease(ctx context.Context, r request[K, V], token string) (v V, err error) {
-	renewing, stop := context.WithCancel(ctx)
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var renewer sync.WaitGroup
 	renewer.Go(func() {
 		for kit.Sleep(renewing, max(x.o.Lease/3, time.Millisecond)) == nil {

@@ -175,6 +175,20 @@ func ExtendDeadline(ctx context.Context, d time.Duration) (longer context.Contex
 	}
 }
 
+// Outlive returns a context with the values of ctx that ends d after ctx, for work whose result others need although the caller may
+// have left. If ctx has ended, d counts from now. The caller calls end.
+func Outlive(ctx context.Context, d time.Duration) (longer context.Context, end func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
 // lateFor is the time limit of Late: half of the time that a call may take beyond the end of its context.
 const lateFor = GraceAfterEnd / 2
 
