@@ -162,13 +162,16 @@ end
 // leaseOver is the reason of a job whose last lease ended.
 const leaseOver = "its last lease ended and no consumer had settled it"
 
-// pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, then of each its id ("": the script makes one), payload, delay,
-// instant (0: see delay), priority, TTL, Unique, whether to replace a waiting job. The KEYS behind the common ones are the records of
-// jobs with Unique. The reply has a pair of state and id for each.
+// pushScript adds jobs: ARGV wake, bound, whether to drop the oldest, whether to remove what is kept of earlier jobs with the ids, then of
+// each its id ("": the script makes one), payload, delay, instant (0: see delay), priority, TTL, Unique, whether to replace a waiting
+// job. The KEYS behind the common ones are what is kept of each id if that is to be removed, and the records of jobs with Unique. The
+// reply has a pair of state and id for each.
 var pushScript = conn.NewScript(luaPrelude + `
 local most, drop = tonumber(ARGV[2]), ARGV[3] == '1'
+local forget = ARGV[4] == '1'
 local reply, mark, added = {}, 6, nil
-for i = 4, #ARGV, 8 do
+if forget then mark = mark + (#ARGV - 4) / 8 end
+for i = 5, #ARGV, 8 do
   local id, unique, once = ARGV[i], tonumber(ARGV[i + 6]), nil
   if unique > 0 then
     mark = mark + 1
@@ -211,6 +214,7 @@ for i = 4, #ARGV, 8 do
     index(j)
     if once then call('SET', once, j.id, 'PX', unique) end
     table.insert(reply, {0, j.id})
+    if forget then call('DEL', KEYS[6 + #reply]) end
     if not added or j.due < added.due then added = j end
   end
 end
@@ -396,11 +400,16 @@ if added then announce(added) end
 return finish(n)
 `)
 
-// discardScript removes dead letters: ARGV wake, ids.
-var discardScript = conn.NewScript(luaPrelude + `
+// discardScript removes dead letters, and what was kept of the same or earlier jobs with their ids: ARGV wake, ids.
+var discardScript = conn.NewScript(luaPrelude + luaForget + `
 local n = 0
 for i = 2, #ARGV do
-  n = n + call('ZREM', dead, ARGV[i])
+  local died = call('ZSCORE', dead, ARGV[i])
+  if died then
+    call('ZREM', dead, ARGV[i])
+    forget(KEYS[i + 5], died)
+    n = n + 1
+  end
   call('HDEL', letters, ARGV[i])
 end
 return finish(n)

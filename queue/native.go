@@ -66,16 +66,17 @@ func addArguments(p *pushItem, maxLen int64) []any {
 	return args
 }
 
-// nativeDropScript adds jobs. If the queue is full, each replaces the job that would be delivered next. ARGV holds DQ.ADD's arguments
-// for each, behind their number.
-var nativeDropScript = conn.NewScript(`
-local reply, i = {}, 1
+// nativePushScript adds jobs. ARGV says whether each replaces the job that would be delivered next if the queue is full, and then has
+// DQ.ADD's arguments for each, behind their number. The KEYS behind the queue, if there are any, have what was kept of earlier jobs with
+// the ids of these.
+var nativePushScript = conn.NewScript(`
+local reply, i = {}, 2
 while i <= #ARGV do
   local add = {'DQ.ADD', KEYS[1]}
   for k = 1, tonumber(ARGV[i]) do add[k + 2] = ARGV[i + k] end
   i = i + 1 + tonumber(ARGV[i])
   local r = redis.pcall(unpack(add))
-  while type(r) == 'table' and r.err and string.sub(r.err, 1, 4) == 'FULL' do
+  while ARGV[1] == '1' and type(r) == 'table' and r.err and string.sub(r.err, 1, 4) == 'FULL' do
     local next = redis.call('DQ.PEEK', KEYS[1])[1]
     if not next then break end
     redis.call('DQ.CANCEL', KEYS[1], next[1])
@@ -86,6 +87,7 @@ while i <= #ARGV do
     table.insert(reply, {2, ''})
   elseif r then
     table.insert(reply, {0, r})
+    if KEYS[#reply + 1] then redis.call('DEL', KEYS[#reply + 1]) end
   else
     table.insert(reply, {1, ''})
   end
@@ -94,8 +96,8 @@ return reply
 `)
 
 func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushResult, error) {
-	if drop {
-		return n.pushDropping(ctx, items, maxLen)
+	if forget := forgets(items); drop || forget {
+		return n.pushByScript(ctx, items, maxLen, drop, forget)
 	}
 	var b conn.Batch
 	for i := range items {
@@ -134,13 +136,16 @@ func (n *native) push(ctx context.Context, items []pushItem, maxLen int64, drop 
 	return results, nil
 }
 
-func (n *native) pushDropping(ctx context.Context, items []pushItem, maxLen int64) ([]pushResult, error) {
-	var args []any
+func (n *native) pushByScript(ctx context.Context, items []pushItem, maxLen int64, drop, forget bool) ([]pushResult, error) {
+	args, keys := []any{drop}, []string{n.name}
 	for i := range items {
+		if forget {
+			keys = append(keys, stateKey(n.name, items[i].id))
+		}
 		a := addArguments(&items[i], maxLen)
 		args = append(append(args, len(a)), a...)
 	}
-	v, err := n.c.Script(ctx, nativeDropScript, []string{n.name}, args...)
+	v, err := n.c.Script(ctx, nativePushScript, keys, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -447,6 +452,20 @@ func (n *native) revive(ctx context.Context, ids []string) (int64, error) {
 	return kit.Number(n.c.Script(ctx, nativeReviveScript, []string{n.name, n.deadKey()}, idArgs(ids)...))
 }
 
+// nativeDiscardScript removes dead letters, and what was kept of the same or earlier jobs with their ids: ARGV ids.
+var nativeDiscardScript = conn.NewScript(luaGetJob + luaForget + `
+local n = 0
+for i, id in ipairs(ARGV) do
+  local j = get(KEYS[1], id)
+  if j then
+    redis.call('DQ.CANCEL', KEYS[1], id)
+    forget(KEYS[i + 1], j.due)
+    n = n + 1
+  end
+end
+return n
+`)
+
 func (n *native) discard(ctx context.Context, ids []string) (int64, error) {
-	return n.count(ctx, append([]any{"DQ.CANCEL", n.deadKey()}, idArgs(ids)...)...)
+	return kit.Number(n.c.Script(ctx, nativeDiscardScript, append([]string{n.deadKey()}, stateKeys(n.name, ids)...), idArgs(ids)...))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ import (
 // The report and the outcome of a job are in the string {name}:state:ID, for Options.Keep:
 //
 //	ms since 1970 at which it was done, 0 before   space   report in JSON
+//
+// A push of a job with that id removes them, if its Options have Keep, as Cancel and Discard do: the outcome is that of the last job of
+// the id.
 
 // Status is what Queue.Status knows about a job.
 type Status struct {
@@ -65,7 +69,8 @@ func (j *Job[T]) Progress(ctx context.Context, done float64, note string) error 
 func (j *Job[T]) SetResult(result []byte) { j.result = result }
 
 // Status returns the state of a job, with what its consumer has reported. For Options.Keep after its
-// Ack the state of a job is Done; the consumer's Options count. It costs one round trip. Errors: ErrNoJob if the
+// Ack the state of a job is Done; the consumer's Options count. Of several jobs of one id Status knows the last, if that was pushed
+// through a queue with Keep. It costs one round trip. Errors: ErrNoJob if the
 // queue does not have the job and no longer knows that it is done.
 func (q *Queue[T]) Status(ctx context.Context, id string) (s Status, err error) {
 	state, text, err := q.store().status(ctx, id)
@@ -105,6 +110,19 @@ func stateKeys(name string, ids []string) []string {
 	}
 	return keys
 }
+
+// forgets reports whether the push of jobs removes what is kept of earlier jobs with their ids.
+func forgets(items []pushItem) bool {
+	return slices.ContainsFunc(items, func(p pushItem) bool { return p.forget })
+}
+
+// luaForget removes what is kept of a job under a key, unless that job was done after an instant in ms.
+const luaForget = `
+local function forget(key, after)
+  local kept = redis.call('GET', key)
+  if kept and tonumber(string.match(kept, '^%d+')) <= tonumber(after) then redis.call('DEL', key) end
+end
+`
 
 // nativeNoteScript stores a report: ARGV id, token, report, its TTL, whether to acknowledge the job.
 var nativeNoteScript = conn.NewScript(luaGetJob + `

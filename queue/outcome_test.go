@@ -70,6 +70,78 @@ func TestStatusFollowsAJob(t *testing.T) {
 	})
 }
 
+func TestAJobHasNoOutcomeOfAnEarlierOneWithItsID(t *testing.T) {
+	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{Keep: time.Minute, MaxLen: 2, Overflow: DropOldest})
+		keeps := open(Options[string]{Keep: time.Minute})
+		plain := open(Options[string]{}) // of a program without Keep
+		gone := func(id string) {
+			t.Helper()
+			_, err := q.Status(ctx, id)
+			failsWith(t, err, ErrNoJob)
+		}
+		done := func(id string) {
+			t.Helper()
+			must(q.Push(ctx, "v", PushOptions{ID: id}))(t)
+			j := must(q.Pop(ctx))(t)
+			j.SetResult([]byte("of " + id))
+			ok(t, j.Ack(ctx))
+			if s := must(q.Status(ctx, id))(t); j.ID != id || s.State != Done || string(s.Result) != "of "+id {
+				t.Fatalf("%q: %+v", j.ID, s)
+			}
+		}
+		// The next job of the id lapses, or is dropped.
+		for _, id := range []string{"a", "b", "c"} {
+			done(id)
+		}
+		must(keeps.Push(ctx, "v", PushOptions{ID: "a", TTL: time.Millisecond, Unique: time.Millisecond}))(t)
+		b.Pass(5 * time.Millisecond)
+		_, err := q.TryPop(ctx)
+		failsWith(t, err, ErrEmpty)
+		gone("a")
+		must(q.PushMany(ctx, []Item[string]{{PushOptions: PushOptions{ID: "b"}}, {}, {PushOptions: PushOptions{ID: "c", Unique: time.Hour}}}))(t)
+		gone("b")
+		if s := must(q.Status(ctx, "c"))(t); s.State != Ready {
+			t.Errorf("%+v", s)
+		}
+		must(q.Cancel(ctx, "c"))(t)
+		gone("c")
+		ok(t, must(q.Pop(ctx))(t).Ack(ctx))
+		// A push that is refused leaves what is known about the job.
+		must(q.Push(ctx, "v", PushOptions{ID: "d"}))(t)
+		j := must(q.Pop(ctx))(t)
+		ok(t, j.Progress(ctx, 0.5, "half"))
+		_, err = q.Push(ctx, "v", PushOptions{ID: "d"})
+		failsWith(t, err, ErrDuplicate)
+		if s := must(q.Status(ctx, "d"))(t); s.State != Leased || s.Note != "half" {
+			t.Errorf("%+v", s)
+		}
+		ok(t, j.Ack(ctx))
+		// Discard removes the outcome of a job that was done before, and keeps that of a later one.
+		for _, later := range []bool{false, true} {
+			done("e")
+			b.Pass(2 * time.Millisecond)
+			must(plain.Push(ctx, "v", PushOptions{ID: "e"}))(t)
+			ok(t, must(q.Pop(ctx))(t).Bury(ctx, "no"))
+			if later {
+				b.Pass(2 * time.Millisecond)
+				must(q.Push(ctx, "v", PushOptions{ID: "e"}))(t)
+				ok(t, must(q.Pop(ctx))(t).Ack(ctx))
+			}
+			if n := must(q.Discard(ctx, "e", "none"))(t); n != 1 {
+				t.Errorf("%d discarded", n)
+			}
+			if later {
+				if s := must(q.Status(ctx, "e"))(t); s.State != Done {
+					t.Errorf("%+v", s)
+				}
+			} else {
+				gone("e")
+			}
+		}
+	})
+}
+
 // pushed pushes a job and takes it.
 func (q *Queue[T]) pushed(ctx context.Context) (*Job[T], error) {
 	var v T

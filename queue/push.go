@@ -61,6 +61,7 @@ type pushItem struct {
 	ttl       int64
 	unique    int64
 	replace   bool
+	forget    bool // what is kept of an earlier job with the id goes
 }
 
 // pushResult is the result of the push of one job.
@@ -137,7 +138,7 @@ func (q *Queue[T]) calls() direct.Calls {
 // pushDirect adds a job by a direct call of the embedded engine, and returns its id.
 func (q *Queue[T]) pushDirect(ctx context.Context, p *pushItem) (id string, _ direct.State) {
 	d := q.calls()
-	if d == nil || q.o.Overflow == DropOldest || ctx.Err() != nil {
+	if d == nil || q.o.Overflow == DropOldest || p.forget || ctx.Err() != nil {
 		return "", direct.Elsewhere
 	}
 	q.logFirstUse()
@@ -225,6 +226,7 @@ func (q *Queue[T]) prepare(ctx context.Context, it *Item[T]) (p pushItem, err er
 		_, value := unwrap(p.payload)
 		p.id = valueID(value) // headers and the timeout may differ; the value does not
 	}
+	p.forget = q.o.Keep > 0 && p.id != "" && !p.generated
 	return p, nil
 }
 

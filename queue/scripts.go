@@ -54,16 +54,22 @@ func (s *scripts) count(ctx context.Context, script *conn.Script, args ...any) (
 }
 
 func (s *scripts) push(ctx context.Context, items []pushItem, maxLen int64, drop bool) ([]pushResult, error) {
-	args := append(make([]any, 0, 2+8*len(items)), maxLen, drop)
-	var marks []string
+	forget := forgets(items)
+	args := append(make([]any, 0, 3+8*len(items)), maxLen, drop, forget)
+	var more []string
+	if forget {
+		for i := range items {
+			more = append(more, stateKey(s.name, items[i].id))
+		}
+	}
 	for i := range items {
 		p := &items[i]
 		args = append(args, p.id, p.payload, p.delay, p.at, p.priority, p.ttl, p.unique, p.replace)
 		if p.unique > 0 {
-			marks = append(marks, kit.Key(s.name, p.uniqueKey()))
+			more = append(more, kit.Key(s.name, p.uniqueKey()))
 		}
 	}
-	v, err := s.run(ctx, pushScript, marks, args...)
+	v, err := s.run(ctx, pushScript, more, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +170,7 @@ func (s *scripts) revive(ctx context.Context, ids []string) (int64, error) {
 }
 
 func (s *scripts) discard(ctx context.Context, ids []string) (int64, error) {
-	return s.count(ctx, discardScript, idArgs(ids)...)
+	return kit.Number(s.run(ctx, discardScript, stateKeys(s.name, ids), idArgs(ids)...))
 }
 
 func idArgs(ids []string) []any {
