@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ebbdb/ebb/conn"
+	"github.com/ebbdb/ebb/internal/kit"
 	"github.com/ebbdb/ebb/queue"
 )
 
@@ -64,6 +65,34 @@ func (payload) Decode(b []byte) (string, error) { return string(b), nil }
 
 func openQueue(c *conn.Conn, name string) (*queue.Queue[string], error) {
 	return queue.New(c, name, queue.Options[string]{Codec: payload{}})
+}
+
+// openKnown is openQueue for an operator's name of a queue. It returns an error that names the queues if none has that name.
+func openKnown(ctx context.Context, c *conn.Conn, name string) (*queue.Queue[string], error) {
+	q, err := openQueue(c, name)
+	if err != nil {
+		return nil, err
+	}
+	i, err := q.Info(ctx)
+	if err != nil || i.Paused || i.Len()+i.Dead+i.Schedules > 0 {
+		return q, err
+	}
+	key := name // an empty queue leaves the last token that it has issued, a day long on Redis and Valkey
+	if !c.Capabilities().Native {
+		key = kit.Key(name, "last")
+	}
+	if n, err := kit.Number(c.Do(ctx, "EXISTS", key)); err != nil || n > 0 {
+		return q, err
+	}
+	names, err := queueNames(ctx, c, "*")
+	if err != nil {
+		return nil, err
+	}
+	there := "there is none"
+	if len(names) > 0 {
+		there = fmt.Sprintf("there are %q", names)
+	}
+	return nil, fmt.Errorf("no queue has the name %q; %s", name, there)
 }
 
 // table writes rows under a head, with columns of equal width.
@@ -131,7 +160,9 @@ func queueNames(ctx context.Context, c *conn.Conn, pattern string) ([]string, er
 				if suffix != "" && strings.HasPrefix(name, "{") && strings.HasSuffix(name, "}") {
 					name = name[1 : len(name)-1]
 				}
-				found[name] = true
+				if suffix == "" || kit.Key(name, suffix[1:]) == key.String() { // others belong to no queue
+					found[name] = true
+				}
 			}
 			if cursor = v.Elems[0].String(); cursor == "0" {
 				return nil
@@ -143,7 +174,7 @@ func queueNames(ctx context.Context, c *conn.Conn, pattern string) ([]string, er
 			return nil, err
 		}
 	} else {
-		for suffix, kind := range map[string]string{":jobs": "hash", ":cron": "hash", ":died": "zset"} {
+		for suffix, kind := range map[string]string{":jobs": "hash", ":cron": "hash", ":died": "zset", ":paused": "string"} {
 			for _, match := range []string{"{" + pattern + "}" + suffix, pattern + suffix} {
 				if err := scan(match, kind, suffix); err != nil {
 					return nil, err
@@ -222,14 +253,21 @@ func peekDead(ctx context.Context, q *queue.Queue[string], out io.Writer, after 
 
 func queuePause() *cobra.Command {
 	var span time.Duration
+	var early bool
 	cmd := &cobra.Command{
 		Use:   "pause NAME [--for DURATION]",
 		Short: "Stop the delivery of a queue's jobs",
-		Args:  cobra.ExactArgs(1),
+		Long: `Stop the delivery of a queue's jobs. The name of a queue that does not exist is an error, unless
+--new is given: a queue is there from its first job, schedule or pause on.`,
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().DurationVar(&span, "for", 0, "length of the pause (default: until ebb queue resume)")
+	cmd.Flags().BoolVar(&early, "new", false, "also a queue that does not exist yet")
 	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, _ io.Writer, args []string) error {
 		q, err := openQueue(c, args[0])
+		if !early {
+			q, err = openKnown(ctx, c, args[0])
+		}
 		if err != nil {
 			return err
 		}
@@ -240,7 +278,7 @@ func queuePause() *cobra.Command {
 func queueResume() *cobra.Command {
 	cmd := &cobra.Command{Use: "resume NAME", Short: "End a pause", Args: cobra.ExactArgs(1)}
 	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, _ io.Writer, args []string) error {
-		q, err := openQueue(c, args[0])
+		q, err := openKnown(ctx, c, args[0])
 		if err != nil {
 			return err
 		}

@@ -106,6 +106,16 @@ func testQueueCommand(t *testing.T, target loadgen.Target, url string) {
 	says([]string{"1"}, "requeue", "mail", "--dead")
 	says([]string{`"mail" 3 0 0 0`}, "list")
 
+	// A wrong name makes no queue; the error has the right one.
+	for _, args := range [][]string{{"pause", "mial"}, {"resume", "mial"}} {
+		if out, err := runQueue(t, url, args...); err == nil || !strings.Contains(err.Error(), `no queue has the name "mial"; there are ["mail"]`) {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+	}
+	says(nil, "pause", "early", "--new")
+	says([]string{`"early" 0 0 0 0 0s 0 yes`, `"mail"`}, "list")
+	says(nil, "resume", "early")
+
 	for _, args := range [][]string{{"peek", "mail", "--state", "odd"}, {"requeue", "mail"}, {"requeue", "mail", "a", "--dead"},
 		{"peek", "mail", "--after", "none"}, {"pause", "mail", "--for", "-1s"}} {
 		if out, err := runQueue(t, url, args...); err == nil {
