@@ -24,16 +24,18 @@ import (
 func queueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Look at queues, pause them, and run jobs again",
-		Long: `Look at the queues of package queue and of DQ.*, pause them, and run jobs again.
+		Short: "Look at queues, pause them, run jobs again or remove them",
+		Long: `Look at the queues of package queue and of DQ.*, pause them, run jobs again or remove them.
 On Redis and Valkey it works with the keys that package queue keeps there.`,
 		Example: `  ebb queue list
   ebb queue peek mail --state leased
   ebb queue pause mail --for 10m
   ebb queue requeue mail order-7 order-8
+  ebb queue reschedule mail order-9 --in 2h
   ebb queue schedules reports -u redis://host:6379`,
 	}
-	cmd.AddCommand(queueList(), queuePeek(), queuePause(), queueResume(), queueRequeue(), queueSchedules())
+	cmd.AddCommand(queueList(), queuePeek(), queuePause(), queueResume(), queueRequeue(), queueReschedule(), queueCancel(), queueSchedules(),
+		queueUnschedule())
 	return cmd
 }
 
@@ -331,6 +333,66 @@ func requeue(ctx context.Context, q *queue.Queue[string], ids []string) (total i
 		}
 		ids = ids[:0]
 	}
+}
+
+func queueReschedule() *cobra.Command {
+	var delay time.Duration
+	cmd := &cobra.Command{
+		Use:   "reschedule NAME ID... [--in DURATION]",
+		Short: "Change when waiting jobs fall due",
+		Long: `Make jobs that wait, ready or delayed ones, due after a span from now, as if they had never been
+delivered. A job that does not wait is an error; those after it stay as they are.`,
+		Args: cobra.MinimumNArgs(2),
+	}
+	cmd.Flags().DurationVar(&delay, "in", 0, "time until the jobs are due (default: they are due now)")
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, _ io.Writer, args []string) error {
+		q, err := openKnown(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		for _, id := range args[1:] {
+			if err := q.Reschedule(ctx, id, delay); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func queueCancel() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cancel NAME ID...",
+		Short: "Remove jobs in any state",
+		Long: `Remove jobs in any state; the consumers of leased ones lose them. Dead letters stay. It prints how
+many jobs it removed.`,
+		Args: cobra.MinimumNArgs(2),
+	}
+	return queueRemoval(cmd, (*queue.Queue[string]).Cancel)
+}
+
+func queueUnschedule() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "unschedule NAME SCHEDULE...",
+		Short: "Remove schedules",
+		Long:  "Remove schedules. The jobs that they have added stay. It prints how many schedules it removed.",
+		Args:  cobra.MinimumNArgs(2),
+	}
+	return queueRemoval(cmd, (*queue.Queue[string]).Unschedule)
+}
+
+// queueRemoval returns a command that removes something from a queue, and prints the number of what it removed.
+func queueRemoval(cmd *cobra.Command,
+	remove func(q *queue.Queue[string], ctx context.Context, which ...string) (int64, error),
+) *cobra.Command {
+	return queueAction(cmd, func(ctx context.Context, c *conn.Conn, out io.Writer, args []string) error {
+		q, err := openKnown(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		n, err := remove(q, ctx, args[1:]...)
+		_, _ = fmt.Fprintln(out, n)
+		return err
+	})
 }
 
 func queueSchedules() *cobra.Command {

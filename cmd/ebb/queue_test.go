@@ -106,8 +106,17 @@ func testQueueCommand(t *testing.T, target loadgen.Target, url string) {
 	says([]string{"1"}, "requeue", "mail", "--dead")
 	says([]string{`"mail" 3 0 0 0`}, "list")
 
+	// A job gets another time, and jobs and schedules go.
+	push("later", queue.PushOptions{})
+	says([]string{"1"}, "cancel", "mail", "waits", "none")
+	says(nil, "reschedule", "mail", "later", "--in", "2h")
+	says([]string{`"later" delayed 0`}, "peek", "mail")
+	says([]string{`"mail" 2 1 0 0`}, "list")
+	says([]string{"1"}, "unschedule", "mail", "nightly", "none")
+	says([]string{"0"}, "unschedule", "mail", "nightly")
+
 	// A wrong name makes no queue; the error has the right one.
-	for _, args := range [][]string{{"pause", "mial"}, {"resume", "mial"}} {
+	for _, args := range [][]string{{"pause", "mial"}, {"resume", "mial"}, {"cancel", "mial", "a"}} {
 		if out, err := runQueue(t, url, args...); err == nil || !strings.Contains(err.Error(), `no queue has the name "mial"; there are ["mail"]`) {
 			t.Errorf("%q: %v\n%s", args, err, out)
 		}
@@ -117,7 +126,8 @@ func testQueueCommand(t *testing.T, target loadgen.Target, url string) {
 	says(nil, "resume", "early")
 
 	for _, args := range [][]string{{"peek", "mail", "--state", "odd"}, {"requeue", "mail"}, {"requeue", "mail", "a", "--dead"},
-		{"peek", "mail", "--after", "none"}, {"pause", "mail", "--for", "-1s"}} {
+		{"peek", "mail", "--after", "none"}, {"pause", "mail", "--for", "-1s"},
+		{"reschedule", "mail", "none"}, {"reschedule", "mail", "later", "--in", "-1s"}} {
 		if out, err := runQueue(t, url, args...); err == nil {
 			t.Errorf("%q succeeded: %s", args, out)
 		}
