@@ -43,7 +43,7 @@ var specDQSchedule = command.Spec{
 		"skipped too if it is older than that, in ms.\n\n" +
 		"A schedule replaces the one with its name. If the times are the same ones, it goes on: a program can declare its schedules at each " +
 		"start. A queue with schedules is kept when it is empty.",
-	Errors: []string{"ERR CRON: ...: the expression is wrong; the text names the mistake", "ERR unknown time zone: the table of " +
+	Errors: []string{"ERR CRON: ...: the expression is wrong; the text names the field and quotes it", "ERR unknown time zone: the table of " +
 		"zones does not have TZ",
 		"ERR EVERY must be at least 10 milliseconds", "ERR a schedule needs either EVERY or CRON, and TZ goes with CRON",
 		"ERR the schedule would never be due: no time from now or FROM to UNTIL matches, within eight years",

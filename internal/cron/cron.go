@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // the zones are the same on machines without a table of their own
@@ -62,7 +63,7 @@ var parser = robfig.NewParser(robfig.SecondOptional | robfig.Minute | robfig.Hou
 // with the second in front, or one of @yearly, @monthly, @weekly, @daily and @hourly. Fields have
 // lists, ranges, steps, and English names of months and days; Sunday is 0. If both days are
 // restricted, one of them has to match (crontab(5)). zone is an IANA name; "" is UTC. Errors: ErrZone,
-// and others that quote the wrong part.
+// and others that name the wrong field and quote it.
 func Parse(text, zone string) (*Expr, error) {
 	if len(text) > MaxLen {
 		return nil, fmt.Errorf("the expression has %d bytes, at most %d are allowed", len(text), MaxLen)
@@ -75,7 +76,7 @@ func Parse(text, zone string) (*Expr, error) {
 	}
 	schedule, err := parser.Parse(text)
 	if err != nil {
-		return nil, err
+		return nil, inField(text, err)
 	}
 	s, ok := schedule.(*robfig.SpecSchedule)
 	if !ok {
@@ -93,6 +94,26 @@ func Parse(text, zone string) (*Expr, error) {
 		second: s.Second &^ star, minute: s.Minute &^ star, hour: s.Hour &^ star, dom: s.Dom &^ star, month: s.Month &^ star, dow: s.Dow &^ star,
 		anyDay: (s.Dom|s.Dow)&star != 0, everyHour: s.Hour&all == all, zone: loc,
 	}, nil
+}
+
+// fieldNames are the fields of an expression, in their order.
+var fieldNames = [...]string{"second", "minute", "hour", "day of month", "month", "day of week"}
+
+// inField returns the error of an expression with the name of the first wrong field, or why if no field is wrong by itself.
+func inField(text string, why error) error {
+	fields := strings.Fields(text)
+	skipped := len(fieldNames) - len(fields) // 1 without the second
+	if skipped != 0 && skipped != 1 {
+		return why
+	}
+	for i, field := range fields {
+		alone := slices.Repeat([]string{"*"}, len(fieldNames))
+		alone[i+skipped] = field
+		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
+			return fmt.Errorf("the %s is %q: %w", fieldNames[i+skipped], field, err)
+		}
+	}
+	return why
 }
 
 // segment is a span of UTC with one offset, in seconds: start <= t < end. before is the offset

@@ -65,9 +65,13 @@ func TestWrongExpressionsAreRefused(t *testing.T) {
 	for _, c := range []struct{ expr, zone, want string }{
 		{"", "", "empty"},
 		{"* * * *", "", "expected"},
-		{"60 * * * *", "", "60"},
-		{"* * 0 * *", "", "0"},
-		{"*/0 * * * *", "", "*/0"},
+		{"60 * * * *", "", `the minute is "60": `},
+		{"61 * * * * *", "", `the second is "61": `},
+		{"0 9-25 * * *", "", `the hour is "9-25": `},
+		{"* * 0 * *", "", `the day of month is "0": `},
+		{"0 0 1 foo *", "", `the month is "foo": `},
+		{"0 0 * * 8,1", "", `the day of week is "8,1": `},
+		{"*/0 24 * * *", "", `the minute is "*/0": `}, // the first of two
 		{"@every 5m", "", "EVERY"},
 		{"TZ=Europe/Berlin 0 9 * * *", "", "TZ"},
 		{"TZ=", "", "TZ"},
