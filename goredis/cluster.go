@@ -186,6 +186,19 @@ func (k *cluster) masters(ctx context.Context) ([]*redis.Client, error) {
 	return all, nil
 }
 
+// artificial reports whether the client's own function says which node has which slot, as that of NewFailoverClusterClient does,
+// which asks Sentinel. Such nodes tell each other nothing: a message reaches the subscribers of one of them.
+func (k *cluster) artificial() bool { return k.client.Options().ClusterSlots != nil }
+
+// address returns the address of the master of a key, "" if it is not known. While the client has a map it sends nothing.
+func (k *cluster) address(ctx context.Context, key string) string {
+	node, err := k.client.MasterForKey(ctx, key)
+	if err != nil {
+		return ""
+	}
+	return node.Options().Addr
+}
+
 // sendTo runs one command on a node, once, after ASKING if ask is true.
 func sendTo(ctx context.Context, node *redis.Client, ask bool, plain []any) remote.Answer {
 	if !ask {

@@ -80,6 +80,7 @@ func (b *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.Context) error, error) {
 	var sources []*source
 	var masters []string // of a subscription to the events of nodes; else nil
+	var at string        // the node of a subscription to one node, if a client without a real cluster can lead elsewhere
 	var v conn.Value
 	var err error
 	within := f.b.subscribeTimeout()
@@ -89,10 +90,7 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 		if f.track != nil {
 			closeClients(clients)
 			clients = f.track.clients(of)
-			of = make([]subscriber, len(clients))
-			for i, c := range clients {
-				of[i] = c
-			}
+			of = subscribers(clients)
 		}
 		sources, a = subscribeOn(ctx, of, f.kind, f.names, within)
 		return a
@@ -106,14 +104,18 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 		if merr != nil {
 			return nil, merr
 		}
-		all := make([]subscriber, len(nodes))
-		for i, n := range nodes {
-			all[i] = n
-		}
 		masters = addresses(nodes)
-		v, err = f.b.policy.Persist(ctx, "subscribe", func() remote.Answer { return try(all...) })
+		if k.artificial() && len(nodes) == 1 {
+			at = masters[0]
+		}
+		v, err = f.b.policy.Persist(ctx, "subscribe", func() remote.Answer { return try(subscribers(nodes)...) })
 	default:
-		v, err = k.at(ctx, "subscribe", f.names[0], func(_ context.Context, node *redis.Client, _ bool) remote.Answer { return try(node) })
+		v, err = k.at(ctx, "subscribe", f.names[0], func(_ context.Context, node *redis.Client, _ bool) remote.Answer {
+			if k.artificial() {
+				at = node.Options().Addr
+			}
+			return try(node)
+		})
 	}
 	if err == nil {
 		err = v.Err()
@@ -129,8 +131,16 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 	}
 	return func(ctx context.Context) error {
 		defer closeClients(clients)
-		return f.readAll(ctx, sources, masters, give)
+		return f.readAll(ctx, sources, masters, at, give)
 	}, nil
+}
+
+func subscribers(clients []*redis.Client) []subscriber {
+	all := make([]subscriber, len(clients))
+	for i, c := range clients {
+		all[i] = c
+	}
+	return all
 }
 
 func addresses(nodes []*redis.Client) []string {
@@ -247,8 +257,8 @@ func closeAll(sources []*source) {
 	}
 }
 
-// readAll reads all connections until the first one is lost or ctx ends, and then closes all.
-func (f *feed) readAll(ctx context.Context, sources []*source, masters []string, give func(conn.Message)) error {
+// readAll reads all connections until the first one is lost, the client leads elsewhere, or ctx ends, and then closes all.
+func (f *feed) readAll(ctx context.Context, sources []*source, masters []string, at string, give func(conn.Message)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { closeAll(sources) })
@@ -269,6 +279,11 @@ func (f *feed) readAll(ctx context.Context, sources []*source, masters []string,
 				nodes, err := f.b.nodes.masters(ctx)
 				return addresses(nodes), err
 			}))
+		})
+	}
+	if at != "" {
+		readers.Go(func() {
+			cancel(remote.WatchMaster(ctx, remote.MasterLook, at, func(ctx context.Context) string { return f.b.nodes.address(ctx, f.names[0]) }))
 		})
 	}
 	readers.Wait()

@@ -2,11 +2,12 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/remote"
 )
 
 // moves notes to which server the connections of a client lead that follows Sentinel. When Sentinel names another master, go-redis
@@ -27,9 +28,6 @@ type dialed struct {
 
 // dialedKey is the key of a *dialed in the context of a subscription.
 type dialedKey struct{}
-
-// errMaster ends a subscription to a server that is the master no longer.
-var errMaster = errors.New("the pool has connected to another master")
 
 func newMoves() *moves { return &moves{next: make(chan struct{})} }
 
@@ -66,7 +64,7 @@ func (m *moves) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// watch returns errMaster when the pool has connected to another server than a subscription, after it, and the context's error
+// watch returns remote.ErrMaster when the pool has connected to another server than a subscription, after it, and the context's error
 // when it ends before.
 func (m *moves) watch(ctx context.Context, d *dialed) error {
 	for {
@@ -74,7 +72,7 @@ func (m *moves) watch(ctx context.Context, d *dialed) error {
 		moved, next := d.addr != "" && m.dials > d.since && m.last != d.addr, m.next
 		m.mu.Unlock()
 		if moved {
-			return errMaster
+			return remote.ErrMaster
 		}
 		select {
 		case <-next:

@@ -28,8 +28,42 @@ func TestASubscriptionFollowsThePoolToAnotherMaster(t *testing.T) {
 	settle(o)
 	tune(o)
 	client := redis.NewClient(o)
-	c := Wrap(client)
 	defer client.Close()
+	follows(t, client, func(ctx context.Context) {
+		for client.PoolStats().IdleConns > 0 { // the connections to the old master are in use
+			held := client.Conn()
+			t.Cleanup(func() { _ = held.Close() })
+			if err := held.Ping(ctx).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		master.Store(next.Addr())
+	})
+}
+
+// NewFailoverClusterClient makes such a client, whose function asks Sentinel.
+func TestASubscriptionOfAClusterClientFollowsItsMap(t *testing.T) {
+	old, next := realserver.NewProcess(t, realserver.Ebb(t)), realserver.NewProcess(t, realserver.Ebb(t))
+	old.Start()
+	next.Start()
+	var master atomic.Value
+	master.Store(old.Addr())
+	client := redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: master.Load().(string)}}}}, nil
+	}})
+	defer client.Close()
+	follows(t, client, func(ctx context.Context) {
+		master.Store(next.Addr())
+		if err := client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil }); err != nil { // it reads the map
+			t.Fatal(err)
+		}
+	})
+}
+
+// follows has the master of a client move, and checks that the subscriptions move too.
+func follows(t *testing.T, client redis.UniversalClient, move func(ctx context.Context)) {
+	t.Helper()
+	c := Wrap(client)
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -46,12 +80,7 @@ func TestASubscriptionFollowsThePoolToAnotherMaster(t *testing.T) {
 	channel, err := c.Subscribe(ctx, "news")
 	must(err)
 	defer channel.Close()
-	for client.PoolStats().IdleConns > 0 { // the connections to the old master are in use
-		held := client.Conn()
-		defer held.Close()
-		must(held.Ping(ctx).Err())
-	}
-	master.Store(next.Addr())
+	move(ctx)
 	must(c.Set(ctx, "k1", "v"))
 	for what, s := range map[string]*conn.Subscription{"Track": tracked, "Subscribe": channel} {
 		for n := range 2 { // when it ends, and when there is a new one

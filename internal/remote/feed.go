@@ -20,6 +20,8 @@ var (
 	// ErrMasters ends a subscription to the events of all nodes when the masters have
 	// changed.
 	ErrMasters = errors.New("the cluster has other masters")
+	// ErrMaster ends a subscription to a server when the client has another master.
+	ErrMaster = errors.New("the client has connected to another master")
 )
 
 // Feed is a conn.Feed that a goroutine keeps subscribed. When the subscription is lost, the
@@ -160,6 +162,27 @@ func WatchMasters(ctx context.Context, are []string, now func(ctx context.Contex
 		}
 		if addrs, err := now(ctx); err == nil && !slices.Equal(addrs, are) {
 			return ErrMasters
+		}
+	}
+}
+
+// MasterLook is how often a subscription looks where its client leads: often, because a look costs no request, and an old master says
+// nothing of what is written to the new one.
+const MasterLook = 250 * time.Millisecond
+
+// WatchMaster returns ErrMaster when a client that follows its master no longer leads to the address was, and the context's error when
+// it ends before. now returns the present address, "" if it is not known.
+func WatchMaster(ctx context.Context, every time.Duration, was string, now func(ctx context.Context) string) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if at := now(ctx); at != "" && at != was {
+			return ErrMaster
 		}
 	}
 }
