@@ -33,14 +33,7 @@ func while(t *testing.T, view *ebb.Conn, key string, happens func()) {
 func TestSentinelFailoverLosesNothingThatIsReplicated(t *testing.T) {
 	t.Parallel()
 	group := backends.NewGroup(t)
-	u, err := url.Parse(group.URL())
-	must(t, err)
-	c, err := rueidisebb.Open(testContext(t), rueidis.ClientOption{
-		InitAddress: strings.Split(u.Host, ","),
-		Sentinel:    rueidis.SentinelOption{MasterSet: strings.Trim(u.Path, "/")},
-	})
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
+	c := openGroup(t, group)
 	drivertest.View(t, c.Replicated(1, 20*time.Second))
 	view := c.Replicated(1, time.Second)
 	while(t, view, "n", func() {
@@ -49,6 +42,44 @@ func TestSentinelFailoverLosesNothingThatIsReplicated(t *testing.T) {
 		drivertest.Until(t, "the replica is the master", func() bool { m := group.Master(); return m >= 0 && m != before })
 		group.Repair() // or there is no replica to wait for
 	})
+}
+
+// openGroup returns a Conn that follows the Sentinels of a group.
+func openGroup(t *testing.T, group *backends.Group) *ebb.Conn {
+	t.Helper()
+	u, err := url.Parse(group.URL())
+	must(t, err)
+	c, err := rueidisebb.Open(testContext(t), rueidis.ClientOption{
+		InitAddress: strings.Split(u.Host, ","),
+		Sentinel:    rueidis.SentinelOption{MasterSet: strings.Trim(u.Path, "/")},
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+func TestASubscriptionFollowsAFailoverThatTheOldMasterOutlives(t *testing.T) {
+	t.Parallel()
+	group := backends.NewGroup(t)
+	c, ctx := openGroup(t, group), testContext(t)
+	s, err := c.Subscribe(ctx, "news")
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	old := group.FailOver()
+	for n := range 2 { // when it ends, and when there is a new one
+		if _, err := s.Next(ctx); !errors.Is(err, ebb.ErrInterrupted) {
+			t.Fatalf("%v at call %d, want ErrInterrupted", err, n)
+		}
+	}
+	// Sentinel makes the old master a replica after eight seconds, and then closes its connections.
+	if v, err := old.Do(ctx, "ROLE"); err != nil || v.Elems[0].Str != "master" {
+		t.Errorf("the old master is %v, %v: it has closed the connection", v, err)
+	}
+	_, err = c.Do(ctx, "PUBLISH", "news", "x")
+	must(t, err)
+	if m, err := s.Next(ctx); err != nil || m.Payload != "x" {
+		t.Errorf("%v, %v", m, err)
+	}
 }
 
 func TestAWriteThatNoReplicaHasIsToldApart(t *testing.T) {

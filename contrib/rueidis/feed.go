@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -48,6 +49,7 @@ func (d *driver) Subscribe(ctx context.Context, kind conn.SubscribeKind, names [
 func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.Context) error, error) {
 	d := f.d
 	var masters []string // of a subscription to the events of nodes; else nil
+	at := d.leads(ctx)
 	var sources []*source
 	one := func(subscribe func() (*source, remote.Answer)) error {
 		var s *source
@@ -81,7 +83,34 @@ func (f *feed) open(ctx context.Context, give func(conn.Message)) (func(context.
 		}
 		masters = addresses(all)
 	}
-	return func(ctx context.Context) error { return f.watch(ctx, sources, masters) }, nil
+	return func(ctx context.Context) error { return f.watch(ctx, sources, masters, at) }, nil
+}
+
+// leads returns the server to which a client that follows Sentinel leads, or "". When Sentinel names another master, rueidis uses that
+// one; a dedicated client stays with the old master, which may live on for a while and say nothing of what is written to the new one.
+func (d *driver) leads(ctx context.Context) string {
+	if d.client.Mode() != rueidis.ClientModeSentinel {
+		return ""
+	}
+	nodes := d.client.Nodes()
+	for addr, n := range nodes {
+		if len(nodes) == 1 {
+			return addr
+		}
+		a := d.answer(ctx, "ROLE", n.Do(ctx, n.B().Role().Build()))
+		if len(a.V.Elems) > 0 && a.V.Elems[0].Str == "master" {
+			return addr
+		}
+	}
+	return ""
+}
+
+// looks returns the pause between two calls of leads, which sends requests if the client reads from replicas too.
+func (d *driver) looks() time.Duration {
+	if len(d.client.Nodes()) > 1 {
+		return routing.FeedRefresh
+	}
+	return remote.MasterLook
 }
 
 func addresses(masters []master) []string {
@@ -203,8 +232,8 @@ func (f *feed) command(b rueidis.Builder) rueidis.Completed {
 	return b.Subscribe().Channel(f.names...).Build()
 }
 
-// watch waits until one of the sources is lost or ctx ends, and then closes all.
-func (f *feed) watch(ctx context.Context, sources []*source, masters []string) error {
+// watch waits until one of the sources is lost, the client leads to another server than at, or ctx ends, and then closes all.
+func (f *feed) watch(ctx context.Context, sources []*source, masters []string, at string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer closeAll(sources)
 	var all sync.WaitGroup
@@ -229,6 +258,9 @@ func (f *feed) watch(ctx context.Context, sources []*source, masters []string) e
 				return addresses(now), err
 			}))
 		})
+	}
+	if at != "" {
+		all.Go(func() { cancel(remote.WatchMaster(ctx, f.d.looks(), at, f.d.leads)) })
 	}
 	all.Wait()
 	cancel(nil)

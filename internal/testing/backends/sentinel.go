@@ -132,6 +132,22 @@ func (g *Group) KillMaster() {
 	g.dead = i
 }
 
+// FailOver has the replica take over from the master, which lives on. It takes the sentinels some seconds to make that a replica. old is
+// the connection to it.
+func (g *Group) FailOver() (old *ebb.Conn) {
+	i := g.Master()
+	if i < 0 || g.dead >= 0 {
+		g.t.Fatal("there is no master that could hand over")
+	}
+	replicated(g.t, g.admins[i], "backends:fault")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := g.watch[0].Do(ctx, "SENTINEL", "FAILOVER", masterName); err != nil {
+		g.t.Fatal(err)
+	}
+	return g.admins[i]
+}
+
 // Repair restarts the killed server as a replica of the new master, and waits until the
 // sentinels agree.
 func (g *Group) Repair() {
