@@ -230,12 +230,13 @@ the server.`,
 func line() measurement {
 	var cfg loadgen.LineConfig
 	return measurement{
-		use: "line", short: "Order and latency of clients that wait with BLPOP",
-		long: `Have clients wait in line with BLPOP, push elements, and print whether they were
-served in the order in which they came, and how long after the push. Deletes all
-keys of the server.`,
+		use: "line", short: "Order and latency of clients that wait with BLPOP or ZPOPDUE",
+		long: `Have clients wait in line with BLPOP, or with ZPOPDUE for jobs of a sorted set, push
+elements, and print whether they were served in the order in which they came, and how
+long after the push. Deletes all keys of the server.`,
 		common: &cfg.Common,
 		flags: func(f *pflag.FlagSet) {
+			f.BoolVar(&cfg.Due, "due", false, "wait with ZPOPDUE (default: with BLPOP)")
 			f.IntVarP(&cfg.Clients, "clients", "c", 1000, "connections that wait")
 			f.IntVar(&cfg.Rounds, "rounds", 10, "pushes for each of them")
 		},
@@ -249,13 +250,15 @@ func due() measurement {
 		use: "due", short: "How late jobs of sorted sets are taken",
 		long: `Have clients take jobs from sorted sets whose scores are times, and print how long
 after its time each job was taken, and how many commands the clients send with and without jobs. The clients
-wait with ZPOPDUE BLOCK, or look into all sets in intervals with a script, as on a
-server without that command. Deletes all keys of the server.`,
+wait with ZPOPDUE BLOCK; or they wait with its PEEK, and then take the job by a script, as programs do whose
+scripts move jobs; or they look into all sets in intervals with that script, as on a server without the command.
+Deletes all keys of the server.`,
 		common: &cfg.Common, pid: "CPU",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Sets, "sets", "n", 1000, "sorted sets, each with a job a second")
 			f.IntVarP(&cfg.Clients, "clients", "c", 50, "connections that share the sets")
 			f.DurationVar(&cfg.Poll, "poll", 0, "look in this interval (default: wait with ZPOPDUE)")
+			f.BoolVar(&cfg.Peek, "peek", false, "wait with ZPOPDUE PEEK, and take the job by a script")
 			f.DurationVarP(&cfg.Duration, "duration", "d", 20*time.Second, "time in which jobs fall due")
 			f.DurationVar(&cfg.Idle, "idle", 5*time.Second, "time without jobs before that")
 		},

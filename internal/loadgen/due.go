@@ -19,6 +19,7 @@ type DueConfig struct {
 	Sets     int           // each with a job a second; default 1,000
 	Clients  int           // that share the sets; default 50
 	Poll     time.Duration // interval in which the clients look; 0: they wait with ZPOPDUE BLOCK
+	Peek     bool          // they wait with ZPOPDUE PEEK, and then take the job by their script
 	Idle     time.Duration // time without jobs at first; default 5 s
 	Duration time.Duration // time in which jobs fall due; default 20 s
 }
@@ -87,7 +88,7 @@ type due struct {
 }
 
 func (d *due) load() (sha string, err error) {
-	if d.cfg.Poll == 0 {
+	if d.cfg.Poll == 0 && !d.cfg.Peek {
 		return "", nil
 	}
 	v, err := d.ctl.do("SCRIPT", "LOAD", popDueScript)
@@ -115,6 +116,9 @@ func (d *due) take(ctx context.Context, id int) error {
 		return d.poll(ctx, c, keys)
 	}
 	args := append(append([]string{"ZPOPDUE", strconv.Itoa(len(keys))}, keys...), "UNIT", "us", "BLOCK", "0")
+	if d.cfg.Peek {
+		args = append(args, "PEEK")
+	}
 	for {
 		v, err := c.do(args...)
 		if err != nil {
@@ -124,7 +128,17 @@ func (d *due) take(ctx context.Context, id int) error {
 		if len(v.Elems) != 2 || len(v.Elems[1].Elems) != 1 || len(v.Elems[1].Elems[0].Elems) != 2 {
 			return fmt.Errorf("ZPOPDUE: unexpected reply %v", v)
 		}
-		d.got(v.Elems[1].Elems[0].Elems[1])
+		if !d.cfg.Peek {
+			d.got(v.Elems[1].Elems[0].Elems[1])
+			continue
+		}
+		if v, err = c.do("EVALSHA", d.sha, "1", v.Elems[0].Str, strconv.FormatInt(time.Now().UnixMicro(), 10)); err != nil {
+			return err
+		}
+		d.commands.Add(1)
+		if len(v.Elems) == 2 {
+			d.got(v.Elems[1])
+		}
 	}
 }
 

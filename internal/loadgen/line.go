@@ -9,16 +9,18 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/wire"
+	"github.com/ebbdb/ebb/resp"
 )
 
-// LineConfig describes clients that wait in line for one list.
+// LineConfig describes clients that wait in line for one list, or one sorted set.
 type LineConfig struct {
 	Common
-	Clients int // that wait with BLPOP; default 1,000
-	Rounds  int // pushes of one element for each; default 10
+	Due     bool // they wait with ZPOPDUE for jobs that are due
+	Clients int  // that wait; default 1,000
+	Rounds  int  // pushes of one element for each; default 10
 }
 
-// Line has clients wait with BLPOP on one key, pushes an element for each, one
+// Line has clients wait with BLPOP or ZPOPDUE on one key, pushes an element for each, one
 // push at a time, and prints whether they were served in the order in which they came, and
 // the time from push to delivery. Then one push serves all of them.
 func Line(ctx context.Context, cfg LineConfig) error {
@@ -98,7 +100,7 @@ type served struct {
 // round has all clients wait, one after the other, and serves them.
 func (l *line) round(ctx context.Context, atOnce bool) (latency []time.Duration, outOfOrder int, err error) {
 	for i, c := range l.waiters {
-		c.add("BLPOP", "line", "0")
+		c.add(l.wait()...)
 		if err := c.flush(); err != nil {
 			return nil, 0, err
 		}
@@ -113,9 +115,7 @@ func (l *line) round(ctx context.Context, atOnce bool) (latency []time.Duration,
 		readers.Go(func() {
 			v, err := wire.ReadValue(c.in)
 			got[i] = served{at: time.Since(l.start), err: err}
-			if len(v.Elems) == 2 {
-				got[i].elem = v.Elems[1].Str
-			}
+			got[i].elem = l.elem(v)
 			done <- i
 		})
 	}
@@ -136,28 +136,60 @@ func (l *line) round(ctx context.Context, atOnce bool) (latency []time.Duration,
 	return latency, outOfOrder, nil
 }
 
+// wait returns the command with which a client waits.
+func (l *line) wait() []string {
+	if l.cfg.Due {
+		return []string{"ZPOPDUE", "1", "line", "BLOCK", "0"}
+	}
+	return []string{"BLPOP", "line", "0"}
+}
+
+// elem returns the element in a reply to wait.
+func (l *line) elem(v resp.Value) string {
+	if len(v.Elems) != 2 {
+		return ""
+	}
+	if !l.cfg.Due {
+		return v.Elems[1].Str
+	}
+	if jobs := v.Elems[1].Elems; len(jobs) == 1 && len(jobs[0].Elems) == 2 {
+		return jobs[0].Elems[0].Str
+	}
+	return ""
+}
+
+// pushing returns the command that pushes the elements from to below to. Jobs fell due one second after the other, in 1970.
+func (l *line) pushing(from, to int) []string {
+	args := []string{"RPUSH", "line"}
+	if l.cfg.Due {
+		args[0] = "ZADD"
+	}
+	for i := from; i < to; i++ {
+		if l.cfg.Due {
+			args = append(args, strconv.Itoa(i))
+		}
+		args = append(args, strconv.Itoa(i))
+	}
+	return args
+}
+
 // push pushes an element for each waiter: one after the other, each when the
 // one before was delivered, or all with one command.
 func (l *line) push(atOnce bool, sent []time.Duration, done <-chan int) error {
-	args := []string{"RPUSH", "line"}
-	for i := range l.waiters {
-		if atOnce {
-			args = append(args, strconv.Itoa(i))
-			continue
-		}
-		sent[i] = time.Since(l.start)
-		if _, err := l.ctl.do("RPUSH", "line", strconv.Itoa(i)); err != nil {
-			return err
-		}
-		<-done
-	}
 	if atOnce {
 		now := time.Since(l.start)
 		for i := range sent {
 			sent[i] = now
 		}
-		_, err := l.ctl.do(args...)
+		_, err := l.ctl.do(l.pushing(0, len(l.waiters))...)
 		return err
+	}
+	for i := range l.waiters {
+		sent[i] = time.Since(l.start)
+		if _, err := l.ctl.do(l.pushing(i, i+1)...); err != nil {
+			return err
+		}
+		<-done
 	}
 	return nil
 }

@@ -42,13 +42,22 @@ func TestDropMeasuresEachStepOfEachKind(t *testing.T) {
 }
 
 func TestLineSeesTheOrderOfService(t *testing.T) {
-	var out bytes.Buffer
-	cfg := LineConfig{Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}, Out: &out}, Clients: 10, Rounds: 2}
-	if err := Line(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(out.String(), "10 clients, 0 deliveries out of order of 40\n") {
-		t.Errorf("printed:\n%s", out.String())
+	ebb := realserver.NewProcess(t, realserver.Ebb(t))
+	ebb.Start()
+	for name, cfg := range map[string]LineConfig{
+		"BLPOP":   {Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}}},
+		"ZPOPDUE": {Common: Common{Target: Target{Addr: ebb.Addr()}}, Due: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			cfg.Clients, cfg.Rounds, cfg.Out = 10, 2, &out
+			if err := Line(t.Context(), cfg); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(out.String(), "10 clients, 0 deliveries out of order of 40\n") {
+				t.Errorf("printed:\n%s", out.String())
+			}
+		})
 	}
 }
 
@@ -57,6 +66,7 @@ func TestDueTakesEachJobAndNoneTooEarly(t *testing.T) {
 	ebb.Start()
 	for name, cfg := range map[string]DueConfig{
 		"wait": {Common: Common{Target: Target{Addr: ebb.Addr()}}},
+		"peek": {Common: Common{Target: Target{Addr: ebb.Addr()}}, Peek: true},
 		"poll": {Common: Common{Target: Target{Addr: realserver.Start(t, "redis-server")}}, Poll: 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
