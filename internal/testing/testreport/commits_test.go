@@ -18,6 +18,8 @@ func TestAMessageOfACommitFollowsTheRules(t *testing.T) {
 		{"1a\n" + long + "x\n\n" + small, "has 73 columns"},
 		{"1a\nExpiry is not empty (F1, F4)\n\n" + small, "the code (F1, F4)"},
 		{"1a\nwheel: cascade; table: grow in steps\n\n" + small, "two matters are two commits"},
+		{"1a\nwheel: cascade in batches\n\n\x01\n\n7\t0\tx/testdata/rapid/TestX/TestX-1.fail\n", "adds x/testdata/rapid/TestX/TestX-1.fail"},
+		{"1a\nwheel: cascade in batches\n\n\x01\n\n0\t7\tx/testdata/rapid/TestX/TestX-1.fail\n", ""},
 		{"1a\nresp: maps (RESP3), and PSYNC2 (2)\n\n" + small, ""},
 	} {
 		if got := brokenRule(c.commit); c.want == "" && got != "" || !strings.Contains(got, c.want) {
