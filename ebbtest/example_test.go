@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/cache"
 	"github.com/ebbdb/ebb/ebbtest"
 )
 
@@ -121,6 +122,48 @@ func ExampleData() {
 	// jobs (list)
 	//   "a"
 	//   "b"
+}
+
+// A page in a cache becomes stale after a minute, and is gone after ten. No time passes while the test runs.
+func ExampleRun_cache() {
+	t := exampleT()
+	defer t.end()
+
+	ctx := context.Background()
+	b := ebbtest.Run(t)
+	pages, err := cache.New(b.Conn, "page", cache.Options[string, string]{Fresh: time.Minute, TTL: 10 * time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pages.Close()
+	get := func() {
+		fmt.Println(pages.Get(ctx, "home", func(_ context.Context, id string) (string, error) {
+			fmt.Println("rendering", id)
+			return "<h1>" + id + "</h1>", nil
+		}))
+	}
+	look := func() {
+		_, state, err := pages.Look(ctx, "home")
+		fmt.Println(state, err)
+	}
+
+	get()
+	b.Clock.Advance(time.Minute)
+	look()
+	b.Clock.Advance(time.Millisecond)
+	look() // the next Get would return the page, and render another one in the background
+	b.Clock.Advance(9 * time.Minute)
+	look()
+	get()
+	// Output:
+	// rendering home
+	// <h1>home</h1> <nil>
+	// fresh <nil>
+	// stale <nil>
+	// absent <nil>
+	// rendering home
+	// <h1>home</h1> <nil>
 }
 
 // tb stands in for a *testing.T, which examples do not have.
