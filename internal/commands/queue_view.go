@@ -373,7 +373,8 @@ var specDQConfig = command.Spec{
 		"* Of jobs that workers have on lease, those that come back go to the stream; MAXDELIVERIES counts leases only.\n" +
 		"* While the stream's key holds another type the jobs wait, and DQ.INFO says so.\n\n" +
 		"A queue without jobs is kept while it has limits or is paused, or while UNIQUE refuses an id. Otherwise it is removed with its last " +
-		"job.",
+		"job.\n\n" +
+		"Where memory is used up, the server refuses DQ.CONFIG only if there is no queue: workers that set its limits can drain a full one.",
 	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: the key has another tag, or is the queue",
 		"ERR value is out of range: MAXDELIVERIES is not 0 to 65535, or MAXLEN negative",
 		"ERR PAUSED must be yes, no, or a number of milliseconds",

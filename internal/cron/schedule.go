@@ -5,7 +5,7 @@ import "errors"
 // This file has schedules: a rule, cron's or a fixed span, with the state of its occurrences. Engines and
 // clients compute them alike. Instants are in ms since 1970.
 
-// MaxSchedules is the greatest number of schedules of a queue. A schedule costs about 200 bytes, its name, its payload
+// MaxSchedules is the greatest number of schedules of a queue. A schedule counts some 260 bytes, its name, its payload
 // and its expression.
 const MaxSchedules = 10_000
 
