@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 	"testing"
+	"time"
 )
 
 // Under the race detector pools lose what they hold, so this is not tested there.
@@ -45,4 +46,37 @@ func TestDelayQueuesAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(50000, f); n > 0 {
 		t.Errorf("a job's life allocates %v times", n)
 	}
+}
+
+// BenchmarkOccurrences has a schedule add jobs that no worker takes, as many as -keys says: a million. The job's id is its schedule's
+// name and its instant, 20 bytes, and the payload has 16 bytes.
+func BenchmarkOccurrences(b *testing.B) {
+	for b.Loop() {
+		db, clock := openQueues(b)
+		key := []byte("q")
+		s := &QueueSchedule{Name: []byte("report"), Payload: []byte("of all customers")}
+		s.Every, s.Overlap = 10, true
+		tx := db.Begin(0, key)
+		if _, err := tx.QueueSchedule(key, s); err != nil {
+			b.Fatal(err)
+		}
+		tx.Commit()
+		before := db.UsedMemory()
+		for range *benchKeys {
+			clock.Advance(10 * time.Millisecond)
+			tx := db.Begin(0, key)
+			if _, _, err := tx.queue(key); err != nil {
+				b.Fatal(err)
+			}
+			tx.Commit()
+		}
+		tx = db.Begin(0, key)
+		_, q, err := tx.queue(key)
+		if err != nil || q.Len() != *benchKeys {
+			b.Fatalf("%d jobs, %v", q.Len(), err)
+		}
+		tx.Commit()
+		b.ReportMetric(float64(db.UsedMemory()-before)/float64(*benchKeys), "bytes/occurrence")
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(*benchKeys), "ns/occurrence")
 }

@@ -1,10 +1,12 @@
 package session
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/reactor"
 )
 
 // BenchmarkExec runs MULTI, ten commands and EXEC: for the default user, for one whose keys
@@ -41,8 +43,10 @@ func BenchmarkExec(b *testing.B) {
 
 func serveAll(b *testing.B, s *Session, in string, out []byte) []byte {
 	for rest := []byte(in); len(rest) > 0; {
-		used, more, _ := s.Serve(rest, out)
-		if used == 0 {
+		used, more, v := s.Serve(rest, out)
+		if v == reactor.Park { // another goroutine's turn
+			runtime.Gosched()
+		} else if used == 0 {
 			b.Fatalf("%q stays", rest)
 		}
 		out, rest = more, rest[used:]
