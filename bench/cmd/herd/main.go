@@ -2,7 +2,7 @@
 // cache, with GET and SET NX by hand, and with a flight in each process.
 //
 //	go run ./cmd/herd -url redis://127.0.0.1:6379
-//	go run ./cmd/herd -keys 1000 -readers 200 -load 100ms -fresh 1s -invalidate 10ms
+//	go run ./cmd/herd -keys 1000 -readers 200 -load 100ms -fresh 1s -invalidate 100ms
 //
 // Readers are spread over programs with a connection of their own. Each reads a key, those with low numbers more often
 // (Zipf), pauses for a random time, and reads again. With -invalidate a writer changes the source of such a key and removes
