@@ -265,7 +265,7 @@ func TestSIGHUPReloadsTheUsersAndTellsSystemd(t *testing.T) {
 		t.Errorf("process_supervised: %q", got)
 	}
 	write("user default on nopass ~* &* +@all\nuser ann on nopass ~* +get\n")
-	if got := reload(); got != "STATUS=Ready to accept connections\nREADY=1" {
+	if got := reload(); got != "STATUS=Ready to accept connections; keys after the start: 0\nREADY=1" {
 		t.Errorf("%q", got)
 	}
 	if got := ask(t, socket, "ACL USERS"); got != "*2" {
@@ -330,12 +330,12 @@ func TestSystemdIsToldHowFarALoadIsAndNothingOfAStuckLoop(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	tries := make(chan struct{}, 100)
-	m.ready(func(ctx context.Context) error {
+	m.ready(func() int { return 5 }, func(ctx context.Context) error {
 		<-ctx.Done()
 		tries <- struct{}{}
 		return context.Cause(ctx)
 	})
-	if got := told(); !strings.Contains(got, "READY=1") {
+	if got := told(); got != "STATUS=Ready to accept connections; keys after the start: 5\nREADY=1" {
 		t.Errorf("%q", got)
 	}
 	<-tries

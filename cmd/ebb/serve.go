@@ -239,7 +239,7 @@ func (p *process) run(ctx context.Context, listens func()) error {
 		return err
 	}
 	ready(p.out, p.cfg, in)
-	manager.ready(in.Alive)
+	manager.ready(keysIn(in.DB()), in.Alive)
 	stopRole := func() {}
 	if p.group != nil {
 		var told func(context.Context, role) error

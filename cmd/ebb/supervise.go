@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
+	"github.com/ebbdb/ebb/internal/engine"
 )
 
 // manager reports the server's state to the service manager, as sd_notify(3) describes. It is nil if there
@@ -21,6 +22,7 @@ import (
 // reports; ready and stops end it.
 type manager struct {
 	log    *slog.Logger
+	status string             // STATUS of a server that is ready
 	cancel context.CancelFunc // nil: no goroutine
 	wg     sync.WaitGroup
 }
@@ -68,12 +70,26 @@ func (m *manager) loads(state func() durable.Info) {
 	})
 }
 
-// ready reports that the data is loaded. A unit with Type=notify has then started. If the unit has a
+// ready reports that the data is loaded, with the number of its keys. A unit with Type=notify has then started. If the unit has a
 // WatchdogSec, the manager reports twice in each such time that alive returns without an error.
-func (m *manager) ready(alive func(context.Context) error) {
+func (m *manager) ready(keys func() int, alive func(context.Context) error) {
+	if m == nil {
+		return
+	}
 	m.rest()
-	m.tell("STATUS=Ready to accept connections", daemon.SdNotifyReady)
+	m.status = fmt.Sprintf("STATUS=Ready to accept connections; keys after the start: %d", keys())
+	m.tell(m.status, daemon.SdNotifyReady)
 	m.watch(alive)
+}
+
+// keysIn returns a function that counts the keys of all databases. It locks the shards one after the other.
+func keysIn(db *engine.DB) func() int {
+	return func() (keys int) {
+		for i := range db.Databases() {
+			keys += db.Keyspace(i).Keys
+		}
+		return keys
+	}
 }
 
 // reloads reports that the server reads its files again, calls reload, and reports that it is ready, with its
@@ -81,9 +97,13 @@ func (m *manager) ready(alive func(context.Context) error) {
 func (m *manager) reloads(reload func() error, alive func(context.Context) error) {
 	m.rest()
 	m.tell(append(monotonic(), daemon.SdNotifyReloading)...)
-	status := "STATUS=Ready to accept connections"
-	if err := reload(); err != nil {
-		status = "STATUS=Ready to accept connections; the last reload failed: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	err := reload()
+	if m == nil {
+		return
+	}
+	status := m.status
+	if err != nil {
+		status += "; the last reload failed: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	m.tell(status, daemon.SdNotifyReady)
 	m.watch(alive)

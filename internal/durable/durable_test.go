@@ -860,3 +860,17 @@ func TestCloseWaitsForABackup(t *testing.T) {
 		}
 	})
 }
+
+// What is read ahead, and read again, counts twice: a load was at 104 %.
+func TestALoadIsNeverMoreThanWhole(t *testing.T) {
+	for _, x := range []struct{ read, total, want int64 }{{50, 100, 50}, {104, 100, 100}, {104, 0, 104}} {
+		l := loading{run: &loadRun{}}
+		l.run.read.Store(x.read)
+		l.run.total.Store(x.total)
+		var i Info
+		l.info(&i, 10_000_000)
+		if i.LoadingLoaded != x.want || i.LoadingETA < 0 {
+			t.Errorf("%d of %d bytes: %+v", x.read, x.total, i)
+		}
+	}
+}

@@ -435,8 +435,11 @@ func (l *loading) info(i *Info, now int64) {
 	if x == nil {
 		return
 	}
-	read := x.read.Load()
-	i.Loading, i.LoadingStart, i.LoadingTotal, i.LoadingLoaded = true, x.began/1e6, x.total.Load(), read
+	read, total := x.read.Load(), x.total.Load()
+	if total > 0 {
+		read = min(read, total) // blocks that were read ahead, and are read again, count twice
+	}
+	i.Loading, i.LoadingStart, i.LoadingTotal, i.LoadingLoaded = true, x.began/1e6, total, read
 	i.LoadingKeys = x.progress.Keys.Load() + x.commands.Load()
 	if took := now - x.began; took > 0 && read > 0 {
 		i.LoadingETA = max(i.LoadingTotal-read, 0) * took / read / 1e6

@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/conn"
@@ -66,19 +65,12 @@ type Instance struct {
 	// console is nil without the directive http, and with http-console no.
 	console *console.Console
 	stop    chan struct{} // yields a value when a client has sent SHUTDOWN
-	turns   []turns
+	pulse   pulse
 
 	tlsMu sync.Mutex   // guards tls: the pages ask for it while the server opens its ports
 	tls   []*serverTLS // of the TLS port and of the pages for operators, if they have TLS
 
 	loaded bool // by Open, because there was nothing to load
-}
-
-// turns counts how often a network loop has run its idle work. The loops write on different processors, so each has a
-// cache line of its own.
-type turns struct {
-	atomic.Int64
-	_ [56]byte
 }
 
 // Start opens an engine and serves it as the configuration says, and returns when
@@ -195,7 +187,6 @@ func Loops(cfg *config.Set) int {
 func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.Server, error) {
 	reclaimers := make([]*engine.Reclaimer, loops)
 	runs := make([]func() time.Duration, loops)
-	in.turns = make([]turns, loops)
 	var srv *transport.Server
 	ready := make(chan struct{})
 	for i := range reclaimers {
@@ -206,10 +197,7 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		run := reclaimers[i].Run
 		runs[i] = func() time.Duration { return in.svc.Reclaim(run) }
 	}
-	idle := func(loop int) time.Duration {
-		in.turns[loop].Add(1)
-		return runs[loop]()
-	}
+	in.pulse = pulse{turns: make([]turns, loops), reclaim: runs}
 	o := transport.Options{
 		NewSession: func(c transport.Conn) transport.Session { return in.svc.NewSession(c) },
 		Unix:       cfg.String("unixsocket"),
@@ -221,7 +209,7 @@ func (in *Instance) listen(cfg *config.Set, opt Options, loops int) (*transport.
 		KeepAlive:  time.Duration(cfg.TCPKeepalive()) * time.Second,
 		Logger:     opt.Log,
 		Bound:      opt.Listeners,
-		Idle:       idle,
+		Idle:       in.pulse.idle,
 		Settle:     in.svc.Settle,
 		Now:        func() int64 { return in.db.Clock().Micros() / 1000 },
 	}
@@ -360,28 +348,11 @@ func (in *Instance) Addrs() []net.Addr { return in.srv.Addrs() }
 // Loops returns the number of network loops.
 func (in *Instance) Loops() int { return in.srv.Loops() }
 
-// Alive wakes every network loop and returns when all of them have turned. When ctx ends first, it returns an
-// error that names a loop that has not: a command has kept it since, or the program is stuck. Alive is for
-// the watchdog of a service manager; it takes the time of a wake-up, some 50 us.
+// Alive wakes every network loop and returns when all of them have turned, and have ended a slice of their reclaimers' work. When ctx ends
+// first, it returns an error that names a loop that has not: a command or a reclaimer has kept it since, or the program is stuck. Alive is
+// for the watchdog of a service manager; it takes the time of a wake-up, some 50 us, and that of a slice.
 func (in *Instance) Alive(ctx context.Context) error {
-	loops := max(in.srv.Loops(), 1) // without event loops one goroutine does the idle work
-	before := make([]int64, loops)
-	for i := range before {
-		before[i] = in.turns[i].Load()
-		in.srv.Nudge(i)
-	}
-	pause := time.NewTicker(time.Millisecond)
-	defer pause.Stop()
-	for i := range before {
-		for in.turns[i].Load() == before[i] {
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("network loop %d of %d does not respond: %w", i, loops, context.Cause(ctx))
-			case <-pause.C:
-			}
-		}
-	}
-	return nil
+	return in.pulse.alive(ctx, max(in.srv.Loops(), 1), in.srv.Nudge) // without event loops one goroutine does the idle work
 }
 
 // AdminAddr returns the address of the pages for operators, nil if there are none.
