@@ -174,12 +174,11 @@ var onlyHere = map[string][]string{
 	"github.com/redis/go-redis": {".", "goredis", "embed/embedredis", "internal/testing/backends", "internal/example"},
 	"github.com/spf13/cobra":    {"cmd/ebb"}, // and command lines the program's
 	// What is compressed as a whole is RDB files.
-	"github.com/klauspost/compress":      {"internal/rdb", "internal/rdb/rdbtest"},
-	"github.com/pierrec/lz4":             {"internal/rdb", "internal/rdb/rdbtest"},
-	"github.com/VictoriaMetrics/metrics": {"internal/promtext"}, // a program that embeds an engine has metrics of its own
-	"github.com/prometheus":              {"internal/test"},     // its linter looks at ours
-	"github.com/robfig/cron":             {"internal/cron"},
-	"github.com/minio/highwayhash":       {"redisson"},
+	"github.com/klauspost/compress": {"internal/rdb", "internal/rdb/rdbtest"},
+	"github.com/pierrec/lz4":        {"internal/rdb", "internal/rdb/rdbtest"},
+	"github.com/prometheus":         {"internal/test"}, // its linter looks at ours
+	"github.com/robfig/cron":        {"internal/cron"},
+	"github.com/minio/highwayhash":  {"redisson"},
 }
 
 // source is one parsed Go file of the tree.

@@ -366,3 +366,13 @@ func TestSIGTERMEndsWhatCtrlCEnds(t *testing.T) {
 		}
 	}
 }
+
+// A library that read the pressure of the control group at the start logged a line where there was none.
+func TestACommandPrintsNoLineOfALibrary(t *testing.T) {
+	cmd := program(t, "", "version")
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil || errs.Len() > 0 || !strings.Contains(out.String(), "ebb ") {
+		t.Errorf("%v: %q, and on standard error %q", err, out.String(), errs.String())
+	}
+}

@@ -2,12 +2,12 @@
 //
 //	admin.Meter ──▶ Append ──▶ Handler ──▶ GET /metrics
 //	names, numbers    text       gzip, a bound on scrapes
+//	process.go: the runtime's and the process's
 //
 // Start reading at Handler.
 package promtext
 
 import (
-	"bytes"
 	"compress/gzip"
 	"maps"
 	"net/http"
@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/cleantext"
 )
@@ -31,7 +30,6 @@ const maxScrapes = 4
 // process (process_...). read must emit all metrics of a name one after the other. It must be
 // safe for concurrent use: up to four scrapes run at a time.
 func Handler(read func(emit func(admin.Metric))) http.Handler {
-	metrics.ExposeMetadata(true) // TYPE lines for go_ and process_
 	slots := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -60,15 +58,15 @@ func Handler(read func(emit func(admin.Metric))) http.Handler {
 func page(read func(emit func(admin.Metric))) []byte {
 	var out []byte
 	last := ""
-	read(func(m admin.Metric) {
+	emit := func(m admin.Metric) {
 		out = Append(out, &m, m.Name != last)
 		last = m.Name
-	})
-	b := bytes.NewBuffer(out)
-	metrics.WriteGoMetrics(b)
-	metrics.WriteProcMetrics(b)
-	metrics.WriteFDMetrics(b)
-	return b.Bytes()
+	}
+	read(emit)
+	goMetrics(emit)
+	out = appendPauses(out)
+	processMetrics(emit)
+	return out
 }
 
 // Append appends a metric's lines to out: with first, HELP and TYPE, which stand once above

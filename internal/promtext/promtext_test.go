@@ -117,16 +117,16 @@ func TestOnlySoManyScrapesRunAtATime(t *testing.T) {
 
 // Dashboards name these series. Those of control groups, and of files that the process may not read, can be missing.
 func TestThePageHasTheSeriesOfTheRuntimeAndTheProcess(t *testing.T) {
-	names := strings.Fields(`go_cgo_calls_count go_cpu_count go_gc_cpu_seconds_total go_gc_duration_seconds go_gc_duration_seconds_count
-		go_gc_duration_seconds_sum go_gc_forced_count go_gc_mark_assist_cpu_seconds_total go_gc_pauses_seconds_bucket go_gomaxprocs
-		go_goroutines go_info go_info_ext go_memlimit_bytes go_memstats_alloc_bytes go_memstats_alloc_bytes_total
-		go_memstats_buck_hash_sys_bytes go_memstats_frees_total go_memstats_gc_cpu_fraction go_memstats_gc_sys_bytes
+	names := strings.Fields(`go_gc_cpu_seconds_total go_gc_duration_seconds go_gc_duration_seconds_count
+		go_gc_duration_seconds_sum go_gc_gogc_percent go_gc_gomemlimit_bytes go_gc_mark_assist_cpu_seconds_total go_gc_pauses_seconds_bucket
+		go_goroutines go_info go_memstats_alloc_bytes go_memstats_alloc_bytes_total
+		go_memstats_buck_hash_sys_bytes go_memstats_frees_total go_memstats_gc_sys_bytes
 		go_memstats_heap_alloc_bytes go_memstats_heap_idle_bytes go_memstats_heap_inuse_bytes go_memstats_heap_objects
-		go_memstats_heap_released_bytes go_memstats_heap_sys_bytes go_memstats_last_gc_time_seconds go_memstats_lookups_total
+		go_memstats_heap_released_bytes go_memstats_heap_sys_bytes go_memstats_last_gc_time_seconds
 		go_memstats_mallocs_total go_memstats_mcache_inuse_bytes go_memstats_mcache_sys_bytes go_memstats_mspan_inuse_bytes
 		go_memstats_mspan_sys_bytes go_memstats_next_gc_bytes go_memstats_other_sys_bytes go_memstats_stack_inuse_bytes
-		go_memstats_stack_sys_bytes go_memstats_sys_bytes go_mutex_wait_seconds_total go_sched_latencies_seconds_bucket
-		go_scavenge_cpu_seconds_total go_threads`)
+		go_memstats_stack_sys_bytes go_memstats_sys_bytes go_mutex_wait_seconds_total go_sched_gomaxprocs_threads
+		go_sched_latencies_seconds_bucket go_scavenge_cpu_seconds_total go_threads`)
 	if runtime.GOOS != "windows" {
 		names = append(names, "process_cpu_seconds_system_total", "process_cpu_seconds_total", "process_cpu_seconds_user_total")
 	}
@@ -139,7 +139,11 @@ func TestThePageHasTheSeriesOfTheRuntimeAndTheProcess(t *testing.T) {
 	w := httptest.NewRecorder()
 	promtext.Handler(func(func(admin.Metric)) {}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	values := map[string]float64{} // the last one of a name
+	helps := map[string]bool{}
 	for line := range strings.Lines(w.Body.String()) {
+		if help, ok := strings.CutPrefix(line, "# HELP "); ok {
+			helps[help[:strings.IndexByte(help, ' ')]] = true
+		}
 		name, value := line[:strings.IndexAny(line, "{ ")], line[strings.LastIndexByte(line, ' ')+1:]
 		number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if name != "#" && err != nil {
@@ -150,6 +154,9 @@ func TestThePageHasTheSeriesOfTheRuntimeAndTheProcess(t *testing.T) {
 	for _, name := range names {
 		if _, ok := values[name]; !ok {
 			t.Errorf("no %s in\n%s", name, w.Body.String())
+		}
+		if of := strings.NewReplacer("_bucket", "", "_sum", "", "_count", "").Replace(name); !helps[of] {
+			t.Errorf("no help for %s", of)
 		}
 	}
 	if got := values["process_start_time_seconds"]; runtime.GOOS == "linux" && (got < 1.7e9 || got > 1e10) {

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,5 +44,34 @@ func TestMemoryHeedsControlGroups(t *testing.T) {
 		if got := memoryBelow(root); got != x.want {
 			t.Errorf("%s: %d, want %d", x.name, got, x.want)
 		}
+	}
+}
+
+// The numbers are those of the files; the name of the program may have blanks and parentheses.
+func TestTheProcessIsWhatProcSays(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"proc/self/status": "Name:\tebb\nVmRSS:\t    2048 kB\nThreads:\t7\nCpus_allowed_list:\t0-1\n",
+		"proc/self/io":     "rchar: 5000\nwrite_bytes: 4096\n",
+		"proc/self/stat":   "77 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 250 20 21\n",
+		"proc/stat":        "cpu  1 2 3\nbtime 1800000000\nprocesses 9\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]int64{"VmRSS": 2 << 20, "Threads": 7, "rchar": 5000, "write_bytes": 4096}
+	if got := processFields(root); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := processBegan(root); got != 1800000002.5 {
+		t.Errorf("it began at %.2f", got)
+	}
+	if got := processBegan(t.TempDir()); got != -1 {
+		t.Errorf("without the files it began at %v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func busy(t *testing.T, commands []string, options ...string) (scrape func() []b
 	}, addr
 }
 
-// TestOurMetricsAreWellNamed has Prometheus's own linter look at them; those that
+// TestOurMetricsAreWellNamed has Prometheus's own linter look at them, and at those of the process; those that
 // have their names from redis_exporter are not ours to name.
 func TestOurMetricsAreWellNamed(t *testing.T) {
 	text := page(t)
@@ -61,7 +62,7 @@ func TestOurMetricsAreWellNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
-		if strings.HasPrefix(p.Metric, "ebb_") {
+		if !strings.HasPrefix(p.Metric, "redis_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
 	}
@@ -103,5 +104,30 @@ func TestPrometheusReadsEveryMetric(t *testing.T) {
 	}
 	if len(seen) < 200 {
 		t.Errorf("only %d series:\n%s", len(seen), text)
+	}
+}
+
+// The guide's table has every metric of ebb's own.
+func TestTheGuideNamesEveryMetric(t *testing.T) {
+	guide, err := os.ReadFile("../../../docs/guides/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(guide), "\n## Metrics of ebb\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	names := 0
+	for line := range strings.Lines(string(page(t))) {
+		rest, ok := strings.CutPrefix(line, "# TYPE ebb_")
+		if !ok {
+			continue
+		}
+		names++
+		name, _, _ := strings.Cut("ebb_"+rest, " ")
+		if !strings.Contains(table, "`"+name+"`") && !strings.Contains(table, "`"+name+"{") {
+			t.Errorf("docs/guides/metrics.md has no line for %s", name)
+		}
+	}
+	if names < 20 {
+		t.Errorf("the page has %d metrics of ebb", names)
 	}
 }
