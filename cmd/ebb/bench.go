@@ -142,7 +142,7 @@ func serverFlags(f *pflag.FlagSet) func() (loadgen.Target, error) {
 			insecure = insecure || s.Insecure()
 		}
 		if t.Password == "" {
-			t.Password = os.Getenv("REDISCLI_AUTH")
+			t.Password, t.Optional = os.Getenv("REDISCLI_AUTH"), true // as for redis-cli
 		}
 		if secure {
 			t.TLS, err = tlsConfig(host, *cacert, insecure)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/loadgen"
 )
@@ -25,25 +26,30 @@ delay queues, replication, clients, access, TLS, slow commands, the clock, and f
 kernel, the disk and the limit of open files.
 
 Each line is ok, look (a risk, unless it is intended) or act (something fails, or will), with
-the reason and the command that corrects it. doctor changes nothing. The exit status is 0 if all is
+the reason, and the commands that correct it (fix) or what else to do (how). doctor changes nothing. The exit status is 0 if all is
 ok, 1 with a look, 2 with an act, and 3 if the server cannot be examined.`,
 		Example: `  ebb doctor
   ebb doctor redis://ops:secret@host:6379
   ebb doctor rediss://host:6380 --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return unexamined(cmd, fmt.Errorf("ebb doctor wants one URL, and got %d arguments", len(args)))
+			}
+			return nil
+		},
 	}
+	cmd.SetFlagErrorFunc(unexamined)
 	server := serverFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			if err := cmd.Flags().Set("url", args[0]); err != nil {
-				return err
+				return unexamined(cmd, err)
 			}
 		}
 		target, err := server()
 		if err != nil {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "ebb: nothing was examined: %v\n", err)
-			return exitStatus(3) // 1 and 2 are those of findings
+			return unexamined(cmd, err)
 		}
 		return interruptible(cmd, func(ctx context.Context) error {
 			found, err := examine(ctx, target)
@@ -68,6 +74,12 @@ ok, 1 with a look, 2 with an act, and 3 if the server cannot be examined.`,
 		})
 	}
 	return cmd
+}
+
+// unexamined prints why there was nothing to examine, and returns the status 3: 1 and 2 are those of findings.
+func unexamined(cmd *cobra.Command, err error) error {
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "ebb: nothing was examined: %v\n", err)
+	return exitStatus(3)
 }
 
 // firstReply is how long a server may take for its first reply, and then for each.
@@ -101,6 +113,11 @@ func examine(ctx context.Context, target loadgen.Target) ([]doctor.Finding, erro
 	if err != nil {
 		return nil, err
 	}
-	o.Certificates, o.Reply = shown, firstReply
+	o.Certificates, o.Reply, o.DB = shown, firstReply, target.DB
+	o.Database = func(ctx context.Context, db int) (*conn.Conn, error) {
+		other := target
+		other.DB = db
+		return other.Open(ctx)
+	}
 	return doctor.Examine(ctx, c, o)
 }

@@ -11,10 +11,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/doctor"
 	"github.com/ebbdb/ebb/internal/loadgen"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
@@ -87,6 +89,11 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 	if status != 2 {
 		t.Errorf("the status is %d", status)
 	}
+	sendFixes(t, c, url)
+	if out, _ = runDoctor(t, url); strings.Contains(out, "act   events") {
+		t.Errorf("after its fixes:\n%s", out)
+	}
+	do("CONFIG", "SET", "appendonly", "no")
 	do("REPLICAOF", "NO", "ONE")
 	if out, _ = runDoctor(t, url); !strings.Contains(out, "look  files") || !strings.Contains(out, "neither snapshots nor append-only files") {
 		t.Errorf("without files:\n%s", out)
@@ -105,6 +112,39 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 	out, status = runDoctor(t, strings.Replace(url, "://", "://guest:pw@", 1))
 	if status != 1 || !strings.Contains(out, "may not ask everything") || !strings.Contains(out, "ok    clock") {
 		t.Errorf("for a guest, status %d:\n%s", status, out)
+	}
+}
+
+// sendFixes sends the commands of all fixes as they stand, but for those of a shell.
+func sendFixes(t *testing.T, c *conn.Conn, url string) {
+	t.Helper()
+	out, _ := runDoctor(t, "--json", url)
+	var found []struct{ What, Fix string }
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	sent := 0
+	for _, f := range found {
+		if f.Fix == "" || strings.HasPrefix(f.Fix, "sysctl ") || strings.HasPrefix(f.Fix, "echo ") {
+			continue
+		}
+		for command := range strings.SplitSeq(f.Fix, "; ") {
+			var words []any
+			for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(command, -1) {
+				words = append(words, strings.Trim(word, "'"))
+			}
+			v, err := c.Do(t.Context(), words...)
+			if err == nil {
+				err = v.Err()
+			}
+			if err != nil {
+				t.Errorf("the fix of %q: %s: %v", f.What, command, err)
+			}
+			sent++
+		}
+	}
+	if sent < 3 {
+		t.Errorf("only %d commands in the fixes of %s", sent, out)
 	}
 }
 
@@ -303,6 +343,19 @@ func TestDoctorPrintsJSONAndSaysWhatItCannotReach(t *testing.T) {
 	if out, status := runDoctor(t, "nonsense"); status != 3 || !strings.Contains(out, "nothing was examined") {
 		t.Errorf("status %d: %s", status, out)
 	}
+	for _, args := range [][]string{{"redis://127.0.0.1:1", "redis://127.0.0.1:2"}, {"--nosuch"}, {"-p", "x"}} {
+		if out, status := runDoctor(t, args...); status != 3 || !strings.Contains(out, "nothing was examined") {
+			t.Errorf("%q: status %d: %s", args, status, out)
+		}
+	}
+	t.Setenv("REDISCLI_AUTH", "of-another-server") // redis-cli goes on, too
+	if out, status := runDoctor(t, "-s", s.socket); status == 3 || !strings.Contains(out, "ok    server") {
+		t.Errorf("with REDISCLI_AUTH, status %d: %s", status, out)
+	}
+	if out, status := runDoctor(t, "-s", s.socket, "-a", "pw"); status != 3 {
+		t.Errorf("with a password of the command line, status %d: %s", status, out)
+	}
+	t.Setenv("REDISCLI_AUTH", "")
 	if out, status := runDoctor(t, "-s", s.socket+".none"); status != 3 || !strings.Contains(out, "cannot be examined") {
 		t.Errorf("status %d: %s", status, out)
 	}
@@ -421,5 +474,139 @@ func TestTheDoctorFindsALockAmongManyKeys(t *testing.T) {
 	}
 	if out, _ := runDoctor(t, "redis://"+addr); !strings.Contains(out, "keys with names of locks") {
 		t.Error(out)
+	}
+}
+
+// opened is a server for one test, and a function that runs command lines in one of its databases.
+func opened(t *testing.T, target loadgen.Target) func(line string) conn.Value {
+	t.Helper()
+	c, err := target.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return func(line string) conn.Value {
+		t.Helper()
+		var args []any
+		for _, word := range strings.Fields(line) {
+			args = append(args, word)
+		}
+		v, err := c.Do(t.Context(), args...)
+		if err == nil {
+			err = v.Err()
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return v
+	}
+}
+
+// A rule is suspended in a database that is not the URL's; a group is about to miss entries that its rule's stream no longer keeps.
+func TestDoctorExaminesExpiryRules(t *testing.T) {
+	s := startServe(t, "--http", "127.0.0.1:0")
+	url := "unix://" + s.socket
+	do, third := opened(t, loadgen.Target{Network: "unix", Addr: s.socket}), opened(t, loadgen.Target{Network: "unix", Addr: s.socket, DB: 3})
+	do("EXPIRY RULE SET seen MATCH k* TO ended MAXLEN 10")
+	if out, _ := runDoctor(t, url); !strings.Contains(out, "ok    events       1 expiry rules record expirations") {
+		t.Error(out)
+	}
+	do("XGROUP CREATE ended billing 0 MKSTREAM")
+	for range 8 {
+		do("XADD ended * key k")
+	}
+	if out, _ := runDoctor(t, url); strings.Contains(out, "behind") {
+		t.Error(out)
+	}
+	do("XADD ended * key k")
+	const behind = "the group billing is 9 entries behind in the stream ended, which keeps 10"
+	if out, status := runDoctor(t, url); status == 0 || !strings.Contains(out, behind) {
+		t.Errorf("status %d: %s", status, out)
+	}
+	third("EXPIRY RULE SET unpaid MATCH order:* TO orders")
+	third("SET orders text")
+	third("SET order:1 v PX 1")
+	within, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	defer cancel()
+	for doctor.Info(do("INFO everything").String())["rule_events_suspended"] != "1" && within.Err() == nil {
+	}
+	if out, status := runDoctor(t, url); status != 2 || !strings.Contains(out, "suspended expiry rules: unpaid of database 3 (") {
+		t.Errorf("status %d: %s", status, out)
+	}
+	third("EXPIRY RULE DEL unpaid")
+	if out, _ := runDoctor(t, url); !strings.Contains(out, "look  events       1 expirations were not recorded") {
+		t.Errorf("after the rule: %s", out)
+	}
+}
+
+// What eviction spares has types of its own. Strings with names of locks and limiters are evicted on ebb, too.
+func TestDoctorFindsWhatAnEvictingPolicyBreaks(t *testing.T) {
+	for _, program := range []string{"ebb", realserver.Redis7} {
+		t.Run(program, func(t *testing.T) {
+			url, target := "", loadgen.Target{}
+			if program == "ebb" {
+				s := startServe(t, "--http", "127.0.0.1:0")
+				url, target = "unix://"+s.socket, loadgen.Target{Network: "unix", Addr: s.socket}
+			} else {
+				target.Addr = realserver.Start(t, program)
+				url = "redis://" + target.Addr
+			}
+			do := opened(t, target)
+			has := func(when, text string, want bool) {
+				t.Helper()
+				if out, _ := runDoctor(t, url); strings.Contains(out, text) != want {
+					t.Errorf("%s: %q is in it: %v, want %v:\n%s", when, text, !want, want, out)
+				}
+			}
+			const locks, limiters = "keys with names of locks", "keys with names of limiters"
+			do("CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru")
+			if program == "ebb" {
+				do("LOCK.ACQUIRE lock:a me 60000")
+				do("RL.TAKE limit:a 5 60000")
+				has("with a lock of ebb", locks, false)
+			}
+			do("SET lock:b me NX EX 60")
+			has("with a string as a lock", locks, true)
+			do("CONFIG SET maxmemory-policy volatile-lru")
+			has("with limiters that are spared, or without", limiters, false)
+			do("SET ratelimit:b 1 EX 60")
+			has("with a string as a limiter", limiters, true)
+			if program == "ebb" {
+				do("CONFIG SET maxmemory-protect lock")
+				has("with limiters that are not spared", "maxmemory-protect is lock", true)
+			}
+		})
+	}
+}
+
+func TestDoctorFindsALargeValue(t *testing.T) {
+	s := startServe(t, "--http", "127.0.0.1:0")
+	for _, x := range []struct {
+		program, url string
+		target       loadgen.Target
+	}{
+		{"ebb", "unix://" + s.socket, loadgen.Target{Network: "unix", Addr: s.socket}},
+		{realserver.Redis7, "", loadgen.Target{}},
+	} {
+		t.Run(x.program, func(t *testing.T) {
+			if x.program != "ebb" {
+				x.target.Addr = realserver.Start(t, x.program)
+				x.url = "redis://" + x.target.Addr
+			}
+			do := opened(t, x.target)
+			do("SET small v")
+			elements := strings.Repeat(" e", 10_000)
+			for range 100 {
+				do("RPUSH feed" + elements)
+			}
+			if out, _ := runDoctor(t, x.url); !strings.Contains(out, "ok    values       none of 2 keys has more than 1000000 elements") {
+				t.Error(out)
+			}
+			do("RPUSH feed e")
+			const found = "look  values       more than 1000000 elements, of 2 keys: feed (list, 1000001)"
+			if out, _ := runDoctor(t, x.url); !strings.Contains(out, found) {
+				t.Error(out)
+			}
+		})
 	}
 }

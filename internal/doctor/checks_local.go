@@ -21,12 +21,12 @@ func space(f *facts) []Finding {
 	}
 	free := float64(n)
 	what := fmt.Sprintf("%s has %s free, and the data takes %s", dir, size(free), size(used))
-	const fix = "free space on this disk, or CONFIG SET dir to a larger one"
+	const how = "free space on this disk, or move the directory to a larger one"
 	switch {
 	case free < used:
-		return one(Act, "files", what, "the next snapshot or rewrite may not fit, and writes are refused when the disk is full", fix)
+		return one(Act, "files", what, "the next snapshot or rewrite may not fit, and writes are refused when the disk is full", "", how)
 	case free < 2*used:
-		return one(Look, "files", what, "less than twice the data: a rewrite during growth fills the disk", fix)
+		return one(Look, "files", what, "less than twice the data: a rewrite during growth fills the disk", "", how)
 	}
 	return fine("files", "%s", what)
 }
@@ -56,15 +56,16 @@ func descriptors(f *facts) []Finding {
 		spare = 32   // files and listeners, as Redis reserves
 		few   = 4096 // a pool of 50 connections in 80 programs
 	)
-	fix := "LimitNOFILE=65536 in the unit (systemctl edit), or ulimit -n 65536 before the start"
+	how := "LimitNOFILE=65536 in the unit (systemctl edit), or ulimit -n 65536 before the start"
 	switch clients := f.setting("maxclients"); {
 	case limit < 0:
 		return nil
 	case limit < clients+spare:
 		return one(Act, "clients", fmt.Sprintf("the limit of open files is %.0f, and maxclients %.0f", limit, clients),
-			"connections fail before maxclients is reached, and so do snapshots", fix)
+			"connections fail before maxclients is reached, and so do snapshots", "", how)
 	case limit < few:
-		return one(Look, "clients", fmt.Sprintf("the limit of open files is %.0f", limit), "the server lowers maxclients to it at the start", fix)
+		return one(Look, "clients", fmt.Sprintf("the limit of open files is %.0f", limit),
+			"the server lowers maxclients to it at the start", "", how)
 	default:
 		return fine("clients", "%.0f files may be open", limit)
 	}

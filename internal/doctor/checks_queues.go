@@ -30,12 +30,13 @@ func queues(f *facts) []Finding {
 		q := all[name]
 		target := q["dead-letter"]
 		if n := number(q["dropped"]); n > 0 && target == "" {
-			found = append(found, Finding{Look, "queues", fmt.Sprintf("%s has dropped %.0f jobs that were delivered too often", name, n),
-				"these jobs are lost: the queue has MAXDELIVERIES and no DEADLETTER", fmt.Sprintf("DQ.CONFIG %s DEADLETTER %s", quoted(name), quoted(deadLetters(name)))})
+			found = append(found, one(Look, "queues", fmt.Sprintf("%s has dropped %.0f jobs that were delivered too often", name, n),
+				"these jobs are lost: the queue has MAXDELIVERIES and no DEADLETTER",
+				fmt.Sprintf("DQ.CONFIG %s DEADLETTER %s", quoted(name), quoted(deadLetters(name))))...)
 		}
 		if reason := q["deliver-error"]; reason != "" {
-			found = append(found, Finding{Act, "queues", fmt.Sprintf("%s cannot deliver to the stream %s: %s", name, q["deliver"], reason),
-				"its jobs wait", "TYPE " + quoted(q["deliver"]) + " shows what the key holds; DQ.CONFIG " + quoted(name) + " DELIVER names another stream"})
+			found = append(found, one(Act, "queues", fmt.Sprintf("%s cannot deliver to the stream %s: %s", name, q["deliver"], reason),
+				"its jobs wait", "", "TYPE "+quoted(q["deliver"])+" shows what the key holds; DQ.CONFIG "+quoted(name)+" DELIVER names another stream")...)
 		}
 		d := all[target]
 		if target == "" || seen[target] || d == nil {
@@ -44,24 +45,22 @@ func queues(f *facts) []Finding {
 		seen[target] = true
 		n, limit := jobs(d), number(d["max-len"])
 		dead += n
+		again := fmt.Sprintf("DQ.MOVE %s %s COUNT 10", quoted(target), quoted(name))
+		how := "DQ.PEEK " + quoted(target) + " COUNT 10 shows jobs"
 		switch {
 		case limit > 0 && n >= limit:
-			found = append(found, Finding{Act, "queues", fmt.Sprintf("the dead letters of %s, %s, are full: %.0f jobs", name, target, n),
-				"a job that fails is due again at once, forever", requeue(name, target)})
+			found = append(found, one(Act, "queues", fmt.Sprintf("the dead letters of %s, %s, are full: %.0f jobs", name, target, n),
+				"a job that fails is due again at once, forever", again, "which runs ten of them again; "+how)...)
 		case limit == 0 && n > 0:
-			found = append(found, Finding{Look, "queues", fmt.Sprintf("the dead letters of %s, %s, have %.0f jobs and no bound", name, target, n),
-				"jobs that fail take memory until a program removes them", requeue(name, target) + "; DQ.CONFIG " + quoted(target) + " MAXLEN 10000 sets a bound"})
+			found = append(found, one(Look, "queues", fmt.Sprintf("the dead letters of %s, %s, have %.0f jobs and no bound", name, target, n),
+				"jobs that fail take memory until a program removes them", "DQ.CONFIG "+quoted(target)+" MAXLEN 10000",
+				how+", and "+again+" runs them again")...)
 		}
 	}
 	if len(found) == 0 {
 		return fine("queues", "%d delay queues, %.0f dead letters", len(all), dead)
 	}
 	return found
-}
-
-// requeue says how to see and to use dead letters.
-func requeue(name, dead string) string {
-	return "DQ.PEEK " + quoted(dead) + " COUNT 10 shows jobs, DQ.MOVE " + quoted(dead) + " " + quoted(name) + " COUNT 10 runs them again"
 }
 
 // deadLetters returns a name for the dead letters of a queue, which has the queue's hash tag.

@@ -44,7 +44,10 @@ type Finding struct {
 	Area  string `json:"area"`
 	What  string `json:"what"`
 	Why   string `json:"why,omitempty"`
-	Fix   string `json:"fix,omitempty"` // a command, or what to do
+	// Fix has commands that correct it, separated by "; ". Each can be sent as it stands: to the server, or to a shell of its machine
+	// if it begins with a small letter.
+	Fix string `json:"fix,omitempty"`
+	How string `json:"how,omitempty"` // what else to do, in words
 }
 
 // Options say what Examine may look at besides the connection.
@@ -62,6 +65,10 @@ type Options struct {
 	Free func(dir string) (int64, error)
 	// Reply is how long the server may take for each reply; default 15 s.
 	Reply time.Duration
+	// DB is the database of the connection.
+	DB int
+	// Database connects to another database of the server; nil: the checks look at that of the connection alone.
+	Database func(ctx context.Context, db int) (*conn.Conn, error)
 }
 
 // Examine asks a server and returns a finding for each check, in the order of the areas. It returns
@@ -82,11 +89,12 @@ func Examine(ctx context.Context, c *conn.Conn, o Options) ([]Finding, error) {
 	err := f.read()
 	if refused, ok := errors.AsType[conn.ReplyError](err); ok && refused.Code() == "BUSY" {
 		return one(Act, "server", "a script or a function runs for long: "+refused.Error(), "no other command runs meanwhile",
-			"SCRIPT KILL or FUNCTION KILL, which end one that has written nothing; or wait"), nil
+			"SCRIPT KILL", "FUNCTION KILL ends a function; both end only one that has written nothing, else wait"), nil
 	}
 	if err != nil {
-		found = append(found, Finding{Look, "access", "this user may not ask everything: " + err.Error(), "checks without their data are left out",
-			"connect as a user with +info +config|get +slowlog|get +acl|getuser +pubsub|channels +client|list +time +scan"})
+		found = append(found, Finding{Grade: Look, Area: "access", What: "this user may not ask everything: " + err.Error(),
+			Why: "checks without their data are left out", How: "connect as a user with +info +config|get +slowlog|get +acl|getuser " +
+				"+pubsub|channels +client|list +time +scan +type +llen +hlen +scard +zcard +xlen"})
 	}
 	for _, check := range checks {
 		found = append(found, check(f)...)
@@ -135,6 +143,9 @@ func Print(w io.Writer, found []Finding) error {
 		}
 		if f.Fix != "" {
 			_, _ = fmt.Fprintf(t, "\t\t  fix: %s\n", f.Fix)
+		}
+		if f.How != "" {
+			_, _ = fmt.Fprintf(t, "\t\t  how: %s\n", f.How)
 		}
 	}
 	return t.Flush()
@@ -227,6 +238,20 @@ func (f *facts) setting(name string) float64 { return number(f.config[name]) }
 func number(s string) float64 {
 	n, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
 	return n
+}
+
+// all runs commands in one round trip, and returns their replies; none if the connection fails.
+func (f *facts) all(b *conn.Batch) []conn.Value {
+	if f.lost != nil || b.Len() == 0 {
+		return nil
+	}
+	within, cancel := context.WithTimeout(f.ctx, f.Reply)
+	defer cancel()
+	replies, err := f.c.Pipeline(within, b)
+	if f.lost = err; err != nil && f.ctx.Err() == nil && within.Err() != nil {
+		f.lost = fmt.Errorf("no reply to %d commands within %v, after replies to earlier questions", b.Len(), f.Reply)
+	}
+	return replies
 }
 
 // ask runs a command whose error only means that a check is left out.

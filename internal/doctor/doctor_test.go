@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"crypto/x509"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +68,7 @@ func TestChecksGrade(t *testing.T) {
 		{keysCommand, m{"cmdstat_keys": "calls=12,usec=1", "db0": "keys=20000,expires=0"}, nil, Look, "calls of KEYS since the start: 12"},
 	} {
 		got := first(x.check, x.info, x.config)
-		if got.Grade != x.grade || !strings.Contains(got.What, x.what) || got.Grade != OK && (got.Why == "" || got.Fix == "") {
+		if got.Grade != x.grade || !strings.Contains(got.What, x.what) || got.Grade != OK && (got.Why == "" || got.Fix+got.How == "") {
 			t.Errorf("%v: %+v, want %s with %q", x.info, got, x.grade, x.what)
 		}
 	}
@@ -207,10 +208,35 @@ func TestEventsThatAreMissing(t *testing.T) {
 }
 
 func TestAFixIsWrittenToTheFileIfThereIsOne(t *testing.T) {
-	for file, want := range map[string]string{"": "no configuration file", "/etc/redis.conf": "then CONFIG REWRITE"} {
+	for file, want := range map[string]string{
+		"":                "CONFIG SET a b, there is no configuration file",
+		"/etc/redis.conf": "CONFIG SET a b; CONFIG REWRITE, ",
+	} {
 		f := &facts{info: map[string]string{"config_file": file}}
-		if got := f.lasting("CONFIG SET a b"); !strings.Contains(got, want) {
-			t.Errorf("%q: %s", file, got)
+		if fix, how := f.lasting("CONFIG SET a b"); !strings.HasPrefix(fix+", "+how, want) {
+			t.Errorf("%q: %s, %s", file, fix, how)
+		}
+	}
+}
+
+func TestLateRemovalsAreNamedWhereThereAreEnough(t *testing.T) {
+	for _, x := range []struct {
+		count, p99 string
+		want       Grade
+	}{{"999", "900000", OK}, {"1000", "16384", OK}, {"1000", "20000", Look}} {
+		f := &facts{product: "ebb", lost: errors.New("asks nothing"),
+			info: map[string]string{"expiry_lag_count": x.count, "expiry_lag_p99_us": x.p99}}
+		if got := expiry(f)[0]; got.Grade != x.want || x.want == Look && !strings.Contains(got.What, "more than 20 ms") {
+			t.Errorf("%+v: %+v", x, got)
+		}
+	}
+}
+
+func TestNamesOfLimiters(t *testing.T) {
+	for name, want := range map[string]bool{"limit:ann": true, "api:ratelimit:7": true, "RateLimiter:x": true, "unlimited": false,
+		"limits": true, "slimit:1": false} {
+		if got := limiterName(name); got != want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/conn"
-	"github.com/ebbdb/ebb/resp"
 )
 
 // single is a conn.Driver on one connection, for programs that send a few commands and end. It runs
@@ -48,38 +47,42 @@ func (t Target) Open(ctx context.Context) (*conn.Conn, error) {
 
 // Do implements conn.Driver.
 func (s *single) Do(ctx context.Context, args []any) (conn.Value, error) {
-	words := make([]string, len(args))
-	for i, a := range args {
-		var err error
-		if words[i], err = conn.ArgText(a); err != nil {
-			return conn.Value{}, err
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.c.closeWith(ctx)()
-	s.c.add(words...)
-	err := s.c.flush()
-	var v resp.Value
-	if err == nil {
-		v, err = s.c.read()
-	}
+	replies, err := s.Pipeline(ctx, [][]any{args})
 	if err != nil {
-		return v, conn.Unavailable(ctx, words[0], err)
+		return conn.Value{}, err
 	}
-	return v, nil
+	return replies[0], nil
 }
 
 // Block implements conn.Driver.
 func (s *single) Block(ctx context.Context, args []any) (conn.Value, error) { return s.Do(ctx, args) }
 
-// Pipeline implements conn.Driver: one command after the other.
+// Pipeline implements conn.Driver. It sends all commands before it reads the first reply.
 func (s *single) Pipeline(ctx context.Context, cmds [][]any) ([]conn.Value, error) {
-	replies := make([]conn.Value, len(cmds))
+	all := make([][]string, len(cmds))
 	for i, args := range cmds {
+		for _, a := range args {
+			word, err := conn.ArgText(a)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], word)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.c.closeWith(ctx)()
+	for _, words := range all {
+		s.c.add(words...)
+	}
+	if err := s.c.flush(); err != nil {
+		return nil, conn.Unavailable(ctx, all[0][0], err)
+	}
+	replies := make([]conn.Value, len(cmds))
+	for i := range replies {
 		var err error
-		if replies[i], err = s.Do(ctx, args); err != nil {
-			return nil, err
+		if replies[i], err = s.c.read(); err != nil {
+			return nil, conn.Unavailable(ctx, all[i][0], err)
 		}
 	}
 	return replies, nil

@@ -438,6 +438,6 @@ func number(info map[string]string, name string) int64 {
 }
 
 // finding appends a line of a check.
-func finding(g doctor.Grade, area, why, fix, format string, args ...any) doctor.Finding {
-	return doctor.Finding{Grade: g, Area: area, What: fmt.Sprintf(format, args...), Why: why, Fix: fix}
+func finding(g doctor.Grade, area, why, how, format string, args ...any) doctor.Finding {
+	return doctor.Finding{Grade: g, Area: area, What: fmt.Sprintf(format, args...), Why: why, How: how}
 }
