@@ -27,7 +27,7 @@ func (m *Migration) Check(ctx context.Context) ([]doctor.Finding, error) {
 	}
 	found = append(found, target, m.checkPath())
 	for _, check := range []func(context.Context) ([]doctor.Finding, error){
-		m.checkSentinel, m.checkModules, m.checkCommands, m.checkMemory, m.checkDatabases, m.checkUsers, m.checkLoss,
+		m.checkHold, m.checkSentinel, m.checkModules, m.checkCommands, m.checkMemory, m.checkDatabases, m.checkUsers, m.checkLoss,
 	} {
 		more, err := check(ctx)
 		if err != nil {
@@ -170,14 +170,8 @@ func (m *Migration) checkMemory(context.Context) ([]doctor.Finding, error) {
 }
 
 func (m *Migration) checkDatabases(ctx context.Context) ([]doctor.Finding, error) {
-	most := 0
-	for _, f := range m.from {
-		for _, d := range databases(f.info) {
-			most = max(most, d.n+1)
-		}
-	}
-	var has int
-	if _, err := fmt.Sscan(m.to.setting(ctx, "databases"), &has); err == nil && has < most {
+	most, has := m.databasesOf(ctx)
+	if has < most {
 		return []doctor.Finding{finding(doctor.Act, "databases", "keys of a database that TO does not have cannot move",
 			fmt.Sprintf("start TO with --databases %d", most), "the source has keys in database %d, and TO has %d databases", most-1, has)}, nil
 	}
@@ -185,6 +179,30 @@ func (m *Migration) checkDatabases(ctx context.Context) ([]doctor.Finding, error
 		return []doctor.Finding{finding(doctor.OK, "databases", "", "", "none is in use")}, nil
 	}
 	return []doctor.Finding{finding(doctor.OK, "databases", "", "", "the highest in use is %d", most-1)}, nil
+}
+
+// databasesOf returns how many databases the sources use, up to the highest with keys, and how many the target has; as many, if it does
+// not tell.
+func (m *Migration) databasesOf(ctx context.Context) (most, has int) {
+	for _, f := range m.from {
+		for _, d := range databases(f.info) {
+			most = max(most, d.n+1)
+		}
+	}
+	if _, err := fmt.Sscan(m.to.setting(ctx, "databases"), &has); err != nil {
+		has = most
+	}
+	return most, has
+}
+
+// checkHold says whether the sources can hold writes for the cutover.
+func (m *Migration) checkHold(context.Context) ([]doctor.Finding, error) {
+	if err := m.holders(); err != nil {
+		return []doctor.Finding{finding(doctor.Act, "cutover", "without it TO could miss the last writes",
+			"replicate FROM to a server of Redis 6.2 or later first, and move from there; or stop the clients, save, and let `follow` load the file",
+			"%v", err)}, nil
+	}
+	return nil, nil
 }
 
 // checkUsers says what else lies on a server and does not move.

@@ -75,11 +75,15 @@ func sendsAll(setting string) bool {
 // switchEventsOn makes a source send all keyspace events; Close sets what was set before.
 func (m *Migration) switchEventsOn(ctx context.Context, f *peer) error {
 	const name = eventsSetting
-	before, known := f.directive(ctx, name)
-	if !known {
-		return fmt.Errorf("FROM %s does not tell its %s, which is set while keys are copied and then set back: "+
-			"allow CONFIG GET (+config|get)", f, name)
+	v, err := f.do(ctx, "CONFIG", "GET", name)
+	if err == nil && len(v.Elems) != 2 {
+		err = resp.ReplyError("the server does not have it")
 	}
+	if err != nil { // a refusal comes again
+		return fmt.Errorf("FROM %s does not tell its %s, which is set while keys are copied and then set back: "+
+			"allow CONFIG GET (+config|get): %w", f, name, err)
+	}
+	before := v.Elems[1].String()
 	if sendsAll(before) {
 		return nil
 	}

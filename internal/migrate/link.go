@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/ebbdb/ebb/resp"
 )
 
 // startLink makes the target a replica of the source, unless it is one, and returns when it has all data and follows.
@@ -176,8 +176,29 @@ func (m *Migration) lag(ctx context.Context) (bytes int64, up bool, err error) {
 			"Does %s lead to FROM from TO's machine, too? REPLICAOF NO ONE on TO ends this",
 			m.to, m.from[0], to["master_replid"], from["master_replid"], address(m.from[0].server))
 	}
-	m.sent = number(from, "master_repl_offset")
+	m.sent, m.heard = number(from, "master_repl_offset"), heard(from, m.to.info["tcp_port"])
 	return max(0, m.sent-number(to, "slave_repl_offset")), up, nil
+}
+
+// heard reports whether a master, by its INFO replication, has an acknowledgement of a replica with this port. A master without a file
+// sends its stream only after the first one. The master may know the replica by another port, or several by this one: what it says of
+// others does not matter. At the beginning of the stream an acknowledgement is 0, too.
+func heard(master map[string]string, port string) bool {
+	if number(master, "master_repl_offset") == 0 {
+		return true
+	}
+	silent := false
+	for n := range int(number(master, "connected_slaves")) {
+		line := "," + master["slave"+strconv.Itoa(n)] + ","
+		if !strings.Contains(line, ",port="+port+",") {
+			continue
+		}
+		if !strings.Contains(line, ",offset=0,") {
+			return true
+		}
+		silent = true
+	}
+	return !silent
 }
 
 // watchLink prints the lag until ctx ends.
@@ -215,7 +236,7 @@ func (m *Migration) draw(ctx context.Context) error {
 		case goal < 0:
 			goal = m.sent
 		}
-		if up && lag < nearby && m.sent-lag >= goal {
+		if up && m.heard && lag < nearby && m.sent-lag >= goal {
 			return nil
 		}
 		m.out.progress(time.Second, "wait  lag %s; writes are held below %s, when TO receives", size(lag), size(nearby))
@@ -289,26 +310,40 @@ func (m *Migration) forget(ctx context.Context) {
 
 // hold makes all sources hold writes, for Options.Pause at most.
 func (m *Migration) hold(ctx context.Context) error {
+	for i, f := range m.from {
+		_, err := f.do(ctx, "CLIENT", "PAUSE", fmt.Sprint(m.o.Pause.Milliseconds()), "WRITE")
+		switch {
+		case err == nil:
+			continue
+		case !isRefusal(err): // it may have begun to hold them
+			return m.abortCutover(ctx, m.from[:i+1], fmt.Errorf("FROM %s does not hold writes: %w", f, err), "TO is unchanged")
+		case i == 0:
+			return fmt.Errorf("no cutover: FROM %s has refused to hold writes: %w; no write was held, and TO is unchanged", f, err)
+		}
+		return m.abortCutover(ctx, m.from[:i], fmt.Errorf("FROM %s has refused to hold writes: %w", f, err), "TO is unchanged")
+	}
+	return nil
+}
+
+// holders returns an error if a source cannot hold writes alone: CLIENT PAUSE has WRITE since Redis 6.2.
+func (m *Migration) holders() error {
 	for _, f := range m.from {
-		if _, err := f.do(ctx, "CLIENT", "PAUSE", fmt.Sprint(m.o.Pause.Milliseconds()), "WRITE"); err != nil {
-			needs := " (CLIENT PAUSE ... WRITE needs Redis 6.2)"
-			if refused, ok := errors.AsType[resp.ReplyError](err); ok && refused.Code() == "NOPERM" {
-				needs = ""
-			}
-			return m.abortCutover(ctx, fmt.Errorf("FROM %s does not hold writes%s: %w", f, needs, err), "TO is unchanged")
+		var major, minor int
+		if n, _ := fmt.Sscanf(f.info["redis_version"], "%d.%d", &major, &minor); n == 2 && (major < 6 || major == 6 && minor < 2) {
+			return fmt.Errorf("FROM %s cannot hold writes for a cutover: CLIENT PAUSE ... WRITE needs Redis 6.2", f)
 		}
 	}
 	return nil
 }
 
-// abortCutover ends a cutover that failed: the sources accept writes again. target says in the error how the target is.
-func (m *Migration) abortCutover(ctx context.Context, failed error, target string) error {
+// abortCutover ends a cutover that failed: the sources that held writes accept them again. target says in the error how the target is.
+func (m *Migration) abortCutover(ctx context.Context, held []*peer, failed error, target string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if errors.Is(failed, context.DeadlineExceeded) {
 		failed = fmt.Errorf("TO did not catch up within 90 %% of --pause %v", m.o.Pause)
 	}
-	for _, f := range m.from {
+	for _, f := range held {
 		if _, err := f.do(ctx, "CLIENT", "UNPAUSE"); err != nil {
 			return fmt.Errorf("no cutover: %w; FROM %s holds writes until the pause of %v ends: %v", failed, f, m.o.Pause, err)
 		}

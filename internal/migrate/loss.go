@@ -20,6 +20,7 @@ var lost = map[string][2]string{
 	"ebb-tzset": {"sorted sets with deadlines of members", "the members stay, without their deadlines"},
 	"ebb-tlist": {"lists with deadlines of elements", "the elements stay, without their deadlines"},
 	"rules":     {"expiry rules", "they are dropped; their streams stay"},
+	"MBbloom--": {"Bloom filters", "they are dropped"},
 }
 
 // losses counts what the target cannot hold: the keys and the items of each kind, by the keys of lost and by the
@@ -157,6 +158,13 @@ func (m *Migration) refuseLoss(ctx context.Context) error {
 		m.out.line("TO can hold all %d keys", keysOf(m.from[0].info))
 	case !m.o.AcceptLoss:
 		return fmt.Errorf("TO %s cannot hold %d kinds of data of FROM; --accept-loss moves the rest", m.to, len(all))
+	}
+	if ok, why := m.byLink(); !ok {
+		delete(all, "rules") // by copying they are never sent
+		if len(all) > 0 {
+			return fmt.Errorf("TO %s refuses the payloads of %d kinds of data of FROM, and would miss their keys whole. By replication FROM sends "+
+				"what TO can hold of them, but keys are copied here, because %s: delete these keys, or move by replication", m.to, len(all), why)
+		}
 	}
 	return nil
 }

@@ -65,8 +65,9 @@ type Migration struct {
 	out    *printer
 	copies *copier // of a follow by copying that is under way
 	plain  bool    // comparisons leave out what a plain target cannot hold
-	// sent is the source's offset at the last look at the lag.
-	sent int64
+	// sent is the source's offset at the last look at the lag, and heard says that the source had an acknowledgement of the target then.
+	sent  int64
+	heard bool
 	// foreign is when the target first had a link and the replication ID of another server than the source; zero: it has not.
 	foreign time.Time
 	// pointed says that this Migration has made the target a replica, and before has what it changed there for that: directives and
@@ -208,6 +209,9 @@ func (m *Migration) follow(ctx context.Context) error {
 			return fmt.Errorf("FROM %s is a replica of %s:%s: name the master, because only a master can hold writes", f, f.info["master_host"], f.info["master_port"])
 		}
 	}
+	if most, has := m.databasesOf(ctx); has < most {
+		return fmt.Errorf("FROM has keys in database %d, and TO %s has %d databases: start TO with --databases %d", most-1, m.to, has, most)
+	}
 	if ok, why := m.byLink(); !ok {
 		m.out.line("%d source(s), copied with SCAN, DUMP and RESTORE and followed by keyspace events: %s", len(m.from), why)
 		return m.startCopy(ctx)
@@ -244,6 +248,9 @@ func (m *Migration) reportStopped() {
 func (m *Migration) Cutover(ctx context.Context) error {
 	if m.file != "" {
 		return fmt.Errorf("FROM %s is a file: there is nothing to cut over; `ebb migrate follow` loads it", m.file)
+	}
+	if err := m.holders(); err != nil {
+		return err
 	}
 	if ok, _ := m.byLink(); ok {
 		if err := m.refuseSentinel(ctx); err != nil {
@@ -287,7 +294,7 @@ func (m *Migration) cut(
 		err = within.Err()
 	}
 	if err != nil {
-		return began, equal, m.abortCutover(ctx, err, target)
+		return began, equal, m.abortCutover(ctx, m.from, err, target)
 	}
 	return began, equal, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -589,6 +590,63 @@ func TestCheckNamesWhatDoesNotFit(t *testing.T) {
 		"keys in database 5, and TO has 4 databases", "look  users", "ok    path       replication"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &text)
+		}
+	}
+}
+
+// A target without the databases failed after half a minute, when its link had not come up.
+func TestATargetWithTooFewDatabasesIsRefusedAtOnce(t *testing.T) {
+	for _, scan := range []bool{false, true} {
+		from, to := startEbb(t), startEbb(t, "databases 4")
+		fill(t, open(t, from), 10, true)
+		said, err := step(t, Options{From: []string{from}, To: to, Scan: scan}, (*Migration).Follow)
+		if err == nil || !strings.Contains(err.Error(), "has 4 databases: start TO with --databases 6") {
+			t.Errorf("scan %t: %v\n%s", scan, err, said)
+		}
+		if role := open(t, to).run(t, "ROLE").Elems[0].Str; role != "master" {
+			t.Errorf("scan %t: the target is a %s", scan, role)
+		}
+	}
+}
+
+func TestASourceBeforeRedis62CannotHoldWrites(t *testing.T) {
+	for version, want := range map[string]doctor.Grade{"6.0.16": doctor.Act, "5.0.14": doctor.Act, "6.2.0": doctor.OK, "7.0.15": doctor.OK,
+		"10.1": doctor.OK, "": doctor.OK} {
+		m := &Migration{from: []*peer{{product: "redis", info: map[string]string{"redis_version": version}}}}
+		found, err := m.checkHold(t.Context())
+		if err != nil || doctor.Worst(found) != want || want == doctor.Act && !strings.Contains(found[0].What, "WRITE needs Redis 6.2") {
+			t.Errorf("%q: %v, %+v", version, err, found)
+		}
+		if want == doctor.OK { // a cutover would go on to connect
+			continue
+		}
+		if err := m.Cutover(t.Context()); err == nil || !strings.Contains(err.Error(), "needs Redis 6.2") {
+			t.Errorf("%q: a cutover: %v", version, err)
+		}
+	}
+}
+
+// A master that sends its replica nothing before the first acknowledgement would let writes wait for that.
+func TestACutoverWaitsForTheFirstAcknowledgement(t *testing.T) {
+	for _, x := range []struct {
+		lines []string
+		want  bool
+	}{
+		{nil, true},
+		{[]string{"ip=10.0.0.1,port=6379,state=online,offset=0,lag=0"}, false},
+		{[]string{"ip=10.0.0.1,port=6379,state=online,offset=14,lag=0"}, true},
+		{[]string{"ip=10.0.0.1,port=7000,state=online,offset=0,lag=0"}, true},
+		{[]string{"ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0", "ip=10.0.0.1,port=6379,state=online,offset=14,lag=0"}, true},
+	} {
+		info := map[string]string{"connected_slaves": strconv.Itoa(len(x.lines)), "master_repl_offset": "14"}
+		for i, line := range x.lines {
+			info["slave"+strconv.Itoa(i)] = line
+		}
+		if got := heard(info, "6379"); got != x.want {
+			t.Errorf("%q: %v", x.lines, got)
+		}
+		if info["master_repl_offset"] = "0"; !heard(info, "6379") {
+			t.Errorf("%q: silent at the beginning of the stream", x.lines)
 		}
 	}
 }

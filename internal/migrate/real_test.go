@@ -51,7 +51,8 @@ func TestEbbMovesBackToRealServers(t *testing.T) {
 			o := Options{From: []string{from}, To: to, Pause: time.Minute, Compare: true}
 			for _, line := range []string{"LOCK.ACQUIRE lock me 100000", "RL.TAKE limiter 10 60000",
 				"HPEXPIRE hash1 1000000 FIELDS 1 f", "SPEXPIRE set1 1000000 MEMBERS 2 1 word",
-				"ZPEXPIRE zset1 1000000 MEMBERS 1 a", "LPEXPIRE list1 1000000 INDEXES 1 0", "EXPIRY RULE SET r MATCH k* TO events"} {
+				"ZPEXPIRE zset1 1000000 MEMBERS 1 a", "LPEXPIRE list1 1000000 INDEXES 1 0", "EXPIRY RULE SET r MATCH k* TO events",
+				"BF.ADD filter ann"} {
 				c.run(t, line)
 			}
 			said, err := step(t, o, (*Migration).Back)
@@ -59,7 +60,7 @@ func TestEbbMovesBackToRealServers(t *testing.T) {
 				t.Errorf("%v\n%s", err, said)
 			}
 			want := []string{"1 keys of type lock", "1 sets with deadlines of members (2 deadlines)", "1 sorted sets with deadlines of members (1 deadlines)",
-				"1 lists with deadlines of elements (1 deadlines)", "1 expiry rules", "1 keys of type limiter"}
+				"1 lists with deadlines of elements (1 deadlines)", "1 expiry rules", "1 keys of type limiter", "1 Bloom filters"}
 			if program == realserver.Redis7 {
 				want = append(want, "1 hashes with deadlines of fields (1 deadlines)")
 			} else if strings.Contains(said, "hashes") {
@@ -70,7 +71,13 @@ func TestEbbMovesBackToRealServers(t *testing.T) {
 					t.Errorf("no %q in:\n%s", line, said)
 				}
 			}
-			o.AcceptLoss = true
+			o.AcceptLoss, o.Scan = true, true
+			said, err = step(t, o, (*Migration).Back)
+			const instead = "--scan was given: delete these keys, or move by replication"
+			if err == nil || !strings.Contains(err.Error(), instead) || open(t, to).run(t, "DBSIZE").Int != 0 {
+				t.Errorf("by copying: %v\n%s", err, said)
+			}
+			o.Scan = false
 			if said, err = step(t, o, (*Migration).Back); err != nil || !strings.Contains(said, "Writes were held for ") {
 				t.Errorf("%v\n%s", err, said)
 			}

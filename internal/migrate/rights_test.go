@@ -61,6 +61,19 @@ func TestAnErrorNamesItsSide(t *testing.T) {
 	}
 }
 
+// A hold that was refused held nothing.
+func TestARefusedHoldSaysThatNothingWasHeld(t *testing.T) {
+	for _, scan := range []bool{false, true} {
+		from, to := startEbb(t), startEbb(t)
+		open(t, from).run(t, "SET k v")
+		said, err := step(t, Options{From: []string{as(t, from, "-client|pause")}, To: to, Scan: scan}, (*Migration).Cutover)
+		if err == nil || !strings.Contains(err.Error(), "has refused to hold writes") || !strings.Contains(err.Error(), "no write was held") ||
+			strings.Contains(err.Error(), "accepts writes again") {
+			t.Errorf("scan %t: %v\n%s", scan, err, said)
+		}
+	}
+}
+
 // A lock may expire after its DUMP and before its PEXPIRETIME. Restored without a deadline it would be held for ever.
 func TestAKeyThatExpiresBetweenTheTwoQuestionsIsGone(t *testing.T) {
 	asked := time.UnixMilli(1000)
