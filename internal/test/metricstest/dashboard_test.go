@@ -113,8 +113,8 @@ func TestEachAlertFiresAndIsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`(?m)^      - alert: (\w+)$`).FindAllSubmatch(rules, -1)
-	if len(names) < 21 {
+	names := regexp.MustCompile(`(?m)^      - alert: (\w+)\n +expr: (.*)$`).FindAllSubmatch(rules, -1)
+	if len(names) < 22 {
 		t.Errorf("there are %d alerts", len(names))
 	}
 	for _, m := range names {
@@ -122,6 +122,11 @@ func TestEachAlertFiresAndIsSilent(t *testing.T) {
 			if !bytes.Contains(cases, fmt.Appendf(nil, "  - name: %s %s\n", m[1], kind)) {
 				t.Errorf("no case in which %s %s", m[1], kind)
 			}
+		}
+		_, fires, _ := bytes.Cut(cases, fmt.Appendf(nil, "  - name: %s fires\n", m[1]))
+		fires, _, _ = bytes.Cut(fires, []byte("  - name: "))
+		if bytes.Contains(m[2], []byte("sum by (instance")) && !bytes.Contains(fires, []byte(`instance=\"b\"`)) {
+			t.Errorf("%s sums by instance, and no second server is beside the one for which it fires", m[1])
 		}
 	}
 }
