@@ -50,6 +50,7 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 		RunE: b.run,
 	}
 	b.flags(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("tests", completeTests) // the flag is there, and has no other
 	for _, m := range measurements() {
 		cmd.AddCommand(m.command())
 	}

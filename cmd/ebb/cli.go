@@ -11,7 +11,9 @@ func cliCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "cli [OPTIONS] [cmd [arg ...]]",
 		Short:              "Talk to a server, as redis-cli does",
+		Long:               cli.Description(),
 		DisableFlagParsing: true,
+		ValidArgsFunction:  completeCLI,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if status := cli.Main(cmd.Context(), args, cli.System(version())); status != 0 {
 				return exitStatus(status)

@@ -1,18 +1,34 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ebbdb/ebb/internal/cli"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/loadgen"
+	"github.com/ebbdb/ebb/internal/servercmd"
 )
+
+// serveOnly are the options of ebb serve that are no directives, with their meaning.
+var serveOnly = [][2]string{
+	{"--accept-clock", "start although the clock is far behind the files (yes or no)"},
+	{"--console", "serve the web console at 127.0.0.1:9121, or at the next free port"},
+	{"--directives", "print the directives with their defaults"},
+	{"--help", "help for ebb serve"},
+	{"--peers", "the servers of a group that replicates"},
+	{"--version", "print the version"},
+}
 
 // completeDirectives completes the options of ebb serve: names of directives with their meaning, and values
 // of those that have a few.
 func completeDirectives(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		if d := config.Lookup(strings.TrimPrefix(args[len(args)-1], "--")); d != nil && strings.HasPrefix(args[len(args)-1], "--") {
+		last := args[len(args)-1]
+		if d := config.Lookup(strings.TrimPrefix(last, "--")); d != nil && strings.HasPrefix(last, "--") {
 			switch {
 			case d.Kind == config.Bool:
 				return []string{"yes", "no"}, cobra.ShellCompDirectiveNoFileComp
@@ -21,15 +37,104 @@ func completeDirectives(_ *cobra.Command, args []string, toComplete string) ([]s
 			}
 			return nil, cobra.ShellCompDirectiveDefault
 		}
+		switch last {
+		case "--accept-clock":
+			return []string{"yes", "no"}, cobra.ShellCompDirectiveNoFileComp
+		case "--peers":
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
 	}
 	if !strings.HasPrefix(toComplete, "-") {
 		return nil, cobra.ShellCompDirectiveDefault // a configuration file
 	}
 	var names []string
+	for _, o := range serveOnly {
+		if strings.HasPrefix(o[0], toComplete) {
+			names = append(names, o[0]+"\t"+o[1])
+		}
+	}
 	for _, d := range config.Directives() {
 		if name := "--" + d.Name; d.Unused == "" && !d.Hidden && strings.HasPrefix(name, toComplete) {
 			names = append(names, name+"\t"+d.Doc)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeCLI completes the command line of ebb cli: its options, and the names of commands and subcommands and the tokens of their
+// arguments, in capitals or in small letters as the word begins. It asks no server.
+func completeCLI(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	words, value := cli.CommandWords(args)
+	switch {
+	case value: // of an option
+		return nil, cobra.ShellCompDirectiveDefault
+	case len(words) == 0 && strings.HasPrefix(toComplete, "-"):
+		return beginning(cli.OptionNames(), toComplete), cobra.ShellCompDirectiveNoFileComp
+	}
+	table, err := servercmd.DefaultTable()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var found []string
+	propose := func(name, meaning string) {
+		if strings.ToLower(toComplete) == toComplete {
+			name = strings.ToLower(name)
+		}
+		if strings.HasPrefix(name, toComplete) {
+			if meaning != "" {
+				name += "\t" + meaning
+			}
+			found = append(found, name)
+		}
+	}
+	if len(words) == 0 {
+		for _, s := range table.Commands() {
+			propose(strings.ToUpper(s.Name), s.Summary)
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+	spec := table.Lookup([]byte(words[0]))
+	if spec != nil && len(spec.Sub) > 0 {
+		if len(words) == 1 {
+			for _, s := range spec.Sub {
+				_, name, _ := strings.Cut(s.Name, "|")
+				propose(strings.ToUpper(name), s.Summary)
+			}
+			return found, cobra.ShellCompDirectiveNoFileComp
+		}
+		spec = table.LookupFull(words[0] + "|" + words[1])
+	}
+	if spec == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, token := range tokens(spec.Args, nil) {
+		propose(token, "")
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// tokens appends the tokens of arguments, each once.
+func tokens(args []command.Arg, all []string) []string {
+	for _, a := range args {
+		if token := strings.ToUpper(a.Token); token != "" && !slices.Contains(all, token) {
+			all = append(all, token)
+		}
+		all = tokens(a.Args, all)
+	}
+	return all
+}
+
+// completeTests completes a list of tests of ebb bench, which commas separate.
+func completeTests(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	list := toComplete[:strings.LastIndexByte(toComplete, ',')+1]
+	var all []string
+	for _, name := range loadgen.Names() {
+		all = append(all, list+name)
+	}
+	return beginning(all, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// beginning returns the words that begin so.
+func beginning(words []string, so string) []string {
+	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, so) })
 }

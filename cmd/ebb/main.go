@@ -52,7 +52,8 @@ func main() {
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
 	return []*cobra.Command{serveCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(), migrateCommand(),
-		handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand()}
+		handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand(),
+		sentinelCommand()}
 }
 
 // exitStatus is the status with which the program ends, as an error whose message is

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -40,9 +41,33 @@ ebb.conf(5) with every directive. Packages hold them.
 			if err := doc.GenManTree(root, header, one); err != nil {
 				return err
 			}
+			if err := plain(one); err != nil {
+				return err
+			}
 			return os.WriteFile(filepath.Join(five, "ebb.conf.5"), md2man.Render([]byte(confPage())), 0o644)
 		},
 	}
+}
+
+// plain removes from the pages of a directory what cobra writes and no reader needs: the date, which is no release's, and the default of
+// switches.
+func plain(dir string) error {
+	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil {
+		return err
+	}
+	for _, name := range pages {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		text = bytes.Replace(text, []byte(`"Jan 1970"`), []byte(`""`), 1)
+		text = bytes.ReplaceAll(text, []byte("[=false]"), nil)
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // confPage returns ebb.conf(5) as Markdown, from the table of directives.

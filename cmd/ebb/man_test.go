@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,21 @@ func TestTheManualPagesAreComplete(t *testing.T) {
 		page, err := os.ReadFile(filepath.Join(dir, "man1", name))
 		if err != nil || !strings.Contains(string(page), strings.Fields(c.Short)[0]) {
 			t.Errorf("%s: %v\n%.300s", name, err, page)
+		}
+	}
+	for name, want := range map[string]string{
+		"ebb-cli.1": "cacertdir", "ebb-migrate-check.1": "Exit status", "ebb-migrate-follow.1": "Ctrl-C", "ebb-migrate-verify.1": "DUMP",
+		"ebb-migrate-cutover.1": "CLIENT PAUSE", "ebb-migrate-back.1": "accept-loss",
+	} {
+		page, err := os.ReadFile(filepath.Join(dir, "man1", name))
+		text := strings.ReplaceAll(string(page), `\-`, "-")
+		_, text, _ = strings.Cut(text, ".SH DESCRIPTION")
+		text, _, _ = strings.Cut(text, ".SH OPTIONS")
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("the description of %s has no %q: %v\n%s", name, want, err, text)
+		}
+		if strings.Contains(string(page), "1970") || strings.Contains(string(page), "[=false]") {
+			t.Errorf("%s:\n%s", name, page)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "man5", "ebb.conf.5"))
@@ -68,10 +84,43 @@ func TestServeCompletesDirectives(t *testing.T) {
 		{nil, "--maxmemory-po", "--maxmemory-policy"},
 		{[]string{"--maxmemory-policy"}, "allkeys-l", "allkeys-lru"},
 		{[]string{"--appendonly"}, "", "yes"},
+		{nil, "--pe", "--peers"}, {nil, "--cons", "--console"}, {[]string{"--accept-clock"}, "", "no"}, {nil, "--direc", "--directives"},
 	} {
 		got, _ := completeDirectives(nil, x.args, x.toComplete)
 		if !strings.Contains(strings.Join(got, "\n"), x.want) {
 			t.Errorf("%q %q: %q lacks %s", x.args, x.toComplete, got, x.want)
+		}
+	}
+}
+
+// The shells complete the options and the commands of ebb cli, and the tests of ebb bench.
+func TestTheShellsCompleteCommands(t *testing.T) {
+	for _, x := range []struct {
+		line    string // the last word is the one to complete
+		want    string // a line of the proposals
+		without string
+	}{
+		{"cli HGETA", "HGETALL\tReturns all fields and values", "HGETDEL"},
+		{"cli -p 7000 lock.a", "lock.acquire\t", "LOCK"},
+		{"cli --bigk", "--bigkeys\n", "--scan"},
+		{"cli -p ", ":0\n", "GET"},
+		{"cli CONFIG RE", "REWRITE\t", "GET"},
+		{"cli set k v k", "keepttl\n", "get\n"},
+		{"cli EXPIRY RULE SET r MATCH * T", "TO\n", "MATCH"},
+		{"bench -t set,ge", "set,get\n", "set,set"},
+	} {
+		words := strings.Split(x.line, " ")
+		var out strings.Builder
+		root := &cobra.Command{Use: "ebb"}
+		root.AddCommand(commands()...)
+		root.SetOut(&out)
+		root.SetErr(io.Discard)
+		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, words...))
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Errorf("%s: %v", x.line, err)
+		}
+		if got := out.String(); !strings.Contains("\n"+got, "\n"+x.want) || strings.Contains("\n"+got, "\n"+x.without) {
+			t.Errorf("%s: want %q, and not %q:\n%s", x.line, x.want, x.without, got)
 		}
 	}
 }

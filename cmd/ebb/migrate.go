@@ -44,33 +44,73 @@ follows keyspace events.`,
   ebb migrate cutover --compare redis://user:secret@old:6379 redis://new:6379
   ebb migrate cutover redis+cluster://node1:6379,node2:6379 redis://new:6379`,
 	}
-	for _, step := range []struct {
-		name, short string
-		flags       string
-		run         func(context.Context, *migrate.Migration, *cobra.Command) error
-	}{
-		{"check", "Examine whether data, commands and memory fit the target; change nothing", "", checkMigration},
-		{"follow", "Copy the data, and follow the source until Ctrl-C", "copy once",
-			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Follow(ctx) }},
-		{"verify", "Compare values and deadlines of both sides, also while clients write", "sample loss",
-			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Verify(ctx) }},
-		{"cutover", "Follow if necessary, hold the source's writes, and make the target a master", "copy cut",
-			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Cutover(ctx) }},
-		{"back", "Move from ebb to redis-server: count what that cannot hold, follow and cut over", "copy cut loss",
-			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Back(ctx) }},
-	} {
-		cmd.AddCommand(migrateStep(step.name, step.short, step.flags, step.run))
+	for _, step := range migrationSteps() {
+		cmd.AddCommand(migrateStep(step))
 	}
 	return cmd
 }
 
+// migrationStep is a subcommand of ebb migrate. flags are the groups of flags that it has.
+type migrationStep struct {
+	name, short, long string
+	flags             string
+	run               func(context.Context, *migrate.Migration, *cobra.Command) error
+}
+
+// migrationSteps returns the steps in their order.
+func migrationSteps() []migrationStep {
+	return []migrationStep{
+		{"check", "Examine whether data, commands and memory fit the target; change nothing", longCheck, "", checkMigration},
+		{"follow", "Copy the data, and follow the source until Ctrl-C", longFollow, "copy once",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Follow(ctx) }},
+		{"verify", "Compare values and deadlines of both sides, also while clients write", longVerify, "sample loss",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Verify(ctx) }},
+		{"cutover", "Follow if necessary, hold the source's writes, and make the target a master", longCutover, "copy cut",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Cutover(ctx) }},
+		{"back", "Move from ebb to redis-server: count what that cannot hold, follow and cut over", longBack, "copy cut loss",
+			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Back(ctx) }},
+	}
+}
+
+// The descriptions of the steps, for help and manual pages.
+const (
+	longCheck = `Compare versions, modules, the commands that clients have used (commandstats), memory,
+databases and users with what TO has, and say what TO cannot hold. It reads FROM and TO, and
+changes nothing. FROM may be a file, too.
+
+Exit status: 0 ok, 1 look, 2 act, 3 if it could not check.`
+
+	longFollow = `Copy all data to TO, which must be empty, and keep it equal while clients write. Where TO can
+replicate it becomes a replica of FROM, and follows by itself after Ctrl-C: verify, cutover or
+another follow continue there. Otherwise the keys are copied with SCAN, DUMP and RESTORE, and
+then followed by keyspace events, until Ctrl-C.
+
+FROM may be an RDB file, an append-only file or a directory with either, which is loaded once.`
+
+	longVerify = `Read all keys of both sides with DUMP and compare the values and deadlines, streams with their
+groups, the code of functions and expiry rules; and look for keys that only TO has. Clients may
+write meanwhile: a key that differs is read again, up to eight times. FROM may be an RDB file.
+
+Exit status: 0 if the data is equal, 1 if it differs or could not be compared.`
+
+	longCutover = `Follow if TO does not yet, hold the writes of FROM (CLIENT PAUSE WRITE), wait until TO has the
+last one, make TO a master, and print for what time the writes were held. If TO has not got
+everything after 90 % of --pause, FROM accepts writes again, TO is no master, and the exit
+status is 1. Afterwards FROM holds writes until its pause ends: move the clients to TO, and
+stop FROM, or let it follow TO with --reverse.`
+
+	longBack = `Move from ebb to redis-server or Valkey. It counts first what TO cannot hold: limiters, locks,
+semaphores, queues, filters, expiry rules, and deadlines of members, elements and fields. If
+there is any it stops; with --accept-loss it moves the rest. Then it does what cutover does.`
+)
+
 // longestPause bounds how long writers of the source may hang if everything goes wrong.
 const longestPause = time.Hour
 
-// migrateStep is a subcommand. flags are the groups of flags that it has.
-func migrateStep(name, short, flags string, run func(context.Context, *migrate.Migration, *cobra.Command) error) *cobra.Command {
-	o := migrate.Options{}
-	cmd := &cobra.Command{Use: name + " [flags] FROM... TO", Short: short}
+// migrateStep returns the command of a step.
+func migrateStep(step migrationStep) *cobra.Command {
+	name, o := step.name, migrate.Options{}
+	cmd := &cobra.Command{Use: name + " [flags] FROM... TO", Short: step.short, Long: step.long}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 {
 			return cannot(cmd, name, fmt.Errorf("ebb migrate %s wants FROM and TO, such as redis://old:6379 redis://new:6379; got %d argument(s)",
@@ -84,7 +124,7 @@ func migrateStep(name, short, flags string, run func(context.Context, *migrate.M
 	f := cmd.Flags()
 	f.StringVar(&o.CACert, "cacert", "", "file of the certificate authority for rediss URLs")
 	f.BoolVar(&o.Scan, "scan", false, "copy keys with SCAN, even where TO could replicate")
-	for _, group := range strings.Fields(flags) {
+	for _, group := range strings.Fields(step.flags) {
 		switch group {
 		case "copy":
 			f.BoolVar(&o.Replace, "replace", false, "delete what TO holds")
@@ -110,7 +150,7 @@ func migrateStep(name, short, flags string, run func(context.Context, *migrate.M
 				return cannot(cmd, name, err)
 			}
 			defer m.Close()
-			return cannot(cmd, name, run(ctx, m, cmd))
+			return cannot(cmd, name, step.run(ctx, m, cmd))
 		})
 	}
 	return cmd

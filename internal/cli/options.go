@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -272,6 +273,23 @@ func modeFlags() map[string]flag {
 		"-v":                  on(func(p *parser) *bool { return &p.Version }),
 		"--version":           on(func(p *parser) *bool { return &p.Version }),
 	}
+}
+
+// OptionNames returns the names of all flags, sorted.
+func OptionNames() []string { return slices.Sorted(maps.Keys(flags())) }
+
+// CommandWords returns the words of the command that stand behind the flags in args. value says that the last argument is a flag whose
+// value comes next.
+func CommandWords(args []string) (words []string, value bool) {
+	table := flags()
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		n := 1 + table[args[0]].values // an unknown flag has none
+		if len(args) < n {
+			return nil, true
+		}
+		args = args[n:]
+	}
+	return args, false
 }
 
 // elsewhere are redis-cli's flags that ebb cli does not have.

@@ -1,5 +1,15 @@
 package cli
 
+import "strings"
+
+// Description returns what ebb cli does and its flags, for a manual page: the flags are indented, as text that keeps its lines.
+func Description() string {
+	_, flags, _ := strings.Cut(usage, "\n\nServer\n")
+	return "Talk to a server that speaks the Redis protocol: ebb, Redis or Valkey. With a command it runs that, and ends; without one it is " +
+		"interactive, with completion (TAB), hints and a history.\n\n    Server\n    " +
+		strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(flags), "\n", "\n    "), "\n    \n", "\n\n")
+}
+
 const usage = `ebb cli: talk to a server that speaks the Redis protocol
 
 Usage: ebb cli [OPTIONS] [cmd [arg [arg ...]]]

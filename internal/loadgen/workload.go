@@ -51,6 +51,11 @@ var standard = []Test{
 	{Name: "hget", Args: []string{"HGET", "myhash", "element:__rand_int__"}},
 	{Name: "zadd", Args: []string{"ZADD", "myzset", "__rand_int__", "element:__rand_int__"}},
 	{Name: "zpopmin", Args: []string{"ZPOPMIN", "myzset"}},
+	{Name: "xadd", Args: []string{"XADD", "mystream", "*", "myfield", "__data__"}},
+	{Name: "lrange_100", Args: []string{"LRANGE", "mylist", "0", "99"}},
+	{Name: "lrange_300", Args: []string{"LRANGE", "mylist", "0", "299"}},
+	{Name: "lrange_500", Args: []string{"LRANGE", "mylist", "0", "499"}},
+	{Name: "lrange_600", Args: []string{"LRANGE", "mylist", "0", "599"}},
 }
 
 // DefaultTests lists the tests of a run that names none.
@@ -65,10 +70,14 @@ func Names() []string {
 	return names
 }
 
-// Tests returns the standard tests of a comma-separated list.
+// Tests returns the standard tests of a comma-separated list. Those that read the list mylist have lpush before them, which fills it.
 func Tests(list string) ([]Test, error) {
 	var tests []Test
-	for name := range strings.SplitSeq(strings.ToLower(list), ",") {
+	list = strings.ToLower(list)
+	if strings.Contains(list, "lrange_") && !strings.Contains(list, "push") {
+		list = strings.Replace(list, "lrange_", "lpush,lrange_", 1)
+	}
+	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(standard, func(t Test) bool { return t.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("unknown test %q; known are %s", name, strings.Join(Names(), ", "))
