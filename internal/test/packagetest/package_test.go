@@ -3,6 +3,7 @@ package packagetest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -171,6 +172,12 @@ func TestThePackageIsInstalledStartedAndPurged(t *testing.T) {
 		}
 	}
 
+	unit := "/usr/lib/systemd/system/ebb.service"
+	out, err := exec.Command(realserver.Program(t, "systemd-analyze"), "verify", "--man=no", unit).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "ebb.service") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+
 	runUnit(t)
 
 	asRoot(t, "dpkg", "-r", "ebb")
@@ -213,6 +220,72 @@ func TestTheProgramsOfTheImageRunInAnEmptyRoot(t *testing.T) {
 			t.Errorf("%s prints %q, want %q", line, out, want)
 		}
 	}
+	serveInRoot(t, root)
+}
+
+// serveInRoot runs the image's entry point and its health check in a root directory, as the image's user and with its variables, but on
+// loopback; the data is written as that user.
+func serveInRoot(t *testing.T, root string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, _ := strings.Cut(string(text), "\nFROM scratch\n")
+	user := regexp.MustCompile(`(?m)^USER (\S+)$`).FindStringSubmatch(last)
+	env := regexp.MustCompile(`(?m)^ENV (.*)$`).FindStringSubmatch(last)
+	if user == nil || env == nil {
+		t.Fatalf("no USER and ENV in\n%s", last)
+	}
+	asRoot(t, "chown", user[1], filepath.Join(root, "data"))
+	defer func() { asRoot(t, "chown", "-R", fmt.Sprint(os.Getuid()), filepath.Join(root, "data")) }() // so that it can be removed
+	asRoot(t, "chmod", "755", root)                                                                   // which t.TempDir makes for its user alone
+	var variables []string
+	for _, m := range regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`).FindAllStringSubmatch(env[1], -1) {
+		variables = append(variables, m[1]+"="+strings.Trim(m[2], `"`))
+	}
+	variables = append(variables, "EBB_BIND=127.0.0.1", fmt.Sprint("EBB_PORT=", realserver.FreePort(t)),
+		fmt.Sprint("EBB_HTTP=127.0.0.1:", realserver.FreePort(t)))
+	inside := func(words ...string) *exec.Cmd { // the last one of a variable counts
+		args := append(append([]string{"-i"}, variables...), append([]string{"/usr/sbin/chroot", "--userspec=" + user[1], root}, words...)...)
+		if os.Getuid() == 0 {
+			return exec.Command("env", args...)
+		}
+		return exec.Command("sudo", append([]string{"-n", "env"}, args...)...)
+	}
+	server := inside("/usr/bin/ebb", "serve")
+	var log bytes.Buffer
+	server.Stdout, server.Stderr = &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	defer func() {
+		asRoot(t, "sh", "-c", fmt.Sprint("kill ", server.Process.Pid))
+		if err := <-ended; err != nil {
+			t.Errorf("the end of the server: %v\n%s", err, log.String())
+		}
+	}()
+	var out []byte
+	err = errors.New("it was not asked")
+	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); {
+		out, err = inside("/usr/bin/ebb", "health").CombinedOutput()
+	}
+	if err != nil || !strings.Contains(string(out), ": ok: ebb ") {
+		t.Fatalf("ebb health: %v: %s", err, out)
+	}
+	for _, words := range [][]string{{"SET", "k", "v"}, {"SAVE"}} {
+		port, _ := strings.CutPrefix(variables[len(variables)-2], "EBB_PORT=")
+		out, err := inside(append([]string{"/usr/bin/redis-cli", "-p", port}, words...)...).CombinedOutput()
+		if err != nil || string(out) != "OK\n" {
+			t.Errorf("redis-cli %q: %v: %q", words, err, out)
+		}
+	}
+	id, _, _ := strings.Cut(user[1], ":")
+	if owner := strings.TrimSpace(asRoot(t, "stat", "-c", "%u", filepath.Join(root, "data/dump.rdb"))); owner != id {
+		t.Errorf("the data is that of the user %s, want %s", owner, id)
+	}
 }
 
 // Every file that the Dockerfile copies is there, and every variable that it sets is a directive.
@@ -222,6 +295,13 @@ func TestTheDockerfileNamesWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := strings.ReplaceAll(string(text), "\\\n", " ")
+	// The image with a shell is used as the other one is.
+	_, debian, _ := strings.Cut(file, " AS debian\n")
+	debian, scratch, _ := strings.Cut(debian, "\nFROM scratch\n")
+	_, debian, _ = strings.Cut(debian, "\nUSER ")
+	if _, scratch, _ = strings.Cut(scratch, "\nUSER "); strings.TrimSpace(debian) != strings.TrimSpace(scratch) || debian == "" {
+		t.Errorf("the two images end differently:\n%s\n\n%s", debian, scratch)
+	}
 	for _, m := range regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`).FindAllStringSubmatch(file, -1) {
 		for _, source := range strings.Fields(m[1]) {
 			if !exists(filepath.Join(top, source)) {
