@@ -31,8 +31,8 @@ func (l *Lease) Owner() string { return l.lease().Owner() }
 // the context that acquired it ends. context.Cause returns the reason: ErrLost with an
 // explanation if the backend said that the lease is over, or if it could not be renewed in
 // time. The local monotonic clock measures that time from before the last granted request was
-// sent; a margin of 1 % and 2 ms is subtracted. After a pause of the process Done may be closed some time later than that; Err
-// looks at the clock.
+// sent; a margin of 1 % and 2 ms is subtracted. After a pause of the process Done may be closed
+// some time later than that; Err looks at the clock.
 func (l *Lease) Context() context.Context { return l.lease().Context() }
 
 // Valid reports whether the lease is certain to be held at this moment, by the local monotonic clock, also just after a pause of

@@ -15,6 +15,13 @@ func (l *Lease) Listed() bool { return l.lane != nil }
 // Made reports whether something has needed the object of a lease.
 func (l *Lease) Made() bool { return l.object.Load() != nil }
 
+// Pause has a lease see the clock that it sees after a pause of the process, before its timers have fired.
+func (l *Lease) Pause(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requested = Instant(time.Time(l.requested).Add(-d))
+}
+
 // ListIsIdle reports whether a Conn's list for leases of a length is empty, and none of its timers runs.
 func ListIsIdle(c *conn.Conn, ttl time.Duration) bool {
 	idle := true
