@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/embed"
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/lock"
 )
@@ -46,6 +47,34 @@ func TestTheContextOfAcquireIsTheLifeOfALeaseUnlessItLivesUntilRelease(t *testin
 			}
 		}
 	})
+}
+
+// After a pause of the process the timers of leases fire some time later than the first look at their common context.
+func TestLocksOfSeveralThatRanOutInAPauseSaySoBeforeTheirTimers(t *testing.T) {
+	const ttl = time.Hour // no timer fires during the test
+	for n := range 6 {
+		lost, until := n/2, n%2 == 1
+		c, err := embed.Open(t.Context(), "mem://")
+		must(t, err)
+		var locks []*lock.Lock
+		for _, name := range []string{"a", "b", "c"} {
+			l, err := lock.New(c, name, lock.Options{TTL: ttl, UntilRelease: until})
+			must(t, err)
+			locks = append(locks, l)
+		}
+		many, err := lock.Multi(locks...)
+		must(t, err)
+		leases, err := many.TryAcquire(t.Context())
+		must(t, err)
+		leases.Pause(lost, ttl/2)
+		must(t, leases.Context().Err())
+		leases.Pause(lost, ttl/2)
+		if leases.Context().Err() == nil || !errors.Is(context.Cause(leases.Context()), lock.ErrLost) {
+			t.Errorf("lock %d is lost, UntilRelease %v: %v", lost, until, context.Cause(leases.Context()))
+		}
+		_ = leases.Release(t.Context())
+		must(t, c.Close())
+	}
 }
 
 func TestLocksOfSeveralEndTogetherAlsoUntilRelease(t *testing.T) {

@@ -99,7 +99,7 @@ type Leases struct {
 // one that it was acquired with, unless that lease lives until it is released.
 func (l *Leases) joinContext(lease *Lease) context.Context {
 	if !lease.lease().Object().UntilRelease {
-		return lease.Context()
+		return joinedContext{lease.Context(), l.ctx, lease, func(error) {}}
 	}
 	before := l.ctx
 	if len(l.leases) == 0 {
@@ -107,7 +107,26 @@ func (l *Leases) joinContext(lease *Lease) context.Context {
 	}
 	ctx, end := context.WithCancelCause(before)
 	context.AfterFunc(lease.Context(), func() { end(context.Cause(lease.Context())) })
-	return ctx
+	return joinedContext{ctx, before, lease, end}
+}
+
+// joinedContext is the context of several leases. Its Err looks at the clock for each of them.
+type joinedContext struct {
+	context.Context
+	before context.Context // of the leases before this one
+	lease  *Lease
+	end    context.CancelCauseFunc // ends the context, unless it is the lease's own
+}
+
+func (c joinedContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	_ = c.before.Err() // ends this one with it
+	if work := c.lease.Context(); work.Err() != nil {
+		c.end(context.Cause(work))
+	}
+	return c.Context.Err()
 }
 
 // Context returns a context that ends as soon as one of the leases does.

@@ -149,7 +149,43 @@ type work[T any] struct {
 	o     *OnceValue[T]
 	key   string
 	token string
-	sent  locking.Instant // when the lease was requested
+
+	mu   sync.Mutex      // guards what follows
+	sent locking.Instant // when the lease, or its last renewal, was requested
+}
+
+// left returns for how long the lease is certain.
+func (t *work[T]) left() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.o.opts.Lease - locking.Margin(t.o.opts.Lease) - t.sent.Elapsed()
+}
+
+// renewed counts the lease from the request of a renewal on.
+func (t *work[T]) renewed(sent locking.Instant) {
+	t.mu.Lock()
+	t.sent = sent
+	t.mu.Unlock()
+}
+
+// lapsed returns the error for a lease that could not be renewed in time.
+func (t *work[T]) lapsed() error {
+	return t.o.wrap("do", fmt.Errorf("%w: no renewal has succeeded for %v", ErrLost, t.o.opts.Lease))
+}
+
+// workContext is the context of the work, whose Err looks at the clock: after a pause of the process the timer of the lease fires
+// some time later.
+type workContext[T any] struct {
+	context.Context
+	t    *work[T]
+	lost context.CancelCauseFunc
+}
+
+func (c workContext[T]) Err() error {
+	if c.Context.Err() == nil && c.t.left() <= 0 {
+		c.lost(c.t.lapsed())
+	}
+	return c.Context.Err()
 }
 
 // do calls fn under the lease, and stores its result.
@@ -190,7 +226,7 @@ func (t *work[T]) call(ctx context.Context, fn func(context.Context) (T, error))
 	defer renewer.Wait()
 	defer done()
 	defer cancel(nil)
-	v, err := fn(workCtx)
+	v, err := fn(workContext[T]{workCtx, t, cancel})
 	if cause := context.Cause(workCtx); err != nil && errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
 		err = fmt.Errorf("%w; the function returned: %w", cause, err)
 	}
@@ -200,11 +236,7 @@ func (t *work[T]) call(ctx context.Context, fn func(context.Context) (T, error))
 // renew renews the lease at each third of it while ctx lasts, and calls lost when it is over.
 func (t *work[T]) renew(ctx context.Context, lost func(cause error)) {
 	lease := t.o.opts.Lease
-	left := func(sent locking.Instant) time.Duration { return lease - locking.Margin(lease) - sent.Elapsed() }
-	end := func(format string, args ...any) {
-		lost(t.o.wrap("do", fmt.Errorf("%w: "+format, append([]any{ErrLost}, args...)...)))
-	}
-	expiry := time.AfterFunc(left(t.sent), func() { end("no renewal has succeeded for %v", lease) })
+	expiry := time.AfterFunc(t.left(), func() { lost(t.lapsed()) })
 	defer expiry.Stop()
 	pause := lease / 3
 	for failed := 0; kit.Sleep(ctx, pause) == nil; {
@@ -217,11 +249,12 @@ func (t *work[T]) renew(ctx context.Context, lost func(cause error)) {
 			pause = kit.Backoff(lease/64, lease/12, failed)
 			failed++
 		case !mine:
-			end("the key has changed, or the lease was over")
+			lost(t.o.wrap("do", fmt.Errorf("%w: the key has changed, or the lease was over", ErrLost)))
 			return
 		default:
 			failed, pause = 0, lease/3
-			expiry.Reset(left(sent))
+			t.renewed(sent)
+			expiry.Reset(t.left())
 		}
 	}
 }

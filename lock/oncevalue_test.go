@@ -206,6 +206,23 @@ func TestWorkWhoseLeaseIsLostKeepsNothingAndSaysSo(t *testing.T) {
 	})
 }
 
+// After a pause of the process the timer of a lease fires some time later than the work's first look at its context.
+func TestWorkWhoseLeaseRanOutInAPauseHearsSoBeforeItsTimer(t *testing.T) {
+	const lease = time.Hour // no timer fires during the test
+	options := lock.OnceValueOptions[receipt]{Lease: lease}
+	eachOnce(t, options, func(t *testing.T, b *backends.Backend, open func() *lock.OnceValue[receipt]) {
+		_, _, err := open().Do(b.Context(), "a", func(inside context.Context) (receipt, error) {
+			lock.PauseWork[receipt](inside, lease/2)
+			must(t, inside.Err())
+			lock.PauseWork[receipt](inside, lease/2)
+			return receipt{}, inside.Err()
+		})
+		if !errors.Is(err, lock.ErrLost) || !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
 func TestLongWorkKeepsItsTurnAlsoWhenItsContextHasEnded(t *testing.T) {
 	eachOnce(t, lock.OnceValueOptions[receipt]{Lease: short}, func(t *testing.T, b *backends.Backend, open func() *lock.OnceValue[receipt]) {
 		var n atomic.Int64
