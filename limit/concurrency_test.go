@@ -488,3 +488,41 @@ func TestAUserWithoutChannelsNeedsNone(t *testing.T) {
 		others.Wait()
 	})
 }
+
+// After a pause of the process the timer of a slot fires some time later than the first look at it.
+func TestASlotThatRanOutInAPauseSaysSoBeforeItsTimer(t *testing.T) {
+	const lease = time.Hour // no timer fires during the test
+	eachPath(t, func(t *testing.T, b *backends.Backend, scripts bool) {
+		ctx := b.Context()
+		q := mustSlots(t, b.Conn, b.Name("resize"), 3, scripts, lease)
+		for name, over := range map[string]func(s *Slot) bool{
+			"Err":   func(s *Slot) bool { return s.Context().Err() != nil },
+			"Valid": func(s *Slot) bool { return !s.Valid() },
+			"Until": func(s *Slot) bool { return s.Until().IsZero() },
+		} {
+			s, err := q.TryAcquire(ctx, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			work := s.Context()
+			pause := func() { s.requested.Store(&stopwatch{s.requested.Load().from.Add(-lease / 2)}) }
+			pause()
+			if left := time.Until(s.Until()); over(s) || left > lease/2 || left < lease/3 {
+				t.Errorf("%s: the slot is over after half of its lease, or certain for %v", name, left)
+			}
+			if err := s.renew(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if pause(); over(s) {
+				t.Errorf("%s: the slot is over although it was renewed", name)
+			}
+			if pause(); !over(s) || !errors.Is(context.Cause(work), ErrLost) {
+				t.Errorf("%s: the cause is %v", name, context.Cause(work))
+			}
+			_ = s.Release(ctx)
+			if s.Valid() || !s.Until().IsZero() {
+				t.Errorf("%s: a released slot is valid", name)
+			}
+		}
+	})
+}

@@ -14,6 +14,12 @@ func startWatch() stopwatch { return stopwatch{time.Now()} }
 
 func (w stopwatch) elapsed() time.Duration { return time.Since(w.from) }
 
+// when returns the local time at which the span is d. It reads the clock, which may have been set since the beginning.
+func (w stopwatch) when(d time.Duration) time.Time {
+	now := time.Now()
+	return now.Add(d - now.Sub(w.from))
+}
+
 // local limits in this process, by GCRA, while the backend is unavailable. A bucket outlives the outage, so that a backend with
 // many short outages does not fill it each time.
 type local struct {

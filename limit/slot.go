@@ -56,6 +56,19 @@ func (c slotContext) Err() error {
 	return c.Context.Err()
 }
 
+// Valid reports whether the slot is certain to be held at this moment, by the local monotonic clock, also just after a pause of
+// the process. It sends nothing.
+func (s *Slot) Valid() bool { return s.Context().Err() == nil }
+
+// Until returns the local time up to which the slot is certain to be held, if it is not renewed before; the zero Time if it is
+// over. Each renewal moves it.
+func (s *Slot) Until() time.Time {
+	if !s.Valid() {
+		return time.Time{}
+	}
+	return s.requested.Load().when(s.certainFor())
+}
+
 // Release gives the slot back. It returns ErrLost if the slot was lost before; further calls
 // return the same. Any other error is ebb.ErrUnavailable: the backend did not reply. Call
 // Release again then, or let the lease end.
