@@ -118,16 +118,19 @@ func (q *Queue[T]) takeMore(ctx context.Context, count int) []*Job[T] {
 func (q *Queue[T]) handleBatch(ctx context.Context, jobs []*Job[T], fn func(context.Context, []*Job[T]) error) {
 	jobsCtx, cancel := context.WithCancelCause(ctx)
 	releases := make([]func(), len(jobs))
+	var leases *jobLease
 	for i, j := range jobs {
-		releases[i] = q.keepLease(jobsCtx, j, cancel)
+		lease, release := q.keepLease(jobsCtx, j, cancel)
+		lease.next, leases, releases[i] = leases, lease, release
 	}
 	begun := q.counts.begin(len(jobs))
 	err := func() error {
-		fnCtx, stop := jobsCtx, func() {}
+		timed, stop := jobsCtx, func() {}
 		if q.o.Timeout > 0 {
-			fnCtx, stop = context.WithTimeoutCause(jobsCtx, q.o.Timeout, ErrTimeout)
+			timed, stop = context.WithTimeoutCause(jobsCtx, q.o.Timeout, ErrTimeout)
 		}
 		defer stop()
+		fnCtx := jobContext{timed, leases}
 		return addTimeout(fnCtx, runBatch(fnCtx, jobs, fn))
 	}()
 	q.counts.end(len(jobs), begun)

@@ -107,6 +107,53 @@ func TestALeaseEndsThatCannotBeExtended(t *testing.T) {
 	})
 }
 
+// After a pause of the process the timer of a lease fires some time later than the function's first look at its context.
+func TestAJobThatWasLostInAPauseSaysSoBeforeItsTimer(t *testing.T) {
+	pause := func(l *jobLease, d time.Duration) { l.begin(stopwatch{startWatch().from.Add(-d)}) }
+	look := func(ctx context.Context, l *jobLease, lease time.Duration) error {
+		if pause(l, lease-1); ctx.Err() != nil {
+			return fmt.Errorf("before its end: %w", ctx.Err())
+		}
+		if pause(l, lease); ctx.Err() == nil {
+			return errors.New("the context has not ended")
+		}
+		return context.Cause(ctx)
+	}
+	kept(t, func(t *testing.T, b *backends.Backend, _ *between, q *Queue[string]) {
+		said := make(chan error, 1)
+		must(q.Push(b.Context(), "v"))(t)
+		stop := running(b, q, 1, func(ctx context.Context, j *Job[string]) error {
+			said <- look(ctx, ctx.(jobContext).lease, q.o.Lease)
+			return j.Ack(context.WithoutCancel(ctx))
+		})
+		failsWith(t, <-said, ErrLost)
+		failsWith(t, stop(), context.Canceled)
+	})
+	kept(t, func(t *testing.T, b *backends.Backend, _ *between, q *Queue[string]) {
+		said := make(chan error, 1)
+		must(q.PushMany(b.Context(), []Item[string]{{Value: "a"}, {Value: "b"}}))(t)
+		ctx, cancel := context.WithCancel(b.Context())
+		failsWith(t, q.RunBatch(ctx, BatchOptions{}, func(ctx context.Context, jobs []*Job[string]) error {
+			defer cancel()
+			said <- look(ctx, ctx.(jobContext).lease.next, q.o.Lease)
+			return errors.Join(jobs[0].Ack(b.Context()), jobs[1].Ack(b.Context()))
+		}), context.Canceled)
+		failsWith(t, <-said, ErrLost)
+	})
+	kept(t, func(t *testing.T, b *backends.Backend, _ *between, q *Queue[string]) {
+		done := make(chan error, 1)
+		must(q.Push(b.Context(), "v"))(t)
+		stop := running(b, q, 1, func(ctx context.Context, j *Job[string]) error {
+			err := j.Ack(ctx)
+			pause(ctx.(jobContext).lease, q.o.Lease)
+			done <- errors.Join(err, ctx.Err()) // the lease no longer matters
+			return nil
+		})
+		ok(t, <-done)
+		failsWith(t, stop(), context.Canceled)
+	})
+}
+
 func TestACancelledJobEndsItsFunctionAtTheNextExtension(t *testing.T) {
 	kept(t, func(t *testing.T, b *backends.Backend, _ *between, q *Queue[string]) {
 		cause, took := make(chan error), time.Duration(0)

@@ -55,14 +55,18 @@ func (c *counts) settled(what string) {
 // stopwatch measures how long a function takes, by the monotonic clock.
 type stopwatch struct{ from time.Time }
 
+func startWatch() stopwatch { return stopwatch{time.Now()} }
+
+func (w stopwatch) elapsed() time.Duration { return time.Since(w.from) }
+
 // begin counts the start of a function for jobs.
 func (c *counts) begin(jobs int) stopwatch {
 	c.running.Add(int64(jobs))
-	return stopwatch{time.Now()}
+	return startWatch()
 }
 
 // end counts the end of the function.
 func (c *counts) end(jobs int, started stopwatch) {
 	c.running.Add(-int64(jobs))
-	c.handled.Add(int64(time.Since(started.from)))
+	c.handled.Add(int64(started.elapsed()))
 }

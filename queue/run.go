@@ -25,6 +25,8 @@ const settleTimeout = 10 * time.Second
 // lease is lost, with the cause ErrLost, or its Timeout is over, with ErrTimeout, or Grace after Run's context, or when Run ends with an
 // error. A job that is interrupted this way is due again at once, unless fn's error has
 // ErrPermanent in its chain.
+//
+// After a pause of the process the context's Done may be closed some time later than that; Err looks at the clock.
 func (q *Queue[T]) Run(ctx context.Context, workers int, fn func(ctx context.Context, j *Job[T]) error) error {
 	if err := kit.Callable(fn != nil, "fn"); err != nil {
 		return q.failed("run", err)
@@ -128,14 +130,15 @@ func (q *Queue[T]) finish(ctx context.Context, j *Job[T], err error) {
 // job stays leased until its lease ends.
 func (q *Queue[T]) runWithLease(ctx context.Context, j *Job[T], fn func(context.Context, *Job[T]) error) (err error, lost bool) {
 	jobCtx, cancel := context.WithCancelCause(ctx)
-	release := q.keepLease(jobCtx, j, cancel)
+	lease, release := q.keepLease(jobCtx, j, cancel)
 	defer func() {
 		release()
 		lost = errors.Is(context.Cause(jobCtx), ErrLost)
 		cancel(nil)
 	}()
-	fnCtx, stop := j.withTimeout(jobCtx)
+	timed, stop := j.withTimeout(jobCtx)
 	defer stop()
+	fnCtx := jobContext{timed, lease}
 	started := q.counts.begin(1)
 	defer func() { q.counts.end(1, started) }()
 	return addTimeout(fnCtx, run(fnCtx, j, fn)), false
@@ -157,53 +160,4 @@ func (q *Queue[T]) panicked(p any, jobs ...string) error {
 	q.o.Logger.Error("the function of a job has panicked", "queue", q.name, "jobs", jobs, "panic", p, "stack", string(debug.Stack()))
 	line, _, _ := strings.Cut(fmt.Sprint(p), "\n")
 	return fmt.Errorf("panic: %s", line)
-}
-
-// keepLease extends a job's lease every third of it until release is called, and calls lost with ErrLost when the lease is over, as
-// far as it can know. It costs a timer, and a goroutine from the first extension on. release waits for that goroutine.
-func (q *Queue[T]) keepLease(ctx context.Context, j *Job[T], lost context.CancelCauseFunc) (release func()) {
-	ctx, end := context.WithCancel(ctx)
-	stopped := make(chan struct{})
-	expiry := time.AfterFunc(q.o.Lease, func() { lost(ErrLost) })
-	first := time.AfterFunc(q.o.Lease/3, func() {
-		defer close(stopped)
-		q.extendUntil(ctx, j, expiry, lost)
-	})
-	return func() {
-		end()
-		if !first.Stop() {
-			<-stopped
-		} else {
-			expiry.Stop()
-		}
-	}
-}
-
-// extendUntil extends a lease until ctx ends. expiry calls lost at the end of the present lease.
-func (q *Queue[T]) extendUntil(ctx context.Context, j *Job[T], expiry *time.Timer, lost context.CancelCauseFunc) {
-	defer func() { expiry.Stop() }()
-	for tries := 0; ctx.Err() == nil; {
-		if j.settled.Load() {
-			return
-		}
-		// The new lease begins when the server gets the request, or later.
-		next := time.AfterFunc(q.o.Lease, func() { lost(ErrLost) })
-		err := j.Extend(ctx, q.o.Lease)
-		switch {
-		case err == nil:
-			expiry.Stop()
-			expiry, tries = next, 0
-			_ = kit.Sleep(ctx, q.o.Lease/3)
-			continue
-		case errors.Is(err, ErrLost):
-			next.Stop()
-			if !j.settled.Load() {
-				lost(ErrLost)
-			}
-			return
-		}
-		next.Stop()
-		tries++
-		_ = kit.Sleep(ctx, kit.Backoff(minRetryPause, max(q.o.Lease/6, minRetryPause), tries))
-	}
 }
