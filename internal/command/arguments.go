@@ -213,3 +213,9 @@ func ParseBlock(b []byte) (ms int64, err error) {
 	}
 	return ms, err
 }
+
+// ParseLongBlock reads a timeout as ParseBlock does, and cuts one that is out of range to the longest wait.
+func ParseLongBlock(b []byte) (ms int64, err error) {
+	ms, err = ParseMillis(b)
+	return min(ms, maxWait-1), err
+}

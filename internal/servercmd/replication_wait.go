@@ -8,7 +8,7 @@ import (
 )
 
 // These are WAIT and WAITAOF. A client waits as it does for a key (block.go). replication.Node ends
-// the wait when enough replicas have acknowledged, or when its time is up.
+// the wait when enough replicas have acknowledged, or when its time is up. As in Redis 7, no timeout is out of range.
 
 var waitSpecs = []*command.Spec{&specWait, &specWaitAOF}
 
@@ -44,7 +44,7 @@ func runWait(c *command.Ctx) error {
 	if !ok {
 		return command.ErrNotInteger
 	}
-	timeout, err := command.ParseBlock(c.Args[2])
+	timeout, err := command.ParseLongBlock(c.Args[2])
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func runWaitAOF(c *command.Ctx) error {
 	case replicas < 0:
 		return command.ReplyError("ERR value is out of range, must be positive")
 	}
-	timeout, err := command.ParseBlock(c.Args[3])
+	timeout, err := command.ParseLongBlock(c.Args[3])
 	if err != nil {
 		return err
 	}

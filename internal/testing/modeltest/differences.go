@@ -65,6 +65,7 @@ func allowances() []allowance {
 		{"embstr-size", nil, ""},
 		{"scripts-waiting", oneRefuses, ""},
 		{"scan-unknown-type", oneRefuses, ""},
+		{"wait-long-timeout", oneRefuses, ""},
 	}
 }
 
