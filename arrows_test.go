@@ -35,7 +35,7 @@ var arrows = []struct {
 }{
 	{"internal/numeral", nil}, // numbers as Redis spells them
 	{"resp", []string{"internal/numeral"}},
-	{"internal/wire", []string{"resp", "internal/numeral"}}, // RESP in bytes
+	{"internal/wire", []string{"resp", "internal/cleantext", "internal/numeral"}}, // RESP in bytes
 	{"clock", nil}, // an engine's time
 	{"internal/engine", []string{"clock", "internal/holders", "internal/limiter", "internal/arena", "internal/table", "internal/topk",
 		"internal/wheel", "internal/ordered",
@@ -43,9 +43,9 @@ var arrows = []struct {
 		"internal/chunklist", "internal/cron", "internal/delayq",
 		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
-	{"internal/command", []string{"internal/engine", "resp", "internal/numeral", "internal/wire", "internal/glob"}},
+	{"internal/command", []string{"internal/cleantext", "internal/engine", "resp", "internal/numeral", "internal/wire", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
-	{"internal/commands", []string{"internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
+	{"internal/commands", []string{"internal/cleantext", "internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
 		"internal/bloom", "internal/geohash",
 		"internal/glob", "internal/hll",
 		"internal/holders", "internal/limiter"}},
@@ -89,7 +89,7 @@ var arrows = []struct {
 	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/numeral", "internal/wire", "internal/embedded",
 		"internal/session", "internal/command",
 		"internal/acl", "internal/admin",
-		"internal/adminhttp", "internal/config", "internal/glob"}},
+		"internal/adminhttp", "internal/cleantext", "internal/config", "internal/glob"}},
 	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "internal/engine", "resp",
 		"internal/", "console"}},
 
@@ -108,12 +108,13 @@ var arrows = []struct {
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
 	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp", "internal/wire"}}, // knows clients as Subscribers
-	{"internal/acl", []string{"internal/command", "internal/config", "internal/glob"}},           // knows commands by their Specs
+	// knows commands by their Specs
+	{"internal/acl", []string{"internal/cleantext", "internal/command", "internal/config", "internal/glob"}},
 	{"internal/admin", []string{"internal/engine", "internal/acl", "internal/cleantext", "internal/config", "internal/durable",
 		"internal/pubsub", "internal/replication",
 		"internal/script", "internal/system", "internal/tracking"}}, // asks the sessions by admin.Host
 	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "resp", "internal/wire"}}, // knows clients as Clients
-	{"internal/script", []string{"internal/lua", "internal/rdb", "resp", "internal/numeral", "internal/wire"}},
+	{"internal/script", []string{"internal/cleantext", "internal/lua", "internal/rdb", "resp", "internal/numeral", "internal/wire"}},
 	// behind its Host, as durable
 	{"internal/replication", []string{"internal/engine", "resp", "internal/numeral", "internal/wire", "internal/cleantext",
 		"internal/config", "internal/durable",

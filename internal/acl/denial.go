@@ -1,6 +1,9 @@
 package acl
 
-import "github.com/ebbdb/ebb/internal/command"
+import (
+	"github.com/ebbdb/ebb/internal/cleantext"
+	"github.com/ebbdb/ebb/internal/command"
+)
 
 // Denial is the reason for which a request is refused. If there are several, the reply
 // names the greatest one.
@@ -37,5 +40,5 @@ func (d Denial) Exec() string { return denials[d].exec }
 // MayNotRun returns the message that a user may not run a command. The message is one line, whatever the
 // user's name contains.
 func MayNotRun(user string, spec *command.Spec) string {
-	return "User " + command.OneLine(user) + " has no permissions to run the '" + spec.Name + "' command"
+	return "User " + cleantext.Reply(user) + " has no permissions to run the '" + spec.Name + "' command"
 }

@@ -1,6 +1,6 @@
-// Package cleantext makes one clean line of a text that a client, a script or a peer chose, for the places that show it: INFO,
-// CLIENT LIST, logs and /metrics. There a line break would begin a line that the server never wrote, and a byte that is not
-// UTF-8 would make a reader drop the whole page.
+// Package cleantext makes one clean line of a text that a client, a script or a peer chose. Line is for the places that show it:
+// INFO, CLIENT LIST, logs and /metrics. There a line break would begin a line that the server never wrote, and a byte that is not
+// UTF-8 would make a reader drop the whole page. Reply is for statuses and errors of RESP.
 package cleantext
 
 import (
@@ -34,6 +34,22 @@ func lastRuneWhole(text string) bool {
 		}
 	}
 	return true
+}
+
+// Reply returns text as one line of RESP: a status or an error must not forge the reply behind it. Each byte of a line break
+// becomes a blank, as in Redis; all others stay. It allocates nothing for a text without line breaks.
+func Reply(text string) string {
+	at := strings.IndexAny(text, "\r\n")
+	if at < 0 {
+		return text
+	}
+	b := []byte(text)
+	for i := at; i < len(b); i++ {
+		if b[i] == '\r' || b[i] == '\n' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
 }
 
 // Word returns text as Line does, as the name of a field of INFO: without the characters that separate names, values and

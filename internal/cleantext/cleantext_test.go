@@ -28,6 +28,18 @@ func TestALineIsOneLineOfUTF8(t *testing.T) {
 	}
 }
 
+func TestAReplyIsOneLineOfTheSameBytes(t *testing.T) {
+	for text, want := range map[string]string{"": "", "plain": "plain", "x\r\n+OK": "x  +OK", "\n": " ",
+		"caf\233\x00 é\n": "caf\233\x00 é "} {
+		if got := Reply(text); got != want {
+			t.Errorf("Reply(%q) = %q, want %q", text, got, want)
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { Reply("plain") }); n != 0 {
+		t.Errorf("a clean text costs %v allocations", n)
+	}
+}
+
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{"", "a\r\nb", "caf\233", "日本", "\xe6\x97"} {
 		f.Add(s, 2)

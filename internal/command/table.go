@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -179,12 +180,13 @@ func unknownCommand(args [][]byte) error {
 		}
 		fmt.Fprintf(&b, "'%s' ", Clip(a, room))
 	}
-	return ReplyError(OneLine(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Clip(args[0], 128), b.String())))
+	text := fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", Clip(args[0], 128), b.String())
+	return ReplyError(cleantext.Reply(text))
 }
 
 // unknownSubcommand returns the reply to a subcommand that the container does not have.
 func unknownSubcommand(container string, sub []byte) error {
-	return ReplyError(OneLine(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Clip(sub, 128), strings.ToUpper(container))))
+	return ReplyError(cleantext.Reply(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", Clip(sub, 128), strings.ToUpper(container))))
 }
 
 // WrongArity returns the reply to a request with too few or too many arguments.
@@ -203,16 +205,6 @@ func Clip(b []byte, n int) []byte {
 		}
 	}
 	return b
-}
-
-// OneLine keeps a client's bytes from ending the reply early.
-func OneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\r' || r == '\n' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // prepare checks one spec of the table and fills in its derived part.

@@ -94,6 +94,10 @@ func TestResolveAnswersAsRedisDoes(t *testing.T) {
 	if want := "ERR unknown command 'a  +OK', with args beginning with: "; err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
+	_, err = table.Resolve([][]byte{[]byte("caf\xe9")}) // not UTF-8: the bytes stay
+	if want := "ERR unknown command 'caf\xe9', with args beginning with: "; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
 }
 
 // call runs a command of the COMMAND family and returns its reply.

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/engine"
 )
 
@@ -79,7 +80,7 @@ func WireText(err error) string {
 		}
 	}
 	if full, ok := errors.AsType[*engine.BoundError](err); ok {
-		return OneLine("FULL " + full.Error())
+		return cleantext.Reply("FULL " + full.Error())
 	}
 	return "ERR " + err.Error()
 }

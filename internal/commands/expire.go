@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 )
@@ -131,7 +132,7 @@ func runExpire(c *command.Ctx, unit timeUnit) error {
 			return err
 		}
 		if n == 0 {
-			return command.ReplyError(command.OneLine("ERR Unsupported option " + string(command.Clip(c.Args[i], 128))))
+			return command.ReplyError(cleantext.Reply("ERR Unsupported option " + string(command.Clip(c.Args[i], 128))))
 		}
 		i += n
 	}

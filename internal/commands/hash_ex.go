@@ -3,6 +3,7 @@ package commands
 import (
 	"math"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/numeral"
@@ -143,7 +144,7 @@ func (p *itemParser) option(args [][]byte, i int) (int, error) {
 		p.Max = int(n)
 		return 2, nil
 	}
-	return 0, command.ReplyError(command.OneLine("ERR unknown argument: " + string(command.Clip(args[i], 128))))
+	return 0, command.ReplyError(cleantext.Reply("ERR unknown argument: " + string(command.Clip(args[i], 128))))
 }
 
 const errTwoTimes = command.ReplyError("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified")

@@ -3,6 +3,7 @@ package commands
 import (
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/hll"
 )
@@ -196,7 +197,7 @@ func runPFDebug(c *command.Ctx) error {
 		}
 		c.Out.Int(command.BoolToInt(made))
 	default:
-		return command.ReplyError(command.OneLine("ERR Unknown PFDEBUG subcommand '" + string(a) + "'"))
+		return command.ReplyError(cleantext.Reply("ERR Unknown PFDEBUG subcommand '" + string(a) + "'"))
 	}
 	return nil
 }

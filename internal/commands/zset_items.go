@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
 )
@@ -181,5 +182,5 @@ func (p *itemParser) added(width int, z *zaddArgs) ([][]byte, error) {
 }
 
 func unknownArgument(a []byte) error {
-	return command.ReplyError(command.OneLine("ERR unknown argument: " + string(command.Clip(a, 128))))
+	return command.ReplyError(cleantext.Reply("ERR unknown argument: " + string(command.Clip(a, 128))))
 }

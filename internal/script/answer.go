@@ -3,6 +3,7 @@ package script
 import (
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/lua"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -121,7 +122,7 @@ func (m *machine) writeTable(out *wire.Writer, t *lua.Table, depth int) {
 		return
 	}
 	if s, ok := t.GetString("big_number").AsString(); ok {
-		out.BigNumber(lasting(out, oneLine(s)))
+		out.BigNumber(lasting(out, cleantext.Reply(s))) // in RESP2 it is a string, in which line breaks would stay
 		return
 	}
 	if inner, ok := t.GetString("verbatim_string").AsTable(); ok {
@@ -192,9 +193,3 @@ func writeDouble(out *wire.Writer, f float64) {
 	b := append(append(append(reply[:0], ','), digits...), '\r', '\n')
 	out.Raw(b)
 }
-
-// oneLine replaces line ends by spaces: in RESP2 a big number is a string, in
-// which they would stay.
-func oneLine(s string) string { return lineEnds.Replace(s) }
-
-var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")

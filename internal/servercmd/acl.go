@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/acl"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
@@ -211,7 +212,7 @@ func runACLSetuser(c *command.Ctx) error {
 	}
 	ops, unmatched := acl.Merge(rules)
 	if unmatched >= 0 {
-		return command.ReplyError(command.OneLine("ERR Unmatched parenthesis in acl selector starting at '" + rules[unmatched] + "'."))
+		return command.ReplyError(cleantext.Reply("ERR Unmatched parenthesis in acl selector starting at '" + rules[unmatched] + "'."))
 	}
 	a := session.ServiceOf(c).Accounts()
 	full, known := !c.Host.Replaying() && session.ServiceOf(c).DB.ApartFull(), a.Find(name) != nil
@@ -219,7 +220,7 @@ func runACLSetuser(c *command.Ctx) error {
 		had := u.Bytes()
 		op, err := u.ApplyAll(a.Rules(), ops)
 		if err != nil {
-			return command.ReplyError(command.OneLine(fmt.Sprintf("ERR Error in ACL SETUSER modifier '%s': %v", op, err)))
+			return command.ReplyError(cleantext.Reply(fmt.Sprintf("ERR Error in ACL SETUSER modifier '%s': %v", op, err)))
 		}
 		if full && (u.Bytes() > had || !known) {
 			return command.ErrApart
@@ -294,7 +295,7 @@ func runACLCat(c *command.Ctx) error {
 	} else {
 		cat, ok := command.CategoryByName(string(c.Args[2]))
 		if !ok {
-			return command.ReplyError(command.OneLine("ERR Unknown category '" + string(c.Args[2]) + "'"))
+			return command.ReplyError(cleantext.Reply("ERR Unknown category '" + string(c.Args[2]) + "'"))
 		}
 		for id := range c.Table.Len() {
 			if s := c.Table.Spec(id); s.ACL()&cat != 0 {
@@ -369,11 +370,11 @@ OK
 func runACLDryrun(c *command.Ctx) error {
 	acc, args := session.ServiceOf(c).Accounts().Find(string(c.Args[2])), c.Args[3:]
 	if acc == nil {
-		return command.ReplyError(command.OneLine("ERR User '" + string(c.Args[2]) + "' not found"))
+		return command.ReplyError(cleantext.Reply("ERR User '" + string(c.Args[2]) + "' not found"))
 	}
 	spec, err := c.Table.Find(args)
 	if err != nil {
-		return command.ReplyError(command.OneLine("ERR Command '" + string(args[0]) + "' not found"))
+		return command.ReplyError(cleantext.Reply("ERR Command '" + string(args[0]) + "' not found"))
 	}
 	if !spec.ArityOK(args) {
 		return command.WrongArity(spec)
@@ -493,7 +494,7 @@ func runACLLoad(c *command.Ctx) error {
 	}
 	change, err := session.ServiceOf(c).Accounts().LoadFile(file)
 	if err != nil {
-		return command.ReplyError(command.OneLine("ERR " + err.Error()))
+		return command.ReplyError(cleantext.Reply("ERR " + err.Error()))
 	}
 	session.ServiceOf(c).UsersChanged(change, session.Of(c))
 	c.Out.OK()

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
@@ -128,7 +129,7 @@ func runClientPause(c *command.Ctx) error {
 // wrongSubcommand returns the error about too many arguments of a subcommand whose arity has no
 // upper bound.
 func wrongSubcommand(c *command.Ctx) error {
-	return command.ReplyError(command.OneLine("ERR unknown subcommand or wrong number of arguments for '" + string(command.Clip(c.Args[1], 128)) +
+	return command.ReplyError(cleantext.Reply("ERR unknown subcommand or wrong number of arguments for '" + string(command.Clip(c.Args[1], 128)) +
 		"'. Try " + strings.ToUpper(c.Spec.Parent().Name) + " HELP."))
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
@@ -214,7 +215,7 @@ func unknownLetters(what, name, value string) error {
 	if strings.HasPrefix(name, "NOT-") {
 		which = name
 	}
-	return command.ReplyError(command.OneLine("ERR Unknown " + what + " found in the " + which + " filter: " + value))
+	return command.ReplyError(cleantext.Reply("ERR Unknown " + what + " found in the " + which + " filter: " + value))
 }
 
 // hasLetters reports whether all letters are in set.

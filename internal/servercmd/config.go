@@ -1,6 +1,7 @@
 package servercmd
 
 import (
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/session"
 )
@@ -71,7 +72,7 @@ OK
 
 func runConfigSet(c *command.Ctx) error {
 	if err := session.ServiceOf(c).ChangeConfig(c.Tx, session.Of(c).Local(), texts(c.Args[2:])); err != nil {
-		return command.ReplyError(command.OneLine(err.Error()))
+		return command.ReplyError(cleantext.Reply(err.Error()))
 	}
 	c.Out.OK()
 	return nil
@@ -93,7 +94,7 @@ var specConfigRewrite = command.Spec{
 func runConfigRewrite(c *command.Ctx) error {
 	if err := session.ServiceOf(c).Config.Rewrite(); err != nil {
 		session.ServiceOf(c).Log.Warn("CONFIG REWRITE failed", "err", err)
-		return command.ReplyError(command.OneLine(err.Error()))
+		return command.ReplyError(cleantext.Reply(err.Error()))
 	}
 	c.Out.OK()
 	return nil

@@ -104,7 +104,7 @@ var specDebugError = command.Spec{
 > DEBUG ERROR "MOVED 1 127.0.0.1:7000"
 (error) MOVED 1 127.0.0.1:7000
 `,
-	Run: debugging(func(c *command.Ctx) error { return command.ReplyError(command.OneLine(string(c.Args[2]))) }),
+	Run: debugging(func(c *command.Ctx) error { return command.ReplyError(cleantext.Reply(string(c.Args[2]))) }),
 }
 
 var specDebugLog = command.Spec{

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/session"
 )
@@ -99,7 +100,7 @@ var specLatencyGraph = command.Spec{
 func runLatencyGraph(c *command.Ctx) error {
 	s := session.ServiceOf(c).Admin().Latencies.Get(string(c.Args[2]))
 	if len(s.Samples) == 0 {
-		return command.ReplyError(command.OneLine("ERR No samples available for event '" + string(c.Args[2]) + "'"))
+		return command.ReplyError(cleantext.Reply("ERR No samples available for event '" + string(c.Args[2]) + "'"))
 	}
 	lo, hi := s.Span()
 	c.Out.Verbatim("txt", fmt.Sprintf("%s - high %d ms, low %d ms (all time high %d ms)\n%s\n%s",

@@ -3,6 +3,7 @@ package servercmd
 import (
 	"errors"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/session"
@@ -11,7 +12,7 @@ import (
 var persistSpecs = []*command.Spec{&specBgrewriteaof, &specBgsave, &specLastsave, &specSave}
 
 // persistError returns the error of a job as a reply.
-func persistError(err error) error { return command.ReplyError(command.OneLine("ERR " + err.Error())) }
+func persistError(err error) error { return command.ReplyError(cleantext.Reply("ERR " + err.Error())) }
 
 var specSave = command.Spec{
 	Name: "save", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
@@ -178,5 +179,5 @@ func reloadError(err error) error {
 	if errors.Is(err, durable.ErrNoDirectory) {
 		return persistError(err)
 	}
-	return command.ReplyError(command.OneLine("ERR Error trying to load the data, check server logs: " + err.Error()))
+	return command.ReplyError(cleantext.Reply("ERR Error trying to load the data, check server logs: " + err.Error()))
 }

@@ -1,6 +1,7 @@
 package servercmd
 
 import (
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/session"
@@ -62,7 +63,7 @@ func runClientTracking(c *command.Ctx) error {
 	}
 	if on {
 		if err := m.Check(s.Tracking().Mode()); err != nil {
-			return command.ReplyError(command.OneLine("ERR " + err.Error()))
+			return command.ReplyError(cleantext.Reply("ERR " + err.Error()))
 		}
 		s.StartTracking(m)
 	} else {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
@@ -120,7 +120,7 @@ func (c *connection) release(out []byte) []byte {
 		out = append(out, h.out...)
 	case log.Failure() != nil:
 		out = append(out, "-MISCONF Errors writing to the AOF file: "...)
-		out = append(out, command.OneLine(log.Failure().Error())...)
+		out = append(out, cleantext.Reply(log.Failure().Error())...)
 		out = append(out, "; what came of the last commands is not certain\r\n"...)
 		h.closing = true
 	default:

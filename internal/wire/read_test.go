@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -231,9 +232,9 @@ func FuzzReadValue(f *testing.F) {
 func canonical(v resp.Value) resp.Value {
 	switch v.Kind {
 	case resp.KindStatus, resp.KindBigNumber:
-		v.Str = oneLine(v.Str)
+		v.Str = cleantext.Reply(v.Str)
 	case resp.KindError:
-		v.Str = oneLine(strings.TrimRight(v.Str, "\r\n"))
+		v.Str = cleantext.Reply(strings.TrimRight(v.Str, "\r\n"))
 	case resp.KindDouble:
 		v.Str = ""
 	case resp.KindNullArray:

@@ -3,6 +3,7 @@ package wire
 import (
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -36,10 +37,10 @@ func (w *Writer) OK() {
 // Simple replies a status. Line breaks in s become spaces.
 func (w *Writer) Simple(s string) {
 	if w.collecting {
-		w.add(resp.Value{Kind: resp.KindStatus, Str: oneLine(s)})
+		w.add(resp.Value{Kind: resp.KindStatus, Str: cleantext.Reply(s)})
 		return
 	}
-	w.line('+', oneLine(s))
+	w.line('+', cleantext.Reply(s))
 }
 
 // Error replies an error: its code, a space, its text. Line breaks at the end
@@ -49,10 +50,10 @@ func (w *Writer) Error(s string) {
 		s = s[:len(s)-1]
 	}
 	if w.collecting {
-		w.add(resp.Value{Kind: resp.KindError, Str: oneLine(s)})
+		w.add(resp.Value{Kind: resp.KindError, Str: cleantext.Reply(s)})
 		return
 	}
-	w.line('-', oneLine(s))
+	w.line('-', cleantext.Reply(s))
 }
 
 // Int replies an integer.
@@ -215,9 +216,9 @@ func (w *Writer) BigNumber(digits string) {
 	case w.Proto != 3:
 		w.BulkString(digits)
 	case w.collecting:
-		w.add(resp.Value{Kind: resp.KindBigNumber, Str: oneLine(digits)})
+		w.add(resp.Value{Kind: resp.KindBigNumber, Str: cleantext.Reply(digits)})
 	default:
-		w.line('(', oneLine(digits))
+		w.line('(', cleantext.Reply(digits))
 	}
 }
 
@@ -276,22 +277,4 @@ func (w *Writer) line(sigil byte, s string) {
 	w.Buf = append(w.Buf, sigil)
 	w.Buf = append(w.Buf, s...)
 	w.Buf = append(w.Buf, '\r', '\n')
-}
-
-// oneLine returns s with its line breaks turned into spaces: a status or an
-// error must not be able to forge the reply after it.
-func oneLine(s string) string {
-	for i := range len(s) {
-		if s[i] != '\r' && s[i] != '\n' {
-			continue
-		}
-		b := []byte(s)
-		for j := i; j < len(b); j++ {
-			if b[j] == '\r' || b[j] == '\n' {
-				b[j] = ' '
-			}
-		}
-		return string(b)
-	}
-	return s
 }
