@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
@@ -42,10 +43,17 @@ func (k *call) endBatch() {
 		row := auditRow{At: k.c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Refused: true,
 			Argv: []blob{bytesOf("(batch)")}, Result: strconv.Itoa(more) + " more commands of the batch were refused"}
 		k.c.audits.add(row)
-		k.c.log.Info("console", "audit", "console", "user", k.v.id.Name(), "addr", row.Addr, "db", row.DB, "result", row.Result, "refused", true)
+		k.c.log.Info("console", "audit", "console", "user", logged(k.v.id.Name()), "addr", row.Addr, "db", row.DB,
+			"result", row.Result, "refused", true)
 	}
 	k.batch, k.refused = false, 0
 }
+
+// logged returns a text that a client or a script chose as the audit and the log show it.
+func logged(text string) string { return cleantext.Line(text, maxLogged) }
+
+// maxLogged is the number of bytes of such a text: of the name of a user, or of a result of at most 256 bytes and a remark.
+const maxLogged = 512
 
 // summary returns what a reply was, without values.
 func summary(v resp.Value) string {
@@ -62,8 +70,8 @@ func summary(v resp.Value) string {
 func (k *call) addAudit(spec *command.Spec, argv [][]byte, result string, us int64, refused bool) {
 	c := k.c
 	args := admin.ClipArgs(c.svc.Redacted(spec, argv))
-	row := auditRow{At: c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Argv: make([]blob, len(args)), Result: admin.Clip(result, 256),
-		MS: float64(us) / 1000, Refused: refused}
+	row := auditRow{At: c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Argv: make([]blob, len(args)),
+		Result: logged(admin.Clip(result, 256)), MS: float64(us) / 1000, Refused: refused}
 	text := make([]byte, 0, 64)
 	for i, a := range args {
 		if row.Argv[i] = bytesOf(a); c.opt.HideValues && !named(spec, argv, i) {
@@ -76,8 +84,8 @@ func (k *call) addAudit(spec *command.Spec, argv [][]byte, result string, us int
 		text = wire.AppendQuoted(text, a)
 	}
 	c.audits.add(row)
-	c.log.Info("console", "audit", "console", "user", k.v.id.Name(), "addr", row.Addr, "db", row.DB, "command", string(text), "result", row.Result, "ms", row.MS,
-		"refused", refused)
+	c.log.Info("console", "audit", "console", "user", logged(k.v.id.Name()), "addr", row.Addr, "db", row.DB,
+		"command", string(text), "result", row.Result, "ms", row.MS, "refused", refused)
 }
 
 // named reports whether an argument is part of the command's name, or a key.

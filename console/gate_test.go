@@ -1,8 +1,10 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -334,6 +336,28 @@ func TestWritesAndRefusalsAreInTheAudit(t *testing.T) {
 	}
 	if n := len(b.audits.writes.rows); n != maxAudit || len(b.audits.refused.rows) != maxRefused {
 		t.Errorf("%d writes and %d refused calls", n, len(b.audits.refused.rows))
+	}
+}
+
+func TestTheAuditAndItsLogHaveCleanLines(t *testing.T) {
+	const user = "ann\x1b[2J"
+	var log bytes.Buffer
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return user, true },
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	b.admin("ACL", "SETUSER", user, "on", "nopass", "+@all", "-get", "~*")
+	eval := `{"db":0,"argv":[{"t":"EVAL"},{"t":"return {ok='x\\27[2J'}"},{"t":"0"}]}`
+	if status, body := b.ask("POST", "api/do", eval); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	if row := b.audits.latest()[0]; row.Result != "x_[2J" {
+		t.Errorf("the audit has %q", row.Result)
+	}
+	batch := `{"db":0,"cmds":[[{"t":"GET"},{"t":"k"}],[{"t":"GET"},{"t":"k"}]]}`
+	if status, body := b.ask("POST", "api/batch", batch); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	if n := strings.Count(log.String(), "user=ann_[2J "); n != 3 || strings.Contains(log.String(), "x1b") {
+		t.Errorf("%d entries: %s", n, log.String())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -416,7 +417,7 @@ func (f *follower) refused(args [][]byte, why error) error {
 	r.refusal.Store(&last)
 	n := r.refused.Add(1)
 	r.log.Error("a command of the master was refused: the link ends, and this replica asks for all data again",
-		"command", last.command, "error", why, "offset", last.offset, "refused", n)
+		"command", last.command, "error", cleantext.Line(last.why, 4*maxPeerText), "offset", last.offset, "refused", n)
 	if r.config.String("propagation-error-behavior") != "ignore" {
 		if r.host.Shutdown() {
 			r.log.Error("the server ends, because propagation-error-behavior is not ignore")

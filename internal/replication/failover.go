@@ -116,7 +116,7 @@ func (r *Node) FailOver(o Order) {
 	f.mu.Unlock()
 	r.db.SetActiveExpiry(false)
 	r.host.PauseWrites(true)
-	r.log.Info("FAILOVER: writes wait until a replica has the whole stream", "to", o.Host, "timeout", o.Timeout)
+	r.log.Info("FAILOVER: writes wait until a replica has the whole stream", "to", shownText(o.Host), "timeout", o.Timeout)
 	r.links.Go(func() {
 		defer stop()
 		r.awaitReplica(ctx, o)
@@ -175,7 +175,8 @@ func (r *Node) handOver(ctx context.Context, o Order, forced bool) bool {
 		}
 	}
 	f.is = failoverRuns
-	r.log.Info("FAILOVER: this server hands over to the replica", "to", net.JoinHostPort(to.Host, strconv.Itoa(to.Port)), "offset", log.End(), "forced", forced)
+	r.log.Info("FAILOVER: this server hands over to the replica", "to", shownText(net.JoinHostPort(to.Host, strconv.Itoa(to.Port))),
+		"offset", log.End(), "forced", forced)
 	r.follow(tx, to.Host, to.Port, true)
 	return true
 }

@@ -105,7 +105,7 @@ func (l *link) current() bool { return l.r.follows.Load() == l }
 func (l *link) run() {
 	defer close(l.gone)
 	log := l.r.log
-	log.Info("this server replicates a master", "host", l.host, "port", l.port)
+	log.Info("this server replicates a master", "host", shownText(l.host), "port", l.port)
 	l.note(&l.r.linkError, nil)
 	for l.ctx.Err() == nil {
 		err := l.attempt()
@@ -121,7 +121,8 @@ func (l *link) run() {
 		}
 		l.note(&l.r.linkError, err)
 		if text := err.Error(); text != l.lastError {
-			log.Warn("the link to the master is down; the replica connects again", "master", l.addr(), "error", text)
+			log.Warn("the link to the master is down; the replica connects again", "master", shownText(l.addr()),
+				"error", cleantext.Line(text, 4*maxPeerText))
 			l.lastError = text
 		}
 		if refused := l.noteRefusal(err); refused || !lost || !l.atOnce() {
@@ -231,7 +232,7 @@ func (l *link) converse(m *masterConn) error {
 	}
 	l.lastError = ""
 	l.note(&l.r.linkError, nil)
-	l.r.log.Info("the link to the master is up", "master", l.addr(), "full", full != nil, "offset", l.r.db.Log().End())
+	l.r.log.Info("the link to the master is up", "master", shownText(l.addr()), "full", full != nil, "offset", l.r.db.Log().End())
 	f := newFollower(l, m)
 	defer f.close()
 	l.set(linkConnected)

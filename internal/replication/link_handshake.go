@@ -215,6 +215,9 @@ func validReplID(s string) bool {
 // maxPeerText is the number of bytes of a peer's text that a log line or INFO shows.
 const maxPeerText = 200
 
+// shownText returns a text of a client or a peer as the log shows it.
+func shownText(text string) string { return cleantext.Line(text, maxPeerText) }
+
 // fullSync holds the reply +FULLRESYNC: the stream and the offset at which it continues
 // after the data.
 type fullSync struct {

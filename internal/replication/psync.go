@@ -73,7 +73,7 @@ func (r *Node) newReplica(conn reactor.Conn, announced Announced) (*Replica, err
 // over to Run.
 func (f *Replica) Join() {
 	host, port := f.place()
-	f.m.r.log.Info("a replica requests the stream", "host", host, "port", port, "capa", f.announced.describeCapa(),
+	f.m.r.log.Info("a replica requests the stream", "host", shownText(host), "port", port, "capa", f.announced.describeCapa(),
 		"partial", f.continues != "")
 	f.m.add(f)
 }

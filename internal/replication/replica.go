@@ -123,7 +123,7 @@ func (f *Replica) Leave(err error) {
 		why = err.Error()
 	}
 	host, port := f.place()
-	f.m.r.log.Info("a replica has disconnected", "host", host, "port", port, "why", why)
+	f.m.r.log.Info("a replica has disconnected", "host", shownText(host), "port", port, "why", shownText(why))
 }
 
 // attach gives the replica a reader of the stream from the offset on at which its snapshot
@@ -174,7 +174,7 @@ func (f *Replica) serve() error {
 	f.set(followOnline)
 	f.m.setGate()
 	host, port := f.place()
-	f.m.r.log.Info("a replica is online", "host", host, "port", port, "offset", f.reader.Offset())
+	f.m.r.log.Info("a replica is online", "host", shownText(host), "port", port, "offset", f.reader.Offset())
 	return f.stream()
 }
 

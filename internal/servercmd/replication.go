@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/numeral"
 	"github.com/ebbdb/ebb/internal/replication"
@@ -69,13 +70,16 @@ func runReplicaof(c *command.Ctx) error {
 		c.Out.Simple("OK Already connected to specified master")
 		return nil
 	default:
-		svc.Log.Info("a client asked to replicate a master", "id", session.Of(c).ID(), "host", host, "port", port)
+		svc.Log.Info("a client asked to replicate a master", "id", session.Of(c).ID(), "host", cleantext.Line(host, maxHost), "port", port)
 		r.Follow(c.Tx, host, int(port))
 	}
 
 	c.Out.OK()
 	return nil
 }
+
+// maxHost is the number of bytes of a host in the log: a name in DNS has no more.
+const maxHost = 255
 
 var specFailover = command.Spec{
 	Name: "failover", Group: command.GroupServer, Since: "6.2.0", Complexity: "O(1)",

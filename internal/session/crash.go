@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
 )
 
@@ -26,6 +27,9 @@ import (
 // errPanicked is the reply to the client, where the client still gets a reply.
 const errPanicked = command.ReplyError("ERR the command has failed inside the server: its log has the details")
 
+// maxPanic is the number of bytes of a panic's text in the log, as of a script's message.
+const maxPanic = MaxLogged
+
 // Panics returns how many handlers have panicked, and the message of the last panic.
 func (s *Service) Panics() (n int64, last string) {
 	if text := s.crashes.last.Load(); text != nil {
@@ -41,7 +45,8 @@ func (s *Service) logPanic(what any, spec *command.Spec, id int64) {
 	if spec != nil {
 		name = spec.Name
 	}
-	text := fmt.Sprintf("panic: %v\n%s", what, debug.Stack())
+	// The panic may quote what a client sent; the lines are those of the stack alone.
+	text := fmt.Sprintf("panic: %s\n%s", cleantext.Line(fmt.Sprint(what), maxPanic), debug.Stack())
 	s.crashes.last.Store(&text)
 	s.crashes.n.Add(1)
 	s.Log.Error("a command has panicked: this is a mistake in ebb, please report it", "command", name, "client", id, "panic", text)

@@ -193,3 +193,11 @@ func TestAReplicaRunsACommandWithItsOwnArguments(t *testing.T) {
 		t.Errorf("the handler saw %q", seen)
 	}
 }
+
+func TestThePanicOfACommandIsOneLineOfTheLog(t *testing.T) {
+	svc, _ := serviceWith(t)
+	svc.logPanic("a\r\nrole:slave\xff", nil, 1)
+	if _, last := svc.Panics(); !strings.HasPrefix(last, "panic: a__role:slave_\ngoroutine ") {
+		t.Errorf("%.80q", last)
+	}
+}
