@@ -75,6 +75,13 @@ func (a *Accounts) settle(n int64) {
 	a.mem.ChargeApart(n)
 }
 
+// size returns the estimated memory of all users.
+func (a *Accounts) size() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.bytes
+}
+
 // Rules returns the rules for new users.
 func (a *Accounts) Rules() Rules {
 	return Rules{Catalog: a.catalog, AllChannels: a.config.String("acl-pubsub-default") == "allchannels"}

@@ -108,13 +108,13 @@ func TestUsersAreSavedAndLoaded(t *testing.T) {
 	}
 	saved := a.Lines(a.List())
 	a.Remove([]string{"ann"})
-	if _, err := a.LoadFile(path); err != nil || !slices.Equal(a.Lines(a.List()), saved) {
+	if _, err := a.LoadFile(path, nil); err != nil || !slices.Equal(a.Lines(a.List()), saved) {
 		t.Errorf("%v: the users are %q, want %q", err, a.Lines(a.List()), saved)
 	}
 	if err := os.WriteFile(path, []byte("user ann +nonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.LoadFile(path); err == nil || !slices.Equal(a.Lines(a.List()), saved) {
+	if _, err := a.LoadFile(path, nil); err == nil || !slices.Equal(a.Lines(a.List()), saved) {
 		t.Errorf("%v: after a file with a mistake the users are %q", err, a.Lines(a.List()))
 	}
 }

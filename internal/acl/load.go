@@ -25,7 +25,7 @@ func (a *Accounts) Load() error {
 	}
 	cfg.OnRewrite(a.configLines)
 	if file != "" {
-		_, err := a.LoadFile(file)
+		_, err := a.LoadFile(file, nil)
 		return err
 	}
 	return nil
@@ -104,18 +104,50 @@ func (a *Accounts) SetPassword(password string) (Change, error) {
 	return a.Edit(DefaultUser, func(u *User) error { return a.givePassword(u, password) })
 }
 
+// ErrNoRoom: the users of an aclfile would take more memory than there is for users.
+var ErrNoRoom = errors.New("the users of the aclfile take more memory than there is for users")
+
 // LoadFile replaces all users by those of an aclfile. If the file has mistakes, nothing
-// changes and the error names all of them.
-func (a *Accounts) LoadFile(path string) (Change, error) {
-	text, err := os.ReadFile(path)
+// changes and the error names all of them. grows reports whether users may take a number of bytes
+// more than now; nil: any number. LoadFile does not read a file that is larger than that. Errors: ErrNoRoom.
+func (a *Accounts) LoadFile(path string, grows func(bytes int64) bool) (Change, error) {
+	text, err := a.readFile(path, grows)
 	if err != nil {
-		return Change{}, fmt.Errorf("Error loading ACLs, opening file '%s': %s", path, systemError(err))
+		return Change{}, err
 	}
-	users, mistakes := ParseFile(path, string(text), a.Rules())
+	users, mistakes := ParseFile(path, text, a.Rules())
 	if mistakes != "" {
 		return Change{}, errors.New(mistakes)
 	}
+	n := -a.size()
+	for _, u := range users {
+		n += u.Bytes()
+	}
+	if grows != nil && !grows(n) {
+		return Change{}, ErrNoRoom
+	}
 	return a.Replace(users), nil
+}
+
+// readFile reads an aclfile.
+func (a *Accounts) readFile(path string, grows func(bytes int64) bool) (string, error) {
+	unread := func(err error) error {
+		return fmt.Errorf("Error loading ACLs, opening file '%s': %s", path, systemError(err))
+	}
+	if grows != nil {
+		info, err := os.Stat(path)
+		if err != nil {
+			return "", unread(err)
+		}
+		if !grows(info.Size() - a.size()) {
+			return "", ErrNoRoom
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", unread(err)
+	}
+	return string(text), nil
 }
 
 // systemError returns the text of C's strerror for an error about a file.

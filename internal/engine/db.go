@@ -202,9 +202,15 @@ const leastApart = 32 << 20
 
 // ApartFull reports whether the memory of ChargeApart is above its own limit, which is as large as
 // that of the data. The caller then refuses what would add to it.
-func (db *DB) ApartFull() bool {
+func (db *DB) ApartFull() bool { return !db.apartFits(0) }
+
+// ApartGrows reports whether the memory of ChargeApart may grow by n bytes under its own limit. It may
+// always shrink.
+func (db *DB) ApartGrows(n int64) bool { return n <= 0 || db.apartFits(n) }
+
+func (db *DB) apartFits(n int64) bool {
 	limit := db.limit.Load()
-	return limit > 0 && db.apart.Load() > max(limit, leastApart)
+	return limit <= 0 || db.apart.Load()+n <= max(limit, leastApart)
 }
 
 // Charged returns the sum of what Charge and ChargeApart have added.

@@ -3,6 +3,7 @@ package servercmd
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/acl"
@@ -492,8 +493,11 @@ func runACLLoad(c *command.Ctx) error {
 	if file == "" {
 		return errNoACLFile
 	}
-	change, err := session.ServiceOf(c).Accounts().LoadFile(file)
-	if err != nil {
+	change, err := session.ServiceOf(c).Accounts().LoadFile(file, session.ServiceOf(c).DB.ApartGrows)
+	switch {
+	case errors.Is(err, acl.ErrNoRoom):
+		return command.ErrApart
+	case err != nil:
 		return command.ReplyError(cleantext.Reply("ERR " + err.Error()))
 	}
 	session.ServiceOf(c).UsersChanged(change, session.Of(c))

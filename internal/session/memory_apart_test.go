@@ -2,6 +2,8 @@ package session
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -147,4 +149,44 @@ func TestTrackedKeysGiveWayWhenTooMuchIsKept(t *testing.T) {
 	if now := svc.DB.Apart(); now >= before {
 		t.Errorf("the table has grown by %d bytes", now-before)
 	}
+}
+
+// ACL LOAD takes no more memory for users than ACL SETUSER may, and does not read a file that is larger.
+func TestUsersOfAFileHaveTheBoundOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users.acl")
+	const all = "user default on nopass ~* &* +@all\n"
+	write := func(users string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(all+users), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	svc, _ := serviceWith(t, "--aclfile", path)
+	admin := svc.NewSession(nil)
+	load := func(users, want string) {
+		t.Helper()
+		write(users)
+		if got := do(admin, "ACL", "LOAD"); got.Str != want {
+			t.Errorf("ACL LOAD of %.30q: %.100s, want %s", users, got.Str, want)
+		}
+	}
+	load("user ann on ~a ~b\n", "OK")
+	if got := do(admin, "CONFIG", "SET", "maxmemory", "1mb"); got.Str != "OK" {
+		t.Fatal(got)
+	}
+	load("user ann on ~"+strings.Repeat("x", 33<<20)+"\n", string(command.ErrApart))
+	many := ""
+	for i := range 1000 {
+		many += fmt.Sprintf("user u%d on ~a\n", i)
+	}
+	svc.DB.ChargeApart(32<<20 - 100_000 - svc.DB.Apart())
+	load(many, string(command.ErrApart)) // the file is smaller, its users are not
+	if got := do(admin, "ACL", "USERS"); len(got.Elems) != 2 {
+		t.Errorf("a refused file has changed the users: %v", got)
+	}
+	svc.DB.ChargeApart(8 << 20)
+	load("user ann on ~a ~b ~c\n", string(command.ErrApart))
+	load("user ann on ~a ~b\n", "OK")
+	load("", "OK")
 }

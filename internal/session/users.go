@@ -183,7 +183,7 @@ func (s *Service) ReloadUsers() error {
 	if file == "" {
 		return nil
 	}
-	change, err := s.acl.LoadFile(file)
+	change, err := s.acl.LoadFile(file, s.DB.ApartGrows)
 	if err == nil {
 		s.UsersChanged(change, nil)
 	}
