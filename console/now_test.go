@@ -203,6 +203,12 @@ func TestEachConcernHasAText(t *testing.T) {
 			t.Errorf("attend does not say %s", code)
 		}
 	}
+	apart := &reading{value: map[string]float64{"redis_mem_not_counted_for_eviction_bytes": 20}, at: 60e6}
+	for _, a := range attend(&sample{Mem: 95, MemMax: 100}, apart, []tally{before, after}) {
+		if a.Code == "memory" {
+			t.Error("what clients and users take counts against the limit of the data")
+		}
+	}
 	for _, code := range []string{"dead", "unattended", "undelivered", "throttled", "lockwait", "behind", "rule"} {
 		codes[code] = true
 	}

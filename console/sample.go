@@ -84,7 +84,7 @@ var wanted = func() map[string]bool {
 		"redis_memory_used_rss_bytes", "ebb_expiry_backlog", "redis_connected_clients", "redis_blocked_clients", "redis_keyspace_hits_total",
 		"redis_keyspace_misses_total", "redis_net_input_bytes_total", "redis_net_output_bytes_total", "redis_cpu_sys_seconds_total", "redis_cpu_user_seconds_total",
 		"redis_connected_slaves", "redis_connected_slave_lag_seconds", "redis_master_last_io_seconds_ago", "redis_master_link_up", "redis_rdb_last_bgsave_status",
-		"redis_aof_enabled", "redis_aof_last_write_status", "ebb_script_overdue"} {
+		"redis_aof_enabled", "redis_aof_last_write_status", "redis_mem_not_counted_for_eviction_bytes", "ebb_script_overdue"} {
 		all[name] = true
 	}
 	for _, l := range levels {
@@ -265,7 +265,8 @@ func attend(s *sample, now *reading, minute []tally) []attention {
 	add(v("redis_rdb_last_bgsave_status") == 0, "save", "act", 1, "server", "the last snapshot could not be written")
 	add(v("redis_aof_enabled") == 1 && v("redis_aof_last_write_status") == 0, "aof", "act", 1, "server", "the append-only file cannot be written")
 	add(s.Role == "replica" && s.Link == "down", "replica", "act", s.ReplLag, "server", "the link to the master is down")
-	add(s.MemMax > 0 && s.Mem > 0.9*s.MemMax, "memory", "act", 100*s.Mem/math.Max(1, s.MemMax), "server", "memory is above 90 % of its limit")
+	data := s.Mem - v("redis_mem_not_counted_for_eviction_bytes") // the limit does not count the rest
+	add(s.MemMax > 0 && data > 0.9*s.MemMax, "memory", "act", 100*data/math.Max(1, s.MemMax), "server", "memory is above 90 % of its limit")
 	add(v("ebb_script_overdue") > 0, "script", "act", 1, "performance", "a script runs for longer than the server allows")
 	add(grown("ebb_leases_expired_total") > 0, "leases", "look", grown("ebb_leases_expired_total"), "locks", "leases have ended without a release in "+
 		"the last minute")
