@@ -119,6 +119,8 @@ var figures = []figure{
 	{"clock behind the files at a start", "1 hour", "internal/durable", "maxBehind", 3600e6}, // us
 	{"bytes of the stream kept for replicas that reconnect", "1 MiB", "", "repl-backlog-size", 0},
 	{"silence after which a link ends", "60 s", "", "repl-timeout", 0},
+	{"bytes that a key of a compressed file unpacks to in `ebb check` and `ebb migrate`", "512 MiB", "internal/rdb", "maxEntry", 0},
+	{"bytes that a key of a compressed file unpacks to in `ebb check` and `ebb migrate`", "255 times", "internal/rdb", "maxDensity", 0},
 	{"shards", "64", "internal/engine", "maxShards", 0},
 	{"shards", "16", "internal/engine", "minShards", 0},
 	{"bytes of a key", "8 KiB", "internal/engine", "maxKey", 0},
