@@ -182,7 +182,7 @@ func (x *loadRun) rdbFile(ctx context.Context, path string, start bool) error {
 	if _, err = x.rdb(ctx, f, !start || k.replica()); err != nil {
 		return fmt.Errorf("the RDB file %s: %w; look at it with `ebb check`", path, err)
 	}
-	k.loaded(path)
+	k.owns(path)
 	if x.progress.Dropped.Load() > 0 || x.progress.Short.Load() > 0 || x.origin.DB == k.o.DB.Databases() {
 		x.origin = Origin{DB: -1} // the data differs from the replicas', because the load left items out, or the stream has no origin
 	}

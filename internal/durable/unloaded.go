@@ -7,22 +7,28 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// This file keeps what the start has found and not loaded. A start loads either the append-only files or the RDB file. The
+// This file keeps what the server has found and not loaded. A start loads either the append-only files or the RDB file. The
 // files of the other kind may have data that exists nowhere else: a dump.rdb that was copied from another server, or
-// append-only files from before appendonly was switched off. Before the Keeper writes new files in their place, it renames
-// them. A file that this server has written beside the files that it has loaded holds nothing else, and is replaced.
+// append-only files from before appendonly was switched off. CONFIG SET dir and dbfilename may name an RDB file too. Before the
+// Keeper writes new files in their place, it renames them. A file that this server has written beside the files that it has loaded
+// holds nothing else, and is replaced.
 
-// unloaded has the paths of what the start has found and not loaded, "" for none. Keeper.mu guards it.
+// unloaded tells which files hold nothing but what was loaded or written. Keeper.mu guards it.
 type unloaded struct {
-	rdb string // the RDB file
-	aof string // the directory of the append-only files
+	own []string // the RDB files that this server has loaded or written, the latest last
+	aof string   // the directory of append-only files that were found and not loaded; "": none
 }
+
+// maxOwn is the number of RDB files that the server remembers as its own. A program may give each save a name of its own, and
+// hardly saves under an old one again.
+const maxOwn = 1000
 
 // saveID is the auxiliary field with the random name of a save. The directory of the append-only files has the name of the
 // latest save beside them, in the file of savedPath: this very file, and no older one, contains nothing that they lack.
@@ -37,11 +43,9 @@ func (k *Keeper) noteUnloaded() {
 		return
 	}
 	if saved, err := k.fs.ReadFile(k.savedPath()); err == nil && id != "" && id == string(saved) {
+		k.owns(path)
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.unloaded.rdb = path
 	about := []any{"file", path}
 	if err != nil {
 		about = append(about, "error", err)
@@ -65,25 +69,42 @@ func (k *Keeper) noteFiles() {
 	}
 }
 
-// loaded notes that an RDB file has been loaded. k.mu is not held.
-func (k *Keeper) loaded(path string) {
+// owns notes that an RDB file has been loaded or written. k.mu is not held.
+func (k *Keeper) owns(path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.unloaded.rdb == path {
-		k.unloaded.rdb = ""
-	}
+	own := slices.DeleteFunc(k.unloaded.own, func(o string) bool { return o == path })
+	k.unloaded.own = append(own[max(0, len(own)-maxOwn+1):], path)
 }
 
-// replaceRDB renames temp to the RDB file. It first renames a file there that the start has not loaded. k.replacing is held.
+// isOwn reports whether an RDB file is one that was loaded or written, by any name, or does not exist. A directory in its place is
+// no such file, and makes the save fail. k.mu is not held.
+func (k *Keeper) isOwn(path string) (bool, error) {
+	info, err := k.fs.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || info.Dir {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	k.mu.Lock()
+	own := slices.Clone(k.unloaded.own)
+	k.mu.Unlock()
+	return slices.ContainsFunc(own, func(o string) bool { return o == path || k.fs.Same(o, path) }), nil
+}
+
+// replaceRDB renames temp to the RDB file. It first renames a file there that was not loaded. k.replacing is held.
 func (k *Keeper) replaceRDB(temp, path string) error {
 	k.mu.Lock()
-	old, saved := k.unloaded.rdb, k.savedPath()
+	saved := k.savedPath()
 	k.mu.Unlock()
-	if old != "" && k.fs.Same(old, path) {
+	switch own, err := k.isOwn(path); {
+	case err != nil:
+		return err
+	case !own:
 		if err := k.moveAside(path); err != nil {
 			return err
 		}
-		k.loaded(old)
 	}
 	id, err := k.saveIDIn(temp)
 	if err != nil {
@@ -94,7 +115,11 @@ func (k *Keeper) replaceRDB(temp, path string) error {
 			k.log.Warn("the save is not noted beside the append-only files: the next start will keep it under another name", "error", err)
 		}
 	}
-	return disk.Replace(k.fs, temp, path)
+	if err := disk.Replace(k.fs, temp, path); err != nil {
+		return err
+	}
+	k.owns(path)
+	return nil
 }
 
 // moveAside renames a file or a directory to a name that begins with its own, in the same directory.
@@ -112,7 +137,7 @@ func (k *Keeper) moveAside(path string) error {
 	if err := disk.Replace(k.fs, path, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("a file that was not loaded cannot be kept under another name: %w", err)
 	}
-	k.log.Warn("what the start has not loaded is kept under another name, because new data takes its place", "was", path, "is", to)
+	k.log.Warn("what was found and not loaded is kept under another name, because new data takes its place", "was", path, "is", to)
 	return nil
 }
 

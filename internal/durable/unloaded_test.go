@@ -261,6 +261,65 @@ func TestAppendOnlyFilesOfANewDirectoryAreKept(t *testing.T) {
 	})
 }
 
+// CONFIG SET dir and dbfilename may name a file that is there. A save keeps it, and replaces those that this server has loaded or written.
+func TestAnRDBFileThatConfigSetNamesIsKept(t *testing.T) {
+	for _, changes := range []string{"dbfilename", "dir"} {
+		t.Run(changes, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fs := newFS(1)
+				there, home, name := dir, dir, "other.rdb"
+				if changes == "dir" {
+					there, home, name = t.TempDir(), t.TempDir(), "dump.rdb" // CONFIG SET looks whether they exist
+					if err := errors.Join(fs.MkdirAll(there), fs.MkdirAll(home)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				path := there + "/" + name
+				if err := disk.WriteFile(fs, path, []byte("data that exists nowhere else")); err != nil {
+					t.Fatal(err)
+				}
+				conf, err := config.Load([]string{"--enable-protected-configs", "yes", "--save", ""}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := newWorld(fs, clock.NewManual(start))
+				w.conf, w.options.Config = conf, conf
+				t.Cleanup(func() { _ = w.close() })
+				if err := w.open(t); err != nil {
+					t.Fatal(err)
+				}
+				w.set("some", "data")
+				for range 2 { // there, and back to its own file
+					for _, to := range map[string][]string{"dbfilename": {name, "dump.rdb"}, "dir": {there, home}}[changes] {
+						err := errors.Join(w.k.Save(t.Context()), conf.Change(false, changes, to), w.k.SetDir(), w.k.Save(t.Context()))
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				var kept []string
+				for _, d := range []string{dir, there, home} {
+					names, err := fs.ReadDir(d)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, n := range names {
+						if n = d + "/" + n; strings.Contains(n, ".not-loaded-") && !slices.Contains(kept, n) {
+							kept = append(kept, n)
+						}
+					}
+				}
+				if len(kept) != 1 || !strings.HasPrefix(kept[0], path+".not-loaded-") {
+					t.Fatalf("kept are %q", kept)
+				}
+				if now, err := fs.ReadFile(kept[0]); err != nil || string(now) != "data that exists nowhere else" {
+					t.Errorf("the kept file has %q, %v", now, err)
+				}
+			})
+		})
+	}
+}
+
 // Files that were appended to, and to which nothing is appended now, are this server's own.
 func TestOwnAppendOnlyFilesAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
