@@ -243,35 +243,29 @@ func (c *Console) login(q *request, id *session.Identity, now int64) error {
 	return nil
 }
 
-// excessLogin returns the login that must end because v is new: the least recently used one of v's user if that user has more than
-// userLogins, or the least recently used one of all; nil for none. The caller holds mu.
+// excessLogin returns the login that must end because v is new, nil for none: the least recently used one of v's user if that user has
+// more than userLogins, or, if there are more than maxLogins, of the user with most logins. So users with many logins end none of a
+// user with fewer. The caller holds mu.
 func (c *Console) excessLogin(v *viewer, now int64) (oldest *viewer) {
-	var own, all *viewer
-	count := 0
-	older := func(a, b *viewer) *viewer {
-		if a == nil || b.idleSince(now) < a.idleSince(now) {
-			return b
+	counts := map[string]int{}
+	for _, x := range c.logins {
+		counts[x.id.Name()]++
+	}
+	most := counts[v.id.Name()]
+	if most <= userLogins {
+		if len(c.logins) <= maxLogins {
+			return nil
 		}
-		return a
+		for _, n := range counts {
+			most = max(most, n)
+		}
 	}
 	for _, x := range c.logins {
-		if same := x.id.Name() == v.id.Name(); same {
-			count++
-			if x != v {
-				own = older(own, x)
-			}
-		}
-		if x != v {
-			all = older(all, x)
+		if x != v && counts[x.id.Name()] == most && (oldest == nil || x.idleSince(now) < oldest.idleSince(now)) {
+			oldest = x
 		}
 	}
-	switch {
-	case count > userLogins:
-		return own
-	case len(c.logins) > maxLogins:
-		return all
-	}
-	return nil
+	return oldest
 }
 
 // wait waits for some time, or until the request ends.

@@ -419,8 +419,28 @@ func TestAThousandLoginsAtMost(t *testing.T) {
 				t.Fatalf("login %d: %d", i, got)
 			}
 		}
-		if len(b.logins) != maxLogins || second.whoami() != "ann0" {
-			t.Errorf("%d logins; the second is %q", len(b.logins), second.whoami())
+		if len(b.logins) != maxLogins || first.whoami() != "ann0" || second.whoami() != "ann0" {
+			t.Errorf("%d logins; the first is %q, the second %q", len(b.logins), first.whoami(), second.whoami())
+		}
+		b.clock.Advance(time.Second)
+		b.admin("ACL", "SETUSER", "one-more", "on", ">pw", "+@all")
+		last := &browser{b: b, addr: "10.0.0.3:1"}
+		last.login("one-more", "pw")
+		b.clock.Advance(time.Second)
+		for i := range 3 * userLogins { // users with many logins end those of each other
+			b.clock.Advance(30 * time.Millisecond)
+			w := &browser{b: b, addr: fmt.Sprintf("10.3.%d.%d:1", i/256, i%256)}
+			if got := w.login(fmt.Sprint("ann", 1+i%3), "pw"); got != 204 {
+				t.Fatalf("login %d: %d", i, got)
+			}
+		}
+		for _, x := range []struct {
+			is   *browser
+			name string
+		}{{first, "ann0"}, {second, "ann0"}, {last, "one-more"}} {
+			if got := x.is.whoami(); got != x.name || len(b.logins) > maxLogins {
+				t.Errorf("%d logins; that of %s is %q", len(b.logins), x.name, got)
+			}
 		}
 	})
 }

@@ -81,8 +81,8 @@ type Console struct {
 	logins  map[[sha256.Size]byte]*viewer // by the hash of the cookie
 	swept   int64                         // us: the latest sweep
 	streams int
-	// streamsOf are those of each user.
-	streamsOf map[string]int
+	// streamsOf are those of each user, the oldest first.
+	streamsOf map[string][]*heldStream
 	work      sync.WaitGroup // requests, and what runs in the background; begun under mu while it is open
 }
 
@@ -116,7 +116,7 @@ func build(e *embed.Engine, o Options) (*Console, error) {
 	svc := embedded.Of(data).Service()
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	c := &Console{svc: svc, data: data, opt: o, log: o.Logger, clock: svc.DB.Clock(), api: map[string]map[string]*route{}, label: text, colour: colour,
-		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}, streamsOf: map[string]int{}}
+		plain: map[string]*viewer{}, logins: map[[sha256.Size]byte]*viewer{}, streamsOf: map[string][]*heldStream{}}
 	_, _ = rand.Read(c.markKey[:]) // it never fails
 	c.hub.svc, c.hub.clock, c.hub.wake = svc, c.clock, make(chan struct{}, 1)
 	c.versions.db = svc.DB

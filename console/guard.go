@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func (c *Console) admit(q *request) (leave func(), err error) {
 	}
 	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, most)
 	ctx, cancel := context.WithCancel(q.r.Context())
-	q.ctx = ctx
+	q.ctx, q.end = ctx, cancel
 	conn := http.NewResponseController(q.w)
 	stop := context.AfterFunc(c.closing, func() {
 		cancel()
@@ -86,14 +87,14 @@ func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 	if v.createdAt == 0 {
 		most = maxShared
 	}
-	user := v.id.Name()
-	if v.streams >= most || c.streams >= allStreams || c.streamsOf[user] >= userStreams {
+	user, held := v.id.Name(), &heldStream{q.end}
+	if v.streams >= most || len(c.streamsOf[user]) >= userStreams || !c.makeRoom(user) {
 		return nil, errTooMany
 	}
 	v.streams++
 	v.requests--
 	c.streams++
-	c.streamsOf[user]++
+	c.streamsOf[user] = append(c.streamsOf[user], held)
 	conn := http.NewResponseController(q.w)
 	_ = conn.SetWriteDeadline(time.Time{}) // the server's bound is for answers that end
 	q.cut.Store(cut)
@@ -108,14 +109,49 @@ func (c *Console) stream(q *request, cut *cutter) (end func(), err error) {
 		stop()
 		cut.end()
 		c.mu.Lock()
-		c.streams--
-		if c.streamsOf[user]--; c.streamsOf[user] == 0 {
-			delete(c.streamsOf, user)
-		}
+		c.dropStream(user, held)
 		c.mu.Unlock()
 		v.mu.Lock()
 		v.streams--
 		v.requests++
 		v.mu.Unlock()
 	}, nil
+}
+
+// heldStream is a stream that is under way.
+type heldStream struct {
+	end context.CancelFunc // ends it
+}
+
+// makeRoom makes room for one more stream of a user. If all streams are taken, it ends the oldest one of the user with most, unless
+// that user would then have fewer than this one. So a user without a stream always gets one. The caller holds mu.
+func (c *Console) makeRoom(user string) bool {
+	if c.streams < allStreams {
+		return true
+	}
+	most, largest := 0, ""
+	for name, held := range c.streamsOf {
+		if len(held) > most || len(held) == most && name < largest {
+			most, largest = len(held), name
+		}
+	}
+	if own := len(c.streamsOf[user]); own > 0 && most <= own+1 {
+		return false
+	}
+	oldest := c.streamsOf[largest][0]
+	c.dropStream(largest, oldest)
+	oldest.end()
+	return true
+}
+
+// dropStream no longer counts a stream of a user, unless makeRoom has ended it before. The caller holds mu.
+func (c *Console) dropStream(user string, held *heldStream) {
+	at := slices.Index(c.streamsOf[user], held)
+	if at < 0 {
+		return
+	}
+	c.streams--
+	if c.streamsOf[user] = slices.Delete(c.streamsOf[user], at, at+1); len(c.streamsOf[user]) == 0 {
+		delete(c.streamsOf, user)
+	}
 }

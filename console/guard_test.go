@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	neturl "net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +190,59 @@ func TestALoginHasFourStreams(t *testing.T) {
 // Several people behind one proxy share a viewer if they need no login.
 func TestUsersWithoutALoginShareMoreStreams(t *testing.T) {
 	testStreams(t, newBench(t, Options{}), maxShared, func(string) string { return "" })
+}
+
+// Users that hold all feeds keep no other user out: a newcomer gets the oldest feed of the user with most.
+func TestOneMoreUserAlwaysGetsAFeed(t *testing.T) {
+	b := newBench(t, Options{Access: func(r *http.Request) (string, bool) { return r.Header.Get("X-User"), true }})
+	addr, begun := serveStream(t, b)
+	open := func(user string) net.Conn { return dialStream(t, addr, "", "X-User: "+user+"\r\n") }
+	begins := func(user string) net.Conn {
+		t.Helper()
+		c := open(user)
+		select {
+		case <-begun:
+		case <-time.After(tier.Patience):
+			t.Fatalf("%s gets no feed", user)
+		}
+		return c
+	}
+	users := allStreams / maxShared
+	for i := range users + 2 {
+		b.admin("ACL", "SETUSER", fmt.Sprint("u", i), "on", "nopass", "+@all")
+	}
+	first := begins("u0")
+	for i := 1; i < allStreams; i++ {
+		begins(fmt.Sprint("u", i/maxShared))
+	}
+	newcomer := fmt.Sprint("u", users)
+	begins(newcomer)
+	if err := first.SetReadDeadline(time.Now().Add(tier.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) { // its answer ends, or its connection
+		t.Error("the oldest feed of the first user goes on")
+	}
+	reply, err := http.ReadResponse(bufio.NewReader(open("u0")), nil) // it would have more than the others
+	if err != nil || reply.StatusCode != http.StatusTooManyRequests {
+		t.Fatalf("%v %v", reply, err)
+	}
+	_ = reply.Body.Close()
+	share := allStreams / (users + 1)
+	for range share - 1 {
+		begins(newcomer)
+	}
+	begins(fmt.Sprint("u", users+1))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.streams != allStreams || len(b.streamsOf[newcomer]) != share {
+		t.Errorf("%d feeds, %d of the newcomer", b.streams, len(b.streamsOf[newcomer]))
+	}
+	for user, held := range b.streamsOf {
+		if len(held) > share+1 {
+			t.Errorf("%s has %d feeds", user, len(held))
+		}
+	}
 }
 
 // testStreams opens most streams, one too many, and one in place of one that has ended.

@@ -21,6 +21,7 @@ type request struct {
 	w   http.ResponseWriter
 	r   *http.Request
 	ctx context.Context        // ends with the request, and with the console
+	end context.CancelFunc     // ends ctx
 	v   *viewer                // nil in an open route of a viewer without a login
 	cut atomic.Pointer[cutter] // of a stream
 
