@@ -66,6 +66,8 @@ func allowances() []allowance {
 		{"scripts-waiting", oneRefuses, ""},
 		{"scan-unknown-type", oneRefuses, ""},
 		{"wait-long-timeout", oneRefuses, ""},
+		{"wait-long-timeout", bothErrors, "waitaof"}, // of the timeout, and of appendonly
+		{"scripts-waiting", bothErrors, "wait"},      // of the arguments, and of the command
 	}
 }
 
@@ -405,6 +407,7 @@ var scriptAt = regexp.MustCompile("script: [^, ]*, ?")
 // valkeyTexts are parts of errors with what Valkey says in their place.
 var valkeyTexts = [][2]string{
 	{" Please use EVAL.", ""},
+	{"ERR client-id should be greater than 0", "ERR syntax error"},
 	{"ERR could not decode requested zset member", "ERR member * does not exist"},
 	{"ERR invalid expire time, must be >= 0", "ERR invalid expire time in '*' command"},
 	{"ERR The `numfields` parameter must match the number of arguments", "ERR syntax error"},

@@ -122,20 +122,20 @@ func (g *Generator) beside() []string {
 		return g.words([]string{"SCRIPT", "LOAD", callOf}, []string{"SCRIPT", "EXISTS", callSHA, "x"},
 			[]string{"SCRIPT", "SHOW", g.one(callSHA, "x")}, []string{"SCRIPT", "FLUSH"}, []string{"SCRIPT", "FLUSH", g.one("SYNC", "ASYNC", "x")},
 			[]string{"SCRIPT", "KILL"})
-	case 9, 10:
+	case 9:
 		return join([]string{g.one("EVALSHA", "EVALSHA_RO"), callSHA, "0"}, inner)
-	case 11, 12:
+	case 11:
 		return join([]string{"EVAL_RO", callOf, "0"}, inner)
 	case 13, 14:
 		return join([]string{"FUNCTION", "LOAD"}, g.maybe("REPLACE"), []string{library})
-	case 15, 16:
+	case 15:
 		return join([]string{g.one("FCALL", "FCALL", "FCALL_RO"), g.one("call", "look", "none"), "0"}, inner)
 	case 17:
 		return g.words([]string{"FUNCTION", "DELETE", g.one("lib", "x")}, []string{"FUNCTION", "LIST"}, []string{"FUNCTION", "DUMP"},
 			[]string{"FUNCTION", "LIST", "LIBRARYNAME", "l*"}, []string{"FUNCTION", "KILL"}, []string{"FUNCTION", "FLUSH"},
 			[]string{"FUNCTION", "RESTORE", g.Library, g.one("FLUSH", "APPEND", "REPLACE")})
-	case 18:
-		return g.words([]string{"WAIT", "0", "0"}, []string{"WAIT", "0", "1"}, []string{"WAITAOF", "0", "0", "0"}, []string{"WAITAOF", "1", "0", "1"})
+	case 10, 12, 16, 18:
+		return g.rare()
 	case 19:
 		return g.words([]string{"HELLO", g.one("4", "x", "1")}, []string{"AUTH", "x"}, []string{"AUTH", "default", "x"},
 			[]string{"ACL", "WHOAMI"}, []string{"ACL", "USERS"}, []string{"ACL", "DRYRUN", "default", "GET", "a"})
@@ -164,4 +164,47 @@ func (g *Generator) beside() []string {
 			[]string{"LCS", g.stringKey(), g.stringKey(), "LEN"})
 	}
 	return join([]string{g.one("BITFIELD", "BITFIELD_RO"), g.stringKey(), "GET", g.one("u8", "i5", "u63", "i64", "u64"), g.one("0", "#2", "100", "-1")})
+}
+
+// rare makes a request of a command whose replies have differed in arguments that clients hardly send.
+func (g *Generator) rare() []string {
+	switch g.rng.IntN(10) {
+	case 0, 1:
+		replicas, timeout := g.waiting()
+		return []string{"WAIT", replicas, timeout}
+	case 2:
+		replicas, timeout := g.waiting()
+		return []string{"WAITAOF", g.one("0", "0", "1", "2", "-1", "x"), replicas, timeout}
+	case 3, 4:
+		return join([]string{"BITPOS", g.stringKey(), g.one("0", "1", "1", "2", "x")},
+			[]string{g.one("0", "1", "-1", "100", "x"), g.one("-1", "3", "0", "-100", "x"), g.one("BIT", "byte", "hello", ""),
+				g.one("hello2", "BIT")}[:g.rng.IntN(5)])
+	case 5:
+		return join([]string{"EVAL_RO", g.one("return redis.call('get', KEYS[1])", "return redis.call('strlen', KEYS[#KEYS])",
+			"return #KEYS", "return redis.call('set', KEYS[1], 'x')")},
+			g.words([]string{"1", g.key()}, []string{"2", g.key(), g.key()}, []string{"2", g.key()}, []string{"-1"}, []string{"x"}))
+	case 6:
+		return join([]string{"LATENCY", g.one("HISTORY", "RESET", "GRAPH")}, many(1+g.rng.IntN(2), func() []string {
+			return []string{g.one("expire-cycle", "command", "fast-command", "nothing")}
+		}))
+	case 7:
+		return join([]string{"CLIENT", "PAUSE", g.one("0", "0", "-1", "x", "1.5")}, g.maybe(g.one("WRITE", "all", "x")))
+	case 8:
+		return g.words([]string{"CLIENT", "LIST", "TYPE", "x"}, []string{"CLIENT", "LIST", "ID", g.one("x", "-1", "0")},
+			[]string{"CLIENT", "KILL", g.one("ID", "TYPE", "USER", "ADDR", "x"), g.one("999999", "x", "-1", "127.0.0.1:1")},
+			[]string{"CLIENT", "KILL", g.one("127.0.0.1:1", "x")},
+			[]string{"CLIENT", "UNBLOCK", g.one("999999", "x"), g.one("ERROR", "timeout", "x")})
+	}
+	return g.words([]string{"SLOWLOG", "GET", g.one("0", "-2", "x")}, []string{"ACL", "GETUSER", "x"},
+		[]string{"ACL", "DELUSER", g.one("x", "default")}, []string{"ACL", "LOG", g.one("0", "-1", "x", "reset")},
+		[]string{"ACL", "DRYRUN", g.one("default", "x"), g.one("GET", "SET", "nothing"), g.key()})
+}
+
+// waiting returns how many replicas a request waits for, and for how long. There are no replicas, so only the shortest times may pass.
+func (g *Generator) waiting() (replicas, timeout string) {
+	if g.rng.IntN(4) == 0 {
+		return g.one("1", "2", "9223372036854775807"), g.one("1", "5")
+	}
+	return g.one("0", "0", "-1", "-9223372036854775808", "x"), g.one("0", "1", "100000", "9223372036854775", "9223372036854776",
+		"9223372036854775807", "9223372036854775808", "-1", "1.5", "x")
 }
