@@ -410,14 +410,27 @@ func TestWaitersWithDeadlinesGetTheWholeRate(t *testing.T) {
 	}
 }
 
-// The same by the system's clock: the machine may be busy, so half is enough there. Virtual time would stand still while a caller
-// asks again and again.
-func TestWaitersWithDeadlinesGetMostOfTheRateOfAServer(t *testing.T) {
+// The same by the system's clock: on a busy machine of two cores servers gave 98 to 102 % in the first round. One of several rounds is
+// enough. Virtual time would stand still while a caller asks again and again.
+func TestWaitersWithDeadlinesGetTheWholeRateOfAServer(t *testing.T) {
+	const rate, burst, lasts, rounds = 200, 50, time.Second, 5
+	const most = int64(rate*lasts/time.Second) + burst
 	eachPathExcept(t, []string{"mem"}, func(t *testing.T, b *backends.Backend, scripts bool) {
-		l := newLimiter(t, b.Conn, b.Name("api"), PerSecond(200), Options{Burst: 50})
+		l := newLimiter(t, b.Conn, b.Name("api"), PerSecond(rate), Options{Burst: burst})
 		l.scriptsOnly = scripts
-		if got := waitInALoop(t, l, 50, 100*time.Millisecond, time.Second, runtime.Gosched); got < 125 {
-			t.Errorf("%d grants in a second, want 125 to 250", got)
+		var got []int64
+		for range rounds {
+			if err := l.Reset(b.Context(), "ann"); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, waitInALoop(t, l, 50, 100*time.Millisecond, lasts, runtime.Gosched))
+			if got[len(got)-1] >= most*9/10 {
+				break
+			}
+		}
+		t.Logf("grants: %v of %d", got, most)
+		if slices.Max(got) < most*9/10 {
+			t.Errorf("%v grants in a second, want %d to %d", got, most*9/10, most)
 		}
 		if r, err := l.Allow(b.Context(), "other"); !r.Allowed || err != nil {
 			t.Error(r, err)
