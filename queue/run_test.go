@@ -1,10 +1,15 @@
 package queue
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,7 +58,9 @@ func TestRunExtendsTheLeaseForAsLongAsTheFunctionRuns(t *testing.T) {
 
 func TestWhatTheFunctionReturnsSettlesTheJob(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
-		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 2, Backoff: func(int) time.Duration { return 5 * time.Millisecond }})
+		var log logged
+		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 2, Backoff: func(int) time.Duration { return 5 * time.Millisecond },
+			Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 		var items []Item[string]
 		for _, v := range []string{"fine", "fails once", "fails", "permanent", "panics", "own"} {
 			items = append(items, Item[string]{Value: v, PushOptions: PushOptions{ID: v}})
@@ -90,7 +97,48 @@ func TestWhatTheFunctionReturnsSettlesTheJob(t *testing.T) {
 		if fmt.Sprint(reasons) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v", reasons, want)
 		}
+		wantStack(t, &log, "panics", "oh\nand a second line", "TestWhatTheFunctionReturnsSettlesTheJob")
 	})
+}
+
+// logged has the lines of a log.
+type logged struct {
+	mu   sync.Mutex // guards what follows
+	text bytes.Buffer
+}
+
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// wantStack checks that the log tells, each time that a job has panicked, with what and where.
+func wantStack(t *testing.T, log *logged, job, panicked, where string) {
+	t.Helper()
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	told := 0
+	for line := range strings.Lines(log.text.String()) {
+		var entry struct {
+			Level, Msg, Panic, Stack string
+			Jobs                     []string
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(entry.Msg, "panicked") {
+			continue
+		}
+		told++
+		if entry.Level != "ERROR" || entry.Panic != panicked || !slices.Contains(entry.Jobs, job) ||
+			!strings.HasPrefix(entry.Stack, "goroutine ") || !strings.Contains(entry.Stack, where) {
+			t.Errorf("%s", line)
+		}
+	}
+	if told == 0 {
+		t.Errorf("the log tells nothing of the panic of %s", job)
+	}
 }
 
 func TestALostLeaseEndsTheFunctionsContext(t *testing.T) {
