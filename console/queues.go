@@ -228,9 +228,10 @@ type queueAnswer struct {
 }
 
 // jobRange is the part of a queue that a request shows: at most limit jobs in a state, behind the job from, or the job id alone.
+// An id may be empty; nil: the request names no job.
 type jobRange struct {
 	state    string
-	from, id string
+	from, id *string
 	limit    int64
 }
 
@@ -242,15 +243,16 @@ func (q *request) jobRange() (p jobRange, err error) {
 	if p.limit, err = q.number("limit", 100, 1, 1000); err != nil {
 		return p, err
 	}
-	if q.text("from") != "" {
-		if p.from, err = q.key("from"); err != nil {
-			return p, err
+	for name, id := range map[string]**string{"from": &p.from, "id": &p.id} {
+		if q.has(name) {
+			text, err := q.key(name)
+			if err != nil {
+				return p, err
+			}
+			*id = &text
 		}
 	}
-	if q.text("id") != "" {
-		p.id, err = q.key("id")
-	}
-	return p, err
+	return p, nil
 }
 
 // getQueue answers GET api/queue?db&k&state&from&limit&sharing: one queue, with a page of its jobs and, for state all, its
@@ -286,8 +288,8 @@ func getQueue(k *call, q *request) (any, error) {
 			return nil, err
 		}
 	}
-	if p.id != "" {
-		out.Jobs, err = k.job(q, key, p.id)
+	if p.id != nil {
+		out.Jobs, err = k.job(q, key, *p.id)
 	} else {
 		out.Jobs, out.More, err = k.jobs(q, key, p)
 	}
@@ -301,8 +303,8 @@ func getQueue(k *call, q *request) (any, error) {
 // jobs returns a page of jobs, and whether there are more. It returns none if the job from has gone: the screen begins at the first again.
 func (k *call) jobs(q *request, key string, p jobRange) (rows []jobRow, more bool, err error) {
 	args := []any{"DQ.PEEK", key, "STATE", p.state, "COUNT", p.limit + 1}
-	if p.from != "" {
-		args = append(args, "FROM", p.from)
+	if p.from != nil {
+		args = append(args, "FROM", *p.from)
 	}
 	rows = []jobRow{}
 	v, err := k.do(q.ctx, args...)

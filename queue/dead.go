@@ -35,13 +35,17 @@ func (q *Queue[T]) DeadLetters(ctx context.Context, n int) ([]Dead[T], error) {
 }
 
 // DeadLettersAfter returns up to n dead letters behind the one with the id, which is how a program
-// reads page by page; "" is before the first. It costs two round trips on ebb, and one on other
+// reads page by page; "" is before the first. It returns one more if the last would be one whose ID
+// is empty, as DQ.ADD can make it. It costs two round trips on ebb, and one on other
 // servers; O(log n). Errors: ErrNoJob if the dead letter with the id is gone.
 func (q *Queue[T]) DeadLettersAfter(ctx context.Context, id string, n int) ([]Dead[T], error) {
 	if n <= 0 {
 		return nil, nil
 	}
 	found, err := q.store().dead(ctx, n, id)
+	if last := len(found) - 1; err == nil && last == n-1 && found[last].id == "" {
+		found, err = q.store().dead(ctx, n+1, id)
+	}
 	if err != nil {
 		return nil, q.failed("dead letters", err)
 	}

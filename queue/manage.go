@@ -86,7 +86,8 @@ type storedEntry struct {
 
 // PeekOptions selects a page of jobs. The zero value selects the first 100.
 type PeekOptions struct {
-	// Count is the greatest number of jobs. 0: 100.
+	// Count is the greatest number of jobs. 0: 100. The page has one more if its last job would be
+	// one whose ID is empty, as DQ.ADD can make it.
 	Count int
 	// After is the ID of the last job of the page before. Default: the first page.
 	After string
@@ -113,6 +114,9 @@ func (q *Queue[T]) Peek(ctx context.Context, state State, opts ...PeekOptions) (
 	}
 	o.Count = cmp.Or(o.Count, defaultPeek)
 	found, err := q.store().peek(ctx, state, o.After, o.Count)
+	if n := len(found); err == nil && n == o.Count && found[n-1].id == "" {
+		found, err = q.store().peek(ctx, state, o.After, o.Count+1) // no page could follow
+	}
 	if err != nil {
 		return nil, q.failed("peek", err)
 	}

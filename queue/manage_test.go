@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,55 @@ func TestRescheduleMovesAJobThatWaits(t *testing.T) {
 		ok(t, <-waited)
 		failsWith(t, q.Reschedule(ctx, "a", 0), ErrNoJob) // it is leased
 		failsWith(t, q.Reschedule(ctx, "b", 0), ErrNoJob)
+	})
+}
+
+// Only DQ.ADD makes a job whose id is empty. For PeekOptions.After this is the beginning.
+func TestPagesGoOnBehindAnEmptyID(t *testing.T) {
+	virtual(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
+		ctx, q := b.Context(), open(Options[string]{MaxDeliveries: 1})
+		if !q.native() {
+			return
+		}
+		ids := []string{"a", "", "b", "c"}
+		for _, id := range ids {
+			must(b.Do(ctx, "DQ.ADD", q.name, id, "v"))(t)
+		}
+		for _, size := range []int{1, 2, 3, 4, 5} {
+			var got []string
+			for o := (PeekOptions{Count: size}); len(got) <= len(ids); {
+				page := must(q.Peek(ctx, Ready, o))(t)
+				for _, e := range page {
+					got = append(got, e.ID)
+				}
+				if len(page) == 0 {
+					break
+				}
+				o.After = page[len(page)-1].ID
+			}
+			if !slices.Equal(got, ids) {
+				t.Errorf("pages of %d: %q, want %q", size, got, ids)
+			}
+		}
+		for range ids {
+			ok(t, must(q.TryPop(ctx))(t).Bury(ctx, "no"))
+		}
+		for _, size := range []int{1, 2, 3, 4, 5} {
+			seen := map[string]int{}
+			for last, pages := "", 0; pages <= len(ids); pages++ {
+				page := must(q.DeadLettersAfter(ctx, last, size))(t)
+				for _, d := range page {
+					seen[d.ID]++
+				}
+				if len(page) == 0 {
+					break
+				}
+				last = page[len(page)-1].ID
+			}
+			if fmt.Sprint(seen) != "map[:1 a:1 b:1 c:1]" {
+				t.Errorf("dead letters in pages of %d: %v", size, seen)
+			}
+		}
 	})
 }
 

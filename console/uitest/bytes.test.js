@@ -75,6 +75,7 @@ test('a name has one key for a map, and others have other keys', () => {
 
 test('the empty name is a parameter, an empty filter is none', () => {
   assert.equal(String(query({ k: '', match: '', db: 0, from: undefined, g: null })), 'k=&db=0');
+  assert.equal(String(query({ from: '', id: '' })), 'from=');
 });
 
 test('prefixes', () => {

@@ -78,7 +78,7 @@ export const id = (x) => (!x ? '' : (x.b !== undefined ? 'b' + x.b : 't' + x.t) 
 export const url = (x) => (x.n !== undefined ? '!' + x.n : base64(bytes(x)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, ''));
 
 /** Parameters that may have the empty name: without them a request or a route is another one. */
-const NAMES = ['k', 'g'];
+const NAMES = ['k', 'g', 'from'];
 
 /** Parameters of a request or of a route, without those that have no value. @param {Params} params */
 export function query(params) {
