@@ -91,11 +91,11 @@ func runWaitAOF(c *command.Ctx) error {
 	local, ok1 := numeral.ParseInt(c.Args[1])
 	replicas, ok2 := numeral.ParseInt(c.Args[2])
 	switch {
-	case !ok1 || !ok2:
+	case !ok1:
 		return command.ErrNotInteger
 	case local < 0 || local > 1:
 		return command.ReplyError("ERR value is out of range, value must between 0 and 1")
-	case replicas < 0:
+	case !ok2 || replicas < 0:
 		return command.ReplyError("ERR value is out of range, must be positive")
 	}
 	timeout, err := command.ParseLongBlock(c.Args[3])
