@@ -10,8 +10,8 @@ const PASSING = new Set(['BUSY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN']);
 
 /**
  * An answer that is not a success. `login`: the user must log in; `loading`: the share loaded; `retry`: seconds to wait;
- * `confirm`: what must be typed; `passing`: the server is away or busy, and the next try may succeed; `command` and `rule`: what the user
- * may not run, and the ACL rule that allows it; `secret`: the command has a password.
+ * `confirm`: what must be typed; `passing`: the server is away or busy, or a proxy asks for it by another name, and the next try may
+ * succeed; `command` and `rule`: what the user may not run, and the ACL rule that allows it; `secret`: the command has a password.
  */
 export class ApiError extends Error {
   /** @param {number} status @param {Failure} body @param {number} retry */
@@ -27,7 +27,7 @@ export class ApiError extends Error {
     this.rule = body.rule || '';
     this.secret = !!body.secret;
     this.retry = retry;
-    this.passing = !!this.loading || PASSING.has(this.code) || (!this.code && [0, 429, 502, 503, 504].includes(status));
+    this.passing = !!this.loading || PASSING.has(this.code) || (!this.code && [0, 421, 429, 502, 503, 504].includes(status));
   }
 }
 
