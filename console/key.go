@@ -76,9 +76,7 @@ func (k *call) addFacts(q *request, key string, out *keyView) {
 		return &v.Int
 	}
 	out.TTL, out.Bytes, out.N = integer("PTTL", key), integer("MEMORY", "USAGE", key), k.count(q, key, out.Type)
-	if out.TTL != nil && *out.TTL >= 0 { // no command tells the span
-		out.Slide, _ = k.c.svc.DB.TrySpan(k.s.db, []byte(key))
-	}
+	out.Slide = k.slide(key, out.TTL)
 	if strings.HasSuffix(k.c.svc.Config.String("maxmemory-policy"), "-lfu") { // the other command is an error
 		out.Freq = integer("OBJECT", "FREQ", key)
 	} else if out.Idle = integer("OBJECT", "IDLETIME", key); out.Idle != nil {
@@ -90,6 +88,16 @@ func (k *call) addFacts(q *request, key string, out *keyView) {
 	if out.Type == "string" {
 		out.Digest = k.digest(q, key)
 	}
+}
+
+// slide returns the span to which each read renews the TTL of a key, in ms, which no command tells; 0: none does. ttl is what is left of
+// it, nil where the user may not see it.
+func (k *call) slide(key string, ttl *int64) int64 {
+	if ttl == nil || *ttl < 0 {
+		return 0
+	}
+	span, _ := k.c.svc.DB.TrySpan(k.s.db, []byte(key)) // 0 while another client holds the shard
+	return span
 }
 
 // addBody adds a page of the key's value. A user who may not read it gets none.

@@ -318,5 +318,9 @@ func TestAKeySaysThatItSlides(t *testing.T) {
 		if b.get("api/key?k="+url(key), &view); view.PTTL != 599_000 || view.Slide != want {
 			t.Errorf("%s: %+v", key, view)
 		}
+		var page struct{ Rows []struct{ Slide int64 } }
+		if b.get("api/keys?match="+key, &page); len(page.Rows) != 1 || page.Rows[0].Slide != want {
+			t.Errorf("%s among the keys: %+v", key, page)
+		}
 	}
 }

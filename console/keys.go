@@ -11,7 +11,8 @@ import (
 type keyRow struct {
 	K     blob   `json:"k"`
 	Type  string `json:"type,omitempty"`
-	TTL   *int64 `json:"pttl,omitempty"` // ms; -1: no deadline
+	TTL   *int64 `json:"pttl,omitempty"`  // ms; -1: no deadline
+	Slide int64  `json:"slide,omitempty"` // as of a key's view
 	Bytes *int64 `json:"bytes,omitempty"`
 	N     *int64 `json:"n,omitempty"` // items of a container
 }
@@ -145,6 +146,7 @@ func (k *call) keyRow(q *request, name resp.Value, ttl string) (row keyRow, ok b
 	case row.TTL == nil, ttl == "none" && *row.TTL >= 0, ttl == "soon" && (*row.TTL < 0 || *row.TTL > soonTTL):
 		return row, false
 	}
+	row.Slide = k.slide(key, row.TTL)
 	if v, err := k.do(q.ctx, "TYPE", key); err == nil {
 		row.Type = v.Str
 	}

@@ -234,4 +234,18 @@ func TestTheTTLOfASlidingKeyGoesOnSliding(t *testing.T) {
 	if command := confirm(p); command != "PEXPIRE session 600000 SLIDE" {
 		t.Errorf("the dialog proposes %q", command)
 	}
+	p.Screen("keys?match=ses*")
+	p.Click(within("session", "TTL"))
+	p.Eventually(`$('dialog[open] input[name=slide]').checked`)
+	if command := confirm(p); command != "PEXPIRE session 600000 SLIDE" {
+		t.Errorf("the dialog of the list proposes %q", command)
+	}
+	p.Click(button("Extend the TTL"))
+	p.Fill(`$('dialog[open] input[name=span]')`, "20m")
+	p.Click(`$('dialog[open] button[type=submit]')`)
+	p.Eventually(`$('dialog[open] ul.value')`)
+	p.Fill(`$('dialog[open] input[type=text]')`, "ses*")
+	if command := p.Text(`text('dialog[open] pre.command')`); command != "PEXPIRE session 1200000 GT SLIDE" {
+		t.Errorf("the dialog of the pattern proposes %q", command)
+	}
 }

@@ -3,9 +3,9 @@ import { h, fill, setText } from './h.js';
 import { errorOf, get, integerOf, messageOf, post } from './api.js';
 import { dialog, form, toast } from './dialog.js';
 import { argv, line, show, text } from './bytes.js';
-import { t, parseSpan } from './i18n.js';
+import { t, asSpan, parseSpan } from './i18n.js';
 
-/** @import { B, KeyPage } from './types.js' */
+/** @import { B, KeyPage, KeyRow, Words } from './types.js' */
 
 /** How many pages without a key the preview passes over, about 50 ms each. */
 const LOOKS = 100;
@@ -15,54 +15,68 @@ const PREVIEW = 20,
 /** A body has at most 1 MiB: long names go in smaller batches. */
 const ROOM = 700_000;
 
-/** The argv for a key. @typedef {(k: B, ms: number) => B[]} Command */
-/** The verbs. @type {Record<string, Command>} */
+/** A key, and the span to which each read renews its TTL. @typedef {Pick<KeyRow, 'k'|'slide'>} Target */
+/** The argv for a key. @typedef {(r: Target) => B[]} Command */
+
+/** The verbs: what follows from what the user is asked, null where the user goes back. @type {Record<string, () => Promise<Command|null>>} */
 const VERBS = {
-  del: (k) => argv('UNLINK', k),
-  persist: (k) => argv('PERSIST', k),
-  ttl: (k, ms) => argv('PEXPIRE', k, ms),
-  prolong: (k, ms) => argv('PEXPIRE', k, ms, 'GT'),
+  del: async () => (r) => argv('UNLINK', r.k),
+  persist: async () => (r) => argv('PERSIST', r.k),
+  ttl: () => askSpan('ttl', []),
+  prolong: () => askSpan('prolong', ['GT']),
 };
+
+/** The command that sets a TTL. A TTL that slides goes on sliding, to the new span. @param {Target} r @param {number} ms @param {Words} more */
+const setTTL = (r, ms, more = []) => argv('PEXPIRE', r.k, ms, ...more, ...(r.slide ? ['SLIDE'] : []));
+
+/** Asks for the TTL of a key, and proposes what is left of it, or the span to which reads renew it. @param {Target} r @param {number} left ms */
+export const askTTL = (r, left) =>
+  form({
+    title: t('keys.ttl.set'),
+    fields: [
+      { name: 's', label: t('bulk.span'), value: asSpan(r.slide || left), hint: t('bulk.span.hint') },
+      { name: 'slide', label: t('key.slide'), type: 'check', value: !!r.slide },
+    ],
+    command: (v) => (parseSpan(v.s) > 0 ? setTTL({ k: r.k, slide: v.slide ? 1 : 0 }, parseSpan(v.s)) : t('bulk.span.bad')),
+  });
 
 /**
  * keys, or all keys that match and that the filters of type and ttl let pass. prefix: of keys whose names are not text, as url; match then
  * names them.
- * @typedef {{db: number, verb: string, keys?: B[], match?: string, prefix?: string, type?: string, ttl?: string}} Many
+ * @typedef {{db: number, verb: string, keys?: Target[], match?: string, prefix?: string, type?: string, ttl?: string}} Many
  */
 
 /** Asks, shows the first keys, and runs the verb (del, persist, ttl, prolong). Answers how many keys it changed. @param {Many} o */
 export async function changeMany(o) {
-  const ms = o.verb === 'ttl' || o.verb === 'prolong' ? await askSpan(o.verb) : 0;
-  if (ms === null) return 0;
+  const command = await VERBS[o.verb]();
+  if (!command) return 0;
   const page = await firstKeys(o);
   if (!page) return 0;
   if (!page.keys.length && page.done) {
     toast(t('bulk.none'));
     return 0;
   }
-  if (!(await confirmMany(o, page.keys, ms))) return 0;
-  return runMany(o, ms);
+  if (!(await confirmMany(o, page.keys, command))) return 0;
+  return runMany(o, command);
 }
 
-/** Asks for a span, in ms; null for back. @param {string} verb */
-async function askSpan(verb) {
+/** Asks for a span. @param {string} verb @param {Words} more of the command @returns {Promise<Command|null>} */
+async function askSpan(verb, more) {
   const a = await form({
     title: t('bulk.' + verb),
+    text: t('bulk.slide'),
     fields: [{ name: 'span', label: t('bulk.span'), value: '1h', hint: t('bulk.span.hint') }],
     ok: t('bulk.next'),
-    command: (v) => (parseSpan(v.span) > 0 ? VERBS[verb]({ t: 'key' }, parseSpan(v.span)) : t('bulk.span.bad')),
+    command: (v) => (parseSpan(v.span) > 0 ? setTTL({ k: { t: 'key' } }, parseSpan(v.span), more) : t('bulk.span.bad')),
   });
-  return a && parseSpan(a.values.span);
+  return a && ((r) => setTTL(r, parseSpan(a.values.span), more));
 }
 
 /** A page of the keys that match. @param {Many} o @param {string} cursor @param {number} limit */
 const keyPage = (o, cursor, limit) =>
   get('keys', { db: o.db, match: o.prefix ? '' : o.match, prefix: o.prefix, type: o.type, ttl: o.ttl || 'any', cursor, limit });
 
-/** @param {KeyPage} page */
-const keysOf = (page) => page.rows.map((r) => r.k);
-
-/** The first keys, for a preview; null after an error. @param {Many} o */
+/** The first keys, for a preview; null after an error. @param {Many} o @returns {Promise<{keys: Target[], done: boolean}|null>} */
 async function firstKeys(o) {
   if (o.keys) return { keys: o.keys, done: true };
   let cursor = '0';
@@ -70,7 +84,7 @@ async function firstKeys(o) {
   for (let looks = 1; ; looks++) {
     try {
       const page = await keyPage(o, cursor, PREVIEW);
-      if (page.done || page.rows.length || looks >= LOOKS) return { keys: keysOf(page), done: page.done };
+      if (page.done || page.rows.length || looks >= LOOKS) return { keys: page.rows, done: page.done };
       cursor = page.cursor;
     } catch (e) {
       toast(messageOf(e), 'bad');
@@ -79,8 +93,8 @@ async function firstKeys(o) {
   }
 }
 
-/** @param {Many} o @param {B[]} keys the first ones @param {number} ms */
-function confirmMany(o, keys, ms) {
+/** @param {Many} o @param {Target[]} keys the first ones @param {Command} command */
+function confirmMany(o, keys, command) {
   const typed = o.match || '',
     input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('confirm.type', { text: typed }) });
   return dialog({
@@ -100,10 +114,10 @@ function confirmMany(o, keys, ms) {
       h(
         'ul',
         { class: 'value' },
-        keys.slice(0, PREVIEW).map((k) => h('li', null, show(k, 80))),
+        keys.slice(0, PREVIEW).map((r) => h('li', null, show(r.k, 80))),
       ),
       h('p', { class: 'faint' }, t('confirm.as')),
-      keys[0] && h('pre', { class: 'command' }, line(VERBS[o.verb](keys[0], ms))),
+      keys[0] && h('pre', { class: 'command' }, line(command(keys[0]))),
       o.match && h('label', null, t('confirm.type', { text: typed }), input),
     ],
     update: (ok) => {
@@ -112,8 +126,8 @@ function confirmMany(o, keys, ms) {
   });
 }
 
-/** Runs the commands, with a dialog whose end stops them. Answers how many keys have changed. @param {Many} o @param {number} ms */
-async function runMany(o, ms) {
+/** Runs the commands, with a dialog whose end stops them. Answers how many keys have changed. @param {Many} o @param {Command} command */
+async function runMany(o, command) {
   const progress = h('p', { role: 'status' }, t('bulk.running', { n: 0 })),
     run = { stopped: false, changed: 0, looked: 0 };
   let over = false;
@@ -124,7 +138,7 @@ async function runMany(o, ms) {
   try {
     for (let cursor = '0', done = false; !done && !run.stopped;) {
       const page = o.keys ? null : await keyPage(o, cursor, BATCH);
-      await runKeys(o.db, page ? keysOf(page) : o.keys || [], (k) => VERBS[o.verb](k, ms), run, progress);
+      await runKeys(o.db, page ? page.rows : o.keys || [], command, run, progress);
       cursor = page ? page.cursor : '0';
       done = !page || page.done;
     }
@@ -138,18 +152,18 @@ async function runMany(o, ms) {
   return run.changed;
 }
 
-/** How many keys from the i-th on go into one body. @param {B[]} keys @param {number} i */
+/** How many keys from the i-th on go into one body. @param {Target[]} keys @param {number} i */
 function batchOf(keys, i) {
   let n = 0;
-  for (let room = ROOM; i + n < keys.length && n < BATCH && (n === 0 || room > 0); n++) room -= text(keys[i + n]).length * 6 + 80;
+  for (let room = ROOM; i + n < keys.length && n < BATCH && (n === 0 || room > 0); n++) room -= text(keys[i + n].k).length * 6 + 80;
   return n;
 }
 
 /**
  * Runs the command of each key, in batches.
  * @param {number} db
- * @param {B[]} keys
- * @param {(k: B) => B[]} command
+ * @param {Target[]} keys
+ * @param {Command} command
  * @param {{stopped: boolean, changed: number, looked: number}} run
  * @param {HTMLElement} progress
  */

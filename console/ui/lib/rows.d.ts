@@ -367,6 +367,7 @@ export interface KeyRow {
   k: B;
   type?: string;
   pttl?: number; // ms; -1: no deadline
+  slide?: number; // as of a key's view
   bytes?: number;
   n?: number; // items of a container
 }

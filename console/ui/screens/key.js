@@ -2,6 +2,7 @@
 import { h, fill, setText } from '../lib/h.js';
 import { ApiError, clock, exec, get, isGone, isIdle, messageOf, run } from '../lib/api.js';
 import { ttl } from '../lib/countdown.js';
+import { askTTL } from '../lib/bulk-actions.js';
 import { form, toast } from '../lib/dialog.js';
 import { property } from '../cards/card.js';
 import { factsCard, streamBody } from '../cards/key-stream.js';
@@ -89,16 +90,7 @@ class Key {
   }
 
   async setTTL() {
-    const { key } = this,
-      { slide } = this.view();
-    const a = await form({
-      title: t('keys.ttl.set'),
-      fields: [
-        { name: 's', label: t('bulk.span'), value: asSpan(slide || this.left()), hint: t('bulk.span.hint') },
-        { name: 'slide', label: t('key.slide'), type: 'check', value: !!slide },
-      ],
-      command: (v) => (parseSpan(v.s) > 0 ? argv('PEXPIRE', key, parseSpan(v.s), ...(v.slide ? ['SLIDE'] : [])) : t('bulk.span.bad')),
-    });
+    const a = await askTTL({ k: this.key, slide: this.view().slide }, this.left());
     if (a) this.act(a.argv, { quiet: true });
   }
 

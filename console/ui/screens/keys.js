@@ -5,11 +5,10 @@ import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { ttl } from '../lib/countdown.js';
-import { form } from '../lib/dialog.js';
-import { changeMany } from '../lib/bulk-actions.js';
+import { askTTL, changeMany } from '../lib/bulk-actions.js';
 import { askNewKey } from '../cards/new-key.js';
-import { argv, beginning, bytes, copier, fromText, fromUrl, id, show, text, upToColon, url } from '../lib/bytes.js';
-import { t, num, percent, asSpan, parseSpan } from '../lib/i18n.js';
+import { beginning, bytes, copier, fromText, fromUrl, id, show, text, upToColon, url } from '../lib/bytes.js';
+import { t, num, percent } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, KeyPage, KeyRow } from '../lib/types.js' */
 /** A key, with the time at which its TTL was read. @typedef {KeyRow & {at: number}} Row */
@@ -193,7 +192,7 @@ class Keys {
 
   /** @param {Row[]} rows the chosen ones */
   paintPicked(rows) {
-    const which = { keys: rows.map((r) => r.k) };
+    const which = { keys: rows };
     fill(
       this.picked,
       rows.length > 0 && [
@@ -207,14 +206,7 @@ class Keys {
 
   /** @param {Row} row */
   async setTTL(row) {
-    const a = await form({
-      title: t('keys.ttl.set'),
-      fields: [{ name: 's', label: t('bulk.span'), value: asSpan((row.pttl ?? -1) - (clock() - row.at)), hint: t('bulk.span.hint') }],
-      command: (v) => {
-        const ms = parseSpan(v.s);
-        return ms > 0 ? argv('PEXPIRE', row.k, ms) : t('bulk.span.bad');
-      },
-    });
+    const a = await askTTL(row, (row.pttl ?? -1) - (clock() - row.at));
     if (a && (await run(this.ctx.db, a.argv, { quiet: true }))) this.again();
   }
 
