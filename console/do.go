@@ -107,6 +107,9 @@ func postBatch(c *Console, q *request) (any, error) {
 			return nil, err
 		}
 	}
+	if err := k.passTogether(cmds, in.Confirm); err != nil {
+		return nil, err
+	}
 	var replies []resp.Value
 	switch {
 	case len(in.Expect) > 0:

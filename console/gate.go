@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -133,23 +134,20 @@ func migrates(spec *command.Spec, argv [][]byte) (ms int64, ok bool) {
 }
 
 // mustType returns what the viewer must type before a request runs, "" for nothing: the label of the server, else the
-// first key, else the command. That is for requests of the category dangerous that change something, and
-// for those that remove or overwrite more than one key.
+// first key, else the command. That is for requests of the category dangerous that change something, for those that remove or overwrite
+// more than one key, and for those that flush scripts or functions.
 func (c *Console) mustType(spec *command.Spec, argv [][]byte) string {
 	if isRead(spec, argv) {
 		return ""
 	}
 	keys, _ := spec.AppendKeys(nil, argv) // the command says what is wrong
-	removed, overwritten := 0, 0
+	overwritten := 0
 	for _, k := range keys {
-		switch {
-		case k.Flags&command.KeyRM != 0:
-			removed++
-		case k.Flags&command.KeyOW != 0:
+		if k.Flags&(command.KeyRM|command.KeyOW) == command.KeyOW {
 			overwritten++
 		}
 	}
-	if spec.ACL()&command.CatDangerous == 0 && removed < 2 && overwritten < 2 {
+	if spec.ACL()&command.CatDangerous == 0 && removed(keys) < 2 && overwritten < 2 && !strings.HasSuffix(spec.Name, "|flush") {
 		return ""
 	}
 	if c.label != "" {
@@ -161,4 +159,38 @@ func (c *Console) mustType(spec *command.Spec, argv [][]byte) string {
 		}
 	}
 	return display(spec)
+}
+
+// removed returns how many of the keys of a request it removes.
+func removed(keys []command.KeyRef) (n int) {
+	for _, k := range keys {
+		if k.Flags&command.KeyRM != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// passTogether refuses a batch that removes several keys, each by a command that removes one, until the viewer has typed the label, or the
+// name of the first of these commands: batches follow each other, and their keys differ.
+func (k *call) passTogether(cmds [][][]byte, typed string) error {
+	n, first := 0, ""
+	for _, argv := range cmds {
+		spec := k.c.specOf(argv)
+		if spec == nil {
+			continue
+		}
+		if k.c.mustType(spec, argv) != "" {
+			return nil // the viewer has typed what this one asks for
+		}
+		keys, _ := spec.AppendKeys(nil, argv)
+		if r := removed(keys); r > 0 {
+			n, first = n+r, cmp.Or(first, display(spec))
+		}
+	}
+	if want := cmp.Or(k.c.label, first); n > 1 && typed != want {
+		return &failure{status: http.StatusConflict, Code: "CONFIRM", Confirm: want,
+			Text: fmt.Sprintf("the batch removes %d keys, and needs a confirmation: type %s", n, want)}
+	}
+	return nil
 }

@@ -133,7 +133,8 @@ func TestWhatTheConsoleRefuses(t *testing.T) {
 		"BLMPOP 11 1 k LEFT": "BLOCKING", "DQ.POP q BLOCK 20000": "BLOCKING", "CLIENT PAUSE 3600000": "BLOCKING",
 		"MIGRATE 127.0.0.1 1 k 0 10001": "BLOCKING", "MIGRATE 127.0.0.1 1 k 0 10000": "CONFIRM",
 		"FLUSHALL": "CONFIRM", "DEL a b": "CONFIRM", "UNLINK a b": "CONFIRM", "MSET a 1 b 2": "CONFIRM", "CONFIG SET maxmemory 1": "CONFIRM",
-		"SHUTDOWN NOSAVE": "CONFIRM", "CLIENT KILL ID 1": "CONFIRM", "ACL SETUSER x": "CONFIRM",
+		"SHUTDOWN NOSAVE": "CONFIRM", "CLIENT KILL ID 1": "CONFIRM", "ACL SETUSER x": "CONFIRM", "SCRIPT FLUSH": "CONFIRM",
+		"FUNCTION FLUSH": "CONFIRM",
 		"DEL a": "", "SET a 1": "", "RENAME a b": "", "BLPOP list 5": "", "CONFIG GET *": "", "INFO": "", "KEYS *": "", "CLIENT LIST": "", "XREAD STREAMS s 0": "",
 	} {
 		status, body := b.ask("POST", "api/do", `{"db":0,"argv":`+argvJSON(line)+`}`)
@@ -149,7 +150,17 @@ func TestWhatTheConsoleRefuses(t *testing.T) {
 	if status, body := b.do("MSET a 1 b 2"); status != 200 {
 		t.Errorf("confirmed: %d %s", status, body)
 	}
+	if status, body := b.ask("POST", "api/batch", `{"db":0,"cmds":[`+argvJSON("UNLINK c")+","+argvJSON("DEL d")+`]}`); status != 409 ||
+		!strings.Contains(body, `"confirm":"production"`) {
+		t.Errorf("a batch that removes two keys: %d %s", status, body)
+	}
 	plain := newBench(t, Options{})
+	unlinks := `{"db":0,"cmds":[` + argvJSON("UNLINK c") + "," + argvJSON("SET c 1") + "," + argvJSON("UNLINK d") + `],"confirm":%q}`
+	for confirm, want := range map[string]int{"": 409, "UNLINK": 200} {
+		if status, body := plain.ask("POST", "api/batch", fmt.Sprintf(unlinks, confirm)); status != want {
+			t.Errorf("a batch that removes two keys, with %q typed: %d %s", confirm, status, body)
+		}
+	}
 	for line, want := range map[string]string{"DEL a b": "a", "FLUSHALL": "FLUSHALL", "CONFIG SET maxmemory 0": "CONFIG SET"} {
 		_, body := plain.ask("POST", "api/do", `{"db":0,"argv":`+argvJSON(line)+`}`)
 		var f failure

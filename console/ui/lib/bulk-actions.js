@@ -18,7 +18,7 @@ const ROOM = 700_000;
 /** A key, and the span to which each read renews its TTL. @typedef {Pick<KeyRow, 'k'|'slide'>} Target */
 /** The argv for a key. @typedef {(r: Target) => B[]} Command */
 
-/** The verbs: what follows from what the user is asked, null where the user goes back. @type {Record<string, () => Promise<Command|null>>} */
+/** The verbs: the command that follows from what the user is asked. @type {Record<string, () => Promise<Command|null>>} */
 const VERBS = {
   del: async () => (r) => argv('UNLINK', r.k),
   persist: async () => (r) => argv('PERSIST', r.k),
@@ -26,10 +26,10 @@ const VERBS = {
   prolong: () => askSpan('prolong', ['GT']),
 };
 
-/** The command that sets a TTL. A TTL that slides goes on sliding, to the new span. @param {Target} r @param {number} ms @param {Words} more */
+/** Sets a TTL. One that slides goes on sliding, to the new span. @param {Target} r @param {number} ms @param {Words} more */
 const setTTL = (r, ms, more = []) => argv('PEXPIRE', r.k, ms, ...more, ...(r.slide ? ['SLIDE'] : []));
 
-/** Asks for the TTL of a key, and proposes what is left of it, or the span to which reads renew it. @param {Target} r @param {number} left ms */
+/** Asks for the TTL of a key, and proposes the one that it has: what is left, or its span. @param {Target} r @param {number} left ms */
 export const askTTL = (r, left) =>
   form({
     title: t('keys.ttl.set'),
@@ -42,8 +42,8 @@ export const askTTL = (r, left) =>
 
 /**
  * keys, or all keys that match and that the filters of type and ttl let pass. prefix: of keys whose names are not text, as url; match then
- * names them.
- * @typedef {{db: number, verb: string, keys?: Target[], match?: string, prefix?: string, type?: string, ttl?: string}} Many
+ * names them. label: that of the server, which a deletion asks for.
+ * @typedef {{db: number, label?: string, verb: string, keys?: Target[], match?: string, prefix?: string, type?: string, ttl?: string}} Many
  */
 
 /** Asks, shows the first keys, and runs the verb (del, persist, ttl, prolong). Answers how many keys it changed. @param {Many} o */
@@ -95,7 +95,7 @@ async function firstKeys(o) {
 
 /** @param {Many} o @param {Target[]} keys the first ones @param {Command} command */
 function confirmMany(o, keys, command) {
-  const typed = o.match || '',
+  const typed = (o.verb === 'del' && o.label) || o.match || '',
     input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('confirm.type', { text: typed }) });
   return dialog({
     title: t('bulk.' + o.verb),
@@ -118,10 +118,10 @@ function confirmMany(o, keys, command) {
       ),
       h('p', { class: 'faint' }, t('confirm.as')),
       keys[0] && h('pre', { class: 'command' }, line(command(keys[0]))),
-      o.match && h('label', null, t('confirm.type', { text: typed }), input),
+      typed && h('label', null, t('confirm.type', { text: typed }), input),
     ],
     update: (ok) => {
-      ok.disabled = !!o.match && input.value !== typed;
+      ok.disabled = input.value !== typed;
     },
   });
 }
@@ -138,7 +138,7 @@ async function runMany(o, command) {
   try {
     for (let cursor = '0', done = false; !done && !run.stopped;) {
       const page = o.keys ? null : await keyPage(o, cursor, BATCH);
-      await runKeys(o.db, page ? page.rows : o.keys || [], command, run, progress);
+      await runKeys(o, page ? page.rows : o.keys || [], command, run, progress);
       cursor = page ? page.cursor : '0';
       done = !page || page.done;
     }
@@ -160,17 +160,18 @@ function batchOf(keys, i) {
 }
 
 /**
- * Runs the command of each key, in batches.
- * @param {number} db
+ * Runs the command of each key, in batches. What the server asks for, the user has typed or confirmed before.
+ * @param {Many} o
  * @param {Target[]} keys
  * @param {Command} command
  * @param {{stopped: boolean, changed: number, looked: number}} run
  * @param {HTMLElement} progress
  */
-async function runKeys(db, keys, command, run, progress) {
+async function runKeys({ db, label }, keys, command, run, progress) {
   for (let i = 0; i < keys.length && !run.stopped;) {
     const n = batchOf(keys, i);
-    const { replies } = await post('batch', { db, cmds: keys.slice(i, i + n).map(command), atomic: false });
+    const cmds = keys.slice(i, i + n).map(command),
+      { replies } = await post('batch', { db, cmds, atomic: false, confirm: label || text(cmds[0][0]) });
     const wrong = replies.map(errorOf).find((e) => e);
     if (wrong) throw new Error(wrong);
     run.changed += replies.filter((r) => r && integerOf(r) !== '0').length;

@@ -184,7 +184,7 @@ class Keys {
       action,
       t('bulk.' + verb),
       async () => {
-        if (await changeMany({ db: this.ctx.db, verb, ...which })) this.again();
+        if (await changeMany({ db: this.ctx.db, label: this.ctx.me.label?.text, verb, ...which })) this.again();
       },
       { danger: verb === 'del' },
     );
