@@ -173,6 +173,12 @@ func TestABulkChangeKeepsTheFiltersOfTheList(t *testing.T) {
 		p.Press(kb.Escape)
 		p.Eventually(`!$('dialog[open]')`)
 	}
+	s.Do("BF.ADD", "filter", "x")
+	p.Screen("keys")
+	p.Eval(`(() => { const e = $('select[aria-label="Type"]'); e.value = [...e.options].find((o) => o.text === 'bloom').value;
+		e.dispatchEvent(new Event('change')); })()`)
+	p.Eventually(`$$('#screen tbody tr').length === 1 && ` + row("filter") + `.innerText.includes('bloom')`)
+	s.Do("DEL", "filter")
 	p.Screen("keys?match=bf:*&type=hash&ttl=none")
 	p.Eventually(`$$('#screen tbody tr').length === 2`)
 	p.Click(button("Delete"))

@@ -16,7 +16,9 @@ import { t, num, percent } from '../lib/i18n.js';
 /** @typedef {{p: string, k: B, folder: boolean, n: number, bytes: number, forever: number, next: number}} Branch */
 
 export const title = 'keys.title';
-const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lock', 'semaphore', 'delayqueue', 'bloom'];
+const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lock', 'semaphore', 'delayqueue', 'MBbloom--'];
+/** How the list calls a type whose name in the server is another. */
+const TYPE_WORDS = new Map([['MBbloom--', 'bloom']]);
 /** The rows of a page of the list and of the tree, the rows that the list keeps, and the branches that the tree shows. */
 const PAGE = { list: 200, tree: 1000 },
   KEEP = 2000,
@@ -48,7 +50,7 @@ function filterOf(params) {
 /** @param {Ctx} ctx @returns {Column<Row>[]} */
 const keyColumns = (ctx) => [
   column.key(ctx),
-  column.of('type', t('keys.type'), (r) => r.type, { minor: true, cell: (r) => r.type ?? '–' }),
+  column.of('type', t('keys.type'), (r) => r.type, { minor: true, cell: (r) => TYPE_WORDS.get(r.type || '') ?? r.type ?? '–' }),
   column.lifetime(),
   column.bytes('bytes', t('keys.bytes'), (r) => r.bytes, { minor: true }),
   column.of('n', t('keys.items'), (r) => r.n, { num: true, minor: true, cell: (r) => (r.n === undefined ? '' : num(r.n)) }),
@@ -306,7 +308,7 @@ class Keys {
       'select',
       { 'aria-label': t('keys.' + name) },
       h('option', { value: '' }, t('keys.' + name + '.any')),
-      values.map((v) => h('option', { value: v, selected: this.ctx.params.get(name) === v }, words ? t(words + v) : v)),
+      values.map((v) => h('option', { value: v, selected: this.ctx.params.get(name) === v }, words ? t(words + v) : (TYPE_WORDS.get(v) ?? v))),
     );
     el.addEventListener('change', () => this.move({ [name]: el.value }));
     return el;
