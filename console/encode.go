@@ -105,21 +105,32 @@ func (b *blob) UnmarshalJSON(in []byte) error {
 	return nil
 }
 
-// clean reports whether a reader sees all of a text, in the order of its bytes: it is valid UTF-8
-// without control characters, line separators and format characters. The last are, among others, marks of
-// direction, the zero-width ones, the soft hyphen and the byte order mark.
+// unseen are the classes of characters that a reader does not see, or not as such: control and format characters (among them marks of
+// direction, those of no width and the byte order mark), separators, blanks but the space, and what a font leaves out.
+var unseen = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point,
+	unicode.Variation_Selector}
+
+const (
+	brailleBlank = '\u2800'
+	emojiStyle   = '\ufe0f' // a variation selector, which a reader sees behind a symbol
+)
+
+// clean reports whether a reader sees all of a text, in the order of its bytes: it is valid UTF-8 and has none of unseen. UNCLEAN in
+// ui/lib/bytes.js is the same.
 func clean(s string) bool {
 	if !utf8.ValidString(s) {
 		return false
 	}
+	before := ' '
 	for _, r := range s {
 		switch {
 		case r < ' ' || r == 0x7f:
 			return false
-		case r < 0x7f:
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+		case r < 0x7f, r == emojiStyle && unicode.Is(unicode.So, before):
+		case r == brailleBlank || unicode.In(r, unseen...):
 			return false
 		}
+		before = r
 	}
 	return true
 }

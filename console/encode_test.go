@@ -12,7 +12,7 @@ import (
 
 func FuzzABlobKeepsItsBytes(f *testing.F) {
 	for _, s := range []string{"", "plain", "\x00\xff\xfe", "a\u202eb", "\ufeffx", "zero\u200bwidth", "\u2028", "é漢字😀", "\xed\xa0\x80", "\ufffd",
-		"<script>alert(1)</script>", "a\nb", `"\`, "__proto__", "\u00ad", "\u061c", strings.Repeat("k", 70000)} {
+		"<script>alert(1)</script>", "a\nb", `"\`, "__proto__", "\u00ad", "\u061c", "❤\ufe0f", "x\ufe0f", strings.Repeat("k", 70000)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -41,6 +41,20 @@ func FuzzABlobKeepsItsBytes(f *testing.F) {
 			t.Fatalf("%q is cut within a character: %q", in, cut.s)
 		}
 	})
+}
+
+func TestAReaderSeesEachCharacterOfACleanName(t *testing.T) {
+	for _, s := range []string{"a b", "漢字", "I ❤\ufe0f"} {
+		if !clean(s) {
+			t.Errorf("%+q is not clean", s)
+		}
+	}
+	for _, s := range []string{"pay\ufe0f", "pay\u034f", "\u3164", "\u115f", "\u2800", "\u00a0", "\u3000", "\u2028", "a\u202eb", "\u0600",
+		"\U000e0041", "\x7f"} {
+		if clean(s) {
+			t.Errorf("%+q is clean", s)
+		}
+	}
 }
 
 func TestALongNameIsCut(t *testing.T) {

@@ -34,7 +34,9 @@ test('any bytes come back from an address', () => {
 
 test('text is shown as it is only where a reader sees all of it', () => {
   assert.deepEqual(fromText('plain 中文'), { t: 'plain 中文' });
-  for (const s of ['a\nb', 'a\u202eb', 'a\u200bb', '\ud800']) assert.notEqual(fromText(s).b, undefined, JSON.stringify(s));
+  assert.deepEqual(fromText('I \u2764\ufe0f'), { t: 'I \u2764\ufe0f' });
+  const unseen = ['pay\ufe0f', 'pay\u034f', '\u3164', '\u115f', '\u2800', '\u00a0', '\u0600'];
+  for (const s of ['a\nb', 'a\u202eb', 'a\u200bb', '\ud800', ...unseen]) assert.notEqual(fromText(s).b, undefined, JSON.stringify(s));
   assert.equal(fromBytes(Uint8Array.of(0xff)).t, '\\xff');
 });
 
@@ -65,6 +67,7 @@ test('a form edits a value without changing other bytes', () => {
     assert.deepEqual(bytes(e.read(e.value)), a);
   }
   assert.equal(editor({ t: 'beginning', n: 1e6 }), null);
+  assert.equal(plain(fromText('\u3000\u6f22\u5b57\n')), '\u3000\u6f22\u5b57\n');
   assert.equal(plain(fromText('a\r\nb')), undefined); // a text area would change it
 });
 

@@ -5,11 +5,9 @@ import { t as word, num } from './i18n.js';
 
 /** @import { B, Params, Words } from './types.js' */
 
-// Control characters, marks of direction and others without a shape, and halves of surrogate pairs.
-const UNCLEAN = new RegExp(
-  '[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]' +
-    '|[\\ud800-\\udbff](?![\\udc00-\\udfff])|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]',
-);
+// Characters that a reader does not see, or not as such: control and format characters, separators, blanks but the space, what a font
+// leaves out, and halves of surrogate pairs. A symbol may have the style of an emoji. encode.go has the same rule.
+const UNCLEAN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u2800]|(?! )\p{Zs}|(?!\ufe0f)\p{DI}|(?<!\p{So})\ufe0f/u;
 const encoder = new TextEncoder();
 
 /** The bytes of B. @param {B} x @returns {Uint8Array} */
@@ -106,8 +104,8 @@ export const glob = (s) => s.replace(/[*?[\]\\]/g, '\\$&');
 /** The pattern that one name alone matches: the server looks for a text without such letters within names. '' for bytes. @param {B} x */
 export const exactly = (x) => (x.b === undefined ? glob(text(x)).replace(/^[^\\]/, '\\$&') : '');
 
-// What a text area gives back as it got it. It would turn a carriage return into a line end.
-const PLAIN = new RegExp(UNCLEAN.source.replace('\\u0000-\\u001f', '\\u0000-\\u0008\\u000b-\\u001f'));
+// What a text area gives back as it got it, blanks of all kinds too. It would turn a carriage return into a line end.
+const PLAIN = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /**
  * The text of a value with its lines and tabs; undefined if it has other bytes that are not plain text.
