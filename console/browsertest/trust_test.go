@@ -188,4 +188,19 @@ func TestADialogClosesWhenTheScreenBehindItChanges(t *testing.T) {
 	if s.Do("EXISTS", "k").Int != 1 {
 		t.Error("the key was deleted")
 	}
+	// An answer that comes after the reader has gone elsewhere leads to no other screen.
+	p.Screen("key?db=0&k=" + keyURL("k"))
+	p.Eval(`(() => { const f = window.fetch; window.fetch = async (u, o) => { const r = await f(u, o);
+		if (String(u).includes('api/do')) await new Promise((go) => { window.arrive = go; }); return r; }; })()`)
+	p.Click(button("Delete"))
+	confirm(p)
+	p.Eventually(`!!window.arrive`)
+	p.Eval(`location.hash = '#/locks'`)
+	p.Eventually(`text('#screen h1') === 'Locks'`)
+	p.Eval(`window.arrive()`)
+	p.Eventually(`byText('.toast', 'UNLINK k').length`)
+	p.Eval(`new Promise((done) => setTimeout(done, 0))`)
+	if at := p.Text(`location.hash`); at != "#/locks" {
+		t.Errorf("the page is at %s", at)
+	}
 }

@@ -109,7 +109,9 @@ const context = (params, end) => ({
   params,
   me: me(),
   db: db(),
-  go,
+  go: (name, to) => {
+    if (!end.signal.aborted) go(name, to); // else the reader has gone elsewhere
+  },
   link,
   can,
   button,
