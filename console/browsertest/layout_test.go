@@ -57,6 +57,7 @@ func TestNoScreenIsWiderThanItsWindow(t *testing.T) {
 		"Chinese":           {Lang: "zh-CN"},
 		"dark":              {Dark: true},
 		"phone":             {Width: 390, Height: 844, Mobile: true},
+		"small, Chinese":    {Width: 320, Height: 640, Mobile: true, Lang: "zh-CN"},
 		"phone, Chinese":    {Width: 390, Height: 844, Mobile: true, Lang: "zh-CN", Dark: true},
 		"zoomed to 200 %":   {Width: 720, Height: 450, Scale: 4},
 		"tablet, in German": {Width: 820, Height: 1180, Lang: "de-DE"},
@@ -66,6 +67,13 @@ func TestNoScreenIsWiderThanItsWindow(t *testing.T) {
 			p.Allow(`^status 404: GET .*/api/key\?`) // of the key that does not exist
 			for _, to := range routes() {
 				p.Screen(to)
+				const cutOff = `$$('#screen .acts button').filter((b) => seen(b) && b.getBoundingClientRect().right > innerWidth).length`
+				if n := p.Number(cutOff); o.Mobile && n > 0 {
+					t.Errorf("%.40s: %v buttons of rows are cut off", to, n)
+				}
+				if n := p.Number(`$('#bar .label').getBoundingClientRect().width`); n < 70 {
+					t.Errorf("%.40s: the label has %v px", to, n)
+				}
 				for _, wide := range p.Overflow(".card, .tile, #bar, #banner, .titlebar, dialog, .toast, #screen") {
 					t.Errorf("%.40s: %s", to, wide)
 				}
