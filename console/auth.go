@@ -167,8 +167,8 @@ func cookie(r *http.Request, value string) *http.Cookie {
 	return k
 }
 
-// maxCookies is the number of cookies of a request that loginOf looks at.
-const maxCookies = 8
+// maxCookies is the number of cookies of a request that loginOf looks at: a browser keeps fewer of one host.
+const maxCookies = 256
 
 // loginOf returns the login whose cookie a request has; nil: it has none. A page of another port of this host can set
 // cookies of the same name for other paths, and the browser sends all of them, in an order that the page chooses.
