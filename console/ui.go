@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -41,7 +42,7 @@ func (c *Console) serveUI(w http.ResponseWriter, r *http.Request, name string) {
 	tag := hex.EncodeToString(sum[:16])
 	h := w.Header()
 	h.Set("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if takesGzip(r.Header.Get("Accept-Encoding")) {
 		body, tag = c.zipped(name, body), tag+"-gzip"
 		h.Set("Content-Encoding", "gzip")
 	}
@@ -55,6 +56,19 @@ func (c *Console) serveUI(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	_, _ = w.Write(body) // the client may be gone
+}
+
+// takesGzip reports whether a client reads the encoding gzip, by its header Accept-Encoding.
+func takesGzip(header string) bool {
+	for coding := range strings.SplitSeq(header, ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			_, q, _ := strings.Cut(weight, "=")
+			n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			return err != nil || n > 0
+		}
+	}
+	return false
 }
 
 // zipped returns a file in the encoding gzip, which all browsers read: a third of its bytes. The console makes it once.

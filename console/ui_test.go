@@ -201,6 +201,12 @@ func TestThePagesAreServedOnce(t *testing.T) {
 	if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) || w.Header().Get("Content-Encoding") != "gzip" {
 		t.Errorf("app.js in gzip: %v %v", err, w.Header())
 	}
+	for header, want := range map[string]bool{"": false, "br, gzip": true, "GZIP;q=0.5": true, "br, gzip; q=0": false, "gzip;q=0.0": false,
+		"xgzip": false} {
+		if got := takesGzip(header); got != want {
+			t.Errorf("%q takes gzip: %v", header, got)
+		}
+	}
 	for _, path := range []string{"nosuch", "lib", "lib/", "../ui.go", "ui/app.js", "..%2fui.go"} {
 		if status, _ := b.ask("GET", path, ""); status != 404 {
 			t.Errorf("%q: %d", path, status)
