@@ -96,6 +96,9 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 	}
 	lost("s", func() { p.Click(button("Edit")) }, setValue, "mine", func() { s.Do("SET", "s", "two") },
 		func() string { return s.Do("GET", "s").Str })
+	s.Do("SET", "t", "one")
+	lost("t", func() { p.Click(button("Edit")) }, `$('dialog[open] .body p')`, "", func() { s.Do("DEL", "t"); s.Do("HSET", "t", "f", "v") },
+		func() string { return s.Do("TYPE", "t").Str })
 	lost("h", func() { p.Click(within("field", "Edit")) }, setValue, "mine", func() { s.Do("HSET", "h", "field", "two") },
 		func() string { return s.Do("HGET", "h", "field").Str })
 	lost("z", func() { p.Click(within("member", "Edit")) }, `$('dialog[open] input[name=v]')`, "9", func() { s.Do("ZADD", "z", 5, "member") },

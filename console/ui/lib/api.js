@@ -151,6 +151,9 @@ export const integerOf = (reply) => (reply && typeof reply === 'object' && !Arra
 /** Whether a reply says that a command has changed nothing: 0 or nil. @param {Resp|undefined} reply */
 export const isIdle = (reply) => reply === null || reply === undefined || integerOf(reply) === '0';
 
+/** Whether a reply says that a key is of another type by now. @param {Resp} reply */
+const hasOtherType = (reply) => (errorOf(reply) || '').startsWith('WRONGTYPE');
+
 /**
  * Runs a command without a question: for reads and for the shell.
  * @param {number} db
@@ -194,7 +197,7 @@ export async function run(db, args, o = {}) {
   for (;;) {
     try {
       const r = await send(db, words, typed || undefined, o.expect);
-      if (!r.error && o.unchanged && isIdle(r.reply)) toast(o.unchanged, 'bad');
+      if (o.unchanged && (r.error ? hasOtherType(r.reply) : isIdle(r.reply))) toast(o.unchanged, 'bad');
       else toast(r.error ? r.text : line(words) + ' → ' + r.text, r.error ? 'bad' : 'good');
       return r.error ? null : r;
     } catch (e) {
