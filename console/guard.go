@@ -33,17 +33,27 @@ func vet(r *http.Request) *failure {
 	return nil
 }
 
+// admit counts a request. Where the viewer has too many, the one whose body has not come for longest gives way: a client without a login
+// shares its viewer with all others of its address, and its bodies may never come.
+func (v *viewer) admit() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.requests >= maxRequests {
+		if len(v.reading) == 0 {
+			return false
+		}
+		v.reading[0].cut()
+		v.reading = v.reading[1:]
+	}
+	v.requests++
+	return true
+}
+
 // admit counts a request of a viewer, which may be nil, and bounds what it takes up. The caller calls leave at the
 // end of the request. The end of the console cuts the connection off.
 func (c *Console) admit(q *request) (leave func(), err error) {
 	if v := q.v; v != nil {
-		v.mu.Lock()
-		full := v.requests >= maxRequests
-		if !full {
-			v.requests++
-		}
-		v.mu.Unlock()
-		if full {
+		if !v.admit() {
 			return nil, errTooMany
 		}
 	}

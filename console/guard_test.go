@@ -279,6 +279,40 @@ func testStreams(t *testing.T, b *bench, most int, login func(addr string) (head
 	}
 }
 
+// Requests whose bodies do not come give way: a client of this machine would keep the others without a login out.
+func TestBodiesThatDoNotComeKeepNoRequestOut(t *testing.T) {
+	b := newBench(t, Options{})
+	addr, _ := serveStream(t, b)
+	for range maxRequests {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		fmt.Fprint(c, "POST /api/do HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n")
+	}
+	waiting := func() (n int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, v := range b.plain {
+			v.mu.Lock()
+			n += len(v.reading)
+			v.mu.Unlock()
+		}
+		return n
+	}
+	for deadline := time.Now().Add(tier.Patience); waiting() < maxRequests; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d requests wait for their bodies", waiting())
+		}
+	}
+	for range 3 {
+		if status, body := b.ask("GET", "api/me", ""); status != http.StatusOK {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+}
+
 func TestTheServersStatesAreShown(t *testing.T) {
 	b := newBench(t, Options{})
 	b.admin("SET", "big", strings.Repeat("x", 1000))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,10 +107,36 @@ func (q *request) key(name string) (string, error) {
 // bodyTime is the time that a client has to send a body.
 const bodyTime = 10 * time.Second
 
+// bodyTimer ends the read of a body that does not come.
+type bodyTimer struct {
+	conn *http.ResponseController
+	*time.Timer
+}
+
+func (b *bodyTimer) cut() { _ = b.conn.SetReadDeadline(pastDeadline) } // not every ResponseWriter can
+
+// awaitBody begins the time that a client has to send the body of a request. The caller calls came when it is there.
+func (q *request) awaitBody() (came func()) {
+	b := &bodyTimer{conn: http.NewResponseController(q.w)}
+	b.Timer = time.AfterFunc(bodyTime, b.cut)
+	v := q.v
+	if v == nil {
+		return func() { b.Stop() }
+	}
+	v.mu.Lock()
+	v.reading = append(v.reading, b)
+	v.mu.Unlock()
+	return func() {
+		b.Stop()
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.reading = slices.DeleteFunc(v.reading, func(x *bodyTimer) bool { return x == b })
+	}
+}
+
 // read reads the body of a request.
 func (q *request) read() (err error) {
-	conn := http.NewResponseController(q.w)
-	defer time.AfterFunc(bodyTime, func() { _ = conn.SetReadDeadline(pastDeadline) }).Stop() // not every ResponseWriter can
+	defer q.awaitBody()()
 	q.sent, err = io.ReadAll(q.r.Body)
 	var long *http.MaxBytesError
 	switch {

@@ -23,7 +23,8 @@ type viewer struct {
 
 	mu          sync.Mutex // guards what follows
 	idle        []*viewerSession
-	requests    int // under way
+	requests    int          // under way
+	reading     []*bodyTimer // of those whose bodies have not come yet, the oldest first
 	streams     int
 	lastRequest int64 // us: the latest request
 	revoked     bool
