@@ -12,7 +12,7 @@ Object.assign(globalThis, {
   fetch: async (path) => ({ json: async () => JSON.parse(await readFile(new URL('../ui/' + path, import.meta.url), 'utf8')) }),
 });
 const { setLang } = await import('../ui/lib/i18n.js');
-const { ApiError } = await import('../ui/lib/api.js');
+const { ApiError, clock, sync } = await import('../ui/lib/api.js');
 const errors = await import('../ui/lib/errors.js');
 await setLang('en');
 errors.start();
@@ -50,6 +50,16 @@ test('the end of a screen and a missing login are not messages', () => {
   assert.equal(reject(new ApiError(401, { error: 'log in', login: true }, 0)), true);
   handlers.error({ error: null }); // a picture that did not load
   assert.equal(messages().length, before);
+});
+
+test('an answer sets the clock right, and one with a longer way only where the clock is wrong', () => {
+  const near = (want) => assert.ok(Math.abs(clock() - want) < 40, `${clock()} is not ${want}`);
+  sync(1e12, 10);
+  near(1e12 + 5);
+  sync(1e12 - 20, 100); // it was on its way for longer than the other
+  near(1e12 + 5);
+  sync(1e12 + 7.2e6, 100); // the computer has slept for two hours
+  near(1e12 + 7.2e6 + 50);
 });
 
 test('errors that pass lead to another try', () => {

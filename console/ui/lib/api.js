@@ -31,7 +31,9 @@ export class ApiError extends Error {
   }
 }
 
-// The server's clock. The offset of the answer with the shortest way is the best one; it is forgotten after ten minutes.
+// The server's clock. The offset of the answer with the shortest way is the best one; it is forgotten after ten minutes, and where an
+// answer shows that it is wrong: the browser's clock stands still while a laptop sleeps.
+const SLACK = 50; // ms
 let offset = 0,
   best = Infinity,
   bestAt = 0;
@@ -39,7 +41,9 @@ const here = () => performance.timeOrigin + performance.now();
 
 /** Tells the clock what the server said, and how long its way was. @param {number} now @param {number} way ms there and back */
 export function sync(now, way) {
-  if (way > best && here() - bestAt < 600000) return;
+  const since = clock() - now, // the server has said it: 0 to way
+    wrong = since < -best / 2 - SLACK || since > way + best / 2 + SLACK;
+  if (way > best && here() - bestAt < 600000 && !wrong) return;
   best = way;
   bestAt = here();
   offset = now + way / 2 - here();
