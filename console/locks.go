@@ -7,6 +7,7 @@ type holderRow struct {
 	Owner   blob   `json:"owner"`
 	Permits int64  `json:"permits,omitempty"`
 	Token   string `json:"token"`
+	Since   int64  `json:"since"` // ms since 1970
 	Until   int64  `json:"until"` // ms since 1970
 }
 
@@ -34,13 +35,17 @@ type lockRow struct {
 // lockColumns are the columns by which locks are sorted.
 var lockColumns = map[string]func(*lockRow) float64{
 	"waiting": func(r *lockRow) float64 { return float64(r.Waiting) }, "longest": func(r *lockRow) float64 { return float64(r.Longest) },
-	"lease": func(r *lockRow) float64 {
-		at := math.Inf(1)
-		for _, h := range r.Holders {
-			at = min(at, float64(h.Until))
-		}
-		return at
-	},
+	"lease": func(r *lockRow) float64 { return r.first(func(h *holderRow) int64 { return h.Until }) },
+	"held":  func(r *lockRow) float64 { return -r.first(func(h *holderRow) int64 { return h.Since }) },
+}
+
+// first returns the earliest of the times of the holders.
+func (r *lockRow) first(of func(*holderRow) int64) float64 {
+	at := math.Inf(1)
+	for i := range r.Holders {
+		at = min(at, float64(of(&r.Holders[i])))
+	}
+	return at
 }
 
 // getLocks answers GET api/locks?db&match.
@@ -111,7 +116,8 @@ func (k *call) lockRow(q *request, key, kind string, clients map[int64]*clientRo
 	row := &lockRow{K: wholeOf(key), Kind: kind, Mode: member(v, "mode").Str, Taken: member(v, "taken").Int, Holders: []holderRow{}}
 	for _, e := range member(v, "holders").Elems {
 		x := e.Elems
-		h := holderRow{Owner: nameOf(x[0]), Token: text64(x[len(x)-2].Int), Until: now + x[len(x)-1].Int}
+		token := x[len(x)-2].Int // the instant of the grant in us, or a little more
+		h := holderRow{Owner: nameOf(x[0]), Token: text64(token), Since: min(now, token/1000), Until: now + x[len(x)-1].Int}
 		if kind == "semaphore" {
 			h.Permits = x[1].Int
 		}

@@ -122,6 +122,23 @@ func TestTheLockOfADeadWorkerGoesToTheFirstInLine(t *testing.T) {
 	q.Eventually(`!$('.toast')`)
 }
 
+func TestALockTellsHowLongItIsHeldAndWhichClientWaits(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("LOCK.ACQUIRE", "older", "worker-1", 600_000)
+	s.Do("LOCK.ACQUIRE", "younger", "worker-3", 600_000)
+	waiter := client(t, s)
+	send(t, waiter, "LOCK.ACQUIRE older worker-2 600000 WAIT 0")
+	line(t, s, "older", 1)
+	p := browsertest.Open(t, s.URL+"#/locks", browsertest.Options{})
+	p.Eventually(`$('#screen tbody tr')?.innerText.includes('older') && parseFloat($('#screen tbody tr .track .bar').style.width) > 50`)
+	p.Shot("S31-locks")
+	p.Click(row("older") + `.querySelector('a')`)
+	p.Eventually(row("worker-1") + `?.querySelector('.track .bar')`)
+	p.Click(row("worker-2") + `.querySelector('a')`)
+	p.Eventually(`$$('#screen section').find((e) => text(e).startsWith('Clients'))?.querySelectorAll('tbody tr').length === 1`)
+	p.Eventually(row(waiter.LocalAddr().String()))
+}
+
 // integer reads an integer reply.
 func integer(t *testing.T, c net.Conn) int64 {
 	t.Helper()

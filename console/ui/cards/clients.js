@@ -36,7 +36,8 @@ const columns = () => [
 /** @param {Ctx} ctx */
 export function clients(ctx) {
   let by = 'id',
-    finding = '';
+    finding = ctx.params.get('find') || '',
+    isAsked = !!finding;
   const more = h('p', { class: 'faint' }),
     search = searchBox(
       t('server.clients.find'),
@@ -44,7 +45,7 @@ export function clients(ctx) {
         finding = s.trim();
         again();
       },
-      { live: true },
+      { live: true, value: finding },
     );
   const rows = table({
     label: t('server.clients'),
@@ -79,6 +80,8 @@ export function clients(ctx) {
       const a = await get('clients', { find: finding, sort: by }, ctx.stop);
       rows.el.hidden = search.hidden = !!a.denied;
       rows.set(a.rows);
+      if (isAsked) el.scrollIntoView();
+      isAsked = false;
       setText(more, a.more ? t('list.first', { n: a.rows.length, all: a.looked }) : '');
       return a.denied;
     },

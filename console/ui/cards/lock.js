@@ -6,22 +6,61 @@ import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { poll } from '../lib/poll.js';
 import { id, show } from '../lib/bytes.js';
+import { since } from '../lib/countdown.js';
 import { t, num, span } from '../lib/i18n.js';
 
-/** @import { Column, Ctx, HolderRow, LockRow, WaiterRow } from '../lib/types.js' */
+/** @import { B, Column, Ctx, HolderRow, LockRow, WaiterRow } from '../lib/types.js' */
 
-/** @returns {Column<HolderRow>[]} */
-const holderColumns = () => [
+/** Ends of leases that differ by less are those of one lease, ms. */
+const SAME = 20;
+
+/**
+ * The spans of leases, for bars. The server tells since when a holder has the lock, and when its lease ends: that is the span, until the
+ * holder renews it. A renewal is seen as it comes, and begins a new one.
+ */
+export class Leases {
+  /** @type {Map<string, {until: number, whole: number}>} */
+  known = new Map();
+
+  /** Takes note of the holders of locks. @param {LockRow[]} locks */
+  note(locks) {
+    const next = new Map();
+    for (const { k, holders } of locks)
+      for (const x of holders) {
+        const old = this.known.get(keyOf(k, x)),
+          { until } = x;
+        if (!old) next.set(keyOf(k, x), { until, whole: until - x.since });
+        else next.set(keyOf(k, x), until > old.until + SAME ? { until, whole: until - clock() } : old);
+      }
+    this.known = next;
+  }
+
+  /** @param {B} k @param {HolderRow|undefined} x */
+  spanOf(k, x) {
+    return x && this.known.get(keyOf(k, x))?.whole;
+  }
+}
+
+/** @param {B} k @param {HolderRow} x */
+const keyOf = (k, x) => [id(k), id(x.owner), x.token].join(' ');
+
+/** @param {(x: HolderRow) => number|undefined} whole @returns {Column<HolderRow>[]} */
+const holderColumns = (whole) => [
   column.name('owner', t('locks.holder'), (r) => r.owner, { wide: true }, 100),
   column.of('permits', t('locks.permits'), (r) => r.permits || 1, { num: true, minor: true }),
   column.of('token', t('locks.token'), (r) => r.token, { num: true, minor: true }),
-  column.countdown('lease', t('locks.lease'), (r) => r.until),
+  column.of('held', t('locks.held'), (r) => clock() - r.since, { num: true, minor: true, cell: (r) => since(r.since) }),
+  column.countdown('lease', t('locks.lease'), (r) => r.until, whole),
 ];
 
-/** @returns {Column<WaiterRow>[]} */
-const waiterColumns = () => [
+/** A client, and a way to its row among all clients. @param {Ctx} ctx @param {WaiterRow} r */
+const clientCell = (ctx, { client }) =>
+  client ? h('a', { href: ctx.link('server', { find: client.addr }) }, client.id + ' ' + client.addr) : '–';
+
+/** @param {Ctx} ctx @returns {Column<WaiterRow>[]} */
+const waiterColumns = (ctx) => [
   column.name('owner', t('locks.waiter'), (r) => r.owner, { wide: true }, 100),
-  column.of('client', t('locks.client'), (r) => r.client?.id, { cell: (r) => (r.client ? r.client.id + ' ' + r.client.addr : '–') }),
+  column.of('client', t('locks.client'), (r) => r.client?.id, { cell: (r) => clientCell(ctx, r) }),
   column.of('mode', t('locks.wants'), (r) => r.mode || r.permits, {
     minor: true,
     cell: (r) => (r.mode ? t('locks.' + r.mode) : num(r.permits)),
@@ -37,6 +76,7 @@ const releaseCommand = (lock, holder) =>
 export function showLock(root, ctx) {
   const { db } = ctx,
     k = ctx.params.get('k') || '',
+    leases = new Leases(),
     head = h('div', { class: 'titlebar' });
   /** @type {LockRow} */
   let lock;
@@ -44,7 +84,7 @@ export function showLock(root, ctx) {
     label: t('locks.holders'),
     key: (r) => id(r.owner) + r.token,
     fade: false,
-    columns: holderColumns(),
+    columns: holderColumns((x) => leases.spanOf(lock.k, x)),
     actions: (now) =>
       commandButton(
         ctx,
@@ -59,7 +99,7 @@ export function showLock(root, ctx) {
     label: t('locks.line'),
     key: (r) => id(r.owner) + (r.client ? r.client.id : ''),
     fade: false,
-    columns: waiterColumns(),
+    columns: waiterColumns(ctx),
     actions: (now) =>
       now().client &&
       kill(
@@ -79,11 +119,9 @@ export function showLock(root, ctx) {
   const again = poll(ctx, 1000, async () => {
     try {
       lock = await get('lock', { db, k }, ctx.stop);
-      fill(
-        head,
-        h('h1', null, show(lock.k, 120)),
-        h('span', { class: 'badge' }, t('locks.' + (lock.kind === 'lock' ? lock.mode : 'semaphore'))),
-      );
+      const mode = t('locks.' + (lock.kind === 'lock' ? lock.mode : 'semaphore'));
+      fill(head, h('h1', null, show(lock.k, 120)), h('span', { class: 'badge' }, mode));
+      leases.note([lock]);
       holders.set(lock.holders);
       waiters.set(lock.line || []);
     } catch (e) {

@@ -85,26 +85,29 @@ export const duration = figures(span);
  * @param {string} id
  * @param {string} label
  * @param {(row: R) => number|undefined} until ms since 1970; Infinity: no deadline; undefined: not known
- * @param {Partial<Column<R>>} [more]
+ * @param {(row: R) => number|undefined} [whole] the span of which it is left, for a bar
  * @returns {Column<R>}
  */
-export const countdown = (id, label, until, more) => of(id, label, until, { num: true, cell: (r) => left(until(r)), ...more });
+export const countdown = (id, label, until, whole) => of(id, label, until, { num: true, cell: (r) => left(until(r), whole?.(r)) });
 
-/** @param {number|undefined} until @returns {Child} */
-function left(until) {
+/** @param {number|undefined} until @param {number} [whole] @returns {Child} */
+function left(until, whole) {
   if (until === undefined) return ttl(undefined);
   if (until === Infinity) return ttl(-1);
   const at = clock();
-  return ttl(Math.max(0, until - at), at);
+  return ttl(Math.max(0, until - at), at, { whole });
 }
 
 /**
- * The TTL of a key or an item.
- * @template {{pttl?: number, at: number}} R
+ * The TTL of a key or an item; of one that slides with a bar.
+ * @template {{pttl?: number, at: number, slide?: number}} R
  * @returns {Column<R>}
  */
 export const lifetime = () =>
-  of('ttl', 'TTL', (r) => (r.pttl === undefined || r.pttl < 0 ? Infinity : r.at + r.pttl), { num: true, cell: (r) => ttl(r.pttl, r.at) });
+  of('ttl', 'TTL', (r) => (r.pttl === undefined || r.pttl < 0 ? Infinity : r.at + r.pttl), {
+    num: true,
+    cell: (r) => ttl(r.pttl, r.at, { whole: r.slide }),
+  });
 
 /** The key of a row for a table. @param {{k: B}} row */
 export const rowKey = (row) => id(row.k);

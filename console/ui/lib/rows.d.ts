@@ -303,6 +303,7 @@ export interface HolderRow {
   owner: B;
   permits?: number;
   token: string;
+  since: number; // ms since 1970
   until: number; // ms since 1970
 }
 

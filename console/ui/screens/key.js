@@ -70,6 +70,8 @@ class Key {
     this.pages = ['0'];
     this.finding = '';
     this.isOver = false;
+    /** The span of the TTL, or the longest that the screen has seen, ms. */
+    this.whole = 0;
     this.timer = 0;
   }
 
@@ -178,7 +180,7 @@ class Key {
       data = this.view(),
       at = data.now || clock(),
       { pttl } = data,
-      cell = ttl(pttl, at),
+      cell = ttl(pttl, at, { whole: (this.whole = data.slide || Math.max(this.whole, pttl || 0)) }),
       elsewhere = SCREENS.get(data.type),
       until = pttl !== undefined && pttl >= 0 && h('small', null, ' ' + date(at + pttl));
     cell.addEventListener('expired', () => this.end(at + (pttl || 0)));
