@@ -98,7 +98,7 @@ type lagRow struct {
 	Max   int64  `json:"max"`
 }
 
-// getLag answers GET api/lag.
+// getLag answers GET api/lag?db: how late deadlines were kept, and what the topic expired tells of the database.
 func getLag(k *call, q *request) (any, error) {
 	v, err := k.do(q.ctx, "EXPIRY", "LAG")
 	if err != nil {
@@ -107,7 +107,10 @@ func getLag(k *call, q *request) (any, error) {
 	out := struct {
 		Rows    []lagRow `json:"rows"`
 		Backlog int64    `json:"backlog"`
-	}{Rows: []lagRow{}}
+		Rules   int      `json:"rules"`  // that record expirations in streams
+		Enable  string   `json:"enable"` // the notify-keyspace-events that tells of each key, "" where it does
+		Need    string   `json:"need"`   // the ACL rule that the user lacks for these events
+	}{Rows: []lagRow{}, Enable: k.c.eventsSetting(), Need: k.eventsRule(k.s.db)}
 	for name, x := range v.Pairs {
 		if name.Str == "backlog" {
 			out.Backlog = x.Int
@@ -115,6 +118,13 @@ func getLag(k *call, q *request) (any, error) {
 		}
 		out.Rows = append(out.Rows, lagRow{name.Str, member(x, "count").Int, member(x, "p50-us").Int, member(x, "p99-us").Int,
 			member(x, "p99.9-us").Int, member(x, "max-us").Int})
+	}
+	if rules, err := k.ruleRows(q); err == nil {
+		for _, r := range rules {
+			if !r.Queue {
+				out.Rules++
+			}
+		}
 	}
 	return out, nil
 }

@@ -25,6 +25,7 @@ func getFeed(c *Console, q *request) (any, error) {
 			c.versions.follow(t.db, t.key)
 		}
 	}
+	s.expiredKeys = c.watchExpired(topics)
 	defer s.release()
 	f := newFeed(cut.now)
 	c.hub.join(f)
@@ -114,6 +115,7 @@ func (s *stream) noteVersions() {
 
 // release releases the resources of a stream.
 func (s *stream) release() {
+	s.expiredKeys.stop()
 	if s.watch != nil {
 		s.watch.stop()
 	}

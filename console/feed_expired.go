@@ -27,7 +27,7 @@ type expiredEvent struct {
 	Level string `json:"level"`
 	K     blob   `json:"k"`
 	Item  *blob  `json:"item"`
-	Lag   int64  `json:"lag"` // ms
+	Lag   int64  `json:"lag"` // ms; -1: not known
 	id    string
 	from  string // the rules' stream
 }
@@ -50,14 +50,20 @@ func (s *stream) followAll(db int) {
 	}
 }
 
-// expired sends the expirations that the rules of a database have recorded since the last beat. A user who may
-// not list the rules gets none.
+// expired sends the expirations of a database since the last beat: those that rules have recorded, and keys that keyspace events
+// tell of.
 func (s *stream) expired(db int) bool {
 	k, err := s.c.as(s.q.v, db)
 	if err != nil {
 		return true
 	}
 	defer k.release()
+	return s.recorded(k, db) && s.published(k, db)
+}
+
+// recorded sends the expirations that the rules of a database have recorded since the last beat. A user who may
+// not list the rules gets none.
+func (s *stream) recorded(k *call, db int) bool {
 	fired, err := s.fired(k)
 	if err != nil {
 		return true

@@ -19,7 +19,10 @@ type stream struct {
 	tails  map[int]*tail // by database
 	walk   sentWalk
 	watch  *watch // of the topic monitor
-	rests  int64  // the number of the beat at which the topics that read data go on
+
+	expiredKeys *expiredKeys
+
+	rests int64 // the number of the beat at which the topics that read data go on
 }
 
 // keyEvent is the event about a key. It costs the same for a value of any size.

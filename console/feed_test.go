@@ -611,6 +611,43 @@ func TestAStreamTellsOfARuleThatIsNew(t *testing.T) {
 	b.wantKeys(l.until("sample", "expired"), 1, 3)
 }
 
+// Keyspace events tell of all keys that expire, where they are on and the user may subscribe to them.
+func TestAStreamTellsOfKeysByKeyspaceEvents(t *testing.T) {
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "ann", true }})
+	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~x*", "+@all", "resetchannels", "&__keyevent@0__:expired")
+	shows := func(want string) {
+		t.Helper()
+		var lag struct {
+			Rules        int
+			Enable, Need string
+		}
+		if b.get("api/lag", &lag); fmt.Sprintf("%+v", lag) != want {
+			t.Errorf("%+v, want %s", lag, want)
+		}
+	}
+	shows("{Rules:0 Enable:xE Need:}")
+	b.admin("CONFIG", "SET", "notify-keyspace-events", "Kx")
+	b.admin("EXPIRY", "RULE", "SET", "r", "MATCH", "none*", "TO", "ended")
+	b.admin("EXPIRY", "RULE", "SET", "q", "MATCH", "none*", "TO", "QUEUE", "jobs")
+	shows("{Rules:1 Enable:xKE Need:}")
+	l := b.listen("expired:0,sample")
+	var none struct{}
+	l.next("hello", &none)
+	b.admin("CONFIG", "SET", "notify-keyspace-events", "Ex")
+	shows("{Rules:1 Enable: Need:}")
+	b.admin("SET", "hidden", "v", "PX", "1") // ann may not read it
+	b.expire("0", 3)
+	b.hub.tick()
+	b.wantKeys(l.until("sample", "expired"), 1, 3)
+	b.admin("ACL", "SETUSER", "ann", "resetchannels")
+	shows("{Rules:1 Enable: Need:&__keyevent@0__:expired}")
+	b.expire("0", 3)
+	b.hub.tick()
+	if keys := l.until("sample", "expired"); len(keys) != 0 {
+		t.Errorf("without the permission ann hears of %q", keys)
+	}
+}
+
 func TestAStreamLeavesOutWhatItsUserMayNotRead(t *testing.T) {
 	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "ann", true }})
 	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~x1*", "~ended", "+@all")

@@ -77,6 +77,18 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	t.Logf("the row faded %+d ms after the deadline (bar: 50 ms)", int64(p.Number(`window.faded['hello']`))-due)
 	p.Eventually(`!` + row("hello"))
 	p.Eventually(`byText('#screen', 'This database has no keys').length || byText('#screen .empty', 'keys').length`)
+
+	// What has expired is shown where keyspace events are on, and else how to switch them on.
+	p.Screen("expiry?match=g*")
+	p.Eventually(`byText('#screen', 'Expirations are not shown').length`)
+	p.Eventually(`byText('#screen', 'CONFIG SET notify-keyspace-events xE').length`)
+	p.Eventually(`text('#screen .legend').includes('Keys and items')`)
+	s.Do("CONFIG", "SET", "notify-keyspace-events", "xE")
+	p.Screen("expiry")
+	p.Eventually(`byText('#screen', 'All keys that expire').length && !text('#screen .legend').includes('Keys and items')`)
+	p.Wait("the stream of expirations is open", func() bool { return following(p, "expired") >= 1 })
+	s.Do("SET", "gone", "v", "PX", 1)
+	p.Eventually(row("gone") + `?.innerText.includes('key')`)
 }
 
 // T2

@@ -3,6 +3,7 @@ package session
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
@@ -306,4 +307,47 @@ const errMonitorKeys = command.ReplyError("ERR Replica can't interact with the k
 // watches reports whether the server refuses the command because the client is in MONITOR.
 func (c *Session) watches(spec *command.Spec) bool {
 	return c.observing&obsMonitor != 0 && spec.Flags&(command.Write|command.ReadOnly|command.MayReplicate) != 0
+}
+
+// ExpiredKey is a key that has expired.
+type ExpiredKey struct {
+	At  int64 // ms since 1970
+	DB  int
+	Key []byte // valid during the call
+}
+
+// expirations are the functions that receive the keys that expire.
+type expirations struct {
+	n atomic.Int32 // of them
+
+	mu   sync.Mutex // guards the field below
+	taps map[*func(ExpiredKey)]struct{}
+}
+
+// Expirations calls show for every key that expires while notify-keyspace-events publishes that (E and x), until the caller calls
+// stop; once stop has returned, show is no longer called. The callers of show hold locks and wait for it, as those of Monitor do.
+func (s *Service) Expirations(show func(ExpiredKey)) (stop func()) {
+	x := &s.expirations
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.taps == nil {
+		x.taps = map[*func(ExpiredKey)]struct{}{}
+	}
+	x.taps[&show] = struct{}{}
+	x.n.Add(1)
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		delete(x.taps, &show)
+		x.n.Store(int32(len(x.taps)))
+	}
+}
+
+// tell calls the functions for a key that has expired.
+func (x *expirations) tell(k ExpiredKey) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for show := range x.taps {
+		(*show)(k)
+	}
 }

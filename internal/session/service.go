@@ -57,28 +57,29 @@ type Service struct {
 	keeper  *durable.Keeper
 	ending  ending
 	// timeouts holds the timeouts of commands that wait.
-	timeouts  timeouts
-	listeners listen.Addresses
-	configs   configs
-	tracking  tracking.Tracker
-	monitors  monitors
-	admin     admin.Server // for INFO and /metrics
-	acl       acl.Accounts
-	observed  atomic.Uint32 // the flags that dispatch checks, see observe.go
-	hot       *hotkeys.Tracker
-	scripts   *script.Engine
-	host      ScriptHost              // the host of the running script
-	running   atomic.Pointer[running] // the script, once it has run for scriptSlice
-	copied    atomic.Int64            // bytes of data that debugging sessions have copied
-	givesBack atomic.Bool             // the memory of scripts is about to be released
-	stats     []*loopStats            // one for each loop, and one for all other goroutines
-	crashes   crashes
-	foreignAt atomic.Int64 // us: when an attempt to send HTTP was last logged; 0: never
-	runID     string
-	nodeID    string // the node's id in the cluster of one node
-	repl      *replication.Node
-	cluster   bool  // cluster-enabled
-	started   int64 // us
+	timeouts    timeouts
+	listeners   listen.Addresses
+	configs     configs
+	tracking    tracking.Tracker
+	monitors    monitors
+	expirations expirations
+	admin       admin.Server // for INFO and /metrics
+	acl         acl.Accounts
+	observed    atomic.Uint32 // the flags that dispatch checks, see observe.go
+	hot         *hotkeys.Tracker
+	scripts     *script.Engine
+	host        ScriptHost              // the host of the running script
+	running     atomic.Pointer[running] // the script, once it has run for scriptSlice
+	copied      atomic.Int64            // bytes of data that debugging sessions have copied
+	givesBack   atomic.Bool             // the memory of scripts is about to be released
+	stats       []*loopStats            // one for each loop, and one for all other goroutines
+	crashes     crashes
+	foreignAt   atomic.Int64 // us: when an attempt to send HTTP was last logged; 0: never
+	runID       string
+	nodeID      string // the node's id in the cluster of one node
+	repl        *replication.Node
+	cluster     bool  // cluster-enabled
+	started     int64 // us
 	// clientLimit is maxmemory-clients in bytes, 0 for none. clientBytes is the memory of the
 	// clients, each as last counted, while there is a limit.
 	clientLimit, clientBytes atomic.Int64
@@ -162,8 +163,15 @@ type Hooks struct{ svc atomic.Pointer[Service] }
 
 // Event implements engine.Hooks: it publishes keyspace events.
 func (h *Hooks) Event(tx *engine.Tx, class uint32, event string, key []byte) {
-	if s := h.svc.Load(); s != nil && s.pubsub.Active() {
-		on := s.events.Load()
+	s := h.svc.Load()
+	if s == nil {
+		return
+	}
+	on := s.events.Load()
+	if s.expirations.n.Load() > 0 && on&eventKeyevent != 0 && event == "expired" {
+		s.expirations.tell(ExpiredKey{At: tx.Now() / 1000, DB: tx.Selected(), Key: key})
+	}
+	if s.pubsub.Active() {
 		s.pubsub.KeyspaceEvent(on&eventKeyspace != 0, on&eventKeyevent != 0, tx.Selected(), event, key)
 	}
 }

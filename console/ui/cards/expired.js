@@ -4,10 +4,10 @@ import { endWalk, get, isAbort, post, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { heat } from '../lib/chart.js';
 import { table } from '../lib/table.js';
-import { beginning, show, text } from '../lib/bytes.js';
+import { beginning, id, show, text } from '../lib/bytes.js';
 import { t, span, micros, time, percent } from '../lib/i18n.js';
 
-/** @import { Column, Ctx, ExpiredEvent, LagRow, WalkAnswer } from '../lib/types.js' */
+/** @import { Column, Ctx, ExpiredEvent, LagAnswer, LagRow, WalkAnswer } from '../lib/types.js' */
 
 export const LEVELS = ['key', 'field', 'member', 'element', 'lease'];
 /** The expirations that the page keeps, those that it shows, and how often it shows new ones, ms. */
@@ -40,12 +40,14 @@ const lagColumns = () => [
   lagColumn('max', t('expiry.max')),
 ];
 
-/** How late deadlines were kept. @param {Ctx} ctx */
-export function lagCard(ctx) {
+/** How late deadlines were kept. @param {Ctx} ctx @param {(a: LagAnswer) => void} told called with each answer */
+export function lagCard(ctx, told) {
   const el = h('div');
   async function read() {
     try {
-      const { rows, backlog } = await get('lag', {}, ctx.stop);
+      const answer = await get('lag', { db: ctx.db }, ctx.stop),
+        { rows, backlog } = answer;
+      told(answer);
       fill(
         el,
         h('p', { class: backlog ? 'look' : 'faint' }, backlog ? t('now.backlog', { n: backlog }) : t('expiry.nobacklog')),
@@ -66,8 +68,11 @@ const expiredRow = (r) =>
     h('td', null, time(r.at, true)),
     h('td', { class: 'minor' }, swatch(r.level)),
     h('td', { class: 'wide' }, show(r.k, 100), r.item && [' › ', show(r.item, 60)]),
-    h('td', { class: 'num' }, '+' + span(r.lag || 0)),
+    h('td', { class: 'num' }, r.lag < 0 ? '' : '+' + span(r.lag)),
   );
+
+/** Whether two expirations are of the same item. @param {ExpiredEvent} a @param {ExpiredEvent} b */
+const sameName = (a, b) => id(a.k) === id(b.k) && id(a.item) === id(b.item);
 
 /** What went just now. @param {Ctx} ctx @param {string} match */
 export function expiredCard(ctx, match) {
@@ -76,6 +81,7 @@ export function expiredCard(ctx, match) {
   let seq = 0,
     painting = false;
   const body = h('tbody'),
+    source = h('p', { class: 'faint' }),
     none = h('p', { class: 'empty' }, t('expiry.recent.none')),
     prefix = match.endsWith('*') ? match.slice(0, -1) : '';
   const level = h(
@@ -91,7 +97,7 @@ export function expiredCard(ctx, match) {
   }
   level.addEventListener('change', paint);
   ctx.onEvent('expired', String(ctx.db), (e, event) => {
-    if (event === 'resync' || e.skipped) return;
+    if (event === 'resync' || e.skipped || recent.some((r) => r.at === e.at && r.level === e.level && sameName(r, e))) return;
     recent = [{ ...e, seq: ++seq }, ...recent].slice(0, KEEP);
     if (painting) return;
     painting = true;
@@ -101,7 +107,17 @@ export function expiredCard(ctx, match) {
     }, PAINT);
   });
   const head = h('div', { class: 'titlebar' }, h('h2', null, t('expiry.recent')), level);
-  return h('section', { class: 'card' }, head, h('div', { class: 'table' }, h('table', { 'aria-label': t('expiry.recent') }, body)), none);
+  const rows = h('div', { class: 'table' }, h('table', { 'aria-label': t('expiry.recent') }, body));
+  return {
+    el: h('section', { class: 'card' }, head, source, rows, none),
+    /** Says which expirations the card shows, and how it would show more. @param {LagAnswer} a */
+    tell({ rules, enable, need }) {
+      const command = enable && h('span', { class: 'mono' }, 'CONFIG SET notify-keyspace-events ' + enable),
+        hint = need ? t('needs', { rule: need }) : command;
+      fill(source, t(hint ? (rules ? 'expiry.recent.rules' : 'expiry.recent.off') : 'expiry.recent.all'), hint && [' ', hint]);
+      setText(none, hint && !rules ? '' : t('expiry.recent.none'));
+    },
+  };
 }
 
 /** Remaining times by prefix, by a walk over all keys that the user begins. @param {Ctx} ctx @param {string} match */

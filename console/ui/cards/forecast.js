@@ -49,10 +49,12 @@ export function forecastCard(ctx, match, unit, choose) {
     hint = h('p', { class: 'look', hidden: true }),
     legend = h('div', { class: 'legend' }),
     words = instantWords(unit);
+  // With a pattern the server counts each item, and else the containers of those that fall due.
+  const keys = t(match ? 'expiry.keysitems' : 'level.key');
   fill(
     legend,
-    h('span', null, h('i', { class: 'level key' }), t('level.key')),
-    h('span', null, h('i', { class: 'level field' }), t('expiry.containers')),
+    h('span', null, h('i', { class: 'level key' }), keys),
+    !match && h('span', null, h('i', { class: 'level field' }), t('expiry.containers')),
   );
   /** @param {Bucket|undefined} worst */
   function paintHint(worst) {
@@ -68,10 +70,8 @@ export function forecastCard(ctx, match, unit, choose) {
       steep = steepOnes(all, unit);
     setText(note, summary(f, unit));
     paintHint(all[[...steep].sort((a, b) => total(all[b]) - total(all[a]))[0]]);
-    const series = [
-      { label: t('level.key'), cls: 's-key', values: all.map((b) => b.keys) },
-      { label: t('expiry.containers'), cls: 's-field', values: all.map((b) => b.containers) },
-    ];
+    const series = [{ label: keys, cls: 's-key', values: all.map((b) => b.keys) }];
+    if (!match) series.push({ label: t('expiry.containers'), cls: 's-field', values: all.map((b) => b.containers) });
     bars(chart, series, {
       label: t('expiry.forecast'),
       x: (i) => (all[i] ? words(all[i].from) + ' – ' + words(all[i].to) : ''),

@@ -231,7 +231,7 @@ export interface ExpiredEvent {
   level: string;
   k: B;
   item: B | null;
-  lag: number; // ms
+  lag: number; // ms; -1: not known
 }
 
 export interface Failure {
@@ -399,6 +399,9 @@ export interface Label {
 export interface LagAnswer {
   rows: LagRow[];
   backlog: number;
+  rules: number; // that record expirations in streams
+  enable: string; // the notify-keyspace-events that tells of each key, "" where it does
+  need: string; // the ACL rule that the user lacks for these events
 }
 
 export interface LagRow {

@@ -54,7 +54,8 @@ export function open(root, ctx) {
   const move = (more) => ctx.go('expiry', { db, ...Object.fromEntries(params), ...more });
   const next = nextCard(ctx, match, unit),
     forecast = forecastCard(ctx, match, unit, next.choose),
-    lag = lagCard(ctx);
+    expired = expiredCard(ctx, match),
+    lag = lagCard(ctx, expired.tell);
   /** A button that changes all keys that match. @param {string} verb */
   const many = (verb) =>
     match &&
@@ -79,7 +80,7 @@ export function open(root, ctx) {
     ),
     forecast.el,
     next.el,
-    h('div', { class: 'cols' }, section(t('expiry.ontime'), lag.el), expiredCard(ctx, match)),
+    h('div', { class: 'cols' }, section(t('expiry.ontime'), lag.el), expired.el),
     heatCard(ctx, match),
   );
   const read = () => {
