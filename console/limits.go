@@ -16,11 +16,12 @@ type limitRow struct {
 
 // topRow is a limiter that denies requests.
 type topRow struct {
-	K       blob  `json:"k"`
-	Denied  int64 `json:"denied"`
-	Allowed int64 `json:"allowed"`
-	Since   int64 `json:"since"`
-	Error   int64 `json:"error"`
+	K       blob      `json:"k"`
+	Denied  int64     `json:"denied"`
+	Allowed int64     `json:"allowed"`
+	Since   int64     `json:"since"`
+	Error   int64     `json:"error"`
+	Info    *limitRow `json:"info"` // null: the limiter has gone, or the user may not read it
 }
 
 // rate returns the denied requests a minute. The server halves the counts each minute, so that those of a limiter that always denies
@@ -38,7 +39,7 @@ func (k *call) top(q *request) ([]topRow, error) {
 	}
 	for _, e := range v.Elems {
 		x := e.Elems
-		rows = append(rows, topRow{nameOf(x[0]), x[1].Int, x[2].Int, x[3].Int, x[4].Int})
+		rows = append(rows, topRow{K: nameOf(x[0]), Denied: x[1].Int, Allowed: x[2].Int, Since: x[3].Int, Error: x[4].Int})
 	}
 	return rows, nil
 }
@@ -70,20 +71,28 @@ func (k *call) limits(q *request, match, sort string, now int64) (any, error) {
 		Denied []string `json:"denied,omitempty"`
 	}{now, []topRow{}, rank[limitRow](more), nil}
 	if top, err := k.top(q); err == nil {
+		for i := range top {
+			if r := &top[i]; !r.K.cut {
+				r.Info = k.limitRow(q, r.K.s)
+			}
+		}
 		out.Top = top
 	}
-	out.add(k, keys, func(key string) *limitRow {
-		v, err := k.do(q.ctx, "RL.INFO", key)
-		if err != nil || v.IsNull() {
-			return nil
-		}
-		return &limitRow{bytesOf(key), member(v, "algo").Str, member(v, "limit").Int, member(v, "period").Int, member(v, "remaining").Int,
-			us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems),
-			int(member(v, "waiting").Int), member(v, "burst").Int}
-	})
+	out.add(k, keys, func(key string) *limitRow { return k.limitRow(q, key) })
 	out.first(sort, limitColumns)
 	out.Denied = k.denied
 	return out, nil
+}
+
+// limitRow reads a limiter; nil after an error, and where there is none.
+func (k *call) limitRow(q *request, key string) *limitRow {
+	v, err := k.do(q.ctx, "RL.INFO", key)
+	if err != nil || v.IsNull() {
+		return nil
+	}
+	return &limitRow{bytesOf(key), member(v, "algo").Str, member(v, "limit").Int, member(v, "period").Int, member(v, "remaining").Int,
+		us(member(v, "retry-after-us").Int), us(member(v, "reset-after-us").Int), len(member(v, "reservations").Elems),
+		int(member(v, "waiting").Int), member(v, "burst").Int}
 }
 
 // us returns a time in us as ms.

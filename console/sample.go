@@ -46,6 +46,8 @@ type sample struct {
 	In       float64            `json:"in"` // bytes
 	Out      float64            `json:"out"`
 	CPU      float64            `json:"cpu"`     // seconds of CPU
+	Allowed  float64            `json:"allowed"` // by limiters
+	Denied   float64            `json:"denied"`
 	Due      []int64            `json:"due"`     // of 60 seconds
 	DueFrom  int64              `json:"dueFrom"` // ms since 1970: the full second that is under way, with which they begin
 	Role     string             `json:"role"`
@@ -77,6 +79,9 @@ type reading struct {
 	filled []int              // the databases that have keys
 }
 
+// The decisions of all limiters.
+const limitsAllowed, limitsDenied = "ebb_limiter_decisions_total allowed", "ebb_limiter_decisions_total denied"
+
 // wanted are the metrics that samples are made of. A reading leaves out the others.
 var wanted = func() map[string]bool {
 	all := map[string]bool{}
@@ -84,7 +89,8 @@ var wanted = func() map[string]bool {
 		"redis_memory_used_rss_bytes", "ebb_expiry_backlog", "redis_connected_clients", "redis_blocked_clients", "redis_keyspace_hits_total",
 		"redis_keyspace_misses_total", "redis_net_input_bytes_total", "redis_net_output_bytes_total", "redis_cpu_sys_seconds_total", "redis_cpu_user_seconds_total",
 		"redis_connected_slaves", "redis_connected_slave_lag_seconds", "redis_master_last_io_seconds_ago", "redis_master_link_up", "redis_rdb_last_bgsave_status",
-		"redis_aof_enabled", "redis_aof_last_write_status", "redis_mem_not_counted_for_eviction_bytes", "ebb_script_overdue"} {
+		"redis_aof_enabled", "redis_aof_last_write_status", "redis_mem_not_counted_for_eviction_bytes", "ebb_script_overdue", limitsAllowed,
+		limitsDenied} {
 		all[name] = true
 	}
 	for _, l := range levels {
@@ -186,7 +192,8 @@ func sampleOf(db *engine.DB, now, before *reading) *sample {
 		Mem: v("redis_memory_used_bytes"), MemMax: v("redis_config_maxmemory"), RSS: v("redis_memory_used_rss_bytes"), Backlog: v("ebb_expiry_backlog"),
 		Clients: v("redis_connected_clients"), Waiting: v("redis_blocked_clients"), Hits: rate("redis_keyspace_hits_total"),
 		Misses: rate("redis_keyspace_misses_total"), In: rate("redis_net_input_bytes_total"), Out: rate("redis_net_output_bytes_total"),
-		CPU:  rate("redis_cpu_sys_seconds_total") + rate("redis_cpu_user_seconds_total"),
+		CPU:     rate("redis_cpu_sys_seconds_total") + rate("redis_cpu_user_seconds_total"),
+		Allowed: rate(limitsAllowed), Denied: rate(limitsDenied),
 		Role: now.labels["role"], Replicas: v("redis_connected_slaves"), ReplLag: v("redis_connected_slave_lag_seconds"),
 		Expired: map[string]float64{},
 		filled:  now.filled}

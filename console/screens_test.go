@@ -24,10 +24,13 @@ func TestTheScreensShowTheirKeys(t *testing.T) {
 	b.admin("DQ.CONFIG", "{m}", "PAUSED", "60000")
 	b.admin("CONFIG", "SET", "slowlog-log-slower-than", "0")
 	for path, want := range map[string][]string{
-		"limits":           {`"top":[{"k":{"t":"abuse"},"denied":1,"allowed":0`, `{"k":{"t":"rl"},"algorithm":"gcra","limit":5,"period":60000,"remaining":4`},
+		"limits": {`"top":[{"k":{"t":"abuse"},"denied":1,"allowed":0`,
+			`"info":{"k":{"t":"abuse"},"algorithm":"gcra","limit":1,"period":60000,"remaining":0`,
+			`{"k":{"t":"rl"},"algorithm":"gcra","limit":5,"period":60000,"remaining":4`},
 		"limits?match=ab*": {`"rows":[{"k":{"t":"abuse"}`},
 		"locks": {`{"k":{"t":"lock"},"kind":"lock","mode":"exclusive","holders":[{"owner":{"t":"ann"},"token":"`,
-			`"since":1700000000000,"until":1700000030000`, `{"k":{"t":"sem"},"kind":"semaphore","taken":1,"holders":[{"owner":{"t":"ann"},"permits":1`},
+			`"since":1700000000000,"until":1700000030000`,
+			`{"k":{"t":"sem"},"kind":"semaphore","taken":1,"holders":[{"owner":{"t":"ann"},"permits":1`},
 		"lock?k=" + url("lock"): {`"owner":{"t":"ann"}`},
 		"queues": {`{"k":{"t":"q"},"delayed":0,"ready":1,"leased":0`, `{"k":{"t":"{m}"},"delayed":1`, `"next":1700000005000`, `"to":{"t":"{m}:dead"}`,
 			`"paused":true,"until":1700000060000,"schedules":1`, `"paused":false,"until":null,"schedules":0`},
@@ -215,7 +218,8 @@ func TestAListHasTheFirstRowsByItsColumn(t *testing.T) {
 		b.admin("XADD", "s1111", "*", "f", "v")
 	}
 	for path, want := range map[string]string{"queues?sort=-ready": "q1111", "limits?sort=left": "l1111", "streams?sort=-length": "s1111",
-		"locks?sort=-held": "z-old", "locks?sort=-lease": "a-new", "queues?sort=k": "q0000", "queues?sort=-k": "q1199", "queues?match=11": "q0011", "queues?match=q118?&sort=-k": "q1189"} {
+		"locks?sort=-held": "z-old", "locks?sort=-lease": "a-new",
+		"queues?sort=k": "q0000", "queues?sort=-k": "q1199", "queues?match=11": "q0011", "queues?match=q118?&sort=-k": "q1189"} {
 		var a struct {
 			Rows   []struct{ K struct{ T string } }
 			More   bool

@@ -25,13 +25,13 @@ func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	p := browsertest.Open(t, s.URL+"#/limits", browsertest.Options{})
 	top := `$$('#screen section')[0]`
 	p.Eventually(top + `.querySelector('tbody tr')?.innerText.includes('api:mallory') && ` + top + `.querySelector('tbody tr').innerText.includes('295')`)
-	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 11`)
+	p.Eventually(`$$('#screen section')[2].querySelectorAll('tbody tr').length === 11`)
 	p.Click(`[...` + top + `.querySelectorAll('button')].find((b) => b.innerText === 'Reset')`)
 	if command := confirm(p); command != "RL.RESET api:mallory" {
 		t.Errorf("the dialog shows %q", command)
 	}
 	p.Eventually(top + `.innerText.includes('No limiter is denying requests')`)
-	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 10`)
+	p.Eventually(`$$('#screen section')[2].querySelectorAll('tbody tr').length === 10`)
 	if v := s.Do("RL.TAKE", "api:mallory", 5, 60_000); v.Elems[0].Int != 1 {
 		t.Errorf("after the reset the limiter replies %v", v)
 	}
@@ -46,8 +46,32 @@ func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("lim:0249"), browsertest.Options{})
 	p.Eventually(`byText('#screen a.leads', 'Open in Limits').length`)
 	p.ClickText("Open in Limits")
-	p.Eventually(`$$('#screen section')[1].querySelectorAll('tbody tr').length === 1 && text('#screen').includes('lim:0249')`)
+	p.Eventually(`$$('#screen section')[2].querySelectorAll('tbody tr').length === 1 && text('#screen').includes('lim:0249')`)
 	p.Shot("S29-limiter-by-key")
+}
+
+func TestLimitsAreSummedByPrefixAndReservationsCancelled(t *testing.T) {
+	s := browsertest.Serve(t)
+	for range 3 {
+		s.Do("RL.TAKE", "api:ann", 1, 3_600_000)
+		s.Do("RL.TAKE", "api:bob", 1, 3_600_000)
+	}
+	s.Do("RL.RESERVE", "slow", 1, 3_600_000)
+	s.Do("RL.RESERVE", "slow", 1, 3_600_000)
+	p := browsertest.Open(t, s.URL+"#/limits", browsertest.Options{})
+	top := `$$('#screen section')[0]`
+	p.Eventually(top + `.querySelectorAll('tbody tr meter').length === 2 && ` + top + `.innerText.includes('gcra')`)
+	p.Eventually(`/api:\s+2\s+4/.test($$('#screen section')[1].innerText)`)
+	p.Eventually(`/allowed and [\d.]+ denied per second/.test(text('#screen'))`)
+	p.Shot("S32-limits")
+	p.Click(row("slow") + `.querySelector('td:not(.acts) button')`)
+	p.Click(`$('dialog[open] td.acts button')`)
+	p.Eventually(`$$('dialog[open]').length === 2 && text('dialog[open] pre.command').startsWith('RL.CANCEL slow ')`)
+	p.Click(`$$('dialog[open]')[1].querySelector('button[type=submit]')`)
+	p.Eventually(`text('dialog[open]').includes('No reservations')`)
+	if v, _ := s.Do("RL.INFO", "slow").Get("reservations"); len(v.Elems) != 0 {
+		t.Errorf("the limiter has %v", v)
+	}
 }
 
 // acquire sends a request for a lock and returns where its token will come.

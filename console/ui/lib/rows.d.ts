@@ -670,6 +670,8 @@ export interface Sample {
   in: number; // bytes
   out: number;
   cpu: number; // seconds of CPU
+  allowed: number; // by limiters
+  denied: number;
   due: number[]; // of 60 seconds
   dueFrom: number; // ms since 1970: the full second that is under way, with which they begin
   role: string;
@@ -800,6 +802,7 @@ export interface TopRow {
   allowed: number;
   since: number;
   error: number;
+  info: LimitRow | null; // null: the limiter has gone, or the user may not read it
 }
 
 export interface UserRow {

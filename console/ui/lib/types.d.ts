@@ -18,6 +18,7 @@ export interface RespValue extends B {
   e?: string;
   s?: string;
   d?: number | string;
+  map?: [Resp, Resp][];
 }
 export type Resp = RespValue | Resp[] | boolean | null;
 

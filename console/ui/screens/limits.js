@@ -6,6 +6,7 @@ import { commandButton } from '../lib/command-button.js';
 import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
+import { decisions, prefixesCard, showReservations } from '../cards/limiters.js';
 import { argv, exactly, fromUrl, id, line, text } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -22,6 +23,38 @@ const FIRST = 'RL.TAKE api:ann 5 60000';
  */
 const minutes = (r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60_000));
 
+/** What is left of a limit, as a bar and as figures. @param {LimitRow} r */
+function remaining(r) {
+  const meter = h('meter', { min: 0, max: Math.max(1, r.limit), value: Math.max(0, r.remaining), 'aria-hidden': 'true' });
+  return h('span', null, meter, ' ', num(r.remaining) + ' / ' + num(r.limit));
+}
+
+/**
+ * The columns about the state of a limiter; of tells it, or null.
+ * @template R
+ * @param {(row: R) => LimitRow|null} of
+ * @returns {Column<R>[]}
+ */
+const stateColumns = (of) => {
+  /** @param {R} row @param {(r: LimitRow) => import('../lib/types.js').Child} words */
+  const known = (row, words) => {
+    const r = of(row);
+    return r ? words(r) : '–';
+  };
+  return [
+    column.of('left', t('limits.remaining'), (row) => (of(row)?.remaining ?? 0) / Math.max(1, of(row)?.limit ?? 0), {
+      num: true,
+      cell: (row) => known(row, remaining),
+    }),
+    column.of('retry', t('limits.retry'), (row) => of(row)?.retry, {
+      num: true,
+      cell: (row) => known(row, (r) => (r.retry > 0 ? span(r.retry) : t('time.now'))),
+    }),
+    column.duration('reset', t('limits.full'), (row) => of(row)?.reset, { minor: true }),
+    column.of('algo', t('limits.algorithm'), (row) => of(row)?.algorithm, { minor: true }),
+  ];
+};
+
 /** @param {Ctx} ctx @returns {Column<TopRow>[]} */
 const topColumns = (ctx) => [
   column.key(ctx),
@@ -30,24 +63,22 @@ const topColumns = (ctx) => [
     cell: (r) => h('b', { class: 'look' }, num(r.denied / minutes(r))),
   }),
   column.number('allowed', t('limits.allowed'), (r) => r.allowed / minutes(r), { minor: true }),
+  ...stateColumns((/** @type {TopRow} */ r) => r.info),
   column.of('since', t('limits.since'), (r) => r.since, { num: true, minor: true, cell: (r) => span(clock() - r.since) }),
 ];
 
-/** What is left of a limit, as a bar and as figures. @param {LimitRow} r */
-function remaining(r) {
-  const meter = h('meter', { min: 0, max: Math.max(1, r.limit), value: Math.max(0, r.remaining), 'aria-hidden': 'true' });
-  return h('span', null, meter, ' ', num(r.remaining) + ' / ' + num(r.limit));
-}
+/** The reservations of a limiter, which open. @param {Ctx} ctx @param {LimitRow} r */
+const held = (ctx, r) =>
+  r.reservations
+    ? h('button', { type: 'button', class: 'small', on: { click: () => showReservations(ctx, r.k) } }, num(r.reservations))
+    : '0';
 
 /** @param {Ctx} ctx @returns {Column<LimitRow>[]} */
 const columns = (ctx) => [
   column.key(ctx),
-  column.of('left', t('limits.remaining'), (r) => r.remaining / Math.max(1, r.limit), { num: true, cell: remaining }),
+  ...stateColumns((/** @type {LimitRow} */ r) => r),
   column.duration('period', t('limits.period'), (r) => r.period, { minor: true }),
-  column.of('retry', t('limits.retry'), (r) => r.retry, { num: true, cell: (r) => (r.retry > 0 ? span(r.retry) : t('time.now')) }),
-  column.duration('reset', t('limits.full'), (r) => r.reset, { minor: true }),
-  column.of('algo', t('limits.algorithm'), (r) => r.algorithm, { minor: true }),
-  column.of('held', t('limits.reservations'), (r) => r.reservations, { num: true, minor: true }),
+  column.of('held', t('limits.reservations'), (r) => r.reservations, { num: true, minor: true, cell: (r) => held(ctx, r) }),
   column.of('line', t('limits.waiting'), (r) => r.line, { num: true, minor: true }),
 ];
 
@@ -72,11 +103,12 @@ function showAnswer(el, x, n) {
 }
 
 /**
- * Asks by RL.TAKE with PEEK what the limiter would answer to n requests now, and takes them if the user wants. Answers whether it has.
+ * Asks by RL.TAKE with PEEK what the limiter would answer to n requests now, and takes them if the user wants. taken is called then.
  * @param {number} db
  * @param {LimitRow} r
+ * @param {() => unknown} taken
  */
-async function whatIf(db, r) {
+async function whatIf(db, r, taken) {
   const n = h('input', { type: 'number', min: 0, value: '1', required: true }),
     preview = h('pre', { class: 'command' }),
     answer = h('p', { role: 'status' }, t('limits.whatif.ask')),
@@ -97,7 +129,7 @@ async function whatIf(db, r) {
       h('div', { class: 'row asks' }, h('button', { type: 'button', on: { click: ask } }, t('limits.whatif.button')), answer),
     ],
   });
-  return sure && !!(await run(db, take(r, n.value, false), { quiet: true }));
+  if (sure && (await run(db, take(r, n.value, false), { quiet: true }))) taken();
 }
 
 /** @param {HTMLElement} root @param {Ctx} ctx */
@@ -106,6 +138,7 @@ export function open(root, ctx) {
     one = params.has('k') ? fromUrl(params.get('k') || '') : null,
     note = h('p', { class: 'faint' }),
     more = h('p', { class: 'faint' }),
+    prefixes = prefixesCard(ctx, minutes),
     head = h('div', { class: 'titlebar' });
   /** @param {() => {k: B}} now */
   const reset = (now) =>
@@ -117,10 +150,6 @@ export function open(root, ctx) {
       () => list.read(),
       { text: t('limits.reset.text') },
     );
-  /** @param {LimitRow} r */
-  const ask = async (r) => {
-    if (await whatIf(db, r)) list.read();
-  };
   const top = table({
     label: t('limits.top'),
     key: column.rowKey,
@@ -137,22 +166,26 @@ export function open(root, ctx) {
     sort: ['left', 1],
     sorted: (by) => list.sorted(by),
     columns: columns(ctx),
-    actions: (now) => [ctx.button('limits.take', t('limits.whatif'), () => ask(now()), { small: true }), ' ', reset(now)],
+    actions: (now) => [ctx.button('limits.take', t('limits.whatif'), () => whatIf(db, now(), list.read), { small: true }), ' ', reset(now)],
     empty: () => (one || params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, FIRST)]),
   });
   fill(
     root,
     h('h1', null, t('limits.title')),
     h('p', { class: 'faint' }, t('limits.about')),
+    decisions(ctx),
     note,
     section(t('limits.top'), top.el),
+    prefixes.el,
     section(null, head, all.el, more),
   );
   /** @param {import('../lib/types.js').Answers['limits']} a */
   function show(a) {
     /** @param {{k: B}} r */
-    const isShown = (r) => one === null || id(r.k) === id(one);
-    top.set(a.top.filter(isShown));
+    const isShown = (r) => one === null || id(r.k) === id(one),
+      throttled = a.top.filter(isShown);
+    top.set(throttled);
+    prefixes.set(throttled);
     all.set(a.rows.filter(isShown));
     setText(note, missing(a.denied));
     setText(more, one ? '' : partly(a));
