@@ -22,6 +22,7 @@ type queueRow struct {
 	Late    int64  `json:"late"` // of the job that is ready for longest
 	Waiting int    `json:"waiting"`
 	MaxLen  int64  `json:"maxLen"`
+	Most    int64  `json:"most"`   // deliveries of a job; 0: no limit
 	To      *blob  `json:"to"`     // the queue of dead letters
 	Stream  *blob  `json:"stream"` // to which the queue delivers; null: to workers
 
@@ -116,7 +117,7 @@ func (k *call) queueRow(q *request, key string) (*queueRow, error) {
 	}
 	row := &queueRow{K: wholeOf(key), Delayed: member(v, "delayed").Int, Ready: member(v, "ready").Int, Leased: member(v, "leased").Int,
 		Dead: member(v, "dead-letters").Int, Dropped: member(v, "dropped").Int, Late: member(v, "lateness").Int,
-		Waiting: len(member(v, "line").Elems), MaxLen: member(v, "max-len").Int,
+		Waiting: len(member(v, "line").Elems), MaxLen: member(v, "max-len").Int, Most: member(v, "max-deliveries").Int,
 		Paused: member(v, "paused").Int == 1, Schedules: member(v, "schedules").Int,
 		Wrong: member(v, "deliver-error").Str}
 	if until := member(v, "paused-until"); until.Kind == resp.KindInt {

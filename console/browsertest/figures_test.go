@@ -74,6 +74,8 @@ func TestAJobShowsTheNumbersOfItsPayload(t *testing.T) {
 	p := browsertest.Open(t, s.URL+"#/queues?k="+keyURL("q"), browsertest.Options{})
 	p.Click(row("job") + `?.querySelector('td.wide')`)
 	p.Eventually(`text('dialog[open] pre.value') === '{\n  "order": 12345678901234567890,\n  "a": 1,\n  "a": 2\n}'`)
+	p.Click(`byText('dialog[open] button', 'Hex')[0]`)
+	p.Eventually(`text('dialog[open] pre.value').startsWith('00000000  7b 22')`)
 }
 
 // C18: names of any bytes have their place in the tree.

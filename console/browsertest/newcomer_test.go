@@ -54,7 +54,16 @@ func TestAJobIsFoundRunNowAddedAndCanceled(t *testing.T) {
 	p.ClickText("Open in Queues") // the key's page leads there
 	p.ClickText("Delayed 3")
 	p.Eventually(row("later-0"))
+	p.Eventually(`$('#screen .chart svg') && $('#screen .facts .states .delayed')`)
 	p.Shot("S26-queue-delayed")
+	p.Click(button("Configure"))
+	p.Eventually(`$('dialog[open] button[type=submit]').disabled && text('dialog[open]').includes('Nothing is changed yet')`)
+	p.Fill(`$('dialog[open] input[name=MAXLEN]')`, "9")
+	p.Fill(`$('dialog[open] input[name=DEADLETTER]')`, "{mail}:dead")
+	if command := confirm(p); command != "DQ.CONFIG mail DEADLETTER {mail}:dead MAXLEN 9" {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(`/Jobs at most\s+9/.test(text('#screen .facts'))`)
 	p.Fill(`$('#screen input[type=search]')`, "later-2")
 	p.Press(kb.Enter)
 	p.Eventually(row("later-2") + ` && !` + row("later-0"))

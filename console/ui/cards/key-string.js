@@ -31,7 +31,7 @@ function firstWay(v, cut) {
 }
 
 /** A value, and a choice of the ways to read it. @param {B} v @param {boolean} cut the page has a part of it */
-function viewer(v, cut) {
+export function viewer(v, cut) {
   const box = h('pre', { class: 'value', tabIndex: 0 });
   /** @param {string} way */
   async function read(way) {

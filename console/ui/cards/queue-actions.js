@@ -9,7 +9,7 @@ import { section } from '../lib/h.js';
 import { parseSpan, span, t } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
 
-/** @import { B, Column, Ctx, ScheduleRow } from '../lib/types.js' */
+/** @import { B, Column, Ctx, QueueRow, ScheduleRow } from '../lib/types.js' */
 
 /** Asks for how long a queue pauses. @param {B} key */
 export const askPause = (key) =>
@@ -36,6 +36,28 @@ export const askJob = (key) =>
       const ms = v.delay ? parseSpan(v.delay) : 0;
       if (Number.isNaN(ms)) return t('form.span');
       return argv('DQ.ADD', key, fromText(v.id || '*'), fromText(v.payload), ...(ms ? ['DELAY', ms] : []));
+    },
+  });
+
+/** The fields of the form about a queue's limits: the word of DQ.CONFIG, the text, and the present value. @param {QueueRow} q */
+const limits = (q) =>
+  /** @type {Array<[string, string, string]>} */ ([
+    ['MAXDELIVERIES', 'queues.most', String(q.most)],
+    ['DEADLETTER', 'queues.deadletters.to', plain(q.to || { t: '' }) ?? ''],
+    ['MAXLEN', 'queues.maxlen', String(q.maxLen)],
+    ['DELIVER', 'queues.delivers', plain(q.stream || { t: '' }) ?? ''],
+  ]);
+
+/** Asks for the limits of a queue, and sets those that the user has changed. @param {QueueRow} q */
+export const askConfig = (q) =>
+  form({
+    title: t('queues.config'),
+    text: t('queues.config.text'),
+    fields: limits(q).map(([name, words, value]) => ({ name, label: t(words), value })),
+    command: (v) => {
+      const changed = limits(q).filter(([name, , value]) => v[name] !== value);
+      if (changed.some(([name]) => name.startsWith('MAX') && !/^\d+$/.test(v[name]))) return t('form.number');
+      return changed.length ? argv('DQ.CONFIG', q.k, ...changed.flatMap(([name]) => [name, fromText(v[name])])) : t('form.nochange');
     },
   });
 

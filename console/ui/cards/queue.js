@@ -7,10 +7,11 @@ import { table } from '../lib/table.js';
 import { poll, missing } from '../lib/poll.js';
 import { ttl } from '../lib/countdown.js';
 import { property } from './card.js';
-import { askJob, askPause, runNowQueue, schedulesCard } from './queue-actions.js';
-import { copier, fromText, id, plain, show, text, url } from '../lib/bytes.js';
-import { pretty } from '../lib/formats.js';
-import { t, num, span } from '../lib/i18n.js';
+import { askConfig, askJob, askPause, runNowQueue, schedulesCard } from './queue-actions.js';
+import { viewer } from './key-string.js';
+import { bars } from '../lib/chart.js';
+import { fromText, id, show, text, url } from '../lib/bytes.js';
+import { t, date, num, span, tick } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, JobRow, QueueAnswer, QueueRow, Words } from '../lib/types.js' */
 /** @import { RunOptions } from '../lib/api.js' */
@@ -49,23 +50,48 @@ const leaseColumns = () => [
   column.of('token', t('locks.token'), (r) => r.token, { num: true, minor: true }),
 ];
 
-/** Shows a whole job. @param {JobRow} job @param {boolean} values whether the page gets values */
-function showJob({ id: name, payload }, values) {
-  const full = plain(payload) ?? text(payload);
-  let laidOut = full;
-  try {
-    if (/^\s*[[{]/.test(full)) laidOut = pretty(full);
-  } catch {
-    /* it is no JSON */
-  }
+/** Shows a whole job. @param {JobRow} job */
+const showJob = ({ id: name, payload }) =>
   dialog({
     title: t('queues.job') + ' ' + text(name),
     wide: true,
     body: [
-      h('div', { class: 'row' }, h('b', null, t('queues.payload')), payload.t !== undefined && copier(() => full)),
-      payload.n !== undefined && h('p', { class: 'look' }, t(values ? 'key.cut' : 'key.hidden')),
-      h('pre', { class: 'value', tabIndex: 0 }, laidOut),
+      h('b', null, t('queues.payload')),
+      payload.t === undefined ? h('p', { class: 'look' }, t('key.hidden')) : viewer(payload, payload.n !== undefined),
     ],
+  });
+
+/** The numbers of jobs by state. @param {QueueRow} q */
+const counts = (q) => ({ ready: q.ready, delayed: q.delayed, leased: q.leased, dead: q.letters ?? 0 });
+
+/** The shares of the states of a queue's jobs, as a bar. @param {QueueRow} q */
+export function stateBar(q) {
+  const all = Object.entries(counts(q)).filter(([, n]) => n > 0);
+  return h(
+    'span',
+    { class: 'states', 'aria-hidden': 'true', title: all.map(([s, n]) => t('queues.' + s) + ' ' + num(n)).join(', ') },
+    all.map(([s, n]) => h('i', { class: s, style: { 'flex-grow': n } })),
+  );
+}
+
+/** The intervals of the timeline of delayed jobs. */
+const INTERVALS = 30;
+
+/** Shows when the delayed jobs of a page fall due. @param {HTMLElement} el @param {JobRow[]} jobs */
+function timeline(el, jobs) {
+  const from = clock(),
+    later = jobs.filter((r) => r.due > from),
+    step = (Math.max(...later.map((r) => r.due)) - from) / INTERVALS;
+  el.hidden = later.length < 2;
+  if (el.hidden) return;
+  const values = new Array(INTERVALS).fill(0),
+    unit = step * INTERVALS < 3e5 ? 'minute' : step * INTERVALS < 864e5 ? 'hour' : 'month';
+  for (const r of later) values[Math.min(INTERVALS - 1, Math.floor((r.due - from) / step))]++;
+  bars(el, [{ label: t('queues.delayed'), cls: 's-key', values }], {
+    label: t('queues.timeline', { n: later.length }),
+    x: (i) => date(from + i * step) + ' – ' + date(from + (i + 1) * step),
+    tick: (i) => tick(from + i * step, unit),
+    height: 96,
   });
 }
 
@@ -93,6 +119,7 @@ class QueueView {
     this.facts = h('dl', { class: 'facts' });
     this.note = h('p', { class: 'faint' });
     this.about = h('p', { class: 'faint' }, t('queues.about.' + this.state));
+    this.timeline = h('div', { hidden: true });
     this.more = h('p', { class: 'faint' });
     this.shares = h('p', { class: 'look', hidden: true });
     this.next = h('button', { type: 'button', hidden: true, on: { click: () => this.turn() } }, t('queues.further'));
@@ -141,6 +168,10 @@ class QueueView {
         const a = await askJob(this.key());
         if (a) this.act(a.argv, { quiet: true, unchanged: t('queues.add.there') });
       }),
+      config: small('config', 'config', async () => {
+        const a = this.queue && (await askConfig(this.queue));
+        if (a) this.act(a.argv, { quiet: true });
+      }),
       all: this.dead ? this.ctx.button('queues.move', t('queues.requeue.all'), () => this.requeueAll()) : null,
     };
   }
@@ -171,7 +202,7 @@ class QueueView {
       key: (r) => id(r.id),
       fade: false,
       columns: columns(this.state),
-      open: (r) => showJob(r, this.ctx.me.values),
+      open: showJob,
       empty: () => t(this.finding ? 'queues.notfound' : 'queues.none.' + this.state),
       select: isUseful
         ? (rows) => {
@@ -264,7 +295,7 @@ class QueueView {
           queue.until === null ? t('queues.paused') : t('queues.paused.until', { span: span(Math.max(0, queue.until - clock())) }),
         ),
       h('span', { class: 'grow' }),
-      queue && [buttons.add, queue.paused ? buttons.resume : buttons.pause],
+      queue && [buttons.add, buttons.config, queue.paused ? buttons.resume : buttons.pause],
     );
   }
 
@@ -274,9 +305,12 @@ class QueueView {
     const next = q.next === null ? '–' : q.next > clock() ? t('time.in', { span: span(q.next - clock()) }) : t('time.now');
     return fill(
       this.facts,
+      property(t('queues.states'), stateBar(q)),
       property(t('queues.consumers'), num(q.waiting)),
       property(t('queues.next'), next),
       property(t('queues.late'), q.ready ? span(q.late) : '–', q.ready && q.late > LATE ? 'look' : ''),
+      q.most > 0 && property(t('queues.most'), num(q.most)),
+      q.maxLen > 0 && property(t('queues.maxlen'), num(q.maxLen)),
       property(t('queues.deadletters.to'), q.to ? column.keyLink(ctx, 'queues', q.to) : t('queues.deadletters.none')),
       q.stream && property(t('queues.delivers'), column.keyLink(ctx, 'streams', q.stream)),
       property(t('queues.delivers.failed'), q.wrong, 'look'),
@@ -287,16 +321,15 @@ class QueueView {
 
   paintTabs() {
     const { ctx, k, queue } = this;
-    /** @param {string} s */
-    const count = (s) =>
-      queue ? ' ' + num({ ready: queue.ready, delayed: queue.delayed, leased: queue.leased }[s] ?? queue.letters ?? 0) : '';
+    /** @type {Record<string, number>} */
+    const n = queue ? counts(queue) : {};
     fill(
       this.tabs,
       STATES.map((s) =>
         h(
           'a',
           { href: ctx.link('queues', { db: ctx.db, k, s }), class: 'badge', 'aria-current': s === this.state ? 'page' : undefined },
-          t('queues.' + s) + count(s),
+          t('queues.' + s) + (queue ? ' ' + num(n[s]) : ''),
         ),
       ),
     );
@@ -334,7 +367,8 @@ class QueueView {
     this.shown = queue && (dead ? queue.to : queue.k);
     const { jobs = [], more = false, denied = [] } = await this.readJobs();
     this.jobs.set(jobs);
-    setText(this.about, t(dead && queue && !queue.to ? 'queues.about.nodead' : 'queues.about.' + this.state));
+    timeline(this.timeline, this.state === 'delayed' ? jobs : []);
+    setText(this.about, t(dead && queue && !queue.to ? 'queues.about.nodead' : 'queues.about.' + this.state, { key: '{key}' }));
     this.last = jobs.length ? url(jobs[jobs.length - 1].id) : '';
     this.next.hidden = !more;
     this.first.hidden = !this.pages.length;
@@ -359,6 +393,7 @@ class QueueView {
         h('div', { class: 'titlebar' }, this.about, h('span', { class: 'grow' }), this.search, this.buttons.all),
         this.shares,
         this.chosen.el,
+        this.timeline,
         this.jobs.el,
         this.more,
         h('p', null, this.first, ' ', this.next),

@@ -569,6 +569,7 @@ export interface QueueRow {
   late: number; // of the job that is ready for longest
   waiting: number;
   maxLen: number;
+  most: number; // deliveries of a job; 0: no limit
   to: B | null; // the queue of dead letters
   stream: B | null; // to which the queue delivers; null: to workers
   paused: boolean;

@@ -4,7 +4,7 @@ import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
-import { names, showQueue } from '../cards/queue.js';
+import { names, showQueue, stateBar } from '../cards/queue.js';
 import { id, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -38,6 +38,7 @@ function deadCell(ctx, r) {
 /** @param {Ctx} ctx @returns {Column<Row>[]} */
 const columns = (ctx) => [
   column.of('k', t('keys.name'), (r) => text(r.k), { wide: true, cell: (r) => nameCell(ctx, r) }),
+  column.of('states', t('queues.states'), (r) => r.ready, { minor: true, sort: false, cell: stateBar }),
   column.number('delayed', t('queues.delayed'), (r) => r.delayed),
   column.number('ready', t('queues.ready'), (r) => r.ready),
   column.number('leased', t('queues.leased'), (r) => r.leased, { minor: true }),
