@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -182,18 +183,20 @@ type entry struct {
 // entryFields is the number of fields of an entry that a page gets.
 const entryFields = 20
 
-// viewStream shows the entries of a stream, the newest first, and its groups.
+// viewStream shows the entries of a stream, the newest first, and its groups; with find those of a range of IDs, "first..last", each of
+// which may be missing.
 func viewStream(k *call, q *request, key string, p itemRange) (any, string, error) {
 	var body struct {
 		Rows   []entry        `json:"rows"`
 		Info   map[string]any `json:"info,omitempty"`
 		Groups []groupRow     `json:"groups,omitempty"`
 	}
+	first, last, _ := strings.Cut(p.find, "..")
 	before := p.from
 	if before == "" || before == "0" {
-		before = "+"
+		before = cmp.Or(last, "+")
 	}
-	v, err := k.do(q.ctx, "XREVRANGE", key, before, "-", "COUNT", p.count+1)
+	v, err := k.do(q.ctx, "XREVRANGE", key, before, cmp.Or(first, "-"), "COUNT", p.count+1)
 	if err != nil {
 		return nil, "", err
 	}

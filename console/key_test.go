@@ -139,6 +139,14 @@ func TestPagesOfAKeyCoverAllItems(t *testing.T) {
 			t.Errorf("%s: the pages have %d of %d items", kind, len(seen), n)
 		}
 	}
+	for find, want := range map[string]string{"1200-0..1230-9": "1230-1 to 1200-1", "1230..": "1234-1 to 1230-1", "..2": "2-1 to 1-1", "2000..": " to "} {
+		var page struct{ Body struct{ Rows []entry } }
+		b.get("api/key?find="+find+"&k="+url("stream"), &page)
+		rows := append(append([]entry{{}}, page.Body.Rows...), entry{})
+		if got := rows[min(1, len(page.Body.Rows))].ID + " to " + rows[len(page.Body.Rows)].ID; got != want {
+			t.Errorf("%s has %s, want %s", find, got, want)
+		}
+	}
 	var found struct{ Body struct{ Rows []item } }
 	b.get("api/key?find=m0*17&k="+url("zset"), &found)
 	for _, r := range found.Body.Rows {

@@ -20,6 +20,7 @@ type groupRow struct {
 	Pending       int64         `json:"pending"`
 	Lag           *int64        `json:"lag"` // null: unknown
 	Last          string        `json:"last"`
+	Oldest        *int64        `json:"oldest,omitempty"` // ms since the first of the pending entries was delivered
 	ConsumersRows []consumerRow `json:"consumersRows"`
 }
 
@@ -51,6 +52,7 @@ var streamColumns = map[string]func(*streamRow) float64{
 	"lag":       worst(func(g *groupRow) int64 { return *cmp.Or(g.Lag, new(int64)) }),
 	"pending":   worst(func(g *groupRow) int64 { return g.Pending }),
 	"consumers": worst(func(g *groupRow) int64 { return g.Consumers }),
+	"oldest":    worst(func(g *groupRow) int64 { return *cmp.Or(g.Oldest, new(int64)) }),
 }
 
 // worst returns the largest value of the groups of a stream, -1 without a group.
@@ -85,6 +87,7 @@ func getStreams(k *call, q *request) (any, error) {
 		if row.Groups == nil {
 			row.Groups = []groupRow{}
 		}
+		k.addOldest(q, key, row.Groups)
 		return row
 	})
 	out.first(q.text("sort"), streamColumns)
@@ -117,6 +120,19 @@ func (k *call) groups(q *request, key string) []groupRow {
 		out = append(out, row)
 	}
 	return out
+}
+
+// addOldest adds to the groups of a stream how long the first pending entry has waited for its consumer.
+func (k *call) addOldest(q *request, key string, groups []groupRow) {
+	for i := range groups {
+		g := &groups[i]
+		if g.Pending == 0 {
+			continue
+		}
+		if v, err := k.do(q.ctx, "XPENDING", key, g.Name.s, "-", "+", 1); err == nil && len(v.Elems) == 1 {
+			g.Oldest = &v.Elems[0].Elems[2].Int
+		}
+	}
 }
 
 // ruleRows returns the expiry rules.
@@ -186,6 +202,7 @@ func getStream(k *call, q *request) (any, error) {
 	out.Row.Length, out.Row.Last = member(v, "length").Int, member(v, "last-generated-id").Str
 	if groups := k.groups(q, key); groups != nil {
 		out.Row.Groups = groups
+		k.addOldest(q, key, groups)
 	}
 	if q.has("g") {
 		if err := k.pending(q, key, &out.Pending); err != nil && err != errNotAllowed {

@@ -16,7 +16,7 @@ func TestAStreamIsShownWithItsPendingEntries(t *testing.T) {
 	b.admin("SET", "text", "x")
 	status, body := b.ask("GET", "api/stream?k="+url("<s>")+"&g="+url("<g>"), "")
 	for _, want := range []string{`"row":{"k":{"t":"\u003cs\u003e"},"length":3,"last":"1700000000000-2",` +
-		`"groups":[{"name":{"t":"\u003cg\u003e"},"consumers":1,"pending":2,"lag":1`,
+		`"groups":[{"name":{"t":"\u003cg\u003e"},"consumers":1,"pending":2,"lag":1,"last":"1700000000000-1","oldest":0,`,
 		`"pending":[{"id":"1700000000000-0","consumer":{"b":"`, `"idle":0,"deliveries":1},{"id":"1700000000000-1"`, `"more":false`} {
 		if status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%d %s\nwant %s", status, body, want)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/ebbdb/ebb/console/browsertest"
 	"github.com/ebbdb/ebb/internal/demo"
 )
@@ -150,6 +152,7 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 	}
 	p := browsertest.Open(t, s.URL, browsertest.Options{Dark: true})
 	p.Screen("streams")
+	p.Eventually(`byText('#screen th', 'First pending for').length`)
 	p.Click(`byText('#screen td a', 'orders')[0]`)
 	p.Eventually(row("<i>dead</i>"))
 	p.Eventually(row("3-1"))
@@ -185,6 +188,20 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 		t.Errorf("the command is %s", got)
 	}
 	p.Eventually(`byText('#screen .badge', '2 entries').length`)
+
+	// Entries of a range, and the next page of many.
+	for i := range 300 {
+		s.Do("XADD", "orders", fmt.Sprintf("%d-1", 100+i), "id", i)
+	}
+	p.Screen("key?db=0&k=" + keyURL("orders"))
+	p.Eventually(row("399-1"))
+	p.Click(button("Next"))
+	p.Eventually(row("101-1") + ` && !(` + row("399-1") + `)`)
+	p.Fill(`$('#screen input[type=search]')`, "150 .. 151")
+	p.Press(kb.Enter)
+	p.Eventually(row("150-1") + ` && ` + row("151-1") + ` && !(` + row("152-1") + `) && !(` + row("101-1") + `)`)
+	s.Do("XADD", "orders", "900-1", "id", "new") // the page follows, and the field keeps what is typed
+	p.Eventually(`/Items\s+303/.test(text('#screen .facts')) && $('#screen input[type=search]').value === '150 .. 151' && ` + row("150-1"))
 }
 
 func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {

@@ -1,8 +1,10 @@
 // The facts about a key on the screen Key, and of a stream its groups and its entries.
 import { argv, id, line, show, text } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
-import { h, section } from '../lib/h.js';
-import { t, has, date } from '../lib/i18n.js';
+import { clock } from '../lib/api.js';
+import { toast } from '../lib/dialog.js';
+import { h, searchBox, section } from '../lib/h.js';
+import { t, has, date, parseSpan } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
 
 /** @import { B, Child, Column, ConsumerRow, Ctx, Entry, Fact, Facts, GroupRow, ViewStreamAnswer } from '../lib/types.js' */
@@ -80,27 +82,50 @@ const entryColumns = (ctx, key) => [
   }),
 ];
 
+/** An end of a range: an ID, or an age such as 1h; null for another text. @param {string} s */
+function idOf(s) {
+  const ms = parseSpan(s);
+  if (!s || /^\d+(-\d+)?$/.test(s)) return s;
+  return Number.isNaN(ms) ? null : String(Math.max(0, Math.floor(clock() - ms)));
+}
+
+/** A range of IDs as the API has it, of what a reader types: 1h..10m; null for another text. @param {string} s */
+function rangeOf(s) {
+  const [first, last = ''] = s.split('..').map((x) => idOf(x.trim()));
+  return first === null || last === null ? null : first || last ? first + '..' + last : '';
+}
+
+/** A field for the range of entries. @param {(range: string) => void} set */
+export const rangeBox = (set) =>
+  searchBox(t('key.range'), (s) => {
+    const range = rangeOf(s);
+    if (range === null) toast(t('key.range.bad'), 'bad');
+    else set(range);
+  });
+
 /**
- * The cards of a stream. turn: how to turn the pages, false where there is none.
+ * The cards of a stream. turn: how to turn the pages, false where there is none. range: a field for the range of the entries.
  * @param {Ctx} ctx
  * @param {B} key
  * @param {ViewStreamAnswer} stream
  * @param {{back: false|(() => void), next: false|(() => void)}} turn
+ * @param {HTMLInputElement} range
  */
-export function streamBody(ctx, key, stream, turn) {
+export function streamBody(ctx, key, stream, turn, range) {
   const entries = table({
     label: t('key.entries'),
     rows: stream.rows,
     key: (r) => r.id,
     fade: false,
     columns: entryColumns(ctx, key),
-    empty: () => t('key.noitems'),
+    empty: () => t(range.value ? 'keys.nomatch' : 'key.noitems'),
   });
   return [
     factsCard(stream.info || {}),
     stream.groups && stream.groups.length > 0 && groupsCard(stream.groups),
     section(
-      t('key.entries'),
+      null,
+      h('div', { class: 'titlebar' }, h('h2', null, t('key.entries')), range),
       entries.el,
       h(
         'div',

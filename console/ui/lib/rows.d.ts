@@ -292,6 +292,7 @@ export interface GroupRow {
   pending: number;
   lag: number | null; // null: unknown
   last: string;
+  oldest?: number; // ms since the first of the pending entries was delivered
   consumersRows: ConsumerRow[];
 }
 

@@ -5,7 +5,7 @@ import { ttl } from '../lib/countdown.js';
 import { askTTL } from '../lib/bulk-actions.js';
 import { form, toast } from '../lib/dialog.js';
 import { property } from '../cards/card.js';
-import { factsCard, streamBody } from '../cards/key-stream.js';
+import { factsCard, rangeBox, streamBody } from '../cards/key-stream.js';
 import { ItemsView, KINDS } from '../cards/key-items.js';
 import { stringBody } from '../cards/key-string.js';
 import { argv, bytes, copier, fromBytes, fromText, fromUrl, show, text, url } from '../lib/bytes.js';
@@ -69,6 +69,9 @@ class Key {
     /** Where the page and those before it begin. */
     this.pages = ['0'];
     this.finding = '';
+    /** The place that the body shows. */
+    this.place = '';
+    this.range = rangeBox((ids) => this.find(ids));
     this.isOver = false;
     /** The span of the TTL, or the longest that the screen has seen, ms. */
     this.whole = 0;
@@ -253,7 +256,7 @@ class Key {
       fill(this.body); // the user may not read it
     } else if (type === 'stream') {
       const turn = { back: this.pages.length > 1 && (() => this.back()), next: next !== null && (() => this.forth()) };
-      fill(this.body, streamBody(ctx, key, /** @type {ViewStreamAnswer} */ (body), turn));
+      fill(this.body, streamBody(ctx, key, /** @type {ViewStreamAnswer} */ (body), turn, this.range));
     } else if (type === 'string') {
       const view = this.view(),
         string = /** @type {ViewStringAnswer} */ (body);
@@ -273,7 +276,7 @@ class Key {
     });
   }
 
-  /** Shows the items whose names have a text. @param {string} s */
+  /** Shows the items whose names have a text, or the entries of a range. @param {string} s */
   find(s) {
     this.finding = s;
     this.pages = ['0'];
@@ -299,14 +302,18 @@ class Key {
 
   async load() {
     if (this.isOver) return;
-    const { ctx, k, pages } = this;
+    const { ctx, k, pages, finding } = this,
+      from = pages[pages.length - 1],
+      place = from + ' ' + finding;
     try {
       const before = this.data;
-      this.data = await get('key', { db: ctx.db, k, from: pages[pages.length - 1], count: COUNT, find: this.finding }, ctx.stop);
-      const { version, type } = this.data;
+      this.data = await get('key', { db: ctx.db, k, from, count: COUNT, find: finding }, ctx.stop);
+      const { version, type } = this.data,
+        isSame = before && before.version === version && before.type === type && place === this.place;
       setText(this.news, '');
       this.paintHead();
-      if (!before || before.version !== version || before.type !== type || this.items) this.paintBody(!!before && before.type === type);
+      this.place = place;
+      if (!isSame || this.items) this.paintBody(!!before && before.type === type);
       this.compare();
     } catch (e) {
       if (isGone(e) || (e instanceof ApiError && e.status === 404)) this.lost();

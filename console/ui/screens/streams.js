@@ -11,7 +11,10 @@ import { t, num, percent } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, RuleRow, StreamRow } from '../lib/types.js' */
 /** A group of a stream, or a stream without groups. */
-/** @typedef {{k: B, length: number, group: B|null, lag?: number|null, pending?: number, consumers?: number, last: string}} Row */
+/**
+ * @typedef {{k: B, length: number, group: B|null, lag?: number|null, pending?: number, oldest?: number, consumers?: number, last:
+ *   string}} Row
+ */
 
 export const title = 'streams.title';
 /** The share of what a stream keeps from which a group that lags is about to lose entries. */
@@ -20,7 +23,10 @@ const NEAR_LOSS = 0.8;
 /** @param {StreamRow} s @returns {Row[]} */
 const rowsOf = ({ k, length, last, groups }) =>
   groups.length
-    ? groups.map((g) => ({ k, length, group: g.name, lag: g.lag, pending: g.pending, consumers: g.consumers, last: g.last }))
+    ? groups.map((g) => {
+        const { lag, pending, oldest, consumers } = g;
+        return { k, length, group: g.name, lag, pending, oldest, consumers, last: g.last };
+      })
     : [{ k, length, group: null, last }];
 
 /** @param {Ctx} ctx @param {Map<string, number>} bounds how many entries the streams of rules keep @returns {Column<Row>[]} */
@@ -40,6 +46,7 @@ const columns = (ctx, bounds) => [
     },
   }),
   column.number('pending', t('streams.pending'), (r) => r.pending),
+  column.duration('oldest', t('streams.oldest'), (r) => r.oldest, { minor: true }),
   column.number('consumers', t('streams.consumers'), (r) => r.consumers),
   column.code('last', t('streams.last'), (r) => r.last, { minor: true }),
 ];
@@ -55,7 +62,11 @@ const ruleColumns = (ctx) => [
   column.of('to', t('streams.target'), (r) => text(r.to), {
     cell: (r) => (r.queue ? [t('streams.queue') + ' ', column.keyLink(ctx, 'queues', r.to)] : column.keyLink(ctx, 'streams', r.to)),
   }),
-  column.number('fired', t('streams.fired'), (r) => r.fired),
+  column.of('fired', t('streams.fired'), (r) => r.fired, {
+    num: true,
+    title: t('streams.missed.why'),
+    cell: (r) => num(r.fired) + (r.missed ? ' ' + t('streams.missed', { n: r.missed }) : ''),
+  }),
   column.number('suspended', t('streams.suspended'), (r) => r.suspended),
   column.of('why', t('streams.state'), (r) => text(r.why), {
     cell: (r) => (r.why ? h('b', { class: 'bad' }, show(r.why, 120)) : t('streams.works')),
