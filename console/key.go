@@ -33,7 +33,7 @@ type keyView struct {
 var viewers = map[string]func(k *call, q *request, key string, p itemRange) (body any, next string, err error){
 	"string": viewString, "hash": viewHash, "set": viewSet, "zset": viewZSet, "list": viewList, "stream": viewStream,
 	"limiter": viewInfo("RL.INFO"), "lock": viewInfo("LOCK.INFO"), "semaphore": viewInfo("SEM.INFO"), "delayqueue": viewInfo("DQ.INFO"),
-	"MBbloom--": viewInfo("BF.INFO"),
+	"MBbloom--": viewBloom,
 }
 
 // getKey answers GET api/key?k&from&count&find.
@@ -239,10 +239,32 @@ func viewInfo(command string) func(*call, *request, string, itemRange) (any, str
 		if v.IsNull() {
 			return nil, "", errGone("the key has expired")
 		}
-		return struct {
-			Info any `json:"info"`
-		}{k.c.factsJSON(v)}, "", nil
+		return viewInfoAnswer{k.c.factsJSON(v)}, "", nil
 	}
+}
+
+// bloomFacts are the facts about a Bloom filter, with the words of BF.INFO that tell them.
+var bloomFacts = []struct{ name, word string }{{"items", "ITEMS"}, {"capacity", "CAPACITY"}, {"error", "ERROR"}, {"layers", "FILTERS"},
+	{"expansion", "EXPANSION"}, {"window", "WINDOW"}, {"generations", "GENERATIONS"}}
+
+// viewBloom shows a Bloom filter.
+func viewBloom(k *call, q *request, key string, _ itemRange) (any, string, error) {
+	info := map[string]any{}
+	for _, f := range bloomFacts {
+		v, err := k.do(q.ctx, "BF.INFO", key, f.word)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(v.Elems) == 1 {
+			info[f.name] = k.c.factsJSON(v.Elems[0])
+		}
+	}
+	return viewInfoAnswer{info}, "", nil
+}
+
+// viewInfoAnswer is the body of a key about which the console knows facts alone.
+type viewInfoAnswer struct {
+	Info any `json:"info"`
 }
 
 // factsJSON returns a reply in a form without kinds, for facts: integers as text, strings as byte strings,

@@ -68,7 +68,7 @@ func TestAKeyIsShownByItsType(t *testing.T) {
 		"lock":   `"holders":[[{"t":"ann"},`,
 		"sem":    `"taken":"1"`,
 		"q":      `"ready":"1"`,
-		"bloom":  `"Capacity"`,
+		"bloom":  `"info":{"capacity":"100","error":0.01,"expansion":"2","generations":"0","items":"1","layers":"1","window":"0"}`,
 	} {
 		status, body := b.ask("GET", "api/key?k="+url(key), "")
 		body = marks.ReplaceAllString(body, "")

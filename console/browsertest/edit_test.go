@@ -113,6 +113,30 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 		func() string { return s.Do("LRANGE", "l", 0, -1).String() })
 }
 
+func TestAnElementIsRemovedAPlaceMappedAFilterMeasured(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("RPUSH", "l", "same", "other", "same")
+	s.Do("GEOADD", "places", 13.361389, 38.115556, "Palermo", 15.087269, 37.502669, "Catania")
+	s.Do("BF.RESERVE", "seen", 0.01, 100, "WINDOW", 60_000, "GENERATIONS", 6)
+	s.Do("BF.MADD", "seen", "a", "b")
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("l"), browsertest.Options{})
+	p.Eventually(`$$('#screen tbody tr').length === 3`)
+	p.Click(`[...$$('#screen tbody tr')[2].querySelectorAll('button')].find((b) => b.innerText === 'Remove')`)
+	if command := confirm(p); !strings.HasPrefix(command, "LSET l 2 removed-") || !strings.Contains(command, "\nLREM l 1 removed-") {
+		t.Errorf("the dialog shows %q", command)
+	}
+	p.Eventually(`$$('#screen tbody tr').length === 2`)
+	if v := s.Do("LRANGE", "l", 0, -1); len(v.Elems) != 2 || v.Elems[0].Str != "same" || v.Elems[1].Str != "other" {
+		t.Errorf("the list has %v", v)
+	}
+	p.Screen("key?k=" + keyURL("places"))
+	p.Click(button("Map"))
+	p.Eventually(`$$('#screen .geo circle').length === 2 && $$('#screen .geo title').some((e) => e.textContent === 'Palermo: 38.1156°, 13.3614°')`)
+	p.Shot("S33-geo")
+	p.Screen("key?k=" + keyURL("seen"))
+	p.Eventually(`/2 \/ \d+ \(/.test(text('#screen')) && /Generations\s+6 × 10(\.0)? s/.test(text('#screen'))`)
+}
+
 // C7 and C25: Add and New key touch nothing that exists.
 func TestWhatIsMadeAnewReplacesNothing(t *testing.T) {
 	s := browsertest.Serve(t)

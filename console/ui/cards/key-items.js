@@ -3,9 +3,10 @@ import { clock, runAll } from '../lib/api.js';
 import { argv, editor, fromText, id, short, show, text } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
 import { form, several } from '../lib/dialog.js';
-import { h, searchBox, section } from '../lib/h.js';
+import { fill, h, searchBox, section } from '../lib/h.js';
 import { t, asSpan, parseSpan } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
+import { arePlaces, geoMap } from './key-geo.js';
 
 /** @import { B, Column, Ctx, Item, KeyView, Words } from '../lib/types.js' */
 /** @import { Expect, RunOptions } from '../lib/api.js' */
@@ -85,6 +86,8 @@ export class ItemsView {
       shape: (r) => [hasTTL(r), !!editor(r.v)].join(),
       empty: () => t(host.finding ? 'keys.nomatch' : 'key.noitems'),
     });
+    this.map = h('div', { hidden: true });
+    this.showMap = h('button', { type: 'button', hidden: true, on: { click: () => this.turnMap() } }, t('key.map'));
     this.back = h('button', { type: 'button', on: { click: () => host.back() } }, t('key.back'));
     this.next = h('button', { type: 'button', on: { click: () => host.forth() } }, t('key.next'));
     const search = searchBox(t('key.find'), (s) => host.find(s), { value: host.finding });
@@ -94,8 +97,10 @@ export class ItemsView {
         'div',
         { class: 'titlebar' },
         this.type !== 'list' && search,
+        this.showMap,
         ctx.button('key.add', t('key.add'), () => this.add()),
       ),
+      this.map,
       this.table.el,
       h('div', { class: 'row' }, this.back, this.next),
     );
@@ -107,7 +112,17 @@ export class ItemsView {
       at = now || clock();
     this.back.hidden = this.host.pages.length < 2;
     this.next.hidden = !next;
-    this.table.set(body && 'rows' in body ? /** @type {Item[]} */ (body.rows).map((r) => ({ ...r, at })) : []);
+    const rows = body && 'rows' in body ? /** @type {Item[]} */ (body.rows) : [];
+    this.table.set(rows.map((r) => ({ ...r, at })));
+    this.showMap.hidden = this.type !== 'zset' || !arePlaces(rows);
+    if (this.showMap.hidden) this.map.hidden = true;
+    if (!this.map.hidden) fill(this.map, geoMap(rows));
+  }
+
+  /** Shows the members of a page on a map, or hides it. */
+  turnMap() {
+    this.map.hidden = !this.map.hidden;
+    if (!this.map.hidden) fill(this.map, geoMap(this.table.rows()));
   }
 
   /** @param {() => Row} now */
@@ -120,6 +135,7 @@ export class ItemsView {
       type !== 'set' && (type === 'zset' || editor(now().v)) && small('key.set', t('key.edit'), () => this.edit(now())),
       small('key.itemttl', 'TTL', () => this.setTTL(now())),
       hasTTL(now()) && small('key.itemttl', t('bulk.persist'), () => this.persist(now())),
+      type === 'list' && ctx.me.values && small('key.remove', t('key.remove'), () => this.removeElement(now())),
       remove && small('key.remove', t('key.remove'), () => this.host.act([remove, key, kind.nameOf(now())], { danger: true })),
     ];
   }
@@ -161,6 +177,20 @@ export class ItemsView {
     if (type === 'zset') return argv('ZADD', key, 'XX', v, memberOf(r));
     const set = argv('LSET', key, r.i ?? 0, v); // it removes the deadline
     return hasTTL(r) ? [set, argv('LPEXPIREAT', key, Math.round(r.at + (r.pttl ?? 0)), 'INDEXES', 1, r.i ?? 0)] : set;
+  }
+
+  /**
+   * Removes an element: lists have no command for that. It becomes a text that no other element is, of which LREM removes the first.
+   * @param {Row} r
+   */
+  async removeElement(r) {
+    const { key } = this,
+      text = 'removed-' + crypto.getRandomValues(new Uint32Array(2)).join('-'),
+      cmds = [
+        ['LSET', key, r.i ?? 0, text],
+        ['LREM', key, 1, text],
+      ];
+    if (await runAll(this.ctx.db, cmds, { danger: true, text: t('key.remove.element'), expect: this.unchanged(r) })) this.host.load();
   }
 
   /** @param {Row} r */

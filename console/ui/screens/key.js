@@ -5,6 +5,7 @@ import { ttl } from '../lib/countdown.js';
 import { askTTL } from '../lib/bulk-actions.js';
 import { form, toast } from '../lib/dialog.js';
 import { property } from '../cards/card.js';
+import { bloomCard } from '../cards/key-bloom.js';
 import { factsCard, rangeBox, streamBody } from '../cards/key-stream.js';
 import { ItemsView, KINDS } from '../cards/key-items.js';
 import { stringBody } from '../cards/key-string.js';
@@ -16,6 +17,8 @@ import { t, num, size, span, time, date, asSpan, parseSpan } from '../lib/i18n.j
 
 export const title = 'key.title';
 
+/** How the server calls the type of a Bloom filter. */
+const BLOOM = 'MBbloom--';
 /** The screens about keys of a type. */
 const SCREENS = new Map([
   ['limiter', 'limits'],
@@ -183,7 +186,8 @@ class Key {
       data = this.view(),
       at = data.now || clock(),
       { pttl } = data,
-      cell = ttl(pttl, at, { whole: (this.whole = data.slide || Math.max(this.whole, pttl || 0)) }),
+      whole = (this.whole = data.slide || Math.max(this.whole, pttl || 0)),
+      cell = ttl(pttl, at, { whole }),
       elsewhere = SCREENS.get(data.type),
       until = pttl !== undefined && pttl >= 0 && h('small', null, ' ' + date(at + pttl));
     cell.addEventListener('expired', () => this.end(at + (pttl || 0)));
@@ -256,7 +260,9 @@ class Key {
       fill(this.body); // the user may not read it
     } else if (type === 'stream') {
       const turn = { back: this.pages.length > 1 && (() => this.back()), next: next !== null && (() => this.forth()) };
+      const isTyping = document.activeElement === this.range;
       fill(this.body, streamBody(ctx, key, /** @type {ViewStreamAnswer} */ (body), turn, this.range));
+      if (isTyping) this.range.focus({ preventScroll: true });
     } else if (type === 'string') {
       const view = this.view(),
         string = /** @type {ViewStringAnswer} */ (body);
@@ -264,7 +270,10 @@ class Key {
         this.body,
         stringBody(ctx, key, string, view.digest, () => this.load()),
       );
-    } else fill(this.body, factsCard(body && 'info' in body ? body.info || {} : {}));
+    } else {
+      const info = body && 'info' in body ? body.info || {} : {};
+      fill(this.body, body && type === BLOOM ? bloomCard(info) : factsCard(info));
+    }
   }
 
   showItems() {

@@ -1,0 +1,64 @@
+// The members of a sorted set as places on a map, if their scores are those of GEOADD.
+import { text } from '../lib/bytes.js';
+import { h, svg } from '../lib/h.js';
+import { t, num } from '../lib/i18n.js';
+
+/** @import { Item } from '../lib/types.js' */
+/** A place in degrees. @typedef {{lon: number, lat: number}} Place */
+
+/** The bits of each coordinate, and its range: latitudes end where a square map of the world does. */
+const BITS = 26,
+  LON = 180,
+  LAT = 85.05112878;
+/** Scores of places are whole numbers in this range, but for a corner of the south-west. */
+const LEAST = 2 ** 40,
+  MOST = 2 ** (2 * BITS);
+/** The size of the map, px, and the degrees that it shows at least. */
+const WIDTH = 480,
+  HEIGHT = 240,
+  EDGE = 16,
+  SPAN = 0.001;
+
+/**
+ * The place of a score: bits of the latitude stand at even places, and those of the longitude at odd ones.
+ * @param {string} score
+ * @returns {Place}
+ */
+export function placeOf(score) {
+  const bits = BigInt(score);
+  let lon = 0,
+    lat = 0;
+  for (let i = 0; i < BITS; i++) {
+    lat += Number((bits >> BigInt(2 * i)) & 1n) * 2 ** i;
+    lon += Number((bits >> BigInt(2 * i + 1)) & 1n) * 2 ** i;
+  }
+  /** @param {number} n @param {number} most */
+  const degrees = (n, most) => ((n + 0.5) / 2 ** BITS) * 2 * most - most;
+  return { lon: degrees(lon, LON), lat: degrees(lat, LAT) };
+}
+
+/** Whether the scores may be those of places. A time in ms may be one as well: the reader decides. @param {Item[]} rows */
+export const arePlaces = (rows) =>
+  rows.length > 0 && rows.every(({ score = '' }) => /^\d+$/.test(score) && Number(score) >= LEAST && Number(score) < MOST);
+
+/** A map of the places of members. @param {Item[]} rows */
+export function geoMap(rows) {
+  const all = rows.map((r) => ({ name: text(r.m), ...placeOf(r.score || '0') })),
+    lons = all.map((p) => p.lon),
+    lats = all.map((p) => p.lat),
+    west = Math.min(...lons),
+    south = Math.min(...lats),
+    wide = Math.max(SPAN, Math.max(...lons) - west),
+    high = Math.max(SPAN, Math.max(...lats) - south),
+    // A degree of longitude is shorter than one of latitude.
+    narrow = Math.cos(((south + high / 2) * Math.PI) / 180),
+    scale = Math.min((WIDTH - 2 * EDGE) / (wide * narrow), (HEIGHT - 2 * EDGE) / high);
+  const dots = all.map((p) => {
+    const words = `${p.name}: ${num(p.lat, 4)}°, ${num(p.lon, 4)}°`,
+      at = { cx: EDGE + (p.lon - west) * narrow * scale, cy: HEIGHT - EDGE - (p.lat - south) * scale };
+    return svg('circle', { class: 's-key', r: 4, ...at }, svg('title', null, words));
+  });
+  const label = t('key.geo', { n: all.length }),
+    picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': label }, dots);
+  return h('div', { class: 'geo' }, picture, h('small', null, label));
+}
