@@ -139,7 +139,8 @@ func TestPagesOfAKeyCoverAllItems(t *testing.T) {
 			t.Errorf("%s: the pages have %d of %d items", kind, len(seen), n)
 		}
 	}
-	for find, want := range map[string]string{"1200-0..1230-9": "1230-1 to 1200-1", "1230..": "1234-1 to 1230-1", "..2": "2-1 to 1-1", "2000..": " to "} {
+	for find, want := range map[string]string{"1200-0..1230-9": "1230-1 to 1200-1", "1230..": "1234-1 to 1230-1", "..2": "2-1 to 1-1",
+		"2000..": " to "} {
 		var page struct{ Body struct{ Rows []entry } }
 		b.get("api/key?find="+find+"&k="+url("stream"), &page)
 		rows := append(append([]entry{{}}, page.Body.Rows...), entry{})
@@ -190,6 +191,10 @@ func TestKeysAreListedInPages(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	if rows, _ := list("&ttl=soon"); len(rows) != 1 || rows[0].K.s != "soon" || *rows[0].TTL != 5000 {
+		t.Errorf("%+v", rows)
+	}
+	b.admin("SET", "large", strings.Repeat("x", 5000))
+	if rows, _ := list("&size=4096"); len(rows) != 1 || rows[0].K.s != "large" {
 		t.Errorf("%+v", rows)
 	}
 	if rows, _ := list("&match=k:1*&ttl=none"); len(rows) != 1111 {

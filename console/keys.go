@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"math"
 	"strings"
 
 	"github.com/ebbdb/ebb/resp"
@@ -30,18 +31,27 @@ type keyPage struct {
 	Named  *keyRow  `json:"named,omitempty"`
 }
 
+// keyFilter is what the rows of a list of keys must have: a TTL (any, none, soon), and bytes at least.
+type keyFilter struct {
+	ttl   string
+	bytes int64
+}
+
 // soonTTL is the remaining time of a key that the filter ttl=soon passes.
 const soonTTL = 60_000
 
-// getKeys answers GET api/keys?cursor&match&prefix&type&ttl&limit&name. A prefix, as k, is in place of match: it may have any bytes. Named
-// is the key that has the name itself, which a walk may not come to.
+// getKeys answers GET api/keys?cursor&match&prefix&type&ttl&size&limit&name. A prefix, as k, is in place of match: it may have any bytes.
+// Named is the key that has the name itself, which a walk may not come to.
 func getKeys(k *call, q *request) (any, error) {
 	limit, err := q.number("limit", 200, 1, 2000)
 	if err != nil {
 		return nil, err
 	}
-	ttl, err := q.word("ttl", "any", "none", "soon")
-	if err != nil {
+	var only keyFilter
+	if only.ttl, err = q.word("ttl", "any", "none", "soon"); err != nil {
+		return nil, err
+	}
+	if only.bytes, err = q.number("size", 0, 0, math.MaxInt64); err != nil {
 		return nil, err
 	}
 	args, err := scanOf(q, limit)
@@ -54,11 +64,11 @@ func getKeys(k *call, q *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if row, ok := k.keyRow(q, resp.Value{Str: name}, "any"); ok && row.Type != "" && row.Type != "none" {
+		if row, ok := k.keyRow(q, resp.Value{Str: name}, keyFilter{ttl: "any"}); ok && row.Type != "" && row.Type != "none" {
 			page.Named = &row
 		}
 	}
-	if err := k.fill(q, page, args, ttl, int(limit)); err != nil {
+	if err := k.fill(q, page, args, only, int(limit)); err != nil {
 		return nil, err
 	}
 	if v, err := k.do(q.ctx, "DBSIZE"); err == nil {
@@ -93,8 +103,8 @@ func scanOf(q *request, limit int64) ([]any, error) {
 	return args, nil
 }
 
-// fill adds the keys that a SCAN finds and the filter ttl passes, until the page has limit rows, as long as names and time allow.
-func (k *call) fill(q *request, page *keyPage, scan []any, ttl string, limit int) error {
+// fill adds the keys that a SCAN finds and the filter passes, until the page has limit rows, as long as names and time allow.
+func (k *call) fill(q *request, page *keyPage, scan []any, only keyFilter, limit int) error {
 	until, readable, room := k.c.clock.Micros()+pageTime.Microseconds(), k.v.id.Reads(readers...), pageNames
 	for {
 		scan[scanCursor] = page.Cursor
@@ -112,7 +122,7 @@ func (k *call) fill(q *request, page *keyPage, scan []any, ttl string, limit int
 			if !readable([]byte(e.Str)) {
 				continue
 			}
-			if row, ok := k.keyRow(q, e, ttl); ok {
+			if row, ok := k.keyRow(q, e, only); ok {
 				page.Rows = append(page.Rows, row)
 				room -= len(e.Str)
 			}
@@ -127,13 +137,13 @@ func (k *call) fill(q *request, page *keyPage, scan []any, ttl string, limit int
 // literally escapes the characters of patterns.
 var literally = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
 
-// keyRow returns the row of a key; ok is false if the key is gone, or if the filter ttl leaves it out. Of a key whose name the
+// keyRow returns the row of a key; ok is false if the key is gone, or if the filter leaves it out. Of a key whose name the
 // console has not read whole the row has the beginning of the name alone.
-func (k *call) keyRow(q *request, name resp.Value, ttl string) (row keyRow, ok bool) {
+func (k *call) keyRow(q *request, name resp.Value, only keyFilter) (row keyRow, ok bool) {
 	row.K = nameOf(name)
 	key := name.Str
 	if int(name.Int) > len(key) {
-		return row, ttl == "any"
+		return row, only == keyFilter{ttl: "any"}
 	}
 	if v, err := k.do(q.ctx, "PTTL", key); err == nil {
 		if v.Int == -2 {
@@ -142,16 +152,19 @@ func (k *call) keyRow(q *request, name resp.Value, ttl string) (row keyRow, ok b
 		row.TTL = &v.Int
 	}
 	switch {
-	case ttl == "any":
-	case row.TTL == nil, ttl == "none" && *row.TTL >= 0, ttl == "soon" && (*row.TTL < 0 || *row.TTL > soonTTL):
+	case only.ttl == "any":
+	case row.TTL == nil, only.ttl == "none" && *row.TTL >= 0, only.ttl == "soon" && (*row.TTL < 0 || *row.TTL > soonTTL):
+		return row, false
+	}
+	if v, err := k.do(q.ctx, "MEMORY", "USAGE", key); err == nil && !v.IsNull() {
+		row.Bytes = &v.Int
+	}
+	if only.bytes > 0 && (row.Bytes == nil || *row.Bytes < only.bytes) {
 		return row, false
 	}
 	row.Slide = k.slide(key, row.TTL)
 	if v, err := k.do(q.ctx, "TYPE", key); err == nil {
 		row.Type = v.Str
-	}
-	if v, err := k.do(q.ctx, "MEMORY", "USAGE", key); err == nil && !v.IsNull() {
-		row.Bytes = &v.Int
 	}
 	row.N = k.count(q, key, row.Type)
 	return row, true

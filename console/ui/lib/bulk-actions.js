@@ -2,10 +2,10 @@
 import { h, fill, setText } from './h.js';
 import { errorOf, get, integerOf, messageOf, post } from './api.js';
 import { dialog, form, toast } from './dialog.js';
-import { argv, line, show, text } from './bytes.js';
-import { t, asSpan, parseSpan } from './i18n.js';
+import { argv, bytes, fromBytes, fromText, id, line, show, text } from './bytes.js';
+import { t, asSpan, parseSpan, size } from './i18n.js';
 
-/** @import { B, KeyPage, KeyRow, Words } from './types.js' */
+/** @import { B, KeyRow, Words } from './types.js' */
 
 /** How many pages without a key the preview passes over, about 50 ms each. */
 const LOOKS = 100;
@@ -18,12 +18,14 @@ const ROOM = 700_000;
 /** A key, and the span to which each read renews its TTL. @typedef {Pick<KeyRow, 'k'|'slide'>} Target */
 /** The argv for a key. @typedef {(r: Target) => B[]} Command */
 
-/** The verbs: the command that follows from what the user is asked. @type {Record<string, () => Promise<Command|null>>} */
+/** The verbs: the command that follows from what the user is asked. @type {Record<string, (o: Many) => Promise<Command|null>>} */
 const VERBS = {
   del: async () => (r) => argv('UNLINK', r.k),
   persist: async () => (r) => argv('PERSIST', r.k),
   ttl: () => askSpan('ttl', []),
   prolong: () => askSpan('prolong', ['GT']),
+  rename: (o) => askNames('rename', 'RENAMENX', o.keys || []),
+  copy: (o) => askNames('copy', 'COPY', o.keys || []),
 };
 
 /** Sets a TTL. One that slides goes on sliding, to the new span. @param {Target} r @param {number} ms @param {Words} more */
@@ -41,14 +43,15 @@ export const askTTL = (r, left) =>
   });
 
 /**
- * keys, or all keys that match and that the filters of type and ttl let pass. prefix: of keys whose names are not text, as url; match then
- * names them. label: that of the server, which a deletion asks for.
- * @typedef {{db: number, label?: string, verb: string, keys?: Target[], match?: string, prefix?: string, type?: string, ttl?: string}} Many
+ * keys, or all keys that match and that the filters of type, ttl and size let pass. prefix: of keys whose names are not text, as url; match
+ * then names them. label: that of the server, which a deletion asks for.
+ * @typedef {{db: number, label?: string, verb: string, keys?: Target[], match?: string, prefix?: string, type?: string, ttl?: string,
+ *   size?: string}} Many
  */
 
-/** Asks, shows the first keys, and runs the verb (del, persist, ttl, prolong). Answers how many keys it changed. @param {Many} o */
+/** Asks, shows the first keys, and runs the verb. Answers how many keys it changed. @param {Many} o */
 export async function changeMany(o) {
-  const command = await VERBS[o.verb]();
+  const command = await VERBS[o.verb](o);
   if (!command) return 0;
   const page = await firstKeys(o);
   if (!page) return 0;
@@ -72,9 +75,53 @@ async function askSpan(verb, more) {
   return a && ((r) => setTTL(r, parseSpan(a.values.span), more));
 }
 
+/** A name with another beginning; null if it begins otherwise. @param {B} k @param {B} from @param {B} to */
+function renamed(k, from, to) {
+  const name = bytes(k),
+    head = bytes(from);
+  return head.some((c, i) => c !== name[i]) ? null : fromBytes(new Uint8Array([...bytes(to), ...name.subarray(head.length)]));
+}
+
+/** The text with which all names begin, up to a colon. @param {Target[]} keys */
+function beginningOf(keys) {
+  let s = text(keys[0].k);
+  for (const { k } of keys) while (!text(k).startsWith(s)) s = s.slice(0, -1);
+  return s.slice(0, s.lastIndexOf(':') + 1);
+}
+
+/**
+ * Asks for other names: of a single key for the name, and of several for another beginning. No key is overwritten.
+ * @param {string} verb
+ * @param {string} command
+ * @param {Target[]} keys
+ * @returns {Promise<Command|null>}
+ */
+async function askNames(verb, command, keys) {
+  const one = keys.length === 1 ? keys[0].k : null,
+    begin = one ? '' : beginningOf(keys),
+    to = { name: 'to', label: t(one ? 'key.newname' : 'bulk.names.to'), value: one ? text(one) : begin };
+  /** @param {Record<string, string>} v @returns {Command} */
+  const commandOf = (v) => (r) => argv(command, r.k, renamed(r.k, one || fromText(v.from), fromText(v.to)) || r.k);
+  const a = await form({
+    title: t('bulk.' + verb),
+    fields: one ? [to] : [{ name: 'from', label: t('bulk.names.from'), value: begin }, to],
+    ok: t('bulk.next'),
+    command: (v) => {
+      const from = one || fromText(v.from);
+      if (keys.some((r) => renamed(r.k, from, from) === null)) return t('bulk.names.bad');
+      if (id(from) === id(fromText(v.to)) || (one && !v.to)) return t('key.newname.bad');
+      return keys.slice(0, PREVIEW).map(commandOf(v));
+    },
+  });
+  return a && commandOf(a.values);
+}
+
+/** The filter of a size in words. @param {string} bytes */
+export const leastSize = (bytes) => t('keys.size.least', { size: size(Number(bytes)) });
+
 /** A page of the keys that match. @param {Many} o @param {string} cursor @param {number} limit */
-const keyPage = (o, cursor, limit) =>
-  get('keys', { db: o.db, match: o.prefix ? '' : o.match, prefix: o.prefix, type: o.type, ttl: o.ttl || 'any', cursor, limit });
+const keyPage = ({ db, match, prefix, type, ttl, size: least }, cursor, limit) =>
+  get('keys', { db, match: prefix ? '' : match, prefix, type, ttl: ttl || 'any', size: least, cursor, limit });
 
 /** The first keys, for a preview; null after an error. @param {Many} o @returns {Promise<{keys: Target[], done: boolean}|null>} */
 async function firstKeys(o) {
@@ -111,6 +158,7 @@ function confirmMany(o, keys, command) {
       ),
       o.type && h('p', null, t('bulk.type'), ' ', h('strong', null, o.type)),
       o.ttl && h('p', null, t('bulk.ttl.of'), ' ', h('strong', null, t('keys.ttl.' + o.ttl))),
+      o.size && h('p', null, t('bulk.ttl.of'), ' ', h('strong', null, leastSize(o.size))),
       h(
         'ul',
         { class: 'value' },

@@ -5,7 +5,7 @@ import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { ttl } from '../lib/countdown.js';
-import { askTTL, changeMany } from '../lib/bulk-actions.js';
+import { askTTL, changeMany, leastSize } from '../lib/bulk-actions.js';
 import { askNewKey } from '../cards/new-key.js';
 import { beginning, bytes, copier, fromText, fromUrl, id, show, text, upToColon, url } from '../lib/bytes.js';
 import { t, num, percent } from '../lib/i18n.js';
@@ -19,6 +19,8 @@ export const title = 'keys.title';
 const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lock', 'semaphore', 'delayqueue', 'MBbloom--'];
 /** How the list calls a type whose name in the server is another. */
 const TYPE_WORDS = new Map([['MBbloom--', 'bloom']]);
+/** The sizes by which the list filters, bytes. */
+const SIZES = ['1024', '65536', '1048576'];
 /** The rows of a page of the list and of the tree, the rows that the list keeps, and the branches that the tree shows. */
 const PAGE = { list: 200, tree: 1000 },
   KEEP = 2000,
@@ -40,6 +42,7 @@ function filterOf(params) {
     prefix: params.get('prefix') || '',
     type: params.get('type') || '',
     ttl: params.get('ttl') || '',
+    size: params.get('size') || '',
     /** The beginning of names that a pattern without other special letters has. */
     base: /[*?[\]\\]/.test(plain) ? '' : plain,
     /** How many bytes of a name stand before the part that the tree shows. A pattern of escaped letters is one name. */
@@ -173,10 +176,10 @@ class Keys {
   }
 
   emptyText() {
-    const { words, type, ttl: life } = this.filter,
+    const { words, type, ttl: life, size } = this.filter,
       line = 'SET hello world PX 30000';
     if (!this.state.done) return t('keys.looking');
-    if (words || type || life) return t('keys.nomatch');
+    if (words || type || life || size) return t('keys.nomatch');
     return [t('keys.none'), h('pre', { class: 'command' }, line), h('a', { href: this.ctx.link('shell', { line }) }, t('shell.open'))];
   }
 
@@ -202,6 +205,8 @@ class Keys {
         this.many('del', 'keys.del', which),
         this.many('ttl', 'keys.ttl', which),
         this.many('persist', 'keys.ttl', which),
+        this.many('rename', 'keys.rename', which),
+        this.many('copy', 'keys.copy', which),
       ],
     );
   }
@@ -274,9 +279,9 @@ class Keys {
     if (this.busy || state.done) return;
     this.busy = true;
     try {
-      const { match, prefix, type, ttl: life } = this.filter,
+      const { match, prefix, type, ttl: life, size } = this.filter,
         limit = this.all ? PAGE.tree : this.page,
-        a = await get('keys', { db: ctx.db, cursor: state.cursor, match, prefix, type, ttl: life || 'any', limit }, ctx.stop);
+        a = await get('keys', { db: ctx.db, cursor: state.cursor, match, prefix, type, ttl: life || 'any', size, limit }, ctx.stop);
       if (state !== this.state) return; // it has begun anew
       this.add(a);
       if (this.isDrawn()) this.draw();
@@ -302,21 +307,21 @@ class Keys {
     this.next();
   }
 
-  /** A choice of a filter. @param {string} name @param {string[]} values @param {string} words the texts of the values begin so */
+  /** A choice of a filter. @param {string} name @param {string[]} values @param {(v: string) => string} words the texts of the values */
   choice(name, values, words) {
     const el = h(
       'select',
       { 'aria-label': t('keys.' + name) },
       h('option', { value: '' }, t('keys.' + name + '.any')),
-      values.map((v) => h('option', { value: v, selected: this.ctx.params.get(name) === v }, words ? t(words + v) : (TYPE_WORDS.get(v) ?? v))),
+      values.map((v) => h('option', { value: v, selected: this.ctx.params.get(name) === v }, words(v))),
     );
     el.addEventListener('change', () => this.move({ [name]: el.value }));
     return el;
   }
 
   titlebar() {
-    const { words, prefix, type, ttl: life } = this.filter,
-      which = { match: words, prefix, type, ttl: life };
+    const { words, prefix, type, ttl: life, size } = this.filter,
+      which = { match: words, prefix, type, ttl: life, size };
     const views = ['list', 'tree'].map((v) => {
       const pressed = String(this.isTree === (v === 'tree'));
       return h('button', { type: 'button', 'aria-pressed': pressed, on: { click: () => this.move({ view: v }) } }, t('keys.' + v));
@@ -326,8 +331,9 @@ class Keys {
       { class: 'titlebar' },
       h('h1', null, t('keys.title')),
       searchBox(t('keys.match'), (s) => this.move({ match: s, prefix: '' }), { value: words }),
-      this.choice('type', TYPES, ''),
-      this.choice('ttl', ['none', 'soon'], 'keys.ttl.'),
+      this.choice('type', TYPES, (v) => TYPE_WORDS.get(v) ?? v),
+      this.choice('ttl', ['none', 'soon'], (v) => t('keys.ttl.' + v)),
+      this.choice('size', SIZES, leastSize),
       h('span', { class: 'segments' }, views),
       h('button', { type: 'button', on: { click: () => this.again() } }, t('keys.refresh')),
       this.ctx.button('key.set', t('keys.new'), () => this.makeKey(), { primary: true }),
