@@ -126,6 +126,9 @@ func TestTheShellHelpsANewcomer(t *testing.T) {
 	p.Shot("S27-shell")
 	p.Fill(field, "HPERS")
 	p.Eventually(`byText('#screen .hint button', 'HPERSIST').length`) // the commands are there
+	s.Do("HSET", "cart", "apples", 3)
+	run("HGETALL cart")
+	p.Eventually(`/^apples\s+3$/.test(text('#screen [role=log] table.map'))`)
 	run("help")
 	p.Eventually(answer + `.includes('help @hash') && ` + answer + `.includes('history')`)
 	run("help @lock")

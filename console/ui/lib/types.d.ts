@@ -12,13 +12,16 @@ export interface B {
 /** A command as it is composed: bytes.js makes byte strings of its words. */
 export type Words = Array<string | number | B>;
 
-/** A reply of a command: a byte string, {i} for an integer, {e} for an error, {s} for a status, and so on. A number is text. */
+/** A reply of a command: a byte string, {i} for an integer, {e} for an error, {s} for a status, {map} for pairs, and so on. A number is text. */
 export interface RespValue extends B {
   i?: string;
   e?: string;
   s?: string;
   d?: number | string;
   map?: [Resp, Resp][];
+  set?: Resp[];
+  big?: string;
+  v?: B;
 }
 export type Resp = RespValue | Resp[] | boolean | null;
 

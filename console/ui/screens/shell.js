@@ -1,9 +1,10 @@
-// Shell: commands as typed, replies as ebb cli prints them.
+// Shell: commands as typed, replies as ebb cli prints them, and maps as tables.
 import { h, fill } from '../lib/h.js';
 import { ApiError, exec, get, messageOf } from '../lib/api.js';
 import { confirmCommand } from '../lib/dialog.js';
-import { id, split, text } from '../lib/bytes.js';
+import { copier, id, split, text } from '../lib/bytes.js';
 import { t, num } from '../lib/i18n.js';
+import { mapTables } from '../lib/replies.js';
 
 /** @import { B, CommandRow, Ctx } from '../lib/types.js' */
 
@@ -152,17 +153,25 @@ class Shell {
     return true;
   }
 
-  /** Shows a line and its reply. @param {string} line @param {string} words @param {string} [cls] @param {string} [note] */
-  print(line, words, cls = '', note = '') {
-    const { out, first } = this;
+  /**
+   * Shows a line and its reply, as text, or as an element in its place.
+   * @param {string} line
+   * @param {string} words
+   * @param {string} [cls]
+   * @param {string} [note]
+   * @param {Element|null} [element]
+   */
+  print(line, words, cls = '', note = '', element = null) {
+    const { out, first } = this,
+      copyButton = element && copier(() => words);
     out.hidden = false;
     first.hidden = true;
     out.prepend(
       h(
         'div',
         null,
-        h('div', { class: 'row' }, h('b', { class: 'mono' }, '> ' + line), h('small', { class: 'faint' }, note)),
-        h('pre', { class: ['value', cls] }, words),
+        h('div', { class: 'row' }, h('b', { class: 'mono' }, '> ' + line), h('small', { class: 'faint' }, note), copyButton),
+        element || h('pre', { class: ['value', cls] }, words),
       ),
     );
     while (out.children.length > KEEP) out.lastElementChild?.remove();
@@ -233,7 +242,7 @@ class Shell {
     try {
       const r = await exec(this.ctx.db, words, { confirm: typed });
       if (!r.secret) history.keep(line); // the server knows which commands have passwords
-      this.print(line, r.text, r.error ? 'bad' : '', num(r.ms, 2) + ' ms');
+      this.print(line, r.text, r.error ? 'bad' : '', num(r.ms, 2) + ' ms', r.cut ? null : mapTables(r.reply));
     } catch (e) {
       const error = e instanceof ApiError ? e : new ApiError(0, { error: messageOf(e) }, 0);
       if (isKept(error)) history.keep(line);
