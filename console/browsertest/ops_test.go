@@ -54,7 +54,8 @@ func TestTheServerScreenTellsWhatTheServerDoes(t *testing.T) {
 	p := browsertest.Open(t, s.URL, browsertest.Options{Dark: true})
 	p.Screen("server")
 	cards(p, "Replication", "Files", "Configuration", "Users", "Refused requests", "Audit of the console")
-	p.Eventually(`text('#screen .flow').includes('up to date')`)
+	p.Eventually(`text('#screen .flow').includes('up to date') && /acknowledged offset [\d,]+/.test(text('#screen .flow'))`)
+	p.Eventually(`/acknowledged all \(WAIT\)\s+1 \/ 1/.test(text('#screen'))`)
 	p.Eventually(row("timeout"))
 	p.Eventually(`text('#screen .users').includes('all read commands, SET.')`)
 	p.Eventually(`byText('#screen .user-row', '<b>x</b>').length && !$('#screen .user-row b b')`)
@@ -202,6 +203,7 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 	p.Eventually(row("150-1") + ` && ` + row("151-1") + ` && !(` + row("152-1") + `) && !(` + row("101-1") + `)`)
 	s.Do("XADD", "orders", "900-1", "id", "new") // the page follows, and the field keeps what is typed
 	p.Eventually(`/Items\s+303/.test(text('#screen .facts')) && $('#screen input[type=search]').value === '150 .. 151' && ` + row("150-1"))
+	p.Eventually(`document.activeElement === $('#screen input[type=search]')`)
 }
 
 func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {

@@ -55,6 +55,7 @@ function replicaNode(r) {
       h('span', { class: 'mono' }, r.addr),
       online ? behind : t('repl.loads', { state: r.state }),
       online && h('span', { class: silent ? 'look' : 'faint' }, lag),
+      online && h('span', { class: 'faint' }, t('repl.acked', { offset: num(r.offset) })),
     ],
     online && !silent ? '' : 'look',
   );
@@ -84,10 +85,13 @@ const firstReplica = () =>
 
 /** @param {ReplicationAnswer} a @returns {Child[]} */
 function properties(a) {
-  const { backlog: b } = a;
+  const { backlog: b, replicas } = a,
+    online = replicas.filter((r) => r.state === 'online'),
+    even = online.filter((r) => r.behind === '0');
   return [
-    !a.master && !a.replicas.length && firstReplica(),
+    !a.master && !replicas.length && firstReplica(),
     property(t('repl.offset'), num(a.offset)),
+    online.length > 0 && property(t('repl.wait'), num(even.length) + ' / ' + num(online.length)),
     b && property(t('repl.backlog'), b.on ? t('repl.backlog.of', { size: size(b.len), max: size(b.size) }) : t('server.off')),
     (a.full > 0 || a.partial > 0 || a.partialRefused > 0) && [
       property(t('repl.full'), num(a.full)),
