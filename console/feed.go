@@ -71,8 +71,6 @@ func (s *stream) begin() bool {
 			hello["samples"], hello["latest"] = s.c.hub.history(s.c.now())
 		case "expired":
 			s.followAll(t.db)
-		case "monitor":
-			s.watch = s.c.watchCommands(s.q.v)
 		}
 	}
 	ok := s.send("hello", hello)
@@ -94,8 +92,6 @@ func (s *stream) begin() bool {
 		case t.name == "key": // the page may have read the key a moment before
 			delete(s.keys, t)
 			ok = s.key(t)
-		case t.name == "walk":
-			ok = s.walking()
 		}
 	}
 	return ok && s.conn.Flush() == nil
@@ -116,9 +112,6 @@ func (s *stream) noteVersions() {
 // release releases the resources of a stream.
 func (s *stream) release() {
 	s.expiredKeys.stop()
-	if s.watch != nil {
-		s.watch.stop()
-	}
 	for t := range s.lists {
 		s.c.lists.drop(s.listKey(t))
 	}
@@ -164,10 +157,6 @@ func (s *stream) beat(x *beat) bool {
 				ok = s.key(t)
 			}
 			read += s.c.clock.Micros() - began
-		case "walk":
-			ok = s.walking()
-		case "monitor":
-			ok = s.monitor()
 		}
 		if !ok {
 			return false
@@ -260,40 +249,4 @@ func (s *stream) makeList(t topic) (any, error) {
 		list, err = k.queues(s.q, t.key, t.sort, 0)
 	}
 	return list, k.named(err)
-}
-
-// walking sends the progress of the viewer's walk, each second until its end.
-func (s *stream) walking() bool {
-	w := s.c.latestWalk(s.q.v)
-	if w == nil || s.walk == (sentWalk{w.id, true}) {
-		return true
-	}
-	w.mu.Lock()
-	x := w.state(s.c.now())
-	w.mu.Unlock()
-	s.walk = sentWalk{x.ID, x.Over}
-	return s.sendJSON("walk", encode(x))
-}
-
-// monitor sends the commands of the last second.
-func (s *stream) monitor() bool {
-	w := s.watch
-	if w == nil {
-		return true
-	}
-	x := w.take()
-	if ok, _ := s.q.v.id.May([][]byte{[]byte("MONITOR")}); !ok && w.why == "" {
-		w.why, x.Lines = "NOPERM the user may not run MONITOR any longer", []monitorLine{}
-	}
-	switch {
-	case w.why != "":
-		x.Over, x.Why, x.Left = true, w.why, 0
-	case x.Left == 0:
-		x.Over, x.Why = true, "a minute is over"
-	}
-	if x.Over {
-		w.stop()
-		s.watch = nil
-	}
-	return s.sendJSON("monitor", encode(x))
 }

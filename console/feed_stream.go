@@ -17,12 +17,9 @@ type stream struct {
 	keys   map[topic]*keyEvent
 	lists  map[topic]*sentList
 	tails  map[int]*tail // by database
-	walk   sentWalk
-	watch  *watch // of the topic monitor
+	rests  int64         // the number of the beat at which the topics that read data go on
 
 	expiredKeys *expiredKeys
-
-	rests int64 // the number of the beat at which the topics that read data go on
 }
 
 // keyEvent is the event about a key. It costs the same for a value of any size.
@@ -47,12 +44,6 @@ func (x *keyEvent) same(y *keyEvent) bool {
 	}
 	d := deadline(x) - deadline(y)
 	return x.Version == y.Version && x.Type == y.Type && x.N == y.N && x.gone == y.gone && d > -50 && d < 50
-}
-
-// sentWalk is the progress of a walk that a stream has sent.
-type sentWalk struct {
-	id   string
-	over bool
 }
 
 // reason is the data of the events resync and bye.

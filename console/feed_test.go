@@ -232,7 +232,7 @@ func TestTheFeedMissesNoExpirationOfItsFirstSecond(t *testing.T) {
 func TestAStreamNeedsTopicsThatExist(t *testing.T) {
 	b := newBench(t, Options{})
 	for _, bad := range []string{"", "nothing", "key", "key:0", "key:0:%25", "key:99:" + url("k"), "sample:x", strings.Repeat("sample,", 30), "limits", "limits:x",
-		"locks:0:%25", "queues:0:a:b", "monitor:0", "walk:1"} {
+		"locks:0:%25", "queues:0:a:b", "monitor", "walk"} {
 		if status, body := b.ask("GET", "api/feed?topics="+bad, ""); status != 400 {
 			t.Errorf("%q: %d %s", bad, status, body)
 		}
@@ -806,108 +806,5 @@ func TestAStreamThatEndsWhileItMakesAListLeavesItToTheNext(t *testing.T) {
 	version, body = l.at(1, func() (any, error) { return nil, errors.New("refused") }, topic{name: "locks"}, func() int64 { return 5 })
 	if version != 1 || string(body) != `{"db":0,"match":"","now":5,"error":"refused"}` {
 		t.Error(version, string(body))
-	}
-}
-
-func TestTheFeedShowsCommandsForAMinute(t *testing.T) {
-	b := newBench(t, Options{})
-	l := b.listen("monitor,sample")
-	var none struct{}
-	l.next("hello", &none)
-	for i := range monitorLines + 7 {
-		b.admin("SET", fmt.Sprint("k", i), "v\x00")
-	}
-	b.admin("AUTH", "x", "secret")
-	if status, body := b.ask("POST", "api/do", `{"db":0,"argv":[{"t":"SET"},{"t":"own"},{"t":"v"}]}`); status != 200 {
-		t.Fatal(status, body)
-	}
-	b.second()
-	var x monitorEvent
-	l.next("monitor", &x)
-	if len(x.Lines) != monitorLines || x.Skipped != 9 || x.Left != 59 || x.Over {
-		t.Fatalf("%d lines, skipped %d, left %d", len(x.Lines), x.Skipped, x.Left)
-	}
-	if a := x.Lines[3]; a.Argv[0].s != "SET" || a.Argv[1].s != "k3" || a.Argv[2].s != "v\x00" || a.DB != 0 || a.Addr == "" || a.At == 0 {
-		t.Errorf("%+v", a)
-	}
-	b.ask("GET", "api/keys?db=0", "") // what screens read is not shown
-	b.ask("POST", "api/do", `{"db":0,"argv":[{"t":"SET"},{"t":"own"},{"t":"v"}]}`)
-	b.second()
-	l.next("monitor", &x)
-	if len(x.Lines) != 1 || x.Lines[0].Argv[1].s != "own" || x.Skipped != 0 {
-		t.Errorf("%+v", x)
-	}
-	for range 57 {
-		b.second()
-		l.next("monitor", &x)
-	}
-	if x.Left != 1 || x.Over {
-		t.Errorf("%+v", x)
-	}
-	b.second()
-	l.next("monitor", &x)
-	if x.Left != 0 || !x.Over || x.Why == "" {
-		t.Errorf("%+v", x)
-	}
-	b.admin("SET", "k", "v")
-	b.second()
-	if more := l.until("sample", "monitor"); len(more) != 0 {
-		t.Errorf("%q", more)
-	}
-}
-
-func TestMonitorNeedsThePermissionAndHidesValues(t *testing.T) {
-	b := newBench(t, Options{HideValues: true, Access: func(*http.Request) (string, bool) { return "ann", true }})
-	b.admin("ACL", "SETUSER", "ann", "on", "nopass", "~*", "+@all", "-monitor")
-	l := b.listen("monitor,sample")
-	var none struct{}
-	l.next("hello", &none)
-	b.second()
-	var x monitorEvent
-	l.next("monitor", &x)
-	if !x.Over || !strings.Contains(x.Why, "+monitor") || len(x.Lines) != 0 {
-		t.Errorf("%+v", x)
-	}
-	l.end()
-	b.admin("ACL", "SETUSER", "ann", "+monitor")
-	l = b.listen("monitor,sample")
-	l.next("hello", &none)
-	b.admin("SET", "k", "secret")
-	b.second()
-	_, data, _ := l.read()
-	if !strings.Contains(data, `[{"t":"SET"},{"t":"k"},{"n":6}]`) {
-		t.Error(data)
-	}
-	b.admin("ACL", "SETUSER", "ann", "-monitor")
-	b.admin("SET", "k", "secret")
-	b.second()
-	l.next("monitor", &x)
-	if !x.Over || len(x.Lines) != 0 {
-		t.Errorf("%+v", x)
-	}
-}
-
-func TestTheFeedTellsHowFarAWalkIs(t *testing.T) {
-	b := newBench(t, Options{})
-	for i := range 300 {
-		b.admin("SET", fmt.Sprint("k:", i), "v")
-	}
-	l := b.listen("walk,sample")
-	var none struct{}
-	l.next("hello", &none)
-	if status, body := b.ask("POST", "api/walk", `{"db":0}`); status != 200 {
-		t.Fatal(status, body)
-	}
-	var w walkState
-	for !w.Over {
-		b.second()
-		l.next("walk", &w)
-	}
-	if w.Done != 1 || w.Looked != 300 || w.Total != 300 || w.Error != "" {
-		t.Errorf("%+v", w)
-	}
-	b.second()
-	if more := l.until("sample", "walk"); len(more) != 0 {
-		t.Errorf("%q", more)
 	}
 }

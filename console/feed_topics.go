@@ -11,7 +11,7 @@ const feedTopics = 20
 
 // topic is a subject of a stream.
 type topic struct {
-	name string // sample, expired, key, limits, locks, queues, walk or monitor
+	name string // sample, expired, key, limits, locks or queues
 	db   int
 	key  string // of key: the key; of a list: the pattern, "" for all
 	sort string // of a list: the column
@@ -41,14 +41,14 @@ func parseTopics(text string, databases int) ([]topic, error) {
 }
 
 // topicParts are the topics, with how many parts each has at least and at most.
-var topicParts = map[string][2]int{"sample": {1, 1}, "walk": {1, 1}, "monitor": {1, 1}, "expired": {1, 2}, "limits": {2, 4},
+var topicParts = map[string][2]int{"sample": {1, 1}, "expired": {1, 2}, "limits": {2, 4},
 	"locks": {2, 4}, "queues": {2, 4}, "key": {3, 3}}
 
 func parseTopic(w string, databases int) (t topic, err error) {
 	parts := strings.Split(w, ":")
 	t.name = parts[0]
 	if n := topicParts[t.name]; len(parts) < n[0] || len(parts) > n[1] {
-		return t, badRequest("the topic %.80q is not known; the topics are sample, walk, monitor, expired:<db>, key:<db>:<key>, and "+
+		return t, badRequest("the topic %.80q is not known; the topics are sample, expired:<db>, key:<db>:<key>, and "+
 			"limits, locks and queues:<db>:<pattern>:<sort>, with keys and patterns in base64url", w)
 	}
 	if len(parts) > 1 {

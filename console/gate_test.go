@@ -277,7 +277,7 @@ func TestCanSaysWhatDoAllows(t *testing.T) {
 		for action, examples := range actions {
 			allowed := false
 			for _, line := range examples {
-				if strings.HasPrefix(line, "SHUTDOWN") || strings.HasPrefix(line, "MONITOR") || strings.HasPrefix(line, "FAILOVER") {
+				if strings.HasPrefix(line, "SHUTDOWN") || strings.HasPrefix(line, "FAILOVER") {
 					line = "ACL DRYRUN ann " + line
 					allowed = allowed || b.admin(strings.Fields(line)...).Str == "OK" && !readOnly
 					continue

@@ -23,7 +23,7 @@ export function setMe(next) {
 export const askMe = () => get('me');
 
 /** Actions on the server itself, which a replica that refuses writes does as well. */
-const ON_SERVER = /^(server|performance|locks\.kill|monitor|shell|walk)/;
+const ON_SERVER = /^(server|performance|locks\.kill|shell|walk)/;
 
 /** Whether the user may do an action. @type {Ctx['can']} */
 export const can = (action) => !!user && user.can[action] && !user.readOnly;

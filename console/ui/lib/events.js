@@ -7,7 +7,7 @@ import { PostSource } from './source.js';
 /** @typedef {{live: boolean, paused: boolean, since: number, why: string}} State since: of the time without events, ms */
 
 /** What the server sends. */
-const NAMES = ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'walk', 'monitor', 'resync', 'bye'];
+const NAMES = ['hello', 'sample', 'expired', 'key', 'gone', 'limits', 'locks', 'queues', 'resync', 'bye'];
 /** How long the page keeps samples, ms. */
 const KEEP = 900_000;
 /** A sample comes each second: a stream that is silent for longer is lost, whatever the browser thinks of the connection, ms. */

@@ -507,21 +507,6 @@ export interface Me {
   need: Record<string, string>; // for the actions that the user may not do: the rule that would allow it
 }
 
-export interface MonitorEvent {
-  lines: MonitorLine[];
-  skipped: number;
-  left: number; // seconds
-  over: boolean;
-  why?: string;
-}
-
-export interface MonitorLine {
-  at: number; // ms since 1970
-  db: number;
-  addr: string;
-  argv: B[];
-}
-
 export interface PendingRow {
   id: string;
   consumer: B;
