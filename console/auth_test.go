@@ -193,7 +193,7 @@ func TestASessionEndsWhenItShould(t *testing.T) {
 			users := []string{"ann", "bob"}
 			for step := range 40 {
 				user := rapid.SampledFrom(users).Draw(rt, "user")
-				switch rapid.SampledFrom([]string{"login", "login", "wait", "long", "use", "use", "password", "off", "del", "logout"}).Draw(rt, "step") {
+				switch rapid.SampledFrom([]string{"login", "login", "wait", "long", "use", "use", "password", "off", "del", "logout", "restart"}).Draw(rt, "step") {
 				case "login":
 					w := &browser{b: b, addr: fmt.Sprintf("10.0.%d.1:1", step)}
 					b.throttle.by = nil // wrong passwords are another test
@@ -230,6 +230,11 @@ func TestASessionEndsWhenItShould(t *testing.T) {
 						i := rapid.IntRange(0, len(all)-1).Draw(rt, "which")
 						all[i].w.ask("POST", "api/logout", "{}")
 						all = slices.Delete(all, i, i+1)
+					}
+				case "restart": // logins are in memory
+					b.restart()
+					for _, x := range all {
+						x.gen = -1
 					}
 				case "use":
 					for i := 0; i < len(all); i++ {

@@ -62,6 +62,25 @@ func newBench(t *testing.T, o Options) *bench {
 	}}
 }
 
+// restart puts a new console on the engine in the place of the present one.
+func (b *bench) restart() {
+	b.t.Helper()
+	c, err := build(embed.Of(b.conn), Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	old := b.Console
+	b.Console = c
+	if err := old.Close(); err != nil {
+		b.t.Error(err)
+	}
+	b.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
 // request makes a request of a browser of this machine.
 func (b *bench) request(method, path, body string) *http.Request {
 	r := httptest.NewRequestWithContext(b.t.Context(), method, "http://localhost/"+path, strings.NewReader(body))

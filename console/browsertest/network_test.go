@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,6 +44,7 @@ func TestAFailureThatNothingAwaitsIsAMessage(t *testing.T) {
 	s.Do("SCRIPT", "LOAD", "return 1")
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	p.Allow(`^failed: .* net::ERR_`)
+	p.Allow(`^status 503: `) // requests while it ends
 	p.Screen("performance")
 	p.Eventually(button("Show"))
 	s.Stop()
@@ -232,4 +235,60 @@ func TestAScreenGoesOnAfterABusyServer(t *testing.T) {
 		? Promise.resolve(new Response('{"error":"BUSY a script runs","code":"BUSY"}', { status: 503 })) : f(u, o); })()`)
 	p.Eval(`location.hash = '#/streams'`)
 	p.Eventually(row("orders"))
+}
+
+// A page waits until the server has loaded, and says why writes fail.
+func TestLoadingAndFailedSnapshotsAreShownAndSurvived(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	mkdir := func() {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mkdir()
+	s := browsertest.Serve(t, "--dir", dir, "--save", "900 1")
+	p := browsertest.Open(t, s.URL, browsertest.Options{Blank: true})
+	p.Before(`{ const f = window.fetch; let n = 0; window.fetch = (u, o) => String(u).includes('api/me') && n++ < 1
+		? Promise.resolve(new Response('{"error":"LOADING the data","code":"LOADING","loading":{"done":0.25}}', { status: 503 })) : f(u, o); }`)
+	p.Go(s.URL)
+	p.Eventually(`text('#app').includes('loading its data: 25% done')`)
+	p.Eventually(`$('#screen .tile')`)
+
+	s.Do("SET", "k", "v")
+	save := func(want string) {
+		t.Helper()
+		s.Do("BGSAVE")
+		browsertest.Wait(t, "the snapshot is "+want, func() bool {
+			return strings.Contains(s.Do("INFO", "persistence").Str, "rdb_last_bgsave_status:"+want)
+		})
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	save("err")
+	p.Eventually(`byText('#screen', 'The last snapshot could not be written').length`)
+	p.Screen("key?k=" + keyURL("k"))
+	p.Click(button("Delete"))
+	confirm(p)
+	p.Eventually(`byText('.toast.bad', 'MISCONF').length`)
+	mkdir()
+	save("ok")
+	p.Click(button("Delete"))
+	confirm(p)
+	p.Wait("the key is deleted", func() bool { return s.Do("EXISTS", "k").Int == 0 })
+}
+
+func TestUpdatesStandStillWhileTheyArePaused(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Eventually(`text('#screen .tile b') === '0'`)
+	p.Click(`$('#bar button[aria-label="Pause updates"]')`)
+	p.Eventually(`text('#banner').includes('Updates are paused')`)
+	p.Wait("the stream is closed", func() bool { return open(p) == 0 })
+	s.Do("SET", "k", "v")
+	p.Click(`$('#bar button[aria-label="Resume updates"]')`)
+	p.Eventually(`!$('#banner.on') && text('#screen .tile b') === '1'`)
+	if n := open(p); n != 1 {
+		t.Errorf("%d streams are open", n)
+	}
 }
