@@ -191,9 +191,10 @@ func TestASessionEndsWhenItShould(t *testing.T) {
 			now := time.Duration(0)
 			pass, gens, on := map[string]string{}, map[string]int{}, map[string]bool{}
 			users := []string{"ann", "bob"}
+			steps := []string{"login", "login", "wait", "long", "use", "use", "password", "off", "del", "logout", "restart"}
 			for step := range 40 {
 				user := rapid.SampledFrom(users).Draw(rt, "user")
-				switch rapid.SampledFrom([]string{"login", "login", "wait", "long", "use", "use", "password", "off", "del", "logout", "restart"}).Draw(rt, "step") {
+				switch rapid.SampledFrom(steps).Draw(rt, "step") {
 				case "login":
 					w := &browser{b: b, addr: fmt.Sprintf("10.0.%d.1:1", step)}
 					b.throttle.by = nil // wrong passwords are another test
@@ -298,10 +299,10 @@ func TestWrongPasswordsHaveToWait(t *testing.T) {
 		if got := other.login("ann", "pw"); got != 204 {
 			t.Errorf("another user at another address: %d", got)
 		}
-		if got := other.login("default", "root"); got != 204 {
-			t.Errorf("the user whose password is guessed, from another address: %d", got)
+		if got := other.login("default", "root"); got != 429 || other.retry != "2" {
+			t.Errorf("the user whose password is guessed, from another address: %d, Retry-After %q", got, other.retry)
 		}
-		if got := w.login("ann", "pw"); got != 204 {
+		if got := w.login("ann", "pw"); got != 429 {
 			t.Errorf("another user from the address of the guesses: %d", got)
 		}
 		for _, pause := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
@@ -318,40 +319,48 @@ func TestWrongPasswordsHaveToWait(t *testing.T) {
 		if got := w.login("default", "root"); got != 204 {
 			t.Fatalf("the right password after the pause: %d", got)
 		}
+		if got := w.login("ann", "x"); got != 401 {
+			t.Errorf("a wrong password after it: %d", got)
+		}
+		if got := w.login("ann", "pw"); got != 429 || w.retry != "60" {
+			t.Errorf("a success has ended the count of the address: %d, Retry-After %q", got, w.retry)
+		}
+		if got := w.login("default", "root"); got != 204 {
+			t.Errorf("the user who has logged in at this address: %d", got)
+		}
 	})
 }
 
-func TestGuessesKeepNoPersonOut(t *testing.T) {
+func TestGuessesKeepNoKnownUserOut(t *testing.T) {
 	var h throttle
 	now := int64(1e9)
-	second := func() int64 { now += 1e6; return now }
-	if wait := h.try(now, "10.0.0.1", "ann"); wait != 0 {
-		t.Fatal(wait)
+	for host, user := range map[string]string{"10.0.0.1": "ann", "10.0.0.3": "bob"} {
+		if wait := h.try(now, host, user); wait != 0 {
+			t.Fatal(wait)
+		}
+		h.succeeded(now, host, user)
 	}
-	h.succeeded(now, "10.0.0.1", "ann")
-	for i := range 2 * userTries / freeTries { // from many addresses
-		for range 2 * freeTries {
-			h.try(second(), fmt.Sprintf("10.9.9.%d", i), "ann")
+	want := func(what, host, user string, want int64) {
+		t.Helper()
+		if wait := h.try(now, host, user); wait != want {
+			t.Errorf("%s: %s at %s waits for %d us, want %d", what, user, host, wait, want)
 		}
 	}
-	if wait := h.try(second(), "10.0.0.1", "ann"); wait != 0 {
-		t.Errorf("at the address where ann has logged in before: %d us", wait)
+	for i := range 2 * freeTries { // from many addresses
+		h.try(now, fmt.Sprintf("10.9.9.%d", i), "ann")
 	}
-	if wait := h.try(now, "10.0.0.2", "ann"); wait <= 0 {
-		t.Error("the guesses from many addresses go on")
+	want("where the user has logged in before", "10.0.0.1", "ann", 0)
+	want("elsewhere", "10.0.0.2", "ann", firstPause)
+	for i := range 2 * freeTries { // unknown names at one address, behind which others are
+		h.try(now, "10.0.0.3", fmt.Sprint("wrong", i))
 	}
-	for i := range 100 { // unknown names at one address, behind which others are
-		h.try(second(), "10.0.0.3", fmt.Sprint("wrong", i))
-	}
-	if wait := h.try(second(), "10.0.0.3", "bob"); wait != 0 {
-		t.Errorf("another user at an address with wrong names: %d us", wait)
-	}
+	want("a user who has logged in at the address", "10.0.0.3", "bob", 0)
+	want("another user at the address", "10.0.0.3", "carol", firstPause)
 	for range 1000 { // one address
-		h.try(second(), "10.0.0.4", "carol")
+		now += 1e6
+		h.try(now, "10.0.0.4", "dora")
 	}
-	if wait := h.try(second(), "10.0.0.5", "carol"); wait != 0 {
-		t.Errorf("a user whose password one address guesses, at another: %d us", wait)
-	}
+	want("a user whose password one address guesses, at another", "10.0.0.5", "dora", 0)
 }
 
 // TestANameBeforeTheLoginIsShort: the server keeps the names of users who fail, in its memory and in ACL LOG.
@@ -367,18 +376,15 @@ func TestANameBeforeTheLoginIsShort(t *testing.T) {
 	}
 }
 
-func TestTenTriesASecondOfAnAddress(t *testing.T) {
+func TestFiftyTriesASecond(t *testing.T) {
 	var h throttle
-	for i := range int64(10) {
-		if wait := h.try(7e6+i, "host", fmt.Sprint("user", i)); wait != 0 {
+	for i := range int64(triesASec) {
+		if wait := h.try(7e6+i, fmt.Sprint("host", i), fmt.Sprint("user", i)); wait != 0 {
 			t.Fatalf("try %d has to wait for %d us", i, wait)
 		}
 	}
 	if wait := h.try(7.5e6, "host", "user"); wait != 500_000 {
-		t.Errorf("the 11th try has to wait for %d us", wait)
-	}
-	if wait := h.try(7.5e6, "another", "user"); wait != 0 {
-		t.Errorf("another address has to wait for %d us", wait)
+		t.Errorf("the next try has to wait for %d us", wait)
 	}
 	if wait := h.try(8e6, "host", "user"); wait != 0 {
 		t.Errorf("in the next second a try has to wait for %d us", wait)

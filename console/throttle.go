@@ -10,32 +10,31 @@ import (
 
 // These are the bounds of tries to log in. Times are in us.
 const (
-	freeTries         = 5  // failures in a row of one user at one address before a try has to wait
-	userTries         = 50 // failures of one user at all addresses, of which each counts freeTries at most
+	freeTries         = 5 // failures in a row before a try has to wait
 	firstPause  int64 = 2_000_000
 	longPause   int64 = 60_000_000
 	forgetAfter       = 15 * 60e6 // without a failure
-	triesASec         = 10        // of one address
+	triesASec         = 50        // in all
 	maxThrottle       = 10_000    // names that it remembers, of each kind
 )
 
-// throttle slows down guesses of passwords, in memory alone. After five failures in a row for a user at an address, one try is
-// allowed after 2 s, then after 4, 8 ... 60 s. Other users at that address, and that user elsewhere, do not wait: a program that
-// guesses keeps no person out. If guesses for one user come from many addresses, new addresses have to wait for that user,
-// and those at which the user has logged in before do not.
+// throttle slows down guesses of passwords, in memory alone. After five failures in a row of an address, of a user, or of both together,
+// one try is allowed after 2 s, then after 4, 8 ... 60 s, and 50 tries in a second in all. A user at an address at which this user has
+// logged in before waits for the failures of both together alone: a program that guesses does not keep that user out. One address adds
+// five failures to a user's at most.
 type throttle struct {
-	mu    sync.Mutex // guards what follows
-	by    map[string]*failures
-	known map[string]int64 // the latest success of a user at an address
+	mu     sync.Mutex // guards what follows
+	by     map[string]*failures
+	known  map[string]int64 // the latest success of a user at an address
+	second int64            // us: when the present second began
+	tries  int              // in it
 }
 
-// failures are those of a user at an address, or of a user; or the tries of an address.
+// failures are those of an address, of a user, or of a user at an address.
 type failures struct {
-	n      int
-	last   int64 // us
-	next   int64 // us: when the next try is allowed
-	second int64 // us: when the present second began
-	tries  int   // in it
+	n    int
+	last int64 // us
+	next int64 // us: when the next try is allowed
 }
 
 // byAddress returns the name under which an address is counted: for IPv6 its network, of which a client
@@ -70,33 +69,36 @@ func (t *throttle) try(now int64, host, user string) (wait int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	both := byBoth(host, user)
-	if f := t.by[both]; f != nil {
-		wait = f.next - now
-	}
+	wait = t.wait(now, both)
 	if _, known := t.known[both]; known {
 		if wait <= 0 {
-			t.fail(now, both, freeTries)
+			t.fail(now, both)
 		}
 		return max(wait, 0)
 	}
-	if f := t.by[byUser(user)]; f != nil {
-		wait = max(wait, f.next-now)
+	wait = max(wait, t.wait(now, byUser(user)), t.wait(now, byAddress(host)))
+	if now-t.second >= 1e6 {
+		t.second, t.tries = now, 0
 	}
-	at := t.of(now, byAddress(host))
-	if now-at.second >= 1e6 {
-		at.second, at.tries = now, 0
-	}
-	if at.tries >= triesASec {
-		wait = max(wait, at.second+1e6-now)
+	if t.tries >= triesASec {
+		wait = max(wait, t.second+1e6-now)
 	}
 	if wait > 0 {
 		return wait
 	}
-	at.last = now
-	at.tries++
+	t.tries++
 	// Tries at the same time count as failures until they have succeeded: else many could begin at once.
-	if t.fail(now, both, freeTries) <= freeTries {
-		t.fail(now, byUser(user), userTries)
+	t.fail(now, byAddress(host))
+	if t.fail(now, both) <= freeTries {
+		t.fail(now, byUser(user))
+	}
+	return 0
+}
+
+// wait returns how long a name has to wait, in us. The caller holds the lock.
+func (t *throttle) wait(now int64, name string) int64 {
+	if f := t.by[name]; f != nil {
+		return f.next - now
 	}
 	return 0
 }
@@ -117,14 +119,14 @@ func (t *throttle) of(now int64, name string) *failures {
 	return f
 }
 
-// fail counts a failure, of which free are without a pause, and returns their number. The caller holds the lock.
-func (t *throttle) fail(now int64, name string, free int) int {
+// fail counts a failure, of which freeTries are without a pause, and returns their number. The caller holds the lock.
+func (t *throttle) fail(now int64, name string) int {
 	f := t.of(now, name)
 	if now-f.last > forgetAfter {
 		f.n = 0
 	}
 	f.n, f.last = f.n+1, now
-	if over := f.n - free; over >= 0 {
+	if over := f.n - freeTries; over >= 0 {
 		f.next = now + min(firstPause<<min(over, 10), longPause)
 	}
 	return f.n
@@ -146,24 +148,33 @@ func median(times []int64) int64 {
 	return times[len(times)/2]
 }
 
-// succeeded ends what try has begun: the count of the user at the address ends, and the try does not count for the user.
+// succeeded ends what try has begun: the count of the user at the address ends, and the try counts neither for the user nor for the
+// address. Their other failures stay, so that a client with a password of its own does not begin anew by it.
 func (t *throttle) succeeded(now int64, host, user string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	both := byBoth(host, user)
+	f := t.by[both]
 	delete(t.by, both)
-	if f := t.by[byUser(user)]; f != nil {
-		f.n = max(f.n-1, 0)
-		if f.n < userTries {
-			f.next = 0
-		}
-	}
 	if t.known == nil {
 		t.known = map[string]int64{}
 	}
-	if _, known := t.known[both]; !known && len(t.known) >= maxThrottle {
-		limit := median(slices.Collect(maps.Values(t.known)))
-		maps.DeleteFunc(t.known, func(_ string, at int64) bool { return at <= limit })
+	if _, known := t.known[both]; !known {
+		t.takeBack(byAddress(host))
+		if f != nil && f.n <= freeTries {
+			t.takeBack(byUser(user))
+		}
+		if len(t.known) >= maxThrottle {
+			limit := median(slices.Collect(maps.Values(t.known)))
+			maps.DeleteFunc(t.known, func(_ string, at int64) bool { return at <= limit })
+		}
 	}
 	t.known[both] = now
+}
+
+// takeBack takes back a failure that was none, and its pause. The caller holds the lock.
+func (t *throttle) takeBack(name string) {
+	if f := t.by[name]; f != nil {
+		f.n, f.next = max(f.n-1, 0), 0
+	}
 }
