@@ -19,3 +19,25 @@ test('the pages ask for no text that does not exist', () => {
 test('each text is used', () => {
   for (const key of keys) assert.ok(literals.has(key) || parts.some((p) => key.startsWith(p)), key);
 });
+
+const modules = readdirSync(ui, { recursive: true })
+  .map(String)
+  .filter((f) => f.endsWith('.js'));
+
+test('each export has a user', () => {
+  const tests = readdirSync(new URL('.', import.meta.url)).filter((f) => f.endsWith('.test.js')),
+    text = new Map(modules.map((f) => [f, readFileSync(new URL(f, ui), 'utf8')]));
+  for (const f of tests) text.set('test ' + f, readFileSync(new URL(f, import.meta.url), 'utf8'));
+  for (const f of modules.filter((x) => !x.startsWith('screens')))
+    for (const [, name] of text.get(f).matchAll(/^export (?:async )?(?:const|function|class|let) (\w+)/gm))
+      assert.ok(
+        [...text].some(([other, s]) => other !== f && new RegExp('\\b' + name + '\\b').test(s)),
+        f + ' ' + name,
+      );
+});
+
+test('each class of the styles is used', () => {
+  const css = readFileSync(new URL('app.css', ui), 'utf8').replace(/\.?\d[\d.]*(?:s|px|em|fr|ch|%)|\/\*.*?\*\//gs, ''),
+    page = source + readFileSync(new URL('index.html', ui), 'utf8');
+  for (const [, name] of css.matchAll(/\.([a-z][a-z0-9-]*)/g)) assert.ok(new RegExp('\\b' + name + '\\b').test(page), name);
+});

@@ -14,7 +14,7 @@ function words(e) {
  * pages.
  * @param {unknown} e
  */
-export function showUncaught(e) {
+function showUncaught(e) {
   const s = words(e);
   if (s) toast(s, 'bad');
   return isAbort(e) || e instanceof ApiError;

@@ -17,7 +17,7 @@ function worst(row, side) {
  * that makes the rectangles squarer (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
  * @param {number[]} areas @param {Rect} room @returns {Rect[]}
  */
-export function squarify(areas, room) {
+function squarify(areas, room) {
   const out = [],
     left = { ...room };
   for (let i = 0; i < areas.length;) {
