@@ -14,7 +14,7 @@ import (
 )
 
 // always are the programs of every machine that runs the tests, and those that .ci/run gets in another way than by its list.
-var always = map[string]bool{"go": true, "sh": true, "sudo": true, "getent": true, "setsid": true,
+var always = map[string]bool{"go": true, "sh": true, "sudo": true, "getent": true, "setsid": true, "env": true,
 	"ebb": true, "chromium": true, Redis8: true, Valkey9: true}
 
 // asks are the functions that take the name of a program, and the place of that argument.
