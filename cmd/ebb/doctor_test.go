@@ -203,26 +203,7 @@ func TestDoctorExaminesEbb(t *testing.T) {
 // The dead letters of queues: without a bound, full, dropped for want of a queue, and a stream that takes no jobs.
 func TestDoctorExaminesQueues(t *testing.T) {
 	s := startServe(t, "--http", "127.0.0.1:0")
-	target := loadgen.Target{Network: "unix", Addr: s.socket}
-	c, err := target.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	do := func(line string) {
-		t.Helper()
-		var args []any
-		for _, word := range strings.Fields(line) {
-			args = append(args, word)
-		}
-		v, err := c.Do(t.Context(), args...)
-		if err == nil {
-			err = v.Err()
-		}
-		if err != nil {
-			t.Fatalf("%v: %v", args, err)
-		}
-	}
+	do := opened(t, loadgen.Target{Network: "unix", Addr: s.socket})
 	queues := func() string {
 		t.Helper()
 		out, _ := runDoctor(t, "unix://"+s.socket)
@@ -244,9 +225,9 @@ func TestDoctorExaminesQueues(t *testing.T) {
 	}
 	fail := func(queue, id string) { // the only delivery that the queue allows
 		t.Helper()
-		v, err := c.Do(t.Context(), "DQ.POP", queue)
-		if err != nil || v.Err() != nil || len(v.Elems) != 1 || len(v.Elems[0].Elems) < 3 {
-			t.Fatalf("DQ.POP %s: %v %v", queue, v, err)
+		v := do("DQ.POP " + queue)
+		if len(v.Elems) != 1 || len(v.Elems[0].Elems) < 3 {
+			t.Fatalf("DQ.POP %s: %v", queue, v)
 		}
 		do("DQ.NACK " + queue + " " + id + " " + v.Elems[0].Elems[3].String())
 	}

@@ -117,7 +117,8 @@ func testQueueCommand(t *testing.T, target loadgen.Target, url string) {
 
 	// A wrong name makes no queue; the error has the right one.
 	for _, args := range [][]string{{"pause", "mial"}, {"resume", "mial"}, {"cancel", "mial", "a"}} {
-		if out, err := runQueue(t, url, args...); err == nil || !strings.Contains(err.Error(), `no queue has the name "mial"; there are ["mail"]`) {
+		const want = `no queue has the name "mial"; there are ["mail"]`
+		if out, err := runQueue(t, url, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v\n%s", args, err, out)
 		}
 	}

@@ -36,7 +36,8 @@ func queues(f *facts) []Finding {
 		}
 		if reason := q["deliver-error"]; reason != "" {
 			found = append(found, one(Act, "queues", fmt.Sprintf("%s cannot deliver to the stream %s: %s", name, q["deliver"], reason),
-				"its jobs wait", "", "TYPE "+quoted(q["deliver"])+" shows what the key holds; DQ.CONFIG "+quoted(name)+" DELIVER names another stream")...)
+				"its jobs wait", "",
+				"TYPE "+quoted(q["deliver"])+" shows what the key holds; DQ.CONFIG "+quoted(name)+" DELIVER names another stream")...)
 		}
 		d := all[target]
 		if target == "" || seen[target] || d == nil {

@@ -234,20 +234,27 @@ func other(t *testing.T, fs *crashfs.FS) string {
 	return there
 }
 
+// protectedWorld opens a world without save points, whose clients may set protected directives.
+func protectedWorld(t *testing.T, fs *crashfs.FS) *world {
+	t.Helper()
+	conf, err := config.Load([]string{"--enable-protected-configs", "yes", "--save", ""}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(fs, clock.NewManual(start))
+	w.conf, w.options.Config = conf, conf
+	t.Cleanup(func() { _ = w.close() })
+	if err := w.open(t); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 func TestAppendOnlyFilesOfANewDirectoryAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)
 		there := other(t, fs)
-		conf, err := config.Load([]string{"--enable-protected-configs", "yes", "--save", ""}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := newWorld(fs, clock.NewManual(start))
-		w.conf, w.options.Config = conf, conf
-		t.Cleanup(func() { _ = w.close() })
-		if err := w.open(t); err != nil {
-			t.Fatal(err)
-		}
+		w := protectedWorld(t, fs)
 		w.set("other", "data")
 		if err := errors.Join(w.conf.Change(false, "dir", there), w.k.SetDir(), w.k.SetAppendOnly(true)); err != nil {
 			t.Fatal(err)
@@ -278,20 +285,11 @@ func TestAnRDBFileThatConfigSetNamesIsKept(t *testing.T) {
 				if err := disk.WriteFile(fs, path, []byte("data that exists nowhere else")); err != nil {
 					t.Fatal(err)
 				}
-				conf, err := config.Load([]string{"--enable-protected-configs", "yes", "--save", ""}, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w := newWorld(fs, clock.NewManual(start))
-				w.conf, w.options.Config = conf, conf
-				t.Cleanup(func() { _ = w.close() })
-				if err := w.open(t); err != nil {
-					t.Fatal(err)
-				}
+				w := protectedWorld(t, fs)
 				w.set("some", "data")
 				for range 2 { // there, and back to its own file
 					for _, to := range map[string][]string{"dbfilename": {name, "dump.rdb"}, "dir": {there, home}}[changes] {
-						err := errors.Join(w.k.Save(t.Context()), conf.Change(false, changes, to), w.k.SetDir(), w.k.Save(t.Context()))
+						err := errors.Join(w.k.Save(t.Context()), w.conf.Change(false, changes, to), w.k.SetDir(), w.k.Save(t.Context()))
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -198,7 +198,8 @@ func TestWhatAQueueDoesCountsForSavePoints(t *testing.T) {
 		want int64
 	}{
 		"schedule": {func(tx *Tx) error {
-			_, err := tx.QueueSchedule([]byte("q"), &QueueSchedule{Name: []byte("n"), Payload: []byte("p"), Rule: cron.Rule{Every: 200, Overlap: true}})
+			s := &QueueSchedule{Name: []byte("n"), Payload: []byte("p"), Rule: cron.Rule{Every: 200, Overlap: true}}
+			_, err := tx.QueueSchedule([]byte("q"), s)
 			return err
 		}, 5},
 		"dead letters": {func(tx *Tx) error {

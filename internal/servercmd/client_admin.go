@@ -129,8 +129,8 @@ func runClientPause(c *command.Ctx) error {
 // wrongSubcommand returns the error about too many arguments of a subcommand whose arity has no
 // upper bound.
 func wrongSubcommand(c *command.Ctx) error {
-	return command.ReplyError(cleantext.Reply("ERR unknown subcommand or wrong number of arguments for '" + string(command.Clip(c.Args[1], 128)) +
-		"'. Try " + strings.ToUpper(c.Spec.Parent().Name) + " HELP."))
+	return command.ReplyError(cleantext.Reply("ERR unknown subcommand or wrong number of arguments for '" +
+		string(command.Clip(c.Args[1], 128)) + "'. Try " + strings.ToUpper(c.Spec.Parent().Name) + " HELP."))
 }
 
 var specClientUnpause = command.Spec{

@@ -12,7 +12,8 @@ import (
 // command.
 func BenchmarkGetFresh(b *testing.B) {
 	_, s := freshBench(b)
-	out := serveAll(b, s, "SET plain "+strings.Repeat("x", 100)+" EX 3600\r\nSET fresh "+strings.Repeat("x", 100)+" EX 3600 FRESH 3000\r\n", nil)
+	value := strings.Repeat("x", 100)
+	out := serveAll(b, s, "SET plain "+value+" EX 3600\r\nSET fresh "+value+" EX 3600 FRESH 3000\r\n", nil)
 	for _, cmd := range []string{"GET plain", "GET fresh", "GETFRESH plain", "GETFRESH fresh", "GETFRESH fresh LEASE 5000"} {
 		in := strings.Repeat(cmd+"\r\n", 32)
 		b.Run(strings.ReplaceAll(cmd, " ", "_"), func(b *testing.B) {

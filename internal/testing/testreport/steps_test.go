@@ -294,7 +294,8 @@ func TestTheEndHasRoomForManyFailures(t *testing.T) {
 	for i := range 12 {
 		lines := []string{"    1", "    2", "    3", "    4", "    5", "    6"}
 		text := entry(fmt.Sprintf("unit: m/a Test%d", i), lines, "go test")
-		all = append(all, result{Failures: []string{text}, Flaky: []string{text}, Counts: counts{Failed: 1}, Seconds: map[string]float64{"m/a": 1}})
+		texts := []string{text}
+		all = append(all, result{Failures: texts, Flaky: texts, Counts: counts{Failed: 1}, Seconds: map[string]float64{"m/a": 1}})
 	}
 	var out strings.Builder
 	summarize(all).print(&out, []string{"unit 1 s"})
