@@ -358,11 +358,16 @@ func TestACutoverComparesWhatTheDigestLeavesOut(t *testing.T) {
 	}
 }
 
-// follows lets m follow its source until stop. ended gets what Follow returned.
+// follows lets m follow its source until stop, or the end of the test, which waits for it. ended gets what Follow returned.
 func follows(t *testing.T, m *Migration) (ended <-chan error, stop context.CancelFunc) {
 	ctx, stop := context.WithCancel(t.Context())
 	result := make(chan error, 1)
-	go func() { result <- m.Follow(ctx) }()
+	var follow sync.WaitGroup
+	follow.Go(func() { result <- m.Follow(ctx) })
+	t.Cleanup(func() { // before m is closed
+		stop()
+		follow.Wait()
+	})
 	return result, stop
 }
 
