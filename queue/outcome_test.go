@@ -218,7 +218,7 @@ func TestRunBatchHandlesSeveralJobsAtATime(t *testing.T) {
 func TestALostLeaseIsNoFailureOfTheRestOfItsBatch(t *testing.T) {
 	ways(t, func(t *testing.T, b *backends.Backend, open func(Options[string]) *Queue[string]) {
 		ctx := b.Context()
-		q := open(Options[string]{MaxDeliveries: 1, Lease: 90 * time.Millisecond})
+		q := open(Options[string]{MaxDeliveries: 1, Lease: 450 * time.Millisecond})
 		for i := range 5 {
 			must(q.Push(ctx, "v", PushOptions{ID: fmt.Sprint(i)}))(t)
 		}
