@@ -15,8 +15,8 @@ import (
 )
 
 // testAll runs a command such as go test -json ./... once in each of the folders, atOnce of them at a time, and adds the results to those
-// of the run. The output of folders that are tested beside each other does not mix.
-func testAll(dirs []string, atOnce int, command []string, others bool, stopped func() bool) error {
+// of the run, and to times when each test ran. The output of folders that are tested beside each other does not mix.
+func testAll(dirs []string, atOnce int, command []string, others bool, times *timeline, stopped func() bool) error {
 	if len(command) < 2 || atOnce < 1 {
 		return fmt.Errorf("test takes the command that it runs, such as go test -json ./..., and -at of at least 1")
 	}
@@ -42,7 +42,9 @@ func testAll(dirs []string, atOnce int, command []string, others bool, stopped f
 			if len(dirs) > 1 {
 				fmt.Fprintln(out, dir)
 			}
-			err := newReport(out).test(dir, command, others, stopped)
+			r := newReport(out)
+			r.times = times
+			err := r.test(dir, command, others, stopped)
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Printf("%s", said.Bytes())

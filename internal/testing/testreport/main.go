@@ -104,20 +104,20 @@ func runTests(args []string, stopped func() bool) error {
 	_ = flags.Parse(args) // it exits
 	at := place(os.Getenv("place"))
 	if at == "" { // by hand: what the tests leave is not told from what others have
-		return testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, stopped)
+		return testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, nil, stopped)
 	}
 	if err := os.Setenv("TMPDIR", string(at)); err != nil {
 		return err
 	}
-	parent := adopt()
-	err := testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, stopped)
+	parent, times := adopt(), &timeline{}
+	err := testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, times, stopped)
 	if stopped() {
 		if err != nil && err != errFailed {
 			fmt.Fprintln(os.Stderr, "testreport:", err)
 		}
 		return errFailed // the end of the run removes what is left
 	}
-	if left := at.left(patience, parent); left != nil {
+	if left := at.left(patience, parent, times); left != nil {
 		left.print(os.Stdout)
 		forgetResults()
 		return cmp.Or(err, left.result().add(), errFailed)

@@ -79,8 +79,8 @@ func (p place) release(parent int) {
 type remains struct{ files, processes []string }
 
 // left waits until the folder is empty and the processes have ended. What is there after a time it ends and removes, and returns.
-// parent is as that of release.
-func (p place) left(patience time.Duration, parent int) *remains {
+// parent is as that of release; times tell which tests ran when a process began.
+func (p place) left(patience time.Duration, parent int, times *timeline) *remains {
 	late := time.After(patience)
 	for {
 		files, processes := p.files(), p.processes(parent)
@@ -94,7 +94,7 @@ func (p place) left(patience time.Duration, parent int) *remains {
 		}
 		found := &remains{files: files}
 		for _, id := range processes {
-			found.processes = append(found.processes, describeProcess(id))
+			found.processes = append(found.processes, describeProcess(id, times))
 			kill(id)
 		}
 		if err := p.empty(); err != nil {
@@ -168,12 +168,15 @@ func variable(id int, name string) string {
 }
 
 // describeProcess says whose process it is: the test that realserver names in its environment, or else the folder in which it runs,
-// which is that of its package.
-func describeProcess(id int) string {
+// which is that of its package, and the tests that ran when it began.
+func describeProcess(id int, times *timeline) string {
 	of := variable(id, "EBB_TEST")
 	if of == "" {
 		dir, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", id))
 		of = "a test in " + dir
+		if ran := times.at(began(id), dir); len(ran) > 0 {
+			of = fmt.Sprintf("%s, begun in %s", of, strings.Join(ran[:min(len(ran), 4)], " or "))
+		}
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id))
 	return fmt.Sprintf("%d of %s: %s", id, of, strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " ")))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
@@ -36,7 +37,7 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 	if err := p.empty(); err != nil {
 		t.Fatal(err)
 	}
-	if left := p.left(0, 0); left != nil {
+	if left := p.left(0, 0, nil); left != nil {
 		t.Errorf("nothing is left, and it finds %+v", left)
 	}
 	if err := os.MkdirAll(filepath.Join(string(p), "a", "b"), 0o755); err != nil {
@@ -50,7 +51,7 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign, foreignEnded := stay(t, "TMPDIR="+string(p)+"2")
-	left := p.left(0, 0)
+	left := p.left(0, 0, nil)
 	if left == nil {
 		t.Fatal("it finds nothing")
 	}
@@ -82,7 +83,7 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 		!strings.HasSuffix(r.Failures[1], "\n  again: .ci/test unit\n") {
 		t.Errorf("%q", r.Failures)
 	}
-	if left := p.left(tier.Patience, 0); left != nil {
+	if left := p.left(tier.Patience, 0, nil); left != nil {
 		t.Errorf("it is there still: %+v", left)
 	}
 }
@@ -103,12 +104,45 @@ func TestAnOrphanOfATestIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := p.left(0, parent)
+	left := p.left(0, parent, nil)
 	if left == nil || len(left.processes) != 1 || !strings.HasPrefix(left.processes[0], strings.TrimSpace(string(out))+" of a test in /: ") {
 		t.Errorf("left are %+v, want process %s", left, out)
 	}
-	if left := p.left(tier.Patience, parent); left != nil {
+	if left := p.left(tier.Patience, parent, nil); left != nil {
 		t.Errorf("it is there still: %+v", left)
+	}
+}
+
+func TestAProcessIsOfTheTestsThatRanWhenItBegan(t *testing.T) {
+	id, _ := stay(t)
+	at := began(id)
+	if d := time.Since(at); d < 0 || d > tier.Patience {
+		t.Fatalf("process %d began %v ago", id, d)
+	}
+	l, second := &timeline{}, time.Second
+	for _, e := range []struct {
+		pkg, test string
+		from, to  time.Duration // after the process began
+	}{
+		{"m/a", "TestBefore", -3 * second, -2 * second},
+		{"m/a", "TestA", -second, second},
+		{"m/b", "TestB", -second, 0},
+		{"m/a", "TestAfter", 2 * second, 3 * second},
+	} {
+		l.add(event{Action: "run", Package: e.pkg, Test: e.test, Time: at.Add(e.from)})
+		l.add(event{Action: "run", Package: e.pkg, Test: e.test + "/part", Time: at})
+		if e.to != 0 { // else it has not ended
+			l.add(event{Action: "pass", Package: e.pkg, Test: e.test, Time: at.Add(e.to)})
+		}
+	}
+	for dir, want := range map[string]string{"/x/a": "[TestA]", "/x/b": "[TestB]", "/x": "[m/a TestA m/b TestB]"} {
+		if got := fmt.Sprint(l.at(at, dir)); got != want {
+			t.Errorf("in %s it is of %s, want %s", dir, got, want)
+		}
+	}
+	dir, _ := os.Getwd()
+	if got, want := describeProcess(id, l), fmt.Sprintf("%d of a test in %s, begun in m/a TestA or m/b TestB: ", id, dir); !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

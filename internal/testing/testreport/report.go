@@ -11,17 +11,20 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // event is a line of `go test -json`; see `go doc test2json`.
 type event struct {
 	Action, Package, ImportPath, FailedBuild, Test, Output string
 	Elapsed                                                float64
+	Time                                                   time.Time
 }
 
 // report holds the results that were read so far.
 type report struct {
-	out io.Writer
+	out   io.Writer
+	times *timeline // takes when tests run; may be nil
 	// output holds the output of tests that have not ended yet, or have failed, by package
 	// and test. The test "" is the package itself.
 	output map[string]map[string][]string
@@ -89,6 +92,7 @@ func (r *report) read(from io.Reader) error {
 }
 
 func (r *report) add(e event) {
+	r.times.add(e)
 	switch {
 	case e.Action == "build-output":
 		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
