@@ -20,12 +20,16 @@ import (
 // the walk's thread again. For the same reason the walk's thread does not have a lower priority:
 // that makes the longest waits several times as long. Figures are in docs/design/snapshots.md.
 //
-// pace measures elapsed time: on a busy machine pieces take longer, and so do rests. Except for
-// seen, pace belongs to the walk.
+// pace measures elapsed time: on a busy machine pieces take longer, and so do rests. On a machine
+// with little to do, Go's sleeps end up to a millisecond late, and the walk would get a twelfth of a
+// processor instead of a third. It works for longer after such a rest.
+//
+// Except for seen, pace belongs to the walk.
 type pace struct {
-	busy  atomic.Bool // a transaction has begun since the walk last looked
-	from  int64       // us: the start of the piece
-	quiet int64       // us: from this instant on, the engine counts as idle
+	busy   atomic.Bool // a transaction has begun since the walk last looked
+	from   int64       // us: the start of the piece
+	quiet  int64       // us: from this instant on, the engine counts as idle
+	credit int64       // us: what rests were too long; the next ones are shorter
 }
 
 const (
@@ -37,6 +41,8 @@ const (
 	paceRest = 2
 	// paceLongest bounds a rest, in us: a piece may have waited for the disk.
 	paceLongest = 1000
+	// paceCredit bounds credit, in us, and so a piece after a rest that was too long to three times pacePiece.
+	paceCredit = 2 * pacePiece * paceRest
 	// paceQuiet is the time without transactions, in us, after which the engine counts as idle. It
 	// is longer than the time for which the system may keep a client off the processor. Otherwise
 	// the walk would mistake such a pause for an idle engine.
@@ -63,7 +69,16 @@ func (p *pace) due(now int64) (rest int64) {
 	if now >= p.quiet {
 		return 0
 	}
-	return min(worked*paceRest, paceLongest)
+	rest = min(worked*paceRest, paceLongest)
+	paid := min(p.credit, rest)
+	p.credit -= paid
+	return rest - paid
+}
+
+// rested notes that a rest has ended, which was to last for due us.
+func (p *pace) rested(due, now int64) {
+	p.credit = max(min(now-p.from-due, paceCredit), 0)
+	p.from = now
 }
 
 // rest rests if a piece of work is done and others use the engine. The caller has locked
@@ -71,6 +86,6 @@ func (p *pace) due(now int64) (rest int64) {
 func (p *pace) rest(clock clock.Clock) {
 	if us := p.due(clock.Micros()); us > 0 {
 		time.Sleep(time.Duration(us) * time.Microsecond)
-		p.from = clock.Micros()
+		p.rested(us, clock.Micros())
 	}
 }

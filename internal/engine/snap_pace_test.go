@@ -5,7 +5,8 @@ import "testing"
 // walked is a walk at an instant after a start.
 type walked struct {
 	pace
-	now int64 // us
+	now  int64 // us
+	late int64 // us by which rests are too long
 }
 
 // works works for us microseconds, and returns how long it must rest afterwards.
@@ -13,8 +14,8 @@ func (w *walked) works(us int64) int64 {
 	w.now += us
 	rest := w.due(w.now)
 	if rest > 0 {
-		w.now += rest
-		w.from = w.now
+		w.now += rest + w.late
+		w.rested(rest, w.now)
 	}
 	return rest
 }
@@ -35,6 +36,30 @@ func TestAWalkRestsForTwiceItsWorkWhileOthersWork(t *testing.T) {
 	wantRest(t, "a long piece", w.works(250), 500)
 	w.seen()
 	wantRest(t, "a piece that waited for the disk", w.works(40_000), paceLongest)
+}
+
+func TestAWalkWorksForLongerAfterARestThatWasTooLong(t *testing.T) {
+	w := &walked{pace: pace{from: 5_000_000}, now: 5_000_000, late: 900}
+	piece := func(want int64) {
+		t.Helper()
+		w.seen()
+		wantRest(t, "a piece", w.works(pacePiece), want)
+	}
+	piece(200)
+	for range 2 { // the credit for the 900 us is 400
+		piece(0)
+		piece(0)
+		piece(200)
+	}
+	w.late = 100
+	piece(0)
+	piece(0)
+	piece(200)
+	piece(100)
+	w.late = 0
+	piece(100)
+	piece(200)
+	piece(200)
 }
 
 func TestAWalkThatDisturbsNoTransactionDoesNotRest(t *testing.T) {
