@@ -116,6 +116,11 @@ func (h *Heap) Look(ref uint32) (b []byte, marked bool) {
 	return body, hdr&markBit != 0
 }
 
+// Touch reads a byte of a record. A caller that is about to read several records touches them first: the cache misses overlap then.
+func (h *Heap) Touch(ref uint32) byte {
+	return h.pieces[ref>>offsetBits].data[int(ref&offsetMask)*granule]
+}
+
 // Edit returns a record to write to, under the rules of Bytes. Earlier results of Bytes may then
 // point to memory of a frozen copy. O(1), or one copy of the chunk after Freeze.
 func (h *Heap) Edit(ref uint32) []byte {

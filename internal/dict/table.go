@@ -3,6 +3,7 @@ package dict
 import (
 	"encoding/binary"
 	"math/bits"
+	"runtime"
 	"unsafe"
 )
 
@@ -210,6 +211,7 @@ func (d *Dict) grow() {
 	var cells [8]uint32
 	as, bs := stay[:0], move[:0]
 	items, chain := d.unchain(src, all[:0], cells[:0])
+	runtime.KeepAlive(d.touch(items))
 	for _, e := range items {
 		if d.hash(d.Key(e.ref))&uint64(bit) != 0 {
 			bs = append(bs, e)
@@ -266,6 +268,14 @@ func (d *Dict) unchain(i uint32, items []entry, chain []uint32) ([]entry, []uint
 		}
 	}
 	return items, chain
+}
+
+// touch reads the items of entries, so that their cache misses overlap. The result only keeps the compiler from removing the reads.
+func (d *Dict) touch(items []entry) (sum byte) {
+	for _, e := range items {
+		sum += d.heap.Touch(e.ref)
+	}
+	return sum
 }
 
 // rechain makes bucket i and as many overflow buckets as needed hold exactly
