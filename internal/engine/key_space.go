@@ -86,6 +86,9 @@ func (sp *space) Hash(ref arena.Ref) uint64 {
 	return maphash.Bytes(sp.sh.db.seed, sp.key(sp.rec(ref)))
 }
 
+// Touch implements table.Records. It reads the header, whose cache line has the beginning of most keys too.
+func (sp *space) Touch(ref arena.Ref) byte { return sp.rec(ref).kind }
+
 // Entry implements wheel.Resolver.
 func (sp *space) Entry(ref uint32) *wheel.Entry {
 	return sp.rec(arena.Ref(ref)).entry()

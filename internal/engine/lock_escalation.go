@@ -1,6 +1,11 @@
 package engine
 
-import "math/bits"
+import (
+	"math/bits"
+	"runtime"
+
+	"github.com/ebbdb/ebb/internal/table"
+)
 
 // This file implements lock escalation. A transaction that may meet an expired item also holds the
 // shards of the streams that expiry rules write to. The transaction finds out under its locks, at
@@ -29,7 +34,53 @@ func (tx *Tx) beginKeys(dbi int, keys [][]byte, wait bool) bool {
 	if !tx.begin(dbi, tx.shardsOf(keys), wait) {
 		return false
 	}
+	if len(keys) >= touchFrom && tx.inLargeTable() {
+		runtime.KeepAlive(tx.touchKeys(keys))
+	}
 	return tx.db.book.Load() == nil || tx.escalate(wait, func() bool { return tx.anyDue(keys) })
+}
+
+const (
+	// touchFrom is the smallest number of keys that a transaction touches: with fewer, little can overlap.
+	touchFrom = 4
+	// touchAtOnce is the number of keys whose buckets are read before their records: few enough for the first-level cache.
+	touchAtOnce = 64
+	// touchMost bounds the keys, so that what is read is still in the second-level cache when the command needs it.
+	touchMost = 1024
+	// touchBuckets is the size of a table from which on its buckets and records are rarely in a cache.
+	touchBuckets = 1 << 11
+)
+
+// inLargeTable reports whether the first of the shards has so many keys that they are rarely in a cache. The others have about as many.
+func (tx *Tx) inLargeTable() bool {
+	sp := tx.db.shards[bits.TrailingZeros64(tx.held)].spaces[tx.dbi]
+	return sp != nil && sp.tab.Buckets() >= touchBuckets
+}
+
+// touchKeys reads the buckets of keys, and then their records, so that the cache misses overlap: a command that looks
+// one key up after the other would wait for each. The result only keeps the compiler from removing the reads. The shards are held.
+func (tx *Tx) touchKeys(keys [][]byte) (sum uint64) {
+	keys = keys[:min(len(keys), touchMost)]
+	for len(keys) > 0 {
+		var found [touchAtOnce]struct {
+			tab  *table.Table
+			hash uint64
+		}
+		n, part := 0, keys[:min(len(keys), touchAtOnce)]
+		keys = keys[len(part):]
+		for _, k := range part {
+			s, hash := tx.db.shardOf(k)
+			if sp := tx.db.shards[s].spaces[tx.dbi]; sp != nil {
+				found[n].tab, found[n].hash = sp.tab, hash
+				sum += sp.tab.Touch(hash)
+				n++
+			}
+		}
+		for _, f := range found[:n] {
+			sum += uint64(f.tab.TouchRecord(f.hash))
+		}
+	}
+	return sum
 }
 
 // escalate begins the transaction again with the rules' streams, if due says that

@@ -23,6 +23,7 @@ package table
 
 import (
 	"math/bits"
+	"runtime"
 	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/arena"
@@ -58,6 +59,8 @@ type Records interface {
 	Equal(r arena.Ref, key []byte) bool
 	// Hash returns the hash of the record's key.
 	Hash(r arena.Ref) uint64
+	// Touch reads a byte of the record that Hash reads too.
+	Touch(r arena.Ref) byte
 }
 
 // Table maps keys to records. New returns one. It is not safe for concurrent use: the shard's lock
@@ -166,6 +169,20 @@ func (t *Table) Find(h uint64, key []byte) (Pos, bool) {
 // compiler from removing the read.
 func (t *Table) Touch(h uint64) uint64 {
 	return *(*uint64)(unsafe.Pointer(&t.main.at(t.BucketOf(h)).tags[0]))
+}
+
+// TouchRecord reads the record at which Find looks first in the bucket of hash h, if there is one. A caller that is about to look up
+// several keys touches their records after their buckets.
+func (t *Table) TouchRecord(h uint64) byte {
+	b, i := t.main.at(t.BucketOf(h)), 0
+	if m := matches(*(*uint64)(unsafe.Pointer(&b.tags[0])), tagOf(h)); m != 0 {
+		i = bits.TrailingZeros64(m) / 8
+	} else if m = matches(uint64(*(*uint32)(unsafe.Pointer(&b.tags[8])))|0xffffffff<<32, tagOf(h)) & 0xffffffff; m != 0 {
+		i = 8 + bits.TrailingZeros64(m)/8
+	} else {
+		return 0
+	}
+	return t.recs.Touch(b.refs[i])
 }
 
 // FindRef returns the position of the record r, whose key's hash is h.
@@ -283,6 +300,7 @@ func (t *Table) grow() {
 	*keep = bucket{over: old.over & mark}
 	dst.over = old.over & mark
 	for {
+		runtime.KeepAlive(t.touch(&old))
 		for i, tag := range old.tags {
 			if tag == 0 {
 				continue
@@ -301,6 +319,16 @@ func (t *Table) grow() {
 		old = *t.over.at(n)
 		t.freeOver(n)
 	}
+}
+
+// touch reads the records of a bucket, so that their cache misses overlap. The result only keeps the compiler from removing the reads.
+func (t *Table) touch(b *bucket) (sum byte) {
+	for i, tag := range b.tags {
+		if tag != 0 {
+			sum += t.recs.Touch(b.refs[i])
+		}
+	}
+	return sum
 }
 
 // shrink joins the last bucket with the one it was split from.

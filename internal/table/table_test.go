@@ -25,6 +25,7 @@ func (s store) key(r arena.Ref) []byte {
 }
 func (s store) Equal(r arena.Ref, key []byte) bool { return string(s.key(r)) == string(key) }
 func (s store) Hash(r arena.Ref) uint64            { return maphash.Bytes(s.seed, s.key(r)) }
+func (s store) Touch(r arena.Ref) byte             { return s.Bytes(r, 1)[0] }
 func (s store) add(key string) arena.Ref {
 	r := s.Alloc(len(key) + 1)
 	b := s.Bytes(r, len(key)+1)
@@ -163,6 +164,45 @@ func gathers(t *rapid.T, tab *Table, cursor uint64, b *Batch, rnd *rand.Rand) (n
 		t.Fatalf("Gather(%d) ended early: %d entries of %d, %d left", cursor, len(want), size, left)
 	}
 	return next
+}
+
+// touched is a store that remembers the record that was touched last.
+type touched struct {
+	store
+	last *arena.Ref
+}
+
+func (s touched) Touch(r arena.Ref) byte {
+	*s.last = r
+	return s.store.Touch(r)
+}
+
+func TestTouchRecordReadsTheRecordThatFindFinds(t *testing.T) {
+	plain, _ := newStore()
+	s := touched{plain, new(arena.Ref)}
+	tab := New(arena.NewPool(), s)
+	const n = 10_000
+	refs := make([]arena.Ref, n)
+	for i := range refs {
+		key := fmt.Sprint(i)
+		refs[i] = s.add(key)
+		tab.Insert(maphash.String(s.seed, key), refs[i])
+	}
+	own, others := 0, 0
+	for i := range 2 * n {
+		*s.last = 0
+		tab.TouchRecord(maphash.String(s.seed, fmt.Sprint(i)))
+		switch {
+		case i < n && *s.last == refs[i]:
+			own++
+		case i >= n && *s.last != 0:
+			others++
+		}
+	}
+	// The rest is in overflow buckets, or behind a record with the same tag.
+	if own < n*9/10 || others > n/10 {
+		t.Errorf("of %d keys, %d touched their records; of as many missing ones, %d touched one", n, own, others)
+	}
 }
 
 func TestRandomIsFair(t *testing.T) {
