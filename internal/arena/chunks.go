@@ -20,6 +20,9 @@ const (
 	leafSize   = 1 << leafBits
 	chunkSlabs = 1 << 24 // the number of slabs: 1 TiB in all
 	noSlab     = 0       // slab 0 is never used: reference 0 means none
+
+	// populateFrom is the smallest chunk that AllocChunk populates if its slab is new: for fewer pages a system call does not pay.
+	populateFrom = 16 << 10
 )
 
 // Chunks allocates the memory of large containers. A container keeps its chunks when its key is
@@ -85,7 +88,8 @@ func (c *Chunks) AllocChunk(size int) uint32 {
 		return 0
 	}
 	n := c.open[k]
-	if n == noSlab {
+	added := n == noSlab
+	if added {
 		if n = c.addSlab(k); n == noSlab {
 			c.mu.Unlock()
 			return 0
@@ -100,7 +104,11 @@ func (c *Chunks) AllocChunk(size int) uint32 {
 	c.live += size
 	c.mu.Unlock()
 	ref := n<<slabBits | uint32(i)<<k
-	clear(c.Bytes(ref, size))
+	b := c.Bytes(ref, size)
+	if added && size >= populateFrom {
+		populate(b)
+	}
+	clear(b)
 	return ref
 }
 

@@ -7,3 +7,5 @@ import "golang.org/x/sys/unix"
 func adviseHuge([]byte) {}
 
 func unmapPages(b []byte) { _ = unix.Madvise(b, unix.MADV_FREE) }
+
+func populate([]byte) {}

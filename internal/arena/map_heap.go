@@ -15,3 +15,5 @@ func mapHunk(size int, _ bool) []byte { return make([]byte, size) }
 func unmapHunk([]byte) {}
 
 func unmapPages([]byte) {}
+
+func populate([]byte) {}
