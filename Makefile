@@ -1,5 +1,4 @@
-# The targets, as `make help` prints them. `make test` is the one to run before a
-# commit; it needs Go alone.
+# The targets, as `make help` prints them. A first patch needs the three with a star.
 
 GO       ?= go
 NFPM      = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
@@ -7,6 +6,7 @@ BENCH    ?= .
 COUNT    ?= 6
 TOOLKIT   = ./conn/... ./limit/... ./lock/... ./expmap/... ./expset/... ./queue/... ./topic/... ./stream/... ./bloom/... ./unique/... ./bits/... ./near/... ./cache/... ./internal/sessions ./internal/testing/backends
 BACKENDS ?= all
+PKG      ?= ./...
 
 # The kinds of campaigns: TIME for each kind of test, and FUZZTIME for each fuzz target. crash kills servers ROUNDS times, and migrates
 # KEYS keys (of the test's own number without KEYS). clients needs port 6379, and takes five minutes.
@@ -34,16 +34,16 @@ export GO NFPM
 .PHONY: help build test check again race lint docs campaign campaigns conformance bench browser packages
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 } END { print "  * what a first patch needs: CONTRIBUTING.md" }' Makefile
 
 build: ## compile everything, and the binary to ./ebb
 	$(GO) build ./...
 	$(GO) build -trimpath -o ebb ./cmd/ebb
 
-test: ## format and the short tests, with Go alone; says what it skipped
-	@.ci/test format short
+test: ## * format and the short tests (of PKG), with Go alone; says what it skipped
+	@PKG='$(PKG)' .ci/test format short
 
-check: ## what CI runs, with the programs that this machine has; lint too
+check: ## * what CI runs, with the programs that this machine has; lint too
 	@EBB_LINT=1 .ci/test format build rules tidy docs size vet lint cross ui -- unit programs contrib race browser
 
 again: ## the tests that a change adds or edits: 20 times alone, 5 with the race detector, 5 beside busy processes
@@ -57,7 +57,7 @@ race: ## every test of every module under the race detector, in full
 lint: ## golangci-lint with .golangci.yml (the first run builds it: two minutes)
 	@EBB_LINT=1 .ci/test lint
 
-docs: ## write docs/commands, docs/compatibility.md and the generated Go files again
+docs: ## * write docs/commands, docs/compatibility.md and the generated Go files again
 	$(GO) run ./internal/gen/cmd
 
 campaign: ## random tests of one KIND for TIME (2m), with new seeds: models, diff, stress, scripts, lua, group, crash, chaos, ratios, fuzz, clients
