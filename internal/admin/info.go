@@ -46,8 +46,9 @@ var infoSections = []struct {
 	write func(*info)
 }{
 	{"server", false, (*info).server}, {"clients", false, (*info).clients}, {"memory", false, (*info).memory},
-	{"persistence", false, (*info).persistence}, {"stats", false, (*info).stats}, {"expiry", false, (*info).expiry}, {"time", false, (*info).time},
-	{"replication", false, (*info).replication}, {"cpu", false, (*info).cpu}, {"modules", false, (*info).modules},
+	{"persistence", false, (*info).persistence}, {"stats", false, (*info).stats}, {"expiry", false, (*info).expiry},
+	{"time", false, (*info).time}, {"replication", false, (*info).replication}, {"cpu", false, (*info).cpu},
+	{"modules", false, (*info).modules},
 	{"commandstats", true, (*info).commandstats}, {"errorstats", false, (*info).errorstats},
 	{"latencystats", true, (*info).latencystats}, {"cluster", false, (*info).cluster}, {"keyspace", false, (*info).keyspace},
 }

@@ -10,7 +10,8 @@ import (
 
 // ebb reads the metrics for which redis_exporter has no name.
 func (r *scrape) ebb() {
-	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", Version, "go_version", runtime.Version(), "redis_version", RedisVersion)
+	r.gauge("ebb_build_info", "1, with the version as labels.", 1, "version", Version, "go_version", runtime.Version(),
+		"redis_version", RedisVersion)
 	r.gauge("ebb_shards", "Parts of the keyspace with a lock each.", float64(r.svc.DB.Shards()))
 	r.gauge("ebb_network_loops", "Event loops that serve connections.", float64(len(r.svc.Loops)-1))
 	r.gauge("ebb_stale_shards", "Shards that were held during the whole scrape: their numbers are of an earlier one.", float64(r.v.Stale))
@@ -31,10 +32,12 @@ func (r *scrape) ebb() {
 func (r *scrape) expiry() {
 	c := &r.v.Counters
 	for l := range engine.Levels {
-		r.counter("ebb_expired_total", "What was removed because its deadline had passed, by level.", float64(c.Lag[l].Count), "level", l.String())
+		r.counter("ebb_expired_total", "What was removed because its deadline had passed, by level.",
+			float64(c.Lag[l].Count), "level", l.String())
 	}
 	for l := range engine.Levels {
-		r.durations("ebb_expiry_lag_seconds", "How long after its deadline it was removed, by level; it is invisible from the deadline on.", &c.Lag[l], "level",
+		r.durations("ebb_expiry_lag_seconds", "How long after its deadline it was removed, by level; it is invisible from the "+
+			"deadline on.", &c.Lag[l], "level",
 			l.String())
 	}
 	all := []struct {
@@ -50,7 +53,8 @@ func (r *scrape) expiry() {
 	for _, x := range all {
 		for i, n := range x.d.Ahead {
 			within := shortTime(time.Duration(engine.Horizons[i]) * time.Millisecond)
-			r.gauge("ebb_expiry_due", "Of these, the ones that fall due within a time from now, the backlog included.", float64(n), "of", x.of, "within", within)
+			r.gauge("ebb_expiry_due", "Of these, the ones that fall due within a time from now, the backlog included.", float64(n),
+				"of", x.of, "within", within)
 		}
 	}
 }
@@ -82,10 +86,10 @@ const (
 	helpLimiters  = "Decisions of limiters; questions are none."
 	helpLocks     = "Requests for locks, by what came of them; those that wait count when they are granted."
 	helpPermits   = "Requests for permits of semaphores, likewise."
-	helpSchedules = "Occurrences of schedules of delay queues: run counts those that became jobs, skipped those that did not because the job before was " +
-		"in the queue or no server ran at the time, late those that were noticed later than LATE allows."
-	helpJobs = "What happened to jobs of delay queues: delivered counts each time, redelivered the second and further ones, lapsed leases that were over; " +
-		"dead, dropped and expired are the ways out other than acked."
+	helpSchedules = "Occurrences of schedules of delay queues: run counts those that became jobs, skipped those that did not " +
+		"because the job before was in the queue or no server ran at the time, late those that were noticed later than LATE allows."
+	helpJobs = "What happened to jobs of delay queues: delivered counts each time, redelivered the second and further ones, " +
+		"lapsed leases that were over; dead, dropped and expired are the ways out other than acked."
 )
 
 // engineCounters are the engine's counters that need a name only. Those of one name stand
@@ -99,21 +103,27 @@ var engineCounters = []struct {
 		func(c *engine.Counters) float64 { return float64(c.ExpiredLazily) }},
 	{"ebb_reclaiming_seconds_total", "Time spent on removing what expired and on compaction.", nil,
 		func(c *engine.Counters) float64 { return float64(c.Reclaiming) / 1e6 }},
-	{"ebb_reclaiming_time_caps_total", "Slices of that which ended before the work did.", nil, func(c *engine.Counters) float64 { return float64(c.TimeCaps) }},
+	{"ebb_reclaiming_time_caps_total", "Slices of that which ended before the work did.", nil,
+		func(c *engine.Counters) float64 { return float64(c.TimeCaps) }},
 
-	{"ebb_limiter_decisions_total", helpLimiters, []string{"result", "allowed"}, func(c *engine.Counters) float64 { return float64(c.LimiterAllowed) }},
-	{"ebb_limiter_decisions_total", helpLimiters, []string{"result", "denied"}, func(c *engine.Counters) float64 { return float64(c.LimiterDenied) }},
+	{"ebb_limiter_decisions_total", helpLimiters, []string{"result", "allowed"},
+		func(c *engine.Counters) float64 { return float64(c.LimiterAllowed) }},
+	{"ebb_limiter_decisions_total", helpLimiters, []string{"result", "denied"},
+		func(c *engine.Counters) float64 { return float64(c.LimiterDenied) }},
 
 	{"ebb_lock_requests_total", helpLocks, []string{"result", "granted"}, func(c *engine.Counters) float64 { return float64(c.LocksGranted) }},
 	{"ebb_lock_requests_total", helpLocks, []string{"result", "refused"}, func(c *engine.Counters) float64 { return float64(c.LocksRefused) }},
-	{"ebb_semaphore_requests_total", helpPermits, []string{"result", "granted"}, func(c *engine.Counters) float64 { return float64(c.PermitsGranted) }},
-	{"ebb_semaphore_requests_total", helpPermits, []string{"result", "refused"}, func(c *engine.Counters) float64 { return float64(c.PermitsRefused) }},
+	{"ebb_semaphore_requests_total", helpPermits, []string{"result", "granted"},
+		func(c *engine.Counters) float64 { return float64(c.PermitsGranted) }},
+	{"ebb_semaphore_requests_total", helpPermits, []string{"result", "refused"},
+		func(c *engine.Counters) float64 { return float64(c.PermitsRefused) }},
 	{"ebb_leases_expired_total", "Holders of locks and semaphores whose leases were over.", nil,
 		func(c *engine.Counters) float64 { return float64(c.LeasesExpired) }},
 
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "added"}, func(c *engine.Counters) float64 { return float64(c.QueueAdded) }},
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "delivered"}, func(c *engine.Counters) float64 { return float64(c.QueueDelivered) }},
-	{"ebb_queue_jobs_total", helpJobs, []string{"event", "redelivered"}, func(c *engine.Counters) float64 { return float64(c.QueueRedelivered) }},
+	{"ebb_queue_jobs_total", helpJobs, []string{"event", "redelivered"},
+		func(c *engine.Counters) float64 { return float64(c.QueueRedelivered) }},
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "acked"}, func(c *engine.Counters) float64 { return float64(c.QueueAcked) }},
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "lapsed"}, func(c *engine.Counters) float64 { return float64(c.QueueLapsed) }},
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "dead"}, func(c *engine.Counters) float64 { return float64(c.QueueDead) }},
@@ -121,7 +131,8 @@ var engineCounters = []struct {
 	{"ebb_queue_jobs_total", helpJobs, []string{"event", "expired"}, func(c *engine.Counters) float64 { return float64(c.QueueExpired) }},
 
 	{"ebb_schedules_total", helpSchedules, []string{"result", "run"}, func(c *engine.Counters) float64 { return float64(c.ScheduleRuns) }},
-	{"ebb_schedules_total", helpSchedules, []string{"result", "skipped"}, func(c *engine.Counters) float64 { return float64(c.ScheduleSkipped) }},
+	{"ebb_schedules_total", helpSchedules, []string{"result", "skipped"},
+		func(c *engine.Counters) float64 { return float64(c.ScheduleSkipped) }},
 	{"ebb_schedules_total", helpSchedules, []string{"result", "late"}, func(c *engine.Counters) float64 { return float64(c.ScheduleLate) }},
 }
 
@@ -134,7 +145,8 @@ func (r *scrape) waits() {
 
 // rules reads the counters of expiry rules.
 func (r *scrape) rules() {
-	const help = "Entries of rules on what expires: fired were written to the rule's stream, suspended are lost because it could not take them."
+	const help = "Entries of rules on what expires: fired were written to the rule's stream, suspended are lost " +
+		"because it could not take them."
 	for i := range r.v.Rules {
 		x := &r.v.Rules[i]
 		db := "db" + strconv.Itoa(x.Database)
@@ -160,7 +172,8 @@ func (r *scrape) certificate() {
 		return
 	}
 	if end := r.svc.CertificateEnd(); !end.IsZero() {
-		r.gauge("ebb_tls_certificate_expiry_timestamp_seconds", "When the TLS certificate ends that the server shows, since 1970.", float64(end.Unix()))
+		r.gauge("ebb_tls_certificate_expiry_timestamp_seconds", "When the TLS certificate ends that the server shows, since 1970.",
+			float64(end.Unix()))
 	}
 }
 

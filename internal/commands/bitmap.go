@@ -288,12 +288,13 @@ var specBitField = command.Spec{
 		command.Opt(command.Repeat(command.OneOf("operation",
 			command.TokenArg("GET", command.Block("encoding_offset", fieldArgs()...)),
 			command.Block("write",
-				command.Opt(command.TokenArg("OVERFLOW", command.OneOf("wrap_sat_fail", command.Token("WRAP"), command.Token("SAT"), command.Token("FAIL")))),
+				command.Opt(command.TokenArg("OVERFLOW",
+					command.OneOf("wrap_sat_fail", command.Token("WRAP"), command.Token("SAT"), command.Token("FAIL")))),
 				command.OneOf("write_operation",
 					command.TokenArg("SET", command.Block("encoding_offset_value", fieldArgs(command.Int("value"))...)),
 					command.TokenArg("INCRBY", command.Block("encoding_offset_increment", fieldArgs(command.Int("increment"))...)))))))},
-	Replies: "An array with an element for each operation: GET returns the field, SET the old value, INCRBY the new value; nil if OVERFLOW FAIL " +
-		"refused the operation.",
+	Replies: "An array with an element for each operation: GET returns the field, SET the old value, INCRBY the new " +
+		"value; nil if OVERFLOW FAIL refused the operation.",
 	Examples: `
 > BITFIELD k SET u8 0 255 GET u4 #1 INCRBY i5 100 1
 1) (integer) 0

@@ -27,7 +27,8 @@ const (
 	errBloomIterator   = command.ReplyError("ERR the iterator is not an integer, or negative")
 	errBloomInfoField  = command.ReplyError("ERR Invalid information value")
 	errBloomFilterFull = "ERR non scaling filter is full: it was made with NONSCALING, and has as many items as its capacity"
-	errBloomTooLarge   = "ERR the filter would be larger than 4 GiB, or have more than 64 sub-filters: reserve a larger capacity, or spread the items"
+	errBloomTooLarge   = "ERR the filter would be larger than 4 GiB, or have more than 64 sub-filters: reserve a larger " +
+		"capacity, or spread the items"
 )
 
 // bloomConfigErrors are the errors in the options of a new filter.
@@ -152,9 +153,10 @@ var specBFReserve = command.Spec{
 	Name: "bf.reserve", Group: command.GroupBloom, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Creates an empty Bloom filter for a number of items and a rate of errors.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
-	Args:    []command.Arg{command.Key("key", command.Insert), command.Double("error_rate"), command.Int("capacity"), growthArg(), windowArg()},
-	Replies: "OK. The filter allocates memory when items are added. It grows by sub-filters, each EXPANSION (2) times as large as the last, and keeps " +
-		"its error rate; with NONSCALING it is full at its capacity." + windowNotes,
+	Args: []command.Arg{command.Key("key", command.Insert), command.Double("error_rate"), command.Int("capacity"),
+		growthArg(), windowArg()},
+	Replies: "OK. The filter allocates memory when items are added. It grows by sub-filters, each EXPANSION (2) times as " +
+		"large as the last, and keeps its error rate; with NONSCALING it is full at its capacity." + windowNotes,
 	Errors: append([]string{"ERR item exists: a filter of this name exists"}, bloomConfigErrors...),
 	Examples: `
 > BF.RESERVE seen 0.001 1000
@@ -215,8 +217,8 @@ var specBFAdd = command.Spec{
 	Summary: "Adds an item to a Bloom filter. Creates the filter if it doesn't exist.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("item")},
-	Replies: "1 (RESP3: true) if the item is new; 0 if it was added before, or is a false positive. A new filter is for 100 items at an error rate of " +
-		"0.01, and grows. " +
+	Replies: "1 (RESP3: true) if the item is new; 0 if it was added before, or is a false positive. A new filter is for " +
+		"100 items at an error rate of 0.01, and grows. " +
 		"In a filter with a window, adding an item again renews it.",
 	Errors: addErrors,
 	Examples: `
@@ -288,8 +290,8 @@ var specBFInsert = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Insert), command.Opt(command.TokenArg("CAPACITY", command.Int("capacity"))),
 		command.Opt(command.TokenArg("ERROR", command.Double("error"))), growthArg(),
 		command.Opt(command.Token("NOCREATE")), windowArg(), command.Repeat(command.TokenArg("ITEMS", command.Str("item")))},
-	Replies: "For each item the reply of BF.ADD, or an error if the filter refused it. A new filter has the defaults of BF.ADD for missing options; " +
-		"an existing filter ignores all options." + windowNotes,
+	Replies: "For each item the reply of BF.ADD, or an error if the filter refused it. A new filter has the defaults of " +
+		"BF.ADD for missing options; an existing filter ignores all options." + windowNotes,
 	Errors: append(append([]string{"ERR not found: NOCREATE is given, and there is no filter"}, addErrors[0]), bloomConfigErrors...),
 	Examples: `
 > BF.INSERT seen CAPACITY 1000 ERROR 0.001 ITEMS ann bob
@@ -358,8 +360,8 @@ var specBFExists = command.Spec{
 	Summary: "Determines whether an item was added to a Bloom filter.",
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("item")},
-	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not, or if there is no filter. An item that was not added gets 1 " +
-		"at the filter's error rate.",
+	Replies: "1 (RESP3: true) if the item was added, and is not too old; 0 if it was not, or if there is no filter. An item " +
+		"that was not added gets 1 at the filter's error rate.",
 	Examples: `
 > BF.ADD seen ann
 (integer) 1
@@ -420,8 +422,8 @@ var specBFCard = command.Spec{
 	Summary: "Returns the number of items that were added to a Bloom filter.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Read)},
-	Replies: "The number of items that were new when they were added; 0 if there is no filter. In a filter with a window, the number of them that are " +
-		"not too old yet. This is an estimate: " +
+	Replies: "The number of items that were new when they were added; 0 if there is no filter. In a filter with a window, " +
+		"the number of them that are not too old yet. This is an estimate: " +
 		"when a false positive is added, it counts as renewed.",
 	Examples: `
 > BF.MADD seen ann bob ann
@@ -450,11 +452,13 @@ var specBFInfo = command.Spec{
 	Summary: "Returns information about a Bloom filter.",
 	Flags:   command.ReadOnly | command.Fast,
 	Args: []command.Arg{command.Key("key", command.Read),
-		command.Opt(command.OneOf("single_value", command.Token("CAPACITY"), command.Token("SIZE"), command.Token("FILTERS"), command.Token("ITEMS"),
+		command.Opt(command.OneOf("single_value", command.Token("CAPACITY"), command.Token("SIZE"), command.Token("FILTERS"),
+			command.Token("ITEMS"),
 			command.Token("EXPANSION"),
 			command.Token("ERROR"), command.Token("WINDOW"), command.Token("GENERATIONS")))},
-	Replies: "A map in RESP3, a flat array in RESP2: the capacity of all sub-filters, bytes, sub-filters, items, expansion (nil: NONSCALING). " +
-		"For a single value an array of one. ERROR, WINDOW (ms, 0: none) and GENERATIONS are returned only by name, because clients expect those five.",
+	Replies: "A map in RESP3, a flat array in RESP2: the capacity of all sub-filters, bytes, sub-filters, items, " +
+		"expansion (nil: NONSCALING). For a single value an array of one. ERROR, WINDOW (ms, 0: none) and GENERATIONS are returned only " +
+		"by name, because clients expect those five.",
 	Errors: []string{"ERR not found: the filter does not exist", "ERR Invalid information value: there is no value of this name"},
 	Examples: `
 > BF.RESERVE seen 0.01 500 EXPANSION 3
@@ -552,8 +556,9 @@ var specBFScanDump = command.Spec{
 	Summary:    "Returns a Bloom filter in parts of about a MiB, for BF.LOADCHUNK.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Read), command.Int("iterator")},
-	Replies: "The next iterator, and its part; 0 and an empty part at the end. The first iterator is 0. The filter must not change meanwhile. " +
-		"The parts have ebb's own format: ebb and RedisBloom do not read each other's parts. They do not contain TTLs.",
+	Replies: "The next iterator, and its part; 0 and an empty part at the end. The first iterator is 0. The filter " +
+		"must not change meanwhile. The parts have ebb's own format: ebb and RedisBloom do not read each other's " +
+		"parts. They do not contain TTLs.",
 	Errors: []string{"ERR not found: the filter does not exist", "ERR the iterator is not an integer, or negative: the iterator is invalid"},
 	Examples: `
 > BF.RESERVE seen 0.5 5
@@ -595,8 +600,8 @@ var specBFLoadChunk = command.Spec{
 	Summary: "Loads a part of a Bloom filter that BF.SCANDUMP returned.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    []command.Arg{command.Key("key", command.Overwrite), command.Int("iterator"), command.Str("data")},
-	Replies: "OK. The first part, with the iterator 1, creates the filter and replaces an existing one, whose time to live stays. A part may be loaded again. " +
-		"The filter is complete when all parts are loaded.",
+	Replies: "OK. The first part, with the iterator 1, creates the filter and replaces an existing one, whose time to live stays. " +
+		"A part may be loaded again. The filter is complete when all parts are loaded.",
 	Errors: []string{"ERR received bad data: the part is damaged, or belongs to " +
 		"another filter", "ERR not found: the filter does not exist, and the part is not the first",
 		"ERR the iterator is not an integer, or negative: the iterator is invalid"},

@@ -61,7 +61,8 @@ func restoreArgs() []command.Arg {
 		command.Opt(command.TokenArg("FREQ", command.Int("frequency")).Since("5.0.0"))}
 }
 
-var restoreHistory = []command.Change{{Since: "3.0.0", Text: "Added the `REPLACE` modifier."}, {Since: "5.0.0", Text: "Added the `ABSTTL` modifier."},
+var restoreHistory = []command.Change{{Since: "3.0.0", Text: "Added the `REPLACE` modifier."},
+	{Since: "5.0.0", Text: "Added the `ABSTTL` modifier."},
 	{Since: "5.0.0", Text: "Added the `IDLETIME` and `FREQ` options."}}
 
 const restoreComplexity = "O(N) where N is the size of the value; for sorted sets O(N*log(N))."

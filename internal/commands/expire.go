@@ -12,7 +12,8 @@ var keyExpirySpecs = []*command.Spec{&specExpire, &specPExpire, &specExpireAt, &
 // expireArgs returns the grammar of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 func expireArgs(time command.Arg) []command.Arg {
 	return []command.Arg{command.Key("key", command.Update), time,
-		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"), command.Token("GT"), command.Token("LT"))).Since("7.0.0"),
+		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"), command.Token("GT"),
+			command.Token("LT"))).Since("7.0.0"),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))),
 		command.Opt(command.Token("SLIDE"))}
 }

@@ -9,21 +9,22 @@ import (
 
 var specExpiryForecast = command.Spec{
 	Name: "expiry|forecast", Group: command.GroupExpiry, Since: "0.4.0",
-	Complexity: "O(1) for keys. O(N) with MATCH, or where containers have items with deadlines, where N is the number of keys. It holds up no other client for " +
-		"longer than a slice of that.",
+	Complexity: "O(1) for keys. O(N) with MATCH, or where containers have items with deadlines, where N is the number of keys. It " +
+		"holds up no other client for longer than a slice of that.",
 	Summary: "Returns the number of keys and items that expire in each coming interval.",
 	Flags:   command.ReadOnly | command.SelfLock | command.Slow,
 	FanOut:  command.FanOutOne,
-	Args: []command.Arg{command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))), command.Opt(command.TokenArg("HORIZON", command.Int("milliseconds"))),
+	Args: []command.Arg{command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
+		command.Opt(command.TokenArg("HORIZON", command.Int("milliseconds"))),
 		command.Opt(command.TokenArg("BUCKETS", command.Int("count")))},
 	Tips: []string{"nondeterministic_output", "request_policy:all_shards"},
-	Replies: "For each interval an array: from and to, in ms from now on, and the number of deadlines from the one up to, but not including, the " +
-		"other. HORIZON is a minute by " +
-		"default, BUCKETS 10. The count leaves out expired keys and items, and items whose key expires first; of a lock, a semaphore or a queue it " +
-		"includes only the next deadline. " +
-		"With tens of thousands of keys with deadlines, counts beyond the next quarter of a second are estimates. Their error is the content of one slot of " +
-		"the timing wheel (256 ms within a minute, 65 s within hours, 4.7 hours within weeks); with MATCH the command checks each key. Writes during the " +
-		"command make the numbers approximate.",
+	Replies: "For each interval an array: from and to, in ms from now on, and the number of deadlines from the one up " +
+		"to, but not including, the other. HORIZON is a minute by " +
+		"default, BUCKETS 10. The count leaves out expired keys and items, and items whose key expires first; of a lock, " +
+		"a semaphore or a queue it includes only the next deadline. " +
+		"With tens of thousands of keys with deadlines, counts beyond the next quarter of a second are estimates. Their error is " +
+		"the content of one slot of the timing wheel (256 ms within a minute, 65 s within hours, 4.7 hours within weeks); with MATCH " +
+		"the command checks each key. Writes during the command make the numbers approximate.",
 	Errors: []string{
 		"ERR HORIZON must be between 1 and 3153600000000: the span is not positive, or longer than a hundred years",
 		"ERR BUCKETS must be between 1 and 1000: the number is outside of that",
@@ -105,8 +106,8 @@ func runExpiryForecast(c *command.Ctx) error {
 
 var specExpiryNext = command.Spec{
 	Name: "expiry|next", Group: command.GroupExpiry, Since: "0.4.0",
-	Complexity: "O(N) where N is the number of deadlines in the slots of the timing wheels that come next: few if they are near, many if thousands " +
-		"lie in the same far hours.",
+	Complexity: "O(N) where N is the number of deadlines in the slots of the timing wheels that come next: few if they " +
+		"are near, many if thousands lie in the same far hours.",
 	Summary: "Returns the next deadline.",
 	Flags:   command.ReadOnly | command.SelfLock | command.Slow,
 	FanOut:  command.FanOutOne,
@@ -158,9 +159,10 @@ var specExpiryLag = command.Spec{
 	Flags:   command.ReadOnly | command.SelfLock,
 	FanOut:  command.FanOutOne,
 	Tips:    []string{"nondeterministic_output", "request_policy:all_nodes", "response_policy:special"},
-	Replies: "A map: for each level (key, field, member, element, lease) and for all a map of count, p50-us, p99-us, p99.9-us and max-us, since the " +
-		"start or CONFIG RESETSTAT; then " +
-		"backlog, the number of keys, and of containers of items, that are due and not removed. Expired data is invisible, however late it is removed.",
+	Replies: "A map: for each level (key, field, member, element, lease) and for all a map of count, p50-us, p99-us, " +
+		"p99.9-us and max-us, since the start or CONFIG RESETSTAT; then " +
+		"backlog, the number of keys, and of containers of items, that are due and not removed. Expired data is invisible, " +
+		"however late it is removed.",
 	Examples: `
 > SET k v PX 1000
 OK

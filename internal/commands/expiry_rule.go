@@ -13,7 +13,8 @@ var expirySpecs = []*command.Spec{&specExpiry}
 var specExpiry = command.Spec{
 	Name: "expiry", Group: command.GroupExpiry, Since: "0.4.0", Complexity: "Depends on subcommand.",
 	Summary: "A container for commands about expiration.",
-	Sub:     []*command.Spec{&specExpiryForecast, &specExpiryHelp, &specExpiryLag, &specExpiryNext, &specExpiryRule, &specExpirySoon, &specExpirySurvey},
+	Sub: []*command.Spec{&specExpiryForecast, &specExpiryHelp, &specExpiryLag, &specExpiryNext, &specExpiryRule,
+		&specExpirySoon, &specExpirySurvey},
 }
 
 var specExpiryHelp = func() command.Spec {
@@ -29,8 +30,9 @@ var specExpiryRule = command.Spec{
 	Flags:      command.Write | command.Admin | command.AllKeys | command.NoMandatoryKeys,
 	Args: []command.Arg{command.OneOf("action",
 		command.Block("SET", command.Str("name"), command.TokenArg("MATCH", command.Pattern("pattern")),
-			command.Opt(command.Block("LEVEL", command.Repeat(command.OneOf("level", command.Token("KEY"), command.Token("FIELD"), command.Token("MEMBER"),
-				command.Token("ELEMENT"), command.Token("LEASE"), command.Token("FRESH"))))),
+			command.Opt(command.Block("LEVEL",
+				command.Repeat(command.OneOf("level", command.Token("KEY"), command.Token("FIELD"), command.Token("MEMBER"),
+					command.Token("ELEMENT"), command.Token("LEASE"), command.Token("FRESH"))))),
 			command.OneOf("target",
 				command.Block("TO", command.Key("stream", command.Insert).Spec(0),
 					command.Opt(command.Block("MAXLEN", command.Opt(command.Token("~").As("approximately")), command.Int("maxlen")))),
@@ -39,9 +41,11 @@ var specExpiryRule = command.Spec{
 			command.Opt(command.Block("WITHVALUE", command.Opt(command.Int("maxbytes"))))),
 		command.Block("DEL", command.Str("name")),
 		command.Token("LIST"))},
-	KeySpecs: []command.KeySpec{{Flags: command.Insert, Begin: command.BeginKeyword, Keyword: "TO", Index: 6, Find: command.FindRange, Step: 1}},
-	KeyOptions: &command.KeyOptions{Only: "SET", From: 6, Options: []command.KeyOption{{Word: "TO", Args: 1, Key: command.Insert, Before: "QUEUE"},
-		{Word: "MAXLEN", Args: 1}, {Word: "WITHVALUE"}}, Take: command.TakeFirst},
+	KeySpecs: []command.KeySpec{{Flags: command.Insert, Begin: command.BeginKeyword, Keyword: "TO", Index: 6,
+		Find: command.FindRange, Step: 1}},
+	KeyOptions: &command.KeyOptions{Only: "SET", From: 6,
+		Options: []command.KeyOption{{Word: "TO", Args: 1, Key: command.Insert, Before: "QUEUE"},
+			{Word: "MAXLEN", Args: 1}, {Word: "WITHVALUE"}}, Take: command.TakeFirst},
 	Replies: "* SET: OK; a rule of the same name is replaced.\n" +
 		"* DEL: 1, or 0 if there is no such rule.\n" +
 		"* LIST: for each rule a map of name, match, levels, stream, maxlen, approximate, maxbytes (-1 without WITHVALUE), fired, missed, " +
@@ -171,7 +175,8 @@ func parseRule(args [][]byte) (r engine.Rule, err error) {
 		return r, command.ErrSyntax
 	}
 	args = args[1:]
-	if len(args) > 1 && command.EqualFold(args[0], "QUEUE") && !command.EqualFold(args[1], "MAXLEN") && !command.EqualFold(args[1], "WITHVALUE") {
+	if len(args) > 1 && command.EqualFold(args[0], "QUEUE") && !command.EqualFold(args[1], "MAXLEN") &&
+		!command.EqualFold(args[1], "WITHVALUE") {
 		r.ToQueue, r.Queue, r.MaxLen = true, string(args[1]), 0
 		return r, parseRuleOptions(&r, args[2:])
 	}

@@ -9,15 +9,17 @@ import (
 
 var specExpirySoon = command.Spec{
 	Name: "expiry|soon", Group: command.GroupExpiry, Since: "0.7.0",
-	Complexity: "O(S + N log N) where N is COUNT and S the number of entries in the timing wheels' slots that the rows are in; with MATCH or " +
-		"LEVEL, of all entries before the last row, at most 65,536.",
+	Complexity: "O(S + N log N) where N is COUNT and S the number of entries in the timing wheels' slots that the " +
+		"rows are in; with MATCH or LEVEL, of all entries before the last row, at most 65,536.",
 	Summary: "Returns the keys and items that expire next.",
 	Flags:   command.ReadOnly | command.SelfLock | command.Slow,
 	FanOut:  command.FanOutOne,
-	Args: []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.TokenArg("WITHIN", command.Int("milliseconds"))),
+	Args: []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))),
+		command.Opt(command.TokenArg("WITHIN", command.Int("milliseconds"))),
 		command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
-		command.Opt(command.Block("LEVEL", command.Repeat(command.OneOf("level", command.Token("KEY"), command.Token("FIELD"), command.Token("MEMBER"),
-			command.Token("ELEMENT"), command.Token("LEASE")))))},
+		command.Opt(command.Block("LEVEL",
+			command.Repeat(command.OneOf("level", command.Token("KEY"), command.Token("FIELD"), command.Token("MEMBER"),
+				command.Token("ELEMENT"), command.Token("LEASE")))))},
 	Tips: []string{"nondeterministic_output", "request_policy:all_shards"},
 	Replies: "An array of whole and the rows, earliest first. A row is the deadline in ms since 1970, the level (key, field, member, " +
 		"element or " +

@@ -180,7 +180,8 @@ var specRenameNX = command.Spec{
 	Summary: "Renames a key only when no key has the new name.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Key("newkey", command.KeyOW|command.Insert)},
-	History: []command.Change{{Since: "3.2.0", Text: "The command no longer returns an error when source and destination names are the same."}},
+	History: []command.Change{{Since: "3.2.0", Text: "The command no longer returns an error when source and " +
+		"destination names are the same."}},
 	Replies: "1 if the key was renamed, 0 if a key of the new name exists, an error if there is no such key.",
 	Examples: `
 > SET a 1

@@ -75,9 +75,11 @@ var specGeoAdd = command.Spec{
 	Complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
 	Summary:    "Adds one or more members to a geospatial index. The key is created if it doesn't exist.",
 	Flags:      command.Write | command.DenyOOM,
-	Args: []command.Arg{command.Key("key", command.Update), command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))).Since("6.2.0"),
+	Args: []command.Arg{command.Key("key", command.Update),
+		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))).Since("6.2.0"),
 		command.Opt(command.Token("CH").As("change")).Since("6.2.0"),
-		command.Repeat(command.Block("longitude_latitude_member", command.Double("longitude"), command.Double("latitude"), command.Str("member")))},
+		command.Repeat(command.Block("longitude_latitude_member", command.Double("longitude"), command.Double("latitude"),
+			command.Str("member")))},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `CH`, `NX` and `XX` options."}},
 	Replies: "The number of members added, with CH of those added or moved. The index is a sorted set, whose scores are geohashes of 52 bits.",
 	Examples: `

@@ -20,8 +20,8 @@ const (
 	errGeoStores = command.ReplyError("ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options")
 )
 
-const geoSearchComplexity = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape provided as the " +
-	"filter and M is the number of items inside the shape"
+const geoSearchComplexity = "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around " +
+	"the shape provided as the filter and M is the number of items inside the shape"
 
 // geoShape returns the grammar of GEOSEARCH up to its options.
 func geoShape() []command.Arg {
@@ -45,7 +45,8 @@ func geoCount(anySince string) command.Arg {
 }
 
 func geoWith() []command.Arg {
-	return []command.Arg{command.Opt(command.Token("WITHCOORD")), command.Opt(command.Token("WITHDIST")), command.Opt(command.Token("WITHHASH"))}
+	return []command.Arg{command.Opt(command.Token("WITHCOORD")), command.Opt(command.Token("WITHDIST")),
+		command.Opt(command.Token("WITHHASH"))}
 }
 
 func concat(parts ...[]command.Arg) (all []command.Arg) {
@@ -63,8 +64,8 @@ var specGeoSearch = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    concat([]command.Arg{command.Key("key", command.Read)}, geoShape(), []command.Arg{geoOrder(), geoCount("")}, geoWith()),
 	History: unitHistory,
-	Replies: "An array of members; with WITHDIST, WITHHASH or WITHCOORD of arrays of the member, its distance from the middle in the unit given, " +
-		"its score and its place.",
+	Replies: "An array of members; with WITHDIST, WITHHASH or WITHCOORD of arrays of the member, its distance from " +
+		"the middle in the unit given, its score and its place.",
 	Examples: `
 > GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris 9.9937 53.5511 Hamburg
 (integer) 3
@@ -99,8 +100,8 @@ var specGeoSearchStore = command.Spec{
 	Run: runGeoSearchStore,
 }
 
-const geoRadiusComplexity = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and " +
-	"radius and M is the number of items inside the index."
+const geoRadiusComplexity = "O(N+log(M)) where N is the number of elements inside the bounding box of the circular " +
+	"area delimited by center and radius and M is the number of items inside the index."
 
 // geoRadius returns the grammar of GEORADIUS and its variants after the centre.
 func geoRadius(anySince string, more ...command.Arg) []command.Arg {
@@ -165,8 +166,9 @@ var specGeoRadiusByMember = command.Spec{
 	Args:       concat(geoMember(), geoRadius("", geoStoring()...)),
 	KeyOptions: geoRadiusKeys(5),
 	History:    unitHistory,
-	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments"},
-	Replies:    geoRadiusReplies,
+	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` " +
+		"and `FROMMEMBER` arguments"},
+	Replies: geoRadiusReplies,
 	Examples: `
 > GEOADD g 13.4050 52.5200 Berlin 2.3522 48.8566 Paris
 (integer) 2

@@ -22,12 +22,13 @@ func fieldValues() command.Arg {
 
 var specHSet = command.Spec{
 	Name: "hset", Group: command.GroupHash, Since: "2.0.0",
-	Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
-	Summary:    "Creates or modifies the value of a field in a hash.",
-	Flags:      command.Write | command.DenyOOM | command.Fast,
-	Args:       []command.Arg{command.Key("key", command.Update), fieldValues()},
-	History:    []command.Change{{Since: "4.0.0", Text: "Accepts multiple `field` and `value` arguments."}},
-	Replies:    "How many of the fields are new. Fields that are set lose their expiration time.",
+	Complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with " +
+		"multiple field/value pairs.",
+	Summary: "Creates or modifies the value of a field in a hash.",
+	Flags:   command.Write | command.DenyOOM | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Update), fieldValues()},
+	History: []command.Change{{Since: "4.0.0", Text: "Accepts multiple `field` and `value` arguments."}},
+	Replies: "How many of the fields are new. Fields that are set lose their expiration time.",
 	Examples: `
 > HSET user name Ada age 36
 (integer) 2
@@ -182,8 +183,8 @@ var specHGetAll = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Token("WITHTTL"))},
 	Tips:    hashOrder,
-	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of arrays of field, value, and the " +
-		"field's time to live in ms, -1 without a deadline.",
+	Replies: "A map, in RESP2 an array of fields and values; empty if there is no such key. With WITHTTL an array of " +
+		"arrays of field, value, and the field's time to live in ms, -1 without a deadline.",
 	Examples: `
 > HSET user name Ada age 36
 (integer) 2

@@ -17,7 +17,8 @@ var hashExSpecs = []*command.Spec{&specHSetEx, &specHGetEx, &specHGetDel}
 // or removes it.
 func itemTimes(last string) command.Arg {
 	return command.OneOf("expiration", command.TokenArg("EX", command.Int("seconds")), command.TokenArg("PX", command.Int("milliseconds")),
-		command.TokenArg("EXAT", command.UnixTime("unix-time-seconds")), command.TokenArg("PXAT", command.UnixTime("unix-time-milliseconds")), command.Token(last))
+		command.TokenArg("EXAT", command.UnixTime("unix-time-seconds")),
+		command.TokenArg("PXAT", command.UnixTime("unix-time-milliseconds")), command.Token(last))
 }
 
 const itemTimeReplies = "A time that is not in the future deletes them at once. JITTER adds a random share, of at most the percentage."
@@ -26,12 +27,13 @@ var specHSetEx = command.Spec{
 	Name: "hsetex", Group: command.GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of fields being set.",
 	Summary: "Sets the values of fields of a hash together with their expiration time.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
-	Args: []command.Arg{command.Key("key", command.Update), command.Opt(command.OneOf("condition", command.Token("FNX"), command.Token("FXX"))),
+	Args: []command.Arg{command.Key("key", command.Update),
+		command.Opt(command.OneOf("condition", command.Token("FNX"), command.Token("FXX"))),
 		command.Opt(itemTimes("KEEPTTL")),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))), command.Opt(command.TokenArg("MAXLEN", command.Int("count"))),
 		command.Block("FIELDS", command.Count("numfields"), command.Repeat(command.Block("data", command.Str("field"), command.Str("value"))))},
-	Replies: "1 if all fields were set, 0 if none was: FNX requires that none of them exists, FXX that all of them do. Without an option fields lose " +
-		"the expiration " +
+	Replies: "1 if all fields were set, 0 if none was: FNX requires that none of them exists, FXX that all of them do. " +
+		"Without an option fields lose the expiration " +
 		"time that they have; with KEEPTTL they " +
 		"keep it. " + itemTimeReplies + " With MAXLEN the command adds nothing if the hash would have more unexpired fields than that.",
 	Errors: []string{"FULL: the hash would have more fields than MAXLEN allows",
@@ -169,9 +171,11 @@ var specHGetEx = command.Spec{
 	Name: "hgetex", Group: command.GroupHash, Since: "8.0.0", Complexity: "O(N) where N is the number of specified fields",
 	Summary: "Returns the values of fields of a hash and sets or removes their expiration time.",
 	Flags:   command.Write | command.Fast,
-	Args: []command.Arg{command.Key("key", command.Access|command.Update).Note("RW and UPDATE because it changes the TTL"), command.Opt(itemTimes("PERSIST")),
+	Args: []command.Arg{command.Key("key", command.Access|command.Update).Note("RW and UPDATE because it changes the TTL"),
+		command.Opt(itemTimes("PERSIST")),
 		command.Opt(command.TokenArg("JITTER", command.Int("percent"))), hashItems.listed()},
-	Replies: "The values in the order of the fields, nil for those that are not there. PERSIST removes the expiration time of the fields. " + itemTimeReplies,
+	Replies: "The values in the order of the fields, nil for those that are not there. PERSIST removes the expiration time of " +
+		"the fields. " + itemTimeReplies,
 	Errors: []string{"ERR Mandatory argument FIELDS is missing or not at the right position: another word is there",
 		"ERR Number of fields must be a positive integer: numfields is not an integer, or below 1"},
 	Examples: `

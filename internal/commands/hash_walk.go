@@ -9,8 +9,9 @@ var specHRandField = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("options", command.Int("count"), command.Opt(command.Token("WITHVALUES"))))},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "Without count a field, or nil if there is no such key. With count an array of that many different fields, or of all if there are " +
-		"fewer; a negative count allows repetitions and always returns that many. WITHVALUES adds the values after the fields, in RESP3 as pairs.",
+	Replies: "Without count a field, or nil if there is no such key. With count an array of that many different " +
+		"fields, or of all if there are fewer; a negative count allows repetitions and always returns that many. WITHVALUES adds the " +
+		"values after the fields, in RESP3 as pairs.",
 	Errors: command.DrawErrors,
 	Examples: `
 > HSET coin heads obverse
@@ -102,16 +103,17 @@ func randomFields(c *command.Ctx, n int64, values bool) error {
 
 var specHScan = command.Spec{
 	Name: "hscan", Group: command.GroupHash, Since: "2.8.0",
-	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the " +
-		"number of elements inside the collection.",
+	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to " +
+		"return back to 0. N is the number of elements inside the collection.",
 	Summary: "Iterates over fields and values of a hash.",
 	Flags:   command.ReadOnly,
-	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"), command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
+	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"),
+		command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.Token("NOVALUES")).Since("7.4.0")},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "The cursor for the next call, 0 at the end, and an array of fields and values, with NOVALUES of fields. A field that is there from " +
-		"the first call to the last is returned at least once.",
+	Replies: "The cursor for the next call, 0 at the end, and an array of fields and values, with NOVALUES of fields. " +
+		"A field that is there from the first call to the last is returned at least once.",
 	Examples: `
 > HSET user name Ada age 36
 (integer) 2

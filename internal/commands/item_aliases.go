@@ -26,8 +26,9 @@ func familyOf(c *command.Ctx, key []byte) (*itemFamily, error) {
 	return nil, command.ErrWrongType
 }
 
-const memberReplies = "1 if the time was set, or the member deleted because the time is not in the future; 0 if there is no such member or no such key. " +
-	"A member is a field of a hash, or a member of a set or a sorted set. As in KeyDB; HEXPIRE, SEXPIRE and ZEXPIRE can do more."
+const memberReplies = "1 if the time was set, or the member deleted because the time is not in the future; 0 if there is no " +
+	"such member or no such key. A member is a field of a hash, or a member of a set or a sorted set. As in KeyDB; HEXPIRE, " +
+	"SEXPIRE and ZEXPIRE can do more."
 
 var specExpireMember = command.Spec{
 	Name: "expiremember", Group: command.GroupGeneric, Since: "0.4.0", Complexity: "O(1)",
@@ -152,8 +153,8 @@ var specFieldExpire = command.Spec{
 	Summary: "Sets the expiration time of fields of a hash, or members of a set or a sorted set, in seconds.",
 	Flags:   command.Write | command.Fast,
 	Args:    []command.Arg{command.Key("key", command.Update), command.Int("seconds"), command.Many("field")},
-	Replies: "An array with an integer for each field: 1 if the time was set, 2 if the field was deleted because the time is 0, -2 if there is no " +
-		"such field or no such key. " +
+	Replies: "An array with an integer for each field: 1 if the time was set, 2 if the field was deleted because the " +
+		"time is 0, -2 if there is no such field or no such key. " +
 		"As in Dragonfly; HEXPIRE, SEXPIRE and ZEXPIRE can do more.",
 	Errors: []string{"ERR invalid expire time, must be >= 0: the time is negative"},
 	Examples: `

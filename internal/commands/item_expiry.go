@@ -77,9 +77,11 @@ func (f *itemFamily) specs() []*command.Spec {
 		f.readSpec("pttl", "the remaining time of %s, in milliseconds", nil, true,
 			"> %EXPIRE k 10 %W 1 %a\n1) (integer) 1\n~ 400ms\n> %PTTL k %W 3 %a %b %z\n1) (integer) 9600\n2) (integer) -1\n3) (integer) -2\n"),
 		f.readSpec("expiretime", "when %s expire, as a Unix timestamp", roundUp, false,
-			"> %EXPIREAT k 33177117420 %W 1 %a\n1) (integer) 1\n> %EXPIRETIME k %W 3 %a %b %z\n1) (integer) 33177117420\n2) (integer) -1\n3) (integer) -2\n"),
+			"> %EXPIREAT k 33177117420 %W 1 %a\n1) (integer) 1\n> %EXPIRETIME k %W 3 %a %b %z\n1) (integer) 33177117420\n"+
+				"2) (integer) -1\n3) (integer) -2\n"),
 		f.readSpec("pexpiretime", "when %s expire, as a Unix timestamp in milliseconds", nil, false,
-			"> %EXPIREAT k 33177117420 %W 1 %a\n1) (integer) 1\n> %PEXPIRETIME k %W 3 %a %b %z\n1) (integer) 33177117420000\n2) (integer) -1\n3) (integer) -2\n"),
+			"> %EXPIREAT k 33177117420 %W 1 %a\n1) (integer) 1\n> %PEXPIRETIME k %W 3 %a %b %z\n1) (integer) 33177117420000\n"+
+				"2) (integer) -1\n3) (integer) -2\n"),
 		f.persistSpec(),
 	}
 }
@@ -282,7 +284,8 @@ func (f *itemFamily) readSpec(name, what string, unit func(int64) int64, left bo
 		Summary: "Returns " + strings.ReplaceAll(what, "%s", f.items+" "+f.of) + ".",
 		Flags:   command.ReadOnly | command.Fast,
 		Args:    []command.Arg{command.Key("key", command.Read), f.listed()},
-		Replies: "An array with an integer for each " + f.item + ": the time, -1 if the " + f.holder() + " has none, -2 if there is no such " + f.item +
+		Replies: "An array with an integer for each " + f.item + ": the time, -1 if the " + f.holder() +
+			" has none, -2 if there is no such " + f.item +
 			" or no such key. " +
 			"Seconds are rounded up.",
 		Errors:   f.refusals(f.notPositive() + ": the number is not an integer, or below 1"),
@@ -335,7 +338,8 @@ func (f *itemFamily) persistSpec() *command.Spec {
 			" has none, -2 if there is no such " +
 			f.item + " or no such key.",
 		Errors: f.refusals(f.notPositive() + ": the number is not an integer, or below 1"),
-		Examples: f.example("> %EXPIRE k 10 %W 1 %a\n1) (integer) 1\n> %PERSIST k %W 3 %a %b %z\n1) (integer) 1\n2) (integer) -1\n3) (integer) -2\n" +
+		Examples: f.example("> %EXPIRE k 10 %W 1 %a\n1) (integer) 1\n> %PERSIST k %W 3 %a %b %z\n1) (integer) 1\n" +
+			"2) (integer) -1\n3) (integer) -2\n" +
 			"> %TTL k %W 1 %a\n1) (integer) -1\n"),
 		Run: f.runPersist,
 	}

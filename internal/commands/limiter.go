@@ -13,7 +13,8 @@ import (
 // CL.THROTTLE and GCRA reply as redis-cell does: in seconds, with 1 for limited. They can use the
 // same keys, with ALGO gcra.
 
-var limiterSpecs = []*command.Spec{&specRLTake, &specRLTakeAll, &specRLWait, &specRLReserve, &specRLCancel, &specRLReset, &specRLInfo, &specCLThrottle,
+var limiterSpecs = []*command.Spec{&specRLTake, &specRLTakeAll, &specRLWait, &specRLReserve, &specRLCancel, &specRLReset,
+	&specRLInfo, &specCLThrottle,
 	&specGCRA, &specRLTop}
 
 var takeErrors = []string{
@@ -48,7 +49,8 @@ const (
 )
 
 func algoArg() command.Arg {
-	return command.Opt(command.TokenArg("ALGO", command.OneOf("algorithm", command.Token("gcra"), command.Token("window"), command.Token("log"),
+	return command.Opt(command.TokenArg("ALGO", command.OneOf("algorithm", command.Token("gcra"),
+		command.Token("window"), command.Token("log"),
 		command.Token("fixed"))))
 }
 
@@ -228,9 +230,10 @@ var specRLTakeAll = command.Spec{
 	Summary: "Takes from several rate limiters: from all of them, or from none.",
 	Flags:   command.Write | command.DenyOOM | command.Timed,
 	Args: []command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Update|command.Access),
-		command.Repeat(command.Block("rate", command.Int("limit"), command.Int("period-ms"))), costArg(), algoArg(), command.Opt(command.Token("PEEK"))},
-	Replies: "An array: 1 if all allow it, else 0; and for each key, in order, the five integers of RL.TAKE: the state after taking if the reply is 1, " +
-		"else the reply of each limiter alone. There is a limit and a period for each key.",
+		command.Repeat(command.Block("rate", command.Int("limit"), command.Int("period-ms"))), costArg(), algoArg(),
+		command.Opt(command.Token("PEEK"))},
+	Replies: "An array: 1 if all allow it, else 0; and for each key, in order, the five integers of RL.TAKE: the state after " +
+		"taking if the reply is 1, else the reply of each limiter alone. There is a limit and a period for each key.",
 	Errors: append([]string{
 		"ERR the same key is named twice: two of the keys are equal",
 		"ERR a limit and a period are needed for each key: the numbers are not twice as many as the keys",
@@ -328,11 +331,13 @@ var specCLThrottle = command.Spec{
 	Name: "cl.throttle", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Takes from a rate limiter, in the form of the module redis-cell.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
-	Args: []command.Arg{command.Key("key", command.Update|command.Access), command.Int("max_burst"), command.Int("count"), command.Int("period"),
+	Args: []command.Arg{command.Key("key", command.Update|command.Access), command.Int("max_burst"),
+		command.Int("count"), command.Int("period"),
 		command.Opt(command.Int("quantity"))},
 	Replies: "Five integers: 0 if allowed, 1 if limited; max_burst + 1; the remaining requests; retry-after in seconds, " +
-		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up, so that a client that waits that long is not limited. " +
-		"The rate is count in period seconds, by default one is taken. The same as RL.TAKE key count period x 1000 BURST max_burst + 1 COST quantity.",
+		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up, so that a client that waits " +
+		"that long is not limited. The rate is count in period seconds, by default one is taken. The same as RL.TAKE key count " +
+		"period x 1000 BURST max_burst + 1 COST quantity.",
 	Errors: throttleErrors,
 	Examples: `
 > CL.THROTTLE user123 15 30 60 1
@@ -378,11 +383,12 @@ var specGCRA = command.Spec{
 	Name: "gcra", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Takes from a rate limiter: a burst, and then tokens-per-period evenly.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
-	Args: []command.Arg{command.Key("key", command.Update|command.Access), command.Int("max-burst"), command.Int("tokens-per-period"), command.Double("period"),
+	Args: []command.Arg{command.Key("key", command.Update|command.Access), command.Int("max-burst"), command.Int("tokens-per-period"),
+		command.Double("period"),
 		command.Opt(command.TokenArg("TOKENS", command.Int("count")))},
 	Replies: "Five integers: 0 if allowed, 1 if limited; max-burst + 1; the remaining requests; retry-after in seconds, " +
-		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up. The period is in seconds and may have a fraction, down " +
-		"to a millisecond.",
+		"-1 if it is allowed, or never will be; reset-after in seconds. Seconds are rounded up. The period is in seconds " +
+		"and may have a fraction, down to a millisecond.",
 	Errors: throttleErrors,
 	Examples: `
 > GCRA user:1 4 10 1 TOKENS 5

@@ -19,8 +19,8 @@ var specRLWait = command.Spec{
 	Flags:   command.Write | command.DenyOOM | command.Blocking | command.Timed,
 	Args:    limiterArgs(command.Int("timeout-ms"), burstArg(), costArg(), algoArg()),
 	Replies: "As RL.TAKE: not allowed when the timeout is over; 0 waits for ever. Waiters are served first come, first served. " +
-		"The limiter denies the first request in line at once if its instant is after its timeout, and every request for more than the burst. In a " +
-		"transaction or a script the command does not wait.",
+		"The limiter denies the first request in line at once if its instant is after its timeout, and every request " +
+		"for more than the burst. In a transaction or a script the command does not wait.",
 	Errors: append([]string{
 		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
 		"ERR timeout is negative: the timeout is below 0",
@@ -106,12 +106,14 @@ func giveBack(c *command.Ctx) {
 }
 
 var specRLReserve = command.Spec{
-	Name: "rl.reserve", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of outstanding reservations of the key",
-	Summary: "Reserves a future request of a rate limiter.",
-	Flags:   command.Write | command.DenyOOM | command.Timed,
-	Args:    limiterArgs(burstArg(), costArg(), command.Opt(command.TokenArg("MAXWAIT", command.Int("milliseconds")))),
+	Name: "rl.reserve", Group: command.GroupLimiter, Since: "0.4.0",
+	Complexity: "O(N) where N is the number of outstanding reservations of the key",
+	Summary:    "Reserves a future request of a rate limiter.",
+	Flags:      command.Write | command.DenyOOM | command.Timed,
+	Args:       limiterArgs(burstArg(), costArg(), command.Opt(command.TokenArg("MAXWAIT", command.Int("milliseconds")))),
 	Replies: "Three integers: an id for RL.CANCEL; the time until the reserved instant in us, 0 for now; and the instant, in us since 1970. " +
-		"nil if the instant would be later than MAXWAIT, or if clients wait in RL.WAIT. Only for ALGO gcra. At most 1,000 reservations of a key are outstanding.",
+		"nil if the instant would be later than MAXWAIT, or if clients wait in RL.WAIT. Only for ALGO gcra. At most 1,000 " +
+		"reservations of a key are outstanding.",
 	Errors: append([]string{
 		"ERR COST must be from 1 to 1125899906842624 here: COST is 0",
 		"ERR COST is above the burst, it can never be served: COST is above BURST",
@@ -162,12 +164,13 @@ func runRLReserve(c *command.Ctx) error {
 }
 
 var specRLCancel = command.Spec{
-	Name: "rl.cancel", Group: command.GroupLimiter, Since: "0.4.0", Complexity: "O(N) where N is the number of outstanding reservations of the key",
-	Summary: "Cancels a reservation that is not yet due.",
-	Flags:   command.Write,
-	Args:    []command.Arg{command.Key("key", command.Update|command.Access|command.Delete), command.Int("id")},
-	Replies: "1 if it was cancelled, 0 if it is due, cancelled already, or unknown. The other reservations keep their instants; a later request or " +
-		"reservation may use the place.",
+	Name: "rl.cancel", Group: command.GroupLimiter, Since: "0.4.0",
+	Complexity: "O(N) where N is the number of outstanding reservations of the key",
+	Summary:    "Cancels a reservation that is not yet due.",
+	Flags:      command.Write,
+	Args:       []command.Arg{command.Key("key", command.Update|command.Access|command.Delete), command.Int("id")},
+	Replies: "1 if it was cancelled, 0 if it is due, cancelled already, or unknown. The other reservations keep their " +
+		"instants; a later request or reservation may use the place.",
 	Examples: `
 > RL.RESERVE api 1 1000
 1) (integer) $first
@@ -237,10 +240,10 @@ var specRLInfo = command.Spec{
 	Summary:    "Describes a rate limiter, its reservations and its waiting calls.",
 	Flags:      command.ReadOnly,
 	Args:       []command.Arg{command.Key("key", command.Access)},
-	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst of the last request; remaining; retry-after-us, until one " +
-		"can be taken, 0 for now; " +
-		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, the number of clients in RL.WAIT; and line, an array of " +
-		"[client id, cost] of each of them, in order.",
+	Replies: "A map, nil if there is no such limiter: algo, limit, period in ms and burst of the last request; remaining; " +
+		"retry-after-us, until one can be taken, 0 for now; " +
+		"reset-after-us; reservations, an array of [id, cost, us until it is due]; waiting, the number of clients in " +
+		"RL.WAIT; and line, an array of [client id, cost] of each of them, in order.",
 	Examples: `
 > RL.TAKE api 5 1000 COST 2
 1) (integer) 1

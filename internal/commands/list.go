@@ -316,10 +316,12 @@ func runLSet(c *command.Ctx) error {
 }
 
 var specLInsert = command.Spec{
-	Name: "linsert", Group: command.GroupList, Since: "2.2.0", Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot.",
-	Summary: "Inserts an element before or after another element in a list.",
-	Flags:   command.Write | command.DenyOOM,
-	Args: []command.Arg{command.Key("key", command.Insert), command.OneOf("where", command.Token("BEFORE"), command.Token("AFTER")), command.Str("pivot"),
+	Name: "linsert", Group: command.GroupList, Since: "2.2.0",
+	Complexity: "O(N) where N is the number of elements to traverse before seeing the value pivot.",
+	Summary:    "Inserts an element before or after another element in a list.",
+	Flags:      command.Write | command.DenyOOM,
+	Args: []command.Arg{command.Key("key", command.Insert), command.OneOf("where", command.Token("BEFORE"), command.Token("AFTER")),
+		command.Str("pivot"),
 		command.Str("element")},
 	Replies: "The length of the list; 0 if there is none, -1 if it has no such element.",
 	Examples: `
@@ -362,8 +364,10 @@ func longList(c *command.Ctx, key []byte) error {
 }
 
 var specLRem = command.Spec{
-	Name: "lrem", Group: command.GroupList, Since: "1.0.0", Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
-	Summary: "Removes elements from a list: the first that are equal to one, the last, or all. Deletes the list if the last element was removed.",
+	Name: "lrem", Group: command.GroupList, Since: "1.0.0",
+	Complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
+	Summary: "Removes elements from a list: the first that are equal to one, the last, or all. Deletes the list if " +
+		"the last element was removed.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.Key("key", command.Delete), command.Int("count"), command.Str("element")},
 	Replies: "How many were removed. A positive count removes the first ones, a negative one the last, 0 all.",
@@ -397,10 +401,11 @@ func runLRem(c *command.Ctx) error {
 }
 
 var specLTrim = command.Spec{
-	Name: "ltrim", Group: command.GroupList, Since: "1.0.0", Complexity: "O(N) where N is the number of elements to be removed by the operation.",
-	Summary: "Removes elements from both ends of a list. Deletes the list if all elements were trimmed.",
-	Flags:   command.Write,
-	Args:    []command.Arg{command.Key("key", command.Delete), command.Int("start"), command.Int("stop")},
+	Name: "ltrim", Group: command.GroupList, Since: "1.0.0",
+	Complexity: "O(N) where N is the number of elements to be removed by the operation.",
+	Summary:    "Removes elements from both ends of a list. Deletes the list if all elements were trimmed.",
+	Flags:      command.Write,
+	Args:       []command.Arg{command.Key("key", command.Delete), command.Int("start"), command.Int("stop")},
 	Examples: `
 > RPUSH l a b c d
 (integer) 4
@@ -434,8 +439,8 @@ func runLTrim(c *command.Ctx) error {
 
 var specLPos = command.Spec{
 	Name: "lpos", Group: command.GroupList, Since: "6.0.6",
-	Complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements near the head or the tail " +
-		"of the list, or when the MAXLEN option is provided, the command may run in constant time.",
+	Complexity: "O(N) where N is the number of elements in the list, for the average case. When searching for elements " +
+		"near the head or the tail of the list, or when the MAXLEN option is provided, the command may run in constant time.",
 	Summary: "Returns the index of matching elements in a list.",
 	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("element"), command.Opt(command.TokenArg("RANK", command.Int("rank"))),
@@ -456,8 +461,8 @@ var specLPos = command.Spec{
 	Run: runLPos,
 }
 
-const errRankZero = command.ReplyError("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to " +
-	"start from the end of the list")
+const errRankZero = command.ReplyError("ERR RANK can't be zero: use 1 to start from the first match, 2 from the " +
+	"second ... or use negative to start from the end of the list")
 
 func runLPos(c *command.Ctx) error {
 	rank, count, limit, many := int64(1), int64(1), int64(0), false

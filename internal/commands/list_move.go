@@ -29,7 +29,8 @@ func fromTo() []command.Arg {
 
 var specLMove = command.Spec{
 	Name: "lmove", Group: command.GroupList, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Returns an element after popping it from one list and pushing it to another, with its deadline. Deletes the list if the last element was moved.",
+	Summary: "Returns an element after popping it from one list and pushing it to another, with its deadline. Deletes the list " +
+		"if the last element was moved.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto")),
 	Replies: "The element, nil if there is none.",
@@ -69,7 +70,8 @@ func parseEnds(args [][]byte) (from, to engine.End, err error) {
 
 var specRPopLPush = command.Spec{
 	Name: "rpoplpush", Group: command.GroupList, Since: "1.2.0", Complexity: "O(1)",
-	Summary:    "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
+	Summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if " +
+		"the last element was popped.",
 	Flags:      command.Write | command.DenyOOM,
 	Args:       fromTo(),
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`LMOVE` with the `RIGHT` and `LEFT` arguments"},
@@ -96,10 +98,11 @@ func runRPopLPush(c *command.Ctx) error {
 var specLMPop = command.Spec{
 	Name: "lmpop", Group: command.GroupList, Since: "7.0.0",
 	Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-	Summary:    "Returns multiple elements from a list after removing them: from the first list that has any. Deletes the list if the last element was popped.",
-	Flags:      command.Write,
-	Args:       command.ManyPopArgs(leftRight("where")),
-	Replies:    "An array of the key and an array of at most COUNT elements, by default one; nil if all lists are empty.",
+	Summary: "Returns multiple elements from a list after removing them: from the first list that has any. Deletes the list if " +
+		"the last element was popped.",
+	Flags:   command.Write,
+	Args:    command.ManyPopArgs(leftRight("where")),
+	Replies: "An array of the key and an array of at most COUNT elements, by default one; nil if all lists are empty.",
 	Examples: `
 > RPUSH l a b c
 (integer) 3
@@ -153,7 +156,8 @@ var timeoutHistory = []command.Change{{Since: "6.0.0", Text: "`timeout` is inter
 
 var specBLPop = command.Spec{
 	Name: "blpop", Group: command.GroupList, Since: "2.0.0", Complexity: waitComplexity,
-	Summary: "Removes and returns the first element in a list. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
+	Summary: "Removes and returns the first element in a list. Waits until an element is available otherwise. Deletes the list if " +
+		"the last element was popped.",
 	Flags:   command.Write | command.Blocking,
 	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
 	History: timeoutHistory,
@@ -179,7 +183,8 @@ var specBLPop = command.Spec{
 
 var specBRPop = command.Spec{
 	Name: "brpop", Group: command.GroupList, Since: "2.0.0", Complexity: waitComplexity,
-	Summary: "Removes and returns the last element in a list. Waits until an element is available otherwise. Deletes the list if the last element was popped.",
+	Summary: "Removes and returns the last element in a list. Waits until an element is available otherwise. Deletes the list if " +
+		"the last element was popped.",
 	Flags:   command.Write | command.Blocking,
 	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
 	History: timeoutHistory,
@@ -215,8 +220,8 @@ func popOrWait(c *command.Ctx, end engine.End) error {
 
 var specBLMove = command.Spec{
 	Name: "blmove", Group: command.GroupList, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Pops an element from a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes the list " +
-		"if the last element was moved.",
+	Summary: "Pops an element from a list, pushes it to another list and returns it. Waits until an element is available " +
+		"otherwise. Deletes the list if the last element was moved.",
 	Flags:   command.Write | command.DenyOOM | command.Blocking,
 	Args:    append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), command.Double("timeout")),
 	Replies: "The element; nil when the timeout, in seconds, is over.",
@@ -246,8 +251,8 @@ func runBLMove(c *command.Ctx) error {
 
 var specBRPopLPush = command.Spec{
 	Name: "brpoplpush", Group: command.GroupList, Since: "2.2.0", Complexity: "O(1)",
-	Summary: "Pops the last element of a list, pushes it to another list and returns it. Waits until an element is available otherwise. Deletes " +
-		"the list if the last element was popped.",
+	Summary: "Pops the last element of a list, pushes it to another list and returns it. Waits until an element is " +
+		"available otherwise. Deletes the list if the last element was popped.",
 	Flags:      command.Write | command.DenyOOM | command.Blocking,
 	Args:       append(fromTo(), command.Double("timeout")),
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`BLMOVE` with the `RIGHT` and `LEFT` arguments"},
@@ -285,8 +290,8 @@ func moveOrWait(c *command.Ctx, from, to engine.End, timeout []byte) error {
 var specBLMPop = command.Spec{
 	Name: "blmpop", Group: command.GroupList, Since: "7.0.0",
 	Complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-	Summary: "Pops the first elements from one of multiple lists. Waits until an element is available otherwise. Deletes the list if the last " +
-		"element was popped.",
+	Summary: "Pops the first elements from one of multiple lists. Waits until an element is available otherwise. " +
+		"Deletes the list if the last element was popped.",
 	Flags:   command.Write | command.Blocking,
 	Args:    append([]command.Arg{command.Double("timeout")}, command.ManyPopArgs(leftRight("where"))...),
 	Replies: "An array of the key and an array of at most COUNT elements, by default one; nil when the timeout, in seconds, is over.",

@@ -104,8 +104,8 @@ func moveMany(c *command.Ctx, m engine.ListMove) (moved bool, err error) {
 
 var specBLMoveM = command.Spec{
 	Name: "blmovem", Group: command.GroupList, Since: "8.10.0", Complexity: moveManyComplexity,
-	Summary: "Pops elements from a list, pushes them to another list and returns them. Waits until they are available otherwise. Deletes the list " +
-		"if the last element was moved.",
+	Summary: "Pops elements from a list, pushes them to another list and returns them. Waits until they are available " +
+		"otherwise. Deletes the list if the last element was moved.",
 	Flags: command.Write | command.DenyOOM | command.Blocking,
 	Args:  append(fromTo(), leftRight("wherefrom"), leftRight("whereto"), command.Double("timeout"), howMany()),
 	Replies: "* An array of the moved elements, as they lie in the destination from left to right.\n" +

@@ -123,9 +123,10 @@ func lease(c *command.Ctx) engine.Lease {
 func replyNull(c *command.Ctx) { c.Out.Null() }
 
 var specLockAcquire = command.Spec{
-	Name: "lock.acquire", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
-	Summary: "Acquires a lock under a lease, and returns its fencing token.",
-	Flags:   command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Timed,
+	Name: "lock.acquire", Group: command.GroupLock, Since: "0.4.0",
+	Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
+	Summary:    "Acquires a lock under a lease, and returns its fencing token.",
+	Flags:      command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("lease"),
 		command.Opt(command.TokenArg("WAIT", command.Int("milliseconds"))), command.Opt(command.Token("SHARED"))},
 	Replies: "* The fencing token: an integer that is greater than all before it.\n" +
@@ -167,12 +168,13 @@ func runLockAcquire(c *command.Ctx) error {
 }
 
 var specLockRenew = command.Spec{
-	Name: "lock.renew", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
-	Summary: "Renews the lease of a lock's holder, from now on.",
-	Flags:   command.Write | command.Fast | command.Timed,
-	Args:    []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("token"), command.Int("lease")},
-	Replies: "1. The new lease, in milliseconds, may also end before the old one.",
-	Errors:  append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: the argument is not a token.", lostError),
+	Name: "lock.renew", Group: command.GroupLock, Since: "0.4.0",
+	Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
+	Summary:    "Renews the lease of a lock's holder, from now on.",
+	Flags:      command.Write | command.Fast | command.Timed,
+	Args:       []command.Arg{command.Key("key", command.Update), command.Str("owner"), command.Int("token"), command.Int("lease")},
+	Replies:    "1. The new lease, in milliseconds, may also end before the old one.",
+	Errors:     append(leaseLength[:1:1], "ERR invalid token, must be a positive integer: the argument is not a token.", lostError),
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
 (integer) $t
@@ -213,12 +215,13 @@ func renewed(c *command.Ctx, ok bool, err error) error {
 }
 
 var specLockRelease = command.Spec{
-	Name: "lock.release", Group: command.GroupLock, Since: "0.4.0", Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
-	Summary: "Releases a lock; the longest waiter acquires it.",
-	Flags:   command.Write | command.Fast,
-	Args:    []command.Arg{command.Key("key", command.Update|command.Delete), command.Str("owner"), command.Int("token")},
-	Replies: "1 if this owner held the lock under this token, 0 if not.",
-	Errors:  []string{"ERR invalid token, must be a positive integer: the argument is not a token."},
+	Name: "lock.release", Group: command.GroupLock, Since: "0.4.0",
+	Complexity: "O(N) where N is the number of owners that share the lock, mostly O(1)",
+	Summary:    "Releases a lock; the longest waiter acquires it.",
+	Flags:      command.Write | command.Fast,
+	Args:       []command.Arg{command.Key("key", command.Update|command.Delete), command.Str("owner"), command.Int("token")},
+	Replies:    "1 if this owner held the lock under this token, 0 if not.",
+	Errors:     []string{"ERR invalid token, must be a positive integer: the argument is not a token."},
 	Examples: `
 > LOCK.ACQUIRE report worker-1 30000
 (integer) $t

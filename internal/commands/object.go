@@ -70,10 +70,10 @@ var specObjectFreq = command.Spec{
 }
 
 const (
-	errNoLFU = command.ReplyError("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between " +
-		"policies at runtime LRU and LFU data will take some time to adjust.")
-	errLFU = command.ReplyError("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at " +
-		"runtime LRU and LFU data will take some time to adjust.")
+	errNoLFU = command.ReplyError("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note " +
+		"that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+	errLFU = command.ReplyError("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when " +
+		"switching between policies at runtime LRU and LFU data will take some time to adjust.")
 )
 
 func runObjectFreq(c *command.Ctx) error {

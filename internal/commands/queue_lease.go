@@ -57,8 +57,8 @@ var specDQNack = command.Spec{
 	Flags:   command.Write | command.Fast | command.Timed,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Str("id"), command.Int("token"),
 		command.Opt(command.TokenArg("DELAY", command.Int("delay")))},
-	Replies: "1 on success: the job is due again DELAY ms from now, by default at once, after the jobs that were due before; or, if it was delivered " +
-		"as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
+	Replies: "1 on success: the job is due again DELAY ms from now, by default at once, after the jobs that were due " +
+		"before; or, if it was delivered as often as DQ.CONFIG's MAXDELIVERIES, it is a dead letter now. " +
 		"0 if the lease is over, or belongs to another consumer, or there is no such job.",
 	Errors: []string{jobTokenError, "ERR the time must be in milliseconds and not negative: of DELAY"},
 	Examples: `
@@ -153,11 +153,13 @@ func runDQExtend(c *command.Ctx) error {
 }
 
 var specDQCancel = command.Spec{
-	Name: "dq.cancel", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(M*log N) where N is the number of jobs in the queue and M the number of ids.",
-	Summary: "Removes jobs from a delay queue, in any state.",
-	Flags:   command.Write | command.Timed,
-	Args:    []command.Arg{command.Key("key", command.Delete), command.Many("id")},
-	Replies: "The number of jobs that existed. A consumer that has a lease on one loses it. UNIQUE still refuses the ids and payloads that it refused.",
+	Name: "dq.cancel", Group: command.GroupQueue, Since: "0.4.0",
+	Complexity: "O(M*log N) where N is the number of jobs in the queue and M the number of ids.",
+	Summary:    "Removes jobs from a delay queue, in any state.",
+	Flags:      command.Write | command.Timed,
+	Args:       []command.Arg{command.Key("key", command.Delete), command.Many("id")},
+	Replies: "The number of jobs that existed. A consumer that has a lease on one loses it. UNIQUE still refuses the ids " +
+		"and payloads that it refused.",
 	Examples: `
 > DQ.ADD q a job DELAY 60000
 "a"
@@ -195,7 +197,8 @@ var specDQMove = command.Spec{
 		"* They are due DELAY ms from now; without DELAY, at the time at which they were due.\n" +
 		"* Jobs stay in the source that are leased, whose id the destination has, or for which it has no room (MAXLEN).\n" +
 		"* Both keys must have the same hash tag.",
-	Errors: []string{"ERR DQ.MOVE needs another key with the hash tag of the source, as in {mail} and {mail}:dead: the key has another tag, or is the source",
+	Errors: []string{"ERR DQ.MOVE needs another key with the hash tag of the source, as in {mail} and {mail}:dead: the key has " +
+		"another tag, or is the source",
 		"ERR the number must be at least 1: of COUNT or IDS", "FULL the queue holds as many jobs as MAXLEN allows: not one job could be moved"},
 	Examples: `
 > DQ.ADD {mail}:dead a job

@@ -28,7 +28,8 @@ var specDQPeek = command.Spec{
 		"* STATE LEASED shows those that a consumer has, by the end of their leases.\n" +
 		"* STATE ALL shows first the jobs that wait, then the leased ones.\n" +
 		"* FROM shows the jobs behind the one with this id, so that a client reads page by page.",
-	Errors: []string{"ERR the number must be at least 1: of COUNT", "ERR the queue has no job with the id: FROM names a job that is no longer there"},
+	Errors: []string{"ERR the number must be at least 1: of COUNT",
+		"ERR the queue has no job with the id: FROM names a job that is no longer there"},
 	Examples: `
 > DQ.ADD q later b DELAY 100
 "later"
@@ -64,7 +65,8 @@ var specDQPeek = command.Spec{
 }
 
 // jobStates are the words of STATE.
-var jobStates = map[string]engine.JobState{"READY": engine.JobsReady, "DELAYED": engine.JobsDelayed, "LEASED": engine.JobsLeased, "ALL": engine.JobsAll}
+var jobStates = map[string]engine.JobState{"READY": engine.JobsReady, "DELAYED": engine.JobsDelayed, "LEASED": engine.JobsLeased,
+	"ALL": engine.JobsAll}
 
 // parseDQPeek reads the options of DQ.PEEK.
 func parseDQPeek(args [][]byte) (p engine.JobPage, err error) {
@@ -349,7 +351,8 @@ var specDQConfig = command.Spec{
 	Name: "dq.config", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Sets or returns the limits of a delay queue.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
-	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.Opt(command.TokenArg("MAXDELIVERIES", command.Int("maxdeliveries"))),
+	Args: []command.Arg{command.Key("key", command.Access|command.Update),
+		command.Opt(command.TokenArg("MAXDELIVERIES", command.Int("maxdeliveries"))),
 		command.Opt(command.TokenArg("DEADLETTER", command.Key("deadletter", command.Insert))),
 		command.Opt(command.TokenArg("MAXLEN", command.Int("maxlen"))), command.Opt(command.TokenArg("PAUSED", command.Str("paused"))),
 		command.Opt(command.TokenArg("DELIVER", command.Key("stream", command.Insert)))},
@@ -375,7 +378,8 @@ var specDQConfig = command.Spec{
 		"A queue without jobs is kept while it has limits or is paused, or while UNIQUE refuses an id. Otherwise it is removed with its last " +
 		"job.\n\n" +
 		"Where memory is used up, the server refuses DQ.CONFIG only if there is no queue: workers that set its limits can drain a full one.",
-	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: the key has another tag, or is the queue",
+	Errors: []string{"ERR DEADLETTER must name another key with the queue's hash tag, as in {mail} and {mail}:dead: the key has " +
+		"another tag, or is the queue",
 		"ERR value is out of range: MAXDELIVERIES is not 0 to 65535, or MAXLEN negative",
 		"ERR PAUSED must be yes, no, or a number of milliseconds",
 		"ERR DELIVER must name another key with the queue's hash tag, as in {mail} and {mail}:stream: the key has another tag, or is the queue"},
@@ -425,7 +429,8 @@ OK
       6) "$then"
 `,
 	KeyOptions: &command.KeyOptions{First: command.KeyRef{Pos: 1, Flags: command.Access | command.Update}, From: 2,
-		Options: []command.KeyOption{{Word: "DEADLETTER", Args: 1, Key: command.Insert}, {Word: "DELIVER", Args: 1, Key: command.Insert}}, Pairs: true},
+		Options: []command.KeyOption{{Word: "DEADLETTER", Args: 1, Key: command.Insert},
+			{Word: "DELIVER", Args: 1, Key: command.Insert}}, Pairs: true},
 	Run: runDQConfig,
 }
 
@@ -515,7 +520,8 @@ var specDQStep = command.Spec{
 	Summary: "Records a change of a delay queue by time or by DQ.POP, in the log. Clients cannot call it.",
 	Flags:   command.Write | command.Timed, SysCmd: true,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update), command.OneOf("step",
-		command.Block("TAKE", command.Str("id"), command.Int("token"), command.Int("until")), command.Block("BACK", command.Str("id"), command.Int("token")),
+		command.Block("TAKE", command.Str("id"), command.Int("token"), command.Int("until")),
+		command.Block("BACK", command.Str("id"), command.Int("token")),
 		command.TokenArg("LAPSE", command.Str("id")), command.TokenArg("DELIVER", command.Str("id")),
 		command.TokenArg("FORGET", command.Int("deadline")), command.Token("RESUME"),
 		command.Block("TICK", command.Str("name"), command.Int("due"), command.Int("next"), command.Int("skipped"), command.Int("late")))},

@@ -156,7 +156,8 @@ var specSemInfo = command.Spec{
 	Tips:    []string{"nondeterministic_output"},
 	Replies: "A map; nil if the semaphore has no holder, and then it has no waiters. `taken`: the number of held permits. " +
 		"`holders`: of each the owner, the permits, the token, and the rest of the lease in milliseconds. " +
-		"`line`: of each waiter, in FIFO order: owner, the permits that it is to hold, the connection's CLIENT ID, and how long it has waited in milliseconds.",
+		"`line`: of each waiter, in FIFO order: owner, the permits that it is to hold, the connection's CLIENT ID, and how long " +
+		"it has waited in milliseconds.",
 	Examples: `
 > SEM.ACQUIRE pool a 2 30000 COUNT 2
 (integer) $a

@@ -128,11 +128,12 @@ func runSIsMember(c *command.Ctx) error {
 }
 
 var specSMIsMember = command.Spec{
-	Name: "smismember", Group: command.GroupSet, Since: "6.2.0", Complexity: "O(N) where N is the number of elements being checked for membership",
-	Summary: "Determines whether multiple members belong to a set.",
-	Flags:   command.ReadOnly | command.Fast,
-	Args:    []command.Arg{command.Key("key", command.Read), command.Many("member")},
-	Replies: "An array with 1 or 0 for each member.",
+	Name: "smismember", Group: command.GroupSet, Since: "6.2.0",
+	Complexity: "O(N) where N is the number of elements being checked for membership",
+	Summary:    "Determines whether multiple members belong to a set.",
+	Flags:      command.ReadOnly | command.Fast,
+	Args:       []command.Arg{command.Key("key", command.Read), command.Many("member")},
+	Replies:    "An array with 1 or 0 for each member.",
 	Examples: `
 > SADD tags go redis
 (integer) 2
@@ -165,8 +166,8 @@ var specSMembers = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Token("WITHTTL"))},
 	Tips:    setOrder,
-	Replies: "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and its time to live in ms, -1 " +
-		"without a deadline.",
+	Replies: "A set in RESP3, an array in RESP2, of members in no order. With WITHTTL an array of arrays of member and " +
+		"its time to live in ms, -1 without a deadline.",
 	Examples: `
 > SADD tags go
 (integer) 1
@@ -206,7 +207,8 @@ var specSMove = command.Spec{
 	Name: "smove", Group: command.GroupSet, Since: "1.0.0", Complexity: "O(1)",
 	Summary: "Moves a member from one set to another.",
 	Flags:   command.Write | command.Fast,
-	Args:    []command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert), command.Str("member")},
+	Args: []command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert),
+		command.Str("member")},
 	Replies: "1 if the member was in the source, else 0. The member keeps its deadline; a member that the destination has keeps its own.",
 	Examples: `
 > SADD todo a b
@@ -238,7 +240,8 @@ var specSPop = command.Spec{
 	Args:       []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count")).Since("3.2.0")},
 	Tips:       []string{"nondeterministic_output"},
 	History:    []command.Change{{Since: "3.2.0", Text: "Added the `count` argument."}},
-	Replies:    "Without count the member, or nil if there is none. With it a set (an array in RESP2) of as many, or of all if there are fewer.",
+	Replies: "Without count the member, or nil if there is none. With it a set (an array in RESP2) of as many, " +
+		"or of all if there are fewer.",
 	Examples: `
 > SADD coin heads
 (integer) 1
@@ -301,8 +304,8 @@ var specSRandMember = command.Spec{
 	Args:       []command.Arg{command.Key("key", command.Read), command.Opt(command.Int("count")).Since("2.6.0")},
 	Tips:       []string{"nondeterministic_output"},
 	History:    []command.Change{{Since: "2.6.0", Text: "Added the optional `count` argument."}},
-	Replies: "Without count the member, or nil if there is none. With it an array of as many different members, or of all if there are fewer; a " +
-		"negative count allows repetitions and always returns that many.",
+	Replies: "Without count the member, or nil if there is none. With it an array of as many different members, or " +
+		"of all if there are fewer; a negative count allows repetitions and always returns that many.",
 	Errors: command.DrawErrors,
 	Examples: `
 > SADD coin heads
@@ -371,15 +374,16 @@ func randomMembers(c *command.Ctx) error {
 
 var specSScan = command.Spec{
 	Name: "sscan", Group: command.GroupSet, Since: "2.8.0",
-	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the " +
-		"number of elements inside the collection.",
+	Complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to " +
+		"return back to 0. N is the number of elements inside the collection.",
 	Summary: "Iterates over members of a set.",
 	Flags:   command.ReadOnly,
-	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"), command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
+	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"),
+		command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("count")))},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "The cursor for the next call, 0 at the end, and an array of members. A member that is there from the first call to the last is " +
-		"returned at least once.",
+	Replies: "The cursor for the next call, 0 at the end, and an array of members. A member that is there from " +
+		"the first call to the last is returned at least once.",
 	Examples: `
 > SADD tags go redis
 (integer) 2

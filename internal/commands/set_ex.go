@@ -14,11 +14,13 @@ var specSAddEx = command.Spec{
 	Summary: "Adds members to a set together with their expiration time.",
 	Flags:   command.Write | command.DenyOOM | command.Fast,
 	Args: []command.Arg{command.Key("key", command.Update), command.OneOf("form",
-		command.Block("options", command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))), command.Opt(itemTimes("KEEPTTL")),
-			command.Opt(command.TokenArg("JITTER", command.Int("percent"))), command.Opt(command.TokenArg("MAXLEN", command.Int("count"))), setItems.listed()),
+		command.Block("options", command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))),
+			command.Opt(itemTimes("KEEPTTL")),
+			command.Opt(command.TokenArg("JITTER", command.Int("percent"))),
+			command.Opt(command.TokenArg("MAXLEN", command.Int("count"))), setItems.listed()),
 		command.Block("short", command.Opt(command.Token("KEEPTTL")), command.Int("seconds"), command.Many("member")))},
-	Replies: "The number of added members. Existing members get the expiration time as well, or lose theirs if none is given; with KEEPTTL they keep what they " +
-		"have. NX leaves existing members alone, XX " +
+	Replies: "The number of added members. Existing members get the expiration time as well, or lose theirs if none is given; with " +
+		"KEEPTTL they keep what they have. NX leaves existing members alone, XX " +
 		"adds none. " + itemTimeReplies + " With MAXLEN the command adds nothing if the set would have more unexpired " +
 		"members. The short form is Dragonfly's; KEEPTTL is for existing members.",
 	Errors: []string{"FULL: the set would have more members than MAXLEN allows",

@@ -124,11 +124,12 @@ var specSInterStore = command.Spec{
 }
 
 var specSUnionStore = command.Spec{
-	Name: "sunionstore", Group: command.GroupSet, Since: "1.0.0", Complexity: "O(N) where N is the total number of elements in all given sets.",
-	Summary: "Stores the union of multiple sets in a key.",
-	Flags:   command.Write | command.DenyOOM,
-	Args:    storedSets(command.Overwrite),
-	Replies: "The number of members, which have no deadlines at the destination. Where it is 0 the destination is deleted.",
+	Name: "sunionstore", Group: command.GroupSet, Since: "1.0.0",
+	Complexity: "O(N) where N is the total number of elements in all given sets.",
+	Summary:    "Stores the union of multiple sets in a key.",
+	Flags:      command.Write | command.DenyOOM,
+	Args:       storedSets(command.Overwrite),
+	Replies:    "The number of members, which have no deadlines at the destination. Where it is 0 the destination is deleted.",
 	Examples: `
 > SADD a 1 2
 (integer) 2
@@ -182,8 +183,9 @@ var specSInterCard = command.Spec{
 	Complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
 	Summary:    "Returns the number of members of the intersect of multiple sets.",
 	Flags:      command.ReadOnly,
-	Args:       []command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Read), command.Opt(command.TokenArg("LIMIT", command.Int("limit")))},
-	Replies:    "The number; counting ends at LIMIT, if that is not 0.",
+	Args: []command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Read),
+		command.Opt(command.TokenArg("LIMIT", command.Int("limit")))},
+	Replies: "The number; counting ends at LIMIT, if that is not 0.",
 	Examples: `
 > SADD a 1 2 3
 (integer) 3

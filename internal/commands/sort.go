@@ -25,9 +25,11 @@ var sortKeySpecs = []command.KeySpec{
 
 // sortKeys finds the key to sort and the destination; of several STOREs the last one counts.
 var sortKeys = command.KeyOptions{First: command.KeyRef{Pos: 1, Flags: command.Read}, From: 2, Take: command.TakeLast,
-	Options: []command.KeyOption{{Word: "LIMIT", Args: 2}, {Word: "BY", Args: 1}, {Word: "GET", Args: 1}, {Word: "STORE", Args: 1, Key: command.Overwrite}}}
+	Options: []command.KeyOption{{Word: "LIMIT", Args: 2}, {Word: "BY", Args: 1}, {Word: "GET", Args: 1},
+		{Word: "STORE", Args: 1, Key: command.Overwrite}}}
 
-const sortComplexity = "O(N+M*log(M)) where N is the number of elements, and M the number of returned elements. O(N) where they are not sorted."
+const sortComplexity = "O(N+M*log(M)) where N is the number of elements, and M the number of returned elements. " +
+	"O(N) where they are not sorted."
 
 var specSort = command.Spec{
 	Name: "sort", Group: command.GroupGeneric, Since: "1.0.0", Complexity: sortComplexity,

@@ -8,7 +8,8 @@ import (
 
 // Specs lists the commands on data, group by group.
 func Specs() []*command.Spec {
-	return slices.Concat(stringSpecs, bitmapSpecs, hyperLogLogSpecs, hashSpecs, setSpecs, streamSpecs, listSpecs, sortedSetSpecs, geoSpecs, genericSpecs,
+	return slices.Concat(stringSpecs, bitmapSpecs, hyperLogLogSpecs, hashSpecs, setSpecs, streamSpecs, listSpecs,
+		sortedSetSpecs, geoSpecs, genericSpecs,
 		dumpSpecs, sortSpecs, keyExpirySpecs, itemExpirySpecs, listItemSpecs, expirySpecs, limiterSpecs, lockSpecs, semaphoreSpecs,
 		queueSpecs, bloomSpecs)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-var streamSpecs = []*command.Spec{&specXAck, &specXAckDel, &specXAdd, &specXAutoClaim, &specXClaim, &specXDel, &specXDelEx, &specXGroup, &specXInfo, &specXLen,
-	&specXPending, &specXRange, &specXRead, &specXReadGroup, &specXRevRange, &specXSetID, &specXTrim}
+var streamSpecs = []*command.Spec{&specXAck, &specXAckDel, &specXAdd, &specXAutoClaim, &specXClaim, &specXDel, &specXDelEx,
+	&specXGroup, &specXInfo, &specXLen, &specXPending, &specXRange, &specXRead, &specXReadGroup, &specXRevRange, &specXSetID, &specXTrim}
 
 // These are the errors of the stream commands.
 const (
@@ -389,8 +389,8 @@ func unlessNoStream(c *command.Ctx, err error) error {
 
 var specXTrim = command.Spec{
 	Name: "xtrim", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes " +
-		"containing multiple entries that can be released with a single deallocation.",
+	Complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries " +
+		"are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
 	Summary: "Deletes messages from the beginning of a stream.",
 	Flags:   command.Write,
 	Args:    []command.Arg{command.Key("key", command.Delete), streamTrimArgs()},

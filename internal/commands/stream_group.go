@@ -15,8 +15,9 @@ const (
 
 var specXGroup = command.Spec{
 	Name: "xgroup", Group: command.GroupStream, Since: "5.0.0", Complexity: "Depends on subcommand.",
-	Summary:  "A container for consumer groups commands.",
-	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XGROUP CREATE s g $\n(error) " + string(errXGroupExists) + "\n> XGROUP DESTROY s g\n(integer) 1\n",
+	Summary: "A container for consumer groups commands.",
+	Examples: "> XGROUP CREATE s g $ MKSTREAM\nOK\n> XGROUP CREATE s g $\n(error) " + string(errXGroupExists) +
+		"\n> XGROUP DESTROY s g\n(integer) 1\n",
 	Sub: []*command.Spec{&specXGroupCreate, &specXGroupCreateConsumer, &specXGroupDelConsumer, &specXGroupDestroy, &specXGroupHelp,
 		&specXGroupSetID},
 }
@@ -88,7 +89,8 @@ var specXGroupCreate = command.Spec{
 	Name: "xgroup|create", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Creates a consumer group.",
 	Flags:   command.Write | command.DenyOOM,
-	Args:    []command.Arg{command.Key("key", command.Insert), command.Str("groupname"), groupID(), command.Opt(command.Token("MKSTREAM")), entriesRead()},
+	Args: []command.Arg{command.Key("key", command.Insert), command.Str("groupname"), groupID(),
+		command.Opt(command.Token("MKSTREAM")), entriesRead()},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `entries_read` named argument."}},
 	Replies: "OK. The group's consumers get the entries after the id; `$` is the stream's last id.",
 	Examples: `
@@ -407,8 +409,8 @@ var specXAckDel = command.Spec{
 	Summary: "Acknowledges entries in a consumer group and deletes them from the stream.",
 	Flags:   command.Write | command.Fast,
 	Args:    append([]command.Arg{command.Key("key", command.Delete), command.Str("group")}, delArgs()...),
-	Replies: "For each id: 1 acknowledged and deleted, -1 not pending in the group, 2 acknowledged but not deleted because another group has not " +
-		"acknowledged it (ACKED). " +
+	Replies: "For each id: 1 acknowledged and deleted, -1 not pending in the group, 2 acknowledged but not deleted " +
+		"because another group has not acknowledged it (ACKED). " +
 		"KEEPREF leaves other groups' pending lists alone, DELREF takes the entry out of all of them.",
 	Examples: `
 > XADD s 1-1 f v

@@ -27,8 +27,8 @@ var specXInfoConsumers = command.Spec{
 	Args:    []command.Arg{command.Key("key", command.Read), command.Str("groupname")},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "7.2.0", Text: "Added the `inactive` field, and changed the meaning of `idle`."}},
-	Replies: "For each consumer: its name, the number of its pending entries, and the milliseconds since its last attempt (`idle`) and since its last " +
-		"success (`inactive`, -1: never).",
+	Replies: "For each consumer: its name, the number of its pending entries, and the milliseconds since its last attempt " +
+		"(`idle`) and since its last success (`inactive`, -1: never).",
 	Examples: `
 > XGROUP CREATE s g $ MKSTREAM
 OK
@@ -84,8 +84,8 @@ var specXInfoGroups = command.Spec{
 	Flags:   command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Read)},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `entries-read` and `lag` fields"}},
-	Replies: "For each group: its name, the numbers of its consumers and pending entries, the last id delivered, the number of entries read, and the " +
-		"number still to read; the last two are nil where deletions hide them.",
+	Replies: "For each group: its name, the numbers of its consumers and pending entries, the last id delivered, the " +
+		"number of entries read, and the number still to read; the last two are nil where deletions hide them.",
 	Examples: `
 > XGROUP CREATE s g $ MKSTREAM
 OK
@@ -143,12 +143,13 @@ var specXInfoStream = command.Spec{
 	Name: "xinfo|stream", Group: command.GroupStream, Since: "5.0.0", Complexity: "O(1)",
 	Summary: "Returns information about a stream.",
 	Flags:   command.ReadOnly,
-	Args:    []command.Arg{command.Key("key", command.Read), command.Opt(command.Block("FULL", command.Opt(command.TokenArg("COUNT", command.Int("count")))))},
+	Args: []command.Arg{command.Key("key", command.Read),
+		command.Opt(command.Block("FULL", command.Opt(command.TokenArg("COUNT", command.Int("count")))))},
 	History: []command.Change{{Since: "6.0.0", Text: "Added the `FULL` modifier."},
 		{Since: "7.0.0", Text: "Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields"},
 		{Since: "7.2.0", Text: "Added the `active-time` field, and changed the meaning of `seen-time`."}},
-	Replies: "A map. FULL shows entries, groups, pending entries and consumers, COUNT of each at most (10 by default, 0 for all). The radix-tree " +
-		"figures are those that Redis would have, about.",
+	Replies: "A map. FULL shows entries, groups, pending entries and consumers, COUNT of each at most (10 by default, " +
+		"0 for all). The radix-tree figures are those that Redis would have, about.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"

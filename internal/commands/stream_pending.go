@@ -11,9 +11,9 @@ import (
 
 var specXPending = command.Spec{
 	Name: "xpending", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is " +
-		"the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is " +
-		"small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
+	Complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call " +
+		"is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the " +
+		"summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
 	Summary: "Returns the information and entries from a stream consumer group's pending entries list.",
 	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("group"),
@@ -21,8 +21,8 @@ var specXPending = command.Spec{
 			command.Str("start"), command.Str("end"), command.Int("count"), command.Opt(command.Str("consumer"))))},
 	Tips:    []string{"nondeterministic_output"},
 	History: []command.Change{{Since: "6.2.0", Text: "Added the `IDLE` option and exclusive range intervals."}},
-	Replies: "Without a range: the number of pending entries, the smallest and the largest id, and the number of each consumer. With a range: id, " +
-		"consumer, milliseconds since the last delivery, and deliveries of each.",
+	Replies: "Without a range: the number of pending entries, the smallest and the largest id, and the number of each " +
+		"consumer. With a range: id, consumer, milliseconds since the last delivery, and deliveries of each.",
 	Examples: `
 > XADD s 1-1 f v
 "1-1"
@@ -152,9 +152,11 @@ var specXClaim = command.Spec{
 	Complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
 	Summary:    "Changes, or acquires, ownership of a message in a consumer group, as if the message was delivered a consumer group member.",
 	Flags:      command.Write | command.Fast,
-	Args: []command.Arg{command.Key("key", command.Update), command.Str("group"), command.Str("consumer"), command.Str("min-idle-time"), command.Many("id"),
+	Args: []command.Arg{command.Key("key", command.Update), command.Str("group"), command.Str("consumer"),
+		command.Str("min-idle-time"), command.Many("id"),
 		command.Opt(command.TokenArg("IDLE", command.Int("ms"))),
-		command.Opt(command.TokenArg("TIME", command.UnixTime("unix-time-milliseconds"))), command.Opt(command.TokenArg("RETRYCOUNT", command.Int("count"))),
+		command.Opt(command.TokenArg("TIME", command.UnixTime("unix-time-milliseconds"))),
+		command.Opt(command.TokenArg("RETRYCOUNT", command.Int("count"))),
 		command.Opt(command.Token("FORCE")),
 		command.Opt(command.Token("JUSTID")), command.Opt(command.TokenArg("LASTID", command.Str("id")))},
 	Tips:    []string{"nondeterministic_output"},
@@ -286,11 +288,13 @@ var specXAutoClaim = command.Spec{
 	Name: "xautoclaim", Group: command.GroupStream, Since: "6.2.0", Complexity: "O(1) if COUNT is small.",
 	Summary: "Changes, or acquires, ownership of messages in a consumer group, as if the messages were delivered to as consumer group member.",
 	Flags:   command.Write | command.Fast,
-	Args: []command.Arg{command.Key("key", command.Delete), command.Str("group"), command.Str("consumer"), command.Str("min-idle-time"), command.Str("start"),
+	Args: []command.Arg{command.Key("key", command.Delete), command.Str("group"), command.Str("consumer"),
+		command.Str("min-idle-time"), command.Str("start"),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))),
 		command.Opt(command.Token("JUSTID"))},
-	Tips:    []string{"nondeterministic_output"},
-	History: []command.Change{{Since: "7.0.0", Text: "Added an element to the reply array, containing deleted entries the command cleared from the PEL"}},
+	Tips: []string{"nondeterministic_output"},
+	History: []command.Change{{Since: "7.0.0", Text: "Added an element to the reply array, containing deleted entries the " +
+		"command cleared from the PEL"}},
 	Replies: "The start of the next call (0-0: at the end), the claimed entries or with JUSTID their ids, and the ids that are " +
 		"no longer pending " +
 		"because they were deleted.",

@@ -52,8 +52,8 @@ func parseRangeEnd(a []byte, seq uint64) (id engine.StreamID, open bool, err err
 
 var specXRange = command.Spec{
 	Name: "xrange", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), " +
-		"you can consider it O(1).",
+	Complexity: "O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the " +
+		"first 10 elements with COUNT), you can consider it O(1).",
 	Summary: "Returns the messages from a stream within a range of IDs.",
 	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("start"), command.Str("end"),
@@ -79,8 +79,8 @@ var specXRange = command.Spec{
 
 var specXRevRange = command.Spec{
 	Name: "xrevrange", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10 elements with COUNT), you " +
-		"can consider it O(1).",
+	Complexity: "O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first " +
+		"10 elements with COUNT), you can consider it O(1).",
 	Summary: "Returns the messages from a stream within a range of IDs in reverse order.",
 	Flags:   command.ReadOnly,
 	Args: []command.Arg{command.Key("key", command.Read), command.Str("end"), command.Str("start"),
@@ -153,11 +153,15 @@ func xrangeNone(c *command.Ctx) error {
 const (
 	errXReadGroupOption = command.ReplyError("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
 	errXReadNoAck       = command.ReplyError("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
-	errXReadUnbalanced  = command.ReplyError("ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified.")
-	errXGroupUnbalanced = command.ReplyError("ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.")
-	errXReadNew         = command.ReplyError("ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.")
-	errXReadGroupLast   = command.ReplyError("ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer " +
-		"by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.")
+	errXReadUnbalanced  = command.ReplyError("ERR Unbalanced 'xread' list of streams: for each stream key an ID, " +
+		"'+', or '$' must be specified.")
+	errXGroupUnbalanced = command.ReplyError("ERR Unbalanced 'xreadgroup' list of streams: for each stream key an " +
+		"ID or '>' must be specified.")
+	errXReadNew = command.ReplyError("ERR The > ID can be specified only when calling XREADGROUP using the " +
+		"GROUP <group> <consumer> option.")
+	errXReadGroupLast = command.ReplyError("ERR The $ ID is meaningless in the context of XREADGROUP: you want to read " +
+		"the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just " +
+		"return an empty result set.")
 	errXReadGroupNone = command.ReplyError("ERR Missing GROUP option for XREADGROUP")
 )
 
@@ -240,14 +244,16 @@ func candidates(c *command.Ctx, keys [][]byte) (from, to int) {
 
 var specXRead = command.Spec{
 	Name: "xread", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is " +
-		"O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
+	Complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that " +
+		"XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M " +
+		"clients blocked on the stream getting new data.",
 	Summary: "Returns messages from multiple streams with IDs greater than the ones requested. Blocks until a message is available otherwise.",
 	Flags:   command.ReadOnly | command.Blocking,
-	Args: []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds"))),
+	Args: []command.Arg{command.Opt(command.TokenArg("COUNT", command.Int("count"))),
+		command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds"))),
 		command.Block("STREAMS", command.ManyKeys("key", command.Read), command.Many("id"))},
-	Replies: "A map of the streams that have entries above the id; nil if none has, or the time is up. The id `$` is the stream's last id, and `+` " +
-		"returns its last entry.",
+	Replies: "A map of the streams that have entries above the id; nil if none has, or the time is up. The id `$` is " +
+		"the stream's last id, and `+` returns its last entry.",
 	Examples: `
 > XADD s 1-1 f a
 "1-1"
@@ -416,16 +422,16 @@ func xread(c *command.Ctx, key []byte, after engine.StreamID, count int) (bool, 
 
 var specXReadGroup = command.Spec{
 	Name: "xreadgroup", Group: command.GroupStream, Since: "5.0.0",
-	Complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 " +
-		"elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N " +
-		"clients blocked on the stream getting new data.",
+	Complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. " +
+		"always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD " +
+		"will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
 	Summary: "Returns new or historical messages from a stream for a consumer in a group. Blocks until a message is available otherwise.",
 	Flags:   command.Write | command.Blocking,
 	Args: []command.Arg{command.Block("GROUP", command.Str("group"), command.Str("consumer")).As("group_consumer"),
 		command.Opt(command.TokenArg("COUNT", command.Int("count"))), command.Opt(command.TokenArg("BLOCK", command.Int("milliseconds"))),
 		command.Opt(command.Token("NOACK")), command.Block("STREAMS", command.ManyKeys("key", command.Read), command.Many("id"))},
-	Replies: "A map of the streams that have entries; nil if none has, or the time is up. The id `>` returns entries that no consumer of the group " +
-		"has got, any other id those that are pending for this consumer.",
+	Replies: "A map of the streams that have entries; nil if none has, or the time is up. The id `>` returns entries " +
+		"that no consumer of the group has got, any other id those that are pending for this consumer.",
 	Examples: `
 > XADD s 1-1 f a
 "1-1"

@@ -93,7 +93,8 @@ var specSet = command.Spec{
 	Summary: "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist.",
 	Flags:   command.Write | command.DenyOOM,
 	Args: []command.Arg{
-		command.Key("key", command.Update|command.Access|command.VariableFlags).Note("RW and ACCESS due to the optional `GET` argument"), command.Str("value"),
+		command.Key("key", command.Update|command.Access|command.VariableFlags).Note("RW and ACCESS due to the optional " +
+			"`GET` argument"), command.Str("value"),
 		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"),
 			command.TokenArg("IFEQ", command.Str("ifeq-value")), command.TokenArg("IFNE", command.Str("ifne-value")),
 			command.TokenArg("IFDEQ", command.Str("ifdeq-digest")), command.TokenArg("IFDNE", command.Str("ifdne-digest")),
@@ -104,11 +105,14 @@ var specSet = command.Spec{
 		command.Opt(command.Token("SLIDE")),
 		command.Opt(command.TokenArg("FRESH", command.Int("span"))),
 	},
-	History: []command.Change{{Since: "2.6.12", Text: "Added the `EX`, `PX`, `NX` and `XX` options."}, {Since: "6.0.0", Text: "Added the `KEEPTTL` option."},
-		{Since: "6.2.0", Text: "Added the `GET`, `EXAT` and `PXAT` option."}, {Since: "7.0.0", Text: "Allowed the `NX` and `GET` options to be used together."}},
-	Replies: "OK, or nil if a condition was not met. With GET the old value, nil if there was none. FRESH gives the key a second, earlier deadline: a span " +
-		"from now, in the unit of the time beside it; GETFRESH tells a fresh value from a stale one. Without FRESH a value is always fresh. " +
-		"IFTOKEN sets only if this is the key's refresh token, which GETFRESH has given and nothing has ended since.",
+	History: []command.Change{{Since: "2.6.12", Text: "Added the `EX`, `PX`, `NX` and `XX` options."},
+		{Since: "6.0.0", Text: "Added the `KEEPTTL` option."},
+		{Since: "6.2.0", Text: "Added the `GET`, `EXAT` and `PXAT` option."},
+		{Since: "7.0.0", Text: "Allowed the `NX` and `GET` options to be used together."}},
+	Replies: "OK, or nil if a condition was not met. With GET the old value, nil if there was none. FRESH gives the key a " +
+		"second, earlier deadline: a span from now, in the unit of the time beside it; GETFRESH tells a fresh value from a stale one. " +
+		"Without FRESH a value is always fresh. IFTOKEN sets only if this is the key's refresh token, which GETFRESH has given " +
+		"and nothing has ended since.",
 	Errors: freshErrors,
 	Examples: `
 > SET k v

@@ -41,11 +41,13 @@ func checkDigest(c engine.Comparison, x []byte) error {
 }
 
 var specDelEx = command.Spec{
-	Name: "delex", Group: command.GroupString, Since: "8.4.0", Complexity: "O(1) for IFEQ and IFNE, O(N) for IFDEQ and IFDNE where N is the length of the value.",
-	Summary: "Deletes a key if its string value, or the digest of it, meets a condition.",
-	Flags:   command.Write | command.Fast,
+	Name: "delex", Group: command.GroupString, Since: "8.4.0",
+	Complexity: "O(1) for IFEQ and IFNE, O(N) for IFDEQ and IFDNE where N is the length of the value.",
+	Summary:    "Deletes a key if its string value, or the digest of it, meets a condition.",
+	Flags:      command.Write | command.Fast,
 	Args: []command.Arg{command.Key("key", command.Delete|command.VariableFlags).Note("ACCESS due to the optional conditions"),
-		command.Opt(command.OneOf("condition", command.TokenArg("IFEQ", command.Str("ifeq-value")), command.TokenArg("IFNE", command.Str("ifne-value")),
+		command.Opt(command.OneOf("condition", command.TokenArg("IFEQ", command.Str("ifeq-value")),
+			command.TokenArg("IFNE", command.Str("ifne-value")),
 			command.TokenArg("IFDEQ", command.Str("ifdeq-digest")), command.TokenArg("IFDNE", command.Str("ifdne-digest"))))},
 	Replies: "1 if the key was deleted, 0 if not.",
 	Examples: `
@@ -156,7 +158,8 @@ var specLCS = command.Spec{
 	Name: "lcs", Group: command.GroupString, Since: "7.0.0", Complexity: "O(N*M) where N and M are the lengths of the strings",
 	Summary: "Finds the longest common substring.",
 	Flags:   command.ReadOnly,
-	Args: []command.Arg{command.Key("key1", command.Read).Spec(0), command.Key("key2", command.Read).Spec(0), command.Opt(command.Token("LEN")),
+	Args: []command.Arg{command.Key("key1", command.Read).Spec(0), command.Key("key2", command.Read).Spec(0),
+		command.Opt(command.Token("LEN")),
 		command.Opt(command.Token("IDX")),
 		command.Opt(command.TokenArg("MINMATCHLEN", command.Int("len"))), command.Opt(command.Token("WITHMATCHLEN"))},
 	KeySpecs: []command.KeySpec{{Flags: command.Read, Begin: command.BeginIndex, Index: 1, Find: command.FindRange, Last: 1, Step: 1}},

@@ -53,10 +53,11 @@ var specZAdd = command.Spec{
 		command.Opt(command.Token("CH").As("change")).Since("3.0.2"),
 		command.Opt(command.Token("INCR").As("increment")).Since("3.0.2"),
 		command.Repeat(command.Block("score_member", command.Double("score"), command.Str("member")))},
-	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple elements."}, {Since: "3.0.2", Text: "Added the `XX`, `NX`, `CH` and `INCR` options."},
+	History: []command.Change{{Since: "2.4.0", Text: "Accepts multiple elements."},
+		{Since: "3.0.2", Text: "Added the `XX`, `NX`, `CH` and `INCR` options."},
 		{Since: "6.2.0", Text: "Added the `GT` and `LT` options."}},
-	Replies: "The number of members added, with CH of those added or changed. With INCR the new score, or nil if the options did not allow it. " +
-		"An existing member keeps its expiration time.",
+	Replies: "The number of members added, with CH of those added or changed. With INCR the new score, or nil if " +
+		"the options did not allow it. An existing member keeps its expiration time.",
 	Examples: `
 > ZADD z 1 one 2 two
 (integer) 2
@@ -436,8 +437,8 @@ var specZRandMember = command.Spec{
 	Args: []command.Arg{command.Key("key", command.Read),
 		command.Opt(command.Block("options", command.Int("count"), command.Opt(command.Token("WITHSCORES"))))},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "A member, or nil if there is no such key. With a count an array: of that many different members, or of all if there are fewer; " +
-		"of exactly that many, with repetitions, for a negative count.",
+	Replies: "A member, or nil if there is no such key. With a count an array: of that many different members, or " +
+		"of all if there are fewer; of exactly that many, with repetitions, for a negative count.",
 	Errors: command.DrawErrors,
 	Examples: `
 > ZADD z 1 a
@@ -522,11 +523,12 @@ var specZScan = command.Spec{
 	Complexity: "O(1) for every call. O(N) for a complete iteration, where N is the number of elements inside the collection.",
 	Summary:    "Iterates over members and scores of a sorted set.",
 	Flags:      command.ReadOnly,
-	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"), command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
+	Args: []command.Arg{command.Key("key", command.Read), command.Int("cursor"),
+		command.Opt(command.TokenArg("MATCH", command.Pattern("pattern"))),
 		command.Opt(command.TokenArg("COUNT", command.Int("count")))},
 	Tips: []string{"nondeterministic_output"},
-	Replies: "The cursor for the next call, 0 at the end, and an array of members, each followed by its score. A member that is there from the " +
-		"first call to the last is returned at least once.",
+	Replies: "The cursor for the next call, 0 at the end, and an array of members, each followed by its score. A " +
+		"member that is there from the first call to the last is returned at least once.",
 	Examples: `
 > ZADD z 1 apple 2 pear
 (integer) 2

@@ -20,21 +20,24 @@ func weighing() []command.Arg {
 // combined returns the grammar of a combination that replies with its result; stored returns that
 // of one that stores it.
 func combined(options ...command.Arg) []command.Arg {
-	return append(append([]command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Read)}, options...), command.Opt(command.Token("WITHSCORES")))
+	return append(append([]command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Read)}, options...),
+		command.Opt(command.Token("WITHSCORES")))
 }
 
 func stored(options ...command.Arg) []command.Arg {
-	return append([]command.Arg{command.Key("destination", command.Overwrite), command.Count("numkeys"), command.ManyKeys("key", command.Read)}, options...)
+	return append([]command.Arg{command.Key("destination", command.Overwrite), command.Count("numkeys"),
+		command.ManyKeys("key", command.Read)}, options...)
 }
 
 var specZUnion = command.Spec{
 	Name: "zunion", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
-	Summary:    "Returns the union of multiple sorted sets.",
-	Flags:      command.ReadOnly,
-	Args:       combined(weighing()...),
-	Replies: "An array of members, each with its score if requested: the sum of its scores, each times the set's weight. The members of sets count " +
-		"with the score 1.",
+	Complexity: "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements " +
+		"in the resulting sorted set.",
+	Summary: "Returns the union of multiple sorted sets.",
+	Flags:   command.ReadOnly,
+	Args:    combined(weighing()...),
+	Replies: "An array of members, each with its score if requested: the sum of its scores, each times the set's weight. " +
+		"The members of sets count with the score 1.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -51,8 +54,8 @@ var specZUnion = command.Spec{
 
 var specZInter = command.Spec{
 	Name: "zinter", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the " +
-		"number of elements in the resulting sorted set.",
+	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input " +
+		"sorted sets and M being the number of elements in the resulting sorted set.",
 	Summary: "Returns the intersect of multiple sorted sets.",
 	Flags:   command.ReadOnly,
 	Args:    combined(weighing()...),
@@ -71,8 +74,8 @@ var specZInter = command.Spec{
 
 var specZDiff = command.Spec{
 	Name: "zdiff", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the " +
-		"size of the result set.",
+	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of " +
+		"the first set, and K is the size of the result set.",
 	Summary: "Returns the difference between multiple sorted sets.",
 	Flags:   command.ReadOnly,
 	Args:    combined(),
@@ -112,11 +115,12 @@ func zcombine(c *command.Ctx, op engine.ZOperation) error {
 
 var specZUnionStore = command.Spec{
 	Name: "zunionstore", Group: command.GroupSortedSet, Since: "2.0.0",
-	Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements in the resulting sorted set.",
-	Summary:    "Stores the union of multiple sorted sets in a key.",
-	Flags:      command.Write | command.DenyOOM,
-	Args:       stored(weighing()...),
-	Replies:    "The number of members stored, which have no deadlines at the destination. None at all deletes the destination.",
+	Complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, and M being the number of elements " +
+		"in the resulting sorted set.",
+	Summary: "Stores the union of multiple sorted sets in a key.",
+	Flags:   command.Write | command.DenyOOM,
+	Args:    stored(weighing()...),
+	Replies: "The number of members stored, which have no deadlines at the destination. None at all deletes the destination.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2
@@ -135,8 +139,8 @@ var specZUnionStore = command.Spec{
 
 var specZInterStore = command.Spec{
 	Name: "zinterstore", Group: command.GroupSortedSet, Since: "2.0.0",
-	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input sorted sets and M being the " +
-		"number of elements in the resulting sorted set.",
+	Complexity: "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K being the number of input " +
+		"sorted sets and M being the number of elements in the resulting sorted set.",
 	Summary: "Stores the intersect of multiple sorted sets in a key.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    stored(weighing()...),
@@ -157,8 +161,8 @@ var specZInterStore = command.Spec{
 
 var specZDiffStore = command.Spec{
 	Name: "zdiffstore", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first set, and K is the " +
-		"size of the result set.",
+	Complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of " +
+		"the first set, and K is the size of the result set.",
 	Summary: "Stores the difference of multiple sorted sets in a key.",
 	Flags:   command.Write | command.DenyOOM,
 	Args:    stored(),
@@ -198,8 +202,9 @@ var specZInterCard = command.Spec{
 	Complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
 	Summary:    "Returns the number of members of the intersect of multiple sorted sets.",
 	Flags:      command.ReadOnly,
-	Args:       []command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Read), command.Opt(command.TokenArg("LIMIT", command.Int("limit")))},
-	Replies:    "The number; counting ends at LIMIT, if that is not 0.",
+	Args: []command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Read),
+		command.Opt(command.TokenArg("LIMIT", command.Int("limit")))},
+	Replies: "The number; counting ends at LIMIT, if that is not 0.",
 	Examples: `
 > ZADD a 1 x 2 y
 (integer) 2

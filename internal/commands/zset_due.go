@@ -53,8 +53,9 @@ var dueErrors = []string{
 
 var specZPopDue = command.Spec{
 	Name: "zpopdue", Group: command.GroupSortedSet, Since: "0.7.0", Complexity: dueComplexity,
-	Summary: "Returns the members of a sorted set that are due after removing them: from the first set that has any. With BLOCK it waits for one.",
-	Flags:   command.Write | command.Blocking,
+	Summary: "Returns the members of a sorted set that are due after removing them: from the first set that has any. " +
+		"With BLOCK it waits for one.",
+	Flags: command.Write | command.Blocking,
 	Args: append([]command.Arg{command.Count("numkeys"), command.ManyKeys("key", command.Access|command.Delete)},
 		append(dueArgs(), command.Opt(command.Token("PEEK")))...),
 	Replies: "* An array of the key and an array of at most COUNT members, by default one, lowest scores first, each in an array with " +
@@ -262,8 +263,9 @@ func waitForDue(c *command.Ctx, p duePop, keys, also [][]byte) error {
 var specZMoveDue = command.Spec{
 	Name: "zmovedue", Group: command.GroupSortedSet, Since: "0.7.0",
 	Complexity: "O(M*log(N)) where N is the number of members of a sorted set, and M the number of members moved.",
-	Summary:    "Moves the members of a sorted set that are due to a list, or to a sorted set with a later score. With BLOCK it waits for one.",
-	Flags:      command.Write | command.DenyOOM | command.Blocking,
+	Summary: "Moves the members of a sorted set that are due to a list, or to a sorted set with a later score. " +
+		"With BLOCK it waits for one.",
+	Flags: command.Write | command.DenyOOM | command.Blocking,
 	Args: append([]command.Arg{command.Key("source", command.Access|command.Delete), command.Key("destination", command.Insert),
 		command.OneOf("target", command.Token("LEFT"), command.Token("RIGHT"), command.TokenArg("SCORE", command.Int("delay")))}, dueArgs()...),
 	Replies: "* An array of at most COUNT members that were moved, by default one, lowest scores first, each in an array with the " +

@@ -35,9 +35,11 @@ var specZAddEx = command.Spec{
 		command.Opt(command.OneOf("condition", command.Token("NX"), command.Token("XX"))),
 		command.Opt(command.OneOf("comparison", command.Token("GT"), command.Token("LT"))),
 		command.Opt(command.Token("CH").As("change"))}, addExOptions(command.Token("KEEPTTL"))...),
-		command.Block("MEMBERS", command.Count("nummembers"), command.Repeat(command.Block("data", command.Double("score"), command.Str("member"))))),
+		command.Block("MEMBERS", command.Count("nummembers"),
+			command.Repeat(command.Block("data", command.Double("score"), command.Str("member"))))),
 	Replies: "The number of members added, with CH of those added or given another score. Without a time the members have none; " +
-		"with KEEPTTL existing members keep theirs. Members that NX, XX, GT or LT leave alone keep their time. A time in the past removes the members.",
+		"with KEEPTTL existing members keep theirs. Members that NX, XX, GT or LT leave alone keep their time. A time in " +
+		"the past removes the members.",
 	Errors: addExErrors(),
 	Examples: `
 > ZADDEX orders PX 1800 MAXLEN 2 MEMBERS 2 1 a 2 b

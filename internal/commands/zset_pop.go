@@ -9,10 +9,11 @@ import (
 var specZPopMin = command.Spec{
 	Name: "zpopmin", Group: command.GroupSortedSet, Since: "5.0.0",
 	Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-	Summary:    "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
-	Flags:      command.Write | command.Fast,
-	Args:       []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count"))},
-	Replies:    "An array of members, each with its score. It is empty if there is no such key.",
+	Summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set " +
+		"if the last member was popped.",
+	Flags:   command.Write | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count"))},
+	Replies: "An array of members, each with its score. It is empty if there is no such key.",
 	Examples: `
 > ZADD z 1 a 2 b
 (integer) 2
@@ -29,10 +30,11 @@ var specZPopMin = command.Spec{
 var specZPopMax = command.Spec{
 	Name: "zpopmax", Group: command.GroupSortedSet, Since: "5.0.0",
 	Complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
-	Summary:    "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
-	Flags:      command.Write | command.Fast,
-	Args:       []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count"))},
-	Replies:    "An array of members, each with its score. It is empty if there is no such key.",
+	Summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set " +
+		"if the last member was popped.",
+	Flags:   command.Write | command.Fast,
+	Args:    []command.Arg{command.Key("key", command.Access|command.Delete), command.Opt(command.Int("count"))},
+	Replies: "An array of members, each with its score. It is empty if there is no such key.",
 	Examples: `
 > ZADD z 1 a 2 b
 (integer) 2
@@ -97,8 +99,8 @@ func minMax() command.Arg { return command.OneOf("where", command.Token("MIN"), 
 
 var specZMPop = command.Spec{
 	Name: "zmpop", Group: command.GroupSortedSet, Since: "7.0.0",
-	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number " +
-		"of elements popped.",
+	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted " +
+		"set, and M being the number of elements popped.",
 	Summary: "Returns the highest- or lowest-scoring members from the first of some sorted sets that is not empty, after removing them.",
 	Flags:   command.Write,
 	Args:    command.ManyPopArgs(minMax()),
@@ -150,8 +152,8 @@ func zpopFirst(c *command.Ctx, p command.ManyPop, keys [][]byte) (bool, error) {
 
 var specBZMPop = command.Spec{
 	Name: "bzmpop", Group: command.GroupSortedSet, Since: "7.0.0",
-	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number " +
-		"of elements popped.",
+	Complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted " +
+		"set, and M being the number of elements popped.",
 	Summary: "Does what ZMPOP does, but waits while all keys are empty.",
 	Flags:   command.Write | command.Blocking,
 	Args:    append([]command.Arg{command.Double("timeout")}, command.ManyPopArgs(minMax())...),
@@ -187,11 +189,12 @@ func runBZMPop(c *command.Ctx) error {
 var specBZPopMin = command.Spec{
 	Name: "bzpopmin", Group: command.GroupSortedSet, Since: "5.0.0",
 	Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-	Summary:    "Removes and returns the member with the lowest score from the first of some sorted sets that is not empty, and waits while all are.",
-	Flags:      command.Write | command.Blocking | command.Fast,
-	Args:       []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
-	History:    []command.Change{{Since: "6.0.0", Text: "`timeout` is interpreted as a double instead of an integer."}},
-	Replies:    "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
+	Summary: "Removes and returns the member with the lowest score from the first of some sorted sets that is not " +
+		"empty, and waits while all are.",
+	Flags:   command.Write | command.Blocking | command.Fast,
+	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
+	History: []command.Change{{Since: "6.0.0", Text: "`timeout` is interpreted as a double instead of an integer."}},
+	Replies: "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
 	Examples: `
 > ZADD z 1 x 2 y
 (integer) 2
@@ -206,11 +209,12 @@ var specBZPopMin = command.Spec{
 var specBZPopMax = command.Spec{
 	Name: "bzpopmax", Group: command.GroupSortedSet, Since: "5.0.0",
 	Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-	Summary:    "Removes and returns the member with the highest score from the first of some sorted sets that is not empty, and waits while all are.",
-	Flags:      command.Write | command.Blocking | command.Fast,
-	Args:       []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
-	History:    []command.Change{{Since: "6.0.0", Text: "`timeout` is interpreted as a double instead of an integer."}},
-	Replies:    "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
+	Summary: "Removes and returns the member with the highest score from the first of some sorted sets that is not " +
+		"empty, and waits while all are.",
+	Flags:   command.Write | command.Blocking | command.Fast,
+	Args:    []command.Arg{command.ManyKeys("key", command.Access|command.Delete), command.Double("timeout")},
+	History: []command.Change{{Since: "6.0.0", Text: "`timeout` is interpreted as a double instead of an integer."}},
+	Replies: "An array of key, member and score; nil after timeout seconds, of which 0 is for ever.",
 	Examples: `
 > ZADD z 1 x 2 y
 (integer) 2

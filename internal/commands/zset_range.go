@@ -94,7 +94,8 @@ var specZRevRange = command.Spec{
 	Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
 	Summary:    "Returns members in a sorted set within a range of indexes in reverse order.",
 	Flags:      command.ReadOnly,
-	Args:       []command.Arg{command.Key("key", command.Read), command.Int("start"), command.Int("stop"), command.Opt(command.Token("WITHSCORES"))},
+	Args: []command.Arg{command.Key("key", command.Read), command.Int("start"), command.Int("stop"),
+		command.Opt(command.Token("WITHSCORES"))},
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` argument"},
 	Examples: `
 > ZADD z 1 a 2 b 3 c
@@ -111,7 +112,8 @@ var specZRevRangeByScore = command.Spec{
 	Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned.",
 	Summary:    "Returns members in a sorted set within a range of scores in reverse order.",
 	Flags:      command.ReadOnly,
-	Args: []command.Arg{command.Key("key", command.Read), command.Double("max"), command.Double("min"), command.Opt(command.Token("WITHSCORES")),
+	Args: []command.Arg{command.Key("key", command.Read), command.Double("max"), command.Double("min"),
+		command.Opt(command.Token("WITHSCORES")),
 		limitArg()},
 	History:    []command.Change{{Since: "2.1.6", Text: "`min` and `max` can be exclusive."}},
 	Deprecated: &command.Deprecation{Since: "6.2.0", ReplacedBy: "`ZRANGE` with the `REV` and `BYSCORE` arguments"},
@@ -328,10 +330,12 @@ func lexBound(a []byte) (b engine.LexBound, err error) {
 
 var specZRangeStore = command.Spec{
 	Name: "zrangestore", Group: command.GroupSortedSet, Since: "6.2.0",
-	Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into the destination key.",
-	Summary:    "Stores a range of members from a sorted set in a key.",
-	Flags:      command.Write | command.DenyOOM,
-	Args: []command.Arg{command.Key("dst", command.Overwrite), command.Key("src", command.Read), command.Str("min"), command.Str("max"), sortBy(),
+	Complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements " +
+		"stored into the destination key.",
+	Summary: "Stores a range of members from a sorted set in a key.",
+	Flags:   command.Write | command.DenyOOM,
+	Args: []command.Arg{command.Key("dst", command.Overwrite), command.Key("src", command.Read), command.Str("min"),
+		command.Str("max"), sortBy(),
 		command.Opt(command.Token("REV")), limitArg()},
 	Replies: "The number of members stored, which have no deadlines at the destination. None at all deletes the destination.",
 	Examples: `
@@ -369,10 +373,11 @@ func runZRangeStore(c *command.Ctx) error {
 }
 
 var specZCount = command.Spec{
-	Name: "zcount", Group: command.GroupSortedSet, Since: "2.0.0", Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-	Summary: "Returns the count of members in a sorted set that have scores within a range.",
-	Flags:   command.ReadOnly | command.Fast,
-	Args:    []command.Arg{command.Key("key", command.Read), command.Double("min"), command.Double("max")},
+	Name: "zcount", Group: command.GroupSortedSet, Since: "2.0.0",
+	Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+	Summary:    "Returns the count of members in a sorted set that have scores within a range.",
+	Flags:      command.ReadOnly | command.Fast,
+	Args:       []command.Arg{command.Key("key", command.Read), command.Double("min"), command.Double("max")},
 	Examples: `
 > ZADD z 1 a 2 b 3 c
 (integer) 3
@@ -383,10 +388,11 @@ var specZCount = command.Spec{
 }
 
 var specZLexCount = command.Spec{
-	Name: "zlexcount", Group: command.GroupSortedSet, Since: "2.8.9", Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
-	Summary: "Returns the number of members in a sorted set within a lexicographical range.",
-	Flags:   command.ReadOnly | command.Fast,
-	Args:    []command.Arg{command.Key("key", command.Read), command.Str("min"), command.Str("max")},
+	Name: "zlexcount", Group: command.GroupSortedSet, Since: "2.8.9",
+	Complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+	Summary:    "Returns the number of members in a sorted set within a lexicographical range.",
+	Flags:      command.ReadOnly | command.Fast,
+	Args:       []command.Arg{command.Key("key", command.Read), command.Str("min"), command.Str("max")},
 	Examples: `
 > ZADD z 0 a 0 b 0 c
 (integer) 3

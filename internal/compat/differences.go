@@ -35,7 +35,8 @@ var differences = []Difference{
 		"msetnx randomkey scan client|pause cluster|slots cluster|shards sinterstore",
 		"COMMAND INFO has the tips of Redis 8 for clients of a cluster; CLIENT PAUSE exists since 3.0.0; CLUSTER SLOTS and SHARDS answer while " +
 			"the server loads data; SINTERSTORE overwrites its destination (OW). Redis 7.0 reports other values.",
-		"ebb does as the newer servers, which agree. The same users may run these commands: ACL rules require the right to write, for RW and OW with update alike."},
+		"ebb does as the newer servers, which agree. The same users may run these commands: ACL rules require the right to write, " +
+			"for RW and OW with update alike."},
 	{"argument-names", Commands, Newer, "command|docs",
 		"COMMAND DOCS has the names of arguments of Redis 7.0, without a display_text that equals the name; the newer servers have renamed many.",
 		"Programs that are generated from COMMAND DOCS keep the names of their parameters."},
@@ -45,11 +46,12 @@ var differences = []Difference{
 			"shape, such as optional members of GEOPOS.",
 		"The commands take the same arguments. Programs that are generated from COMMAND DOCS stay as they are."},
 	{"filters-described", Commands, Newer, "client|list client|kill",
-		"COMMAND DOCS names the filters of CLIENT LIST and CLIENT KILL without those with NOT-, and has USER and SKIPME as in Redis 7.0; on the " +
-			"newer servers SKIPME is a choice.",
+		"COMMAND DOCS names the filters of CLIENT LIST and CLIENT KILL without those with NOT-, and has USER and " +
+			"SKIPME as in Redis 7.0; on the newer servers SKIPME is a choice.",
 		"ebb accepts the filters whatever the description says."},
-	{"deprecated-since", Commands, Newer, "brpoplpush cluster|slots georadius georadius_ro georadiusbymember georadiusbymember_ro getset hmset " +
-		"rpoplpush substr zrangebylex zrangebyscore zrevrange zrevrangebylex zrevrangebyscore psetex setex setnx quit",
+	{"deprecated-since", Commands, Newer, "brpoplpush cluster|slots georadius georadius_ro georadiusbymember " +
+		"georadiusbymember_ro getset hmset rpoplpush substr zrangebylex zrangebyscore zrevrange zrevrangebylex " +
+		"zrevrangebyscore psetex setex setnx quit",
 		"COMMAND DOCS marks the commands as deprecated that Redis 7.0 marks; Redis 8 adds SETEX, PSETEX, SETNX and QUIT, and Valkey marks few.",
 		"ebb keeps all of them, and the newer servers do not agree."},
 	{"flags-of-valkey", Commands, Valkey9, "client cluster|info cluster|myid cluster|nodes exec memory|malloc-stats memory|purge multi " +
@@ -59,16 +61,19 @@ var differences = []Difference{
 		"ebb does as Redis 7.0 and 8: clients of Redis know which commands run in these states."},
 	{"keyspecs-of-valkey", Commands, Valkey9, "delifeq georadius georadiusbymember hsetex",
 		"DELIFEQ accesses its key, HSETEX updates it, and the STORE of GEORADIUS has fixed flags; Valkey says RM, insert and variable_flags.",
-		"The reply to DELIFEQ reveals whether the value equals the given one, so ACL rules require the right to read; for the others ebb does as Redis."},
-	{"since-of-valkey", Commands, Valkey9, "hexpire hexpireat hexpiretime hgetdel hgetex hpersist hpexpire hpexpireat hpexpiretime hpttl hsetex httl msetex",
+		"The reply to DELIFEQ reveals whether the value equals the given one, so ACL rules require the right to read; for " +
+			"the others ebb does as Redis."},
+	{"since-of-valkey", Commands, Valkey9, "hexpire hexpireat hexpiretime hgetdel hgetex hpersist hpexpire hpexpireat " +
+		"hpexpiretime hpttl hsetex httl msetex",
 		"COMMAND DOCS says since when Redis has a command; Valkey says since when Valkey has it.",
 		"ebb tells clients that it is Redis."},
 	{"tips-of-valkey", Commands, Valkey9, "httl hpttl msetex",
 		"HTTL and HPTTL are nondeterministic_output, and MSETEX has no tips for clients of a cluster; Valkey says otherwise.",
 		"ebb does as Redis. MSETEX sets all keys or none, which several nodes cannot do together."},
-	{"options-of-valkey", Commands, Valkey9, "bgsave cluster|replicate cluster|setslot geosearch geosearchstore hsetex script|debug shutdown zscan",
-		"Valkey has options that ebb does not know: BGSAVE CANCEL, CLUSTER REPLICATE NO ONE, CLUSTER SETSLOT TIMEOUT, GEOSEARCH BYPOLYGON, HSETEX " +
-			"NX and XX, the engine of SCRIPT DEBUG, SHUTDOWN SAFE and FAILOVER, ZSCAN NOSCORES.",
+	{"options-of-valkey", Commands, Valkey9, "bgsave cluster|replicate cluster|setslot geosearch geosearchstore hsetex " +
+		"script|debug shutdown zscan",
+		"Valkey has options that ebb does not know: BGSAVE CANCEL, CLUSTER REPLICATE NO ONE, CLUSTER SETSLOT TIMEOUT, " +
+			"GEOSEARCH BYPOLYGON, HSETEX NX and XX, the engine of SCRIPT DEBUG, SHUTDOWN SAFE and FAILOVER, ZSCAN NOSCORES.",
 		"No other server has them."},
 	{"grammar-of-valkey", Commands, Valkey9, "hexpireat hpexpireat",
 		"COMMAND DOCS says that the time of HEXPIREAT is a unix-time; Valkey says integer.",
@@ -94,7 +99,8 @@ var differences = []Difference{
 		"A score of -0 is written 0 in large sorted sets too; Valkey writes -0 there.",
 		"ebb does as Redis: a reply must not depend on the encoding of a value."},
 	{"number-words", Replies, Newer, "sort zadd zrange zrangebyscore zcount",
-		"ebb reads numbers as C's strtod does: \"\", \" 7\" and 0x10 where Redis 7.0 accepts them; the newer servers refuse some of these, and not the same ones.",
+		"ebb reads numbers as C's strtod does: \"\", \" 7\" and 0x10 where Redis 7.0 accepts them; the newer servers refuse some of " +
+			"these, and not the same ones.",
 		"ebb does as Redis 7.0: programs written for it may send them, and the newer servers do not agree."},
 	{"blocked-order", Replies, Newer, "blpop brpop blmpop bzpopmin bzpopmax bzmpop",
 		"A client that waits for several keys gets from the key that was written first when a transaction writes several of them; on the newer " +
@@ -110,7 +116,8 @@ var differences = []Difference{
 		"ebb refuses a negative and an empty cursor, and accepts a leading space; Redis 7.0 does the opposite.",
 		"ebb does as the newer servers."},
 	{"restore-newer", Replies, All, "restore",
-		"RESTORE accepts payloads of newer versions of Redis and of Valkey if ebb knows their types; the servers accept those of their own versions.",
+		"RESTORE accepts payloads of newer versions of Redis and of Valkey if ebb knows their types; the servers accept " +
+			"those of their own versions.",
 		"Data can move to ebb from each of them."},
 	{"field-deadline-limit", Errors, Valkey9, "hexpire hpexpire hexpireat hpexpireat",
 		"The deadline of a field is at most 2^46-1 ms; Valkey accepts later ones.",
@@ -133,31 +140,33 @@ var differences = []Difference{
 		"XREAD reads the id `+` as the last entry; Redis 7.0 refuses it, and Valkey reads it as the highest id, after which there is nothing.",
 		"ebb does as Redis since 7.4."},
 	{"stream-lag", Streams, Redis7 | Valkey9, "xinfo|groups xreadgroup",
-		"After XTRIM and XDEL the lag of a group that is before the first entry is the length of the stream; Redis 7.0 and Valkey count removed " +
-			"entries, or know no lag. Redis 7.0 also counts entries-read differently.",
+		"After XTRIM and XDEL the lag of a group that is before the first entry is the length of the stream; Redis " +
+			"7.0 and Valkey count removed entries, or know no lag. Redis 7.0 also counts entries-read differently.",
 		"ebb does as Redis 8."},
 	{"stream-lag-unknown", Streams, All, "xinfo|groups",
 		"After an XSETID with fewer entries than a group has read the group's lag is null; the servers reply with a negative number.",
 		"The number of entries that the group has not read is unknown."},
 	{"group-gone-texts", Streams, Redis7, "xreadgroup",
-		"A waiting XREADGROUP whose key or group is deleted gets NOGROUP with the key and group, or WRONGTYPE; Redis 7.0 has other texts, and UNBLOCKED.",
+		"A waiting XREADGROUP whose key or group is deleted gets NOGROUP with the key and group, or WRONGTYPE; Redis 7.0 " +
+			"has other texts, and UNBLOCKED.",
 		"ebb does as the newer servers."},
 
 	// Scripts and functions.
 	{"scripts-waiting", Scripting, Redis7, "blpop brpop blmove brpoplpush bzpopmin bzpopmax xread xreadgroup wait",
-		"In a script a command that would wait replies at once, as if its time were up; Redis 7.0 refuses it. Therefore these commands do not have the " +
-			"flag noscript, and WAIT is in @blocking.",
+		"In a script a command that would wait replies at once, as if its time were up; Redis 7.0 refuses it. Therefore " +
+			"these commands do not have the flag noscript, and WAIT is in @blocking.",
 		"ebb does as Redis since 7.2."},
 	{"waitaof-command", Commands, Redis7, "waitaof",
 		"Redis 7.0 does not have WAITAOF.",
 		"It came with Redis 7.2."},
 	{"scripts-server-table", Scripting, Redis, "eval fcall function|load",
-		"Scripts, functions and libraries that load find the table `redis` under the name `server` as well, and `__server__err__handler`; Redis does not " +
-			"have these names.",
+		"Scripts, functions and libraries that load find the table `redis` under the name `server` as well, and " +
+			"`__server__err__handler`; Redis does not have these names.",
 		"Scripts written for Valkey run."},
 	{"scripts-version-names", Scripting, All, "eval fcall function|load",
-		"Scripts find `redis.SERVER_NAME` (\"ebb\", as server_name of INFO says), `EBB_VERSION` and `EBB_VERSION_NUM`, and `REDIS_VERSION` 7.4.0. " +
-			"Valkey has `SERVER_NAME` \"valkey\", `VALKEY_VERSION` and `VALKEY_VERSION_NUM`; Redis has REDIS_VERSION alone.",
+		"Scripts find `redis.SERVER_NAME` (\"ebb\", as server_name of INFO says), `EBB_VERSION` and `EBB_VERSION_NUM`, " +
+			"and `REDIS_VERSION` 7.4.0. Valkey has `SERVER_NAME` \"valkey\", `VALKEY_VERSION` and `VALKEY_VERSION_NUM`; " +
+			"Redis has REDIS_VERSION alone.",
 		"A script that reads Valkey's version expects the features of that version."},
 	{"scripts-os-clock", Scripting, Redis7, "eval fcall",
 		"Scripts have `os.clock`, the CPU time of the process; Redis 7.0 has no `os`.",
@@ -166,23 +175,24 @@ var differences = []Difference{
 		"The first line of a script may be `#!LUA`, in capitals; Redis accepts that only from libraries of functions.",
 		"ebb does as Valkey 9."},
 	{"scripts-texts-of-7", Scripting, Redis7, "eval fcall",
-		"`redis.set_repl()` says that it wants one argument, and `redis.log` of a wrong level that the log level is wrong; Redis 7.0 says two arguments, " +
-			"and debug level.",
+		"`redis.set_repl()` says that it wants one argument, and `redis.log` of a wrong level that the log level is wrong; " +
+			"Redis 7.0 says two arguments, and debug level.",
 		"ebb has the texts of Redis 8."},
 	{"scripts-words-of-valkey", Scripting, Valkey9, "eval evalsha fcall function|load",
-		"Errors of scripts say Redis, or `redis.log()`, where those of Valkey say Valkey, nothing, or `server.log()`; NOSCRIPT ends in \"Please use EVAL.\", " +
-			"and errors of FUNCTION LOAD begin with \"Error registering functions\", which Valkey leaves out of some.",
+		"Errors of scripts say Redis, or `redis.log()`, where those of Valkey say Valkey, nothing, or `server.log()`; NOSCRIPT " +
+			"ends in \"Please use EVAL.\", and errors of FUNCTION LOAD begin with \"Error registering functions\", which Valkey leaves out of some.",
 		"ebb has the texts of Redis, which programs look for."},
 	{"scripts-error-without-sha", Scripting, Valkey9, "eval evalsha fcall",
 		"An error that ends a script names it: `script: <sha or function>, on @user_script:1.`; Valkey 9 leaves the name out.",
 		"ebb does as Redis; programs find the script by it."},
 	{"scripts-set-repl", Scripting, All, "eval fcall",
-		"Writes of a script after `redis.set_repl(redis.REPL_NONE)` go to the append-only file and to replicas all the same; on the servers they do not.",
+		"Writes of a script after `redis.set_repl(redis.REPL_NONE)` go to the append-only file and to replicas all the same; " +
+			"on the servers they do not.",
 		"A file or a replica that lacks a write differs from the data for ever, and later commands may fail on it."},
 	{"script-debug", Scripting, All, "script|debug eval",
-		"SCRIPT DEBUG YES copies the data into memory instead of forking: EVAL is refused where the data of all sessions takes more than 256 MB. " +
-			"While a script stands still under SCRIPT DEBUG SYNC other clients get BUSY at once, and SCRIPT KILL ends one that has not written; a server " +
-			"answers nothing. " +
+		"SCRIPT DEBUG YES copies the data into memory instead of forking: EVAL is refused where the data of all " +
+			"sessions takes more than 256 MB. While a script stands still under SCRIPT DEBUG SYNC other clients get BUSY at once, and " +
+			"SCRIPT KILL ends one that has not written; a server answers nothing. " +
 			"CLIENT KILL ends a session. The debugger obeys all of several commands that are sent at once. Its help is ebb's own text.",
 		"ebb serves its clients in several threads, which cannot fork; a server that does not answer looks as if it were down."},
 	{"script-show", Scripting, Redis, "script|show",
@@ -216,12 +226,12 @@ var differences = []Difference{
 		"CLIENT KILL has MAXAGE; Redis 7.0 does not have it.",
 		"ebb does as Redis since 7.4."},
 	{"client-filters", Connections, Redis, "client|list client|kill",
-		"CLIENT LIST and CLIENT KILL accept the filters of Valkey 9 (NAME, IDLE, FLAGS, DB, LIB-NAME, LIB-VER, IP, CAPA, those with NOT-, and all of " +
-			"them in both), several ids, and TYPE PRIMARY; Redis refuses them.",
+		"CLIENT LIST and CLIENT KILL accept the filters of Valkey 9 (NAME, IDLE, FLAGS, DB, LIB-NAME, LIB-VER, IP, CAPA, " +
+			"those with NOT-, and all of them in both), several ids, and TYPE PRIMARY; Redis refuses them.",
 		"Tools for Valkey run."},
 	{"client-id-errors", Connections, Valkey9, "client|list client|kill",
-		"A text where CLIENT LIST or CLIENT KILL wants an id is an error about the id; in Valkey it is a syntax error. CLIENT LIST ID 0 lists nothing; " +
-			"Valkey refuses it.",
+		"A text where CLIENT LIST or CLIENT KILL wants an id is an error about the id; in Valkey it is a syntax error. " +
+			"CLIENT LIST ID 0 lists nothing; Valkey refuses it.",
 		"ebb does as Redis."},
 	{"acl-log-fields", Connections, Redis7, "acl|log",
 		"ACL LOG has entry-id, timestamp-created and timestamp-last-updated; Redis 7.0 does not have them.",
@@ -233,14 +243,15 @@ var differences = []Difference{
 		"The server checks the permissions of a command that has waited again before it replies; Redis 7.0 checks them once.",
 		"ebb does as Redis since 7.2: a user that has lost a right gets no element."},
 	{"push-after-reply", Connections, Redis7, "publish spublish",
-		"A client of RESP3 that publishes on a channel to which it is subscribed gets the reply before the message; Redis 7.0 sends the message first.",
+		"A client of RESP3 that publishes on a channel to which it is subscribed gets the reply before the message; Redis " +
+			"7.0 sends the message first.",
 		"ebb does as Redis since 7.2."},
 	{"acl-rules-form", Connections, Redis7, "acl|list acl|getuser acl|save",
 		"ACL LIST shows rules about commands in the order in which they were given; Redis 7.0 derives them from the allowed commands.",
 		"ebb does as the newer servers. Either form gives the same user."},
 	{"acl-sanitize-payload", Connections, Newer, "acl|list acl|getuser",
-		"ebb shows sanitize-payload and skip-sanitize-payload of users that have them explicitly, and after `reset`; Redis 8 shows one of them of each " +
-			"user, Valkey none.",
+		"ebb shows sanitize-payload and skip-sanitize-payload of users that have them explicitly, and after `reset`; Redis " +
+			"8 shows one of them of each user, Valkey none.",
 		"ebb does as Redis 7.0, and checks every payload whatever the flag says."},
 	{"acl-databases", Connections, Valkey9, "acl|getuser",
 		"There are no rules about databases; ACL GETUSER of Valkey has the field databases.",
@@ -299,7 +310,8 @@ var differences = []Difference{
 
 	// Configuration.
 	{"cluster-select", Directives, Valkey9, "select",
-		"A server that reports that it is a cluster refuses SELECT; Valkey 9 has cluster-databases, 1 by default, and reports that the index is out of range.",
+		"A server that reports that it is a cluster refuses SELECT; Valkey 9 has cluster-databases, 1 by default, and reports " +
+			"that the index is out of range.",
 		"ebb does as Redis: a cluster has one database."},
 	{"config-unit-alone", Directives, All, "config|set",
 		"ebb refuses a size that is a unit without a number, such as `k`; the servers read it as 0.",
@@ -320,7 +332,8 @@ var differences = []Difference{
 		"CONFIG GET notify-keyspace-events shows the letter n in addition to A; the servers leave it out.",
 		"CONFIG SET must accept the output of CONFIG GET as the same value."},
 	{"config-choices-of-valkey", Directives, Redis, "config|set",
-		"ebb accepts the choices of Redis and of Valkey for shutdown-on-sigint, shutdown-on-sigterm and repl-diskless-load; Redis refuses those of Valkey.",
+		"ebb accepts the choices of Redis and of Valkey for shutdown-on-sigint, shutdown-on-sigterm and repl-diskless-load; " +
+			"Redis refuses those of Valkey.",
 		"ebb starts with a configuration file of each of the servers."},
 	{"config-loglevel-nothing", Directives, Redis7, "config|set",
 		"ebb accepts `nothing` for loglevel, and the error for a wrong level names it.",
@@ -404,19 +417,20 @@ var differences = []Difference{
 
 	// What random sequences of commands meet as well (internal/testing/modeltest).
 	{"object-encodings", Collections, All, "object|encoding",
-		"OBJECT ENCODING describes ebb's own records: a short string that is an integer is encoded as one, containers become compact again, one command " +
-			"with many items makes them compact, and a hash with deadlines of fields is not a listpackex.",
+		"OBJECT ENCODING describes ebb's own records: a short string that is an integer is encoded as one, containers become " +
+			"compact again, one command with many items makes them compact, and a hash with deadlines of fields is not a listpackex.",
 		"Each implementation has its own encodings."},
 	{"collection-order", Collections, All, "hgetall hkeys hvals smembers sinter sunion sdiff hrandfield srandmember spop hscan sscan zscan " +
 		"function|list pubsub|channels pubsub|shardchannels",
 		"The order of the members of large hashes and sets is ebb's own.",
 		"It is the order of the server's own table."},
-	{"shortest-numbers", Replies, Redis7, "zadd zincrby zscore zmscore zrange zrangebyscore zrevrange zrevrangebyscore zunion zinter zdiff zpopmin " +
-		"zpopmax zmpop bzpopmin bzpopmax bzmpop zscan",
+	{"shortest-numbers", Replies, Redis7, "zadd zincrby zscore zmscore zrange zrangebyscore zrevrange zrevrangebyscore " +
+		"zunion zinter zdiff zpopmin zpopmax zmpop bzpopmin bzpopmax bzmpop zscan",
 		"ebb writes scores with the fewest digits that read back as the same number; Redis 7.0 writes 17 digits.",
 		"ebb does as Redis since 7.2."},
 	{"consumers-made-early", Streams, Redis7, "xinfo|consumers xgroup|createconsumer xinfo|stream xinfo|groups",
-		"XREADGROUP and XCLAIM create their consumer before there is an entry for it, and publish xgroup-createconsumer; Redis 7.0 creates it with the first entry.",
+		"XREADGROUP and XCLAIM create their consumer before there is an entry for it, and publish xgroup-createconsumer; Redis 7.0 " +
+			"creates it with the first entry.",
 		"ebb does as Redis since 7.2."},
 	{"xread-woken", Streams, All, "xread",
 		"XSETID and XGROUP DESTROY do not wake XREAD BLOCK; the servers end the wait with a stream that has no entries.",
@@ -458,18 +472,19 @@ var differences = []Difference{
 		"SCAN TYPE with a type that does not exist finds nothing; Valkey refuses it.",
 		"ebb does as Redis. Modules add types of their own."},
 	{"blocked-wrong-type", Streams, Newer, "blpop brpop blmpop blmove brpoplpush bzpopmin bzpopmax bzmpop",
-		"A command that waits for several keys is served by the key that gets an element, whatever another key holds by then; the newer servers begin " +
-			"with the first key again, and reply WRONGTYPE.",
+		"A command that waits for several keys is served by the key that gets an element, whatever another key holds by " +
+			"then; the newer servers begin with the first key again, and reply WRONGTYPE.",
 		"ebb does as Redis 7.0: the client waits for an element, and the element is there."},
 	{"overwritten-wakes", Nature, All, "blpop brpop blmpop blmove brpoplpush bzpopmin bzpopmax bzmpop xread xreadgroup",
-		"A value that replaces one of another type wakes a client that waits for it, and SWAPDB wakes in no order; the servers wake only for new keys.",
+		"A value that replaces one of another type wakes a client that waits for it, and SWAPDB wakes in no order; the " +
+			"servers wake only for new keys.",
 		"The client waits for the value, whatever its source is."},
 	{"keymiss-lookups", Effects, All, "",
 		"The commands that send the event keymiss for missing keys are others.",
 		"Redis sends it where its code looks a key up in one of two ways, which differs between similar commands."},
 	{"past-deadline-event", Effects, Valkey9, "expire pexpire expireat pexpireat getex set hexpire hgetex hsetex",
-		"A key whose new deadline has passed is deleted with the event del, and a new one sends new before, and breaks the watch of a client; Valkey " +
-			"sends only expired, and hexpired for fields.",
+		"A key whose new deadline has passed is deleted with the event del, and a new one sends new before, and breaks " +
+			"the watch of a client; Valkey sends only expired, and hexpired for fields.",
 		"ebb does as Redis."},
 	{"arguments-first", Errors, Redis7, "bitcount bitpos",
 		"Commands check their arguments even if the key is missing; Redis 7.0 replies 0 without a check.",
@@ -481,15 +496,17 @@ var differences = []Difference{
 		"SMOVE sends the event new of its destination before srem; the servers send it between srem and sadd.",
 		"ebb adds the member before it removes it, so that a lack of memory loses nothing."},
 	{"expired-overwritten", Effects, All, "",
-		"A key that has expired always sends the event expired; the servers send none if RESTORE, and the newer ones if a script or a transaction, " +
-			"writes in its place before it is removed.",
+		"A key that has expired always sends the event expired; the servers send none if RESTORE, and the newer ones if " +
+			"a script or a transaction, writes in its place before it is removed.",
 		"A program that counts on the event must get it."},
-	{"field-deadline-errors", Errors, Valkey9, "hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime hpersist hsetex hgetex hgetdel",
-		"The errors of commands on deadlines of fields have the text and the order of Redis; Valkey has others, and checks a time before the type of the key.",
+	{"field-deadline-errors", Errors, Valkey9, "hexpire hpexpire hexpireat hpexpireat httl hpttl hexpiretime hpexpiretime " +
+		"hpersist hsetex hgetex hgetdel",
+		"The errors of commands on deadlines of fields have the text and the order of Redis; Valkey has others, and checks a time " +
+			"before the type of the key.",
 		"ebb does as Redis."},
 	{"push-in-transaction", Connections, Redis7, "publish spublish",
-		"A client of RESP3 that is subscribed to a channel and publishes on it in a transaction gets the message before the reply to EXEC; Redis 7.0 " +
-			"writes it into that reply.",
+		"A client of RESP3 that is subscribed to a channel and publishes on it in a transaction gets the message before " +
+			"the reply to EXEC; Redis 7.0 writes it into that reply.",
 		"ebb does as Redis since 7.2: the reply stays whole."},
 	{"expired-fields-counted", Nature, Newer, "hlen exists type del hrandfield hpexpire hexpire",
 		"A hash never shows fields that have expired; the servers count them, and keep the key, until they have removed them.",

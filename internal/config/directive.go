@@ -156,7 +156,8 @@ func (d *Directive) lines(v Value) []string {
 		limits := v.Data.([3]OutputLimit)
 		lines := make([]string, len(limits))
 		for i, l := range limits {
-			lines[i] = fmt.Sprintf("%s %s %s %s %d", d.Name, outputClasses[i].file, formatMemory(uint64(l.Hard)), formatMemory(uint64(l.Soft)), l.Seconds)
+			lines[i] = fmt.Sprintf("%s %s %s %s %d", d.Name, outputClasses[i].file, formatMemory(uint64(l.Hard)),
+				formatMemory(uint64(l.Soft)), l.Seconds)
 		}
 		return lines
 	case Master:

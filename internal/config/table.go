@@ -103,9 +103,11 @@ const (
 // users.
 var networkTable = []Directive{
 	integer("port", 6379, 0, 65535).does("TCP port; 0 listens on none"),
-	special("bind", Addresses, "127.0.0.1 -::1").withFile("* -::*").does("addresses to listen on; '-' before one: not an error if it is not available"),
+	special("bind", Addresses, "127.0.0.1 -::1").withFile("* -::*").does("addresses to listen on; '-' before one: not an " +
+		"error if it is not available"),
 	text("unixsocket", "").immutable().does("path of a unix socket to listen on"),
-	{Name: "unixsocketperm", Kind: Octal, Default: "0", Max: 0o777, Immutable: true, Doc: "permissions of the unix socket, octal; 0 leaves them"},
+	{Name: "unixsocketperm", Kind: Octal, Default: "0", Max: 0o777, Immutable: true,
+		Doc: "permissions of the unix socket, octal; 0 leaves them"},
 	integer("tcp-backlog", 511, 0, maxInt).immutable().does("connections that wait to be accepted"),
 	integer("tcp-keepalive", 300, 0, maxInt).does("seconds between probes of an idle connection; 0 sends none"),
 	integer("timeout", 0, 0, maxInt).does("seconds after which an idle client is closed; 0 never"),
@@ -116,13 +118,15 @@ var networkTable = []Directive{
 	yesno("mptcp", "no").immutable().unused("listeners use Multipath TCP wherever the system has it"),
 	yesno("protected-mode", "yes").does("without a password, serve loopback connections only"),
 	text("requirepass", "").secret().does("password of the default user; empty for none"),
-	enum("enable-protected-configs", "no", "no", "yes", "local").immutable().does("which clients may CONFIG SET dir, dbfilename and other protected directives"),
+	enum("enable-protected-configs", "no", "no", "yes", "local").immutable().does("which clients may CONFIG SET dir, dbfilename " +
+		"and other protected directives"),
 	enum("enable-debug-command", "no", "no", "yes", "local").immutable().does("which clients may use DEBUG"),
 	enum("enable-module-command", "no", "no", "yes", "local").immutable().unused(noModules),
 	memory("proto-max-bulk-len", 512<<20, 1<<20, maxLong).does("bytes of the longest argument and string"),
 	memory("client-query-buffer-limit", 1<<30, 1<<20, maxLong).does("bytes of a client's unfinished request"),
 	special("client-output-buffer-limit", OutputLimits,
-		"normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60").does("bounds of queued replies: class, hard and soft bytes, seconds above soft"),
+		"normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60").does("bounds of queued replies: class, hard and " +
+		"soft bytes, seconds above soft"),
 	{Name: "maxmemory-clients", Kind: MemoryOrPart, Default: "0", Max: maxLong,
 		Doc: "bytes of all clients' buffers, or a percentage of maxmemory; 0 means no bound"},
 	integer("io-loops", 0, 0, 256).stored(func(n int64) int64 {
@@ -141,16 +145,18 @@ var networkTable = []Directive{
 	integer("rdma-port", 0, 0, 65535).immutable().unused(noRDMA),
 	memory("rdma-rx-size", 1<<20, 64<<10, 16<<20).immutable().unused(noRDMA),
 	integer("rdma-completion-vector", -1, -1, 1024).immutable().unused(noRDMA),
-	text("http", "").immutable().only(httpAddress).does("address of the admin pages, /metrics and /healthz: a port alone is one of loopback, " +
-		"anything else is host:port; empty listens on none"),
+	text("http", "").immutable().only(httpAddress).does("address of the admin pages, /metrics and /healthz: a port " +
+		"alone is one of loopback, anything else is host:port; empty listens on none"),
 	yesno("http-pprof", "no").immutable().does("whether the admin pages have /debug/pprof/"),
-	enum("http-console", "local", "no", "local", "yes").immutable().does("the web console, /console/ of the admin pages: local serves loopback " +
-		"clients only, yes all that may log in"),
-	yesno("http-console-read-only", "no").immutable().does("refuse every command of the console that changes something, whatever the user may do"),
+	enum("http-console", "local", "no", "local", "yes").immutable().does("the web console, /console/ of the admin " +
+		"pages: local serves loopback clients only, yes all that may log in"),
+	yesno("http-console-read-only", "no").immutable().does("refuse every command of the console that changes " +
+		"something, whatever the user may do"),
 	yesno("http-console-values", "yes").immutable().does("show values in the console; no: their lengths"),
-	text("http-console-label", "").immutable().only(consoleLabel).does("a badge on every page of the console: a name, and a colour such as #c0392b"),
-	text("http-hosts", "").immutable().only(hostNames).does("further names that requests for the admin pages may be for, with spaces between them: " +
-		"those of a proxy"),
+	text("http-console-label", "").immutable().only(consoleLabel).does("a badge on every page of the console: a name, " +
+		"and a colour such as #c0392b"),
+	text("http-hosts", "").immutable().only(hostNames).does("further names that requests for the admin pages may be for, " +
+		"with spaces between them: those of a proxy"),
 	yesno("http-tls", "no").immutable().does("serve the admin pages by HTTPS, with tls-cert-file and tls-key-file"),
 	integer("socket-mark-id", 0, 0, math.MaxUint32).immutable().unused(noTuning),
 	text("bind-source-addr", "").does("address that this server connects to its master from"),
@@ -191,26 +197,30 @@ const maxDatabases = 1 << 20
 // dataTable has the directives about the keyspace, its limits, events and statistics.
 var dataTable = []Directive{
 	integer("databases", 16, 1, maxDatabases).immutable().does("databases SELECT can choose from"),
-	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; 0 chooses by the processors"),
+	integer("shards", 0, 0, 64).immutable().only(powerOfTwo).does("parts of the keyspace with a lock each, a power of two; " +
+		"0 chooses by the processors"),
 	{Name: "maxmemory", Kind: MemoryOrShare, Default: "0", Max: unbounded,
 		Doc: "bytes of data at which keys are evicted or writes refused, or a percentage of the machine's memory; 0 means no bound"},
 	enum("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu",
 		"allkeys-random", "noeviction").does("what gives way at maxmemory; lfu policies also change what OBJECT FREQ and IDLETIME answer"),
 	special("maxmemory-protect", Flags, "lock semaphore delayqueue limiter rules").choose("none", "lock", "semaphore", "delayqueue", "limiter",
-		"rules").does("what is never evicted; rules: the streams and queues of expiry rules; delayqueue: also the streams that queues deliver to"),
+		"rules").does("what is never evicted; rules: the streams and queues of expiry rules; delayqueue: also the " +
+		"streams that queues deliver to"),
 	{Name: "maxmemory-protect-limiters", Kind: MemoryOrPart, Default: "25%", Max: maxLong,
 		Doc: "bytes of limiters that maxmemory-protect protects, or a percentage of maxmemory; while there are more, the fullest limiters are " +
 			"evicted first; 0 means no bound"},
 	integer("maxmemory-samples", 5, 1, maxInt).does("keys looked at for each that is evicted"),
-	integer("max-clock-ahead", 3600, 0, maxInt).does("seconds by which an instant of the log, or of the master's stream, may be ahead of the " +
-		"clock; what is beyond is refused"),
-	integer("maxmemory-eviction-tenacity", 10, 0, 100).does("how long one write may evict for: 0 is not at all, 10 is 500 us, 100 until there is room"),
+	integer("max-clock-ahead", 3600, 0, maxInt).does("seconds by which an instant of the log, or of the master's " +
+		"stream, may be ahead of the clock; what is beyond is refused"),
+	integer("maxmemory-eviction-tenacity", 10, 0, 100).does("how long one write may evict for: 0 is not at all, 10 is 500 " +
+		"us, 100 until there is room"),
 	integer("lfu-log-factor", 10, 0, maxInt).does("how slowly access counters grow; larger is slower"),
 	integer("lfu-decay-time", 1, 0, maxInt).does("minutes after which an access counter loses one"),
 	special("notify-keyspace-events", Events, "").does("classes of keyspace notifications: letters of " + eventLetters),
 
 	integer("hash-max-listpack-entries", 512, 0, maxLong).alias("hash-max-ziplist-entries").does("fields up to which a hash is packed"),
-	memory("hash-max-listpack-value", 64, 0, maxLong).alias("hash-max-ziplist-value").does("bytes of the longest field or value of a packed hash"),
+	memory("hash-max-listpack-value", 64, 0, maxLong).alias("hash-max-ziplist-value").does("bytes of the longest " +
+		"field or value of a packed hash"),
 	integer("list-max-listpack-size", -2, math.MinInt32,
 		maxInt).alias("list-max-ziplist-size").does("elements of a list's node; negative: -1 to -5 for 4, 8, 16, 32, 64 KiB"),
 	integer("list-compress-depth", 0, 0, maxInt).unused(noCompress),
@@ -218,7 +228,8 @@ var dataTable = []Directive{
 	integer("set-max-listpack-entries", 128, 0, maxLong).does("members up to which a set is packed"),
 	integer("set-max-listpack-value", 64, 0, maxLong).withUnits().does("bytes of the longest member of a packed set"),
 	integer("zset-max-listpack-entries", 128, 0, maxLong).alias("zset-max-ziplist-entries").does("members up to which a sorted set is packed"),
-	memory("zset-max-listpack-value", 64, 0, maxLong).alias("zset-max-ziplist-value").does("bytes of the longest member of a packed sorted set"),
+	memory("zset-max-listpack-value", 64, 0, maxLong).alias("zset-max-ziplist-value").does("bytes of the longest " +
+		"member of a packed sorted set"),
 	memory("hll-sparse-max-bytes", 3000, 0, maxLong).does("bytes up to which a HyperLogLog is sparse"),
 	memory("stream-node-max-bytes", 4096, 0, maxLong).does("bytes of a stream's node; 0 means no bound"),
 	integer("stream-node-max-entries", 100, 0, maxLong).does("entries of a stream's node; 0 means no bound"),
@@ -230,8 +241,8 @@ var dataTable = []Directive{
 	integer("list-max-ziplist-entries", 512, math.MinInt32, maxInt).hidden().unused("list-max-listpack-size has taken its place"),
 	integer("list-max-ziplist-value", 64, 0, maxLong).hidden().unused("list-max-listpack-size has taken its place"),
 
-	integer("slowlog-log-slower-than", 10000, -1, maxLong).alias("commandlog-execution-slower-than").does("microseconds from which a command " +
-		"is logged as slow; -1 logs none"),
+	integer("slowlog-log-slower-than", 10000, -1, maxLong).alias("commandlog-execution-slower-than").does("microseconds " +
+		"from which a command is logged as slow; -1 logs none"),
 	integer("slowlog-max-len", 128, 0, maxLong).alias("commandlog-slow-execution-max-len").does("entries of the slow log"),
 	integer("commandlog-request-larger-than", 1<<20, -1, maxLong).unused(noLargeLog),
 	integer("commandlog-large-request-max-len", 128, 0, maxLong).unused(noLargeLog),
@@ -264,7 +275,8 @@ var dataTable = []Directive{
 	memory("active-defrag-ignore-bytes", 100<<20, 1, maxLong).unused(noJemalloc),
 	yesno("jemalloc-bg-thread", "yes").unused(noJemalloc),
 
-	integer("busy-reply-threshold", 5000, 0, maxLong).alias("lua-time-limit").does("ms after which others hear BUSY instead of waiting for a script; 0: never"),
+	integer("busy-reply-threshold", 5000, 0, maxLong).alias("lua-time-limit").does("ms after which others hear BUSY instead of " +
+		"waiting for a script; 0: never"),
 	memory("script-memory-limit", 256<<20, 1<<20, maxLong).immutable().does("bytes that the values of a running script may take; beyond, it " +
 		"gets the error 'not enough memory'"),
 	yesno("lua-enable-deprecated-api", "no").alias("lua-enable-insecure-api").immutable().hidden().unused(noDeprecated),
@@ -273,7 +285,8 @@ var dataTable = []Directive{
 
 // durabilityTable has the directives about files, replicas and clusters.
 var durabilityTable = []Directive{
-	special("save", SavePoints, "").withFile("3600 1 300 100 60 10000").does("when to save by itself: pairs of seconds and changes; empty: never"),
+	special("save", SavePoints, "").withFile("3600 1 300 100 60 10000").does("when to save by itself: pairs of " +
+		"seconds and changes; empty: never"),
 	special("dir", Directory, "").protected().does("directory of the files; default: the working directory. Without it, without a " +
 		"configuration file and without appendonly yes, save or a name of such a file, data is in memory alone"),
 	text("dbfilename", "dump.rdb").protected().only(fileName("dbfilename")).does("name of the RDB file"),
@@ -286,8 +299,8 @@ var durabilityTable = []Directive{
 	yesno("appendonly", "no").does("keep a log of all changes; yes where dir is given and no configuration file"),
 	text("appendfilename", "appendonly.aof").immutable().only(fileName("appendfilename")).does("first part of the names of append-only files"),
 	text("appenddirname", "appendonlydir").immutable().only(fileName("appenddirname")).does("directory of append-only files, inside dir"),
-	enum("appendfsync", "everysec", "everysec", "always", "no").does("when appended changes are fsynced: always before the reply is sent, everysec " +
-		"within a second, no when the system writes them"),
+	enum("appendfsync", "everysec", "everysec", "always", "no").does("when appended changes are fsynced: always before " +
+		"the reply is sent, everysec within a second, no when the system writes them"),
 	yesno("no-appendfsync-on-rewrite", "no").does("do not sync appended changes while a file is being written from scratch"),
 	integer("auto-aof-rewrite-percentage", 100, 0, maxInt).does("by how much append-only files grow before they are rewritten; 0: never"),
 	memory("auto-aof-rewrite-min-size", 64<<20, 0, maxLong).does("bytes below which append-only files are not rewritten by themselves"),
@@ -299,7 +312,8 @@ var durabilityTable = []Directive{
 	integer("rdb-key-save-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("key-load-delay", 0, math.MinInt32, maxInt).hidden().unused(noTesting),
 	integer("loading-process-events-interval-bytes", 2<<20, 1024, maxInt).hidden().unused(noTesting),
-	enum("propagation-error-behavior", "ignore", "ignore", "panic", "panic-on-replicas").does("what follows when a command of the master is refused: " +
+	enum("propagation-error-behavior", "ignore", "ignore", "panic",
+		"panic-on-replicas").does("what follows when a command of the master is refused: " +
 		"the link ends; panic and panic-on-replicas end the server"),
 
 	special("replicaof", Master, "").alias("slaveof").immutable().does("master to follow: host and port"),
@@ -314,10 +328,12 @@ var durabilityTable = []Directive{
 	text("replica-announce-ip", "").alias("slave-announce-ip").does("address to tell the master"),
 	integer("replica-announce-port", 0, 0, 65535).alias("slave-announce-port").does("port to tell the master; 0: the own one"),
 	yesno("replica-announced", "yes").does("show this replica to Sentinel"),
-	integer("min-replicas-to-write", 0, 0, maxInt).alias("min-slaves-to-write").does("good replicas without which writes are refused; 0: none needed"),
-	integer("min-replicas-max-lag", 10, 0, maxInt).alias("min-slaves-max-lag").does("seconds since its last word up to which a replica is good"),
-	memory("repl-backlog-size", 1<<20, 1, maxLong).stored(func(n int64) int64 { return max(n, minBacklog) }).does("bytes of the stream that are kept for " +
-		"replicas that come back"),
+	integer("min-replicas-to-write", 0, 0, maxInt).alias("min-slaves-to-write").does("good replicas without which writes " +
+		"are refused; 0: none needed"),
+	integer("min-replicas-max-lag", 10, 0, maxInt).alias("min-slaves-max-lag").does("seconds since its last word " +
+		"up to which a replica is good"),
+	memory("repl-backlog-size", 1<<20, 1, maxLong).stored(func(n int64) int64 { return max(n, minBacklog) }).does("bytes of the " +
+		"stream that are kept for replicas that come back"),
 	integer("repl-backlog-ttl", 3600, 0, maxLong).does("seconds without replicas after which the backlog is let go; 0: never"),
 	yesno("repl-disable-tcp-nodelay", "no").unused("the stream leaves in large pieces anyway"),
 	yesno("repl-diskless-sync", "yes").does("send snapshots to replicas without a file"),
@@ -328,7 +344,8 @@ var durabilityTable = []Directive{
 	integer("repl-diskless-sync-delay", 5, 0, maxInt).does("seconds to wait for more replicas before a snapshot is sent"),
 	integer("repl-diskless-sync-max-replicas", 0, 0, maxInt).does("replicas that end that wait; 0: none do"),
 	enum("repl-diskless-load", "disabled", "disabled", "on-empty-db", "swapdb", "flush-before-load").does("how a replica takes a full " +
-		"synchronisation: through a file that is checked first, straight into an empty server, or next to the old data; flush-before-load is as disabled"),
+		"synchronisation: through a file that is checked first, straight into an empty server, or next to the old data; " +
+		"flush-before-load is as disabled"),
 	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").does("seconds between pings to replicas"),
 	integer("repl-timeout", 60, 1, maxInt).does("seconds of silence after which a link is given up"),
 
@@ -378,20 +395,25 @@ var machineTable = []Directive{
 	yesno("hide-user-data-from-log", "no").unused("a crash prints Go's own report, which has no data of users"),
 	text("availability-zone", "").does("name of the zone that the server runs in, for INFO"),
 	text("pidfile", "").immutable().does("file that holds the process id while the server runs"),
-	yesno("daemonize", "no").immutable().does("run in the background: the command returns when the server listens, or fails with its error; not on Windows"),
-	enum("supervised", "no", "upstart", "systemd", "auto", "no").immutable().does("systemd: tell systemd when the server is ready, and do not " +
+	yesno("daemonize", "no").immutable().does("run in the background: the command returns when the server listens, or fails " +
+		"with its error; not on Windows"),
+	enum("supervised", "no", "upstart", "systemd", "auto",
+		"no").immutable().does("systemd: tell systemd when the server is ready, and do not " +
 		"daemonize; auto: if systemd has started it"),
 	yesno("always-show-logo", "no").immutable().unused(noTitle),
 	yesno("set-proc-title", "yes").immutable().unused(noTitle),
 	text("proc-title-template", "{title} {listen-addr} {server-mode}").only(titleTemplate).unused(noTitle),
 	yesno("syslog-enabled", "no").immutable().unused(noSyslog),
 	text("syslog-ident", "redis").immutable().unused(noSyslog),
-	enum("syslog-facility", "local0", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7").immutable().unused(noSyslog),
+	enum("syslog-facility", "local0", "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
+		"local7").immutable().unused(noSyslog),
 	integer("shutdown-timeout", 10, 0, maxInt).does("seconds to wait at shutdown for replicas that lag"),
 	special("shutdown-on-sigint", Flags, "default").choose("default", "save", "nosave", "now", "force", "safe",
-		"failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are for clusters and add nothing"),
+		"failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are " +
+		"for clusters and add nothing"),
 	special("shutdown-on-sigterm", Flags, "default").choose("default", "save", "nosave", "now", "force", "safe",
-		"failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are for clusters and add nothing"),
+		"failover").only(shutdownFlags).does("how to end at this signal: save, nosave, now, force; safe and failover are " +
+		"for clusters and add nothing"),
 	yesno("crash-log-enabled", "yes").unused(noCrashLog),
 	yesno("crash-memcheck-enabled", "yes").unused(noCrashLog),
 	yesno("use-exit-on-panic", "no").hidden().unused(noCrashLog),

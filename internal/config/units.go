@@ -69,13 +69,15 @@ const (
 	EventKeyMiss                           // m: a read found nothing
 
 	// EventAll is A. It does not contain n and m.
-	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZset | EventExpired | EventEvicted | EventStream | EventModule
+	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZset | EventExpired |
+		EventEvicted | EventStream | EventModule
 )
 
 // eventLetters are all letters, in the order Redis's message has them.
 const eventLetters = "Ag$lshzxeKEtmdn"
 
-var eventBits = [len(eventLetters)]EventClasses{EventAll, EventGeneric, EventString, EventList, EventSet, EventHash, EventZset, EventExpired,
+var eventBits = [len(eventLetters)]EventClasses{EventAll, EventGeneric, EventString, EventList, EventSet,
+	EventHash, EventZset, EventExpired,
 	EventEvicted, EventKeyspace, EventKeyevent, EventStream, EventKeyMiss, EventModule, EventNew}
 
 // ParseEventClasses reads letters such as "KEA"; ok is false if one is unknown.

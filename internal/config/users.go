@@ -21,7 +21,8 @@ func (s *Set) addUser(args []string, at string) error {
 	}
 	for _, u := range s.users {
 		if u.Name == args[0] {
-			return &ParseError{Err: errors.New("Duplicate user found. A user can only be defined once in config files"), Hint: "its first line is " + u.Where}
+			return &ParseError{Err: errors.New("Duplicate user found. A user can only be defined once in config files"),
+				Hint: "its first line is " + u.Where}
 		}
 	}
 	s.users = append(s.users, UserLine{args[0], args[1:], at})

@@ -185,10 +185,12 @@ var specACLSetuser = command.Spec{
 	FanOut:  command.FanOutOne,
 	Tips:    everyNode,
 	Args:    []command.Arg{command.Str("username"), command.Opt(command.Many("rule"))},
-	History: []command.Change{{Since: "6.2.0", Text: "Added Pub/Sub channel patterns."}, {Since: "7.0.0", Text: "Added selectors and key based permissions."}},
-	Replies: "OK. The rules: on, off, nopass, resetpass, >password, <password, #hash, !hash; +command, -command, +command|subcommand, +@category, " +
-		"-@category, allcommands, nocommands; ~pattern, %R~pattern, %W~pattern, allkeys, resetkeys; &pattern, allchannels, resetchannels; " +
-		"(rules ...) for a further selector, clearselectors; sanitize-payload, skip-sanitize-payload; reset.",
+	History: []command.Change{{Since: "6.2.0", Text: "Added Pub/Sub channel patterns."},
+		{Since: "7.0.0", Text: "Added selectors and key based permissions."}},
+	Replies: "OK. The rules: on, off, nopass, resetpass, >password, <password, #hash, !hash; +command, -command, " +
+		"+command|subcommand, +@category, -@category, allcommands, nocommands; ~pattern, %R~pattern, %W~pattern, allkeys, resetkeys; " +
+		"&pattern, allchannels, resetchannels; (rules ...) for a further selector, clearselectors; sanitize-payload, " +
+		"skip-sanitize-payload; reset.",
 	Examples: `
 > ACL SETUSER ann on >secret ~cache:* +@read +set
 OK
@@ -399,7 +401,8 @@ var specACLLog = command.Spec{
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Opt(command.OneOf("operation", command.Int("count"), command.Token("RESET")))},
 	History: []command.Change{{Since: "7.2.0", Text: "Added entry ID, timestamp created, and timestamp last updated."}},
-	Replies: "The newest 10 entries, or count entries. An equal refusal within a minute is counted in its entry. The directive acllog-max-len bounds the list.",
+	Replies: "The newest 10 entries, or count entries. An equal refusal within a minute is counted in its entry. The directive " +
+		"acllog-max-len bounds the list.",
 	Examples: `
 2> AUTH ann guess
 (error) WRONGPASS invalid username-password pair or user is disabled.
@@ -474,8 +477,8 @@ func writeLogEntry(c *command.Ctx, e *acl.LogEntry, now int64) {
 	w.Int(e.Updated / 1000)
 }
 
-const errNoACLFile = command.ReplyError("ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL " +
-	"SETUSER command " +
+const errNoACLFile = command.ReplyError("ERR This Redis instance is not configured to use an ACL file. You may want " +
+	"to specify users via the ACL SETUSER command " +
 	"and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.")
 
 var specACLLoad = command.Spec{

@@ -12,8 +12,9 @@ import (
 var specClient = command.Spec{
 	Name: "client", Group: command.GroupConnection, Since: "2.4.0", Complexity: "Depends on subcommand.",
 	Summary: "A container for commands about connections.",
-	Sub: []*command.Spec{&specClientCaching, &specClientGetname, &specClientGetredir, &specClientHelp, &specClientID, &specClientInfo, &specClientKill,
-		&specClientList, &specClientNoEvict, &specClientNoTouch, &specClientPause, &specClientReply, &specClientSetinfo,
+	Sub: []*command.Spec{&specClientCaching, &specClientGetname, &specClientGetredir, &specClientHelp, &specClientID,
+		&specClientInfo, &specClientKill, &specClientList, &specClientNoEvict, &specClientNoTouch, &specClientPause,
+		&specClientReply, &specClientSetinfo,
 		&specClientSetname, &specClientTracking, &specClientTrackinginfo, &specClientUnblock, &specClientUnpause},
 }
 
@@ -106,7 +107,8 @@ var specClientSetinfo = command.Spec{
 	FanOut:  command.FanOutOne,
 	Client:  command.Stateful,
 	Tips:    everyNode,
-	Args:    []command.Arg{command.OneOf("attr", command.TokenArg("LIB-NAME", command.Str("libname")), command.TokenArg("LIB-VER", command.Str("libver")))},
+	Args: []command.Arg{command.OneOf("attr", command.TokenArg("LIB-NAME", command.Str("libname")),
+		command.TokenArg("LIB-VER", command.Str("libver")))},
 	Examples: `
 > CLIENT SETINFO LIB-NAME mylib
 OK
@@ -269,13 +271,16 @@ var specClientList = command.Spec{
 	Flags:   adminFlags,
 	Tips:    []string{"nondeterministic_output"},
 	Args: append([]command.Arg{
-		command.Opt(command.TokenArg("TYPE", command.OneOf("normal_master_replica_pubsub", command.Token("NORMAL"), command.Token("MASTER"), command.Token("REPLICA"),
+		command.Opt(command.TokenArg("TYPE", command.OneOf("normal_master_replica_pubsub", command.Token("NORMAL"),
+			command.Token("MASTER"), command.Token("REPLICA"),
 			command.Token("PUBSUB")))).Since("5.0.0"),
 		command.Opt(command.TokenArg("ID", command.Block("id", command.Repeat(command.Int("client-id"))))).Since("6.2.0"),
 		command.Opt(command.TokenArg("USER", command.Str("username"))), command.Opt(command.TokenArg("ADDR", command.Str("ip:port"))),
 		command.Opt(command.TokenArg("LADDR", command.Str("ip:port"))),
-		command.Opt(command.TokenArg("SKIPME", command.Str("yes/no"))), command.Opt(command.TokenArg("MAXAGE", command.Int("seconds")))}, clientFilters()...),
-	History: []command.Change{{Since: "2.8.12", Text: "Added unique client `id` field."}, {Since: "5.0.0", Text: "Added optional `TYPE` filter."},
+		command.Opt(command.TokenArg("SKIPME", command.Str("yes/no"))),
+		command.Opt(command.TokenArg("MAXAGE", command.Int("seconds")))}, clientFilters()...),
+	History: []command.Change{{Since: "2.8.12", Text: "Added unique client `id` field."},
+		{Since: "5.0.0", Text: "Added optional `TYPE` filter."},
 		{Since: "6.0.0", Text: "Added `user` field."},
 		{Since: "6.2.0", Text: "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` filter."},
 		{Since: "7.0.0", Text: "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."}, {Since: "7.0.3", Text: "Added `ssub` field."},

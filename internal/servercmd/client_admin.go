@@ -16,16 +16,18 @@ var specClientKill = command.Spec{
 	Name: "client|kill", Group: command.GroupConnection, Since: "2.4.0", Complexity: "O(N) where N is the number of client connections",
 	Summary: "Closes connections: the one with an address, or all that match every filter.",
 	Flags:   adminFlags,
-	Args: []command.Arg{command.OneOf("filter", command.Str("ip:port").DeprecatedSince("2.8.12"), command.Repeat(command.OneOf("new-format", append([]command.Arg{
-		command.Opt(command.TokenArg("ID", command.Repeat(command.Int("client-id")))).Since("2.8.12"),
-		command.Opt(command.TokenArg("TYPE", command.OneOf("normal_master_slave_pubsub", command.Token("NORMAL"), command.Token("MASTER").Since("3.2.0"),
-			command.Token("SLAVE"),
-			command.Token("REPLICA").Since("5.0.0"), command.Token("PUBSUB")))).Since("2.8.12"),
-		command.Opt(command.TokenArg("USER", command.Str("username"))),
-		command.Opt(command.TokenArg("ADDR", command.Str("ip:port"))),
-		command.Opt(command.TokenArg("LADDR", command.Str("ip:port"))).Since("6.2.0"),
-		command.Opt(command.TokenArg("SKIPME", command.Str("yes/no"))),
-		command.Opt(command.TokenArg("MAXAGE", command.Int("seconds"))).Since("7.4.0")}, clientFilters()...)...)))},
+	Args: []command.Arg{command.OneOf("filter", command.Str("ip:port").DeprecatedSince("2.8.12"),
+		command.Repeat(command.OneOf("new-format", append([]command.Arg{
+			command.Opt(command.TokenArg("ID", command.Repeat(command.Int("client-id")))).Since("2.8.12"),
+			command.Opt(command.TokenArg("TYPE", command.OneOf("normal_master_slave_pubsub", command.Token("NORMAL"),
+				command.Token("MASTER").Since("3.2.0"),
+				command.Token("SLAVE"),
+				command.Token("REPLICA").Since("5.0.0"), command.Token("PUBSUB")))).Since("2.8.12"),
+			command.Opt(command.TokenArg("USER", command.Str("username"))),
+			command.Opt(command.TokenArg("ADDR", command.Str("ip:port"))),
+			command.Opt(command.TokenArg("LADDR", command.Str("ip:port"))).Since("6.2.0"),
+			command.Opt(command.TokenArg("SKIPME", command.Str("yes/no"))),
+			command.Opt(command.TokenArg("MAXAGE", command.Int("seconds"))).Since("7.4.0")}, clientFilters()...)...)))},
 	ArityOverride: -3, ArityReason: "as in Redis, the filters are optional in the grammar, and one is needed",
 	History: []command.Change{{Since: "2.8.12", Text: "Added new filter format."}, {Since: "2.8.12", Text: "`ID` option."},
 		{Since: "3.2.0", Text: "Added `master` type in for `TYPE` option."},
@@ -33,7 +35,8 @@ var specClientKill = command.Spec{
 		{Since: "6.2.0", Text: "`LADDR` option."},
 		{Since: "7.4.0", Text: "`MAXAGE` option."}, {Since: "9.0.0",
 			Text: "Valkey's `FLAGS`, `NAME`, `IDLE`, `LIB-NAME`, `LIB-VER`, `DB`, `CAPA`, `IP`, filters with `NOT-`, and several ids."}},
-	Replies: "OK for an address; for filters, the number of closed connections. Filters do not match the caller's own connection, unless SKIPME no is given. " +
+	Replies: "OK for an address; for filters, the number of closed connections. Filters do not match the caller's own connection, " +
+		"unless SKIPME no is given. " +
 		clientFilterWords,
 	Examples: `
 2> CLIENT ID
@@ -85,7 +88,8 @@ var specClientPause = command.Spec{
 	Name: "client|pause", Group: command.GroupConnection, Since: "3.0.0", Complexity: "O(1)",
 	Summary: "Suspends clients for a time in milliseconds: all their commands, or those that write.",
 	Flags:   adminFlags,
-	Args:    []command.Arg{command.Int("timeout"), command.Opt(command.OneOf("mode", command.Token("WRITE"), command.Token("ALL"))).Since("6.2.0")},
+	Args: []command.Arg{command.Int("timeout"),
+		command.Opt(command.OneOf("mode", command.Token("WRITE"), command.Token("ALL"))).Since("6.2.0")},
 	History: []command.Change{{Since: "6.2.0", Text: "`CLIENT PAUSE WRITE` mode added along with the `mode` option."}},
 	Replies: "OK. Of two pauses the later end and the stricter mode apply. CLIENT PAUSE and UNPAUSE themselves never wait.",
 	Examples: `
@@ -158,7 +162,8 @@ var specClientUnblock = command.Spec{
 	Name: "client|unblock", Group: command.GroupConnection, Since: "5.0.0", Complexity: "O(log N) where N is the number of client connections",
 	Summary: "Ends the wait of another connection's blocking command.",
 	Flags:   adminFlags,
-	Args:    []command.Arg{command.Int("client-id"), command.Opt(command.OneOf("timeout_error", command.Token("TIMEOUT"), command.Token("ERROR")))},
+	Args: []command.Arg{command.Int("client-id"),
+		command.Opt(command.OneOf("timeout_error", command.Token("TIMEOUT"), command.Token("ERROR")))},
 	Replies: "1 if the connection was waiting, 0 if not.",
 	Examples: `
 > CLIENT UNBLOCK 99

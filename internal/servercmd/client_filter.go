@@ -45,11 +45,11 @@ func clientFilters() []command.Arg {
 }
 
 // clientFilterWords describes the filters on the pages of both commands.
-const clientFilterWords = "A connection must pass all filters. ID and NOT-ID take several ids, and add up; of any other filter the last one counts. " +
-	"MAXAGE and IDLE take those that are as old, or have been idle for as long, in seconds, or longer. FLAGS takes those that have all the letters, " +
-	"as CLIENT LIST shows them. " +
-	"All but SKIPME, MAXAGE and IDLE exist with NOT- before them (NOT-ID, NOT-NAME ...), and take those that the filter without it does not take. " +
-	"An empty name takes no connection. No connection has a capability (CAPA)."
+const clientFilterWords = "A connection must pass all filters. ID and NOT-ID take several ids, and add up; of any other " +
+	"filter the last one counts. MAXAGE and IDLE take those that are as old, or have been idle for as long, in seconds, or longer. FLAGS " +
+	"takes those that have all the letters, as CLIENT LIST shows them. " +
+	"All but SKIPME, MAXAGE and IDLE exist with NOT- before them (NOT-ID, NOT-NAME ...), and take those that the filter " +
+	"without it does not take. An empty name takes no connection. No connection has a capability (CAPA)."
 
 // parse reads the filters of a request.
 func (f *clientFilter) parse(c *command.Ctx, args [][]byte) error {

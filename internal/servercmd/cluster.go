@@ -82,7 +82,8 @@ var clusterSpecs = []*command.Spec{&specAsking, &specCluster, &specReadonly, &sp
 var specCluster = command.Spec{
 	Name: "cluster", Group: command.GroupCluster, Since: "3.0.0", Complexity: "Depends on subcommand.",
 	Summary: "A container for commands about the cluster.",
-	Sub: append([]*command.Spec{&specClusterCountKeysInSlot, &specClusterGetKeysInSlot, &specClusterHelp, &specClusterInfo, &specClusterKeySlot,
+	Sub: append([]*command.Spec{&specClusterCountKeysInSlot, &specClusterGetKeysInSlot, &specClusterHelp,
+		&specClusterInfo, &specClusterKeySlot,
 		&specClusterLinks, &specClusterMyID, &specClusterNodes, &specClusterShards, &specClusterSlots}, clusterRefused()...),
 }
 
@@ -170,7 +171,8 @@ var specClusterSlots = command.Spec{
 	Name: "cluster|slots", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the total number of Cluster nodes",
 	Summary: "Returns the slots of each node.",
 	Flags:   command.Stale | command.Loading, Tips: clusterTips,
-	History:    []command.Change{{Since: "4.0.0", Text: "Added node IDs."}, {Since: "7.0.0", Text: "Added additional networking metadata field."}},
+	History: []command.Change{{Since: "4.0.0", Text: "Added node IDs."},
+		{Since: "7.0.0", Text: "Added additional networking metadata field."}},
 	Deprecated: &command.Deprecation{Since: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`"},
 	Examples:   clusterExample("SLOTS"),
 	Run:        ofCluster(runClusterSlots),
@@ -272,9 +274,10 @@ func keysInSlot(c *command.Ctx, slot int, visit func(name []byte) (more bool)) {
 }
 
 var specClusterCountKeysInSlot = command.Spec{
-	Name: "cluster|countkeysinslot", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the number of keys in the database",
-	Summary: "Returns the number of keys of a slot. It walks over all keys.",
-	Flags:   command.Stale | command.SelfLock | command.Slow, Args: []command.Arg{command.Int("slot")},
+	Name: "cluster|countkeysinslot", Group: command.GroupCluster, Since: "3.0.0",
+	Complexity: "O(N) where N is the number of keys in the database",
+	Summary:    "Returns the number of keys of a slot. It walks over all keys.",
+	Flags:      command.Stale | command.SelfLock | command.Slow, Args: []command.Arg{command.Int("slot")},
 	Examples: clusterExample("COUNTKEYSINSLOT 0"),
 	Run:      ofCluster(runClusterCountKeysInSlot),
 }
@@ -301,9 +304,11 @@ func runClusterCountKeysInSlot(c *command.Ctx) error {
 }
 
 var specClusterGetKeysInSlot = command.Spec{
-	Name: "cluster|getkeysinslot", Group: command.GroupCluster, Since: "3.0.0", Complexity: "O(N) where N is the number of keys in the database",
-	Summary: "Returns count keys of a slot. It walks over the keys until it has found them.",
-	Flags:   command.Stale | command.SelfLock | command.Slow, Tips: clusterTips, Args: []command.Arg{command.Int("slot"), command.Int("count")},
+	Name: "cluster|getkeysinslot", Group: command.GroupCluster, Since: "3.0.0",
+	Complexity: "O(N) where N is the number of keys in the database",
+	Summary:    "Returns count keys of a slot. It walks over the keys until it has found them.",
+	Flags:      command.Stale | command.SelfLock | command.Slow, Tips: clusterTips,
+	Args:     []command.Arg{command.Int("slot"), command.Int("count")},
 	Examples: clusterExample("GETKEYSINSLOT 0 10"),
 	Run:      ofCluster(runClusterGetKeysInSlot),
 }
@@ -344,10 +349,12 @@ func clusterRefused() []*command.Spec {
 		{Name: "count-failure-reports", Args: node, Flags: command.Admin | command.Stale, Tips: clusterTips},
 		{Name: "delslots", Args: slots, Flags: changes},
 		{Name: "delslotsrange", Args: ranges, Flags: changes, Since: "7.0.0"},
-		{Name: "failover", Args: []command.Arg{command.Opt(command.OneOf("options", command.Token("FORCE"), command.Token("TAKEOVER")))}, Flags: changes},
+		{Name: "failover",
+			Args: []command.Arg{command.Opt(command.OneOf("options", command.Token("FORCE"), command.Token("TAKEOVER")))}, Flags: changes},
 		{Name: "flushslots", Flags: changes},
 		{Name: "forget", Args: node, Flags: changes},
-		{Name: "meet", Args: []command.Arg{command.Str("ip"), command.Int("port"), command.Opt(command.Int("cluster_bus_port")).Since("4.0.0")}, Flags: changes,
+		{Name: "meet", Args: []command.Arg{command.Str("ip"), command.Int("port"),
+			command.Opt(command.Int("cluster_bus_port")).Since("4.0.0")}, Flags: changes,
 			History: []command.Change{{Since: "4.0.0", Text: "Added the optional `cluster_bus_port` argument."}}},
 		{Name: "replicas", Args: node, Flags: command.Admin | command.Stale, Tips: clusterTips, Since: "5.0.0"},
 		{Name: "replicate", Args: node, Flags: changes},
@@ -355,13 +362,16 @@ func clusterRefused() []*command.Spec {
 			Flags: command.Admin | command.Stale | command.NoScript},
 		{Name: "saveconfig", Flags: changes},
 		{Name: "set-config-epoch", Args: []command.Arg{command.Int("config-epoch")}, Flags: changes},
-		{Name: "setslot", Args: []command.Arg{command.Int("slot"), command.OneOf("subcommand", command.TokenArg("IMPORTING", command.Str("node-id")),
-			command.TokenArg("MIGRATING", command.Str("node-id")), command.TokenArg("NODE", command.Str("node-id")), command.Token("STABLE"))}, Flags: changes},
+		{Name: "setslot", Args: []command.Arg{command.Int("slot"),
+			command.OneOf("subcommand", command.TokenArg("IMPORTING", command.Str("node-id")),
+				command.TokenArg("MIGRATING", command.Str("node-id")), command.TokenArg("NODE", command.Str("node-id")),
+				command.Token("STABLE"))}, Flags: changes},
 		{Name: "slaves", Args: node, Flags: command.Admin | command.Stale, Tips: clusterTips,
 			Deprecated: &command.Deprecation{Since: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`"}},
 	}
-	arguments := map[string]string{"addslots": " 1", "addslotsrange": " 1 2", "delslots": " 1", "delslotsrange": " 1 2", "meet": " 127.0.0.1 7000",
-		"set-config-epoch": " 1", "setslot": " 1 STABLE", "count-failure-reports": " id", "forget": " id", "replicas": " id", "replicate": " id", "slaves": " id"}
+	arguments := map[string]string{"addslots": " 1", "addslotsrange": " 1 2", "delslots": " 1", "delslotsrange": " 1 2",
+		"meet": " 127.0.0.1 7000", "set-config-epoch": " 1", "setslot": " 1 STABLE", "count-failure-reports": " id", "forget": " id",
+		"replicas": " id", "replicate": " id", "slaves": " id"}
 	for _, s := range all {
 		short := s.Name
 		s.Name, s.Group, s.Complexity = "cluster|"+short, command.GroupCluster, "O(1)"

@@ -15,11 +15,12 @@ var specConfig = command.Spec{
 var specConfigHelp = command.HelpSpec("config", command.GroupServer, 0)
 
 var specConfigGet = command.Spec{
-	Name: "config|get", Group: command.GroupServer, Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
-	Summary: "Returns the directives whose names match patterns, with their values.",
-	Flags:   adminFlags,
-	Args:    []command.Arg{command.Repeat(command.Block("parameter", command.Str("parameter")))},
-	History: []command.Change{{Since: "7.0.0", Text: "Added the ability to pass multiple pattern parameters in one call"}},
+	Name: "config|get", Group: command.GroupServer, Since: "2.0.0",
+	Complexity: "O(N) when N is the number of configuration parameters provided",
+	Summary:    "Returns the directives whose names match patterns, with their values.",
+	Flags:      adminFlags,
+	Args:       []command.Arg{command.Repeat(command.Block("parameter", command.Str("parameter")))},
+	History:    []command.Change{{Since: "7.0.0", Text: "Added the ability to pass multiple pattern parameters in one call"}},
 	Examples: `
 > CONFIG GET maxmemory timeout (differs: config-get-order)
 1) "maxmemory"
@@ -51,13 +52,14 @@ func texts(args [][]byte) []string {
 }
 
 var specConfigSet = command.Spec{
-	Name: "config|set", Group: command.GroupServer, Since: "2.0.0", Complexity: "O(N) when N is the number of configuration parameters provided",
-	Summary: "Sets directives, all of them or none.",
-	Flags:   adminFlags | command.SelfLock,
-	FanOut:  command.FanOutLast,
-	Args:    []command.Arg{command.Repeat(command.Block("parameter_value", command.Str("parameter"), command.Str("value")))},
-	Tips:    everyNode,
-	History: []command.Change{{Since: "7.0.0", Text: "Added the ability to set multiple parameters in one call."}},
+	Name: "config|set", Group: command.GroupServer, Since: "2.0.0",
+	Complexity: "O(N) when N is the number of configuration parameters provided",
+	Summary:    "Sets directives, all of them or none.",
+	Flags:      adminFlags | command.SelfLock,
+	FanOut:     command.FanOutLast,
+	Args:       []command.Arg{command.Repeat(command.Block("parameter_value", command.Str("parameter"), command.Str("value")))},
+	Tips:       everyNode,
+	History:    []command.Change{{Since: "7.0.0", Text: "Added the ability to set multiple parameters in one call."}},
 	Examples: `
 > CONFIG SET maxmemory 100mb timeout 60
 OK

@@ -77,7 +77,8 @@ var specAuth = command.Spec{
 	Client:  command.Stateful,
 	Args:    []command.Arg{command.Opt(command.Str("username")).Since("6.0.0"), command.Str("password")},
 	History: []command.Change{{Since: "6.0.0", Text: "Added ACL style (username and password)."}},
-	Replies: "OK, or WRONGPASS, and the connection keeps its user. Without a name the user is 'default', whose password is the directive requirepass.",
+	Replies: "OK, or WRONGPASS, and the connection keeps its user. Without a name the user is 'default', whose password " +
+		"is the directive requirepass.",
 	Examples: `
 > AUTH secret
 (error) ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
@@ -103,7 +104,8 @@ func runAuth(c *command.Ctx) error {
 	case len(c.Args) == 3:
 		user = c.Args[1]
 	case session.ServiceOf(c).Accounts().Default().User().NoPass:
-		return command.ReplyError("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		return command.ReplyError("ERR AUTH <password> called without any password configured for the default user. Are you sure " +
+			"your configuration is correct?")
 	}
 	if err := session.Of(c).Authenticate(c.Args[0], user, password); err != nil {
 		return err
@@ -149,8 +151,8 @@ func runHello(c *command.Ctx) error {
 		}
 	}
 	if s.LoggedOut() {
-		return command.ReplyError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
-			"option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return command.ReplyError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO " +
+			"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 
 	if h.named {
@@ -263,8 +265,8 @@ var specReset = command.Spec{
 	Summary: "Resets the connection to its initial state.",
 	Flags:   authFlags | command.NoQueue,
 	Client:  command.Stateful,
-	Replies: "RESET. The command ends MULTI, WATCH, subscriptions, CLIENT REPLY, NO-EVICT and NO-TOUCH, and removes the name; the database is 0, " +
-		"the protocol is RESP2, and the client has to send the password again if there is one.",
+	Replies: "RESET. The command ends MULTI, WATCH, subscriptions, CLIENT REPLY, NO-EVICT and NO-TOUCH, and removes " +
+		"the name; the database is 0, the protocol is RESP2, and the client has to send the password again if there is one.",
 	Examples: `
 > CLIENT SETNAME me
 OK

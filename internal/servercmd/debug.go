@@ -36,8 +36,8 @@ func debugHelp() command.Spec {
 func debugging(run func(*command.Ctx) error) func(*command.Ctx) error {
 	return func(c *command.Ctx) error {
 		if !session.ServiceOf(c).Config.Allows("enable-debug-command", session.Of(c).Local()) {
-			return command.ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local " +
-				"connection, otherwise you need to set this option in the configuration file, and then restart the server.")
+			return command.ReplyError("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", " +
+				"you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.")
 		}
 		return run(c)
 	}
@@ -224,7 +224,8 @@ var specDebugPopulate = command.Spec{
 	Name: "debug|populate", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the number of keys",
 	Summary: "Creates those of the string keys key:0, key:1 and so on that do not exist yet.",
 	Flags:   adminFlags&^command.Loading | command.SelfLock | command.Slow, // the keys may be some that no file has
-	Args:    []command.Arg{command.Int("count"), command.Opt(command.Block("options", command.Str("prefix"), command.Opt(command.Int("size"))))},
+	Args: []command.Arg{command.Int("count"),
+		command.Opt(command.Block("options", command.Str("prefix"), command.Opt(command.Int("size"))))},
 	Replies: "OK. The values are value:0, value:1 and so on, cut or filled with zero bytes to size.",
 	Examples: `
 > DEBUG POPULATE 3

@@ -18,8 +18,8 @@ var specDebugListpack = command.Spec{
 	Summary: "Describes the compact form of a small collection in the server's log.",
 	Flags:   adminFlags | command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
-	Replies: "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the number of its items, and its " +
-		"bytes in memory and in a snapshot.",
+	Replies: "A line that says so, the one of Redis, for a value whose OBJECT ENCODING is listpack. The log gets the " +
+		"number of its items, and its bytes in memory and in a snapshot.",
 	Examples: `
 > RPUSH l a b
 (integer) 2
@@ -61,8 +61,8 @@ var specDebugSdslen = command.Spec{
 	Summary: "Returns the lengths of a key and of its string.",
 	Flags:   adminFlags | command.ReadOnly,
 	Args:    []command.Arg{command.Key("key", command.Meta)},
-	Replies: "One line in the form of Redis. Key and value are in one record of exactly their length: avail is 0, and val_zmalloc is the reply of MEMORY USAGE. " +
-		"A string that is a number has no text in memory, and gets an error.",
+	Replies: "One line in the form of Redis. Key and value are in one record of exactly their length: avail is 0, and val_zmalloc is " +
+		"the reply of MEMORY USAGE. A string that is a number has no text in memory, and gets an error.",
 	Examples: `
 > SET k text
 OK
@@ -90,7 +90,8 @@ func runDebugSdslen(c *command.Ctx) error {
 		return err
 	}
 	memory, _ := c.Tx.MemoryUsage(key)
-	c.Out.Simple(fmt.Sprintf("key_sds_len:%d, key_sds_avail:0, key_zmalloc: %d, val_sds_len:%d, val_sds_avail:0, val_zmalloc: %d", len(key), len(key), n, memory))
+	c.Out.Simple(fmt.Sprintf("key_sds_len:%d, key_sds_avail:0, key_zmalloc: %d, val_sds_len:%d, val_sds_avail:0, val_zmalloc: %d",
+		len(key), len(key), n, memory))
 	return nil
 }
 
@@ -187,7 +188,8 @@ var specDebugProtocol = command.Spec{
 	Summary: "Replies with a value of a type of the protocol, so that a client can test how it reads it.",
 	Flags:   adminFlags,
 	Args:    []command.Arg{command.Str("type")},
-	Replies: "A value of the type: string, integer, double, bignum, null, array, set, map, attrib, push, verbatim, true or false. RESP2 has no push.",
+	Replies: "A value of the type: string, integer, double, bignum, null, array, set, map, attrib, push, verbatim, true " +
+		"or false. RESP2 has no push.",
 	Examples: `
 > DEBUG PROTOCOL integer
 (integer) 12345

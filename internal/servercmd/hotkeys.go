@@ -207,12 +207,13 @@ var specHotKeysGet = command.Spec{
 	Replies: "After HOTKEYS START, and until HOTKEYS RESET, as of Redis: a map of `tracking-active`, 1 or 0; `sample-ratio`; " +
 		"`selected-slots`, the slots or none for all; `all-commands-all-slots-us` and `net-bytes-all-commands-all-slots`, " +
 		"the sums of all commands with keys; `collection-start-time-unix-ms` and " +
-		"`collection-duration-ms`; with CPU `total-cpu-time-user-ms` and `total-cpu-time-sys-ms`, the time of the process up to now, and `by-cpu-time-us`; " +
-		"with NET `by-net-bytes`. The last two have keys and numbers in turn, the greatest number first. " +
+		"`collection-duration-ms`; with CPU `total-cpu-time-user-ms` and `total-cpu-time-sys-ms`, the time of the process up to " +
+		"now, and `by-cpu-time-us`; with NET `by-net-bytes`. The last two have keys and numbers in turn, the greatest number first. " +
 		"Sums are those of the sampled commands times `sample-ratio`, and those of keys may be too high by 1/128 of the sum.\n\n" +
-		"Otherwise as of Valkey: an array of at most hotkey-top-k maps of `key`, `db` and `qps`, the calls a second, rounded, most calls first. They are " +
-		"those of the last whole window of hotkey-window-seconds, and estimated from hotkey-sampling-percentage of the commands; the array is empty before " +
-		"the first window has ended. CONFIG RESETSTAT empties the windows.\n\n" +
+		"Otherwise as of Valkey: an array of at most hotkey-top-k maps of `key`, `db` and `qps`, the calls a second, rounded, " +
+		"most calls first. They are those of the last whole window of hotkey-window-seconds, and estimated from " +
+		"hotkey-sampling-percentage of the commands; the array is empty before the first window has ended. CONFIG " +
+		"RESETSTAT empties the windows.\n\n" +
 		"The server leaves out keys of more than 1,020 bytes, and the reply keys that the user may not read.",
 	Errors: []string{string(errHotOff) + ": nothing is on"},
 	Examples: `

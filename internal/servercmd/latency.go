@@ -27,8 +27,8 @@ var specLatencyLatest = command.Spec{
 	Flags:   adminFlags,
 	FanOut:  command.FanOutOne,
 	Tips:    latencyTips,
-	Replies: "For each: its name, the time in seconds, the latency in milliseconds, and the largest latency. The server records nothing while " +
-		"latency-monitor-threshold is 0.",
+	Replies: "For each: its name, the time in seconds, the latency in milliseconds, and the largest latency. The " +
+		"server records nothing while latency-monitor-threshold is 0.",
 	Examples: `
 > LATENCY LATEST
 (empty array)

@@ -164,7 +164,8 @@ func runMemoryDoctor(c *command.Ctx) error {
 	data := m.Used - session.ServiceOf(c).DB.Apart()
 	say(limit > 0 && data > limit/10*9, "Data takes up %s of the %s of maxmemory: at the limit writes "+
 		"are refused.", admin.HumanBytes(data), admin.HumanBytes(limit))
-	say(m.Used < m.Peak/2, "Data takes up less than half of what it did at its peak (%s): the rest goes back to the system in slices.", admin.HumanBytes(m.Peak))
+	say(m.Used < m.Peak/2, "Data takes up less than half of what it did at its peak (%s): the rest goes back to the system in slices.",
+		admin.HumanBytes(m.Peak))
 	say(m.Held > m.Used*3/2, "Slabs hold %s for %s of data: deletes have left gaps, which compaction closes "+
 		"in slices.", admin.HumanBytes(m.Held), admin.HumanBytes(m.Used))
 	say(m.Clients > m.Used/4, "Clients' buffers take up %s: look for large omem in CLIENT LIST.", admin.HumanBytes(m.Clients))
@@ -211,8 +212,8 @@ func runMemoryMallocStats(c *command.Ctx) error {
 	m := session.ServiceOf(c).Admin().Memory(c.Tx)
 	var g runtime.MemStats
 	runtime.ReadMemStats(&g)
-	c.Out.Verbatim("txt", fmt.Sprintf("slabs in use %d\nslabs idle %d\nliving bytes %d\ngo heap in use %d\ngo heap idle %d\ngo heap released %d\ngo "+
-		"stacks %d\ngo collections %d\n",
+	c.Out.Verbatim("txt", fmt.Sprintf("slabs in use %d\nslabs idle %d\nliving bytes %d\ngo heap in use %d\ngo heap idle "+
+		"%d\ngo heap released %d\ngo stacks %d\ngo collections %d\n",
 		m.Held, m.Idle, m.Used, g.HeapInuse, g.HeapIdle, g.HeapReleased, g.StackInuse, g.NumGC))
 	return nil
 }

@@ -18,7 +18,8 @@ var specSave = command.Spec{
 	Name: "save", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys in all databases",
 	Summary: "Saves the data of this instant to the RDB file, and replies when it is on disk. The server serves other clients meanwhile.",
 	Flags:   command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.Slow,
-	Errors:  []string{"ERR Background save already in progress", "ERR there is no directory for files: start with --dir: the server keeps data in memory alone"},
+	Errors: []string{"ERR Background save already in progress",
+		"ERR there is no directory for files: start with --dir: the server keeps data in memory alone"},
 	Replies: "OK. An error says why the file could not be written; the old file is then unchanged.",
 	Examples: `
 > SAVE
@@ -42,8 +43,8 @@ var specBgsave = command.Spec{
 	Args:    []command.Arg{command.Opt(command.Token("SCHEDULE")).Since("3.2.2")},
 	History: []command.Change{{Since: "3.2.2", Text: "Added the `SCHEDULE` option."}},
 	Errors: []string{"ERR Background save already in progress",
-		"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.: the " +
-			"append-only files are being rewritten"},
+		"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a " +
+			"BGSAVE whenever possible.: the append-only files are being rewritten"},
 	Replies: "A status: the save has started, or is scheduled. LASTSAVE and INFO persistence report its end.",
 	Examples: `
 > BGSAVE
@@ -118,9 +119,10 @@ var specDebugReload = command.Spec{
 	Name: "debug|reload", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) where N is the total number of keys",
 	Summary: "Saves the data, drops it, and loads it again.",
 	Flags:   adminFlags | command.Slow | command.NoMulti,
-	Args:    []command.Arg{command.Opt(command.Repeat(command.OneOf("option", command.Token("MERGE"), command.Token("NOFLUSH"), command.Token("NOSAVE"))))},
-	Replies: "OK. NOSAVE loads the existing file; NOFLUSH keeps the existing data as well, and with MERGE the file's keys replace it. Without a " +
-		"directory the data goes through memory.",
+	Args: []command.Arg{command.Opt(command.Repeat(command.OneOf("option", command.Token("MERGE"), command.Token("NOFLUSH"),
+		command.Token("NOSAVE"))))},
+	Replies: "OK. NOSAVE loads the existing file; NOFLUSH keeps the existing data as well, and with MERGE the file's " +
+		"keys replace it. Without a directory the data goes through memory.",
 	Examples: `
 > SET k v PX 1000
 OK

@@ -22,8 +22,8 @@ var specReplicaof = command.Spec{
 	Summary: "Makes the server a replica of another one, or, with NO ONE, a master.",
 	Flags:   command.Admin | command.NoScript | command.Stale | command.NoAsyncLoading | command.AllKeys,
 	Args:    replicaArgs(),
-	Replies: "OK at once: the server connects afterwards, and the master's data replaces all data unless the master still has the stream after " +
-		"this server's offset. A replica that becomes a master keeps its data, and its replicas may continue.",
+	Replies: "OK at once: the server connects afterwards, and the master's data replaces all data unless the master " +
+		"still has the stream after this server's offset. A replica that becomes a master keeps its data, and its replicas may continue.",
 	Examples: `
 > REPLICAOF NO ONE
 OK
@@ -83,13 +83,14 @@ const maxHost = 255
 
 var specFailover = command.Spec{
 	Name: "failover", Group: command.GroupServer, Since: "6.2.0", Complexity: "O(1)",
-	Summary: "Exchanges the roles with a replica: writes wait until the replica has all data, the replica becomes the master, and this server its replica.",
-	Flags:   command.Admin | command.NoScript | command.Stale | command.AllKeys,
+	Summary: "Exchanges the roles with a replica: writes wait until the replica has all data, the replica becomes the master, " +
+		"and this server its replica.",
+	Flags: command.Admin | command.NoScript | command.Stale | command.AllKeys,
 	Args: []command.Arg{command.Opt(command.TokenArg("TO", command.Block("target", command.Str("host"), command.Int("port"),
 		command.Opt(command.Token("FORCE"))))),
 		command.Opt(command.Token("ABORT")), command.Opt(command.TokenArg("TIMEOUT", command.Int("milliseconds")))},
-	Replies: "OK when the failover has begun: INFO's master_failover_state shows its progress. Without TO it selects the first replica that has all data. " +
-		"After TIMEOUT the server gives up, or, with FORCE, the replica takes over with the data that it has.",
+	Replies: "OK when the failover has begun: INFO's master_failover_state shows its progress. Without TO it selects the first " +
+		"replica that has all data. After TIMEOUT the server gives up, or, with FORCE, the replica takes over with the data that it has.",
 	Examples: `
 > FAILOVER
 (error) ERR FAILOVER requires connected replicas.

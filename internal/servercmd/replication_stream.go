@@ -13,8 +13,9 @@ var replSpecs = []*command.Spec{&specPsync, &specSync, &specReplconf}
 
 var specPsync = command.Spec{
 	Name: "psync", Group: command.GroupServer, Since: "2.8.0", Complexity: "O(1)",
-	Summary:       "Requests the replication stream from an offset on; the connection becomes a replica's.",
-	Flags:         command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.AllKeys, // the stream takes no other writes meanwhile
+	Summary: "Requests the replication stream from an offset on; the connection becomes a replica's.",
+	// the stream takes no other writes meanwhile
+	Flags:         command.Admin | command.NoScript | command.NoAsyncLoading | command.NoMulti | command.AllKeys,
 	Client:        command.Stateful,
 	Args:          []command.Arg{command.Str("replicationid"), command.Int("offset")},
 	ArityOverride: -3, ArityReason: "FAILOVER may follow, which Redis does not document",

@@ -13,8 +13,9 @@ import (
 var waitSpecs = []*command.Spec{&specWait, &specWaitAOF}
 
 const (
-	errWaitOnReplica = command.ReplyError("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica " +
-		"is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+	errWaitOnReplica = command.ReplyError("ERR WAIT cannot be used with replica instances. Please also note that " +
+		"since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just " +
+		"local and are not propagated.")
 	errWaitAOFOnReplica = command.ReplyError("ERR WAITAOF cannot be used with replica instances. Please also note that " +
 		"writes to replicas are just local and are not propagated.")
 	errWaitAOFOff = command.ReplyError("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
@@ -28,8 +29,8 @@ var specWait = command.Spec{
 	Categories: command.CatConnection, Without: command.CatKeyspace,
 	Args: []command.Arg{command.Int("numreplicas"), command.Int("timeout")},
 	Tips: []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies: "The number of replicas that have acknowledged everything that the server had written when the command arrived. Inside MULTI, and in a " +
-		"script, it does not wait.",
+	Replies: "The number of replicas that have acknowledged everything that the server had written when the command " +
+		"arrived. Inside MULTI, and in a script, it does not wait.",
 	Examples: `
 > SET k v
 OK
@@ -80,8 +81,8 @@ var specWaitAOF = command.Spec{
 	Categories: command.CatConnection, Without: command.CatKeyspace,
 	Args: []command.Arg{command.Int("numlocal"), command.Int("numreplicas"), command.Int("timeout")},
 	Tips: []string{"request_policy:all_shards", "response_policy:agg_min"},
-	Replies: "Whether they are synced here, 0 or 1, and the number of replicas that report that they have synced them. Inside MULTI, and in a " +
-		"script, it does not wait.",
+	Replies: "Whether they are synced here, 0 or 1, and the number of replicas that report that they have synced " +
+		"them. Inside MULTI, and in a script, it does not wait.",
 	Errors:   []string{string(errWaitAOFOff) + ": numlocal is 1 and there is no append-only file"},
 	Examples: "> SET k v\nOK\n> WAITAOF 0 0 1000\n1) (integer) 0\n2) (integer) 0\n> WAITAOF 1 0 0\n(error) " + string(errWaitAOFOff) + "\n",
 	Run:      runWaitAOF,

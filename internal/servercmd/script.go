@@ -9,7 +9,8 @@ var specScript = command.Spec{
 	Name: "script", Group: command.GroupScripting, Since: "2.6.0", Complexity: "Depends on subcommand.",
 	Summary: "A container for Lua scripts management commands.",
 	Stream:  command.StreamControl,
-	Sub:     []*command.Spec{&specScriptDebug, &specScriptExists, &specScriptFlush, &specScriptHelp, &specScriptKill, &specScriptLoad, &specScriptShow},
+	Sub: []*command.Spec{&specScriptDebug, &specScriptExists, &specScriptFlush, &specScriptHelp, &specScriptKill,
+		&specScriptLoad, &specScriptShow},
 }
 
 var specScriptHelp = command.HelpSpec("script", command.GroupScripting, command.CatScripting)
@@ -108,13 +109,14 @@ func runKill(c *command.Ctx, function bool) error {
 }
 
 var specScriptLoad = command.Spec{
-	Name: "script|load", Group: command.GroupScripting, Since: "2.6.0", Complexity: "O(N) with N being the length in bytes of the script body.",
-	Summary: "Loads a server-side Lua script to the script cache.",
-	Flags:   command.NoScript | command.Stale,
-	FanOut:  command.FanOutLast,
-	Tips:    everyNode,
-	Args:    []command.Arg{command.Str("script")},
-	Replies: "The SHA1 digest of the script, for EVALSHA. It stays cached until SCRIPT FLUSH.",
+	Name: "script|load", Group: command.GroupScripting, Since: "2.6.0",
+	Complexity: "O(N) with N being the length in bytes of the script body.",
+	Summary:    "Loads a server-side Lua script to the script cache.",
+	Flags:      command.NoScript | command.Stale,
+	FanOut:     command.FanOutLast,
+	Tips:       everyNode,
+	Args:       []command.Arg{command.Str("script")},
+	Replies:    "The SHA1 digest of the script, for EVALSHA. It stays cached until SCRIPT FLUSH.",
 	Examples: `
 > SCRIPT LOAD "return 'hi'"
 "2f31ba2bb6d6a0f42cc159d2e2dad55440778de3"

@@ -9,7 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 )
 
-var scriptingSpecs = []*command.Spec{&specEval, &specEvalRO, &specEvalSHA, &specEvalSHARO, &specFCall, &specFCallRO, &specScript, &specFunction}
+var scriptingSpecs = []*command.Spec{&specEval, &specEvalRO, &specEvalSHA, &specEvalSHARO, &specFCall, &specFCallRO,
+	&specScript, &specFunction}
 
 // scriptFlags are the flags of the commands that run a script.
 const scriptFlags = command.NoScript | command.Stale | command.SkipMonitor | command.NoMandatoryKeys | command.AllKeys | command.Scripts
@@ -17,7 +18,8 @@ const scriptFlags = command.NoScript | command.Stale | command.SkipMonitor | com
 // evalArgs returns the grammar of EVAL and its variants; what is the argument that names the
 // script.
 func evalArgs(what string, access command.KeyFlags) []command.Arg {
-	return []command.Arg{command.Str(what), command.Count("numkeys"), command.Opt(command.ManyKeys("key", access)), command.Opt(command.Many("arg"))}
+	return []command.Arg{command.Str(what), command.Count("numkeys"), command.Opt(command.ManyKeys("key", access)),
+		command.Opt(command.Many("arg"))}
 }
 
 var specEval = command.Spec{
@@ -25,7 +27,8 @@ var specEval = command.Spec{
 	Summary: "Executes a server-side Lua script.",
 	Flags:   scriptFlags | command.MayReplicate,
 	Args:    evalArgs("script", command.Update|command.Access),
-	Replies: "The result of the script: numbers become integers (their fraction is cut), strings and true, nil and false, tables up to their first nil.",
+	Replies: "The result of the script: numbers become integers (their fraction is cut), strings and true, nil and false, " +
+		"tables up to their first nil.",
 	Examples: `
 > EVAL "return {KEYS[1], ARGV[1], 3.7}" 1 k v
 1) "k"

@@ -158,7 +158,8 @@ func runFunctionFlush(c *command.Ctx) error {
 
 // tooMany returns the error for a subcommand with too many arguments.
 func tooMany(args [][]byte) error {
-	return command.ReplyError("ERR unknown subcommand or wrong number of arguments for '" + string(args[1]) + "'. Try " + strings.ToUpper(string(args[0])) +
+	return command.ReplyError("ERR unknown subcommand or wrong number of arguments for '" + string(args[1]) + "'. Try " +
+		strings.ToUpper(string(args[0])) +
 		" HELP.")
 }
 
@@ -183,14 +184,16 @@ func runFunctionDump(c *command.Ctx) error {
 }
 
 var specFunctionRestore = command.Spec{
-	Name: "function|restore", Group: command.GroupScripting, Since: "7.0.0", Complexity: "O(N) where N is the number of functions on the payload",
-	Summary: "Restores all libraries from a payload.",
-	Flags:   command.Write | command.DenyOOM | command.NoScript | command.AllKeys | command.Scripts | command.Keeps,
-	FanOut:  command.FanOutLast,
-	Tips:    everyShard,
+	Name: "function|restore", Group: command.GroupScripting, Since: "7.0.0",
+	Complexity: "O(N) where N is the number of functions on the payload",
+	Summary:    "Restores all libraries from a payload.",
+	Flags:      command.Write | command.DenyOOM | command.NoScript | command.AllKeys | command.Scripts | command.Keeps,
+	FanOut:     command.FanOutLast,
+	Tips:       everyShard,
 	Args: []command.Arg{command.Str("serialized-value"),
 		command.Opt(command.OneOf("policy", command.Token("FLUSH"), command.Token("APPEND"), command.Token("REPLACE")))},
-	Replies: "OK. APPEND (the default) refuses names that exist, REPLACE replaces them, FLUSH deletes all libraries first. The command restores all or nothing.",
+	Replies: "OK. APPEND (the default) refuses names that exist, REPLACE replaces them, FLUSH deletes all libraries first. The " +
+		"command restores all or nothing.",
 	Examples: exampleLibrary + "> FUNCTION RESTORE \"\\n\\x00]\\x9b\\\\@\\x0f\\x7f\\xa2\\xda\" FLUSH\nOK\n> FUNCTION LIST\n(empty array)\n" +
 		"> FUNCTION RESTORE abc\n(error) ERR DUMP payload version or checksum are wrong\n",
 	Run: runFunctionRestore,
@@ -245,10 +248,13 @@ var specFunctionList = command.Spec{
 	Summary: "Returns information about all libraries.",
 	Flags:   command.NoScript,
 	Tips:    []string{"nondeterministic_output_order"},
-	Args:    []command.Arg{command.Opt(command.TokenArg("LIBRARYNAME", command.Str("library-name-pattern"))), command.Opt(command.Token("WITHCODE"))},
+	Args: []command.Arg{command.Opt(command.TokenArg("LIBRARYNAME", command.Str("library-name-pattern"))),
+		command.Opt(command.Token("WITHCODE"))},
 	Replies: "A map for each library whose name matches the pattern.",
-	Examples: exampleLibrary + "> FUNCTION LIST WITHCODE\n1) 1) \"library_name\"\n   2) \"shop\"\n   3) \"engine\"\n   4) \"LUA\"\n   5) \"functions\"\n" +
-		"   6) 1) 1) \"name\"\n         2) \"sold\"\n         3) \"description\"\n         4) (nil)\n         5) \"flags\"\n         6) (empty array)\n" +
+	Examples: exampleLibrary + "> FUNCTION LIST WITHCODE\n1) 1) \"library_name\"\n   2) \"shop\"\n   3) \"engine\"\n" +
+		"   4) \"LUA\"\n   5) \"functions\"\n" +
+		"   6) 1) 1) \"name\"\n         2) \"sold\"\n         3) \"description\"\n         4) (nil)\n         5) \"flags\"\n" +
+		"         6) (empty array)\n" +
 		"   7) \"library_code\"\n   8) \"#!lua name=shop\\nredis.register_function('sold', function() return 1 end)\"\n",
 	Run: runFunctionList,
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/ebbdb/ebb/internal/numeral"
 )
 
-var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &specDebug, &specHotKeys, &specInfo, &specLatency, &specLolwut, &specMemory,
-	&specFailover, &specModule, &specMonitor, &specReplicaof, &specRole, &specSlaveof, &specSlowlog, &specShutdown, &specTime}
+var serverSpecs = []*command.Spec{&specACL, &command.SpecCommand, &specConfig, &specDebug, &specHotKeys, &specInfo,
+	&specLatency, &specLolwut, &specMemory, &specFailover, &specModule, &specMonitor, &specReplicaof, &specRole, &specSlaveof,
+	&specSlowlog, &specShutdown, &specTime}
 
 var specTime = command.Spec{
 	Name: "time", Group: command.GroupServer, Since: "2.6.0", Complexity: "O(1)",
@@ -40,12 +41,13 @@ func runTime(c *command.Ctx) error {
 
 var specLolwut = command.Spec{
 	Name: "lolwut", Group: command.GroupServer, Since: "5.0.0", Complexity: "O(1)",
-	Summary:  "Draws something, and says which version drew it.",
-	Flags:    command.ReadOnly | command.Fast,
-	Args:     []command.Arg{command.Opt(command.TokenArg("VERSION", command.Int("version")))},
-	Replies:  "A text.",
-	Examples: "> LOLWUT VERSION x\n(error) ERR value is not an integer or out of range\n> LOLWUT\n\"$_Redis ver. 7.4.0, ebb " + admin.Version + "\\n\"\n",
-	Run:      runLolwut,
+	Summary: "Draws something, and says which version drew it.",
+	Flags:   command.ReadOnly | command.Fast,
+	Args:    []command.Arg{command.Opt(command.TokenArg("VERSION", command.Int("version")))},
+	Replies: "A text.",
+	Examples: "> LOLWUT VERSION x\n(error) ERR value is not an integer or out of range\n> LOLWUT\n\"$_Redis ver. 7.4.0, ebb " +
+		admin.Version + "\\n\"\n",
+	Run: runLolwut,
 }
 
 func runLolwut(c *command.Ctx) error {

@@ -7,15 +7,17 @@ import (
 )
 
 var specShutdown = command.Spec{
-	Name: "shutdown", Group: command.GroupServer, Since: "1.0.0", Complexity: "O(N) when saving, where N is the total number of keys in all databases",
-	Summary: "Saves the data if configured, and ends the server.",
-	Flags:   adminFlags | command.NoMulti | command.AllowBusy | command.Slow,
+	Name: "shutdown", Group: command.GroupServer, Since: "1.0.0",
+	Complexity: "O(N) when saving, where N is the total number of keys in all databases",
+	Summary:    "Saves the data if configured, and ends the server.",
+	Flags:      adminFlags | command.NoMulti | command.AllowBusy | command.Slow,
 	Args: []command.Arg{command.Opt(command.OneOf("nosave_save", command.Token("NOSAVE"), command.Token("SAVE"))),
-		command.Opt(command.Token("NOW")).Since("7.0.0"), command.Opt(command.Token("FORCE")).Since("7.0.0"), command.Opt(command.Token("ABORT")).Since("7.0.0")},
+		command.Opt(command.Token("NOW")).Since("7.0.0"), command.Opt(command.Token("FORCE")).Since("7.0.0"),
+		command.Opt(command.Token("ABORT")).Since("7.0.0")},
 	History: []command.Change{{Since: "7.0.0", Text: "Added the `NOW`, `FORCE` and `ABORT` modifiers."}},
-	Replies: "None: the connection is closed when the server has ended. The server saves to the RDB file if there are save points, or with SAVE. If " +
-		"that fails, the reply is an error, and the server goes on; with FORCE it ends all the same. Without NOW, replicas that lag have " +
-		"shutdown-timeout seconds to catch up; ABORT ends that wait, and the shutdown.",
+	Replies: "None: the connection is closed when the server has ended. The server saves to the RDB file if there are " +
+		"save points, or with SAVE. If that fails, the reply is an error, and the server goes on; with FORCE it ends all the same. " +
+		"Without NOW, replicas that lag have shutdown-timeout seconds to catch up; ABORT ends that wait, and the shutdown.",
 	Examples: `
 > SHUTDOWN ABORT
 (error) ERR No shutdown in progress.

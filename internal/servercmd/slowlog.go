@@ -29,8 +29,8 @@ var specSlowlogGet = command.Spec{
 	Tips:    []string{"request_policy:all_nodes", "nondeterministic_output"},
 	Args:    []command.Arg{command.Opt(command.Int("count"))},
 	History: []command.Change{{Since: "4.0.0", Text: "Added client IP address, port and name to the reply."}},
-	Replies: "Up to count calls, 10 by default, -1 for all, the latest first: number, time, microseconds, arguments (32 at most, of 128 bytes), the " +
-		"client's address and name.",
+	Replies: "Up to count calls, 10 by default, -1 for all, the latest first: number, time, microseconds, arguments (32 " +
+		"at most, of 128 bytes), the client's address and name.",
 	Examples: `
 > CONFIG SET slowlog-log-slower-than 0
 OK

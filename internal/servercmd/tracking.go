@@ -11,15 +11,19 @@ import (
 // These are the subcommands of CLIENT that control client-side caching.
 
 var specClientTracking = command.Spec{
-	Name: "client|tracking", Group: command.GroupConnection, Since: "6.0.0", Complexity: "O(1). Some options may introduce additional complexity.",
-	Summary: "Makes the server send an invalidation message when a key changes that the connection has read, so that the client may cache values.",
-	Flags:   ownFlags,
-	Client:  command.Stateful,
-	Args: []command.Arg{command.OneOf("status", command.Token("ON"), command.Token("OFF")), command.Opt(command.TokenArg("REDIRECT", command.Int("client-id"))),
-		command.Opt(command.RepeatToken(command.TokenArg("PREFIX", command.Str("prefix")))), command.Opt(command.Token("BCAST")), command.Opt(command.Token("OPTIN")),
+	Name: "client|tracking", Group: command.GroupConnection, Since: "6.0.0",
+	Complexity: "O(1). Some options may introduce additional complexity.",
+	Summary: "Makes the server send an invalidation message when a key changes that the connection has read, so that " +
+		"the client may cache values.",
+	Flags:  ownFlags,
+	Client: command.Stateful,
+	Args: []command.Arg{command.OneOf("status", command.Token("ON"), command.Token("OFF")),
+		command.Opt(command.TokenArg("REDIRECT", command.Int("client-id"))),
+		command.Opt(command.RepeatToken(command.TokenArg("PREFIX", command.Str("prefix")))), command.Opt(command.Token("BCAST")),
+		command.Opt(command.Token("OPTIN")),
 		command.Opt(command.Token("OPTOUT")), command.Opt(command.Token("NOLOOP"))},
-	Replies: "OK. From then on the server remembers every key that a read command names, and sends `invalidate` with the key, once, at its next " +
-		"change, expiration or eviction; " +
+	Replies: "OK. From then on the server remembers every key that a read command names, and sends `invalidate` with " +
+		"the key, once, at its next change, expiration or eviction; " +
 		"a flush sends it with null. REDIRECT: to another connection, which in RESP2 must have subscribed to `" + tracking.InvalidateChannel +
 		"`. BCAST: for all keys, or those with a PREFIX, read or not. " +
 		"OPTIN, OPTOUT: reads count only, or do not count, after CLIENT CACHING. NOLOOP: not for the connection's own changes.",
