@@ -163,8 +163,8 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 // maxSpan bounds the options that are times.
 const maxSpan = 10 * 365 * 24 * time.Hour
 
-// Close ends the loads in the background, waits for them, and forgets the values of Options.Local. The programs that share the cache go on: what
-// was being loaded is left to them. Calls of Get that run go on too; later ones return stale values without
+// Close ends the loads in the background, waits for them, and forgets the values of Options.Local. The programs that share the cache go
+// on: what was being loaded is left to them. Calls of Get that run go on too; later ones return stale values without
 // a new load. Close may be called twice.
 func (x *Cache[K, V]) Close() {
 	x.mu.Lock()

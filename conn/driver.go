@@ -108,7 +108,8 @@ func (k SubscribeKind) Command() string {
 
 // NewWatched returns the argument of the function of a Driver's Watch: do runs one command on
 // the connection that watches, and tx runs commands as one transaction, or returns ErrConflict.
-func NewWatched(do func(ctx context.Context, args []any) (Value, error), tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
+func NewWatched(do func(ctx context.Context, args []any) (Value, error),
+	tx func(ctx context.Context, cmds [][]any) ([]Value, error)) *Watched {
 	return &Watched{runDo: do, runTx: tx}
 }
 
@@ -120,7 +121,8 @@ func CapabilitiesOf(infoServer string, commands Value) Capabilities {
 	caps := parseInfo(infoServer)
 	e := commands.Elems
 	has := func(i int) bool { return i < len(e) && len(e[i].Elems) > 0 }
-	caps.HashFieldTTL, caps.Functions, caps.ShardedPubSub = has(routing.ProbeHashFieldTTL), has(routing.ProbeFunctions), has(routing.ProbeShardedPubSub)
+	caps.HashFieldTTL = has(routing.ProbeHashFieldTTL)
+	caps.Functions, caps.ShardedPubSub = has(routing.ProbeFunctions), has(routing.ProbeShardedPubSub)
 	if caps.Native = caps.Native || has(routing.ProbeNative); caps.Native {
 		caps.Server, caps.HashFieldTTL, caps.Functions, caps.ShardedPubSub = "ebb", true, true, true
 	}

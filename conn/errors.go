@@ -63,7 +63,8 @@ func Unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {
 		return fmt.Errorf("ebb: %s: %w", doing, c)
 	}
-	if d, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) && time.Until(d) <= 0 {
+	if d, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) &&
+		time.Until(d) <= 0 {
 		return fmt.Errorf("ebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

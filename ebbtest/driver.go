@@ -134,7 +134,8 @@ func (d *driver) Tx(ctx context.Context, cmds [][]any) (replies []conn.Value, er
 	return d.exec(ctx, cmds, d.c.Tx)
 }
 
-func (d *driver) exec(ctx context.Context, cmds [][]any, tx func(context.Context, *conn.Batch) ([]conn.Value, error)) (replies []conn.Value, err error) {
+func (d *driver) exec(ctx context.Context, cmds [][]any,
+	tx func(context.Context, *conn.Batch) ([]conn.Value, error)) (replies []conn.Value, err error) {
 	err = d.up(ctx, func(ctx context.Context) error {
 		refused, lost, err := d.pass(ctx, []any{"EXEC"})
 		if refused != nil {

@@ -50,7 +50,8 @@ type ListenOptions struct {
 // On ebb an event comes one or two milliseconds after the deadline. On other servers a call
 // must detect the expiration: every operation on the map does, and OnExpired itself does at the
 // next deadline, at most 200 ms late.
-func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...ListenOptions) error {
+func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error,
+	opts ...ListenOptions) error {
 	if err := m.begin(ctx, false); err != nil {
 		return m.failed("listen", err)
 	}
@@ -61,7 +62,8 @@ func (m *Map[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx 
 }
 
 // OnExpired does the work of Map.OnExpired for all maps of the family.
-func (f *Family[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error, opts ...ListenOptions) error {
+func (f *Family[K, V]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[K, V]) error,
+	opts ...ListenOptions) error {
 	if err := f.listen(ctx, f.feed, listener, fn, opts); err != nil {
 		return fmt.Errorf("expmap: family %q: listen: %w", f.home, err)
 	}

@@ -28,7 +28,8 @@ type load[V any] struct {
 // If the map is full, GetOrLoad returns the value and does not store it.
 //
 // The result of a loader may overwrite an entry that was set or deleted while the loader ran.
-func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) (V, error) {
+func (m *Map[K, V]) GetOrLoad(ctx context.Context, key K, ttl time.Duration,
+	loader func(ctx context.Context, key K) (V, error)) (V, error) {
 	if err := kit.Callable(loader != nil, "loader"); err != nil {
 		var none V
 		return none, m.failed("load", err)
@@ -88,7 +89,8 @@ const (
 )
 
 // loadOnce loads the value, or waits for the value that another process loads.
-func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Duration, loader func(ctx context.Context, key K) (V, error)) (value V,
+func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Duration,
+	loader func(ctx context.Context, key K) (V, error)) (value V,
 	err error) {
 	f, err := m.o.Keys.Encode(key)
 	if err != nil {
@@ -125,7 +127,8 @@ func (m *Map[K, V]) loadOnce(ctx context.Context, l *load[V], key K, ttl time.Du
 }
 
 // hold calls the loader, and renews the marker while it runs. If the loader fails or panics, hold removes the marker.
-func (m *Map[K, V]) hold(ctx context.Context, marker, token string, key K, loader func(ctx context.Context, key K) (V, error)) (value V, err error) {
+func (m *Map[K, V]) hold(ctx context.Context, marker, token string, key K,
+	loader func(ctx context.Context, key K) (V, error)) (value V, err error) {
 	stop := make(chan struct{})
 	var renewer sync.WaitGroup
 	renewer.Go(func() {

@@ -114,7 +114,8 @@ type Figures struct {
 
 // Figures returns what the calls of this process have met so far.
 func (k *core[K, V]) Figures() Figures {
-	f := Figures{Hits: k.hits.Load(), Misses: k.misses.Load(), Unreadable: k.unreadable.Load(), Local: k.local.Load(), Evicted: k.evicted.Load()}
+	f := Figures{Hits: k.hits.Load(), Misses: k.misses.Load(), Unreadable: k.unreadable.Load(), Local: k.local.Load(),
+		Evicted: k.evicted.Load()}
 	if k.near != nil {
 		f.LocalEvicted = k.near.Evicted()
 	}
@@ -150,7 +151,8 @@ func New[K comparable, V any](c *conn.Conn, name string, opts ...Options[K, V]) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Map[K, V]{core: k, key: k.home, extra: [4]string{kit.Key(k.home, "due"), kit.Key(k.home, "expired"), kit.Key(k.home, "next"), kit.Key(k.home, "used")}}
+	m := &Map[K, V]{core: k, key: k.home, extra: [4]string{kit.Key(k.home, "due"), kit.Key(k.home, "expired"), kit.Key(k.home, "next"),
+		kit.Key(k.home, "used")}}
 	if k.other != nil {
 		if k.o.Events {
 			return nil, kit.Argument("expmap", name, "Events is set; %s has no events", k.other.Name())
@@ -205,7 +207,8 @@ func (f *Family[K, V]) Map(name string) *Map[K, V] {
 	m := &Map[K, V]{core: f.core, key: kit.Key(f.home, name), sub: name, feed: f.feed}
 	m.extra = [4]string{kit.Key(f.home, ":due:"+name), f.feed.Stream, f.feed.Index, kit.Key(f.home, ":used:"+name)}
 	if name == "" || name[0] == ':' {
-		m.bad = kit.Argument("expmap: family", f.home, "a map of it is named %q; a name has at least one character and does not begin with a colon", name)
+		m.bad = kit.Argument("expmap: family", f.home, "a map of it is named %q; a name has at least one character and does "+
+			"not begin with a colon", name)
 	}
 	return m
 }
@@ -356,7 +359,8 @@ func (m *Map[K, V]) run(ctx context.Context, s *conn.Script, marker string, args
 	if marker != "" {
 		keys = append(keys, marker)
 	}
-	all := append(make([]any, 0, 8+len(args)), kit.Millis(m.o.IdleTTL), m.o.MaxLen, expiries.OnTheWay, events, kit.Millis(expiries.Keep), m.sub,
+	all := append(make([]any, 0, 8+len(args)), kit.Millis(m.o.IdleTTL), m.o.MaxLen, expiries.OnTheWay, events,
+		kit.Millis(expiries.Keep), m.sub,
 		m.c.Capabilities().Native, m.o.Eviction.String())
 	return m.c.Script(ctx, s, keys, append(all, args...)...)
 }

@@ -320,7 +320,8 @@ func (m *Map[K, V]) TTL(ctx context.Context, key K) (time.Duration, bool, error)
 // exists.
 func (m *Map[K, V]) Expire(ctx context.Context, key K, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
+		return false, m.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest",
+			conn.ErrArgument, ttl))
 	}
 	did, err := m.setDeadline(ctx, key, ttl)
 	return did, m.failed("expire", err)

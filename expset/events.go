@@ -46,7 +46,8 @@ type ListenOptions struct {
 // On ebb an event comes one or two milliseconds after the deadline. On other servers a call
 // must detect the expiration: every operation on the set does, and OnExpired itself does at the
 // next deadline, at most 200 ms late.
-func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...ListenOptions) error {
+func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error,
+	opts ...ListenOptions) error {
 	if err := s.begin(ctx, false); err != nil {
 		return s.failed("listen", err)
 	}
@@ -57,14 +58,16 @@ func (s *Set[T]) OnExpired(ctx context.Context, listener string, fn func(ctx con
 }
 
 // OnExpired does the work of Set.OnExpired for all sets of the family.
-func (f *Family[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts ...ListenOptions) error {
+func (f *Family[T]) OnExpired(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error,
+	opts ...ListenOptions) error {
 	if err := f.listen(ctx, listener, fn, opts); err != nil {
 		return fmt.Errorf("expset: family %q: listen: %w", f.home, err)
 	}
 	return nil
 }
 
-func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error, opts []ListenOptions) error {
+func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx context.Context, e Expired[T]) error,
+	opts []ListenOptions) error {
 	o, err := kit.Option(opts)
 	if err != nil {
 		return err
@@ -91,7 +94,8 @@ func (s *Set[T]) Watch(ctx context.Context) error {
 		<-ctx.Done()
 		return s.failed("watch", ctx.Err())
 	}
-	own := expiries.Feed{Conn: s.c, Stream: s.stream, Native: s.native, Sweep: func(ctx context.Context, _ string) (int64, error) { return s.sweep(ctx) }}
+	own := expiries.Feed{Conn: s.c, Stream: s.stream, Native: s.native,
+		Sweep: func(ctx context.Context, _ string) (int64, error) { return s.sweep(ctx) }}
 	return s.failed("watch", own.Watch(ctx))
 }
 

@@ -228,7 +228,8 @@ func (s *Set[T]) TTL(ctx context.Context, member T) (time.Duration, bool, error)
 // exists.
 func (s *Set[T]) Expire(ctx context.Context, member T, ttl time.Duration) (bool, error) {
 	if ttl <= 0 {
-		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest", conn.ErrArgument, ttl))
+		return false, s.failed("expire", fmt.Errorf("%w: a time to live of %v: more than 0; Persist and Remove do the rest",
+			conn.ErrArgument, ttl))
 	}
 	did, err := s.setDeadline(ctx, member, ttl)
 	return did, s.failed("expire", err)

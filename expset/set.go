@@ -111,7 +111,8 @@ func NewFamily[T comparable](c *conn.Conn, name string, opts ...Options[T]) (*Fa
 func (f *Family[T]) Set(name string) *Set[T] {
 	s := &Set[T]{core: f.core, key: kit.Key(f.home, name), sub: name}
 	if name == "" || name[0] == ':' {
-		s.bad = kit.Argument("expset: family", f.home, "a set of it is named %q; a name has at least one character and does not begin with a colon", name)
+		s.bad = kit.Argument("expset: family", f.home, "a set of it is named %q; a name has at least one character and does "+
+			"not begin with a colon", name)
 	}
 	return s
 }

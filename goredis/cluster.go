@@ -220,7 +220,8 @@ func (k *cluster) do(ctx context.Context, plain []any) (conn.Value, error) {
 }
 
 // run tries a command on the node of its key.
-func (k *cluster) run(ctx context.Context, plain []any, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) (conn.Value, error) {
+func (k *cluster) run(ctx context.Context, plain []any,
+	try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) (conn.Value, error) {
 	return k.at(ctx, named(plain), route(plain), try)
 }
 
@@ -230,7 +231,8 @@ const hops = 3
 
 // at calls try with the node of a key ("": any node), until an answer is final or the
 // policy allows no further try.
-func (k *cluster) at(ctx context.Context, doing, key string, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) (conn.Value, error) {
+func (k *cluster) at(ctx context.Context, doing, key string,
+	try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) (conn.Value, error) {
 	var a remote.Answer
 	var r routing.Retry
 	defer r.Stop()
@@ -266,7 +268,8 @@ func again(ctx context.Context, a remote.Answer) bool {
 }
 
 // hop calls try on a node, and on the nodes to which it redirects.
-func (k *cluster) hop(ctx context.Context, node *redis.Client, try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) remote.Answer {
+func (k *cluster) hop(ctx context.Context, node *redis.Client,
+	try func(ctx context.Context, node *redis.Client, ask bool) remote.Answer) remote.Answer {
 	ask := false
 	for range hops {
 		a := try(ctx, node, ask)

@@ -171,7 +171,8 @@ type subscriber interface {
 
 // subscribeOn subscribes on every given server, or on none. It fails if a server does not
 // confirm within the timeout.
-func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, names []string, within time.Duration) (sources []*source, a remote.Answer) {
+func subscribeOn(ctx context.Context, of []subscriber, kind conn.SubscribeKind, names []string,
+	within time.Duration) (sources []*source, a remote.Answer) {
 	for _, s := range of {
 		if ctx.Err() != nil {
 			closeAll(sources)

@@ -339,7 +339,8 @@ func (a address) cluster() *redis.ClusterOptions {
 }
 
 // dialer adds TLS to a dial function, as go-redis does for its own.
-func dialer(dial func(context.Context, string, string) (net.Conn, error), c *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+func dialer(dial func(context.Context, string, string) (net.Conn, error), c *tls.Config) func(context.Context,
+	string, string) (net.Conn, error) {
 	if c == nil {
 		return dial
 	}

@@ -202,7 +202,8 @@ func (s *Slot) acquireByScript(ctx context.Context, wait bool) (err error) {
 	}()
 	for {
 		s.startLease(ctx)
-		v, err := s.q.c.Script(ctx, slotScript, s.keys(), s.owner, s.q.slots, s.q.opt.Lease.Microseconds(), turn, (4 * refresh).Microseconds(), wait,
+		v, err := s.q.c.Script(ctx, slotScript, s.keys(), s.owner, s.q.slots, s.q.opt.Lease.Microseconds(), turn,
+			(4 * refresh).Microseconds(), wait,
 			s.q.wakeups.Name)
 		switch {
 		case err != nil:

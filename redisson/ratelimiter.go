@@ -91,7 +91,8 @@ func (l *RateLimiter) String() string {
 	if l.opt.Fair {
 		fair = ", with a line"
 	}
-	return fmt.Sprintf("limiter %q (Redisson's layout%s; a Lua script on %s)", l.name, fair, strings.TrimRight(caps.Server+" "+caps.Version, " "))
+	return fmt.Sprintf("limiter %q (Redisson's layout%s; a Lua script on %s)", l.name, fair,
+		strings.TrimRight(caps.Server+" "+caps.Version, " "))
 }
 
 // keys returns the five keys of Redisson and the two of the line.
@@ -108,7 +109,8 @@ func (l *RateLimiter) failed(doing string, err error) error {
 		case strings.Contains(string(refused), "EBBNORATE"):
 			err = ErrNoRate
 		case strings.Contains(string(refused), "EBBOLD"):
-			err = fmt.Errorf("%w: the free permits have no log, as with Redisson 3.13.2 and older: this limiter needs 3.13.3 or newer", conn.ErrValue)
+			err = fmt.Errorf("%w: the free permits have no log, as with Redisson 3.13.2 and older: this limiter needs 3.13.3 or newer",
+				conn.ErrValue)
 		case strings.Contains(string(refused), "EBBTOOMUCH"):
 			err = fmt.Errorf("%w: more permits than the rate", limit.ErrTooMuch)
 		}

@@ -163,8 +163,9 @@ func (c *Config) start(ctx context.Context, ln net.Listener) (*instance.Instance
 	}
 	slices.SortFunc(o.Pages, func(a, b adminhttp.Page) int { return strings.Compare(a.Path, b.Path) })
 	if o.Config.Bool("http-pprof") && c.Pages["/debug/pprof/"] == nil {
-		return nil, errors.New(`server: the directive http-pprof is yes, and Config.Pages has no "/debug/pprof/": add http.HandlerFunc(pprof.Index) of ` +
-			`net/http/pprof`)
+		return nil,
+			errors.New(`server: the directive http-pprof is yes, and Config.Pages has no "/debug/pprof/": add http.HandlerFunc(pprof.Index) of ` +
+				`net/http/pprof`)
 	}
 	if c.Listening != nil {
 		o.Listening = func(in *instance.Instance) { c.Listening(in.Addrs()) }

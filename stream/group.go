@@ -69,7 +69,8 @@ func (s *Stream[T]) Group(name string, opts ...GroupOptions) (*Group[T], error) 
 		return nil, kit.Argument("stream", s.name, "the name of the group is empty; it must have at least one character")
 	}
 	if o.ClaimAfter < 0 || o.Batch < 0 || o.DeadLen < 0 || o.DeadTTL < 0 {
-		return nil, kit.Argument("stream", s.name, "group %q: ClaimAfter is %v, Batch %d, DeadLen %d and DeadTTL %v; none of them may be negative",
+		return nil, kit.Argument("stream", s.name, "group %q: ClaimAfter is %v, Batch %d, DeadLen %d and DeadTTL %v; "+
+			"none of them may be negative",
 			name, o.ClaimAfter, o.Batch, o.DeadLen, o.DeadTTL)
 	}
 	o.ClaimAfter = cmp.Or(o.ClaimAfter, 30*time.Second)

@@ -81,7 +81,8 @@ func New[T any](c *conn.Conn, name string, opts ...Options[T]) (*Stream[T], erro
 		return nil, err
 	}
 	if o.MaxLen < 0 || o.Retention < 0 {
-		return nil, kit.Argument("stream", name, "MaxLen is %d and Retention %v; neither may be negative, and 0 keeps everything", o.MaxLen, o.Retention)
+		return nil, kit.Argument("stream", name, "MaxLen is %d and Retention %v; neither may be negative, and 0 keeps everything",
+			o.MaxLen, o.Retention)
 	}
 	if o.Codec, err = kit.Codec(o.Codec, "Codec"); err != nil {
 		return nil, fmt.Errorf("stream %q: %w", name, err)

@@ -66,7 +66,8 @@ func New(c *conn.Conn, name string, opts ...Options) (*Counter, error) {
 	case o.Window == 0 && o.Bucket > 0:
 		return nil, kit.Argument("unique", name, "Bucket is %v, but there is no Window; only a Window has buckets", o.Bucket)
 	case o.Window > 0 && (o.Bucket%time.Millisecond != 0 || o.Bucket > o.Window || o.Window/o.Bucket > maxBuckets):
-		return nil, kit.Argument("unique", name, "Bucket is %v; it must be whole ms, and go from 1 to %d times into the Window of %v", o.Bucket, maxBuckets, o.Window)
+		return nil, kit.Argument("unique", name, "Bucket is %v; it must be whole ms, and go from 1 to %d times into the Window of %v",
+			o.Bucket, maxBuckets, o.Window)
 	}
 	return &Counter{c: c, name: name, o: o}, nil
 }

@@ -86,10 +86,12 @@ Open the printed address in a browser. Nothing is written to disk.`,
 		},
 	}
 	c.Flags().StringVar(&o.port, "port", "", "the TCP `port` for clients (default: 6379, or the next free one of ten)")
-	c.Flags().StringVar(&o.http, "http", "", "the `address` of the web console: a port of loopback, or host:port (default: 9121, or the next free one of ten)")
+	c.Flags().StringVar(&o.http, "http", "", "the `address` of the web console: a port of loopback, or host:port (default: 9121, "+
+		"or the next free one of ten)")
 	c.Flags().Float64Var(&o.speed, "speed", 1, "how many times as often the shop acts")
 	c.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the random choices")
-	c.Flags().StringVar(&o.lang, "lang", "", "the `language` of what it prints and of the console, en or zh (default: English, and that of the browser)")
+	c.Flags().StringVar(&o.lang, "lang", "", "the `language` of what it prints and of the console, en or zh (default: "+
+		"English, and that of the browser)")
 	return c
 }
 

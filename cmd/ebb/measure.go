@@ -22,7 +22,8 @@ type measurement struct {
 }
 
 func measurements() []measurement {
-	return []measurement{storm(), prompt(), durableEvents(), churn(), types(), scripts(), timed(), bombs(), drop(), line(), due(), waiters(), cache()}
+	return []measurement{storm(), prompt(), durableEvents(), churn(), types(), scripts(), timed(), bombs(), drop(),
+		line(), due(), waiters(), cache()}
 }
 
 // command returns the subcommand. Every one has the flags that name a server,
@@ -65,7 +66,8 @@ until everything is reclaimed, CPU and memory. Deletes all keys of the server.`,
 		common: &cfg.Common, pid: "CPU and memory",
 		flags: func(f *pflag.FlagSet) {
 			f.IntVarP(&cfg.Items, "items", "n", 3_000_000, "items that expire together")
-			f.StringVar(&cfg.Kind, "kind", "", "what the items are: key, field, member (of sets), zmember (of sorted sets) or element (of lists) (default key)")
+			f.StringVar(&cfg.Kind, "kind", "", "what the items are: key, field, member (of sets), zmember (of sorted sets) or "+
+				"element (of lists) (default key)")
 			f.IntVar(&cfg.Fields, "fields", 0, "put the items into containers of this many, each item with its own deadline (default 1000)")
 			f.IntVar(&cfg.Rate, "rate", 5000, "GETs a second, open loop")
 			f.DurationVar(&cfg.Lead, "lead", 0, "from the start of loading to the deadline (default: a guess)")

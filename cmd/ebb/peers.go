@@ -97,7 +97,8 @@ func (p *peers) master(ctx context.Context, cfg *config.Set) (string, error) {
 	for i, err := range errs {
 		// A peer that refuses the password may be the master: a second one would lose data.
 		if text := fmt.Sprint(err); strings.Contains(text, "NOAUTH") || strings.Contains(text, "WRONGPASS") || strings.Contains(text, "NOPERM") {
-			return "", fmt.Errorf("--peers: %s does not tell its role; masteruser and masterauth must be its user with +role and password: %w", p.addrs[i], err)
+			return "", fmt.Errorf("--peers: %s does not tell its role; masteruser and masterauth must be its user with +role and "+
+				"password: %w", p.addrs[i], err)
 		}
 	}
 	return p.choose(roles, readRole(cfg)), nil

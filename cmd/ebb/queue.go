@@ -138,7 +138,8 @@ The command scans the database: O(keys), and O(queues) on ebb.`,
 			if !i.PausedUntil.IsZero() {
 				paused = "until " + stamp(i.PausedUntil)
 			}
-			rows = append(rows, []string{strconv.Quote(name), n(i.Ready), n(i.Delayed), n(i.Leased), n(i.Dead), i.Lateness.String(), n(i.Schedules), paused})
+			rows = append(rows, []string{strconv.Quote(name), n(i.Ready), n(i.Delayed), n(i.Leased), n(i.Dead), i.Lateness.String(),
+				n(i.Schedules), paused})
 		}
 		return table(out, "QUEUE\tREADY\tDELAYED\tLEASED\tDEAD\tLATE\tSCHEDULES\tPAUSED", rows)
 	})
@@ -235,7 +236,8 @@ func queuePeek() *cobra.Command {
 		}
 		var rows [][]string
 		for _, e := range page {
-			rows = append(rows, []string{strconv.Quote(e.ID), e.State.String(), strconv.Itoa(e.Deliveries), stamp(e.Due), stamp(e.Until), strconv.Quote(e.Value)})
+			rows = append(rows, []string{strconv.Quote(e.ID), e.State.String(), strconv.Itoa(e.Deliveries), stamp(e.Due),
+				stamp(e.Until), strconv.Quote(e.Value)})
 		}
 		return table(out, "JOB\tSTATE\tDELIVERIES\tDUE\tLEASED UNTIL\tPAYLOAD", rows)
 	})
@@ -248,7 +250,8 @@ func peekDead(ctx context.Context, q *queue.Queue[string], out io.Writer, after 
 	}
 	var rows [][]string
 	for _, d := range page {
-		rows = append(rows, []string{strconv.Quote(d.ID), strconv.Itoa(d.Deliveries), stamp(d.Died), strconv.Quote(d.Reason), strconv.Quote(d.Value)})
+		rows = append(rows, []string{strconv.Quote(d.ID), strconv.Itoa(d.Deliveries), stamp(d.Died), strconv.Quote(d.Reason),
+			strconv.Quote(d.Value)})
 	}
 	return table(out, "JOB\tDELIVERIES\tDIED\tREASON\tPAYLOAD", rows)
 }

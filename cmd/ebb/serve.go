@@ -303,7 +303,8 @@ func reloadFiles(in *instance.Instance, log *slog.Logger) error {
 // await returns when the server must end: a client has sent SHUTDOWN, or a signal came and
 // the data is saved. If the data cannot be saved after a signal, the server continues; a
 // SIGINT after that ends it without saving. Meanwhile it calls reload at each SIGHUP.
-func await(ctx context.Context, signals, hangups <-chan os.Signal, reload func(), in *instance.Instance, cfg *config.Set, out io.Writer, log *slog.Logger) {
+func await(ctx context.Context, signals, hangups <-chan os.Signal, reload func(), in *instance.Instance, cfg *config.Set,
+	out io.Writer, log *slog.Logger) {
 	o := shutdownOptions(cfg, os.Interrupt)
 	for tries := 0; ; tries++ {
 		select {
@@ -386,8 +387,8 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	}
 	fmt.Fprintf(out, "ebb %s serves %s (pid %d)\n", version(), strings.Join(addrs, ", "), os.Getpid())
 	if dir := in.Service().Keeper().Dir(); dir == "" {
-		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops (--dir DIRECTORY or --appendonly "+
-			"yes keeps it)\n", in.DB().Shards(), in.Loops())
+		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops "+
+			"(--dir DIRECTORY or --appendonly yes keeps it)\n", in.DB().Shards(), in.Loops())
 	} else {
 		fmt.Fprintf(out, "data is kept in %s (%s): %d shards, %d network loops\n", dir, keeping(cfg), in.DB().Shards(), in.Loops())
 	}
@@ -395,8 +396,8 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 		fmt.Fprintln(out, "no password is set: only clients of this machine are served (protected-mode yes)")
 	}
 	if cfg.RequirePass() == "" && !cfg.ProtectedMode() && cfg.String("aclfile") == "" && !loopbackOnly(in.Addrs()) {
-		fmt.Fprintln(out, "WARNING: no password is set and protected-mode is off: every client that reaches an address above may read and change "+
-			"all data (--requirepass, EBB_REQUIREPASS or EBB_REQUIREPASS_FILE sets a password)")
+		fmt.Fprintln(out, "WARNING: no password is set and protected-mode is off: every client that reaches an "+
+			"address above may read and change all data (--requirepass, EBB_REQUIREPASS or EBB_REQUIREPASS_FILE sets a password)")
 	}
 	first := true
 	for _, g := range cfg.Ignored() {

@@ -47,7 +47,8 @@ func managed(cfg *config.Set, log *slog.Logger) *manager {
 		return &manager{log: log}
 	}
 	if by := cfg.String("supervised"); by == "systemd" || by == "upstart" {
-		log.Warn("the service manager is not notified when the server is ready: it is not systemd, or its unit has no Type=notify", "supervised", by)
+		log.Warn("the service manager is not notified when the server is ready: it is not systemd, or its unit has no Type=notify",
+			"supervised", by)
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ out if it is not installed.`,
 
 // sweepServers returns ebb, which it starts if started is true, and the peers. stop ends those that it started. It tells w which
 // programs are not installed.
-func sweepServers(ctx context.Context, ours loadgen.Target, started bool, peers string, w io.Writer) (servers []loadgen.Side, stop func(), err error) {
+func sweepServers(ctx context.Context, ours loadgen.Target, started bool, peers string, w io.Writer) (servers []loadgen.Side,
+	stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for _, s := range stops {

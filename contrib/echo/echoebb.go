@@ -14,7 +14,8 @@ import (
 // Failed the error 503.
 type Options = httplimit.OptionsFor[echo.Context]
 
-// New returns middleware that takes from l for each request. Two Options are a panic. Several may be nested: each adds its policy to the header fields.
+// New returns middleware that takes from l for each request. Two Options are a panic. Several may be nested: each adds its policy to
+// the header fields.
 func New(l *limit.Limiter, opts ...Options) echo.MiddlewareFunc {
 	ask := httplimit.For(l, framework, opts...)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

@@ -15,7 +15,8 @@ import (
 // copy, because the middleware does not keep the key.
 type Options = httplimit.OptionsFor[fiber.Ctx]
 
-// New returns a handler that takes from l for each request. Two Options are a panic. Several may follow each other: each adds its policy to the header fields.
+// New returns a handler that takes from l for each request. Two Options are a panic. Several may follow each other: each adds its
+// policy to the header fields.
 func New(l *limit.Limiter, opts ...Options) fiber.Handler {
 	ask := httplimit.For(l, framework, opts...)
 	return func(c fiber.Ctx) error {

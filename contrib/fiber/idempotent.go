@@ -66,7 +66,8 @@ func requestOf(c fiber.Ctx) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &http.Request{Method: strings.Clone(c.Method()), URL: u, Host: string(c.Request().Header.Host()), RequestURI: u.String(), Header: http.Header{},
+	r := &http.Request{Method: strings.Clone(c.Method()), URL: u, Host: string(c.Request().Header.Host()),
+		RequestURI: u.String(), Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: c.RequestCtx().RemoteAddr().String()}
 	for name, value := range c.Request().Header.All() {
 		r.Header.Add(string(name), string(value))

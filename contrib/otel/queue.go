@@ -86,7 +86,8 @@ func QueueMiddleware[T any](name string, opts ...Options) (queue.Middleware[T], 
 }
 
 // startJob begins the span of a job.
-func startJob[T any](ctx context.Context, tracer trace.Tracer, name string, j *queue.Job[T], attrs []attribute.KeyValue) (context.Context, trace.Span) {
+func startJob[T any](ctx context.Context, tracer trace.Tracer, name string, j *queue.Job[T],
+	attrs []attribute.KeyValue) (context.Context, trace.Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithNewRoot(), trace.WithAttributes(attrs...),
 		trace.WithAttributes(attribute.String("messaging.message.id", j.ID), attribute.Int("ebb.job.deliveries", j.Deliveries))}
 	pushed := trace.SpanContextFromContext(propagator.Extract(context.Background(), propagation.MapCarrier(j.Headers)))

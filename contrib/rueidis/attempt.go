@@ -66,11 +66,13 @@ func unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {
 		return fmt.Errorf("rueidisebb: %s: %w", doing, c)
 	}
-	if at, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) && time.Until(at) <= 0 {
+	if at, ok := ctx.Deadline(); ok && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) &&
+		time.Until(at) <= 0 {
 		return fmt.Errorf("rueidisebb: %s: %w", doing, context.DeadlineExceeded) // the context's own timer is late
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("rueidisebb: %s: %w: %w: no reply to an earlier call on the same connection", doing, conn.ErrUnavailable, routing.ErrUnresponsive)
+		return fmt.Errorf("rueidisebb: %s: %w: %w: no reply to an earlier call on the same connection", doing, conn.ErrUnavailable,
+			routing.ErrUnresponsive)
 	}
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("rueidisebb: %s: %w: %v", doing, conn.ErrUnavailable, err) //nolint:errorlint // hidden on purpose

@@ -71,12 +71,14 @@ func (d *driver) hangsUp() bool { return d.partings != nil && !d.cluster }
 
 // blocked runs a command that waits, and tries again while more says so. The context of a
 // try ends when the caller's does, at Close, and when the server is silent.
-func (d *driver) blocked(ctx context.Context, words []string, more time.Duration, try func(ctx context.Context) remote.Answer) (conn.Value, error) {
+func (d *driver) blocked(ctx context.Context, words []string, more time.Duration,
+	try func(ctx context.Context) remote.Answer) (conn.Value, error) {
 	open, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	v, err := d.policy.Persist(open, words[0], func() remote.Answer {
-		p := routing.Liveness{Own: routing.OwnWait(len(words), func(i int) string { return words[i] }), ReadTimeout: d.timeouts.reply, First: firstLook}
+		p := routing.Liveness{Own: routing.OwnWait(len(words), func(i int) string { return words[i] }),
+			ReadTimeout: d.timeouts.reply, First: firstLook}
 		if p.Own > 0 {
 			p.Own += more
 		}

@@ -19,7 +19,8 @@ const hops = 3
 // dedicated calls try once with a connection to the node of a key ("": any), and with the
 // nodes to which it redirects, because rueidis does not follow redirections for dedicated
 // clients. try also reports whether the connection is sound.
-func (d *driver) dedicated(ctx context.Context, key string, try func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool)) remote.Answer {
+func (d *driver) dedicated(ctx context.Context, key string,
+	try func(c rueidis.DedicatedClient, ask bool) (remote.Answer, bool)) remote.Answer {
 	node, ask := d.client, false
 	for hop := 0; ; hop++ {
 		a := lend(node, func(c rueidis.DedicatedClient) (remote.Answer, bool) { return try(c, ask) })

@@ -138,7 +138,8 @@ func (r *replicated) Tx(ctx context.Context, cmds [][]any) ([]conn.Value, error)
 
 // execReplicated runs exec on a dedicated client, and then waits for replicas if w is not
 // nil.
-func (d *driver) execReplicated(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait, cmds [][]string) ([]conn.Value, remote.Answer) {
+func (d *driver) execReplicated(ctx context.Context, c rueidis.DedicatedClient, ask bool, w *wait,
+	cmds [][]string) ([]conn.Value, remote.Answer) {
 	if ask { // ASKING holds for the transaction after it
 		if a := d.answer(ctx, "ASKING", c.Do(ctx, c.B().Asking().Build())); a.Err != nil {
 			return nil, a

@@ -33,7 +33,8 @@ func wide(words []string) everywhere {
 			addrs[i] = m.addr
 		}
 		word := func(s string) string { return s }
-		return remote.FanOut(run, words, word, addrs, func(at int, args []string) (conn.Value, error) { return d.onMaster(ctx, all[at], w, args) })
+		return remote.FanOut(run, words, word, addrs,
+			func(at int, args []string) (conn.Value, error) { return d.onMaster(ctx, all[at], w, args) })
 	}
 }
 

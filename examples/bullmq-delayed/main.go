@@ -19,7 +19,8 @@ func main() { example.Main(run) }
 var planned = []struct {
 	queue, id string
 	after     time.Duration
-}{{"mail", "1", 300 * time.Millisecond}, {"report", "1", 100 * time.Millisecond}, {"mail", "2", 100 * time.Millisecond}, {"image", "1", 200 * time.Millisecond}}
+}{{"mail", "1", 300 * time.Millisecond}, {"report", "1", 100 * time.Millisecond}, {"mail", "2", 100 * time.Millisecond},
+	{"image", "1", 200 * time.Millisecond}}
 
 var queues = []string{"mail", "report", "image"}
 

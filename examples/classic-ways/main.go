@@ -22,7 +22,8 @@ import (
 
 func main() {
 	url := flag.String("url", "mem://", "the backend of the column ebb")
-	redis := flag.String("redis", "", "the redis-server to measure, as redis://host:port; by default one that is started here, if the PATH has redis-server")
+	redis := flag.String("redis", "", "the redis-server to measure, as redis://host:port; by default one that is started here, "+
+		"if the PATH has redis-server")
 	flag.Parse()
 	example.Quiet() // the program connects to servers that are not started yet
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

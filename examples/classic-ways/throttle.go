@@ -28,7 +28,8 @@ var throttle = classic{
 			return n, err
 		}},
 		{fmt.Sprintf("limit.Options{Burst: %d}", most), func(ctx context.Context, b *bench) (int64, error) {
-			l, err := limit.New(b.c, b.key("logins"), limit.Per(most, time.Hour), limit.FailClosed, limit.Options{Burst: most, Timeout: 10 * time.Second})
+			l, err := limit.New(b.c, b.key("logins"), limit.Per(most, time.Hour), limit.FailClosed,
+				limit.Options{Burst: most, Timeout: 10 * time.Second})
 			if err != nil {
 				return 0, err
 			}

@@ -85,7 +85,8 @@ func burst(call func() (bool, error)) (allowed int64, err error) {
 
 // steadily calls ten times in each of three periods, and returns the number of allowed calls. It reports whether
 // all calls came at their time.
-func (b *bench) steadily(ctx context.Context, period time.Duration, call func(now int64) (bool, error)) (allowed int64, inTime bool, err error) {
+func (b *bench) steadily(ctx context.Context, period time.Duration, call func(now int64) (bool, error)) (allowed int64,
+	inTime bool, err error) {
 	start, err := b.now(ctx)
 	if err != nil {
 		return 0, false, err

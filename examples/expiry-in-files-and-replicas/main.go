@@ -26,7 +26,8 @@ func main() {
 	url := flag.String("url", "", "not taken: this example starts servers of its own, because it restarts them and reads their files")
 	flag.Parse()
 	if *url != "" {
-		fmt.Fprintf(os.Stderr, "-url %s: this example starts servers of its own, because it restarts them and reads their files; leave -url out\n", *url)
+		fmt.Fprintf(os.Stderr, "-url %s: this example starts servers of its own, because it restarts them and reads their "+
+			"files; leave -url out\n", *url)
 		os.Exit(2)
 	}
 	example.Quiet() // the program connects to servers that are not started yet
@@ -270,7 +271,8 @@ func (s *story) replicated() error {
 		return fmt.Errorf("the replica counts %s keys as expired", got)
 	}
 	s.ask(s.master, "GET lease") // the read finds the expired key and deletes it
-	if err := s.until("the master's DEL is in the replica's file", func() bool { return strings.Contains(files(replica), del("lease")) }); err != nil {
+	if err := s.until("the master's DEL is in the "+
+		"replica's file", func() bool { return strings.Contains(files(replica), del("lease")) }); err != nil {
 		return err
 	}
 	s.say("  the master deletes it    DEL lease comes to the replica with the stream, and is in its file as well")

@@ -233,7 +233,8 @@ func (p *program) line(ctx context.Context) (events int, err error) {
 	if p.c.Capabilities().Native {
 		living++ // the hash
 	}
-	fmt.Fprintf(p.w, "%7s  %7d  %7d  %7d  %7d  %v\n", now.Round(10*time.Millisecond), due, len(p.late), size, living, p.slow.Round(time.Microsecond))
+	fmt.Fprintf(p.w, "%7s  %7d  %7d  %7d  %7d  %v\n", now.Round(10*time.Millisecond), due, len(p.late), size, living,
+		p.slow.Round(time.Microsecond))
 	p.slow = 0
 	return len(p.late), p.failed
 }

@@ -54,7 +54,8 @@ func throttle(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 			continue // the program prints the first request, the last allowed one and the first refused one
 		}
 		shown = v.Elems[0].Int != 0
-		fmt.Fprintf(w, "  %-8s capacity %d, %2d left, again in %2d s, empty in %2d s\n", map[int64]string{0: "allowed", 1: "limited"}[v.Elems[0].Int],
+		fmt.Fprintf(w, "  %-8s capacity %d, %2d left, again in %2d s, empty in %2d s\n",
+			map[int64]string{0: "allowed", 1: "limited"}[v.Elems[0].Int],
 			v.Elems[1].Int, v.Elems[2].Int, v.Elems[3].Int, v.Elems[4].Int)
 	}
 	fmt.Fprintf(w, "  asked with a max_burst of 15, and %d of 20 were allowed at once: the burst is max_burst + 1\n\n", granted)
@@ -76,7 +77,8 @@ func object(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		if i > 0 && i < 15 {
 			continue
 		}
-		fmt.Fprintf(w, "  %-8s capacity %d, %2d left, again in %2.0f s, empty in %2.0f s\n", map[bool]string{true: "allowed", false: "limited"}[r.Allowed],
+		fmt.Fprintf(w, "  %-8s capacity %d, %2d left, again in %2.0f s, empty in %2.0f s\n",
+			map[bool]string{true: "allowed", false: "limited"}[r.Allowed],
 			r.Limit, r.Remaining, r.RetryAfter.Seconds(), r.ResetAfter.Seconds())
 	}
 	fmt.Fprintln(w)

@@ -38,7 +38,8 @@ const (
 var planned = []struct {
 	name, set string
 	after     time.Duration
-}{{"third", schedule, 300 * time.Millisecond}, {"first", schedule, 100 * time.Millisecond}, {"second (a retry)", retry, 200 * time.Millisecond},
+}{{"third", schedule, 300 * time.Millisecond}, {"first", schedule, 100 * time.Millisecond},
+	{"second (a retry)", retry, 200 * time.Millisecond},
 	{"last", schedule, 450 * time.Millisecond}}
 
 // look is the pause of the poller. Sidekiq's is 5 s times the number of processes.

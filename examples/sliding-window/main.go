@@ -59,7 +59,8 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return err
 	}
 
-	exact, err := limit.New(c, "codes", limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
+	exact, err := limit.New(c, "codes", limit.Per(most, window), limit.FailClosed,
+		limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,8 @@ func onASortedSet(ctx context.Context, c *ebb.Conn, key string) (bool, error) {
 func listing(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	const most, window, key = 5, 200 * time.Millisecond, "logins:listing"
 	defer func() { _, _ = c.Do(context.WithoutCancel(ctx), "DEL", key) }()
-	exact, err := limit.New(c, "logins-exact", limit.Per(most, window), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
+	exact, err := limit.New(c, "logins-exact", limit.Per(most, window), limit.FailClosed,
+		limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
 	if err != nil {
 		return err
 	}

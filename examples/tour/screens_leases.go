@@ -65,7 +65,8 @@ func playLimiter(s *stage) error {
 		line  *timeline
 		count [2]int
 	}
-	clients := []*client{{name: "ann", pause: 450 * time.Millisecond}, {name: "bob", pause: 190 * time.Millisecond}, {name: "eve", pause: 70 * time.Millisecond}}
+	clients := []*client{{name: "ann", pause: 450 * time.Millisecond}, {name: "bob", pause: 190 * time.Millisecond},
+		{name: "eve", pause: 70 * time.Millisecond}}
 	for i, c := range clients {
 		c.line = newTimeline(length, 62)
 		s.every(time.Duration(300+10*i)*time.Millisecond, c.pause, length-200*time.Millisecond, func(int) error {

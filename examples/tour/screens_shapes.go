@@ -364,7 +364,8 @@ func showDrivers(s *stage, cv *canvas) error {
 	}
 	cv.putf(58, top+12, plain, "on the road  %2d", len(all))
 	cv.put(58, top+13, red, "● silent")
-	s.note(fmt.Sprintf("GEOSEARCH drivers FROMLONLAT %.2f %.2f BYRADIUS %d m ASC WITHDIST", mapLon, mapLat, nearRadius), fmt.Sprintf("%d drivers", near), green)
+	s.note(fmt.Sprintf("GEOSEARCH drivers FROMLONLAT %.2f %.2f BYRADIUS %d m ASC WITHDIST", mapLon, mapLat, nearRadius),
+		fmt.Sprintf("%d drivers", near), green)
 	return nil
 }
 

@@ -122,7 +122,8 @@ func inside(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 			}
 			largest, sum = max(largest, r), sum+r
 		}
-		fmt.Fprintf(w, "  %6d visitors: %5d of %d are set, %.1f on average, %d at most\n", n, set, len(v.Elems), float64(sum)/float64(len(v.Elems)), largest)
+		fmt.Fprintf(w, "  %6d visitors: %5d of %d are set, %.1f on average, %d at most\n", n, set, len(v.Elems),
+			float64(sum)/float64(len(v.Elems)), largest)
 	}
 
 	const counters, each = 40, 5000

@@ -34,8 +34,8 @@ var (
 	ErrSyntax  = errors.New("Syntax error")
 	ErrKeys    = errors.New("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try " +
 		"'resetkeys' to start with an empty list of patterns")
-	ErrChannels = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try " +
-		"'resetchannels' to start with an empty list of channels")
+	ErrChannels = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and " +
+		"does not have any effect. Try 'resetchannels' to start with an empty list of channels")
 	ErrPassword = errors.New("The password you are trying to remove from the user does not exist")
 	ErrHash     = errors.New("The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters")
 	ErrFirstArg = errors.New("Allowing first-arg of a subcommand is not supported")

@@ -13,8 +13,8 @@ const bodyTime = 30 * time.Second
 // longAgo is a deadline that has passed.
 var longAgo = time.Unix(1, 0)
 
-// body is the body of a request, of which the rest must arrive within some time. http.Server has a bound for that, ReadTimeout, but it would end
-// answers that last, too. A client that sends the headers alone would hold a connection, and a place among the viewer's requests.
+// body is the body of a request, of which the rest must arrive within some time. http.Server has a bound for that, ReadTimeout, but it
+// would end answers that last, too. A client that sends the headers alone would hold a connection, and a place among the viewer's requests.
 type body struct {
 	io.ReadCloser
 	conn *http.ResponseController

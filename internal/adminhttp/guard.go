@@ -38,14 +38,16 @@ type Guard struct {
 
 // headers are those of every answer. A page may set others in their place.
 var headers = [...][2]string{
-	{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+	{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src " +
+		"'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for " +
+		"'script'; trusted-types 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
 	{"Referrer-Policy", "no-referrer"},
 	{"Cross-Origin-Opener-Policy", "same-origin"},
 	{"Cross-Origin-Resource-Policy", "same-origin"},
-	{"Permissions-Policy", "accelerometer=(), autoplay=(), camera=(), display-capture=(), fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), " +
-		"microphone=(), midi=(), payment=(), publickey-credentials-get=(), screen-wake-lock=(), usb=(), xr-spatial-tracking=()"},
+	{"Permissions-Policy", "accelerometer=(), autoplay=(), camera=(), display-capture=(), fullscreen=(), geolocation=(), " +
+		"gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), publickey-credentials-get=(), screen-wake-lock=(), " +
+		"usb=(), xr-spatial-tracking=()"},
 }
 
 // ServeHTTP implements http.Handler.
@@ -65,7 +67,8 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Check returns the status and the reason with which a request is refused, 0 if it is not.
 func (g *Guard) Check(r *http.Request) (status int, why string) {
 	if !g.admits(r) {
-		return http.StatusMisdirectedRequest, "this server has no such name: use its address, the name that the directive http has, or one of http-hosts"
+		return http.StatusMisdirectedRequest, "this server has no such name: use its address, the name that the directive " +
+			"http has, or one of http-hosts"
 	}
 	if err := g.origins.Check(r); err != nil {
 		return http.StatusForbidden, "a page of another origin has sent this request"

@@ -71,7 +71,8 @@ func (c *checker) snapshot(in *input) {
 		wrong = append(wrong, err)
 		break
 	}
-	c.printf("%s: RDB file%s, version %d of %s%s, %d bytes%s", in.path, compressed(rd), rd.Version(), rd.Dialect(), s.server(), in.size, s.written())
+	c.printf("%s: RDB file%s, version %d of %s%s, %d bytes%s", in.path, compressed(rd), rd.Version(), rd.Dialect(),
+		s.server(), in.size, s.written())
 	s.table()
 	for _, err := range wrong {
 		c.bad("%v", err)

@@ -75,7 +75,8 @@ func (c *client) beginSession() (status int, ok bool) {
 		mode = "SYNC"
 	}
 	if _, err := c.conn.do("SCRIPT", "DEBUG", mode); err != nil {
-		fmt.Fprintf(c.env.Err, "Error: --ldb needs a server with a debugger of scripts; this one answered SCRIPT DEBUG %s with: %s\n", mode, describe(err))
+		fmt.Fprintf(c.env.Err, "Error: --ldb needs a server with a debugger of scripts; this one answered SCRIPT DEBUG %s with: %s\n",
+			mode, describe(err))
 		return 1, false
 	}
 	c.debugging = true
@@ -190,7 +191,8 @@ func (c *client) colour(out []byte, line string) []byte {
 		text         string
 		bold, colour int
 	}{
-		{"<debug>", 1, 37}, {"<redis>", 0, 32}, {"<reply>", 0, 36}, {"<error>", 0, 31}, {"<hint>", 1, 37}, {"<value>", 0, 35}, {"<retval>", 0, 35},
+		{"<debug>", 1, 37}, {"<redis>", 0, 32}, {"<reply>", 0, 36}, {"<error>", 0, 31}, {"<hint>", 1, 37},
+		{"<value>", 0, 35}, {"<retval>", 0, 35},
 	} {
 		if strings.Contains(line, mark.text) {
 			bold, colour = mark.bold, mark.colour

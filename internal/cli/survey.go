@@ -183,9 +183,11 @@ func (s *survey) trouble(command string, err error) error {
 	case !errors.As(err, &reply):
 		return fmt.Errorf("%s ends after %d of about %d keys: %s", s.option, s.count, s.total, describe(err))
 	case reply.Code() == "NOPERM":
-		return fmt.Errorf("%s lacks the permission for %s: the server said '%s'. The user needs %s, and the keys' patterns.", s.option, command, reply, s.needs)
+		return fmt.Errorf("%s lacks the permission for %s: the server said '%s'. The user needs %s, and the keys' patterns.",
+			s.option, command, reply, s.needs)
 	case strings.Contains(string(reply), "LFU"):
-		return fmt.Errorf("%s needs a server that counts accesses: the server said '%s'. Set maxmemory-policy to allkeys-lfu or volatile-lfu.", s.option, reply)
+		return fmt.Errorf("%s needs a server that counts accesses: the server said '%s'. Set maxmemory-policy to allkeys-lfu or "+
+			"volatile-lfu.", s.option, reply)
 	}
 	return fmt.Errorf("%s ends: the server answered %s with '%s'.", s.option, command, reply)
 }

@@ -57,7 +57,8 @@ type Expr struct {
 // star marks a field that was given as * or ?.
 const star = 1 << 63
 
-var parser = robfig.NewParser(robfig.SecondOptional | robfig.Minute | robfig.Hour | robfig.Dom | robfig.Month | robfig.Dow | robfig.Descriptor)
+var parser = robfig.NewParser(robfig.SecondOptional | robfig.Minute | robfig.Hour | robfig.Dom | robfig.Month |
+	robfig.Dow | robfig.Descriptor)
 
 // Parse reads an expression of five fields (minute, hour, day of month, month, day of week), of six
 // with the second in front, or one of @yearly, @monthly, @weekly, @daily and @hourly. Fields have

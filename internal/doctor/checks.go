@@ -184,7 +184,8 @@ func fragmentation(f *facts) []Finding {
 	if ratio < 1.5 || used < 256<<20 {
 		return nil
 	}
-	return one(Look, "memory", fmt.Sprintf("resident memory is %.1f times the data", ratio), "the allocator holds memory that the data has left",
+	return one(Look, "memory", fmt.Sprintf("resident memory is %.1f times the data", ratio),
+		"the allocator holds memory that the data has left",
 		"", "CONFIG SET activedefrag yes, if the server is built with its own jemalloc; or restart a replica, and fail over to it")
 }
 
@@ -203,7 +204,8 @@ func snapshots(f *facts) []Finding {
 	appending := f.info["aof_enabled"] == "1"
 	switch {
 	case f.info["rdb_last_bgsave_status"] == "err":
-		return one(Act, "files", "the last snapshot failed", "writes are refused while stop-writes-on-bgsave-error is yes, and a restart loses data",
+		return one(Act, "files", "the last snapshot failed",
+			"writes are refused while stop-writes-on-bgsave-error is yes, and a restart loses data",
 			"BGSAVE", "the log has the reason (a full disk, no permission): correct that first")
 	case f.config["save"] == "" && !appending && f.info["role"] == "master":
 		fix, how := f.lasting("CONFIG SET appendonly yes")
@@ -302,7 +304,8 @@ func notifications(f *facts) []Finding {
 		return nil
 	}
 	if clients, ok := f.ask("CLIENT", "LIST"); ok && strings.Contains(clients.String(), "cmd=psubscribe") {
-		return one(Look, "events", "clients subscribe to patterns, and notify-keyspace-events is empty", "subscribers of __key* patterns get no events",
+		return one(Look, "events", "clients subscribe to patterns, and notify-keyspace-events is empty",
+			"subscribers of __key* patterns get no events",
 			"CONFIG SET notify-keyspace-events Ex", "if they wait for expired events")
 	}
 	return nil

@@ -40,11 +40,13 @@ func (k *Keeper) setClock(newest int64, where string) error {
 			"behind", time.Duration(behind)*time.Microsecond, "files", where)
 		return nil
 	case behind > maxBehind:
-		return fmt.Errorf("%w: it shows %s, and the newest in %s is of %s, %s later: set the clock, or start with --accept-clock yes if it is right",
+		return fmt.Errorf("%w: it shows %s, and the newest in %s is of %s, %s later: set the clock, or start with "+
+			"--accept-clock yes if it is right",
 			ErrClockBehind, at(k.now()), where, at(newest), (time.Duration(behind) * time.Microsecond).Round(time.Second))
 	}
 	if c, ok := k.o.DB.Clock().(forward); ok {
-		k.log.Warn("the clock is behind the files: time goes on from theirs, and comes back to it slowly", "behind", time.Duration(behind)*time.Microsecond)
+		k.log.Warn("the clock is behind the files: time goes on from theirs, and comes back to it slowly", "behind",
+			time.Duration(behind)*time.Microsecond)
 		before := k.now()
 		c.NotBefore(newest)
 		k.leapt(k.now() - before)

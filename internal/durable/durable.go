@@ -107,9 +107,11 @@ var (
 	// ErrRewriting: a rewrite is running.
 	ErrRewriting = errors.New("Background append only file rewriting already in progress")
 	// ErrBusy: a rewrite or another snapshot is running, and the BGSAVE has no SCHEDULE.
-	ErrBusy = errors.New("Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE whenever possible.")
+	ErrBusy = errors.New("Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule " +
+		"a BGSAVE whenever possible.")
 	// ErrPartial: a reload has failed after the data was dropped.
-	ErrPartial = errors.New("a reload has failed and the data in memory is not complete: it is not saved; start again, the files are as they were")
+	ErrPartial = errors.New("a reload has failed and the data in memory is not complete: it is not saved; start " +
+		"again, the files are as they were")
 	// ErrClosed: the Keeper was closed.
 	ErrClosed = errors.New("the files are closed")
 )

@@ -79,7 +79,8 @@ func (k *Keeper) Info() Info {
 	now, j := k.now(), &k.jobs
 	i := Info{
 		Dirty: k.o.DB.Dirty() - j.dirty, SaveScheduled: j.saveScheduled,
-		LastSave: j.lastSave / 1e6, LastSaveOK: j.saveErr == nil && !j.leftOut, LastSaveTime: seconds(j.saveTook), CurrentSave: -1, Saves: j.saves,
+		LastSave: j.lastSave / 1e6, LastSaveOK: j.saveErr == nil && !j.leftOut, LastSaveTime: seconds(j.saveTook),
+		CurrentSave: -1, Saves: j.saves,
 		AppendOnly: k.aof.want, RewriteScheduled: j.rewriteScheduled, LastRewriteTime: seconds(j.rewrote), CurrentRewrite: -1,
 		LastRewriteOK: j.rewriteErr == nil, Rewrites: j.rewrites, RewriteFailures: j.failures, LastWriteOK: true,
 	}

@@ -267,7 +267,8 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 	}
 	x.origin = Origin{DB: -1} // the stream has continued since the base
 	if found.Cut > 0 {
-		k.log.Warn("the end of the append-only file was cut off, because the last command is not whole", "file", found.CutFile, "bytes", found.Cut)
+		k.log.Warn("the end of the append-only file was cut off, because the last command is not whole", "file",
+			found.CutFile, "bytes", found.Cut)
 	}
 	if start {
 		return k.setClock(found.Time*1e6, files.Dir())
@@ -376,7 +377,8 @@ func (k *Keeper) again(keep bool, load func() error) error {
 	}
 	err := load()
 	if err != nil && !keep {
-		k.log.Error("a reload has failed: the data in memory is not complete, and is neither served nor saved; start again, the files are as they were", "error", err)
+		k.log.Error("a reload has failed: the data in memory is not complete, and is neither served nor saved; start again, the "+
+			"files are as they were", "error", err)
 		err = fmt.Errorf("%w: %w", ErrPartial, err)
 	}
 	return err

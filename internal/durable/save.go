@@ -120,7 +120,8 @@ func (k *Keeper) writeFile(ctx context.Context, path string, j *job, kind snapsh
 		return err
 	}
 	every := int64(0)
-	if directive := "rdb-save-incremental-fsync"; !kind.base && k.o.Config.Bool(directive) || kind.base && k.o.Config.Bool("aof-rewrite-incremental-fsync") {
+	if directive := "rdb-save-incremental-fsync"; !kind.base && k.o.Config.Bool(directive) || kind.base &&
+		k.o.Config.Bool("aof-rewrite-incremental-fsync") {
 		every = syncEvery
 	}
 	w := io.Writer(&syncing{f: f, every: every})

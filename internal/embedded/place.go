@@ -87,7 +87,8 @@ func parseMem(rawURL string) (p place, err error) {
 func parseQuery(rawURL, text string) (url.Values, error) {
 	query, err := url.ParseQuery(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %q: the parameters after ? cannot be read: they are separated by &, and %% is written %%25", conn.ErrURL, rawURL)
+		return nil, fmt.Errorf("%w: %q: the parameters after ? cannot be read: they are separated by &, and %% is written %%25",
+			conn.ErrURL, rawURL)
 	}
 	return query, nil
 }

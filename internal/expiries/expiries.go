@@ -105,7 +105,8 @@ func (f *Feed) Ensure(ctx context.Context) error {
 	if f.ruled.Load() || !f.Native() {
 		return nil
 	}
-	args := []any{"EXPIRY", "RULE", "SET", f.Stream, "MATCH", f.Rule.Match, "LEVEL", f.Rule.Level, "TO", f.Stream, "MAXLEN", "~", f.Rule.MaxLen}
+	args := []any{"EXPIRY", "RULE", "SET", f.Stream, "MATCH", f.Rule.Match, "LEVEL", f.Rule.Level, "TO", f.Stream,
+		"MAXLEN", "~", f.Rule.MaxLen}
 	if f.Rule.ValueBytes > 0 {
 		args = append(args, "WITHVALUE", f.Rule.ValueBytes)
 	}

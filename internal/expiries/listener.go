@@ -66,7 +66,8 @@ func (l *listener) look(ctx context.Context) error {
 	if !l.claimed {
 		return l.adopt(ctx)
 	}
-	v, err := l.f.Conn.Block(ctx, "XREADGROUP", "GROUP", l.o.Group, l.o.Consumer, "COUNT", handful, "BLOCK", max(kit.Millis(wait), 1), "STREAMS", l.f.Stream, ">")
+	v, err := l.f.Conn.Block(ctx, "XREADGROUP", "GROUP", l.o.Group, l.o.Consumer, "COUNT", handful, "BLOCK", max(kit.Millis(wait), 1),
+		"STREAMS", l.f.Stream, ">")
 	if err != nil {
 		return err
 	}

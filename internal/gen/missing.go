@@ -44,8 +44,8 @@ var reasons = map[string]string{
 	"commandlog":                   "SLOWLOG has the slow commands; ebb keeps no log of large requests and replies",
 	"client|capa":                  "the only capability is redirect, and ebb redirects no client of a replica",
 	"client|import-source":         "there is no import mode; RESTORE and the tools of ebb load data",
-	"vadd":                         vectors, "vcard": vectors, "vdim": vectors, "vemb": vectors, "vgetattr": vectors, "vinfo": vectors, "vismember": vectors,
-	"vlinks": vectors, "vrandmember": vectors, "vrem": vectors, "vsetattr": vectors, "vsim": vectors,
+	"vadd":                         vectors, "vcard": vectors, "vdim": vectors, "vemb": vectors, "vgetattr": vectors,
+	"vinfo": vectors, "vismember": vectors, "vlinks": vectors, "vrandmember": vectors, "vrem": vectors, "vsetattr": vectors, "vsim": vectors,
 }
 
 func reasonFor(name string) string {
@@ -77,7 +77,8 @@ func Missing(commands string, t *command.Table) (missing, unexplained []string) 
 
 // writeMissing writes the section on what the servers have besides.
 func writeMissing(b *bytes.Buffer, t *command.Table) {
-	b.WriteString("\n## What Redis and Valkey have and ebb does not\n\nSubcommands are counted.\n\n| Server | Commands | In ebb |\n|---|---|---|\n")
+	b.WriteString("\n## What Redis and Valkey have and ebb does not\n\nSubcommands are counted.\n\n| Server | Commands " +
+		"| In ebb |\n|---|---|---|\n")
 	from := map[string][]string{}
 	for _, s := range servers {
 		missing, _ := Missing(s.commands, t)

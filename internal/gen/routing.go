@@ -61,7 +61,8 @@ func Routing(t *command.Table) ([]routing.Command, error) {
 		s := t.Spec(id)
 		c := routing.Command{Name: s.Name, Flags: routingFlags(s), FanOut: fanOut[s.FanOut], Wait: routing.Timeout(s.Timeout())}
 		if o := s.KeyOptions; o != nil {
-			c.Options = &routing.KeyOptions{First: o.First.Pos, Instead: o.Instead, Only: o.Only, From: o.From, Take: routing.Take(o.Take), Pairs: o.Pairs}
+			c.Options = &routing.KeyOptions{First: o.First.Pos, Instead: o.Instead, Only: o.Only, From: o.From,
+				Take: routing.Take(o.Take), Pairs: o.Pairs}
 			for _, x := range o.Options {
 				c.Options.Options = append(c.Options.Options, routing.KeyOption{Word: x.Word, Args: x.Args, Key: x.Key != 0, Before: x.Before})
 			}
@@ -83,7 +84,8 @@ func Routing(t *command.Table) ([]routing.Command, error) {
 
 // fanOut are a client's ways to run a command for those of a Spec.
 var fanOut = map[command.FanOut]routing.FanOut{
-	command.FanOutNone: routing.FanOutNone, command.FanOutOne: routing.FanOutNone, command.FanOutLast: routing.FanOutLast, command.FanOutSum: routing.FanOutSum,
+	command.FanOutNone: routing.FanOutNone, command.FanOutOne: routing.FanOutNone, command.FanOutLast: routing.FanOutLast,
+	command.FanOutSum:  routing.FanOutSum,
 	command.FanOutJoin: routing.FanOutJoin, command.FanOutAny: routing.FanOutAny, command.FanOutScan: routing.FanOutScan,
 }
 
@@ -206,11 +208,13 @@ func streamSource(t *command.Table) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	b.WriteString(goMarker + "package oplog\n\n// plainNames are the commands in a stream that Redis 7.0 knows.\nvar plainNames = map[string]bool{\n")
+	b.WriteString(goMarker + "package oplog\n\n// plainNames are the commands in a stream that Redis 7.0 knows.\n" +
+		"var plainNames = map[string]bool{\n")
 	for _, name := range slices.Sorted(maps.Keys(redis)) {
 		fmt.Fprintf(&b, "\t%q: true,\n", strings.ToUpper(name))
 	}
-	b.WriteString("}\n\n// newerNames are the commands about plain data that Redis 7.0 does not know.\nvar newerNames = map[string]newerName{\n")
+	b.WriteString("}\n\n// newerNames are the commands about plain data that Redis 7.0 does not know.\n" +
+		"var newerNames = map[string]newerName{\n")
 	for _, name := range slices.Sorted(maps.Keys(newer)) {
 		fmt.Fprintf(&b, "\t%q: %s,\n", strings.ToUpper(name), newer[name])
 	}

@@ -330,8 +330,8 @@ func tlsConfig(cfg *config.Set, log *slog.Logger) (*tls.Config, error) {
 		found = c.ClientCAs.AppendCertsFromPEM(pem) || found
 	}
 	if !found {
-		return nil, fmt.Errorf("server: clients must show a certificate, but tls-ca-cert-file and tls-ca-cert-dir name none to check it against: " +
-			"set one, or tls-auth-clients no")
+		return nil, fmt.Errorf("server: clients must show a certificate, but tls-ca-cert-file and tls-ca-cert-dir name " +
+			"none to check it against: set one, or tls-auth-clients no")
 	}
 	return c, nil
 }

@@ -41,7 +41,8 @@ type serverTLS struct {
 }
 
 // openTLS reads the files of the directives by build, and again at each Reload.
-func (in *Instance) openTLS(cfg *config.Set, log *slog.Logger, build func(*config.Set, *slog.Logger) (*tls.Config, error)) (*serverTLS, error) {
+func (in *Instance) openTLS(cfg *config.Set, log *slog.Logger,
+	build func(*config.Set, *slog.Logger) (*tls.Config, error)) (*serverTLS, error) {
 	t := &serverTLS{cfg: cfg, log: log, build: build}
 	if err := t.reload(); err != nil {
 		return nil, err

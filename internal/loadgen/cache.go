@@ -44,7 +44,8 @@ func Cache(ctx context.Context, cfg CacheConfig) error {
 		return err
 	}
 	defer end()
-	fmt.Fprintf(cfg.Out, "%-16s %10s %9s %10s %10s %10s %8s %10s\n", "policy", "op/s", "hits", "evicted", "keys", "used MiB", "rss MiB", "refused")
+	fmt.Fprintf(cfg.Out, "%-16s %10s %9s %10s %10s %10s %8s %10s\n", "policy", "op/s", "hits", "evicted", "keys",
+		"used MiB", "rss MiB", "refused")
 	for policy := range strings.SplitSeq(cfg.Policies, ",") {
 		if err := cfg.policy(ctx, c, policy); err != nil {
 			return fmt.Errorf("%s: %w", policy, err)
@@ -58,7 +59,8 @@ func Cache(ctx context.Context, cfg CacheConfig) error {
 const cacheBatch = 64
 
 func (cfg *CacheConfig) policy(ctx context.Context, c *client, policy string) error {
-	for _, args := range [][]string{{"FLUSHALL"}, {"CONFIG", "RESETSTAT"}, {"CONFIG", "SET", "maxmemory", cfg.MaxMemory, "maxmemory-policy", policy}} {
+	for _, args := range [][]string{{"FLUSHALL"}, {"CONFIG", "RESETSTAT"},
+		{"CONFIG", "SET", "maxmemory", cfg.MaxMemory, "maxmemory-policy", policy}} {
 		if _, err := c.do(args...); err != nil {
 			return err
 		}
@@ -169,7 +171,8 @@ func (cfg *CacheConfig) print(c *client, policy string, rate, hits float64, refu
 		return err
 	}
 	info := v.String()
-	fmt.Fprintf(cfg.Out, "%-16s %10s %8.2f%% %10d %10d %10.1f %8d %10d\n", policy, thousands(rate), 100*hits, infoInt(info, "evicted_keys"), size.Int,
+	fmt.Fprintf(cfg.Out, "%-16s %10s %8.2f%% %10d %10d %10.1f %8d %10d\n", policy, thousands(rate), 100*hits,
+		infoInt(info, "evicted_keys"), size.Int,
 		float64(infoInt(info, "used_memory"))/(1<<20), residentMiB(cfg.PID), refused)
 	return nil
 }

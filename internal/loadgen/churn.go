@@ -80,7 +80,8 @@ func Churn(ctx context.Context, cfg ChurnConfig) error {
 		}
 		resident := float64(residentMiB(cfg.PID))
 		line.clear()
-		fmt.Fprintf(cfg.Out, "%4.0fs  %8d sets  used %6.1f MiB  resident %6.0f MiB  ratio %.3f\n", time.Since(start).Seconds(), sets, used, resident, resident/used)
+		fmt.Fprintf(cfg.Out, "%4.0fs  %8d sets  used %6.1f MiB  resident %6.0f MiB  ratio %.3f\n", time.Since(start).Seconds(), sets,
+			used, resident, resident/used)
 		if sets > 3*cfg.Keys {
 			worst = max(worst, resident/used)
 		}

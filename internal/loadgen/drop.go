@@ -62,7 +62,8 @@ func Drop(ctx context.Context, cfg DropConfig) error {
 		return err
 	}
 	defer end()
-	fmt.Fprintf(cfg.Out, "%-7s %-7s %12s %12s %12s %12s %12s %8s\n", "kind", "step", "command ms", "p99 before", "p99 after", "max before", "max after", "rss MiB")
+	fmt.Fprintf(cfg.Out, "%-7s %-7s %12s %12s %12s %12s %12s %8s\n", "kind", "step", "command ms", "p99 before", "p99 after",
+		"max before", "max after", "rss MiB")
 	for k := range containers {
 		for _, step := range []string{"RENAME", "DEL", "EXPIRE"} {
 			if err := cfg.step(ctx, c, k, step); err != nil {

@@ -255,7 +255,8 @@ func (e *events) account() error {
 	const unit = 10 * time.Microsecond
 	fmt.Fprintf(e.cfg.Out, "expiries %d, entries in the stream %d, delivered %d; keys without an entry %d, with more than one %d\n",
 		expired-e.before, length.Int, e.got.Load(), missing, twice)
-	fmt.Fprintf(e.cfg.Out, "from deadline to delivery: p50=%s p99=%s p99.9=%s max=%s\n", quantile(e.lags, 0.5, unit), quantile(e.lags, 0.99, unit),
+	fmt.Fprintf(e.cfg.Out, "from deadline to delivery: p50=%s p99=%s p99.9=%s max=%s\n", quantile(e.lags, 0.5, unit),
+		quantile(e.lags, 0.99, unit),
 		quantile(e.lags, 0.999, unit), quantile(e.lags, 1, unit))
 	if missing+twice > 0 || expired-e.before != e.cfg.Items {
 		return errors.New("entries and expiries differ")

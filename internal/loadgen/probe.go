@@ -108,7 +108,8 @@ func (p *probes) between(from, to time.Time) (l []time.Duration) {
 func (p *probes) print(w io.Writer, name string, from, to time.Time) {
 	l := p.between(from, to)
 	fmt.Fprintf(w, "%-7s n=%-6d p50=%-9s p99=%-9s p99.9=%-9s max=%s\n", name, len(l),
-		quantile(l, 0.5, time.Microsecond), quantile(l, 0.99, time.Microsecond), quantile(l, 0.999, time.Microsecond), quantile(l, 1, time.Microsecond))
+		quantile(l, 0.5, time.Microsecond), quantile(l, 0.99, time.Microsecond), quantile(l, 0.999, time.Microsecond),
+		quantile(l, 1, time.Microsecond))
 }
 
 // quantile returns a quantile of sorted durations, rounded; 0 of none.

@@ -37,7 +37,8 @@ func (t *table) Row(r Result) {
 	}
 	l := &r.Latency
 	fmt.Fprintf(t.w, "%-16s %9d %10s %8s %8s %8s %8s %8s %8s %9s\n", r.Name, r.Requests, thousands(r.PerSecond()),
-		ms(l.Mean()), ms(l.Quantile(0.5)), ms(l.Quantile(0.9)), ms(l.Quantile(0.99)), ms(l.Quantile(0.999)), ms(l.Max), micros(r.CPUPerRequest(), "-"))
+		ms(l.Mean()), ms(l.Quantile(0.5)), ms(l.Quantile(0.9)), ms(l.Quantile(0.99)), ms(l.Quantile(0.999)), ms(l.Max),
+		micros(r.CPUPerRequest(), "-"))
 	if r.Errors > 0 {
 		fmt.Fprintf(t.w, "%-16s %9d errors, the first: %s\n", "", r.Errors, r.FirstError)
 	}
@@ -58,7 +59,8 @@ func (c *csv) Row(r Result) {
 	l := &r.Latency
 	fmt.Fprintf(c.w, "\"%s\",%d,%d,%.3f,%.2f,%s,%s,%s,%s,%s,%s,%s\n", strings.ReplaceAll(r.Name, `"`, `""`), r.Requests, r.Errors,
 		r.Elapsed.Seconds(), r.PerSecond(),
-		ms(l.Mean()), ms(l.Quantile(0.5)), ms(l.Quantile(0.9)), ms(l.Quantile(0.99)), ms(l.Quantile(0.999)), ms(l.Max), micros(r.CPUPerRequest(), ""))
+		ms(l.Mean()), ms(l.Quantile(0.5)), ms(l.Quantile(0.9)), ms(l.Quantile(0.99)), ms(l.Quantile(0.999)), ms(l.Max),
+		micros(r.CPUPerRequest(), ""))
 }
 
 func (c *csv) End() error { return nil }

@@ -460,7 +460,8 @@ type sweepPlace struct{ at, width, variable int }
 var sweepMarks = []struct {
 	text            string
 	variable, width int
-}{{"{a}", varA, digits}, {"{b}", varB, digits}, {"{c}", varC, digits}, {"{d}", varD, 1}, {"{dd}", varD, 2}, {"{ddd}", varD, 3}, {"{n}", varN, digits}}
+}{{"{a}", varA, digits}, {"{b}", varB, digits}, {"{c}", varC, digits}, {"{d}", varD, 1}, {"{dd}", varD, 2},
+	{"{ddd}", varD, 3}, {"{n}", varN, digits}}
 
 // encode encodes copies of the commands for the connection id.
 func (r sweepRow) encode(commands []string, copies, id int, dump string) *sweepUnit {

@@ -94,7 +94,8 @@ func joined(lists ...[]sweepRow) (rows []sweepRow) {
 
 // sweepRows returns the workloads, by group of commands.
 func sweepRows() []sweepRow {
-	return joined(stringRows, bitRows, hashRows(), setRows(), streamRows, listRows(), zsetRows(), geoRows(), keyRows(), deadlineRows, scriptRows, otherRows)
+	return joined(stringRows, bitRows, hashRows(), setRows(), streamRows, listRows(), zsetRows(), geoRows(), keyRows(),
+		deadlineRows, scriptRows, otherRows)
 }
 
 const someStrings = "SET k:{a} {x32}"
@@ -239,7 +240,8 @@ func listRows() []sweepRow {
 		sized("LRANGE of the middle", elements, load, "LRANGE k:{a} HALF LAST", 100, 1000),
 		sized("LINDEX", elements, load, "LINDEX k:{a} POSITION", 10, 100, 1000),
 		sized("LSET", elements, load, "LSET k:{a} POSITION {x16}", 10, 100, 1000),
-		sized("LINSERT", elements, load, "LINSERT k:{a} BEFORE element:00000005 {x16} ; LPOP k:{a} ; LPUSH k:{a} element:00000005", 10, 100, 1000),
+		sized("LINSERT", elements, load, "LINSERT k:{a} BEFORE element:00000005 {x16} ; LPOP k:{a} ; LPUSH k:{a} element:00000005",
+			10, 100, 1000),
 		sized("LREM", elements, load, "RPUSH k:{a} removed ; LREM k:{a} 1 removed", 10, 100, 1000),
 		sized("LREM from the end", elements, load, "RPUSH k:{a} removed ; LREM k:{a} -1 removed", 10, 1000),
 		sized("LTRIM", elements, load, "LPUSH k:{a} {x16} ; LTRIM k:{a} 0 LAST", 10, 1000),
@@ -463,13 +465,16 @@ var scriptRows = []sweepRow{
 	{name: "EVAL_RO", run: "EVAL_RO {script} 1 k:{a}", script: "return redis.call('GET', KEYS[1])"},
 	{name: "EVALSHA", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a}", script: "return redis.call('INCR', KEYS[1])"},
 	{name: "EVALSHA of nothing", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0", script: "return 1"},
-	{name: "EVALSHA_RO", load: someStrings + " ; SCRIPT LOAD {script}", run: "EVALSHA_RO {sha} 1 k:{a}", script: "return redis.call('GET', KEYS[1])"},
+	{name: "EVALSHA_RO", load: someStrings + " ; SCRIPT LOAD {script}", run: "EVALSHA_RO {sha} 1 k:{a}",
+		script: "return redis.call('GET', KEYS[1])"},
 	{name: "EVALSHA limiter", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a} 100 100 60", script: limiterScript},
 	{name: "EVALSHA strings", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0 200", script: stringsScript},
 	{name: "EVALSHA calls", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a} 100", script: callsScript},
 	{name: "EVALSHA json", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0", script: jsonScript},
-	{name: "EVALSHA loop", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0", script: "local n = 0 for i = 1, 1000 do n = n + i end return n"},
-	{name: "EVALSHA modulo", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0", script: "local n = 0 for i = 1, 1000 do n = n + i % 7 end return n"},
+	{name: "EVALSHA loop", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0",
+		script: "local n = 0 for i = 1, 1000 do n = n + i end return n"},
+	{name: "EVALSHA modulo", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0",
+		script: "local n = 0 for i = 1, 1000 do n = n + i % 7 end return n"},
 	{name: "EVALSHA power and division", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0",
 		script: "local n = 0 for i = 1, 1000 do n = n + i / 7 - i ^ 2 end return tostring(n)"},
 	{name: "EVALSHA table.sort", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0",
@@ -491,7 +496,8 @@ var scriptRows = []sweepRow{
 	{name: "FCALL", load: "FUNCTION LOAD REPLACE {script}", run: "FCALL f 1 k:{a}",
 		script: "#!lua name=sweep\nredis.register_function('f', function(keys) return redis.call('INCR', keys[1]) end)"},
 	{name: "FCALL_RO", load: "FUNCTION LOAD REPLACE {script}", run: "FCALL_RO f 1 k:{a}",
-		script: "#!lua name=sweep\nredis.register_function{function_name='f', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}"},
+		script: "#!lua name=sweep\nredis.register_function{function_name='f', callback=function(keys) return redis.call('GET', " +
+			"keys[1]) end, flags={'no-writes'}}"},
 	{name: "SCRIPT EXISTS", run: "SCRIPT EXISTS {sha}", script: "return 1"},
 	{name: "SCRIPT LOAD", run: "SCRIPT LOAD {script}", script: "return 1"},
 }
@@ -527,8 +533,8 @@ var sweepLeftOut = []struct{ reason, names string }{
 	{"ebb's own, which no peer knows", "getfresh stale unlease ebb.fresh ebb.lease zpopdue zmovedue bztspop bztsmove " +
 		"sexpire spexpire sexpireat spexpireat sttl spttl sexpiretime spexpiretime spersist zexpire zpexpire zexpireat zpexpireat zttl zpttl " +
 		"zexpiretime zpexpiretime zpersist saddex expiremember expirememberat pexpirememberat fieldexpire fieldttl " +
-		"lexpire lpexpire lexpireat lpexpireat lttl lpttl lexpiretime lpexpiretime lpersist zaddex lpushex rpushex expiry|* rl.* cl.throttle gcra " +
-		"lock.* sem.* dq.*"},
+		"lexpire lpexpire lexpireat lpexpireat lttl lpttl lexpiretime lpexpiretime lpersist zaddex lpushex rpushex " +
+		"expiry|* rl.* cl.throttle gcra lock.* sem.* dq.*"},
 	{"of a module, which the peers do not load", "bf.*"},
 	{"of Redis 8.10, which no peer here is", "lmovem blmovem"},
 	{"for tests of a server", "debug|* pfdebug pfselftest"},
@@ -537,10 +543,11 @@ var sweepLeftOut = []struct{ reason, names string }{
 	{"it needs maxmemory-policy LFU", "object|freq"},
 	{"help texts", "*|help"},
 	{"administration: connections", "client|kill client|list client|pause client|unpause client|unblock"},
-	{"state of the connection", "auth hello quit reset asking readonly readwrite client|caching client|getname client|getredir client|no-evict client|no-touch " +
-		"client|reply client|setinfo client|setname client|tracking client|trackinginfo monitor subscribe psubscribe ssubscribe " +
-		"unsubscribe punsubscribe sunsubscribe"},
-	{"administration: users", "acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|list acl|load acl|log acl|save acl|setuser acl|users"},
+	{"state of the connection", "auth hello quit reset asking readonly readwrite client|caching client|getname client|getredir " +
+		"client|no-evict client|no-touch client|reply client|setinfo client|setname client|tracking client|trackinginfo monitor " +
+		"subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe"},
+	{"administration: users", "acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|list acl|load acl|log " +
+		"acl|save acl|setuser acl|users"},
 	{"administration: the server", "command command|docs command|getkeysandflags command|list config|resetstat config|rewrite config|set " +
 		"hotkeys|* latency|* memory|doctor memory|malloc-stats memory|purge memory|stats module|* slowlog|get slowlog|reset shutdown " +
 		"bgrewriteaof bgsave save lolwut"},

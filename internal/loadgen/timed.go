@@ -10,8 +10,10 @@ import (
 // on a server without them: on the server's clock, in one call, with a TTL on
 // whatever it leaves behind.
 var timedTests = []typeTest{
-	native("CL.THROTTLE", gcraScript, []string{"CL.THROTTLE", "limit:__rand_int__", "99", "100", "60"}, []string{"1", "limit:__rand_int__", "100", "100", "60"}),
-	native("RL.TAKE gcra", gcraScript, []string{"RL.TAKE", "limit:__rand_int__", "100", "60000"}, []string{"1", "limit:__rand_int__", "100", "100", "60"}),
+	native("CL.THROTTLE", gcraScript, []string{"CL.THROTTLE", "limit:__rand_int__", "99", "100", "60"},
+		[]string{"1", "limit:__rand_int__", "100", "100", "60"}),
+	native("RL.TAKE gcra", gcraScript, []string{"RL.TAKE", "limit:__rand_int__", "100", "60000"},
+		[]string{"1", "limit:__rand_int__", "100", "100", "60"}),
 	native("RL.TAKE window", windowScript, []string{"RL.TAKE", "limit:__rand_int__", "100", "60000", "ALGO", "window"},
 		[]string{"1", "limit:__rand_int__", "100", "60000"}),
 	native("RL.TAKE log", logScript, []string{"RL.TAKE", "limit:__rand_int__", "100", "60000", "ALGO", "log"},
@@ -19,7 +21,8 @@ var timedTests = []typeTest{
 	native("RL.TAKE fixed", fixedScript, []string{"RL.TAKE", "limit:__rand_int__", "100", "60000", "ALGO", "fixed"},
 		[]string{"1", "limit:__rand_int__", "100", "60000"}),
 	lockTest(),
-	native("DQ.ADD", addScript, []string{"DQ.ADD", "{q}", "*", "__data__", "DELAY", "60000"}, []string{"3", "{q}:due", "{q}:data", "{q}:id", "__data__", "60000"}),
+	native("DQ.ADD", addScript, []string{"DQ.ADD", "{q}", "*", "__data__", "DELAY", "60000"},
+		[]string{"3", "{q}:due", "{q}:data", "{q}:id", "__data__", "60000"}),
 	popTest(),
 }
 
@@ -36,7 +39,8 @@ func sha(script string) string {
 }
 
 func evalTest(script string, args []string) typeTest {
-	return typeTest{load: 1, add: func(c *client, _ int) { c.add("SCRIPT", "LOAD", script) }, args: append([]string{"EVALSHA", sha(script)}, args...)}
+	return typeTest{load: 1, add: func(c *client, _ int) { c.add("SCRIPT", "LOAD", script) },
+		args: append([]string{"EVALSHA", sha(script)}, args...)}
 }
 
 // lockTest acquires and releases one of many locks.

@@ -109,7 +109,8 @@ func Types(ctx context.Context, cfg TypesConfig) error {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	fmt.Fprintf(cfg.Out, "%-14s %12s %12s %7s   %10s %10s %7s\n", "command", cfg.Theirs.Name+" op/s", cfg.Ours.Name+" op/s", "ratio", "us/op", "us/op", "ratio")
+	fmt.Fprintf(cfg.Out, "%-14s %12s %12s %7s   %10s %10s %7s\n", "command", cfg.Theirs.Name+" op/s", cfg.Ours.Name+" op/s",
+		"ratio", "us/op", "us/op", "ratio")
 	found := false
 	tests := typeTests
 	if cfg.Scripts {

@@ -146,7 +146,8 @@ func (o *Object) abandon(ctx context.Context, acq Acquirer, owner string, failed
 	o.logKept(err)
 }
 
-// TakeBack calls fn, which releases what a failed request may have acquired; it takes a second at most. A call that the backend may have run is not repeated.
+// TakeBack calls fn, which releases what a failed request may have acquired; it takes a second at most. A call that the backend may
+// have run is not repeated.
 func (o *Object) TakeBack(ctx context.Context, fn func(ctx context.Context) error) {
 	o.logKept(kit.ReleaseBriefly(ctx, nil, func(err error) bool { return conn.Temporary(err) && CertainlyNotRun(err) }, fn))
 }

@@ -75,7 +75,8 @@ func (m *Migration) checkModules(ctx context.Context) (found []doctor.Finding, _
 		}
 		v, err := f.do(ctx, "MODULE", "LIST")
 		if err != nil {
-			found = append(found, finding(doctor.Look, "modules", err.Error(), "ask the source's operator", "%s does not list its modules", address(f.server)))
+			found = append(found, finding(doctor.Look, "modules", err.Error(), "ask the source's operator",
+				"%s does not list its modules", address(f.server)))
 			continue
 		}
 		for _, module := range v.Elems {
@@ -143,7 +144,8 @@ func (m *Migration) checkCommands(ctx context.Context) ([]doctor.Finding, error)
 		}
 	}
 	if len(lacks) == 0 {
-		return []doctor.Finding{finding(doctor.OK, "commands", "", "", "TO has all %d commands that the source has run (commandstats)", len(names))}, nil
+		return []doctor.Finding{finding(doctor.OK, "commands", "", "", "TO has all %d commands that the source has run (commandstats)",
+			len(names))}, nil
 	}
 	return []doctor.Finding{finding(doctor.Act, "commands", "clients get an error; a write among them ends the replication",
 		"change the clients that send them", "TO lacks %s", strings.Join(lacks, ", "))}, nil
@@ -211,7 +213,8 @@ func (m *Migration) checkUsers(ctx context.Context) ([]doctor.Finding, error) {
 	if err != nil || len(v.Elems) < 2 {
 		return nil, nil //nolint:nilerr // before 6.0 there are none, and a user may not list them
 	}
-	return []doctor.Finding{finding(doctor.Look, "users", "ACL users are not data, and do not move", "copy the lines of ACL LIST into TO's aclfile",
+	return []doctor.Finding{finding(doctor.Look, "users", "ACL users are not data, and do not move",
+		"copy the lines of ACL LIST into TO's aclfile",
 		"the source has %d users", len(v.Elems))}, nil
 }
 

@@ -265,8 +265,8 @@ func (p *peer) learn(ctx context.Context) error {
 	defer cancel()
 	err := p.inquire(within)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
-		return fmt.Errorf("%s %s is connected, but has not replied for %v: its clients may be paused (CLIENT PAUSE), or a command runs for long; "+
-			"repeat when it replies to PING", p.side, p, learnTimeout)
+		return fmt.Errorf("%s %s is connected, but has not replied for %v: its clients may be paused (CLIENT PAUSE), "+
+			"or a command runs for long; repeat when it replies to PING", p.side, p, learnTimeout)
 	}
 	return err
 }

@@ -74,7 +74,8 @@ func (c *copier) conclude(ctx context.Context) error {
 		return err
 	}
 	if n := number(to, "evicted_keys") - c.evicted; n > 0 {
-		return fmt.Errorf("TO %s has evicted %d keys, because it has reached its maxmemory: CONFIG SET maxmemory on TO, and begin again with --replace", c.m.to, n)
+		return fmt.Errorf("TO %s has evicted %d keys, because it has reached its maxmemory: CONFIG SET maxmemory on TO, and begin "+
+			"again with --replace", c.m.to, n)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

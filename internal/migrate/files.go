@@ -200,7 +200,8 @@ func (l *loader) loadRDB(ctx context.Context, in io.Reader) (rest io.Reader, err
 		}
 		l.keys++
 		payload := string(rdb.Seal(e.Value, e.Version))
-		if err := l.send(ctx, string(e.Key), "RESTORE", string(e.Key), strconv.FormatInt(e.Deadline, 10), payload, "REPLACE", "ABSTTL"); err != nil {
+		if err := l.send(ctx, string(e.Key), "RESTORE", string(e.Key), strconv.FormatInt(e.Deadline, 10), payload,
+			"REPLACE", "ABSTTL"); err != nil {
 			return nil, err
 		}
 	}

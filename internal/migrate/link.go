@@ -281,8 +281,8 @@ func (m *Migration) fits(ctx context.Context) error {
 		return err
 	}
 	if used, limit := number(info, "used_memory"), number(info, "maxmemory"); limit > 0 && used > limit {
-		return fmt.Errorf("no cutover: TO %s uses %s, and its maxmemory is %s: as a master it would refuse writes or evict keys (maxmemory-policy %s). "+
-			"CONFIG SET maxmemory on TO, and repeat", m.to, size(used), size(limit), info["maxmemory_policy"])
+		return fmt.Errorf("no cutover: TO %s uses %s, and its maxmemory is %s: as a master it would refuse writes or evict "+
+			"keys (maxmemory-policy %s). CONFIG SET maxmemory on TO, and repeat", m.to, size(used), size(limit), info["maxmemory_policy"])
 	}
 	return nil
 }

@@ -135,7 +135,8 @@ func (m *Migration) checkLoss(ctx context.Context) (found []doctor.Finding, _ er
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		what, becomes := lossLine(name, all[name])
-		found = append(found, finding(doctor.Act, "types", m.to.product+" does not have this: "+becomes, "delete them, or --accept-loss", "%s", what))
+		found = append(found, finding(doctor.Act, "types", m.to.product+" does not have this: "+becomes,
+			"delete them, or --accept-loss", "%s", what))
 	}
 	if len(found) == 0 {
 		found = append(found, finding(doctor.OK, "types", "", "", "TO can hold all %d keys", keysOf(m.from[0].info)))

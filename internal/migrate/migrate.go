@@ -206,7 +206,8 @@ func (m *Migration) Follow(ctx context.Context) error {
 func (m *Migration) follow(ctx context.Context) error {
 	for _, f := range m.from {
 		if f.info["role"] != "master" {
-			return fmt.Errorf("FROM %s is a replica of %s:%s: name the master, because only a master can hold writes", f, f.info["master_host"], f.info["master_port"])
+			return fmt.Errorf("FROM %s is a replica of %s:%s: name the master, because only a master can hold writes", f,
+				f.info["master_host"], f.info["master_port"])
 		}
 	}
 	if most, has := m.databasesOf(ctx); has < most {

@@ -91,7 +91,8 @@ func (m *Migration) checkSentinel(ctx context.Context) ([]doctor.Finding, error)
 	case err != nil:
 		return nil, err
 	case what != "" && byLink:
-		return []doctor.Finding{finding(doctor.Act, "sentinel", "after the cutover it makes TO a replica again, without what clients have written",
+		return []doctor.Finding{finding(doctor.Act, "sentinel",
+			"after the cutover it makes TO a replica again, without what clients have written",
 			sentinelRemedy+"; or --scan", "%s", what)}, nil
 	case what != "":
 		return []doctor.Finding{finding(doctor.Look, "sentinel", "clients that ask Sentinel for the master go on to use FROM",

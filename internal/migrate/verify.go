@@ -376,7 +376,8 @@ func (c *comparison) settle(ctx context.Context, round int) error {
 			return nil
 		}
 		if time.Since(began) > patience {
-			return fmt.Errorf("TO %s is %s behind FROM for %v (link %s): compare when it has caught up", c.m.to, size(lag), patience, to["master_link_status"])
+			return fmt.Errorf("TO %s is %s behind FROM for %v (link %s): compare when it has caught up", c.m.to, size(lag),
+				patience, to["master_link_status"])
 		}
 		if !sleep(ctx, 5*time.Millisecond) {
 			return ctx.Err()

@@ -54,7 +54,8 @@ func (c Compression) String() string {
 // IsFile reports whether the first bytes of a file are those of an RDB file, compressed
 // or not. Six of them are enough.
 func IsFile(head []byte) bool {
-	return bytes.HasPrefix(head, []byte(magicRedis)) || bytes.HasPrefix(head, []byte(magicValkey)) || bytes.HasPrefix(head, []byte(magicEnvelope))
+	return bytes.HasPrefix(head, []byte(magicRedis)) || bytes.HasPrefix(head, []byte(magicValkey)) ||
+		bytes.HasPrefix(head, []byte(magicEnvelope))
 }
 
 // maxEntry is the number of bytes of memory that one key of a compressed file may take, if LZ4

@@ -118,7 +118,8 @@ func (w *window) dense() error {
 		from = w.mark
 	}
 	if there, most := int64(w.end-from), w.packed.most(w.most); there > most {
-		return bad("a key of %d bytes or more, of which %d are allowed: the %s file gave %d bytes so far", there, most, w.packed.with, w.packed.frame.at)
+		return bad("a key of %d bytes or more, of which %d are allowed: the %s file gave %d bytes so far", there, most,
+			w.packed.with, w.packed.frame.at)
 	}
 	return nil
 }

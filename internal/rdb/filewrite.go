@@ -69,7 +69,8 @@ func appendHeader(b []byte, version int) []byte {
 func (w *Writer) Raise(version int) error {
 	w.needed = max(w.needed, version)
 	if w.err == nil && w.needed > w.version && w.o.Patch == nil {
-		w.err = fmt.Errorf("rdb: the file was begun in version %d, which does not hold hash fields with deadlines: they need version %d", w.version, w.needed)
+		w.err = fmt.Errorf("rdb: the file was begun in version %d, which does not hold hash fields with deadlines: they "+
+			"need version %d", w.version, w.needed)
 	}
 	return w.err
 }

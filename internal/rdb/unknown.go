@@ -56,7 +56,8 @@ type VersionError struct{ Version int }
 
 // Name returns a text with the version, and with the versions that ebb reads.
 func (e *VersionError) Name() string {
-	return fmt.Sprintf("version %d, of which ebb reads up to %d of Redis, and %d to %d of Valkey", e.Version, valkeyVersion-1, valkeyVersion, valkeyNewest)
+	return fmt.Sprintf("version %d, of which ebb reads up to %d of Redis, and %d to %d of Valkey", e.Version, valkeyVersion-1,
+		valkeyVersion, valkeyNewest)
 }
 
 func (e *VersionError) Error() string { return ErrFooter.Error() + ": " + e.Name() }

@@ -47,7 +47,8 @@ func (p Liveness) Bound(ctx context.Context) (_ context.Context, end func()) {
 	case p.ReadTimeout <= 0:
 		return ctx, func() {}
 	case p.Own > 0:
-		return context.WithTimeoutCause(ctx, p.Own+p.ReadTimeout, fmt.Errorf("%w: no reply %v after its own wait of %v", ErrUnresponsive, p.ReadTimeout, p.Own))
+		return context.WithTimeoutCause(ctx, p.Own+p.ReadTimeout,
+			fmt.Errorf("%w: no reply %v after its own wait of %v", ErrUnresponsive, p.ReadTimeout, p.Own))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup

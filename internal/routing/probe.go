@@ -174,7 +174,8 @@ func (p *Probe[C]) attempt(ctx context.Context, done chan struct{}) error {
 
 // ProbeCommands are the commands whose presence shows the capabilities of a server, in the
 // order of COMMAND INFO's reply.
-var ProbeCommands = [...]string{ProbeHashFieldTTL: "HPEXPIRE", ProbeFunctions: "FCALL", ProbeShardedPubSub: "SSUBSCRIBE", ProbeNative: "LOCK.ACQUIRE"}
+var ProbeCommands = [...]string{ProbeHashFieldTTL: "HPEXPIRE", ProbeFunctions: "FCALL", ProbeShardedPubSub: "SSUBSCRIBE",
+	ProbeNative: "LOCK.ACQUIRE"}
 
 // The positions in ProbeCommands.
 const (

@@ -89,7 +89,8 @@ func Parse(raw string) (s Server, err error) {
 	scheme, rest, found := strings.Cut(raw, "://")
 	one, ok := kinds()[strings.ToLower(scheme)]
 	if !found || !ok {
-		return s, fmt.Errorf("%q has the scheme %q, which is none of %s: write redis://127.0.0.1:6379 or unix:///path/to/socket", Shown(raw), schemeOf(raw), Schemes)
+		return s, fmt.Errorf("%q has the scheme %q, which is none of %s: write redis://127.0.0.1:6379 or unix:///path/to/socket",
+			Shown(raw), schemeOf(raw), Schemes)
 	}
 	if strings.Contains(rest, "#") { // url.Parse would drop the text after it
 		return s, fmt.Errorf("%s: write # as %%23", Shown(raw))
@@ -129,7 +130,8 @@ func (s *Server) where(scheme string, u *url.URL) error {
 	if scheme == "unix" {
 		s.Socket = u.Path
 		if u.Path == "" || u.Host != "" && u.Host != "localhost" {
-			return fmt.Errorf("the path of the socket is %q: it must begin with a / after the login, as in unix://user:password@/path/to/socket", u.Host+u.Path)
+			return fmt.Errorf("the path of the socket is %q: it must begin with a / after the login, as in "+
+				"unix://user:password@/path/to/socket", u.Host+u.Path)
 		}
 		return nil
 	}

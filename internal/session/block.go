@@ -57,7 +57,8 @@ func (c *Session) Block(x *command.Ctx, w *command.Wait) { c.waiting = newWaiter
 // newWaiter puts the command's session into the lines of its keys.
 func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 	s := Of(c)
-	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, state: command.Waiting{Since: c.Now()}, dbi: c.Tx.Selected(), noTouch: s.noTouch}
+	w := &waiter{c: s, expired: o.Expired, undo: o.Undo, relook: o.Relook, state: command.Waiting{Since: c.Now()},
+		dbi: c.Tx.Selected(), noTouch: s.noTouch}
 	w.out.Proto = c.Out.Proto
 	if c.Out.Collecting() {
 		w.out.CollectSome(c.Out.Bound())

@@ -255,7 +255,8 @@ var errPaused = errors.New("clients are paused")
 
 // errHeldBack is the reply to a write of a user of the console. Such a session has no connection that could wait: the console
 // answers a request, and its user tries again.
-var errHeldBack = command.ReplyError("PAUSED writes wait for the end of CLIENT PAUSE or FAILOVER, and the console does not: try again later")
+var errHeldBack = command.ReplyError("PAUSED writes wait for the end of CLIENT PAUSE or FAILOVER, and the " +
+	"console does not: try again later")
 
 func (p *pause) active() bool { return p.on.Load() }
 

@@ -118,7 +118,8 @@ func (c *Session) admit(spec *command.Spec, args [][]byte) error {
 			return err
 		}
 	}
-	if spec.Flags&(command.DenyOOM|command.Scripts) != 0 && !c.replay && c.svc.outOfMemory() && c.effectiveFlags(spec, args)&command.DenyOOM != 0 {
+	if spec.Flags&(command.DenyOOM|command.Scripts) != 0 && !c.replay && c.svc.outOfMemory() &&
+		c.effectiveFlags(spec, args)&command.DenyOOM != 0 {
 		return command.ErrOOM
 	}
 	if closed := c.svc.gates.closed.Load(); closed != 0 {

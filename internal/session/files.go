@@ -150,7 +150,8 @@ func (s *Service) route(args [][]byte) (key []byte, one bool) {
 		return nil, false
 	}
 	switch spec.Group {
-	case command.GroupString, command.GroupHash, command.GroupList, command.GroupSet, command.GroupSortedSet, command.GroupStream, command.GroupGeneric:
+	case command.GroupString, command.GroupHash, command.GroupList, command.GroupSet, command.GroupSortedSet,
+		command.GroupStream, command.GroupGeneric:
 		return args[1], true
 	}
 	return nil, false

@@ -43,6 +43,7 @@ func (c *Session) closeForeign() {
 	if last != 0 && now-last < foreignEvery || !c.svc.foreignAt.CompareAndSwap(last, now) {
 		return
 	}
-	c.svc.Log.Warn("Possible SECURITY ATTACK detected: a client sends HTTP (POST or Host:), as a web page can make a browser do; the server closes the connection",
+	c.svc.Log.Warn("Possible SECURITY ATTACK detected: a client sends HTTP (POST or Host:), as a web page can make a browser do; the "+
+		"server closes the connection",
 		"id", c.id, "client", c.conn.RemoteAddr())
 }

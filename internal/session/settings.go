@@ -53,7 +53,8 @@ func (s *Service) bindings() []binding {
 		{[]string{"maxmemory-policy", "maxmemory-samples", "maxmemory-protect", "maxmemory-protect-limiters", "maxmemory"}, s.setEviction},
 		{[]string{"max-clock-ahead"}, func(c *config.Set) error { s.DB.SetMaxAhead(c.Int("max-clock-ahead") * 1e6); return nil }},
 		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
-		{[]string{"replica-ignore-maxmemory"}, func(c *config.Set) error { s.DB.SetReplicaEviction(!c.Bool("replica-ignore-maxmemory")); return nil }},
+		{[]string{"replica-ignore-maxmemory"},
+			func(c *config.Set) error { s.DB.SetReplicaEviction(!c.Bool("replica-ignore-maxmemory")); return nil }},
 		{[]string{"requirepass"}, s.setPassword},
 		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(engineEvents(c.Events())); return nil }},
 		{[]string{"proto-max-bulk-len"}, func(c *config.Set) error {
@@ -68,7 +69,8 @@ func (s *Service) bindings() []binding {
 		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
 		{[]string{"loglevel"}, s.setLogLevel},
 		{[]string{"tracking-table-max-keys"}, s.setTrackMax},
-		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, func(*config.Set) error { s.setObserved(); return nil }},
+		{[]string{"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"},
+			func(*config.Set) error { s.setObserved(); return nil }},
 		{[]string{"hotkey-top-k", "hotkey-window-seconds", "hotkey-sampling-percentage"}, s.setHotKeys},
 		{[]string{"busy-reply-threshold"}, s.setBusy},
 		{[]string{"appendonly"}, s.toKeeper(func(k *durable.Keeper, c *config.Set) error { return k.SetAppendOnly(c.Bool("appendonly")) })},
@@ -154,7 +156,8 @@ func (s *Service) limitMemory(tx *engine.Tx) {
 
 var layoutDirectives = []string{
 	"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value",
-	"zset-max-listpack-entries", "zset-max-listpack-value", "list-max-listpack-size", "stream-node-max-bytes", "stream-node-max-entries", "hll-sparse-max-bytes",
+	"zset-max-listpack-entries", "zset-max-listpack-value", "list-max-listpack-size", "stream-node-max-bytes",
+	"stream-node-max-entries", "hll-sparse-max-bytes",
 }
 
 func (s *Service) setLayout(c *config.Set) error {
@@ -410,5 +413,6 @@ func allowedInSubscription(s *command.Spec) bool {
 }
 
 func errInSubscription(s *command.Spec) error {
-	return command.ReplyError("ERR Can't execute '" + s.Name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+	return command.ReplyError("ERR Can't execute '" + s.Name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET " +
+		"are allowed in this context")
 }

@@ -103,7 +103,8 @@ func (g *Group) check() error {
 		free++
 	}
 	if n != l.byID.Len() || n != l.byOwner.Len() || n+free != l.cells.Len() || free != l.free {
-		return fmt.Errorf("stream: %d pending, %d free; trees of %d and %d, %d cells, %d free counted", n, free, l.byID.Len(), l.byOwner.Len(), l.cells.Len(), l.free)
+		return fmt.Errorf("stream: %d pending, %d free; trees of %d and %d, %d cells, %d free counted", n, free, l.byID.Len(),
+			l.byOwner.Len(), l.cells.Len(), l.free)
 	}
 	return nil
 }

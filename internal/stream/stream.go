@@ -138,7 +138,8 @@ func (s *Stream) Nodes() int { return s.nodes }
 
 // Size returns the bytes that the stream holds: chunks, large entries, directory and groups. O(1).
 func (s *Stream) Size() int {
-	return int(unsafe.Sizeof(*s)) + s.segBytes + s.bigBytes + 24*cap(s.bigs) + 4*cap(s.noBigs) + s.conBytes + cap(s.node.names) + cap(s.former.names) +
+	return int(unsafe.Sizeof(*s)) + s.segBytes + s.bigBytes + 24*cap(s.bigs) + 4*cap(s.noBigs) + s.conBytes +
+		cap(s.node.names) + cap(s.former.names) +
 		cap(s.segs)*int(unsafe.Sizeof(segment{})) + cap(s.groups)*int(unsafe.Sizeof(dirGroup{})) +
 		(s.pieces+s.pieces/8)*int(unsafe.Sizeof(piece{}))
 }

@@ -622,13 +622,15 @@ func (m *Mode) Check(old *Mode) error {
 	case !m.BCast && len(m.Prefixes) > 0:
 		return errors.New("PREFIX option requires BCAST mode to be enabled")
 	case old != nil && old.BCast != m.BCast:
-		return errors.New("You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode.")
+		return errors.New("You can't switch BCAST mode on/off before disabling tracking for this client, and then " +
+			"re-enabling it with a different mode.")
 	case m.BCast && (m.OptIn || m.OptOut):
 		return errors.New("OPTIN and OPTOUT are not compatible with BCAST")
 	case m.OptIn && m.OptOut:
 		return errors.New("You can't specify both OPTIN mode and OPTOUT mode")
 	case old != nil && (m.OptIn && old.OptOut || m.OptOut && old.OptIn):
-		return errors.New("You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.")
+		return errors.New("You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then " +
+			"re-enabling it with a different mode.")
 	case m.BCast:
 		return m.collides(old)
 	}

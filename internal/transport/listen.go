@@ -28,9 +28,11 @@ func ListenTCP(addr, option string) (net.Listener, error) {
 	var dns *net.DNSError
 	switch {
 	case inUse(err):
-		return nil, fmt.Errorf("cannot listen on %s: address already in use; is another server running? choose another with %s: %w", addr, option, err)
+		return nil, fmt.Errorf("cannot listen on %s: address already in use; is another server running? choose another with %s: %w",
+			addr, option, err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("cannot listen on %s: permission denied; ports below 1024 need privileges, choose another with %s: %w", addr, option, err)
+		return nil, fmt.Errorf("cannot listen on %s: permission denied; ports below 1024 need privileges, choose another with %s: %w",
+			addr, option, err)
 	case notLocal(err):
 		return nil, fmt.Errorf("cannot listen on %s: this machine does not have that address: %w", addr, err)
 	case errors.As(err, &dns):
@@ -49,7 +51,8 @@ func listenUnix(path string, perm os.FileMode, group string) (net.Listener, erro
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.EINVAL):
-		return nil, fmt.Errorf("cannot listen on unix socket %s: the path is too long (%d bytes; most systems allow 107 or fewer): %w", path, len(path), err)
+		return nil, fmt.Errorf("cannot listen on unix socket %s: the path is too long (%d bytes; most systems allow 107 or fewer): %w",
+			path, len(path), err)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("cannot listen on unix socket %s: its directory does not exist: %w", path, err)
 	default:

@@ -33,7 +33,8 @@ func newPrograms(r *record) *programs {
 // server starts the server and waits until it accepts connections; it may still load its files then.
 func (p *programs) server(dir string) error {
 	p.dir = dir
-	args := []string{"--port", strconv.Itoa(*port), "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes", "--appendfsync", "always", "--save", ""}
+	args := []string{"--port", strconv.Itoa(*port), "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes",
+		"--appendfsync", "always", "--save", ""}
 	if strings.Contains(filepath.Base(*server), "ebb") {
 		args = append([]string{"serve"}, args...)
 	}

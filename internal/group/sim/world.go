@@ -88,7 +88,8 @@ type node struct {
 
 // newWorld returns a group at rest: all nodes up, those in sync drawn, node 1 its master in epoch 1.
 func newWorld(rng *rand.Rand, f Fault, recording bool) *world {
-	w := &world{rng: rng, fault: f, recording: recording, directory: directory.New(), committers: map[uint64]int{}, vouched: map[uint64][maxNodes]uint64{}}
+	w := &world{rng: rng, fault: f, recording: recording, directory: directory.New(), committers: map[uint64]int{},
+		vouched: map[uint64][maxNodes]uint64{}}
 	w.directory.Plant(f.Directory)
 	w.Nodes = pick(w, 2, 3, 3, 3, 4, 5)
 	w.K = min(pick(w, 0, 0, 1, 1, 1, 2), w.Nodes-1)

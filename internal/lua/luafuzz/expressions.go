@@ -11,7 +11,8 @@ var numerals = []string{
 	"0", "1", "2", "3", "4", "5", "7", "10", "12", "-1", "-2", "-3", "0.5", "1.5", "-0.1", "0.1", "100", "127", "128", "255", "256", "1000",
 	"1e3", "1E2", "1e+2", "3e-2", ".5", "3.", "1e15", "1e16", "123456789012", "1e100", "1e308", "-1e308", "1e-310", "4.9e-324", "1e14+0.5",
 	"2^31", "2^32", "2^53", "-2^31", "2^63", "-2^63", "2^31-1", "0x10", "0xff", "0XA", "0xFFFFFFFF", "0x7fffffff",
-	"(0/0)", "-(0/0)", "(1/0)", "(-1/0)", "-0", "math.huge", "-math.huge", "math.pi", "3.14159265358979", "2.5", "3.5", "-7", "99999999999999", "999999999999999",
+	"(0/0)", "-(0/0)", "(1/0)", "(-1/0)", "-0", "math.huge", "-math.huge", "math.pi", "3.14159265358979", "2.5", "3.5", "-7",
+	"99999999999999", "999999999999999",
 	"0.1+0.2", "1/3", "100/3", "1e21", "12345.678",
 }
 
@@ -19,14 +20,16 @@ var numerals = []string{
 var numberStrings = []string{
 	"10", "0x10", " 7 ", "1e2", "nan", "inf", "-3", "0.5", "", " ", "0x", "1e", "1e+", "5.", ".5", ".", "-", "+4", "- 1", "--1", "0x1p4",
 	"0xg", "1 2", "1_0", "0b1", "1e400", "-1e400",
-	"infinity", "0x1.8", "007", "1e5x", "\\t12\\n", "12\\0", "9007199254740993", "0xffffffffffffffffff", "-0x10", "-0", "1,5", "z", "ff", "Zz", "1e-400",
+	"infinity", "0x1.8", "007", "1e5x", "\\t12\\n", "12\\0", "9007199254740993", "0xffffffffffffffffff", "-0x10", "-0",
+	"1,5", "z", "ff", "Zz", "1e-400",
 }
 
 // stringLiterals are strings as programs may write them.
 var stringLiterals = []string{
 	`""`, `"a"`, `"abc"`, `"hello world"`, `'it"s'`, `"a\nb"`, `"\0x"`, `"\255\1"`, `'\'"'`, `"\\"`, `"tab\t"`, `"\065\10\9z"`,
 	`"THE quick Brown fox"`, `"x1y22z333"`, `"(a(b)c)"`,
-	`"a,b,,c"`, `"key = value"`, "[[long\nstring]]", "[==[a]]b]==]", "[[\nfirst newline]]", `"héé"`, `"%d"`, `"aaaaaaaab"`, `"a.b-c"`, `"  trim me  "`, `"a\
+	`"a,b,,c"`, `"key = value"`, "[[long\nstring]]", "[==[a]]b]==]", "[[\nfirst newline]]", `"héé"`, `"%d"`, `"aaaaaaaab"`,
+	`"a.b-c"`, `"  trim me  "`, `"a\
 b"`, `"\a\b\f\v\r"`, `"0123456789012345678901234567890123456789"`, `"x\0y\0z"`, `"[test]"`, `"THE (quick) fox"`,
 }
 
@@ -92,7 +95,8 @@ func (g *generator) atom(w what) *node {
 	case boolean:
 		return leaf(expression, pick(g, "true", "false", "nil"))
 	case tab:
-		return leaf(expression, pick(g, "{}", "{1, 2, 3}", "{x = 1, y = 'two'}", "{nil, 2}", "{1, nil, 3}", "{n = 3}", "{'a', 'b', x = {}}", "{x = {y = {1}}}"))
+		return leaf(expression, pick(g, "{}", "{1, 2, 3}", "{x = 1, y = 'two'}", "{nil, 2}", "{1, nil, 3}", "{n = 3}",
+			"{'a', 'b', x = {}}", "{x = {y = {1}}}"))
 	case items:
 		return leaf(expression, pick(g, "{}", "{1, 2, 3}", "{3, 1, 2, 5, 4}", `{"b", "a", "c"}`, "{1, 2, nil, 4}", `{"x", 1, "y", 2}`,
 			"{10, 9.5, 1e3, -4, 0}", `{"10", "9", 8}`))
@@ -101,7 +105,8 @@ func (g *generator) atom(w what) *node {
 			"function(...) return ... end", "function(x) return x end", "select", "math.max"))
 	case object:
 		return leaf(expression, pick(g, "setmetatable({}, {})", "setmetatable({5}, {__index = {x = 1}})",
-			`setmetatable({}, {__tostring = function() return "obj" end})`, `setmetatable({}, {__call = function(self, ...) return select("#", ...), ... end})`))
+			`setmetatable({}, {__tostring = function() return "obj" end})`,
+			`setmetatable({}, {__call = function(self, ...) return select("#", ...), ... end})`))
 	}
 	if g.vararg && g.one(6) {
 		return leaf(expression, "...")
@@ -288,7 +293,8 @@ func (g *generator) base(w what, depth int) *node {
 
 // operation applies an operator to what may well not have it.
 func (g *generator) operation(depth int) *node {
-	op := pick(g, "+", "-", "*", "/", "%", "..", "==", "<", "<=", "~=", ">", ">=", "unary - ", "unary #", "unary not ", "index", "call", "setting")
+	op := pick(g, "+", "-", "*", "/", "%", "..", "==", "<", "<=", "~=", ">", ">=", "unary - ", "unary #", "unary not ",
+		"index", "call", "setting")
 	a := g.expr(pick(g, object, object, tab, anything, num, str), depth-1)
 	if unary, ok := strings.CutPrefix(op, "unary "); ok {
 		return tree(expression, "("+unary+"$)", a)
@@ -311,7 +317,8 @@ func (g *generator) operation(depth int) *node {
 // metamethods are the events, and what their functions are meant to yield.
 var metamethods = map[string]what{
 	"__add": num, "__sub": num, "__mul": anything, "__div": num, "__mod": num, "__pow": num, "__unm": num, "__concat": str, "__len": num,
-	"__eq": boolean, "__lt": boolean, "__le": boolean, "__index": anything, "__newindex": anything, "__call": anything, "__tostring": str, "__metatable": anything,
+	"__eq": boolean, "__lt": boolean, "__le": boolean, "__index": anything, "__newindex": anything, "__call": anything,
+	"__tostring": str, "__metatable": anything,
 }
 
 // events has the keys of metamethods, in an order.

@@ -55,7 +55,8 @@ func (g *generator) json(depth int) string {
 func (g *generator) jsonValue(depth int) string {
 	if depth == 0 || g.one(3) {
 		return pick(g, "1", "0", "-1.5", "1e3", "1E+2", "12345678901234567890", "0.1", "-0", "1e400", "true", "false", "null", `""`, `"a"`,
-			`"\u00e9"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\\\"\/\b\f\n\r\t"`, `"é"`, `"x y"`, `"\u0000"`, "[]", "{}", "0x10", "01", "1.", ".5", "nan", "inf", `"\q"`)
+			`"\u00e9"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\\\"\/\b\f\n\r\t"`, `"é"`, `"x y"`, `"\u0000"`, "[]", "{}", "0x10", "01",
+			"1.", ".5", "nan", "inf", `"\q"`)
 	}
 	var parts []string
 	for range g.IntN(5) {

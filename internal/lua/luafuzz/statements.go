@@ -175,7 +175,8 @@ func (g *generator) closure(statements int) *node {
 	}
 	body := g.block(1 + g.IntN(statements))
 	if g.vararg && g.one(4) {
-		body = sequence(block, leaf(statement, pick(g, "local arg = {...}\n", "emit(select('#', ...), ...)\n", "emit(arg)\n", "emit((...), {...})\n")), body)
+		body = sequence(block, leaf(statement, pick(g, "local arg = {...}\n", "emit(select('#', ...), ...)\n", "emit(arg)\n",
+			"emit((...), {...})\n")), body)
 	}
 	g.calls--
 	g.vararg, g.loops, g.vars = vararg, loops, g.vars[:known]
@@ -190,7 +191,8 @@ func (g *generator) recursive(f string) *node {
 	n, x := g.name("n"), g.name("x")
 	g.declare(n, num, true)
 	g.declare(x, anything, false)
-	again := pick(g, "return "+f+"("+n+" - 1, $)\n", "return $, "+f+"("+n+" - 1)\n", "return ("+f+"("+n+" - 1, $))\n", "emit("+f+"("+n+" - 1, $))\n")
+	again := pick(g, "return "+f+"("+n+" - 1, $)\n", "return $, "+f+"("+n+" - 1)\n", "return ("+f+"("+n+" - 1, $))\n",
+		"emit("+f+"("+n+" - 1, $))\n")
 	body := sequence(block, tree(statement, again, g.expr(anything, 2)))
 	if !strings.HasPrefix(again, "return") {
 		body.kids = append(body.kids, g.results())
@@ -241,7 +243,8 @@ func (g *generator) change(t string) *node {
 	case 3:
 		return tree(statement, "emit(pcall(table.sort, "+t+", $), "+t+")\n",
 			leaf(expression, pick(g, "nil", "function(a, b) return a > b end", "function(a, b) return tostr(a) < tostr(b) end",
-				"function(a, b) return true end", "function(a, b) return #tostr(a) < #tostr(b) end", "function() end", "function(a, b) error('cmp') end", "3")))
+				"function(a, b) return true end", "function(a, b) return #tostr(a) < #tostr(b) end", "function() end",
+				"function(a, b) error('cmp') end", "3")))
 	case 4:
 		return leaf(statement, "for i = "+pick(g, "1, 10", "10, 1, -1", "1, 20, 3", "#"+t+", 1, -2")+" do "+t+"[i] = "+pick(g, "nil", "i",
 			"i * i", "tostring(i)", "i % 3 == 0 and i or nil")+" end\nemit("+t+", #"+t+")\n")
@@ -249,7 +252,8 @@ func (g *generator) change(t string) *node {
 		return leaf(statement, t+"["+pick(g, "#"+t, "#"+t+" - 1", "1", "2", "#"+t+" + 1", "#"+t+" + 2", "16", "0", "-1")+"] = "+pick(g, "nil",
 			"1", "'s'")+"\nemit("+t+", #"+t+")\n")
 	case 6:
-		return leaf(statement, "emit(pcall(table.concat, "+t+pick(g, "", ", ', '", ", 1", ", '', 2", ", '-', 1, 2", ", '', 3, 2", ", ',', -1, 1")+"))\n")
+		return leaf(statement, "emit(pcall(table.concat, "+t+pick(g, "", ", ', '", ", 1", ", '', 2", ", '-', 1, 2",
+			", '', 3, 2", ", ',', -1, 1")+"))\n")
 	}
 	return leaf(statement, "emit(unpack("+t+pick(g, "", ", 2", ", 1, 2", ", -1, 3", ", 3, 1", ", 2, 40", ", 0")+"))\n")
 }
@@ -293,7 +297,8 @@ func (g *generator) numericFor() *node {
 		g.declare(i, num, true)
 		return g.loop(2)
 	})
-	return tree(statement, "local "+w+" = 0\nfor "+i+" = "+head+" do\n"+w+" = "+w+" + 1\nif "+w+" > 6 then break end\n$end\nemit("+w+")\n", body)
+	return tree(statement, "local "+w+" = 0\nfor "+i+" = "+head+" do\n"+w+" = "+w+" + 1\nif "+w+" > 6 then break end\n"+
+		"$end\nemit("+w+")\n", body)
 }
 
 func (g *generator) while() *node {
@@ -302,7 +307,8 @@ func (g *generator) while() *node {
 		g.declare(w, num, true)
 		return g.loop(2)
 	})
-	return tree(statement, "local "+w+" = 0\nwhile "+w+" < "+fmt.Sprint(1+g.IntN(4))+" and $ do\n"+w+" = "+w+" + 1\n$end\nemit("+w+")\n", g.expr(boolean, 2), body)
+	return tree(statement, "local "+w+" = 0\nwhile "+w+" < "+fmt.Sprint(1+g.IntN(4))+" and $ do\n"+w+" = "+w+" + 1\n$end\n"+
+		"emit("+w+")\n", g.expr(boolean, 2), body)
 }
 
 // repeat has a local of its body in its condition.
@@ -377,9 +383,11 @@ func (g *generator) coroutine() *node {
 	made := tree(expression, "function("+a+")\n$end", body)
 	turns := fmt.Sprint(1 + g.IntN(5))
 	if g.one(2) {
-		return tree(statement, "local "+co+" = coroutine.wrap($)\nfor i = 1, "+turns+" do\nemit(i, pcall("+co+", $))\nend\n", made, g.list(anything, 2))
+		return tree(statement, "local "+co+" = coroutine.wrap($)\nfor i = 1, "+turns+" do\nemit(i, pcall("+co+", $))\nend\n",
+			made, g.list(anything, 2))
 	}
-	return tree(statement, "local "+co+" = coroutine.create($)\nfor i = 1, "+turns+" do\nemit(i, coroutine.resume("+co+", $))\nemit(coroutine.status("+co+
+	return tree(statement, "local "+co+" = coroutine.create($)\nfor i = 1, "+turns+" do\nemit(i, coroutine.resume("+co+", $))\n"+
+		"emit(coroutine.status("+co+
 		"))\nend\n", made, g.list(anything, 2))
 }
 
@@ -390,7 +398,8 @@ func (g *generator) failure() *node {
 		return tree(statement, "emit(pcall(error, $))\n", g.arguments("a?e", 2))
 	case 1:
 		f := g.name("f")
-		return tree(statement, "local function "+f+"(level) error($, level) end\nfor level = 0, 4 do emit(pcall(function() "+f+"(level) end)) end\n",
+		return tree(statement, "local function "+f+"(level) error($, level) end\nfor level = 0, 4 do "+
+			"emit(pcall(function() "+f+"(level) end)) end\n",
 			g.expr(pick(g, str, str, anything), 2))
 	case 2:
 		return tree(statement, "emit(xpcall(function()\n$end, $))\n", g.body(func() *node { return g.block(2) }), g.expr(function, 2))
@@ -407,11 +416,15 @@ func (g *generator) failure() *node {
 func (g *generator) counters() *node {
 	fs := g.name("fs")
 	if g.one(2) {
-		return tree(statement, "local "+fs+" = {}\nfor i = 1, 3 do\nlocal n, m = i, $\n"+fs+"[i] = function(...) n = n + 1 if n > "+fmt.Sprint(2+g.IntN(4))+
-			" then m, n = n, $ end return n, m, i, ... end\nend\nfor i = 1, 3 do emit(pcall("+fs+"[i], i), pcall("+fs+"[4 - i])) end\n", g.expr(num, 2), g.expr(num, 2))
+		return tree(statement, "local "+fs+" = {}\nfor i = 1, 3 do\nlocal n, m = i, $\n"+fs+"[i] = function(...) n = "+
+			"n + 1 if n > "+fmt.Sprint(2+g.IntN(4))+
+			" then m, n = n, $ end return n, m, i, ... end\nend\nfor i = 1, 3 do emit(pcall("+fs+"[i], i), pcall("+fs+"[4 - i])) end\n",
+			g.expr(num, 2), g.expr(num, 2))
 	}
-	return tree(statement, "local "+fs+" = {}\ndo\nlocal n = $\nlocal function get() return n end\nlocal function set(x) n = x end\n"+fs+"[1], "+fs+
-		"[2] = get, set\nemit(get())\nset($)\nn = $\nend\nemit("+fs+"[1](), "+fs+"[2]($), "+fs+"[1]())\n", g.expr(anything, 2), g.expr(anything, 2),
+	return tree(statement, "local "+fs+" = {}\ndo\nlocal n = $\nlocal function get() return n end\nlocal function "+
+		"set(x) n = x end\n"+fs+"[1], "+fs+
+		"[2] = get, set\nemit(get())\nset($)\nn = $\nend\nemit("+fs+"[1](), "+fs+"[2]($), "+fs+"[1]())\n",
+		g.expr(anything, 2), g.expr(anything, 2),
 		g.expr(anything, 2), g.expr(anything, 2))
 }
 
@@ -424,7 +437,8 @@ func (g *generator) methods() *node {
 		return sequence(block, tree(statement, "do\n$end\n", sequence(block, g.plain())), g.results())
 	})
 	g.vars = g.vars[:known]
-	n := tree(statement, "local "+o+" = $\nfunction "+o+":m(a, ...)\n$end\nfunction "+o+".f(a) return a, self_, "+o+" end\nemit(pcall("+o+".m, "+o+
+	n := tree(statement, "local "+o+" = $\nfunction "+o+":m(a, ...)\n$end\nfunction "+o+".f(a) return a, self_, "+o+" end\n"+
+		"emit(pcall("+o+".m, "+o+
 		", $))\nemit(pcall(function() return "+o+":m($) end))\nemit("+o+".f(1), "+o+":f())\n",
 		g.expr(pick(g, tab, object), 2), body, g.expr(anything, 2), g.list(anything, 2))
 	n = tree(statement, "local self_\n$", n)
@@ -436,8 +450,10 @@ func (g *generator) methods() *node {
 func (g *generator) special() *node {
 	switch g.IntN(14) {
 	case 0:
-		return leaf(statement, pick(g, "local function deep() return 1 + deep() end\n", "local function deep(...) local t = {deep(...)} return t end\n",
-			"local deep = setmetatable({}, {__index = function(t, k) return t[k + 1] end})\ndeep = (function(d) return function() return d[1] end end)(deep)\n",
+		return leaf(statement, pick(g, "local function deep() return 1 + deep() end\n",
+			"local function deep(...) local t = {deep(...)} return t end\n",
+			"local deep = setmetatable({}, {__index = function(t, k) return t[k + 1] end})\ndeep = (function(d) return function() "+
+				"return d[1] end end)(deep)\n",
 			"local function deep() return pcall(deep) end\n", "local function deep() return (string.gsub('a', 'a', deep)) end\n",
 			"local s = '' local function deep() s = s .. 'x' return #s < 30 and deep() or #s end\n")+
 			"local r = {pcall(deep)}\nemit(r[1], #r < 10 and (tostr(r[2]):gsub('\\n.*', '')))\n")
@@ -446,7 +462,8 @@ func (g *generator) special() *node {
 	case 2:
 		return tree(statement, "local f, e = loadstring($, $)\nemit(e)\nif f then emit(pcall(f, $)) end\n",
 			leaf(expression, pick(g, "'return ...'", "'return 1 +'", "'local a = ... return a, a'", "'error(\"in\")'", "'x ='",
-				"'return function() return nil + 1 end'", "'for'", "'return 1 2'")), leaf(expression, pick(g, "nil", "'=name'", "'@file.lua'", "'a line\\nanother'",
+				"'return function() return nil + 1 end'", "'for'", "'return 1 2'")),
+			leaf(expression, pick(g, "nil", "'=name'", "'@file.lua'", "'a line\\nanother'",
 				"'a name that is much longer than what there is room for in a message of this kind'",
 				"'@/a/path/that/is/much/longer/than/there/is/room/for/in/a/message/of/any/kind/file.lua'")), g.atom(anything))
 	case 3:
@@ -454,12 +471,14 @@ func (g *generator) special() *node {
 			"emit(e, f and pcall(f))\n", g.expr(str, 1), leaf(expression, pick(g, "nil", "'=loaded'", "'@x'")))
 	case 4:
 		t := g.name("t")
-		s := fmt.Sprintf("local %[1]s = {}\nfor i = 1, %[2]d do %[1]s['k' .. i] = i %[1]s[i * %[3]d] = i end\nfor i = 1, %[2]d, %[4]d do %[1]s['k' .. i] = nil "+
-			"end\nfor i = 1, %[5]d do %[1]s[i] = 'n' end\nemit(%[1]s, #%[1]s)\n", t, 1+g.IntN(40), 1+g.IntN(3), 1+g.IntN(3), g.IntN(20))
+		s := fmt.Sprintf("local %[1]s = {}\nfor i = 1, %[2]d do %[1]s['k' .. i] = i %[1]s[i * %[3]d] = i end\nfor i = 1, %[2]d, "+
+			"%[4]d do %[1]s['k' .. i] = nil end\nfor i = 1, %[5]d do %[1]s[i] = 'n' end\nemit(%[1]s, #%[1]s)\n", t, 1+g.IntN(40),
+			1+g.IntN(3), 1+g.IntN(3), g.IntN(20))
 		g.declare(t, tab, false)
 		return leaf(statement, s)
 	case 5:
-		return tree(statement, "local t, c = $, 0\nfor k in pairs(t) do c = c + 1 if c > 50 then break end t[k] = nil end\nemit(next(t), t)\n", g.expr(tab, 2))
+		return tree(statement, "local t, c = $, 0\nfor k in pairs(t) do c = c + 1 if c > 50 then break end t[k] = nil end\n"+
+			"emit(next(t), t)\n", g.expr(tab, 2))
 	case 6:
 		return leaf(statement, "local r = {}\nfor c in string.gmatch("+pick(g, stringLiterals...)+", \""+g.pattern()+
 			"\") do r[#r + 1] = c if #r > 20 then break end end\nemit(r)\n")
@@ -474,7 +493,8 @@ func (g *generator) special() *node {
 	case 9:
 		g.only = "redis-server"
 		t := g.name("t")
-		s := fmt.Sprintf("local %[1]s = {}\nfor i = 1, %[2]d do %[1]s[('%[3]s'):rep(%[4]d) .. i .. ('z'):rep(i)] = i end\nemit(%[1]s)\n", t, 3+g.IntN(20),
+		s := fmt.Sprintf("local %[1]s = {}\nfor i = 1, %[2]d do %[1]s[('%[3]s'):rep(%[4]d) .. i .. ('z'):rep(i)] = i end\n"+
+			"emit(%[1]s)\n", t, 3+g.IntN(20),
 			pick(g, "x", "key:", "0123456789"), 4+g.IntN(20))
 		g.declare(t, tab, false)
 		return leaf(statement, s)
@@ -484,27 +504,36 @@ func (g *generator) special() *node {
 		}
 		g.only = "lua5.1"
 		x := g.name("G")
-		return tree(statement, x+" = $\nemit("+x+", _G['"+x+"'], rawget(_G, 'missing'), undefined_)\nfunction "+x+"_f(a) "+x+" = a return "+x+" end\nemit("+x+
-			"_f($), "+x+")\nemit(pcall(function() return undefined_.x end))\nemit(pcall(function() undefined_() end))\n", g.expr(anything, 2), g.expr(anything, 2))
+		return tree(statement, x+" = $\nemit("+x+", _G['"+x+"'], rawget(_G, 'missing'), undefined_)\n"+
+			"function "+x+"_f(a) "+x+" = a return "+x+" end\nemit("+x+
+			"_f($), "+x+")\nemit(pcall(function() return undefined_.x end))\nemit(pcall(function() undefined_() end))\n",
+			g.expr(anything, 2), g.expr(anything, 2))
 	case 11:
-		return leaf(statement, "local mt = {__index = function(t, k) return k .. '!' end, __newindex = function(t, k, v) rawset(t, k, {v}) end}\n"+
-			"local p = setmetatable({}, mt)\np.a = 1\np.a = 2\nemit(p.a, p.b, rawget(p, 'b'), p)\nmt.__index = {c = "+pick(g, numerals...)+"}\nemit(p.c, p.d)\n")
+		return leaf(statement, "local mt = {__index = function(t, k) return k .. '!' end, __newindex = function(t, "+
+			"k, v) rawset(t, k, {v}) end}\n"+
+			"local p = setmetatable({}, mt)\np.a = 1\np.a = 2\nemit(p.a, p.b, rawget(p, 'b'), p)\n"+
+			"mt.__index = {c = "+pick(g, numerals...)+"}\nemit(p.c, p.d)\n")
 	case 12:
-		return leaf(statement, "local function count(...) return select('#', ...) end\nemit(count(nil, nil), count((count())), count(unpack({}, 1, "+
-			pick(g, "3", "0", "100", "-1", "250")+")), pcall(select, "+pick(g, "0", "-1", "'#'", "3", "-5", "nil")+", 1, 2))\nemit(pcall(unpack, {}, 1, "+
+		return leaf(statement, "local function count(...) return select('#', ...) end\nemit(count(nil, nil), "+
+			"count((count())), count(unpack({}, 1, "+
+			pick(g, "3", "0", "100", "-1", "250")+")), pcall(select, "+pick(g, "0", "-1", "'#'", "3", "-5", "nil")+", 1, 2))\n"+
+			"emit(pcall(unpack, {}, 1, "+
 			pick(g, "1e6", "7990", "2^31", "1e8", "9000")+") == true)\n")
 	}
-	return leaf(statement, "local a = {}\nlocal i = 1\ni, a[i] = i + 1, 20\nemit(i, a)\nlocal x, y, z = (function() return 1, 2, 3 end)()\nx, y, z = z, x\n"+
+	return leaf(statement, "local a = {}\nlocal i = 1\ni, a[i] = i + 1, 20\nemit(i, a)\nlocal x, y, z = (function() return 1, "+
+		"2, 3 end)()\nx, y, z = z, x\n"+
 		"emit(x, y, z)\n")
 }
 
 // damage changes a program's text at some places.
 func (g *generator) damage(text string) string {
 	b := []byte(text)
-	tokens := []string{"end", "do", "=", "(", ")", "{", "}", "[", "]", ",", ";", "..", "...", "==", "~=", "~", "!", "@", "`", "$", "&", "local", "function",
-		"return", "break", "if", "then", "else", "elseif", "for", "in", "while", "repeat", "until", "nil", "not", "and", "or", "0x", "1e", "3x", "1..2", "'",
-		"\"", "[[", "[=[", "]]", "--[[", "--", "\\", "\"\\300\"", "'\\q'", "a.b.c", ":", "::", "goto", "%", "#", "^", "\r\n", "\n", "\r", "\x00", "\xff",
-		"\x1a", "é", "\"\n", "0xg", "1e+", ".5.", "a b", "= 1", "local x", "f()", "f{}", "f''", "x,", "]==]", "[==", "1e5e", "08", "<", ">=", "break break"}
+	tokens := []string{"end", "do", "=", "(", ")", "{", "}", "[", "]", ",", ";", "..", "...", "==", "~=", "~", "!", "@", "`",
+		"$", "&", "local", "function", "return", "break", "if", "then", "else", "elseif", "for", "in", "while", "repeat", "until",
+		"nil", "not", "and", "or", "0x", "1e", "3x", "1..2", "'",
+		"\"", "[[", "[=[", "]]", "--[[", "--", "\\", "\"\\300\"", "'\\q'", "a.b.c", ":", "::", "goto", "%", "#", "^",
+		"\r\n", "\n", "\r", "\x00", "\xff", "\x1a", "é", "\"\n", "0xg", "1e+", ".5.", "a b", "= 1", "local x", "f()", "f{}", "f''",
+		"x,", "]==]", "[==", "1e5e", "08", "<", ">=", "break break"}
 	for range 1 + g.IntN(3) {
 		if len(b) == 0 {
 			break

@@ -16,7 +16,8 @@ type fatal interface{ Fatal(args ...any) }
 func LZ4(t fatal, file []byte, options ...lz4.Option) []byte {
 	return envelope(t, 1, file, func(w io.Writer) (io.WriteCloser, error) {
 		z := lz4.NewWriter(w)
-		err := z.Apply(append([]lz4.Option{lz4.BlockSizeOption(lz4.Block64Kb), lz4.BlockChecksumOption(true), lz4.ChecksumOption(true)}, options...)...)
+		err := z.Apply(append([]lz4.Option{lz4.BlockSizeOption(lz4.Block64Kb), lz4.BlockChecksumOption(true), lz4.ChecksumOption(true)},
+			options...)...)
 		return z, err
 	})
 }

@@ -37,7 +37,8 @@ func NewGroup(t testing.TB) *Group {
 	t.Helper()
 	g := &Group{t: t, dead: -1}
 	for i := range 2 {
-		p := realserver.NewProcess(t, "redis-server", "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0")
+		p := realserver.NewProcess(t, "redis-server", "--save", "", "--appendonly", "yes", "--appendfsync", "no",
+			"--repl-diskless-sync-delay", "0")
 		g.nodes = append(g.nodes, p)
 		if i == 0 {
 			p.Start()

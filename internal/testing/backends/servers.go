@@ -117,7 +117,8 @@ func Main(m *testing.M) {
 // certain: StopCleanup does nothing before the sweeper has begun.
 func theirs() (o []goleak.Option) {
 	const lib = "github.com/redis/go-redis/v9"
-	for _, f := range []string{"/internal/pool.startGlobalTimeCache.func1", "/internal/pool.(*ConnPool).tryDial", ".(*sentinelFailover).listen",
+	for _, f := range []string{"/internal/pool.startGlobalTimeCache.func1", "/internal/pool.(*ConnPool).tryDial",
+		".(*sentinelFailover).listen",
 		".(*channel).initHealthCheck.func1", ".(*channel).initMsgChan.func1"} {
 		o = append(o, goleak.IgnoreAnyFunction(lib+f))
 	}

@@ -47,7 +47,8 @@ type Code struct {
 }
 
 // Toolkit are the packages of the toolkit, from the root of the tree.
-var Toolkit = []string{"limit", "limit/httplimit", "lock", "lock/httpidem", "queue", "expmap", "expset", "topic", "stream", "bloom", "unique", "bits", "near",
+var Toolkit = []string{"limit", "limit/httplimit", "lock", "lock/httpidem", "queue", "expmap", "expset", "topic", "stream",
+	"bloom", "unique", "bits", "near",
 	"cache", "ebbtest"}
 
 // known returns the packages that a block may use anywhere.

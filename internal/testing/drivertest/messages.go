@@ -52,7 +52,8 @@ type Told struct {
 }
 
 func (r Told) String() string {
-	return fmt.Sprintf("%d received, %d missing at %d interruptions, %d missing without one", r.Received, r.Reported, r.Interruptions, r.Silent)
+	return fmt.Sprintf("%d received, %d missing at %d interruptions, %d missing without one", r.Received,
+		r.Reported, r.Interruptions, r.Silent)
 }
 
 const (

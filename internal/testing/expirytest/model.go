@@ -25,7 +25,8 @@ import (
 
 // Play runs random steps with each layout, again and again with new containers. After each
 // step it runs the step "". begin creates a container and returns its steps, by name.
-func Play[Layout any](t *testing.T, layouts []Layout, begin func(t *rapid.T, b *ebbtest.Backend, name string, l Layout) (steps map[string]func(*rapid.T))) {
+func Play[Layout any](t *testing.T, layouts []Layout,
+	begin func(t *rapid.T, b *ebbtest.Backend, name string, l Layout) (steps map[string]func(*rapid.T))) {
 	for _, l := range layouts {
 		t.Run(fmt.Sprint(l), func(t *testing.T) {
 			b := ebbtest.Run(t)

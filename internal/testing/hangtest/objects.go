@@ -106,7 +106,8 @@ func (s *site) objects() []*object {
 
 func (s *site) limiter() *object {
 	key := s.name("limit")
-	l := made(limit.New(s.c, key, limit.PerMinute(1e6), limit.FailClosed, limit.Options{Probe: 20 * time.Millisecond, Timeout: 300 * time.Millisecond}))(s.T)
+	l := made(limit.New(s.c, key, limit.PerMinute(1e6), limit.FailClosed,
+		limit.Options{Probe: 20 * time.Millisecond, Timeout: 300 * time.Millisecond}))(s.T)
 	full := made(limit.New(s.c, key+"-full", limit.PerHour(1), limit.FailClosed,
 		limit.Options{Probe: 20 * time.Millisecond, Timeout: 300 * time.Millisecond}))(s.T)
 	o := &object{name: "limit.Limiter", key: key, cleanup: time.Second,
@@ -214,7 +215,8 @@ type acquirer interface {
 
 // inLine lets the other program acquire something. It returns a call that waits for it,
 // and one that releases it.
-func (s *site) inLine(key string, of func(c *ebb.Conn, key string, o lock.Options) (acquirer, error)) (wait, wake func(ctx context.Context) error) {
+func (s *site) inLine(key string, of func(c *ebb.Conn, key string, o lock.Options) (acquirer, error)) (wait,
+	wake func(ctx context.Context) error) {
 	lease := made(made(of(s.other, key, lock.Options{TTL: theirs}))(s.T).TryAcquire(s.b.Context()))(s.T)
 	ours := made(of(s.c, key, lock.Options{TTL: s.lease}))(s.T)
 	return line(func(ctx context.Context) (*lock.Lease, error) { return ours.Acquire(ctx, 0) }), lease.Release

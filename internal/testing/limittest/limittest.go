@@ -85,7 +85,8 @@ func (f Framework[C]) refuses(t *testing.T) {
 			t.Fatalf("request %d: %+v", i, a)
 		}
 	}
-	if a := get(t, "192.0.2.1:1234"); a.Code != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" || a.Header.Get("RateLimit") == "" {
+	if a := get(t, "192.0.2.1:1234"); a.Code != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" ||
+		a.Header.Get("RateLimit") == "" {
 		t.Errorf("the third: %+v", a)
 	}
 	if a := get(t, "192.0.2.2:1234", "X-Forwarded-For", "192.0.2.1"); a.Code != http.StatusOK {

@@ -379,7 +379,8 @@ func (c *Campaign) allowedEvents(args []string, ours, theirs []event) bool {
 		c.tally.difference(pastDeadlineEvent)
 		return true
 	}
-	if len(args) > 0 && slices.Contains([]string{"SMOVE", "EXEC"}, strings.ToUpper(request(args)[0])) && sameEvents(byName(ours), byName(theirs)) {
+	if len(args) > 0 && slices.Contains([]string{"SMOVE", "EXEC"}, strings.ToUpper(request(args)[0])) &&
+		sameEvents(byName(ours), byName(theirs)) {
 		c.tally.difference(smoveNewOrder)
 		return true
 	}

@@ -265,7 +265,8 @@ func (g *Generator) server() compat.Servers {
 }
 
 func (g *Generator) known(args []string) bool {
-	if len(args) > 2 && args[1] != lexKey && args[2] != lexKey && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BYLEX") }) {
+	if len(args) > 2 && args[1] != lexKey && args[2] != lexKey &&
+		slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BYLEX") }) {
 		return false
 	}
 	if name := strings.ToUpper(args[0]); (name == "ZRANK" || name == "ZREVRANK") && len(args) > 3 && !compat.Newer.Has(g.server()) {
@@ -274,7 +275,8 @@ func (g *Generator) known(args []string) bool {
 	if name := strings.ToUpper(args[0]); (name == "TTL" || name == "PTTL" || name == "PERSIST") && len(args) > 2 {
 		return g.Own // of an item
 	}
-	if strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BY") }) {
+	if strings.HasPrefix(strings.ToUpper(args[0]), "SORT") &&
+		slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "BY") }) {
 		return false // what compares equal is in no order
 	}
 	if strings.EqualFold(args[0], "SORT") && compat.Newer.Has(g.server()) &&

@@ -93,7 +93,8 @@ func (g *Generator) beside() []string {
 	}
 	switch g.rng.IntN(33) {
 	case 30:
-		return join([]string{"BITOP", g.one("AND", "OR", "XOR", "NOT"), g.one(stringKeys...), g.one(stringKeys...)}, g.maybe(g.one(stringKeys...)))
+		return join([]string{"BITOP", g.one("AND", "OR", "XOR", "NOT"), g.one(stringKeys...), g.one(stringKeys...)},
+			g.maybe(g.one(stringKeys...)))
 	case 31:
 		return []string{"MEMORY", "USAGE", g.key()}
 	case 32:
@@ -151,19 +152,23 @@ func (g *Generator) beside() []string {
 		return g.words([]string{"CONFIG", "GET", g.one("maxmemory", "hz", "appendonly", "nothing", "proto-max-bulk-len")},
 			[]string{"CONFIG", "SET", "nothing", "x"}, []string{"CONFIG", "SET", "maxmemory", "x"}, []string{"CONFIG", "RESETSTAT"},
 			[]string{"SLOWLOG", "RESET"}, []string{"LATENCY", "RESET"}, []string{"MEMORY", "PURGE"}, []string{"ASKING"}, []string{"READONLY"},
-			[]string{"READWRITE"}, []string{"CLUSTER", "INFO"}, []string{"LATENCY", "LATEST"}, []string{"COMMAND", "INFO", "nothing"}, []string{"MODULE", "LIST"},
+			[]string{"READWRITE"}, []string{"CLUSTER", "INFO"}, []string{"LATENCY", "LATEST"}, []string{"COMMAND", "INFO", "nothing"},
+			[]string{"MODULE", "LIST"},
 			[]string{"REPLICAOF", "NO", "ONE"})
 	case 26:
-		return join([]string{g.one("SORT", "SORT_RO"), g.one(g.typed(command.GroupList), g.typed(command.GroupSet), g.typed(command.GroupSortedSet))},
+		return join([]string{g.one("SORT", "SORT_RO"),
+			g.one(g.typed(command.GroupList), g.typed(command.GroupSet), g.typed(command.GroupSortedSet))},
 			g.maybe("BY", "nosort"), g.maybe("GET", g.one("#", "a", "{t}*", "h*->a")), g.maybe("ALPHA"), g.maybe("LIMIT", "0", "2"), g.maybe("DESC"))
 	case 27:
-		return g.words([]string{"RESET"}, []string{"UNWATCH"}, []string{"DBSIZE"}, []string{"FLUSHDB", g.one("SYNC", "ASYNC", "x")}, []string{"FLUSHALL"},
+		return g.words([]string{"RESET"}, []string{"UNWATCH"}, []string{"DBSIZE"}, []string{"FLUSHDB", g.one("SYNC", "ASYNC", "x")},
+			[]string{"FLUSHALL"},
 			[]string{"SWAPDB", "1", "2"}, []string{"SWAPDB", "x", "99"}, []string{"SELECT", "x"})
 	case 28:
 		return g.words([]string{"LCS", g.stringKey(), g.stringKey()}, []string{"LCS", g.stringKey(), g.stringKey(), "IDX", "WITHMATCHLEN"},
 			[]string{"LCS", g.stringKey(), g.stringKey(), "LEN"})
 	}
-	return join([]string{g.one("BITFIELD", "BITFIELD_RO"), g.stringKey(), "GET", g.one("u8", "i5", "u63", "i64", "u64"), g.one("0", "#2", "100", "-1")})
+	return join([]string{g.one("BITFIELD", "BITFIELD_RO"), g.stringKey(), "GET", g.one("u8", "i5", "u63", "i64", "u64"),
+		g.one("0", "#2", "100", "-1")})
 }
 
 // rare makes a request of a command whose replies have differed in arguments that clients hardly send.

@@ -184,7 +184,8 @@ func (g *Generator) zset() []string {
 	}
 	with, limit := g.maybe("WITHSCORES"), g.maybe("LIMIT", g.one("0", "1", "2"), g.one("2", "-1", "0", "100"))
 	weights := func(args ...string) []string {
-		return join(args, g.maybe("WEIGHTS", g.one("1", "2", "-1", "0", "inf"), g.one("1", "0.5")), g.maybe("AGGREGATE", g.one("SUM", "MIN", "MAX")))
+		return join(args, g.maybe("WEIGHTS", g.one("1", "2", "-1", "0", "inf"), g.one("1", "0.5")),
+			g.maybe("AGGREGATE", g.one("SUM", "MIN", "MAX")))
 	}
 	switch g.rng.IntN(26) {
 	case 0, 1, 2, 3:
@@ -291,7 +292,8 @@ func (g *Generator) stream() []string {
 		return join([]string{"XCLAIM", k, group, consumer, g.one("0", "1000000"), g.streamID(), g.streamID()}, g.maybe("FORCE"),
 			g.maybe("JUSTID"), g.maybe("RETRYCOUNT", "3"), g.maybe("TIME", "1000"))
 	case 17:
-		return join([]string{"XAUTOCLAIM", k, group, consumer, g.one("0", "1000000"), g.one("0", g.streamID())}, g.maybe("COUNT", g.one("1", "2")), g.maybe("JUSTID"))
+		return join([]string{"XAUTOCLAIM", k, group, consumer, g.one("0", "1000000"), g.one("0", g.streamID())},
+			g.maybe("COUNT", g.one("1", "2")), g.maybe("JUSTID"))
 	case 18:
 		return []string{"XSETID", k, g.one(append(ids, "50000-1")...)}
 	}

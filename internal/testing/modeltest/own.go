@@ -48,7 +48,8 @@ func NewOwnGenerator(seed uint64, table *command.Table) *OwnGenerator {
 			continue
 		}
 		g.specs = append(g.specs, s)
-		if slices.Contains(freshCommands, s.Name) || strings.Contains(s.Name, "expire") || strings.Contains(s.Name, "persist") || strings.HasSuffix(s.Name, "ex") {
+		if slices.Contains(freshCommands, s.Name) || strings.Contains(s.Name, "expire") || strings.Contains(s.Name, "persist") ||
+			strings.HasSuffix(s.Name, "ex") {
 			g.own = append(g.own, s)
 		}
 	}
@@ -62,7 +63,8 @@ var (
 		command.GroupLimiter: {"r1", "r2"}, command.GroupLock: {"k1", "k2"}, command.GroupSemaphore: {"m1"},
 		command.GroupQueue: {"{q}1", "{q}2", "{q}3"}, command.GroupBloom: {"b1", "b2"},
 	}
-	ownPool = []string{"r1", "r2", "k1", "k2", "m1", "{q}1", "{q}2", "{q}3", "b1", "b2", "a", "h1", "l1", "s1", "z1", "x1", "{t}h", "{t}l", "{t}s", "{t}z"}
+	ownPool = []string{"r1", "r2", "k1", "k2", "m1", "{q}1", "{q}2", "{q}3", "b1", "b2", "a", "h1", "l1", "s1", "z1", "x1",
+		"{t}h", "{t}l", "{t}s", "{t}z"}
 	spans   = []string{"1", "2", "16", "17", "18", "20", "100", "999", "1000", "1001", "5000", "60000", "100000", "3600000"}
 	shorts  = []string{"1", "1", "2", "60", "3600"}
 	letters = []string{"a", "b", "c", "1"}
@@ -80,15 +82,17 @@ var (
 		"max-burst": {"0", "1", "5"}, "tokens-per-period": {"1", "5"}, "quantity": {"1", "2"},
 		"at": {"$ms+17", "$ms+1000", "$ms-1"}, "delay": {"0", "1", "17", "1000", "60000"}, "expire": {"1", "17", "999", "5000"},
 		"unique": {"1", "17", "1000", "60000"}, "ttl": {"0", "1", "17", "1000", "60000"},
-		"owner": letters, "id": {"a", "b", "c", "*", "$jobid", "$jobid", "$res"}, "token": {"$token", "$token", "$job", "$job", "1"}, "permits": {"1", "2"},
-		"payload": {"x", "y"}, "priority": {"0", "5", "9"}, "maxdeliveries": {"0", "1", "2"}, "maxlen": {"0", "1", "3", "100"}, "max-items": {"1", "3", "100"},
+		"owner": letters, "id": {"a", "b", "c", "*", "$jobid", "$jobid", "$res"}, "token": {"$token", "$token", "$job", "$job", "1"},
+		"permits": {"1", "2"}, "payload": {"x", "y"}, "priority": {"0", "5", "9"}, "maxdeliveries": {"0", "1", "2"},
+		"maxlen": {"0", "1", "3", "100"}, "max-items": {"1", "3", "100"},
 		"field": letters, "member": letters, "element": letters, "item": letters, "index": {"0", "1", "-1", "2", "7"},
 		"value": {"1", "2.5", "x", "a longer value, with blanks"},
 		"error": {"0.01", "0.5"}, "error_rate": {"0.01", "0.5"}, "capacity": {"1", "10", "100"}, "expansion": {"1", "2"},
 		"generations": {"1", "2", "4"}, "iterator": {"$iter", "0", "1"}, "data": {"$chunk"},
-		"serialized-value": {"$dump"}, "destination-db": {"0", "1", "2"}, "db": {"0", "1", "2"}, "index1": {"0", "1", "2"}, "index2": {"0", "1", "2"},
-		"name": {"one", "two"}, "pattern": {"*", "h*", "[a-m]*", "{*", "?1"}, "percent": {"0", "10", "100"}, "maxbytes": {"0", "3", "1000"},
-		"type": {"hash", "lock", "limiter", "delayqueue", "semaphore", "MBbloom--", "string"}, "group": {"g"}, "groupname": {"g"},
+		"serialized-value": {"$dump"}, "destination-db": {"0", "1", "2"}, "db": {"0", "1", "2"}, "index1": {"0", "1", "2"},
+		"index2": {"0", "1", "2"}, "name": {"one", "two"}, "pattern": {"*", "h*", "[a-m]*", "{*", "?1"}, "percent": {"0", "10", "100"},
+		"maxbytes": {"0", "3", "1000"}, "type": {"hash", "lock", "limiter", "delayqueue", "semaphore", "MBbloom--", "string"},
+		"group": {"g"}, "groupname": {"g"},
 		"consumer": {"c"}, "consumername": {"c"},
 		"min-idle-time": {"0", "17", "1000"}, "offset": {"0", "1", "7"}, "cursor": {"0"}, "threshold": {"0", "2"},
 	}
@@ -188,7 +192,8 @@ func (g *OwnGenerator) due() []string {
 	one := func(of ...string) string { return of[g.rng.IntN(len(of))] }
 	set, list := one("z1", "z1", "{t}z"), one("l1", "l1", "{t}l")
 	options := func() (o []string) {
-		for _, x := range [][]string{{"COUNT", one("1", "2", "30")}, {"UNIT", one("s", "ms", "us", "4096", "0.001")}, {"AGE", one("0", "17", "1000")},
+		for _, x := range [][]string{{"COUNT", one("1", "2", "30")}, {"UNIT", one("s", "ms", "us", "4096", "0.001")},
+			{"AGE", one("0", "17", "1000")},
 			{"BLOCK", one("0", "1", "17", "1000", "60000")}, {"BLOCK", one("0", "1000")}} {
 			if g.rng.IntN(3) == 0 {
 				o = append(o, x...)
@@ -199,7 +204,8 @@ func (g *OwnGenerator) due() []string {
 	howMany := [][]string{nil, {one("COUNT", "EXACTLY"), one("1", "2", "3", "30"), one("OBO", "BULK")}}[g.rng.IntN(2)]
 	switch g.rng.IntN(8) {
 	case 0, 1:
-		return []string{"ZADD", set, one("$s+1", "$s+60", "$s+0", "$ms+17", "$ms+1000", "1"), one(letters...), one("$s+1", "$s+2", "$ms-1"), one(letters...)}
+		return []string{"ZADD", set, one("$s+1", "$s+60", "$s+0", "$ms+17", "$ms+1000", "1"), one(letters...),
+			one("$s+1", "$s+2", "$ms-1"), one(letters...)}
 	case 2:
 		return join([]string{"ZPOPDUE", "1", set}, options())
 	case 3:
@@ -223,7 +229,8 @@ func (g *OwnGenerator) fresh() []string {
 	key := one("a", "a", "b", "l1")
 	switch g.rng.IntN(10) {
 	case 0, 1:
-		return []string{"SET", key, one("1", "x", strings.Repeat("long", 30)), "PX", one("17", "1000", "60000"), "FRESH", one("1", "16", "999", "5000")}
+		return []string{"SET", key, one("1", "x", strings.Repeat("long", 30)), "PX", one("17", "1000", "60000"), "FRESH",
+			one("1", "16", "999", "5000")}
 	case 2, 3:
 		return []string{"SET", key, one("2", "y"), "PX", one("1000", "60000"), "FRESH", one("1", "500"), "IFTOKEN", "$refresh"}
 	case 4:

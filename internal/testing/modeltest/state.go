@@ -76,7 +76,8 @@ func (c *Campaign) compareHeld(at int, a, b []held) *Fault {
 			return fault("without "+b[i].where, b[i].String())
 		case i == len(b) || a[i].where < b[i].where:
 			return fault(a[i].String(), "without "+a[i].where)
-		case a[i].typ != b[i].typ || !c.sameValue(a[i], b[i]) || !near(a[i].deadline, b[i].deadline) || len(a[i].fieldDeadlines) != len(b[i].fieldDeadlines):
+		case a[i].typ != b[i].typ || !c.sameValue(a[i], b[i]) || !near(a[i].deadline, b[i].deadline) ||
+			len(a[i].fieldDeadlines) != len(b[i].fieldDeadlines):
 			return fault(a[i].String(), b[i].String())
 		}
 		for name, x := range a[i].fieldDeadlines {

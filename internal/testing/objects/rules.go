@@ -264,10 +264,11 @@ func ends() []end {
 		}},
 		{"after 20 ms", false, false, context.DeadlineExceeded, timeout(20 * time.Millisecond)},
 		{"after 33 ms", false, false, context.DeadlineExceeded, timeout(33 * time.Millisecond)},
-		{"a deadline that the client notices early", false, false, context.DeadlineExceeded, func(f *backends.Faults) (context.Context, context.CancelFunc) {
-			f.Early(2 * time.Millisecond)
-			return context.WithTimeout(context.Background(), 40*time.Millisecond)
-		}},
+		{"a deadline that the client notices early", false, false,
+			context.DeadlineExceeded, func(f *backends.Faults) (context.Context, context.CancelFunc) {
+				f.Early(2 * time.Millisecond)
+				return context.WithTimeout(context.Background(), 40*time.Millisecond)
+			}},
 		{"cancelled before", true, false, context.Canceled, func(*backends.Faults) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()

@@ -171,7 +171,8 @@ func newMapFamily(c *ebb.Conn, name string) (*Instance, error) {
 }
 
 func useSet(ctx context.Context, s *expset.Set[string]) error {
-	return errors.Join(second(s.Add(ctx, time.Millisecond, "a")), second(s.Add(ctx, time.Hour, "b}{")), second(s.Add(ctx, 0, "c")), second(s.Len(ctx)))
+	return errors.Join(second(s.Add(ctx, time.Millisecond, "a")), second(s.Add(ctx, time.Hour, "b}{")),
+		second(s.Add(ctx, 0, "c")), second(s.Len(ctx)))
 }
 
 func newSet(c *ebb.Conn, name string) (*Instance, error) {

@@ -35,6 +35,7 @@ func reserve(port int) bool {
 	if f == nil {
 		return true
 	}
-	err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(port), Len: 1})
+	err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK,
+		&syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(port), Len: 1})
 	return err != syscall.EAGAIN && err != syscall.EACCES
 }

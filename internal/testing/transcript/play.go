@@ -168,7 +168,8 @@ func (p *player) rest(conn int, s *Step) error {
 	if !ok || v.Kind == Closed.Kind && v.Str == Closed.Str {
 		return nil
 	}
-	return &Mismatch{p.c, &Step{Kind: Message, Line: s.Line, Conn: conn}, Lines(v), fmt.Sprintf("connection %d got something that is not shown", conn)}
+	return &Mismatch{p.c, &Step{Kind: Message, Line: s.Line, Conn: conn}, Lines(v),
+		fmt.Sprintf("connection %d got something that is not shown", conn)}
 }
 
 // receive takes the values that make up the expected lines, or one value if the reply may

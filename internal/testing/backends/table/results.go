@@ -236,7 +236,8 @@ func (r *results) write(w io.Writer) error {
 	fmt.Fprintf(out, "\n%d tests on %d backends: %d passed, %d failed, %d skipped, %d not for the backend, in %.0f s\n",
 		len(rows), len(kinds), all[passed], all[failed]+all[running], all[skipped], all[absent], total)
 	other := r.others()
-	fmt.Fprintf(out, "tests of one backend or none: %d passed, %d failed, %d skipped\n", other[passed], other[failed]+other[running], other[skipped])
+	fmt.Fprintf(out, "tests of one backend or none: %d passed, %d failed, %d skipped\n", other[passed],
+		other[failed]+other[running], other[skipped])
 	if len(r.odd) > 0 {
 		fmt.Fprintf(out, "packages that failed: %s\n", strings.Join(r.odd, ", "))
 	}
