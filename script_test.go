@@ -37,7 +37,8 @@ func TestScriptsRunOnEveryBackend(t *testing.T) {
 			fmt.Sprintf("%d %q %s", v.Elems[0].Int, v.Elems[1].Str, v.Elems[2].Str) != `2 "\x00\xff" 1.5` {
 			t.Errorf("got %v, %v", v, err)
 		}
-		if _, err := c.Script(ctx, ebb.NewScript("return ("), nil); err == nil || !strings.Contains(err.Error(), "user_script:1: unexpected symbol near '<eof>'") {
+		if _, err := c.Script(ctx, ebb.NewScript("return ("), nil); err == nil ||
+			!strings.Contains(err.Error(), "user_script:1: unexpected symbol near '<eof>'") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -89,7 +90,8 @@ func TestAScriptsResultStaysAsItIs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := fmt.Sprintf("%s %s %s %s", v.Elems[0].Str, v.Elems[1].Str, v.Elems[2].Str, v.Elems[3].Str); got != "the first the first the first he first" {
+		if got := fmt.Sprintf("%s %s %s %s", v.Elems[0].Str, v.Elems[1].Str, v.Elems[2].Str, v.Elems[3].Str); got != "the first the "+
+			"first the first he first" {
 			t.Errorf("got %q", got)
 		}
 		if !strings.HasPrefix(raised.Str, "the first script: ") {

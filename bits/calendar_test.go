@@ -110,7 +110,8 @@ func TestAMonthIsDrawn(t *testing.T) {
  23  24  25  26  27  28  29
 [30]
 `
-		if strings.TrimSpace(m.String()) != strings.TrimSpace(drawn) || err != nil || m.Count() != 4 || !m.Signed(14) || m.Signed(15) || m.Signed(0) || m.Signed(32) {
+		if strings.TrimSpace(m.String()) != strings.TrimSpace(drawn) || err != nil || m.Count() != 4 || !m.Signed(14) || m.Signed(15) ||
+			m.Signed(0) || m.Signed(32) {
 			t.Errorf("\n%s%v", m, err)
 		}
 	})

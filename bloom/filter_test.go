@@ -28,12 +28,14 @@ func both(t *testing.T, test func(t *testing.T, b *backends.Backend, filter func
 }
 
 // virtually is both in virtual time alone.
-func virtually(t *testing.T, test func(t *testing.T, b *backends.Backend, filter func(name string, o bloom.Options[int]) *bloom.Filter[int])) {
+func virtually(t *testing.T, test func(t *testing.T, b *backends.Backend,
+	filter func(name string, o bloom.Options[int]) *bloom.Filter[int])) {
 	t.Helper()
 	on(t, backends.Virtual, test)
 }
 
-func on(t *testing.T, kinds backends.On, test func(t *testing.T, b *backends.Backend, filter func(name string, o bloom.Options[int]) *bloom.Filter[int])) {
+func on(t *testing.T, kinds backends.On, test func(t *testing.T, b *backends.Backend,
+	filter func(name string, o bloom.Options[int]) *bloom.Filter[int])) {
 	t.Helper()
 	kinds(t, func(t *testing.T, b *backends.Backend) {
 		for _, scripts := range []bool{false, true} {
@@ -465,7 +467,8 @@ func TestAFilterIsASet(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
 		n++
 		ctx := context.Background()
-		o := bloom.Options[string]{Error: 1e-12, Capacity: int64(rapid.IntRange(1, 5).Draw(t, "capacity")), Expansion: rapid.IntRange(1, 3).Draw(t, "expansion")}
+		o := bloom.Options[string]{Error: 1e-12, Capacity: int64(rapid.IntRange(1, 5).Draw(t, "capacity")),
+			Expansion: rapid.IntRange(1, 3).Draw(t, "expansion")}
 		f, err := bloom.New(c, fmt.Sprint("model", n), o)
 		if err != nil {
 			t.Fatal(err)
@@ -505,7 +508,8 @@ func TestAFilterIsASet(t *testing.T) {
 func TestBadOptionsAreRefused(t *testing.T) {
 	for _, o := range []bloom.Options[int]{
 		{Capacity: -1}, {Error: 1}, {Error: -0.1}, {Error: 1e-13}, {Expansion: -1}, {Fixed: true, Expansion: 2}, {Window: -1},
-		{Generations: 3}, {Window: time.Hour, Generations: 65}, {Window: time.Millisecond, Generations: 2}, {Capacity: 1 << 31}, {Capacity: 1 << 30, Error: 1e-9},
+		{Generations: 3}, {Window: time.Hour, Generations: 65}, {Window: time.Millisecond, Generations: 2}, {Capacity: 1 << 31},
+		{Capacity: 1 << 30, Error: 1e-9},
 	} {
 		if _, err := bloom.New(nil, "x", o); !errors.Is(err, ebb.ErrArgument) {
 			t.Error(o, err)

@@ -29,7 +29,8 @@ func virtually(t *testing.T, o Options[string, string], test func(t *testing.T, 
 	on(t, backends.Virtual, o, test)
 }
 
-func on(t *testing.T, kinds backends.On, o Options[string, string], test func(t *testing.T, b *backends.Backend, x *Cache[string, string])) {
+func on(t *testing.T, kinds backends.On, o Options[string, string],
+	test func(t *testing.T, b *backends.Backend, x *Cache[string, string])) {
 	t.Helper()
 	for _, scripts := range []bool{false, true} {
 		kinds := kinds
@@ -475,7 +476,8 @@ func (away) Do(context.Context, []any) (conn.Value, error) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
-		for _, o := range []Options[string, string]{{Fresh: -1}, {Fresh: time.Minute, TTL: time.Minute}, {Jitter: 101}, {Lease: 2 * time.Hour}, {AbsentTTL: -1}} {
+		for _, o := range []Options[string, string]{{Fresh: -1}, {Fresh: time.Minute, TTL: time.Minute}, {Jitter: 101},
+			{Lease: 2 * time.Hour}, {AbsentTTL: -1}} {
 			if _, err := New(b.Conn, "x", o); !errors.Is(err, conn.ErrArgument) {
 				t.Errorf("%+v: %v", o, err)
 			}

@@ -20,7 +20,8 @@ func keeps(t *testing.T, b *backends.Backend, x *Cache[string, string], load Loa
 }
 
 func TestALocalValueGoesWhenItChanges(t *testing.T) {
-	each(t, Options[string, string]{Fresh: time.Hour, TTL: 2 * time.Hour, Local: 10}, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+	each(t, Options[string, string]{Fresh: time.Hour, TTL: 2 * time.Hour, Local: 10}, func(t *testing.T, b *backends.Backend,
+		x *Cache[string, string]) {
 		if b.Kind == "ebb-scripts" {
 			return // nothing reports changes: a value is kept for a tenth of an hour
 		}
@@ -70,7 +71,8 @@ func TestALocalValueGoesWhenItChanges(t *testing.T) {
 }
 
 func TestALocalValueIsFreshToTheMillisecond(t *testing.T) {
-	virtually(t, Options[string, string]{Fresh: time.Minute, TTL: time.Hour, Local: 10}, func(t *testing.T, b *backends.Backend, x *Cache[string, string]) {
+	virtually(t, Options[string, string]{Fresh: time.Minute, TTL: time.Hour, Local: 10}, func(t *testing.T, b *backends.Backend,
+		x *Cache[string, string]) {
 		var calls atomic.Int64
 		load := loads("new", &calls)
 		if err := x.Set(context.Background(), "k", "old"); err != nil {

@@ -87,7 +87,8 @@ func TestAnEngineIsFoundBehindDriversThatWrapIt(t *testing.T) {
 		t.Fatal("an embedded Conn has no engine")
 	}
 	twice := conn.New(wrapping{plain{conn.New(wrapping{plain{c}})}})
-	for what, x := range map[string]*conn.Conn{"view": c.Replicated(1, time.Second), "wrapped": twice, "view of wrapped": twice.Replicated(1, time.Second)} {
+	for what, x := range map[string]*conn.Conn{"view": c.Replicated(1, time.Second), "wrapped": twice,
+		"view of wrapped": twice.Replicated(1, time.Second)} {
 		if embed.Of(x) != engine {
 			t.Errorf("%s: not the engine", what)
 		}

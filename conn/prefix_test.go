@@ -61,7 +61,8 @@ func TestAPrefixFollowsTheViewsOfAConn(t *testing.T) {
 	if s := view.String(); s != `a driver, objects under "shop:eu:"` {
 		t.Error(s)
 	}
-	if s := first(c.Replicated(1, time.Second).WithPrefix("us:")).String(); !strings.Contains(s, "1 replicas") || !strings.Contains(s, `"shop:us:"`) {
+	if s := first(c.Replicated(1, time.Second).WithPrefix("us:")).String(); !strings.Contains(s, "1 replicas") ||
+		!strings.Contains(s, `"shop:us:"`) {
 		t.Error(s)
 	}
 	if view.Close() != nil || d.closed != 0 || c.Close() != nil || d.closed != 1 {

@@ -73,7 +73,8 @@ func TestChinesePagesShowTheCommandsAndTheCodeOfTheEnglishOnes(t *testing.T) {
 		if got, want := shown(string(p.text)), shown(string(p.follows)); !slices.Equal(got, want) {
 			for i := range max(len(got), len(want)) {
 				if i >= len(got) || i >= len(want) || got[i] != want[i] {
-					t.Errorf("%s has other commands or other code than %s, from %q on; want %q", p.name, p.english, got[min(i, len(got)):], want[min(i, len(want)):])
+					t.Errorf("%s has other commands or other code than %s, from %q on; want %q", p.name, p.english,
+						got[min(i, len(got)):], want[min(i, len(want)):])
 					break
 				}
 			}
@@ -109,7 +110,8 @@ func TestTheChineseIndexListsAllPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range chinesePages(t) {
-		if dir, name := filepath.Split(p.name); filepath.Base(dir) == "zh-CN" && !regexp.MustCompile(`\]\(`+regexp.QuoteMeta(name)+`[)#]`).Match(index) {
+		if dir, name := filepath.Split(p.name); filepath.Base(dir) == "zh-CN" &&
+			!regexp.MustCompile(`\]\(`+regexp.QuoteMeta(name)+`[)#]`).Match(index) {
 			t.Errorf("%s does not link to %s", chineseIndex, name)
 		}
 	}

@@ -180,10 +180,11 @@ var computeds = []computed{
 	{"latest deadline of an item", "in the year 4199", func(v func(dir, name string) int64) string {
 		return fmt.Sprint("in the year ", time.UnixMilli(v("internal/engine", "MaxItemDeadline")).UTC().Year())
 	}},
-	{"keys with deadlines in a shard that FORECAST counts one by one", "256 ms within a minute, 65 s", func(v func(dir, name string) int64) string {
-		slot := v("internal/wheel", "levelSize")
-		return fmt.Sprintf("%d ms within a minute, %d s", slot, slot*slot/1000)
-	}},
+	{"keys with deadlines in a shard that FORECAST counts one by one",
+		"256 ms within a minute, 65 s", func(v func(dir, name string) int64) string {
+			slot := v("internal/wheel", "levelSize")
+			return fmt.Sprintf("%d ms within a minute, %d s", slot, slot*slot/1000)
+		}},
 	{"period", "35 years", func(v func(dir, name string) int64) string {
 		return fmt.Sprintf("%d years", v("internal/limiter", "MaxPeriod")/1e6/year)
 	}},

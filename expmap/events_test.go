@@ -30,7 +30,8 @@ func virtuallyWithEvents(t *testing.T, test func(t *testing.T, b *backends.Backe
 	withEvents(t, virtually, test)
 }
 
-func withEvents(t *testing.T, each func(*testing.T, func(*testing.T, *backends.Backend, mode)), test func(t *testing.T, b *backends.Backend, lay mode)) {
+func withEvents(t *testing.T, each func(*testing.T, func(*testing.T, *backends.Backend, mode)),
+	test func(t *testing.T, b *backends.Backend, lay mode)) {
 	t.Helper()
 	each(t, func(t *testing.T, b *backends.Backend, lay mode) {
 		if lay == modeAuto || lay == modeZset {
@@ -62,7 +63,8 @@ func (h *heard) is(want ...string) func() bool {
 }
 
 // listen runs a listener until the function that it returns is called.
-func listen(t *testing.T, m *Map[string, int], name string, fn func(ctx context.Context, e Expired[string, int]) error, o ListenOptions) (stop func()) {
+func listen(t *testing.T, m *Map[string, int], name string, fn func(ctx context.Context, e Expired[string, int]) error,
+	o ListenOptions) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.OnExpired(ctx, name, fn, o) }()
@@ -199,7 +201,8 @@ func TestAnExpiryThatWasNotDealtWithComesAgain(t *testing.T) {
 		<-taken
 		stop()
 		var other heard
-		stop = listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { other.add(e); return nil }, ListenOptions{ClaimAfter: 50 * time.Millisecond})
+		stop = listen(t, m, "l", func(_ context.Context, e Expired[string, int]) error { other.add(e); return nil },
+			ListenOptions{ClaimAfter: 50 * time.Millisecond})
 		b.Until("another listener gets it", other.atLeast("b=2"))
 		stop()
 	})

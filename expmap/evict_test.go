@@ -240,7 +240,8 @@ func TestTheLimitIsSharedWithJava(t *testing.T) {
 		used, options := "redisson__map_cache__last_access__set:{"+name+"}", "{"+name+"}:redisson_options"
 		m := open(t, b.Conn, name, modeLayout, Options[string, int]{MaxLen: 2, Eviction: LFU})
 		must(t, m.Set(ctx, "a", 1, time.Hour))
-		if v, err := b.Do(ctx, "HMGET", options, "max-size", "mode"); err != nil || len(v.Elems) != 2 || v.Elems[0].Str != "2" || v.Elems[1].Str != "LFU" {
+		if v, err := b.Do(ctx, "HMGET", options, "max-size", "mode"); err != nil || len(v.Elems) != 2 || v.Elems[0].Str != "2" ||
+			v.Elems[1].Str != "LFU" {
 			t.Error("the options:", v, err)
 		}
 		_, _, err := m.Get(ctx, "a")
@@ -282,7 +283,8 @@ func must1(n int64, _ error) int64 { return n }
 // TestEvictionModel compares which entries a map evicts with a list of uses, in every layout.
 func TestEvictionModel(t *testing.T) {
 	expirytest.Play(t, modes, func(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]func(*rapid.T) {
-		o := Options[string, int]{MaxLen: rapid.Int64Range(1, 4).Draw(t, "maxlen"), Eviction: rapid.SampledFrom([]Eviction{LRU, LFU}).Draw(t, "eviction")}
+		o := Options[string, int]{MaxLen: rapid.Int64Range(1, 4).Draw(t, "maxlen"),
+			Eviction: rapid.SampledFrom([]Eviction{LRU, LFU}).Draw(t, "eviction")}
 		if rapid.Bool().Draw(t, "idles") {
 			o.IdleTTL = 50 * time.Millisecond
 		}

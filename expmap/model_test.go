@@ -41,12 +41,14 @@ func model(t *rapid.T, b *ebbtest.Backend, name string, lay mode) map[string]fun
 	}
 	w := &world{m: m, Model: expirytest.Model[int]{Backend: b, Of: m, Delete: m.Remove,
 		Idle: o.IdleTTL, MaxLen: o.MaxLen, Sharp: lay == modeLayout}}
-	return w.Steps(map[string]func(*rapid.T){"set": w.set, "get": w.get, "get many": w.getMany, "set many": w.setMany, "swap": w.swap, "add": w.add,
+	return w.Steps(map[string]func(*rapid.T){"set": w.set, "get": w.get, "get many": w.getMany, "set many": w.setMany,
+		"swap": w.swap, "add": w.add,
 		"": w.compare})
 }
 
 func (w *world) set(t *rapid.T) {
-	k, v, ttl, nx := expirytest.Keys.Draw(t, "key"), rapid.IntRange(0, 99).Draw(t, "value"), expirytest.TTLs.Draw(t, "ttl"), rapid.Bool().Draw(t, "nx")
+	k, v, ttl, nx := expirytest.Keys.Draw(t, "key"), rapid.IntRange(0, 99).Draw(t, "value"), expirytest.TTLs.Draw(t,
+		"ttl"), rapid.Bool().Draw(t, "nx")
 	_, there := w.Get(k)
 	var did bool
 	var err error

@@ -213,7 +213,8 @@ func TestNumbersAreAddedTo(t *testing.T) {
 			add("last", 1, 1, nil)
 			add("one more", 1, 0, ErrFull)
 			all, err := m.GetMany(ctx, "n", "t", "f", "last", "one more")
-			if want := map[string]string{"n": fmt.Sprint(math.MaxInt64), "t": "ann", "f": "1.7e308", "last": "1"}; err != nil || !maps.Equal(all, want) {
+			if want := map[string]string{"n": fmt.Sprint(math.MaxInt64), "t": "ann", "f": "1.7e308", "last": "1"}; err != nil ||
+				!maps.Equal(all, want) {
 				t.Error(all, err)
 			}
 			must(t, m.Set(ctx, "last", "1", 20*time.Millisecond))

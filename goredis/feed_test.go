@@ -125,11 +125,12 @@ func TestNoMessageIsLostWhereverItsFrameIsCut(t *testing.T) {
 				var servers sync.WaitGroup
 				defer servers.Wait()
 				ctx := testContext(t)
-				c, err := ebb.Open(ctx, fmt.Sprintf("redis://there?protocol=%d", protocol), ebb.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
-					here, there := net.Pipe()
-					servers.Go(func() { feeder(there, pieces) })
-					return here, nil
-				}})
+				c, err := ebb.Open(ctx, fmt.Sprintf("redis://there?protocol=%d", protocol),
+					ebb.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+						here, there := net.Pipe()
+						servers.Go(func() { feeder(there, pieces) })
+						return here, nil
+					}})
 				must(t, err)
 				defer func() { must(t, c.Close()) }()
 				s, err := kind.subscribe(c, ctx, kind.words[1])

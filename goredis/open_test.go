@@ -72,7 +72,8 @@ func TestURLsOfSeveralServers(t *testing.T) {
 	if strings.Contains(a.name, "secret") || strings.Contains(a.name, "hush") || !strings.Contains(a.name, "h1:26380,h2:26379") {
 		t.Error(a.name)
 	}
-	for url, addr := range map[string]string{"redis://[::1]/3": "[::1]:6379", "rediss://me:p%2Fw@[::1]:7000": "[::1]:7000", "redis://h": "h:6379"} {
+	for url, addr := range map[string]string{"redis://[::1]/3": "[::1]:6379", "rediss://me:p%2Fw@[::1]:7000": "[::1]:7000",
+		"redis://h": "h:6379"} {
 		if a, _, err := parseServers(url); err != nil || a.opt.Addr != addr {
 			t.Errorf("%s: %+v %v, want %s", url, a.opt, err, addr)
 		}

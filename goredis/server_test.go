@@ -107,7 +107,8 @@ func TestAClosedConnRefusesThoughItsClientIsOpen(t *testing.T) {
 		_, block := c.Block(ctx, "BLPOP", "k", 1)
 		_, subscribe := c.Subscribe(ctx, "news")
 		watch := c.Watch(ctx, func(*ebb.Watched) error { return nil }, "k")
-		for call, err := range map[string]error{"do": c.Ping(ctx), "pipeline": pipeline, "tx": tx, "block": block, "subscribe": subscribe, "watch": watch} {
+		for call, err := range map[string]error{"do": c.Ping(ctx), "pipeline": pipeline, "tx": tx, "block": block,
+			"subscribe": subscribe, "watch": watch} {
 			wantErr(t, what+": "+call, ebb.ErrClosed)(nil, err)
 		}
 	}
@@ -140,7 +141,8 @@ func TestAUserWithoutINFOFindsOutWhatTheServerIs(t *testing.T) {
 	for _, without := range []string{"-@dangerous", "-info", "-command"} {
 		_, err := admin.Do(ctx, "ACL", "SETUSER", "worker", "reset", "on", ">pw", "~*", "&*", "+@all", without)
 		must(t, err)
-		if caps := open(t, "redis://worker:pw@"+addr).Capabilities(); !caps.Native || caps.Server != "ebb" || !caps.HashFieldTTL || !caps.ShardedPubSub {
+		if caps := open(t, "redis://worker:pw@"+addr).Capabilities(); !caps.Native || caps.Server != "ebb" ||
+			!caps.HashFieldTTL || !caps.ShardedPubSub {
 			t.Errorf("%s: %+v", without, caps)
 		}
 	}

@@ -343,7 +343,8 @@ func TestALimiterSaysHowItRuns(t *testing.T) {
 
 func TestHalfAHashTagIsNoWayOutOfTheSlot(t *testing.T) {
 	l := &Limiter{name: "api"}
-	for key, want := range map[string]string{"": "api", "ann": "api:ann", "{ann}": "api:{ann}", "a{": "api:a%7B", "}{": "api:%7D%7B", "{}x": "api:%7B%7Dx",
+	for key, want := range map[string]string{"": "api", "ann": "api:ann", "{ann}": "api:{ann}", "a{": "api:a%7B",
+		"}{": "api:%7D%7B", "{}x": "api:%7B%7Dx",
 		"x%": "api:x%"} {
 		if got := l.bucket(key); got != want {
 			t.Errorf("%q: %q, want %q", key, got, want)

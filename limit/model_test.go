@@ -42,7 +42,8 @@ func sameDecisions(t *rapid.T, algo Algorithm) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	w.rates = []Rate{Per(3, time.Second), Per(7, time.Second), Per(1, time.Millisecond), Per(1000, 7*time.Millisecond), Per(13, 90*24*time.Hour),
+	w.rates = []Rate{Per(3, time.Second), Per(7, time.Second), Per(1, time.Millisecond), Per(1000, 7*time.Millisecond),
+		Per(13, 90*24*time.Hour),
 		Per(50_000_000, 24*time.Hour)}
 	if algo == SlidingLog {
 		w.rates = w.rates[:5]
@@ -87,7 +88,8 @@ func (w *twins) cost(t *rapid.T) int64 {
 
 func (w *twins) pass(t *rapid.T) {
 	p, n := int64(w.rate.Period/time.Microsecond), w.rate.N
-	us := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, p/n*3), rapid.Int64Range(0, p*5/4), rapid.Just(p), rapid.Just(p/n)).Draw(t, "us")
+	us := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, p/n*3), rapid.Int64Range(0, p*5/4), rapid.Just(p),
+		rapid.Just(p/n)).Draw(t, "us")
 	w.clock.Advance(time.Duration(us) * time.Microsecond)
 }
 

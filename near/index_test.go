@@ -313,7 +313,8 @@ func TestWatchOutlivesALostConnection(t *testing.T) {
 func TestTheFirstUseIsLogged(t *testing.T) {
 	var log strings.Builder
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
-		x, err := New(b.Conn, b.Name("drivers"), Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		x, err := New(b.Conn, b.Name("drivers"),
+			Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		must(t, err)
 		placeCities(t, t.Context(), x, time.Minute)
 		if n := strings.Count(log.String(), "first use"); n != 1 || !strings.Contains(log.String(), x.name) {

@@ -95,7 +95,8 @@ func TestABloomFilterIsSharedWithJava(t *testing.T) {
 		java := redis.NewClient(opt)
 		defer java.Close()
 		ctx, name := b.Context(), b.Name("shared")
-		if err := java.HSet(ctx, "{"+name+"}:config", "size", 729, "hashIterations", 5, "expectedInsertions", 100, "falseProbability", "0.03").Err(); err != nil {
+		if err := java.HSet(ctx, "{"+name+"}:config", "size", 729, "hashIterations", 5, "expectedInsertions", 100, "falseProbability",
+			"0.03").Err(); err != nil {
 			t.Fatal(err)
 		}
 		for _, at := range javaPlaces["ann"] {

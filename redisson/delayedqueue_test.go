@@ -40,7 +40,8 @@ func TestTheLayoutOfADelayedQueueIsRedissons(t *testing.T) {
 		if len(got) != len(javaItem) || got[:1] != javaItem[:1] || got[9:] != javaItem[9:] {
 			t.Errorf("the item is %q, want one like %q", got, javaItem)
 		}
-		if score := must(must(b.Do(ctx, "ZSCORE", deadlines, got))(t).AsFloat())(t); int64(score) < before+3_600_000 || int64(score) > before+3_660_000 {
+		if score := must(must(b.Do(ctx, "ZSCORE", deadlines, got))(t).AsFloat())(t); int64(score) < before+3_600_000 ||
+			int64(score) > before+3_660_000 {
 			t.Errorf("due at %v, pushed at %v", score, before)
 		}
 		if delayed, ready, err := s.Len(ctx); delayed != 1 || ready != 0 || err != nil {
@@ -67,7 +68,8 @@ func TestWhatAnotherClientPutThereIsDelivered(t *testing.T) {
 		must(b.Do(ctx, "ZADD", "redisson_delay_queue_timeout:"+name, due, javaItem))(t)
 		must(b.Do(ctx, "RPUSH", "redisson_delay_queue:"+name, javaItem))(t)
 		// An older client's random part is longer.
-		must(b.Do(ctx, "ZADD", "redisson_delay_queue_timeout:"+name, due+1, "\x10"+strings.Repeat("r", 16)+"\x03\x00\x00\x00\x00\x00\x00\x00old"))(t)
+		must(b.Do(ctx, "ZADD", "redisson_delay_queue_timeout:"+name, due+1,
+			"\x10"+strings.Repeat("r", 16)+"\x03\x00\x00\x00\x00\x00\x00\x00old"))(t)
 		for _, want := range []string{"hello", "old"} {
 			v := must(s.Pop(ctx))(t)
 			late := now(t, b).UnixMilli() - due

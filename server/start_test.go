@@ -116,7 +116,8 @@ func TestFieldsAndDirectivesAreWhatCONFIGGETSays(t *testing.T) {
 		t.Error(got)
 	}
 	_, port, _ := net.SplitHostPort(s.Addr().String())
-	for name, want := range map[string]string{"maxmemory": "67108864", "maxmemory-policy": "allkeys-lru", "port": port, "bind": "127.0.0.1", "hz": "20",
+	for name, want := range map[string]string{"maxmemory": "67108864", "maxmemory-policy": "allkeys-lru", "port": port,
+		"bind": "127.0.0.1", "hz": "20",
 		"appendonly": "no", "save": ""} {
 		if got := c.ask("CONFIG", "GET", name); got != want {
 			t.Errorf("CONFIG GET %s is %q, want %q", name, got, want)

@@ -124,7 +124,8 @@ func TestTheDemoTakesTheNextFreePorts(t *testing.T) {
 }
 
 func TestTheDemoRefusesALanguageThatItDoesNotHave(t *testing.T) {
-	if err := runDemo(t.Context(), demoOptions{lang: "fr"}, io.Discard); err == nil || !strings.Contains(err.Error(), `"fr"; want one of en, zh`) {
+	if err := runDemo(t.Context(), demoOptions{lang: "fr"}, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), `"fr"; want one of en, zh`) {
 		t.Error(err)
 	}
 }

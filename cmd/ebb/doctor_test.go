@@ -62,7 +62,8 @@ func doctorOn(t *testing.T, product, url string, target loadgen.Target) {
 	do("SET", "k", "v", "EX", 100)
 	out, status := runDoctor(t, url)
 	t.Logf("%s, healthy (status %d):\n%s", product, status, out)
-	if strings.Contains(out, "act ") || status > 1 || !strings.Contains(out, "ok    server       "+product+" ") || strings.Contains(out, "look  memory") {
+	if strings.Contains(out, "act ") || status > 1 || !strings.Contains(out, "ok    server       "+product+" ") ||
+		strings.Contains(out, "look  memory") {
 		t.Errorf("the report on a healthy server, status %d:\n%s", status, out)
 	}
 
@@ -263,7 +264,8 @@ func TestDoctorExaminesQueues(t *testing.T) {
 }
 
 func TestDoctorExaminesRedisAndValkey(t *testing.T) {
-	for _, x := range []struct{ program, product string }{{realserver.Redis7, "redis"}, {realserver.Redis8, "redis"}, {realserver.Valkey9, "valkey"}} {
+	for _, x := range []struct{ program, product string }{{realserver.Redis7, "redis"}, {realserver.Redis8, "redis"},
+		{realserver.Valkey9, "valkey"}} {
 		t.Run(x.program, func(t *testing.T) {
 			addr := realserver.Start(t, x.program)
 			doctorOn(t, x.product, "redis://"+addr, loadgen.Target{Addr: addr})
@@ -318,7 +320,8 @@ func TestDoctorPrintsJSONAndSaysWhatItCannotReach(t *testing.T) {
 	s := startServe(t, "--http", "127.0.0.1:0")
 	out, _ := runDoctor(t, "--json", "-s", s.socket)
 	var found []struct{ Grade, Area, What string }
-	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) < 5 || found[0].Area != "server" || found[0].Grade != doctor.OK.String() {
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) < 5 || found[0].Area != "server" ||
+		found[0].Grade != doctor.OK.String() {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, status := runDoctor(t, "nonsense"); status != 3 || !strings.Contains(out, "nothing was examined") {
@@ -448,7 +451,8 @@ func TestTheDoctorFindsALockAmongManyKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	for _, args := range [][]any{{"DEBUG", "POPULATE", "50000"}, {"SET", "lock:x", "me"}, {"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}} {
+	for _, args := range [][]any{{"DEBUG", "POPULATE", "50000"}, {"SET", "lock:x", "me"},
+		{"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}} {
 		if _, err := c.Do(t.Context(), args...); err != nil {
 			t.Fatal(err)
 		}

@@ -163,9 +163,11 @@ func TestScrapesSeeAStormOfDeadlines(t *testing.T) {
 			t.Fatal("the storm does not pass")
 		}
 	}
-	for series, want := range map[string]float64{`redis_db_keys{db="db0"}`: 500, `redis_db_keys_expiring{db="db0"}`: 500, `ebb_expiry_backlog{of="keys"}`: 0,
-		`ebb_expiry_lag_seconds_count{level="key"}`: 500, `ebb_expiry_lag_seconds_bucket{level="key",le="+Inf"}`: 500, `ebb_expiry_due{of="keys",within="1m"}`: 0,
-		`redis_expired_keys_total`: 500, `ebb_stale_shards`: 0} {
+	for series, want := range map[string]float64{`redis_db_keys{db="db0"}`: 500, `redis_db_keys_expiring{db="db0"}`: 500,
+		`ebb_expiry_backlog{of="keys"}`:             0,
+		`ebb_expiry_lag_seconds_count{level="key"}`: 500, `ebb_expiry_lag_seconds_bucket{level="key",le="+Inf"}`: 500,
+		`ebb_expiry_due{of="keys",within="1m"}`: 0,
+		`redis_expired_keys_total`:              500, `ebb_stale_shards`: 0} {
 		if got := r.metric(series); got != want {
 			t.Errorf("%s is %v, want %v", series, got, want)
 		}

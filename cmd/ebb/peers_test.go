@@ -197,7 +197,8 @@ func TestThePodGetsALabel(t *testing.T) {
 	status := http.StatusForbidden
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		asked = append(asked, fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.Header.Get("Authorization"), " ", r.Header.Get("Content-Type"), " ", string(body)))
+		asked = append(asked, fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.Header.Get("Authorization"), " ",
+			r.Header.Get("Content-Type"), " ", string(body)))
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "planted")
 	}))
@@ -210,7 +211,8 @@ func TestThePodGetsALabel(t *testing.T) {
 		}
 	}
 	host, port, _ := strings.Cut(strings.TrimPrefix(api.URL, "https://"), ":")
-	vars := map[string]string{"EBB_POD_ROLE_LABEL": "ebb/role", "EBB_POD_NAME": "ebb-1", "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+	vars := map[string]string{"EBB_POD_ROLE_LABEL": "ebb/role", "EBB_POD_NAME": "ebb-1", "KUBERNETES_SERVICE_HOST": host,
+		"KUBERNETES_SERVICE_PORT": port}
 	env := func(name string) string { return vars[name] }
 	l, err := podLabelFrom(env, account)
 	if err != nil {
@@ -227,7 +229,8 @@ func TestThePodGetsALabel(t *testing.T) {
 		t.Error(err)
 	}
 	const path, kind = "PATCH /api/v1/namespaces/shop/pods/ebb-1 Bearer ", " application/merge-patch+json "
-	want := []string{path + "t1" + kind + `{"metadata":{"labels":{"ebb/role":"replica"}}}`, path + "t2" + kind + `{"metadata":{"labels":{"ebb/role":"master"}}}`}
+	want := []string{path + "t1" + kind + `{"metadata":{"labels":{"ebb/role":"replica"}}}`,
+		path + "t2" + kind + `{"metadata":{"labels":{"ebb/role":"master"}}}`}
 	if strings.Join(asked, "\n") != strings.Join(want, "\n") {
 		t.Errorf("asked:\n%s\nwant:\n%s", strings.Join(asked, "\n"), strings.Join(want, "\n"))
 	}

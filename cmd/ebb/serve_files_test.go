@@ -54,7 +54,8 @@ func TestALogfileTakesWhatIsSaid(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // it ends when it has started
 	var out strings.Builder
-	if err := serve(ctx, []string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", dir, "--logfile", "ebb.log"}, nil, &out); err != nil {
+	if err := serve(ctx, []string{"--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", dir, "--logfile", "ebb.log"},
+		nil, &out); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "ebb.log"))

@@ -9,6 +9,7 @@ import (
 func TestTheCodeOfTheDocumentationCompiles(t *testing.T) {
 	doccode.Code{
 		Pages: []string{"README.md"}, Packages: []string{"."}, Least: 2,
-		Imports: map[string]string{"asynqebb": "github.com/ebbdb/ebb/contrib/asynq", "asynq": "github.com/hibiken/asynq", "redis": "github.com/redis/go-redis/v9"},
+		Imports: map[string]string{"asynqebb": "github.com/ebbdb/ebb/contrib/asynq", "asynq": "github.com/hibiken/asynq",
+			"redis": "github.com/redis/go-redis/v9"},
 	}.Compile(t)
 }

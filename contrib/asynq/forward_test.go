@@ -101,7 +101,8 @@ func TestForwardReportsATaskThatCannotBeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := asynqebb.Forward(ctx, c, "default")
-	if want := "asynqebb: task no task in asynq:{default}:scheduled is due and cannot be run: asynq: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "asynqebb: task no task in asynq:{default}:scheduled is due and cannot be run: asynq: "; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("Forward: %v", err)
 	}
 	if err := asynqebb.Forward(ctx, c); err == nil {

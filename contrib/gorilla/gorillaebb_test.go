@@ -113,7 +113,8 @@ func TestASessionOfGorillaIsSharedByPrograms(t *testing.T) {
 			before := maps.Clone(ann.Cookies)
 			ann.Want(first, "/login?user=ann", "")
 			c := ann.Last.Cookies()[0]
-			if c.Name != "login" || c.MaxAge != gorillaebb.DefaultMaxAge || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" {
+			if c.Name != "login" || c.MaxAge != gorillaebb.DefaultMaxAge || !c.HttpOnly || !c.Secure ||
+				c.SameSite != http.SameSiteLaxMode || c.Path != "/" {
 				t.Error(c)
 			}
 			ann.Want(second, "/", "hello ann, new: false")
@@ -145,7 +146,8 @@ func TestARequestThatRunsDuringALogoutDoesNotBringTheSessionBack(t *testing.T) {
 		ann.Want(plain, "/login?user=ann", "")
 		tab := sessionstest.NewBrowser(t, ann.Cookies)
 		slow := app(open(t, b.Open(), name), func() { ann.Want(plain, "/logout", "") })
-		if got := tab.Get(slow, "/visit"); tab.Last.StatusCode != http.StatusInternalServerError || !strings.Contains(got, gorillaebb.ErrEnded.Error()) {
+		if got := tab.Get(slow, "/visit"); tab.Last.StatusCode != http.StatusInternalServerError ||
+			!strings.Contains(got, gorillaebb.ErrEnded.Error()) {
 			t.Error(tab.Last.Status, got)
 		}
 		tab.Want(plain, "/", "hello , new: true")
@@ -182,7 +184,8 @@ func TestACookieThatWasNotMadeByTheStoreIsANewSessionWithAnError(t *testing.T) {
 		// The backend fails: a new session, so that a Save does not replace the user's.
 		c, f := backends.Faulty(b.Conn)
 		f.LoseRequests(1)
-		if session, err := get(open(t, c, name), ann.Cookies["login"]); !errors.Is(err, ebb.ErrUnavailable) && err == nil || session == nil || session.ID != "" {
+		if session, err := get(open(t, c, name), ann.Cookies["login"]); !errors.Is(err, ebb.ErrUnavailable) && err == nil ||
+			session == nil || session.ID != "" {
 			t.Error(session, err)
 		}
 	})
@@ -210,7 +213,8 @@ func TestASessionEndsMaxAgeAfterItsLastSaveOrWhenItIsIdle(t *testing.T) {
 				t.Error("the session has no end")
 			}
 
-			h = app(open(t, c, name, gorillaebb.Options{Cookie: &gorilla.Options{}, Browser: time.Hour}), nil) // MaxAge 0: until the browser is closed
+			// MaxAge 0: until the browser is closed
+			h = app(open(t, c, name, gorillaebb.Options{Cookie: &gorilla.Options{}, Browser: time.Hour}), nil)
 			used = sessionstest.NewBrowser(t, nil)
 			used.Want(h, "/login?user=ann", "")
 			if c := used.Last.Cookies()[0]; c.MaxAge != 0 || !c.Expires.IsZero() {

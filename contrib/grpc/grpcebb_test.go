@@ -34,7 +34,8 @@ var _ ratelimit.Limiter = (*grpcebb.Limiter)(nil)
 var service = grpc.ServiceDesc{
 	ServiceName: "test.Echo",
 	HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: "Ask", Handler: func(srv any, ctx context.Context, dec func(any) error, i grpc.UnaryServerInterceptor) (any, error) {
+	Methods: []grpc.MethodDesc{{MethodName: "Ask", Handler: func(srv any, ctx context.Context, dec func(any) error,
+		i grpc.UnaryServerInterceptor) (any, error) {
 		in := new(emptypb.Empty)
 		if err := dec(in); err != nil {
 			return nil, err

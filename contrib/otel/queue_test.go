@@ -22,7 +22,8 @@ func TestASpanOfAJobLinksToItsPush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.New(w.Conn, "mail", queue.Options[string]{Headers: otelebb.QueueHeaders, Middleware: []queue.Middleware[string]{middleware}})
+	q, err := queue.New(w.Conn, "mail", queue.Options[string]{Headers: otelebb.QueueHeaders,
+		Middleware: []queue.Middleware[string]{middleware}})
 	if err != nil {
 		t.Fatal(err)
 	}

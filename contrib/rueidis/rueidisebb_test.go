@@ -91,7 +91,8 @@ func TestRepliesArriveAsTheyAre(t *testing.T) {
 		}
 		v, err = c.Script(ctx, ebb.NewScript(`return {1, false, 'x', {KEYS[1], redis.error_reply('ODD thing')}}`), []string{"k"})
 		must(t, err)
-		if e := v.Elems; len(e) != 4 || e[0].Int != 1 || !e[1].IsNull() || e[2].Str != "x" || e[3].Elems[0].Str != "k" || e[3].Elems[1].Kind != resp.KindError {
+		if e := v.Elems; len(e) != 4 || e[0].Int != 1 || !e[1].IsNull() || e[2].Str != "x" || e[3].Elems[0].Str != "k" ||
+			e[3].Elems[1].Kind != resp.KindError {
 			t.Errorf("script: %v", v)
 		}
 		must(t, c.Set(ctx, "n", 1))
@@ -115,7 +116,8 @@ func TestErrorRepliesKeepTheirCode(t *testing.T) {
 		for _, try := range []struct {
 			code string
 			args []any
-		}{{"WRONGTYPE", []any{"LPUSH", "s", 1}}, {"ERR", []any{"NOSUCH"}}, {"ERR", []any{"INCR", "s"}}, {"NOSCRIPT", []any{"EVALSHA", strings.Repeat("0", 40), 0}}} {
+		}{{"WRONGTYPE", []any{"LPUSH", "s", 1}}, {"ERR", []any{"NOSUCH"}}, {"ERR", []any{"INCR", "s"}},
+			{"NOSCRIPT", []any{"EVALSHA", strings.Repeat("0", 40), 0}}} {
 			_, err := c.Do(ctx, try.args...)
 			var refused ebb.ReplyError
 			if !errors.As(err, &refused) || refused.Code() != try.code {
@@ -330,7 +332,8 @@ func TestAWrappedClientStaysOpen(t *testing.T) {
 		c, err := rueidisebb.Wrap(client)
 		must(t, err)
 		caps := c.Capabilities()
-		if caps.Native != strings.HasSuffix(t.Name(), "/ebb") || caps.Server == "" || caps.Version == "" || !caps.Functions || !caps.ShardedPubSub {
+		if caps.Native != strings.HasSuffix(t.Name(), "/ebb") || caps.Server == "" || caps.Version == "" ||
+			!caps.Functions || !caps.ShardedPubSub {
 			t.Errorf("%+v", caps)
 		}
 		if s := c.String(); !strings.Contains(s, p.Addr()) || !strings.Contains(s, caps.Server) {

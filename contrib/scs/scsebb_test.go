@@ -196,7 +196,8 @@ func TestBadOptionsAreRefused(t *testing.T) {
 			t.Error(name, err)
 		}
 	}
-	if got, want := open(t, c, "x", scsebb.Options{Idle: time.Minute}).String(), `scsebb "x" (GET and SET SLIDE of ebb`; !strings.HasPrefix(got, want) {
+	if got, want := open(t, c, "x",
+		scsebb.Options{Idle: time.Minute}).String(), `scsebb "x" (GET and SET SLIDE of ebb`; !strings.HasPrefix(got, want) {
 		t.Error(got)
 	}
 }

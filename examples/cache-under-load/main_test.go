@@ -13,7 +13,8 @@ import (
 func TestMain(m *testing.M) { backends.Main(m) }
 
 func TestExample(t *testing.T) {
-	exampletest.Run(t, run, "package cache: one refresher, the others get the stale value", "by hand: GET, SET NX, and a new attempt", "expiries")
+	exampletest.Run(t, run, "package cache: one refresher, the others get the stale value",
+		"by hand: GET, SET NX, and a new attempt", "expiries")
 }
 
 // TestOneLoadForEachExpiryAndNoReaderWaits measures in virtual time, in which nothing but loads and pauses takes time.

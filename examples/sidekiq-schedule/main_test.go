@@ -12,7 +12,8 @@ import (
 func TestMain(m *testing.M) { backends.Main(m) }
 
 func TestExample(t *testing.T) {
-	exampletest.Run(t, run, "first ran ", "second (a retry) ran ", "last ran ", "mem:4 jobs were moved by ZMOVEDUE BLOCK", "redis:4 jobs were moved by a script")
+	exampletest.Run(t, run, "first ran ", "second (a retry) ran ", "last ran ", "mem:4 jobs were moved by ZMOVEDUE BLOCK",
+		"redis:4 jobs were moved by a script")
 }
 
 // TestJobsRunInTheirMillisecondWithOneCommandEach plays the story in virtual time.

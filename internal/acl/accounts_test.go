@@ -61,7 +61,8 @@ func TestAChangeNamesTheAccountsThatLoseSomething(t *testing.T) {
 	if u := ann.User(); u.On || u.AllChannels() || a.Find("ann") != nil {
 		t.Error("the account of a deleted user may still do something")
 	}
-	if c := a.Replace(nil); !slices.Equal(names(c.Gone), []string{"bob"}) || !slices.Equal(names(a.List()), []string{DefaultUser}) || mem.n != 0 {
+	if c := a.Replace(nil); !slices.Equal(names(c.Gone), []string{"bob"}) ||
+		!slices.Equal(names(a.List()), []string{DefaultUser}) || mem.n != 0 {
 		t.Errorf("when all users are replaced by none: %v are gone, %v remain, %d bytes are charged", names(c.Gone), names(a.List()), mem.n)
 	}
 }

@@ -47,7 +47,8 @@ func TestRulesAreWrittenBackAsTheyWereGiven(t *testing.T) {
 		{[]string{"+select|1", "+select"}, "user u off resetchannels -@all +select"},
 		{[]string{"%R~a", "%W~a", "%R~b", "%w~c", "&x", "&x", "&"}, "user u off ~a %R~b %W~c resetchannels &x & -@all"},
 		{[]string{">p", ">p", "#" + Hash([]byte("q")), "<p"}, "user u off #" + Hash([]byte("q")) + " resetchannels -@all"},
-		{[]string{"(+get ~a)", "(%R~b &x +@write)"}, "user u off resetchannels -@all (~a resetchannels -@all +get) (%R~b resetchannels &x -@all +@write)"},
+		{[]string{"(+get ~a)", "(%R~b &x +@write)"}, "user u off resetchannels -@all (~a resetchannels -@all +get) (%R~b " +
+			"resetchannels &x -@all +@write)"},
 		{[]string{"on", ">p", "+@all", "~*", "(+get)", "skip-sanitize-payload", "reset"}, "user u off sanitize-payload resetchannels -@all"},
 	} {
 		if got := built(t, r, x.ops...).String(); got != x.want {

@@ -89,7 +89,8 @@ func (g *ruler) command() string {
 	case 3:
 		return sign + g.pick("config", "CONFIG", "config|get", "config|set", "acl", "acl|whoami", "function|load", "get", "set", "Client|Kill")
 	case 4:
-		return "+" + g.pick("select|0", "select|1", "get|x", "debug|Object", "config|nope", "select|", "nope|x", "config|get|x", "nope", "@nope", "")
+		return "+" + g.pick("select|0", "select|1", "get|x", "debug|Object", "config|nope", "select|", "nope|x",
+			"config|get|x", "nope", "@nope", "")
 	}
 	return sign + g.c.commands[g.rng.IntN(len(g.c.commands))].Name
 }
@@ -108,7 +109,8 @@ func (g *ruler) selected() string {
 func (g *ruler) rule() string {
 	switch g.rng.IntN(12) {
 	case 0:
-		return g.pick("on", "off", "ON", "nopass", "resetpass", "reset", "clearselectors", "sanitize-payload", "skip-sanitize-payload", "", "bogus")
+		return g.pick("on", "off", "ON", "nopass", "resetpass", "reset", "clearselectors", "sanitize-payload",
+			"skip-sanitize-payload", "", "bogus")
 	case 1:
 		return g.pick(">p", ">q", "<p", "#"+Hash([]byte("p")), "!"+Hash([]byte("p")), "#short", "!"+strings.ToUpper(Hash([]byte("p"))))
 	case 2:
@@ -177,7 +179,8 @@ func compare(t *testing.T, s *server, u *User, ops []string) {
 		sel := &u.Selectors()[i]
 		part := []string{"commands", sel.Commands(), "keys", sel.Keys(), "channels", sel.Channels()}
 		if i == 0 {
-			part = append([]string{"flags", unsanitized(fmt.Sprint(u.Flags())), "passwords", fmt.Sprint(u.Passwords())}, append(part, "selectors")...)
+			part = append([]string{"flags", unsanitized(fmt.Sprint(u.Flags())), "passwords", fmt.Sprint(u.Passwords())},
+				append(part, "selectors")...)
 		}
 		ours = append(ours, part...)
 	}

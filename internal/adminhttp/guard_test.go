@@ -129,7 +129,8 @@ func TestAPageOfAnotherSiteReadsNoAdminPage(t *testing.T) {
 				t.Errorf("%s: %d", path, got)
 			}
 		}
-		a.Ready(Page{Path: "/metrics", Title: "", Handler: http.HandlerFunc(hello)}, Page{Path: "/debug/pprof/", Title: "", Handler: http.HandlerFunc(hello)})
+		a.Ready(Page{Path: "/metrics", Title: "", Handler: http.HandlerFunc(hello)},
+			Page{Path: "/debug/pprof/", Title: "", Handler: http.HandlerFunc(hello)})
 	}
 	// An absolute target names the host, whatever Host says.
 	if got := ask("http://evil.test/metrics", a.Addr().String()); got != http.StatusMisdirectedRequest {

@@ -148,18 +148,18 @@ func TestWhatIsWrongWithAppendOnlyFiles(t *testing.T) {
 	table := "  database    commands\n         0           1\n  SET 1"
 	for name, c := range map[string]struct{ file, said string }{
 		"empty": {"", "x.aof: append-only file, 0 bytes\n  ok"},
-		"annotations": {"#TS:1795400000\r\n" + set, "x.aof: append-only file, 43 bytes\n  database    commands\n         0           1\n  newest time: " +
-			"2026-11-23 02:13:20 UTC\n  SET 1\n  ok"},
+		"annotations": {"#TS:1795400000\r\n" + set, "x.aof: append-only file, 43 bytes\n  database    commands\n" +
+			"         0           1\n  newest time: 2026-11-23 02:13:20 UTC\n  SET 1\n  ok"},
 		"cut": {set + set[:20], "x.aof: append-only file, 47 bytes\n" + table +
-			"\n  WRONG: the file ends within a command, at offset 47: 20 bytes stand behind the last whole command, which begin with the command \"SET\" " +
-			"\"k\"\n  --fix cuts these bytes off."},
+			"\n  WRONG: the file ends within a command, at offset 47: 20 bytes stand behind the last whole command, which " +
+			"begin with the command \"SET\" \"k\"\n  --fix cuts these bytes off."},
 		"transaction": {set + "*1\r\n$5\r\nMULTI\r\n" + set, "x.aof: append-only file, 69 bytes\n" + table +
-			"\n  WRONG: the file ends within a transaction, at offset 69: 42 bytes stand behind the last whole command, which begin with the command " +
-			"\"MULTI\"\n  --fix cuts these bytes off."},
+			"\n  WRONG: the file ends within a transaction, at offset 69: 42 bytes stand behind the last whole command, " +
+			"which begin with the command \"MULTI\"\n  --fix cuts these bytes off."},
 		"damaged": {set + "*1\r\n?" + set, "x.aof: append-only file, 59 bytes\n" + table +
 			"\n  WRONG: '?' where '$' should be, at offset 31: 32 bytes stand behind the last whole command, which begin with the bytes " +
-			"\"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is not a tail that was cut off: whole commands may follow. " +
-			"To lose them, cut the file to 27 bytes."},
+			"\"*1\\r\\n?*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\nk\\r\\n$1\\r\\nv\\r\\n\"\n  That is not a tail that was cut off: " +
+			"whole commands may follow. To lose them, cut the file to 27 bytes."},
 	} {
 		dir := t.TempDir()
 		put(t, dir, "x.aof", []byte(c.file))
@@ -185,7 +185,8 @@ func TestOldFilesBeginWithASnapshot(t *testing.T) {
 		"  database    commands",
 		"         0           1",
 		"  SET 1",
-		"  WRONG: the file ends within a command, at offset 165: 6 bytes stand behind the last whole command, which begin with the bytes \"*2\\r\\n$3\"",
+		"  WRONG: the file ends within a command, at offset 165: 6 bytes stand behind the last whole command, which begin "+
+			"with the bytes \"*2\\r\\n$3\"",
 		"  fixed: 6 bytes are cut off, 159 are left",
 		"  ok")
 	if said, ok := run(dir, "appendonly.aof", Options{}); !ok {
@@ -215,7 +216,8 @@ func TestWhatIsWrongWithManifests(t *testing.T) {
 		t.Error(said)
 	}
 	for name, c := range map[string]struct{ text, said string }{
-		"missing":   {string(text) + "file appendonly.aof.4.incr.aof seq 4 type i\n", "WRONG: the manifest names appendonly.aof.4.incr.aof, but: "},
+		"missing": {string(text) + "file appendonly.aof.4.incr.aof seq 4 type i\n",
+			"WRONG: the manifest names appendonly.aof.4.incr.aof, but: "},
 		"no number": {"file x seq y type b\n", "WRONG: the manifest of the append-only files is invalid: line 1"},
 		"empty":     {"", "WRONG: the manifest of the append-only files is invalid: it is empty"},
 	} {
@@ -242,8 +244,9 @@ func TestFixAsksAndRespectsLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	yes := func(string) bool { return true }
-	if said, ok := run(dir, incr, Options{Fix: true, Ask: yes}); ok || !strings.Contains(said, fmt.Sprintf("WRONG: not repaired: the directory %s is "+
-		"in use by process %d", dir, os.Getpid())) {
+	if said, ok := run(dir, incr, Options{Fix: true, Ask: yes}); ok ||
+		!strings.Contains(said, fmt.Sprintf("WRONG: not repaired: the directory %s is "+
+			"in use by process %d", dir, os.Getpid())) {
 		t.Error(said)
 	}
 	if !bytes.Equal(get(t, filepath.Join(dir, incr)), cut) {
@@ -283,8 +286,10 @@ func TestCompressedFilesAreChecked(t *testing.T) {
 		b := get(t, filepath.Join("../rdb/testdata", name))
 		put(t, dir, name, b)
 		said, ok := run(dir, name, Options{})
-		head := fmt.Sprintf("%s: RDB file compressed with %s, version 81 of Valkey (valkey-ver 9.1.2), %d bytes, written 2026-11-23 ", name, with, len(b))
-		if !ok || !strings.HasPrefix(said, head) || !strings.Contains(said, "\n  libraries of functions: 2\n") || !strings.HasSuffix(said, "\n  ok\n") {
+		head := fmt.Sprintf("%s: RDB file compressed with %s, version 81 of Valkey (valkey-ver 9.1.2), %d bytes, written 2026-11-23 ",
+			name, with, len(b))
+		if !ok || !strings.HasPrefix(said, head) || !strings.Contains(said, "\n  libraries of functions: 2\n") ||
+			!strings.HasSuffix(said, "\n  ok\n") {
 			t.Errorf("%s", said)
 		}
 		put(t, dir, name, append(slices.Clone(b), "*1\r\n$4\r\nPING\r\n"...))
@@ -292,7 +297,8 @@ func TestCompressedFilesAreChecked(t *testing.T) {
 			t.Errorf("%s", said)
 		}
 		put(t, dir, name, append(slices.Clone(b), "nothing"...))
-		if said, ok := run(dir, name, Options{}); ok || !strings.Contains(said, fmt.Sprintf("WRONG: 7 bytes follow the end at offset %d", len(b))) {
+		if said, ok := run(dir, name, Options{}); ok || !strings.Contains(said,
+			fmt.Sprintf("WRONG: 7 bytes follow the end at offset %d", len(b))) {
 			t.Errorf("%s", said)
 		}
 	}

@@ -86,7 +86,8 @@ func (m *model) draw(t *rapid.T) item {
 	case 1:
 		it.s = strings.Repeat("y", rapid.IntRange(600, 9000).Draw(t, "n"))
 	case 2:
-		it.s = strings.Repeat("z", rapid.SampledFrom([]int{4080, 4085, 4086, 4087, 4088, 4089, 4090, 4096, 8176, 8182, 8183, 8190, 65530, 70000}).Draw(t, "n"))
+		it.s = strings.Repeat("z", rapid.SampledFrom([]int{4080, 4085, 4086, 4087, 4088, 4089, 4090, 4096, 8176, 8182, 8183, 8190,
+			65530, 70000}).Draw(t, "n"))
 	}
 	if rapid.IntRange(0, 2).Draw(t, "timed") == 0 {
 		it.deadline = max(1, m.now+rapid.Int64Range(-5, 20).Draw(t, "ms"))

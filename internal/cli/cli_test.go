@@ -73,7 +73,8 @@ func TestNothingListeningSaysHowToStartAServer(t *testing.T) {
 	l.Close()
 	got := ours(t, addr, "", "ping")
 	_, port, _ := net.SplitHostPort(addr)
-	want := "Could not connect to Redis at " + addr + ": Connection refused\nNo server listens there. To start a server: ebb serve --port " + port + "\n"
+	want := "Could not connect to Redis at " + addr + ": Connection refused\nNo server listens there. To start a server: " +
+		"ebb serve --port " + port + "\n"
 	if got != (outcome{err: want, status: 1}) {
 		t.Fatalf("%v", got)
 	}
@@ -323,7 +324,8 @@ func commandsOf(t *testing.T) []command {
 
 func TestPaintShowsTheHintDimmedAndTakesItBack(t *testing.T) {
 	all := []command{{name: "GET", args: []argument{{name: "key", kind: "key"}}}}
-	e := &editor{commands: func() []command { return all }, hints: func() bool { return true }, width: func() (int, int) { return 20, 5 }, prompt: "> "}
+	e := &editor{commands: func() []command { return all }, hints: func() bool { return true },
+		width: func() (int, int) { return 20, 5 }, prompt: "> "}
 	if _, _, redraw := e.key([]rune("get"), 3, 't'); !redraw {
 		t.Fatal("a key does not redraw")
 	}

@@ -110,7 +110,8 @@ func TestRepliesPrintAsRedisCLIPrintsThem(t *testing.T) {
 				}
 				for _, script := range []string{
 					"return {1,{2,'a',{}},false,{err='ERR x'},{ok='fine'}}", "return {{{1,2},3},{}}",
-					"redis.setresp(3); return {map={a={map={x=1}}}}", "redis.setresp(3); return {map={a={1,2}}}", "redis.setresp(3); return {map={a={{1,2}}}}",
+					"redis.setresp(3); return {map={a={map={x=1}}}}", "redis.setresp(3); return {map={a={1,2}}}",
+					"redis.setresp(3); return {map={a={{1,2}}}}",
 				} {
 					same(t, addr, "", protocol, format, "eval", script, "0")
 				}

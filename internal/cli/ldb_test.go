@@ -88,7 +88,8 @@ func TestTheDebuggersLinesHaveRedisCLIsColours(t *testing.T) {
 	c := &client{env: Env{OutTTY: true}}
 	for line, want := range map[string]string{
 		"* Stopped at 1": "0;37", "-> 1   local a": "0;33", "->#5   local n": "0;33", "  #5   local n": "1;37", "   6   return": "0;37",
-		"<redis> get k": "0;32", "<reply> 1": "0;36", "<value> 1": "0;35", "<retval> 1": "0;35", "<error> no": "0;31", "<debug> line 4": "1;37", "<hint> x": "1;37",
+		"<redis> get k": "0;32", "<reply> 1": "0;36", "<value> 1": "0;35", "<retval> 1": "0;35", "<error> no": "0;31",
+		"<debug> line 4": "1;37", "<hint> x": "1;37",
 	} {
 		if got := string(c.colour(nil, line)); got != "\x1b["+want+";49m"+line+"\x1b[0m" {
 			t.Errorf("%q", got)

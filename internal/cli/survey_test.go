@@ -115,7 +115,8 @@ func TestHotkeysNeedsAPolicyThatCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, addr string) {
 		ours(t, addr, seed)
 		got := ours(t, addr, "", "--hotkeys")
-		if got.status != 1 || !strings.Contains(got.err, "Set maxmemory-policy to allkeys-lfu or volatile-lfu.") || strings.Contains(got.out, "summary") {
+		if got.status != 1 || !strings.Contains(got.err, "Set maxmemory-policy to allkeys-lfu or volatile-lfu.") ||
+			strings.Contains(got.out, "summary") {
 			t.Errorf("%v", got)
 		}
 	})
@@ -134,7 +135,8 @@ func TestASurveyNamesThePermissionThatIsMissing(t *testing.T) {
 		} {
 			ours(t, addr, "", "acl", "setuser", "ann", "reset", "on", ">pw", "~*", "+@all", c.rights)
 			got := ours(t, addr, "", "--no-auth-warning", "--user", "ann", "--pass", "pw", c.option)
-			if got.status != 1 || !strings.Contains(got.err, c.option+" lacks the permission for "+c.command+": ") || strings.Contains(got.out, "summary") {
+			if got.status != 1 || !strings.Contains(got.err, c.option+" lacks the permission for "+c.command+": ") ||
+				strings.Contains(got.out, "summary") {
 				t.Errorf("%s: %v", c.rights, got)
 			}
 		}

@@ -14,7 +14,8 @@ func TestTheLineEditorDoesNotWaitForTheTerminal(t *testing.T) {
 	var shown bytes.Buffer
 	screen := &terminal{in: strings.NewReader("PING\rGET k\r"), out: &shown}
 	rl, err := readline.NewFromConfig(&readline.Config{
-		Prompt: "> ", Stdin: screen, Stdout: screen, FuncIsTerminal: func() bool { return true }, FuncGetSize: func() (int, int) { return 80, 24 },
+		Prompt: "> ", Stdin: screen, Stdout: screen, FuncIsTerminal: func() bool { return true },
+		FuncGetSize: func() (int, int) { return 80, 24 },
 		FuncMakeRaw: func() error { return nil }, FuncExitRaw: func() error { return nil }, FuncOnWidthChanged: func(func()) {},
 	})
 	if err != nil {

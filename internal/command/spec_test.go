@@ -34,13 +34,17 @@ func Fixtures() []*Spec {
 		Fixture(Spec{Name: "get", Group: GroupString, Flags: ReadOnly | Fast, Args: []Arg{Key("key", Read)}}),
 		Fixture(Spec{Name: "set", Group: GroupString, Flags: Write | DenyOOM, Args: []Arg{Key("key", Update|Access|VariableFlags), Str("value"),
 			Opt(OneOf("condition", Token("NX"), Token("XX"))).Since("2.6.12"), Opt(Token("GET")).Since("6.2.0"), Opt(expiration)}}),
-		Fixture(Spec{Name: "mset", Group: GroupString, Flags: Write | DenyOOM, Args: []Arg{Repeat(Block("key_value", Key("key", Overwrite), Str("value")))}}),
+		Fixture(Spec{Name: "mset", Group: GroupString, Flags: Write | DenyOOM,
+			Args: []Arg{Repeat(Block("key_value", Key("key", Overwrite), Str("value")))}}),
 		Fixture(Spec{Name: "rename", Flags: Write, Args: []Arg{Key("key", Access|Delete), Key("newkey", Overwrite)}}),
 		Fixture(Spec{Name: "blpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{ManyKeys("key", Access|Delete), timeout()}}),
-		Fixture(Spec{Name: "blmpop", Group: GroupList, Flags: Write | Blocking, Args: []Arg{timeout(), Count("numkeys"), ManyKeys("key", Access|Delete),
-			side(), Opt(TokenArg("COUNT", Int("count")))}}),
-		Fixture(Spec{Name: "zunion", Group: GroupSortedSet, Flags: ReadOnly, Args: append(zunion[:len(zunion):len(zunion)], Opt(Token("WITHSCORES")))}),
-		Fixture(Spec{Name: "zunionstore", Group: GroupSortedSet, Flags: Write | DenyOOM, Args: append([]Arg{Key("destination", Overwrite)}, zunion...)}),
+		Fixture(Spec{Name: "blmpop", Group: GroupList, Flags: Write | Blocking,
+			Args: []Arg{timeout(), Count("numkeys"), ManyKeys("key", Access|Delete),
+				side(), Opt(TokenArg("COUNT", Int("count")))}}),
+		Fixture(Spec{Name: "zunion", Group: GroupSortedSet, Flags: ReadOnly,
+			Args: append(zunion[:len(zunion):len(zunion)], Opt(Token("WITHSCORES")))}),
+		Fixture(Spec{Name: "zunionstore", Group: GroupSortedSet, Flags: Write | DenyOOM,
+			Args: append([]Arg{Key("destination", Overwrite)}, zunion...)}),
 		Fixture(Spec{Name: "zadd", Group: GroupSortedSet, Flags: Write | DenyOOM | Fast, Args: []Arg{Key("key", Update),
 			Opt(OneOf("condition", Token("NX"), Token("XX"))).Since("3.0.2"), Opt(OneOf("comparison", Token("GT"), Token("LT"))).Since("6.2.0"),
 			Opt(Token("CH").As("change")).Since("3.0.2"), Opt(Token("INCR").As("increment")).Since("3.0.2"),
@@ -52,18 +56,23 @@ func Fixtures() []*Spec {
 				Opt(TokenArg("COUNT", Int("count"))), Opt(TokenArg("BLOCK", Int("milliseconds"))), Opt(Token("NOACK")),
 				Block("STREAMS", ManyKeys("key", Read), Many("id"))}}),
 		Fixture(Spec{Name: "eval", Group: GroupScripting, Flags: NoScript | Stale | SkipMonitor | NoMandatoryKeys | MayReplicate, Args: eval}),
-		Fixture(Spec{Name: "ssubscribe", Group: GroupPubSub, Flags: PubSub | NoScript | Loading | Stale, Args: []Arg{ManyKeys("shardchannel", NotKey)}}),
+		Fixture(Spec{Name: "ssubscribe", Group: GroupPubSub, Flags: PubSub | NoScript | Loading | Stale,
+			Args: []Arg{ManyKeys("shardchannel", NotKey)}}),
 		Fixture(Spec{Name: "sort", Flags: Write | DenyOOM, Categories: CatSet | CatSortedSet | CatList | CatDangerous, Without: CatKeyspace,
 			KeyOptions: &KeyOptions{First: KeyRef{1, Read}, From: 2, Take: TakeLast,
-				Options: []KeyOption{{Word: "LIMIT", Args: 2}, {Word: "BY", Args: 1}, {Word: "GET", Args: 1}, {Word: "STORE", Args: 1, Key: Overwrite}}},
+				Options: []KeyOption{{Word: "LIMIT", Args: 2}, {Word: "BY", Args: 1}, {Word: "GET", Args: 1},
+					{Word: "STORE", Args: 1, Key: Overwrite}}},
 			KeySpecs: []KeySpec{{Flags: Read, Begin: BeginIndex, Index: 1, Find: FindRange, Step: 1}, {Flags: Read}, {Flags: Overwrite}},
-			Args: []Arg{Key("key", Read), Opt(TokenArg("BY", Pattern("pattern"))).Spec(1), Opt(Block("LIMIT", Int("offset"), Int("count")).As("offset_count")),
+			Args: []Arg{Key("key", Read), Opt(TokenArg("BY", Pattern("pattern"))).Spec(1),
+				Opt(Block("LIMIT", Int("offset"), Int("count")).As("offset_count")),
 				Opt(RepeatToken(TokenArg("GET", Pattern("pattern")))).Spec(1), Opt(OneOf("order", Token("ASC"), Token("DESC"))),
 				Opt(Token("ALPHA").As("sorting")), Opt(TokenArg("STORE", Key("destination", Overwrite)).Spec(2))}}),
-		Fixture(Spec{Name: "georadiusbymember", Group: GroupGeo, Flags: Write | DenyOOM, Args: []Arg{Key("key", Read), Str("member"), Double("radius"),
-			OneOf("unit", Token("M"), Token("KM"), Token("FT"), Token("MI")), Opt(Token("WITHCOORD")), Opt(Token("WITHDIST")), Opt(Token("WITHHASH")),
-			Opt(Block("count", TokenArg("COUNT", Int("count")), Opt(Token("ANY")))), Opt(OneOf("order", Token("ASC"), Token("DESC"))),
-			Opt(TokenArg("STORE", Key("key", Overwrite))), Opt(TokenArg("STOREDIST", Key("key", Overwrite)))}}),
+		Fixture(Spec{Name: "georadiusbymember", Group: GroupGeo, Flags: Write | DenyOOM,
+			Args: []Arg{Key("key", Read), Str("member"), Double("radius"),
+				OneOf("unit", Token("M"), Token("KM"), Token("FT"), Token("MI")), Opt(Token("WITHCOORD")),
+				Opt(Token("WITHDIST")), Opt(Token("WITHHASH")),
+				Opt(Block("count", TokenArg("COUNT", Int("count")), Opt(Token("ANY")))), Opt(OneOf("order", Token("ASC"), Token("DESC"))),
+				Opt(TokenArg("STORE", Key("key", Overwrite))), Opt(TokenArg("STOREDIST", Key("key", Overwrite)))}}),
 		Fixture(Spec{Name: "object", Sub: []*Spec{
 			Fixture(Spec{Name: "object|encoding", Flags: ReadOnly, Args: []Arg{Key("key", Meta)}})}}),
 	}
@@ -126,7 +135,8 @@ func TestABadSpecIsRejectedWithOneSentence(t *testing.T) {
 }
 
 func TestADuplicateIsRejected(t *testing.T) {
-	if _, err := NewTable(Fixture(Spec{Name: "foo"}), Fixture(Spec{Name: "foo"})); err == nil || err.Error() != `command "foo": defined twice` {
+	if _, err := NewTable(Fixture(Spec{Name: "foo"}), Fixture(Spec{Name: "foo"})); err == nil ||
+		err.Error() != `command "foo": defined twice` {
 		t.Fatal(err)
 	}
 	twice := Fixture(Spec{Name: "foo", Sub: []*Spec{Fixture(Spec{Name: "foo|a"}), Fixture(Spec{Name: "foo|a"})}})

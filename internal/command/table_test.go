@@ -80,7 +80,8 @@ func TestResolveAnswersAsRedisDoes(t *testing.T) {
 		{"OBJECT nope", "", "ERR unknown subcommand 'nope'. Try OBJECT HELP."},
 		{"FOO a b", "", "ERR unknown command 'FOO', with args beginning with: 'a' 'b' "},
 		{"foo", "", "ERR unknown command 'foo', with args beginning with: "},
-		{"foo " + strings.Repeat("x", 200) + " y", "", "ERR unknown command 'foo', with args beginning with: '" + strings.Repeat("x", 128) + "' "},
+		{"foo " + strings.Repeat("x", 200) + " y", "", "ERR unknown command 'foo', with args beginning with: '" +
+			strings.Repeat("x", 128) + "' "},
 	} {
 		s, err := table.Resolve(bytes.Split([]byte(x.line), []byte(" ")))
 		switch {

@@ -9,7 +9,8 @@ import (
 // What is taken for an id is written back as one that means the same, and no
 // bytes upset the reading of ids, ranges and trimmings.
 func FuzzStreamArguments(f *testing.F) {
-	for _, s := range []string{"", "*", "-", "+", "1-1", "1-*", "(1-2", "007-08", "18446744073709551615-18446744073709551615", "18446744073709551616", "1--1", "~",
+	for _, s := range []string{"", "*", "-", "+", "1-1", "1-*", "(1-2", "007-08", "18446744073709551615-18446744073709551615",
+		"18446744073709551616", "1--1", "~",
 		"MAXLEN", "MINID", "LIMIT"} {
 		f.Add([]byte(s), []byte("~"), []byte("5"))
 	}

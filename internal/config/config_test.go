@@ -70,7 +70,8 @@ func TestChangeAnswersAsRedisDoes(t *testing.T) {
 		{[]string{"notify-keyspace-events", "mnKl"}, "notify-keyspace-events lnKm"},
 		{[]string{"notify-keyspace-events", "KEA"}, "notify-keyspace-events AKE"},
 		{[]string{"shutdown-on-sigint", "default force NOW"}, "shutdown-on-sigint now force"},
-		{[]string{"client-output-buffer-limit", "replica 1k 2kb 3"}, "client-output-buffer-limit normal 0 0 0 slave 1000 2048 3 pubsub 33554432 8388608 60"},
+		{[]string{"client-output-buffer-limit", "replica 1k 2kb 3"},
+			"client-output-buffer-limit normal 0 0 0 slave 1000 2048 3 pubsub 33554432 8388608 60"},
 		{[]string{"save", "60 1 01 +2"}, "save 60 1 1 2"},
 		{[]string{"bind", ""}, "bind "},
 		{[]string{"latency-tracking-info-percentiles", "1e1 -0 33.3333333333 1e-5"}, "latency-tracking-info-percentiles 10 -0 33.333333 0.00001"},
@@ -92,7 +93,8 @@ func TestChangeAnswersAsRedisDoes(t *testing.T) {
 		{[]string{"slave-priority", "zz"}, failed + "'slave-priority') - argument couldn't be parsed into an integer"},
 		{[]string{"timeout", "05"}, failed + "'timeout') - argument couldn't be parsed into an integer"},
 		{[]string{"timeout", "-1"}, failed + "'timeout') - argument must be between 0 and 2147483647 inclusive"},
-		{[]string{"proto-max-bulk-len", "1"}, failed + "'proto-max-bulk-len') - argument must be between 1048576 and 9223372036854775807 inclusive"},
+		{[]string{"proto-max-bulk-len", "1"}, failed + "'proto-max-bulk-len') - argument must be between 1048576 and " +
+			"9223372036854775807 inclusive"},
 		{[]string{"appendonly", "on"}, failed + "'appendonly') - argument must be 'yes' or 'no'"},
 		{[]string{"save", "60 9999999999"}, failed + "'save') - Invalid save parameters"},
 	} {
@@ -118,8 +120,9 @@ func TestChangeAnswersAsRedisDoes(t *testing.T) {
 
 func TestGettersFollowAChange(t *testing.T) {
 	s := New()
-	err := s.Change(false, "maxmemory", "1000", "maxmemory-clients", "5%", "maxmemory-policy", "allkeys-lfu", "timeout", "9", "notify-keyspace-events", "Kg$",
-		"requirepass", "secret", "client-output-buffer-limit", "pubsub 3 2 1", "hash-max-ziplist-entries", "77", "protected-mode", "no")
+	err := s.Change(false, "maxmemory", "1000", "maxmemory-clients", "5%", "maxmemory-policy", "allkeys-lfu", "timeout", "9",
+		"notify-keyspace-events", "Kg$", "requirepass", "secret", "client-output-buffer-limit", "pubsub 3 2 1",
+		"hash-max-ziplist-entries", "77", "protected-mode", "no")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,8 @@ func TestARefusingHookUndoesTheWholeChange(t *testing.T) {
 		return nil
 	}, "port")
 	err := s.Change(false, "timeout", "5", "maxclients", "3", "port", "1")
-	if err == nil || err.Error() != "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check server logs." {
+	if err == nil || err.Error() != "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on "+
+		"this port. Check server logs." {
 		t.Error(err)
 	}
 	if got := strings.Join(s.Get("timeout", "maxclients", "port"), " "); got != "maxclients 10000 port 6379 timeout 0" {

@@ -124,7 +124,8 @@ func TestNamesOfValkeySetWhatRedisNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "masterauth p masteruser u server_cpulist 0-1 slowlog-log-slower-than 77 slowlog-max-len 5"
-	if got := strings.Join(s.Get("masterauth", "masteruser", "server_cpulist", "slowlog-log-slower-than", "slowlog-max-len"), " "); got != want {
+	if got := strings.Join(s.Get("masterauth", "masteruser", "server_cpulist", "slowlog-log-slower-than", "slowlog-max-len"),
+		" "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if us, n := s.SlowlogLogSlowerThan(), s.SlowlogMaxLen(); us != 77 || n != 5 {
@@ -239,27 +240,29 @@ var particular = map[string][]string{
 		"1 2147483648", "01 +2", "1 0", "0 1", "1 -1", "1 '2'", ""},
 	"client-output-buffer-limit": {"normal  1 1 1", "NORMAL 1 1 1", "slave 1 1 1 replica 2 2 2", "master 1 1 1", "normal 1 1 1x",
 		"normal 1 1 99999999999", "normal -1 1 1", "normal 1mb 1k 0 pubsub 1 2 3"},
-	"oom-score-adj-values":              {"1 2 3 4", "3 2 1", "'1' 2 3", "1  2 3", "1 2 3x", "1 2 5000", "-2000 0 2000"},
-	"latency-tracking-info-percentiles": {"1e1 100 0 -0 33.3333333333333333 1e-5 +5", "0x10", "inf", "nan", "5 ", "5  6", "50 99.99 50", "100.1"},
-	"shutdown-on-sigint":                {"save now", "nosave save", "default save", "now now force", "Default", "now x"},
-	"proc-title-template":               {"{title}", "{foo}", "{title", "x", "{port} {config-file}"},
-	"cluster-announce-hostname":         {"a_b", "a-b.c", ""},
-	"appendfsync":                       {"Always", "everysec"},
-	"loglevel":                          {"DEBUG", "nothing", "notice"},
-	"dbfilename":                        {"a/b", "x.rdb"},
-	"proto-max-bulk-len":                {"1048575", "1048576", "512mb"},
-	"hz":                                {"501", "500", "1000"},
-	"repl-backlog-size":                 {"16383", "16385"},
-	"tls-auth-clients":                  {"Optional"},
-	"replica-announce-port":             {"65535", "65536"},
-	"list-max-listpack-size":            {"-5", "-6", "-2147483648"},
+	"oom-score-adj-values": {"1 2 3 4", "3 2 1", "'1' 2 3", "1  2 3", "1 2 3x", "1 2 5000", "-2000 0 2000"},
+	"latency-tracking-info-percentiles": {"1e1 100 0 -0 33.3333333333333333 1e-5 +5", "0x10", "inf", "nan", "5 ",
+		"5  6", "50 99.99 50", "100.1"},
+	"shutdown-on-sigint":        {"save now", "nosave save", "default save", "now now force", "Default", "now x"},
+	"proc-title-template":       {"{title}", "{foo}", "{title", "x", "{port} {config-file}"},
+	"cluster-announce-hostname": {"a_b", "a-b.c", ""},
+	"appendfsync":               {"Always", "everysec"},
+	"loglevel":                  {"DEBUG", "nothing", "notice"},
+	"dbfilename":                {"a/b", "x.rdb"},
+	"proto-max-bulk-len":        {"1048575", "1048576", "512mb"},
+	"hz":                        {"501", "500", "1000"},
+	"repl-backlog-size":         {"16383", "16385"},
+	"tls-auth-clients":          {"Optional"},
+	"replica-announce-port":     {"65535", "65536"},
+	"list-max-listpack-size":    {"-5", "-6", "-2147483648"},
 }
 
 // harmful are the directives that would cut the oracle off, or whose answer
 // depends on its surroundings.
 var harmful = map[string]bool{
-	"port": true, "bind": true, "requirepass": true, "tls-port": true, "maxclients": true, "appendonly": true, "bind-source-addr": true, "oom-score-adj": true,
-	"activedefrag": true, "watchdog-period": true, "ignore-warnings": true, "tls-cluster": true, "tls-replication": true,
+	"port": true, "bind": true, "requirepass": true, "tls-port": true, "maxclients": true, "appendonly": true,
+	"bind-source-addr": true, "oom-score-adj": true, "activedefrag": true, "watchdog-period": true, "ignore-warnings": true,
+	"tls-cluster": true, "tls-replication": true,
 }
 
 func TestChangeAcceptsAndRefusesWhatRedisDoes(t *testing.T) {

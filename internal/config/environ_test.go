@@ -13,9 +13,12 @@ func TestTheEnvironmentGivesOptions(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("se cret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args, misspelt, err := Environ([]string{"HOME=/root", "EBB_MAXMEMORY_POLICY=allkeys-lru", "EBB_REQUIREPASS_FILE=" + secret, "EBB_SAVE=60 1 300 10",
-		"EBB_DIR=/not/made/yet", "EBB_ACLLOG_MAX_LEN=5", "EBB_MAXMEMROY=1gb", "EBB_SEED=1", "ebb_port=1", "EBB_ARGS=--port 7000 --bind '127.0.0.1 -::1'"})
-	want := []string{"--maxmemory-policy", "allkeys-lru", "--requirepass", "se cret", "--save", "60 1 300 10", "--dir", "/not/made/yet", "--acllog-max-len", "5",
+	args, misspelt, err := Environ([]string{"HOME=/root", "EBB_MAXMEMORY_POLICY=allkeys-lru", "EBB_REQUIREPASS_FILE=" + secret,
+		"EBB_SAVE=60 1 300 10",
+		"EBB_DIR=/not/made/yet", "EBB_ACLLOG_MAX_LEN=5", "EBB_MAXMEMROY=1gb", "EBB_SEED=1", "ebb_port=1",
+		"EBB_ARGS=--port 7000 --bind '127.0.0.1 -::1'"})
+	want := []string{"--maxmemory-policy", "allkeys-lru", "--requirepass", "se cret", "--save", "60 1 300 10", "--dir",
+		"/not/made/yet", "--acllog-max-len", "5",
 		"--port", "7000", "--bind", "127.0.0.1 -::1"}
 	if err != nil || !slices.Equal(args, want) {
 		t.Errorf("%q, %v; want %q", args, err, want)
@@ -78,7 +81,8 @@ func TestAVariableThatNamesNoDirectiveIsNamed(t *testing.T) {
 // A secret may be a file without a line break, or with one; anything else is a mistake.
 func TestTheFileOfAVariableHoldsItsValue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
-	for text, want := range map[string]string{"": "is empty", "\n": "is empty", "\r\n": "is empty", "a\nb": "more than one line", "a\x00b": "value 0",
+	for text, want := range map[string]string{"": "is empty", "\n": "is empty", "\r\n": "is empty",
+		"a\nb": "more than one line", "a\x00b": "value 0",
 		"a": "", "a\n": "", "a\r\n": ""} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

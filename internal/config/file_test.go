@@ -114,14 +114,16 @@ func TestAWrongLineIsNamedWithWhatWouldBeRight(t *testing.T) {
 		{"xyzzy 1", "f line 2: 'xyzzy 1': unknown directive"},
 		{"requirepas secret", "f line 2: 'requirepas': unknown directive; did you mean requirepass?"},
 		{"requirepass a secret", "f line 2: 'requirepass': wrong number of arguments; requirepass takes one string; quote it if it holds spaces"},
-		{`requirepass "secret`, `f line 2: 'requirepass': Unbalanced quotes in configuration line; a quoted value ends with its quote, and inside it \" ` +
-			`stands for one`},
+		{`requirepass "secret`,
+			`f line 2: 'requirepass': Unbalanced quotes in configuration line; a quoted value ends with its quote, and inside it \" ` +
+				`stands for one`},
 		{"port", "f line 2: 'port': wrong number of arguments; port takes a whole number from 0 to 65535"},
 		{"hz 20 # x", "f line 2: 'hz 20 # x': wrong number of arguments; hz takes a whole number from 0 to 2147483647"},
 		{"maxmemory 10x", "f line 2: 'maxmemory 10x': argument must be a memory value; " +
 			"maxmemory takes a size such as 100mb or 1gb, or a percentage of the machine's memory such as 70%"},
 		{"slave-read-only maybe", "f line 2: 'slave-read-only maybe': argument must be 'yes' or 'no'"},
-		{"unixsocketperm 888", "f line 2: 'unixsocketperm 888': argument couldn't be parsed as an octal number; unixsocketperm takes octal permissions such as 700"},
+		{"unixsocketperm 888", "f line 2: 'unixsocketperm 888': argument couldn't be parsed as an octal number; unixsocketperm takes " +
+			"octal permissions such as 700"},
 		{"appendfilename a/b", "f line 2: 'appendfilename a/b': appendfilename can't be a path, just a filename"},
 		{"appendfsync maybe", "f line 2: 'appendfsync maybe': argument(s) must be one of the following: everysec, always, no"},
 		{"port 70000", "f line 2: 'port 70000': argument must be between 0 and 65535 inclusive"},
@@ -132,7 +134,8 @@ func TestAWrongLineIsNamedWithWhatWouldBeRight(t *testing.T) {
 		{"shards 3", "f line 2: 'shards 3': argument must be 0 or a power of two up to 64"},
 		{"replicaof a b", `f line 2: 'replicaof a b': Invalid master port; replicaof takes a host and a port, or "no one"`},
 		{"user", "f line 2: 'user': wrong number of arguments; write user, a name and its rules"},
-		{"user ann on\nuser ann >secret", "f line 3: 'user': Duplicate user found. A user can only be defined once in config files; its first line is f:2"},
+		{"user ann on\nuser ann >secret", "f line 3: 'user': Duplicate user found. A user can only be defined once in config " +
+			"files; its first line is f:2"},
 		{"include", "f line 2: 'include': wrong number of arguments; write include and one path, which may hold wildcards"},
 		{`""`, `f line 2: '""': unknown directive`},
 	} {
@@ -188,7 +191,8 @@ func TestTheCommandLineReadsAsRedisServers(t *testing.T) {
 		{[]string{"--save 5 6", "--timeout", "3"}, "save 5 6 timeout 3"},
 		{[]string{"--timeout", "5", "--timeout", "6"}, "timeout 6"},
 		{[]string{"--masterauth", "--foo"}, "masterauth --foo"},
-		{[]string{"--client-output-buffer-limit", "replica", "1", "2", "3", "--client-output-buffer-limit", "pubsub", "3", "3", "3"}, "slave 1 2 3 pubsub 3 3 3"},
+		{[]string{"--client-output-buffer-limit", "replica", "1", "2", "3", "--client-output-buffer-limit", "pubsub", "3", "3", "3"},
+			"slave 1 2 3 pubsub 3 3 3"},
 		{[]string{"--port"}, "command line: '--port': wrong number of arguments"},
 		{[]string{"--prot", "1"}, "command line: '--prot 1': unknown directive; did you mean port?"},
 		{[]string{"--requirepass", "a", "b"}, "command line: '--requirepass': wrong number of arguments"},

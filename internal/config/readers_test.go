@@ -27,7 +27,8 @@ func TestEachDirectiveHasAReaderOrSaysWhyNot(t *testing.T) {
 			return err
 		case d.IsDir() && (top == "examples" || top == "contrib" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "."):
 			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(filepath.ToSlash(path), "config/table.go"):
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasSuffix(filepath.ToSlash(path), "config/table.go"):
 			return nil
 		}
 		file, err := goparser.ParseFile(token.NewFileSet(), path, nil, goparser.SkipObjectResolution)

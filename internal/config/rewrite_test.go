@@ -127,7 +127,8 @@ func TestRewriteRefusesAFileThatWentBad(t *testing.T) {
 	if err := os.WriteFile(path, []byte("port 1\nnonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Rewrite(); err == nil || !strings.Contains(err.Error(), "ERR Rewriting config file: the configuration file line 2: 'nonsense'") {
+	if err := s.Rewrite(); err == nil || !strings.Contains(err.Error(),
+		"ERR Rewriting config file: the configuration file line 2: 'nonsense'") {
 		t.Error(err)
 	}
 	if text, _ := os.ReadFile(path); string(text) != "port 1\nnonsense\n" {

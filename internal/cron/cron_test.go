@@ -94,7 +94,8 @@ func TestWrongExpressionsAreRefused(t *testing.T) {
 // zones have the kinds of transitions that there are: both halves of the year, half an hour, at
 // midnight, two hours, a day, negative summer time, and none.
 var zones = []string{"UTC", "Europe/Berlin", "Europe/Dublin", "America/New_York", "America/St_Johns", "America/Sao_Paulo", "America/Havana",
-	"Australia/Lord_Howe", "Antarctica/Troll", "Asia/Tehran", "Asia/Kathmandu", "Pacific/Apia", "Pacific/Chatham", "Africa/Casablanca", "America/Nuuk"}
+	"Australia/Lord_Howe", "Antarctica/Troll", "Asia/Tehran", "Asia/Kathmandu", "Pacific/Apia", "Pacific/Chatham",
+	"Africa/Casablanca", "America/Nuuk"}
 
 // matches reports whether the wall time of an instant, or of a moment that does not exist, matches.
 func matches(e *Expr, wall int64) bool {
@@ -177,7 +178,8 @@ func TestEverySecondRoundEachTransition(t *testing.T) {
 
 func TestCountAndLastAgreeWithNext(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
-		text := rapid.SampledFrom([]string{"0 0 1 * *", "30 2 * * *", "*/13 * * * *", "0 */3 * * mon", "15 10 4 * * sun", "0 0 29 2 *"}).Draw(t, "expression")
+		text := rapid.SampledFrom([]string{"0 0 1 * *", "30 2 * * *", "*/13 * * * *", "0 */3 * * mon", "15 10 4 * * sun",
+			"0 0 29 2 *"}).Draw(t, "expression")
 		e, err := Parse(text, rapid.SampledFrom(zones).Draw(t, "zone"))
 		if err != nil {
 			t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 //go:embed testdata/zones.txt
 var zoneNames string
 
-var walked = flag.Int("cron.zones", 0, "how many zones are walked round each of their transitions from 1970 to 2037; -1: all of them, in two minutes; "+
-	"0: 30, or 3 with -short")
+var walked = flag.Int("cron.zones", 0, "how many zones are walked round each of their transitions from 1970 to 2037; -1: "+
+	"all of them, in two minutes; 0: 30, or 3 with -short")
 
 // everyZone returns the names of all zones, those that differ only by their name once.
 func everyZone(t *testing.T) (names []string) {
@@ -172,7 +172,8 @@ func TestEveryZoneRoundEachTransition(t *testing.T) {
 	case n == 0:
 		n = 30
 	}
-	all := []string{"30 2 * * *", "*/20 1-3 * * *", "0 0 * * *", "*/7 * * * *", "15,45 0,1,2,23 * * *", "59 59 1 * * *", "@hourly", "7/10 * 0-12 * * sun",
+	all := []string{"30 2 * * *", "*/20 1-3 * * *", "0 0 * * *", "*/7 * * * *", "15,45 0,1,2,23 * * *", "59 59 1 * * *",
+		"@hourly", "7/10 * 0-12 * * sun",
 		"20 30 */2 * * *"}
 	count := 0
 	for _, name := range names[:min(n, len(names))] {

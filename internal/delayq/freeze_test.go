@@ -66,7 +66,8 @@ func change(t *testing.T, q *Queue, rng *rand.Rand, i int) {
 			id = fmt.Append(nil, i)
 		}
 		if _, found := q.Find(id); !found {
-			must(t, q.Add(&Job{ID: id, Payload: make([]byte, rng.IntN(60)), Due: rng.Int64N(1000), Expire: rng.Int64N(2) * 900, Priority: uint8(rng.IntN(3))}, 1))
+			must(t, q.Add(&Job{ID: id, Payload: make([]byte, rng.IntN(60)), Due: rng.Int64N(1000), Expire: rng.Int64N(2) * 900,
+				Priority: uint8(rng.IntN(3))}, 1))
 		}
 		must(t, q.Mark(id, 1+rng.Int64N(1000), 1))
 	case k < 7 && !q.Job(ref).Leased:

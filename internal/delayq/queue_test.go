@@ -26,7 +26,8 @@ func must(t testing.TB, err error) {
 func fill(t testing.TB, q *Queue, n int, payload []byte) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
-		must(t, q.Add(&Job{ID: fmt.Appendf(nil, "job-%07d", i), Payload: payload, Due: 1000 + rng.Int64N(60_000), Priority: uint8(rng.IntN(Priorities))}, 1))
+		must(t, q.Add(&Job{ID: fmt.Appendf(nil, "job-%07d", i), Payload: payload, Due: 1000 + rng.Int64N(60_000),
+			Priority: uint8(rng.IntN(Priorities))}, 1))
 	}
 }
 
@@ -123,7 +124,8 @@ func TestWhereMemoryEndsNothingChanges(t *testing.T) {
 			} else if ref, ok := q.LapseNext(100_000); ok && rng.IntN(3) == 0 && q.Job(ref).Leased {
 				err = q.Release(ref, 60, 1)
 			} else {
-				err = q.Add(&Job{ID: fmt.Append(nil, i), Payload: bytes.Repeat([]byte("p"), rng.IntN(200)), Due: rng.Int64N(60_000), Expire: rng.Int64N(2) * 90_000}, 1)
+				err = q.Add(&Job{ID: fmt.Append(nil, i), Payload: bytes.Repeat([]byte("p"), rng.IntN(200)), Due: rng.Int64N(60_000),
+					Expire: rng.Int64N(2) * 90_000}, 1)
 			}
 			if err == ErrNoMemory {
 				if after := fmt.Sprint(q.Len(), q.Leased(), q.Ready(30_000)); after != before {

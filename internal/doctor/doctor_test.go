@@ -36,7 +36,8 @@ func TestChecksGrade(t *testing.T) {
 		{memory, m{"used_memory": "100", "maxmemory": "0"}, nil, Look, "maxmemory is 0"},
 		{memory, m{"used_memory": "95", "maxmemory": "100", "maxmemory_policy": "noeviction"}, nil, Act, "95 %"},
 		{memory, m{"used_memory": "50", "maxmemory": "100", "maxmemory_policy": "noeviction"}, nil, OK, "50 %"},
-		{memory, m{"used_memory": "50", "maxmemory": "100", "maxmemory_policy": "allkeys-lru", "evicted_keys": "7"}, nil, Look, "7 keys were evicted"},
+		{memory, m{"used_memory": "50", "maxmemory": "100", "maxmemory_policy": "allkeys-lru", "evicted_keys": "7"}, nil,
+			Look, "7 keys were evicted"},
 		{memory, m{"used_memory": "50", "maxmemory": "100", "total_system_memory": "80"}, nil, Act, "on a machine of 80 B"},
 		{evictable, m{"db0": "keys=10,expires=0,avg_ttl=0", "db3": "keys=5,expires=0", "maxmemory_policy": "volatile-ttl", "maxmemory": "100"},
 			nil, Act, "15 keys"},
@@ -52,7 +53,8 @@ func TestChecksGrade(t *testing.T) {
 		{expiry, m{"expired_stale_perc": "31"}, nil, Look, "31 %"},
 		{replicas, m{"role": "master", "connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=online,offset=1,lag=99"},
 			nil, Act, "10.0.0.2:6379 (online, lag 99 s)"},
-		{replicas, m{"role": "master", "connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=online,offset=1,lag=1"}, nil, OK, "1 replicas follow"},
+		{replicas, m{"role": "master", "connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=online,offset=1,lag=1"},
+			nil, OK, "1 replicas follow"},
 		{replicas, m{"role": "master"}, m{"min-replicas-to-write": "1"}, Act, "min-replicas-to-write is 1"},
 		{replicas, m{"role": "master", "connected_slaves": "1", "slave0": "ip=h,port=1,state=online,lag=0", "min_slaves_good_slaves": "1"},
 			m{"min-replicas-to-write": "2"}, Act, "1 replicas follow in time, and min-replicas-to-write is 2"},
@@ -168,7 +170,8 @@ func TestTheLimitOfOpenFilesIsThatOfTheServersProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f := &facts{info: map[string]string{"process_id": "77"}, config: map[string]string{"maxclients": x.clients}, Options: Options{Local: true, Root: root}}
+		f := &facts{info: map[string]string{"process_id": "77"}, config: map[string]string{"maxclients": x.clients},
+			Options: Options{Local: true, Root: root}}
 		got := ""
 		if found := descriptors(f); len(found) == 1 {
 			got = found[0].Grade.String() + " " + found[0].What
@@ -197,8 +200,9 @@ func TestEventsThatAreMissing(t *testing.T) {
 	for _, x := range []struct {
 		set, channels, want string
 	}{
-		{"", "__keyevent@0__:expired", "Ex"}, {"", "__keyspace@0__:foo", "KA"}, {"Ex", "__keyspace@0__:foo", "K"}, {"Ex", "__keyevent@0__:expired", ""},
-		{"AE", "__keyevent@0__:expired", ""}, {"Kx", "__keyevent@0__:expired", "E"}, {"E$", "__keyevent@0__:expired", "x"}, {"", "__keyevent@0__:set", "EA"},
+		{"", "__keyevent@0__:expired", "Ex"}, {"", "__keyspace@0__:foo", "KA"}, {"Ex", "__keyspace@0__:foo", "K"},
+		{"Ex", "__keyevent@0__:expired", ""}, {"AE", "__keyevent@0__:expired", ""}, {"Kx", "__keyevent@0__:expired", "E"},
+		{"E$", "__keyevent@0__:expired", "x"}, {"", "__keyevent@0__:set", "EA"},
 		{"", "__keyevent@0__:expired __keyspace@0__:foo", "ExK"}, {"", "__key", ""},
 	} {
 		if got := missingEvents(x.set, strings.Fields(x.channels)); got != x.want {

@@ -44,7 +44,8 @@ const (
 )
 
 // stepsDrawn has the steps as often as they are to be drawn.
-var stepsDrawn = []byte{stepSet, stepSetTwo, stepDel, stepAck, stepAck, stepAck, stepAck, stepRewrite, stepSave, stepWait, stepSecond, stepSwitch,
+var stepsDrawn = []byte{stepSet, stepSetTwo, stepDel, stepAck, stepAck, stepAck, stepAck, stepRewrite, stepSave,
+	stepWait, stepSecond, stepSwitch,
 	stepReload, stepLoadAOF}
 
 func drawPlan(t *rapid.T) plan {
@@ -153,7 +154,8 @@ func (l *life) holds(w *world) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("after the restart there is %v; the acknowledged state %d of %d was %v", got, l.acked, len(l.states)-1, l.states[l.acked])
+	return fmt.Errorf("after the restart there is %v; the acknowledged state %d of %d was %v", got, l.acked,
+		len(l.states)-1, l.states[l.acked])
 }
 
 // live lives a plan and returns what is wrong with what is left.

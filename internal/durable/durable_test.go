@@ -586,7 +586,8 @@ func (w *world) token() int64 {
 func TestLeftoversAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newFS(1)
-		for _, n := range []string{"temp-12.rdb", "temp-ebb-sync-12.rdb", "temp-rewriteaof-12.aof", "temp-rewriteaof-bg-12.aof", "temp-mine.rdb", "temp-12.aof",
+		for _, n := range []string{"temp-12.rdb", "temp-ebb-sync-12.rdb", "temp-rewriteaof-12.aof", "temp-rewriteaof-bg-12.aof",
+			"temp-mine.rdb", "temp-12.aof",
 			"dump.rdb.bak"} {
 			f, err := fs.Create(dir + "/" + n)
 			if err != nil {
@@ -597,7 +598,8 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		w := run(t, fs, "save", "3600 1")
 		defer w.close()
 		names, _ := fs.ReadDir(dir)
-		if got := strings.Join(names, " "); !strings.Contains(got, "dump.rdb.bak") || strings.Contains(got, "-12.rdb") || strings.Contains(got, "rewriteaof") ||
+		if got := strings.Join(names, " "); !strings.Contains(got, "dump.rdb.bak") || strings.Contains(got, "-12.rdb") ||
+			strings.Contains(got, "rewriteaof") ||
 			!strings.Contains(got, "temp-mine.rdb temp-12.aof") && !strings.Contains(got, "temp-12.aof temp-mine.rdb") {
 			t.Errorf("%s", got)
 		}
@@ -640,8 +642,9 @@ func TestWithoutADirectory(t *testing.T) {
 		w.set("a", "1")
 		_, err1 := w.k.BackgroundSave(false)
 		_, err2 := w.k.RewriteAOF()
-		for _, err := range []error{err1, err2, w.k.Save(t.Context()), w.k.SetAppendOnly(true), w.k.LoadAOF(t.Context()), w.k.Shutdown(t.Context(),
-			ShutdownSave, false)} {
+		for _, err := range []error{err1, err2, w.k.Save(t.Context()), w.k.SetAppendOnly(true), w.k.LoadAOF(t.Context()),
+			w.k.Shutdown(t.Context(),
+				ShutdownSave, false)} {
 			if err != ErrNoDirectory {
 				t.Errorf("%v", err)
 			}

@@ -206,7 +206,8 @@ func TestACommandThatIsRefusedIsNamed(t *testing.T) {
 		defer x.close()
 		err := x.open(t)
 		if want := fmt.Sprintf("load: the append-only file %s: "+
-			"the command", incr1); err == nil || !strings.Contains(err.Error(), `the command ["NOSUCH" "k"] of database 2 was refused: unknown command NOSUCH`) {
+			"the command", incr1); err == nil || !strings.Contains(err.Error(),
+			`the command ["NOSUCH" "k"] of database 2 was refused: unknown command NOSUCH`) {
 			t.Errorf("got %v\nwant %s...", err, want)
 		}
 	})

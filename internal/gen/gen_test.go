@@ -231,7 +231,8 @@ func TestASpecThatClientsCannotFollowIsRefused(t *testing.T) {
 		"without StreamControl":            {Flags: command.Write, Stream: command.StreamControl},
 		"StreamEffect without the flag":    {Stream: command.StreamEffect},
 		"give the Spec KeyOptions": {Args: []command.Arg{command.Opt(command.TokenArg("BY", command.Pattern("pattern")))},
-			KeySpecs: []command.KeySpec{{Flags: command.Read}}, Keys: func(dst []command.KeyRef, _ [][]byte) ([]command.KeyRef, error) { return dst, nil }},
+			KeySpecs: []command.KeySpec{{Flags: command.Read}},
+			Keys:     func(dst []command.KeyRef, _ [][]byte) ([]command.KeyRef, error) { return dst, nil }},
 	} {
 		s.Name, s.Group, s.Since, s.Complexity, s.Summary, s.Examples, s.Run = "foo", command.GroupGeneric, "1.0.0", "O(1)", "Does.", "> FOO\nOK\n", run
 		table, err := command.NewTable(&s)

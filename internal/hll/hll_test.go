@@ -98,7 +98,8 @@ func TestRaisingAllIsRaisingOneByOne(t *testing.T) {
 		limit := rapid.SampledFrom([]int{100, 3000, 1 << 20}).Draw(t, "limit")
 		var err error
 		for range rapid.IntRange(0, 200).Draw(t, "before") {
-			if img, _, err = Raise(img, rapid.IntRange(0, reach-1).Draw(t, "register"), uint8(rapid.IntRange(1, min(top, 32)).Draw(t, "value")), 1<<20); err != nil {
+			if img, _, err = Raise(img, rapid.IntRange(0, reach-1).Draw(t, "register"),
+				uint8(rapid.IntRange(1, min(top, 32)).Draw(t, "value")), 1<<20); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -43,7 +43,8 @@ func TestTheLastWindowCounts(t *testing.T) {
 		t.Fatal("the live window is shown", w, err)
 	}
 	w, err := k.Last(10, now+10*second)
-	if got := fmt.Sprintf("%s %v %v", w.Keys[0].Key, w.Keys[0].QPS, w.Total); err != nil || got != "a 10 16" || len(w.Keys) != 3 || w.Keys[2].DB != 1 {
+	if got := fmt.Sprintf("%s %v %v", w.Keys[0].Key, w.Keys[0].QPS, w.Total); err != nil || got != "a 10 16" ||
+		len(w.Keys) != 3 || w.Keys[2].DB != 1 {
 		t.Fatal(got, w, err)
 	}
 	if w, _ := k.Last(1, now+11*second); len(w.Keys) != 1 {

@@ -57,7 +57,8 @@ func asking(t *testing.T, in *Instance, client *http.Client, scheme string) func
 func TestAServerHasAConsole(t *testing.T) {
 	ask := startConsole(t, http.DefaultClient, "http", "--http-console-label", "production #c0392b", "--http-console-read-only", "yes",
 		"--http-console-values", "no")
-	if status, body := ask("GET", "/", ""); status != 200 || !strings.Contains(body, "<title>ebb</title>") || !strings.Contains(body, "app.js") {
+	if status, body := ask("GET", "/", ""); status != 200 || !strings.Contains(body, "<title>ebb</title>") ||
+		!strings.Contains(body, "app.js") {
 		t.Errorf("/ is %d %.200s", status, body)
 	}
 	status, body := ask("GET", "/console/api/me", "")
@@ -66,7 +67,8 @@ func TestAServerHasAConsole(t *testing.T) {
 			t.Errorf("%d, no %s in %s", status, want, body)
 		}
 	}
-	if status, body := ask("POST", "/console/api/do", `{"db":0,"argv":[{"t":"SET"},{"t":"k"},{"t":"v"}]}`); status != 403 || !strings.Contains(body, "READONLY") {
+	if status, body := ask("POST", "/console/api/do", `{"db":0,"argv":[{"t":"SET"},{"t":"k"},{"t":"v"}]}`); status != 403 ||
+		!strings.Contains(body, "READONLY") {
 		t.Errorf("a write: %d %s", status, body)
 	}
 	if status, body := ask("POST", "/console/api/do", `{"db":0,"argv":[{"t":"DBSIZE"}]}`); status != 200 {
@@ -121,10 +123,12 @@ func TestTheConsoleShowsThatTheServerLoads(t *testing.T) {
 	if status, body := ask("GET", "/console/api/me", ""); status != 200 || !strings.Contains(body, `"loading":{"done":0`) {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, body := ask("POST", "/console/api/do", exists); status != 200 || !strings.Contains(body, `"error":true`) || !strings.Contains(body, "LOADING") {
+	if status, body := ask("POST", "/console/api/do", exists); status != 200 || !strings.Contains(body, `"error":true`) ||
+		!strings.Contains(body, "LOADING") {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, body := ask("POST", "/console/api/do", `{"db":0,"argv":[{"t":"ECHO"},{"t":"hi"}]}`); status != 200 || !strings.Contains(body, `"hi"`) {
+	if status, body := ask("POST", "/console/api/do", `{"db":0,"argv":[{"t":"ECHO"},{"t":"hi"}]}`); status != 200 ||
+		!strings.Contains(body, `"hi"`) {
 		t.Errorf("%d %s", status, body)
 	}
 	if status, body := ask("GET", "/", ""); status != 200 || !strings.Contains(body, "app.js") {

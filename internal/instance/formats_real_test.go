@@ -53,13 +53,15 @@ func everyForm(c client) {
 	}
 	for _, line := range []string{"XDEL stream 1-1 100-298", "XGROUP CREATE stream g 0", "XGROUP CREATE stream empty $ MKSTREAM",
 		"XREADGROUP GROUP g c COUNT 40 STREAMS stream >",
-		"XREADGROUP GROUP g d COUNT 40 STREAMS stream >", "XACK stream g 1-0 2-3", "XGROUP CREATECONSUMER stream g idle", "XADD gone 1-1 f v", "XDEL gone 1-1",
+		"XREADGROUP GROUP g d COUNT 40 STREAMS stream >", "XACK stream g 1-0 2-3", "XGROUP CREATECONSUMER stream g idle",
+		"XADD gone 1-1 f v", "XDEL gone 1-1",
 		"SET until v PXAT 4102444800000", "SADD untilset a", "PEXPIREAT untilset 4102444800001", "PFADD hll a b c d e f"} {
 		all = append(all, strings.Split(line, " "))
 	}
 	if commandsOf(c)["hpexpireat"] {
 		for _, n := range []int{1, 127, 128, 129, 513} {
-			hash, due := []string{"HSET", fmt.Sprint("due", n)}, []string{"HPEXPIREAT", fmt.Sprint("due", n), "4102444800002", "FIELDS", strconv.Itoa((n + 1) / 2)}
+			hash, due := []string{"HSET", fmt.Sprint("due", n)}, []string{"HPEXPIREAT", fmt.Sprint("due", n), "4102444800002",
+				"FIELDS", strconv.Itoa((n + 1) / 2)}
 			for i := range n {
 				hash = append(hash, fmt.Sprint("f", i), varied(i))
 				if i%2 == 0 {

@@ -37,7 +37,8 @@ func startOnPort(t *testing.T, options ...string) *Instance {
 	var err error
 	for range 5 {
 		var in *Instance
-		if in, err = startWith(t, nil, append([]string{"--port", strconv.Itoa(unusedPort(t)), "--bind", "127.0.0.1"}, options...)...); err == nil {
+		if in, err = startWith(t, nil, append([]string{"--port", strconv.Itoa(unusedPort(t)), "--bind", "127.0.0.1"},
+			options...)...); err == nil {
 			return in
 		}
 	}

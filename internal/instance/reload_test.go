@@ -51,9 +51,9 @@ func TestReloadReadsTheFilesOfTLSAndTheUsers(t *testing.T) {
 	trust("ann")
 	write("users.acl", []byte("user default on nopass ~* &* +@all\nuser ann on nopass ~* +get\n"))
 	tlsPort, http := unusedPort(t), unusedPort(t)
-	in := startOnPort(t, "--port", "0", "--unixsocket", realserver.Socket(t), "--tls-port", strconv.Itoa(tlsPort), "--tls-cert-file", path("cert.pem"),
-		"--tls-key-file", path("key.pem"), "--tls-ca-cert-file", path("ca.pem"), "--aclfile", path("users.acl"),
-		"--http", "127.0.0.1:"+strconv.Itoa(http), "--http-tls", "yes")
+	in := startOnPort(t, "--port", "0", "--unixsocket", realserver.Socket(t), "--tls-port", strconv.Itoa(tlsPort),
+		"--tls-cert-file", path("cert.pem"), "--tls-key-file", path("key.pem"), "--tls-ca-cert-file", path("ca.pem"),
+		"--aclfile", path("users.acl"), "--http", "127.0.0.1:"+strconv.Itoa(http), "--http-tls", "yes")
 	c := dial(t, in.svc.Config.String("unixsocket"))
 
 	// handshake returns the name of the server, and whether it serves the client.
@@ -115,7 +115,8 @@ func TestReloadReadsTheFilesOfTLSAndTheUsers(t *testing.T) {
 
 	write("ca.pem", []byte("nonsense"))
 	write("users.acl", []byte("user default on nopass ~* &* +@all\nuser carl on nopass ~* +get\n"))
-	if err := in.Reload(); err == nil || !strings.Contains(err.Error(), "tls-ca-cert-file") || strings.Contains(err.Error(), "the users stay") {
+	if err := in.Reload(); err == nil || !strings.Contains(err.Error(), "tls-ca-cert-file") ||
+		strings.Contains(err.Error(), "the users stay") {
 		t.Errorf("with a CA file that has no certificate: %v", err)
 	}
 	check("after a CA file without certificates", "second.test", false, true, "carl default")

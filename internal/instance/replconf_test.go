@@ -11,8 +11,9 @@ func TestWhatAReplicaSaysOfItselfIsChecked(t *testing.T) {
 	in := startMaster(t)
 	c := connect(t, in.Addrs()[0].String())
 	for _, words := range [][]string{
-		{"ip-address", "1.2.3.4\r\nrole:slave"}, {"ip-address", "a,port=1"}, {"ip-address", "x y"}, {"ip-address", "\x1b[2J"}, {"ip-address", "ä"},
-		{"listening-port", "-1"}, {"listening-port", "65536"}, {"listening-port", "x"}, {"listening-port", "9223372036854775807"},
+		{"ip-address", "1.2.3.4\r\nrole:slave"}, {"ip-address", "a,port=1"}, {"ip-address", "x y"},
+		{"ip-address", "\x1b[2J"}, {"ip-address", "ä"}, {"listening-port", "-1"}, {"listening-port", "65536"}, {"listening-port", "x"},
+		{"listening-port", "9223372036854775807"},
 	} {
 		if v := c.ask(append([]string{"REPLCONF"}, words...)...); v.Err() == nil {
 			t.Errorf("%q: %v", words, v)

@@ -68,7 +68,8 @@ func TestAReplicaStartsAgainAfterWhatItRefused(t *testing.T) {
 	c.must("CLIENT", "KILL", "TYPE", "master")
 	eventually(t, "a command is refused", func() bool { return c.field("replica_refused_commands") == "1" })
 	at := 50 + strings.Index(stream, commands("NOSUCH k"))
-	if last, want := c.field("replica_refused_last"), fmt.Sprintf("offset=%d,command=", at); !strings.HasPrefix(last, want) || !strings.Contains(last, "NOSUCH") {
+	if last, want := c.field("replica_refused_last"), fmt.Sprintf("offset=%d,command=", at); !strings.HasPrefix(last, want) ||
+		!strings.Contains(last, "NOSUCH") {
 		t.Errorf("INFO says %q, want %q and the command", last, want)
 	}
 	c.must("REPLICAOF", "NO", "ONE")

@@ -50,7 +50,8 @@ func valuesOf(c client) string {
 func TestARefusedTransactionLeavesNothing(t *testing.T) {
 	before := []string{"SELECT 0", "SET s old", "SET n 7", "SET raw a", "APPEND raw b", "HSET h f v g w", "RPUSH l a b", "SADD set 1 2",
 		"SADD words x y", "ZADD z 1 a",
-		"SET t v PXAT 33177117420123", "SET gone v", "HSET timed f v g w", "HPEXPIREAT timed 33177117420123 FIELDS 1 f", "SELECT 1", "SET s one", "SELECT 0"}
+		"SET t v PXAT 33177117420123", "SET gone v", "HSET timed f v g w", "HPEXPIREAT timed 33177117420123 FIELDS 1 f",
+		"SELECT 1", "SET s one", "SELECT 0"}
 	transaction := []string{"SET s new", "INCR n", "APPEND raw c", "HSET h f changed x y", "PEXPIREAT h 33177117420000", "LPUSH l c",
 		"SADD set word", "SREM words x", "ZADD z 2 a 3 b",
 		"PERSIST t", "DEL gone", "SET gone again", "RPUSH fresh a", "HDEL timed f", "RENAME words set", "DEL z",
@@ -174,7 +175,8 @@ func TestAReplicasClockMayDiffer(t *testing.T) {
 	eventually(t, "the second part is applied", func() bool {
 		return c.must("LRANGE", "l", "0", "-1").String() != "" && len(c.must("LRANGE", "l", "0", "-1").Elems) == 2
 	})
-	for request, want := range map[string]string{"GET ahead": "nil", "HGETALL h": `["g" "w"]`, "GET n": `"8"`, "HMGET k f g": `["8" "w"]`, "PTTL n": "-1"} {
+	for request, want := range map[string]string{"GET ahead": "nil", "HGETALL h": `["g" "w"]`, "GET n": `"8"`,
+		"HMGET k f g": `["8" "w"]`, "PTTL n": "-1"} {
 		if v := c.must(strings.Fields(request)...); text(v) != want {
 			t.Errorf("%s: %s, want %s", request, text(v), want)
 		}

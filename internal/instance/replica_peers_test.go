@@ -26,7 +26,8 @@ type otherServer struct {
 
 func (p otherServer) start(t *testing.T, options ...string) (addr string) {
 	t.Helper()
-	return realserver.Start(t, p.program, slices.Concat([]string{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"}, p.options, options)...)
+	return realserver.Start(t, p.program, slices.Concat([]string{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"},
+		p.options, options)...)
 }
 
 // peers are the oldest and the newest servers that the guide of replication names.
@@ -338,7 +339,8 @@ func (c client) writeAll(lines [][]string, prefix string) error {
 	return err
 }
 
-const peerLibrary = "#!lua name=peers\nredis.register_function('count', function(keys) redis.call('INCR', keys[1]) return redis.call('SPOP', keys[2]) end)"
+const peerLibrary = "#!lua name=peers\nredis.register_function('count', function(keys) redis.call('INCR', keys[1]) return " +
+	"redis.call('SPOP', keys[2]) end)"
 
 // specialWrites does the writes whose requests are made of replies. elsewhere is a server
 // that keys are sent to.
@@ -549,8 +551,9 @@ func merged(a, b map[string]string) map[string]string {
 }
 
 // churn are requests that may be repeated for as long as a synchronisation takes.
-var churn = [][]string{{"INCR", "@n"}, {"SET", "@s", "v", "PX", "30"}, {"LPUSH", "@l", "a", "b"}, {"LTRIM", "@l", "0", "9"}, {"HINCRBY", "@h", "f", "1"},
-	{"SADD", "@set", "a", "b", "c"}, {"SPOP", "@set"}, {"ZADD", "@z", "INCR", "1", "a"}, {"XADD", "@x", "MAXLEN", "5", "*", "f", "v"}, {"EXPIRE", "@h", "1000"}}
+var churn = [][]string{{"INCR", "@n"}, {"SET", "@s", "v", "PX", "30"}, {"LPUSH", "@l", "a", "b"}, {"LTRIM", "@l", "0", "9"},
+	{"HINCRBY", "@h", "f", "1"}, {"SADD", "@set", "a", "b", "c"}, {"SPOP", "@set"}, {"ZADD", "@z", "INCR", "1", "a"},
+	{"XADD", "@x", "MAXLEN", "5", "*", "f", "v"}, {"EXPIRE", "@h", "1000"}}
 
 // writer writes to a server until it is stopped.
 type writer struct {
@@ -766,7 +769,8 @@ func TestRolesAreExchangedAndBack(t *testing.T) {
 func handOver(t *testing.T, master, replica client, at string) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(at)
-	eventually(t, "the master knows where the replica is", func() bool { return strings.Contains(master.field("slave0"), "port="+port+",state=online") })
+	eventually(t, "the master knows where the replica is",
+		func() bool { return strings.Contains(master.field("slave0"), "port="+port+",state=online") })
 	master.must("FAILOVER", "TO", host, port)
 	eventually(t, "the roles are exchanged", func() bool {
 		return replica.field("role") == "master" && master.field("role") == "slave" && master.field("master_link_status") == "up"

@@ -71,9 +71,11 @@ func deliverAndExpire(c client, round int) {
 		{"DQ.ADD", "{news}", "late" + n, "payload", "DELAY", "100000000"}, {"DQ.ADD", "{news}", "never" + n, "payload", "DELAY", "100000000"},
 		{"DQ.CANCEL", "{news}", "never" + n},
 		{"MULTI"}, {"SET", "inside" + n, "1"}, {"DQ.ADD", "{news}", "inside" + n, "payload"}, {"DQ.ADD", "{news}", "second" + n, "p"}, {"EXEC"},
-		{"EVAL", "redis.call('DQ.ADD', KEYS[1], 'script' .. ARGV[1], 'p') return redis.call('SET', KEYS[2], ARGV[1])", "2", "{news}", "{news}:plain", n},
+		{"EVAL", "redis.call('DQ.ADD', KEYS[1], 'script' .. ARGV[1], 'p') return redis.call('SET', KEYS[2], ARGV[1])", "2",
+			"{news}", "{news}:plain", n},
 		{"XREADGROUP", "GROUP", "g", "worker", "COUNT", "2", "STREAMS", "{news}:s", ">"},
-		{"SET", "session:" + n, "value", "PX", "20"}, {"HSET", "session:h" + n, "f", "v", "g", "w"}, {"HPEXPIRE", "session:h" + n, "20", "FIELDS", "1", "f"},
+		{"SET", "session:" + n, "value", "PX", "20"}, {"HSET", "session:h" + n, "f", "v", "g", "w"},
+		{"HPEXPIRE", "session:h" + n, "20", "FIELDS", "1", "f"},
 		{"SADDEX", "session:s" + n, "PX", "20", "MEMBERS", "2", "a", "\xff"}, {"SADD", "session:s" + n, "stays"},
 		{"DQ.SCHEDULE", "{news}", "tick" + n, "p", "EVERY", "10"},
 	} {

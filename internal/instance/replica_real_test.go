@@ -25,7 +25,8 @@ func startNode(t *testing.T, options ...string) (addr string) {
 // startRedis runs a redis-server that sends snapshots at once.
 func startRedis(t *testing.T, options ...string) (addr string) {
 	t.Helper()
-	return realserver.Start(t, "redis-server", append([]string{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"}, options...)...)
+	return realserver.Start(t, "redis-server", append([]string{"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"},
+		options...)...)
 }
 
 func dialTCP(t *testing.T, addr string) client {
@@ -95,7 +96,8 @@ func caughtUp(t *testing.T, master, replica client) {
 	var want, got string
 	defer func() {
 		if want != got {
-			t.Errorf("the master's data is %s, the replica's %s\n%s\n%s", want, got, master.must("INFO", "keyspace").Str, replica.must("INFO", "keyspace").Str)
+			t.Errorf("the master's data is %s, the replica's %s\n%s\n%s", want, got, master.must("INFO", "keyspace").Str,
+				replica.must("INFO", "keyspace").Str)
 		}
 	}()
 	eventually(t, "offsets and data are equal", func() bool {
@@ -135,13 +137,15 @@ return 1`
 var changes = [][]string{
 	{"EVAL", fill, "0"},
 	{"SPOP", "set", "20"}, {"EXPIRE", "small:list", "1000"}, {"INCRBYFLOAT", "float", "1.5"}, {"HINCRBYFLOAT", "hash", "f", "0.25"},
-	{"GETEX", "str:1", "PX", "100000"}, {"GETDEL", "str:2"}, {"SET", "short", "v", "PX", "20"}, {"COPY", "zset", "zset2"}, {"RENAME", "small:zset", "z3"},
-	{"MOVE", "small:set", "2"}, {"SWAPDB", "4", "5"}, {"SORT", "list", "ALPHA", "STORE", "sorted"}, {"ZUNIONSTORE", "zu", "2", "zset", "zset2"},
-	{"BITOP", "NOT", "bits2", "bits"}, {"GEORADIUS", "geo", "1", "1", "1000", "km", "STORE", "near"}, {"XADD", "stream", "MAXLEN", "~", "100", "*", "a", "b"},
+	{"GETEX", "str:1", "PX", "100000"}, {"GETDEL", "str:2"}, {"SET", "short", "v", "PX", "20"}, {"COPY", "zset", "zset2"},
+	{"RENAME", "small:zset", "z3"}, {"MOVE", "small:set", "2"}, {"SWAPDB", "4", "5"}, {"SORT", "list", "ALPHA", "STORE", "sorted"},
+	{"ZUNIONSTORE", "zu", "2", "zset", "zset2"}, {"BITOP", "NOT", "bits2", "bits"},
+	{"GEORADIUS", "geo", "1", "1", "1000", "km", "STORE", "near"}, {"XADD", "stream", "MAXLEN", "~", "100", "*", "a", "b"},
 	{"XAUTOCLAIM", "stream", "g", "c2", "0", "0", "COUNT", "3"}, {"XREADGROUP", "GROUP", "g", "c3", "COUNT", "4", "STREAMS", "stream", ">"},
 	{"LMPOP", "1", "list", "LEFT", "COUNT", "5"}, {"ZMPOP", "1", "zset", "MIN", "COUNT", "5"}, {"PFCOUNT", "hll"}, {"PFMERGE", "hll2", "hll"},
-	{"FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nredis.register_function('f', function() return redis.call('INCR', 'calls') end)"}, {"FCALL", "f", "0"},
-	{"MULTI"}, {"SET", "inside", "1"}, {"INCR", "inside"}, {"EXEC"}, {"PUBLISH", "channel", "message"}, {"SETRANGE", "str:3", "10", "abc"},
+	{"FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nredis.register_function('f', function() return redis.call('INCR', 'calls') end)"},
+	{"FCALL", "f", "0"}, {"MULTI"}, {"SET", "inside", "1"}, {"INCR", "inside"}, {"EXEC"}, {"PUBLISH", "channel", "message"},
+	{"SETRANGE", "str:3", "10", "abc"},
 }
 
 func change(c client) {

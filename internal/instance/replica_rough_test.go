@@ -67,7 +67,8 @@ func TestReplicasOfARestartedMasterMissNothing(t *testing.T) {
 func TestAReplicaThatDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	for _, diskless := range []string{"yes", "no"} {
-		in := startMaster(t, "--repl-timeout", "2", "--repl-diskless-sync", diskless, "--dir", t.TempDir(), "--appendonly", "no", "--rdbcompression", "no")
+		in := startMaster(t, "--repl-timeout", "2", "--repl-diskless-sync", diskless, "--dir", t.TempDir(), "--appendonly",
+			"no", "--rdbcompression", "no")
 		c := connect(t, in.Addrs()[0].String())
 		for i := range 40 {
 			c.ask("SET", fmt.Sprint("k", i), strings.Repeat("x", 1<<20))

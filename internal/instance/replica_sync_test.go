@@ -48,11 +48,13 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 		"damaged":              {full(1000, string(damaged), ""), fmt.Sprintf("at offset %d: rdb: the checksum is wrong", len(good))},
 		"damaged, no checksum": {full(1000, rdbFile(t, false, record("bad", "\x10\x03xyz")), ""), "key \"bad\""},
 		"cut off":              {full(1000, good, "")[:len(full(1000, good, ""))-30] + "close", fmt.Sprintf("at offset %d, in", len(good)-30)},
-		"a type too new":       {full(1000, strings.Replace(rdbFile(t, false, record("k", "\x1c\x01x")), "REDIS0010", "REDIS0014", 1), ""), "type 28 (an array)"},
-		"an opcode too new":    {full(1000, strings.Replace(rdbFile(t, false, []byte{241, 0}), "REDIS0010", "REDIS0014", 1), ""), "opcode 241"},
-		"a version too new":    {full(1000, "VALKEY099"+good[9:], ""), "version 99"},
-		"no RDB file":          {full(1000, "GARBAGE..."+good, ""), "not an RDB file"},
-		"a library is wrong":   {full(1000, strings.Replace(rdbFile(t, false), "register_function", "register_nonsense", 1), ""), "register_nonsense"},
+		"a type too new": {full(1000, strings.Replace(rdbFile(t, false, record("k", "\x1c\x01x")), "REDIS0010", "REDIS0014", 1),
+			""), "type 28 (an array)"},
+		"an opcode too new": {full(1000, strings.Replace(rdbFile(t, false, []byte{241, 0}), "REDIS0010", "REDIS0014", 1), ""), "opcode 241"},
+		"a version too new": {full(1000, "VALKEY099"+good[9:], ""), "version 99"},
+		"no RDB file":       {full(1000, "GARBAGE..."+good, ""), "not an RDB file"},
+		"a library is wrong": {full(1000, strings.Replace(rdbFile(t, false), "register_function", "register_nonsense", 1), ""),
+			"register_nonsense"},
 		"a database too many":  {full(1000, rdbFile(t, false, []byte{254, 0x40, 99}, record("k", "\x00\x01x")), ""), "no such database"},
 		"bytes behind the end": {full(1000, good+"xx", ""), "got 2 bytes after the end of the data"},
 		"a path hash":          {full(1000, packed(t, "VALKEY081"+rdbFile(t, false, record("k", "\x17\x01x"))[9:]), ""), "type 23 (a path hash)"},
@@ -77,7 +79,8 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 			}
 			for name, a := range answers {
 				followScripted(c, newScripted(t, a.answer))
-				eventually(t, name+": the synchronisation has failed", func() bool { return strings.Contains(c.field("master_sync_last_error"), a.why) })
+				eventually(t, name+": the synchronisation has failed",
+					func() bool { return strings.Contains(c.field("master_sync_last_error"), a.why) })
 				if why := c.field("master_sync_last_error"); !strings.Contains(why, "is kept") {
 					t.Errorf("%s: INFO says %q", name, why)
 				}
@@ -117,7 +120,8 @@ func TestACompressedSynchronisationIsLoaded(t *testing.T) {
 	start := fmt.Sprintf("+FULLRESYNC %s %d\r\n", streamID, 1000)
 	for with, data := range map[string]string{"LZ4": string(rdbtest.LZ4(t, file)), "Zstandard": string(rdbtest.Zstandard(t, file))} {
 		for _, how := range []string{"disabled", "on-empty-db", "swapdb"} {
-			for form, answer := range map[string]string{"length": full(1000, data, stream), "mark": start + "$EOF:" + mark + "\r\n" + data + mark + stream} {
+			for form, answer := range map[string]string{"length": full(1000, data, stream),
+				"mark": start + "$EOF:" + mark + "\r\n" + data + mark + stream} {
 				for _, holds := range []bool{false, true} {
 					t.Run(fmt.Sprint(with, " ", how, " ", form, " ", holds), func(t *testing.T) {
 						s := newScripted(t, answer) // it ends after the replica

@@ -204,7 +204,8 @@ func TestEveryByteOfTheStreamCounts(t *testing.T) {
 	if n := c.field("replica_refused_commands"); n != "0" {
 		t.Errorf("%s commands were refused: %s", n, c.field("replica_refused_last"))
 	}
-	for _, x := range []struct{ db, key, value string }{{"2", "k", "v"}, {"2", "a", "1"}, {"1", "a", "2"}, {"1", "b", "3"}, {"1", "half", ""}, {"2", "half", ""}} {
+	for _, x := range []struct{ db, key, value string }{{"2", "k", "v"}, {"2", "a", "1"}, {"1", "a", "2"}, {"1", "b", "3"},
+		{"1", "half", ""}, {"2", "half", ""}} {
 		c.must("SELECT", x.db)
 		if v := c.must("GET", x.key); v.Str != x.value {
 			t.Errorf("%s in database %s is %q, want %q", x.key, x.db, v.Str, x.value)

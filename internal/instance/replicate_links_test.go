@@ -114,7 +114,8 @@ func TestAMessageComesBehindItsTransaction(t *testing.T) {
 	c.must("PUBLISH", "news", "m")
 	c.must("SET", "k", "v")
 	c.must("EXEC")
-	expectBytes(t, r.r, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*3\r\n$7\r\nPUBLISH\r\n$4\r\nnews\r\n$1\r\nm\r\n")
+	expectBytes(t, r.r, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*3\r\n$7\r\n"+
+		"PUBLISH\r\n$4\r\nnews\r\n$1\r\nm\r\n")
 }
 
 // Messages are for replicas: files do not hold them.
@@ -150,7 +151,8 @@ func ownTypes(c client) {
 		{"SPEXPIRE", "s", "1000000", "MEMBERS", "1", "a"}, {"ZADDEX", "z", "EX", "1000", "MEMBERS", "1", "1", "a"}, {"RPUSH", "l", "a", "b", "c"},
 		{"LPEXPIRE", "l", "1000000", "INDEXES", "1", "1"}, {"SET", "slide", "v", "PX", "1000000"},
 		{"EXPIRY", "RULE", "SET", "sessions", "MATCH", "session:*", "LEVEL", "KEY", "TO", "ended"},
-		{"DQ.CONFIG", "{news}", "DELIVER", "{news}:s"}, {"DQ.ADD", "{news}", "a", "payload"}, {"DQ.ADD", "{news}", "b", "payload", "DELAY", "1000000"},
+		{"DQ.CONFIG", "{news}", "DELIVER", "{news}:s"}, {"DQ.ADD", "{news}", "a", "payload"},
+		{"DQ.ADD", "{news}", "b", "payload", "DELAY", "1000000"},
 		{"EXPIRY", "RULE", "SET", "jobs", "MATCH", "gone*", "LEVEL", "KEY", "TO", "QUEUE", "jobs", "DELAY", "1000000", "WITHVALUE"},
 		{"SET", "gone", "v", "PX", "1"}, {"DQ.POP", "jobs"}, {"GET", "gone"},
 		{"FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nredis.register_function('f', function() return 1 end)"},
@@ -351,7 +353,8 @@ func TestASilentMasterIsGivenUp(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	file := snapshot(t, "new")
 	half := full(100, file, "")
-	for name, says := range map[string]string{"in the stream": half, "in a snapshot": half[:len(half)-9], "before it": "+FULLRESYNC " + streamID + " 100\r\n"} {
+	for name, says := range map[string]string{"in the stream": half, "in a snapshot": half[:len(half)-9],
+		"before it": "+FULLRESYNC " + streamID + " 100\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			s := newScripted(t, says)
 			for range 60 { // each is given up as well, for all this test does

@@ -62,8 +62,9 @@ func inBubble(t *testing.T, fs *crashfs.FS, options []string, f func(b *bubbled)
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() {
-			done <- transport.ServeSessions(ctx, ln, transport.Options{NewSession: func(c transport.Conn) transport.Session { return svc.NewSession(c) },
-				Portable: true})
+			done <- transport.ServeSessions(ctx, ln,
+				transport.Options{NewSession: func(c transport.Conn) transport.Session { return svc.NewSession(c) },
+					Portable: true})
 		}()
 		defer func() { // a test that has failed ends its bubble as well
 			stop()
@@ -304,7 +305,8 @@ func TestAReplicaThatLoadsIsKeptWhileItSaysSo(t *testing.T) {
 }
 
 func TestTheBacklogIsKeptForItsTime(t *testing.T) {
-	inBubble(t, nil, []string{"--repl-backlog-ttl", "100", "--repl-ping-replica-period", "1000", "--repl-diskless-sync", "no"}, func(b *bubbled) {
+	inBubble(t, nil, []string{"--repl-backlog-ttl", "100", "--repl-ping-replica-period", "1000", "--repl-diskless-sync",
+		"no"}, func(b *bubbled) {
 		c := b.connect()
 		r := b.replica("ebb", "psync2")
 		id, offset := afterFullSync(t, r)

@@ -60,12 +60,14 @@ return fact(2)
 
 var debugSessions = map[string]debugged{
 	"lines": {script: traced, commands: append([]string{"b 8", "c", "t", "p", "l", "c", "p", "t", "c"}, repeated(70, "n")...)},
-	"commands": {script: "local a = redis.call('set', KEYS[1], ARGV[1])\nlocal t = {1, 2, {x='y'}}\n\nredis.breakpoint()\nredis.debug('hello', " +
-		"t, 3)\nreturn {a, t}\n",
+	"commands": {script: "local a = redis.call('set', KEYS[1], ARGV[1])\nlocal t = {1, 2, {x='y'}}\n\n" +
+		"redis.breakpoint()\nredis.debug('hello', t, 3)\nreturn {a, t}\n",
 		keys: []string{"k\r\n\x00y"}, args: []string{"v"}, commands: []string{
-			"print", "l", "l 3 1", "l x", "l 0", "l -1", "w", "whole 3", "b", "b 5 400 x 0 5 5 -3 -5 6", "b", "s", "p", "p a", "print a b", "p KEYS", "p ARGV", "p nix",
-			"t", "n", "c", "r set a b", "redis get a", "redis hgetall none", "redis foo", "r lpush a 3", "r get none", "r", "e 1+1", "e KEYS[1]", "eval local x=3",
-			"eval local x=3 return x", "e xx(", "e nil.x", "e error('x')", "e redis.call('get','a')", "e {1,2,{3,{a=1}}}", "e print", "e", "e return return",
+			"print", "l", "l 3 1", "l x", "l 0", "l -1", "w", "whole 3", "b", "b 5 400 x 0 5 5 -3 -5 6", "b", "s", "p", "p a",
+			"print a b", "p KEYS", "p ARGV", "p nix", "t", "n", "c", "r set a b", "redis get a", "redis hgetall none", "redis foo",
+			"r lpush a 3", "r get none", "r", "e 1+1", "e KEYS[1]", "eval local x=3",
+			"eval local x=3 return x", "e xx(", "e nil.x", "e error('x')", "e redis.call('get','a')", "e {1,2,{3,{a=1}}}",
+			"e print", "e", "e return return",
 			"m", "m 10", "m 0", "m x", "maxlen 70", "m 5 5", "e string.rep('x',300)", "zz", "P t", "c", "c"}},
 	"values": {script: `local s = string.rep('ab\n\0\255"x', 60)
 local t = {}
@@ -108,13 +110,16 @@ local function v(...)
  return arg end
 v(1,2)
 return redis.status_reply('OK')`, commands: slices.Concat(repeated(5, "n"), slices.Repeat([]string{"p", "t", "n"}, 18))},
-	"an endless loop": {script: "local i = 0\nwhile true do\n  i = i + 1\nend", commands: []string{"n", "b 3", "c", "p", "c", "p i", "b 0", "c", "a"},
-		before: [][]string{{"CONFIG", "SET", "busy-reply-threshold", "50"}}},
-	"an error":           {script: "local a = KEYS[1]\nredis.call('get', a)\nreturn a .. nil", keys: []string{"k"}, commands: []string{"n", "n", "n"}},
-	"abort":              {script: "return pcall(function()\nlocal x = 1 end)", commands: []string{"n", "a"}},
-	"no syntax":          {script: "return (", commands: []string{"c"}},
-	"nothing":            {script: "\n\n", commands: []string{"w", "n"}},
-	"flags":              {script: "#!lua flags=no-writes\nlocal a=1\nreturn redis.call('set','a','b')", commands: []string{"n", "r set a b", "n"}},
+	"an endless loop": {script: "local i = 0\nwhile true do\n  i = i + 1\nend",
+		commands: []string{"n", "b 3", "c", "p", "c", "p i", "b 0", "c", "a"},
+		before:   [][]string{{"CONFIG", "SET", "busy-reply-threshold", "50"}}},
+	"an error": {script: "local a = KEYS[1]\nredis.call('get', a)\nreturn a .. nil", keys: []string{"k"},
+		commands: []string{"n", "n", "n"}},
+	"abort":     {script: "return pcall(function()\nlocal x = 1 end)", commands: []string{"n", "a"}},
+	"no syntax": {script: "return (", commands: []string{"c"}},
+	"nothing":   {script: "\n\n", commands: []string{"w", "n"}},
+	"flags": {script: "#!lua flags=no-writes\nlocal a=1\nreturn redis.call('set','a','b')",
+		commands: []string{"n", "r set a b", "n"}},
 	"flags that are not": {script: "#!lua flags=nonsense\nreturn 1"},
 }
 

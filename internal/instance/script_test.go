@@ -23,8 +23,10 @@ func TestAScriptThatDoesNotEndIsNoticedAndKilled(t *testing.T) {
 	for _, c := range []struct{ name, script, killed string }{
 		{"loop", "while true do end", "ERR Script killed by user with SCRIPT KILL... script: "},
 		{"caught", "while true do pcall(function() while true do end end) end", "ERR Script killed by user with SCRIPT KILL... script: "},
-		{"in a builtin", "return string.find(string.rep('a', 5000), string.rep('a*', 5000) .. 'b')", "ERR Script killed by user with SCRIPT KILL... script: "},
-		{"in a callback", "table.sort({3, 2, 1}, function(a, b) while true do end end)", "ERR Script killed by user with SCRIPT KILL... script: "},
+		{"in a builtin", "return string.find(string.rep('a', 5000), string.rep('a*', 5000) .. 'b')",
+			"ERR Script killed by user with SCRIPT KILL... script: "},
+		{"in a callback", "table.sort({3, 2, 1}, function(a, b) while true do end end)",
+			"ERR Script killed by user with SCRIPT KILL... script: "},
 		{"calls", "while true do redis.call('GET', 'k') end", "ERR Script killed by user with SCRIPT KILL... script: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,7 +40,8 @@ func TestAScriptThatDoesNotEndIsNoticedAndKilled(t *testing.T) {
 			if v := other.until("BUSY", "GET", "k"); v.Str != busy {
 				t.Errorf("got %q", v.Str)
 			}
-			for _, refused := range [][]string{{"PING"}, {"SET", "k", "w"}, {"EVAL", "return 1", "0"}, {"FUNCTION", "KILL"}, {"SCRIPT", "EXISTS", "x"}, {"DBSIZE"}} {
+			for _, refused := range [][]string{{"PING"}, {"SET", "k", "w"}, {"EVAL", "return 1", "0"}, {"FUNCTION", "KILL"},
+				{"SCRIPT", "EXISTS", "x"}, {"DBSIZE"}} {
 				if v := third.ask(refused...); v.Str != busy {
 					t.Errorf("%q: %v", refused, v)
 				}

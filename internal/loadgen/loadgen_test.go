@@ -101,7 +101,8 @@ func TestBatchesDifferInTheirNumbersOnly(t *testing.T) {
 func TestEachReplyIsSkippedWhole(t *testing.T) {
 	replies := []string{
 		"+OK\r\n", ":1\r\n", "$-1\r\n", "$0\r\n\r\n", "$5\r\na\r\nbc\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n*1\r\n$1\r\nx\r\n",
-		"%1\r\n+k\r\n*2\r\n_\r\n#t\r\n", "~1\r\n,1.5\r\n", "=7\r\ntxt:abc\r\n", "(123\r\n", "|1\r\n+k\r\n+v\r\n:7\r\n", ">2\r\n+invalidate\r\n*0\r\n+OK\r\n",
+		"%1\r\n+k\r\n*2\r\n_\r\n#t\r\n", "~1\r\n,1.5\r\n", "=7\r\ntxt:abc\r\n", "(123\r\n", "|1\r\n+k\r\n+v\r\n:7\r\n",
+		">2\r\n+invalidate\r\n*0\r\n+OK\r\n",
 	}
 	r := bufio.NewReaderSize(strings.NewReader(strings.Join(replies, "")+"-ERR no\r\n"), 16)
 	for _, reply := range replies {
@@ -162,7 +163,8 @@ func doOnce(t Target, args ...string) (resp.Value, error) {
 
 func TestErrorRepliesAreCountedNotFatal(t *testing.T) {
 	addr := realserver.Start(t, "redis-server")
-	res, err := Run(t.Context(), Config{Target: Target{Addr: addr}, Clients: 2, Pipeline: 3, Duration: 20 * time.Millisecond}, Custom([]string{"nonsense"}))
+	res, err := Run(t.Context(), Config{Target: Target{Addr: addr}, Clients: 2, Pipeline: 3, Duration: 20 * time.Millisecond},
+		Custom([]string{"nonsense"}))
 	if err != nil || res.Errors == 0 || res.Errors != res.Requests || !strings.HasPrefix(res.FirstError, "ERR unknown command") {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -209,7 +211,8 @@ func TestOpenLoopLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 		}
 		c.Write([]byte(strings.Repeat("+PONG\r\n", n)))
 	}()
-	res, err := Run(t.Context(), Config{Target: Target{Addr: l.Addr().String()}, Clients: 1, Requests: n, Rate: rate}, Test{Name: "ping", Args: []string{"PING"}})
+	res, err := Run(t.Context(), Config{Target: Target{Addr: l.Addr().String()}, Clients: 1, Requests: n, Rate: rate},
+		Test{Name: "ping", Args: []string{"PING"}})
 	l.Close()
 	<-done
 	if err != nil || res.Requests != n {

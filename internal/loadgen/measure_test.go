@@ -36,7 +36,8 @@ func TestDropMeasuresEachStepOfEachKind(t *testing.T) {
 	if err := Drop(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(regexp.MustCompile(`(?m)^(hash|set|zset|list|stream) +(RENAME|DEL|EXPIRE) +[\d.]+ `).FindAllString(out.String(), -1)); n != 15 {
+	if n := len(regexp.MustCompile(`(?m)^(hash|set|zset|list|stream) +(RENAME|DEL|EXPIRE) +[\d.]+ `).FindAllString(out.String(),
+		-1)); n != 15 {
 		t.Errorf("%d steps:\n%s", n, out.String())
 	}
 }

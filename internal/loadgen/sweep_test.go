@@ -72,7 +72,8 @@ func TestSweepFillsInPlaceholders(t *testing.T) {
 	u.write(u.buf[u.size:], &[sweepVars]uint64{varA: 123, varD: 456})
 	const zero, ones = "000000000000", "000000000123"
 	copyOf := func(a, d string) string {
-		return "*3\r\n$1\r\nA\r\n$15\r\n" + a + ":" + d + "\r\n$17\r\nxxxxxxxxxxxxxxxx7\r\n*4\r\n$1\r\nB\r\n$8\r\nreturn 1\r\n$4\r\n\x00{a}\r\n$13\r\nk" + a + "\r\n"
+		return "*3\r\n$1\r\nA\r\n$15\r\n" + a + ":" + d + "\r\n$17\r\nxxxxxxxxxxxxxxxx7\r\n*4\r\n$1\r\nB\r\n$8\r\nreturn 1\r\n$4\r\n" +
+			"\x00{a}\r\n$13\r\nk" + a + "\r\n"
 	}
 	if got, want := string(u.buf), copyOf(zero, "00")+copyOf(ones, "56"); got != want {
 		t.Errorf("encoded %q, want %q", got, want)

@@ -492,7 +492,8 @@ func TestDoubleBracketsStandForThemselvesInLongStrings(t *testing.T) {
 func TestNumeralsAreThoseOfC(t *testing.T) {
 	for chunk, want := range map[string]float64{
 		"3": 3, "3.": 3, ".5": .5, "3e2": 300, "3E+2": 300, "3e-2": .03, "0x10": 16, "0XfF": 255, "0x1p4": 16, "0xep1": 28,
-		"0xffffffffffffffffff": 4722366482869645213695, "1e308": 1e308, "08": 8, "0.1": .1, "123456789012345678901234567890": 123456789012345678901234567890,
+		"0xffffffffffffffffff": 4722366482869645213695, "1e308": 1e308, "08": 8, "0.1": .1,
+		"123456789012345678901234567890": 123456789012345678901234567890,
 	} {
 		p := mustCompile(t, "return "+chunk)
 		if got, ok := p.constants[0].AsNumber(); !ok || got != want {
@@ -552,7 +553,8 @@ func TestLimits(t *testing.T) {
 		{"registers", "f(" + names("%d", 248) + ")", "f(" + names("%d", 249) + ")", "c:1: function or expression too complex near '<eof>'"},
 		{"parentheses", "x = " + nested(198, "(", "1", ")"), "x = " + nested(199, "(", "1", ")"), "c:1: chunk has too many syntax levels"},
 		{"blocks", nested(199, "do ", "", "end "), nested(200, "do ", "", "end "), "c:1: chunk has too many syntax levels"},
-		{"functions", nested(199, "local function f() ", "", "end "), nested(200, "local function f() ", "", "end "), "c:1: chunk has too many syntax levels"},
+		{"functions", nested(199, "local function f() ", "", "end "), nested(200, "local function f() ", "", "end "),
+			"c:1: chunk has too many syntax levels"},
 		{"tables", "x = " + nested(198, "{", "{}", "}"), "x = " + nested(199, "{", "{}", "}"), "c:1: chunk has too many syntax levels"},
 		{"signs", "x = " + nested(198, "- ", "a", ""), "x = " + nested(199, "- ", "a", ""), "c:1: chunk has too many syntax levels"},
 		{"concatenations", "x = " + nested(198, "a..", "a", ""), "x = " + nested(199, "a..", "a", ""), "c:1: chunk has too many syntax levels"},

@@ -85,11 +85,13 @@ func TestCallsDoNotAllocate(t *testing.T) {
 			"for i = 1, 100 do o:inc() end end",
 		"metamethod": "local o = setmetatable({}, {__add = function(a, b) return b end, __index = function(t, k) return k end}) " +
 			"return function() for i = 1, 100 do local x = o + i local y = o[i] end end",
-		"pcall":     "local function f(a) return a end return function() for i = 1, 100 do pcall(f, i) end end",
-		"loops":     "local t = {1, 2, 3, a = 1, b = 2} return function() for k, v in pairs(t) do end for i, v in ipairs(t) do end for k, v in next, t do end end",
-		"iterator":  "local function it(s, c) if c < s then return c + 1 end end return function() for i in it, 100, 0 do end end",
-		"coroutine": "local w = coroutine.wrap(function() while true do coroutine.yield(1) end end) return function() for i = 1, 100 do w() end end",
-		"compare":   "return function() local n = 0 for i = 1, 100 do if 'a' < 'b' and 'x' ~= 'y' and i == 5 then n = n + 1 end end end",
+		"pcall": "local function f(a) return a end return function() for i = 1, 100 do pcall(f, i) end end",
+		"loops": "local t = {1, 2, 3, a = 1, b = 2} return function() for k, v in pairs(t) do end for i, v in ipairs(t) do end " +
+			"for k, v in next, t do end end",
+		"iterator": "local function it(s, c) if c < s then return c + 1 end end return function() for i in it, 100, 0 do end end",
+		"coroutine": "local w = coroutine.wrap(function() while true do coroutine.yield(1) end end) return function() " +
+			"for i = 1, 100 do w() end end",
+		"compare": "return function() local n = 0 for i = 1, 100 do if 'a' < 'b' and 'x' ~= 'y' and i == 5 then n = n + 1 end end end",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := machine(new(strings.Builder))

@@ -41,8 +41,8 @@ func TestRandomIsRedis(t *testing.T) {
 		call(Int(-5), Int(5))
 		call(Int(-1<<31), Int(1<<31-2)) // wider than an int
 		call(Int(1<<32 + 5))
-		program += fmt.Sprintf("math.randomseed(%d) add(math.random()) add(math.random(%d)) add(math.random(-5, 5)) add(math.random(-2147483648, "+
-			"2147483646)) add(math.random(4294967301))\n", seed, seed&0xffff+1)
+		program += fmt.Sprintf("math.randomseed(%d) add(math.random()) add(math.random(%d)) add(math.random(-5, 5)) "+
+			"add(math.random(-2147483648, 2147483646)) add(math.random(4294967301))\n", seed, seed&0xffff+1)
 	}
 	if want := eval(program + "return table.concat(out, ' ')"); strings.Join(got, " ") != want {
 		t.Errorf("ours  %s\nredis %s", strings.Join(got, " "), want)

@@ -170,7 +170,8 @@ func stateWithBudget(steps int) *State {
 }
 
 func TestBacktrackingCanBeInterrupted(t *testing.T) {
-	for _, p := range []string{".-.-.-.-.-.-.-b", "a*a*a*a*a*a*a*b", "a?" + strings.Repeat("a?a*", 20) + "b", ".-%1", "(.-)%1b", "%b()%b()x", "((.-)*)*b"} {
+	for _, p := range []string{".-.-.-.-.-.-.-b", "a*a*a*a*a*a*a*b", "a?" + strings.Repeat("a?a*", 20) + "b", ".-%1", "(.-)%1b",
+		"%b()%b()x", "((.-)*)*b"} {
 		m := new(matcher)
 		m.start(stateWithBudget(100000), compilePattern(p, true), strings.Repeat("a", 2000)+strings.Repeat("(", 100000))
 		if begin, _ := m.next(0); begin != stopped || m.err != errOver && m.fault == "" {

@@ -160,7 +160,8 @@ func (m *callMaker) format() []argument {
 	for range 1 + m.IntN(4) {
 		switch m.IntN(12) {
 		case 0:
-			b.WriteString([]string{"%%", "\x00", "text", "%", "%y", "%123d", "%.123d", "%-+ #0-d", "%5", "%.", "%F", "%\x00", "%5.3q", "%-q", "% c"}[m.IntN(15)])
+			b.WriteString([]string{"%%", "\x00", "text", "%", "%y", "%123d", "%.123d", "%-+ #0-d", "%5", "%.", "%F", "%\x00",
+				"%5.3q", "%-q", "% c"}[m.IntN(15)])
 			args = append(args, numberArgument(1))
 		case 1, 2, 3, 4:
 			b.WriteString([]string{"%s", "%q", "%d", "%5.1f", "%x", "%g"}[m.IntN(6)])

@@ -79,7 +79,8 @@ func TestTableIsAMap(t *testing.T) {
 			case 0, 1:
 				return Int(rapid.IntRange(-3, 70).Draw(t, "int"))
 			case 2:
-				return Number(rapid.SampledFrom([]float64{0.5, math.Copysign(0, -1), math.Inf(1), 1 << 53, 1e300, 1 << 31, -1.5, 1 << 26}).Draw(t, "float"))
+				return Number(rapid.SampledFrom([]float64{0.5, math.Copysign(0, -1), math.Inf(1), 1 << 53, 1e300, 1 << 31,
+					-1.5, 1 << 26}).Draw(t, "float"))
 			case 3:
 				return String(strings.Repeat("k", rapid.IntRange(0, 40).Draw(t, "length")))
 			}

@@ -116,7 +116,8 @@ func write(t *testing.T, url, tag string) *writer {
 			for _, line := range []string{
 				"INCR count" + tag, "SET string" + key + " v" + key, "SET short" + key + " v PX 30", "DEL string" + fmt.Sprint(tag, "w", (i+7)%50),
 				"EXPIRE set" + key + " 1000",
-				"HSET hash" + key + " f " + key + " g 2", "HDEL hash" + key + " g", "RPUSH list" + key + " a b", "LPOP list" + key, "SADD set" + key + " " + key,
+				"HSET hash" + key + " f " + key + " g 2", "HDEL hash" + key + " g", "RPUSH list" + key + " a b", "LPOP list" + key,
+				"SADD set" + key + " " + key,
 				"ZINCRBY zset" + key + " 1 m", "XADD stream" + key + " MAXLEN 10 * f v",
 				"XREADGROUP GROUP g consumer COUNT 1 STREAMS stream" + tag + "1 >", "RENAME list" + key + " moved" + key,
 				"PERSIST set" + key, "APPEND append" + key + " x", "GETDEL append" + fmt.Sprint(tag, "w", (i+3)%50), "SETEX timed" + key + " 5000 v",
@@ -890,7 +891,8 @@ func TestVerifyOfAFileLooksForWhatOnlyTheTargetHas(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	on := open(t, to)
-	for _, x := range [][2]string{{"FUNCTION DELETE lib", `"lib": TO does not have it`}, {"SET only-here v", `"only-here": FROM does not have it`}} {
+	for _, x := range [][2]string{{"FUNCTION DELETE lib", `"lib": TO does not have it`},
+		{"SET only-here v", `"only-here": FROM does not have it`}} {
 		on.run(t, x[0])
 		if said, err := step(t, o, (*Migration).Verify); !errors.Is(err, errDiffer) || !strings.Contains(said, x[1]) {
 			t.Errorf("after %s: %v\n%s", x[0], err, said)

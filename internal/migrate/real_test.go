@@ -31,7 +31,8 @@ func TestRealServersMoveToEbb(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				from, to := realURL(t, program), startEbb(t)
 				m, _ := migrating(t, Options{From: []string{from}, To: to})
-				if found, err := m.Check(t.Context()); err != nil || doctor.Worst(found) > map[string]doctor.Grade{realserver.Redis8: doctor.Look}[program] {
+				if found, err := m.Check(t.Context()); err != nil ||
+					doctor.Worst(found) > map[string]doctor.Grade{realserver.Redis8: doctor.Look}[program] {
 					t.Errorf("check: %v, %v", found, err)
 				}
 				moves(t, []string{from}, to, Options{Scan: scan, Pause: time.Minute}, from)
@@ -59,7 +60,8 @@ func TestEbbMovesBackToRealServers(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "--accept-loss") || open(t, to).run(t, "DBSIZE").Int != 0 {
 				t.Errorf("%v\n%s", err, said)
 			}
-			want := []string{"1 keys of type lock", "1 sets with deadlines of members (2 deadlines)", "1 sorted sets with deadlines of members (1 deadlines)",
+			want := []string{"1 keys of type lock", "1 sets with deadlines of members (2 deadlines)",
+				"1 sorted sets with deadlines of members (1 deadlines)",
 				"1 lists with deadlines of elements (1 deadlines)", "1 expiry rules", "1 keys of type limiter", "1 Bloom filters"}
 			if program == realserver.Redis7 {
 				want = append(want, "1 hashes with deadlines of fields (1 deadlines)")
@@ -88,7 +90,8 @@ func TestEbbMovesBackToRealServers(t *testing.T) {
 			if v := open(t, to).run(t, "SMEMBERS set1"); len(v.Elems) != 2 {
 				t.Errorf("SMEMBERS set1: %v", v)
 			}
-			if _, err := step(t, Options{From: []string{to}, To: from}, (*Migration).Back); err == nil || !strings.Contains(err.Error(), "exchange them?") {
+			if _, err := step(t, Options{From: []string{to}, To: from}, (*Migration).Back); err == nil ||
+				!strings.Contains(err.Error(), "exchange them?") {
 				t.Errorf("back from redis-server to ebb: %v", err)
 			}
 		})

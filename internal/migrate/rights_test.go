@@ -55,7 +55,8 @@ func TestAnErrorNamesItsSide(t *testing.T) {
 	for _, x := range []struct{ lacks, want string }{{"-scan", "SCAN: NOPERM"}, {"-select", "SELECT 5: NOPERM"}} {
 		o := Options{From: []string{as(t, from, x.lacks+" -expiry")}, To: to}
 		said, err := step(t, o, (*Migration).Verify)
-		if err == nil || !strings.HasPrefix(err.Error(), "FROM ") || !strings.Contains(err.Error(), x.want) || strings.Count(err.Error(), "FROM ") > 1 {
+		if err == nil || !strings.HasPrefix(err.Error(), "FROM ") || !strings.Contains(err.Error(), x.want) ||
+			strings.Count(err.Error(), "FROM ") > 1 {
 			t.Errorf("%s: %v\n%s", x.lacks, err, said)
 		}
 	}
@@ -109,7 +110,8 @@ func pageRights(t *testing.T, task, at string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(task) + ` \| ` + at + ` \| (?:also )?` + "`([^`]+)`").FindStringSubmatch(string(page))
+	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(task) + ` \| ` + at + ` \| (?:also )?` +
+		"`([^`]+)`").FindStringSubmatch(string(page))
 	if row == nil {
 		t.Fatalf("the guide has no rights for %s at %s", task, at)
 	}
@@ -143,7 +145,8 @@ func TestTheUsersOfTheGuideMayDoWhatItSays(t *testing.T) {
 				}
 			}
 			o.From[0], o.To, o.Compare = as(t, from, atFrom+" "+both), as(t, to, atTo+" "+both), true
-			if said, err := step(t, o, (*Migration).Cutover); err != nil || strings.Contains(said, "NOPERM") || strings.Contains(said, "not compared") {
+			if said, err := step(t, o, (*Migration).Cutover); err != nil || strings.Contains(said, "NOPERM") ||
+				strings.Contains(said, "not compared") {
 				t.Errorf("%s by %s: %v\n%s", name, path, err, said)
 			}
 			if said, err := step(t, o, (*Migration).Verify); err != nil || strings.Contains(said, "not compared") {

@@ -19,7 +19,8 @@ func TestExpiryRulesMoveByCopying(t *testing.T) {
 	on.run(t, "EXPIRY RULE SET old MATCH * TO gone")
 	o := Options{From: []string{from}, To: to, Scan: true}
 	said, err := step(t, o, (*Migration).Verify)
-	if !errors.Is(err, errDiffer) || !strings.Contains(err.Error(), "5 expiry rules") || !strings.Contains(said, `rule "exact": TO does not have it`) {
+	if !errors.Is(err, errDiffer) || !strings.Contains(err.Error(), "5 expiry rules") ||
+		!strings.Contains(said, `rule "exact": TO does not have it`) {
 		t.Errorf("%v\n%s", err, said)
 	}
 	if _, err = step(t, o, (*Migration).Cutover); err == nil || !strings.Contains(err.Error(), "holds 1 expiry rules, and must be empty") {
@@ -44,7 +45,8 @@ func TestExpiryRulesMoveByCopying(t *testing.T) {
 		}
 	}
 	on.run(t, "EXPIRY RULE SET exact MATCH y LEVEL MEMBER TO stream MAXLEN 5")
-	if said, err = step(t, o, (*Migration).Verify); !errors.Is(err, errDiffer) || !strings.Contains(said, "MATCH x LEVEL member TO stream MAXLEN 5 on FROM") {
+	if said, err = step(t, o, (*Migration).Verify); !errors.Is(err, errDiffer) ||
+		!strings.Contains(said, "MATCH x LEVEL member TO stream MAXLEN 5 on FROM") {
 		t.Errorf("%v\n%s", err, said)
 	}
 	if said, err = step(t, Options{From: []string{as(t, from, "-expiry")}, To: startEbb(t), Scan: true}, (*Migration).Cutover); err == nil ||

@@ -9,7 +9,8 @@ import (
 
 // An image built by appending is the one that planned edits build.
 func TestAppendWritesWhatEditsWrite(t *testing.T) {
-	keys := [][]byte{[]byte("7"), {}, []byte("-70000"), []byte("member"), []byte("01"), bytes.Repeat([]byte("x"), 300), []byte(strings.Repeat("y", 70000))}
+	keys := [][]byte{[]byte("7"), {}, []byte("-70000"), []byte("member"), []byte("01"), bytes.Repeat([]byte("x"), 300),
+		[]byte(strings.Repeat("y", 70000))}
 	hash, set, list, zset := New(nil, KindHash), New(nil, KindSet), New(nil, KindList), New(nil, KindZSet)
 	hash2, set2, list2, zset2 := New(nil, KindHash), New(nil, KindSet), New(nil, KindList), New(nil, KindZSet)
 	apply := func(p *Packed, e Edit) { *p = e.Apply(make([]byte, e.Size())) }

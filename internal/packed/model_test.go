@@ -161,7 +161,8 @@ var keys = []string{"", "a", "b", "ab", "field:1", "0", "1", "49", "50", "-1", "
 func drawKey(t *rapid.T) string { return rapid.SampledFrom(keys).Draw(t, "key") }
 
 func drawScore(t *rapid.T) float64 {
-	return rapid.SampledFrom([]float64{0, 1, 2, -3, 1.5, 0.1, 1e300, math.Inf(1), math.Inf(-1), 1 << 53, 1e15, math.MaxFloat32}).Draw(t, "score")
+	return rapid.SampledFrom([]float64{0, 1, 2, -3, 1.5, 0.1, 1e300, math.Inf(1), math.Inf(-1), 1 << 53, 1e15, math.MaxFloat32}).Draw(t,
+		"score")
 }
 
 func (m *model) drawDeadline(t *rapid.T, keep bool) int64 {

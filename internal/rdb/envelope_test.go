@@ -42,7 +42,8 @@ func TestCompressedFilesAreReadBack(t *testing.T) {
 			file = rdbtest.LZ4(t, f.Bytes(), lz4.ChecksumOption(sums), lz4.BlockChecksumOption(sums), lz4.BlockSizeOption(size))
 		} else {
 			level := rapid.SampledFrom([]zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault, zstd.SpeedBestCompression}).Draw(t, "level")
-			file = rdbtest.Zstandard(t, f.Bytes(), zstd.WithEncoderCRC(sums), zstd.WithEncoderLevel(level), zstd.WithSingleSegment(rapid.Bool().Draw(t, "single")))
+			file = rdbtest.Zstandard(t, f.Bytes(), zstd.WithEncoderCRC(sums), zstd.WithEncoderLevel(level),
+				zstd.WithSingleSegment(rapid.Bool().Draw(t, "single")))
 		}
 		tail := strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 40, 100_000}).Draw(t, "tail"))
 		from := io.MultiReader(bytes.NewReader(file), strings.NewReader(tail))
@@ -105,18 +106,23 @@ func TestWhatIsWrongWithAnEnvelopeIsSaid(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"another version":   {changed(LZ4, 3, 2), "at offset 3: " + bad + "a compressed file in version 2 of the envelope, of which we read 1"},
-		"another algorithm": {changed(LZ4, 4, 9), "at offset 4: " + bad + "a file compressed by algorithm 9, of which we know 1 (LZ4) and 2 (Zstandard)"},
-		"no algorithm":      {changed(LZ4, 4, 0), "at offset 4: " + bad + "a file compressed by algorithm 0, of which we know 1 (LZ4) and 2 (Zstandard)"},
-		"a flag":            {changed(LZ4, 5, 1), "at offset 5: " + bad + "byte 5 of an envelope is 0x01, and should be 0"},
-		"a stream":          {changed(LZ4, 6, 2), "at offset 6: " + bad + "a compressed replication stream stands where an RDB file should"},
-		"another kind":      {changed(LZ4, 6, 3), "at offset 6: " + bad + "an envelope holds something of kind 3, of which we know 1 (an RDB file)"},
-		"not LZ4":           {changed(LZ4, 7, 5), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "no LZ4 frame begins with 0x184d2205"},
+		"another version": {changed(LZ4, 3, 2), "at offset 3: " + bad + "a compressed file in version 2 of the envelope, of which we read 1"},
+		"another algorithm": {changed(LZ4, 4, 9), "at offset 4: " + bad + "a file compressed by algorithm 9, of which we " +
+			"know 1 (LZ4) and 2 (Zstandard)"},
+		"no algorithm": {changed(LZ4, 4, 0), "at offset 4: " + bad + "a file compressed by algorithm 0, of which we " +
+			"know 1 (LZ4) and 2 (Zstandard)"},
+		"a flag":   {changed(LZ4, 5, 1), "at offset 5: " + bad + "byte 5 of an envelope is 0x01, and should be 0"},
+		"a stream": {changed(LZ4, 6, 2), "at offset 6: " + bad + "a compressed replication stream stands where an RDB file should"},
+		"another kind": {changed(LZ4, 6, 3), "at offset 6: " + bad + "an envelope holds something of kind 3, of " +
+			"which we know 1 (an RDB file)"},
+		"not LZ4": {changed(LZ4, 7, 5), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad +
+			"no LZ4 frame begins with 0x184d2205"},
 		"an LZ4 dictionary": {changed(LZ4, 11, good[LZ4][11]|1), "at offset 0 of what the LZ4 file holds up to its " +
 			"offset 13: " + bad + "the LZ4 frame needs a dictionary"},
 		"an LZ4 version": {changed(LZ4, 11, 0x80), "at offset 0 of what the LZ4 file holds up to its " +
 			"offset 13: " + bad + "an LZ4 frame in version 2, of which we read 1"},
-		"an LZ4 block size": {changed(LZ4, 12, 0x30), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad + "no LZ4 frame has blocks of size 3"},
+		"an LZ4 block size": {changed(LZ4, 12, 0x30), "at offset 0 of what the LZ4 file holds up to its offset 13: " + bad +
+			"no LZ4 frame has blocks of size 3"},
 		"an LZ4 header's sum": {changed(LZ4, 13, good[LZ4][13]+1), "at offset 0 of what the LZ4 file holds up to its " +
 			"offset 14: " + bad + "the LZ4 frame is damaged: lz4: invalid header checksum"},
 		"a large LZ4 block": {changed(LZ4, 16, 2), "at offset 0 of what the LZ4 file holds up to its offset 18: " + bad + "an LZ4 block of"},
@@ -140,11 +146,14 @@ func TestWhatIsWrongWithAnEnvelopeIsSaid(t *testing.T) {
 			"offset 44: " + bad + "the LZ4 frame ends before the RDB file in it does"},
 		"nothing in it": {enveloped(t, LZ4, nil), "at offset 0 of what the LZ4 file holds up to its " +
 			"offset 22: " + bad + "the LZ4 frame ends before the RDB file in it does"},
-		"more in it": {enveloped(t, LZ4, append(slices.Clone(inner), "more"...)), fmt.Sprintf("at offset %d of what the LZ4 file holds up to its "+
-			"offset 57: "+bad+"4 bytes or more follow the end of the RDB file in its envelope", len(inner))},
-		"a value in it": {enveloped(t, LZ4, fileOf("REDIS0010", 2, "k", 2, "a", "a")), `at offset 17 of what the LZ4 file holds, in the value of key ` +
-			`"k" of database 0: ` + bad + "twice the same"},
-		"a draft's magic": {[]byte("VKCS\x01\x01\x01\x00\x04\x22\x4d\x18"), "at offset 9: " + bad + `not an RDB file: it begins with "VKCS\x01\x01\x01\x00\x04"`},
+		"more in it": {enveloped(t, LZ4, append(slices.Clone(inner), "more"...)),
+			fmt.Sprintf("at offset %d of what the LZ4 file holds up to its "+
+				"offset 57: "+bad+"4 bytes or more follow the end of the RDB file in its envelope", len(inner))},
+		"a value in it": {enveloped(t, LZ4, fileOf("REDIS0010", 2, "k", 2, "a", "a")),
+			`at offset 17 of what the LZ4 file holds, in the value of key ` +
+				`"k" of database 0: ` + bad + "twice the same"},
+		"a draft's magic": {[]byte("VKCS\x01\x01\x01\x00\x04\x22\x4d\x18"),
+			"at offset 9: " + bad + `not an RDB file: it begins with "VKCS\x01\x01\x01\x00\x04"`},
 	} {
 		_, err := readFile(bytes.NewReader(c.file), ReaderOptions{})
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -171,7 +180,8 @@ func TestEveryCutAndEveryChangedBitOfACompressedFileIsFound(t *testing.T) {
 			if _, err := readFile(bytes.NewReader(file[:i]), ReaderOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%s: %d of %d bytes: %v", with, i, len(file), err)
 			}
-			if _, err := readFile(iotest.TimeoutReader(iotest.OneByteReader(bytes.NewReader(file[:i]))), ReaderOptions{}); i > 1 && !errors.Is(err, iotest.ErrTimeout) {
+			if _, err := readFile(iotest.TimeoutReader(iotest.OneByteReader(bytes.NewReader(file[:i]))), ReaderOptions{}); i > 1 &&
+				!errors.Is(err, iotest.ErrTimeout) {
 				t.Errorf("%s: %d of %d bytes of what broke: %v", with, i, len(file), err)
 			}
 			for bit := range 8 {
@@ -220,8 +230,9 @@ func TestABombIsRefused(t *testing.T) {
 	rd.most = 8 << 20
 	_, err := rd.Next()
 	runtime.ReadMemStats(&after)
-	if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "are allowed: the Zstandard file gave") || !strings.Contains(err.Error(),
-		`key "k"`) {
+	if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "are allowed: the Zstandard file gave") ||
+		!strings.Contains(err.Error(),
+			`key "k"`) {
 		t.Fatal(err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 128<<20 {

@@ -61,7 +61,8 @@ func others(name string) []string {
 }
 
 func TestFilesOfRealServersAreRead(t *testing.T) {
-	for name, version := range map[string]int{"redis70": 10, "redis80": 12, "valkey81": 11, "valkey91": 80, "valkey92-lz4": 81, "valkey92-zstd": 81} {
+	for name, version := range map[string]int{"redis70": 10, "redis80": 12, "valkey81": 11, "valkey91": 80,
+		"valkey92-lz4": 81, "valkey92-zstd": 81} {
 		t.Run(name, func(t *testing.T) {
 			aux, functions, sizes := map[string]string{}, []string{}, map[int]uint64{}
 			o := ReaderOptions{
@@ -75,7 +76,8 @@ func TestFilesOfRealServersAreRead(t *testing.T) {
 			}
 			checkReal(t, name, all)
 			slices.Sort(functions)
-			if len(functions) != 2 || !strings.HasPrefix(functions[0], "#!lua name=lib1\n") || !strings.HasPrefix(functions[1], "#!lua name=lib2\n") {
+			if len(functions) != 2 || !strings.HasPrefix(functions[0], "#!lua name=lib1\n") ||
+				!strings.HasPrefix(functions[1], "#!lua name=lib2\n") {
 				t.Errorf("functions %q", functions)
 			}
 			if v := aux["redis-ver"] + aux["valkey-ver"]; v == "" || aux["redis-bits"] != "64" {
@@ -89,7 +91,8 @@ func TestFilesOfRealServersAreRead(t *testing.T) {
 			if err != nil || e.Version != version || (e.Dialect == Valkey) != strings.HasPrefix(name, "valkey") {
 				t.Errorf("%+v, %v", e, err)
 			}
-			if _, with, _ := strings.Cut(name, "-"); with != map[Compression]string{LZ4: "lz4", Zstandard: "zstd"}[rd.Compression()] || e.With != rd.Compression() {
+			if _, with, _ := strings.Cut(name, "-"); with != map[Compression]string{LZ4: "lz4", Zstandard: "zstd"}[rd.Compression()] ||
+				e.With != rd.Compression() {
 				t.Errorf("compressed with %s", rd.Compression())
 			}
 		})

@@ -166,7 +166,8 @@ func TestLargeValuesCrossBlocks(t *testing.T) {
 		if err := d.Entry(&en, r); err != nil {
 			t.Fatal(i, err)
 		}
-		if string(en.Key) != fmt.Sprint("key:", i) || en.Deadline != int64(i) || r.parts[0][0] != strings.Repeat(string(rune('a'+i%26)), sizes[i]) {
+		if string(en.Key) != fmt.Sprint("key:", i) || en.Deadline != int64(i) ||
+			r.parts[0][0] != strings.Repeat(string(rune('a'+i%26)), sizes[i]) {
 			t.Fatalf("entry %d: %q of %d bytes", i, en.Key, len(r.parts[0][0]))
 		}
 	}
@@ -204,7 +205,8 @@ func TestChecksumsAddUp(t *testing.T) {
 		if crcZeros(Checksum(0, b), int64(n)) != Checksum(0, append(slices.Clone(b), make([]byte, n)...)) {
 			t.Error(n, "zeros")
 		}
-		if c := crcZeros(Checksum(7, b), int64(n)); crcZeros(c, -int64(n)) != Checksum(7, b) || crcBefore(Checksum(7, b[:min(n, len(b))]), b[:min(n, len(b))]) != 7 {
+		if c := crcZeros(Checksum(7, b), int64(n)); crcZeros(c, -int64(n)) != Checksum(7, b) ||
+			crcBefore(Checksum(7, b[:min(n, len(b))]), b[:min(n, len(b))]) != 7 {
 			t.Error(n, "zeros are not taken back")
 		}
 	}

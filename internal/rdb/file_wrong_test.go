@@ -50,22 +50,30 @@ func TestDialectsAndOldPartsAreRead(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"the first version":   {fileOf("REDIS0001", opSelect, 0, 0, "k", "v"), `db0 "k" deadline 0 idle -1 freq -1: string ["v"]`},
-		"seconds":             {fileOf("REDIS0002", opSeconds, []byte{0x10, 0, 0, 0}, 0, "k", "v"), `db0 "k" deadline 16000 idle -1 freq -1: string ["v"]`},
-		"seconds before 1970": {fileOf("REDIS0002", opSeconds, []byte{0xff, 0xff, 0xff, 0xff}, 0, "k", "v"), `db0 "k" deadline 1 idle -1 freq -1: string ["v"]`},
-		"clocks":              {fileOf("REDIS0009", opIdle, 9, opDeadline, little(7), opFreq, 8, 0, "k", "v"), `db0 "k" deadline 7 idle 9 freq 8: string ["v"]`},
-		"slots of Valkey": {fileOf("VALKEY080", opSlotImport, "job", 2, 1, 2, 3, 4, opSlotInfo, 1, 2, 3, 0, "k", "v"), `db0 "k" deadline 0 idle -1 ` +
-			`freq -1: string ["v"]`},
-		"slots of Valkey 9.2":  {fileOf("VALKEY081", opSlotImport, "job", 1, 1, 2, 0, "k", "v"), `db0 "k" deadline 0 idle -1 freq -1: string ["v"]`},
+		"the first version": {fileOf("REDIS0001", opSelect, 0, 0, "k", "v"), `db0 "k" deadline 0 idle -1 freq -1: string ["v"]`},
+		"seconds": {fileOf("REDIS0002", opSeconds, []byte{0x10, 0, 0, 0}, 0, "k", "v"),
+			`db0 "k" deadline 16000 idle -1 freq -1: string ["v"]`},
+		"seconds before 1970": {fileOf("REDIS0002", opSeconds, []byte{0xff, 0xff, 0xff, 0xff}, 0, "k", "v"),
+			`db0 "k" deadline 1 idle -1 freq -1: string ["v"]`},
+		"clocks": {fileOf("REDIS0009", opIdle, 9, opDeadline, little(7), opFreq, 8, 0, "k", "v"),
+			`db0 "k" deadline 7 idle 9 freq 8: string ["v"]`},
+		"slots of Valkey": {fileOf("VALKEY080", opSlotImport, "job", 2, 1, 2, 3, 4, opSlotInfo, 1, 2, 3, 0, "k", "v"),
+			`db0 "k" deadline 0 idle -1 ` +
+				`freq -1: string ["v"]`},
+		"slots of Valkey 9.2": {fileOf("VALKEY081", opSlotImport, "job", 1, 1, 2, 0, "k", "v"),
+			`db0 "k" deadline 0 idle -1 freq -1: string ["v"]`},
 		"fields of Valkey 9.2": {fileOf("VALKEY081", 22, "k", 1, field(5000)), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "5000"]`},
 		"fields of Valkey":     {fileOf("VALKEY080", 22, "k", 1, field(5000)), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "5000"]`},
 		"a field without one":  {fileOf("VALKEY080", 22, "k", 1, field(1<<64-1)), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "0"]`},
-		"fields of Redis":      {fileOf("REDIS0012", 24, "k", little(5000), 1, 1, "f", "v"), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "5000"]`},
+		"fields of Redis": {fileOf("REDIS0012", 24, "k", little(5000), 1, 1, "f", "v"),
+			`db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "5000"]`},
 		"an early fields hash": {fileOf("REDIS0012", 22, "k", 1, 6, "f", "v"), `db0 "k" deadline 0 idle -1 freq -1: hash ["f" "v" "6"]`},
-		"what modules keep": {fileOf("REDIS0010", opModuleAux, longLength(moduleID("test-type")), 2, 1, 1, 7, 0, 0, "k", "v"), `db0 "k" deadline 0 ` +
-			`idle -1 freq -1: string ["v"]`},
-		"a module of ours": {fileOf("REDIS0010", 7, "k", longLength(moduleID("ebb-bloom")), 5, "data", 0), `db0 "k" deadline 0 idle -1 freq -1: module ` +
-			`["ebb-bloom" "data"]`},
+		"what modules keep": {fileOf("REDIS0010", opModuleAux, longLength(moduleID("test-type")), 2, 1, 1, 7, 0, 0, "k", "v"),
+			`db0 "k" deadline 0 ` +
+				`idle -1 freq -1: string ["v"]`},
+		"a module of ours": {fileOf("REDIS0010", 7, "k", longLength(moduleID("ebb-bloom")), 5, "data", 0),
+			`db0 "k" deadline 0 idle -1 freq -1: module ` +
+				`["ebb-bloom" "data"]`},
 	} {
 		all, err := readFile(bytes.NewReader(c.file), ReaderOptions{})
 		if err != nil || len(all) != 1 || all[0].String() != c.want {
@@ -82,8 +90,9 @@ func TestDialectsAndOldPartsAreRead(t *testing.T) {
 
 func TestStrangersAreNamedOrLeftOut(t *testing.T) {
 	f := fileOf("REDIS0010", 7, "strange", aModule("ReJSON-RL"), 0, "k", "v")
-	if _, err := readFile(bytes.NewReader(f), ReaderOptions{}); err == nil || !strings.Contains(err.Error(), `"ReJSON-RL"`) || !strings.Contains(err.Error(),
-		`key "strange"`) {
+	if _, err := readFile(bytes.NewReader(f), ReaderOptions{}); err == nil || !strings.Contains(err.Error(), `"ReJSON-RL"`) ||
+		!strings.Contains(err.Error(),
+			`key "strange"`) {
 		t.Error(err)
 	}
 	var left []string
@@ -107,40 +116,49 @@ func TestWhatIsWrongWithAFileIsSaid(t *testing.T) {
 		"no version":     {[]byte("REDIS00x1 "), `at offset 9: rdb: bad data format: not an RDB file: it begins with "REDIS00x1"`},
 		"version 0": {fileOf("REDIS0000"), "at offset 9: rdb: bad data format: a file of Redis in version 0, of which we read 1 to 12, and up " +
 			"to 79 what those have"},
-		"a newer Redis": {fileOf("REDIS0080"), "at offset 9: rdb: bad data format: a file of Redis in version 80, of which we read 1 to 12, and up " +
-			"to 79 what those have"},
+		"a newer Redis": {fileOf("REDIS0080"), "at offset 9: rdb: bad data format: a file of Redis in version 80, of " +
+			"which we read 1 to 12, and up to 79 what those have"},
 		"a newer type": {fileOf("REDIS0014", 28, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 28 (an ` +
 			`array) of Redis in version 14 is not known`},
-		"a newer opcode": {fileOf("REDIS0014", 241), "at offset 10: rdb: bad data format: opcode 241 (a key that is not to be evicted) of a Redis " +
-			"file in version 14 is not known"},
+		"a newer opcode": {fileOf("REDIS0014", 241), "at offset 10: rdb: bad data format: opcode 241 (a key that is " +
+			"not to be evicted) of a Redis file in version 14 is not known"},
 		"a newer Valkey":  {fileOf("VALKEY082"), "at offset 9: rdb: bad data format: a file of Valkey in version 82, of which we read 80 and 81"},
 		"an older Valkey": {fileOf("VALKEY079"), "at offset 9: rdb: bad data format: a file of Valkey in version 79, of which we read 80 and 81"},
-		"a path hash": {fileOf("VALKEY081", 23, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 23 (a path ` +
-			`hash) of Valkey in version 81 is not known`},
-		"a command in it": {fileOf("VALKEY081", 242, "*1\r\n$4\r\nPING\r\n"), "at offset 10: rdb: bad data format: opcode 242 (a command from a " +
-			"synchronisation without a fork) of a Valkey file in version 81 is not known"},
-		"early functions": {fileOf("REDIS0010", opOldFunction), "at offset 10: rdb: bad data format: functions in the form of Redis 7.0's release candidates"},
-		"slots in Redis":  {fileOf("REDIS0010", opSlotImport), "at offset 10: rdb: bad data format: no opcode of a Redis file in version 10 is 243"},
-		"no opcode":       {fileOf("REDIS0010", 230), "at offset 10: rdb: bad data format: no opcode of a Redis file in version 10 is 230"},
+		"a path hash": {fileOf("VALKEY081", 23, "k"),
+			`at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 23 (a path ` +
+				`hash) of Valkey in version 81 is not known`},
+		"a command in it": {fileOf("VALKEY081", 242, "*1\r\n$4\r\nPING\r\n"),
+			"at offset 10: rdb: bad data format: opcode 242 (a command from a " +
+				"synchronisation without a fork) of a Valkey file in version 81 is not known"},
+		"early functions": {fileOf("REDIS0010", opOldFunction),
+			"at offset 10: rdb: bad data format: functions in the form of Redis 7.0's release candidates"},
+		"slots in Redis": {fileOf("REDIS0010", opSlotImport),
+			"at offset 10: rdb: bad data format: no opcode of a Redis file in version 10 is 243"},
+		"no opcode": {fileOf("REDIS0010", 230), "at offset 10: rdb: bad data format: no opcode of a Redis file in version 10 is 230"},
 		"no type": {fileOf("REDIS0010", 8, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 8 of Redis ` +
 			`in version 10 is not known`},
 		"a type too new": {fileOf("REDIS0010", 20, "k"), `at offset 10: rdb: bad data format: type 20 in version 10`},
-		"types of Redis": {fileOf("VALKEY080", 24, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 24 of ` +
-			`Valkey in version 80 is not known`},
+		"types of Redis": {fileOf("VALKEY080", 24, "k"),
+			`at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 24 of ` +
+				`Valkey in version 80 is not known`},
 		"the database": {fileOf("REDIS0010", opSelect, longLength(1<<40)), "at offset 19: rdb: bad data format: database 1099511627776"},
-		"an early module": {fileOf("REDIS0010", 6, "k"), `at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 6 of Redis ` +
-			`in version 10 is not known`},
+		"an early module": {fileOf("REDIS0010", 6, "k"),
+			`at offset 12, in the value of key "k" of database 0: rdb: bad data format: type 6 of Redis ` +
+				`in version 10 is not known`},
 		"no string": {fileOf("REDIS0010", 0, "k", 0xc9), `at offset 13, in the value of key "k" of database 0: rdb: bad data format: no string ` +
 			`has the form 9`},
 		"no length": {fileOf("REDIS0010", 0, "k", 0x90), `at offset 13, in the value of key "k" of database 0: rdb: bad data format: no length ` +
 			`begins with 0x90`},
-		"an impossible size": {fileOf("REDIS0010", 0, "k", longLength(1<<63)), `at offset 21, in the value of key "k" of database 0: rdb: bad data ` +
-			`format: a length of 9223372036854775808 bytes`},
-		"a lying size":  {fileOf("REDIS0010", 0, "k", longLength(1<<61)), `at offset 30, in the value of key "k" of database 0: unexpected EOF`},
-		"a lying count": {fileOf("REDIS0010", 2, "k", longLength(1<<61), "a")[:23], `at offset 23, in the value of key "k" of database 0: unexpected EOF`},
+		"an impossible size": {fileOf("REDIS0010", 0, "k", longLength(1<<63)),
+			`at offset 21, in the value of key "k" of database 0: rdb: bad data ` +
+				`format: a length of 9223372036854775808 bytes`},
+		"a lying size": {fileOf("REDIS0010", 0, "k", longLength(1<<61)), `at offset 30, in the value of key "k" of database 0: unexpected EOF`},
+		"a lying count": {fileOf("REDIS0010", 2, "k", longLength(1<<61), "a")[:23],
+			`at offset 23, in the value of key "k" of database 0: unexpected EOF`},
 		"a bomb": {fileOf("REDIS0010", 0, "k", bomb), `at offset 25, in the value of key "k" of database 0: rdb: bad data format: a compressed ` +
 			`string of 1099511627776 bytes is too long`},
-		"a value's inside": {fileOf("REDIS0010", 2, "k", 2, "a", "a"), `at offset 17, in the value of key "k" of database 0: rdb: bad data format: twice the same`},
+		"a value's inside": {fileOf("REDIS0010", 2, "k", 2, "a", "a"),
+			`at offset 17, in the value of key "k" of database 0: rdb: bad data format: twice the same`},
 	} {
 		_, err := readFile(bytes.NewReader(c.file), ReaderOptions{})
 		if err == nil || err.Error() != c.want {

@@ -94,7 +94,8 @@ func drawString(t *rapid.T, label string) string {
 	case 1:
 		return strconv.Itoa(rapid.IntRange(-300, 300).Draw(t, label))
 	case 2:
-		return string(bytes.Repeat([]byte(rapid.StringN(1, 5, 8).Draw(t, label)), rapid.SampledFrom([]int{1, 20, 100, 3000}).Draw(t, label+"-times")))
+		return string(bytes.Repeat([]byte(rapid.StringN(1, 5, 8).Draw(t, label)),
+			rapid.SampledFrom([]int{1, 20, 100, 3000}).Draw(t, label+"-times")))
 	}
 	return string(rapid.SliceOfN(rapid.Byte(), 0, 70).Draw(t, label))
 }
@@ -120,7 +121,8 @@ func drawValue(t *rapid.T) *recorder {
 		keys[s] = true
 		switch r.kind {
 		case "zset":
-			f := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, 1, -1, math.Inf(1), math.Inf(-1), 1 << 53, -1.5, math.Copysign(0, -1)})).Draw(t, "score")
+			f := rapid.OneOf(rapid.Float64(),
+				rapid.SampledFrom([]float64{0, 1, -1, math.Inf(1), math.Inf(-1), 1 << 53, -1.5, math.Copysign(0, -1)})).Draw(t, "score")
 			_ = r.add(s, score64(f))
 		case "hash":
 			ms := int64(0)
@@ -442,8 +444,9 @@ func old() map[string]struct {
 		value []byte
 		want  []string
 	}{
-		"list":      {valueOf(TypeList, []byte{2}, []byte("a"), []byte("b")), []string{"a", "b"}},
-		"zset":      {append(valueOf(TypeZSet, []byte{3}, []byte("a")), 3, '1', '.', '5', 1, 'b', 254, 1, 'c', 255), []string{"c", "-Inf", "a", "1.5", "b", "+Inf"}},
+		"list": {valueOf(TypeList, []byte{2}, []byte("a"), []byte("b")), []string{"a", "b"}},
+		"zset": {append(valueOf(TypeZSet, []byte{3}, []byte("a")), 3, '1', '.', '5', 1, 'b', 254, 1, 'c', 255),
+			[]string{"c", "-Inf", "a", "1.5", "b", "+Inf"}},
 		"ziplist":   {valueOf(TypeListZiplist, nil, ziplistOf(items...)), items},
 		"quicklist": {valueOf(TypeQuicklist, []byte{2}, ziplistOf("a", "1"), ziplistOf("b")), []string{"a", "1", "b"}},
 		"ziphash":   {valueOf(TypeHashZiplist, nil, ziplistOf("a", "1", "b", long)), []string{"a", "1", "0", "b", long, "0"}},

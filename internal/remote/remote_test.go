@@ -76,7 +76,8 @@ func TestWhatMayHaveRunIsNotSentAgain(t *testing.T) {
 	p := Policy{Name: "driver"}
 	tries := 0
 	_, err := p.Persist(ended, "GET", func() Answer { tries++; return Of(moving) })
-	if tries != 1 || !errors.Is(err, context.Canceled) || !errors.Is(err, conn.ErrUnavailable) || !strings.HasPrefix(err.Error(), "driver: GET: ") {
+	if tries != 1 || !errors.Is(err, context.Canceled) || !errors.Is(err, conn.ErrUnavailable) ||
+		!strings.HasPrefix(err.Error(), "driver: GET: ") {
 		t.Errorf("after the context's end: %d tries, %v", tries, err)
 	}
 	tries = 0

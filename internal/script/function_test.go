@@ -231,7 +231,8 @@ func restorePayloads() []string {
 		payload(10, lib("b", "g"), lib("a", "h")), payload(10, lib("b", "f"), lib("a", "h")),
 		payload(10, "\xf5"+rdbString("#!lua name=b\nx")), payload(10, lib("b", "g"), "\xf5"+rdbString("#!lua name=c\nx")),
 		payload(10, "\xf5"+rdbString("#!lua name=b\nreturn foo")), payload(10, "\xf5"+rdbString("#!lua name=b\n")),
-		payload(10, "\xf5"+rdbString("#!python name=b\n")), payload(10, "\xf5"+rdbString("zzz")), payload(10, "\xf5\xc0\x05"), payload(10, "\xf5\xc1\x05\x05"),
+		payload(10, "\xf5"+rdbString("#!python name=b\n")), payload(10, "\xf5"+rdbString("zzz")), payload(10, "\xf5\xc0\x05"),
+		payload(10, "\xf5\xc1\x05\x05"),
 		payload(10, "\xf5"), payload(10, "\xf5\x45"), payload(10, lib("b", "g"), "x"), payload(10, "\xf6\x03zzz"),
 		payload(10, "\x00\x01v"), payload(10, lib("b", "g"), "\x00\x01v"), payload(10, "\xf5\xc3\x40"), payload(10, "\xf5\x80\x00\x00"),
 		payload(10, "\xf5\xc3\x02\x0a\x00a"),
@@ -282,7 +283,8 @@ func TestRestoreAnswersAsOracle(t *testing.T) {
 func TestPayloadsAreExchangedWithOracle(t *testing.T) {
 	o := dial(t, realserver.Start(t, "redis-server"), 2)
 	codes := []string{libraryCode("a", "f"), libraryCode("b", "g") + strings.Repeat("-- abc\n", 100),
-		libraryCode("c", "h") + "\n--" + strings.Repeat("\x00\xff é", 40), libraryCode("d", "i") + "\n--" + strings.Repeat("0123456789abcdef", 5000)}
+		libraryCode("c", "h") + "\n--" + strings.Repeat("\x00\xff é", 40),
+		libraryCode("d", "i") + "\n--" + strings.Repeat("0123456789abcdef", 5000)}
 	e := New(testOptions)
 	for _, c := range codes {
 		if _, err := e.LoadLibrary([]byte(c), false, quietHost{}); err != nil {

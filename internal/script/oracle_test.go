@@ -423,11 +423,13 @@ const raise = "local function raise(e, n) if type(e) == 'table' and not e.err th
 func randomFailure(r *rand.Rand, depth int) string {
 	leaves := []string{"error('x')", "error('x', 0)", "error('x', 2)", "error('x', 3)", "error({err='E x'})", "error(redis.error_reply('x'))",
 		"error(5)", "error()",
-		"local t = nil\n t.x = 1", "local t\n return t.x.y", "return 1 + {}", "return {} .. 'x'", "return {} < {}", "return nope", "nope = 1", "redis.x = 1",
-		"redis.call('nope')", "redis.call()", "return redis.call('get')", "redis.call('set', {})", "return redis.call('incr', 'k', 'x')",
-		"string.rep()", "('x'):rep({})", "return ('x'):rep({})", "return setmetatable({}, 5)", "redis.log()", "return redis.log()", "redis.sha1hex()",
-		"string.format('%d', 'x')", "return tonumber('1', 99)", "rawset(_G, 'x', 1)", "table.concat({{}})", "cjson.decode('x')", "return cjson.decode('x')",
-		"for i = 1, 'x' do end", "local a = #5", "undefined()", "redis.undefined()", "local f\n f()", "('x'):undefined()", "return -{}", "return 2 ^ {}"}
+		"local t = nil\n t.x = 1", "local t\n return t.x.y", "return 1 + {}", "return {} .. 'x'", "return {} < {}", "return nope",
+		"nope = 1", "redis.x = 1", "redis.call('nope')", "redis.call()", "return redis.call('get')", "redis.call('set', {})",
+		"return redis.call('incr', 'k', 'x')", "string.rep()", "('x'):rep({})", "return ('x'):rep({})", "return setmetatable({}, 5)",
+		"redis.log()", "return redis.log()", "redis.sha1hex()",
+		"string.format('%d', 'x')", "return tonumber('1', 99)", "rawset(_G, 'x', 1)", "table.concat({{}})", "cjson.decode('x')",
+		"return cjson.decode('x')", "for i = 1, 'x' do end", "local a = #5", "undefined()", "redis.undefined()", "local f\n f()",
+		"('x'):undefined()", "return -{}", "return 2 ^ {}"}
 	if depth == 0 {
 		return leaves[r.IntN(len(leaves))]
 	}

@@ -54,7 +54,8 @@ func TestRepliesBecomeValues(t *testing.T) {
 		{"+\r\n", "return #redis.call('x').ok", ":0\r\n"},
 		{"-E no\r\n", "return redis.pcall('x').err", "$4\r\nE no\r\n"},
 		{"-E no\r\n", "return tostring(redis.pcall('x').ignore_error_stats_update)", "$4\r\ntrue\r\n"},
-		{"*3\r\n:1\r\n$-1\r\n*1\r\n+x\r\n", "local t = redis.call('x') return {#t, tostring(t[2]), t[3][1].ok}", "*3\r\n:3\r\n$5\r\nfalse\r\n$1\r\nx\r\n"},
+		{"*3\r\n:1\r\n$-1\r\n*1\r\n+x\r\n", "local t = redis.call('x') return {#t, tostring(t[2]), t[3][1].ok}",
+			"*3\r\n:3\r\n$5\r\nfalse\r\n$1\r\nx\r\n"},
 		{"*2\r\n-E no\r\n:1\r\n", "return redis.call('x')", "*2\r\n-E no\r\n:1\r\n"},
 		{"*0\r\n", "return #redis.call('x')", ":0\r\n"},
 		{">2\r\n:1\r\n:2\r\n", "return redis.call('x')", "*2\r\n:1\r\n:2\r\n"},
@@ -195,7 +196,8 @@ func TestResultsAreBounded(t *testing.T) {
 	if got := eval(e, quietHost{}, 2, "local t = {} for i = 1, 40 do t = {t, t} end return t"); !strings.HasPrefix(got, want) {
 		t.Errorf("%.100q", got)
 	}
-	if got := eval(e, quietHost{}, 3, "local s, t = string.rep('x', 1e6), {} for i = 1, 100 do t[i] = s end return {map = t}"); !strings.HasPrefix(got, want) {
+	if got := eval(e, quietHost{}, 3, "local s, t = string.rep('x', 1e6), {} for i = 1, 100 do t[i] = s end "+
+		"return {map = t}"); !strings.HasPrefix(got, want) {
 		t.Errorf("%.100q", got)
 	}
 }

@@ -57,7 +57,8 @@ func fieldSet(t *testing.T, reply string) map[string]bool {
 // surfaces are what EVAL's scripts see, functions that run, and libraries that load.
 func surfaces(t *testing.T, eval func(script string) string, load func(code string) string) [4]map[string]bool {
 	t.Helper()
-	all := [4]map[string]bool{fieldSet(t, eval(listTables+"return list")), fieldSet(t, load(listRunning)), fieldSet(t, load(listLoading("redis"))), {}}
+	all := [4]map[string]bool{fieldSet(t, eval(listTables+"return list")), fieldSet(t, load(listRunning)),
+		fieldSet(t, load(listLoading("redis"))), {}}
 	if all[0]["server table"] {
 		all[3] = fieldSet(t, load(listLoading("server")))
 	}
@@ -144,7 +145,8 @@ func TestServerAndRedisAreOneTable(t *testing.T) {
 
 func TestLibrariesRegisterFunctionsByServer(t *testing.T) {
 	e := New(ownOptions)
-	code := "#!lua name=l\nlocal n = server.SERVER_NAME server.log(server.LOG_DEBUG, n)\nserver.register_function('f', function() return n end)"
+	code := "#!lua name=l\nlocal n = server.SERVER_NAME server.log(server.LOG_DEBUG, n)\n" +
+		"server.register_function('f', function() return n end)"
 	if _, err := e.LoadLibrary([]byte(code), false, quietHost{}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,14 +156,16 @@ func TestLibrariesRegisterFunctionsByServer(t *testing.T) {
 		t.Errorf("FCALL: %q", out.Buf)
 	}
 	for _, wrong := range []string{"server.call('get', 'k')", "os.clock()", "server.nope()"} {
-		if _, err := e.LoadLibrary([]byte("#!lua name=x\n"+wrong), false, quietHost{}); err == nil || !strings.Contains(err.Error(), "nonexistent global variable") {
+		if _, err := e.LoadLibrary([]byte("#!lua name=x\n"+wrong), false, quietHost{}); err == nil ||
+			!strings.Contains(err.Error(), "nonexistent global variable") {
 			t.Errorf("%s while a library loads: %v", wrong, err)
 		}
 	}
 }
 
 func TestVersionsBecomeNumbers(t *testing.T) {
-	for version, want := range map[string]int{"0.6.0": 0x000600, "1.2.3": 0x010203, "1.20.3-rc1": 0x011403, "2": 0x020000, "": 0, "7.0.15": 0x07000f, "v1": 0} {
+	for version, want := range map[string]int{"0.6.0": 0x000600, "1.2.3": 0x010203, "1.20.3-rc1": 0x011403, "2": 0x020000, "": 0,
+		"7.0.15": 0x07000f, "v1": 0} {
 		if got := versionNumber(version); got != want {
 			t.Errorf("%q: %#x, want %#x", version, got, want)
 		}

@@ -17,18 +17,21 @@ import (
 // filtered are the filters of CLIENT LIST and CLIENT KILL that Valkey 9 has, with values
 // that some of the clients of TestFiltersOfClientsAgreeWithValkey have and that none has.
 var filtered = []string{
-	"TYPE normal", "TYPE pubsub", "TYPE master", "TYPE primary", "TYPE replica", "TYPE robot", "USER default", "USER none", "ADDR 192.0.2.1:1", "FLAGS N",
-	"FLAGS P", "FLAGS x", "FLAGS Px", "FLAGS N?", `FLAGS ""`, "NAME two", "NAME TWO", "NAME none", `NAME ""`, "LIB-NAME lib", "LIB-NAME none", `LIB-NAME ""`,
-	"LIB-VER 1.0", "LIB-VER 2", "DB 3", "DB 0", "DB 16", "DB -1", "DB x", "CAPA r", "CAPA x", `CAPA ""`, "IP 127.0.0.1", "IP 192.0.2.1", `IP ""`,
+	"TYPE normal", "TYPE pubsub", "TYPE master", "TYPE primary", "TYPE replica", "TYPE robot", "USER default", "USER none",
+	"ADDR 192.0.2.1:1", "FLAGS N", "FLAGS P", "FLAGS x", "FLAGS Px", "FLAGS N?", `FLAGS ""`, "NAME two", "NAME TWO", "NAME none",
+	`NAME ""`, "LIB-NAME lib", "LIB-NAME none", `LIB-NAME ""`,
+	"LIB-VER 1.0", "LIB-VER 2", "DB 3", "DB 0", "DB 16", "DB -1", "DB x", "CAPA r", "CAPA x", `CAPA ""`,
+	"IP 127.0.0.1", "IP 192.0.2.1", `IP ""`,
 }
 
 // filteredAlone have no opposite with NOT-.
-var filteredAlone = []string{"MAXAGE 1000", "MAXAGE 0", "MAXAGE -1", "MAXAGE x", "IDLE 1000", "IDLE 0", "IDLE x", "SKIPME yes", "SKIPME no", "SKIPME maybe",
-	"NOT-MAXAGE 1", "NOT-IDLE 1", "NOT-SKIPME yes", "NONE x", "NOT-ID x", "MAXAGE", "NOT-ID"}
+var filteredAlone = []string{"MAXAGE 1000", "MAXAGE 0", "MAXAGE -1", "MAXAGE x", "IDLE 1000", "IDLE 0", "IDLE x", "SKIPME yes",
+	"SKIPME no", "SKIPME maybe", "NOT-MAXAGE 1", "NOT-IDLE 1", "NOT-SKIPME yes", "NONE x", "NOT-ID x", "MAXAGE", "NOT-ID"}
 
 // filteredTogether are several filters.
-var filteredTogether = []string{"NAME two NAME me", "NAME two NOT-NAME me", "NOT-NAME two NOT-NAME me", "DB 3 DB 0", "FLAGS P FLAGS x", "TYPE normal FLAGS x",
-	"TYPE normal NOT-TYPE pubsub", "SKIPME yes SKIPME no", "USER default NAME two DB 0 LIB-NAME lib", "USER default USER none", "name two db 0",
+var filteredTogether = []string{"NAME two NAME me", "NAME two NOT-NAME me", "NOT-NAME two NOT-NAME me", "DB 3 DB 0",
+	"FLAGS P FLAGS x", "TYPE normal FLAGS x", "TYPE normal NOT-TYPE pubsub", "SKIPME yes SKIPME no",
+	"USER default NAME two DB 0 LIB-NAME lib", "USER default USER none", "name two db 0",
 	"ID %1 %2", "ID %1 ID %2", "NOT-ID %1 %2", "NOT-ID %1 NOT-ID %2", "ID %1 %2 NOT-ID %2", "ID %1 %2 TYPE normal NAME two", "ID %1 NAME"}
 
 // clientNames are the names that CLIENT LIST shows.
@@ -130,13 +133,15 @@ func TestFiltersOfClientsAgreeWithRedis(t *testing.T) {
 		realserver.Redis8: {
 			"CLIENT KILL MAXAGE 100000": "", "CLIENT KILL MAXAGE 0": "", "CLIENT KILL MAXAGE -1": "", "CLIENT KILL MAXAGE x": "",
 			"CLIENT KILL MAXAGE 100000 SKIPME no ID 999": "",
-			"CLIENT KILL ID 999 x":                       "", "CLIENT KILL ID x": "", "CLIENT KILL ID 0": "", "CLIENT KILL TYPE robot": "", "CLIENT LIST ID x": "",
+			"CLIENT KILL ID 999 x":                       "", "CLIENT KILL ID x": "", "CLIENT KILL ID 0": "",
+			"CLIENT KILL TYPE robot": "", "CLIENT LIST ID x": "",
 			"CLIENT LIST ID 1 x": "", "CLIENT LIST ID 0": "",
 			"CLIENT LIST TYPE robot": "", "CLIENT LIST x": "", "CLIENT LIST MAXAGE 0": "client-filters", "CLIENT KILL NAME none": "client-filters",
 			"CLIENT KILL ID 999 998": "client-filters",
 			"CLIENT LIST NOT-ID 0":   "client-filters", "CLIENT LIST TYPE primary": "client-filters",
 		},
-		realserver.Redis7: {"CLIENT KILL MAXAGE 100000": "client-maxage", "CLIENT KILL DB 3": "client-filters", "CLIENT KILL ID 999 998": "client-filters"},
+		realserver.Redis7: {"CLIENT KILL MAXAGE 100000": "client-maxage", "CLIENT KILL DB 3": "client-filters",
+			"CLIENT KILL ID 999 998": "client-filters"},
 	} {
 		t.Run(program, func(t *testing.T) {
 			s := transcript.NewServer(realserver.Start(t, program))

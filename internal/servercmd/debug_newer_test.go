@@ -31,20 +31,24 @@ func debugged(t *testing.T, target transcript.Target, program string) map[string
 		}
 		return text
 	}
-	for _, line := range []string{"RPUSH l a b", "HSET h f v", "SADD s a", "SADD i 1", "ZADD z 1 a", "SET str text", "SET n 12", "XADD x 1-1 f v"} {
+	for _, line := range []string{"RPUSH l a b", "HSET h f v", "SADD s a", "SADD i 1", "ZADD z 1 a", "SET str text",
+		"SET n 12", "XADD x 1-1 f v"} {
 		ask(1, 1, line)
 	}
 	for proto, n := range map[string]int{"2": 2, "3": 3} {
 		ask(n, 1, "HELLO "+proto)
-		for _, line := range []string{"DEBUG ERROR abc", "DEBUG ERROR -abc", `DEBUG ERROR "MINE a\r\nb"`, "DEBUG LOG x", "DEBUG PROTOCOL none", "DEBUG LISTPACK h",
+		for _, line := range []string{"DEBUG ERROR abc", "DEBUG ERROR -abc", `DEBUG ERROR "MINE a\r\nb"`, "DEBUG LOG x",
+			"DEBUG PROTOCOL none", "DEBUG LISTPACK h",
 			"DEBUG LISTPACK z",
-			"DEBUG LISTPACK i", "DEBUG LISTPACK str", "DEBUG LISTPACK none", "DEBUG LISTPACK x", "DEBUG SDSLEN l", "DEBUG SDSLEN n", "DEBUG SDSLEN none"} {
+			"DEBUG LISTPACK i", "DEBUG LISTPACK str", "DEBUG LISTPACK none", "DEBUG LISTPACK x", "DEBUG SDSLEN l",
+			"DEBUG SDSLEN n", "DEBUG SDSLEN none"} {
 			replies[proto+" "+line] = ask(n, 1, line)
 		}
 		if program != realserver.Redis7 { // which has lists and sets in other forms
 			replies[proto+" l"], replies[proto+" s"] = ask(n, 1, "DEBUG LISTPACK l"), ask(n, 1, "DEBUG LISTPACK s")
 		}
-		for _, kind := range []string{"string", "integer", "double", "bignum", "null", "array", "set", "map", "attrib", "push", "verbatim", "true", "false", "TRUE"} {
+		for _, kind := range []string{"string", "integer", "double", "bignum", "null", "array", "set", "map", "attrib", "push",
+			"verbatim", "true", "false", "TRUE"} {
 			count := 1
 			if kind == "push" && proto == "3" {
 				if count = 2; program == realserver.Redis7 {

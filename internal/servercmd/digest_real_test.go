@@ -82,7 +82,8 @@ func (f *fuzzer) change() []string {
 	case 16:
 		return with([]string{"ZREM", "zset" + id}, f.some(items))
 	case 17:
-		return with([]string{"XADD", "stream" + id, fmt.Sprint(f.n(1000), "-", f.n(9)+1)}, f.some(func() []string { return []string{f.item(), f.item()} }))
+		return with([]string{"XADD", "stream" + id, fmt.Sprint(f.n(1000), "-", f.n(9)+1)},
+			f.some(func() []string { return []string{f.item(), f.item()} }))
 	case 18:
 		return []string{"EXPIRE", []string{"str", "hash", "list", "set", "zset", "stream"}[f.n(6)] + id, "1000"}
 	}

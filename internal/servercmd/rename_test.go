@@ -18,7 +18,8 @@ const hashed = "b840fc02d524045429941cc15f59e41cb7be6c52"
 // longer than MaxName, a container, a name that another command had, a chain.
 var renames = []string{
 	"--rename-command", "FLUSHALL", "", "--rename-command", "set", "KSet", "--rename-command", "CONFIG", hashed,
-	"--rename-command", "EXEC", "doit", "--rename-command", "GETSET", "Set", "--rename-command", "append", "a1", "--rename-command", "A1", "a2",
+	"--rename-command", "EXEC", "doit", "--rename-command", "GETSET", "Set", "--rename-command", "append", "a1",
+	"--rename-command", "A1", "a2",
 	"--rename-command", "ACL", "users",
 }
 
@@ -126,14 +127,16 @@ func say(c *session.Session, line string) string {
 // Also straight behind a call by the new name, which is remembered.
 func TestANameThatIsTakenAwayIsNotAnswered(t *testing.T) {
 	c := renamed(t, renames...)
-	for _, line := range []string{"KSET k 1", "FLUSHALL", "CONFIG GET port", "APPEND k v", "A1 k v", "EXEC", "EVAL return(redis.call('flushall')) 0"} {
+	for _, line := range []string{"KSET k 1", "FLUSHALL", "CONFIG GET port", "APPEND k v", "A1 k v", "EXEC",
+		"EVAL return(redis.call('flushall')) 0"} {
 		say(c, "KSET k 1")
 		if got := say(c, line); line[0] != 'K' && !strings.Contains(got, "nknown") {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
 	// The container's HELP has its new name.
-	if v := c.Do([]byte(hashed), []byte("help")); len(v.Elems) == 0 || !strings.HasPrefix(v.Elems[0].Str, strings.ToUpper(hashed)+" <subcommand>") {
+	if v := c.Do([]byte(hashed), []byte("help")); len(v.Elems) == 0 ||
+		!strings.HasPrefix(v.Elems[0].Str, strings.ToUpper(hashed)+" <subcommand>") {
 		t.Errorf("%+v", v)
 	}
 }
@@ -168,7 +171,8 @@ func TestARenameOfNothingIsRefused(t *testing.T) {
 		{[]string{"nosuch", "x"}, `command line: 'rename-command nosuch "x"': No such command in rename-command`, command.ErrNoSuchCommand},
 		{[]string{"config|get", ""}, `command line: 'rename-command config|get ""': No such command in rename-command`, command.ErrNoSuchCommand},
 		{[]string{"get", "SET"}, `command line: 'rename-command get "SET"': Target command name already exists`, command.ErrNameTaken},
-		{[]string{"get", "", "--rename-command", "get", ""}, `command line: 'rename-command get ""': No such command in rename-command`, command.ErrNoSuchCommand},
+		{[]string{"get", "", "--rename-command", "get", ""}, `command line: 'rename-command get ""': No such command in rename-command`,
+			command.ErrNoSuchCommand},
 	} {
 		cfg, err := config.Load(append([]string{"--rename-command"}, x.options...), nil)
 		if err != nil {

@@ -34,14 +34,15 @@ func quote(s string) string {
 }
 
 // scriptData are the keys that the probes of commands in scripts find.
-var scriptData = []string{"SET str text", "RPUSH lst a b c", "ZADD zs 1 a 2 b", "SADD members m5 m3 m9 m1 m7", "XGROUP CREATE s g $ MKSTREAM",
+var scriptData = []string{"SET str text", "RPUSH lst a b c", "ZADD zs 1 a 2 b", "SADD members m5 m3 m9 m1 m7",
+	"XGROUP CREATE s g $ MKSTREAM",
 	`FUNCTION LOAD "#!lua name=caller\nredis.register_function('pcall', function(keys, args) return redis.pcall(unpack(args)) end)"`}
 
 // waiting are requests of commands that may wait, with what they find and what not.
 var waiting = []string{
 	"BLPOP none 0", "BLPOP none 1", "BLPOP none lst 0", "BLPOP lst -1", "BLPOP lst x", "BLPOP str 0",
-	"BRPOP none 0", "BRPOP lst 0", "BLMOVE none lst LEFT RIGHT 0", "BLMOVE lst str LEFT LEFT 0", "BLMOVE lst other LEFT RIGHT 0", "BRPOPLPUSH none lst 0",
-	"BRPOPLPUSH lst lst 0", "BZPOPMIN none 0", "BZPOPMIN zs 0", "BZPOPMAX none 0", "BZPOPMAX str 0",
+	"BRPOP none 0", "BRPOP lst 0", "BLMOVE none lst LEFT RIGHT 0", "BLMOVE lst str LEFT LEFT 0", "BLMOVE lst other LEFT RIGHT 0",
+	"BRPOPLPUSH none lst 0", "BRPOPLPUSH lst lst 0", "BZPOPMIN none 0", "BZPOPMIN zs 0", "BZPOPMAX none 0", "BZPOPMAX str 0",
 	"XREAD BLOCK 0 STREAMS s $", "XREAD BLOCK 0 STREAMS none 0", "XREAD BLOCK -1 STREAMS s 0", "XREADGROUP GROUP g c BLOCK 0 STREAMS s >",
 	"XREADGROUP GROUP none c BLOCK 0 STREAMS s >", "WAIT 1 0", "WAIT 0 0", "WAIT 1 10", "WAIT x 0",
 }
@@ -64,16 +65,19 @@ func scriptProbes() []scriptProbe {
 		}
 		probes = append(probes,
 			scriptProbe{differs, slices.Concat(scriptData, []string{`EVAL "return redis.pcall(unpack(ARGV))" 0 ` + r})},
-			scriptProbe{differs, slices.Concat(scriptData, []string{`EVAL "redis.setresp(3) local r = redis.pcall(unpack(ARGV)) return {type(r), r}" 0 ` + r})},
+			scriptProbe{differs, slices.Concat(scriptData,
+				[]string{`EVAL "redis.setresp(3) local r = redis.pcall(unpack(ARGV)) return {type(r), r}" 0 ` + r})},
 			scriptProbe{differs, slices.Concat(scriptData, []string{"FCALL pcall 0 " + r})})
 		if differs == "scripts-waiting" {
 			differs = "" // in a transaction all are the same
 		}
 		probes = append(probes, scriptProbe{differs, slices.Concat(scriptData, []string{"MULTI", r, "EXEC"})})
 	}
-	for _, r := range []string{"SORT members BY nosort", "SORT members BY nosort DESC", "SORT members BY nosort LIMIT 1 2", "SORT members BY nosort GET # GET w_*",
+	for _, r := range []string{"SORT members BY nosort", "SORT members BY nosort DESC", "SORT members BY nosort LIMIT 1 2",
+		"SORT members BY nosort GET # GET w_*",
 		"SORT_RO members BY nosort", "SORT members ALPHA", "SORT zs BY nosort", "SORT lst BY nosort", "SORT members BY nosort STORE d"} {
-		probes = append(probes, scriptProbe{"", slices.Concat(scriptData, []string{`EVAL "return redis.pcall(unpack(ARGV))" 0 ` + r, "FCALL pcall 0 " + r})})
+		probes = append(probes, scriptProbe{"", slices.Concat(scriptData,
+			[]string{`EVAL "return redis.pcall(unpack(ARGV))" 0 ` + r, "FCALL pcall 0 " + r})})
 	}
 	return append(probes,
 		// Before a write anything may be read.
@@ -99,14 +103,16 @@ func scriptProbes() []scriptProbe {
 			`FUNCTION LOAD "#!lua name=x\nredis.register_function('a')"`,
 			`FUNCTION LOAD "#!lua name=x\nredis.register_function({})"`,
 			`FUNCTION LOAD "#!lua name=x\nredis.register_function('a', function() end) redis.register_function('a', function() end)"`}},
-		scriptProbe{"", []string{`FUNCTION LOAD "#!lua name=x y=1\nreturn 1"`, `FUNCTION LOAD "#!lua name=x\n(("`, `FUNCTION LOAD "#!lua name=x\nerror('x')"`,
+		scriptProbe{"", []string{`FUNCTION LOAD "#!lua name=x y=1\nreturn 1"`, `FUNCTION LOAD "#!lua name=x\n(("`,
+			`FUNCTION LOAD "#!lua name=x\nerror('x')"`,
 			`FUNCTION LOAD "#!js name=x\nreturn 1"`, `FUNCTION LOAD "return 1"`, `FUNCTION LOAD "#!lua name=x\nreturn 1"`}},
 
 		// Errors and where they arise.
 		evaluated("scripts-error-without-sha", "error('x')"),
 		evaluated("scripts-error-without-sha", "\n\nreturn redis.call('INCR', 'str')", scriptData...),
-		scriptProbe{"scripts-error-without-sha", []string{`FUNCTION LOAD "#!lua name=l\nredis.register_function('f', function() error({err = 'MY error'}) end)"`,
-			"FCALL f 0"}},
+		scriptProbe{"scripts-error-without-sha",
+			[]string{`FUNCTION LOAD "#!lua name=l\nredis.register_function('f', function() error({err = 'MY error'}) end)"`,
+				"FCALL f 0"}},
 		evaluated("", "return redis.pcall('INCR', 'str')", scriptData...),
 		evaluated("", "local e, list = redis.pcall('INCR', 'str'), {} for k, v in pairs(e) do list[#list + 1] = k .. '=' .. tostring(v) end "+
 			"table.sort(list) return list", scriptData...),
@@ -130,17 +136,20 @@ func scriptProbes() []scriptProbe {
 
 		// What newer servers let scripts see, and where they show scripts.
 		evaluated("scripts-server-table", "return server.call('SET', 'k', 'v')"),
-		scriptProbe{"scripts-server-table", []string{`FUNCTION LOAD "#!lua name=x\nserver.register_function('f', function() return server.sha1hex('') end)"`,
-			"FCALL f 0"}},
+		scriptProbe{"scripts-server-table",
+			[]string{`FUNCTION LOAD "#!lua name=x\nserver.register_function('f', function() return server.sha1hex('') end)"`,
+				"FCALL f 0"}},
 		evaluated("scripts-version-names", "return {redis.SERVER_NAME, redis.REDIS_VERSION}"),
 		evaluated("scripts-os-clock", "return {type(os.clock()), tostring(os.time)}"),
 		scriptProbe{"script-show", []string{`SCRIPT LOAD "return 1"`, "SCRIPT SHOW e0e1f9fabfc9d4800c877a703b823ac0578ff8db"}},
-		scriptProbe{"", []string{"SCRIPT FLUSH SYNC", "SCRIPT FLUSH ASYNC", "SCRIPT FLUSH NOW", "SCRIPT FLUSH SYNC x", "SCRIPT KILL", "FUNCTION KILL",
+		scriptProbe{"", []string{"SCRIPT FLUSH SYNC", "SCRIPT FLUSH ASYNC", "SCRIPT FLUSH NOW", "SCRIPT FLUSH SYNC x",
+			"SCRIPT KILL", "FUNCTION KILL",
 			"FUNCTION FLUSH SYNC",
 			"FUNCTION FLUSH ASYNC", "FUNCTION FLUSH NOW", "CONFIG GET lua-time-limit", "CONFIG GET busy-reply-threshold"}},
-		scriptProbe{"", []string{`FUNCTION LOAD "#!lua name=l\nredis.register_function{function_name='f', callback=function() end, flags={'no-writes', ` +
-			`'allow-oom'}, description='d'}"`,
-			"FUNCTION LIST WITHCODE", "FUNCTION STATS"}},
+		scriptProbe{"",
+			[]string{`FUNCTION LOAD "#!lua name=l\nredis.register_function{function_name='f', callback=function() end, flags={'no-writes', ` +
+				`'allow-oom'}, description='d'}"`,
+				"FUNCTION LIST WITHCODE", "FUNCTION STATS"}},
 		evictions("script-eviction"),
 	)
 }

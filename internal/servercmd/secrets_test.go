@@ -57,7 +57,8 @@ func TestARelativeACLFileIsInTheDirectory(t *testing.T) {
 	if got := say(c, "ACL SAVE") + say(c, "ACL LOAD"); got != "OKOK" {
 		t.Error(got)
 	}
-	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "user ann ") || !strings.Contains(string(text), "user bob ") {
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "user ann ") ||
+		!strings.Contains(string(text), "user bob ") {
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -107,7 +107,8 @@ func roundsOf(spec *command.Spec) int {
 // named are arguments without which few requests would find anything.
 func named() map[string][]string {
 	return map[string][]string{"group": {"a", "a", "x"}, "min-idle-time": {"0"}, "id": {"1-1", "a"}, "start": {"0", "-"}, "member": {"m", "a"},
-		"ifeq-value": {"secret", "a"}, "ifne-value": {"secret", "a"}, "value": {"secret", "115", "v"}, "radius": {"100000"}, "longitude": {"13"}, "latitude": {"52"}}
+		"ifeq-value": {"secret", "a"}, "ifne-value": {"secret", "a"}, "value": {"secret", "115", "v"}, "radius": {"100000"},
+		"longitude": {"13"}, "latitude": {"52"}}
 }
 
 // refill makes all keys anew, each of its kind. secret is what those that ann may not
@@ -184,7 +185,8 @@ func TestNoCommandUsesAKeyThatWasNotChecked(t *testing.T) {
 	pools := command.Pools{
 		Keys:     append(slices.Clone(okKeys), "no1", "no2", "no3", "ok1", "ok2"),
 		Patterns: []string{"no*", "no1", "*", "ok*", "no*->a", "#"},
-		Strings: []string{"a", "b", "m", "no1", "ok1", "1", "2", "-", "+", "0", "1-1", "$", ">", "STORE", "STOREDIST", "KEYS", "STREAMS", "BY", "GET", "TO",
+		Strings: []string{"a", "b", "m", "no1", "ok1", "1", "2", "-", "+", "0", "1-1", "$", ">", "STORE", "STOREDIST", "KEYS",
+			"STREAMS", "BY", "GET", "TO",
 			"DEADLETTER", "LEFT", "MIN"},
 		Ints: []int64{0, 1, 2, 3, -1, 5, 1000}, Doubles: []float64{0.001, 1}, Times: []int64{1 << 42}, Most: 2, Named: named(),
 	}

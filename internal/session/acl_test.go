@@ -82,12 +82,14 @@ func TestUsersOfTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "port 0\nrequirepass old\nuser bob on resetchannels -@all\nuser default on nopass sanitize-payload ~x resetchannels +@all\n"; string(text) != want {
+	if want := "port 0\nrequirepass old\nuser bob on resetchannels -@all\nuser default on nopass sanitize-payload ~x " +
+		"resetchannels +@all\n"; string(text) != want {
 		t.Errorf("the file is\n%s\nwant\n%s", text, want)
 	}
 	for _, x := range []struct{ text, want string }{
 		{"user ann on +nosuch", ":1: user 'ann': '+nosuch': Unknown command or category name in ACL"},
-		{"user ann on #secret", ":1: user 'ann': The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"},
+		{"user ann on #secret", ":1: user 'ann': The password hash must be exactly 64 characters and contain only " +
+			"lowercase hexadecimal characters"},
 		{"user ann (+get", ":1: user 'ann': unmatched parenthesis in the selector '(+get'"},
 		{"user \"a b\" on", ":1: user 'a b': Spaces not allowed in ACL usernames"},
 		{"aclfile /nosuch/file", "Error loading ACLs, opening file '/nosuch/file': No such file or directory"},
@@ -124,8 +126,8 @@ func TestUsersOfAnACLFile(t *testing.T) {
 	steps("ACL USERS", `1) "ann" 2) "bob" 3) "default"`, "AUTH ann x", "OK",
 		"ACL SETUSER ann -get (+get ~x)", "OK", "ACL SAVE", "OK", "CONFIG REWRITE", "OK")
 	text, err := os.ReadFile(file)
-	if want := "user ann on nopass ~* &* +@all -get (~x resetchannels -@all +get)\nuser bob on nopass ~* &* +@all\nuser default on nopass ~* " +
-		"&* +@all\n"; err != nil || string(text) != want {
+	if want := "user ann on nopass ~* &* +@all -get (~x resetchannels -@all +get)\nuser bob on nopass ~* &* +@all\n" +
+		"user default on nopass ~* &* +@all\n"; err != nil || string(text) != want {
 		t.Errorf("the file is\n%s\nwant\n%s", text, want)
 	}
 	if text, _ := os.ReadFile(path); strings.Contains(string(text), "user ") {
@@ -152,7 +154,8 @@ func TestUsersOfAnACLFile(t *testing.T) {
 // A load keeps the clients that may stay.
 func TestLoadClosesClientsWhoseUserIsGoneOrMayNotListen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte("user a on nopass +@all &*\nuser b on nopass +@all &*\nuser c on nopass +@all &*\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("user a on nopass +@all &*\nuser b on nopass +@all &*\nuser c on nopass +@all &*\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	e := transcriptEngine(t, "--aclfile", file)
@@ -210,15 +213,18 @@ func TestEveryStateOfPermission(t *testing.T) {
 		heard    = `1) "subscribe" 2) "news" 3) (integer) 1`
 	)
 	for _, x := range []struct{ rules, get, multi, queued, exec, subscribe string }{
-		{"", noAuth, noAuth, noAuth, "(error) EXECABORT Transaction discarded because of: NOAUTH Authentication required.", noAuth}, // does not log in
-		{"nocommands", noGet, noMulti, noGet, "(error) EXECABORT Transaction discarded because of: NOPERM User ann has no permissions to run the 'exec' command",
+		// does not log in
+		{"", noAuth, noAuth, noAuth, "(error) EXECABORT Transaction discarded because of: NOAUTH Authentication required.", noAuth},
+		{"nocommands", noGet, noMulti, noGet, "(error) EXECABORT Transaction discarded because of: NOPERM User ann has no " +
+			"permissions to run the 'exec' command",
 			noSub},
 		{"allcommands", noKey, "OK", noKey, aborted, noChan},
 		{"allcommands ~other &other", noKey, "OK", noKey, aborted, noChan},
 		{"allcommands %W~k", noKey, "OK", noKey, aborted, noChan},
 		{"allcommands %R~k &news", "(nil)", "OK", "QUEUED", "1) (nil)", heard},
 		{"allcommands ~* &n*", "(nil)", "OK", "QUEUED", "1) (nil)", heard},
-		{"+get ~k", "(nil)", noMulti, "(nil)", "(error) EXECABORT Transaction discarded because of: NOPERM User ann has no permissions to run the 'exec' command",
+		{"+get ~k", "(nil)", noMulti, "(nil)", "(error) EXECABORT Transaction discarded because of: NOPERM User ann has no " +
+			"permissions to run the 'exec' command",
 			noSub},
 		{"+@transaction (+get ~k) (+subscribe &news)", "(nil)", "OK", "QUEUED", "1) (nil)", heard},
 		{"+get +exec ~k +subscribe", "(nil)", noMulti, "(nil)", notBegun, noChan},
@@ -248,7 +254,8 @@ func TestEveryStateOfPermission(t *testing.T) {
 			ask(1, "ACL SETUSER ann on >secret "+x.rules)
 			ask(1, "ACL SETUSER default resetpass >other")
 			login(2)
-			for _, step := range [][2]string{{"GET k", x.get}, {"MULTI", x.multi}, {"GET k", x.queued}, {"EXEC", x.exec}, {"SUBSCRIBE news", x.subscribe}} {
+			for _, step := range [][2]string{{"GET k", x.get}, {"MULTI", x.multi}, {"GET k", x.queued}, {"EXEC", x.exec},
+				{"SUBSCRIBE news", x.subscribe}} {
 				if got := ask(2, step[0]); got != step[1] {
 					t.Errorf("%s: %s, want %s", step[0], got, step[1])
 				}
@@ -288,7 +295,8 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 		{"some", "+@read", "~a*", "(+@write ~w*)", "(+@pubsub &a*)", "(+@stream ~r* ~a)"},
 	}
 	for _, u := range users {
-		for _, target := range []string{must(t, real, append([]string{"ACL", "SETUSER"}, u...)...).Str, do(c, append([]string{"ACL", "SETUSER"}, u...)...)} {
+		for _, target := range []string{must(t, real, append([]string{"ACL", "SETUSER"}, u...)...).Str,
+			do(c, append([]string{"ACL", "SETUSER"}, u...)...)} {
 			if target != "OK" {
 				t.Fatalf("%q: %s", u, target)
 			}
@@ -299,7 +307,8 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 		}
 	}
 	names := []string{"a", "a1", "r", "r1", "w", "w1"}
-	pools := command.Pools{Keys: names, Patterns: append(names, "a*", "r*"), Strings: append(names, "GET", "STORE", "5"), Ints: []int64{0, 1, 2},
+	pools := command.Pools{Keys: names, Patterns: append(names, "a*", "r*"), Strings: append(names, "GET", "STORE", "5"),
+		Ints:    []int64{0, 1, 2},
 		Doubles: []float64{1}, Times: []int64{5}}
 	asked, denied := 0, 0
 	for id := range s.Table().Len() {

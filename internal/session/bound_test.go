@@ -82,10 +82,12 @@ func TestLongListsAreWalkedBesideTheLoops(t *testing.T) {
 		want  string // what the reply begins with
 	}{
 		{"WATCH", nil, numbered([]string{"WATCH"}, "k", many), "+OK"},
-		{"UNWATCH leaves the keys to others", [][]string{numbered([]string{"WATCH"}, "k", many), {"MULTI"}, {"GET", "k1"}}, []string{"EXEC"}, "*1\r\n$-1"},
+		{"UNWATCH leaves the keys to others", [][]string{numbered([]string{"WATCH"}, "k", many), {"MULTI"}, {"GET", "k1"}},
+			[]string{"EXEC"}, "*1\r\n$-1"},
 		{"SUBSCRIBE", nil, numbered([]string{"SUBSCRIBE"}, "c", many), "*3\r\n$9\r\nsubscribe"},
 		{"PSUBSCRIBE", nil, numbered([]string{"PSUBSCRIBE"}, "p*", many), "*3\r\n$10\r\npsubscribe"},
-		{"PUNSUBSCRIBE", [][]string{numbered([]string{"PSUBSCRIBE"}, "p*", many)}, []string{"PUNSUBSCRIBE"}, "*3\r\n$12\r\npunsubscribe\r\n$3\r\np*0\r\n:4105"},
+		{"PUNSUBSCRIBE", [][]string{numbered([]string{"PSUBSCRIBE"}, "p*", many)}, []string{"PUNSUBSCRIBE"},
+			"*3\r\n$12\r\npunsubscribe\r\n$3\r\np*0\r\n:4105"},
 		{"RESET", [][]string{numbered([]string{"SUBSCRIBE"}, "c", many)}, []string{"RESET"}, "+RESET"},
 		{"CLIENT TRACKING", nil, trackingOf(many), "+OK"},
 		{"CLIENT TRACKING OFF", [][]string{trackingOf(many)}, []string{"CLIENT", "TRACKING", "OFF"}, "+OK"},
@@ -180,7 +182,8 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 		})
 		svc.background.Wait()
 		if svc.DB.Charged() != 0 || svc.DB.Waiters() != 0 || svc.DB.Watches() != 0 || svc.pubsub.Active() {
-			t.Errorf("%s: %d bytes, %d places, %d watches are left; subscriptions: %v", name, svc.DB.Charged(), svc.DB.Waiters(), svc.DB.Watches(), svc.pubsub.Active())
+			t.Errorf("%s: %d bytes, %d places, %d watches are left; subscriptions: %v", name, svc.DB.Charged(), svc.DB.Waiters(),
+				svc.DB.Watches(), svc.pubsub.Active())
 		}
 	}
 }

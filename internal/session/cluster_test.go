@@ -83,7 +83,8 @@ func TestAClusterOfOneHasAllSlots(t *testing.T) {
 }
 
 func TestAClusterOfOneIsAnnouncedWhereTheConfigurationSays(t *testing.T) {
-	svc, _ := serviceWith(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.1", "--cluster-announce-port", "7000", "--cluster-announce-bus-port",
+	svc, _ := serviceWith(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.1", "--cluster-announce-port", "7000",
+		"--cluster-announce-bus-port",
 		"7001")
 	if got := ask(t, svc.NewSession(quietConn{}), "CLUSTER", "NODES"); !strings.Contains(got, " 192.0.2.1:7000@7001 ") {
 		t.Errorf("CLUSTER NODES replies %q", got)
@@ -127,10 +128,12 @@ func TestAClusterOfOneHasTheRulesOfMany(t *testing.T) {
 		{"MSET a 1 b 2", cross}, {"MSET {a}1 1 {a}2 2", "+OK\r\n"}, {"DEL a b c", cross}, {"WATCH a b", cross}, {"SSUBSCRIBE a b", cross},
 		{"XREAD STREAMS a b 0 0", cross}, {"BLPOP a b 1", cross}, {"SORT a STORE b", cross}, {"COPY a b DB 1", cross},
 		{"ZUNIONSTORE a 2 b c", cross}, {"ZUNIONSTORE a 50 b c", "-ERR syntax error\r\n"},
-		{"SELECT 0", "+OK\r\n"}, {"SELECT 1", "-ERR SELECT is not allowed in cluster mode\r\n"}, {"SELECT x", "-ERR value is not an integer or out of range\r\n"},
+		{"SELECT 0", "+OK\r\n"}, {"SELECT 1", "-ERR SELECT is not allowed in cluster mode\r\n"},
+		{"SELECT x", "-ERR value is not an integer or out of range\r\n"},
 		{"MOVE a x", "-ERR MOVE is not allowed in cluster mode\r\n"}, {"SWAPDB x y", "-ERR SWAPDB is not allowed in cluster mode\r\n"},
 		{"COPY {a} {a}b DB 1", "-ERR Copying to another database is not allowed in cluster mode\r\n"}, {"COPY {a}1 {a}b DB 0", ":1\r\n"},
-		{"SORT l BY w_*", "-ERR BY option of SORT denied in Cluster mode.\r\n"}, {"SORT_RO l GET #", "-ERR GET option of SORT denied in Cluster mode.\r\n"},
+		{"SORT l BY w_*", "-ERR BY option of SORT denied in Cluster mode.\r\n"},
+		{"SORT_RO l GET #", "-ERR GET option of SORT denied in Cluster mode.\r\n"},
 		{"SORT l BY nosort", "*0\r\n"},
 		{"MULTI", "+OK\r\n"}, {"SET a 1", "+QUEUED\r\n"}, {"SET b 2", "+QUEUED\r\n"}, {"EXEC", cross}, {"GET a", "$-1\r\n"},
 		{"MULTI", "+OK\r\n"}, {"MGET a b", cross}, {"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},

@@ -87,8 +87,9 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 		"on the loop":       {spec: "append", when: boom, lines: []string{"SET|a|1", "APPEND|boom|x"}},
 		"in the background": {spec: "sort", when: boom, lines: []string{"SORT|boom"}},
 		"in EXEC":           {spec: "append", when: boom, lines: []string{"MULTI", "SET|boom|1", "APPEND|boom|x", "EXEC"}},
-		"in a script":       {spec: "append", when: boom, lines: []string{"EVAL|redis.call('set',KEYS[1],'1') return redis.call('append',KEYS[1],'x')|1|boom"}},
-		"in pcall":          {spec: "append", when: boom, lines: []string{"EVAL|return redis.pcall('append',KEYS[1],'x')|1|boom"}},
+		"in a script": {spec: "append", when: boom,
+			lines: []string{"EVAL|redis.call('set',KEYS[1],'1') return redis.call('append',KEYS[1],'x')|1|boom"}},
+		"in pcall": {spec: "append", when: boom, lines: []string{"EVAL|return redis.pcall('append',KEYS[1],'x')|1|boom"}},
 		"that is served": {spec: "blpop", when: func(c *command.Ctx) bool { return c.Waited() }, lines: []string{"BLPOP|boom|0"},
 			first: func(s *Service) func(*Session) {
 				return func(*Session) {

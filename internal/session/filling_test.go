@@ -213,7 +213,8 @@ var duringALoad = []string{
 	"ZMOVEDUE z1 l2 LEFT BLOCK 0",
 	"XREAD BLOCK 0 STREAMS nothing $", "BZPOPMIN z1 0",
 	"EVAL return{redis.call('get',KEYS[1])} 1 x",
-	"RL.TAKE r1 1 1000 ALGO window", "LOCK.ACQUIRE k1 you 1000", "SWAPDB 0 1", "RENAME l1 l9", "GET x", "OBJECT ENCODING l1", "DBSIZE", "RANDOMKEY",
+	"RL.TAKE r1 1 1000 ALGO window", "LOCK.ACQUIRE k1 you 1000", "SWAPDB 0 1", "RENAME l1 l9", "GET x",
+	"OBJECT ENCODING l1", "DBSIZE", "RANDOMKEY",
 }
 
 // Whatever clients send while a log is read, and whatever is due meanwhile: the start
@@ -398,7 +399,8 @@ func TestLOADAOFServesNoWaitingClient(t *testing.T) {
 func TestAReloadKeepsTheDeadUntilTheLogHasThem(t *testing.T) {
 	f := newFileLife(t)
 	f.start()
-	for _, line := range []string{"DEBUG SET-ACTIVE-EXPIRE 0", "RL.TAKE r2 1 1000 ALGO window", "RPUSH l a b", "PEXPIRE l 1000", "SADD s a", "PEXPIRE s 1000"} {
+	for _, line := range []string{"DEBUG SET-ACTIVE-EXPIRE 0", "RL.TAKE r2 1 1000 ALGO window", "RPUSH l a b", "PEXPIRE l 1000",
+		"SADD s a", "PEXPIRE s 1000"} {
 		f.do(line)
 	}
 	f.clock().Advance(time.Minute)

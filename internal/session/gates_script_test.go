@@ -20,7 +20,8 @@ const (
 )
 
 // scriptKinds are the ways in which a script can say what it does.
-var scriptKinds = [...]string{"EVAL", "EVAL_RO", "#!", "#! no-writes", "#! allow-stale", "#! allow-oom", "#! no-writes,allow-stale", "_RO #!",
+var scriptKinds = [...]string{"EVAL", "EVAL_RO", "#!", "#! no-writes", "#! allow-stale", "#! allow-oom",
+	"#! no-writes,allow-stale", "_RO #!",
 	"_RO #! no-writes"}
 
 var gatedScripts = []struct {
@@ -56,7 +57,8 @@ func TestEachKindOfScriptMeetsEachGate(t *testing.T) {
 	x := s.NewSession(nil)
 	defer x.Closed(nil)
 	bodies := map[string]string{
-		"get": "return redis.call('get', 'x')", "set": "return redis.call('set', 'x', '1')", "none": "return 7", "echo": "return redis.call('echo', 'hi')",
+		"get": "return redis.call('get', 'x')", "set": "return redis.call('set', 'x', '1')", "none": "return 7",
+		"echo": "return redis.call('echo', 'hi')",
 	}
 	s.gates.refuseWrites("MISCONF the disk is full") // what it says
 	s.gates.refuseWrites("")
@@ -79,7 +81,8 @@ func TestEachKindOfScriptMeetsEachGate(t *testing.T) {
 			if flags != "" {
 				list = "'" + strings.ReplaceAll(flags, ",", "','") + "'"
 			}
-			code := "#!lua name=" + name + "\nredis.register_function{function_name='" + name + "', callback=function() " + bodies[body] + " end, flags={" + list + "}}"
+			code := "#!lua name=" + name + "\nredis.register_function{function_name='" + name + "', callback=function() " +
+				bodies[body] + " end, flags={" + list + "}}"
 			if v := x.Do(bytesOf("FUNCTION", "LOAD", "REPLACE", code)...); v.Err() != nil {
 				t.Fatal(v)
 			}

@@ -102,7 +102,8 @@ func TestAnElectionThatCannotHappenIsAnError(t *testing.T) {
 			}
 		}
 		for request, want := range map[string]string{
-			"GETFRESH k": "absent", "GETFRESH old LEASE 100": "stale", "GETFRESH held LEASE 100": "absent", "GETFRESH held LEASE 100 TOKEN 7": "absent",
+			"GETFRESH k": "absent", "GETFRESH old LEASE 100": "stale", "GETFRESH held LEASE 100": "absent",
+			"GETFRESH held LEASE 100 TOKEN 7": "absent",
 		} {
 			if v := other.Do(words(request)...); len(v.Elems) != 4 || v.Elems[0].Str != want {
 				t.Errorf("%s with %s: %v, want %s", request, c.want, v, want)

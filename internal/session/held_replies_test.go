@@ -118,7 +118,8 @@ func TestAFailureOfTheFilesEndsTheWait(t *testing.T) {
 	p.step(request("SET", "k", "v"))
 	s.DB.Log().Fail(errors.New("no space left on device"))
 	p.wait()
-	if out, v := p.step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: no space left on device") || v != reactor.Close {
+	if out, v := p.step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: no space left on device") ||
+		v != reactor.Close {
 		t.Fatalf("%q, %v", out, v)
 	}
 	// Reads go on, and so does what has nothing to do with data.

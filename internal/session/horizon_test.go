@@ -28,7 +28,8 @@ func TestEffectsBeyondTheClockAreRefused(t *testing.T) {
 		"LOCK.ACQUIRE k me 1000 TOKEN 9223372036854775807 NOW 1700000000000000", "LOCK.ACQUIRE k me 1000 TOKEN 5 NOW " + farAhead,
 		"LOCK.RENEW k me 5 1000 NOW " + farAhead, "SEM.ACQUIRE m me 2 1000 TOKEN 9223372036854775807 NOW 1700000000000000",
 		"SEM.ACQUIRE m me 2 1000 TOKEN 5 NOW " + farAhead,
-		"RL.TAKE r 1 1000 NOW " + farAhead, "RL.TAKE r 1 1000 ALGO window NOW 9223372036854775807", "RL.TAKE r 1 1000 ALGO log NOW -9223372036854775808",
+		"RL.TAKE r 1 1000 NOW " + farAhead, "RL.TAKE r 1 1000 ALGO window NOW 9223372036854775807",
+		"RL.TAKE r 1 1000 ALGO log NOW -9223372036854775808",
 		"RL.RESERVE r 1 1000 COST 1 TOKEN 9223372036854775807 NOW 1700000000000000", "RL.RESERVE r 1 1000 COST 1 TOKEN 5 NOW " + farAhead,
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -99,7 +100,8 @@ func TestAStartNamesTheOffsetOfAnImpossibleInstant(t *testing.T) {
 		f.setTime(c.written)
 		f.open()
 		err = f.s.Load(t.Context())
-		if err == nil || !strings.Contains(err.Error(), f.increment()) || !strings.Contains(err.Error(), "offset ") || !strings.Contains(err.Error(), c.instant) {
+		if err == nil || !strings.Contains(err.Error(), f.increment()) || !strings.Contains(err.Error(), "offset ") ||
+			!strings.Contains(err.Error(), c.instant) {
 			t.Errorf("%+v: %v (%d bytes)", c, err, size)
 		}
 		f.end()

@@ -174,7 +174,8 @@ func TestALoginThatFailsCountsAsThatOfAUTHDoes(t *testing.T) {
 func TestMayAgreesWithDispatch(t *testing.T) {
 	s := serve(t)
 	admin := dial(t, s, "tcp", "127.0.0.1:1")
-	admin.send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "-del", "-config|set", "~a*", "%R~r*", "resetchannels", "&news", "(+rl.reset ~*)")
+	admin.send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "-del", "-config|set", "~a*", "%R~r*", "resetchannels",
+		"&news", "(+rl.reset ~*)")
 	id := login(t, s, "ann", "secret")
 	c := s.NewSessionFor(id, session.GuestOptions{})
 	defer c.Closed(nil)
@@ -199,7 +200,8 @@ func TestMayAgreesWithDispatch(t *testing.T) {
 	if ok, _ := id.May(nil); !ok {
 		t.Error("an empty request")
 	}
-	for name, may := range map[string]bool{"GET": true, "DEL": false, "config set": false, "config get": true, "AUTH": true, "nonsense": true} {
+	for name, may := range map[string]bool{"GET": true, "DEL": false, "config set": false, "config get": true,
+		"AUTH": true, "nonsense": true} {
 		var argv [][]byte
 		for _, w := range strings.Fields(name) {
 			argv = append(argv, []byte(w))
@@ -213,7 +215,8 @@ func TestMayAgreesWithDispatch(t *testing.T) {
 func TestALocalDirectiveLooksAtTheOrigin(t *testing.T) {
 	s := serve(t, "--enable-debug-command", "local", "--enable-protected-configs", "local")
 	id, _ := s.WithoutLogin()
-	for addr, local := range map[string]bool{"": true, "127.0.0.1:5000": true, "[::1]:5000": true, "192.0.2.7:5000": false, "nonsense": false} {
+	for addr, local := range map[string]bool{"": true, "127.0.0.1:5000": true, "[::1]:5000": true,
+		"192.0.2.7:5000": false, "nonsense": false} {
 		c := s.NewSessionFor(id, session.GuestOptions{From: session.Origin{Addr: addr}})
 		for _, request := range []string{"DEBUG SLEEP 0", "CONFIG SET dir ."} {
 			got := as(c, request)
@@ -255,7 +258,8 @@ func TestReadsAgreesWithMay(t *testing.T) {
 	s := serve(t)
 	admin := dial(t, s, "tcp", "127.0.0.1:1")
 	readers := []string{"PTTL", "TYPE", "GET", "HGETALL", "PERSIST", "GETDEL"}
-	rules := []string{"~*", "~a*", "~b*", "%R~a*", "%W~b*", "+@all", "-@all", "+@read", "+get", "-get", "+type", "-@string", "+persist", "(~c* +get)",
+	rules := []string{"~*", "~a*", "~b*", "%R~a*", "%W~b*", "+@all", "-@all", "+@read", "+get", "-get", "+type",
+		"-@string", "+persist", "(~c* +get)",
 		"(%W~c* +@write)", "(~* +hgetall)", "resetkeys"}
 	draw.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.SampledFrom(rules), 1, 6).Draw(t, "rules")

@@ -27,8 +27,9 @@ func TestTheKeysOfARequestAreLookedForOnce(t *testing.T) {
 		pos    int // 0: an error
 		more   int // searches
 	}{
-		{spec, args, false, 3, 1}, {spec, args, false, 3, 0}, {&other, args, false, 3, 1}, {spec, args, false, 3, 1}, {spec, args[:3], false, 2, 1},
-		{spec, args[:2], false, 0, 1}, {spec, args[:2], false, 0, 0}, {spec, args[1:], false, 2, 1}, {spec, args[1:], true, 2, 1}, {spec, args[1:], false, 2, 0},
+		{spec, args, false, 3, 1}, {spec, args, false, 3, 0}, {&other, args, false, 3, 1}, {spec, args, false, 3, 1},
+		{spec, args[:3], false, 2, 1}, {spec, args[:2], false, 0, 1}, {spec, args[:2], false, 0, 0}, {spec, args[1:], false, 2, 1},
+		{spec, args[1:], true, 2, 1}, {spec, args[1:], false, 2, 0},
 	} {
 		if step.forget {
 			c.ForgetKeys()

@@ -101,7 +101,8 @@ func TestTakesAreLinearizable(t *testing.T) {
 			case 0:
 				return []string{"RL.RESET", key}
 			case 1:
-				return []string{"RL.TAKEALL", "2", key, other, fmt.Sprint(slowLimit), slowPeriod, fmt.Sprint(slowLimit), slowPeriod, "ALGO", algo, "COST", cost}
+				return []string{"RL.TAKEALL", "2", key, other, fmt.Sprint(slowLimit), slowPeriod, fmt.Sprint(slowLimit), slowPeriod,
+					"ALGO", algo, "COST", cost}
 			}
 			return []string{"RL.TAKE", key, fmt.Sprint(slowLimit), slowPeriod, "COST", cost, "ALGO", algo}
 		}

@@ -199,7 +199,8 @@ func lockClient(c *linearClient) {
 		run(o, words)
 	}
 	owner := fmt.Sprint("c", c.id)
-	run(lockOp{words: "release", client: c.id, token: max(token, 1)}, []string{"LOCK.RELEASE", "l", owner, strconv.FormatInt(max(token, 1), 10)})
+	run(lockOp{words: "release", client: c.id, token: max(token, 1)},
+		[]string{"LOCK.RELEASE", "l", owner, strconv.FormatInt(max(token, 1), 10)})
 	run(lockOp{words: "give", client: c.id, n: semLimit}, []string{"SEM.RELEASE", "s", owner})
 }
 

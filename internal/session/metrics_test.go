@@ -75,7 +75,8 @@ func TestMetricsCountWhatWasDone(t *testing.T) {
 	do(c, "GET", "nothing")
 	do(c, "LPOP", "k")
 	do(c, "NOSUCH")
-	wantMetrics(t, m, `redis_up 1`, `redis_commands_total{cmd="set"} 31`, `redis_commands_total{cmd="get"} 2`, `redis_commands_failed_calls_total{cmd="lpop"} 1`,
+	wantMetrics(t, m, `redis_up 1`, `redis_commands_total{cmd="set"} 31`, `redis_commands_total{cmd="get"} 2`,
+		`redis_commands_failed_calls_total{cmd="lpop"} 1`,
 		`redis_errors_total{err="WRONGTYPE"} 1`, `redis_errors_total{err="ERR"} 1`, `redis_keyspace_misses_total 1`,
 		`redis_db_keys{db="db0"} 31`, `redis_db_keys_expiring{db="db0"} 30`, `ebb_expiry_items{of="keys"} 30`, `ebb_expiry_backlog{of="keys"} 0`,
 		`ebb_expiry_due{of="keys",within="1s"} 30`, `ebb_expired_total{level="key"} 0`, `redis_expired_keys_total 0`, `ebb_stale_shards 0`)
@@ -96,7 +97,8 @@ func TestMetricsOfItemsAndLeases(t *testing.T) {
 	do(c, "HPEXPIRE", "h", "500", "FIELDS", "1", "f")
 	do(c, "LOCK.ACQUIRE", "report", "ann", "30000")
 	do(c, "LOCK.ACQUIRE", "report", "bob", "30000")
-	wantMetrics(t, m, `ebb_expiry_items{of="containers"} 2`, `ebb_expiry_due{of="containers",within="1s"} 1`, `ebb_expiry_due{of="containers",within="1m"} 2`,
+	wantMetrics(t, m, `ebb_expiry_items{of="containers"} 2`, `ebb_expiry_due{of="containers",within="1s"} 1`,
+		`ebb_expiry_due{of="containers",within="1m"} 2`,
 		`ebb_lock_requests_total{result="granted"} 1`, `ebb_lock_requests_total{result="refused"} 1`, `ebb_leases_expired_total 0`)
 	clock.Advance(31 * time.Second)
 	wantMetrics(t, m, `ebb_expiry_items{of="containers"} 0`, `ebb_expired_total{level="field"} 1`, `ebb_expired_total{level="lease"} 1`,
@@ -117,12 +119,15 @@ func TestMetricsOfRules(t *testing.T) {
 	do(c, "SET", "k", "v", "PX", "10")
 	do(c, "HSET", "h", "f", "v", "g", "v")
 	do(c, "HPEXPIRE", "h", "20", "FIELDS", "1", "f")
-	wantMetrics(t, m, `ebb_rule_events_total{db="db0",result="fired",rule="told"} 0`, `ebb_rule_events_total{db="db3",result="suspended",rule="told"} 0`)
+	wantMetrics(t, m, `ebb_rule_events_total{db="db0",result="fired",rule="told"} 0`,
+		`ebb_rule_events_total{db="db3",result="suspended",rule="told"} 0`)
 	clock.Advance(30 * time.Millisecond)
-	wantMetrics(t, m, `ebb_rule_events_total{db="db0",result="fired",rule="told"} 2`, `ebb_rule_events_total{db="db0",result="suspended",rule="told"} 0`,
+	wantMetrics(t, m, `ebb_rule_events_total{db="db0",result="fired",rule="told"} 2`,
+		`ebb_rule_events_total{db="db0",result="suspended",rule="told"} 0`,
 		`ebb_rule_events_total{db="db3",result="fired",rule="told"} 0`, `ebb_rule_events_total{db="db3",result="suspended",rule="told"} 1`)
 	info := do(c, "INFO", "expiry", "time")
-	for _, field := range []string{"expiry_removed:2", "expiry_removed_items:1", "expiry_lag_count:3", "rule_events_fired:2", "rule_events_suspended:1"} {
+	for _, field := range []string{"expiry_removed:2", "expiry_removed_items:1", "expiry_lag_count:3", "rule_events_fired:2",
+		"rule_events_suspended:1"} {
 		if !strings.Contains(info, field+`\r\n`) {
 			t.Errorf("INFO has no %s: %s", field, info)
 		}
@@ -172,7 +177,8 @@ func TestMetricsAreWhatInfoSays(t *testing.T) {
 
 // moving are the fields that differ from one look to the next.
 func moving(field string) bool {
-	for _, word := range []string{"cpu", "rss", "fragmentation", "frag_", "total_reads", "total_writes", "commands_processed", "mem_clients", "allocator",
+	for _, word := range []string{"cpu", "rss", "fragmentation", "frag_", "total_reads", "total_writes", "commands_processed",
+		"mem_clients", "allocator",
 		"total_net"} {
 		if strings.Contains(field, word) {
 			return true

@@ -135,10 +135,12 @@ func TestLatencyEvents(t *testing.T) {
 		clock.Advance(time.Second)
 	}
 	svc.Latency("expire-cycle", 7000)
-	if got, want := fmt.Sprint(reply(do(c, "LATENCY", "LATEST"))), "[[command 1700000002 100 200] [expire-cycle 1700000003 7 7]]"; got != want {
+	if got, want := fmt.Sprint(reply(do(c, "LATENCY", "LATEST"))), "[[command 1700000002 100 200] [expire-cycle "+
+		"1700000003 7 7]]"; got != want {
 		t.Errorf("the latest are %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(reply(do(c, "LATENCY", "HISTORY", "command"))), "[[1700000000 20] [1700000001 200] [1700000002 100]]"; got != want {
+	if got, want := fmt.Sprint(reply(do(c, "LATENCY", "HISTORY", "command"))), "[[1700000000 20] [1700000001 200] "+
+		"[1700000002 100]]"; got != want {
 		t.Errorf("the history is %s, want %s", got, want)
 	}
 	clock.Advance(2 * time.Second)
@@ -205,7 +207,8 @@ func TestClientMemory(t *testing.T) {
 		t.Errorf("the waiting client uses %+v", m)
 	}
 	list := do(svc.NewSession(nil), "CLIENT", "LIST").Str
-	for _, want := range []string{"multi=1 watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=1108 ", "tot-mem=3156 events=r ", "argv-mem=16 multi-mem=0 "} {
+	for _, want := range []string{"multi=1 watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=1108 ", "tot-mem=3156 events=r ",
+		"argv-mem=16 multi-mem=0 "} {
 		if !strings.Contains(list, want) {
 			t.Errorf("there is no %q in\n%s", want, list)
 		}
@@ -223,7 +226,8 @@ func (c *steppingClock) Micros() int64 { return c.now.Add(1000) }
 
 // Making room is timed.
 func TestEvictionIsALatencyEvent(t *testing.T) {
-	cfg, err := config.Load([]string{"--latency-monitor-threshold", "1", "--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "100"}, nil)
+	cfg, err := config.Load([]string{"--latency-monitor-threshold", "1", "--maxmemory-policy", "allkeys-random",
+		"--maxmemory-eviction-tenacity", "100"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

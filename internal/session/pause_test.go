@@ -31,7 +31,8 @@ func TestAPausedServerTakesNothingBack(t *testing.T) {
 			[]string{"LOCK.INFO", "l"}, []string{"LOCK.ACQUIRE", "l", "c", "9000", "WAIT", "0"}},
 	} {
 		for name, end := range map[string]func(p *peer){
-			"closed": func(p *peer) { p.session.Closed(io.EOF) }, "unsent": func(p *peer) { p.reply(); p.session.Unsent(); p.session.Closed(io.EOF) },
+			"closed": func(p *peer) { p.session.Closed(io.EOF) },
+			"unsent": func(p *peer) { p.reply(); p.session.Unsent(); p.session.Closed(io.EOF) },
 		} {
 			t.Run(x.name+" "+name, func(t *testing.T) {
 				// Time stands still: LOCK.INFO replies with what is left of a lease.
@@ -85,7 +86,8 @@ func TestAPausedServerServesNoWaiter(t *testing.T) {
 		{"ZMOVEDUE", due, nil, []string{"ZMOVEDUE", "z", "l", "LEFT", "BLOCK", "0"}},
 		{"DQ.POP", []string{"DQ.ADD", "q", "j", "x", "DELAY", "300"}, nil, []string{"DQ.POP", "q", "BLOCK", "0"}},
 		{"LOCK.ACQUIRE", []string{"LOCK.ACQUIRE", "l", "a", "300"}, nil, []string{"LOCK.ACQUIRE", "l", "b", "9000", "WAIT", "9000"}},
-		{"SEM.ACQUIRE", []string{"SEM.ACQUIRE", "s", "a", "2", "90000"}, []string{"SEM.ACQUIRE", "s", "b", "2", "90000", "COUNT", "2", "WAIT", "300"},
+		{"SEM.ACQUIRE", []string{"SEM.ACQUIRE", "s", "a", "2", "90000"},
+			[]string{"SEM.ACQUIRE", "s", "b", "2", "90000", "COUNT", "2", "WAIT", "300"},
 			[]string{"SEM.ACQUIRE", "s", "c", "2", "90000", "WAIT", "9000"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

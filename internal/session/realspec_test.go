@@ -37,11 +37,13 @@ var allowances = []allowance{
 	{"bitcount", "arguments", "bitcount-start", 0},
 	{"command|getkeys command|getkeysandflags", "arity arguments", "getkeys-bare", 0},
 
-	{"acl|deluser acl|save acl|setuser client|setname config|resetstat config|rewrite latency|reset msetnx randomkey scan", "tips", "descriptions-of-7", 0},
+	{"acl|deluser acl|save acl|setuser client|setname config|resetstat config|rewrite latency|reset msetnx randomkey scan",
+		"tips", "descriptions-of-7", 0},
 	{"client|pause", "since", "descriptions-of-7", 0},
 	{"cluster|slots cluster|shards", "flags", "descriptions-of-7", 0},
 	{"sinterstore", "keyspecs", "descriptions-of-7", 0},
-	{"bitop pfmerge geopos geohash georadius georadiusbymember migrate psubscribe xinfo|stream config|get module|loadex", "arguments", "grammar-of-7", 0},
+	{"bitop pfmerge geopos geohash georadius georadiusbymember migrate psubscribe xinfo|stream config|get module|loadex",
+		"arguments", "grammar-of-7", 0},
 
 	{"brpoplpush cluster|slots georadius georadius_ro georadiusbymember georadiusbymember_ro getset hmset rpoplpush substr " +
 		"zrangebylex zrangebyscore zrevrange zrevrangebylex zrevrangebyscore", "deprecated", "deprecated-since", compat.Valkey9},
@@ -51,7 +53,8 @@ var allowances = []allowance{
 		"cluster|info cluster|myid cluster|nodes exec memory|malloc-stats memory|purge multi script|exists script|flush script|show select watch",
 		"flags", "flags-of-valkey", 0},
 	{"delifeq georadius georadiusbymember hsetex", "keyspecs", "keyspecs-of-valkey", 0},
-	{"hexpire hexpireat hexpiretime hgetdel hgetex hpersist hpexpire hpexpireat hpexpiretime hpttl hsetex httl msetex", "since", "since-of-valkey", 0},
+	{"hexpire hexpireat hexpiretime hgetdel hgetex hpersist hpexpire hpexpireat hpexpiretime hpttl hsetex httl msetex",
+		"since", "since-of-valkey", 0},
 	{"hpttl httl msetex", "tips", "tips-of-valkey", 0},
 	{"cluster|replicate script|debug", "arity arguments", "options-of-valkey", 0},
 	{"bgsave cluster|setslot geosearch geosearchstore shutdown zscan", "arguments", "options-of-valkey", 0},
@@ -108,7 +111,8 @@ func TestEveryCommandIsDescribedAsByRedis(t *testing.T) {
 	}
 	for _, program := range compat.All.Programs() {
 		t.Run(program, func(t *testing.T) {
-			compareWithServer(t, program, table, "arity", "flags", "range", "acl", "tips", "keyspecs", "group", "since", "deprecated", "arguments", "subcommands")
+			compareWithServer(t, program, table, "arity", "flags", "range", "acl", "tips", "keyspecs", "group", "since", "deprecated",
+				"arguments", "subcommands")
 		})
 	}
 }
@@ -145,7 +149,8 @@ func compareWithServer(t *testing.T, program string, table *command.Table, parts
 		compared++
 		theirDocs, ourDocs := ask("COMMAND", "DOCS", s.Name).Elems[1], written(func(w *wire.Writer) { command.WriteDocs(s, w) })[1]
 		want, ours := describe(info, theirDocs, newer), describe(written(func(w *wire.Writer) { command.WriteInfo(s, w) })[0], ourDocs, newer)
-		if a, b := describe(info, theirDocs, false)["arguments"], describe(info, ourDocs, false)["arguments"]; a != b && ours["arguments"] == want["arguments"] {
+		if a, b := describe(info, theirDocs, false)["arguments"], describe(info, ourDocs, false)["arguments"]; a != b &&
+			ours["arguments"] == want["arguments"] {
 			differing[argumentNames]++
 		}
 		compareParts(t, program, s.Name, parts, ours, want, differing)

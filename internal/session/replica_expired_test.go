@@ -65,15 +65,18 @@ func TestCommandsAboutFieldsThatAReplicaTakesForExpired(t *testing.T) {
 		{"HPERSIST", nil, []string{"HPERSIST h FIELDS 1 f"}, []string{"HGET h f", "HTTL h FIELDS 2 f g", "HLEN h"}},
 		{"HEXPIRE", nil, []string{"HEXPIRE h 3600 FIELDS 1 f"}, []string{"HGET h f", "HPEXPIRETIME h FIELDS 2 f g", "HLEN h"}},
 		{"HEXPIRE 0", nil, []string{"HEXPIRE h 0 FIELDS 1 f"}, []string{"HLEN h", "HGET h f"}},
-		{"HPEXPIREAT of an expired field's last moment", nil, []string{"HPEXPIRE h 90000 GT FIELDS 1 f"}, []string{"HPEXPIRETIME h FIELDS 1 f", "HGET h f"}},
+		{"HPEXPIREAT of an expired field's last moment", nil, []string{"HPEXPIRE h 90000 GT FIELDS 1 f"},
+			[]string{"HPEXPIRETIME h FIELDS 1 f", "HGET h f"}},
 		{"HSETEX KEEPTTL", nil, []string{"HSETEX h KEEPTTL FIELDS 1 f 7", "HPERSIST h FIELDS 1 f"}, []string{"HGET h f", "HTTL h FIELDS 1 f"}},
 		{"HINCRBYFLOAT keeps the deadline", []string{"HEXPIRE h 3600 FIELDS 1 f"}, []string{"HINCRBYFLOAT h f 0.5"},
 			[]string{"HGET h f", "HPEXPIRETIME h FIELDS 1 f"}},
 		{"HINCRBYFLOAT of a field that is past on the replica", nil, []string{"HINCRBYFLOAT h f 0.5", "HPERSIST h FIELDS 1 f"},
 			[]string{"HGET h f", "HTTL h FIELDS 1 f"}},
-		{"HINCRBY of a field that is past on the replica", nil, []string{"HINCRBY h f 5", "HPERSIST h FIELDS 1 f"}, []string{"HGET h f", "HTTL h FIELDS 1 f"}},
+		{"HINCRBY of a field that is past on the replica", nil, []string{"HINCRBY h f 5", "HPERSIST h FIELDS 1 f"},
+			[]string{"HGET h f", "HTTL h FIELDS 1 f"}},
 		// A hash of more than three fields takes its large form: see newNode.
-		{"conversion", nil, []string{"HSET h x 1 y 2 z 3", "HPERSIST h FIELDS 1 f"}, []string{"HGET h f", "HGET h z", "HLEN h", "OBJECT ENCODING h",
+		{"conversion", nil, []string{"HSET h x 1 y 2 z 3", "HPERSIST h FIELDS 1 f"}, []string{"HGET h f", "HGET h z",
+			"HLEN h", "OBJECT ENCODING h",
 			"HTTL h FIELDS 1 f"}},
 		{"conversion by the length of a value", nil, []string{"HSET h x " + strings.Repeat("v", 100), "HPERSIST h FIELDS 1 f"},
 			[]string{"HGET h f", "HLEN h", "OBJECT ENCODING h"}},
@@ -108,9 +111,12 @@ func TestConversionsOfContainersWithItemsThatAReplicaTakesForExpired(t *testing.
 		fill, then string
 		look       []string
 	}{
-		{"SADD k f g|SPEXPIRE k 500 MEMBERS 1 f", "SADD k x y z|SPERSIST k MEMBERS 1 f", []string{"SISMEMBER k f", "SCARD k", "OBJECT ENCODING k"}},
-		{"SADD k 1 2|SPEXPIRE k 500 MEMBERS 1 1", "SADD k word|SPERSIST k MEMBERS 1 1", []string{"SISMEMBER k 1", "SCARD k", "OBJECT ENCODING k"}},
-		{"ZADD k 1 f 2 g|ZPEXPIRE k 500 MEMBERS 1 f", "ZADD k 3 x 4 y 5 z|ZPERSIST k MEMBERS 1 f", []string{"ZRANGE k 0 -1 WITHSCORES", "OBJECT ENCODING k"}},
+		{"SADD k f g|SPEXPIRE k 500 MEMBERS 1 f", "SADD k x y z|SPERSIST k MEMBERS 1 f",
+			[]string{"SISMEMBER k f", "SCARD k", "OBJECT ENCODING k"}},
+		{"SADD k 1 2|SPEXPIRE k 500 MEMBERS 1 1", "SADD k word|SPERSIST k MEMBERS 1 1",
+			[]string{"SISMEMBER k 1", "SCARD k", "OBJECT ENCODING k"}},
+		{"ZADD k 1 f 2 g|ZPEXPIRE k 500 MEMBERS 1 f", "ZADD k 3 x 4 y 5 z|ZPERSIST k MEMBERS 1 f",
+			[]string{"ZRANGE k 0 -1 WITHSCORES", "OBJECT ENCODING k"}},
 		{"RPUSH k f g|LPEXPIRE k 500 INDEXES 1 0", "RPUSH k x y z w|LPERSIST k INDEXES 1 0", []string{"LRANGE k 0 -1", "OBJECT ENCODING k"}},
 	} {
 		t.Run(c.fill, func(t *testing.T) {

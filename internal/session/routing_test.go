@@ -60,7 +60,8 @@ func compareRouting(t *testing.T, table *command.Table, args [][]byte) {
 		wantRoute = 1
 	}
 	if !slices.Equal(got, want) || first != wantFirst || route != wantRoute {
-		t.Fatalf("%q: a client finds the keys at %v, the first at %d, and routes by %d; the server finds them at %v", args, got, first, route, want)
+		t.Fatalf("%q: a client finds the keys at %v, the first at %d, and routes by %d; the server finds them at %v",
+			args, got, first, route, want)
 	}
 }
 
@@ -86,7 +87,8 @@ func TestClientsFindTheKeysWhereTheServerDoes(t *testing.T) {
 		}
 		compare(cases)
 	}
-	pools := &command.Pools{Keys: []string{"a", "b", "", "store", "keys", "streams"}, Strings: []string{"STORE", "KEYS", "COUNT", "2", "TO", "x", ""}}
+	pools := &command.Pools{Keys: []string{"a", "b", "", "store", "keys", "streams"},
+		Strings: []string{"STORE", "KEYS", "COUNT", "2", "TO", "x", ""}}
 	for id := range table.Len() {
 		spec := table.Spec(id)
 		compare(example(t, spec))
@@ -189,7 +191,8 @@ func (w *stateWatcher) look() error {
 
 // connections are the groups of the commands that change connections, whose transcripts
 // are played to the end; of others the first cases are.
-var connections = []command.Group{command.GroupConnection, command.GroupTransactions, command.GroupPubSub, command.GroupScripting, command.GroupServer,
+var connections = []command.Group{command.GroupConnection, command.GroupTransactions, command.GroupPubSub,
+	command.GroupScripting, command.GroupServer,
 	command.GroupCluster}
 
 // What a connection's CLIENT LIST says may change by commands alone that clients keep from

@@ -69,7 +69,8 @@ func (n *node) checkIndex(t *rapid.T, count int) {
 func (n *node) reload(t *rapid.T, clock *clock.Manual) *node {
 	var file bytes.Buffer
 	w := rdb.NewWriter(&file, rdb.WriterOptions{})
-	err := n.db.Snapshot(context.Background(), w, engine.SnapshotOptions{Preamble: func(w *rdb.Writer, version int) error { w.Header(version); return w.Flush() }})
+	err := n.db.Snapshot(context.Background(), w,
+		engine.SnapshotOptions{Preamble: func(w *rdb.Writer, version int) error { w.Header(version); return w.Flush() }})
 	if err == nil {
 		err = w.End()
 	}
@@ -102,15 +103,18 @@ func TestTheIndexOfATypeHasItsKeys(t *testing.T) {
 			return k
 		}
 		run := func(args ...string) {
-			if reply := n.ask(args...); strings.HasPrefix(reply, "ERR ") && !strings.Contains(reply, "no such key") && !strings.Contains(reply, "same") {
+			if reply := n.ask(args...); strings.HasPrefix(reply, "ERR ") && !strings.Contains(reply, "no such key") &&
+				!strings.Contains(reply, "same") {
 				t.Fatalf("%.100q: %s", args, reply)
 			}
 		}
 		ms := func() string { return strconv.Itoa(rapid.IntRange(1, 3000).Draw(t, "ms")) }
 		for range rapid.IntRange(20, 120).Draw(t, "steps") {
 			k, other := key(), key()
-			switch rapid.SampledFrom([]string{"limiter", "limiter", "log", "lock", "lock", "shared", "semaphore", "semaphore", "queue", "queue", "set", "del",
-				"rename", "copy", "move", "swap", "flush", "expire", "persist", "restore", "evict", "time", "time", "other database"}).Draw(t, "command") {
+			switch rapid.SampledFrom([]string{"limiter", "limiter", "log", "lock", "lock", "shared", "semaphore", "semaphore",
+				"queue", "queue", "set", "del",
+				"rename", "copy", "move", "swap", "flush", "expire", "persist", "restore", "evict", "time", "time",
+				"other database"}).Draw(t, "command") {
 			case "limiter":
 				run("RL.TAKE", k, "9", ms())
 			case "log":

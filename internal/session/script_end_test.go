@@ -140,7 +140,8 @@ func TestTheCompilationOfALongScriptIsKilled(t *testing.T) {
 	if !strings.HasPrefix(v.Str, string(ErrScriptKilled)) {
 		t.Errorf("got %.100q", v.Str)
 	}
-	if v := c.Do([]byte("EVAL"), []byte(strings.Repeat("x = 1 ", 5<<20)), []byte("0")); v.Str != "ERR Error compiling script (new function): not enough memory" {
+	if v := c.Do([]byte("EVAL"), []byte(strings.Repeat("x = 1 ", 5<<20)), []byte("0")); v.Str != "ERR Error compiling script (new "+
+		"function): not enough memory" {
 		t.Errorf("got %.100q", v.Str)
 	}
 }

@@ -50,7 +50,8 @@ var notGenerated = map[string]string{
 var acceptsMore = map[string]string{
 	"pfmerge": "sources may be left out", "geopos": "members may be left out", "geohash": "members may be left out",
 	"zincrby":       "the increment is a number with a fraction; the grammar is Redis's, and says integer",
-	"zrangebyscore": "an empty bound is 0", "zrevrangebyscore": "an empty bound is 0", "zcount": "an empty bound is 0", "zremrangebyscore": "an empty bound is 0",
+	"zrangebyscore": "an empty bound is 0", "zrevrangebyscore": "an empty bound is 0", "zcount": "an empty bound is 0",
+	"zremrangebyscore":  "an empty bound is 0",
 	"georadiusbymember": "without the key the rest is not looked at", "georadiusbymember_ro": "without the key the rest is not looked at",
 	"geosearch": "ANY may stand apart from COUNT, as in Redis", "geosearchstore": "as geosearch", "georadius": "as geosearch",
 	"getex":  "without the key the expire time is not read",
@@ -203,7 +204,8 @@ func TestWhatTheGrammarMatchesIsNoSyntaxError(t *testing.T) {
 			switch {
 			case err != nil:
 				b.t.Fatalf("%s: %v", transcript.Line(args), err)
-			case v.Kind == resp.KindError && (v.Str == command.ErrSyntax.Error() || strings.HasPrefix(v.Str, "ERR wrong number")) && refusesMore[b.spec.Name] == "":
+			case v.Kind == resp.KindError && (v.Str == command.ErrSyntax.Error() || strings.HasPrefix(v.Str, "ERR wrong number")) &&
+				refusesMore[b.spec.Name] == "":
 				b.t.Fatalf("%s\n got %v", transcript.Line(args), v)
 			}
 		}
@@ -375,7 +377,8 @@ var makers = []struct {
 }
 
 // takesSets are the commands on sorted sets that take sets as well.
-var takesSets = map[string]bool{"zunion": true, "zinter": true, "zdiff": true, "zintercard": true, "zunionstore": true, "zinterstore": true, "zdiffstore": true}
+var takesSets = map[string]bool{"zunion": true, "zinter": true, "zdiff": true, "zintercard": true, "zunionstore": true,
+	"zinterstore": true, "zdiffstore": true}
 
 func TestAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	tier.Sequential(t)

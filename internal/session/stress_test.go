@@ -137,8 +137,9 @@ type stress struct {
 // unfit are commands that end or stop more than their own client, or speak to
 // others.
 var unfit = map[string]bool{
-	"shutdown": true, "debug": true, "monitor": true, "sync": true, "psync": true, "replicaof": true, "slaveof": true, "failover": true, "migrate": true,
-	"client|pause": true, "client|reply": true, "client|kill": true, "quit": true, "wait": true, "waitaof": true, "acl|setuser": true, "acl|deluser": true,
+	"shutdown": true, "debug": true, "monitor": true, "sync": true, "psync": true, "replicaof": true, "slaveof": true,
+	"failover": true, "migrate": true, "client|pause": true, "client|reply": true, "client|kill": true, "quit": true, "wait": true,
+	"waitaof": true, "acl|setuser": true, "acl|deluser": true,
 	"subscribe": true, "psubscribe": true, "ssubscribe": true, "config|set": true, "flushall": true, "flushdb": true, "multi": true,
 	"replconf": true, "select": true, "auth": true, "hello": true, "reset": true,
 }
@@ -235,7 +236,8 @@ func (s *stress) client(ctx context.Context, rng *rand.Rand, seed uint64) {
 
 // send runs a request. One that waits is cancelled after a while.
 func (s *stress) send(ctx context.Context, c *session.Session, rng *rand.Rand, args []string) {
-	if len(args) == 0 || strings.EqualFold(args[0], "flushall") && rng.IntN(50) > 0 || strings.EqualFold(args[0], "flushdb") && rng.IntN(20) > 0 {
+	if len(args) == 0 || strings.EqualFold(args[0], "flushall") && rng.IntN(50) > 0 ||
+		strings.EqualFold(args[0], "flushdb") && rng.IntN(20) > 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+rng.IntN(20))*time.Millisecond)
@@ -322,19 +324,25 @@ func (s *stress) trim(rng *rand.Rand, key string) []string {
 	case 'h':
 		return []string{"HGETALL", key}
 	case 'l':
-		return [][]string{{"LTRIM", key, n, "-50"}, {"LPOP", key, n}, {"RPOP", key, n}, {"LTRIM", key, "0", n}, {"LMPOP", "2", key, "l1", "LEFT", "COUNT", "50"},
-			{"BLMOVE", key, "l0", "LEFT", "RIGHT", "0.005"}, {"BRPOP", key, "l2", "0.01"}, {"BLMPOP", "0", "2", key, "l3", "RIGHT", "COUNT", "3"},
-			{"LMOVEM", key, "l1", "LEFT", "RIGHT", "COUNT", n, "OBO"}, {"BLMOVEM", key, "l0", "LEFT", "LEFT", "0.005", "EXACTLY", "3", "OBO"}}[rng.IntN(10)]
+		return [][]string{{"LTRIM", key, n, "-50"}, {"LPOP", key, n}, {"RPOP", key, n}, {"LTRIM", key, "0", n},
+			{"LMPOP", "2", key, "l1", "LEFT", "COUNT", "50"}, {"BLMOVE", key, "l0", "LEFT", "RIGHT", "0.005"},
+			{"BRPOP", key, "l2", "0.01"}, {"BLMPOP", "0", "2", key, "l3", "RIGHT", "COUNT", "3"},
+			{"LMOVEM", key, "l1", "LEFT", "RIGHT", "COUNT", n, "OBO"},
+			{"BLMOVEM", key, "l0", "LEFT", "LEFT", "0.005", "EXACTLY", "3", "OBO"}}[rng.IntN(10)]
 	case 's':
-		return [][]string{{"SPOP", key, n}, {"SINTERSTORE", key, "s0", "s1"}, {"SUNIONSTORE", key, "s0", "s1", "s2"}, {"SDIFFSTORE", key, "s1", "s2"}}[rng.IntN(4)]
+		return [][]string{{"SPOP", key, n}, {"SINTERSTORE", key, "s0", "s1"}, {"SUNIONSTORE", key, "s0", "s1", "s2"},
+			{"SDIFFSTORE", key, "s1", "s2"}}[rng.IntN(4)]
 	case 'z':
-		return [][]string{{"ZPOPMIN", key, n}, {"ZREMRANGEBYRANK", key, n, "-1"}, {"ZREMRANGEBYSCORE", key, "1", "2"}, {"BZPOPMAX", key, "z0", "0.003"},
-			{"ZUNIONSTORE", key, "3", "z0", "z1", "s0"}, {"BZMPOP", "0", "2", key, "z3", "MIN", "COUNT", "3"}, {"ZRANGESTORE", key, "z1", "0", "100"},
+		return [][]string{{"ZPOPMIN", key, n}, {"ZREMRANGEBYRANK", key, n, "-1"}, {"ZREMRANGEBYSCORE", key, "1", "2"},
+			{"BZPOPMAX", key, "z0", "0.003"}, {"ZUNIONSTORE", key, "3", "z0", "z1", "s0"},
+			{"BZMPOP", "0", "2", key, "z3", "MIN", "COUNT", "3"}, {"ZRANGESTORE", key, "z1", "0", "100"},
 			{"ZPOPDUE", "2", key, "z2", "COUNT", "3", "BLOCK", "3"}, {"ZMOVEDUE", key, "l0", "LEFT", "BLOCK", "5"},
 			{"ZMOVEDUE", key, "z1", "SCORE", "3", "COUNT", n, "BLOCK", "4"}}[rng.IntN(10)]
 	}
-	return [][]string{{"XTRIM", key, "MAXLEN", n}, {"XREAD", "BLOCK", "0", "STREAMS", key, "x0", "$", "$"}, {"XGROUP", "CREATE", key, "g", "0", "MKSTREAM"},
-		{"XREADGROUP", "GROUP", "g", "c", "BLOCK", "5", "COUNT", "10", "STREAMS", key, ">"}, {"XAUTOCLAIM", key, "g", "d", "0", "0"}, {"XGROUP", "DESTROY", key, "g"},
+	return [][]string{{"XTRIM", key, "MAXLEN", n}, {"XREAD", "BLOCK", "0", "STREAMS", key, "x0", "$", "$"},
+		{"XGROUP", "CREATE", key, "g", "0", "MKSTREAM"},
+		{"XREADGROUP", "GROUP", "g", "c", "BLOCK", "5", "COUNT", "10", "STREAMS", key, ">"}, {"XAUTOCLAIM", key, "g", "d", "0", "0"},
+		{"XGROUP", "DESTROY", key, "g"},
 		{"XTRIM", key, "MAXLEN", "~", n}}[rng.IntN(7)]
 }
 
@@ -402,10 +410,12 @@ func (s *stress) administrator(ctx context.Context, rng *rand.Rand) {
 
 var stressDirectives = [][]string{
 	{"maxmemory", "0", "0", "0", "1000000", "5000000", "300000"},
-	{"maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random"},
+	{"maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru",
+		"allkeys-lfu", "allkeys-random"},
 	{"hash-max-listpack-entries", "0", "4", "64", "512"}, {"hash-max-listpack-value", "0", "8", "64", "100000"},
 	{"list-max-listpack-size", "-5", "-2", "-1", "1", "2", "16", "128"},
-	{"set-max-intset-entries", "0", "4", "64", "512"}, {"set-max-listpack-entries", "0", "4", "128", "1000"}, {"set-max-listpack-value", "0", "8", "64", "100000"},
+	{"set-max-intset-entries", "0", "4", "64", "512"}, {"set-max-listpack-entries", "0", "4", "128", "1000"},
+	{"set-max-listpack-value", "0", "8", "64", "100000"},
 	{"zset-max-listpack-entries", "0", "4", "128", "1000"}, {"zset-max-listpack-value", "0", "8", "64", "100000"},
 	{"stream-node-max-bytes", "0", "100", "4096"}, {"stream-node-max-entries", "0", "1", "7", "100"},
 	{"notify-keyspace-events", "", "KEA", "KEAmn"},

@@ -196,13 +196,17 @@ var rewordings = []struct {
 	pattern *regexp.Regexp
 	by      string
 }{
-	{"noperm-texts", regexp.MustCompile(`this user has no permissions to access one of the keys used as arguments`), "No permissions to access a key"},
-	{"noperm-texts", regexp.MustCompile(`this user has no permissions to access one of the channels used as arguments`), "No permissions to access a channel"},
+	{"noperm-texts", regexp.MustCompile(`this user has no permissions to access one of the keys used as arguments`),
+		"No permissions to access a key"},
+	{"noperm-texts", regexp.MustCompile(`this user has no permissions to access one of the channels used as arguments`),
+		"No permissions to access a channel"},
 	{"noperm-texts", regexp.MustCompile(`(This|this|User [a-z]+|user [a-z]+)( user)? has no permissions to`), "User may not"},
-	{"noperm-texts", regexp.MustCompile(`The user executing the script can't access at least one of the keys mentioned in the command arguments`),
+	{"noperm-texts",
+		regexp.MustCompile(`The user executing the script can't access at least one of the keys mentioned in the command arguments`),
 		"ACL failure in script: No permissions to access a key"},
-	{"noperm-texts", regexp.MustCompile(`ERR (The user executing the script can't run this command or subcommand|ACL failure in script: User may not ` +
-		`run the '.*' command)`), "ERR ACL"},
+	{"noperm-texts",
+		regexp.MustCompile(`ERR (The user executing the script can't run this command or subcommand|ACL failure in script: User may not ` +
+			`run the '.*' command)`), "ERR ACL"},
 	{"scripts-words-of-valkey", regexp.MustCompile(` Please use EVAL\.`), ""},
 	{"valkey-texts", regexp.MustCompile(`This Redis instance`), "This instance"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`(Lua redis lib command|Command) arguments must`), "Command arguments must"},
@@ -212,10 +216,12 @@ var rewordings = []struct {
 	{"scripts-words-of-valkey", regexp.MustCompile(`redis\.register_function`), "server.register_function"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`(Unknown|calling) Redis command`), "$1 command"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`This (Redis|Valkey) command`), "This command"},
-	{"valkey-texts", regexp.MustCompile(`ERR (MULTI calls can not be nested|WATCH inside MULTI is not allowed|Command not allowed|Command '.*' not ` +
-		`allowed)( inside a transaction)?`), "ERR no"},
+	{"valkey-texts",
+		regexp.MustCompile(`ERR (MULTI calls can not be nested|WATCH inside MULTI is not allowed|Command not allowed|Command '.*' not ` +
+			`allowed)( inside a transaction)?`), "ERR no"},
 	{"valkey-texts", regexp.MustCompile(`ERR (could not decode requested zset member|member .* does not exist)`), "ERR member"},
-	{"scripts-words-of-valkey", regexp.MustCompile(`ERR (Unexpected engine in script shebang: #!python|Could not find scripting engine 'python')`), "ERR engine"},
+	{"scripts-words-of-valkey",
+		regexp.MustCompile(`ERR (Unexpected engine in script shebang: #!python|Could not find scripting engine 'python')`), "ERR engine"},
 	{"scripts-words-of-valkey", regexp.MustCompile(`ERR (Error registering functions: ERR Library|Function) names`), "ERR names"},
 	{"scripts-error-without-sha", regexp.MustCompile(` script: [0-9a-z_]+, on @`), " script: on @"},
 }
@@ -298,13 +304,15 @@ func (o *oracle) eachCase(t *testing.T, do func(c *transcript.Case)) {
 // report says what was done, and which differences are none.
 func (o *oracle) report(t *testing.T) {
 	t.Helper()
-	t.Logf("%s: %d cases were played, %d replies compared; differing replies: %v; not played: %v", o.program, o.played, o.replies, o.differs, o.skipped)
+	t.Logf("%s: %d cases were played, %d replies compared; differing replies: %v; not played: %v", o.program, o.played,
+		o.replies, o.differs, o.skipped)
 	if o.played == 0 {
 		t.Error("nothing was played")
 	}
 	for id, n := range o.same {
 		if o.differs[id] == 0 && n > 0 && !randomly[id] {
-			t.Errorf("%s: the difference %s did not show in any of %d replies: take %s off its servers in internal/compat", o.program, id, n, o.program)
+			t.Errorf("%s: the difference %s did not show in any of %d replies: take %s off its servers in internal/compat",
+				o.program, id, n, o.program)
 		}
 	}
 }

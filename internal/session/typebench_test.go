@@ -58,7 +58,8 @@ func BenchmarkTypes(b *testing.B) {
 			do("PFADD pf1 " + m(i+5000))
 		}
 		do("XADD x " + strconv.Itoa(i+1) + "-1 f v")
-		do("GEOADD geo " + strconv.FormatFloat(5+float64(i%1000)/50, 'f', 4, 64) + " " + strconv.FormatFloat(40+float64(i/1000)/10, 'f', 4, 64) + " " + m(i))
+		do("GEOADD geo " + strconv.FormatFloat(5+float64(i%1000)/50, 'f', 4, 64) + " " +
+			strconv.FormatFloat(40+float64(i/1000)/10, 'f', 4, 64) + " " + m(i))
 	}
 	do("XGROUP CREATE x g 0")
 	do("XREADGROUP GROUP g c COUNT 100000 STREAMS x >")
@@ -69,13 +70,16 @@ func BenchmarkTypes(b *testing.B) {
 		payload := out[head : len(out)-2]
 		return "*5\r\n$7\r\nRESTORE\r\n$2\r\nzz\r\n$1\r\n0\r\n$" + strconv.Itoa(len(payload)) + "\r\n" + string(payload) + "\r\n$7\r\nREPLACE\r\n"
 	}
-	cmds := []string{"SORT l", "SORT l ALPHA", "SORT l STORE d", "SORT l BY w_* GET o_*", "DUMP z60", "RESTORE z60", "RESTORE h100", "RESTORE s100", "RESTORE a",
+	cmds := []string{"SORT l", "SORT l ALPHA", "SORT l STORE d", "SORT l BY w_* GET o_*", "DUMP z60", "RESTORE z60", "RESTORE h100",
+		"RESTORE s100", "RESTORE a",
 		"RESTORE h1k", "RESTORE l1k", "RESTORE x1k",
 		"DUMP a", "DUMP h1k", "DUMP s100", "DUMP l1k", "DUMP x1k",
 		"COPY h1k c REPLACE", "COPY a c REPLACE", "COPY s10k c REPLACE", "COPY l1k c REPLACE", "COPY x1k c REPLACE",
-		"ZUNIONSTORE d 2 a b", "ZINTERSTORE d 2 a b", "HSCAN h1k 0", "SSCAN s10k 0", "ZSCAN a 0", "HRANDFIELD h100 10", "SRANDMEMBER s100 10", "LINDEX l1k 500",
+		"ZUNIONSTORE d 2 a b", "ZINTERSTORE d 2 a b", "HSCAN h1k 0", "SSCAN s10k 0", "ZSCAN a 0", "HRANDFIELD h100 10",
+		"SRANDMEMBER s100 10", "LINDEX l1k 500",
 		"LRANGE l1k 0 599", "LPOS l1k nosuch",
-		"XACK x g 3-3", "PFMERGE pfd pf0 pf1", "GEOSEARCH geo FROMLONLAT 15 45 BYBOX 30 30 km", "GEOSEARCH geo FROMLONLAT 15 45 BYRADIUS 30 km ASC COUNT 10",
+		"XACK x g 3-3", "PFMERGE pfd pf0 pf1", "GEOSEARCH geo FROMLONLAT 15 45 BYBOX 30 30 km",
+		"GEOSEARCH geo FROMLONLAT 15 45 BYRADIUS 30 km ASC COUNT 10",
 		"SINTER s10k t10k", "SUNION s10k t10k", "SINTERSTORE d s10k t10k", "SMEMBERS s10k"}
 	if more := os.Getenv("BENCH"); more != "" {
 		cmds = strings.Split(more, ";")

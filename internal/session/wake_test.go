@@ -231,7 +231,8 @@ func wakings() (all []waking) {
 				acts: []string{"MULTI", "RENAME src k", "DEL k", "EXEC"}, gets: still, ours: ours(w[0])})
 		}
 	}
-	for _, act := range []string{"SADD k a", "SDIFFSTORE k s", "SUNIONSTORE k s", "SINTERSTORE k s", "SET k v", "HSET k f v", "BITOP NOT k x", "PFADD k a",
+	for _, act := range []string{"SADD k a", "SDIFFSTORE k s", "SUNIONSTORE k s", "SINTERSTORE k s", "SET k v", "HSET k f v",
+		"BITOP NOT k x", "PFADD k a",
 		"SORT none STORE k", "ZRANGESTORE k z 5 6", "LPUSHX k a", "XGROUP CREATE k g 0 MKSTREAM"} {
 		for _, kind := range []string{"list", "zset", "stream", "queue"} {
 			all = append(all, waking{name: "another kind", setup: []string{"SADD s a", "SET x v", "ZADD z 1 a"}, acts: []string{act},
@@ -298,14 +299,17 @@ func leavings() (all []waking) {
 	setup = []string{"LOCK.ACQUIRE k a 10", "RPUSH l a", "LOCK.ACQUIRE src z 60000"}
 	for _, act := range []string{"DEL k", "PEXPIREAT k 1", "@pass", "RENAME k z", "MOVE k 5", "SWAPDB 0 5", "FLUSHALL",
 		"EVAL|return redis.call('DEL', KEYS[1])|1|k"} {
-		all = append(all, waking{name: "of a lock", setup: setup, acts: []string{act}, wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: "a token", ours: true})
+		all = append(all, waking{name: "of a lock", setup: setup, acts: []string{act}, wait: "LOCK.ACQUIRE k b 60000 WAIT 0",
+			gets: "a token", ours: true})
 	}
 	for _, act := range []string{"RENAME src k", "COPY src k REPLACE", "@restore src REPLACE"} {
-		all = append(all, waking{name: "of a lock, taken by another", setup: setup, acts: []string{act}, wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: still,
+		all = append(all, waking{name: "of a lock, taken by another", setup: setup, acts: []string{act},
+			wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: still,
 			ours: true})
 	}
 	for _, act := range []string{"SET k v", "RENAME l k", "COPY l k REPLACE", "@restore l REPLACE", "SORT l ALPHA STORE k"} {
-		all = append(all, waking{name: "of a lock, for another kind", setup: setup, acts: []string{act}, wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: still,
+		all = append(all, waking{name: "of a lock, for another kind", setup: setup, acts: []string{act},
+			wait: "LOCK.ACQUIRE k b 60000 WAIT 0", gets: still,
 			ours: true})
 	}
 	return all

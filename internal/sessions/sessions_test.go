@@ -174,7 +174,8 @@ func TestOnRealTimeAnIdleSessionEndsAndAUsedOneDoesNot(t *testing.T) {
 func TestBadArgumentsAreRefused(t *testing.T) {
 	backends.Virtual(t, func(t *testing.T, b *backends.Backend) {
 		for name, err := range map[string]error{
-			"conn": second(New(nil, "sessions", "x", 0)), "name": second(New(b.Conn, "sessions", "", 0)), "idle": second(New(b.Conn, "sessions", "x", 1)),
+			"conn": second(New(nil, "sessions", "x", 0)), "name": second(New(b.Conn, "sessions", "", 0)),
+			"idle": second(New(b.Conn, "sessions", "x", 1)),
 		} {
 			if !errors.Is(err, ebb.ErrArgument) {
 				t.Error(name, err)

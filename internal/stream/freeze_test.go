@@ -133,6 +133,7 @@ func change(s *Stream, g *Group, rng *rand.Rand) {
 		g.Last = some
 	default:
 		// May find no memory.
-		_ = s.Append(ID{s.Last.Ms + 1, 0}, [][]byte{[]byte("field"), fmt.Append(nil, rng.Uint64()), []byte("large"), make([]byte, rng.IntN(400))}, Node{Entries: 30})
+		_ = s.Append(ID{s.Last.Ms + 1, 0}, [][]byte{[]byte("field"), fmt.Append(nil, rng.Uint64()), []byte("large"),
+			make([]byte, rng.IntN(400))}, Node{Entries: 30})
 	}
 }

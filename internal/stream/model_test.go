@@ -155,7 +155,8 @@ func drawValue(t *rapid.T) string {
 
 func (m *model) appendSome(t *rapid.T) {
 	n := rapid.SampledFrom([]int{1, 1, 2, 30, 150}).Draw(t, "times")
-	names := rapid.SampledFrom([][]string{{"f"}, {"order", "state"}, {"order", "other"}, {"a", "", "f"}, {"order", "state", "order"}}).Draw(t, "names")
+	names := rapid.SampledFrom([][]string{{"f"}, {"order", "state"}, {"order", "other"}, {"a", "", "f"},
+		{"order", "state", "order"}}).Draw(t, "names")
 	var pairs []string
 	for _, f := range names {
 		pairs = append(pairs, f, drawValue(t))

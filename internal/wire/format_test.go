@@ -91,8 +91,8 @@ var formats = []struct{ in, tty, raw, csv, json string }{
 		"1,\"x\",\n",
 		"[[1,[\"x\"]],[]]\n"},
 	{"*11\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n*2\r\n+a\r\n-ERR b\r\n",
-		" 1) (integer) 1\n 2) (integer) 1\n 3) (integer) 1\n 4) (integer) 1\n 5) (integer) 1\n 6) (integer) 1\n 7) (integer) 1\n 8) (integer) 1\n " +
-			"9) (integer) 1\n10) (integer) 1\n11) 1) a\n    2) (error) ERR b\n",
+		" 1) (integer) 1\n 2) (integer) 1\n 3) (integer) 1\n 4) (integer) 1\n 5) (integer) 1\n 6) (integer) 1\n" +
+			" 7) (integer) 1\n 8) (integer) 1\n 9) (integer) 1\n10) (integer) 1\n11) 1) a\n    2) (error) ERR b\n",
 		"1\n1\n1\n1\n1\n1\n1\n1\n1\n1\na\nERR b\n\n",
 		"1,1,1,1,1,1,1,1,1,1,\"a\",ERROR,\"ERR b\"\n",
 		"[1,1,1,1,1,1,1,1,1,1,[\"a\",error:\"ERR b\"]]\n"},
@@ -106,10 +106,12 @@ var formats = []struct{ in, tty, raw, csv, json string }{
 		"1\n2 v\n",
 		"1,2,\"v\"\n",
 		"{\"[1,2]\":\"v\"}\n"},
-	{"%10\r\n$2\r\nk0\r\n:0\r\n$2\r\nk1\r\n:1\r\n$2\r\nk2\r\n:2\r\n$2\r\nk3\r\n:3\r\n$2\r\nk4\r\n:4\r\n$2\r\nk5\r\n:5\r\n$2\r\nk6\r\n:6\r\n$2\r\nk7\r\n:7\r\n" +
+	{"%10\r\n$2\r\nk0\r\n:0\r\n$2\r\nk1\r\n:1\r\n$2\r\nk2\r\n:2\r\n$2\r\nk3\r\n:3\r\n$2\r\nk4\r\n:4\r\n$2\r\nk5\r\n:5\r\n$2\r\n" +
+		"k6\r\n:6\r\n$2\r\nk7\r\n:7\r\n" +
 		"$2\r\nk8\r\n:8\r\n$2\r\nk9\r\n:9\r\n",
-		" 1# \"k0\" => (integer) 0\n 2# \"k1\" => (integer) 1\n 3# \"k2\" => (integer) 2\n 4# \"k3\" => (integer) 3\n 5# \"k4\" => (integer) 4\n " +
-			"6# \"k5\" => (integer) 5\n 7# \"k6\" => (integer) 6\n 8# \"k7\" => (integer) 7\n 9# \"k8\" => (integer) 8\n10# \"k9\" => (integer) 9\n",
+		" 1# \"k0\" => (integer) 0\n 2# \"k1\" => (integer) 1\n 3# \"k2\" => (integer) 2\n 4# \"k3\" => (integer) 3\n" +
+			" 5# \"k4\" => (integer) 4\n 6# \"k5\" => (integer) 5\n 7# \"k6\" => (integer) 6\n 8# \"k7\" => (integer) 7\n 9# \"k8\" => " +
+			"(integer) 8\n10# \"k9\" => (integer) 9\n",
 		"k0 0\nk1 1\nk2 2\nk3 3\nk4 4\nk5 5\nk6 6\nk7 7\nk8 8\nk9 9\n",
 		"\"k0\",0,\"k1\",1,\"k2\",2,\"k3\",3,\"k4\",4,\"k5\",5,\"k6\",6,\"k7\",7,\"k8\",8,\"k9\",9\n",
 		"{\"k0\":0,\"k1\":1,\"k2\":2,\"k3\":3,\"k4\":4,\"k5\":5,\"k6\":6,\"k7\":7,\"k8\":8,\"k9\":9}\n"},
@@ -239,7 +241,8 @@ var formats = []struct{ in, tty, raw, csv, json string }{
 		"\n",
 		"[[]]\n"},
 	{"%5\r\n+a\r\n*0\r\n+b\r\n%0\r\n+c\r\n~0\r\n+d\r\n>2\r\n:1\r\n:2\r\n+e\r\n~1\r\n:1\r\n",
-		"1# a => (empty array)\n2# b => (empty hash)\n3# c => (empty set)\n4# d => \n   1) (integer) 1\n   2) (integer) 2\n5# e => 1~ (integer) 1\n",
+		"1# a => (empty array)\n2# b => (empty hash)\n3# c => (empty set)\n4# d => \n   1) (integer) 1\n   2) (integer) 2\n" +
+			"5# e => 1~ (integer) 1\n",
 		"a \nb \nc \nd 1\n2\ne 1\n",
 		"\"a\",,\"b\",,\"c\",,\"d\",1,2,\"e\",1\n",
 		"{\"a\":[],\"b\":{},\"c\":[],\"d\":[1,2],\"e\":[1]}\n"},
@@ -249,8 +252,8 @@ var formats = []struct{ in, tty, raw, csv, json string }{
 		"\"a\",\"b\",\"c\",1,2\n",
 		"{\"a\":{\"b\":{\"c\":[1,2]}}}\n"},
 	{"*10\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n%1\r\n+a\r\n*1\r\n:1\r\n",
-		" 1) (integer) 1\n 2) (integer) 1\n 3) (integer) 1\n 4) (integer) 1\n 5) (integer) 1\n 6) (integer) 1\n 7) (integer) 1\n 8) (integer) 1\n " +
-			"9) (integer) 1\n10) 1# a => 1) (integer) 1\n",
+		" 1) (integer) 1\n 2) (integer) 1\n 3) (integer) 1\n 4) (integer) 1\n 5) (integer) 1\n 6) (integer) 1\n" +
+			" 7) (integer) 1\n 8) (integer) 1\n 9) (integer) 1\n10) 1# a => 1) (integer) 1\n",
 		"1\n1\n1\n1\n1\n1\n1\n1\n1\na 1\n",
 		"1,1,1,1,1,1,1,1,1,\"a\",1\n",
 		"[1,1,1,1,1,1,1,1,1,{\"a\":[1]}]\n"},

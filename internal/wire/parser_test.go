@@ -164,7 +164,8 @@ func TestParserKeepsItsLimits(t *testing.T) {
 		{"before login, 16 KiB", Limits{Unauthenticated: true}, "*1\r\n$16384\r\n", ""},
 		{"before login, more", Limits{Unauthenticated: true}, "*1\r\n$16385\r\n", "unauthenticated bulk length"},
 		{"before login, far too many", Limits{Unauthenticated: true}, "*2147483648\r\n", "invalid multibulk length"},
-		{"before login, complete", Limits{Unauthenticated: true}, "*11\r\n" + strings.Repeat("$1\r\na\r\n", 11), "unauthenticated multibulk length"},
+		{"before login, complete", Limits{Unauthenticated: true}, "*11\r\n" + strings.Repeat("$1\r\na\r\n", 11),
+			"unauthenticated multibulk length"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

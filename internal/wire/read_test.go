@@ -50,7 +50,8 @@ func TestReadValueUnderstandsEveryType(t *testing.T) {
 			Elems: []resp.Value{{Kind: resp.KindNull, Attrs: []resp.Value{one, two}}}}},
 	}
 	for _, tt := range tests {
-		for name, src := range map[string]io.Reader{"whole": strings.NewReader(tt.in), "bytewise": iotest.OneByteReader(strings.NewReader(tt.in))} {
+		for name, src := range map[string]io.Reader{"whole": strings.NewReader(tt.in),
+			"bytewise": iotest.OneByteReader(strings.NewReader(tt.in))} {
 			r := bufio.NewReaderSize(src, 16)
 			got, err := ReadValue(r)
 			if err != nil || !reflect.DeepEqual(got, tt.want) {

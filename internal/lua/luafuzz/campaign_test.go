@@ -208,7 +208,8 @@ func (c *campaign) fault(t *testing.T, p *Program, seed uint64, d different) str
 		text += "\n" + strconv.Quote(text)
 	}
 	ours, theirs = around(ours, theirs)
-	return fmt.Sprintf("differs from %s (seed %d)\nprogram:\n%s\nours:\n%s\n%s:\n%s\n", c.name, seed, indent(text), indent(ours), c.name, indent(theirs))
+	return fmt.Sprintf("differs from %s (seed %d)\nprogram:\n%s\nours:\n%s\n%s:\n%s\n", c.name, seed, indent(text),
+		indent(ours), c.name, indent(theirs))
 }
 
 // around cuts two outputs to what is near their first difference.

@@ -26,7 +26,8 @@ func freePort(t *testing.T) string {
 // The server starts with the arguments and the variables of the rendered container, and its probes succeed.
 func TestTheServerStartsAsTheContainerSays(t *testing.T) {
 	port := freePort(t)
-	files, err := render(t, `{auth: {password: secret}, service: {port: `+port+`}, console: {enabled: true}, config: {maxmemory: 70%, save: "3600 1"}}`)
+	files, err := render(t,
+		`{auth: {password: secret}, service: {port: `+port+`}, console: {enabled: true}, config: {maxmemory: 70%, save: "3600 1"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}

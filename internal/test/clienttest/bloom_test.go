@@ -43,7 +43,8 @@ func (b *bloomPlay) adding() {
 	same(t, "reserve", "OK")(c.BFReserve(ctx, "r", 0.001, 2000).Result())
 	same(t, "reserve expansion", "OK")(c.BFReserveExpansion(ctx, "e", 0.001, 2000, 3).Result())
 	same(t, "reserve nonscaling", "OK")(c.BFReserveNonScaling(ctx, "n", 0.001, 2).Result())
-	same(t, "reserve with args", "OK")(c.BFReserveWithArgs(ctx, "w", &redis.BFReserveOptions{Capacity: 2000, Error: 0.001, Expansion: 3}).Result())
+	same(t, "reserve with args", "OK")(c.BFReserveWithArgs(ctx, "w",
+		&redis.BFReserveOptions{Capacity: 2000, Error: 0.001, Expansion: 3}).Result())
 	if err := c.BFReserve(ctx, "r", 0.001, 2000).Err(); err == nil || err.Error() != "ERR item exists" {
 		t.Error(err)
 	}
@@ -54,7 +55,8 @@ func (b *bloomPlay) adding() {
 	many := func(v []bool, err error) (string, error) { return fmt.Sprint(v), err }
 	same(t, "madd", "[false true true]")(many(c.BFMAdd(ctx, "r", "a", "b", "c").Result()))
 	same(t, "mexists", "[true false]")(many(c.BFMExists(ctx, "r", "a", "x").Result()))
-	same(t, "insert", "[true true]")(many(c.BFInsert(ctx, "i", &redis.BFInsertOptions{Capacity: 2000, Error: 0.001, Expansion: 3}, "a", "b").Result()))
+	same(t, "insert", "[true true]")(many(c.BFInsert(ctx, "i", &redis.BFInsertOptions{Capacity: 2000, Error: 0.001, Expansion: 3},
+		"a", "b").Result()))
 	err := c.BFInsert(ctx, "nothing", &redis.BFInsertOptions{Capacity: 2000, Error: 0.001, Expansion: 3, NoCreate: true}, "a").Err()
 	if err == nil || err.Error() != "ERR not found" {
 		t.Error(err)

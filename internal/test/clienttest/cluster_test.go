@@ -150,7 +150,8 @@ func clusterByRueidis(t *testing.T, addr string) string {
 	// The builder itself refuses keys of several slots.
 	s.say("cross slot", c.Do(ctx, c.B().Arbitrary("MSET").Args("a", "1", "b", "2").Build()).Error(), nil)
 	err = c.Dedicated(func(d rueidis.DedicatedClient) error {
-		replies := d.DoMulti(ctx, d.B().Multi().Build(), d.B().Set().Key("{t}n").Value("1").Build(), d.B().Incr().Key("{t}n").Build(), d.B().Exec().Build())
+		replies := d.DoMulti(ctx, d.B().Multi().Build(), d.B().Set().Key("{t}n").Value("1").Build(), d.B().Incr().Key("{t}n").Build(),
+			d.B().Exec().Build())
 		done, err := replies[3].ToArray()
 		if err != nil {
 			return err

@@ -150,7 +150,8 @@ func containersByGoRedis(t *testing.T, addr string) string {
 		&redis.GeoLocation{Longitude: 15.087269, Latitude: 37.502669, Name: "Catania"})
 	dist := c.GeoDist(ctx, "Sicily", "Palermo", "Catania", "km")
 	say("geodist", dist, dist.Val())
-	words("geosearch")(joined(c.GeoSearch(ctx, "Sicily", &redis.GeoSearchQuery{Longitude: 13, Latitude: 38, Radius: 300, RadiusUnit: "km", Sort: "ASC"}).Result()))
+	words("geosearch")(joined(c.GeoSearch(ctx, "Sicily",
+		&redis.GeoSearchQuery{Longitude: 13, Latitude: 38, Radius: 300, RadiusUnit: "km", Sort: "ASC"}).Result()))
 	c.RPush(ctx, "nums", 3, 1, 2)
 	words("sort")(joined(c.Sort(ctx, "nums", &redis.Sort{}).Result()))
 	dump, err := c.Dump(ctx, "user:1").Result()

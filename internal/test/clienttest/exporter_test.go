@@ -30,7 +30,8 @@ var onlyRedis = map[string]string{}
 // onlyLabels are label values that must be there as well: dashboards select by
 // them.
 var onlyLabels = []string{`redis_commands_total{cmd="get"}`, `redis_db_keys{db="db0"}`, `redis_errors_total{err="WRONGTYPE"}`,
-	`redis_exporter_last_scrape_error{err=""} 0`, "redis_up 1", "redis_connected_clients 2", "redis_blocked_clients 0", "redis_slowlog_length 1",
+	`redis_exporter_last_scrape_error{err=""} 0`, "redis_up 1", "redis_connected_clients 2", "redis_blocked_clients 0",
+	"redis_slowlog_length 1",
 	`redis_commands_latencies_usec_count{cmd="get"}`}
 
 // exactly are the metrics, with labels, whose values follow from what was done.
@@ -99,11 +100,12 @@ func busy(t *testing.T, addr string) {
 	c := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, ReadTimeout: patience, MaxRetries: -1})
 	t.Cleanup(func() { _ = c.Close() })
 	for _, args := range [][]any{{"CONFIG", "SET", "slowlog-log-slower-than", "0", "latency-monitor-threshold", "1"}, {"SLOWLOG", "RESET"},
-		{"CONFIG", "SET", "slowlog-log-slower-than", "-1"}, {"SET", "k", "v", "EX", "1000"}, {"GET", "k"}, {"GET", "nothing"}, {"APPEND", "k", "w"},
-		{"PUBLISH", "channel", "message"}, {"INCR", "k"}, {"HGET", "k", "f"},
+		{"CONFIG", "SET", "slowlog-log-slower-than", "-1"}, {"SET", "k", "v", "EX", "1000"}, {"GET", "k"},
+		{"GET", "nothing"}, {"APPEND", "k", "w"}, {"PUBLISH", "channel", "message"}, {"INCR", "k"}, {"HGET", "k", "f"},
 		{"RPUSH", "typed:list", "a", "b", "c"}, {"HSET", "typed:hash", "f", "v", "g", "w"}, {"SADD", "typed:set", "x", "y", "z", "1"},
 		{"ZADD", "typed:zset", "1", "a"},
-		{"PFADD", "typed:hll", "a", "b"}, {"SET", "typed:number", "42.5"}, {"XADD", "stream:1", "5-1", "k", "v"}, {"XADD", "stream:1", "6-1", "k", "v"},
+		{"PFADD", "typed:hll", "a", "b"}, {"SET", "typed:number", "42.5"}, {"XADD", "stream:1", "5-1", "k", "v"},
+		{"XADD", "stream:1", "6-1", "k", "v"},
 		{"XADD", "stream:1", "7-1", "k", "v"}, {"XGROUP", "CREATE", "stream:1", "workers", "0"},
 		{"XREADGROUP", "GROUP", "workers", "ann", "COUNT", "2", "STREAMS", "stream:1", ">"},
 		{"XACK", "stream:1", "workers", "5-1"}, {"XDEL", "stream:1", "5-1"}} {

@@ -125,8 +125,10 @@ func (p goRedisScripts) endless() {
 		p.t.Error(err)
 	}
 	ping := func() (any, error) { return c.Ping(ctx).Result() }
-	p.busy("script", func() (any, error) { return c.Eval(ctx, endlessSource, nil).Result() }, ping, func() (any, error) { return c.ScriptKill(ctx).Result() })
-	p.busy("function", func() (any, error) { return c.FCall(ctx, "endless", nil).Result() }, ping, func() (any, error) { return c.FunctionKill(ctx).Result() })
+	p.busy("script", func() (any, error) { return c.Eval(ctx, endlessSource, nil).Result() }, ping,
+		func() (any, error) { return c.ScriptKill(ctx).Result() })
+	p.busy("function", func() (any, error) { return c.FCall(ctx, "endless", nil).Result() }, ping,
+		func() (any, error) { return c.FunctionKill(ctx).Result() })
 }
 
 // does runs a script of locks.

@@ -131,8 +131,9 @@ const (
 	bumpSource    = "return redis.call('INCR', KEYS[1])"
 	endlessSource = "while true do end"
 	releaseSource = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('DEL', KEYS[1])"
-	extendSource  = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('PEXPIRE', KEYS[1], redis.call('PTTL', KEYS[1]) + ARGV[2])"
-	lockFor       = time.Minute
+	extendSource  = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('PEXPIRE', KEYS[1], " +
+		"redis.call('PTTL', KEYS[1]) + ARGV[2])"
+	lockFor = time.Minute
 )
 
 // hasCode matches a wire error that begins with its code.

@@ -182,7 +182,8 @@ func cacheChaos(t *testing.T, g *group, rng *rand.Rand, native bool) {
 			loop(cached, func(rng *rand.Rand) error { return cached.get(running, x, rng) })
 		}
 		loop(cached, func(rng *rand.Rand) error {
-			return cached.invalidate(running, rng, func() error { return x.Delete(running, "home") }, func() error { return x.Stale(running, "home") })
+			return cached.invalidate(running, rng, func() error { return x.Delete(running, "home") },
+				func() error { return x.Stale(running, "home") })
 		})
 		if !native {
 			continue
@@ -284,7 +285,8 @@ func (g *group) other(p *realserver.Process) *realserver.Process {
 // check fails the test for what must not be.
 func (s *source) check(t *testing.T, name string) {
 	t.Helper()
-	t.Logf("%s: %d reads, %d versions, %d tokens, %d values stored, %d not stored, %d errors", name, s.reads, s.version.Load(), len(s.tokens), s.stored,
+	t.Logf("%s: %d reads, %d versions, %d tokens, %d values stored, %d not stored, %d errors", name, s.reads,
+		s.version.Load(), len(s.tokens), s.stored,
 		s.lost, s.errors)
 	if len(s.old) > 0 {
 		t.Errorf("%s: %d values are older than their invalidation, such as: %s", name, len(s.old), s.old[0])

@@ -279,7 +279,8 @@ func TestADirectoryThatMayNotBeWrittenIsRefused(t *testing.T) {
 		}
 	}
 	f.chmod(0o555)
-	f.row("a read-only directory", f.refuses("nothing can be kept in the directory", "permission denied", f.data), "nothing: the start is refused")
+	f.row("a read-only directory", f.refuses("nothing can be kept in the directory", "permission denied", f.data),
+		"nothing: the start is refused")
 	f.chmod(0o755)
 	f.Start()
 	f.sets(10)

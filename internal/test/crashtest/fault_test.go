@@ -240,7 +240,8 @@ func TestAFullDiskRefusesWritesAndNothingAcknowledgedIsLost(t *testing.T) {
 	took := f.recovers()
 	f.sets(10)
 	f.again()
-	f.row("full disk (tmpfs of 4 MB, always)", said, fmt.Sprintf("nothing of %d acknowledged; writes again %v after there was room", f.acked, took))
+	f.row("full disk (tmpfs of 4 MB, always)", said,
+		fmt.Sprintf("nothing of %d acknowledged; writes again %v after there was room", f.acked, took))
 	// It is killed while the disk is full: the torn record is cut off at the start.
 	f.refusesWrites(4096, "no space left on device")
 	f.again()
@@ -322,7 +323,8 @@ func TestAFailedSyncIsHealedByARewriteAlone(t *testing.T) {
 	}
 	f.sets(10)
 	f.again()
-	f.row("EIO on fsync (strace, always)", said, fmt.Sprintf("nothing of %d acknowledged; healed by a rewrite %v after syncs worked again", f.acked, took))
+	f.row("EIO on fsync (strace, always)", said,
+		fmt.Sprintf("nothing of %d acknowledged; healed by a rewrite %v after syncs worked again", f.acked, took))
 }
 
 // inject has system calls of a process fail until stop is called.

@@ -158,7 +158,8 @@ func moveTo(t *testing.T, w *steady, from, to *redis.Client) time.Duration {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("attached and caught up with %d keys in %.1f s, while transactions of five writes went on: %d so far", to.DBSize(ctx).Val(), took.Seconds(), w.n)
+	t.Logf("attached and caught up with %d keys in %.1f s, while transactions of five writes went on: %d so far",
+		to.DBSize(ctx).Val(), took.Seconds(), w.n)
 	want := number(t, infoField(ctx, from, "replication", "master_repl_offset"))
 	eventually(t, "the replica has every write", func() bool {
 		return number(t, infoField(ctx, to, "replication", "slave_repl_offset")) >= want

@@ -75,7 +75,8 @@ func startWatched(p *realserver.Process, rnd *rand.Rand) error {
 	if err := p.Begin(); err != nil {
 		return err
 	}
-	keys := []string{"r1", "r2", "k1", "k2", "m1", "{q}1", "{q}2", "{q}3", "b1", "b2", "a", "h1", "l1", "s1", "z1", "x1", "{t}h", "{t}l", "{t}s", "{t}z"}
+	keys := []string{"r1", "r2", "k1", "k2", "m1", "{q}1", "{q}2", "{q}3", "b1", "b2", "a", "h1", "l1", "s1", "z1", "x1",
+		"{t}h", "{t}l", "{t}s", "{t}z"}
 	ended := p.Ended()
 	for {
 		c, err := net.Dial("tcp", p.Addr())
@@ -99,8 +100,9 @@ func watchUntilLoaded(c net.Conn, keys []string, rnd *rand.Rand) error {
 	r := bufio.NewReader(c)
 	key := func() string { return keys[rnd.IntN(len(keys))] }
 	for {
-		requests := [][]string{append([]string{"WATCH"}, keys...), {"MULTI"}, {"PING"}, {"EXEC"}, {"DEBUG", "OBJECT", key()}, {"DEBUG", "DIGEST-VALUE", key(), key()},
-			{"WATCH", key()}, {"DEBUG", "SET-ACTIVE-EXPIRE", "1"}, {"BLPOP", key(), "0.001"}, {"CONFIG", "SET", "maxmemory-samples", "5"}, {"UNWATCH"}, {"TYPE", key()}}
+		requests := [][]string{append([]string{"WATCH"}, keys...), {"MULTI"}, {"PING"}, {"EXEC"}, {"DEBUG", "OBJECT", key()},
+			{"DEBUG", "DIGEST-VALUE", key(), key()}, {"WATCH", key()}, {"DEBUG", "SET-ACTIVE-EXPIRE", "1"}, {"BLPOP", key(), "0.001"},
+			{"CONFIG", "SET", "maxmemory-samples", "5"}, {"UNWATCH"}, {"TYPE", key()}}
 		var b []byte
 		for _, args := range requests {
 			b = wire.AppendCommand(b, args...)

@@ -56,8 +56,9 @@ func (c *chain) hashFields() (known int) {
 		_, _ = conn.do("HSET", k, "a", "1", "b", "2", "c", "3", "d", "4")
 		known = 0
 		for _, line := range []string{
-			"HPEXPIRE " + k + " " + strconv.Itoa(50+c.rnd.IntN(1000)) + " FIELDS 1 a", "HEXPIRE " + k + " 10000 FIELDS 2 b c", "HPERSIST " + k + " FIELDS 1 c",
-			"HSETEX " + k + " PX 70000 FIELDS 2 e 5 f 6", "HGETEX " + k + " PX 90000 FIELDS 1 d", "HGETDEL " + k + " FIELDS 1 f",
+			"HPEXPIRE " + k + " " + strconv.Itoa(50+c.rnd.IntN(1000)) + " FIELDS 1 a", "HEXPIRE " + k + " 10000 FIELDS 2 b c",
+			"HPERSIST " + k + " FIELDS 1 c", "HSETEX " + k + " PX 70000 FIELDS 2 e 5 f 6", "HGETEX " + k + " PX 90000 FIELDS 1 d",
+			"HGETDEL " + k + " FIELDS 1 f",
 			"HPEXPIREAT " + k + " 4102444800000 FIELDS 1 b", "SET if:" + k + " x PX 100000",
 		} {
 			if _, err := conn.do(strings.Fields(line)...); err == nil {

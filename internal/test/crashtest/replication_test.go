@@ -86,11 +86,13 @@ func replicate(t *testing.T, kinds, args []string) {
 		full += number(t, field(t, c.nodes[i], "sync_full"))
 		partial += number(t, field(t, c.nodes[i], "sync_partial_ok"))
 	}
-	t.Logf("%d rounds, %d requests, %d cuts; since the last restarts %d full and %d partial synchronisations", n, c.flow.n.Load(), cuts, full, partial)
+	t.Logf("%d rounds, %d requests, %d cuts; since the last restarts %d full and %d partial synchronisations", n,
+		c.flow.n.Load(), cuts, full, partial)
 }
 
 func newChain(t *testing.T, kinds, args []string, seed uint64) *chain {
-	c := &chain{t: t, kinds: kinds, rnd: rand.New(rand.NewPCG(seed, 5)), own: !slices.ContainsFunc(kinds, func(k string) bool { return k != us })}
+	c := &chain{t: t, kinds: kinds, rnd: rand.New(rand.NewPCG(seed, 5)),
+		own: !slices.ContainsFunc(kinds, func(k string) bool { return k != us })}
 	args = append(args, "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes", "--repl-timeout", "20")
 	for i, kind := range kinds {
 		path := kind
@@ -262,7 +264,8 @@ func (f facts) String() string {
 // is gone.
 func (f facts) like(g facts) bool {
 	d := f.deadline - g.deadline
-	return f.kind == g.kind && f.sum == g.sum && f.items == g.items && (f.deadline < 0) == (g.deadline < 0) && d >= 0 && d <= max(f.left, 0)/9+50
+	return f.kind == g.kind && f.sum == g.sum && f.items == g.items && (f.deadline < 0) == (g.deadline < 0) &&
+		d >= 0 && d <= max(f.left, 0)/9+50
 }
 
 // itemCommands are the commands that return the deadlines of items.
@@ -375,7 +378,8 @@ func newFlow(t *testing.T, p *realserver.Process, seed uint64, own bool) *flow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &flow{addr: p.Addr(), known: known, own: own, table: table, seed: seed, rnd: rand.New(rand.NewPCG(seed, 9)), memo: modeltest.Memory{}}
+	return &flow{addr: p.Addr(), known: known, own: own, table: table, seed: seed, rnd: rand.New(rand.NewPCG(seed, 9)),
+		memo: modeltest.Memory{}}
 }
 
 // run writes until stop is closed.
@@ -466,7 +470,8 @@ func (f *flow) heavy() {
 	case 2:
 		all := [][]string{{"MULTI"}}
 		for i := range 1 + f.rnd.IntN(200) {
-			all = append(all, []string{"HSET", "heavy:hash", fmt.Sprint("f", i), strings.Repeat("v", f.rnd.IntN(100))}, []string{"SELECT", strconv.Itoa(f.rnd.IntN(3))})
+			all = append(all, []string{"HSET", "heavy:hash", fmt.Sprint("f", i), strings.Repeat("v", f.rnd.IntN(100))},
+				[]string{"SELECT", strconv.Itoa(f.rnd.IntN(3))})
 		}
 		f.say(6, append(all, []string{"EXEC"})...)
 	case 3:
@@ -478,7 +483,8 @@ func (f *flow) heavy() {
 		}
 	case 5:
 		n := f.rnd.IntN(3)
-		f.say(6, []string{"FUNCTION", "LOAD", "REPLACE", fmt.Sprintf("#!lua name=lib%d\nredis.register_function('f%d', function() return %d end)", n, n, f.seed)})
+		f.say(6, []string{"FUNCTION", "LOAD", "REPLACE",
+			fmt.Sprintf("#!lua name=lib%d\nredis.register_function('f%d', function() return %d end)", n, n, f.seed)})
 	case 6:
 		f.say(6, []string{"DEL", k}, []string{"SWAPDB", "1", "2"})
 	case 7:
@@ -541,6 +547,7 @@ func swapRoles(t *testing.T, kinds []string) {
 func inStep(t *testing.T, master, replica *realserver.Process) {
 	t.Helper()
 	eventually(t, "the replica has everything", func() bool {
-		return field(t, replica, "master_link_status") == "up" && field(t, replica, "master_repl_offset") == field(t, master, "master_repl_offset")
+		return field(t, replica, "master_link_status") == "up" &&
+			field(t, replica, "master_repl_offset") == field(t, master, "master_repl_offset")
 	})
 }

@@ -178,7 +178,8 @@ func (w *promise) check(t *testing.T, p *realserver.Process) {
 	}
 	for i, n := range w.safe {
 		if !there[n] {
-			t.Errorf("client %d: %d of %d is lost, the %dth of %d that were acknowledged; the last there is %d", w.id, n, w.next, i+1, len(w.safe), last)
+			t.Errorf("client %d: %d of %d is lost, the %dth of %d that were acknowledged; the last there is %d", w.id, n,
+				w.next, i+1, len(w.safe), last)
 		}
 	}
 }

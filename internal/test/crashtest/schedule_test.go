@@ -211,7 +211,8 @@ func (o *occurrences) checkCounts(t *testing.T, all []queue.Scheduled[string], f
 	for _, n := range o.runs {
 		runs += n
 	}
-	t.Logf("%d occurrences, %d skipped, %d jobs delivered %d times; delivered after their Ack: %d", total, skipped, len(o.runs), runs, len(o.again))
+	t.Logf("%d occurrences, %d skipped, %d jobs delivered %d times; delivered after their Ack: %d", total, skipped,
+		len(o.runs), runs, len(o.again))
 }
 
 // TestSchedulesLoseOnlyWhatReplicationLost promotes a replica while the consumers still use the old master, and kills

@@ -202,7 +202,8 @@ func TestSentinelFailsOverWithoutLoss(t *testing.T) {
 		token = grant(t, c, grown)
 		m.Start()
 		eventually(t, "the old master follows the new one", func() bool { return g.healthy(ctx) })
-		t.Logf("round %d: writes went on after %.1f s; token %d, then %d (+%.1f s)", round, pause.Seconds(), grown, token, float64(token-grown)/1e6)
+		t.Logf("round %d: writes went on after %.1f s; token %d, then %d (+%.1f s)", round, pause.Seconds(), grown,
+			token, float64(token-grown)/1e6)
 	}
 	stop()
 	done.Wait()

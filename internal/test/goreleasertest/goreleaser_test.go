@@ -78,8 +78,9 @@ func TestTheReleasesPackagesAreThoseOfTheTree(t *testing.T) {
 		t.Errorf("contents (-packaging/nfpm.yaml +.goreleaser.yaml):\n%s", d)
 	}
 	for what, pair := range map[string][2]string{
-		"name": {n.Name, g.PackageName}, "section": {n.Section, g.Section}, "priority": {n.Priority, g.Priority}, "maintainer": {n.Maintainer, g.Maintainer},
-		"description": {n.Description, g.Description}, "homepage": {n.Homepage, g.Homepage}, "license": {n.License, g.License},
+		"name": {n.Name, g.PackageName}, "section": {n.Section, g.Section}, "priority": {n.Priority, g.Priority},
+		"maintainer": {n.Maintainer, g.Maintainer}, "description": {n.Description, g.Description}, "homepage": {n.Homepage, g.Homepage},
+		"license":     {n.License, g.License},
 		"postinstall": {n.Scripts.Postinstall, g.Scripts.PostInstall}, "preremove": {n.Scripts.Preremove, g.Scripts.PreRemove},
 		"postremove": {n.Scripts.Postremove, g.Scripts.PostRemove},
 		"formats":    {formats(t), strings.Join(g.Formats, " ")},
@@ -200,7 +201,8 @@ func TestTheWorkflowRunsThisGoreleaser(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(workflow), &w); err != nil {
 		t.Fatal(err)
 	}
-	version := regexp.MustCompile(`github.com/goreleaser/goreleaser/v2 (v\S+)`).FindStringSubmatch(read(t, "internal/test/goreleasertest/go.mod"))
+	version := regexp.MustCompile(`github.com/goreleaser/goreleaser/v2 (v\S+)`).FindStringSubmatch(read(t,
+		"internal/test/goreleasertest/go.mod"))
 	if version == nil || w.Env["GORELEASER"] != "github.com/goreleaser/goreleaser/v2@"+version[1] {
 		t.Errorf("the workflow has %s, go.mod has %v", w.Env["GORELEASER"], version)
 	}

@@ -163,7 +163,8 @@ func TestEveryExpressionHasItsMetric(t *testing.T) {
 	}
 	master, addr := busy(t, []string{
 		"SET k v PX 1", "GET k", "GET k", "LOCK.ACQUIRE l me 1", "SEM.ACQUIRE s me 2 1", "RL.TAKE r 1 60000", "RL.TAKE r 1 60000",
-		"DQ.ADD q 1 x", "DQ.POP q LEASE 1", "DQ.SCHEDULE q each 1 EVERY 10", "EXPIRY RULE SET all MATCH * TO events", "CONFIG SET maxmemory 100mb",
+		"DQ.ADD q 1 x", "DQ.POP q LEASE 1", "DQ.SCHEDULE q each 1 EVERY 10", "EXPIRY RULE SET all MATCH * TO events",
+		"CONFIG SET maxmemory 100mb",
 	}, "--appendonly", "yes", "--tls-port", fmt.Sprint(realserver.FreePort(t)), "--tls-auth-clients", "no",
 		"--tls-cert-file", filepath.Join(dir, "cert.pem"), "--tls-key-file", filepath.Join(dir, "key.pem"))
 	host, port, err := net.SplitHostPort(addr)
@@ -172,7 +173,8 @@ func TestEveryExpressionHasItsMetric(t *testing.T) {
 	}
 	replica, _ := busy(t, nil, "--replicaof", host+" "+port)
 	text := master()
-	for end := time.Now().Add(tier.Patience); !bytes.Contains(text, []byte("\nredis_connected_slave_lag_seconds{")) && time.Now().Before(end); {
+	for end := time.Now().Add(tier.Patience); !bytes.Contains(text, []byte("\nredis_connected_slave_lag_seconds{")) &&
+		time.Now().Before(end); {
 		text = master() // until the replica is connected
 	}
 	scrape := string(text) + string(replica())

@@ -92,7 +92,8 @@ func runUnit(t *testing.T) {
 		t.Fatalf("no ExecStart in\n%s", unit)
 	}
 	port := fmt.Sprint(realserver.FreePort(t))
-	args := append([]string{"--reuid", "ebb", "--regid", "ebb", "--clear-groups", "env", "-C", "/var/lib/ebb", "NOTIFY_SOCKET=" + notify, "WATCHDOG_USEC=1000000"},
+	args := append([]string{"--reuid", "ebb", "--regid", "ebb", "--clear-groups", "env", "-C", "/var/lib/ebb",
+		"NOTIFY_SOCKET=" + notify, "WATCHDOG_USEC=1000000"},
 		append(strings.Fields(string(command[1])), "--port", port)...)
 	server := exec.Command("setpriv", args...)
 	if os.Getuid() != 0 {
@@ -239,7 +240,8 @@ func serveInRoot(t *testing.T, root string) {
 	}
 	asRoot(t, "chown", user[1], filepath.Join(root, "data"))
 	defer func() { asRoot(t, "chown", "-R", fmt.Sprint(os.Getuid()), filepath.Join(root, "data")) }() // so that it can be removed
-	asRoot(t, "chmod", "755", root)                                                                   // which t.TempDir makes for its user alone
+	// which t.TempDir makes for its user alone
+	asRoot(t, "chmod", "755", root)
 	var variables []string
 	for _, m := range regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`).FindAllStringSubmatch(env[1], -1) {
 		variables = append(variables, m[1]+"="+strings.Trim(m[2], `"`))

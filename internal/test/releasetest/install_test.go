@@ -163,7 +163,8 @@ func TestATagCanBeInstalled(t *testing.T) {
 	// The modules of others come from the cache of this machine, as far as it has them. The tag's go into a cache of its own.
 	bin := t.TempDir()
 	env := []string{"GOPROXY=" + url(proxy(t, version)) + "," + url(filepath.Join(usual[1], "cache", "download")) + "," + usual[0],
-		"GOMODCACHE=" + t.TempDir(), "GOBIN=" + bin, "GOFLAGS=-modcacherw -mod=mod", "GOSUMDB=off", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local"}
+		"GOMODCACHE=" + t.TempDir(), "GOBIN=" + bin, "GOFLAGS=-modcacherw -mod=mod", "GOSUMDB=off", "GOWORK=off",
+		"CGO_ENABLED=0", "GOTOOLCHAIN=local"}
 
 	t.Run("install", func(t *testing.T) {
 		run(t, bin, env, "go", "install", "-trimpath", root+"/cmd/ebb@"+version) // -trimpath: the compiler's cache does not depend on the folder

@@ -300,8 +300,9 @@ var notCompared = map[string]string{
 	"shutdown-timeout":              "needs a replica that lags for seconds",
 	"supervised":                    "needs a service manager",
 	"unixsocketgroup":               "needs a second group",
-	"tls-auth-clients":              noCertificates, "tls-ca-cert-dir": noCertificates, "tls-ca-cert-file": noCertificates, "tls-cert-file": noCertificates,
-	"tls-client-cert-file": noCertificates, "tls-client-key-file": noCertificates, "tls-key-file": noCertificates, "tls-port": noCertificates,
+	"tls-auth-clients":              noCertificates, "tls-ca-cert-dir": noCertificates, "tls-ca-cert-file": noCertificates,
+	"tls-cert-file": noCertificates, "tls-client-cert-file": noCertificates, "tls-client-key-file": noCertificates,
+	"tls-key-file": noCertificates, "tls-port": noCertificates,
 	"tls-protocols": noCertificates, "tls-replication": noCertificates,
 }
 

@@ -362,7 +362,8 @@ func (p *player) undo() error {
 		}
 	}
 	p.changed = nil
-	for _, line := range []string{"FLUSHALL", "CONFIG RESETSTAT", "SLOWLOG RESET", "LATENCY RESET", "ACL LOG RESET", "SCRIPT FLUSH", "FUNCTION FLUSH"} {
+	for _, line := range []string{"FLUSHALL", "CONFIG RESETSTAT", "SLOWLOG RESET", "LATENCY RESET", "ACL LOG RESET",
+		"SCRIPT FLUSH", "FUNCTION FLUSH"} {
 		if err := p.quiet("admin", line); err != nil {
 			return err
 		}

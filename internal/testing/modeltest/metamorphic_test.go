@@ -441,7 +441,8 @@ func TestTokensGrowThroughFiles(t *testing.T) {
 					t.Fatalf("the token %d after %d, %v", held.Int, newest, err)
 				}
 				newest = held.Int
-				if err := errors.Join(w.do("LOCK.RELEASE", "k", "me", strconv.FormatInt(newest, 10)), w.begin(), w.awaitJobs(), w.goThrough()); err != nil {
+				if err := errors.Join(w.do("LOCK.RELEASE", "k", "me", strconv.FormatInt(newest, 10)), w.begin(), w.awaitJobs(),
+					w.goThrough()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -246,7 +246,8 @@ func (p *ownPlay) pass(d time.Duration) error {
 	after, now := dump(p.e.DB, false, 0)
 	plain := func(i item) bool { return i.kind <= engine.ZSet && i.kind != engine.Stream && i.kind != engine.None }
 	for at, b := range before {
-		if a, ok := after[at]; plain(b) && !moves[at.key] && (b.deadline == 0 || b.deadline >= now) && (!ok || a.value != b.value || a.deadline != b.deadline) {
+		if a, ok := after[at]; plain(b) && !moves[at.key] && (b.deadline == 0 || b.deadline >= now) &&
+			(!ok || a.value != b.value || a.deadline != b.deadline) {
 			return fmt.Errorf("time changed what lives: db%d %q was %v, is %v after %v", at.db, at.key, b, a, d)
 		}
 	}
@@ -503,7 +504,8 @@ func (p *ownPlay) lookAtRules() error {
 	// A SET whose deadline has passed counts as an expiry too, but no rule records it.
 	c := p.e.DB.Stats()
 	if lags := c.LagOf(); fired != lags.Count || fired > c.Expired+c.ExpiredItems {
-		return fmt.Errorf("told: the rules were told of %d, %d keys and %d items have expired, %d with a delay", fired, c.Expired, c.ExpiredItems, lags.Count)
+		return fmt.Errorf("told: the rules were told of %d, %d keys and %d items have expired, %d with a delay", fired, c.Expired,
+			c.ExpiredItems, lags.Count)
 	}
 	return nil
 }

@@ -230,7 +230,8 @@ func complaints(t *testing.T, path string) string {
 		if strings.Contains(line, "Full resync") {
 			full++
 		}
-		if strings.Contains(line, "CRITICAL") || strings.Contains(line, "sending an error") || strings.Contains(line, "Protocol error") || full > 1 {
+		if strings.Contains(line, "CRITICAL") || strings.Contains(line, "sending an error") ||
+			strings.Contains(line, "Protocol error") || full > 1 {
 			bad = append(bad, line)
 		}
 	}

@@ -417,7 +417,8 @@ func (m *queueModel) move(t *rapid.T) {
 
 func (m *queueModel) config(t *rapid.T) {
 	key := drawQueue(t)
-	c := engine.QueueConfig{MaxDeliveries: rapid.Int64Range(0, 3).Draw(t, "deliveries"), MaxLen: rapid.SampledFrom([]int64{0, 0, 5}).Draw(t, "maxlen")}
+	c := engine.QueueConfig{MaxDeliveries: rapid.Int64Range(0, 3).Draw(t, "deliveries"),
+		MaxLen: rapid.SampledFrom([]int64{0, 0, 5}).Draw(t, "maxlen")}
 	if m.dead && key != "{q}:dead" && rapid.Bool().Draw(t, "dead") {
 		c.DeadLetter = []byte("{q}:dead")
 	}
@@ -558,7 +559,8 @@ func (m *queueModel) compare(t *rapid.T, tx *engine.Tx, key string) {
 		t.Fatalf("%q: paused until %d at %d, want %d", key, info.PausedUntil, now, q.config.PausedUntil)
 	}
 	got := fmt.Sprint(info.Ready, info.Delayed, info.Leased, info.Unique, info.MaxLen, info.MaxDeliveries, string(info.DeadLetter))
-	expect := fmt.Sprint(ready, len(want)-ready, len(q.jobs)-len(want), marks, q.config.MaxLen, q.config.MaxDeliveries, string(q.config.DeadLetter))
+	expect := fmt.Sprint(ready, len(want)-ready, len(q.jobs)-len(want), marks, q.config.MaxLen, q.config.MaxDeliveries,
+		string(q.config.DeadLetter))
 	if err != nil || got != expect {
 		t.Fatalf("%q: ready, delayed, leased, unique, limits: %s, %v, want %s", key, got, err, expect)
 	}

@@ -265,7 +265,8 @@ func (c *crossing) count(log []engine.Effect, left map[string]bool, what string)
 			}
 		}
 		if n := int64(len(got)) + counted[name]; n != int64(len(want)) {
-			c.t.Fatalf("%s: %s: %d jobs and %d counted occurrences, want %d in all: %d, jobs %d", what, name, len(got), counted[name], len(want), want, got)
+			c.t.Fatalf("%s: %s: %d jobs and %d counted occurrences, want %d in all: %d, jobs %d", what, name, len(got),
+				counted[name], len(want), want, got)
 		}
 	}
 }

@@ -231,7 +231,8 @@ func differ(want, got map[place]item, now int64) (diff []string) {
 		switch dead := w.deadline != 0 && w.deadline < now; {
 		case !ok && !dead:
 			diff = append(diff, fmt.Sprintf("db%d %q: is missing: %s", at.db, at.key, w))
-		case ok && !dead && (g.kind != w.kind || g.value != w.value || g.span != w.span || g.fresh != w.fresh || g.deadline != w.deadline && !slid):
+		case ok && !dead && (g.kind != w.kind || g.value != w.value || g.span != w.span || g.fresh != w.fresh ||
+			g.deadline != w.deadline && !slid):
 			diff = append(diff, fmt.Sprintf("db%d %q: %s, want %s", at.db, at.key, g, w))
 		}
 	}

@@ -178,7 +178,8 @@ func constructors(t *testing.T) map[string]bool {
 }
 
 // elsewhere are the directories that hold no toolkit.
-var elsewhere = []string{"bench", "cmd", "conn", "contrib", "docs", "ebbtest", "embed", "engine", "examples", "goredis", "internal", "redisson",
+var elsewhere = []string{"bench", "cmd", "conn", "contrib", "docs", "ebbtest", "embed", "engine", "examples",
+	"goredis", "internal", "redisson",
 	"resp", "server", "testdata"}
 
 func constructor(pkg string, fn *ast.FuncDecl) string {

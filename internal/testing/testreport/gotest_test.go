@@ -37,7 +37,8 @@ func TestWhatFailedIsRecordedThoughGitFailsAfterwards(t *testing.T) {
 	t.Setenv("EBB_BASE", "HEAD")
 	t.Setenv("results", results)
 	events := `{"Action":"fail","Package":"m/a","Test":"TestX"}` + "\n" + `{"Action":"fail","Package":"m/a"}`
-	err := newReport(io.Discard).test(".", []string{"sh", "-c", "ln -sf /bin/false " + git + "; echo '" + events + "'"}, false, func() bool { return true })
+	err := newReport(io.Discard).test(".", []string{"sh", "-c", "ln -sf /bin/false " + git + "; echo '" + events + "'"}, false,
+		func() bool { return true })
 	if err != errFailed {
 		t.Error(err)
 	}

@@ -104,12 +104,15 @@ func TestAFailureIsRecordedWithTheCommandThatRepeatsIt(t *testing.T) {
 		{"the error, and then what the test logs at its end", []string{"    x_test.go:9: the cause", "    of two lines", "    more",
 			"    x_test.go:15: server 1: stopped", "    x_test.go:15: server 2: stopped",
 			"    x_test.go:15: server 3: stopped", "    x_test.go:15: server 4: stopped"},
-			"        x_test.go:9: the cause\n        of two lines\n        x_test.go:15: server 1: stopped\n        x_test.go:15: server 2: stopped\n" +
+			"        x_test.go:9: the cause\n        of two lines\n        x_test.go:15: server 1: stopped\n" +
+				"        x_test.go:15: server 2: stopped\n" +
 				"        x_test.go:15: server 3: stopped\n        x_test.go:15: server 4: stopped\n"},
 		{"panic", []string{"panic: no [recovered, repanicked]", "goroutine 8 [running]:", "testing.tRunner.func1.2({0x1, 0x2})",
-			"\ttesting/testing.go:1974 +0x232", "panic({0x1?, 0x2?})", "\t/usr/local/go/src/runtime/panic.go:860 +0x13a", "m/a.f(...)", "\tm/a/x_test.go:9",
+			"\ttesting/testing.go:1974 +0x232", "panic({0x1?, 0x2?})", "\t/usr/local/go/src/runtime/panic.go:860 +0x13a",
+			"m/a.f(...)", "\tm/a/x_test.go:9",
 			"m/a.TestX(0x3)", "\tm/a/x_test.go:12 +0x12",
-			"testing.tRunner(0x3, 0x4)", "\ttesting/testing.go:2036 +0xea", "created by testing.(*T).Run in goroutine 1", "\ttesting/testing.go:2101 +0x4c5"},
+			"testing.tRunner(0x3, 0x4)", "\ttesting/testing.go:2036 +0xea", "created by testing.(*T).Run in goroutine 1",
+			"\ttesting/testing.go:2101 +0x4c5"},
 			"    panic: no [recovered, repanicked]\n    goroutine 8 [running]:\n    m/a.f(...)\n    \tm/a/x_test.go:9\n" +
 				"    m/a.TestX(0x3)\n    \tm/a/x_test.go:12 +0x12\n"},
 		{"race", append([]string{"WARNING: DATA RACE", "Write at x.go:5"}, message...),
@@ -151,9 +154,11 @@ func TestATimeoutShowsWhereTheTestWaits(t *testing.T) {
 	got := recorded(t, said("TestX", "panic: test timed out after 5s", "\trunning tests:", "\t\tTestX (5s)", "", "goroutine 9 [running]:",
 		"testing.(*M).startAlarm.func1()", "\ttesting/testing.go:2682 +0x345", "created by time.goFunc", "\ttime/sleep.go:215 +0x2d", "",
 		"goroutine 1 [chan receive]:", "testing.(*T).Run(0x1)", "\ttesting/testing.go:2110 +0x4a5", "main.main()", "\t_testmain.go:47 +0x9b", "",
-		"goroutine 8 [chan receive]:", "m/a.TestX(0x1)", "\tm/a/x_test.go:9 +0x25", "created by m/a.start in goroutine 7", "\tm/a/x_test.go:5 +0x2"),
+		"goroutine 8 [chan receive]:", "m/a.TestX(0x1)", "\tm/a/x_test.go:9 +0x25", "created by m/a.start in goroutine 7",
+		"\tm/a/x_test.go:5 +0x2"),
 		`{"Action":"fail","Package":"m/a"}`)
-	want := "unit: m/a TestX\n    panic: test timed out after 5s\n    \trunning tests:\n    \t\tTestX (5s)\n    goroutine 8 [chan receive]:\n" +
+	want := "unit: m/a TestX\n    panic: test timed out after 5s\n    \trunning tests:\n    \t\tTestX (5s)\n" +
+		"    goroutine 8 [chan receive]:\n" +
 		"    m/a.TestX(0x1)\n    \tm/a/x_test.go:9 +0x25\n  again: go test -race -run '^TestX$' m/a\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -162,7 +167,8 @@ func TestATimeoutShowsWhereTheTestWaits(t *testing.T) {
 
 // A goroutine that another test has started may panic in the name of any: the package repeats it.
 func TestAPanicInAGoroutineIsRepeatedByItsPackage(t *testing.T) {
-	got := recorded(t, said("TestX", "panic: late", "goroutine 9 [running]:", "m/a.TestY.func1()", "\tm/a/x_test.go:9 +0x1", "created by m/a.TestY in goroutine 7",
+	got := recorded(t, said("TestX", "panic: late", "goroutine 9 [running]:", "m/a.TestY.func1()", "\tm/a/x_test.go:9 +0x1",
+		"created by m/a.TestY in goroutine 7",
 		"\tm/a/x_test.go:8 +0x2"), `{"Action":"fail","Package":"m/a"}`)
 	want := "unit: m/a TestX\n    panic: late\n    goroutine 9 [running]:\n    m/a.TestY.func1()\n    \tm/a/x_test.go:9 +0x1\n" +
 		"    created by m/a.TestY in goroutine 7\n    \tm/a/x_test.go:8 +0x2\n  again: go test -race m/a\n"
@@ -185,7 +191,8 @@ func TestAPackageThatPassesInSpiteOfATestHasFailed(t *testing.T) {
 
 func TestAPackageWithoutAnEndIsRecorded(t *testing.T) {
 	got := recorded(t, said("", "something"))
-	if want := "unit: m/a \n    the package had not ended: go test was stopped, or a test ended the process\n  again: go test -race m/a\n"; got != want {
+	if want := "unit: m/a \n    the package had not ended: go test was stopped, or a test ended the process\n" +
+		"  again: go test -race m/a\n"; got != want {
 		t.Errorf("%q", got)
 	}
 }
@@ -202,7 +209,8 @@ func TestAPackageWithoutATestSaysSo(t *testing.T) {
 
 func TestATestThatHadNotEndedIsRecorded(t *testing.T) {
 	got := recorded(t, said("TestX", "=== RUN   TestX", "    x_test.go:9: waiting"))
-	want := "unit: m/a TestX\n        x_test.go:9: waiting\n    it had not ended when go test was stopped\n  again: go test -race -run '^TestX$' m/a\n"
+	want := "unit: m/a TestX\n        x_test.go:9: waiting\n    it had not ended when go test was stopped\n" +
+		"  again: go test -race -run '^TestX$' m/a\n"
 	if got != want {
 		t.Errorf("%q", got)
 	}

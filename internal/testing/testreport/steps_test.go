@@ -211,7 +211,8 @@ race: m/a TestZ
 
 func TestAStoppedStepSaysWhatItFound(t *testing.T) {
 	status, out := runPlayed(t, "it waits", "contrib")
-	want := "== failures\ncontrib:\n    # m/contrib/gin\n    ./a.go:3:1: syntax error\n  again: .ci/test contrib\n== FAILED: contrib (stopped), after 3 s\n"
+	want := "== failures\ncontrib:\n    # m/contrib/gin\n    ./a.go:3:1: syntax error\n  again: .ci/test contrib\n" +
+		"== FAILED: contrib (stopped), after 3 s\n"
 	if status != statusStopped || !strings.HasSuffix(out, want) {
 		t.Errorf("status %d; the end is\n%s\nwant\n%s", status, out, want)
 	}

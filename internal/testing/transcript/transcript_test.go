@@ -72,7 +72,8 @@ func playText(t *testing.T, text string, s *script) error {
 }
 
 func TestAFileIsSplitIntoCases(t *testing.T) {
-	cases, err := Parse("f", "# one\n# oracle: none, because\n# more\n> GET \"a b\" (unordered)\n\n(nil)\n~ 1500ms\n\n# two\n2> PING\nPONG\n2< hello\nmore\n")
+	cases, err := Parse("f", "# one\n# oracle: none, because\n# more\n> GET \"a b\" (unordered)\n\n(nil)\n~ 1500ms\n\n# two\n"+
+		"2> PING\nPONG\n2< hello\nmore\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -268,7 +268,8 @@ func TestSentencesNameTheirSubject(t *testing.T) {
 		}
 		over := c.md > max.md || c.comments > max.comments || c.strings > max.strings
 		if over {
-			t.Errorf("%s has %v sentences whose subject is an indefinite person; its ceiling is %v. Name the client, the caller or the server", a, c, max)
+			t.Errorf("%s has %v sentences whose subject is an indefinite person; its ceiling is %v. Name the client, the "+
+				"caller or the server", a, c, max)
 		} else if c != max {
 			t.Logf("%s: lower its ceiling to %v", a, c)
 		}
@@ -304,7 +305,8 @@ func TestLinesOfGoFitTheScreen(t *testing.T) {
 	for _, a := range slices.Sorted(maps.Keys(found)) {
 		switch n, max := len(found[a]), longCeilings[a]; {
 		case n > max:
-			t.Errorf("%s has %d lines of Go that are longer than %d columns; its ceiling is %d:\n%s", a, n, columns, max, strings.Join(found[a], "\n"))
+			t.Errorf("%s has %d lines of Go that are longer than %d columns; its ceiling is %d:\n%s", a, n, columns, max,
+				strings.Join(found[a], "\n"))
 		case n < max:
 			t.Logf("%s: lower its ceiling of long lines to %d", a, n)
 		}

@@ -147,7 +147,8 @@ func TestTwoProcessesAndJavaShareALimiterAndALock(t *testing.T) {
 		span := time.Duration(slices.Max(grants)-began) * time.Millisecond
 		// A window of the log holds rate permits; those at both ends count whole.
 		most := int(span/interval+2) * rate
-		t.Logf("together: %d permits in %v, at most %d of %d in %v; %d increments by %d holders", len(grants), span, most, rate, interval, protected, held)
+		t.Logf("together: %d permits in %v, at most %d of %d in %v; %d increments by %d holders", len(grants), span, most,
+			rate, interval, protected, held)
 		if len(grants) > most {
 			t.Errorf("%d permits in %v, %d allowed", len(grants), span, most)
 		}
