@@ -81,7 +81,7 @@ func (k *Calendar) Today(ctx context.Context) (Day, error) {
 			return DayOf(time.Unix(s, 0).In(k.o.Location)), nil
 		}
 	}
-	return Day{}, k.failed("today", fmt.Errorf("%w: the time is %s", conn.ErrValue, v))
+	return Day{}, k.failed("today", fmt.Errorf("%w: TIME replied %s; want the seconds and microseconds", conn.ErrValue, v))
 }
 
 // SignIn marks today, and reports whether it is the first time today.

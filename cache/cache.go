@@ -178,7 +178,7 @@ func (x *Cache[K, V]) Close() {
 }
 
 // changed forgets local values, so that this process reads what it has written. Each call that writes makes
-// it at its end, also if it failed, because it may have run.
+// it at its end, even if it failed, because it may have run.
 func (x *Cache[K, V]) changed(keys ...string) {
 	if x.near == nil {
 		return

@@ -268,7 +268,7 @@ func (x *Cache[K, V]) load(ctx context.Context, r request[K, V], e fresh.Entry, 
 	if v, err = x.callUnderLease(ctx, r, token); err != nil && err != ErrAbsent {
 		return v, true, err
 	}
-	storing, end := kit.Outlive(ctx, kit.GraceAfterEnd) // the next calls need the value, also if this one's caller has left
+	storing, end := kit.Outlive(ctx, kit.GraceAfterEnd) // the next calls need the value, even if this one's caller has left
 	defer end()
 	body, span, ttl := "", x.o.AbsentTTL, x.o.AbsentTTL+time.Millisecond
 	switch {
@@ -321,7 +321,7 @@ func (x *Cache[K, V]) keep(ctx context.Context, r request[K, V], token, body str
 	return ok, err
 }
 
-// callUnderLease calls the loader, and renews the lease until it returns, also if ctx ends before.
+// callUnderLease calls the loader, and renews the lease until it returns, even if ctx ends before.
 func (x *Cache[K, V]) callUnderLease(ctx context.Context, r request[K, V], token string) (v V, err error) {
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var renewer sync.WaitGroup

@@ -78,7 +78,7 @@ func (c *Conn) Do(ctx context.Context, args ...any) (Value, error) {
 
 // Block does the work of Do for a command that waits at the server. The command has a
 // connection to itself and waits as long as it says. Block returns soon after the context ends,
-// also if the context has no deadline: with the reply, if the command had taken something by then.
+// even if the context has no deadline: with the reply, if the command had taken something by then.
 // A server that does not close the connection within 250 ms may take a value that is lost, and so may
 // one behind a proxy that closes both sides of a connection when one has ended. If
 // the server does not reply, Block returns ErrUnavailable: when the reply is late by the read

@@ -18,7 +18,7 @@ import (
 // Each write costs a round trip from the master to its replicas. The longest within is three
 // quarters of the URL's read_timeout (3 s). A Pipeline waits once for all its writes. On an
 // embedded engine with files, a call returns when its write is on disk; without files it does
-// not wait. If the Driver is no ReplicatedDriver, every write returns ErrArgument.
+// not wait. If the Driver is not a ReplicatedDriver, every write returns ErrArgument.
 //
 // The view shares all resources of the Conn and ends with it. Closing the view does nothing.
 func (c *Conn) Replicated(n int, within time.Duration) *Conn {
@@ -33,7 +33,7 @@ func (c *Conn) Replicated(n int, within time.Duration) *Conn {
 	return view
 }
 
-// unreplicated is the view of a Driver that is no ReplicatedDriver.
+// unreplicated is the view of a Driver that is not a ReplicatedDriver.
 type unreplicated struct{ Driver }
 
 func (u unreplicated) err() error {

@@ -68,7 +68,7 @@ func TestMessagesComeWhenAHungBackendGoesOn(t *testing.T) {
 	})
 }
 
-// A call that waits at a server that hangs notices it, also without a deadline.
+// A call that waits at a server that hangs notices it, even without a deadline.
 func TestAWaitAtAHungServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ebbtest.Run(t)

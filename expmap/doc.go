@@ -17,7 +17,7 @@
 //
 // Invariants of every layout: an entry lives up to and including the millisecond of its
 // deadline (in Redisson's layout up to the millisecond before), by the server's clock.
-// Afterwards no operation returns, counts or lists it, also while the server has not yet
+// Afterwards no operation returns, counts or lists it, even while the server has not yet
 // reclaimed its memory. MaxLen is checked in the step that adds. In a map with Events, the step
 // that removes an expired entry also records the event.
 //

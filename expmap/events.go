@@ -93,7 +93,7 @@ func (k *core[K, V]) listen(ctx context.Context, feed *expiries.Feed, listener s
 	})
 }
 
-// Watch removes expired entries in time, also while no program uses the map, until the context
+// Watch removes expired entries in time, even while no program uses the map, until the context
 // ends; the context's error is in the chain of its own. It continues after lost connections. On
 // ebb, and on servers whose hash fields have deadlines, the server does that.
 func (m *Map[K, V]) Watch(ctx context.Context) error {

@@ -29,7 +29,7 @@ func TestAFullMapEvictsTheLeastRecentlyUsedEntry(t *testing.T) {
 		_, err = m.Increment(ctx, "b", 5, 0)
 		must(t, err)
 		must(t, m.Set(ctx, "d", 4, 0)) // c goes
-		_, _, err = m.Get(ctx, "none") // a miss is no use
+		_, _, err = m.Get(ctx, "none") // a miss does not count as use
 		must(t, err)
 		_, err = m.CompareAndSwap(ctx, "a", 0, 7)
 		must(t, err)

@@ -189,7 +189,7 @@ var (
 	releaseScript = conn.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 )
 
-// release removes a marker, also if the context has ended. If that fails, the marker expires. failed is the error of the call that may have
+// release removes a marker, even if the context has ended. If that fails, the marker expires. failed is the error of the call that may have
 // set it, nil for none.
 func (m *Map[K, V]) release(ctx context.Context, marker, token string, failed error) {
 	_ = kit.Release(ctx, failed, conn.Temporary, func(ctx context.Context) error {

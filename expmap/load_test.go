@@ -138,7 +138,7 @@ func TestAWaiterForALoaderEndsWithItsContext(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { // a caller with time waits on, also after another leader
+		wg.Go(func() { // a caller with time waits on, even after another leader
 			if v, err := m.GetOrLoad(ctx, "k", time.Hour, loader); v != 1 || err != nil {
 				t.Error(v, err)
 			}

@@ -19,7 +19,7 @@ func (m *Map[K, V]) localize() {
 }
 
 // changed forgets the local values of the map, so that this process reads what it has written: each call
-// that writes makes it at its end, also if it failed, because it may have run.
+// that writes makes it at its end, even if it failed, because it may have run.
 func (m *Map[K, V]) changed() {
 	if m.near != nil {
 		m.near.Changed(m.key)

@@ -237,7 +237,7 @@ func TestUseKeepsAnIdleEntryAlive(t *testing.T) {
 			t.Error(did, err)
 		}
 		if d, ok, err := m.TTL(ctx, "used"); d != 10*time.Minute || !ok || err != nil {
-			t.Error("it is no use to write a time:", d, ok, err)
+			t.Error("writing a time counted as use:", d, ok, err)
 		}
 		if did, err := m.Expire(ctx, "used", 3*time.Minute); !did || err != nil {
 			t.Error(did, err)

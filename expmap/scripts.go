@@ -144,7 +144,7 @@ local function seal() end
 // the stream of events, and the index of a family. The first two end by themselves after the
 // last deadline if all entries have one, with events the grace later, and the index
 // the grace after the last one that it knows: a sweeping call must find it. A read leaves the
-// keys as they are, so that it is no change for copies of values in other processes.
+// keys as they are, so that it does not change copies of values in other processes.
 const zsetPrelude = `
 local due, stream, index, used = KEYS[2], KEYS[3], KEYS[4], ARGV[8] ~= '' and KEYS[5]
 local told = false

@@ -207,7 +207,7 @@ func TestNumbersAreAddedTo(t *testing.T) {
 			add("t", 1, 0, ErrNotNumber)
 			float("t", 1, 0, ErrNotNumber)
 			for _, key := range []string{"n", "t", "f"} {
-				ttl(key, 10*time.Minute) // also after a refusal
+				ttl(key, 10*time.Minute) // even after a refusal
 			}
 			float("t", math.NaN(), 0, ebb.ErrArgument)
 			add("last", 1, 1, nil)

@@ -83,7 +83,7 @@ func (k *core[T]) listen(ctx context.Context, listener string, fn func(ctx conte
 	})
 }
 
-// Watch removes expired members in time, also while no program uses the set, until the context
+// Watch removes expired members in time, even while no program uses the set, until the context
 // ends; the context's error is in the chain of its own. It continues after lost connections. On
 // ebb the server does that.
 func (s *Set[T]) Watch(ctx context.Context) error {

@@ -47,7 +47,7 @@ type Limiter struct {
 	local        local
 	logged       sync.Once
 
-	scriptsOnly bool // for tests: it uses scripts also where ebb's commands are
+	scriptsOnly bool // for tests: it uses scripts even where ebb's commands are
 }
 
 // Result is the reply of a limiter to one request.

@@ -175,7 +175,7 @@ local function gcra(key, most, den, per, asItIs)
   local state = redis.call('GET', key)
   local plain = state and tonumber(state)
   if plain then
-    if plain < 1e14 then return nil end -- another program's counter: it is no instant after 1973
+    if plain < 1e14 then return nil end -- another program's counter: it is not an instant after 1973
     tat = plain
   elseif state then
     local us, n, d, rest = string.match(state, '^[gG] (%d+) (%d+) (%d+) %d+(.*)$')
@@ -477,7 +477,7 @@ return taken(b, 1, -1, behind, c)
 // no bound. The first element of the reply is 1: taken; 0: denied, because the wait would be too long; 2: poll again after the us in
 // the reply, with the turn that is its last element; 3: as 2, but the ticket is not in the line.
 //
-// A ticket takes when the bucket has enough for it and for all tickets before it, also if one of these has not polled yet. A ticket
+// A ticket takes when the bucket has enough for it and for all tickets before it, even if one of these has not polled yet. A ticket
 // whose turn comes after its deadline is not in the line, because no other ticket needs to wait for it. It keeps its turn, and
 // returns to the line if tickets before it leave.
 const luaWait = `

@@ -37,7 +37,7 @@ const (
 // When the context ends, the call leaves the queue and returns the context's error. If the
 // deadline of the context is before the turn, Wait returns ErrLate with
 // context.DeadlineExceeded: at once if the call is the first in the queue, else at the
-// deadline. An answer that is under way at the deadline still counts, also if it comes up to half a
+// deadline. An answer that is under way at the deadline still counts, even if it comes up to half a
 // second later.
 //
 // Other errors are those of Allow. If the connection is lost while Wait waits, Down decides:

@@ -218,7 +218,7 @@ func (x *Index) Delete(ctx context.Context) error {
 	return x.failed("delete", err)
 }
 
-// Watch removes expired members in time, also while no program uses the index, until the
+// Watch removes expired members in time, even while no program uses the index, until the
 // context ends; the context's error is in the chain of its own. It continues after lost
 // connections. On ebb the server does that.
 func (x *Index) Watch(ctx context.Context) error {

@@ -75,7 +75,7 @@ func (x *Index) search(ctx context.Context, q Query, of bool) ([]Found, error) {
 	all := make([]Found, len(v.Elems))
 	for i, e := range v.Elems {
 		if len(e.Elems) != 3 {
-			return nil, x.failed("search", fmt.Errorf("%w: %s is no member found", conn.ErrValue, e))
+			return nil, x.failed("search", fmt.Errorf("%w: %s does not describe a member that was found", conn.ErrValue, e))
 		}
 		d, err := e.Elems[1].AsFloat()
 		if err != nil {

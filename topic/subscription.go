@@ -153,7 +153,7 @@ func (s *Subscription[T]) decode(i item) (Message[T], error) {
 	return m, nil
 }
 
-// Err returns why the subscription has ended, ErrSlow or ebb.ErrClosed, also while messages
+// Err returns why the subscription has ended, ErrSlow or ebb.ErrClosed, even while messages
 // wait; nil if the subscription has not ended.
 func (s *Subscription[T]) Err() error {
 	s.mu.Lock()

@@ -10,7 +10,7 @@ import (
 )
 
 // slack is the number of bytes of garbage that Go's heap may hold before a collection,
-// also when the live heap is small. ebb's data is outside that heap, so the live heap has
+// even when the live heap is small. ebb's data is outside that heap, so the live heap has
 // a few megabytes. Go's own rule collects when the heap has doubled; under it, scripts
 // that make many values would spend a third of their time in collections. Once scripts
 // have made garbage, the resident memory is greater by about one and a half times slack.

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 )
 
-// serveOnly are the options of ebb serve that are no directives, with their meaning.
+// serveOnly are the options of ebb serve that are not directives, with their meaning.
 var serveOnly = [][2]string{
 	{"--accept-clock", "start although the clock is far behind the files (yes or no)"},
 	{"--console", "serve the web console at 127.0.0.1:9121, or at the next free port"},

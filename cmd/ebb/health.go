@@ -29,7 +29,7 @@ used, 1 if not: it cannot be reached, it loads its data, its link to the master 
 it refuses writes because a save failed. A server that asks for a password that was not
 given is in use, and status 0.
 
-With --live the status is 0 as soon as the server replies, also while it loads: for a
+With --live the status is 0 as soon as the server replies, even while it loads: for a
 probe that restarts the server.
 
 Without flags it reads the server's port, socket, TLS port and password from the environment (EBB_PORT,

@@ -49,8 +49,8 @@ ebb.conf(5) with every directive. Packages hold them.
 	}
 }
 
-// plain removes from the pages of a directory what cobra writes and no reader needs: the date, which is no release's, and the default of
-// switches.
+// plain removes from the pages of a directory what cobra writes and no reader needs: the date, which is not that of a release, and the
+// default of switches.
 func plain(dir string) error {
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
 	if err != nil {

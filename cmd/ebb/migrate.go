@@ -63,7 +63,7 @@ func migrationSteps() []migrationStep {
 		{"check", "Examine whether data, commands and memory fit the target; change nothing", longCheck, "", checkMigration},
 		{"follow", "Copy the data, and follow the source until Ctrl-C", longFollow, "copy once",
 			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Follow(ctx) }},
-		{"verify", "Compare values and deadlines of both sides, also while clients write", longVerify, "sample loss",
+		{"verify", "Compare values and deadlines of both sides, even while clients write", longVerify, "sample loss",
 			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Verify(ctx) }},
 		{"cutover", "Follow if necessary, hold the source's writes, and make the target a master", longCutover, "copy cut",
 			func(ctx context.Context, m *migrate.Migration, _ *cobra.Command) error { return m.Cutover(ctx) }},
@@ -95,7 +95,7 @@ Exit status: 0 if the data is equal, 1 if it differs or could not be compared.`
 
 	longCutover = `Follow if TO does not yet, hold the writes of FROM (CLIENT PAUSE WRITE), wait until TO has the
 last one, make TO a master, and print for what time the writes were held. If TO has not got
-everything after 90 % of --pause, FROM accepts writes again, TO is no master, and the exit
+everything after 90 % of --pause, FROM accepts writes again, TO is not a master, and the exit
 status is 1. Afterwards FROM holds writes until its pause ends: move the clients to TO, and
 stop FROM, or let it follow TO with --reverse.`
 

@@ -110,7 +110,7 @@ func testNames(list string) string {
 	return strings.Join(names, ",")
 }
 
-// sentinelName is the name of the command that says that ebb is no Sentinel.
+// sentinelName is the name of the command that says that ebb is not a Sentinel.
 const sentinelName = "redis-sentinel"
 
 // sentinelCommand is what a link of the name redis-sentinel runs: an error, where the help would look like a success.

@@ -16,7 +16,7 @@ import (
 // rueidis itself waits
 //
 //	for a connection   that another call opens, until its handshake: for Dialer.Timeout,
-//	                   also if the context ends before
+//	                   even if the context ends before
 //	for a reply        on a connection of its own until ConnWriteTimeout or
 //	                   the context's deadline, but not for its cancellation; on one that
 //	                   other calls share, until a PING got no reply either, which is later

@@ -102,7 +102,7 @@ func (d *driver) blocked(ctx context.Context, words []string, more time.Duration
 }
 
 // endless is a context that hides its deadline. rueidis waits for a reply until the
-// context's deadline if it has one, also if the context is cancelled before; without one
+// context's deadline if it has one, even if the context is cancelled before; without one
 // it observes the cancellation.
 type endless struct{ context.Context }
 

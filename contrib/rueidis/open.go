@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Cache is the time for which this process may keep a reply to one of Cached; 0: no
 	// cache. When a key changes, the server sends a message and rueidis drops the copy.
-	// Until that message arrives, a read may return the value before the write, also if this
+	// Until that message arrives, a read may return the value before the write, even if this
 	// process has written. If the connection is lost without an error, a read may be older
 	// by up to Cache. Scripts, and so the objects of the toolkit, never read copies. The
 	// client must not have DisableCache.

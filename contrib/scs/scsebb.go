@@ -43,7 +43,7 @@ func New(c *ebb.Conn, name string, opts ...Options) (*Store, error) {
 	return &Store{s}, nil
 }
 
-// FindCtx returns the data of a session. found is false if there is none, or what is under its key is no
+// FindCtx returns the data of a session. found is false if there is none, or what is under its key is not a
 // session.
 func (s *Store) FindCtx(ctx context.Context, token string) (b []byte, found bool, err error) {
 	return s.s.Find(ctx, token)
@@ -59,7 +59,7 @@ func (s *Store) CommitCtx(ctx context.Context, token string, b []byte, expiry ti
 // DeleteCtx deletes a session.
 func (s *Store) DeleteCtx(ctx context.Context, token string) error { return s.s.Delete(ctx, token) }
 
-// AllCtx returns the data of all sessions by token. It is no use of a session: idle times go on. It scans the
+// AllCtx returns the data of all sessions by token. It does not count as use of a session: idle times go on. It scans the
 // keys of the backend, so it is for administration and not for requests.
 func (s *Store) AllCtx(ctx context.Context) (map[string][]byte, error) {
 	all := map[string][]byte{}

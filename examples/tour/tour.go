@@ -11,7 +11,7 @@
 // second; elsewhere its last picture is printed, without escape codes.
 //
 // Invariants: every goroutine of a screen has ended before the next one begins; the
-// terminal is as it was when Run returns, also after a panic.
+// terminal is as it was when Run returns, even after a panic.
 //
 // Start reading at Run, then stage.show, then any screen.
 package main

@@ -1,6 +1,6 @@
 // Command unpaid-orders holds orders that lapse unless the user pays in time, at most
 // three for each user. The warehouse, which must release the goods, gets each lapsed
-// order, also after it was down and after it crashed while it handled one.
+// order, even after it was down and after it crashed while it handled one.
 package main
 
 import (

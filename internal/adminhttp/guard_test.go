@@ -104,7 +104,7 @@ func TestTheGuardKnowsTheServersNames(t *testing.T) {
 	}
 }
 
-// All pages are behind the guard, also while the server loads.
+// All pages are behind the guard, even while the server loads.
 func TestAPageOfAnotherSiteReadsNoAdminPage(t *testing.T) {
 	a := admin(t)
 	ask := func(path, host string) int {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAFrozenFilterStaysWhatItWas adds to a filter of one small piece, of many
-// pieces, of several layers, and of generations, also without memory for copies.
+// pieces, of several layers, and of generations, even without memory for copies.
 func TestAFrozenFilterStaysWhatItWas(t *testing.T) {
 	for _, cfg := range []Config{
 		{Error: 0.01, Capacity: 100, Expansion: 2},

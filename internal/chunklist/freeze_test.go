@@ -45,7 +45,7 @@ func (m *model) thaw(t *rapid.T) {
 }
 
 // TestTheFirstChangesAfterAFreeze freezes a list of many blocks again and again,
-// also while there is no memory for copies.
+// even while there is no memory for copies.
 func TestTheFirstChangesAfterAFreeze(t *testing.T) {
 	mem := &chunktest.Memory{}
 	l := New(mem, Config{Size: 5})

@@ -24,7 +24,7 @@ type KeyOptions struct {
 	// Take says which keys count, where several options name one.
 	Take Take
 	// Pairs: every option takes one argument, a request without the last one has
-	// ErrKeys, and an empty argument is no key.
+	// ErrKeys, and an empty argument is not a key.
 	Pairs bool
 }
 

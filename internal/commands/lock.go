@@ -132,7 +132,7 @@ var specLockAcquire = command.Spec{
 	Replies: "* The fencing token: an integer that is greater than all before it.\n" +
 		"* nil if another owner holds the lock, or when the WAIT milliseconds are over.\n\n" +
 		"The lease is in milliseconds. The lock ends when its owner releases it, or when its lease is over.\n\n" +
-		"* The owner that holds the lock gets the same token and a new lease, also while other owners wait.\n" +
+		"* The owner that holds the lock gets the same token and a new lease, even while other owners wait.\n" +
 		"* WAIT waits for at most the number of milliseconds, 0 for ever. The longest waiter is served first, and a request " +
 		"without WAIT never gets a lock " +
 		"for which others wait. In transactions and scripts the command does not wait.\n" +

@@ -95,7 +95,7 @@ var specDQAdd = command.Spec{
 		"of one millisecond the one that was added first.\n" +
 		"* EXPIRE: the queue drops the job if no consumer took it within that many ms after it was due.\n" +
 		"* UNIQUE: the queue does not add the job if one with the same id (with `*`: the same payload) was added with UNIQUE within its time, " +
-		"that many ms, also if that job is done.\n" +
+		"that many ms, even if that job is done.\n" +
 		"* MAXLEN overrides that of DQ.CONFIG; jobs in every state count.\n" +
 		"* REPLACE: a waiting job with the id gets the payload, the time, PRIORITY and EXPIRE of this command, and counts as not delivered, " +
 		"whatever UNIQUE and MAXLEN say. So a job that is added again and again runs once, DELAY after the last time. A leased job stays as " +

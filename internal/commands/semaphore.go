@@ -31,9 +31,9 @@ var specSemAcquire = command.Spec{
 	Replies: "* The fencing token, an integer that is greater than all before it: the owner then holds COUNT permits, by default 1.\n" +
 		"* nil if they are not free, or when the WAIT milliseconds are over: all owners together never hold more than limit.\n\n" +
 		"The lease is in milliseconds. Permits end when their owner releases them, or when the lease is over.\n\n" +
-		"* An owner that holds as many, or more, gets the same token and a new lease for all of them, also while other owners wait. One that " +
+		"* An owner that holds as many, or more, gets the same token and a new lease for all of them, even while other owners wait. One that " +
 		"holds fewer gets the difference, if that is free.\n" +
-		"* WAIT waits for at most the number of milliseconds, 0 for ever. The longest waiter is served first, also if it needs " +
+		"* WAIT waits for at most the number of milliseconds, 0 for ever. The longest waiter is served first, even if it needs " +
 		"more than the other waiters, " +
 		"and a request without WAIT never gets permits for which others wait. In transactions and scripts the command does not wait.\n" +
 		"* The limit may change from call to call: it applies to the permits held then.",

@@ -220,7 +220,7 @@ var specStale = command.Spec{
 	Tips:    []string{"request_policy:multi_shard", "response_policy:agg_sum"},
 	Replies: "The number of keys that are stale from now on. A value without FRESH counts as well if its key has a deadline; " +
 		"a key without a deadline and a key of another type stay as they are, and do not count. A client that is loading one of the " +
-		"values loses its token, also if the key is missing.",
+		"values loses its token, even if the key is missing.",
 	Examples: `
 > SET page v1 EX 60 FRESH 30
 OK

@@ -30,7 +30,7 @@ import (
 )
 
 // Set is a configuration: a value for every directive. Reading is lock-free and
-// safe from any goroutine, also while Change runs. Create it with New or Load.
+// safe from any goroutine, even while Change runs. Create it with New or Load.
 type Set struct {
 	cells []cell // by Directive.index
 
@@ -89,7 +89,7 @@ func (s *Set) load(d *Directive) Value { return *s.cells[d.index].val.Load() }
 
 // Get returns the reply of CONFIG GET: names and values in turn, for the names that match
 // one of the patterns, each once, sorted. A name without wildcards is returned in the
-// caller's spelling, also if the directive is hidden.
+// caller's spelling, even if the directive is hidden.
 func (s *Set) Get(patterns ...string) []string {
 	found := make(map[string]string)
 	seen := make(map[string]bool) // names in lower case

@@ -73,7 +73,7 @@ func Environ(environ []string) (args []string, misspelt map[string]string, err e
 	return append(args, words...), misspelt, nil
 }
 
-// optionsOnly are lines of a configuration file that are no directives with one value.
+// optionsOnly are lines of a configuration file that are not directives with one value.
 var optionsOnly = []string{"RENAME_COMMAND", "USER", "INCLUDE", "LOADMODULE"}
 
 // similar returns the variable that a name may stand for; "" if it is like none.

@@ -165,7 +165,7 @@ func (s *Set) ParseFile(path string) error {
 }
 
 // Parse reads directives in the syntax of redis.conf; name stands for the reader in
-// messages. From then on, directives that are not given have Redis's defaults, also if
+// messages. From then on, directives that are not given have Redis's defaults, even if
 // ebb's own differ. Errors are *ParseError, or the reader's; after an error the set holds
 // a part of the file, and the caller must discard it. Parse is for the start of a program:
 // it calls no hooks.

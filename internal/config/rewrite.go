@@ -142,7 +142,7 @@ func (s *Set) appendLines(text string, missing []*Directive) string {
 }
 
 // ReplaceFile writes a new text to a file. At any moment the file has the whole old or the
-// whole new text, also if the machine stops. It keeps its permissions; a new file has
+// whole new text, even if the machine stops. It keeps its permissions; a new file has
 // 0644.
 func ReplaceFile(path, text string) (err error) {
 	dir := filepath.Dir(path)

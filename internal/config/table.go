@@ -236,7 +236,7 @@ var dataTable = []Directive{
 	enum("sanitize-dump-payload", "no", "no", "yes", "clients").unused("RESTORE always checks the payload"),
 	text("locale-collate", "").unused(noLocale),
 	text("hash-seed", "").immutable().unused("the tables draw their seeds at the start"),
-	yesno("import-mode", "no").unused("there is no import mode: what has expired is removed also while data is imported"),
+	yesno("import-mode", "no").unused("there is no import mode: what has expired is removed even while data is imported"),
 	yesno("extended-redis-compatibility", "no").unused("replies and names are those of Redis, always"),
 	integer("list-max-ziplist-entries", 512, math.MinInt32, maxInt).hidden().unused("list-max-listpack-size has taken its place"),
 	integer("list-max-ziplist-value", 64, 0, maxLong).hidden().unused("list-max-listpack-size has taken its place"),

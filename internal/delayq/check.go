@@ -27,7 +27,7 @@ func (q *Queue) Check() error {
 		}
 	}
 	if q.jobs.Deadlines() != 0 {
-		return fmt.Errorf("delayq: %d jobs have deadlines of the dict", q.jobs.Deadlines())
+		return fmt.Errorf("delayq: %d jobs have a deadline in the dict, where none may have one", q.jobs.Deadlines())
 	}
 	if err := q.timed.check(); err != nil {
 		return err

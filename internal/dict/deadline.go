@@ -143,7 +143,7 @@ func (d *Dict) dropDeadline(ref uint32) {
 	d.heap.Cut(ref, n)
 }
 
-// reserveDue ensures that the next schedule succeeds, also after an unschedule.
+// reserveDue ensures that the next schedule succeeds, even after an unschedule.
 func (d *Dict) reserveDue() bool {
 	if d.due == nil {
 		d.due = btree.New(d.heap.Memory(), (*byDeadline)(d), false)

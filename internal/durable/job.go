@@ -105,7 +105,7 @@ func (k *Keeper) finish(j *job, err error) {
 }
 
 // saved notes the result of a save. As in Redis, a failed save that a caller waits for (SAVE, or
-// that of a shutdown) is no reason to refuse writes; nor is a skipped save.
+// that of a shutdown) is not a reason to refuse writes; nor is a skipped save.
 func (j *jobs) saved(x *job, now int64, err error, leftOut bool) {
 	if err == nil || !x.wanted && !leftOut {
 		j.saveErr = err

@@ -90,7 +90,7 @@ func (sp *space) count(s *KeyspaceStats, now int64) int64 {
 
 // Backlog returns how many keys, and containers of items, have expired and wait to be removed, and
 // how many have a deadline. Unlike Keyspaces, it does not search for keys that fell due since the
-// last slice of reclaiming. It costs O(shards), also when many keys expire at once.
+// last slice of reclaiming. It costs O(shards), even when many keys expire at once.
 func (tx *Tx) Backlog() (due, all int64) {
 	tx.eachShard(func(sh *shard) {
 		for _, sp := range sh.spaces {

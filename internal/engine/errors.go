@@ -27,7 +27,7 @@ var (
 	// ErrFull: a shard's 32 GiB of records are used up.
 	ErrFull = errors.New("the shard's memory is used up")
 	// ErrNotHLL: the string is not a HyperLogLog.
-	ErrNotHLL = errors.New("the string is no HyperLogLog")
+	ErrNotHLL = errors.New("the string is not a HyperLogLog")
 	// ErrCorruptHLL: the string begins like a HyperLogLog, but the rest is invalid.
 	ErrCorruptHLL = errors.New("the HyperLogLog is corrupt")
 	// ErrIndex: the list has no element at this position.

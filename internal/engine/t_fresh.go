@@ -129,7 +129,7 @@ func (tx *Tx) emitFresh(key []byte, at int64) { tx.emit(OwnPrefix+"FRESH", key, 
 
 // MakeStale makes a string stale from now on, and reports whether it is stale then. A string with neither a
 // fresh deadline nor a deadline stays as it is, and so do other kinds. If a client refreshes the key, it
-// loses its token, also if there is no such key: what it has loaded may be older than the reason for the
+// loses its token, even if there is no such key: what it has loaded may be older than the reason for the
 // call. If an expiry rule records that the key goes stale, the reclaimer writes the entry and sends the event,
 // at once: it holds the rule's shard. Errors: ErrFull.
 func (tx *Tx) MakeStale(key []byte) (bool, error) {
@@ -177,8 +177,8 @@ func (tx *Tx) Refresh(key []byte, at int64) error {
 	return err
 }
 
-// wentStale reports that the fresh deadline of a string has passed. That is no change of the key: it ends no
-// lease and breaks no WATCH.
+// wentStale reports that the fresh deadline of a string has passed. That does not change the
+// key: it ends no lease and breaks no WATCH.
 func (tx *Tx) wentStale(key []byte) {
 	tx.db.hooks.Modified(tx, key)
 	if tx.db.notify.Load()&EventExpired != 0 {

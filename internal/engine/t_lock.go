@@ -26,7 +26,7 @@ func (tx *Tx) lapseLock(h *hit, key []byte) {
 
 // AcquireLock requests a lock for an owner; ok reports whether the owner holds it now.
 //
-// An owner that holds the lock gets the same token and a new lease, also while other clients wait.
+// An owner that holds the lock gets the same token and a new lease, even while other clients wait.
 // If it is the only holder and requests the other mode, the lock changes its mode. From shared to
 // exclusive it gets a new token, because other holders may have had later ones. From exclusive to
 // shared it keeps the token. One of several shared holders does not get the exclusive lock, and

@@ -193,13 +193,14 @@ func TestGrantsAndWaitsAreCounted(t *testing.T) {
 	l.clock.Advance(11 * time.Millisecond)
 	l.acquire(t, "b", AcquireOptions{Lease: 10, Since: since})
 	c := l.db.Stats()
-	if c.LocksGranted != 2 || c.LocksRefused != 1 || c.LeasesExpired != 1 || c.ExpiredItems != 1 || c.Waits.Count != 1 || c.Waits.Max != 11000 {
+	if c.LocksGranted != 2 || c.LocksRefused != 1 || c.LeasesExpired != 1 || c.ExpiredItems != 1 ||
+		c.Waits.Count != 1 || c.Waits.Max != 11000 {
 		t.Errorf("%d granted, %d refused, %d leases and %d items expired, %d waited up to %d us",
 			c.LocksGranted, c.LocksRefused, c.LeasesExpired, c.ExpiredItems, c.Waits.Count, c.Waits.Max)
 	}
 }
 
-// Memory that is used up is no reason to let two have one lock.
+// Two owners never have one lock, even if memory is used up.
 func TestLocksAreNotEvicted(t *testing.T) {
 	for _, others := range []int{0, 2000} {
 		db := Open(Options{Shards: 2, Clock: clock.NewManual(time.UnixMilli(1e12))})

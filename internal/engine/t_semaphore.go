@@ -28,7 +28,7 @@ func (tx *Tx) lapseSemaphore(h *hit, key []byte) {
 // AcquirePermits requests n permits of a semaphore with limit permits for an owner; n is from 1 to
 // MaxPermits. ok reports whether the owner holds n permits now.
 //
-// An owner that holds n permits or more keeps them and its token, and gets a new lease, also while
+// An owner that holds n permits or more keeps them and its token, and gets a new lease, even while
 // other clients wait. An owner that holds fewer gets the difference if that is free, with the same
 // token. O(holders); allocates nothing. Errors: ErrWrongType, ErrFull.
 func (tx *Tx) AcquirePermits(key, owner []byte, n, limit int64, o AcquireOptions) (g Lease, ok bool, err error) {

@@ -62,7 +62,7 @@ func (tx *Tx) putMember(h *hit, key, member []byte, least setForm) (packed.State
 	if h.r != nil {
 		if b := h.box(); b != nil {
 			was, err := tx.putInTable(b.(setTable).Dict, member, nil, dict.Keep)
-			if err == nil { // also if the member exists: the form may have changed for it
+			if err == nil { // even if the member exists: the form may have changed for it
 				tx.wrote(h)
 			}
 			return was, err

@@ -110,7 +110,7 @@ type XReadGroup struct {
 	Count           int      // the greatest number of entries; 0: no bound
 	NoAck           bool     // delivered entries do not become pending
 
-	// Begin is called before the first entry, and, without New, also if there is none.
+	// Begin is called before the first entry, and, without New, even if there is none.
 	Begin func()
 	Visit func(*StreamEntry)
 	// Gone is called with each pending entry that was deleted.

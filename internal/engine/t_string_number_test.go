@@ -126,7 +126,7 @@ func TestTheCommonSubsequenceIsLongestAndInBoth(t *testing.T) {
 			r := runs[i]
 			part := a[r.FirstA : r.LastA+1]
 			if !bytes.Equal(part, b[r.FirstB:r.LastB+1]) {
-				t.Fatalf("%+v is no match", r)
+				t.Fatalf("%+v did not match", r)
 			}
 			joined = append(joined, part...)
 		}

@@ -245,7 +245,7 @@ func (tx *Tx) expire(h *hit, lazy bool) {
 		tx.keepLeaseIn(h.sp.db, key)
 	}
 	db := tx.db
-	tx.resized = true // as in Redis, what expires is no change that save points count
+	tx.resized = true // as in Redis, save points do not count what expires
 	if len(sh.watched) > 0 {
 		sh.touched(h.sp.db, key)
 	}

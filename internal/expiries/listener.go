@@ -171,7 +171,7 @@ func (l *listener) deliver(ctx context.Context, entries []conn.Value) error {
 	return nil
 }
 
-// ack acknowledges an entry, also when the context has ended meanwhile: the work is done.
+// ack acknowledges an entry, even when the context has ended meanwhile: the work is done.
 // A server that does not reply in time does not end the listener.
 func (l *listener) ack(ctx context.Context, id string) error {
 	return kit.Release(ctx, nil, conn.Temporary, func(ctx context.Context) error {

@@ -31,7 +31,7 @@ const duePipelines = 150
 
 // Clients send all kinds of requests, with items, leases, jobs and keys that live for a
 // few ms by the system's clock. Expiry rules record the expirations, and connections end
-// at any moment, also while they wait. The engine stays sound, all lines are empty when
+// at any moment, even while they wait. The engine stays sound, all lines are empty when
 // the clients have left, each expiration was recorded once, the effects give the same
 // keyspace, and no goroutine is left.
 func TestWhatFallsDueUnderManyClients(t *testing.T) {

@@ -661,7 +661,7 @@ func replicated(t *testing.T, at string, master, replica client, items bool) {
 	sameKeyspaces(t, master, replica, items)
 }
 
-// A replica of each server holds what its master holds, also while that is written to,
+// A replica of each server holds what its master holds, even while that is written to,
 // and behind a cut: every command that writes there is applied as the master did it.
 func TestEachPeerIsReplicatedExactly(t *testing.T) {
 	for _, p := range otherMasters() {

@@ -268,7 +268,7 @@ func increments(c client) (n int) {
 	return n
 }
 
-// A token that the new master hands out is greater than any that the old one did, also if
+// A token that the new master hands out is greater than any that the old one did, even if
 // the last of those were in no log.
 func TestTokensGrowOverAPromotion(t *testing.T) {
 	firstAt := startNode(t)

@@ -1,4 +1,4 @@
-// Package listen keeps the addresses at which a server listens: those of the directives bind and port, also
+// Package listen keeps the addresses at which a server listens: those of the directives bind and port, even
 // after CONFIG SET has changed them. Start reading at Addresses.Open.
 package listen
 

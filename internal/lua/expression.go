@@ -163,8 +163,8 @@ func (f *function) toNext(e *expr) {
 	f.toRegister(e, f.reserve(1))
 }
 
-// toAny puts an expression into a register, which it returns; where it lies
-// already if it lies in one.
+// toAny returns the register of an expression, which it moves into one unless it
+// is in one already.
 func (f *function) toAny(e *expr) int {
 	f.load(e)
 	if e.kind == exprRegister {

@@ -87,7 +87,7 @@ func TestAUserThatMayNotAskAboutSentinelIsTold(t *testing.T) {
 	o := Options{From: []string{as(t, from, "-pubsub|numsub")}, To: to}
 	open(t, from).run(t, "CLIENT SETNAME sentinel-0123abcd-cmd")
 	f := findingOf(t, o, "sentinel")
-	if f.Area != "" { // one connection with that name is no Sentinel
+	if f.Area != "" { // one connection with that name is not a Sentinel
 		t.Errorf("%+v", f)
 	}
 	o.From[0] = as(t, from, "-pubsub|numsub -client|list")

@@ -160,7 +160,7 @@ type comparison struct {
 	on    map[*peer]*client
 }
 
-// comparison returns a new one, with connections that the caller closes also after an error.
+// comparison returns a new one, with connections that the caller closes even after an error.
 func (m *Migration) comparison(ctx context.Context) (c *comparison, err error) {
 	c = &comparison{m: m, began: time.Now(), on: map[*peer]*client{}, stage: "the servers have not replied"}
 	for _, p := range append([]*peer{m.to}, m.from...) {
@@ -465,7 +465,7 @@ func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]sta
 // noKey is the reply to PEXPIRETIME and PTTL of a key that does not exist.
 const noKey = -2
 
-// setDeadline takes the reply to deadlineCommand. An error reply is no key without a deadline: that would live for ever on TO.
+// setDeadline takes the reply to deadlineCommand. An error reply does not mean a key without a deadline: that would live for ever on TO.
 func (s *state) setDeadline(at resp.Value, exact bool, asked time.Time) error {
 	switch {
 	case moved(at):

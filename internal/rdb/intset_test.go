@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// IntSet writes what Member writes for each integer, also if there are too many for an intset.
+// IntSet writes what Member writes for each integer, even if there are too many for an intset.
 func TestIntSetWritesTheBytesOfMembers(t *testing.T) {
 	for _, x := range []struct {
 		n    int

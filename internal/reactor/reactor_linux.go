@@ -129,7 +129,7 @@ func (r *Reactor) SetKeepAlive(d time.Duration) {
 }
 
 // AddListener accepts connections from fd, a listening stream socket of the given network
-// ("tcp" or "unix"), which the reactor owns from now on, also after an error.
+// ("tcp" or "unix"), which the reactor owns from now on, even after an error.
 //
 // Loop 0 accepts and deals to the loop with the fewest connections, in turn
 // among equals. SO_REUSEPORT spreads by hash and EPOLLEXCLUSIVE prefers the loop that

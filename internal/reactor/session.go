@@ -124,7 +124,7 @@ type OutputLimiter interface{ OutputExceeded(pending int) bool }
 type IdleChecker interface{ IdleCheck(now int64) bool }
 
 // Conn is the session's handle on its connection. Its methods may be called from any
-// goroutine, also after the connection has ended.
+// goroutine, even after the connection has ended.
 type Conn interface {
 	// Wake makes the loop call TakePushes and resume a parked session, soon. Several
 	// Wakes before that count as one. It costs one atomic operation when the connection

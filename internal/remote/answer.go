@@ -18,7 +18,7 @@ type Answer struct {
 	Err error // there was no reply: wraps ErrUnavailable, ErrClosed or the context's error
 	Ran bool  // the command has run or may have run
 	// Stray: the command waited for a connection that another call opened and gave up.
-	// Another try may succeed, also if the server's address does not change.
+	// Another try may succeed, even if the server's address does not change.
 	Stray bool
 }
 

@@ -85,7 +85,7 @@ type KeyOptions struct {
 	Options []KeyOption
 	// Take says which keys count if several options name one.
 	Take Take
-	// Pairs: each option takes one argument, and an empty one is no key.
+	// Pairs: each option takes one argument, and an empty one is not a key.
 	Pairs bool
 }
 

@@ -295,7 +295,7 @@ func calls(script string) bool {
 	return strings.Contains(script, "redis.call") || strings.Contains(script, "redis.pcall") || strings.Contains(script, "acl_check")
 }
 
-// The replies are redis-server's, also where there is none: those of scripts that
+// The replies are redis-server's, even where there is none: those of scripts that
 // run no commands are compared with what was recorded.
 func TestScriptsAnswerAsRecorded(t *testing.T) {
 	f := readCases(t, "testdata/eval.txt")

@@ -59,7 +59,7 @@ func (n *node) ask(args ...string) string {
 
 // follower is a master, a replica that has got its effects up to some transaction,
 // and, for each look, a reference: an engine that was given the same effects and is
-// no replica. It removes what the replica hides.
+// not a replica. It removes what the replica hides.
 type follower struct {
 	clock           *clock.Manual
 	master, replica *node

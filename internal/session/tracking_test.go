@@ -138,7 +138,7 @@ func writeAtRandom(s *Session, rng *rand.Rand, keys []string, n int) {
 }
 
 // A client that follows the messages never holds a value that is not the key's
-// once it has read them all, also while other clients write.
+// once it has read them all, even while other clients write.
 func TestCachesAreNotStaleOnceTheirMessagesAreRead(t *testing.T) {
 	for _, mode := range [][]string{nil, {"BCAST"}, {"BCAST", "PREFIX", "a", "PREFIX", "b"}} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {

@@ -73,7 +73,7 @@ func (s *Stream) text() string {
 }
 
 // TestTheFirstChangesAfterAFreeze freezes a stream with a group again and again,
-// also while there is no memory for copies.
+// even while there is no memory for copies.
 func TestTheFirstChangesAfterAFreeze(t *testing.T) {
 	mem := &chunktest.Memory{Max: 4 << 10}
 	s := New(mem)

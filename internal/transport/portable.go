@@ -15,7 +15,7 @@ import (
 
 const (
 	// smallInput is the size of the first read buffer, enough for one or two requests. A
-	// pipeline that fills it gets a buffer of twice the size, up to largeInput, also if no
+	// pipeline that fills it gets a buffer of twice the size, up to largeInput, even if no
 	// request needs that.
 	smallInput = 4 << 10
 	largeInput = 64 << 10

@@ -202,7 +202,7 @@ func (m *model) advanceChanging(t *rapid.T) {
 	})
 }
 
-// due is no part of check: it may lower slots, and what others do before counts too.
+// due does not belong to check: it may lower slots, and what others do before counts too.
 func (m *model) due(t *rapid.T) {
 	at := m.now
 	if rapid.Bool().Draw(t, "future") {

@@ -28,7 +28,7 @@ var movers = [][]any{
 	{"LMOVEM", "{m}queue", "{m}queue", "LEFT", "LEFT", "COUNT", 3, "OBO"},
 }
 
-// A job that moves is in one key at any moment, also when the server is killed between the commands of a
+// A job that moves is in one key at any moment, even when the server is killed between the commands of a
 // move: no job is lost, and none is there twice.
 func TestAJobThatMovesIsInOneKeyAfterAKill(t *testing.T) {
 	p := realserver.NewProcess(t, realserver.Ebb(t), "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "256kb")

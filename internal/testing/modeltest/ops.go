@@ -23,7 +23,7 @@ type Op struct {
 	// Damaged: the request may be wrong in several ways, and either may be
 	// complained of.
 	Damaged bool
-	// Hangup: the connection closes, also if a request waits on it.
+	// Hangup: the connection closes, even if a request waits on it.
 	Hangup bool
 }
 

@@ -429,7 +429,7 @@ func (m *queueModel) config(t *rapid.T) {
 		c.PausedUntil = m.now() + rapid.Int64Range(1, 40).Draw(t, "for")
 	}
 	if m.dead && m.expiring {
-		c.MaxLen = 0 // also where a copy becomes the queue of dead letters
+		c.MaxLen = 0 // even where a copy becomes the queue of dead letters
 	}
 	m.of(key).config = c
 	m.do(func(tx *engine.Tx) {

@@ -108,7 +108,7 @@ func TestAReplicaHasWhatHasExpiredUntilItIsRemoved(t *testing.T) {
 	}
 }
 
-// Follow compares one instant with itself, also while clients write.
+// Follow compares one instant with itself, even while clients write.
 func TestABusyEngineIsFollowed(t *testing.T) {
 	e, err := transcript.NewEngine()
 	must(t, err)

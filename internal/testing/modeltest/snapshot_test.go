@@ -207,7 +207,7 @@ func (p *ownPlay) lookAtFile(file []byte) error {
 }
 
 // meetAll has everything that is dead looked up, and so removed with its effects,
-// also where nothing is reclaimed.
+// even where nothing is reclaimed.
 func (p *ownPlay) meetAll() error {
 	if err := p.limit(false); err != nil {
 		return err

@@ -111,7 +111,7 @@ func troubles() []trouble {
 	return all
 }
 
-// Releases checks that a released object is free at once, also if the context ends or
+// Releases checks that a released object is free at once, even if the context ends or
 // single requests are lost.
 func Releases(t testing.TB, s Site) {
 	t.Helper()
@@ -144,7 +144,7 @@ func Releases(t testing.TB, s Site) {
 }
 
 // Callbacks checks that an object that is held while a function of the caller runs is
-// released when the function has ended, also if it panics, if the context ends meanwhile,
+// released when the function has ended, even if it panics, if the context ends meanwhile,
 // or if requests are lost.
 func Callbacks(t testing.TB, s Site) {
 	t.Helper()

@@ -196,7 +196,7 @@ var lastPort atomic.Uint32
 
 // The system gives ports from lowPort to highPort only to callers that name them. It takes
 // the ports of outgoing connections, and of listeners at port 0, from above. So the port
-// of a killed server stays free until it starts again, also if other programs connect
+// of a killed server stays free until it starts again, even if other programs connect
 // meanwhile.
 const lowPort, highPort = 10_000, 30_000
 

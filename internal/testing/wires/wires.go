@@ -168,7 +168,7 @@ func (c *wire) Close() error {
 }
 
 // The deadlines that go-redis sets come from a clock of its own, which is the machine's
-// also where a bubble is in another year.
+// even where a bubble is in another year.
 
 // SetDeadline implements net.Conn.
 func (c *wire) SetDeadline(t time.Time) error { return c.deadline(c.Conn.SetDeadline, t) }

@@ -9,47 +9,63 @@ import (
 	"testing"
 )
 
-// phrases match what reads as a translation, each with the words to use.
-var phrases = []struct {
+// phrase matches what reads as a translation.
+type phrase struct {
 	part string // what each match has, in lower case: to look for it is much faster
 	re   *regexp.Regexp
-	use  string
-}{
-	{"more", regexp.MustCompile(`(?i)\bany ?more\b`), "no longer"},
-	{"right", regexp.MustCompile(`;[^;.]{0,80}\b(?:is|are) right\b`), "it must be ..."},
-	{"must want", regexp.MustCompile(`(?i)\bmust want\b`), "it must be at least ..."},
-	{"not ", regexp.MustCompile(`(?i)\b(?:did|does|do) not (?:get there|turn)\b`), "does not respond, did not catch up"},
-	{"turn comes", regexp.MustCompile(`\bturn comes too\b`), "too late"},
-	{"for how", regexp.MustCompile(`(?i)\bfor how (?:many|much|long) (?:ms|us|milli|micro|seconds|minutes|calls|times)`), "the number of ..."},
-	{"so ", regexp.MustCompile(`(?i)\bso (?:many|much|long|often)\b`), "that number, at most N, longer; \"so many that ...\" is allowed"},
-	{" no ", regexp.MustCompile(`(?i)\b(?:is|are) no [a-z]+,? but\b`), "is not a ... but"},
-	{"also ", regexp.MustCompile(`(?i)\balso (?:seconds|minutes|hours|days|years) later\b`), "even hours later"},
-	{"at one time", regexp.MustCompile(`(?i)\bat one time\b`), "at the same time"},
-	{" from ", regexp.MustCompile(`: (?:it is|they are) from\b`), "it must be from ... to ..."},
-	{" by", regexp.MustCompile(`(?i)\b(?:go|goes|going|went|gone|come|comes|coming|came) by\b`), "follows, passes, uses, arrives in"},
+	use  string // the words to use
+	// ceilings are the matches that an area still has, at most: they may only sink. An area without a number has none.
+	ceilings map[string]int
 }
+
+var phrases = []phrase{
+	{"more", regexp.MustCompile(`(?i)\bany ?more\b`), "no longer", nil},
+	{"right", regexp.MustCompile(`;[^;.]{0,80}\b(?:is|are) right\b`), "it must be ...", nil},
+	{"must want", regexp.MustCompile(`(?i)\bmust want\b`), "it must be at least ...", nil},
+	{"not ", regexp.MustCompile(`(?i)\b(?:did|does|do) not (?:get there|turn)\b`), "does not respond, did not catch up", nil},
+	{"turn comes", regexp.MustCompile(`\bturn comes too\b`), "too late", nil},
+	{"for how", regexp.MustCompile(`(?i)\bfor how (?:many|much|long) (?:ms|us|milli|micro|seconds|minutes|calls|times)`), "the number of ...", nil},
+	{"so ", regexp.MustCompile(`(?i)\bso (?:many|much|long|often)\b`), "that number, at most N, longer; \"so many that ...\" is allowed", nil},
+	{"no", regexp.MustCompile(`(?i)\b(?:is|are)\s+no\s+[a-z]+,?\s+but\b`), "is not a ... but", nil},
+	{"also ", regexp.MustCompile(`(?i)\balso (?:seconds|minutes|hours|days|years) later\b`), "even hours later", nil},
+	{"at one time", regexp.MustCompile(`(?i)\bat one time\b`), "at the same time", nil},
+	{" from ", regexp.MustCompile(`: (?:it is|they are) from\b`), "it must be from ... to ...", nil},
+	{" by", regexp.MustCompile(`(?i)\b(?:go|goes|going|went|gone|come|comes|coming|came) by\b`), "follows, passes, uses, arrives in", nil},
+	{"no", regexp.MustCompile("(?i)\\w+[^\\w.;:?!]+(?:is|are)\\s+no\\s+`?\\w+"), "is not a ...; does not count as ...",
+		map[string]int{"console": 4, "docs/design": 1}},
+	{"also", regexp.MustCompile(`, also\s+(?:if|when|while|without)\b`), "even if ...",
+		map[string]int{"internal": 1, "lock": 7, "queue": 1}},
+}
+
+// allowedPhrase matches what is good English although a phrase matches it: there is no, is no longer, is no more than.
+var allowedPhrase = regexp.MustCompile(`(?i)^t?here\W|\bno\s+(?:longer|more|later|less|earlier|greater|need|room|such)$`)
 
 // consequence matches what makes a phrase with "so" a comparison or a consequence, which is good English.
 var consequence = regexp.MustCompile(`(?i)\bso (?:many|much|long|often)\b.*\b(?:that|as)\b`)
 
-// findPhrases returns the phrases of a text that begins at a line of a file.
-func findPhrases(file string, line int, text string) (all []string) {
+// findPhrases calls visit with the phrases of a text that begins at a line of a file.
+func findPhrases(file string, line int, text string, visit func(p *phrase, text string)) {
 	lower := strings.ToLower(text)
-	for _, p := range phrases {
+	for i := range phrases {
+		p := &phrases[i]
 		if !strings.Contains(lower, p.part) {
 			continue
 		}
 		for _, at := range p.re.FindAllStringIndex(text, -1) {
 			s := sentence(text, at)
-			if !consequence.MatchString(s) {
-				all = append(all, fmt.Sprintf("%s:%d: %s (%s)", file, line+strings.Count(text[:at[0]], "\n"), s, p.use))
+			if !allowedPhrase.MatchString(text[at[0]:at[1]]) && !consequence.MatchString(s) {
+				visit(p, fmt.Sprintf("%s:%d: %s (%s)", file, line+strings.Count(text[:at[0]], "\n"), s, p.use))
 			}
 		}
 	}
-	return all
 }
 
 func TestTextsHaveNoTranslatedPhrases(t *testing.T) {
+	type place struct {
+		p    *phrase
+		area string
+	}
+	found := map[place][]string{}
 	walk(t, func(name string, data []byte) {
 		var texts []finding
 		switch {
@@ -68,11 +84,20 @@ func TestTextsHaveNoTranslatedPhrases(t *testing.T) {
 			texts = append(words, strs...)
 		}
 		for _, text := range texts {
-			for _, phrase := range findPhrases(name, text.line, text.text) {
-				t.Error(phrase)
-			}
+			findPhrases(name, text.line, text.text, func(p *phrase, s string) {
+				at := place{p, area(name)}
+				found[at] = append(found[at], s)
+			})
 		}
 	})
+	for at, all := range found {
+		switch max := at.p.ceilings[at.area]; {
+		case len(all) > max:
+			t.Errorf("%s has %d phrases that match %v; its ceiling is %d:\n%s", at.area, len(all), at.p.re, max, strings.Join(all, "\n"))
+		case len(all) < max:
+			t.Logf("%s: lower its ceiling of %v to %d", at.area, at.p.re, len(all))
+		}
+	}
 }
 
 func TestPhrasesAreFound(t *testing.T) {
@@ -85,9 +110,14 @@ func TestPhrasesAreFound(t *testing.T) {
 		"It may go on so long as it renews its lease.":      0,
 		"PAUSED must be yes, no, or for how many ms":        1,
 		"An expression for every hour goes by elapsed time": 1,
+		"The Driver is no `TrackingDriver`.":                1,
+		"There are no keys, and it is no longer a replica.": 0,
+		"It removes the key, also while it is held.":        1,
+		"After success, and also after an error.":           0,
 	} {
-		if got := findPhrases("x", 1, text); len(got) != want {
-			t.Errorf("%q: %q, want %d", text, got, want)
+		got := 0
+		if findPhrases("x", 1, text, func(*phrase, string) { got++ }); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
 }
