@@ -30,9 +30,9 @@ import (
 	"unicode/utf8"
 )
 
-// columns is the length of a line of Go at most. It fits a window of a review with two
-// columns on a wide screen.
-const columns = 160
+// columns is the length of a line of Go at most, where a tab counts as one. It fits a
+// window of a review with two columns on a wide screen.
+const columns = 140
 
 var (
 	list = flag.Bool("wording.list", false, "print each finding, also below the ceilings")
@@ -284,10 +284,26 @@ func TestSentencesNameTheirSubject(t *testing.T) {
 	t.Logf("all: %v", total)
 }
 
-// longCeilings are the lines of Go that an area still has with more than columns, at most.
-// They may only sink, as ceilings do.
+// longCeilings are the lines of Go with more than columns that a folder of the tree still
+// has, or a folder of internal, at most. They may only sink, as ceilings do. Those of at
+// most three are raw strings, patterns and generated tables, which cannot be broken.
 var longCeilings = map[string]int{
-	"internal": 4, // transcripts in raw strings, and the generated table of keys
+	".": 1, "cmd": 1, "goredis": 1, "console": 109, "lock": 16, "queue": 11,
+	"internal/commands": 1, "internal/engine": 32, "internal/gen": 1, "internal/instance": 3, "internal/loadgen": 1,
+	"internal/lua": 1, "internal/oplog": 6, "internal/replication": 3, "internal/routing": 2, "internal/script": 1,
+	"internal/servercmd": 8, "internal/session": 6, "internal/testing": 2,
+}
+
+// folder returns the first folder of a file's name, or the first two of internal.
+func folder(file string) string {
+	parts := strings.Split(file, "/")
+	switch {
+	case len(parts) == 1:
+		return "."
+	case parts[0] == "internal":
+		return "internal/" + parts[1]
+	}
+	return parts[0]
 }
 
 func TestLinesOfGoFitTheScreen(t *testing.T) {
@@ -298,7 +314,8 @@ func TestLinesOfGoFitTheScreen(t *testing.T) {
 		}
 		for i, line := range strings.Split(string(data), "\n") {
 			if n := utf8.RuneCountInString(line); n > columns {
-				found[area(name)] = append(found[area(name)], fmt.Sprintf("%s:%d: %d columns", name, i+1, n))
+				at := folder(name)
+				found[at] = append(found[at], fmt.Sprintf("%s:%d: %d columns", name, i+1, n))
 			}
 		}
 	})
