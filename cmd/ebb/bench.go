@@ -44,8 +44,7 @@ __key__ a random key, and __data__ --size bytes.
 Tests: ` + strings.Join(loadgen.Names(), ", "),
 		Example: `  ebb bench -c 50 -P 32 -d 5s -t set,get
   ebb bench --rate 20000 -d 10s GET __key__
-  ebb bench storm -n 1000000
-  ebb bench sweep --only 'z*'`,
+  ebb bench storm -n 1000000`,
 		Args: cobra.ArbitraryArgs,
 		RunE: b.run,
 	}
@@ -54,7 +53,6 @@ Tests: ` + strings.Join(loadgen.Names(), ", "),
 	for _, m := range measurements() {
 		cmd.AddCommand(m.command())
 	}
-	cmd.AddCommand(sweepCommand())
 	return cmd
 }
 

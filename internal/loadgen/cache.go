@@ -97,7 +97,7 @@ func (cfg *CacheConfig) policy(ctx context.Context, c *client, policy string) er
 			return err
 		}
 		for range missing {
-			msg, err := skipReply(c.in)
+			msg, err := SkipReply(c.in)
 			if err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ func (cfg *CacheConfig) fill(ctx context.Context, policy, value string) error {
 			return err
 		}
 		for range batch {
-			if _, err := skipReply(c.in); err != nil { // refusals are what some policies do
+			if _, err := SkipReply(c.in); err != nil { // refusals are what some policies do
 				return err
 			}
 		}

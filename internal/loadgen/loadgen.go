@@ -4,7 +4,6 @@
 //	Run     requests as fast as the server answers, or at a fixed rate
 //	Storm   millions of items expire in one instant: latency of the others
 //	Prompt  how late the server's `expired` events are
-//	Sweep   CPU an operation of all commands beside other servers
 //
 // Inside Run, each connection has a worker that patches random digits into
 // requests encoded once (workload.go), and skips over replies without decoding

@@ -106,15 +106,15 @@ func TestEachReplyIsSkippedWhole(t *testing.T) {
 	}
 	r := bufio.NewReaderSize(strings.NewReader(strings.Join(replies, "")+"-ERR no\r\n"), 16)
 	for _, reply := range replies {
-		if msg, err := skipReply(r); msg != "" || err != nil {
+		if msg, err := SkipReply(r); msg != "" || err != nil {
 			t.Fatalf("%q: %q, %v", reply, msg, err)
 		}
 	}
-	if msg, err := skipReply(r); msg != "ERR no" || err != nil {
+	if msg, err := SkipReply(r); msg != "ERR no" || err != nil {
 		t.Fatalf("%q, %v", msg, err)
 	}
 	for _, bad := range []string{"?\r\n\r\n", "$x\r\n", "\r\n"} {
-		if _, err := skipReply(bufio.NewReader(strings.NewReader(bad))); err == nil {
+		if _, err := SkipReply(bufio.NewReader(strings.NewReader(bad))); err == nil {
 			t.Errorf("%q is a reply", bad)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 var errBadReply = errors.New("malformed reply")
 
-// skipReply reads one reply without keeping it. It returns the text of an
+// SkipReply reads one reply without keeping it. It returns the text of an
 // error reply, "" for every other. Errors inside aggregates are not noticed.
-func skipReply(r *bufio.Reader) (msg string, err error) {
+func SkipReply(r *bufio.Reader) (msg string, err error) {
 	for left := 1; left > 0; left-- {
 		line, err := r.ReadSlice('\n')
 		if err != nil {

@@ -9,10 +9,10 @@ import (
 // computes a little; one that builds strings; one that does nothing but call; and
 // one that reads and writes JSON of about 10 kB.
 var scriptTests = []typeTest{
-	scriptTest("limiter", limiterScript, []string{"1", "limit:__rand_int__", "100", "100", "60"}, 100_000),
-	scriptTest("strings", stringsScript, []string{"0", "200"}, 0),
-	scriptTest("calls", callsScript, []string{"1", "counter", "1000"}, 0),
-	scriptTest("json", jsonScript, []string{"0"}, 0),
+	scriptTest("limiter", LimiterScript, []string{"1", "limit:__rand_int__", "100", "100", "60"}, 100_000),
+	scriptTest("strings", StringsScript, []string{"0", "200"}, 0),
+	scriptTest("calls", CallsScript, []string{"1", "counter", "1000"}, 0),
+	scriptTest("json", JSONScript, []string{"0"}, 0),
 }
 
 func scriptTest(name, text string, args []string, keyspace int) typeTest {
@@ -21,9 +21,9 @@ func scriptTest(name, text string, args []string, keyspace int) typeTest {
 		args: append([]string{"EVALSHA", hex.EncodeToString(sum[:])}, args...), keyspace: keyspace}
 }
 
-// limiterScript is the generic cell rate algorithm: KEYS[1] holds when the next
+// LimiterScript is the generic cell rate algorithm: KEYS[1] holds when the next
 // request conforms, in seconds; ARGV burst, requests, per seconds.
-const limiterScript = `
+const LimiterScript = `
 local burst, requests, seconds = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = (time[1] - 1700000000) + time[2] / 1000000
@@ -35,9 +35,9 @@ redis.call('SET', KEYS[1], tostring(due), 'EX', math.ceil(due - now))
 return {1, math.floor(-wait / gap), '0'}
 `
 
-// stringsScript builds lines and a digest-like text with .., format, gsub, rep
+// StringsScript builds lines and a digest-like text with .., format, gsub, rep
 // and table.concat; ARGV[1] is how many.
-const stringsScript = `
+const StringsScript = `
 local n, parts, text = tonumber(ARGV[1]), {}, ''
 for i = 1, n do
   local line = 'item:' .. i .. ':' .. string.format('%05d', i * 7919 % 100000)
@@ -51,8 +51,8 @@ for w in text:gmatch('[^,]+') do words = words + #w end
 return {#text, #swapped, count, words, all:find('ITEM:150', 1, true)}
 `
 
-// callsScript calls as often as ARGV[1] says.
-const callsScript = `
+// CallsScript calls as often as ARGV[1] says.
+const CallsScript = `
 for i = 1, tonumber(ARGV[1]) / 2 do
   redis.call('INCR', KEYS[1])
   redis.call('GET', KEYS[1])
@@ -60,8 +60,8 @@ end
 return redis.call('GET', KEYS[1])
 `
 
-// jsonScript encodes some 10 kB of JSON, and decodes them again.
-const jsonScript = `
+// JSONScript encodes some 10 kB of JSON, and decodes them again.
+const JSONScript = `
 local list = {}
 for i = 1, 100 do
   list[i] = {id = i, name = 'customer ' .. i, email = 'customer' .. i .. '@example.com',

@@ -36,8 +36,8 @@ type Target struct {
 	TLS            *tls.Config // nil: none
 }
 
-// dial returns a connection that has authenticated and selected its database.
-func (t Target) dial(ctx context.Context) (net.Conn, *bufio.Reader, error) {
+// Dial returns a connection that has authenticated and selected its database.
+func (t Target) Dial(ctx context.Context) (net.Conn, *bufio.Reader, error) {
 	c, err := t.client(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -123,7 +123,7 @@ func (c *client) read() (resp.Value, error) { return wire.ReadValue(c.in) }
 // skip reads n replies and returns the first error reply as an error.
 func (c *client) skip(n int) error {
 	for range n {
-		msg, err := skipReply(c.in)
+		msg, err := SkipReply(c.in)
 		if err == nil && msg != "" {
 			err = resp.ReplyError(msg)
 		}

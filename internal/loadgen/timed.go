@@ -77,7 +77,7 @@ func popTest() typeTest {
 
 // gcraScript is the generic cell rate algorithm: KEYS[1] holds when the bucket is
 // full again, in seconds; ARGV burst, requests, per seconds.
-const gcraScript = limiterScript
+const gcraScript = LimiterScript
 
 // windowScript is a sliding window of two counters: KEYS[1] a hash of the current
 // window's number, its count and the last one's; ARGV limit, window in ms.

@@ -28,7 +28,7 @@ type worker struct {
 }
 
 func newWorker(ctx context.Context, r *run, id int, test Test) (*worker, error) {
-	conn, in, err := r.cfg.Target.dial(ctx)
+	conn, in, err := r.cfg.Target.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (w *worker) readDue(due <-chan time.Time) error {
 
 // reply skips one reply and counts it if it is an error.
 func (w *worker) reply() error {
-	msg, err := skipReply(w.in)
+	msg, err := SkipReply(w.in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.name, err)
 	}

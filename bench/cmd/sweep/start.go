@@ -1,4 +1,4 @@
-package loadgen
+package main
 
 import (
 	"context"
@@ -12,14 +12,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/loadgen"
 )
 
-// StartServer starts a server program without files, with its arguments before those of the port, and waits until it
+// startServer starts a server program without files, with its arguments before those of the port, and waits until it
 // replies. The caller calls stop, which ends the program and removes its directory. Another process may take the port before
-// the server does: the server then ends, and StartServer tries other ports.
-func StartServer(ctx context.Context, program string, args ...string) (t Target, stop func(), err error) {
+// the server does: the server then ends, and startServer tries other ports.
+func startServer(ctx context.Context, program string, args ...string) (t loadgen.Target, stop func(), err error) {
 	for range 5 {
-		if t, stop, err = startServer(ctx, program, args); !errors.Is(err, errEnded) {
+		if t, stop, err = tryStart(ctx, program, args); !errors.Is(err, errEnded) {
 			break
 		}
 	}
@@ -29,8 +31,8 @@ func StartServer(ctx context.Context, program string, args ...string) (t Target,
 // errEnded says that a server ended before it replied.
 var errEnded = errors.New("the program ended")
 
-// startServer makes one attempt.
-func startServer(ctx context.Context, program string, args []string) (t Target, stop func(), err error) {
+// tryStart makes one attempt.
+func tryStart(ctx context.Context, program string, args []string) (t loadgen.Target, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "ebb-bench-")
 	if err != nil {
 		return t, nil, err
@@ -42,8 +44,8 @@ func startServer(ctx context.Context, program string, args []string) (t Target, 
 	t.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	args = append(slices.Clip(args), "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	cmd := exec.Command(program, args...)
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		return t, nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -57,21 +59,21 @@ func startServer(ctx context.Context, program string, args []string) (t Target, 
 		<-ended
 		_ = os.RemoveAll(dir)
 	}
-	if err := t.await(ctx, ended); err != nil {
+	if err := await(ctx, t, ended); err != nil {
 		stop()
-		return t, nil, fmt.Errorf("%s: %w\n%s", filepath.Base(program), err, said.String())
+		return t, nil, fmt.Errorf("%s: %w\n%s", filepath.Base(program), err, output.String())
 	}
 	return t, stop, nil
 }
 
 // await waits until the server replies to PING, for ten seconds at most.
-func (t Target) await(ctx context.Context, ended <-chan struct{}) error {
+func await(ctx context.Context, t loadgen.Target, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for {
-		c, err := t.client(ctx)
+		c, err := dial(ctx, t)
 		if err == nil {
 			_, err = c.do("PING")
 			_ = c.conn.Close()
@@ -84,7 +86,7 @@ func (t Target) await(ctx context.Context, ended <-chan struct{}) error {
 			return errEnded
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
-		case <-look.C:
+		case <-tick.C:
 		}
 	}
 }

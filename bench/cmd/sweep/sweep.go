@@ -1,4 +1,4 @@
-package loadgen
+package main
 
 import (
 	"bufio"
@@ -19,46 +19,54 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/loadgen"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// SweepConfig describes a comparison of servers over all commands. It deletes the keys of the servers.
-type SweepConfig struct {
-	Servers  []Side        // the first is compared with the others
-	Clients  int           // connections; default 10
-	Pipeline int           // requests in flight on each; default 32
-	Duration time.Duration // of each measurement; default 100 ms
-	Rounds   int           // default 3; medians are printed
-	Only     string        // comma-separated patterns of row names or commands, such as "zcount*,dump"; all if empty
-	Flush    bool          // delete all keys first even if there are some
-	JSON     bool          // print JSON
+// config describes a comparison of servers over all commands. It deletes the keys of the servers.
+type config struct {
+	Servers  []loadgen.Side // the first is compared with the others
+	Clients  int            // connections; default 10
+	Pipeline int            // requests in flight on each; default 32
+	Duration time.Duration  // of each measurement; default 100 ms
+	Rounds   int            // default 3; medians are printed
+	Only     string         // comma-separated patterns of row names or commands, such as "zcount*,dump"; all if empty
+	Flush    bool           // delete all keys first even if there are some
+	JSON     bool           // print JSON
 	Out      io.Writer
 	Progress io.Writer // a line for each row when it is done; nil: none
 
-	mostKeys int // of a row; default: as many as it names, or 10,000
+	maxKeys int // of a row; default: as many as it names, or 10,000
 }
 
-func (cfg *SweepConfig) setDefaults() {
+func (cfg *config) setDefaults() {
 	orDefault(&cfg.Clients, 10)
 	orDefault(&cfg.Pipeline, 32)
 	orDefault(&cfg.Rounds, 3)
 	orDefault(&cfg.Duration, 100*time.Millisecond)
-	orDefault(&cfg.mostKeys, math.MaxInt)
+	orDefault(&cfg.maxKeys, math.MaxInt)
+}
+
+// orDefault sets a number that is not positive to its default.
+func orDefault[N int | time.Duration](p *N, v N) {
+	if *p <= 0 {
+		*p = v
+	}
 }
 
 // tooSlow is the ratio of CPU from which on a row counts as slow.
 const tooSlow = 1.2
 
-// SweepRow is what Sweep measured of one workload.
-type SweepRow struct {
-	Name    string      `json:"row"`
-	Ratio   float64     `json:"ratio,omitempty"` // of the first server's CPU to that of the first other one that knows the command
-	Servers []SweepCell `json:"servers"`
+// result is what sweep measured of one workload.
+type result struct {
+	Name    string  `json:"row"`
+	Ratio   float64 `json:"ratio,omitempty"` // of the first server's CPU to that of the first other one that knows the command
+	Servers []cell  `json:"servers"`
 }
 
-// SweepCell is one server's part of a row.
-type SweepCell struct {
+// cell is one server's part of a row.
+type cell struct {
 	Server string  `json:"server"`
 	CPU    float64 `json:"cpu_us,omitempty"` // an operation
 	Ops    float64 `json:"ops,omitempty"`    // a second
@@ -68,23 +76,23 @@ type SweepCell struct {
 	cpu, ops []float64 // of the rounds
 }
 
-// Sweep repeats workloads of all commands on all servers in turn, and prints CPU an operation and operations a second: medians
+// sweep repeats workloads of all commands on all servers in turn, and prints CPU an operation and operations a second: medians
 // over the rounds, the worst ratio first. A row that a server does not know has no figures there; a row with another error has
 // it in the table.
-func Sweep(ctx context.Context, cfg SweepConfig) error {
+func sweep(ctx context.Context, cfg config) error {
 	cfg.setDefaults()
 	for _, s := range cfg.Servers {
-		_, end, err := s.Target.emptied(ctx, cfg.Flush)
+		_, end, err := emptied(ctx, s.Target, cfg.Flush)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		end()
 	}
-	rows := slices.DeleteFunc(sweepRows(), func(r sweepRow) bool { return !r.selected(cfg.Only) })
+	rows := slices.DeleteFunc(workloads(), func(r workload) bool { return !r.selected(cfg.Only) })
 	if len(rows) == 0 {
 		return fmt.Errorf("no row of the sweep matches %q", cfg.Only)
 	}
-	done := make([]SweepRow, len(rows))
+	done := make([]result, len(rows))
 	start := time.Now()
 	for i, r := range rows {
 		var err error
@@ -96,7 +104,7 @@ func Sweep(ctx context.Context, cfg SweepConfig) error {
 			fmt.Fprintf(cfg.Progress, "%d/%d %s: %s (%s left)\n", i+1, len(rows), r.name, done[i].verdict(), left.Round(time.Second))
 		}
 	}
-	slices.SortStableFunc(done, func(a, b SweepRow) int { return cmp.Compare(b.Ratio, a.Ratio) })
+	slices.SortStableFunc(done, func(a, b result) int { return cmp.Compare(b.Ratio, a.Ratio) })
 	if cfg.JSON {
 		enc := json.NewEncoder(cfg.Out)
 		enc.SetIndent("", "  ")
@@ -107,14 +115,14 @@ func Sweep(ctx context.Context, cfg SweepConfig) error {
 }
 
 // command returns the words of the row's name that are the command, in lower case: "object encoding".
-func (r sweepRow) command() string {
+func (r workload) command() string {
 	name := strings.Fields(strings.ToLower(r.name))
 	for _, request := range strings.Split(r.run, " ; ") {
 		words := strings.Fields(strings.ToLower(request))
 		if words[0] != name[0] {
 			continue
 		}
-		if !slices.Contains(sweepContainers, words[0]) {
+		if !slices.Contains(containers, words[0]) {
 			return name[0]
 		}
 		if len(name) > 1 && len(words) > 1 && words[1] == name[1] {
@@ -124,10 +132,10 @@ func (r sweepRow) command() string {
 	return ""
 }
 
-// sweepContainers are the commands with subcommands.
-var sweepContainers = strings.Fields("acl client cluster command config function latency memory object pubsub script slowlog xgroup xinfo")
+// containers are the commands with subcommands.
+var containers = strings.Fields("acl client cluster command config function latency memory object pubsub script slowlog xgroup xinfo")
 
-func (r sweepRow) selected(only string) bool {
+func (r workload) selected(only string) bool {
 	for p := range strings.SplitSeq(only, ",") {
 		if p = strings.TrimSpace(p); only == "" || strings.EqualFold(p, r.command()) || glob.MatchFold(p, r.name) {
 			return true
@@ -137,7 +145,7 @@ func (r sweepRow) selected(only string) bool {
 }
 
 // verdict is the row in a few words.
-func (r *SweepRow) verdict() string {
+func (r *result) verdict() string {
 	if r.Ratio == 0 {
 		return cmp.Or(r.Servers[0].Error, "no ratio")
 	}
@@ -145,9 +153,9 @@ func (r *SweepRow) verdict() string {
 }
 
 // row measures one workload on all servers.
-func (cfg *SweepConfig) row(ctx context.Context, r sweepRow) (SweepRow, error) {
-	out := SweepRow{Name: r.name, Servers: make([]SweepCell, len(cfg.Servers))}
-	runs := make([]*sweepRun, len(cfg.Servers))
+func (cfg *config) row(ctx context.Context, r workload) (result, error) {
+	out := result{Name: r.name, Servers: make([]cell, len(cfg.Servers))}
+	runs := make([]*serverRun, len(cfg.Servers))
 	defer func() {
 		for _, run := range runs {
 			run.close()
@@ -194,7 +202,7 @@ func (cfg *SweepConfig) row(ctx context.Context, r sweepRow) (SweepRow, error) {
 }
 
 // print prints the table.
-func (cfg *SweepConfig) print(rows []SweepRow) {
+func (cfg *config) print(rows []result) {
 	fmt.Fprintf(cfg.Out, "%-40s", "row")
 	for i, s := range cfg.Servers {
 		fmt.Fprintf(cfg.Out, " %14s %12s", s.Name+" us", "op/s")
@@ -243,18 +251,18 @@ func unknownCommand(text string) bool {
 	return strings.HasPrefix(text, "err unknown command") || strings.HasPrefix(text, "err unknown subcommand")
 }
 
-// sweepRun is a workload on one server.
-type sweepRun struct {
+// serverRun is a workload on one server.
+type serverRun struct {
 	ctl     *client // reads the server's CPU time
 	end     func()
-	workers []*sweepWorker
+	workers []*worker
 }
 
-// sweepWorker is a connection that repeats a workload.
-type sweepWorker struct {
+// worker is a connection that repeats a workload.
+type worker struct {
 	conn  net.Conn
 	in    *bufio.Reader
-	unit  *sweepUnit
+	unit  *requests
 	batch int // repetitions in flight
 	rng   *rand.Rand
 	keys  int
@@ -263,13 +271,13 @@ type sweepWorker struct {
 }
 
 // prepare loads the data of a row, and tries its requests once. An error of the type resp.ReplyError is the server's.
-func (cfg *SweepConfig) prepare(ctx context.Context, s Side, r sweepRow) (*sweepRun, error) {
-	c, end, err := s.Target.emptied(ctx, true)
+func (cfg *config) prepare(ctx context.Context, s loadgen.Side, r workload) (*serverRun, error) {
+	c, end, err := emptied(ctx, s.Target, true)
 	if err != nil {
 		return nil, err
 	}
-	run := &sweepRun{ctl: c, end: end}
-	keys := min(cmp.Or(r.keys, 10_000), cfg.mostKeys)
+	run := &serverRun{ctl: c, end: end}
+	keys := min(cmp.Or(r.keys, 10_000), cfg.maxKeys)
 	err = func() error {
 		if err := r.fill(ctx, c, keys); err != nil {
 			return err
@@ -283,13 +291,13 @@ func (cfg *SweepConfig) prepare(ctx context.Context, s Side, r sweepRow) (*sweep
 			dump = v.String()
 		}
 		for id := range cfg.Clients {
-			conn, in, err := s.Target.dial(ctx)
+			conn, in, err := s.Target.Dial(ctx)
 			if err != nil {
 				return err
 			}
 			commands := strings.Split(r.run, " ; ")
 			batch := max(1, cfg.Pipeline/len(commands))
-			run.workers = append(run.workers, &sweepWorker{conn: conn, in: in, batch: batch, keys: keys,
+			run.workers = append(run.workers, &worker{conn: conn, in: in, batch: batch, keys: keys,
 				unit: r.encode(commands, batch, id, dump), rng: rand.New(rand.NewPCG(1, uint64(id)))})
 		}
 		w := run.workers[0]
@@ -309,7 +317,7 @@ func (cfg *SweepConfig) prepare(ctx context.Context, s Side, r sweepRow) (*sweep
 }
 
 // fill sends the load of a row.
-func (r sweepRow) fill(ctx context.Context, c *client, keys int) error {
+func (r workload) fill(ctx context.Context, c *client, keys int) error {
 	if r.load == "" {
 		return nil
 	}
@@ -322,7 +330,7 @@ func (r sweepRow) fill(ctx context.Context, c *client, keys int) error {
 		for i := 0; i < n && ctx.Err() == nil; {
 			batch := min(loadBatch, n-i)
 			for range batch {
-				unit.write(unit.buf, &[sweepVars]uint64{varA: uint64(i)})
+				unit.write(unit.buf, &[variables]uint64{varA: uint64(i)})
 				c.out = append(c.out, unit.buf...)
 				i++
 			}
@@ -337,7 +345,7 @@ func (r sweepRow) fill(ctx context.Context, c *client, keys int) error {
 	return ctx.Err()
 }
 
-func (run *sweepRun) close() {
+func (run *serverRun) close() {
 	if run == nil {
 		return
 	}
@@ -348,7 +356,7 @@ func (run *sweepRun) close() {
 }
 
 // failed returns the first error that a worker got.
-func (run *sweepRun) failed() string {
+func (run *serverRun) failed() string {
 	for _, w := range run.workers {
 		if w.fail != "" {
 			return w.fail
@@ -358,7 +366,7 @@ func (run *sweepRun) failed() string {
 }
 
 // measure lets the workers run for d.
-func (run *sweepRun) measure(ctx context.Context, d time.Duration) (used time.Duration, ops int, elapsed time.Duration, err error) {
+func (run *serverRun) measure(ctx context.Context, d time.Duration) (used time.Duration, ops int, elapsed time.Duration, err error) {
 	before, err := run.ctl.usedCPU()
 	if err != nil {
 		return 0, 0, 0, err
@@ -395,12 +403,12 @@ func (run *sweepRun) measure(ctx context.Context, d time.Duration) (used time.Du
 }
 
 // repeat sends n repetitions, and reads the replies.
-func (w *sweepWorker) repeat(n int) error {
+func (w *worker) repeat(n int) error {
 	if _, err := w.conn.Write(w.unit.batch(n, w.rng, w.keys)); err != nil {
 		return err
 	}
 	for range n * w.unit.commands {
-		msg, err := skipReply(w.in)
+		msg, err := loadgen.SkipReply(w.in)
 		if err != nil {
 			return err
 		}
@@ -412,28 +420,11 @@ func (w *sweepWorker) repeat(n int) error {
 	return nil
 }
 
-// usedCPU returns the CPU time of the server, as INFO says.
-func (c *client) usedCPU() (used time.Duration, err error) {
-	v, err := c.do("INFO", "cpu")
-	if err != nil {
-		return 0, err
-	}
-	found := 0
-	for line := range strings.Lines(v.String()) {
-		if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name == "used_cpu_sys" || name == "used_cpu_user" {
-			s, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0, fmt.Errorf("INFO cpu: cannot read %q: %w", line, err)
-			}
-			used += time.Duration(s * float64(time.Second))
-			found++
-		}
-	}
-	if found != 2 {
-		return 0, errors.New("INFO cpu has no used_cpu_sys and used_cpu_user")
-	}
-	return used, nil
-}
+// digits is the length of a number in a key, and loadBatch the number of requests that a load sends at once.
+const (
+	digits    = 12
+	loadBatch = 200
+)
 
 // The variables of a repetition.
 const (
@@ -442,30 +433,30 @@ const (
 	varC
 	varD // {d} {dd} {ddd}
 	varN
-	sweepVars
+	variables
 )
 
-// sweepUnit is the commands of a row, encoded once.
-type sweepUnit struct {
+// requests is the commands of a row, encoded once.
+type requests struct {
 	buf      []byte // copies of the commands
 	size     int    // of one copy
 	commands int
-	places   []sweepPlace
+	places   []place
 }
 
-// sweepPlace is where a variable stands in a copy.
-type sweepPlace struct{ at, width, variable int }
+// place is where a variable stands in a copy.
+type place struct{ at, width, variable int }
 
-// sweepMarks are the placeholders of variables.
-var sweepMarks = []struct {
+// marks are the placeholders of variables.
+var marks = []struct {
 	text            string
 	variable, width int
 }{{"{a}", varA, digits}, {"{b}", varB, digits}, {"{c}", varC, digits}, {"{d}", varD, 1}, {"{dd}", varD, 2},
 	{"{ddd}", varD, 3}, {"{n}", varN, digits}}
 
 // encode encodes copies of the commands for the connection id.
-func (r sweepRow) encode(commands []string, copies, id int, dump string) *sweepUnit {
-	u := &sweepUnit{commands: len(commands)}
+func (r workload) encode(commands []string, copies, id int, dump string) *requests {
+	u := &requests{commands: len(commands)}
 	fill := []string{"{w}", strconv.Itoa(id), "{script}", r.script, "{sha}", sha(r.script), "{dump}", dump}
 	for _, n := range []int{16, 32, 100, 10_000} {
 		fill = append(fill, fmt.Sprintf("{x%d}", n), strings.Repeat("x", n))
@@ -473,7 +464,7 @@ func (r sweepRow) encode(commands []string, copies, id int, dump string) *sweepU
 	replacer := strings.NewReplacer(fill...)
 	for _, command := range commands {
 		words := strings.Fields(command)
-		var found [][]sweepPlace
+		var found [][]place
 		for i, word := range words {
 			places, text := marked(word, replacer)
 			words[i], found = text, append(found, places)
@@ -488,7 +479,7 @@ func (r sweepRow) encode(commands []string, copies, id int, dump string) *sweepU
 }
 
 // marked returns a word with zeros for its variables and the text of other placeholders, and the places of the variables in it.
-func marked(word string, fill *strings.Replacer) (places []sweepPlace, text string) {
+func marked(word string, fill *strings.Replacer) (places []place, text string) {
 	for word != "" {
 		i := strings.IndexByte(word, '{')
 		if i < 0 {
@@ -498,9 +489,9 @@ func marked(word string, fill *strings.Replacer) (places []sweepPlace, text stri
 		text += word[:i]
 		mark := word[i:end]
 		word = word[end:]
-		for _, m := range sweepMarks {
+		for _, m := range marks {
 			if m.text == mark {
-				places = append(places, sweepPlace{len(text), m.width, m.variable})
+				places = append(places, place{len(text), m.width, m.variable})
 				mark = strings.Repeat("0", m.width)
 			}
 		}
@@ -510,7 +501,7 @@ func marked(word string, fill *strings.Replacer) (places []sweepPlace, text stri
 }
 
 // place notes the variables of a command that begins at start of the buffer.
-func (u *sweepUnit) place(start int, words []string, found [][]sweepPlace) {
+func (u *requests) place(start int, words []string, found [][]place) {
 	at := start + len("*\r\n") + len(strconv.Itoa(len(words)))
 	for i, w := range words {
 		at += len("$\r\n") + len(strconv.Itoa(len(w)))
@@ -523,8 +514,8 @@ func (u *sweepUnit) place(start int, words []string, found [][]sweepPlace) {
 }
 
 // batch returns n repetitions with fresh numbers, valid until the next call.
-func (u *sweepUnit) batch(n int, rng *rand.Rand, keys int) []byte {
-	var v [sweepVars]uint64
+func (u *requests) batch(n int, rng *rand.Rand, keys int) []byte {
+	var v [variables]uint64
 	for i := range n {
 		for j := range varD {
 			v[j] = rng.Uint64N(uint64(keys))
@@ -535,7 +526,7 @@ func (u *sweepUnit) batch(n int, rng *rand.Rand, keys int) []byte {
 	return u.buf[:n*u.size]
 }
 
-func (u *sweepUnit) write(dst []byte, v *[sweepVars]uint64) {
+func (u *requests) write(dst []byte, v *[variables]uint64) {
 	for _, p := range u.places {
 		x := v[p.variable]
 		for i := p.at + p.width - 1; i >= p.at; i-- {

@@ -1,11 +1,13 @@
-package loadgen
+package main
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ebbdb/ebb/internal/loadgen"
 )
 
-// sweepRow is a workload of Sweep: what the server holds, and the requests that a connection repeats. Commands are
+// workload is a row of the table: what the server holds, and the requests that a connection repeats. Commands are
 // separated by " ; " and words by blanks. A word may hold
 //
 //	{a} {b} {c}      twelve digits below keys. {a} in load: the command runs for each number
@@ -18,7 +20,7 @@ import (
 //
 // A placeholder has one value in all commands of a repetition. Each repetition leaves the data as large as it was, or grows
 // them by little, so that a row is the same in every round.
-type sweepRow struct {
+type workload struct {
 	name   string // the command as in COMMAND DOCS, and the variant
 	keys   int    // default 10,000
 	load   string
@@ -73,34 +75,34 @@ func keyNames(prefix string) string { return prefix + ":{a} " + prefix + ":{b} "
 
 // sized returns a row for each size of container. In load and run, LIST stands for the elements, which list makes, DIGITS for the
 // digits of one of them, POSITION, HALF and LAST for positions, and MIDDLE for the element at HALF.
-func sized(name string, list func(int) string, load, run string, sizes ...int) []sweepRow {
+func sized(name string, list func(int) string, load, run string, sizes ...int) []workload {
 	digits := map[int]string{10: "{d}", 100: "{dd}", 1000: "{ddd}"}
 	indexes := map[int]string{10: "{d}", 100: "5{d}", 1000: "4{dd}"}
-	rows := make([]sweepRow, len(sizes))
+	rows := make([]workload, len(sizes))
 	for i, n := range sizes {
 		fill := strings.NewReplacer("LIST", list(n), "DIGITS", digits[n], "POSITION", indexes[n], "HALF", fmt.Sprint(n/2),
 			"MIDDLE", fmt.Sprintf("element:%08d", n/2), "LAST", fmt.Sprint(n-1))
-		rows[i] = sweepRow{name: fmt.Sprintf("%s of %d", name, n), keys: 30_000 / n, load: fill.Replace(load), run: fill.Replace(run)}
+		rows[i] = workload{name: fmt.Sprintf("%s of %d", name, n), keys: 30_000 / n, load: fill.Replace(load), run: fill.Replace(run)}
 	}
 	return rows
 }
 
-func joined(lists ...[]sweepRow) (rows []sweepRow) {
+func joined(lists ...[]workload) (rows []workload) {
 	for _, l := range lists {
 		rows = append(rows, l...)
 	}
 	return rows
 }
 
-// sweepRows returns the workloads, by group of commands.
-func sweepRows() []sweepRow {
+// workloads returns the workloads, by group of commands.
+func workloads() []workload {
 	return joined(stringRows, bitRows, hashRows(), setRows(), streamRows, listRows(), zsetRows(), geoRows(), keyRows(),
 		deadlineRows, scriptRows, otherRows)
 }
 
 const someStrings = "SET k:{a} {x32}"
 
-var stringRows = []sweepRow{
+var stringRows = []workload{
 	{name: "GET", load: someStrings, run: "GET k:{a}"},
 	{name: "GET of 10 kB", keys: 100, load: "SET k:{a} {x10000}", run: "GET k:{a}"},
 	{name: "SET", run: "SET k:{a} {x32}"},
@@ -140,7 +142,7 @@ const (
 	aLotBits = "SET k:{a} {x10000}"
 )
 
-var bitRows = []sweepRow{
+var bitRows = []workload{
 	{name: "SETBIT", load: someBits, run: "SETBIT k:{a} 3{dd} 1"},
 	{name: "GETBIT", load: someBits, run: "GETBIT k:{a} 3{dd}"},
 	{name: "BITCOUNT of 100 bytes", load: someBits, run: "BITCOUNT k:{a}"},
@@ -163,7 +165,7 @@ var bitRows = []sweepRow{
 	{name: "PFMERGE of 2 keys", keys: 1000, load: "PFADD k:{a} " + members(100), run: "PFMERGE d:{a} k:{a} k:{b}"},
 }
 
-func hashRows() []sweepRow {
+func hashRows() []workload {
 	const load = "HSET k:{a} LIST"
 	return joined(
 		sized("HSET", fields, load, "HSET k:{a} fDIGITS changed:{d}", 10, 100, 1000),
@@ -189,7 +191,7 @@ func hashRows() []sweepRow {
 	)
 }
 
-func setRows() []sweepRow {
+func setRows() []workload {
 	const load = "SADD k:{a} LIST"
 	const three = "3 k:{a} k:{b} k:{c}"
 	return joined(
@@ -224,7 +226,7 @@ func setRows() []sweepRow {
 	)
 }
 
-func listRows() []sweepRow {
+func listRows() []workload {
 	const load = "RPUSH k:{a} LIST"
 	return joined(
 		sized("LPUSH", elements, load, "LPUSH k:{a} {x16} ; RPOP k:{a}", 10, 1000),
@@ -249,7 +251,7 @@ func listRows() []sweepRow {
 		sized("LMOVE", elements, load, "LMOVE k:{a} d:{a} LEFT RIGHT ; LMOVE d:{a} k:{a} LEFT RIGHT", 10, 1000),
 		sized("RPOPLPUSH", elements, load, "RPOPLPUSH k:{a} k:{a}", 10, 1000),
 		sized("LMPOP", elements, load, "LMPOP 2 k:{a} k:{b} LEFT ; RPUSH k:{a} {x16}", 10),
-		[]sweepRow{
+		[]workload{
 			{name: "BLPOP", run: "RPUSH k:{w} v ; BLPOP k:{w} 1"},
 			{name: "BRPOP", run: "RPUSH k:{w} v ; BRPOP k:{w} 1"},
 			{name: "BLMOVE", load: "RPUSH k:{a} " + elements(10), run: "BLMOVE k:{a} k:{a} LEFT RIGHT 1"},
@@ -258,7 +260,7 @@ func listRows() []sweepRow {
 		})
 }
 
-func zsetRows() []sweepRow {
+func zsetRows() []workload {
 	const load = "ZADD k:{a} LIST"
 	const two = "2 k:{a} k:{b}"
 	return joined(
@@ -294,7 +296,7 @@ func zsetRows() []sweepRow {
 		sized("ZPOPMIN", scored, load, "ZPOPMIN k:{a} ; ZADD k:{a} 50 {n}", 10, 100, 1000),
 		sized("ZPOPMAX", scored, load, "ZPOPMAX k:{a} ; ZADD k:{a} 50 {n}", 10, 1000),
 		sized("ZMPOP", scored, load, "ZMPOP 1 k:{a} MIN ; ZADD k:{a} 50 {n}", 10, 1000),
-		[]sweepRow{
+		[]workload{
 			{name: "BZPOPMIN", run: "ZADD k:{w} 1 m ; BZPOPMIN k:{w} 1"},
 			{name: "BZPOPMAX", run: "ZADD k:{w} 1 m ; BZPOPMAX k:{w} 1"},
 			{name: "BZMPOP", run: "ZADD k:{w} 1 m ; BZMPOP 1 1 k:{w} MIN"},
@@ -310,7 +312,7 @@ func zsetRows() []sweepRow {
 	)
 }
 
-func geoRows() []sweepRow {
+func geoRows() []workload {
 	const load = "GEOADD k:{a} LIST"
 	return joined(
 		sized("GEOADD", places, load, "GEOADD k:{a} 13.4 52.5{d} mDIGITS", 10, 100, 1000),
@@ -329,7 +331,7 @@ func geoRows() []sweepRow {
 }
 
 // eachKind returns rows for each type of container and each size, which run reads as src:{a}.
-func eachKind(name, run string, sizes ...int) (rows []sweepRow) {
+func eachKind(name, run string, sizes ...int) (rows []workload) {
 	for _, k := range []struct {
 		kind, add string
 		list      func(int) string
@@ -342,10 +344,10 @@ func eachKind(name, run string, sizes ...int) (rows []sweepRow) {
 	return rows
 }
 
-func keyRows() []sweepRow {
+func keyRows() []workload {
 	const stream = "XADD src:{a} 1-1 f value ; XADD src:{a} 1-2 f value ; XADD src:{a} 1-3 f value ; XGROUP CREATE src:{a} g 0"
 	return joined(
-		[]sweepRow{
+		[]workload{
 			{name: "DEL", run: "SET k:{a} v ; DEL k:{a}"},
 			{name: "UNLINK", run: "SET k:{a} v ; UNLINK k:{a}"},
 			{name: "EXISTS", load: someStrings, run: "EXISTS " + keyNames("k")},
@@ -393,7 +395,7 @@ const (
 	future  = "4000000000"
 )
 
-var deadlineRows = []sweepRow{
+var deadlineRows = []workload{
 	{name: "EXPIRE", load: someStrings, run: "EXPIRE k:{a} 36{dd}"},
 	{name: "PEXPIRE", load: someStrings, run: "PEXPIRE k:{a} 36000{dd}"},
 	{name: "EXPIREAT", load: someStrings, run: "EXPIREAT k:{a} 40000000{dd}"},
@@ -425,7 +427,7 @@ const (
 	pending = aGroup + " ; XREADGROUP GROUP g c COUNT 100 STREAMS k:{a} >"
 )
 
-var streamRows = []sweepRow{
+var streamRows = []workload{
 	{name: "XADD", keys: 1000, run: "XADD k:{a} * field {x16}"},
 	{name: "XADD MAXLEN", keys: 1000, run: "XADD k:{a} MAXLEN ~ 100 * field {x16}"},
 	{name: "XADD MAXLEN exact", keys: 1000, run: "XADD k:{a} MAXLEN 100 * field {x16}"},
@@ -460,17 +462,17 @@ var streamRows = []sweepRow{
 	{name: "XINFO CONSUMERS", load: pending, run: "XINFO CONSUMERS k:{a} g"},
 }
 
-var scriptRows = []sweepRow{
+var scriptRows = []workload{
 	{name: "EVAL", run: "EVAL {script} 1 k:{a}", script: "return 1"},
 	{name: "EVAL_RO", run: "EVAL_RO {script} 1 k:{a}", script: "return redis.call('GET', KEYS[1])"},
 	{name: "EVALSHA", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a}", script: "return redis.call('INCR', KEYS[1])"},
 	{name: "EVALSHA of nothing", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0", script: "return 1"},
 	{name: "EVALSHA_RO", load: someStrings + " ; SCRIPT LOAD {script}", run: "EVALSHA_RO {sha} 1 k:{a}",
 		script: "return redis.call('GET', KEYS[1])"},
-	{name: "EVALSHA limiter", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a} 100 100 60", script: limiterScript},
-	{name: "EVALSHA strings", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0 200", script: stringsScript},
-	{name: "EVALSHA calls", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a} 100", script: callsScript},
-	{name: "EVALSHA json", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0", script: jsonScript},
+	{name: "EVALSHA limiter", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a} 100 100 60", script: loadgen.LimiterScript},
+	{name: "EVALSHA strings", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0 200", script: loadgen.StringsScript},
+	{name: "EVALSHA calls", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 1 k:{a} 100", script: loadgen.CallsScript},
+	{name: "EVALSHA json", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0", script: loadgen.JSONScript},
 	{name: "EVALSHA loop", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0",
 		script: "local n = 0 for i = 1, 1000 do n = n + i end return n"},
 	{name: "EVALSHA modulo", load: "SCRIPT LOAD {script}", run: "EVALSHA {sha} 0",
@@ -502,7 +504,7 @@ var scriptRows = []sweepRow{
 	{name: "SCRIPT LOAD", run: "SCRIPT LOAD {script}", script: "return 1"},
 }
 
-var otherRows = []sweepRow{
+var otherRows = []workload{
 	{name: "PING", run: "PING"},
 	{name: "ECHO", run: "ECHO {x16}"},
 	{name: "TIME", run: "TIME"},
@@ -528,8 +530,8 @@ var otherRows = []sweepRow{
 	{name: "INFO", run: "INFO"},
 }
 
-// sweepLeftOut has the commands without a workload, with the reason. A name ending in * stands for all that begin so.
-var sweepLeftOut = []struct{ reason, names string }{
+// leftOut has the commands without a workload, with the reason. A name ending in * stands for all that begin so.
+var leftOut = []struct{ reason, names string }{
 	{"ebb's own, which no peer knows", "getfresh stale unlease ebb.fresh ebb.lease zpopdue zmovedue bztspop bztsmove " +
 		"sexpire spexpire sexpireat spexpireat sttl spttl sexpiretime spexpiretime spersist zexpire zpexpire zexpireat zpexpireat zttl zpttl " +
 		"zexpiretime zpexpiretime zpersist saddex expiremember expirememberat pexpirememberat fieldexpire fieldttl " +

@@ -1,4 +1,4 @@
-package loadgen
+package main
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/loadgen"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/tier"
@@ -20,7 +21,7 @@ import (
 func TestSweepHasAWorkloadForEachCommandOrAReasonForNone(t *testing.T) {
 	measured := map[string]bool{}
 	names := map[string]bool{}
-	for _, r := range sweepRows() {
+	for _, r := range workloads() {
 		c := strings.ReplaceAll(r.command(), " ", "|")
 		if c == "" || names[r.name] {
 			t.Errorf("the row %q has no command of this name in %q, or another row is named so", r.name, r.run)
@@ -28,7 +29,7 @@ func TestSweepHasAWorkloadForEachCommandOrAReasonForNone(t *testing.T) {
 		measured[c], names[r.name] = true, true
 	}
 	var patterns []string
-	for _, l := range sweepLeftOut {
+	for _, l := range leftOut {
 		patterns = append(patterns, strings.Fields(l.names)...)
 	}
 	used := map[string]bool{}
@@ -67,9 +68,9 @@ func TestSweepHasAWorkloadForEachCommandOrAReasonForNone(t *testing.T) {
 }
 
 func TestSweepFillsInPlaceholders(t *testing.T) {
-	r := sweepRow{script: "return 1"}
+	r := workload{script: "return 1"}
 	u := r.encode([]string{"A {a}:{dd} {x16}{w}", "B {script} {dump} k{a}"}, 2, 7, "\x00{a}")
-	u.write(u.buf[u.size:], &[sweepVars]uint64{varA: 123, varD: 456})
+	u.write(u.buf[u.size:], &[variables]uint64{varA: 123, varD: 456})
 	const zero, ones = "000000000000", "000000000123"
 	copyOf := func(a, d string) string {
 		return "*3\r\n$1\r\nA\r\n$15\r\n" + a + ":" + d + "\r\n$17\r\nxxxxxxxxxxxxxxxx7\r\n*4\r\n$1\r\nB\r\n$8\r\nreturn 1\r\n$4\r\n" +
@@ -86,15 +87,15 @@ func TestSweepMeasuresEachRowBesideRedis(t *testing.T) {
 	ebb := realserver.NewProcess(t, realserver.Ebb(t))
 	ebb.Start()
 	var out bytes.Buffer
-	cfg := SweepConfig{Servers: []Side{{Name: "ebb", Target: Target{Addr: ebb.Addr()}}, {Name: "redis", Target: Target{Addr: redis}}},
-		Clients: 2, Duration: time.Millisecond, Rounds: 1, JSON: true, Out: &out, mostKeys: 100}
+	cfg := config{Servers: []loadgen.Side{{Name: "ebb", Target: loadgen.Target{Addr: ebb.Addr()}}, {Name: "redis", Target: loadgen.Target{Addr: redis}}},
+		Clients: 2, Duration: time.Millisecond, Rounds: 1, JSON: true, Out: &out, maxKeys: 100}
 	if tier.Short() {
 		cfg.Only = "get*,zcount,dump hash*,hexpire"
 	}
-	if err := Sweep(t.Context(), cfg); err != nil {
+	if err := sweep(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	var rows []SweepRow
+	var rows []result
 	if err := json.Unmarshal(out.Bytes(), &rows); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestSweepMeasuresEachRowBesideRedis(t *testing.T) {
 			}
 		}
 	}
-	if !slices.IsSortedFunc(rows, func(a, b SweepRow) int {
+	if !slices.IsSortedFunc(rows, func(a, b result) int {
 		if a.Ratio < b.Ratio {
 			return 1
 		}
@@ -116,15 +117,15 @@ func TestSweepMeasuresEachRowBesideRedis(t *testing.T) {
 }
 
 func TestSweepPrintsATableAndStartsServers(t *testing.T) {
-	target, stop, err := StartServer(t.Context(), realserver.Program(t, "redis-server"))
+	target, stop, err := startServer(t.Context(), realserver.Program(t, "redis-server"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
 	var out, progress bytes.Buffer
-	cfg := SweepConfig{Servers: []Side{{Name: "a", Target: target}, {Name: "b", Target: target}}, Clients: -1, // as 0, the default
+	cfg := config{Servers: []loadgen.Side{{Name: "a", Target: target}, {Name: "b", Target: target}}, Clients: -1, // as 0, the default
 		Duration: time.Millisecond, Rounds: -1, Only: "zcount of 10,ping,digest", Out: &out, Progress: &progress}
-	if err := Sweep(t.Context(), cfg); err != nil {
+	if err := sweep(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`(?m)^PING +[\d.]+ +[\d,]+ +[\d.]+ +[\d,]+ +[\d.]+x$`).Match(out.Bytes()) ||
@@ -135,10 +136,10 @@ func TestSweepPrintsATableAndStartsServers(t *testing.T) {
 		t.Errorf("progress:\n%s", progress.String())
 	}
 	cfg.Only = "nothing*"
-	if err := Sweep(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), `no row of the sweep matches "nothing*"`) {
+	if err := sweep(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), `no row of the sweep matches "nothing*"`) {
 		t.Error(err)
 	}
-	if _, _, err := StartServer(context.Background(), realserver.Program(t, "redis-server"), "--no-such-directive", "x"); err == nil {
+	if _, _, err := startServer(context.Background(), realserver.Program(t, "redis-server"), "--no-such-directive", "x"); err == nil {
 		t.Error("a program that ends is not an error")
 	}
 }
