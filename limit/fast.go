@@ -2,6 +2,7 @@ package limit
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
 	"strconv"
@@ -37,8 +38,6 @@ func (p *plan) fastArgs(n int64) []any {
 	case nil:
 		return nil
 	case fastGCRA:
-		return []any{strconv.FormatInt(us, 10), strconv.FormatInt(p.burstSpan, 10)}
-	case fastFraction:
 		return []any{packDoubles(us, rest, p.burstSpan, p.burstRest, p.den, p.per)}
 	}
 	return []any{packDoubles(p.burst, p.rate.Period.Microseconds(), n)}
@@ -62,23 +61,23 @@ func formatInts(numbers ...int64) []any {
 	return all
 }
 
-// fastResult converts the fast script's reply (one or two numbers) to the Result of a request for n.
+// fastResult converts the fast script's reply to the Result of a request for n.
 func (p *plan) fastResult(n int64, v conn.Value) (Result, error) {
-	all := v.Elems
-	if len(all) == 0 {
-		all = []conn.Value{v}
+	if len(v.Elems) != 2 {
+		return Result{}, fmt.Errorf("%w: the reply is %s; want two integers", conn.ErrValue, v)
 	}
-	var reply [2]int64
-	for i := range all[:min(len(all), len(reply))] {
-		var err error
-		if reply[i], err = all[i].AsInt(); err != nil {
-			return Result{}, err
-		}
+	first, err := v.Elems[0].AsInt()
+	if err != nil {
+		return Result{}, err
+	}
+	second, err := v.Elems[1].AsInt()
+	if err != nil {
+		return Result{}, err
 	}
 	if p.algo == FixedWindow {
-		return p.fixedResult(n, reply[0], microseconds(reply[1])), nil
+		return p.fixedResult(n, first, microseconds(second)), nil
 	}
-	return p.gcraResult(n, reply[0], reply[1]), nil
+	return p.gcraResult(n, first, second), nil
 }
 
 // fixedResult returns the Result of fastFixed: used counts the requests of the window with these n, and the window ends in ends.
@@ -89,7 +88,7 @@ func (p *plan) fixedResult(n, used int64, ends time.Duration) Result {
 	return Result{Allowed: true, Limit: p.burst, Remaining: p.burst - used, Taken: n, ResetAfter: ends}
 }
 
-// gcraResult returns the Result of fastGCRA and fastFraction: x and a rest are left, or if x is negative, the bucket is in debt by
+// gcraResult returns the Result of fastGCRA: x and a rest are left, or if x is negative, the bucket is in debt by
 // -1 - x and the rest.
 func (p *plan) gcraResult(n, x, rest int64) Result {
 	if x >= 0 {

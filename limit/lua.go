@@ -20,10 +20,10 @@ import (
 // Keys: the bucket; the line, a sorted set of tickets by their turn; and a hash with the lease of each ticket. The last two exist
 // only while a call waits. A ticket is "id:cost"; the scripts skip one whose lease is over.
 //
-// Most calls run a short program: fastGCRA, fastFraction and fastFixed make three calls of the server's commands, and do not read the
+// Most calls run a short program: fastGCRA and fastFixed make three calls of the server's commands, and do not read the
 // line. So a whole program marks the state of a bucket whose line has a waiter, by a capital letter, and keeps it as long as the
 // line. A fast program returns an empty reply for a state that it does not understand, and the limiter runs the whole program. The
-// reply of a fast program is one number or two, of which plan.fastResult makes a Result.
+// reply of a fast program is two numbers, of which plan.fastResult makes a Result.
 //
 // A state that fast programs read and write is a number, or packed: a byte for its kind, and four doubles. It is a text where a whole
 // program needs more than that.
@@ -62,30 +62,13 @@ var (
 	allScript     = conn.NewScript(luaNow + luaGCRA + luaWindow + luaLog + luaLine + luaAll)
 )
 
-// fastGCRA is for a T of whole us: the state is the theoretical arrival time alone. ARGV cost x T, burst x T. The reply is the time
-// that is left, in us, or if the limiter is in debt, -1 minus the debt.
+// fastGCRA takes a T of per/den us. ARGV six doubles in one text, which takes a fifth less time than six texts: cost x T and burst x T,
+// each as whole us and a rest in 1/den us; den, per. The state is the theoretical arrival time alone where it has no rest, as always for
+// a T of whole us. The reply is the time that is left, in us, and the rest; or if the limiter is in debt, -1 minus the debt, and the rest.
+//
+// On redis-server 7.0 it takes 4.2 us of CPU, and the whole program 10.4 us: go test -run xxx -bench Scripts ./limit (2026-11-30, pipelines
+// of 32, 2 cores with other load).
 var fastGCRA = conn.NewScript(`
-local call = redis.call
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-local tat = call('GET', KEYS[1])
-if tat then
-  tat = tonumber(tat)
-  if not tat or tat < 1e14 then return end
-  if tat < now then tat = now end
-else
-  tat = now
-end
-local new = tat + ARGV[1]
-local room = now + ARGV[2] - new
-if room < 0 then return now - tat - 1 end
-call('SET', KEYS[1], new, 'PXAT', math.ceil(new / 1000))
-return room
-`)
-
-// fastFraction is for any T, of per/den us. ARGV six doubles in one text, which takes a fifth less time than six texts: cost x T and
-// burst x T, each as whole us and a rest in 1/den us; den, per. The reply is that of fastGCRA, and the rest.
-var fastFraction = conn.NewScript(`
 local call, unpack = redis.call, struct.unpack
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -108,7 +91,11 @@ if part >= den then new, part = new + 1, part - den end
 local room, left = now + wide - new, widen - part
 if left < 0 then room, left = room - 1, left + den end
 if room < 0 then return {now - tat - 1, frac} end
-call('SET', KEYS[1], struct.pack('<Bdddd', 1, new, part, den, per), 'PXAT', math.ceil((part > 0 and new + 1 or new) / 1000))
+if part == 0 then
+  call('SET', KEYS[1], new, 'PXAT', math.ceil(new / 1000))
+else
+  call('SET', KEYS[1], struct.pack('<Bdddd', 1, new, part, den, per), 'PXAT', math.ceil((new + 1) / 1000))
+end
 return {room, left}
 `)
 

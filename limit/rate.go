@@ -164,10 +164,8 @@ func (p *plan) precompute() {
 	p.script = []any{p.burst, p.rate.Period.Microseconds(), p.den, p.per}
 	p.burstSpan, p.burstRest = p.cost(p.burst)
 	switch {
-	case p.algo == GCRA && p.per%p.den == 0:
-		p.fast = fastGCRA
 	case p.algo == GCRA:
-		p.fast = fastFraction
+		p.fast = fastGCRA
 	case p.algo == FixedWindow:
 		p.fast = fastFixed
 	}
