@@ -84,15 +84,6 @@ func (t *Tracker) Active() bool { return t.table.Load() != nil }
 // limit to the keys that are tracked already.
 func (t *Tracker) SetLimit(n int64) { t.limit.Store(n) }
 
-// Hold calls f with the table of prefixes locked. Tests use it to show that a caller does
-// not wait for that lock. A client must be tracking.
-func (t *Tracker) Hold(f func()) {
-	tab := t.table.Load()
-	tab.prefixes.mu.Lock()
-	defer tab.prefixes.mu.Unlock()
-	f()
-}
-
 // table holds the keys that clients have read. It exists while a client tracks.
 type table struct {
 	shards   []map[string]ids // by shard; the engine's shard locks guard them
