@@ -48,11 +48,11 @@ type Field struct {
 
 // Field returns the bits that begin at bit at as a field. Errors: ebb.ErrArgument.
 func (b *Bitmap) Field(t Type, at int64) (*Field, error) {
-	most := 63
+	limit := 63
 	if t.signed {
-		most = 64
+		limit = 64
 	}
-	if t.width < 1 || t.width > most || at < 0 || at+int64(t.width)-1 > Max {
+	if t.width < 1 || t.width > limit || at < 0 || at+int64(t.width)-1 > Max {
 		return nil, b.failed("field", fmt.Errorf("%w: %s at bit %d: a width of 1 to 64 with a sign, to 63 without, "+
 			"within %d bits", conn.ErrArgument, t, at, int64(Max)+1))
 	}

@@ -29,7 +29,7 @@ func TestEngineTimeFollowsADriftingWall(t *testing.T) {
 			}
 			before = now
 			late := wall - now // a slower wall is approached by 1 % of the time
-			if most := max(2, -ppm*pause/1e6+2); late > 2 || late < -most && i < 2 {
+			if limit := max(2, -ppm*pause/1e6+2); late > 2 || late < -limit && i < 2 {
 				t.Errorf("%d ppm, look %d: the wall leads by %d us", ppm, i, late)
 			}
 		}

@@ -94,6 +94,6 @@ func (plainCodec[T]) Decode(data []byte) (v T, err error) {
 
 // cut is the beginning of data, for messages.
 func cut(data []byte) []byte {
-	const most = 64
-	return data[:min(len(data), most)]
+	const limit = 64
+	return data[:min(len(data), limit)]
 }

@@ -307,8 +307,8 @@ func TestASubscriptionIsASlice(t *testing.T) {
 	defer c.Close()
 	draw.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
-		const most = 5
-		p, err := topic.New(c, "model", topic.Options[int]{Backlog: most})
+		const limit = 5
+		p, err := topic.New(c, "model", topic.Options[int]{Backlog: limit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestASubscriptionIsASlice(t *testing.T) {
 		n := 0
 		t.Repeat(map[string]func(*rapid.T){
 			"publish": func(t *rapid.T) {
-				if len(model) == most {
+				if len(model) == limit {
 					t.Skip("full")
 				}
 				n++

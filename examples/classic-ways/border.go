@@ -12,7 +12,7 @@ import (
 // gets twice the limit in a moment.
 var border = classic{
 	title: "a counter for each window: the caller comes around the border of two windows",
-	right: fmt.Sprint(most),
+	right: fmt.Sprint(quota),
 	rows: []row{
 		{"allowed within one window's time", func(ctx context.Context, b *bench) (int64, error) {
 			return inTime(func(period time.Duration) (int64, bool, error) {
@@ -23,7 +23,7 @@ var border = classic{
 					}
 					key := b.key(fmt.Sprint("ann:", now/period.Milliseconds()))
 					n, err := b.tx(ctx, 0, []any{"INCR", key}, []any{"PEXPIRE", key, 2 * period.Milliseconds()})
-					return n <= most, err
+					return n <= quota, err
 				})
 			})
 		}},
@@ -58,7 +58,7 @@ func (b *bench) aroundTheBorder(ctx context.Context, period time.Duration, call 
 		if first, err = b.sleepUntil(ctx, at); err != nil {
 			return 0, 0, err
 		}
-		for range most {
+		for range quota {
 			ok, err := call()
 			if err != nil {
 				return 0, 0, err

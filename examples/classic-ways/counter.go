@@ -35,10 +35,10 @@ var counter = classic{
 	},
 }
 
-// most is the limit of all limiters here, in a period.
-const most = 5
+// quota is the limit of all limiters here, in a period.
+const quota = 5
 
-// newLimit returns a limiter that allows exactly most requests in any period.
+// newLimit returns a limiter that allows exactly quota requests in any period.
 func newLimit(c *ebb.Conn, name string, period time.Duration) (*limit.Limiter, error) {
-	return limit.New(c, name, limit.Per(most, period), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: 10 * time.Second})
+	return limit.New(c, name, limit.Per(quota, period), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: 10 * time.Second})
 }

@@ -18,8 +18,8 @@ var (
 		rows:  []row{{"keys that stay for ever", leftByRedisson}, {"limit.Allow", leftByLimit}},
 	}
 	redissonSetRate = classic{
-		title: fmt.Sprintf("Redisson's setRate at each start of a program: it forgets the grants, %d in an hour", most),
-		right: fmt.Sprint(most),
+		title: fmt.Sprintf("Redisson's setRate at each start of a program: it forgets the grants, %d in an hour", quota),
+		right: fmt.Sprint(quota),
 		rows:  []row{{"allowed in the hour, with one restart", allowedByRedisson}, {"limit.SetRate", allowedByLimit}},
 	}
 )
@@ -40,9 +40,9 @@ func leftByRedisson(ctx context.Context, b *bench) (int64, error) {
 		return 0, err
 	}
 	for _, step := range [][][]any{
-		{{"HSETNX", config, "rate", most}, {"HSETNX", config, "interval", hour.Milliseconds()}, {"HSETNX", config, "type", 0}}, // trySetRate
+		{{"HSETNX", config, "rate", quota}, {"HSETNX", config, "interval", hour.Milliseconds()}, {"HSETNX", config, "type", 0}}, // trySetRate
 		{{"PEXPIRE", config, hour.Milliseconds()}, {"PEXPIRE", value, hour.Milliseconds()}, {"PEXPIRE", permits, hour.Milliseconds()}},
-		{{"ZADD", permits, now, "a grant"}, {"SET", value, most}, {"DECRBY", value, 1}}, // tryAcquire
+		{{"ZADD", permits, now, "a grant"}, {"SET", value, quota}, {"DECRBY", value, 1}}, // tryAcquire
 	} {
 		if _, err := b.tx(ctx, 0, step...); err != nil {
 			return 0, err
@@ -66,12 +66,12 @@ func leftByLimit(ctx context.Context, b *bench) (int64, error) {
 func allowedByRedisson(ctx context.Context, b *bench) (int64, error) {
 	config, value, permits := b.rate()
 	setRate := func() error {
-		_, err := b.tx(ctx, 0, []any{"HSET", config, "rate", most, "interval", hour.Milliseconds(), "type", 0}, []any{"DEL", value, permits})
+		_, err := b.tx(ctx, 0, []any{"HSET", config, "rate", quota, "interval", hour.Milliseconds(), "type", 0}, []any{"DEL", value, permits})
 		return err
 	}
 	grant := 0
 	tryAcquire := func() (bool, error) {
-		if _, err := b.c.Do(ctx, "SETNX", value, most); err != nil {
+		if _, err := b.c.Do(ctx, "SETNX", value, quota); err != nil {
 			return false, err
 		}
 		free, err := b.number(ctx, "GET", value)
@@ -111,7 +111,7 @@ func allowedByLimit(ctx context.Context, b *bench) (int64, error) {
 	}
 	before, err := burst(call)
 	if err == nil {
-		err = l.SetRate(limit.Per(most, hour), 0)
+		err = l.SetRate(limit.Per(quota, hour), 0)
 	}
 	after, err2 := burst(call)
 	return before + after, errors.Join(err, err2)

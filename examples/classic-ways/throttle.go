@@ -10,12 +10,12 @@ import (
 
 // throttle is CL.THROTTLE of redis-cell. Its second argument is not the burst, as many articles say, but one less.
 var throttle = classic{
-	title: fmt.Sprintf("CL.THROTTLE ann %d ...: max_burst is taken for the burst", most),
-	right: fmt.Sprint(most),
+	title: fmt.Sprintf("CL.THROTTLE ann %d ...: max_burst is taken for the burst", quota),
+	right: fmt.Sprint(quota),
 	rows: []row{
 		{"allowed at once", func(ctx context.Context, b *bench) (int64, error) {
 			n, err := burst(func() (bool, error) {
-				v, err := b.c.Do(ctx, "CL.THROTTLE", b.key("ann"), most, most, 3600)
+				v, err := b.c.Do(ctx, "CL.THROTTLE", b.key("ann"), quota, quota, 3600)
 				if err != nil {
 					return false, err
 				}
@@ -27,9 +27,9 @@ var throttle = classic{
 			}
 			return n, err
 		}},
-		{fmt.Sprintf("limit.Options{Burst: %d}", most), func(ctx context.Context, b *bench) (int64, error) {
-			l, err := limit.New(b.c, b.key("logins"), limit.Per(most, time.Hour), limit.FailClosed,
-				limit.Options{Burst: most, Timeout: 10 * time.Second})
+		{fmt.Sprintf("limit.Options{Burst: %d}", quota), func(ctx context.Context, b *bench) (int64, error) {
+			l, err := limit.New(b.c, b.key("logins"), limit.Per(quota, time.Hour), limit.FailClosed,
+				limit.Options{Burst: quota, Timeout: 10 * time.Second})
 			if err != nil {
 				return 0, err
 			}

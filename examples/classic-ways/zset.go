@@ -12,7 +12,7 @@ import (
 var (
 	burstInZset = classic{
 		title: "a sliding window by ZADD of the millisecond: 20 calls come in one millisecond",
-		right: fmt.Sprint(most),
+		right: fmt.Sprint(quota),
 		rows: []row{
 			{"allowed", func(ctx context.Context, b *bench) (int64, error) {
 				now, err := b.now(ctx)
@@ -35,7 +35,7 @@ var (
 	}
 	steadyInZset = classic{
 		title: "the same: a caller tries 30 times in 3 windows, steadily",
-		right: fmt.Sprint(3 * most),
+		right: fmt.Sprint(3 * quota),
 		rows: []row{
 			{"allowed", func(ctx context.Context, b *bench) (int64, error) {
 				return inTime(func(period time.Duration) (int64, bool, error) {
@@ -66,7 +66,7 @@ func (b *bench) inZset(ctx context.Context, now int64, period time.Duration) (bo
 		[]any{"ZREMRANGEBYSCORE", key, "-inf", now - window},
 		[]any{"ZCARD", key},
 		[]any{"PEXPIRE", key, window})
-	return n <= most, err
+	return n <= quota, err
 }
 
 // burst calls 20 times, and returns the number of allowed calls.

@@ -165,9 +165,9 @@ func (s *shop) report(ctx context.Context) error {
 
 // about rounds a duration up, so that a reader can compare it.
 func about(d time.Duration) string {
-	for _, most := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond} {
-		if d <= most {
-			return fmt.Sprint("less than ", most)
+	for _, bound := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond} {
+		if d <= bound {
+			return fmt.Sprint("less than ", bound)
 		}
 	}
 	return d.Round(time.Millisecond).String()

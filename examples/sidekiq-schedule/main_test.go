@@ -29,8 +29,8 @@ func TestJobsRunInTheirMillisecondWithOneCommandEach(t *testing.T) {
 				t.Errorf("job %d is %+v, want %s at its time", i, ran[i], want)
 			}
 		}
-		if most := int64(len(planned) + 2); commands > most { // the two last ones were waiting
-			t.Errorf("the movers sent %d commands, want at most %d", commands, most)
+		if limit := int64(len(planned) + 2); commands > limit { // the two last ones were waiting
+			t.Errorf("the movers sent %d commands, want at most %d", commands, limit)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 func main() { example.Main(run) }
 
 const (
-	most   = 3
+	quota  = 3
 	window = 250 * time.Millisecond
 	// patience is the time limit of a decision. It is long, because this program must not
 	// treat a slow backend as one that is down.
@@ -28,7 +28,7 @@ const (
 
 func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	defer func() { _, _ = c.Do(ctx, "DEL", "logins:ann") }()
-	fmt.Fprintf(w, "at most %d log-ins in any %v; one is tried every %v\n\n", most, window, window/10)
+	fmt.Fprintf(w, "at most %d log-ins in any %v; one is tried every %v\n\n", quota, window, window/10)
 
 	byHand, err := attempts(ctx, func() (bool, error) { return onASortedSet(ctx, c, "logins:ann") })
 	if err != nil {
@@ -37,7 +37,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 	fmt.Fprintf(w, "a sorted set by hand   %s\n", byHand)
 
 	for _, a := range []limit.Algorithm{limit.SlidingLog, limit.SlidingWindow, limit.FixedWindow} {
-		l, err := limit.New(c, "logins-"+strings.ReplaceAll(a.String(), " ", "-"), limit.Per(most, window), limit.FailClosed,
+		l, err := limit.New(c, "logins-"+strings.ReplaceAll(a.String(), " ", "-"), limit.Per(quota, window), limit.FailClosed,
 			limit.Options{Algorithm: a, Timeout: patience})
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func run(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		return err
 	}
 
-	exact, err := limit.New(c, "codes", limit.Per(most, window), limit.FailClosed,
+	exact, err := limit.New(c, "codes", limit.Per(quota, window), limit.FailClosed,
 		limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func onASortedSet(ctx context.Context, c *ebb.Conn, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if replies[2].Int <= most {
+	if replies[2].Int <= quota {
 		return true, nil
 	}
 	_, err = c.Do(ctx, "ZREM", key, member)
@@ -106,9 +106,9 @@ func onASortedSet(ctx context.Context, c *ebb.Conn, key string) (bool, error) {
 // burst is allowed. Refused calls stay in the set, so a caller that continues to call
 // stays refused. listing compares it with SlidingLog under the same calls.
 func listing(ctx context.Context, c *ebb.Conn, w io.Writer) error {
-	const most, window, key = 5, 200 * time.Millisecond, "logins:listing"
+	const quota, window, key = 5, 200 * time.Millisecond, "logins:listing"
 	defer func() { _, _ = c.Do(context.WithoutCancel(ctx), "DEL", key) }()
-	exact, err := limit.New(c, "logins-exact", limit.Per(most, window), limit.FailClosed,
+	exact, err := limit.New(c, "logins-exact", limit.Per(quota, window), limit.FailClosed,
 		limit.Options{Algorithm: limit.SlidingLog, Timeout: patience})
 	if err != nil {
 		return err
@@ -121,13 +121,13 @@ func listing(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 		b.Do("ZCARD", key)
 		b.Do("PEXPIRE", key, window.Milliseconds())
 		replies, err := c.Tx(ctx, &b)
-		return err == nil && replies[2].Int <= most, err
+		return err == nil && replies[2].Int <= quota, err
 	}
 	toolkit := func() (bool, error) {
 		r, err := exact.Allow(ctx, "ann")
 		return r.Allowed, err
 	}
-	fmt.Fprintf(w, "\n%d in any %v         20 calls at once   30 calls in 3 windows\n", most, window)
+	fmt.Fprintf(w, "\n%d in any %v         20 calls at once   30 calls in 3 windows\n", quota, window)
 	for _, way := range []struct {
 		name string
 		call func() (bool, error)
@@ -155,7 +155,7 @@ func listing(ctx context.Context, c *ebb.Conn, w io.Writer) error {
 				return err
 			}
 		}
-		fmt.Fprintf(w, "  %-22s   %2d, %2d are due       %2d, %2d are due\n", way.name, burst, most, steady, 3*most)
+		fmt.Fprintf(w, "  %-22s   %2d, %2d are due       %2d, %2d are due\n", way.name, burst, quota, steady, 3*quota)
 	}
 	fmt.Fprintln(w)
 	return exact.Reset(ctx, "ann")

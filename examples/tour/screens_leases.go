@@ -325,7 +325,7 @@ func playDelay(s *stage) error {
 func playWindow(s *stage) error {
 	const (
 		length = 8 * second
-		most   = 6
+		quota  = 6
 		window = 2 * second
 	)
 	type side struct {
@@ -337,7 +337,7 @@ func playWindow(s *stage) error {
 	}
 	sides := []*side{{name: "any two seconds"}, {name: "even to even second"}}
 	for i, algorithm := range []limit.Algorithm{limit.SlidingLog, limit.FixedWindow} {
-		lim, err := limit.New(s.c, sides[i].name, limit.Per(most, s.d(window)), limit.FailClosed, limit.Options{Algorithm: algorithm})
+		lim, err := limit.New(s.c, sides[i].name, limit.Per(quota, s.d(window)), limit.FailClosed, limit.Options{Algorithm: algorithm})
 		if err != nil {
 			return err
 		}
@@ -383,13 +383,13 @@ func playWindow(s *stage) error {
 			}
 			sd.worst = max(sd.worst, n)
 			y := top + i*8
-			cv.putf(1, y, bold, "%d in %s", most, sd.name)
+			cv.putf(1, y, bold, "%d in %s", quota, sd.name)
 			sd.line.draw(cv, 2, y+3)
 			from, to := sd.line.column(max(t-window, 0)), sd.line.column(t)
 			cv.put(2+from, y+2, cyan, "┌"+strings.Repeat("─", max(to-from-1, 0))+"┐")
 			cv.put(2+from, y+4, cyan, "└"+strings.Repeat("─", max(to-from-1, 0))+"┘")
 			st := green
-			if sd.worst > most {
+			if sd.worst > quota {
 				st = red
 			}
 			cv.putf(2, y+5, plain, "granted in the last two seconds: %2d", n)

@@ -69,7 +69,7 @@ func (s *shop) compare(ctx context.Context) error {
 		wg.Go(func() { rows[i].first, rows[i].second, errs[i] = s.ends(ctx, m) })
 	}
 	wg.Wait()
-	s.say("\n%d orders of one user at once, where %d are allowed; two orders that are never paid", crowd, most)
+	s.say("\n%d orders of one user at once, where %d are allowed; two orders that are never paid", crowd, quota)
 	s.say("  %-34s  %8s  %14s  %s", "", "accepted", "commands/order", "end, by the minutes that an order has")
 	for i, m := range methods {
 		if errs[i] != nil {
@@ -223,7 +223,7 @@ func (s *shop) buckets() method {
 		name: "a set with a TTL for each minute",
 		place: func(ctx context.Context, user, order string) (bool, error) {
 			n, all, err := unpaid(ctx, user)
-			if err != nil || n >= most {
+			if err != nil || n >= quota {
 				return false, err
 			}
 			if err := example.Sleep(ctx, think); err != nil {
@@ -277,7 +277,7 @@ func (s *shop) sorted() method {
 		place: func(ctx context.Context, user, order string) (bool, error) {
 			began := time.Now()
 			n, now, err := count(ctx, user)
-			if err != nil || n >= most {
+			if err != nil || n >= quota {
 				return false, err
 			}
 			if err := example.Sleep(ctx, think); err != nil {

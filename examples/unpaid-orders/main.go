@@ -20,7 +20,7 @@ import (
 
 func main() { example.Main(run) }
 
-const most = 3
+const quota = 3
 
 // shop is the story's state. Each of its programs has a family of its own, as if it ran
 // on a machine of its own.
@@ -53,7 +53,7 @@ func (s *shop) say(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", a
 
 // family opens the orders, with the options that all programs must share.
 func (s *shop) family() (*expset.Family[string], error) {
-	return expset.NewFamily(s.c, "unpaid", expset.Options[string]{MaxLen: most, Events: true})
+	return expset.NewFamily(s.c, "unpaid", expset.Options[string]{MaxLen: quota, Events: true})
 }
 
 func (s *shop) orders(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (s *shop) orders(ctx context.Context) error {
 	for _, id := range []string{"o-1", "o-2", "o-3", "o-4"} {
 		switch _, err := ann.Add(ctx, s.payable, id); {
 		case isFull(err):
-			s.say("  ann orders %s: refused, she has %d to pay", id, most)
+			s.say("  ann orders %s: refused, she has %d to pay", id, quota)
 		case err != nil:
 			return err
 		default:

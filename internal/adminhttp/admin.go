@@ -90,7 +90,7 @@ func ListenAdmin(addr string, o Options) (*Admin, error) {
 	}
 	log := o.Log
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
-	a := &Admin{ln: ln, conns: connections{most: cmp.Or(o.Connections, DefaultConnections)}}
+	a := &Admin{ln: ln, conns: connections{limit: cmp.Or(o.Connections, DefaultConnections)}}
 	a.Loading()
 	host, _, _ := net.SplitHostPort(addr) // transport.ListenTCP has split it
 	a.srv = &http.Server{

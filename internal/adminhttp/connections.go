@@ -13,7 +13,7 @@ import (
 // new one beyond the bound takes the place of the oldest one on which no request is answered: clients that open connections and
 // send nothing, or a request or a body without its end, lose those first.
 type connections struct {
-	most   int
+	limit  int
 	closed atomic.Int64 // because of the bound
 
 	mu  sync.Mutex // guards what follows
@@ -54,7 +54,7 @@ func (c *connections) enter(ctx context.Context, nc net.Conn) context.Context {
 	one := &client{nc: nc, number: c.new}
 	c.all[nc] = one
 	var close net.Conn
-	if len(c.all) > c.most {
+	if len(c.all) > c.limit {
 		oldest := one // all others are busy
 		for _, other := range c.all {
 			if other.answers.Load() == 0 && other.number < oldest.number {

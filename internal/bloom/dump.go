@@ -230,11 +230,11 @@ func (r *reader) head(f *Filter) error {
 	if r.bad || c.Check() != nil {
 		return ErrFormat
 	}
-	least, most := int64(0), c.Generations+1
+	least, limit := int64(0), c.Generations+1
 	if c.Window == 0 {
 		least = 1
 	}
-	n := r.int(least, most)
+	n := r.int(least, limit)
 	for range n {
 		if err := r.generation(f); err != nil {
 			return err

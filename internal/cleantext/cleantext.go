@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns the first most bytes of text as one line of valid UTF-8. Each control character, and each byte that is not
+// Line returns the first limit bytes of text as one line of valid UTF-8. Each control character, and each byte that is not
 // UTF-8, becomes '_'. It allocates nothing for a clean text that is short enough.
-func Line(text string, most int) string {
-	if len(text) > most {
-		text = text[:most]
+func Line(text string, limit int) string {
+	if len(text) > limit {
+		text = text[:limit]
 		for n := 0; n < utf8.UTFMax && len(text) > 0 && !lastRuneWhole(text); n++ {
 			text = text[:len(text)-1] // the cut was within a character
 		}
@@ -54,13 +54,13 @@ func Reply(text string) string {
 
 // Word returns text as Line does, as the name of a field of INFO: without the characters that separate names, values and
 // sections there, which become '_' as in Redis, and without blanks.
-func Word(text string, most int) string {
+func Word(text string, limit int) string {
 	return strings.Map(func(r rune) rune {
 		if r == ':' || r == '#' || r == ' ' {
 			return '_'
 		}
 		return r
-	}, Line(text, most))
+	}, Line(text, limit))
 }
 
 // Visible reports whether b is visible ASCII without blanks, as names in CLIENT LIST must be.

@@ -44,15 +44,15 @@ func FuzzLine(f *testing.F) {
 	for _, s := range []string{"", "a\r\nb", "caf\233", "日本", "\xe6\x97"} {
 		f.Add(s, 2)
 	}
-	f.Fuzz(func(t *testing.T, text string, most int) {
-		if most < 0 {
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		if limit < 0 {
 			return
 		}
-		got := Line(text, most)
-		if len(got) > most || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\n\x00") {
-			t.Errorf("Line(%q, %d) = %q", text, most, got)
+		got := Line(text, limit)
+		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\n\x00") {
+			t.Errorf("Line(%q, %d) = %q", text, limit, got)
 		}
-		if again := Line(got, most); again != got {
+		if again := Line(got, limit); again != got {
 			t.Errorf("Line of %q is %q", got, again)
 		}
 	})

@@ -77,22 +77,22 @@ var DrawErrors = []string{string(ErrDrawSize) + ": the count is negative"}
 
 // Drawing measures the reply of a command that picks items with repetitions.
 type Drawing struct {
-	c    *Ctx
-	n    int // so far
-	most int
+	c     *Ctx
+	n     int // so far
+	limit int
 }
 
 // Draw picks n items of the first key in parts: pick picks n items, and calls More before it writes
 // one. If the reply is too large, an error replaces it; if it exceeds the client's output limit,
 // the server also closes the connection.
 func (c *Ctx) Draw(n int, pick func(d *Drawing, n int)) error {
-	d := &Drawing{c: c, most: max(MaxDrawBytes, c.Tx.ValueSize(c.Args[1]))}
-	if n > d.most/drawnBytes {
+	d := &Drawing{c: c, limit: max(MaxDrawBytes, c.Tx.ValueSize(c.Args[1]))}
+	if n > d.limit/drawnBytes {
 		return ErrDrawSize // before any work
 	}
 	for ; n > 0; n -= drawPart {
 		pick(d, min(n, drawPart))
-		if d.n > d.most {
+		if d.n > d.limit {
 			return ErrDrawSize
 		}
 		if d.n >= drawMeasured && c.Host.Outgrown(d.n) {
@@ -109,11 +109,11 @@ const drawMeasured = 16 << 10
 // More reports whether an item of n bytes, of one part or two, is to be replied. The first
 // one is.
 func (d *Drawing) More(n int) bool {
-	if d.n > d.most {
+	if d.n > d.limit {
 		return false
 	}
 	d.n += n + drawnBytes
-	return d.n <= d.most || d.n == n+drawnBytes
+	return d.n <= d.limit || d.n == n+drawnBytes
 }
 
 // ParseDraw reads "count [option]" after the key, for a command that picks items at random. A

@@ -35,10 +35,10 @@ var defaultPools = Pools{
 func Pick(rng *rand.Rand, specs []*Spec) (*Spec, *rand.Rand) {
 	drawn := rng.Uint64()
 	var best *Spec
-	var most uint64
+	var heaviest uint64
 	for _, s := range specs {
-		if w := mixed(drawn ^ nameHash(s.Name)); best == nil || w > most {
-			best, most = s, w
+		if w := mixed(drawn ^ nameHash(s.Name)); best == nil || w > heaviest {
+			best, heaviest = s, w
 		}
 	}
 	return best, rand.New(rand.NewPCG(drawn, nameHash(best.Name)))
@@ -160,10 +160,10 @@ func (g *generator) times() int {
 		g.count = 0
 		return n
 	}
-	return 1 + g.rng.IntN(g.most())
+	return 1 + g.rng.IntN(g.limit())
 }
 
-func (g *generator) most() int {
+func (g *generator) limit() int {
 	if g.pools.Most > 0 {
 		return g.pools.Most
 	}
@@ -193,7 +193,7 @@ func (g *generator) item(a *Arg) {
 		g.out = append(g.out, string(numeral.AppendDouble(nil, f)))
 	case KindInteger:
 		if a.Counts {
-			g.count = 1 + g.rng.IntN(g.most())
+			g.count = 1 + g.rng.IntN(g.limit())
 			g.int(int64(g.count))
 			return
 		}

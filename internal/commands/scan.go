@@ -257,10 +257,10 @@ func newNames(c *command.Ctx) names {
 func (n *names) add(name []byte) {
 	if n.bound != (wire.Bound{}) {
 		n.sizes = append(n.sizes, len(name))
-		if most := n.bound.Part; most > 0 && len(name) > most {
-			name = name[:most]
+		if limit := n.bound.Part; limit > 0 && len(name) > limit {
+			name = name[:limit]
 		}
-		if most := n.bound.Most; most > 0 && len(n.flat) > most {
+		if limit := n.bound.Most; limit > 0 && len(n.flat) > limit {
 			name = nil // the reply ends before it
 		}
 	}

@@ -18,7 +18,7 @@ func TestNamesOfABoundedReplyAreBounded(t *testing.T) {
 		for range 20 {
 			found.add(long)
 		}
-		if most := 3 << 19; bound.Most > 0 && len(found.flat) > most || bound.Part > 0 && len(found.flat) != 2000 {
+		if limit := 3 << 19; bound.Most > 0 && len(found.flat) > limit || bound.Part > 0 && len(found.flat) != 2000 {
 			t.Errorf("%+v: %d bytes are copied", bound, len(found.flat))
 		}
 		found.reply(&w)

@@ -42,13 +42,13 @@ func TestTheShopKeepsEverythingInMotion(t *testing.T) {
 			return n
 		}
 		_, first := b.Data.LockOwner("report")
-		most := 0
+		peak := 0
 		for range 24 { // four minutes
 			time.Sleep(10 * time.Second)
-			most = max(most, count("coupon:*"))
+			peak = max(peak, count("coupon:*"))
 		}
-		if most < coupons {
-			t.Errorf("%d coupons at most, want %d", most, coupons)
+		if peak < coupons {
+			t.Errorf("%d coupons at most, want %d", peak, coupons)
 		}
 		now := b.Clock.Now()
 		b.Clock.Advance(now.Truncate(time.Minute).Add(time.Minute + time.Millisecond).Sub(now))

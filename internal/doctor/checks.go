@@ -263,8 +263,8 @@ func expiry(f *facts) []Finding {
 			"", "spread deadlines with JITTER; EXPIRY SURVEY shows the next hour")
 	}
 	if v, ok := f.ask("EXPIRY", "SURVEY"); ok {
-		if most := largestSecond(v.Elems); most > 1_000_000 {
-			return one(Look, "expiry", fmt.Sprintf("%d keys expire within one second of the next minute", most), "removing them takes CPU time",
+		if largest := largestSecond(v.Elems); largest > 1_000_000 {
+			return one(Look, "expiry", fmt.Sprintf("%d keys expire within one second of the next minute", largest), "removing them takes CPU time",
 				"", "spread deadlines with JITTER")
 		}
 	}

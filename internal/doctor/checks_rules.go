@@ -88,8 +88,8 @@ func streams(f *facts) []Finding {
 	var found []Finding
 	seen := map[string]bool{}
 	f.eachRule(false, func(_ string, rule map[string]string) {
-		stream, most := rule["stream"], number(rule["maxlen"])
-		if stream == "" || most == 0 || seen[stream] {
+		stream, limit := rule["stream"], number(rule["maxlen"])
+		if stream == "" || limit == 0 || seen[stream] {
 			return
 		}
 		seen[stream] = true
@@ -99,9 +99,9 @@ func streams(f *facts) []Finding {
 		}
 		for _, group := range v.Elems {
 			g := pairs(group.Elems)
-			if behind := number(g["lag"]); behind > 0.8*most {
+			if behind := number(g["lag"]); behind > 0.8*limit {
 				found = append(found, one(Look, "events", fmt.Sprintf("the group %s is %.0f entries behind in the stream %s, which keeps %.0f",
-					g["name"], behind, stream, most), "entries that it has not read are trimmed", "",
+					g["name"], behind, stream, limit), "entries that it has not read are trimmed", "",
 					"start more consumers; EXPIRY RULE SET "+quoted(rule["name"])+" with a larger MAXLEN keeps more")...)
 			}
 		}

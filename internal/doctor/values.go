@@ -12,7 +12,7 @@ func pairs(list []conn.Value) map[string]string {
 }
 
 // largestSecond returns the greatest number of keys that expire in one second, from a reply to EXPIRY SURVEY.
-func largestSecond(survey []conn.Value) (most int64) {
+func largestSecond(survey []conn.Value) (largest int64) {
 	for i := 0; i+1 < len(survey); i += 2 {
 		if survey[i].String() != "keys" {
 			continue
@@ -23,9 +23,9 @@ func largestSecond(survey []conn.Value) (most int64) {
 				continue
 			}
 			for _, n := range keys[j+1].Elems {
-				most = max(most, n.Int)
+				largest = max(largest, n.Int)
 			}
 		}
 	}
-	return most
+	return largest
 }

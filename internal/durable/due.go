@@ -64,13 +64,13 @@ func (k *Keeper) grown() bool {
 
 // rewriteDue reports whether an automatic rewrite may begin now.
 func (j *jobs) rewriteDue(now int64, urgent bool) bool {
-	first, most, tries := int64(easyPause), int64(easyMost), int64(easyTries)
+	first, limit, tries := int64(easyPause), int64(easyMost), int64(easyTries)
 	if urgent {
-		first, most, tries = urgentPause, urgentMost, 1
+		first, limit, tries = urgentPause, urgentMost, 1
 	}
 	if j.failures < tries {
 		return true
 	}
-	pause := min(first<<min(j.failures-tries, 12), most)
+	pause := min(first<<min(j.failures-tries, 12), limit)
 	return now-j.rewriteTry >= pause
 }

@@ -199,10 +199,10 @@ func (w *worker) do(c played) error {
 
 // shown formats a command for an error.
 func shown(args [][]byte) string {
-	const most = 4
+	const limit = 4
 	more := ""
-	if len(args) > most {
-		args, more = args[:most], " ..."
+	if len(args) > limit {
+		args, more = args[:limit], " ..."
 	}
 	for i, a := range args {
 		if len(a) > 64 {

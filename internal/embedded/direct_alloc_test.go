@@ -32,8 +32,8 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 	must(t, err)
 	buf, bytes, texts := make([]byte, 0, 8000), []byte("bytes"), []string{fmt.Sprint("text ", len(t.Name()))}
 	for name, x := range map[string]struct {
-		most float64
-		run  func() error
+		limit float64
+		run   func() error
 	}{
 		"Get":       {1, func() error { _, err := c.Get(ctx, "short"); return err }},
 		"Get long":  {1, func() error { _, err := c.Get(ctx, "long"); return err }},
@@ -57,8 +57,8 @@ func TestDirectCallsAllocateNoMoreThanTheirResults(t *testing.T) {
 		"Push": {1, func() error { _, err := q.Push(ctx, "payload"); return err }}, // the id
 	} {
 		must(t, x.run())
-		if n := testing.AllocsPerRun(200, func() { must(t, x.run()) }); n > x.most {
-			t.Errorf("%s allocates %v times, want %v", name, n, x.most)
+		if n := testing.AllocsPerRun(200, func() { must(t, x.run()) }); n > x.limit {
+			t.Errorf("%s allocates %v times, want %v", name, n, x.limit)
 		}
 	}
 }

@@ -53,8 +53,8 @@ func (b *Bounds) Millis(ttl time.Duration) (int64, error) {
 		return 0, fmt.Errorf("%w: a time to live of %v: from 0 (no end) to 100 years", conn.ErrArgument, ttl)
 	}
 	ms := kit.Millis(ttl)
-	if most := ms * int64(b.Jitter) / 100; most > 0 {
-		ms += rand.Int64N(most + 1)
+	if limit := ms * int64(b.Jitter) / 100; limit > 0 {
+		ms += rand.Int64N(limit + 1)
 	}
 	return ms, nil
 }

@@ -46,7 +46,7 @@ type Shape struct {
 	box            bool
 	radius         float64 // of a circle, in metres
 	height, width  float64 // half of a box's, in metres; the radius of a circle
-	most           float64 // the haversine of a circle's rim, a little more than exact
+	limit          float64 // the haversine of a circle's rim, a little more than exact
 }
 
 // slack is a generous upper bound of the relative rounding error of a distance. Places that are
@@ -56,10 +56,10 @@ const slack = 1e-9
 // Circle returns the shape of all places within radius metres of a valid place.
 func Circle(lon, lat, radius float64) Shape {
 	s := Shape{point: newPoint(lon, lat), degLon: lon, degLat: lat, radius: radius, height: radius, width: radius}
-	s.most = 1
+	s.limit = 1
 	if half := radius / (2 * EarthRadius); half < math.Pi/2 {
 		sin := math.Sin(half) * (1 + slack)
-		s.most = sin * sin
+		s.limit = sin * sin
 	}
 	return s
 }
@@ -85,7 +85,7 @@ func (s *Shape) Contains(lon, lat float64) (distance float64, ok bool) {
 		return north, north <= s.radius
 	}
 	a := s.haversine(v, lat*degree)
-	if a > s.most {
+	if a > s.limit {
 		return 0, false
 	}
 	d := 2 * EarthRadius * asin(math.Sqrt(a))

@@ -43,14 +43,14 @@ func TestAPreparedPatternMatchesWhatMatchDoes(t *testing.T) {
 func TestAPreparedPatternIsAsShortAsWhatItMatches(t *testing.T) {
 	for _, x := range []struct {
 		pattern string
-		most    int
+		limit   int
 	}{
 		{"[" + strings.Repeat("a", 1<<20) + "]", 33}, {"k[^" + strings.Repeat("a-z", 1<<18) + "]*", 35},
 		{strings.Repeat("*", 1<<20), 1}, {strings.Repeat("*", 1<<20) + "a" + strings.Repeat("*", 1<<20), 3},
 		{"[" + strings.Repeat("a", 1<<20), 33}, {`[\]` + strings.Repeat(`\]`, 1<<19) + "]", 33},
 	} {
-		if p := New(x.pattern); p.code == "" || len(p.code) > x.most || p.String() != x.pattern {
-			t.Errorf("%.20q... is %d bytes when it is prepared, want 1 to %d", x.pattern, len(p.code), x.most)
+		if p := New(x.pattern); p.code == "" || len(p.code) > x.limit || p.String() != x.pattern {
+			t.Errorf("%.20q... is %d bytes when it is prepared, want 1 to %d", x.pattern, len(p.code), x.limit)
 		}
 	}
 }

@@ -300,8 +300,8 @@ func linesFor(c client) (all [][]string) {
 // pipelined sends requests and returns their replies. c.t is of no use in a goroutine:
 // errors are returned.
 func (c client) pipelined(requests [][]string) (replies []resp.Value, err error) {
-	const most = 200
-	for part := range slices.Chunk(requests, most) {
+	const limit = 200
+	for part := range slices.Chunk(requests, limit) {
 		var b []byte
 		for _, r := range part {
 			b = wire.AppendCommand(b, r...)

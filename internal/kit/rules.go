@@ -203,22 +203,22 @@ func Late(ctx context.Context, failed error) (answer conn.Value, ok bool) {
 	return drivers.AwaitReply(patient, failed)
 }
 
-func release(ctx context.Context, most time.Duration, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
+func release(ctx context.Context, limit time.Duration, failed error, again func(error) bool, fn func(ctx context.Context) error) error {
 	whole, began := context.WithoutCancel(ctx), time.Now()
-	left := func() time.Duration { return most - time.Since(began) }
+	left := func() time.Duration { return limit - time.Since(began) }
 	if at, ok := ctx.Deadline(); ok {
-		most = min(most, max(at.Sub(began), 0)+GraceAfterEnd)
+		limit = min(limit, max(at.Sub(began), 0)+GraceAfterEnd)
 	}
 	ended := ctx.Err() != nil
 	if ended {
-		most = min(most, GraceAfterEnd)
+		limit = min(limit, GraceAfterEnd)
 	}
 	if _, answered := Late(ctx, failed); !answered {
 		defer drivers.RepeatLater(failed, func(life context.Context) { repeat(whole, life, fn) })
 	}
 	for n := 0; ; n++ {
 		if !ended && ctx.Err() != nil {
-			ended, most = true, min(most, time.Since(began)+GraceAfterEnd)
+			ended, limit = true, min(limit, time.Since(began)+GraceAfterEnd)
 		}
 		within := min(left(), ReleaseOnce)
 		once, cancel := context.WithTimeout(whole, within)

@@ -80,8 +80,8 @@ func (p *Params) Check() error {
 	}
 	if p.Burst != p.Limit { // avoids a division
 		hi, lo := bits.Mul64(uint64(p.Burst), uint64(p.Period))
-		over, most := bits.Mul64(maxFill+1, uint64(p.Limit))
-		if hi > over || hi == over && lo >= most {
+		over, limit := bits.Mul64(maxFill+1, uint64(p.Limit))
+		if hi > over || hi == over && lo >= limit {
 			return ErrLongFill
 		}
 	}

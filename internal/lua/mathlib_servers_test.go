@@ -60,7 +60,7 @@ return table.concat(out, ' ')`
 	for _, server := range compat.All.Programs() {
 		t.Run(server, func(t *testing.T) {
 			eval := evalAt(t, server)
-			differ, most := map[string]int{}, map[string]float64{}
+			differ, worst := map[string]int{}, map[string]float64{}
 			for i, word := range strings.Fields(eval(program, numbers.String(), strings.Join(functions, " "))) {
 				a, name := args[i/len(functions)], functions[i%len(functions)]
 				want, err := strconv.ParseFloat(strings.TrimPrefix(word, "-nan"), 64)
@@ -77,7 +77,7 @@ return table.concat(out, ' ')`
 				}
 				differ[name]++
 				off := math.Abs(got-want) / max(math.Abs(want), 0x1p-1022) / 0x1p-52
-				most[name] = max(most[name], off)
+				worst[name] = max(worst[name], off)
 				ends := name == "pow" && math.Abs(a[0]) < 0x1p-1022 ||
 					(name == "sinh" || name == "cosh") && math.Abs(a[0]) > 709
 				if !(off <= 1000) && !ends {
@@ -88,7 +88,7 @@ return table.concat(out, ' ')`
 			if err != nil || covered != (len(differ) > 0) {
 				t.Errorf("math-last-digits: %v, %v, differ %v", covered, err, differ)
 			}
-			t.Logf("of %d differ %v, at most by units in the last place: %v", n, differ, most)
+			t.Logf("of %d differ %v, at most by units in the last place: %v", n, differ, worst)
 		})
 	}
 }

@@ -187,7 +187,7 @@ func (l *stringLib) gsub(c Call) error {
 	if err != nil {
 		return err
 	}
-	most, err := c.OptInt(4, len(s)+1)
+	limit, err := c.OptInt(4, len(s)+1)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (l *stringLib) gsub(c Call) error {
 	if err != nil {
 		return err
 	}
-	b, n, err := l.substitute(c, m, l.takeScratch(), r, int(int32(most)))
+	b, n, err := l.substitute(c, m, l.takeScratch(), r, int(int32(limit)))
 	if err != nil {
 		return l.dropScratch(b, err)
 	}
@@ -230,12 +230,12 @@ type replacement struct {
 	verbatim bool // a text without "%"
 }
 
-// substitute appends to b the matcher's text, in which it replaces up to most matches. It
+// substitute appends to b the matcher's text, in which it replaces up to limit matches. It
 // returns the number of replaced matches.
-func (l *stringLib) substitute(c Call, m *matcher, b []byte, r replacement, most int) ([]byte, int, error) {
+func (l *stringLib) substitute(c Call, m *matcher, b []byte, r replacement, limit int) ([]byte, int, error) {
 	text := m.text
 	at, done, n := 0, 0, 0 // done: the length of the text that is already in b
-	for n < most {
+	for n < limit {
 		begin, end := m.next(at)
 		if begin < 0 {
 			if err := m.failed(c); err != nil {

@@ -172,29 +172,29 @@ func (m *Migration) checkMemory(context.Context) ([]doctor.Finding, error) {
 }
 
 func (m *Migration) checkDatabases(ctx context.Context) ([]doctor.Finding, error) {
-	most, has := m.databasesOf(ctx)
-	if has < most {
+	needed, has := m.databasesOf(ctx)
+	if has < needed {
 		return []doctor.Finding{finding(doctor.Act, "databases", "keys of a database that TO does not have cannot move",
-			fmt.Sprintf("start TO with --databases %d", most), "the source has keys in database %d, and TO has %d databases", most-1, has)}, nil
+			fmt.Sprintf("start TO with --databases %d", needed), "the source has keys in database %d, and TO has %d databases", needed-1, has)}, nil
 	}
-	if most == 0 {
+	if needed == 0 {
 		return []doctor.Finding{finding(doctor.OK, "databases", "", "", "none is in use")}, nil
 	}
-	return []doctor.Finding{finding(doctor.OK, "databases", "", "", "the highest in use is %d", most-1)}, nil
+	return []doctor.Finding{finding(doctor.OK, "databases", "", "", "the highest in use is %d", needed-1)}, nil
 }
 
 // databasesOf returns how many databases the sources use, up to the highest with keys, and how many the target has; as many, if it does
 // not tell.
-func (m *Migration) databasesOf(ctx context.Context) (most, has int) {
+func (m *Migration) databasesOf(ctx context.Context) (needed, has int) {
 	for _, f := range m.from {
 		for _, d := range databases(f.info) {
-			most = max(most, d.n+1)
+			needed = max(needed, d.n+1)
 		}
 	}
 	if _, err := fmt.Sscan(m.to.setting(ctx, "databases"), &has); err != nil {
-		has = most
+		has = needed
 	}
-	return most, has
+	return needed, has
 }
 
 // checkHold says whether the sources can hold writes for the cutover.

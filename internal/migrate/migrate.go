@@ -210,8 +210,8 @@ func (m *Migration) follow(ctx context.Context) error {
 				f.info["master_host"], f.info["master_port"])
 		}
 	}
-	if most, has := m.databasesOf(ctx); has < most {
-		return fmt.Errorf("FROM has keys in database %d, and TO %s has %d databases: start TO with --databases %d", most-1, m.to, has, most)
+	if needed, has := m.databasesOf(ctx); has < needed {
+		return fmt.Errorf("FROM has keys in database %d, and TO %s has %d databases: start TO with --databases %d", needed-1, m.to, has, needed)
 	}
 	if ok, why := m.byLink(); !ok {
 		m.out.line("%d source(s), copied with SCAN, DUMP and RESTORE and followed by keyspace events: %s", len(m.from), why)

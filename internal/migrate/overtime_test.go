@@ -14,7 +14,7 @@ import (
 )
 
 // stalled returns the URL of a proxy of a server. It forwards requests until most of them have been DUMP, and then nothing.
-func stalled(t *testing.T, url string, most int64) string {
+func stalled(t *testing.T, url string, limit int64) string {
 	t.Helper()
 	p := newProxy(t, url)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func stalled(t *testing.T, url string, most int64) string {
 					if err != nil {
 						return
 					}
-					if dumps.Add(int64(bytes.Count(b[:n], []byte("DUMP")))) > most {
+					if dumps.Add(int64(bytes.Count(b[:n], []byte("DUMP")))) > limit {
 						continue
 					}
 					if _, err := out.Write(b[:n]); err != nil {

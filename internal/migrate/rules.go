@@ -40,11 +40,11 @@ func rulesOf(ctx context.Context, p *peer) (map[place]rule, error) {
 		return nil, err
 	}
 	defer c.nc.Close()
-	most, err := strconv.Atoi(p.setting(ctx, "databases"))
+	limit, err := strconv.Atoi(p.setting(ctx, "databases"))
 	if err != nil { // it does not tell
-		most = 16
+		limit = 16
 	}
-	for db := range most {
+	for db := range limit {
 		c.add("SELECT", strconv.Itoa(db))
 		c.add("EXPIRY", "RULE", "LIST")
 	}
@@ -52,7 +52,7 @@ func rulesOf(ctx context.Context, p *peer) (map[place]rule, error) {
 		return nil, err
 	}
 	all := map[place]rule{}
-	for db := range most {
+	for db := range limit {
 		selected, err := c.reply(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", p.side, p, err)

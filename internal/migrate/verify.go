@@ -233,20 +233,20 @@ func (c *comparison) close() {
 	}
 }
 
-// database compares a source's keys of one database, but no more than most if that is not negative.
-func (c *comparison) database(ctx context.Context, f *peer, db int, most int64) error {
+// database compares a source's keys of one database, but no more than limit if that is not negative.
+func (c *comparison) database(ctx context.Context, f *peer, db int, limit int64) error {
 	return scan(ctx, c.on[f], db, compared, func(keys []string) (bool, error) {
-		if most >= 0 && int64(len(keys)) > most {
-			keys = keys[:most]
+		if limit >= 0 && int64(len(keys)) > limit {
+			keys = keys[:limit]
 		}
 		if err := c.keys(ctx, f, db, keys); err != nil {
 			return false, err
 		}
 		c.seen += int64(len(keys))
-		most -= int64(len(keys))
+		limit -= int64(len(keys))
 		c.m.out.progress(time.Second, "verify %3d %%  %d of %d keys, %d keys/s, %d to be looked at again",
 			percent(c.seen, c.all), c.seen, c.all, perSecond(c.seen, c.began), c.suspected)
-		return most != 0, nil
+		return limit != 0, nil
 	})
 }
 

@@ -127,5 +127,5 @@ func (e *envelope) rest() []byte {
 	return b
 }
 
-// most returns how many bytes one key may take, given the compressed bytes read so far.
-func (e *envelope) most(base int64) int64 { return max(base, maxDensity*e.frame.at) }
+// limit returns how many bytes one key may take, given the compressed bytes read so far.
+func (e *envelope) limit(base int64) int64 { return max(base, maxDensity*e.frame.at) }

@@ -227,7 +227,7 @@ func TestABombIsRefused(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	rd := NewReader(bomb, ReaderOptions{})
-	rd.most = 8 << 20
+	rd.limit = 8 << 20
 	_, err := rd.Next()
 	runtime.ReadMemStats(&after)
 	if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "are allowed: the Zstandard file gave") ||
@@ -265,7 +265,7 @@ func TestWhatLZ4GivesIsNotABomb(t *testing.T) {
 	inner := append([]byte("VALKEY081\x00\x01k"), binary.BigEndian.AppendUint64([]byte{0x81}, size)...)
 	inner = append(append(inner, make([]byte, size)...), opEOF, 0, 0, 0, 0, 0, 0, 0, 0)
 	rd := NewReader(bytes.NewReader(enveloped(t, LZ4, inner)), ReaderOptions{})
-	rd.most = 1 << 20
+	rd.limit = 1 << 20
 	if e, err := rd.Next(); err != nil || len(e.Value) < size {
 		t.Fatal(err)
 	}

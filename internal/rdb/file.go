@@ -132,10 +132,10 @@ func (e *FileError) Error() string {
 	if !e.HasKey {
 		return fmt.Sprintf("%s: %v", e.place(), e.Err)
 	}
-	const most = 64 // the number of bytes of a key that the error prints
+	const limit = 64 // the number of bytes of a key that the error prints
 	key, more := e.Key, ""
-	if len(key) > most {
-		key, more = key[:most], "..."
+	if len(key) > limit {
+		key, more = key[:limit], "..."
 	}
 	return fmt.Sprintf("%s, in the value of key %q%s of database %d: %v", e.place(), key, more, e.DB, e.Err)
 }

@@ -249,15 +249,15 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		rd := NewReader(bytes.NewReader(file), ReaderOptions{UnknownModule: func(string, int, []byte) error { return nil }})
-		rd.most = 1 << 20
+		rd.limit = 1 << 20
 		d := Decoder{MaxString: 1 << 24}
 		for {
 			e, err := rd.Next()
-			most := len(file)
+			limit := len(file)
 			if rd.packed != nil {
-				most = max(1<<20, maxDensity*len(file))
+				limit = max(1<<20, maxDensity*len(file))
 			}
-			if len(rd.buf) > 2*max(block, most) {
+			if len(rd.buf) > 2*max(block, limit) {
 				t.Fatalf("a block of %d bytes for a file of %d", len(rd.buf), len(file))
 			}
 			if err != nil || rd.offset() > 4<<20 { // some bytes of Zstandard are many entries

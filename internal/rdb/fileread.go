@@ -45,12 +45,12 @@ type Reader struct {
 // NewReader returns a Reader of the file in r. It reads ahead; Rest returns the bytes that it has
 // read and not used.
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
-	return &Reader{window: window{r: r, mark: none, noSum: o.NoChecksum, most: maxEntry}, o: o}
+	return &Reader{window: window{r: r, mark: none, noSum: o.NoChecksum, limit: maxEntry}, o: o}
 }
 
 // Bound sets how many bytes of memory one key of a compressed file may take, if 255 times the bytes
 // of the file read so far are less; 512 MiB without it. The caller calls it before the first Next.
-func (r *Reader) Bound(bytes int64) { r.most = min(r.most, max(bytes, block)) }
+func (r *Reader) Bound(bytes int64) { r.limit = min(r.limit, max(bytes, block)) }
 
 // Version returns the version of the file. It is valid after the first Next.
 func (r *Reader) Version() int { return r.version }
@@ -196,7 +196,7 @@ func (r *Reader) unpack() error {
 		r.pos = start + wrong
 		return err
 	}
-	r.window = window{r: e, packed: e, mark: none, noSum: r.noSum, most: r.most}
+	r.window = window{r: e, packed: e, mark: none, noSum: r.noSum, limit: r.limit}
 	return r.header()
 }
 
@@ -298,11 +298,11 @@ func (r *Reader) silent(op byte) error {
 // kept counts bytes beside the keys. It returns an error if those of a compressed file exceed the bound.
 func (r *Reader) kept(b []byte) error {
 	r.beside += int64(len(b))
-	if r.packed == nil || r.beside <= r.packed.most(r.most) {
+	if r.packed == nil || r.beside <= r.packed.limit(r.limit) {
 		return nil
 	}
 	return bad("texts and functions of %d bytes or more, of which %d are allowed: the %s file gave %d bytes so far",
-		r.beside, r.packed.most(r.most), r.packed.with, r.packed.frame.at)
+		r.beside, r.packed.limit(r.limit), r.packed.with, r.packed.frame.at)
 }
 
 func (r *Reader) aux() error {

@@ -26,7 +26,7 @@ type window struct {
 
 	packed *envelope // the envelope that is r, if the file is in one
 	ended  bool      // packed has no more bytes
-	most   int64     // how many bytes of memory a key may take if the file is compressed; see maxEntry
+	limit  int64     // how many bytes of memory a key may take if the file is compressed; see maxEntry
 }
 
 // none is the mark if no bytes must stay in one piece.
@@ -117,8 +117,8 @@ func (w *window) dense() error {
 	if w.mark != none {
 		from = w.mark
 	}
-	if there, most := int64(w.end-from), w.packed.most(w.most); there > most {
-		return bad("a key of %d bytes or more, of which %d are allowed: the %s file gave %d bytes so far", there, most,
+	if there, limit := int64(w.end-from), w.packed.limit(w.limit); there > limit {
+		return bad("a key of %d bytes or more, of which %d are allowed: the %s file gave %d bytes so far", there, limit,
 			w.packed.with, w.packed.frame.at)
 	}
 	return nil

@@ -44,7 +44,7 @@ func (c *Command) Route(n int, word func(i int) string) int {
 }
 
 // appendKeys appends keys as AppendKeys does, and may stop when it has found most keys.
-func (c *Command) appendKeys(dst []int, most, n int, word func(i int) string) []int {
+func (c *Command) appendKeys(dst []int, limit, n int, word func(i int) string) []int {
 	switch {
 	case n < 2:
 		return dst
@@ -59,16 +59,16 @@ func (c *Command) appendKeys(dst []int, most, n int, word func(i int) string) []
 	}
 	for i := range c.Keys {
 		var ok bool
-		if dst, ok = c.Keys[i].append(dst, had+most, least, n, word); !ok {
+		if dst, ok = c.Keys[i].append(dst, had+limit, least, n, word); !ok {
 			return dst[:had]
 		}
 	}
 	return dst
 }
 
-// append appends the keys that a rule finds, until dst has most. A number of keys must be
+// append appends the keys that a rule finds, until dst has limit. A number of keys must be
 // at least least.
-func (k *KeyRule) append(dst []int, most, least, n int, word func(i int) string) ([]int, bool) {
+func (k *KeyRule) append(dst []int, limit, least, n int, word func(i int) string) ([]int, bool) {
 	first, step := k.Index, max(k.Step, 1)
 	if k.Keyword != "" {
 		if first = k.behindKeyword(n, word); first == 0 {
@@ -95,7 +95,7 @@ func (k *KeyRule) append(dst []int, most, least, n int, word func(i int) string)
 	if last >= n {
 		return dst, false
 	}
-	for p := first; p <= last && len(dst) < most; p += step {
+	for p := first; p <= last && len(dst) < limit; p += step {
 		dst = append(dst, p)
 	}
 	return dst, true

@@ -88,13 +88,13 @@ func (m *machine) loadAll(value []byte, version int) ([]*Library, error) {
 	return libraries, nil
 }
 
-// readCode reads an RDB string of at most most bytes, 0 for 512 MiB, and returns what follows it.
-func readCode(b []byte, version, most int) (code string, rest []byte, err error) {
+// readCode reads an RDB string of at most limit bytes, 0 for 512 MiB, and returns what follows it.
+func readCode(b []byte, version, limit int) (code string, rest []byte, err error) {
 	n, ok := stringSize(b)
 	if !ok {
 		return "", nil, rdb.ErrFormat
 	}
-	d := rdb.Decoder{MaxString: most}
+	d := rdb.Decoder{MaxString: limit}
 	text := codeBuilder{}
 	err = d.Restore(append([]byte{byte(rdb.TypeString)}, b[:n]...), version, &text)
 	return text.code, b[n:], err

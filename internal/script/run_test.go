@@ -222,7 +222,7 @@ func TestRunsAllocateLittle(t *testing.T) {
 	var out wire.Writer
 	for _, tt := range []struct {
 		script, reply string
-		most          float64
+		limit         float64
 	}{
 		{"return 1", "", 0},
 		{"return KEYS[1]", "", 0},
@@ -246,8 +246,8 @@ func TestRunsAllocateLittle(t *testing.T) {
 			}
 		}
 		run()
-		if n := testing.AllocsPerRun(100, run); n > tt.most {
-			t.Errorf("%s: %v allocations, at most %v", tt.script, n, tt.most)
+		if n := testing.AllocsPerRun(100, run); n > tt.limit {
+			t.Errorf("%s: %v allocations, at most %v", tt.script, n, tt.limit)
 		}
 	}
 }

@@ -121,8 +121,8 @@ OK
 }
 
 func runDebugLog(c *command.Ctx) error {
-	const most = session.MaxLogged
-	session.ServiceOf(c).Log.Warn("DEBUG LOG", "message", cleantext.Line(string(command.Clip(c.Args[2], most)), most))
+	const limit = session.MaxLogged
+	session.ServiceOf(c).Log.Warn("DEBUG LOG", "message", cleantext.Line(string(command.Clip(c.Args[2], limit)), limit))
 	c.Out.OK()
 	return nil
 }

@@ -99,11 +99,11 @@ func (w *Writer) add(v resp.Value) {
 // fits cuts the text of a node, and reports whether there is room for the node. After the first one for which there is none, no
 // other node is added either: the nodes would not fold into a tree.
 func (w *Writer) fits(v *resp.Value) bool {
-	if most := w.bound.Part; most > 0 && len(v.Str) > most {
+	if limit := w.bound.Part; limit > 0 && len(v.Str) > limit {
 		if v.Kind == resp.KindBulk {
 			v.Int = int64(len(v.Str))
 		}
-		v.Str, w.cut = strings.Clone(v.Str[:most]), true
+		v.Str, w.cut = strings.Clone(v.Str[:limit]), true
 	}
 	if w.bound.Most == 0 {
 		return true

@@ -230,10 +230,10 @@ func (d *decoder) elements(kind resp.Kind, line []byte, depth int) (resp.Value, 
 	return v, nil
 }
 
-// length reads a declared length up to most; -1 is a null.
-func length(line []byte, most int) (int, error) {
+// length reads a declared length up to limit; -1 is a null.
+func length(line []byte, limit int) (int, error) {
 	n, ok := numeral.ParseInt(line)
-	if !ok || n < -1 || n > int64(most) {
+	if !ok || n < -1 || n > int64(limit) {
 		return 0, bad("length %.32q", line)
 	}
 	return int(n), nil

@@ -69,8 +69,8 @@ func (w *Writer) Int(n int64) {
 // Null.
 func (w *Writer) Bulk(b []byte) {
 	if w.collecting {
-		if most := w.bound.Part; most > 0 && len(b) > most {
-			w.add(resp.Value{Kind: resp.KindBulk, Str: string(b[:most]), Int: int64(len(b))})
+		if limit := w.bound.Part; limit > 0 && len(b) > limit {
+			w.add(resp.Value{Kind: resp.KindBulk, Str: string(b[:limit]), Int: int64(len(b))})
 			w.cut = true
 			return
 		}

@@ -36,14 +36,14 @@ func CountRules(t *testing.T, open func(c *ebb.Conn, name string) Ruled) {
 			t.Errorf("%d rules, want %d", len(v.Elems), want)
 		}
 	}
-	const most = 128
-	all := make([]Ruled, most)
+	const limit = 128
+	all := make([]Ruled, limit)
 	for i := range all {
 		all[i] = open(c, fmt.Sprint("m", i))
 		must(all[i].Add(ctx))
 		must(all[i].Clear(ctx))
 	}
-	expect(most)
+	expect(limit)
 	more := open(c, "more")
 	const says = "128 expiry rules at most: Delete of an object with Events gives its rule back, Clear does not"
 	if err := more.Add(ctx); err == nil || !strings.Contains(err.Error(), says) {

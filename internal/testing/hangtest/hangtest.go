@@ -188,7 +188,7 @@ func (s *site) byItself(o *object, what string, call func(context.Context) error
 		s.Errorf("%s: %s without a deadline, after %v: %v", o.name, what, took, err)
 	}
 	// A lock sends three requests, and each may wait behind another one without a reply.
-	if most := 8*backends.Patience + s.slack(); took > most {
+	if limit := 8*backends.Patience + s.slack(); took > limit {
 		s.Errorf("%s: %s without a deadline took %v", o.name, what, took)
 	}
 }

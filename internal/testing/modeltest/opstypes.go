@@ -43,8 +43,8 @@ func many(n int, f func() []string) (all []string) {
 	return all
 }
 
-func (g *Generator) items(most int) []string {
-	return many(1+g.rng.IntN(most), func() []string { return []string{g.item()} })
+func (g *Generator) items(limit int) []string {
+	return many(1+g.rng.IntN(limit), func() []string { return []string{g.item()} })
 }
 
 // maybe returns the words half of the time.

@@ -264,11 +264,11 @@ func (p *ownPlay) limit(on bool) error {
 	if !p.evicts {
 		return nil
 	}
-	most := "0"
+	limit := "0"
 	if on {
-		most = "2500" // a dozen small keys
+		limit = "2500" // a dozen small keys
 	}
-	_, err := p.ask("CONFIG", "SET", "maxmemory", most, "maxmemory-policy", "allkeys-random")
+	_, err := p.ask("CONFIG", "SET", "maxmemory", limit, "maxmemory-policy", "allkeys-random")
 	return err
 }
 

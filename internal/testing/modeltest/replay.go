@@ -221,9 +221,9 @@ func CheckEffects(db *engine.DB) error {
 
 // show prints the last effects, for messages.
 func show(effects []engine.Effect) string {
-	const most = 60
+	const limit = 60
 	var b strings.Builder
-	if n := len(effects) - most; n > 0 {
+	if n := len(effects) - limit; n > 0 {
 		fmt.Fprintf(&b, "  (%d before these)\n", n)
 		effects = effects[n:]
 	}

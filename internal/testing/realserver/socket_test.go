@@ -11,8 +11,8 @@ func TestASocketsPathIsShortInATestWhoseNameIsAsLongAsThisOneIsWhichIsMoreThanAS
 	var path string
 	t.Run("listen", func(t *testing.T) {
 		path = Socket(t)
-		if most := len(os.TempDir()) + len("/s1234567890/s"); len(path) > most {
-			t.Errorf("%s has %d bytes, want %d or fewer", path, len(path), most)
+		if limit := len(os.TempDir()) + len("/s1234567890/s"); len(path) > limit {
+			t.Errorf("%s has %d bytes, want %d or fewer", path, len(path), limit)
 		}
 		ln, err := net.Listen("unix", path)
 		if err != nil {

@@ -199,9 +199,9 @@ func (r *remains) each(do func(kind string, lines []string)) {
 }
 
 func (r *remains) print(out io.Writer) {
-	const most = 40
+	const limit = 40
 	r.each(func(kind string, lines []string) {
-		fmt.Fprintf(out, "FAIL: the tests left %s:\n%s\n", kind, strings.Join(lines[:min(most, len(lines))], "\n"))
+		fmt.Fprintf(out, "FAIL: the tests left %s:\n%s\n", kind, strings.Join(lines[:min(limit, len(lines))], "\n"))
 	})
 }
 
