@@ -45,9 +45,9 @@ and Valkey.`,
 				return err
 			}
 			defer func() { _ = c.Close() }()
-			said, err := handOver(ctx, c, timeout)
+			outcome, err := handOver(ctx, c, timeout)
 			if err == nil {
-				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", target.Addr, said)
+				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", target.Addr, outcome)
 			}
 			return err
 		})

@@ -178,7 +178,7 @@ func readRole(cfg *config.Set) role {
 
 // keep writes the role of the server into the file, and hands it to told if that is not nil: now, and whenever it changes, until
 // the returned function is called. What fails is tried again after a pause.
-func (p *peers) keep(cfg *config.Set, c *conn.Conn, told func(context.Context, role) error, log *slog.Logger) (stop func()) {
+func (p *peers) keep(cfg *config.Set, c *conn.Conn, changed func(context.Context, role) error, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	path := rolePath(cfg)
 	now, written, labelled := role{}, readRole(cfg), role{}
@@ -192,10 +192,10 @@ func (p *peers) keep(cfg *config.Set, c *conn.Conn, told func(context.Context, r
 		return err
 	}
 	tell := func() error {
-		if told == nil || now.name == labelled.name {
+		if changed == nil || now.name == labelled.name {
 			return nil
 		}
-		err := told(ctx, now)
+		err := changed(ctx, now)
 		if err == nil {
 			labelled = now
 		}

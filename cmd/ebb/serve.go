@@ -92,11 +92,11 @@ func serve(ctx context.Context, args []string, stdin io.Reader, out io.Writer) e
 	listens := func(error) {}
 	if parent != nil {
 		listens = func(err error) {
-			said := daemonReady
+			report := daemonReady
 			if err != nil {
-				said = err.Error()
+				report = err.Error()
 			}
-			_, _ = io.WriteString(parent, said) // the parent may be gone
+			_, _ = io.WriteString(parent, report) // the parent may be gone
 			_ = parent.Close()
 			listens = func(error) {}
 		}
@@ -242,11 +242,11 @@ func (p *process) run(ctx context.Context, listens func()) error {
 	manager.ready(keysIn(in.DB()), in.Alive)
 	stopRole := func() {}
 	if p.group != nil {
-		var told func(context.Context, role) error
+		var changed func(context.Context, role) error
 		if p.label != nil {
-			told = p.label.set
+			changed = p.label.set
 		}
-		stopRole = p.group.keep(p.cfg, in.Conn(), told, p.log)
+		stopRole = p.group.keep(p.cfg, in.Conn(), changed, p.log)
 	}
 	reload := func() { manager.reloads(func() error { return reloadFiles(in, p.log) }, in.Alive) }
 	await(ctx, signals, hangups, reload, in, p.cfg, p.out, p.log)

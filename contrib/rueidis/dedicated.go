@@ -27,7 +27,7 @@ func (d *driver) dedicated(ctx context.Context, key string,
 		if a.Err != nil || a.Ran || !d.cluster || hop == hops {
 			return a
 		}
-		addr, asked, ok := routing.Redirect(a.V)
+		addr, asking, ok := routing.Redirect(a.V)
 		if !ok {
 			return a
 		}
@@ -38,7 +38,7 @@ func (d *driver) dedicated(ctx context.Context, key string,
 				return a
 			}
 		}
-		node, ask = next, asked
+		node, ask = next, asking
 	}
 }
 

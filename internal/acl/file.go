@@ -74,15 +74,15 @@ func parseLine(at string, words []string, r Rules) (u *User, mistakes string) {
 	}
 	// The message shows every unknown name, because a name is not a secret. Another wrong
 	// rule may be a part of a password, so only the first one is reported.
-	told := false
+	reported := false
 	for _, op := range ops {
 		op = strings.Trim(op, "\t\r\n")
 		switch err := u.Apply(r, op); {
 		case err == nil:
 		case err == ErrUnknown:
 			mistakes += fmt.Sprintf("%s: Error in applying operation '%s': %v. ", at, op, err)
-		case !told:
-			told = true
+		case !reported:
+			reported = true
 			mistakes += fmt.Sprintf("%s: %v. ", at, err)
 		}
 	}

@@ -135,7 +135,7 @@ func (c *conn) snapshotHead() (size int64, mark []byte, err error) {
 // copySnapshot copies a snapshot, and prints its progress once a second.
 func copySnapshot(out io.Writer, in io.Reader, size int64, sized bool, tell io.Writer) (n int64, err error) {
 	buf := make([]byte, 256<<10)
-	told := time.Now()
+	reported := time.Now()
 	for {
 		k, err := in.Read(buf)
 		if _, werr := out.Write(buf[:k]); werr != nil {
@@ -150,8 +150,8 @@ func copySnapshot(out io.Writer, in io.Reader, size int64, sized bool, tell io.W
 		case err != nil:
 			return n, err
 		}
-		if tell != nil && time.Since(told) >= time.Second {
-			told = time.Now()
+		if tell != nil && time.Since(reported) >= time.Second {
+			reported = time.Now()
 			if sized {
 				fmt.Fprintf(tell, "%3d %% of %d MiB\n", n*100/max(size, 1), size>>20)
 			} else {

@@ -30,7 +30,7 @@ type client struct {
 	hints   bool // the line editor shows hints
 	talk    bool // reads lines, and continues after errors that end a single command
 	refused bool // the server did not take the password, the database or the protocol
-	told    bool // the message about starting a server was printed
+	warned  bool // the message about starting a server was printed
 	docs    *lookup
 
 	debugging bool // a script runs under the debugger, which gets the lines
@@ -70,8 +70,8 @@ func (c *client) connect() bool {
 	cn, err := dial(c.ctx, &c.opt)
 	if err != nil {
 		fmt.Fprintf(c.env.Err, "Could not connect to Redis at %s: %s\n", c.opt.addr(), describe(err))
-		if errors.Is(err, syscall.ECONNREFUSED) && c.opt.Socket == "" && isLoopback(c.opt.Host) && !c.told {
-			c.told = true
+		if errors.Is(err, syscall.ECONNREFUSED) && c.opt.Socket == "" && isLoopback(c.opt.Host) && !c.warned {
+			c.warned = true
 			fmt.Fprintf(c.env.Err, "No server listens there. To start a server: ebb serve%s\n", portFlag(c.opt.Port))
 		}
 		return false

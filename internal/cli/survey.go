@@ -29,14 +29,14 @@ const (
 //	--keystats   TYPE, MEMORY USAGE, and STRLEN or its like
 //	--hotkeys    OBJECT FREQ
 type survey struct {
-	c      *client
-	option string // as the user gave it, for messages
-	needs  string // the permissions it takes, as ACL SETUSER has them
-	cursor string // where SCAN goes on
-	total  int64  // keys in the database when the survey began
-	count  int64  // keys visited
-	ctx    context.Context
-	said   time.Time // when a line was printed last
+	c        *client
+	option   string // as the user gave it, for messages
+	needs    string // the permissions it takes, as ACL SETUSER has them
+	cursor   string // where SCAN goes on
+	total    int64  // keys in the database when the survey began
+	count    int64  // keys visited
+	ctx      context.Context
+	reported time.Time // when a line was printed last
 
 	denied int64  // keys that the user may not read
 	denial string // the server's reply about the last of them
@@ -44,7 +44,7 @@ type survey struct {
 
 // newSurvey returns a survey. It requests the number of keys from the server.
 func (c *client) newSurvey(option, needs string) (*survey, error) {
-	s := &survey{c: c, option: option, needs: needs, cursor: "0", ctx: c.ctx, said: time.Now()}
+	s := &survey{c: c, option: option, needs: needs, cursor: "0", ctx: c.ctx, reported: time.Now()}
 	if c.opt.Cursor != "" {
 		s.cursor = c.opt.Cursor
 	}
@@ -199,13 +199,13 @@ func (s *survey) percent() float64 {
 
 // progress prints the progress of the survey, if the last line is older than a second.
 func (s *survey) progress() {
-	if time.Since(s.said) >= surveyTells {
+	if time.Since(s.reported) >= surveyTells {
 		s.say("[%05.2f%%] Sampled %d keys so far\n", s.percent(), s.count)
 	}
 }
 
 func (s *survey) say(format string, args ...any) {
-	s.said = time.Now()
+	s.reported = time.Now()
 	fmt.Fprintf(s.c.env.Out, format, args...)
 }
 

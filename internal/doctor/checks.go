@@ -278,8 +278,8 @@ func expiry(f *facts) []Finding {
 }
 
 func notifications(f *facts) []Finding {
-	set, told := f.config["notify-keyspace-events"]
-	if !told {
+	set, known := f.config["notify-keyspace-events"]
+	if !known {
 		return nil
 	}
 	v, ok := f.ask("PUBSUB", "CHANNELS", "__key*")

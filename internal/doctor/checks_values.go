@@ -59,13 +59,13 @@ func (f *facts) largeAmong(keys []conn.Value) (found []string, ok bool) {
 	for _, key := range keys {
 		types.Do("TYPE", key.String())
 	}
-	var asked, kinds []string
+	var names, kinds []string
 	for i, v := range f.all(&types) {
 		if v.Err() != nil {
 			return nil, false
 		}
 		if command := lengthOf[v.String()]; command != "" {
-			asked, kinds = append(asked, keys[i].String()), append(kinds, v.String())
+			names, kinds = append(names, keys[i].String()), append(kinds, v.String())
 			lengths.Do(command, keys[i].String())
 		}
 	}
@@ -74,7 +74,7 @@ func (f *facts) largeAmong(keys []conn.Value) (found []string, ok bool) {
 		case v.Err() != nil && strings.HasPrefix(v.Err().Error(), "NOPERM"):
 			return nil, false
 		case v.Int > largeValue:
-			found = append(found, fmt.Sprintf("%s (%s, %d)", quoted(asked[i]), kinds[i], v.Int))
+			found = append(found, fmt.Sprintf("%s (%s, %d)", quoted(names[i]), kinds[i], v.Int))
 		}
 	}
 	return found, f.lost == nil

@@ -26,8 +26,8 @@ func (tx *Tx) XClaim(key []byte, x *XClaim, visit func(*StreamEntry)) error {
 	if err != nil {
 		return err
 	}
-	told := !g.Last.Less(x.Last)
-	if !told {
+	logged := !g.Last.Less(x.Last)
+	if !logged {
 		g.Last = x.Last
 	}
 	if x.Time < 0 || x.Time > tx.ms && !tx.replay {
@@ -60,11 +60,11 @@ func (tx *Tx) XClaim(key []byte, x *XClaim, visit func(*StreamEntry)) error {
 		c.Active = tx.ms
 		d.add(p)
 		tx.dirty++
-		told = true
+		logged = true
 	}
 	tx.emitAck(key, x.Group, gone)
 	d.flush()
-	if !told {
+	if !logged {
 		tx.emitGroup("SETID", key, x.Group, g.Last, g.Read, false)
 		tx.dirty++
 	}

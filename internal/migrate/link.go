@@ -176,14 +176,14 @@ func (m *Migration) lag(ctx context.Context) (bytes int64, up bool, err error) {
 			"Does %s lead to FROM from TO's machine, too? REPLICAOF NO ONE on TO ends this",
 			m.to, m.from[0], to["master_replid"], from["master_replid"], address(m.from[0].server))
 	}
-	m.sent, m.heard = number(from, "master_repl_offset"), heard(from, m.to.info["tcp_port"])
+	m.sent, m.acked = number(from, "master_repl_offset"), hasAck(from, m.to.info["tcp_port"])
 	return max(0, m.sent-number(to, "slave_repl_offset")), up, nil
 }
 
-// heard reports whether a master, by its INFO replication, has an acknowledgement of a replica with this port. A master without a file
+// hasAck reports whether a master, by its INFO replication, has an acknowledgement of a replica with this port. A master without a file
 // sends its stream only after the first one. The master may know the replica by another port, or several by this one: what it says of
 // others does not matter. At the beginning of the stream an acknowledgement is 0, too.
-func heard(master map[string]string, port string) bool {
+func hasAck(master map[string]string, port string) bool {
 	if number(master, "master_repl_offset") == 0 {
 		return true
 	}
@@ -236,7 +236,7 @@ func (m *Migration) draw(ctx context.Context) error {
 		case goal < 0:
 			goal = m.sent
 		}
-		if up && m.heard && lag < nearby && m.sent-lag >= goal {
+		if up && m.acked && lag < nearby && m.sent-lag >= goal {
 			return nil
 		}
 		m.out.progress(time.Second, "wait  lag %s; writes are held below %s, when TO receives", size(lag), size(nearby))

@@ -65,9 +65,9 @@ type Migration struct {
 	out    *printer
 	copies *copier // of a follow by copying that is under way
 	plain  bool    // comparisons leave out what a plain target cannot hold
-	// sent is the source's offset at the last look at the lag, and heard says that the source had an acknowledgement of the target then.
+	// sent is the source's offset at the last look at the lag, and acked says that the source had an acknowledgement of the target then.
 	sent  int64
-	heard bool
+	acked bool
 	// foreign is when the target first had a link and the replication ID of another server than the source; zero: it has not.
 	foreign time.Time
 	// pointed says that this Migration has made the target a replica, and before has what it changed there for that: directives and

@@ -648,10 +648,10 @@ func TestACutoverWaitsForTheFirstAcknowledgement(t *testing.T) {
 		for i, line := range x.lines {
 			info["slave"+strconv.Itoa(i)] = line
 		}
-		if got := heard(info, "6379"); got != x.want {
+		if got := hasAck(info, "6379"); got != x.want {
 			t.Errorf("%q: %v", x.lines, got)
 		}
-		if info["master_repl_offset"] = "0"; !heard(info, "6379") {
+		if info["master_repl_offset"] = "0"; !hasAck(info, "6379") {
 			t.Errorf("%q: silent at the beginning of the stream", x.lines)
 		}
 	}

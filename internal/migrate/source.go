@@ -31,7 +31,7 @@ type source struct {
 	ended  chan struct{} // closed when the feed's goroutine has ended
 	pongs  chan string   // the token of a barrier
 	mu     sync.Mutex    // guards what follows
-	asked  []string      // the tokens of PINGs without a reply yet, in their order
+	tokens []string      // the tokens of PINGs without a reply yet, in their order
 	dirty  map[place]bool
 	broken error // why the feed has ended
 }
@@ -91,7 +91,7 @@ func (s *source) ping(ctx context.Context, token string) error {
 	s.pings.Lock()
 	defer s.pings.Unlock()
 	s.mu.Lock()
-	s.asked = append(s.asked, token)
+	s.tokens = append(s.tokens, token)
 	s.mu.Unlock()
 	s.feed.add("PING", token)
 	return s.feed.flush(ctx)
@@ -101,8 +101,8 @@ func (s *source) ping(ctx context.Context, token string) error {
 func (s *source) answered() {
 	s.mu.Lock()
 	token := ""
-	if len(s.asked) > 0 {
-		token, s.asked = s.asked[0], s.asked[1:]
+	if len(s.tokens) > 0 {
+		token, s.tokens = s.tokens[0], s.tokens[1:]
 	}
 	s.mu.Unlock()
 	if token == cutoverToken {

@@ -433,7 +433,7 @@ func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]sta
 		c.add("DUMP", key)
 		c.add(p.deadlineCommand(), key)
 	}
-	asked := time.Now()
+	sent := time.Now()
 	if err := c.flush(ctx); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", p.side, p, err)
 	}
@@ -455,7 +455,7 @@ func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]sta
 		case v.Err() != nil:
 			return nil, fmt.Errorf("%s %s: DUMP %s: %w", p.side, p, wire.AppendQuoted(nil, key), v.Err())
 		}
-		if err := states[i].setDeadline(at, p.exact, asked); err != nil {
+		if err := states[i].setDeadline(at, p.exact, sent); err != nil {
 			return nil, fmt.Errorf("%s %s: %s %s: %w", p.side, p, p.deadlineCommand(), wire.AppendQuoted(nil, key), err)
 		}
 	}
@@ -466,7 +466,7 @@ func read(ctx context.Context, p *peer, c *client, db int, keys []string) ([]sta
 const noKey = -2
 
 // setDeadline takes the reply to deadlineCommand. An error reply does not mean a key without a deadline: that would live for ever on TO.
-func (s *state) setDeadline(at resp.Value, exact bool, asked time.Time) error {
+func (s *state) setDeadline(at resp.Value, exact bool, sent time.Time) error {
 	switch {
 	case moved(at):
 		*s = state{moved: true}
@@ -475,7 +475,7 @@ func (s *state) setDeadline(at resp.Value, exact bool, asked time.Time) error {
 	case at.Int == noKey: // it has expired since DUMP; while FROM holds writes no event tells
 		*s = state{}
 	case at.Int >= 0 && !exact: // PTTL is 0 in the last millisecond
-		s.deadline = asked.UnixMilli() + at.Int
+		s.deadline = sent.UnixMilli() + at.Int
 	case at.Int > 0:
 		s.deadline = at.Int
 	}

@@ -251,7 +251,7 @@ func writeHistogram(c *command.Ctx, t *admin.Tally) {
 	c.Out.Int(all)
 	c.Out.BulkString("histogram_usec")
 	l, n := c.Out.MapLater(), 0
-	bin, sum, said := 0, int64(0), int64(0)
+	bin, sum, last := 0, int64(0), int64(0)
 	for k := range histogramSteps {
 		for bin < admin.LatencyBins && admin.LatencyTop(bin) <= 1<<k {
 			sum += t.Latency[bin]
@@ -260,12 +260,12 @@ func writeHistogram(c *command.Ctx, t *admin.Tally) {
 		if k == histogramSteps-1 {
 			sum = all
 		}
-		if sum > said {
+		if sum > last {
 			// The bounds are those that Redis prints: 33 means 32 and more.
 			c.Out.Int((1032<<k - 1) / 1000)
 			c.Out.Int(sum)
 			n++
-			said = sum
+			last = sum
 		}
 	}
 	c.Out.Patch(l, n)
