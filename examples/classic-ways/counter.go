@@ -40,5 +40,6 @@ const quota = 5
 
 // newLimit returns a limiter that allows exactly quota requests in any period.
 func newLimit(c *ebb.Conn, name string, period time.Duration) (*limit.Limiter, error) {
-	return limit.New(c, name, limit.Per(quota, period), limit.FailClosed, limit.Options{Algorithm: limit.SlidingLog, Timeout: 10 * time.Second})
+	return limit.New(c, name, limit.Per(quota, period), limit.FailClosed,
+		limit.Options{Algorithm: limit.SlidingLog, Timeout: 10 * time.Second})
 }

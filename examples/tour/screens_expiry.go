@@ -230,7 +230,8 @@ func playStorm(s *stage) error {
 		p50, _ := all.Get("p50-us")
 		p99, _ := all.Get("p99-us")
 		longest, _ := all.Get("max-us")
-		cv.putf(35, top, plain, "late in ms: p50 %.1f  p99 %.1f  max %.1f", float64(p50.Int)/1000, float64(p99.Int)/1000, float64(longest.Int)/1000)
+		cv.putf(35, top, plain, "late in ms: p50 %.1f  p99 %.1f  max %.1f", float64(p50.Int)/1000, float64(p99.Int)/1000,
+			float64(longest.Int)/1000)
 		for x, n := range seen {
 			if n < 0 {
 				continue

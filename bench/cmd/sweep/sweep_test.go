@@ -87,7 +87,8 @@ func TestSweepMeasuresEachRowBesideRedis(t *testing.T) {
 	ebb := realserver.NewProcess(t, realserver.Ebb(t))
 	ebb.Start()
 	var out bytes.Buffer
-	cfg := config{Servers: []loadgen.Side{{Name: "ebb", Target: loadgen.Target{Addr: ebb.Addr()}}, {Name: "redis", Target: loadgen.Target{Addr: redis}}},
+	cfg := config{Servers: []loadgen.Side{{Name: "ebb", Target: loadgen.Target{Addr: ebb.Addr()}},
+		{Name: "redis", Target: loadgen.Target{Addr: redis}}},
 		Clients: 2, Duration: time.Millisecond, Rounds: 1, JSON: true, Out: &out, maxKeys: 100}
 	if tier.Short() {
 		cfg.Only = "get*,zcount,dump hash*,hexpire"
