@@ -17,7 +17,6 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/internal/testing/drivertest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/server"
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +50,7 @@ func ebbServer(t testing.TB) (addr string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
+	go func() { done <- ebb.EngineOf(c).Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

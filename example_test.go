@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/server"
 )
 
 func Example() {
@@ -186,7 +185,7 @@ func ExampleEngineOf() {
 		log.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
+	go func() { done <- ebb.EngineOf(c).Serve(ctx, ln) }()
 
 	visitor, err := ebb.Open(ctx, "redis://"+ln.Addr().String())
 	if err != nil {

@@ -19,13 +19,12 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/memnet"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
-	"github.com/ebbdb/ebb/server"
 )
 
 // serve serves c's engine on ln, and returns what Serve returned.
 func serve(ctx context.Context, ln net.Listener, c *ebb.Conn) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
+	go func() { done <- ebb.EngineOf(c).Serve(ctx, ln) }()
 	return done
 }
 
@@ -117,10 +116,10 @@ func TestClosingAnEngineEndsItsServers(t *testing.T) {
 	_, err = s.Next(testContext(t))
 	wantErr(t, "a client's subscription", ebb.ErrInterrupted)(nil, err)
 	wantErr(t, "a client's command", ebb.ErrUnavailable)(nil, remote.Ping(testContext(t)))
-	if err := server.Serve(context.Background(), memnet.Listen("late"), ebb.EngineOf(c)); !errors.Is(err, ebb.ErrClosed) {
+	if err := ebb.EngineOf(c).Serve(context.Background(), memnet.Listen("late")); !errors.Is(err, ebb.ErrClosed) {
 		t.Errorf("serving a closed engine: %v", err)
 	}
-	if err := server.Serve(context.Background(), memnet.Listen("late"), ebb.EngineOf(remote)); !errors.Is(err, ebb.ErrRemote) {
+	if err := ebb.EngineOf(remote).Serve(context.Background(), memnet.Listen("late")); !errors.Is(err, ebb.ErrRemote) {
 		t.Errorf("serving a remote connection: %v", err)
 	}
 }

@@ -94,10 +94,17 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return e.in.Sync(ctx)
 }
 
-// Serve lets clients of the Redis protocol into the engine; server.Serve says how. It
-// serves ln, which it closes, until ctx ends, ln fails or the engine is closed, and returns
-// nil unless ln failed. It returns ErrClosed for a closed engine, and ErrRemote for the nil
-// Engine of a remote connection.
+// Serve serves the engine to redis-cli or any other client:
+//
+//	ln, err := net.Listen("tcp", "127.0.0.1:6380")
+//	err = ebb.EngineOf(conn).Serve(ctx, ln)
+//
+// It accepts connections from ln until ctx ends, ln fails or the engine is closed. It then
+// closes ln, gives replies up to five seconds to be written, closes the connections, and
+// returns nil, or the error of ln. ln can be any listener. There is no password: a client
+// that reaches ln may read and write everything, so choose an address of this machine
+// alone. It returns ErrClosed for a closed engine, and ErrRemote for the nil Engine of a
+// remote connection.
 func (e *Engine) Serve(ctx context.Context, ln net.Listener) error {
 	var in *embedded.Engine
 	if e != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/testing/backends"
 	"github.com/ebbdb/ebb/internal/testing/drivertest"
-	"github.com/ebbdb/ebb/server"
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +44,7 @@ func ebbServer(t testing.TB) (addr string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
+	go func() { done <- ebb.EngineOf(c).Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

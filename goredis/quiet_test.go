@@ -14,7 +14,6 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/testing/tier"
-	"github.com/ebbdb/ebb/server"
 )
 
 // quietRun is the variable that makes a test binary run one of the programs of
@@ -41,7 +40,7 @@ func failDials(ctx context.Context) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(serving, ln, ebb.EngineOf(own)) }()
+	go func() { done <- ebb.EngineOf(own).Serve(serving, ln) }()
 	c, err := ebb.Open(ctx, "redis://"+ln.Addr().String())
 	if err != nil {
 		return err

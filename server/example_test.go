@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"net"
 	"os"
 	"time"
 
@@ -41,32 +40,4 @@ func ExampleStart() {
 	// <nil>
 	// ann <nil>
 	// <nil>
-}
-
-// redis-cli, or any client, looks into an engine that a program has embedded.
-func ExampleServe() {
-	ctx, stop := context.WithCancel(context.Background())
-	c, err := ebb.Open(ctx, "mem://")
-	if err != nil {
-		log.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
-	ended := make(chan error)
-	go func() { ended <- server.Serve(ctx, ln, ebb.EngineOf(c)) }()
-
-	remote, err := ebb.Open(ctx, "redis://"+ln.Addr().String())
-	if err != nil {
-		log.Fatal(err)
-	}
-	_ = c.Set(ctx, "k", "from the program")
-	fmt.Println(remote.Get(ctx, "k"))
-	_ = remote.Close()
-	stop()
-	fmt.Println(<-ended, c.Close())
-	// Output:
-	// from the program <nil>
-	// <nil> <nil>
 }

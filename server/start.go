@@ -1,3 +1,7 @@
+// Package server runs servers that speak the Redis protocol within a Go program: Start runs one
+// of its own, as `ebb serve` does, with files, users, replicas and metrics. It is
+// internal/instance behind a configuration whose fields are Go values. An engine that a program
+// has embedded serves clients by embed.Engine.Serve. Start reading at Start.
 package server
 
 import (

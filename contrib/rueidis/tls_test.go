@@ -15,7 +15,6 @@ import (
 	rueidisebb "github.com/ebbdb/ebb/contrib/rueidis"
 
 	"github.com/ebbdb/ebb"
-	"github.com/ebbdb/ebb/server"
 )
 
 func TestEveryConnectionSpeaksTLS(t *testing.T) {
@@ -30,7 +29,7 @@ func TestEveryConnectionSpeaksTLS(t *testing.T) {
 	serving, end := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
-		served <- server.Serve(serving, tls.NewListener(ln, &tls.Config{Certificates: web.TLS.Certificates}), ebb.EngineOf(data))
+		served <- ebb.EngineOf(data).Serve(serving, tls.NewListener(ln, &tls.Config{Certificates: web.TLS.Certificates}))
 	}()
 	defer func() {
 		end()

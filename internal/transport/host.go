@@ -17,7 +17,7 @@ type Host interface {
 	Attach(stop func()) (detach func(), err error)
 }
 
-// ServeHost serves the clients of a listener with the sessions of a host: see server.Serve.
+// ServeHost serves the clients of a listener with the sessions of a host: see embed.Engine.Serve.
 func ServeHost(ctx context.Context, ln net.Listener, h Host) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
