@@ -141,7 +141,8 @@ func TestAProcessIsOfTheTestsThatRanWhenItBegan(t *testing.T) {
 		}
 	}
 	dir, _ := os.Getwd()
-	if got, want := describeProcess(id, l), fmt.Sprintf("%d of a test in %s, begun in m/a TestA or m/b TestB: ", id, dir); !strings.HasPrefix(got, want) {
+	want := fmt.Sprintf("%d of a test in %s, begun in m/a TestA or m/b TestB: ", id, dir)
+	if got := describeProcess(id, l); !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
