@@ -40,7 +40,7 @@ func TestABatchIsSyncedAtItsEnd(t *testing.T) {
 		var last int64
 		for range 3 {
 			last = b.begin()
-			if b.log.OnBatchSynced(last, &w) {
+			if b.log.OnBatchSettled(last, &w) {
 				t.Error("synced before the end of the batch")
 			}
 		}
@@ -115,7 +115,7 @@ func TestAFailedSyncAtTheEndOfABatchIsNeverTriedAgain(t *testing.T) {
 	batching(t, func(b *bench, fs *crashfs.FS) {
 		var w woken
 		last := b.begin()
-		b.log.OnBatchSynced(last, &w)
+		b.log.OnBatchSettled(last, &w)
 		fs.Inject(crashfs.Fault{Op: crashfs.OpSync, Err: syscall.EIO, Times: 1})
 		before := b.log.Synced()
 		b.log.EndBatch()
@@ -151,7 +151,7 @@ func TestAFailedWriteAtTheEndOfABatchIsTriedAgain(t *testing.T) {
 		var w woken
 		b.begin()
 		last := b.set()
-		b.log.OnBatchSynced(last, &w)
+		b.log.OnBatchSettled(last, &w)
 		fs.Inject(crashfs.Fault{Op: crashfs.OpWrite, Err: syscall.ENOSPC, Times: 1, Short: 5})
 		b.log.EndBatch()
 		for range 2 {

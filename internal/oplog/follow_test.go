@@ -43,6 +43,7 @@ func TestAFormerStreamsOffsetsDoNotCount(t *testing.T) {
 		t.Fatalf("written %d, synced %d", l.Written(), l.Synced())
 	}
 	l.AppendVerbatim([]byte("abc"), 0)
+	l.SetAlways(true)
 	if !l.Settled(10) || l.Settled(6) {
 		t.Fatal("want an offset of the former stream settled, and one of this stream pending")
 	}

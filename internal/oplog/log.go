@@ -58,14 +58,14 @@ func (s Signal) Wake() {
 
 // Log is the stream. New returns one. Its methods are safe for concurrent use.
 type Log struct {
-	end     atomic.Int64 // the offset after the newest byte
-	written atomic.Int64 // the files contain the stream up to here
-	synced  atomic.Int64 // the files are durable up to here
-	always  atomic.Bool
-	says    atomic.Bool  // AppendMessage appends messages; written with mu held
-	bound   atomic.Int64 // bytes that may wait to be written; 0: any number
+	end     atomic.Int64  // the offset after the newest byte
+	written atomic.Int64  // the files contain the stream up to here
+	synced  atomic.Int64  // the files are durable up to here
+	holds   atomic.Uint64 // of Holds
+	says    atomic.Bool   // AppendMessage appends messages; written with mu held
+	bound   atomic.Int64  // bytes that may wait to be written; 0: any number
 	failure atomic.Pointer[error]
-	faults  atomic.Int64             // calls of Fail with an error
+	alarms  atomic.Int64             // calls of Alarm
 	batches atomic.Int32             // batches that have begun and not ended
 	files   atomic.Pointer[Appender] // under Always: the appender that syncs; nil: there is none
 
@@ -79,8 +79,9 @@ type Log struct {
 	sleepers int
 	epoch    int // counts Resets
 
-	smu     sync.Mutex // guards the fields below; no other lock is taken with it
-	waiting []waiting
+	smu       sync.Mutex // guards the fields below; no other lock is taken with it
+	waiting   []waiting
+	committed atomic.Int64 // a group's members hold the stream up to here; written with smu held
 }
 
 // block is a piece of the stream. The bytes before size do not change.
@@ -91,12 +92,22 @@ type block struct {
 	next atomic.Pointer[block] // set when the block is full
 }
 
-// waiting is a waiter for an offset to be synced, or written.
+// waiting is a waiter for an offset.
 type waiting struct {
-	offset  int64
-	written bool
-	w       Waker
+	offset int64
+	until  goal
+	w      Waker
 }
+
+// goal is what a waiter waits for.
+type goal uint8
+
+const (
+	untilWritten goal = iota // the files contain the offset
+	untilSynced              // they are durable up to it
+	untilSettled             // replies that depend on it may leave
+	untilAlarm               // Alarm alone
+)
 
 // New returns an empty stream that begins at an offset.
 func New(start int64) *Log {
@@ -121,7 +132,7 @@ func (l *Log) Reset(offset int64) {
 	l.reset(offset)
 	l.wakeReaders()
 	l.mu.Unlock()
-	l.wakeSynced(true)
+	l.Alarm()
 }
 
 // A Unit holds the effects of one transaction.
@@ -362,19 +373,19 @@ func (l *Log) Oldest() int64 {
 
 // SetAlways sets whether replies wait until their effects are synced: appendfsync always.
 func (l *Log) SetAlways(on bool) {
-	l.always.Store(on)
+	l.setHold(holdSynced, on)
 	l.mu.Lock()
 	l.wakeReaders()
 	l.mu.Unlock()
 	if !on {
-		l.wakeSynced(true)
+		l.Alarm()
 	}
 }
 
 // BeginBatch delays the writing of appended bytes until EndBatch, for an event loop whose clients
 // wait for one sync together. It reports whether it does so. If no client waits for syncs, or syncs
 // are slow, it returns false: the appender writes the bytes at once, and the caller must not call
-// EndBatch. Batches of several loops may overlap. Only OnBatchSynced waits for the end of a batch.
+// EndBatch. Batches of several loops may overlap. Only OnBatchSettled waits for the end of a batch.
 func (l *Log) BeginBatch() bool {
 	if a := l.files.Load(); a == nil || !a.quick.Load() {
 		return false
@@ -404,7 +415,7 @@ func (l *Log) hurry() {
 }
 
 // Always returns what SetAlways has set.
-func (l *Log) Always() bool { return l.always.Load() }
+func (l *Log) Always() bool { return Holds(l.holds.Load())&holdSynced != 0 }
 
 // Written returns the offset up to which the files contain the stream.
 func (l *Log) Written() int64 { return l.written.Load() }
@@ -429,7 +440,7 @@ func (l *Log) wroteMore() {
 	if l.bound.Load() == 0 {
 		return
 	}
-	l.wakeSynced(false)
+	l.wakeSynced()
 	l.mu.Lock()
 	l.wakeReady(true) // replicas may read the bytes now
 	l.mu.Unlock()
@@ -440,7 +451,7 @@ func (l *Log) wroteMore() {
 func (l *Log) Bound(bytes int64) {
 	l.bound.Store(bytes)
 	if bytes == 0 {
-		l.wakeSynced(true)
+		l.Alarm()
 		l.mu.Lock()
 		l.wakeReaders()
 		l.mu.Unlock()
@@ -455,7 +466,7 @@ func (l *Log) Behind(w Waker) bool {
 	if bound == 0 || l.end.Load()-l.written.Load() <= bound || l.failure.Load() != nil {
 		return false
 	}
-	return !l.await(waiting{l.end.Load() - bound/2, true, w})
+	return !l.await(waiting{l.end.Load() - bound/2, untilWritten, w})
 }
 
 // SetSynced sets the offset of Synced, and wakes its waiters.
@@ -465,53 +476,44 @@ func (l *Log) SetSynced(offset int64) {
 }
 
 func (l *Log) syncedMore() {
-	l.wakeSynced(false)
-	if l.always.Load() {
+	l.wakeSynced()
+	if l.Always() {
 		l.mu.Lock()
 		l.wakeReady(true) // replicas may read the bytes now
 		l.mu.Unlock()
 	}
 }
 
-// Settled reports whether clients need not wait for an offset to be synced: it is synced, or it
-// lies beyond the end and so belongs to a stream before Reset.
-func (l *Log) Settled(offset int64) bool {
+// isSynced reports whether an offset is synced, or lies beyond the end and so belongs to a stream before Reset.
+func (l *Log) isSynced(offset int64) bool {
 	return l.synced.Load() >= offset || offset > l.end.Load()
 }
 
-// OnSynced is Settled. If it returns false, the log wakes w once: when the offset is synced, when
-// the files fail or have failed, or when clients no longer need to wait.
+// OnSynced reports whether an offset is synced, or belongs to a stream before Reset. If it returns false, the log wakes w once: when
+// the offset is synced, when the files fail or have failed, or at an Alarm.
 func (l *Log) OnSynced(offset int64, w Waker) bool {
-	if l.OnBatchSynced(offset, w) {
+	if l.isSynced(offset) || l.await(waiting{offset, untilSynced, w}) {
 		return true
 	}
-	if l.batches.Load() > 0 {
-		l.hurry()
-	}
+	l.hasten()
 	return false
 }
 
-// OnSettled reports whether the server may send a reply that depends on the stream up to offset:
-// SetAlways is off, or the offset is synced. If it returns false, the log wakes w as OnSynced does.
-// OnSettled checks SetAlways again after it has added w, because SetAlways(false) only wakes
-// waiters that are already added.
-func (l *Log) OnSettled(offset int64, w Waker) bool {
-	return !l.Always() || l.OnSynced(offset, w) || !l.Always()
+// hasten makes the appender write what it would leave to the end of a batch.
+func (l *Log) hasten() {
+	if l.batches.Load() > 0 {
+		l.hurry()
+	}
 }
 
-// OnBatchSynced does the work of OnSynced for a caller that calls EndBatch soon.
-func (l *Log) OnBatchSynced(offset int64, w Waker) bool {
-	return l.Settled(offset) || l.await(waiting{offset, false, w})
-}
-
-// await notes a waiter, unless its wait is over.
+// await notes a waiter, unless its wait is over. While the files fail it wakes a waiter for them at once.
 func (l *Log) await(x waiting) (over bool) {
 	l.smu.Lock()
 	defer l.smu.Unlock()
 	switch {
 	case l.over(x):
 		return true
-	case l.failure.Load() != nil:
+	case l.failure.Load() != nil && (x.until <= untilSynced || x.until == untilSettled && l.Always()):
 		x.w.Wake()
 	default:
 		l.waiting = append(l.waiting, x)
@@ -520,16 +522,26 @@ func (l *Log) await(x waiting) (over bool) {
 }
 
 func (l *Log) over(x waiting) bool {
-	if x.written {
+	switch x.until {
+	case untilWritten:
 		return l.written.Load() >= x.offset
+	case untilSynced:
+		return l.isSynced(x.offset)
+	case untilSettled:
+		return l.Settled(x.offset)
 	}
-	return l.Settled(x.offset)
+	return false
 }
 
-// wakeSynced wakes the waiters whose wait is over, or all waiters.
-func (l *Log) wakeSynced(all bool) {
+// wakeSynced wakes the waiters whose wait is over.
+func (l *Log) wakeSynced() {
 	l.smu.Lock()
 	defer l.smu.Unlock()
+	l.wake(false)
+}
+
+// wake wakes the waiters whose wait is over, or all waiters. smu is held.
+func (l *Log) wake(all bool) {
 	left := l.waiting[:0]
 	for _, x := range l.waiting {
 		if all || l.over(x) {
@@ -550,8 +562,7 @@ func (l *Log) Fail(err error) {
 		return
 	}
 	l.failure.Store(&err)
-	l.faults.Add(1)
-	l.wakeSynced(true)
+	l.Alarm()
 	l.mu.Lock()
 	l.wakeReaders() // replicas do not wait for files that fail
 	l.mu.Unlock()
@@ -564,7 +575,3 @@ func (l *Log) Failure() error {
 	}
 	return nil
 }
-
-// Failures returns how often Fail was called with an error. Each such call woke all
-// waiters.
-func (l *Log) Failures() int64 { return l.faults.Load() }

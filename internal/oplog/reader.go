@@ -123,7 +123,7 @@ func (r *Reader) limit() int64 {
 	switch {
 	case r.kind == ForFile:
 		return end
-	case r.l.always.Load():
+	case r.l.Always():
 		return min(end, r.l.synced.Load())
 	case r.l.bound.Load() > 0 && r.l.failure.Load() == nil:
 		return min(end, r.l.written.Load())

@@ -271,7 +271,7 @@ func (x *fullSyncJob) snapshot(ctx context.Context, out io.Writer, patch io.Writ
 // the snapshot: a replica must not have data that its master could lose.
 func (x *fullSyncJob) awaitSync(ctx context.Context) error {
 	log, w := x.m.r.db.Log(), make(oplog.Signal, 1)
-	for !log.OnSettled(x.offset, w) {
+	for log.Always() && !log.OnSynced(x.offset, w) && log.Always() {
 		if err := log.Failure(); err != nil {
 			return err
 		}

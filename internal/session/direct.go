@@ -87,7 +87,7 @@ func (d *Direct) detour() bool {
 	s := d.svc
 	return s.observed.Load()&^obsSlow|s.gates.closed.Load() != 0 || // MONITOR, HOTKEYS, short slow calls; a closed gate
 		s.running.Load() != nil || // a script that may be overdue
-		s.DB.Log().Always() || // replies wait for syncs
+		s.DB.Log().Holds().Any() || // replies wait for syncs, or for a group
 		!s.acl.Default().User().Unlimited ||
 		s.cluster || d.off.Load()
 }

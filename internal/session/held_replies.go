@@ -43,7 +43,7 @@ type heldReplies struct {
 	out     []byte
 	mark    int64    // the server may send it when the stream is synced up to here
 	barrier *barrier // or when this is passed; nil: mark counts
-	faults  int64    // Log.Failures when the session began to wait: each failure wakes it
+	alarms  int64    // Log.Alarms when the session began to wait: each alarm wakes it
 }
 
 // Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds,
@@ -64,7 +64,7 @@ func (s *Service) Settle(loop int) (did bool) {
 // another transaction has served the command.
 func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	h, log := &c.held, c.log
-	h.mark, h.barrier, h.wrote, h.faults = c.mark, nil, c.wrote || served, log.Failures()
+	h.mark, h.barrier, h.wrote, h.alarms = c.mark, nil, c.wrote || served, log.Alarms()
 	c.mark, c.wrote = 0, false
 	if !h.wrote && log.Failure() != nil {
 		return false
@@ -78,12 +78,12 @@ func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	return true
 }
 
-// settled calls Log.OnSettled for the session. Within a batch the loop syncs, and no other
+// settled is Log.OnSettled for the session. Within a batch the loop syncs, and no other
 // goroutine has to begin a sync.
 func (c *connection) settled(mark int64) bool {
 	log := c.log
 	if c.stats.batch {
-		return !log.Always() || log.OnBatchSynced(mark, c.conn) || !log.Always()
+		return log.OnBatchSettled(mark, c.conn)
 	}
 	return log.OnSettled(mark, c.conn)
 }
@@ -104,8 +104,8 @@ func (c *connection) ready() bool {
 	if mark < 0 || log.Settled(mark) {
 		return mark >= 0
 	}
-	if n := log.Failures(); n != h.faults { // a failure has woken the session, and may be over: it waits again
-		h.faults = n
+	if n := log.Alarms(); n != h.alarms { // an alarm has woken the session, and its cause may be over: it waits again
+		h.alarms = n
 		return c.settled(mark)
 	}
 	return false
@@ -135,7 +135,7 @@ func (c *connection) release(out []byte) []byte {
 
 // TakePushes implements reactor.Session.
 func (c *Session) TakePushes(out []byte) []byte {
-	if !c.held.on && !c.log.Always() {
+	if !c.held.on && !c.log.Holds().Any() {
 		return c.takePushes(out)
 	}
 	if c.held.on {

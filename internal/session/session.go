@@ -86,7 +86,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	if len(in) > 0 && !c.held.on && c.parked == nil && log.Behind(c.conn) {
 		return 0, out, reactor.Park // the disk is slower than the clients
 	}
-	if !log.Always() && !c.held.on {
+	if !log.Holds().Any() && !c.held.on {
 		return c.serve(in, out)
 	}
 	if c.held.on {

@@ -1,0 +1,89 @@
+package oplog
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestAReplyWaitsForAllThatHoldsIt(t *testing.T) {
+	l := New(0)
+	l.AppendVerbatim(make([]byte, 100), 0)
+	var w count
+	if !l.OnSettled(100, &w) || l.Holds().Any() {
+		t.Fatal("nothing holds replies")
+	}
+	l.SetAlways(true)
+	l.SetGroup(true)
+	term := l.Holds().Term()
+	if l.OnSettled(100, &w) {
+		t.Fatal("it is neither synced nor committed")
+	}
+	if l.SetSynced(100); w != 0 || l.Settled(100) || !l.Durable(100) {
+		t.Errorf("synced, not committed: woken %d", w)
+	}
+	if l.SetCommitted(term, 99); w != 0 || l.Settled(100) || !l.Settled(99) {
+		t.Errorf("committed up to the byte before: woken %d", w)
+	}
+	if l.SetCommitted(term, 100); w != 1 || !l.Settled(100) {
+		t.Errorf("synced and committed: woken %d", w)
+	}
+	l.AppendVerbatim(make([]byte, 10), 0)
+	l.SetCommitted(term, 110)
+	if l.OnSettled(110, &w) {
+		t.Error("it is committed, and not synced")
+	}
+	l.SetSynced(110)
+	if l.SetCommitted(term, 50); w != 2 || l.Committed() != 110 {
+		t.Errorf("woken %d, committed %d: an older offset changes nothing", w, l.Committed())
+	}
+	if !l.OnSynced(110, &w) {
+		t.Error("what waits for the files alone waits for a group")
+	}
+}
+
+func TestADeposedMastersOffsetsDoNotCount(t *testing.T) {
+	l := New(0)
+	l.SetGroup(true)
+	l.AppendVerbatim(make([]byte, 100), 0)
+	before := l.Holds()
+	var w count
+	if l.OnSettled(100, &w) {
+		t.Fatal("it is not committed")
+	}
+	l.Depose()
+	after := l.Holds()
+	if w != 1 || after.Term() != before.Term()+1 || !after.Group() || after.Older(before) != before || before.Older(after) != before {
+		t.Errorf("woken %d; holds %x, before %x", w, after, before)
+	}
+	if l.SetCommitted(before.Term(), 100); l.Committed() != 0 || l.Settled(100) {
+		t.Error("an acknowledgement of the term before counts")
+	}
+	if l.SetCommitted(l.Holds().Term(), 100); !l.Settled(100) {
+		t.Error("one of this term does not")
+	}
+	l.Depose()
+	if l.Settled(100) {
+		t.Error("what the term before had committed counts in the next one")
+	}
+}
+
+func TestAnAlarmWakesWhatWaitsForAGroup(t *testing.T) {
+	l := New(0)
+	l.SetGroup(true)
+	l.AppendVerbatim(make([]byte, 100), 0)
+	var w, lease, off count
+	l.OnSettled(100, &w)
+	l.OnAlarm(&lease)
+	n := l.Alarms()
+	if l.Alarm(); w != 1 || lease != 1 || l.Alarms() != n+1 {
+		t.Errorf("woken %d and %d, %d alarms", w, lease, l.Alarms()-n)
+	}
+	l.Fail(errors.New("no space")) // not appendfsync always: a group does not wait for these files
+	if l.OnSettled(100, &off); off != 0 {
+		t.Error("it does not wait")
+	}
+	l.SetGroup(false)
+	if off != 1 || !l.Settled(100) {
+		t.Errorf("without a group: woken %d", off)
+	}
+}
