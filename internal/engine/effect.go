@@ -167,12 +167,22 @@ func (tx *Tx) TakeMark() int64 {
 	return m
 }
 
-// TakeWrote reports whether transactions of tx since the last TakeWrote have written. It
-// does not count the removal of expired items by transactions that only read.
-func (tx *Tx) TakeWrote() bool {
-	w := tx.acted
-	tx.acted = false
-	return w
+// Did says what transactions did.
+type Did uint8
+
+const (
+	// Wrote: one of them was allowed to write, and added to the stream. The removal of expired items by a transaction that only
+	// reads does not count.
+	Wrote Did = 1 << iota
+	// Looked: one of them added nothing to the stream.
+	Looked
+)
+
+// TakeDid returns what the transactions of tx since the last TakeDid have done.
+func (tx *Tx) TakeDid() Did {
+	d := tx.did
+	tx.did = 0
+	return d
 }
 
 // settle appends the effects to the stream. All shards of the transaction are locked, so

@@ -25,7 +25,7 @@ type Tx struct {
 	forget bool   // the engine does not log its effects
 	fx     effects
 	mark   int64 // the offset in the stream after all effects that its transactions so far have written or seen
-	acted  bool  // one of its transactions was allowed to write, and did
+	did    Did   // what its transactions so far did
 	dirty  int   // the number of changes, as Redis counts them
 	caller any
 	ending Ending
@@ -242,8 +242,12 @@ func (tx *Tx) finish() {
 		tx.forget = false
 	}
 	if tx.fx.n > 0 || tx.fx.verbatim != nil {
-		tx.acted = tx.acted || writes
+		if writes {
+			tx.did |= Wrote
+		}
 		tx.settle()
+	} else {
+		tx.did |= Looked
 	}
 	if len(tx.fx.messages) > 0 {
 		tx.tellReplicas()

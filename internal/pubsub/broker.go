@@ -26,6 +26,7 @@ type Broker struct {
 	// patterns indexes the patterns by their text before the first special character.
 	patterns prefixes.Index[*topic]
 
+	bare    bool           // what is sent tells of no data
 	key     []byte         // scratch of KeyspaceEvent, for channel names
 	matched []*topic       // scratch of route
 	scratch [2]wire.Writer // scratch of send: the message in RESP2 and in RESP3
@@ -54,6 +55,8 @@ type Subscriber interface {
 	// Push queues a message, encoded for the client's protocol, without waiting. The
 	// broker calls it with its lock held; msg is valid during the call only.
 	Push(msg []byte)
+	// PushBare does the same for a message that tells of no data: a PUBLISH that belongs to no transaction.
+	PushBare(msg []byte)
 	// RESP3 reports whether the client's protocol is RESP3. Any goroutine may call it.
 	RESP3() bool
 	// Subscriptions returns the client's record, always the same.
@@ -382,11 +385,22 @@ func (s *Subscriptions) count(k Kind) int {
 // be nil; Publish calls it with the lock held, so that replicas get messages in the same
 // order. While nothing is subscribed and forward is nil, Publish costs one atomic load.
 func (b *Broker) Publish(kind Kind, channel, msg []byte, forward func()) int {
+	return b.publish(kind, channel, msg, false, forward)
+}
+
+// PublishBare does the work of Publish for a message that belongs to no transaction: subscribers get it by PushBare.
+func (b *Broker) PublishBare(kind Kind, channel, msg []byte, forward func()) int {
+	return b.publish(kind, channel, msg, true, forward)
+}
+
+func (b *Broker) publish(kind Kind, channel, msg []byte, bare bool, forward func()) int {
 	if forward == nil && !b.Active() {
 		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.bare = bare
+	defer func() { b.bare = false }()
 	if forward != nil {
 		forward()
 	}
@@ -424,7 +438,11 @@ func (b *Broker) send(t *topic, kind string, pattern, channel, msg []byte) int {
 			w.Bulk(channel)
 			w.Bulk(msg)
 		}
-		c.Push(w.Buf)
+		if b.bare {
+			c.PushBare(w.Buf)
+		} else {
+			c.Push(w.Buf)
+		}
 	}
 	for i := range b.scratch {
 		if cap(b.scratch[i].Buf) > 1<<16 {

@@ -23,6 +23,7 @@ type client struct {
 }
 
 func (c *client) Push(msg []byte)               { c.got = append(c.got, msg...) }
+func (c *client) PushBare(msg []byte)           { c.got = append(c.got, msg...) }
 func (c *client) RESP3() bool                   { return c.resp3 }
 func (c *client) Subscriptions() *Subscriptions { return &c.subs }
 

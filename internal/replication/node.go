@@ -222,9 +222,10 @@ func (r *Node) start(l, before *link) {
 
 // demote makes a master a replica. It turns active expiration off, takes the writes of
 // clients out of the stream, and ends the commands that wait for an event that only a
-// master has.
+// master has. In a group, replies that wait no longer leave.
 func (r *Node) demote(tx *engine.Tx) {
 	tx.SetReplica(true)
+	r.db.Log().Depose()
 	r.useLog(tx, logFollows, true)
 	r.master.keepBacklog(tx)
 	r.host.Demoted(tx)

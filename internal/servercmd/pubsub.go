@@ -219,16 +219,16 @@ func runPublish(c *command.Ctx) error {
 // publish sends the message to the subscribers of this server, and to replicas. In a transaction it
 // follows the effects, so that a client that gets it on a replica finds them there.
 func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
-	s := session.ServiceOf(c)
+	s, bare := session.ServiceOf(c), !c.Tx.Begun()
 	if !s.DB.Log().TakesMessages() {
-		return s.Publish(kind, c.Args[1], c.Args[2], nil)
+		return s.Publish(kind, c.Args[1], c.Args[2], bare, nil)
 	}
 	raw := wire.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
 	then := s.DB.Log().AppendMessage
-	if c.Tx.Begun() {
+	if !bare {
 		then = c.Tx.Message
 	}
-	return s.Publish(kind, c.Args[1], c.Args[2], func() { then(raw) })
+	return s.Publish(kind, c.Args[1], c.Args[2], bare, func() { then(raw) })
 }
 
 var specSpublish = command.Spec{

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -23,9 +24,11 @@ type connection struct {
 	// cutOff means that the connection was killed, and the last replies are dropped.
 	cutOff bool
 	// shares means that the transport takes pieces. mayHold means that the output may be held until
-	// it is synced, and so must be in one piece.
+	// it may leave, and so must be in one piece.
 	shares, mayHold bool
-	wrote           bool // the batch has written
+	did             engine.Did  // what the transactions of the batch did
+	foreign         bool        // the batch has messages of transactions of other sessions
+	holds           oplog.Holds // before the batch, or the command that is parked, began
 
 	parser   wire.Parser
 	out      wire.Writer
@@ -34,7 +37,7 @@ type connection struct {
 	lent     int                    // bytes in them that settle has not counted yet
 	bulky    int                    // bytes of large buffers that were allocated since memory was last released
 	mark     int64                  // up to where in the stream the batch has written or read
-	held     heldReplies            // output that waits for a sync
+	held     heldReplies            // output that waits until it may leave
 	takeOver func(net.Conn, []byte) // takes the connection over when it closes: see HandOver
 
 	softSince atomic.Int64 // us: since when the soft output limit is exceeded
@@ -49,6 +52,8 @@ type connection struct {
 	queued atomic.Bool // queue is not empty
 	mu     sync.Mutex  // guards the fields below
 	queue  []byte      // encoded pushes
+	tells  bool        // the queue has a message that tells of data
+	told   oplog.Holds // when the first of these came
 	gone   bool
 }
 
@@ -62,6 +67,10 @@ type connectionHost interface {
 	scheduleRelease()
 	// beginBarrier returns a barrier, and wakes conn when it is passed.
 	beginBarrier(conn reactor.Conn) *barrier
+	// leased reports whether the server's group gives it the lease.
+	leased() bool
+	// now returns the time in us.
+	now() int64
 }
 
 // newConnection returns the connection of a session; conn is nil for an embedded one.
@@ -90,6 +99,9 @@ func (c *connection) takeQueue(out []byte) []byte {
 	c.mu.Lock()
 	c.queued.Store(false)
 	out = append(out, c.queue...)
+	if c.tells {
+		c.tells, c.foreign, c.holds = false, true, c.holds.Older(c.told)
+	}
 	if cap(c.queue) > 1<<16 {
 		c.queue = nil
 	}

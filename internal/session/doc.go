@@ -24,7 +24,7 @@
 // Start reading at Session.Serve, then Session.dispatch. These files are around them:
 //
 //	connection.go, client.go      the two parts of a session
-//	held_replies.go, share.go     replies that wait for a sync, and those that are not copied
+//	held_replies.go, share.go     replies that wait until they may leave, and those that are not copied
 //	host.go                       what commands on data see of a session (command.Host)
 //	describe.go                   what CLIENT LIST shows
 //	multi.go                      transactions and watched keys

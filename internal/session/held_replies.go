@@ -12,14 +12,14 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 )
 
-// With appendfsync always the server sends no reply before the writes that the reply depends on are
-// synced.
+// No reply leaves before the writes that it depends on are safe: with appendfsync always they are synced, and in a group each member
+// in sync holds them (oplog.Log.Settled).
 //
-//	Serve ── replies of a batch ──▶ synced already? ── yes ──▶ they leave
+//	Serve ── replies of a batch ──▶ may they leave? ── yes ──▶ they leave
 //	                                      │ no
 //	                                      ▼
-//	                 held; the session parks; Log wakes it when the sync is done,
-//	                 which is one for all of them
+//	                 held; the session parks; Log wakes it when they may, all
+//	                 sessions by one sync, or by one acknowledgement
 //
 // Where syncs are fast, a loop syncs all writes of its batch at the end of the batch (Settle), and
 // its sessions continue before the loop looks for more requests. This wakes no goroutine, and all
@@ -34,16 +34,56 @@ import (
 // gets the error that the outcome of its write is not certain. Reads continue: they return the data
 // in memory. The newest of these writes were not acknowledged to any client and may be lost in a
 // crash.
+//
+// In a group a reply also waits for the lease if one of its transactions added nothing to the stream: another node could be the master
+// and have newer data. (One that wrote needs none: the members that acknowledged the write have no other master.) If the server is no
+// longer the master of the term in which the first command of the batch began, or after unsyncedAfter, the outcome is not certain: the
+// client gets an error, and the connection closes.
 
-// heldReplies is output that waits for the sync of the writes that it replies to.
+// Group is what a server asks of the group that it belongs to. Besides, the group calls Log.SetCommitted when its members have
+// acknowledged more of the stream, and Log.Alarm when the lease is back, and once a second while replies wait. Its methods are safe for
+// concurrent use, and do not block.
+type Group interface {
+	// Lease reports whether no other node can serve as master now.
+	Lease() bool
+}
+
+// JoinGroup makes replies wait until the group holds what they depend on. Call it before there are sessions.
+func (s *Service) JoinGroup(g Group) {
+	s.group.Store(&g)
+	s.DB.Log().SetGroup(true)
+}
+
+// leased implements connectionHost.
+func (s *Service) leased() bool {
+	g := s.group.Load()
+	return g == nil || (*g).Lease()
+}
+
+// now implements connectionHost.
+func (s *Service) now() int64 { return s.DB.Clock().Micros() }
+
+// unsyncedAfter is for how long, in us, a reply waits for a group.
+const unsyncedAfter = 5e6
+
+const (
+	unsyncedText = "UNSYNCED what came of the last commands is not certain"
+	uncertain    = "; what came of the last commands is not certain"
+)
+
+// heldReplies is output that waits until it may leave.
 type heldReplies struct {
 	on      bool
-	closing bool // the connection ends after it
-	wrote   bool // it replies to a write
+	closing bool       // the connection ends after it
+	lost    bool       // an error has taken its place
+	did     engine.Did // what the transactions did that it replies to
 	out     []byte
-	mark    int64    // the server may send it when the stream is synced up to here
-	barrier *barrier // or when this is passed; nil: mark counts
-	alarms  int64    // Log.Alarms when the session began to wait: each alarm wakes it
+	holds   oplog.Holds // before the first of them began
+	since   int64       // us: when it was held
+	mark    int64       // it depends on the stream up to here
+	barrier *barrier    // or up to the mark of this; nil: mark counts
+	alarms  int64       // Log.Alarms when the session began to wait for the mark: each alarm wakes it
+	leases  int64       // Log.Alarms when it began to wait for the lease; -1: it does not
 }
 
 // Settle ends the batch of a network loop, which calls it. If a sync takes only microseconds,
@@ -64,31 +104,68 @@ func (s *Service) Settle(loop int) (did bool) {
 // another transaction has served the command.
 func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	h, log := &c.held, c.log
-	h.mark, h.barrier, h.wrote, h.alarms = c.mark, nil, c.wrote || served, log.Alarms()
-	c.mark, c.wrote = 0, false
-	if !h.wrote && log.Failure() != nil {
-		return false
+	h.mark, h.barrier, h.did, h.holds, h.alarms, h.leases = c.mark, nil, c.did, c.holds, log.Alarms(), -1
+	if served {
+		h.did |= engine.Wrote | engine.Looked
 	}
-	if foreign {
+	foreign = foreign || c.foreign
+	c.mark, c.did, c.foreign = 0, 0, false
+	switch {
+	case h.mark == 0 && h.did == 0 && !foreign:
+		return false // it tells of no data
+	case !h.holds.Group() && h.did&engine.Wrote == 0 && log.Failure() != nil:
+		return false
+	case foreign:
 		h.barrier = c.host.beginBarrier(c.conn)
-	} else if c.settled(h.mark) {
+	case c.awaitMark(h.mark) && c.hasLease() && !h.over(log):
 		return false
 	}
-	h.on, h.out = true, append(h.out[:0], out...)
+	h.on, h.since, h.out = true, c.host.now(), append(h.out[:0], out...)
+	if h.over(log) {
+		c.conn.Wake()
+	}
 	return true
 }
 
-// settled is Log.OnSettled for the session. Within a batch the loop syncs, and no other
-// goroutine has to begin a sync.
-func (c *connection) settled(mark int64) bool {
-	log := c.log
-	if c.stats.batch {
-		return log.OnBatchSettled(mark, c.conn)
-	}
-	return log.OnSettled(mark, c.conn)
+// over reports whether the term of a group in which the first command began is over.
+func (h *heldReplies) over(log *oplog.Log) bool {
+	return h.holds.Group() && log.Holds().Term() != h.holds.Term()
 }
 
-// upTo returns up to which mark the stream is to be synced before the held output may be sent; -1
+// awaitMark reports whether the stream is safe up to a mark. If it is not, the log wakes the session. Within a batch the loop syncs,
+// and no other goroutine has to begin a sync.
+func (c *connection) awaitMark(mark int64) bool {
+	if c.stats.batch && c.log.Failure() == nil {
+		return c.log.OnBatchSettled(mark, c.conn)
+	}
+	return onSettled(c.log, mark, c.held.did, c.conn)
+}
+
+// onSettled is Log.OnSettled for what transactions did: reads do not wait for files that fail.
+func onSettled(log *oplog.Log, mark int64, did engine.Did, w oplog.Waker) bool {
+	if did&engine.Wrote != 0 || log.Failure() == nil {
+		return log.OnSettled(mark, w)
+	}
+	if !log.Promised(mark) {
+		log.OnAlarm(w)
+	}
+	return log.Promised(mark)
+}
+
+// hasLease reports whether the output needs no lease, or the server has it. If not, an alarm wakes the session.
+func (c *connection) hasLease() bool {
+	h := &c.held
+	if h.did&engine.Looked == 0 || !h.holds.Group() || c.host.leased() {
+		return true
+	}
+	if n := c.log.Alarms(); n != h.leases {
+		h.leases = n
+		c.log.OnAlarm(c.conn)
+	}
+	return c.host.leased() // it may have come back before OnAlarm
+}
+
+// upTo returns up to which mark the stream has to be safe before the held output may be sent; -1
 // if it is not known yet.
 func (h *heldReplies) upTo() int64 {
 	if h.barrier != nil {
@@ -97,32 +174,38 @@ func (h *heldReplies) upTo() int64 {
 	return h.mark
 }
 
-// ready reports whether the held output may be sent.
+// ready reports whether the held output may be sent. If not, something wakes the session.
 func (c *connection) ready() bool {
 	h, log := &c.held, c.log
 	mark := h.upTo()
-	if mark < 0 || log.Settled(mark) {
-		return mark >= 0
+	switch {
+	case mark < 0:
+		return false
+	case log.Settled(mark) || h.did&engine.Wrote == 0 && log.Failure() != nil && log.Promised(mark):
+		return c.hasLease()
 	}
 	if n := log.Alarms(); n != h.alarms { // an alarm has woken the session, and its cause may be over: it waits again
 		h.alarms = n
-		return c.settled(mark)
+		return c.awaitMark(mark) && c.hasLease()
 	}
 	return false
 }
 
 // release appends the held output, if the server may send it. If the files fail, the server never
-// sends replies to writes: the client gets an error, and the server closes the connection.
+// sends replies to writes, nor those of a term of its group that is over: the client gets an error, and the server closes the
+// connection.
 func (c *connection) release(out []byte) []byte {
 	h, log := &c.held, c.log
-	switch {
-	case c.ready() || !log.Always() || !h.wrote && log.Failure() != nil:
+	ready := c.ready()
+	switch failure := log.Failure(); {
+	case h.over(log): // after ready, which may have seen what a later term has committed
+		out = c.lose(out, unsyncedText)
+	case ready:
 		out = append(out, h.out...)
-	case log.Failure() != nil:
-		out = append(out, "-MISCONF Errors writing to the AOF file: "...)
-		out = append(out, cleantext.Reply(log.Failure().Error())...)
-		out = append(out, "; what came of the last commands is not certain\r\n"...)
-		h.closing = true
+	case failure != nil && log.Always() && h.did&engine.Wrote != 0:
+		out = c.lose(out, "MISCONF Errors writing to the AOF file: "+cleantext.Reply(failure.Error())+uncertain)
+	case h.holds.Group() && c.host.now()-h.since >= unsyncedAfter:
+		out = c.lose(out, unsyncedText)
 	default:
 		return out
 	}
@@ -133,9 +216,16 @@ func (c *connection) release(out []byte) []byte {
 	return out
 }
 
+// lose appends an error in the place of the held output, after which the connection closes.
+func (c *connection) lose(out []byte, text string) []byte {
+	c.held.closing, c.held.lost = true, true
+	return append(append(append(out, '-'), text...), "\r\n"...)
+}
+
 // TakePushes implements reactor.Session.
 func (c *Session) TakePushes(out []byte) []byte {
-	if !c.held.on && !c.log.Holds().Any() {
+	holds := c.log.Holds()
+	if !holds.Any() && !c.held.on {
 		return c.takePushes(out)
 	}
 	if c.held.on {
@@ -143,17 +233,27 @@ func (c *Session) TakePushes(out []byte) []byte {
 			return out
 		}
 	}
+	if c.held.lost {
+		c.conn.Kill(nil) // nothing else closes a connection that only gets messages
+		return out
+	}
 	before, waits := len(out), c.parked != nil
+	if !waits {
+		c.holds = holds
+	}
 	c.mayHold = true
 	out = c.takePushes(out)
 	c.mayHold = false
-	if len(out) > before && c.holdReplies(out[before:], true, waits) {
+	if c.parked == nil {
+		c.noteTransactions()
+	}
+	if len(out) > before && c.holdReplies(out[before:], waits, waits) {
 		return out[:before]
 	}
 	return out
 }
 
-// barrier is passed when the transactions that were under way at its start are synced.
+// barrier is passed when the transactions that were under way at its start may be told of.
 type barrier struct {
 	db   *engine.DB
 	conn reactor.Conn
@@ -178,26 +278,42 @@ func (b *barrier) pass() {
 	}
 }
 
-// ErrNotDurable means that the server could not write the files for a change that is in memory. The
-// outcome of the change is not certain until the server can write them again.
-var ErrNotDurable = errors.New("the append-only files cannot be written")
+// These are the errors of embedded sessions whose command ran, while its outcome is not certain.
+var (
+	// ErrNotDurable: the server could not write the files for a change that is in memory. It may be lost until the server can
+	// write them again.
+	ErrNotDurable = errors.New("the append-only files cannot be written")
+	// ErrUnsynced: the members of the server's group have not acknowledged what the command depends on.
+	ErrUnsynced = errors.New(unsyncedText)
+)
 
-// durably waits, in an embedded session, until all that a command has written or read is synced.
+// settled waits, in an embedded session, until all that a command has written or read is safe.
 // foreign means that the transaction of another session has served it.
-func (c *Session) durably(ctx context.Context, foreign bool) error {
-	log := c.svc.DB.Log()
-	mark, wrote := c.tx.TakeMark(), c.tx.TakeWrote() || foreign
+func (c *Session) settled(ctx context.Context, foreign bool) error {
+	log, since := c.log, c.svc.now()
+	mark, did := c.tx.TakeMark(), c.tx.TakeDid()
 	if foreign {
+		did |= engine.Wrote | engine.Looked
 		c.svc.DB.Barrier()
 		mark = log.End()
 	}
+	h := heldReplies{did: did, holds: c.holds}
 	w := make(oplog.Signal, 1)
-	for !log.OnSettled(mark, w) {
-		if err := log.Failure(); err != nil {
-			if !wrote {
-				return nil
-			}
-			return fmt.Errorf("%w: %w", ErrNotDurable, err)
+	for mark > 0 || did != 0 {
+		ready := onSettled(log, mark, did, w)
+		if ready && did&engine.Looked != 0 && c.holds.Group() && !c.svc.leased() {
+			log.OnAlarm(w)
+			ready = c.svc.leased()
+		}
+		switch failure := log.Failure(); {
+		case h.over(log):
+			return ErrUnsynced
+		case ready:
+			return nil
+		case failure != nil && log.Always() && did&engine.Wrote != 0:
+			return fmt.Errorf("%w: %w", ErrNotDurable, failure)
+		case c.holds.Group() && c.svc.now()-since >= unsyncedAfter:
+			return ErrUnsynced
 		}
 		select {
 		case <-w:

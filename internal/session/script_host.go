@@ -502,10 +502,11 @@ func (s *Service) RunDebugged(client *Session, d script.Console, args [][]byte) 
 	c.setUser(client.user)
 	c.dbi, c.debugger, c.quit = client.dbi, d, client.svc.ctx.Done()
 	c.out.Proto = client.out.Proto
+	c.holds = c.log.Holds()
 	c.dispatchSafely(args)
 	c.endBatch(0, 0)
-	if s.DB.Log().Always() {
-		err = c.durably(s.ctx, false)
+	if c.holds.Any() {
+		err = c.settled(s.ctx, false)
 	}
 	return c.out.Buf, err
 }

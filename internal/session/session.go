@@ -86,7 +86,8 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	if len(in) > 0 && !c.held.on && c.parked == nil && log.Behind(c.conn) {
 		return 0, out, reactor.Park // the disk is slower than the clients
 	}
-	if !log.Holds().Any() && !c.held.on {
+	holds := log.Holds()
+	if !holds.Any() && !c.held.on {
 		return c.serve(in, out)
 	}
 	if c.held.on {
@@ -100,6 +101,9 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	if c.held.closing {
 		return 0, out, reactor.Close
 	}
+	if c.parked == nil {
+		c.holds = holds
+	}
 	if c.stats.settles && !c.stats.batch {
 		c.stats.batch = log.BeginBatch()
 	}
@@ -107,6 +111,9 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	c.mayHold = true
 	consumed, out, v = c.serve(in, out)
 	c.mayHold = false
+	if c.parked == nil { // otherwise another goroutine may use the transaction
+		c.noteTransactions()
+	}
 	if len(out) == before || !c.holdReplies(out[before:], served, served) {
 		return consumed, out, v
 	}
@@ -114,7 +121,7 @@ func (c *Session) Serve(in, out []byte) (consumed int, _ []byte, v reactor.Verdi
 	return consumed, out[:before], reactor.Park
 }
 
-// serve is Serve for replies that need not wait for a sync: it runs the complete requests of the input. After a panic in a
+// serve is Serve for replies that need not wait: it runs the complete requests of the input. After a panic in a
 // command it closes the connection, and the client loses the replies of the batch.
 func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Verdict) {
 	given, before, used := out, len(out), 0 // the recovery changes the results, so that the loop has variables of its own
@@ -254,8 +261,7 @@ func (c *Session) boundInput(pending int) bool {
 func (c *Session) settle(consumed, before int) []byte {
 	out := c.out.Buf
 	c.out.Buf = nil
-	c.mark = max(c.mark, c.tx.TakeMark())
-	c.wrote = c.tx.TakeWrote() || c.wrote
+	c.noteTransactions()
 	if c.multi.on {
 		c.multiBytes += int64(consumed)
 		c.showTransaction()
@@ -271,15 +277,29 @@ func (c *Session) settle(consumed, before int) []byte {
 	return out
 }
 
+// noteTransactions notes for the replies of the batch what the session's transactions did.
+func (c *Session) noteTransactions() {
+	c.mark = max(c.mark, c.tx.TakeMark())
+	c.did |= c.tx.TakeDid()
+}
+
 // Push queues a message for the client, encoded for its protocol. Any goroutine
-// may call it.
-func (c *Session) Push(msg []byte) {
+// may call it. The message tells of data, and so leaves when the transactions that are under way may be told of.
+func (c *Session) Push(msg []byte) { c.push(msg, true) }
+
+// PushBare does the work of Push for a message that tells of no data. It waits for the messages before it alone.
+func (c *Session) PushBare(msg []byte) { c.push(msg, false) }
+
+func (c *Session) push(msg []byte, tells bool) {
 	c.mu.Lock()
 	if c.gone {
 		c.mu.Unlock()
 		return
 	}
 	c.queue = append(c.queue, msg...)
+	if tells && !c.tells {
+		c.tells, c.told = true, c.log.Holds()
+	}
 	n := len(c.queue)
 	c.mu.Unlock()
 	if !c.queued.Swap(true) && c.conn != nil {
@@ -298,7 +318,7 @@ func (c *Session) Push(msg []byte) {
 
 var errSlowReader = errors.New("the client does not read its messages: client-output-buffer-limit exceeded")
 
-// takePushes is TakePushes for messages that need not wait for a sync.
+// takePushes is TakePushes for messages that need not wait.
 func (c *Session) takePushes(out []byte) []byte {
 	if !c.queued.Load() {
 		return out
@@ -399,19 +419,19 @@ func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, er
 // reports that it has left something out. The command itself runs as always.
 func (c *Session) DoSome(ctx context.Context, most wire.Bound, args ...[]byte) (v resp.Value, cut bool, err error) {
 	c.out.CollectSome(most)
-	c.doing, c.doneEarly = ctx, nil
+	c.doing, c.doneEarly, c.holds = ctx, nil, c.log.Holds()
 	what := c.dispatchSafely(args)
 	c.doing = nil
 	c.endBatch(0, 0)
 	if what == waiting {
 		v, cut, err = c.await(ctx)
-		if err == nil && c.svc.DB.Log().Always() && !c.replay {
-			err = c.durably(ctx, true)
+		if err == nil && c.log.Holds().Any() && !c.replay {
+			err = c.settled(ctx, true)
 		}
 		return v, cut, err
 	}
-	if c.svc.DB.Log().Always() && !c.replay {
-		if err := c.durably(ctx, false); err != nil {
+	if c.holds.Any() && !c.replay {
+		if err := c.settled(ctx, false); err != nil {
 			return resp.Value{}, false, err
 		}
 	}
