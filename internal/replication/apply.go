@@ -87,6 +87,9 @@ func (f *follower) run() error {
 			if failed != nil {
 				return failed
 			}
+			if used > 0 {
+				f.l.applied(f.m)
+			}
 			f.a.Settle(used)
 			f.keep(used)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/cleantext"
+	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -22,7 +23,8 @@ import (
 //	 └───── a second later ◀──── any error ◀────────────────────────────────────┘
 //
 // One goroutine runs all of this. For each connection there is a second one (tend): it
-// acknowledges each second, and closes a connection that is silent for repl-timeout.
+// acknowledges each second, and closes a connection that is silent for repl-timeout. In a
+// group the replica acknowledges at once as well, as Node.AckAtOnce says.
 
 // linkStep is what a link does now.
 type linkStep int32
@@ -260,6 +262,9 @@ func (l *link) tend(m *masterConn, over <-chan struct{}) {
 		select {
 		case <-over:
 			return
+		case <-m.synced:
+			l.acknowledge(m)
+			continue
 		case <-tick.C:
 		}
 		switch l.step() {
@@ -293,13 +298,27 @@ func (l *link) acknowledge(m *masterConn) {
 	_ = m.send(wire.AppendCommand(nil, args...)) // the reader of the connection gets the error
 }
 
+// applied acknowledges a part of the stream that was just applied, if the master is to know at once. One read of the connection is
+// such a part: under load reads become large, and acknowledgements few.
+func (l *link) applied(m *masterConn) {
+	switch l.r.AcksAtOnce() {
+	case AckApplied:
+		l.acknowledge(m)
+	case AckSynced:
+		if log := l.r.db.Log(); log.OnSynced(log.End(), m.synced) {
+			l.acknowledge(m)
+		}
+	}
+}
+
 // masterConn is the connection to a master. CLIENT LIST shows it with flags=M.
 type masterConn struct {
 	net.Conn
-	l     *link
-	r     *bufio.Reader
-	write sync.Mutex // one message at a time
-	why   atomic.Pointer[error]
+	l      *link
+	r      *bufio.Reader
+	write  sync.Mutex   // one message at a time
+	synced oplog.Signal // the files hold more of the stream: tend acknowledges
+	why    atomic.Pointer[error]
 }
 
 // linkBuffer is how many bytes a link reads at once: about 5 ms of a stream with a million
@@ -307,7 +326,7 @@ type masterConn struct {
 const linkBuffer = 256 << 10
 
 func newMasterConn(l *link, conn net.Conn) *masterConn {
-	m := &masterConn{Conn: conn, l: l}
+	m := &masterConn{Conn: conn, l: l, synced: make(oplog.Signal, 1)}
 	m.r = bufio.NewReaderSize(receivingReader{m}, linkBuffer)
 	m.noteReceived()
 	return m

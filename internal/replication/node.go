@@ -39,6 +39,8 @@ type Node struct {
 	received atomic.Int64                   // bytes that masters have sent
 	sent     atomic.Int64                   // bytes that replicas were sent
 	failover failover
+	acks     atomic.Pointer[Acks] // nil: nothing asks
+	atOnce   atomic.Int32         // AckTime
 	// syncError is why the last full synchronisation failed, "" if it did not, nil
 	// before the first.
 	syncError atomic.Pointer[string]

@@ -63,6 +63,7 @@ func (r *Node) newReplica(conn reactor.Conn, announced Announced) (*Replica, err
 		return nil, ErrNoMasterLink
 	}
 	f := &Replica{m: &r.master, conn: conn, announced: announced, ready: make(chan struct{}), acknowledged: make(chan struct{}, 1)}
+	f.term = r.db.Log().Holds().Term()
 	f.plain.Knows = f.announced.knows
 	f.ctx, f.stop = context.WithCancel(r.ctx)
 	f.took()

@@ -52,6 +52,7 @@ type Replica struct {
 	softSince    atomic.Int64  // us since when it lags beyond the soft limit; 0: it does not
 	why          atomic.Pointer[string]
 
+	term   uint64        // of the log, when it became a replica
 	left   bool          // guarded by m.mu
 	reader *oplog.Reader // set at the cut of its snapshot, with m.mu held, or at once; nil with rdb-only
 	plain  oplog.Plain
@@ -113,6 +114,7 @@ func (f *Replica) Leave(err error) {
 		return
 	}
 	f.m.remove(f)
+	f.m.r.tellLeft(f)
 	if reader != nil {
 		reader.Close()
 	}
@@ -287,6 +289,7 @@ func (f *Replica) takeAck(args [][]byte) bool {
 	f.took()
 	notify(f.acknowledged)
 	m := f.m
+	m.r.tellAcks(f)
 	if m.lack.Load() {
 		m.setGate()
 	}

@@ -1,0 +1,206 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/testing/tier"
+	"github.com/ebbdb/ebb/internal/wire"
+	"github.com/ebbdb/ebb/resp"
+)
+
+// quorum stands for a group: what a number of replicas have acknowledged is committed. It always has the lease.
+type quorum struct {
+	log    *oplog.Log
+	need   int
+	synced bool // what counts is what the replicas' files hold
+	told   chan struct{}
+
+	mu    sync.Mutex // guards what follows
+	acked map[*replication.Replica]int64
+}
+
+func (q *quorum) Lease() bool { return true }
+
+func (q *quorum) Acked(a replication.Ack) {
+	offset := a.Applied
+	if q.synced {
+		offset = a.Synced
+	}
+	q.mu.Lock()
+	q.acked[a.Replica] = offset
+	all := []int64{}
+	for _, n := range q.acked {
+		all = append(all, n)
+	}
+	q.mu.Unlock()
+	if slices.Sort(all); len(all) >= q.need {
+		q.log.SetCommitted(a.Term, all[len(all)-q.need])
+	}
+	select {
+	case q.told <- struct{}{}:
+	default:
+	}
+}
+
+func (q *quorum) Left(f *replication.Replica) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.acked, f)
+}
+
+// pair starts a master, and a replica whose acknowledgement it needs.
+func pair(t *testing.T, when replication.AckTime, options ...string) (master, replica *Instance, q *quorum) {
+	t.Helper()
+	master, replica = startMaster(t, noPings...), startMaster(t, options...)
+	q = &quorum{log: master.db.Log(), need: 1, synced: when == replication.AckSynced, told: make(chan struct{}, 1),
+		acked: map[*replication.Replica]int64{}}
+	master.svc.Replication().TellAcks(q)
+	master.svc.JoinGroup(q)
+	replica.svc.Replication().AckAtOnce(when)
+	follow(t, dialTCP(t, replica.address()), master.address())
+	return master, replica, q
+}
+
+func (in *Instance) address() string { return in.Addrs()[0].String() }
+
+// A write that returned is on the replica: 200 times without a second between, so the acknowledgements come at once.
+func TestAWriteOfAGroupReturnsWhenTheReplicaHasIt(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		when    replication.AckTime
+		options []string
+	}{
+		"in memory":    {when: replication.AckApplied},
+		"in its files": {when: replication.AckSynced, options: []string{"--dir", t.TempDir(), "--appendonly", "yes", "--appendfsync", "always"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			master, replica, q := pair(t, x.when, x.options...)
+			c, r := connect(t, master.address()), connect(t, replica.address())
+			for n := range 200 {
+				v := strconv.Itoa(n)
+				c.must("SET", "k", v)
+				if got := r.must("GET", "k"); got.Str != v {
+					t.Fatalf("after SET k %s the replica has %q", v, got.Str)
+				}
+				if log := replica.db.Log(); x.when == replication.AckSynced && log.Synced() < q.log.Committed() {
+					t.Fatalf("committed %d, and the replica's files hold %d", q.log.Committed(), log.Synced())
+				}
+			}
+		})
+	}
+}
+
+// reply is what comes on a connection next.
+type reply struct {
+	resp.Value
+	err error
+}
+
+// soon reads the next reply in the background.
+func (c client) soon() <-chan reply {
+	got := make(chan reply, 1)
+	go func() {
+		v, err := wire.ReadValue(c.r)
+		got <- reply{v, err}
+	}()
+	return got
+}
+
+func TestAReplyThatNoReplicaHasAcknowledgedStays(t *testing.T) {
+	t.Parallel()
+	master, replica, q := pair(t, replication.AckApplied)
+	writer, reader, admin := connect(t, master.address()), connect(t, master.address()), connect(t, replica.address())
+	writer.must("SET", "k", "old")
+	admin.must("CLIENT", "PAUSE", "600000", "WRITE") // the replica applies nothing
+	before := q.log.End()
+	writer.send("SET", "k", "new")
+	wrote := writer.soon()
+	eventually(t, "the write is in the stream", func() bool { return q.log.End() > before })
+	reader.send("GET", "k")
+	read := reader.soon()
+	other := connect(t, master.address())
+	for range 20 { // the master goes on: it serves others, and sends the stream
+		other.must("PING")
+	}
+	if got := admin.must("GET", "k"); got.Str != "old" {
+		t.Fatalf("the paused replica has %q", got.Str)
+	}
+	select {
+	case v := <-wrote:
+		t.Fatalf("the reply to the write leaves: %v", v)
+	case v := <-read:
+		t.Fatalf("a reply that tells of the write leaves: %v", v)
+	default:
+	}
+	admin.must("CLIENT", "UNPAUSE")
+	if v := <-wrote; v.err != nil || v.Str != "OK" {
+		t.Errorf("the write: %v", v)
+	}
+	if v := <-read; v.err != nil || v.Str != "new" {
+		t.Errorf("the read: %v", v)
+	}
+}
+
+func TestADeposedMasterTellsOfNothing(t *testing.T) {
+	t.Parallel()
+	master, replica, q := pair(t, replication.AckApplied)
+	writer, admin, ops := connect(t, master.address()), connect(t, replica.address()), connect(t, master.address())
+	writer.must("SET", "k", "old")
+	admin.must("CLIENT", "PAUSE", "600000", "WRITE")
+	before := q.log.End()
+	writer.send("SET", "k", "lost")
+	wrote := writer.soon()
+	eventually(t, "the write is in the stream", func() bool { return q.log.End() > before })
+	admin.must("REPLICAOF", "NO", "ONE")
+	admin.must("CLIENT", "UNPAUSE")
+	host, port, _ := net.SplitHostPort(replica.address())
+	ops.send("REPLICAOF", host, port)
+	if v := <-wrote; v.err != nil || v.Str != "UNSYNCED what came of the last commands is not certain" {
+		t.Errorf("the write that the next master does not have: %v", v)
+	}
+	if v := <-writer.soon(); !errors.Is(v.err, io.EOF) {
+		t.Errorf("its connection: %v", v)
+	}
+	if got := admin.must("GET", "k"); got.Str != "old" {
+		t.Errorf("the next master has %q", got.Str)
+	}
+}
+
+// Without a group a replica acknowledges once a second.
+func TestAReplicaAcknowledgesAtOnceOnlyIfItIsToldSo(t *testing.T) {
+	t.Parallel()
+	master, replica, q := pair(t, replication.AckApplied)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	defer cancel()
+	acknowledged := func(what string) {
+		t.Helper()
+		for q.log.Committed() < q.log.End() {
+			select {
+			case <-q.told:
+			case <-ctx.Done():
+				t.Fatalf("%s: committed %d of %d", what, q.log.Committed(), q.log.End())
+			}
+		}
+	}
+	c := connect(t, master.address())
+	for range 200 {
+		c.must("INCR", "n")
+		acknowledged("at once")
+	}
+	replica.svc.Replication().AckAtOnce(replication.AckLater)
+	c.send("INCR", "n")
+	got := c.soon()
+	if v := <-got; v.err != nil || v.Kind != resp.KindInt {
+		t.Errorf("%v", v)
+	}
+	acknowledged("once a second")
+}
