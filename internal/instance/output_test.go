@@ -3,6 +3,7 @@ package instance
 import (
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -89,8 +90,9 @@ func TestAReplyShowsTheValueAsItWas(t *testing.T) {
 			read := reads[i]
 			w.ask("SET", "k", value)
 			c := dial()
+			id := strconv.FormatInt(c.ask("CLIENT", "ID").Int, 10)
 			c.send(read...)
-			waitForOutput(w)
+			waitForOutput(w, id, 1<<20)
 			w.ask(write...)
 			v := c.read()
 			if v.Elems != nil {
@@ -103,9 +105,17 @@ func TestAReplyShowsTheValueAsItWas(t *testing.T) {
 	}
 }
 
-// waitForOutput returns when the server has output that a client has not read.
-func waitForOutput(c client) {
-	for !strings.Contains(c.ask("CLIENT", "LIST").Str, " oll=1 ") {
+// waitForOutput returns when the server has a number of bytes of output, or more, for a client. CLIENT LIST may show the output of
+// others, and short replies of this one, for some time after they were read.
+func waitForOutput(c client, id string, bytes int) {
+	for {
+		_, omem, _ := strings.Cut(c.ask("CLIENT", "LIST", "ID", id).Str, " omem=")
+		omem, _, _ = strings.Cut(omem, " ")
+		if n, err := strconv.Atoi(omem); err != nil {
+			c.t.Fatal(err)
+		} else if n >= bytes {
+			return
+		}
 	}
 }
 
