@@ -280,13 +280,16 @@ func (w *waiter) takeBack() {
 }
 
 // giveBack runs undo. A server that became a replica in the pause of a failover leaves it to the end of
-// the lease: the new master has the grant.
+// the lease: the new master has the grant. So does one that its group has replaced.
 func (w *waiter) giveBack(late bool) {
 	svc := w.c.svc
 	if svc.pause.defers(func() { w.giveBack(true) }) || late && svc.DB.Replica() {
 		return
 	}
 	svc.DB.Do(w.dbi, w.keys, func(tx *engine.Tx) {
+		if svc.DB.Replica() && svc.DB.Log().Holds().Group() {
+			return // the next master of the group has the grant
+		}
 		x := w.ctx
 		x.Out, x.Tx = &wire.Writer{}, tx
 		w.undo(&x)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -290,6 +291,36 @@ func TestAnEventThatIsDeliveredBetweenTwoRepliesWaitsToo(t *testing.T) {
 		out, _ = listener.step(nil)
 		if out != "" && !strings.Contains(out, "PONG") {
 			t.Fatal(out)
+		}
+	}
+}
+
+// A server takes a lock back that it gave to a client which left before its reply. If its group has replaced it, the next master has
+// the lock, and does so when the lease ends.
+func TestADeposedMasterTakesBackNoGrant(t *testing.T) {
+	for _, deposed := range []bool{false, true} {
+		g := joined(t)
+		holder, waiter := g.dial(t), g.dial(t)
+		holder.held(t, request("LOCK.ACQUIRE", "l", "a", "100000"))
+		g.commit(g.log.End())
+		holder.wait()
+		token, _ := holder.step(nil)
+		waiter.held(t, request("LOCK.ACQUIRE", "l", "b", "100000", "WAIT", "100000"))
+		holder.held(t, request("LOCK.RELEASE", "l", "a", strings.Trim(token, ":\r\n")))
+		waiter.wait()
+		waiter.held(t, nil)
+		if deposed {
+			tx := g.DB.BeginAll(0)
+			tx.SetReplica(true)
+			g.log.Depose()
+			tx.Commit()
+		}
+		waiter.session.Closed(io.EOF)
+		g.DB.Barrier()
+		g.log.SetGroup(false)
+		info, _ := g.dial(t).step(request("LOCK.INFO", "l"))
+		if kept := strings.Contains(info, "\r\nb\r\n"); kept != deposed {
+			t.Errorf("deposed %v: the lock of the client that has gone: %q", deposed, info)
 		}
 	}
 }
