@@ -122,6 +122,11 @@ func (l *Log) OnSettled(offset int64, w Waker) bool {
 	return false
 }
 
+// OnPromised is Promised. If it returns false, the log wakes w once: when the offset is committed, or at an Alarm.
+func (l *Log) OnPromised(offset int64, w Waker) bool {
+	return l.Promised(offset) || l.await(waiting{offset, untilPromised, w})
+}
+
 // OnBatchSettled does the work of OnSettled for a caller that calls EndBatch soon.
 func (l *Log) OnBatchSettled(offset int64, w Waker) bool {
 	return l.Settled(offset) || l.await(waiting{offset, untilSettled, w})

@@ -67,6 +67,29 @@ func TestADeposedMastersOffsetsDoNotCount(t *testing.T) {
 	}
 }
 
+func TestWhatWaitsForAGroupAloneDoesSoWhileTheFilesFail(t *testing.T) {
+	l := New(0)
+	l.SetAlways(true)
+	l.SetGroup(true)
+	l.AppendVerbatim(make([]byte, 100), 0)
+	l.Fail(errors.New("no space"))
+	var w, again count
+	if l.OnPromised(100, &w) || w != 0 {
+		t.Fatalf("woken %d: it is not committed", w)
+	}
+	l.SetCommitted(l.Holds().Term(), 90)
+	if l.OnPromised(90, &again) == false || w != 0 {
+		t.Errorf("woken %d by an offset before", w)
+	}
+	if l.SetCommitted(l.Holds().Term(), 100); w != 1 || l.Settled(100) {
+		t.Errorf("woken %d; it is not synced", w)
+	}
+	l.OnPromised(200, &again)
+	if l.Fail(nil); again != 1 {
+		t.Errorf("woken %d when the files work again", again)
+	}
+}
+
 func TestAnAlarmWakesWhatWaitsForAGroup(t *testing.T) {
 	l := New(0)
 	l.SetGroup(true)

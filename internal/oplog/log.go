@@ -103,10 +103,11 @@ type waiting struct {
 type goal uint8
 
 const (
-	untilWritten goal = iota // the files contain the offset
-	untilSynced              // they are durable up to it
-	untilSettled             // replies that depend on it may leave
-	untilAlarm               // Alarm alone
+	untilWritten  goal = iota // the files contain the offset
+	untilSynced               // they are durable up to it
+	untilSettled              // replies that depend on it may leave
+	untilPromised             // they may as far as the group is concerned
+	untilAlarm                // Alarm alone
 )
 
 // New returns an empty stream that begins at an offset.
@@ -529,6 +530,8 @@ func (l *Log) over(x waiting) bool {
 		return l.isSynced(x.offset)
 	case untilSettled:
 		return l.Settled(x.offset)
+	case untilPromised:
+		return l.Promised(x.offset)
 	}
 	return false
 }
@@ -558,7 +561,9 @@ func (l *Log) wake(all bool) {
 // again.
 func (l *Log) Fail(err error) {
 	if err == nil {
-		l.failure.Store(nil)
+		if l.failure.Swap(nil) != nil && l.Holds().Group() {
+			l.Alarm() // what waits for the group alone may have to wait for the files again
+		}
 		return
 	}
 	l.failure.Store(&err)

@@ -146,10 +146,7 @@ func onSettled(log *oplog.Log, mark int64, did engine.Did, w oplog.Waker) bool {
 	if did&engine.Wrote != 0 || log.Failure() == nil {
 		return log.OnSettled(mark, w)
 	}
-	if !log.Promised(mark) {
-		log.OnAlarm(w)
-	}
-	return log.Promised(mark)
+	return log.OnPromised(mark, w)
 }
 
 // hasLease reports whether the output needs no lease, or the server has it. If not, an alarm wakes the session.
