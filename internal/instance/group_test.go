@@ -175,6 +175,46 @@ func TestADeposedMasterTellsOfNothing(t *testing.T) {
 	}
 }
 
+// has returns how many replicas count, and whether one of them has acknowledged an offset.
+func (q *quorum) has(offset int64) (replicas int, acknowledged bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, n := range q.acked {
+		acknowledged = acknowledged || n >= offset
+	}
+	return len(q.acked), acknowledged
+}
+
+func TestAnAcknowledgementBelongsToTheTermOfItsConnection(t *testing.T) {
+	t.Parallel()
+	master, _, q := pair(t, replication.AckApplied)
+	c := connect(t, master.address())
+	c.must("SET", "k", "v")
+	tx := master.db.BeginAll(0)
+	q.log.Depose()
+	tx.Commit()
+	before := q.log.End()
+	c.send("SET", "k", "w")
+	eventually(t, "the write is acknowledged", func() bool {
+		_, ok := q.has(before + 1)
+		return ok
+	})
+	if got := q.log.Committed(); got != 0 {
+		t.Errorf("a replica that came in the term before commits %d in this one", got)
+	}
+}
+
+func TestAReplicaThatHasLeftCountsNoLonger(t *testing.T) {
+	t.Parallel()
+	master, replica, q := pair(t, replication.AckApplied)
+	connect(t, master.address()).must("SET", "k", "v")
+	connect(t, replica.address()).must("REPLICAOF", "NO", "ONE")
+	eventually(t, "the replica has left", func() bool {
+		n, _ := q.has(0)
+		return n == 0
+	})
+}
+
 // Without a group a replica acknowledges once a second.
 func TestAReplicaAcknowledgesAtOnceOnlyIfItIsToldSo(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,23 @@ func TestAClosedGateIsADetour(t *testing.T) {
 	}
 }
 
+// Replies that wait for a sync or for a group are held by sessions.
+func TestHeldRepliesAreADetour(t *testing.T) {
+	s := gated(t)
+	d := s.NewDirect(0)
+	defer d.Close()
+	for name, hold := range map[string]func(on bool){"appendfsync always": s.DB.Log().SetAlways, "a group": s.DB.Log().SetGroup} {
+		hold(true)
+		if got := directStates(d, direct.Elsewhere); got != nil {
+			t.Errorf("%s: %v are not Elsewhere", name, got)
+		}
+		hold(false)
+		if got := directStates(d, direct.Done); got != nil {
+			t.Errorf("after %s: %v are not Done", name, got)
+		}
+	}
+}
+
 // A server of a cluster checks slots.
 func TestAClusterIsADetour(t *testing.T) {
 	s, _ := serviceWith(t, "--cluster-enabled", "yes")

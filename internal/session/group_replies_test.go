@@ -18,9 +18,11 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -171,20 +173,47 @@ func TestATermThatIsOverTellsOfNothing(t *testing.T) {
 }
 
 func TestACommandThatRanInTwoTermsTellsOfNothing(t *testing.T) {
+	for _, committed := range []bool{true, false} {
+		g := joined(t)
+		p := g.dial(t)
+		p.held(t, request("BLPOP", "q", "0"))
+		g.depose()
+		q := g.dial(t)
+		q.held(t, request("RPUSH", "q", "x"))
+		g.DB.Barrier()
+		if committed {
+			g.commit(g.log.End())
+			q.gets(t, ":1\r\n")
+		}
+		p.wait() // it is served
+		p.held(t, nil)
+		if len(p.woken) == 0 {
+			t.Fatalf("committed %v: the client waits for what the next term commits", committed)
+		}
+		p.loses(t)
+	}
+}
+
+// A message waits in its session until the session has its turn, and a term may end meanwhile.
+func TestAMessageBelongsToTheTermInWhichItCame(t *testing.T) {
 	g := joined(t)
-	p := g.dial(t)
-	p.held(t, request("BLPOP", "q", "0"))
+	writer, listener := g.dial(t), g.dial(t)
+	listener.send("CONFIG", "SET", "notify-keyspace-events", "KA")
+	listener.send("SUBSCRIBE", "__keyspace@0__:k")
+	writer.held(t, request("SET", "k", "v"))
+	listener.wait()
 	g.depose()
-	q := g.dial(t)
-	q.held(t, request("RPUSH", "q", "x"))
 	g.DB.Barrier()
 	g.commit(g.log.End())
-	q.gets(t, ":1\r\n")
-	for out, v := "", reactor.Park; v == reactor.Park; {
-		p.wait()
-		if out, v = p.step(nil); v != reactor.Park && out != unsynced {
-			t.Errorf("%q, %v", out, v)
+	for {
+		out := string(listener.session.TakePushes(nil))
+		if out == unsynced {
+			return
 		}
+		if out != "" {
+			t.Fatalf("the event of a write of the term before: %q", out)
+		}
+		listener.wait()
 	}
 }
 
@@ -295,6 +324,111 @@ func TestAnEventThatIsDeliveredBetweenTwoRepliesWaitsToo(t *testing.T) {
 	}
 }
 
+// What a connection asks for, or is told, while a reply of it is held comes after that reply.
+func TestRepliesKeepTheirOrderWhileOneIsHeld(t *testing.T) {
+	g := joined(t)
+	p, speaker := g.dial(t), g.dial(t)
+	p.send("HELLO", "3")
+	p.send("SUBSCRIBE", "news")
+	p.held(t, request("SET", "k", "v"))
+	if out, _ := speaker.step(request("PUBLISH", "news", "bare")); out != ":1\r\n" {
+		t.Fatalf("PUBLISH: %q", out)
+	}
+	p.wait()
+	p.held(t, request("PING")) // neither the message nor the PING, which wait for nothing, overtake the SET
+	g.commit(g.log.End())
+	var all string
+	for in := request("PING"); !strings.Contains(all, "PONG"); in = nil {
+		p.wait()
+		out, v := p.step(in)
+		if all += out; v == reactor.Park && out == "" && in != nil {
+			t.Fatal("it is woken, and waits")
+		}
+	}
+	ok, bare, pong := strings.Index(all, "+OK"), strings.Index(all, "bare"), strings.Index(all, "+PONG")
+	if ok != 0 || bare < ok || pong < ok {
+		t.Errorf("%q: the reply to SET is not the first", all)
+	}
+}
+
+func TestTheMessagesBehindAHeldReplyFollow(t *testing.T) {
+	g := joined(t)
+	p, speaker := g.dial(t), g.dial(t)
+	p.send("HELLO", "3")
+	p.send("SUBSCRIBE", "news")
+	p.held(t, request("SET", "k", "v"))
+	speaker.step(request("PUBLISH", "news", "bare"))
+	p.wait()
+	g.commit(g.log.End())
+	p.wait()
+	if _, out, v := p.session.Serve(nil, nil); string(out) != "+OK\r\n" || v != reactor.Continue {
+		t.Fatalf("%q, %v", out, v)
+	}
+	if len(p.woken) == 0 {
+		t.Fatal("nothing wakes the client for the message")
+	}
+	if out := string(p.session.TakePushes(nil)); !strings.Contains(out, "bare") {
+		t.Errorf("%q", out)
+	}
+}
+
+// A command with many keys runs in the background. Its long reply is a batch of its own, before the next request.
+func TestALongReplyOfACommandInTheBackgroundWaits(t *testing.T) {
+	cfg, err := config.Load(nil, nil)
+	must1(t, err)
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Loops: 1}, &hooks)
+	must1(t, err)
+	t.Cleanup(func() { s.Close(); db.Close() })
+	g := &grouped{Service: s, log: db.Log()}
+	db.NeedLog(1)
+	g.JoinGroup(g)
+	g.dial(t).held(t, request("SET", "k", strings.Repeat("v", 128)))
+	p := &peer{network: "tcp", addr: "127.0.0.1:1", woken: make(chan struct{}, 1)}
+	p.session = s.NewSession(onLoop{p})
+	t.Cleanup(func() { p.session.Closed(nil) })
+
+	words := []string{"MGET"}
+	for range session.ManyArgs {
+		words = append(words, "k")
+	}
+	in := append(request(words...), request("PING")...)
+	n, out, v := p.session.Serve(in, nil)
+	if in = in[n:]; len(out) > 0 || v != reactor.Park {
+		t.Fatalf("%d bytes, %v: it does not run in the background", len(out), v)
+	}
+	p.wait()
+	if n, out, v = p.session.Serve(in, nil); n != 0 || len(out) > 0 || v != reactor.Park {
+		t.Fatalf("%d bytes leave before the members have the value; %d, %v", len(out), n, v)
+	}
+	g.commit(g.log.End())
+	p.wait()
+	if got := p.raw(in); len(got) < 128*session.ManyArgs || !strings.HasSuffix(got, "+PONG\r\n") {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// Reads go on while the files fail, but only with what the members have.
+func TestAReadWaitsForTheMembersWhileTheFilesFail(t *testing.T) {
+	g := joined(t)
+	g.log.SetAlways(true)
+	writer, reader, later := g.dial(t), g.dial(t), g.dial(t)
+	writer.held(t, request("SET", "k", "v"))
+	reader.held(t, request("GET", "k"))
+	g.log.Fail(errors.New("no space left on device"))
+	writer.wait()
+	if out, v := writer.step(nil); !strings.HasPrefix(out, "-MISCONF") || v != reactor.Close {
+		t.Errorf("%q, %v", out, v)
+	}
+	reader.wait()
+	reader.held(t, nil)
+	later.held(t, request("GET", "k"))
+	g.commit(g.log.End())
+	reader.gets(t, "$1\r\nv\r\n")
+	later.gets(t, "$1\r\nv\r\n")
+}
+
 // A server takes a lock back that it gave to a client which left before its reply. If its group has replaced it, the next master has
 // the lock, and does so when the lease ends.
 func TestADeposedMasterTakesBackNoGrant(t *testing.T) {
@@ -322,6 +456,31 @@ func TestADeposedMasterTakesBackNoGrant(t *testing.T) {
 		if kept := strings.Contains(info, "\r\nb\r\n"); kept != deposed {
 			t.Errorf("deposed %v: the lock of the client that has gone: %q", deposed, info)
 		}
+	}
+}
+
+func TestAnEmbeddedCallThatWaitsForMembersEndsWithItsOwner(t *testing.T) {
+	for name, end := range map[string]func(g *grouped, quit chan struct{}){
+		"the server closes": func(g *grouped, _ chan struct{}) { g.Close() },
+		"its owner leaves":  func(_ *grouped, quit chan struct{}) { close(quit) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, quit, done := joined(t), make(chan struct{}), make(chan error, 1)
+				c := g.NewSession(nil)
+				defer c.Closed(nil)
+				c.LeaveOn(quit)
+				go func() {
+					_, err := c.DoContext(t.Context(), []byte("SET"), []byte("k"), []byte("v"))
+					done <- err
+				}()
+				synctest.Wait()
+				end(g, quit)
+				if err := <-done; !errors.Is(err, engine.ErrClosed) {
+					t.Errorf("%v, want %v", err, engine.ErrClosed)
+				}
+			})
+		})
 	}
 }
 
