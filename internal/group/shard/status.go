@@ -1,0 +1,149 @@
+package shard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+)
+
+// State is what a node does now.
+type State uint8
+
+// The states, in the order of a node's life.
+const (
+	Starting    State = iota // it has no answer to its Register, and does nothing
+	Searching                // a replica that no master of the newest epoch has answered
+	Loading                  // a replica whose full resynchronisation is not complete
+	Following                // a replica that applies and acknowledges the stream
+	Promoted                 // the master, which answers nothing until its promise to the one before is over
+	Recovering               // a master that writes; reads wait until its floor is committed
+	Leading                  // a master that writes and reads
+	HandingOver              // a master whose writes wait for the next one
+)
+
+var stateNames = [...]string{"starting", "searching", "loading", "following", "promoted", "recovering", "leading", "handing-over"}
+
+// String returns the state as INFO shows it.
+func (s State) String() string { return stateNames[s] }
+
+// Status is what a node tells people of itself.
+type Status struct {
+	State   State
+	Self    directory.Member // 0 before it is registered
+	Shard   directory.Shard  // the newest state that it has applied
+	Gates   Gates
+	Members []Progress // the other nodes in sync or, on the master, known to it; by node
+}
+
+// Progress is how far another node is. Only the master knows more than whether it is in sync.
+type Progress struct {
+	directory.Member
+	InSync bool           // by the newest state
+	Linked bool           // to this master
+	Acked  uint64         // what it has acknowledged in this epoch
+	Behind uint64         // bytes of the log that it has not acknowledged
+	Since  Time           // for how long it has not acknowledged all that the log held; 0 if it has
+	Change directory.Kind // the Expand or Shrink of it that is proposed, 0 if there is none
+}
+
+// Status returns what the node does at an instant. O(members).
+func (n *Node) Status(now Time) Status {
+	return Status{State: n.state(), Self: n.self, Shard: n.shard, Gates: n.Gates(now), Members: n.progress(now)}
+}
+
+func (n *Node) state() State {
+	switch m := n.master; {
+	case !n.registered:
+		return Starting
+	case m == nil && n.link.epoch != 0 && n.link.loading:
+		return Loading
+	case m == nil && n.link.ready && n.current():
+		return Following
+	case m == nil:
+		return Searching
+	case !m.serving:
+		return Promoted
+	case m.handOver != 0:
+		return HandingOver
+	case m.committed < m.floor:
+		return Recovering
+	}
+	return Leading
+}
+
+// progress returns the other members of the in-sync set, and the nodes that a master has heard of.
+func (n *Node) progress(now Time) (all []Progress) {
+	for _, m := range n.shard.InSync {
+		if m.Node != n.self.Node {
+			all = append(all, Progress{Member: m, InSync: true})
+		}
+	}
+	if n.master == nil {
+		return all
+	}
+	for _, p := range n.master.peers {
+		if !n.shard.In(p.member) {
+			all = append(all, Progress{Member: p.member})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Progress) int { return cmp.Compare(a.Node, b.Node) })
+	for i := range all {
+		n.measure(now, &all[i])
+	}
+	return all
+}
+
+// measure adds what a master knows of a node.
+func (n *Node) measure(now Time, x *Progress) {
+	m, caught := n.master, n.master.began
+	if p := n.of(x.Member); p != nil {
+		x.Linked, x.Acked, caught = p.link != 0, p.acked, max(caught, p.caught)
+	}
+	if x.Acked < n.log.End {
+		x.Behind, x.Since = n.log.End-x.Acked, now-caught
+	}
+	if c := m.proposal; c != nil && c.Kind != directory.Promote && c.Member() == x.Member {
+		x.Change = c.Kind
+	}
+}
+
+// Info calls put for the lines of INFO replication that the server of a group has.
+func (s Status) Info(put func(name string, value any)) {
+	put("group_state", s.State.String())
+	put("group_node", int(s.Self.Node))
+	put("group_incarnation", int64(s.Self.Incarnation))
+	put("group_epoch", int64(s.Shard.Epoch))
+	put("group_master", int(s.Shard.Master.Node))
+	put("group_min_sync_replicas", s.Shard.K)
+	put("group_in_sync", len(s.Shard.InSync))
+	put("group_self_in_sync", s.Shard.In(s.Self))
+	put("group_accepted_losses", int64(s.Shard.Losses))
+	if s.Gates.Epoch != 0 {
+		put("group_writable", s.Gates.Writable)
+		put("group_lease", s.Gates.Lease)
+		put("group_committed_offset", int64(s.Gates.Committed))
+		put("group_floor_offset", int64(s.Gates.Floor))
+	}
+	for i, m := range s.Members {
+		put("group_member"+strconv.Itoa(i), m.info(s.Gates.Epoch != 0))
+	}
+}
+
+// info returns the line of a member. measured means that the server is the master, which knows how far others are.
+func (p Progress) info(measured bool) string {
+	line := fmt.Sprintf("node=%d,incarnation=%d,in_sync=%d", p.Node, p.Incarnation, bit(p.InSync))
+	if measured {
+		line += fmt.Sprintf(",linked=%d,offset=%d,behind_bytes=%d,behind_ms=%d", bit(p.Linked), p.Acked, p.Behind, p.Since.Milliseconds())
+	}
+	return line
+}
+
+func bit(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
