@@ -245,6 +245,7 @@ type pause struct {
 	waiting map[*Session]bool
 	over    bool // the service closes
 	held    bool // writes wait independently of the time: FAILOVER
+	still   bool // no pause, but the data does not change: SetGroupWritable
 	timer   *time.Timer
 	ended   chan struct{} // closed at the end of the pause; nil: no link waits for it
 	left    []func()      // what waiters that have left their lines do at the end
@@ -417,7 +418,15 @@ func (p *pause) close() {
 // in Redis, so that the data does not change.
 func (p *pause) set(on bool) {
 	p.on.Store(on)
-	p.svc.DB.SetStill(on && !p.over)
+	p.svc.DB.SetStill((on || p.still) && !p.over)
+}
+
+// keepStill makes the engine expire and evict nothing, as in a pause, although no client waits.
+func (p *pause) keepStill(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.still = on
+	p.set(p.on.Load())
 }
 
 // await waits until the pause lets the stream of a master pass, which counts as a write. It returns

@@ -34,7 +34,7 @@ func TestAClosedGateIsADetour(t *testing.T) {
 	s := gated(t)
 	d := s.NewDirect(0)
 	defer d.Close()
-	for _, g := range []gate{gateLoading, gateReadOnly, gateStale, gateDisk, gateNoReplicas} {
+	for _, g := range []gate{gateLoading, gateReadOnly, gateStale, gateDisk, gateNoReplicas, gateGroup} {
 		if got := directStates(d, direct.Done); got != nil {
 			t.Errorf("before gate %b: %v are not Done", g, got)
 		}

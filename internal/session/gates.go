@@ -19,6 +19,7 @@ const (
 	gateStale                       // a replica without its master, which replies MASTERDOWN
 	gateDisk                        // the server cannot write its files: MISCONF
 	gateNoReplicas                  // too few good replicas: NOREPLICAS
+	gateGroup                       // too few members of the group keep up: NOREPLICAS
 )
 
 // These are the refusals, in Redis's words, which clients know.
@@ -151,7 +152,7 @@ func (g *gates) writing(closed gate, writes, ping bool) error {
 		return *g.disk.Load()
 	case !writes:
 		return nil
-	case closed&gateNoReplicas != 0 && closed&gateReadOnly == 0:
+	case closed&(gateNoReplicas|gateGroup) != 0 && closed&gateReadOnly == 0:
 		return errNoReplicas
 	case closed&gateReadOnly != 0:
 		return errReadOnly

@@ -93,7 +93,7 @@ func TestAnElectionThatCannotHappenIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		gate gate
 		want string
-	}{{gateReadOnly, "READONLY"}, {gateNoReplicas, "NOREPLICAS"}} {
+	}{{gateReadOnly, "READONLY"}, {gateNoReplicas, "NOREPLICAS"}, {gateGroup, "NOREPLICAS"}} {
 		s.gates.set(c.gate, true)
 		for _, request := range []string{"GETFRESH k LEASE 100", "GETFRESH k LEASE 100 OWNER me", "GETFRESH k LEASE 100 WAIT 1000",
 			"GETFRESH held LEASE 100 TOKEN " + token} {

@@ -141,6 +141,40 @@ func TestAReadOfAGroupWaitsForTheLease(t *testing.T) {
 	p.gets(t, "$-1\r\n")
 }
 
+func TestAGroupThatIsBehindIsNotWrittenTo(t *testing.T) {
+	g := joined(t)
+	p := g.dial(t)
+	answers := func(want string, words ...string) {
+		t.Helper()
+		if out, v := p.step(request(words...)); out != want || v != reactor.Continue {
+			t.Fatalf("%s: %q, %v, want %q", words, out, v, want)
+		}
+	}
+	p.held(t, []byte("SET k v\r\nSET short v PX 100\r\n"))
+	g.commit(g.log.End())
+	p.gets(t, "+OK\r\n+OK\r\n")
+	g.SetGroupWritable(false)
+	end := g.log.End()
+	const refused = "-NOREPLICAS Not enough good replicas to write.\r\n"
+	answers(refused, "SET", "k", "w")
+	answers(refused, "EVAL", "#!lua\nreturn 1", "0")
+	answers("$1\r\nv\r\n", "GET", "k")
+	g.pass(time.Second)
+	answers("$-1\r\n", "GET", "short")
+	answers("+OK\r\n", "CLIENT", "PAUSE", "100", "WRITE")
+	answers("+OK\r\n", "CLIENT", "UNPAUSE") // without the group, the engine goes on here
+	g.pass(time.Millisecond)
+	if got := g.log.End(); got != end {
+		t.Fatalf("the stream has grown by %d bytes that the members lack", got-end)
+	}
+	g.SetGroupWritable(true)
+	g.pass(time.Millisecond)
+	if g.log.End() == end {
+		t.Error("nothing expires when the members are back")
+	}
+	p.held(t, request("SET", "k", "w"))
+}
+
 func TestATermThatIsOverTellsOfNothing(t *testing.T) {
 	g := joined(t)
 	writer, reader, listener, popper := g.dial(t), g.dial(t), g.dial(t), g.dial(t)

@@ -54,6 +54,13 @@ func (s *Service) JoinGroup(g Group) {
 	s.DB.Log().SetGroup(true)
 }
 
+// SetGroupWritable tells whether enough members of the group keep up. It is so at first. While it is not, clients get NOREPLICAS for
+// writes, and the engine expires and evicts nothing: the stream, which the members lack, does not grow.
+func (s *Service) SetGroupWritable(on bool) {
+	s.gates.set(gateGroup, !on)
+	s.pause.keepStill(!on)
+}
+
 // leased implements connectionHost.
 func (s *Service) leased() bool {
 	g := s.group.Load()
