@@ -53,7 +53,10 @@ var infoSections = []struct {
 	{"latencystats", true, (*info).latencystats}, {"cluster", false, (*info).cluster}, {"keyspace", false, (*info).keyspace},
 }
 
-func (i *info) replication() { i.svc.Replication.Info(i.put) }
+func (i *info) replication() {
+	i.svc.Replication.Info(i.put)
+	i.svc.Host.InfoGroup(i.put)
+}
 
 func infoTitle(section string) string {
 	if section == "cpu" {

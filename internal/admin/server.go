@@ -73,6 +73,8 @@ type Host interface {
 	// refuses commands because it loads data.
 	Files() durable.Info
 	Loading() bool
+	// InfoGroup calls put for the lines of INFO replication about the server's group; there are none without a group.
+	InfoGroup(put func(name string, value any))
 	// Timing reports whether the durations of calls are counted.
 	Timing() bool
 	// RunningScript returns when the script began that has left its loop because it takes

@@ -30,6 +30,8 @@ type quorum struct {
 
 func (q *quorum) Lease() bool { return true }
 
+func (q *quorum) Info(func(string, any)) {}
+
 func (q *quorum) Acked(a replication.Ack) {
 	offset := a.Applied
 	if q.synced {

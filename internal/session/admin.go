@@ -42,6 +42,12 @@ func (h *adminHost) Files() durable.Info                        { return h.keepe
 func (h *adminHost) Loading() bool                              { return h.gates.has(gateLoading) }
 func (h *adminHost) Timing() bool                               { return h.latency.Load() }
 
+func (h *adminHost) InfoGroup(put func(name string, value any)) {
+	if g := h.group.Load(); g != nil {
+		(*g).Info(put)
+	}
+}
+
 func (h *adminHost) ClientMemory() (n int64) {
 	for _, c := range h.clients.list() {
 		n += c.memory().total()

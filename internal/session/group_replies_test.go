@@ -37,6 +37,8 @@ type grouped struct {
 
 func (g *grouped) Lease() bool { return !g.unled.Load() }
 
+func (g *grouped) Info(put func(name string, value any)) { put("group_state", "leading") }
+
 func joined(t *testing.T, options ...string) *grouped {
 	t.Helper()
 	g := &grouped{Service: serve(t, options...)}
@@ -173,6 +175,20 @@ func TestAGroupThatIsBehindIsNotWrittenTo(t *testing.T) {
 		t.Error("nothing expires when the members are back")
 	}
 	p.held(t, request("SET", "k", "w"))
+}
+
+func TestInfoTellsOfTheGroup(t *testing.T) {
+	g := joined(t)
+	g.unled.Store(true)
+	without := dial(t, serve(t), "tcp", "127.0.0.1:1")
+	for name, p := range map[string]*peer{"in a group": g.dial(t), "without one": without} {
+		for _, request := range [][]byte{request("INFO", "replication"), request("INFO")} { // neither waits for the lease
+			out, v := p.step(request)
+			if strings.Contains(out, "group_state:leading\r\n") != (p != without) || v != reactor.Continue {
+				t.Errorf("%s: %q, %v", name, out, v)
+			}
+		}
+	}
 }
 
 func TestATermThatIsOverTellsOfNothing(t *testing.T) {

@@ -44,8 +44,10 @@ import (
 // acknowledged more of the stream, and Log.Alarm when the lease is back, and once a second while replies wait. Its methods are safe for
 // concurrent use, and do not block.
 type Group interface {
-	// Lease reports whether no other node can serve as master now.
+	// Lease reports whether no other node can serve as master now, and all that this one had when it became master is committed.
 	Lease() bool
+	// Info calls put for the lines of INFO replication about the group.
+	Info(put func(name string, value any))
 }
 
 // JoinGroup makes replies wait until the group holds what they depend on. Call it before there are sessions.
