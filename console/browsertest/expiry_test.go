@@ -91,6 +91,19 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	p.Eventually(row("gone") + `?.innerText.includes('key')`)
 }
 
+// The rows of a storm leave the cards below them where they are.
+func TestAListOfExpirationsScrollsByItself(t *testing.T) {
+	s := browsertest.Serve(t, "--notify-keyspace-events", "xE")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("expiry")
+	p.Wait("the stream of expirations is open", func() bool { return following(p, "expired") >= 1 })
+	storm(t, s, "voucher", 200, time.Now().UnixMilli()+500)
+	p.Eventually(`$$('#screen .recent tbody tr').length >= 50`)
+	if tall := p.Number(`$('#screen .recent').clientHeight`); tall > 600 {
+		t.Errorf("the card has %v px", tall)
+	}
+}
+
 // T2
 func TestFieldsOfAHashGoOneByOneAndTheKeyWithTheLast(t *testing.T) {
 	s := browsertest.Serve(t)

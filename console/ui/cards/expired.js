@@ -109,7 +109,7 @@ export function expiredCard(ctx, match) {
   const head = h('div', { class: 'titlebar' }, h('h2', null, t('expiry.recent')), level);
   const rows = h('div', { class: 'table' }, h('table', { 'aria-label': t('expiry.recent') }, body));
   return {
-    el: h('section', { class: 'card' }, head, source, rows, none),
+    el: h('section', { class: 'card recent' }, head, source, rows, none),
     /** Says which expirations the card shows, and how it would show more. @param {LagAnswer} a */
     tell({ rules, enable, need }) {
       const command = enable && h('span', { class: 'mono' }, 'CONFIG SET notify-keyspace-events ' + enable),
