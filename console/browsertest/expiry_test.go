@@ -91,6 +91,20 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 	p.Eventually(row("gone") + `?.innerText.includes('key')`)
 }
 
+// Keys whose rows have expired make room for the next ones, and the line below the list counts those that are there.
+func TestTheListOfKeysReadsOnWhenItsRowsExpire(t *testing.T) {
+	s := browsertest.Serve(t)
+	storm(t, s, "voucher", 1000, time.Now().UnixMilli()+3000)
+	for i := range 200 {
+		s.Do("SET", fmt.Sprint("lasting:", i), "v")
+	}
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("keys")
+	p.Eventually(`byText('#screen td', 'voucher:').length > 20`)
+	p.Eventually(`!byText('#screen td', 'voucher:').length && byText('#screen td', 'lasting:').length >= 150`)
+	p.Eventually(`text('#screen [role=status]').startsWith($$('#screen tbody tr').length + ' shown')`)
+}
+
 // The rows of a storm leave the cards below them where they are.
 func TestAListOfExpirationsScrollsByItself(t *testing.T) {
 	s := browsertest.Serve(t, "--notify-keyspace-events", "xE")

@@ -211,6 +211,7 @@ class Table {
         this.chosen.delete(o.key(state.row));
         this.render();
         if (o.tooFew && this.all.length < (o.most || 1)) o.tooFew();
+        o.gone?.();
       },
       o.tooFew ? FADE.quick : FADE.slow,
     );

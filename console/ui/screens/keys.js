@@ -25,6 +25,9 @@ const SIZES = ['1024', '65536', '1048576'];
 const PAGE = { list: 200, tree: 1000 },
   KEEP = 2000,
   BRANCHES = 500;
+/** How many keys the screen reads by itself; and the rows of the list below which it reads on, because the others have expired. */
+const FIRST = { list: 200, tree: 20_000 },
+  FEW = 50;
 /** How many keys a page that is not full yet looks at before it asks. */
 const LOOK = 1e7;
 /** The pause between two drawings of the tree in a look at all keys, ms, and the number of rows up to which the list grows. */
@@ -102,8 +105,8 @@ class Tree {
   }
 }
 
-/** How far a look at the keys has come: what was looked at, what was found, and how much the reader wants. @param {number} page */
-const begin = (page) => ({ cursor: '0', done: false, looked: 0, found: 0, total: 0, want: page, rest: LOOK });
+/** How far a look at the keys has come: the keys looked at, found, and expired since, and how many are wanted. @param {number} want */
+const begin = (want) => ({ cursor: '0', done: false, looked: 0, found: 0, gone: 0, total: 0, want, rest: LOOK });
 
 /** The screen. */
 class Keys {
@@ -113,7 +116,8 @@ class Keys {
     this.filter = filterOf(ctx.params);
     this.isTree = ctx.params.get('view') === 'tree';
     this.page = this.isTree ? PAGE.tree : PAGE.list;
-    this.state = begin(this.page);
+    this.first = this.isTree ? FIRST.tree : FIRST.list;
+    this.state = begin(this.first);
     /** A page is on its way; and the user has asked for all of them. */
     this.busy = false;
     this.all = false;
@@ -171,8 +175,16 @@ class Keys {
           },
         ),
       ],
+      gone: () => this.expired(),
       empty: () => this.emptyText(),
     });
+  }
+
+  /** A row of the list has expired. Where few are left, the next keys take the places. */
+  expired() {
+    this.state.gone++;
+    this.paintNote();
+    if (!this.state.done && this.list.rows().length < FEW) this.lookFurther();
   }
 
   emptyText() {
@@ -245,18 +257,24 @@ class Keys {
   }
 
   paintNote() {
-    const { done, found, looked, total } = this.state,
+    const { done, found, gone, looked, total } = this.state,
       share = percent(total ? Math.min(1, looked / total) : 1);
-    setText(this.note, t(done ? 'keys.all' : 'keys.share', { n: found, share, total: num(total) }));
+    setText(this.note, t(done ? 'keys.all' : 'keys.share', { n: found - gone, share, total: num(total) }));
     this.more.hidden = done || this.isTree;
     this.every.hidden = done;
     setText(this.every, t(this.all ? 'keys.stop' : 'keys.lookatall'));
   }
 
-  /** Whether what has been read is drawn now. A look at all keys brings a page each few ms; to draw it takes longer. */
+  /** Whether the screen reads the next page by itself. */
+  goesOn() {
+    const { done, found, looked, want, rest } = this.state;
+    return !done && (this.all || (found < want && looked < rest));
+  }
+
+  /** Whether what has been read is drawn now. A look at many keys brings a page each few ms; to draw it takes longer. */
   isDrawn() {
-    if (!this.all || this.state.done) return true;
-    return this.isTree ? Date.now() - this.drawnAt > DRAW.ms : this.list.rows().length < DRAW.rows;
+    if (!this.goesOn()) return true;
+    return this.isTree ? Date.now() - this.drawnAt > DRAW.ms : !this.all || this.list.rows().length < DRAW.rows;
   }
 
   /** @param {KeyPage} a */
@@ -292,13 +310,12 @@ class Keys {
       if (state === this.state) this.busy = false;
     }
     this.paintNote();
-    const wants = this.all || (state.found < state.want && state.looked < state.rest);
-    if (!state.done && wants && !ctx.stop.aborted) this.next();
+    if (this.goesOn() && !ctx.stop.aborted) this.next();
   }
 
   /** Begins anew. */
   again() {
-    this.state = begin(this.page);
+    this.state = begin(this.first);
     this.busy = false;
     this.tree.branches.clear();
     this.rows = [];
