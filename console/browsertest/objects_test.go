@@ -187,6 +187,20 @@ func pop(t *testing.T, s *browsertest.Server, key string) (id string, token int6
 	return v.Elems[0].Elems[0].Str, v.Elems[0].Elems[3].Int
 }
 
+// Dead letters wait for an operator and not for a worker: they are not late. A phone shows what a job has.
+func TestDeadLettersAreNotLateAndAPhoneShowsTheirPayloads(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 1, "DEADLETTER", "{mail}:dead")
+	s.Do("DQ.ADD", "{mail}", "bad", `{"to":"ann@bounce.example"}`)
+	id, token := pop(t, s, "{mail}")
+	s.Do("DQ.NACK", "{mail}", id, token)
+	p := browsertest.Open(t, s.URL+"#/queues", browsertest.Options{})
+	const dead = `$$('#screen tbody tr').find((r) => r.innerText.startsWith('{mail}:dead'))`
+	p.Eventually(dead + `?.querySelector('.states .dead') && ` + dead + `.querySelector('[data-label="Late by"]').innerText === '–'`)
+	p = browsertest.Open(t, s.URL+"#/queues?db=0&s=dead&k="+keyURL("{mail}"), browsertest.Options{Width: 390, Height: 844, Mobile: true})
+	p.Eventually(`byText('#screen tbody tr', 'ann@bounce.example').length && byText('#screen td', 'ann@bounce.example').length`)
+}
+
 // T6
 func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
 	s := browsertest.Serve(t)

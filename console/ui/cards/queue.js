@@ -37,9 +37,9 @@ function dueCell(due) {
 
 /** @param {string} state @returns {Column<JobRow>[]} */
 const columns = (state) => [
-  column.name('id', t('queues.job'), (r) => r.id, { wide: true }, 80),
-  column.name('payload', t('queues.payload'), (r) => r.payload, { wide: true, minor: true }, 120),
-  column.number('deliveries', t('queues.deliveries'), (r) => r.deliveries, { minor: true }),
+  column.name('id', t('queues.job'), (r) => r.id, {}, 80),
+  column.name('payload', t('queues.payload'), (r) => r.payload, { wide: true }, 120),
+  column.number('deliveries', t('queues.deliveries'), (r) => r.deliveries),
   column.of('due', t('queues.due'), (r) => r.due, { num: true, cell: (r) => dueCell(r.due) }),
   ...(state === 'leased' ? leaseColumns() : []),
 ];
@@ -62,11 +62,11 @@ const showJob = ({ id: name, payload }) =>
   });
 
 /** The numbers of jobs by state. @param {QueueRow} q */
-const counts = (q) => ({ ready: q.ready, delayed: q.delayed, leased: q.leased, dead: q.letters ?? 0 });
+export const counts = (q) => ({ ready: q.ready, delayed: q.delayed, leased: q.leased, dead: q.letters ?? 0 });
 
-/** The shares of the states of a queue's jobs, as a bar. @param {QueueRow} q */
-export function stateBar(q) {
-  const all = Object.entries(counts(q)).filter(([, n]) => n > 0);
+/** The shares of the states of a queue's jobs, as a bar. @param {Partial<ReturnType<typeof counts>>} jobs */
+export function stateBar(jobs) {
+  const all = Object.entries(jobs).filter(([, n]) => n > 0);
   return h(
     'span',
     { class: 'states', 'aria-hidden': 'true', title: all.map(([s, n]) => t('queues.' + s) + ' ' + num(n)).join(', ') },
@@ -114,8 +114,8 @@ class QueueView {
     this.last = '';
     /** The other queues whose dead letters go to the same queue, whether there may be more, and when the page has asked. */
     this.sharing = { queues: /** @type {B[]} */ ([]), unsure: false, askedAt: -Infinity };
-    this.head = h('div', { class: 'titlebar' });
-    this.tabs = h('nav', { class: 'titlebar', 'aria-label': t('queues.states') });
+    this.head = h('div', { class: 'titlebar many' });
+    this.tabs = h('nav', { class: 'tabs', 'aria-label': t('queues.states') });
     this.facts = h('dl', { class: 'facts' });
     this.note = h('p', { class: 'faint' });
     this.about = h('p', { class: 'faint' }, t('queues.about.' + this.state));
@@ -157,18 +157,18 @@ class QueueView {
 
   makeButtons() {
     /** @param {string} action @param {string} label @param {() => unknown} fn */
-    const small = (action, label, fn) => this.ctx.button('queues.' + action, t('queues.' + label), fn, { small: true });
+    const button = (action, label, fn) => this.ctx.button('queues.' + action, t('queues.' + label), fn);
     return {
-      resume: small('pause', 'resume', () => this.act(['DQ.CONFIG', this.key(), 'PAUSED', 'no'], { text: t('queues.resume.text') })),
-      pause: small('pause', 'pause', async () => {
+      resume: button('pause', 'resume', () => this.act(['DQ.CONFIG', this.key(), 'PAUSED', 'no'], { text: t('queues.resume.text') })),
+      pause: button('pause', 'pause', async () => {
         const a = await askPause(this.key());
         if (a) this.act(a.argv, { quiet: true });
       }),
-      add: small('add', 'add', async () => {
+      add: button('add', 'add', async () => {
         const a = await askJob(this.key());
         if (a) this.act(a.argv, { quiet: true, unchanged: t('queues.add.there') });
       }),
-      config: small('config', 'config', async () => {
+      config: button('config', 'config', async () => {
         const a = this.queue && (await askConfig(this.queue));
         if (a) this.act(a.argv, { quiet: true });
       }),
@@ -294,6 +294,7 @@ class QueueView {
           { class: 'badge look' },
           queue.until === null ? t('queues.paused') : t('queues.paused.until', { span: span(Math.max(0, queue.until - clock())) }),
         ),
+      queue && h('a', { href: this.ctx.link('key', { db: this.ctx.db, k: this.k }) }, t('queues.raw')),
       h('span', { class: 'grow' }),
       queue && [buttons.add, buttons.config, queue.paused ? buttons.resume : buttons.pause],
     );
@@ -305,7 +306,7 @@ class QueueView {
     const next = q.next === null ? '–' : q.next > clock() ? t('time.in', { span: span(q.next - clock()) }) : t('time.now');
     return fill(
       this.facts,
-      property(t('queues.states'), stateBar(q)),
+      property(t('queues.states'), stateBar(counts(q))),
       property(t('queues.consumers'), num(q.waiting)),
       property(t('queues.next'), next),
       property(t('queues.late'), q.ready ? span(q.late) : '–', q.ready && q.late > LATE ? 'look' : ''),
@@ -315,7 +316,6 @@ class QueueView {
       q.stream && property(t('queues.delivers'), column.keyLink(ctx, 'streams', q.stream)),
       property(t('queues.delivers.failed'), q.wrong, 'look'),
       q.dropped > 0 && property(t('queues.dropped'), num(q.dropped), 'look'),
-      property(t('key.title'), h('a', { href: ctx.link('key', { db: ctx.db, k: this.k }) }, t('queues.raw'))),
     );
   }
 
@@ -328,7 +328,8 @@ class QueueView {
       STATES.map((s) =>
         h(
           'a',
-          { href: ctx.link('queues', { db: ctx.db, k, s }), class: 'badge', 'aria-current': s === this.state ? 'page' : undefined },
+          { href: ctx.link('queues', { db: ctx.db, k, s }), 'aria-current': s === this.state ? 'page' : undefined },
+          h('i', { class: 'level ' + s }),
           t('queues.' + s) + (queue ? ' ' + num(n[s]) : ''),
         ),
       ),

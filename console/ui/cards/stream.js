@@ -94,7 +94,7 @@ class StreamView {
     this.group = null;
     this.head = h('div', { class: 'titlebar' });
     this.note = h('p', { class: 'faint' });
-    this.tabs = h('nav', { class: 'titlebar', 'aria-label': t('streams.groups') });
+    this.tabs = h('nav', { class: 'tabs', 'aria-label': t('streams.groups') });
     this.facts = h('p', { class: 'faint' });
     this.more = h('p', { class: 'faint' });
     this.trim = ctx.button('streams.trim', t('streams.trim'), () => this.askedFor(this.stream && askTrim(this.stream)), { small: true });
@@ -219,7 +219,7 @@ class StreamView {
   /** @param {GroupRow} group @param {boolean} current */
   tab(group, current) {
     const href = this.ctx.link('streams', { db: this.ctx.db, k: this.k, g: url(group.name) });
-    return h('a', { href, class: 'badge', 'aria-current': current ? 'page' : undefined }, show(group.name, 40, true));
+    return h('a', { href, 'aria-current': current ? 'page' : undefined }, show(group.name, 40, true));
   }
 
   /** @param {HTMLElement} root */

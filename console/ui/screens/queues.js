@@ -4,7 +4,7 @@ import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
-import { names, showQueue, stateBar } from '../cards/queue.js';
+import { counts, names, showQueue, stateBar } from '../cards/queue.js';
 import { id, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -38,14 +38,19 @@ function deadCell(ctx, r) {
 /** @param {Ctx} ctx @returns {Column<Row>[]} */
 const columns = (ctx) => [
   column.of('k', t('keys.name'), (r) => text(r.k), { wide: true, cell: (r) => nameCell(ctx, r) }),
-  column.of('states', t('queues.states'), (r) => r.ready, { minor: true, sort: false, cell: stateBar }),
+  column.of('states', t('queues.states'), (r) => r.ready, {
+    minor: true,
+    sort: false,
+    cell: (r) => stateBar(r.sources.length ? { dead: r.ready + r.delayed + r.leased } : counts(r)),
+  }),
   column.number('delayed', t('queues.delayed'), (r) => r.delayed),
   column.number('ready', t('queues.ready'), (r) => r.ready),
   column.number('leased', t('queues.leased'), (r) => r.leased, { minor: true }),
+  // Dead letters wait for no worker: they are not late.
   column.of('late', t('queues.late'), (r) => r.late, {
     num: true,
     minor: true,
-    cell: (r) => h('span', { class: r.late > LATE ? 'look' : '' }, r.ready ? span(r.late) : '–'),
+    cell: (r) => (r.ready && !r.sources.length ? h('span', { class: r.late > LATE ? 'look' : '' }, span(r.late)) : '–'),
   }),
   column.of('next', t('queues.next'), (r) => r.next ?? Infinity, {
     num: true,
