@@ -181,6 +181,9 @@ func TestSmallThingsSayWhatIsSo(t *testing.T) {
 	s.Stop()
 	p.Eval(`location.hash = '#/performance'`)
 	p.Eventually(`text('#screen').includes('opens as soon as it does')`)
+	if got := p.Text(`text('#screen')`); strings.Contains(got, "module") || !strings.Contains(got, "Waiting for the server") {
+		t.Errorf("the page says %q", got)
+	}
 	s.Start()
 	p.Eventually(`byText('#screen h1', 'Performance').length`)
 }

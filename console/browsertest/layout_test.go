@@ -113,6 +113,15 @@ func TestAnAddressMayChooseTheLanguage(t *testing.T) {
 	p.Eventually(`document.documentElement.lang === 'zh'`)
 }
 
+func TestAWrongPasswordIsToldInTheLanguageOfThePage(t *testing.T) {
+	p := browsertest.Open(t, browsertest.Serve(t, "--requirepass", "secret").URL, browsertest.Options{Lang: "zh-CN"})
+	p.Allow(`^status 401: `)
+	p.Eventually(`$('form.login')`)
+	p.Fill(`$('input[name=password]')`, "wrong")
+	p.Press(kb.Enter)
+	p.Eventually(`text('form.login [role=alert]') === '用户或密码错误，或用户已停用。'`)
+}
+
 // T12
 func TestWhatEyesAndScreenReadersNeedIsThere(t *testing.T) {
 	s := shop(t)

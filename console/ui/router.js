@@ -78,8 +78,8 @@ function showError(e) {
     h(
       'div',
       { class: 'card' },
-      h('h2', null, t(forbidden ? 'error.forbidden' : 'error.title')),
-      h('p', { class: forbidden ? '' : 'error' }, refusal(e)),
+      h('h2', null, t(forbidden ? 'error.forbidden' : isAway ? 'error.waiting' : 'error.title')),
+      h('p', { class: forbidden || isAway ? '' : 'error' }, refusal(e)),
       h('button', { type: 'button', on: { click: again } }, t('again')),
     ),
   );
@@ -177,8 +177,8 @@ function showLong(root, n) {
  */
 function notLoaded(name, e) {
   const absent = e instanceof TypeError && /import|module/i.test(e.message),
-    error = new ApiError(absent ? 0 : 500, { error: (absent ? t('error.away') : t('error.screen', { name })) + ' ' + messageOf(e) }, 0);
-  return error;
+    words = absent ? t('error.away') : t('error.screen', { name }) + ' ' + messageOf(e);
+  return new ApiError(absent ? 0 : 500, { error: words }, 0);
 }
 
 /** Follows the hash. @param {(screen: string) => void} fn called when the route changes */

@@ -35,7 +35,7 @@ export function open(root, done) {
       password.value = '';
       password.focus();
       if (x instanceof ApiError && x.status === 429) wait(x.retry || 2);
-      else setText(error, messageOf(x));
+      else setText(error, x instanceof ApiError && x.code === 'WRONGPASS' ? t('login.wrong') : messageOf(x));
     }
   }
   fill(
