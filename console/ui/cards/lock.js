@@ -5,7 +5,7 @@ import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { poll } from '../lib/poll.js';
-import { id, show } from '../lib/bytes.js';
+import { id, show, url } from '../lib/bytes.js';
 import { since } from '../lib/countdown.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -44,10 +44,12 @@ export class Leases {
 /** @param {B} k @param {HolderRow} x */
 const keyOf = (k, x) => [id(k), id(x.owner), x.token].join(' ');
 
-/** @param {(x: HolderRow) => number|undefined} whole @returns {Column<HolderRow>[]} */
-const holderColumns = (whole) => [
+/** @param {LockRow['kind']} kind @param {(x: HolderRow) => number|undefined} whole @returns {Column<HolderRow>[]} */
+const holderColumns = (kind, whole) => [
   column.name('owner', t('locks.holder'), (r) => r.owner, { wide: true }, 100),
-  column.of('permits', t('locks.permits'), (r) => r.permits || 1, { num: true, minor: true }),
+  ...(kind === 'lock'
+    ? []
+    : [column.of('permits', t('locks.permits'), (/** @type {HolderRow} */ r) => r.permits || 1, { num: true, minor: true })]),
   column.of('token', t('locks.token'), (r) => r.token, { num: true, minor: true }),
   column.of('held', t('locks.held'), (r) => clock() - r.since, { num: true, minor: true, cell: (r) => since(r.since) }),
   column.countdown('lease', t('locks.lease'), (r) => r.until, whole),
@@ -65,36 +67,68 @@ const waiterColumns = (ctx) => [
     minor: true,
     cell: (r) => (r.mode ? t('locks.' + r.mode) : num(r.permits)),
   }),
-  column.of('since', t('locks.longest'), (r) => r.since, { num: true, cell: (r) => span(clock() - r.since) }),
+  column.of('since', t('locks.waits'), (r) => r.since, { num: true, cell: (r) => span(clock() - r.since) }),
 ];
 
 /** @param {LockRow} lock @param {HolderRow} holder */
 const releaseCommand = (lock, holder) =>
   lock.kind === 'lock' ? ['LOCK.RELEASE', lock.k, holder.owner, holder.token] : ['SEM.RELEASE', lock.k, holder.owner];
 
+/**
+ * The holders of a lock, whose kind is known, with a button for each.
+ * @param {Ctx} ctx
+ * @param {() => LockRow} lock
+ * @param {Leases} leases
+ * @param {() => unknown} after what follows a release
+ */
+function holdersTable(ctx, lock, leases, after) {
+  const { kind } = lock(),
+    o = { danger: true, text: t('locks.release.text'), unchanged: t('locks.changed') };
+  return table({
+    label: t('locks.holders'),
+    key: (r) => id(r.owner) + r.token,
+    fade: false,
+    columns: holderColumns(kind, (x) => leases.spanOf(lock().k, x)),
+    actions: (now) =>
+      commandButton(
+        ctx,
+        kind === 'lock' ? 'locks.release' : 'locks.semrelease',
+        t('locks.release'),
+        () => releaseCommand(lock(), now()),
+        after,
+        o,
+      ),
+  });
+}
+
+/** The name of a lock, its mode, and a way to its key. @param {Ctx} ctx @param {LockRow} lock */
+const headOf = (ctx, { k, kind, mode }) => [
+  h('h1', null, show(k, 120)),
+  h('span', { class: 'badge' }, t('locks.' + (kind === 'lock' ? mode : 'semaphore'))),
+  h('a', { href: ctx.link('key', { db: ctx.db, k: url(k) }) }, t('queues.raw')),
+];
+
 /** @param {HTMLElement} root @param {Ctx} ctx */
 export function showLock(root, ctx) {
   const { db } = ctx,
     k = ctx.params.get('k') || '',
     leases = new Leases(),
-    head = h('div', { class: 'titlebar' });
+    head = h('div', { class: 'titlebar' }),
+    held = h('div');
   /** @type {LockRow} */
   let lock;
-  const holders = table({
-    label: t('locks.holders'),
-    key: (r) => id(r.owner) + r.token,
-    fade: false,
-    columns: holderColumns((x) => leases.spanOf(lock.k, x)),
-    actions: (now) =>
-      commandButton(
-        ctx,
-        lock.kind === 'lock' ? 'locks.release' : 'locks.semrelease',
-        t('locks.release'),
-        () => releaseCommand(lock, now()),
-        () => again(),
-        { danger: true, text: t('locks.release.text'), unchanged: t('locks.changed') },
-      ),
-  });
+  /** Made once the kind of the lock is known. @type {ReturnType<typeof holdersTable>|undefined} */
+  let holders;
+  const showHolders = () => {
+    const made = holdersTable(
+      ctx,
+      () => lock,
+      leases,
+      () => again(),
+    );
+    fill(held, made.el);
+    return made;
+  };
   const waiters = table({
     label: t('locks.line'),
     key: (r) => id(r.owner) + (r.client ? r.client.id : ''),
@@ -113,21 +147,21 @@ export function showLock(root, ctx) {
     root,
     h('p', null, h('a', { href: ctx.link('locks', { db }) }, t('locks.others'))),
     head,
-    section(t('locks.holders'), h('div', null, holders.el)),
+    section(t('locks.holders'), held),
     section(t('locks.line'), h('div', null, waiters.el)),
   );
   const again = poll(ctx, 1000, async () => {
     try {
       lock = await get('lock', { db, k }, ctx.stop);
-      const mode = t('locks.' + (lock.kind === 'lock' ? lock.mode : 'semaphore'));
-      fill(head, h('h1', null, show(lock.k, 120)), h('span', { class: 'badge' }, mode));
+      fill(head, headOf(ctx, lock));
       leases.note([lock]);
+      holders ??= showHolders();
       holders.set(lock.holders);
       waiters.set(lock.line || []);
     } catch (e) {
       if (!isGone(e)) throw e;
       fill(head, h('h1', null, t('locks.free')));
-      holders.set([]);
+      holders?.set([]);
       waiters.set([]);
     }
   });

@@ -7,6 +7,8 @@ import { t, span, date } from './i18n.js';
  * @typedef {{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done:
  *   string}} Cell
  */
+/** A cell is about to end below this, ms, and below this share of its span where that is known. */
+const SOON = { ms: 10_000, share: 0.25 };
 /** @type {Set<Cell>} */
 const cells = new Set();
 let timer = 0;
@@ -50,7 +52,7 @@ function draw(c, now) {
   }
   // What counts down shows the second that has begun to run out; so it never shows 0 while it lives.
   setText(c.words, span(Math.max(left, 1)));
-  c.el.classList.toggle('soon', !c.up && left < 10000);
+  c.el.classList.toggle('soon', !c.up && left < Math.min(SOON.ms, (c.whole || Infinity) * SOON.share));
   if (c.bar) c.bar.style.setProperty('width', Math.min(100, (left / c.whole) * 100).toFixed(1) + '%');
 }
 
