@@ -113,6 +113,19 @@ func TestAnAddressMayChooseTheLanguage(t *testing.T) {
 	p.Eventually(`document.documentElement.lang === 'zh'`)
 }
 
+// The theme and the language are in the drawer of a phone.
+func TestTheBarOfAPhoneHasOneLine(t *testing.T) {
+	s := browsertest.Serve(t, "--http-console-read-only", "yes", "--http-console-label", "production #c0392b")
+	p := browsertest.Open(t, s.URL, browsertest.Options{Width: 390, Height: 844, Mobile: true})
+	p.Eventually(`$('#screen > div')`)
+	if n := p.Number(`$('#bar').getBoundingClientRect().height`); n > 60 {
+		t.Errorf("the bar has %v px", n)
+	}
+	p.Click(`$('#bar button.menu')`)
+	p.Click(button("中文"))
+	p.Eventually(`document.documentElement.lang === 'zh'`)
+}
+
 func TestAWrongPasswordIsToldInTheLanguageOfThePage(t *testing.T) {
 	p := browsertest.Open(t, browsertest.Serve(t, "--requirepass", "secret").URL, browsertest.Options{Lang: "zh-CN"})
 	p.Allow(`^status 401: `)

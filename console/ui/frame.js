@@ -23,6 +23,7 @@ export function paintFrame(app) {
     rail,
     h('a', { class: 'brand', href: '#/now' }, 'ebb'),
     RAIL.map((n) => h('a', { class: 'entry', href: link(n), 'data-name': n }, icon(n), t(n + '.title'))),
+    h('div', { class: 'settings' }, themeButton('ghost'), languageButton('ghost')),
     h('div', { class: 'account' }, show(me().user, 40), accountButton('')),
   );
   rail.setAttribute('aria-label', t('menu'));
@@ -63,16 +64,19 @@ export function paintBar() {
     readOnly && h('span', { class: 'badge', title: t('readonly.why') }, t('readonly')),
     role === 'replica' && h('span', { class: 'badge' }, t('replica')),
     iconButton(paused ? 'play' : 'pause', t(paused ? 'play' : 'pause'), togglePause, { 'aria-pressed': String(paused) }),
-    iconButton('theme', t('theme'), () => setTheme(root.dataset.theme === 'dark' ? 'light' : 'dark')),
-    h(
-      'button',
-      { class: 'ghost', type: 'button', title: t('language'), on: { click: nextLanguage } },
-      lang() === 'en' ? '中文' : 'English',
-    ),
+    themeButton('ghost optional'),
+    languageButton('ghost optional'),
     h('span', { class: 'user', title: t('user') }, show(user, 40)),
     accountButton('ghost optional'),
   );
 }
+
+/** The other theme, and the other language: in the bar, and on a phone in the drawer. @param {string} look */
+const themeButton = (look) =>
+  iconButton('theme', t('theme'), () => setTheme(root.dataset.theme === 'dark' ? 'light' : 'dark'), { class: look });
+/** @param {string} look */
+const languageButton = (look) =>
+  h('button', { class: look, type: 'button', title: t('language'), on: { click: nextLanguage } }, lang() === 'en' ? '中文' : 'English');
 
 /** Ends the login, or leads to one where there are other users: in the bar, and on a phone in the drawer. @param {string} look */
 function accountButton(look) {

@@ -57,7 +57,7 @@ function columns(type, kind) {
   /** @type {Column<Row>[]} */
   const all = [];
   if (type === 'list') all.push(column.of('i', '#', (r) => r.i, { num: true }));
-  else all.push(column.name('name', t('level.one.' + kind.level), (r) => r.f || r.m, { wide: true }, 100));
+  else all.push(column.name('name', t(kind.level === 'field' ? 'keys.new.field' : 'key.member'), (r) => r.f || r.m, { wide: true }, 100));
   if (type === 'zset') all.push(column.of('s', t('key.score'), (r) => Number(r.score), { num: true, cell: (r) => r.score }));
   if (type === 'hash' || type === 'list')
     all.push(column.of('v', t('key.value'), (r) => text(r.v), { wide: true, cell: (r) => valueCell(r.v) }));

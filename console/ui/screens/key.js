@@ -166,7 +166,7 @@ class Key {
       { pttl = -1 } = this.view();
     return h(
       'div',
-      { class: 'titlebar' },
+      { class: 'titlebar many' },
       h('h1', null, show(key, 120)),
       copier(() => text(key)),
       this.news,
