@@ -126,6 +126,17 @@ func TestTheBarOfAPhoneHasOneLine(t *testing.T) {
 	p.Eventually(`document.documentElement.lang === 'zh'`)
 }
 
+func TestLongScreensLeadToTheirCards(t *testing.T) {
+	p := browsertest.Open(t, browsertest.Serve(t).URL, browsertest.Options{Width: 390, Height: 844, Mobile: true})
+	for screen, title := range map[string]string{"server": "Users", "performance": "Latency events"} {
+		p.Screen(screen)
+		p.Eventually(`$$('#screen .jumps button').length === ($('#screen h1').innerText === 'Server' ? 8 : 7)`)
+		p.Click(`byText('#screen .jumps button', ` + browsertest.Quote(title) + `)[0]`)
+		head := `byText('#screen h2', ` + browsertest.Quote(title) + `)[0].getBoundingClientRect().y`
+		p.Eventually(head + ` > 40 && ` + head + ` < innerHeight - 40`)
+	}
+}
+
 func TestAWrongPasswordIsToldInTheLanguageOfThePage(t *testing.T) {
 	p := browsertest.Open(t, browsertest.Serve(t, "--requirepass", "secret").URL, browsertest.Options{Lang: "zh-CN"})
 	p.Allow(`^status 401: `)

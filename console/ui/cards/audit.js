@@ -57,6 +57,7 @@ export function refusals(ctx) {
       now = clock();
       rows.el.hidden = !!a.denied;
       rows.set(a.rows);
+      if (reset) reset.hidden = !a.rows.length;
       return a.denied;
     },
   });

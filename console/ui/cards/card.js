@@ -32,6 +32,20 @@ export function card(ctx, o) {
   return { again, el: h('section', { class: 'card tall' }, head, o.text && h('p', { class: 'faint' }, o.text), note, o.body) };
 }
 
+/** Buttons that lead to the cards of a long screen, by their titles. @param {Element[]} cards */
+export const jumps = (cards) =>
+  h(
+    'nav',
+    { class: 'jumps', 'aria-label': t('jumps') },
+    cards.map((el) => {
+      const click = () => {
+        el.scrollIntoView();
+        /** @type {HTMLElement|null} */ (el.querySelector('a, button, input'))?.focus({ preventScroll: true }); // Tab goes on from there
+      };
+      return h('button', { type: 'button', class: 'small', on: { click } }, el.querySelector('h2')?.textContent);
+    }),
+  );
+
 /** Whether an error is one of the whole page, and no card tells of it. @param {unknown} e */
 export const isHandledByPage = (e) => isPassing(e) || isAbort(e) || (e instanceof ApiError && e.login);
 

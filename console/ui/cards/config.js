@@ -36,7 +36,7 @@ const docCell = (r) =>
 /** @returns {Column<Row>[]} */
 const columns = () => [
   column.of('name', t('config.name'), (r) => r.name, { cell: (r) => h('span', { class: ['mono', r.changed && 'strong'] }, r.name) }),
-  column.of('value', t('key.value'), (r) => text(r.value), { wide: true, cell: (r) => valueCell(r, !!r.set, r.value) }),
+  column.of('value', t('key.value'), (r) => text(r.value), { cell: (r) => valueCell(r, !!r.set, r.value) }),
   column.of('default', t('config.default'), (r) => text(r.default), { minor: true, cell: (r) => valueCell(r, false, r.default) }),
   column.of('doc', t('config.doc'), (r) => r.doc, { wide: true, minor: true, sort: false, cell: docCell }),
 ];

@@ -5,7 +5,7 @@ import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { treemap } from '../lib/treemap.js';
-import { card } from '../cards/card.js';
+import { card, jumps } from '../cards/card.js';
 import { hotKeys } from '../cards/hot.js';
 import { latency, setThreshold } from '../cards/latency.js';
 import { memory } from '../cards/memory.js';
@@ -146,24 +146,23 @@ function slowlog(ctx) {
   const set = async () => {
     if (await setThreshold(ctx.db, 'slowlog-log-slower-than', threshold, t('performance.slow.hint'))) again();
   };
+  const reset = commandButton(
+    ctx,
+    'performance.slowreset',
+    t('performance.slowreset'),
+    () => ['SLOWLOG', 'RESET'],
+    () => again(),
+  );
   const { el, again } = card(ctx, {
     title: t('performance.slow'),
     ms: 2000,
-    tools: [
-      ctx.button('performance.config', t('latency.set'), set, { small: true }),
-      commandButton(
-        ctx,
-        'performance.slowreset',
-        t('performance.slowreset'),
-        () => ['SLOWLOG', 'RESET'],
-        () => again(),
-      ),
-    ],
+    tools: [ctx.button('performance.config', t('latency.set'), set, { small: true }), reset],
     body: [note, rows.el],
     read: async () => {
       const a = await get('slowlog', {}, ctx.stop);
       rows.set(a.rows);
       rows.el.hidden = !!a.denied;
+      if (reset) reset.hidden = !a.rows.length;
       threshold = a.threshold ?? threshold;
       setText(note, thresholdWords(a.threshold));
       return a.denied;
@@ -175,6 +174,9 @@ function slowlog(ctx) {
 /** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
   const [times, errors] = commands(ctx),
-    head = h('div', { class: 'titlebar' }, h('h1', null, t('performance.title')));
-  fill(root, head, times, slowlog(ctx), hotKeys(ctx), memory(ctx), latency(ctx), scripts(ctx), errors);
+    head = h('div', { class: 'titlebar' }, h('h1', null, t('performance.title'))),
+    slow = slowlog(ctx),
+    hot = hotKeys(ctx),
+    below = [memory(ctx), latency(ctx), scripts(ctx)].filter((el) => el !== null);
+  fill(root, head, jumps([times, slow, hot, errors, ...below]), times, slow, h('div', { class: 'cols' }, hot, errors), below);
 }

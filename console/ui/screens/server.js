@@ -4,7 +4,7 @@ import { get, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
 import { poll, missing } from '../lib/poll.js';
-import { isHandledByPage, property } from '../cards/card.js';
+import { isHandledByPage, jumps, property } from '../cards/card.js';
 import { audit, refusals } from '../cards/audit.js';
 import { clients } from '../cards/clients.js';
 import { configuration } from '../cards/config.js';
@@ -61,7 +61,7 @@ const fieldsOf = (info) =>
 export function open(root, ctx) {
   const facts = h('dl', { class: 'facts' }),
     why = h('p', { class: 'faint' }),
-    info = table({ label: 'INFO', key: (r) => r.section + '.' + r.name, fade: false, columns: columns() });
+    info = table({ label: 'INFO', key: (r) => r.section + '.' + r.name, fade: false, stack: true, columns: columns() });
   /** @type {Field[]} */
   let fields = [];
   let finding = '';
@@ -75,19 +75,17 @@ export function open(root, ctx) {
     { live: true },
   );
   const factCard = h('section', { class: 'card' }, facts),
-    infoCard = h('section', { class: 'card tall' }, h('div', { class: 'titlebar' }, h('h2', null, 'INFO'), search), info.el);
+    infoCard = h('section', { class: 'card tall' }, h('div', { class: 'titlebar' }, h('h2', null, 'INFO'), search), info.el),
+    pair = [replication(ctx), files(ctx)],
+    cards = [clients(ctx), configuration(ctx), users(ctx), refusals(ctx), audit(ctx), infoCard];
   fill(
     root,
     h('div', { class: 'titlebar' }, h('h1', null, t('server.title'))),
+    jumps([...pair, ...cards]),
     why,
     factCard,
-    h('div', { class: 'cols' }, replication(ctx), files(ctx)),
-    clients(ctx),
-    configuration(ctx),
-    users(ctx),
-    refusals(ctx),
-    audit(ctx),
-    infoCard,
+    h('div', { class: 'cols' }, pair),
+    cards,
   );
   poll(ctx, 2000, async () => {
     try {
