@@ -2,7 +2,7 @@
 import { get } from './lib/api.js';
 import { fromText, glob, quote, show, url } from './lib/bytes.js';
 import { h, list } from './lib/h.js';
-import { t } from './lib/i18n.js';
+import { t, typeWords } from './lib/i18n.js';
 import { db, link, RAIL, screen } from './router.js';
 
 /** @import { B, Child } from './lib/types.js' */
@@ -39,7 +39,10 @@ async function keys(s) {
   const k = fromText(s),
     a = await get('keys', { db: db(), cursor: '0', match: glob(s) + '*', limit: KEYS, name: url(k) }).catch(() => null),
     others = (a?.rows || []).filter((r) => quote(r.k) !== quote(k));
-  return { named: a?.named ? [keyRow(k, a.named.type || '')] : [], others: others.map((r) => keyRow(r.k, r.type || '')) };
+  return {
+    named: a?.named ? [keyRow(k, typeWords(a.named.type || ''))] : [],
+    others: others.map((r) => keyRow(r.k, typeWords(r.type || ''))),
+  };
 }
 
 /** The dialog of Find. */

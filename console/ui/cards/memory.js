@@ -6,7 +6,7 @@ import { poll } from '../lib/poll.js';
 import { table } from '../lib/table.js';
 import { treemap } from '../lib/treemap.js';
 import { beginning, id, show, text } from '../lib/bytes.js';
-import { t, percent, size, span } from '../lib/i18n.js';
+import { t, percent, size, span, typeWords } from '../lib/i18n.js';
 
 /** @import { BigRow, Column, Ctx, WalkAnswer, WalkRow } from '../lib/types.js' */
 
@@ -33,13 +33,13 @@ const columns = (ctx, db) => [
   column.number('keys', t('keys.title'), (r) => r.keys),
   column.bytes('bytes', t('keys.bytes'), (r) => r.bytes),
   column.of('ttl', t('memory.ttl'), shareTTL, { num: true, minor: true, title: t('memory.ttl.why'), cell: (r) => percent(shareTTL(r)) }),
-  column.of('types', t('memory.types'), (r) => Object.keys(r.types).join(', '), { minor: true, sort: false }),
+  column.of('types', t('memory.types'), (r) => Object.keys(r.types).map(typeWords).join(', '), { minor: true, sort: false }),
 ];
 
 /** @param {Ctx} ctx @param {() => number} db @returns {Column<BigRow & {at: number}>[]} */
 const bigColumns = (ctx, db) => [
   column.of('k', t('keys.name'), (r) => text(r.k), { wide: true, cell: (r) => column.keyLink(ctx, 'key', r.k, db()) }),
-  column.of('type', t('keys.type'), (r) => r.type, { minor: true }),
+  column.of('type', t('keys.type'), (r) => typeWords(r.type), { minor: true }),
   column.bytes('bytes', t('keys.bytes'), (r) => r.bytes),
   column.lifetime(),
 ];

@@ -237,3 +237,9 @@ export async function meanings() {
 
 /** A regular expression that matches s only. @param {string} s */
 const literal = (s) => s.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** How the server calls the type of a Bloom filter. */
+export const BLOOM = 'MBbloom--';
+
+/** The type of a key in words. @param {string} type */
+export const typeWords = (type) => (type === BLOOM ? 'bloom' : type);

@@ -10,15 +10,13 @@ import { factsCard, rangeBox, streamBody } from '../cards/key-stream.js';
 import { ItemsView, KINDS } from '../cards/key-items.js';
 import { stringBody } from '../cards/key-string.js';
 import { argv, bytes, copier, fromBytes, fromText, fromUrl, show, text, url } from '../lib/bytes.js';
-import { t, num, size, span, time, date, asSpan, parseSpan } from '../lib/i18n.js';
+import { BLOOM, t, num, size, span, time, date, asSpan, parseSpan, typeWords } from '../lib/i18n.js';
 
 /** @import { B, Ctx, Item, KeyEvent, KeyView, Resp, Rows, ViewStreamAnswer, ViewStringAnswer, Words } from '../lib/types.js' */
 /** @import { RunOptions } from '../lib/api.js' */
 
 export const title = 'key.title';
 
-/** How the server calls the type of a Bloom filter. */
-const BLOOM = 'MBbloom--';
 /** The screens about keys of a type. */
 const SCREENS = new Map([
   ['limiter', 'limits'],
@@ -197,7 +195,7 @@ class Key {
       h(
         'dl',
         { class: 'facts' },
-        keyProperty('type', data.type),
+        keyProperty('type', typeWords(data.type)),
         keyProperty('ttl', h('span', null, cell, until)),
         keyProperty('span', data.slide && span(data.slide)),
         keyProperty('items', data.n === undefined ? undefined : num(data.n)),

@@ -8,7 +8,7 @@ import { ttl } from '../lib/countdown.js';
 import { askTTL, changeMany, leastSize } from '../lib/bulk-actions.js';
 import { askNewKey } from '../cards/new-key.js';
 import { beginning, bytes, copier, fromText, fromUrl, id, show, text, upToColon, url } from '../lib/bytes.js';
-import { t, num, percent } from '../lib/i18n.js';
+import { BLOOM, t, num, percent, typeWords } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, KeyPage, KeyRow } from '../lib/types.js' */
 /** A key, with the time at which its TTL was read. @typedef {KeyRow & {at: number}} Row */
@@ -16,9 +16,7 @@ import { t, num, percent } from '../lib/i18n.js';
 /** @typedef {{p: string, k: B, folder: boolean, n: number, bytes: number, forever: number, next: number}} Branch */
 
 export const title = 'keys.title';
-const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lock', 'semaphore', 'delayqueue', 'MBbloom--'];
-/** How the list calls a type whose name in the server is another. */
-const TYPE_WORDS = new Map([['MBbloom--', 'bloom']]);
+const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'limiter', 'lock', 'semaphore', 'delayqueue', BLOOM];
 /** The sizes by which the list filters, bytes. */
 const SIZES = ['1024', '65536', '1048576'];
 /** The rows of a page of the list and of the tree, the rows that the list keeps, and the branches that the tree shows. */
@@ -56,7 +54,7 @@ function filterOf(params) {
 /** @param {Ctx} ctx @returns {Column<Row>[]} */
 const keyColumns = (ctx) => [
   column.key(ctx),
-  column.of('type', t('keys.type'), (r) => r.type, { minor: true, cell: (r) => TYPE_WORDS.get(r.type || '') ?? r.type ?? '–' }),
+  column.of('type', t('keys.type'), (r) => r.type, { minor: true, cell: (r) => (r.type ? typeWords(r.type) : '–') }),
   column.lifetime(),
   column.bytes('bytes', t('keys.bytes'), (r) => r.bytes, { minor: true }),
   column.of('n', t('keys.items'), (r) => r.n, { num: true, minor: true, cell: (r) => (r.n === undefined ? '' : num(r.n)) }),
@@ -348,7 +346,7 @@ class Keys {
       { class: 'titlebar' },
       h('h1', null, t('keys.title')),
       searchBox(t('keys.match'), (s) => this.move({ match: s, prefix: '' }), { value: words }),
-      this.choice('type', TYPES, (v) => TYPE_WORDS.get(v) ?? v),
+      this.choice('type', TYPES, typeWords),
       this.choice('ttl', ['none', 'soon'], (v) => t('keys.ttl.' + v)),
       this.choice('size', SIZES, leastSize),
       h('span', { class: 'segments' }, views),
