@@ -75,6 +75,10 @@ func TestEveryScreenOpensOnAnEmptyServer(t *testing.T) {
 	for _, name := range screens {
 		p.Screen(name)
 	}
+	for _, name := range []string{"keys", "limits", "locks", "queues", "streams"} {
+		p.Screen(name)
+		p.Eventually(`$('#screen .empty code.command') && $('#screen .empty a[href^="#/shell?line="]')`)
+	}
 }
 
 // A harness that overlooks faults would let all tests pass.

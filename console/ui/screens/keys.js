@@ -6,6 +6,7 @@ import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { ttl } from '../lib/countdown.js';
 import { askTTL, changeMany, leastSize } from '../lib/bulk-actions.js';
+import { firstCommand } from '../cards/first-command.js';
 import { askNewKey } from '../cards/new-key.js';
 import { beginning, bytes, copier, fromText, fromUrl, id, show, text, upToColon, url } from '../lib/bytes.js';
 import { BLOOM, t, num, percent, typeWords } from '../lib/i18n.js';
@@ -190,7 +191,7 @@ class Keys {
       line = 'SET hello world PX 30000';
     if (!this.state.done) return t('keys.looking');
     if (words || type || life || size) return t('keys.nomatch');
-    return [t('keys.none'), h('pre', { class: 'command' }, line), h('a', { href: this.ctx.link('shell', { line }) }, t('shell.open'))];
+    return [t('keys.none'), firstCommand(this.ctx, line)];
   }
 
   /** A button for many keys. @param {string} verb @param {string} action @param {object} which */

@@ -6,6 +6,7 @@ import { commandButton } from '../lib/command-button.js';
 import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
+import { firstCommand } from '../cards/first-command.js';
 import { decisions, prefixesCard, showReservations } from '../cards/limiters.js';
 import { argv, exactly, fromUrl, id, line, text } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
@@ -167,7 +168,7 @@ export function open(root, ctx) {
     sorted: (by) => list.sorted(by),
     columns: columns(ctx),
     actions: (now) => [ctx.button('limits.take', t('limits.whatif'), () => whatIf(db, now(), list.read), { small: true }), ' ', reset(now)],
-    empty: () => (one || params.get('match') ? t('keys.nomatch') : [t('limits.none'), h('pre', { class: 'command' }, FIRST)]),
+    empty: () => (one || params.get('match') ? t('keys.nomatch') : [t('limits.none'), firstCommand(ctx, FIRST)]),
   });
   fill(
     root,

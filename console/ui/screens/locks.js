@@ -6,6 +6,7 @@ import { since } from '../lib/countdown.js';
 import { samples } from '../lib/events.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
+import { firstCommand } from '../cards/first-command.js';
 import { Leases, showLock } from '../cards/lock.js';
 import { show, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
@@ -75,8 +76,7 @@ export function open(root, ctx) {
     sorted: (by) => list.sorted(by),
     open: (r) => ctx.go('locks', { db, k: url(r.k) }),
     columns: columns(ctx, leases),
-    empty: () =>
-      params.get('match') ? t('keys.nomatch') : [t('locks.none'), h('pre', { class: 'command' }, 'LOCK.ACQUIRE report worker-1 30000')],
+    empty: () => (params.get('match') ? t('keys.nomatch') : [t('locks.none'), firstCommand(ctx, 'LOCK.ACQUIRE report worker-1 30000')]),
   });
   const list = listed(ctx, 'locks', '-held', (a) => {
     leases.note(a.rows);

@@ -4,9 +4,9 @@ import { lines, bars } from '../lib/chart.js';
 import { samples } from '../lib/events.js';
 import { clock, get, isAbort, messageOf } from '../lib/api.js';
 import { poll } from '../lib/poll.js';
-import { copier } from '../lib/bytes.js';
 import { t, num, brief, size, micros, span, time, percent } from '../lib/i18n.js';
 import { attentionList } from '../cards/attention.js';
+import { firstCommand } from '../cards/first-command.js';
 
 /** @import { ConcernsAnswer, Ctx, Sample } from '../lib/types.js' */
 
@@ -126,18 +126,7 @@ function history() {
 }
 
 /** What an empty server shows: a first command. @param {Ctx} ctx */
-const firstSteps = (ctx) =>
-  section(
-    t('now.empty'),
-    h('p', null, t('now.empty.text')),
-    h(
-      'div',
-      { class: 'row' },
-      h('code', { class: 'command mono' }, FIRST_COMMAND),
-      copier(() => FIRST_COMMAND),
-      !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST_COMMAND }) }, t('shell.open')),
-    ),
-  );
+const firstSteps = (ctx) => section(t('now.empty'), h('p', null, t('now.empty.text')), firstCommand(ctx, FIRST_COMMAND));
 
 /** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {

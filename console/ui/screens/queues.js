@@ -4,6 +4,7 @@ import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
+import { firstCommand } from '../cards/first-command.js';
 import { counts, names, showQueue, stateBar } from '../cards/queue.js';
 import { id, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
@@ -102,14 +103,7 @@ export function open(root, ctx) {
     sorted: (by) => list.sorted(by),
     open: (r) => ctx.go('queues', { db, k: url(r.k) }),
     columns: columns(ctx),
-    empty: () =>
-      params.get('match')
-        ? t('keys.nomatch')
-        : [
-            t('queues.none'),
-            h('pre', { class: 'command' }, FIRST_COMMAND),
-            !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line: FIRST_COMMAND }) }, t('shell.open')),
-          ],
+    empty: () => (params.get('match') ? t('keys.nomatch') : [t('queues.none'), firstCommand(ctx, FIRST_COMMAND)]),
   });
   const list = listed(ctx, 'queues', '-dead', (a) => {
     queues.set(rowsOf(a.rows, since));

@@ -5,6 +5,7 @@ import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { filterBox, poll, missing, partly } from '../lib/poll.js';
+import { firstCommand } from '../cards/first-command.js';
 import { showStream } from '../cards/stream.js';
 import { id, show, text, url } from '../lib/bytes.js';
 import { t, num, percent } from '../lib/i18n.js';
@@ -95,7 +96,7 @@ export function open(root, ctx) {
     },
     open: (r) => ctx.go('streams', { db, k: url(r.k), g: r.group ? url(r.group) : undefined }),
     columns: columns(ctx, bounds),
-    empty: () => (ctx.params.get('match') ? t('keys.nomatch') : [t('streams.none'), h('pre', { class: 'command' }, 'XADD orders * id 17')]),
+    empty: () => (ctx.params.get('match') ? t('keys.nomatch') : [t('streams.none'), firstCommand(ctx, 'XADD orders * id 17')]),
   });
   const rules = table({
     label: t('streams.rules'),
@@ -111,7 +112,7 @@ export function open(root, ctx) {
         () => again(),
         { danger: true },
       ),
-    empty: () => [t('streams.norules'), h('pre', { class: 'command' }, 'EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO ended')],
+    empty: () => [t('streams.norules'), firstCommand(ctx, 'EXPIRY RULE SET sessions MATCH session:* LEVEL KEY TO ended')],
   });
   fill(
     root,

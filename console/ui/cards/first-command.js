@@ -1,0 +1,16 @@
+// A command that a screen without data offers: to copy, and to open in the shell.
+import { copier } from '../lib/bytes.js';
+import { h } from '../lib/h.js';
+import { t } from '../lib/i18n.js';
+
+/** @import { Ctx } from '../lib/types.js' */
+
+/** @param {Ctx} ctx @param {string} line */
+export const firstCommand = (ctx, line) =>
+  h(
+    'div',
+    { class: 'row' },
+    h('code', { class: 'command mono' }, line),
+    copier(() => line),
+    !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line }) }, t('shell.open')),
+  );
