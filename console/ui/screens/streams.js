@@ -8,7 +8,7 @@ import { filterBox, poll, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
 import { showStream } from '../cards/stream.js';
 import { id, show, text, url } from '../lib/bytes.js';
-import { t, num, percent } from '../lib/i18n.js';
+import { t, num, percent, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, RuleRow, StreamRow } from '../lib/types.js' */
 /** A group of a stream, or a stream without groups. */
@@ -20,6 +20,9 @@ import { t, num, percent } from '../lib/i18n.js';
 export const title = 'streams.title';
 /** The share of what a stream keeps from which a group that lags is about to lose entries. */
 const NEAR_LOSS = 0.8;
+/** A lag that needs a look, as the server judges it for Now; and how long an entry may be pending, ms. */
+const BEHIND = 100,
+  PENDING = 60_000;
 
 /** @param {StreamRow} s @returns {Row[]} */
 const rowsOf = ({ k, length, last, groups }) =>
@@ -43,11 +46,17 @@ const columns = (ctx, bounds) => [
       const most = bounds.get(id(r.k)) || 0,
         lag = r.lag || 0,
         losing = most > 0 && lag > most * NEAR_LOSS;
-      return [losing && [h('span', { class: 'badge look' }, t('streams.lag.losing', { share: percent(lag / most) })), ' '], num(r.lag)];
+      return [
+        losing && [h('span', { class: 'badge look' }, t('streams.lag.losing', { share: percent(lag / most) })), ' '],
+        h('span', { class: losing || lag >= BEHIND ? 'look strong' : '' }, num(r.lag)),
+      ];
     },
   }),
   column.number('pending', t('streams.pending'), (r) => r.pending),
-  column.duration('oldest', t('streams.oldest'), (r) => r.oldest, { minor: true }),
+  column.duration('oldest', t('streams.oldest'), (r) => r.oldest, {
+    minor: true,
+    cell: (r) => h('span', { class: (r.oldest || 0) > PENDING ? 'look' : '' }, r.pending ? span(r.oldest) : '–'),
+  }),
   column.number('consumers', t('streams.consumers'), (r) => r.consumers),
   column.code('last', t('streams.last'), (r) => r.last, { minor: true }),
 ];
@@ -117,6 +126,7 @@ export function open(root, ctx) {
   fill(
     root,
     h('div', { class: 'titlebar' }, h('h1', null, t('streams.title')), filterBox(ctx, 'streams')),
+    h('p', { class: 'faint' }, t('streams.about')),
     note,
     section(null, streams.el),
     section(t('streams.rules'), rules.el),
