@@ -30,6 +30,8 @@ var columns = [...]struct {
 	{"in", func(s *sample) float64 { return s.In }},
 	{"out", func(s *sample) float64 { return s.Out }},
 	{"cpu", func(s *sample) float64 { return s.CPU }},
+	{"allowed", func(s *sample) float64 { return s.Allowed }},
+	{"denied", func(s *sample) float64 { return s.Denied }},
 	{"replLag", func(s *sample) float64 { return s.ReplLag }},
 }
 

@@ -37,7 +37,7 @@ func TestAListOfManyIsSortedAndFilteredByTheServer(t *testing.T) {
 	first(0, "q0777")
 	p.Shot("queues-many")
 	p.Screen("limits")
-	first(2, "r0777")
+	first(3, "r0777")
 	p.Screen("streams")
 	head("Entries")
 	first(0, "s0777")

@@ -25,13 +25,13 @@ func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	p := browsertest.Open(t, s.URL+"#/limits", browsertest.Options{})
 	top := `$$('#screen section')[0]`
 	p.Eventually(top + `.querySelector('tbody tr')?.innerText.includes('api:mallory') && ` + top + `.querySelector('tbody tr').innerText.includes('295')`)
-	p.Eventually(`$$('#screen section')[2].querySelectorAll('tbody tr').length === 11`)
+	p.Eventually(`$$('#screen section')[3].querySelectorAll('tbody tr').length === 11`)
 	p.Click(`[...` + top + `.querySelectorAll('button')].find((b) => b.innerText === 'Reset')`)
 	if command := confirm(p); command != "RL.RESET api:mallory" {
 		t.Errorf("the dialog shows %q", command)
 	}
 	p.Eventually(top + `.innerText.includes('No limiter is denying requests')`)
-	p.Eventually(`$$('#screen section')[2].querySelectorAll('tbody tr').length === 10`)
+	p.Eventually(`$$('#screen section')[3].querySelectorAll('tbody tr').length === 10`)
 	if v := s.Do("RL.TAKE", "api:mallory", 5, 60_000); v.Elems[0].Int != 1 {
 		t.Errorf("after the reset the limiter replies %v", v)
 	}
@@ -46,7 +46,7 @@ func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("lim:0249"), browsertest.Options{})
 	p.Eventually(`byText('#screen a.leads', 'Open in Limits').length`)
 	p.ClickText("Open in Limits")
-	p.Eventually(`$$('#screen section')[2].querySelectorAll('tbody tr').length === 1 && text('#screen').includes('lim:0249')`)
+	p.Eventually(`$$('#screen section')[3].querySelectorAll('tbody tr').length === 1 && text('#screen').includes('lim:0249')`)
 	p.Shot("S29-limiter-by-key")
 }
 
@@ -63,6 +63,8 @@ func TestLimitsAreSummedByPrefixAndReservationsCancelled(t *testing.T) {
 	p.Eventually(top + `.querySelectorAll('tbody tr meter').length === 2 && ` + top + `.innerText.includes('gcra')`)
 	p.Eventually(`/api:\s+2\s+4/.test($$('#screen section')[1].innerText)`)
 	p.Eventually(`/allowed and [\d.]+ denied per second/.test(text('#screen'))`)
+	s.Do("RL.TAKE", "api:ann", 1, 3_600_000)
+	p.Eventually(`$$('#screen .chart .series').length === 2 && /allowed\s+denied/.test(text('#screen .legend'))`)
 	p.Shot("S32-limits")
 	p.Click(row("slow") + `.querySelector('td:not(.acts) button')`)
 	p.Click(`$('dialog[open] td.acts button')`)

@@ -7,7 +7,7 @@ import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
-import { decisions, prefixesCard, showReservations } from '../cards/limiters.js';
+import { decisions, decisionsCard, prefixesCard, showReservations } from '../cards/limiters.js';
 import { argv, exactly, fromUrl, id, line, text } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -137,8 +137,7 @@ async function whatIf(db, r, taken) {
 export function open(root, ctx) {
   const { db, params } = ctx,
     one = params.has('k') ? fromUrl(params.get('k') || '') : null,
-    note = h('p', { class: 'faint' }),
-    more = h('p', { class: 'faint' }),
+    [note, more] = [h('p', { class: 'faint' }), h('p', { class: 'faint' })],
     prefixes = prefixesCard(ctx, minutes),
     head = h('div', { class: 'titlebar' });
   /** @param {() => {k: B}} now */
@@ -172,12 +171,13 @@ export function open(root, ctx) {
   });
   fill(
     root,
-    h('h1', null, t('limits.title')),
+    h('div', { class: 'titlebar' }, h('h1', null, t('limits.title'))),
     h('p', { class: 'faint' }, t('limits.about')),
     decisions(ctx),
     note,
     section(t('limits.top'), top.el),
     prefixes.el,
+    decisionsCard(ctx),
     section(null, head, all.el, more),
   );
   /** @param {import('../lib/types.js').Answers['limits']} a */
