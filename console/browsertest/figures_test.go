@@ -221,3 +221,24 @@ func TestASpikeIsCutOffAndMarked(t *testing.T) {
 		t.Errorf("the usual values are %v px high", high)
 	}
 }
+
+// A storm of 50,000 expirations leaves the bars of the other seconds readable.
+func TestABarThatIsFarHigherThanTheOthersIsBroken(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Eventually(`$('#screen .tiles')`)
+	p.Eval(`import(location.origin + location.pathname + 'lib/chart.js').then((m) => {
+		const el = document.createElement('div');
+		el.id = 'chart';
+		el.style.width = '600px';
+		document.querySelector('#screen').prepend(el);
+		const values = Array.from({ length: 60 }, (_, i) => (i === 30 ? 50000 : 5 + (i % 3)));
+		m.bars(el, [{ label: 'expire', cls: 's-key', values }], { label: 'x', x: String }); })`)
+	p.Eventually(`$$('#chart .gap').length === 1 && $('#chart text.top').textContent === '50k'`)
+	bar := func(i int) float64 {
+		return p.Number(fmt.Sprintf(`Number($$('#chart rect.s-key')[%d].getAttribute('height'))`, i))
+	}
+	if usual, high := bar(0), bar(30); usual < 40 || high < 1.2*usual {
+		t.Errorf("a usual bar has %v px, and the storm %v", usual, high)
+	}
+}

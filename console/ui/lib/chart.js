@@ -302,36 +302,47 @@ function lineOf(s, times, scale, top, { x, y }) {
 }
 
 /**
- * Draws stacked bars: series by class, one value each bucket. marks: buckets with a sign above them (a storm).
+ * Draws stacked bars: series by class, one value each bucket. marks: buckets with a sign above them (a storm). A few spikes that would
+ * flatten all other bars are broken below the top of the chart, and have their figure beside them.
  * @param {HTMLElement} el
  * @param {Series[]} series
  * @param {Axis & {marks?: Set<number>}} axis
  */
 export function bars(el, series, axis) {
   const n = Math.max(0, ...series.map((s) => s.values.length)),
-    scale = even(n, axis);
-  let most = 2;
-  for (let i = 0; i < n; i++)
-    most = Math.max(
-      most,
-      series.reduce((sum, s) => sum + (s.values[i] || 0), 0),
-    );
+    scale = even(n, axis),
+    sums = Array.from({ length: n }, (_, i) => series.reduce((sum, s) => sum + (s.values[i] || 0), 0)),
+    most = Math.max(2, ...sums),
+    top = nice(calm(sums, most));
   show(el, {
     n,
     axis,
     scale,
-    top: nice(most),
+    top,
     heads: series.map((s) => s.label),
     figures: (i) => series.filter((s) => s.values[i] || series.length === 1).map((s) => s.label + ' ' + figure(s, s.values[i] || 0)),
     marks: (plot) =>
       Array.from({ length: n }, (_, i) => {
         const [left, right] = scale.edges(i).map(plot.x);
         return [
-          barOf(series, i, left, right, plot.y),
+          barOf(series, i, left, right, (v) => plot.y(Math.min(v, top))),
           axis.marks?.has(i) && svg('path', { class: 'storm', d: `M${(left + right) / 2 - 5} 1h10l-5 8z` }),
+          sums[i] > top && breakOf((axis.unit || brief)(sums[i]), left, right, plot),
         ];
       }),
   });
+}
+
+/** What tells that a bar is higher than its chart: a gap near its head, and its figure. @param {string} figure @param {number} left
+ * @param {number} right @param {Plot} plot */
+function breakOf(figure, left, right, { width }) {
+  const middle = (left + right) / 2,
+    isLast = middle > width - 60,
+    at = TOP + 12;
+  return [
+    svg('path', { class: 'gap', d: `M${left - 3} ${at + 3}L${right + 3} ${at - 3}` }),
+    svg('text', { class: 'top', x: middle + (isLast ? -9 : 9), y: TOP - 1, 'text-anchor': isLast ? 'end' : 'start' }, figure),
+  ];
 }
 
 /** The parts of a bar, one above the other. @param {Series[]} series @param {number} i @param {number} left @param {number} right
