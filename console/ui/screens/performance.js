@@ -44,6 +44,9 @@ const errorColumns = () => [
   column.number('n', t('performance.count'), (r) => r.n),
 ];
 
+/** How long after the first answer the second one is asked for, which gives rates, ms. */
+const SECOND = 1000;
+
 /** The rates between two answers; null for a command that the first one did not have. */
 class Rates {
   /** The calls of each command, and when. @type {Map<string, [number, number]>} */
@@ -87,7 +90,7 @@ function commands(ctx) {
     empty: () => t('performance.noerrors'),
   });
   const errorCard = section(t('performance.errors'), errors.el);
-  const { el } = card(ctx, {
+  const { el, again } = card(ctx, {
     title: t('performance.commands'),
     ms: 2000,
     body: [note, map, rows.el],
@@ -95,6 +98,7 @@ function commands(ctx) {
       const a = await get('performance', {}, ctx.stop),
         sum = a.commands.reduce((all, x) => all + x.usec, 0);
       errorCard.hidden = rows.el.hidden = !!a.denied;
+      if (!rates.before.size) setTimeout(again, SECOND);
       rows.set(rates.rows(a));
       setText(note, !sum ? '' : t('performance.map', { span: span(sum / 1000) }) + (a.timing ? '' : ' ' + t('performance.untimed')));
       treemap(
