@@ -88,7 +88,8 @@ func TestAUserOfTheServerLogsIn(t *testing.T) {
 		if !k.HttpOnly || k.SameSite != http.SameSiteStrictMode || k.Path != "" || k.Name != "ebb-9121" || len(k.Value) < 50 {
 			t.Errorf("the cookie is %v", k)
 		}
-		if status, body := w.ask("POST", "api/do", `{"db":0,"argv":[{"t":"GET"},{"t":"b"}]}`); status != 403 || !strings.Contains(body, "NOPERM") {
+		status, body := w.ask("POST", "api/do", `{"db":0,"argv":[{"t":"GET"},{"t":"b"}]}`)
+		if status != 403 || !strings.Contains(body, "NOPERM") {
 			t.Errorf("a key of others: %d %s", status, body)
 		}
 		if status, body := w.ask("POST", "api/do", `{"db":0,"argv":[{"t":"GET"},{"t":"a"}]}`); status != 200 || !strings.Contains(body, `"reply":null`) {
