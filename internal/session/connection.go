@@ -27,7 +27,7 @@ type connection struct {
 	// it may leave, and so must be in one piece.
 	shares, mayHold bool
 	did             engine.Did  // what the transactions of the batch did
-	foreign         bool        // the batch has messages of transactions of other sessions
+	foreign         bool        // the batch has messages of transactions of other sessions; guarded by mu
 	holds           oplog.Holds // before the batch, or the command that is parked, began
 
 	parser   wire.Parser

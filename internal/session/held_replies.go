@@ -113,12 +113,15 @@ func (s *Service) Settle(loop int) (did bool) {
 // another transaction has served the command.
 func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	h, log := &c.held, c.log
-	h.mark, h.barrier, h.did, h.holds, h.alarms, h.leases = c.mark, nil, c.did, c.holds, log.Alarms(), -1
+	h.mark, h.barrier, h.did, h.alarms, h.leases = c.mark, nil, c.did, log.Alarms(), -1
 	if served {
 		h.did |= engine.Wrote | engine.Looked
 	}
-	foreign = foreign || c.foreign
-	c.mark, c.did, c.foreign = 0, 0, false
+	c.mu.Lock() // a command in the background may take messages meanwhile
+	h.holds, foreign = c.holds, foreign || c.foreign
+	c.foreign = false
+	c.mu.Unlock()
+	c.mark, c.did = 0, 0
 	switch {
 	case h.mark == 0 && h.did == 0 && !foreign:
 		return false // it tells of no data
@@ -126,6 +129,7 @@ func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 		return false
 	case foreign:
 		h.barrier = c.host.beginBarrier(c.conn)
+		h.alarms = -1 // ready waits for the mark itself: the barrier waits for files that fail
 	case c.awaitMark(h.mark) && c.hasLease() && !h.over(log):
 		return false
 	}
