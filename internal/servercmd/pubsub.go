@@ -217,15 +217,17 @@ func runPublish(c *command.Ctx) error {
 }
 
 // publish sends the message to the subscribers of this server, and to replicas. In a transaction it
-// follows the effects, so that a client that gets it on a replica finds them there.
+// follows the effects, so that a client that gets it on a replica finds them there. It tells of data if it follows a write of its batch:
+// then it leaves with the reply to the write.
 func publish(c *command.Ctx, kind pubsub.Kind, name string) int {
-	s, bare := session.ServiceOf(c), !c.Tx.Begun()
+	s, begun := session.ServiceOf(c), c.Tx.Begun()
+	bare := !begun && !session.Of(c).HasWritten()
 	if !s.DB.Log().TakesMessages() {
 		return s.Publish(kind, c.Args[1], c.Args[2], bare, nil)
 	}
 	raw := wire.AppendCommand(nil, []byte(name), c.Args[1], c.Args[2])
 	then := s.DB.Log().AppendMessage
-	if !bare {
+	if begun {
 		then = c.Tx.Message
 	}
 	return s.Publish(kind, c.Args[1], c.Args[2], bare, func() { then(raw) })

@@ -112,6 +112,42 @@ func TestServedCommandsAndMessagesWaitForTheSync(t *testing.T) {
 	}
 }
 
+// A message that follows a write of its batch tells of it; another one waits for nothing.
+func TestAMessageBehindAWriteOfItsBatchWaitsForTheSync(t *testing.T) {
+	s := always(t)
+	log := s.DB.Log()
+	writer, listener := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2")
+	listener.send("SUBSCRIBE", "news")
+	pipeline := append(request("SET", "k", "v"), request("PUBLISH", "news", "of k")...)
+	if out, v := writer.step(pipeline); out != "" || v != reactor.Park {
+		t.Fatalf("%q, %v before the sync", out, v)
+	}
+	listener.wait()
+	if out := string(listener.session.TakePushes(nil)); out != "" {
+		t.Fatalf("message before the sync: %q", out)
+	}
+	s.DB.Barrier()
+	log.SetSynced(log.End())
+	for out := ""; out == ""; {
+		if out = string(listener.session.TakePushes(nil)); out == "" {
+			listener.wait()
+		} else if !strings.Contains(out, "of k") {
+			t.Fatalf("message: %q", out)
+		}
+	}
+	writer.wait()
+	if out, _ := writer.step(nil); out != "+OK\r\n:1\r\n" {
+		t.Fatalf("the writer got %q", out)
+	}
+	if out, _ := writer.step(request("PUBLISH", "news", "of nothing")); out != ":1\r\n" {
+		t.Fatalf("PUBLISH alone: %q", out)
+	}
+	listener.wait()
+	if out := string(listener.session.TakePushes(nil)); !strings.Contains(out, "of nothing") {
+		t.Fatalf("a message of its own: %q", out)
+	}
+}
+
 func TestAFailureOfTheFilesEndsTheWait(t *testing.T) {
 	s := always(t)
 	p := dial(t, s, "tcp", "127.0.0.1:1")

@@ -24,7 +24,7 @@ func (c *Session) SubscribedTo(k pubsub.Kind) []string { return c.svc.pubsub.Nam
 func (c *Session) SubscriptionCount(k pubsub.Kind) int { return c.svc.pubsub.Count(c, k) }
 
 // Publish sends a message to the subscribers of this server, and returns how many messages those are. forward, which may be
-// nil, sends it on to replicas, in the same order. bare means that the message belongs to no transaction.
+// nil, sends it on to replicas, in the same order. bare means that the message tells of no data.
 func (s *Service) Publish(k pubsub.Kind, channel, msg []byte, bare bool, forward func()) int {
 	if bare {
 		return s.pubsub.PublishBare(k, channel, msg, forward)

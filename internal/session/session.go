@@ -283,6 +283,12 @@ func (c *Session) noteTransactions() {
 	c.did |= c.tx.TakeDid()
 }
 
+// HasWritten reports whether a transaction of the batch has written. Its owner calls it.
+func (c *Session) HasWritten() bool {
+	c.noteTransactions()
+	return c.did&engine.Wrote != 0
+}
+
 // Push queues a message for the client, encoded for its protocol. Any goroutine
 // may call it. The message tells of data, and so leaves when the transactions that are under way may be told of.
 func (c *Session) Push(msg []byte) { c.push(msg, true) }
