@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/oplog"
@@ -23,6 +24,7 @@ type quorum struct {
 	need   int
 	synced bool // what counts is what the replicas' files hold
 	told   chan struct{}
+	acks   atomic.Int64
 
 	mu    sync.Mutex // guards what follows
 	acked map[*replication.Replica]int64
@@ -33,20 +35,21 @@ func (q *quorum) Lease() bool { return true }
 func (q *quorum) Info(func(string, any)) {}
 
 func (q *quorum) Acked(a replication.Ack) {
+	q.acks.Add(1)
 	offset := a.Applied
 	if q.synced {
 		offset = a.Synced
 	}
-	q.mu.Lock()
+	q.mu.Lock() // until the log is told, so that has does not run ahead of it
 	q.acked[a.Replica] = offset
 	all := []int64{}
 	for _, n := range q.acked {
 		all = append(all, n)
 	}
-	q.mu.Unlock()
 	if slices.Sort(all); len(all) >= q.need {
 		q.log.SetCommitted(a.Term, all[len(all)-q.need])
 	}
+	q.mu.Unlock()
 	select {
 	case q.told <- struct{}{}:
 	default:
@@ -245,4 +248,12 @@ func TestAReplicaAcknowledgesAtOnceOnlyIfItIsToldSo(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	acknowledged("once a second")
+	q.log.SetGroup(false) // so that writes wait for no replica
+	before := q.acks.Load()
+	for range 200 {
+		c.must("INCR", "n")
+	}
+	if n := q.acks.Load() - before; n > 50 { // one a second, where a write takes less than 5 ms
+		t.Errorf("%d acknowledgements of 200 writes", n)
+	}
 }
