@@ -94,11 +94,11 @@ func TestTheFirstRunLeadsFromAnEmptyServerToAKeyThatExpires(t *testing.T) {
 // Keys whose rows have expired make room for the next ones, and the line below the list counts those that are there.
 func TestTheListOfKeysReadsOnWhenItsRowsExpire(t *testing.T) {
 	s := browsertest.Serve(t)
-	storm(t, s, "voucher", 1000, time.Now().UnixMilli()+3000)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	for i := range 200 {
 		s.Do("SET", fmt.Sprint("lasting:", i), "v")
 	}
-	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	storm(t, s, "voucher", 1000, time.Now().UnixMilli()+5000)
 	p.Screen("keys")
 	p.Eventually(`byText('#screen td', 'voucher:').length > 20`)
 	p.Eventually(`!byText('#screen td', 'voucher:').length && byText('#screen td', 'lasting:').length >= 150`)

@@ -207,11 +207,12 @@ class Table {
     if (o.tooFew) tr.classList.add('quick');
     setTimeout(
       () => {
+        const before = this.all.length;
         this.all = this.all.filter((r) => r !== state.row && (!o.alive || this.ordered.includes(r) || o.alive(r)));
         this.chosen.delete(o.key(state.row));
         this.render();
         if (o.tooFew && this.all.length < (o.most || 1)) o.tooFew();
-        o.gone?.();
+        if (this.all.length < before) o.gone?.();
       },
       o.tooFew ? FADE.quick : FADE.slow,
     );

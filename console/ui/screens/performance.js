@@ -90,6 +90,7 @@ function commands(ctx) {
     empty: () => t('performance.noerrors'),
   });
   const errorCard = section(t('performance.errors'), errors.el);
+  let first = true;
   const { el, again } = card(ctx, {
     title: t('performance.commands'),
     ms: 2000,
@@ -98,7 +99,8 @@ function commands(ctx) {
       const a = await get('performance', {}, ctx.stop),
         sum = a.commands.reduce((all, x) => all + x.usec, 0);
       errorCard.hidden = rows.el.hidden = !!a.denied;
-      if (!rates.before.size) setTimeout(again, SECOND);
+      if (first) setTimeout(again, SECOND);
+      first = false;
       rows.set(rates.rows(a));
       setText(note, !sum ? '' : t('performance.map', { span: span(sum / 1000) }) + (a.timing ? '' : ' ' + t('performance.untimed')));
       treemap(
