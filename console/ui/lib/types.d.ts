@@ -197,8 +197,8 @@ export interface TableOptions<R> {
   alive?: (row: R) => boolean;
   /** There are too few rows for `most`. */
   tooFew?: () => void;
-  /** A row has faded and is gone. */
-  gone?: () => void;
+  /** Rows have faded and are gone. */
+  gone?: (rows: number) => void;
   /** On a phone a row is a card in any case. */
   stack?: boolean;
 }

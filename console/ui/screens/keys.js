@@ -174,14 +174,14 @@ class Keys {
           },
         ),
       ],
-      gone: () => this.expired(),
+      gone: (rows) => this.expired(rows),
       empty: () => this.emptyText(),
     });
   }
 
-  /** A row of the list has expired. Where few are left, the next keys take the places. */
-  expired() {
-    this.state.gone++;
+  /** Rows of the list have expired. Where few are left, the next keys take the places. @param {number} rows */
+  expired(rows) {
+    this.state.gone += rows;
     this.paintNote();
     if (!this.state.done && this.list.rows().length < FEW) this.lookFurther();
   }
