@@ -144,11 +144,18 @@ func descends(id, parent int) bool {
 
 // parentOf returns the parent of a process; 0: there is no such process. ended means that it has only not been waited for.
 func parentOf(id int) (parent int, ended bool) {
+	fields := stat(id)
+	if len(fields) < 2 {
+		return 0, false
+	}
+	parent, _ = strconv.Atoi(fields[1])
+	return parent, fields[0] == "Z"
+}
+
+// stat returns the fields of /proc/ID/stat behind the name, which may have blanks: the state is the first. See proc_pid_stat(5).
+func stat(id int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
-	_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ") // behind the name, which may have blanks
-	var state string
-	_, _ = fmt.Sscan(rest, &state, &parent)
-	return parent, state == "Z"
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
 // has reports whether a folder is p or in it.

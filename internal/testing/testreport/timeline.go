@@ -71,9 +71,8 @@ func (l *timeline) at(t time.Time, dir string) (tests []string) {
 
 // began returns when a process began, to 10 ms; the zero time: it is not known. It needs Linux's /proc.
 func began(id int) time.Time {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	up, _ := os.ReadFile("/proc/uptime")
-	fields, uptime := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])), 0.0
+	fields, uptime := stat(id), 0.0
 	if len(fields) < 20 {
 		return time.Time{}
 	}
