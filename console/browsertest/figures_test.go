@@ -200,18 +200,24 @@ func TestAReplicaOffersNoWrite(t *testing.T) {
 	p.Eventually(within("k", "Delete") + `?.disabled && ` + within("k", "Delete") + `.title.includes('only its master accepts writes')`)
 }
 
-// A spike of one second does not flatten the others.
-func TestASpikeIsCutOffAndMarked(t *testing.T) {
-	s := browsertest.Serve(t)
-	p := browsertest.Open(t, s.URL, browsertest.Options{})
+// charted opens a page and runs a script that draws into el by m, the module chart.js.
+func charted(t *testing.T, script string) *browsertest.Page {
+	p := browsertest.Open(t, browsertest.Serve(t).URL, browsertest.Options{})
 	p.Eventually(`$('#screen .tiles')`)
 	p.Eval(`import(location.origin + location.pathname + 'lib/chart.js').then((m) => {
 		const el = document.createElement('div');
 		el.id = 'chart';
 		el.style.width = '600px';
 		document.querySelector('#screen').prepend(el);
+		` + script + ` })`)
+	return p
+}
+
+// A spike of one second does not flatten the others.
+func TestASpikeIsCutOffAndMarked(t *testing.T) {
+	p := charted(t, `
 		const times = Array.from({ length: 60 }, (_, i) => 1700000000000 + 1000 * i);
-		m.lines(el, times, [{ label: 'p99', cls: 's-key', values: times.map((_, i) => (i === 30 ? 5000 : 10 + (i % 3))) }], { label: 'x' }); })`)
+		m.lines(el, times, [{ label: 'p99', cls: 's-key', values: times.map((_, i) => (i === 30 ? 5000 : 10 + (i % 3))) }], { label: 'x' });`)
 	p.Eventually(`$('#chart path.storm') && text('#chart .legend').includes('higher')`)
 	high := p.Number(`(() => {
 		const y = $('#chart path.series').getAttribute('d').match(/ [\d.]+/g).map(Number).filter((_, i) => i !== 30);
@@ -224,16 +230,9 @@ func TestASpikeIsCutOffAndMarked(t *testing.T) {
 
 // A storm of 50,000 expirations leaves the bars of the other seconds readable.
 func TestABarThatIsFarHigherThanTheOthersIsBroken(t *testing.T) {
-	s := browsertest.Serve(t)
-	p := browsertest.Open(t, s.URL, browsertest.Options{})
-	p.Eventually(`$('#screen .tiles')`)
-	p.Eval(`import(location.origin + location.pathname + 'lib/chart.js').then((m) => {
-		const el = document.createElement('div');
-		el.id = 'chart';
-		el.style.width = '600px';
-		document.querySelector('#screen').prepend(el);
+	p := charted(t, `
 		const values = Array.from({ length: 60 }, (_, i) => (i === 30 ? 50000 : 5 + (i % 3)));
-		m.bars(el, [{ label: 'expire', cls: 's-key', values }], { label: 'x', x: String }); })`)
+		m.bars(el, [{ label: 'expire', cls: 's-key', values }], { label: 'x', x: String });`)
 	p.Eventually(`$$('#chart .gap').length === 1 && $('#chart text.top').textContent === '50k'`)
 	bar := func(i int) float64 {
 		return p.Number(fmt.Sprintf(`Number($$('#chart rect.s-key')[%d].getAttribute('height'))`, i))
