@@ -383,17 +383,9 @@ func (s *Subscriptions) count(k Kind) int {
 // Publish queues a message for the subscribers of a channel and of the patterns that match
 // it, or for those of a shard channel, and returns how many messages it queued. forward may
 // be nil; Publish calls it with the lock held, so that replicas get messages in the same
-// order. While nothing is subscribed and forward is nil, Publish costs one atomic load.
-func (b *Broker) Publish(kind Kind, channel, msg []byte, forward func()) int {
-	return b.publish(kind, channel, msg, false, forward)
-}
-
-// PublishBare does the work of Publish for a message that belongs to no transaction: subscribers get it by PushBare.
-func (b *Broker) PublishBare(kind Kind, channel, msg []byte, forward func()) int {
-	return b.publish(kind, channel, msg, true, forward)
-}
-
-func (b *Broker) publish(kind Kind, channel, msg []byte, bare bool, forward func()) int {
+// order. While nothing is subscribed and forward is nil, Publish costs one atomic load. bare means that the message tells
+// of no data: subscribers get it by PushBare.
+func (b *Broker) Publish(kind Kind, channel, msg []byte, bare bool, forward func()) int {
 	if forward == nil && !b.Active() {
 		return 0
 	}

@@ -78,7 +78,7 @@ func TestPatternsGetMessagesInTheirOrder(t *testing.T) {
 		"":         {"*", ""},
 		long + "y": {"*", long + "*", long + "y"},
 	} {
-		n := b.Publish(Channel, []byte(channel), []byte("m"), nil)
+		n := b.Publish(Channel, []byte(channel), []byte("m"), false, nil)
 		for i := range want {
 			want[i] = "pmessage " + want[i] + " " + channel + " m"
 		}
@@ -144,7 +144,7 @@ func (m *model) leave(i int) {
 
 // publish compares the messages of every client with those of the model.
 func (m *model) publish(t *rapid.T, k Kind, channel string) {
-	n := m.broker.Publish(k, []byte(channel), []byte("m"), nil)
+	n := m.broker.Publish(k, []byte(channel), []byte("m"), false, nil)
 	for i, c := range m.clients {
 		var want []string
 		switch {
@@ -241,7 +241,7 @@ func BenchmarkPublishToOneSubscriber(b *testing.B) {
 	channel, msg := []byte("news"), []byte("hello")
 	b.ReportAllocs()
 	for b.Loop() {
-		broker.Publish(Channel, channel, msg, nil)
+		broker.Publish(Channel, channel, msg, false, nil)
 		c.got = c.got[:0]
 	}
 }

@@ -174,7 +174,7 @@ func TestAClientThatGoesLeavesItsListsBesideTheLoop(t *testing.T) {
 			s.Serve(wire.AppendCommand(nil, "SUBSCRIBE", "c"), nil)
 		}
 		// Closed must return although the test holds the locks of pub/sub and of all shards.
-		svc.pubsub.Publish(pubsub.Channel, nil, nil, func() {
+		svc.pubsub.Publish(pubsub.Channel, nil, nil, false, func() {
 			tx := svc.DB.BeginAll(0)
 			s.Closed(nil)
 			tx.Commit()

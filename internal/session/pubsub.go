@@ -26,10 +26,7 @@ func (c *Session) SubscriptionCount(k pubsub.Kind) int { return c.svc.pubsub.Cou
 // Publish sends a message to the subscribers of this server, and returns how many messages those are. forward, which may be
 // nil, sends it on to replicas, in the same order. bare means that the message tells of no data.
 func (s *Service) Publish(k pubsub.Kind, channel, msg []byte, bare bool, forward func()) int {
-	if bare {
-		return s.pubsub.PublishBare(k, channel, msg, forward)
-	}
-	return s.pubsub.Publish(k, channel, msg, forward)
+	return s.pubsub.Publish(k, channel, msg, bare, forward)
 }
 
 // Channels returns the names of a kind that have subscribers and match a pattern, in order. A nil pattern matches all.
