@@ -101,7 +101,8 @@ func TestTheListOfKeysReadsOnWhenItsRowsExpire(t *testing.T) {
 	storm(t, s, "voucher", 1000, time.Now().UnixMilli()+5000)
 	p.Screen("keys")
 	p.Eventually(`byText('#screen td', 'voucher:').length > 20`)
-	p.Eventually(`!byText('#screen td', 'voucher:').length && byText('#screen td', 'lasting:').length >= 150`)
+	// Below 50 rows the list reads on. How many it has then depends on how many vouchers were left.
+	p.Eventually(`!byText('#screen td', 'voucher:').length && byText('#screen td', 'lasting:').length >= 50`)
 	p.Eventually(`text('#screen [role=status]').startsWith($$('#screen tbody tr').length + ' shown')`)
 }
 

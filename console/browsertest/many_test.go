@@ -39,7 +39,7 @@ func TestAListOfManyKeysIsWalkedToItsEndInFlatMemory(t *testing.T) {
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	p.Screen("keys")
 	p.Eventually(`$$('#screen tbody tr').length >= 200`)
-	shown := `Number(/^([\d,]+) shown/.exec($('#screen [role=status]').textContent)[1].replaceAll(',', ''))`
+	shown := `Number(/^([\d,]+) (?:shown|found)/.exec($('#screen [role=status]').textContent)[1].replaceAll(',', ''))`
 	pages := 0
 	for p.Number(shown) < 3000 { // beyond the 2,000 rows that the page keeps
 		was := p.Number(shown)

@@ -6,7 +6,6 @@ import * as events from './lib/events.js';
 import { h, fill } from './lib/h.js';
 import { percent, startLang, t } from './lib/i18n.js';
 import * as frame from './frame.js';
-import * as keyboard from './keyboard.js';
 import * as router from './router.js';
 import { askMe, isKnown, me, setMe } from './user.js';
 
@@ -102,7 +101,6 @@ document.addEventListener('visibilitychange', () => {
 });
 router.start(frame.paintRoute);
 frame.start(boot, askLogin);
-keyboard.start();
 frame.setTheme();
 localStorage.removeItem('ebb.shell'); // of versions that kept one history for all users, with passwords
 await startLang();

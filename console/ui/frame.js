@@ -1,4 +1,4 @@
-// What stands around the screens: the rail, the top bar and the banner.
+// What stands around the screens: the rail, the top bar, the banner, and the keys that all screens have.
 import { post } from './lib/api.js';
 import { show } from './lib/bytes.js';
 import * as events from './lib/events.js';
@@ -152,8 +152,26 @@ export function paintBanner() {
   fill(banner, messages);
 }
 
+/** The keys of all screens: Ctrl-K finds, / goes to the filter, j to the first row. @param {KeyboardEvent} e */
+function keydown(e) {
+  const at = /** @type {Element} */ (e.target);
+  if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
+    e.preventDefault();
+    if (isKnown()) find();
+    return;
+  }
+  if (at.closest?.('input,textarea,select,dialog') || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === '/') {
+    e.preventDefault();
+    const filter = /** @type {HTMLElement|null} */ (screen.querySelector('input[type="search"]'));
+    if (filter) filter.focus();
+    else find();
+  }
+  if (e.key === 'j' && !at.closest?.('tr')) /** @type {HTMLElement|null} */ (screen.querySelector('tbody tr[tabindex]'))?.focus();
+}
+
 /**
- * Keeps the banner up to date, and closes the drawer of a phone.
+ * Keeps the banner up to date, closes the drawer of a phone, and takes keys.
  * @param {() => void} fn what follows a logout
  * @param {() => void} login shows the login
  */
@@ -163,6 +181,7 @@ export function start(fn, login) {
   setInterval(() => {
     if (isKnown() && (!events.status().live || banner.classList.contains('on'))) paintBanner();
   }, 1000);
+  addEventListener('keydown', keydown);
   document.addEventListener('click', (e) => {
     if (root.classList.contains('drawer') && !(/** @type {Element} */ (e.target).closest('#rail,.menu'))) root.classList.remove('drawer');
   });

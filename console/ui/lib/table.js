@@ -212,7 +212,7 @@ class Table {
         this.chosen.delete(o.key(state.row));
         this.render();
         if (o.tooFew && this.all.length < (o.most || 1)) o.tooFew();
-        if (this.all.length < before) o.gone?.(before - this.all.length);
+        if (this.all.length < before) o.gone?.();
       },
       o.tooFew ? FADE.quick : FADE.slow,
     );

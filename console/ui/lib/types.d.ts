@@ -198,7 +198,7 @@ export interface TableOptions<R> {
   /** There are too few rows for `most`. */
   tooFew?: () => void;
   /** Rows have faded and are gone. */
-  gone?: (rows: number) => void;
+  gone?: () => void;
   /** On a phone a row is a card in any case. */
   stack?: boolean;
 }

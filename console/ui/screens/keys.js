@@ -104,8 +104,11 @@ class Tree {
   }
 }
 
-/** How far a look at the keys has come: the keys looked at, found, and expired since, and how many are wanted. @param {number} want */
-const begin = (want) => ({ cursor: '0', done: false, looked: 0, found: 0, gone: 0, total: 0, want, rest: LOOK });
+/**
+ * How far a look at the keys has come: the keys looked at and found, whether the list has dropped the first ones, and how many are wanted.
+ * @param {number} want
+ */
+const begin = (want) => ({ cursor: '0', done: false, looked: 0, found: 0, cut: false, total: 0, want, rest: LOOK });
 
 /** The screen. */
 class Keys {
@@ -174,14 +177,13 @@ class Keys {
           },
         ),
       ],
-      gone: (rows) => this.expired(rows),
+      gone: () => this.expired(),
       empty: () => this.emptyText(),
     });
   }
 
-  /** Rows of the list have expired. Where few are left, the next keys take the places. @param {number} rows */
-  expired(rows) {
-    this.state.gone += rows;
+  /** Rows of the list have expired. Where few are left, the next keys take the places. */
+  expired() {
     this.paintNote();
     if (!this.state.done && this.list.rows().length < FEW) this.lookFurther();
   }
@@ -251,14 +253,21 @@ class Keys {
   draw() {
     this.drawnAt = Date.now();
     if (this.isTree) this.branches.set(this.tree.rows());
-    else this.list.set([...this.list.rows(), ...this.rows].slice(-KEEP));
+    else {
+      // A scan of a table that shrinks returns keys a second time.
+      const rows = [...new Map([...this.list.rows(), ...this.rows].map((r) => [column.rowKey(r), r])).values()];
+      this.state.cut ||= rows.length > KEEP;
+      this.list.set(rows.slice(-KEEP));
+    }
     this.rows = [];
   }
 
   paintNote() {
-    const { done, found, gone, looked, total } = this.state,
-      share = percent(total ? Math.min(1, looked / total) : 1);
-    setText(this.note, t(done ? 'keys.all' : 'keys.share', { n: found - gone, share, total: num(total) }));
+    const { done, found, cut, looked, total } = this.state,
+      share = percent(total ? Math.min(1, looked / total) : 1),
+      n = this.isTree ? found : this.list.rows().length,
+      shown = t(cut ? 'keys.last' : 'keys.shown', { n, found });
+    setText(this.note, t(done ? 'keys.all' : 'keys.share', { shown, share, total: num(total) }));
     this.more.hidden = done || this.isTree;
     this.every.hidden = done;
     setText(this.every, t(this.all ? 'keys.stop' : 'keys.lookatall'));
@@ -287,7 +296,11 @@ class Keys {
     state.total = a.total;
     state.found += rows.length;
     if (this.isTree) for (const r of rows) this.tree.add(r);
-    else this.rows = [...this.rows, ...rows].slice(-KEEP);
+    else {
+      this.rows.push(...rows);
+      state.cut ||= this.rows.length > KEEP;
+      this.rows = this.rows.slice(-KEEP);
+    }
   }
 
   /** Looks at a page of keys, and at the next ones until the reader has as much as asked for. */
