@@ -272,7 +272,8 @@ func TestAnIntervalBehindAStormIsTooFarToList(t *testing.T) {
 	}
 	p := browsertest.Open(t, s.URL, browsertest.Options{})
 	p.Screen("expiry")
-	p.Eventually(`/3,000 expire together at \d\d:\d\d:\d\d,/.test(text('#screen'))`)
+	// The forecast is an estimate: of a slot of 256 ms at either end of the second a part may count in the next one.
+	p.Eventually(`/(3,000|2,[5-9]\d\d) expire together at \d\d:\d\d:\d\d,/.test(text('#screen'))`)
 	want := time.UnixMilli((now/1000 + 35) * 1000).UTC().Format("15:04:05")
 	if !strings.Contains(p.Text(`text('#screen')`), "together at "+want) {
 		t.Errorf("the storm at %s is not named by its time", want)
