@@ -32,6 +32,9 @@ var columns = [...]struct {
 	{"cpu", func(s *sample) float64 { return s.CPU }},
 	{"allowed", func(s *sample) float64 { return s.Allowed }},
 	{"denied", func(s *sample) float64 { return s.Denied }},
+	{"jobsAdded", func(s *sample) float64 { return s.Added }},
+	{"jobsDelivered", func(s *sample) float64 { return s.Taken }},
+	{"jobsAcked", func(s *sample) float64 { return s.Acked }},
 	{"replLag", func(s *sample) float64 { return s.ReplLag }},
 }
 

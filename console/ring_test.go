@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,27 @@ func TestSamplesOfTenSecondsAreTakenWithoutAViewer(t *testing.T) {
 	}
 	if status, _ := b.ask("GET", "api/samples?span=1d", ""); status != 400 {
 		t.Errorf("%d", status)
+	}
+}
+
+func TestSamplesHaveTheRatesOfLimitersAndQueues(t *testing.T) {
+	b := newBench(t, Options{})
+	b.hub.tick()
+	for i := range 40 {
+		b.admin("RL.TAKE", "api", "30", "3600000")
+		b.admin("DQ.ADD", "mail", text64(int64(i)), "hello")
+	}
+	for _, job := range b.admin("DQ.POP", "mail", "COUNT", "20", "LEASE", "60000").Elems[:10] {
+		b.admin("DQ.ACK", "mail", job.Elems[0].Str, text64(job.Elems[3].Int))
+	}
+	b.clock.Advance(longStep)
+	b.hub.tick()
+	var s map[string]json.RawMessage
+	b.get("api/samples", &s)
+	for name, want := range map[string]string{"allowed": "3]", "denied": "1]", "jobsAdded": "4]", "jobsDelivered": "2]", "jobsAcked": "1]"} {
+		if got := string(s[name]); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s, want %s at the end", name, got, want)
+		}
 	}
 }
 

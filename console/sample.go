@@ -48,6 +48,9 @@ type sample struct {
 	CPU      float64            `json:"cpu"`     // seconds of CPU
 	Allowed  float64            `json:"allowed"` // by limiters
 	Denied   float64            `json:"denied"`
+	Added    float64            `json:"jobsAdded"` // to delay queues
+	Taken    float64            `json:"jobsDelivered"`
+	Acked    float64            `json:"jobsAcked"`
 	Due      []int64            `json:"due"`     // of 60 seconds
 	DueFrom  int64              `json:"dueFrom"` // ms since 1970: the full second that is under way, with which they begin
 	Role     string             `json:"role"`
@@ -82,6 +85,9 @@ type reading struct {
 // The decisions of all limiters.
 const limitsAllowed, limitsDenied = "ebb_limiter_decisions_total allowed", "ebb_limiter_decisions_total denied"
 
+// The jobs of all delay queues.
+const jobsAdded, jobsTaken, jobsAcked = "ebb_queue_jobs_total added", "ebb_queue_jobs_total delivered", "ebb_queue_jobs_total acked"
+
 // wanted are the metrics that samples are made of. A reading leaves out the others.
 var wanted = func() map[string]bool {
 	all := map[string]bool{}
@@ -90,7 +96,7 @@ var wanted = func() map[string]bool {
 		"redis_keyspace_misses_total", "redis_net_input_bytes_total", "redis_net_output_bytes_total", "redis_cpu_sys_seconds_total", "redis_cpu_user_seconds_total",
 		"redis_connected_slaves", "redis_connected_slave_lag_seconds", "redis_master_last_io_seconds_ago", "redis_master_link_up", "redis_rdb_last_bgsave_status",
 		"redis_aof_enabled", "redis_aof_last_write_status", "redis_mem_not_counted_for_eviction_bytes", "ebb_script_overdue", limitsAllowed,
-		limitsDenied} {
+		limitsDenied, jobsAdded, jobsTaken, jobsAcked} {
 		all[name] = true
 	}
 	for _, l := range levels {
@@ -194,6 +200,7 @@ func sampleOf(db *engine.DB, now, before *reading) *sample {
 		Misses: rate("redis_keyspace_misses_total"), In: rate("redis_net_input_bytes_total"), Out: rate("redis_net_output_bytes_total"),
 		CPU:     rate("redis_cpu_sys_seconds_total") + rate("redis_cpu_user_seconds_total"),
 		Allowed: rate(limitsAllowed), Denied: rate(limitsDenied),
+		Added: rate(jobsAdded), Taken: rate(jobsTaken), Acked: rate(jobsAcked),
 		Role: now.labels["role"], Replicas: v("redis_connected_slaves"), ReplLag: v("redis_connected_slave_lag_seconds"),
 		Expired: map[string]float64{},
 		filled:  now.filled}

@@ -1,58 +1,17 @@
-// What the screen Limits shows beside its tables: all decisions, denials by prefix, and the reservations of a limiter.
-import { h, fill, setText, section } from '../lib/h.js';
+// What the screen Limits shows beside its tables: denials by prefix, and the reservations of a limiter.
+import { h, fill, section } from '../lib/h.js';
 import { clock, errorOf, exec, integerOf } from '../lib/api.js';
-import { lines } from '../lib/chart.js';
 import { beginning, id, show, text, upToColon } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { ttl } from '../lib/countdown.js';
 import { dialog } from '../lib/dialog.js';
-import { samples } from '../lib/events.js';
 import { t, num } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
 
 /** @import { B, Column, Ctx, Resp, TopRow } from '../lib/types.js' */
 /** Keys that begin alike. @typedef {{k: B, keys: number, denied: number, allowed: number}} Prefix */
 /** A reservation, with the ms since 1970 at which it is due. @typedef {{id: string, cost: string, due: number}} Reservation */
-
-/** A line about the decisions of all limiters of the server. @param {Ctx} ctx */
-export function decisions(ctx) {
-  const el = h('p', { class: 'faint' });
-  function paint() {
-    const s = samples().at(-1);
-    if (s) setText(el, t('limits.decisions', { allowed: num(s.allowed, 1), denied: num(s.denied, 1) }));
-  }
-  ctx.onEvent('sample', '', paint);
-  paint();
-  return el;
-}
-
-/** The chart of what all limiters have allowed and denied, while there was anything. @param {Ctx} ctx */
-export function decisionsCard(ctx) {
-  const chart = h('div'),
-    el = section(t('limits.history'), chart);
-  function paint() {
-    const all = samples();
-    /** @param {'allowed'|'denied'} name @param {string} cls */
-    const series = (name, cls) => ({
-      label: t('limits.rate.' + name),
-      cls,
-      values: all.map((p) => p[name] ?? null),
-      format: (/** @type {number} */ n) => num(n, 1) + '/s',
-    });
-    el.hidden = !all.some((p) => p.allowed || p.denied);
-    if (el.hidden) return;
-    lines(
-      chart,
-      all.map((p) => p.at),
-      [series('allowed', 's-key'), series('denied', 's-look')],
-      { label: t('limits.history'), height: 132 },
-    );
-  }
-  ctx.onEvent('sample', '', paint);
-  paint();
-  return el;
-}
 
 /** The sums of limiters that begin alike, where they are several. @param {TopRow[]} rows @param {(r: TopRow) => number} minutes */
 function prefixesOf(rows, minutes) {

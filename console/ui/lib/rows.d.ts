@@ -659,6 +659,9 @@ export interface Sample {
   cpu: number; // seconds of CPU
   allowed: number; // by limiters
   denied: number;
+  jobsAdded: number; // to delay queues
+  jobsDelivered: number;
+  jobsAcked: number;
   due: number[]; // of 60 seconds
   dueFrom: number; // ms since 1970: the full second that is under way, with which they begin
   role: string;

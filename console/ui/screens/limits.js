@@ -7,13 +7,19 @@ import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
-import { decisions, decisionsCard, prefixesCard, showReservations } from '../cards/limiters.js';
+import { prefixesCard, showReservations } from '../cards/limiters.js';
+import { ratesCard, ratesLine } from '../cards/rates.js';
 import { argv, exactly, fromUrl, id, line, text } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, LimitRow, Reply, TopRow } from '../lib/types.js' */
 
 export const title = 'limits.title';
+/** @type {import('../cards/rates.js').Rate[]} */
+const RATES = [
+  { name: 'allowed', word: 'limits.rate.allowed', cls: 's-key' },
+  { name: 'denied', word: 'limits.rate.denied', cls: 's-look' },
+];
 /** A request that makes a limiter. */
 const FIRST = 'RL.TAKE api:ann 5 60000';
 
@@ -173,11 +179,11 @@ export function open(root, ctx) {
     root,
     h('div', { class: 'titlebar' }, h('h1', null, t('limits.title'))),
     h('p', { class: 'faint' }, t('limits.about')),
-    decisions(ctx),
+    ratesLine(ctx, 'limits.decisions', RATES),
     note,
     section(t('limits.top'), top.el),
     prefixes.el,
-    decisionsCard(ctx),
+    ratesCard(ctx, 'limits.history', RATES),
     section(null, head, all.el, more),
   );
   /** @param {import('../lib/types.js').Answers['limits']} a */

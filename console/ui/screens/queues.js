@@ -6,6 +6,7 @@ import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
 import { counts, names, showQueue, stateBar } from '../cards/queue.js';
+import { ratesCard, ratesLine } from '../cards/rates.js';
 import { id, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
@@ -14,6 +15,12 @@ import { t, num, span } from '../lib/i18n.js';
 /** @typedef {QueueRow & {sources: B[], shared: boolean, unattended: boolean}} Row */
 
 export const title = 'queues.title';
+/** @type {import('../cards/rates.js').Rate[]} */
+const RATES = [
+  { name: 'jobsAdded', word: 'queues.rate.added', cls: 's-key' },
+  { name: 'jobsDelivered', word: 'queues.rate.delivered', cls: 's-member' },
+  { name: 'jobsAcked', word: 'queues.rate.acked', cls: 's-field' },
+];
 const FIRST_COMMAND = 'DQ.ADD mail * hello DELAY 30000';
 /** A job that is due for longer is late, and a queue that has no worker for longer is unattended, ms. */
 const LATE = 5000,
@@ -113,7 +120,9 @@ export function open(root, ctx) {
     root,
     h('div', { class: 'titlebar' }, h('h1', null, t('queues.title')), list.filter),
     h('p', { class: 'faint' }, t('queues.about')),
+    ratesLine(ctx, 'queues.rates', RATES),
     note,
     section(null, queues.el),
+    ratesCard(ctx, 'queues.history', RATES),
   );
 }

@@ -1,0 +1,46 @@
+// What all limiters, or all queues, of the server do per second: a line of words and a chart.
+import { h, setText, section } from '../lib/h.js';
+import { lines } from '../lib/chart.js';
+import { samples } from '../lib/events.js';
+import { t, num } from '../lib/i18n.js';
+
+/** @import { Ctx } from '../lib/types.js' */
+/** A series: its field in a sample, the key of its word, and its colour. */
+/** @typedef {{name: 'allowed'|'denied'|'jobsAdded'|'jobsDelivered'|'jobsAcked', word: string, cls: string}} Rate */
+
+/** The rates now, in words that have the name of each. @param {Ctx} ctx @param {string} words @param {Rate[]} rates */
+export function ratesLine(ctx, words, rates) {
+  const el = h('p', { class: 'faint' });
+  function paint() {
+    const s = samples().at(-1);
+    if (s) setText(el, t(words, Object.fromEntries(rates.map(({ name }) => [name, num(s[name] ?? 0, 1)]))));
+  }
+  ctx.onEvent('sample', '', paint);
+  paint();
+  return el;
+}
+
+/** The chart of the rates, while there was anything. @param {Ctx} ctx @param {string} title @param {Rate[]} rates */
+export function ratesCard(ctx, title, rates) {
+  const chart = h('div'),
+    el = section(t(title), chart);
+  function paint() {
+    const all = samples();
+    el.hidden = !all.some((p) => rates.some(({ name }) => p[name]));
+    if (el.hidden) return;
+    lines(
+      chart,
+      all.map((p) => p.at),
+      rates.map(({ name, word, cls }) => ({
+        label: t(word),
+        cls,
+        values: all.map((p) => p[name] ?? null),
+        format: (/** @type {number} */ n) => num(n, 1) + '/s',
+      })),
+      { label: t(title), height: 132 },
+    );
+  }
+  ctx.onEvent('sample', '', paint);
+  paint();
+  return el;
+}
