@@ -418,6 +418,7 @@ var clockReaders = map[string]string{
 	"examples/sidekiq-schedule/":             "it measures how late jobs are",
 	"examples/bullmq-delayed/":               "it measures how late jobs are",
 	"internal/testing/testreport/":           "it measures how long steps take",
+	"internal/testing/history/":              "the instants of operations, of which a checker takes the order",
 	"internal/testing/draw/draw.go":          "a campaign of random tests lasts as long as its flag says",
 	"redisson/ratelimiter.go":                "how long a call has waited, by the monotonic clock",
 	"queue/metrics.go":                       "it measures how long functions take, by the monotonic clock",

@@ -480,8 +480,7 @@ func BenchmarkPermission(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			e := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
-			e.session = s.NewSession(e)
+			e := connect(s, "tcp", "127.0.0.1:1")
 			defer e.session.Closed(io.EOF)
 			e.send(append([]string{"ACL", "SETUSER", "ann", "on", "nopass"}, strings.Split(rules, " ")...)...)
 			e.send("AUTH", "ann", "x")

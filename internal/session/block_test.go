@@ -331,8 +331,7 @@ func BenchmarkWaitAndServe(b *testing.B) {
 			wait := wire.AppendCommand(nil, "BLPOP", "l", "10")
 			line := make([]*peer, others+1)
 			for i := range line {
-				line[i] = &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
-				line[i].session = s.NewSession(line[i])
+				line[i] = connect(s, "tcp", "127.0.0.1:1")
 				line[i].session.Serve(wait, nil)
 			}
 			pusher := s.NewSession(nil)

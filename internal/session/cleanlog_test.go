@@ -48,8 +48,7 @@ func TestTextsOfClientsAreOneLineOfTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
-	e.session = s.NewSession(e)
+	e := connect(s, "tcp", "127.0.0.1:1")
 	if got := e.send("REPLICAOF", forged, "1"); got != "+OK\r\n" {
 		t.Errorf("REPLICAOF: %q", got)
 	}

@@ -1,10 +1,11 @@
 package session
 
 import (
-	"github.com/ebbdb/ebb/internal/command"
-	"github.com/ebbdb/ebb/internal/testing/tier"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // A reply with repetitions is a count times a value: it is refused beyond 64 MB, or beyond

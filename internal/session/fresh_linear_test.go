@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/history"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -187,8 +188,8 @@ func drawFresh(rng *rand.Rand, token, value, owner int64) freshOp {
 // up, die, and take longer than their leases. The replies must be those of a key that has at most one valid token, and
 // that never returns a value from before its last invalidation.
 func TestRefreshLeasesAreLinearizable(t *testing.T) {
-	for round := range 2 * linearRounds {
-		if !checkHistory(t, freshModel, recordFresh(t, uint64(round))) {
+	for round := range 2 * history.Rounds {
+		if !history.Check(t, freshModel, recordFresh(t, uint64(round))) {
 			t.Logf("round %d", round)
 			return
 		}
@@ -208,15 +209,15 @@ func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
 	// A transaction reads the clock before it waits for its shard. So that the instant of each request is certain, the
 	// clock moves only between requests.
 	var moving sync.RWMutex
-	return record(svc, seed, func(c *linearClient) {
+	return history.Record(svc, seed, func(c *history.Client) {
 		token := int64(0)
-		for i := range int64(linearOps) {
-			o := drawFresh(c.rng, token, 1+i*linearClients+int64(c.id), 1+int64(c.id))
+		for i := range int64(history.Ops) {
+			o := drawFresh(c.Rand, token, 1+i*history.Clients+int64(c.ID), 1+int64(c.ID))
 			if o.words == "die" {
 				token = 0
 				continue
 			}
-			out := c.note(o, func() any {
+			out := c.Note(o, func() any {
 				if o.words == "tick" {
 					moving.Lock()
 					defer moving.Unlock()

@@ -25,6 +25,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/history"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -435,8 +436,7 @@ func TestALongReplyOfACommandInTheBackgroundWaits(t *testing.T) {
 	db.NeedLog(1)
 	g.JoinGroup(g)
 	g.dial(t).held(t, request("SET", "k", strings.Repeat("v", 128)))
-	p := &peer{network: "tcp", addr: "127.0.0.1:1", woken: make(chan struct{}, 1)}
-	p.session = s.NewSession(onLoop{p})
+	p := connectOnLoop(s)
 	t.Cleanup(func() { p.session.Closed(nil) })
 
 	words := []string{"MGET"}
@@ -612,14 +612,14 @@ const (
 )
 
 var uncertainModel = porcupine.Model{
-	Init: stringModel.Init,
+	Init: history.Strings.Init,
 	Step: func(state, input, output any) (bool, any) {
 		if output != nil {
-			return stringModel.Step(state, input, output)
+			return history.Strings.Step(state, input, output)
 		}
-		k := state.(keyspace)
-		for _, args := range input.(atom) {
-			k.apply(args)
+		k := state.(history.Keyspace)
+		for _, args := range input.(history.Atom) {
+			k.Apply(args)
 		}
 		return true, k
 	},
@@ -678,9 +678,9 @@ func (w *groupWorld) step() {
 
 // send has a client send an atom.
 func (w *groupWorld) send(i int) {
-	a := atom{randomCommand(w.rng)}
+	a := history.Atom{history.RandomCommand(w.rng)}
 	if w.rng.IntN(3) == 0 {
-		a = append(a, randomCommand(w.rng))
+		a = append(a, history.RandomCommand(w.rng))
 	}
 	w.pending[i] = &porcupine.Operation{ClientId: i, Input: a, Call: w.tick()}
 	var in []byte
@@ -713,7 +713,7 @@ func (w *groupWorld) took(i int, out string) {
 	if out == "" || out == unsynced || op == nil {
 		return
 	}
-	r, a := bufio.NewReader(strings.NewReader(out)), op.Input.(atom)
+	r, a := bufio.NewReader(strings.NewReader(out)), op.Input.(history.Atom)
 	for skip := len(a) + 1; len(a) > 1 && skip > 0; skip-- { // OK and QUEUED
 		_, _ = wire.ReadValue(r)
 	}
@@ -721,11 +721,11 @@ func (w *groupWorld) took(i int, out string) {
 	if err != nil {
 		w.t.Fatalf("%q: %v", out, err)
 	}
-	replies := []string{flat(v)}
+	replies := []string{history.Flat(v)}
 	if len(a) > 1 {
 		replies = replies[:0]
 		for _, e := range v.Elems {
-			replies = append(replies, flat(e))
+			replies = append(replies, history.Flat(e))
 		}
 	}
 	op.Output, op.Return = strings.Join(replies, "\x00"), w.tick()
@@ -748,9 +748,9 @@ func (w *groupWorld) promote() {
 	}
 	s := next.NewSession(nil)
 	defer s.Closed(nil)
-	for _, key := range linearKeys {
-		op := porcupine.Operation{ClientId: groupClients, Input: atom{{"GET", key}}, Call: w.tick()}
-		op.Output, op.Return = flat(s.Do([]byte("GET"), []byte(key))), w.tick()
+	for _, key := range history.Keys {
+		op := porcupine.Operation{ClientId: groupClients, Input: history.Atom{{"GET", key}}, Call: w.tick()}
+		op.Output, op.Return = history.Flat(s.Do([]byte("GET"), []byte(key))), w.tick()
 		w.history = append(w.history, op)
 	}
 }

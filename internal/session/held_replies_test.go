@@ -207,6 +207,13 @@ type onLoop struct{ *peer }
 
 func (onLoop) Loop() int { return 0 }
 
+// connectOnLoop returns a client of the first network loop.
+func connectOnLoop(s *session.Service) *peer {
+	p := &peer{network: "tcp", addr: "127.0.0.1:1", woken: make(chan struct{}, 1)}
+	p.session = s.NewSession(onLoop{p})
+	return p
+}
+
 // looped is a service with one network loop, whose files are on fs, and two
 // connections to it. Syncs have been fast.
 func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *peer) {
@@ -228,8 +235,7 @@ func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *p
 	t.Cleanup(func() { _ = a.Close(); s.Close(); db.Close() })
 	var peers [2]*peer
 	for i := range peers {
-		p := &peer{network: "tcp", addr: "127.0.0.1:1", woken: make(chan struct{}, 1)}
-		p.session = s.NewSession(onLoop{p})
+		p := connectOnLoop(s)
 		t.Cleanup(func() { p.session.Closed(nil) })
 		peers[i] = p
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/ebbdb/ebb/internal/testing/history"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
@@ -81,22 +82,22 @@ var limiterLinearModel = porcupine.Model{
 	Step: func(state, input, output any) (bool, any) {
 		k := state.(taken)
 		got := strings.Split(output.(string), "\x00")
-		for i, args := range input.(atom) {
+		for i, args := range input.(history.Atom) {
 			if i >= len(got) || k.apply(args) != threes(got[i]) {
 				return false, k
 			}
 		}
-		return len(got) == len(input.(atom)), k
+		return len(got) == len(input.(history.Atom)), k
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%q -> %q", input, output) },
 }
 
 func TestTakesAreLinearizable(t *testing.T) {
-	for round := range linearRounds {
+	for round := range history.Rounds {
 		algo := []string{"gcra", "log", "window", "fixed"}[round%4]
 		random := func(rng *rand.Rand) []string {
-			i := rng.IntN(len(linearKeys))
-			key, other, cost := linearKeys[i], linearKeys[(i+1)%len(linearKeys)], strconv.Itoa(1+rng.IntN(4))
+			i := rng.IntN(len(history.Keys))
+			key, other, cost := history.Keys[i], history.Keys[(i+1)%len(history.Keys)], strconv.Itoa(1+rng.IntN(4))
 			switch rng.IntN(5) {
 			case 0:
 				return []string{"RL.RESET", key}
@@ -106,7 +107,7 @@ func TestTakesAreLinearizable(t *testing.T) {
 			}
 			return []string{"RL.TAKE", key, fmt.Sprint(slowLimit), slowPeriod, "COST", cost, "ALGO", algo}
 		}
-		if !checkHistory(t, limiterLinearModel, recordHistory(t, uint64(round), random)) {
+		if !history.Check(t, limiterLinearModel, history.RecordCommands(t, uint64(round), random)) {
 			return
 		}
 	}
@@ -171,7 +172,7 @@ func TestTheLinesOfLimitersNameEachClient(t *testing.T) {
 	must1(t, err)
 	var got []string
 	for _, x := range v.Elems[19].Elems {
-		got = append(got, flat(x))
+		got = append(got, history.Flat(x))
 	}
 	for i := range want {
 		want[i] = strings.ReplaceAll(want[i], "(integer) ", "")

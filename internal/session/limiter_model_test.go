@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/limiter"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
 	"github.com/ebbdb/ebb/internal/testing/tier"
-	"pgregory.net/rapid"
 )
 
 // grant is what a limiter gave: at once, or as a reservation.

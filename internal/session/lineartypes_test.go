@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/ebbdb/ebb/internal/testing/history"
 )
 
 // containers is the model's state for containers: two lists of one-letter
@@ -105,7 +107,7 @@ var containerModel = porcupine.Model{
 	Step: func(state, input, output any) (bool, any) {
 		c := state.(containers)
 		var replies []string
-		for _, args := range input.(atom) {
+		for _, args := range input.(history.Atom) {
 			replies = append(replies, c.apply(args))
 		}
 		return strings.Join(replies, "\x00") == output.(string), c
@@ -144,8 +146,8 @@ func randomOnContainers(rng *rand.Rand) []string {
 }
 
 func TestCommandsOnContainersAreLinearizable(t *testing.T) {
-	for round := range linearRounds {
-		if !checkHistory(t, containerModel, recordHistory(t, uint64(round), randomOnContainers)) {
+	for round := range history.Rounds {
+		if !history.Check(t, containerModel, history.RecordCommands(t, uint64(round), randomOnContainers)) {
 			return
 		}
 	}

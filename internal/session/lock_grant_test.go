@@ -39,8 +39,7 @@ func newServiceAt(t *testing.T, clock clock.Clock) *session.Service {
 // waitingPeer is a connection that has sent a request which waits.
 func waitingPeer(t *testing.T, s *session.Service, words ...string) *peer {
 	t.Helper()
-	p := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
-	p.session = s.NewSession(p)
+	p := connect(s, "tcp", "127.0.0.1:1")
 	if _, out, v := p.session.Serve(wire.AppendCommand(nil, words...), nil); v != reactor.Park || len(out) > 0 {
 		t.Fatalf("%q: %q, %v", words, out, v)
 	}
@@ -248,8 +247,7 @@ func leave(t *testing.T, c *session.Session, owner string, token int64) {
 // killed sends a request on a connection that closes at some moment, before its reply.
 func killed(t *testing.T, s *session.Service, words []string, rng *rand.Rand) {
 	words[2] = fmt.Sprint(words[2], "-", rng.Uint64())
-	p := &peer{addr: "127.0.0.1:1", network: "tcp", woken: make(chan struct{}, 1)}
-	p.session = s.NewSession(p)
+	p := connect(s, "tcp", "127.0.0.1:1")
 	_, out, v := p.session.Serve(wire.AppendCommand(nil, words...), nil)
 	if v != reactor.Park { // it has its reply
 		c := s.NewSession(nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/ebbdb/ebb/internal/testing/history"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -28,9 +29,9 @@ const semLimit = 4
 // heldState is the model's state.
 type heldState struct {
 	shared  bool
-	locks   [linearClients]int64 // tokens
-	permits [linearClients]int64
-	tokens  [linearClients]int64 // of permits
+	locks   [history.Clients]int64 // tokens
+	permits [history.Clients]int64
+	tokens  [history.Clients]int64 // of permits
 	last    int64
 }
 
@@ -64,7 +65,7 @@ func (s *heldState) step(o lockOp, out int64) bool {
 		return out == map[bool]int64{true: 1, false: map[string]int64{"renew": -1, "release": 0}[o.words]}[ok]
 	case "del":
 		there := s.holders() > 0
-		s.locks = [linearClients]int64{}
+		s.locks = [history.Clients]int64{}
 		return out == map[bool]int64{true: 1}[there]
 	case "sem":
 		return s.sem(o, out)
@@ -172,10 +173,10 @@ func (o *lockOp) waits(words []string) []string {
 
 // lockClient runs random requests and, at the end, releases what it holds, so
 // that no client waits for it for ever.
-func lockClient(c *linearClient) {
+func lockClient(c *history.Client) {
 	var token, permits int64
 	run := func(o lockOp, words []string) {
-		out := c.note(o, func() any {
+		out := c.Note(o, func() any {
 			v := ask(c.Session, words...)
 			if v.Kind == resp.KindError {
 				return int64(-1)
@@ -193,20 +194,20 @@ func lockClient(c *linearClient) {
 			permits = max(0, permits-o.n)
 		}
 	}
-	for range linearOps {
-		o := lockOp{client: c.id}
-		words := o.draw(c.rng, token, permits)
+	for range history.Ops {
+		o := lockOp{client: c.ID}
+		words := o.draw(c.Rand, token, permits)
 		run(o, words)
 	}
-	owner := fmt.Sprint("c", c.id)
-	run(lockOp{words: "release", client: c.id, token: max(token, 1)},
+	owner := fmt.Sprint("c", c.ID)
+	run(lockOp{words: "release", client: c.ID, token: max(token, 1)},
 		[]string{"LOCK.RELEASE", "l", owner, strconv.FormatInt(max(token, 1), 10)})
-	run(lockOp{words: "give", client: c.id, n: semLimit}, []string{"SEM.RELEASE", "s", owner})
+	run(lockOp{words: "give", client: c.ID, n: semLimit}, []string{"SEM.RELEASE", "s", owner})
 }
 
 func TestLocksAndSemaphoresAreLinearizable(t *testing.T) {
-	for round := range linearRounds {
-		if !checkHistory(t, heldModel, record(newLockService(t), uint64(round), lockClient)) {
+	for round := range history.Rounds {
+		if !history.Check(t, heldModel, history.Record(newLockService(t), uint64(round), lockClient)) {
 			return
 		}
 	}

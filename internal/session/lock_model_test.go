@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/history"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
-	"pgregory.net/rapid"
 )
 
 // heldBy is a holder of the model, asking is a request for a lock or for permits.
@@ -383,7 +385,7 @@ func (m *lockModel) compare(t *rapid.T, k *heldKey) {
 	}
 	var got, want []string
 	for _, h := range v.Elems[3].Elems {
-		got = append(got, flat(h))
+		got = append(got, history.Flat(h))
 	}
 	for _, h := range k.holders {
 		left := h.deadline - m.millis()

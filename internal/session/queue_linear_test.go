@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/ebbdb/ebb/internal/testing/history"
 )
 
 // hourLease is a lease that does not end within a history.
@@ -75,18 +77,18 @@ var queueLinearModel = porcupine.Model{
 	Step: func(state, input, output any) (bool, any) {
 		k := state.(jobQueues)
 		got := strings.Split(output.(string), "\x00")
-		for i, args := range input.(atom) {
+		for i, args := range input.(history.Atom) {
 			if i >= len(got) || k.apply(args) != firstField(got[i]) {
 				return false, k
 			}
 		}
-		return len(got) == len(input.(atom)), k
+		return len(got) == len(input.(history.Atom)), k
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%q -> %q", input, output) },
 }
 
 func randomQueueCommand(rng *rand.Rand) []string {
-	key, id := linearKeys[rng.IntN(len(linearKeys))], rng.IntN(len(jobIDs))
+	key, id := history.Keys[rng.IntN(len(history.Keys))], rng.IntN(len(jobIDs))
 	switch rng.IntN(5) {
 	case 0:
 		return []string{"DQ.CANCEL", key, jobIDs[id : id+1]}
@@ -97,8 +99,8 @@ func randomQueueCommand(rng *rand.Rand) []string {
 }
 
 func TestDelayQueuesAreLinearizable(t *testing.T) {
-	for round := range linearRounds {
-		if !checkHistory(t, queueLinearModel, recordHistory(t, uint64(round), randomQueueCommand)) {
+	for round := range history.Rounds {
+		if !history.Check(t, queueLinearModel, history.RecordCommands(t, uint64(round), randomQueueCommand)) {
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/testing/history"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
@@ -40,7 +41,7 @@ func (p *pair) do(t *testing.T, requests ...string) (last string) {
 		if err := v.Err(); err != nil {
 			t.Fatalf("%s: %v", r, err)
 		}
-		last = flat(v)
+		last = history.Flat(v)
 	}
 	if err := p.replica.svc.Replay(p.master.db.Drain()); err != nil {
 		t.Fatalf("the replica cannot apply %q: %v", requests, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/history"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
@@ -54,7 +55,7 @@ func (n *node) ask(args ...string) string {
 	for i, x := range args {
 		b[i] = []byte(x)
 	}
-	return flat(n.c.Do(b...))
+	return history.Flat(n.c.Do(b...))
 }
 
 // follower is a master, a replica that has got its effects up to some transaction,

@@ -79,10 +79,17 @@ func serve(t *testing.T, options ...string) *session.Service {
 	return s
 }
 
-func dial(t *testing.T, s *session.Service, network, addr string) *peer {
-	t.Helper()
+// connect returns a client that has connected from an address.
+func connect(s *session.Service, network, addr string) *peer {
 	p := &peer{network: network, addr: addr, woken: make(chan struct{}, 1)}
 	p.session = s.NewSession(p)
+	return p
+}
+
+// dial is connect for a client that leaves at the end of the test.
+func dial(t *testing.T, s *session.Service, network, addr string) *peer {
+	t.Helper()
+	p := connect(s, network, addr)
 	t.Cleanup(func() { p.session.Closed(io.EOF) })
 	return p
 }
@@ -239,8 +246,7 @@ DEBUG DIGEST|DEBUG POPULATE 10|CONFIG SET requirepass ""|CLIENT REPLY ON|CLIENT 
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(i), 1))
 			for range 20 {
-				p := &peer{network: "unix", addr: "s:0", woken: make(chan struct{}, 1)}
-				p.session = s.NewSession(p)
+				p := connect(s, "unix", "s:0")
 				for range 30 {
 					if p.killed.Load() {
 						break
