@@ -97,6 +97,7 @@ var arrows = []struct {
 	{"internal/gen", []string{"internal/"}},
 	{"internal/testing/transcript", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp",
 		"server", "internal/"}},
+	{"internal/testing/services", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "internal/"}},
 	{"internal/testing/modeltest", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server",
 		"internal/"}},
 	{"internal/cli", []string{"internal/command", "internal/session", "internal/engine", "resp", "internal/"}},

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -133,7 +134,7 @@ func (w *secretWorld) refill(t *testing.T, kinds []int, secret string) {
 					words[i] = fmt.Sprint(text[0])
 				}
 			}
-			if v := w.admin.Do(bytesOf(words)...); v.Kind == resp.KindError {
+			if v := w.admin.Do(services.Bytes(words)...); v.Kind == resp.KindError {
 				t.Fatalf("%q: %s", words, v.Str)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -53,7 +54,7 @@ func configured(t *testing.T, text string) (*session.Service, string, error) {
 
 // do runs a request and returns its reply on one line.
 func do(c *session.Session, words ...string) string {
-	return strings.Join(transcript.Lines(c.Do(bytesOf(words)...)), " ")
+	return strings.Join(transcript.Lines(c.Do(services.Bytes(words)...)), " ")
 }
 
 func newSession(t *testing.T, s *session.Service) *session.Session {
@@ -295,7 +296,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 		{"some", "+@read", "~a*", "(+@write ~w*)", "(+@pubsub &a*)", "(+@stream ~r* ~a)"},
 	}
 	for _, u := range users {
-		for _, target := range []string{must(t, real, append([]string{"ACL", "SETUSER"}, u...)...).Str,
+		for _, target := range []string{services.AskServer(t, real, append([]string{"ACL", "SETUSER"}, u...)...).Str,
 			do(c, append([]string{"ACL", "SETUSER"}, u...)...)} {
 			if target != "OK" {
 				t.Fatalf("%q: %s", u, target)
@@ -313,7 +314,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 	asked, denied := 0, 0
 	for id := range s.Table().Len() {
 		spec := s.Table().Spec(id)
-		info := must(t, real, "COMMAND", "INFO", spec.Name)
+		info := services.AskServer(t, real, "COMMAND", "INFO", spec.Name)
 		if spec.Run == nil || len(info.Elems) != 1 || info.Elems[0].IsNull() {
 			continue
 		}
@@ -342,7 +343,7 @@ func TestDryRunsAgreeWithARealServer(t *testing.T) {
 			}
 			for _, u := range users {
 				ask := append([]string{"ACL", "DRYRUN", u[0]}, words...)
-				got, want := do(c, ask...), strings.Join(transcript.Lines(must(t, real, ask...)), " ")
+				got, want := do(c, ask...), strings.Join(transcript.Lines(services.AskServer(t, real, ask...)), " ")
 				got = strings.Replace(got, "User "+u[0]+" has", "This user has", 1) // noperm-texts
 				fits := (got == "OK" || stricter[spec.Name] == "") && (spec.Match(request) == nil || !spec.ArityOK(request))
 				if fits && want == "OK" && readsToo[spec.Name] != "" {
@@ -383,7 +384,7 @@ var readsToo = map[string]string{
 func TestCategoriesHaveTheMembersOfRedis(t *testing.T) {
 	real := transcript.NewServer(realserver.Start(t, "redis-server"))
 	defer real.Close()
-	table := defaultTable(t)
+	table := services.Table(t)
 	members := func(list []string) (both []string) {
 		for _, name := range list {
 			if table.LookupFull(name) != nil {
@@ -394,12 +395,12 @@ func TestCategoriesHaveTheMembersOfRedis(t *testing.T) {
 		return both
 	}
 	theirs := map[string]bool{}
-	for _, v := range must(t, real, "COMMAND", "LIST").Elems {
+	for _, v := range services.AskServer(t, real, "COMMAND", "LIST").Elems {
 		theirs[v.Str] = true
 	}
-	for _, cat := range must(t, real, "ACL", "CAT").Elems {
+	for _, cat := range services.AskServer(t, real, "ACL", "CAT").Elems {
 		var want, got []string
-		for _, v := range must(t, real, "ACL", "CAT", cat.Str).Elems {
+		for _, v := range services.AskServer(t, real, "ACL", "CAT", cat.Str).Elems {
 			want = append(want, v.Str)
 		}
 		bit, ok := command.CategoryByName(cat.Str)
@@ -412,7 +413,7 @@ func TestCategoriesHaveTheMembersOfRedis(t *testing.T) {
 			if s.ACL()&bit == 0 || !theirs[head] {
 				continue
 			}
-			if info := must(t, real, "COMMAND", "INFO", s.Name); len(info.Elems) == 1 && !info.Elems[0].IsNull() {
+			if info := services.AskServer(t, real, "COMMAND", "INFO", s.Name); len(info.Elems) == 1 && !info.Elems[0].IsNull() {
 				got = append(got, s.Name)
 			}
 		}
@@ -480,14 +481,14 @@ func BenchmarkPermission(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			e := connect(s, "tcp", "127.0.0.1:1")
-			defer e.session.Closed(io.EOF)
-			e.send(append([]string{"ACL", "SETUSER", "ann", "on", "nopass"}, strings.Split(rules, " ")...)...)
-			e.send("AUTH", "ann", "x")
+			e := services.Connect(s, "tcp", "127.0.0.1:1")
+			defer e.Session.Closed(io.EOF)
+			e.Send(append([]string{"ACL", "SETUSER", "ann", "on", "nopass"}, strings.Split(rules, " ")...)...)
+			e.Send("AUTH", "ann", "x")
 			request, out := wire.AppendCommand(nil, "GET", "key:1"), make([]byte, 0, 64)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, out, _ = e.session.Serve(request, out[:0])
+				_, out, _ = e.Session.Serve(request, out[:0])
 			}
 		})
 	}

@@ -15,45 +15,20 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
-	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/internal/wire"
-	"github.com/ebbdb/ebb/resp"
 )
 
-func ask(s *session.Session, words ...string) resp.Value {
-	v, _ := askCtx(context.Background(), s, words...)
-	return v
-}
-
-func askCtx(ctx context.Context, s *session.Session, words ...string) (resp.Value, error) {
-	return s.DoContext(ctx, bytesOf(words)...)
-}
-
-// An engine on the system's clock, in a bubble where time is the test's own.
-func bubble(t *testing.T, f func(s *session.Service)) {
-	synctest.Test(t, func(t *testing.T) {
-		var hooks session.Hooks
-		db := engine.Open(engine.Options{Hooks: &hooks})
-		s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f(s)
-		s.Close()
-		db.Close()
-	})
-}
-
 func TestWaitsEndToTheMillisecond(t *testing.T) {
-	bubble(t, func(s *session.Service) {
+	services.Bubble(t, func(s *session.Service) {
 		var done sync.WaitGroup
 		for _, ms := range []int{1, 7, 255, 256, 257, 1500, 65536, 70001, 3600000} {
 			done.Go(func() {
 				c := s.NewSession(nil)
 				defer c.Closed(nil)
 				began := time.Now()
-				v := ask(c, "BLPOP", "l", fmt.Sprint(float64(ms)/1000))
+				v := services.Ask(c, "BLPOP", "l", fmt.Sprint(float64(ms)/1000))
 				passed := time.Since(began)
 				if !v.IsNull() || passed < time.Duration(ms)*time.Millisecond || passed > time.Duration(ms+1)*time.Millisecond {
 					t.Errorf("a wait for %d ms ended after %v with %v", ms, passed, v)
@@ -65,20 +40,20 @@ func TestWaitsEndToTheMillisecond(t *testing.T) {
 }
 
 func TestACancelledWaitTakesNothing(t *testing.T) {
-	bubble(t, func(s *session.Service) {
+	services.Bubble(t, func(s *session.Service) {
 		c, other := s.NewSession(nil), s.NewSession(nil)
 		defer c.Closed(nil)
 		defer other.Closed(nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if v, err := askCtx(ctx, c, "BLMOVE", "l", "m", "LEFT", "LEFT", "0"); !errors.Is(err, context.DeadlineExceeded) {
+		if v, err := services.AskContext(ctx, c, "BLMOVE", "l", "m", "LEFT", "LEFT", "0"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the wait ended with %v, %v", v, err)
 		}
-		ask(other, "RPUSH", "l", "a")
-		if n := ask(c, "LLEN", "l"); n.Int != 1 {
+		services.Ask(other, "RPUSH", "l", "a")
+		if n := services.Ask(c, "LLEN", "l"); n.Int != 1 {
 			t.Errorf("%d elements are left", n.Int)
 		}
-		if v, err := askCtx(ctx, c, "BLPOP", "l", "0"); err != nil || len(v.Elems) != 2 {
+		if v, err := services.AskContext(ctx, c, "BLPOP", "l", "0"); err != nil || len(v.Elems) != 2 {
 			t.Errorf("what is there is taken: %v, %v", v, err)
 		}
 	})
@@ -94,7 +69,7 @@ func TestClosingTheServiceEndsEmbeddedWaits(t *testing.T) {
 		}
 		var done sync.WaitGroup
 		done.Go(func() {
-			if _, err := askCtx(context.Background(), s.NewSession(nil), "BLPOP", "l", "0"); !errors.Is(err, engine.ErrClosed) {
+			if _, err := services.AskContext(context.Background(), s.NewSession(nil), "BLPOP", "l", "0"); !errors.Is(err, engine.ErrClosed) {
 				t.Errorf("the wait ended with %v", err)
 			}
 		})
@@ -105,23 +80,13 @@ func TestClosingTheServiceEndsEmbeddedWaits(t *testing.T) {
 	})
 }
 
-// newPlayed returns an engine in which connections are played.
-func newPlayed(t *testing.T) *transcript.Engine {
-	e, err := transcript.NewEngine()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e
-}
-
 func TestAClientThatDiedIsHandedNothing(t *testing.T) {
-	e := newPlayed(t)
+	e := services.Played(t)
 	for n := 2; n <= 4; n++ {
-		must1(t, e.Send(n, []string{"BLPOP", "l", "0"}))
+		services.Must(t, e.Send(n, []string{"BLPOP", "l", "0"}))
 	}
-	must1(t, e.Hangup(2))
-	must1(t, e.Hangup(3))
+	services.Must(t, e.Hangup(2))
+	services.Must(t, e.Hangup(3))
 	if v, err := e.Do(1, "RPUSH", "l", "a"); err != nil || v.Int != 1 {
 		t.Fatal(v, err)
 	}
@@ -133,24 +98,17 @@ func TestAClientThatDiedIsHandedNothing(t *testing.T) {
 	}
 }
 
-func must1(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestAThousandAreServedInTheirOrder(t *testing.T) {
-	e := newPlayed(t)
+	e := services.Played(t)
 	clients := 1000
 	if tier.Short() {
 		clients = 200
 	}
 	for n := range clients {
-		must1(t, e.Send(n+2, []string{"BLPOP", "l", "0"}))
+		services.Must(t, e.Send(n+2, []string{"BLPOP", "l", "0"}))
 	}
 	for n := range clients {
-		must1(t, e.Send(1, []string{"RPUSH", "l", fmt.Sprint(n)}))
+		services.Must(t, e.Send(1, []string{"RPUSH", "l", fmt.Sprint(n)}))
 		v, ok := e.Next(n + 2)
 		if !ok || v.Elems[1].Str != fmt.Sprint(n) {
 			t.Fatalf("client %d got %v", n, v)
@@ -164,7 +122,7 @@ func TestNothingIsLostBetweenManyWaiters(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
-	must1(t, err)
+	services.Must(t, err)
 	defer db.Close()
 	defer s.Close()
 
@@ -182,7 +140,7 @@ func TestNothingIsLostBetweenManyWaiters(t *testing.T) {
 			for i := range each {
 				e := fmt.Sprintf("%d-%d", w, i)
 				pushed.Store(e, true)
-				ask(c, "RPUSH", []string{"a", "b", "c"}[i%3], e)
+				services.Ask(c, "RPUSH", []string{"a", "b", "c"}[i%3], e)
 			}
 		})
 		takers.Go(func() {
@@ -193,7 +151,7 @@ func TestNothingIsLostBetweenManyWaiters(t *testing.T) {
 				if i%3 != 0 {
 					takers.Go(stop) // gives up at some moment
 				}
-				v, err := askCtx(sub, c, "BLPOP", "c", "b", "d", "0")
+				v, err := services.AskContext(sub, c, "BLPOP", "c", "b", "d", "0")
 				stop()
 				if err != nil {
 					continue
@@ -211,7 +169,7 @@ func TestNothingIsLostBetweenManyWaiters(t *testing.T) {
 			defer c.Closed(nil)
 			from, to := []string{"a", "b"}[w%2], []string{"c", "d"}[w%2]
 			for ctx.Err() == nil {
-				_, _ = askCtx(ctx, c, "BLMOVE", from, to, "LEFT", "RIGHT", "0")
+				_, _ = services.AskContext(ctx, c, "BLMOVE", from, to, "LEFT", "RIGHT", "0")
 			}
 		})
 	}
@@ -234,7 +192,7 @@ func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Hooks: &hooks})
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
-	must1(t, err)
+	services.Must(t, err)
 	defer db.Close()
 	defer s.Close()
 
@@ -263,7 +221,7 @@ func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(w), 1))
 			for i := range each {
 				due := float64(db.Clock().Micros()+rng.Int64N(20_000)) / 1e6
-				ask(c, "ZADD", []string{"a", "b", "c"}[i%3], fmt.Sprint(due), fmt.Sprintf("%d-%d", w, i))
+				services.Ask(c, "ZADD", []string{"a", "b", "c"}[i%3], fmt.Sprint(due), fmt.Sprintf("%d-%d", w, i))
 			}
 		})
 		all.Go(func() {
@@ -276,7 +234,7 @@ func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
 				if i%3 != 0 {
 					stops.Go(stop) // gives up at some moment
 				}
-				v, err := askCtx(sub, c, "ZPOPDUE", "3", "c", "b", "d", "COUNT", "2", "BLOCK", "0")
+				v, err := services.AskContext(sub, c, "ZPOPDUE", "3", "c", "b", "d", "COUNT", "2", "BLOCK", "0")
 				stop()
 				if err == nil {
 					for _, e := range v.Elems[1].Elems {
@@ -290,14 +248,14 @@ func TestNoDueMemberIsLostBetweenManyThatWait(t *testing.T) {
 			defer c.Closed(nil)
 			for ctx.Err() == nil {
 				move := [][]string{{"ZMOVEDUE", "a", "list", "LEFT", "BLOCK", "0"}, {"ZMOVEDUE", "b", "d", "SCORE", "2", "BLOCK", "0"}}[w%2]
-				_, _ = askCtx(ctx, c, move...)
+				_, _ = services.AskContext(ctx, c, move...)
 			}
 		})
 		all.Go(func() {
 			c := s.NewSession(nil)
 			defer c.Closed(nil)
 			for ctx.Err() == nil {
-				if v, err := askCtx(ctx, c, "BLPOP", "list", "0"); err == nil {
+				if v, err := services.AskContext(ctx, c, "BLPOP", "list", "0"); err == nil {
 					got(v.Elems[1].Str, "0")
 				}
 			}
@@ -329,10 +287,10 @@ func BenchmarkWaitAndServe(b *testing.B) {
 			defer db.Close()
 			defer s.Close()
 			wait := wire.AppendCommand(nil, "BLPOP", "l", "10")
-			line := make([]*peer, others+1)
+			line := make([]*services.Peer, others+1)
 			for i := range line {
-				line[i] = connect(s, "tcp", "127.0.0.1:1")
-				line[i].session.Serve(wait, nil)
+				line[i] = services.Connect(s, "tcp", "127.0.0.1:1")
+				line[i].Session.Serve(wait, nil)
 			}
 			pusher := s.NewSession(nil)
 			out := []byte(nil)
@@ -341,7 +299,7 @@ func BenchmarkWaitAndServe(b *testing.B) {
 			for i := range b.N {
 				pusher.Do([]byte("RPUSH"), []byte("l"), []byte("x"))
 				p := line[i%len(line)]
-				_, out, _ = p.session.Serve(wait, out[:0])
+				_, out, _ = p.Session.Serve(wait, out[:0])
 				if len(out) == 0 {
 					b.Fatal("not served")
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // loggedTexts keeps the texts that a service logs.
@@ -48,13 +49,13 @@ func TestTextsOfClientsAreOneLineOfTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := connect(s, "tcp", "127.0.0.1:1")
-	if got := e.send("REPLICAOF", forged, "1"); got != "+OK\r\n" {
+	e := services.Connect(s, "tcp", "127.0.0.1:1")
+	if got := e.Send("REPLICAOF", forged, "1"); got != "+OK\r\n" {
 		t.Errorf("REPLICAOF: %q", got)
 	}
-	e.send("REPLICAOF", "NO", "ONE")
-	e.send("EVAL", "redis.log(3, KEYS[1])", "1", forged)
-	e.session.Closed(io.EOF)
+	e.Send("REPLICAOF", "NO", "ONE")
+	e.Send("EVAL", "redis.log(3, KEYS[1])", "1", forged)
+	e.Session.Closed(io.EOF)
 	s.Close()
 	named := 0
 	for _, text := range log.texts {

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // A replica that starts again continues its master's stream where the file ends,
@@ -37,7 +38,7 @@ func TestARestartedReplicaGoesOnInTheDatabaseOfTheStream(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "dump.rdb"), b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := serve(t, "--dir", dir, "--appendonly", "no", "--replicaof", c.master)
+		s := services.Start(t, "--dir", dir, "--appendonly", "no", "--replicaof", c.master)
 		if err := s.OpenFiles(session.FileOptions{AcceptClock: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestWhatALoadShortensIsNotTheReplicas(t *testing.T) {
 	}{{0, 2}, {time.Minute, 1}} {
 		dir := t.TempDir()
 		open := func(later time.Duration) (*session.Service, *session.Session) {
-			s := serve(t, "--dir", dir, "--appendonly", "no", "--enable-debug-command", "yes")
+			s := services.Start(t, "--dir", dir, "--appendonly", "no", "--enable-debug-command", "yes")
 			s.DB.Clock().(*clock.Manual).Advance(later)
 			err := s.OpenFiles(session.FileOptions{AcceptClock: true})
 			if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
@@ -81,7 +82,7 @@ func newFileLife(t *testing.T, options ...string) *fileLife {
 // open makes an engine, whose files are not loaded.
 func (f *fileLife) open() {
 	f.t.Helper()
-	f.s = serve(f.t, f.options...)
+	f.s = services.Start(f.t, f.options...)
 	if err := f.s.OpenFiles(session.FileOptions{AcceptClock: true, FS: f.fs}); err != nil {
 		f.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/history"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -203,7 +204,7 @@ func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
 	db := engine.Open(engine.Options{Shards: 2, Clock: clock, Hooks: &hooks})
 	defer db.Close()
 	svc, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
-	must1(t, err)
+	services.Must(t, err)
 	defer svc.Close()
 	db.SetActiveExpiry(seed%2 == 0)
 	// A transaction reads the clock before it waits for its shard. So that the instant of each request is certain, the
@@ -226,7 +227,7 @@ func recordFresh(t *testing.T, seed uint64) []porcupine.Operation {
 				}
 				moving.RLock()
 				defer moving.RUnlock()
-				return readFresh(ask(c.Session, o.request()...))
+				return readFresh(services.Ask(c.Session, o.request()...))
 			}).(freshOut)
 			if out.token != 0 {
 				token = out.token

@@ -26,6 +26,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/history"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -42,14 +43,16 @@ func (g *grouped) Info(put func(name string, value any)) { put("group_state", "l
 
 func joined(t *testing.T, options ...string) *grouped {
 	t.Helper()
-	g := &grouped{Service: serve(t, options...)}
+	g := &grouped{Service: services.Start(t, options...)}
 	g.log = g.DB.Log()
 	g.DB.NeedLog(1)
 	g.JoinGroup(g)
 	return g
 }
 
-func (g *grouped) dial(t *testing.T) *peer { return dial(t, g.Service, "tcp", "127.0.0.1:1") }
+func (g *grouped) dial(t *testing.T) *services.Peer {
+	return services.Dial(t, g.Service, "tcp", "127.0.0.1:1")
+}
 
 // commit has the members acknowledge the stream up to an offset.
 func (g *grouped) commit(offset int64) { g.log.SetCommitted(g.log.Holds().Term(), offset) }
@@ -63,34 +66,6 @@ func (g *grouped) depose() {
 
 func (g *grouped) pass(d time.Duration) { g.DB.Clock().(*clock.Manual).Advance(d) }
 
-// held fails the test unless a peer that has just been given a request gets no reply.
-func (p *peer) held(t *testing.T, in []byte) {
-	t.Helper()
-	if out, v := p.step(in); out != "" || v != reactor.Park {
-		t.Fatalf("%q gets %q, %v before its members have it", in, out, v)
-	}
-}
-
-// gets fails the test unless a peer, once it is woken, gets a reply.
-func (p *peer) gets(t *testing.T, want string) {
-	t.Helper()
-	p.wait()
-	if out, v := p.step(nil); out != want || v != reactor.Continue {
-		t.Fatalf("%q, %v, want %q", out, v, want)
-	}
-}
-
-const unsynced = "-UNSYNCED what came of the last commands is not certain\r\n"
-
-// loses fails the test unless a peer, once it is woken, gets the error in place of its reply, and is closed.
-func (p *peer) loses(t *testing.T) {
-	t.Helper()
-	p.wait()
-	if out, v := p.step(nil); out != unsynced || v != reactor.Close {
-		t.Fatalf("%q, %v, want %q", out, v, unsynced)
-	}
-}
-
 func TestRepliesOfAGroupWaitForItsMembers(t *testing.T) {
 	g := joined(t)
 	writer, reader, other := g.dial(t), g.dial(t), g.dial(t)
@@ -103,25 +78,25 @@ func TestRepliesOfAGroupWaitForItsMembers(t *testing.T) {
 		{name: "a pipeline, in order", in: "PING\r\nSET p v\r\nGET absent\r\nECHO e\r\n", want: "+PONG\r\n+OK\r\n$-1\r\n$1\r\ne\r\n"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			if out, v := other.step(request("PING")); out != "+PONG\r\n" || v != reactor.Continue {
+			if out, v := other.Step(services.Request("PING")); out != "+PONG\r\n" || v != reactor.Continue {
 				t.Fatalf("PING waits for nothing: %q, %v", out, v)
 			}
 			p := writer
 			if x.before != "" {
-				writer.held(t, []byte(x.before))
+				writer.Held(t, []byte(x.before))
 				p = reader
 			}
-			p.held(t, []byte(x.in))
+			p.Held(t, []byte(x.in))
 			g.commit(g.log.End() - 1)
-			if out, v := p.step(nil); out != "" || v != reactor.Park {
+			if out, v := p.Step(nil); out != "" || v != reactor.Park {
 				t.Fatalf("%q, %v before the last byte is acknowledged", out, v)
 			}
 			g.commit(g.log.End())
 			if x.before != "" {
-				writer.gets(t, "+OK\r\n")
+				writer.Gets(t, "+OK\r\n")
 			}
-			p.gets(t, x.want)
-			if out, _ := p.step(request("GET", "k"+strconv.Itoa(n))); out == "" {
+			p.Gets(t, x.want)
+			if out, _ := p.Step(services.Request("GET", "k"+strconv.Itoa(n))); out == "" {
 				t.Fatal("a read of what is acknowledged waits")
 			}
 		})
@@ -132,16 +107,16 @@ func TestAReadOfAGroupWaitsForTheLease(t *testing.T) {
 	g := joined(t)
 	p, q := g.dial(t), g.dial(t)
 	g.unled.Store(true)
-	p.held(t, request("GET", "k"))
+	p.Held(t, services.Request("GET", "k"))
 	g.log.Alarm()
-	p.wait()
-	p.held(t, nil)
-	q.held(t, request("SET", "k", "v"))
+	p.Wait()
+	p.Held(t, nil)
+	q.Held(t, services.Request("SET", "k", "v"))
 	g.commit(g.log.End())
-	q.gets(t, "+OK\r\n") // a write needs none
+	q.Gets(t, "+OK\r\n") // a write needs none
 	g.unled.Store(false)
 	g.log.Alarm()
-	p.gets(t, "$-1\r\n")
+	p.Gets(t, "$-1\r\n")
 }
 
 func TestAGroupThatIsBehindIsNotWrittenTo(t *testing.T) {
@@ -149,13 +124,13 @@ func TestAGroupThatIsBehindIsNotWrittenTo(t *testing.T) {
 	p := g.dial(t)
 	answers := func(want string, words ...string) {
 		t.Helper()
-		if out, v := p.step(request(words...)); out != want || v != reactor.Continue {
+		if out, v := p.Step(services.Request(words...)); out != want || v != reactor.Continue {
 			t.Fatalf("%s: %q, %v, want %q", words, out, v, want)
 		}
 	}
-	p.held(t, []byte("SET k v\r\nSET short v PX 100\r\n"))
+	p.Held(t, []byte("SET k v\r\nSET short v PX 100\r\n"))
 	g.commit(g.log.End())
-	p.gets(t, "+OK\r\n+OK\r\n")
+	p.Gets(t, "+OK\r\n+OK\r\n")
 	g.SetGroupWritable(false)
 	end := g.log.End()
 	const refused = "-NOREPLICAS Not enough good replicas to write.\r\n"
@@ -175,16 +150,16 @@ func TestAGroupThatIsBehindIsNotWrittenTo(t *testing.T) {
 	if g.log.End() == end {
 		t.Error("nothing expires when the members are back")
 	}
-	p.held(t, request("SET", "k", "w"))
+	p.Held(t, services.Request("SET", "k", "w"))
 }
 
 func TestInfoTellsOfTheGroup(t *testing.T) {
 	g := joined(t)
 	g.unled.Store(true)
-	without := dial(t, serve(t), "tcp", "127.0.0.1:1")
-	for name, p := range map[string]*peer{"in a group": g.dial(t), "without one": without} {
-		for _, request := range [][]byte{request("INFO", "replication"), request("INFO")} { // neither waits for the lease
-			out, v := p.step(request)
+	without := services.Dial(t, services.Start(t), "tcp", "127.0.0.1:1")
+	for name, p := range map[string]*services.Peer{"in a group": g.dial(t), "without one": without} {
+		for _, request := range [][]byte{services.Request("INFO", "replication"), services.Request("INFO")} { // neither waits for the lease
+			out, v := p.Step(request)
 			if strings.Contains(out, "group_state:leading\r\n") != (p != without) || v != reactor.Continue {
 				t.Errorf("%s: %q, %v", name, out, v)
 			}
@@ -195,30 +170,30 @@ func TestInfoTellsOfTheGroup(t *testing.T) {
 func TestATermThatIsOverTellsOfNothing(t *testing.T) {
 	g := joined(t)
 	writer, reader, listener, popper := g.dial(t), g.dial(t), g.dial(t), g.dial(t)
-	listener.send("CONFIG", "SET", "notify-keyspace-events", "KA")
-	listener.send("SUBSCRIBE", "__keyspace@0__:k")
-	popper.held(t, request("BLPOP", "q", "0"))
-	writer.held(t, []byte("SET k v\r\nRPUSH q x\r\n"))
-	reader.held(t, request("GET", "k"))
-	popper.wait()
-	popper.held(t, nil)
-	listener.wait()
-	if out := listener.session.TakePushes(nil); len(out) > 0 {
+	listener.Send("CONFIG", "SET", "notify-keyspace-events", "KA")
+	listener.Send("SUBSCRIBE", "__keyspace@0__:k")
+	popper.Held(t, services.Request("BLPOP", "q", "0"))
+	writer.Held(t, []byte("SET k v\r\nRPUSH q x\r\n"))
+	reader.Held(t, services.Request("GET", "k"))
+	popper.Wait()
+	popper.Held(t, nil)
+	listener.Wait()
+	if out := listener.Session.TakePushes(nil); len(out) > 0 {
 		t.Fatalf("%q before its members have it", out)
 	}
 	old := g.log.Holds().Term()
 	g.depose()
 	g.log.SetCommitted(old, g.log.End()) // too late
 	g.commit(g.log.End())                // of the next term, in which the offset may be that of something else
-	writer.loses(t)
-	reader.loses(t)
-	popper.loses(t)
-	listener.wait()
-	if out := listener.session.TakePushes(nil); string(out) != unsynced || !listener.killed.Load() {
-		t.Errorf("a subscriber gets %q, killed %v", out, listener.killed.Load())
+	writer.Loses(t)
+	reader.Loses(t)
+	popper.Loses(t)
+	listener.Wait()
+	if out := listener.Session.TakePushes(nil); string(out) != services.Unsynced || !listener.Killed.Load() {
+		t.Errorf("a subscriber gets %q, killed %v", out, listener.Killed.Load())
 	}
 	next := g.dial(t)
-	if out, _ := next.step(request("GET", "k")); out != "$1\r\nv\r\n" {
+	if out, _ := next.Step(services.Request("GET", "k")); out != "$1\r\nv\r\n" {
 		t.Errorf("in the next term: %q", out)
 	}
 }
@@ -227,21 +202,21 @@ func TestACommandThatRanInTwoTermsTellsOfNothing(t *testing.T) {
 	for _, committed := range []bool{true, false} {
 		g := joined(t)
 		p := g.dial(t)
-		p.held(t, request("BLPOP", "q", "0"))
+		p.Held(t, services.Request("BLPOP", "q", "0"))
 		g.depose()
 		q := g.dial(t)
-		q.held(t, request("RPUSH", "q", "x"))
+		q.Held(t, services.Request("RPUSH", "q", "x"))
 		g.DB.Barrier()
 		if committed {
 			g.commit(g.log.End())
-			q.gets(t, ":1\r\n")
+			q.Gets(t, ":1\r\n")
 		}
-		p.wait() // it is served
-		p.held(t, nil)
-		if len(p.woken) == 0 {
+		p.Wait() // it is served
+		p.Held(t, nil)
+		if len(p.Woken) == 0 {
 			t.Fatalf("committed %v: the client waits for what the next term commits", committed)
 		}
-		p.loses(t)
+		p.Loses(t)
 	}
 }
 
@@ -249,68 +224,68 @@ func TestACommandThatRanInTwoTermsTellsOfNothing(t *testing.T) {
 func TestAMessageBelongsToTheTermInWhichItCame(t *testing.T) {
 	g := joined(t)
 	writer, listener := g.dial(t), g.dial(t)
-	listener.send("CONFIG", "SET", "notify-keyspace-events", "KA")
-	listener.send("SUBSCRIBE", "__keyspace@0__:k")
-	writer.held(t, request("SET", "k", "v"))
-	listener.wait()
+	listener.Send("CONFIG", "SET", "notify-keyspace-events", "KA")
+	listener.Send("SUBSCRIBE", "__keyspace@0__:k")
+	writer.Held(t, services.Request("SET", "k", "v"))
+	listener.Wait()
 	g.depose()
 	g.DB.Barrier()
 	g.commit(g.log.End())
 	for {
-		out := string(listener.session.TakePushes(nil))
-		if out == unsynced {
+		out := string(listener.Session.TakePushes(nil))
+		if out == services.Unsynced {
 			return
 		}
 		if out != "" {
 			t.Fatalf("the event of a write of the term before: %q", out)
 		}
-		listener.wait()
+		listener.Wait()
 	}
 }
 
 func TestWhatIsNotAcknowledgedInTimeIsNotCertain(t *testing.T) {
 	g := joined(t)
 	p, q := g.dial(t), g.dial(t)
-	p.held(t, request("SET", "k", "v"))
+	p.Held(t, services.Request("SET", "k", "v"))
 	g.pass(4999 * time.Millisecond)
-	q.held(t, request("GET", "k"))
+	q.Held(t, services.Request("GET", "k"))
 	g.log.Alarm()
-	p.wait()
-	p.held(t, nil)
+	p.Wait()
+	p.Held(t, nil)
 	g.pass(time.Millisecond)
 	g.log.Alarm()
-	p.loses(t)
-	q.wait()
-	q.held(t, nil)
+	p.Loses(t)
+	q.Wait()
+	q.Held(t, nil)
 	g.commit(g.log.End())
-	q.gets(t, "$1\r\nv\r\n")
+	q.Gets(t, "$1\r\nv\r\n")
 }
 
 func TestMessagesOfAGroupWaitForWhatTheyTellOf(t *testing.T) {
 	g := joined(t)
 	listener, speaker, writer := g.dial(t), g.dial(t), g.dial(t)
-	listener.send("SUBSCRIBE", "news")
-	writer.held(t, request("SET", "k", "v"))
-	if out, _ := speaker.step(request("PUBLISH", "news", "bare")); out != ":1\r\n" {
+	listener.Send("SUBSCRIBE", "news")
+	writer.Held(t, services.Request("SET", "k", "v"))
+	if out, _ := speaker.Step(services.Request("PUBLISH", "news", "bare")); out != ":1\r\n" {
 		t.Fatalf("PUBLISH: %q", out)
 	}
-	listener.wait()
-	if out := string(listener.session.TakePushes(nil)); !strings.Contains(out, "bare") {
+	listener.Wait()
+	if out := string(listener.Session.TakePushes(nil)); !strings.Contains(out, "bare") {
 		t.Fatalf("a message that tells of no data waits: %q", out)
 	}
-	speaker.held(t, []byte("MULTI\r\nSET k w\r\nPUBLISH news told\r\nEXEC\r\n"))
-	listener.wait()
-	if out := string(listener.session.TakePushes(nil)); out != "" {
+	speaker.Held(t, []byte("MULTI\r\nSET k w\r\nPUBLISH news told\r\nEXEC\r\n"))
+	listener.Wait()
+	if out := string(listener.Session.TakePushes(nil)); out != "" {
 		t.Fatalf("%q before the members have the transaction", out)
 	}
-	if out, _ := writer.step(nil); out != "" {
+	if out, _ := writer.Step(nil); out != "" {
 		t.Fatal(out)
 	}
 	g.DB.Barrier()
 	g.commit(g.log.End())
 	for out := ""; out == ""; {
-		listener.wait()
-		out = string(listener.session.TakePushes(nil))
+		listener.Wait()
+		out = string(listener.Session.TakePushes(nil))
 		if out != "" && !strings.Contains(out, "told") {
 			t.Fatal(out)
 		}
@@ -329,24 +304,24 @@ func TestWhatTellsOfAWriteWaits(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			g := joined(t)
 			writer, listener := g.dial(t), g.dial(t)
-			listener.send("CONFIG", "SET", "notify-keyspace-events", "KEA")
-			writer.held(t, []byte("SET k v PX 1000\r\n"))
+			listener.Send("CONFIG", "SET", "notify-keyspace-events", "KEA")
+			writer.Held(t, []byte("SET k v PX 1000\r\n"))
 			g.commit(g.log.End())
-			writer.gets(t, "+OK\r\n")
-			listener.step([]byte(x.before))
+			writer.Gets(t, "+OK\r\n")
+			listener.Step([]byte(x.before))
 			if strings.HasPrefix(x.write, "GET") {
 				g.pass(2 * time.Second)
 			}
-			writer.held(t, []byte(x.write))
-			listener.wait()
-			if out, _ := listener.step(nil); out != "" {
+			writer.Held(t, []byte(x.write))
+			listener.Wait()
+			if out, _ := listener.Step(nil); out != "" {
 				t.Fatalf("%q before the members have the write", out)
 			}
 			g.DB.Barrier()
 			g.commit(g.log.End())
 			for out := ""; out == ""; {
-				listener.wait()
-				if out, _ = listener.step(nil); out != "" && !strings.Contains(out, x.want) {
+				listener.Wait()
+				if out, _ = listener.Step(nil); out != "" && !strings.Contains(out, x.want) {
 					t.Errorf("%q, want %q in it", out, x.want)
 				}
 			}
@@ -357,18 +332,18 @@ func TestWhatTellsOfAWriteWaits(t *testing.T) {
 func TestAnEventThatIsDeliveredBetweenTwoRepliesWaitsToo(t *testing.T) {
 	g := joined(t)
 	listener, writer := g.dial(t), g.dial(t)
-	listener.send("CONFIG", "SET", "notify-keyspace-events", "KA")
-	listener.send("HELLO", "3")
-	listener.send("SUBSCRIBE", "__keyspace@0__:k")
-	writer.held(t, request("SET", "k", "v"))
-	if _, out, v := listener.session.Serve(request("PING"), nil); len(out) > 0 || v != reactor.Park {
+	listener.Send("CONFIG", "SET", "notify-keyspace-events", "KA")
+	listener.Send("HELLO", "3")
+	listener.Send("SUBSCRIBE", "__keyspace@0__:k")
+	writer.Held(t, services.Request("SET", "k", "v"))
+	if _, out, v := listener.Session.Serve(services.Request("PING"), nil); len(out) > 0 || v != reactor.Park {
 		t.Fatalf("%q, %v: the event is told before the members have it", out, v)
 	}
 	g.DB.Barrier()
 	g.commit(g.log.End())
 	for out := ""; out == ""; {
-		listener.wait()
-		out, _ = listener.step(nil)
+		listener.Wait()
+		out, _ = listener.Step(nil)
 		if out != "" && !strings.Contains(out, "PONG") {
 			t.Fatal(out)
 		}
@@ -379,19 +354,19 @@ func TestAnEventThatIsDeliveredBetweenTwoRepliesWaitsToo(t *testing.T) {
 func TestRepliesKeepTheirOrderWhileOneIsHeld(t *testing.T) {
 	g := joined(t)
 	p, speaker := g.dial(t), g.dial(t)
-	p.send("HELLO", "3")
-	p.send("SUBSCRIBE", "news")
-	p.held(t, request("SET", "k", "v"))
-	if out, _ := speaker.step(request("PUBLISH", "news", "bare")); out != ":1\r\n" {
+	p.Send("HELLO", "3")
+	p.Send("SUBSCRIBE", "news")
+	p.Held(t, services.Request("SET", "k", "v"))
+	if out, _ := speaker.Step(services.Request("PUBLISH", "news", "bare")); out != ":1\r\n" {
 		t.Fatalf("PUBLISH: %q", out)
 	}
-	p.wait()
-	p.held(t, request("PING")) // neither the message nor the PING, which wait for nothing, overtake the SET
+	p.Wait()
+	p.Held(t, services.Request("PING")) // neither the message nor the PING, which wait for nothing, overtake the SET
 	g.commit(g.log.End())
 	var all string
-	for in := request("PING"); !strings.Contains(all, "PONG"); in = nil {
-		p.wait()
-		out, v := p.step(in)
+	for in := services.Request("PING"); !strings.Contains(all, "PONG"); in = nil {
+		p.Wait()
+		out, v := p.Step(in)
 		if all += out; v == reactor.Park && out == "" && in != nil {
 			t.Fatal("it is woken, and waits")
 		}
@@ -405,20 +380,20 @@ func TestRepliesKeepTheirOrderWhileOneIsHeld(t *testing.T) {
 func TestTheMessagesBehindAHeldReplyFollow(t *testing.T) {
 	g := joined(t)
 	p, speaker := g.dial(t), g.dial(t)
-	p.send("HELLO", "3")
-	p.send("SUBSCRIBE", "news")
-	p.held(t, request("SET", "k", "v"))
-	speaker.step(request("PUBLISH", "news", "bare"))
-	p.wait()
+	p.Send("HELLO", "3")
+	p.Send("SUBSCRIBE", "news")
+	p.Held(t, services.Request("SET", "k", "v"))
+	speaker.Step(services.Request("PUBLISH", "news", "bare"))
+	p.Wait()
 	g.commit(g.log.End())
-	p.wait()
-	if _, out, v := p.session.Serve(nil, nil); string(out) != "+OK\r\n" || v != reactor.Continue {
+	p.Wait()
+	if _, out, v := p.Session.Serve(nil, nil); string(out) != "+OK\r\n" || v != reactor.Continue {
 		t.Fatalf("%q, %v", out, v)
 	}
-	if len(p.woken) == 0 {
+	if len(p.Woken) == 0 {
 		t.Fatal("nothing wakes the client for the message")
 	}
-	if out := string(p.session.TakePushes(nil)); !strings.Contains(out, "bare") {
+	if out := string(p.Session.TakePushes(nil)); !strings.Contains(out, "bare") {
 		t.Errorf("%q", out)
 	}
 }
@@ -426,35 +401,35 @@ func TestTheMessagesBehindAHeldReplyFollow(t *testing.T) {
 // A command with many keys runs in the background. Its long reply is a batch of its own, before the next request.
 func TestALongReplyOfACommandInTheBackgroundWaits(t *testing.T) {
 	cfg, err := config.Load(nil, nil)
-	must1(t, err)
+	services.Must(t, err)
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Loops: 1}, &hooks)
-	must1(t, err)
+	services.Must(t, err)
 	t.Cleanup(func() { s.Close(); db.Close() })
 	g := &grouped{Service: s, log: db.Log()}
 	db.NeedLog(1)
 	g.JoinGroup(g)
-	g.dial(t).held(t, request("SET", "k", strings.Repeat("v", 128)))
-	p := connectOnLoop(s)
-	t.Cleanup(func() { p.session.Closed(nil) })
+	g.dial(t).Held(t, services.Request("SET", "k", strings.Repeat("v", 128)))
+	p := services.ConnectOnLoop(s)
+	t.Cleanup(func() { p.Session.Closed(nil) })
 
 	words := []string{"MGET"}
 	for range session.ManyArgs {
 		words = append(words, "k")
 	}
-	in := append(request(words...), request("PING")...)
-	n, out, v := p.session.Serve(in, nil)
+	in := append(services.Request(words...), services.Request("PING")...)
+	n, out, v := p.Session.Serve(in, nil)
 	if in = in[n:]; len(out) > 0 || v != reactor.Park {
 		t.Fatalf("%d bytes, %v: it does not run in the background", len(out), v)
 	}
-	p.wait()
-	if n, out, v = p.session.Serve(in, nil); n != 0 || len(out) > 0 || v != reactor.Park {
+	p.Wait()
+	if n, out, v = p.Session.Serve(in, nil); n != 0 || len(out) > 0 || v != reactor.Park {
 		t.Fatalf("%d bytes leave before the members have the value; %d, %v", len(out), n, v)
 	}
 	g.commit(g.log.End())
-	p.wait()
-	if got := p.raw(in); len(got) < 128*session.ManyArgs || !strings.HasSuffix(got, "+PONG\r\n") {
+	p.Wait()
+	if got := p.Raw(in); len(got) < 128*session.ManyArgs || !strings.HasSuffix(got, "+PONG\r\n") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -464,19 +439,19 @@ func TestAReadWaitsForTheMembersWhileTheFilesFail(t *testing.T) {
 	g := joined(t)
 	g.log.SetAlways(true)
 	writer, reader, later := g.dial(t), g.dial(t), g.dial(t)
-	writer.held(t, request("SET", "k", "v"))
-	reader.held(t, request("GET", "k"))
+	writer.Held(t, services.Request("SET", "k", "v"))
+	reader.Held(t, services.Request("GET", "k"))
 	g.log.Fail(errors.New("no space left on device"))
-	writer.wait()
-	if out, v := writer.step(nil); !strings.HasPrefix(out, "-MISCONF") || v != reactor.Close {
+	writer.Wait()
+	if out, v := writer.Step(nil); !strings.HasPrefix(out, "-MISCONF") || v != reactor.Close {
 		t.Errorf("%q, %v", out, v)
 	}
-	reader.wait()
-	reader.held(t, nil)
-	later.held(t, request("GET", "k"))
+	reader.Wait()
+	reader.Held(t, nil)
+	later.Held(t, services.Request("GET", "k"))
 	g.commit(g.log.End())
-	reader.gets(t, "$1\r\nv\r\n")
-	later.gets(t, "$1\r\nv\r\n")
+	reader.Gets(t, "$1\r\nv\r\n")
+	later.Gets(t, "$1\r\nv\r\n")
 }
 
 // A server takes a lock back that it gave to a client which left before its reply. If its group has replaced it, the next master has
@@ -485,24 +460,24 @@ func TestADeposedMasterTakesBackNoGrant(t *testing.T) {
 	for _, deposed := range []bool{false, true} {
 		g := joined(t)
 		holder, waiter := g.dial(t), g.dial(t)
-		holder.held(t, request("LOCK.ACQUIRE", "l", "a", "100000"))
+		holder.Held(t, services.Request("LOCK.ACQUIRE", "l", "a", "100000"))
 		g.commit(g.log.End())
-		holder.wait()
-		token, _ := holder.step(nil)
-		waiter.held(t, request("LOCK.ACQUIRE", "l", "b", "100000", "WAIT", "100000"))
-		holder.held(t, request("LOCK.RELEASE", "l", "a", strings.Trim(token, ":\r\n")))
-		waiter.wait()
-		waiter.held(t, nil)
+		holder.Wait()
+		token, _ := holder.Step(nil)
+		waiter.Held(t, services.Request("LOCK.ACQUIRE", "l", "b", "100000", "WAIT", "100000"))
+		holder.Held(t, services.Request("LOCK.RELEASE", "l", "a", strings.Trim(token, ":\r\n")))
+		waiter.Wait()
+		waiter.Held(t, nil)
 		if deposed {
 			tx := g.DB.BeginAll(0)
 			tx.SetReplica(true)
 			g.log.Depose()
 			tx.Commit()
 		}
-		waiter.session.Closed(io.EOF)
+		waiter.Session.Closed(io.EOF)
 		g.DB.Barrier()
 		g.log.SetGroup(false)
-		info, _ := g.dial(t).step(request("LOCK.INFO", "l"))
+		info, _ := g.dial(t).Step(services.Request("LOCK.INFO", "l"))
 		if kept := strings.Contains(info, "\r\nb\r\n"); kept != deposed {
 			t.Errorf("deposed %v: the lock of the client that has gone: %q", deposed, info)
 		}
@@ -634,7 +609,7 @@ type groupWorld struct {
 	clock   int64
 	member  *oplog.Reader
 	has     []byte // the stream that the member has
-	peers   [groupClients]*peer
+	peers   [groupClients]*services.Peer
 	pending [groupClients]*porcupine.Operation // the operation that waits for its reply
 	history []porcupine.Operation
 }
@@ -693,15 +668,15 @@ func (w *groupWorld) send(i int) {
 	if len(a) > 1 {
 		in = append(in, "EXEC\r\n"...)
 	}
-	out, _ := w.peers[i].step(in)
+	out, _ := w.peers[i].Step(in)
 	w.took(i, out)
 }
 
 // resume serves a client that was woken.
 func (w *groupWorld) resume(i int) {
 	select {
-	case <-w.peers[i].woken:
-		out, _ := w.peers[i].step(nil)
+	case <-w.peers[i].Woken:
+		out, _ := w.peers[i].Step(nil)
 		w.took(i, out)
 	default:
 	}
@@ -710,7 +685,7 @@ func (w *groupWorld) resume(i int) {
 // took notes the reply of a client's operation, if there is one.
 func (w *groupWorld) took(i int, out string) {
 	op := w.pending[i]
-	if out == "" || out == unsynced || op == nil {
+	if out == "" || out == services.Unsynced || op == nil {
 		return
 	}
 	r, a := bufio.NewReader(strings.NewReader(out)), op.Input.(history.Atom)
@@ -742,7 +717,7 @@ func (w *groupWorld) promote() {
 			w.history = append(w.history, *op)
 		}
 	}
-	next := serve(w.t)
+	next := services.Start(w.t)
 	if err := next.Replay(effectsOf(w.t, w.has)); err != nil {
 		w.t.Fatal(err)
 	}

@@ -16,57 +16,47 @@ import (
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/internal/wire"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // always is a service whose files sync when the test says so.
 func always(t *testing.T) *session.Service {
-	s := serve(t)
+	s := services.Start(t)
 	s.DB.NeedLog(1)
 	s.DB.Log().SetAlways(true)
 	return s
 }
 
-func request(words ...string) []byte { return wire.AppendCommand(nil, words...) }
-
-// step runs what Serve and TakePushes do after a wake.
-func (p *peer) step(in []byte) (string, reactor.Verdict) {
-	out := p.session.TakePushes(nil)
-	_, out, v := p.session.Serve(in, out)
-	return string(out), v
-}
-
-func (p *peer) wait() { <-p.woken }
-
 func TestRepliesWaitForTheSync(t *testing.T) {
 	s := always(t)
 	log := s.DB.Log()
-	writer, reader, other := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2"), dial(t, s, "tcp", "127.0.0.1:3")
+	writer, reader := services.Dial(t, s, "tcp", "127.0.0.1:1"), services.Dial(t, s, "tcp", "127.0.0.1:2")
+	other := services.Dial(t, s, "tcp", "127.0.0.1:3")
 
-	if out, v := other.step(request("PING")); out != "+PONG\r\n" || v != reactor.Continue {
+	if out, v := other.Step(services.Request("PING")); out != "+PONG\r\n" || v != reactor.Continue {
 		t.Fatalf("PING waits for nothing: %q, %v", out, v)
 	}
-	if out, v := writer.step(request("SET", "k", "v")); out != "" || v != reactor.Park {
+	if out, v := writer.Step(services.Request("SET", "k", "v")); out != "" || v != reactor.Park {
 		t.Fatalf("SET: %q, %v before the sync", out, v)
 	}
-	if out, v := reader.step(request("GET", "k")); out != "" || v != reactor.Park {
+	if out, v := reader.Step(services.Request("GET", "k")); out != "" || v != reactor.Park {
 		t.Fatalf("GET of what is not synced: %q, %v", out, v)
 	}
 	mark := log.End()
 	log.SetSynced(mark - 1)
-	if out, v := writer.step(nil); out != "" || v != reactor.Park {
+	if out, v := writer.Step(nil); out != "" || v != reactor.Park {
 		t.Fatalf("SET: %q, %v before its last byte is synced", out, v)
 	}
 	log.SetSynced(mark)
-	writer.wait()
-	reader.wait()
-	if out, v := writer.step(nil); out != "+OK\r\n" || v != reactor.Continue {
+	writer.Wait()
+	reader.Wait()
+	if out, v := writer.Step(nil); out != "+OK\r\n" || v != reactor.Continue {
 		t.Fatalf("SET: %q, %v", out, v)
 	}
-	if out, _ := reader.step(nil); out != "$1\r\nv\r\n" {
+	if out, _ := reader.Step(nil); out != "$1\r\nv\r\n" {
 		t.Fatalf("GET: %q", out)
 	}
-	if out, _ := reader.step(request("GET", "k")); out != "$1\r\nv\r\n" {
+	if out, _ := reader.Step(services.Request("GET", "k")); out != "$1\r\nv\r\n" {
 		t.Fatalf("GET of what is synced: %q", out)
 	}
 }
@@ -74,38 +64,39 @@ func TestRepliesWaitForTheSync(t *testing.T) {
 func TestServedCommandsAndMessagesWaitForTheSync(t *testing.T) {
 	s := always(t)
 	log := s.DB.Log()
-	popper, pusher, listener := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2"), dial(t, s, "tcp", "127.0.0.1:3")
-	if got := listener.send("CONFIG", "SET", "notify-keyspace-events", "Kl"); got != "+OK\r\n" {
+	popper, pusher := services.Dial(t, s, "tcp", "127.0.0.1:1"), services.Dial(t, s, "tcp", "127.0.0.1:2")
+	listener := services.Dial(t, s, "tcp", "127.0.0.1:3")
+	if got := listener.Send("CONFIG", "SET", "notify-keyspace-events", "Kl"); got != "+OK\r\n" {
 		t.Fatal(got)
 	}
-	listener.send("SUBSCRIBE", "__keyspace@0__:q")
-	if _, v := popper.step(request("BLPOP", "q", "0")); v != reactor.Park {
+	listener.Send("SUBSCRIBE", "__keyspace@0__:q")
+	if _, v := popper.Step(services.Request("BLPOP", "q", "0")); v != reactor.Park {
 		t.Fatal("BLPOP does not wait")
 	}
-	if out, v := pusher.step(request("RPUSH", "q", "x")); out != "" || v != reactor.Park {
+	if out, v := pusher.Step(services.Request("RPUSH", "q", "x")); out != "" || v != reactor.Park {
 		t.Fatalf("RPUSH: %q, %v before the sync", out, v)
 	}
-	popper.wait() // it was served
-	if out, v := popper.step(nil); out != "" || v != reactor.Park {
+	popper.Wait() // it was served
+	if out, v := popper.Step(nil); out != "" || v != reactor.Park {
 		t.Fatalf("BLPOP: %q, %v before the sync", out, v)
 	}
-	listener.wait()
-	if out := string(listener.session.TakePushes(nil)); out != "" {
+	listener.Wait()
+	if out := string(listener.Session.TakePushes(nil)); out != "" {
 		t.Fatalf("event before the sync: %q", out)
 	}
 	s.DB.Barrier()
 	log.SetSynced(log.End())
-	popper.wait()
+	popper.Wait()
 	for out := ""; out == ""; {
-		if out, _ = popper.step(nil); out == "" {
-			popper.wait()
+		if out, _ = popper.Step(nil); out == "" {
+			popper.Wait()
 		} else if out != "*2\r\n$1\r\nq\r\n$1\r\nx\r\n" {
 			t.Fatalf("BLPOP: %q", out)
 		}
 	}
 	for out := ""; out == ""; {
-		if out = string(listener.session.TakePushes(nil)); out == "" {
-			listener.wait()
+		if out = string(listener.Session.TakePushes(nil)); out == "" {
+			listener.Wait()
 		} else if !strings.Contains(out, "rpush") {
 			t.Fatalf("event: %q", out)
 		}
@@ -116,54 +107,54 @@ func TestServedCommandsAndMessagesWaitForTheSync(t *testing.T) {
 func TestAMessageBehindAWriteOfItsBatchWaitsForTheSync(t *testing.T) {
 	s := always(t)
 	log := s.DB.Log()
-	writer, listener := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2")
-	listener.send("SUBSCRIBE", "news")
-	pipeline := append(request("SET", "k", "v"), request("PUBLISH", "news", "of k")...)
-	if out, v := writer.step(pipeline); out != "" || v != reactor.Park {
+	writer, listener := services.Dial(t, s, "tcp", "127.0.0.1:1"), services.Dial(t, s, "tcp", "127.0.0.1:2")
+	listener.Send("SUBSCRIBE", "news")
+	pipeline := append(services.Request("SET", "k", "v"), services.Request("PUBLISH", "news", "of k")...)
+	if out, v := writer.Step(pipeline); out != "" || v != reactor.Park {
 		t.Fatalf("%q, %v before the sync", out, v)
 	}
-	listener.wait()
-	if out := string(listener.session.TakePushes(nil)); out != "" {
+	listener.Wait()
+	if out := string(listener.Session.TakePushes(nil)); out != "" {
 		t.Fatalf("message before the sync: %q", out)
 	}
 	s.DB.Barrier()
 	log.SetSynced(log.End())
 	for out := ""; out == ""; {
-		if out = string(listener.session.TakePushes(nil)); out == "" {
-			listener.wait()
+		if out = string(listener.Session.TakePushes(nil)); out == "" {
+			listener.Wait()
 		} else if !strings.Contains(out, "of k") {
 			t.Fatalf("message: %q", out)
 		}
 	}
-	writer.wait()
-	if out, _ := writer.step(nil); out != "+OK\r\n:1\r\n" {
+	writer.Wait()
+	if out, _ := writer.Step(nil); out != "+OK\r\n:1\r\n" {
 		t.Fatalf("the writer got %q", out)
 	}
-	if out, _ := writer.step(request("PUBLISH", "news", "of nothing")); out != ":1\r\n" {
+	if out, _ := writer.Step(services.Request("PUBLISH", "news", "of nothing")); out != ":1\r\n" {
 		t.Fatalf("PUBLISH alone: %q", out)
 	}
-	listener.wait()
-	if out := string(listener.session.TakePushes(nil)); !strings.Contains(out, "of nothing") {
+	listener.Wait()
+	if out := string(listener.Session.TakePushes(nil)); !strings.Contains(out, "of nothing") {
 		t.Fatalf("a message of its own: %q", out)
 	}
 }
 
 func TestAFailureOfTheFilesEndsTheWait(t *testing.T) {
 	s := always(t)
-	p := dial(t, s, "tcp", "127.0.0.1:1")
-	p.step(request("SET", "k", "v"))
+	p := services.Dial(t, s, "tcp", "127.0.0.1:1")
+	p.Step(services.Request("SET", "k", "v"))
 	s.DB.Log().Fail(errors.New("no space left on device"))
-	p.wait()
-	if out, v := p.step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: no space left on device") ||
+	p.Wait()
+	if out, v := p.Step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: no space left on device") ||
 		v != reactor.Close {
 		t.Fatalf("%q, %v", out, v)
 	}
 	// Reads go on, and so does what has nothing to do with data.
-	q := dial(t, s, "tcp", "127.0.0.1:2")
-	if out, _ := q.step(request("GET", "k")); out != "$1\r\nv\r\n" {
+	q := services.Dial(t, s, "tcp", "127.0.0.1:2")
+	if out, _ := q.Step(services.Request("GET", "k")); out != "$1\r\nv\r\n" {
 		t.Errorf("a read: %q", out)
 	}
-	if out, _ := q.step(request("DBSIZE")); out != ":1\r\n" {
+	if out, _ := q.Step(services.Request("DBSIZE")); out != ":1\r\n" {
 		t.Errorf("a read of all shards: %q", out)
 	}
 
@@ -187,62 +178,50 @@ func TestAFailureOfTheFilesEndsTheWait(t *testing.T) {
 func TestAFailureThatIsOverLeavesNoClientWaiting(t *testing.T) {
 	s := always(t)
 	log := s.DB.Log()
-	p := dial(t, s, "tcp", "127.0.0.1:1")
-	p.step(request("SET", "k", "v"))
+	p := services.Dial(t, s, "tcp", "127.0.0.1:1")
+	p.Step(services.Request("SET", "k", "v"))
 	log.Fail(errors.New("no space left on device"))
 	log.Fail(nil)
-	p.wait() // of the failure; when the client looks there is none
-	if out, v := p.step(nil); out != "" || v != reactor.Park {
+	p.Wait() // of the failure; when the client looks there is none
+	if out, v := p.Step(nil); out != "" || v != reactor.Park {
 		t.Fatalf("%q, %v before the sync", out, v)
 	}
 	log.SetSynced(log.End())
-	p.wait()
-	if out, v := p.step(nil); out != "+OK\r\n" || v != reactor.Continue {
+	p.Wait()
+	if out, v := p.Step(nil); out != "+OK\r\n" || v != reactor.Continue {
 		t.Fatalf("%q, %v", out, v)
 	}
 }
 
-// onLoop is a peer of the first network loop.
-type onLoop struct{ *peer }
-
-func (onLoop) Loop() int { return 0 }
-
-// connectOnLoop returns a client of the first network loop.
-func connectOnLoop(s *session.Service) *peer {
-	p := &peer{network: "tcp", addr: "127.0.0.1:1", woken: make(chan struct{}, 1)}
-	p.session = s.NewSession(onLoop{p})
-	return p
-}
-
 // looped is a service with one network loop, whose files are on fs, and two
 // connections to it. Syncs have been fast.
-func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *peer) {
+func looped(t *testing.T) (s *session.Service, fs *crashfs.FS, writer, reader *services.Peer) {
 	t.Helper()
 	cfg, err := config.Load(nil, nil)
-	must1(t, err)
+	services.Must(t, err)
 	var hooks session.Hooks
 	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
 	s, err = session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Loops: 1}, &hooks)
-	must1(t, err)
+	services.Must(t, err)
 	s.DB.NeedLog(1)
 	fs = crashfs.New(1)
 	files, err := oplog.OpenFiles(fs, "/data/appendonlydir", "a.aof")
-	must1(t, err)
+	services.Must(t, err)
 	a := oplog.NewAppender(db.Log(), files, oplog.AppenderOptions{Policy: oplog.Always})
 	x, err := a.Start(db.Log().Cut())
-	must1(t, err)
-	must1(t, x.Wait(t.Context()))
+	services.Must(t, err)
+	services.Must(t, x.Wait(t.Context()))
 	t.Cleanup(func() { _ = a.Close(); s.Close(); db.Close() })
-	var peers [2]*peer
+	var peers [2]*services.Peer
 	for i := range peers {
-		p := connectOnLoop(s)
-		t.Cleanup(func() { p.session.Closed(nil) })
+		p := services.ConnectOnLoop(s)
+		t.Cleanup(func() { p.Session.Closed(nil) })
 		peers[i] = p
 	}
 	for !db.Log().BeginBatch() { // not fast enough yet, or for the machine
-		if _, v := peers[0].step(request("SET", "before", "x")); v == reactor.Park {
-			peers[0].wait()
-			peers[0].step(nil)
+		if _, v := peers[0].Step(services.Request("SET", "before", "x")); v == reactor.Park {
+			peers[0].Wait()
+			peers[0].Step(nil)
 		}
 	}
 	db.Log().EndBatch()
@@ -256,8 +235,8 @@ func TestALoopSyncsWhatItsBatchWrote(t *testing.T) {
 		t.Error("there is nothing to settle")
 	}
 	syncs := fs.Count(crashfs.OpSync)
-	for i, p := range []*peer{writer, reader} {
-		if out, v := p.step([][]byte{request("SET", "k", "v"), request("GET", "k")}[i]); out != "" || v != reactor.Park {
+	for i, p := range []*services.Peer{writer, reader} {
+		if out, v := p.Step([][]byte{services.Request("SET", "k", "v"), services.Request("GET", "k")}[i]); out != "" || v != reactor.Park {
 			t.Fatalf("%q, %v before the sync", out, v)
 		}
 	}
@@ -267,10 +246,10 @@ func TestALoopSyncsWhatItsBatchWrote(t *testing.T) {
 	if !s.Settle(0) {
 		t.Error("the log does not know of the batch")
 	}
-	writer.wait()
-	reader.wait()
-	for i, p := range []*peer{writer, reader} {
-		if out, v := p.step(nil); out != []string{"+OK\r\n", "$1\r\nv\r\n"}[i] || v != reactor.Continue {
+	writer.Wait()
+	reader.Wait()
+	for i, p := range []*services.Peer{writer, reader} {
+		if out, v := p.Step(nil); out != []string{"+OK\r\n", "$1\r\nv\r\n"}[i] || v != reactor.Continue {
 			t.Errorf("%q, %v after it", out, v)
 		}
 	}
@@ -282,16 +261,16 @@ func TestALoopSyncsWhatItsBatchWrote(t *testing.T) {
 
 func TestAFailedSyncAtTheEndOfABatchIsRefused(t *testing.T) {
 	s, fs, writer, reader := looped(t)
-	writer.step(request("SET", "k", "v"))
-	reader.step(request("GET", "k"))
+	writer.Step(services.Request("SET", "k", "v"))
+	reader.Step(services.Request("GET", "k"))
 	fs.Inject(crashfs.Fault{Op: crashfs.OpSync, Err: syscall.EIO, Times: 1})
 	s.Settle(0)
-	writer.wait()
-	reader.wait()
-	if out, v := writer.step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: ") || v != reactor.Close {
+	writer.Wait()
+	reader.Wait()
+	if out, v := writer.Step(nil); !strings.HasPrefix(out, "-MISCONF Errors writing to the AOF file: ") || v != reactor.Close {
 		t.Errorf("a write: %q, %v", out, v)
 	}
-	if out, v := reader.step(nil); out != "$1\r\nv\r\n" || v != reactor.Continue {
+	if out, v := reader.Step(nil); out != "$1\r\nv\r\n" || v != reactor.Continue {
 		t.Errorf("a read: %q, %v", out, v)
 	}
 	s.Settle(0)
@@ -305,17 +284,17 @@ func TestAFailedSyncAtTheEndOfABatchIsRefused(t *testing.T) {
 func TestAReadThatRemovesWhatIsDeadTellsOfNoWrite(t *testing.T) {
 	s := always(t)
 	s.DB.SetActiveExpiry(false)
-	p := dial(t, s, "tcp", "127.0.0.1:1")
-	p.step(request("SET", "k", "v", "PX", "1"))
+	p := services.Dial(t, s, "tcp", "127.0.0.1:1")
+	p.Step(services.Request("SET", "k", "v", "PX", "1"))
 	s.DB.Log().SetSynced(s.DB.Log().End())
-	p.wait()
-	if out, _ := p.step(nil); out != "+OK\r\n" {
+	p.Wait()
+	if out, _ := p.Step(nil); out != "+OK\r\n" {
 		t.Fatal(out)
 	}
 	s.DB.Clock().(*clock.Manual).Advance(2 * time.Millisecond)
 	s.DB.Log().Fail(errors.New("no space left on device"))
 	before := s.DB.Log().End()
-	if out, v := p.step(request("GET", "k")); out != "$-1\r\n" || v != reactor.Continue || s.DB.Log().End() == before {
+	if out, v := p.Step(services.Request("GET", "k")); out != "$-1\r\n" || v != reactor.Continue || s.DB.Log().End() == before {
 		t.Errorf("%q, %v, %d bytes in the stream", out, v, s.DB.Log().End()-before)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -33,7 +34,7 @@ func TestEffectsBeyondTheClockAreRefused(t *testing.T) {
 		"RL.RESERVE r 1 1000 COST 1 TOKEN 9223372036854775807 NOW 1700000000000000", "RL.RESERVE r 1 1000 COST 1 TOKEN 5 NOW " + farAhead,
 	} {
 		t.Run(line, func(t *testing.T) {
-			s := serve(t)
+			s := services.Start(t)
 			replay := func(line string) error {
 				return s.Replay([]engine.Effect{{Seq: 1, Args: bytes.Fields([]byte(line))}})
 			}
@@ -66,7 +67,7 @@ func TestEffectsBeyondTheClockAreRefused(t *testing.T) {
 
 // max-clock-ahead says how far ahead an effect may be.
 func TestMaxClockAheadIsConfigured(t *testing.T) {
-	s := serve(t, "--max-clock-ahead", "10")
+	s := services.Start(t, "--max-clock-ahead", "10")
 	take := func(us string) error {
 		return s.Replay([]engine.Effect{{Seq: 1, Args: bytes.Fields([]byte("RL.TAKE r 1 1000 NOW " + us))}})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // as runs a request in an embedded session and returns the reply as text.
@@ -35,11 +36,11 @@ func login(t *testing.T, s *session.Service, user, password string) *session.Ide
 }
 
 func TestASessionOfAnIdentityRunsAsItsUserAndShowsItsOrigin(t *testing.T) {
-	s := serve(t, "--slowlog-log-slower-than", "0")
-	admin := dial(t, s, "tcp", "127.0.0.1:1")
-	admin.send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "-del", "~a*")
-	monitor := dial(t, s, "tcp", "127.0.0.1:2")
-	monitor.send("MONITOR")
+	s := services.Start(t, "--slowlog-log-slower-than", "0")
+	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")
+	admin.Send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "-del", "~a*")
+	monitor := services.Dial(t, s, "tcp", "127.0.0.1:2")
+	monitor.Send("MONITOR")
 	from := session.Origin{Addr: "192.0.2.7:5312", Name: "tab 1", Lib: "ebb-console"}
 	c := s.NewSessionFor(login(t, s, "ann", "secret"), session.GuestOptions{From: from})
 	defer c.Closed(nil)
@@ -51,19 +52,19 @@ func TestASessionOfAnIdentityRunsAsItsUserAndShowsItsOrigin(t *testing.T) {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
-	list := admin.send("CLIENT", "LIST", "ADDR", from.Addr)
+	list := admin.Send("CLIENT", "LIST", "ADDR", from.Addr)
 	for _, field := range []string{" addr=192.0.2.7:5312 ", " name=tab?1 ", " flags=eT ", " db=3 ", " user=ann ", " lib-name=ebb-console "} {
 		if !strings.Contains(list, field) {
 			t.Errorf("CLIENT LIST has no %q: %s", field, list)
 		}
 	}
-	if got := admin.send("CLIENT", "KILL", "ADDR", from.Addr); got != ":0\r\n" {
+	if got := admin.Send("CLIENT", "KILL", "ADDR", from.Addr); got != ":0\r\n" {
 		t.Errorf("CLIENT KILL: %q", got)
 	}
-	if got := string(monitor.session.TakePushes(nil)); !strings.Contains(got, ` [3 192.0.2.7:5312] "SET" "a" "1"`) {
+	if got := string(monitor.Session.TakePushes(nil)); !strings.Contains(got, ` [3 192.0.2.7:5312] "SET" "a" "1"`) {
 		t.Errorf("MONITOR: %s", got)
 	}
-	if got := admin.send("SLOWLOG", "GET", "-1"); !strings.Contains(got, "192.0.2.7:5312\r\n$5\r\ntab?1") {
+	if got := admin.Send("SLOWLOG", "GET", "-1"); !strings.Contains(got, "192.0.2.7:5312\r\n$5\r\ntab?1") {
 		t.Errorf("SLOWLOG: %q", got)
 	}
 	for _, refused := range []string{"DEL a", "GET b"} {
@@ -71,25 +72,25 @@ func TestASessionOfAnIdentityRunsAsItsUserAndShowsItsOrigin(t *testing.T) {
 			t.Errorf("%s: %s", refused, got)
 		}
 	}
-	if got := admin.send("ACL", "LOG", "1"); !strings.Contains(got, "addr=192.0.2.7:5312") || !strings.Contains(got, "lib-name=ebb-console") {
+	if got := admin.Send("ACL", "LOG", "1"); !strings.Contains(got, "addr=192.0.2.7:5312") || !strings.Contains(got, "lib-name=ebb-console") {
 		t.Errorf("ACL LOG: %s", got)
 	}
 	if as(c, "RESET"); as(c, "ACL WHOAMI") != "ann" {
 		t.Error("RESET has made the session that of another user")
 	}
-	admin.send("ACL", "DELUSER", "ann")
+	admin.Send("ACL", "DELUSER", "ann")
 	if got := as(c, "GET a"); !strings.Contains(got, "NOPERM") {
 		t.Errorf("after ACL DELUSER: %s", got)
 	}
 	c.Closed(nil)
-	if list := admin.send("CLIENT", "LIST"); strings.Contains(list, "ebb-console") {
+	if list := admin.Send("CLIENT", "LIST"); strings.Contains(list, "ebb-console") {
 		t.Errorf("a closed session: %s", list)
 	}
 }
 
 func TestAnIdentityIsValidForAsLongAsItWouldBeLetIn(t *testing.T) {
-	s := serve(t)
-	admin := dial(t, s, "tcp", "127.0.0.1:1")
+	s := services.Start(t)
+	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")
 	byPassword := func() *session.Identity { return login(t, s, "ann", "secret") }
 	program := func() *session.Identity { return s.ActAs("ann") }
 	free := func() *session.Identity {
@@ -119,24 +120,24 @@ func TestAnIdentityIsValidForAsLongAsItWouldBeLetIn(t *testing.T) {
 		{free, "ACL SETUSER default off", false},
 		{free, "CONFIG SET requirepass secret", false},
 	} {
-		admin.send("ACL", "SETUSER", "default", "reset", "on", "nopass", "~*", "&*", "+@all")
-		admin.send("ACL", "SETUSER", "ann", "reset", "on", ">secret", "+@all", "~*")
+		admin.Send("ACL", "SETUSER", "default", "reset", "on", "nopass", "~*", "&*", "+@all")
+		admin.Send("ACL", "SETUSER", "ann", "reset", "on", ">secret", "+@all", "~*")
 		id := x.id()
 		if !id.Valid() {
 			t.Errorf("%s: %s is not valid before", x.change, id.Name())
 		}
-		if got := admin.send(strings.Fields(x.change)...); got[0] == '-' {
+		if got := admin.Send(strings.Fields(x.change)...); got[0] == '-' {
 			t.Fatalf("%s: %s", x.change, got)
 		}
 		if id.Valid() != x.valid {
 			t.Errorf("%s: %s is valid: %v", x.change, id.Name(), id.Valid())
 		}
-		admin.send("ACL", "SETUSER", "ann", "reset", "on", ">secret", "+@all", "~*")
+		admin.Send("ACL", "SETUSER", "ann", "reset", "on", ">secret", "+@all", "~*")
 		if x.change == "ACL DELUSER ann" && id.Valid() {
 			t.Error("the identity of a deleted user is valid for the next user of that name")
 		}
 	}
-	admin.send("CONFIG", "SET", "requirepass", "secret")
+	admin.Send("CONFIG", "SET", "requirepass", "secret")
 	if _, err := s.WithoutLogin(); err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {
 		t.Errorf("without a login, with a password: %v", err)
 	}
@@ -146,19 +147,19 @@ func TestAnIdentityIsValidForAsLongAsItWouldBeLetIn(t *testing.T) {
 }
 
 func TestALoginThatFailsCountsAsThatOfAUTHDoes(t *testing.T) {
-	s := serve(t)
-	admin := dial(t, s, "tcp", "127.0.0.1:1")
-	admin.send("ACL", "SETUSER", "ann", "on", ">secret")
-	admin.send("ACL", "SETUSER", "bob", "off", "nopass")
+	s := services.Start(t)
+	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")
+	admin.Send("ACL", "SETUSER", "ann", "on", ">secret")
+	admin.Send("ACL", "SETUSER", "bob", "off", "nopass")
 	for i, x := range [][2]string{{"ann", "guess"}, {"nosuch", "secret"}, {"bob", "secret"}, {"ann", ""}} {
 		id, err := s.Login([]byte(x[0]), []byte(x[1]), session.Origin{Addr: "192.0.2.7:5312", Lib: "ebb-console"})
 		if id != nil || err == nil || err.Error() != "WRONGPASS invalid username-password pair or user is disabled." {
 			t.Errorf("%q: %v %v", x, id, err)
 		}
-		if got := admin.send("INFO", "stats"); !strings.Contains(got, fmt.Sprintf("acl_access_denied_auth:%d\r\n", i+1)) {
+		if got := admin.Send("INFO", "stats"); !strings.Contains(got, fmt.Sprintf("acl_access_denied_auth:%d\r\n", i+1)) {
 			t.Errorf("%q is not counted", x)
 		}
-		got := admin.send("ACL", "LOG", "1")
+		got := admin.Send("ACL", "LOG", "1")
 		for _, want := range []string{"\r\nauth\r\n", "\r\nAUTH\r\n", "\r\n" + x[0] + "\r\n", " addr=192.0.2.7:5312 ", " cmd=auth user=default ",
 			" lib-name=ebb-console"} {
 			if !strings.Contains(got, want) {
@@ -166,15 +167,15 @@ func TestALoginThatFailsCountsAsThatOfAUTHDoes(t *testing.T) {
 			}
 		}
 	}
-	if got := admin.send("CLIENT", "LIST"); strings.Contains(got, "ebb-console") {
+	if got := admin.Send("CLIENT", "LIST"); strings.Contains(got, "ebb-console") {
 		t.Errorf("a login leaves a session: %s", got)
 	}
 }
 
 func TestMayAgreesWithDispatch(t *testing.T) {
-	s := serve(t)
-	admin := dial(t, s, "tcp", "127.0.0.1:1")
-	admin.send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "-del", "-config|set", "~a*", "%R~r*", "resetchannels",
+	s := services.Start(t)
+	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")
+	admin.Send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "-del", "-config|set", "~a*", "%R~r*", "resetchannels",
 		"&news", "(+rl.reset ~*)")
 	id := login(t, s, "ann", "secret")
 	c := s.NewSessionFor(id, session.GuestOptions{})
@@ -213,7 +214,7 @@ func TestMayAgreesWithDispatch(t *testing.T) {
 }
 
 func TestALocalDirectiveLooksAtTheOrigin(t *testing.T) {
-	s := serve(t, "--enable-debug-command", "local", "--enable-protected-configs", "local")
+	s := services.Start(t, "--enable-debug-command", "local", "--enable-protected-configs", "local")
 	id, _ := s.WithoutLogin()
 	for addr, local := range map[string]bool{"": true, "127.0.0.1:5000": true, "[::1]:5000": true,
 		"192.0.2.7:5000": false, "nonsense": false} {
@@ -230,9 +231,9 @@ func TestALocalDirectiveLooksAtTheOrigin(t *testing.T) {
 
 // The race detector checks this test.
 func TestAnIdentityIsForAllGoroutines(t *testing.T) {
-	s := serve(t)
-	admin := dial(t, s, "tcp", "127.0.0.1:1")
-	admin.send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "~a*")
+	s := services.Start(t)
+	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")
+	admin.Send("ACL", "SETUSER", "ann", "on", ">secret", "+@all", "~a*")
 	id := login(t, s, "ann", "secret")
 	var wg sync.WaitGroup
 	for range 4 {
@@ -247,25 +248,25 @@ func TestAnIdentityIsForAllGoroutines(t *testing.T) {
 		})
 	}
 	for range 50 {
-		admin.send("CLIENT", "LIST")
-		admin.send("ACL", "SETUSER", "ann", "~b*")
+		admin.Send("CLIENT", "LIST")
+		admin.Send("ACL", "SETUSER", "ann", "~b*")
 	}
 	wg.Wait()
 }
 
 // Reads says what May says of the same commands, for the rules of any user.
 func TestReadsAgreesWithMay(t *testing.T) {
-	s := serve(t)
-	admin := dial(t, s, "tcp", "127.0.0.1:1")
+	s := services.Start(t)
+	admin := services.Dial(t, s, "tcp", "127.0.0.1:1")
 	readers := []string{"PTTL", "TYPE", "GET", "HGETALL", "PERSIST", "GETDEL"}
 	rules := []string{"~*", "~a*", "~b*", "%R~a*", "%W~b*", "+@all", "-@all", "+@read", "+get", "-get", "+type",
 		"-@string", "+persist", "(~c* +get)",
 		"(%W~c* +@write)", "(~* +hgetall)", "resetkeys"}
 	draw.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.SampledFrom(rules), 1, 6).Draw(t, "rules")
-		admin.send("ACL", "SETUSER", "ann", "reset", "on", "nopass")
+		admin.Send("ACL", "SETUSER", "ann", "reset", "on", "nopass")
 		for _, w := range words {
-			admin.send("ACL", "SETUSER", "ann", w) // an error for a rule that adds nothing
+			admin.Send("ACL", "SETUSER", "ann", w) // an error for a rule that adds nothing
 		}
 		id := s.ActAs("ann")
 		commands := rapid.SliceOfNDistinct(rapid.SampledFrom(readers), 1, 3, rapid.ID).Draw(t, "commands")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
@@ -19,7 +20,7 @@ func TestTheKeysOfARequestAreLookedForOnce(t *testing.T) {
 	}}
 	other := *spec
 	var c command.Ctx
-	args := bytesOf([]string{"find", "a", "b", "c"})
+	args := services.Bytes([]string{"find", "a", "b", "c"})
 	for i, step := range []struct {
 		spec   *command.Spec
 		args   [][]byte

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // If a connection closes between its grant and the reply, the next client gets the grant.
@@ -23,7 +24,7 @@ func TestATurnThatWasNotTakenPassesOn(t *testing.T) {
 			db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
 			defer db.Close()
 			s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
-			must1(t, err)
+			services.Must(t, err)
 			defer s.Close()
 			own := s.NewSession(nil)
 			defer own.Closed(nil)
@@ -32,28 +33,28 @@ func TestATurnThatWasNotTakenPassesOn(t *testing.T) {
 			words := func(head string, tail ...string) []string {
 				return append(append([]string{head, "k"}, rate...), append(tail, "ALGO", algo.String())...)
 			}
-			ask(own, words("RL.TAKE", "COST", "5")...)
-			dies := waitingPeer(t, s, words("RL.WAIT", "0", "COST", "3")...)
-			next := waitingPeer(t, s, words("RL.WAIT", "0", "COST", "4")...)
+			services.Ask(own, words("RL.TAKE", "COST", "5")...)
+			dies := services.Waiting(t, s, words("RL.WAIT", "0", "COST", "3")...)
+			next := services.Waiting(t, s, words("RL.WAIT", "0", "COST", "4")...)
 			clock.Advance(80 * time.Second) // the first gets the grant, the next must wait
-			if v := ask(own, "RL.INFO", "k"); v.Elems[17].Int != 1 {
+			if v := services.Ask(own, "RL.INFO", "k"); v.Elems[17].Int != 1 {
 				t.Fatalf("not one waits: %v", v)
 			}
-			dies.session.Closed(io.EOF)
+			dies.Session.Closed(io.EOF)
 			clock.Advance(10 * time.Second) // the weighted window still counts some of the first five
 			left := map[limiter.Algo]string{limiter.Window: "0"}[algo]
 			if left == "" {
 				left = "1"
 			}
-			out, _ := next.reply()
+			out, _ := next.Reply()
 			if !strings.HasPrefix(out, "*5\r\n:1\r\n:5\r\n:"+left+"\r\n") {
 				t.Errorf("the next one gets %q", out)
 			}
 			if n := db.Waiters(); n != 0 {
 				t.Errorf("%d places in lines are still taken", n)
 			}
-			must1(t, db.Check())
-			must1(t, modeltest.CheckEffects(db))
+			services.Must(t, db.Check())
+			services.Must(t, modeltest.CheckEffects(db))
 		})
 	}
 }

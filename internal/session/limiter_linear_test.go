@@ -11,6 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/ebbdb/ebb/internal/testing/history"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
@@ -114,7 +115,7 @@ func TestTakesAreLinearizable(t *testing.T) {
 }
 
 func TestAThousandWaitForALimiterInTheirOrder(t *testing.T) {
-	e := newPlayed(t)
+	e := services.Played(t)
 	clients := 1000
 	if tier.Short() {
 		clients = 200
@@ -123,11 +124,11 @@ func TestAThousandWaitForALimiterInTheirOrder(t *testing.T) {
 		t.Fatal(v, err)
 	}
 	for n := range clients {
-		must1(t, e.Send(n+2, []string{"RL.WAIT", "k", "1", "10", "0"}))
+		services.Must(t, e.Send(n+2, []string{"RL.WAIT", "k", "1", "10", "0"}))
 	}
 	gone := map[int]bool{}
 	for n := 0; n < clients; n += 3 {
-		must1(t, e.Hangup(n+2))
+		services.Must(t, e.Hangup(n+2))
 		gone[n] = true
 	}
 	if v, err := e.Do(1, "RL.INFO", "k"); err != nil || v.Elems[17].Int != int64(clients-len(gone)) {
@@ -137,7 +138,7 @@ func TestAThousandWaitForALimiterInTheirOrder(t *testing.T) {
 		if gone[n] {
 			continue
 		}
-		must1(t, e.Advance(10_000_000))
+		services.Must(t, e.Advance(10_000_000))
 		v, ok := e.Next(n + 2)
 		if !ok || len(v.Elems) != 5 || v.Elems[0].Int != 1 {
 			t.Fatalf("client %d got %v, %v", n, v, ok)
@@ -153,23 +154,23 @@ func TestAThousandWaitForALimiterInTheirOrder(t *testing.T) {
 	if n := e.DB.Waiters(); n != 0 {
 		t.Errorf("%d places in lines are still taken", n)
 	}
-	must1(t, e.DB.Check())
+	services.Must(t, e.DB.Check())
 }
 
 func TestTheLinesOfLimitersNameEachClient(t *testing.T) {
-	e := newPlayed(t)
+	e := services.Played(t)
 	if _, err := e.Do(1, "RL.TAKE", "k", "1", "1000"); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
 	for n := 2; n < 40; n++ {
 		id, err := e.Do(n, "CLIENT", "ID")
-		must1(t, err)
-		must1(t, e.Send(n, []string{"RL.WAIT", "k", "1", "1000", "0"}))
+		services.Must(t, err)
+		services.Must(t, e.Send(n, []string{"RL.WAIT", "k", "1", "1000", "0"}))
 		want = append(want, fmt.Sprint(id.Int, 1))
 	}
 	v, err := e.Do(1, "RL.INFO", "k")
-	must1(t, err)
+	services.Must(t, err)
 	var got []string
 	for _, x := range v.Elems[19].Elems {
 		got = append(got, history.Flat(x))

@@ -11,50 +11,16 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
-	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
 
-// newLockService returns commands on an engine of the system's clock.
-func newLockService(t *testing.T) *session.Service { return newServiceAt(t, nil) }
-
-// newServiceAt returns commands on an engine of the clock; nil is the system's.
-func newServiceAt(t *testing.T, clock clock.Clock) *session.Service {
-	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: clock, Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
-	must1(t, err)
-	t.Cleanup(func() {
-		s.Close()
-		db.Close()
-	})
-	return s
-}
-
-// waitingPeer is a connection that has sent a request which waits.
-func waitingPeer(t *testing.T, s *session.Service, words ...string) *peer {
-	t.Helper()
-	p := connect(s, "tcp", "127.0.0.1:1")
-	if _, out, v := p.session.Serve(wire.AppendCommand(nil, words...), nil); v != reactor.Park || len(out) > 0 {
-		t.Fatalf("%q: %q, %v", words, out, v)
-	}
-	return p
-}
-
-// reply is what a woken connection gets.
-func (p *peer) reply() (string, reactor.Verdict) {
-	_, out, v := p.session.Serve(nil, nil)
-	return string(out), v
-}
-
 func askInt(t *testing.T, s *session.Session, words ...string) int64 {
 	t.Helper()
-	v := ask(s, words...)
+	v := services.Ask(s, words...)
 	if v.Kind != resp.KindInt {
 		t.Fatalf("%q: %v", words, v)
 	}
@@ -69,7 +35,7 @@ func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 		{"semaphore", "SEM.ACQUIRE k %s 3 60000 COUNT 2", "SEM.RELEASE k a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newLockService(t)
+			s := services.At(t, nil)
 			own := s.NewSession(nil)
 			defer own.Closed(nil)
 			acquire := func(owner string) []string {
@@ -80,8 +46,8 @@ func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 				return w
 			}
 			token := askInt(t, own, acquire("a")...)
-			dies := waitingPeer(t, s, acquire("b")...)
-			next := waitingPeer(t, s, acquire("c")...)
+			dies := services.Waiting(t, s, acquire("b")...)
+			next := services.Waiting(t, s, acquire("c")...)
 			release := c.release
 			if strings.Contains(release, "%d") {
 				release = fmt.Sprintf(release, token)
@@ -89,13 +55,13 @@ func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 			if n := askInt(t, own, strings.Fields(release)...); n != 1 {
 				t.Fatal("a does not hold it")
 			}
-			dies.session.Closed(io.EOF)
-			out, _ := next.reply()
+			dies.Session.Closed(io.EOF)
+			out, _ := next.Reply()
 			if got, err := strconv.ParseInt(strings.Trim(out, ":\r\n"), 10, 64); err != nil || got <= token+1 {
 				t.Errorf("the next one gets %q after %d", out, token)
 			}
-			next.session.Closed(io.EOF) // it has its reply: the lock stays
-			if v := ask(own, "EXISTS", "k"); v.Int != 1 {
+			next.Session.Closed(io.EOF) // it has its reply: the lock stays
+			if v := services.Ask(own, "EXISTS", "k"); v.Int != 1 {
 				t.Error("a grant whose reply was taken is gone")
 			}
 		})
@@ -105,19 +71,19 @@ func TestAGrantThatWasNotTakenPassesOn(t *testing.T) {
 // A client that requested it again elsewhere, because it thought its connection dead, keeps
 // what it got there when the old connection ends.
 func TestAClientThatAskedAgainKeepsTheLock(t *testing.T) {
-	s := newLockService(t)
+	s := services.At(t, nil)
 	own := s.NewSession(nil)
 	defer own.Closed(nil)
 	token := askInt(t, own, "LOCK.ACQUIRE", "k", "a", "60000")
-	old := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
-	again := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+	old := services.Waiting(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+	again := services.Waiting(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
 	askInt(t, own, "LOCK.RELEASE", "k", "a", strconv.FormatInt(token, 10))
-	old.session.Closed(io.EOF)
-	got, _ := again.reply()
-	if v := ask(own, "LOCK.RENEW", "k", "b", strings.Trim(got, ":\r\n"), "1000"); v.Int != 1 {
+	old.Session.Closed(io.EOF)
+	got, _ := again.Reply()
+	if v := services.Ask(own, "LOCK.RENEW", "k", "b", strings.Trim(got, ":\r\n"), "1000"); v.Int != 1 {
 		t.Errorf("b got %q, and lost it: %v", got, v)
 	}
-	again.session.Closed(io.EOF)
+	again.Session.Closed(io.EOF)
 }
 
 // A reply that could not be written gives its grant back; one that was written does
@@ -125,23 +91,23 @@ func TestAClientThatAskedAgainKeepsTheLock(t *testing.T) {
 func TestAReplyThatWasNotSentGivesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		after func(p *peer)
+		after func(p *services.Peer)
 		there int64
 	}{
-		{"not sent", func(p *peer) { p.session.Unsent() }, 0},
-		{"sent", func(*peer) {}, 1},
-		{"followed", func(p *peer) { p.send("PING"); p.session.Unsent() }, 1},
+		{"not sent", func(p *services.Peer) { p.Session.Unsent() }, 0},
+		{"sent", func(*services.Peer) {}, 1},
+		{"followed", func(p *services.Peer) { p.Send("PING"); p.Session.Unsent() }, 1},
 	} {
-		s := newLockService(t)
+		s := services.At(t, nil)
 		own := s.NewSession(nil)
 		defer own.Closed(nil)
 		token := askInt(t, own, "LOCK.ACQUIRE", "k", "a", "60000")
-		p := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+		p := services.Waiting(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
 		askInt(t, own, "LOCK.RELEASE", "k", "a", strconv.FormatInt(token, 10))
-		p.reply()
+		p.Reply()
 		c.after(p)
-		p.session.Closed(io.EOF)
-		if v := ask(own, "EXISTS", "k"); v.Int != c.there {
+		p.Session.Closed(io.EOF)
+		if v := services.Ask(own, "EXISTS", "k"); v.Int != c.there {
 			t.Errorf("%s: the lock is there %d times", c.name, v.Int)
 		}
 	}
@@ -150,18 +116,18 @@ func TestAReplyThatWasNotSentGivesNothing(t *testing.T) {
 // A client that sends no more while its grant is on the way is treated as one
 // that stopped sending before.
 func TestAHalfClosedConnectionIsGivenNothing(t *testing.T) {
-	s := newLockService(t)
+	s := services.At(t, nil)
 	own := s.NewSession(nil)
 	defer own.Closed(nil)
 	token := askInt(t, own, "LOCK.ACQUIRE", "k", "a", "60000")
-	half := waitingPeer(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
+	half := services.Waiting(t, s, "LOCK.ACQUIRE", "k", "b", "60000", "WAIT", "0")
 	askInt(t, own, "LOCK.RELEASE", "k", "a", strconv.FormatInt(token, 10))
-	half.session.PeerClosed()
-	if out, v := half.reply(); out != "" || v != reactor.Close {
+	half.Session.PeerClosed()
+	if out, v := half.Reply(); out != "" || v != reactor.Close {
 		t.Errorf("it gets %q, and then %v", out, v)
 	}
-	half.session.Closed(nil)
-	if v := ask(own, "EXISTS", "k"); v.Int != 0 {
+	half.Session.Closed(nil)
+	if v := services.Ask(own, "EXISTS", "k"); v.Int != 0 {
 		t.Error("the lock is still held")
 	}
 }
@@ -169,7 +135,7 @@ func TestAHalfClosedConnectionIsGivenNothing(t *testing.T) {
 // Many acquire, share, release, give up and disconnect at once. No client holds the lock with one
 // that holds it alone, tokens only grow, and each waiter gets a reply.
 func TestLocksUnderConcurrencyExclude(t *testing.T) {
-	s := newLockService(t)
+	s := services.At(t, nil)
 	const workers, rounds = 6, 150
 	var alone, sharing atomic.Int64
 	var last atomic.Int64
@@ -193,7 +159,7 @@ func TestLocksUnderConcurrencyExclude(t *testing.T) {
 				case 1:
 					ctx, cancel := context.WithCancel(context.Background())
 					all.Go(cancel)
-					v, err := askCtx(ctx, c, words...)
+					v, err := services.AskContext(ctx, c, words...)
 					cancel()
 					if err != nil {
 						continue
@@ -201,7 +167,7 @@ func TestLocksUnderConcurrencyExclude(t *testing.T) {
 					leave(t, c, owner, v.Int)
 					continue
 				}
-				v := ask(c, words...)
+				v := services.Ask(c, words...)
 				if v.Kind != resp.KindInt {
 					t.Errorf("%q: %v", words, v)
 					return
@@ -229,17 +195,17 @@ func TestLocksUnderConcurrencyExclude(t *testing.T) {
 	all.Wait()
 	c := s.NewSession(nil)
 	defer c.Closed(nil)
-	if v := ask(c, "LOCK.INFO", "k"); !v.IsNull() {
+	if v := services.Ask(c, "LOCK.INFO", "k"); !v.IsNull() {
 		t.Errorf("the lock still has a holder: %v", v)
 	}
 	if n := s.DB.Waiters(); n != 0 {
 		t.Errorf("%d places in lines are still taken", n)
 	}
-	must1(t, s.DB.Check())
+	services.Must(t, s.DB.Check())
 }
 
 func leave(t *testing.T, c *session.Session, owner string, token int64) {
-	if v := ask(c, "LOCK.RELEASE", "k", owner, strconv.FormatInt(token, 10)); v.Int != 1 {
+	if v := services.Ask(c, "LOCK.RELEASE", "k", owner, strconv.FormatInt(token, 10)); v.Int != 1 {
 		t.Errorf("%s did not hold the lock that it got: %v", owner, v)
 	}
 }
@@ -247,15 +213,15 @@ func leave(t *testing.T, c *session.Session, owner string, token int64) {
 // killed sends a request on a connection that closes at some moment, before its reply.
 func killed(t *testing.T, s *session.Service, words []string, rng *rand.Rand) {
 	words[2] = fmt.Sprint(words[2], "-", rng.Uint64())
-	p := connect(s, "tcp", "127.0.0.1:1")
-	_, out, v := p.session.Serve(wire.AppendCommand(nil, words...), nil)
+	p := services.Connect(s, "tcp", "127.0.0.1:1")
+	_, out, v := p.Session.Serve(wire.AppendCommand(nil, words...), nil)
 	if v != reactor.Park { // it has its reply
 		c := s.NewSession(nil)
 		defer c.Closed(nil)
 		token, _ := strconv.ParseInt(strings.Trim(string(out), ":\r\n"), 10, 64)
 		leave(t, c, words[2], token)
 	} else if rng.IntN(2) == 0 {
-		<-p.woken // served
+		<-p.Woken // served
 	}
-	p.session.Closed(io.EOF)
+	p.Session.Closed(io.EOF)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/ebbdb/ebb/internal/testing/history"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -177,7 +178,7 @@ func lockClient(c *history.Client) {
 	var token, permits int64
 	run := func(o lockOp, words []string) {
 		out := c.Note(o, func() any {
-			v := ask(c.Session, words...)
+			v := services.Ask(c.Session, words...)
 			if v.Kind == resp.KindError {
 				return int64(-1)
 			}
@@ -207,7 +208,7 @@ func lockClient(c *history.Client) {
 
 func TestLocksAndSemaphoresAreLinearizable(t *testing.T) {
 	for round := range history.Rounds {
-		if !history.Check(t, heldModel, history.Record(newLockService(t), uint64(round), lockClient)) {
+		if !history.Check(t, heldModel, history.Record(services.At(t, nil), uint64(round), lockClient)) {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
@@ -30,18 +31,18 @@ func TestAPausedServerTakesNothingBack(t *testing.T) {
 		{"LOCK.ACQUIRE", []string{"LOCK.ACQUIRE", "l", "a", "9000"}, []string{"LOCK.ACQUIRE", "l", "b", "9000000", "WAIT", "0"}, nil,
 			[]string{"LOCK.INFO", "l"}, []string{"LOCK.ACQUIRE", "l", "c", "9000", "WAIT", "0"}},
 	} {
-		for name, end := range map[string]func(p *peer){
-			"closed": func(p *peer) { p.session.Closed(io.EOF) },
-			"unsent": func(p *peer) { p.reply(); p.session.Unsent(); p.session.Closed(io.EOF) },
+		for name, end := range map[string]func(p *services.Peer){
+			"closed": func(p *services.Peer) { p.Session.Closed(io.EOF) },
+			"unsent": func(p *services.Peer) { p.Reply(); p.Session.Unsent(); p.Session.Closed(io.EOF) },
 		} {
 			t.Run(x.name+" "+name, func(t *testing.T) {
 				// Time stands still: LOCK.INFO replies with what is left of a lease.
-				s := newServiceAt(t, clock.NewManual(transcript.Start))
+				s := services.At(t, clock.NewManual(transcript.Start))
 				own := s.NewSession(nil)
 				defer own.Closed(nil)
 				must := func(words ...string) resp.Value {
 					t.Helper()
-					v := ask(own, words...)
+					v := services.Ask(own, words...)
 					if err := v.Err(); err != nil {
 						t.Fatal(words, err)
 					}
@@ -51,7 +52,7 @@ func TestAPausedServerTakesNothingBack(t *testing.T) {
 				if x.first != nil {
 					token = must(x.first...).Int
 				}
-				dies := waitingPeer(t, s, x.wait...)
+				dies := services.Waiting(t, s, x.wait...)
 				if x.give != nil {
 					must(x.give...)
 				} else {
@@ -91,11 +92,11 @@ func TestAPausedServerServesNoWaiter(t *testing.T) {
 			[]string{"SEM.ACQUIRE", "s", "c", "2", "90000", "WAIT", "9000"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			bubble(t, func(s *session.Service) {
+			services.Bubble(t, func(s *session.Service) {
 				c := s.NewSession(nil)
 				defer c.Closed(nil)
 				began := time.Now()
-				if v := ask(c, x.first...); v.Err() != nil {
+				if v := services.Ask(c, x.first...); v.Err() != nil {
 					t.Fatal(v)
 				}
 				var done sync.WaitGroup
@@ -106,7 +107,7 @@ func TestAPausedServerServesNoWaiter(t *testing.T) {
 					done.Go(func() {
 						c := s.NewSession(nil)
 						defer c.Closed(nil)
-						check(ask(c, words...), time.Since(began))
+						check(services.Ask(c, words...), time.Since(began))
 					})
 					synctest.Wait()
 				}
@@ -120,7 +121,7 @@ func TestAPausedServerServesNoWaiter(t *testing.T) {
 						t.Errorf("the waiter got %v after %v", v, passed)
 					}
 				})
-				if v := ask(c, "CLIENT", "PAUSE", "1000", "WRITE"); v.Err() != nil {
+				if v := services.Ask(c, "CLIENT", "PAUSE", "1000", "WRITE"); v.Err() != nil {
 					t.Fatal(v)
 				}
 				done.Wait()
@@ -137,26 +138,26 @@ func TestAPausedServerForgetsClientsThatHaveGone(t *testing.T) {
 	} {
 		for _, early := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", gone before: ", early), func(t *testing.T) {
-				s := newServiceAt(t, clock.NewManual(transcript.Start))
+				s := services.At(t, clock.NewManual(transcript.Start))
 				own := s.NewSession(nil)
 				defer own.Closed(nil)
 				s.Pause(100_000, false)
-				p := dial(t, s, "tcp", "127.0.0.1:5000")
+				p := services.Dial(t, s, "tcp", "127.0.0.1:5000")
 				var in []byte
 				for _, words := range batch {
 					in = wire.AppendCommand(in, words...)
 				}
 				if early {
-					p.session.PeerClosed()
+					p.Session.PeerClosed()
 				}
-				if _, _, v := p.session.Serve(in, nil); v != reactor.Park {
+				if _, _, v := p.Session.Serve(in, nil); v != reactor.Park {
 					t.Fatal("it does not wait:", v)
 				}
-				p.session.PeerClosed()
-				if !p.killed.Load() {
+				p.Session.PeerClosed()
+				if !p.Killed.Load() {
 					t.Error("the connection stays open")
 				}
-				if info := ask(own, "INFO", "clients").Str; !strings.Contains(info, "blocked_clients:0\r\n") {
+				if info := services.Ask(own, "INFO", "clients").Str; !strings.Contains(info, "blocked_clients:0\r\n") {
 					t.Error(info)
 				}
 			})

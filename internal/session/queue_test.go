@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -24,19 +25,19 @@ func TestAJobThatDidNotArriveGoesBackAsItWas(t *testing.T) {
 	db := engine.Open(engine.Options{Hooks: &hooks, Clock: clock, RecordEffects: true})
 	defer db.Close()
 	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table}, &hooks)
-	must1(t, err)
+	services.Must(t, err)
 	defer s.Close()
-	gone, other := waitingPeer(t, s, "DQ.POP", "q", "COUNT", "2", "BLOCK", "0"), s.NewSession(nil)
+	gone, other := services.Waiting(t, s, "DQ.POP", "q", "COUNT", "2", "BLOCK", "0"), s.NewSession(nil)
 	defer other.Closed(nil)
 	for _, id := range []string{"a", "b"} {
-		ask(other, "DQ.ADD", "q", id, "payload", "DELAY", "20", "EXPIRE", "100")
+		services.Ask(other, "DQ.ADD", "q", id, "payload", "DELAY", "20", "EXPIRE", "100")
 	}
 	clock.Advance(30 * time.Millisecond)
-	if v := ask(other, "DQ.PEEK", "q"); len(v.Elems) != 0 {
+	if v := services.Ask(other, "DQ.PEEK", "q"); len(v.Elems) != 0 {
 		t.Fatalf("the waiting client was not served: %v", v)
 	}
-	gone.session.Closed(io.EOF)
-	v := ask(other, "DQ.POP", "q", "COUNT", "9")
+	gone.Session.Closed(io.EOF)
+	v := services.Ask(other, "DQ.POP", "q", "COUNT", "9")
 	if len(v.Elems) != 2 {
 		t.Fatalf("%v", v)
 	}
@@ -45,8 +46,8 @@ func TestAJobThatDidNotArriveGoesBackAsItWas(t *testing.T) {
 			t.Errorf("%v", j)
 		}
 	}
-	must1(t, db.Check())
-	must1(t, modeltest.CheckEffects(db))
+	services.Must(t, db.Check())
+	services.Must(t, modeltest.CheckEffects(db))
 }
 
 // job is what DQ.POP answers.
@@ -102,7 +103,7 @@ func (l *ledger) givenBack(id string) {
 // connection while they wait: every job is done exactly once, and delivered to
 // no second consumer while one has a lease on it.
 func TestEveryJobIsDoneExactlyOnce(t *testing.T) {
-	bubble(t, func(s *session.Service) {
+	services.Bubble(t, func(s *session.Service) {
 		const producers, consumers, each = 4, 8, 60
 		l := &ledger{done: map[string]int{}, last: map[string]int64{}, until: map[string]int64{}}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -113,7 +114,8 @@ func TestEveryJobIsDoneExactlyOnce(t *testing.T) {
 				c, rng := s.NewSession(nil), rand.New(rand.NewPCG(uint64(p), 1))
 				defer c.Closed(nil)
 				for i := range each {
-					ask(c, "DQ.ADD", "q", fmt.Sprint(p, "-", i), "payload", "DELAY", fmt.Sprint(rng.IntN(50)), "PRIORITY", fmt.Sprint(rng.IntN(10)))
+					services.Ask(c, "DQ.ADD", "q", fmt.Sprint(p, "-", i), "payload", "DELAY", fmt.Sprint(rng.IntN(50)),
+						"PRIORITY", fmt.Sprint(rng.IntN(10)))
 				}
 			})
 		}
@@ -133,11 +135,11 @@ func TestEveryJobIsDoneExactlyOnce(t *testing.T) {
 		if len(l.done) != producers*each {
 			t.Errorf("%d jobs were done, of %d", len(l.done), producers*each)
 		}
-		must1(t, s.DB.Check())
+		services.Must(t, s.DB.Check())
 		c := s.NewSession(nil)
 		defer c.Closed(nil)
-		if v := ask(c, "EXISTS", "q"); v.Int != 0 {
-			t.Errorf("something is left: %v", ask(c, "DQ.INFO", "q"))
+		if v := services.Ask(c, "EXISTS", "q"); v.Int != 0 {
+			t.Errorf("something is left: %v", services.Ask(c, "DQ.INFO", "q"))
 		}
 	})
 }
@@ -153,7 +155,7 @@ func (l *ledger) consume(ctx context.Context, cancel func(), s *session.Service,
 		if rng.IntN(3) == 0 { // impatient: it may go while it waits
 			wait, stop = context.WithTimeout(ctx, time.Duration(rng.IntN(3000))*time.Microsecond)
 		}
-		v, err := askCtx(wait, c, "DQ.POP", "q", "COUNT", fmt.Sprint(1+rng.IntN(3)), "LEASE", fmt.Sprint(jobLease), "BLOCK", "0")
+		v, err := services.AskContext(wait, c, "DQ.POP", "q", "COUNT", fmt.Sprint(1+rng.IntN(3)), "LEASE", fmt.Sprint(jobLease), "BLOCK", "0")
 		stop()
 		if err != nil {
 			c.Closed(nil)
@@ -181,12 +183,12 @@ func (l *ledger) settle(c *session.Session, rng *rand.Rand, j job, token int64) 
 	case 0: // it crashes: the job is due again when the lease is over
 	case 1:
 		l.givenBack(j.id)
-		ask(c, "DQ.NACK", "q", j.id, j.token, "DELAY", fmt.Sprint(rng.IntN(20)))
+		services.Ask(c, "DQ.NACK", "q", j.id, j.token, "DELAY", fmt.Sprint(rng.IntN(20)))
 	default:
 		if rng.IntN(4) == 0 {
 			time.Sleep(time.Duration(rng.IntN(2*jobLease)) * time.Millisecond) // of the bubble
 		}
-		if ask(c, "DQ.ACK", "q", j.id, j.token).Int == 1 {
+		if services.Ask(c, "DQ.ACK", "q", j.id, j.token).Int == 1 {
 			l.mu.Lock()
 			l.done[j.id]++
 			if l.last[j.id] > token {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
@@ -20,7 +21,7 @@ const (
 // expired keys are removed on time or only in passing.
 func TestEffectsGiveTheSameKeyspace(t *testing.T) {
 	tier.Sequential(t)
-	table := defaultTable(t)
+	table := services.Table(t)
 	for round := range uint64(replayRounds) {
 		g := modeltest.NewGenerator(round, table, func(name string) bool { return table.LookupFull(name) != nil })
 		g.Own = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/routing"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -70,12 +71,12 @@ func compareRouting(t *testing.T, table *command.Table, args [][]byte) {
 // requests, whole and damaged.
 func TestClientsFindTheKeysWhereTheServerDoes(t *testing.T) {
 	tier.Sequential(t)
-	table := defaultTable(t)
+	table := services.Table(t)
 	compare := func(cases []transcript.Case) {
 		for i := range cases {
 			for _, s := range cases[i].Steps {
 				if s.Kind == transcript.Request && len(s.Args) > 0 {
-					compareRouting(t, table, bytesOf(s.Args))
+					compareRouting(t, table, services.Bytes(s.Args))
 				}
 			}
 		}
@@ -165,7 +166,7 @@ func (w *stateWatcher) Send(n int, args []string) error {
 		}
 	}
 	old, state := before[w.ids[n]], w.last[w.ids[n]]
-	spec, err := w.table.Find(bytesOf(args))
+	spec, err := w.table.Find(services.Bytes(args))
 	ended := strings.Contains(old, " multi ") && !strings.Contains(state, " multi ") // which may be seen late, after a refused EXEC
 	if err != nil || state == "" || state == old || ended {
 		return nil //nolint:nilerror // an unknown command changes nothing
@@ -199,7 +200,7 @@ var connections = []command.Group{command.GroupConnection, command.GroupTransact
 // connections that callers share.
 func TestWhatChangesAConnectionIsStateful(t *testing.T) {
 	tier.Sequential(t)
-	table := defaultTable(t)
+	table := services.Table(t)
 	found := map[string]bool{}
 	for _, path := range files(t) {
 		cases, err := transcript.Load(path)
@@ -208,7 +209,7 @@ func TestWhatChangesAConnectionIsStateful(t *testing.T) {
 		}
 		all := slices.Contains(connections, command.Group(filepath.Base(filepath.Dir(path))))
 		for i := range cases {
-			if !share(i) || i > 1 && !all {
+			if !tier.Share(i) || i > 1 && !all {
 				continue
 			}
 			e, err := transcript.NewEngine()

@@ -4,100 +4,25 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// peer is a connection that a test plays by hand.
-type peer struct {
-	session *session.Session
-	addr    string
-	network string
-
-	killed atomic.Bool
-	woken  chan struct{}
-}
-
-func (p *peer) Wake() {
-	select {
-	case p.woken <- struct{}{}:
-	default:
-	}
-}
-func (p *peer) Kill(error)                  { p.killed.Store(true); p.Wake() }
-func (p *peer) RemoteAddr() string          { return p.addr }
-func (p *peer) LocalAddr() string           { return "10.0.0.1:6379" }
-func (p *peer) Network() string             { return p.network }
-func (p *peer) FD() int                     { return -1 }
-func (p *peer) Loop() int                   { return -1 }
-func (p *peer) Buffered() (input, out int)  { return 0, 0 }
-func (p *peer) send(words ...string) string { return p.raw(wire.AppendCommand(nil, words...)) }
-
-func (p *peer) raw(in []byte) string {
-	n, out, v := p.session.Serve(in, nil)
-	for v == reactor.Park && !p.killed.Load() {
-		<-p.woken
-		in = in[n:]
-		out = p.session.TakePushes(out)
-		n, out, v = p.session.Serve(in, out)
-	}
-	if v == reactor.Close {
-		p.killed.Store(true)
-	}
-	return string(p.session.TakePushes(out))
-}
-
-// serve starts a service, configured as on a command line.
-func serve(t *testing.T, options ...string) *session.Service {
-	t.Helper()
-	cfg, err := config.Load(options, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg}, &hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(); db.Close() })
-	return s
-}
-
-// connect returns a client that has connected from an address.
-func connect(s *session.Service, network, addr string) *peer {
-	p := &peer{network: network, addr: addr, woken: make(chan struct{}, 1)}
-	p.session = s.NewSession(p)
-	return p
-}
-
-// dial is connect for a client that leaves at the end of the test.
-func dial(t *testing.T, s *session.Service, network, addr string) *peer {
-	t.Helper()
-	p := connect(s, network, addr)
-	t.Cleanup(func() { p.session.Closed(io.EOF) })
-	return p
-}
-
 func TestProtectedModeKeepsStrangersOut(t *testing.T) {
-	open := serve(t, "--protected-mode", "no")
-	guarded := serve(t)
-	locked := serve(t, "--requirepass", "secret")
+	open := services.Start(t, "--protected-mode", "no")
+	guarded := services.Start(t)
+	locked := services.Start(t, "--requirepass", "secret")
 	for _, x := range []struct {
 		s             *session.Service
 		network, addr string
@@ -113,12 +38,12 @@ func TestProtectedModeKeepsStrangersOut(t *testing.T) {
 		{open, "tcp", "192.0.2.1:5000", true},
 		{locked, "tcp", "192.0.2.1:5000", true},
 	} {
-		p := dial(t, x.s, x.network, x.addr)
-		got := p.send("QUIT")
+		p := services.Dial(t, x.s, x.network, x.addr)
+		got := p.Send("QUIT")
 		if in := got == "+OK\r\n"; in != x.in || !in && !strings.HasPrefix(got, "-DENIED Redis is running in protected mode") {
 			t.Errorf("%s %s: %q", x.network, x.addr, got)
 		}
-		if !p.killed.Load() {
+		if !p.Killed.Load() {
 			t.Errorf("%s %s: the connection stays open", x.network, x.addr)
 		}
 	}
@@ -129,8 +54,8 @@ func TestDebugIsForClientsThatMayUseIt(t *testing.T) {
 		option, addr string
 		ok           bool
 	}{{"no", "127.0.0.1:1", false}, {"local", "127.0.0.1:1", true}, {"local", "192.0.2.1:1", false}, {"yes", "192.0.2.1:1", true}} {
-		s := serve(t, "--enable-debug-command", x.option, "--protected-mode", "no")
-		got := dial(t, s, "tcp", x.addr).send("DEBUG", "SLEEP", "0")
+		s := services.Start(t, "--enable-debug-command", x.option, "--protected-mode", "no")
+		got := services.Dial(t, s, "tcp", x.addr).Send("DEBUG", "SLEEP", "0")
 		if (got == "+OK\r\n") != x.ok || !x.ok && !strings.HasPrefix(got, "-ERR DEBUG command not allowed.") {
 			t.Errorf("%s from %s: %q", x.option, x.addr, got)
 		}
@@ -138,21 +63,21 @@ func TestDebugIsForClientsThatMayUseIt(t *testing.T) {
 }
 
 func TestAnUnfinishedRequestIsBounded(t *testing.T) {
-	s := serve(t, "--client-query-buffer-limit", "1mb")
-	p := dial(t, s, "unix", "s:0")
+	s := services.Start(t, "--client-query-buffer-limit", "1mb")
+	p := services.Dial(t, s, "unix", "s:0")
 	head := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3000000\r\n"
-	if got := p.raw([]byte(head + strings.Repeat("x", 1<<20))); got != "" || !p.killed.Load() {
-		t.Errorf("a request of 3 MB: %q, closed: %v", got, p.killed.Load())
+	if got := p.Raw([]byte(head + strings.Repeat("x", 1<<20))); got != "" || !p.Killed.Load() {
+		t.Errorf("a request of 3 MB: %q, closed: %v", got, p.Killed.Load())
 	}
 }
 
 func TestWhatWaitsForExecIsBounded(t *testing.T) {
-	s := serve(t, "--client-query-buffer-limit", "1mb")
-	p := dial(t, s, "unix", "s:0")
-	p.send("MULTI")
+	s := services.Start(t, "--client-query-buffer-limit", "1mb")
+	p := services.Dial(t, s, "unix", "s:0")
+	p.Send("MULTI")
 	for range 30 {
-		p.send("SET", "k", strings.Repeat("x", 50_000))
-		if p.killed.Load() {
+		p.Send("SET", "k", strings.Repeat("x", 50_000))
+		if p.Killed.Load() {
 			return
 		}
 	}
@@ -160,12 +85,12 @@ func TestWhatWaitsForExecIsBounded(t *testing.T) {
 }
 
 func TestASlowSubscriberIsClosed(t *testing.T) {
-	s := serve(t, "--client-output-buffer-limit", "pubsub 1mb 0 0")
-	sub, pub := dial(t, s, "unix", "s:0"), dial(t, s, "unix", "s:0")
-	sub.send("SUBSCRIBE", "ch")
+	s := services.Start(t, "--client-output-buffer-limit", "pubsub 1mb 0 0")
+	sub, pub := services.Dial(t, s, "unix", "s:0"), services.Dial(t, s, "unix", "s:0")
+	sub.Send("SUBSCRIBE", "ch")
 	for range 30 {
-		pub.send("PUBLISH", "ch", strings.Repeat("x", 50_000))
-		if sub.killed.Load() {
+		pub.Send("PUBLISH", "ch", strings.Repeat("x", 50_000))
+		if sub.Killed.Load() {
 			return
 		}
 	}
@@ -181,8 +106,8 @@ func TestShutdownIsPassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	p := dial(t, s, "unix", "s:0")
-	if got := p.send("SHUTDOWN", "NOSAVE"); got != "" {
+	p := services.Dial(t, s, "unix", "s:0")
+	if got := p.Send("SHUTDOWN", "NOSAVE"); got != "" {
 		t.Errorf("%q", got)
 	}
 	<-called
@@ -208,15 +133,15 @@ func (d *door) Refused() int64               { return 0 }
 func (d *door) SetKeepAlive(v time.Duration) { d.alive = v }
 
 func TestConfigSetReachesTheListeners(t *testing.T) {
-	s := serve(t, "--port", "7000")
+	s := services.Start(t, "--port", "7000")
 	d := &door{open: map[string]bool{}, taken: "127.0.0.1:7002"}
 	if err := s.Open(d); err != nil {
 		t.Fatal(err)
 	}
-	p := dial(t, s, "unix", "s:0")
+	p := services.Dial(t, s, "unix", "s:0")
 	check := func(request, reply, addrs string) {
 		t.Helper()
-		if got := p.send(strings.Fields(request)...); got != reply {
+		if got := p.Send(strings.Fields(request)...); got != reply {
 			t.Errorf("%s: %q", request, got)
 		}
 		if got := fmt.Sprint(d.open); got != addrs {
@@ -236,7 +161,7 @@ func TestConfigSetReachesTheListeners(t *testing.T) {
 
 // Commands about other sessions run while these work, come and go.
 func TestSessionsLookAtEachOther(t *testing.T) {
-	s := serve(t, "--notify-keyspace-events", "KEA", "--enable-debug-command", "yes")
+	s := services.Start(t, "--notify-keyspace-events", "KEA", "--enable-debug-command", "yes")
 	requests := strings.Split(`CLIENT LIST|CLIENT INFO|CLIENT SETNAME x|CLIENT KILL TYPE pubsub|CLIENT PAUSE 0|CLIENT UNPAUSE|INFO everything|
 SUBSCRIBE a b|PSUBSCRIBE *|UNSUBSCRIBE|PUNSUBSCRIBE|PUBLISH a x|PUBSUB NUMSUB a|PUBSUB CHANNELS|SET k v PX 1|GET k|WATCH k|MULTI|EXEC|RESET|HELLO 3|
 CLIENT NO-EVICT ON|CLIENT NO-TOUCH ON|CLIENT SETINFO LIB-NAME x|SELECT 3|CONFIG SET maxmemory 0|CONFIG SET timeout 10|CONFIG RESETSTAT|MEMORY STATS|
@@ -246,15 +171,15 @@ DEBUG DIGEST|DEBUG POPULATE 10|CONFIG SET requirepass ""|CLIENT REPLY ON|CLIENT 
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(i), 1))
 			for range 20 {
-				p := connect(s, "unix", "s:0")
+				p := services.Connect(s, "unix", "s:0")
 				for range 30 {
-					if p.killed.Load() {
+					if p.Killed.Load() {
 						break
 					}
-					p.send(strings.Fields(strings.ReplaceAll(requests[rng.IntN(len(requests))], `""`, ""))...)
-					p.session.IdleCheck(0)
+					p.Send(strings.Fields(strings.ReplaceAll(requests[rng.IntN(len(requests))], `""`, ""))...)
+					p.Session.IdleCheck(0)
 				}
-				p.session.Closed(nil)
+				p.Session.Closed(nil)
 			}
 		})
 	}
@@ -270,7 +195,7 @@ func TestDigestIsThatOfRedis(t *testing.T) {
 	}
 	defer conn.Close()
 	r := bufio.NewReader(conn)
-	ours := dial(t, serve(t, "--enable-debug-command", "yes"), "unix", "s:0")
+	ours := services.Dial(t, services.Start(t, "--enable-debug-command", "yes"), "unix", "s:0")
 	both := func(words ...string) {
 		t.Helper()
 		if _, err := conn.Write(wire.AppendCommand(nil, words...)); err != nil {
@@ -280,7 +205,7 @@ func TestDigestIsThatOfRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := wire.ReadValue(bufio.NewReader(strings.NewReader(ours.send(words...))))
+		got, err := wire.ReadValue(bufio.NewReader(strings.NewReader(ours.Send(words...))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -26,10 +27,6 @@ func vectors() int {
 	}
 	return 60
 }
-
-// share reports whether the i-th of many is played: with -short, which is for the race
-// detector, one of four, because a connection that is alone shows it little.
-func share(i int) bool { return !tier.Short() || i%4 == 0 }
 
 // notGenerated are the commands that are not sent random arguments.
 var notGenerated = map[string]string{
@@ -147,14 +144,6 @@ func (b *bench) try(args []string) (resp.Value, error) {
 	return b.Do(b.conn, args...)
 }
 
-func bytesOf(words []string) [][]byte {
-	args := make([][]byte, len(words))
-	for i, w := range words {
-		args[i] = []byte(w)
-	}
-	return args
-}
-
 func words(args [][]byte) []string {
 	out := make([]string, len(args))
 	for i, a := range args {
@@ -165,10 +154,10 @@ func words(args [][]byte) []string {
 
 // eachCommand runs a test of every command that may be sent random requests.
 func eachCommand(t *testing.T, f func(b *bench)) {
-	table := defaultTable(t)
+	table := services.Table(t)
 	for id := range table.Len() {
 		s := table.Spec(id)
-		if s.Run == nil || notGenerated[s.Name] != "" || !share(id) {
+		if s.Run == nil || notGenerated[s.Name] != "" || !tier.Share(id) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) { f(newBench(t, s)) })
@@ -183,7 +172,7 @@ func TestAWrongNumberOfArgumentsIsRefused(t *testing.T) {
 			for len(args) < n {
 				args = append(args, "1")
 			}
-			if b.spec.ArityOK(bytesOf(args)) {
+			if b.spec.ArityOK(services.Bytes(args)) {
 				continue
 			}
 			v := b.do(args...)
@@ -254,7 +243,7 @@ func onlyOnce(args [][]byte) [][]byte {
 // so every request that runs shows that its keys are found.
 func TestEffectsTouchTheKeysThatGetKeysFinds(t *testing.T) {
 	tier.Sequential(t)
-	table := defaultTable(t)
+	table := services.Table(t)
 	eachCommand(t, func(b *bench) {
 		if b.spec.Has(command.AllKeys) {
 			return
@@ -382,7 +371,7 @@ var takesSets = map[string]bool{"zunion": true, "zinter": true, "zdiff": true, "
 
 func TestAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	tier.Sequential(t)
-	table := defaultTable(t)
+	table := services.Table(t)
 	var there []int
 	var absent []string
 	for i, m := range makers {

@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -95,7 +96,7 @@ func TestNoCommandTouchesAKeyThatIsNotLocked(t *testing.T) {
 	c := s.svc.NewSession(nil)
 	defer c.Closed(nil)
 	for id, spec := range s.specs {
-		if !spec.HasKeys() || !share(id) {
+		if !spec.HasKeys() || !tier.Share(id) {
 			continue
 		}
 		rng := spec.Source(5)
@@ -120,7 +121,7 @@ func (s *stress) fill(c *session.Session, rng *rand.Rand) {
 		if args := s.big(rng); len(args) < 40 {
 			ctx, cancel := context.WithCancel(s.t.Context())
 			cancel()
-			_, _ = askCtx(ctx, c, args...)
+			_, _ = services.AskContext(ctx, c, args...)
 		}
 	}
 }
@@ -178,8 +179,8 @@ func (s *stress) close() {
 func (s *stress) empty() {
 	c := s.svc.NewSession(nil)
 	defer c.Closed(nil)
-	ask(c, "CONFIG", "SET", "maxmemory", "0")
-	ask(c, "FLUSHALL")
+	services.Ask(c, "CONFIG", "SET", "maxmemory", "0")
+	services.Ask(c, "FLUSHALL")
 	if n := s.db.UsedMemory() - s.db.Charged(); n != 0 { // scripts and libraries stay
 		s.t.Errorf("%d bytes are in use after FLUSHALL", n)
 	}
@@ -242,7 +243,7 @@ func (s *stress) send(ctx context.Context, c *session.Session, rng *rand.Rand, a
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+rng.IntN(20))*time.Millisecond)
 	defer cancel()
-	_, _ = askCtx(ctx, c, args...)
+	_, _ = services.AskContext(ctx, c, args...)
 }
 
 func (s *stress) greeting(rng *rand.Rand) []string {
@@ -382,17 +383,17 @@ func (s *stress) administrator(ctx context.Context, rng *rand.Rand) {
 	defer func() { c.Closed(nil) }()
 	for ctx.Err() == nil {
 		d := stressDirectives[rng.IntN(len(stressDirectives))]
-		if v := ask(c, "CONFIG", "SET", d[0], d[1+rng.IntN(len(d)-1)]); v.Kind == resp.KindError {
+		if v := services.Ask(c, "CONFIG", "SET", d[0], d[1+rng.IntN(len(d)-1)]); v.Kind == resp.KindError {
 			s.t.Error(d, v)
 		}
 		switch rng.IntN(30) {
 		case 0:
-			ask(c, "FLUSHALL")
+			services.Ask(c, "FLUSHALL")
 		case 1:
-			ask(c, "SWAPDB", "0", "2")
+			services.Ask(c, "SWAPDB", "0", "2")
 		case 2:
 			for _, id := range rng.Perm(stressClients * 4) {
-				ask(c, "CLIENT", "UNBLOCK", fmt.Sprint(id), []string{"TIMEOUT", "ERROR"}[rng.IntN(2)])
+				services.Ask(c, "CLIENT", "UNBLOCK", fmt.Sprint(id), []string{"TIMEOUT", "ERROR"}[rng.IntN(2)])
 			}
 		case 3:
 			s.db.SetActiveExpiry(rng.IntN(3) > 0)

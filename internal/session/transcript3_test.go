@@ -20,7 +20,7 @@ func TestTranscriptsAgreeInRESP3(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			o, i, changed := newOracle(t, program), 0, 0
 			o.eachCase(t, func(c *transcript.Case) {
-				if i++; share(i) && fitForRESP3(c) && o.unfit(t, c) == "" {
+				if i++; tier.Share(i) && fitForRESP3(c) && o.unfit(t, c) == "" {
 					if recorded := inRESP3(t, c); recorded != nil {
 						for i := range c.Steps {
 							if !slices.Equal(c.Steps[i].Reply, recorded.Steps[i].Reply) {

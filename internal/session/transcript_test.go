@@ -15,9 +15,9 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/gen"
-	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/testing/modeltest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/resp"
@@ -27,15 +27,6 @@ import (
 const root = "../.."
 
 var update = flag.Bool("update", false, "rewrite the replies in testdata/transcripts to what they are")
-
-func defaultTable(t testing.TB) *command.Table {
-	t.Helper()
-	table, err := servercmd.DefaultTable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
-}
 
 // files are the transcripts of the repository.
 func files(t testing.TB) []string {
@@ -82,7 +73,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range cases {
-				if share(i) {
+				if tier.Share(i) {
 					play(t, &cases[i], transcript.Rules{Record: *update})
 				}
 			}
@@ -110,9 +101,9 @@ func example(t *testing.T, s *command.Spec) []transcript.Case {
 
 func TestExamplesOfEveryCommandAreTrue(t *testing.T) {
 	tier.Sequential(t)
-	table := defaultTable(t)
+	table := services.Table(t)
 	for id := range table.Len() {
-		if s := table.Spec(id); s.Run != nil && share(id) {
+		if s := table.Spec(id); s.Run != nil && tier.Share(id) {
 			t.Run(s.Name, func(t *testing.T) {
 				for _, c := range example(t, s) {
 					play(t, &c, transcript.Rules{})
@@ -123,7 +114,7 @@ func TestExamplesOfEveryCommandAreTrue(t *testing.T) {
 }
 
 func TestEveryCommandHasATranscript(t *testing.T) {
-	if missing := gen.MissingTranscripts(root, defaultTable(t)); len(missing) > 0 {
+	if missing := gen.MissingTranscripts(root, services.Table(t)); len(missing) > 0 {
 		t.Errorf("%d commands have no transcript:\n  %s", len(missing), strings.Join(missing, "\n  "))
 	}
 }
@@ -264,7 +255,7 @@ type oracle struct {
 }
 
 func newOracle(t *testing.T, program string) *oracle {
-	o := &oracle{program: program, addr: realserver.Start(t, program, "--enable-debug-command", "yes"), table: defaultTable(t),
+	o := &oracle{program: program, addr: realserver.Start(t, program, "--enable-debug-command", "yes"), table: services.Table(t),
 		words: map[string]map[string]bool{}, skipped: map[string]int{}, differs: map[string]int{}, same: map[string]int{}}
 	o.learn(t)
 	return o
@@ -324,14 +315,14 @@ var randomly = map[string]bool{"config-get-order": true}
 func (o *oracle) learn(t *testing.T) {
 	s := transcript.NewServer(o.addr)
 	defer s.Close()
-	must(t, s, "HELLO", "3")
+	services.AskServer(t, s, "HELLO", "3")
 	for id := range o.table.Len() {
 		name := o.table.Spec(id).Name
-		if v := must(t, s, "COMMAND", "INFO", name); len(v.Elems) != 1 || v.Elems[0].IsNull() {
+		if v := services.AskServer(t, s, "COMMAND", "INFO", name); len(v.Elems) != 1 || v.Elems[0].IsNull() {
 			continue
 		}
 		words := map[string]bool{}
-		if docs := must(t, s, "COMMAND", "DOCS", name); len(docs.Elems) == 2 {
+		if docs := services.AskServer(t, s, "COMMAND", "DOCS", name); len(docs.Elems) == 2 {
 			arguments, _ := docs.Elems[1].Get("arguments")
 			collect(words, arguments)
 		}
@@ -373,23 +364,9 @@ func (o *oracle) knows(name string) bool {
 	return len(v.Elems) == 1 && !v.Elems[0].IsNull()
 }
 
-// must sends a request on a connection that cases do not use.
-func must(t *testing.T, s *transcript.Server, args ...string) resp.Value {
-	t.Helper()
-	const admin = 1000
-	if err := s.Send(admin, args); err != nil {
-		t.Fatal(err)
-	}
-	v, ok := s.Next(admin)
-	if !ok {
-		t.Fatalf("%q: no reply", args)
-	}
-	return v
-}
-
 // spec finds what a request runs, nil for nothing.
 func (o *oracle) spec(args []string) *command.Spec {
-	s, err := o.table.Find(bytesOf(args))
+	s, err := o.table.Find(services.Bytes(args))
 	if err != nil {
 		return nil
 	}
@@ -471,10 +448,10 @@ func forgetUsers(t *testing.T, s *transcript.Server, c *transcript.Case) {
 	if !slices.ContainsFunc(c.Steps, func(s transcript.Step) bool { return len(s.Args) > 0 && strings.EqualFold(s.Args[0], "acl") }) {
 		return
 	}
-	must(t, s, "ACL", "SETUSER", "default", "on", "nopass", "~*", "&*", "+@all", "clearselectors")
-	for _, u := range must(t, s, "ACL", "USERS").Elems {
+	services.AskServer(t, s, "ACL", "SETUSER", "default", "on", "nopass", "~*", "&*", "+@all", "clearselectors")
+	for _, u := range services.AskServer(t, s, "ACL", "USERS").Elems {
 		if u.Str != "default" {
-			must(t, s, "ACL", "DELUSER", u.Str)
+			services.AskServer(t, s, "ACL", "DELUSER", u.Str)
 		}
 	}
 }
@@ -486,15 +463,15 @@ func (o *oracle) play(t *testing.T, c *transcript.Case) {
 	}
 	s := transcript.NewServer(o.addr)
 	defer s.Close()
-	must(t, s, "FLUSHALL")
-	must(t, s, "FUNCTION", "FLUSH")
-	must(t, s, "SCRIPT", "FLUSH")
+	services.AskServer(t, s, "FLUSHALL")
+	services.AskServer(t, s, "FUNCTION", "FLUSH")
+	services.AskServer(t, s, "SCRIPT", "FLUSH")
 	defer forgetUsers(t, s, c)
 	for _, step := range c.Steps {
 		if len(step.Args) > 3 && strings.EqualFold(step.Args[0], "config") && strings.EqualFold(step.Args[1], "set") {
 			for i := 2; i+1 < len(step.Args); i += 2 {
-				if v := must(t, s, "CONFIG", "GET", step.Args[i]); len(v.Elems) == 2 {
-					defer must(t, s, "CONFIG", "SET", v.Elems[0].Str, v.Elems[1].Str)
+				if v := services.AskServer(t, s, "CONFIG", "GET", step.Args[i]); len(v.Elems) == 2 {
+					defer services.AskServer(t, s, "CONFIG", "SET", v.Elems[0].Str, v.Elems[1].Str)
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/reactor"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -405,14 +406,14 @@ func TestAnElementIsNotLostToAClientWhoseWaitEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			id, err := e.Do(2, "CLIENT", "ID")
-			must1(t, err)
-			must1(t, e.Send(2, strings.Fields(w[0])))
+			services.Must(t, err)
+			services.Must(t, e.Send(2, strings.Fields(w[0])))
 			for _, act := range strings.Split(strings.NewReplacer("$id", fmt.Sprint(id.Int), "$make", w[1]).Replace(end), ";") {
 				switch act {
 				case "@time":
-					must1(t, e.Advance(1001*time.Millisecond))
+					services.Must(t, e.Advance(1001*time.Millisecond))
 				case "@hangup":
-					must1(t, e.Hangup(2))
+					services.Must(t, e.Hangup(2))
 				default:
 					v, err := e.Do(1, strings.Fields(act)...)
 					if err != nil || v.Err() != nil {
@@ -436,23 +437,23 @@ func TestAnElementIsNotLostToAClientWhoseWaitEnds(t *testing.T) {
 // in between is not handed over.
 func TestAnElementIsNotLostToAClientThatIsEvictedWhileItWaits(t *testing.T) {
 	for _, w := range givenUp {
-		s := serve(t)
-		waiter, other := dial(t, s, "tcp", "127.0.0.1:1"), dial(t, s, "tcp", "127.0.0.1:2")
-		other.step(request("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"))
-		if out, v := waiter.step(request(strings.Fields(w[0])...)); v != reactor.Park {
+		s := services.Start(t)
+		waiter, other := services.Dial(t, s, "tcp", "127.0.0.1:1"), services.Dial(t, s, "tcp", "127.0.0.1:2")
+		other.Step(services.Request("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"))
+		if out, v := waiter.Step(services.Request(strings.Fields(w[0])...)); v != reactor.Park {
 			t.Fatalf("%s does not wait: %q", w[0], out)
 		}
-		other.step(request("CLIENT", "NO-EVICT", "ON"))
-		other.step(request("CLIENT", "SETNAME", strings.Repeat("x", 128<<10)))
-		if out, _ := other.step(request("CONFIG", "SET", "maxmemory-clients", "1")); out != "+OK\r\n" {
+		other.Step(services.Request("CLIENT", "NO-EVICT", "ON"))
+		other.Step(services.Request("CLIENT", "SETNAME", strings.Repeat("x", 128<<10)))
+		if out, _ := other.Step(services.Request("CONFIG", "SET", "maxmemory-clients", "1")); out != "+OK\r\n" {
 			t.Fatal(out)
 		}
-		other.session.IdleCheck(0)
-		if !waiter.killed.Load() {
+		other.Session.IdleCheck(0)
+		if !waiter.Killed.Load() {
 			t.Fatalf("%s: the client is not evicted", w[0])
 		}
-		other.step(request(strings.Fields(w[1])...))
-		out, _ := other.step(request(strings.Fields(w[2])...))
+		other.Step(services.Request(strings.Fields(w[1])...))
+		out, _ := other.Step(services.Request(strings.Fields(w[2])...))
 		v, err := wire.ReadValue(bufio.NewReader(strings.NewReader(out)))
 		if got := inline(v); err != nil || got != w[3] {
 			t.Errorf("%s: %s says %q, %v; want %q", w[0], w[2], got, err, w[3])

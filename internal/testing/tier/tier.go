@@ -14,6 +14,9 @@ import (
 // Short reports whether the tests of this run are the short tier: EBB_FULL is not 1, or -short is there.
 func Short() bool { return testing.Short() || os.Getenv("EBB_FULL") != "1" }
 
+// Share reports whether the i-th of many cases of one goroutine is played: in the short tier one of four.
+func Share(i int) bool { return !Short() || i%4 == 0 }
+
 // Sequential leaves a slow test of one goroutine out of a run with -race and -short, as the step race of .ci/test is one: the race
 // detector finds nothing in it, and makes it ten times slower. The step unit runs it.
 func Sequential(t testing.TB) {
