@@ -1,4 +1,4 @@
-package session_test
+package commands_test
 
 import (
 	"fmt"
