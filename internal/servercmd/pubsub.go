@@ -64,12 +64,13 @@ var specPsubscribe = command.Spec{
 }
 
 var specSsubscribe = command.Spec{
-	Name: "ssubscribe", Group: command.GroupPubSub, Since: "7.0.0", Complexity: "O(N) where N is the number of shard channels to subscribe to.",
-	Summary:  "Subscribes to shard channels.",
-	Flags:    subscribeFlags,
-	Client:   command.Stateful,
-	Args:     []command.Arg{command.Many("shardchannel")},
-	KeySpecs: shardKeySpec(-1),
+	Name: "ssubscribe", Group: command.GroupPubSub, Since: "7.0.0",
+	Complexity: "O(N) where N is the number of shard channels to subscribe to.",
+	Summary:    "Subscribes to shard channels.",
+	Flags:      subscribeFlags,
+	Client:     command.Stateful,
+	Args:       []command.Arg{command.Many("shardchannel")},
+	KeySpecs:   shardKeySpec(-1),
 	Examples: `
 > SSUBSCRIBE news
 1) "ssubscribe"

@@ -1,4 +1,4 @@
-package session_test
+package servercmd_test
 
 import (
 	"fmt"

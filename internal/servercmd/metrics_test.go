@@ -1,4 +1,4 @@
-package session_test
+package servercmd_test
 
 import (
 	"fmt"
@@ -240,8 +240,10 @@ func TestTheUsualBoardFindsItsMetrics(t *testing.T) {
 	m.Read(func(x admin.Metric) { found[x.Name] = true })
 	for _, name := range strings.Fields(`redis_up redis_uptime_in_seconds
 		redis_connected_clients redis_memory_used_bytes redis_memory_max_bytes redis_commands_processed_total
-		redis_keyspace_hits_total redis_keyspace_misses_total redis_net_input_bytes_total redis_net_output_bytes_total redis_db_keys redis_db_keys_expiring
-		redis_expired_keys_total redis_evicted_keys_total redis_commands_total redis_commands_duration_seconds_total redis_blocked_clients redis_instance_info`) {
+		redis_keyspace_hits_total redis_keyspace_misses_total redis_net_input_bytes_total redis_net_output_bytes_total
+		redis_db_keys redis_db_keys_expiring
+		redis_expired_keys_total redis_evicted_keys_total redis_commands_total redis_commands_duration_seconds_total
+		redis_blocked_clients redis_instance_info`) {
 		if !found[name] {
 			t.Errorf("no %s", name)
 		}
