@@ -7,22 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/engine"
-	"github.com/ebbdb/ebb/internal/reactor"
 )
-
-// quietConn is a connection that discards all notifications.
-type quietConn struct{}
-
-func (quietConn) Wake()                   {}
-func (quietConn) Kill(error)              {}
-func (quietConn) RemoteAddr() string      { return "127.0.0.1:1" }
-func (quietConn) LocalAddr() string       { return "127.0.0.1:2" }
-func (quietConn) Network() string         { return "tcp" }
-func (quietConn) FD() int                 { return 3 }
-func (quietConn) Loop() int               { return 0 }
-func (quietConn) Buffered() (in, out int) { return 0, 0 }
-
-var _ reactor.Conn = quietConn{}
 
 // BenchmarkExpiredEvents removes expired keys whose events one client receives.
 func BenchmarkExpiredEvents(b *testing.B) {

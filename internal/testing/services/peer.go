@@ -2,6 +2,7 @@ package services
 
 import (
 	"io"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -137,4 +138,36 @@ func (p *Peer) Loses(t testing.TB) {
 	if out, v := p.Step(nil); out != Unsynced || v != reactor.Close {
 		t.Fatalf("%q, %v, want %q", out, v, Unsynced)
 	}
+}
+
+// Exchange sends a request on a session's connection and returns the bytes of its reply.
+func Exchange(s *session.Session, args ...string) string {
+	_, out, _ := s.Serve(Request(args...), nil)
+	return string(out)
+}
+
+// Quiet is a connection of the first network loop that discards all notifications.
+type Quiet struct{}
+
+func (Quiet) Wake()                   {}
+func (Quiet) Kill(error)              {}
+func (Quiet) RemoteAddr() string      { return "127.0.0.1:1" }
+func (Quiet) LocalAddr() string       { return "127.0.0.1:2" }
+func (Quiet) Network() string         { return "tcp" }
+func (Quiet) FD() int                 { return 3 }
+func (Quiet) Loop() int               { return 0 }
+func (Quiet) Buffered() (in, out int) { return 0, 0 }
+
+// ServeAll serves requests in a session, appends the replies to out, and returns it.
+func ServeAll(b testing.TB, s *session.Session, in string, out []byte) []byte {
+	for rest := []byte(in); len(rest) > 0; {
+		used, more, v := s.Serve(rest, out)
+		if v == reactor.Park { // another goroutine's turn
+			runtime.Gosched()
+		} else if used == 0 {
+			b.Fatalf("%q stays", rest)
+		}
+		out, rest = more, rest[used:]
+	}
+	return out
 }

@@ -1,4 +1,4 @@
-package session
+package commands_test
 
 import (
 	"os"
@@ -9,20 +9,23 @@ import (
 
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/servercmd"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // BenchmarkTypes runs commands of all data types in pipelines of 32, as the
 // server would: ns/op is the cost of one command.
 func BenchmarkTypes(b *testing.B) {
-	hooks := &Hooks{}
+	hooks := &session.Hooks{}
 	db := engine.Open(engine.Options{Hooks: hooks})
 	defer db.Close()
-	svc, err := NewService(Options{DB: db, Table: testTable, Loops: 1}, hooks)
+	svc, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Loops: 1}, hooks)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer svc.Close()
-	s := svc.NewSession(quietConn{})
+	s := svc.NewSession(services.Quiet{})
 	var buf []byte
 	run := func(in string, out []byte) []byte {
 		for rest := append(buf[:0], in...); len(rest) > 0; {

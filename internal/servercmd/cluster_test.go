@@ -1,43 +1,14 @@
-package session
+package servercmd_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/config"
-	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/routing"
-	"github.com/ebbdb/ebb/internal/wire"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/resp"
 )
-
-// serviceWith is a service on a manual clock, configured by options.
-func serviceWith(t *testing.T, options ...string) (*Service, *clock.Manual) {
-	t.Helper()
-	cfg, err := config.Load(options, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock := clock.NewManual(time.Unix(1700000000, 0))
-	hooks := &Hooks{}
-	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
-	svc, err := NewService(Options{DB: db, Table: testTable, Config: cfg}, hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { svc.Close(); db.Close() })
-	return svc, clock
-}
-
-// ask sends a request on a connection and returns the reply.
-func ask(t *testing.T, s *Session, args ...string) string {
-	t.Helper()
-	_, out, _ := s.Serve(wire.AppendCommand(nil, args...), nil)
-	return string(out)
-}
 
 // The examples of the cluster specification, and of redis-server.
 func TestKeySlot(t *testing.T) {
@@ -50,9 +21,9 @@ func TestKeySlot(t *testing.T) {
 }
 
 func TestAClusterOfOneHasAllSlots(t *testing.T) {
-	svc, _ := serviceWith(t, "--cluster-enabled", "yes")
-	c := svc.NewSession(quietConn{})
-	id := svc.nodeID
+	svc := services.Start(t, "--cluster-enabled", "yes")
+	c := svc.NewSession(services.Quiet{})
+	id := svc.NodeID()
 	for request, want := range map[string]string{
 		"CLUSTER MYID":  "$40\r\n" + id + "\r\n",
 		"CLUSTER SLOTS": "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$9\r\n127.0.0.1\r\n:2\r\n$40\r\n" + id + "\r\n*0\r\n",
@@ -76,29 +47,29 @@ func TestAClusterOfOneHasAllSlots(t *testing.T) {
 		"INFO cluster":                  "cluster_enabled:1\r\n",
 		"INFO server":                   "redis_mode:cluster\r\n",
 	} {
-		if got := ask(t, c, strings.Fields(request)...); !strings.Contains(got, want) {
+		if got := services.Exchange(c, strings.Fields(request)...); !strings.Contains(got, want) {
 			t.Errorf("%s replies %q, want %q", request, got, want)
 		}
 	}
 }
 
 func TestAClusterOfOneIsAnnouncedWhereTheConfigurationSays(t *testing.T) {
-	svc, _ := serviceWith(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.1", "--cluster-announce-port", "7000",
+	svc := services.Start(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.1", "--cluster-announce-port", "7000",
 		"--cluster-announce-bus-port",
 		"7001")
-	if got := ask(t, svc.NewSession(quietConn{}), "CLUSTER", "NODES"); !strings.Contains(got, " 192.0.2.1:7000@7001 ") {
+	if got := services.Exchange(svc.NewSession(services.Quiet{}), "CLUSTER", "NODES"); !strings.Contains(got, " 192.0.2.1:7000@7001 ") {
 		t.Errorf("CLUSTER NODES replies %q", got)
 	}
 }
 
 func TestTheKeysOfASlotAreFound(t *testing.T) {
-	svc, _ := serviceWith(t, "--cluster-enabled", "yes")
+	svc := services.Start(t, "--cluster-enabled", "yes")
 	c := svc.NewSession(nil)
 	want := []string{"k", "{k}1", "{k}2", "{k}3"}
 	for _, k := range append([]string{"other", "another"}, want...) {
-		do(c, "SET", k, "v")
+		services.Ask(c, "SET", k, "v")
 	}
-	if n := do(c, "CLUSTER", "COUNTKEYSINSLOT", "7629").Int; n != 4 {
+	if n := services.Ask(c, "CLUSTER", "COUNTKEYSINSLOT", "7629").Int; n != 4 {
 		t.Errorf("there are %d keys in the slot", n)
 	}
 	texts := func(v resp.Value) (all []string) {
@@ -107,13 +78,13 @@ func TestTheKeysOfASlotAreFound(t *testing.T) {
 		}
 		return all
 	}
-	if got := texts(do(c, "CLUSTER", "GETKEYSINSLOT", "7629", "10")); !slices.Equal(got, want) {
+	if got := texts(services.Ask(c, "CLUSTER", "GETKEYSINSLOT", "7629", "10")); !slices.Equal(got, want) {
 		t.Errorf("the slot's keys are %q", got)
 	}
-	if got := texts(do(c, "CLUSTER", "GETKEYSINSLOT", "7629", "2")); len(got) != 2 {
+	if got := texts(services.Ask(c, "CLUSTER", "GETKEYSINSLOT", "7629", "2")); len(got) != 2 {
 		t.Errorf("two of the slot's keys are %q", got)
 	}
-	if got := texts(do(c, "CLUSTER", "GETKEYSINSLOT", "1", "2")); len(got) != 0 {
+	if got := texts(services.Ask(c, "CLUSTER", "GETKEYSINSLOT", "1", "2")); len(got) != 0 {
 		t.Errorf("an empty slot has %q", got)
 	}
 }
@@ -121,8 +92,8 @@ func TestTheKeysOfASlotAreFound(t *testing.T) {
 // What works on a cluster of one works on any: keys of several slots are refused,
 // and other databases.
 func TestAClusterOfOneHasTheRulesOfMany(t *testing.T) {
-	svc, _ := serviceWith(t, "--cluster-enabled", "yes")
-	c := svc.NewSession(quietConn{})
+	svc := services.Start(t, "--cluster-enabled", "yes")
+	c := svc.NewSession(services.Quiet{})
 	const cross = "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
 	for _, s := range []struct{ request, want string }{
 		{"MSET a 1 b 2", cross}, {"MSET {a}1 1 {a}2 2", "+OK\r\n"}, {"DEL a b c", cross}, {"WATCH a b", cross}, {"SSUBSCRIBE a b", cross},
@@ -139,7 +110,7 @@ func TestAClusterOfOneHasTheRulesOfMany(t *testing.T) {
 		{"MULTI", "+OK\r\n"}, {"MGET a b", cross}, {"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
 		{"MULTI", "+OK\r\n"}, {"SET {b}1 1", "+QUEUED\r\n"}, {"MGET b {b}1", "+QUEUED\r\n"}, {"EXEC", "*2\r\n+OK\r\n*2\r\n$-1\r\n$1\r\n1\r\n"},
 	} {
-		if got := ask(t, c, strings.Fields(s.request)...); got != s.want {
+		if got := services.Exchange(c, strings.Fields(s.request)...); got != s.want {
 			t.Errorf("%s replies %q, want %q", s.request, got, s.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package servercmd_test
 
 import (
 	"bufio"
@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 
-	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -17,13 +19,13 @@ import (
 // allow.
 type cachingClient struct {
 	t     *testing.T
-	s     *Session
+	s     *session.Session
 	cache map[string]string
 	asked []string // keys of GETs whose replies have not come
 }
 
-func newCachingClient(t *testing.T, svc *Service, options ...string) *cachingClient {
-	c := &cachingClient{t: t, s: svc.NewSession(quietConn{}), cache: map[string]string{}}
+func newCachingClient(t *testing.T, svc *session.Service, options ...string) *cachingClient {
+	c := &cachingClient{t: t, s: svc.NewSession(services.Quiet{}), cache: map[string]string{}}
 	c.send("HELLO", "3")
 	c.send(append([]string{"CLIENT", "TRACKING", "ON"}, options...)...)
 	return c
@@ -84,55 +86,35 @@ func (c *cachingClient) invalidate(v resp.Value) {
 	}
 }
 
-// trackingService is a service on a clock that runs.
-func trackingService(t *testing.T) *Service {
-	hooks := &Hooks{}
-	db := engine.Open(engine.Options{Hooks: hooks})
-	svc, err := NewService(Options{DB: db, Table: testTable}, hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { svc.Close(); db.Close() })
-	return svc
-}
-
-func do(s *Session, args ...string) resp.Value {
-	b := make([][]byte, len(args))
-	for i, a := range args {
-		b[i] = []byte(a)
-	}
-	return s.Do(b...)
-}
-
 // writeAtRandom changes keys in every way there is.
-func writeAtRandom(s *Session, rng *rand.Rand, keys []string, n int) {
+func writeAtRandom(s *session.Session, rng *rand.Rand, keys []string, n int) {
 	for i := range n {
 		k, other := keys[rng.IntN(len(keys))], keys[rng.IntN(len(keys))]
 		v := fmt.Sprint(rng.Int32())
 		switch rng.IntN(12) {
 		case 0:
-			do(s, "DEL", k)
+			services.Ask(s, "DEL", k)
 		case 1:
-			do(s, "MSET", k, v, other, v)
+			services.Ask(s, "MSET", k, v, other, v)
 		case 2:
-			do(s, "SET", k, v, "PX", "1")
+			services.Ask(s, "SET", k, v, "PX", "1")
 		case 3:
-			do(s, "RENAME", k, other)
+			services.Ask(s, "RENAME", k, other)
 		case 4:
-			do(s, "MULTI")
-			do(s, "SET", k, v)
-			do(s, "APPEND", other, "x")
-			do(s, "EXEC")
+			services.Ask(s, "MULTI")
+			services.Ask(s, "SET", k, v)
+			services.Ask(s, "APPEND", other, "x")
+			services.Ask(s, "EXEC")
 		case 5:
-			do(s, "APPEND", k, "y")
+			services.Ask(s, "APPEND", k, "y")
 		case 6:
 			if i%50 == 0 {
-				do(s, "FLUSHALL")
+				services.Ask(s, "FLUSHALL")
 			}
 		case 7:
-			do(s, "COPY", k, other, "REPLACE")
+			services.Ask(s, "COPY", k, other, "REPLACE")
 		default:
-			do(s, "SET", k, v)
+			services.Ask(s, "SET", k, v)
 		}
 	}
 }
@@ -142,7 +124,7 @@ func writeAtRandom(s *Session, rng *rand.Rand, keys []string, n int) {
 func TestCachesAreNotStaleOnceTheirMessagesAreRead(t *testing.T) {
 	for _, mode := range [][]string{nil, {"BCAST"}, {"BCAST", "PREFIX", "a", "PREFIX", "b"}} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
-			svc := trackingService(t)
+			svc := services.At(t, nil)
 			var keys []string
 			for i := range 20 {
 				keys = append(keys, fmt.Sprintf("%c%d", 'a'+i%2, i))
@@ -180,21 +162,21 @@ func TestCachesAreNotStaleOnceTheirMessagesAreRead(t *testing.T) {
 }
 
 // checkCaches compares what clients hold with the data.
-func checkCaches(t *testing.T, svc *Service, clients []*cachingClient, keys []string) {
+func checkCaches(t *testing.T, svc *session.Service, clients []*cachingClient, keys []string) {
 	s := svc.NewSession(nil)
 	for _, k := range keys {
-		do(s, "PERSIST", k) // nothing expires from here on
+		services.Ask(s, "PERSIST", k) // nothing expires from here on
 	}
 	for i, c := range clients {
 		c.drain()
 		for k, v := range c.cache {
-			if now := do(s, "GET", k).Str; now != v {
+			if now := services.Ask(s, "GET", k).Str; now != v {
 				t.Errorf("client %d holds %s = %q, and it is %q", i, k, v, now)
 			}
 		}
 		c.s.Closed(nil)
 	}
-	if n, k, items, prefixes := svc.tracking.Sizes(); n+k+items+prefixes != 0 {
+	if n, k, items, prefixes := svc.Admin().Tracker.Sizes(); n+k+items+prefixes != 0 {
 		t.Errorf("when all are gone %d clients, %d keys, %d items, %d prefixes are left", n, k, items, prefixes)
 	}
 }
@@ -203,7 +185,7 @@ func checkCaches(t *testing.T, svc *Service, clients []*cachingClient, keys []st
 // the caches too.
 func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 	const limit = 50
-	svc := trackingService(t)
+	svc := services.At(t, nil)
 	if err := svc.Config.Change(true, "tracking-table-max-keys", fmt.Sprint(limit)); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +195,7 @@ func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 	}
 	c.drain()
 	bound := limit + svc.DB.Shards()
-	if _, keys, _, _ := svc.tracking.Sizes(); keys > int64(bound) {
+	if _, keys, _, _ := svc.Admin().Tracker.Sizes(); keys > int64(bound) {
 		t.Errorf("%d keys are remembered, with a bound of %d", keys, limit)
 	}
 	if len(c.cache) > bound {
@@ -223,27 +205,28 @@ func TestTheTableOfTrackedKeysIsBounded(t *testing.T) {
 
 // A lowered bound holds without another read, and the clients receive the keys that were dropped.
 func TestALoweredBoundOfTrackedKeysHolds(t *testing.T) {
-	svc := trackingService(t)
-	c := newCachingClient(t, svc)
-	for i := range 1000 {
-		c.get(fmt.Sprint("k", i))
-	}
-	if err := svc.Config.Change(true, "tracking-table-max-keys", "10"); err != nil {
-		t.Fatal(err)
-	}
-	svc.background.Wait()
-	c.drain()
-	if _, keys, _, _ := svc.tracking.Sizes(); keys != 10 || len(c.cache) != 10 {
-		t.Errorf("%d keys are remembered, and the client holds %d, with a bound of 10", keys, len(c.cache))
-	}
+	services.Bubble(t, func(svc *session.Service) {
+		c := newCachingClient(t, svc)
+		for i := range 1000 {
+			c.get(fmt.Sprint("k", i))
+		}
+		if err := svc.Config.Change(true, "tracking-table-max-keys", "10"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c.drain()
+		if _, keys, _, _ := svc.Admin().Tracker.Sizes(); keys != 10 || len(c.cache) != 10 {
+			t.Errorf("%d keys are remembered, and the client holds %d, with a bound of 10", keys, len(c.cache))
+		}
+	})
 }
 
 // What rueidis sends in one piece for a cached read is remembered, and its reply
 // comes before the message that a later write causes.
 func TestACachedReadInATransactionIsRemembered(t *testing.T) {
-	svc := trackingService(t)
+	svc := services.At(t, nil)
 	writer := svc.NewSession(nil)
-	do(writer, "SET", "k", "v", "PX", "100000")
+	services.Ask(writer, "SET", "k", "v", "PX", "100000")
 	c := newCachingClient(t, svc, "OPTIN")
 	var in []byte
 	for _, args := range [][]string{{"CLIENT", "CACHING", "YES"}, {"MULTI"}, {"PTTL", "k"}, {"GET", "k"}, {"EXEC"}, {"GET", "other"}} {
@@ -253,42 +236,15 @@ func TestACachedReadInATransactionIsRemembered(t *testing.T) {
 	if !bytes.Contains(out, []byte("+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:")) || !bytes.HasSuffix(out, []byte("\r\n$1\r\nv\r\n_\r\n")) {
 		t.Errorf("the replies are %q", out)
 	}
-	do(writer, "MSET", "other", "1", "k", "w")
+	services.Ask(writer, "MSET", "other", "1", "k", "w")
 	const want = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
 	if got := c.s.TakePushes(nil); string(got) != want {
 		t.Errorf("the messages are %q", got)
 	}
 }
 
-// A message does not overtake the reply of a command that runs in the background.
-func TestMessagesWaitForAReplyThatIsOnItsWay(t *testing.T) {
-	svc := trackingService(t)
-	c := newCachingClient(t, svc)
-	p := &parked{out: []byte("$1\r\nv\r\n")}
-	c.s.parked = p
-	c.s.Push([]byte(">1\r\n+late\r\n"))
-	if out := c.s.TakePushes(nil); len(out) > 0 {
-		t.Errorf("%q came while the command ran", out)
-	}
-	p.state.Store(parkedFinished)
-	if out := c.s.TakePushes(nil); string(out) != "$1\r\nv\r\n>1\r\n+late\r\n" {
-		t.Errorf("then came %q", out)
-	}
-	if c.s.parked != nil {
-		t.Error("the session is parked still")
-	}
-}
-
 func BenchmarkSetWithoutTracking(b *testing.B) {
-	hooks := &Hooks{}
-	db := engine.Open(engine.Options{Hooks: hooks})
-	defer db.Close()
-	svc, err := NewService(Options{DB: db, Table: testTable, Loops: 1}, hooks)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer svc.Close()
-	s := svc.NewSession(quietConn{})
+	s := services.At(b, nil).NewSession(services.Quiet{})
 	in := wire.AppendCommand(nil, "SET", "key", "value")
 	var out []byte
 	b.ReportAllocs()

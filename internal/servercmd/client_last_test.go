@@ -1,4 +1,4 @@
-package session
+package servercmd_test
 
 import (
 	"strconv"
@@ -7,23 +7,16 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/clock"
-	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // The states are those of redis-server 7.0.15; watch is that of 7.4.
 func TestClientListShowsRefusedAndQueuedCommands(t *testing.T) {
-	hooks := &Hooks{}
-	clock := clock.NewManual(time.Unix(1700000000, 0))
-	db := engine.Open(engine.Options{Clock: clock, Hooks: hooks})
-	t.Cleanup(db.Close)
-	svc, err := NewService(Options{DB: db, Table: testTable}, hooks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(svc.Close)
-	admin, c := svc.NewSession(nil), svc.NewSession(quietConn{})
-	do(admin, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*", "&*")
-	ask(t, c, "AUTH", "u", "x")
+	svc := services.Start(t)
+	clock := svc.DB.Clock().(*clock.Manual)
+	admin, c := svc.NewSession(nil), svc.NewSession(services.Quiet{})
+	services.Ask(admin, "ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*", "&*")
+	services.Exchange(c, "AUTH", "u", "x")
 	idle := "flags=N multi=-1 watch=0 idle=0 cmd="
 	for _, step := range []struct{ rule, request, want string }{
 		{"", "WATCH w", "flags=N multi=-1 watch=1 idle=0 cmd=watch"},
@@ -42,11 +35,11 @@ func TestClientListShowsRefusedAndQueuedCommands(t *testing.T) {
 		{"", "PING\r\nGET", idle + "get"},
 	} {
 		if step.rule != "" {
-			do(admin, "ACL", "SETUSER", "u", step.rule)
+			services.Ask(admin, "ACL", "SETUSER", "u", step.rule)
 		}
 		clock.Advance(5 * time.Second)
 		c.Serve([]byte(step.request+"\r\n"), nil)
-		line := do(admin, "CLIENT", "LIST", "ID", strconv.FormatInt(c.id, 10)).Str
+		line := services.Ask(admin, "CLIENT", "LIST", "ID", strconv.FormatInt(c.ID(), 10)).Str
 		has := map[string]string{}
 		for _, f := range strings.Fields(line) {
 			name, value, _ := strings.Cut(f, "=")

@@ -1,16 +1,19 @@
-package session
+package servercmd_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/services"
 )
 
 // longestKept returns the longest text that the entries of ACL LOG and of SLOWLOG hold.
-func longestKept(svc *Service) (n int) {
-	for _, e := range svc.acl.Log.Newest(1000) {
+func longestKept(svc *session.Service) (n int) {
+	for _, e := range svc.Accounts().Log.Newest(1000) {
 		n = max(n, len(e.Object), len(e.User), len(e.Client))
 	}
-	for _, e := range svc.admin.Slowlog.Latest(-1) {
+	for _, e := range svc.Admin().Slowlog.Latest(-1) {
 		n = max(n, len(e.Name))
 		for _, a := range e.Args {
 			n = max(n, len(a))
@@ -22,24 +25,24 @@ func longestKept(svc *Service) (n int) {
 // What a client sends may be long, and the logs keep 128 entries: a key, a channel, the
 // name of a user that there is not, and the client's own name are kept in part.
 func TestLogsKeepThePartOfALongArgument(t *testing.T) {
-	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "0")
-	c := svc.NewSession(quietConn{})
+	svc := services.Start(t, "--slowlog-log-slower-than", "0")
+	c := svc.NewSession(services.Quiet{})
 	long := strings.Repeat("k", 1<<20)
-	ask(t, c, "ACL", "SETUSER", "u", "on", "nopass", "~a", "+@all")
-	ask(t, c, "CLIENT", "SETNAME", long)
-	ask(t, c, "AUTH", long, "x")
-	ask(t, c, "SET", long, long)
-	ask(t, c, "AUTH", "u", "x")
-	ask(t, c, "GET", long)
-	ask(t, c, "GET", long+"another")
-	ask(t, c, "SUBSCRIBE", long)
-	ask(t, c, "PUBLISH", long, long)
-	ask(t, c, "MULTI")
-	ask(t, c, "GET", long)
+	services.Exchange(c, "ACL", "SETUSER", "u", "on", "nopass", "~a", "+@all")
+	services.Exchange(c, "CLIENT", "SETNAME", long)
+	services.Exchange(c, "AUTH", long, "x")
+	services.Exchange(c, "SET", long, long)
+	services.Exchange(c, "AUTH", "u", "x")
+	services.Exchange(c, "GET", long)
+	services.Exchange(c, "GET", long+"another")
+	services.Exchange(c, "SUBSCRIBE", long)
+	services.Exchange(c, "PUBLISH", long, long)
+	services.Exchange(c, "MULTI")
+	services.Exchange(c, "GET", long)
 	if n := longestKept(svc); n > 2000 {
 		t.Errorf("a log keeps %d bytes of one text", n)
 	}
-	entries := svc.acl.Log.Newest(10)
+	entries := svc.Accounts().Log.Newest(10)
 	if len(entries) != 5 {
 		t.Fatalf("%d entries, want 5", len(entries))
 	}
@@ -51,11 +54,11 @@ func TestLogsKeepThePartOfALongArgument(t *testing.T) {
 // Passwords do not stand in the logs, also not where the command that has one is an
 // argument of another.
 func TestLogsDoNotShowPasswords(t *testing.T) {
-	svc, _ := serviceWith(t, "--slowlog-log-slower-than", "0")
-	watcher := svc.NewSession(quietConn{})
-	ask(t, watcher, "MONITOR")
-	c := svc.NewSession(quietConn{})
-	ask(t, c, "ACL", "SETUSER", "u", "on", ">other", "~*", "&*", "+@all")
+	svc := services.Start(t, "--slowlog-log-slower-than", "0")
+	watcher := svc.NewSession(services.Quiet{})
+	services.Exchange(watcher, "MONITOR")
+	c := svc.NewSession(services.Quiet{})
+	services.Exchange(c, "ACL", "SETUSER", "u", "on", ">other", "~*", "&*", "+@all")
 	for _, words := range [][]string{
 		{"AUTH", "hush"},
 		{"AUTH", "u", "hush"},
@@ -71,7 +74,7 @@ func TestLogsDoNotShowPasswords(t *testing.T) {
 		{"COMMAND", "GETKEYS", "MIGRATE", "h", "1", "k", "0", "10", "AUTH2", "u", "hush"},
 		{"COMMAND", "GETKEYSANDFLAGS", "AUTH", "hush"},
 	} {
-		got := ask(t, c, words...)
+		got := services.Exchange(c, words...)
 		if strings.Contains(got, "hush") {
 			t.Errorf("%q replies %q", words, got)
 		}
@@ -79,12 +82,12 @@ func TestLogsDoNotShowPasswords(t *testing.T) {
 	if shown := string(watcher.TakePushes(nil)); strings.Contains(shown, "hush") {
 		t.Errorf("MONITOR shows %s", shown)
 	}
-	for _, e := range svc.admin.Slowlog.Latest(-1) {
+	for _, e := range svc.Admin().Slowlog.Latest(-1) {
 		if all := strings.Join(e.Args, " "); strings.Contains(all, "hush") {
 			t.Errorf("SLOWLOG shows %s", all)
 		}
 	}
-	for _, e := range svc.acl.Log.Newest(100) {
+	for _, e := range svc.Accounts().Log.Newest(100) {
 		if strings.Contains(e.Object+e.User+e.Client, "hush") {
 			t.Errorf("ACL LOG shows %+v", e)
 		}
