@@ -53,7 +53,7 @@ var arrows = []struct {
 	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
 		"internal/acl", "internal/admin",
 		"internal/cleantext",
-		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys", "internal/limiter",
+		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys",
 		"internal/listen", "internal/oplog",
 		"internal/pubsub", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
@@ -79,7 +79,8 @@ var arrows = []struct {
 	// the driver of package embed, and what of it other packages of the module need
 	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp", "internal/wire",
 		"internal/admin", "internal/config",
-		"internal/direct", "internal/disk", "internal/drivers", "internal/reactor", "internal/serverurl", "internal/transport"}},
+		"internal/direct", "internal/direct/calls", "internal/disk", "internal/drivers", "internal/reactor", "internal/serverurl",
+		"internal/transport"}},
 	{"embed", []string{"clock", "conn", "internal/engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/drivers", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
 	{".", []string{"clock", "conn", "embed", "goredis", "internal/engine", "internal/kit", "internal/serverurl"}}, // the facade
@@ -133,9 +134,11 @@ var arrows = []struct {
 	{"internal/testing/exampletest", []string{".", "internal/testing/backends"}}, // and their tests
 	{"internal/testing/idemtest", []string{".", "lock"}},                         // the same for idempotency keys
 	{"internal/remote", []string{"conn", "internal/kit", "internal/routing"}},    // what goredis and contrib/rueidis share
-	{"internal/direct", nil},                                                     // the typed calls of an embedded engine
-	{"internal/routing", []string{"resp", "internal/numeral"}},                   // what a client knows of commands: generated data
-	{"internal/testing/doccode", []string{"internal/testing/realserver"}},        // compiles what documentation shows
+	// the direct calls of a service
+	{"internal/direct/calls", []string{"internal/command", "internal/direct", "internal/engine", "internal/limiter", "internal/session"}},
+	{"internal/direct", nil},                                              // the typed calls of an embedded engine
+	{"internal/routing", []string{"resp", "internal/numeral"}},            // what a client knows of commands: generated data
+	{"internal/testing/doccode", []string{"internal/testing/realserver"}}, // compiles what documentation shows
 	// what tests of the root and contrib/rueidis share
 	{"internal/testing/drivertest", []string{".", "internal/testing/backends", "internal/testing/tier"}},
 	{"internal/testing/expirytest", []string{".", "ebbtest", "internal/testing/draw"}}, // the model that expmap and expset are compared with

@@ -9,7 +9,7 @@
 // they have done nothing and reply Elsewhere, and the caller sends the command. So each rare case, and each error, has the
 // command as its one implementation. docs/design/direct.md lists the cases.
 //
-// Start reading at Calls, then at session.Direct, which implements them.
+// Start reading at Calls, then at calls.Direct, which implements them.
 package direct
 
 import (

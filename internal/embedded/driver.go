@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/direct"
+	"github.com/ebbdb/ebb/internal/direct/calls"
 	"github.com/ebbdb/ebb/internal/drivers"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/session"
@@ -29,7 +30,7 @@ const (
 type driver struct {
 	eng    *Engine
 	dbi    int
-	direct *session.Direct // nil: it has none
+	direct *calls.Direct // nil: it has none
 
 	mu     sync.Mutex // guards what follows
 	idle   []*slot

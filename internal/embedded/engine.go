@@ -21,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/direct/calls"
 	"github.com/ebbdb/ebb/internal/disk"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
@@ -64,7 +65,7 @@ func Lend(svc *session.Service) *conn.Conn {
 }
 
 func newDriver(eng *Engine, dbi int) *driver {
-	b := &driver{eng: eng, dbi: dbi, direct: eng.svc.NewDirect(dbi), quit: make(chan struct{})}
+	b := &driver{eng: eng, dbi: dbi, direct: calls.New(eng.svc, dbi), quit: make(chan struct{})}
 	b.quiet.L = &b.mu
 	return b
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// This file serves the direct calls of an embedded engine (internal/session/direct.go): work on one key for a caller that needs
+// This file serves the direct calls of an embedded engine (internal/direct/calls): work on one key for a caller that needs
 // no session. A read is a Held and no transaction; a write is a transaction that TryDirect begins. Neither of them sleeps for a
 // shard.
 

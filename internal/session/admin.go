@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/admin"
+	"github.com/ebbdb/ebb/internal/direct"
 	"github.com/ebbdb/ebb/internal/durable"
 )
 
@@ -19,7 +20,7 @@ func (s *Service) initAdmin() {
 	for id := range s.table.Len() {
 		a.Commands = append(a.Commands, s.table.Spec(id).Name)
 	}
-	for _, name := range directNames {
+	for _, name := range direct.Commands {
 		a.Direct = append(a.Direct, slices.Index(a.Commands, name))
 	}
 }

@@ -19,6 +19,13 @@ var TestTable func(*config.Set) (*command.Table, error)
 
 func testTable(c *config.Set) (*command.Table, error) { return TestTable(c) }
 
+// EachGate calls f with each gate of the service and the function that closes or opens it.
+func (s *Service) EachGate(f func(gate uint32, set func(closed bool))) {
+	for _, g := range []gate{gateLoading, gateReadOnly, gateStale, gateDisk, gateNoReplicas, gateGroup} {
+		f(uint32(g), func(closed bool) { s.gates.set(g, closed) })
+	}
+}
+
 // quietConn is a connection that discards all notifications.
 type quietConn struct{}
 

@@ -188,7 +188,7 @@ func (h *Hooks) Afterwards(caller any, run func()) {
 		return
 	}
 	c, ok := caller.(*Session)
-	if _, is := caller.(*Direct); (ok && !c.loop || is) && s.slow.Load() == 0 {
+	if _, is := caller.(engine.Follower); (ok && !c.loop || is) && s.slow.Load() == 0 {
 		run()
 		return
 	}
