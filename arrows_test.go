@@ -55,8 +55,12 @@ var arrows = []struct {
 		"internal/cleantext",
 		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys",
 		"internal/listen", "internal/oplog",
-		"internal/pubsub", "internal/reactor",
-		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking", "internal/wheel"}},
+		"internal/pubsub", "internal/reactor", "internal/redact",
+		"internal/replication", "internal/routing", "internal/script", "internal/settings", "internal/system", "internal/timeouts",
+		"internal/tracking"}},
+	{"internal/redact", []string{"internal/command", "internal/config"}},
+	{"internal/settings", []string{"internal/config", "internal/engine"}},
+	{"internal/timeouts", []string{"clock", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
 	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp",
 		"internal/numeral", "internal/wire", "internal/acl",
@@ -90,7 +94,7 @@ var arrows = []struct {
 	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/numeral", "internal/wire", "internal/embedded",
 		"internal/session", "internal/command",
 		"internal/acl", "internal/admin",
-		"internal/adminhttp", "internal/cleantext", "internal/config", "internal/glob"}},
+		"internal/adminhttp", "internal/cleantext", "internal/config", "internal/glob", "internal/redact"}},
 	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "internal/engine", "resp",
 		"internal/", "console"}},
 

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/redact"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -69,7 +70,7 @@ func summary(v resp.Value) string {
 // addAudit adds an entry to the audit and to the log of the server.
 func (k *call) addAudit(spec *command.Spec, argv [][]byte, result string, us int64, refused bool) {
 	c := k.c
-	args := admin.ClipArgs(c.svc.Redacted(spec, argv))
+	args := admin.ClipArgs(redact.Request(c.svc.Table(), spec, argv))
 	row := auditRow{At: c.now(), User: bytesOf(k.v.id.Name()), Addr: k.addr, DB: k.s.db, Argv: make([]blob, len(args)),
 		Result: logged(admin.Clip(result, 256)), MS: float64(us) / 1000, Refused: refused}
 	text := make([]byte, 0, 64)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/redact"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -50,7 +51,7 @@ func (c *Console) secret(argv [][]byte) bool {
 	if err != nil {
 		return false
 	}
-	shown := c.svc.Redacted(spec, argv)
+	shown := redact.Request(c.svc.Table(), spec, argv)
 	return len(shown) > 0 && &shown[0] != &argv[0]
 }
 

@@ -32,8 +32,8 @@ func (s *Service) Admin() *admin.Server { return &s.admin }
 type adminHost Service
 
 func (h *adminHost) Clients() (n, subscribed, watching int)     { return h.clients.count() }
-func (h *adminHost) Blocked() int64                             { return h.timeouts.waiting.Load() + h.pause.count() }
-func (h *adminHost) BlockedWithTimeout() int64                  { return h.timeouts.timed.Load() }
+func (h *adminHost) Blocked() int64                             { return h.blocked.Load() + h.pause.count() }
+func (h *adminHost) BlockedWithTimeout() int64                  { return h.timeouts.Timed() }
 func (h *adminHost) Paused() (reason, actions string, ms int64) { return h.pause.state() }
 func (h *adminHost) Mode() string                               { return (*Service)(h).mode() }
 func (h *adminHost) Clustered() bool                            { return h.cluster }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/timeouts"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -21,7 +22,7 @@ import (
 //	                          wake the session ◀─┴─ the reply is the waiter's own
 //
 // A waiter ends exactly once, at the first of these events: a transaction serves it, its time is up
-// (timeouts.go), CLIENT UNBLOCK names it, or its connection ends. It costs no goroutine. Goroutines
+// (package timeouts), CLIENT UNBLOCK names it, or its connection ends. It costs no goroutine. Goroutines
 // take the locks in this order: shards, waiter.mu, then those of timeouts and of the engine's
 // lines.
 
@@ -48,7 +49,7 @@ type waiter struct {
 
 	argv int64 // bytes of the arguments
 
-	slot uint32 // in timeouts, whose lock guards it
+	timeout timeouts.Entry
 }
 
 // Block implements Host.
@@ -75,8 +76,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 	defer w.mu.Unlock()
 	c.Tx.Enqueue(&w.ticket, o.Keys...)
 
-	t := &s.svc.timeouts
-	t.waiting.Add(1)
+	s.svc.blocked.Add(1)
 	s.view.waiting.Store(w)
 	if o.Millis > 0 {
 		w.state.Until = (w.state.Since+999)/1000 + o.Millis
@@ -85,7 +85,7 @@ func newWaiter(c *command.Ctx, o *command.Wait) *waiter {
 		w.keys = command.CopyArgs(o.Keys)
 	}
 	if w.state.Until > 0 {
-		t.schedule(w)
+		s.svc.timeouts.Schedule(w, &w.timeout, w.state.Until)
 	}
 	return w
 }
@@ -171,9 +171,11 @@ func (w *waiter) finish(us int64) {
 // leave is finish without the statistics.
 func (w *waiter) leave() {
 	c := w.c
-	c.svc.timeouts.cancel(w)
+	if w.state.Until > 0 {
+		c.svc.timeouts.Cancel(&w.timeout)
+	}
 	c.svc.DB.ChargeApart(-w.argv)
-	c.svc.timeouts.waiting.Add(-1)
+	c.svc.blocked.Add(-1)
 	c.view.waiting.CompareAndSwap(w, nil)
 	w.over.Store(true)
 	if w.done != nil {
@@ -204,6 +206,9 @@ func (w *waiter) end(tx *engine.Tx, reply func(*command.Ctx)) bool {
 	}
 	return true
 }
+
+// TimeOut implements timeouts.Waiter.
+func (w *waiter) TimeOut() { w.timeOut(nil) }
 
 // timeOut ends the wait as if its time were up.
 func (w *waiter) timeOut(tx *engine.Tx) bool {

@@ -28,13 +28,14 @@
 //	host.go                       what commands on data see of a session (command.Host)
 //	describe.go                   what CLIENT LIST shows
 //	multi.go                      transactions and watched keys
-//	block.go, timeouts.go         commands that wait (Ctx.Block)
+//	block.go                      commands that wait (Ctx.Block)
 //	users.go, identity.go         users, and what dispatch asks of them
 //	gates.go, client_list.go      when the server refuses or suspends commands; the sessions of a service
 //	script_host.go, busy.go       scripts and their calls; coroutine.go: how they leave a loop
-//	pubsub.go                     what the commands of pub/sub ask for
+//	subscribers.go                what the commands of pub/sub ask for
 //	observe.go, sampling.go       MONITOR, slow calls, hot keys; caching.go: client-side caching
 //	settings.go, listener.go      what follows the configuration
 //	files.go, replication_host.go what the files and the replication ask of the server; replay.go: logged commands
 //	slots.go                      slots, where the server plays a cluster of one
+//	direct.go                     what direct calls, which need no session, ask of a service
 package session

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/settings"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -148,8 +149,8 @@ func TestALowBoundOfAllClientsClosesNoSmallOne(t *testing.T) {
 			t.Errorf("%v: a new client gets %q", limits, got)
 		}
 		large := newLoopConn()
-		if ask(t, svc.NewSession(large), "CLIENT", "SETNAME", strings.Repeat("x", leastClientLimit)); len(large.kill) != 1 {
-			t.Errorf("%v: the client that takes up %d bytes is not closed", limits, leastClientLimit)
+		if ask(t, svc.NewSession(large), "CLIENT", "SETNAME", strings.Repeat("x", settings.LeastClientLimit)); len(large.kill) != 1 {
+			t.Errorf("%v: the client that takes up %d bytes is not closed", limits, settings.LeastClientLimit)
 		}
 	}
 }

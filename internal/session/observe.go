@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/redact"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -77,7 +78,7 @@ func (c *Session) alwaysFast(spec *command.Spec) bool {
 // ran records what the flags want after a command has run, while its shards are still locked.
 func (c *Session) ran(o uint32, spec *command.Spec, args [][]byte, began int64) {
 	if o&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
-		c.svc.monitors.feed(c, c.svc.Redacted(spec, args))
+		c.svc.monitors.feed(c, redact.Request(c.svc.table, spec, args))
 	}
 	if began != 0 {
 		c.svc.took(c, spec, args, began, c.svc.DB.Clock().Micros()-began)
@@ -139,7 +140,7 @@ func (s *Service) logSlow(c *Session, spec *command.Spec, args [][]byte, began, 
 	limit := int(s.Config.SlowlogMaxLen())
 	if slower := s.Config.SlowlogLogSlowerThan(); slower >= 0 && us >= slower && limit > 0 && !spec.Has(command.SkipSlowlog) {
 		addr, name := c.logName()
-		s.admin.Slowlog.Add(addr, name, s.Redacted(spec, args), began+us, us, limit)
+		s.admin.Slowlog.Add(addr, name, redact.Request(s.table, spec, args), began+us, us, limit)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/admin"
 	"github.com/ebbdb/ebb/internal/cleantext"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/redact"
 	"github.com/ebbdb/ebb/internal/routing"
 	"github.com/ebbdb/ebb/internal/script"
 	"github.com/ebbdb/ebb/internal/system"
@@ -232,7 +233,7 @@ func (h *ScriptHost) observed(seen uint32, spec *command.Spec, args [][]byte) er
 	}
 	err := h.time(spec)
 	if seen&obsMonitors != 0 && spec.Flags&(command.Admin|command.SkipMonitor) == 0 {
-		h.svc.monitors.feed(h.s, h.svc.Redacted(spec, args))
+		h.svc.monitors.feed(h.s, redact.Request(h.svc.table, spec, args))
 	}
 	c.ran(seen&^obsMonitors, spec, args, since)
 	return err

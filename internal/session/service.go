@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/pubsub"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/script"
+	"github.com/ebbdb/ebb/internal/timeouts"
 	"github.com/ebbdb/ebb/internal/tracking"
 )
 
@@ -47,17 +48,17 @@ type Service struct {
 	Config *config.Set
 	Log    *slog.Logger
 
-	settings
-	opts    Options
-	table   *command.Table
-	pubsub  pubsub.Broker
-	clients clients
-	pause   pause
-	gates   gates
-	keeper  *durable.Keeper
-	ending  ending
-	// timeouts holds the timeouts of commands that wait.
-	timeouts    timeouts
+	limits
+	opts        Options
+	table       *command.Table
+	pubsub      pubsub.Broker
+	clients     clients
+	pause       pause
+	gates       gates
+	keeper      *durable.Keeper
+	ending      ending
+	timeouts    timeouts.Timeouts // of commands that wait
+	blocked     atomic.Int64      // sessions whose commands wait
 	listeners   listen.Addresses
 	configs     configs
 	tracking    tracking.Tracker
@@ -116,7 +117,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	s.tracking.Init(s.DB, &s.clients)
 	s.monitors.svc = s
 	s.hot = hotkeys.New(s.switchHot)
-	s.timeouts.init(s)
+	s.timeouts.Init(s.DB.Clock())
 	s.acl.Init(acl.CatalogOf(s.table), s.Config, s.Log, s.DB)
 	s.initScripts()
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -145,7 +146,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 func (s *Service) Close() {
 	s.stop()
 	s.pause.close()
-	s.timeouts.close()
+	s.timeouts.Close()
 	s.repl.Close()
 	s.background.Wait()
 	for _, l := range s.stats {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -12,12 +11,13 @@ import (
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/settings"
 	"github.com/ebbdb/ebb/internal/system"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// settings are the parts of the configuration that hot paths read.
-type settings struct {
+// limits are the parts of the configuration that hot paths read.
+type limits struct {
 	events    atomic.Uint32  // notify-keyspace-events
 	slow      atomic.Int32   // the number of commands that run in the background
 	maxBulk   atomic.Int64   // proto-max-bulk-len
@@ -48,15 +48,16 @@ type binding struct {
 func (s *Service) bindings() []binding {
 	return []binding{
 		{[]string{"maxmemory"}, func(*config.Set) error { s.configs.recount = true; return nil }},
-		{[]string{"maxmemory", "maxmemory-clients"}, func(c *config.Set) error { s.clientLimit.Store(clientLimit(c)); return nil }},
+		{[]string{"maxmemory", "maxmemory-clients"}, func(c *config.Set) error { s.clientLimit.Store(settings.ClientLimit(c)); return nil }},
 		{[]string{"lfu-log-factor", "lfu-decay-time"}, func(c *config.Set) error { s.DB.SetLFU(c.LFULogFactor(), c.LFUDecayTime()); return nil }},
 		{[]string{"maxmemory-policy", "maxmemory-samples", "maxmemory-protect", "maxmemory-protect-limiters", "maxmemory"}, s.setEviction},
 		{[]string{"max-clock-ahead"}, func(c *config.Set) error { s.DB.SetMaxAhead(c.Int("max-clock-ahead") * 1e6); return nil }},
-		{[]string{"maxmemory-eviction-tenacity"}, s.setTenacity},
+		{[]string{"maxmemory-eviction-tenacity"},
+			func(c *config.Set) error { s.evictFor.Store(int64(settings.Tenacity(c))); return nil }},
 		{[]string{"replica-ignore-maxmemory"},
 			func(c *config.Set) error { s.DB.SetReplicaEviction(!c.Bool("replica-ignore-maxmemory")); return nil }},
 		{[]string{"requirepass"}, s.setPassword},
-		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(engineEvents(c.Events())); return nil }},
+		{[]string{"notify-keyspace-events"}, func(c *config.Set) error { s.setEvents(settings.Events(c.Events())); return nil }},
 		{[]string{"proto-max-bulk-len"}, func(c *config.Set) error {
 			s.maxBulk.Store(c.ProtoMaxBulkLen())
 			s.DB.SetMaxString(int(c.ProtoMaxBulkLen()))
@@ -65,7 +66,7 @@ func (s *Service) bindings() []binding {
 		{[]string{"timeout"}, func(c *config.Set) error { s.timeout.Store(c.Timeout()); return nil }},
 		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
 		{[]string{"client-output-buffer-limit"}, s.setOutputLimits},
-		{layoutDirectives, s.setLayout},
+		{settings.LayoutDirectives, func(c *config.Set) error { s.DB.SetLayout(settings.Layout(c)); return nil }},
 		{[]string{"latency-tracking"}, func(c *config.Set) error { s.latency.Store(c.LatencyTracking()); return nil }},
 		{[]string{"loglevel"}, s.setLogLevel},
 		{[]string{"tracking-table-max-keys"}, s.setTrackMax},
@@ -91,19 +92,6 @@ func (s *Service) setTrackMax(c *config.Set) error {
 		s.background.Go(s.tracking.Lower)
 	}
 	return nil
-}
-
-// leastClientLimit is the smallest limit of maxmemory-clients, in bytes, as in Redis. With a
-// smaller one the server would close every connection, and with it the one that could set another
-// limit.
-const leastClientLimit = 128 << 10
-
-// clientLimit returns the number of bytes that all clients may take up together; 0: no limit.
-func clientLimit(c *config.Set) int64 {
-	if n := c.MaxMemoryClients(); n > 0 && n != math.MaxInt64 {
-		return max(n, leastClientLimit)
-	}
-	return 0
 }
 
 // toKeeper makes the files follow the configuration, once they are open.
@@ -154,59 +142,9 @@ func (s *Service) limitMemory(tx *engine.Tx) {
 	}
 }
 
-var layoutDirectives = []string{
-	"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value",
-	"zset-max-listpack-entries", "zset-max-listpack-value", "list-max-listpack-size", "stream-node-max-bytes",
-	"stream-node-max-entries", "hll-sparse-max-bytes",
-}
-
-func (s *Service) setLayout(c *config.Set) error {
-	clip := func(n int64) int { return int(min(n, math.MaxInt32)) }
-	s.DB.SetLayout(engine.Layout{
-		HashEntries: clip(c.HashMaxListpackEntries()), HashValue: clip(c.HashMaxListpackValue()),
-		SetIntegers: clip(c.SetMaxIntsetEntries()), SetEntries: clip(c.SetMaxListpackEntries()), SetValue: clip(c.SetMaxListpackValue()),
-		ZSetEntries: clip(c.ZsetMaxListpackEntries()), ZSetValue: clip(c.ZsetMaxListpackValue()),
-		ListSize:    clip(c.ListMaxListpackSize()),
-		StreamBytes: clip(c.StreamNodeMaxBytes()), StreamEntries: clip(c.StreamNodeMaxEntries()),
-		HyperLogLogSparse: clip(c.Value("hll-sparse-max-bytes").Num),
-	})
-	return nil
-}
-
-// evictions maps each maxmemory-policy to the keys that it evicts.
-var evictions = [...]engine.Eviction{
-	config.VolatileLRU:    {Keys: engine.EvictVolatile, By: engine.ByRecency},
-	config.VolatileLFU:    {Keys: engine.EvictVolatile, By: engine.ByFrequency},
-	config.VolatileRandom: {Keys: engine.EvictVolatile, By: engine.ByChance},
-	config.VolatileTTL:    {Keys: engine.EvictVolatile, By: engine.ByDeadline},
-	config.AllKeysLRU:     {Keys: engine.EvictAll, By: engine.ByRecency},
-	config.AllKeysLFU:     {Keys: engine.EvictAll, By: engine.ByFrequency},
-	config.AllKeysRandom:  {Keys: engine.EvictAll, By: engine.ByChance},
-	config.NoEviction:     {},
-}
-
 func (s *Service) setEviction(c *config.Set) error {
-	e := evictions[c.MaxMemoryPolicy()]
-	e.Samples = int(min(c.Int("maxmemory-samples"), 64))
-	e.Unprotected = engine.ProtectAll &^ engine.Protected(c.MaxMemoryProtect()>>1)
-	e.Limiters = c.MaxMemoryProtectLimiters()
 	s.DB.UseLFU(c.MaxMemoryPolicy().LFU())
-	s.DB.SetEviction(e)
-	return nil
-}
-
-// setTenacity sets the longest time that one command may evict: 500 us at the default of 10, 15 %
-// more with each step, without limit at 100, as in Redis.
-func (s *Service) setTenacity(c *config.Set) error {
-	n := c.Int("maxmemory-eviction-tenacity")
-	d := time.Duration(math.MaxInt64 / 4)
-	switch {
-	case n <= 10:
-		d = time.Duration(n) * 50 * time.Microsecond
-	case n < 100:
-		d = time.Duration(500*math.Pow(1.15, float64(n-10))) * time.Microsecond
-	}
-	s.evictFor.Store(int64(d))
+	s.DB.SetEviction(settings.Eviction(c))
 	return nil
 }
 
@@ -243,45 +181,11 @@ func (s *Service) setOutputLimits(c *config.Set) error {
 	return nil
 }
 
-// logNothing is a level above every level of a log line.
-const logNothing = slog.Level(100)
-
 func (s *Service) setLogLevel(c *config.Set) error {
-	if s.opts.LogLevel == nil {
-		return nil
+	if s.opts.LogLevel != nil {
+		s.opts.LogLevel.Set(settings.LogLevel(c))
 	}
-	level := slog.LevelInfo
-	switch c.String("loglevel") {
-	case "debug", "verbose":
-		level = slog.LevelDebug
-	case "warning":
-		level = slog.LevelWarn
-	case "nothing":
-		level = logNothing
-	}
-	s.opts.LogLevel.Set(level)
 	return nil
-}
-
-// engineEvents translates the classes of notify-keyspace-events.
-func engineEvents(e config.EventClasses) (classes uint32) {
-	for _, c := range []struct {
-		from config.EventClasses
-		to   uint32
-	}{
-		{config.EventKeyspace, engine.EventKeyspace}, {config.EventKeyevent, engine.EventKeyevent},
-		{config.EventGeneric, engine.EventGeneric}, {config.EventString, engine.EventString},
-		{config.EventList, engine.EventList}, {config.EventSet, engine.EventSet},
-		{config.EventHash, engine.EventHash}, {config.EventZset, engine.EventZSet},
-		{config.EventExpired, engine.EventExpired}, {config.EventEvicted, engine.EventEvicted},
-		{config.EventStream, engine.EventStream}, {config.EventModule, engine.EventModule},
-		{config.EventNew, engine.EventNew}, {config.EventKeyMiss, engine.EventMiss},
-	} {
-		if e&c.from != 0 {
-			classes |= c.to
-		}
-	}
-	return classes
 }
 
 // outputLimit is one line of client-output-buffer-limit.

@@ -1,7 +1,6 @@
-package session
-
-// This file hides what is secret in requests, for everything that shows them: MONITOR, SLOWLOG, the
-// console's audit.
+// Package redact hides what is secret in requests, for everything that shows them: MONITOR, SLOWLOG, the console's audit. Start
+// reading at Request.
+package redact
 
 import (
 	"github.com/ebbdb/ebb/internal/command"
@@ -14,16 +13,16 @@ var redactedWord = []byte("(redacted)")
 // wrappers are the commands whose arguments contain another command, with the position of its name.
 var wrappers = map[string]int{"acl|dryrun": 3, "command|getkeys": 2, "command|getkeysandflags": 2}
 
-// Redacted returns a request without passwords and names of users. It also redacts a request that is an
-// argument of another command. The result may share its arguments with the request, which it does not change.
-func (s *Service) Redacted(spec *command.Spec, args [][]byte) [][]byte {
+// Request returns a request without passwords and names of users. It also redacts a request that is an argument of another
+// command, which it looks up in the table. The result may share its arguments with the request, which it does not change.
+func Request(table *command.Table, spec *command.Spec, args [][]byte) [][]byte {
 	at := 0
 	for spec.Parent() != nil && wrappers[spec.Name] > 0 {
 		at += wrappers[spec.Name]
 		if at >= len(args) {
 			return args
 		}
-		inner, err := s.table.Find(args[at:])
+		inner, err := table.Find(args[at:])
 		if err != nil {
 			return args
 		}
@@ -39,7 +38,7 @@ func (s *Service) Redacted(spec *command.Spec, args [][]byte) [][]byte {
 	return append(append([][]byte(nil), args[:at]...), shown...)
 }
 
-// redactOne is Redacted for a command by itself. As on newer servers, it also hides the names of users.
+// redactOne is Request for a command by itself. As on newer servers, it also hides the names of users.
 func redactOne(spec *command.Spec, args [][]byte) [][]byte {
 	hide := func(from, n int) [][]byte {
 		out := append([][]byte(nil), args...)
