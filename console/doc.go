@@ -39,7 +39,12 @@
 //	viewer.go                  a user at an address, with its sessions
 //	hub.go, ring.go, sample.go the state of the server each second
 //	walk.go, versions.go       what a walk over all keys counts, and whether a key has changed
-//	auditlog.go, shares.go, throttle.go, expiry_forecast.go, feed_lists.go, feed_topics.go, feed_trail.go
+//	auditlog.go                the latest writes and refused calls, which a screen shows
+//	shares.go, throttle.go     how much requests read at a time, and the pauses after failed logins
+//	expiry_forecast.go         the keys that will expire, by intervals
+//	feed_topics.go             what a stream of the page asks for
+//	feed_lists.go              lists of rows that several streams share
+//	feed_trail.go              what expiry rules have written
 //	failure.go, encode.go      answers that are errors; bytes and int64 for JavaScript
 //
 // docs/design/console.md says why.
