@@ -6,7 +6,8 @@
 //	                                              └─ contrib/rueidis, otel, a program's own
 //
 // A program gets a Conn from ebb.Open, which takes any URL, or from embed.Open or
-// goredis.Open, which link one Driver alone. ebb.Conn is the same type as conn.Conn.
+// goredis.Open, which link one Driver alone. ebb.Conn is the same type as conn.Conn: programs use
+// the names of package ebb, and conn is for libraries and drivers.
 //
 // A Conn has one method for every command there is, Do, typed methods for those that
 // programs use most, and methods for what Do cannot do, because it needs a connection of
