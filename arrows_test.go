@@ -507,7 +507,7 @@ func TestTestsDrawFromASeed(t *testing.T) {
 
 // A skip that is not counted looks like a test that passed. realserver.Require reports it
 // to make test, and fails if EBB_REQUIRE forbids skips. Tests that mean nothing somewhere
-// are not made there: backends.Virtual, backends.Except. rapid's own Skip draws anew.
+// are not made there: backends.Virtual, backends.Except. rapid's own Skip draws again.
 func TestEverySkipIsCounted(t *testing.T) {
 	fset, all := tests(t)
 	for _, s := range all {

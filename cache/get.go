@@ -129,7 +129,7 @@ func readable(err error) bool { return err == nil || err == ErrAbsent }
 // discard removes an entry that cannot be read for the reason why, unless it has changed.
 func (x *Cache[K, V]) discard(ctx context.Context, r request[K, V], e *fresh.Entry, why error) error {
 	if x.o.Logger != nil {
-		x.o.Logger.Warn("cache: a value that cannot be read is loaded anew", "cache", x.name, "key", r.key, "error", why)
+		x.o.Logger.Warn("cache: a value that cannot be read is loaded again", "cache", x.name, "key", r.key, "error", why)
 	}
 	defer x.changed(r.key)
 	return r.backend.Discard(ctx, r.key, e.Body)

@@ -14,7 +14,7 @@ import (
 )
 
 // feedLag is the number of beats that may wait for a stream. A stream that lags by more loses them and is told to read its
-// state anew; one that takes nothing for as long again is cut off.
+// state again; one that takes nothing for as long again is cut off.
 const feedLag = 64
 
 // hub takes samples, and beats: each second while a stream is open, and each ten seconds otherwise. One goroutine, which New

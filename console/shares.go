@@ -26,7 +26,7 @@ type shares struct {
 	mu    sync.Mutex // guards what follows
 	held  int
 	by    map[string]int // by user
-	freed chan struct{}  // closed when a share becomes free, and made anew
+	freed chan struct{}  // closed when a share becomes free, and then replaced
 }
 
 const (

@@ -149,7 +149,7 @@ func median(times []int64) int64 {
 }
 
 // succeeded ends what try has begun: the count of the user at the address ends, and the try counts neither for the user nor for the
-// address. Their other failures stay, so that a client with a password of its own does not begin anew by it.
+// address. Their other failures stay, so that a client with a password of its own does not clear those.
 func (t *throttle) succeeded(now int64, host, user string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

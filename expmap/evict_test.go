@@ -72,7 +72,7 @@ func TestAFullMapEvictsTheLeastFrequentlyUsedEntry(t *testing.T) {
 		must(t, m.Set(ctx, "e", 5, time.Hour)) // d goes: its count is 1
 		must(t, m.Set(ctx, "e", 5, time.Hour))
 		must(t, m.Set(ctx, "e", 5, time.Hour))
-		must(t, m.Set(ctx, "c", 6, time.Hour)) // a goes, and c begins anew
+		must(t, m.Set(ctx, "c", 6, time.Hour)) // a goes, and the count of c starts from zero
 		must(t, m.Set(ctx, "d", 7, time.Hour))
 		has(t, ctx, m, map[string]int{"b": 2, "e": 5, "d": 7})
 	})

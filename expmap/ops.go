@@ -401,7 +401,7 @@ func (m *Map[K, V]) Clear(ctx context.Context) error {
 // their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
 // because a listener that continues makes the rule and the stream again. Other programs that have
 // written to the map with Events record no more of them until they connect again or make the map
-// anew. The map may be used again. Delete costs two requests.
+// again. The map may be used again. Delete costs two requests.
 func (m *Map[K, V]) Delete(ctx context.Context) error {
 	if m.bad != nil {
 		return m.failed("delete", m.bad)

@@ -293,7 +293,7 @@ func (s *Set[T]) Clear(ctx context.Context) error {
 // their listeners, and ebb's expiry rule, of which a database has 128. End the listeners first,
 // because a listener that continues makes the rule and the stream again. Other programs that have
 // written to the set with Events record no more of them until they connect again or make the set
-// anew. The set may be used again. Delete costs two requests.
+// again. The set may be used again. Delete costs two requests.
 func (s *Set[T]) Delete(ctx context.Context) error {
 	if s.bad != nil {
 		return s.failed("delete", s.bad)

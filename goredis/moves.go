@@ -64,8 +64,8 @@ func (m *moves) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// watch returns remote.ErrMaster when the pool has connected to another server than a subscription, after it, and the context's error
-// when it ends before.
+// watch returns remote.ErrMaster when the pool has connected to a server other than that of a subscription, after it, and the context's
+// error when it ends before.
 func (m *moves) watch(ctx context.Context, d *dialed) error {
 	for {
 		m.mu.Lock()

@@ -72,8 +72,8 @@ func unwrap(payload string) (e envelope, value []byte) {
 	return e, []byte(rest[end:])
 }
 
-// luaUncounted removes the count of earlier deliveries from a payload: a job that an operator runs again begins anew. The count is
-// the last field of the envelope.
+// luaUncounted removes the count of earlier deliveries from a payload: a job that an operator runs again starts from attempt 1. The count
+// is the last field of the envelope.
 const luaUncounted = `
 local function uncounted(p)
   if string.sub(p, 1, 6) ~= '\0ebbq\1' then return p end

@@ -166,7 +166,7 @@ func TestAPostponedJobHasNotFailed(t *testing.T) {
 		if len(dead) != 1 || dead[0].Deliveries != 2 || dead[0].Value != "v" {
 			t.Fatalf("%+v", dead)
 		}
-		// Redriven it begins anew.
+		// A redriven job starts from attempt 1.
 		must(q.Redrive(ctx, "a"))(t)
 		if j = must(q.Pop(ctx))(t); j.Deliveries != 1 {
 			t.Errorf("%+v", j)

@@ -19,7 +19,7 @@ errors.start();
 
 const messages = () => document.getElementById('toasts')?.children.map((el) => el.firstElementChild.textContent) ?? [];
 
-/** A promise that nothing awaits is rejected. Answers whether the browser's log leaves it out. */
+/** A promise that nothing awaits is rejected. Returns whether the browser's log leaves it out. */
 function reject(reason) {
   let isHandled = false;
   handlers.unhandledrejection({ reason, preventDefault: () => (isHandled = true) });

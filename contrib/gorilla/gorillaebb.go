@@ -108,7 +108,7 @@ func (s *Store) Get(r *http.Request, name string) (*gorilla.Session, error) {
 	return gorilla.GetRegistry(r).Get(s, name)
 }
 
-// New reads the session of a cookie anew. It returns a session always: a new one, IsNew, if there is no cookie
+// New reads the session of a cookie from the backend. It returns a session always: a new one, IsNew, if there is no cookie
 // or its session has ended; and a new one with an error if the cookie was not made by this store or is too old, or if the
 // backend or the codec fails. A new session gets its id from Save, so that no client chooses it.
 func (s *Store) New(r *http.Request, name string) (*gorilla.Session, error) {

@@ -232,7 +232,7 @@ func (f *feed) command(b rueidis.Builder) rueidis.Completed {
 	return b.Subscribe().Channel(f.names...).Build()
 }
 
-// watch waits until one of the sources is lost, the client leads to another server than at, or ctx ends, and then closes all.
+// watch waits until one of the sources is lost, the client leads to a server other than at, or ctx ends, and then closes all.
 func (f *feed) watch(ctx context.Context, sources []*source, masters []string, at string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer closeAll(sources)

@@ -280,7 +280,7 @@ func TestASubscriberIsToldOfALostConnection(t *testing.T) {
 			t.Errorf("without a server: %v, want ErrUnavailable", err)
 		}
 		p.Start()
-		for _, what := range []string{"lost", "made anew"} {
+		for _, what := range []string{"lost", "made again"} {
 			if _, err := s.Next(ctx); !errors.Is(err, ebb.ErrInterrupted) {
 				t.Fatalf("%s: %v, want ErrInterrupted", what, err)
 			}

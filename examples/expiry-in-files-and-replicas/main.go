@@ -66,7 +66,7 @@ func find(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// run prints the story to out. If a step has another result than the story, run returns an
+// run prints the story to out. If the result of a step differs from the story, run returns an
 // error.
 func run(ctx context.Context, out io.Writer, program, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -125,7 +125,7 @@ func (g *ruler) rule() string {
 
 // The users that random runs of rules make, and the errors about those that are
 // wrong, are those of the newer servers. Redis 7.0 has another form for the rules about
-// commands, which it makes anew from what is allowed (acl-rules-form).
+// commands, which it derives from what is allowed (acl-rules-form).
 func TestRandomRulesGiveTheUsersOfRedis(t *testing.T) {
 	for _, program := range []string{realserver.Redis8, realserver.Valkey9} {
 		t.Run(program, func(t *testing.T) { randomRules(t, program) })

@@ -271,7 +271,7 @@ func expiry(f *facts) []Finding {
 	if f.num("expiry_lag_count") >= enoughRemoved && p99 > lateRemoval {
 		return one(Look, "expiry", fmt.Sprintf("one in a hundred of what expired was removed more than %.0f ms after its deadline", p99/1000),
 			"clients do not see it, but memory is freed late, and so are expired events", "",
-			"the machine has too little processor time; after a change CONFIG RESETSTAT begins to count anew")
+			"the machine has too little processor time; after a change CONFIG RESETSTAT sets the counts back to 0")
 	}
 	return fine("expiry", "%.0f keys have a deadline, %.0f removed; removal p99 %.1f ms after the deadline", f.num("expiry_items"),
 		f.num("expiry_removed"), p99/1000)

@@ -31,7 +31,7 @@ func rules(f *facts) []Finding {
 	case lost > 0:
 		return one(Look, "events", fmt.Sprintf("%.0f expirations were not recorded, because their rule was suspended", lost),
 			"programs that read the rule's stream or queue have missed them", "",
-			"EXPIRY RULE LIST in the database of the rule counts them; CONFIG RESETSTAT begins to count anew")
+			"EXPIRY RULE LIST in the database of the rule counts them; CONFIG RESETSTAT sets the counts back to 0")
 	case n == 0:
 		return nil
 	}

@@ -132,7 +132,7 @@ func TestWhatIsNotProtectedIsEvicted(t *testing.T) {
 }
 
 // A stream that a rule wrote to is like any other once the rule is gone; one that holds
-// another type than a stream is not a rule's.
+// a type other than a stream is not a rule's.
 func TestAStreamIsProtectedAsLongAsARuleWritesToIt(t *testing.T) {
 	db, clock := openLimited(t, Eviction{Keys: EvictAll, By: ByRecency})
 	valuables(t, db, 1)

@@ -359,7 +359,7 @@ func (tx *Tx) keepLease(key []byte) {
 	}
 }
 
-// keepLeaseIn is keepLease in another database than the selected one.
+// keepLeaseIn is keepLease in a database that need not be the selected one.
 func (tx *Tx) keepLeaseIn(dbi int, key []byte) {
 	if tx.db.leases.Load() == 0 {
 		return

@@ -200,8 +200,7 @@ func (tx *Tx) takeScored(h *hit, member []byte) {
 	}
 }
 
-// emitPostponed logs the members with their new score, and the deadlines of those that have another one
-// than before.
+// emitPostponed logs the members with their new score, and the deadlines that have changed.
 func (tx *Tx) emitPostponed(key []byte, m dueMembers, score float64, redated []int) {
 	if !tx.db.logging.Load() || tx.replay {
 		return

@@ -247,7 +247,7 @@ func checkUnits(t *testing.T, effects []Effect) {
 	}
 }
 
-// apart returns a name whose key is in another shard than all of others.
+// apart returns a name whose key is in none of the shards of others.
 func apart(db *DB, prefix string, others ...string) string {
 	for i := 0; ; i++ {
 		name := fmt.Sprint(prefix, i)

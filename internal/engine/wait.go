@@ -374,7 +374,7 @@ func (tx *Tx) Signal(key []byte) {
 	}
 }
 
-// signalIn is Signal in another database than the selected one.
+// signalIn is Signal in a database that need not be the selected one.
 func (tx *Tx) signalIn(dbi int, key []byte) {
 	defer tx.Select(tx.dbi)
 	tx.Select(dbi)

@@ -88,7 +88,7 @@ func TestSparseSketchesAgreeWithAModel(t *testing.T) {
 	})
 }
 
-// RaiseAll goes on where it was instead of beginning anew with each register:
+// RaiseAll goes on where it was instead of starting again with each register:
 // the bytes must be the same.
 func TestRaisingAllIsRaisingOneByOne(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {

@@ -100,7 +100,7 @@ func startedAgain(t *testing.T, dir string) (c client, end func()) {
 }
 
 // What is too large to be copied for each transaction stays as it is; INFO names it, and
-// files are made anew, so that the next start holds what memory held.
+// files are made again, so that the next start holds what memory held.
 func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 	pairs := make([]string, 0, 2000)
 	for i := range 1000 {
@@ -116,7 +116,7 @@ func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 	if v := c.must("HSET", "large", "f1", "by a client", "new", "v"); v.Kind != resp.KindInt {
 		t.Error(v)
 	}
-	eventually(t, "the files are made anew", in.svc.Keeper().AppendOnly)
+	eventually(t, "the files are made again", in.svc.Keeper().AppendOnly)
 	held := c.must("DEBUG", "DIGEST").Str
 	end()
 	c, end = startedAgain(t, dir)
@@ -136,7 +136,7 @@ func TestAScriptInARefusedTransactionIsNamed(t *testing.T) {
 			t.Errorf("%q: INFO says %q", transaction, last)
 		}
 		c.must("REPLICAOF", "NO", "ONE")
-		eventually(t, "the files are made anew", in.svc.Keeper().AppendOnly)
+		eventually(t, "the files are made again", in.svc.Keeper().AppendOnly)
 		held := valuesOf(c)
 		end()
 		c, end = startedAgain(t, dir)

@@ -365,7 +365,7 @@ func TestASilentMasterIsGivenUp(t *testing.T) {
 				linked(t, c)
 			}
 			seen := c.field("total_net_repl_input_bytes")
-			eventually(t, "the link is made anew", func() bool {
+			eventually(t, "the link is made again", func() bool {
 				got := c.field("total_net_repl_input_bytes")
 				a, _ := strconv.Atoi(got)
 				b, _ := strconv.Atoi(seen)

@@ -325,7 +325,7 @@ func TestTheBacklogIsKeptForItsTime(t *testing.T) {
 		if got := again(); got != "+CONTINUE "+id {
 			t.Errorf("after 97 s PSYNC says %q", got)
 		}
-		passes(10) // the time begins anew with each replica that leaves
+		passes(10) // the time starts again with each replica that leaves
 		leave()
 		passes(97)
 		if got := field(c, "replication", "repl_backlog_active"); got != "1" {

@@ -94,7 +94,7 @@ func mathFunc2(f func(x, y float64) float64, invalid float64) func(Call) error {
 }
 
 // asin, acos, exp, log, log10, pow and atan2 are those of package math, but where these err by more than the last
-// digits or have another sign than C's functions.
+// digits, or their sign differs from that of C's functions.
 
 func asin(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }
 
@@ -253,7 +253,7 @@ const (
 	randomMask   = 1<<48 - 1
 )
 
-// seed starts the generator anew, as srand48.
+// seed restarts the generator, as srand48 does.
 func (r *random) seed(n int32) {
 	r.state = uint64(uint32(n))<<16 | 0x330e
 }

@@ -21,7 +21,7 @@ func TestATargetThatFollowsAnotherServerIsNotPromoted(t *testing.T) {
 	m, l := migrating(t, Options{From: []string{gate.url()}, To: to})
 	gate.lead(other) // connections from now on: the target's
 	err := m.Cutover(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "follows another server than FROM") {
+	if err == nil || !strings.Contains(err.Error(), "follows a server other than FROM") {
 		t.Errorf("%v\n%s", err, l)
 	}
 	if role := open(t, to).run(t, "ROLE").Elems[0].Str; role != "slave" {

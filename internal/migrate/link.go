@@ -145,7 +145,7 @@ func (m *Migration) tellSync(info map[string]string, began time.Time) {
 	}
 }
 
-// foreignAfter is how long the target may have a link and another replication ID than the source. Then it follows another
+// foreignAfter is how long the target may have a link and a replication ID other than the source's. Then it follows another
 // server: FROM's host and port may lead elsewhere from its machine.
 var foreignAfter = 5 * time.Second
 
@@ -172,7 +172,7 @@ func (m *Migration) lag(ctx context.Context) (bytes int64, up bool, err error) {
 	} else if up = false; m.foreign.IsZero() { // after a restart of FROM, TO notices that its link is down a moment later
 		m.foreign = time.Now()
 	} else if time.Since(m.foreign) > foreignAfter {
-		return 0, false, fmt.Errorf("TO %s follows another server than FROM %s: the replication ID of TO is %s, that of FROM %s. "+
+		return 0, false, fmt.Errorf("TO %s follows a server other than FROM %s: the replication ID of TO is %s, that of FROM %s. "+
 			"Does %s lead to FROM from TO's machine, too? REPLICAOF NO ONE on TO ends this",
 			m.to, m.from[0], to["master_replid"], from["master_replid"], address(m.from[0].server))
 	}

@@ -202,7 +202,7 @@ func (w *world) abort() error {
 	return nil
 }
 
-// startFresh begins anew with transactions that no file has.
+// startFresh starts again with transactions that no file has.
 func (w *world) startFresh() error {
 	w.begin()
 	w.fresh, w.snap = true, w.txs

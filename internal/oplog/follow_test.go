@@ -26,7 +26,7 @@ func TestAReplicaReadsNoFurtherThanTheFilesHold(t *testing.T) {
 	}
 }
 
-// An appender whose sync ends after the stream has begun anew does not report it.
+// An appender whose sync ends after the stream has started again does not report it.
 func TestAFormerStreamsOffsetsDoNotCount(t *testing.T) {
 	l := New(0)
 	l.Keep(1 << 10)

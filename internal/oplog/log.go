@@ -37,7 +37,7 @@ var (
 	// ErrGone: the offset is no longer in memory, or is after the end of the stream.
 	ErrGone = errors.New("oplog: the offset is not in memory")
 	// ErrReset: Reset was called after the reader was created.
-	ErrReset = errors.New("oplog: the stream has begun anew")
+	ErrReset = errors.New("oplog: the stream has started again")
 	// ErrClosed: the reader was closed.
 	ErrClosed = errors.New("oplog: the reader is closed")
 )

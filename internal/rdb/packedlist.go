@@ -53,7 +53,7 @@ func checkListpack(b []byte) (n int, err error) {
 		}
 		back := backSize(size)
 		if size+back > len(body)-pos || !isBack(body[pos+size:pos+size+back], size) {
-			return 0, bad("a listpack's element has another length than it says")
+			return 0, bad("the length of a listpack's element is not the one it states")
 		}
 		pos += size + back
 	}

@@ -169,7 +169,7 @@ func (s *streamReader) entry(p *nodeReader, base StreamID, master *listpack, fie
 	}
 	s.fill(p, master, int(n), same)
 	if p.int() != size || p.err != nil {
-		return false, bad("a stream's entry has another length than it says")
+		return false, bad("the length of a stream's entry is not the one it states")
 	}
 	if flags&entryDeleted != 0 {
 		return true, nil

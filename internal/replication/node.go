@@ -320,7 +320,7 @@ func (r *Node) Distrust(why string) {
 // data.
 func (r *Node) ChangeID() { r.become(NewID()) }
 
-// rewriteFiles makes the server write its files anew: memory has another history.
+// rewriteFiles makes the server rewrite its files: memory has another history.
 func (r *Node) rewriteFiles() {
 	if k := r.host.Keeper(); k != nil {
 		k.Replaced()

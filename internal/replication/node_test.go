@@ -80,7 +80,7 @@ func TestAPromotionOpensTheGatesAndKeepsTheOldName(t *testing.T) {
 		t.Errorf("the stream %s is now %s, and before the offset %d %s", before, id, second, old)
 	}
 	if !r.knows(before, second) || r.knows(before, second+1) {
-		t.Error("a replica of the old name goes on from another offset than that of the promotion")
+		t.Error("a replica of the old name goes on from an offset other than that of the promotion")
 	}
 	r.Distrust("a test")
 	if now, old, _ := r.Names(); now == id || old != noReplID || r.knows(before, 1) {

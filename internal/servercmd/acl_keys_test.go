@@ -112,7 +112,7 @@ func named() map[string][]string {
 		"longitude": {"13"}, "latitude": {"52"}}
 }
 
-// refill makes all keys anew, each of its kind. secret is what those that ann may not
+// refill makes all keys again, each of its kind. secret is what those that ann may not
 // use hold, where the others have "a".
 func (w *secretWorld) refill(t *testing.T, kinds []int, secret string) {
 	t.Helper()

@@ -181,7 +181,7 @@ var specHotKeysReset = command.Spec{
 	Flags:   adminFlags,
 	FanOut:  command.FanOutOne,
 	Tips:    hotTips,
-	Replies: "OK. The collection of HOTKEYS START is gone, and the window that is under way begins anew.",
+	Replies: "OK. The collection of HOTKEYS START is gone, and the window that is under way starts again.",
 	Errors:  []string{string(errHotActive) + ": nothing was forgotten"},
 	Examples: `
 > HOTKEYS RESET

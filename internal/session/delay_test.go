@@ -35,7 +35,7 @@ func heldShard(t *testing.T, s *Service, key string, f func()) {
 	s.background.Wait()
 }
 
-// farFrom returns a key in another shard than key.
+// farFrom returns a key whose shard is not that of key.
 func farFrom(s *Service, key string) string {
 	tx := s.DB.Begin(0)
 	defer tx.Commit()

@@ -495,7 +495,7 @@ func (c *Session) SetDebug(eval func(*command.Ctx) error) { c.debug = eval }
 // Debugger returns the debugger under which the session's EVAL runs, nil if there is none: see RunDebugged.
 func (c *Session) Debugger() script.Console { return c.debugger }
 
-// RunDebugged runs an EVAL of the client in an embedded session of this service, which may be another one than the client's,
+// RunDebugged runs an EVAL of the client in an embedded session of this service, which may differ from the client's,
 // under a debugger. It returns the reply in RESP.
 func (s *Service) RunDebugged(client *Session, d script.Console, args [][]byte) (reply []byte, err error) {
 	c := s.NewSession(nil)

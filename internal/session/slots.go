@@ -36,7 +36,7 @@ func (c *Session) crossesSlots(queue []queued) bool {
 	return slices.ContainsFunc(queue, func(q queued) bool { return c.splits(&slot, q.spec, q.args) })
 }
 
-// splits reports whether a request has a key of another slot than *slot. If *slot is -1, it sets it
+// splits reports whether a request has a key whose slot is not *slot. If *slot is -1, it sets it
 // to the slot of the first key.
 func (c *Session) splits(slot *int, spec *command.Spec, args [][]byte) bool {
 	refs, err := c.ctx.KeysOf(spec, args)

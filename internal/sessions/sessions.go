@@ -2,7 +2,7 @@
 // share.
 //
 //	Save ─▶ "name:token"  '1' | end, 15 digits of ms | data      lives for min(idle, life)
-//	Find ─▶ the data; with an idle time the key lives for that time anew, up to the end
+//	Find ─▶ the data; with an idle time the key lives for that time again, up to the end
 //
 // A session has a key of its own, so the server expires and evicts sessions one by one, and no sweeper
 // runs. On ebb the deadline of a key with an idle time slides (SET with SLIDE), so Find is a GET,

@@ -31,7 +31,7 @@ func (w *Wheel) Ascend(more func(start int64) bool, visit func(ref uint32) bool)
 
 // slotFrom returns the first slot of a level from the number i on that holds entries.
 func (w *Wheel) slotFrom(l int, i int64) (int64, bool) {
-	end := w.time>>(l*levelBits)&^(levelSize-1) + ringSize // there the ring begins anew
+	end := w.time>>(l*levelBits)&^(levelSize-1) + ringSize // there the ring starts again
 	if i >= end {
 		return 0, false
 	}

@@ -18,7 +18,7 @@ func (w *Wheel) Histogram(bounds []int64, counts []int64, few int) {
 	for l := range levels {
 		v, shift, at := &w.levels[l], l*levelBits, 0
 		from := w.time >> shift
-		end := from&^(levelSize-1) + ringSize // there the ring begins anew
+		end := from&^(levelSize-1) + ringSize // there the ring starts again
 		for i, ok := v.next(from); ok && i < end; i, ok = v.next(i + 1) {
 			s, start := &v.slots[i&ringMask], i<<shift
 			for at < len(bounds) && bounds[at] <= start {

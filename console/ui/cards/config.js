@@ -41,7 +41,7 @@ const columns = () => [
   column.of('doc', t('config.doc'), (r) => r.doc, { wide: true, minor: true, sort: false, cell: docCell }),
 ];
 
-/** Asks for the value of a directive, and sets it. Answers whether it has. @param {number} db @param {Row} r */
+/** Asks for the value of a directive, and sets it. Returns whether it has. @param {number} db @param {Row} r */
 async function change(db, r) {
   const a = await form({
     title: t('config.change.of', { name: r.name }),

@@ -61,7 +61,7 @@ export function viewer(v, cut) {
 }
 
 /**
- * Asks for another value, and sets it if the key still has the one that the form has shown. Answers whether it has changed.
+ * Asks for another value, and sets it if the key still has the one that the form has shown. Returns whether it has changed.
  * @param {number} db
  * @param {B} key
  * @param {ViewStringAnswer} string

@@ -14,7 +14,7 @@ import { t, span, time, date, has } from '../lib/i18n.js';
 const LEAST = 40;
 
 /**
- * Asks for the number of a directive, and sets it. Answers whether it has.
+ * Asks for the number of a directive, and sets it. Returns whether it has.
  * @param {number} db
  * @param {string} name
  * @param {string|number} value

@@ -40,7 +40,7 @@ function commands(v) {
   return ms ? [first, argv('PEXPIRE', k, ms)] : [first];
 }
 
-/** Asks for a new key, and makes it. Answers its name; null if it was not made. @param {number} db @param {string} base begins the name */
+/** Asks for a new key, and makes it. Returns its name; null if it was not made. @param {number} db @param {string} base begins the name */
 export async function askNewKey(db, base) {
   const a = await form({
     title: t('keys.new'),

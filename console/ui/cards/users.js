@@ -70,7 +70,7 @@ const fields = (u) =>
         { name: 'rules', label: t('acl.rules'), value: '-@all +@read ~shop:*', hint: t('acl.rules.hint') },
       ];
 
-/** Asks for the rules of a user, or for a new one, and sets them. Answers whether it has. @param {number} db @param {Row|null} u */
+/** Asks for the rules of a user, or for a new one, and sets them. Returns whether it has. @param {number} db @param {Row|null} u */
 async function setUser(db, u) {
   const a = await form({
     title: u ? t('acl.change.of', { name: text(u.name) }) : t('acl.new'),

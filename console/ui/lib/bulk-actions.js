@@ -49,7 +49,7 @@ export const askTTL = (r, left) =>
  *   size?: string}} Many
  */
 
-/** Asks, shows the first keys, and runs the verb. Answers how many keys it changed. @param {Many} o */
+/** Asks, shows the first keys, and runs the verb. Returns the number of keys that it changed. @param {Many} o */
 export async function changeMany(o) {
   const command = await VERBS[o.verb](o);
   if (!command) return 0;
@@ -174,7 +174,7 @@ function confirmMany(o, keys, command) {
   });
 }
 
-/** Runs the commands, with a dialog whose end stops them. Answers how many keys have changed. @param {Many} o @param {Command} command */
+/** Runs the commands, with a dialog whose end stops them. Returns the number of changed keys. @param {Many} o @param {Command} command */
 async function runMany(o, command) {
   const progress = h('p', { role: 'status' }, t('bulk.running', { n: 0 })),
     run = { stopped: false, changed: 0, looked: 0 };

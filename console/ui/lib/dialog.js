@@ -12,7 +12,7 @@ import { t } from './i18n.js';
  *   (string|undefined|Promise<string|undefined>), update?: (ok: HTMLButtonElement) => void}} DialogOptions
  */
 
-/** Opens a modal dialog. Answers true for OK, false for back. @param {DialogOptions} o @returns {Promise<boolean>} */
+/** Opens a modal dialog. Returns true for OK, false for back. @param {DialogOptions} o @returns {Promise<boolean>} */
 export function dialog(o) {
   return new Promise((resolve) => {
     const error = h('p', { class: 'error', role: 'alert', hidden: true }),
@@ -109,7 +109,7 @@ const valueOf = (el) => (el instanceof HTMLInputElement && el.type === 'checkbox
 
 /**
  * A form in a dialog. command makes the argv of the values, or several, which the dialog shows as the user types; a string is what is
- * wrong. Answers the values and the argv, or null for back.
+ * wrong. Returns the values and the argv, or null for back.
  * @template {B[]|B[][]} A
  * @param {{title: string, text?: string, fields: Field[], ok?: string, danger?: boolean, command: (v: Record<string, string>) =>
  *   A|string}} o

@@ -10,7 +10,7 @@ function words(e) {
 }
 
 /**
- * Shows an error as a message. Answers whether it is one of a request: the browser's own log has the others, which are mistakes of the
+ * Shows an error as a message. Returns whether it is one of a request: the browser's own log has the others, which are mistakes of the
  * pages.
  * @param {unknown} e
  */

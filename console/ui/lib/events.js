@@ -49,7 +49,7 @@ export const samples = () => history;
 /** The state of the stream now. */
 export const status = () => state;
 
-/** Calls fn when the stream is lost, back or paused. Answers how to stop. @param {(s: State) => void} fn */
+/** Calls fn when the stream is lost, back or paused. Returns a function that stops it. @param {(s: State) => void} fn */
 export function onState(fn) {
   watchers.add(fn);
   return () => watchers.delete(fn);
@@ -65,8 +65,8 @@ function setLive(live, why = '') {
 }
 
 /**
- * Calls fn(data, event) for each event of a topic. After a gap fn gets the event `resync` and must read its state again. Answers how to
- * stop.
+ * Calls fn(data, event) for each event of a topic. After a gap fn gets the event `resync` and must read its state again. Returns a
+ * function that stops it.
  * @template {keyof Events} N
  * @param {N} name
  * @param {string} of what the topic is about: a database, `0:aGk` (a key), `0:YSo` (a pattern); '': nothing

@@ -153,7 +153,7 @@ export function msgpack(a) {
 }
 
 /**
- * JSON laid out anew. It is not read and written back: large integers, and names that stand twice, stay as they are written. It throws
+ * JSON in another layout. It is not read and written back: large integers, and names that stand twice, stay as they are written. It throws
  * where the text is no JSON.
  * @param {string} s
  */

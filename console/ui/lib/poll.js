@@ -11,7 +11,7 @@ const REST = 10;
 
 /**
  * Calls read now, and again ms after each call has ended, while the page is visible. An error goes to ctx.fail once, until a call
- * succeeds; not one that passes, of which the banner tells. Answers how to read at once.
+ * succeeds; not one that passes, of which the banner tells. Returns a function that reads at once.
  * @param {Ctx} ctx
  * @param {number} ms
  * @param {() => Promise<unknown>} read
@@ -46,7 +46,7 @@ export function poll(ctx, ms, read) {
 
 /**
  * Shows a list that arrives in the stream of events, each second in which it changes: of the names that match, the rows that come first by
- * a column. Answers how to read it again at once, how to sort it by another column, and a field for the filter.
+ * a column. Returns functions that read it at once and sort it by another column, and a field for the filter.
  * @template {keyof Lists} N
  * @param {Ctx} ctx
  * @param {N} name

@@ -90,7 +90,7 @@ func (w *world) checkCommit(n *node) {
 	}
 	w.committers[epoch] = int(n.id)
 	if !w.covers(n, min(to, len(w.acked))) {
-		w.fail("the master of epoch %d commits another history than the acknowledged one, to %d", epoch, to)
+		w.fail("the master of epoch %d commits a history other than the acknowledged one, to %d", epoch, to)
 	}
 	if to <= len(w.acked) {
 		return

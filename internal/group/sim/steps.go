@@ -127,7 +127,7 @@ func (w *world) restartOrConnect(n *node) {
 	}
 }
 
-// reconnect connects a replica again whose connection has ended, or leads to another node than the master.
+// reconnect connects a replica again whose connection has ended, or leads to a node other than the master.
 func (w *world) reconnect(n *node) {
 	switch c := n.conn; {
 	case !n.up:

@@ -22,9 +22,9 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// writeRelease has testdata/release written anew by a build: the one whose files this
+// writeRelease has a build rewrite testdata/release: the one whose files this
 // build must take. It is that of commit 310c917.
-var writeRelease = flag.String("release.write", "", "the path of a build of ebb that is to write testdata/release anew")
+var writeRelease = flag.String("release.write", "", "the path of a build of ebb that rewrites testdata/release")
 
 // What is written into the base, then into the increment, and what is asked afterwards. Deadlines
 // and leases are of the year 2100, periods are of a year: the replies do not depend on the day.

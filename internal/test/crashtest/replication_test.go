@@ -212,7 +212,7 @@ func (c *chain) differs() string {
 	}
 	sum := ask(t, c.nodes[0], "DEBUG", "DIGEST").Str
 	for i, p := range c.nodes[1:] {
-		// Anew for each: the comparison with the one before reads keys, and a sliding
+		// Again for each: the comparison with the one before reads keys, and a sliding
 		// deadline that has moved by a tenth of its span is in the stream.
 		offset := field(t, c.nodes[0], "master_repl_offset")
 		if o := field(t, p, "master_repl_offset"); o != offset {

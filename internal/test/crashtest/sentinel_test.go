@@ -210,7 +210,7 @@ func TestSentinelFailsOverWithoutLoss(t *testing.T) {
 	g.compare(t, j)
 }
 
-// moved reports whether another than m is master.
+// moved reports whether a server other than m is master.
 func (g *group) moved(ctx context.Context, m *realserver.Process) bool {
 	now, err := g.master(ctx)
 	return err == nil && now != m

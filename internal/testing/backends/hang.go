@@ -90,7 +90,7 @@ func hangThere(t *testing.T, b *Backend, way string, test func(t *testing.T, b *
 // Dial makes a connection, as ebb.Options.Dial does.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// HangsOver runs a Hangs test over another driver than goredis, with a server of the
+// HangsOver runs a Hangs test over a driver other than goredis, with a server of the
 // test's own, in one way. open opens a connection with Patience for its timeouts.
 func HangsOver(t *testing.T, p *realserver.Process, way string, open func(ctx context.Context, dial Dial) (*ebb.Conn, error),
 	test func(t *testing.T, b *Backend, h *Hang)) {

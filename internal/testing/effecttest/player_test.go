@@ -490,7 +490,7 @@ func (p *player) ready(proc *realserver.Process) (running bool, err error) {
 	return running, err
 }
 
-// restart starts the process anew, with the options of the section and others. A process
+// restart starts the process again, with the options of the section and others. A process
 // that is refused its start is an observation.
 func (p *player) restart(_, more string) error {
 	for name := range p.conns {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// always are the programs of every machine that runs the tests, and those that .ci/run gets in another way than by its list.
+// always are the programs of every machine that runs the tests, and those that .ci/run gets otherwise than by its list.
 var always = map[string]bool{"go": true, "sh": true, "sudo": true, "getent": true, "setsid": true, "env": true,
 	"ebb": true, "chromium": true, Redis8: true, Valkey9: true}
 

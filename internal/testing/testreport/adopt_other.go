@@ -2,5 +2,5 @@
 
 package main
 
-// adopt returns 0: this system does not give orphans to another process than the first one.
+// adopt returns 0: this system gives orphans to the first process alone.
 func adopt() (parent int) { return 0 }

@@ -36,6 +36,10 @@ var phrases = []phrase{
 		map[string]int{"console": 4, "docs/design": 1}},
 	{"also", regexp.MustCompile(`, also\s+(?:if|when|while|without)\b`), "even if ...",
 		map[string]int{"internal": 1, "lock": 7, "queue": 1}},
+	{"another", regexp.MustCompile("(?i)\\banother\\s+(?:[\\w`-]+\\s+){0,3}than\\b"), "a ... other than, different from", nil},
+	{"anew", regexp.MustCompile(`(?i)\banew\b`), "again, from the start", map[string]int{"console": 3}},
+	{"; the", regexp.MustCompile(`;\s+The\b`), "; the", nil},
+	{"answers", regexp.MustCompile(`\bAnswers\s+(?:how|whether)\b`), "Returns a function that ..., Returns whether ...", nil},
 }
 
 // allowedPhrase matches what is good English although a phrase matches it: there is no, is no longer, is no more than.
@@ -115,6 +119,11 @@ func TestPhrasesAreFound(t *testing.T) {
 		"There are no keys, and it is no longer a replica.": 0,
 		"It removes the key, also while it is held.":        1,
 		"After success, and also after an error.":           0,
+		"It leads to another server\n// than FROM.":         0,
+		"It leads to another server than FROM.":             1,
+		"The screen begins anew.":                           1,
+		"It is there; The rest follows.":                    1,
+		"It stops. Answers how to\ngo on.":                  1,
 	} {
 		got := 0
 		if findPhrases("x", 1, text, func(*phrase, string) { got++ }); got != want {
