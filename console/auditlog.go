@@ -40,13 +40,13 @@ type auditRing struct {
 	next int // where the next one goes
 }
 
-func (r *auditRing) add(row auditRow, most int) {
-	if len(r.rows) < most {
+func (r *auditRing) add(row auditRow, limit int) {
+	if len(r.rows) < limit {
 		r.rows = append(r.rows, row)
 		return
 	}
 	r.rows[r.next] = row
-	r.next = (r.next + 1) % most
+	r.next = (r.next + 1) % limit
 }
 
 func (l *auditLog) add(row auditRow) {

@@ -188,10 +188,10 @@ var errLong = &failure{status: http.StatusRequestEntityTooLarge,
 	Text: fmt.Sprintf("the reply has one text of more than %d MiB, which is more than the console reads", maxReply>>20)}
 
 // runSome runs a command and reads a bounded part of its reply. truncated reports afterwards whether there was more.
-func (k *call) runSome(ctx context.Context, argv [][]byte, most wire.Bound) (resp.Value, error) {
+func (k *call) runSome(ctx context.Context, argv [][]byte, limit wire.Bound) (resp.Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
-	v, cut, err := k.s.DoSome(ctx, most, argv...)
+	v, cut, err := k.s.DoSome(ctx, limit, argv...)
 	k.truncated = cut
 	switch {
 	case err == nil && cut && v.Kind == 0:

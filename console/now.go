@@ -104,7 +104,7 @@ func (c *concern) weight() int64 {
 func (x *concerns) keysOf(kind string) (keys []string, over func() bool, err error) {
 	keys, more, err := x.k.keysOf(x.q, kind, "")
 	x.part = x.part || more
-	late := x.k.timer()
+	late := x.k.rowsTimeOver()
 	return keys, func() bool {
 		if !late() {
 			return false

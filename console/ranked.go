@@ -101,8 +101,8 @@ type ranked[T any] struct {
 	All    bool `json:"all"`    // which are all
 }
 
-// timer returns a function that reports whether rowsTime is over, which begins now.
-func (k *call) timer() (over func() bool) {
+// rowsTimeOver returns a function that reports whether rowsTime has passed since now.
+func (k *call) rowsTimeOver() (over func() bool) {
 	until := k.c.clock.Micros() + rowsTime.Microseconds()
 	return func() bool { return k.c.clock.Micros() > until }
 }
@@ -114,7 +114,7 @@ func rank[T any](more bool) *ranked[T] {
 
 // add adds the rows of keys: row returns nil for a key that is gone. The time for that is bounded, and so what the others wait.
 func (x *ranked[T]) add(k *call, keys []string, row func(key string) *T) {
-	over := k.timer()
+	over := k.rowsTimeOver()
 	for _, key := range keys {
 		if over() {
 			x.More, x.All = true, false

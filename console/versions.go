@@ -112,14 +112,14 @@ func (x *versions) add(name keyName) *version {
 	return v
 }
 
-// forget removes the oldest idle keys until at most most are left, and idleNames bytes of names, and returns their watches. The
+// forget removes the oldest idle keys until at most limit are left, and idleNames bytes of names, and returns their watches. The
 // caller holds x.mu, and ends the watches without it: that waits for the keys' shards.
-func (x *versions) forget(most int) (over []*engine.Watch) {
+func (x *versions) forget(limit int) (over []*engine.Watch) {
 	room := idleNames
 	for _, name := range x.idle {
 		room -= len(name.key)
 	}
-	for len(x.idle) > most || len(x.idle) > 0 && room < 0 {
+	for len(x.idle) > limit || len(x.idle) > 0 && room < 0 {
 		oldest := x.idle[0]
 		v := x.all[oldest]
 		delete(x.all, oldest)

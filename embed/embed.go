@@ -53,7 +53,7 @@ func Of(c *conn.Conn) *Engine {
 	if in == nil {
 		return nil
 	}
-	return in.Public(func() any { return &Engine{in} }).(*Engine)
+	return in.PublicOnce(func() any { return &Engine{in} }).(*Engine)
 }
 
 // Database returns the number of the database that a Conn of an engine uses; 0 for a remote

@@ -247,7 +247,7 @@ func await(ctx context.Context, woken <-chan struct{}, d time.Duration) error {
 
 // keys returns the KEYS of the scripts.
 func (s *Slot) keys() []string {
-	return []string{s.key, kit.Key(s.key, "fence"), kit.Key(s.key, "line"), kit.Key(s.key, "heard")}
+	return []string{s.key, kit.Key(s.key, "fence"), kit.Key(s.key, "line"), kit.Key(s.key, leasesKey)}
 }
 
 // The scripts, for servers without SEM.ACQUIRE. KEYS the slots, a sorted set of "owner" by the end of its lease in us; the last

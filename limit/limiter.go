@@ -237,9 +237,12 @@ func escapeBraces(key string) string {
 
 var braceEscapes = strings.NewReplacer("{", "%7B", "}", "%7D", "%", "%25")
 
+// leasesKey is the suffix of the hash with the leases of the waiting calls. Programs of all versions share the hash, so the text stays.
+const leasesKey = "heard"
+
 // keys returns the KEYS of the scripts of a bucket.
 func keys(bucket string) []string {
-	return []string{bucket, kit.Key(bucket, "line"), kit.Key(bucket, "heard")}
+	return []string{bucket, kit.Key(bucket, "line"), kit.Key(bucket, leasesKey)}
 }
 
 // check returns an error for a request that the limit can never allow.

@@ -391,8 +391,8 @@ func reasonField(id string, died int64) string {
 	return id + "@" + strconv.FormatInt(died, 10)
 }
 
-func (n *native) dead(ctx context.Context, most int, after string) ([]storedLetter, error) {
-	args := []any{"DQ.PEEK", n.deadKey(), "COUNT", most}
+func (n *native) dead(ctx context.Context, limit int, after string) ([]storedLetter, error) {
+	args := []any{"DQ.PEEK", n.deadKey(), "COUNT", limit}
 	if after != "" {
 		args = append(args, "FROM", after)
 	}

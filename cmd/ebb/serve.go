@@ -390,7 +390,7 @@ func greet(out io.Writer, cfg *config.Set, in *instance.Instance) {
 		fmt.Fprintf(out, "data is kept in memory: %d shards, %d network loops; it is gone when the server stops "+
 			"(--dir DIRECTORY or --appendonly yes keeps it)\n", in.DB().Shards(), in.Loops())
 	} else {
-		fmt.Fprintf(out, "data is kept in %s (%s): %d shards, %d network loops\n", dir, keeping(cfg), in.DB().Shards(), in.Loops())
+		fmt.Fprintf(out, "data is kept in %s (%s): %d shards, %d network loops\n", dir, storageMode(cfg), in.DB().Shards(), in.Loops())
 	}
 	if cfg.RequirePass() == "" && cfg.ProtectedMode() {
 		fmt.Fprintln(out, "no password is set: only clients of this machine are served (protected-mode yes)")
@@ -442,8 +442,8 @@ func ready(out io.Writer, cfg *config.Set, in *instance.Instance) {
 	}
 }
 
-// keeping describes how the data is saved.
-func keeping(cfg *config.Set) string {
+// storageMode describes how the data is saved.
+func storageMode(cfg *config.Set) string {
 	var how []string
 	if cfg.Bool("appendonly") {
 		how = append(how, "append-only files, appendfsync "+cfg.String("appendfsync"))

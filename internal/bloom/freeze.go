@@ -55,11 +55,11 @@ func (f *Filter) own(x *piece) {
 		f.mem.Outside(len(x.bits))
 	}
 	copy(x.bits, was.bits)
-	f.letGo(&was)
+	f.releaseBits(&was)
 }
 
-// letGo frees a piece's bits, or leaves them to the frozen copy that shares them.
-func (f *Filter) letGo(x *piece) {
+// releaseBits frees a piece's bits, or leaves them to the frozen copy that shares them.
+func (f *Filter) releaseBits(x *piece) {
 	switch {
 	case x.ref == 0: // a frozen copy has a reference of its own
 		f.mem.Outside(-len(x.bits))

@@ -158,7 +158,7 @@ func (l *layer) touch(p uint64, mem chunk.Memory) (took int, ok bool) {
 func (l *layer) free(f *Filter, budget int) (freed int) {
 	for len(l.pieces) > 0 && freed < budget {
 		if x := &l.pieces[len(l.pieces)-1]; x.bits != nil {
-			f.letGo(x)
+			f.releaseBits(x)
 			*x = piece{}
 			freed++
 		}

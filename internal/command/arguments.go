@@ -72,7 +72,7 @@ const (
 
 const ErrDrawSize = ReplyError("ERR the reply of the count given would be larger than 64 MB and than the value: give a count nearer to 0")
 
-// DrawErrors documents errDrawSize, for the commands that pick items with repetitions.
+// DrawErrors documents ErrDrawSize, for the commands that pick items with repetitions.
 var DrawErrors = []string{string(ErrDrawSize) + ": the count is negative"}
 
 // Drawing measures the reply of a command that picks items with repetitions.

@@ -188,7 +188,7 @@ const (
 	Scripts   // runs a script: on a network loop, on its coroutine
 	Keeps     // may keep its arguments
 	Timed     // what it does depends on the instant: effects end in NOW and us
-	Sliced    // locks its keys' shards by itself, some at a time, where it has more than manyArgs
+	Sliced    // locks its keys' shards by itself, some at a time, where it has more than session.ManyArgs
 
 	endFlags
 )

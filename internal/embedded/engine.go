@@ -260,8 +260,8 @@ func (e *Engine) release() error {
 	return e.end()
 }
 
-// Public returns the value that make returned at the first call: the embed.Engine, of which an Engine has one.
-func (e *Engine) Public(make func() any) any {
+// PublicOnce returns the value that make returned at the first call: the embed.Engine, of which an Engine has one.
+func (e *Engine) PublicOnce(make func() any) any {
 	e.once.Do(func() { e.public = make() })
 	return e.public
 }

@@ -330,7 +330,7 @@ func (tx *Tx) decode(value []byte, version int) (*restorer, error) {
 	defer dumpers.Put(d)
 	d.dec.MaxString = tx.db.MaxString()
 	r := &restorer{tx: tx, now: tx.itemTime()}
-	r.portion = portion{from: &tx.db.unpacking, most: tx.db.mostUnpacked(tx.replay || tx.db.spared()), had: int64(len(value))}
+	r.portion = portion{from: &tx.db.unpacking, limit: tx.db.maxUnpacked(tx.replay || tx.db.spared()), had: int64(len(value))}
 	d.dec.Meter = r
 	err := d.dec.Restore(value, version, r)
 	d.dec.Meter = nil

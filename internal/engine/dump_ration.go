@@ -33,25 +33,25 @@ type ration struct {
 	read  atomic.Int64 // bytes of the file up to now; 0 for RESTORE
 }
 
-// spend takes n bytes of a ration of most bytes. Error: ErrUnpacks.
-func (r *ration) spend(n, most int64) error {
+// spend takes n bytes of a ration of limit bytes. Error: ErrUnpacks.
+func (r *ration) spend(n, limit int64) error {
 	spent := r.spent.Add(n)
-	if spent <= most || spent <= honest*r.read.Load() {
+	if spent <= limit || spent <= honest*r.read.Load() {
 		return nil
 	}
 	if read := r.read.Load(); read > 0 {
 		return fmt.Errorf("%w: %d bytes of the file unpack to %d or more, and %d are allowed; a higher maxmemory allows more",
-			ErrUnpacks, read, spent, max(most, honest*read))
+			ErrUnpacks, read, spent, max(limit, honest*read))
 	}
-	return fmt.Errorf("%w: the value unpacks to %d bytes or more, and %d are allowed", ErrUnpacks, spent, most)
+	return fmt.Errorf("%w: the value unpacks to %d bytes or more, and %d are allowed", ErrUnpacks, spent, limit)
 }
 
 // LimitUnpacked sets how many bytes the values of a payload or a file may unpack to while
 // LimitMemory sets no limit: the memory of the machine. 0 means no limit.
 func (db *DB) LimitUnpacked(bytes int64) { db.unpackable.Store(bytes) }
 
-// mostUnpacked returns the bytes of a ration. free says that the memory limit does not count.
-func (db *DB) mostUnpacked(free bool) int64 {
+// maxUnpacked returns the bytes of a ration. free says that the memory limit does not count.
+func (db *DB) maxUnpacked(free bool) int64 {
 	if n := db.limit.Load(); n > 0 && !free {
 		return n
 	}
@@ -63,10 +63,10 @@ func (db *DB) mostUnpacked(free bool) int64 {
 
 // portion is the part of a ration that one value takes.
 type portion struct {
-	from *ration // nil: the value has no ration
-	most int64
-	had  int64 // bytes that need no ration: the payload itself is in memory already
-	took int64 // bytes of the ration
+	from  *ration // nil: the value has no ration
+	limit int64
+	had   int64 // bytes that need no ration: the payload itself is in memory already
+	took  int64 // bytes of the ration
 }
 
 // Unpacks implements rdb.Meter: the value gets n more bytes.
@@ -75,11 +75,11 @@ func (p *portion) Unpacks(n int) error {
 		return nil
 	}
 	p.took += int64(n)
-	return p.from.spend(int64(n), p.most)
+	return p.from.spend(int64(n), p.limit)
 }
 
-// holds notes that the value takes size bytes now.
-func (p *portion) holds(size int) error {
+// setHeld notes that the value takes size bytes now.
+func (p *portion) setHeld(size int) error {
 	return p.Unpacks(int(max(int64(size)-p.had-p.took, 0)))
 }
 
@@ -99,5 +99,5 @@ func (r *restorer) weigh() error {
 	if r.box == nil || r.items%weighEvery != 0 {
 		return nil
 	}
-	return r.holds(r.box.Size())
+	return r.setHeld(r.box.Size())
 }

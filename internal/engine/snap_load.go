@@ -79,8 +79,8 @@ func (db *DB) Load(ctx context.Context, r *rdb.Reader, o LoadOptions) error {
 		n = runtime.GOMAXPROCS(0)
 	}
 	l := &loading{db: db, o: o, batches: make([]*batch, len(db.shards)), workers: make([]chan *batch, min(n, len(db.shards))),
-		most: db.mostUnpacked(false), done: make(chan struct{}, 1)}
-	r.Bound(l.most)
+		limit: db.maxUnpacked(false), done: make(chan struct{}, 1)}
+	r.Bound(l.limit)
 	var done sync.WaitGroup
 	for i := range l.workers {
 		l.workers[i] = make(chan *batch, loadAhead)
@@ -108,7 +108,7 @@ type loading struct {
 	idle    sync.Pool // of batches
 	failed  atomic.Pointer[error]
 	ration  ration
-	most    int64         // bytes of the ration
+	limit   int64         // bytes of the ration
 	pending atomic.Int64  // bytes of values that the workers have yet to install
 	done    chan struct{} // a worker has made pending less
 }
@@ -144,7 +144,7 @@ func (l *loading) split(ctx context.Context, r *rdb.Reader) error {
 			return e.Wrong(fmt.Errorf("%w: there are %d", errDatabase, db.ndb))
 		}
 		l.ration.read.Store(r.Offset())
-		if err := l.ration.spend(int64(len(e.Key)+len(e.Value)), l.most); err != nil {
+		if err := l.ration.spend(int64(len(e.Key)+len(e.Value)), l.limit); err != nil {
 			return e.Wrong(err)
 		}
 		s, hash := db.shardOf(e.Key)
@@ -201,7 +201,7 @@ func (l *loading) give(ctx context.Context, b *batch) error {
 
 // portion is the part of the load's ration for an entry, whose own bytes split has taken.
 func (l *loading) portion(e *loadEntry) portion {
-	return portion{from: &l.ration, most: l.most, had: int64(len(e.Value))}
+	return portion{from: &l.ration, limit: l.limit, had: int64(len(e.Value))}
 }
 
 func (l *loading) newBatch(sh *shard) *batch {
@@ -321,7 +321,7 @@ func (x *loader) key(sh *shard, e *loadEntry) (kept bool, err error) {
 	}
 	x.restorer = restorer{portion: x.portion, tx: x.tx, now: x.at, room: x.buf}
 	if err = x.dec.Entry(&e.Entry, x); err == nil && x.box != nil {
-		err = x.holds(x.box.Size())
+		err = x.setHeld(x.box.Size())
 	}
 	if err == nil && !x.empty() {
 		err = x.place(x.image, x.box)
@@ -347,7 +347,7 @@ func (x *loader) check(b *batch) error {
 		x.entry, x.restorer = e, restorer{portion: x.l.portion(e), tx: x.tx, room: x.buf}
 		err := x.dec.Entry(&e.Entry, x)
 		if err == nil && x.box != nil {
-			err = x.holds(x.box.Size())
+			err = x.setHeld(x.box.Size())
 		}
 		x.discard()
 		if err != nil {

@@ -23,7 +23,7 @@ func (tx *Tx) LExpire(key []byte, indexes []int64, deadline int64, c Condition, 
 	deadline = itemDeadline(deadline)
 	places := tx.places(&h, indexes)
 	if tx.itemPast(deadline) {
-		tx.outliveElements(&h, key, places, deadline, c, visit)
+		tx.expireElementsNow(&h, key, places, deadline, c, visit)
 		return nil
 	}
 	done := places[:0]
@@ -56,9 +56,9 @@ func (tx *Tx) expireElement(h *hit, key []byte, i int, deadline int64, c Conditi
 	return ItemDone, tx.stampElement(h, key, i, deadline)
 }
 
-// outliveElements removes the elements at some positions, if the condition allows the deadline,
-// which has passed.
-func (tx *Tx) outliveElements(h *hit, key []byte, places []int, deadline int64, c Condition, visit func(code int)) {
+// expireElementsNow removes the elements at some positions, if the condition allows the deadline. The deadline
+// has passed.
+func (tx *Tx) expireElementsNow(h *hit, key []byte, places []int, deadline int64, c Condition, visit func(code int)) {
 	gone := make(map[int]bool, len(places))
 	for _, i := range places {
 		switch {
@@ -175,9 +175,9 @@ func (tx *Tx) persistElement(h *hit, key []byte, i int) (code int, err error) {
 }
 
 // LPushEx does the work of LPush for elements with a deadline, in ms since 1970; 0 for none. With a deadline that
-// is not in the future, it pushes nothing. most is the greatest number of living elements after the
+// is not in the future, it pushes nothing. limit is the greatest number of living elements after the
 // push, 0 for any number. Errors: the errors of LPush; BoundError, and nothing was pushed.
-func (tx *Tx) LPushEx(key []byte, end End, elems [][]byte, deadline int64, most int) (n int, err error) {
+func (tx *Tx) LPushEx(key []byte, end End, elems [][]byte, deadline int64, limit int) (n int, err error) {
 	h, err := tx.writeList(key)
 	if err != nil {
 		return 0, err
@@ -189,8 +189,8 @@ func (tx *Tx) LPushEx(key []byte, end End, elems [][]byte, deadline int64, most 
 			return n, nil
 		}
 	}
-	if most > 0 && n+len(elems) > most {
-		return 0, &BoundError{key, n, len(elems), most}
+	if limit > 0 && n+len(elems) > limit {
+		return 0, &BoundError{key, n, len(elems), limit}
 	}
 	done, err := tx.push(&h, key, end, elems, deadline)
 	if done > 0 {

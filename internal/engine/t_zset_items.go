@@ -185,12 +185,12 @@ func (tx *Tx) ZAddEx(key []byte, items []Scored, o ZAddOptions, t ItemOptions) (
 }
 
 // zbounded returns a BoundError if the new ones among items would exceed the bound.
-func (tx *Tx) zbounded(h *hit, key []byte, items []Scored, o ZAddOptions, most int) error {
+func (tx *Tx) zbounded(h *hit, key []byte, items []Scored, o ZAddOptions, limit int) error {
 	v := tx.viewZSet(h)
-	if most == 0 || o.IfExists {
+	if limit == 0 || o.IfExists {
 		return nil
 	}
-	return bounded(key, v.Len(), most, len(items), func(i int) []byte { return items[i].Member }, func(member []byte) bool {
+	return bounded(key, v.Len(), limit, len(items), func(i int) []byte { return items[i].Member }, func(member []byte) bool {
 		_, there := v.Score(member)
 		return there
 	})

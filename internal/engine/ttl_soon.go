@@ -53,7 +53,7 @@ func (x *Expiry) compare(y *Expiry) int {
 // O(what expires before the last row). It locks one shard at a time, unless the transaction
 // holds them. Under concurrent writes the rows are those of each shard's own instant.
 func (tx *Tx) Soon(o SoonOptions) (rows []Expiry, whole bool) {
-	s := soon{most: min(max(o.Count, 1), MaxSoon), until: math.MaxInt64, levels: o.Levels, match: o.Match, whole: true}
+	s := soon{limit: min(max(o.Count, 1), MaxSoon), until: math.MaxInt64, levels: o.Levels, match: o.Match, whole: true}
 	if s.levels == 0 {
 		s.levels = AllLevels
 	}
@@ -93,7 +93,7 @@ func (db *DB) Soon(dbi int, o SoonOptions) (rows []Expiry, whole bool) {
 // soon collects the earliest deadlines.
 type soon struct {
 	rows   latestFirst // a heap
-	most   int
+	limit  int
 	until  int64 // no later deadline is wanted
 	levels LevelSet
 	match  func([]byte) bool
@@ -118,7 +118,7 @@ func (r *latestFirst) Pop() any          { panic("engine: rows are replaced, not
 
 // end returns the latest deadline that may still be wanted.
 func (s *soon) end() int64 {
-	if len(s.rows) < s.most {
+	if len(s.rows) < s.limit {
 		return s.until
 	}
 	return min(s.until, s.rows[0].Deadline)
@@ -138,7 +138,7 @@ func (s *soon) look() bool {
 func (s *soon) add(x Expiry) {
 	switch {
 	case x.Deadline > s.end():
-	case len(s.rows) < s.most:
+	case len(s.rows) < s.limit:
 		x.Key, x.Item = bytes.Clone(x.Key), bytes.Clone(x.Item)
 		heap.Push(&s.rows, x)
 	case x.compare(&s.rows[0]) < 0:

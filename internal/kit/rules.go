@@ -133,7 +133,7 @@ const (
 	GraceAfterEnd = time.Second
 
 	// The pauses between the attempts of a release.
-	releaseFirst, releaseMost = 5 * time.Millisecond, 250 * time.Millisecond
+	firstReleasePause, maxReleasePause = 5 * time.Millisecond, 250 * time.Millisecond
 )
 
 // Release calls fn until the backend has answered. fn releases something that other
@@ -230,7 +230,7 @@ func release(ctx context.Context, limit time.Duration, failed error, again func(
 		if err == nil || !again(err) {
 			return err
 		}
-		pause := Backoff(releaseFirst, releaseMost, n)
+		pause := Backoff(firstReleasePause, maxReleasePause, n)
 		if pause >= left() {
 			return err
 		}

@@ -20,13 +20,13 @@ type running struct {
 	began    int64 // us
 	wrote    atomic.Bool
 	killed   atomic.Bool
-	overdue  chan struct{} // closed after busy-reply-threshold: other clients get errBusy from then on
+	overdue  chan struct{} // closed after busy-reply-threshold: other clients get BUSY from then on
 	over     atomic.Bool   // overdue is closed
 	finished chan struct{} // closed when the script ends
 	killing  chan struct{} // closed when killed is set
 }
 
-// beOverdue makes other clients get errBusy from now on.
+// beOverdue makes other clients get BUSY from now on.
 func (r *running) beOverdue() {
 	r.over.Store(true)
 	close(r.overdue)

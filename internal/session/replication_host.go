@@ -210,9 +210,9 @@ func (a *streamApplier) AppendKeys(to []replication.Touched, q replication.Comma
 }
 
 // otherDB returns the database in which a command writes its last key, if the command names a
-// database; most is the number of databases. It returns -1 if the command writes only in the
+// database; limit is the number of databases. It returns -1 if the command writes only in the
 // selected one.
-func otherDB(spec *command.Spec, args [][]byte, most int) int {
+func otherDB(spec *command.Spec, args [][]byte, limit int) int {
 	at := 0
 	switch spec.Name {
 	case "move":
@@ -228,7 +228,7 @@ func otherDB(spec *command.Spec, args [][]byte, most int) int {
 		return -1
 	}
 	n, ok := numeral.ParseInt(args[at])
-	if !ok || n < 0 || n >= int64(most) {
+	if !ok || n < 0 || n >= int64(limit) {
 		return -1 // the command is refused
 	}
 	return int(n)

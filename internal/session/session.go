@@ -423,8 +423,8 @@ func (c *Session) DoContext(ctx context.Context, args ...[]byte) (resp.Value, er
 
 // DoSome is DoContext for a caller that needs a beginning of the reply alone. It copies no more than the bound allows; cut
 // reports that it has left something out. The command itself runs as always.
-func (c *Session) DoSome(ctx context.Context, most wire.Bound, args ...[]byte) (v resp.Value, cut bool, err error) {
-	c.out.CollectSome(most)
+func (c *Session) DoSome(ctx context.Context, limit wire.Bound, args ...[]byte) (v resp.Value, cut bool, err error) {
+	c.out.CollectSome(limit)
 	c.doing, c.doneEarly, c.holds = ctx, nil, c.log.Holds()
 	what := c.dispatchSafely(args)
 	c.doing = nil

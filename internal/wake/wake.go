@@ -27,7 +27,7 @@ import (
 )
 
 // The pauses between attempts to subscribe. Where a user may not subscribe, two a second cost the server little.
-const firstPause, mostPause = 10 * time.Millisecond, 500 * time.Millisecond
+const firstPause, maxPause = 10 * time.Millisecond, 500 * time.Millisecond
 
 // Wakes says which waiters a message wakes.
 type Wakes int
@@ -135,7 +135,7 @@ func (d *Dispatcher) read(ctx context.Context) {
 		if d.channel.Wakes == One {
 			d.Wake("")
 		}
-		_ = kit.Sleep(ctx, kit.Backoff(firstPause, mostPause, n))
+		_ = kit.Sleep(ctx, kit.Backoff(firstPause, maxPause, n))
 	}
 }
 

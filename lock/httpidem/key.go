@@ -20,7 +20,7 @@ const headerName = "Idempotency-Key"
 // keyOf returns the key of the fields of a request, "" if there are none, or what is wrong with them. The
 // draft wants a String of RFC 9651 without parameters, "8e03978e-..."; many clients send the same
 // without quotes, which is the same key.
-func keyOf(fields []string, most int) (key, wrong string) {
+func keyOf(fields []string, limit int) (key, wrong string) {
 	switch len(fields) {
 	case 0:
 		return "", ""
@@ -33,8 +33,8 @@ func keyOf(fields []string, most int) (key, wrong string) {
 	case wrong != "":
 	case key == "":
 		wrong = "The key is empty; it must have at least one character."
-	case len(key) > most:
-		wrong = fmt.Sprintf("The key has %d characters; it may have %d.", len(key), most)
+	case len(key) > limit:
+		wrong = fmt.Sprintf("The key has %d characters; it may have %d.", len(key), limit)
 	}
 	return key, wrong
 }

@@ -18,7 +18,7 @@ import (
 // it. As any ResponseWriter it serves one goroutine at a time.
 type recorder struct {
 	w      http.ResponseWriter
-	most   int
+	limit  int
 	before http.Header // the fields that were set before the handler ran
 	header http.Header // what the handler sees
 	fields http.Header // those of the response: header when the status was written
@@ -32,12 +32,12 @@ type recorder struct {
 	exceeded bool // a Write exceeded the announced length: net/http takes no further one
 }
 
-func newRecorder(w http.ResponseWriter, most int) *recorder {
+func newRecorder(w http.ResponseWriter, limit int) *recorder {
 	before := w.Header().Clone()
 	if before == nil {
 		before = http.Header{}
 	}
-	return &recorder{w: w, most: most, before: before, header: before.Clone()}
+	return &recorder{w: w, limit: limit, before: before, header: before.Clone()}
 }
 
 // began reports whether there is a response, or another use of the connection.
@@ -97,7 +97,7 @@ func (c *recorder) Write(p []byte) (int, error) {
 		return 0, http.ErrContentLength
 	}
 	c.written += int64(len(p))
-	if !c.omitted && c.body.Len()+len(p) > c.most {
+	if !c.omitted && c.body.Len()+len(p) > c.limit {
 		c.send()
 		c.omitted = true
 		c.body = bytes.Buffer{}

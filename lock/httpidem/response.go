@@ -103,10 +103,10 @@ type hashed struct {
 	err  error // that ended it
 }
 
-func newHashed(w http.ResponseWriter, r *http.Request, most int64) *hashed {
+func newHashed(w http.ResponseWriter, r *http.Request, limit int64) *hashed {
 	b := &hashed{body: http.NoBody, sum: sha256.New()}
 	if r.Body != nil {
-		b.body = http.MaxBytesReader(w, r.Body, most)
+		b.body = http.MaxBytesReader(w, r.Body, limit)
 	}
 	return b
 }

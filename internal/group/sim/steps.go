@@ -189,8 +189,8 @@ func (w *world) tick(n *node) {
 }
 
 // carry sends and delivers messages on some connections.
-func (w *world) carry(most int) {
-	for range min(most, len(w.conns)) {
+func (w *world) carry(limit int) {
+	for range min(limit, len(w.conns)) {
 		c := pick(w, w.conns...)
 		if c.slow && w.chance(0.85) {
 			continue
