@@ -12,7 +12,7 @@ import (
 )
 
 // errAccess is the response to a request that Options.Access refuses.
-var errAccess = &failure{status: http.StatusForbidden, Text: "the program does not let this request in"}
+var errAccess = &failure{status: http.StatusForbidden, Text: "the program's Options.Access refuses this request"}
 
 // viewerOf returns the viewer of a request: the program's answer, a login, or the default user without a
 // password. The error is a *failure.

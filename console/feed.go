@@ -135,7 +135,7 @@ func (s *stream) resync(text string, gap bool) bool {
 // beat sends the changes of a second. It returns false when the stream must end.
 func (s *stream) beat(x *beat) bool {
 	if !s.q.v.valid() {
-		s.send("bye", reason{Why: "the user may not be here any longer"})
+		s.send("bye", reason{Why: "the login of the user has ended"})
 		return false
 	}
 	resting, read := x.n < s.rests, int64(0)

@@ -25,7 +25,7 @@ func parseTopics(text string, databases int) ([]topic, error) {
 	var out []topic
 	words := strings.Split(text, ",")
 	if len(words) > feedTopics {
-		return nil, badRequest("the stream has %d topics; %d are the limit", len(words), feedTopics)
+		return nil, badRequest("a stream may have at most %d topics, got %d", feedTopics, len(words))
 	}
 	for _, w := range words {
 		t, err := parseTopic(w, databases)

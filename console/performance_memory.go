@@ -166,7 +166,7 @@ func (w *walk) run(ctx context.Context, k *call) error {
 			return ctx.Err()
 		}
 		if !w.v.valid() {
-			return errors.New("the user may not be here any longer")
+			return errors.New("the login of the user has ended")
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (m *Map[K, V]) failed(doing string, err error) error {
 		m.feed.Forget()
 	}
 	if r, ok := errors.AsType[conn.ReplyError](err); ok && r.Code() == "FULL" {
-		return fmt.Errorf("expmap %q: %s: %w: %d entries live in it", m.key, doing, ErrFull, m.o.MaxLen)
+		return fmt.Errorf("expmap %q: %s: %w: it has MaxLen (%d) entries", m.key, doing, ErrFull, m.o.MaxLen)
 	}
 	return fmt.Errorf("expmap %q: %s: %w", m.key, doing, err)
 }

@@ -116,7 +116,7 @@ func (m *Map[K, V]) set(ctx context.Context, key K, value V, ttl time.Duration, 
 func (m *Map[K, V]) outcome(v conn.Value, err error) (bool, error) {
 	n, err := kit.Number(v, err)
 	if err == nil && n < 0 {
-		err = fmt.Errorf("%w: %d entries live in it", ErrFull, m.o.MaxLen)
+		err = fmt.Errorf("%w: it has MaxLen (%d) entries", ErrFull, m.o.MaxLen)
 	}
 	return n > 0, err
 }

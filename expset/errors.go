@@ -30,5 +30,5 @@ func (s *Set[T]) failed(doing string, err error) error {
 }
 
 func (s *Set[T]) full(doing string) error {
-	return fmt.Errorf("expset %q: %s: %w: no more than %d members may live in it", s.key, doing, ErrFull, s.o.MaxLen)
+	return fmt.Errorf("expset %q: %s: %w: it has MaxLen (%d) members", s.key, doing, ErrFull, s.o.MaxLen)
 }

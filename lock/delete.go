@@ -42,7 +42,7 @@ func (m *Many) Delete(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Delete removes the election's key, also while a candidate leads, as Lock.Delete does.
+// Delete removes the election's key, even while a candidate leads, as Lock.Delete does.
 func (e *Leader) Delete(ctx context.Context) error {
 	if err := e.lock.Delete(ctx); err != nil {
 		return err

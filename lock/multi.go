@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// Many is several locks that are acquired together.
+// Many is a group of locks that are acquired together.
 type Many struct{ locks []*Lock }
 
 // Multi returns several locks as one: a call acquires all or none. Calls acquire the locks in

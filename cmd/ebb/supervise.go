@@ -123,7 +123,7 @@ func (m *manager) watch(alive func(context.Context) error) {
 		return
 	}
 	m.run(limit/2, func(ctx context.Context) {
-		within, cancel := context.WithTimeoutCause(ctx, limit/4, errors.New("it took a quarter of WatchdogSec"))
+		within, cancel := context.WithTimeoutCause(ctx, limit/4, errors.New("the check took more than a quarter of WatchdogSec"))
 		defer cancel()
 		if err := alive(within); err != nil {
 			if ctx.Err() == nil {

@@ -20,9 +20,9 @@ import (
 //
 // The paths of Programs answer programs on other machines with any Host, because Prometheus and load balancers use names of
 // services. A browser is not such a program, see fromBrowser. On a connection from or to a loopback address their rule is that of
-// all paths, except that Host may be missing, or any address: that is where a browser of this machine reaches the server, whose user
-// a page of DNS rebinding wants to deceive, and what a browser sends there is no proof of what it is. Such a page has a name. An
-// address is what a proxy beside the server passes on, such as that of a pod.
+// all paths, except that Host may be missing, or any address. A browser of this machine reaches the server there, what it sends does
+// not prove that it is one, and DNS rebinding is an attack on its user. A page of that attack has a name. An address is what a proxy
+// beside the server passes on, such as that of a pod.
 //
 // A request that may change something, and that a page of another origin has sent, gets 403.
 //

@@ -231,7 +231,8 @@ func (l *List) InsertBefore(it *Iter, elem []byte, deadline int64) bool {
 	return l.insertBeside(it, 0, elem, deadline)
 }
 
-// InsertAfter inserts an element after the one that it passed last, as InsertBefore does.
+// InsertAfter inserts an element after the one that it passed last. Its result, its effect on iterators and its cost are those of
+// InsertBefore.
 func (l *List) InsertAfter(it *Iter, elem []byte, deadline int64) bool {
 	return l.insertBeside(it, 1, elem, deadline)
 }

@@ -119,8 +119,8 @@ func (s *Set) TCPKeepalive() int64 { return s.num(hTCPKeepalive) }
 // MaxClients returns how many connections are served at once.
 func (s *Set) MaxClients() int64 { return s.num(hMaxClients) }
 
-// ProtectedMode reports whether the server serves loopback connections only, while there
-// is not a password.
+// ProtectedMode reports whether the server serves loopback connections only, which it does
+// as long as it has no password.
 func (s *Set) ProtectedMode() bool { return s.num(hProtectedMode) != 0 }
 
 // RequirePass returns the default user's password, "" for none.

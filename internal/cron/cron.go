@@ -70,7 +70,7 @@ func Parse(text, zone string) (*Expr, error) {
 		return nil, fmt.Errorf("the expression has %d bytes, at most %d are allowed", len(text), MaxLen)
 	}
 	if strings.Contains(text, "=") {
-		return nil, fmt.Errorf("%q: an expression has no time zone, use TZ", text)
+		return nil, fmt.Errorf("%q: an expression cannot contain a time zone. Give it as TZ", text)
 	}
 	if strings.HasPrefix(text, "@every") {
 		return nil, fmt.Errorf("%q: a span between occurrences is not an expression, use EVERY", text)

@@ -131,7 +131,7 @@ func (c *spaceCheck) record(ref arena.Ref) error {
 		c.sinks[string(q.Deliver)]++
 	}
 	if n := sp.exts[handleOf(r.inlineValue())].size; n != b.Size() {
-		return fmt.Errorf("%d bytes are counted for the container, it holds %d", n, b.Size())
+		return fmt.Errorf("the count of the container's bytes is %d, want %d", n, b.Size())
 	}
 	return b.(interface{ Check() error }).Check()
 }
@@ -189,10 +189,10 @@ func (c *spaceCheck) finish() error {
 		return fmt.Errorf("%v bytes are counted by kind, there are %v", sp.kept, c.kept)
 	}
 	if !maps.Equal(c.sinks, sp.sinks) {
-		return fmt.Errorf("the queues deliver to %v, there are %v", sp.sinks, c.sinks)
+		return fmt.Errorf("the queues deliver to %v, want %v", sp.sinks, c.sinks)
 	}
 	if n := sp.mem.Live(); n != c.slots {
-		return fmt.Errorf("%d bytes of records are counted, there are %d", n, c.slots)
+		return fmt.Errorf("the count of the bytes of records is %d, want %d", n, c.slots)
 	}
 	n, ttls := 0, int64(0)
 	if sp.due != nil {
@@ -202,7 +202,7 @@ func (c *spaceCheck) finish() error {
 		}
 	}
 	if n != c.timed || ttls != c.sum {
-		return fmt.Errorf("%d deadlines with the sum %d are counted, there are %d with %d", n, ttls, c.timed, c.sum)
+		return fmt.Errorf("the count of deadlines is %d with the sum %d, want %d with %d", n, ttls, c.timed, c.sum)
 	}
 	if err := c.checkFresh(); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (c *spaceCheck) finish() error {
 		bytes += sp.exts[i+1].size
 	}
 	if bytes != sp.extBytes {
-		return fmt.Errorf("%d bytes outside of records are counted, there are %d", sp.extBytes, bytes)
+		return fmt.Errorf("the count of bytes outside of records is %d, want %d", sp.extBytes, bytes)
 	}
 	return nil
 }

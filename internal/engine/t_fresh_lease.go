@@ -483,7 +483,7 @@ func (db *DB) checkLeases() error {
 		}
 	}
 	if int64(n) != db.leases.Load() {
-		return fmt.Errorf("%d leases are counted, there are %d", db.leases.Load(), n)
+		return fmt.Errorf("the count of leases is %d, want %d", db.leases.Load(), n)
 	}
 	return nil
 }

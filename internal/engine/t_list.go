@@ -13,7 +13,7 @@ import (
 // elements. So the positions that it logs mean the same in a replay, which sees all stored
 // elements.
 
-// End is an end of a list.
+// End says on which side of a list a command works.
 type End uint8
 
 // These are the ends.

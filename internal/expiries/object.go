@@ -30,7 +30,7 @@ type ListenOptions struct {
 func (x *Object) OnExpired(ctx context.Context, listener string, o ListenOptions, given bool,
 	fn func(ctx context.Context, name string, e Entry) error) error {
 	if x.Absent != nil {
-		return fmt.Errorf("%w: set Options.Events where it is written and here", x.Absent)
+		return fmt.Errorf("%w: set Options.Events in this program and in those that write the object", x.Absent)
 	}
 	if err := kit.Callable(given, "fn"); err != nil {
 		return err

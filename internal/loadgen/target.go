@@ -199,12 +199,12 @@ func cpuTime(pid int) (time.Duration, error) {
 	_, rest, _ := strings.Cut(string(b), ") ") // the name before it may contain spaces
 	f := strings.Fields(rest)
 	if len(f) < 13 {
-		return 0, fmt.Errorf("the server's CPU time: %s", b)
+		return 0, fmt.Errorf("the server's CPU time: /proc/%d/stat has %d fields, want at least 13: %s", pid, len(f), b)
 	}
 	user, err1 := strconv.ParseInt(f[11], 10, 64)
 	system, err2 := strconv.ParseInt(f[12], 10, 64)
 	if err1 != nil || err2 != nil {
-		return 0, fmt.Errorf("the server's CPU time: %s", b)
+		return 0, fmt.Errorf("the server's CPU time: /proc/%d/stat has no numbers there: %s", pid, b)
 	}
 	const tick = time.Second / 100 // of USER_HZ, the same on every Linux
 	return time.Duration(user+system) * tick, nil

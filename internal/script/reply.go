@@ -62,7 +62,7 @@ func (r *reader) line() []byte {
 	return line
 }
 
-// integer reads the number that a header has.
+// integer reads the number in the header of a reply.
 func (r *reader) integer() int {
 	n, _ := numeral.ParseInt(r.line())
 	return int(n)

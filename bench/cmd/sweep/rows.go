@@ -31,8 +31,8 @@ type workload struct {
 // members returns n names of one, two or three digits: m0 to m9, m00 to m99, m000 to m999.
 func members(n int) string { return repeated(n, func(i string) string { return "m" + i }) }
 
-// numbers returns n integers.
-func numbers(n int) string {
+// integerTexts returns n integers in decimal.
+func integerTexts(n int) string {
 	return repeated(n, func(i string) string { return strings.TrimLeft(i[:len(i)-1], "0") + i[len(i)-1:] })
 }
 
@@ -197,14 +197,14 @@ func setRows() []workload {
 	return joined(
 		sized("SADD", members, load, "SADD k:{a} mDIGITS", 10, 100, 1000),
 		sized("SADD of new members", members, "", "SADD k:{a} LIST ; DEL k:{a}", 10, 100),
-		sized("SADD of new numbers", numbers, "", "SADD k:{a} LIST ; DEL k:{a}", 10, 100),
+		sized("SADD of new numbers", integerTexts, "", "SADD k:{a} LIST ; DEL k:{a}", 10, 100),
 		sized("SREM", members, load, "SADD k:{a} mDIGITS ; SREM k:{a} mDIGITS", 10, 100, 1000),
 		sized("SCARD", members, load, "SCARD k:{a}", 10, 1000),
 		sized("SISMEMBER", members, load, "SISMEMBER k:{a} mDIGITS", 10, 100, 1000),
-		sized("SISMEMBER of numbers", numbers, load, "SISMEMBER k:{a} {d}", 10, 1000),
+		sized("SISMEMBER of numbers", integerTexts, load, "SISMEMBER k:{a} {d}", 10, 1000),
 		sized("SMISMEMBER 10", members, load, "SMISMEMBER k:{a} m0 m1 m2 m33 m44 m55 m666 m777 m888 m99", 10, 100, 1000),
 		sized("SMEMBERS", members, load, "SMEMBERS k:{a}", 10, 100, 1000),
-		sized("SMEMBERS of numbers", numbers, load, "SMEMBERS k:{a}", 10, 100, 1000),
+		sized("SMEMBERS of numbers", integerTexts, load, "SMEMBERS k:{a}", 10, 100, 1000),
 		sized("SMOVE", members, load, "SMOVE k:{a} d:{a} mDIGITS ; SMOVE d:{a} k:{a} mDIGITS", 10, 1000),
 		sized("SPOP", members, load, "SPOP k:{a} ; SADD k:{a} {n}", 10, 100, 1000),
 		sized("SPOP 5", members, load, "SPOP k:{a} 5 ; SADD k:{a} {n} {n}a {n}b {n}c {n}d", 10, 100, 1000),
@@ -213,14 +213,14 @@ func setRows() []workload {
 		sized("SRANDMEMBER -5", members, load, "SRANDMEMBER k:{a} -5", 10, 1000),
 		sized("SSCAN", members, load, "SSCAN k:{a} 0", 10, 100, 1000),
 		sized("SINTER", members, load, "SINTER k:{a} k:{b}", 10, 100, 1000),
-		sized("SINTER of numbers", numbers, load, "SINTER k:{a} k:{b}", 10, 100, 1000),
+		sized("SINTER of numbers", integerTexts, load, "SINTER k:{a} k:{b}", 10, 100, 1000),
 		sized("SINTER of two", members, load+" ; SADD few m1 m2", "SINTER k:{a} few", 10, 1000),
 		sized("SINTERCARD", members, load, "SINTERCARD "+three, 10, 100, 1000),
 		sized("SINTERSTORE", members, load, "SINTERSTORE d:{a} k:{a} k:{b}", 10, 100, 1000),
 		sized("SUNION", members, load, "SUNION k:{a} k:{b}", 10, 100, 1000),
-		sized("SUNION of numbers", numbers, load, "SUNION k:{a} k:{b}", 10, 100, 1000),
+		sized("SUNION of numbers", integerTexts, load, "SUNION k:{a} k:{b}", 10, 100, 1000),
 		sized("SUNIONSTORE", members, load, "SUNIONSTORE d:{a} k:{a} k:{b}", 10, 100, 1000),
-		sized("SUNIONSTORE of numbers", numbers, load, "SUNIONSTORE d:{a} k:{a} k:{b}", 10, 100, 1000),
+		sized("SUNIONSTORE of numbers", integerTexts, load, "SUNIONSTORE d:{a} k:{a} k:{b}", 10, 100, 1000),
 		sized("SDIFF", members, load+" ; SADD few m1 m2", "SDIFF k:{a} few", 10, 100, 1000),
 		sized("SDIFFSTORE", members, load+" ; SADD few m1 m2", "SDIFFSTORE d:{a} k:{a} few", 10, 100, 1000),
 	)
@@ -336,7 +336,7 @@ func eachKind(name, run string, sizes ...int) (rows []workload) {
 		kind, add string
 		list      func(int) string
 	}{
-		{"hash", "HSET", fields}, {"set", "SADD", members}, {"set of numbers", "SADD", numbers}, {"list", "RPUSH", elements},
+		{"hash", "HSET", fields}, {"set", "SADD", members}, {"set of numbers", "SADD", integerTexts}, {"list", "RPUSH", elements},
 		{"zset", "ZADD", scored},
 	} {
 		rows = append(rows, sized(name+" "+k.kind, k.list, k.add+" src:{a} LIST", run, sizes...)...)
@@ -380,12 +380,13 @@ func keyRows() []workload {
 		eachKind("COPY", "COPY src:{a} d:{a} REPLACE", 10, 100, 1000),
 		eachKind("DUMP", "DUMP src:{a}", 10, 100, 1000),
 		eachKind("RESTORE", "RESTORE d:{a} 0 {dump} REPLACE", 10, 100, 1000),
-		sized("SORT of numbers", numbers, "RPUSH k:{a} LIST", "SORT k:{a}", 10, 100, 1000),
-		sized("SORT DESC LIMIT", numbers, "RPUSH k:{a} LIST", "SORT k:{a} DESC LIMIT 0 10", 10, 100, 1000),
+		sized("SORT of numbers", integerTexts, "RPUSH k:{a} LIST", "SORT k:{a}", 10, 100, 1000),
+		sized("SORT DESC LIMIT", integerTexts, "RPUSH k:{a} LIST", "SORT k:{a} DESC LIMIT 0 10", 10, 100, 1000),
 		sized("SORT ALPHA", members, "SADD k:{a} LIST", "SORT k:{a} ALPHA", 10, 100, 1000),
-		sized("SORT STORE", numbers, "RPUSH k:{a} LIST", "SORT k:{a} STORE d:{a}", 10, 100, 1000),
-		sized("SORT BY GET", numbers, "RPUSH k:{a} LIST ; SET weight:1 5 ; SET weight:2 3", "SORT k:{a} BY weight:* GET weight:* GET #", 10, 100),
-		sized("SORT_RO", numbers, "RPUSH k:{a} LIST", "SORT_RO k:{a}", 10, 100),
+		sized("SORT STORE", integerTexts, "RPUSH k:{a} LIST", "SORT k:{a} STORE d:{a}", 10, 100, 1000),
+		sized("SORT BY GET", integerTexts, "RPUSH k:{a} LIST ; SET weight:1 5 ; SET weight:2 3",
+			"SORT k:{a} BY weight:* GET weight:* GET #", 10, 100),
+		sized("SORT_RO", integerTexts, "RPUSH k:{a} LIST", "SORT_RO k:{a}", 10, 100),
 	)
 }
 

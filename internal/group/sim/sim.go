@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Result is what a schedule came to.
+// Result is the outcome of a schedule.
 type Result struct {
 	Violation string // of an invariant; "" if there was none
 	History   []Row  // if Run was asked for it

@@ -19,8 +19,7 @@ var redisBuiltins = []builtin{
 	{"redis.sha1hex", "s", str}, {"redis.error_reply", "s", tab}, {"redis.status_reply", "s", tab},
 }
 
-// NewScript returns the expression of a seed, with functions of redis-server's
-// libraries in it.
+// NewScript returns a random program, which calls functions of redis-server's libraries. A seed always gives the same one.
 func NewScript(seed uint64) *Program {
 	g := newGenerator(seed)
 	g.left = 3 + g.IntN(25)

@@ -35,7 +35,7 @@ var phrases = []phrase{
 	{"no", regexp.MustCompile("(?i)\\w+[^\\w.;:?!]+(?:is|are)\\s+no\\s+`?\\w+"), "is not a ...; does not count as ...",
 		map[string]int{"console": 4, "docs/design": 1}},
 	{"also", regexp.MustCompile(`, also\s+(?:if|when|while|without)\b`), "even if ...",
-		map[string]int{"internal": 1, "lock": 7, "queue": 1}},
+		map[string]int{"internal": 1, "lock": 6, "queue": 1}},
 	{"another", regexp.MustCompile("(?i)\\banother\\s+(?:[\\w`-]+\\s+){0,3}than\\b"), "a ... other than, different from", nil},
 	{"anew", regexp.MustCompile(`(?i)\banew\b`), "again, from the start", map[string]int{"console": 3}},
 	{"; the", regexp.MustCompile(`;\s+The\b`), "; the", nil},
