@@ -18,6 +18,9 @@ const (
 // reviewCode matches codes of a list that readers of the history do not have, such as "(F1, F4)".
 var reviewCode = regexp.MustCompile(`\([A-Z]{1,2}\d{1,3}(?:, ?[A-Z]{1,2}\d{1,3})*\)`)
 
+// question matches subjects such as "queue: what the campaign found", which do not say what has changed.
+var question = regexp.MustCompile(`: (what|how (much|many|long)) `)
+
 // leftover matches the files in which pgregory.net/rapid keeps the draws of failures. .gitignore has them, so git add -f adds them alone.
 var leftover = regexp.MustCompile(`(^|/)testdata/rapid/`)
 
@@ -74,6 +77,8 @@ func brokenRule(commit string) string {
 		return fmt.Sprintf("the subject has %d columns; it must have at most %d", n, subjectColumns)
 	case reviewCode.MatchString(lines[1]):
 		return fmt.Sprintf("the subject has the code %s, which the history does not explain", reviewCode.FindString(lines[1]))
+	case question.MatchString(lines[1]):
+		return "the subject does not say what has changed: name it"
 	case strings.Contains(lines[1], "; "):
 		return "the subject has a semicolon: two matters are two commits"
 	case strings.TrimSpace(trailer.ReplaceAllString(lines[2], "")) == "" && changed > shortChange:

@@ -20,6 +20,9 @@ func TestAMessageOfACommitFollowsTheRules(t *testing.T) {
 		{"1a\nwheel: cascade; table: grow in steps\n\n" + small, "two matters are two commits"},
 		{"1a\nwheel: cascade in batches\n\n\x01\n\n7\t0\tx/testdata/rapid/TestX/TestX-1.fail\n", "adds x/testdata/rapid/TestX/TestX-1.fail"},
 		{"1a\nwheel: cascade in batches\n\n\x01\n\n0\t7\tx/testdata/rapid/TestX/TestX-1.fail\n", ""},
+		{"1a\nwheel: what the campaign found\n\n" + small, "does not say what has changed"},
+		{"1a\nqueue: how long a job waits is in Info\n\n" + small, "does not say what has changed"},
+		{"1a\nqueue: Info has what a job waits for\n\n" + small, ""},
 		{"1a\nresp: maps (RESP3), and PSYNC2 (2)\n\n" + small, ""},
 	} {
 		if got := brokenRule(c.commit); c.want == "" && got != "" || !strings.Contains(got, c.want) {

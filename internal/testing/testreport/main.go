@@ -25,6 +25,11 @@
 //	testreport changed        names the tests that a change adds or edits since EBB_BASE: `make again` runs them many times
 //	testreport commits        checks the messages of the commits since EBB_BASE
 //
+// gotestsum and the go command cannot do four things of these. They do not say what tests left behind, and which test did (place.go).
+// They do not tell a test that depends on other processes, sockets or the machine's clock from one that a second try would only excuse, nor
+// an old flaky test from one that the change adds (again.go, source.go). They do not sum up several steps, among them linters
+// and builds (summary.go). And they lose what was found when a signal stops them (steps.go).
+//
 // Start reading at steps.all.
 package main
 

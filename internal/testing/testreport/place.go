@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// place is the temporary folder of the tests. What is there after them, they have left; and so have they each process that has the
-// folder in its environment as TMPDIR, or works in it, or descends from the one that has adopted the orphans of the tests.
+// place is the temporary folder of the tests. What is there after them, they have left; and so have they each process that descends
+// from the one that has adopted the orphans of the tests.
 type place string
 
 // patience is how long the end of the tests waits for what they have left. A killed process may need a moment to end, and then its
@@ -66,7 +66,7 @@ func (p place) empty() error {
 // release ends what the tests have left, which they do if they are stopped, and removes the folder. parent is the process that has
 // adopted their orphans; 0: none has.
 func (p place) release(parent int) {
-	for _, id := range p.processes(parent) {
+	for _, id := range processes(parent) {
 		kill(id)
 	}
 	_ = os.RemoveAll(string(p))
@@ -83,7 +83,7 @@ type remains struct{ files, processes []string }
 func (p place) left(patience time.Duration, parent int, times *timeline) *remains {
 	late := time.After(patience)
 	for {
-		files, processes := p.files(), p.processes(parent)
+		files, processes := p.files(), processes(parent)
 		if len(files)+len(processes) == 0 {
 			return nil
 		}
@@ -116,13 +116,11 @@ func (p place) files() (names []string) {
 	return names
 }
 
-// processes returns the ids of the processes that tests have started. It needs Linux's /proc; elsewhere it returns none.
-func (p place) processes(parent int) (ids []int) {
-	names, _ := filepath.Glob("/proc/[0-9]*/environ")
+// processes returns the ids of the processes that descend from parent, and run. It needs Linux's /proc; elsewhere it returns none.
+func processes(parent int) (ids []int) {
+	names, _ := filepath.Glob("/proc/[0-9]*")
 	for _, name := range names {
-		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		dir, _ := os.Readlink(filepath.Join(filepath.Dir(name), "cwd")) // redis-server writes its title over its environment
-		if p.has(variable(id, "TMPDIR")) || p.has(dir) || descends(id, parent) {
+		if id, _ := strconv.Atoi(filepath.Base(name)); parent != 0 && descends(id, parent) {
 			ids = append(ids, id)
 		}
 	}
@@ -131,9 +129,6 @@ func (p place) processes(parent int) (ids []int) {
 
 // descends reports whether a process was started by a descendant of parent, or by parent itself, and runs.
 func descends(id, parent int) bool {
-	if parent == 0 || id == parent {
-		return false
-	}
 	for of, ended := parentOf(id); of > 1 && !ended; of, ended = parentOf(of) {
 		if of == parent {
 			return true
@@ -156,11 +151,6 @@ func parentOf(id int) (parent int, ended bool) {
 func stat(id int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-}
-
-// has reports whether a folder is p or in it.
-func (p place) has(folder string) bool {
-	return folder == string(p) || strings.HasPrefix(folder, string(p)+"/")
 }
 
 // variable returns the value of a variable in the environment with which a process began.

@@ -33,25 +33,22 @@ func stay(t *testing.T, environment ...string) (id int, ended chan struct{}) {
 }
 
 func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
-	p := place(filepath.Join(t.TempDir(), "place"))
+	p, parent := place(filepath.Join(t.TempDir(), "place")), adopt()
 	if err := p.empty(); err != nil {
 		t.Fatal(err)
 	}
-	if left := p.left(0, 0, nil); left != nil {
+	if left := p.left(0, parent, nil); left != nil {
 		t.Errorf("nothing is left, and it finds %+v", left)
 	}
 	if err := os.MkdirAll(filepath.Join(string(p), "a", "b"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	named, namedEnded := stay(t, "TMPDIR="+string(p), "EBB_TEST=TestX")
-	other, otherEnded := stay(t, "TMPDIR="+string(p)+"/a")
-	within := exec.Command(os.Args[0]) // as redis-server, which overwrites its environment
-	within.Env, within.Dir = []string{playEnv + "=a process that stays"}, filepath.Join(string(p), "a")
-	if err := within.Start(); err != nil {
-		t.Fatal(err)
+	named, namedEnded := stay(t, "EBB_TEST=TestX")
+	other, otherEnded := stay(t)
+	if left := processes(other); left != nil {
+		t.Errorf("of a process without others it finds %v", left)
 	}
-	foreign, foreignEnded := stay(t, "TMPDIR="+string(p)+"2")
-	left := p.left(0, 0, nil)
+	left := p.left(0, parent, nil)
 	if left == nil {
 		t.Fatal("it finds nothing")
 	}
@@ -69,21 +66,15 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 	}
 	<-namedEnded
 	<-otherEnded
-	_ = within.Wait() // left has killed it
-	if strings.Contains(out.String(), fmt.Sprint(foreign)) {
-		t.Errorf("it finds a process of another folder:\n%s", out.String())
-	}
-	select {
-	case <-foreignEnded:
-		t.Error("it has ended a process of another folder")
-	default:
+	if strings.Contains(out.String(), fmt.Sprintf("\n%d of ", os.Getppid())) {
+		t.Errorf("it finds the process that runs the tests:\n%s", out.String())
 	}
 	t.Setenv("step", "unit")
 	if r := left.result(); len(r.Failures) != 2 || !strings.HasPrefix(r.Failures[0], "unit: the tests left files\n    ./a\n") ||
 		!strings.HasSuffix(r.Failures[1], "\n  again: .ci/test unit\n") {
 		t.Errorf("%q", r.Failures)
 	}
-	if left := p.left(tier.Patience, 0, nil); left != nil {
+	if left := p.left(tier.Patience, parent, nil); left != nil {
 		t.Errorf("it is there still: %+v", left)
 	}
 }
