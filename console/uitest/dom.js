@@ -55,6 +55,11 @@ class FakeText extends FakeNode {
 
 export class FakeElement extends FakeNode {
   /** @type {Map<string, string>} */ attributes = new Map();
+  style = {
+    setProperty(name, value) {
+      this[name] = value;
+    },
+  };
 
   constructor(name) {
     super();

@@ -1,0 +1,62 @@
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { FakeElement, install } from './dom.js';
+
+install();
+globalThis.ResizeObserver = class {
+  observe() {}
+};
+const { bars, lines } = await import('../ui/lib/chart.js');
+
+/** The elements in el, itself too, of a class. */
+function ofClass(el, name) {
+  const here = (el.attributes?.get('class') ?? el.className ?? '').split(' ').includes(name) ? [el] : [];
+  return here.concat(...el.children.map((c) => ofClass(c, name)));
+}
+
+/** What a chart of lines shows: the heights of the points in px, and the number of signs above it. */
+function drawn(values) {
+  const el = Object.assign(new FakeElement('div'), { clientWidth: 800 });
+  lines(
+    el,
+    values.map((_, i) => 1e12 + i * 1000),
+    [{ label: 'a', cls: 'a', values }],
+    { label: 'chart' },
+  );
+  const path = ofClass(el, 'series')[0].attributes.get('d');
+  return {
+    y: [...path.matchAll(/[ML][\d.]+ ([\d.]+)/g)].map((m) => Number(m[1])),
+    jumps: path.match(/M/g).length,
+    spikes: ofClass(el, 'storm').length,
+    legend: ofClass(el, 'legend').length,
+  };
+}
+const calm = Array.from({ length: 100 }, (_, i) => 10 + (i % 5));
+/** Those with another value in the middle. @param {number} v */
+const withOne = (v) => calm.map((x, i) => (i === 50 ? v : x));
+
+test('a spike does not flatten the other values: the axis leaves it out', () => {
+  const before = drawn(calm),
+    after = drawn(withOne(1000));
+  assert.equal(before.spikes, 0);
+  assert.equal(after.spikes, 1);
+  assert.equal(after.legend, 1); // it says how high the spike is
+  const range = (d) => Math.max(...d.y) - Math.min(...d.y.filter((_, i) => i !== 50));
+  assert.ok(range(after) > range(before) / 2, `${range(after)} px of ${range(before)}`);
+});
+
+test('the axis reaches the largest value unless that is a spike', () => {
+  for (const values of [withOne(20), calm.map((v, i) => (i % 2 ? v * 100 : v)), [1, 1, 1, 1000]]) assert.equal(drawn(values).spikes, 0);
+});
+
+test('a line ends where values are missing', () => {
+  assert.equal(drawn([1, 2, 3]).jumps, 1);
+  assert.equal(drawn([1, 2, null, 3]).jumps, 2);
+});
+
+test('a marked bar has a sign above it', () => {
+  const el = Object.assign(new FakeElement('div'), { clientWidth: 800 });
+  const axis = { label: 'chart', x: String, marks: new Set([3]) };
+  bars(el, [{ label: 'a', cls: 'a', values: calm }], axis);
+  assert.equal(ofClass(el, 'storm').length, 1);
+});
