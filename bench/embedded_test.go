@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/expmap"
 	"github.com/ebbdb/ebb/limit"
 	"github.com/ebbdb/ebb/lock"
 	"github.com/ebbdb/ebb/queue"
@@ -46,7 +47,7 @@ func keyNumber(i int) string { return "key:" + strconv.Itoa(i) }
 // An op is done by one goroutine for the n-th of the keys.
 type op func(n int)
 
-// row is one kind of work: ours, and what a program would take instead.
+// row is one kind of work: ours, and what a program would take instead. What a map costs is compared with what the same calls of Conn do.
 type row struct {
 	name   string
 	keys   int
@@ -60,6 +61,8 @@ var rows = []row{
 	{"get-fresh-keys", embeddedKeys, 1.0, oursGet(keyNumber), ottersGet(keyNumber)},
 	{"append-get", embeddedKeys, 1.15, oursAppendGet, ottersGet(sharedKey)},
 	{"set-ttl", embeddedKeys, 1.1, oursSet, ottersSet},
+	{"map-get", embeddedKeys, 1.3, oursMapGet, oursGet(sharedKey)},
+	{"map-set", embeddedKeys, 1.3, oursMapSet, oursSet},
 	{"limit", embeddedShort, 1.4, oursLimit, mapOfLimiters},
 	{"lock", embeddedShort, 0, oursLock, nil},
 	{"push", embeddedShort, 0, oursPush, nil},
@@ -115,6 +118,29 @@ func oursAppendGet(tb testing.TB) op {
 func oursSet(tb testing.TB) op {
 	c, ctx := filledMem(tb), context.Background()
 	return func(n int) { check(tb, c.SetTTL(ctx, sharedKey(n), embeddedValue, embeddedLife)) }
+}
+
+func filledMap(tb testing.TB) *expmap.Map[string, string] {
+	m, err := expmap.New[string, string](openMem(tb), "sessions")
+	check(tb, err)
+	for _, k := range embeddedNames() {
+		check(tb, m.Set(context.Background(), k, embeddedValue, embeddedLife))
+	}
+	return m
+}
+
+func oursMapGet(tb testing.TB) op {
+	m, ctx := filledMap(tb), context.Background()
+	return func(n int) {
+		if v, ok, err := m.Get(ctx, sharedKey(n)); err != nil || !ok || len(v) != len(embeddedValue) {
+			tb.Error(v, ok, err)
+		}
+	}
+}
+
+func oursMapSet(tb testing.TB) op {
+	m, ctx := filledMap(tb), context.Background()
+	return func(n int) { check(tb, m.Set(ctx, sharedKey(n), embeddedValue, embeddedLife)) }
 }
 
 func filledOtter() *otter.Cache[string, string] {
