@@ -32,9 +32,10 @@ type Session struct {
 	observing uint32   // the flags that dispatch checks, see observe.go
 	hot       hotCall  // the command that runs, if HOTKEYS samples it
 	replay    bool
-	script    bool // it represents a script
-	oom       bool // memory was used up when a script was about to begin
-	uncounted bool // errors do not count: see SetUncounted
+	script    bool  // it represents a script
+	oom       bool  // memory was used up when a script was about to begin
+	uncounted bool  // errors do not count: see SetUncounted
+	noAhead   uint8 // the number of batches for which it does not read ahead
 
 	coroutine *coroutine // the coroutine on the loop that runs the command
 	parked    *parked    // a command that runs in the background, or waits
@@ -148,7 +149,7 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 	}
 	c.out.Buf = out
 	c.followConfig()
-	start := len(out) // the start of the reply to the current request
+	start, ahead := len(out), 0 // the start of the reply to the current request; the end of what was read ahead
 	for !c.closing {
 		args, n, err := c.parser.Next(in[used:])
 		if err != nil {
@@ -165,14 +166,15 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 		if n > largeRequest && c.boundInput(n) {
 			break
 		}
+		if used+n < len(in) && used >= ahead {
+			ahead = used + c.readAhead(in[used:])
+		}
 		if len(args) > 0 {
 			if c.last == nil && in[used] != '*' && isHTTPRequestLine(args) {
 				c.closeForeign()
 				break
 			}
-			if c.answered != nil {
-				c.answered = nil
-			}
+			c.answered = nil
 			start = len(c.out.Buf)
 			switch what := c.dispatch(args); what {
 			case again: // the request stays in the input
@@ -199,8 +201,13 @@ func (c *Session) serve(in, out []byte) (consumed int, rest []byte, v reactor.Ve
 			return used, c.settle(used, before), reactor.Yield
 		}
 	}
-	next := c.verdict(before)
-	return used, c.settle(used, before), next
+	return c.finish(used, before)
+}
+
+// finish ends a batch after its last request. Its output begins at before.
+func (c *Session) finish(used, before int) (int, []byte, reactor.Verdict) {
+	v := c.verdict(before)
+	return used, c.settle(used, before), v
 }
 
 // parkRequest parks the session for a request that runs in the background or waits; left is the number of bytes of input

@@ -171,9 +171,12 @@ func (t *Table) Touch(h uint64) uint64 {
 	return *(*uint64)(unsafe.Pointer(&t.main.at(t.BucketOf(h)).tags[0]))
 }
 
-// TouchRecord reads the record at which Find looks first in the bucket of hash h, if there is one. A caller that is about to look up
-// several keys touches their records after their buckets.
-func (t *Table) TouchRecord(h uint64) byte {
+// Line returns the address of the bucket of hash h, for a caller that reads it without the shard's lock and does not use what it reads.
+// The memory stays mapped until the pool is closed.
+func (t *Table) Line(h uint64) unsafe.Pointer { return unsafe.Pointer(t.main.at(t.BucketOf(h))) }
+
+// First returns the record at which Find looks first in the bucket of hash h, 0 if the bucket has none. It does not read the record.
+func (t *Table) First(h uint64) arena.Ref {
 	b, i := t.main.at(t.BucketOf(h)), 0
 	if m := matches(*(*uint64)(unsafe.Pointer(&b.tags[0])), tagOf(h)); m != 0 {
 		i = bits.TrailingZeros64(m) / 8
@@ -182,7 +185,16 @@ func (t *Table) TouchRecord(h uint64) byte {
 	} else {
 		return 0
 	}
-	return t.recs.Touch(b.refs[i])
+	return b.refs[i]
+}
+
+// TouchRecord reads the record of First, if there is one. A caller that is about to look up several keys touches their records after
+// their buckets.
+func (t *Table) TouchRecord(h uint64) byte {
+	if r := t.First(h); r != 0 {
+		return t.recs.Touch(r)
+	}
+	return 0
 }
 
 // FindRef returns the position of the record r, whose key's hash is h.
