@@ -6,6 +6,8 @@ import "golang.org/x/sys/unix"
 
 func adviseHuge([]byte) {}
 
+func collapseHuge([]byte) {}
+
 func unmapPages(b []byte) { _ = unix.Madvise(b, unix.MADV_FREE) }
 
 func populate([]byte) {}

@@ -14,6 +14,8 @@ func mapHunk(size int, _ bool) []byte { return make([]byte, size) }
 
 func unmapHunk([]byte) {}
 
+func collapseHuge([]byte) {}
+
 func unmapPages([]byte) {}
 
 func populate([]byte) {}

@@ -6,6 +6,12 @@ import "golang.org/x/sys/unix"
 
 func adviseHuge(b []byte) { _ = unix.Madvise(b, unix.MADV_HUGEPAGE) }
 
+// collapseHuge moves what is in b to huge pages, while others use it. Before Linux 6.1 the system does so in its own time.
+func collapseHuge(b []byte) {
+	adviseHuge(b)
+	_ = unix.Madvise(b, unix.MADV_COLLAPSE)
+}
+
 // unmapPages returns the physical pages to the system; the memory then reads as zero.
 func unmapPages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
 

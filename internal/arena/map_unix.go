@@ -10,7 +10,7 @@ import (
 
 const (
 	slabShift = 16
-	// hugeFrom is the size of a pool, in bytes, from which on it requests huge pages. A small store
+	// hugeFrom is the size of a pool, in bytes, from which on it requests huge pages, also for what it has. A small store
 	// should touch little memory; a large one should rarely miss in the translation buffer (TLB).
 	hugeFrom = 64 << 20
 )
