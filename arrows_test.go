@@ -158,6 +158,7 @@ var arrows = []struct {
 	{"internal/group/directory", nil},
 	{"internal/group/shard", []string{"internal/group/directory"}},
 	{"internal/group/sim", []string{"internal/group/directory", "internal/group/shard"}},
+	{"internal/group/voter", []string{"internal/group/directory", "internal/disk"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 
@@ -188,6 +189,7 @@ var onlyHere = map[string][]string{
 	"github.com/prometheus":         {"internal/test"}, // its linter looks at ours
 	"github.com/robfig/cron":        {"internal/cron"},
 	"github.com/minio/highwayhash":  {"redisson"},
+	"github.com/hashicorp":          {"internal/group/voter"}, // raft
 }
 
 // source is one parsed Go file of the tree.
