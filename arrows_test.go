@@ -159,6 +159,7 @@ var arrows = []struct {
 	{"internal/group/shard", []string{"internal/group/directory"}},
 	{"internal/group/sim", []string{"internal/group/directory", "internal/group/shard"}},
 	{"internal/group/voter", []string{"internal/group/directory", "internal/disk"}},
+	{"internal/group/port", []string{"internal/cleantext"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 

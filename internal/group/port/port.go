@@ -1,0 +1,469 @@
+// Package port is the port of a node at which the other nodes of its group reach it. All that nodes say to each other, but the data
+// itself, goes through it:
+//
+//	TCP, TLS 1.3 ─▶ handshake ─┬─▶ calls      a request, an answer: heartbeats, proposals for the leader     Handler, Port.Call
+//	                           └─▶ streams    bytes in both directions: raft                               Port.Streams, DialStream
+//
+// In the handshake each side proves that it knows the group's secret, without showing it, and the side that dials names the node that
+// it wants. A node that has another name refuses: what is meant for a node before it lost its files does not reach the one after.
+//
+// Until a peer has proved that it is a node of the group, it costs some hundred bytes, for the time limit of a handshake, and at most
+// maxPending peers do so at once. Afterwards a call has at most maxFrame bytes in each direction.
+//
+// Invariants:
+//
+//   - Nothing of a peer reaches the Handler or Streams before its handshake is complete.
+//   - The proofs cover the names, the numbers of both sides and the TLS connection, so that no proof serves a second time, for
+//     another node, or for a connection through which a third one passes it on.
+//   - Close waits for every goroutine that the port has started.
+//
+// Start reading at Open, then handshake.go.
+package port
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// maxPending is how many handshakes run at once. A group has fewer nodes than that by far.
+	maxPending = 64
+	// maxOpen is how many connections of peers stay open: raft has up to three and calls up to two for each pair of nodes.
+	maxOpen = 256
+	// maxName bounds each name in a handshake.
+	maxName = 255
+	// maxFrame bounds a request and an answer. A command of the directory has at most 64 KiB.
+	maxFrame = 256 << 10
+	// maxIdle is how many connections for calls are kept for each peer. Calls are small, and heartbeats follow each other.
+	maxIdle = 2
+	// queued is how many streams wait for Accept.
+	queued = 16
+)
+
+// Config says how a port works. Self, Group, Listener, Timeout and Handler are required.
+type Config struct {
+	Self     string       // the name that peers want when they want this node
+	Group    string       // group-name
+	Secret   string       // the same on all nodes; empty: none
+	Listener net.Listener // of the group's port, without TLS. The port closes it.
+	// Server and Client are how to speak TLS, or both nil.
+	Server, Client *tls.Config
+	// Dial connects to an address; nil: by TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Timeout is the limit of a handshake, of the rest of a frame that has begun, and of a call whose context has none.
+	Timeout time.Duration
+	// Handler answers the calls of a peer, several at once. ctx ends with the port.
+	Handler func(ctx context.Context, from string, request []byte) []byte
+	Logger  *slog.Logger // nil: none
+}
+
+// Errors of Call and DialStream; others are those of the network.
+var (
+	// ErrRefused means that the peer is there, and wants nothing from this node: the text says why.
+	ErrRefused = errors.New("the node has refused the connection")
+	// ErrTooLarge means that a request or an answer has more than maxFrame bytes.
+	ErrTooLarge = fmt.Errorf("a message between nodes has more than %d bytes", maxFrame)
+	// ErrClosed means that the port is closed.
+	ErrClosed = errors.New("the group's port is closed")
+)
+
+// Port is a node's port. It is safe for concurrent use.
+type Port struct {
+	conf    Config
+	ctx     context.Context // ends with the port
+	cancel  context.CancelFunc
+	pending chan struct{} // one for each handshake
+	streams chan net.Conn
+	done    sync.WaitGroup // goroutines
+
+	mu    sync.Mutex            // guards what follows
+	peers map[*conn]struct{}    // open connections whose handshake is complete
+	idle  map[target][]*conn    // connections for calls that wait for the next one
+	raw   map[net.Conn]struct{} // connections whose handshake is under way
+	end   bool
+}
+
+// target is where a call goes.
+type target struct{ address, to string }
+
+// conn is a connection whose handshake is complete.
+type conn struct {
+	net.Conn
+	port *Port
+	once sync.Once
+}
+
+// Close closes the connection, and the port forgets it.
+func (c *conn) Close() error {
+	err := net.ErrClosed
+	c.once.Do(func() {
+		c.port.mu.Lock()
+		delete(c.port.peers, c)
+		c.port.mu.Unlock()
+		err = c.Conn.Close()
+	})
+	return err
+}
+
+// Open begins to accept connections. The caller ends the port by Close.
+func Open(c Config) (*Port, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.Self == "" || len(c.Self) > maxName:
+		return nil, fmt.Errorf("the name of this node has %d bytes, want from 1 to %d", len(c.Self), maxName)
+	case c.Group == "" || len(c.Group) > maxName:
+		return nil, fmt.Errorf("group-name has %d bytes, want from 1 to %d", len(c.Group), maxName)
+	case c.Timeout <= 0:
+		return nil, errors.New("the group's port needs a time limit")
+	case (c.Server == nil) != (c.Client == nil):
+		return nil, errors.New("the group's port needs TLS in both directions, or in none")
+	case c.Listener == nil || c.Handler == nil:
+		return nil, errors.New("the group's port needs a listener and a handler")
+	}
+	if c.Server != nil {
+		c.Server, c.Client = newest(c.Server), newest(c.Client)
+	}
+	if c.Dial == nil {
+		c.Dial = dialTCP
+	}
+	p := &Port{conf: c, pending: make(chan struct{}, maxPending), streams: make(chan net.Conn, queued),
+		peers: map[*conn]struct{}{}, idle: map[target][]*conn{}, raw: map[net.Conn]struct{}{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.done.Go(p.accept)
+	return p, nil
+}
+
+// newest returns a configuration of TLS 1.3: the proofs of the handshake need its key for applications.
+func newest(c *tls.Config) *tls.Config {
+	c = c.Clone()
+	c.MinVersion, c.MaxVersion = tls.VersionTLS13, 0
+	return c
+}
+
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
+}
+
+// Close ends the port and waits for its goroutines. Streams that were handed out end too.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	if p.end {
+		p.mu.Unlock()
+		return ErrClosed
+	}
+	p.end = true
+	var open []io.Closer
+	for c := range p.peers {
+		open = append(open, c)
+	}
+	for c := range p.raw {
+		open = append(open, c)
+	}
+	p.mu.Unlock()
+	p.cancel()
+	err := p.conf.Listener.Close()
+	for _, c := range open {
+		c.Close()
+	}
+	p.done.Wait()
+	for {
+		select {
+		case c := <-p.streams:
+			c.Close()
+		default:
+			return err
+		}
+	}
+}
+
+// accept takes connections until the port is closed.
+func (p *Port) accept() {
+	for {
+		raw, err := p.conf.Listener.Accept()
+		if p.ctx.Err() != nil {
+			if err == nil {
+				raw.Close()
+			}
+			return
+		}
+		if err != nil {
+			p.conf.Logger.Warn("the group's port cannot accept a connection", "error", err)
+			p.pause()
+			continue
+		}
+		select {
+		case p.pending <- struct{}{}:
+			p.done.Go(func() { p.serve(raw) })
+		default:
+			raw.Close() // more handshakes than a group has nodes
+		}
+	}
+}
+
+// pause waits before the next Accept after one that failed: of files or memory there may be enough later.
+func (p *Port) pause() {
+	t := time.NewTimer(p.conf.Timeout / 10)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-p.ctx.Done():
+	}
+}
+
+// serve makes the handshake of a connection, and then answers its calls, or hands it out as a stream.
+func (p *Port) serve(raw net.Conn) {
+	c, h, err := p.admit(raw)
+	<-p.pending
+	if err != nil {
+		if p.ctx.Err() == nil {
+			p.conf.Logger.Debug("a connection to the group's port was refused", "from", raw.RemoteAddr().String(), "error", err)
+		}
+		return
+	}
+	if h.kind == kindStream {
+		select {
+		case p.streams <- c:
+		default: // nothing accepts them: raft is not there, or no longer
+			c.Close()
+		}
+		return
+	}
+	defer c.Close()
+	for {
+		size, err := readSize(c) // an idle peer may be silent for ever
+		if err != nil {
+			return
+		}
+		var request []byte
+		if err := p.within(p.ctx, c, func() (err error) { request, err = readFrame(c, size); return err }); err != nil {
+			return
+		}
+		answer := p.conf.Handler(p.ctx, h.from, request)
+		if err := p.within(p.ctx, c, func() error { return writeFrame(c, answer) }); err != nil {
+			return
+		}
+	}
+}
+
+// admit makes the handshake of a connection that was accepted, within Timeout.
+func (p *Port) admit(raw net.Conn) (*conn, hello, error) {
+	if !p.track(raw) {
+		return nil, hello{}, ErrClosed
+	}
+	defer p.forget(raw)
+	secured := raw
+	if p.conf.Server != nil {
+		secured = tls.Server(raw, p.conf.Server)
+	}
+	var h hello
+	err := p.within(p.ctx, raw, func() (err error) {
+		h, err = p.answer(secured)
+		return err
+	})
+	if err != nil {
+		raw.Close()
+		return nil, h, err
+	}
+	c, err := p.keep(secured)
+	return c, h, err
+}
+
+// track notes a connection whose handshake begins, unless the port is closed.
+func (p *Port) track(raw net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.end {
+		raw.Close()
+		return false
+	}
+	p.raw[raw] = struct{}{}
+	return true
+}
+
+func (p *Port) forget(raw net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.raw, raw)
+}
+
+// keep notes a connection whose handshake is complete.
+func (p *Port) keep(secured net.Conn) (*conn, error) {
+	c := &conn{Conn: secured, port: p}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.end:
+		secured.Close()
+		return nil, ErrClosed
+	case len(p.peers) >= maxOpen:
+		secured.Close()
+		return nil, fmt.Errorf("the group's port has %d connections already", maxOpen)
+	}
+	p.peers[c] = struct{}{}
+	return c, nil
+}
+
+// within runs a step on a connection, and closes the connection if ctx ends or Timeout passes meanwhile. The step then fails, and the
+// error is that of the context.
+func (p *Port) within(ctx context.Context, c io.Closer, step func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, p.conf.Timeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	err := step()
+	if !stop() && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// connect dials a peer and makes the handshake.
+func (p *Port) connect(ctx context.Context, kind byte, at target) (*conn, error) {
+	if len(at.to) > maxName {
+		return nil, fmt.Errorf("the name of a node has %d bytes, want at most %d", len(at.to), maxName)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.conf.Timeout)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	raw, err := p.conf.Dial(ctx, at.address)
+	if err != nil {
+		return nil, err
+	}
+	if !p.track(raw) {
+		return nil, ErrClosed
+	}
+	defer p.forget(raw)
+	secured := raw
+	if p.conf.Client != nil {
+		secured = tls.Client(raw, p.conf.Client)
+	}
+	h := hello{kind: kind, group: p.conf.Group, from: p.conf.Self, to: at.to}
+	if err := p.within(ctx, raw, func() error { return p.ask(secured, h) }); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return p.keep(secured)
+}
+
+// Call sends a request to the node at an address and returns its answer. to is the name of the node that is meant; empty: any node
+// that is there. After an error the node may have handled the request.
+func (p *Port) Call(ctx context.Context, address, to string, request []byte) ([]byte, error) {
+	if len(request) > maxFrame {
+		return nil, ErrTooLarge
+	}
+	at := target{address, to}
+	c := p.borrow(at)
+	if c == nil {
+		var err error
+		if c, err = p.connect(ctx, kindCalls, at); err != nil {
+			return nil, fmt.Errorf("node %s: %w", shown(at), err)
+		}
+	}
+	var answer []byte
+	err := p.within(ctx, c, func() (err error) {
+		var size int
+		if err = writeFrame(c, request); err == nil {
+			size, err = readSize(c)
+		}
+		if err == nil {
+			answer, err = readFrame(c, size)
+		}
+		return err
+	})
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("node %s: %w", shown(at), err)
+	}
+	p.giveBack(at, c)
+	return answer, nil
+}
+
+// DialStream opens a stream to the node of a name.
+func (p *Port) DialStream(ctx context.Context, address, to string) (net.Conn, error) {
+	c, err := p.connect(ctx, kindStream, target{address, to})
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", shown(target{address, to}), err)
+	}
+	return c, nil
+}
+
+func shown(at target) string {
+	if at.to == "" {
+		return at.address
+	}
+	return at.to + " at " + at.address
+}
+
+// borrow returns a connection that has been used for a call, or nil.
+func (p *Port) borrow(at target) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.idle[at]
+	if len(all) == 0 {
+		return nil
+	}
+	c := all[len(all)-1]
+	if all = all[:len(all)-1]; len(all) == 0 {
+		delete(p.idle, at)
+	} else {
+		p.idle[at] = all
+	}
+	return c
+}
+
+// giveBack keeps a connection for the next call.
+func (p *Port) giveBack(at target, c *conn) {
+	p.mu.Lock()
+	keep := !p.end && len(p.idle[at]) < maxIdle
+	if keep {
+		p.idle[at] = append(p.idle[at], c)
+	}
+	p.mu.Unlock()
+	if !keep {
+		c.Close()
+	}
+}
+
+// Streams returns the listener of the streams that peers open. Its Close leaves the port open.
+func (p *Port) Streams() net.Listener {
+	ctx, cancel := context.WithCancel(p.ctx)
+	return &streams{port: p, ctx: ctx, cancel: cancel}
+}
+
+type streams struct {
+	port   *Port
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// Accept returns the next stream. After Close, or that of the port, it returns ErrClosed.
+func (s *streams) Accept() (net.Conn, error) {
+	select {
+	case <-s.ctx.Done():
+		return nil, ErrClosed
+	default:
+	}
+	select {
+	case c := <-s.port.streams:
+		return c, nil
+	case <-s.ctx.Done():
+		return nil, ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (s *streams) Close() error {
+	s.cancel()
+	return nil
+}
+
+// Addr returns the address of the port.
+func (s *streams) Addr() net.Addr { return s.port.conf.Listener.Addr() }
