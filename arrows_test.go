@@ -160,6 +160,7 @@ var arrows = []struct {
 	{"internal/group/sim", []string{"internal/group/directory", "internal/group/shard"}},
 	{"internal/group/voter", []string{"internal/group/directory", "internal/disk"}},
 	{"internal/group/port", []string{"internal/cleantext"}},
+	{"internal/group/settings", []string{"internal/group/directory"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 
