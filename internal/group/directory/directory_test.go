@@ -357,6 +357,31 @@ func TestACommandIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
+func TestAnAnswerIsReadAsItWasWritten(t *testing.T) {
+	draw.Check(t, func(rt *rapid.T) {
+		d := three(t)
+		for range rapid.IntRange(0, 5).Draw(rt, "commands") {
+			d.Apply(command().Draw(rt, "command"))
+		}
+		a := d.Apply(command().Draw(rt, "last"))
+		b := AppendAnswer(nil, a)
+		got, err := DecodeAnswer(b)
+		if err != nil || got.Refused != a.Refused || got.Node != a.Node || len(got.Shards) != len(a.Shards) ||
+			string(AppendAnswer(nil, got)) != string(b) {
+			rt.Fatalf("%+v was read as %+v, %v", a, got, err)
+		}
+		for i := range b {
+			if _, err := DecodeAnswer(b[:i]); !errors.Is(err, ErrDamaged) {
+				rt.Fatalf("cut to %d of %d bytes: %v, want ErrDamaged", i, len(b), err)
+			}
+		}
+		b[0]++
+		if _, err := DecodeAnswer(b); err == nil || errors.Is(err, ErrDamaged) {
+			rt.Fatalf("an answer of a newer format: %v", err)
+		}
+	})
+}
+
 func TestEachRefusalSaysWhy(t *testing.T) {
 	for r := Stale; r <= LossRefused; r++ {
 		if len(r.Error()) < 10 {

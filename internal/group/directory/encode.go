@@ -7,21 +7,24 @@ import (
 	"hash/crc32"
 )
 
-// A snapshot and a command are numbers as varints (encoding/binary) and texts with their length before them:
+// A snapshot, a command and an answer are numbers as varints (encoding/binary) and texts with their length before them:
 //
 //	snapshot  format 1 byte, the highest ID, nodes, shards, CRC-32C of all before it 4 bytes
 //	command   format 1 byte, kind, fields
+//	answer    format 1 byte, fields
 //
 // A later version that adds a field raises the format, and reads the formats before it.
 const (
 	snapshotFormat = 1
 	commandFormat  = 1
+	answerFormat   = 1
 )
 
 // maxCount bounds what a length in damaged input can make Restore allocate. A group has a few nodes, and a few shards a node.
 const maxCount = 1 << 16
 
-// ErrDamaged is what Restore and DecodeCommand return for bytes that Snapshot and AppendCommand did not write.
+// ErrDamaged is what Restore, DecodeCommand and DecodeAnswer return for bytes that Snapshot, AppendCommand and AppendAnswer did not
+// write.
 var ErrDamaged = errors.New("directory: damaged")
 
 // Snapshot returns the state in bytes. O(state).
@@ -29,14 +32,9 @@ func (d *Directory) Snapshot() []byte {
 	b := binary.AppendUvarint([]byte{snapshotFormat}, uint64(d.last))
 	b = binary.AppendUvarint(b, uint64(len(d.nodes)))
 	for _, n := range d.nodes {
-		b = appendNumbers(b, uint64(n.ID), n.Incarnation, n.Process, flags(n.Voter, n.Data), uint64(n.Level))
-		b = appendText(b, n.Address)
+		b = appendNode(b, n)
 	}
-	b = binary.AppendUvarint(b, uint64(len(d.shards)))
-	for _, s := range d.shards {
-		b = appendNumbers(b, uint64(s.ID), s.Epoch, s.Version, uint64(s.Master.Node), s.Master.Incarnation, uint64(s.K), s.Losses)
-		b = appendMembers(b, s.InSync)
-	}
+	b = appendShards(b, d.shards)
 	return binary.BigEndian.AppendUint32(b, checksum(b))
 }
 
@@ -58,9 +56,7 @@ func (d *Directory) Restore(snapshot []byte) error {
 	for range r.number(maxCount) {
 		next.nodes = append(next.nodes, r.node())
 	}
-	for range r.number(maxCount) {
-		next.shards = append(next.shards, r.shard())
-	}
+	next.shards = r.shards()
 	if err := r.end(); err != nil {
 		return fmt.Errorf("%w: the snapshot %w", ErrDamaged, err)
 	}
@@ -98,6 +94,29 @@ func DecodeCommand(b []byte) (Command, error) {
 	return c, nil
 }
 
+// AppendAnswer appends an answer to b, as DecodeAnswer reads it.
+func AppendAnswer(b []byte, a Answer) []byte {
+	b = appendNumbers(append(b, answerFormat), uint64(a.Refused))
+	return appendShards(appendNode(b, a.Node), a.Shards)
+}
+
+// DecodeAnswer returns the answer in b. It returns ErrDamaged for other bytes.
+func DecodeAnswer(b []byte) (Answer, error) {
+	if len(b) == 0 {
+		return Answer{}, fmt.Errorf("%w: an empty answer", ErrDamaged)
+	}
+	if b[0] != answerFormat {
+		return Answer{}, fmt.Errorf("directory: an answer of format %d, want %d: a newer version of ebb has written it", b[0], answerFormat)
+	}
+	r := reader{rest: b[1:]}
+	a := Answer{Refused: Refusal(r.number(255)), Node: r.node()}
+	a.Shards = r.shards()
+	if err := r.end(); err != nil {
+		return Answer{}, fmt.Errorf("%w: the answer %w", ErrDamaged, err)
+	}
+	return a, nil
+}
+
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 func appendNumbers(b []byte, all ...uint64) []byte {
@@ -109,6 +128,19 @@ func appendNumbers(b []byte, all ...uint64) []byte {
 
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendNode(b []byte, n Node) []byte {
+	return appendText(appendNumbers(b, uint64(n.ID), n.Incarnation, n.Process, flags(n.Voter, n.Data), uint64(n.Level)), n.Address)
+}
+
+func appendShards(b []byte, all []Shard) []byte {
+	b = binary.AppendUvarint(b, uint64(len(all)))
+	for _, s := range all {
+		b = appendNumbers(b, uint64(s.ID), s.Epoch, s.Version, uint64(s.Master.Node), s.Master.Incarnation, uint64(s.K), s.Losses)
+		b = appendMembers(b, s.InSync)
+	}
+	return b
 }
 
 func appendMembers(b []byte, all []Member) []byte {
@@ -197,6 +229,16 @@ func (r *reader) node() Node {
 	n.Level = Level(r.number(uint64(Disk)))
 	n.Address = r.text()
 	return n
+}
+
+func (r *reader) shards() (all []Shard) {
+	for range r.number(maxCount) {
+		all = append(all, r.shard())
+		if r.err != nil {
+			return nil
+		}
+	}
+	return all
 }
 
 func (r *reader) shard() Shard {
