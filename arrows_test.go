@@ -161,6 +161,7 @@ var arrows = []struct {
 	{"internal/group/voter", []string{"internal/group/directory", "internal/disk"}},
 	{"internal/group/port", []string{"internal/cleantext"}},
 	{"internal/group/settings", []string{"internal/group/directory"}},
+	{"internal/group/control", []string{"internal/group/", "internal/disk"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 

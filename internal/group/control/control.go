@@ -1,0 +1,342 @@
+// Package control is a node's part in saying which node is the master: it founds the group, registers the node, tells all voters
+// again and again that it is alive, takes its proposals to the leader, and promotes another node if it leads and the master is silent.
+//
+//	                       ┌─ beats, a tenth of group-timeout apart ─▶ each other node:  shard.Controller
+//	Report ─▶ Control ─────┤
+//	Propose ───────────────┴─ to the leader ─▶ voter.Propose ─▶ the directory ─▶ Registered, Applied
+//
+// No data passes through it, and it knows no replication: internal/group/shard decides what a master proposes, and what a node may do.
+//
+// The first start. A node whose voter has no state does nothing until it is in a group. The first node of the list founds one, once all
+// others have said that they are in none: so it needs all nodes. One that has lost its file finds the others in a group, and the
+// leader admits it.
+//
+// Invariants:
+//
+//   - Registered is called once, before the first Applied; both by one goroutine.
+//   - Only the leader of the directory admits, adds and promotes; if it is no longer the leader, its proposals are refused.
+//
+// Start reading at Open, then lead.go.
+package control
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/port"
+	"github.com/ebbdb/ebb/internal/group/settings"
+	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/group/voter"
+)
+
+// theShard is the only shard that there is so far.
+const theShard directory.ShardID = 1
+
+// beatsInTimeout is how many beats a node sends within group-timeout. Some may get lost before it counts as silent.
+const beatsInTimeout = 10
+
+// ErrNoLeader is the error of Propose while no voter leads, as far as this node knows.
+var ErrNoLeader = errors.New("no node leads the group's directory: a majority of the nodes must reach each other")
+
+// Config says how a node takes part. FS, Dial, Server, Client, Logger and Random may be left out.
+type Config struct {
+	Group *settings.Group
+	Data  bool // it can be a member of the shard; false: a witness
+	// Register is the node's Register, by shard.Restart, with its Process and its Level.
+	Register directory.Command
+	Now      func() shard.Time // the node's monotonic clock
+	// Report says what the node does. It is called often, and concurrently.
+	Report func() shard.Report
+	// Registered is called when the Register was answered: the node begins from what the answer has. Applied is called after changes.
+	Registered func(directory.Member, []directory.Shard)
+	Applied    func([]directory.Shard)
+
+	FS             disk.FS // nil: the system's
+	Dir            string  // of the voter's file
+	Random         func() uint64
+	Listener       net.Listener // of the group's port
+	Dial           func(ctx context.Context, address string) (net.Conn, error)
+	Server, Client *tls.Config
+	Logger         *slog.Logger
+}
+
+// Control is a node's part in its group. It is safe for concurrent use.
+type Control struct {
+	conf   Config
+	tick   time.Duration
+	voter  *voter.Voter
+	port   *port.Port
+	warned bool          // that several nodes have data; of the goroutine that leads
+	opened chan struct{} // closed when voter and port are there
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu         sync.Mutex // guards what follows
+	controller *shard.Controller
+	heard      map[directory.NodeID]heard
+}
+
+// heard is the newest beat of a node.
+type heard struct {
+	beat
+	at shard.Time
+}
+
+// Open begins to take part. The caller ends it by Close.
+func Open(c Config) (*Control, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	k := &Control{conf: c, tick: c.Group.Timeout / beatsInTimeout, opened: make(chan struct{}),
+		controller: shard.NewController(c.Group.Timeout), heard: map[directory.NodeID]heard{}}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	v, err := voter.Open(voter.Config{Node: c.Group.Self.ID, Address: c.Group.Self.Address, FS: c.FS, Dir: c.Dir, Timeout: c.Group.Timeout,
+		Logger: c.Logger, Network: k.network, Random: c.Random})
+	if err != nil {
+		k.cancel()
+		if k.port != nil {
+			err = errors.Join(err, k.port.Close())
+		}
+		return nil, err
+	}
+	k.voter = v
+	close(k.opened)
+	k.done.Go(k.found)
+	k.done.Go(k.watch)
+	k.done.Go(k.leads)
+	for _, n := range c.Group.Nodes {
+		if n.ID != c.Group.Self.ID {
+			k.done.Go(func() { k.beats(n) })
+		}
+	}
+	return k, nil
+}
+
+// network opens the port and returns the transport of raft.
+func (k *Control) network(self voter.Server) (voter.Transport, error) {
+	c, g := &k.conf, k.conf.Group
+	p, err := port.Open(port.Config{Self: self.Name(), Group: g.Name, Secret: g.Secret, Listener: c.Listener, Server: c.Server,
+		Client: c.Client, Dial: c.Dial, Timeout: g.Timeout, Handler: k.answer, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	k.port = p
+	return voter.Over(p, self, g.Timeout/4, c.Logger), nil
+}
+
+// Close ends the node's part and waits for it.
+func (k *Control) Close() error {
+	k.cancel()
+	err := errors.Join(k.voter.Close(), k.port.Close())
+	k.done.Wait()
+	return err
+}
+
+// Self returns the name of this node's voter.
+func (k *Control) Self() voter.Server { return k.voter.Self() }
+
+// Shards returns the shards as this node knows them.
+func (k *Control) Shards() []directory.Shard { return k.voter.Shards() }
+
+// Propose takes a command to the leader of the directory and returns its answer. After an error other than ErrNoLeader and
+// voter.ErrNotLeader the command may be applied, even later.
+func (k *Control) Propose(ctx context.Context, c directory.Command) (directory.Answer, error) {
+	a, err := k.voter.Propose(c)
+	if !errors.Is(err, voter.ErrNotLeader) {
+		return a, err
+	}
+	leader, ok := k.voter.Leader()
+	if !ok || leader == k.voter.Self() {
+		return a, ErrNoLeader
+	}
+	b, err := k.port.Call(ctx, leader.Address, leader.Name(), directory.AppendCommand([]byte{kindPropose}, c))
+	if err != nil {
+		return a, err
+	}
+	return parseOutcome(b)
+}
+
+// answer answers the call of another node.
+func (k *Control) answer(ctx context.Context, _ string, request []byte) []byte {
+	select {
+	case <-k.opened:
+	case <-ctx.Done():
+		return nil
+	}
+	if len(request) == 0 {
+		return nil
+	}
+	switch body := request[1:]; request[0] {
+	case kindHello:
+		return hello{k.voter.Self(), k.voter.Founded()}.append(nil)
+	case kindBeat:
+		h, err := parseBeat(body)
+		if err == nil {
+			err = k.hear(h)
+		}
+		if err != nil {
+			k.conf.Logger.Warn("a heartbeat of a node of the group is not counted", "error", err)
+		}
+	case kindPropose:
+		c, err := directory.DecodeCommand(body)
+		if err != nil {
+			return appendOutcome(nil, directory.Answer{}, err)
+		}
+		a, err := k.voter.Propose(c)
+		return appendOutcome(nil, a, err)
+	}
+	return nil
+}
+
+// hear takes the beat of a node, if it is where the list has it.
+func (k *Control) hear(b beat) error {
+	if err := k.listed(b.server); err != nil {
+		return err
+	}
+	now := k.conf.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.heard[b.server.Node] = heard{b, now}
+	k.controller.Hear(now, b.report)
+	return nil
+}
+
+// listed returns an error unless a voter is a node of the list.
+func (k *Control) listed(s voter.Server) error {
+	for _, n := range k.conf.Group.Nodes {
+		switch {
+		case n.ID == s.Node && n.Address == s.Address:
+			return nil
+		case n.ID == s.Node, n.Address == s.Address:
+			return fmt.Errorf("the node at %s counts itself as number %d, and %s is number %d here: group must be the same list on all nodes",
+				s.Address, s.Node, n.Address, n.ID)
+		}
+	}
+	return fmt.Errorf("the node %d at %s is not in the list of this node: group must be the same on all nodes", s.Node, s.Address)
+}
+
+// beat returns what this node says of itself.
+func (k *Control) beat() beat {
+	r := k.conf.Report()
+	r.From.Node = k.conf.Group.Self.ID
+	return beat{server: k.voter.Self(), data: k.conf.Data, report: r}
+}
+
+// beats tells another node, until the end, that this one is alive.
+func (k *Control) beats(to settings.Node) {
+	for k.sleep() {
+		ctx, cancel := context.WithTimeout(k.ctx, k.conf.Group.Timeout/2)
+		_, err := k.port.Call(ctx, to.Address, "", k.beat().append(nil))
+		cancel()
+		if err != nil && k.ctx.Err() == nil {
+			k.conf.Logger.Debug("a node of the group does not answer", "node", to.Address, "error", err)
+		}
+	}
+}
+
+// sleep waits for a tick, and reports whether the node goes on.
+func (k *Control) sleep() bool {
+	t := time.NewTimer(k.tick)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-k.ctx.Done():
+		return false
+	}
+}
+
+// found founds the group, if this node is the first of the list and no node is in a group.
+func (k *Control) found() {
+	if k.conf.Group.Self.ID != k.conf.Group.Nodes[0].ID {
+		return
+	}
+	for !k.voter.Founded() {
+		all, ok := k.ask()
+		if ok {
+			err := k.voter.Found(all)
+			if err == nil {
+				k.conf.Logger.Info("this node has founded the group", "nodes", len(all))
+				return
+			}
+			k.conf.Logger.Warn("the group cannot be founded", "error", err)
+		}
+		if !k.sleep() {
+			return
+		}
+	}
+}
+
+// ask asks all other nodes how their voters are named, and reports whether all have answered and none is in a group.
+func (k *Control) ask() (all []voter.Server, ok bool) {
+	for _, n := range k.conf.Group.Nodes {
+		if n.ID == k.conf.Group.Self.ID {
+			all = append(all, k.voter.Self())
+			continue
+		}
+		b, err := k.port.Call(k.ctx, n.Address, "", []byte{kindHello})
+		var h hello
+		if err == nil {
+			h, err = parseHello(b)
+		}
+		if err == nil {
+			err = k.listed(h.server)
+		}
+		if err == nil && h.server.Node != n.ID {
+			err = fmt.Errorf("the node at %s counts itself as number %d, want %d", n.Address, h.server.Node, n.ID)
+		}
+		switch {
+		case err != nil && k.ctx.Err() == nil:
+			k.conf.Logger.Info("the first start of a group needs all nodes, and one does not answer", "node", n.Address, "error", err)
+			return nil, false
+		case err != nil, h.founded:
+			return nil, false // its leader will admit this node
+		}
+		all = append(all, h.server)
+	}
+	return all, true
+}
+
+// watch registers this node, and then tells of each change of the directory.
+func (k *Control) watch() {
+	if !k.register() {
+		return
+	}
+	for {
+		select {
+		case <-k.voter.Changed():
+			k.conf.Applied(k.voter.Shards())
+		case <-k.ctx.Done():
+			return
+		}
+	}
+}
+
+// register proposes the Register of this node until it is answered, and reports false if the node ends before.
+func (k *Control) register() bool {
+	for c := k.conf.Register; ; {
+		a, err := k.Propose(k.ctx, c)
+		switch {
+		case err != nil:
+			k.conf.Logger.Debug("this node is not registered yet", "error", err)
+		case a.Refused == directory.OldMember:
+			c = shard.Again(c, a)
+			continue
+		case a.Refused == 0:
+			k.conf.Registered(directory.Member{Node: c.Node, Incarnation: c.Incarnation}, a.Shards)
+			return true
+		}
+		if !k.sleep() {
+			return false
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package control
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/group/voter"
+)
+
+// What nodes say to each other in calls (internal/group/port). A request begins with its kind:
+//
+//	hello    nothing                                  ─▶ the name of the voter, whether it is in a group
+//	beat     the name of the voter, data, a report    ─▶ nothing
+//	propose  a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
+//
+// Numbers are varints, texts have their length before them.
+const (
+	kindHello   byte = 'h'
+	kindBeat    byte = 'b'
+	kindPropose byte = 'p'
+)
+
+const (
+	proposed byte = iota
+	notLeader
+	failed
+)
+
+var errMessage = errors.New("a message between nodes cannot be read: they may run other versions of ebb")
+
+// hello is the answer to a hello.
+type hello struct {
+	server  voter.Server
+	founded bool
+}
+
+func (h hello) append(b []byte) []byte {
+	return append(appendText(b, h.server.String()), flag(h.founded))
+}
+
+func parseHello(b []byte) (hello, error) {
+	name, rest, ok := text(b)
+	server, err := voter.ParseServer(name)
+	if !ok || err != nil || len(rest) != 1 || rest[0] > 1 {
+		return hello{}, errMessage
+	}
+	return hello{server, rest[0] == 1}, nil
+}
+
+// beat is a heartbeat: what a node says of itself.
+type beat struct {
+	server voter.Server
+	data   bool
+	report shard.Report
+}
+
+func (h beat) append(b []byte) []byte {
+	b = append(appendText(append(b, kindBeat), h.server.String()), flag(h.data))
+	for _, n := range []uint64{uint64(h.report.From.Node), h.report.From.Incarnation, h.report.Master, h.report.End} {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+// parseBeat reads a beat behind its kind.
+func parseBeat(b []byte) (h beat, err error) {
+	name, rest, ok := text(b)
+	if h.server, err = voter.ParseServer(name); !ok || err != nil || len(rest) == 0 || rest[0] > 1 {
+		return beat{}, errMessage
+	}
+	h.data, rest = rest[0] == 1, rest[1:]
+	var numbers [4]uint64
+	for i := range numbers {
+		n, size := binary.Uvarint(rest)
+		if size <= 0 {
+			return beat{}, errMessage
+		}
+		numbers[i], rest = n, rest[size:]
+	}
+	if len(rest) > 0 || numbers[0] != uint64(h.server.Node) {
+		return beat{}, errMessage
+	}
+	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[1]}, Master: numbers[2], End: numbers[3]}
+	return h, nil
+}
+
+// appendOutcome appends what came of a proposal.
+func appendOutcome(b []byte, a directory.Answer, err error) []byte {
+	switch {
+	case err == nil:
+		return directory.AppendAnswer(append(b, proposed), a)
+	case errors.Is(err, voter.ErrNotLeader):
+		return append(b, notLeader)
+	}
+	return append(append(b, failed), err.Error()...)
+}
+
+func parseOutcome(b []byte) (directory.Answer, error) {
+	if len(b) == 0 {
+		return directory.Answer{}, errMessage
+	}
+	switch b[0] {
+	case proposed:
+		return directory.DecodeAnswer(b[1:])
+	case notLeader:
+		return directory.Answer{}, voter.ErrNotLeader
+	case failed:
+		return directory.Answer{}, fmt.Errorf("the leader of the group's directory: %s", b[1:])
+	}
+	return directory.Answer{}, errMessage
+}
+
+func flag(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// text reads a text, and returns what follows it.
+func text(b []byte) (s string, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return "", nil, false
+	}
+	return string(b[size : size+int(n)]), b[size+int(n):], true
+}
