@@ -162,6 +162,7 @@ var arrows = []struct {
 	{"internal/group/port", []string{"internal/cleantext"}},
 	{"internal/group/settings", []string{"internal/group/directory"}},
 	{"internal/group/control", []string{"internal/group/", "internal/disk"}},
+	{"internal/group/sentinel", []string{"internal/glob", "internal/wire"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 

@@ -1,0 +1,330 @@
+package sentinel
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/glob"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// Errors of Options.Failover.
+var (
+	// ErrNoReplica means that no replica can become the master.
+	ErrNoReplica = errors.New("no suitable replica to promote")
+	// ErrUnderWay means that a failover is under way.
+	ErrUnderWay = errors.New("failover already in progress")
+)
+
+// maxChannels bounds the channels and patterns of a client.
+const maxChannels = 64
+
+// client is a connection's state. One goroutine runs its commands; others publish to it, see conn.
+type client struct {
+	opt      *Options
+	w        wire.Writer
+	id       int64
+	name     string
+	loggedIn bool
+	channels []string
+	patterns []string
+	quit     bool
+}
+
+// run answers a command. args has one word at least.
+func (c *client) run(ctx context.Context, args []string) {
+	name, words := strings.ToLower(args[0]), args[1:]
+	switch {
+	case !c.loggedIn && c.opt.password() != "" && name != "auth" && name != "hello" && name != "quit":
+		c.w.Error("NOAUTH Authentication required.")
+		return
+	case c.w.Proto != 3 && c.subscribed() && !strings.Contains(" subscribe unsubscribe psubscribe punsubscribe ping quit ", " "+name+" "):
+		c.w.Error("ERR Can't execute '" + name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+		return
+	}
+	switch name {
+	case "ping":
+		c.ping(words)
+	case "auth":
+		c.auth(words)
+	case "hello":
+		c.hello(words)
+	case "client":
+		c.named(words)
+	case "role":
+		c.w.Array(2)
+		c.w.BulkString("sentinel")
+		c.w.Array(1)
+		c.w.BulkString(c.opt.View().Name)
+	case "info":
+		c.w.Verbatim("txt", c.info(words))
+	case "sentinel":
+		c.sentinel(ctx, words)
+	case "subscribe", "psubscribe":
+		c.subscribe(name, words)
+	case "unsubscribe", "punsubscribe":
+		c.unsubscribe(name, words)
+	case "quit":
+		c.w.OK()
+		c.quit = true
+	default:
+		c.unknown(args)
+	}
+}
+
+func (c *client) unknown(args []string) {
+	var b strings.Builder
+	for _, a := range args[1:] {
+		if b.Len() < 128 {
+			fmt.Fprintf(&b, "'%s' ", a[:min(len(a), 128-b.Len())])
+		}
+	}
+	c.w.Error(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", args[0][:min(len(args[0]), 128)], b.String()))
+}
+
+func (c *client) arity(command string) {
+	c.w.Error("ERR wrong number of arguments for '" + command + "' command")
+}
+
+func (c *client) ping(words []string) {
+	switch {
+	case len(words) > 1:
+		c.arity("ping")
+	case c.subscribed() && c.w.Proto != 3:
+		c.w.Array(2)
+		c.w.BulkString("pong")
+		c.w.BulkString(strings.Join(words, ""))
+	case len(words) == 1:
+		c.w.BulkString(words[0])
+	default:
+		c.w.Simple("PONG")
+	}
+}
+
+// login checks a user's name and password.
+func (c *client) login(user, password string) bool {
+	want := c.opt.password()
+	c.loggedIn = user == "default" && (want == "" || subtle.ConstantTimeCompare([]byte(password), []byte(want)) == 1)
+	return c.loggedIn
+}
+
+const wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+
+func (c *client) auth(words []string) {
+	switch {
+	case len(words) == 0:
+		c.arity("auth")
+	case len(words) > 2:
+		c.w.Error("ERR syntax error")
+	case len(words) == 1 && c.opt.password() == "":
+		c.w.Error("ERR AUTH <password> called without any password configured for the default user. " +
+			"Are you sure your configuration is correct?")
+	case !c.login(append([]string{"default"}, words...)[len(words)-1], words[len(words)-1]):
+		c.w.Error(wrongPass)
+	default:
+		c.w.OK()
+	}
+}
+
+func (c *client) hello(words []string) {
+	proto := c.w.Proto
+	if len(words) > 0 {
+		n, err := strconv.Atoi(words[0])
+		switch {
+		case err != nil:
+			c.w.Error("ERR Protocol version is not an integer or out of range")
+			return
+		case n != 2 && n != 3:
+			c.w.Error("NOPROTO unsupported protocol version")
+			return
+		}
+		proto, words = n, words[1:]
+	}
+	for len(words) > 0 {
+		switch option := strings.ToLower(words[0]); {
+		case option == "auth" && len(words) > 2:
+			if !c.login(words[1], words[2]) {
+				c.w.Error(wrongPass)
+				return
+			}
+			words = words[3:]
+		case option == "setname" && len(words) > 1:
+			c.name, words = words[1], words[2:]
+		default:
+			c.w.Error("ERR Syntax error in HELLO option '" + words[0] + "'")
+			return
+		}
+	}
+	if !c.loggedIn && c.opt.password() != "" {
+		c.w.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option " +
+			"can be used to authenticate the client and select the RESP protocol version at the same time")
+		return
+	}
+	c.w.Proto = proto
+	c.w.Map(6)
+	c.pair("server", "redis")
+	c.pair("version", c.opt.Version)
+	c.w.BulkString("proto")
+	c.w.Int(int64(max(proto, 2)))
+	c.w.BulkString("id")
+	c.w.Int(c.id)
+	c.pair("mode", "sentinel")
+	c.w.BulkString("modules")
+	c.w.Array(0)
+}
+
+func (c *client) pair(name, value string) {
+	c.w.BulkString(name)
+	c.w.BulkString(value)
+}
+
+// named answers CLIENT.
+func (c *client) named(words []string) {
+	if len(words) == 0 {
+		c.arity("client")
+		return
+	}
+	switch sub := strings.ToLower(words[0]); {
+	case sub == "setname" && len(words) == 2:
+		c.name = words[1]
+		c.w.OK()
+	case sub == "setinfo" && len(words) == 3:
+		c.w.OK()
+	case sub == "getname" && len(words) == 1:
+		if c.name == "" {
+			c.w.Null()
+			return
+		}
+		c.w.BulkString(c.name)
+	case sub == "id" && len(words) == 1:
+		c.w.Int(c.id)
+	case strings.Contains(" setname setinfo getname id ", " "+sub+" "):
+		c.arity("client|" + sub)
+	default:
+		c.w.Error("ERR unknown subcommand '" + words[0] + "'. Try CLIENT HELP.")
+	}
+}
+
+// info returns the sections of INFO that are asked for.
+func (c *client) info(words []string) string {
+	wants := func(section string) bool {
+		if len(words) == 0 {
+			return true
+		}
+		for _, w := range words {
+			if w = strings.ToLower(w); w == section || w == "all" || w == "everything" || w == "default" {
+				return true
+			}
+		}
+		return false
+	}
+	v, b := c.opt.View(), new(strings.Builder)
+	if wants("server") {
+		fmt.Fprintf(b, "# Server\r\nredis_version:%s\r\nredis_mode:sentinel\r\nrun_id:%s\r\n", c.opt.Version, v.ID)
+	}
+	if wants("sentinel") {
+		if b.Len() > 0 {
+			b.WriteString("\r\n")
+		}
+		status := "ok"
+		if v.Master.Down || v.Master.Host == "" {
+			status = "sdown"
+		}
+		fmt.Fprintf(b, "# Sentinel\r\nsentinel_masters:1\r\nsentinel_tilt:0\r\nsentinel_tilt_since_seconds:-1\r\nsentinel_running_scripts:0\r\n"+
+			"sentinel_scripts_queue_length:0\r\nsentinel_simulate_failure_flags:0\r\n"+
+			"master0:name=%s,status=%s,address=%s,slaves=%d,sentinels=%d\r\n",
+			v.Name, status, v.Master.address(), len(v.Replicas), len(v.Others)+1)
+	}
+	return b.String()
+}
+
+// The channels of a client.
+
+func (c *client) subscribed() bool { return len(c.channels)+len(c.patterns) > 0 }
+
+// list returns the channels or the patterns, by the command.
+func (c *client) list(command string) *[]string {
+	if strings.HasPrefix(command, "p") {
+		return &c.patterns
+	}
+	return &c.channels
+}
+
+func (c *client) subscribe(command string, names []string) {
+	if len(names) == 0 {
+		c.arity(command)
+		return
+	}
+	list := c.list(command)
+	for _, name := range names {
+		if !contains(*list, name) {
+			if len(c.channels)+len(c.patterns) >= maxChannels {
+				c.w.Error(fmt.Sprintf("ERR a client may have at most %d channels and patterns here", maxChannels))
+				return
+			}
+			*list = append(*list, name)
+		}
+		c.confirm(command, name)
+	}
+}
+
+func (c *client) unsubscribe(command string, names []string) {
+	list := c.list(command)
+	if len(names) == 0 {
+		names = append(names, *list...)
+	}
+	if len(names) == 0 {
+		c.w.Push(3)
+		c.w.BulkString(command)
+		c.w.Null()
+		c.w.Int(int64(len(c.channels) + len(c.patterns)))
+	}
+	for _, name := range names {
+		kept := (*list)[:0]
+		for _, have := range *list {
+			if have != name {
+				kept = append(kept, have)
+			}
+		}
+		*list = kept
+		c.confirm(command, name)
+	}
+}
+
+func (c *client) confirm(command, name string) {
+	c.w.Push(3)
+	c.w.BulkString(command)
+	c.w.BulkString(name)
+	c.w.Int(int64(len(c.channels) + len(c.patterns)))
+}
+
+// publish appends a message to what the client gets, for each of its channels and patterns that it belongs to.
+func (c *client) publish(e event) {
+	if contains(c.channels, e.channel) {
+		c.w.Push(3)
+		for _, s := range []string{"message", e.channel, e.text} {
+			c.w.BulkString(s)
+		}
+	}
+	for _, p := range c.patterns {
+		if glob.Match(p, e.channel) {
+			c.w.Push(4)
+			for _, s := range []string{"pmessage", p, e.channel, e.text} {
+				c.w.BulkString(s)
+			}
+		}
+	}
+}
+
+func contains(all []string, s string) bool {
+	for _, have := range all {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}

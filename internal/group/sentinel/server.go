@@ -1,0 +1,251 @@
+package sentinel
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+const (
+	// maxClients is how many connections there are at once. A client keeps one, or asks and leaves.
+	maxClients = 1024
+	// maxRequest bounds a request that has not arrived as a whole: requests have a few words.
+	maxRequest = 16 << 10
+	// maxQueued is how many answers and messages wait for a client that reads slowly, before it is closed.
+	maxQueued = 64
+	// readSize is how much is read at once.
+	readSize = 4 << 10
+)
+
+// Options configure a Service. Listener, View, Failover, Version, Period and Patience are required.
+type Options struct {
+	Listener net.Listener // the Service closes it
+	View     func() View  // called often, and concurrently; it does not block
+	// Failover begins to promote another replica, and does not wait for the end. Errors: ErrNoReplica, ErrUnderWay and others.
+	Failover func(context.Context) error
+	Password func() string // of the user default; nil, or an empty one: clients need not log in
+	Version  string        // of Redis, for clients that ask
+	Period   time.Duration // between two looks for events
+	Patience time.Duration // how long a client may take for an answer
+	Logger   *slog.Logger  // nil: none
+}
+
+func (o *Options) password() string {
+	if o.Password == nil {
+		return ""
+	}
+	return o.Password()
+}
+
+// Service answers clients. The caller ends it by Close.
+type Service struct {
+	opt    Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	conns  map[*conn]struct{}
+	lastID int64
+}
+
+// conn is the connection of a client.
+type conn struct {
+	net.Conn
+	out chan []byte // to its writer; closed by its reader
+
+	mu sync.Mutex // guards what follows
+	client
+	full bool // the client reads too slowly, and is being closed
+}
+
+// Serve begins to answer clients.
+func Serve(o Options) *Service {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{opt: o, conns: map[*conn]struct{}{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.done.Go(s.accept)
+	s.done.Go(s.look)
+	return s
+}
+
+// Close ends the service and waits for its goroutines.
+func (s *Service) Close() error {
+	s.cancel()
+	err := s.opt.Listener.Close()
+	s.mu.Lock()
+	for c := range s.conns {
+		c.Close()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+	return err
+}
+
+// accept takes connections until the service is closed.
+func (s *Service) accept() {
+	for {
+		raw, err := s.opt.Listener.Accept()
+		switch {
+		case s.ctx.Err() != nil:
+			if err == nil {
+				raw.Close()
+			}
+			return
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			s.opt.Logger.Warn("a client of Sentinel's protocol cannot be accepted", "error", err)
+			if !s.sleep() {
+				return
+			}
+			continue
+		}
+		c := &conn{Conn: raw, out: make(chan []byte, maxQueued), client: client{opt: &s.opt}}
+		if !s.add(c) {
+			raw.Close()
+			continue
+		}
+		s.done.Go(func() { s.read(c) })
+		s.done.Go(func() { s.write(c) })
+	}
+}
+
+func (s *Service) add(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.conns) >= maxClients || s.ctx.Err() != nil {
+		return false
+	}
+	s.lastID++
+	c.id = s.lastID
+	s.conns[c] = struct{}{}
+	return true
+}
+
+// sleep waits for Period, and reports whether the service goes on.
+func (s *Service) sleep() bool {
+	t := time.NewTimer(s.opt.Period)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// read runs the requests of a client until its connection ends.
+func (s *Service) read(c *conn) {
+	defer func() {
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+		c.mu.Lock()
+		close(c.out)
+		c.full = true // nothing is published to it from now on
+		c.mu.Unlock()
+	}()
+	p := wire.Parser{Limits: wire.Limits{MaxBulk: maxRequest, MaxArgs: maxChannels + 1, MaxInline: maxRequest}}
+	var buf []byte
+	for {
+		args, n, err := p.Next(buf)
+		if err != nil {
+			c.say(func() { c.w.Error("ERR " + err.Error()) })
+			return
+		}
+		if n == 0 {
+			if len(buf) > maxRequest {
+				return
+			}
+			buf = append(buf, make([]byte, readSize)...)
+			got, err := c.Read(buf[len(buf)-readSize:])
+			if buf = buf[:len(buf)-readSize+got]; err != nil {
+				return
+			}
+			continue
+		}
+		words := make([]string, len(args))
+		for i, a := range args {
+			words[i] = string(a)
+		}
+		buf = buf[n:]
+		if len(words) > 0 && !c.say(func() { c.run(s.ctx, words) }) {
+			return
+		}
+	}
+}
+
+// say runs something that appends to what the client gets, and passes that to its writer. It reports false when the connection ends.
+func (c *conn) say(something func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	something()
+	return c.flush() && !c.quit
+}
+
+// flush passes what the client gets to its writer. A client that reads too slowly is closed.
+func (c *conn) flush() bool {
+	if c.full || len(c.w.Buf) == 0 {
+		return !c.full
+	}
+	select {
+	case c.out <- c.w.Buf:
+		c.w.Buf = nil
+		return true
+	default:
+		c.full = true
+		c.Close()
+		return false
+	}
+}
+
+// write writes answers and messages to a client, each within Patience, and closes the connection behind the last one.
+func (s *Service) write(c *conn) {
+	defer c.Close()
+	for b := range c.out {
+		late := time.AfterFunc(s.opt.Patience, func() { c.Close() })
+		_, err := c.Write(b)
+		late.Stop()
+		if err != nil {
+			c.Close()
+		}
+	}
+}
+
+// look publishes what changes, until the service is closed.
+func (s *Service) look() {
+	old := s.opt.View()
+	for s.sleep() {
+		now := s.opt.View()
+		all := events(old, now)
+		if now.Master.Host != "" {
+			old = now
+		}
+		if len(all) > 0 {
+			s.publish(all)
+		}
+	}
+}
+
+func (s *Service) publish(all []event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.mu.Lock()
+		if !c.full {
+			for _, e := range all {
+				c.client.publish(e)
+			}
+			c.flush()
+		}
+		c.mu.Unlock()
+	}
+}
