@@ -50,6 +50,9 @@ var ErrNoLeader = errors.New("no node leads the group's directory: a majority of
 type Config struct {
 	Group *settings.Group
 	Data  bool // it can be a member of the shard; false: a witness
+	// Clients is where the node serves clients, host:port; "" for a witness. Sentinel is its port of Sentinel's protocol, 0: none.
+	Clients  string
+	Sentinel int
 	// Register is the node's Register, by shard.Restart, with its Process and its Level.
 	Register directory.Command
 	Now      func() shard.Time // the node's monotonic clock
@@ -147,6 +150,31 @@ func (k *Control) Self() voter.Server { return k.voter.Self() }
 // Shards returns the shards as this node knows them.
 func (k *Control) Shards() []directory.Shard { return k.voter.Shards() }
 
+// Peer is what a node has heard of a node of the group, itself among them.
+type Peer struct {
+	settings.Node
+	Data     bool
+	Clients  string     // host:port; "": a witness, or not heard yet
+	Sentinel int        // port; 0: none
+	Heard    shard.Time // since its last heartbeat; of a node that was never heard, since this node started
+	Silent   bool       // not heard for group-timeout
+	Report   shard.Report
+}
+
+// Peers returns the nodes of the list.
+func (k *Control) Peers() (all []Peer) {
+	now := k.conf.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, n := range k.conf.Group.Nodes {
+		h := k.heard[n.ID]
+		p := Peer{Node: n, Data: h.data, Clients: h.clients, Sentinel: int(h.sentinel), Heard: now - h.at, Report: h.report}
+		p.Silent = p.Heard >= k.conf.Group.Timeout || h.server.Node == 0
+		all = append(all, p)
+	}
+	return all
+}
+
 // Propose takes a command to the leader of the directory and returns its answer. After an error other than ErrNoLeader and
 // voter.ErrNotLeader the command may be applied, even later.
 func (k *Control) Propose(ctx context.Context, c directory.Command) (directory.Answer, error) {
@@ -228,7 +256,7 @@ func (k *Control) listed(s voter.Server) error {
 func (k *Control) beat() beat {
 	r := k.conf.Report()
 	r.From.Node = k.conf.Group.Self.ID
-	return beat{server: k.voter.Self(), data: k.conf.Data, report: r}
+	return beat{server: k.voter.Self(), data: k.conf.Data, clients: k.conf.Clients, sentinel: uint64(k.conf.Sentinel), report: r}
 }
 
 // beats tells another node, until the end, that this one is alive.

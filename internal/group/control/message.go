@@ -13,7 +13,8 @@ import (
 // What nodes say to each other in calls (internal/group/port). A request begins with its kind:
 //
 //	hello    nothing                                  ─▶ the name of the voter, whether it is in a group
-//	beat     the name of the voter, data, a report    ─▶ nothing
+//	beat     the name of the voter, data, where it    ─▶ nothing
+//	         serves clients, sentinel-port, a report
 //	propose  a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
 //
 // Numbers are varints, texts have their length before them.
@@ -52,14 +53,17 @@ func parseHello(b []byte) (hello, error) {
 
 // beat is a heartbeat: what a node says of itself.
 type beat struct {
-	server voter.Server
-	data   bool
-	report shard.Report
+	server   voter.Server
+	data     bool
+	clients  string // where it serves clients, host:port; a witness serves none
+	sentinel uint64 // the port of Sentinel's protocol, 0: none
+	report   shard.Report
 }
 
 func (h beat) append(b []byte) []byte {
 	b = append(appendText(append(b, kindBeat), h.server.String()), flag(h.data))
-	for _, n := range []uint64{uint64(h.report.From.Node), h.report.From.Incarnation, h.report.Master, h.report.End} {
+	b = appendText(b, h.clients)
+	for _, n := range []uint64{h.sentinel, uint64(h.report.From.Node), h.report.From.Incarnation, h.report.Master, h.report.End} {
 		b = binary.AppendUvarint(b, n)
 	}
 	return b
@@ -71,8 +75,11 @@ func parseBeat(b []byte) (h beat, err error) {
 	if h.server, err = voter.ParseServer(name); !ok || err != nil || len(rest) == 0 || rest[0] > 1 {
 		return beat{}, errMessage
 	}
-	h.data, rest = rest[0] == 1, rest[1:]
-	var numbers [4]uint64
+	h.data = rest[0] == 1
+	if h.clients, rest, ok = text(rest[1:]); !ok {
+		return beat{}, errMessage
+	}
+	var numbers [5]uint64
 	for i := range numbers {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 {
@@ -80,10 +87,11 @@ func parseBeat(b []byte) (h beat, err error) {
 		}
 		numbers[i], rest = n, rest[size:]
 	}
-	if len(rest) > 0 || numbers[0] != uint64(h.server.Node) {
+	if len(rest) > 0 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) {
 		return beat{}, errMessage
 	}
-	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[1]}, Master: numbers[2], End: numbers[3]}
+	h.sentinel = numbers[0]
+	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[2]}, Master: numbers[3], End: numbers[4]}
 	return h, nil
 }
 
