@@ -15,14 +15,15 @@ type Ack struct {
 	Term    uint64 // of the log (oplog.Holds.Term) when the connection became a replica's
 	Applied int64  // it has the stream in memory up to this offset
 	Synced  int64  // its files hold the stream up to this offset
+	Group   string // what a member of a group says besides
 }
 
 // TellAcks makes the Node tell a of acknowledgements. Call it before there are replicas.
 func (r *Node) TellAcks(a Acks) { r.acks.Store(&a) }
 
-func (r *Node) tellAcks(f *Replica) {
+func (r *Node) tellAcks(f *Replica, text string) {
 	if a := r.acks.Load(); a != nil {
-		(*a).Acked(Ack{Replica: f, Term: f.term, Applied: f.acked.Load(), Synced: f.synced.Load()})
+		(*a).Acked(Ack{Replica: f, Term: f.term, Applied: f.acked.Load(), Synced: f.synced.Load(), Group: text})
 	}
 }
 

@@ -20,6 +20,7 @@ type Announced struct {
 	knows   oplog.Dialect // the commands that it has besides those of Redis 7.0; for clients without capa ebb
 	rdbOnly bool          // it wants a snapshot, and no stream
 	data    bool          // rdb-filter-only leaves the data out, and keeps the functions
+	group   string        // what a member of a group says of itself; "": it is none
 }
 
 // validHost reports whether s can be an address or a host name: letters, digits and
@@ -79,6 +80,11 @@ func (a *Announced) Take(option, value string) error {
 		if major, err := strconv.Atoi(strings.SplitN(value, ".", 2)[0]); err == nil && major >= 9 {
 			a.knows = oplog.Valkey9
 		}
+	case "group":
+		if len(value) > maxGreeting || !printable(value) {
+			return errors.New("REPLCONF group must be at most " + strconv.Itoa(maxGreeting) + " printable characters")
+		}
+		a.group = value
 	case "getack":
 	case "ack", "fack":
 		return errors.New("REPLCONF ACK is what replicas say: send PSYNC first")
@@ -86,6 +92,18 @@ func (a *Announced) Take(option, value string) error {
 		return errors.New("Unrecognized REPLCONF option: " + option)
 	}
 	return nil
+}
+
+// maxGreeting is the number of bytes that a member of a group says of itself at most.
+const maxGreeting = 256
+
+func printable(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // describeCapa returns what a replica can do, for the log.

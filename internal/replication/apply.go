@@ -168,7 +168,11 @@ func (f *follower) one(args [][]byte, raw []byte) error {
 	}
 	switch c.Kind {
 	case KindPing:
-		return f.control(raw)
+		err := f.control(raw)
+		if err == nil {
+			f.l.stamped(f.m, args)
+		}
+		return err
 	case KindSelect:
 		return f.selectDB(args, raw)
 	case KindMessage:

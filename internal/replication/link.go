@@ -128,9 +128,21 @@ func (l *link) run() {
 			l.lastError = text
 		}
 		if refused := l.noteRefusal(err); refused || !lost || !l.atOnce() {
-			l.pause(max(l.wait, retryAfter<<min(max(l.failures-1, 0), retryDoubles)))
+			l.pause(l.retryIn())
 		}
 	}
+}
+
+// retryInGroup is how long a link to the master of a group waits: clients wait for the member meanwhile, and a master that was just
+// promoted refuses links until it is ready.
+const retryInGroup = 50 * time.Millisecond
+
+// retryIn returns how long the link waits before it dials again.
+func (l *link) retryIn() time.Duration {
+	if l.r.group != nil && l.failures == 0 && l.wait <= retryAfter {
+		return retryInGroup
+	}
+	return max(l.wait, retryAfter<<min(max(l.failures-1, 0), retryDoubles))
 }
 
 // atOnce reports whether a link that has lost the stream may dial without a pause: once
@@ -201,6 +213,9 @@ func (l *link) attempt() error {
 		_ = conn.Close()
 		close(over)
 		tending.Wait()
+		if g := l.r.group; g != nil {
+			g.Closed(m.number)
+		}
 	}()
 	if err = l.converse(m); err != nil {
 		if why := m.why.Load(); why != nil {
@@ -214,6 +229,9 @@ func (l *link) attempt() error {
 func (l *link) converse(m *masterConn) error {
 	l.set(linkHandshake)
 	if err := l.handshake(m); err != nil {
+		return err
+	}
+	if err := l.greet(m); err != nil {
 		return err
 	}
 	full, err := l.psync(m)
@@ -231,6 +249,9 @@ func (l *link) converse(m *masterConn) error {
 		}
 		l.failures = 0
 		l.failed(nil)
+		if g := l.r.group; g != nil {
+			g.Loaded(m.number)
+		}
 	}
 	l.lastError = ""
 	l.note(&l.r.linkError, nil)
@@ -295,6 +316,13 @@ func (l *link) acknowledge(m *masterConn) {
 	if k := l.r.host.Keeper(); k != nil && k.AppendOnly() {
 		args = append(args, []byte("FACK"), strconv.AppendInt(f[:0], synced, 10))
 	}
+	if g := l.r.group; g != nil {
+		text, ok := g.Acknowledge(m.number)
+		if !ok {
+			return
+		}
+		args = append(args, []byte("GROUP"), []byte(text))
+	}
 	_ = m.send(wire.AppendCommand(nil, args...)) // the reader of the connection gets the error
 }
 
@@ -318,6 +346,7 @@ type masterConn struct {
 	r      *bufio.Reader
 	write  sync.Mutex   // one message at a time
 	synced oplog.Signal // the files hold more of the stream: tend acknowledges
+	number uint64       // of the connection, in a group
 	why    atomic.Pointer[error]
 }
 

@@ -252,11 +252,17 @@ func (l *link) psync(m *masterConn) (*fullSync, error) {
 			return nil, fmt.Errorf("the master replied to PSYNC with %q; want an id of 40 letters and digits, and an offset in [0, %d]",
 				head([]byte(reply), maxPeerText), int64(maxOffset))
 		}
+		if err := l.answered(m, f[1], true); err != nil {
+			return nil, err
+		}
 		l.took()
 		return &fullSync{id: f[1], offset: offset, db: -1}, nil
 	case f[0] == "+CONTINUE":
 		if len(f) > 1 && !validReplID(f[1]) {
 			return nil, fmt.Errorf("the master replied to PSYNC with %q; want an id of 40 letters and digits", head([]byte(reply), maxPeerText))
+		}
+		if err := l.answered(m, f[min(1, len(f)-1)], false); err != nil {
+			return nil, err
 		}
 		if len(f) > 1 && f[1] != id {
 			l.renamed(f[1], next-1)

@@ -46,7 +46,7 @@ func (l *link) load(m *masterConn, sync *fullSync) error {
 	l.r.log.Info("a full synchronisation begins: it replaces all data of this server",
 		"master", l.addr(), "bytes", size, "offset", sync.offset, "repl-diskless-load", how)
 	switch {
-	case how == "swapdb":
+	case how == "swapdb" || l.r.group != nil: // a member keeps what it has acknowledged until it has all of the new data
 		err = l.loadStaged(m, data, sync)
 	case how == "on-empty-db" && !holds:
 		err = l.replaceBy(m, data, sync, false)

@@ -248,7 +248,7 @@ func (r *Node) SetRequired() { r.master.require() }
 func (m *master) expireBacklog(now int64) {
 	ttl := m.r.config.Int("repl-backlog-ttl")
 	m.mu.Lock()
-	over := m.backlog && ttl > 0 && now-m.alone > ttl*1e6
+	over := m.backlog && ttl > 0 && now-m.alone > ttl*1e6 && m.r.group == nil // a group counts by offsets of the stream
 	m.mu.Unlock()
 	if !over {
 		return

@@ -105,7 +105,7 @@ func (m *master) syncAll() {
 func (m *master) awaitMore() {
 	c := m.r.config
 	delay, most := time.Duration(c.Int("repl-diskless-sync-delay"))*time.Second, int(c.Int("repl-diskless-sync-max-replicas"))
-	if !c.Bool("repl-diskless-sync") || delay == 0 {
+	if !c.Bool("repl-diskless-sync") || delay == 0 || m.r.group != nil { // a member counts for nothing until it has the data
 		return
 	}
 	t := time.NewTimer(delay)

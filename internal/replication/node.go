@@ -41,6 +41,8 @@ type Node struct {
 	failover failover
 	acks     atomic.Pointer[Acks] // nil: nothing asks
 	atOnce   atomic.Int32         // AckTime
+	group    Group                // nil: the server belongs to none; set before Begin
+	numbers  atomic.Uint64        // of connections to masters, in a group
 	// syncError is why the last full synchronisation failed, "" if it did not, nil
 	// before the first.
 	syncError atomic.Pointer[string]
@@ -154,7 +156,7 @@ func (r *Node) Restore(id string, offset int64, db int) {
 // master waits for Start. Call it once.
 func (r *Node) Begin() {
 	host, port, ok := r.configured()
-	if !ok {
+	if !ok && r.group == nil {
 		return
 	}
 	tx := r.db.BeginAll(0)
@@ -181,7 +183,7 @@ func (r *Node) configured() (host string, port int, ok bool) {
 func (r *Node) Start() {
 	tx := r.db.BeginAll(0)
 	defer tx.Commit()
-	if l := r.follows.Load(); l != nil && !l.started {
+	if l := r.follows.Load(); l != nil && !l.started && !l.rests() {
 		r.start(l, nil)
 	}
 }
@@ -248,13 +250,16 @@ func tokenSpread() int64 {
 
 // Promote makes a replica a master. Its stream continues at the same offset under a new
 // name. It does nothing on a master. tx holds all shards.
-func (r *Node) Promote(tx *engine.Tx) {
+func (r *Node) Promote(tx *engine.Tx) { r.promote(tx, NewID()) }
+
+// promote is Promote with the new name of the stream.
+func (r *Node) promote(tx *engine.Tx, name string) {
 	l := r.follows.Swap(nil)
 	if l == nil {
 		return
 	}
 	l.stop()
-	r.rename(NewID(), r.db.Log().End())
+	r.rename(name, r.db.Log().End())
 	r.db.Log().Unselect() // the stream begins with a SELECT
 	tx.SetReplica(false)
 	r.master.keepBacklog(tx) // its former replicas may connect again
@@ -265,8 +270,12 @@ func (r *Node) Promote(tx *engine.Tx) {
 	r.dropReplicas("this replica has become a master: its stream has a new name")
 }
 
-// note makes CONFIG GET and CONFIG REWRITE show the master.
-func (r *Node) note(master string) { r.config.Note("replicaof", master) }
+// note makes CONFIG GET and CONFIG REWRITE show the master. In a group the next start does not begin with this one.
+func (r *Node) note(master string) {
+	if r.group == nil {
+		r.config.Note("replicaof", master)
+	}
+}
 
 // SetGates closes GateReadOnly and GateStale as the role, the link and the directives
 // replica-read-only and replica-serve-stale-data say, or opens them. Call it after a

@@ -26,6 +26,9 @@ type PsyncRequest struct {
 // Replica.Join and Replica.Run. Errors: ErrNoMasterLink; the client has no connection that
 // can leave its transport; PSYNC FAILOVER does not fit this server.
 func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
+	if q.FailOver && r.group != nil {
+		return nil, errors.New("PSYNC FAILOVER is not allowed: the group says which server is the master")
+	}
 	if q.FailOver {
 		if err := r.promotedBy(tx, q.ID); err != nil {
 			return nil, err
@@ -34,6 +37,12 @@ func (r *Node) Psync(tx *engine.Tx, q PsyncRequest) (*Replica, error) {
 	f, err := r.newReplica(q.Conn, q.Announced)
 	if err != nil {
 		return nil, err
+	}
+	if r.group != nil && q.Announced.group != "" {
+		if err := r.group.Greeted(f, q.Announced.group); err != nil {
+			f.stop()
+			return nil, err
+		}
 	}
 	m := &r.master
 	if f.goOn(q.ID, q.Next) {

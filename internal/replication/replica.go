@@ -272,8 +272,8 @@ func (f *Replica) listen(nc net.Conn, buffered []byte) {
 	}
 }
 
-// takeAck handles REPLCONF ACK offset [FACK offset], the only request of a replica, and the empty lines of a replica that loads a
-// snapshot. It reports false for other requests: their replies would stand in the stream. REPLCONF GETACK has none.
+// takeAck handles REPLCONF ACK offset [FACK offset] [GROUP text], the only request of a replica, and the empty lines of a replica that
+// loads a snapshot. It reports false for other requests: their replies would stand in the stream. REPLCONF GETACK has none.
 func (f *Replica) takeAck(args [][]byte) bool {
 	if len(args) == 0 {
 		f.took()
@@ -283,13 +283,19 @@ func (f *Replica) takeAck(args [][]byte) bool {
 		return len(args) > 1 && is(args[0], "REPLCONF") && (is(args[1], "ACK") || is(args[1], "GETACK"))
 	}
 	raise(&f.acked, args[2])
-	if len(args) >= 5 && is(args[3], "FACK") {
-		raise(&f.synced, args[4])
+	text := ""
+	for i := 3; i+1 < len(args); i += 2 {
+		switch {
+		case is(args[i], "FACK"):
+			raise(&f.synced, args[i+1])
+		case is(args[i], "GROUP"):
+			text = string(args[i+1])
+		}
 	}
 	f.took()
 	notify(f.acknowledged)
 	m := f.m
-	m.r.tellAcks(f)
+	m.r.tellAcks(f, text)
 	if m.lack.Load() {
 		m.setGate()
 	}

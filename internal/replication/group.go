@@ -1,0 +1,119 @@
+package replication
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/engine"
+)
+
+// A server of a group does not choose its master: the group does, by Lead, Rest and Follow. Between a master and a member of its
+// group, the link carries a little more than between other servers:
+//
+//	the member ── REPLCONF group <greeting>, PSYNC ────────────────▶ the master     Greeted
+//	           ◀─ +CONTINUE or +FULLRESYNC, whose stream names it ──                Answered
+//	           ◀─ the stream, and in it PING <stamp> ───────────────                Stamped
+//	           ── REPLCONF ACK ... GROUP <acknowledgement> ────────▶                Acked
+//
+// A stamp is an argument of PING, so that a replica of another kind, which may follow the master too, takes it for a PING.
+
+// Group is what a group is told of its server's links. The methods do not block. Links to masters have numbers, from 1 on.
+type Group interface {
+	Acks
+	// Greeted is told that a client asks for the stream as a member, and what it says of itself. An error refuses it. All shards are locked.
+	Greeted(f *Replica, greeting string) error
+	// Connected is told that a link has connected, and returns what this server says of itself.
+	Connected(link uint64) (greeting string, err error)
+	// Answered is told that a master has agreed to send a stream, after all data if full, and may refuse it.
+	Answered(link uint64, stream string, full bool) error
+	// Loaded is told that all data has replaced what the server had.
+	Loaded(link uint64)
+	// Stamped is told of a stamp, when all of the stream before it is applied.
+	Stamped(link uint64, stamp string)
+	// Acknowledge returns what a member says to the master beside the offsets, and false if it must not acknowledge now.
+	Acknowledge(link uint64) (text string, ok bool)
+	// Closed is told that a link has ended.
+	Closed(link uint64)
+}
+
+// JoinGroup makes the server a member of a group. Call it before Begin: the server begins as a replica that follows no master.
+func (r *Node) JoinGroup(g Group) {
+	r.group = g
+	r.TellAcks(g)
+}
+
+// errNotOfGroup is the error of a link to a server that is not a member of a group.
+var errNotOfGroup = errors.New("the server does not know groups: want a member of the same group")
+
+// rest returns a link that connects to no master.
+func rest(r *Node) *link { return newLink(r, "", 0) }
+
+func (l *link) rests() bool { return l.host == "" }
+
+// Lead makes a server that follows a master, or rests, the master of its group. Its stream goes on under a name. tx holds all shards.
+func (r *Node) Lead(tx *engine.Tx, name string) { r.promote(tx, name) }
+
+// Rest makes the server a replica that follows no master. tx holds all shards.
+func (r *Node) Rest(tx *engine.Tx) {
+	old := r.follows.Load()
+	if old == nil {
+		r.demote(tx)
+		r.dropReplicas("the group has replaced this master")
+	}
+	r.follows.Store(rest(r))
+	r.SetGates()
+	if old != nil {
+		old.stop()
+	}
+}
+
+// Disconnect ends the connection to the master, if there is one. The link connects again.
+func (r *Node) Disconnect(why string) {
+	if l := r.follows.Load(); l != nil {
+		if m := l.conn.Load(); m != nil {
+			m.Kill(errors.New(why))
+		}
+	}
+}
+
+// Stamp appends a stamp to the stream of a master with replicas. It waits for a shard.
+func (r *Node) Stamp(stamp string) {
+	r.master.control("*2\r\n$4\r\nPING\r\n$" + strconv.Itoa(len(stamp)) + "\r\n" + stamp + "\r\n")
+}
+
+// Drop closes the connection of a replica. why is for the log.
+func (f *Replica) Drop(why string) { f.drop(why) }
+
+// greet tells the master that this server is a member of its group.
+func (l *link) greet(m *masterConn) error {
+	g := l.r.group
+	if g == nil {
+		return nil
+	}
+	m.number = l.r.numbers.Add(1)
+	greeting, err := g.Connected(m.number)
+	if err != nil {
+		return err
+	}
+	reply, err := m.ask("REPLCONF", "group", greeting)
+	if err == nil && !strings.HasPrefix(reply, "+OK") {
+		err = errNotOfGroup
+	}
+	return err
+}
+
+// answered passes the answer to PSYNC to the group, which may refuse it.
+func (l *link) answered(m *masterConn, stream string, full bool) error {
+	if l.r.group == nil {
+		return nil
+	}
+	return l.r.group.Answered(m.number, stream, full)
+}
+
+// stamped passes the argument of a PING to the group.
+func (l *link) stamped(m *masterConn, args [][]byte) {
+	if l.r.group != nil && len(args) == 2 {
+		l.r.group.Stamped(m.number, string(args[1]))
+	}
+}
