@@ -29,6 +29,7 @@ import (
 	"github.com/ebbdb/ebb/internal/embedded"
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/promtext"
+	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/servercmd"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/transport"
@@ -47,11 +48,24 @@ type Options struct {
 	Listeners []net.Listener
 	// Pages are further pages at the address of the directive http, next to /metrics.
 	Pages []adminhttp.Page
+	// Group makes the server a member of a group; nil: it belongs to none.
+	Group Group
 	// Start calls Bound after it has bound the addresses and before it serves the first client;
 	// may be nil.
 	Bound func()
 	// Start calls Listening when clients are served and before it loads the data; may be nil.
 	Listening func(*Instance)
+}
+
+// Group is a server's membership in a group (internal/group).
+type Group interface {
+	session.Member
+	// Attach is called once, before there are clients.
+	Attach(svc *session.Service)
+	// Begin is called when the data is loaded. It begins to take part in the group, and does not wait for the other nodes.
+	Begin() error
+	// Close ends that. It is called before the end of the service, even if Begin was not.
+	Close() error
 }
 
 // Instance is a whole server: an engine, its commands, its sockets, and the pages for
@@ -66,6 +80,7 @@ type Instance struct {
 	console *console.Console
 	stop    chan struct{} // yields a value when a client has sent SHUTDOWN
 	pulse   pulse
+	group   Group // nil: none
 
 	tlsMu sync.Mutex   // guards tls: the pages ask for it while the server opens its ports
 	tls   []*serverTLS // of the TLS port and of the pages for operators, if they have TLS
@@ -126,7 +141,7 @@ func (in *Instance) open(o Options, divided descriptors) error {
 	})
 	svc, err := session.NewService(session.Options{
 		DB: in.db, Table: servercmd.Table, Config: cfg, Logger: o.Log, Loops: loops, Port: int(cfg.Int("port")), LogLevel: o.Level,
-		MostClients: divided.clients,
+		MostClients: divided.clients, Group: member(o.Group),
 		Shutdown: func() {
 			select {
 			case in.stop <- struct{}{}:
@@ -139,6 +154,9 @@ func (in *Instance) open(o Options, divided descriptors) error {
 		return err
 	}
 	in.svc = svc
+	if in.group = o.Group; o.Group != nil {
+		o.Group.Attach(svc)
+	}
 	svc.Admin().CertificateEnd = in.certificateEnd
 	if in.admin != nil {
 		svc.Admin().HTTP = in.admin.Connections
@@ -167,10 +185,35 @@ func (in *Instance) Load(ctx context.Context) error {
 			return err
 		}
 	}
+	if in.group != nil {
+		if err := in.group.Begin(); err != nil {
+			return err
+		}
+	}
 	if in.admin != nil {
 		in.admin.Ready(in.pages...)
 	}
 	return nil
+}
+
+// GroupTLS returns how the nodes of a group prove to each other who they are: as servers, and as replicas, do.
+func GroupTLS(cfg *config.Set, log *slog.Logger) (server, client *tls.Config, err error) {
+	if server, err = tlsConfig(cfg, log); err == nil {
+		client, err = replication.ClientTLS(cfg.String)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	server.MinVersion, client.MinVersion = tls.VersionTLS13, tls.VersionTLS13
+	return server, client, nil
+}
+
+// member returns g as an interface of session, which is nil if g is.
+func member(g Group) session.Member {
+	if g == nil {
+		return nil
+	}
+	return g
 }
 
 // Loops returns the number of network loops for a configuration. The default is one for
@@ -396,8 +439,12 @@ func (in *Instance) closeAdmin() error {
 // close closes the console, the files, the commands and the engine.
 func (in *Instance) close() error {
 	in.closeConsole()
+	var err error
+	if in.group != nil {
+		err = in.group.Close()
+	}
 	in.svc.Close()
-	err := in.svc.Keeper().Close()
+	err = errors.Join(err, in.svc.Keeper().Close())
 	in.db.Close()
 	return err
 }

@@ -46,6 +46,10 @@ OK
 	Run: runReplicaof,
 }
 
+// errGrouped is the error of commands that choose the master, on a member of a group.
+const errGrouped = command.ReplyError("ERR the group of this server chooses the master: " +
+	"send SENTINEL FAILOVER to the sentinel-port of a node")
+
 func runReplicaof(c *command.Ctx) error {
 	svc, host := session.ServiceOf(c), string(c.Args[1])
 	r := svc.Replication()
@@ -54,6 +58,8 @@ func runReplicaof(c *command.Ctx) error {
 	switch {
 	case c.Host.Clustered():
 		return command.ReplyError("ERR REPLICAOF not allowed in cluster mode.")
+	case svc.Grouped():
+		return errGrouped
 	case r.FailingOver():
 		return command.ReplyError("ERR REPLICAOF not allowed while failing over.")
 	case !noOne && (!ok || port < 0 || port > 65535):
@@ -106,8 +112,11 @@ func runFailover(c *command.Ctx) error {
 		return err
 	}
 	r := session.ServiceOf(c).Replication()
-	if c.Host.Clustered() {
+	switch {
+	case c.Host.Clustered():
 		return command.ReplyError("ERR FAILOVER not allowed in cluster mode.")
+	case session.ServiceOf(c).Grouped():
+		return errGrouped
 	}
 	if abort {
 		if !r.AbortFailover(c.Tx, "a client asked for that") {

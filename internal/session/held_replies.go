@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/engine"
 	"github.com/ebbdb/ebb/internal/oplog"
 	"github.com/ebbdb/ebb/internal/reactor"
+	"github.com/ebbdb/ebb/internal/replication"
 )
 
 // No reply leaves before the writes that it depends on are safe: with appendfsync always they are synced, and in a group each member
@@ -49,6 +50,15 @@ type Group interface {
 	// Info calls put for the lines of INFO replication about the group.
 	Info(put func(name string, value any))
 }
+
+// Member is what a server that is a member of a group tells and asks it.
+type Member interface {
+	Group
+	replication.Group
+}
+
+// Grouped reports whether the server is a member of a group, which chooses its master.
+func (s *Service) Grouped() bool { return s.opts.Group != nil }
 
 // JoinGroup makes replies wait until the group holds what they depend on. Call it before there are sessions.
 func (s *Service) JoinGroup(g Group) {

@@ -35,6 +35,8 @@ type Options struct {
 	MostClients int64
 	// LogLevel follows the directive loglevel; it may be nil.
 	LogLevel *slog.LevelVar
+	// Group makes the server a member of a group: it begins as a replica that follows no master. nil: it belongs to none.
+	Group Member
 	// Shutdown is called when a client has sent SHUTDOWN and the data is saved as required. It
 	// starts the end of the server, and must not wait for it: Close waits for the caller of
 	// Shutdown. If it is nil, the server refuses the command.
@@ -128,6 +130,11 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	}
 	if err := s.acl.Load(); err != nil {
 		return nil, err
+	}
+	if o.Group != nil {
+		s.repl.JoinGroup(o.Group)
+		s.JoinGroup(o.Group)
+		s.DB.Log().SetGroup(false) // it is not the master yet
 	}
 	s.repl.Begin()
 	mem := s.keeperOptions()

@@ -1,0 +1,184 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+)
+
+// membership stands for a group: it notes what the links tell it.
+type membership struct {
+	svc *session.Service
+
+	mu      sync.Mutex // guards what follows
+	notes   []string
+	refuses string // the call that it refuses
+}
+
+func (g *membership) note(what string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.notes = append(g.notes, what)
+	if g.refuses != "" && strings.HasPrefix(what, g.refuses) {
+		return errors.New("the test refuses it")
+	}
+	return nil
+}
+
+// noted reports whether a note was made that begins so.
+func (g *membership) noted(prefix string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, n := range g.notes {
+		if strings.HasPrefix(n, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *membership) refuse(call string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.notes, g.refuses = nil, call
+}
+
+func (g *membership) Attach(svc *session.Service) { g.svc = svc }
+func (g *membership) Begin() error                { return g.note("begin") }
+func (g *membership) Close() error                { return nil }
+func (g *membership) Lease() bool                 { return true }
+func (g *membership) Info(func(string, any))      {}
+
+func (g *membership) Greeted(_ *replication.Replica, greeting string) error {
+	return g.note("greeted " + greeting)
+}
+func (g *membership) Connected(uint64) (string, error) { return "a-member", g.note("connected") }
+func (g *membership) Answered(_ uint64, stream string, full bool) error {
+	return g.note("answered " + stream + " " + strconv.FormatBool(full))
+}
+func (g *membership) Loaded(uint64)                     { _ = g.note("loaded") }
+func (g *membership) Stamped(_ uint64, stamp string)    { _ = g.note("stamped " + stamp) }
+func (g *membership) Acknowledge(uint64) (string, bool) { return "all-of-it", true }
+func (g *membership) Closed(uint64)                     { _ = g.note("closed") }
+func (g *membership) Acked(a replication.Ack)           { _ = g.note("acked " + a.Group) }
+func (g *membership) Left(*replication.Replica)         { _ = g.note("left") }
+
+// startMember starts a member of a group, which rests.
+func startMember(t *testing.T) (*Instance, *membership) {
+	t.Helper()
+	cfg, err := config.Load([]string{"--port", strconv.Itoa(realserver.FreePort(t)), "--bind", "127.0.0.1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &membership{}
+	in, err := Start(context.Background(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Group: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shutDown(t, in) })
+	return in, g
+}
+
+const aStream = "00000000000000070123456789abcdef01234567"
+
+func lead(in *Instance, stream string) {
+	tx := in.db.BeginAll(0)
+	defer tx.Commit()
+	in.svc.Replication().Lead(tx, stream)
+}
+
+func followMember(t *testing.T, in, master *Instance) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(master.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := strconv.Atoi(port)
+	tx := in.db.BeginAll(0)
+	defer tx.Commit()
+	in.svc.Replication().Follow(tx, host, n)
+}
+
+func TestTheLinksOfAGroupCarryStampsAndAcknowledgements(t *testing.T) {
+	t.Parallel()
+	master, mg := startMember(t)
+	replica, rg := startMember(t)
+	c := connect(t, master.address())
+	c.send("SET", "k", "v")
+	if v := <-c.soon(); v.err != nil || !strings.HasPrefix(v.Str, "READONLY") {
+		t.Fatalf("a member that rests answers a write with %v", v)
+	}
+	lead(master, aStream)
+	c.must("SET", "k", "v")
+	followMember(t, replica, master)
+	for what, seen := range map[string]func() bool{
+		"the greeting":              func() bool { return mg.noted("greeted a-member") },
+		"the answer":                func() bool { return rg.noted("answered " + aStream + " true") },
+		"the end of the load":       func() bool { return rg.noted("loaded") },
+		"an acknowledgement":        func() bool { return mg.noted("acked all-of-it") },
+		"the data":                  func() bool { return connect(t, replica.address()).must("GET", "k").Str == "v" },
+		"a stamp behind the stream": func() bool { master.svc.Replication().Stamp("stamp-1"); return rg.noted("stamped stamp-1") },
+	} {
+		eventually(t, what, seen)
+	}
+	rest := master.db.BeginAll(0)
+	master.svc.Replication().Rest(rest)
+	rest.Commit()
+	eventually(t, "both hear that the link has ended", func() bool { return mg.noted("left") && rg.noted("closed") })
+	c.send("SET", "k", "w")
+	if v := <-c.soon(); v.err != nil || !strings.HasPrefix(v.Str, "READONLY") {
+		t.Errorf("a master that was replaced answers a write with %v", v)
+	}
+	c.send("REPLICAOF", "NO", "ONE")
+	if v := <-c.soon(); v.err != nil || !strings.Contains(v.Str, "the group of this server chooses the master") {
+		t.Errorf("REPLICAOF: %v", v)
+	}
+}
+
+func TestAMemberThatRefusesAMasterKeepsItsData(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"answered", "connected"} {
+		t.Run(call, func(t *testing.T) {
+			master, _ := startMember(t)
+			replica, rg := startMember(t)
+			lead(replica, strings.Repeat("1", 40))
+			c := connect(t, replica.address())
+			c.must("SET", "k", "old")
+			lead(master, aStream)
+			rg.refuse(call)
+			followMember(t, replica, master)
+			eventually(t, "the link was refused", func() bool { return rg.noted(call) && rg.noted("closed") })
+			if got := c.must("GET", "k"); got.Str != "old" {
+				t.Errorf("it has %q", got.Str)
+			}
+			if id, _, _ := replica.svc.Replication().Names(); id == aStream {
+				t.Error("its stream has the name of the one that it refused")
+			}
+		})
+	}
+}
+
+func TestAMasterOfAGroupRefusesAGreeting(t *testing.T) {
+	t.Parallel()
+	master, mg := startMember(t)
+	replica, rg := startMember(t)
+	lead(master, aStream)
+	mg.refuse("greeted")
+	followMember(t, replica, master)
+	eventually(t, "the greeting was refused", func() bool { return mg.noted("greeted") && rg.noted("closed") })
+	if rg.noted("answered") {
+		t.Error("the master has answered")
+	}
+	mg.refuse("")
+	eventually(t, "the link is tried again", func() bool { return rg.noted("loaded") })
+}
