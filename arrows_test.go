@@ -163,6 +163,8 @@ var arrows = []struct {
 	{"internal/group/settings", []string{"internal/group/directory"}},
 	{"internal/group/control", []string{"internal/group/", "internal/disk"}},
 	{"internal/group/sentinel", []string{"internal/glob", "internal/wire"}},
+	{"internal/group", []string{"internal/group/", "internal/disk", "internal/engine", "internal/oplog", "internal/replication",
+		"internal/session"}},
 	// Structures of the engine import structures only.
 	{"internal/", []string{"internal/", "resp"}},
 

@@ -232,6 +232,9 @@ func (n *Node) Log() Log { return n.log }
 // Shard returns the newest state that the node has applied.
 func (n *Node) Shard() directory.Shard { return n.shard }
 
+// Epoch returns the highest epoch that the node knows.
+func (n *Node) Epoch() uint64 { return n.epoch }
+
 // Proposal returns the proposal in flight, or nil.
 func (n *Node) Proposal() *directory.Command {
 	if n.master == nil {

@@ -1,0 +1,122 @@
+package group
+
+import (
+	"net"
+	"strconv"
+)
+
+// The director makes the server what the node says: the master of an epoch, the replica of a master, or one that rests. It alone changes
+// the role, with all shards locked, and it looks again whenever something may have changed.
+
+// direct is the director's goroutine.
+func (m *Member) direct() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.wake:
+			m.adjust()
+		}
+	}
+}
+
+// wanted returns the role that the server should have.
+func (m *Member) wanted() (epoch uint64, follows string) {
+	peers := m.peers()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if epoch = m.node.Gates(m.opt.Now()).Epoch; epoch != 0 {
+		return epoch, ""
+	}
+	leader := m.node.Leader()
+	for _, p := range peers {
+		if p.ID == leader && p.ID != m.opt.Group.Self.ID {
+			follows = p.Clients
+		}
+	}
+	return 0, follows
+}
+
+// adjust makes the server what the node says.
+func (m *Member) adjust() {
+	epoch, follows := m.wanted()
+	have := m.role // the director alone writes it
+	if have.epoch != 0 && have.epoch != epoch {
+		m.stepDown()
+	}
+	switch {
+	case epoch != 0 && have.epoch != epoch:
+		m.lead(epoch)
+	case epoch == 0 && m.role.follows != follows:
+		m.followMaster(follows)
+	}
+	m.open()
+}
+
+// stepDown makes the master a replica.
+func (m *Member) stepDown() {
+	tx := m.db.BeginAll(0)
+	defer tx.Commit()
+	m.repl.Rest(tx)
+	m.log.SetGroup(false) // replies that wait become errors: the term is over
+	m.mu.Lock()
+	m.opt.Logger.Warn("this node is no longer the master of its group", "epoch", m.role.epoch)
+	m.role = role{}
+	m.mu.Unlock()
+}
+
+// lead makes the server the master of an epoch.
+func (m *Member) lead(epoch uint64) {
+	m.svc.SetGroupWritable(false)
+	tx := m.db.BeginAll(0)
+	defer tx.Commit()
+	m.mu.Lock()
+	still := m.node.Gates(m.opt.Now()).Epoch == epoch
+	m.writable = false
+	m.mu.Unlock()
+	if !still {
+		return // something has woken the director again
+	}
+	m.log.SetGroup(true)
+	m.repl.Lead(tx, m.nameOf(epoch))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.role = role{epoch: epoch, term: m.log.Holds().Term(), end: m.log.End()}
+	m.opt.Logger.Warn("this node is the master of its group", "epoch", epoch, "offset", m.role.end)
+	select {
+	case m.alone <- struct{}{}:
+	default:
+	}
+}
+
+// followMaster makes the server a replica of the master at an address; "": of none.
+func (m *Member) followMaster(address string) {
+	host, port, _ := net.SplitHostPort(address)
+	n, _ := strconv.Atoi(port)
+	tx := m.db.BeginAll(0)
+	defer tx.Commit()
+	if address == "" {
+		m.repl.Rest(tx)
+	} else {
+		m.repl.Follow(tx, host, n)
+	}
+	m.mu.Lock()
+	m.role.follows = address
+	m.mu.Unlock()
+}
+
+// open opens the gates as the node says. A replica's clients get READONLY.
+func (m *Member) open() {
+	m.mu.Lock()
+	g := m.node.Gates(m.opt.Now())
+	writable, lease := g.Writable || m.role.epoch == 0, m.lease(g)
+	change, back := writable != m.writable, lease && !m.leased
+	m.writable, m.leased = writable, lease
+	m.mu.Unlock()
+	if change {
+		m.svc.SetGroupWritable(writable)
+	}
+	if back {
+		m.log.Alarm()
+	}
+}

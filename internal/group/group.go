@@ -1,0 +1,436 @@
+// Package group makes a server a member of a group, and runs a node of a group that has no data.
+//
+//	the directory ── Registered, Applied ─▶┌────────┐─▶ director ─▶ the server's role     Node.Lead, Rest, Follow
+//	links ── Greeted, Stamped, Acked ─────▶│ shard. │─▶ Log.SetCommitted, Lease           which replies may leave
+//	a ticker ── Tick ─────────────────────▶│ Node   │─▶ proposals ─▶ control.Propose
+//	                                       └────────┘
+//
+// Member passes events to shard.Node, which has the rules, and does what comes out. It decides nothing by itself.
+//
+// Order of locks: shards, Member.mu. Nothing that takes a shard is called with mu held: the director changes the role.
+//
+// Invariants:
+//
+//   - Committed offsets are told to the log only while the server has the role of the epoch that they belong to.
+//   - A member acknowledges nothing that shard.Node does not know of: Acknowledge passes the end of the log first.
+//
+// Start reading at Member.step.
+package group
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/disk"
+	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/group/control"
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/settings"
+	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/replication"
+	"github.com/ebbdb/ebb/internal/session"
+)
+
+// ticksInLease is how many ticks, and stamps of a master, there are in a lease.
+const ticksInLease = 4
+
+// folder is where a node keeps what it must not forget, in the directory of the data.
+const folder = "group"
+
+// Options say how a node takes part. Group, Now, Dir, Random and Logger are required.
+type Options struct {
+	Group  *settings.Group
+	Now    func() time.Duration // a monotonic clock, from any origin, which also counts while the machine sleeps
+	Dir    string               // of the data
+	Random func() uint64
+	Logger *slog.Logger
+	// Clients is where the node serves clients, host:port; "" for a witness. Password is that of the default user.
+	Clients        string
+	Password       func() string
+	Server, Client *tls.Config // of the group's port; nil: no TLS
+	Version        string      // of Redis, for clients of Sentinel's protocol
+}
+
+// Member is a server's part in its group: instance.Group.
+type Member struct {
+	opt  Options
+	log  *oplog.Log
+	svc  *session.Service
+	db   *engine.DB
+	repl *replication.Node
+	part *part  // nil before Begin
+	keys uint64 // how many there were at Begin
+
+	ctx       context.Context
+	cancel    context.CancelFunc
+	done      sync.WaitGroup
+	wake      chan struct{} // cap 1: the director looks
+	proposals chan directory.Command
+	alone     chan struct{} // cap 1: the tail looks
+	synced    oplog.Signal  // the files hold more
+
+	mu       sync.Mutex // guards what follows
+	node     *shard.Node
+	fed      shard.Appended // the newest that node knows
+	stale    bool           // it is to be passed again
+	replicas map[*replication.Replica]*peerLink
+	byLink   map[shard.Link]*replication.Replica
+	newest   shard.Link // of links to replicas: even numbers; those to masters are odd
+	upstream uint64     // replication's number of the link to the master
+	link     shard.Link // the same for node
+	serving  uint64     // the epoch of the link to the master, as its stream is named
+	sent     shard.Ack  // the newest acknowledgement that node wants to send
+	role     role
+	writable bool
+	leased   bool
+	awaits   bool // the log will tell synced
+}
+
+// peerLink is a link to a replica that is a member.
+type peerLink struct {
+	link  shard.Link
+	from  directory.Member
+	epoch uint64 // of this master, when it connected
+}
+
+// role is what the server does, which the director makes so.
+type role struct {
+	epoch   uint64 // it is the master of it; 0: a replica
+	term    uint64 // of the log
+	end     int64  // of the log when it became master
+	follows string // of a replica: where its master serves clients; "": it follows none
+}
+
+// New returns a member. The instance calls the other methods.
+func New(o Options) *Member {
+	m := &Member{opt: o, wake: make(chan struct{}, 1), proposals: make(chan directory.Command, 1), alone: make(chan struct{}, 1),
+		synced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{}, byLink: map[shard.Link]*replication.Replica{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.node = shard.New(o.Now(), shard.Config{Level: o.Group.Level, Lease: o.Group.Lease, Lag: o.Group.Lag}, shard.Log{})
+	return m
+}
+
+// Attach implements instance.Group.
+func (m *Member) Attach(svc *session.Service) {
+	m.svc, m.db, m.repl, m.log = svc, svc.DB, svc.Replication(), svc.DB.Log()
+	m.repl.AckAtOnce(replication.AckApplied)
+	if m.opt.Group.Level == directory.Disk {
+		m.repl.AckAtOnce(replication.AckSynced)
+	}
+}
+
+// Begin implements instance.Group.
+func (m *Member) Begin() error {
+	o := m.opt
+	register := shard.Restart(o.Group.Self.ID, nil, false, false)
+	register.Process, register.Level = o.Random(), o.Group.Level
+	m.keys = m.count()
+	m.mu.Lock()
+	m.step(shard.Tick{})
+	m.mu.Unlock()
+	p, err := open(o, partOptions{data: true, register: register, report: m.report, registered: m.registered, applied: m.applied,
+		failover: m.handOver})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.part = p
+	m.mu.Unlock()
+	m.done.Go(m.direct)
+	m.done.Go(m.propose)
+	m.done.Go(m.tick)
+	m.done.Go(m.tail)
+	m.notify()
+	return nil
+}
+
+// count returns the number of keys.
+func (m *Member) count() (n uint64) {
+	tx := m.db.BeginAll(0)
+	defer tx.Commit()
+	for _, k := range tx.Keyspaces() {
+		n += uint64(k.Keys)
+	}
+	return n
+}
+
+// Close implements instance.Group.
+func (m *Member) Close() error {
+	m.cancel()
+	m.done.Wait()
+	m.mu.Lock()
+	p := m.part
+	m.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.close()
+}
+
+func (m *Member) notify() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// step passes an event to the node, after the end of the log, and does what comes out. mu is held.
+func (m *Member) step(e shard.Event) {
+	now := m.opt.Now()
+	if at := (shard.Appended{End: uint64(m.log.End()), Synced: uint64(m.log.Synced())}); at != m.fed || m.stale {
+		m.fed, m.stale = at, false
+		m.carry(m.node.Step(now, at))
+	}
+	m.carry(m.node.Step(now, e))
+	m.settle(now)
+}
+
+// carry does what came out of a step.
+func (m *Member) carry(out shard.Output) {
+	for _, id := range out.Close {
+		if id == m.link && id != 0 {
+			m.link = 0
+			m.repl.Disconnect("the group wants another link")
+		} else if f := m.byLink[id]; f != nil {
+			f.Drop("the group wants another link of this member, or another master")
+		}
+	}
+	for _, msg := range out.Send {
+		if a, ok := msg.Body.(shard.Ack); ok && msg.Link == m.link {
+			m.sent = a
+		}
+	}
+	if out.Propose != nil {
+		select {
+		case <-m.proposals: // the one before has not been sent
+		default:
+		}
+		m.proposals <- *out.Propose
+	}
+}
+
+// settle tells the log what is committed, and the director of what has changed.
+func (m *Member) settle(now shard.Time) {
+	g := m.node.Gates(now)
+	if g.Epoch != 0 && g.Epoch == m.role.epoch {
+		m.log.SetCommitted(m.role.term, int64(g.Committed))
+		if m.opt.Group.Level == directory.Disk && !m.awaits {
+			m.awaits = !m.log.OnSynced(m.log.End(), m.synced)
+		}
+	}
+	lease := m.lease(g)
+	if g.Epoch != m.role.epoch || g.Writable != m.writable || lease != m.leased {
+		m.notify()
+	}
+}
+
+// lease reports whether reads may be answered. mu is held.
+func (m *Member) lease(g shard.Gates) bool {
+	return g.Serving && g.Epoch == m.role.epoch && (g.Lease || m.opt.Group.StaleOK) && g.Committed >= max(g.Floor, uint64(m.role.end))
+}
+
+// Lease implements session.Group.
+func (m *Member) Lease() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lease(m.node.Gates(m.opt.Now()))
+}
+
+// Info implements session.Group.
+func (m *Member) Info(put func(name string, value any)) {
+	m.mu.Lock()
+	s := m.node.Status(m.opt.Now())
+	m.mu.Unlock()
+	s.Info(put)
+}
+
+// report is what heartbeats say.
+func (m *Member) report() shard.Report {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.node.Status(m.opt.Now())
+	r := shard.Report{From: s.Self, Master: s.Gates.Epoch, End: uint64(m.log.End())}
+	if s.Shard.Epoch == 0 { // the group begins with the node that has data
+		r.End = max(r.End, m.keys)
+	}
+	return r
+}
+
+// registered takes the answer to the Register.
+func (m *Member) registered(self directory.Member, all []directory.Shard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := shard.Registered{Self: self}
+	for _, s := range all {
+		e.Shard = s
+	}
+	m.step(e)
+	m.notify()
+}
+
+// applied takes states of the directory.
+func (m *Member) applied(all []directory.Shard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range all {
+		m.step(shard.Applied{Shard: s})
+	}
+	m.notify()
+	select {
+	case m.alone <- struct{}{}:
+	default:
+	}
+}
+
+// propose takes proposals to the directory. Their answers are states, too.
+func (m *Member) propose() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case c := <-m.proposals:
+			ctx, cancel := context.WithTimeout(m.ctx, m.opt.Group.Timeout)
+			a, err := m.part.control.Propose(ctx, c)
+			cancel()
+			if err != nil {
+				m.opt.Logger.Info("a change of the group's directory has no answer", "error", err)
+				continue
+			}
+			m.applied(a.Shards)
+		}
+	}
+}
+
+// tick passes the time to the node, and stamps the stream of a master.
+func (m *Member) tick() {
+	t := time.NewTicker(m.opt.Group.Lease / ticksInLease)
+	defer t.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-t.C:
+		case <-m.synced:
+			m.mu.Lock()
+			m.awaits = false
+			m.step(shard.Tick{})
+			m.mu.Unlock()
+			continue
+		}
+		m.mu.Lock()
+		m.step(shard.Tick{})
+		leads, stamp := m.role.epoch, m.node.Stamp(m.opt.Now())
+		m.mu.Unlock()
+		m.notify() // an address may be known now
+		if leads != 0 {
+			m.repl.Stamp(stampText(leads, stamp))
+		}
+		if n%ticksInLease == 0 {
+			m.log.Alarm() // replies that wait look at how long they have waited
+		}
+	}
+}
+
+// tail commits what a master writes that is alone in the in-sync set: nothing is acknowledged then.
+func (m *Member) tail() {
+	for {
+		if m.isAlone() {
+			m.follow()
+		}
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.alone:
+		}
+	}
+}
+
+func (m *Member) isAlone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.node.Shard()
+	return m.role.epoch != 0 && len(s.InSync) == 1 && m.ctx.Err() == nil
+}
+
+// follow passes each growth of the log to the node, while the master is alone.
+func (m *Member) follow() {
+	r, err := m.log.ReaderAt(m.log.End(), oplog.ForReplica)
+	if err != nil {
+		return // the log was replaced: the role has changed
+	}
+	defer r.Close()
+	for m.isAlone() {
+		m.mu.Lock()
+		m.step(shard.Tick{})
+		m.mu.Unlock()
+		for b := r.Next(); b != nil; b = r.Next() { // the bytes are of no interest
+			continue
+		}
+		ctx, cancel := context.WithTimeout(m.ctx, m.opt.Group.Lease)
+		_ = r.Wait(ctx) // it may be over because the master is no longer alone
+		cancel()
+	}
+}
+
+// handOver begins to make another member the master: sentinel.Options.Failover.
+func (m *Member) handOver(to directory.NodeID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.role.epoch == 0 {
+		return false
+	}
+	m.step(shard.HandOver{To: to})
+	return true
+}
+
+// nameOf returns the name of the stream of an epoch: the epoch, and a random number, because groups that begin again count from 1.
+func (m *Member) nameOf(epoch uint64) string {
+	return fmt.Sprintf("%016x%016x%08x", epoch, m.opt.Random(), uint32(m.opt.Random()))
+}
+
+// epochOf returns the epoch in the name of a stream.
+func epochOf(name string) (uint64, error) {
+	if len(name) != 40 {
+		return 0, fmt.Errorf("the stream %q has no epoch: want that of a master of the group", name)
+	}
+	return strconv.ParseUint(name[:16], 16, 64)
+}
+
+// hostOf returns the host of a node of the list.
+func hostOf(n settings.Node) string {
+	host, _, _ := net.SplitHostPort(n.Address) // settings has checked it
+	return host
+}
+
+// lockFolder makes the folder of a node, and locks it.
+func lockFolder(dir string) (path string, unlock func() error, err error) {
+	path = filepath.Join(dir, folder)
+	fs := disk.OS()
+	if err = fs.MkdirAll(path); err != nil {
+		return "", nil, err
+	}
+	l, err := fs.Lock(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("another node of a group uses the directory %s (--dir gives each its own): %w", path, err)
+	}
+	return path, l.Close, nil
+}
+
+// peers returns what is heard of the nodes; nothing before Begin.
+func (m *Member) peers() []control.Peer {
+	m.mu.Lock()
+	p := m.part
+	m.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.control.Peers()
+}

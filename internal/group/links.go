@@ -1,0 +1,198 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/replication"
+)
+
+// This file is what links tell the node: replication.Group. The texts that members say to each other are
+//
+//	greeting           group-name/node/incarnation/epoch
+//	stamp              ebb-group/epoch/sent/released
+//	acknowledgement    offset/sent
+
+// Errors of links.
+var (
+	errNoMember = errors.New("this node is not registered in its group yet, or is the master")
+	errRefused  = errors.New("the group refuses the link: this node is not the master, or the member has restarted since")
+	errOldEpoch = errors.New("the master was replaced in its group")
+)
+
+// Connected implements replication.Group.
+func (m *Member) Connected(number uint64) (greeting string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.upstream, m.link, m.serving = number, shard.Link(2*number+1), 0
+	link := m.link
+	m.step(shard.Connected{Link: link})
+	s := m.node.Status(m.opt.Now())
+	if m.link != link || s.Self.Node == 0 {
+		return "", errNoMember
+	}
+	return fmt.Sprintf("%s/%d/%d/%d", m.opt.Group.Name, s.Self.Node, s.Self.Incarnation, m.node.Epoch()), nil
+}
+
+// Answered implements replication.Group.
+func (m *Member) Answered(number uint64, stream string, full bool) error {
+	epoch, err := epochOf(stream)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if number != m.upstream || m.link == 0 {
+		return errOldEpoch
+	}
+	m.serving = epoch
+	link := m.link
+	m.step(shard.Received{Message: shard.Message{Link: link, Body: shard.Resync{Epoch: epoch, Full: full, Log: shard.Log{History: epoch}}}})
+	if m.link != link || !m.node.Accepts(link) && !m.node.Loading(link) {
+		return errOldEpoch
+	}
+	return nil
+}
+
+// Loaded implements replication.Group.
+func (m *Member) Loaded(number uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if number == m.upstream {
+		m.step(shard.Loaded{Link: m.link, End: uint64(m.log.End())})
+		m.stale = true // at level disk less is synced than Loaded says
+		m.step(shard.Tick{})
+	}
+}
+
+// Stamped implements replication.Group.
+func (m *Member) Stamped(number uint64, text string) {
+	epoch, s, ok := parseStamp(text)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ok && number == m.upstream && epoch == m.serving {
+		m.step(shard.Streamed{Link: m.link, Stamp: s, End: uint64(m.log.End()), Synced: uint64(m.log.Synced())})
+	}
+}
+
+// Acknowledge implements replication.Group.
+func (m *Member) Acknowledge(number uint64) (text string, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if number != m.upstream || m.link == 0 {
+		return "", false
+	}
+	m.sent = shard.Ack{}
+	m.stale = true // so that the node says what it acknowledges
+	m.step(shard.Tick{})
+	if m.sent.Epoch == 0 {
+		return "", false
+	}
+	return strconv.FormatUint(m.sent.Offset, 10) + "/" + strconv.FormatInt(int64(m.sent.Sent), 10), true
+}
+
+// Closed implements replication.Group.
+func (m *Member) Closed(number uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.step(shard.Closed{Link: shard.Link(2*number + 1)})
+	if number == m.upstream {
+		m.link, m.upstream = 0, 0
+	}
+}
+
+// Greeted implements replication.Group.
+func (m *Member) Greeted(f *replication.Replica, greeting string) error {
+	g, err := m.parseGreeting(greeting)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.newest += 2
+	l := &peerLink{link: m.newest, from: g.From, epoch: m.role.epoch}
+	m.replicas[f], m.byLink[l.link] = l, f
+	refused := false
+	now := m.opt.Now()
+	out := m.node.Step(now, shard.Received{Message: shard.Message{Link: l.link, Body: g}})
+	for i, id := range out.Close {
+		if id == l.link {
+			refused = true
+			out.Close = append(out.Close[:i:i], out.Close[i+1:]...)
+			break
+		}
+	}
+	m.carry(out)
+	m.settle(now)
+	if refused || m.role.epoch == 0 || m.node.Gates(now).Epoch != m.role.epoch {
+		m.forget(f)
+		return errRefused
+	}
+	return nil
+}
+
+func (m *Member) forget(f *replication.Replica) {
+	if l := m.replicas[f]; l != nil {
+		delete(m.replicas, f)
+		delete(m.byLink, l.link)
+		m.step(shard.Closed{Link: l.link})
+	}
+}
+
+func (m *Member) parseGreeting(text string) (g shard.Greeting, err error) {
+	f := strings.Split(text, "/")
+	if len(f) != 4 || f[0] != m.opt.Group.Name {
+		return g, fmt.Errorf("a member of another group greets with %q; want one of %s", text, m.opt.Group.Name)
+	}
+	var n [3]uint64
+	for i := range n {
+		if n[i], err = strconv.ParseUint(f[i+1], 10, 63); err != nil {
+			return g, fmt.Errorf("a member greets with %q: %w", text, err)
+		}
+	}
+	return shard.Greeting{From: directory.Member{Node: directory.NodeID(n[0]), Incarnation: n[1]}, Epoch: n[2]}, nil
+}
+
+// Acked implements replication.Acks.
+func (m *Member) Acked(a replication.Ack) {
+	offset, sent, ok := strings.Cut(a.Group, "/")
+	to, err := strconv.ParseUint(offset, 10, 63)
+	at, err2 := strconv.ParseInt(sent, 10, 64)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l := m.replicas[a.Replica]; l != nil && ok && err == nil && err2 == nil {
+		ack := shard.Ack{From: l.from, Epoch: l.epoch, Offset: to, Sent: shard.Time(at)}
+		m.step(shard.Received{Message: shard.Message{Link: l.link, Body: ack}})
+	}
+}
+
+// Left implements replication.Acks.
+func (m *Member) Left(f *replication.Replica) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forget(f)
+}
+
+const stampWord = "ebb-group"
+
+func stampText(epoch uint64, s shard.Stamp) string {
+	released := 0
+	if s.Released {
+		released = 1
+	}
+	return fmt.Sprintf("%s/%d/%d/%d", stampWord, epoch, int64(s.Sent), released)
+}
+
+func parseStamp(text string) (epoch uint64, s shard.Stamp, ok bool) {
+	f := strings.Split(text, "/")
+	if len(f) != 4 || f[0] != stampWord {
+		return 0, s, false
+	}
+	epoch, err := strconv.ParseUint(f[1], 10, 63)
+	sent, err2 := strconv.ParseInt(f[2], 10, 64)
+	return epoch, shard.Stamp{Sent: shard.Time(sent), Released: f[3] == "1"}, err == nil && err2 == nil
+}

@@ -1,0 +1,175 @@
+package group
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/group/control"
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/sentinel"
+	"github.com/ebbdb/ebb/internal/group/shard"
+)
+
+// part is what a node with data and a witness have in common: a vote, heartbeats, and Sentinel's protocol.
+type part struct {
+	opt      Options
+	control  *control.Control
+	sentinel *sentinel.Service
+	unlock   func() error
+	handOver func(to directory.NodeID) bool
+}
+
+type partOptions struct {
+	data       bool
+	register   directory.Command
+	report     func() shard.Report
+	registered func(directory.Member, []directory.Shard)
+	applied    func([]directory.Shard)
+	failover   func(to directory.NodeID) bool // begins a hand-over if this node is the master
+}
+
+// open begins to take part.
+func open(o Options, with partOptions) (*part, error) {
+	dir, unlock, err := lockFolder(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &part{opt: o, unlock: unlock, handOver: with.failover}
+	fail := func(err error) (*part, error) { return nil, errors.Join(err, p.close()) }
+	own, err := net.Listen("tcp", listenAt(o.Group.Self.Address))
+	if err != nil {
+		return fail(fmt.Errorf("the group's port: %w", err))
+	}
+	p.control, err = control.Open(control.Config{Group: o.Group, Data: with.data, Clients: o.Clients, Sentinel: o.Group.Sentinel,
+		Register: with.register, Now: o.Now, Report: with.report, Registered: with.registered, Applied: with.applied, Dir: dir,
+		Random: o.Random, Listener: own, Server: o.Server, Client: o.Client, Logger: o.Logger})
+	if err != nil {
+		return fail(errors.Join(err, own.Close()))
+	}
+	if o.Group.Sentinel == 0 {
+		return p, nil
+	}
+	host := hostOf(o.Group.Self)
+	l, err := net.Listen("tcp", listenAt(net.JoinHostPort(host, strconv.Itoa(o.Group.Sentinel))))
+	if err != nil {
+		return fail(fmt.Errorf("sentinel-port: %w", err))
+	}
+	p.sentinel = sentinel.Serve(sentinel.Options{Listener: l, View: p.view, Failover: p.failover, Password: o.Password, Version: o.Version,
+		Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
+	return p, nil
+}
+
+// listenAt returns where to listen for an address by which others reach the node: on loopback if it is one, otherwise on all addresses.
+func listenAt(address string) string {
+	host, port, _ := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return address
+	}
+	return net.JoinHostPort("", port)
+}
+
+func (p *part) close() error {
+	var err error
+	if p.sentinel != nil {
+		err = p.sentinel.Close()
+	}
+	if p.control != nil {
+		err = errors.Join(err, p.control.Close())
+	}
+	return errors.Join(err, p.unlock())
+}
+
+// view is what clients of Sentinel's protocol are told.
+func (p *part) view() sentinel.View {
+	g := p.opt.Group
+	v := sentinel.View{Name: g.Name, ID: p.id(g.Self.Address), Quorum: len(g.Nodes)/2 + 1, DownAfter: g.Timeout}
+	var s directory.Shard
+	for _, one := range p.control.Shards() {
+		s = one
+	}
+	v.Epoch = s.Epoch
+	for _, peer := range p.control.Peers() {
+		if !peer.Silent {
+			v.Usable++
+		}
+		self := peer.ID == g.Self.ID
+		if peer.Sentinel != 0 && !self {
+			v.Others = append(v.Others, sentinel.Server{Host: hostOf(peer.Node), Port: peer.Sentinel, ID: p.id(peer.Address),
+				Heard: peer.Heard, Down: peer.Silent})
+		}
+		host, text, err := net.SplitHostPort(peer.Clients)
+		if err != nil {
+			continue
+		}
+		port, _ := strconv.Atoi(text)
+		server := sentinel.Server{Host: host, Port: port, ID: p.id(peer.Clients), Heard: peer.Heard, Down: peer.Silent,
+			Linked: !peer.Silent && s.In(peer.Report.From), Offset: peer.Report.End}
+		if s.Master.Node == peer.ID {
+			v.Master = server
+		} else {
+			v.Replicas = append(v.Replicas, server)
+		}
+	}
+	return v
+}
+
+// id returns 40 digits that name something of the group.
+func (p *part) id(what string) string {
+	sum := sha256.Sum256([]byte(p.opt.Group.Name + " " + what))
+	return hex.EncodeToString(sum[:20])
+}
+
+// failover begins to promote another member: by a hand-over if this node is the master, else at once. Neither loses anything.
+func (p *part) failover(ctx context.Context) error {
+	var s directory.Shard
+	for _, one := range p.control.Shards() {
+		s = one
+	}
+	for _, peer := range p.control.Peers() {
+		if peer.Silent || peer.ID == s.Master.Node || !s.In(peer.Report.From) {
+			continue
+		}
+		if p.handOver != nil && p.handOver(peer.ID) {
+			return nil
+		}
+		a, err := p.control.Propose(ctx, directory.Command{Kind: directory.Promote, Shard: s.ID, Epoch: s.Epoch, Version: s.Version,
+			Node: peer.ID})
+		if err == nil && a.Refused != 0 {
+			err = a.Refused
+		}
+		return err
+	}
+	return sentinel.ErrNoReplica
+}
+
+// Witness is a node without data.
+type Witness struct{ part *part }
+
+// OpenWitness begins to take part in a group as a node without data. The caller ends it by Close.
+func OpenWitness(o Options) (*Witness, error) {
+	register := shard.Restart(o.Group.Self.ID, nil, false, false)
+	register.Process = o.Random()
+	var self directory.Member
+	w := &Witness{}
+	done := make(chan struct{}) // closed when it is registered
+	report := func() shard.Report {
+		select {
+		case <-done:
+			return shard.Report{From: self}
+		default:
+			return shard.Report{}
+		}
+	}
+	p, err := open(o, partOptions{register: register, report: report, applied: func([]directory.Shard) {},
+		registered: func(m directory.Member, _ []directory.Shard) { self = m; close(done) }})
+	w.part = p
+	return w, err
+}
+
+// Close ends the node's part.
+func (w *Witness) Close() error { return w.part.close() }
