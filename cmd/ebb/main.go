@@ -51,7 +51,7 @@ func main() {
 
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
-	return []*cobra.Command{serveCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(), migrateCommand(),
+	return []*cobra.Command{serveCommand(), witnessCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(), migrateCommand(),
 		handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand(),
 		sentinelCommand()}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,4 +14,15 @@ func monotonic() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("MONOTONIC_USEC=%d", t.Nano()/1000)}
+}
+
+// sinceBoot returns a clock: the time since the machine's start, also that for which it slept.
+func sinceBoot() func() time.Duration {
+	return func() time.Duration {
+		var t unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+			panic("the clock of the system cannot be read: " + err.Error()) // Linux has it since 2.6.39
+		}
+		return time.Duration(t.Nano())
+	}
 }

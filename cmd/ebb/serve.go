@@ -262,8 +262,12 @@ func (p *process) start(ctx context.Context, manager *manager, listens func()) (
 	loading, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listening := false
+	joins, err := p.joins()
+	if err != nil {
+		return nil, false, err
+	}
 	in, err = instance.Start(loading, instance.Options{
-		Config: p.cfg, Log: p.log, Level: &p.level, AcceptClock: p.accept, Pages: profiles(p.cfg),
+		Config: p.cfg, Log: p.log, Level: &p.level, AcceptClock: p.accept, Pages: profiles(p.cfg), Group: joins,
 		Bound: func() { p.removePID = writePID(p.cfg.File("pidfile"), p.log) },
 		Listening: func(in *instance.Instance) {
 			listening = true

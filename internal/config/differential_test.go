@@ -66,6 +66,8 @@ var otherDefaults = map[string]string{
 var ours = map[string]string{
 	"shards": "ebb's own", "script-memory-limit": "ebb's own", "io-loops": "ebb's own",
 	"maxmemory-protect": "ebb's own", "maxmemory-protect-limiters": "ebb's own",
+	"group": "ebb's own", "group-port": "ebb's own", "group-name": "ebb's own", "group-timeout": "ebb's own", "sentinel-port": "ebb's own",
+	"min-sync-replicas": "ebb's own", "sync-level": "ebb's own", "sync-lease": "ebb's own", "sync-lag": "ebb's own", "sync-reads": "ebb's own",
 	"max-clock-ahead": "ebb's own", "http": "ebb's own", "http-pprof": "ebb's own",
 	"http-console": "ebb's own", "http-console-read-only": "ebb's own", "http-console-values": "ebb's own", "http-console-label": "ebb's own",
 	"http-hosts": "ebb's own", "http-tls": "ebb's own",

@@ -349,6 +349,20 @@ var durabilityTable = []Directive{
 	integer("repl-ping-replica-period", 10, 1, maxInt).alias("repl-ping-slave-period").does("seconds between pings to replicas"),
 	integer("repl-timeout", 60, 1, maxInt).does("seconds of silence after which a link is given up"),
 
+	text("group", "").immutable().does("the nodes of a group, the same list on each: host:port of their group ports, with commas " +
+		"between them; empty: none"),
+	integer("group-port", 0, 0, 65535).immutable().does("port in group that is this node's; 0: the only one of this machine"),
+	text("group-name", "ebb").immutable().does("name by which clients of Sentinel's protocol ask for the group's master"),
+	integer("group-timeout", 2000, 100, 60000).immutable().does("ms of silence after which a group replaces its master"),
+	integer("sentinel-port", 26379, 0, 65535).immutable().does("port at which a node of a group answers Sentinel's protocol; 0: none"),
+	integer("min-sync-replicas", 0, 0, 6).immutable().does("replicas in sync without which a group acknowledges nothing, at its first start"),
+	enum("sync-level", "memory", "memory", "disk").immutable().does("what a replica of a group acknowledges: what it has applied, or " +
+		"what is on its disk"),
+	integer("sync-lease", 1000, 10, 60000).immutable().does("ms for which the master of a group may answer reads after replicas were heard"),
+	integer("sync-lag", 1000, 10, 60000).immutable().does("ms by which a replica of a group may be behind before it is no longer in sync"),
+	enum("sync-reads", "lease", "lease", "local").immutable().does("reads of a master of a group without the lease: they wait, or are " +
+		"answered and may be old"),
+
 	yesno("cluster-enabled", "no").immutable().does("answer CLUSTER as one node that has all slots"),
 	text("cluster-config-file", "nodes.conf").immutable().unused(noCluster),
 	integer("cluster-node-timeout", 15000, 0, maxLong).unused(noCluster),

@@ -4,8 +4,6 @@
 // The nodes of a group have the same list of addresses, in the same order: a node's number is its place in the list, so a later node is
 // added at its end. A node finds itself in the list by its group-port and the addresses of its machine.
 //
-// The program does not know these directives yet (docs/design/group.md).
-//
 // Start reading at Read.
 package settings
 
