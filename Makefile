@@ -22,7 +22,8 @@ RUN_stress  = $(RANDOM) ./internal/session -run EverythingAtOnce -stress.time $(
 RUN_scripts = $(RANDOM) ./internal/instance -run 'ScriptsBeside|FallsDueUnder' -scripts.time $(TIME) -due.time $(TIME)
 RUN_lua     = $(RANDOM) ./internal/lua/luafuzz -lua.time $(TIME)
 RUN_group   = $(RANDOM) ./internal/group/sim -sim.time $(TIME)
-RUN_crash   = cd internal/test && $(RANDOM) ./crashtest -crash.own $(TIME) -crash.rounds $(ROUNDS) $(if $(KEYS),-crash.keys $(KEYS))
+RUN_crash   = cd internal/test && $(RANDOM) ./crashtest -crash.own $(TIME) -crash.rounds $(ROUNDS) $(if $(KEYS),-crash.keys $(KEYS)) && \
+	$(RANDOM) ./grouptest -group.rounds $(ROUNDS)
 RUN_chaos   = cd internal/test && $(RANDOM) ./chaostest -chaos.time $(TIME)
 RUN_ratios  = $(GO) test -C bench -run '^$$' -bench Ratios -benchtime 1x -timeout 0 .
 RUN_fuzz    = .ci/fuzz $(FUZZTIME)

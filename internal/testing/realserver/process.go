@@ -1,6 +1,7 @@
 package realserver
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -28,6 +29,8 @@ type Process struct {
 	// gets only that file as its argument. redis-sentinel needs this, because it rewrites
 	// the file.
 	Config string
+	// Command is the command of ebb to run; empty: serve.
+	Command string
 
 	t    testing.TB
 	path string
@@ -84,7 +87,7 @@ func (p *Process) Begin(more ...string) error {
 		return err
 	}
 	if filepath.Base(p.path) == ebbName {
-		args = append([]string{"serve"}, args...)
+		args = append([]string{cmp.Or(p.Command, "serve")}, args...)
 	}
 	cmd := exec.Command(p.path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.Dir, log, log, orphans()

@@ -1,0 +1,339 @@
+package grouptest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{}) // clients of killed servers complain
+	log.SetOutput(io.Discard)
+	os.Exit(m.Run())
+}
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// group is a group of real processes.
+type group struct {
+	*testing.T
+	nodes     []*realserver.Process // with data
+	witness   *realserver.Process   // nil: there is none
+	sentinels []string              // addresses, one for each node
+	client    *redis.Client         // of the master, wherever it is
+}
+
+const groupTimeout = time.Second
+
+// start starts a group of servers, and a witness if their number is even.
+func start(t *testing.T, servers int, args ...string) *group {
+	t.Helper()
+	return startWith(t, servers, nil, args...)
+}
+
+// startWith is start with a function that is called for each node before it starts.
+func startWith(t *testing.T, servers int, prepare func(i int, p *realserver.Process), args ...string) *group {
+	t.Helper()
+	g := &group{T: t}
+	var list []string
+	for range servers | 1 {
+		p := realserver.NewProcess(t, realserver.Ebb(t))
+		own, sentinel := realserver.FreePort(t), realserver.FreePort(t)
+		list = append(list, net.JoinHostPort("127.0.0.1", strconv.Itoa(own)))
+		g.sentinels = append(g.sentinels, net.JoinHostPort("127.0.0.1", strconv.Itoa(sentinel)))
+		p.Args("--group-port", strconv.Itoa(own), "--sentinel-port", strconv.Itoa(sentinel))
+		if len(g.nodes) == servers {
+			p.Command, g.witness = "witness", p
+		} else {
+			g.nodes = append(g.nodes, p)
+		}
+	}
+	for i, p := range g.all() {
+		if prepare != nil {
+			prepare(i, p)
+		}
+		p.Args("--group", strings.Join(list, ","), "--group-timeout", strconv.FormatInt(groupTimeout.Milliseconds(), 10), "--sync-lease", "500")
+		p.Args(args...)
+		if err := p.Begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.client = g.connect()
+	t.Cleanup(func() { _ = g.client.Close() })
+	return g
+}
+
+func (g *group) all() []*realserver.Process {
+	if g.witness == nil {
+		return g.nodes
+	}
+	return append(g.nodes[:len(g.nodes):len(g.nodes)], g.witness)
+}
+
+// connect returns a client that finds the master by Sentinel's protocol, and tries nothing twice.
+func (g *group) connect() *redis.Client {
+	return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "ebb", SentinelAddrs: g.sentinels, MaxRetries: -1,
+		DialTimeout: groupTimeout, ReadTimeout: 8 * time.Second, ContextTimeoutEnabled: true})
+}
+
+// eventually repeats a check until it succeeds, for 2*tier.Patience.
+func (g *group) eventually(what string, yes func() bool) {
+	g.Helper()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for end := time.After(2 * tier.Patience); ; {
+		if yes() {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-end:
+			for i, p := range g.all() {
+				g.Logf("node %d said: %s", i+1, p.Said())
+			}
+			g.Fatalf("not within %v: %s", 2*tier.Patience, what)
+		}
+	}
+}
+
+// master returns the node that a Sentinel client is told, or nil.
+func (g *group) master() *realserver.Process {
+	for _, addr := range g.sentinels {
+		s := redis.NewSentinelClient(&redis.Options{Addr: addr, MaxRetries: -1})
+		at, err := s.GetMasterAddrByName(g.Context(), "ebb").Result()
+		_ = s.Close()
+		if err != nil {
+			continue
+		}
+		for _, p := range g.nodes {
+			if p.Addr() == strings.Join(at, ":") {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// info returns the lines of INFO replication of a node.
+func (g *group) info(p *realserver.Process) map[string]string {
+	c := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
+	defer c.Close()
+	lines := map[string]string{}
+	text, _ := c.Info(g.Context(), "replication").Result() // of a node that is gone there is none
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		lines[name] = value
+	}
+	return lines
+}
+
+// settled waits until the master leads and a number of nodes are in sync, and returns the master.
+func (g *group) settled(inSync int) (master *realserver.Process) {
+	g.Helper()
+	g.eventually(fmt.Sprintf("a master leads, and %d nodes are in sync", inSync), func() bool {
+		for _, p := range g.nodes {
+			if i := g.info(p); i["group_state"] == "leading" && i["group_in_sync"] == strconv.Itoa(inSync) && i["group_lease"] == "1" {
+				master = p
+				return g.master() == p
+			}
+		}
+		return false
+	})
+	return master
+}
+
+// must fails the test at an error.
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestThreeServersFoundAGroupAndReplaceAKilledMaster(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1")
+	first := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	for _, p := range g.nodes {
+		if p == first {
+			continue
+		}
+		c := redis.NewClient(&redis.Options{Addr: p.Addr()})
+		if err := c.Set(ctx, "k", "other", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
+			t.Errorf("a write to a replica: %v", err)
+		}
+		const refusal = "the group of this server chooses the master"
+		if err := c.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err == nil || !strings.Contains(err.Error(), refusal) {
+			t.Errorf("REPLICAOF on a member: %v", err)
+		}
+		if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" { // it is acknowledged, so all in sync have it
+			t.Errorf("a replica has %q", got)
+		}
+		_ = c.Close()
+	}
+	first.Kill()
+	second := g.settled(2)
+	if second == first {
+		t.Fatal("the killed master leads")
+	}
+	if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != "v" {
+		t.Errorf("after the failover it has %q", got)
+	}
+	must[string](t)(g.client.Set(ctx, "k", "w", 0).Result())
+	if err := first.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if g.settled(3) != second {
+		t.Error("the master has changed because a node came back")
+	}
+	c := redis.NewClient(&redis.Options{Addr: first.Addr()})
+	defer c.Close()
+	if got := must[string](t)(c.Get(ctx, "k").Result()); got != "w" {
+		t.Errorf("the node that came back has %q", got)
+	}
+}
+
+func TestAServerWithDataBecomesAGroupWithEmptyOnes(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	g := startWith(t, 3, func(i int, p *realserver.Process) {
+		if i != 1 {
+			return
+		}
+		p.Start("--appendonly", "yes")
+		c := redis.NewClient(&redis.Options{Addr: p.Addr()})
+		defer c.Close()
+		must[string](t)(c.Set(ctx, "k", "v", 0).Result())
+		p.Stop()
+	}, "--appendonly", "yes", "--min-sync-replicas", "1")
+	if master := g.settled(3); master != g.nodes[1] {
+		t.Error("the master is not the server with the data")
+	}
+	for _, p := range g.nodes {
+		c := redis.NewClient(&redis.Options{Addr: p.Addr()})
+		if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" {
+			t.Errorf("%s has %q", p.Addr(), got)
+		}
+		_ = c.Close()
+	}
+}
+
+func TestSentinelFailoverHandsTheGroupOver(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1")
+	first := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	for _, addr := range g.sentinels { // a node that is not the master proposes it, the master hands over
+		s := redis.NewSentinelClient(&redis.Options{Addr: addr})
+		must[string](t)(s.Failover(ctx, "ebb").Result())
+		_ = s.Close()
+		var second *realserver.Process
+		g.eventually("another node leads", func() bool {
+			second = g.settled(3)
+			return second != first
+		})
+		if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != "v" {
+			t.Errorf("after the failover it has %q", got)
+		}
+		first = second
+	}
+}
+
+func TestAMasterWithoutItsMajorityAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1")
+	master := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	var others []*realserver.Process
+	for _, p := range g.nodes {
+		if p != master {
+			others = append(others, p)
+			p.Kill()
+		}
+	}
+	c := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
+	defer c.Close()
+	if err := c.Set(ctx, "k", "alone", 0).Err(); err == nil {
+		t.Fatal("a master whose members are gone acknowledges a write")
+	}
+	for _, p := range others {
+		if err := p.Begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The two have lost their memory: the only one that has all is the master, which goes on.
+	if now := g.settled(3); now != master {
+		t.Error("a node without the data is the master")
+	}
+	if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != "v" && got != "alone" {
+		t.Errorf("it has %q", got)
+	}
+	must[string](t)(g.client.Set(ctx, "k", "together", 0).Result())
+}
+
+func TestAReplacedMasterFollowsWithoutWhatWasNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1")
+	master := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	c := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
+	defer c.Close()
+	for _, p := range g.nodes {
+		if p != master {
+			p.Pause(t)
+			defer p.Resume(t)
+		}
+	}
+	// No member gets the end of it: that does not fit into the sockets' buffers.
+	if err := c.Set(ctx, "k", strings.Repeat("lost", 8<<20), 0).Err(); err == nil {
+		t.Fatal("a write that no member has is acknowledged")
+	}
+	master.Pause(t)
+	for _, p := range g.nodes {
+		if p != master {
+			p.Resume(t)
+		}
+	}
+	var next *realserver.Process
+	g.eventually("another node leads", func() bool {
+		for _, p := range g.nodes {
+			if p != master && g.info(p)["group_state"] == "leading" {
+				next = p
+			}
+		}
+		return next != nil
+	})
+	master.Resume(t)
+	if now := g.settled(3); now != next {
+		t.Errorf("the replaced master leads again")
+	}
+	for _, p := range g.nodes {
+		x := redis.NewClient(&redis.Options{Addr: p.Addr()})
+		if got := must[string](t)(x.Get(ctx, "k").Result()); got != "v" {
+			t.Errorf("%s has %.10q, %d bytes", p.Addr(), got, len(got))
+		}
+		_ = x.Close()
+	}
+}
