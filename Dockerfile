@@ -17,6 +17,7 @@ RUN packaging/image.sh /root
 # docker build --target debian: the same with a shell and Debian's tools, for charts and scripts that need them.
 FROM debian:12-slim AS debian
 COPY --from=build /root/usr/bin /usr/bin/
+COPY --from=build /root/usr/share/doc/ebb /usr/share/doc/ebb/
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build --chown=10001:10001 /root/data /data
 ENV EBB_DIR=/data EBB_BIND="* -::*" EBB_PROTECTED_MODE=no EBB_HTTP=0.0.0.0:9121
