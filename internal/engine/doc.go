@@ -19,11 +19,13 @@
 // Lock order: shards by number, then the locks that a Hooks implementation takes.
 //
 // Start reading at DB.Begin in db.go, then Tx.Set in t_string.go and ttl.go. A
-// container's type has its files: t_container.go is common to all, t_hash.go
+// container's type has its files: container.go is common to all, t_hash.go
 // changes a hash, t_hash_view.go reads one, ttl_items.go has what the deadlines of
 // items share. Files are grouped by prefix:
 //
 //	t_*.go        the types of values
+//	container.go  what hashes, lists, sets, sorted sets and streams share
+//	holders.go    what locks and semaphores share
 //	key*.go       commands on keys of any type, the records, WATCH, SORT
 //	ttl*.go       expiry: deadlines, reclaimers, rules, forecasts
 //	dump*.go      values as bytes, for DUMP and RESTORE
