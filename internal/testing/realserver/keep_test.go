@@ -11,7 +11,7 @@ func TestAProgramIsKeptUnderItsContent(t *testing.T) {
 	into := t.TempDir()
 	keep := func(content string) string {
 		t.Helper()
-		path, err := Keep(into, func(path string) error { return os.WriteFile(path, []byte(content), 0o755) })
+		path, err := keepIn(into, func(path string) error { return os.WriteFile(path, []byte(content), 0o755) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -199,7 +199,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("go list -m: %w", err)
 	}
-	return Keep(into, func(path string) error {
+	return keepIn(into, func(path string) error {
 		args := []string{"build", "-buildvcs=false", "-o", path}
 		if raceEnabled {
 			args = append(args, "-race")
@@ -217,10 +217,10 @@ var binary = sync.OnceValues(func() (string, error) {
 // programs of a day's work are about 40 MB each.
 const programAge = 7 * 24 * time.Hour
 
-// Keep calls build with a path in the directory into, and returns the path at which
+// keepIn calls build with a path in the directory into, and returns the path at which
 // the program stays: a directory named by the hash of its content. Test processes may do so
-// at the same time. Keep removes programs that were not used for programAge.
-func Keep(into string, build func(path string) error) (string, error) {
+// at the same time. It removes programs that were not used for programAge.
+func keepIn(into string, build func(path string) error) (string, error) {
 	work, err := os.MkdirTemp(into, "building-")
 	if err != nil {
 		return "", err

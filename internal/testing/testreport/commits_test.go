@@ -1,32 +1,71 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 func TestAMessageOfACommitFollowsTheRules(t *testing.T) {
-	const small, large = "\x01\n\n3\t4\ta.go\n-\t-\ta.png\n", "\x01\n\n20\t0\ta.go\n0\t1\tb.go\n"
-	long := "wheel: " + strings.Repeat("x", subjectColumns-len("wheel: "))
-	for _, c := range []struct{ commit, want string }{
-		{"", ""},
-		{"1a\nwheel: cascade in batches\n\n" + small, ""},
-		{"1a\nwheel: cascade in batches\n\n" + large, "changes 21 lines"},
-		{"1a\nwheel: cascade in batches\nWhat was.\n" + large, ""},
-		{"1a\nwheel: cascade in batches\nSigned-off-by: A Person <a@example.org>\n" + large, "changes 21 lines"},
-		{"1a\n" + long + "\n\n" + small, ""},
-		{"1a\n" + long + "x\n\n" + small, "has 73 columns"},
-		{"1a\nExpiry is not empty (F1, F4)\n\n" + small, "the code (F1, F4)"},
-		{"1a\nwheel: cascade; table: grow in steps\n\n" + small, "two matters are two commits"},
-		{"1a\nwheel: cascade in batches\n\n\x01\n\n7\t0\tx/testdata/rapid/TestX/TestX-1.fail\n", "adds x/testdata/rapid/TestX/TestX-1.fail"},
-		{"1a\nwheel: cascade in batches\n\n\x01\n\n0\t7\tx/testdata/rapid/TestX/TestX-1.fail\n", ""},
-		{"1a\nwheel: what the campaign found\n\n" + small, "does not say what has changed"},
-		{"1a\nqueue: how long a job waits is in Info\n\n" + small, "does not say what has changed"},
-		{"1a\nqueue: Info has what a job waits for\n\n" + small, ""},
-		{"1a\nresp: maps (RESP3), and PSYNC2 (2)\n\n" + small, ""},
+	realserver.Program(t, "git")
+	script, err := filepath.Abs("../../../.ci/commits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := realserver.Program(t, "sh")
+	t.Chdir(t.TempDir())
+	t.Setenv("EBB_BASE", "HEAD~1")
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"} {
+		t.Setenv(name, "a@example.org")
+	}
+	run := func(args ...string) {
+		t.Helper()
+		if out, err := git(args...); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	run("init", "-q")
+	run("commit", "-q", "--allow-empty", "-m", "begin")
+	const large = 21
+	long := "wheel: " + strings.Repeat("ä", 72-len("wheel: "))
+	for i, c := range []struct {
+		message string
+		lines   int
+		name    string // of the file
+		want    string
+	}{
+		{"wheel: cascade in batches", 20, "a", ""},
+		{"wheel: cascade in batches", large, "a", "changes 21 lines"},
+		{"wheel: cascade in batches\n\nWhat was.", large, "a", ""},
+		{"wheel: cascade in batches\n\nSigned-off-by: A Person <a@example.org>", large, "a", "changes 21 lines"},
+		{long, 1, "a", ""},
+		{long + "x", 1, "a", "has 73 columns"},
+		{"Expiry is not empty (F1, F4)", 1, "a", "a code"},
+		{"wheel: cascade; table: grow in steps", 1, "a", "two matters are two commits"},
+		{"wheel: cascade in batches", 1, "x/testdata/rapid/TestX/TestX-1.fail", "/x/testdata/rapid/TestX/TestX-1.fail"},
+		{"wheel: what the campaign found", 1, "a", "does not say what has changed"},
+		{"queue: how long a job waits is in Info", 1, "a", "does not say what has changed"},
+		{"queue: Info has what a job waits for", 1, "a", ""},
+		{"resp: maps (RESP3), and PSYNC2 (2)", 1, "a", ""},
 	} {
-		if got := brokenRule(c.commit); c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.commit, got, c.want)
+		name := filepath.Join(fmt.Sprint(i), c.name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(strings.Repeat("x\n", c.lines)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run("add", "-f", ".")
+		run("commit", "-q", "-m", c.message)
+		out, err := exec.Command(sh, script).CombinedOutput()
+		if c.want == "" && (err != nil || len(out) > 0) || c.want != "" && (err == nil || !strings.Contains(string(out), c.want)) {
+			t.Errorf("%q: %s, %v, want %q", c.message, out, err, c.want)
 		}
 	}
 }

@@ -21,9 +21,7 @@
 // panic or an error of the compiler. A test that passes then is flaky.
 //
 //	testreport skip REASON    notes that a step cannot run here; with EBB_REQUIRE=1 it fails
-//	testreport program        builds ebb for the tests that start it, and prints its path
 //	testreport changed        names the tests that a change adds or edits since EBB_BASE: `make again` runs them many times
-//	testreport commits        checks the messages of the commits since EBB_BASE
 //
 // gotestsum and the go command cannot do four things of these. They do not say what tests left behind, and which test did (place.go).
 // They do not tell a test that depends on other processes, sockets or the machine's clock from one that a second try would only excuse, nor
@@ -53,7 +51,7 @@ func main() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "testreport: a mode is missing: steps, test, skip, program, changed or commits")
+		fmt.Fprintln(os.Stderr, "testreport: a mode is missing: steps, test, skip or changed")
 		os.Exit(2)
 	}
 	args := os.Args[2:]
@@ -65,12 +63,8 @@ func main() {
 		err = runTests(args, func() bool { return len(signals) > 0 })
 	case "skip":
 		err = skip(strings.Join(args, " "))
-	case "program":
-		err = printProgram(os.Stdout)
 	case "changed":
 		err = printChanged(os.Stdout)
-	case "commits":
-		err = checkCommits(os.Stdout)
 	default:
 		err = fmt.Errorf("there is no mode %q", os.Args[1])
 	}
