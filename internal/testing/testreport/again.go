@@ -9,11 +9,10 @@ import (
 // secondTries tries the doubtful failures of a report again. The report gets the flaky tests among them.
 type secondTries struct {
 	report  *report
-	run     func(pkg, test string) *report    // runs one test, or without a name those of the package
-	source  func(pkg string) (*source, error) // reads the test files of a package
-	stopped func() bool                       // after a signal no test is tried
-	changed changes                           // the lines of test files that the change adds or edits
-	top     string                            // the top of the repository
+	run     func(pkg, test string) *report   // runs one test, or without a name those of the package
+	source  func(pkg string) (source, error) // reads the test files of a package
+	isNew   func(s source, test string) bool // whether the change adds or edits a test
+	stopped func() bool                      // after a signal no test is tried
 }
 
 const (
@@ -36,30 +35,28 @@ func (s *secondTries) all() {
 	s.report.doubtful = nil
 	var flaky []string // packages
 	for _, t := range order {
-		if len(order) > mostTests || slices.ContainsFunc(parts[t], isVirtual) || !s.passes(t.pkg, t.name) {
+		functions, err := s.source(t.pkg)
+		doubtful := err == nil && len(order) <= mostTests && !slices.ContainsFunc(parts[t], isVirtual) && functions.isOutside(t.name)
+		if !doubtful || !s.passes(t.pkg, t.name) {
 			s.report.failed++
-			for _, f := range parts[t] {
-				s.report.record(f)
-			}
+			s.report.record(parts[t]...)
 			continue
 		}
-		if !slices.Contains(flaky, t.pkg) {
-			flaky = append(flaky, t.pkg)
-		}
-		s.report.counts.Failed--
-		s.report.counts.Flaky++
+		flaky = append(flaky, t.pkg)
+		s.report.Counts.Failed--
+		s.report.Counts.Flaky++
+		edited := s.isNew(functions, t.name)
 		for _, f := range parts[t] {
-			s.report.flaky = append(s.report.flaky, s.report.describe(f))
-		}
-		if s.isNew(t.pkg, t.name) {
-			s.report.failed++
-			for _, f := range parts[t] {
+			s.report.Flaky = append(s.report.Flaky, s.report.describe(f))
+			if edited {
+				s.report.failed++
 				f.output = append(f.output, "a second try passed: the test is flaky, and this change adds or edits it\n")
 				s.report.record(f)
 			}
 		}
 	}
-	for _, pkg := range flaky {
+	slices.Sort(flaky)
+	for _, pkg := range slices.Compact(flaky) {
 		s.whole(pkg)
 	}
 }
@@ -76,13 +73,11 @@ func (s *secondTries) whole(pkg string) {
 		return
 	}
 	s.report.failed++
-	for _, f := range r.doubtful {
-		r.record(f)
+	r.record(r.doubtful...)
+	if len(r.Failures) == 0 {
+		r.record(failure{pkg, "", []string{"the second run of the package failed\n"}})
 	}
-	s.report.failures = append(s.report.failures, r.failures...)
-	if len(r.failures) == 0 {
-		s.report.record(failure{pkg, "", []string{"the second run of the package failed\n"}})
-	}
+	s.report.Failures = append(s.report.Failures, r.Failures...)
 }
 
 func outcome(passed bool) string {
@@ -97,20 +92,10 @@ func isVirtual(f failure) bool { return strings.HasPrefix(f.test+"/", f.top()+"/
 
 // passes reports whether a test passes when it is tried again. The rules read files, which do not change.
 func (s *secondTries) passes(pkg, test string) bool {
-	if s.stopped() || s.report.step == "rules" {
-		return false
-	}
-	functions, err := s.source(pkg)
-	if err != nil || !functions.isOutside(test) {
-		return false
-	}
-	for try := range tries {
-		if s.stopped() {
-			return false
-		}
+	for try := 1; try <= tries && s.report.step != "rules" && !s.stopped(); try++ {
 		r := s.run(pkg, test)
-		passed := r.passed() && r.counts.Passed > 0
-		fmt.Fprintf(s.report.out, "again, alone: %s %s, try %d of %d: %s\n", pkg, test, try+1, tries, outcome(passed))
+		passed := r.passed() && r.Counts.Passed > 0
+		fmt.Fprintf(s.report.out, "again, alone: %s %s, try %d of %d: %s\n", pkg, test, try, tries, outcome(passed))
 		if passed {
 			return true
 		}
@@ -119,14 +104,4 @@ func (s *secondTries) passes(pkg, test string) bool {
 		}
 	}
 	return false
-}
-
-// isNew reports whether the change adds or edits a test.
-func (s *secondTries) isNew(pkg, test string) bool {
-	functions, err := s.source(pkg)
-	if err != nil {
-		return true
-	}
-	f := functions.funcs[test]
-	return f == nil || s.changed.touch(s.top, f)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
 // outer is a package with one test of each kind.
@@ -46,17 +48,46 @@ func TestATestIsOutsideIfItMeetsProcessesOrSockets(t *testing.T) {
 			t.Errorf("%s: %v", test, !want)
 		}
 	}
-	all := parseChanges("+++ b/a_test.go\n@@ -1,2 +14 @@ func\n+++ b/b_test.go\n@@ -0,0 +1,900 @@\n@@ -5,1 +907,0 @@\n")
-	for test, want := range map[string]bool{"TestX": true, "TestVirtual": false, "dial": false} {
-		if all.touch(dir, s.funcs[test]) != want {
-			t.Errorf("%s is changed: %v", test, !want)
+}
+
+func TestChangedTestsAreNamedByDirectory(t *testing.T) {
+	realserver.Program(t, "git")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("EBB_BASE", "HEAD")
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
 		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a/a_test.go", outer)
+	write("same/a_test.go", outer)
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."},
+		{"-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qm", "a"}} {
+		if out, err := git(args...); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	edited := strings.Replace(outer, `"tcp", ""`, `"tcp", "x"`, 1)
+	write("a/a_test.go", strings.Replace(edited, "func TestSum", "func helps() {}\n\nfunc TestSum", 1))
+	write("b/b_test.go", "package b\n\nfunc TestNew(t *testing.T) {}\n\nfunc TestMain(m *testing.M) {}\n\nfunc helps() {}\n")
+	var out strings.Builder
+	if err := printChanged(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "a ^(TestBackend|TestVirtual|TestX)$\nb ^(TestNew)$\n"; out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 }
 
-// tried returns what the second tries make of the failures in events. results are the events of each run, and diff is what the change
-// does to the test files.
-func tried(t *testing.T, diff, events string, results ...string) (r *report, failures, flaky string, runs int) {
+// tried returns what the second tries make of the failures in events. results are the events of each run, and edited is a test that the
+// change edits.
+func tried(t *testing.T, edited, events string, results ...string) (r *report, failures, flaky string, runs int) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(outer), 0o600); err != nil {
@@ -68,8 +99,9 @@ func tried(t *testing.T, diff, events string, results ...string) (r *report, fai
 		t.Fatal(err)
 	}
 	s := &secondTries{
-		report: r, stopped: func() bool { return false }, changed: parseChanges(diff), top: dir,
-		source: func(string) (*source, error) { return readSource(dir) },
+		report: r, stopped: func() bool { return false },
+		source: func(string) (source, error) { return readSource(dir) },
+		isNew:  func(_ source, test string) bool { return test == edited },
 		run: func(_, test string) *report {
 			again := newReport(io.Discard)
 			again.step, again.again = r.step, r.again
@@ -85,7 +117,7 @@ func tried(t *testing.T, diff, events string, results ...string) (r *report, fai
 		},
 	}
 	s.all()
-	return r, strings.Join(r.failures, ""), strings.Join(r.flaky, ""), runs
+	return r, strings.Join(r.Failures, ""), strings.Join(r.Flaky, ""), runs
 }
 
 func TestAFailedTestIsTriedAgain(t *testing.T) {
@@ -130,8 +162,8 @@ func TestAFailedTestIsTriedAgain(t *testing.T) {
 			if (flaky != "") != c.passed || (failures != "") == c.passed {
 				t.Errorf("failures:\n%sflaky:\n%s", failures, flaky)
 			}
-			if c.passed && (r.counts != counts{Passed: 1, Flaky: 1} || !strings.Contains(flaky, "one and one is three")) {
-				t.Errorf("%+v, flaky:\n%s", r.counts, flaky)
+			if c.passed && (r.Counts != counts{Passed: 1, Flaky: 1} || !strings.Contains(flaky, "one and one is three")) {
+				t.Errorf("%+v, flaky:\n%s", r.Counts, flaky)
 			}
 		})
 	}
@@ -151,7 +183,7 @@ func TestAPackageWithAFlakyTestRunsOnceMore(t *testing.T) {
 
 func TestAFlakyTestThatTheChangeEditsFails(t *testing.T) {
 	good := `{"Action":"pass","Package":"m/a","Test":"TestX"}` + "\n" + passes
-	r, failures, flaky, _ := tried(t, "+++ b/a_test.go\n@@ -14 +14 @@\n", fails, good)
+	r, failures, flaky, _ := tried(t, "TestX", fails, good)
 	if r.passed() || flaky == "" || !strings.Contains(failures, "this change adds or edits it") {
 		t.Errorf("passed: %v, failures:\n%sflaky:\n%s", r.passed(), failures, flaky)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,102 +13,77 @@ import (
 	"sync"
 )
 
-// testAll runs a command such as go test -json ./... once in each of the folders, atOnce of them at a time, and adds the results to those
-// of the run, and to times when each test ran. The output of folders that are tested beside each other does not mix.
-func testAll(dirs []string, atOnce int, command []string, others bool, times *timeline, stopped func() bool) error {
-	if len(command) < 2 || atOnce < 1 {
-		return fmt.Errorf("test takes the command that it runs, such as go test -json ./..., and -at of at least 1")
+// tests is how the tests of a step run.
+type tests struct {
+	command []string // such as go test -json ./...
+	dirs    []string // the folders in which it runs
+	atOnce  int      // in how many of them at a time
+	others  bool     // tests that are skipped run in another step
+	times   *timeline
+	stopped func() bool
+	based   bool // there is a commit with which the change begins
+}
+
+// all runs the tests in each folder, saves the results, and reports whether they passed. The output of folders that are tested beside
+// each other does not mix.
+func (t *tests) all() bool {
+	_, err := git("rev-parse", "--verify", "--quiet", base()+"^{commit}")
+	if t.based = err == nil; !t.based {
+		fmt.Println("testreport: no test is known to be new: set EBB_BASE, or fetch the commit before:", err)
+		if os.Getenv("CI") == "true" {
+			return false
+		}
 	}
-	var (
-		tests   sync.WaitGroup
-		mu      sync.Mutex // guards errs and failed, and os.Stdout if there are several folders at a time
-		errs    []error
-		failed  bool
-		running = make(chan struct{}, atOnce)
-	)
-	for _, dir := range each(dirs) {
+	var folders sync.WaitGroup
+	passed := make([]bool, len(t.dirs))
+	running := make(chan struct{}, t.atOnce)
+	for i, dir := range t.dirs {
 		running <- struct{}{}
-		tests.Go(func() {
+		folders.Go(func() {
 			defer func() { <-running }()
-			if stopped() {
+			if t.stopped() {
 				return
 			}
 			var said bytes.Buffer
 			out := io.Writer(os.Stdout)
-			if atOnce > 1 {
+			if t.atOnce > 1 {
 				out = &said
 			}
-			if len(dirs) > 1 {
+			if len(t.dirs) > 1 {
 				fmt.Fprintln(out, dir)
 			}
-			r := newReport(out)
-			r.times = times
-			err := r.test(dir, command, others, stopped)
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Printf("%s", said.Bytes())
-			if err == errFailed {
-				failed = true
-			} else {
-				errs = append(errs, err)
-			}
+			passed[i] = t.in(dir, out)
+			_, _ = os.Stdout.Write(said.Bytes()) // one call
 		})
 	}
-	tests.Wait()
-	if err := errors.Join(errs...); err != nil || !failed {
-		return err
-	}
-	return errFailed
+	folders.Wait()
+	return !slices.Contains(passed, false)
 }
 
-// each returns the folders, each of them once.
-func each(dirs []string) (all []string) {
-	for _, dir := range dirs {
-		if dir = filepath.Clean(dir); !slices.Contains(all, dir) {
-			all = append(all, dir)
+// in runs the tests in a folder, tries again what may be flaky, saves the results, and reports whether the tests passed.
+func (t *tests) in(dir string, out io.Writer) bool {
+	r := newReport(out)
+	r.times, r.others, r.step, r.again = t.times, t.others, os.Getenv("step"), repeats(dir, t.command)
+	ended, err := run(r, dir, t.command)
+	if err == nil {
+		trying := &secondTries{
+			report: r, run: runAgain(dir, t.command), stopped: t.stopped,
+			source: func(pkg string) (source, error) { return sourceOf(dir, pkg) },
+			isNew:  func(s source, test string) bool { return t.based && s.changed()[test] },
 		}
-	}
-	return all
-}
-
-// test runs a command, such as go test -json ./..., in the folder dir, tries again what may be flaky until stopped, and adds the results
-// to those of the run. If tests have failed, the error is errFailed.
-func (r *report) test(dir string, command []string, others bool, stopped func() bool) error {
-	r.step, r.others, r.again = os.Getenv("step"), others, repeats(dir, command)
-	// The change is asked for before the tests: a signal that ends them ends git too, and their failures are to be recorded then.
-	changed, top, err := changedTests()
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			return fmt.Errorf("no test is known to be new, so that none runs: set EBB_BASE, or fetch the commit before: %w", err)
+		trying.all()
+		if len(r.Packages) > 0 && r.Counts == (counts{}) {
+			r.failed++
+			r.record(failure{"", "no test ran: none has the names of -run, or GOFLAGS leaves all out", nil})
 		}
-		fmt.Fprintln(r.out, "testreport: no test is known to be new:", err)
+		err = r.save(os.Getenv("results"))
 	}
-	ended, err := run(r, dir, command)
 	if err != nil {
-		return err
-	}
-	trying := &secondTries{
-		report: r, run: runAgain(dir, command), stopped: stopped, changed: changed, top: top,
-		source: func(pkg string) (*source, error) { return sourceOf(dir, pkg) },
-	}
-	trying.all()
-	r.slowest(8)
-	if len(r.took) > 0 && !r.ranAny() {
-		r.failed++
-		r.record(failure{"", "no test ran: none has the names of -run, or GOFLAGS leaves all out", nil})
-	}
-	if err := r.result().add(); err != nil {
-		return err
+		fmt.Fprintln(out, "testreport:", err)
+		return false
 	}
 	// A flaky test explains why go test has failed only if its package is one that failed.
-	if !r.passed() || !ended && (r.counts.Flaky == 0 || r.fails == 0) {
-		return errFailed
-	}
-	return nil
-}
-
-func (r *report) result() result {
-	return result{Step: r.step, Skipped: r.skips, Failures: r.failures, Flaky: r.flaky, Counts: r.counts, Seconds: r.took}
+	return r.passed() && (ended || r.Counts.Flaky > 0 && r.broken > 0)
 }
 
 // repeats returns the command by which a reader repeats a test, without -run and the package.
@@ -153,24 +127,20 @@ func run(r *report, dir string, args []string) (bool, error) {
 // it runs those of a package that args runs.
 func runAgain(dir string, args []string) func(pkg, test string) *report {
 	return func(pkg, test string) *report {
-		dropped := []string{"-count=", "-vet="}
-		if test != "" {
-			dropped = append(dropped, "-run=", "-skip=")
+		again := slices.Clone(args[:2])
+		for _, flag := range args[2:] {
+			name, _, _ := strings.Cut(flag, "=")
+			if strings.HasPrefix(flag, "-") && name != "-count" && name != "-vet" && (test == "" || name != "-run" && name != "-skip") {
+				again = append(again, flag) // and not the packages
+			}
 		}
-		all := slices.DeleteFunc(slices.Clone(args), func(s string) bool {
-			return slices.ContainsFunc(dropped, func(flag string) bool { return strings.HasPrefix(s, flag) })
-		})
-		flags := slices.IndexFunc(all[2:], func(s string) bool { return !strings.HasPrefix(s, "-") })
-		if flags >= 0 {
-			all = all[:2+flags] // without the packages
-		}
-		all = append(all, "-count=1", "-vet=off")
+		again = append(again, "-count=1", "-vet=off")
 		if test != "" {
-			all = append(all, "-run=^"+test+"$")
+			again = append(again, "-run=^"+test+"$")
 		}
 		r := newReport(io.Discard)
 		r.step, r.again = os.Getenv("step"), repeats(dir, args)
-		ended, err := run(r, dir, append(all, pkg))
+		ended, err := run(r, dir, append(again, pkg))
 		if err != nil || !ended {
 			r.failed++
 		}
@@ -179,7 +149,7 @@ func runAgain(dir string, args []string) func(pkg, test string) *report {
 }
 
 // sourceOf reads the test files of a package, which is named in the folder dir.
-func sourceOf(dir, pkg string) (*source, error) {
+func sourceOf(dir, pkg string) (source, error) {
 	cmd := exec.Command("go", "list", "-f", "{{.Dir}}", pkg)
 	cmd.Dir = dir
 	of, err := cmd.Output()
@@ -187,16 +157,6 @@ func sourceOf(dir, pkg string) (*source, error) {
 		return nil, fmt.Errorf("go list %s: %w", pkg, err)
 	}
 	return readSource(strings.TrimSpace(string(of)))
-}
-
-// changedTests returns what the working tree changes since EBB_BASE, and the top of the repository.
-func changedTests() (changes, string, error) {
-	top, err := git("rev-parse", "--show-toplevel")
-	if err != nil {
-		return nil, "", err
-	}
-	all, err := changesSince(base())
-	return all, strings.TrimSpace(top), err
 }
 
 // base is the commit with which the change begins.

@@ -11,8 +11,8 @@
 //
 //	testreport test [-others] [-in DIRS [-at N]] go test -json [-flag=value ...] PACKAGES
 //
-// is what a step calls. It prints a line for each package, the output of tests that failed, and the packages that took longest. With -in
-// it does so in each of these folders, in N of them at a time. It fails if a test, a package or a build failed, if no package was tested,
+// is what a step calls. It prints a line for each package, the output of tests that failed. With -in it does so in each of these
+// folders, in N of them at a time. It fails if a test, a package or a build failed, if no package was tested,
 // if no test has the names of -run, if the tests left files or processes, or if a flaky test is one that was added or edited since
 // the commit EBB_BASE (HEAD~1).
 //
@@ -26,14 +26,12 @@
 // gotestsum and the go command cannot do four things of these. They do not say what tests left behind, and which test did (place.go).
 // They do not tell a test that depends on other processes, sockets or the machine's clock from one that a second try would only excuse, nor
 // an old flaky test from one that the change adds (again.go, source.go). They do not sum up several steps, among them linters
-// and builds (summary.go). And they lose what was found when a signal stops them (steps.go).
+// and builds (results.go). And they lose what was found when a signal stops them (steps.go).
 //
 // Start reading at steps.all.
 package main
 
 import (
-	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -44,9 +42,6 @@ import (
 	"time"
 )
 
-// errFailed says that something was found, and was printed.
-var errFailed = errors.New("tests failed")
-
 func main() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -55,92 +50,98 @@ func main() {
 		os.Exit(2)
 	}
 	args := os.Args[2:]
-	var err error
+	status, err := 0, error(nil)
 	switch os.Args[1] {
 	case "steps":
-		os.Exit(runSteps(args, signals))
+		status, err = runSteps(args, signals)
 	case "test":
-		err = runTests(args, func() bool { return len(signals) > 0 })
+		status, err = runTests(args, func() bool { return len(signals) > 0 })
 	case "skip":
-		err = skip(strings.Join(args, " "))
+		status, err = skip(strings.Join(args, " "))
 	case "changed":
 		err = printChanged(os.Stdout)
 	default:
 		err = fmt.Errorf("there is no mode %q", os.Args[1])
 	}
 	if err != nil {
-		if err != errFailed {
-			fmt.Fprintln(os.Stderr, "testreport:", err)
-		}
-		os.Exit(1)
+		fmt.Fprintln(os.Stderr, "testreport:", err)
+		status = statusTests
 	}
+	os.Exit(status)
 }
 
 // runSteps runs the steps of a command, and returns the exit status.
-func runSteps(args []string, signals <-chan os.Signal) int {
+func runSteps(args []string, signals <-chan os.Signal) (int, error) {
 	if len(args) < 3 {
-		fmt.Fprintln(os.Stderr, "testreport: steps takes a folder, a command and the names of steps")
-		return 2
+		return 0, fmt.Errorf("steps takes a folder, a command and the names of steps, got %q", args)
 	}
 	work, parent := args[0], adopt()
 	defer os.RemoveAll(work)
-	at, err := claim(work)
+	at, unlock, err := claim(work)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "testreport:", err)
-		return 1
+		return 0, err
 	}
+	defer unlock()
 	defer func() { at.release(parent) }()
 	s := &steps{command: args[1], work: work, place: at, out: os.Stdout, now: time.Now, signals: signals, grace: 20 * time.Second}
-	return s.all(args[2:])
+	return s.all(args[2:]), nil
 }
 
 // runTests runs the command of `go test` that args has behind the flags.
-func runTests(args []string, stopped func() bool) error {
+func runTests(args []string, stopped func() bool) (int, error) {
 	flags := flag.NewFlagSet("test", flag.ExitOnError)
 	others := flags.Bool("others", false, "skipped tests run in another step: count them as left out, and do not name them")
 	in := flags.String("in", ".", "the folders in which the tests run, with blanks between them")
 	atOnce := flags.Int("at", 1, "the number of folders whose tests run at a time")
 	_ = flags.Parse(args) // it exits
+	if flags.NArg() < 2 || *atOnce < 1 {
+		return 0, fmt.Errorf("test takes the command that it runs, such as go test -json ./..., and -at of at least 1, got %q", args)
+	}
+	tests := &tests{command: flags.Args(), dirs: strings.Fields(*in), atOnce: *atOnce, others: *others, times: &timeline{}, stopped: stopped}
 	at := place(os.Getenv("place"))
 	if at == "" { // by hand: what the tests leave is not told from what others have
-		return testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, nil, stopped)
+		return statusOf(tests.all()), nil
 	}
 	if err := os.Setenv("TMPDIR", string(at)); err != nil {
-		return err
+		return 0, err
 	}
-	parent, times := adopt(), &timeline{}
-	err := testAll(strings.Fields(*in), *atOnce, flags.Args(), *others, times, stopped)
-	if stopped() {
-		if err != nil && err != errFailed {
-			fmt.Fprintln(os.Stderr, "testreport:", err)
-		}
-		return errFailed // the end of the run removes what is left
+	parent := adopt()
+	passed := tests.all()
+	if stopped() { // the end of the run removes what is left
+		return statusTests, nil
 	}
-	if left := at.left(patience, parent, times); left != nil {
-		left.print(os.Stdout)
-		forgetResults()
-		return cmp.Or(err, left.result().add(), errFailed)
+	var found result
+	step := os.Getenv("step")
+	for _, left := range at.left(patience, parent, tests.times) {
+		const limit = 40
+		fmt.Printf("FAIL: the tests left %s:\n%s\n", left.kind, strings.Join(left.lines[:min(limit, len(left.lines))], "\n"))
+		found.Failures = append(found.Failures, entry(fmt.Sprintf("%s: the tests left %s", step, left.kind), left.lines, repeatStep(step)))
 	}
-	return err
+	if found.Failures == nil {
+		return statusOf(passed), nil
+	}
+	// go test keeps the result of a package that has passed and left something.
+	if out, err := exec.Command("go", "clean", "-testcache").CombinedOutput(); err != nil {
+		fmt.Printf("go clean -testcache: %v\n%s", err, out)
+	}
+	return statusTests, found.save(os.Getenv("results"))
 }
 
-// forgetResults makes go test run all tests again: it keeps the result of a package that has passed and left something.
-func forgetResults() {
-	if out, err := exec.Command("go", "clean", "-testcache").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "testreport: go clean -testcache: %v\n%s", err, out)
+func statusOf(passed bool) int {
+	if passed {
+		return 0
 	}
+	return statusTests
 }
 
 // skip notes that the step cannot run here, and why.
-func skip(reason string) error {
+func skip(reason string) (int, error) {
 	fmt.Println("skipped:", reason)
-	r := result{Step: os.Getenv("step"), Skipped: []string{fmt.Sprintf("step %s: %s", os.Getenv("step"), reason)}}
+	step := os.Getenv("step")
+	r := result{Skipped: []string{fmt.Sprintf("step %s: %s", step, reason)}}
 	if os.Getenv("EBB_REQUIRE") != "1" {
-		return r.add()
+		return 0, r.save(os.Getenv("results"))
 	}
-	r.Missing = []string{fmt.Sprintf("%s: it cannot run here\n    %s\n  again: .ci/test %[1]s\n", r.Step, reason)}
-	if err := r.add(); err != nil {
-		return err
-	}
-	return errFailed
+	r.Missing = []string{entry(step+": it cannot run here", []string{reason}, repeatStep(step))}
+	return statusTests, r.save(os.Getenv("results"))
 }

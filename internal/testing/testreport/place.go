@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/disk"
 )
 
 // place is the temporary folder of the tests. What is there after them, they have left; and so have they each process that descends
@@ -23,37 +23,28 @@ type place string
 const patience = 30 * time.Second
 
 // claim makes the folder. Its name is the same at each run of a working tree, because go test keeps a result only for the environment
-// that made it. A run beside another one of the tree has its folder in work.
-func claim(work string) (place, error) {
+// that made it. A run beside another one of the tree has its folder in work. unlock ends the claim.
+func claim(work string) (p place, unlock func(), err error) {
 	tree, err := os.Getwd()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	p := place(filepath.Join(os.TempDir(), fmt.Sprintf("ebb-test-%d", crc32.ChecksumIEEE([]byte(tree)))))
-	mine := func() bool { return os.Symlink(strconv.Itoa(os.Getpid()), p.owner()) == nil }
-	if !mine() {
-		if !p.owned() { // a run that was killed has left it
-			_ = os.Remove(p.owner())
-		}
-		if !mine() {
-			p = place(filepath.Join(work, "tmp"))
-		}
+	own := filepath.Join(os.TempDir(), fmt.Sprintf("ebb-test-%d", crc32.ChecksumIEEE([]byte(tree))))
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		return "", nil, err
 	}
-	return p, p.empty()
-}
-
-// owner is the name of a link to the id of the process whose folder p is.
-func (p place) owner() string { return string(p) + ".pid" }
-
-// owned reports whether the process whose folder p is still runs.
-func (p place) owned() bool {
-	text, _ := os.Readlink(p.owner())
-	id, err := strconv.Atoi(text)
+	unlock = func() {}
+	lock, err := disk.OS().Lock(own)
 	if err != nil {
-		return false
+		own = work
+	} else {
+		unlock = func() {
+			_ = os.RemoveAll(own)
+			_ = lock.Close()
+		}
 	}
-	process, err := os.FindProcess(id)
-	return err == nil && process.Signal(syscall.Signal(0)) == nil
+	p = place(filepath.Join(own, "tmp"))
+	return p, unlock, p.empty()
 }
 
 func (p place) empty() error {
@@ -70,21 +61,21 @@ func (p place) release(parent int) {
 		kill(id)
 	}
 	_ = os.RemoveAll(string(p))
-	if text, _ := os.Readlink(p.owner()); text == strconv.Itoa(os.Getpid()) {
-		_ = os.Remove(p.owner())
-	}
 }
 
-// remains are what tests have left, a line for each file and process.
-type remains struct{ files, processes []string }
+// remains are what tests have left, of one kind, with a line for each.
+type remains struct {
+	kind  string
+	lines []string
+}
 
 // left waits until the folder is empty and the processes have ended. What is there after a time it ends and removes, and returns.
 // parent is as that of release; times tell which tests ran when a process began.
-func (p place) left(patience time.Duration, parent int, times *timeline) *remains {
+func (p place) left(patience time.Duration, parent int, times *timeline) (all []remains) {
 	late := time.After(patience)
 	for {
-		files, processes := p.files(), processes(parent)
-		if len(files)+len(processes) == 0 {
+		files, ids := p.files(), processes(parent)
+		if len(files)+len(ids) == 0 {
 			return nil
 		}
 		select {
@@ -92,15 +83,21 @@ func (p place) left(patience time.Duration, parent int, times *timeline) *remain
 		case <-time.After(min(patience, 500*time.Millisecond)):
 			continue
 		}
-		found := &remains{files: files}
-		for _, id := range processes {
-			found.processes = append(found.processes, describeProcess(id, times))
+		var processes []string
+		for _, id := range ids {
+			processes = append(processes, describeProcess(id, times))
 			kill(id)
 		}
 		if err := p.empty(); err != nil {
-			found.files = append(found.files, err.Error())
+			files = append(files, err.Error())
 		}
-		return found
+		if len(files) > 0 {
+			all = append(all, remains{"files", files})
+		}
+		if len(processes) > 0 {
+			all = append(all, remains{"processes", processes})
+		}
+		return all
 	}
 }
 
@@ -129,22 +126,16 @@ func processes(parent int) (ids []int) {
 
 // descends reports whether a process was started by a descendant of parent, or by parent itself, and runs.
 func descends(id, parent int) bool {
-	for of, ended := parentOf(id); of > 1 && !ended; of, ended = parentOf(of) {
-		if of == parent {
+	for id > 1 {
+		fields := stat(id)
+		if len(fields) < 2 || fields[0] == "Z" { // it has only not been waited for
+			return false
+		}
+		if id, _ = strconv.Atoi(fields[1]); id == parent {
 			return true
 		}
 	}
 	return false
-}
-
-// parentOf returns the parent of a process; 0: there is no such process. ended means that it has only not been waited for.
-func parentOf(id int) (parent int, ended bool) {
-	fields := stat(id)
-	if len(fields) < 2 {
-		return 0, false
-	}
-	parent, _ = strconv.Atoi(fields[1])
-	return parent, fields[0] == "Z"
 }
 
 // stat returns the fields of /proc/ID/stat behind the name, which may have blanks: the state is the first. See proc_pid_stat(5).
@@ -183,29 +174,4 @@ func kill(id int) {
 	if process, err := os.FindProcess(id); err == nil {
 		_ = process.Kill() // it may have ended
 	}
-}
-
-// each calls a function for the kinds of what is left.
-func (r *remains) each(do func(kind string, lines []string)) {
-	if len(r.files) > 0 {
-		do("files", r.files)
-	}
-	if len(r.processes) > 0 {
-		do("processes", r.processes)
-	}
-}
-
-func (r *remains) print(out io.Writer) {
-	const limit = 40
-	r.each(func(kind string, lines []string) {
-		fmt.Fprintf(out, "FAIL: the tests left %s:\n%s\n", kind, strings.Join(lines[:min(limit, len(lines))], "\n"))
-	})
-}
-
-func (r *remains) result() result {
-	all := result{Step: os.Getenv("step")}
-	r.each(func(kind string, lines []string) {
-		all.Failures = append(all.Failures, entry(fmt.Sprintf("%s: the tests left %s", all.Step, kind), lines, repeatStep(all.Step)))
-	})
-	return all
 }

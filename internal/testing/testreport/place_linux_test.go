@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,27 +53,24 @@ func TestWhatTestsLeaveIsNamedAndRemoved(t *testing.T) {
 	if left == nil {
 		t.Fatal("it finds nothing")
 	}
-	var out strings.Builder
-	left.print(&out)
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"FAIL: the tests left files:\n./a\n./a/b\n", "FAIL: the tests left processes:\n",
-		fmt.Sprintf("\n%d of TestX: %s\n", named, os.Args[0]), fmt.Sprintf("\n%d of a test in %s: %s\n", other, dir, os.Args[0])} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("printed\n%swant %q", out.String(), want)
+	if len(left) != 2 || left[0].kind != "files" || left[1].kind != "processes" || !slices.Equal(left[0].lines, []string{"./a", "./a/b"}) {
+		t.Fatalf("left are %q", left)
+	}
+	text := strings.Join(left[1].lines, "\n")
+	for _, want := range []string{fmt.Sprintf("%d of TestX: %s", named, os.Args[0]),
+		fmt.Sprintf("%d of a test in %s: %s", other, dir, os.Args[0])} {
+		if !slices.Contains(left[1].lines, want) {
+			t.Errorf("processes are\n%s\nwant %q", text, want)
 		}
 	}
 	<-namedEnded
 	<-otherEnded
-	if strings.Contains(out.String(), fmt.Sprintf("\n%d of ", os.Getppid())) {
-		t.Errorf("it finds the process that runs the tests:\n%s", out.String())
-	}
-	t.Setenv("step", "unit")
-	if r := left.result(); len(r.Failures) != 2 || !strings.HasPrefix(r.Failures[0], "unit: the tests left files\n    ./a\n") ||
-		!strings.HasSuffix(r.Failures[1], "\n  again: .ci/test unit\n") {
-		t.Errorf("%q", r.Failures)
+	if strings.Contains("\n"+text, fmt.Sprintf("\n%d of ", os.Getppid())) {
+		t.Errorf("it finds the process that runs the tests:\n%s", text)
 	}
 	if left := p.left(tier.Patience, parent, nil); left != nil {
 		t.Errorf("it is there still: %+v", left)
@@ -96,7 +94,7 @@ func TestAnOrphanOfATestIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := p.left(0, parent, nil)
-	if left == nil || len(left.processes) != 1 || !strings.HasPrefix(left.processes[0], strings.TrimSpace(string(out))+" of a test in /: ") {
+	if len(left) != 1 || len(left[0].lines) != 1 || !strings.HasPrefix(left[0].lines[0], strings.TrimSpace(string(out))+" of a test in /: ") {
 		t.Errorf("left are %+v, want process %s", left, out)
 	}
 	if left := p.left(tier.Patience, parent, nil); left != nil {
@@ -141,33 +139,22 @@ func TestAProcessIsOfTheTestsThatRanWhenItBegan(t *testing.T) {
 func TestAFolderIsOfOneRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	work := t.TempDir()
-	first, err := claim(work)
+	first, unlock, err := claim(work)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := claim(work)
+	second, unlockSecond, err := claim(work)
 	if err != nil || second == first {
 		t.Fatalf("two runs at a time have %s and %s, %v", first, second, err)
 	}
-	second.release(0)
-	first.release(0)
-	gone, ended := stay(t)
-	if err := os.Symlink(fmt.Sprint(gone), first.owner()); err != nil {
-		t.Fatal(err)
-	}
-	if third, err := claim(work); err != nil || third == first {
-		t.Errorf("beside a run with %s it is %s, %v", first, third, err)
-	} else {
-		third.release(0)
-	}
-	kill(gone)
-	<-ended
-	again, err := claim(work)
+	unlockSecond()
+	unlock()
+	again, unlock, err := claim(work)
 	if err != nil || again != first {
-		t.Errorf("after a run that was killed it is %s, %v, want %s", again, err, first)
+		t.Errorf("after a run it is %s, %v, want %s", again, err, first)
 	}
-	again.release(0)
-	if left, err := filepath.Glob(string(first) + "*"); err != nil || len(left) > 0 {
+	unlock()
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
 		t.Errorf("left are %v, %v", left, err)
 	}
 }

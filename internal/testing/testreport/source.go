@@ -7,77 +7,73 @@ import (
 	"go/token"
 	"io"
 	"maps"
-	"math"
+	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// source holds the functions of the test files of a directory.
-type source struct {
-	fset  *token.FileSet
-	funcs map[string]*function
-}
+// source holds the functions of the test files of a directory, by name.
+type source map[string]*function
 
 // function is a function of a test file, or all methods of one name.
 type function struct {
-	imports map[string]bool // the import paths that it names
-	calls   map[string]bool // the other names in it
-	file    string
-	begin   int // its lines, from its doc comment
-	end     int
+	file, text string          // the last of them, from its doc comment
+	names      map[string]bool // the names in it; of a package that the file imports, the quoted path
 }
 
-func readSource(dir string) (*source, error) {
+func readSource(dir string) (source, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
 		return nil, err
 	}
-	s := &source{token.NewFileSet(), map[string]*function{}}
+	s := source{}
 	for _, name := range files {
-		file, err := parser.ParseFile(s.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		s.add(name, file)
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		s.add(name, string(text), file)
 	}
 	return s, nil
 }
 
-func (s *source) add(name string, file *ast.File) {
+func (s source) add(name, text string, file *ast.File) {
 	imports := map[string]string{}
 	for _, spec := range file.Imports {
-		to, _ := strconv.Unquote(spec.Path.Value)
-		as := path.Base(to)
+		as := strings.Trim(path.Base(spec.Path.Value), `"`)
 		if spec.Name != nil {
 			as = spec.Name.Name
 		}
-		imports[as] = to
+		imports[as] = spec.Path.Value
 	}
 	for _, d := range file.Decls {
 		decl, ok := d.(*ast.FuncDecl)
-		if !ok || decl.Body == nil {
+		if !ok {
 			continue
 		}
-		f := s.funcs[decl.Name.Name]
+		f := s[decl.Name.Name]
 		if f == nil {
-			f = &function{imports: map[string]bool{}, calls: map[string]bool{}}
-			s.funcs[decl.Name.Name] = f
+			f = &function{names: map[string]bool{}}
+			s[decl.Name.Name] = f
 		}
-		f.file, f.begin, f.end = name, s.fset.Position(decl.Pos()).Line, s.fset.Position(decl.End()).Line
+		from := decl.Pos()
 		if decl.Doc != nil {
-			f.begin = s.fset.Position(decl.Doc.Pos()).Line
+			from = decl.Doc.Pos()
 		}
+		f.file, f.text = name, text[from-file.FileStart:decl.End()-file.FileStart]
 		ast.Inspect(decl, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok {
-				if to := imports[id.Name]; to != "" {
-					f.imports[to] = true
-				} else {
-					f.calls[id.Name] = true
-				}
+			if id, ok := n.(*ast.Ident); ok && imports[id.Name] != "" {
+				f.names[imports[id.Name]] = true
+			} else if ok {
+				f.names[id.Name] = true
 			}
 			return true
 		})
@@ -85,148 +81,95 @@ func (s *source) add(name string, file *ast.File) {
 }
 
 // reached returns the functions of the directory's test files that a test calls, itself among them.
-func (s *source) reached(test string) map[string]bool {
+func (s source) reached(test string) map[string]bool {
 	seen := map[string]bool{}
 	var visit func(name string)
 	visit = func(name string) {
-		f := s.funcs[name]
-		if f == nil || seen[name] {
-			return
-		}
-		seen[name] = true
-		for name := range f.calls {
-			visit(name)
+		if s[name] != nil && !seen[name] {
+			seen[name] = true
+			for name := range s[name].names {
+				visit(name)
+			}
 		}
 	}
 	visit(test)
 	return seen
 }
 
-// imports returns the import paths that a test names, itself or by the functions of its directory's test files.
-func (s *source) imports(test string) map[string]bool {
-	all := map[string]bool{}
-	for name := range s.reached(test) {
-		for to := range s.funcs[name].imports {
-			all[to] = true
-		}
-	}
-	return all
-}
-
 // outside matches the packages by which a test meets processes, sockets and the machine's clock.
 var outside = regexp.MustCompile(
-	`^(net|net/http|net/http/httptest|os/exec|os/signal)$|/(realserver|backends|hangtest|objects|instance|ebbtest|embed|embedded|chromedp)$|/ebb$`)
+	`^"(net|net/http|net/http/httptest|os/exec|os/signal)"$|/(realserver|backends|hangtest|objects|instance|ebbtest|embed|embedded|chromedp|` +
+		`ebb)"$`)
 
 // isOutside reports whether the result of a test can depend on what happens outside of its process. Of other tests, and
 // of those in virtual time, a second try could only hide a fault.
-func (s *source) isOutside(test string) bool {
-	imports := s.imports(test)
-	if imports["testing/synctest"] {
-		return false
-	}
-	for name := range s.reached(test) {
-		if s.funcs[name].calls["Virtual"] { // of package backends
-			return false
-		}
-	}
-	for to := range imports {
-		if outside.MatchString(to) {
-			return true
-		}
-	}
-	return false
-}
-
-// changes are the lines of test files that are new since a commit, by file (from the top of the repository).
-type changes map[string][]lines
-
-type lines struct{ from, to int }
-
-var (
-	newFile = regexp.MustCompile(`^\+\+\+ b/(.*)`)
-	hunk    = regexp.MustCompile(`^@@ -\S+ \+(\d+)(?:,(\d+))? @@`)
-)
-
-// changesSince asks git what the working tree changes since a commit.
-func changesSince(commit string) (changes, error) {
-	diff, err := git("diff", "--no-color", "--no-ext-diff", "-U0", commit, "--", "*_test.go")
-	if err != nil {
-		return nil, err
-	}
-	all := parseChanges(diff)
-	names, err := git("ls-files", "--others", "--exclude-standard", "--full-name", "--", "*_test.go")
-	for name := range strings.SplitSeq(names, "\n") {
-		all[name] = append(all[name], lines{1, math.MaxInt})
-	}
-	return all, err
-}
-
-func parseChanges(diff string) changes {
-	all, file := changes{}, ""
-	for line := range strings.SplitSeq(diff, "\n") {
-		if m := newFile.FindStringSubmatch(line); m != nil {
-			file = m[1]
-		}
-		if m := hunk.FindStringSubmatch(line); m != nil {
-			from, _ := strconv.Atoi(m[1])
-			n := 1
-			if m[2] != "" {
-				n, _ = strconv.Atoi(m[2])
+func (s source) isOutside(test string) (is bool) {
+	for called := range s.reached(test) {
+		for name := range s[called].names {
+			if name == `"testing/synctest"` || name == "Virtual" { // of package backends
+				return false
 			}
-			all[file] = append(all[file], lines{from, from + max(n, 1) - 1})
+			is = is || outside.MatchString(name)
 		}
+	}
+	return is
+}
+
+// changed returns the functions that the working tree adds or edits since base, or has moved to another file.
+func (s source) changed() map[string]bool {
+	before, all := map[string]string{}, map[string]bool{}
+	for name, f := range s {
+		if _, read := before[f.file]; !read {
+			before[f.file], _ = git("-C", filepath.Dir(f.file), "show", base()+":./"+filepath.Base(f.file)) // a new file was not there
+		}
+		all[name] = !strings.Contains(before[f.file], f.text)
 	}
 	return all
 }
 
-// printChanged prints, for each directory, a pattern that finds the tests that were added or edited.
+// testName matches what go test -run finds.
+var testName = regexp.MustCompile(`^(Test|Example|Fuzz)`)
+
+// printChanged prints, for each directory, a pattern that finds the tests that were added or edited, or that call a function of the
+// directory's test files that was.
 func printChanged(out io.Writer) error {
-	changed, top, err := changedTests()
+	edited, err := git("diff", "-z", "--name-only", base(), "--", "*_test.go")
+	if err != nil {
+		return err
+	}
+	added, err := git("ls-files", "-z", "--others", "--exclude-standard", "--", "*_test.go")
 	if err != nil {
 		return err
 	}
 	dirs := map[string]bool{}
-	for name := range changed {
-		if strings.HasSuffix(name, "_test.go") {
-			dirs[path.Dir(name)] = true
-		}
+	for name := range strings.FieldsFuncSeq(edited+added, func(r rune) bool { return r == 0 }) {
+		dirs[filepath.Dir(name)] = true
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		s, err := readSource(filepath.Join(top, dir))
+		s, err := readSource(dir)
 		if err != nil {
 			return err
 		}
-		if names := s.touched(changed, top); len(names) > 0 {
+		changed := s.changed()
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(s)) {
+			calls := func(called string) bool { return changed[called] }
+			if testName.MatchString(name) && name != "TestMain" && slices.ContainsFunc(slices.Collect(maps.Keys(s.reached(name))), calls) {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
 			fmt.Fprintf(out, "%s ^(%s)$\n", dir, strings.Join(names, "|"))
 		}
 	}
 	return nil
 }
 
-// testName matches what go test -run finds.
-var testName = regexp.MustCompile(`^(Test|Example|Fuzz)`)
-
-// touched returns the tests that are new or edited, or that call a function of the directory's test files that is.
-func (s *source) touched(changed changes, top string) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(s.funcs)) {
-		if !testName.MatchString(name) || name == "TestMain" {
-			continue
-		}
-		for called := range s.reached(name) {
-			if changed.touch(top, s.funcs[called]) {
-				names = append(names, name)
-				break
-			}
-		}
-	}
-	return names
-}
-
-// touch reports whether a function is new or edited. top is the top of the repository.
-func (c changes) touch(top string, f *function) bool {
-	name, err := filepath.Rel(top, f.file)
+// git runs git, and returns what it prints.
+func git(args ...string) (string, error) {
+	out, err := exec.Command("git", args...).Output()
 	if err != nil {
-		return false
+		err = fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
 	}
-	return slices.ContainsFunc(c[filepath.ToSlash(name)], func(l lines) bool { return l.from <= f.end && l.to >= f.begin })
+	return string(out), err
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,8 +26,8 @@ type steps struct {
 	grace   time.Duration // the time that a step has after a signal to say what it knows
 
 	took    []string // the name and the time of each step
-	failed  []string // the names of steps that failed
-	results []result
+	failed  []string // what failed
+	sum     result
 	status  int
 	stopped bool
 }
@@ -35,13 +37,12 @@ const (
 	statusTools   = 3
 	statusMachine = 4
 	statusStopped = 130
-	mostFlaky     = 3 // more flaky tests than that are a failure
 )
 
 // toolSteps are the steps whose findings are not those of tests.
 var toolSteps = []string{"format", "build", "tidy", "docs", "size", "vet", "lint", "cross"}
 
-// all runs the steps of these names, prints the summary, and returns the exit status.
+// all runs the steps of these names, prints the end, and returns the exit status.
 func (s *steps) all(names []string) int {
 	begin := s.now()
 	for _, name := range names {
@@ -56,16 +57,13 @@ func (s *steps) all(names []string) int {
 			break
 		}
 	}
-	sum := summarize(s.results)
-	if sum.counts.Flaky > mostFlaky {
-		s.failed = append(s.failed, "flaky")
-		s.fail(statusTests)
+	if s.sum.Counts.Flaky > mostFlaky {
+		s.fail("flaky", statusTests)
 	}
-	if sum.counts.Failed > 0 && len(s.failed) == 0 { // a step has lost it
-		s.failed = append(s.failed, "tests")
-		s.fail(statusTests)
+	if s.sum.Counts.Failed > 0 && len(s.failed) == 0 { // a step has lost it
+		s.fail("tests", statusTests)
 	}
-	sum.print(s.out, s.took)
+	s.sum.print(s.out, s.took)
 	if seconds := s.now().Sub(begin).Round(time.Second).Seconds(); len(s.failed) == 0 {
 		fmt.Fprintf(s.out, "== passed in %.0f s\n", seconds)
 	} else {
@@ -79,70 +77,76 @@ func (s *steps) all(names []string) int {
 
 // fail makes a status that of the run, unless the run has failed for a reason that says more about the change: a test says more than
 // a tool, and a tool more than the machine.
-func (s *steps) fail(status int) {
+func (s *steps) fail(what string, status int) {
+	s.failed = append(s.failed, what)
 	if s.status == 0 || status < s.status {
 		s.status = status
 	}
 }
 
-// step runs one step, and records what it found.
+// step runs one step, and adds what it found.
 func (s *steps) step(name string) {
 	fmt.Fprintln(s.out, "==", name)
 	begin := s.now()
-	said := &findings{}
-	err := s.run(name, io.MultiWriter(s.out, said))
+	var said bytes.Buffer
+	err := s.run(name, io.MultiWriter(s.out, &said))
 	seconds := s.now().Sub(begin).Round(time.Second).Seconds()
 	s.took = append(s.took, fmt.Sprintf("%s %.0f s", name, seconds))
-	if len(said.rest) > 0 {
+	if said.Len() > 0 && !bytes.HasSuffix(said.Bytes(), []byte("\n")) {
 		fmt.Fprintln(s.out)
 	}
-
-	known := len(s.results)
-	s.read()
-	added := summarize(s.results[min(known, len(s.results)):])
-	switch {
-	case s.stopped:
-		s.failed = append(s.failed, name+" (stopped)")
-		if len(added.failures) == 0 && said.found() {
-			s.note(name, said)
-		}
-	case err != nil:
-		s.failed = append(s.failed, name)
-		switch {
-		case len(added.missing) > 0 && len(added.failures) == 0 && !said.found():
-			s.fail(statusMachine)
-		case slices.Contains(toolSteps, name):
-			s.fail(statusTools)
-		default:
-			s.fail(statusTests)
-		}
+	found, unread := take(s.results())
+	if unread != nil {
+		fmt.Fprintln(s.out, "testreport:", unread)
+	}
+	if err != nil || s.stopped {
 		// The tests have recorded their failures. Of what else fails, the output tells.
-		if len(added.failures) == 0 && (len(added.missing) == 0 || said.found()) {
-			s.note(name, said)
+		lines, told := findings(said.String())
+		missing := len(found.Missing) > 0 && len(found.Failures) == 0 && !told
+		if len(found.Failures) == 0 && !missing && (told || !s.stopped) {
+			found.Failures = []string{entry(name+":", lines, repeatStep(name))}
+		}
+		switch {
+		case s.stopped:
+			s.fail(name+" (stopped)", statusStopped)
+		case missing:
+			s.fail(name, statusMachine)
+		case slices.Contains(toolSteps, name):
+			s.fail(name, statusTools)
+		default:
+			s.fail(name, statusTests)
 		}
 	}
+	s.sum.add(found)
 	fmt.Fprintf(s.out, "-- %s: %.0f s\n", name, seconds)
 }
 
-// note adds what a step said to the results.
-func (s *steps) note(name string, said *findings) {
-	if err := (result{Step: name, Failures: []string{said.describe(name)}}).addTo(s.file()); err != nil {
-		fmt.Fprintln(s.out, "testreport:", err)
+// finding matches the lines of compilers, linters, tests and steps that say what is wrong.
+var finding = regexp.MustCompile(`^(vet: )?[^ :]+:\d+:|^FAIL|^panic:|^not ok|^ +location: |error TS|` +
+	`^# \S+/|not formatted|not tidy|missing go\.sum|updates to go\.mod|must have`)
+
+// findings returns the last lines of an output that say what is wrong, or, if none does, the last lines of all. told reports which.
+func findings(output string) (lines []string, told bool) {
+	var all []string
+	for line := range strings.SplitSeq(output, "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		all = append(all, line)
+		// The compiler says the same for each module that imports a package, with a path from the folder of the module.
+		same := func(other string) bool { return strings.TrimLeft(other, "./") == strings.TrimLeft(line, "./") }
+		if finding.MatchString(line) && !slices.ContainsFunc(lines, same) {
+			lines = append(lines, line)
+		}
 	}
-	s.read()
+	if told = len(lines) > 0; !told {
+		lines = all
+	}
+	return lines[max(0, len(lines)-mostLines):], told
 }
 
-// read reads the results that the steps have added.
-func (s *steps) read() {
-	all, err := readResults(s.file())
-	if err != nil {
-		fmt.Fprintln(s.out, "testreport:", err)
-	}
-	s.results = all
-}
-
-// file is the name of the file to which the steps add their results.
-func (s *steps) file() string { return filepath.Join(s.work, "results") }
+// results is the name of the file in which a step saves what it found.
+func (s *steps) results() string { return filepath.Join(s.work, "results") }
 
 // run runs the process of a step until it ends, or until a signal ends it.
 func (s *steps) run(name string, out io.Writer) error {
@@ -152,7 +156,7 @@ func (s *steps) run(name string, out io.Writer) error {
 	}
 	cmd := exec.Command(s.command, "step", name)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = append(os.Environ(), "report="+self, "step="+name, "work="+s.work, "place="+string(s.place), "results="+s.file())
+	cmd.Env = append(os.Environ(), "report="+self, "step="+name, "work="+s.work, "place="+string(s.place), "results="+s.results())
 	cmd.WaitDelay = s.grace // a process that the step has left may hold its output
 	group(cmd)
 	if err := cmd.Start(); err != nil {

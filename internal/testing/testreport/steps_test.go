@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -42,14 +41,13 @@ func TestMain(m *testing.M) {
 // play is a step, whose name says what it does.
 func play(step string) int {
 	add := func(r result) {
-		r.Step = step
-		if err := r.add(); err != nil {
+		if err := r.save(os.Getenv("results")); err != nil {
 			panic(err)
 		}
 	}
 	switch step {
 	case "good", "docs":
-		add(result{Counts: counts{Passed: 3, Out: 1}, Seconds: map[string]float64{"m/a": 1.5, "m/b": 2}})
+		add(result{Counts: counts{Passed: 3, Out: 1}, Packages: []tested{{"m/a", step, 1.5}, {"m/b", step, 2}}})
 	case "unit":
 		add(result{Counts: counts{Passed: 1, Failed: 1},
 			Failures: []string{"unit: m/a TestX\n    x_test.go:9: no\n  again: go test -run '^TestX$' m/a\n"}})
@@ -220,12 +218,11 @@ func TestAStoppedStepSaysWhatItFound(t *testing.T) {
 
 func TestAPartOfALineOfResultsIsReported(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "results")
-	whole := result{Step: "unit", Skipped: []string{"a TestX: no reason"}}
-	if err := whole.addTo(name); err != nil {
-		t.Fatal(err)
-	}
-	if err := whole.addTo(name); err != nil {
-		t.Fatal(err)
+	whole := result{Skipped: []string{"a TestX: no reason"}}
+	for range 2 {
+		if err := whole.save(name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	info, err := os.Stat(name)
 	if err != nil {
@@ -234,56 +231,44 @@ func TestAPartOfALineOfResultsIsReported(t *testing.T) {
 	if err := os.Truncate(name, info.Size()-5); err != nil {
 		t.Fatal(err)
 	}
-	all, err := readResults(name)
-	if err == nil || len(all) != 1 || all[0].Step != "unit" || !slices.Equal(all[0].Skipped, whole.Skipped) {
-		t.Errorf("%+v, %v", all, err)
+	sum, err := take(name)
+	if err == nil || !slices.Equal(sum.Skipped, whole.Skipped) {
+		t.Errorf("%+v, %v", sum, err)
 	}
-	if all, err := readResults(name + "-none"); err != nil || all != nil {
-		t.Errorf("no file: %v, %v", all, err)
+	if sum, err := take(name); err != nil || sum.Skipped != nil {
+		t.Errorf("no file: %+v, %v", sum, err)
 	}
 }
 
 func TestFindingsAreTheLinesThatSayWhatFailed(t *testing.T) {
-	var f findings
-	for _, part := range []string{"go: downloading x\nx.go:1:2: unused", " variable\n\n",
-		"contrib/gin/go.mod:1: go.mod or go.sum is not tidy\nbye"} {
-		if _, err := io.WriteString(&f, part); err != nil {
-			t.Fatal(err)
+	many := ""
+	for i := range 9 {
+		many += fmt.Sprintf("%d\n", i)
+	}
+	for _, c := range []struct {
+		output string
+		told   bool
+		want   string
+	}{
+		{"go: downloading x\nx.go:1:2: unused variable\n\ncontrib/gin/go.mod:1: go.mod or go.sum is not tidy\nbye", true,
+			"x.go:1:2: unused variable|contrib/gin/go.mod:1: go.mod or go.sum is not tidy"},
+		{"clock/a.go:3:29: no\n# m/contrib\n../../clock/a.go:3:29: no\n# m/contrib\n", true, "clock/a.go:3:29: no|# m/contrib"},
+		{many, false, "3|4|5|6|7|8"},
+	} {
+		if lines, told := findings(c.output); strings.Join(lines, "|") != c.want || told != c.told {
+			t.Errorf("%q: %q, %v, want %q", c.output, lines, told, c.want)
 		}
 	}
-	want := "vet:\n    x.go:1:2: unused variable\n    contrib/gin/go.mod:1: go.mod or go.sum is not tidy\n  again: .ci/test vet\n"
-	if got := f.describe("vet"); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	f = findings{}
-	fmt.Fprint(&f, "clock/a.go:3:29: no\n# m/contrib\n../../clock/a.go:3:29: no\n# m/contrib\n")
-	if want, got := "build:\n    clock/a.go:3:29: no\n    # m/contrib\n  again: .ci/test build\n", f.describe("build"); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	f = findings{}
-	for range 10_000 { // a line without an end
-		fmt.Fprint(&f, strings.Repeat("x", 1000))
-	}
-	if len(f.rest) != mostBytes {
-		t.Errorf("it keeps %d bytes of a line", len(f.rest))
-	}
-	f = findings{}
-	for i := range 9 {
-		fmt.Fprintf(&f, "%d\n", i)
-	}
-	fmt.Fprint(&f, strings.Repeat("x", 400))
-	want = "vet:\n    4\n    5\n    6\n    7\n    8\n    " + strings.Repeat("x", mostColumns) + "\n  again: .ci/test vet\n"
-	if got := f.describe("vet"); got != want {
+	want := "vet:\n    " + strings.Repeat("x", mostColumns) + "\n  again: x\n"
+	if got := entry("vet:", []string{strings.Repeat("x", 400)}, "x"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestSkipsAreGroupedByTheirReason(t *testing.T) {
 	var out strings.Builder
-	summarize([]result{
-		{Skipped: []string{"b TestY: lua5.1 is not installed: get it", "a TestX: lua5.1 is not installed: get it"}},
-		{Skipped: []string{"b TestY: lua5.1 is not installed: get it", "step ui: npm is missing"}},
-	}).printSkipped(&out)
+	result{Skipped: []string{"b TestY: lua5.1 is not installed: get it", "a TestX: lua5.1 is not installed: get it",
+		"b TestY: lua5.1 is not installed: get it", "step ui: npm is missing"}}.printSkipped(&out)
 	want := "== skipped: 3\n    2  lua5.1 is not installed: get it (a TestX, ...)\n    1  npm is missing (step ui)\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
@@ -291,15 +276,15 @@ func TestSkipsAreGroupedByTheirReason(t *testing.T) {
 }
 
 func TestTheEndHasRoomForManyFailures(t *testing.T) {
-	var all []result
+	var all result
 	for i := range 12 {
 		lines := []string{"    1", "    2", "    3", "    4", "    5", "    6"}
 		text := entry(fmt.Sprintf("unit: m/a Test%d", i), lines, "go test")
 		texts := []string{text}
-		all = append(all, result{Failures: texts, Flaky: texts, Counts: counts{Failed: 1}, Seconds: map[string]float64{"m/a": 1}})
+		all.add(result{Failures: texts, Flaky: texts, Counts: counts{Failed: 1}, Packages: []tested{{"m/a", "unit", 1}}})
 	}
 	var out strings.Builder
-	summarize(all).print(&out, []string{"unit 1 s"})
+	all.print(&out, []string{"unit 1 s"})
 	if lines := strings.Count(out.String(), "\n"); lines >= 60 || !strings.Contains(out.String(), "and 2 more, above") {
 		t.Errorf("%d lines:\n%s", lines, out.String())
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,61 +13,46 @@ import (
 	"time"
 )
 
-// timeline is when each test ran, without its parts. Several reports may add to one at the same time; a nil one takes nothing.
+// timeline has the begins and ends of tests, without their parts. Several reports may add to one at the same time; a nil one takes nothing.
 type timeline struct {
-	mu   sync.Mutex
-	runs []testRun
+	mu     sync.Mutex
+	events []event
 }
 
-type testRun struct {
-	pkg, test string
-	from, to  time.Time // to is zero while it runs
-}
-
-// add takes the begin and the end of a test.
 func (l *timeline) add(e event) {
-	if l == nil || e.Test == "" || strings.Contains(e.Test, "/") {
+	if l == nil || e.Test == "" || strings.Contains(e.Test, "/") || !slices.Contains([]string{"run", "pass", "fail", "skip"}, e.Action) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch e.Action {
-	case "run":
-		l.runs = append(l.runs, testRun{pkg: e.Package, test: e.Test, from: e.Time})
-	case "pass", "fail", "skip":
-		for i := len(l.runs) - 1; i >= 0; i-- {
-			if r := &l.runs[i]; r.test == e.Test && r.pkg == e.Package {
-				r.to = e.Time
-				return
-			}
-		}
-	}
+	l.events = append(l.events, e)
 }
 
 // at returns the tests that ran at an instant, those of the package in dir alone if there are any. The instants of events are some
 // milliseconds late, and those of processes have steps of 10 ms.
-func (l *timeline) at(t time.Time, dir string) (tests []string) {
+func (l *timeline) at(t time.Time, dir string) []string {
 	const late = 50 * time.Millisecond
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var here []string
-	for _, r := range l.runs {
-		if t.Before(r.from.Add(-late)) || !r.to.IsZero() && t.After(r.to.Add(late)) {
-			continue
+	others, here := map[string]bool{}, map[string]bool{}
+	for _, e := range l.events {
+		tests, name := others, e.Package+" "+e.Test
+		if path.Base(e.Package) == filepath.Base(dir) {
+			tests, name = here, e.Test
 		}
-		tests = append(tests, r.pkg+" "+r.test)
-		if path.Base(r.pkg) == filepath.Base(dir) {
-			here = append(here, r.test)
+		if e.Action != "run" && e.Time.Before(t.Add(-late)) {
+			delete(tests, name)
+		} else if e.Action == "run" && e.Time.Before(t.Add(late)) {
+			tests[name] = true
 		}
 	}
 	if len(here) > 0 {
-		tests = here
+		others = here
 	}
-	slices.Sort(tests)
-	return slices.Compact(tests)
+	return slices.Sorted(maps.Keys(others))
 }
 
 // began returns when a process began, to 10 ms; the zero time: it is not known. It needs Linux's /proc.

@@ -291,7 +291,7 @@ var longCeilings = map[string]int{
 	".": 1, "cmd": 1, "goredis": 1, "console": 109, "lock": 16, "queue": 11,
 	"internal/commands": 1, "internal/engine": 32, "internal/gen": 1, "internal/instance": 3, "internal/loadgen": 1,
 	"internal/lua": 1, "internal/oplog": 6, "internal/replication": 3, "internal/routing": 2, "internal/script": 1,
-	"internal/servercmd": 8, "internal/session": 3, "internal/testing": 1,
+	"internal/servercmd": 8, "internal/session": 3,
 }
 
 // folder returns the first folder of a file's name, or the first two of internal.
