@@ -52,8 +52,22 @@ func namesIn(t *testing.T, pages ...string) map[string]string {
 	return names
 }
 
-// A page that names a function, a type or a field of the code is stale when the code has no such name any longer.
-func TestPagesNameWhatTheCodeHas(t *testing.T) {
+// foreign are names in comments of Go that other projects have: products, and functions of theirs.
+var foreign = regexp.MustCompile(`^(CamelCase|CloseNotify|DevTools|FreeBSD|GitHub|HighwayHash|JavaScript|LangChain|MurmurHash64A|NaNs|` +
+	`NoOne|OpenTelemetry|RM_\w+|RoundTripper|SplitMix64|StopCleanup|TypeScript|` +
+	`VictoriaMetrics|arXiv|gRPC|lua[LO]_\w+|xHH|` +
+	`R[A-Z]\w+|StringCodec|get[A-Z]\w+|lockWatchdogTimeout|trySetMaxSize|` + // of Redisson
+	`ClientIP|HTTPErrorHandler|NewFailoverClusterClient|RealIP|WrapMiddleware|` + // of gin, go-redis and echo
+	`TestSessionExpires|universalClient)$`) // of the program that a package's page shows
+
+// nameInComment matches a path of names in a comment, outside of URLs and of paths of files.
+var nameInComment = regexp.MustCompile(`(?:^|[^\w/.-])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)`)
+
+// words matches what may be a name in a text.
+var words = regexp.MustCompile(`\w+`)
+
+// A page or a comment that names a function, a type or a field of the code is stale when the code has no such name any longer.
+func TestPagesAndCommentsNameWhatTheCodeHas(t *testing.T) {
 	pages, err := filepath.Glob("design/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -62,37 +76,58 @@ func TestPagesNameWhatTheCodeHas(t *testing.T) {
 	if len(missing) < 100 {
 		t.Errorf("the glossary and the design pages have %d names of the code", len(missing))
 	}
+	inPages, has := len(missing), map[string]bool{}
 	err = filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
 			return filepath.SkipDir
-		case strings.HasSuffix(name, ".js"):
+		case strings.HasSuffix(name, ".js") || strings.HasSuffix(name, ".yml"): // the alerts of Prometheus are there
 			text, err := os.ReadFile(name)
-			for _, word := range regexp.MustCompile(`\w+`).FindAllString(string(text), -1) {
-				delete(missing, word)
+			for _, word := range words.FindAllString(string(text), -1) {
+				has[word] = true
 			}
 			return err
 		case !strings.HasSuffix(name, ".go"):
 			return nil
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok {
-				delete(missing, id.Name)
+			switch n := n.(type) {
+			case *ast.Ident:
+				has[n.Name] = true
+			case *ast.BasicLit: // a name of JSON, of a script or of a path
+				for _, word := range words.FindAllString(n.Value, -1) {
+					has[word] = true
+				}
 			}
 			return true
 		})
+		for _, group := range f.Comments {
+			for _, m := range nameInComment.FindAllStringSubmatch(group.Text(), -1) {
+				for part := range strings.SplitSeq(m[1], ".") {
+					if mixed.MatchString(part) {
+						missing[part] = fset.Position(group.Pos()).String()
+					}
+				}
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(missing) < inPages+1000 {
+		t.Errorf("comments have %d names of the code", len(missing)-inPages)
+	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		t.Errorf("%s names %s, which the code does not have", missing[name], name)
+		if !has[name] && !foreign.MatchString(name) {
+			t.Errorf("%s names %s, which the code does not have", missing[name], name)
+		}
 	}
 }

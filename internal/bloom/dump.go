@@ -16,7 +16,7 @@ import (
 //	piece   1 + its number, counted through all layers │ its bits
 //
 // Numbers are varints. The head contains the shapes of the layers, so that a reader does not
-// compute them: logarithms may differ in the last bit from machine to machine. A chunk of ScanDump
+// compute them: logarithms may differ in the last bit from machine to machine. A chunk of BF.SCANDUMP
 // is a head, or the version and some pieces. RedisBloom has other formats.
 
 // version is the first byte of every dump and chunk.

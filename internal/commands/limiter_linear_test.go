@@ -22,7 +22,7 @@ const (
 	slowLimit  = 10
 )
 
-// taken is the model's state: what was taken from each of linearKeys.
+// taken is the model's state: what was taken from each of the keys a, b and c.
 type taken [3]int
 
 // answer answers for one limiter, as the first three numbers of RL.TAKE do.

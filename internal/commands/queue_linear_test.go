@@ -25,7 +25,7 @@ type jobQueue struct {
 	leased uint
 }
 
-// jobQueues is the model's state: a queue for each of linearKeys.
+// jobQueues is the model's state: a queue for each of the keys a, b and c.
 type jobQueues [3]jobQueue
 
 // apply runs a command on the model and returns the reply, as firstField

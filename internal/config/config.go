@@ -42,7 +42,7 @@ type Set struct {
 	users     []UserLine
 	userLines func() []string // the lines about users for Rewrite; nil: none
 	path      string          // the configuration file, "" if there is none
-	fromFile  bool            // FileDefaults are in force
+	fromFile  bool            // each FileDefault is in force
 	saveGiven bool            // a save line was read: further ones add to it
 }
 

@@ -14,12 +14,12 @@ import (
 
 // This file implements commands that wait.
 //
-//	runBLPop ─▶ nothing there ─▶ Ctx.Block ─▶ waiter in the lines of its keys
-//	                                             │  the session parks
+//	popOrWait ─▶ nothing there ─▶ Ctx.Block ─▶ waiter in the lines of its keys
+//	                                              │  the session parks
 //	another client's LPUSH ─▶ end of its Tx ─▶ waiter.Serve: is it still permitted?
-//	                                             │  runBLPop again, in that Tx, for
-//	                                             │  the key alone
-//	                          wake the session ◀─┴─ the reply is the waiter's own
+//	                                              │  popOrWait again, in that Tx, for
+//	                                              │  the key alone
+//	                           wake the session ◀─┴─ the reply is the waiter's own
 //
 // A waiter ends exactly once, at the first of these events: a transaction serves it, its time is up
 // (package timeouts), CLIENT UNBLOCK names it, or its connection ends. It costs no goroutine. Goroutines

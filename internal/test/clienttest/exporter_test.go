@@ -24,7 +24,7 @@ import (
 const exporter = "prometheus-redis-exporter"
 
 // onlyRedis are the metrics that redis-server has and ebb has not, each with a
-// reason. onlyEbb need none: more does no harm.
+// reason. Those that ebb alone has need none: more does no harm.
 var onlyRedis = map[string]string{}
 
 // onlyLabels are label values that must be there as well: dashboards select by
