@@ -83,8 +83,8 @@ return out
 `)
 
 // addScript replies 1 for a value that is new, 0 for one that was there, -1 for one
-// that there is no room for. Where a generation grows beyond the layers that the
-// caller gave it stops, and {'layers', n} has the replies so far as a third.
+// that there is no room for. When a generation needs more layers than the caller gave,
+// the script stops, and replies {'layers', n, replies so far}.
 var addScript = conn.NewScript(`local BITFIELD = 'BITFIELD'` + prelude + `
 local full = tonumber(ARGV[6])
 local keep = 0

@@ -87,7 +87,7 @@ func (m *Map[K, V]) page(ctx context.Context, cursor string) (v conn.Value, err 
 		v, err = m.run(ctx, m.layout().page, "", cursor, pageLen)
 	}
 	if err == nil && len(v.Elems) != 2 {
-		err = fmt.Errorf("%w: a page of %d parts", conn.ErrValue, len(v.Elems))
+		err = fmt.Errorf("%w: a page is a cursor and a list, got %d parts", conn.ErrValue, len(v.Elems))
 	}
 	return v, err
 }

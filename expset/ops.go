@@ -178,7 +178,7 @@ func (s *Set[T]) page(ctx context.Context, cursor string) (v conn.Value, err err
 		v, err = s.run(ctx, pageScript, cursor, pageLen)
 	}
 	if err == nil && len(v.Elems) != 2 {
-		err = fmt.Errorf("%w: a page of %d parts", conn.ErrValue, len(v.Elems))
+		err = fmt.Errorf("%w: a page is a cursor and a list, got %d parts", conn.ErrValue, len(v.Elems))
 	}
 	return v, err
 }

@@ -59,8 +59,8 @@ func refusedGreeting(err error) (conn.Value, bool) {
 }
 
 // unavailable returns the error of a call that got no reply. If the context has ended,
-// that is the error's cause. If it has not, the chain has no context's error, because that
-// error is about another call: rueidis closes a connection when a call alone on it reaches
+// that is the error's cause. If it has not, a context's error that rueidis returns is one of
+// another call, and is left out: rueidis closes a connection when a call alone on it reaches
 // its deadline, and gives the error of that call to the calls that came after it.
 func unavailable(ctx context.Context, doing string, err error) error {
 	if c := ctx.Err(); c != nil {

@@ -86,7 +86,7 @@ func (l *List) account(g, e, count, timed int, deadline int64) {
 	l.totals.change(count, timed, deadline)
 }
 
-// add accounts for n elements (1 or -1), with this deadline, of a block.
+// add changes the counts of a block by n elements (1 or -1) that have this deadline.
 func (l *List) add(g, e, n int, deadline int64) {
 	switch {
 	case deadline == 0:

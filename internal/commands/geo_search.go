@@ -197,8 +197,8 @@ var specGeoRadiusByMemberRO = command.Spec{
 	Run: func(c *command.Ctx) error { return runGeoRadiusAs(c, false, 3) },
 }
 
-// geoRadiusKeys returns the keys: the index, and those after STORE and STOREDIST among the options
-// from an argument on.
+// geoRadiusKeys says where the keys are: the index, and those after the options STORE and STOREDIST. The options begin at the
+// argument with the number from.
 func geoRadiusKeys(from int) *command.KeyOptions {
 	return &command.KeyOptions{First: command.KeyRef{Pos: 1, Flags: command.Read}, From: from, Options: []command.KeyOption{
 		{Word: "STORE", Args: 1, Key: command.Overwrite}, {Word: "STOREDIST", Args: 1, Key: command.Overwrite}, {Word: "COUNT", Args: 1}}}

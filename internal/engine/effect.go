@@ -171,10 +171,10 @@ func (tx *Tx) TakeMark() int64 {
 type Did uint8
 
 const (
-	// Wrote: one of them was allowed to write, and added to the stream. The removal of expired items by a transaction that only
-	// reads does not count.
+	// Wrote says that a transaction that was allowed to write has added to the stream. The removal of expired items by one that
+	// only reads does not count.
 	Wrote Did = 1 << iota
-	// Looked: one of them added nothing to the stream.
+	// Looked says that a transaction has added nothing to the stream.
 	Looked
 )
 

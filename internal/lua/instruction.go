@@ -40,8 +40,8 @@ func (i Instruction) String() string {
 
 // Op is an operation. In what follows, RK(x) is K(x-256) if x >= 256, R(x)
 // otherwise; pc is the index of the instruction after this one. The operations
-// are those of Lua 5.1, but that a comparison holds its own jump, and that some
-// have forms for constants and small integers that the interpreter is quick at.
+// are those of Lua 5.1, with two exceptions: a comparison holds its own jump, and
+// some have faster forms for constants and small integers.
 type Op uint8
 
 const (
