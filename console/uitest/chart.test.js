@@ -49,6 +49,38 @@ test('the axis reaches the largest value unless that is a spike', () => {
   for (const values of [withOne(20), calm.map((v, i) => (i % 2 ? v * 100 : v)), [1, 1, 1, 1000]]) assert.equal(drawn(values).spikes, 0);
 });
 
+/** Shows bars of values in an element, and returns the words of the top of its axis, and how many bars are cut. */
+function barsOf(values, el = Object.assign(new FakeElement('div'), { clientWidth: 800 })) {
+  bars(el, [{ label: 'a', cls: 'a', values }], { label: 'chart', x: String, unit: String });
+  const [picture] = el.children,
+    words = picture.children.filter((e) => e.localName === 'text').map((e) => Number(e.textContent));
+  return { el, top: words[2], cut: ofClass(el, 'top').length };
+}
+/** Sixty bars of 3, as many of them as n, and a storm. */
+const storm = (n) => Array.from({ length: 60 }, (_, i) => (i === 40 ? 50_002 : i < n ? 3 : 0));
+
+test('the axis leaves out a storm, whatever the number of other bars', () => {
+  for (const n of [1, 2, 5, 28, 29, 30, 59]) assert.deepEqual([barsOf(storm(n)).top, barsOf(storm(n)).cut], [3, 1], `${n} others`);
+});
+
+test('the axis ends near the largest bar', () => {
+  assert.equal(barsOf(storm(0)).top, 60_000);
+  for (let most = 2; most < 1e6; most = Math.ceil(most * 1.1)) {
+    const { top, cut } = barsOf([most, most, most]);
+    assert.ok(cut === 0 && top >= most && top <= most * 1.5, `${top} for ${most}`);
+  }
+});
+
+test('a chart does not change between two scales with each value', () => {
+  const { el } = barsOf([10, 10, 10, 10, 41]),
+    tops = [];
+  for (const v of [39, 41, 38, 42]) tops.push(barsOf([10, 10, 10, 10, v], el).top);
+  assert.deepEqual(tops, [10, 10, 10, 10]);
+  tops.length = 0;
+  for (const v of [20, 21, 20, 21]) tops.push(barsOf([10, 10, v], el).top);
+  assert.deepEqual(tops, [20, 24, 24, 24]);
+});
+
 test('a line ends where values are missing', () => {
   assert.equal(drawn([1, 2, 3]).jumps, 1);
   assert.equal(drawn([1, 2, null, 3]).jumps, 2);

@@ -27,9 +27,9 @@ const HEIGHT = 168,
 /** The plot in px: its size, and the places of a share of the width and of a value. */
 /** @typedef {{width: number, height: number, x: (share: number) => number, y: (v: number) => number}} Plot */
 /**
- * What a chart shows: n values on a scale up to top, their figures as text, and the marks that stand for them.
- * @typedef {{n: number, axis: Axis, scale: Scale, top: number, heads: string[], figures: (i: number) => string[], marks: (plot: Plot) =>
- *   Child[]}} Chart
+ * What a chart shows: n values on a scale up to top, above which some are cut, their figures as text, and the marks that stand for them.
+ * @typedef {{n: number, axis: Axis, scale: Scale, top: number, isCut: boolean, heads: string[],
+ *   figures: (i: number) => string[], marks: (plot: Plot) => Child[]}} Chart
  */
 /** The chart that an element shows, the value that the crosshair stands on (-1: none), and how to move it. */
 /** @typedef {{chart: Chart, at: number, point: (i: number) => void}} Shown */
@@ -43,10 +43,13 @@ const sizes = new ResizeObserver((entries) => {
   }
 });
 
-/** The first of 1, 2, 5 x 10^n that is not below n. @param {number} n */
+/** The ends of axes, of which each has a half of few digits. */
+const ENDS = [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10];
+
+/** The first end of an axis that is not below n. @param {number} n */
 function nice(n) {
   const p = 10 ** Math.floor(Math.log10(Math.max(n, 1e-9)));
-  return ([1, 2, 5, 10].find((m) => m * p >= n) || 10) * p;
+  return Number(((ENDS.find((m) => m * p >= n) || 10) * p).toPrecision(2));
 }
 
 /** The intervals between the words of bars. */
@@ -230,16 +233,44 @@ function figuresTable({ n, axis, figures, heads }) {
   return h('table', null, h('caption', null, axis.label), head, rows);
 }
 
-/** How many times larger than nearly all values a spike is that the axis leaves out. */
-const SPIKE = 4;
+/** How many times larger than nearly all values a spike is that the axis leaves out. One that was left out comes back below a lower
+ * ratio, and an axis stays while the values fill this share of it: a chart that changes its scale each second cannot be read. */
+const SPIKE = { begins: 4, ends: 2.5 },
+  FILLED = 0.7;
+/** The share of the values that may be spikes, and how many of a few values. */
+const SPIKES = { share: 0.03, least: 2 };
 
-/** The value up to which an axis shows lines: the largest one, unless a few spikes would flatten all the others. @param {number[]} all
- * @param {number} most */
-function calm(all, most) {
-  const sorted = all.filter((v) => v > 0).sort((a, b) => a - b),
-    usual = sorted[Math.floor((sorted.length - 1) * 0.97)] || most;
-  return sorted.length >= 30 && most > SPIKE * usual ? usual * 1.2 : most;
+/**
+ * The largest value below the spikes. At most half of the values that are not zero are spikes.
+ * @param {number[]} all
+ * @param {number} ratio
+ */
+function calm(all, ratio) {
+  const sorted = all.filter((v) => v > 0).sort((a, b) => b - a),
+    few = Math.max(SPIKES.least, Math.floor(all.length * SPIKES.share)),
+    usual = sorted[Math.min(few, Math.floor(sorted.length / 2))];
+  return sorted.find((v) => v <= ratio * usual) ?? 0;
 }
+
+/**
+ * The end of the axis of y: the largest value below the spikes, or a little more.
+ * @param {Element} el the element of the chart
+ * @param {number[]} all
+ * @param {number} least of an axis
+ * @param {number} enough the number of values above zero from which an axis leaves out spikes
+ */
+function end(el, all, least, enough) {
+  const before = charts.get(el)?.chart,
+    most = Math.max(least, ...all),
+    ratio = before?.isCut ? SPIKE.ends : SPIKE.begins,
+    high = all.filter((v) => v > 0).length < enough ? most : Math.max(least, calm(all, ratio)),
+    stays = before && high <= before.top && high >= before.top * FILLED,
+    top = stays ? before.top : nice(high);
+  return { most, top, isCut: most > top };
+}
+
+/** The number of samples from which a high one among them is a spike: the first ones of a server tell little. */
+const ENOUGH = 30;
 
 /**
  * Draws lines on one axis of y, with a value of each series at each of the times; call it again with new values to update. A line ends
@@ -251,22 +282,22 @@ function calm(all, most) {
  */
 export function lines(el, times, series, axis) {
   const all = series.flatMap((s) => s.values.map((v) => v || 0)),
-    most = Math.max(1e-9, ...all),
-    top = nice(calm(all, most)),
+    { most, top, isCut } = end(el, all, 1e-9, ENOUGH),
     scale = instants(times);
   const legend = () =>
-    (series.length > 1 || most > top) &&
+    (series.length > 1 || isCut) &&
     h(
       'div',
       { class: 'legend', 'aria-hidden': 'true' },
       series.map((s) => h('span', null, h('i', { class: 'level ' + s.cls }), s.label)),
-      most > top && h('span', null, t('chart.cut', { max: (axis.unit || brief)(most) })),
+      isCut && h('span', null, t('chart.cut', { max: (axis.unit || brief)(most) })),
     );
   show(el, {
     n: times.length,
     axis: { ...axis, x: (i) => time(times[i]), foot: legend },
     scale,
     top,
+    isCut,
     heads: series.map((s) => s.label),
     figures: (i) => series.map((s) => s.label + ' ' + figure(s, s.values[i])),
     marks: (plot) => series.map((s) => lineOf(s, times, scale, top, plot)),
@@ -312,13 +343,13 @@ export function bars(el, series, axis) {
   const n = Math.max(0, ...series.map((s) => s.values.length)),
     scale = even(n, axis),
     sums = Array.from({ length: n }, (_, i) => series.reduce((sum, s) => sum + (s.values[i] || 0), 0)),
-    most = Math.max(2, ...sums),
-    top = nice(calm(sums, most));
+    { top, isCut } = end(el, sums, 2, 2);
   show(el, {
     n,
     axis,
     scale,
     top,
+    isCut,
     heads: series.map((s) => s.label),
     figures: (i) => series.filter((s) => s.values[i] || series.length === 1).map((s) => s.label + ' ' + figure(s, s.values[i] || 0)),
     marks: (plot) =>
