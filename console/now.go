@@ -145,7 +145,7 @@ func (x *concerns) queues() error {
 			counted[r.To.s] = true
 			x.add(concern{Code: "dead", Level: "look", K: r.K, N: *r.Letters})
 		}
-		if r.Ready > 0 && r.Leased == 0 && r.Waiting == 0 && r.Late >= unattendedMS && !r.Paused && r.Stream == nil && !dead[r.K.s] {
+		if r.Unattended && !dead[r.K.s] {
 			x.add(concern{Code: "unattended", Level: "look", K: r.K, N: r.Ready, MS: r.Late})
 		}
 		if r.Wrong != "" {

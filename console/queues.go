@@ -30,12 +30,20 @@ type queueRow struct {
 	Until     *int64 `json:"until"` // the last ms of the pause, null: it has no end
 	Schedules int64  `json:"schedules"`
 	Wrong     string `json:"wrong,omitempty"` // why the queue cannot deliver to Stream
+
+	Unattended bool `json:"unattended"` // jobs wait, and no worker has one or asks for one
+	letterBox  bool // it has the dead letters of another queue of the list: they wait for no worker
 }
 
 // queueColumns are the columns by which queues are sorted.
 var queueColumns = map[string]func(*queueRow) float64{
 	"delayed": func(r *queueRow) float64 { return float64(r.Delayed) }, "ready": func(r *queueRow) float64 { return float64(r.Ready) },
-	"leased": func(r *queueRow) float64 { return float64(r.Leased) }, "late": func(r *queueRow) float64 { return float64(r.Late) },
+	"leased": func(r *queueRow) float64 { return float64(r.Leased) }, "late": func(r *queueRow) float64 {
+		if r.letterBox {
+			return -1
+		}
+		return float64(r.Late)
+	},
 	"waiting": func(r *queueRow) float64 { return float64(r.Waiting) }, "dropped": func(r *queueRow) float64 { return float64(r.Dropped) },
 	"next": func(r *queueRow) float64 {
 		if r.Next == nil {
@@ -71,10 +79,26 @@ func (k *call) queues(q *request, match, sort string, now int64) (any, error) {
 		row, _ := k.queueRow(q, key) // nil after an error
 		return row
 	})
+	markLetterBoxes(out.Rows)
 	k.allLetters(q, out.Rows)
 	out.first(sort, queueColumns)
 	out.Denied = k.denied
 	return out, nil
+}
+
+// markLetterBoxes finds the queues of dead letters among others: no worker has to take their jobs.
+func markLetterBoxes(rows []queueRow) {
+	boxes := map[string]bool{}
+	for i := range rows {
+		if to := rows[i].To; to != nil {
+			boxes[to.s] = true
+		}
+	}
+	for i := range rows {
+		if r := &rows[i]; boxes[r.K.s] {
+			r.letterBox, r.Unattended = true, false
+		}
+	}
 }
 
 // allLetters is letters for the queues of a list, which has most queues of dead letters as well.
@@ -134,6 +158,7 @@ func (k *call) queueRow(q *request, key string) (*queueRow, error) {
 		b := nameOf(to)
 		row.To = &b
 	}
+	row.Unattended = row.Ready > 0 && row.Leased == 0 && row.Waiting == 0 && row.Late >= unattendedMS && !row.Paused && row.Stream == nil
 	return row, nil
 }
 

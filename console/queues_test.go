@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestQueuesThatShareTheirDeadLettersAreNamed(t *testing.T) {
@@ -45,5 +46,40 @@ func TestTheJobsGoOnBehindAnEmptyID(t *testing.T) {
 	var one struct{ Jobs []struct{ ID blob } }
 	if b.get("api/queue?id=&k="+url("q"), &one); len(one.Jobs) != 1 || one.Jobs[0].ID.s != "" {
 		t.Errorf("the job with the empty id: %+v", one)
+	}
+}
+
+// A queue whose jobs no worker takes stands first, and one of dead letters, whose jobs wait for no worker, does not.
+func TestAQueueWithoutAWorkerComesFirst(t *testing.T) {
+	b := newBench(t, Options{})
+	b.admin("DQ.CONFIG", "busy", "DEADLETTER", "{busy}:dead")
+	b.admin("DQ.ADD", "{busy}:dead", "1", "x")
+	b.clock.Advance(time.Minute)
+	b.admin("DQ.ADD", "busy", "1", "x")
+	b.admin("DQ.POP", "busy", "LEASE", "600000")
+	b.admin("DQ.ADD", "busy", "2", "x")
+	b.admin("DQ.ADD", "orphan", "1", "x")
+	b.admin("DQ.ADD", "paused", "1", "x")
+	b.admin("DQ.CONFIG", "paused", "PAUSED", "yes")
+	list := func() string {
+		var a struct{ Rows []queueRow }
+		b.get("api/queues?sort=-late", &a)
+		out := []string{}
+		for _, r := range a.Rows {
+			if r.Unattended {
+				r.K.s += "!"
+			}
+			out = append(out, r.K.s)
+		}
+		return strings.Join(out, " ")
+	}
+	b.clock.Advance(unattendedMS*time.Millisecond - time.Millisecond)
+	if got := list(); strings.Contains(got, "!") {
+		t.Errorf("before %d ms: %s", unattendedMS, got)
+	}
+	b.clock.Advance(time.Millisecond)
+	b.admin("DQ.ADD", "young", "1", "x")
+	if got := list(); !strings.Contains(got, "orphan!") || strings.Count(got, "!") != 1 || !strings.HasSuffix(got, "young {busy}:dead") {
+		t.Errorf("the list is %s", got)
 	}
 }

@@ -19,6 +19,12 @@ const SCREEN = new Map([
   ['rule', 'streams'],
 ]);
 
+/** The kinds by weight: what stands still now, and then what has happened. Those that are not here are heavier: they concern the server. */
+const WEIGHTS = ['undelivered', 'rule', 'unattended', 'lockwait', 'throttled', 'behind', 'leases', 'acl', 'dead'];
+
+/** Those to act on first, and then by weight. @param {Row} a @param {Row} b */
+const heavier = (a, b) => Number(b.level === 'act') - Number(a.level === 'act') || WEIGHTS.indexOf(a.code) - WEIGHTS.indexOf(b.code);
+
 /** Where a row leads to. @param {Ctx} ctx @param {Row} r */
 function place(ctx, r) {
   const { db } = r;
@@ -97,7 +103,7 @@ export function attentionList(ctx) {
       inPart && t('attention.part'),
     );
     doubt.hidden = !failure && !inPart;
-    const rows = [...server, ...(data ? withOthers(data) : [])].sort((a, b) => Number(b.level === 'act') - Number(a.level === 'act'));
+    const rows = [...server, ...(data ? withOthers(data) : [])].sort(heavier);
     if (rows.length) paintRows(rows);
     else fill(body, !failure && !inPart && calm(data?.denied));
   }

@@ -562,6 +562,7 @@ export interface QueueRow {
   until: number | null; // the last ms of the pause, null: it has no end
   schedules: number;
   wrong?: string; // why the queue cannot deliver to Stream
+  unattended: boolean; // jobs wait, and no worker has one or asks for one
 }
 
 export interface QueuesAnswer extends Ranked<QueueRow> {

@@ -12,7 +12,7 @@ import { t, num, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, QueueRow } from '../lib/types.js' */
 /** A queue; sources are the queues whose dead letters it has. */
-/** @typedef {QueueRow & {sources: B[], shared: boolean, unattended: boolean}} Row */
+/** @typedef {QueueRow & {sources: B[], shared: boolean}} Row */
 
 export const title = 'queues.title';
 /** @type {import('../cards/rates.js').Rate[]} */
@@ -22,9 +22,8 @@ const RATES = [
   { name: 'jobsAcked', word: 'queues.rate.acked', cls: 's-field' },
 ];
 const FIRST_COMMAND = 'DQ.ADD mail * hello DELAY 30000';
-/** A job that is due for longer is late, and a queue that has no worker for longer is unattended, ms. */
-const LATE = 5000,
-  UNATTENDED = 10_000;
+/** A job that is due for longer is late, ms. */
+const LATE = 5000;
 
 /** The name of a queue, and what is special about it. @param {Ctx} ctx @param {Row} r */
 const nameCell = (ctx, r) => [
@@ -33,7 +32,7 @@ const nameCell = (ctx, r) => [
   r.sources.length > 0 && [' ', h('span', { class: 'badge' }, t('queues.deadletters.of')), ' ', names(r.sources)],
   r.shared && [' ', h('span', { class: 'badge' }, t('queues.shared'))],
   r.stream && [' ', h('span', { class: 'badge' }, t('queues.delivers')), ' ', column.keyLink(ctx, 'streams', r.stream)],
-  r.unattended && !r.paused && [' ', h('span', { class: 'badge look' }, t('queues.unattended'))],
+  r.unattended && [' ', h('span', { class: 'badge look' }, t('queues.unattended'))],
 ];
 
 /** The number of dead letters. @param {Ctx} ctx @param {Row} r */
@@ -55,39 +54,28 @@ const columns = (ctx) => [
   column.number('ready', t('queues.ready'), (r) => r.ready),
   column.number('leased', t('queues.leased'), (r) => r.leased, { minor: true }),
   // Dead letters wait for no worker: they are not late.
-  column.of('late', t('queues.late'), (r) => r.late, {
+  column.of('late', t('queues.late'), (r) => (r.sources.length ? -1 : r.late), {
     num: true,
-    minor: true,
-    cell: (r) => (r.ready && !r.sources.length ? h('span', { class: r.late > LATE ? 'look' : '' }, span(r.late)) : '–'),
+    cell: (r) => h('span', { class: ['steady', r.late > LATE && 'look'] }, r.ready && !r.sources.length ? span(r.late) : '–'),
   }),
   column.of('next', t('queues.next'), (r) => r.next ?? Infinity, {
     num: true,
     minor: true,
-    cell: (r) => (r.next === null ? '–' : r.next > clock() ? span(r.next - clock()) : t('time.now')),
+    cell: (r) => h('span', { class: 'steady' }, r.next === null ? '–' : r.next > clock() ? span(r.next - clock()) : t('time.now')),
   }),
   column.number('waiting', t('queues.consumers'), (r) => r.waiting, { minor: true }),
   column.of('dead', t('queues.dead'), (r) => r.letters ?? -1, { num: true, cell: (r) => deadCell(ctx, r) }),
   column.number('dropped', t('queues.dropped'), (r) => r.dropped, { minor: true }),
 ];
 
-/**
- * What a list says of each queue. since: when a queue was first seen with ready jobs and no consumer.
- * @param {QueueRow[]} queues
- * @param {Map<string, number>} since
- * @returns {Row[]}
- */
-function rowsOf(queues, since) {
+/** What a list says of each queue. @param {QueueRow[]} queues @returns {Row[]} */
+function rowsOf(queues) {
   /** The queues of dead letters, and whose they are. @type {Map<string, B[]>} */
   const sources = new Map();
   for (const { k, to } of queues) if (to) sources.set(id(to), [...(sources.get(id(to)) || []), k]);
   return queues.map((r) => {
-    const k = id(r.k),
-      own = sources.get(k) || [],
-      alone = !own.length && r.ready > 0 && r.waiting === 0 && r.leased === 0;
-    if (!alone) since.delete(k);
-    else if (!since.has(k)) since.set(k, clock());
     const shared = r.to !== null && (sources.get(id(r.to)) || []).length > 1;
-    return { ...r, sources: own, shared, unattended: alone && clock() - (since.get(k) || 0) > UNATTENDED };
+    return { ...r, sources: sources.get(id(r.k)) || [], shared };
   });
 }
 
@@ -99,21 +87,19 @@ export function open(root, ctx) {
     showQueue(root, ctx);
     return;
   }
-  /** @type {Map<string, number>} */
-  const since = new Map();
   const queues = table({
     label: t('queues.title'),
     key: column.rowKey,
     fade: false,
-    sort: ['dead', -1],
+    sort: ['late', -1],
     stack: true,
     sorted: (by) => list.sorted(by),
     open: (r) => ctx.go('queues', { db, k: url(r.k) }),
     columns: columns(ctx),
     empty: () => (params.get('match') ? t('keys.nomatch') : [t('queues.none'), firstCommand(ctx, FIRST_COMMAND)]),
   });
-  const list = listed(ctx, 'queues', '-dead', (a) => {
-    queues.set(rowsOf(a.rows, since));
+  const list = listed(ctx, 'queues', '-late', (a) => {
+    queues.set(rowsOf(a.rows));
     setText(note, missing(a.denied) || partly(a));
   });
   fill(
