@@ -98,7 +98,8 @@ export function expiredCard(ctx, match) {
   level.addEventListener('change', paint);
   ctx.onEvent('expired', String(ctx.db), (e, event) => {
     if (event === 'resync' || e.skipped || recent.some((r) => r.at === e.at && r.level === e.level && sameName(r, e))) return;
-    recent = [{ ...e, seq: ++seq }, ...recent].slice(0, KEEP);
+    // Keys and items arrive by two ways, of which one is slower.
+    recent = [{ ...e, seq: ++seq }, ...recent].sort((a, b) => b.at - a.at).slice(0, KEEP);
     if (painting) return;
     painting = true;
     setTimeout(() => {

@@ -31,7 +31,7 @@ function summary(f, unit) {
   return [
     n ? t('expiry.due', { n, span: within }) : t('expiry.nothing', { span: within }),
     f.later ? t('expiry.later', { n: f.later }) : '',
-    t(f.exact ? 'expiry.exact' : 'expiry.estimate'),
+    n || f.later ? t(f.exact ? 'expiry.exact' : 'expiry.estimate') : '',
   ]
     .filter(Boolean)
     .join(' ');

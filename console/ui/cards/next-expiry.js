@@ -18,7 +18,9 @@ const COUNT = { all: 200, interval: 1000 };
 const columns = (ctx) => [
   column.of('level', t('expiry.level'), (r) => r.level, { cell: (r) => swatch(r.level), minor: true }),
   column.of('k', t('key.title'), (r) => text(r.k), { wide: true, cell: (r) => column.keyLink(ctx, 'key', r.k) }),
-  column.of('item', t('expiry.item'), (r) => text(r.item), { cell: (r) => (r.item ? show(r.item, 80) : '') }),
+  column.of('item', t('expiry.item'), (r) => text(r.item), {
+    cell: (r) => r.item && h('span', { title: text(r.item) }, show(r.item, 80, true)),
+  }),
   column.countdown('ttl', 'TTL', (r) => r.at),
 ];
 
@@ -96,7 +98,7 @@ export function nextCard(ctx, match, unit) {
     paint(a.rows.filter((r) => !b || (r.at >= b.from && r.at < b.to)));
   }
   return {
-    el: h('section', { class: 'card' }, head, note, rows.el),
+    el: h('section', { class: 'card brief' }, head, note, rows.el),
     read,
     /** Shows what falls due in an interval. @param {Bucket} b */
     choose(b) {
