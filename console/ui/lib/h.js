@@ -133,8 +133,11 @@ export function list(parent, rows, key, make, update) {
 /** A section with a title and a border. @param {string|null} title @param {Child[]} children */
 export const section = (title, ...children) => h('section', { class: 'card' }, title !== null && h('h2', null, title), children);
 
+/** The number of columns of a text: Chinese characters have two. @param {string} s */
+const columns = (s) => [...s].reduce((n, c) => n + (c > '\u2e7f' ? 2 : 1), 0);
+
 /**
- * A field for a search. typed is called with what it has: at each letter (live), or when the user leaves the field.
+ * A field for a search, as wide as its label. typed is called with what it has: at each letter (live), or when the user leaves the field.
  * @param {string} label
  * @param {(text: string) => void} typed
  * @param {{value?: string|null, live?: boolean}} [o]
@@ -147,6 +150,7 @@ export function searchBox(label, typed, o = {}) {
     value: o.value || '',
     placeholder: label,
     'aria-label': label,
+    size: Math.max(20, columns(label) + 2),
     spellcheck: 'false',
     on: o.live ? { input: changed } : { change: changed },
   });

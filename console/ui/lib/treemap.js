@@ -78,8 +78,9 @@ export function treemap(el, parts, o) {
           height: (r.h / ht) * 100 + '%',
           background: `color-mix(in srgb, var(--key) ${Math.round(10 + 35 * (p.shade ?? p.value / shown[0].value))}%, var(--card))`,
         };
+      // The styles hide what has no room.
       const title = p.title + ' ' + percent(p.value / sum),
-        text = r.w > 5 && r.h > 4 && [h('b', null, p.label), h('span', null, percent(p.value / sum))];
+        text = [h('b', null, p.label), h('span', null, percent(p.value / sum))];
       return p.href
         ? h('a', { class: 'part', href: p.href, tabIndex: -1, title, style }, text)
         : h('div', { class: 'part', title, style }, text);
