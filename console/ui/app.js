@@ -78,7 +78,8 @@ async function check() {
 async function askLogin() {
   router.endScreen();
   events.stop();
-  document.documentElement.classList.remove('stale', 'drawer');
+  document.documentElement.classList.remove('stale');
+  frame.closeDrawer();
   const login = await import('./screens/login.js');
   login.open(app, boot);
 }

@@ -32,9 +32,28 @@ export function paintFrame(app) {
   render();
 }
 
+/** The drawer of a phone is open: what stands behind it takes neither clicks nor keys. */
+const isDrawerOpen = () => root.classList.contains('drawer');
+
+/** Opens the drawer. */
+function openDrawer() {
+  root.classList.add('drawer');
+  for (const el of [bar, banner, screen]) el.inert = true;
+  /** @type {HTMLElement|null} */ (rail.querySelector('[aria-current], a.entry'))?.focus();
+}
+
+/** Closes the drawer. The focus returns to the button that has opened it, unless another screen follows. @param {boolean} [leads] */
+export function closeDrawer(leads) {
+  if (!isDrawerOpen()) return;
+  root.classList.remove('drawer');
+  for (const el of [bar, banner, screen]) el.inert = false;
+  const to = leads ? screen : /** @type {HTMLElement|null} */ (bar.querySelector('.menu'));
+  to?.focus({ preventScroll: true });
+}
+
 /** Marks the screen of the route. @param {string} name */
 export function paintRoute(name) {
-  root.classList.remove('drawer');
+  closeDrawer(true);
   for (const a of rail.querySelectorAll('a.entry'))
     if (a.getAttribute('data-name') === (name === 'key' ? 'keys' : name)) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
@@ -50,7 +69,7 @@ export function paintBar() {
     { paused } = events.status();
   fill(
     bar,
-    iconButton('menu', t('menu'), () => root.classList.toggle('drawer'), { class: 'ghost menu', title: null }),
+    iconButton('menu', t('menu'), openDrawer, { class: 'ghost menu', title: null }),
     label && badge(label),
     databases(),
     h(
@@ -154,6 +173,7 @@ export function paintBanner() {
 
 /** The keys of all screens: Ctrl-K finds, / goes to the filter, j to the first row. @param {KeyboardEvent} e */
 function keydown(e) {
+  if (e.key === 'Escape' && isDrawerOpen() && !document.querySelector('dialog[open]')) closeDrawer();
   const at = /** @type {Element} */ (e.target);
   if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
     e.preventDefault();
@@ -183,6 +203,10 @@ export function start(fn, login) {
   }, 1000);
   addEventListener('keydown', keydown);
   document.addEventListener('click', (e) => {
-    if (root.classList.contains('drawer') && !(/** @type {Element} */ (e.target).closest('#rail,.menu'))) root.classList.remove('drawer');
+    const at = /** @type {Element} */ (e.target),
+      leads = !!at.closest('#rail a');
+    if (isDrawerOpen() && (leads || !at.closest('#rail,.menu'))) closeDrawer(leads);
   });
+  // A window that has become wide has no drawer.
+  matchMedia('(min-width: 768px)').addEventListener('change', () => closeDrawer());
 }
