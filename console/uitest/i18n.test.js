@@ -9,7 +9,8 @@ Object.defineProperty(globalThis, 'localStorage', {
   value: { getItem: (k) => stored.get(k) ?? null, setItem: (k, v) => stored.set(k, v) },
 });
 globalThis.fetch = async (path) => ({ json: async () => JSON.parse(await readFile(new URL('../ui/' + path, import.meta.url), 'utf8')) });
-const { asSpan, brief, has, lang, meanings, micros, num, parseSpan, percent, setLang, size, span, t } = await import('../ui/lib/i18n.js');
+const { asSpan, brief, date, has, lang, meanings, micros, num, parseSpan, percent, setLang, size, span, t } =
+  await import('../ui/lib/i18n.js');
 await setLang('en');
 
 test('a span in words is read', () => {
@@ -51,6 +52,10 @@ test('a span is printed in its two largest units', () => {
   assert.deepEqual([micros(120), micros(4200), micros(2e6)], ['120 µs', '4.2 ms', '2.0 s']);
 });
 
+test('a date has its zone at its end', () => {
+  assert.match(date(1.7e12), /^1[45] Nov 2023, \d\d:13:20 \S+$/);
+});
+
 test('numbers', () => {
   assert.equal(num('9223372036854775807'), '9,223,372,036,854,775,807');
   assert.deepEqual([brief(9999), brief(2_100_000), brief(12), brief(null)], ['9,999', '2.1M', '12', '–']);
@@ -67,6 +72,8 @@ test('texts have names, plurals and both languages', async () => {
   await setLang('zh');
   assert.equal(lang(), 'zh');
   assert.match(t('lost', { span: '' }), /\p{Script=Han}/u);
+  assert.deepEqual([span(15), span(766e3), span(9e7), micros(120)], ['15 毫秒', '12 分 46 秒', '1 天 01 小时', '120 微秒']);
+  assert.match(date(1.7e12), /^2023年11月1[45]日 \d\d:13:20 \S+$/);
   await setLang('en');
 });
 

@@ -12,7 +12,11 @@ import { t, span } from '../lib/i18n.js';
 
 /** @param {'age'|'idle'} name @param {Partial<Column<ClientRow>>} [more] @returns {Column<ClientRow>} */
 const seconds = (name, more) =>
-  column.of(name, t('server.' + name), (r) => r[name], { num: true, cell: (r) => (r[name] ? span(r[name] * 1000) : '0 s'), ...more });
+  column.of(name, t('server.' + name), (r) => r[name], {
+    num: true,
+    cell: (r) => (r[name] ? span(r[name] * 1000) : t('unit.s', { n: 0 })),
+    ...more,
+  });
 
 /** A column of a text that the client has chosen. @param {string} id @param {string} label @param {(r: ClientRow) => string} value
  * @param {Partial<Column<ClientRow>>} [more] @returns {Column<ClientRow>} */

@@ -109,19 +109,22 @@ export function size(n) {
 /** A share in percent. @param {number} x */
 export const percent = (x) => numberFormat({ style: 'percent', maximumFractionDigits: x > 0 && x < 0.1 ? 1 : 0 }).format(x);
 
+/** A number of a unit of time, in the words of the language. @param {string} name @param {string} n */
+const unit = (name, n) => t('unit.' + name, { n });
+
 /** A span of ms in its two largest units: 1 h 05 min, 4.2 s, 15 ms. @param {number|null|undefined} ms @returns {string} */
 export function span(ms) {
   if (ms === null || ms === undefined) return '–';
   if (ms < 0) return '-' + span(-ms);
-  if (ms < 1) return num(ms, 2) + ' ms';
-  if (ms < 1000) return num(ms, ms < 10 ? 1 : 0) + ' ms';
+  if (ms < 1) return unit('ms', num(ms, 2));
+  if (ms < 1000) return unit('ms', num(ms, ms < 10 ? 1 : 0));
   const s = ms / 1000,
     two = (/** @type {number} */ n) => String(Math.floor(n)).padStart(2, '0');
-  if (s < 10) return (Math.floor(s * 10) / 10).toFixed(1) + ' s';
-  if (s < 60) return Math.floor(s) + ' s';
-  if (s < 3600) return Math.floor(s / 60) + ' min ' + two(s % 60) + ' s';
-  if (s < 86400) return Math.floor(s / 3600) + ' h ' + two((s % 3600) / 60) + ' min';
-  return num(Math.floor(s / 86400)) + ' d ' + two((s % 86400) / 3600) + ' h';
+  if (s < 10) return unit('s', (Math.floor(s * 10) / 10).toFixed(1));
+  if (s < 60) return unit('s', num(Math.floor(s)));
+  if (s < 3600) return unit('min', num(Math.floor(s / 60))) + ' ' + unit('s', two(s % 60));
+  if (s < 86400) return unit('h', num(Math.floor(s / 3600))) + ' ' + unit('min', two((s % 3600) / 60));
+  return unit('d', num(Math.floor(s / 86400))) + ' ' + unit('h', two((s % 86400) / 3600));
 }
 
 /** Microseconds as a span: 120 µs, 4.2 ms. @param {number|null|undefined} us */
@@ -129,9 +132,9 @@ export const micros = (us) =>
   us === null || us === undefined
     ? '–'
     : us < 1000
-      ? num(Math.round(us)) + ' µs'
+      ? unit('us', num(Math.round(us)))
       : us < 1e6
-        ? num(us / 1000, us < 1e5 ? 1 : 0) + ' ms'
+        ? unit('ms', num(us / 1000, us < 1e5 ? 1 : 0))
         : span(us / 1000);
 
 /** Time of day of unix ms: 12:00:01. @param {number} ms @param {boolean} [fraction] with ms */
@@ -144,18 +147,14 @@ export const time = (ms, fraction) =>
     ...(fraction ? { fractionalSecondDigits: 3 } : {}),
   }).format(ms);
 
-/** Date and time of unix ms, with the time zone. @param {number} ms */
-export const date = (ms) =>
-  dateFormat({
-    day: 'numeric',
-    month: 'short',
-    year: 'numeric',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hour12: false,
-    timeZoneName: 'short',
-  }).format(ms);
+/** Date and time of unix ms, with the time zone behind them: in Chinese Intl has it between the two. @param {number} ms */
+export function date(ms) {
+  const day = dateFormat({ day: 'numeric', month: 'short', year: 'numeric' }).format(ms),
+    zone = dateFormat({ timeZoneName: 'short' })
+      .formatToParts(ms)
+      .find((p) => p.type === 'timeZoneName');
+  return day + (code === 'en' ? ', ' : ' ') + time(ms) + ' ' + (zone?.value || '');
+}
 
 /** The span of a chart. @typedef {'minute'|'hour'|'day'|'month'} Unit */
 

@@ -88,7 +88,7 @@ function nextMinute(ctx) {
       bars(chart, [{ label: t('now.expirations'), cls: 's-key', values: due }], {
         label: t('now.next'),
         x: (i) => (i ? t('now.in', { n: i }) : t('now.now')) + ' · ' + time(from + i * 1000),
-        tick: (i) => (i ? '+' + i + ' s' : t('now.now')),
+        tick: (i) => (i ? '+' + t('unit.s', { n: i }) : t('now.now')),
         marks: storms,
         height: HEIGHT,
         pick: () => ctx.go('expiry'),

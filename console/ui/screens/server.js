@@ -32,7 +32,7 @@ const columns = () => [
 /** How far the clock of the machine is from that of the server. @param {Record<string, string>} expiry */
 function clockProperty(expiry) {
   const offset = Number(expiry.clock_offset_us) || 0,
-    words = Math.abs(offset) < OFFSET.least ? '0 ms' : span(offset / 1000);
+    words = span(Math.abs(offset) < OFFSET.least ? 0 : offset / 1000);
   return expiry.clock_offset_us !== undefined && property(t('server.clock'), words, Math.abs(offset) > OFFSET.look ? 'look' : '');
 }
 

@@ -242,7 +242,7 @@ class Shell {
     try {
       const r = await exec(this.ctx.db, words, { confirm: typed });
       if (!r.secret) history.keep(line); // the server knows which commands have passwords
-      this.print(line, r.text, r.error ? 'bad' : '', num(r.ms, 2) + ' ms', r.cut ? null : mapTables(r.reply));
+      this.print(line, r.text, r.error ? 'bad' : '', t('unit.ms', { n: num(r.ms, 2) }), r.cut ? null : mapTables(r.reply));
     } catch (e) {
       const error = e instanceof ApiError ? e : new ApiError(0, { error: messageOf(e) }, 0);
       if (isKept(error)) history.keep(line);
