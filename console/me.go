@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/admin"
@@ -40,6 +41,7 @@ type me struct {
 	Others    bool              `json:"others"`    // the server has other users, and takes their logins
 	Label     *label            `json:"label"`
 	ReadOnly  bool              `json:"readOnly"`
+	Writes    bool              `json:"writes"` // the user may do some action that changes something
 	Values    bool              `json:"values"`
 	DB        int               `json:"db"`
 	Databases int               `json:"databases"`
@@ -84,17 +86,32 @@ func getMe(c *Console, q *request) (any, error) {
 		if m.Can[action] = ok; !ok {
 			m.Need[action] = need
 		}
+		m.Writes = m.Writes || ok && c.changes(examples)
 	}
 	return m, nil
+}
+
+// changes reports whether one of some commands may change something.
+func (c *Console) changes(examples []string) bool {
+	return slices.ContainsFunc(examples, func(x string) bool {
+		argv := requestOf(x)
+		spec := c.specOf(argv)
+		return spec != nil && !isRead(spec, argv)
+	})
+}
+
+// requestOf is an example as a request.
+func requestOf(example string) (argv [][]byte) {
+	for w := range strings.FieldsSeq(example) {
+		argv = append(argv, []byte(w))
+	}
+	return argv
 }
 
 // canRun reports whether a viewer may run one of some commands, on some key. need is the permission that the first needs.
 func (c *Console) canRun(v *viewer, examples []string) (ok bool, need string) {
 	for _, x := range examples {
-		var argv [][]byte
-		for w := range strings.FieldsSeq(x) {
-			argv = append(argv, []byte(w))
-		}
+		argv := requestOf(x)
 		spec := c.specOf(argv)
 		why := ""
 		switch {

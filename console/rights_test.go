@@ -28,6 +28,18 @@ func TestAScreenOfAUserWithoutRightsRunsNothing(t *testing.T) {
 	}
 }
 
+func TestTheConsoleKnowsWhetherAUserMayChangeAnything(t *testing.T) {
+	b := newBench(t, Options{Access: func(*http.Request) (string, bool) { return "ann", true }})
+	for rules, want := range map[string]bool{"-@all": false, "-@all +@read": false, "-@all +@read +info": false,
+		"-@all +unlink": true, "+@all": true, "-@all +client|kill": true} {
+		b.admin(append([]string{"ACL", "SETUSER", "ann", "reset", "on", "nopass", "~*"}, strings.Fields(rules)...)...)
+		var m struct{ Writes bool }
+		if b.get("api/me", &m); m.Writes != want {
+			t.Errorf("%s: the user may change something: %v", rules, m.Writes)
+		}
+	}
+}
+
 func TestARefusalNamesTheCommandAndTheRule(t *testing.T) {
 	b := none(t)
 	for path, rule := range map[string]string{

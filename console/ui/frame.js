@@ -65,7 +65,7 @@ const iconButton = (name, words, fn, props) =>
   h('button', { class: 'ghost', type: 'button', title: words, 'aria-label': words, on: { click: fn }, ...props }, icon(name));
 
 export function paintBar() {
-  const { label, readOnly, role, user } = me(),
+  const { label, readOnly, role, user, writes } = me(),
     { paused } = events.status();
   fill(
     bar,
@@ -80,7 +80,7 @@ export function paintBar() {
       h('kbd', null, 'Ctrl-K'),
     ),
     h('span', { class: 'grow' }),
-    readOnly && h('span', { class: 'badge', title: t('readonly.why') }, t('readonly')),
+    (readOnly || !writes) && h('span', { class: 'badge', title: t(readOnly ? 'readonly.why' : 'readonly.user') }, t('readonly')),
     role === 'replica' && h('span', { class: 'badge' }, t('replica')),
     iconButton(paused ? 'play' : 'pause', t(paused ? 'play' : 'pause'), togglePause, { 'aria-pressed': String(paused) }),
     themeButton('ghost optional'),

@@ -7,7 +7,8 @@ import { poll } from '../lib/poll.js';
 /** @import { Child, Ctx } from '../lib/types.js' */
 
 /**
- * A card that reads its figures by itself. read answers what the API denied. A failure stands in the card, and the others go on.
+ * A card that reads its figures by itself. read answers what the API denied. A card of which nothing is left is hidden, and the line below
+ * the jumps names it. A failure stands in the card, and the others go on.
  * again reads at once, as after a command that the card has run.
  * @param {Ctx} ctx
  * @param {{title: string, text?: string, ms: number, tools?: Child, body: Child, read: () => Promise<string[]|undefined|void>}} o
@@ -23,28 +24,53 @@ export function card(ctx, o) {
     try {
       const denied = (await o.read()) || [];
       setNote(denied.length ? t('denied.card', { commands: denied.join(', ') }) : '');
+      refused(el, isEmpty(o.body) ? denied : []);
     } catch (e) {
       if (isHandledByPage(e)) throw e;
       setNote(refusal(e));
     }
   });
   const head = h('div', { class: 'titlebar' }, h('h2', null, o.title), o.tools);
-  return { again, el: h('section', { class: 'card tall' }, head, o.text && h('p', { class: 'faint' }, o.text), note, o.body) };
+  const el = h('section', { class: 'card tall' }, head, o.text && h('p', { class: 'faint' }, o.text), note, o.body);
+  return { again, el };
 }
 
-/** Buttons that lead to the cards of a long screen, by their titles. @param {Element[]} cards */
-export const jumps = (cards) =>
-  h(
-    'nav',
-    { class: 'jumps', 'aria-label': t('jumps') },
-    cards.map((el) => {
-      const click = () => {
-        el.scrollIntoView();
-        /** @type {HTMLElement|null} */ (el.querySelector('a, button, input'))?.focus({ preventScroll: true }); // Tab goes on from there
-      };
-      return h('button', { type: 'button', class: 'small', on: { click } }, el.querySelector('h2')?.textContent);
-    }),
-  );
+/** Whether nothing is seen of what a card shows. @param {Child} body @returns {boolean} */
+const isEmpty = (body) =>
+  Array.isArray(body) ? body.every(isEmpty) : !(body instanceof HTMLElement) || !!body.hidden || body.textContent.trim() === '';
+
+/** Hides a card because of commands that the user may not run, or shows it where there are none. @param {HTMLElement} el
+ * @param {string[]} denied */
+export function refused(el, denied) {
+  el.hidden = denied.length > 0;
+  el.dispatchEvent(new CustomEvent('refused', { detail: denied }));
+}
+
+/** Buttons that lead to the cards of a long screen, by their titles, and a line that names the cards that are refused.
+ * @param {Element[]} cards */
+export function jumps(cards) {
+  const note = h('p', { class: 'faint', hidden: true });
+  /** @type {Map<Element, string>} */
+  const refusals = new Map();
+  /** @param {Element} el @param {HTMLElement} button @param {string[]} denied */
+  function refuse(el, button, denied) {
+    button.hidden = denied.length > 0;
+    refusals.set(el, denied.length ? button.textContent + ' (' + denied.join(', ') + ')' : '');
+    const names = cards.map((x) => refusals.get(x)).filter(Boolean);
+    setText(note, names.length ? t('denied', { commands: names.join(', ') }) : '');
+    note.hidden = !names.length;
+  }
+  const buttons = cards.map((el) => {
+    const click = () => {
+      el.scrollIntoView();
+      /** @type {HTMLElement|null} */ (el.querySelector('a, button, input'))?.focus({ preventScroll: true }); // Tab goes on from there
+    };
+    const button = h('button', { type: 'button', class: 'small', on: { click } }, el.querySelector('h2')?.textContent);
+    el.addEventListener('refused', (e) => refuse(el, button, /** @type {CustomEvent<string[]>} */ (e).detail));
+    return button;
+  });
+  return h('div', null, h('nav', { class: 'jumps', 'aria-label': t('jumps') }, buttons), note);
+}
 
 /** Whether an error is one of the whole page, and no card tells of it. @param {unknown} e */
 export const isHandledByPage = (e) => isPassing(e) || isAbort(e) || (e instanceof ApiError && e.login);

@@ -12,5 +12,5 @@ export const firstCommand = (ctx, line) =>
     { class: 'row' },
     h('code', { class: 'command mono' }, line),
     copier(() => line),
-    !ctx.me.readOnly && h('a', { href: ctx.link('shell', { line }) }, t('shell.open')),
+    ctx.me.writes && h('a', { href: ctx.link('shell', { line }) }, t('shell.open')),
   );

@@ -3,7 +3,8 @@ import { h, setText, section } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
-import { poll, missing } from '../lib/poll.js';
+import { poll } from '../lib/poll.js';
+import { refused } from './card.js';
 import { id, text } from '../lib/bytes.js';
 import { t, num, percent, span } from '../lib/i18n.js';
 
@@ -30,6 +31,7 @@ export function hotKeys(ctx) {
     columns,
     empty: () => (waiting ? '' : t(few ? 'performance.hot.few' : 'performance.hot.none')),
   });
+  const el = section(t('performance.hot'), note, keys.el);
   poll(ctx, 2000, async () => {
     const a = await get('hot', {}, ctx.stop);
     waiting = a.waiting;
@@ -39,7 +41,8 @@ export function hotKeys(ctx) {
     const words = a.waiting
       ? t('performance.hot.wait', { span: span(a.window) })
       : t('performance.hot.how', { span: span(a.window), percent: percent(a.percent / 100) });
-    setText(note, missing(a.denied) || words);
+    setText(note, words);
+    refused(el, a.denied || []);
   });
-  return section(t('performance.hot'), note, keys.el);
+  return el;
 }

@@ -494,6 +494,7 @@ export interface Me {
   others: boolean; // the server has other users, and takes their logins
   label: Label | null;
   readOnly: boolean;
+  writes: boolean; // the user may do some action that changes something
   values: boolean;
   db: number;
   databases: number;

@@ -44,6 +44,7 @@ export function open(root, done) {
       'form',
       { class: 'card login', on: { submit: login } },
       h('h1', null, 'ebb'),
+      h('p', { class: 'mono any' }, location.host),
       h('p', { class: 'faint' }, t('login.text')),
       h('label', null, t('login.user'), user),
       h('label', null, t('login.password'), password),

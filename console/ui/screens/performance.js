@@ -5,7 +5,7 @@ import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { treemap } from '../lib/treemap.js';
-import { card, jumps } from '../cards/card.js';
+import { card, jumps, refused } from '../cards/card.js';
 import { hotKeys } from '../cards/hot.js';
 import { latency, setThreshold } from '../cards/latency.js';
 import { memory } from '../cards/memory.js';
@@ -98,7 +98,8 @@ function commands(ctx) {
     read: async () => {
       const a = await get('performance', {}, ctx.stop),
         sum = a.commands.reduce((all, x) => all + x.usec, 0);
-      errorCard.hidden = rows.el.hidden = !!a.denied;
+      rows.el.hidden = !!a.denied;
+      refused(errorCard, a.denied || []);
       if (first) setTimeout(again, SECOND);
       first = false;
       rows.set(rates.rows(a));

@@ -3,8 +3,8 @@ import { h, fill, setText, searchBox } from '../lib/h.js';
 import { get, refusal } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { table } from '../lib/table.js';
-import { poll, missing } from '../lib/poll.js';
-import { isHandledByPage, jumps, property } from '../cards/card.js';
+import { poll } from '../lib/poll.js';
+import { isHandledByPage, jumps, property, refused } from '../cards/card.js';
 import { audit, refusals } from '../cards/audit.js';
 import { clients } from '../cards/clients.js';
 import { configuration } from '../cards/config.js';
@@ -90,11 +90,12 @@ export function open(root, ctx) {
   poll(ctx, 2000, async () => {
     try {
       const a = await get('server', {}, ctx.stop);
-      factCard.hidden = infoCard.hidden = !!a.denied;
+      factCard.hidden = !!a.denied;
+      refused(infoCard, a.denied || []);
       if (!a.denied) fill(facts, properties(a.info));
       fields = fieldsOf(a.info);
       paint();
-      setText(why, missing(a.denied));
+      setText(why, '');
     } catch (e) {
       if (isHandledByPage(e)) throw e;
       setText(why, refusal(e)); // the cards go on

@@ -94,7 +94,7 @@ class Shell {
 
   /** What a reader may try. */
   tries() {
-    const lines = TRIES.filter((line) => !this.ctx.me.readOnly || !line.startsWith('SET'));
+    const lines = TRIES.filter((line) => this.ctx.me.writes || !line.startsWith('SET'));
     return h(
       'ul',
       { class: 'tries' },
