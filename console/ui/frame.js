@@ -6,7 +6,7 @@ import { h, fill, icon } from './lib/h.js';
 import { lang, percent, setLang, span, t } from './lib/i18n.js';
 import { find } from './find.js';
 import { db, go, link, RAIL, render, route, screen } from './router.js';
-import { isKnown, me } from './user.js';
+import { isKnown, kept, me } from './user.js';
 
 const root = document.documentElement,
   bar = h('header', { id: 'bar' }),
@@ -148,6 +148,7 @@ export function setTheme(want) {
 async function logout() {
   // The histories of the shell, of all users: the next user may be another person.
   for (const k of Object.keys(localStorage)) if (k.startsWith('ebb.shell')) localStorage.removeItem(k);
+  kept.clear();
   await post('logout'); // if that fails the login is still there, and the page says so
   events.stop();
   loggedOut();

@@ -129,12 +129,74 @@ const context = (params, end) => ({
   },
 });
 
-/** Shows the screen of the route. */
-export async function render() {
+/** How far the page was scrolled, the link that had the focus or stands in the row that had it; '': none. */
+/** @typedef {{y: number, href: string, isRow: boolean}} Place */
+
+/** The time in which the rows of a screen come, ms. */
+const PATIENCE = 5000;
+/** What a reader does who looks for something else. */
+const MOVES = ['wheel', 'keydown', 'pointerdown', 'touchstart'];
+
+/** The places, by the names of the entries of the history. @type {Map<string, Place>} */
+const places = new Map();
+/** The entry that is shown, and the number of those that have a name. */
+let entry = '',
+  entries = 0;
+
+/** Notes the place on the screen that the reader leaves. */
+function leave() {
+  const at = document.activeElement?.closest('#screen *'),
+    row = at?.closest('tr'),
+    link = at?.closest('a') || row?.querySelector('a');
+  places.set(entry, { y: scrollY, href: link?.getAttribute('href') || '', isRow: at === row });
+}
+
+/** The place that the reader had on the entry that is shown now; undefined for a new entry, which gets a name. */
+function arrive() {
+  entry = history.state?.place || '';
+  if (entry) return places.get(entry);
+  entry = performance.timeOrigin + '.' + ++entries; // a page that is loaded again knows no places of the page before
+  history.replaceState({ place: entry }, '');
+  return undefined;
+}
+
+/**
+ * Leads back to a place as soon as the screen has come as far, unless the reader moves before.
+ * @param {Place} place
+ * @param {AbortSignal} stop the end of the screen
+ */
+function restore(place, stop) {
+  const over = new AbortController(),
+    end = () => over.abort(),
+    watch = new MutationObserver(look),
+    timer = setTimeout(end, PATIENCE);
+  let isFocused = !place.href;
+  function look() {
+    if (scrollY < place.y) scrollTo(0, place.y); // as far as there are rows
+    const link = isFocused ? undefined : [...screen.querySelectorAll('a')].find((a) => a.getAttribute('href') === place.href);
+    if (link) {
+      isFocused = true;
+      /** @type {HTMLElement} */ ((place.isRow && link.closest('tr')) || link).focus({ preventScroll: true });
+    }
+    if (isFocused && scrollY >= place.y - 1) end();
+  }
+  over.signal.addEventListener('abort', () => {
+    watch.disconnect();
+    clearTimeout(timer);
+  });
+  for (const move of MOVES) addEventListener(move, end, { signal: over.signal, passive: true });
+  stop.addEventListener('abort', end, { signal: over.signal });
+  watch.observe(screen, { subtree: true, childList: true });
+  look();
+}
+
+/** Shows the screen of the route. @param {boolean} [moved] the reader comes from another one, perhaps back to a place */
+export async function render(moved) {
   open.abort();
   open = new AbortController();
   isAway = false;
   const end = open,
+    place = arrive(),
     { name, params } = route();
   if (params.has('db')) sessionStorage.setItem(DB, String(db()));
   routed(name);
@@ -155,6 +217,7 @@ export async function render() {
       if (close) ctx.onClose(close);
     }
     if (document.activeElement === document.body) screen.focus({ preventScroll: true });
+    if (moved && place) restore(place, end.signal);
   } catch (e) {
     showError(e instanceof ApiError ? e : notLoaded(name, e));
   }
@@ -184,10 +247,12 @@ function notLoaded(name, e) {
 /** Follows the hash. @param {(screen: string) => void} fn called when the route changes */
 export function start(fn) {
   routed = fn;
+  history.scrollRestoration = 'manual';
   addEventListener('hashchange', () => {
+    leave();
     endMessages(!ledByScreen);
     closeDialogs();
     ledByScreen = false;
-    if (isKnown()) render();
+    if (isKnown()) render(true);
   });
 }

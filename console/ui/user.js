@@ -1,5 +1,6 @@
 // The user, and what the user may do.
 import { get } from './lib/api.js';
+import { id } from './lib/bytes.js';
 import { h } from './lib/h.js';
 import { t } from './lib/i18n.js';
 
@@ -14,8 +15,12 @@ export const isKnown = () => user !== null;
 /** The user. The screens begin after it is known. */
 export const me = () => /** @type {Me} */ (user);
 
+/** What screens keep for the user until the page or the login ends, by their names. @type {Map<string, HTMLElement>} */
+export const kept = new Map();
+
 /** @param {Me} next */
 export function setMe(next) {
+  if (user && id(user.user) !== id(next.user)) kept.clear();
   user = next;
 }
 

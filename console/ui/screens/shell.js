@@ -5,6 +5,7 @@ import { confirmCommand } from '../lib/dialog.js';
 import { copier, id, split, text } from '../lib/bytes.js';
 import { t, num } from '../lib/i18n.js';
 import { mapTables } from '../lib/replies.js';
+import { kept } from '../user.js';
 
 /** @import { B, CommandRow, Ctx } from '../lib/types.js' */
 
@@ -67,8 +68,10 @@ class Shell {
     this.history = new History(ctx.me.user);
     /** @type {CommandRow[]} */
     this.commands = [];
-    this.out = h('div', { class: 'card', role: 'log', 'aria-label': t('shell.title'), hidden: true });
-    this.first = h('section', { class: 'card' }, h('h2', null, t('shell.first')), this.tries());
+    // The output stays until the page or the login ends.
+    this.out = kept.get('shell') || h('div', { class: 'card log', role: 'log', 'aria-label': t('shell.title'), hidden: true });
+    kept.set('shell', this.out);
+    this.first = h('section', { class: 'card', hidden: !this.out.hidden }, h('h2', null, t('shell.first')), this.tries());
     this.hint = h('p', { class: 'faint mono hint' });
     this.names = h('datalist', { id: 'commands' });
     this.input = h('input', {
