@@ -288,3 +288,26 @@ func TestAnIntervalBehindAStormIsTooFarToList(t *testing.T) {
 	p.Press(kb.Enter)
 	p.Eventually(`text('#screen').includes('This interval is too far ahead to list its keys')`)
 }
+
+// A key that has gone leaves no control behind, and its page shows it again when it comes back.
+func TestThePageOfAKeyThatHasGoneHasNoControls(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("HSET", "cart", "apple", 1)
+	s.Do("PEXPIRE", "cart", 3000)
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("cart"), browsertest.Options{})
+	p.Allow(`^status 404: GET .*/api/key\?`) // of the key that has gone
+	p.Wait("the stream is open", func() bool { return open(p) == 1 })
+	gone := func(why string) {
+		t.Helper()
+		p.Eventually(`text('#screen .titlebar .look').startsWith(` + browsertest.Quote(why) + `)`)
+		p.Eventually(`!$$('#screen button').some(seen) && !$$('#screen input').some(seen)`)
+	}
+	gone("expired ")
+	p.Shot("key-gone")
+	s.Do("SET", "cart", "a string now")
+	p.Eventually(`text('#screen pre.value') === 'a string now' && text('#screen .titlebar .look') === ''`)
+	s.Do("DEL", "cart")
+	gone("removed ")
+	s.Do("HSET", "cart", "pear", 2)
+	p.Eventually(row("pear") + ` && seen(` + button("Add") + `)`)
+}

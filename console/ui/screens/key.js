@@ -217,12 +217,17 @@ class Key {
     );
   }
 
-  /** Says that the key does not exist any longer, and why. @param {number|undefined} at @param {string} [why] */
+  /**
+   * Says that the key does not exist any longer, and why. What acted on its items goes with them: it would make the key again.
+   * @param {number|undefined} at
+   * @param {string} [why]
+   */
   end(at, why = 'key.expired') {
     if (this.isOver) return;
     this.isOver = true;
+    this.place = '';
     setText(this.news, t(why, { at: time(at || clock(), true) }));
-    this.body.classList.add('gone');
+    this.body.hidden = true;
     fill(
       this.head,
       h('div', { class: 'titlebar' }, h('h1', null, show(this.key, 120)), this.news),
@@ -318,6 +323,7 @@ class Key {
       const { version, type } = this.data,
         isSame = before && before.version === version && before.type === type && place === this.place;
       setText(this.news, '');
+      this.body.hidden = false;
       this.paintHead();
       this.place = place;
       if (!isSame || this.items) this.paintBody(!!before && before.type === type);
@@ -328,12 +334,21 @@ class Key {
     }
   }
 
+  /** The key exists again: the page shows it as at first. */
+  comeBack() {
+    this.isOver = false;
+    this.pages = ['0'];
+    this.whole = 0;
+    this.load();
+  }
+
   /** @param {HTMLElement} root */
   open(root) {
     fill(root, this.head, this.body);
     this.load();
     this.ctx.onEvent('key', this.ctx.db + ':' + this.k, (x, event) => {
       if (event === 'gone') this.lost(x.at);
+      else if (this.isOver) this.comeBack();
       else if (event === 'resync') this.load();
       else {
         this.latest = x;
