@@ -1,18 +1,18 @@
 // Limits: the limiters that deny most requests now, and the state of each limiter.
 import { h, fill, setText, section } from '../lib/h.js';
-import { clock, exec, integerOf, messageOf, run } from '../lib/api.js';
+import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
-import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
+import { remaining, whatIf } from '../cards/limiter.js';
 import { prefixesCard, showReservations } from '../cards/limiters.js';
 import { ratesCard, ratesLine } from '../cards/rates.js';
-import { argv, exactly, fromUrl, id, line, text } from '../lib/bytes.js';
+import { exactly, fromUrl, id } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
-/** @import { B, Column, Ctx, LimitRow, Reply, TopRow } from '../lib/types.js' */
+/** @import { B, Column, Ctx, LimitRow, TopRow } from '../lib/types.js' */
 
 export const title = 'limits.title';
 /** @type {import('../cards/rates.js').Rate[]} */
@@ -29,12 +29,6 @@ const FIRST = 'RL.TAKE api:ann 5 60000';
  * @param {TopRow} r
  */
 const minutes = (r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60_000));
-
-/** What is left of a limit, as a bar and as figures. @param {LimitRow} r */
-function remaining(r) {
-  const meter = h('meter', { min: 0, max: Math.max(1, r.limit), value: Math.max(0, r.remaining), 'aria-hidden': 'true' });
-  return h('span', null, meter, ' ', num(r.remaining) + ' / ' + num(r.limit));
-}
 
 /**
  * The columns about the state of a limiter; of tells it, or null.
@@ -88,56 +82,6 @@ const columns = (ctx) => [
   column.of('held', t('limits.reservations'), (r) => r.reservations, { num: true, minor: true, cell: (r) => held(ctx, r) }),
   column.of('line', t('limits.waiting'), (r) => r.line, { num: true, minor: true }),
 ];
-
-/** The command that takes n requests, or asks what the limiter would answer. @param {LimitRow} r @param {string} n @param {boolean} peek */
-function take(r, n, peek) {
-  const burst = r.algorithm === 'gcra' ? ['BURST', r.burst] : [];
-  return argv('RL.TAKE', r.k, r.limit, r.period, ...burst, 'COST', n || 0, 'ALGO', r.algorithm, ...(peek ? ['PEEK'] : []));
-}
-
-/** The answer to n requests in words. @param {HTMLElement} el @param {Reply} x @param {number} n */
-function showAnswer(el, x, n) {
-  el.classList.toggle('error', !!x.error);
-  if (x.error || !Array.isArray(x.reply)) {
-    setText(el, x.text);
-    return;
-  }
-  const [ok, most, left, retry] = x.reply.map((v) => Number(integerOf(v)));
-  el.classList.toggle('look', !ok);
-  if (ok) setText(el, t('limits.whatif.yes', { left: left - n, most }));
-  else if (retry < 0) setText(el, t('limits.whatif.never', { most }));
-  else setText(el, t('limits.whatif.no', { span: span(retry / 1000), left }));
-}
-
-/**
- * Asks by RL.TAKE with PEEK what the limiter would answer to n requests now, and takes them if the user wants. taken is called then.
- * @param {number} db
- * @param {LimitRow} r
- * @param {() => unknown} taken
- */
-async function whatIf(db, r, taken) {
-  const n = h('input', { type: 'number', min: 0, value: '1', required: true }),
-    preview = h('pre', { class: 'command' }),
-    answer = h('p', { role: 'status' }, t('limits.whatif.ask')),
-    paint = () => fill(preview, line(take(r, n.value, true)));
-  const ask = async () => {
-    const x = await exec(db, take(r, n.value, true)).catch((e) => ({ error: true, text: messageOf(e), reply: null, ms: 0 }));
-    showAnswer(answer, x, Number(n.value));
-  };
-  n.addEventListener('input', paint);
-  paint();
-  const sure = await dialog({
-    title: t('limits.whatif.of', { name: text(r.k) }),
-    ok: t('limits.whatif.take'),
-    body: [
-      h('label', null, h('span', null, t('limits.whatif.n')), n),
-      h('p', { class: 'faint' }, t('limits.whatif.text', { limit: r.limit, span: span(r.period) })),
-      preview,
-      h('div', { class: 'row asks' }, h('button', { type: 'button', on: { click: ask } }, t('limits.whatif.button')), answer),
-    ],
-  });
-  if (sure && (await run(db, take(r, n.value, false), { quiet: true }))) taken();
-}
 
 /** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
