@@ -206,26 +206,53 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 	p.Eventually(`document.activeElement === $('#screen input[type=search]')`)
 }
 
+// A check consumes nothing, by the keyboard too. To take requests is a step of its own, and its answer stands in words.
 func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("RL.TAKE", "api:ann", 5, 3_600_000, "COST", 2)
 	p := browsertest.Open(t, s.URL, browsertest.Options{Dark: true})
 	p.Screen("limits")
 	p.Click(button("What if"))
-	ask := func(n, want string) {
-		p.Fill(`$('dialog[open] input')`, n)
-		p.Click(`byText('dialog[open] button', 'Check')[0]`)
+	const number = `$('dialog[open] input')`
+	says := func(want string) {
+		t.Helper()
 		p.Eventually(`text('dialog[open] [role=status]').startsWith(` + browsertest.Quote(want) + `)`)
 	}
-	ask("3", "Allowed: 0 of 5 would remain.")
-	ask("4", "Denied. Allowed in 11 min")
+	p.Fill(number, "3")
+	p.Press(kb.Enter)
+	says("Allowed: 0 of 5 would remain.")
+	p.Fill(number, "4")
+	p.Click(`byText('dialog[open] button', 'Check')[0]`)
+	says("Denied. Allowed in 11 min")
 	p.Shot("S24-what-if")
-	ask("6", "Never allowed: the limiter allows 5 at once.")
-	p.Fill(`$('dialog[open] input')`, "1")
-	if got := confirm(p); got != "RL.TAKE api:ann 5 3600000 BURST 5 COST 1 ALGO gcra PEEK" {
+	p.Fill(number, "6")
+	p.Press(kb.Enter)
+	says("Never allowed: the limiter allows 5 at once.")
+	if left, _ := s.Do("RL.INFO", "api:ann").Get("remaining"); left.Int != 3 {
+		t.Errorf("after checks %d of 3 requests remain", left.Int)
+	}
+	if got := p.Text(`text('dialog[open] pre.command')`); got != "RL.TAKE api:ann 5 3600000 BURST 5 COST 6 ALGO gcra PEEK" {
 		t.Errorf("the command is %s", got)
 	}
-	p.Eventually(`byText('#screen td', '2 / 5').length`)
+	takes := func(label, command string) {
+		t.Helper()
+		p.Click(`byText('dialog[open] button', ` + browsertest.Quote(label) + `)[0]`)
+		p.Eventually(`$$('dialog[open]').length === 2 && text($$('dialog[open] pre.command')[1]) === ` + browsertest.Quote(command))
+		p.Click(`$$('dialog[open]')[1].querySelector('button[type=submit]')`)
+		p.Eventually(`$$('dialog[open]').length === 1`)
+	}
+	p.Fill(number, "4")
+	takes("Take 4 requests now", "RL.TAKE api:ann 5 3600000 BURST 5 COST 4 ALGO gcra")
+	p.Eventually(`/^Denied\. Allowed in .* No request was taken\.$/.test(text('dialog[open] [role=status]'))`)
+	p.Shot("what-if-denied")
+	p.Fill(number, "1")
+	takes("Take one request now", "RL.TAKE api:ann 5 3600000 BURST 5 COST 1 ALGO gcra")
+	says("Allowed: one request was taken. 2 of 5 remain.")
+	if p.Eval(`!!$('.toast')`) == true {
+		t.Errorf("a message says %q beside", p.Text(`text('.toast')`))
+	}
+	p.Press(kb.Escape)
+	p.Eventually(`!$('dialog[open]') && byText('#screen td', '2 / 5').length`)
 }
 
 // The slow log says which calls are the console's own.
