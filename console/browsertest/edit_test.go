@@ -1,6 +1,7 @@
 package browsertest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -221,6 +222,30 @@ func TestABulkChangeKeepsTheFiltersOfTheList(t *testing.T) {
 	run("Delete")
 	if n := s.Do("EXISTS", "bf:s1", "bf:s2", "bf:s3", "bf:h1").Int; n != 4 || s.Do("DBSIZE").Int != 4 {
 		t.Errorf("%d of the keys that the list did not show are left, %v in all", n, s.Do("DBSIZE"))
+	}
+}
+
+// The question before a change to a pattern says how many keys match, and shows the commands. Where no key matches it has no button.
+func TestAChangeToAPatternSaysHowManyKeys(t *testing.T) {
+	s := browsertest.Serve(t)
+	for i := range 600 {
+		s.Do("SET", fmt.Sprintf("coupon:%03d", i), "x")
+		s.Do("SET", fmt.Sprintf("other:%03d", i), "x")
+	}
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("keys?match=coupon:*")
+	p.Click(button("Delete"))
+	p.Eventually(`text('dialog[open] [role=status]') === '600 keys.' && byText('dialog[open] p', 'and 580 more').length`)
+	p.Eventually(`/^(UNLINK coupon:\d{3}\n){3}… and 597 more$/.test(text('dialog[open] pre.command'))`)
+	p.Shot("bulk-delete")
+	p.Press(kb.Escape)
+	p.Eventually(`!$('dialog[open]')`)
+	p.Screen("keys?match=none:*")
+	p.Eventually(`text('#screen').includes('Nothing matches the filters')`)
+	for _, name := range []string{"Delete", "Extend the TTL", "Remove the TTL"} {
+		if p.Eval(`!!(`+button(name)+`)`) == true {
+			t.Errorf("the list without a key has the button %q", name)
+		}
 	}
 }
 

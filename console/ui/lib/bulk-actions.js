@@ -3,15 +3,17 @@ import { h, fill, setText } from './h.js';
 import { errorOf, get, integerOf, messageOf, post } from './api.js';
 import { dialog, form, toast } from './dialog.js';
 import { argv, bytes, fromBytes, fromText, id, line, show, text } from './bytes.js';
-import { t, asSpan, parseSpan, size } from './i18n.js';
+import { t, asSpan, parseSpan, percent, size } from './i18n.js';
 
 /** @import { B, KeyRow, Words } from './types.js' */
 
 /** How many pages without a key the preview passes over, about 50 ms each. */
 const LOOKS = 100;
-/** The keys that the preview shows, and those of a batch. */
+/** The keys and the commands that the preview shows, the keys of a batch, and those that a page of a count has at most. */
 const PREVIEW = 20,
-  BATCH = 500;
+  COMMANDS = 3,
+  BATCH = 500,
+  COUNTED = 2000;
 /** A body has at most 1 MiB: long names go in smaller batches. */
 const ROOM = 700_000;
 
@@ -140,38 +142,105 @@ async function firstKeys(o) {
   }
 }
 
+/** Counts the keys that match, page by page, and says how far it has come. */
+export class Counter {
+  /** @param {Many} o @param {(found: number) => void} [changed] called at first, and when it has found more */
+  constructor(o, changed = () => {}) {
+    this.o = o;
+    this.changed = changed;
+    this.found = o.keys ? o.keys.length : 0;
+    this.isDone = !!o.keys;
+    this.isEnded = this.isDone;
+    this.words = h('span', { role: 'status' });
+    this.stop = h('button', { type: 'button', class: 'small', hidden: this.isDone, on: { click: () => this.end() } }, t('bulk.count.stop'));
+    this.el = h('p', null, this.words, ' ', this.stop);
+    this.paint(0, 0);
+  }
+
+  /** @param {number} looked @param {number} total */
+  paint(looked, total) {
+    const n = this.found,
+      share = percent(total ? Math.min(1, looked / total) : 0),
+      words = this.isDone ? 'bulk.count' : this.isEnded ? 'bulk.count.least' : 'bulk.counting';
+    setText(this.words, t(words, { n, share, total }));
+    this.stop.hidden = this.isEnded;
+    this.changed(n);
+  }
+
+  end() {
+    this.isEnded = true;
+  }
+
+  async run() {
+    let cursor = '0',
+      looked = 0,
+      total = 0;
+    try {
+      while (!this.isEnded) {
+        const page = await keyPage(this.o, cursor, COUNTED);
+        cursor = page.cursor;
+        looked += page.looked;
+        total = page.total;
+        this.found += page.rows.length;
+        this.isDone = page.done;
+        this.isEnded ||= page.done;
+        this.paint(looked, total);
+      }
+    } catch (e) {
+      if (!this.isEnded) toast(messageOf(e), 'bad');
+      this.end();
+      this.paint(looked, total);
+    }
+  }
+}
+
+/** The commands of the first keys, and how many more keys have one. @param {Target[]} keys @param {number} all @param {Command} command */
+const commandsOf = (keys, all, command) =>
+  keys
+    .slice(0, COMMANDS)
+    .map((r) => line(command(r)))
+    .join('\n') + (all > COMMANDS ? '\n' + t('bulk.commands.more', { n: all - COMMANDS }) : '');
+
 /** @param {Many} o @param {Target[]} keys the first ones @param {Command} command */
-function confirmMany(o, keys, command) {
+async function confirmMany(o, keys, command) {
   const typed = (o.verb === 'del' && o.label) || o.match || '',
-    input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('confirm.type', { text: typed }) });
-  return dialog({
+    input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'aria-label': t('confirm.type', { text: typed }) }),
+    shown = keys.slice(0, PREVIEW),
+    rest = h('p', { class: 'faint' }),
+    commands = h('pre', { class: 'command' });
+  const counter = new Counter(o, (found) => {
+    const all = Math.max(found, shown.length);
+    rest.hidden = all <= shown.length;
+    setText(rest, t('bulk.more', { n: all - shown.length }));
+    setText(commands, commandsOf(keys, all, command));
+  });
+  counter.run();
+  const sure = await dialog({
     title: t('bulk.' + o.verb),
     ok: t('confirm.run'),
     danger: o.verb === 'del',
     body: [
-      h(
-        'p',
-        null,
-        o.keys ? t('bulk.count', { n: o.keys.length }) : t('bulk.match'),
-        ' ',
-        o.match && h('strong', { class: 'mono' }, o.match),
-      ),
+      o.match && h('p', null, t('bulk.match'), ' ', h('strong', { class: 'mono' }, o.match)),
       o.type && h('p', null, t('bulk.type'), ' ', h('strong', null, o.type)),
       o.ttl && h('p', null, t('bulk.ttl.of'), ' ', h('strong', null, t('keys.ttl.' + o.ttl))),
       o.size && h('p', null, t('bulk.ttl.of'), ' ', h('strong', null, leastSize(o.size))),
+      counter.el,
       h(
         'ul',
         { class: 'value' },
-        keys.slice(0, PREVIEW).map((r) => h('li', null, show(r.k, 80))),
+        shown.map((r) => h('li', null, show(r.k, 80))),
       ),
-      h('p', { class: 'faint' }, t('confirm.as')),
-      keys[0] && h('pre', { class: 'command' }, line(command(keys[0]))),
+      rest,
+      h('p', { class: 'faint' }, t('bulk.commands')),
+      commands,
       typed && h('label', null, t('confirm.type', { text: typed }), input),
     ],
     update: (ok) => {
       ok.disabled = input.value !== typed;
     },
   });
+  counter.end();
+  return sure;
 }
 
 /** Runs the commands, with a dialog whose end stops them. Returns the number of changed keys. @param {Many} o @param {Command} command */

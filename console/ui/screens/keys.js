@@ -131,6 +131,8 @@ class Keys {
     this.more = h('button', { type: 'button', on: { click: () => this.lookFurther() } }, t('keys.more'));
     this.every = h('button', { type: 'button', on: { click: () => this.lookAtAll() } });
     this.picked = h('div', { class: 'row' });
+    /** The buttons for all keys that match: nothing, where no key does. */
+    this.matched = h('div', { class: 'row' });
     this.list = this.makeList();
     this.branches = table({
       label: t('keys.tree'),
@@ -270,6 +272,7 @@ class Keys {
     setText(this.note, t(done ? 'keys.all' : 'keys.share', { shown, share, total: num(total) }));
     this.more.hidden = done || this.isTree;
     this.every.hidden = done;
+    this.matched.hidden = done && !n;
     setText(this.every, t(this.all ? 'keys.stop' : 'keys.lookatall'));
   }
 
@@ -366,7 +369,13 @@ class Keys {
       h('span', { class: 'segments' }, views),
       h('button', { type: 'button', on: { click: () => this.again() } }, t('keys.refresh')),
       this.ctx.button('key.set', t('keys.new'), () => this.makeKey(), { primary: true }),
-      words && [this.many('prolong', 'keys.ttl', which), this.many('persist', 'keys.ttl', which), this.many('del', 'keys.del', which)],
+      words &&
+        fill(
+          this.matched,
+          this.many('prolong', 'keys.ttl', which),
+          this.many('persist', 'keys.ttl', which),
+          this.many('del', 'keys.del', which),
+        ),
     );
   }
 
