@@ -170,6 +170,25 @@ func TestTheShortestAndTheLongestNames(t *testing.T) {
 	p.Eventually(`text('#screen').includes('and its news')`)
 }
 
+// A name may be made of spaces, or end with one: a reader sees them in the list, in the tree and in the title.
+func TestSpacesAtTheEndsOfNamesAreSeen(t *testing.T) {
+	s := browsertest.Serve(t)
+	for _, k := range []string{"  ", "trailing ", "trailing"} {
+		s.Do("SET", k, "x")
+	}
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	const wide = `$$('#screen .blank').every((e) => e.getBoundingClientRect().width > 4)`
+	const blanks = `$$('#screen tbody tr').map((r) => r.querySelectorAll('.blank').length).sort().join()`
+	for _, view := range []string{"list", "tree"} {
+		p.Screen("keys?view=" + view)
+		p.Eventually(blanks + ` === '0,1,2' && ` + row("(2 spaces)") + ` && ` + wide)
+		p.Shot("keys-blanks-" + view)
+	}
+	p.Screen("key?k=" + keyURL("  "))
+	p.Eventually(`$$('#screen h1 .blank').length === 2 && text('#screen h1').includes('(2 spaces)')`)
+	p.Shot("key-blank")
+}
+
 // A lock, a queue, a stream, a group and a limiter may have the empty name: each has its screen.
 func TestTheEmptyNameHasScreens(t *testing.T) {
 	s := browsertest.Serve(t)

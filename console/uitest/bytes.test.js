@@ -19,6 +19,7 @@ const {
   plain,
   query,
   quote,
+  show,
   split,
   unescaped,
   upToColon,
@@ -94,4 +95,19 @@ test('the pattern of a name matches that name alone', () => {
   assert.equal(exactly({ t: 'lim:1' }), '\\lim:1');
   assert.equal(exactly({ t: '*a[b]?\\' }), '\\*a\\[b\\]\\?\\\\');
   assert.equal(exactly({ b: '/w==', t: '\\xff' }), '');
+});
+
+test('a reader sees the spaces at the ends of a name', () => {
+  /** What an element shows, with an underscore for a space in a box. */
+  const seen = (el) => {
+    if (!el.localName) return el.textContent;
+    return el.getAttribute('class') === 'blank' ? '_' : el.childNodes.map(seen).join('');
+  };
+  const shown = (s) => seen(show(fromText(s)));
+  assert.equal(shown('  '), '__ bytes.blank');
+  assert.equal(shown('trailing '), 'trailing_');
+  assert.equal(shown(' a  b '), '_a  b_');
+  assert.equal(shown('plain'), 'plain');
+  assert.equal(shown(' \n '), '_\\n_');
+  assert.equal(show(fromText(' a')).textContent, ' a');
 });

@@ -3,7 +3,7 @@
 import { h, icon } from './h.js';
 import { t as word, num } from './i18n.js';
 
-/** @import { B, Params, Words } from './types.js' */
+/** @import { B, Child, Params, Words } from './types.js' */
 
 // Characters that a reader does not see, or not as such: control and format characters, separators, blanks but the space, what a font
 // leaves out, and halves of surrogate pairs. A symbol may have the style of an emoji. encode.go has the same rule.
@@ -242,8 +242,21 @@ export const copier = (s) =>
     icon('copy'),
   );
 
+/** Spaces as boxes that a reader sees. @param {string} s */
+const boxes = (s) => [...s].map((c) => h('span', { class: 'blank' }, c));
+
+/** A text in which a reader sees the spaces at both ends. @param {string} s @returns {Child} */
+function withEnds(s) {
+  const inner = s.trim();
+  if (inner === s) return s;
+  if (!inner) return [boxes(s), h('span', { class: 'faint' }, ' ' + word('bytes.blank', { n: s.length }))];
+  const at = s.indexOf(inner);
+  return [boxes(s.slice(0, at)), inner, boxes(s.slice(at + inner.length))];
+}
+
 /**
- * A name or value as an element: monospace, escaped ones marked, long ones shortened with a copy button, but not within a link (bare).
+ * A name or value as an element: monospace, escaped ones and spaces at the ends marked, long ones shortened with a copy button, but not
+ * within a link (bare).
  * @param {B|null|undefined} x @param {number} [max] @param {boolean} [bare]
  */
 export function show(x, max = 256, bare = false) {
@@ -252,11 +265,12 @@ export function show(x, max = 256, bare = false) {
   if (x.t === '') return h('span', { class: 'faint' }, word('bytes.empty'));
   const s = text(x),
     long = [...s].length > max,
-    cut = x.n !== undefined;
+    cut = x.n !== undefined,
+    title = x.b !== undefined ? 'bytes.escaped' : s.trim() !== s ? 'bytes.blanks' : '';
   return h(
     'span',
-    { class: ['mono', 'bytes', x.b !== undefined && 'escaped'], title: x.b !== undefined ? word('bytes.escaped') : null },
-    short(x, max),
+    { class: ['mono', 'bytes', x.b !== undefined && 'escaped'], title: title ? word(title) : null },
+    withEnds(short(x, max)),
     cut && h('span', { class: 'faint' }, ' ' + word('bytes.cut', { n: num(x.n) })),
     long && !bare && copier(() => s),
   );
