@@ -236,6 +236,34 @@ func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
 	p.Eventually(row("bad"))
 }
 
+// A dead letter stays where the queue has another job of its ID, and the page says so.
+func TestARequeueSaysWhyADeadLetterStays(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")
+	for _, id := range []string{"again", "gone", "third"} {
+		s.Do("DQ.ADD", "{mail}:dead", id, "x")
+	}
+	s.Do("DQ.ADD", "{mail}", "again", "y", "DELAY", 3_600_000)
+	p := browsertest.Open(t, s.URL+"#/queues?db=0&s=dead&k="+keyURL("{mail}"), browsertest.Options{})
+	p.Click(within("again", "Requeue"))
+	confirm(p)
+	p.Eventually(`text('.toast.bad').startsWith('The queue already has a job with this ID: the dead letter stays.')`)
+	p.Eval(`document.getElementById('toasts').replaceChildren()`)
+	p.Click(within("gone", "Requeue"))
+	p.Eventually(`$('dialog[open] pre.command')`)
+	s.Do("DQ.CANCEL", "{mail}:dead", "gone")
+	confirm(p)
+	p.Eventually(`text('.toast.bad').startsWith('The job is no longer in this state.')`)
+	p.Eval(`document.getElementById('toasts').replaceChildren()`)
+	p.Eventually(`!` + row("gone"))
+	p.Click(button("Requeue all"))
+	confirm(p)
+	p.Eventually(`!` + row("third") + ` && text('.toast.bad').startsWith('The queue already has a job with this ID')`)
+	if v := s.Do("DQ.PEEK", "{mail}:dead"); !strings.Contains(v.String(), "again") {
+		t.Errorf("the dead letters are %v", v)
+	}
+}
+
 // T6
 func TestALongPayloadIsShownInPart(t *testing.T) {
 	s := browsertest.Serve(t)

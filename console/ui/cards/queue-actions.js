@@ -1,10 +1,10 @@
-// The forms of a queue, and the card of its schedules.
-import { clock } from '../lib/api.js';
-import { argv, fromText, id, plain } from '../lib/bytes.js';
+// The forms of a queue, what moves its dead letters, and the card of its schedules.
+import { clock, errorOf, exec, integerOf, post } from '../lib/api.js';
+import { argv, fromText, id, line, plain } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
 import { ttl } from '../lib/countdown.js';
-import { form } from '../lib/dialog.js';
+import { confirmCommand, form, toast } from '../lib/dialog.js';
 import { section } from '../lib/h.js';
 import { parseSpan, span, t } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
@@ -60,6 +60,33 @@ export const askConfig = (q) =>
       return changed.length ? argv('DQ.CONFIG', q.k, ...changed.flatMap(([name]) => [name, fromText(v[name])])) : t('form.nochange');
     },
   });
+
+/** How many of the jobs a queue still has; null where the user may not ask. @param {number} db @param {B} queue @param {B[]} ids */
+async function countLeft(db, queue, ids) {
+  const cmds = ids.map((x) => argv('DQ.GET', queue, x)),
+    a = await post('batch', { db, cmds, atomic: false }).catch(() => null);
+  return !a || a.replies.some(errorOf) ? null : a.replies.filter((r) => r !== null).length;
+}
+
+/**
+ * Moves dead letters to their queue after a question, and says why some stay. Returns whether it has tried.
+ * @param {number} db
+ * @param {B[]} command
+ * @param {B} from
+ * @param {B[]} ids those that the command moves, or some of them
+ * @param {string} text
+ */
+export async function requeue(db, command, from, ids, text) {
+  if (!(await confirmCommand({ argv: command, text }))) return false;
+  const { reply, error, text: words } = await exec(db, command),
+    moved = Number(integerOf(reply) || 0),
+    left = error || moved >= ids.length ? 0 : await countLeft(db, from, ids);
+  if (error) toast(words, 'bad');
+  else if (left) toast(t('queues.requeue.there', { n: left }), 'bad');
+  else if (!moved && left === 0) toast(t('queues.job.moved'), 'bad');
+  else toast(line(command) + ' → ' + words, moved ? 'good' : 'bad');
+  return true;
+}
 
 /**
  * A new name in the hash slot of a queue, through which jobs pass that become due now; '' if no name of this form has it.

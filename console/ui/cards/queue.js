@@ -7,10 +7,10 @@ import { table } from '../lib/table.js';
 import { poll, missing } from '../lib/poll.js';
 import { ttl } from '../lib/countdown.js';
 import { property } from './card.js';
-import { askConfig, askJob, askPause, runNowQueue, schedulesCard } from './queue-actions.js';
+import { askConfig, askJob, askPause, requeue, runNowQueue, schedulesCard } from './queue-actions.js';
 import { viewer } from './key-string.js';
 import { bars } from '../lib/chart.js';
-import { fromText, id, show, text, url } from '../lib/bytes.js';
+import { argv, fromText, id, show, text, url } from '../lib/bytes.js';
 import { t, date, num, span, tick } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, JobRow, QueueAnswer, QueueRow, Words } from '../lib/types.js' */
@@ -217,24 +217,29 @@ class QueueView {
     });
   }
 
+  /**
+   * Moves dead letters to the queue, and reads it again.
+   * @param {B[]} ids
+   * @param {B[]} which the words of the command
+   * @param {string} more
+   */
+  async moveBack(ids, which, more = '') {
+    const command = argv('DQ.MOVE', this.shownKey(), this.key(), ...which);
+    if (await requeue(this.ctx.db, command, this.shownKey(), ids, t('queues.requeue.text') + more)) this.again();
+  }
+
   /** @param {B[]} ids */
   requeue(ids) {
-    const { queues, unsure } = this.sharing,
-      shared = queues.length || unsure ? ' ' + t('queues.requeue.shared') : '';
-    return this.act(['DQ.MOVE', this.shownKey(), this.key(), 'IDS', ids.length, ...ids], {
-      text: t('queues.requeue.text') + shared,
-      unchanged: t('queues.job.moved'),
-    });
+    const { queues, unsure } = this.sharing;
+    return this.moveBack(ids, argv('IDS', ids.length, ...ids), queues.length || unsure ? ' ' + t('queues.requeue.shared') : '');
   }
 
   async requeueAll() {
     // Another queue may have begun to share these dead letters a moment ago.
     await this.readSharing();
     if (this.sharing.queues.length || this.sharing.unsure) return;
-    this.act(['DQ.MOVE', this.shownKey(), this.key(), 'COUNT', REQUEUE], {
-      text: t('queues.requeue.text'),
-      unchanged: t('queues.job.moved'),
-    });
+    const ids = this.jobs.rows().map((r) => r.id);
+    this.moveBack(ids, argv('COUNT', REQUEUE));
   }
 
   /** @param {B[]} ids */
