@@ -96,13 +96,13 @@ func TestAJobIsFoundRunNowAddedAndCanceled(t *testing.T) {
 	for _, id := range []string{"mine", "later-0"} {
 		p.Click(row(id) + `.querySelector('input')`)
 	}
-	p.Click(button("Cancel"))
+	p.Click(button("Remove the jobs"))
 	if command := confirm(p); !strings.HasPrefix(command, "DQ.CANCEL mail ") || len(strings.Fields(command)) != 4 {
 		t.Errorf("the dialog shows %q", command)
 	}
 	p.Eventually(`!` + row("mine") + ` && !` + row("later-0") + ` && ` + row("later-1"))
 	// The job that another operator has canceled meanwhile: one message, and it says what happened.
-	p.Click(within("later-1", "Cancel"))
+	p.Click(within("later-1", "Remove the job"))
 	p.Eventually(`$('dialog[open] pre.command')`)
 	s.Do("DQ.CANCEL", "mail", "later-1")
 	confirm(p)

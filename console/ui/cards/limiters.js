@@ -87,7 +87,7 @@ export async function showReservations(ctx, k) {
     key: (r) => r.id,
     sort: ['due', 1],
     columns: reservationColumns(),
-    actions: (now) => commandButton(ctx, 'limits.cancel', t('queues.cancel'), () => ['RL.CANCEL', k, now().id], read, o),
+    actions: (now) => commandButton(ctx, 'limits.cancel', t('limits.cancel'), () => ['RL.CANCEL', k, now().id], read, o),
     empty: () => t('limits.noreservations'),
   });
   async function read() {

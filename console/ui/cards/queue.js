@@ -176,10 +176,10 @@ class QueueView {
     };
   }
 
-  /** The buttons for jobs: for those that are chosen, or for one. @param {() => B[]} ids */
-  jobButtons(ids) {
+  /** The buttons for jobs: for those that are chosen, or for one. @param {() => B[]} ids @param {number} n 1, or more */
+  jobButtons(ids, n) {
     /** @param {string} action @param {string} label @param {() => unknown} fn */
-    const small = (action, label, fn) => this.ctx.button('queues.' + action, t('queues.' + label), fn, { small: true });
+    const small = (action, label, fn) => this.ctx.button('queues.' + action, t('queues.' + label, { n }), fn, { small: true });
     return {
       run: this.state === 'delayed' ? small('run', 'run', () => this.runNow(ids())) : null,
       requeue: this.dead ? small('move', 'requeue', () => this.requeue(ids())) : null,
@@ -190,7 +190,7 @@ class QueueView {
   /** The line above the jobs about those that are chosen. */
   makeChosen() {
     const count = h('b'),
-      buttons = this.jobButtons(() => this.jobs.selected().map((r) => r.id)),
+      buttons = this.jobButtons(() => this.jobs.selected().map((r) => r.id), 2),
       el = h('div', { class: 'row', hidden: true }, count, buttons.run, buttons.requeue, buttons.cancel);
     return { el, count, run: buttons.run, isUseful: !!(buttons.run || buttons.requeue || buttons.cancel) };
   }
@@ -211,7 +211,7 @@ class QueueView {
           }
         : undefined,
       actions: (now) => {
-        const { requeue, run: runButton, cancel } = this.jobButtons(() => [now().id]);
+        const { requeue, run: runButton, cancel } = this.jobButtons(() => [now().id], 1);
         return [requeue, this.queue && runNowQueue(this.queue.k) && runButton, ' ', cancel];
       },
     });
