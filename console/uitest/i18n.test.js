@@ -30,8 +30,10 @@ test('a span in words is read', () => {
 });
 
 test('a span that a form shows is read as the same span', () => {
-  for (const ms of [1, 250, 9999, 1e4, 9e4, 3e5, 36e5, 864e5, 123456e3]) assert.equal(parseSpan(asSpan(ms)), ms);
+  for (const ms of [1, 250, 1500, 9999, 1e4, 9e4, 3e5, 36e5, 864e5, 123456e3, 6649e3]) assert.equal(parseSpan(asSpan(ms)), ms);
   assert.equal(asSpan(10001), '11s'); // never shorter
+  assert.equal(asSpan(6649e3), '1h 50m 49s');
+  assert.equal(asSpan(2 * 864e5), '2d');
   assert.equal(asSpan(-1), '1h');
 });
 

@@ -193,18 +193,19 @@ export function parseSpan(s) {
   return ms < LATEST ? Math.round(ms) : NaN;
 }
 
-/** A span as parseSpan reads it, exact: 250ms, 90s, 5m, 1h. Without a deadline (ms is not positive) an hour. @param {number} ms */
+/** A span as parseSpan reads it, exact: 250ms, 1m 30s, 1h 50m 49s. Without a deadline (ms is not positive) an hour. @param {number} ms */
 export function asSpan(ms) {
   if (!(ms > 0)) return '1h';
-  const n = ms < 10000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000;
-  for (const [unit, name] of /** @type {[number, string][]} */ ([
-    [864e5, 'd'],
-    [36e5, 'h'],
-    [6e4, 'm'],
-    [1e3, 's'],
-  ]))
-    if (n % unit === 0) return n / unit + name;
-  return n + 'ms';
+  let rest = ms < 10000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000;
+  if (rest % 1000) return rest + 'ms';
+  const parts = [];
+  for (const unit of ['d', 'h', 'm', 's']) {
+    const one = /** @type {number} */ (UNITS.get(unit)),
+      n = Math.floor(rest / one);
+    if (n) parts.push(n + unit);
+    rest -= n * one;
+  }
+  return parts.join(' ');
 }
 
 /** @type {Map<string, (s: string) => string>} */
