@@ -343,3 +343,22 @@ func TestTheTTLOfASlidingKeyGoesOnSliding(t *testing.T) {
 		t.Errorf("the dialog of the pattern proposes %q", command)
 	}
 }
+
+// A bar shows what is left of a TTL whose span is known: not where the key had it before the page was open.
+func TestTheBarOfATTLMeasuresItsSpan(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "k", "v", "PX", 7_200_000)
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("k"), browsertest.Options{})
+	p.Wait("the stream is open", func() bool { return open(p) == 1 })
+	p.Eventually(`/^1 h 59 min/.test(text('#screen .facts .ttl'))`)
+	if p.Eval(`!!$('#screen .facts .track')`) == true {
+		t.Error("there is a bar for a TTL of which the page does not know the span")
+	}
+	const share = `parseFloat($('#screen .facts .track .bar').style.width)`
+	p.Click(button("TTL"))
+	p.Fill(`$('dialog[open] input[name=s]')`, "40s")
+	confirm(p)
+	p.Eventually(`text('#screen .facts .ttl').endsWith(' s') && ` + share + ` > 50`)
+	s.Do("PEXPIRE", "k", 3_600_000)
+	p.Eventually(`/^59 min/.test(text('#screen .facts .ttl')) && ` + share + ` > 90`)
+}

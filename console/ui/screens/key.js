@@ -74,7 +74,7 @@ class Key {
     this.place = '';
     this.range = rangeBox((ids) => this.find(ids));
     this.isOver = false;
-    /** The span of the TTL, or the longest that the screen has seen, ms. */
+    /** The TTL that the key got, where the screen has seen that; else 0, ms. */
     this.whole = 0;
     this.timer = 0;
   }
@@ -92,7 +92,7 @@ class Key {
 
   /** Runs a command, and reads the key again. @param {Words} words @param {RunOptions} [o] */
   async act(words, o) {
-    if (await run(this.ctx.db, words, o)) this.load();
+    if (await run(this.ctx.db, words, o)) this.load(true);
   }
 
   async setTTL() {
@@ -184,8 +184,7 @@ class Key {
       data = this.view(),
       at = data.now || clock(),
       { pttl } = data,
-      whole = (this.whole = data.slide || Math.max(this.whole, pttl || 0)),
-      cell = ttl(pttl, at, { whole }),
+      cell = ttl(pttl, at, { whole: data.slide || this.whole }),
       elsewhere = SCREENS.get(data.type),
       until = pttl !== undefined && pttl >= 0 && h('small', null, ' ' + date(at + pttl));
     cell.addEventListener('expired', () => this.end(at + (pttl || 0)));
@@ -309,10 +308,23 @@ class Key {
     if (!data || !x || x.at < data.now) return;
     const pttl = data.pttl ?? NaN,
       moved = x.pttl >= 0 && Math.abs(x.at + x.pttl - data.now - pttl) > MOVED;
-    if (x.version !== data.version || (data.n !== undefined && x.n !== data.n) || x.pttl < 0 !== pttl < 0 || moved) this.load();
+    if (x.version !== data.version || (data.n !== undefined && x.n !== data.n) || x.pttl < 0 !== pttl < 0 || moved) this.load(true);
   }
 
-  async load() {
+  /**
+   * Takes note of a TTL that has changed. Its span is known if it was set just now.
+   * @param {KeyView|null} before
+   * @param {boolean} isNew
+   */
+  noteSpan(before, isNew) {
+    const { pttl = -1, now } = this.view(),
+      old = before?.pttl ?? -1,
+      isSame = before && (old < 0 ? pttl < 0 : pttl >= 0 && Math.abs(before.now + old - now - pttl) <= MOVED);
+    if (!isSame) this.whole = before && isNew ? Math.max(pttl, 0) : 0;
+  }
+
+  /** Reads the key. @param {boolean} [isNews] it has changed just now */
+  async load(isNews = false) {
     if (this.isOver) return;
     const { ctx, k, pages, finding } = this,
       from = pages[pages.length - 1],
@@ -320,6 +332,7 @@ class Key {
     try {
       const before = this.data;
       this.data = await get('key', { db: ctx.db, k, from, count: COUNT, find: finding }, ctx.stop);
+      this.noteSpan(before, isNews);
       const { version, type } = this.data,
         isSame = before && before.version === version && before.type === type && place === this.place;
       setText(this.news, '');
@@ -338,7 +351,6 @@ class Key {
   comeBack() {
     this.isOver = false;
     this.pages = ['0'];
-    this.whole = 0;
     this.load();
   }
 
