@@ -37,17 +37,34 @@ func TestTheClientAboveItsLimitStandsOnTopUntilItIsReset(t *testing.T) {
 	}
 }
 
-// A limiter is shown from its key, wherever it stands among the others.
+// A limiter is shown from its key, wherever it stands among the others, and leads back to all of them.
 func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	s := browsertest.Serve(t)
 	for i := range 250 {
 		s.Do("RL.TAKE", fmt.Sprintf("lim:%04d", i), 5, 3_600_000)
 	}
+	for range 6 {
+		s.Do("RL.TAKE", "lim:0249", 5, 3_600_000)
+	}
 	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("lim:0249"), browsertest.Options{})
-	p.Eventually(`byText('#screen a.leads', 'Open in Limits').length`)
+	p.Allow(`^status 404: GET .*/api/key\?`) // of the limiter that was reset
+	facts := `(() => { const s = text($$('#screen .facts').at(-1)).replace(/\s+/g, ' ');
+		return s.includes('Limit 5 requests per 1 h 00 min, at most 5 at once')
+		&& /Remaining 0 \/ 5/.test(s) && /Next request in 1[12] min/.test(s); })()`
+	p.Eventually(facts + ` && seen($('#screen .facts meter')) && !text('#screen').includes('reset-after-us')`)
+	p.Shot("key-limiter")
 	p.ClickText("Open in Limits")
-	p.Eventually(`$$('#screen section')[3].querySelectorAll('tbody tr').length === 1 && text('#screen').includes('lim:0249')`)
+	p.Eventually(facts + ` && text('#screen h1') === 'lim:0249' && !text('#screen').includes('lim:0248')`)
+	p.Eventually(`/Denied per minute\s+2/.test(text('#screen .facts'))`)
 	p.Shot("S29-limiter-by-key")
+	p.Click(button("Reset"))
+	confirm(p)
+	p.Eventually(`text('#screen .facts').includes('This limiter does not exist') && !` + button("Reset"))
+	p.ClickText("All limiters")
+	p.Click(row("lim:0000") + `.querySelector('a')`)
+	p.Eventually(`text('#screen h1') === 'lim:0000'`)
+	p.ClickText("Show the key")
+	p.Eventually(`location.hash.startsWith('#/key?')`)
 }
 
 func TestLimitsAreSummedByPrefixAndReservationsCancelled(t *testing.T) {

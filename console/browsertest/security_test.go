@@ -217,7 +217,7 @@ func TestTheEmptyNameHasScreens(t *testing.T) {
 	s.Do("RL.TAKE", "", 5, 3_600_000)
 	s.Do("RL.TAKE", "other", 5, 3_600_000)
 	p.Screen("limits?db=0&k=")
-	p.Eventually(`$$('#screen tbody tr').some((r) => r.innerText.includes('(')) && !text('#screen').includes('other')`)
+	p.Eventually(`text('#screen h1').includes('(empty)') && $('#screen .facts meter') && !text('#screen').includes('other')`)
 }
 
 // outside serves a page of another origin that runs a script, and returns its URL. The script finds the console's URL in target.

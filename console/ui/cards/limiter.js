@@ -1,11 +1,22 @@
 // One limiter: what is left of its limit, and what it would answer.
-import { h, fill, setText } from '../lib/h.js';
-import { exec, integerOf, messageOf } from '../lib/api.js';
+import { h, fill, setText, section } from '../lib/h.js';
+import { clock, exec, get, integerOf, isGone, messageOf, run } from '../lib/api.js';
+import { ttl } from '../lib/countdown.js';
 import { confirmCommand, dialog } from '../lib/dialog.js';
-import { argv, line, text } from '../lib/bytes.js';
+import { argv, exactly, id, line, show, text, url } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
+import { listed, poll } from '../lib/poll.js';
+import { property } from './card.js';
+import { showReservations } from './limiters.js';
 
-/** @import { B, LimitRow, Reply } from '../lib/types.js' */
+/** @import { B, Child, Ctx, Facts, LimitRow, Reply, TopRow } from '../lib/types.js' */
+
+/**
+ * The number of minutes in which a limiter has been counted. The server halves the counts each minute: those of a limiter that always
+ * denies are of a minute and a half on average.
+ * @param {TopRow} r
+ */
+export const minutes = (r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60_000));
 
 /** What is left of a limit, as a bar and as figures. @param {LimitRow} r */
 export function remaining(r) {
@@ -90,4 +101,118 @@ export async function whatIf(db, r, taken) {
       h('p', null, consume),
     ],
   });
+}
+
+/** Resets a limiter after a question. @param {Ctx} ctx @param {B} k @param {() => unknown} after */
+export async function reset(ctx, k, after) {
+  if (await run(ctx.db, ['RL.RESET', k], { text: t('limits.reset.text') })) after();
+}
+
+/** A limiter, of what RL.INFO tells. @param {B} k @param {Facts} info @returns {LimitRow} */
+export const limiterOf = (k, info) => ({
+  k,
+  algorithm: text(/** @type {B} */ (info.algo)),
+  limit: Number(info.limit),
+  period: Number(info.period),
+  burst: Number(info.burst),
+  remaining: Number(info.remaining),
+  retry: Number(info['retry-after-us']) / 1000,
+  reset: Number(info['reset-after-us']) / 1000,
+  reservations: Array.isArray(info.reservations) ? info.reservations.length : 0,
+  line: Number(info.waiting),
+});
+
+/** A limit in words. @param {LimitRow} r */
+const limitWords = (r) =>
+  t('limits.words', { n: r.limit, span: span(r.period) }) + (r.algorithm === 'gcra' ? t('limits.words.burst', { burst: r.burst }) : '');
+
+/** A time that is near, as a countdown. @param {number} ms @returns {Child} */
+const near = (ms) => (ms > 0 ? ttl(ms, clock(), { done: t('time.now') }) : t('time.now'));
+
+/** The properties of a limiter. @param {LimitRow} r */
+const properties = (r) => [
+  property(t('limits.remaining'), remaining(r)),
+  property(t('limits.limit'), limitWords(r)),
+  property(t('limits.retry'), near(r.retry)),
+  property(t('limits.full'), near(r.reset)),
+  property(t('limits.algorithm'), r.algorithm),
+  property(t('limits.reservations'), num(r.reservations)),
+  property(t('limits.waiting'), num(r.line)),
+];
+
+/** How often a limiter denies requests now. @param {TopRow} r */
+const denials = (r) => [
+  property(t('limits.rate'), num(r.denied / minutes(r)), 'look'),
+  property(t('limits.allowed'), num(r.allowed / minutes(r))),
+];
+
+/** What is left of a limiter, in a list of properties. */
+export class LimiterFacts {
+  /** @param {Ctx} ctx @param {B} k */
+  constructor(ctx, k) {
+    this.ctx = ctx;
+    this.k = k;
+    this.el = h('dl', { class: 'facts' });
+    /** @type {LimitRow|null} */
+    this.row = null;
+    /** What it denies, while it does. @type {TopRow|undefined} */
+    this.top = undefined;
+  }
+
+  /** @param {LimitRow|null} row */
+  set(row) {
+    this.row = row;
+    fill(this.el, row ? [this.top && denials(this.top), properties(row)] : t('limits.gone'));
+  }
+
+  /** Reads the limiter again: what is left of its limit changes without a request too. */
+  async read() {
+    const { ctx, k } = this,
+      view = await get('key', { db: ctx.db, k: url(k), count: 1 }, ctx.stop).catch((e) => {
+        if (isGone(e)) return null;
+        throw e;
+      }),
+      info = view?.type === 'limiter' && view.body && 'info' in view.body && view.body.info;
+    this.set(info ? limiterOf(k, info) : null);
+  }
+}
+
+/** Shows one limiter. @param {HTMLElement} root @param {Ctx} ctx @param {B} k */
+export function showLimiter(root, ctx, k) {
+  const { db } = ctx,
+    facts = new LimiterFacts(ctx, k),
+    buttons = h(
+      'div',
+      { class: 'row', hidden: true },
+      ctx.button('limits.take', t('limits.whatif'), () => facts.row && whatIf(db, facts.row, () => read())),
+      h('button', { type: 'button', on: { click: () => showReservations(ctx, k) } }, t('limits.reservations')),
+      ctx.button('limits.reset', t('limits.reset'), () => reset(ctx, k, read)),
+    );
+  fill(
+    root,
+    h('p', null, h('a', { href: ctx.link('limits', { db }) }, t('limits.others'))),
+    h(
+      'div',
+      { class: 'titlebar many' },
+      h('h1', null, show(k, 120)),
+      h('a', { href: ctx.link('key', { db, k: url(k) }) }, t('queues.raw')),
+      h('span', { class: 'grow' }),
+      buttons,
+    ),
+    section(null, facts.el),
+  );
+  const read = poll(ctx, 1000, async () => {
+    await facts.read();
+    buttons.hidden = !facts.row;
+  });
+  listed(
+    ctx,
+    'limits',
+    'left',
+    (a) => {
+      facts.top = a.top.find((r) => id(r.k) === id(k));
+      if (facts.row) facts.set(facts.row);
+    },
+    exactly(k),
+  );
 }

@@ -1,18 +1,20 @@
 // Key: one key with its deadline, its body by type, and a TTL for each item of it.
-import { h, fill, setText } from '../lib/h.js';
+import { h, fill, setText, section } from '../lib/h.js';
 import { ApiError, clock, exec, get, isGone, isIdle, messageOf, run } from '../lib/api.js';
 import { ttl } from '../lib/countdown.js';
 import { askTTL } from '../lib/bulk-actions.js';
 import { form, toast } from '../lib/dialog.js';
+import { poll } from '../lib/poll.js';
 import { property } from '../cards/card.js';
 import { bloomCard } from '../cards/key-bloom.js';
 import { factsCard, rangeBox, streamBody } from '../cards/key-stream.js';
 import { ItemsView, KINDS } from '../cards/key-items.js';
 import { stringBody } from '../cards/key-string.js';
+import { LimiterFacts, limiterOf } from '../cards/limiter.js';
 import { argv, bytes, copier, fromBytes, fromText, fromUrl, show, text, url } from '../lib/bytes.js';
 import { BLOOM, t, num, size, span, time, date, asSpan, parseSpan, typeWords } from '../lib/i18n.js';
 
-/** @import { B, Ctx, Item, KeyEvent, KeyView, Resp, Rows, ViewStreamAnswer, ViewStringAnswer, Words } from '../lib/types.js' */
+/** @import { B, Ctx, Facts, Item, KeyEvent, KeyView, Resp, Rows, ViewStreamAnswer, ViewStringAnswer, Words } from '../lib/types.js' */
 /** @import { RunOptions } from '../lib/api.js' */
 
 export const title = 'key.title';
@@ -67,6 +69,8 @@ class Key {
     this.latest = null;
     /** The items of a container. @type {ItemsView|null} */
     this.items = null;
+    /** What is left of a limiter. @type {LimiterFacts|null} */
+    this.limiter = null;
     /** Where the page and those before it begin. */
     this.pages = ['0'];
     this.finding = '';
@@ -274,8 +278,22 @@ class Key {
       );
     } else {
       const info = body && 'info' in body ? body.info || {} : {};
-      fill(this.body, body && type === BLOOM ? bloomCard(info) : factsCard(info));
+      if (body && type === 'limiter') this.showLimiter(info);
+      else fill(this.body, body && type === BLOOM ? bloomCard(info) : factsCard(info));
     }
+  }
+
+  /** @param {Facts} info */
+  showLimiter(info) {
+    const { ctx, key } = this,
+      facts = this.limiter || new LimiterFacts(ctx, key);
+    facts.set(limiterOf(key, info));
+    fill(this.body, section(t('limits.one'), facts.el));
+    if (this.limiter) return;
+    this.limiter = facts;
+    poll(ctx, 1000, async () => {
+      if (!this.isOver && this.view().type === 'limiter') await facts.read().catch(() => {}); // the page tells of a failure by itself
+    });
   }
 
   showItems() {

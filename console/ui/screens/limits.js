@@ -2,14 +2,13 @@
 import { h, fill, setText, section } from '../lib/h.js';
 import { clock } from '../lib/api.js';
 import * as column from '../lib/column.js';
-import { commandButton } from '../lib/command-button.js';
 import { table } from '../lib/table.js';
 import { listed, missing, partly } from '../lib/poll.js';
 import { firstCommand } from '../cards/first-command.js';
-import { remaining, whatIf } from '../cards/limiter.js';
+import { minutes, remaining, reset, showLimiter, whatIf } from '../cards/limiter.js';
 import { prefixesCard, showReservations } from '../cards/limiters.js';
 import { ratesCard, ratesLine } from '../cards/rates.js';
-import { exactly, fromUrl, id } from '../lib/bytes.js';
+import { fromUrl } from '../lib/bytes.js';
 import { t, num, span } from '../lib/i18n.js';
 
 /** @import { B, Column, Ctx, LimitRow, TopRow } from '../lib/types.js' */
@@ -22,13 +21,6 @@ const RATES = [
 ];
 /** A request that makes a limiter. */
 const FIRST = 'RL.TAKE api:ann 5 60000';
-
-/**
- * The number of minutes in which a limiter has been counted. The server halves the counts each minute: those of a limiter that always
- * denies are of a minute and a half on average.
- * @param {TopRow} r
- */
-const minutes = (r) => Math.min(1.5, Math.max(1, (clock() - r.since) / 60_000));
 
 /**
  * The columns about the state of a limiter; of tells it, or null.
@@ -58,7 +50,7 @@ const stateColumns = (of) => {
 
 /** @param {Ctx} ctx @returns {Column<TopRow>[]} */
 const topColumns = (ctx) => [
-  column.key(ctx),
+  column.key(ctx, 'limits'),
   column.of('rate', t('limits.rate'), (r) => r.denied / minutes(r), {
     num: true,
     cell: (r) => h('b', { class: 'look' }, num(r.denied / minutes(r))),
@@ -76,7 +68,7 @@ const held = (ctx, r) =>
 
 /** @param {Ctx} ctx @returns {Column<LimitRow>[]} */
 const columns = (ctx) => [
-  column.key(ctx),
+  column.key(ctx, 'limits'),
   ...stateColumns((/** @type {LimitRow} */ r) => r),
   column.duration('period', t('limits.period'), (r) => r.period, { minor: true }),
   column.of('held', t('limits.reservations'), (r) => r.reservations, { num: true, minor: true, cell: (r) => held(ctx, r) }),
@@ -85,28 +77,20 @@ const columns = (ctx) => [
 
 /** @param {HTMLElement} root @param {Ctx} ctx */
 export function open(root, ctx) {
-  const { db, params } = ctx,
-    one = params.has('k') ? fromUrl(params.get('k') || '') : null,
-    [note, more] = [h('p', { class: 'faint' }), h('p', { class: 'faint' })],
+  const { db, params } = ctx;
+  if (params.has('k')) return showLimiter(root, ctx, fromUrl(params.get('k') || ''));
+  const [note, more] = [h('p', { class: 'faint' }), h('p', { class: 'faint' })],
     prefixes = prefixesCard(ctx, minutes),
     head = h('div', { class: 'titlebar' });
   /** @param {() => {k: B}} now */
-  const reset = (now) =>
-    commandButton(
-      ctx,
-      'limits.reset',
-      t('limits.reset'),
-      () => ['RL.RESET', now().k],
-      () => list.read(),
-      { text: t('limits.reset.text') },
-    );
+  const resetButton = (now) => ctx.button('limits.reset', t('limits.reset'), () => reset(ctx, now().k, list.read), { small: true });
   const top = table({
     label: t('limits.top'),
     key: column.rowKey,
     fade: false,
     sort: ['rate', -1],
     columns: topColumns(ctx),
-    actions: (now) => [reset(now)],
+    actions: (now) => [resetButton(now)],
     empty: () => t('limits.top.none'),
   });
   const all = table({
@@ -116,8 +100,12 @@ export function open(root, ctx) {
     sort: ['left', 1],
     sorted: (by) => list.sorted(by),
     columns: columns(ctx),
-    actions: (now) => [ctx.button('limits.take', t('limits.whatif'), () => whatIf(db, now(), list.read), { small: true }), ' ', reset(now)],
-    empty: () => (one || params.get('match') ? t('keys.nomatch') : [t('limits.none'), firstCommand(ctx, FIRST)]),
+    actions: (now) => [
+      ctx.button('limits.take', t('limits.whatif'), () => whatIf(db, now(), list.read), { small: true }),
+      ' ',
+      resetButton(now),
+    ],
+    empty: () => (params.get('match') ? t('keys.nomatch') : [t('limits.none'), firstCommand(ctx, FIRST)]),
   });
   fill(
     root,
@@ -130,17 +118,12 @@ export function open(root, ctx) {
     ratesCard(ctx, 'limits.history', RATES),
     section(null, head, all.el, more),
   );
-  /** @param {import('../lib/types.js').Answers['limits']} a */
-  function show(a) {
-    /** @param {{k: B}} r */
-    const isShown = (r) => one === null || id(r.k) === id(one),
-      throttled = a.top.filter(isShown);
-    top.set(throttled);
-    prefixes.set(throttled);
-    all.set(a.rows.filter(isShown));
+  const list = listed(ctx, 'limits', 'left', (a) => {
+    top.set(a.top);
+    prefixes.set(a.top);
+    all.set(a.rows);
     setText(note, missing(a.denied));
-    setText(more, one ? '' : partly(a));
-  }
-  const list = listed(ctx, 'limits', 'left', show, one ? exactly(one) : '');
+    setText(more, partly(a));
+  });
   fill(head, h('h2', null, t('limits.all')), list.filter);
 }
