@@ -13,6 +13,12 @@ import (
 // setValue is the value of a form's text area, as a person types it.
 const setValue = `$('dialog[open] textarea')`
 
+// run runs the command of the open dialog, which may come again.
+func run(p *browsertest.Page) {
+	p.Eventually(`$('dialog[open] pre.command')`)
+	p.Click(`$('dialog[open] button[type=submit]')`)
+}
+
 // C1: Edit and Run without a change leave each value as it is, whatever bytes it has.
 func TestAnEditWithoutAChangeKeepsEachByte(t *testing.T) {
 	s := browsertest.Serve(t)
@@ -88,10 +94,17 @@ func TestAnEditLosesNoChangeOfOthers(t *testing.T) {
 			p.Eval(`new Promise((done) => setTimeout(done, 2500))`) // the screen behind the dialog follows
 			p.Fill(input, typed)
 		}
-		confirm(p)
+		run(p)
 		p.Eventually(`byText('.toast.bad', 'Another client has changed').length`)
 		if got := same(); got != want {
 			t.Errorf("%s: %q became %q", key, want, got)
+		}
+		if input == setValue || strings.HasSuffix(input, "[name=v]')") { // what was typed stays, to be looked at and run again
+			p.Eventually(input + `?.value === ` + browsertest.Quote(typed))
+			p.Eventually(`text('dialog[open]').includes('Your text is kept')`)
+			p.Shot("edit-conflict-" + key)
+			p.Press(kb.Escape)
+			p.Eventually(`!$('dialog[open]')`)
 		}
 		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
 	}
@@ -361,4 +374,35 @@ func TestTheBarOfATTLMeasuresItsSpan(t *testing.T) {
 	p.Eventually(`text('#screen .facts .ttl').endsWith(' s') && ` + share + ` > 50`)
 	s.Do("PEXPIRE", "k", 3_600_000)
 	p.Eventually(`/^59 min/.test(text('#screen .facts .ttl')) && ` + share + ` > 90`)
+}
+
+// After a change by another client, the text that was typed is run again against the value of today.
+func TestAConflictKeepsWhatWasTyped(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "s", "one", "PX", 3_600_000)
+	s.Do("HSET", "h", "field", "one")
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Allow(`^status 409: POST .*/api/batch`) // how the server says so
+	for key, edit := range map[string]string{"s": button("Edit"), "h": within("field", "Edit")} {
+		p.Screen("key?db=0&k=" + keyURL(key))
+		p.Click(edit)
+		p.Fill(setValue, "my long text")
+		if key == "s" {
+			s.Do("SET", "s", "two", "KEEPTTL")
+		} else {
+			s.Do("HSET", "h", "field", "two")
+		}
+		run(p)
+		p.Eventually(`$('dialog[open] textarea')?.value === 'my long text'`)
+		p.Eventually(`text('dialog[open]').includes('has changed the value to two.')`)
+		confirm(p)
+		p.Eventually(`$('.toast.good')`)
+		p.Eval(`document.getElementById('toasts')?.replaceChildren()`)
+	}
+	if v, f := s.Do("GET", "s").Str, s.Do("HGET", "h", "field").Str; v != "my long text" || f != "my long text" {
+		t.Errorf("the values are %q and %q", v, f)
+	}
+	if ttl := s.Do("PTTL", "s").Int; ttl < 3_000_000 {
+		t.Errorf("the string has %d ms to live", ttl)
+	}
 }

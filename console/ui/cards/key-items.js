@@ -7,6 +7,7 @@ import { fill, h, searchBox, section } from '../lib/h.js';
 import { t, asSpan, parseSpan } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
 import { arePlaces, geoMap } from './key-geo.js';
+import { editWords } from './key-string.js';
 
 /** @import { B, Column, Ctx, Item, KeyView, Words } from '../lib/types.js' */
 /** @import { Expect, RunOptions } from '../lib/api.js' */
@@ -66,7 +67,7 @@ function columns(type, kind) {
 
 /**
  * What the items ask of the screen around them.
- * @typedef {{key: B, pages: string[], finding: string, view: () => KeyView, act: (words: Words, o?: RunOptions) =>
+ * @typedef {{key: B, pages: string[], finding: string, isOver: boolean, view: () => KeyView, act: (words: Words, o?: RunOptions) =>
  *   Promise<void>, load: () => Promise<void>, find: (s: string) => void, back: () => void, forth: () => void}} Host
  */
 
@@ -193,22 +194,44 @@ export class ItemsView {
     if (await runAll(this.ctx.db, cmds, { danger: true, text: t('key.remove.element'), expect: this.unchanged(r) })) this.host.load();
   }
 
-  /** @param {Row} r */
-  async edit(r) {
+  /** The row of an item now; where the page has none, one without a value. @param {Row} r */
+  latest(r) {
+    const name = (/** @type {Row} */ x) => (this.type === 'list' ? String(x.i) : id(x.f || x.m));
+    return this.table.rows().find((x) => name(x) === name(r)) || { ...r, v: { t: '' }, score: '', seen: '' };
+  }
+
+  /**
+   * Asks for another value or score, and sets it. After a change by another client the form comes again, with what was typed.
+   * @param {Row} first
+   */
+  async edit(first) {
     const isScore = this.type === 'zset',
-      x = isScore ? { value: r.score, hint: undefined, read: fromText } : editor(r.v);
+      shown = (/** @type {Row} */ r) => (isScore ? { t: r.score } : r.v),
+      x = isScore ? { value: first.score, hint: undefined, read: fromText } : editor(first.v),
+      label = t(isScore ? 'key.score' : 'key.value');
     if (!x) return;
-    const label = t(isScore ? 'key.score' : 'key.value');
-    const a = await form({
-      title: t('key.set'),
-      text: t('key.set.text'),
-      fields: [{ name: 'v', label, type: isScore ? 'text' : 'area', value: x.value, hint: x.hint }],
-      command: (f) => {
-        const v = x.read(f.v);
-        return typeof v === 'string' ? v : this.setCommand(r, v);
-      },
-    });
-    if (a && (await runAll(this.ctx.db, several(a.argv), { quiet: true, expect: this.unchanged(r) }))) this.host.load();
+    let r = first,
+      value = x.value,
+      text = editWords();
+    for (;;) {
+      const a = await form({
+        title: t('key.set'),
+        text,
+        fields: [{ name: 'v', label, type: isScore ? 'text' : 'area', value, hint: x.hint }],
+        command: (f) => {
+          const v = x.read(f.v);
+          return typeof v === 'string' ? v : this.setCommand(r, v);
+        },
+      });
+      if (!a) return;
+      const hasRun = await runAll(this.ctx.db, several(a.argv), { quiet: true, expect: this.unchanged(r) });
+      await this.host.load();
+      if (hasRun || this.host.isOver || this.ctx.stop.aborted) return;
+      const now = this.latest(r);
+      text = editWords(now.seen === r.seen ? undefined : shown(now));
+      value = a.values.v;
+      r = now;
+    }
   }
 
   /** Asks for a new item, and adds it. */

@@ -1,6 +1,6 @@
 // A string on the screen Key: ways to read it, and a form to change it.
-import { run } from '../lib/api.js';
-import { argv, bytes, copier, editor, fromBytes, plain, text } from '../lib/bytes.js';
+import { get, isIdle, run } from '../lib/api.js';
+import { argv, bytes, copier, editor, fromBytes, plain, short, text, url } from '../lib/bytes.js';
 import { form } from '../lib/dialog.js';
 import { bits, gunzip, hex, msgpack, pretty } from '../lib/formats.js';
 import { h, setText, section } from '../lib/h.js';
@@ -60,32 +60,55 @@ export function viewer(v, cut) {
   );
 }
 
+/** What the form about a value says: at first, or after another client has changed it, that the text stays. @param {B|undefined} [now] */
+export const editWords = (now) => (now ? t('key.set.again', { value: short(now, 120) || t('bytes.empty') }) : t('key.set.text'));
+
+/** The value that a key has now, with its digest; null where it is no string that the page has whole. @param {Ctx} ctx @param {B} key */
+async function latest(ctx, key) {
+  const view = await get('key', { db: ctx.db, k: url(key) }, ctx.stop).catch(() => null),
+    string = view?.type === 'string' && view.body && 'v' in view.body ? view.body : null;
+  return view && string && editor(string.v) ? { string, digest: view.digest } : null;
+}
+
 /**
- * Asks for another value, and sets it if the key still has the one that the form has shown. Returns whether it has changed.
- * @param {number} db
+ * Asks for another value, and sets it if the key still has the one that the form has shown. Where it has not, the form comes again with
+ * the text that was typed. Returns whether the value has changed.
+ * @param {Ctx} ctx
  * @param {B} key
- * @param {ViewStringAnswer} string
- * @param {string|undefined} digest
+ * @param {ViewStringAnswer} first
+ * @param {string|undefined} firstDigest
  */
-async function edit(db, key, { v, seen }, digest) {
-  const x = editor(v);
-  if (!x) return false;
-  const a = await form({
-    title: t('key.set'),
-    text: t('key.set.text'),
-    fields: [
-      { name: 'v', label: t('key.value'), type: 'area', value: x.value, hint: x.hint, rows: 12 },
-      { name: 'keep', label: t('key.keepttl'), type: 'check', value: true },
-    ],
-    command: (f) => {
-      const value = x.read(f.v);
-      if (typeof value === 'string') return value;
-      return argv('SET', key, value, ...(digest ? ['IFDEQ', digest] : ['XX']), ...(f.keep ? ['KEEPTTL'] : []));
-    },
-  });
-  if (!a) return false;
-  const o = { quiet: true, unchanged: t('key.changed.meanwhile') };
-  return !!(await run(db, a.argv, digest ? o : { ...o, expect: [[['GET', key], seen || '']] }));
+async function edit(ctx, key, first, firstDigest) {
+  const x = editor(first.v),
+    typed = { v: x?.value, keep: true };
+  let string = first,
+    digest = firstDigest,
+    words = editWords();
+  while (x) {
+    const a = await form({
+      title: t('key.set'),
+      text: words,
+      fields: [
+        { name: 'v', label: t('key.value'), type: 'area', value: typed.v, hint: x.hint, rows: 12 },
+        { name: 'keep', label: t('key.keepttl'), type: 'check', value: typed.keep },
+      ],
+      command: (f) => {
+        const value = x.read(f.v);
+        if (typeof value === 'string') return value;
+        return argv('SET', key, value, ...(digest ? ['IFDEQ', digest] : ['XX']), ...(f.keep ? ['KEEPTTL'] : []));
+      },
+    });
+    if (!a) return false;
+    const o = { quiet: true, unchanged: t('key.changed.meanwhile') },
+      r = await run(ctx.db, a.argv, digest ? o : { ...o, expect: [[['GET', key], string.seen || '']] });
+    if (r && !isIdle(r.reply)) return true;
+    const now = await latest(ctx, key);
+    if (!now || ctx.stop.aborted) return false;
+    Object.assign(typed, { v: a.values.v, keep: !!a.values.keep });
+    words = editWords(now.string.seen === string.seen ? undefined : now.string.v);
+    ({ string, digest } = now);
+  }
+  return false;
 }
 
 /**
@@ -99,7 +122,7 @@ async function edit(db, key, { v, seen }, digest) {
 export function stringBody(ctx, key, string, digest, changed) {
   const { v, len } = string,
     change = async () => {
-      if (await edit(ctx.db, key, string, digest)) changed();
+      if (await edit(ctx, key, string, digest)) changed();
     };
   return section(
     null,
