@@ -84,7 +84,7 @@ func TestNoScreenIsWiderThanItsWindow(t *testing.T) {
 			}
 			// A dialog fits as well.
 			p.Screen("key?db=0&k=" + keyURL("shop:cart"))
-			p.Click(`$$('#screen .titlebar button').find((b) => b.innerText === 'TTL')`)
+			p.Click(`$$('#screen .tools button').find((b) => b.innerText === 'TTL')`)
 			p.Eventually(`$('dialog[open] pre.command')`)
 			for _, wide := range p.Overflow("dialog, dialog *") {
 				t.Errorf("the dialog: %s", wide)
@@ -124,6 +124,23 @@ func TestTheBarOfAPhoneHasOneLine(t *testing.T) {
 	p.Click(`$('#bar button.menu')`)
 	p.Click(button("中文"))
 	p.Eventually(`document.documentElement.lang === 'zh'`)
+}
+
+// On a phone a key shows what it is before what can be done with it; on a desktop the buttons stand beside its name.
+func TestAPhoneShowsWhatAKeyIsBeforeItsButtons(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("HSET", "cart:ann", "apple", 1, "pear", 2)
+	s.Do("PEXPIRE", "cart:ann", 7_200_000)
+	at := s.URL + "#/key?k=" + keyURL("cart:ann")
+	const facts = `$('#screen .facts').getBoundingClientRect()`
+	const buttons = `$$('#screen button').find((b) => b.innerText === 'Rename').getBoundingClientRect()`
+	phone := browsertest.Open(t, at, browsertest.Options{Width: 390, Height: 844, Mobile: true})
+	phone.Eventually(row("apple") + ` && ` + buttons + `.top >= ` + facts + `.bottom`)
+	phone.Shot("key-phone")
+	desk := browsertest.Open(t, at, browsertest.Options{})
+	desk.Eventually(row("apple") + ` && ` + buttons + `.bottom <= ` + facts + `.top`)
+	desk.Eventually(`Math.abs(` + buttons + `.top - $('#screen h1').getBoundingClientRect().top) < 16`)
+	desk.Shot("key-desk")
 }
 
 func TestLongScreensLeadToTheirCards(t *testing.T) {
@@ -171,7 +188,7 @@ func TestWhatEyesAndScreenReadersNeedIsThere(t *testing.T) {
 			p.Eventually(`$('.heat td.cell')`)
 			audit("the heat map")
 			p.Screen("key?db=0&k=" + keyURL("shop:cart"))
-			p.Click(`$$('#screen .titlebar button').find((b) => b.innerText === 'TTL')`)
+			p.Click(`$$('#screen .tools button').find((b) => b.innerText === 'TTL')`)
 			p.Eventually(`$('dialog[open] pre.command')`)
 			audit("a form")
 			confirm(p)

@@ -60,7 +60,7 @@ class Key {
     this.ctx = ctx;
     this.key = keyOf(ctx.params.get('k') || '');
     this.k = url(this.key);
-    this.head = h('section', { class: 'card' });
+    this.head = h('section', { class: 'card keyhead' });
     this.body = h('div');
     this.news = h('span', { class: 'look', role: 'status' });
     /** The latest answer. @type {KeyView|null} */
@@ -164,15 +164,23 @@ class Key {
   }
 
   titlebar() {
+    const { key, news } = this;
+    return h(
+      'div',
+      { class: 'titlebar' },
+      h('h1', null, show(key, 120)),
+      copier(() => text(key)),
+      news,
+    );
+  }
+
+  /** The buttons: beside the name, and on a phone behind the properties. */
+  tools() {
     const { ctx, key } = this,
       { pttl = -1 } = this.view();
     return h(
       'div',
-      { class: 'titlebar many' },
-      h('h1', null, show(key, 120)),
-      copier(() => text(key)),
-      this.news,
-      h('span', { class: 'grow' }),
+      { class: 'row tools' },
       ctx.button('keys.ttl', 'TTL', () => this.setTTL()),
       pttl >= 0 && ctx.button('key.persist', t('bulk.persist'), () => this.act(['PERSIST', key])),
       ctx.button('keys.rename', t('key.rename'), () => this.rename('rename')),
@@ -195,6 +203,7 @@ class Key {
     fill(
       this.head,
       this.titlebar(),
+      this.tools(),
       h(
         'dl',
         { class: 'facts' },
