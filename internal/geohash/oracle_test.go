@@ -171,7 +171,7 @@ func TestSearchesAreRedis(t *testing.T) {
 	}
 }
 
-// How often the last bit of a distance is another than that of the C library.
+// How often the last bit of a distance differs from that of the C library.
 func TestDistancesAreWithinAUnitInTheLastPlace(t *testing.T) {
 	o := newOracle(t)
 	rng := rand.New(rand.NewPCG(5, 6))
