@@ -58,6 +58,7 @@ var foreign = regexp.MustCompile(`^(CamelCase|CloseNotify|DevTools|FreeBSD|GitHu
 	`VictoriaMetrics|arXiv|gRPC|lua[LO]_\w+|xHH|` +
 	`R[A-Z]\w+|StringCodec|get[A-Z]\w+|lockWatchdogTimeout|trySetMaxSize|` + // of Redisson
 	`ClientIP|HTTPErrorHandler|NewFailoverClusterClient|RealIP|WrapMiddleware|` + // of gin, go-redis and echo
+	`LogStore|SnapshotStore|StableStore|StreamLayer|` + // of raft
 	`TestSessionExpires|universalClient)$`) // of the program that a package's page shows
 
 // nameInComment matches a path of names in a comment, outside of URLs and of paths of files.

@@ -7,7 +7,7 @@ import "math"
 // most one result in twenty. The functions below are wrong in one of a hundred, and those of
 // package math in one of five.
 
-// piHigh and piLow are pi as a sum of two float64.
+// pi and piLow are pi as a sum of two float64.
 const (
 	pi    = float64(math.Pi)
 	piLow = 1.2246467991473532e-16
