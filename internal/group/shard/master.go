@@ -65,14 +65,11 @@ func (n *Node) lead(now Time) {
 	n.propose(now)
 }
 
-// greeted answers a replica's greeting. A replica that knows a higher epoch tells this node that it was replaced. An older
-// incarnation is refused.
+// greeted answers a replica's greeting. It refuses one that knows a higher epoch, which a state of the directory will bring here too,
+// and an older incarnation.
 func (n *Node) greeted(now Time, id Link, g Greeting) {
-	if !n.faults.AnyEpoch {
-		n.learn(g.Epoch)
-	}
 	m := n.master
-	if m == nil || g.From.Node == n.self.Node || !n.meet(g.From) {
+	if m == nil || g.Epoch > n.epoch && !n.faults.AnyEpoch || g.From.Node == n.self.Node || !n.meet(g.From) {
 		n.out.Close = append(n.out.Close, id)
 		return
 	}
@@ -145,10 +142,18 @@ func (m *master) closed(id Link) {
 	}
 }
 
-// acknowledged takes an acknowledgement, of this epoch and of the newest incarnation of its node only.
-func (n *Node) acknowledged(now Time, a Ack) {
+// acknowledged takes an acknowledgement, of this epoch and of the newest incarnation of its node only. One of what was not sent yet
+// is none, and its link ends.
+func (n *Node) acknowledged(now Time, id Link, a Ack) {
 	m := n.master
-	if m == nil || a.Epoch != m.epoch && !n.faults.OldAck || !n.meet(a.From) {
+	if m == nil || a.Epoch != m.epoch && !n.faults.OldAck {
+		return
+	}
+	if a.Epoch == m.epoch && (a.Offset > n.log.End || a.Sent > now) {
+		n.out.Close = append(n.out.Close, id)
+		return
+	}
+	if !n.meet(a.From) {
 		return
 	}
 	p := m.peer(a.From.Node)

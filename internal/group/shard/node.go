@@ -73,7 +73,7 @@ type Node struct {
 	registered bool
 	since      uint64          // the epoch in the answer of its Register: it is master in later ones only
 	shard      directory.Shard // the newest state that it has applied
-	epoch      uint64          // the highest that it knows, by a state or by a master
+	epoch      uint64          // of the newest state: what peers say does not raise it
 	promise    Time            // it does not serve as master before
 	log        Log
 	master     *master // what it does as master; nil as a replica
@@ -189,7 +189,7 @@ func (n *Node) apply(now Time, s directory.Shard) {
 	}
 }
 
-// learn raises the epoch that the node knows. A link and a mastership of an older one end.
+// learn raises the epoch that the node knows, when a state has. A link and a mastership of an older one end.
 func (n *Node) learn(epoch uint64) {
 	if epoch <= n.epoch {
 		return

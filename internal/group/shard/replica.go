@@ -44,7 +44,7 @@ func (n *Node) receive(now Time, e Received) {
 	case Greeting:
 		n.greeted(now, e.Link, body)
 	case Ack:
-		n.acknowledged(now, body)
+		n.acknowledged(now, e.Link, body)
 	case Resync:
 		if n.link.id == e.Link {
 			n.resync(now, body)
@@ -53,13 +53,13 @@ func (n *Node) receive(now Time, e Received) {
 }
 
 // resync begins what the master has answered. A master of an older epoch is refused: it was replaced, and needs the
-// acknowledgement of this node or of another one that knows.
+// acknowledgement of this node or of another one that knows. One of a later epoch is refused until a state of the directory has
+// come here that names it: what a peer says raises no epoch.
 func (n *Node) resync(now Time, r Resync) {
-	if r.Epoch < n.epoch && !n.faults.AnyEpoch {
+	if r.Epoch != n.epoch && !n.faults.AnyEpoch {
 		n.drop()
 		return
 	}
-	n.learn(r.Epoch)
 	n.link.epoch, n.link.next = r.Epoch, r.Log
 	n.pledge(now, r.Stamp)
 	if r.Full {

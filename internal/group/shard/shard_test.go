@@ -398,11 +398,37 @@ func TestAReplicaRefusesAMasterOfAnOlderEpoch(t *testing.T) {
 	}
 }
 
-func TestAGreetingOfALaterEpochDeposesAMaster(t *testing.T) {
-	n := promoted(t, 1, one, two)
-	out := n.step(Received{Message{7, Greeting{From: two, Epoch: 2}}})
-	if g := n.Gates(n.now); g.Epoch != 0 || !reflect.DeepEqual(out.Close, []Link{7}) {
-		t.Errorf("it does %+v, its gates are %+v", out, g)
+// Any server could say that it is the master of an epoch that the directory has never had. A node that believed it would refuse each
+// true master for ever.
+func TestWhatAPeerSaysRaisesNoEpoch(t *testing.T) {
+	n := begin(t, three, directory.Memory, Log{End: 4}, state(1, 1, 1, one, one, two, three))
+	n.step(Connected{9})
+	out := n.step(Received{Message{9, Resync{Epoch: 1 << 60, Full: true}}})
+	if !reflect.DeepEqual(out.Close, []Link{9}) || out.Load || n.Epoch() != 1 {
+		t.Errorf("a replica does %+v and knows epoch %d", out, n.Epoch())
+	}
+	m := promoted(t, 1, one, two)
+	out = m.step(Received{Message{7, Greeting{From: two, Epoch: 1 << 60}}})
+	if g := m.Gates(m.now); g.Epoch != 1 || m.Epoch() != 1 || !reflect.DeepEqual(out.Close, []Link{7}) {
+		t.Errorf("a master does %+v, its gates are %+v", out, g)
+	}
+}
+
+func TestAnAcknowledgementOfWhatWasNotSentIsNone(t *testing.T) {
+	for name, ack := range map[string]Ack{
+		"of more than the log has":     {From: two, Epoch: 1, Offset: 6, Sent: sec},
+		"of a stamp that was not sent": {From: two, Epoch: 1, Offset: 5, Sent: sec + 1},
+	} {
+		n := promoted(t, 1, one, two)
+		n.write(5)
+		if out := n.step(Received{Message{7, ack}}); !reflect.DeepEqual(out.Close, []Link{7}) {
+			t.Errorf("%s: it does %+v", name, out)
+		}
+		n.committed(0)
+		n.leased(false)
+		n.ack(two, 1, 5)
+		n.committed(5)
+		n.leased(true)
 	}
 }
 
