@@ -58,7 +58,7 @@ func (m *Member) stepDown() {
 	tx := m.db.BeginAll(0)
 	defer tx.Commit()
 	m.repl.Rest(tx)
-	m.log.SetGroup(false) // replies that wait become errors: the term is over
+	m.log.Rest() // replies that wait become errors: the term is over
 	m.mu.Lock()
 	m.opt.Logger.Warn("this node is no longer the master of its group", "epoch", m.role.epoch)
 	m.role = role{}
@@ -77,7 +77,7 @@ func (m *Member) lead(epoch uint64) {
 	if !still {
 		return // something has woken the director again
 	}
-	m.log.SetGroup(true)
+	m.log.Lead()
 	m.repl.Lead(tx, m.nameOf(epoch))
 	m.mu.Lock()
 	defer m.mu.Unlock()

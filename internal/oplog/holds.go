@@ -6,8 +6,10 @@ package oplog
 //	   appendfsync always ── synced >= mark? ────┐
 //	   a group ───────────── committed >= mark? ─┴─▶ Settled: it may leave
 //
-// In a group, replies also belong to a term: the time between two calls of Depose. What was not committed when the term ended may be
-// in no later master's stream, so its replies never leave. A committed offset that an older term has given changes nothing.
+// In a group, replies also belong to a term, which ends with each change of the role: Depose, Lead, Rest. What was not committed when
+// the term ended may be in no later master's stream, so its replies never leave. A committed offset that an older term has given changes
+// nothing. A member that rests, or follows a master, holds nothing back, but its terms count too: a batch that began on a replica may end
+// on a master.
 
 // Holds says what replies wait for, and in which term of a group. It is one word, so that a session that has nothing to wait for pays
 // one load. A session takes it before it runs a command.
@@ -16,14 +18,18 @@ type Holds uint64
 const (
 	holdSynced    Holds = 1 << iota // replies wait until their effects are synced
 	holdCommitted                   // replies wait until their effects are committed in the group
+	holdRests                       // not now: the server is not the master of its group
 	oneTerm       Holds = 1 << 8    // the terms are counted in the bits from here on
 )
 
-// Any reports whether replies wait for something.
+// Any reports whether replies wait for something, or belong to a term.
 func (h Holds) Any() bool { return h&(holdSynced|holdCommitted) != 0 }
 
-// Group reports whether replies wait for a group.
+// Group reports whether the server is in a group, so that replies belong to a term.
 func (h Holds) Group() bool { return h&holdCommitted != 0 }
+
+// Leads reports whether replies wait for a group: the server is its master.
+func (h Holds) Leads() bool { return h&(holdCommitted|holdRests) == holdCommitted }
 
 // Term returns the number of the term.
 func (h Holds) Term() uint64 { return uint64(h / oneTerm) }
@@ -47,7 +53,7 @@ func (l *Log) setHold(which Holds, on bool) {
 	}
 }
 
-// SetGroup sets whether replies wait until their effects are committed in a group.
+// SetGroup sets whether the server is in a group. It is the master, until Rest.
 func (l *Log) SetGroup(on bool) {
 	l.setHold(holdCommitted, on)
 	if !on {
@@ -88,6 +94,31 @@ func (l *Log) Depose() {
 	l.Alarm()
 }
 
+// Lead begins a term in which the server is the master of its group. The caller holds all shards.
+func (l *Log) Lead() { l.turn(false) }
+
+// Rest begins a term in which the server is not the master of its group: replies wait for no commit. The caller holds all shards.
+func (l *Log) Rest() { l.turn(true) }
+
+// turn begins a term. The term and the role change in one step: a session that has seen one of them alone would take the replies of a
+// master for those of a replica.
+func (l *Log) turn(rests bool) {
+	l.smu.Lock()
+	for {
+		old := l.holds.Load()
+		now := old&^uint64(holdRests) + uint64(oneTerm)
+		if rests {
+			now |= uint64(holdRests)
+		}
+		if l.holds.CompareAndSwap(old, now) {
+			break
+		}
+	}
+	l.committed.Store(0)
+	l.smu.Unlock()
+	l.Alarm()
+}
+
 // Alarm wakes all waiters, whatever they wait for: each looks again, and waits again if it has to.
 func (l *Log) Alarm() {
 	l.smu.Lock()
@@ -106,8 +137,8 @@ func (l *Log) OnAlarm(w Waker) { l.await(waiting{0, untilAlarm, w}) }
 // stream before Reset.
 func (l *Log) Durable(offset int64) bool { return !l.Always() || l.isSynced(offset) }
 
-// Promised reports whether replies need not wait for a group: there is none, or the offset is committed.
-func (l *Log) Promised(offset int64) bool { return !l.Holds().Group() || l.committed.Load() >= offset }
+// Promised reports whether replies need not wait for a group: the server is the master of none, or the offset is committed.
+func (l *Log) Promised(offset int64) bool { return !l.Holds().Leads() || l.committed.Load() >= offset }
 
 // Settled reports whether a reply that depends on the stream up to an offset may leave: the offset is Durable and Promised.
 func (l *Log) Settled(offset int64) bool { return l.Durable(offset) && l.Promised(offset) }

@@ -110,3 +110,22 @@ func TestAnAlarmWakesWhatWaitsForAGroup(t *testing.T) {
 		t.Errorf("without a group: woken %d", off)
 	}
 }
+
+func TestEachChangeOfTheRoleIsATerm(t *testing.T) {
+	l := New(0)
+	l.SetGroup(true)
+	l.AppendVerbatim(make([]byte, 100), 0)
+	first := l.Holds()
+	l.Rest()
+	rests := l.Holds()
+	if !first.Leads() || rests.Leads() || !rests.Group() || !rests.Any() || rests.Term() == first.Term() || !l.Settled(100) {
+		t.Errorf("a member that rests holds %x, before %x", rests, first)
+	}
+	l.Lead()
+	if now := l.Holds(); !now.Leads() || now.Term() == rests.Term() || l.Settled(100) {
+		t.Errorf("the master holds %x, before %x", now, rests)
+	}
+	if l.SetCommitted(rests.Term(), 100); l.Settled(100) {
+		t.Error("what the term before had committed counts")
+	}
+}

@@ -50,6 +50,28 @@ func joined(t *testing.T, options ...string) *grouped {
 	return g
 }
 
+// joinedOnLoop is joined with a network loop, whose clients' commands go into the background where a shard is held.
+func joinedOnLoop(t *testing.T) *grouped {
+	t.Helper()
+	cfg, err := config.Load(nil, nil)
+	services.Must(t, err)
+	var hooks session.Hooks
+	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
+	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Loops: 1}, &hooks)
+	services.Must(t, err)
+	t.Cleanup(func() { s.Close(); db.Close() })
+	g := &grouped{Service: s, log: db.Log()}
+	db.NeedLog(1)
+	g.JoinGroup(g)
+	return g
+}
+
+func (g *grouped) onLoop(t *testing.T) *services.Peer {
+	p := services.ConnectOnLoop(g.Service)
+	t.Cleanup(func() { p.Session.Closed(io.EOF) })
+	return p
+}
+
 func (g *grouped) dial(t *testing.T) *services.Peer {
 	return services.Dial(t, g.Service, "tcp", "127.0.0.1:1")
 }
@@ -57,11 +79,21 @@ func (g *grouped) dial(t *testing.T) *services.Peer {
 // commit has the members acknowledge the stream up to an offset.
 func (g *grouped) commit(offset int64) { g.log.SetCommitted(g.log.Holds().Term(), offset) }
 
-// depose has another member become the master.
+// depose has another member become the master, as the director of a group does.
 func (g *grouped) depose() {
 	tx := g.DB.BeginAll(0)
 	defer tx.Commit()
+	tx.SetReplica(true)
 	g.log.Depose()
+	g.log.Rest()
+}
+
+// lead makes the server the master again.
+func (g *grouped) lead() {
+	tx := g.DB.BeginAll(0)
+	defer tx.Commit()
+	tx.SetReplica(false)
+	g.log.Lead()
 }
 
 func (g *grouped) pass(d time.Duration) { g.DB.Clock().(*clock.Manual).Advance(d) }
@@ -198,12 +230,61 @@ func TestATermThatIsOverTellsOfNothing(t *testing.T) {
 	}
 }
 
+// What another transaction has done for a client, or the background for a client whose shard was held, ended in the term before: the
+// session looks at it when the server is a replica already.
+func TestWhatEndedInATermThatIsOverIsNotToldAfterIt(t *testing.T) {
+	g := joinedOnLoop(t)
+	popper, writer := g.dial(t), g.onLoop(t)
+	popper.Held(t, services.Request("BLPOP", "q", "0"))
+	tx := g.DB.BeginAll(0)
+	if out, v := writer.Step(services.Request("SET", "k", "v")); out != "" || v != reactor.Park {
+		t.Fatalf("a write while the shards are held: %q, %v", out, v)
+	}
+	tx.Commit()
+	writer.Wait()
+	g.dial(t).Held(t, services.Request("RPUSH", "q", "x"))
+	popper.Wait()
+	g.depose()
+	for name, p := range map[string]*services.Peer{"the client that was served": popper, "the write in the background": writer} {
+		if out, _ := p.Step(nil); strings.Contains(out, "OK") || strings.Contains(out, "x") {
+			t.Fatalf("%s gets %q", name, out)
+		}
+		p.Loses(t)
+	}
+}
+
+func TestABatchThatBeganOnAReplicaIsNotToldByAMaster(t *testing.T) {
+	g := joinedOnLoop(t)
+	g.depose()
+	p := g.onLoop(t)
+	if out, _ := p.Step(services.Request("GET", "k")); out != "$-1\r\n" {
+		t.Fatalf("a read of a replica: %q", out)
+	}
+	tx := g.DB.BeginAll(0)
+	if out, v := p.Step(services.Request("GET", "k")); out != "" || v != reactor.Park {
+		t.Fatalf("a batch while the shards are held: %q, %v", out, v)
+	}
+	tx.SetReplica(false)
+	g.log.Lead()
+	tx.Commit()
+	p.Wait()
+	if out, _ := p.Step(services.Request("SET", "k", "v")); strings.Contains(out, "OK") { // the rest of the batch
+		t.Fatalf("no member has the write, and the client gets %q", out)
+	}
+	p.Loses(t)
+	other := g.dial(t)
+	other.Held(t, services.Request("SET", "k", "w"))
+	g.commit(g.log.End())
+	other.Gets(t, "+OK\r\n")
+}
+
 func TestACommandThatRanInTwoTermsTellsOfNothing(t *testing.T) {
 	for _, committed := range []bool{true, false} {
 		g := joined(t)
 		p := g.dial(t)
 		p.Held(t, services.Request("BLPOP", "q", "0"))
 		g.depose()
+		g.lead()
 		q := g.dial(t)
 		q.Held(t, services.Request("RPUSH", "q", "x"))
 		g.DB.Barrier()
@@ -400,19 +481,9 @@ func TestTheMessagesBehindAHeldReplyFollow(t *testing.T) {
 
 // A command with many keys runs in the background. Its long reply is a batch of its own, before the next request.
 func TestALongReplyOfACommandInTheBackgroundWaits(t *testing.T) {
-	cfg, err := config.Load(nil, nil)
-	services.Must(t, err)
-	var hooks session.Hooks
-	db := engine.Open(engine.Options{Clock: clock.NewManual(time.Unix(1_700_000_000, 0)), Hooks: &hooks})
-	s, err := session.NewService(session.Options{DB: db, Table: servercmd.Table, Config: cfg, Loops: 1}, &hooks)
-	services.Must(t, err)
-	t.Cleanup(func() { s.Close(); db.Close() })
-	g := &grouped{Service: s, log: db.Log()}
-	db.NeedLog(1)
-	g.JoinGroup(g)
+	g := joinedOnLoop(t)
 	g.dial(t).Held(t, services.Request("SET", "k", strings.Repeat("v", 128)))
-	p := services.ConnectOnLoop(s)
-	t.Cleanup(func() { p.Session.Closed(nil) })
+	p := g.onLoop(t)
 
 	words := []string{"MGET"}
 	for range session.ManyArgs {

@@ -175,7 +175,7 @@ func onSettled(log *oplog.Log, mark int64, did engine.Did, w oplog.Waker) bool {
 // hasLease reports whether the output needs no lease, or the server has it. If not, an alarm wakes the session.
 func (c *connection) hasLease() bool {
 	h := &c.held
-	if h.did&engine.Looked == 0 || !h.holds.Group() || c.host.leased() {
+	if h.did&engine.Looked == 0 || !h.holds.Leads() || c.host.leased() {
 		return true
 	}
 	if n := c.log.Alarms(); n != h.leases {
@@ -321,7 +321,7 @@ func (c *Session) settled(ctx context.Context, foreign bool) error {
 	w := make(oplog.Signal, 1)
 	for mark > 0 || did != 0 {
 		ready := onSettled(log, mark, did, w)
-		if ready && did&engine.Looked != 0 && c.holds.Group() && !c.svc.leased() {
+		if ready && did&engine.Looked != 0 && c.holds.Leads() && !c.svc.leased() {
 			log.OnAlarm(w)
 			ready = c.svc.leased()
 		}

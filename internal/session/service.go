@@ -134,7 +134,7 @@ func NewService(o Options, hooks *Hooks) (*Service, error) {
 	if o.Group != nil {
 		s.repl.JoinGroup(o.Group)
 		s.JoinGroup(o.Group)
-		s.DB.Log().SetGroup(false) // it is not the master yet
+		s.DB.Log().Rest() // it is not the master yet
 	}
 	s.repl.Begin()
 	mem := s.keeperOptions()

@@ -438,7 +438,7 @@ func (c *Session) DoSome(ctx context.Context, limit wire.Bound, args ...[]byte) 
 	c.endBatch(0, 0)
 	if what == waiting {
 		v, cut, err = c.await(ctx)
-		if err == nil && c.log.Holds().Any() && !c.replay {
+		if err == nil && c.holds.Any() && !c.replay {
 			err = c.settled(ctx, true)
 		}
 		return v, cut, err
