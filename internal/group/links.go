@@ -13,7 +13,7 @@ import (
 
 // This file is what links tell the node: replication.Group. The texts that members say to each other are
 //
-//	greeting           group-name/node/incarnation/epoch
+//	greeting           group-name/node/incarnation/epoch/seal
 //	stamp              ebb-group/epoch/sent/released
 //	acknowledgement    offset/sent
 
@@ -35,12 +35,13 @@ func (m *Member) Connected(number uint64) (greeting string, err error) {
 	if m.link != link || s.Self.Node == 0 {
 		return "", errNoMember
 	}
-	return fmt.Sprintf("%s/%d/%d/%d", m.opt.Group.Name, s.Self.Node, s.Self.Incarnation, m.node.Epoch()), nil
+	text := fmt.Sprintf("%s/%d/%d/%d", m.opt.Group.Name, s.Self.Node, s.Self.Incarnation, m.node.Epoch())
+	return text + "/" + m.seal("greeting", text), nil
 }
 
 // Answered implements replication.Group.
 func (m *Member) Answered(number uint64, stream string, full bool) error {
-	epoch, err := epochOf(stream)
+	epoch, err := m.epochOf(stream)
 	if err != nil {
 		return err
 	}
@@ -145,8 +146,11 @@ func (m *Member) forget(f *replication.Replica) {
 
 func (m *Member) parseGreeting(text string) (g shard.Greeting, err error) {
 	f := strings.Split(text, "/")
-	if len(f) != 4 || f[0] != m.opt.Group.Name {
+	if len(f) != 5 || f[0] != m.opt.Group.Name {
 		return g, fmt.Errorf("a member of another group greets with %q; want one of %s", text, m.opt.Group.Name)
+	}
+	if !m.sealed("greeting", strings.Join(f[:4], "/"), f[4]) {
+		return g, fmt.Errorf("a client greets with %q and does not know masterauth: want the same one on all nodes of the group", text)
 	}
 	var n [3]uint64
 	for i := range n {

@@ -7,6 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/settings"
 	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/oplog"
+	"github.com/ebbdb/ebb/internal/replication"
 )
 
 func TestAStampIsReadAsItWasWritten(t *testing.T) {
@@ -25,29 +27,57 @@ func TestAStampIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestTheNameOfAStreamHasItsEpoch(t *testing.T) {
-	m := &Member{opt: Options{Random: func() uint64 { return 1<<64 - 1 }}}
+	m := &Member{opt: Options{Random: func() uint64 { return 1<<64 - 1 }, Group: &settings.Group{Name: "ebb", Secret: "s"}}}
 	for _, want := range []uint64{1, 17, 1<<63 - 1} {
 		name := m.nameOf(want)
-		if got, err := epochOf(name); err != nil || got != want || len(name) != 40 {
+		if got, err := m.epochOf(name); err != nil || got != want || len(name) != 40 {
 			t.Errorf("%s: epoch %d, %v, want %d", name, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "?", "0123456789abcdef", "xyz3456789abcdef0123456789abcdef01234567"} {
-		if got, err := epochOf(bad); err == nil {
+	others := &Member{opt: Options{Random: m.opt.Random, Group: &settings.Group{Name: "ebb", Secret: "other"}}}
+	for _, bad := range []string{"", "?", "0123456789abcdef", "xyz3456789abcdef0123456789abcdef01234567",
+		replication.NewID(), others.nameOf(1)} {
+		if got, err := m.epochOf(bad); err == nil {
 			t.Errorf("%q has the epoch %d", bad, got)
 		}
 	}
 }
 
+// A server that is no member of the group may answer at the address of one.
+func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
+	m := New(Options{Group: &settings.Group{Name: "ebb", Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
+		Random: func() uint64 { return 1 }})
+	m.log = oplog.New(0)
+	m.registered(directory.Member{Node: 2, Incarnation: 1}, []directory.Shard{{ID: 1, Epoch: 1, Version: 1,
+		Master: directory.Member{Node: 1, Incarnation: 1}}})
+	if _, err := m.Connected(1); err != nil {
+		t.Fatal(err)
+	}
+	for _, full := range []bool{false, true} {
+		if err := m.Answered(1, replication.NewID(), full); err == nil || m.node.Epoch() != 1 {
+			t.Errorf("it follows: %v, and knows epoch %d", err, m.node.Epoch())
+		}
+	}
+	if err := m.Answered(1, m.nameOf(1), true); err != nil {
+		t.Errorf("its master: %v", err)
+	}
+}
+
 func TestAGreetingIsOfTheSameGroup(t *testing.T) {
-	m := &Member{opt: Options{Group: &settings.Group{Name: "ebb"}}}
+	m := &Member{opt: Options{Group: &settings.Group{Name: "ebb", Secret: "s"}}}
+	sealed := func(text string) string { return text + "/" + m.seal("greeting", text) }
 	want := shard.Greeting{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}
-	if got, err := m.parseGreeting("ebb/2/5/7"); err != nil || got != want {
+	if got, err := m.parseGreeting(sealed("ebb/2/5/7")); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
+	if g, err := m.parseGreeting("ebb/2/5/7/0123456789abcdef"); err == nil {
+		t.Errorf("a stranger is read as %+v", g)
+	}
 	for _, bad := range []string{"", "other/2/5/7", "ebb/2/5", "ebb/x/5/7", "ebb/2/x/7", "ebb/2/5/x", "ebb/2/5/-7", "ebb/2/5/7/8"} {
-		if g, err := m.parseGreeting(bad); err == nil {
-			t.Errorf("%q is read as %+v", bad, g)
+		for _, text := range []string{bad, sealed(bad)} {
+			if g, err := m.parseGreeting(text); err == nil {
+				t.Errorf("%q is read as %+v", text, g)
+			}
 		}
 	}
 }

@@ -66,6 +66,7 @@ func (g *membership) Connected(uint64) (string, error) { return "a-member", g.no
 func (g *membership) Answered(_ uint64, stream string, full bool) error {
 	return g.note("answered " + stream + " " + strconv.FormatBool(full))
 }
+func (g *membership) StreamName() string                { return "" }
 func (g *membership) Loaded(uint64)                     { _ = g.note("loaded") }
 func (g *membership) Stamped(_ uint64, stamp string)    { _ = g.note("stamped " + stamp) }
 func (g *membership) Acknowledge(uint64) (string, bool) { return "all-of-it", true }
@@ -165,6 +166,25 @@ func TestAMemberThatRefusesAMasterKeepsItsData(t *testing.T) {
 				t.Error("its stream has the name of the one that it refused")
 			}
 		})
+	}
+}
+
+func TestAServerWithoutAGroupIsNoMasterOfAMember(t *testing.T) {
+	t.Parallel()
+	replica, rg := startMember(t)
+	lead(replica, strings.Repeat("1", 40))
+	connect(t, replica.address()).must("SET", "k", "old")
+	stranger := startMaster(t)
+	other := connect(t, stranger.address())
+	other.must("SET", "k", "new")
+	followMember(t, replica, stranger)
+	eventually(t, "the link was refused", func() bool { return rg.noted("connected") && rg.noted("closed") })
+	if rg.noted("answered") {
+		t.Error("the stranger has sent a stream")
+	}
+	other.send("REPLCONF", "group", "ebb/1/1/1/0")
+	if v := <-other.soon(); !strings.Contains(v.Str, "Unrecognized REPLCONF option: group") {
+		t.Errorf("a server without a group takes a greeting: %v", v)
 	}
 }
 

@@ -23,6 +23,9 @@ type Group interface {
 	Acks
 	// Greeted is told that a client asks for the stream as a member, and what it says of itself. An error refuses it. All shards are locked.
 	Greeted(f *Replica, greeting string) error
+	// StreamName returns a new name for the stream of a master; "" if this server is not the master of the group. The names of two
+	// streams differ, and masters of a group have such names only.
+	StreamName() string
 	// Connected is told that a link has connected, and returns what this server says of itself.
 	Connected(link uint64) (greeting string, err error)
 	// Answered is told that a master has agreed to send a stream, after all data if full, and may refuse it.

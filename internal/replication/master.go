@@ -214,7 +214,7 @@ func (m *master) keepBacklog(tx *engine.Tx) {
 	m.begin() // attend releases it later
 	r := m.r
 	if !r.db.LogNeeded() && r.uses&logFollows == 0 {
-		r.become(NewID())
+		r.become(r.newName())
 	}
 	r.useLog(tx, logBacklog, true)
 	r.db.Log().Keep(backlogSize(r.config))
@@ -269,7 +269,7 @@ func (m *master) expireBacklog(now int64) {
 	m.r.db.Log().Keep(0)
 	m.r.useLog(tx, logBacklog, false)
 	if !m.r.db.LogNeeded() {
-		m.r.become(NewID()) // the stream does not get the effects from here on
+		m.r.become(m.r.newName()) // the stream does not get the effects from here on
 	}
 	m.r.log.Info("the replication backlog is released: no replica was connected for repl-backlog-ttl", "seconds", ttl)
 }

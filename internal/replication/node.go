@@ -327,7 +327,17 @@ func (r *Node) Distrust(why string) {
 
 // ChangeID gives the stream a new name, so that replicas which connect again need all
 // data.
-func (r *Node) ChangeID() { r.become(NewID()) }
+func (r *Node) ChangeID() { r.become(r.newName()) }
+
+// newName returns a new name for the stream: a master's of a group is one that the members know.
+func (r *Node) newName() string {
+	if r.group != nil {
+		if name := r.group.StreamName(); name != "" {
+			return name
+		}
+	}
+	return NewID()
+}
 
 // rewriteFiles makes the server rewrite its files: memory has another history.
 func (r *Node) rewriteFiles() {

@@ -1,6 +1,7 @@
 package servercmd
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/command"
@@ -108,7 +109,11 @@ func runReplconf(c *command.Ctx) error {
 	}
 	announced := *session.Of(c).Announced()
 	for i := 1; i < len(c.Args); i += 2 {
-		if err := announced.Take(strings.ToLower(string(c.Args[i])), string(c.Args[i+1])); err != nil {
+		option := strings.ToLower(string(c.Args[i]))
+		if option == "group" && !session.ServiceOf(c).Grouped() {
+			return errors.New("Unrecognized REPLCONF option: group")
+		}
+		if err := announced.Take(option, string(c.Args[i+1])); err != nil {
 			return err
 		}
 	}

@@ -337,3 +337,40 @@ func TestAReplacedMasterFollowsWithoutWhatWasNotAcknowledged(t *testing.T) {
 		_ = x.Close()
 	}
 }
+
+func TestANewNameOfTheStreamEndsNoGroup(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--enable-debug-command", "yes")
+	master := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	c := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1})
+	defer c.Close()
+	before := g.info(master)["master_replid"]
+	must[string](t)(c.Do(ctx, "DEBUG", "CHANGE-REPL-ID").Text())
+	if after := g.info(master)["master_replid"]; after == before || after[:16] != before[:16] {
+		t.Errorf("the stream is named %s, before %s: want another name of the same epoch", after, before)
+	}
+	for _, stranger := range []string{"ebb/9/1/9223372036854775807/0", "ebb/2/99/0/0123456789abcdef"} {
+		s := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1}).Conn()
+		must[string](t)(s.Do(ctx, "REPLCONF", "group", stranger).Text())
+		if err := s.Do(ctx, "PSYNC", "?", "0").Err(); err == nil {
+			t.Errorf("a client that greets with %s gets the stream", stranger)
+		}
+		_ = s.Close()
+	}
+	must[string](t)(g.client.Set(ctx, "k", "w", 0).Result())
+	for _, p := range g.nodes {
+		if p != master { // each link is made again
+			r := redis.NewClient(&redis.Options{Addr: p.Addr()})
+			_ = r.Do(ctx, "CLIENT", "KILL", "TYPE", "master").Err()
+			_ = r.Close()
+		}
+	}
+	g.settled(3)
+	master.Kill()
+	g.settled(2)
+	if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != "w" {
+		t.Errorf("after the failover it has %q", got)
+	}
+}
