@@ -59,6 +59,7 @@ func (m *Member) stepDown() {
 	defer tx.Commit()
 	m.repl.Rest(tx)
 	m.log.Rest() // replies that wait become errors: the term is over
+	m.svc.CloseClients()
 	m.mu.Lock()
 	m.opt.Logger.Warn("this node is no longer the master of its group", "epoch", m.role.epoch)
 	m.role = role{}

@@ -75,9 +75,10 @@ func (g *membership) Acked(a replication.Ack)           { _ = g.note("acked " + 
 func (g *membership) Left(*replication.Replica)         { _ = g.note("left") }
 
 // startMember starts a member of a group, which rests.
-func startMember(t *testing.T) (*Instance, *membership) {
+func startMember(t *testing.T, options ...string) (*Instance, *membership) {
 	t.Helper()
-	cfg, err := config.Load([]string{"--port", strconv.Itoa(realserver.FreePort(t)), "--bind", "127.0.0.1"}, nil)
+	options = append([]string{"--port", strconv.Itoa(realserver.FreePort(t)), "--bind", "127.0.0.1"}, options...)
+	cfg, err := config.Load(options, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +124,15 @@ func TestTheLinksOfAGroupCarryStampsAndAcknowledgements(t *testing.T) {
 	c.must("SET", "k", "v")
 	followMember(t, replica, master)
 	for what, seen := range map[string]func() bool{
-		"the greeting":              func() bool { return mg.noted("greeted a-member") },
-		"the answer":                func() bool { return rg.noted("answered " + aStream + " true") },
-		"the end of the load":       func() bool { return rg.noted("loaded") },
-		"an acknowledgement":        func() bool { return mg.noted("acked all-of-it") },
-		"the data":                  func() bool { return connect(t, replica.address()).must("GET", "k").Str == "v" },
+		"the greeting":        func() bool { return mg.noted("greeted a-member") },
+		"the answer":          func() bool { return rg.noted("answered " + aStream + " true") },
+		"the end of the load": func() bool { return rg.noted("loaded") },
+		"an acknowledgement":  func() bool { return mg.noted("acked all-of-it") },
+		"the data": func() bool {
+			r := connect(t, replica.address())
+			r.send("GET", "k") // MASTERDOWN until the link is up
+			return (<-r.soon()).Str == "v"
+		},
 		"a stamp behind the stream": func() bool { master.svc.Replication().Stamp("stamp-1"); return rg.noted("stamped stamp-1") },
 	} {
 		eventually(t, what, seen)
@@ -151,7 +156,7 @@ func TestAMemberThatRefusesAMasterKeepsItsData(t *testing.T) {
 	for _, call := range []string{"answered", "connected"} {
 		t.Run(call, func(t *testing.T) {
 			master, _ := startMember(t)
-			replica, rg := startMember(t)
+			replica, rg := startMember(t, "--sync-reads", "local") // otherwise it answers no read without a master
 			lead(replica, strings.Repeat("1", 40))
 			c := connect(t, replica.address())
 			c.must("SET", "k", "old")
@@ -185,6 +190,21 @@ func TestAServerWithoutAGroupIsNoMasterOfAMember(t *testing.T) {
 	other.send("REPLCONF", "group", "ebb/1/1/1/0")
 	if v := <-other.soon(); !strings.Contains(v.Str, "Unrecognized REPLCONF option: group") {
 		t.Errorf("a server without a group takes a greeting: %v", v)
+	}
+}
+
+func TestAReplicaOfAGroupExecutesNoWrite(t *testing.T) {
+	t.Parallel()
+	member, _ := startMember(t)
+	c := connect(t, member.address())
+	c.must("CONFIG", "SET", "replica-read-only", "no")
+	c.send("SET", "k", "v")
+	if v := <-c.soon(); v.err != nil || !strings.HasPrefix(v.Str, "READONLY") {
+		t.Errorf("a write: %v", v)
+	}
+	c.send("GET", "k")
+	if v := <-c.soon(); v.err != nil || !strings.HasPrefix(v.Str, "MASTERDOWN") {
+		t.Errorf("a read without a master: %v", v)
 	}
 }
 

@@ -280,12 +280,18 @@ func (r *Node) note(master string) {
 // SetGates closes GateReadOnly and GateStale as the role, the link and the directives
 // replica-read-only and replica-serve-stale-data say, or opens them. Call it after a
 // change of one of these. Calls run one after another, so the last one sees every change.
+// In a group a replica executes no write, whatever its directive says: the group would
+// count it. Without a link it answers reads only with sync-reads local: it may have been
+// the master, and have what was never acknowledged.
 func (r *Node) SetGates() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, l := r.config, r.follows.Load()
-	r.host.SetGate(GateReadOnly, l != nil && c.Bool("replica-read-only"))
-	r.host.SetGate(GateStale, l != nil && l.step() != linkConnected && !c.Bool("replica-serve-stale-data"))
+	grouped := r.group != nil
+	readOnly := grouped || c.Bool("replica-read-only")
+	stale := c.Bool("replica-serve-stale-data") && (!grouped || c.String("sync-reads") == "local")
+	r.host.SetGate(GateReadOnly, l != nil && readOnly)
+	r.host.SetGate(GateStale, l != nil && l.step() != linkConnected && !stale)
 }
 
 // logUse is a use of the stream of effects, besides the files.

@@ -73,6 +73,18 @@ func (s *Service) SetGroupWritable(on bool) {
 	s.pause.keepStill(!on)
 }
 
+// errReplaced is why clients of a master that was replaced are disconnected.
+var errReplaced = errors.New("the group has replaced this master: the client has to look for the new one")
+
+// CloseClients closes the connections of all clients: this server is no longer the master that they have asked for.
+func (s *Service) CloseClients() {
+	for _, c := range s.clients.snapshot() {
+		if c.conn != nil {
+			c.conn.Kill(errReplaced)
+		}
+	}
+}
+
 // leased implements connectionHost.
 func (s *Service) leased() bool {
 	g := s.group.Load()

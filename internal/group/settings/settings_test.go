@@ -31,7 +31,8 @@ func with(pairs ...string) values {
 		"min-sync-replicas": "0",
 		"sync-level":        "memory", "sync-lease": "1000", "sync-lag": "1000", "sync-reads": "lease",
 		"port": "6379", "tls-port": "0", "replicaof": "", "cluster-enabled": "no", "appendonly": "no",
-		"appendfsync": "everysec", "masterauth": "", "tls-replication": "no"}
+		"appendfsync": "everysec", "masterauth": "", "masteruser": "", "requirepass": "", "aclfile": "",
+		"tls-replication": "no", "replica-read-only": "yes"}
 	for i := 0; i < len(pairs); i += 2 {
 		v[pairs[i]] = pairs[i+1]
 	}
@@ -104,6 +105,7 @@ func TestAWrongDirectiveIsNamedWithWhatWouldBeRight(t *testing.T) {
 		"appendfsync everysec":  three("sync-level", "disk", "appendonly", "yes"),
 		"appendonly no":         three("sync-level", "disk", "appendfsync", "always"),
 		"masterauth is empty":   three("masterauth", ""),
+		"replica-read-only is":  three("replica-read-only", "no"),
 	} {
 		if g, err := Read(v, machine); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, want an error with %q", v["group"], g, err, want)

@@ -338,6 +338,31 @@ func TestAReplacedMasterFollowsWithoutWhatWasNotAcknowledged(t *testing.T) {
 	}
 }
 
+// A client that asked for the master once, and has been idle since, must not read what the next master has replaced.
+func TestAMasterThatWasReplacedAnswersNoOldReads(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1")
+	master := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "old", 0).Result())
+	idle := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1, PoolSize: 1, ReadTimeout: tier.Patience}).Conn()
+	defer idle.Close()
+	must[string](t)(idle.Get(ctx, "k").Result())
+	master.Pause(t)
+	g.eventually("another node has acknowledged a write", func() bool { return g.client.Set(ctx, "k", "new", 0).Err() == nil })
+	master.Resume(t)
+	for {
+		got, err := idle.Get(ctx, "k").Result()
+		if err != nil {
+			break // it was replaced
+		}
+		if got != "new" {
+			t.Fatalf("it answers %q, and %q is acknowledged", got, "new")
+		}
+	}
+	g.settled(3)
+}
+
 func TestANewNameOfTheStreamEndsNoGroup(t *testing.T) {
 	t.Parallel()
 	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--enable-debug-command", "yes")
