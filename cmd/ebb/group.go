@@ -29,6 +29,9 @@ func (p *process) joins() (instance.Group, error) {
 	if o == nil || err != nil {
 		return nil, err
 	}
+	if err := settings.CheckLogin(p.cfg); err != nil {
+		return nil, err
+	}
 	host, _, _ := net.SplitHostPort(o.Group.Self.Address) // settings has checked it
 	if ip := p.cfg.String("replica-announce-ip"); ip != "" {
 		host = ip

@@ -221,6 +221,22 @@ func (g *Group) fits(v Values) error {
 	return nil
 }
 
+// CheckLogin refuses what keeps the servers of a group, each of which may become the master, from logging in to each other. A witness
+// serves no replicas.
+func CheckLogin(v Values) error {
+	auth, pass := v.String("masterauth"), v.String("requirepass")
+	switch {
+	case v.String("masteruser") != "" || v.String("aclfile") != "" || auth == pass:
+		return nil
+	case pass == "":
+		return errors.New("requirepass is empty beside masterauth: want the same one, because each server of a group may become the master, " +
+			"to which the others log in with masterauth")
+	case auth == "":
+		return errors.New("masterauth is empty beside requirepass: want the same one, with which the replicas of a group log in")
+	}
+	return errors.New("masterauth and requirepass are different: want the same one, because each server of a group may become the master")
+}
+
 func yesNo(b bool) string {
 	if b {
 		return "yes"

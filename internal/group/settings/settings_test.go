@@ -112,3 +112,22 @@ func TestAWrongDirectiveIsNamedWithWhatWouldBeRight(t *testing.T) {
 		}
 	}
 }
+
+func TestTheNodesOfAGroupCanLogIn(t *testing.T) {
+	for _, x := range []struct {
+		want  string // "": they can
+		pairs []string
+	}{
+		{"", nil},
+		{"", []string{"masterauth", "s", "requirepass", "s"}},
+		{"", []string{"masterauth", "s", "masteruser", "u"}},
+		{"", []string{"masterauth", "s", "aclfile", "users"}},
+		{"requirepass is empty", []string{"masterauth", "s"}},
+		{"masterauth is empty", []string{"requirepass", "s"}},
+		{"are different", []string{"masterauth", "s", "requirepass", "other"}},
+	} {
+		if err := CheckLogin(with(x.pairs...)); (err != nil) != (x.want != "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%q: %v, want %q", x.pairs, err, x.want)
+		}
+	}
+}
