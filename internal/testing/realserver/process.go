@@ -29,7 +29,7 @@ type Process struct {
 	// gets only that file as its argument. redis-sentinel needs this, because it rewrites
 	// the file.
 	Config string
-	// Command is the command of ebb to run; empty: serve.
+	// Command is the command of ebb to run, whatever the program's file is called; empty: serve, if that is ebb.
 	Command string
 
 	t    testing.TB
@@ -86,7 +86,7 @@ func (p *Process) Begin(more ...string) error {
 	if err != nil {
 		return err
 	}
-	if filepath.Base(p.path) == ebbName {
+	if p.Command != "" || filepath.Base(p.path) == ebbName {
 		args = append([]string{cmp.Or(p.Command, "serve")}, args...)
 	}
 	cmd := exec.Command(p.path, args...)
