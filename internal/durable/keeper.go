@@ -48,6 +48,7 @@ type Keeper struct {
 	filling  bool   // DB.BeginLoad was called, and DB.EndLoad was not
 	held     int    // calls of Hold that have not ended: the engine may have partial data
 	broken   bool   // a reload has failed: ErrPartial
+	whole    bool   // see Whole
 }
 
 // Open locks the directory, removes the files of an interrupted job, and reads the manifest of the

@@ -39,6 +39,7 @@ type loadRun struct {
 	commands atomic.Int64
 	progress engine.Progress
 	origin   Origin
+	cut      bool // the end of the files was not whole
 }
 
 // Load loads the append-only files if appendonly is yes, else the RDB file. As in Redis, if these
@@ -68,7 +69,13 @@ func (k *Keeper) loadStart(ctx context.Context) (found bool, err error) {
 	path := k.rdbPath()
 	if k.o.Config.Bool("appendonly") {
 		if !k.aof.files.Empty() {
-			err := k.loading(ctx, func(x *loadRun) error { return x.aof(ctx, k.o.Config.Bool("aof-load-truncated"), true) })
+			err := k.loading(ctx, func(x *loadRun) error {
+				err := x.aof(ctx, k.o.Config.Bool("aof-load-truncated"), true)
+				k.mu.Lock()
+				k.whole = err == nil && !x.cut
+				k.mu.Unlock()
+				return err
+			})
 			k.noteUnloaded()
 			return true, err
 		}
@@ -81,6 +88,13 @@ func (k *Keeper) loadStart(ctx context.Context) (found bool, err error) {
 		return false, nil
 	}
 	return true, k.loading(ctx, func(x *loadRun) error { return x.rdbFile(ctx, path, true) })
+}
+
+// Whole reports whether Load has loaded append-only files to their end, and has cut nothing off.
+func (k *Keeper) Whole() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.whole
 }
 
 // Origin returns the stream and the offset that the loaded RDB file names.
@@ -266,7 +280,7 @@ func (x *loadRun) aof(ctx context.Context, cutTail, start bool) error {
 		return err
 	}
 	x.origin = Origin{DB: -1} // the stream has continued since the base
-	if found.Cut > 0 {
+	if x.cut = found.Cut > 0; x.cut {
 		k.log.Warn("the end of the append-only file was cut off, because the last command is not whole", "file",
 			found.CutFile, "bytes", found.Cut)
 	}

@@ -134,13 +134,11 @@ func (m *Member) Attach(svc *session.Service) {
 // Begin implements instance.Group.
 func (m *Member) Begin() error {
 	o := m.opt
-	register := shard.Restart(o.Group.Self.ID, nil, false, false)
-	register.Process, register.Level = o.Random(), o.Group.Level
 	m.keys = m.count()
 	m.mu.Lock()
 	m.step(shard.Tick{})
 	m.mu.Unlock()
-	p, err := open(o, partOptions{data: true, register: register, report: m.report, registered: m.registered, applied: m.applied,
+	p, err := open(o, partOptions{data: true, register: m.register(), report: m.report, registered: m.registered, applied: m.applied,
 		failover: m.handOver})
 	if err != nil {
 		return err
@@ -154,6 +152,44 @@ func (m *Member) Begin() error {
 	m.done.Go(m.tail)
 	m.notify()
 	return nil
+}
+
+// stateFile is what a node knows of itself, in its folder: shard.Saved.
+const stateFile = "group.state"
+
+// register returns the node's Register. At level disk the node keeps its incarnation, and with it its place in the in-sync set, if its
+// file says so and the append-only files were loaded to the end.
+func (m *Member) register() directory.Command {
+	o := m.opt
+	file, err := disk.OS().ReadFile(filepath.Join(o.Dir, folder, stateFile))
+	if err != nil {
+		file = nil
+	}
+	always := o.Group.Level == directory.Disk
+	c := shard.Restart(o.Group.Self.ID, file, always, always && m.svc.Keeper().Whole())
+	c.Process, c.Level = o.Random(), o.Group.Level
+	return c
+}
+
+// save writes the file, before the node does anything else. If that fails, the file that is there names an older incarnation, or this
+// one, and what it says of it is still true.
+func (m *Member) save(self directory.Member) {
+	if m.opt.Group.Level != directory.Disk {
+		return // it proves nothing
+	}
+	s := shard.Saved{Member: self, Always: true}
+	if err := disk.WriteFile(disk.OS(), filepath.Join(m.opt.Dir, folder, stateFile), s.Bytes()); err != nil {
+		m.opt.Logger.Warn("group.state cannot be written: after a restart this node is in sync only when it has all data again", "error", err)
+	}
+}
+
+// syncedTo returns up to where the files hold the stream. Where a full synchronisation has replaced the data, they hold none of it until
+// they are written anew. At level memory nothing depends on it.
+func (m *Member) syncedTo() uint64 {
+	if m.opt.Group.Level == directory.Disk && !m.svc.Keeper().AppendOnly() {
+		return 0
+	}
+	return uint64(m.log.Synced())
 }
 
 // count returns the number of keys.
@@ -189,7 +225,7 @@ func (m *Member) notify() {
 // step passes an event to the node, after the end of the log, and does what comes out. mu is held.
 func (m *Member) step(e shard.Event) {
 	now := m.opt.Now()
-	if at := (shard.Appended{End: uint64(m.log.End()), Synced: uint64(m.log.Synced())}); at != m.fed || m.stale {
+	if at := (shard.Appended{End: uint64(m.log.End()), Synced: m.syncedTo()}); at != m.fed || m.stale {
 		m.fed, m.stale = at, false
 		m.carry(m.node.Step(now, at))
 	}
@@ -270,6 +306,7 @@ func (m *Member) report() shard.Report {
 
 // registered takes the answer to the Register.
 func (m *Member) registered(self directory.Member, all []directory.Shard) {
+	m.save(self)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := shard.Registered{Self: self}

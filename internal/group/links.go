@@ -76,7 +76,7 @@ func (m *Member) Stamped(number uint64, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ok && number == m.upstream && epoch == m.serving {
-		m.step(shard.Streamed{Link: m.link, Stamp: s, End: uint64(m.log.End()), Synced: uint64(m.log.Synced())})
+		m.step(shard.Streamed{Link: m.link, Stamp: s, End: uint64(m.log.End()), Synced: m.syncedTo()})
 	}
 }
 

@@ -1,6 +1,9 @@
 package group
 
 import (
+	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -22,6 +25,28 @@ func TestAStampIsReadAsItWasWritten(t *testing.T) {
 		"ebb-group/1/2/0/0", "ebb-group/-1/2/0"} {
 		if _, _, ok := parseStamp(bad); ok {
 			t.Errorf("%q is read as a stamp", bad)
+		}
+	}
+}
+
+func TestANodeKeepsItsIncarnationOnlyWithProof(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, level := range []directory.Level{directory.Memory, directory.Disk} {
+		m := New(Options{Group: &settings.Group{Level: level}, Now: func() time.Duration { return 0 }, Dir: dir,
+			Logger: slog.New(slog.DiscardHandler)})
+		m.save(directory.Member{Node: 2, Incarnation: 5})
+		b, err := os.ReadFile(filepath.Join(dir, folder, stateFile))
+		if level == directory.Memory {
+			if err == nil {
+				t.Error("a node at level memory has written a proof")
+			}
+			continue
+		}
+		if c := shard.Restart(2, b, true, true); err != nil || !c.Kept || c.Incarnation != 5 {
+			t.Errorf("%v, it registers %+v", err, c)
 		}
 	}
 }

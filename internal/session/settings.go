@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,7 @@ func (s *Service) bindings() []binding {
 			func(*config.Set) error { s.setObserved(); return nil }},
 		{[]string{"hotkey-top-k", "hotkey-window-seconds", "hotkey-sampling-percentage"}, s.setHotKeys},
 		{[]string{"busy-reply-threshold"}, s.setBusy},
+		{[]string{"appendonly", "appendfsync"}, s.keepsGroup},
 		{[]string{"appendonly"}, s.toKeeper(func(k *durable.Keeper, c *config.Set) error { return k.SetAppendOnly(c.Bool("appendonly")) })},
 		{[]string{"appendfsync"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { k.SetFsync(); return nil })},
 		{[]string{"dir", "dbfilename"}, s.toKeeper(func(k *durable.Keeper, _ *config.Set) error { return k.SetDir() })},
@@ -102,6 +104,14 @@ func (s *Service) toKeeper(apply func(*durable.Keeper, *config.Set) error) func(
 		}
 		return apply(s.keeper, c)
 	}
+}
+
+// keepsGroup refuses to change what a member of a group at sync-level disk has told the group.
+func (s *Service) keepsGroup(c *config.Set) error {
+	if s.Grouped() && c.String("sync-level") == "disk" && (!c.Bool("appendonly") || c.String("appendfsync") != "always") {
+		return errors.New("sync-level is disk: want appendonly yes and appendfsync always")
+	}
+	return nil
 }
 
 // applyConfig applies the configuration, and subscribes to its changes.

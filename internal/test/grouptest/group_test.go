@@ -399,3 +399,35 @@ func TestANewNameOfTheStreamEndsNoGroup(t *testing.T) {
 		t.Errorf("after the failover it has %q", got)
 	}
 }
+
+// All nodes are down at once: those at level disk have proved that they lost nothing, and one of them goes on.
+func TestAGroupOnDiskGoesOnAfterAllNodesWereKilled(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "yes", "--appendfsync", "always", "--sync-level", "disk", "--min-sync-replicas", "1")
+	g.settled(3)
+	ctx := t.Context()
+	for round := range 2 {
+		want := strconv.Itoa(round)
+		must[string](t)(g.client.Set(ctx, "k", want, 0).Result())
+		for _, p := range g.nodes {
+			p.Kill()
+		}
+		for _, p := range g.nodes {
+			if err := p.Begin(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		master := g.settled(3)
+		if got := g.info(master)["group_incarnation"]; got != "1" {
+			t.Errorf("the master is incarnation %s, want 1: it has lost nothing", got)
+		}
+		if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != want {
+			t.Errorf("it has %q, want %q", got, want)
+		}
+	}
+	c := redis.NewClient(&redis.Options{Addr: g.nodes[0].Addr()})
+	defer c.Close()
+	if err := c.ConfigSet(ctx, "appendfsync", "everysec").Err(); err == nil {
+		t.Error("a node at level disk stops syncing before it acknowledges")
+	}
+}
