@@ -59,8 +59,8 @@ func open(o Options, with partOptions) (*part, error) {
 	if err != nil {
 		return fail(fmt.Errorf("sentinel-port: %w", err))
 	}
-	p.sentinel = sentinel.Serve(sentinel.Options{Listener: l, View: p.view, Failover: p.failover, Password: o.Password, Version: o.Version,
-		Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
+	p.sentinel = sentinel.Serve(sentinel.Options{Listener: l, View: p.view, Failover: p.failover, Recover: p.recover, Password: o.Password,
+		Secret: o.Group.Secret, Version: o.Version, Period: o.Group.Timeout / 20, Patience: o.Group.Timeout, Logger: o.Logger})
 	return p, nil
 }
 
@@ -145,6 +145,40 @@ func (p *part) failover(ctx context.Context) error {
 		return err
 	}
 	return sentinel.ErrNoReplica
+}
+
+// recover makes a node the master that is not in sync, which loses what was acknowledged and the node lacks. It is for a group that has
+// no node in sync any longer: as long as one is alive, it says so.
+func (p *part) recover(ctx context.Context, address string) error {
+	var s directory.Shard
+	for _, one := range p.control.Shards() {
+		s = one
+	}
+	to := directory.NodeID(0)
+	for _, peer := range p.control.Peers() {
+		switch {
+		case peer.Silent:
+		case s.In(peer.Report.From):
+			return fmt.Errorf("the node at %s is in sync and has all that was acknowledged: it need not be lost", peer.Clients)
+		case peer.Clients == address:
+			to = peer.ID
+		}
+	}
+	switch {
+	case s.ID == 0:
+		return errors.New("the group has not begun yet")
+	case to == 0:
+		return fmt.Errorf("no node that serves clients at %s is heard", address)
+	}
+	a, err := p.control.Propose(ctx, directory.Command{Kind: directory.Recover, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: to,
+		AcceptLoss: true})
+	if err == nil && a.Refused != 0 {
+		err = a.Refused
+	}
+	if err == nil {
+		p.opt.Logger.Error("an operator has made a node the master that was not in sync: writes that were acknowledged may be lost", "node", to)
+	}
+	return err
 }
 
 // Witness is a node without data.

@@ -33,10 +33,11 @@ type client struct {
 	channels []string
 	patterns []string
 	quit     bool
+	later    func(context.Context) error // what a command does that takes long; answer says what came of it
 }
 
 // run answers a command. args has one word at least.
-func (c *client) run(ctx context.Context, args []string) {
+func (c *client) run(args []string) {
 	name, words := strings.ToLower(args[0]), args[1:]
 	switch {
 	case !c.loggedIn && c.opt.password() != "" && name != "auth" && name != "hello" && name != "quit":
@@ -63,7 +64,7 @@ func (c *client) run(ctx context.Context, args []string) {
 	case "info":
 		c.w.Verbatim("txt", c.info(words))
 	case "sentinel":
-		c.sentinel(ctx, words)
+		c.sentinel(words)
 	case "subscribe", "psubscribe":
 		c.subscribe(name, words)
 	case "unsubscribe", "punsubscribe":
@@ -107,7 +108,7 @@ func (c *client) ping(words []string) {
 
 // login checks a user's name and password.
 func (c *client) login(user, password string) bool {
-	want := c.opt.password()
+	want := c.opt.operator()
 	c.loggedIn = user == "default" && (want == "" || subtle.ConstantTimeCompare([]byte(password), []byte(want)) == 1)
 	return c.loggedIn
 }
@@ -120,7 +121,7 @@ func (c *client) auth(words []string) {
 		c.arity("auth")
 	case len(words) > 2:
 		c.w.Error("ERR syntax error")
-	case len(words) == 1 && c.opt.password() == "":
+	case len(words) == 1 && c.opt.operator() == "":
 		c.w.Error("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	case !c.login(append([]string{"default"}, words...)[len(words)-1], words[len(words)-1]):

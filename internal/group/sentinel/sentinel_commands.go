@@ -3,6 +3,7 @@ package sentinel
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -12,12 +13,19 @@ import (
 const about = " get-master-addr-by-name master replicas slaves sentinels ckquorum failover "
 
 // sentinel answers SENTINEL.
-func (c *client) sentinel(ctx context.Context, words []string) {
+func (c *client) sentinel(words []string) {
 	if len(words) == 0 {
 		c.arity("sentinel")
 		return
 	}
 	v, sub := c.opt.View(), strings.ToLower(words[0])
+	if (sub == "failover" || sub == "recover") && !c.operates() {
+		return
+	}
+	if sub == "recover" {
+		c.recover(v, words)
+		return
+	}
 	switch names := strings.Contains(about, " "+sub+" "); {
 	case names && len(words) != 2, !names && len(words) != 1 && (sub == "masters" || sub == "myid"):
 		c.arity("sentinel|" + sub)
@@ -56,7 +64,7 @@ func (c *client) sentinel(ctx context.Context, words []string) {
 	case "ckquorum":
 		c.quorum(v)
 	case "failover":
-		c.failover(ctx)
+		c.later = c.opt.Failover
 	case "myid":
 		c.w.BulkString(v.ID)
 	default:
@@ -82,8 +90,33 @@ func (c *client) quorum(v View) {
 		"master. Not enough available Sentinels to reach the majority and authorize a failover")
 }
 
-func (c *client) failover(ctx context.Context) {
-	switch err := c.opt.Failover(ctx); {
+// operates reports whether the client may change the group: it has logged in, or there is nothing to log in with.
+func (c *client) operates() bool {
+	if c.loggedIn || c.opt.operator() == "" {
+		return true
+	}
+	c.w.Error("NOAUTH Authentication required: AUTH with requirepass, or with masterauth.")
+	return false
+}
+
+// recover answers SENTINEL RECOVER group host port ACCEPT-LOSS, which Sentinel does not have.
+func (c *client) recover(v View, words []string) {
+	switch {
+	case len(words) != 5:
+		c.arity("sentinel|recover")
+	case words[1] != v.Name:
+		c.w.Error("ERR No such master with that name")
+	case !strings.EqualFold(words[4], "accept-loss"):
+		c.w.Error("ERR it may lose acknowledged writes: SENTINEL RECOVER group host port ACCEPT-LOSS does it")
+	default:
+		to := net.JoinHostPort(words[2], words[3])
+		c.later = func(ctx context.Context) error { return c.opt.Recover(ctx, to) }
+	}
+}
+
+// answer says what came of a command that takes long.
+func (c *client) answer(err error) {
+	switch {
 	case err == nil:
 		c.w.OK()
 	case errors.Is(err, ErrNoReplica):

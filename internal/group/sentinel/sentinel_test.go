@@ -37,7 +37,11 @@ func view() View {
 func asked(o *Options, commands ...string) string {
 	c := client{opt: o, id: 7}
 	for _, line := range commands {
-		c.run(context.Background(), strings.Fields(line))
+		c.run(strings.Fields(line))
+		if later := c.later; later != nil {
+			c.later = nil
+			c.answer(later(context.Background()))
+		}
 	}
 	return string(c.w.Buf)
 }
@@ -204,6 +208,28 @@ func TestAClientLogsInFirst(t *testing.T) {
 	}
 	if got := asked(o, "HELLO 3 AUTH default secret"); !strings.HasPrefix(got, "%6\r\n") {
 		t.Errorf("HELLO with AUTH: %q", got)
+	}
+}
+
+// A server whose users are those of an aclfile has no requirepass.
+func TestOnlyAClientThatHasLoggedInChangesTheGroup(t *testing.T) {
+	o := options(view())
+	o.Secret, o.Recover = "secret", func(_ context.Context, to string) error { return errors.New("recovers " + to) }
+	const no = "-NOAUTH Authentication required: AUTH with requirepass, or with masterauth.\r\n"
+	for commands, want := range map[string]string{
+		"PING;SENTINEL FAILOVER ebb":                               "+PONG\r\n" + no,
+		"SENTINEL RECOVER ebb h 1 ACCEPT-LOSS":                     no,
+		"AUTH secret;SENTINEL FAILOVER ebb":                        "+OK\r\n+OK\r\n",
+		"AUTH default secret;SENTINEL RECOVER ebb h 1 accept-loss": "+OK\r\n-ERR recovers h:1\r\n",
+		"AUTH secret;SENTINEL RECOVER other h 1 ACCEPT-LOSS":       "+OK\r\n-ERR No such master with that name\r\n",
+		"AUTH secret;SENTINEL RECOVER ebb h 1":                     "+OK\r\n-ERR wrong number of arguments for 'sentinel|recover' command\r\n",
+		"AUTH wrong;SENTINEL FAILOVER ebb":                         "-" + wrongPass + "\r\n" + no,
+		"AUTH secret;SENTINEL RECOVER ebb h 1 NO;PING": "+OK\r\n-ERR it may lose acknowledged writes: " +
+			"SENTINEL RECOVER group host port ACCEPT-LOSS does it\r\n+PONG\r\n",
+	} {
+		if got := asked(o, strings.Split(commands, ";")...); got != want {
+			t.Errorf("%s: %q, want %q", commands, got, want)
+		}
 	}
 }
 

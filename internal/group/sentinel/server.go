@@ -1,10 +1,12 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +30,10 @@ type Options struct {
 	View     func() View  // called often, and concurrently; it does not block
 	// Failover begins to promote another replica, and does not wait for the end. Errors: ErrNoReplica, ErrUnderWay and others.
 	Failover func(context.Context) error
+	// Recover makes the server at an address the master though it may lack what was acknowledged.
+	Recover  func(ctx context.Context, address string) error
 	Password func() string // of the user default; nil, or an empty one: clients need not log in
+	Secret   string        // masterauth: without a Password, clients that change the group log in with it; "": they need not
 	Version  string        // of Redis, for clients that ask
 	Period   time.Duration // between two looks for events
 	Patience time.Duration // how long a client may take for an answer
@@ -41,6 +46,9 @@ func (o *Options) password() string {
 	}
 	return o.Password()
 }
+
+// operator returns with what a client logs in that changes the group.
+func (o *Options) operator() string { return cmp.Or(o.password(), o.Secret) }
 
 // Service answers clients. The caller ends it by Close.
 type Service struct {
@@ -177,10 +185,32 @@ func (s *Service) read(c *conn) {
 			words[i] = string(a)
 		}
 		buf = buf[n:]
-		if len(words) > 0 && !c.say(func() { c.run(s.ctx, words) }) {
+		if len(words) == 0 {
+			continue
+		}
+		if w := strings.ToLower(words[0]); w == "post" || w == "host:" {
+			s.opt.Logger.Warn("a client of Sentinel's protocol speaks HTTP: it may be a page that a browser shows; its connection is closed")
+			return
+		}
+		if !c.say(func() { c.run(words) }) || !s.finish(c) {
 			return
 		}
 	}
+}
+
+// finish does what a command has left for later. Others may say something to the client meanwhile.
+func (s *Service) finish(c *conn) bool {
+	c.mu.Lock()
+	later := c.later
+	c.later = nil
+	c.mu.Unlock()
+	if later == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.opt.Patience)
+	err := later(ctx)
+	cancel()
+	return c.say(func() { c.answer(err) })
 }
 
 // say runs something that appends to what the client gets, and passes that to its writer. It reports false when the connection ends.

@@ -431,3 +431,43 @@ func TestAGroupOnDiskGoesOnAfterAllNodesWereKilled(t *testing.T) {
 		t.Error("a node at level disk stops syncing before it acknowledges")
 	}
 }
+
+// All members in sync have lost their memory: none is promoted until an operator accepts that.
+func TestAGroupWithoutANodeInSyncGoesOnWhenAnOperatorAcceptsTheLoss(t *testing.T) {
+	t.Parallel()
+	g := start(t, 2, "--appendonly", "yes")
+	g.settled(2)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	for _, p := range g.nodes {
+		p.Stop()
+	}
+	for _, p := range g.nodes {
+		if err := p.Begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	witness := redis.NewClient(&redis.Options{Addr: g.sentinels[2], MaxRetries: -1})
+	defer witness.Close()
+	host, port, _ := net.SplitHostPort(g.nodes[1].Addr())
+	g.eventually("no node is in sync", func() bool {
+		i := g.info(g.nodes[1])
+		return i["group_in_sync"] == "0" && i["group_node"] == "2"
+	})
+	if err := witness.Do(ctx, "SENTINEL", "RECOVER", "ebb", host, port, "YES").Err(); err == nil {
+		t.Error("a node is promoted, and the loss was not accepted")
+	}
+	g.eventually("the witness takes the command", func() bool {
+		return witness.Do(ctx, "SENTINEL", "RECOVER", "ebb", host, port, "ACCEPT-LOSS").Err() == nil
+	})
+	if master := g.settled(2); master != g.nodes[1] || g.info(master)["group_accepted_losses"] != "1" {
+		t.Errorf("%s leads, and counts %q losses", master.Addr(), g.info(master)["group_accepted_losses"])
+	}
+	if got := must[string](t)(g.client.Get(ctx, "k").Result()); got != "v" {
+		t.Errorf("it has %q", got)
+	}
+	err := witness.Do(ctx, "SENTINEL", "RECOVER", "ebb", host, port, "ACCEPT-LOSS").Err()
+	if err == nil || !strings.Contains(err.Error(), "is in sync") {
+		t.Errorf("a node is to be lost while one is in sync: %v", err)
+	}
+}
