@@ -205,14 +205,15 @@ func (m *Member) count() (n uint64) {
 // Close implements instance.Group.
 func (m *Member) Close() error {
 	m.cancel()
-	m.done.Wait()
 	m.mu.Lock()
 	p := m.part
 	m.mu.Unlock()
-	if p == nil {
-		return nil
+	var err error
+	if p != nil {
+		err = p.close() // before done: a proposal may wait for a disk that is full, until the voter ends
 	}
-	return p.close()
+	m.done.Wait()
+	return err
 }
 
 func (m *Member) notify() {

@@ -75,11 +75,11 @@ func listenAt(address string) string {
 
 func (p *part) close() error {
 	var err error
-	if p.sentinel != nil {
-		err = p.sentinel.Close()
-	}
 	if p.control != nil {
-		err = errors.Join(err, p.control.Close())
+		err = p.control.Close() // first: what clients of Sentinel's protocol have asked for ends with it
+	}
+	if p.sentinel != nil {
+		err = errors.Join(err, p.sentinel.Close())
 	}
 	return errors.Join(err, p.unlock())
 }
