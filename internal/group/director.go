@@ -64,6 +64,10 @@ func (m *Member) stepDown() {
 	m.opt.Logger.Warn("this node is no longer the master of its group", "epoch", m.role.epoch)
 	m.role = role{}
 	m.mu.Unlock()
+	select {
+	case m.rested <- struct{}{}:
+	default:
+	}
 }
 
 // lead makes the server the master of an epoch.

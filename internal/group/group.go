@@ -79,6 +79,7 @@ type Member struct {
 	wake      chan struct{} // cap 1: the director looks
 	proposals chan directory.Command
 	alone     chan struct{} // cap 1: the tail looks
+	rested    chan struct{} // cap 1: the server is no longer the master
 	synced    oplog.Signal  // the files hold more
 
 	mu       sync.Mutex // guards what follows
@@ -116,7 +117,8 @@ type role struct {
 // New returns a member. The instance calls the other methods.
 func New(o Options) *Member {
 	m := &Member{opt: o, wake: make(chan struct{}, 1), proposals: make(chan directory.Command, 1), alone: make(chan struct{}, 1),
-		synced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{}, byLink: map[shard.Link]*replication.Replica{}}
+		rested: make(chan struct{}, 1), synced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{},
+		byLink: map[shard.Link]*replication.Replica{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.node = shard.New(o.Now(), shard.Config{Level: o.Group.Level, Lease: o.Group.Lease, Lag: o.Group.Lag}, shard.Log{})
 	return m
@@ -430,7 +432,43 @@ func (m *Member) handOver(to directory.NodeID) bool {
 		return false
 	}
 	m.step(shard.HandOver{To: to})
-	return true
+	return m.node.Status(m.opt.Now()).State == shard.HandingOver
+}
+
+// Leave implements session.Member: a master that is about to stop hands the group over, and waits until another node is the master. It
+// gives up after group-timeout, and where no other node could be.
+func (m *Member) Leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.opt.Group.Timeout)
+	defer cancel()
+	look := time.NewTicker(m.opt.Group.Lease / ticksInLease)
+	defer look.Stop()
+	for {
+		m.mu.Lock()
+		s, leads := m.node.Status(m.opt.Now()), m.role.epoch != 0
+		m.mu.Unlock()
+		to := successor(s)
+		if !leads || s.State != shard.HandingOver && (to == 0 || !m.handOver(to)) && s.Gates.Epoch != 0 {
+			return
+		}
+		select {
+		case <-m.rested:
+		case <-look.C:
+		case <-ctx.Done():
+			m.opt.Logger.Warn("this master ends without having handed its group over: another node replaces it after group-timeout")
+			return
+		}
+	}
+}
+
+// successor returns the member in sync that has the most, 0 if none is linked.
+func successor(s shard.Status) (to directory.NodeID) {
+	least := uint64(0)
+	for _, p := range s.Members {
+		if p.InSync && p.Linked && (to == 0 || p.Behind < least) {
+			to, least = p.Node, p.Behind
+		}
+	}
+	return to
 }
 
 // nameOf returns the name of the stream of an epoch: the epoch, a random number, because groups that begin again count from 1, and a

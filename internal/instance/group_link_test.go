@@ -56,6 +56,7 @@ func (g *membership) refuse(call string) {
 func (g *membership) Attach(svc *session.Service) { g.svc = svc }
 func (g *membership) Begin() error                { return g.note("begin") }
 func (g *membership) Close() error                { return nil }
+func (g *membership) Leave(context.Context)       {}
 func (g *membership) Lease() bool                 { return true }
 func (g *membership) Info(func(string, any))      {}
 

@@ -61,15 +61,18 @@ func (s *Service) AbortShutdown() bool { return s.ending.abort() }
 // Shutdown returns Options.Shutdown, which ends the server; nil if clients may not end it.
 func (s *Service) Shutdown() func() { return s.opts.Shutdown }
 
-// PrepareShutdown saves the data as the options and the configuration require. Writes wait from
-// then on. After an error, which it returns only without Force, writes continue. Otherwise the
-// caller ends the server.
+// PrepareShutdown saves the data as the options and the configuration require. The master of a
+// group hands it over before, unless Now. Writes wait from then on. After an error, which it
+// returns only without Force, writes continue. Otherwise the caller ends the server.
 func (s *Service) PrepareShutdown(ctx context.Context, o ShutdownOptions) error {
 	ctx, err := s.ending.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.ending.end()
+	if g := s.opts.Group; g != nil && !o.Now {
+		g.Leave(ctx)
+	}
 	s.pause.begin(1<<50, false)
 	if !o.Now {
 		err = s.repl.AwaitReplicas(ctx, time.Duration(s.Config.Int("shutdown-timeout"))*time.Second)

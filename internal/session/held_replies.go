@@ -55,6 +55,8 @@ type Group interface {
 type Member interface {
 	Group
 	replication.Group
+	// Leave hands the group over if this server is its master and is about to end, and waits for that, until ctx ends at the latest.
+	Leave(ctx context.Context)
 }
 
 // Grouped reports whether the server is a member of a group, which chooses its master.

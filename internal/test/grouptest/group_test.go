@@ -471,3 +471,36 @@ func TestAGroupWithoutANodeInSyncGoesOnWhenAnOperatorAcceptsTheLoss(t *testing.T
 		t.Errorf("a node is to be lost while one is in sync: %v", err)
 	}
 }
+
+// Nothing is refused but for the moment of the exchange, and the group need not wait until the master is silent.
+func TestAMasterThatGetsSIGTERMHandsItsGroupOver(t *testing.T) {
+	t.Parallel()
+	g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--group-timeout", "5000")
+	first := g.settled(3)
+	ctx := t.Context()
+	must[string](t)(g.client.Set(ctx, "k", "v", 0).Result())
+	first.Stop()
+	var second *realserver.Process
+	g.eventually("another node leads", func() bool {
+		for _, p := range g.nodes {
+			if p != first && g.info(p)["group_state"] == "leading" {
+				second = p
+			}
+		}
+		return second != nil
+	})
+	for _, p := range g.nodes {
+		b, err := os.ReadFile(p.Log())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "the master was silent") {
+			t.Errorf("%s has replaced a silent master", p.Addr())
+		}
+	}
+	c := redis.NewClient(&redis.Options{Addr: second.Addr(), MaxRetries: -1})
+	defer c.Close()
+	if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" {
+		t.Errorf("it has %q", got)
+	}
+}
