@@ -295,12 +295,13 @@ func (m *Member) Info(put func(name string, value any)) {
 	s.Info(put)
 }
 
-// report is what heartbeats say.
+// report is what heartbeats say. A node that was promoted and could not become the master, because something holds its shards, is not
+// the master, and is replaced.
 func (m *Member) report() shard.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.node.Status(m.opt.Now())
-	r := shard.Report{From: s.Self, Master: s.Gates.Epoch, End: uint64(m.log.End())}
+	r := shard.Report{From: s.Self, Master: m.role.epoch, End: uint64(m.log.End())}
 	if s.Shard.Epoch == 0 { // the group begins with the node that has data
 		r.End = max(r.End, m.keys)
 	}

@@ -106,3 +106,22 @@ func TestAGreetingIsOfTheSameGroup(t *testing.T) {
 		}
 	}
 }
+
+// A node that was promoted, and has not become the master because something holds its shards, is replaced as a silent one is.
+func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
+	m := New(Options{Group: &settings.Group{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
+	m.log = oplog.New(0)
+	self := directory.Member{Node: 1, Incarnation: 1}
+	m.registered(self, nil)
+	m.applied([]directory.Shard{{ID: 1, Epoch: 1, Version: 1, Master: self, InSync: []directory.Member{self}}})
+	if got := m.node.Gates(0).Epoch; got != 1 {
+		t.Fatalf("the node is the master of epoch %d", got)
+	}
+	if r := m.report(); r.Master != 0 || r.From != self {
+		t.Errorf("it says %+v", r)
+	}
+	m.role.epoch = 1
+	if r := m.report(); r.Master != 1 {
+		t.Errorf("the master says %+v", r)
+	}
+}
