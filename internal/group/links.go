@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/group/directory"
 	"github.com/ebbdb/ebb/internal/group/shard"
@@ -14,7 +15,7 @@ import (
 // This file is what links tell the node: replication.Group. The texts that members say to each other are
 //
 //	greeting           group-name/node/incarnation/epoch/seal
-//	stamp              ebb-group/epoch/sent/released
+//	stamp              ebb-group/epoch/sent/lease/released
 //	acknowledgement    offset/sent
 
 // Errors of links.
@@ -188,15 +189,16 @@ func stampText(epoch uint64, s shard.Stamp) string {
 	if s.Released {
 		released = 1
 	}
-	return fmt.Sprintf("%s/%d/%d/%d", stampWord, epoch, int64(s.Sent), released)
+	return fmt.Sprintf("%s/%d/%d/%d/%d", stampWord, epoch, int64(s.Sent), int64(s.Lease), released)
 }
 
 func parseStamp(text string) (epoch uint64, s shard.Stamp, ok bool) {
 	f := strings.Split(text, "/")
-	if len(f) != 4 || f[0] != stampWord {
+	if len(f) != 5 || f[0] != stampWord {
 		return 0, s, false
 	}
 	epoch, err := strconv.ParseUint(f[1], 10, 63)
 	sent, err2 := strconv.ParseInt(f[2], 10, 64)
-	return epoch, shard.Stamp{Sent: shard.Time(sent), Released: f[3] == "1"}, err == nil && err2 == nil
+	lease, err3 := strconv.ParseInt(f[3], 10, 64)
+	return epoch, shard.Stamp{Sent: shard.Time(sent), Lease: time.Duration(lease), Released: f[4] == "1"}, errors.Join(err, err2, err3) == nil
 }

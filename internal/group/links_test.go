@@ -15,14 +15,14 @@ import (
 )
 
 func TestAStampIsReadAsItWasWritten(t *testing.T) {
-	for _, want := range []shard.Stamp{{}, {Sent: 7 * time.Second}, {Sent: 1, Released: true}} {
+	for _, want := range []shard.Stamp{{}, {Sent: 7 * time.Second}, {Sent: 1, Released: true}, {Sent: 1, Lease: time.Second}} {
 		epoch, got, ok := parseStamp(stampText(3, want))
 		if !ok || epoch != 3 || got != want {
 			t.Errorf("%+v is read as %+v of epoch %d, %v", want, got, epoch, ok)
 		}
 	}
-	for _, bad := range []string{"", "PING", "ebb-group/1/2", "ebb-group/x/2/0", "ebb-group/1/x/0", "other/1/2/0",
-		"ebb-group/1/2/0/0", "ebb-group/-1/2/0"} {
+	for _, bad := range []string{"", "PING", "ebb-group/1/2/0", "ebb-group/x/2/1/0", "ebb-group/1/x/1/0", "ebb-group/1/2/x/0",
+		"other/1/2/1/0", "ebb-group/1/2/1/0/0", "ebb-group/-1/2/1/0"} {
 		if _, _, ok := parseStamp(bad); ok {
 			t.Errorf("%q is read as a stamp", bad)
 		}
@@ -88,25 +88,6 @@ func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
 	}
 }
 
-func TestAGreetingIsOfTheSameGroup(t *testing.T) {
-	m := &Member{opt: Options{Group: &settings.Group{Name: "ebb", Secret: "s"}}}
-	sealed := func(text string) string { return text + "/" + m.seal("greeting", text) }
-	want := shard.Greeting{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}
-	if got, err := m.parseGreeting(sealed("ebb/2/5/7")); err != nil || got != want {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
-	}
-	if g, err := m.parseGreeting("ebb/2/5/7/0123456789abcdef"); err == nil {
-		t.Errorf("a stranger is read as %+v", g)
-	}
-	for _, bad := range []string{"", "other/2/5/7", "ebb/2/5", "ebb/x/5/7", "ebb/2/x/7", "ebb/2/5/x", "ebb/2/5/-7", "ebb/2/5/7/8"} {
-		for _, text := range []string{bad, sealed(bad)} {
-			if g, err := m.parseGreeting(text); err == nil {
-				t.Errorf("%q is read as %+v", text, g)
-			}
-		}
-	}
-}
-
 // A node that was promoted, and has not become the master because something holds its shards, is replaced as a silent one is.
 func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 	m := New(Options{Group: &settings.Group{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
@@ -123,5 +104,24 @@ func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 	m.role.epoch = 1
 	if r := m.report(); r.Master != 1 {
 		t.Errorf("the master says %+v", r)
+	}
+}
+
+func TestAGreetingIsOfTheSameGroup(t *testing.T) {
+	m := &Member{opt: Options{Group: &settings.Group{Name: "ebb", Secret: "s"}}}
+	sealed := func(text string) string { return text + "/" + m.seal("greeting", text) }
+	want := shard.Greeting{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}
+	if got, err := m.parseGreeting(sealed("ebb/2/5/7")); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if g, err := m.parseGreeting("ebb/2/5/7/0123456789abcdef"); err == nil {
+		t.Errorf("a stranger is read as %+v", g)
+	}
+	for _, bad := range []string{"", "other/2/5/7", "ebb/2/5", "ebb/x/5/7", "ebb/2/x/7", "ebb/2/5/x", "ebb/2/5/-7", "ebb/2/5/7/8"} {
+		for _, text := range []string{bad, sealed(bad)} {
+			if g, err := m.parseGreeting(text); err == nil {
+				t.Errorf("%q is read as %+v", text, g)
+			}
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package shard
 
-import "github.com/ebbdb/ebb/internal/group/directory"
+import (
+	"time"
+
+	"github.com/ebbdb/ebb/internal/group/directory"
+)
 
 // Link names a connection between two nodes. Each of the two numbers its own connections, from 1 on.
 type Link uint64
@@ -79,6 +83,8 @@ type Ack struct {
 // Stamp goes with each part of the stream and each heartbeat, of which one is due each Lease/4.
 type Stamp struct {
 	Sent Time // the master's clock as it was sent
+	// Lease is the master's, for which it counts on the promise: this node's own may be shorter while the directive is being changed.
+	Lease time.Duration
 	// Released: the master has given up its lease, so the replica is free of the promises that it has made.
 	Released bool
 }

@@ -229,7 +229,7 @@ func (n *Node) lease(now Time) bool {
 
 // Stamp returns what a master sends with each part of its stream, and with each heartbeat.
 func (n *Node) Stamp(now Time) Stamp {
-	return Stamp{Sent: now, Released: n.master != nil && n.master.released}
+	return Stamp{Sent: now, Lease: n.conf.Lease, Released: n.master != nil && n.master.released}
 }
 
 // isFresh reports whether a member has within Lag acknowledged all that the log held. Each member has Lag from when this node served.

@@ -114,16 +114,16 @@ func (n *Node) streamed(now Time, e Streamed) {
 	n.acknowledge()
 }
 
-// pledge takes a stamp: from when it arrives this node does not serve as master for Lease, so that the master may answer reads. A
-// master that serves and has given its lease up frees it. That covers what it has promised to masters before as well: their
-// leases ended before this master served.
+// pledge takes a stamp: from when it arrives this node does not serve as master for the lease, its own or the master's, so that the
+// master may answer reads. A master that serves and has given its lease up frees it. That covers what it has promised to masters before
+// as well: their leases ended before this master served.
 func (n *Node) pledge(now Time, s Stamp) {
 	n.link.stamp = s
 	if s.Released {
 		n.promise = never
 		return
 	}
-	n.promise = max(n.promise, now+n.conf.Lease)
+	n.promise = max(n.promise, now+max(n.conf.Lease, s.Lease))
 }
 
 // acknowledge tells the master how far this node is, once the resynchronisation of the link is finished.

@@ -284,6 +284,23 @@ func TestAPromotedNodeWaitsForItsPromise(t *testing.T) {
 	}
 }
 
+// While sync-lease is being changed, a replica may have a shorter one than its master.
+func TestAPromiseHoldsForTheLeaseOfTheMaster(t *testing.T) {
+	n := begin(t, two, directory.Memory, Log{}, state(1, 1, 1, one, one, two))
+	n.step(Connected{9})
+	n.step(Received{Message{9, Resync{Epoch: 1}}})
+	n.step(Streamed{Link: 9, Stamp: Stamp{Sent: 5, Lease: 10 * sec}})
+	n.step(Applied{state(2, 2, 1, two, one, two)})
+	n.at(10*sec - 1)
+	if n.Gates(n.now).Serving {
+		t.Error("it serves while the master before counts on its promise")
+	}
+	n.at(10 * sec)
+	if !n.Gates(n.now).Serving {
+		t.Error("it does not serve when its promise is over")
+	}
+}
+
 func TestARestartedNodeCountsAPromise(t *testing.T) {
 	n := begin(t, two, directory.Disk, Log{}, state(1, 1, 1, one, one, two))
 	n.step(Applied{state(2, 2, 1, two, one, two)})
