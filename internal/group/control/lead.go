@@ -13,6 +13,10 @@ func (k *Control) leads() {
 		if err := k.hear(k.beat()); err != nil {
 			k.conf.Logger.Warn("this node is not in the list of the group", "error", err)
 		}
+		if k.voter.Yield() {
+			current = false
+			continue
+		}
 		current = k.voter.Leading() && (current || k.voter.Barrier() == nil)
 		next, silent := k.decide()
 		if !current {

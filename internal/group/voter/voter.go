@@ -305,6 +305,18 @@ func (v *Voter) StepDown() error { return v.shown(v.raft.LeadershipTransfer().Er
 // Err returns why the voter has ended by itself, or nil: it has met a command or a snapshot that it cannot read.
 func (v *Voter) Err() error { return v.machine.broken() }
 
+// Yield has another voter elected if this one leads and has met what it cannot read, and reports whether it has: its copy of the directory
+// stays as it was, while another voter may run a newer program. The caller tries again as long as the voter runs.
+func (v *Voter) Yield() bool {
+	if v.Err() == nil {
+		return false
+	}
+	if v.Leading() {
+		_ = v.StepDown() // the next call tries again
+	}
+	return true
+}
+
 // Changed receives after changes of the directory on this voter. One goroutine waits for it, and looks at all of the state.
 func (v *Voter) Changed() <-chan struct{} { return v.machine.changed }
 

@@ -432,3 +432,23 @@ func TestAnIncompleteConfigIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A newer program leads, adds a command that this one cannot read, and ends: this one may be elected with an old copy of the directory.
+func TestAVoterThatCannotReadTheDirectoryDoesNotLead(t *testing.T) {
+	bubble(t, func(g *group) {
+		g.found(3)
+		g.nodes(3)
+		old := g.leader()
+		if old.Yield() {
+			t.Fatal("a voter that can read all yields")
+		}
+		unlock := old.machine.locked()
+		old.machine.err = errors.New("a command of a newer version")
+		unlock()
+		g.until("another voter leads", func() bool { return old.Yield() && !old.Leading() })
+		if next := g.leader(old.Self().Node); next == old {
+			t.Error("it leads")
+		}
+		g.propose(directory.Command{Kind: directory.Register, Node: 1, Incarnation: 2, Process: 2}, 0)
+	})
+}
