@@ -194,7 +194,7 @@ func (k *Control) Propose(ctx context.Context, c directory.Command) (directory.A
 }
 
 // answer answers the call of another node.
-func (k *Control) answer(ctx context.Context, _ string, request []byte) []byte {
+func (k *Control) answer(ctx context.Context, from string, request []byte) []byte {
 	select {
 	case <-k.opened:
 	case <-ctx.Done():
@@ -216,11 +216,28 @@ func (k *Control) answer(ctx context.Context, _ string, request []byte) []byte {
 		}
 	case kindPropose:
 		c, err := directory.DecodeCommand(body)
+		if err == nil {
+			err = k.registers(from, c)
+		}
 		if err != nil {
 			return appendOutcome(nil, directory.Answer{}, err)
 		}
 		a, err := k.voter.Propose(c)
 		return appendOutcome(nil, a, err)
+	}
+	return nil
+}
+
+// registers refuses the Register of a node whose heartbeats are not counted: its list has another order, and with it another node's number.
+// It would throw that node out of the in-sync set.
+func (k *Control) registers(from string, c directory.Command) error {
+	if c.Kind != directory.Register {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h := k.heard[c.Node]; h.server.Node == 0 || h.server.Name() != from {
+		return fmt.Errorf("node %d is not registered by %s, of which no heartbeat is counted", c.Node, from)
 	}
 	return nil
 }

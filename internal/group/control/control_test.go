@@ -480,3 +480,34 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 		}
 	}
 }
+
+// A node whose list has another order counts itself as another node.
+func TestANodeRegistersItselfAlone(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		m := w.group()
+		leader := m
+		w.until("a leader", func() bool {
+			for _, n := range w.nodes {
+				if n.voter.Leading() {
+					leader = n
+				}
+			}
+			return leader.voter.Leading()
+		})
+		before := w.nodes[3].report().From
+		c := directory.Command{Kind: directory.Register, Node: 3, Incarnation: before.Incarnation + 1, Process: 99}
+		ask := func(from string) error {
+			_, err := parseOutcome(leader.answer(context.Background(), from, directory.AppendCommand([]byte{kindPropose}, c)))
+			return err
+		}
+		if err := ask("3.00000000000000ff"); err == nil {
+			t.Error("a stranger registers node 3")
+		}
+		if s := leader.Shards()[0]; !s.In(before) {
+			t.Errorf("node 3 is no longer in sync: %+v", s)
+		}
+		if err := ask(w.nodes[3].Self().Name()); err != nil {
+			t.Errorf("node 3 itself: %v", err)
+		}
+	})
+}
