@@ -69,6 +69,8 @@ type connectionHost interface {
 	beginBarrier(conn reactor.Conn) *barrier
 	// leased reports whether the server's group gives it the lease.
 	leased() bool
+	// unsyncedAfter returns for how long, in us, a reply waits for a group.
+	unsyncedAfter() int64
 	// now returns the time in us.
 	now() int64
 }

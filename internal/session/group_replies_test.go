@@ -641,6 +641,15 @@ func TestAnEmbeddedCallReturnsWhenTheMembersHaveIt(t *testing.T) {
 		g.log.Alarm()
 		returns("a late write", done, session.ErrUnsynced)
 
+		services.Must(t, g.Config.Change(true, "sync-timeout", "7000"))
+		done = call(t.Context(), "SET", "k", "x")
+		g.pass(5 * time.Second)
+		g.log.Alarm()
+		waits("a write with a longer sync-timeout", done)
+		g.pass(2 * time.Second)
+		g.log.Alarm()
+		returns("a write that is late even so", done, session.ErrUnsynced)
+
 		done = call(t.Context(), "SET", "k", "y")
 		g.depose()
 		returns("a write of a term that is over", done, session.ErrUnsynced)

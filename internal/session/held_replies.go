@@ -38,7 +38,7 @@ import (
 //
 // In a group a reply also waits for the lease if one of its transactions added nothing to the stream: another node could be the master
 // and have newer data. (One that wrote needs none: the members that acknowledged the write have no other master.) If the server is no
-// longer the master of the term in which the first command of the batch began, or after unsyncedAfter, the outcome is not certain: the
+// longer the master of the term in which the first command of the batch began, or after sync-timeout, the outcome is not certain: the
 // client gets an error, and the connection closes.
 
 // Group is what a server asks of the group that it belongs to. Besides, the group calls Log.SetCommitted when its members have
@@ -96,8 +96,8 @@ func (s *Service) leased() bool {
 // now implements connectionHost.
 func (s *Service) now() int64 { return s.DB.Clock().Micros() }
 
-// unsyncedAfter is for how long, in us, a reply waits for a group.
-const unsyncedAfter = 5e6
+// unsyncedAfter implements connectionHost.
+func (s *Service) unsyncedAfter() int64 { return s.unsynced.Load() }
 
 const (
 	unsyncedText = "UNSYNCED what came of the last commands is not certain"
@@ -238,7 +238,7 @@ func (c *connection) release(out []byte) []byte {
 		out = append(out, h.out...)
 	case failure != nil && log.Always() && h.did&engine.Wrote != 0:
 		out = c.lose(out, "MISCONF Errors writing to the AOF file: "+cleantext.Reply(failure.Error())+uncertain)
-	case h.holds.Group() && c.host.now()-h.since >= unsyncedAfter:
+	case h.holds.Group() && c.host.now()-h.since >= c.host.unsyncedAfter():
 		out = c.lose(out, unsyncedText)
 	default:
 		return out
@@ -346,7 +346,7 @@ func (c *Session) settled(ctx context.Context, foreign bool) error {
 			return nil
 		case failure != nil && log.Always() && did&engine.Wrote != 0:
 			return fmt.Errorf("%w: %w", ErrNotDurable, failure)
-		case c.holds.Group() && c.svc.now()-since >= unsyncedAfter:
+		case c.holds.Group() && c.svc.now()-since >= c.svc.unsyncedAfter():
 			return ErrUnsynced
 		}
 		select {

@@ -29,6 +29,7 @@ type limits struct {
 	latency   atomic.Bool    // latency-tracking
 	evictFor  atomic.Int64   // ns that a command may spend on eviction
 	busyAfter atomic.Int64   // us after which a script is overdue
+	unsynced  atomic.Int64   // us for which a reply waits for a group: sync-timeout
 }
 
 // configs runs one CONFIG SET at a time, and lends its transaction to the code that applies the
@@ -64,6 +65,7 @@ func (s *Service) bindings() []binding {
 			s.DB.SetMaxString(int(c.ProtoMaxBulkLen()))
 			return nil
 		}},
+		{[]string{"sync-timeout"}, func(c *config.Set) error { s.unsynced.Store(c.Int("sync-timeout") * 1000); return nil }},
 		{[]string{"timeout"}, func(c *config.Set) error { s.timeout.Store(c.Timeout()); return nil }},
 		{[]string{"client-query-buffer-limit"}, func(c *config.Set) error { s.maxInput.Store(c.ClientQueryBufferLimit()); return nil }},
 		{[]string{"client-output-buffer-limit"}, s.setOutputLimits},
