@@ -1,6 +1,8 @@
 // Command ebb is the server, and the tools for its operators.
 //
 //	ebb serve     a server that speaks the Redis protocol
+//	ebb witness   a node of a group that has a vote and no data
+//	ebb group     show the state of a group
 //	ebb demo      a server with sample data that moves, and the web console
 //	ebb cli       talk to one
 //	ebb health    tell by the exit status whether a server can be used
@@ -51,8 +53,9 @@ func main() {
 
 // commands returns the subcommands, in the order of the help.
 func commands() []*cobra.Command {
-	return []*cobra.Command{serveCommand(), witnessCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(), migrateCommand(),
-		handoverCommand(), queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand(),
+	return []*cobra.Command{serveCommand(), witnessCommand(), groupCommand(), demoCommand(), cliCommand(), healthCommand(), doctorCommand(),
+		migrateCommand(), handoverCommand(),
+		queueCommand(), backupCommand(), checkCommand(), benchCommand(), tourCommand(), manCommand(), versionCommand(),
 		sentinelCommand()}
 }
 
