@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ebbdb/ebb/internal/testing/certtest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
@@ -499,6 +501,50 @@ func TestAMasterThatGetsSIGTERMHandsItsGroupOver(t *testing.T) {
 		}
 	}
 	c := redis.NewClient(&redis.Options{Addr: second.Addr(), MaxRetries: -1})
+	defer c.Close()
+	if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" {
+		t.Errorf("it has %q", got)
+	}
+}
+
+func TestTheNodesOfAGroupSpeakTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := certtest.Make(t, "node")
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, b := range map[string][]byte{certFile: cert, keyFile: key} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ports := map[*realserver.Process]string{}
+	g := startWith(t, 3, func(_ int, p *realserver.Process) {
+		ports[p] = strconv.Itoa(realserver.FreePort(t))
+		p.Args("--tls-port", ports[p])
+	}, "--appendonly", "no", "--min-sync-replicas", "1", "--tls-replication", "yes", "--tls-cert-file", certFile, "--tls-key-file", keyFile,
+		"--tls-ca-cert-file", certFile)
+	leads := func(without *realserver.Process, inSync string) (master *realserver.Process) {
+		g.eventually("a master leads", func() bool {
+			for _, p := range g.nodes {
+				if i := g.info(p); p != without && i["group_state"] == "leading" && i["group_in_sync"] == inSync {
+					master = p
+				}
+			}
+			return master != nil
+		})
+		return master
+	}
+	ctx, first := t.Context(), leads(nil, "3")
+	for _, p := range g.nodes {
+		if p != first {
+			g.eventually("its link goes to the TLS port", func() bool { return g.info(p)["master_port"] == ports[first] })
+		}
+	}
+	c := redis.NewClient(&redis.Options{Addr: first.Addr()})
+	must[string](t)(c.Set(ctx, "k", "v", 0).Result())
+	_ = c.Close()
+	first.Kill()
+	c = redis.NewClient(&redis.Options{Addr: leads(first, "2").Addr()})
 	defer c.Close()
 	if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" {
 		t.Errorf("it has %q", got)
