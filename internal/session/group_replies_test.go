@@ -199,6 +199,26 @@ func TestInfoTellsOfTheGroup(t *testing.T) {
 	}
 }
 
+// A network loop locks all shards for INFO and CONFIG. Their replies wait for no member all the same, and hide no write before them.
+func TestAnOperatorGetsAnswersWithoutTheGroup(t *testing.T) {
+	g := joinedOnLoop(t)
+	p := g.onLoop(t)
+	p.Held(t, services.Request("SET", "k", "v"))
+	g.unled.Store(true)
+	for _, words := range [][]string{{"INFO", "replication"}, {"INFO"}, {"CONFIG", "GET", "sync-timeout"}, {"CONFIG", "SET", "sync-timeout", "5000"}} {
+		if out, v := g.onLoop(t).Step(services.Request(words...)); out == "" || v != reactor.Continue {
+			t.Errorf("%s: %q, %v", words, out, v)
+		}
+	}
+	q := g.onLoop(t)
+	q.Held(t, append(services.Request("SET", "k", "w"), services.Request("INFO", "replication")...))
+	g.commit(g.log.End())
+	q.Wait()
+	if out, _ := q.Step(nil); !strings.HasPrefix(out, "+OK\r\n") {
+		t.Errorf("a write and INFO: %q", out)
+	}
+}
+
 func TestATermThatIsOverTellsOfNothing(t *testing.T) {
 	g := joined(t)
 	writer, reader, listener, popper := g.dial(t), g.dial(t), g.dial(t), g.dial(t)
