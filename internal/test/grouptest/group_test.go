@@ -507,6 +507,33 @@ func TestAMasterThatGetsSIGTERMHandsItsGroupOver(t *testing.T) {
 	}
 }
 
+func TestReadsWithoutTheLeaseAreAnsweredOnlyWithSyncReadsLocal(t *testing.T) {
+	t.Parallel()
+	for _, reads := range []string{"lease", "local"} {
+		t.Run(reads, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, 3, "--appendonly", "no", "--min-sync-replicas", "1", "--sync-reads", reads, "--sync-timeout", "1000")
+			master := g.settled(3)
+			must[string](t)(g.client.Set(t.Context(), "k", "v", 0).Result())
+			for _, p := range g.nodes {
+				if p != master {
+					p.Pause(t)
+					defer p.Resume(t)
+				}
+			}
+			g.eventually("the lease is over", func() bool { return g.info(master)["group_lease"] == "0" })
+			c := redis.NewClient(&redis.Options{Addr: master.Addr(), MaxRetries: -1, ReadTimeout: tier.Patience})
+			defer c.Close()
+			switch got, err := c.Get(t.Context(), "k").Result(); {
+			case reads == "local" && (err != nil || got != "v"):
+				t.Errorf("a read: %q, %v", got, err)
+			case reads == "lease" && (err == nil || !strings.HasPrefix(err.Error(), "UNSYNCED")):
+				t.Errorf("a read that another node may know better: %q, %v", got, err)
+			}
+		})
+	}
+}
+
 func TestTheNodesOfAGroupSpeakTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
