@@ -186,7 +186,7 @@ func (m *Member) save(self directory.Member) {
 }
 
 // syncedTo returns up to where the files hold the stream. Where a full synchronisation has replaced the data, they hold none of it until
-// they are written anew. At level memory nothing depends on it.
+// they are written again. At level memory nothing depends on it.
 func (m *Member) syncedTo() uint64 {
 	if m.opt.Group.Level == directory.Disk && !m.svc.Keeper().AppendOnly() {
 		return 0

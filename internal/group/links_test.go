@@ -68,7 +68,7 @@ func TestTheNameOfAStreamHasItsEpoch(t *testing.T) {
 	}
 }
 
-// A server that is no member of the group may answer at the address of one.
+// A server outside of the group may answer at the address of a member.
 func TestTheStreamOfAnyServerIsNoMasters(t *testing.T) {
 	m := New(Options{Group: &settings.Group{Name: "ebb", Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
 		Random: func() uint64 { return 1 }})

@@ -205,7 +205,9 @@ func TestAnOperatorGetsAnswersWithoutTheGroup(t *testing.T) {
 	p := g.onLoop(t)
 	p.Held(t, services.Request("SET", "k", "v"))
 	g.unled.Store(true)
-	for _, words := range [][]string{{"INFO", "replication"}, {"INFO"}, {"CONFIG", "GET", "sync-timeout"}, {"CONFIG", "SET", "sync-timeout", "5000"}} {
+	for _, words := range [][]string{
+		{"INFO", "replication"}, {"INFO"}, {"CONFIG", "GET", "sync-timeout"}, {"CONFIG", "SET", "sync-timeout", "5000"},
+	} {
 		if out, v := g.onLoop(t).Step(services.Request(words...)); out == "" || v != reactor.Continue {
 			t.Errorf("%s: %q, %v", words, out, v)
 		}

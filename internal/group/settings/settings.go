@@ -211,7 +211,7 @@ func (g *Group) fits(v Values) error {
 	case v.Bool("cluster-enabled"):
 		return errors.New("cluster-enabled is yes beside group: want no; clients find the master by Sentinel's protocol")
 	case !v.Bool("replica-read-only"):
-		return errors.New("replica-read-only is no beside group: want yes; the group would count what a replica wrote for itself")
+		return errors.New("replica-read-only must be yes beside group, got no: a replica would otherwise have more than the group")
 	case g.Level == directory.Disk && (!v.Bool("appendonly") || v.String("appendfsync") != "always"):
 		return fmt.Errorf("sync-level is disk, with appendonly %s and appendfsync %s: want yes and always, so that what a node acknowledges "+
 			"is on its disk", yesNo(v.Bool("appendonly")), v.String("appendfsync"))
