@@ -229,7 +229,7 @@ func (d *due) measure(ctx context.Context) error {
 
 // phase prints how many commands of the clients the server answers in a time.
 func (d *due) phase(ctx context.Context, name string, span time.Duration) error {
-	cpu, err := cpuTime(d.cfg.PID)
+	cpu, err := CPUTime(d.cfg.PID)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (d *due) phase(ctx context.Context, name string, span time.Duration) error 
 		return err
 	}
 	n, elapsed := d.commands.Load()-n, time.Since(start)
-	after, err := cpuTime(d.cfg.PID)
+	after, err := CPUTime(d.cfg.PID)
 	if err != nil {
 		return err
 	}

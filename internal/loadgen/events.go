@@ -114,7 +114,7 @@ func (e *events) prepare(ctx context.Context) error {
 // measure reads the stream until all entries are there, and prints what was found.
 func (e *events) measure(ctx context.Context) error {
 	p := probes{target: e.cfg.Target, rate: e.cfg.Rate}
-	cpu, err := cpuTime(e.cfg.PID)
+	cpu, err := CPUTime(e.cfg.PID)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (e *events) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	used, err := cpuTime(e.cfg.PID)
+	used, err := CPUTime(e.cfg.PID)
 	if err != nil {
 		return err
 	}

@@ -108,13 +108,13 @@ func Run(ctx context.Context, cfg Config, test Test) (Result, error) {
 		}
 		r.workers = append(r.workers, w)
 	}
-	cpu, err := cpuTime(cfg.PID)
+	cpu, err := CPUTime(cfg.PID)
 	if err != nil {
 		return Result{}, err
 	}
 	err = r.work(ctx)
 	res := r.result(test.Name)
-	if used, cpuErr := cpuTime(cfg.PID); cpuErr == nil && cfg.PID != 0 {
+	if used, cpuErr := CPUTime(cfg.PID); cpuErr == nil && cfg.PID != 0 {
 		res.ServerCPU = used - cpu
 	}
 	return res, err

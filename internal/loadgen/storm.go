@@ -194,7 +194,7 @@ func (s *storm) watch(ctx context.Context) (v view, err error) {
 	if err := s.line.wait(ctx, s.deadline, "measuring before the storm"); err != nil {
 		return v, err
 	}
-	cpu, err := cpuTime(s.cfg.PID)
+	cpu, err := CPUTime(s.cfg.PID)
 	if err != nil {
 		return v, err
 	}
@@ -222,7 +222,7 @@ func (s *storm) watch(ctx context.Context) (v view, err error) {
 	if err := s.line.wait(ctx, s.deadline.Add(v.during), "measuring during the storm"); err != nil {
 		return v, err
 	}
-	used, err := cpuTime(s.cfg.PID)
+	used, err := CPUTime(s.cfg.PID)
 	if err != nil {
 		return v, err
 	}

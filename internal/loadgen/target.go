@@ -187,8 +187,8 @@ func (t Target) emptied(ctx context.Context, agreed bool) (c *client, end func()
 	return c, end, nil
 }
 
-// cpuTime returns the CPU time of a process; 0 for no process.
-func cpuTime(pid int) (time.Duration, error) {
+// CPUTime returns the CPU time of a process; 0 for no process.
+func CPUTime(pid int) (time.Duration, error) {
 	if pid == 0 {
 		return 0, nil
 	}

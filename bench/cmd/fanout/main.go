@@ -15,13 +15,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ebbdb/ebb/bench/servers"
 )
 
 var (
@@ -30,7 +31,6 @@ var (
 	rate        = flag.Int("rate", 50, "messages a second")
 	messages    = flag.Int("messages", 500, "messages in a round")
 	rounds      = flag.Int("rounds", 3, "rounds, each with a new server")
-	port        = flag.Int("port", 7660, "the server's port")
 )
 
 // A message is the instant of its PUBLISH in ns, in twenty digits, so that all deliveries have the same length.
@@ -55,12 +55,12 @@ func main() {
 
 // round measures once, with a new server.
 func round(ctx context.Context) error {
-	pid, stop, err := start(ctx)
+	server, err := servers.Start(ctx, *program)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	publisher, err := dial(ctx)
+	defer server.Stop()
+	publisher, err := server.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func round(ctx context.Context) error {
 	late, errs := make([][]time.Duration, *subscribers), make([]error, *subscribers)
 	var all sync.WaitGroup
 	for i := range *subscribers {
-		c, err := dial(ctx)
+		c, err := server.Dial(ctx)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,11 @@ func round(ctx context.Context) error {
 		}
 		all.Go(func() { late[i], errs[i] = receive(c) })
 	}
-	used, began := cpu(pid), time.Now()
+	before, err := server.CPU()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
 	if err := send(publisher, began); err != nil {
 		return err
 	}
@@ -89,7 +93,12 @@ func round(ctx context.Context) error {
 	if err := cmp.Or(errs...); err != nil {
 		return err
 	}
-	report(slices.Concat(late...), time.Since(began), cpu(pid)-used)
+	took := time.Since(began)
+	after, err := server.CPU()
+	if err != nil {
+		return err
+	}
+	report(slices.Concat(late...), took, after-before)
 	return nil
 }
 
@@ -137,59 +146,3 @@ func report(late []time.Duration, took, used time.Duration) {
 }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
-
-func address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(*port)) }
-
-func dial(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "tcp", address())
-}
-
-// start starts the server, and waits until it listens.
-func start(ctx context.Context) (pid int, stop func(), err error) {
-	args := []string{"--port", strconv.Itoa(*port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"}
-	if strings.Contains(filepath.Base(*program), "ebb") {
-		args = append([]string{"serve"}, args...)
-	}
-	path, err := exec.LookPath(*program)
-	if err != nil {
-		return 0, nil, err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return 0, nil, err
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	if cmd.Dir, err = os.MkdirTemp("", "fanout-"); err != nil {
-		return 0, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return 0, nil, err
-	}
-	stop = func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = os.RemoveAll(cmd.Dir)
-	}
-	for range 1000 {
-		var c net.Conn
-		if c, err = dial(ctx); err == nil {
-			_ = c.Close()
-			return cmd.Process.Pid, stop, nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	stop()
-	return 0, nil, err
-}
-
-// cpu returns the CPU time that a process has used; 0 on systems without /proc.
-func cpu(pid int) time.Duration {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
-}

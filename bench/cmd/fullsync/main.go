@@ -18,7 +18,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,6 +27,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ebbdb/ebb/bench/servers"
 )
 
 var (
@@ -38,7 +39,6 @@ var (
 	clients = flag.Int("clients", 4, "connections of the writers")
 	rounds  = flag.Int("rounds", 3, "rounds, each with new servers")
 	before  = flag.Duration("before", 3*time.Second, "the time for which writes are measured before")
-	port    = flag.Int("port", 7650, "the master's port; the replica has the next one")
 )
 
 const value = "a value of thirty-two characters"
@@ -59,7 +59,7 @@ func main() {
 
 // round measures once.
 func round(ctx context.Context) (err error) {
-	master, stop, err := start(ctx, *program, *port)
+	server, master, stop, err := start(ctx, *program)
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func round(ctx context.Context) (err error) {
 	if err := fill(ctx, master); err != nil {
 		return err
 	}
-	replica, stop, err := start(ctx, *other, *port+1)
+	_, replica, stop, err := start(ctx, *other)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	w := writers{ctx: ctx}
+	w := writers{ctx: ctx, server: server}
 	for id := range *clients {
 		w.all.Go(func() { w.failed(w.write(id)) })
 	}
@@ -84,7 +84,11 @@ func round(ctx context.Context) (err error) {
 	time.Sleep(*before)
 	idle := w.take()
 	began := time.Now()
-	if err := replica.Do(ctx, "REPLICAOF", "127.0.0.1", *port).Err(); err != nil {
+	host, port, err := net.SplitHostPort(server.Addr)
+	if err != nil {
+		return err
+	}
+	if err := replica.Do(ctx, "REPLICAOF", host, port).Err(); err != nil {
 		return err
 	}
 	if err := caughtUp(ctx, master, replica); err != nil {
@@ -95,41 +99,13 @@ func round(ctx context.Context) (err error) {
 	return nil
 }
 
-// start starts a server, and returns a client of it.
-func start(ctx context.Context, program string, port int) (c *redis.Client, stop func(), err error) {
-	args := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--repl-diskless-sync-delay", "0"}
-	if strings.Contains(filepath.Base(program), "ebb") {
-		args = append([]string{"serve"}, args...)
+// start starts a server, and returns a client of it. stop ends both.
+func start(ctx context.Context, program string) (s *servers.Server, c *redis.Client, stop func(), err error) {
+	if s, err = servers.Start(ctx, program, "--repl-diskless-sync-delay", "0"); err != nil {
+		return nil, nil, nil, err
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
-	if cmd.Dir, err = os.MkdirTemp("", "fullsync-"); err != nil {
-		return nil, nil, err
-	}
-	if program, err = exec.LookPath(program); err != nil {
-		return nil, nil, err
-	}
-	if cmd.Path, err = filepath.Abs(program); err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	c = redis.NewClient(&redis.Options{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
-	stop = func() {
-		_ = c.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = os.RemoveAll(cmd.Dir)
-	}
-	for range 1000 {
-		if err = c.Ping(ctx).Err(); err == nil {
-			return c, stop, nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	stop()
-	return nil, nil, err
+	c = redis.NewClient(&redis.Options{Addr: s.Addr})
+	return s, c, func() { _ = c.Close(); s.Stop() }, nil
 }
 
 // fill stores the keys.
@@ -183,9 +159,10 @@ func field(info, name string) string {
 
 // writers are the clients that write.
 type writers struct {
-	ctx  context.Context
-	stop atomic.Bool
-	all  sync.WaitGroup
+	ctx    context.Context
+	server *servers.Server
+	stop   atomic.Bool
+	all    sync.WaitGroup
 
 	mu    sync.Mutex // guards what follows
 	taken times
@@ -221,7 +198,7 @@ func (w *writers) failed(err error) {
 
 // write sends writes at the instants at which they are due.
 func (w *writers) write(id int) error {
-	c, err := new(net.Dialer).DialContext(w.ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(*port)))
+	c, err := w.server.Dial(w.ctx)
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 
+	"github.com/ebbdb/ebb/bench/servers"
 	"github.com/ebbdb/ebb/internal/loadgen"
 )
 
@@ -85,14 +85,9 @@ func server(ctx context.Context, name string) (side loadgen.Side, stop func(), e
 		side.Name = name
 		return side, func() {}, nil
 	}
-	program, err := exec.LookPath(name)
+	s, err := servers.Start(ctx, name)
 	if err != nil {
 		return side, nil, err
 	}
-	var args []string
-	if side.Name = strings.ReplaceAll(filepath.Base(name), "-server", ""); side.Name == "ebb" {
-		args = []string{"serve"}
-	}
-	side.Target, stop, err = startServer(ctx, program, args...)
-	return side, stop, err
+	return loadgen.Side{Name: servers.NameOf(name), Target: loadgen.Target{Addr: s.Addr}}, s.Stop, nil
 }
