@@ -64,10 +64,7 @@ func (m *Member) stepDown() {
 	m.opt.Logger.Warn("this node is no longer the master of its group", "epoch", m.role.epoch)
 	m.role = role{}
 	m.mu.Unlock()
-	select {
-	case m.rested <- struct{}{}:
-	default:
-	}
+	m.rested.Wake()
 }
 
 // lead makes the server the master of an epoch.
@@ -88,10 +85,7 @@ func (m *Member) lead(epoch uint64) {
 	defer m.mu.Unlock()
 	m.role = role{epoch: epoch, term: m.log.Holds().Term(), end: m.log.End()}
 	m.opt.Logger.Warn("this node is the master of its group", "epoch", epoch, "offset", m.role.end)
-	select {
-	case m.alone <- struct{}{}:
-	default:
-	}
+	m.alone.Wake()
 }
 
 // followMaster makes the server a replica of the master at an address; "": of none.

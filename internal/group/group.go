@@ -76,11 +76,11 @@ type Member struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	done      sync.WaitGroup
-	wake      chan struct{} // cap 1: the director looks
+	wake      oplog.Signal // the director looks
 	proposals chan directory.Command
-	alone     chan struct{} // cap 1: the tail looks
-	rested    chan struct{} // cap 1: the server is no longer the master
-	synced    oplog.Signal  // the files hold more
+	alone     oplog.Signal // the tail looks
+	rested    oplog.Signal // the server is no longer the master
+	synced    oplog.Signal // the files hold more
 
 	mu       sync.Mutex // guards what follows
 	node     *shard.Node
@@ -116,8 +116,8 @@ type role struct {
 
 // New returns a member. The instance calls the other methods.
 func New(o Options) *Member {
-	m := &Member{opt: o, wake: make(chan struct{}, 1), proposals: make(chan directory.Command, 1), alone: make(chan struct{}, 1),
-		rested: make(chan struct{}, 1), synced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{},
+	m := &Member{opt: o, wake: make(oplog.Signal, 1), proposals: make(chan directory.Command, 1), alone: make(oplog.Signal, 1),
+		rested: make(oplog.Signal, 1), synced: make(oplog.Signal, 1), replicas: map[*replication.Replica]*peerLink{},
 		byLink: map[shard.Link]*replication.Replica{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.node = shard.New(o.Now(), shard.Config{Level: o.Group.Level, Lease: o.Group.Lease, Lag: o.Group.Lag}, shard.Log{})
@@ -152,7 +152,7 @@ func (m *Member) Begin() error {
 	m.done.Go(m.propose)
 	m.done.Go(m.tick)
 	m.done.Go(m.tail)
-	m.notify()
+	m.wake.Wake()
 	return nil
 }
 
@@ -218,13 +218,6 @@ func (m *Member) Close() error {
 	return err
 }
 
-func (m *Member) notify() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
 // step passes an event to the node, after the end of the log, and does what comes out. mu is held.
 func (m *Member) step(e shard.Event) {
 	now := m.opt.Now()
@@ -271,7 +264,7 @@ func (m *Member) settle(now shard.Time) {
 	}
 	lease := m.lease(g)
 	if g.Epoch != m.role.epoch || g.Writable != m.writable || lease != m.leased {
-		m.notify()
+		m.wake.Wake()
 	}
 }
 
@@ -318,7 +311,7 @@ func (m *Member) registered(self directory.Member, all []directory.Shard) {
 		e.Shard = s
 	}
 	m.step(e)
-	m.notify()
+	m.wake.Wake()
 }
 
 // applied takes states of the directory.
@@ -328,11 +321,8 @@ func (m *Member) applied(all []directory.Shard) {
 	for _, s := range all {
 		m.step(shard.Applied{Shard: s})
 	}
-	m.notify()
-	select {
-	case m.alone <- struct{}{}:
-	default:
-	}
+	m.wake.Wake()
+	m.alone.Wake()
 }
 
 // propose takes proposals to the directory. Their answers are states, too.
@@ -374,7 +364,7 @@ func (m *Member) tick() {
 		m.step(shard.Tick{})
 		leads, stamp := m.role.epoch, m.node.Stamp(m.opt.Now())
 		m.mu.Unlock()
-		m.notify() // an address may be known now
+		m.wake.Wake() // an address may be known now
 		if leads != 0 {
 			m.repl.Stamp(stampText(leads, stamp))
 		}

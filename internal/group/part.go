@@ -88,10 +88,7 @@ func (p *part) close() error {
 func (p *part) view() sentinel.View {
 	g := p.opt.Group
 	v := sentinel.View{Name: g.Name, ID: p.id(g.Self.Address), Quorum: len(g.Nodes)/2 + 1, DownAfter: g.Timeout}
-	var s directory.Shard
-	for _, one := range p.control.Shards() {
-		s = one
-	}
+	s := p.shard()
 	v.Epoch = s.Epoch
 	for _, peer := range p.control.Peers() {
 		if !peer.Silent {
@@ -118,6 +115,23 @@ func (p *part) view() sentinel.View {
 	return v
 }
 
+// shard returns the newest state of the group's only shard that the node has seen; the zero Shard before there is one.
+func (p *part) shard() (s directory.Shard) {
+	for _, one := range p.control.Shards() {
+		s = one
+	}
+	return s
+}
+
+// propose takes a command to the directory. A refusal is an error.
+func (p *part) propose(ctx context.Context, c directory.Command) error {
+	a, err := p.control.Propose(ctx, c)
+	if err == nil && a.Refused != 0 {
+		err = a.Refused
+	}
+	return err
+}
+
 // id returns 40 digits that name something of the group.
 func (p *part) id(what string) string {
 	sum := sha256.Sum256([]byte(p.opt.Group.Name + " " + what))
@@ -126,10 +140,7 @@ func (p *part) id(what string) string {
 
 // failover begins to promote another member: by a hand-over if this node is the master, else at once. Neither loses anything.
 func (p *part) failover(ctx context.Context) error {
-	var s directory.Shard
-	for _, one := range p.control.Shards() {
-		s = one
-	}
+	s := p.shard()
 	for _, peer := range p.control.Peers() {
 		if peer.Silent || peer.ID == s.Master.Node || !s.In(peer.Report.From) {
 			continue
@@ -137,12 +148,7 @@ func (p *part) failover(ctx context.Context) error {
 		if p.handOver != nil && p.handOver(peer.ID) {
 			return nil
 		}
-		a, err := p.control.Propose(ctx, directory.Command{Kind: directory.Promote, Shard: s.ID, Epoch: s.Epoch, Version: s.Version,
-			Node: peer.ID})
-		if err == nil && a.Refused != 0 {
-			err = a.Refused
-		}
-		return err
+		return p.propose(ctx, directory.Command{Kind: directory.Promote, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: peer.ID})
 	}
 	return sentinel.ErrNoReplica
 }
@@ -150,10 +156,7 @@ func (p *part) failover(ctx context.Context) error {
 // recover makes a node the master that is not in sync, which loses what was acknowledged and the node lacks. It is for a group that has
 // no node in sync any longer: as long as one is alive, it says so.
 func (p *part) recover(ctx context.Context, address string) error {
-	var s directory.Shard
-	for _, one := range p.control.Shards() {
-		s = one
-	}
+	s := p.shard()
 	to := directory.NodeID(0)
 	for _, peer := range p.control.Peers() {
 		switch {
@@ -170,11 +173,8 @@ func (p *part) recover(ctx context.Context, address string) error {
 	case to == 0:
 		return fmt.Errorf("no node that serves clients at %s is heard", address)
 	}
-	a, err := p.control.Propose(ctx, directory.Command{Kind: directory.Recover, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: to,
+	err := p.propose(ctx, directory.Command{Kind: directory.Recover, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: to,
 		AcceptLoss: true})
-	if err == nil && a.Refused != 0 {
-		err = a.Refused
-	}
 	if err == nil {
 		p.opt.Logger.Error("an operator has made a node the master that was not in sync: writes that were acknowledged may be lost", "node", to)
 	}
