@@ -323,6 +323,24 @@ func setsToPast(o Op) bool {
 	return slices.ContainsFunc(o.Args, func(a string) bool { return strings.EqualFold(a, "EXAT") || strings.EqualFold(a, "PXAT") })
 }
 
+// setsSoon reports whether a request sets a deadline that may pass while the sequence runs: see Generator.soon.
+func setsSoon(ops []Op) bool {
+	return slices.ContainsFunc(ops, func(o Op) bool {
+		args := o.Args
+		if len(args) > 0 {
+			args = request(args)
+		}
+		inMillis := slices.ContainsFunc(args, func(a string) bool {
+			a = strings.ToUpper(a)
+			return a == "PX" || a == "PSETEX" || strings.HasSuffix(a, "PEXPIRE")
+		})
+		return inMillis && slices.ContainsFunc(args, func(a string) bool {
+			ms, err := strconv.Atoi(a)
+			return err == nil && ms > 0 && ms <= soonest
+		})
+	})
+}
+
 func swaps(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return len(o.Args) > 0 && strings.EqualFold(request(o.Args)[0], "SWAPDB") })
 }

@@ -26,9 +26,10 @@ var (
 // diffRounds is the number of sequences for each server without a flag.
 const diffRounds = 20
 
-// confirmations is how often a fault must show again to be made smaller. Replies at the very
-// millisecond of a deadline may differ once, in less than one of 700 sequences.
-const confirmations = 3
+// confirmations is how often a sequence runs again before a fault counts as one that passes. chance is the number of sequences in which
+// one such fault is allowed, and one more: both servers have real clocks, and a deadline of some ms passes between their replies in one of
+// 500 to 700 sequences. Only a sequence that sets such a deadline before the fault has this excuse.
+const confirmations, chance = 3, 100
 
 // mostFaults is after how many a campaign ends.
 const mostFaults = 5
@@ -116,8 +117,11 @@ func compareWith(t *testing.T, program string) {
 		}
 		if !c.confirm(seq) {
 			passing++
-			t.Errorf("seed %d: this difference did not show in each of %d more runs: %s: ebb replied %s, %s %s",
-				seed, confirmations, fault.What, fault.Ours, server, fault.Theirs)
+			report := t.Errorf
+			if setsSoon(seq[:min(fault.At+1, len(seq))]) && passing <= 1+tally.Sequences/chance {
+				report = t.Logf
+			}
+			report("this difference did not show in any of %d more runs: %s", confirmations, Report(server.String(), fault, seq, seed))
 			continue
 		}
 		seq = Shrink(seq, 300, func(s []Op) bool { f, err := c.Run(s); return err == nil && f != nil })
@@ -240,4 +244,15 @@ func (c *Campaign) common(t *testing.T) func(name string) bool {
 		t.Fatalf("one of the two servers does not know %s", musts[i])
 	}
 	return func(name string) bool { return known[name] == 2 }
+}
+
+func TestOnlyADeadlineThatPassesExcusesASequence(t *testing.T) {
+	for line, want := range map[string]bool{
+		"SET k v PX 30": true, "SET k v PX 31": false, "SET k 30": false, "pexpire k 1 NX": true, "GETEX k PXAT 30": false, "PSETEX k 7 v": true,
+		"HPEXPIRE h 5 FIELDS 1 a": true, "EXPIRE k 30": false, "FCALL call 0 PEXPIRE k 9": true,
+	} {
+		if got := setsSoon([]Op{{Wait: time.Millisecond}, {Args: strings.Fields(line)}}); got != want {
+			t.Errorf("%.40s: %v, want %v", line, got, want)
+		}
+	}
 }

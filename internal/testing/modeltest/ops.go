@@ -129,10 +129,13 @@ func (g *Generator) one(of ...string) string { return of[g.rng.IntN(len(of))] }
 
 func (g *Generator) words(of ...[]string) []string { return of[g.rng.IntN(len(of))] }
 
+// soonest is the longest time in ms that passes during a sequence.
+const soonest = 30
+
 // soon returns a time in ms that passes during the sequence, or one that does not.
 func (g *Generator) soon() string {
 	if g.rng.IntN(3) == 0 {
-		return strconv.Itoa(1 + g.rng.IntN(30))
+		return strconv.Itoa(1 + g.rng.IntN(soonest))
 	}
 	return strconv.Itoa(100_000 + g.rng.IntN(10)*1000)
 }
