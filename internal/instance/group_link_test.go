@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // membership stands for a group: it notes what the links tell it.
@@ -136,12 +137,12 @@ func TestTheLinksOfAGroupCarryStampsAndAcknowledgements(t *testing.T) {
 		},
 		"a stamp behind the stream": func() bool { master.svc.Replication().Stamp("stamp-1"); return rg.noted("stamped stamp-1") },
 	} {
-		eventually(t, what, seen)
+		tier.Eventually(t, what, seen)
 	}
 	rest := master.db.BeginAll(0)
 	master.svc.Replication().Rest(rest)
 	rest.Commit()
-	eventually(t, "both hear that the link has ended", func() bool { return mg.noted("left") && rg.noted("closed") })
+	tier.Eventually(t, "both hear that the link has ended", func() bool { return mg.noted("left") && rg.noted("closed") })
 	c.send("SET", "k", "w")
 	if v := <-c.soon(); v.err != nil || !strings.HasPrefix(v.Str, "READONLY") {
 		t.Errorf("a master that was replaced answers a write with %v", v)
@@ -164,7 +165,7 @@ func TestAMemberThatRefusesAMasterKeepsItsData(t *testing.T) {
 			lead(master, aStream)
 			rg.refuse(call)
 			followMember(t, replica, master)
-			eventually(t, "the link was refused", func() bool { return rg.noted(call) && rg.noted("closed") })
+			tier.Eventually(t, "the link was refused", func() bool { return rg.noted(call) && rg.noted("closed") })
 			if got := c.must("GET", "k"); got.Str != "old" {
 				t.Errorf("it has %q", got.Str)
 			}
@@ -184,7 +185,7 @@ func TestAServerWithoutAGroupIsNoMasterOfAMember(t *testing.T) {
 	other := connect(t, stranger.address())
 	other.must("SET", "k", "new")
 	followMember(t, replica, stranger)
-	eventually(t, "the link was refused", func() bool { return rg.noted("connected") && rg.noted("closed") })
+	tier.Eventually(t, "the link was refused", func() bool { return rg.noted("connected") && rg.noted("closed") })
 	if rg.noted("answered") {
 		t.Error("the stranger has sent a stream")
 	}
@@ -216,10 +217,10 @@ func TestAMasterOfAGroupRefusesAGreeting(t *testing.T) {
 	lead(master, aStream)
 	mg.refuse("greeted")
 	followMember(t, replica, master)
-	eventually(t, "the greeting was refused", func() bool { return mg.noted("greeted") && rg.noted("closed") })
+	tier.Eventually(t, "the greeting was refused", func() bool { return mg.noted("greeted") && rg.noted("closed") })
 	if rg.noted("answered") {
 		t.Error("the master has answered")
 	}
 	mg.refuse("")
-	eventually(t, "the link is tried again", func() bool { return rg.noted("loaded") })
+	tier.Eventually(t, "the link is tried again", func() bool { return rg.noted("loaded") })
 }

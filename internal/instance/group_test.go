@@ -129,7 +129,7 @@ func TestAReplyThatNoReplicaHasAcknowledgedStays(t *testing.T) {
 	before := q.log.End()
 	writer.send("SET", "k", "new")
 	wrote := writer.soon()
-	eventually(t, "the write is in the stream", func() bool { return q.log.End() > before })
+	tier.Eventually(t, "the write is in the stream", func() bool { return q.log.End() > before })
 	reader.send("GET", "k")
 	read := reader.soon()
 	other := connect(t, master.address())
@@ -164,7 +164,7 @@ func TestADeposedMasterTellsOfNothing(t *testing.T) {
 	before := q.log.End()
 	writer.send("SET", "k", "lost")
 	wrote := writer.soon()
-	eventually(t, "the write is in the stream", func() bool { return q.log.End() > before })
+	tier.Eventually(t, "the write is in the stream", func() bool { return q.log.End() > before })
 	admin.must("REPLICAOF", "NO", "ONE")
 	admin.must("CLIENT", "UNPAUSE")
 	host, port, _ := net.SplitHostPort(replica.address())
@@ -200,7 +200,7 @@ func TestAnAcknowledgementBelongsToTheTermOfItsConnection(t *testing.T) {
 	tx.Commit()
 	before := q.log.End()
 	c.send("SET", "k", "w")
-	eventually(t, "the write is acknowledged", func() bool {
+	tier.Eventually(t, "the write is acknowledged", func() bool {
 		_, ok := q.has(before + 1)
 		return ok
 	})
@@ -214,7 +214,7 @@ func TestAReplicaThatHasLeftCountsNoLonger(t *testing.T) {
 	master, replica, q := pair(t, replication.AckApplied)
 	connect(t, master.address()).must("SET", "k", "v")
 	connect(t, replica.address()).must("REPLICAOF", "NO", "ONE")
-	eventually(t, "the replica has left", func() bool {
+	tier.Eventually(t, "the replica has left", func() bool {
 		n, _ := q.has(0)
 		return n == 0
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/durable"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -64,9 +65,9 @@ func TestAReplicaStartsAgainAfterWhatItRefused(t *testing.T) {
 	host, port, _ := net.SplitHostPort(s.Addr().String())
 	c.must("REPLICAOF", host, port)
 	linked(t, c)
-	eventually(t, "the stream goes into files", in.svc.Keeper().AppendOnly)
+	tier.Eventually(t, "the stream goes into files", in.svc.Keeper().AppendOnly)
 	c.must("CLIENT", "KILL", "TYPE", "master")
-	eventually(t, "a command is refused", func() bool { return c.field("replica_refused_commands") == "1" })
+	tier.Eventually(t, "a command is refused", func() bool { return c.field("replica_refused_commands") == "1" })
 	at := 50 + strings.Index(stream, commands("NOSUCH k"))
 	if last, want := c.field("replica_refused_last"), fmt.Sprintf("offset=%d,command=", at); !strings.HasPrefix(last, want) ||
 		!strings.Contains(last, "NOSUCH") {
@@ -108,7 +109,7 @@ func TestHalfOfASnapshotIsNotSaved(t *testing.T) {
 	}
 	host, port, _ := net.SplitHostPort(s.Addr().String())
 	c.must("REPLICAOF", host, port)
-	eventually(t, "it loads", func() bool { return strings.HasPrefix(c.ask("GET", "old").Str, "LOADING") })
+	tier.Eventually(t, "it loads", func() bool { return strings.HasPrefix(c.ask("GET", "old").Str, "LOADING") })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -146,9 +147,9 @@ func TestALongLoadKeepsItsMaster(t *testing.T) {
 		return n
 	}
 	from := uptime()
-	eventually(t, "repl-timeout is over", func() bool { return uptime() > from+3 })
+	tier.Eventually(t, "repl-timeout is over", func() bool { return uptime() > from+3 })
 	done()
-	eventually(t, "it acknowledges the stream", func() bool {
+	tier.Eventually(t, "it acknowledges the stream", func() bool {
 		select {
 		case at := <-s.acks:
 			return at == int64(100+len(stream))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -22,9 +23,9 @@ func refusedInside(t *testing.T, dir string, before, transaction []string) (in *
 	host, port, _ := net.SplitHostPort(s.Addr().String())
 	c.must("REPLICAOF", host, port)
 	linked(t, c)
-	eventually(t, "the stream goes into files", in.svc.Keeper().AppendOnly)
+	tier.Eventually(t, "the stream goes into files", in.svc.Keeper().AppendOnly)
 	c.must("CLIENT", "KILL", "TYPE", "master")
-	eventually(t, "the transaction is refused", func() bool { return c.field("replica_refused_commands") == "1" })
+	tier.Eventually(t, "the transaction is refused", func() bool { return c.field("replica_refused_commands") == "1" })
 	return in, c, end
 }
 
@@ -116,7 +117,7 @@ func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 	if v := c.must("HSET", "large", "f1", "by a client", "new", "v"); v.Kind != resp.KindInt {
 		t.Error(v)
 	}
-	eventually(t, "the files are made again", in.svc.Keeper().AppendOnly)
+	tier.Eventually(t, "the files are made again", in.svc.Keeper().AppendOnly)
 	held := c.must("DEBUG", "DIGEST").Str
 	end()
 	c, end = startedAgain(t, dir)
@@ -136,7 +137,7 @@ func TestAScriptInARefusedTransactionIsNamed(t *testing.T) {
 			t.Errorf("%q: INFO says %q", transaction, last)
 		}
 		c.must("REPLICAOF", "NO", "ONE")
-		eventually(t, "the files are made again", in.svc.Keeper().AppendOnly)
+		tier.Eventually(t, "the files are made again", in.svc.Keeper().AppendOnly)
 		held := valuesOf(c)
 		end()
 		c, end = startedAgain(t, dir)
@@ -162,7 +163,7 @@ func TestAReplicasClockMayDiffer(t *testing.T) {
 	dies := "DEL ahead;HDEL h f;INCR n;PERSIST n;HINCRBY k f 1;HPERSIST k FIELDS 1 f;RPUSH l b;PEXPIREAT l 33177117420123"
 	s.say(full(50, snapshot(t, "new"), commands(strings.Split(stream, ";")...)), "+CONTINUE\r\n"+commands(strings.Split(dies, ";")...))
 	followScripted(c, s)
-	eventually(t, "the first part is applied", func() bool {
+	tier.Eventually(t, "the first part is applied", func() bool {
 		return c.field("slave_repl_offset") == fmt.Sprint(50+len(commands(strings.Split(stream, ";")...))) && c.must("XLEN", "x").Int == 2
 	})
 	if v := c.must("MGET", "n", "new"); text(v) != `[nil "v"]` { // ahead may be there or not: its time comes
@@ -172,7 +173,7 @@ func TestAReplicasClockMayDiffer(t *testing.T) {
 		t.Errorf("the pending entry is not the master's: %s", text(v))
 	}
 	c.must("CLIENT", "KILL", "TYPE", "master")
-	eventually(t, "the second part is applied", func() bool {
+	tier.Eventually(t, "the second part is applied", func() bool {
 		return c.must("LRANGE", "l", "0", "-1").String() != "" && len(c.must("LRANGE", "l", "0", "-1").Elems) == 2
 	})
 	for request, want := range map[string]string{"GET ahead": "nil", "HGETALL h": `["g" "w"]`, "GET n": `"8"`,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -535,7 +536,7 @@ func sameKeyspaces(t *testing.T, a, b client, items bool) {
 			}
 		}
 	}()
-	eventually(t, "both hold the same", func() bool {
+	tier.Eventually(t, "both hold the same", func() bool {
 		x, y = keyspaceOf(a, items), keyspaceOf(b, items)
 		return maps.Equal(x, y)
 	})
@@ -769,10 +770,10 @@ func TestRolesAreExchangedAndBack(t *testing.T) {
 func handOver(t *testing.T, master, replica client, at string) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(at)
-	eventually(t, "the master knows where the replica is",
+	tier.Eventually(t, "the master knows where the replica is",
 		func() bool { return strings.Contains(master.field("slave0"), "port="+port+",state=online") })
 	master.must("FAILOVER", "TO", host, port)
-	eventually(t, "the roles are exchanged", func() bool {
+	tier.Eventually(t, "the roles are exchanged", func() bool {
 		return replica.field("role") == "master" && master.field("role") == "slave" && master.field("master_link_status") == "up"
 	})
 }
@@ -792,7 +793,7 @@ func TestEachPeerIsToldOnWhenItSendsWhatIsNotKnown(t *testing.T) {
 				full := master.field("sync_full")
 				master.must(append([]string{"DEBUG", "REPLICATE"}, words...)...)
 				master.must("SET", fmt.Sprint("after", i), "v")
-				eventually(t, "the command is refused", func() bool { return replica.field("replica_refused_commands") == strconv.Itoa(i+1) })
+				tier.Eventually(t, "the command is refused", func() bool { return replica.field("replica_refused_commands") == strconv.Itoa(i+1) })
 				if last := replica.field("replica_refused_last"); !strings.Contains(last, strconv.Quote(words[0])+" "+strconv.Quote(words[1])) {
 					t.Errorf("%q: INFO says %q", words, last)
 				}
@@ -803,7 +804,7 @@ func TestEachPeerIsToldOnWhenItSendsWhatIsNotKnown(t *testing.T) {
 					replica.must("REPLICAOF", "NO", "ONE")
 					follow(t, replica, at)
 				}
-				eventually(t, "all data has come", func() bool {
+				tier.Eventually(t, "all data has come", func() bool {
 					return master.field("sync_full") != full && replica.ask("GET", fmt.Sprint("after", i)).Str == "v"
 				})
 			}
@@ -814,7 +815,7 @@ func TestEachPeerIsToldOnWhenItSendsWhatIsNotKnown(t *testing.T) {
 // caughtUpTo waits until a replica is where its master is.
 func caughtUpTo(t *testing.T, master, replica client) {
 	t.Helper()
-	eventually(t, "the offsets are equal", func() bool {
+	tier.Eventually(t, "the offsets are equal", func() bool {
 		return replica.field("master_link_status") == "up" && master.field("master_repl_offset") == replica.field("slave_repl_offset")
 	})
 }
@@ -827,8 +828,10 @@ func TestVectorSetsAreRefusedByName(t *testing.T) {
 	master.must("SET", "k", "v")
 	follow(t, replica, at)
 	master.must("VADD", "vectors", "VALUES", "2", "1", "1", "a")
-	eventually(t, "VADD is refused", func() bool { return strings.Contains(replica.field("replica_refused_last"), `"VADD" "vectors"`) })
-	eventually(t, "the synchronisation fails", func() bool { return strings.Contains(replica.field("master_sync_last_error"), "vectorset") })
+	tier.Eventually(t, "VADD is refused", func() bool { return strings.Contains(replica.field("replica_refused_last"), `"VADD" "vectors"`) })
+	tier.Eventually(t, "the synchronisation fails", func() bool {
+		return strings.Contains(replica.field("master_sync_last_error"), "vectorset")
+	})
 	if why := replica.field("master_sync_last_error"); !strings.Contains(why, "is kept") || replica.must("GET", "k").Str != "v" {
 		t.Errorf("k is %v; INFO says %q", replica.must("GET", "k"), why)
 	}

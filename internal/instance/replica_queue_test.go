@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // plainKeyspace is keyspaceOf without the keys of types that redis-server does not have.
@@ -31,7 +33,7 @@ func samePlainKeyspaces(t *testing.T, master, replica client, least int) {
 			}
 		}
 	}()
-	eventually(t, "the replica holds the plain data of its master", func() bool {
+	tier.Eventually(t, "the replica holds the plain data of its master", func() bool {
 		if field(master, "replication", "master_repl_offset") != field(replica, "replication", "master_repl_offset") {
 			return false
 		}
@@ -81,7 +83,7 @@ func deliverAndExpire(c client, round int) {
 	} {
 		c.must(args...)
 	}
-	eventually(c.t, "jobs became entries, and expirations became jobs and entries", func() bool {
+	tier.Eventually(c.t, "jobs became entries, and expirations became jobs and entries", func() bool {
 		return before("{news}:s") >= news+8 && before("{gone}:s") == gone+4 && before("ended") == ended+4 && jobs() == work+4
 	})
 	c.must("DQ.UNSCHEDULE", "{news}", "tick"+n)
@@ -101,7 +103,7 @@ func deliverAndExpire(c client, round int) {
 	c.must("SET", "{turn}:s", "another type")
 	c.must("DQ.ADD", "{turn}", "held"+n, "payload")
 	c.must("RENAME", "{turn}:kept", "{turn}:s")
-	eventually(c.t, "the queue goes on", func() bool { return before("{turn}:s") > turn })
+	tier.Eventually(c.t, "the queue goes on", func() bool { return before("{turn}:s") > turn })
 	c.must("XTRIM", "{turn}:s", "MAXLEN", "2")
 
 	// Keys of queues come, go and change their type.

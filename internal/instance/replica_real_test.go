@@ -6,9 +6,9 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -60,22 +60,6 @@ func (c client) field(name string) string {
 	return ""
 }
 
-// agreement is how long a test waits for servers to agree.
-const agreement = time.Minute
-
-// eventually waits until ok.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	late := time.After(agreement)
-	for !ok() {
-		select {
-		case <-late:
-			t.Fatalf("after %v still not: %s", agreement, what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
 // follow makes one server the replica of another.
 func follow(t *testing.T, replica client, master string) {
 	t.Helper()
@@ -86,7 +70,7 @@ func follow(t *testing.T, replica client, master string) {
 
 func linked(t *testing.T, replica client) {
 	t.Helper()
-	eventually(t, "the link is up", func() bool { return replica.field("master_link_status") == "up" })
+	tier.Eventually(t, "the link is up", func() bool { return replica.field("master_link_status") == "up" })
 }
 
 // caughtUp waits until the replica is where its master is, and holds what that
@@ -100,7 +84,7 @@ func caughtUp(t *testing.T, master, replica client) {
 				replica.must("INFO", "keyspace").Str)
 		}
 	}()
-	eventually(t, "offsets and data are equal", func() bool {
+	tier.Eventually(t, "offsets and data are equal", func() bool {
 		if replica.field("master_link_status") != "up" || master.field("master_repl_offset") != replica.field("master_repl_offset") {
 			return false
 		}
@@ -222,7 +206,7 @@ func TestAChainOfReplicasSurvivesAPromotion(t *testing.T) {
 	if middle.field("master_replid2") != old || middle.field("master_replid") == old {
 		t.Errorf("after the promotion the names are %s and %s; before, %s", middle.field("master_replid"), middle.field("master_replid2"), old)
 	}
-	eventually(t, "the last one has the new name", func() bool { return last.field("master_replid") == middle.field("master_replid") })
+	tier.Eventually(t, "the last one has the new name", func() bool { return last.field("master_replid") == middle.field("master_replid") })
 	if now := middle.field("sync_full"); now != full {
 		t.Errorf("the last one needed a full synchronisation: %s, %s before", now, full)
 	}
@@ -243,10 +227,10 @@ func TestFailoverHandsOver(t *testing.T) {
 	follow(t, second, firstAt)
 	written := make(chan int)
 	go func() { written <- increments(dialTCP(t, firstAt)) }()
-	eventually(t, "there are writes", func() bool { return first.ask("GET", "n").Str > "100" })
+	tier.Eventually(t, "there are writes", func() bool { return first.ask("GET", "n").Str > "100" })
 	first.must("FAILOVER")
 	n := <-written
-	eventually(t, "the roles are exchanged", func() bool {
+	tier.Eventually(t, "the roles are exchanged", func() bool {
 		return second.field("role") == "master" && first.field("role") == "slave" && first.field("master_link_status") == "up" &&
 			first.field("master_failover_state") == "no-failover"
 	})

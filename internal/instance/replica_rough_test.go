@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // Replication where one side stops, stalls, or says what it should not.
@@ -75,7 +76,7 @@ func TestAReplicaThatDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 		}
 		r := raw(t, in, "REPLCONF capa eof capa ebb")
 		r.send("PSYNC", "?", "-1") // and reads nothing
-		eventually(t, "the snapshot is on its way", func() bool {
+		tier.Eventually(t, "the snapshot is on its way", func() bool {
 			info := c.ask("INFO", "everything").Str
 			return strings.Contains(info, "state=send_bulk") ||
 				strings.Contains(info, "sync_full:1\r") && strings.Contains(info, "connected_slaves:0\r") // given up already
@@ -85,7 +86,7 @@ func TestAReplicaThatDoesNotTakeItsSnapshotIsGivenUp(t *testing.T) {
 				t.Errorf("SAVE waits for a slow replica: %v", v)
 			}
 		}
-		eventually(t, "it is given up", func() bool { return field(c, "replication", "connected_slaves") == "0" })
+		tier.Eventually(t, "it is given up", func() bool { return field(c, "replication", "connected_slaves") == "0" })
 	}
 }
 
@@ -112,7 +113,7 @@ func TestAMasterThatLiesEndsTheLink(t *testing.T) {
 	}
 	s := newScripted(t, append(append(lies, refused...), full(7, file, ""))...)
 	c := replicaOfScripted(t, s)
-	eventually(t, "it has got to the last answer", func() bool {
+	tier.Eventually(t, "it has got to the last answer", func() bool {
 		return c.field("master_link_status") == "up" && c.field("slave_repl_offset") == "7"
 	})
 	if v := c.must("GET", "new"); v.Str != "v" {
@@ -134,7 +135,7 @@ func TestAScriptOnAReplicaLosesNothingOfTheStream(t *testing.T) {
 	caughtUp(t, master, replica)
 	script := dialTCP(t, replicaAt)
 	script.send("EVAL", "while true do end", "0")
-	eventually(t, "the script is overdue", func() bool { return strings.HasPrefix(replica.ask("GET", "k1").Str, "BUSY") })
+	tier.Eventually(t, "the script is overdue", func() bool { return strings.HasPrefix(replica.ask("GET", "k1").Str, "BUSY") })
 	master.must("SET", "a", "v")
 	master.must("MULTI")
 	master.must("INCR", "b")
@@ -192,8 +193,8 @@ func TestAReplicaAcknowledgesWhatItHasDone(t *testing.T) {
 	s := newScripted(t, full(100, snapshot(t, "new"), stream+getAck+open))
 	c := replicaOfScripted(t, s)
 	want := int64(100 + len(stream+getAck))
-	eventually(t, "the command is done", func() bool { return c.ask("GET", "k").Str == "v" })
-	eventually(t, "it is acknowledged", func() bool {
+	tier.Eventually(t, "the command is done", func() bool { return c.ask("GET", "k").Str == "v" })
+	tier.Eventually(t, "it is acknowledged", func() bool {
 		got := <-s.acks
 		if got > want {
 			t.Fatalf("%d is acknowledged, of %d that are done", got, want)
@@ -266,7 +267,7 @@ func TestNothingExpiresDuringAFailover(t *testing.T) {
 	r := raw(t, in, "REPLCONF capa ebb")
 	_, _ = afterFullSync(t, r) // and acknowledges nothing
 	c.must("EVAL", "for i = 1, 10000 do redis.call('SET', i, 'v', 'PX', i) end", "0")
-	eventually(t, "keys expire", func() bool { return c.field("expired_keys") != "0" })
+	tier.Eventually(t, "keys expire", func() bool { return c.field("expired_keys") != "0" })
 	c.must("FAILOVER")
 	before, after := c.field("expired_keys"), ""
 	now := func() (us int64) {
@@ -276,10 +277,10 @@ func TestNothingExpiresDuringAFailover(t *testing.T) {
 		return s*1e6 + us
 	}
 	from := now()
-	eventually(t, "many more are due", func() bool { return now() > from+100_000 })
+	tier.Eventually(t, "many more are due", func() bool { return now() > from+100_000 })
 	if after = c.field("expired_keys"); after != before {
 		t.Errorf("%s keys had expired, and %s have", before, after)
 	}
 	c.must("FAILOVER", "ABORT")
-	eventually(t, "they expire", func() bool { return c.field("expired_keys") != after })
+	tier.Eventually(t, "they expire", func() bool { return c.field("expired_keys") != after })
 }

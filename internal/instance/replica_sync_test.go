@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/rdb"
 	"github.com/ebbdb/ebb/internal/rdb/rdbtest"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // record is the RDB record of a key whose value is raw: its type comes first.
@@ -79,7 +80,7 @@ func TestAFailedSynchronisationLosesNothing(t *testing.T) {
 			}
 			for name, a := range answers {
 				followScripted(c, newScripted(t, a.answer))
-				eventually(t, name+": the synchronisation has failed",
+				tier.Eventually(t, name+": the synchronisation has failed",
 					func() bool { return strings.Contains(c.field("master_sync_last_error"), a.why) })
 				if why := c.field("master_sync_last_error"); !strings.Contains(why, "is kept") {
 					t.Errorf("%s: INFO says %q", name, why)
@@ -131,7 +132,7 @@ func TestACompressedSynchronisationIsLoaded(t *testing.T) {
 						}
 						followScripted(c, s)
 						linked(t, c)
-						eventually(t, "the stream has come", func() bool { return c.must("GET", "stream").Str == "v" })
+						tier.Eventually(t, "the stream has come", func() bool { return c.must("GET", "stream").Str == "v" })
 						if v := c.must("EXISTS", "old", "new"); v.Int != 1 || c.must("GET", "new").Str != "value of the new key" {
 							t.Error("the old data is there, or the new is not")
 						}
@@ -188,7 +189,7 @@ func TestAKeyThatComesTwiceFailsTheLoad(t *testing.T) {
 		c := dialTCP(t, startNode(t, "--repl-diskless-load", how))
 		c.must("SET", "old", "v")
 		followScripted(c, s)
-		eventually(t, "the synchronisation has failed", func() bool { return c.field("master_sync_last_error") != "" })
+		tier.Eventually(t, "the synchronisation has failed", func() bool { return c.field("master_sync_last_error") != "" })
 		why := c.field("master_sync_last_error")
 		if v := c.must("EXISTS", "old"); (v.Int == 0) != lost || strings.Contains(why, "is gone") != lost {
 			t.Errorf("%s: the old key is there %d times; INFO says %q", how, v.Int, why)
@@ -208,7 +209,7 @@ func TestSwapdbServesTheOldDataMeanwhile(t *testing.T) {
 	stranger := newScripted(t, strings.Replace(half, streamID, strings.Repeat("e", 40), 1))
 	c := dialTCP(t, startNode(t, "--repl-diskless-load", "swapdb"))
 	followScripted(c, s)
-	eventually(t, "the half of a second one has come", func() bool { return c.field("async_loading") == "1" })
+	tier.Eventually(t, "the half of a second one has come", func() bool { return c.field("async_loading") == "1" })
 	if v := c.must("GET", "new"); v.Str == "" {
 		t.Errorf("meanwhile: %v", v)
 	}
@@ -216,7 +217,7 @@ func TestSwapdbServesTheOldDataMeanwhile(t *testing.T) {
 		t.Errorf("loading is %s", v)
 	}
 	followScripted(c, stranger)
-	eventually(t, "it is loading", func() bool { return strings.HasPrefix(c.ask("GET", "new").Str, "LOADING") })
+	tier.Eventually(t, "it is loading", func() bool { return strings.HasPrefix(c.ask("GET", "new").Str, "LOADING") })
 	if v := c.field("async_loading"); v != "0" {
 		t.Errorf("async_loading is %s", v)
 	}
@@ -231,12 +232,12 @@ func TestAPauseHoldsTheMastersStreamBack(t *testing.T) {
 		c := dialTCP(t, startNode(t))
 		c.must("CLIENT", "PAUSE", "100000", "WRITE")
 		followScripted(c, s)
-		eventually(t, "it is where the first write begins", func() bool { return c.field("slave_repl_offset") == fmt.Sprint(50+len(ping)) })
+		tier.Eventually(t, "it is where the first write begins", func() bool { return c.field("slave_repl_offset") == fmt.Sprint(50+len(ping)) })
 		if v := c.must("EXISTS", "k"); v.Int != 0 || c.field("master_link_status") != "up" {
 			t.Errorf("the key is there %d times during the pause; the link is %s", v.Int, c.field("master_link_status"))
 		}
 		c.must("CLIENT", "UNPAUSE")
-		eventually(t, "the key is there", func() bool { return c.ask("EXISTS", "k").Int == 1 })
+		tier.Eventually(t, "the key is there", func() bool { return c.ask("EXISTS", "k").Int == 1 })
 	}
 }
 
@@ -268,7 +269,7 @@ func TestNothingExpiresDuringAPause(t *testing.T) {
 	c.must("HPEXPIRE", "h", "40", "FIELDS", "1", "f")
 	c.must("CLIENT", "PAUSE", "100000", "WRITE")
 	before, offset := c.field("expired_keys"), c.field("master_repl_offset")
-	eventually(t, "all are due", func() bool { return c.must("DBSIZE").Int == 1 })
+	tier.Eventually(t, "all are due", func() bool { return c.must("DBSIZE").Int == 1 })
 	for i := range 200 {
 		if v := c.must("EXISTS", fmt.Sprint("k", i)); v.Int != 0 {
 			t.Errorf("k%d is seen", i)
@@ -287,7 +288,7 @@ func TestNothingExpiresDuringAPause(t *testing.T) {
 		t.Errorf("expired_keys was %s and is %s, the offset was %s and is %s", before, n, offset, at)
 	}
 	c.must("CLIENT", "UNPAUSE")
-	eventually(t, "they expire", func() bool { return c.field("expired_keys") == "200" })
+	tier.Eventually(t, "they expire", func() bool { return c.field("expired_keys") == "200" })
 }
 
 // A compressed synchronisation of some kilobytes that would take more memory than the replica has ends
@@ -304,7 +305,7 @@ func TestASynchronisationThatUnpacksToTooMuchEndsTheLink(t *testing.T) {
 			c := dialTCP(t, startNode(t, "--repl-diskless-load", how, "--maxmemory", "20mb"))
 			c.must("SET", "old", "v")
 			followScripted(c, s)
-			eventually(t, "the replica refuses", func() bool { return strings.Contains(c.field("master_sync_last_error"), "are allowed") })
+			tier.Eventually(t, "the replica refuses", func() bool { return strings.Contains(c.field("master_sync_last_error"), "are allowed") })
 			if why := c.field("master_sync_last_error"); !strings.Contains(why, "a higher maxmemory allows more; the old data is kept") {
 				t.Errorf("INFO says %q", why)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/rdb"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -144,7 +145,7 @@ func TestDataIsKeptUntilTheNewHasArrived(t *testing.T) {
 	file := snapshot(t, "new")
 	s := newScripted(t, full(100, file, "")[:len(full(100, file, ""))-9]+"close")
 	c := replicaOfScripted(t, s)
-	eventually(t, "the half snapshot has come", func() bool {
+	tier.Eventually(t, "the half snapshot has come", func() bool {
 		return c.field("master_link_status") == "down" && c.field("total_net_repl_input_bytes") != "0"
 	})
 	if v := c.must("GET", "old"); v.Str != "v" {
@@ -170,7 +171,7 @@ func TestAWrongSnapshotLeavesNothing(t *testing.T) {
 		s := newScripted(t, full(1000, wrong, "")+"close", full(1000, file, ""))
 		c := dialTCP(t, startNode(t, "--repl-diskless-load", how))
 		followScripted(c, s)
-		eventually(t, "it has failed", func() bool { return c.field("master_sync_last_error") != "" })
+		tier.Eventually(t, "it has failed", func() bool { return c.field("master_sync_last_error") != "" })
 		if at := c.field("master_repl_offset"); at != "0" && at != "1000" {
 			t.Errorf("%s: the offset is %s", how, at)
 		}
@@ -197,7 +198,7 @@ func TestEveryByteOfTheStreamCounts(t *testing.T) {
 	s := newScripted(t, full(50, snapshot(t, "new"), stream+command("MULTI")+command("SET", "half", "1")))
 	c := replicaOfScripted(t, s)
 	want := int64(50 + len(stream))
-	eventually(t, fmt.Sprintf("all is acknowledged: %d", want), func() bool { return <-s.acks == want })
+	tier.Eventually(t, fmt.Sprintf("all is acknowledged: %d", want), func() bool { return <-s.acks == want })
 	if at := c.field("slave_repl_offset"); at != fmt.Sprint(want) {
 		t.Errorf("the offset is %s, want %d", at, want)
 	}
@@ -269,10 +270,10 @@ func TestInfoSaysWhyALinkDoesNotComeUp(t *testing.T) {
 	why := func() string { return replica.field("master_link_last_error") }
 	replica.must("CONFIG", "SET", "tls-replication", "yes")
 	replica.must("REPLICAOF", host, port)
-	eventually(t, "TLS is the reason", func() bool { return strings.Contains(why(), "tls-ca-cert-file") })
+	tier.Eventually(t, "TLS is the reason", func() bool { return strings.Contains(why(), "tls-ca-cert-file") })
 	replica.must("CONFIG", "SET", "tls-replication", "no")
 	replica.must("CONFIG", "SET", "masterauth", "wrong")
-	eventually(t, "the login is the reason", func() bool { return strings.Contains(why(), "WRONGPASS") })
+	tier.Eventually(t, "the login is the reason", func() bool { return strings.Contains(why(), "WRONGPASS") })
 	replica.must("CONFIG", "SET", "masterauth", "secret")
 	linked(t, replica)
 	if got := why(); got != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/testing/certtest"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/resp"
 )
 
@@ -281,7 +282,7 @@ func TestReplicationOverTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the certificate is refused", func() bool { return said.has("unknown authority") })
+			tier.Eventually(t, "the certificate is refused", func() bool { return said.has("unknown authority") })
 			if err := second.Shutdown(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -365,7 +366,7 @@ func TestASilentMasterIsGivenUp(t *testing.T) {
 				linked(t, c)
 			}
 			seen := c.field("total_net_repl_input_bytes")
-			eventually(t, "the link is made again", func() bool {
+			tier.Eventually(t, "the link is made again", func() bool {
 				got := c.field("total_net_repl_input_bytes")
 				a, _ := strconv.Atoi(got)
 				b, _ := strconv.Atoi(seen)

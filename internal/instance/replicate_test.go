@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // startMaster serves an empty engine on a port of 127.0.0.1 until the test ends.
@@ -117,7 +118,7 @@ func samePlainData(t *testing.T, a, b client, n int) {
 			t.Errorf("the hash is %v", got)
 		}
 	}
-	eventually(t, "the offsets are equal", func() bool { // a PING may be under way
+	tier.Eventually(t, "the offsets are equal", func() bool { // a PING may be under way
 		return field(a, "replication", "master_repl_offset") == field(b, "replication", "master_repl_offset")
 	})
 }

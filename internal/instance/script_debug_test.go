@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/compat"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/internal/wire"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -276,9 +277,9 @@ func TestSessionsWithoutAUserEnd(t *testing.T) {
 	addr := in.Addrs()[0].String()
 	other := dialTCP(t, addr)
 	_ = startDebugging(t, addr, "SYNC", writes).Close()
-	eventually(t, "the script has gone on", func() bool { return other.ask("GET", "k").Str == "again" })
+	tier.Eventually(t, "the script has gone on", func() bool { return other.ask("GET", "k").Str == "again" })
 	_ = startDebugging(t, addr, "SYNC", "while true do end").Close()
-	eventually(t, "the endless script has ended", func() bool { return other.ask("GET", "k").Str == "again" })
+	tier.Eventually(t, "the endless script has ended", func() bool { return other.ask("GET", "k").Str == "again" })
 	c := startDebugging(t, addr, "YES", "while true do end")
 	c.send("c")
 	_ = c.Close()

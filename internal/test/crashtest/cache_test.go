@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/cache"
 	"github.com/ebbdb/ebb/internal/testing/draw"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
 // source is what a cache caches: a number that grows. A writer increases it, and then invalidates the cache.
@@ -142,7 +143,7 @@ func TestACacheSurvivesKillsAndFailovers(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(draw.Seed(t, 0), 0))
 			g := startGroup(t, program, "--appendonly", "yes", "--appendfsync", "always")
-			eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(t.Context()) })
+			tier.Eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(t.Context()) })
 			cacheChaos(t, g, rng, name == us)
 		})
 	}
@@ -242,7 +243,7 @@ func (g *group) chaos(t *testing.T, sources map[string]*source, round int) {
 			reads := s.reads
 			s.mu.Unlock()
 			v := s.floor.Load()
-			eventually(t, name+" goes on", func() bool {
+			tier.Eventually(t, name+" goes on", func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				return s.reads > reads+100 && s.floor.Load() > v+5
@@ -265,10 +266,10 @@ func (g *group) chaos(t *testing.T, sources map[string]*source, round int) {
 			m.Start()
 		case 2:
 			m.Kill()
-			eventually(t, "another master is named", func() bool { return g.moved(ctx, m) })
+			tier.Eventually(t, "another master is named", func() bool { return g.moved(ctx, m) })
 			m.Start("--replicaof", fmt.Sprint("127.0.0.1 ", g.other(m).Port))
 		}
-		eventually(t, "all are there again", func() bool { return g.healthy(ctx) })
+		tier.Eventually(t, "all are there again", func() bool { return g.healthy(ctx) })
 		t.Logf("round %d: %s", round, []string{"the replica was killed", "the master was killed", "the replica was promoted"}[what])
 	}
 	goesOn()

@@ -150,7 +150,7 @@ func moveTo(t *testing.T, w *steady, from, to *redis.Client) time.Duration {
 	if err := to.Do(ctx, "REPLICAOF", host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the replica has caught up", func() bool {
+	tier.Eventually(t, "the replica has caught up", func() bool {
 		return infoField(ctx, to, "replication", "master_link_status") == "up"
 	})
 	took := time.Since(began)
@@ -161,7 +161,7 @@ func moveTo(t *testing.T, w *steady, from, to *redis.Client) time.Duration {
 	t.Logf("attached and caught up with %d keys in %.1f s, while transactions of five writes went on: %d so far",
 		to.DBSize(ctx).Val(), took.Seconds(), w.n)
 	want := number(t, infoField(ctx, from, "replication", "master_repl_offset"))
-	eventually(t, "the replica has every write", func() bool {
+	tier.Eventually(t, "the replica has every write", func() bool {
 		return number(t, infoField(ctx, to, "replication", "slave_repl_offset")) >= want
 	})
 	pause := time.Since(w.last)

@@ -127,7 +127,7 @@ func (c *chain) storm() {
 	for range 3 + c.rnd.IntN(4) {
 		from := c.flow.n.Load()
 		c.happen()
-		eventually(c.t, "writes go on", func() bool { return c.flow.n.Load() > from+200 })
+		tier.Eventually(c.t, "writes go on", func() bool { return c.flow.n.Load() > from+200 })
 	}
 	close(stop)
 	writing.Wait()
@@ -546,7 +546,7 @@ func swapRoles(t *testing.T, kinds []string) {
 // inStep waits until a replica has everything.
 func inStep(t *testing.T, master, replica *realserver.Process) {
 	t.Helper()
-	eventually(t, "the replica has everything", func() bool {
+	tier.Eventually(t, "the replica has everything", func() bool {
 		return field(t, replica, "master_link_status") == "up" &&
 			field(t, replica, "master_repl_offset") == field(t, master, "master_repl_offset")
 	})

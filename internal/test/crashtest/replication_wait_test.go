@@ -69,7 +69,7 @@ func (p *peer) all(requests ...[]string) (replies []resp.Value, err error) {
 // sent; it fails the test if that fails.
 func ask(t *testing.T, p *realserver.Process, args ...string) (v resp.Value) {
 	t.Helper()
-	eventually(t, fmt.Sprint("an answer to ", args), func() bool {
+	tier.Eventually(t, fmt.Sprint("an answer to ", args), func() bool {
 		c, err := dial(p.Addr())
 		if err != nil {
 			t.Fatal(err)
@@ -222,7 +222,7 @@ func promotions(t *testing.T, args []string) {
 		before := total.Load()
 		ask(t, replica, "REPLICAOF", "127.0.0.1", strconv.Itoa(master.Port))
 		enough := before + 1 + int64(rnd.IntN(400))
-		eventually(t, "writes are acknowledged by the replica", func() bool { return total.Load() >= enough })
+		tier.Eventually(t, "writes are acknowledged by the replica", func() bool { return total.Load() >= enough })
 		master.Kill()
 		ask(t, replica, "REPLICAOF", "NO", "ONE")
 		writing.Wait()
@@ -268,7 +268,7 @@ func TestWhatWaitHasCountedSurvivesARestartOfTheMaster(t *testing.T) {
 			writing.Go(func() { w.run(master.Addr()) })
 		}
 		enough := total.Load() + 1 + int64(rnd.IntN(400))
-		eventually(t, "writes are acknowledged by the replica", func() bool { return total.Load() >= enough })
+		tier.Eventually(t, "writes are acknowledged by the replica", func() bool { return total.Load() >= enough })
 		master.Kill()
 		writing.Wait()
 		master.Start()

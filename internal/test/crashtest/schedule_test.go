@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/testing/realserver"
+	"github.com/ebbdb/ebb/internal/testing/tier"
 	"github.com/ebbdb/ebb/queue"
 )
 
@@ -96,7 +97,7 @@ func TestSchedulesSurviveAFailover(t *testing.T) {
 
 func failOverSchedules(t *testing.T, g *group) {
 	ctx := t.Context()
-	eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(ctx) })
+	tier.Eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(ctx) })
 	seen := &occurrences{runs: map[string]int{}, acked: map[string]bool{}}
 	running, stop := context.WithCancel(ctx)
 	var consumers sync.WaitGroup
@@ -129,19 +130,19 @@ func failOverSchedules(t *testing.T, g *group) {
 	}
 	for round := range roundsOr(1) {
 		before, _ := seen.count()
-		eventually(t, "schedules run", func() bool { n, _ := seen.count(); return n > before+60 })
+		tier.Eventually(t, "schedules run", func() bool { n, _ := seen.count(); return n > before+60 })
 		m, err := g.master(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		killed := time.Now()
 		m.Kill()
-		eventually(t, "another master is named", func() bool { return g.moved(ctx, m) })
+		tier.Eventually(t, "another master is named", func() bool { return g.moved(ctx, m) })
 		moved := time.Now()
 		m.Start("--replicaof", fmt.Sprint("127.0.0.1 ", g.other(m).Port)) // consumers get no job before the new master has a replica
-		eventually(t, "schedules run at another master", func() bool { _, at := seen.count(); return at.After(moved) })
+		tier.Eventually(t, "schedules run at another master", func() bool { _, at := seen.count(); return at.After(moved) })
 		_, again := seen.count()
-		eventually(t, "the old master follows the new one", func() bool { return g.healthy(ctx) })
+		tier.Eventually(t, "the old master follows the new one", func() bool { return g.healthy(ctx) })
 		t.Logf("round %d: schedules ran again after %.1f s", round, again.Sub(killed).Seconds())
 	}
 	all := endSchedules(t, q)
@@ -154,7 +155,7 @@ func failOverSchedules(t *testing.T, g *group) {
 func endSchedules(t *testing.T, q *queue.Queue[string]) (all []queue.Scheduled[string]) {
 	t.Helper()
 	ctx := t.Context()
-	eventually(t, "the schedules end", func() (ended bool) {
+	tier.Eventually(t, "the schedules end", func() (ended bool) {
 		var err error
 		if all == nil {
 			if all, err = q.Schedules(ctx); err != nil {
@@ -260,8 +261,8 @@ func loseUnreplicated(t *testing.T, program string) {
 		first[name] = at
 	}
 	end := seen.begin(t, q)
-	eventually(t, "schedules run", func() bool { n, _ := seen.count(); return n > 60 })
-	eventually(t, "the replica has everything", func() bool {
+	tier.Eventually(t, "schedules run", func() bool { n, _ := seen.count(); return n > 60 })
+	tier.Eventually(t, "the replica has everything", func() bool {
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		v, err := c.Do(t.Context(), "WAIT", 1, 1000) // no Ack can be noted meanwhile
@@ -271,15 +272,15 @@ func loseUnreplicated(t *testing.T, program string) {
 		seen.safe = maps.Clone(seen.acked)
 		return true
 	})
-	eventually(t, "the replica is promoted", func() bool { return ask(t, replica, "REPLICAOF", "NO", "ONE").Err() == nil })
+	tier.Eventually(t, "the replica is promoted", func() bool { return ask(t, replica, "REPLICAOF", "NO", "ONE").Err() == nil })
 	safe, _ := seen.count()
-	eventually(t, "schedules run at the old master", func() bool { n, _ := seen.count(); return n > safe+60 })
+	tier.Eventually(t, "schedules run at the old master", func() bool { n, _ := seen.count(); return n > safe+60 })
 	master.Kill()
 	end()
 	_, q = open(replica)
 	end = seen.begin(t, q)
 	before, _ := seen.count()
-	eventually(t, "schedules run at the new master", func() bool { n, _ := seen.count(); return n > before+60 })
+	tier.Eventually(t, "schedules run at the new master", func() bool { n, _ := seen.count(); return n > before+60 })
 	all := endSchedules(t, q)
 	end()
 	seen.checkCounts(t, all, first)

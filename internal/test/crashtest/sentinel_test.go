@@ -76,23 +76,6 @@ func (g *group) master(ctx context.Context) (*realserver.Process, error) {
 	return nil, fmt.Errorf("sentinel names %s, which is not a server's", addr)
 }
 
-// eventually repeats a check until it succeeds, for 2*tier.Patience.
-func eventually(t *testing.T, what string, yes func() bool) {
-	t.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for end := time.After(2 * tier.Patience); ; {
-		if yes() {
-			return
-		}
-		select {
-		case <-look.C:
-		case <-end:
-			t.Fatalf("not within %v: %s", 2*tier.Patience, what)
-		}
-	}
-}
-
 // healthy reports whether all sentinels see a master with one good replica, and two
 // other sentinels.
 func (g *group) healthy(ctx context.Context) bool {
@@ -176,7 +159,7 @@ func TestSentinelFailsOverWithoutLoss(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	g := startGroup(t, realserver.Ebb(t))
-	eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(ctx) })
+	tier.Eventually(t, "the sentinels see a master and its replica", func() bool { return g.healthy(ctx) })
 	c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "shop", SentinelAddrs: g.addrs(), MaxRetries: -1,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second})
 	defer c.Close()
@@ -190,18 +173,18 @@ func TestSentinelFailsOverWithoutLoss(t *testing.T) {
 	for round := range roundsOr(1) {
 		grown := grant(t, c, token)
 		before := len(j.acked()) // and with what comes then, that the lock was given back
-		eventually(t, "writes go on", func() bool { return len(j.acked()) > before+50 })
+		tier.Eventually(t, "writes go on", func() bool { return len(j.acked()) > before+50 })
 		m, err := g.master(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.Kill()
 		j.killed()
-		eventually(t, "writes go on at another master", func() bool { _, ok := j.pause(); return ok && g.moved(ctx, m) })
+		tier.Eventually(t, "writes go on at another master", func() bool { _, ok := j.pause(); return ok && g.moved(ctx, m) })
 		pause, _ := j.pause()
 		token = grant(t, c, grown)
 		m.Start()
-		eventually(t, "the old master follows the new one", func() bool { return g.healthy(ctx) })
+		tier.Eventually(t, "the old master follows the new one", func() bool { return g.healthy(ctx) })
 		t.Logf("round %d: writes went on after %.1f s; token %d, then %d (+%.1f s)", round, pause.Seconds(), grown,
 			token, float64(token-grown)/1e6)
 	}
@@ -220,7 +203,7 @@ func (g *group) moved(ctx context.Context, m *realserver.Process) bool {
 // back.
 func grant(t *testing.T, c *redis.Client, before int64) (token int64) {
 	t.Helper()
-	eventually(t, "the lock is granted", func() bool {
+	tier.Eventually(t, "the lock is granted", func() bool {
 		var err error
 		token, err = c.Do(t.Context(), "LOCK.ACQUIRE", "lock", "me", 60000).Int64()
 		return err == nil && c.Do(t.Context(), "LOCK.RELEASE", "lock", "me", token).Err() == nil
@@ -269,7 +252,7 @@ func TestTwoMastersGrantDifferentTokens(t *testing.T) {
 		for i := range 4 {
 			ask(t, master, "LOCK.ACQUIRE", fmt.Sprint(round, "-", i), "me", "60000")
 		}
-		eventually(t, "the replica has all grants", func() bool { return ask(t, master, "WAIT", "1", "1000").Int == 1 })
+		tier.Eventually(t, "the replica has all grants", func() bool { return ask(t, master, "WAIT", "1", "1000").Int == 1 })
 		master.Kill()
 		ask(t, replica, "REPLICAOF", "NO", "ONE")
 		master.Start()

@@ -92,23 +92,28 @@ func (g *group) connect() *redis.Client {
 		DialTimeout: groupTimeout, ReadTimeout: 8 * time.Second, ContextTimeoutEnabled: true})
 }
 
-// eventually repeats a check until it succeeds, for 2*tier.Patience.
+// eventually is tier.Eventually, and shows what the nodes have said if it was in vain.
 func (g *group) eventually(what string, yes func() bool) {
 	g.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for end := time.After(2 * tier.Patience); ; {
-		if yes() {
-			return
-		}
-		select {
-		case <-look.C:
-		case <-end:
+	defer func() {
+		if g.Failed() {
 			for i, p := range g.all() {
 				g.Logf("node %d said: %s", i+1, p.Said())
 			}
-			g.Fatalf("not within %v: %s", 2*tier.Patience, what)
 		}
+	}()
+	tier.Eventually(g, what, yes)
+}
+
+// wants fails the test unless each server has a value under the key k.
+func (g *group) wants(value string) {
+	g.Helper()
+	for _, p := range g.nodes {
+		c := redis.NewClient(&redis.Options{Addr: p.Addr()})
+		if got := must[string](g.T)(c.Get(g.Context(), "k").Result()); got != value {
+			g.Errorf("%s has %.10q, %d bytes, want %q", p.Addr(), got, len(got), value)
+		}
+		_ = c.Close()
 	}
 }
 
@@ -230,13 +235,7 @@ func TestAServerWithDataBecomesAGroupWithEmptyOnes(t *testing.T) {
 	if master := g.settled(3); master != g.nodes[1] {
 		t.Error("the master is not the server with the data")
 	}
-	for _, p := range g.nodes {
-		c := redis.NewClient(&redis.Options{Addr: p.Addr()})
-		if got := must[string](t)(c.Get(ctx, "k").Result()); got != "v" {
-			t.Errorf("%s has %q", p.Addr(), got)
-		}
-		_ = c.Close()
-	}
+	g.wants("v")
 }
 
 func TestSentinelFailoverHandsTheGroupOver(t *testing.T) {
@@ -331,13 +330,7 @@ func TestAReplacedMasterFollowsWithoutWhatWasNotAcknowledged(t *testing.T) {
 	if now := g.settled(3); now != next {
 		t.Errorf("the replaced master leads again")
 	}
-	for _, p := range g.nodes {
-		x := redis.NewClient(&redis.Options{Addr: p.Addr()})
-		if got := must[string](t)(x.Get(ctx, "k").Result()); got != "v" {
-			t.Errorf("%s has %.10q, %d bytes", p.Addr(), got, len(got))
-		}
-		_ = x.Close()
-	}
+	g.wants("v")
 }
 
 // A client that asked for the master once, and has been idle since, must not read what the next master has replaced.

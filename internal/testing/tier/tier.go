@@ -32,6 +32,20 @@ func Sequential(t testing.TB) {
 // vain still fails by itself: the limit of a package is 15 minutes, and go test then prints all goroutines, and no message of the test.
 var Patience = patience()
 
+// Eventually waits until a check succeeds that looks at other goroutines or programs, for 2*Patience at most.
+func Eventually(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for end := time.After(2 * Patience); !yes(); {
+		select {
+		case <-look.C:
+		case <-end:
+			t.Fatalf("not within %v: %s", 2*Patience, what)
+		}
+	}
+}
+
 // mostPatience is the limit of Patience: three of them are eleven and a half minutes.
 const mostPatience = 3*time.Minute + 50*time.Second
 
