@@ -376,6 +376,19 @@ func TestTheBarOfATTLMeasuresItsSpan(t *testing.T) {
 	p.Eventually(`/^59 min/.test(text('#screen .facts .ttl')) && ` + share + ` > 90`)
 }
 
+// What is typed takes the place of the TTL that the form proposes.
+func TestAFormSelectsWhatItProposes(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("HSET", "h", "field", "v")
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("h"), browsertest.Options{})
+	p.Click(within("field", "TTL"))
+	p.Eventually(`$('dialog[open] input[name=s]')?.value`)
+	p.Type("40s")
+	if command := confirm(p); !strings.Contains(command, "HPEXPIRE h 40000 ") {
+		t.Errorf("it runs %q", command)
+	}
+}
+
 // After a change by another client, the text that was typed is run again against the value of today.
 func TestAConflictKeepsWhatWasTyped(t *testing.T) {
 	s := browsertest.Serve(t)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/console/browsertest"
 	"github.com/ebbdb/ebb/resp"
@@ -254,6 +255,34 @@ func TestADeadLetterGoesBackToItsQueueAndAConsumerTakesIt(t *testing.T) {
 }
 
 // A dead letter stays where the queue has another job of its ID, and the page says so.
+func TestTheAgeOfADeadLetterGrows(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")
+	s.Do("DQ.ADD", "{mail}:dead", "job", "x")
+	p := browsertest.Open(t, s.URL+"#/queues?db=0&s=dead&k="+keyURL("{mail}"), browsertest.Options{})
+	age := `(` + row("job") + `?.innerText.match(/([\d.]+) s ago/) || [])[1]`
+	p.Eventually(age)
+	was := p.Number(age)
+	p.Eventually(fmt.Sprintf(`%s > %f`, age, was))
+	if !strings.Contains(p.Text(`text('#screen thead')`), "Failed") {
+		t.Error("the table says when the dead letter was due, not when it has failed")
+	}
+}
+
+// A finger does not move before it taps.
+func TestATapOnABarShowsItsFigures(t *testing.T) {
+	s := browsertest.Serve(t)
+	storm(t, s, "voucher", 100, time.Now().UnixMilli()+50_000)
+	p := browsertest.Open(t, s.URL, browsertest.Options{Width: 390, Height: 844, Mobile: true})
+	p.Screen("expiry")
+	p.Eventually(`$('#screen .chart svg') && $('#screen .tip').hidden`)
+	p.Eval(`(() => {
+		const svg = $('#screen .chart svg'), r = svg.getBoundingClientRect();
+		svg.dispatchEvent(new PointerEvent('pointerdown', { clientX: r.left + r.width / 2, clientY: r.top + r.height / 2, bubbles: true }));
+	})()`)
+	p.Eventually(`!$('#screen .tip').hidden`)
+}
+
 func TestARequeueSaysWhyADeadLetterStays(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("DQ.CONFIG", "{mail}", "MAXDELIVERIES", 3, "DEADLETTER", "{mail}:dead")

@@ -1,5 +1,6 @@
 // What needs attention, on the screen Now: in the server as a whole by the latest sample, and among its data.
 import { h, fill, list, setText } from '../lib/h.js';
+import { status } from '../lib/events.js';
 import { missing } from '../lib/poll.js';
 import { show, text, url } from '../lib/bytes.js';
 import { t, span, has } from '../lib/i18n.js';
@@ -105,6 +106,7 @@ export function attentionList(ctx) {
     doubt.hidden = !failure && !inPart;
     const rows = [...server, ...(data ? withOthers(data) : [])].sort(heavier);
     if (rows.length) paintRows(rows);
+    else if (isLost()) fill(body, h('p', { class: 'faint' }, t('attention.checking')));
     else fill(body, !failure && !inPart && calm(data?.denied));
   }
   return {
@@ -121,6 +123,12 @@ export function attentionList(ctx) {
       paint();
     },
   };
+}
+
+/** Whether the samples are old: the server may have begun again since. */
+function isLost() {
+  const { live, paused } = status();
+  return !live && !paused;
 }
 
 /** @param {string[]|undefined} denied */

@@ -34,7 +34,7 @@ const columns = () => [
   seconds('age', { minor: true }),
   seconds('idle'),
   column.bytes('mem', t('keys.bytes'), (r) => r.mem, { minor: true }),
-  chosen('lib', t('server.lib'), (r) => (r.lib ? r.lib + ' ' + r.libVer : '')),
+  chosen('lib', t('server.lib'), (r) => [r.lib, r.libVer].filter(Boolean).join(' ')),
 ];
 
 /** @param {Ctx} ctx */

@@ -3,10 +3,10 @@ import { clock, errorOf, exec, integerOf, post } from '../lib/api.js';
 import { argv, fromText, id, line, plain } from '../lib/bytes.js';
 import * as column from '../lib/column.js';
 import { commandButton } from '../lib/command-button.js';
-import { ttl } from '../lib/countdown.js';
+import { ago, ttl } from '../lib/countdown.js';
 import { confirmCommand, form, toast } from '../lib/dialog.js';
 import { section } from '../lib/h.js';
-import { parseSpan, span, t } from '../lib/i18n.js';
+import { parseSpan, t } from '../lib/i18n.js';
 import { table } from '../lib/table.js';
 
 /** @import { B, Column, Ctx, QueueRow, ScheduleRow } from '../lib/types.js' */
@@ -104,7 +104,7 @@ export function runNowQueue(k) {
 function near(at) {
   const now = clock();
   if (at === null) return '–';
-  return at > now ? ttl(at - now, now, { done: t('time.now') }) : t('time.ago', { span: span(now - at) });
+  return at > now ? ttl(at - now, now, { done: t('time.now') }) : ago(at);
 }
 
 /** @returns {Column<ScheduleRow>[]} */

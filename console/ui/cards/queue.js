@@ -5,7 +5,7 @@ import * as column from '../lib/column.js';
 import { dialog } from '../lib/dialog.js';
 import { table } from '../lib/table.js';
 import { poll, missing } from '../lib/poll.js';
-import { ttl } from '../lib/countdown.js';
+import { ago, ttl } from '../lib/countdown.js';
 import { property } from './card.js';
 import { askConfig, askJob, askPause, requeue, runNowQueue, schedulesCard } from './queue-actions.js';
 import { viewer } from './key-string.js';
@@ -32,7 +32,7 @@ export const names = (keys) => [
 /** When a job is due, or was. @param {number} due */
 function dueCell(due) {
   const at = clock();
-  return due > at ? ttl(due - at, at, { done: t('time.now') }) : t('time.ago', { span: span(at - due) });
+  return due > at ? ttl(due - at, at, { done: t('time.now') }) : ago(due);
 }
 
 /** @param {string} state @returns {Column<JobRow>[]} */
@@ -40,7 +40,7 @@ const columns = (state) => [
   column.name('id', t('queues.job'), (r) => r.id, {}, 80),
   column.name('payload', t('queues.payload'), (r) => r.payload, { wide: true }, 120),
   column.number('deliveries', t('queues.deliveries'), (r) => r.deliveries),
-  column.of('due', t('queues.due'), (r) => r.due, { num: true, cell: (r) => dueCell(r.due) }),
+  column.of('due', t(state === 'dead' ? 'queues.failed' : 'queues.due'), (r) => r.due, { num: true, cell: (r) => dueCell(r.due) }),
   ...(state === 'leased' ? leaseColumns() : []),
 ];
 

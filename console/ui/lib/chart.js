@@ -148,6 +148,7 @@ function draw(el, shown) {
     shown.at = i;
     point(shown.chart, plot, i, cross, tip);
   };
+  const place = (/** @type {PointerEvent} */ e) => shown.point(e.offsetX < LEFT ? -1 : scale.at((e.offsetX - LEFT) / inner));
   const picture = svg(
     'svg',
     {
@@ -155,7 +156,8 @@ function draw(el, shown) {
       viewBox: `0 0 ${width} ${height}`,
       'aria-hidden': 'true',
       on: {
-        pointermove: (e) => shown.point(e.offsetX < LEFT ? -1 : scale.at((e.offsetX - LEFT) / inner)),
+        pointermove: place,
+        pointerdown: place, // a finger does not move before it taps
         pointerleave: () => shown.point(-1),
         click: () => {
           if (shown.at >= 0) axis.pick?.(shown.at);

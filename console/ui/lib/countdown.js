@@ -5,7 +5,7 @@ import { t, span, date } from './i18n.js';
 
 /**
  * @typedef {{el: HTMLElement, words: HTMLElement, bar: HTMLElement|null, due: number, whole: number, made: number, up: boolean, done:
- *   string}} Cell
+ *   string, say: (span: string) => string}} Cell
  */
 /** A cell is about to end below this, ms, and below this share of its span where that is known. */
 const SOON = { ms: 10_000, share: 0.25 };
@@ -16,10 +16,10 @@ let timer = 0;
 /**
  * A cell for what is left of a lifetime. pttl: ms left at the server's time at; -1: no deadline; undefined: not known.
  * At its deadline the element dispatches `expired` (it bubbles), within a few ms. whole: the first span, for a bar. up: counts age
- * upwards from `at`.
+ * upwards from `at`. words: what the cell says of the span.
  * @param {number|null|undefined} pttl
  * @param {number} [at]
- * @param {{whole?: number, up?: boolean, done?: string}} [o]
+ * @param {{whole?: number, up?: boolean, done?: string, words?: (span: string) => string}} [o]
  * @returns {HTMLElement}
  */
 export function ttl(pttl, at = clock(), o = {}) {
@@ -28,7 +28,17 @@ export function ttl(pttl, at = clock(), o = {}) {
   const words = h('span', { class: 'left' }),
     bar = o.whole ? h('i', { class: 'bar' }) : null;
   const el = h('span', { class: 'ttl', title: date(at + pttl) }, bar && h('span', { class: 'track', 'aria-hidden': 'true' }, bar), words);
-  const cell = { el, words, bar, due: at + pttl, whole: o.whole || 0, made: clock(), up: !!o.up, done: o.done || t('ttl.over') };
+  const cell = {
+    el,
+    words,
+    bar,
+    due: at + pttl,
+    whole: o.whole || 0,
+    made: clock(),
+    up: !!o.up,
+    done: o.done || t('ttl.over'),
+    say: o.words || String,
+  };
   cells.add(cell);
   draw(cell, clock());
   plan();
@@ -37,6 +47,9 @@ export function ttl(pttl, at = clock(), o = {}) {
 
 /** A cell that counts how long ago something was. @param {number} at */
 export const since = (at) => ttl(0, at, { up: true });
+
+/** A cell that says how long ago something was, as "5 s ago". @param {number} at */
+export const ago = (at) => ttl(0, at, { up: true, words: (left) => t('time.ago', { span: left }) });
 
 /** @param {Cell} c @param {number} now */
 function draw(c, now) {
@@ -51,7 +64,7 @@ function draw(c, now) {
     return;
   }
   // What counts down shows the second that has begun to run out; so it never shows 0 while it lives.
-  setText(c.words, span(Math.max(left, 1)));
+  setText(c.words, c.say(span(Math.max(left, 1))));
   c.el.classList.toggle('soon', !c.up && left < Math.min(SOON.ms, (c.whole || Infinity) * SOON.share));
   if (c.bar) c.bar.style.setProperty('width', Math.min(100, (left / c.whole) * 100).toFixed(1) + '%');
 }

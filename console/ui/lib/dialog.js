@@ -47,6 +47,8 @@ export function dialog(o) {
     );
     document.body.append(box);
     box.showModal();
+    const focused = document.activeElement;
+    if (focused instanceof HTMLInputElement && box.contains(focused)) focused.select(); // what is typed replaces what is proposed
     o.update?.(ok);
   });
 }

@@ -69,7 +69,6 @@ const branchColumns = () => [
   column.number('forever', t('ttl.never'), (r) => r.forever, { minor: true }),
   column.of('next', t('keys.tree.next'), (r) => r.next, {
     num: true,
-    minor: true,
     cell: (r) => (isFinite(r.next) ? ttl(Math.max(0, r.next - clock()), clock()) : ''),
   }),
 ];

@@ -56,7 +56,7 @@ const columns = (ctx) => [
   // Dead letters wait for no worker: they are not late.
   column.of('late', t('queues.late'), (r) => (r.sources.length ? -1 : r.late), {
     num: true,
-    cell: (r) => h('span', { class: ['steady', r.late > LATE && 'look'] }, r.ready && !r.sources.length ? span(r.late) : '–'),
+    cell: (r) => (r.ready && !r.sources.length ? h('span', { class: ['steady', r.late > LATE && 'look'] }, span(r.late)) : '–'),
   }),
   column.of('next', t('queues.next'), (r) => r.next ?? Infinity, {
     num: true,
