@@ -55,7 +55,7 @@ var specConfigSet = command.Spec{
 	Name: "config|set", Group: command.GroupServer, Since: "2.0.0",
 	Complexity: "O(N) when N is the number of configuration parameters provided",
 	Summary:    "Sets directives, all of them or none.",
-	Flags:      adminFlags | command.SelfLock,
+	Flags:      adminFlags | command.SelfLock | command.OfServer,
 	FanOut:     command.FanOutLast,
 	Args:       []command.Arg{command.Repeat(command.Block("parameter_value", command.Str("parameter"), command.Str("value")))},
 	Tips:       everyNode,
@@ -105,7 +105,7 @@ func runConfigRewrite(c *command.Ctx) error {
 var specConfigResetstat = command.Spec{
 	Name: "config|resetstat", Group: command.GroupServer, Since: "2.0.0", Complexity: "O(1)",
 	Summary: "Sets the statistics that INFO shows to zero.",
-	Flags:   adminFlags | command.SelfLock,
+	Flags:   adminFlags | command.SelfLock | command.OfServer,
 	FanOut:  command.FanOutLast,
 	Tips:    everyNode,
 	Examples: `

@@ -2,7 +2,6 @@ package session
 
 import (
 	"runtime"
-	"strings"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/command"
@@ -71,7 +70,11 @@ func (c *Session) dispatch(args [][]byte) outcome {
 			return c.runOnCoroutine(spec, args)
 		}
 	}
-	what := c.executeOfServer(spec, args)
+	ofServer := spec.Has(command.OfServer) && c.beginUnheld()
+	what := c.execute(spec, args)
+	if ofServer {
+		c.endUnheld()
+	}
 	if what == waiting {
 		c.batch.calls-- // it is counted when it ends
 	}
@@ -238,26 +241,6 @@ func (c *Session) execute(spec *command.Spec, args [][]byte) outcome {
 		c.skipReply()
 	}
 	return done
-}
-
-// ofServer reports whether a command tells of the server and not of its data, though it locks shards: its reply waits for no member of a
-// group, because an operator needs it most when these do not answer.
-func ofServer(spec *command.Spec) bool {
-	return spec.Has(command.SelfLock) && (spec.Name == "info" || strings.HasPrefix(spec.Name, "config|"))
-}
-
-// executeOfServer is execute, after which the replies wait for nothing that a command of ofServer did.
-func (c *Session) executeOfServer(spec *command.Spec, args [][]byte) outcome {
-	if c.parked != nil || !ofServer(spec) || c.tx.Begun() {
-		return c.execute(spec, args)
-	}
-	c.noteTransactions() // of the commands before
-	what := c.execute(spec, args)
-	if c.parked == nil { // otherwise it goes on in the background
-		c.tx.TakeMark()
-		c.tx.TakeDid()
-	}
-	return what
 }
 
 // notDone ends a command that has returned an error: it waits, runs again in the background, or has failed.

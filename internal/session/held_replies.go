@@ -164,6 +164,24 @@ func (c *connection) holdReplies(out []byte, foreign, served bool) bool {
 	return true
 }
 
+// beginUnheld begins a command whose reply waits for no sync and no member of a group (command.OfServer): an operator needs it most when
+// these do not answer. It reports whether endUnheld ends the command; inside a transaction the reply waits with the others.
+func (c *Session) beginUnheld() bool {
+	if c.parked != nil || c.tx.Begun() {
+		return false
+	}
+	c.noteTransactions() // of the commands before
+	return true
+}
+
+// endUnheld forgets what the command did. One that runs in the background locks by itself, and has nothing to forget.
+func (c *Session) endUnheld() {
+	if c.parked == nil {
+		c.tx.TakeMark()
+		c.tx.TakeDid()
+	}
+}
+
 // over reports whether the term of a group in which the first command began is over.
 func (h *heldReplies) over(log *oplog.Log) bool {
 	return h.holds.Group() && log.Holds().Term() != h.holds.Term()
