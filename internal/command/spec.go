@@ -30,6 +30,8 @@ type Spec struct {
 	Summary string
 	// Flags steer dispatch and are shown by COMMAND INFO.
 	Flags Flags
+	// Lacks returns those of Flags that a request does not have; nil: each has all. See FlagsOf.
+	Lacks func(args [][]byte) Flags
 	// Args is the grammar of the arguments behind the (sub)command's name.
 	Args []Arg
 	// Examples is a transcript: "> COMMAND", the reply as redis-cli prints it.
@@ -141,6 +143,14 @@ func (s *Spec) Parent() *Spec { return s.parent }
 
 // Has reports whether all of the flags are set.
 func (s *Spec) Has(f Flags) bool { return s.Flags&f == f }
+
+// FlagsOf returns the flags of a request, which has all of Flags but those of Lacks.
+func (s *Spec) FlagsOf(args [][]byte) Flags {
+	if s.Lacks == nil {
+		return s.Flags
+	}
+	return s.Flags &^ s.Lacks(args)
+}
 
 // ShortName returns a subcommand's name without its container's, else Name.
 func (s *Spec) ShortName() string {

@@ -28,6 +28,7 @@ var specExpiryRule = command.Spec{
 	Complexity: "O(N) where N is the number of the database's rules. An expiry is matched with each of them.",
 	Summary:    "Sets, removes or lists the rules that record expirations in a stream or a delay queue.",
 	Flags:      command.Write | command.Admin | command.AllKeys | command.NoMandatoryKeys,
+	Lacks:      listLacksWrite,
 	Args: []command.Arg{command.OneOf("action",
 		command.Block("SET", command.Str("name"), command.TokenArg("MATCH", command.Pattern("pattern")),
 			command.Opt(command.Block("LEVEL",
@@ -117,6 +118,14 @@ OK
 (empty array)
 `,
 	Run: runExpiryRule,
+}
+
+// listLacksWrite implements Spec.Lacks: EXPIRY RULE LIST writes nothing.
+func listLacksWrite(args [][]byte) command.Flags {
+	if len(args) == 3 && command.EqualFold(args[2], "list") {
+		return command.Write
+	}
+	return 0
 }
 
 const (

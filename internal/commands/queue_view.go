@@ -351,6 +351,7 @@ var specDQConfig = command.Spec{
 	Name: "dq.config", Group: command.GroupQueue, Since: "0.4.0", Complexity: "O(1)",
 	Summary: "Sets or returns the limits of a delay queue.",
 	Flags:   command.Write | command.DenyOOM | command.Fast | command.Timed,
+	Lacks:   checksMemoryItself,
 	Args: []command.Arg{command.Key("key", command.Access|command.Update),
 		command.Opt(command.TokenArg("MAXDELIVERIES", command.Int("maxdeliveries"))),
 		command.Opt(command.TokenArg("DEADLETTER", command.Key("deadletter", command.Insert))),
@@ -433,6 +434,9 @@ OK
 			{Word: "DELIVER", Args: 1, Key: command.Insert}}, Pairs: true},
 	Run: runDQConfig,
 }
+
+// checksMemoryItself implements Spec.Lacks: DQ.CONFIG adds to the memory only where there is no queue, and refuses that itself.
+func checksMemoryItself([][]byte) command.Flags { return command.DenyOOM }
 
 func runDQConfig(c *command.Ctx) error {
 	i, found, err := c.Tx.QueueInfo(c.Args[1])

@@ -88,9 +88,8 @@ func (c *Session) recheck(spec *command.Spec, args [][]byte) error {
 }
 
 // effectiveFlags returns the flags that gates, pauses and memory limits check.
-// They are the Spec's, with four exceptions: EXEC has those of what it runs, a
-// script or function that declares its flags has those, EXPIRY RULE LIST writes nothing, and DQ.CONFIG checks the memory
-// itself, because it adds to it only where there is no queue. It costs O(1) for EXEC, and
+// They are Spec.FlagsOf, with two exceptions: EXEC has those of what it runs, and a
+// script or function that declares its flags has those. It costs O(1) for EXEC, and
 // for EVAL one read of the script's first line.
 func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flags {
 	switch {
@@ -98,15 +97,11 @@ func (c *Session) effectiveFlags(spec *command.Spec, args [][]byte) command.Flag
 		if f, ok := c.svc.declared(spec, args); ok {
 			return scriptFlagsOf(spec.Flags, f)
 		}
-	case spec.Name == "expiry|rule" && len(args) == 3 && command.EqualFold(args[2], "list"):
-		return spec.Flags &^ command.Write
-	case spec.Name == "dq.config":
-		return spec.Flags &^ command.DenyOOM
 	case spec.Name == "exec" && c.multi.on:
 		f := spec.Flags | c.multi.any&(command.Write|command.MayReplicate)
 		return f &^ (c.multi.lacks & (command.Stale | command.Loading))
 	}
-	return spec.Flags
+	return spec.FlagsOf(args)
 }
 
 // declared returns the flags that a script or function declares. ok is false if it declares none,
