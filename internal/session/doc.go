@@ -25,6 +25,7 @@
 //
 //	connection.go, client.go      the two parts of a session
 //	held_replies.go, share.go     replies that wait until they may leave, and those that are not copied
+//	group.go                      what a server asks of its group, which chooses the master
 //	host.go                       what commands on data see of a session (command.Host)
 //	describe.go                   what CLIENT LIST shows
 //	multi.go                      transactions and watched keys

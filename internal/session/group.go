@@ -1,0 +1,60 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ebbdb/ebb/internal/replication"
+)
+
+// Group is what a server asks of the group that it belongs to. Besides, the group calls Log.SetCommitted when its members have
+// acknowledged more of the stream, and Log.Alarm when the lease is back, and once a second while replies wait. Its methods are safe for
+// concurrent use, and do not block.
+type Group interface {
+	// Lease reports whether no other node can serve as master now, and all that this one had when it became master is committed.
+	Lease() bool
+	// Info calls put for the lines of INFO replication about the group.
+	Info(put func(name string, value any))
+}
+
+// Member is what a server that is a member of a group tells and asks it.
+type Member interface {
+	Group
+	replication.Group
+	// Leave hands the group over if this server is its master and is about to end, and waits for that, until ctx ends at the latest.
+	Leave(ctx context.Context)
+}
+
+// Grouped reports whether the server is a member of a group, which chooses its master.
+func (s *Service) Grouped() bool { return s.opts.Group != nil }
+
+// JoinGroup makes replies wait until the group holds what they depend on. Call it before there are sessions.
+func (s *Service) JoinGroup(g Group) {
+	s.group.Store(&g)
+	s.DB.Log().SetGroup(true)
+}
+
+// SetGroupWritable tells whether enough members of the group keep up. It is so at first. While it is not, clients get NOREPLICAS for
+// writes, and the engine expires and evicts nothing: the stream, which the members lack, does not grow.
+func (s *Service) SetGroupWritable(on bool) {
+	s.gates.set(gateGroup, !on)
+	s.pause.keepStill(!on)
+}
+
+// errReplaced is why clients of a master that was replaced are disconnected.
+var errReplaced = errors.New("the group has replaced this master: the client has to look for the new one")
+
+// CloseClients closes the connections of all clients: this server is no longer the master that they have asked for.
+func (s *Service) CloseClients() {
+	for _, c := range s.clients.snapshot() {
+		if c.conn != nil {
+			c.conn.Kill(errReplaced)
+		}
+	}
+}
+
+// leased implements connectionHost.
+func (s *Service) leased() bool {
+	g := s.group.Load()
+	return g == nil || (*g).Lease()
+}
