@@ -19,7 +19,7 @@ var serveOnly = [][2]string{
 	{"--console", "serve the web console at 127.0.0.1:9121, or at the next free port"},
 	{"--directives", "print the directives with their defaults"},
 	{"--help", "help for ebb serve"},
-	{"--peers", "the servers of a group that replicates"},
+	{"--peers", "the servers that replicate one master"},
 	{"--version", "print the version"},
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/ebbdb/ebb/internal/replication"
 )
 
-// peers are the servers of one group with one master, such as the pods of a StatefulSet, from ebb serve --peers. A server of
-// the group that starts finds out by itself whether it is the master:
+// peers are the servers that replicate one master, such as the pods of a StatefulSet, from ebb serve --peers. One of them that
+// starts finds out by itself whether it is the master:
 //
 //	a peer is a master                       follow it
 //	a peer follows a master                  follow that one, or be the master if it is this server
@@ -49,7 +49,7 @@ func takePeers(args []string, name string) (*peers, []string, error) {
 		return nil, args, nil
 	}
 	if at+1 == len(args) {
-		return nil, nil, errors.New("--peers needs the servers of the group: host:port host:port ...")
+		return nil, nil, errors.New("--peers needs the servers that replicate one master: host:port host:port ...")
 	}
 	p := &peers{self: -1}
 	for _, addr := range strings.FieldsFunc(args[at+1], func(r rune) bool { return r == ' ' || r == ',' }) {

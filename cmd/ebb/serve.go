@@ -134,7 +134,7 @@ func serveHere(ctx context.Context, args []string, stdin io.Reader, out io.Write
 type process struct {
 	args   []string // the directives of the command line and the environment
 	accept bool     // --accept-clock yes
-	group  *peers   // --peers; nil: none
+	peers  *peers   // --peers; nil: none
 	cfg    *config.Set
 	stdin  bytes.Buffer // what configure has read
 	label  *podLabel    // of Kubernetes; nil: none
@@ -161,7 +161,7 @@ func configure(args []string, stdin io.Reader) (*process, error) {
 		return nil, err
 	}
 	host, _ := os.Hostname()
-	if p.group, p.args, err = takePeers(args, host); err != nil {
+	if p.peers, p.args, err = takePeers(args, host); err != nil {
 		return nil, err
 	}
 	if err := makeDirectory(p.args); err != nil {
@@ -174,12 +174,12 @@ func configure(args []string, stdin io.Reader) (*process, error) {
 	return p, err
 }
 
-// followMaster sets replicaof to the master of the group, unless there is none, or replicaof is set.
+// followMaster sets replicaof to the master of the peers, unless there is none, or replicaof is set.
 func (p *process) followMaster(ctx context.Context) error {
-	if p.group == nil || p.cfg.String("replicaof") != "" {
+	if p.peers == nil || p.cfg.String("replicaof") != "" {
 		return nil
 	}
-	master, err := p.group.master(ctx, p.cfg)
+	master, err := p.peers.master(ctx, p.cfg)
 	if err != nil || master == "" {
 		return err
 	}
@@ -241,12 +241,12 @@ func (p *process) run(ctx context.Context, listens func()) error {
 	ready(p.out, p.cfg, in)
 	manager.ready(keysIn(in.DB()), in.Alive)
 	stopRole := func() {}
-	if p.group != nil {
+	if p.peers != nil {
 		var changed func(context.Context, role) error
 		if p.label != nil {
 			changed = p.label.set
 		}
-		stopRole = p.group.keep(p.cfg, in.Conn(), changed, p.log)
+		stopRole = p.peers.keep(p.cfg, in.Conn(), changed, p.log)
 	}
 	reload := func() { manager.reloads(func() error { return reloadFiles(in, p.log) }, in.Alive) }
 	await(ctx, signals, hangups, reload, in, p.cfg, p.out, p.log)
