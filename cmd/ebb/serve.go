@@ -28,11 +28,8 @@ import (
 // well below the ten seconds after which supervisors kill a program.
 const grace = 5 * time.Second
 
-func serveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "serve [/path/to/redis.conf | -] [--directive value ...]",
-		Short: "Run a server that speaks the Redis protocol",
-		Long: `Run a server that speaks the Redis protocol, by default on 127.0.0.1:6379 and
+// serveHelp describes ebb serve.
+const serveHelp = `Run a server that speaks the Redis protocol, by default on 127.0.0.1:6379 and
 in memory. With --dir the data is kept in that directory: changes are appended to
 files and fsynced every second (--appendfsync always: before the reply is sent).
 --appendonly yes or --save alone keep it in the working directory, as redis-server does.
@@ -55,10 +52,22 @@ has more options.
 --version, or -v, as the first option prints the version of Redis that the server
 reports and ebb's own, in one line as redis-server does.
 
---peers "HOST:PORT HOST:PORT ..." names the servers of a group that replicates, with the same text for each;
-one of the hosts is this machine's name. A server that starts asks the others and follows
-their master; the first of the list is the master of a new group. It keeps its last role in the
-file ebb.role of the data's directory.
+--peers "HOST:PORT HOST:PORT ..." names the servers that replicate one master, as in a
+StatefulSet, with the same text for each; one of the hosts is this machine's name. A server that
+starts asks the others and follows their master; the first of the list is the first master. It
+keeps its last role in the file ebb.role of the data's directory. Nothing replaces a master that
+fails: --group does.
+
+--group HOST:PORT,HOST:PORT,HOST:PORT makes the server a node of a group, which replaces a master
+that fails. An acknowledged write survives while at most min-sync-replicas servers lose their data.
+A group is there to be tried out, not for production. The list has the group port of each node, and
+is the same on all; so are masterauth and requirepass:
+
+  ebb serve --group a:7379,b:7379,c:7379 --min-sync-replicas 1 --dir /var/lib/ebb \
+      --bind "* -::*" --masterauth secret --requirepass secret
+
+One of three nodes may be ebb witness, which has no data. Clients ask any node at its
+sentinel-port, 26379, for the master of the name ebb. ebb group status shows the state.
 
 --console serves the web console at 127.0.0.1:9121, or at the next free port of ten; it is
 short for --http 127.0.0.1:9121.
@@ -66,7 +75,13 @@ short for --http 127.0.0.1:9121.
 SIGHUP makes the server read the files of TLS and the aclfile again (systemctl reload ebb).
 
 --accept-clock yes starts although the system's clock is an hour or more behind the
-time in the files.`,
+time in the files.`
+
+func serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "serve [/path/to/redis.conf | -] [--directive value ...]",
+		Short:              "Run a server that speaks the Redis protocol",
+		Long:               serveHelp,
 		DisableFlagParsing: true,
 		ValidArgsFunction:  completeDirectives,
 		RunE: func(cmd *cobra.Command, args []string) error {
