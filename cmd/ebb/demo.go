@@ -72,7 +72,7 @@ func demoCommand() *cobra.Command {
 	var o demoOptions
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Run a server with sample data that moves, and the web console",
+		Short: "Run a server with sample data that changes, and the web console",
 		Long: `Run a server in memory with the web console, and a small shop in the same process
 that uses the toolkit: sessions that slide, carts whose fields expire, unpaid orders
 with an expiry rule and a consumer group that lags, a rate limiter with one client

@@ -23,7 +23,7 @@ func healthCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "health [flags]",
-		Short: "Tell by the exit status whether a server can be used",
+		Short: "Report by the exit status whether a server can be used",
 		Long: `Connect to a server, print one line about its state, and end with status 0 if it can be
 used, 1 if not: it cannot be reached, it loads its data, its link to the master is down, or
 it refuses writes because a save failed. A server that asks for a password that was not

@@ -3,16 +3,16 @@
 //	ebb serve     a server that speaks the Redis protocol
 //	ebb witness   a node of a group that has a vote and no data
 //	ebb group     show the state of a group
-//	ebb demo      a server with sample data that moves, and the web console
-//	ebb cli       talk to one
-//	ebb health    tell by the exit status whether a server can be used
+//	ebb demo      a server with sample data that changes, and the web console
+//	ebb cli       a client for the command line
+//	ebb health    report by the exit status whether a server can be used
 //	ebb doctor    examine a server: what is wrong, why, and what corrects it
 //	ebb handover  make a replica the master before a server stops
 //	ebb migrate   move the data of running servers, a cluster or files to ebb, and back
-//	ebb queue     look at queues, pause them, run jobs again
-//	ebb backup    save one's data into a file
+//	ebb queue     inspect queues, pause them, run jobs again
+//	ebb backup    save a server's data into a file
 //	ebb check     examine files of data
-//	ebb bench     measure one
+//	ebb bench     measure a server
 //	ebb man       write the manual pages; ebb completion prints a shell's completions
 //	ebb version
 //

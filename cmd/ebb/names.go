@@ -113,7 +113,7 @@ func testNames(list string) string {
 // sentinelName is the name of the command that says that ebb is not a Sentinel.
 const sentinelName = "redis-sentinel"
 
-// sentinelCommand is what a link of the name redis-sentinel runs: an error, where the help would look like a success.
+// sentinelCommand returns the command of a link of the name redis-sentinel: an error, where the help would look like a success.
 func sentinelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                sentinelName,
@@ -121,7 +121,8 @@ func sentinelCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("ebb has no Sentinel: install that of Redis or Valkey, which works with ebb servers")
+			return errors.New("ebb has no Sentinel: install that of Redis or Valkey, which works with ebb servers; " +
+				"the nodes of a group (ebb serve --group) answer its protocol themselves")
 		},
 	}
 }

@@ -24,7 +24,7 @@ import (
 func queueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Look at queues, pause them, run jobs again or remove them",
+		Short: "Inspect queues, pause them, run jobs again or remove them",
 		Long: `Look at the queues of package queue and of DQ.*, pause them, run jobs again or remove them.
 On Redis and Valkey it works with the keys that package queue keeps there.`,
 		Example: `  ebb queue list

@@ -245,7 +245,7 @@ func (p *process) run(ctx context.Context, listens func()) error {
 	manager := managed(p.cfg, p.log)
 	defer func() { p.removePID() }()
 	in, interrupted, err := p.start(ctx, manager, listens)
-	defer manager.rest()
+	defer manager.stopTicker()
 	switch {
 	case interrupted:
 		fmt.Fprintln(p.out, "stopping: a signal ended the load; the files are unchanged")

@@ -77,7 +77,7 @@ func (m *manager) ready(keys func() int, alive func(context.Context) error) {
 	if m == nil {
 		return
 	}
-	m.rest()
+	m.stopTicker()
 	m.status = fmt.Sprintf("STATUS=Ready to accept connections; keys after the start: %d", keys())
 	m.tell(m.status, daemon.SdNotifyReady)
 	m.watch(alive)
@@ -96,7 +96,7 @@ func keysIn(db *engine.DB) func() int {
 // reloads reports that the server reads its files again, calls reload, and reports that it is ready, with its
 // error in the status. The time is that of the kernel's monotonic clock: systemd compares it with its own.
 func (m *manager) reloads(reload func() error, alive func(context.Context) error) {
-	m.rest()
+	m.stopTicker()
 	m.tell(append(monotonic(), daemon.SdNotifyReloading)...)
 	err := reload()
 	if m == nil {
@@ -137,11 +137,11 @@ func (m *manager) watch(alive func(context.Context) error) {
 
 // stops reports that the server is ending.
 func (m *manager) stops() {
-	m.rest()
+	m.stopTicker()
 	m.tell("STATUS=Writing out the last replies", daemon.SdNotifyStopping)
 }
 
-// run calls report after each pause, in a goroutine that rest ends.
+// run calls report after each pause, in a goroutine that stopTicker ends.
 func (m *manager) run(pause time.Duration, report func(context.Context)) {
 	if m == nil {
 		return
@@ -162,8 +162,8 @@ func (m *manager) run(pause time.Duration, report func(context.Context)) {
 	})
 }
 
-// rest ends the goroutine of run, if there is one.
-func (m *manager) rest() {
+// stopTicker ends the goroutine of run, if there is one.
+func (m *manager) stopTicker() {
 	if m != nil && m.cancel != nil {
 		m.cancel()
 		m.wg.Wait()
