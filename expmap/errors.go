@@ -11,7 +11,7 @@ import (
 var (
 	// ErrFull is in the chain of the error of an operation that would exceed the MaxLen of the
 	// map. The operation changed nothing.
-	ErrFull = errors.New("it is full")
+	ErrFull = errors.New("the map is full")
 	// ErrNotNumber is in the chain of the error of Increment and IncrementFloat for an entry whose
 	// value is not a number of that kind. The operation changed nothing.
 	ErrNotNumber = errors.New("the entry's value is not a number")
@@ -19,7 +19,7 @@ var (
 	// range. The operation changed nothing.
 	ErrOverflow = errors.New("the sum is out of range")
 	// ErrNoEvents is in the chain of the error of OnExpired on a map without Options.Events.
-	ErrNoEvents = errors.New("it keeps no events")
+	ErrNoEvents = errors.New("the map was made without Options.Events")
 )
 
 // failed adds the map and the operation to an error.

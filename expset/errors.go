@@ -10,9 +10,9 @@ import (
 var (
 	// ErrFull is in the chain of the error of an operation that would exceed the MaxLen of the
 	// set. The operation changed nothing.
-	ErrFull = errors.New("it is full")
+	ErrFull = errors.New("the set is full")
 	// ErrNoEvents is in the chain of the error of OnExpired on a set without Options.Events.
-	ErrNoEvents = errors.New("it keeps no events")
+	ErrNoEvents = errors.New("the set was made without Options.Events")
 )
 
 // failed adds the set and the operation to an error.

@@ -7,7 +7,7 @@ var (
 	ErrEmpty = errors.New("queue: no job is due")
 	// ErrFull is in the chain of the error of a push that would exceed MaxLen. The push added
 	// nothing.
-	ErrFull = errors.New("it is full")
+	ErrFull = errors.New("the queue is full")
 	// ErrDuplicate is in the chain of the error of a push that added nothing, because a job with
 	// the id is in the queue, or because of Unique.
 	ErrDuplicate = errors.New("a job with this id exists or existed")

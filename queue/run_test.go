@@ -80,7 +80,7 @@ func TestWhatTheFunctionReturnsSettlesTheJob(t *testing.T) {
 			case "panics":
 				panic("oh\nand a second line")
 			case "own":
-				return errors.Join(j.Ack(ctx), errors.New("it is settled"))
+				return errors.Join(j.Ack(ctx), errors.New("the job is settled"))
 			}
 			return nil
 		})

@@ -104,7 +104,8 @@ func (s *Stream[T]) delivering(ctx context.Context, args ...any) (r conn.Value, 
 func (s *Stream[T]) native() error {
 	caps := s.c.Capabilities()
 	if !caps.Native {
-		return fmt.Errorf("it needs ebb's delay queues, and the backend is %s %s: %w", caps.Server, caps.Version, errors.ErrUnsupported)
+		return fmt.Errorf("a delayed publish needs ebb's delay queues, and the backend is %s %s: %w", caps.Server, caps.Version,
+			errors.ErrUnsupported)
 	}
 	return nil
 }
@@ -187,5 +188,5 @@ func (s *Stream[T]) cancelJobs(ctx context.Context, doing, command string, names
 // that are pushed to it become entries too, if they have no headers and no Timeout.
 func (s *Stream[T]) Later() string { return kit.Given(s.c, s.later()) }
 
-// later is the key of that queue.
+// later returns the key of that queue.
 func (s *Stream[T]) later() string { return kit.Key(s.name, kit.Later) }

@@ -78,8 +78,8 @@ type call struct {
 
 // The outcomes of a command whose context has ended.
 var (
-	errNotSent = errors.New("it was not sent")
-	errUnknown = errors.New("it may have been sent")
+	errNotSent = errors.New("the command was not sent")
+	errUnknown = errors.New("the command may have been sent")
 	errSilent  = errors.New("there was no reply")
 )
 

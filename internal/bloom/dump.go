@@ -324,7 +324,7 @@ func (l *layer) check(last bool) error {
 		}
 	}
 	if l.count > l.capacity || l.count < l.capacity && !last {
-		return fmt.Errorf("it holds %d items of %d, but only the last layer has room", l.count, l.capacity)
+		return fmt.Errorf("a layer holds %d items of %d, but only the last layer has room", l.count, l.capacity)
 	}
 	return nil
 }

@@ -43,12 +43,12 @@ func (l *List) checkBlock(ent *entry, part *totals, chunks, bigs *int) error {
 	if ent.big() {
 		*bigs += cap(l.bigs[ent.ref])
 		if ent.count != 1 || ent.timed > 1 || ent.timed == 0 && ent.earliest != none {
-			return fmt.Errorf("big element with %+v", own)
+			return fmt.Errorf("a big element has %+v: want one element", own)
 		}
 	} else {
 		*chunks += ent.size()
 		if ent.off >= ent.end || int(ent.end) > ent.size() || ent.size() > l.maxChunk {
-			return fmt.Errorf("run at %d to %d of %d bytes", ent.off, ent.end, ent.size())
+			return fmt.Errorf("a run goes from %d to %d of %d bytes", ent.off, ent.end, ent.size())
 		}
 		count, timed, earliest, err := l.run(ent).Validate()
 		if err != nil {

@@ -161,7 +161,7 @@ func recognized(head []byte) error {
 	if rdb.IsFile(head) || len(head) == 0 || head[0] == '*' || head[0] == '#' {
 		return nil
 	}
-	return fmt.Errorf("it is neither an RDB file nor an append-only file: it begins with %q", head)
+	return fmt.Errorf("the file is neither an RDB file nor an append-only file: it begins with %q", head)
 }
 
 // beginning returns the first bytes of a file.

@@ -161,14 +161,14 @@ func (m *Manifest) add(p Part) error {
 func parsePart(line string) (Part, error) {
 	var p Part
 	if len(line) > maxManifestLine {
-		return p, errors.New("it is too long")
+		return p, errors.New("the line is too long")
 	}
 	words, ok := wire.SplitArgs(strings.TrimSpace(line))
 	if !ok {
 		return p, errors.New("the quotes are not balanced")
 	}
 	if len(words) < 6 || len(words)%2 != 0 {
-		return p, errors.New("it should read: file NAME seq NUMBER type b|h|i")
+		return p, errors.New("the line should read: file NAME seq NUMBER type b|h|i")
 	}
 	for i := 0; i < len(words); i += 2 {
 		if err := p.set(words[i], words[i+1]); err != nil {

@@ -37,7 +37,7 @@ type Probe[C any] struct {
 }
 
 // ErrGuessed is the error of Known for a call that may be based on the zero C.
-var ErrGuessed = errors.New("it has answered for the first time just now: try again")
+var ErrGuessed = errors.New("the server has just answered for the first time: repeat the call")
 
 // probeTimeout limits the attempt of a caller that has no context. For the same time after
 // a failed attempt, such callers get its error without another attempt, because an object

@@ -86,7 +86,7 @@ func (w *waking) play(s transcript.Target) (gets, left string, err error) {
 	}
 	if !waits() {
 		v, _ := s.Next(2)
-		return "", "", errors.Join(err, fmt.Errorf("it does not wait: %s", inline(v)))
+		return "", "", errors.Join(err, fmt.Errorf("the command does not wait: %s", inline(v)))
 	}
 	for _, line := range w.acts {
 		run(line)

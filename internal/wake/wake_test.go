@@ -40,7 +40,7 @@ type event struct {
 	err     error
 }
 
-var errRefused, errEnded = errors.New("NOPERM no subscriptions"), errors.New("it reads too slowly")
+var errRefused, errEnded = errors.New("NOPERM no subscriptions"), errors.New("the client reads too slowly")
 
 func (b *broker) Subscribe(ctx context.Context, _ conn.SubscribeKind, _ []string) (conn.Feed, error) {
 	b.calls.Add(1)

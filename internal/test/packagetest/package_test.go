@@ -270,7 +270,7 @@ func serveInRoot(t *testing.T, root string) {
 		}
 	}()
 	var out []byte
-	err = errors.New("it was not asked")
+	err = errors.New("the server was not asked")
 	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); {
 		out, err = inside("/usr/bin/ebb", "health").CombinedOutput()
 	}

@@ -278,7 +278,7 @@ func (p *player) wait(happened func() (bool, error)) error {
 		select {
 		case <-look.C:
 		case <-end:
-			return fmt.Errorf("it did not happen; the last reply is %.2000q", p.last)
+			return fmt.Errorf("the event did not happen; the last reply is %.2000q", p.last)
 		}
 	}
 }

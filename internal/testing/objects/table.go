@@ -149,7 +149,7 @@ func newMap(c *ebb.Conn, name string) (*Instance, error) {
 	}, nil
 }
 
-var errNotNow = errors.New("it cannot be loaded now")
+var errNotNow = errors.New("the value cannot be loaded now")
 
 func newMapFamily(c *ebb.Conn, name string) (*Instance, error) {
 	f, err := expmap.NewFamily(c, name, expmap.Options[string, string]{Events: true})

@@ -105,6 +105,30 @@ func TestTextsHaveNoTranslatedPhrases(t *testing.T) {
 	}
 }
 
+// subjectless matches the beginning of an error without a subject: the reader of a log does not know what "it" is.
+var subjectless = regexp.MustCompile(`\b(?:errors\.New|fmt\.Errorf)\("(?:it|they) `)
+
+// subjectlessErrors is the number of such errors that are left. It may only sink.
+const subjectlessErrors = 4
+
+func TestErrorsNameTheirSubject(t *testing.T) {
+	var found []string
+	walk(t, func(name string, data []byte) {
+		for i, line := range strings.Split(string(data), "\n") {
+			if subjectless.MatchString(line) {
+				found = append(found, fmt.Sprintf("%s:%d: %s", name, i+1, strings.TrimSpace(line)))
+			}
+		}
+	})
+	switch n := len(found); {
+	case n > subjectlessErrors:
+		t.Errorf("%d errors begin with a pronoun, not with their subject; the ceiling is %d:\n%s", n, subjectlessErrors,
+			strings.Join(found, "\n"))
+	case n < subjectlessErrors:
+		t.Logf("lower subjectlessErrors to %d", n)
+	}
+}
+
 func TestPhrasesAreFound(t *testing.T) {
 	for text, want := range map[string]int{
 		"It does not hold the lock\nany more.":              1,
