@@ -84,8 +84,8 @@ func (n *nativeLock) Release(ctx context.Context, owner string, token int64) (bo
 	return locking.Boolean(locking.Integer(n.c.Do(ctx, "LOCK.RELEASE", n.name, owner, token)))
 }
 
-// Abandon requests the shortest lease, which replaces the lease of the owner, if there is one, and releases it. A repeat only
-// looks: in most cases nothing is left, and the lock may be free or another owner's.
+// Abandon requests the shortest lease, which replaces the lease of the owner, if there is one, and releases it. A repeat sends LOCK.INFO
+// first, and releases a lease that it finds: in most cases nothing is left, and the lock may be free or another owner's.
 func (n *nativeLock) Abandon(ctx context.Context, owner string) error { return n.abandon(ctx, owner) }
 
 // Abandon is that of nativeLock.

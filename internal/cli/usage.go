@@ -2,7 +2,7 @@ package cli
 
 import "strings"
 
-// Description returns what ebb cli does and its flags, for a manual page: the flags are indented, as text that keeps its lines.
+// Description returns the text of ebb cli's manual page: the purpose, and the flags, which are indented as text that keeps its lines.
 func Description() string {
 	_, flags, _ := strings.Cut(usage, "\n\nServer\n")
 	return "Talk to a server that speaks the Redis protocol: ebb, Redis or Valkey. With a command it runs that, and ends; without one it is " +

@@ -120,7 +120,7 @@ func (b *bucket) used() int {
 	return n
 }
 
-// reserveSlot ensures that insertSlot succeeds for the hash.
+// reserveSlot ensures that insertSlot succeeds for the hash. It returns false if the table cannot grow.
 func (d *Dict) reserveSlot(h uint64) bool {
 	if d.prim.Len() == 0 {
 		_, ok := d.prim.Push()

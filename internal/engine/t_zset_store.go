@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/packed"
 )
 
-// ZOperation is the operation of ZCombine.
+// ZOperation says which members of its sets ZCombine keeps.
 type ZOperation uint8
 
 // These are the operations.

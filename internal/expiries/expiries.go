@@ -64,7 +64,7 @@ type Entry struct {
 	FiredAt  int64 // ms since 1970
 }
 
-// Options are the options of Listen.
+// Options name a listener and its group.
 type Options struct {
 	// Group is the name of the group; each expiration goes to one listener of a group.
 	// Required.

@@ -157,7 +157,7 @@ func (w *waiters) until(ctx context.Context, n int) error {
 	return ctx.Err()
 }
 
-// shown returns the line as INFO shows it: clients' ids.
+// shown returns the ids of the clients in the queue of waiters, in its order, as INFO shows them.
 func (w *waiters) shown() (ids []int64, err error) {
 	command, at := "LOCK.INFO", 2
 	if w.cfg.Limiter {

@@ -13,7 +13,7 @@ import (
 // one master after the other, until one fails; the error names that master.
 type FanOutFunc func(addrs []string, ask RunOn) (resp.Value, error)
 
-// RunOn runs a command of a FanOutFunc on one master.
+// RunOn runs a command of a FanOutFunc on the master at index at of the addresses. A cursor that is not "" replaces the command's own.
 type RunOn func(at int, cursor string) (resp.Value, error)
 
 // FanOut says how a command that concerns all masters of a cluster runs, and how their

@@ -140,7 +140,7 @@ func (g *generator) constants() *node {
 		fmt.Sprint(n)+"()\nend))\n", uses)
 }
 
-// crowd returns a function with many locals, near and above what there is room for.
+// crowd returns a function whose number of locals is near the limit of 200, or above it.
 func (g *generator) crowd() *node {
 	n := pick(g, 50, 120, 190, 198, 199, 200, 201, 205)
 	var names, sum []string

@@ -293,7 +293,7 @@ func (b *Backend) FaultAt(key string) bool {
 	return true
 }
 
-// shared does something to the servers that tests share. If that fails, it ends the test, and the later tests of the kind.
+// shared runs f on the servers that tests share. If f panics, shared ends the test, and the later tests of the kind.
 func (b *Backend) shared(f func()) {
 	b.t.Helper()
 	if m := try(f); m != nil {
