@@ -229,7 +229,7 @@ func tests(t *testing.T) (*token.FileSet, []source) {
 	return p.fset, slices.DeleteFunc(slices.Clone(p.all), others)
 }
 
-// tree is what parse returns.
+// tree is the result of parse.
 type tree struct {
 	fset *token.FileSet
 	all  []source

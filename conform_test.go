@@ -60,7 +60,7 @@ func ebbServer(t testing.TB) (addr string) {
 	return ln.Addr().String()
 }
 
-// servers are what a client of the Redis protocol must not be able to tell
+// servers are those that a client of the Redis protocol must not be able to tell
 // apart.
 var servers = []struct {
 	name  string

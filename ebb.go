@@ -15,7 +15,7 @@ type (
 	Batch = conn.Batch
 	// Watched is the connection that Conn.Watch gives to its function.
 	Watched = conn.Watched
-	// Capabilities is what a backend can do beyond Redis's commands.
+	// Capabilities says what a backend can do beyond Redis's commands.
 	Capabilities = conn.Capabilities
 	// SetOptions are the options of Conn.Set: expiration and conditions.
 	SetOptions = conn.SetOptions
@@ -26,7 +26,7 @@ type (
 	Scored = conn.Scored
 	// HashField is a field of a hash and its value.
 	HashField = conn.HashField
-	// Message is what a Subscription receives.
+	// Message is a message that a Subscription receives.
 	Message = conn.Message
 	// Subscription receives the messages of its channels in order.
 	Subscription = conn.Subscription
@@ -40,7 +40,7 @@ type (
 	Engine = embed.Engine
 )
 
-// Forever is what TTL returns for a key without a deadline.
+// Forever is the result of TTL for a key without a deadline.
 const Forever = conn.Forever
 
 // The errors of package conn, which describes them.

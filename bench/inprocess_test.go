@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// clients is how many keys the limiters in process know.
+// clients is the number of keys that the limiters in process know.
 const clients = 100_000
 
 var clientNames = sync.OnceValue(func() []string {

@@ -15,7 +15,7 @@ import (
 // is what costs.
 const perSecond = 1 << 40
 
-// hot is what the one limiter allows: gcra a million a second in the long run, so
+// hot returns the rate of the one limiter: gcra a million a second in the long run, so
 // that it is in debt all the time, as a limiter that is used is.
 func hot(algo limiter.Algo) engine.TakeOptions {
 	if algo == limiter.GCRA {
@@ -24,7 +24,7 @@ func hot(algo limiter.Algo) engine.TakeOptions {
 	return engine.TakeOptions{Algo: algo, Limit: perSecond, Period: 1_000_000, Cost: 1}
 }
 
-// cold is what each of a million limiters allows, one in two seconds: the debt of a grant lasts longer
+// cold is the rate of each of a million limiters, one in two seconds: the debt of a grant lasts longer
 // than it takes to ask all the others, so that none goes and comes again.
 var cold = engine.TakeOptions{Limit: 600, Period: 1_200_000_000, Cost: 1}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// jobWorkers is how many jobs a contender works on at once.
+// jobWorkers is the number of jobs that a contender works on at once.
 const jobWorkers = 64
 
 // jobQueue is a queue with workers that call a function for each job's number.

@@ -85,7 +85,7 @@ func goRedis(b *testing.B, s *server) *redis.Client {
 	return c
 }
 
-// spans are what a benchmark of latencies has seen.
+// spans are the latencies that a benchmark has measured.
 type spans struct {
 	mu  sync.Mutex // guards what follows
 	all []time.Duration

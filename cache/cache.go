@@ -312,7 +312,7 @@ func (x *Cache[K, V]) Delete(ctx context.Context, ks ...K) error {
 	return x.wrap("delete", err)
 }
 
-// ErrAbsent is what a loader returns if there is no value, and what Get returns then. With
+// ErrAbsent is the error of a loader that finds no value, and then of Get. With
 // Options.AbsentTTL the cache remembers it.
 var ErrAbsent = errors.New("there is no value")
 

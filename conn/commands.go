@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/direct"
 )
 
-// Forever is what TTL returns for a key without a deadline.
+// Forever is the result of TTL for a key without a deadline.
 const Forever time.Duration = -1
 
 // SetOptions configures Set. The zero value sets a value without a deadline.
@@ -290,7 +290,7 @@ func (c *Conn) TTL(ctx context.Context, key string) (time.Duration, error) {
 	return lifetime(number(c.Do(ctx, "PTTL", key)))
 }
 
-// lifetime is what a reply of PTTL and its like says: -2 for nothing, -1 for no deadline, or
+// lifetime returns the time that a reply of PTTL and its like has: -2 for nothing, -1 for no deadline, or
 // milliseconds.
 func lifetime(ms int64, err error) (time.Duration, error) {
 	switch {
@@ -304,10 +304,10 @@ func lifetime(ms int64, err error) (time.Duration, error) {
 	return time.Duration(min(ms, mostMillis)) * time.Millisecond, nil
 }
 
-// mostMillis is how many fit into a time.Duration: 292 years.
+// mostMillis is the number of ms that fit into a time.Duration: 292 years.
 const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
-// scanCount is how many keys or elements one call of SCAN, HSCAN, SSCAN or ZSCAN looks at: some 20 us of work,
+// scanCount is the number of keys or elements that one call of SCAN, HSCAN, SSCAN or ZSCAN visits: some 20 us of work,
 // against a round trip of 50 us or more.
 const scanCount = 200
 

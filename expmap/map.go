@@ -130,7 +130,7 @@ func (k *core[K, V]) Close() {
 	}
 }
 
-// mode is how a map runs.
+// mode is the way in which a map runs.
 type mode int
 
 const (

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { backends.Main(m) }
 
-// way is how a set runs.
+// way is the way in which a set runs.
 type way int
 
 const (

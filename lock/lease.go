@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/locking"
 )
 
-// Lease is what one owner holds until Release, or until it is lost. One goroutine renews it in
+// Lease is held by one owner until Release, or until it is lost. One goroutine renews it in
 // the background.
 //
 // Unless Options.UntilRelease is set, the context that acquired the lease bounds its life: when

@@ -35,7 +35,7 @@ func newLock(t testing.TB, c *ebb.Conn, name string, ttl time.Duration) *lock.Lo
 	return l
 }
 
-// acquirer is what locks of all kinds can do.
+// acquirer has the methods of locks of all kinds.
 type acquirer interface {
 	TryAcquire(ctx context.Context) (*lock.Lease, error)
 	Acquire(ctx context.Context, wait time.Duration) (*lock.Lease, error)

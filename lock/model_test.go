@@ -20,7 +20,7 @@ import (
 	"github.com/ebbdb/ebb/lock"
 )
 
-// twin is what one of the two ways, ebb's commands or scripts, has given out.
+// twin has the grants of one of the two ways, ebb's commands or scripts.
 type twin struct {
 	rw   *lock.RW
 	sem  *lock.Semaphore

@@ -21,7 +21,7 @@ import (
 // A push of a job with that id removes them, if its Options have Keep, as Cancel and Discard do: the outcome is that of the last job of
 // the id.
 
-// Status is what Queue.Status knows about a job.
+// Status is the state of a job, as Queue.Status reports it.
 type Status struct {
 	// State is Ready, Delayed, Leased, Done or DeadLetter.
 	State State

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/backends"
 )
 
-// ages are what Redisson's scripts have read and written, one after the other: they know
+// ages are the layouts that Redisson's scripts have read and written, one after the other: they know
 // nothing of each other.
 var ages = []struct {
 	name, pack, unpack, random string

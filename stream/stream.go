@@ -26,12 +26,12 @@ const (
 )
 
 const (
-	// readWait is how long one read waits at the backend; then comes the next. It
+	// readWait is the time that one read waits at the backend; then comes the next. It
 	// bounds how long a connection that died without a word goes unnoticed.
 	readWait = 5 * time.Second
-	// maxRead is how many entries one read brings.
+	// maxRead is the number of entries that one read brings.
 	maxRead = 100
-	// chunk is how many old entries a call takes out one by one. What lies in
+	// chunk is the number of old entries that a call takes out one by one. What lies in
 	// whole nodes of the stream goes at once, up to chunkNodes entries.
 	chunk, chunkNodes = 100, 10_000
 )

@@ -82,7 +82,7 @@ func unexamined(cmd *cobra.Command, err error) error {
 	return exitStatus(3)
 }
 
-// firstReply is how long a server may take for its first reply, and then for each.
+// firstReply is the time that a server may take for its first reply, and then for each.
 var firstReply = 15 * time.Second
 
 func examine(ctx context.Context, target loadgen.Target) ([]doctor.Finding, error) {

@@ -217,7 +217,7 @@ func TestWithoutTheDirectiveNothingListens(t *testing.T) {
 	}
 }
 
-// greeting is what a server says; seen is called when it says that it serves.
+// greeting collects the output of a server; seen is called when it says that it serves.
 type greeting struct {
 	strings.Builder
 	seen func()

@@ -104,7 +104,7 @@ func (p *peers) master(ctx context.Context, cfg *config.Set) (string, error) {
 	return p.choose(roles, readRole(cfg)), nil
 }
 
-// role is what a server is: "master", "slave" of a master, or "" if it is not known.
+// role is the role of a server: "master", "slave" of a master, or "" if it is not known.
 type role struct{ name, master string }
 
 func (r role) String() string { return strings.TrimSpace(r.name + " " + r.master) }

@@ -199,7 +199,7 @@ func queueNames(ctx context.Context, c *conn.Conn, pattern string) ([]string, er
 	return slices.Compact(names), nil
 }
 
-// stamp is how the command prints an instant.
+// stamp returns the form of an instant in the output.
 func stamp(at time.Time) string {
 	if at.IsZero() {
 		return "-"

@@ -23,7 +23,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// serverVersion is what ebb serve --version prints, in the form of redis-server. Programs
+// serverVersion returns the line of ebb serve --version, in the form of redis-server. Programs
 // that start servers for tests read the version from the first "v=", as a version of Redis:
 // so the version of Redis comes first, and "ebb=" has ebb's own.
 func serverVersion() string {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// block is how long one command waits, in ms: less than the default ReadTimeout of go-redis, 3 s.
+	// block is the time that one command waits, in ms: less than the default ReadTimeout of go-redis, 3 s.
 	block = 2000
 	// batch is the largest number of tasks that Forward takes from one reply, as many as asynq's own
 	// script moves.

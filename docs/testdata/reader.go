@@ -72,7 +72,7 @@ func writeReport(ctx context.Context, n int64) error                     { retur
 func release(ctx context.Context, set, member string) error              { return nil }
 func bill(ctx context.Context, id string, s Session, at time.Time) error { return nil }
 
-// Shop is what a test looks at.
+// Shop is a service that a test runs.
 type Shop struct{}
 
 func newShop(redis.UniversalClient) Shop          { return Shop{} }

@@ -81,7 +81,7 @@ func run(ctx context.Context, out io.Writer, program, dir string) error {
 	return nil
 }
 
-// story is what the steps share.
+// story has the state that the steps share.
 type story struct {
 	ctx     context.Context
 	out     io.Writer

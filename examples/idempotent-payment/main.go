@@ -22,7 +22,7 @@ import (
 
 func main() { example.Main(run) }
 
-// bank is what may not be called twice.
+// bank is a service that may not be called twice.
 type bank struct {
 	charges atomic.Int64
 	begun   chan struct{} // gets a value when a charge begins

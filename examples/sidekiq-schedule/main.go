@@ -127,7 +127,7 @@ func move(ctx context.Context, c *ebb.Conn, set string, sent *atomic.Int64) {
 	}
 }
 
-// poll is what a server without ZMOVEDUE runs in each interval.
+// poll is the script that a server without ZMOVEDUE runs in each interval.
 var poll = ebb.NewScript(`
 local t = redis.call('TIME')
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', t[1] + t[2] / 1000000, 'LIMIT', 0, 1)

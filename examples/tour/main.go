@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/cli"
 )
 
-// usage is what -h prints above the options.
+// usage is the text of -h above the options.
 const usage = `Show ebb's functions in the terminal, on an engine in this process: one screen
 each for expiration, limits, locks, queues, streams and counters.
 

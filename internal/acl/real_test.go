@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// sequences is how many runs of rules are played on redis-server: enough for
+// sequences is the number of runs of rules that are played on redis-server: enough for
 // every pair of rules to meet, in about a second.
 const sequences = 600
 

@@ -31,7 +31,7 @@ type LatencySample struct {
 	Ms int64
 }
 
-// latencySamples is how many samples an event keeps, as in Redis.
+// latencySamples is the number of samples that an event keeps, as in Redis.
 const latencySamples = 160
 
 // Add records that an event took ms milliseconds; at is in seconds since 1970.

@@ -150,7 +150,7 @@ type Totals struct {
 	byCode map[string]int64
 }
 
-// maxErrorCodes is how many error codes are counted separately: scripts may create their own.
+// maxErrorCodes is the number of error codes that are counted separately: scripts may create their own.
 const maxErrorCodes = 128
 
 // maxErrorCode is the greatest length of a code, in bytes. An error with a longer first word,

@@ -257,7 +257,7 @@ type compared struct {
 	added map[uint64]int64 // items below items, by when they were added last
 }
 
-// items is how many different ones are added.
+// items is the number of different items that are added.
 const items = 60
 
 func newCompared(t *rapid.T) *compared {

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// outcome is what a run of either program leaves behind. Standard error is
+// outcome is the outcome of a run of either program. Standard error is
 // compared too: for errors of the server its wording is redis-cli's.
 type outcome struct {
 	out, err string

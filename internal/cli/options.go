@@ -14,7 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// Format is how replies are printed.
+// Format is the form in which replies are printed.
 type Format uint8
 
 // The formats. FormatAuto is FormatTTY on a terminal and FormatRaw elsewhere.

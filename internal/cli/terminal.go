@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// terminal is what the line editor reads and writes. The editor asks the terminal before each line where the cursor is, and
+// terminal is the input and output of the line editor. The editor asks the terminal before each line where the cursor is, and
 // waits for the answer. Some terminals give none, and the editor would wait for ever. The cursor is at the left edge, because
 // each reply ends in a line break: so the terminal is not asked, and Read gives that answer.
 type terminal struct {

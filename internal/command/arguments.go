@@ -66,7 +66,7 @@ const (
 	// drawnBytes is the least size of an item in a reply besides its bytes: "$1", and two ends of
 	// lines.
 	drawnBytes = 6
-	// drawPart is how many items a command picks before it checks the size again.
+	// drawPart is the number of items that a command picks before it checks the size again.
 	drawPart = 256
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ClientUse is what a client must know of a command besides its Flags and its grammar.
+// ClientUse says what a client must know of a command besides its Flags and its grammar.
 type ClientUse uint8
 
 const (

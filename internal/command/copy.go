@@ -1,6 +1,6 @@
 package command
 
-// ArgBytes is what an argument of a request takes up besides its own bytes: a slice.
+// ArgBytes is the size of an argument of a request besides its own bytes: a slice.
 const ArgBytes = 24
 
 // ArgsBytes returns the number of bytes of a request's arguments.

@@ -115,7 +115,7 @@ type Host interface {
 // writes or changes anything, and is run again in the background.
 var ErrBackground = errors.New("runs in the background")
 
-// LongBytes is how many bytes a command may walk over on a network loop: at memory speed that takes
+// LongBytes is the number of bytes that a command may walk over on a network loop: at memory speed that takes
 // about 100 us, the longest time that other clients should wait.
 const LongBytes = 1 << 20
 
@@ -128,7 +128,7 @@ func (c *Ctx) Long(n int) error {
 	return nil
 }
 
-// WalkBytes is what one byte of a large container costs a walk over its items, in bytes of
+// WalkBytes is the cost of one byte of a large container in a walk over its items, in bytes of
 // memory: the walk goes through a table, and each item is written by itself.
 const WalkBytes = 8
 

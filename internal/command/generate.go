@@ -154,7 +154,7 @@ func (g *generator) arg(a *Arg) {
 	}
 }
 
-// times is how often a repeated argument comes.
+// times draws the number of times that a repeated argument comes.
 func (g *generator) times() int {
 	if n := g.count; n > 0 {
 		g.count = 0

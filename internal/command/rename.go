@@ -7,7 +7,7 @@ import (
 )
 
 // Rename gives commands other names, in turn, as the directive rename-command does:
-// From is what clients call the command at that moment, in any case, and To its new
+// From is the name by which clients call the command at that moment, in any case, and To its new
 // name, "" for none. A subcommand keeps its name, and goes with its container.
 type Rename struct{ From, To string }
 

@@ -79,9 +79,9 @@ type Spec struct {
 	// arguments, which is found before it runs or is queued. nil: arity alone counts.
 	Takes func(args [][]byte) bool
 
-	// Client is what a client must know beside Flags and Args.
+	// Client says what a client must know beside Flags and Args.
 	Client ClientUse
-	// FanOut is what a client does with the command in a cluster, where it concerns all
+	// FanOut says what a client does with the command in a cluster, where it concerns all
 	// masters. The zero value: it goes to the node of its first key.
 	FanOut FanOut
 	// Stream is the command's part in the replication stream beside that of a Write.
@@ -96,7 +96,7 @@ type Change struct{ Since, Text string }
 // Deprecation says since when a command is deprecated and what to use instead.
 type Deprecation struct{ Since, ReplacedBy string }
 
-// derived is what NewTable works out.
+// derived has the fields that NewTable derives.
 type derived struct {
 	arity             int
 	first, last, step int

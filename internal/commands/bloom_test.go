@@ -22,7 +22,7 @@ type bloomModel struct {
 	keys    map[string]*bloomTruth
 }
 
-// bloomTruth is what a filter was made for, and its items.
+// bloomTruth has the bounds that a filter was made for, and its items.
 type bloomTruth struct {
 	window, generations int64
 	added               map[string]int64 // ms

@@ -15,7 +15,7 @@ const (
 	errFreq       = command.ReplyError("ERR Invalid FREQ value, must be >= 0 and <= 255")
 )
 
-// dumpCost is how many times longer the work on a payload takes than a walk over its bytes: the
+// dumpCost is the cost of the work on a payload, as a multiple of a walk over its bytes: the
 // server hashes, compresses and copies elements one by one.
 const dumpCost = 16
 

@@ -57,7 +57,7 @@ func (s *freshState) holds(token int64) bool {
 	return token != 0 && s.token == token && s.now <= s.until
 }
 
-// change is what every change of the key does to its lease.
+// change applies a change of the key to its lease.
 func (s *freshState) change() { s.token = 0 }
 
 func (s *freshState) store(v int64) {

@@ -435,7 +435,7 @@ func runGeoRadiusAs(c *command.Ctx, store bool, at int) error {
 	return geoSearch(c, &g, "georadiusstore")
 }
 
-// geoMost is how many candidates a search may check on a network loop.
+// geoMost is the number of candidates that a search may check on a network loop.
 const geoMost = command.LongBytes / memberBytes
 
 // geoSearch runs a search, and replies with the members that it finds or stores them.

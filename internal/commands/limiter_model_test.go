@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// grant is what a limiter gave: at once, or as a reservation.
+// grant is a grant of a limiter: at once, or as a reservation.
 type grant struct {
 	limiter.Grant
 	id  int64

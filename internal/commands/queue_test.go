@@ -50,7 +50,7 @@ func TestAJobThatDidNotArriveGoesBackAsItWas(t *testing.T) {
 	services.Must(t, modeltest.CheckEffects(db))
 }
 
-// job is what DQ.POP answers.
+// job is a job in the reply of DQ.POP.
 type job struct {
 	id         string
 	deliveries int64
@@ -65,7 +65,7 @@ func jobsOf(v resp.Value) (all []job) {
 	return all
 }
 
-// ledger is what producers and consumers together know of the jobs.
+// ledger collects what producers and consumers know of the jobs.
 type ledger struct {
 	mu    sync.Mutex // guards what follows
 	done  map[string]int

@@ -68,7 +68,7 @@ func ownDumps(f *testing.F) (dumps [][]byte) {
 	return dumps
 }
 
-// sealed is how many bytes follow a value in a payload: version and checksum.
+// sealed is the number of bytes that follow a value in a payload: version and checksum.
 const sealed = 10
 
 func restoreThenUse(t *testing.T, payload string) {

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// routed is what a client's routing table says of a request.
+// routed returns what a client's routing table says of a request.
 func routed(args [][]byte) (keys []int, first, route int) {
 	word := func(i int) string { return string(args[i]) }
 	c := routing.Of(len(args), word)
@@ -103,7 +103,7 @@ func TestClientsFindTheKeysWhereTheServerDoes(t *testing.T) {
 	}
 }
 
-// connectionState is what CLIENT LIST says of the state of each connection by its id.
+// connectionState returns the state of each connection by its id, from CLIENT LIST.
 func connectionState(e *transcript.Engine) (map[string]string, error) {
 	const observer = 1000
 	if err := e.Send(observer, []string{"CLIENT", "LIST"}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// allowance is where ebb knowingly describes a command differently from a server.
+// allowance is a difference between ebb's description of a command and a server's that is on purpose.
 type allowance struct {
 	commands, parts string         // names, and the parts of COMMAND INFO and DOCS
 	id              string         // the difference in internal/compat

@@ -19,7 +19,7 @@ import (
 // command must be what the command does. Exemptions stand here, by name and with
 // a reason.
 
-// vectors is how many random requests each test makes of each command: enough
+// vectors returns the number of random requests that each test makes of each command: enough
 // that each option of SET comes some ten times.
 func vectors() int {
 	if tier.Short() {

@@ -350,7 +350,7 @@ func longReading(c *command.Ctx, r *reading, ahead func(i int) int) error {
 	return c.Long(n * entryBytes)
 }
 
-// mapPlace is where a map of streams begins in the output: a map in RESP3, an
+// mapPlace is the place in the output where a map of streams begins: a map in RESP3, an
 // array of pairs in RESP2.
 type mapPlace struct {
 	mark  wire.Mark

@@ -47,7 +47,7 @@ func (e *ParseError) Error() string {
 	return printable(b.String())
 }
 
-// maxShown is how many bytes of a line an error shows. The longest directive with its usual
+// maxShown is the number of bytes of a line that an error shows. The longest directive with its usual
 // values has 120; a data file that was given by mistake may be one line of 16 MiB.
 const maxShown = 512
 

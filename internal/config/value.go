@@ -325,7 +325,7 @@ func parseOutputLimits(words []string, old Value) (Value, error) {
 	return Value{Text: strings.Join(parts, " "), Data: limits}, nil
 }
 
-// maxAddresses is how many a server binds; Redis has the same bound.
+// maxAddresses is the number of addresses that a server binds; Redis has the same bound.
 const maxAddresses = 16
 
 func parseAddresses(words []string) (Value, error) {

@@ -46,7 +46,7 @@ type Schedule struct {
 	lost bool // the zone is unknown here: expr is nil
 }
 
-// Occurrence is what happens to a schedule at an instant.
+// Occurrence says what a schedule does at an instant.
 type Occurrence struct {
 	Due              int64 // the occurrence that becomes a job; 0: none does
 	Next             int64 // the occurrence after that; 0: the schedule ends

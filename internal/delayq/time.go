@@ -5,7 +5,7 @@ import (
 	"github.com/ebbdb/ebb/internal/ordered/btree"
 )
 
-// retryAfter is how many ms the queue waits before its next attempt when memory is used
+// retryAfter is the number of ms that the queue waits before its next attempt when memory is used
 // up.
 const retryAfter = 100
 
@@ -148,7 +148,7 @@ func (q *Queue) Coming(now int64) (due int64) {
 	return due
 }
 
-// Place is where a walk begins: at the first job (the zero Place), or behind a job. All jobs have one order: the
+// Place is the place where a walk begins: at the first job (the zero Place), or behind a job. All jobs have one order: the
 // waiting ones in the order of Walk, then the leased ones in that of WalkLeased.
 type Place struct {
 	job Job

@@ -10,7 +10,7 @@ import (
 // This file computes the state that a queue would have after all due jobs were handled. It is for a
 // queue that must not be changed: on a replica, the master handles due jobs.
 
-// Fate is what happens to a job at an instant.
+// Fate says what happens to a job at an instant.
 type Fate uint8
 
 // The fates of a job: nothing happens; it is due again because its lease is over; the

@@ -133,7 +133,7 @@ func BenchmarkSetDeadline(b *testing.B) {
 	}
 }
 
-// BenchmarkKeyOnly is what the other benchmarks spend on making keys.
+// BenchmarkKeyOnly measures the time that the other benchmarks spend on making keys.
 func BenchmarkKeyOnly(b *testing.B) {
 	var key []byte
 	for i := 0; b.Loop(); i++ {

@@ -83,7 +83,7 @@ type Taken struct {
 	Retry, Reset     int64 // us
 }
 
-// Job is what DQ.ADD adds.
+// Job is a job that DQ.ADD adds.
 type Job struct {
 	ID             string // "": the queue makes one
 	Payload        string

@@ -23,7 +23,7 @@ import (
 	"github.com/ebbdb/ebb/internal/disk"
 )
 
-// Grade is how urgent a finding is.
+// Grade is the urgency of a finding.
 type Grade uint8
 
 // The grades. The exit status of `ebb doctor` is the number of the worst.
@@ -63,7 +63,7 @@ type Options struct {
 	// Free returns the free bytes of a directory's file system for Local, -1 if the system does not say; default that
 	// of internal/disk.
 	Free func(dir string) (int64, error)
-	// Reply is how long the server may take for each reply; default 15 s.
+	// Reply is the time that the server may take for each reply; default 15 s.
 	Reply time.Duration
 	// DB is the database of the connection.
 	DB int
@@ -158,7 +158,7 @@ func PrintJSON(w io.Writer, found []Finding) error {
 	return e.Encode(found)
 }
 
-// facts are what the checks look at.
+// facts are the data that the checks examine.
 type facts struct {
 	Options
 	ctx    context.Context //nolint:containedctx // of the one call of Examine

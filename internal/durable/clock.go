@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/oplog"
 )
 
-// maxBehind is how far, in us, the clock may be behind the files at a start. A greater difference
+// maxBehind is the time, in us, by which the clock may be behind the files at a start. A greater difference
 // cannot be drift or a leap second, so the operator must decide.
 const maxBehind = 3600e6
 

@@ -21,7 +21,7 @@ import (
 
 const dir = "/data"
 
-// start is when manual clocks start.
+// start is the time at which manual clocks start.
 var start = time.UnixMilli(1_700_000_000_000)
 
 // world is an engine with a Keeper on a file system that fails on cue. It is made

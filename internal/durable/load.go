@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/rdb"
 )
 
-// tokenLeap is how far, in us, a start raises the fencing tokens, because a token that was granted
+// tokenLeap is the amount, in us, by which a start raises the fencing tokens, because a token that was granted
 // shortly before a crash may be in no file. It is more than everysec can lose, and more than the
 // difference of two clocks should be.
 const tokenLeap = 60e6

@@ -280,7 +280,7 @@ func (b *driver) Capabilities() conn.Capabilities {
 // Engine returns the engine; embedded.Of calls it.
 func (b *driver) Engine() *Engine { return b.eng }
 
-// Host is how package ebbtest serves the engine with faults of its own.
+// Host lets package ebbtest serve the engine with faults of its own.
 func (b *driver) Host() transport.Host { return host{b.eng} }
 
 // Select returns a driver of another database, which the caller closes. Package ebbtest

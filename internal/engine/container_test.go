@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/clock"
 )
 
-// containerModel is what the models of hashes, sets and sorted sets share: an
+// containerModel has the state that the models of hashes, sets and sorted sets share: an
 // engine in virtual time.
 type containerModel struct {
 	db     *DB

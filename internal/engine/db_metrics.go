@@ -116,7 +116,7 @@ func (db *DB) NewSurveyor() *Surveyor {
 }
 
 const (
-	// surveyRounds is how often a survey tries to lock a shard. surveyPause is the pause
+	// surveyRounds is the number of times that a survey tries to lock a shard. surveyPause is the pause
 	// after the first round; each further pause is twice as long. Commands lock a shard
 	// for microseconds, so a survey rarely needs the second round. All pauses together
 	// take 26 ms: long enough for all but the longest commands, and short for a

@@ -110,7 +110,7 @@ func (h *Held) Release() {
 	h.sh.lock.Unlock()
 }
 
-// Found is what Held.String has found.
+// Found is the result of Held.String.
 type Found uint8
 
 // These are the cases. In the case Unclear only a transaction can tell, because it has more to do than to read.

@@ -27,7 +27,7 @@ var ErrUnpacks = errors.New("compressed data takes more memory than there is")
 // limit. It is what LZ4 can give; LZF gives less.
 const honest = 255
 
-// ration is what all values of a load, or of all RESTOREs, may take.
+// ration bounds the memory of all values of a load, or of all RESTOREs.
 type ration struct {
 	spent atomic.Int64
 	read  atomic.Int64 // bytes of the file up to now; 0 for RESTORE

@@ -182,7 +182,7 @@ func (sh *shard) nextWheel(w *wheel.Wheel) (ms int64, ok bool) {
 	return w.Next()
 }
 
-// randomTries is how often a replica picks a key at random before it counts, because many
+// randomTries is the number of times that a replica picks a key at random before it counts, because many
 // of its keys may be dead: Redis's number.
 const randomTries = 100
 

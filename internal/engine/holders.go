@@ -9,7 +9,7 @@ import (
 
 const maxToken = holders.MaxToken
 
-// maxAhead is how far, in us, a restored token may be ahead of engine time: 30 days. No clock is
+// maxAhead is the time, in us, by which a restored token may be ahead of engine time: 30 days. No clock is
 // that wrong. New tokens continue from the restored one, so after a greater token they could exceed
 // 2^53.
 const maxAhead = 30 * 24 * 3600 * 1e6

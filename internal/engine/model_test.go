@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// epoch is where manual clocks start: some second of 2026.
+// epoch is the time at which manual clocks start: some second of 2026.
 var epoch = time.UnixMilli(1767225600000)
 
 // tooFar is a deadline beyond what the wheel can hold.

@@ -83,7 +83,7 @@ const (
 	// shard after snapshotBuckets buckets at most.
 	snapshotSlice   = 15
 	snapshotBuckets = 64
-	// patience is how often the walk yields to transactions before it waits in a shard's line as
+	// patience is the number of times that the walk yields to transactions before it waits in a shard's line as
 	// they do. Without a bound, the walk would not end while transactions always wait.
 	patience = 100
 )

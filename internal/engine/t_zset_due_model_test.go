@@ -38,7 +38,7 @@ type dueWaiter struct {
 	delay int64
 }
 
-// dueTake is what is done with due members.
+// dueTake is the operation on due members.
 type dueTake int
 
 const (

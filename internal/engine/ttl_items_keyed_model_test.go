@@ -94,7 +94,7 @@ func drawOptions(t *rapid.T, now int64) (o ItemOptions) {
 	return o
 }
 
-// full is what MAXLEN makes of an add.
+// full reports whether MAXLEN refuses an add.
 func full(o ItemOptions, living, fresh int) bool {
 	return o.Max > 0 && fresh > 0 && living+fresh > o.Max
 }
@@ -114,7 +114,7 @@ func drawFields(t *rapid.T) (fields []string, args [][]byte) {
 	return fields, args
 }
 
-// expireOne is what HEXPIRE and SEXPIRE do to an item with that deadline.
+// expireOne applies HEXPIRE or SEXPIRE with that deadline to an item.
 func expireOne(there bool, old, deadline, now int64, c Condition) int {
 	switch {
 	case !there:

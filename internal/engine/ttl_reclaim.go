@@ -25,7 +25,7 @@ const (
 	considerIn    = 50
 	// compactItems is the number of records that one slice of compaction moves.
 	compactItems = 64
-	// heldPause is how long a reclaimer waits before it tries a locked shard again: much longer
+	// heldPause is the time that a reclaimer waits before it tries a locked shard again: much longer
 	// than a command takes, and much shorter than a noticeable delay.
 	heldPause = 200 * time.Microsecond
 	// freeChunks is the number of a container's chunks that the reclaimer frees between two looks

@@ -52,7 +52,7 @@ func putTimed(tx *Tx, key, field string, deadline int64) {
 	tx.date(&h)
 }
 
-// missed is how many entries of the database's rules came late.
+// missed returns the number of entries of the database's rules that came late.
 func missed(tx *Tx) (n int64) {
 	for _, r := range tx.Rules() {
 		n += r.Missed + r.Suspended

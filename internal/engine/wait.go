@@ -74,7 +74,7 @@ type Ticket struct {
 	gone   atomic.Bool // the ticket leaves, or has left, and no line may serve it
 }
 
-// Want is what a ticket waits for beyond a value of one of its kinds. The zero value wants nothing
+// Want is a condition of a ticket beyond a value of one of its kinds. The zero value wants nothing
 // more. At most one field is set.
 type Want struct {
 	Elems int // the least number of elements of a list
@@ -494,11 +494,11 @@ type Delayer interface {
 	Afterwards(caller any, run func())
 }
 
-// lockTries is how often the work after a transaction tries to lock its shards before it sleeps for
+// lockTries is the number of times that the work after a transaction tries to lock its shards before it sleeps for
 // them, or leaves them to another goroutine. Most transactions hold a shard for about a microsecond.
 const lockTries = 200
 
-// leftover is what a transaction leaves to separate transactions: lines to serve and entries to
+// leftover is work that a transaction leaves to separate transactions: lines to serve and entries to
 // write.
 type leftover struct {
 	lines   []pendingLine

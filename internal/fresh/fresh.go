@@ -38,7 +38,7 @@ const (
 	Stale               // the value is stale
 )
 
-// Entry is what a backend says about a key.
+// Entry is the state of a key on the backend.
 type Entry struct {
 	State State
 	Body  string        // the value, without a State of Absent; "" if it is not one of this package
@@ -105,7 +105,7 @@ func unsure(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || conn.Temporary(err)) && !(errors.As(err, &op) && op.Op == "dial")
 }
 
-// awaitFor is how long one command waits; the next begins behind the waiters that came meanwhile.
+// awaitFor is the time that one command waits; the next begins behind the waiters that came meanwhile.
 const awaitFor = 10 * time.Second
 
 func (b onEbb) Await(ctx context.Context, key string, lease time.Duration, _ int) (Entry, error) {

@@ -26,8 +26,8 @@ import (
 // Marker is the first line of every generated file.
 const Marker = "<!-- Generated from the command's Spec by `make docs`; changes are lost. -->\n"
 
-// Dir is where the pages are, below the repository's root, and Transcripts where
-// the transcripts are.
+// Dir is the directory of the pages, below the repository's root, and Transcripts that of
+// the transcripts.
 const (
 	Dir         = "docs/commands"
 	Transcripts = "testdata/transcripts"

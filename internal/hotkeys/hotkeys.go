@@ -70,7 +70,7 @@ type Hot struct {
 	Error float64 // by which the sketch may make QPS too low
 }
 
-// Window is what was counted in the last window that has ended.
+// Window has the counts of the last window that has ended.
 type Window struct {
 	Keys  []Hot   // most calls first
 	Total float64 // calls with keys a second, estimated
@@ -84,7 +84,7 @@ type Cost struct {
 	Sum int64 // us or bytes
 }
 
-// Report is what a collection has found. Sums are those of the sampled commands times Ratio.
+// Report is the result of a collection. Sums are those of the sampled commands times Ratio.
 type Report struct {
 	Options
 	Active         bool

@@ -12,7 +12,7 @@ import (
 // reservedDescriptors are kept for files, listeners and connections to other servers, as in Redis.
 const reservedDescriptors = 32
 
-// descriptors is how the descriptors of the process are divided; 0: there is no limit.
+// descriptors is the division of the process's descriptors; 0: there is no limit.
 type descriptors struct {
 	clients int64 // the greatest maxclients
 	http    int   // connections of the admin pages

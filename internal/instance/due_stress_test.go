@@ -78,7 +78,7 @@ func newDueStress(t *testing.T) *dueStress {
 		"--set-max-listpack-entries", "8", "--zset-max-listpack-entries", "8", "--list-max-listpack-size", "8")}
 }
 
-// toldDatabases is how many databases have a rule; the clients use no other.
+// toldDatabases is the number of databases that have a rule; the clients use no other.
 const toldDatabases = 3
 
 func (s *dueStress) setRules() {

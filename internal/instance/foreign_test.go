@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// lines is where a logger of a test writes to.
+// lines collects the output of a test's logger.
 type lines struct {
 	mu   sync.Mutex // guards what follows
 	text bytes.Buffer

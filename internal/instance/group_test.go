@@ -104,7 +104,7 @@ func TestAWriteOfAGroupReturnsWhenTheReplicaHasIt(t *testing.T) {
 	}
 }
 
-// reply is what comes on a connection next.
+// reply is the next reply of a connection.
 type reply struct {
 	resp.Value
 	err error

@@ -41,7 +41,7 @@ func startIn(t *testing.T, dir string, options ...string) (in *Instance, end fun
 	}
 }
 
-// commands is what a stream says.
+// commands returns the commands of lines as a stream has them.
 func commands(lines ...string) string {
 	var b []byte
 	for _, l := range lines {

@@ -29,7 +29,7 @@ func refusedInside(t *testing.T, dir string, before, transaction []string) (in *
 	return in, c, end
 }
 
-// valuesOf is what a server holds in databases 0 and 1, with whether a deadline is there.
+// valuesOf returns the values that a server holds in databases 0 and 1, and whether each has a deadline.
 func valuesOf(c client) string {
 	c.t.Helper()
 	all := ""

@@ -453,7 +453,7 @@ func valueText(kind string, v resp.Value) string {
 	return text(v)
 }
 
-// streamText is what XINFO STREAM FULL says, without what servers count each for itself:
+// streamText returns XINFO STREAM FULL without what servers count each for itself:
 // nodes, and when consumers were seen.
 func streamText(v resp.Value) string {
 	said := ""

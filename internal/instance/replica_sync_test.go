@@ -232,7 +232,7 @@ func TestAPauseHoldsTheMastersStreamBack(t *testing.T) {
 		c := dialTCP(t, startNode(t))
 		c.must("CLIENT", "PAUSE", "100000", "WRITE")
 		followScripted(c, s)
-		tier.Eventually(t, "it is where the first write begins", func() bool { return c.field("slave_repl_offset") == fmt.Sprint(50+len(ping)) })
+		tier.Eventually(t, "the replica is at the first write", func() bool { return c.field("slave_repl_offset") == fmt.Sprint(50+len(ping)) })
 		if v := c.must("EXISTS", "k"); v.Int != 0 || c.field("master_link_status") != "up" {
 			t.Errorf("the key is there %d times during the pause; the link is %s", v.Int, c.field("master_link_status"))
 		}

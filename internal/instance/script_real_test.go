@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// conversations are what several clients say to a server, a line each: the
+// conversations are the requests of several clients to a server, a line each: the
 // client's name and its request, or the name and < where it reads one message
 // more. Behind + there is a request whose reply is not waited for, behind * one that
 // is to wait, behind ! one that is sent again until the answer is BUSY, behind & none:

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/transport"
 )
 
-// stressLoops is how many network loops serve.
+// stressLoops is the number of network loops that serve.
 const stressLoops = 2
 
 // stressed is a server on a unix socket, with two loops, on the system's clock, and

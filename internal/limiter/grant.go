@@ -2,7 +2,7 @@ package limiter
 
 import "slices"
 
-// Grant is what a limiter has granted, for Undo.
+// Grant is a grant of a limiter, for Undo.
 type Grant struct {
 	Cost, At int64 // the cost, and the instant in us
 	took     fine  // GCRA: the distance by which it moved the theoretical arrival time

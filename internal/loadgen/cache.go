@@ -55,7 +55,7 @@ func Cache(ctx context.Context, cfg CacheConfig) error {
 	return err
 }
 
-// cacheBatch is how many keys are read at once, and what is missing written.
+// cacheBatch is the number of keys that are read at once, and written where they are missing.
 const cacheBatch = 64
 
 func (cfg *CacheConfig) policy(ctx context.Context, c *client, policy string) error {
@@ -130,7 +130,7 @@ func (cfg *CacheConfig) fill(ctx context.Context, policy, value string) error {
 			return err
 		}
 		for range batch {
-			if _, err := SkipReply(c.in); err != nil { // refusals are what some policies do
+			if _, err := SkipReply(c.in); err != nil { // some policies refuse writes
 				return err
 			}
 		}

@@ -36,7 +36,7 @@ func (c *ChurnConfig) setDefaults() {
 	orDefault(&c.Every, 30*time.Second)
 }
 
-// churnBatch is how many SETs are sent at once.
+// churnBatch is the number of SETs that are sent at once.
 const churnBatch = 100
 
 // Churn prints, again and again, how much the server says it uses and how much

@@ -35,7 +35,7 @@ func (c *DueConfig) setDefaults() {
 // dueLead is the time from adding the jobs to the first that is due. ZADD of 20,000 jobs takes some 50 ms.
 const dueLead = 2 * time.Second
 
-// popDueScript is what schedulers run where there is no ZPOPDUE: it takes the job with the lowest score, if that has
+// popDueScript is the script of schedulers where there is no ZPOPDUE: it takes the job with the lowest score, if that has
 // come.
 const popDueScript = `local jobs = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'WITHSCORES', 'LIMIT', 0, 1)
 if jobs[1] then redis.call('ZREM', KEYS[1], jobs[1]) end

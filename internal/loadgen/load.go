@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// loadBatch is how many items are in flight per connection while loading:
+// loadBatch is the number of items that are in flight per connection while loading:
 // enough to keep the server busy, few enough for it to answer others between.
 const loadBatch = 200
 

@@ -56,7 +56,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Result is what one test measured.
+// Result has the measurements of one test.
 type Result struct {
 	Name       string
 	Requests   int64 // answered

@@ -29,7 +29,7 @@ type sample struct {
 	latency time.Duration
 }
 
-// probeClients is how many connections share the rate.
+// probeClients is the number of connections that share the rate.
 const probeClients = 4
 
 // during probes while f runs.

@@ -41,7 +41,7 @@ func (c *StormConfig) setDefaults() {
 	orDefault(&c.Lead, time.Duration(c.Items/150_000+6)*time.Second)
 }
 
-// warmUp is how long the probes run before they are measured: their first
+// warmUp is the time for which the probes run before they are measured: their first
 // requests pay for the connections.
 const warmUp = 500 * time.Millisecond
 
@@ -180,7 +180,7 @@ func (c *client) lag() (string, error) {
 	return strings.Join(out, ", "), nil
 }
 
-// view is what the storm looked like from the control connection.
+// view has the figures of the storm that the control connection has read.
 type view struct {
 	half, all time.Duration // after the deadline
 	during    time.Duration

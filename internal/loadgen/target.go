@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// Common is what the configurations of all measurements on one server have.
+// Common has the options of all measurements on one server.
 type Common struct {
 	Target   Target
 	PID      int       // of the server, for its CPU and memory; 0: unknown

@@ -23,7 +23,7 @@ const MinTTL = 10 * time.Millisecond
 // Discard is the Logger of an object without a log.
 var Discard = slog.New(slog.DiscardHandler)
 
-// Object is what an object that is acquired consists of, whatever its layout. The caller sets the fields, and calls Check.
+// Object is an object that is acquired, whatever its layout. The caller sets the fields, and calls Check.
 type Object struct {
 	Conn         *conn.Conn
 	Label        string // with which its errors begin: "lock: leader"

@@ -22,7 +22,7 @@ type heap struct {
 	refused bool
 	epoch   uint32 // of the last census: what has it as mark was counted
 	total   int    // what was charged up to the last census
-	// collected is how many bytes the process's objects took when the garbage
+	// collected is the number of bytes that the process's objects took when the garbage
 	// collector had last run, as far as a census has seen.
 	collected uint64
 	recent    [recentStrings]recent
@@ -152,9 +152,9 @@ const (
 	sharedString = 64
 	// seenString is the length from which all of them are.
 	seenString = 1024
-	// recentStrings is how many of those between are known.
+	// recentStrings is the number of those between that are known.
 	recentStrings = 4096
-	// walkTick is how many values are counted between two ticks, in some 200 us.
+	// walkTick is the number of values that are counted between two ticks, in some 200 us.
 	walkTick = 1 << 15
 )
 

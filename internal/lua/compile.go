@@ -15,7 +15,7 @@ const (
 	maxLevels   = 200 // of nested blocks and expressions: LUAI_MAXCCALLS
 	listBatch   = 50  // items that one OpSetList stores: LFIELDS_PER_FLUSH
 
-	// maxItems is how many items or fields a constructor may have, so that D can
+	// maxItems is the number of items or fields that a constructor may have, so that D can
 	// count them. Lua has no such limit; a program of this size has 8 MB.
 	maxItems = 1 << 22
 )

@@ -1,6 +1,6 @@
 package lua
 
-// status is where a coroutine is in its life.
+// status is the state of a coroutine.
 type status uint8
 
 const (
@@ -15,7 +15,7 @@ func (s status) String() string { return [...]string{"suspended", "running", "no
 // errYield goes up from the builtin yield to the resume that runs the coroutine.
 var errYield error = &Error{Value: String("attempt to yield from outside a coroutine")}
 
-// errBoundary is what yield says where a builtin, or the main program, is between
+// errBoundary is the error of yield where a builtin, or the main program, is between
 // it and the resume.
 var errBoundary error = &Error{Value: String("attempt to yield across metamethod/C-call boundary")}
 

@@ -98,7 +98,7 @@ type lexer struct {
 	nextTick int          // the pos at which it is called next
 }
 
-// tickBytes is how many bytes lie between two ticks.
+// tickBytes is the number of bytes between two ticks.
 const tickBytes = 4096
 
 // maxSyntaxID is the size of a chunk's name in a syntax error: MAXSRC of Lua's

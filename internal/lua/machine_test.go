@@ -264,7 +264,7 @@ func TestBuiltinsThatGoOnAfterErrors(t *testing.T) {
 	}
 }
 
-// TestPositionDuringInterrupt is what the message of a killed script says.
+// TestPositionDuringInterrupt compares the position that the message of a killed script names.
 func TestPositionDuringInterrupt(t *testing.T) {
 	s := machine(new(strings.Builder))
 	var source string

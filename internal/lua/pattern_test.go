@@ -61,7 +61,7 @@ func someSubject(r *rand.Rand) string {
 	return string(b)
 }
 
-// describeMatch is what evaluator shows of string.find(text, p).
+// describeMatch returns the text of evaluator for string.find(text, p).
 func describeMatch(s *State, p, text string) string {
 	m := new(matcher)
 	m.start(s, compilePattern(p, true), text)

@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/realserver"
 )
 
-// loader is what lua5.1 runs: it compiles chunks, which come with their length
+// loader is the program that lua5.1 runs: it compiles chunks, which come with their length
 // before them, and answers each with "+" and the dump or "-" and the message.
 const loader = `
 while true do
@@ -27,7 +27,7 @@ while true do
 end
 `
 
-// compiled is what lua5.1 makes of a chunk: a dump, or a message.
+// compiled is lua5.1's result for a chunk: a dump, or a message.
 type compiled struct {
 	dump    []byte
 	message string

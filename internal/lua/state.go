@@ -172,7 +172,7 @@ func (s *State) caught(err error) *Error {
 	return nil
 }
 
-// settleAfter is how many bytes a program allocates before its stack is cleaned
+// settleAfter is the number of bytes that a program allocates before its stack is cleaned
 // when it ends, so that what it has left there does not stay for long.
 const settleAfter = 1 << 20
 

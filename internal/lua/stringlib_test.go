@@ -21,7 +21,7 @@ func callString(s *State, name string, args ...Value) ([]Value, error) {
 	return s.Main().Call(library.GetString(name), args...)
 }
 
-// show is what evaluator shows of a call inside of pcall.
+// show returns the text of evaluator for a call inside of pcall.
 func show(vs []Value, err error) string {
 	var b strings.Builder
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -45,7 +45,7 @@ func (t *Table) check(fatal func(format string, args ...any)) {
 	}
 }
 
-// mainPositions is how many live keys have n as their main position.
+// mainPositions returns the number of live keys that have n as their main position.
 func (t *Table) mainPositions(n *node) (count int) {
 	for _, other := range t.hash() {
 		if !other.value.IsNil() && t.mainPosition(other.key) == n {

@@ -24,7 +24,7 @@ const (
 	// replyTimeout is the longest silence of a server that was sent a request. A server that loads or forks may take
 	// seconds.
 	replyTimeout = time.Minute
-	// patience is how long a server may be unreachable before a step gives up.
+	// patience is the time for which a server may be unreachable before a step gives up.
 	patience = 30 * time.Second
 )
 

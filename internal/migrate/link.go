@@ -145,7 +145,7 @@ func (m *Migration) tellSync(info map[string]string, began time.Time) {
 	}
 }
 
-// foreignAfter is how long the target may have a link and a replication ID other than the source's. Then it follows another
+// foreignAfter is the time for which the target may have a link and a replication ID other than the source's. Then it follows another
 // server: FROM's host and port may lead elsewhere from its machine.
 var foreignAfter = 5 * time.Second
 

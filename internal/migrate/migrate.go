@@ -68,7 +68,7 @@ type Migration struct {
 	// sent is the source's offset at the last look at the lag, and acked says that the source had an acknowledgement of the target then.
 	sent  int64
 	acked bool
-	// foreign is when the target first had a link and the replication ID of a server other than the source; zero: it has not.
+	// foreign is the instant at which the target first had a link and the replication ID of a server other than the source; zero: it has not.
 	foreign time.Time
 	// pointed says that this Migration has made the target a replica, and before has what it changed there for that: directives and
 	// their values.
@@ -358,7 +358,7 @@ func (m *Migration) empty(ctx context.Context) error {
 	return err
 }
 
-// contents is what a move replaces on the target.
+// contents is the data that a move replaces on the target.
 type contents struct {
 	keys  int64
 	libs  int // of functions

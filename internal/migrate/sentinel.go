@@ -16,7 +16,7 @@ import (
 // sentinelChannel is the channel of a server to which each Sentinel that watches the server subscribes.
 const sentinelChannel = "__sentinel__:hello"
 
-// sentinelRemedy is what an operator does against it. The guide has the whole procedure.
+// sentinelRemedy tells an operator what to do against it. The guide has the whole procedure.
 const sentinelRemedy = "send SENTINEL REMOVE with the master's name to each Sentinel; after the move, SENTINEL MONITOR with TO's address"
 
 // sentinels returns how many Sentinels watch a server; known is false if the user may not ask.

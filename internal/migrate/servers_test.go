@@ -161,7 +161,7 @@ func (w *writer) rounds(t *testing.T, n int) {
 	}
 }
 
-// log is where a migration prints; a test may wait for a text.
+// log collects the output of a migration; a test may wait for a text.
 type log struct {
 	t    *testing.T
 	mu   sync.Mutex // guards what follows

@@ -21,9 +21,9 @@ const (
 	// sureRounds is the number of times that a key is compared before it counts as different: a writer may delete it and write the
 	// same value again between two reads of the source.
 	sureRounds = 4
-	// shownKeys is how many keys a report names.
+	// shownKeys is the number of keys that a report names.
 	shownKeys = 10
-	// compared is how many keys are read at a time.
+	// compared is the number of keys that are read at a time.
 	compared = 256
 )
 
@@ -250,7 +250,7 @@ func (c *comparison) database(ctx context.Context, f *peer, db int, limit int64)
 	})
 }
 
-// state is what one server has under a key.
+// state is a server's value of a key.
 type state struct {
 	payload  string
 	exists   bool

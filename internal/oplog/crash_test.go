@@ -46,7 +46,7 @@ type world struct {
 
 const worldDir = "/data/appendonlydir"
 
-// step is what happens next.
+// step is a step of the schedule.
 type step struct {
 	Op string
 	N  int

@@ -99,7 +99,7 @@ type waiting struct {
 	w      Waker
 }
 
-// goal is what a waiter waits for.
+// goal is the state of the stream that a waiter waits for.
 type goal uint8
 
 const (

@@ -9,7 +9,7 @@ import (
 // item, or one that replaces a dead item, gets no deadline.
 const Keep = -1
 
-// State is what a write found under its field or member.
+// State is the state in which a write found its field or member.
 type State uint8
 
 // The states. A Dead item is one that Reap has not removed yet: the write replaces it, and for the

@@ -18,7 +18,7 @@ type Index[T any] struct {
 	used    [2]uint64             // bit n is set while lengths[n] > 0
 }
 
-// indexedBytes is how many bytes of a prefix select its bucket.
+// indexedBytes is the number of bytes of a prefix that select its bucket.
 const indexedBytes = 64
 
 type bucket[T any] struct {

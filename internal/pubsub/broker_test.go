@@ -88,7 +88,7 @@ func TestPatternsGetMessagesInTheirOrder(t *testing.T) {
 	}
 }
 
-// model is what the broker must do, as walks over all subscriptions.
+// model does what the broker must do, by walks over all subscriptions.
 type model struct {
 	broker  Broker
 	mem     memory

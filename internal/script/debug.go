@@ -437,7 +437,7 @@ func (d *Debugger) redis(words []string) {
 	d.step = false
 }
 
-// maxShownArgs is how many words of a command are shown.
+// maxShownArgs is the number of words of a command that are shown.
 const maxShownArgs = 10
 
 // calls adds a line about a command that the script runs.

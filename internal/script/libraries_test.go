@@ -79,7 +79,7 @@ func fixedPrograms(t testing.TB) []string {
 	return names
 }
 
-// recordedAnswer is what redis-server 7.0.15 returned for a program.
+// recordedAnswer returns the answer of redis-server 7.0.15 to a program.
 func recordedAnswer(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(libraryPrograms, name+".txt"))

@@ -394,7 +394,7 @@ func (u *msgpackUnpacker) value(top int) (lua.Value, error) {
 	}
 }
 
-// widths is how many bytes of a number or a length follow the types from mpFloat
+// widths has the number of bytes of a number or a length after the types from mpFloat
 // to mpMap32; the types with none are not of Lua.
 var widths = [...]int{
 	mpFloat: 4, mpDouble: 8,

@@ -4,12 +4,12 @@ import (
 	"github.com/ebbdb/ebb/internal/lua"
 )
 
-// libraryStack is how many values the stack of one call may hold in Redis's Lua.
+// libraryStack is the number of values that the stack of one call may hold in Redis's Lua.
 // The libraries there keep the levels of what they walk on that stack, so depth
 // ends where it would overflow; here it is counted alone.
 const libraryStack = 8000
 
-// stepsPerSpend is how many steps the loops of the libraries count before they
+// stepsPerSpend is the number of steps that the loops of the libraries count before they
 // tell the State: seldom enough to cost nothing, often enough for a script to be
 // ended within microseconds.
 const stepsPerSpend = 1000
@@ -20,7 +20,7 @@ type meter struct {
 	steps int
 }
 
-// bytesPerStep is how many bytes are copied or searched in a step's time.
+// bytesPerStep is the number of bytes that are copied or searched in a step's time.
 const bytesPerStep = 64
 
 // add counts n steps.
@@ -89,7 +89,7 @@ func (o *output) end() {
 	}
 }
 
-// pile is where a decoder collects the values of the tables that it has not read
+// pile collects a decoder's values of the tables that it has not read
 // to their end: those of an inner one lie above those of the outer one.
 type pile struct {
 	meter
@@ -102,7 +102,7 @@ type pile struct {
 const (
 	keepPile = 4 << 10 // values that a pile keeps room for
 
-	// chunkSize is how many bytes of short strings share memory. A short string
+	// chunkSize is the number of bytes of short strings that share memory. A short string
 	// that a script keeps must not keep the whole input, unseen by the census.
 	chunkSize  = 512
 	shortBytes = chunkSize / 4

@@ -54,7 +54,7 @@ func fieldSet(t *testing.T, reply string) map[string]bool {
 	return set
 }
 
-// surfaces are what EVAL's scripts see, functions that run, and libraries that load.
+// surfaces returns the globals of EVAL's scripts, of functions that run, and of libraries that load.
 func surfaces(t *testing.T, eval func(script string) string, load func(code string) string) [4]map[string]bool {
 	t.Helper()
 	all := [4]map[string]bool{fieldSet(t, eval(listTables+"return list")), fieldSet(t, load(listRunning)),

@@ -96,7 +96,7 @@ func kinds(rng *rand.Rand, spec *command.Spec) (of []int) {
 	return of
 }
 
-// roundsOf is how many requests a command gets: more where its keys, or what it does
+// roundsOf returns the number of requests that a command gets: more where its keys, or what it does
 // with them, depend on further arguments.
 func roundsOf(spec *command.Spec) int {
 	if spec.Keys != nil || spec.KeyOptions != nil {

@@ -180,10 +180,10 @@ func TestMonitorShowsScriptsThatFail(t *testing.T) {
 	}
 }
 
-// place is when and by which client a command came.
+// place matches the time and the client of a command.
 var place = regexp.MustCompile(`^[\d.]+ \[(\d+) [^\]]*?(lua|)\]`)
 
-// monitored is what a second connection's MONITOR shows of scripts that fail.
+// monitored returns the lines that a second connection's MONITOR shows of scripts that fail.
 func monitored(t *testing.T, target transcript.Target) (lines []string) {
 	t.Helper()
 	next := func(n int) string {

@@ -249,7 +249,7 @@ func runClusterKeySlot(c *command.Ctx) error {
 	return nil
 }
 
-// slotStep is how many keys a walk visits before it unlocks the shard for others.
+// slotStep is the number of keys that a walk visits before it unlocks the shard for others.
 const slotStep = 256
 
 // keysInSlot walks over the selected database and calls visit for the keys of a slot, until visit

@@ -38,7 +38,7 @@ func dialReal(t testing.TB, args ...string) *realConn {
 	return &realConn{conn, bufio.NewReader(conn)}
 }
 
-// tester is what testing.T and rapid.T have in common.
+// tester has the methods that testing.T and rapid.T share.
 type tester interface {
 	Helper()
 	Fatalf(format string, args ...any)

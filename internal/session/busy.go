@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/script"
 )
 
-// scriptSlice is how long a script may occupy its network loop, in us: about as long as the longest
+// scriptSlice is the time for which a script may occupy its network loop, in us: about as long as the longest
 // of other commands. After it the script runs in the background, and Service.running shows it.
 const scriptSlice = 500
 
@@ -70,7 +70,7 @@ func (c *Session) tooBusy(spec *command.Spec, args [][]byte) error {
 	return r.busy()
 }
 
-// mostTurns is how often sleepFor checks whether shards are free before it queues for them.
+// mostTurns is the number of times that sleepFor checks whether shards are free before it queues for them.
 const mostTurns = 100
 
 // sleepFor locks the shards of keys, or all shards. It runs in a goroutine that may sleep for them

@@ -57,7 +57,7 @@ type connection struct {
 	gone   bool
 }
 
-// connectionHost is what a connection needs of its service.
+// connectionHost has the methods of a service that a connection needs.
 type connectionHost interface {
 	// countProtocolError counts a request that is not RESP.
 	countProtocolError()

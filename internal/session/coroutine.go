@@ -30,7 +30,7 @@ type coroutine struct {
 	memory command.ArgMemory // for the arguments of scripts, which keep no reference to them
 }
 
-// keepMemory is how much of its memory a coroutine keeps for the next command, in
+// keepMemory is the most memory that a coroutine keeps for the next command, in
 // bytes.
 const keepMemory = 64 << 10
 

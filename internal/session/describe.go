@@ -11,7 +11,7 @@ import (
 
 // This file describes a client: what CLIENT LIST, ACL LOG, SLOWLOG and MONITOR show of it.
 
-// ClientInfo is what the filters of CLIENT LIST look at.
+// ClientInfo has the fields of a client that the filters of CLIENT LIST compare.
 type ClientInfo struct {
 	ID              int64
 	User            *acl.Account

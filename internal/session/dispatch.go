@@ -259,7 +259,7 @@ func (c *Session) notDone(spec *command.Spec, args [][]byte, err error) outcome 
 	return done
 }
 
-// spins is how often a loop tries to lock a shard before it sleeps for it: other goroutines hold a
+// spins is the number of times that a loop tries to lock a shard before it sleeps for it: other goroutines hold a
 // shard for about a microsecond.
 const spins = 200
 

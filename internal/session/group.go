@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/replication"
 )
 
-// Group is what a server asks of the group that it belongs to. Besides, the group calls Log.SetCommitted when its members have
+// Group answers a server about the group that it belongs to. Besides, the group calls Log.SetCommitted when its members have
 // acknowledged more of the stream, and Log.Alarm when the lease is back, and once a second while replies wait. Its methods are safe for
 // concurrent use, and do not block.
 type Group interface {
@@ -17,7 +17,7 @@ type Group interface {
 	Info(put func(name string, value any))
 }
 
-// Member is what a server that is a member of a group tells and asks it.
+// Member is a server's group: it answers questions about the lease, and receives the events of replication links.
 type Member interface {
 	Group
 	replication.Group

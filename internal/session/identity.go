@@ -28,7 +28,7 @@ type Identity struct {
 	hash string
 }
 
-// letIn is how an identity logged in.
+// letIn is the way in which an identity logged in.
 type letIn uint8
 
 const (

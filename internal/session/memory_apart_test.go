@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// growth is what a client can make the server keep beside the data. Each step takes about 1 MB.
+// growth is data that a client can make the server keep beside the keys. Each step takes about 1 MB.
 var growth = map[string]func(i int) []string{
 	"SUBSCRIBE":   func(i int) []string { return []string{"SUBSCRIBE", large(i)} },
 	"PSUBSCRIBE":  func(i int) []string { return []string{"PSUBSCRIBE", large(i)} },

@@ -27,7 +27,7 @@ type queued struct {
 	args [][]byte
 }
 
-// queuedBytes is what a command takes up in the queue, besides its arguments: two words and a slice.
+// queuedBytes is the size of a command in the queue, besides its arguments: two words and a slice.
 const queuedBytes = 32
 
 // enqueue puts a command off until EXEC.

@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/transcript"
 )
 
-// replayRounds is how many random sequences of replayOps operations are run and
+// replayRounds is the number of random sequences of replayOps operations that are run and
 // replayed.
 const (
 	replayRounds = 60

@@ -30,7 +30,7 @@ type waking struct {
 	ours        bool // redis-server lacks a command, or leaves the client waiting
 }
 
-// still is what a client gets whose command continues to wait.
+// still is the result of a client whose command continues to wait.
 const still = "(waits)"
 
 // play plays a story and returns what client 2 got, and what there is then.

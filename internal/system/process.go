@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Usage is what a process has used since its start.
+// Usage has the resources that a process has used since its start.
 type Usage struct {
 	System, User             time.Duration // processor time in the kernel, and outside
 	MajorFaults, MinorFaults float64       // page faults that read from a disk, and others

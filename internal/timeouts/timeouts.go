@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wheel"
 )
 
-// Waiter is what has a timeout.
+// Waiter is a client with a timeout.
 type Waiter interface {
 	// TimeOut ends the wait. No lock of Timeouts is held.
 	TimeOut()

@@ -159,7 +159,7 @@ type ids struct {
 	more  *[]int64
 }
 
-// Mode is how a client tracks: the options of CLIENT TRACKING. Nothing changes a Mode after
+// Mode is the way in which a client tracks: the options of CLIENT TRACKING. Nothing changes a Mode after
 // Start.
 type Mode struct {
 	BCast, OptIn, OptOut, NoLoop bool

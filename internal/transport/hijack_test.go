@@ -13,7 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/certtest"
 )
 
-// echoing is what a connection that was hijacked does in these tests: it sends
+// echoing owns a connection that was hijacked in these tests: it sends
 // back what was left over, and then what comes.
 func echoing(_ *toy, nc net.Conn, buffered []byte) {
 	if len(buffered) > 0 { // a net.Pipe would wait until a reader reads nothing

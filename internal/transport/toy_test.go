@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 // patience bounds every wait in these tests; nothing depends on its length.
 var patience = tier.Patience
 
-// hub is what the toy sessions of one test share.
+// hub has the state that the toy sessions of one test share.
 type hub struct {
 	t       *testing.T
 	release chan struct{} // PARK ends when it can be received from

@@ -58,7 +58,7 @@ const (
 	ringSize = 2 * levelSize
 	ringMask = ringSize - 1
 
-	// movesPerFire is how many entries Advance may move for each that it may
+	// movesPerFire is the number of entries that Advance may move for each that it may
 	// fire: relinking touches three records; firing deletes one and propagates the
 	// deletion.
 	movesPerFire = 8

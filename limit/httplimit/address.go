@@ -55,7 +55,7 @@ func address(s string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// network is what counts of an address.
+// network returns the part of an address that counts.
 func network(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if a.Is4() {

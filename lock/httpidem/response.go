@@ -19,7 +19,7 @@ import (
 	"github.com/ebbdb/ebb/conn"
 )
 
-// Response is what is kept of a request and its response.
+// Response is the record of a request and its response.
 type Response struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header,omitempty"`

@@ -15,7 +15,7 @@ const (
 	leased = 1000
 )
 
-// question is what an operator asks, with the command for it and what was done without it.
+// question is a question of an operator, with the command for it and what was done without it.
 type question struct {
 	name string
 	ways []way

@@ -48,7 +48,7 @@ func (j *journal) done(all ...delivery) error {
 	return j.w.Flush()
 }
 
-// record is what all workers have written.
+// record has the runs that all workers have written.
 type record struct {
 	mu      sync.Mutex
 	runs    map[occurrence]*occurred
@@ -61,7 +61,7 @@ type occurrence struct {
 	due  int64
 }
 
-// occurred is what became of an occurrence.
+// occurred is the outcome of an occurrence.
 type occurred struct {
 	first      int64 // the first delivery, in µs since 1970
 	deliveries int

@@ -58,7 +58,7 @@ func orDefault[N int | time.Duration](p *N, v N) {
 // tooSlow is the ratio of CPU from which on a row counts as slow.
 const tooSlow = 1.2
 
-// result is what sweep measured of one workload.
+// result has the measurements of one workload.
 type result struct {
 	Name    string  `json:"row"`
 	Ratio   float64 `json:"ratio,omitempty"` // of the first server's CPU to that of the first other one that knows the command
@@ -444,7 +444,7 @@ type requests struct {
 	places   []place
 }
 
-// place is where a variable stands in a copy.
+// place is the place of a variable in a copy.
 type place struct{ at, width, variable int }
 
 // marks are the placeholders of variables.

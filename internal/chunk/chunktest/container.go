@@ -13,7 +13,7 @@ type Container[C any] interface {
 	Check() error
 }
 
-// TB is what the tests of containers need of testing.TB and rapid.T.
+// TB has the methods of testing.TB and rapid.T that the tests of containers need.
 type TB interface {
 	Helper()
 	Fatal(args ...any)

@@ -91,7 +91,7 @@ func (d *Direct) Get(key string) (string, direct.State) {
 	return unsafe.String(unsafe.SliceData(val), len(val)), state
 }
 
-// maxGrows is how often AppendGet makes room for a value that has become longer meanwhile.
+// maxGrows is the number of times that AppendGet makes room for a value that has become longer meanwhile.
 const maxGrows = 4
 
 // AppendGet implements direct.Calls.

@@ -64,7 +64,7 @@ func (n *inode) sync(pieces int) {
 	n.ops += pieces
 }
 
-// drop is what a failed sync does: the system believes that the bytes were
+// drop drops the bytes of a failed sync: the system believes that they were
 // written, and they were not.
 func (n *inode) drop() {
 	for i := range n.pending {

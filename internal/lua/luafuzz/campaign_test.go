@@ -19,10 +19,10 @@ var (
 	luaBetween = flag.Bool("lua.between", false, "compare lua5.1 with redis-server, to see what the generator must not depend on")
 )
 
-// batch is how many programs are run between two looks at the clock.
+// batch is the number of programs that are run between two readings of the clock.
 const batch = 50
 
-// shrinkings is how many programs may be tried to make a failing one smaller.
+// shrinkings is the number of programs that may be tried to make a failing one smaller.
 const shrinkings = 3000
 
 func TestRandomProgramsDoAsOnLua51(t *testing.T)       { againstStock(t, NewProgram) }

@@ -33,7 +33,7 @@ type Machine interface {
 	Close()
 }
 
-// ErrTimeout is what Run returns if a program does not end.
+// ErrTimeout is the error of Run if a program does not end.
 var ErrTimeout = errors.New("a program does not end")
 
 // tooMany is the output of a machine for a program that exceeded its limit of steps.
@@ -43,7 +43,7 @@ const tooMany = "too many steps"
 // programs never end.
 var patience = tier.Patience / 12
 
-// Mode is what a Machine does with a program.
+// Mode says what a Machine does with a program.
 type Mode byte
 
 const (

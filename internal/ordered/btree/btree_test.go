@@ -15,7 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/draw"
 )
 
-// record is what the tests' references stand for.
+// record is a record to which the tests' references lead.
 type record struct {
 	key  uint64
 	name string

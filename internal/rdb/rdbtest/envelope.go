@@ -8,7 +8,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// fatal is what testing.TB and rapid.T have in common.
+// fatal has the methods that testing.TB and rapid.T share.
 type fatal interface{ Fatal(args ...any) }
 
 // LZ4 compresses a file as a whole, in an envelope, as Valkey 9.2 does: independent blocks of

@@ -210,7 +210,7 @@ func (c *client) stop() {
 	}
 }
 
-// span is how long something lasted, by the machine's monotonic clock, in ns.
+// span is the length of an interval by the machine's monotonic clock, in ns.
 type span struct{ from, to int64 }
 
 type held struct {
@@ -218,7 +218,7 @@ type held struct {
 	span
 }
 
-// events is what all clients were granted.
+// events has the grants of all clients.
 type events struct {
 	grants []span
 	holds  []held

@@ -32,7 +32,7 @@ func playGoRedis(t *testing.T, addr string) string {
 
 func (p *goRedis) say(name string, value any) { fmt.Fprintf(&p.out, "%s: %v\n", name, value) }
 
-// text is what a command saw: its value, "nil", or the error.
+// text returns the result of a command as a text: its value, "nil", or the error.
 func text[T any](v T, err error) string {
 	switch {
 	case errors.Is(err, redis.Nil):

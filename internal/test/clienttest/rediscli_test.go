@@ -23,7 +23,7 @@ import (
 // redis-cli and redis-benchmark are Debian's, of the version of redis-server that
 // we compare with.
 
-// manyKeys is how many keys the mass insertion makes of each type, and fillers how
+// manyKeys is the number of keys that the mass insertion makes of each type, and fillers how
 // many more strings, so that SCAN takes many steps.
 const (
 	manyKeys = 200
@@ -256,7 +256,7 @@ func sortedLines(out string) []string {
 	return all
 }
 
-// summary is what --bigkeys prints at the end, whose lines come in the order of a
+// summary returns the text that --bigkeys prints at the end, whose lines come in the order of a
 // hash table.
 func summary(out string) []string {
 	_, end, _ := strings.Cut(out, "-------- summary -------")

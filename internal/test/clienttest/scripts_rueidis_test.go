@@ -155,7 +155,7 @@ func (p rueidisScripts) does(source string) func(token string) bool {
 	}
 }
 
-// left is how long the lock lasts.
+// left returns the time for which the lock is still held.
 func (p rueidisScripts) left() time.Duration {
 	ms, err := p.do(p.c.B().Pttl().Key("lock").Build()).AsInt64()
 	if err != nil {

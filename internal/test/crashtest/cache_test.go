@@ -18,7 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testing/tier"
 )
 
-// source is what a cache caches: a number that grows. A writer increases it, and then invalidates the cache.
+// source is the data that a cache caches: a number that grows. A writer increases it, and then invalidates the cache.
 type source struct {
 	version atomic.Int64
 	floor   atomic.Int64 // the version of the last deletion from the cache that has returned nil

@@ -136,7 +136,7 @@ func once(addr string, args ...string) (resp.Value, error) {
 	return wire.ReadValue(bufio.NewReader(c))
 }
 
-// played is how long the reply to one request may take before the connection is given
+// played is the time that the reply to one request may take before the connection is given
 // up: it waits.
 const played = 20 * time.Millisecond
 

@@ -133,7 +133,7 @@ func (p *proxy) carry(ctx context.Context, to, from *net.TCPConn, life int64) {
 	}
 }
 
-// piece is how much of n bytes is sent at once, after a delay now and then.
+// piece returns the number of n bytes that are sent at once, after a delay now and then.
 func (p *proxy) piece(ctx context.Context, n int) int {
 	if p.calm.Load() {
 		return n

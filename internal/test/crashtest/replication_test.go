@@ -248,7 +248,7 @@ func (c *chain) difference(a, b *realserver.Process) string {
 	return strings.Join(out, "\n")
 }
 
-// facts are what is known of a key.
+// facts are the facts that the test knows of a key.
 type facts struct {
 	kind, sum string
 	deadline  int64  // ms
@@ -273,7 +273,7 @@ var itemCommands = map[string][3]string{
 	"hash": {"HKEYS", "HPEXPIRETIME", "FIELDS"}, "set": {"SMEMBERS", "SPEXPIRETIME", "MEMBERS"}, "zset": {"ZRANGE", "ZPEXPIRETIME", "MEMBERS"},
 }
 
-// state is what a server holds.
+// state returns the data of a server.
 func (c *chain) state(p *realserver.Process) map[string]facts {
 	t := c.t
 	conn, err := dial(p.Addr())

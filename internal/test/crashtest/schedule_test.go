@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/queue"
 )
 
-// occurrences is what consumers have seen of the jobs of schedules.
+// occurrences has the jobs of schedules that consumers have seen.
 type occurrences struct {
 	mu    sync.Mutex // guards what follows
 	runs  map[string]int

@@ -52,7 +52,7 @@ func startGroup(t *testing.T, program string, args ...string) *group {
 	return g
 }
 
-// addrs are where the sentinels listen.
+// addrs returns the addresses at which the sentinels listen.
 func (g *group) addrs() (all []string) {
 	for _, p := range g.sentinels {
 		all = append(all, p.Addr())
@@ -144,7 +144,7 @@ func (j *journal) killed() {
 	j.since, j.first = time.Now(), time.Time{}
 }
 
-// pause is how long no write was acknowledged after killed; ok is false while none
+// pause returns the time for which no write was acknowledged after killed; ok is false while none
 // is.
 func (j *journal) pause() (d time.Duration, ok bool) {
 	j.mu.Lock()

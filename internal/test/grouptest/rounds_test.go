@@ -19,7 +19,7 @@ import (
 
 var rounds = flag.Int("group.rounds", 3, "how often the master is killed in each test")
 
-// perRound is how many writes are acknowledged before the master is killed.
+// perRound is the number of writes that are acknowledged before the master is killed.
 const perRound = 300
 
 // journal is a client that appends numbers to a list of its own and counts in a key that all share. It knows what was acknowledged.
@@ -36,7 +36,7 @@ type journal struct {
 
 func (j *journal) key() string { return "journal" + strconv.Itoa(j.id) }
 
-// load is what the journals share.
+// load has the state that the journals share.
 type load struct {
 	acked atomic.Int64
 	high  atomic.Int64 // the greatest number that INCR was acknowledged with

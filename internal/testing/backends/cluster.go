@@ -39,7 +39,7 @@ type node struct {
 const (
 	clusterMasters = 3
 	clusterSlots   = 16384
-	// nodeTimeout is how long a node is silent before the others take it for dead, in
+	// nodeTimeout is the silence of a node after which the others take it for dead, in
 	// milliseconds. A failover takes about a second longer. With less, a busy machine has
 	// failovers that no test caused.
 	nodeTimeout = "1500"

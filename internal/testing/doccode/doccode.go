@@ -30,7 +30,7 @@ import (
 // Code names the pages and packages that a test compiles, in the module of the test's
 // directory.
 type Code struct {
-	// Root is what Pages and Packages begin from; "": the test's directory.
+	// Root is the directory from which Pages and Packages begin; "": the test's directory.
 	Root string
 	// Pages are patterns of files, Packages directories.
 	Pages, Packages []string

@@ -39,7 +39,7 @@ const (
 	LoseReply
 )
 
-// Trap is what happens to one request.
+// Trap is the proxy's treatment of one request.
 type Trap struct {
 	Caught chan struct{} // closed when the request is kept, or its reply has come
 
@@ -65,7 +65,7 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// Addr is where the proxy listens.
+// Addr returns the address at which the proxy listens.
 func (p *Proxy) Addr() string { return p.ln.Addr().String() }
 
 // Cut closes all connections.

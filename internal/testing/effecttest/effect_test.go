@@ -44,7 +44,7 @@ func knownTo(t *testing.T) map[string]map[string]bool {
 	return known
 }
 
-// outcome is what playing a section on a program gave.
+// outcome is the outcome of playing a section on a program.
 type outcome struct {
 	seen []string
 	err  error
@@ -61,7 +61,7 @@ type job struct {
 // errBefore is for sections whose process an earlier one has spoiled.
 var errBefore = errors.New("the process is not as it should be")
 
-// atOnce is how many jobs run at a time. Most of them wait for events.
+// atOnce is the number of jobs that run at a time. Most of them wait for events.
 const atOnce = 6
 
 var only = flag.String("effect.only", "", "play the sections alone whose names match this pattern")

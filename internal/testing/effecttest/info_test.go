@@ -45,7 +45,7 @@ var absentSections = map[string]string{
 	"Scripting Engines": "there are no modules that bring languages",
 }
 
-// fieldKinds are what clients parse, the most particular first.
+// fieldKinds are the kinds of values that clients parse, the most particular first.
 var fieldKinds = []struct {
 	name string
 	form *regexp.Regexp

@@ -23,7 +23,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// patience is how long a reply, or an event that a line waits for, may take.
+// patience is the time that a reply, or an event that a line waits for, may take.
 var patience = tier.Patience
 
 // player plays sections on one process, and writes down what clients observe.

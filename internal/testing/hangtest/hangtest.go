@@ -31,7 +31,7 @@ type object struct {
 	// endless says that wait continues while the backend hangs; otherwise it returns an
 	// error.
 	endless bool
-	// cleanup is how long after its deadline a call may still clean up.
+	// cleanup is the time after its deadline in which a call may still clean up.
 	cleanup time.Duration
 	// during and after check the properties of this object: during runs when the hang has
 	// lasted longer than any lease, after when it is over.

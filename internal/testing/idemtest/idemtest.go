@@ -29,7 +29,7 @@ type Framework struct {
 // Page returns the reply to a request with a key, as the framework shows it to the handler, and a body.
 type Page func(key, body string) Reply
 
-// Reply is what a page does: it sets the header field Name, and a cookie, and writes Text with Status; or, if Fails, returns
+// Reply is the behaviour of a page: it sets the header field Name, and a cookie, and writes Text with Status; or, if Fails, returns
 // the framework's error with Status and Text, or what stands for that in the framework.
 type Reply struct {
 	Status int

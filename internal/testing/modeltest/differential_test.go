@@ -26,9 +26,9 @@ var (
 // diffRounds is the number of sequences for each server without a flag.
 const diffRounds = 20
 
-// confirmations is how often a sequence runs again before a fault counts as one that passes. chance is the number of sequences in which
-// one such fault is allowed, and one more: both servers have real clocks, and a deadline of some ms passes between their replies in one of
-// 500 to 700 sequences. Only a sequence that sets such a deadline before the fault has this excuse.
+// confirmations is the number of times that a sequence runs again before a fault counts as one that passes. chance is the number of
+// sequences in which one such fault is allowed, and one more: both servers have real clocks, and a deadline of some ms passes between their
+// replies in one of 500 to 700 sequences. Only a sequence that sets such a deadline before the fault has this excuse.
 const confirmations, chance = 3, 100
 
 // mostFaults is after how many a campaign ends.
@@ -144,7 +144,7 @@ func compareWith(t *testing.T, program string) {
 	}
 }
 
-// mostCrashes is how many crashes of the other server a campaign outlives.
+// mostCrashes is the number of crashes of the other server that a campaign outlives.
 const mostCrashes = 50
 
 // ended reports whether a server that has closed a connection is about to end.

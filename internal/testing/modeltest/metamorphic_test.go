@@ -182,7 +182,7 @@ type metaPlay struct {
 	looks  []look
 }
 
-// look is what there is at one moment.
+// look is the state of a world at one moment.
 type look struct {
 	at    int // the operation
 	now   int64

@@ -25,7 +25,7 @@ import (
 	"github.com/ebbdb/ebb/resp"
 )
 
-// again is how a world's data goes through its files in the middle of a sequence.
+// again is the way of a world's data through its files in the middle of a sequence.
 type again string
 
 // The ways.
@@ -64,7 +64,7 @@ func (v variant) files() bool {
 	return v.job != "none" || v.again != stays && v.again != reloads
 }
 
-// metaPatience is how long a reply may take, of the machine's time.
+// metaPatience is the time that a reply may take, of the machine's time.
 var metaPatience = tier.Patience
 
 // metaWorld is an engine on a manual clock with its files, of which there may be

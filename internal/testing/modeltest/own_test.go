@@ -107,7 +107,7 @@ type ownPlay struct {
 // looker is the connection that looks at the state.
 const looker = 99
 
-// ownMode is how an engine is configured for a sequence.
+// ownMode is the configuration of an engine for a sequence.
 type ownMode struct {
 	told   bool // there are the rules of toldRule
 	small  bool // containers become large with a few items
@@ -433,7 +433,7 @@ func (p *ownPlay) lookAtCopies(db int, key string) error {
 	return err
 }
 
-// ownItems are how the items of a type are listed, counted and asked for their
+// ownItems are the commands that list the items of a type, count them and ask for their
 // deadlines.
 var ownItems = map[string]struct{ all, count, ttl, word string }{
 	"hash": {"HKEYS", "HLEN", "HPTTL", "FIELDS"}, "set": {"SMEMBERS", "SCARD", "SPTTL", "MEMBERS"},

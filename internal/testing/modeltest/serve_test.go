@@ -22,7 +22,7 @@ type Instance struct {
 	srv *transport.Server
 }
 
-// loops is how many network loops serve: two, so that connections meet on
+// loops is the number of network loops that serve: two, so that connections meet on
 // different ones.
 const loops = 2
 

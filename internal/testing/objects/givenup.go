@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// givers is how many goroutines take and give up. It is more than the driver has in-flight slots, so that calls share
+	// givers is the number of goroutines that take and give up. It is more than the driver has in-flight slots, so that calls share
 	// pipelines.
 	givers = 24
-	// gives is how often each does so.
+	// gives is the number of times that each does so.
 	gives = 60
 	// mostPatience is the longest time that a call has: some round trips.
 	mostPatience = 3 * time.Millisecond

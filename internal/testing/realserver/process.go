@@ -213,7 +213,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	})
 })
 
-// programAge is how long a program stays in the cache folder after its last use. The
+// programAge is the time for which a program stays in the cache folder after its last use. The
 // programs of a day's work are about 40 MB each.
 const programAge = 7 * 24 * time.Hour
 

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// tests is how the tests of a step run.
+// tests has the options with which the tests of a step run.
 type tests struct {
 	command []string // such as go test -json ./...
 	dirs    []string // the folders in which it runs

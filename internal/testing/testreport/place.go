@@ -18,7 +18,7 @@ import (
 // from the one that has adopted the orphans of the tests.
 type place string
 
-// patience is how long the end of the tests waits for what they have left. A killed process may need a moment to end, and then its
+// patience is the time that the end of the tests waits for what they have left. A killed process may need a moment to end, and then its
 // files are removed.
 const patience = 30 * time.Second
 
@@ -63,7 +63,7 @@ func (p place) release(parent int) {
 	_ = os.RemoveAll(string(p))
 }
 
-// remains are what tests have left, of one kind, with a line for each.
+// remains are files or processes that tests have left, with a line for each.
 type remains struct {
 	kind  string
 	lines []string

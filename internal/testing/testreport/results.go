@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// result is what a run of go test, or a step, adds to the end of the run. Each of its texts but those of Skipped is made by entry.
+// result is the part of a run of go test, or of a step, in the end of the output. Each of its texts but those of Skipped is made by entry.
 type result struct {
 	Skipped  []string // "what: reason"
 	Failures []string // of tests and tools

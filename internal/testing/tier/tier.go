@@ -26,7 +26,7 @@ func Sequential(t testing.TB) {
 	}
 }
 
-// Patience is how long a test waits for what another goroutine or program does before it fails: a minute, times EBB_SLOW. That
+// Patience is the time that a test waits for what another goroutine or program does before it fails: a minute, times EBB_SLOW. That
 // is a number that .ci/run measures: how many times slower the machine is than a quiet one of two cores. No test waits for a
 // time; it waits for an event, and Patience ends the wait. It is at most mostPatience, so that a test that waits three times in
 // vain still fails by itself: the limit of a package is 15 minutes, and go test then prints all goroutines, and no message of the test.

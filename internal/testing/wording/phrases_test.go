@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// phrase matches what reads as a translation.
+// phrase matches a phrase that reads as a translation.
 type phrase struct {
 	part string // what each match has, in lower case: to look for it is much faster
 	re   *regexp.Regexp
@@ -40,6 +40,8 @@ var phrases = []phrase{
 	{"anew", regexp.MustCompile(`(?i)\banew\b`), "again, from the start", map[string]int{"console": 3}},
 	{"; the", regexp.MustCompile(`;\s+The\b`), "; the", nil},
 	{"answers", regexp.MustCompile(`\bAnswers\s+(?:how|whether)\b`), "Returns a function that ..., Returns whether ...", nil},
+	{"", regexp.MustCompile(`\A\w+ (?:is|are) (?:what|how|when|whom|where)\b`), "is the number of ..., returns ..., has ...",
+		map[string]int{"console": 14, "internal": 54}},
 }
 
 // allowedPhrase matches what is good English although a phrase matches it: there is no, is no longer, is no more than.
@@ -148,6 +150,8 @@ func TestPhrasesAreFound(t *testing.T) {
 		"The screen begins anew.":                           1,
 		"It is there; The rest follows.":                    1,
 		"It stops. Answers how to\ngo on.":                  1,
+		"Status is what a node tells of itself.":            1,
+		"A Status is what a node tells of itself.":          0,
 	} {
 		got := 0
 		if findPhrases("x", 1, text, func(*phrase, string) { got++ }); got != want {

@@ -53,7 +53,7 @@ func permit(n uint32) string {
 	return string(b[:])
 }
 
-// permits is how many a member stands for.
+// permits returns the number of permits that a member stands for.
 func (j *java) permits(member string) int64 {
 	if len(member) != 21 || member[0] != 16 {
 		j.t.Errorf("a member of the log: %q", member)

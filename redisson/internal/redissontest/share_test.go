@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	backends.Main(m)
 }
 
-// tally is what a process was granted.
+// tally has the grants of a process.
 type tally struct {
 	Asked  int64   // when it first requested the lock, in ms since 1970
 	Grants []int64 // as they came, ms since 1970

@@ -77,7 +77,7 @@ type client struct {
 	out *bufio.Writer
 }
 
-// replicated is how long a call waits for the replica.
+// replicated is the time that a call waits for the replica.
 const replicated = 500 * time.Millisecond
 
 func run(ctx context.Context, w *wires.Wires, url, id string, grants int64) error {
