@@ -20,6 +20,12 @@ import (
 
 const module = "github.com/ebbdb/ebb"
 
+// arrow is a line of the table: a prefix of packages, and those that they may import.
+type arrow struct {
+	from string
+	to   []string
+}
+
 // arrows say which of our packages the code of a package may import, by
 // prefix; "." is the root package alone. The first line that fits a package
 // holds. Nothing points up:
@@ -29,28 +35,22 @@ const module = "github.com/ebbdb/ebb"
 //	toolkit -> conn <- embed -> internal/embedded -> servercmd, session -> engine
 //	           conn <- goredis -> go-redis
 //	ebb -> conn, embed, goredis
-var arrows = []struct {
-	from string
-	to   []string
-}{
+var arrows = []arrow{
 	{"internal/numeral", nil}, // numbers as Redis spells them
 	{"resp", []string{"internal/numeral"}},
 	{"internal/wire", []string{"resp", "internal/cleantext", "internal/numeral"}}, // RESP in bytes
 	{"clock", nil}, // an engine's time
 	{"internal/engine", []string{"clock", "internal/holders", "internal/limiter", "internal/arena", "internal/table", "internal/topk",
 		"internal/wheel", "internal/ordered",
-		"internal/packed", "internal/chunk",
-		"internal/chunklist", "internal/cron", "internal/delayq",
+		"internal/packed", "internal/chunklist", "internal/cron", "internal/delayq",
 		"internal/dict", "internal/stream", "internal/hll", "internal/bloom", "internal/geohash", "internal/oplog",
 		"internal/rdb", "internal/glob"}},
 	{"internal/command", []string{"internal/cleantext", "internal/engine", "resp", "internal/numeral", "internal/wire", "internal/glob"}},
 	// the commands on data, which see the server through command.Host
-	{"internal/commands", []string{"internal/cleantext", "internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
-		"internal/bloom", "internal/geohash",
-		"internal/glob", "internal/hll",
-		"internal/holders", "internal/limiter"}},
+	{"internal/commands", []string{"internal/cleantext", "internal/command", "internal/engine", "internal/numeral", "internal/wire",
+		"internal/bloom", "internal/geohash", "internal/glob", "internal/hll", "internal/holders", "internal/limiter"}},
 	// clients: they know no command but by its Spec
-	{"internal/session", []string{"clock", "internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
+	{"internal/session", []string{"internal/command", "internal/engine", "resp", "internal/numeral", "internal/wire",
 		"internal/acl", "internal/admin",
 		"internal/cleantext",
 		"internal/config", "internal/direct", "internal/disk", "internal/durable", "internal/hotkeys",
@@ -62,17 +62,16 @@ var arrows = []struct {
 	{"internal/settings", []string{"internal/config", "internal/engine"}},
 	{"internal/timeouts", []string{"clock", "internal/wheel"}},
 	// the commands about the server and its clients, and the list of all commands
-	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine", "resp",
+	{"internal/servercmd", []string{"internal/session", "internal/command", "internal/commands", "internal/engine",
 		"internal/numeral", "internal/wire", "internal/acl",
 		"internal/admin", "internal/cleantext", "internal/config", "internal/durable", "internal/glob", "internal/hotkeys", "internal/pubsub",
 		"internal/rdb", "internal/reactor",
 		"internal/replication", "internal/routing", "internal/script", "internal/system", "internal/tracking"}},
 	{"internal/listen", []string{"internal/config"}},
 	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable",
-		"internal/instance",
-		"internal/reactor", "internal/transport"}},
-	{"internal/instance", []string{"internal/engine", "conn", "embed", "console", "internal/"}}, // a whole server
-	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},            // a program that uses the toolkit
+		"internal/instance", "internal/transport"}},
+	{"internal/instance", []string{"conn", "embed", "console", "internal/"}},         // a whole server
+	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}}, // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics
 	// what the toolkit runs on: neither an engine nor a client library
@@ -81,54 +80,54 @@ var arrows = []struct {
 	// a go-redis client of an engine
 	{"embed/embedredis", []string{"conn", "embed", "internal/kit", "internal/memnet"}},
 	// the driver of package embed, and what of it other packages of the module need
-	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "resp", "internal/wire",
-		"internal/admin", "internal/config",
-		"internal/direct", "internal/direct/calls", "internal/disk", "internal/drivers", "internal/reactor", "internal/serverurl",
+	{"internal/embedded", []string{"clock", "conn", "internal/servercmd", "internal/session", "internal/engine", "internal/wire",
+		"internal/admin", "internal/config", "internal/direct", "internal/disk", "internal/drivers", "internal/reactor", "internal/serverurl",
 		"internal/transport"}},
 	{"embed", []string{"clock", "conn", "internal/engine", "internal/embedded", "internal/kit"}},
 	{"goredis", []string{"conn", "resp", "internal/drivers", "internal/kit", "internal/remote", "internal/routing", "internal/serverurl"}},
-	{".", []string{"clock", "conn", "embed", "goredis", "internal/engine", "internal/kit", "internal/serverurl"}}, // the facade
-	{"ebbtest", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/wire", "internal/memnet", "internal/reactor",
+	{".", []string{"clock", "conn", "embed", "goredis", "internal/kit", "internal/serverurl"}}, // the facade
+	{"ebbtest", []string{"clock", "conn", "embed", "resp", "internal/wire", "internal/memnet", "internal/reactor",
 		"internal/transport"}},
 	// the web console: an engine's commands under its users, and nothing above them
 	{"console", []string{"clock", "conn", "embed", "internal/engine", "resp", "internal/numeral", "internal/wire", "internal/embedded",
 		"internal/session", "internal/command",
 		"internal/acl", "internal/admin",
 		"internal/adminhttp", "internal/cleantext", "internal/config", "internal/glob", "internal/redact"}},
-	{"cmd/ebb", []string{"conn", "queue", "server", "internal/command", "internal/session", "internal/engine", "resp",
-		"internal/", "console"}},
+	{"cmd/ebb", []string{"conn", "queue", "internal/"}},
 
 	// Tools around the engine: what they drive they may import.
-	{"internal/gen", []string{"internal/"}},
-	{"internal/testing/transcript", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp",
-		"server", "internal/"}},
-	{"internal/testing/services", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "internal/"}},
-	{"internal/testing/modeltest", []string{"clock", "internal/command", "internal/session", "internal/engine", "resp", "server",
-		"internal/"}},
-	{"internal/cli", []string{"internal/command", "internal/session", "internal/engine", "resp", "internal/"}},
-	{"internal/loadgen", []string{"conn", "resp", "internal/"}},
+	{"internal/gen", []string{"internal/command", "internal/compat", "internal/gen", "internal/routing", "internal/servercmd"}},
+	{"internal/testing/transcript", []string{"clock", "resp", "internal/"}},
+	{"internal/testing/services", []string{"clock", "resp", "internal/"}},
+	{"internal/testing/modeltest", []string{"clock", "resp", "internal/"}},
+	{"internal/testing/history", []string{"resp", "internal/"}},
+	{"internal/cli", []string{"resp", "internal/disk", "internal/serverurl", "internal/wire"}},
+	{"internal/loadgen", []string{"conn", "resp", "internal/wire"}},
+	{"internal/check", []string{"internal/disk", "internal/oplog", "internal/rdb"}}, // ebb check
 	{"internal/doctor", []string{"conn", "internal/disk"}},
 	{"internal/migrate", []string{"resp", "internal/wire", "internal/doctor", "internal/rdb", "internal/serverurl"}},
 	{"internal/lua/luafuzz", []string{"internal/lua", "internal/testing/tier", "resp", "internal/wire"}},
 	{"internal/lua", nil}, // a language, without a server
 	// What the sessions' package uses, and what does not know sessions.
 	{"internal/prefixes", nil},
-	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "resp", "internal/wire"}}, // knows clients as Subscribers
+	{"internal/pubsub", []string{"internal/glob", "internal/prefixes", "internal/wire"}}, // knows clients as Subscribers
 	// knows commands by their Specs
 	{"internal/acl", []string{"internal/cleantext", "internal/command", "internal/config", "internal/glob"}},
 	{"internal/admin", []string{"internal/engine", "internal/acl", "internal/cleantext", "internal/config", "internal/durable",
 		"internal/pubsub", "internal/replication",
 		"internal/script", "internal/system", "internal/tracking"}}, // asks the sessions by admin.Host
-	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "resp", "internal/wire"}}, // knows clients as Clients
+	{"internal/tracking", []string{"internal/engine", "internal/prefixes", "internal/wire"}}, // knows clients as Clients
 	{"internal/script", []string{"internal/cleantext", "internal/lua", "internal/rdb", "resp", "internal/numeral", "internal/wire"}},
 	// behind its Host, as durable
-	{"internal/replication", []string{"internal/engine", "resp", "internal/numeral", "internal/wire", "internal/cleantext",
+	{"internal/replication", []string{"internal/engine", "internal/numeral", "internal/wire", "internal/cleantext",
 		"internal/config", "internal/durable",
 		"internal/oplog", "internal/rdb",
 		"internal/reactor"}},
-	{"internal/durable", []string{"internal/engine", "resp", "internal/"}},                 // keeps an engine's data in files
-	{"internal/testing/backends", []string{".", "conn", "ebbtest", "server", "internal/"}}, // the toolkit's tests
-	{"internal/expiries", []string{"conn", "internal/kit"}},                                // what the toolkit's listeners share
+	// keeps an engine's data in files
+	{"internal/durable", []string{"internal/config", "internal/disk", "internal/engine", "internal/numeral", "internal/oplog",
+		"internal/rdb"}},
+	{"internal/testing/backends", []string{".", "conn", "ebbtest", "internal/"}}, // the toolkit's tests
+	{"internal/expiries", []string{"conn", "internal/kit"}},                      // what the toolkit's listeners share
 	// what lock and redisson share
 	{"internal/locking", []string{"conn", "internal/direct", "internal/kit", "internal/wake"}},
 	{"internal/layouts", []string{"internal/kit"}},                               // of other libraries, for expmap and expset
@@ -165,8 +164,15 @@ var arrows = []struct {
 	{"internal/group/sentinel", []string{"internal/glob", "internal/wire"}},
 	{"internal/group", []string{"internal/group/", "internal/disk", "internal/engine", "internal/oplog", "internal/replication",
 		"internal/session"}},
+	{"internal/config", []string{"internal/glob", "internal/system", "internal/wire"}},
+	{"internal/disk", []string{"internal/disk"}}, // the file system, and one for tests
+	{"internal/hotkeys", []string{"internal/topk"}},
+	{"internal/oplog", []string{"internal/disk", "internal/rdb", "internal/wire"}},
+	{"internal/promtext", []string{"internal/admin", "internal/cleantext", "internal/system"}},
+	{"internal/testing/", []string{"internal/disk", "internal/testing/tier"}},
 	// Structures of the engine import structures only.
-	{"internal/", []string{"internal/", "resp"}},
+	{"internal/", []string{"internal/arena", "internal/chunk", "internal/cron", "internal/dict", "internal/numeral", "internal/ordered",
+		"internal/packed"}},
 
 	{"examples", []string{"", "."}},
 	{"redisson/examples", []string{"", "."}},
@@ -312,13 +318,40 @@ func TestNothingPointsUp(t *testing.T) {
 }
 
 func mayImport(from, to string) bool {
-	for _, a := range arrows {
-		if !within(from, a.from) {
-			continue
-		}
-		return within(to, from) || slices.ContainsFunc(a.to, func(p string) bool { return within(to, p) })
+	return within(to, from) || slices.ContainsFunc(arrowsFrom(from).to, func(p string) bool { return within(to, p) })
+}
+
+// arrowsFrom returns the line of the table that holds for a package.
+func arrowsFrom(dir string) (a arrow) {
+	if i := slices.IndexFunc(arrows, func(a arrow) bool { return within(dir, a.from) }); i >= 0 {
+		a = arrows[i]
 	}
-	return false
+	return a
+}
+
+// An arrow that no import follows allows what the design does not need.
+func TestEveryArrowIsUsed(t *testing.T) {
+	_, all := sources(t)
+	used := map[[2]string]bool{}
+	for _, s := range all {
+		a := arrowsFrom(s.dir)
+		for _, p := range s.imports() {
+			to, ok := ours(p)
+			if !ok || s.test() || within(to, s.dir) {
+				continue
+			}
+			for _, prefix := range a.to {
+				used[[2]string{a.from, prefix}] = used[[2]string{a.from, prefix}] || within(to, prefix)
+			}
+		}
+	}
+	for _, a := range arrows {
+		for _, to := range a.to {
+			if !used[[2]string{a.from, to}] && !within(to, a.from) {
+				t.Errorf("no import follows the arrow from %q to %q: remove it", a.from, to)
+			}
+		}
+	}
 }
 
 // notLinked lists what a package must not link, directly or through others, and why.
