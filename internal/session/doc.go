@@ -19,7 +19,9 @@
 // The package has no command: package commands has those on data, and package servercmd, above this one,
 // those about the server and its clients. A command reaches the session by command.Host (host.go) or, from
 // servercmd, by Of and the exported methods of Session and Service, which are beside their subjects. A method of Session
-// whose comment does not name another goroutine is called by the handlers of that session alone.
+// whose comment does not name another goroutine is called by the handlers of that session alone. What dispatch has to know of a command is
+// in its Spec. The package knows by name the commands that are its protocol: EXEC, PING, SHUTDOWN, CLIENT PAUSE and those that run scripts;
+// replication_host.go also knows those of a stream.
 //
 // Start reading at Session.Serve, then Session.dispatch. These files are around them:
 //
