@@ -35,6 +35,7 @@ const (
 // states are the names of states in DQ.PEEK.
 var states = [...]string{All: "all", Ready: "ready", Delayed: "delayed", Leased: "leased", Done: "done", DeadLetter: "dead letter"}
 
+// String returns the state's name in lower case, as in "dead letter"; State(7) for another number.
 func (s State) String() string {
 	if s < All || s > DeadLetter {
 		return fmt.Sprintf("State(%d)", int(s))

@@ -39,6 +39,7 @@ const (
 	DropOldest
 )
 
+// String returns the name of the constant; Overflow(7) for another number.
 func (o Overflow) String() string {
 	switch o {
 	case Refuse:
