@@ -93,13 +93,16 @@ func lost(ctx context.Context, doing string, err error) error {
 }
 
 // errorValue converts the errors that go-redis returns for null and error replies back to
-// Values.
+// Values. Errors that are joined are not the reply to the call: they are those of Sentinels that
+// know no master, and the call was not sent.
 func errorValue(err error) (conn.Value, bool) {
-	if errors.Is(err, redis.Nil) {
-		return conn.Value{Kind: resp.KindNull}, true
-	}
-	if r, ok := errors.AsType[redis.Error](err); ok {
-		return conn.Value{Kind: resp.KindError, Str: r.Error()}, true
+	for ; err != nil; err = errors.Unwrap(err) {
+		if err == redis.Nil {
+			return conn.Value{Kind: resp.KindNull}, true
+		}
+		if r, ok := err.(redis.Error); ok {
+			return conn.Value{Kind: resp.KindError, Str: r.Error()}, true
+		}
 	}
 	return conn.Value{}, false
 }
