@@ -70,8 +70,8 @@ var arrows = []arrow{
 	{"internal/listen", []string{"internal/config"}},
 	{"server", []string{"conn", "internal/adminhttp", "internal/session", "internal/config", "internal/disk", "internal/durable",
 		"internal/instance", "internal/transport"}},
-	{"internal/instance", []string{"conn", "embed", "console", "internal/"}},         // a whole server
-	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}}, // a program that uses the toolkit
+	{"internal/instance", []string{"clock", "conn", "embed", "console", "internal/"}}, // a whole server
+	{"internal/demo", []string{"conn", "bloom", "expset", "limit", "lock", "queue"}},  // a program that uses the toolkit
 	{"internal/transport", []string{"internal/reactor"}},
 	{"internal/adminhttp", []string{"internal/transport"}}, // HTTP, without metrics
 	// what the toolkit runs on: neither an engine nor a client library
@@ -162,7 +162,7 @@ var arrows = []arrow{
 	{"internal/group/settings", []string{"internal/group/directory"}},
 	{"internal/group/control", []string{"internal/group/", "internal/disk"}},
 	{"internal/group/sentinel", []string{"internal/glob", "internal/wire"}},
-	{"internal/group", []string{"internal/group/", "internal/disk", "internal/engine", "internal/oplog", "internal/replication",
+	{"internal/group", []string{"clock", "internal/group/", "internal/disk", "internal/engine", "internal/oplog", "internal/replication",
 		"internal/session"}},
 	{"internal/config", []string{"internal/glob", "internal/system", "internal/wire"}},
 	{"internal/disk", []string{"internal/disk"}}, // the file system, and one for tests

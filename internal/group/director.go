@@ -39,6 +39,7 @@ func (m *Member) wanted() (epoch uint64, follows string) {
 
 // adjust makes the server what the node says.
 func (m *Member) adjust() {
+	m.keepTime()
 	epoch, follows := m.wanted()
 	have := m.role // the director alone writes it
 	if have.epoch != 0 && have.epoch != epoch {
@@ -79,6 +80,7 @@ func (m *Member) lead(epoch uint64) {
 	if !still {
 		return // something has woken the director again
 	}
+	m.resume()
 	m.log.Lead()
 	m.repl.Lead(tx, m.nameOf(epoch))
 	m.mu.Lock()

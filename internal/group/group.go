@@ -73,6 +73,9 @@ type Member struct {
 	part *part  // nil before Begin
 	keys uint64 // how many there were at Begin
 
+	clock  *engineClock // nil in tests without an engine
+	farOff bool         // its shift would be too great; of the director
+
 	ctx       context.Context
 	cancel    context.CancelFunc
 	done      sync.WaitGroup
@@ -97,6 +100,7 @@ type Member struct {
 	writable bool
 	leased   bool
 	awaits   bool // the log will tell synced
+	ahead    difference // of the master's engine
 }
 
 // peerLink is a link to a replica that is a member.
@@ -141,7 +145,7 @@ func (m *Member) Begin() error {
 	m.step(shard.Tick{})
 	m.mu.Unlock()
 	p, err := open(o, partOptions{data: true, register: m.register(), report: m.report, registered: m.registered, applied: m.applied,
-		failover: m.handOver})
+		heard: m.heard, failover: m.handOver})
 	if err != nil {
 		return err
 	}
@@ -294,11 +298,25 @@ func (m *Member) report() shard.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.node.Status(m.opt.Now())
-	r := shard.Report{From: s.Self, Master: m.role.epoch, End: uint64(m.log.End())}
+	r := shard.Report{From: s.Self, Master: m.role.epoch, End: uint64(m.log.End()), Time: m.now()}
 	if s.Shard.Epoch == 0 { // the group begins with the node that has data
 		r.End = max(r.End, m.keys)
 	}
 	return r
+}
+
+// heard takes the heartbeat of another node. That of the master tells the time.
+func (m *Member) heard(r shard.Report) {
+	if m.clock == nil {
+		return
+	}
+	machine := m.clock.machine.Micros()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.node.Shard()
+	if r.Time != 0 && r.Master != 0 && r.Master == s.Epoch && r.From == s.Master && m.role.epoch == 0 {
+		m.ahead.hear(r.Master, r.Time-machine)
+	}
 }
 
 // registered takes the answer to the Register.

@@ -28,6 +28,7 @@ type partOptions struct {
 	data       bool
 	register   directory.Command
 	report     func() shard.Report
+	heard      func(shard.Report) // nil: nothing listens
 	registered func(directory.Member, []directory.Shard)
 	applied    func([]directory.Shard)
 	failover   func(to directory.NodeID) bool // begins a hand-over if this node is the master
@@ -46,7 +47,7 @@ func open(o Options, with partOptions) (*part, error) {
 		return fail(fmt.Errorf("the group's port: %w", err))
 	}
 	p.control, err = control.Open(control.Config{Group: o.Group, Data: with.data, Clients: o.Clients, Sentinel: o.Group.Sentinel,
-		Register: with.register, Now: o.Now, Report: with.report, Registered: with.registered, Applied: with.applied, Dir: dir,
+		Register: with.register, Now: o.Now, Report: with.report, Heard: with.heard, Registered: with.registered, Applied: with.applied, Dir: dir,
 		Random: o.Random, Listener: own, Server: o.Server, Client: o.Client, Logger: o.Logger})
 	if err != nil {
 		return fail(errors.Join(err, own.Close()))

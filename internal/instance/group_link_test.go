@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/replication"
 	"github.com/ebbdb/ebb/internal/session"
@@ -53,6 +54,8 @@ func (g *membership) refuse(call string) {
 	defer g.mu.Unlock()
 	g.notes, g.refuses = nil, call
 }
+
+func (g *membership) Clock(machine clock.Clock) clock.Clock { return machine }
 
 func (g *membership) Attach(svc *session.Service) { g.svc = svc }
 func (g *membership) Begin() error                { return g.note("begin") }

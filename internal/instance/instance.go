@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebbdb/ebb/clock"
 	"github.com/ebbdb/ebb/conn"
 	"github.com/ebbdb/ebb/console"
 	"github.com/ebbdb/ebb/internal/admin"
@@ -41,6 +42,8 @@ type Options struct {
 	Log    *slog.Logger   // default: nothing is logged
 	Level  *slog.LevelVar // the level of Log, which follows the directive loglevel; may be nil
 
+	// Clock is the source of the engine's time; a new clock.System if nil.
+	Clock clock.Clock
 	// AcceptClock starts the server although the system's clock is far behind the files.
 	AcceptClock bool
 	// Listeners are open listeners. The server uses each instead of binding its address, and
@@ -60,6 +63,8 @@ type Options struct {
 // Group is a server's membership in a group (internal/group).
 type Group interface {
 	session.Member
+	// Clock is called once, before Attach, with the time of the engine without a group, and returns that in it.
+	Clock(machine clock.Clock) clock.Clock
 	// Attach is called once, before there are clients.
 	Attach(svc *session.Service)
 	// Begin is called when the data is loaded. It begins to take part in the group, and does not wait for the other nodes.
@@ -133,7 +138,12 @@ func (in *Instance) open(o Options, divided descriptors) error {
 	cfg := o.Config
 	loops := Loops(cfg)
 	hooks := &session.Hooks{}
+	source := o.Clock
+	if o.Group != nil {
+		source = o.Group.Clock(cmp.Or(source, clock.Clock(clock.NewSystem())))
+	}
 	in.db = engine.Open(engine.Options{
+		Clock:      source,
 		Databases:  cfg.Databases(),
 		Shards:     int(cfg.Int("shards")),
 		Hooks:      hooks,

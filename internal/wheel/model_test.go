@@ -41,6 +41,7 @@ func TestWheelBehavesAsASetOfDeadlines(t *testing.T) {
 			"wake":    m.wake,
 			"change":  m.advanceChanging,
 			"due":     m.due,
+			"rewind":  m.rewind,
 		})
 	})
 }
@@ -210,6 +211,18 @@ func (m *model) due(t *rapid.T) {
 	}
 	if got, want := m.w.Due(at), m.expired(at); got != want {
 		t.Fatalf("%d due at %d, want %d", got, at, want)
+	}
+}
+
+// rewind sets the time back, and what is not due then is due no longer.
+func (m *model) rewind(t *rapid.T) {
+	was, now := m.w.Time(), max(0, m.now-distance(t, "back by"))
+	if m.w.Rewind(now); m.w.Time() != min(was, now) {
+		t.Fatalf("the time is %d after Rewind(%d) at %d", m.w.Time(), now, was)
+	}
+	m.now = min(m.now, now)
+	if got, want := m.w.Ripe(), m.expired(m.w.Time()); got != want {
+		t.Fatalf("%d are due at %d, want %d", got, m.w.Time(), want)
 	}
 }
 

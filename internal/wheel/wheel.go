@@ -207,6 +207,30 @@ func (w *Wheel) Sync(now int64, budget int) (moved int) {
 	return moved
 }
 
+// Rewind sets the wheel's time back to now, and files all entries again, in O(entries). It does nothing if the wheel's time is not after
+// now.
+func (w *Wheel) Rewind(now int64) {
+	if now = max(now, 0); now >= w.time {
+		return
+	}
+	all := w.due
+	w.due = list{}
+	for l := range w.levels {
+		for i := range w.levels[l].slots {
+			if s := &w.levels[l].slots[i]; s.count > 0 {
+				w.concat(&all, s)
+				w.levels[l].clear(i)
+			}
+		}
+	}
+	for w.time = now; all.count > 0; {
+		ref := all.head
+		e := w.resolver.Entry(ref)
+		w.unlink(&all, ref, e)
+		w.place(ref, e)
+	}
+}
+
 // earliest finds the slot that begins first, and of those that begin together the coarsest, because
 // its entries may belong before those of the finer ones.
 func (w *Wheel) earliest() (l int, i int64, ok bool) {

@@ -58,6 +58,8 @@ type Config struct {
 	Now      func() shard.Time // the node's monotonic clock
 	// Report says what the node does. It is called often, and concurrently.
 	Report func() shard.Report
+	// Heard is told of each heartbeat that is counted, at once; nil: nothing listens.
+	Heard func(shard.Report)
 	// Registered is called when the Register was answered: the node begins from what the answer has. Applied is called after changes.
 	Registered func(directory.Member, []directory.Shard)
 	Applied    func([]directory.Shard)
@@ -246,6 +248,9 @@ func (k *Control) registers(from string, c directory.Command) error {
 func (k *Control) hear(b beat) error {
 	if err := k.listed(b.server); err != nil {
 		return err
+	}
+	if k.conf.Heard != nil {
+		k.conf.Heard(b.report)
 	}
 	now := k.conf.Now()
 	k.mu.Lock()

@@ -442,7 +442,7 @@ func TestAnotherListIsNotCounted(t *testing.T) {
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	server := voter.Server{Node: 3, Store: 7, Address: "h:1"}
 	b := beat{server: server, data: true, clients: "h:6379", sentinel: 26379,
-		report: shard.Report{From: directory.Member{Node: 3, Incarnation: 300}, Master: 9, End: 1 << 40}}
+		report: shard.Report{From: directory.Member{Node: 3, Incarnation: 300}, Master: 9, End: 1 << 40, Time: 1 << 50}}
 	wire := b.append(nil)
 	if got, err := parseBeat(wire[1:]); err != nil || got != b || wire[0] != kindBeat {
 		t.Errorf("%+v, %v, want %+v", got, err, b)

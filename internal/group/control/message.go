@@ -14,7 +14,8 @@ import (
 //
 //	hello    nothing                                  ─▶ the name of the voter, whether it is in a group
 //	beat     the name of the voter, data, where it    ─▶ nothing
-//	         serves clients, sentinel-port, a report
+//	         serves clients, sentinel-port, a
+//	         report, its last number the time
 //	propose  a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
 //
 // Numbers are varints, texts have their length before them.
@@ -63,7 +64,8 @@ type beat struct {
 func (h beat) append(b []byte) []byte {
 	b = append(appendText(append(b, kindBeat), h.server.String()), flag(h.data))
 	b = appendText(b, h.clients)
-	for _, n := range []uint64{h.sentinel, uint64(h.report.From.Node), h.report.From.Incarnation, h.report.Master, h.report.End} {
+	for _, n := range []uint64{h.sentinel, uint64(h.report.From.Node), h.report.From.Incarnation, h.report.Master, h.report.End,
+		uint64(h.report.Time)} {
 		b = binary.AppendUvarint(b, n)
 	}
 	return b
@@ -79,7 +81,7 @@ func parseBeat(b []byte) (h beat, err error) {
 	if h.clients, rest, ok = text(rest[1:]); !ok {
 		return beat{}, errMessage
 	}
-	var numbers [5]uint64
+	var numbers [6]uint64
 	for i := range numbers {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 {
@@ -87,11 +89,12 @@ func parseBeat(b []byte) (h beat, err error) {
 		}
 		numbers[i], rest = n, rest[size:]
 	}
-	if len(rest) > 0 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) {
+	if len(rest) > 0 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) || numbers[5] > 1<<62 {
 		return beat{}, errMessage
 	}
 	h.sentinel = numbers[0]
-	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[2]}, Master: numbers[3], End: numbers[4]}
+	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[2]}, Master: numbers[3], End: numbers[4],
+		Time: int64(numbers[5])}
 	return h, nil
 }
 

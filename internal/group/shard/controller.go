@@ -20,6 +20,7 @@ type Report struct {
 	From   directory.Member
 	Master uint64 // the epoch in which it is the master, or 0
 	End    uint64 // of its log
+	Time   int64  // of its engine, in us since 1970; 0: it does not say
 }
 
 type report struct {

@@ -1,0 +1,92 @@
+package group
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/clock"
+	"github.com/ebbdb/ebb/internal/group/directory"
+	"github.com/ebbdb/ebb/internal/group/settings"
+	"github.com/ebbdb/ebb/internal/group/shard"
+	"github.com/ebbdb/ebb/internal/oplog"
+)
+
+const secondUs = int64(1e6)
+
+func TestAShiftMovesByOnePercentAndNotBeyond(t *testing.T) {
+	for _, to := range []int64{-3 * secondUs, -1, 0, 7, 3 * secondUs} {
+		machine := clock.NewManual(time.UnixMicro(1e15))
+		c := newEngineClock(machine)
+		c.slew(to)
+		for range 400 {
+			before := c.Micros()
+			machine.Advance(time.Second)
+			if d := c.Micros() - before; d < secondUs*99/100 || d > secondUs*101/100 {
+				t.Fatalf("to %d: it has advanced by %d us in a second", to, d)
+			}
+		}
+		if got := c.Micros() - machine.Micros(); got != to {
+			t.Errorf("after 400 s the shift is %d, want %d", got, to)
+		}
+		c.slew(0)
+		if got := c.Micros() - machine.Micros(); got != to {
+			t.Errorf("a new aim has moved the shift from %d to %d", to, got)
+		}
+		c.set(5)
+		if got := c.Micros() - machine.Micros(); got != 5 {
+			t.Errorf("it was set to %d, want 5", got)
+		}
+		before := c.Micros()
+		if c.NotBefore(before + 9); c.Micros() != before+9 {
+			t.Errorf("NotBefore of 9 us later: %d us later", c.Micros()-before)
+		}
+	}
+}
+
+// A heartbeat that was late says too little. One of the newest that was not late counts.
+func TestTheHeartbeatThatWasLeastLateTellsTheTime(t *testing.T) {
+	var d difference
+	for i, x := range []struct {
+		epoch       uint64
+		ahead, want int64
+		ok          bool
+	}{
+		{1, 30, 30, false}, {1, 20, 30, true}, {1, -900, 30, true}, {1, 29, 30, true}, {1, 10, 29, true}, {1, 31, 31, true},
+		{2, -50, -50, false}, {2, -49, -49, true},
+	} {
+		d.hear(x.epoch, x.ahead)
+		if got, ok := d.best(); got != x.want || ok != x.ok {
+			t.Errorf("after heartbeat %d: %d, %v, want %d, %v", i, got, ok, x.want, x.ok)
+		}
+	}
+}
+
+func TestOnlyTheMasterTellsTheTime(t *testing.T) {
+	one, two := directory.Member{Node: 1, Incarnation: 1}, directory.Member{Node: 2, Incarnation: 1}
+	m := New(Options{Group: &settings.Group{Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 }})
+	m.log = oplog.New(0)
+	machine := clock.NewManual(time.UnixMicro(1e15))
+	m.Clock(machine)
+	m.registered(two, []directory.Shard{{ID: 1, Epoch: 3, Version: 1, Master: one, InSync: []directory.Member{one, two}}})
+	at := machine.Micros() + 30*secondUs
+	for _, r := range []shard.Report{
+		{From: one, Master: 3},           // it does not say
+		{From: one, Master: 2, Time: at}, // of an older epoch
+		{From: directory.Member{Node: 1, Incarnation: 2}, Master: 3, Time: at}, // it has restarted
+		{From: directory.Member{Node: 3, Incarnation: 1}, Master: 3, Time: at}, // not the master
+		{From: one, Time: at}, // not yet
+		{From: directory.Member{Node: 1, Incarnation: 1}, Master: 10, Time: at}, // of a later epoch
+	} {
+		if m.heard(r); m.ahead.n != 0 {
+			t.Fatalf("%+v tells the time", r)
+		}
+	}
+	m.heard(shard.Report{From: one, Master: 3, Time: at})
+	m.heard(shard.Report{From: one, Master: 3, Time: at})
+	if got, ok := m.ahead.best(); got != 30*secondUs || !ok {
+		t.Errorf("the master is ahead by %d us, %v", got, ok)
+	}
+	if r := m.report(); r.Time != machine.Micros() {
+		t.Errorf("it says that the time is %d, want %d", r.Time, machine.Micros())
+	}
+}
