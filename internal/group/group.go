@@ -99,8 +99,10 @@ type Member struct {
 	role     role
 	writable bool
 	leased   bool
-	awaits   bool // the log will tell synced
-	ahead    difference // of the master's engine
+	awaits   bool                       // the log will tell synced
+	ahead    difference                 // of the master's engine
+	told     map[directory.NodeID]terms // what the log has said of the directives of members
+	toldK    bool                       // the log has compared min-sync-replicas
 }
 
 // peerLink is a link to a replica that is a member.
@@ -327,6 +329,7 @@ func (m *Member) registered(self directory.Member, all []directory.Shard) {
 	e := shard.Registered{Self: self}
 	for _, s := range all {
 		e.Shard = s
+		m.compare(s)
 	}
 	m.step(e)
 	m.wake.Wake()
@@ -337,10 +340,23 @@ func (m *Member) applied(all []directory.Shard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range all {
+		m.compare(s)
 		m.step(shard.Applied{Shard: s})
 	}
 	m.wake.Wake()
 	m.alone.Wake()
+}
+
+// compare says once if min-sync-replicas of this node is different from the number that the directory keeps. mu is held.
+func (m *Member) compare(s directory.Shard) {
+	if s.Epoch == 0 || m.toldK {
+		return
+	}
+	m.toldK = true
+	if k := m.opt.Group.K; s.K != k {
+		m.opt.Logger.Warn("min-sync-replicas of this node is not the group's, and counts at the group's first start alone", "this node", k,
+			"group", s.K)
+	}
 }
 
 // propose takes proposals to the directory. Their answers are states, too.

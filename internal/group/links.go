@@ -14,7 +14,7 @@ import (
 
 // This file is what links tell the node: replication.Group. The texts that members say to each other are
 //
-//	greeting           group-name/node/incarnation/epoch/seal
+//	greeting           group-name/node/incarnation/epoch/level/lease/seal
 //	stamp              ebb-group/epoch/sent/lease/released
 //	acknowledgement    offset/sent
 
@@ -36,7 +36,8 @@ func (m *Member) Connected(number uint64) (greeting string, err error) {
 	if m.link != link || s.Self.Node == 0 {
 		return "", errNoMember
 	}
-	text := fmt.Sprintf("%s/%d/%d/%d", m.opt.Group.Name, s.Self.Node, s.Self.Incarnation, m.node.Epoch())
+	text := fmt.Sprintf("%s/%d/%d/%d/%d/%d", m.opt.Group.Name, s.Self.Node, s.Self.Incarnation, m.node.Epoch(), m.opt.Group.Level,
+		int64(m.opt.Group.Lease))
 	return text + "/" + m.seal("greeting", text), nil
 }
 
@@ -109,12 +110,15 @@ func (m *Member) Closed(number uint64) {
 
 // Greeted implements replication.Group.
 func (m *Member) Greeted(f *replication.Replica, greeting string) error {
-	g, err := m.parseGreeting(greeting)
+	g, has, err := m.parseGreeting(greeting)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.fits(g.From.Node, has); err != nil {
+		return err
+	}
 	m.newest += 2
 	l := &peerLink{link: m.newest, from: g.From, epoch: m.role.epoch}
 	m.replicas[f], m.byLink[l.link] = l, f
@@ -145,21 +149,55 @@ func (m *Member) forget(f *replication.Replica) {
 	}
 }
 
-func (m *Member) parseGreeting(text string) (g shard.Greeting, err error) {
+// terms are directives of a member on which its master's promise depends.
+type terms struct {
+	level directory.Level
+	lease time.Duration
+}
+
+func (t terms) String() string {
+	return fmt.Sprintf("sync-level %s and sync-lease %v", [...]string{"memory", "disk"}[t.level], t.lease)
+}
+
+// fits returns an error if the directives of a member promise less than this master counts on. It may promise more: so a directive is
+// raised on one node after another. A lease that is shorter is refused at level disk alone: the member promises for the longer of the two,
+// but a node that restarts, and keeps its place, counts a promise of its own. mu is held.
+func (m *Member) fits(node directory.NodeID, has terms) error {
+	own := terms{m.opt.Group.Level, m.opt.Group.Lease}
+	var err error
+	if has.level < own.level || own.level == directory.Disk && has.lease < own.lease {
+		err = fmt.Errorf("node %d has %v, which is less than its master's %v: want the same on all nodes", node, has, own)
+	}
+	if m.told[node] != has && has != own {
+		m.opt.Logger.Warn("a member has other directives than this master", "node", node, "member", has.String(), "master", own.String(),
+			"refused", err != nil)
+	}
+	if m.told == nil {
+		m.told = map[directory.NodeID]terms{}
+	}
+	m.told[node] = has
+	return err
+}
+
+func (m *Member) parseGreeting(text string) (g shard.Greeting, has terms, err error) {
 	f := strings.Split(text, "/")
-	if len(f) != 5 || f[0] != m.opt.Group.Name {
-		return g, fmt.Errorf("a member of another group greets with %q; want one of %s", text, m.opt.Group.Name)
+	if len(f) != 7 || f[0] != m.opt.Group.Name {
+		return g, has, fmt.Errorf("a member of another group greets with %q; want one of %s", text, m.opt.Group.Name)
 	}
-	if !m.sealed("greeting", strings.Join(f[:4], "/"), f[4]) {
-		return g, fmt.Errorf("a client greets with %q and does not know masterauth: want the same one on all nodes of the group", text)
+	if !m.sealed("greeting", strings.Join(f[:6], "/"), f[6]) {
+		return g, has, fmt.Errorf("a client greets with %q and does not know masterauth: want the same one on all nodes of the group", text)
 	}
-	var n [3]uint64
+	var n [5]uint64
 	for i := range n {
 		if n[i], err = strconv.ParseUint(f[i+1], 10, 63); err != nil {
-			return g, fmt.Errorf("a member greets with %q: %w", text, err)
+			return g, has, fmt.Errorf("a member greets with %q: %w", text, err)
 		}
 	}
-	return shard.Greeting{From: directory.Member{Node: directory.NodeID(n[0]), Incarnation: n[1]}, Epoch: n[2]}, nil
+	if n[3] > uint64(directory.Disk) {
+		return g, has, fmt.Errorf("a member greets with %q, of a sync-level that this version does not know", text)
+	}
+	g = shard.Greeting{From: directory.Member{Node: directory.NodeID(n[0]), Incarnation: n[1]}, Epoch: n[2]}
+	return g, terms{directory.Level(n[3]), time.Duration(n[4])}, nil
 }
 
 // Acked implements replication.Acks.

@@ -1,9 +1,11 @@
 package group
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,18 +112,66 @@ func TestAHeartbeatSaysWhatTheServerIs(t *testing.T) {
 func TestAGreetingIsOfTheSameGroup(t *testing.T) {
 	m := &Member{opt: Options{Group: &settings.Group{Name: "ebb", Secret: "s"}}}
 	sealed := func(text string) string { return text + "/" + m.seal("greeting", text) }
-	want := shard.Greeting{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}
-	if got, err := m.parseGreeting(sealed("ebb/2/5/7")); err != nil || got != want {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
+	want, has := shard.Greeting{From: directory.Member{Node: 2, Incarnation: 5}, Epoch: 7}, terms{directory.Disk, 9}
+	if got, t2, err := m.parseGreeting(sealed("ebb/2/5/7/1/9")); err != nil || got != want || t2 != has {
+		t.Errorf("%+v, %v, %v, want %+v, %v", got, t2, err, want, has)
 	}
-	if g, err := m.parseGreeting("ebb/2/5/7/0123456789abcdef"); err == nil {
+	if g, _, err := m.parseGreeting("ebb/2/5/7/1/9/0123456789abcdef"); err == nil {
 		t.Errorf("a stranger is read as %+v", g)
 	}
-	for _, bad := range []string{"", "other/2/5/7", "ebb/2/5", "ebb/x/5/7", "ebb/2/x/7", "ebb/2/5/x", "ebb/2/5/-7", "ebb/2/5/7/8"} {
+	for _, bad := range []string{"", "other/2/5/7/1/9", "ebb/2/5/7", "ebb/x/5/7/1/9", "ebb/2/x/7/1/9", "ebb/2/5/x/1/9", "ebb/2/5/-7/1/9",
+		"ebb/2/5/7/2/9", "ebb/2/5/7/x/9", "ebb/2/5/7/1/-9", "ebb/2/5/7/1/9/8"} {
 		for _, text := range []string{bad, sealed(bad)} {
-			if g, err := m.parseGreeting(text); err == nil {
+			if g, _, err := m.parseGreeting(text); err == nil {
 				t.Errorf("%q is read as %+v", text, g)
 			}
+		}
+	}
+}
+
+// A member may promise more than its master counts on, as while a directive is raised on one node after another, and never less.
+func TestAMemberThatPromisesLessThanItsMasterCountsOnIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		own, member terms
+		refused     bool
+		warnings    int
+	}{
+		{"the same", terms{directory.Memory, time.Second}, terms{directory.Memory, time.Second}, false, 0},
+		{"the same on disk", terms{directory.Disk, time.Second}, terms{directory.Disk, time.Second}, false, 0},
+		{"in memory, where the master counts on the disk", terms{directory.Disk, 1}, terms{directory.Memory, 1}, true, 1},
+		{"on disk, where memory is enough", terms{directory.Memory, 1}, terms{directory.Disk, 1}, false, 1},
+		{"a longer lease", terms{directory.Disk, 1}, terms{directory.Disk, 2}, false, 1},
+		{"a shorter lease on disk", terms{directory.Disk, 2}, terms{directory.Disk, 1}, true, 1},
+		{"a shorter lease in memory", terms{directory.Memory, 2}, terms{directory.Memory, 1}, false, 1},
+	} {
+		var said bytes.Buffer
+		m := New(Options{Group: &settings.Group{Name: "ebb", Level: c.own.level, Lease: c.own.lease}, Now: func() time.Duration { return 0 },
+			Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		for range 3 { // each link
+			if err := m.fits(2, c.member); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "want the same on all nodes") {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+		if n := strings.Count(said.String(), "has other directives"); n != c.warnings {
+			t.Errorf("%s: %d warnings, want %d:\n%s", c.name, n, c.warnings, &said)
+		}
+	}
+}
+
+func TestANodeSaysOnceThatTheGroupCountsOtherwise(t *testing.T) {
+	for k, want := range map[int]int{1: 0, 0: 1, 2: 1} {
+		var said bytes.Buffer
+		m := New(Options{Group: &settings.Group{K: k, Lease: time.Second, Lag: time.Second}, Now: func() time.Duration { return 0 },
+			Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		m.log = oplog.New(0)
+		self := directory.Member{Node: 1, Incarnation: 1}
+		m.registered(self, nil)
+		for v := range uint64(3) {
+			m.applied([]directory.Shard{{ID: 1, Epoch: 1, Version: v + 1, K: 1, Master: self, InSync: []directory.Member{self}}})
+		}
+		if n := strings.Count(said.String(), "min-sync-replicas"); n != want {
+			t.Errorf("with %d, where the group keeps 1: %d warnings, want %d", k, n, want)
 		}
 	}
 }

@@ -278,7 +278,8 @@ func (k *Control) listed(s voter.Server) error {
 func (k *Control) beat() beat {
 	r := k.conf.Report()
 	r.From.Node = k.conf.Group.Self.ID
-	return beat{server: k.voter.Self(), data: k.conf.Data, clients: k.conf.Clients, sentinel: uint64(k.conf.Sentinel), report: r}
+	return beat{server: k.voter.Self(), data: k.conf.Data, clients: k.conf.Clients, sentinel: uint64(k.conf.Sentinel), k: uint64(k.conf.Group.K),
+		report: r}
 }
 
 // beats tells another node, until the end, that this one is alive.

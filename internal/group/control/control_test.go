@@ -33,6 +33,7 @@ type world struct {
 	nodes map[directory.NodeID]*node
 	began time.Time
 	names uint64 // random numbers
+	ks    [4]int // min-sync-replicas of the nodes, by their numbers
 
 	mu        sync.Mutex // guards what follows
 	listeners map[string]*memnet.Listener
@@ -113,8 +114,8 @@ func (w *world) start(id directory.NodeID, data bool, end uint64) *node {
 	w.mu.Unlock()
 	register := shard.Restart(id, nil, false, false)
 	register.Process = n.process
-	c, err := Open(Config{Group: &settings.Group{Name: "ebb", Nodes: w.list, Self: w.list[id-1], Timeout: timeout, Secret: "s"},
-		Data: data, Register: register, Now: func() shard.Time { return time.Since(w.began) }, Report: n.report, Registered: n.registered,
+	c, err := Open(Config{Group: &settings.Group{Name: "ebb", Nodes: w.list, Self: w.list[id-1], Timeout: timeout, Secret: "s",
+		K: w.ks[id]}, Data: data, Register: register, Now: func() shard.Time { return time.Since(w.began) }, Report: n.report, Registered: n.registered,
 		Applied: n.applied, FS: w.disks[id], Dir: "/data/group", Random: w.random, Listener: l,
 		Dial: func(_ context.Context, to string) (net.Conn, error) { return w.dial(w.address(id), to) }})
 	if err != nil {
@@ -283,6 +284,26 @@ func TestAGroupBeginsByItself(t *testing.T) {
 	})
 }
 
+// Otherwise the group would keep the number of whichever node leads the directory: that of a witness, whose directive has no other use.
+func TestTheFirstMasterSaysHowManyMembersItNeeds(t *testing.T) {
+	for id := directory.NodeID(1); id <= 3; id++ {
+		bubble(t, 3, func(w *world) {
+			w.ks = [4]int{0, 0, 1, 2}
+			for n := directory.NodeID(1); n <= 3; n++ {
+				end := uint64(0)
+				if n == id {
+					end = 10
+				}
+				w.start(n, true, end)
+			}
+			m, _ := w.master(0)
+			if s := m.Shards()[0]; s.Master.Node != id || s.K != w.ks[id] {
+				t.Errorf("node %d is master and k is %d, want node %d and its %d", s.Master.Node, s.K, id, w.ks[id])
+			}
+		})
+	}
+}
+
 func TestAGroupDoesNotBeginWithTheDataOfTwo(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		w.start(1, true, 10)
@@ -441,7 +462,7 @@ func TestAnotherListIsNotCounted(t *testing.T) {
 
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	server := voter.Server{Node: 3, Store: 7, Address: "h:1"}
-	b := beat{server: server, data: true, clients: "h:6379", sentinel: 26379,
+	b := beat{server: server, data: true, clients: "h:6379", sentinel: 26379, k: 2,
 		report: shard.Report{From: directory.Member{Node: 3, Incarnation: 300}, Master: 9, End: 1 << 40, Time: 1 << 50}}
 	wire := b.append(nil)
 	if got, err := parseBeat(wire[1:]); err != nil || got != b || wire[0] != kindBeat {

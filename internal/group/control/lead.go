@@ -103,7 +103,7 @@ func (k *Control) create() {
 	for _, b := range k.alive() {
 		beats[b.server.Node] = b
 	}
-	master, longest, holders := directory.Member{}, uint64(0), 0
+	master, longest, holders, need := directory.Member{}, uint64(0), 0, uint64(0)
 	for _, n := range k.conf.Group.Nodes {
 		b, alive := beats[n.ID]
 		switch r := registered[n.ID]; {
@@ -117,7 +117,7 @@ func (k *Control) create() {
 				holders++
 			}
 			if master.Node == 0 || b.report.End > longest {
-				master, longest = b.report.From, b.report.End
+				master, longest, need = b.report.From, b.report.End, b.k
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (k *Control) create() {
 		return
 	}
 	if master.Node != 0 {
-		k.propose(directory.Command{Kind: directory.Create, Shard: theShard, Node: master.Node, K: k.conf.Group.K,
+		k.propose(directory.Command{Kind: directory.Create, Shard: theShard, Node: master.Node, K: int(need),
 			Members: []directory.Member{master}})
 	}
 }

@@ -15,7 +15,7 @@ import (
 //	hello    nothing                                  ─▶ the name of the voter, whether it is in a group
 //	beat     the name of the voter, data, where it    ─▶ nothing
 //	         serves clients, sentinel-port, a
-//	         report, its last number the time
+//	         report, min-sync-replicas
 //	propose  a command                                ─▶ 0 and the answer, 1 if another node leads, or 2 and an error
 //
 // Numbers are varints, texts have their length before them.
@@ -30,6 +30,9 @@ const (
 	notLeader
 	failed
 )
+
+// maxK is more than min-sync-replicas can be.
+const maxK = 255
 
 var errMessage = errors.New("a message between nodes cannot be read: they may run other versions of ebb")
 
@@ -58,6 +61,7 @@ type beat struct {
 	data     bool
 	clients  string // where it serves clients, host:port; a witness serves none
 	sentinel uint64 // the port of Sentinel's protocol, 0: none
+	k        uint64 // min-sync-replicas, which counts if this node is the first master
 	report   shard.Report
 }
 
@@ -65,7 +69,7 @@ func (h beat) append(b []byte) []byte {
 	b = append(appendText(append(b, kindBeat), h.server.String()), flag(h.data))
 	b = appendText(b, h.clients)
 	for _, n := range []uint64{h.sentinel, uint64(h.report.From.Node), h.report.From.Incarnation, h.report.Master, h.report.End,
-		uint64(h.report.Time)} {
+		uint64(h.report.Time), h.k} {
 		b = binary.AppendUvarint(b, n)
 	}
 	return b
@@ -81,7 +85,7 @@ func parseBeat(b []byte) (h beat, err error) {
 	if h.clients, rest, ok = text(rest[1:]); !ok {
 		return beat{}, errMessage
 	}
-	var numbers [6]uint64
+	var numbers [7]uint64
 	for i := range numbers {
 		n, size := binary.Uvarint(rest)
 		if size <= 0 {
@@ -89,10 +93,10 @@ func parseBeat(b []byte) (h beat, err error) {
 		}
 		numbers[i], rest = n, rest[size:]
 	}
-	if len(rest) > 0 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) || numbers[5] > 1<<62 {
+	if len(rest) > 0 || numbers[0] > 65535 || numbers[1] != uint64(h.server.Node) || numbers[5] > 1<<62 || numbers[6] > maxK {
 		return beat{}, errMessage
 	}
-	h.sentinel = numbers[0]
+	h.sentinel, h.k = numbers[0], numbers[6]
 	h.report = shard.Report{From: directory.Member{Node: h.server.Node, Incarnation: numbers[2]}, Master: numbers[3], End: numbers[4],
 		Time: int64(numbers[5])}
 	return h, nil

@@ -570,3 +570,36 @@ func TestTheNodesOfAGroupSpeakTLS(t *testing.T) {
 		t.Errorf("it has %q", got)
 	}
 }
+
+// A member that acknowledges what is in its memory alone would count for one that has it on disk.
+func TestAMemberInMemoryDoesNotJoinAGroupOnDisk(t *testing.T) {
+	t.Parallel()
+	g := startWith(t, 2, func(i int, p *realserver.Process) {
+		if i == 1 {
+			p.Args("--appendonly", "no")
+		} else {
+			p.Args("--appendonly", "yes", "--appendfsync", "always", "--sync-level", "disk")
+		}
+	})
+	master := g.settled(1)
+	if master != g.nodes[0] {
+		t.Fatal("the second node is the master")
+	}
+	said := func(p *realserver.Process) string { return string(must[[]byte](t)(os.ReadFile(p.Log()))) }
+	const both = "node 2 has sync-level memory and sync-lease 500ms, which is less than its master's sync-level disk"
+	g.eventually("both sides say why", func() bool {
+		return strings.Contains(said(master), "a member has other directives than this master") && strings.Contains(said(g.nodes[1]), both)
+	})
+	if got := g.info(master)["group_in_sync"]; got != "1" {
+		t.Errorf("%s nodes are in sync", got)
+	}
+	must[string](t)(g.client.Set(t.Context(), "k", "v", 0).Result())
+	g.nodes[1].Stop()
+	if err := g.nodes[1].Begin("--appendonly", "yes", "--appendfsync", "always", "--sync-level", "disk"); err != nil {
+		t.Fatal(err)
+	}
+	g.settled(2)
+	if n := strings.Count(said(master), "a member has other directives than this master"); n != 1 {
+		t.Errorf("the master has said so %d times", n)
+	}
+}
