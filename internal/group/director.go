@@ -81,6 +81,7 @@ func (m *Member) lead(epoch uint64) {
 		return // something has woken the director again
 	}
 	m.resume()
+	m.repl.SetQuiet(tx, true)
 	m.log.Lead()
 	m.repl.Lead(tx, m.nameOf(epoch))
 	m.mu.Lock()
@@ -116,6 +117,9 @@ func (m *Member) open() {
 	m.mu.Unlock()
 	if change {
 		m.svc.SetGroupWritable(writable)
+		tx := m.db.BeginAll(0)
+		m.repl.SetQuiet(tx, !writable)
+		tx.Commit()
 	}
 	if back {
 		m.log.Alarm()

@@ -15,7 +15,7 @@ import (
 // This file is what links tell the node: replication.Group. The texts that members say to each other are
 //
 //	greeting           group-name/node/incarnation/epoch/level/lease/seal
-//	stamp              ebb-group/epoch/sent/lease/released
+//	stamp              epoch/sent/lease/released
 //	acknowledgement    offset/sent
 
 // Errors of links.
@@ -220,23 +220,21 @@ func (m *Member) Left(f *replication.Replica) {
 	m.forget(f)
 }
 
-const stampWord = "ebb-group"
-
 func stampText(epoch uint64, s shard.Stamp) string {
 	released := 0
 	if s.Released {
 		released = 1
 	}
-	return fmt.Sprintf("%s/%d/%d/%d/%d", stampWord, epoch, int64(s.Sent), int64(s.Lease), released)
+	return fmt.Sprintf("%d/%d/%d/%d", epoch, int64(s.Sent), int64(s.Lease), released)
 }
 
 func parseStamp(text string) (epoch uint64, s shard.Stamp, ok bool) {
 	f := strings.Split(text, "/")
-	if len(f) != 5 || f[0] != stampWord {
+	if len(f) != 4 {
 		return 0, s, false
 	}
-	epoch, err := strconv.ParseUint(f[1], 10, 63)
-	sent, err2 := strconv.ParseInt(f[2], 10, 64)
-	lease, err3 := strconv.ParseInt(f[3], 10, 64)
-	return epoch, shard.Stamp{Sent: shard.Time(sent), Lease: time.Duration(lease), Released: f[4] == "1"}, errors.Join(err, err2, err3) == nil
+	epoch, err := strconv.ParseUint(f[0], 10, 63)
+	sent, err2 := strconv.ParseInt(f[1], 10, 64)
+	lease, err3 := strconv.ParseInt(f[2], 10, 64)
+	return epoch, shard.Stamp{Sent: shard.Time(sent), Lease: time.Duration(lease), Released: f[3] == "1"}, errors.Join(err, err2, err3) == nil
 }

@@ -23,8 +23,7 @@ func TestAStampIsReadAsItWasWritten(t *testing.T) {
 			t.Errorf("%+v is read as %+v of epoch %d, %v", want, got, epoch, ok)
 		}
 	}
-	for _, bad := range []string{"", "PING", "ebb-group/1/2/0", "ebb-group/x/2/1/0", "ebb-group/1/x/1/0", "ebb-group/1/2/x/0",
-		"other/1/2/1/0", "ebb-group/1/2/1/0/0", "ebb-group/-1/2/1/0"} {
+	for _, bad := range []string{"", "PING", "1/2/0", "x/2/1/0", "1/x/1/0", "1/2/x/0", "1/2/1/0/0", "-1/2/1/0"} {
 		if _, _, ok := parseStamp(bad); ok {
 			t.Errorf("%q is read as a stamp", bad)
 		}

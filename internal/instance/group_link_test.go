@@ -227,3 +227,73 @@ func TestAMasterOfAGroupRefusesAGreeting(t *testing.T) {
 	mg.refuse("")
 	tier.Eventually(t, "the link is tried again", func() bool { return rg.noted("loaded") })
 }
+
+// A master that was cut off would otherwise have stamps in its stream that no other node has.
+func TestStampsAndPingsAreNoPartOfTheStream(t *testing.T) {
+	t.Parallel()
+	master, _ := startMember(t)
+	replica, rg := startMember(t)
+	lead(master, aStream)
+	followMember(t, replica, master)
+	tier.Eventually(t, "the link is up", func() bool { return rg.noted("loaded") })
+	c, log := connect(t, master.address()), master.db.Log()
+	var stamping sync.WaitGroup
+	over := make(chan struct{})
+	stamping.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-over:
+				return
+			default:
+				master.svc.Replication().Stamp("stamp-" + strconv.Itoa(n))
+			}
+		}
+	})
+	for n := range 300 { // pieces of the stream end in the middle of commands and of transactions
+		value := strings.Repeat("v", n*n)
+		c.must("SET", "k", value)
+		c.must("MULTI")
+		c.must("SET", "a", value)
+		c.must("SET", "b", value)
+		c.must("EXEC")
+	}
+	close(over)
+	stamping.Wait()
+	before := log.End()
+	tier.Eventually(t, "a stamp behind all writes", func() bool {
+		master.svc.Replication().Stamp("last")
+		return rg.noted("stamped last")
+	})
+	if log.End() != before {
+		t.Errorf("a stamp has moved the end of the stream from %d to %d", before, log.End())
+	}
+	if got := replica.db.Log().End(); got != before {
+		t.Errorf("the stream of the replica ends at %d, that of its master at %d", got, before)
+	}
+	if rg.noted("closed") {
+		t.Error("the link has ended")
+	}
+	if !rg.noted("stamped stamp-") {
+		t.Error("no stamp has arrived among the writes")
+	}
+}
+
+func TestAQuietMasterAddsNoMessages(t *testing.T) {
+	t.Parallel()
+	master, _ := startMember(t)
+	replica, rg := startMember(t)
+	lead(master, aStream)
+	followMember(t, replica, master)
+	tier.Eventually(t, "the link is up", func() bool { return rg.noted("loaded") })
+	c, log := connect(t, master.address()), master.db.Log()
+	for _, quiet := range []bool{false, true, false} {
+		tx := master.db.BeginAll(0)
+		master.svc.Replication().SetQuiet(tx, quiet)
+		tx.Commit()
+		before := log.End()
+		c.must("PUBLISH", "c", "m")
+		if grew := log.End() > before; grew == quiet {
+			t.Errorf("quiet is %v, and a message has made the stream longer: %v", quiet, grew)
+		}
+	}
+}

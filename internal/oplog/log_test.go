@@ -240,3 +240,27 @@ func TestResetEndsReaders(t *testing.T) {
 		t.Error("a closed reader waits")
 	}
 }
+
+func TestNudgeEndsOneWait(t *testing.T) {
+	l := New(0)
+	r, err := l.ReaderAt(0, ForReplica)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	r.Nudge()
+	if err := r.Wait(t.Context()); err != nil || r.Next() != nil {
+		t.Errorf("a reader that was nudged before: %v", err)
+	}
+	ended := make(chan error)
+	go func() { ended <- r.Wait(t.Context()) }()
+	r.Nudge()
+	if err := <-ended; err != nil {
+		t.Errorf("a reader that was nudged meanwhile: %v", err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Wait(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("the next wait: %v", err)
+	}
+}

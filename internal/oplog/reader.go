@@ -30,6 +30,7 @@ type Reader struct {
 	skip   []span // control bytes to come; guarded by l.mu, like the rest
 	asleep bool
 	closed bool
+	nudged bool // Wait returns at once
 }
 
 // span is a part of the stream.
@@ -131,7 +132,15 @@ func (r *Reader) limit() int64 {
 	return end
 }
 
-// Wait waits until Next would return bytes. Errors: the error of ctx, ErrReset, ErrClosed.
+// Nudge makes Wait return, now or when it is called next, although there may be no bytes.
+func (r *Reader) Nudge() {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	r.nudged = true
+	r.rouse()
+}
+
+// Wait waits until Next would return bytes, or until Nudge. Errors: the error of ctx, ErrReset, ErrClosed.
 func (r *Reader) Wait(ctx context.Context) error {
 	for {
 		r.l.mu.Lock()
@@ -142,7 +151,8 @@ func (r *Reader) Wait(ctx context.Context) error {
 		case r.epoch != r.l.epoch:
 			r.l.mu.Unlock()
 			return ErrReset
-		case r.offset < r.limit():
+		case r.nudged || r.offset < r.limit():
+			r.nudged = false
 			r.l.mu.Unlock()
 			return nil
 		}

@@ -156,6 +156,9 @@ func (f *follower) one(args [][]byte, raw []byte) error {
 		return f.control(raw)
 	}
 	if is(args[0], "REPLCONF") {
+		if f.r.group != nil && len(args) == 3 && is(args[1], "STAMP") {
+			return f.l.stamped(f.m, args[2])
+		}
 		err := f.control(raw)
 		if err == nil && len(args) > 1 && is(args[1], "GETACK") {
 			f.l.acknowledge(f.m)
@@ -168,11 +171,7 @@ func (f *follower) one(args [][]byte, raw []byte) error {
 	}
 	switch c.Kind {
 	case KindPing:
-		err := f.control(raw)
-		if err == nil {
-			f.l.stamped(f.m, args)
-		}
-		return err
+		return f.control(raw)
 	case KindSelect:
 		return f.selectDB(args, raw)
 	case KindMessage:

@@ -2,10 +2,11 @@ package replication
 
 import (
 	"errors"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/engine"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // A server of a group does not choose its master: the group does, by Lead, Rest and Follow. Between a master and a member of its
@@ -13,10 +14,12 @@ import (
 //
 //	the member ── REPLCONF group <greeting>, PSYNC ────────────────▶ the master     Greeted
 //	           ◀─ +CONTINUE or +FULLRESYNC, whose stream names it ──                Answered
-//	           ◀─ the stream, and in it PING <stamp> ───────────────                Stamped
+//	           ◀─ the stream, and between two transactions of it
+//	              REPLCONF STAMP <stamp> ───────────────────────────                Stamped
 //	           ── REPLCONF ACK ... GROUP <acknowledgement> ────────▶                Acked
 //
-// A stamp is an argument of PING, so that a replica of another kind, which may follow the master too, takes it for a PING.
+// A stamp stays out of the stream: it counts in no offset, and other replicas do not get it. Otherwise a master that was cut off would
+// have some that no other node has, and would need all data when it comes back.
 
 // Group is what a group is told of its server's links. The methods do not block. Links to masters have numbers, from 1 on.
 type Group interface {
@@ -80,9 +83,31 @@ func (r *Node) Disconnect(why string) {
 	}
 }
 
-// Stamp appends a stamp to the stream of a master with replicas. It waits for a shard.
-func (r *Node) Stamp(stamp string) {
-	r.master.control("*2\r\n$4\r\nPING\r\n$" + strconv.Itoa(len(stamp)) + "\r\n" + stamp + "\r\n")
+// Stamp sends a stamp to the members that follow this server. It does not wait for them.
+func (r *Node) Stamp(stamp string) { r.master.stamp(stamp) }
+
+func (m *master) stamp(stamp string) {
+	command := wire.AppendCommand(nil, "REPLCONF", "STAMP", stamp)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.followers {
+		f.addStamp(command)
+	}
+}
+
+// member reports whether a replica is a member of this server's group.
+func (f *Replica) member() bool { return f.m.r.group != nil && f.announced.group != "" }
+
+// observed reports whether a replica follows that is not a member: it needs PING and GETACK in the stream. A member gets stamps, and
+// acknowledges at once.
+func (m *master) observed() bool {
+	return slices.ContainsFunc(m.all(), func(f *Replica) bool { return !f.member() })
+}
+
+// SetQuiet sets whether a master adds nothing to the stream but what transactions do: no PING, no message of PUBLISH. tx holds all shards.
+func (r *Node) SetQuiet(_ *engine.Tx, on bool) {
+	r.quiet.Store(on)
+	r.takeMessages()
 }
 
 // Drop closes the connection of a replica. why is for the log.
@@ -114,9 +139,11 @@ func (l *link) answered(m *masterConn, stream string, full bool) error {
 	return l.r.group.Answered(m.number, stream, full)
 }
 
-// stamped passes the argument of a PING to the group.
-func (l *link) stamped(m *masterConn, args [][]byte) {
-	if l.r.group != nil && len(args) == 2 {
-		l.r.group.Stamped(m.number, string(args[1]))
+// stamped passes a stamp to the group.
+func (l *link) stamped(m *masterConn, stamp []byte) error {
+	if !l.current() {
+		return errReplaced
 	}
+	l.r.group.Stamped(m.number, string(stamp))
+	return nil
 }

@@ -94,7 +94,7 @@ func (m *master) attend() {
 		case <-m.r.ctx.Done():
 			return
 		case <-m.kick:
-			if m.ask.Swap(false) {
+			if m.ask.Swap(false) && m.observed() {
 				m.control(getAck)
 			}
 		case <-t.C:
@@ -116,7 +116,7 @@ func (m *master) second() {
 	m.seconds++
 	pings := m.seconds%c.Int("repl-ping-replica-period") == 0
 	m.mu.Unlock()
-	if pings && len(all) > 0 {
+	if pings && m.observed() {
 		m.control(ping)
 	}
 	for _, f := range all {
@@ -138,7 +138,7 @@ func (m *master) control(command string) {
 	}
 	tx := m.r.db.Begin(0, []byte("role"))
 	defer tx.Commit()
-	if !m.r.IsReplica() {
+	if !m.r.IsReplica() && !m.r.quiet.Load() {
 		m.r.db.Log().AppendControl([]byte(command))
 	}
 }

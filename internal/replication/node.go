@@ -43,6 +43,7 @@ type Node struct {
 	atOnce   atomic.Int32         // AckTime
 	group    Group                // nil: the server belongs to none; set before Begin
 	numbers  atomic.Uint64        // of connections to masters, in a group
+	quiet    atomic.Bool          // of SetQuiet; written with all shards locked
 	// syncError is why the last full synchronisation failed, "" if it did not, nil
 	// before the first.
 	syncError atomic.Pointer[string]
@@ -322,7 +323,7 @@ func (r *Node) useLog(tx *engine.Tx, which logUse, on bool) {
 
 // takeMessages decides whether the stream contains PUBLISH: only if this server is a
 // master and keeps the stream for replicas. All shards are locked.
-func (r *Node) takeMessages() { r.db.Log().TakeMessages(r.uses == logBacklog) }
+func (r *Node) takeMessages() { r.db.Log().TakeMessages(r.uses == logBacklog && !r.quiet.Load()) }
 
 // Distrust gives the stream a new name, because memory and the stream may differ, and
 // makes all replicas request all data. why is for the log.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -43,6 +44,7 @@ type Replica struct {
 	continues    string        // the reply +CONTINUE; "": the replica needs a snapshot
 	ready        chan struct{} // closed when the snapshot is sent
 	acknowledged chan struct{} // cap 1: it has acknowledged something
+	stamps       chan dueStamp // for a member of the group; nil: it gets none
 	step         atomic.Int32  // followStep
 	acked        atomic.Int64  // offset up to which it has the stream in memory
 	synced       atomic.Int64  // offset up to which its files hold the stream
@@ -180,9 +182,21 @@ func (f *Replica) serve() error {
 	return f.stream()
 }
 
-// stream sends the stream until the connection fails or the replica is dropped.
+// stream sends the stream until the connection fails or the replica is dropped, and stamps between two transactions.
 func (f *Replica) stream() error {
+	var due dueStamp
 	for {
+		if due.command == nil {
+			due = f.nextStamp()
+		}
+		from := f.reader.Offset()
+		if due.command != nil && from >= due.at {
+			if err := f.write(due.command); err != nil {
+				return err
+			}
+			due = dueStamp{}
+			continue
+		}
 		b := f.reader.Next()
 		if b == nil {
 			if err := f.reader.Wait(f.ctx); err != nil {
@@ -196,12 +210,54 @@ func (f *Replica) stream() error {
 				return err
 			}
 		}
+		if due.command != nil && f.reader.Offset() > due.at {
+			n := due.at - from
+			if err := f.write(slices.Concat(b[:n], due.command)); err != nil {
+				return err
+			}
+			b, due = b[n:], dueStamp{}
+		}
 		if len(b) > 0 {
 			if err := f.write(b); err != nil {
 				return err
 			}
 		}
 		f.sent.Store(f.reader.Offset())
+	}
+}
+
+// dueStamp is a stamp that is to be sent where the stream has an offset. All transactions before it are complete there.
+type dueStamp struct {
+	command []byte // nil: there is none
+	at      int64
+}
+
+// mostStamps is how many stamps wait for the stream before them to be sent. There are four in a lease: a member that lags further behind
+// does not keep the lease anyhow.
+const mostStamps = 8
+
+// nextStamp returns the stamp that is to be sent next. If the stream has passed its place, it goes to the end.
+func (f *Replica) nextStamp() dueStamp {
+	select {
+	case due := <-f.stamps:
+		if due.at < f.reader.Offset() {
+			due.at = f.m.r.db.Log().End()
+		}
+		return due
+	default:
+		return dueStamp{}
+	}
+}
+
+// addStamp makes a member get a stamp behind the stream as it is now. m.mu is held.
+func (f *Replica) addStamp(command []byte) {
+	if f.reader == nil || f.at() != followOnline {
+		return
+	}
+	select {
+	case f.stamps <- dueStamp{command, f.m.r.db.Log().End()}:
+		f.reader.Nudge()
+	default: // nil, or full
 	}
 }
 
