@@ -219,7 +219,7 @@ func (k *Control) answer(ctx context.Context, from string, request []byte) []byt
 	case kindPropose:
 		c, err := directory.DecodeCommand(body)
 		if err == nil {
-			err = k.registers(from, c)
+			err = k.mayPropose(from, c)
 		}
 		if err != nil {
 			return appendOutcome(nil, directory.Answer{}, err)
@@ -230,16 +230,33 @@ func (k *Control) answer(ctx context.Context, from string, request []byte) []byt
 	return nil
 }
 
-// registers refuses the Register of a node whose heartbeats are not counted: its list has another order, and with it another node's number.
-// It would throw that node out of the in-sync set.
-func (k *Control) registers(from string, c directory.Command) error {
-	if c.Kind != directory.Register {
-		return nil
-	}
+// mayPropose refuses a command that is not the node's to propose: the Register of another node, which would throw that one out of the
+// in-sync set, and an Expand or Shrink in the epoch of another master. A node whose heartbeats are not counted proposes nothing: its list
+// has another order, and with it another node's number.
+func (k *Control) mayPropose(from string, c directory.Command) error {
+	node := directory.NodeID(0)
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h := k.heard[c.Node]; h.server.Node == 0 || h.server.Name() != from {
+	for id, h := range k.heard {
+		if h.server.Name() == from {
+			node = id
+		}
+	}
+	k.mu.Unlock()
+	switch c.Kind {
+	case directory.Register:
+		if node == c.Node && node != 0 {
+			return nil
+		}
 		return fmt.Errorf("node %d is not registered by %s, of which no heartbeat is counted", c.Node, from)
+	case directory.Expand, directory.Shrink:
+		for _, s := range k.voter.Shards() {
+			if s.ID == c.Shard && s.Epoch == c.Epoch && s.Master.Node != node {
+				return fmt.Errorf("%s is not the master, which alone changes the in-sync set", from)
+			}
+		}
+	}
+	if node == 0 {
+		return fmt.Errorf("%s proposes a change of the directory, and no heartbeat of it is counted", from)
 	}
 	return nil
 }
@@ -278,17 +295,25 @@ func (k *Control) listed(s voter.Server) error {
 func (k *Control) beat() beat {
 	r := k.conf.Report()
 	r.From.Node = k.conf.Group.Self.ID
-	return beat{server: k.voter.Self(), data: k.conf.Data, clients: k.conf.Clients, sentinel: uint64(k.conf.Sentinel), k: uint64(k.conf.Group.K),
-		report: r}
+	return beat{server: k.voter.Self(), data: k.conf.Data, clients: k.conf.Clients, sentinel: uint64(k.conf.Sentinel),
+		k: uint64(k.conf.Group.K), report: r}
 }
 
-// beats tells another node, until the end, that this one is alive.
+// beats tells another node, until the end, that this one is alive. If that node refuses this one, for its secret or its group-name, that
+// is said once.
 func (k *Control) beats(to settings.Node) {
+	said := ""
 	for k.sleep() {
 		ctx, cancel := context.WithTimeout(k.ctx, k.conf.Group.Timeout/2)
 		_, err := k.port.Call(ctx, to.Address, "", k.beat().append(nil))
 		cancel()
-		if err != nil && k.ctx.Err() == nil {
+		switch {
+		case err == nil:
+			said = ""
+		case errors.Is(err, port.ErrRefused) && err.Error() != said:
+			said = err.Error()
+			k.conf.Logger.Warn("a node of the group refuses this one", "error", err)
+		case k.ctx.Err() == nil:
 			k.conf.Logger.Debug("a node of the group does not answer", "node", to.Address, "error", err)
 		}
 	}

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -33,7 +35,10 @@ type world struct {
 	nodes map[directory.NodeID]*node
 	began time.Time
 	names uint64 // random numbers
-	ks    [4]int // min-sync-replicas of the nodes, by their numbers
+	// By the numbers of the nodes: min-sync-replicas, masterauth where it is not "s", and where they log.
+	ks      [4]int
+	secrets [4]string
+	logs    [4]*slog.Logger
 
 	mu        sync.Mutex // guards what follows
 	listeners map[string]*memnet.Listener
@@ -114,8 +119,9 @@ func (w *world) start(id directory.NodeID, data bool, end uint64) *node {
 	w.mu.Unlock()
 	register := shard.Restart(id, nil, false, false)
 	register.Process = n.process
-	c, err := Open(Config{Group: &settings.Group{Name: "ebb", Nodes: w.list, Self: w.list[id-1], Timeout: timeout, Secret: "s",
-		K: w.ks[id]}, Data: data, Register: register, Now: func() shard.Time { return time.Since(w.began) }, Report: n.report, Registered: n.registered,
+	c, err := Open(Config{Group: &settings.Group{Name: "ebb", Nodes: w.list, Self: w.list[id-1], Timeout: timeout,
+		Secret: cmp.Or(w.secrets[id], "s"), K: w.ks[id]}, Logger: w.logs[id], Data: data, Register: register,
+		Now: func() shard.Time { return time.Since(w.began) }, Report: n.report, Registered: n.registered,
 		Applied: n.applied, FS: w.disks[id], Dir: "/data/group", Random: w.random, Listener: l,
 		Dial: func(_ context.Context, to string) (net.Conn, error) { return w.dial(w.address(id), to) }})
 	if err != nil {
@@ -529,6 +535,60 @@ func TestANodeRegistersItselfAlone(t *testing.T) {
 		}
 		if err := ask(w.nodes[3].Self().Name()); err != nil {
 			t.Errorf("node 3 itself: %v", err)
+		}
+	})
+}
+
+func TestTheMasterAloneChangesTheInSyncSet(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		m := w.group()
+		var leader *node
+		w.until("a leader that has the newest state", func() bool {
+			for _, n := range w.nodes {
+				if n.voter.Leading() && len(n.Shards()) == 1 && len(n.Shards()[0].InSync) == 3 {
+					leader = n
+				}
+			}
+			return leader != nil
+		})
+		other := directory.NodeID(1)
+		if other == m.id {
+			other = 2
+		}
+		s := leader.Shards()[0]
+		c := directory.Command{Kind: directory.Shrink, Shard: s.ID, Epoch: s.Epoch, Version: s.Version, Node: other,
+			Incarnation: w.nodes[other].report().From.Incarnation}
+		ask := func(from string) (directory.Answer, error) {
+			return parseOutcome(leader.answer(context.Background(), from, directory.AppendCommand([]byte{kindPropose}, c)))
+		}
+		for _, from := range []string{w.nodes[other].Self().Name(), "9.00000000000000ff"} {
+			if a, err := ask(from); err == nil {
+				t.Errorf("%s removes a member: %+v", from, a)
+			}
+		}
+		if a, err := ask(m.Self().Name()); err != nil || a.Refused != 0 {
+			t.Errorf("the master: %+v, %v", a, err)
+		}
+	})
+}
+
+// A node with another masterauth looks to the others as one that is silent. Both sides say why, once.
+func TestANodeThatIsRefusedSaysSoOnce(t *testing.T) {
+	bubble(t, 3, func(w *world) {
+		var said [4]strings.Builder
+		w.secrets = [4]string{3: "other"}
+		for id := directory.NodeID(1); id <= 3; id++ {
+			w.logs[id] = slog.New(slog.NewTextHandler(&said[id], &slog.HandlerOptions{Level: slog.LevelWarn}))
+			w.start(id, true, 0)
+		}
+		time.Sleep(5 * timeout)
+		for id := directory.NodeID(1); id <= 3; id++ {
+			w.stop(id)
+		}
+		for id, want := range [4]int{1: 1, 2: 1, 3: 2} { // by each node of another secret
+			if n := strings.Count(said[id].String(), "masterauth must be the same"); n != want {
+				t.Errorf("node %d says %d times that it is refused, want %d:\n%s", id, n, want, said[id].String())
+			}
 		}
 	})
 }

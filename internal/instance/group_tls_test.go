@@ -1,0 +1,78 @@
+package instance
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/testing/certtest"
+)
+
+// A node of a group runs for longer than its certificate is valid, and its authority may be another one by then.
+func TestTheNodesOfAGroupTakeNewCertificates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write := func(cert, key []byte) {
+		t.Helper()
+		for name, b := range map[string][]byte{certFile: cert, keyFile: key} {
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(certtest.Make(t, "first"))
+	cfg, err := config.Load([]string{"--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, client, err := GroupTLS(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	// shake makes a handshake, and returns the names that the two sides have seen.
+	shake := func() (ofServer, ofClient string) {
+		t.Helper()
+		dialled, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dialled.Close()
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer accepted.Close()
+		c, s := tls.Client(dialled, client), tls.Server(accepted, server)
+		failed := make(chan error, 1)
+		go func() { failed <- c.Handshake() }()
+		if err := s.Handshake(); err != nil {
+			t.Fatal("the side that accepts: ", err)
+		}
+		if err := <-failed; err != nil {
+			t.Fatal("the side that dials: ", err)
+		}
+		return c.ConnectionState().PeerCertificates[0].Subject.CommonName, s.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	for _, want := range []string{"first", "second"} {
+		if want == "second" {
+			write(certtest.Make(t, want))
+		}
+		if s, c := shake(); s != want || c != want {
+			t.Errorf("they show %q and %q, want %q", s, c, want)
+		}
+	}
+	if err := os.WriteFile(certFile, []byte("half a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shake() // with what was there at the start
+}
