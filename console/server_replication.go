@@ -49,6 +49,7 @@ func getReplication(k *call, q *request) (any, error) {
 	out := struct {
 		Now      int64        `json:"now"`
 		Role     string       `json:"role,omitempty"`
+		Port     int64        `json:"port,omitempty"` // on which this server listens; 0: on none
 		Offset   string       `json:"offset,omitempty"`
 		ID       string       `json:"id,omitempty"`
 		Failover string       `json:"failover,omitempty"`
@@ -69,6 +70,9 @@ func getReplication(k *call, q *request) (any, error) {
 		return nil, err
 	}
 	out.Role = "master"
+	if h := k.c.svc.Admin().Host; h.Listening() {
+		out.Port = int64(h.Port())
+	}
 	out.Offset, out.ID, out.Failover = f["master_repl_offset"], f["master_replid"], f["master_failover_state"]
 	out.Backlog = &backlog{f["repl_backlog_active"] == "1", number(f, "repl_backlog_size"), f["repl_backlog_first_byte_offset"],
 		number(f, "repl_backlog_histlen")}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -204,6 +205,21 @@ func TestAGroupOfAStreamIsHelpedOn(t *testing.T) {
 	s.Do("XADD", "orders", "900-1", "id", "new") // the page follows, and the field keeps what is typed
 	p.Eventually(`/Items\s+303/.test(text('#screen .facts')) && $('#screen input[type=search]').value === '150 .. 151' && ` + row("150-1"))
 	p.Eventually(`document.activeElement === $('#screen input[type=search]')`)
+}
+
+// The command that starts a replica has the port of the server, and another one for the replica.
+func TestTheServerScreenTellsHowToStartAReplica(t *testing.T) {
+	s := browsertest.Serve(t)
+	p := browsertest.Open(t, s.URL, browsertest.Options{})
+	p.Screen("server")
+	_, port, _ := strings.Cut(s.Addr, ":")
+	n, _ := strconv.Atoi(port)
+	want := fmt.Sprintf(`ebb serve --port %d --replicaof "127.0.0.1 %d"`, n+1, n)
+	if n == 65535 {
+		want = `ebb serve --port 65534 --replicaof "127.0.0.1 65535"`
+	}
+	p.Eventually(`text('#screen .note .command') === ` + browsertest.Quote(want))
+	p.Eventually(`seen($('#screen .note button.copy'))`)
 }
 
 // A check consumes nothing, by the keyboard too. To take requests is a step of its own, and its answer stands in words.

@@ -3,7 +3,7 @@ import { h, fill } from '../lib/h.js';
 import { get } from '../lib/api.js';
 import { commandButton } from '../lib/command-button.js';
 import { card, property } from './card.js';
-import { show, text } from '../lib/bytes.js';
+import { copier, show, text } from '../lib/bytes.js';
 import { t, num, percent, size, span } from '../lib/i18n.js';
 
 /** @import { Child, Ctx, MasterRow, ReplicaRow, ReplicationAnswer } from '../lib/types.js' */
@@ -79,17 +79,41 @@ function picture(a) {
   ];
 }
 
-/** How to make a replica. */
-const firstReplica = () =>
-  h('div', { class: 'note' }, t('repl.none'), h('pre', { class: 'command' }, 'ebb serve --replicaof ' + location.hostname + ' PORT'));
+/**
+ * The command that starts a replica: at the host by which the browser reaches this server, and at a port beside that of this server.
+ * @param {string} hostname of the page
+ * @param {number} port of this server
+ */
+export function replicaCommand(hostname, port) {
+  const host = hostname.replace(/^\[|\]$/g, ''); // an address of IPv6 has none here
+  return `ebb serve --port ${port < 65535 ? port + 1 : port - 1} --replicaof "${host} ${port}"`;
+}
 
-/** @param {ReplicationAnswer} a @returns {Child[]} */
-function properties(a) {
+/** How to make a replica. @param {Ctx} ctx @param {number|undefined} port of this server */
+function firstReplica(ctx, port) {
+  if (!port) return h('div', { class: 'note' }, t('repl.none.port'));
+  const command = replicaCommand(location.hostname, port);
+  return h(
+    'div',
+    { class: 'note' },
+    t('repl.none'),
+    h(
+      'div',
+      { class: 'row' },
+      h('code', { class: 'command mono' }, command),
+      copier(() => command),
+    ),
+    ctx.me.loginable && h('div', { class: 'faint' }, t('repl.none.auth')),
+  );
+}
+
+/** @param {Ctx} ctx @param {ReplicationAnswer} a @returns {Child[]} */
+function properties(ctx, a) {
   const { backlog: b, replicas } = a,
     online = replicas.filter((r) => r.state === 'online'),
     even = online.filter((r) => r.behind === '0');
   return [
-    !a.master && !replicas.length && firstReplica(),
+    !a.master && !replicas.length && firstReplica(ctx, a.port),
     property(t('repl.offset'), num(a.offset)),
     online.length > 0 && property(t('repl.wait'), num(even.length) + ' / ' + num(online.length)),
     b && property(t('repl.backlog'), b.on ? t('repl.backlog.of', { size: size(b.len), max: size(b.size) }) : t('server.off')),
@@ -129,7 +153,7 @@ export function replication(ctx) {
       const a = await get('replication', {}, ctx.stop);
       tools.hidden = !a.replicas.some((r) => r.state === 'online');
       fill(flow, a.role && picture(a));
-      fill(facts, a.role && properties(a));
+      fill(facts, a.role && properties(ctx, a));
       return a.denied;
     },
   });

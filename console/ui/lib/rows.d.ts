@@ -594,6 +594,7 @@ export interface ReplicaRow {
 export interface ReplicationAnswer {
   now: number;
   role?: string;
+  port?: number; // on which this server listens; 0: on none
   offset?: string;
   id?: string;
   failover?: string;
