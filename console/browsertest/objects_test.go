@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/ebbdb/ebb/console/browsertest"
 	"github.com/ebbdb/ebb/resp"
 )
@@ -66,6 +68,49 @@ func TestALimiterOpensFromItsKeyAmongMany(t *testing.T) {
 	p.Eventually(`text('#screen h1') === 'lim:0000'`)
 	p.ClickText("Show the key")
 	p.Eventually(`location.hash.startsWith('#/key?')`)
+}
+
+// A limiter that has nothing left never says that the next request is allowed now, and its facts stand in columns.
+func TestALimiterWithNothingLeftAllowsNoRequestNow(t *testing.T) {
+	s := browsertest.Serve(t)
+	take := func() bool { return s.Do("RL.TAKE", "api:mallory", 2, 3000).Elems[0].Int == 1 } // one each 1.5 s is allowed
+	take()
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("api:mallory"), browsertest.Options{})
+	p.Allow(`^status 404: GET .*/api/key\?`) // where it was full before the page has read it
+	const facts = `text($$('#screen .facts').at(-1)).replace(/\s+/g, ' ')`
+	p.Wait("nothing is left", func() bool { return !take() && p.Eval(facts+`.includes('Remaining 0 / 2')`) == true })
+	p.Eval(`(() => {
+		globalThis.wrong = '';
+		const look = () => { const s = ` + facts + `; if (/Remaining 0 \/ 2.*Next request in now/.test(s)) globalThis.wrong = s; };
+		new MutationObserver(look).observe($('#screen'), { subtree: true, childList: true, characterData: true });
+	})()`)
+	for range 3 { // a client takes each request as soon as it is allowed
+		p.Wait("the client is allowed a request", take)
+	}
+	if wrong := p.Text(`globalThis.wrong`); wrong != "" {
+		t.Errorf("the page says %q", wrong)
+	}
+	if p.Text(`getComputedStyle($$('#screen .facts').at(-1)).display`) != "grid" {
+		t.Error("the facts stand in no columns")
+	}
+}
+
+// The TTL and the name of a limiter mean more than those of other keys, and the forms say so.
+func TestTheFormsOfALimiterSayWhatTheyDo(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("RL.TAKE", "api:ann", 5, 3_600_000)
+	s.Do("SET", "other", "v", "PX", 3_600_000)
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("api:ann"), browsertest.Options{})
+	for label, want := range map[string]string{"TTL": "The limiter is full again when its TTL ends",
+		"Remove the TTL": "The limit stays as it is", "Rename": "a new one begins there"} {
+		p.Click(button(label))
+		p.Eventually(`text('dialog[open]').includes(` + browsertest.Quote(want) + `)`)
+		p.Press(kb.Escape)
+		p.Eventually(`!$('dialog[open]')`)
+	}
+	p.Screen("key?k=" + keyURL("other"))
+	p.Click(button("Remove the TTL"))
+	p.Eventually(`$('dialog[open] pre.command') && !text('dialog[open]').includes('limiter')`)
 }
 
 func TestLimitsAreSummedByPrefixAndReservationsCancelled(t *testing.T) {

@@ -126,8 +126,14 @@ export const limiterOf = (k, info) => ({
 const limitWords = (r) =>
   t('limits.words', { n: r.limit, span: span(r.period) }) + (r.algorithm === 'gcra' ? t('limits.words.burst', { burst: r.burst }) : '');
 
-/** A time that is near, as a countdown. @param {number} ms @returns {Child} */
-const near = (ms) => (ms > 0 ? ttl(ms, clock(), { done: t('time.now') }) : t('time.now'));
+/** The facts come each second. A countdown that ended before would promise what another client may have taken, ms. */
+const STEADY = 1000;
+
+/** A time that is near: a countdown, or its last second as it was read. @param {number} ms @returns {Child} */
+function near(ms) {
+  if (ms <= 0) return t('time.now');
+  return ms > STEADY ? ttl(ms, clock(), { done: '…' }) : span(ms);
+}
 
 /** The properties of a limiter. @param {LimitRow} r */
 const properties = (r) => [
@@ -152,7 +158,9 @@ export class LimiterFacts {
   constructor(ctx, k) {
     this.ctx = ctx;
     this.k = k;
-    this.el = h('dl', { class: 'facts' });
+    // A countdown that ends between two reads is followed by a read: a client may have taken what it waited for.
+    const ended = () => void this.read().catch(() => {}); // the page tells of a failure by itself
+    this.el = h('dl', { class: 'facts aligned', on: { expired: ended } });
     /** @type {LimitRow|null} */
     this.row = null;
     /** What it denies, while it does. @type {TopRow|undefined} */

@@ -33,10 +33,16 @@ const VERBS = {
 /** Sets a TTL. One that slides goes on sliding, to the new span. @param {Target} r @param {number} ms @param {Words} more */
 const setTTL = (r, ms, more = []) => argv('PEXPIRE', r.k, ms, ...more, ...(r.slide ? ['SLIDE'] : []));
 
-/** Asks for the TTL of a key, and proposes the one that it has: what is left, or its span. @param {Target} r @param {number} left ms */
-export const askTTL = (r, left) =>
+/**
+ * Asks for the TTL of a key, and proposes the one that it has: what is left, or its span.
+ * @param {Target} r
+ * @param {number} left ms
+ * @param {string} [words] what the TTL means for this key
+ */
+export const askTTL = (r, left, words) =>
   form({
     title: t('keys.ttl.set'),
+    text: words,
     fields: [
       { name: 's', label: t('bulk.span'), value: asSpan(r.slide || left), hint: t('bulk.span.hint') },
       { name: 'slide', label: t('key.slide'), type: 'check', value: !!r.slide },

@@ -99,9 +99,18 @@ class Key {
     if (await run(this.ctx.db, words, o)) this.load(true);
   }
 
+  /** What an action does to a limiter, whose TTL and name mean more than those of other keys. @param {'ttl'|'persist'|'rename'} action */
+  limiterWords(action) {
+    return this.view().type === 'limiter' ? t('key.' + action + '.limiter') : undefined;
+  }
+
   async setTTL() {
-    const a = await askTTL({ k: this.key, slide: this.view().slide }, this.left());
+    const a = await askTTL({ k: this.key, slide: this.view().slide }, this.left(), this.limiterWords('ttl'));
     if (a) this.act(a.argv, { quiet: true });
+  }
+
+  persist() {
+    return this.act(['PERSIST', this.key], { text: this.limiterWords('persist') });
   }
 
   /** Asks for another name, and renames or copies the key. @param {'rename'|'copy'} verb */
@@ -110,6 +119,7 @@ class Key {
       command = verb === 'copy' ? 'COPY' : 'RENAMENX';
     const a = await form({
       title: t('key.' + verb),
+      text: verb === 'rename' ? this.limiterWords(verb) : undefined,
       fields: [{ name: 'to', label: t('key.newname'), value: key.b ? '' : text(key), required: true }],
       command: (v) => (v.to && v.to !== text(key) ? argv(command, key, fromText(v.to)) : t('key.newname.bad')),
     });
@@ -176,13 +186,13 @@ class Key {
 
   /** The buttons: beside the name, and on a phone behind the properties. */
   tools() {
-    const { ctx, key } = this,
+    const { ctx } = this,
       { pttl = -1 } = this.view();
     return h(
       'div',
       { class: 'row tools' },
       ctx.button('keys.ttl', 'TTL', () => this.setTTL()),
-      pttl >= 0 && ctx.button('key.persist', t('bulk.persist'), () => this.act(['PERSIST', key])),
+      pttl >= 0 && ctx.button('key.persist', t('bulk.persist'), () => this.persist()),
       ctx.button('keys.rename', t('key.rename'), () => this.rename('rename')),
       ctx.button('keys.copy', t('key.copy'), () => this.rename('copy')),
       ctx.me.values && ctx.can('key.dump') && h('button', { type: 'button', on: { click: () => this.dump() } }, t('key.dump')),
