@@ -74,6 +74,23 @@ func TestSamplesHaveTheRatesOfLimitersAndQueues(t *testing.T) {
 	}
 }
 
+// The list of keys shows a TTL of a lock and of a semaphore: that of the last lease.
+func TestSamplesCountLocksAmongTheKeysWithATTL(t *testing.T) {
+	b := newBench(t, Options{})
+	b.hub.tick()
+	b.admin("SET", "short", "v", "PX", "600000")
+	b.admin("SET", "kept", "v")
+	b.admin("LOCK.ACQUIRE", "lock", "ann", "600000")
+	b.admin("SEM.ACQUIRE", "pool", "ann", "3", "600000")
+	b.clock.Advance(longStep)
+	b.hub.tick()
+	var s map[string]json.RawMessage
+	b.get("api/samples", &s)
+	if got := string(s["keysTTL"]); !strings.HasSuffix(got, "3]") {
+		t.Errorf("with a TTL: %s, want 3 at the end", got)
+	}
+}
+
 func TestAViewerGetsSecondsAndWhatWasBeforeThem(t *testing.T) {
 	b := newBench(t, Options{})
 	for range 60 {

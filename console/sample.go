@@ -26,7 +26,7 @@ const (
 type sample struct {
 	At      int64    `json:"at"` // ms since 1970
 	Keys    float64  `json:"keys"`
-	KeysTTL float64  `json:"keysTTL"`
+	KeysTTL float64  `json:"keysTTL"` // keys for which PTTL tells a time: those with a deadline, locks and semaphores
 	Ops     float64  `json:"ops"`
 	P50     *float64 `json:"p50"` // us; null: no command has run
 	P99     *float64 `json:"p99"`
@@ -225,6 +225,7 @@ func sampleOf(db *engine.DB, now, before *reading) *sample {
 	s.Lag50, s.Lag99, s.LagMax = at(now.late, before.late, 0.5, 1000), at(now.late, before.late, 0.99, 1000), at(now.late, before.late, 1, 1000)
 	if survey := db.TrySurveyDue(shortStep.Milliseconds()); survey != nil { // a script may run for ever
 		s.DueFrom = survey.At
+		s.KeysTTL += float64(survey.Leased)
 		for i, n := range survey.Keys.Seconds {
 			s.Due = append(s.Due, n+survey.Containers.Seconds[i])
 		}

@@ -37,6 +37,14 @@ func (x *keyIndex) of(k Kind) *table.Table {
 	return x[k-firstIndexed]
 }
 
+// count returns the number of keys of a kind. The index may be nil.
+func (x *keyIndex) count(k Kind) int {
+	if t := x.of(k); t != nil {
+		return t.Len()
+	}
+	return 0
+}
+
 // bytes returns the memory of the tables' buckets.
 func (x *keyIndex) bytes() (n int) {
 	if x != nil {

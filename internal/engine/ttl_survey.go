@@ -10,6 +10,8 @@ type DueSurvey struct {
 
 	Keys       DueCounts // keys with a deadline
 	Containers DueCounts // containers, by when the next of their items falls due
+
+	Leased int64 // locks and semaphores, each of which lives as long as its last lease
 }
 
 // DueCounts has one count for each interval. Each series begins at the survey's instant:
@@ -98,6 +100,7 @@ type dueSurvey struct {
 	at               int64
 	bounds           []int64
 	keys, containers [1 + dueParts]int64
+	leased           int64
 }
 
 func newDueSurvey(at int64) *dueSurvey { return &dueSurvey{at: at, bounds: dueBounds(at)} }
@@ -114,11 +117,12 @@ func (v *dueSurvey) look(sh *shard) {
 		if sp.next != nil {
 			sp.next.Histogram(v.bounds, v.containers[:], surveyFew)
 		}
+		v.leased += int64(sp.index.count(Lock) + sp.index.count(Semaphore))
 	}
 }
 
 func (v *dueSurvey) done() *DueSurvey {
-	d := &DueSurvey{At: v.at}
+	d := &DueSurvey{At: v.at, Leased: v.leased}
 	d.Keys.fold(v.keys[:])
 	d.Containers.fold(v.containers[:])
 	return d

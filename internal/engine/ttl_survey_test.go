@@ -120,6 +120,33 @@ func TestADueSurveyIsASortOfAWalk(t *testing.T) {
 	}
 }
 
+// A lock has no deadline of its own, and lives as long as its last lease.
+func TestASurveyCountsLocksAndSemaphores(t *testing.T) {
+	db, _ := surveyed(t)
+	leased := func(dbi int, key string) {
+		t.Helper()
+		tx := db.Begin(dbi, []byte(key))
+		defer tx.Commit()
+		if _, _, err := tx.AcquireLock([]byte(key), []byte("a"), AcquireOptions{Lease: minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want := range int64(4) {
+		if v := db.TrySurveyDue(second); v == nil || v.Leased != want {
+			t.Errorf("the survey is %+v, want %d keys with leases", v, want)
+		}
+		leased(int(want)%2, fmt.Sprint("lock", want))
+	}
+	tx := db.Begin(0, []byte("semaphore"))
+	if _, _, err := tx.AcquirePermits([]byte("semaphore"), []byte("a"), 1, 2, AcquireOptions{Lease: minute}); err != nil {
+		t.Fatal(err)
+	}
+	tx.Commit()
+	if v := db.SurveyDue(); v.Leased != 5 || v.Keys != (DueCounts{}) {
+		t.Errorf("the survey is %+v, want 5 keys with leases and no key with a deadline", v)
+	}
+}
+
 // What expires at a full second counts in the interval that begins there, whenever the survey is made.
 func TestASurveyOnAGridCountsAStormAtItsSecond(t *testing.T) {
 	db, clock := surveyed(t)

@@ -641,7 +641,7 @@ export interface Running {
 export interface Sample {
   at: number; // ms since 1970
   keys: number;
-  keysTTL: number;
+  keysTTL: number; // keys for which PTTL tells a time: those with a deadline, locks and semaphores
   ops: number;
   p50: number | null; // us; null: no command has run
   p99: number | null;
