@@ -271,7 +271,7 @@ func TestALimiterIsAskedWhatItWouldAnswer(t *testing.T) {
 	p.Eventually(`!$('dialog[open]') && byText('#screen td', '2 / 5').length`)
 }
 
-// The slow log says which calls are the console's own.
+// The slow log hides the calls that are the console's own, says how many they are, and marks those that it shows.
 func TestTheSlowLogMarksTheConsolesCalls(t *testing.T) {
 	s := browsertest.Serve(t)
 	s.Do("SET", "k", "v")
@@ -281,6 +281,9 @@ func TestTheSlowLogMarksTheConsolesCalls(t *testing.T) {
 	s.Do("GET", "k")
 	s.Do("CONFIG", "SET", "slowlog-log-slower-than", 10_000_000)
 	p.Screen("performance")
+	const own = `$$('#screen label').find((e) => seen(e) && /^Hide the console's own calls: [1-9]/.test(e.innerText))`
+	p.Eventually(own + ` && ` + row("GET k") + ` && !` + row("PTTL k"))
+	p.Click(own + `.querySelector('input')`)
 	const badges = `[...($$('#screen tbody tr').find((r) => seen(r) && r.innerText.includes(WHAT))?.querySelectorAll('.badge') || [])]` +
 		`.map((e) => e.innerText).join()`
 	p.Eventually(strings.Replace(badges, "WHAT", `'PTTL k'`, 1) + ` === 'console'`)

@@ -116,9 +116,11 @@ function commands(ctx) {
   return [el, errorCard];
 }
 
+/** Whether a call is the console's own. @param {SlowRow} r */
+const isOwn = (r) => text(r.name) === 'ebb-console';
+
 /** The address of a client; calls of the console have a badge. @param {SlowRow} r */
-const clientCell = (r) =>
-  text(r.name) === 'ebb-console' ? [r.addr, ' ', h('span', { class: 'badge' }, t('performance.console'))] : r.addr;
+const clientCell = (r) => (isOwn(r) ? [r.addr, ' ', h('span', { class: 'badge' }, t('performance.console'))] : r.addr);
 
 /** @returns {Column<SlowRow>[]} */
 const slowColumns = () => [
@@ -138,17 +140,43 @@ function thresholdWords(threshold) {
   return Number(threshold) < 0 ? t('performance.off') : t('performance.threshold', { span: micros(Number(threshold)) });
 }
 
+/**
+ * A box that hides the console's own calls among the slow ones, and says how many they are. fit returns the rows to show.
+ * @param {() => void} changed
+ */
+function ownCalls(changed) {
+  const box = h('input', { type: 'checkbox', checked: true, on: { change: changed } }),
+    words = h('span'),
+    el = h('label', { class: 'row', hidden: true }, box, words);
+  return {
+    el,
+    isHiding: () => box.checked && !el.hidden,
+    /** @param {SlowRow[]} all */
+    fit(all) {
+      const others = all.filter((r) => !isOwn(r));
+      el.hidden = others.length === all.length;
+      setText(words, t('performance.slow.hide', { n: all.length - others.length }));
+      return box.checked ? others : all;
+    },
+  };
+}
+
 /** @param {Ctx} ctx */
 function slowlog(ctx) {
-  const note = h('p', { class: 'faint' });
+  const note = h('p', { class: 'faint' }),
+    own = ownCalls(() => {
+      rows.set(own.fit(all));
+    });
   let threshold = '10000';
+  /** @type {SlowRow[]} */
+  let all = [];
   const rows = table({
     label: t('performance.slow'),
     stack: true,
     key: (r) => String(r.id),
     fade: false,
     columns: slowColumns(),
-    empty: () => t('performance.noslow'),
+    empty: () => t(own.isHiding() ? 'performance.noslow.others' : 'performance.noslow'),
   });
   const set = async () => {
     if (await setThreshold(ctx.db, 'slowlog-log-slower-than', threshold, t('performance.slow.hint'))) again();
@@ -164,12 +192,13 @@ function slowlog(ctx) {
     title: t('performance.slow'),
     ms: 2000,
     tools: [ctx.button('performance.config', t('latency.set'), set, { small: true }), reset],
-    body: [note, rows.el],
+    body: [note, own.el, rows.el],
     read: async () => {
       const a = await get('slowlog', {}, ctx.stop);
-      rows.set(a.rows);
+      all = a.rows;
+      rows.set(own.fit(all));
       rows.el.hidden = !!a.denied;
-      if (reset) reset.hidden = !a.rows.length;
+      if (reset) reset.hidden = !all.length;
       threshold = a.threshold ?? threshold;
       setText(note, thresholdWords(a.threshold));
       return a.denied;
