@@ -228,6 +228,27 @@ func TestALockTellsHowLongItIsHeldAndWhichClientWaits(t *testing.T) {
 	p.Eventually(row(waiter.LocalAddr().String()))
 }
 
+// A phone shows by what the locks are sorted, and leads back to that order; of a holder it shows all that a release needs.
+func TestAPhoneShowsTheOrderOfTheLocksAndAllOfAHolder(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("LOCK.ACQUIRE", "zebra", "worker-1", 600_000)
+	token := s.Do("LOCK.ACQUIRE", "ant", "worker-2", 600_000).Int
+	p := browsertest.Open(t, s.URL+"#/locks", phone)
+	head := func(name string) string {
+		return `$$('#screen th').find((e) => seen(e) && e.innerText.startsWith(` + browsertest.Quote(name) + `))`
+	}
+	const first = `$('#screen tbody tr')?.innerText`
+	p.Eventually(head("Held for") + `?.getAttribute('aria-sort') === 'descending' && ` + first + `.includes('zebra')`)
+	p.Click(head("Name") + `.querySelector('button')`)
+	cell := func(lock, label string) string { return row(lock) + `?.querySelector('[data-label="` + label + `"]')` }
+	p.Eventually(first + `.includes('ant') && seen(` + cell("ant", "Held for") + `)`)
+	p.Click(head("Held for") + `.querySelector('button')`)
+	p.Eventually(first + `.includes('zebra')`)
+	p.Click(row("ant") + `.querySelector('a')`)
+	p.Eventually(fmt.Sprintf(`%s?.innerText === '%d' && seen(%s)`, cell("worker-2", "Token"), token, cell("worker-2", "Held for")))
+	p.Shot("phone-lock")
+}
+
 // integer reads an integer reply.
 func integer(t *testing.T, c net.Conn) int64 {
 	t.Helper()

@@ -54,6 +54,14 @@ test('a click on a head sorts, the next one turns the order', () => {
   assert.deepEqual(asked, ['k', '-n', 'n']);
 });
 
+test('a phone shows the column by which the table is sorted at first', () => {
+  const columns = ['k', 'held', 'mode'].map((id) => ({ id, label: id, minor: id !== 'k', value: (r) => r[id] })),
+    el = table({ columns, key: (r) => r.k, sort: ['held', -1], rows: [{ k: 'a', held: 1, mode: 'x' }] }),
+    minor = (row) => row.children.filter((cell) => /minor/.test(cell.getAttribute('class'))).length;
+  assert.equal(minor(el.inner.children[0].children[0]), 1);
+  assert.equal(minor(el.inner.children[1].children[0]), 1);
+});
+
 test('rows that are chosen stay chosen, and rows that go are not', () => {
   let chosen = [];
   const el = table({

@@ -47,11 +47,9 @@ const keyOf = (k, x) => [id(k), id(x.owner), x.token].join(' ');
 /** @param {LockRow['kind']} kind @param {(x: HolderRow) => number|undefined} whole @returns {Column<HolderRow>[]} */
 const holderColumns = (kind, whole) => [
   column.name('owner', t('locks.holder'), (r) => r.owner, { wide: true }, 100),
-  ...(kind === 'lock'
-    ? []
-    : [column.of('permits', t('locks.permits'), (/** @type {HolderRow} */ r) => r.permits || 1, { num: true, minor: true })]),
-  column.of('token', t('locks.token'), (r) => r.token, { num: true, minor: true }),
-  column.of('held', t('locks.held'), (r) => clock() - r.since, { num: true, minor: true, cell: (r) => since(r.since) }),
+  ...(kind === 'lock' ? [] : [column.of('permits', t('locks.permits'), (/** @type {HolderRow} */ r) => r.permits || 1, { num: true })]),
+  column.of('token', t('locks.token'), (r) => r.token, { num: true }),
+  column.of('held', t('locks.held'), (r) => clock() - r.since, { num: true, cell: (r) => since(r.since) }),
   column.countdown('lease', t('locks.lease'), (r) => r.until, whole),
 ];
 
@@ -64,7 +62,6 @@ const waiterColumns = (ctx) => [
   column.name('owner', t('locks.waiter'), (r) => r.owner, { wide: true }, 100),
   column.of('client', t('locks.client'), (r) => r.client?.id, { cell: (r) => clientCell(ctx, r) }),
   column.of('mode', t('locks.wants'), (r) => r.mode || r.permits, {
-    minor: true,
     cell: (r) => (r.mode ? t('locks.' + r.mode) : num(r.permits)),
   }),
   column.of('since', t('locks.waits'), (r) => r.since, { num: true, cell: (r) => span(clock() - r.since) }),

@@ -76,11 +76,13 @@ class Table {
     this.chosen = new Set();
     /** @type {WeakMap<Element, RowState<R>>} */
     this.states = new WeakMap();
+    /** The column by which the table is sorted at first: a phone shows it too, and leads back to it. */
+    this.first = this.sort[0];
     this.lead = o.columns.find((c) => !c.minor);
     this.heads = new Map(o.columns.map((c) => [c.id, this.makeHead(c)]));
     this.chooseAll = h('input', { type: 'checkbox', 'aria-label': t('table.all'), on: { change: () => this.chooseEach() } });
     this.body = h('tbody');
-    const stack = o.stack || o.actions || o.columns.filter((c) => !c.minor).length > PHONE;
+    const stack = o.stack || o.actions || o.columns.filter((c) => !this.isMinor(c)).length > PHONE;
     this.inner = h('table', { 'aria-label': o.label, class: stack ? 'stack' : undefined }, h('thead', null, this.makeHeadRow()), this.body);
     this.none = h('div', { class: 'empty' });
     this.el = h('div', { class: 'table' }, this.inner, this.none);
@@ -107,9 +109,14 @@ class Table {
     this.body.querySelector('tr')?.focus();
   }
 
+  /** Whether a phone leaves a column out. @param {Column<R>} c */
+  isMinor(c) {
+    return c.minor && c.id !== this.first;
+  }
+
   /** @param {Column<R>} c */
   classes(c) {
-    return [c.num && 'num', c.wide && 'wide', c.minor && 'minor', c === this.lead && 'lead'];
+    return [c.num && 'num', c.wide && 'wide', this.isMinor(c) && 'minor', c === this.lead && 'lead'];
   }
 
   /** @param {Column<R>} c */

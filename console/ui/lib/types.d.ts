@@ -164,7 +164,7 @@ export interface Column<R> {
   num?: boolean;
   /** The column that names the row. */
   wide?: boolean;
-  /** A phone leaves it out. */
+  /** A phone leaves it out, unless the table is sorted by it at first. */
   minor?: boolean;
   sort?: boolean;
   title?: string;

@@ -54,7 +54,6 @@ const columns = (ctx, bounds) => [
   }),
   column.number('pending', t('streams.pending'), (r) => r.pending),
   column.duration('oldest', t('streams.oldest'), (r) => r.oldest, {
-    minor: true,
     cell: (r) => h('span', { class: (r.oldest || 0) > PENDING ? 'look' : '' }, r.pending ? span(r.oldest) : '–'),
   }),
   column.number('consumers', t('streams.consumers'), (r) => r.consumers),
