@@ -389,6 +389,24 @@ func TestAFormSelectsWhatItProposes(t *testing.T) {
 	}
 }
 
+// The screen behind a dialog makes its buttons again, and the focus finds the one that has opened the dialog.
+func TestTheFocusReturnsFromAConflict(t *testing.T) {
+	s := browsertest.Serve(t)
+	s.Do("SET", "s", "one")
+	p := browsertest.Open(t, s.URL+"#/key?k="+keyURL("s"), browsertest.Options{})
+	p.Allow(`^status 409: POST .*/api/batch`) // how the server says so
+	p.Eventually(button("Edit"))
+	tabTo(t, p, `e.tagName === 'BUTTON' && e.innerText === 'Edit'`)
+	p.Press(kb.Enter)
+	p.Fill(setValue, "mine")
+	s.Do("SET", "s", "two")
+	p.Eventually(`text('#screen pre.value') === 'two'`)
+	run(p)
+	p.Eventually(`text('dialog[open]').includes('has changed the value to two.')`)
+	p.Press(kb.Escape)
+	p.Eventually(`!$('dialog[open]') && document.activeElement.innerText === 'Edit'`)
+}
+
 // After a change by another client, the text that was typed is run again against the value of today.
 func TestAConflictKeepsWhatWasTyped(t *testing.T) {
 	s := browsertest.Serve(t)

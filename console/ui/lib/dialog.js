@@ -1,5 +1,5 @@
 // Dialogs, forms with the command they make, and short messages.
-import { h, fill, setText } from './h.js';
+import { h, fill, nameOf, setText } from './h.js';
 import { quote, short, text } from './bytes.js';
 import { t } from './i18n.js';
 
@@ -12,10 +12,26 @@ import { t } from './i18n.js';
  *   (string|undefined|Promise<string|undefined>), update?: (ok: HTMLButtonElement) => void}} DialogOptions
  */
 
+/**
+ * A function that leads the focus back from a dialog to the button that has opened it, where the screen behind has made that again.
+ * The browser does so where the button is still there.
+ */
+function wayBack() {
+  const opener = document.activeElement,
+    row = opener?.closest('tr') || null;
+  return () => {
+    if (!opener || opener.isConnected || document.activeElement !== document.body) return;
+    const among = (row || document).querySelectorAll((row ? '' : '#screen ') + opener.localName),
+      again = [...among].find((e) => nameOf(e) === nameOf(opener) && e.closest('tr') === row);
+    if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
+  };
+}
+
 /** Opens a modal dialog. Returns true for OK, false for back. @param {DialogOptions} o @returns {Promise<boolean>} */
 export function dialog(o) {
   return new Promise((resolve) => {
-    const error = h('p', { class: 'error', role: 'alert', hidden: true }),
+    const goBack = wayBack(),
+      error = h('p', { class: 'error', role: 'alert', hidden: true }),
       ok = h('button', { class: o.danger ? 'danger' : 'primary', type: 'submit', hidden: !o.ok }, o.ok || '');
     /** @param {Event} e */
     const submit = async (e) => {
@@ -36,6 +52,7 @@ export function dialog(o) {
         on: {
           close: () => {
             box.remove();
+            goBack();
             resolve(box.returnValue === 'ok');
           },
           click: (e) => {

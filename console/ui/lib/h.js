@@ -73,6 +73,9 @@ export function svg(tag, props, ...children) {
 /** An icon of the sheet in index.html: `icon('keys')`. @param {string} name */
 export const icon = (name) => svg('svg', { class: 'icon', 'aria-hidden': 'true', focusable: 'false' }, svg('use', { href: '#i-' + name }));
 
+/** What a reader calls a button or a link. @param {Element} e */
+export const nameOf = (e) => e.getAttribute('aria-label') || e.textContent;
+
 /**
  * Replaces all children of an element. A button or link that has the focus hands it to the new one of the same name.
  * @param {Element} el
@@ -84,9 +87,7 @@ export function fill(el, ...children) {
   el.replaceChildren();
   add(el, ...children);
   if (focused) {
-    /** @param {Element} e */
-    const name = (e) => e.getAttribute('aria-label') || e.textContent;
-    const again = [...el.querySelectorAll(focused.localName)].find((e) => name(e) === name(focused));
+    const again = [...el.querySelectorAll(focused.localName)].find((e) => nameOf(e) === nameOf(focused));
     if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
   }
   return el;
